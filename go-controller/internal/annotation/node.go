@@ -1,0 +1,113 @@
+package annotation
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// Keys of Node annotations.
+const (
+	NodeSubnets       = "k8s.ovn.org/node-subnets"                 // {"default":["10.244.1.0/24"]}, written by the master
+	NodeChassisID     = "k8s.ovn.org/node-chassis-id"              // the OVS system-id, written by the node agent
+	NodeMgmtPortMAC   = "k8s.ovn.org/node-mgmt-port-mac-addresses" // {"default":"0a:58:0a:f4:01:02"}, written by the node agent
+	NodePrimaryIfAddr = "k8s.ovn.org/node-primary-ifaddr"          // {"ipv4":"172.18.0.2/16","ipv6":""}, written by the node agent
+)
+
+// defaultNetwork is the name of the cluster's pod network inside annotations.
+const defaultNetwork = "default"
+
+// ParseNodeSubnets reads a node-subnets annotation. It returns at most one
+// subnet per family, IPv4 first. The older form with a bare string,
+// {"default":"10.244.1.0/24"}, is read too.
+func ParseNodeSubnets(value string) ([]netip.Prefix, error) {
+	var nets map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(value), &nets); err != nil {
+		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, value, err)
+	}
+	raw, ok := nets[defaultNetwork]
+	if !ok {
+		return nil, fmt.Errorf("parsing %s %q: no entry for network %q", NodeSubnets, value, defaultNetwork)
+	}
+	var list []string
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		list = []string{one}
+	} else if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, value, err)
+	}
+	ps, err := prefixes(list)
+	if err != nil {
+		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, value, err)
+	}
+	for _, p := range ps {
+		if p != p.Masked() {
+			return nil, fmt.Errorf("parsing %s %q: %s has host bits set, want %s", NodeSubnets, value, p, p.Masked())
+		}
+	}
+	return ps, nil
+}
+
+// MarshalNodeSubnets writes a node-subnets annotation.
+func MarshalNodeSubnets(subnets []netip.Prefix) string {
+	return marshal(map[string][]netip.Prefix{defaultNetwork: subnets})
+}
+
+// MarshalNodeMgmtPortMAC writes a node-mgmt-port-mac-addresses annotation.
+func MarshalNodeMgmtPortMAC(mac ipnet.MAC) string {
+	return marshal(map[string]string{defaultNetwork: mac.String()})
+}
+
+// MarshalNodePrimaryIfAddr writes a node-primary-ifaddr annotation from the
+// addresses, with prefix lengths, of the node's primary interface.
+func MarshalNodePrimaryIfAddr(addrs []netip.Prefix) string {
+	var v struct {
+		IPv4 string `json:"ipv4"`
+		IPv6 string `json:"ipv6"`
+	}
+	for _, p := range addrs {
+		if p.Addr().Is4() {
+			v.IPv4 = p.String()
+		} else {
+			v.IPv6 = p.String()
+		}
+	}
+	return marshal(v)
+}
+
+// prefixes parses a list with at most one prefix per family, IPv4 first.
+func prefixes(list []string) ([]netip.Prefix, error) {
+	if len(list) == 0 {
+		return nil, fmt.Errorf("the list is empty, want one CIDR per address family")
+	}
+	var out []netip.Prefix
+	seen := map[bool]netip.Prefix{}
+	for _, s := range list {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a CIDR such as 10.244.1.0/24", s)
+		}
+		if p.Addr().Is4In6() {
+			return nil, fmt.Errorf("%q is an IPv4-mapped IPv6 address, want plain IPv4", s)
+		}
+		if other, dup := seen[p.Addr().Is4()]; dup {
+			return nil, fmt.Errorf("%s and %s are of the same address family, want at most one each", other, p)
+		}
+		seen[p.Addr().Is4()] = p
+		out = append(out, p)
+	}
+	ipnet.Sort(out)
+	return out, nil
+}
+
+// marshal is json.Marshal for values that can't fail: strings, addresses and
+// structs of them.
+func marshal(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,189 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// Kubernetes says how to reach the API server: a kubeconfig file; or a server
+// with CA and token; or, when all are empty, the pod's own service account.
+type Kubernetes struct {
+	Kubeconfig string // path
+	APIServer  string // URL; no scheme means http
+	CACert     string // path of a PEM file
+	Token      string // bearer token
+}
+
+// OVSDB says how to reach an OVSDB server (ovsdb(7), "Connection Methods").
+type OVSDB struct {
+	Addresses []string // unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT; several for a Raft cluster
+	PrivKey   string   // paths of PEM files, all three needed for ssl:
+	Cert      string
+	CACert    string
+}
+
+// ClusterSubnet is a range that node subnets are cut from.
+type ClusterSubnet struct {
+	CIDR       netip.Prefix
+	NodeLength int // prefix length of a node's subnet
+}
+
+// String is the form that ParseClusterSubnets reads.
+func (c ClusterSubnet) String() string { return c.CIDR.String() + "/" + strconv.Itoa(c.NodeLength) }
+
+// Cluster is what the master and the nodes must agree on.
+type Cluster struct {
+	Subnets      []ClusterSubnet // several ranges per family may be given; IPv4 and IPv6 make dual stack
+	ServiceCIDRs []netip.Prefix
+	JoinSubnets  []netip.Prefix // at most one per family
+	RouterName   string         // name of the cluster router
+}
+
+// The shortest and longest prefix lengths of node subnets. A node needs room
+// for .1, .2 and pods, and one allocator word per subnet must stay affordable.
+const (
+	maxNodeLengthV4 = 29
+	maxNodeLengthV6 = 120
+)
+
+// ParseClusterSubnets reads "10.128.0.0/14/23,fd01::/48/64": CIDRs, each with
+// the prefix length of a node's subnet, /24 for IPv4 and /64 for IPv6 when it
+// is left out.
+func ParseClusterSubnets(s string) ([]ClusterSubnet, error) {
+	var out []ClusterSubnet
+	for _, item := range strings.Split(s, ",") {
+		c, err := parseClusterSubnet(strings.TrimSpace(item))
+		if err != nil {
+			return nil, fmt.Errorf("parsing cluster subnet %q: %w", item, err)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func parseClusterSubnet(item string) (ClusterSubnet, error) {
+	parts := strings.Split(item, "/")
+	if len(parts) != 2 && len(parts) != 3 {
+		return ClusterSubnet{}, errors.New("want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23")
+	}
+	p, err := netip.ParsePrefix(parts[0] + "/" + parts[1])
+	if err != nil {
+		return ClusterSubnet{}, errors.New("want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23")
+	}
+	if p != p.Masked() {
+		return ClusterSubnet{}, fmt.Errorf("host bits are set, want %s", p.Masked())
+	}
+	c := ClusterSubnet{CIDR: p, NodeLength: 24}
+	longest := maxNodeLengthV4
+	if p.Addr().Is6() {
+		c.NodeLength, longest = 64, maxNodeLengthV6
+	}
+	if len(parts) == 3 {
+		if c.NodeLength, err = strconv.Atoi(parts[2]); err != nil {
+			return ClusterSubnet{}, fmt.Errorf("node length %q is not a number", parts[2])
+		}
+	}
+	if c.NodeLength < p.Bits() || c.NodeLength > longest {
+		return ClusterSubnet{}, fmt.Errorf("node length /%d: want between /%d (the range's own) and /%d", c.NodeLength, p.Bits(), longest)
+	}
+	return c, nil
+}
+
+// ParsePrefixes reads a comma-separated list of CIDRs; an empty string is an
+// empty list. what names the setting in errors.
+func ParsePrefixes(what, s string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, item := range strings.Split(s, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(item)
+		if err != nil {
+			return nil, fmt.Errorf("parsing %s %q: want a CIDR such as 10.96.0.0/16", what, item)
+		}
+		if p != p.Masked() {
+			return nil, fmt.Errorf("parsing %s %q: host bits are set, want %s", what, item, p.Masked())
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// HasIPv4 and HasIPv6 tell which families pods get addresses of.
+func (c Cluster) HasIPv4() bool { return c.has(true) }
+
+// HasIPv6 tells whether pods get IPv6 addresses.
+func (c Cluster) HasIPv6() bool { return c.has(false) }
+
+func (c Cluster) has(v4 bool) bool {
+	for _, s := range c.Subnets {
+		if s.CIDR.Addr().Is4() == v4 {
+			return true
+		}
+	}
+	return false
+}
+
+// Validate tells everything that is wrong, each error naming the flag.
+func (c Cluster) Validate() error {
+	var errs []error
+	if len(c.Subnets) == 0 {
+		errs = append(errs, errors.New("--cluster-subnets: at least one is needed, such as 10.128.0.0/14/23"))
+	}
+	type named struct {
+		flag string
+		p    netip.Prefix
+	}
+	var all []named
+	for _, s := range c.Subnets {
+		all = append(all, named{"--cluster-subnets", s.CIDR})
+	}
+	for _, p := range c.ServiceCIDRs {
+		all = append(all, named{"--k8s-service-cidrs", p})
+	}
+	for _, p := range c.JoinSubnets {
+		all = append(all, named{"--join-subnet", p})
+	}
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if a.p.Overlaps(b.p) {
+				errs = append(errs, fmt.Errorf("%s %s overlaps %s %s: they must be disjoint", a.flag, a.p, b.flag, b.p))
+			}
+		}
+	}
+	errs = append(errs, c.validateJoin()...)
+	if c.RouterName == "" {
+		errs = append(errs, errors.New("--node-name: the cluster router needs a name"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Cluster) validateJoin() (errs []error) {
+	var v4, v6 int
+	for _, p := range c.JoinSubnets {
+		if p.Addr().Is4() {
+			v4++
+		} else {
+			v6++
+		}
+		if ipnet.Size(p) < 4 {
+			errs = append(errs, fmt.Errorf("--join-subnet %s: too small, want at least 4 addresses", p))
+		}
+	}
+	if v4 > 1 || v6 > 1 {
+		errs = append(errs, errors.New("--join-subnet: at most one subnet per address family"))
+	}
+	if c.HasIPv4() && v4 == 0 {
+		errs = append(errs, errors.New("--join-subnet: pods have IPv4 addresses, so an IPv4 subnet such as 100.64.1.0/24 is needed"))
+	}
+	if c.HasIPv6() && v6 == 0 {
+		errs = append(errs, errors.New("--join-subnet: pods have IPv6 addresses, so an IPv6 subnet such as fd98::/64 is needed"))
+	}
+	return errs
+}

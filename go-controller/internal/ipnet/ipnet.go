@@ -1,0 +1,188 @@
+package ipnet
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+)
+
+// Nth is the address n after p's network address; Nth(p, 1) of 10.0.0.0/24 is
+// 10.0.0.1. ok is false when that lies outside p.
+func Nth(p netip.Prefix, n uint64) (a netip.Addr, ok bool) {
+	p = p.Masked()
+	hi, lo := words(p.Addr())
+	lo, carry := bits.Add64(lo, n, 0)
+	hi += carry
+	a = fromWords(hi, lo, p.Addr().Is4())
+	return a, a.IsValid() && p.Contains(a)
+}
+
+// Index is the inverse of Nth: how far a lies after p's network address. ok is
+// false when a is not in p or the distance does not fit 64 bits.
+func Index(p netip.Prefix, a netip.Addr) (n uint64, ok bool) {
+	p = p.Masked()
+	if !p.Contains(a) {
+		return 0, false
+	}
+	bh, bl := words(p.Addr())
+	ah, al := words(a)
+	lo, borrow := bits.Sub64(al, bl, 0)
+	hi, _ := bits.Sub64(ah, bh, borrow)
+	return lo, hi == 0
+}
+
+// Size is the number of addresses in p, saturated at 1<<63.
+func Size(p netip.Prefix) uint64 {
+	host := p.Addr().BitLen() - p.Bits()
+	if host >= 63 {
+		return 1 << 63
+	}
+	return 1 << host
+}
+
+// Subnet is the n-th subnet with the given prefix length of p. ok is false
+// when there is no such subnet.
+func Subnet(p netip.Prefix, length int, n uint64) (s netip.Prefix, ok bool) {
+	if length < p.Bits() || length > p.Addr().BitLen() || n >= Subnets(p, length) {
+		return netip.Prefix{}, false
+	}
+	p = p.Masked()
+	hi, lo := words(p.Addr())
+	shift := uint(p.Addr().BitLen() - length)
+	addHi, addLo := shl(n, shift)
+	lo, carry := bits.Add64(lo, addLo, 0)
+	hi += addHi + carry
+	return netip.PrefixFrom(fromWords(hi, lo, p.Addr().Is4()), length), true
+}
+
+// Subnets is how many subnets of the given prefix length p has, saturated at
+// 1<<63.
+func Subnets(p netip.Prefix, length int) uint64 {
+	if length < p.Bits() {
+		return 0
+	}
+	if length-p.Bits() >= 63 {
+		return 1 << 63
+	}
+	return 1 << (length - p.Bits())
+}
+
+// Last is p's last address: the broadcast address of an IPv4 subnet.
+func Last(p netip.Prefix) netip.Addr {
+	p = p.Masked()
+	hi, lo := words(p.Addr())
+	mh, ml := ^uint64(0), ^uint64(0)
+	switch host := uint(p.Addr().BitLen() - p.Bits()); {
+	case host == 0:
+		mh, ml = 0, 0
+	case host < 64:
+		mh, ml = 0, 1<<host-1
+	case host == 64:
+		mh = 0
+	case host < 128:
+		mh = 1<<(host-64) - 1
+	}
+	return fromWords(hi|mh, lo|ml, p.Addr().Is4())
+}
+
+// MAC is an Ethernet address.
+type MAC [6]byte
+
+// String is the usual form, lower case with colons.
+func (m MAC) String() string {
+	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
+}
+
+// MACOf derives the MAC of the interface with address a: 0a:58 and then the
+// four bytes of an IPv4 address, or the exclusive or of the four 32-bit words
+// of an IPv6 address. Within one subnet the latter differ as long as hosts are
+// told apart by the low 32 bits, which holds for every address we allocate.
+func MACOf(a netip.Addr) MAC {
+	a = a.Unmap()
+	var w uint32
+	if a.Is4() {
+		b := a.As4()
+		w = binary.BigEndian.Uint32(b[:])
+	} else {
+		b := a.As16()
+		for i := 0; i < 16; i += 4 {
+			w ^= binary.BigEndian.Uint32(b[i:])
+		}
+	}
+	m := MAC{0x0a, 0x58}
+	binary.BigEndian.PutUint32(m[2:], w)
+	return m
+}
+
+// MACFor derives the MAC of an interface that has all of addrs: from the
+// first IPv4 address if there is one, else from the first address.
+func MACFor(addrs []netip.Addr) MAC {
+	for _, a := range addrs {
+		if a.Unmap().Is4() {
+			return MACOf(a)
+		}
+	}
+	if len(addrs) == 0 {
+		return MAC{}
+	}
+	return MACOf(addrs[0])
+}
+
+// Sort puts prefixes into the order used everywhere: IPv4 before IPv6, then by
+// address and length.
+func Sort(ps []netip.Prefix) {
+	slices.SortFunc(ps, func(a, b netip.Prefix) int {
+		return cmp.Or(cmp.Compare(a.Addr().BitLen(), b.Addr().BitLen()), a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
+}
+
+// Addrs is the address part of each prefix.
+func Addrs(ps []netip.Prefix) []netip.Addr {
+	out := make([]netip.Addr, len(ps))
+	for i, p := range ps {
+		out[i] = p.Addr()
+	}
+	return out
+}
+
+func words(a netip.Addr) (hi, lo uint64) {
+	if a.Is4() {
+		b := a.As4()
+		return 0, uint64(binary.BigEndian.Uint32(b[:]))
+	}
+	b := a.As16()
+	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
+}
+
+// fromWords is the inverse of words; the zero Addr when an IPv4 address would
+// overflow.
+func fromWords(hi, lo uint64, is4 bool) netip.Addr {
+	if is4 {
+		if hi != 0 || lo > 1<<32-1 {
+			return netip.Addr{}
+		}
+		var b [4]byte
+		binary.BigEndian.PutUint32(b[:], uint32(lo))
+		return netip.AddrFrom4(b)
+	}
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], hi)
+	binary.BigEndian.PutUint64(b[8:], lo)
+	return netip.AddrFrom16(b)
+}
+
+func shl(n uint64, shift uint) (hi, lo uint64) {
+	switch {
+	case shift >= 128:
+		return 0, 0
+	case shift >= 64:
+		return n << (shift - 64), 0
+	case shift == 0:
+		return 0, n
+	default:
+		return n >> (64 - shift), n << shift
+	}
+}

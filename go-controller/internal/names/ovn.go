@@ -1,0 +1,78 @@
+package names
+
+import "strings"
+
+// Fixed names.
+const (
+	DefaultClusterRouter = "ovn_cluster_router"
+	JoinSwitch           = "join"
+	ClusterLBGroup       = "clusterLBGroup" // the Load_Balancer_Group that every node switch and gateway router carries
+	IntegrationBridge    = "br-int"
+)
+
+// NodeSwitch is the logical switch of a node's pods: the node's own name.
+func NodeSwitch(node string) string { return node }
+
+// RouterToSwitch is the cluster router's port to a node switch.
+func RouterToSwitch(node string) string { return "rtos-" + node }
+
+// SwitchToRouter is a node switch's port to the cluster router.
+func SwitchToRouter(node string) string { return "stor-" + node }
+
+// ManagementPort is the logical port through which a node reaches the overlay.
+// It is also the iface-id of the OVS interface.
+func ManagementPort(node string) string { return "k8s-" + node }
+
+// RouterToJoin is a router's port to the join switch.
+func RouterToJoin(router string) string { return "rtoj-" + router }
+
+// JoinToRouter is the join switch's port to a router.
+func JoinToRouter(router string) string { return "jtor-" + router }
+
+// GatewayRouter is the name of a node's gateway router.
+func GatewayRouter(node string) string { return "GR_" + node }
+
+// LogicalPort is the logical port of a pod, and the iface-id of its OVS
+// interface: "<namespace>_<pod>". Neither part can contain an underscore
+// (RFC 1123), so the name is unique.
+func LogicalPort(namespace, pod string) string { return namespace + "_" + pod }
+
+// LoadBalancer is the load balancer of one protocol ("TCP", "UDP", "SCTP") of
+// a service.
+func LoadBalancer(namespace, service, protocol string) string {
+	return "Service_" + namespace + "/" + service + "_" + protocol
+}
+
+// Family names an address family in the name of an address set.
+type Family string
+
+// The two families.
+const (
+	IPv4 Family = "v4"
+	IPv6 Family = "v6"
+)
+
+// NamespaceAddressSet is the address set with a namespace's pod addresses of
+// one family. OVN allows letters, digits, '_' and '.' in such a name; the
+// dashes of a namespace become underscores, which a namespace can't contain.
+func NamespaceAddressSet(namespace string, f Family) string {
+	return "ns_" + strings.ReplaceAll(namespace, "-", "_") + "_" + string(f)
+}
+
+// ifNameMax is the longest name of a Linux network interface (IFNAMSIZ - 1).
+const ifNameMax = 15
+
+// ManagementInterface is the Linux name of the management port's internal
+// interface: "k8s-<node>" cut to 15 characters.
+func ManagementInterface(node string) string { return cut(ManagementPort(node)) }
+
+// HostVeth is the host side of a pod's veth pair: the first 15 characters of
+// the container id.
+func HostVeth(containerID string) string { return cut(containerID) }
+
+func cut(s string) string {
+	if len(s) > ifNameMax {
+		return s[:ifNameMax]
+	}
+	return s
+}

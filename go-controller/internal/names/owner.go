@@ -1,0 +1,68 @@
+package names
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Kind is the kind of thing on whose behalf a Northbound row exists. All but
+// KindCluster are Kubernetes kinds.
+type Kind string
+
+// The kinds of owners. A new feature adds a line here.
+const (
+	KindCluster   Kind = "Cluster" // the cluster as a whole: its router, join switch and shared groups
+	KindNode      Kind = "Node"
+	KindNamespace Kind = "Namespace"
+	KindPod       Kind = "Pod"
+	KindService   Kind = "Service"
+)
+
+// Kinds lists every kind in the order in which a batch is translated: what
+// others refer to comes first.
+func Kinds() []Kind {
+	return []Kind{KindCluster, KindNode, KindNamespace, KindPod, KindService}
+}
+
+// The external_ids keys of the ownership mark. Every row of ours, in a table
+// that has external_ids, carries all three.
+const (
+	OwnerTypeKey = "k8s.ovn.org/owner-type" // a Kind
+	OwnerNameKey = "k8s.ovn.org/owner-name" // "<namespace>/<name>", "<name>", or the cluster's router name
+	RoleKey      = "k8s.ovn.org/role"       // which of the owner's rows this is
+)
+
+// Prefix of every external_ids key that belongs to this project. A key with
+// it that is not wanted is removed; other keys are left to whoever set them.
+const KeyPrefix = "k8s.ovn.org/"
+
+// External_ids keys of the classic layout, which operators' scripts look for.
+const (
+	KeyClusterRouter = "k8s-cluster-router" // Logical_Router: "yes" on the distributed router
+	KeyConnectToJoin = "connect_to_join"    // Logical_Router_Port: "yes" on a port to the join switch
+	KeyGatewayIP     = "gateway_ip"         // Logical_Switch: the node's .1 with its prefix length
+	KeyGatewayIPv6   = "gateway_ip_v6"      // the same for IPv6 on a dual-stack switch
+	KeyPod           = "pod"                // Logical_Switch_Port: "true" on a pod's port
+	KeyNamespace     = "namespace"          // Logical_Switch_Port: the pod's namespace
+)
+
+// ClassicKeys lists the external_ids keys without KeyPrefix that this project
+// writes and therefore also removes.
+func ClassicKeys() []string {
+	return []string{KeyClusterRouter, KeyConnectToJoin, KeyGatewayIP, KeyGatewayIPv6, KeyPod, KeyNamespace}
+}
+
+// rowSpace is the UUIDv5 name space of all rows (RFC 4122 section 4.3). It is a
+// constant of the on-disk format: changing it would re-create every row.
+const rowSpace = "6f0c2f39-7f0e-5f6b-9d0a-2b9f3c1d7a54"
+
+// RowUUID derives the UUID of a row from what the row is for. uid is the
+// Kubernetes UID of the owner (empty where there is none): an object that is
+// deleted and made again under the same name gets new rows, never a row that
+// ovn-northd is still forgetting.
+func RowUUID(table string, kind Kind, name, role, uid string) string {
+	space := uuid.MustParse(rowSpace)
+	key := strings.Join([]string{table, string(kind), name, role, uid}, "\x00")
+	return uuid.NewSHA1(space, []byte(key)).String()
+}
