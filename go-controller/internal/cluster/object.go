@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// Name is a namespaced name; Namespace is empty for cluster-scoped objects.
+type Name struct{ Namespace, Name string }
+
+// String is "namespace/name", or "name".
+func (n Name) String() string {
+	if n.Namespace == "" {
+		return n.Name
+	}
+	return n.Namespace + "/" + n.Name
+}
+
+// Kind is a Kubernetes kind that the cluster is made of.
+type Kind string
+
+// The kinds that are watched.
+const (
+	KindNode          Kind = "Node"
+	KindNamespace     Kind = "Namespace"
+	KindPod           Kind = "Pod"
+	KindService       Kind = "Service"
+	KindEndpointSlice Kind = "EndpointSlice"
+)
+
+// Ref names an object.
+type Ref struct {
+	Kind Kind
+	Name Name
+}
+
+// String is "Pod default/web-0".
+func (r Ref) String() string { return string(r.Kind) + " " + r.Name.String() }
+
+// Object is one of *Node, *Namespace, *Pod, *Service, *EndpointSlice.
+type Object interface {
+	Ref() Ref
+	// Equal tells whether o is of the same type and says the same.
+	Equal(o Object) bool
+}
+
+// Node is a Kubernetes node. The annotated values are what the Node object
+// claims; what holds is in State.NodeSubnets.
+type Node struct {
+	Name, UID   string
+	Created     int64          // creation time, Unix seconds: the older of two claims wins
+	Annotated   []netip.Prefix // node-subnets annotation; nil when absent or malformed
+	AnnotatedAs string         // why the annotation was refused by its parser; "" when it was not
+	ChassisID   string         // OVS system-id, "" until the node agent has published it
+}
+
+// Ref implements Object.
+func (n *Node) Ref() Ref { return Ref{KindNode, Name{Name: n.Name}} }
+
+// Equal implements Object.
+func (n *Node) Equal(o Object) bool {
+	m, ok := o.(*Node)
+	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.AnnotatedAs == m.AnnotatedAs &&
+		n.ChassisID == m.ChassisID && slices.Equal(n.Annotated, m.Annotated)
+}
+
+// Chassis is what a logical port's requested-chassis names: the chassis, or
+// while that is unknown the host name, which ovn-controller accepts too
+// (ovn-nb(5), Logical_Switch_Port options:requested-chassis).
+func (n *Node) Chassis() string {
+	if n.ChassisID != "" {
+		return n.ChassisID
+	}
+	return n.Name
+}
+
+// Namespace is a Kubernetes namespace.
+type Namespace struct{ Name, UID string }
+
+// Ref implements Object.
+func (n *Namespace) Ref() Ref { return Ref{KindNamespace, Name{Name: n.Name}} }
+
+// Equal implements Object.
+func (n *Namespace) Equal(o Object) bool {
+	m, ok := o.(*Namespace)
+	return ok && *n == *m
+}
+
+// Pod is a Kubernetes pod. The annotated values are what the Pod object
+// claims; what holds is in State.PodNetworks.
+type Pod struct {
+	Name        Name
+	UID, Node   string // Node is "" until the pod is scheduled
+	Created     int64  // creation time, Unix seconds
+	HostNetwork bool   // shares its node's network: no port, no address of its own
+	Finished    bool   // Succeeded or Failed: its containers are gone and its address is free
+	Annotated   *annotation.PodNetwork
+	AnnotatedAs string // why the annotation was refused by its parser; "" when it was not
+	ClassicOK   bool   // the classic `ovn` annotation says the same as Annotated
+}
+
+// Ref implements Object.
+func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
+
+// Equal implements Object.
+func (p *Pod) Equal(o Object) bool {
+	q, ok := o.(*Pod)
+	return ok && p.SamePlace(q) && p.Created == q.Created && p.AnnotatedAs == q.AnnotatedAs && p.ClassicOK == q.ClassicOK &&
+		samePodNetwork(p.Annotated, q.Annotated)
+}
+
+// SamePlace tells whether q is the same pod in the same place and stage of
+// life, whatever its annotations say.
+func (p *Pod) SamePlace(q *Pod) bool {
+	return p.Name == q.Name && p.UID == q.UID && p.Node == q.Node && p.HostNetwork == q.HostNetwork && p.Finished == q.Finished
+}
+
+// WantsNetwork tells whether the pod is to have a port and addresses.
+func (p *Pod) WantsNetwork() bool { return p.Node != "" && !p.HostNetwork && !p.Finished }
+
+func samePodNetwork(a, b *annotation.PodNetwork) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return SamePodNetwork(*a, *b)
+}
+
+// SamePodNetwork tells whether two attachments are the same.
+func SamePodNetwork(a, b annotation.PodNetwork) bool {
+	return a.MAC == b.MAC && slices.Equal(a.IPs, b.IPs) && slices.Equal(a.Gateways, b.Gateways) && slices.Equal(a.Routes, b.Routes)
+}
+
+// Protocol is the transport protocol of a port.
+type Protocol string
+
+// The protocols a Service may use.
+const (
+	TCP  Protocol = "TCP"
+	UDP  Protocol = "UDP"
+	SCTP Protocol = "SCTP"
+)
+
+// ServicePort is one port of a service.
+type ServicePort struct {
+	Name     string
+	Protocol Protocol
+	Port     uint16
+}
+
+// Service is a Kubernetes service with a virtual address.
+type Service struct {
+	Name       Name
+	UID        string
+	ClusterIPs []netip.Addr // none for headless and ExternalName services
+	Ports      []ServicePort
+}
+
+// Ref implements Object.
+func (s *Service) Ref() Ref { return Ref{KindService, s.Name} }
+
+// Equal implements Object.
+func (s *Service) Equal(o Object) bool {
+	t, ok := o.(*Service)
+	return ok && s.Name == t.Name && s.UID == t.UID && slices.Equal(s.ClusterIPs, t.ClusterIPs) && slices.Equal(s.Ports, t.Ports)
+}
+
+// EndpointPort is one port of the endpoints in a slice; Name matches the
+// service port's.
+type EndpointPort struct {
+	Name     string
+	Protocol Protocol
+	Port     uint16
+}
+
+// EndpointSlice is a set of backends of one address family that share ports.
+type EndpointSlice struct {
+	Name    Name
+	Service string // name of the service in the same namespace
+	Ports   []EndpointPort
+	Ready   []netip.Addr // addresses of the endpoints that are to get traffic, sorted
+}
+
+// Ref implements Object.
+func (e *EndpointSlice) Ref() Ref { return Ref{KindEndpointSlice, e.Name} }
+
+// Equal implements Object.
+func (e *EndpointSlice) Equal(o Object) bool {
+	f, ok := o.(*EndpointSlice)
+	return ok && e.Name == f.Name && e.Service == f.Service && slices.Equal(e.Ports, f.Ports) && slices.Equal(e.Ready, f.Ready)
+}
+
+// PodAddrs is the addresses of a pod's attachment, without prefix lengths.
+func PodAddrs(n annotation.PodNetwork) []netip.Addr { return ipnet.Addrs(n.IPs) }
+
+// ParseName is the inverse of Name.String.
+func ParseName(s string) Name {
+	if ns, name, ok := strings.Cut(s, "/"); ok {
+		return Name{ns, name}
+	}
+	return Name{Name: s}
+}

@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+// Event says what the API server says of an object now: New is nil when the
+// object is gone.
+type Event struct {
+	Ref Ref
+	New Object
+}
+
+// Change is what an Event or a grant altered. Old is nil for an object that
+// came, New for one that went; both are the same object when only what was
+// granted to it changed, and then Granted is true.
+type Change struct {
+	Ref      Ref
+	Old, New Object
+	Granted  bool
+}
+
+// State is the whole cluster.
+type State struct {
+	Config config.Cluster
+	// RouterUUID is the UUID of a cluster router that was there before us and
+	// is used instead of a new one; "" when there was none.
+	RouterUUID string
+
+	Nodes      map[string]*Node
+	Namespaces map[string]*Namespace
+	Pods       map[Name]*Pod
+	Services   map[Name]*Service
+	Slices     map[Name]*EndpointSlice
+
+	// What assign granted, by the name of the node or pod.
+	NodeSubnets map[string][]netip.Prefix
+	PodNetworks map[Name]annotation.PodNetwork
+
+	podsByNode      map[string]set
+	podsByNamespace map[string]set
+	slicesByService map[Name]set
+}
+
+type set = map[Name]struct{}
+
+// NewState is an empty cluster.
+func NewState(c config.Cluster) *State {
+	return &State{
+		Config:          c,
+		Nodes:           map[string]*Node{},
+		Namespaces:      map[string]*Namespace{},
+		Pods:            map[Name]*Pod{},
+		Services:        map[Name]*Service{},
+		Slices:          map[Name]*EndpointSlice{},
+		NodeSubnets:     map[string][]netip.Prefix{},
+		PodNetworks:     map[Name]annotation.PodNetwork{},
+		podsByNode:      map[string]set{},
+		podsByNamespace: map[string]set{},
+		slicesByService: map[Name]set{},
+	}
+}
+
+// Object is the object that r names, nil when there is none.
+func (s *State) Object(r Ref) Object {
+	switch r.Kind {
+	case KindNode:
+		return orNil(s.Nodes[r.Name.Name])
+	case KindNamespace:
+		return orNil(s.Namespaces[r.Name.Name])
+	case KindPod:
+		return orNil(s.Pods[r.Name])
+	case KindService:
+		return orNil(s.Services[r.Name])
+	case KindEndpointSlice:
+		return orNil(s.Slices[r.Name])
+	}
+	return nil
+}
+
+// orNil turns a nil pointer into a nil interface.
+func orNil[T any, P interface {
+	*T
+	Object
+}](p P) Object {
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
+// Apply brings the state up to date with e. ok is false when e says nothing
+// new.
+func (s *State) Apply(e Event) (c Change, ok bool) {
+	old := s.Object(e.Ref)
+	switch {
+	case old == nil && e.New == nil:
+		return Change{}, false
+	case old != nil && e.New != nil && old.Equal(e.New):
+		return Change{}, false
+	}
+	s.index(old, false)
+	switch e.Ref.Kind {
+	case KindNode:
+		put(s.Nodes, e.Ref.Name.Name, e.New)
+	case KindNamespace:
+		put(s.Namespaces, e.Ref.Name.Name, e.New)
+	case KindPod:
+		put(s.Pods, e.Ref.Name, e.New)
+	case KindService:
+		put(s.Services, e.Ref.Name, e.New)
+	case KindEndpointSlice:
+		put(s.Slices, e.Ref.Name, e.New)
+	}
+	s.index(e.New, true)
+	return Change{Ref: e.Ref, Old: old, New: e.New}, true
+}
+
+// GrantNode records the subnets of a node; none takes them back.
+func (s *State) GrantNode(node string, subnets []netip.Prefix) Change {
+	if len(subnets) == 0 {
+		delete(s.NodeSubnets, node)
+	} else {
+		s.NodeSubnets[node] = subnets
+	}
+	return s.granted(Ref{KindNode, Name{Name: node}})
+}
+
+// GrantPod records the attachment of a pod; nil takes it back.
+func (s *State) GrantPod(pod Name, n *annotation.PodNetwork) Change {
+	if n == nil {
+		delete(s.PodNetworks, pod)
+	} else {
+		s.PodNetworks[pod] = *n
+	}
+	return s.granted(Ref{KindPod, pod})
+}
+
+func (s *State) granted(r Ref) Change {
+	o := s.Object(r)
+	return Change{Ref: r, Old: o, New: o, Granted: true}
+}
+
+func put[K comparable, T any](m map[K]*T, k K, o Object) {
+	if v, ok := o.(any).(*T); ok && v != nil {
+		m[k] = v
+	} else {
+		delete(m, k)
+	}
+}
+
+func (s *State) index(o Object, add bool) {
+	switch o := o.(type) {
+	case *Pod:
+		if o.Node != "" {
+			mark(s.podsByNode, o.Node, o.Name, add)
+		}
+		mark(s.podsByNamespace, o.Name.Namespace, o.Name, add)
+	case *EndpointSlice:
+		if o.Service != "" {
+			mark(s.slicesByService, Name{o.Name.Namespace, o.Service}, o.Name, add)
+		}
+	}
+}
+
+func mark[K comparable](m map[K]set, k K, n Name, add bool) {
+	if add {
+		if m[k] == nil {
+			m[k] = set{}
+		}
+		m[k][n] = struct{}{}
+		return
+	}
+	delete(m[k], n)
+	if len(m[k]) == 0 {
+		delete(m, k)
+	}
+}
+
+// PodsOn lists the pods on a node, sorted.
+func (s *State) PodsOn(node string) []Name { return sorted(s.podsByNode[node]) }
+
+// PodsIn lists the pods of a namespace, in no order.
+func (s *State) PodsIn(namespace string) []Name {
+	return slices.Collect(maps.Keys(s.podsByNamespace[namespace]))
+}
+
+// SlicesOf lists the endpoint slices of a service, sorted by name.
+func (s *State) SlicesOf(service Name) []*EndpointSlice {
+	var out []*EndpointSlice
+	for _, n := range sorted(s.slicesByService[service]) {
+		out = append(out, s.Slices[n])
+	}
+	return out
+}
+
+func sorted(m set) []Name { return slices.SortedFunc(maps.Keys(m), CompareNames) }
+
+// CompareNames orders names by namespace, then name.
+func CompareNames(a, b Name) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,178 @@
+package kubeio
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// Problem is something wrong with a user's object.
+type Problem struct {
+	Ref     cluster.Ref
+	UID     string
+	Reason  string // CamelCase, as in a Kubernetes Event
+	Message string // names the field, the value and what would be right
+}
+
+// Error implements error.
+func (p Problem) Error() string { return fmt.Sprintf("%s: %s: %s", p.Ref, p.Reason, p.Message) }
+
+// Decode turns a Node, Namespace, Pod, Service or EndpointSlice into a cluster
+// value. ok is false for any other type.
+func Decode(obj any) (o cluster.Object, problems []Problem, ok bool) {
+	switch obj := obj.(type) {
+	case *corev1.Node:
+		return decodeNode(obj), nil, true
+	case *corev1.Namespace:
+		return &cluster.Namespace{Name: obj.Name, UID: string(obj.UID)}, nil, true
+	case *corev1.Pod:
+		return decodePod(obj), nil, true
+	case *corev1.Service:
+		s, problems := decodeService(obj)
+		return s, problems, true
+	case *discoveryv1.EndpointSlice:
+		e, problems := decodeSlice(obj)
+		return e, problems, true
+	}
+	return nil, nil, false
+}
+
+func decodeNode(n *corev1.Node) *cluster.Node {
+	out := &cluster.Node{Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix(), ChassisID: n.Annotations[annotation.NodeChassisID]}
+	if raw, ok := n.Annotations[annotation.NodeSubnets]; ok {
+		subnets, err := annotation.ParseNodeSubnets(raw)
+		out.Annotated = subnets
+		if err != nil {
+			out.AnnotatedAs = err.Error()
+		}
+	}
+	return out
+}
+
+func decodePod(p *corev1.Pod) *cluster.Pod {
+	out := &cluster.Pod{
+		Name: cluster.Name{Namespace: p.Namespace, Name: p.Name}, UID: string(p.UID), Node: p.Spec.NodeName,
+		Created:     p.CreationTimestamp.Unix(),
+		HostNetwork: p.Spec.HostNetwork,
+		Finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+	}
+	if raw, ok := p.Annotations[annotation.PodNetworks]; ok {
+		n, err := annotation.ParsePodNetworks(raw)
+		if err != nil {
+			out.AnnotatedAs = err.Error()
+			return out
+		}
+		out.Annotated = &n
+		out.ClassicOK = p.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(n)
+	}
+	return out
+}
+
+// decodeService takes the virtual addresses and ports; a service without a
+// cluster IP (headless, ExternalName, not yet allocated) has none.
+func decodeService(s *corev1.Service) (*cluster.Service, []Problem) {
+	out := &cluster.Service{Name: cluster.Name{Namespace: s.Namespace, Name: s.Name}, UID: string(s.UID)}
+	var problems []Problem
+	bad := func(reason, format string, args ...any) {
+		problems = append(problems, Problem{out.Ref(), out.UID, reason, fmt.Sprintf(format, args...)})
+	}
+	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == corev1.ClusterIPNone {
+		return out, nil
+	}
+	ips := s.Spec.ClusterIPs
+	if len(ips) == 0 && s.Spec.ClusterIP != "" {
+		ips = []string{s.Spec.ClusterIP}
+	}
+	for _, ip := range ips {
+		a, err := netip.ParseAddr(ip)
+		if err != nil || a.Zone() != "" {
+			bad("InvalidClusterIP", "spec.clusterIPs: %q is not an IP address: the service gets no load balancer for it", ip)
+			continue
+		}
+		out.ClusterIPs = append(out.ClusterIPs, a.Unmap())
+	}
+	for _, p := range s.Spec.Ports {
+		proto, ok := protocol(p.Protocol)
+		if !ok || p.Port < 1 || p.Port > 65535 {
+			bad("InvalidServicePort", "spec.ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: the port is left out", p.Port, p.Protocol)
+			continue
+		}
+		out.Ports = append(out.Ports, cluster.ServicePort{Name: p.Name, Protocol: proto, Port: uint16(p.Port)})
+	}
+	if len(out.Ports) == 0 && len(out.ClusterIPs) > 0 {
+		bad("NoServicePorts", "spec.ports: no valid port, want at least one: the service gets no load balancer")
+	}
+	return out, problems
+}
+
+// decodeSlice keeps the endpoints that are ready; an absent condition means
+// ready (Kubernetes API, EndpointConditions). publishNotReadyAddresses needs
+// nothing here: the EndpointSlice controller marks such endpoints ready.
+func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []Problem) {
+	out := &cluster.EndpointSlice{Name: cluster.Name{Namespace: e.Namespace, Name: e.Name}, Service: e.Labels[discoveryv1.LabelServiceName]}
+	var problems []Problem
+	bad := func(reason, format string, args ...any) {
+		problems = append(problems, Problem{out.Ref(), string(e.UID), reason, fmt.Sprintf(format, args...)})
+	}
+	if e.AddressType == discoveryv1.AddressTypeFQDN {
+		return out, nil // names have no place in a load balancer
+	}
+	for _, p := range e.Ports {
+		if p.Port == nil {
+			continue // "all ports": of use to consumers that proxy names, not to a load balancer
+		}
+		var raw corev1.Protocol
+		if p.Protocol != nil {
+			raw = *p.Protocol
+		}
+		proto, ok := protocol(raw)
+		if !ok || *p.Port < 1 || *p.Port > 65535 {
+			bad("InvalidEndpointPort", "ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: the port is left out", *p.Port, raw)
+			continue
+		}
+		name := ""
+		if p.Name != nil {
+			name = *p.Name
+		}
+		out.Ports = append(out.Ports, cluster.EndpointPort{Name: name, Protocol: proto, Port: uint16(*p.Port)})
+	}
+	for _, ep := range e.Endpoints {
+		if ep.Conditions.Ready != nil && !*ep.Conditions.Ready {
+			continue
+		}
+		// All addresses of an endpoint are the same endpoint: the first is used
+		// (Kubernetes API, Endpoint.addresses).
+		if len(ep.Addresses) == 0 {
+			bad("InvalidEndpoint", "endpoints: an endpoint has no address: it is left out")
+			continue
+		}
+		a, err := netip.ParseAddr(ep.Addresses[0])
+		if err != nil || a.Zone() != "" {
+			bad("InvalidEndpoint", "endpoints: %q is not an IP address: the endpoint is left out", ep.Addresses[0])
+			continue
+		}
+		out.Ready = append(out.Ready, a.Unmap())
+	}
+	slices.SortFunc(out.Ready, netip.Addr.Compare)
+	out.Ready = slices.Compact(out.Ready)
+	return out, problems
+}
+
+// protocol reads a protocol; absent means TCP.
+func protocol(p corev1.Protocol) (cluster.Protocol, bool) {
+	switch p {
+	case "", corev1.ProtocolTCP:
+		return cluster.TCP, true
+	case corev1.ProtocolUDP:
+		return cluster.UDP, true
+	case corev1.ProtocolSCTP:
+		return cluster.SCTP, true
+	}
+	return "", false
+}

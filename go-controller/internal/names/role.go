@@ -1,0 +1,34 @@
+package names
+
+// Roles tell an owner's rows apart. A role is part of a row's identity (see
+// RowUUID), so renaming one re-creates the rows.
+const (
+	RoleRouter       = "router"        // Cluster: the distributed router
+	RoleJoin         = "join"          // Cluster: the join switch
+	RoleRouterToJoin = "rtoj"          // Cluster: router port to the join switch
+	RoleJoinToRouter = "jtor"          // Cluster: join switch port to the router
+	RoleLBGroup      = "lb-group"      // Cluster: the load balancer group of all nodes
+	RoleSwitch       = "switch"        // Node: its logical switch
+	RoleRouterToNode = "rtos"          // Node: router port to its switch
+	RoleNodeToRouter = "stor"          // Node: switch port to the router
+	RoleManagement   = "management"    // Node: its management port
+	RoleEgress       = "egress"        // Node, with the family: route of its pods out of the cluster
+	RolePort         = "port"          // Pod: its logical switch port
+	RoleAddresses    = "addresses"     // Namespace, with the family: its address set
+	RoleLoadBalancer = "load-balancer" // Service, with the protocol
+	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster
+)
+
+// FamilyRole is a role of which there is one per address family.
+func FamilyRole(role string, f Family) string { return role + "-" + string(f) }
+
+// Rows that several features refer to. table is the OVN table, which this
+// package does not spell out.
+
+// ClusterRow is the UUID of a row of the cluster as a whole.
+func ClusterRow(table, role string) string {
+	return RowUUID(table, KindCluster, ClusterOwner, role, "")
+}
+
+// NodeRow is the UUID of a row of a node with Kubernetes UID uid.
+func NodeRow(table, node, role, uid string) string { return RowUUID(table, KindNode, node, role, uid) }

@@ -1,0 +1,87 @@
+package nb
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/ovn-kubernetes/libovsdb/model"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// Owner is the thing on whose behalf rows exist. Name is "namespace/name" or
+// "name".
+type Owner struct {
+	Kind names.Kind
+	Name string
+}
+
+// String is "Pod default/web-0".
+func (o Owner) String() string { return string(o.Kind) + " " + o.Name }
+
+// Compare orders owners by name within the order of names.Kinds.
+func (o Owner) Compare(p Owner) int {
+	return cmp.Or(cmp.Compare(rank(o.Kind), rank(p.Kind)), cmp.Compare(o.Name, p.Name))
+}
+
+func rank(k names.Kind) int {
+	for i, kind := range names.Kinds() {
+		if k == kind {
+			return i
+		}
+	}
+	return len(names.Kinds())
+}
+
+// Key is a row's place: no two rows share table, owner and role.
+type Key struct {
+	Table string
+	Owner Owner
+	Role  string
+}
+
+// Ref points at a row.
+type Ref struct{ Table, UUID string }
+
+// Slot is a reference column of another row that lists rows of many owners,
+// such as Logical_Switch.ports. It is a sum of memberships: each owner adds
+// and removes only its own rows.
+type Slot struct {
+	In     Ref
+	Column string
+}
+
+// Row is one wanted row. Model is a pointer to an nbdb struct whose UUID is
+// set (see names.RowUUID); only columns of ours may be set in it. ListIn names
+// every slot that must list the row.
+type Row struct {
+	Key    Key
+	Model  model.Model
+	ListIn []Slot
+}
+
+// View is a Northbound database as it is. Returned models must not be
+// modified, and are valid until the next change.
+type View interface {
+	// Owned lists the rows that carry o's mark.
+	Owned(o Owner) []Ref
+	// Row is the row, nil when there is none.
+	Row(r Ref) model.Model
+	// Parents lists the slots that list the row now.
+	Parents(r Ref) []Slot
+	// Lists tells whether s lists the row uuid.
+	Lists(s Slot, uuid string) bool
+}
+
+// MissingParentError tells that a row can't be listed where it must be,
+// because that row is not there (yet).
+type MissingParentError struct {
+	Key  Key
+	Slot Slot
+}
+
+// Error implements error.
+func (e *MissingParentError) Error() string {
+	return fmt.Sprintf("%s of %s must be listed in %s.%s of row %s, which does not exist yet",
+		e.Key.Table, e.Key.Owner, e.Slot.In.Table, e.Slot.Column, e.Slot.In.UUID)
+}

@@ -1,0 +1,85 @@
+package pod
+
+import (
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// Translator translates pods.
+type Translator struct{ Schema *nb.Schema }
+
+// Kind implements translate.Translator.
+func (Translator) Kind() names.Kind { return names.KindPod }
+
+func owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindPod, Name: n.String()} }
+
+// Owners implements translate.Translator.
+func (Translator) Owners(s *cluster.State) []nb.Owner {
+	out := make([]nb.Owner, 0, len(s.Pods))
+	for n := range s.Pods {
+		out = append(out, owner(n))
+	}
+	return out
+}
+
+// Affected implements translate.Translator. A node alters its pods' ports when
+// it comes, goes, is made anew, or its chassis becomes known.
+func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+	switch c.Ref.Kind {
+	case cluster.KindPod:
+		old, _ := c.Old.(*cluster.Pod)
+		now, _ := c.New.(*cluster.Pod)
+		if !c.Granted && old != nil && now != nil && old.SamePlace(now) {
+			return nil // only annotations differ: assign decides what that means
+		}
+		return []nb.Owner{owner(c.Ref.Name)}
+	case cluster.KindNode:
+		old, _ := c.Old.(*cluster.Node)
+		now, _ := c.New.(*cluster.Node)
+		if c.Granted || old != nil && now != nil && old.UID == now.UID && old.Chassis() == now.Chassis() {
+			return nil
+		}
+		var out []nb.Owner
+		for _, n := range s.PodsOn(c.Ref.Name.Name) {
+			out = append(out, owner(n))
+		}
+		return out
+	}
+	return nil
+}
+
+// Rows implements translate.Translator.
+func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+	p := find(s, o)
+	if p == nil || !p.WantsNetwork() {
+		return nil, nil
+	}
+	net, granted := s.PodNetworks[p.Name]
+	node := s.Nodes[p.Node]
+	if !granted || node == nil {
+		return nil, nil
+	}
+	address := net.MAC.String()
+	for _, a := range cluster.PodAddrs(net) {
+		address += " " + a.String()
+	}
+	options := map[string]string{"requested-chassis": node.Chassis()}
+	if p.UID != "" {
+		options["iface-id-ver"] = p.UID
+	}
+	return []nb.Row{t.Schema.NewRow(
+		nb.Key{Table: nbdb.LogicalSwitchPortTable, Owner: o, Role: names.RolePort},
+		&nbdb.LogicalSwitchPort{
+			UUID:      names.RowUUID(nbdb.LogicalSwitchPortTable, o.Kind, o.Name, names.RolePort, p.UID),
+			Name:      names.LogicalPort(p.Name.Namespace, p.Name.Name),
+			Addresses: []string{address}, PortSecurity: []string{address}, Options: options,
+			ExternalIDs: map[string]string{names.KeyPod: "true", names.KeyNamespace: p.Name.Namespace},
+		},
+		nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable,
+			UUID: names.NodeRow(nbdb.LogicalSwitchTable, node.Name, names.RoleSwitch, node.UID)}, Column: "ports"},
+	)}, nil
+}
+
+func find(s *cluster.State, o nb.Owner) *cluster.Pod { return s.Pods[cluster.ParseName(o.Name)] }

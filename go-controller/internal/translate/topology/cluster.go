@@ -1,0 +1,93 @@
+package topology
+
+import (
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// Cluster translates what exists once: router, join switch, load balancer
+// group.
+type Cluster struct{ Schema *nb.Schema }
+
+// Kind implements translate.Translator.
+func (Cluster) Kind() names.Kind { return names.KindCluster }
+
+func clusterOwner() nb.Owner { return nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner} }
+
+// Owners implements translate.Translator: there is one cluster.
+func (Cluster) Owners(*cluster.State) []nb.Owner { return []nb.Owner{clusterOwner()} }
+
+// Affected implements translate.Translator: only configuration shapes these
+// rows, and that does not change while the program runs.
+func (Cluster) Affected(*cluster.State, cluster.Change) []nb.Owner { return nil }
+
+// Rows implements translate.Translator.
+func (t Cluster) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+	if o != clusterOwner() {
+		return nil, nil
+	}
+	name := s.Config.RouterName
+	key := func(table, role string) nb.Key { return nb.Key{Table: table, Owner: o, Role: role} }
+	router, join := routerRef(s), nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: names.ClusterRow(nbdb.LogicalSwitchTable, names.RoleJoin)}
+	first, err := joinAddresses(s)
+	if err != nil {
+		return nil, err
+	}
+	mac := ipnet.MACFor(ipnet.Addrs(first)).String()
+	return []nb.Row{
+		t.Schema.NewRow(key(nbdb.LogicalRouterTable, names.RoleRouter), &nbdb.LogicalRouter{
+			UUID: router.UUID, Name: name, Options: routerOptions(),
+			ExternalIDs: map[string]string{names.KeyClusterRouter: "yes"},
+		}),
+		t.Schema.NewRow(key(nbdb.LogicalSwitchTable, names.RoleJoin), &nbdb.LogicalSwitch{UUID: join.UUID, Name: names.JoinSwitch}),
+		t.Schema.NewRow(key(nbdb.LogicalRouterPortTable, names.RoleRouterToJoin), &nbdb.LogicalRouterPort{
+			UUID: names.ClusterRow(nbdb.LogicalRouterPortTable, names.RoleRouterToJoin), Name: names.RouterToJoin(name),
+			MAC: mac, Networks: texts(first), ExternalIDs: map[string]string{names.KeyConnectToJoin: "yes"},
+		}, nb.Slot{In: router, Column: "ports"}),
+		t.Schema.NewRow(key(nbdb.LogicalSwitchPortTable, names.RoleJoinToRouter), &nbdb.LogicalSwitchPort{
+			UUID: names.ClusterRow(nbdb.LogicalSwitchPortTable, names.RoleJoinToRouter), Name: names.JoinToRouter(name),
+			Type: "router", Addresses: []string{mac}, Options: map[string]string{"router-port": names.RouterToJoin(name)},
+		}, nb.Slot{In: join, Column: "ports"}),
+		t.Schema.NewRow(key(nbdb.LoadBalancerGroupTable, names.RoleLBGroup), &nbdb.LoadBalancerGroup{
+			UUID: names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup), Name: names.ClusterLBGroup,
+		}),
+	}, nil
+}
+
+// routerOptions make the router learn neighbours when it needs them, instead
+// of from every ARP it sees and of holding a flow per pair of router ports:
+// both are quadratic in the number of nodes (ovn-nb(5), Logical_Router).
+func routerOptions() map[string]string {
+	return map[string]string{"always_learn_from_arp_request": "false", "dynamic_neigh_routers": "true"}
+}
+
+// routerRef is the cluster router's row: one that was there already, or ours.
+func routerRef(s *cluster.State) nb.Ref {
+	if s.RouterUUID != "" {
+		return nb.Ref{Table: nbdb.LogicalRouterTable, UUID: s.RouterUUID}
+	}
+	return nb.Ref{Table: nbdb.LogicalRouterTable, UUID: names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)}
+}
+
+// joinAddresses is the router's address in the join subnet of each family that
+// pods have: the first.
+func joinAddresses(s *cluster.State) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, p := range s.Config.JoinSubnets {
+		if v4 := p.Addr().Is4(); v4 && !s.Config.HasIPv4() || !v4 && !s.Config.HasIPv6() {
+			continue
+		}
+		a, err := nth(p, 1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	ipnet.Sort(out)
+	return out, nil
+}
