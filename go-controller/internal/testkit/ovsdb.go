@@ -1,0 +1,74 @@
+package testkit
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// NBSchemas lists the Northbound schema files that integration tests run on, by
+// the OVN version that ships them.
+func NBSchemas() map[string]string {
+	_, file, _, _ := runtime.Caller(0)
+	here := filepath.Dir(file)
+	return map[string]string{
+		"23.03": filepath.Join(here, "..", "nbdb", "ovn-nb.ovsschema"),     // schema 7.0.0
+		"25.03": filepath.Join(here, "testdata", "ovn-nb-25.03.ovsschema"), // schema 7.11.0
+	}
+}
+
+// VSwitchSchema is the schema file of the Open_vSwitch database.
+func VSwitchSchema() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "vswitchdb", "vswitch.ovsschema")
+}
+
+// StartOVSDB starts an ovsdb-server with an empty database of the given schema
+// and returns its remote, "unix:PATH". When the test ends it is stopped and its
+// files are removed.
+func StartOVSDB(t testing.TB, schemaPath string) (remote string) {
+	t.Helper()
+	dir := runDir(t)
+	db := filepath.Join(dir, "test.db")
+	Run(t, "ovsdb-tool", "create", db, schemaPath)
+	return serve(t, dir, db)
+}
+
+// ServeOVSDB starts an ovsdb-server on an existing database file and returns
+// its remote, "unix:PATH". It writes to the file.
+func ServeOVSDB(t testing.TB, db string) (remote string) {
+	t.Helper()
+	return serve(t, runDir(t), db)
+}
+
+// runDir is a directory with a path short enough for a unix socket (108
+// bytes, unix(7)), which t.TempDir does not promise.
+func runDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nbtest")
+	if err != nil {
+		t.Fatalf("making a run directory: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("removing %s: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+func serve(t testing.TB, dir, db string) string {
+	t.Helper()
+	sock := filepath.Join(dir, "db.sock")
+	p := start(t, Tool(t, "ovsdb-server"), "--unixctl="+filepath.Join(dir, "ctl"), "--remote=punix:"+sock, db)
+	p.waitFor(t, "listening on "+sock, func() bool {
+		c, err := net.Dial("unix", sock)
+		if err != nil {
+			return false
+		}
+		return c.Close() == nil
+	})
+	return "unix:" + sock
+}
