@@ -12,20 +12,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// Problem is something wrong with a user's object.
-type Problem struct {
-	Ref     cluster.Ref
-	UID     string
-	Reason  string // CamelCase, as in a Kubernetes Event
-	Message string // names the field, the value and what would be right
-}
-
-// Error implements error.
-func (p Problem) Error() string { return fmt.Sprintf("%s: %s: %s", p.Ref, p.Reason, p.Message) }
-
 // Decode turns a Node, Namespace, Pod, Service or EndpointSlice into a cluster
 // value. ok is false for any other type.
-func Decode(obj any) (o cluster.Object, problems []Problem, ok bool) {
+func Decode(obj any) (o cluster.Object, problems []cluster.Problem, ok bool) {
 	switch obj := obj.(type) {
 	case *corev1.Node:
 		return decodeNode(obj), nil, true
@@ -76,11 +65,11 @@ func decodePod(p *corev1.Pod) *cluster.Pod {
 
 // decodeService takes the virtual addresses and ports; a service without a
 // cluster IP (headless, ExternalName, not yet allocated) has none.
-func decodeService(s *corev1.Service) (*cluster.Service, []Problem) {
+func decodeService(s *corev1.Service) (*cluster.Service, []cluster.Problem) {
 	out := &cluster.Service{Name: cluster.Name{Namespace: s.Namespace, Name: s.Name}, UID: string(s.UID)}
-	var problems []Problem
+	var problems []cluster.Problem
 	bad := func(reason, format string, args ...any) {
-		problems = append(problems, Problem{out.Ref(), out.UID, reason, fmt.Sprintf(format, args...)})
+		problems = append(problems, cluster.Problem{Ref: out.Ref(), UID: out.UID, Reason: reason, Message: fmt.Sprintf(format, args...)})
 	}
 	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == corev1.ClusterIPNone {
 		return out, nil
@@ -114,11 +103,11 @@ func decodeService(s *corev1.Service) (*cluster.Service, []Problem) {
 // decodeSlice keeps the endpoints that are ready; an absent condition means
 // ready (Kubernetes API, EndpointConditions). publishNotReadyAddresses needs
 // nothing here: the EndpointSlice controller marks such endpoints ready.
-func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []Problem) {
+func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []cluster.Problem) {
 	out := &cluster.EndpointSlice{Name: cluster.Name{Namespace: e.Namespace, Name: e.Name}, Service: e.Labels[discoveryv1.LabelServiceName]}
-	var problems []Problem
+	var problems []cluster.Problem
 	bad := func(reason, format string, args ...any) {
-		problems = append(problems, Problem{out.Ref(), string(e.UID), reason, fmt.Sprintf(format, args...)})
+		problems = append(problems, cluster.Problem{Ref: out.Ref(), UID: string(e.UID), Reason: reason, Message: fmt.Sprintf(format, args...)})
 	}
 	if e.AddressType == discoveryv1.AddressTypeFQDN {
 		return out, nil // names have no place in a load balancer

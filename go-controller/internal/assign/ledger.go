@@ -1,0 +1,116 @@
+package assign
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+// Patch is annotations to be written to an object.
+type Patch struct {
+	Ref         cluster.Ref
+	UID         string
+	Annotations map[string]string
+}
+
+// Result is what one call of Assign led to.
+type Result struct {
+	Changes  []cluster.Change  // grants, which the state already contains
+	Patches  []Patch           // for the API server
+	Problems []cluster.Problem // for the objects' owners
+}
+
+// Ledger remembers who holds what.
+type Ledger struct {
+	subnets *subnetPool
+	nodes   map[string]*nodeLease
+	pods    map[cluster.Name]*podLease
+	// Those that want what is not there to be given.
+	starvedNodes map[string]bool
+	starvedPods  map[string]map[cluster.Name]bool // by node
+	// What a node that went held: it gets it back if it returns while it is free.
+	before map[string][]netip.Prefix
+}
+
+// New is a ledger in which nobody holds anything.
+func New(c config.Cluster) *Ledger {
+	return &Ledger{
+		subnets:      newSubnetPool(c.Subnets),
+		nodes:        map[string]*nodeLease{},
+		pods:         map[cluster.Name]*podLease{},
+		starvedNodes: map[string]bool{},
+		starvedPods:  map[string]map[cluster.Name]bool{},
+		before:       map[string][]netip.Prefix{},
+	}
+}
+
+// Assign brings the grants in s up to date after changes, which s already
+// contains.
+func (l *Ledger) Assign(s *cluster.State, changes []cluster.Change) Result {
+	a := &assignment{Ledger: l, s: s, nodes: map[string]bool{}, pods: map[cluster.Name]bool{}}
+	for _, c := range changes {
+		switch {
+		case c.Granted:
+		case c.Ref.Kind == cluster.KindNode:
+			a.nodes[c.Ref.Name.Name] = true
+		case c.Ref.Kind == cluster.KindPod:
+			a.pods[c.Ref.Name] = true
+		}
+	}
+	a.releaseNodes()
+	a.releasePods()
+	a.claimNodes()
+	a.allocateNodes()
+	a.claimPods()
+	a.allocatePods()
+	return a.Result
+}
+
+// assignment is one call of Assign: what is still to be looked at, and the
+// result so far.
+type assignment struct {
+	*Ledger
+	Result
+	s     *cluster.State
+	nodes map[string]bool
+	pods  map[cluster.Name]bool
+}
+
+func (a *assignment) problem(o cluster.Object, uid, reason, message string) {
+	a.Problems = append(a.Problems, cluster.Problem{Ref: o.Ref(), UID: uid, Reason: reason, Message: message})
+}
+
+func (a *assignment) sortedNodes() []*cluster.Node {
+	var out []*cluster.Node
+	for n := range a.nodes {
+		if o := a.s.Nodes[n]; o != nil {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(x, y *cluster.Node) int {
+		return cmp.Or(cmp.Compare(x.Created, y.Created), cmp.Compare(x.Name, y.Name))
+	})
+	return out
+}
+
+// sortedPods is the pods to be looked at that want a network on a node that
+// has subnets.
+func (a *assignment) sortedPods() []*cluster.Pod {
+	var out []*cluster.Pod
+	for n := range a.pods {
+		if p := a.s.Pods[n]; p != nil && p.WantsNetwork() && a.Ledger.nodes[p.Node] != nil {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(x, y *cluster.Pod) int {
+		return cmp.Or(cmp.Compare(x.Created, y.Created), cluster.CompareNames(x.Name, y.Name))
+	})
+	return out
+}
+
+// sortedKeys is a map's keys in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,62 @@
+package assign
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// firstPod is the number of the first address that pods get.
+const firstPod = 3
+
+// pool is the pods' addresses in one subnet, by their number in it.
+type pool struct {
+	subnet netip.Prefix
+	used   map[uint64]cluster.Name
+	next   uint64 // where to look first
+	last   uint64 // the last number for pods
+}
+
+func newPool(subnet netip.Prefix) *pool {
+	p := &pool{subnet: subnet, used: map[uint64]cluster.Name{}, next: firstPod, last: ipnet.Size(subnet) - 1}
+	if subnet.Addr().Is4() {
+		p.last-- // the broadcast address
+	}
+	return p
+}
+
+// check tells the number of an address that a pod says it has, or why it
+// can't have it.
+func (p *pool) check(ip netip.Prefix) (uint64, error) {
+	n, ok := ipnet.Index(p.subnet, ip.Addr())
+	if !ok || ip.Bits() != p.subnet.Bits() {
+		return 0, fmt.Errorf("%s is not in the node's subnet %s", ip, p.subnet)
+	}
+	if n < firstPod || n > p.last {
+		return 0, fmt.Errorf("%s is reserved in the node's subnet %s", ip, p.subnet)
+	}
+	if other, taken := p.used[n]; taken {
+		return 0, fmt.Errorf("%s is already the address of Pod %s", ip, other)
+	}
+	return n, nil
+}
+
+func (p *pool) take(pod cluster.Name) (uint64, bool) {
+	if p.last < firstPod || uint64(len(p.used)) > p.last-firstPod {
+		return 0, false
+	}
+	for n := p.next; ; n++ {
+		if n > p.last || n < firstPod {
+			n = firstPod
+		}
+		if _, taken := p.used[n]; !taken {
+			p.used[n] = pod
+			p.next = n + 1
+			return n, true
+		}
+	}
+}
+
+func (p *pool) release(n uint64) { delete(p.used, n) }

@@ -1,0 +1,159 @@
+package assign
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// subnetPool is the node subnets of all cluster subnets.
+type subnetPool struct {
+	ranges []config.ClusterSubnet
+	held   map[netip.Prefix]string // by whom
+	odd    map[netip.Prefix]bool   // held ones that are not of their range's node length
+	next   []uint64                // by range: where to look first
+}
+
+func newSubnetPool(ranges []config.ClusterSubnet) *subnetPool {
+	return &subnetPool{ranges: ranges, held: map[netip.Prefix]string{}, odd: map[netip.Prefix]bool{}, next: make([]uint64, len(ranges))}
+}
+
+// families lists which families a node needs a subnet of, IPv4 first; true is
+// IPv4.
+func (p *subnetPool) families() []bool {
+	var out []bool
+	for _, v4 := range []bool{true, false} {
+		if slices.ContainsFunc(p.ranges, func(r config.ClusterSubnet) bool { return r.CIDR.Addr().Is4() == v4 }) {
+			out = append(out, v4)
+		}
+	}
+	return out
+}
+
+// claim gives node the very subnets it says it has.
+func (p *subnetPool) claim(node string, subnets []netip.Prefix) error {
+	families := p.families()
+	if len(subnets) != len(families) {
+		return fmt.Errorf("%v: want one subnet of each of the %d address families of the cluster subnets %v", subnets, len(families), p.ranges)
+	}
+	for i, s := range subnets {
+		if s.Addr().Is4() != families[i] {
+			return fmt.Errorf("%s: its address family is not one of the cluster subnets %v", s, p.ranges)
+		}
+		if p.rangeOf(s) < 0 {
+			return fmt.Errorf("%s is not in the cluster subnets %v", s, p.ranges)
+		}
+		if ipnet.Size(s) < firstPod+2 {
+			return fmt.Errorf("%s has no room for pods", s)
+		}
+		if other, holder, taken := p.overlapping(s); taken {
+			return fmt.Errorf("%s overlaps %s of Node %s", s, other, holder)
+		}
+	}
+	for _, s := range subnets {
+		p.hold(node, s)
+	}
+	return nil
+}
+
+func (p *subnetPool) hold(node string, s netip.Prefix) {
+	p.held[s] = node
+	if i := p.rangeOf(s); i >= 0 && s.Bits() != p.ranges[i].NodeLength {
+		p.odd[s] = true
+	}
+}
+
+// rangeOf is the cluster subnet that contains s, -1 for none.
+func (p *subnetPool) rangeOf(s netip.Prefix) int {
+	return slices.IndexFunc(p.ranges, func(r config.ClusterSubnet) bool {
+		return r.CIDR.Bits() <= s.Bits() && r.CIDR.Contains(s.Addr())
+	})
+}
+
+// overlapping finds who holds any part of s. Subnets of one length overlap
+// only if they are equal; only the odd ones need a closer look.
+func (p *subnetPool) overlapping(s netip.Prefix) (other netip.Prefix, holder string, found bool) {
+	if h, ok := p.held[s]; ok {
+		return s, h, true
+	}
+	for o := range p.odd {
+		if o.Overlaps(s) {
+			return o, p.held[o], true
+		}
+	}
+	if i := p.rangeOf(s); i >= 0 && s.Bits() == p.ranges[i].NodeLength {
+		return netip.Prefix{}, "", false
+	}
+	for o, h := range p.held {
+		if o.Overlaps(s) {
+			return o, h, true
+		}
+	}
+	return netip.Prefix{}, "", false
+}
+
+// allocate gives node a subnet of each family, those in preferred if they are
+// free.
+func (p *subnetPool) allocate(node string, preferred []netip.Prefix) ([]netip.Prefix, error) {
+	if len(preferred) > 0 && p.claim(node, preferred) == nil {
+		return preferred, nil
+	}
+	var out []netip.Prefix
+	for _, v4 := range p.families() {
+		s, ok := p.free(v4)
+		if !ok {
+			p.release(node, out)
+			return nil, fmt.Errorf("no subnet for the node is free in the cluster subnets %v: the node waits for one; widen --cluster-subnets or remove nodes", p.ranges)
+		}
+		p.hold(node, s)
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// free is the next free subnet of a family.
+func (p *subnetPool) free(v4 bool) (netip.Prefix, bool) {
+	for i, r := range p.ranges {
+		if r.CIDR.Addr().Is4() != v4 {
+			continue
+		}
+		n := ipnet.Subnets(r.CIDR, r.NodeLength)
+		// One more try than there are holders finds a free one if there is any.
+		tries := min(n, uint64(len(p.held))+1+p.oddSpan(r))
+		for t := range tries {
+			k := (p.next[i] + t) % n
+			s, ok := ipnet.Subnet(r.CIDR, r.NodeLength, k)
+			if !ok {
+				continue
+			}
+			if _, _, taken := p.overlapping(s); !taken {
+				p.next[i] = (k + 1) % n
+				return s, true
+			}
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// oddSpan is how many subnets of the range's node length odd ones may cover.
+func (p *subnetPool) oddSpan(r config.ClusterSubnet) uint64 {
+	var n uint64
+	for o := range p.odd {
+		if o.Bits() < r.NodeLength {
+			n += ipnet.Subnets(o, r.NodeLength)
+		}
+	}
+	return n
+}
+
+func (p *subnetPool) release(node string, subnets []netip.Prefix) {
+	for _, s := range subnets {
+		if p.held[s] == node {
+			delete(p.held, s)
+			delete(p.odd, s)
+		}
+	}
+}
