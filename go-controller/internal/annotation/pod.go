@@ -83,18 +83,21 @@ func parsePodNetworks(value string) (PodNetwork, error) {
 	copy(n.MAC[:], hw)
 	for _, g := range j.Gateways {
 		a, err := netip.ParseAddr(g)
-		if err != nil {
-			return PodNetwork{}, fmt.Errorf("gateway_ips: %q is not an IP address", g)
+		if err != nil || !plainAddr(a) {
+			return PodNetwork{}, fmt.Errorf("gateway_ips: %q is not an IP address such as 10.244.1.1", g)
 		}
 		n.Gateways = append(n.Gateways, a)
 	}
 	for _, r := range n.Routes {
-		if !r.Dest.IsValid() || !r.NextHop.IsValid() {
+		if !r.Dest.IsValid() || r.Dest.Addr().Is4In6() || !plainAddr(r.NextHop) {
 			return PodNetwork{}, fmt.Errorf("routes: dest %q, nextHop %q: want a CIDR and an IP address", r.Dest, r.NextHop)
 		}
 	}
 	return n, nil
 }
+
+// plainAddr tells whether a is an address that means the same on every host.
+func plainAddr(a netip.Addr) bool { return a.IsValid() && a.Zone() == "" && !a.Is4In6() }
 
 // MarshalPodNetworks writes a pod-networks annotation.
 func MarshalPodNetworks(n PodNetwork) string {

@@ -75,6 +75,9 @@ func parseClusterSubnet(item string) (ClusterSubnet, error) {
 	if err != nil {
 		return ClusterSubnet{}, errors.New("want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23")
 	}
+	if p.Addr().Is4In6() {
+		return ClusterSubnet{}, errors.New("an IPv4-mapped IPv6 range, want plain IPv4")
+	}
 	if p != p.Masked() {
 		return ClusterSubnet{}, fmt.Errorf("host bits are set, want %s", p.Masked())
 	}
@@ -106,6 +109,9 @@ func ParsePrefixes(what, s string) ([]netip.Prefix, error) {
 		p, err := netip.ParsePrefix(item)
 		if err != nil {
 			return nil, fmt.Errorf("parsing %s %q: want a CIDR such as 10.96.0.0/16", what, item)
+		}
+		if p.Addr().Is4In6() {
+			return nil, fmt.Errorf("parsing %s %q: an IPv4-mapped IPv6 range, want plain IPv4", what, item)
 		}
 		if p != p.Masked() {
 			return nil, fmt.Errorf("parsing %s %q: host bits are set, want %s", what, item, p.Masked())

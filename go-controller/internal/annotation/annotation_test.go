@@ -1,0 +1,125 @@
+package annotation_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+func prefixes(list ...string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, s := range list {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
+
+func addrs(list ...string) []netip.Addr {
+	var out []netip.Addr
+	for _, s := range list {
+		out = append(out, netip.MustParseAddr(s))
+	}
+	return out
+}
+
+var mac = ipnet.MAC{0x0a, 0x58, 0x0a, 0xf4, 0x01, 0x03}
+
+// The bytes on the wire, which other programs read.
+func TestWireForm(t *testing.T) {
+	single := annotation.PodNetwork{IPs: prefixes("10.244.1.3/24"), MAC: mac, Gateways: addrs("10.244.1.1")}
+	dual := annotation.PodNetwork{IPs: prefixes("10.244.1.3/24", "fd01::3/64"), MAC: mac, Gateways: addrs("10.244.1.1", "fd01::1"),
+		Routes: []annotation.Route{{Dest: netip.MustParsePrefix("10.96.0.0/16"), NextHop: netip.MustParseAddr("10.244.1.1")}}}
+	for _, c := range []struct{ got, want string }{
+		{annotation.MarshalPodNetworks(single),
+			`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`},
+		{annotation.MarshalPodNetworks(dual),
+			`{"default":{"ip_addresses":["10.244.1.3/24","fd01::3/64"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1","fd01::1"],"routes":[{"dest":"10.96.0.0/16","nextHop":"10.244.1.1"}],"role":"primary"}}`},
+		{annotation.MarshalPodClassic(dual), `{"gateway_ip":"10.244.1.1","ip_address":"10.244.1.3/24","mac_address":"0a:58:0a:f4:01:03"}`},
+		{annotation.MarshalPodClassic(annotation.PodNetwork{}), `{"gateway_ip":"","ip_address":"","mac_address":"00:00:00:00:00:00"}`},
+		{annotation.MarshalNodeSubnets(prefixes("10.244.1.0/24", "fd01::/64")), `{"default":["10.244.1.0/24","fd01::/64"]}`},
+		{annotation.MarshalNodeMgmtPortMAC(mac), `{"default":"0a:58:0a:f4:01:03"}`},
+		{annotation.MarshalNodePrimaryIfAddr(prefixes("fd00::2/64", "172.18.0.2/16")), `{"ipv4":"172.18.0.2/16","ipv6":"fd00::2/64"}`},
+		{annotation.MarshalNodePrimaryIfAddr(prefixes("172.18.0.2/16")), `{"ipv4":"172.18.0.2/16","ipv6":""}`},
+	} {
+		if c.got != c.want {
+			t.Errorf("\n got %s\nwant %s", c.got, c.want)
+		}
+	}
+}
+
+func TestParseNodeSubnets(t *testing.T) {
+	for in, want := range map[string][]netip.Prefix{
+		`{"default":["10.244.1.0/24"]}`:                                 prefixes("10.244.1.0/24"),
+		`{"default":"10.244.1.0/24"}`:                                   prefixes("10.244.1.0/24"), // the older form
+		`{"default":["fd01::/64","10.244.1.0/24"]}`:                     prefixes("10.244.1.0/24", "fd01::/64"),
+		`{"default":["fd01::/64"],"other":["10.0.0.0/8","11.0.0.1/8"]}`: prefixes("fd01::/64"), // other networks are not ours to judge
+	} {
+		if got, err := annotation.ParseNodeSubnets(in); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v; want %v", in, got, err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		``:                                   "unexpected end of JSON input",
+		`10.244.1.0/24`:                      "invalid character",
+		`[]`:                                 "cannot unmarshal array",
+		`{}`:                                 `no entry for network "default"`,
+		`null`:                               `no entry for network "default"`,
+		`{"default":null}`:                   `"" is not a CIDR`,
+		`{"default":[]}`:                     "the list is empty",
+		`{"default":7}`:                      "cannot unmarshal number",
+		`{"default":["10.244.1.0"]}`:         `"10.244.1.0" is not a CIDR such as 10.244.1.0/24`,
+		`{"default":["10.244.1.1/24"]}`:      "10.244.1.1/24 has host bits set, want 10.244.1.0/24",
+		`{"default":["::ffff:1.2.3.0/120"]}`: "IPv4-mapped",
+		`{"default":["10.244.1.0/24","10.244.2.0/24"]}`: "10.244.1.0/24 and 10.244.2.0/24 are of the same address family, want at most one each",
+	} {
+		got, err := annotation.ParseNodeSubnets(in)
+		if err == nil {
+			t.Errorf("%s: %v, want an error", in, got)
+		} else if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/node-subnets ") {
+			t.Errorf("%s: error %q, want one about %q that names the annotation", in, err, want)
+		}
+	}
+}
+
+func TestParsePodNetworks(t *testing.T) {
+	single := annotation.PodNetwork{IPs: prefixes("10.244.1.3/24"), MAC: mac, Gateways: addrs("10.244.1.1")}
+	for in, want := range map[string]annotation.PodNetwork{
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"]}}`: single,
+		`{"default":{"ip_address":"10.244.1.3/24","mac_address":"0A-58-0A-F4-01-03","gateway_ip":"10.244.1.1"}}`:        single, // the older form
+		`{"default":{"ip_addresses":["fd01::3/64","10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03"}}`: {
+			IPs: prefixes("10.244.1.3/24", "fd01::3/64"), MAC: mac},
+	} {
+		got, err := annotation.ParsePodNetworks(in)
+		if err != nil || !slices.Equal(got.IPs, want.IPs) || got.MAC != want.MAC || !slices.Equal(got.Gateways, want.Gateways) {
+			t.Errorf("%s: %v, %v; want %v", in, got, err, want)
+		}
+	}
+	const rest = `"mac_address":"0a:58:0a:f4:01:03"}}`
+	for in, want := range map[string]string{
+		``:                    "unexpected end of JSON input",
+		`{}`:                  `no entry for network "default"`,
+		`{"default":null}`:    "ip_addresses: the list is empty",
+		`{"default":{` + rest: "ip_addresses: the list is empty",
+		`{"default":{"ip_addresses":["x"],` + rest:                                               `ip_addresses: "x" is not a CIDR`,
+		`{"default":{"ip_addresses":["10.244.1.3"],` + rest:                                      `ip_addresses: "10.244.1.3" is not a CIDR`,
+		`{"default":{"ip_addresses":["10.244.1.3/24","10.244.1.4/24"],` + rest:                   "of the same address family",
+		`{"default":{"ip_addresses":["10.244.1.3/24"]}}`:                                         `mac_address: "" is not an Ethernet address`,
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58"}}`:                   `mac_address: "0a:58" is not an Ethernet address`,
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"00:00:5e:00:53:01:02:03"}}`: "is not an Ethernet address", // EUI-64
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"gateway_ips":["gw"],` + rest:              `gateway_ips: "gw" is not an IP address`,
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"gateway_ips":["fe80::1%eth0"],` + rest:    `gateway_ips: "fe80::1%eth0" is not an IP address`,
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"routes":[{}],` + rest:                     `routes: dest "invalid Prefix", nextHop "invalid IP": want a CIDR and an IP address`,
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"routes":[{"dest":"1.2.3.4/8"}],` + rest:   "routes:",
+	} {
+		got, err := annotation.ParsePodNetworks(in)
+		if err == nil {
+			t.Errorf("%s: %v, want an error", in, got)
+		} else if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/pod-networks ") {
+			t.Errorf("%s: error %q, want one about %q that names the annotation", in, err, want)
+		}
+	}
+}
