@@ -117,6 +117,8 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		put(s.Services, e.Ref.Name, e.New)
 	case KindEndpointSlice:
 		put(s.Slices, e.Ref.Name, e.New)
+	default:
+		return Change{}, false // not a kind that the cluster is made of
 	}
 	s.index(e.New, true)
 	return Change{Ref: e.Ref, Old: old, New: e.New}, true
@@ -148,7 +150,7 @@ func (s *State) granted(r Ref) Change {
 }
 
 func put[K comparable, T any](m map[K]*T, k K, o Object) {
-	if v, ok := o.(any).(*T); ok && v != nil {
+	if v, ok := any(o).(*T); ok && v != nil {
 		m[k] = v
 	} else {
 		delete(m, k)

@@ -1,0 +1,223 @@
+package cluster_test
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+func name(ns, n string) cluster.Name { return cluster.Name{Namespace: ns, Name: n} }
+
+func apply(t *testing.T, s *cluster.State, o cluster.Object) cluster.Change {
+	t.Helper()
+	c, ok := s.Apply(cluster.Event{Ref: o.Ref(), New: o})
+	if !ok {
+		t.Fatalf("%s says nothing new", o.Ref())
+	}
+	return c
+}
+
+func remove(t *testing.T, s *cluster.State, r cluster.Ref) cluster.Change {
+	t.Helper()
+	c, ok := s.Apply(cluster.Event{Ref: r})
+	if !ok {
+		t.Fatalf("removing %s says nothing new", r)
+	}
+	return c
+}
+
+func TestApply(t *testing.T) {
+	objects := []cluster.Object{
+		&cluster.Node{Name: "n1", UID: "u1"},
+		&cluster.Namespace{Name: "default", UID: "u2"},
+		&cluster.Pod{Name: name("default", "a"), UID: "u3", Node: "n1"},
+		&cluster.Service{Name: name("default", "a"), UID: "u4"},
+		&cluster.EndpointSlice{Name: name("default", "a"), Service: "a"},
+	}
+	s := cluster.NewState(config.DefaultCluster())
+	for _, o := range objects {
+		if got := s.Object(o.Ref()); got != nil {
+			t.Errorf("%s before it came: %v, want nil", o.Ref(), got)
+		}
+		if c := apply(t, s, o); c.Old != nil || c.New != o || c.Granted || c.Ref != o.Ref() {
+			t.Errorf("%s came: %+v", o.Ref(), c)
+		}
+		if s.Object(o.Ref()) != o {
+			t.Errorf("%s is not in the state", o.Ref())
+		}
+		if _, ok := s.Apply(cluster.Event{Ref: o.Ref(), New: o}); ok {
+			t.Errorf("%s again: a change, want none", o.Ref())
+		}
+	}
+	if n := len(s.Nodes) + len(s.Namespaces) + len(s.Pods) + len(s.Services) + len(s.Slices); n != 5 {
+		t.Errorf("%d objects, want 5", n)
+	}
+	for _, o := range objects {
+		if c := remove(t, s, o.Ref()); c.Old != o || c.New != nil {
+			t.Errorf("%s went: %+v", o.Ref(), c)
+		}
+		if _, ok := s.Apply(cluster.Event{Ref: o.Ref()}); ok {
+			t.Errorf("%s went twice", o.Ref())
+		}
+	}
+	if n := len(s.Nodes) + len(s.Namespaces) + len(s.Pods) + len(s.Services) + len(s.Slices); n != 0 {
+		t.Errorf("%d objects left, want 0", n)
+	}
+	if _, ok := s.Apply(cluster.Event{Ref: cluster.Ref{Kind: "Gateway", Name: name("", "x")}}); ok {
+		t.Error("an object of an unknown kind went: a change")
+	}
+	if _, ok := s.Apply(cluster.Event{Ref: cluster.Ref{Kind: "Gateway", Name: name("", "x")}, New: objects[0]}); ok {
+		t.Error("an object of an unknown kind came: a change")
+	}
+}
+
+// Every field that a translator or the allocator reads counts as a difference.
+func TestEqualSeesEveryDifference(t *testing.T) {
+	net := annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}, MAC: ipnet.MAC{1},
+		Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
+	otherMAC, otherGW, otherRoutes := net, net, net
+	otherMAC.MAC = ipnet.MAC{2}
+	otherGW.Gateways = nil
+	otherRoutes.Routes = []annotation.Route{{}}
+	subnet := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
+	ip := []netip.Addr{netip.MustParseAddr("10.96.0.1")}
+	n := name("d", "x")
+	groups := map[string][]cluster.Object{
+		"Node": {
+			&cluster.Node{Name: "n"}, &cluster.Node{Name: "n", UID: "u"}, &cluster.Node{Name: "n", Created: 1},
+			&cluster.Node{Name: "n", Annotated: subnet}, &cluster.Node{Name: "n", AnnotatedAs: "bad"}, &cluster.Node{Name: "n", ChassisID: "c"},
+		},
+		"Namespace": {&cluster.Namespace{Name: "n"}, &cluster.Namespace{Name: "n", UID: "u"}},
+		"Pod": {
+			&cluster.Pod{Name: n}, &cluster.Pod{Name: n, UID: "u"}, &cluster.Pod{Name: n, Node: "n"}, &cluster.Pod{Name: n, Created: 1},
+			&cluster.Pod{Name: n, HostNetwork: true}, &cluster.Pod{Name: n, Finished: true}, &cluster.Pod{Name: n, AnnotatedAs: "bad"},
+			&cluster.Pod{Name: n, ClassicOK: true}, &cluster.Pod{Name: n, Annotated: &net}, &cluster.Pod{Name: n, Annotated: &otherMAC},
+			&cluster.Pod{Name: n, Annotated: &otherGW}, &cluster.Pod{Name: n, Annotated: &otherRoutes},
+		},
+		"Service": {
+			&cluster.Service{Name: n}, &cluster.Service{Name: n, UID: "u"}, &cluster.Service{Name: n, ClusterIPs: ip},
+			&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80}}}, &cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 81}}},
+		},
+		"EndpointSlice": {
+			&cluster.EndpointSlice{Name: n}, &cluster.EndpointSlice{Name: n, Service: "s"}, &cluster.EndpointSlice{Name: n, Ready: ip},
+			&cluster.EndpointSlice{Name: n, Ports: []cluster.EndpointPort{{Port: 80}}}, &cluster.EndpointSlice{Name: n, Ports: []cluster.EndpointPort{{Port: 80, Protocol: cluster.UDP}}},
+		},
+	}
+	for kind, variants := range groups {
+		for i, a := range variants {
+			for j, b := range variants {
+				if a.Equal(b) != (i == j) {
+					t.Errorf("%s: variants %d and %d: Equal is %v", kind, i, j, a.Equal(b))
+				}
+			}
+			for other, objects := range groups {
+				if other != kind && a.Equal(objects[0]) {
+					t.Errorf("a %s equals a %s", kind, other)
+				}
+			}
+		}
+	}
+}
+
+func TestIndexes(t *testing.T) {
+	s := cluster.NewState(config.DefaultCluster())
+	apply(t, s, &cluster.Pod{Name: name("b", "z"), Node: "n1"})
+	apply(t, s, &cluster.Pod{Name: name("b", "a"), Node: "n1"})
+	apply(t, s, &cluster.Pod{Name: name("a", "z"), Node: "n2"})
+	apply(t, s, &cluster.Pod{Name: name("a", "p")}) // not scheduled yet
+	want := func(what string, got []cluster.Name, want ...cluster.Name) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	in := func(ns string) []cluster.Name {
+		return slices.SortedFunc(slices.Values(s.PodsIn(ns)), cluster.CompareNames)
+	}
+	want("on n1", s.PodsOn("n1"), name("b", "a"), name("b", "z"))
+	want("on the empty name", s.PodsOn(""))
+	want("in a", in("a"), name("a", "p"), name("a", "z"))
+
+	apply(t, s, &cluster.Pod{Name: name("b", "z"), UID: "again", Node: "n2"}) // moved
+	want("on n1 after a move", s.PodsOn("n1"), name("b", "a"))
+	want("on n2 after a move", s.PodsOn("n2"), name("a", "z"), name("b", "z"))
+	remove(t, s, cluster.Ref{Kind: cluster.KindPod, Name: name("b", "a")})
+	want("on n1 when empty", s.PodsOn("n1"))
+	want("in b", in("b"), name("b", "z"))
+
+	slice := func(n, svc string) { apply(t, s, &cluster.EndpointSlice{Name: name("a", n), Service: svc}) }
+	slice("s2", "web")
+	slice("s1", "web")
+	slice("s3", "") // belongs to no service
+	var got []string
+	for _, e := range s.SlicesOf(name("a", "web")) {
+		got = append(got, e.Name.Name)
+	}
+	if !slices.Equal(got, []string{"s1", "s2"}) {
+		t.Errorf("slices of a/web: %v, want s1 s2", got)
+	}
+	slice("s1", "db") // the label was edited
+	if n := len(s.SlicesOf(name("a", "web"))); n != 1 {
+		t.Errorf("%d slices of a/web after one left, want 1", n)
+	}
+	if n := len(s.SlicesOf(name("b", "web"))); n != 0 {
+		t.Errorf("%d slices of b/web, want 0", n)
+	}
+}
+
+func TestGrants(t *testing.T) {
+	s := cluster.NewState(config.DefaultCluster())
+	node := &cluster.Node{Name: "n1"}
+	pod := &cluster.Pod{Name: name("a", "p"), Node: "n1"}
+	apply(t, s, node)
+	apply(t, s, pod)
+	subnets := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
+	if c := s.GrantNode("n1", subnets); !c.Granted || c.Old != node || c.New != node || c.Ref != node.Ref() {
+		t.Errorf("grant to a node: %+v", c)
+	}
+	net := annotation.PodNetwork{IPs: subnets}
+	if c := s.GrantPod(pod.Name, &net); !c.Granted || c.Old != pod || c.New != pod || c.Ref != pod.Ref() {
+		t.Errorf("grant to a pod: %+v", c)
+	}
+	if !slices.Equal(s.NodeSubnets["n1"], subnets) || !cluster.SamePodNetwork(s.PodNetworks[pod.Name], net) {
+		t.Errorf("granted %v and %v", s.NodeSubnets, s.PodNetworks)
+	}
+	s.GrantNode("n1", nil)
+	s.GrantPod(pod.Name, nil)
+	if len(s.NodeSubnets)+len(s.PodNetworks) != 0 {
+		t.Errorf("taken back, but there are %v and %v", s.NodeSubnets, s.PodNetworks)
+	}
+	if c := s.GrantPod(name("a", "gone"), nil); c.Old != nil || c.New != nil || !c.Granted {
+		t.Errorf("grant taken from a pod that is gone: %+v", c)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for text, n := range map[string]cluster.Name{"default/web": name("default", "web"), "n1": name("", "n1"), "/x": name("", "x")} {
+		if got := cluster.ParseName(text); got != n {
+			t.Errorf("ParseName(%q) = %v, want %v", text, got, n)
+		}
+	}
+	if got := (&cluster.Pod{Name: name("a", "b")}).Ref().String(); got != "Pod a/b" {
+		t.Errorf("reference %q, want Pod a/b", got)
+	}
+	if got := (&cluster.Node{Name: "n1"}).Ref().String(); got != "Node n1" {
+		t.Errorf("reference %q, want Node n1", got)
+	}
+	if a, b := (&cluster.Node{Name: "n1", ChassisID: "c"}).Chassis(), (&cluster.Node{Name: "n1"}).Chassis(); a != "c" || b != "n1" {
+		t.Errorf("chassis %q and %q, want c and n1", a, b)
+	}
+	for _, p := range []cluster.Pod{{}, {Node: "n", HostNetwork: true}, {Node: "n", Finished: true}} {
+		if p.WantsNetwork() {
+			t.Errorf("%+v wants a network", p)
+		}
+	}
+	if p := (cluster.Pod{Node: "n"}); !p.WantsNetwork() {
+		t.Errorf("%+v wants no network", p)
+	}
+}
