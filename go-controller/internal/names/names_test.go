@@ -61,6 +61,9 @@ func TestRowUUID(t *testing.T) {
 	if u, err := uuid.Parse(base); err != nil || u.Version() != 5 || u.Variant() != uuid.RFC4122 {
 		t.Fatalf("%s is not a version 5 UUID: %v", base, err)
 	}
+	if !names.IsRowUUID(base) || names.IsRowUUID("0b0d6b8e-1fb4-4b53-9d8e-6f6cf2a5f6d1") || names.IsRowUUID("") {
+		t.Error("IsRowUUID: want true for a derived UUID only")
+	}
 	if again := names.RowUUID("Logical_Switch_Port", names.KindPod, "default/web-0", names.RolePort, "uid-1"); again != base {
 		t.Errorf("the same row has UUIDs %s and %s", base, again)
 	}

@@ -66,3 +66,10 @@ func RowUUID(table string, kind Kind, name, role, uid string) string {
 	key := strings.Join([]string{table, string(kind), name, role, uid}, "\x00")
 	return uuid.NewSHA1(space, []byte(key)).String()
 }
+
+// IsRowUUID tells whether a UUID may come from RowUUID: it is of version 5.
+// Those that ovsdb-server makes up are of version 4.
+func IsRowUUID(s string) bool {
+	u, err := uuid.Parse(s)
+	return err == nil && u.Version() == 5
+}

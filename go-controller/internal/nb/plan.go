@@ -139,11 +139,21 @@ func (s *Schema) memberships(v View, w Row, fresh, inserted Scope) ([]Membership
 		return out, nil // nothing lists a row that does not exist
 	}
 	for _, sl := range v.Parents(ref) {
-		if !slices.Contains(w.ListIn, sl) {
+		if !slices.Contains(w.ListIn, sl) && s.ours(v.Row(sl.In)) {
 			out = append(out, Membership{Slot: sl, Key: w.Key, UUID: ref.UUID, Label: label, Remove: true})
 		}
 	}
 	return out, nil
+}
+
+// ours tells whether a row may be changed by a plan: it carries our mark, or,
+// in a table that has no room for one, has a UUID as we derive them.
+func (s *Schema) ours(m model.Model) bool {
+	if _, ok := s.Mark(m); ok {
+		return true
+	}
+	ref := s.Ref(m)
+	return !s.Marked(ref.Table) && names.IsRowUUID(ref.UUID)
 }
 
 // remove plans the end of a row. A row of a table that is not a root goes when
