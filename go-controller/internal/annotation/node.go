@@ -25,26 +25,26 @@ const defaultNetwork = "default"
 func ParseNodeSubnets(value string) ([]netip.Prefix, error) {
 	var nets map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(value), &nets); err != nil {
-		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, value, err)
+		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, brief(value), err)
 	}
 	raw, ok := nets[defaultNetwork]
 	if !ok {
-		return nil, fmt.Errorf("parsing %s %q: no entry for network %q", NodeSubnets, value, defaultNetwork)
+		return nil, fmt.Errorf("parsing %s %q: no entry for network %q", NodeSubnets, brief(value), defaultNetwork)
 	}
 	var list []string
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
 		list = []string{one}
 	} else if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, value, err)
+		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, brief(value), err)
 	}
 	ps, err := prefixes(list)
 	if err != nil {
-		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, value, err)
+		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, brief(value), err)
 	}
 	for _, p := range ps {
 		if p != p.Masked() {
-			return nil, fmt.Errorf("parsing %s %q: %s has host bits set, want %s", NodeSubnets, value, p, p.Masked())
+			return nil, fmt.Errorf("parsing %s %q: %s has host bits set, want %s", NodeSubnets, brief(value), p, p.Masked())
 		}
 	}
 	return ps, nil
@@ -110,4 +110,16 @@ func marshal(v any) string {
 		return ""
 	}
 	return string(b)
+}
+
+// briefMax is how much of a value an error quotes: an annotation may be 256 KiB
+// long, a Kubernetes Event has room for 1 KiB.
+const briefMax = 300
+
+// brief is the beginning of a value, to be quoted in an error.
+func brief(value string) string {
+	if len(value) <= briefMax {
+		return value
+	}
+	return value[:briefMax] + "..."
 }

@@ -51,7 +51,7 @@ type podClassicJSON struct {
 func ParsePodNetworks(value string) (PodNetwork, error) {
 	n, err := parsePodNetworks(value)
 	if err != nil {
-		return PodNetwork{}, fmt.Errorf("parsing %s %q: %w", PodNetworks, value, err)
+		return PodNetwork{}, fmt.Errorf("parsing %s %q: %w", PodNetworks, brief(value), err)
 	}
 	return n, nil
 }

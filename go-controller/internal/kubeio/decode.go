@@ -89,7 +89,12 @@ func decodeService(s *corev1.Service) (*cluster.Service, []cluster.Problem) {
 	for _, p := range s.Spec.Ports {
 		proto, ok := protocol(p.Protocol)
 		if !ok || p.Port < 1 || p.Port > 65535 {
-			bad("InvalidServicePort", "spec.ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: the port is left out", p.Port, p.Protocol)
+			bad("InvalidServicePort", "spec.ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: the port is left out", p.Port, proto)
+			continue
+		}
+		same := func(q cluster.ServicePort) bool { return q.Protocol == proto && q.Port == uint16(p.Port) }
+		if i := slices.IndexFunc(out.Ports, same); i >= 0 {
+			bad("InvalidServicePort", "spec.ports: port %d/%s is already port %q, want a number once per protocol: port %q is left out", p.Port, proto, out.Ports[i].Name, p.Name)
 			continue
 		}
 		out.Ports = append(out.Ports, cluster.ServicePort{Name: p.Name, Protocol: proto, Port: uint16(p.Port)})
@@ -122,7 +127,7 @@ func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []cluste
 		}
 		proto, ok := protocol(raw)
 		if !ok || *p.Port < 1 || *p.Port > 65535 {
-			bad("InvalidEndpointPort", "ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: the port is left out", *p.Port, raw)
+			bad("InvalidEndpointPort", "ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: the port is left out", *p.Port, proto)
 			continue
 		}
 		name := ""
@@ -153,7 +158,8 @@ func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []cluste
 	return out, problems
 }
 
-// protocol reads a protocol; absent means TCP.
+// protocol reads a protocol; absent means TCP. An unknown one comes back as it
+// is, and ok is false.
 func protocol(p corev1.Protocol) (cluster.Protocol, bool) {
 	switch p {
 	case "", corev1.ProtocolTCP:
@@ -163,5 +169,5 @@ func protocol(p corev1.Protocol) (cluster.Protocol, bool) {
 	case corev1.ProtocolSCTP:
 		return cluster.SCTP, true
 	}
-	return "", false
+	return cluster.Protocol(p), false
 }
