@@ -1,0 +1,238 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// How often everything is compared although nobody told of a change; how close
+// together two passes may come; and how long a pass that failed waits for the
+// next, at first and at most.
+const (
+	tickInterval = 30 * time.Second
+	passGap      = 20 * time.Millisecond
+	firstRetry   = 500 * time.Millisecond
+	lastRetry    = 5 * time.Second
+	passTimeout  = 30 * time.Second
+	openRetry    = time.Second
+)
+
+// Agent is one node's daemon.
+type Agent struct {
+	config  config.Node
+	kube    *kubeio.Local
+	log     *slog.Logger
+	metrics *metrics.Node
+	gate    *gate
+
+	ovs    *ovs.DB
+	kernel *hostnet.Netlink
+	kicked chan struct{} // something has changed
+	links  *sync.Map     // names of the links that a plan depends on
+	memory passMemory    // what the last pass knew; the loop's own
+}
+
+// New prepares an agent. Its metrics go to registry.
+func New(c config.Node, kube *kubeio.Local, registry prometheus.Registerer, log *slog.Logger) (*Agent, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	a := &Agent{
+		config: c, kube: kube, log: log, metrics: metrics.NewNode(registry), gate: newGate(),
+		kicked: make(chan struct{}, 1), links: &sync.Map{},
+	}
+	return a, nil
+}
+
+// Ready is nil when the node is as it should be and pods can be served, else
+// it says what is missing.
+func (a *Agent) Ready() error { return a.gate.Missing() }
+
+// Run works until ctx ends; an error means that it could not.
+func (a *Agent) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer cancel()
+
+	parts.Go(func() { a.kube.Run(ctx) })
+	if err := a.openOVS(ctx); err != nil {
+		return ignoreCancel(ctx, err)
+	}
+	defer a.ovs.Close()
+	kernel, err := hostnet.NewNetlink()
+	if err != nil {
+		return err
+	}
+	defer kernel.Close()
+	a.kernel = kernel
+
+	listener, err := server.Listen(a.config.CNISocket())
+	if err != nil {
+		return err
+	}
+	var serveErr error
+	parts.Go(func() {
+		defer cancel()
+		serveErr = a.cniServer().Serve(ctx, listener)
+	})
+	parts.Go(func() { a.watchKernel(ctx) })
+	parts.Go(func() { a.forward(ctx, a.ovs.Changed(), a.kube.Changed()) })
+	a.loop(ctx)
+	parts.Wait()
+	return serveErr
+}
+
+func (a *Agent) cniServer() *server.Server {
+	return &server.Server{
+		Switch: a.ovs, Pods: a.kube, Node: a.gate, Observer: observer{a.metrics}, Log: a.log,
+	}
+}
+
+// openOVS connects to Open vSwitch, however long that takes.
+func (a *Agent) openOVS(ctx context.Context) error {
+	for {
+		db, err := ovs.Open(ctx, a.config.OVSAddress, a.log)
+		if err == nil {
+			a.ovs = db
+			return nil
+		}
+		a.gate.miss(err)
+		a.log.Warn("waiting for Open vSwitch", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(openRetry):
+		}
+	}
+}
+
+// watchKernel has the kernel tell of changes, and starts again when its
+// messages were lost.
+func (a *Agent) watchKernel(ctx context.Context) {
+	for ctx.Err() == nil {
+		watch, cancel := context.WithCancelCause(ctx)
+		err := hostnet.Watch(watch, func(link string) bool { _, ok := a.links.Load(link); return ok }, a.kick, func(err error) { cancel(err) })
+		if err != nil {
+			cancel(err)
+		}
+		a.kick()
+		<-watch.Done()
+		if cause := context.Cause(watch); ctx.Err() == nil {
+			a.log.Warn("kernel network events were lost, listening again", "error", cause)
+			select {
+			case <-ctx.Done():
+			case <-time.After(openRetry):
+			}
+		}
+		cancel(nil)
+	}
+}
+
+// forward turns the others' change notices into kicks.
+func (a *Agent) forward(ctx context.Context, sources ...<-chan struct{}) {
+	var wg sync.WaitGroup
+	for _, source := range sources {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-source:
+					a.kick()
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (a *Agent) kick() {
+	select {
+	case a.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// loop runs passes until ctx ends.
+func (a *Agent) loop(ctx context.Context) {
+	retry := firstRetry
+	for ctx.Err() == nil {
+		start := time.Now()
+		wait := tickInterval
+		err := a.timedPass(ctx)
+		a.metrics.Pass.Observe(time.Since(start).Seconds())
+		if err != nil {
+			wait, retry = retry, min(2*retry, lastRetry)
+		} else {
+			retry = firstRetry
+		}
+		a.report(ctx, err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		case <-a.kicked:
+			select {
+			case <-ctx.Done():
+			case <-time.After(passGap): // what comes together is done together
+			}
+		}
+	}
+}
+
+func (a *Agent) timedPass(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	return a.pass(ctx)
+}
+
+// report tells the outcome of a pass, once each time it changes.
+func (a *Agent) report(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	before := a.gate.Missing()
+	a.gate.miss(err)
+	a.metrics.Ready.Set(0)
+	if err == nil {
+		a.metrics.Ready.Set(1)
+	}
+	switch {
+	case err == nil && before != nil:
+		a.log.Info("node is ready for pods", "node", a.config.Name)
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		a.log.Warn("node is not as it should be", "node", a.config.Name, "error", err)
+	}
+}
+
+func ignoreCancel(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// observer counts CNI requests; it implements server.Observer.
+type observer struct{ m *metrics.Node }
+
+func (o observer) Phase(p server.Phase, took time.Duration) {
+	o.m.Phases.WithLabelValues(string(p)).Observe(took.Seconds())
+}
+
+func (o observer) Request(command string, code uint, took time.Duration) {
+	o.m.Requests.WithLabelValues(command, strconv.FormatUint(uint64(code), 10)).Observe(took.Seconds())
+}

@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
+)
+
+var errStarting = errors.New("the agent is starting")
+
+// gate knows whether pods can be served; it implements server.Node.
+type gate struct {
+	mu       sync.Mutex
+	settings *server.Settings // nil until the first pass that got so far
+	missing  error
+	changed  chan struct{} // closed and replaced whenever settings change
+}
+
+func newGate() *gate {
+	return &gate{missing: errStarting, changed: make(chan struct{})}
+}
+
+// Missing implements server.Node.
+func (g *gate) Missing() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.missing
+}
+
+func (g *gate) miss(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.missing = err
+}
+
+// open lets pods in: what they need of the node itself is there. It stays so
+// when a later pass fails; what the pod then misses, its own ADD says.
+func (g *gate) open(s server.Settings) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.settings != nil && *g.settings == s {
+		return
+	}
+	g.settings = &s
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// Settings implements server.Node.
+func (g *gate) Settings(ctx context.Context) (server.Settings, error) {
+	for {
+		g.mu.Lock()
+		settings, missing, changed := g.settings, g.missing, g.changed
+		g.mu.Unlock()
+		if settings != nil {
+			return *settings, nil
+		}
+		select {
+		case <-ctx.Done():
+			return server.Settings{}, fmt.Errorf("waiting for the node to be set up: %w", missing)
+		case <-changed:
+		}
+	}
+}

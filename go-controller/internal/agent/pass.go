@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// rooms lists the parts of the node's plan; a new feature adds its own here.
+func rooms() []func(hostplan.Facts, config.Node) (hostplan.Plan, error) {
+	return []func(hostplan.Facts, config.Node) (hostplan.Plan, error){encap.Plan, mgmtport.Plan}
+}
+
+// passMemory is what one pass leaves to the next.
+type passMemory struct {
+	subnets []netip.Prefix // the last valid ones: a Node without them is not a node to tear down
+}
+
+// pass compares everything once and repairs it. The error says what is still
+// missing; what could be done without that has been done.
+func (a *Agent) pass(ctx context.Context) error {
+	var node kubeio.LocalNode
+	var errs []error
+	if !a.kube.Synced() {
+		errs = append(errs, errors.New("the API server has not answered yet"))
+	} else if n, ok := a.kube.Node(); !ok {
+		errs = append(errs, fmt.Errorf("there is no Node %q: the kubelet makes it (is --node-name right?)", a.config.Name))
+	} else {
+		node = n
+		errs = append(errs, a.readSubnets(node))
+	}
+	facts, places, err := a.facts(node)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	var publishErr error
+	if node.UID != "" {
+		publishErr = a.publish(ctx, node, facts, places)
+	}
+	plan, err := a.plan(facts)
+	errs = append(errs, err, publishErr, a.apply(ctx, plan, len(facts.Subnets) > 0))
+	if len(facts.Subnets) == 0 && node.UID != "" {
+		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return a.finish(facts)
+}
+
+// readSubnets takes the node's subnets from its annotation.
+func (a *Agent) readSubnets(node kubeio.LocalNode) error {
+	value, ok := node.Annotations[annotation.NodeSubnets]
+	if !ok {
+		return nil
+	}
+	subnets, err := annotation.ParseNodeSubnets(value)
+	if err != nil {
+		return err
+	}
+	a.memory.subnets = subnets
+	return nil
+}
+
+// facts gathers what the plan depends on. Before the API server has answered,
+// that is what Open vSwitch remembers.
+func (a *Agent) facts(node kubeio.LocalNode) (hostplan.Facts, []hostnet.Place, error) {
+	f := hostplan.Facts{Subnets: a.memory.subnets}
+	var err error
+	if f.SystemID, err = a.ovs.SystemID(); err != nil {
+		return f, nil, err
+	}
+	f.EncapIPs, err = a.encapIPs(node)
+	if err != nil {
+		return f, nil, err
+	}
+	places, err := a.places(f.EncapIPs)
+	if err != nil {
+		return f, nil, err
+	}
+	a.links.Store(names.ManagementInterface(a.config.Name), true)
+	for _, p := range places {
+		a.links.Store(p.Link, true)
+		if f.EncapMTU == 0 || p.MTU < f.EncapMTU {
+			f.EncapMTU = p.MTU
+		}
+	}
+	return f, places, nil
+}
+
+// encapIPs are the tunnel addresses: the configured ones; else those in Open
+// vSwitch, if this host has them; else the Node's internal ones that it has.
+func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
+	if len(a.config.EncapIPs) > 0 {
+		return a.config.EncapIPs, nil
+	}
+	set, err := a.ovs.ExternalID(names.OVSEncapIP)
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range [][]string{strings.Split(set, ","), node.InternalIPs} {
+		var here []netip.Addr
+		for _, s := range list {
+			ip, err := netip.ParseAddr(strings.TrimSpace(s))
+			if err != nil {
+				continue
+			}
+			places, err := a.places([]netip.Addr{ip})
+			if err != nil {
+				return nil, err
+			}
+			if len(places) == 1 {
+				here = append(here, ip)
+			}
+		}
+		if len(here) > 0 {
+			return here[:1], nil
+		}
+	}
+	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an address of this host; give --encap-ip",
+		names.OVSEncapIP, set, node.InternalIPs)
+}
+
+// places is where on this host the addresses are; those that are nowhere are
+// left out.
+func (a *Agent) places(ips []netip.Addr) (out []hostnet.Place, err error) {
+	for _, ip := range ips {
+		p, ok, err := a.kernel.Find(ip)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// plan asks every room. One that fails does not keep the others' parts from
+// being applied.
+func (a *Agent) plan(f hostplan.Facts) (hostplan.Plan, error) {
+	var plans []hostplan.Plan
+	var errs []error
+	for _, room := range rooms() {
+		p, err := room(f, a.config)
+		plans, errs = append(plans, p), append(errs, err)
+	}
+	return hostplan.Merge(plans...), errors.Join(errs...)
+}
+
+// apply makes Open vSwitch and the kernel as planned. Without subnets the
+// kernel's part is left as it is: not to know what should be there is no
+// reason to remove what is.
+func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) error {
+	rows, err := a.ovs.Converge(ctx, plan.OVS)
+	for _, c := range rows {
+		a.changed(c.Kind, c.String())
+	}
+	if err != nil || !withHost || len(plan.Host) == 0 {
+		return err
+	}
+	items, err := hostnet.Converge(ctx, a.kernel, plan.Host)
+	for _, c := range items {
+		a.changed(c.Kind(), c.String())
+	}
+	return err
+}
+
+func (a *Agent) changed(kind, line string) {
+	a.metrics.Changes.WithLabelValues(kind).Inc()
+	a.log.Info("node changed", "node", a.config.Name, "kind", kind, "change", line)
+}
+
+// publish writes the annotations that the master reads, in one patch, if they
+// differ.
+func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place) error {
+	want := map[string]string{annotation.NodeChassisID: encap.SystemID(f, a.config)}
+	if mac, ok := mgmtport.MAC(f.Subnets); ok {
+		want[annotation.NodeMgmtPortMAC] = annotation.MarshalNodeMgmtPortMAC(mac)
+	}
+	if addrs := a.primaryAddrs(node, places); len(addrs) > 0 {
+		want[annotation.NodePrimaryIfAddr] = annotation.MarshalNodePrimaryIfAddr(addrs)
+	}
+	for k, v := range want {
+		if node.Annotations[k] == v {
+			delete(want, k)
+		}
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	if err := a.kube.PatchNode(ctx, want); err != nil {
+		return err
+	}
+	for k, v := range want {
+		a.changed("annotation", "~ "+k+"="+v)
+	}
+	return nil
+}
+
+// primaryAddrs are the node's own addresses with their lengths, at most one
+// per family: the tunnel's first, then the Node's internal ones.
+func (a *Agent) primaryAddrs(node kubeio.LocalNode, places []hostnet.Place) (out []netip.Prefix) {
+	for _, s := range node.InternalIPs {
+		if ip, err := netip.ParseAddr(s); err == nil {
+			if more, err := a.places([]netip.Addr{ip}); err == nil {
+				places = append(places, more...)
+			}
+		}
+	}
+	seen := map[bool]bool{}
+	for _, p := range places {
+		if is4 := p.Prefix.Addr().Is4(); !seen[is4] {
+			seen[is4] = true
+			out = append(out, p.Prefix)
+		}
+	}
+	return out
+}
+
+// finish opens the door for pods: settings first, the CNI configuration once
+// the management port works.
+func (a *Agent) finish(f hostplan.Facts) error {
+	mtu, err := encap.MTU(f, a.config)
+	if err != nil {
+		return err
+	}
+	a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev})
+	name := names.ManagementInterface(a.config.Name)
+	if state, _ := a.ovs.Interface(name); !state.Installed() {
+		remote, _ := a.ovs.ExternalID(names.OVSRemote)
+		return fmt.Errorf("the management port %s is not bound, or its flows are not installed (Open vSwitch: port %d %q): "+
+			"look whether ovn-controller runs and is connected to %q, and whether the master has made the logical port %s",
+			name, state.Ofport, state.Error, remote, names.ManagementPort(a.config.Name))
+	}
+	written, err := writeConf(a.config.CNIConfDir, a.config.CNISocket())
+	if written {
+		a.changed("cni", "+ "+a.config.CNIConfDir+"/"+ConfName)
+	}
+	return err
+}

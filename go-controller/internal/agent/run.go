@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/health"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+)
+
+// component is how the agent calls itself to the API server.
+const component = "ovnkube-node"
+
+// Run is the whole daemon: it works until ctx ends. It returns an error only
+// when it can't start at all; a server that is not there yet is waited for.
+func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
+	clients, err := kubeio.NewClients(c.Kubernetes, component)
+	if err != nil {
+		return err
+	}
+	kube, err := kubeio.NewLocal(clients.Kube, c.Name, log)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a, err := New(c, kube, registry, log)
+	if err != nil {
+		return err
+	}
+	web, err := health.Listen(c.Metrics, registry, a.Ready, log)
+	if err != nil {
+		return err
+	}
+	log.Info("node agent started", "node", c.Name, "metrics", web.Addr(), "ovs", c.OVSAddress, "kubernetes", clients.Server)
+	defer log.Info("node agent stopped", "node", c.Name)
+	ctx, cancel := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer cancel()
+	serving.Go(func() { web.Run(ctx) })
+	return a.Run(ctx)
+}

@@ -1,0 +1,250 @@
+package podif
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/containernetworking/plugins/pkg/ns"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// Spec is a pod's interface as it should be.
+type Spec struct {
+	ContainerID string
+	Netns       string // path of the pod's network namespace
+	IfName      string // in the pod
+	Network     annotation.PodNetwork
+	MTU         int  // bytes
+	Userspace   bool // the datapath is userspace: the pod must compute its own checksums
+}
+
+// Veth is what Add made.
+type Veth struct {
+	HostName string
+	HostMAC  ipnet.MAC
+}
+
+// ErrExists says that the pod has an interface of that name already.
+var ErrExists = errors.New("interface exists in the container")
+
+// ErrNetns says that the network namespace can't be opened.
+var ErrNetns = errors.New("no such network namespace")
+
+// Add makes the pair. When it fails nothing of it is left.
+func Add(s Spec) (Veth, error) {
+	podNS, err := openNetns(s.Netns)
+	if err != nil {
+		return Veth{}, err
+	}
+	defer podNS.Close()
+	if err := claimName(s, podNS); err != nil {
+		return Veth{}, err
+	}
+	v, err := addPair(s, podNS)
+	if err != nil {
+		return Veth{}, errors.Join(err, Remove(s.ContainerID))
+	}
+	return v, nil
+}
+
+func openNetns(path string) (ns.NetNS, error) {
+	n, err := ns.GetNS(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNetns, err)
+	}
+	own, err := ns.GetCurrentNS()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the agent's own network namespace: %w", err), n.Close())
+	}
+	defer own.Close()
+	same, err := sameFile(n.Path(), own.Path())
+	if err == nil && same {
+		err = fmt.Errorf("%w: %s is the node's own", ErrNetns, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func sameFile(a, b string) (bool, error) {
+	ia, err := os.Stat(a)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrNetns, err)
+	}
+	ib, err := os.Stat(b)
+	if err != nil {
+		return false, fmt.Errorf("opening the agent's own network namespace: %w", err)
+	}
+	return os.SameFile(ia, ib), nil
+}
+
+// claimName sees that neither end's name is taken; the host's end may be left
+// over from an attempt for the same container that the agent did not survive.
+func claimName(s Spec, podNS ns.NetNS) error {
+	err := podNS.Do(func(ns.NetNS) error {
+		_, err := netlink.LinkByName(s.IfName)
+		return err
+	})
+	if err == nil {
+		return fmt.Errorf("%w: %s", ErrExists, s.IfName)
+	}
+	if !isAbsent(err) {
+		return fmt.Errorf("looking for %s in the container: %w", s.IfName, err)
+	}
+	name := names.HostVeth(s.ContainerID)
+	link, err := netlink.LinkByName(name)
+	switch {
+	case isAbsent(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking for %s: %w", name, err)
+	case link.Attrs().Alias != s.ContainerID:
+		return fmt.Errorf("interface %s exists on the node and is not this container's", name)
+	}
+	return Remove(s.ContainerID)
+}
+
+func addPair(s Spec, podNS ns.NetNS) (Veth, error) {
+	v := Veth{HostName: names.HostVeth(s.ContainerID)}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = v.HostName, s.MTU
+	err := netlink.LinkAdd(&netlink.Veth{
+		LinkAttrs: attrs, PeerName: s.IfName, PeerHardwareAddr: s.Network.MAC[:], PeerNamespace: netlink.NsFd(int(podNS.Fd())),
+	})
+	if err != nil {
+		return v, fmt.Errorf("making the veth pair %s: %w", v.HostName, err)
+	}
+	link, err := netlink.LinkByName(v.HostName)
+	if err != nil {
+		return v, fmt.Errorf("reading %s: %w", v.HostName, err)
+	}
+	copy(v.HostMAC[:], link.Attrs().HardwareAddr)
+	// The alias first: from here on a crash leaves something that DEL knows.
+	if err := netlink.LinkSetAlias(link, s.ContainerID); err != nil {
+		return v, fmt.Errorf("marking %s: %w", v.HostName, err)
+	}
+	if err := podNS.Do(func(ns.NetNS) error { return setUpPod(s) }); err != nil {
+		return v, err
+	}
+	return v, setUpHost(link)
+}
+
+// setUpHost brings the node's end up. It is a switch port, not an interface of
+// the node: without IPv6 it sends nothing of its own.
+func setUpHost(link netlink.Link) error {
+	name := link.Attrs().Name
+	if err := disableIPv6(name, "1"); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("bringing %s up: %w", name, err)
+	}
+	return nil
+}
+
+// setUpPod configures the pod's end; it runs in the pod's namespace.
+func setUpPod(s Spec) error {
+	link, err := netlink.LinkByName(s.IfName)
+	if err != nil {
+		return fmt.Errorf("reading %s in the container: %w", s.IfName, err)
+	}
+	if s.Userspace {
+		if err := checksumsInSoftware(s.IfName); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.Network.IPs {
+		if err := addAddress(link, p); err != nil {
+			return err
+		}
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("bringing %s up in the container: %w", s.IfName, err)
+	}
+	for _, r := range routes(s.Network) {
+		kr := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(r.Dest), Gw: r.NextHop.AsSlice()}
+		if err := netlink.RouteAdd(kr); err != nil {
+			return fmt.Errorf("adding route %s via %s in the container: %w", r.Dest, r.NextHop, err)
+		}
+	}
+	return nil
+}
+
+func addAddress(link netlink.Link, p netip.Prefix) error {
+	a := &netlink.Addr{IPNet: ipNet(p)}
+	if p.Addr().Is6() {
+		// A runtime may have switched IPv6 off; and no other pod has the
+		// address, so duplicate detection would only delay the pod's start.
+		if err := disableIPv6(link.Attrs().Name, "0"); err != nil {
+			return err
+		}
+		a.Flags = unix.IFA_F_NODAD
+	}
+	if err := netlink.AddrAdd(link, a); err != nil {
+		return fmt.Errorf("adding address %s in the container: %w", p, err)
+	}
+	return nil
+}
+
+// routes are the pod's: a default route for each gateway, then the extra ones.
+func routes(n annotation.PodNetwork) []annotation.Route {
+	var out []annotation.Route
+	for _, g := range n.Gateways {
+		all := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+		if g.Is6() {
+			all = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		}
+		out = append(out, annotation.Route{Dest: all, NextHop: g})
+	}
+	return append(out, n.Routes...)
+}
+
+// disableIPv6 writes the interface's sysctl of that name, in the namespace of
+// the calling thread. A kernel without IPv6 has none.
+func disableIPv6(name, value string) error {
+	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte(value), 0o644)
+	if err != nil && (value != "1" || !errors.Is(err, fs.ErrNotExist)) {
+		return fmt.Errorf("setting disable_ipv6=%s of %s: %w", value, name, err)
+	}
+	return nil
+}
+
+// Remove removes the pair of a container; none is no error, and a link of the
+// same name that is another's is left alone.
+func Remove(containerID string) error {
+	name := names.HostVeth(containerID)
+	link, err := netlink.LinkByName(name)
+	if isAbsent(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for %s: %w", name, err)
+	}
+	if a := link.Attrs().Alias; link.Type() != "veth" || a != containerID && a != "" {
+		return nil
+	}
+	if err := netlink.LinkDel(link); err != nil && !isAbsent(err) {
+		return fmt.Errorf("removing %s: %w", name, err)
+	}
+	return nil
+}
+
+// isAbsent tells whether netlink's error means that there is no such link.
+func isAbsent(err error) bool {
+	var nf netlink.LinkNotFoundError
+	return errors.As(err, &nf) || errors.Is(err, unix.ENODEV)
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

@@ -1,0 +1,112 @@
+package protocol
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Timeouts. The agent answers within ServeTimeout; the plugin waits a little
+// longer, so that it is the agent's reason that the user sees.
+const (
+	ServeTimeout  = 60 * time.Second
+	AnswerTimeout = ServeTimeout + 15*time.Second
+)
+
+// MaxSize bounds a message, in bytes. A network configuration with its
+// prevResult is a few kilobytes; a GC request names every container of a node.
+const MaxSize = 1 << 20
+
+// CNI commands (CNI specification 1.1.0, section 2).
+const (
+	Add    = "ADD"
+	Del    = "DEL"
+	Check  = "CHECK"
+	GC     = "GC"
+	Status = "STATUS"
+)
+
+// Error codes (CNI specification 1.1.0, section 5 "Error"); those from 100 on
+// are this plugin's own.
+const (
+	CodeUnsupportedField = 2
+	CodeUnknownContainer = 3
+	CodeInvalidEnv       = 4
+	CodeIO               = 5
+	CodeDecoding         = 6
+	CodeInvalidConfig    = 7
+	CodeTryAgain         = 11
+	CodeNotAvailable     = 50  // STATUS: ADD can't be served
+	CodeInternal         = 999 // as CNI's own library has it
+	CodeInterface        = 100 // the interface in the container could not be made
+	CodeCheck            = 101 // CHECK: something is not as ADD left it
+)
+
+// Request is one call of the plugin.
+type Request struct {
+	Command     string          `json:"command"`
+	ContainerID string          `json:"containerID,omitempty"`
+	Netns       string          `json:"netns,omitempty"` // path
+	IfName      string          `json:"ifName,omitempty"`
+	Args        string          `json:"args,omitempty"` // CNI_ARGS: "KEY=VALUE;KEY=VALUE"
+	Config      json.RawMessage `json:"config"`         // the plugin's standard input
+}
+
+// Response is the answer: an error, or what to print.
+type Response struct {
+	Result json.RawMessage `json:"result,omitempty"` // of ADD, in the version that the configuration asks for
+	Error  *Error          `json:"error,omitempty"`
+}
+
+// Error is an error as CNI prints it.
+type Error struct {
+	Code    uint   `json:"code"`
+	Msg     string `json:"msg"`               // short, for a person
+	Details string `json:"details,omitempty"` // what to look at
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Details == "" {
+		return e.Msg
+	}
+	return e.Msg + "; " + e.Details
+}
+
+// Write sends one message.
+func Write(w io.Writer, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding the message: %w", err)
+	}
+	if len(body) > MaxSize {
+		return fmt.Errorf("sending the message: it has %d bytes, at most %d are allowed", len(body), MaxSize)
+	}
+	msg := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
+	if _, err := w.Write(append(msg, body...)); err != nil {
+		return fmt.Errorf("sending the message: %w", err)
+	}
+	return nil
+}
+
+// Read receives one message. No more than MaxSize bytes are read.
+func Read(r io.Reader, v any) error {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return fmt.Errorf("receiving the message's length: %w", err)
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size > MaxSize {
+		return fmt.Errorf("receiving the message: it has %d bytes, at most %d are allowed", size, MaxSize)
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return fmt.Errorf("receiving the message: %w", err)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("decoding the message: %w", err)
+	}
+	return nil
+}

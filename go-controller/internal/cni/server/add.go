@@ -1,0 +1,204 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// add gives a container its interface. It is the CNI result as JSON.
+func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMessage, err error) {
+	conf, prev, err := parseConf(r.Config)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := parsePod(r.Args)
+	if err != nil {
+		return nil, err
+	}
+	var settings Settings
+	err = s.phase(PhaseAgent, func() (err error) { settings, err = s.settings(ctx); return err })
+	if err != nil {
+		return nil, err
+	}
+	var pod kubeio.LocalPod
+	var network annotation.PodNetwork
+	err = s.phase(PhaseAnnotation, func() (err error) { pod, network, err = s.awaitNetwork(ctx, ref); return err })
+	if err != nil {
+		return nil, err
+	}
+	spec := podif.Spec{
+		ContainerID: r.ContainerID, Netns: r.Netns, IfName: r.IfName,
+		Network: network, MTU: settings.MTU, Userspace: settings.Userspace,
+	}
+	var veth podif.Veth
+	if err := s.phase(PhaseInterface, func() (err error) { veth, err = podif.Add(spec); return err }); err != nil {
+		return nil, interfaceError(ref, err)
+	}
+	if err := s.attach(ctx, ref, pod.UID, spec); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		if undoErr := s.remove(undo, r.ContainerID); undoErr != nil {
+			s.Log.Warn("undoing a failed ADD left something for DEL", "sandbox", r.ContainerID, "error", undoErr)
+		}
+		return nil, err
+	}
+	return marshalResult(conf.CNIVersion, addResult(prev, spec, veth, conf.DNS.Nameservers))
+}
+
+// phase runs one step of ADD and tells how long it took.
+func (s *Server) phase(p Phase, step func() error) error {
+	start := time.Now()
+	err := step()
+	s.Observer.Phase(p, time.Since(start))
+	return err
+}
+
+func (s *Server) settings(ctx context.Context) (Settings, error) {
+	settings, err := s.Node.Settings(ctx)
+	if err != nil {
+		return settings, &protocol.Error{
+			Code: protocol.CodeTryAgain, Msg: "the node agent can't serve pods yet",
+			Details: fmt.Sprintf("%v (%v); its /readyz says the same", err, context.Cause(ctx)),
+		}
+	}
+	return settings, nil
+}
+
+// awaitNetwork waits until the pod that the runtime means has a valid
+// annotation. A malformed one is waited out too: the master rewrites it.
+func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (kubeio.LocalPod, annotation.PodNetwork, error) {
+	var pod kubeio.LocalPod
+	var network annotation.PodNetwork
+	var missing string // what is still missing
+	err := s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p kubeio.LocalPod, ok bool) bool {
+		pod = p
+		var err error
+		switch {
+		case !ok:
+			missing = fmt.Sprintf("this node's watch has not seen pod %s; is it there, and on this node?", ref)
+		case !p.HasUID(ref.uid):
+			missing = fmt.Sprintf("pod %s has UID %s, the runtime asks for one with UID %s, which was deleted or has not been seen yet", ref, p.UID, ref.uid)
+		case p.Network == "":
+			missing = fmt.Sprintf("pod %s has no annotation %s yet; `ovnkube master` writes it: look whether it runs, and at the pod's events", ref, annotation.PodNetworks)
+		default:
+			if network, err = annotation.ParsePodNetworks(p.Network); err == nil {
+				return true
+			}
+			missing = fmt.Sprintf("the annotation of pod %s is malformed: %v; `ovnkube master` rewrites it: look whether it runs", ref, err)
+		}
+		return false
+	})
+	if err != nil {
+		return pod, network, &protocol.Error{
+			Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("no address for pod %s", ref), Details: fmt.Sprintf("%s (%v)", missing, context.Cause(ctx)),
+		}
+	}
+	return pod, network, nil
+}
+
+func interfaceError(ref podRef, err error) error {
+	e := &protocol.Error{Code: protocol.CodeInterface, Msg: fmt.Sprintf("making the interface of pod %s", ref), Details: err.Error()}
+	switch {
+	case errors.Is(err, podif.ErrNetns):
+		e.Code = protocol.CodeInvalidEnv
+		e.Msg += ": CNI_NETNS can't be used"
+	case errors.Is(err, podif.ErrExists):
+		e.Code = protocol.CodeInvalidEnv
+		e.Msg += ": CNI_IFNAME is taken"
+	}
+	return e
+}
+
+// attach puts the interface onto br-int and waits for its flows.
+func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.Spec) error {
+	logicalPort := names.LogicalPort(ref.namespace, ref.name)
+	port := hostplan.PodPort(logicalPort, uid, spec.ContainerID, spec.Network)
+	if err := s.phase(PhasePort, func() error { return s.Switch.AddPodPort(ctx, port) }); err != nil {
+		return &protocol.Error{
+			Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("adding the port of pod %s to Open vSwitch", ref),
+			Details: fmt.Sprintf("%v; look whether ovsdb-server and ovs-vswitchd run on this node", err),
+		}
+	}
+	return s.phase(PhaseFlows, func() error {
+		state, err := s.Switch.WaitInstalled(ctx, port.Name)
+		if err == nil {
+			return nil
+		}
+		return s.notInstalled(ctx, ref, port.Name, state.Ofport, state.Error)
+	})
+}
+
+// notInstalled says which part of the way from the port to its flows is
+// missing.
+func (s *Server) notInstalled(ctx context.Context, ref podRef, iface string, ofport int, openError string) error {
+	e := &protocol.Error{Code: protocol.CodeTryAgain}
+	cause := context.Cause(ctx)
+	logicalPort := names.LogicalPort(ref.namespace, ref.name)
+	if ofport <= 0 {
+		e.Msg = fmt.Sprintf("Open vSwitch has not opened the interface of pod %s", ref)
+		e.Details = fmt.Sprintf("interface %s: %q (%v); look whether ovs-vswitchd runs, and at its log", iface, openError, cause)
+		return e
+	}
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), ioTimeout)
+	defer cancel()
+	why := ""
+	if s.Binding != nil {
+		why = s.Binding(ask, logicalPort)
+	}
+	if why == "" {
+		why = "look whether ovn-controller runs and is connected, and at `ovn-sbctl find Port_Binding logical_port=" + logicalPort + "`"
+	}
+	e.Msg = fmt.Sprintf("OVN has not set up the port of pod %s: not bound, or its flows are not installed", ref)
+	e.Details = fmt.Sprintf("logical port %s on interface %s: %s (%v)", logicalPort, iface, why, cause)
+	return e
+}
+
+// addResult describes what was made (CNI specification 1.1.0, section 5
+// "ADD Success"), after what plugins before this one did.
+func addResult(prev *types100.Result, spec podif.Spec, veth podif.Veth, nameservers []string) *types100.Result {
+	out := &types100.Result{}
+	if prev != nil {
+		out = prev
+	}
+	out.Interfaces = append(out.Interfaces,
+		&types100.Interface{Name: veth.HostName, Mac: veth.HostMAC.String(), Mtu: spec.MTU},
+		&types100.Interface{Name: spec.IfName, Mac: spec.Network.MAC.String(), Mtu: spec.MTU, Sandbox: spec.Netns})
+	for i, p := range spec.Network.IPs {
+		ip := &types100.IPConfig{
+			Interface: types100.Int(len(out.Interfaces) - 1),
+			Address:   net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())},
+		}
+		if i < len(spec.Network.Gateways) {
+			ip.Gateway = spec.Network.Gateways[i].AsSlice()
+		}
+		out.IPs = append(out.IPs, ip)
+	}
+	out.Routes = append(out.Routes, podif.Routes(spec.Network)...)
+	out.DNS.Nameservers = append(out.DNS.Nameservers, nameservers...)
+	return out
+}
+
+func marshalResult(version string, r *types100.Result) (json.RawMessage, error) {
+	converted, err := r.GetAsVersion(version)
+	if err != nil {
+		return nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: fmt.Sprintf("giving the result in version %q of CNI", version), Details: err.Error()}
+	}
+	raw, err := json.Marshal(converted)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+	return raw, nil
+}

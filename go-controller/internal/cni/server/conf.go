@@ -1,0 +1,61 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/version"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+)
+
+// parseConf reads the network configuration and its prevResult (CNI
+// specification 1.1.0, section 1 and 2).
+func parseConf(raw json.RawMessage) (types.NetConf, *types100.Result, error) {
+	var c types.NetConf
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return c, nil, &protocol.Error{Code: protocol.CodeDecoding, Msg: "decoding the network configuration", Details: err.Error()}
+	}
+	if c.RawPrevResult == nil {
+		return c, nil, nil
+	}
+	if err := version.ParsePrevResult(&c); err != nil {
+		return c, nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "prevResult in the network configuration is malformed", Details: err.Error()}
+	}
+	prev, err := types100.NewResultFromResult(c.PrevResult)
+	if err != nil {
+		return c, nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "prevResult in the network configuration is malformed", Details: err.Error()}
+	}
+	return c, prev, nil
+}
+
+// podRef is the pod that the runtime names in CNI_ARGS.
+type podRef struct{ namespace, name, uid string }
+
+func (p podRef) String() string { return p.namespace + "/" + p.name }
+
+// parsePod reads CNI_ARGS, "K8S_POD_NAMESPACE=ns;K8S_POD_NAME=name;K8S_POD_UID=uid;...".
+func parsePod(args string) (podRef, error) {
+	var p podRef
+	for _, pair := range strings.Split(args, ";") {
+		key, value, _ := strings.Cut(pair, "=")
+		switch key {
+		case "K8S_POD_NAMESPACE":
+			p.namespace = value
+		case "K8S_POD_NAME":
+			p.name = value
+		case "K8S_POD_UID":
+			p.uid = value
+		}
+	}
+	if p.namespace == "" || p.name == "" {
+		return p, &protocol.Error{
+			Code: protocol.CodeInvalidEnv, Msg: "CNI_ARGS has no K8S_POD_NAMESPACE or no K8S_POD_NAME",
+			Details: fmt.Sprintf("CNI_ARGS=%q; this network is for pods", args),
+		}
+	}
+	return p, nil
+}

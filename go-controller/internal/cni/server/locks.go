@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+	"sync"
+)
+
+// locks is a lock per key; the zero value is ready.
+type locks struct {
+	mu   sync.Mutex
+	held map[string]*held
+}
+
+type held struct {
+	token chan struct{} // full while somebody has the lock
+	users int           // who have it or wait for it
+}
+
+// lock waits for the key's lock; unlock must be called once. When ctx ends
+// first, the result is its cause.
+func (l *locks) lock(ctx context.Context, key string) (unlock func(), err error) {
+	l.mu.Lock()
+	if l.held == nil {
+		l.held = map[string]*held{}
+	}
+	h := l.held[key]
+	if h == nil {
+		h = &held{token: make(chan struct{}, 1)}
+		l.held[key] = h
+	}
+	h.users++
+	l.mu.Unlock()
+	leave := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if h.users--; h.users == 0 {
+			delete(l.held, key)
+		}
+	}
+	select {
+	case h.token <- struct{}{}:
+		return func() { <-h.token; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, context.Cause(ctx)
+	}
+}

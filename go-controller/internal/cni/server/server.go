@@ -1,0 +1,281 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// How long a plugin may take to send its request and to read the answer, how
+// long undoing a failed ADD may take, and how long DEL waits for Open vSwitch.
+const (
+	ioTimeout   = 5 * time.Second
+	undoTimeout = 10 * time.Second
+	delTimeout  = 5 * time.Second
+)
+
+// Switch is Open vSwitch; *ovs.DB is one.
+type Switch interface {
+	AddPodPort(ctx context.Context, want hostplan.Port) error
+	RemovePodPorts(ctx context.Context, gone func(sandbox string) bool) ([]string, error)
+	WaitInstalled(ctx context.Context, name string) (ovs.InterfaceState, error)
+	Interface(name string) (ovs.InterfaceState, bool)
+	Sandboxes() []string
+}
+
+// Pods is the node's pods; *kubeio.Local is one.
+type Pods interface {
+	WaitPod(ctx context.Context, namespace, name string, accept func(p kubeio.LocalPod, ok bool) bool) error
+}
+
+// Settings is what holds for all pods of the node.
+type Settings struct {
+	MTU       int  // bytes
+	Userspace bool // br-int's datapath is userspace
+}
+
+// Node is the agent.
+type Node interface {
+	// Settings returns once pods can be served. When ctx ends first, the error
+	// says what is missing.
+	Settings(ctx context.Context) (Settings, error)
+	// Missing says what keeps pods from being served, nil for nothing.
+	Missing() error
+}
+
+// Phase is a step of ADD.
+type Phase string
+
+// The phases of ADD, in their order.
+const (
+	PhaseAgent      Phase = "agent"      // waiting until the agent can serve pods
+	PhaseAnnotation Phase = "annotation" // waiting for the pod and its annotation
+	PhaseInterface  Phase = "interface"  // making the veth pair
+	PhasePort       Phase = "port"       // adding the port to br-int
+	PhaseFlows      Phase = "flows"      // waiting for ovn-installed
+)
+
+// Observer is told how long things took; the methods are called from many
+// goroutines.
+type Observer interface {
+	Phase(p Phase, took time.Duration)
+	Request(command string, code uint, took time.Duration) // code 0 is success
+}
+
+// Server serves CNI requests.
+type Server struct {
+	Switch   Switch
+	Pods     Pods
+	Node     Node
+	Observer Observer
+	Log      *slog.Logger
+	// Binding says why a logical port is not up yet, "" when that is not
+	// known; it is asked when ADD has waited in vain.
+	Binding func(ctx context.Context, logicalPort string) string
+
+	locks locks
+	work  sync.WaitGroup
+
+	mu      sync.Mutex
+	life    context.Context // of Serve
+	pending map[string]bool // containers whose port is still to be removed
+}
+
+// Listen makes the socket. Its directory is made, and kept, accessible to its
+// owner only. A socket that nobody answers on is replaced.
+func Listen(path string) (*net.UnixListener, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the socket's directory: %w", err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("closing the socket's directory to others: %w", err)
+	}
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		return nil, errors.Join(fmt.Errorf("listening on %s: another agent does already", path), c.Close())
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("removing the old socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", path, err)
+	}
+	// A successor may have made its own by the time this one ends.
+	l.SetUnlinkOnClose(false)
+	return l, nil
+}
+
+// Serve answers requests until ctx ends, then waits for those at work; they
+// are cut short and undo what they did.
+func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	defer s.work.Wait()
+	s.mu.Lock()
+	s.life = ctx
+	s.mu.Unlock()
+	for {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("accepting CNI requests: %w", err)
+		}
+		s.work.Go(func() {
+			defer c.Close()
+			s.serve(ctx, c)
+		})
+	}
+}
+
+func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
+	start := time.Now()
+	if uid, err := peer(c); err != nil || uid != 0 {
+		s.Log.Warn("CNI request refused: not from root", "uid", uid, "error", err)
+		return
+	}
+	var r protocol.Request
+	_ = c.SetReadDeadline(start.Add(ioTimeout))
+	if err := protocol.Read(c, &r); err != nil {
+		s.answer(c, protocol.Response{Error: &protocol.Error{Code: protocol.CodeDecoding, Msg: err.Error()}})
+		s.Log.Warn("CNI request not understood", "error", err)
+		return
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	ctx, cancel := context.WithTimeoutCause(ctx, protocol.ServeTimeout, errDeadline)
+	defer cancel()
+	hungUp, gone := context.WithCancelCause(ctx)
+	defer gone(nil)
+	go func() {
+		// The plugin sends nothing more: what ends the read is its end.
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			gone(errGone)
+		}
+	}()
+	response := s.handle(hungUp, r)
+	took := time.Since(start)
+	var code uint
+	if e := response.Error; e != nil {
+		code = e.Code
+		s.Log.Warn("CNI request failed", "command", r.Command, "sandbox", r.ContainerID, "args", r.Args, "took", took, "code", code, "error", e)
+	} else {
+		s.Log.Info("CNI request served", "command", r.Command, "sandbox", r.ContainerID, "args", r.Args, "took", took)
+	}
+	s.Observer.Request(r.Command, code, took)
+	s.answer(c, response)
+}
+
+// Why a request's context ended.
+var (
+	errDeadline = fmt.Errorf("gave up after %s", protocol.ServeTimeout)
+	errGone     = errors.New("the container runtime gave up waiting")
+)
+
+func (s *Server) answer(c *net.UnixConn, r protocol.Response) {
+	_ = c.SetWriteDeadline(time.Now().Add(ioTimeout))
+	if err := protocol.Write(c, r); err != nil {
+		s.Log.Warn("CNI answer not delivered", "error", err)
+	}
+}
+
+// peer is the user id of the process at the other end (unix(7), SO_PEERCRED).
+func peer(c *net.UnixConn) (uid uint32, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
+	}
+	if credErr != nil {
+		return 0, fmt.Errorf("reading the peer's credentials: %w", credErr)
+	}
+	return cred.Uid, nil
+}
+
+// handle serves one request; requests for one container come one after the
+// other.
+func (s *Server) handle(ctx context.Context, r protocol.Request) protocol.Response {
+	if r.ContainerID != "" {
+		unlock, err := s.locks.lock(ctx, r.ContainerID)
+		if err != nil {
+			return failure(&protocol.Error{Code: protocol.CodeTryAgain, Msg: "another request for this container is at work", Details: err.Error()})
+		}
+		defer unlock()
+	}
+	switch r.Command {
+	case protocol.Add:
+		result, err := s.add(ctx, r)
+		if err != nil {
+			return failure(err)
+		}
+		return protocol.Response{Result: result}
+	case protocol.Del:
+		return failure(s.del(ctx, r))
+	case protocol.Check:
+		return failure(s.check(r))
+	case protocol.GC:
+		return failure(s.gc(ctx, r))
+	case protocol.Status:
+		return failure(s.status())
+	default:
+		return failure(&protocol.Error{Code: protocol.CodeInvalidEnv, Msg: fmt.Sprintf("CNI_COMMAND %q is not known", r.Command)})
+	}
+}
+
+// failure is the answer to a request that ended with err, which may be nil.
+func failure(err error) protocol.Response {
+	if err == nil {
+		return protocol.Response{}
+	}
+	var e *protocol.Error
+	if !errors.As(err, &e) {
+		e = &protocol.Error{Code: protocol.CodeInternal, Msg: err.Error()}
+	}
+	return protocol.Response{Error: e}
+}
+
+// removeLater keeps trying to remove a container's port until it works or the
+// server ends.
+func (s *Server) removeLater(containerID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending[containerID] || s.life == nil {
+		return
+	}
+	if s.pending == nil {
+		s.pending = map[string]bool{}
+	}
+	s.pending[containerID] = true
+	life := s.life
+	s.work.Go(func() {
+		defer func() { s.mu.Lock(); delete(s.pending, containerID); s.mu.Unlock() }()
+		for life.Err() == nil {
+			if err := s.removePort(life, containerID); err == nil {
+				s.Log.Info("port of a deleted container removed", "sandbox", containerID)
+				return
+			}
+			select {
+			case <-life.Done():
+			case <-time.After(retryInterval):
+			}
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package hostnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+)
+
+// Kernel is the host's network state.
+type Kernel interface {
+	// Read tells the present state of everything in want, and of everything
+	// else that is ours.
+	Read(want []hostplan.Item) ([]hostplan.Item, error)
+	// Apply makes one change.
+	Apply(Change) error
+}
+
+// Change is one difference: Have is nil for what is missing, Want is nil for
+// what must go.
+type Change struct{ Have, Want hostplan.Item }
+
+// String is the change as a line that starts with +, - or ~.
+func (c Change) String() string {
+	switch {
+	case c.Have == nil:
+		return "+ " + c.Want.String()
+	case c.Want == nil:
+		return "- " + c.Have.String()
+	default:
+		return fmt.Sprintf("~ %s (was: %s)", c.Want, c.Have)
+	}
+}
+
+// Kind is what the change is about: "link", "addr", "route", "neigh" or
+// "sysctl".
+func (c Change) Kind() string {
+	item := c.Want
+	if item == nil {
+		item = c.Have
+	}
+	switch item.(type) {
+	case hostplan.Link:
+		return "link"
+	case hostplan.Addr:
+		return "addr"
+	case hostplan.Route:
+		return "route"
+	case hostplan.Neighbour:
+		return "neigh"
+	default:
+		return "sysctl"
+	}
+}
+
+// Diff lists what turns have into want: removals first, then the rest in
+// want's order. absent names the wanted links that do not exist; nothing that
+// depends on them is in the list.
+func Diff(want, have []hostplan.Item) (changes []Change, absent []string) {
+	now := map[string]hostplan.Item{}
+	for _, h := range have {
+		now[h.Key()] = h
+	}
+	wanted := map[string]bool{}
+	for _, w := range want {
+		wanted[w.Key()] = true
+		if l, ok := w.(hostplan.Link); ok && now[l.Key()] == nil {
+			absent = append(absent, l.Name)
+		}
+	}
+	for _, h := range have {
+		if !wanted[h.Key()] {
+			changes = append(changes, Change{Have: h})
+		}
+	}
+	for _, w := range want {
+		if _, isLink := w.(hostplan.Link); isLink && now[w.Key()] == nil || slices.Contains(absent, w.Device()) {
+			continue
+		}
+		if h := now[w.Key()]; h != w {
+			changes = append(changes, Change{Have: h, Want: w})
+		}
+	}
+	return changes, absent
+}
+
+// Converge reads, compares and applies. It tells what it changed; one change
+// that does not work does not keep the others from being made. The error also
+// names wanted links that do not exist (yet).
+func Converge(ctx context.Context, k Kernel, want []hostplan.Item) ([]Change, error) {
+	have, err := k.Read(want)
+	if err != nil {
+		return nil, err
+	}
+	changes, absent := Diff(want, have)
+	var done []Change
+	var errs []error
+	for _, c := range changes {
+		if err := ctx.Err(); err != nil {
+			return done, err
+		}
+		if err := k.Apply(c); err != nil {
+			errs = append(errs, fmt.Errorf("applying %q: %w", c.String(), err))
+			continue
+		}
+		done = append(done, c)
+	}
+	for _, name := range absent {
+		errs = append(errs, &LinkAbsentError{name})
+	}
+	return done, errors.Join(errs...)
+}
+
+// LinkAbsentError says that a wanted link does not exist: Open vSwitch has not
+// made it.
+type LinkAbsentError struct{ Link string }
+
+// Error implements error.
+func (e *LinkAbsentError) Error() string {
+	return fmt.Sprintf("interface %s does not exist: Open vSwitch has not made it (is ovs-vswitchd running?)", e.Link)
+}

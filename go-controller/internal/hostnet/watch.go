@@ -1,0 +1,98 @@
+package hostnet
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+)
+
+// Watch calls changed whenever the kernel says that something which a plan may
+// contain has altered: a link whose name wanted accepts, an address, a
+// permanent neighbour of any link, or a route of ours. It returns once it
+// listens; it stops when ctx ends. When the kernel's messages are lost, lost
+// is called with the reason and Watch must be called again.
+func Watch(ctx context.Context, wanted func(link string) bool, changed func(), lost func(error)) error {
+	stop := ctx.Done()
+	links := make(chan netlink.LinkUpdate)
+	addrs := make(chan netlink.AddrUpdate)
+	routes := make(chan netlink.RouteUpdate)
+	neighs := make(chan netlink.NeighUpdate)
+	err := netlink.LinkSubscribeWithOptions(links, stop, netlink.LinkSubscribeOptions{ErrorCallback: lost})
+	if err == nil {
+		err = netlink.AddrSubscribeWithOptions(addrs, stop, netlink.AddrSubscribeOptions{ErrorCallback: lost})
+	}
+	if err == nil {
+		err = netlink.RouteSubscribeWithOptions(routes, stop, netlink.RouteSubscribeOptions{ErrorCallback: lost})
+	}
+	if err == nil {
+		err = netlink.NeighSubscribeWithOptions(neighs, stop, netlink.NeighSubscribeOptions{ErrorCallback: lost})
+	}
+	if err != nil {
+		return fmt.Errorf("subscribing to the kernel's network events: %w", err)
+	}
+	go func() {
+		for links != nil || addrs != nil || routes != nil || neighs != nil {
+			relevant := false
+			select {
+			case u, ok := <-links:
+				if !ok {
+					links = nil
+				}
+				relevant = ok && wanted(u.Attrs().Name)
+			case _, ok := <-addrs:
+				if !ok {
+					addrs = nil
+				}
+				relevant = ok
+			case u, ok := <-routes:
+				if !ok {
+					routes = nil
+				}
+				relevant = ok && int(u.Protocol) == hostplan.RouteProtocol
+			case u, ok := <-neighs:
+				if !ok {
+					neighs = nil
+				}
+				relevant = ok && (u.State&netlink.NUD_PERMANENT != 0 || u.Type == unix.RTM_DELNEIGH)
+			}
+			if relevant {
+				changed()
+			}
+		}
+	}()
+	return nil
+}
+
+// Place is where an address is: the interface, the prefix length it has there,
+// and the interface's MTU in bytes.
+type Place struct {
+	Link   string
+	Prefix netip.Prefix
+	MTU    int
+}
+
+// Find tells where on this host the address is; ok is false when it is on no
+// interface.
+func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
+	addrs, err := n.h.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return p, false, fmt.Errorf("reading addresses: %w", err)
+	}
+	for _, ka := range addrs {
+		prefix, valid := prefixOf(ka.IPNet)
+		if !valid || prefix.Addr() != a {
+			continue
+		}
+		link, err := n.h.LinkByIndex(ka.LinkIndex)
+		if err != nil {
+			return p, false, fmt.Errorf("reading the interface of %s: %w", a, err)
+		}
+		return Place{link.Attrs().Name, prefix, link.Attrs().MTU}, true, nil
+	}
+	return p, false, nil
+}

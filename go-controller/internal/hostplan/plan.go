@@ -1,0 +1,128 @@
+package hostplan
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// Facts is what a plan depends on besides the configuration: what the cluster
+// and the host say.
+type Facts struct {
+	SystemID string         // external_ids:system-id as OVS has it, "" when it has none
+	Subnets  []netip.Prefix // the node's pod subnets, at most one per family; none until the master has written them
+	EncapIPs []netip.Addr   // the tunnel end points in use
+	EncapMTU int            // MTU of the interface that carries them; 0 when unknown
+}
+
+// OVS is the wanted part of the Open_vSwitch database
+// (ovs-vswitchd.conf.db(5)); what is not named in it is left alone.
+type OVS struct {
+	ExternalIDs map[string]string // of the Open_vSwitch row; "" means that the key must be absent
+	Bridges     []Bridge
+	Ports       []Port
+}
+
+// Bridge is a Bridge row with its local port.
+type Bridge struct {
+	Name         string
+	FailMode     string
+	DatapathType string
+}
+
+// String shows the bridge on one line.
+func (b Bridge) String() string {
+	return fmt.Sprintf("bridge %s fail_mode=%s datapath_type=%s", b.Name, b.FailMode, b.DatapathType)
+}
+
+// Port is a Port row with its one Interface row of the same name.
+type Port struct {
+	Bridge      string
+	Name        string
+	Type        string            // Interface.type: "internal", or "" for a kernel interface
+	MAC         string            // Interface.mac, internal ports only; "" leaves it unset
+	MTU         int               // Interface.mtu_request, internal ports only; 0 leaves it unset
+	ExternalIDs map[string]string // of the Interface; other keys are left alone
+}
+
+// String shows the port on one line.
+func (p Port) String() string {
+	s := fmt.Sprintf("port %s on %s", p.Name, p.Bridge)
+	if p.Type != "" {
+		s += " type=" + p.Type
+	}
+	if p.MAC != "" {
+		s += " mac=" + p.MAC
+	}
+	if p.MTU != 0 {
+		s += fmt.Sprintf(" mtu_request=%d", p.MTU)
+	}
+	for _, k := range slices.Sorted(maps.Keys(p.ExternalIDs)) {
+		s += fmt.Sprintf(" external_ids:%s=%s", k, p.ExternalIDs[k])
+	}
+	return s
+}
+
+// Plan is what a node should look like.
+type Plan struct {
+	OVS  OVS
+	Host []Item // in the order in which to apply them
+}
+
+// Merge joins the plans of several rooms.
+func Merge(plans ...Plan) Plan {
+	out := Plan{OVS: OVS{ExternalIDs: map[string]string{}}}
+	for _, p := range plans {
+		maps.Copy(out.OVS.ExternalIDs, p.OVS.ExternalIDs)
+		out.OVS.Bridges = append(out.OVS.Bridges, p.OVS.Bridges...)
+		out.OVS.Ports = append(out.OVS.Ports, p.OVS.Ports...)
+		out.Host = append(out.Host, p.Host...)
+	}
+	return out
+}
+
+// String prints the plan, one line a thing.
+func (p Plan) String() string {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(p.OVS.ExternalIDs)) {
+		if v := p.OVS.ExternalIDs[k]; v != "" {
+			fmt.Fprintf(&b, "external_ids:%s=%s\n", k, v)
+		} else {
+			fmt.Fprintf(&b, "external_ids:%s absent\n", k)
+		}
+	}
+	for _, r := range p.OVS.Bridges {
+		fmt.Fprintln(&b, r)
+	}
+	for _, r := range p.OVS.Ports {
+		fmt.Fprintln(&b, r)
+	}
+	for _, i := range p.Host {
+		fmt.Fprintln(&b, i)
+	}
+	return b.String()
+}
+
+// PodPort is the OVS port of a pod (ovn-architecture(7), "Life Cycle of a
+// VIF"): iface-id ties it to the logical port, iface-id-ver to this very pod
+// and not one of the same name before or after it, and sandbox to the
+// container that it must vanish with.
+func PodPort(logicalPort, podUID, sandbox string, n annotation.PodNetwork) Port {
+	addrs := make([]string, len(n.IPs))
+	for i, p := range n.IPs {
+		addrs[i] = p.String()
+	}
+	return Port{
+		Bridge: names.IntegrationBridge,
+		Name:   names.HostVeth(sandbox),
+		ExternalIDs: map[string]string{
+			names.IfaceID: logicalPort, names.IfaceIDVer: podUID, names.IfaceSandbox: sandbox,
+			names.IfaceAttachedMAC: n.MAC.String(), names.IfaceIPAddresses: strings.Join(addrs, ","),
+		},
+	}
+}

@@ -1,0 +1,223 @@
+package kubeio
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+)
+
+// LocalPod is what a node agent needs to know of a pod.
+type LocalPod struct {
+	Namespace, Name string
+	UID             string // of the Pod object
+	StaticUID       string // for the mirror of a static pod, the UID by which the kubelet calls it; else ""
+	Network         string // value of the pod-networks annotation, "" until the master has written it
+}
+
+// HasUID tells whether the kubelet may mean this pod by uid; "" is any.
+func (p LocalPod) HasUID(uid string) bool {
+	return uid == "" || uid == p.UID || uid == p.StaticUID
+}
+
+// LocalNode is what a node agent needs to know of its own Node.
+type LocalNode struct {
+	UID         string
+	Annotations map[string]string
+	InternalIPs []string // status.addresses of type InternalIP, in their order
+}
+
+// Local watches one node's pods and its Node object, nothing else: the load on
+// the API server of a thousand agents is that of one watcher of the whole.
+type Local struct {
+	client    kubernetes.Interface
+	node      string
+	log       *slog.Logger
+	pods      cache.SharedIndexInformer
+	nodes     cache.SharedIndexInformer
+	changed   chan struct{}
+	podEvents localEvents
+}
+
+// NewLocal prepares the watches of node; Run starts them.
+func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Local, error) {
+	l := &Local{client: client, node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents()}
+	mine := fields.OneTermEqualSelector("spec.nodeName", node).String()
+	podWatch := localListWatch(client, mine, client.CoreV1().Pods(metav1.NamespaceAll).List, client.CoreV1().Pods(metav1.NamespaceAll).Watch)
+	self := fields.OneTermEqualSelector("metadata.name", node).String()
+	nodeWatch := localListWatch(client, self, client.CoreV1().Nodes().List, client.CoreV1().Nodes().Watch)
+	l.pods = cache.NewSharedIndexInformer(podWatch, &corev1.Pod{}, 0, nil)
+	l.nodes = cache.NewSharedIndexInformer(nodeWatch, &corev1.Node{}, 0, nil)
+	for _, setUp := range []func() error{
+		func() error { return l.pods.SetTransform(localStrip) },
+		func() error { return l.nodes.SetTransform(localStrip) },
+		func() error { return l.pods.SetWatchErrorHandlerWithContext(l.watchError("pods")) },
+		func() error { return l.nodes.SetWatchErrorHandlerWithContext(l.watchError("nodes")) },
+		func() error { _, err := l.pods.AddEventHandler(localHandler(l.podEvent)); return err },
+		func() error { _, err := l.nodes.AddEventHandler(localHandler(l.nodeEvent)); return err },
+	} {
+		if err := setUp(); err != nil {
+			return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
+		}
+	}
+	return l, nil
+}
+
+// localListWatch lists and watches what selector accepts.
+func localListWatch[L runtime.Object](client kubernetes.Interface, selector string,
+	list func(context.Context, metav1.ListOptions) (L, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			return follow(ctx, o)
+		},
+	}, client)
+}
+
+// Run watches until ctx ends.
+func (l *Local) Run(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.nodes.RunWithContext(ctx)
+	}()
+	l.pods.RunWithContext(ctx)
+	<-done
+}
+
+// Synced tells whether both first lists have arrived.
+func (l *Local) Synced() bool { return l.pods.HasSynced() && l.nodes.HasSynced() }
+
+// Changed delivers one value after the Node has changed; several changes may
+// be told at once.
+func (l *Local) Changed() <-chan struct{} { return l.changed }
+
+// Node is the agent's own Node; ok is false when there is none. The map in it
+// must not be modified.
+func (l *Local) Node() (n LocalNode, ok bool) {
+	obj, ok, err := l.nodes.GetStore().GetByKey(l.node)
+	node, is := obj.(*corev1.Node)
+	if !ok || err != nil || !is {
+		return n, false
+	}
+	n = LocalNode{UID: string(node.UID), Annotations: node.Annotations}
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			n.InternalIPs = append(n.InternalIPs, a.Address)
+		}
+	}
+	return n, true
+}
+
+// Pod is a pod of this node; ok is false when the watch has not seen it.
+func (l *Local) Pod(namespace, name string) (p LocalPod, ok bool) {
+	obj, ok, err := l.pods.GetStore().GetByKey(namespace + "/" + name)
+	pod, is := obj.(*corev1.Pod)
+	if !ok || err != nil || !is {
+		return p, false
+	}
+	return LocalPod{
+		Namespace: namespace, Name: name, UID: string(pod.UID),
+		StaticUID: pod.Annotations[corev1.MirrorPodAnnotationKey], Network: pod.Annotations[annotation.PodNetworks],
+	}, true
+}
+
+// WaitPod returns once accept is content with the pod; it is asked at once and
+// after each change of the pod. When ctx ends first, the result is its error.
+func (l *Local) WaitPod(ctx context.Context, namespace, name string, accept func(p LocalPod, ok bool) bool) error {
+	for {
+		woken := l.podEvents.next(namespace + "/" + name) // before looking, so that no change falls between
+		p, ok := l.Pod(namespace, name)
+		if accept(p, ok) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-woken:
+		}
+	}
+}
+
+// PatchNode sets annotations of the agent's own Node, all in one patch.
+func (l *Local) PatchNode(ctx context.Context, annotations map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("building the patch of node %q: %w", l.node, err)
+	}
+	_, err = l.client.CoreV1().Nodes().Patch(ctx, l.node, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "ovnkube-node"})
+	if err != nil {
+		return fmt.Errorf("patching annotations of node %q: %w", l.node, err)
+	}
+	return nil
+}
+
+func (l *Local) podEvent(key string) { l.podEvents.fire(key) }
+
+func (l *Local) nodeEvent(string) {
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (l *Local) watchError(what string) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, _ *cache.Reflector, err error) {
+		if ctx.Err() == nil {
+			l.log.Warn("watch ended, it will be started again", "resource", what, "error", err)
+		}
+	}
+}
+
+// localHandler calls f with the key of every object that changes.
+func localHandler(f func(key string)) cache.ResourceEventHandler {
+	call := func(obj any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+			f(key)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: call, UpdateFunc: func(_, obj any) { call(obj) }, DeleteFunc: call}
+}
+
+// localStrip keeps of an object what Pod and Node read.
+func localStrip(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		kept := map[string]string{}
+		for _, k := range []string{annotation.PodNetworks, corev1.MirrorPodAnnotationKey} {
+			if v, ok := o.Annotations[k]; ok {
+				kept[k] = v
+			}
+		}
+		return &corev1.Pod{ObjectMeta: localMeta(o.ObjectMeta, kept)}, nil
+	case *corev1.Node:
+		return &corev1.Node{
+			ObjectMeta: localMeta(o.ObjectMeta, o.Annotations),
+			Status:     corev1.NodeStatus{Addresses: o.Status.Addresses},
+		}, nil
+	}
+	return obj, nil
+}
+
+func localMeta(m metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Annotations: annotations,
+	}
+}

@@ -1,0 +1,37 @@
+package names
+
+import "github.com/google/uuid"
+
+// External_ids keys of the Open_vSwitch row that ovn-controller reads
+// (ovn-controller(8)).
+const (
+	OVSSystemID       = "system-id"
+	OVSHostname       = "hostname"
+	OVSRemote         = "ovn-remote"
+	OVSEncapType      = "ovn-encap-type"
+	OVSEncapIP        = "ovn-encap-ip"
+	OVSBridgeMappings = "ovn-bridge-mappings"
+	OVSBridgeDatapath = "ovn-bridge-datapath-type"
+)
+
+// External_ids keys of an Interface row. The first two are ovn-controller's
+// (ovn-controller(8), ovn-architecture(7)); it sets IfaceInstalled to "true"
+// once the port's flows are in the switch.
+const (
+	IfaceID          = "iface-id"
+	IfaceIDVer       = "iface-id-ver"
+	IfaceInstalled   = "ovn-installed"
+	IfaceAttachedMAC = "attached_mac"
+	IfaceIPAddresses = "ip_addresses"
+	IfaceSandbox     = "sandbox" // the container id of a pod's sandbox
+)
+
+// systemIDSpace is the UUIDv5 name space of chassis names.
+const systemIDSpace = "3d8e1c52-94ab-5c0e-8f3b-6a0d7e21b9c4"
+
+// SystemID is the OVS system-id, and so the chassis name, of a node that has
+// none yet. It depends on the node's name only: a node whose OVS database is
+// lost comes back as the same chassis.
+func SystemID(node string) string {
+	return uuid.NewSHA1(uuid.MustParse(systemIDSpace), []byte(node)).String()
+}

@@ -1,0 +1,252 @@
+package ovs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/go-logr/logr"
+	"github.com/ovn-kubernetes/libovsdb/cache"
+	"github.com/ovn-kubernetes/libovsdb/client"
+	"github.com/ovn-kubernetes/libovsdb/model"
+	"github.com/ovn-kubernetes/libovsdb/ovsdb"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/vswitchdb"
+)
+
+// How long one attempt to connect may take, and how long a connection may be
+// silent before the server is asked whether it is still there.
+const (
+	connectTimeout = 5 * time.Second
+	idleTimeout    = 20 * time.Second
+	maxReconnect   = 2 * time.Second
+)
+
+// ErrNoRoot says that the database has no Open_vSwitch row yet.
+var ErrNoRoot = errors.New("the Open_vSwitch table is empty: run `ovs-vsctl --no-wait init`")
+
+// DB is the connection to the local Open_vSwitch database.
+type DB struct {
+	client  client.Client
+	changed chan struct{}
+
+	mu   sync.Mutex
+	wake map[string]chan struct{} // by name of an Interface: closed and removed at its next change
+}
+
+// Open connects to address (unix:PATH, tcp:HOST:PORT) and reads the database.
+// The connection heals by itself until Close; the first one must succeed.
+func Open(ctx context.Context, address string, log *slog.Logger) (*DB, error) {
+	dbModel, err := model.NewClientDBModel("Open_vSwitch", map[string]model.Model{
+		vswitchdb.OpenvSwitchTable: &vswitchdb.OpenvSwitch{},
+		vswitchdb.BridgeTable:      &vswitchdb.Bridge{},
+		vswitchdb.PortTable:        &vswitchdb.Port{},
+		vswitchdb.InterfaceTable:   &vswitchdb.Interface{},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("building the database model: %w", err)
+	}
+	bo := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
+		backoff.WithMaxInterval(maxReconnect), backoff.WithMaxElapsedTime(0))
+	logger := logr.FromSlogHandler(log.With("database", "Open_vSwitch").Handler())
+	c, err := client.NewOVSDBClient(dbModel, client.WithEndpoint(address), client.WithLogger(&logger),
+		client.WithInactivityCheck(idleTimeout, connectTimeout, bo))
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", address, err)
+	}
+	d := &DB{client: c, changed: make(chan struct{}, 1), wake: map[string]chan struct{}{}}
+	if err := d.connect(ctx); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("connecting to the Open vSwitch database at %s: %w", address, err)
+	}
+	return d, nil
+}
+
+func (d *DB) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := d.client.Connect(ctx); err != nil {
+		return err
+	}
+	d.client.Cache().AddEventHandler(d)
+	root, bridge := &vswitchdb.OpenvSwitch{}, &vswitchdb.Bridge{}
+	port, iface := &vswitchdb.Port{}, &vswitchdb.Interface{}
+	// Only what is used: the statistics of every interface change every few
+	// seconds, and ovn-controller keeps its notes in the bridge's external_ids.
+	monitor := d.client.NewMonitor(
+		client.WithTable(root, &root.Bridges, &root.ExternalIDs, &root.OVSVersion),
+		client.WithTable(bridge, &bridge.Name, &bridge.Ports, &bridge.FailMode, &bridge.DatapathType),
+		client.WithTable(port, &port.Name, &port.Interfaces),
+		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport, &iface.Error),
+	)
+	_, err := d.client.Monitor(ctx, monitor)
+	return err
+}
+
+// Close ends the connection.
+func (d *DB) Close() { d.client.Close() }
+
+// Connected tells whether the server is there at this moment.
+func (d *DB) Connected() bool { return d.client.Connected() }
+
+// Changed delivers one value after anything that a plan may contain has
+// changed; several changes may be told at once.
+func (d *DB) Changed() <-chan struct{} { return d.changed }
+
+// OnAdd implements cache.EventHandler.
+func (d *DB) OnAdd(_ string, row model.Model) { d.event(row, row) }
+
+// OnUpdate implements cache.EventHandler.
+func (d *DB) OnUpdate(_ string, before, after model.Model) { d.event(before, after) }
+
+// OnDelete implements cache.EventHandler.
+func (d *DB) OnDelete(_ string, row model.Model) { d.event(row, row) }
+
+var _ cache.EventHandler = (*DB)(nil)
+
+// event wakes those who wait for interfaces, and the node's loop unless the
+// change is a pod port's.
+func (d *DB) event(before, after model.Model) {
+	if i, ok := after.(*vswitchdb.Interface); ok {
+		d.mu.Lock()
+		if c := d.wake[i.Name]; c != nil {
+			close(c)
+			delete(d.wake, i.Name)
+		}
+		d.mu.Unlock()
+	}
+	if podsOnly(before, after) {
+		return
+	}
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// podsOnly tells whether a change can't matter to the node's own rows: a pod's
+// interface, or ports that came and went on a bridge.
+func podsOnly(before, after model.Model) bool {
+	switch a := after.(type) {
+	case *vswitchdb.Interface:
+		return a.ExternalIDs[names.IfaceSandbox] != ""
+	case *vswitchdb.Bridge:
+		b, ok := before.(*vswitchdb.Bridge)
+		return ok && b != a && b.Name == a.Name && b.DatapathType == a.DatapathType && value(b.FailMode) == value(a.FailMode)
+	case *vswitchdb.Port:
+		return true // its Interface comes and goes with it
+	}
+	return false
+}
+
+// nextEvent is closed at the next change of the interface of this name.
+func (d *DB) nextEvent(name string) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.wake[name]
+	if c == nil {
+		c = make(chan struct{})
+		d.wake[name] = c
+	}
+	return c
+}
+
+// root is the one row of the Open_vSwitch table.
+func (d *DB) root() (*vswitchdb.OpenvSwitch, error) {
+	for _, r := range d.rows(vswitchdb.OpenvSwitchTable) {
+		return r.(*vswitchdb.OpenvSwitch), nil
+	}
+	return nil, ErrNoRoot
+}
+
+// rows is a table as it is now; the rows must not be modified.
+func (d *DB) rows(table string) map[string]model.Model {
+	c := d.client.Cache()
+	if c == nil {
+		return nil
+	}
+	t := c.Table(table)
+	if t == nil {
+		return nil
+	}
+	return t.RowsShallow()
+}
+
+// lookup finds a row by one of its table's indexes: the name.
+func lookup[T model.Model](d *DB, table string, key T) (row T, ok bool) {
+	c := d.client.Cache()
+	if c == nil {
+		return row, false
+	}
+	t := c.Table(table)
+	if t == nil {
+		return row, false
+	}
+	_, m, err := t.RowByModel(key)
+	if err != nil || m == nil {
+		return row, false
+	}
+	row, ok = m.(T)
+	return row, ok
+}
+
+func (d *DB) bridge(name string) (*vswitchdb.Bridge, bool) {
+	return lookup(d, vswitchdb.BridgeTable, &vswitchdb.Bridge{Name: name})
+}
+
+func (d *DB) port(name string) (*vswitchdb.Port, bool) {
+	return lookup(d, vswitchdb.PortTable, &vswitchdb.Port{Name: name})
+}
+
+func (d *DB) iface(name string) (*vswitchdb.Interface, bool) {
+	return lookup(d, vswitchdb.InterfaceTable, &vswitchdb.Interface{Name: name})
+}
+
+// transact sends the operations as one transaction. Every operation must
+// succeed, and every mutate or update must have found its row: OVSDB takes one
+// that finds none for a success (RFC 7047 section 5.2.4).
+func (d *DB) transact(ctx context.Context, ops []ovsdb.Operation) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	results, err := d.client.Transact(ctx, ops...)
+	if err != nil {
+		return fmt.Errorf("sending %d operations to Open vSwitch: %w", len(ops), err)
+	}
+	if opErrs, err := ovsdb.CheckOperationResults(results, ops); err != nil {
+		for _, e := range opErrs {
+			err = fmt.Errorf("%w: %w", err, e)
+		}
+		return err
+	}
+	for i, op := range ops {
+		if (op.Op == ovsdb.OperationMutate || op.Op == ovsdb.OperationUpdate) && results[i].Count == 0 {
+			return fmt.Errorf("the %s row to change is gone; trying again will read the new state", op.Table)
+		}
+	}
+	return nil
+}
+
+// operations collects what the API functions of libovsdb return.
+type operations struct {
+	list []ovsdb.Operation
+	err  error
+}
+
+func (o *operations) add(list []ovsdb.Operation, err error) {
+	o.list = append(o.list, list...)
+	o.err = errors.Join(o.err, err)
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,12 @@
+// Package ovs brings the local Open_vSwitch database to what package hostplan
+// wants, and is the only one that writes to it. It keeps one connection with
+// one monitor (RFC 7047 section 4.1.5, ovsdb-server(7) "monitor_cond_since"),
+// which reconnects by itself.
+//
+// Three things can be done: Converge compares the node's own rows with a plan
+// and sends the difference as one transaction; the pod methods (AddPodPort,
+// RemovePodPorts, WaitInstalled...) serve the CNI server; Changed tells when
+// something that a plan may contain has altered.
+//
+// A row that is not named in a plan, and has no sandbox key, is never touched.
+package ovs
