@@ -230,3 +230,18 @@ func (s *Schema) ParentTables(child string) []Slot {
 	}
 	return out
 }
+
+// Monitored is pointers to the fields of m that a monitor needs: the columns
+// of ours and the slots. What others write all the time (up, dynamic_addresses)
+// is not among them.
+func (s *Schema) Monitored(m model.Model) []any {
+	t, v := s.of(m)
+	var out []any
+	for _, c := range t.cols {
+		out = append(out, v.Field(c.field).Addr().Interface())
+	}
+	for _, c := range t.slots {
+		out = append(out, v.Field(c.field).Addr().Interface())
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+// Command ovnkube is every program of the product but the CNI plugin: each is
+// a subcommand, in a file of its own. Flags and environment are read here and
+// nowhere below.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := newApp().RunContext(ctx, os.Args)
+	stop()
+	os.Exit(report(err))
+}
+
+func newApp() *cli.App {
+	return &cli.App{
+		Name:            "ovnkube",
+		Usage:           "OVN networking for Kubernetes",
+		Version:         productVersion(),
+		HideHelpCommand: true,
+		Commands: []*cli.Command{
+			masterCommand(), versionCommand(),
+		},
+		// Errors are printed by report, once, whatever their kind.
+		ExitErrHandler: func(*cli.Context, error) {},
+		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
+	}
+}
+
+// usageError is a command line that can't be meant.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+// report prints an error, one line each where there are several, and tells the
+// exit code: 0 done, 1 failed, or what the command chose.
+func report(err error) int {
+	if err == nil {
+		return 0
+	}
+	var coder cli.ExitCoder
+	if errors.As(err, &coder) {
+		if msg := err.Error(); msg != "" {
+			fmt.Fprintln(os.Stderr, "ovnkube:", msg)
+		}
+		return coder.ExitCode()
+	}
+	for _, e := range flatten(err) {
+		fmt.Fprintln(os.Stderr, "ovnkube:", e)
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintln(os.Stderr, "Run 'ovnkube COMMAND --help' for usage.")
+	}
+	return 1
+}
+
+// flatten lists the errors that errors.Join joined.
+func flatten(err error) []error {
+	var joined interface{ Unwrap() []error }
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		joined = j
+	}
+	if joined == nil {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, flatten(e)...)
+	}
+	return out
+}

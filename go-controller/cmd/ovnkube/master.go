@@ -1,0 +1,46 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/master"
+)
+
+func masterCommand() *cli.Command {
+	d := config.DefaultMaster()
+	return &cli.Command{
+		Name:  "master",
+		Usage: "watch the cluster and keep the Northbound database equal to what it wants",
+		Flags: slices.Concat(kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), []cli.Flag{
+			stringFlag("metrics-bind-address", d.Metrics, "`HOST:PORT` of /metrics, /healthz and /readyz"),
+			boolFlag("verify", "compare with a full translation whenever there is nothing else to do; a difference is an error in the log and in northbound_verify_differences_total"),
+			boolFlag("leader-elect", "run several masters, of which the holder of a Lease works"),
+			stringFlag("leader-elect-namespace", d.LeaderElect.Namespace, "`NAMESPACE` of the Lease"),
+			&cli.DurationFlag{Name: "leader-elect-lease", Value: d.LeaderElect.Lease, Usage: "how long a leader that fell silent keeps the Lease", EnvVars: env("leader-elect-lease")},
+		}, logFlags()),
+		Action: runMaster,
+	}
+}
+
+func runMaster(c *cli.Context) error {
+	log, err := newLog(c, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	m := config.DefaultMaster()
+	m.Kubernetes, m.NB, m.Metrics = kubernetesConfig(c), northboundConfig(c), c.String("metrics-bind-address")
+	if m.Cluster, err = clusterConfig(c); err != nil {
+		return err
+	}
+	m.Verify = c.Bool("verify")
+	m.LeaderElect.Enabled, m.LeaderElect.Namespace = c.Bool("leader-elect"), c.String("leader-elect-namespace")
+	m.LeaderElect.Lease = c.Duration("leader-elect-lease").Round(time.Millisecond)
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	return master.Run(c.Context, m, log)
+}

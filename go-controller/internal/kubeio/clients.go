@@ -1,0 +1,103 @@
+package kubeio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+// Clients is the ways to talk to one API server.
+type Clients struct {
+	Server   string
+	Kube     kubernetes.Interface
+	Metadata metadata.Interface
+}
+
+// NewClients prepares clients; it does not connect. agent names the program in
+// the API server's logs.
+func NewClients(k config.Kubernetes, agent string) (*Clients, error) {
+	rc, err := restConfig(k)
+	if err != nil {
+		return nil, err
+	}
+	rc.UserAgent = agent
+	rc.QPS = -1 // the API server's priority and fairness decides, not we
+	meta := rest.CopyConfig(rc)
+	rc.ContentType, rc.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	kube, err := kubernetes.NewForConfig(rc)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client of the API server %s: %w", rc.Host, err)
+	}
+	md, err := metadata.NewForConfig(metadata.ConfigFor(meta))
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client of the API server %s: %w", rc.Host, err)
+	}
+	return &Clients{Server: rc.Host, Kube: kube, Metadata: md}, nil
+}
+
+func restConfig(k config.Kubernetes) (*rest.Config, error) {
+	switch {
+	case k.Kubeconfig != "" && k.APIServer != "":
+		return nil, errors.New("--kubeconfig and --k8s-apiserver: give one of them")
+	case k.Kubeconfig != "":
+		rc, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("loading --kubeconfig %s: %w", k.Kubeconfig, err)
+		}
+		return rc, nil
+	case k.APIServer != "":
+		return directConfig(k)
+	}
+	rc, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, errors.New("no API server given: want --kubeconfig or --k8s-apiserver, or to run in a pod")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("loading the pod's service account: %w", err)
+	}
+	return rc, nil
+}
+
+func directConfig(k config.Kubernetes) (*rest.Config, error) {
+	host := k.APIServer
+	if !strings.Contains(host, "://") {
+		host = "http://" + host
+	}
+	rc := &rest.Config{Host: host, BearerToken: k.Token}
+	if k.CACert != "" {
+		if _, err := os.Stat(k.CACert); err != nil {
+			return nil, fmt.Errorf("loading --k8s-cacert: %w", err)
+		}
+		rc.TLSClientConfig.CAFile = k.CACert
+	}
+	return rc, nil
+}
+
+// WaitForServer returns once the API server answers, or with the context's
+// error. Each failure is told in the log, with what to look at.
+func (c *Clients) WaitForServer(ctx context.Context, log *slog.Logger) error {
+	for retry := 250 * time.Millisecond; ; retry = min(2*retry, 5*time.Second) {
+		v, err := c.Kube.Discovery().ServerVersion()
+		if err == nil {
+			log.Info("kubernetes connected", "server", c.Server, "version", v.GitVersion)
+			return nil
+		}
+		log.Warn("kubernetes not connected", "server", c.Server, "error", err, "retry", retry)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(retry):
+		}
+	}
+}

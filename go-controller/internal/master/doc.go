@@ -1,0 +1,4 @@
+// Package master wires `ovnkube master` together: watch the cluster, watch the
+// Northbound database, reconcile, write annotations, serve metrics; alone or
+// as one of several that take turns through a Lease.
+package master

@@ -1,0 +1,181 @@
+package master
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/health"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
+)
+
+// component is how the master signs Events and requests.
+const component = "northbound-master"
+
+// master is the parts of a running master.
+type master struct {
+	config  config.Master
+	log     *slog.Logger
+	clients *kubeio.Clients
+	metrics *metrics.Master
+
+	mu       sync.Mutex
+	leading  bool
+	database *ovsdb.Database
+	inSync   <-chan struct{}
+}
+
+// Run works until ctx ends. It returns an error only when it can't start at
+// all; a server that is not there yet is waited for.
+func Run(ctx context.Context, c config.Master, log *slog.Logger) error {
+	clients, err := kubeio.NewClients(c.Kubernetes, component)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m := &master{config: c, log: log, clients: clients, metrics: metrics.NewMaster(registry)}
+	server, err := health.Listen(c.Metrics, registry, m.ready, log)
+	if err != nil {
+		return err
+	}
+	log.Info("master started", "metrics", server.Addr(), "northbound", c.NB.Addresses, "kubernetes", clients.Server,
+		"subnets", fmt.Sprint(c.Cluster.Subnets))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	run(&wg, func() { server.Run(ctx) })
+	if err := clients.WaitForServer(ctx, log); err != nil {
+		return nil // told to stop while waiting
+	}
+	if c.LeaderElect.Enabled {
+		return m.elect(ctx)
+	}
+	m.lead(ctx)
+	return nil
+}
+
+func run(wg *sync.WaitGroup, f func()) {
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		f()
+	}()
+}
+
+// ready tells what is missing for the work to be done; a standby is ready.
+func (m *master) ready() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case !m.leading && m.config.LeaderElect.Enabled:
+		return nil
+	case !m.leading:
+		return fmt.Errorf("the API server %s does not answer", m.clients.Server)
+	case m.database.Session() == nil:
+		return fmt.Errorf("the Northbound database is not connected: %w", errors.Join(m.database.Failure()))
+	}
+	select {
+	case <-m.inSync:
+		return nil
+	default:
+		return errors.New("the Northbound database is not in sync yet")
+	}
+}
+
+// lead does the master's work until ctx ends.
+func (m *master) lead(ctx context.Context) {
+	schema := nb.NewSchema()
+	db := ovsdb.New(m.config.NB, schema, m.log)
+	source := kubeio.NewSource(m.clients)
+	writer := kubeio.NewWriter(m.clients, component, m.metrics, m.log)
+	loop := reconcile.New(reconcile.Config{
+		State: cluster.NewState(m.config.Cluster), Ledger: assign.New(m.config.Cluster),
+		Translators: all.Translators(schema), Schema: schema,
+		Database: db, Source: source, Writer: writer,
+		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
+	})
+	m.mu.Lock()
+	m.leading, m.database, m.inSync = true, db, loop.InSync()
+	m.mu.Unlock()
+	var wg sync.WaitGroup
+	run(&wg, func() { source.Run(ctx) })
+	run(&wg, func() { writer.Run(ctx) })
+	// The database outlives the loop, so that a transaction under way ends.
+	dbCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	run(&wg, func() { db.Run(dbCtx) })
+	run(&wg, func() {
+		select {
+		case <-loop.InSync():
+			// The lists of the start are garbage now: hand their memory back.
+			debug.FreeOSMemory()
+		case <-ctx.Done():
+		}
+	})
+	loop.Run(ctx)
+	stop()
+	wg.Wait()
+	m.log.Info("master stopped")
+}
+
+// elect leads when it holds the Lease. Losing it ends the process: another
+// leads now, and a fresh start is the one state that is surely right.
+func (m *master) elect(ctx context.Context) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("finding an identity for leader election: %w", err)
+	}
+	le := m.config.LeaderElect
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: le.Namespace, Name: le.Name},
+		Client:     m.clients.Kube.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s_%d", host, os.Getpid())},
+	}
+	led := make(chan struct{})
+	lost := false
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: le.Lease, RenewDeadline: le.Lease * 2 / 3, RetryPeriod: le.Lease / 7, ReleaseOnCancel: true, Name: le.Name,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				m.log.Info("leading", "lease", le.Namespace+"/"+le.Name)
+				m.lead(ctx)
+				close(led)
+			},
+			OnStoppedLeading: func() { lost = ctx.Err() == nil },
+			OnNewLeader:      func(id string) { m.log.Info("leader elected", "identity", id) },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing leader election: %w", err)
+	}
+	elector.Run(ctx)
+	m.mu.Lock()
+	began := m.leading
+	m.mu.Unlock()
+	if began {
+		<-led
+	}
+	if lost {
+		return fmt.Errorf("the lease %s/%s was lost", le.Namespace, le.Name)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package ovsdb
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/ovn-kubernetes/libovsdb/client"
+	"github.com/ovn-kubernetes/libovsdb/model"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// DatabaseName is the name of the database in its schema.
+const DatabaseName = "OVN_Northbound"
+
+// connectTimeout bounds one attempt to connect and read everything.
+const connectTimeout = 60 * time.Second
+
+// connect opens a connection with one monitor on every table of the schema.
+// Of the servers of a Raft cluster it takes the leader.
+func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr.Logger) (client.Client, error) {
+	models := map[string]model.Model{}
+	for _, t := range schema.Tables() {
+		models[t] = schema.NewModel(t)
+	}
+	dbModel, err := model.NewClientDBModel(DatabaseName, models)
+	if err != nil {
+		return nil, fmt.Errorf("describing the Northbound database: %w", err)
+	}
+	opts := []client.Option{client.WithLeaderOnly(true), client.WithLogger(&logger)}
+	needTLS := false
+	for _, a := range c.Addresses {
+		opts = append(opts, client.WithEndpoint(a))
+		needTLS = needTLS || strings.HasPrefix(a, "ssl:")
+	}
+	if needTLS {
+		t, err := tlsConfig(c)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, client.WithTLSConfig(t))
+	}
+	cl, err := client.NewOVSDBClient(dbModel, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to %s: %w", strings.Join(c.Addresses, ","), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := cl.Connect(ctx); err != nil {
+		cl.Close()
+		return nil, fmt.Errorf("connecting to the Northbound database at %s: %w", strings.Join(c.Addresses, ","), err)
+	}
+	if err := monitor(ctx, cl, schema); err != nil {
+		cl.Close()
+		return nil, err
+	}
+	return cl, nil
+}
+
+func monitor(ctx context.Context, cl client.Client, schema *nb.Schema) error {
+	var tables []client.MonitorOption
+	for _, t := range schema.Tables() {
+		m := schema.NewModel(t)
+		tables = append(tables, client.WithTable(m, schema.Monitored(m)...))
+	}
+	if _, err := cl.Monitor(ctx, cl.NewMonitor(tables...)); err != nil {
+		return fmt.Errorf("monitoring the Northbound database: %w", err)
+	}
+	return nil
+}
+
+func tlsConfig(c config.OVSDB) (*tls.Config, error) {
+	if c.PrivKey == "" || c.Cert == "" || c.CACert == "" {
+		return nil, errors.New("an ssl: address needs --nb-privkey, --nb-cert and --nb-cacert")
+	}
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.PrivKey)
+	if err != nil {
+		return nil, fmt.Errorf("loading --nb-cert %s and --nb-privkey %s: %w", c.Cert, c.PrivKey, err)
+	}
+	pem, err := os.ReadFile(c.CACert)
+	if err != nil {
+		return nil, fmt.Errorf("loading --nb-cacert: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("loading --nb-cacert %s: no PEM certificate in it", c.CACert)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}

@@ -1,0 +1,200 @@
+package ovsdb
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/ovn-kubernetes/libovsdb/model"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// index remembers whose row is whose and which slots list it. It says where to
+// look, not what is there: it is fed by events, which come a moment after the
+// cache has changed, so every answer is checked against the cache. What is
+// missing from it for that moment is made good by the event itself, which asks
+// for another look.
+type index struct {
+	schema *nb.Schema
+	wake   func() // called when there is someone dirty
+
+	mu      sync.Mutex
+	owner   map[nb.Ref]nb.Owner
+	owned   map[nb.Owner][]nb.Ref
+	parents map[nb.Ref][]nb.Slot
+	dirty   map[nb.Owner]bool
+}
+
+func newIndex(s *nb.Schema, wake func()) *index {
+	return &index{schema: s, wake: wake, owner: map[nb.Ref]nb.Owner{}, owned: map[nb.Owner][]nb.Ref{}, parents: map[nb.Ref][]nb.Slot{}, dirty: map[nb.Owner]bool{}}
+}
+
+// change takes in that a row came (before is nil), changed, or went (after is
+// nil), and marks everyone concerned dirty.
+func (x *index) change(before, after model.Model) {
+	defer x.wake()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, m := range []model.Model{before, after} {
+		if m == nil {
+			continue
+		}
+		if k, ok := x.schema.Mark(m); ok {
+			x.dirty[k.Owner] = true
+		}
+		if o, ok := x.owner[x.schema.Ref(m)]; ok {
+			x.dirty[o] = true
+		}
+	}
+	if before != nil {
+		if k, ok := x.schema.Mark(before); ok {
+			x.disown(x.schema.Ref(before), k.Owner)
+		}
+	}
+	if after != nil {
+		if k, ok := x.schema.Mark(after); ok {
+			x.own(x.schema.Ref(after), k.Owner)
+		}
+	}
+	x.changeSlots(before, after)
+}
+
+func (x *index) changeSlots(before, after model.Model) {
+	had, has := map[nb.Slot][]string{}, map[nb.Slot][]string{}
+	if before != nil {
+		had = x.schema.SlotMembers(before)
+	}
+	if after != nil {
+		has = x.schema.SlotMembers(after)
+	}
+	slots := maps.Clone(had)
+	if slots == nil {
+		slots = map[nb.Slot][]string{}
+	}
+	maps.Copy(slots, has)
+	for sl := range slots {
+		child := x.schema.Child(sl)
+		for _, u := range difference(had[sl], has[sl]) {
+			x.setListed(sl, nb.Ref{Table: child, UUID: u}, false)
+		}
+		for _, u := range difference(has[sl], had[sl]) {
+			x.setListed(sl, nb.Ref{Table: child, UUID: u}, true)
+		}
+	}
+}
+
+// setListed records that a slot lists a row or no longer does; the row's owner
+// is to look at that.
+func (x *index) setListed(sl nb.Slot, r nb.Ref, listed bool) {
+	if o, ok := x.owner[r]; ok {
+		x.dirty[o] = true
+	}
+	x.list(sl, r, listed)
+}
+
+func (x *index) list(sl nb.Slot, r nb.Ref, listed bool) {
+	ps := x.parents[r]
+	i := slices.Index(ps, sl)
+	switch {
+	case listed && i < 0:
+		x.parents[r] = append(ps, sl)
+	case !listed && i >= 0:
+		ps = slices.Delete(slices.Clone(ps), i, i+1)
+		if len(ps) == 0 {
+			delete(x.parents, r)
+		} else {
+			x.parents[r] = ps
+		}
+	}
+}
+
+func (x *index) own(r nb.Ref, o nb.Owner) {
+	x.owner[r] = o
+	if !slices.Contains(x.owned[o], r) {
+		x.owned[o] = append(x.owned[o], r)
+	}
+}
+
+func (x *index) disown(r nb.Ref, o nb.Owner) {
+	if x.owner[r] == o {
+		delete(x.owner, r)
+	}
+	rs := slices.DeleteFunc(slices.Clone(x.owned[o]), func(q nb.Ref) bool { return q == r })
+	if len(rs) == 0 {
+		delete(x.owned, o)
+	} else {
+		x.owned[o] = rs
+	}
+}
+
+// committed takes in what a transaction of ours did, without waiting for its
+// events.
+func (x *index) committed(plans []nb.Plan) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, p := range plans {
+		for _, rc := range p.Rows {
+			r := nb.Ref{Table: rc.Key.Table, UUID: rc.UUID}
+			if rc.Verb == nb.Delete {
+				x.disown(r, rc.Key.Owner)
+			} else {
+				x.own(r, rc.Key.Owner)
+			}
+		}
+		for _, m := range p.Members {
+			x.list(m.Slot, nb.Ref{Table: m.Key.Table, UUID: m.UUID}, !m.Remove)
+		}
+	}
+}
+
+// claim records the owner of a row whose table has no place for a mark.
+func (x *index) claim(r nb.Ref, o nb.Owner) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.owner[r] = o
+}
+
+func (x *index) takeDirty() []nb.Owner {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := slices.Collect(maps.Keys(x.dirty))
+	clear(x.dirty)
+	return out
+}
+
+func (x *index) ownedBy(o nb.Owner) []nb.Ref {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.owned[o])
+}
+
+func (x *index) listing(r nb.Ref) []nb.Slot {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.parents[r])
+}
+
+func (x *index) owners() []nb.Owner {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(x.owned), nb.Owner.Compare)
+}
+
+// difference is what is in a and not in b.
+func difference(a, b []string) []string {
+	if len(a) == 0 {
+		return nil
+	}
+	in := make(map[string]struct{}, len(b))
+	for _, s := range b {
+		in[s] = struct{}{}
+	}
+	var out []string
+	for _, s := range a {
+		if _, ok := in[s]; !ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}

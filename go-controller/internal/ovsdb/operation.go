@@ -1,0 +1,172 @@
+package ovsdb
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ovn-kubernetes/libovsdb/ovsdb"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// operation is one OVSDB operation and the owners it was made for.
+type operation struct {
+	ovsdb.Operation
+	owners []nb.Owner
+	// count is how many rows must be affected for the operation to have been
+	// carried out; -1 where none is fine too (RFC 7047 section 5.2: a mutate
+	// whose condition matches nothing succeeds).
+	count int
+}
+
+// operations is the plans as one transaction: inserts, then changes, then
+// deletes; the memberships of one slot together.
+func operations(schema *nb.Schema, plans []nb.Plan) []operation {
+	var inserts, changes, deletes []operation
+	slots := map[nb.Slot]*membership{}
+	for _, p := range plans {
+		for _, rc := range p.Rows {
+			switch rc.Verb {
+			case nb.Insert:
+				inserts = append(inserts, operation{insertOp(rc), []nb.Owner{p.Owner}, -1})
+			case nb.Update:
+				changes = append(changes, updateOps(rc, p.Owner)...)
+			case nb.Delete:
+				if !schema.DeletedByGC(rc.Key.Table) {
+					deletes = append(deletes, operation{
+						ovsdb.Operation{Op: ovsdb.OperationDelete, Table: rc.Key.Table, Where: byUUID(rc.UUID)}, []nb.Owner{p.Owner}, -1})
+				}
+			}
+		}
+		for _, m := range p.Members {
+			if slots[m.Slot] == nil {
+				slots[m.Slot] = &membership{}
+			}
+			slots[m.Slot].take(m, p.Owner)
+		}
+	}
+	for _, sl := range slices.SortedFunc(maps.Keys(slots), compareSlots) {
+		changes = append(changes, slots[sl].operation(sl))
+	}
+	return slices.Concat(inserts, changes, deletes)
+}
+
+func compareSlots(a, b nb.Slot) int {
+	return slices.Compare([]string{a.In.Table, a.In.UUID, a.Column}, []string{b.In.Table, b.In.UUID, b.Column})
+}
+
+// membership is what is to be added to and removed from one slot.
+type membership struct {
+	add, remove []any
+	owners      []nb.Owner
+}
+
+func (m *membership) take(c nb.Membership, o nb.Owner) {
+	u := ovsdb.UUID{GoUUID: c.UUID}
+	if c.Remove {
+		m.remove = append(m.remove, u)
+	} else {
+		m.add = append(m.add, u)
+		m.owners = append(m.owners, o)
+	}
+}
+
+func (m *membership) operation(sl nb.Slot) operation {
+	op := operation{Operation: ovsdb.Operation{Op: ovsdb.OperationMutate, Table: sl.In.Table, Where: byUUID(sl.In.UUID)}, owners: m.owners, count: -1}
+	if len(m.remove) > 0 {
+		op.Mutations = append(op.Mutations, mutation(sl.Column, ovsdb.MutateOperationDelete, ovsdb.OvsSet{GoSet: m.remove}))
+	}
+	if len(m.add) > 0 {
+		op.Mutations = append(op.Mutations, mutation(sl.Column, ovsdb.MutateOperationInsert, ovsdb.OvsSet{GoSet: m.add}))
+		op.count = 1
+	}
+	return op
+}
+
+func byUUID(u string) []ovsdb.Condition {
+	return []ovsdb.Condition{{Column: "_uuid", Function: ovsdb.ConditionEqual, Value: ovsdb.UUID{GoUUID: u}}}
+}
+
+func mutation(column string, how ovsdb.Mutator, value any) ovsdb.Mutation {
+	return ovsdb.Mutation{Column: column, Mutator: how, Value: value}
+}
+
+func insertOp(rc nb.RowChange) ovsdb.Operation {
+	row := ovsdb.Row{}
+	for _, c := range rc.Columns {
+		row[c.Column] = wholeValue(c)
+	}
+	return ovsdb.Operation{Op: ovsdb.OperationInsert, Table: rc.Key.Table, UUID: rc.UUID, Row: row}
+}
+
+// wholeValue is the value of a column that has none yet.
+func wholeValue(c nb.ColumnChange) any {
+	switch {
+	case c.Put != nil:
+		return ovsMap(c.Put)
+	case c.Add != nil:
+		return ovsSet(c.Add, c.UUIDs)
+	default:
+		return c.New
+	}
+}
+
+// updateOps is one update for the scalar columns and one mutate for the rest.
+func updateOps(rc nb.RowChange, o nb.Owner) []operation {
+	row := ovsdb.Row{}
+	var ms []ovsdb.Mutation
+	for _, c := range rc.Columns {
+		if c.Add == nil && c.Remove == nil && c.Put == nil && c.Drop == nil {
+			row[c.Column] = scalarValue(c)
+			continue
+		}
+		if len(c.Remove) > 0 {
+			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, ovsSet(c.Remove, c.UUIDs)))
+		}
+		if len(c.Add) > 0 {
+			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, ovsSet(c.Add, c.UUIDs)))
+		}
+		if len(c.Drop) > 0 {
+			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, ovsSet(c.Drop, false)))
+		}
+		if len(c.Put) > 0 {
+			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, ovsMap(c.Put)))
+		}
+	}
+	var out []operation
+	if len(row) > 0 {
+		out = append(out, operation{ovsdb.Operation{Op: ovsdb.OperationUpdate, Table: rc.Key.Table, Where: byUUID(rc.UUID), Row: row}, []nb.Owner{o}, 1})
+	}
+	if len(ms) > 0 {
+		out = append(out, operation{ovsdb.Operation{Op: ovsdb.OperationMutate, Table: rc.Key.Table, Where: byUUID(rc.UUID), Mutations: ms}, []nb.Owner{o}, 1})
+	}
+	return out
+}
+
+// scalarValue is the new value; an optional column without one is the empty set.
+func scalarValue(c nb.ColumnChange) any {
+	if c.New == nil {
+		return ovsdb.OvsSet{GoSet: []any{}}
+	}
+	return c.New
+}
+
+func ovsSet(members []string, uuids bool) ovsdb.OvsSet {
+	out := ovsdb.OvsSet{GoSet: make([]any, 0, len(members))}
+	for _, m := range members {
+		if uuids {
+			out.GoSet = append(out.GoSet, ovsdb.UUID{GoUUID: m})
+		} else {
+			out.GoSet = append(out.GoSet, m)
+		}
+	}
+	return out
+}
+
+func ovsMap(m map[string]string) ovsdb.OvsMap {
+	out := ovsdb.OvsMap{GoMap: make(map[any]any, len(m))}
+	for k, v := range m {
+		out.GoMap[k] = v
+	}
+	return out
+}

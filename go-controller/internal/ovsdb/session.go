@@ -1,0 +1,189 @@
+package ovsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ovn-kubernetes/libovsdb/cache"
+	"github.com/ovn-kubernetes/libovsdb/client"
+	"github.com/ovn-kubernetes/libovsdb/model"
+	"github.com/ovn-kubernetes/libovsdb/ovsdb"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// transactTimeout bounds one transaction.
+const transactTimeout = 30 * time.Second
+
+// Session is one connection to the database, in sync from the moment it is
+// handed out until it is lost.
+type Session struct {
+	schema *nb.Schema
+	client client.Client
+	cache  *cache.TableCache
+	index  *index
+}
+
+// newSession starts listening to the cache and takes in what it holds.
+func newSession(schema *nb.Schema, cl client.Client, wake func()) *Session {
+	s := &Session{schema: schema, client: cl, cache: cl.Cache(), index: newIndex(schema, wake)}
+	s.cache.AddEventHandler(&cache.EventHandlerFuncs{
+		AddFunc:    func(_ string, m model.Model) { s.index.change(nil, m) },
+		UpdateFunc: func(_ string, old, now model.Model) { s.index.change(old, now) },
+		DeleteFunc: func(_ string, m model.Model) { s.index.change(m, nil) },
+	})
+	for _, t := range schema.Tables() {
+		for _, m := range s.cache.Table(t).RowsShallow() {
+			s.index.change(nil, m)
+		}
+	}
+	return s
+}
+
+// View is what is there now, for the length of one batch.
+func (s *Session) View() nb.View {
+	return &view{schema: s.schema, cache: s.cache, index: s.index, rows: map[nb.Ref]model.Model{}, lists: map[nb.Slot]map[string]struct{}{}}
+}
+
+// Owners lists every owner that a row's mark names.
+func (s *Session) Owners() []nb.Owner { return s.index.owners() }
+
+// TakeDirty hands out the owners whose rows changed since the last call.
+func (s *Session) TakeDirty() []nb.Owner { return s.index.takeDirty() }
+
+// Claim tells whose rows these are, for tables that have no place for a mark,
+// so that a change to them is noticed as the owner's.
+func (s *Session) Claim(rows []nb.Row) {
+	for _, r := range rows {
+		if !s.schema.Marked(r.Key.Table) {
+			s.index.claim(s.schema.Ref(r.Model), r.Key.Owner)
+		}
+	}
+}
+
+// ClusterRouter is the UUID of the router tagged k8s-cluster-router=yes; ""
+// when there is none. Two of them are an error: choosing would split the
+// cluster.
+func (s *Session) ClusterRouter() (string, error) {
+	var found []string
+	for uuid, m := range s.cache.Table(nbdb.LogicalRouterTable).RowsShallow() {
+		if r, ok := m.(*nbdb.LogicalRouter); ok && r.ExternalIDs[names.KeyClusterRouter] == "yes" {
+			found = append(found, uuid)
+		}
+	}
+	if len(found) > 1 {
+		slices.Sort(found)
+		return "", fmt.Errorf("logical routers %s are all tagged external_ids:%s=yes: want one; remove the tag from the others",
+			strings.Join(found, ", "), names.KeyClusterRouter)
+	}
+	if len(found) == 0 {
+		return "", nil
+	}
+	return found[0], nil
+}
+
+// Outcome is what a transaction did.
+type Outcome struct {
+	Ops  int        // operations sent
+	Lost []nb.Owner // owners whose rows had vanished under the operation: to be planned again
+}
+
+// errRejected tells that the server refused a transaction: nothing of it was
+// done.
+const errRejected = sessionError("transaction rejected")
+
+// IsRejected tells whether the server refused a transaction because of what is
+// in it, as opposed to not having been reached.
+func IsRejected(err error) bool { return errors.Is(err, errRejected) }
+
+// Transact carries plans out as one transaction. When it returns without
+// error, views show the result. After an error that is not IsRejected the
+// transaction may or may not have been done; planning anew is safe either way.
+func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error) {
+	ops := operations(s.schema, plans)
+	raw := make([]ovsdb.Operation, len(ops))
+	for i, o := range ops {
+		raw[i] = o.Operation
+	}
+	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
+	defer cancel()
+	results, err := s.client.Transact(ctx, raw...)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("sending %d operations: %w", len(ops), err)
+	}
+	if err := rejection(results, ops); err != nil {
+		return Outcome{}, err
+	}
+	s.index.committed(plans)
+	out := Outcome{Ops: len(ops)}
+	for i, o := range ops {
+		if o.count >= 0 && results[i].Count != o.count {
+			out.Lost = append(out.Lost, o.owners...)
+		}
+	}
+	return out, nil
+}
+
+// rejection is the server's reason to refuse. A transaction that fails at
+// commit has one result more than operations (RFC 7047 section 4.1.3).
+func rejection(results []ovsdb.OperationResult, ops []operation) error {
+	for i, r := range results {
+		if r.Error == "" {
+			continue
+		}
+		where := "at commit"
+		if i < len(ops) {
+			where = fmt.Sprintf("%s on %s", ops[i].Op, ops[i].Table)
+			if len(ops[i].owners) > 0 {
+				where += " for " + ops[i].owners[0].String()
+			}
+		}
+		return fmt.Errorf("%w: %s: %s: %s", errRejected, where, r.Error, r.Details)
+	}
+	if len(results) < len(ops) {
+		return fmt.Errorf("%w: %d results for %d operations", errRejected, len(results), len(ops))
+	}
+	return nil
+}
+
+// echo asks the server for a sign of life.
+func (s *Session) echo(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return s.client.Echo(ctx)
+}
+
+// CompareWithServer reads the UUIDs of all rows from the server and compares
+// them with the cache. An error tells of the first table that differs; a
+// change in flight may cause one, so only a difference that stays is a fault.
+func (s *Session) CompareWithServer(ctx context.Context) error {
+	tables := s.schema.Tables()
+	ops := make([]ovsdb.Operation, len(tables))
+	for i, t := range tables {
+		ops[i] = ovsdb.Operation{Op: ovsdb.OperationSelect, Table: t, Columns: []string{"_uuid"}, Where: []ovsdb.Condition{}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
+	defer cancel()
+	results, err := s.client.Transact(ctx, ops...)
+	if err != nil || len(results) < len(ops) {
+		return fmt.Errorf("comparing the cache with the server: %d results for %d tables: %w", len(results), len(ops), err)
+	}
+	for i, t := range tables {
+		have := s.cache.Table(t)
+		if have.Len() != len(results[i].Rows) {
+			return fmt.Errorf("comparing the cache with the server: table %s has %d rows there, %d here", t, len(results[i].Rows), have.Len())
+		}
+		for _, row := range results[i].Rows {
+			if u, ok := row["_uuid"].(ovsdb.UUID); !ok || !have.HasRow(u.GoUUID) {
+				return fmt.Errorf("comparing the cache with the server: row %v of table %s is not here", row["_uuid"], t)
+			}
+		}
+	}
+	return nil
+}

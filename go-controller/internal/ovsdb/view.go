@@ -1,0 +1,69 @@
+package ovsdb
+
+import (
+	"github.com/ovn-kubernetes/libovsdb/cache"
+	"github.com/ovn-kubernetes/libovsdb/model"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// view is a nb.View of the cache for the length of one batch: it remembers
+// what it has read.
+type view struct {
+	schema *nb.Schema
+	cache  *cache.TableCache
+	index  *index
+	rows   map[nb.Ref]model.Model
+	lists  map[nb.Slot]map[string]struct{}
+}
+
+// Owned implements nb.View.
+func (v *view) Owned(o nb.Owner) []nb.Ref {
+	var out []nb.Ref
+	for _, r := range v.index.ownedBy(o) {
+		if k, ok := v.schema.Mark(v.Row(r)); ok && k.Owner == o {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Row implements nb.View.
+func (v *view) Row(r nb.Ref) model.Model {
+	m, known := v.rows[r]
+	if !known {
+		if t := v.cache.Table(r.Table); t != nil {
+			m = t.Row(r.UUID)
+		}
+		v.rows[r] = m
+	}
+	return m
+}
+
+// Parents implements nb.View.
+func (v *view) Parents(r nb.Ref) []nb.Slot {
+	var out []nb.Slot
+	for _, sl := range v.index.listing(r) {
+		if v.Lists(sl, r.UUID) {
+			out = append(out, sl)
+		}
+	}
+	return out
+}
+
+// Lists implements nb.View.
+func (v *view) Lists(s nb.Slot, uuid string) bool {
+	members, known := v.lists[s]
+	if !known {
+		if m := v.Row(s.In); m != nil {
+			all := v.schema.SlotMembers(m)[s]
+			members = make(map[string]struct{}, len(all))
+			for _, u := range all {
+				members[u] = struct{}{}
+			}
+		}
+		v.lists[s] = members
+	}
+	_, ok := members[uuid]
+	return ok
+}

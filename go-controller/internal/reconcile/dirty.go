@@ -1,0 +1,114 @@
+package reconcile
+
+import (
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// cause is why an owner is dirty; several may hold.
+type cause uint8
+
+const (
+	clusterChange  cause = 1 << iota // its object changed
+	databaseChange                   // one of its rows changed
+	fullPass                         // everything is looked at
+	retry                            // the last attempt failed
+)
+
+const (
+	firstBackoff = 100 * time.Millisecond
+	lastBackoff  = 30 * time.Second
+)
+
+// backoff is an owner's history of failed attempts.
+type backoff struct {
+	attempts int
+	until    time.Time
+}
+
+// dirtySet is the owners to be planned, by kind so that they are taken in the
+// order of names.Kinds.
+type dirtySet struct {
+	byKind  map[names.Kind]map[nb.Owner]cause
+	waiting map[nb.Owner]backoff
+	size    int
+}
+
+func newDirtySet() *dirtySet {
+	return &dirtySet{byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{}}
+}
+
+func (d *dirtySet) add(o nb.Owner, c cause) {
+	m := d.byKind[o.Kind]
+	if m == nil {
+		m = map[nb.Owner]cause{}
+		d.byKind[o.Kind] = m
+	}
+	if m[o] == 0 {
+		d.size++
+	}
+	m[o] |= c
+	if b, waits := d.waiting[o]; waits && c == clusterChange {
+		d.waiting[o] = backoff{b.attempts, time.Time{}} // the object changed: perhaps that was what was wrong
+	}
+}
+
+// take hands out owners, kind by kind, until next returns false. An owner that
+// waits for its next attempt stays.
+func (d *dirtySet) take(now time.Time, next func(nb.Owner, cause) bool) {
+	kinds := names.Kinds()
+	for k := range d.byKind {
+		if !known(kinds, k) {
+			kinds = append(kinds, k) // rows of another version's kinds, to be removed
+		}
+	}
+	for _, k := range kinds {
+		for o, c := range d.byKind[k] {
+			if d.waiting[o].until.After(now) {
+				continue
+			}
+			delete(d.byKind[k], o)
+			d.size--
+			if !next(o, c) {
+				return
+			}
+		}
+	}
+}
+
+func known(kinds []names.Kind, k names.Kind) bool {
+	for _, x := range kinds {
+		if x == k {
+			return true
+		}
+	}
+	return false
+}
+
+// fail puts an owner back to be tried again later, and tells when.
+func (d *dirtySet) fail(o nb.Owner, now time.Time) time.Duration {
+	b := d.waiting[o]
+	wait := min(firstBackoff<<min(b.attempts, 20), lastBackoff)
+	d.waiting[o] = backoff{b.attempts + 1, now.Add(wait)}
+	d.add(o, retry)
+	return wait
+}
+
+// succeed forgets an owner's failures.
+func (d *dirtySet) succeed(o nb.Owner) { delete(d.waiting, o) }
+
+// nextAttempt is when the first waiting owner may be tried; ok is false when
+// none waits.
+func (d *dirtySet) nextAttempt() (t time.Time, ok bool) {
+	for o, b := range d.waiting {
+		if d.byKind[o.Kind][o] == 0 {
+			continue
+		}
+		if !ok || b.until.Before(t) {
+			t, ok = b.until, true
+		}
+	}
+	return t, ok
+}

@@ -1,0 +1,242 @@
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
+)
+
+// Source is where the cluster comes from.
+type Source interface {
+	// Signal delivers a value when there is something to take. Values merge.
+	Signal() <-chan struct{}
+	// Synced tells whether everything that existed at the start has been handed
+	// to Take, or will be by the next call.
+	Synced() bool
+	// Take hands out what happened since the last call.
+	Take() ([]cluster.Event, []cluster.Problem)
+}
+
+// Writer is where annotations and Kubernetes Events go. It returns at once and
+// sees to retries by itself.
+type Writer interface {
+	Patch(p assign.Patch)
+	Report(p cluster.Problem)
+}
+
+// maxOps is about how many operations a transaction holds.
+const maxOps = 1000
+
+// Config is what a Loop works with.
+type Config struct {
+	State       *cluster.State // empty
+	Ledger      *assign.Ledger // empty
+	Translators translate.Set
+	Schema      *nb.Schema
+	Database    *ovsdb.Database
+	Source      Source
+	Writer      Writer
+	Metrics     *metrics.Master
+	Log         *slog.Logger
+	Verify      bool // compare with a full translation whenever there is nothing else to do
+}
+
+// Loop is the reconciler. Its fields belong to the goroutine of Run.
+type Loop struct {
+	Config
+	dirty    *dirtySet
+	session  *ovsdb.Session
+	synced   bool      // the source is
+	passed   bool      // the full pass over this session has begun
+	passedAt time.Time // when; zero once it has ended
+	inFlight bool
+	halves   [][]nb.Owner // parts of refused batches, to be sent first
+	verified bool         // nothing was written since the last verification
+	results  chan result
+	inSync   chan struct{}
+}
+
+// New makes a Loop.
+func New(c Config) *Loop {
+	return &Loop{Config: c, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
+}
+
+// result is how a transaction ended.
+type result struct {
+	session *ovsdb.Session
+	plans   []nb.Plan
+	causes  map[nb.Owner]cause
+	outcome ovsdb.Outcome
+	err     error
+	took    time.Duration
+}
+
+// InSync is closed once the database is equal to what the cluster wants for
+// the first time.
+func (l *Loop) InSync() <-chan struct{} { return l.inSync }
+
+// Run works until ctx ends, and then waits for the transaction under way.
+func (l *Loop) Run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if l.inFlight {
+				l.finish(<-l.results)
+			}
+			return
+		case <-l.Source.Signal():
+		case <-l.Database.Signal():
+		case <-timer.C:
+		case r := <-l.results:
+			l.finish(r)
+		}
+		l.takeSession()
+		l.takeEvents()
+		l.takeDirty()
+		l.step(ctx)
+		timer.Reset(l.untilNext())
+	}
+}
+
+// untilNext is how long until something is to be done without being signalled.
+func (l *Loop) untilNext() time.Duration {
+	if t, ok := l.dirty.nextAttempt(); ok {
+		return max(time.Until(t), time.Millisecond)
+	}
+	return time.Hour
+}
+
+// takeEvents applies what the API server said. Before the source is in sync
+// nothing is assigned: a claim not yet heard must not be given to another.
+func (l *Loop) takeEvents() {
+	ready := l.synced || l.Source.Synced()
+	events, problems := l.Source.Take()
+	for _, p := range problems {
+		l.report(p)
+	}
+	var changes []cluster.Change
+	for _, e := range events {
+		if c, ok := l.State.Apply(e); ok {
+			changes = append(changes, c)
+		}
+	}
+	if !ready {
+		return
+	}
+	if !l.synced {
+		if len(l.State.Namespaces) == 0 {
+			// Every cluster has namespaces: an empty list is a fault, not news.
+			l.Log.Warn("the API server lists no namespaces: waiting, nothing is written")
+			return
+		}
+		l.synced = true
+		l.Log.Info("cluster known", "nodes", len(l.State.Nodes), "pods", len(l.State.Pods), "services", len(l.State.Services))
+		changes = everything(l.State)
+	}
+	l.follow(changes)
+}
+
+// everything is the state as if each node and pod had just come.
+func everything(s *cluster.State) []cluster.Change {
+	var out []cluster.Change
+	for _, n := range s.Nodes {
+		out = append(out, cluster.Change{Ref: n.Ref(), New: n})
+	}
+	for _, p := range s.Pods {
+		out = append(out, cluster.Change{Ref: p.Ref(), New: p})
+	}
+	return out
+}
+
+// follow assigns what changes ask for and marks dirty whom they concern.
+func (l *Loop) follow(changes []cluster.Change) {
+	res := l.Ledger.Assign(l.State, changes)
+	for _, p := range res.Patches {
+		l.Writer.Patch(p)
+	}
+	for _, p := range res.Problems {
+		l.report(p)
+	}
+	for _, cs := range [][]cluster.Change{changes, res.Changes} {
+		for _, c := range cs {
+			for _, o := range l.Translators.Affected(l.State, c) {
+				l.dirty.add(o, clusterChange)
+			}
+		}
+	}
+}
+
+func (l *Loop) report(p cluster.Problem) {
+	l.Metrics.Problems.WithLabelValues(p.Reason).Inc()
+	l.Log.Warn("problem in an object", "object", p.Ref.String(), "reason", p.Reason, "message", p.Message)
+	l.Writer.Report(p)
+}
+
+// takeSession notices a new connection: everything is to be looked at.
+func (l *Loop) takeSession() {
+	s := l.Database.Session()
+	if s == l.session {
+		return
+	}
+	l.session, l.passed, l.halves = s, false, nil
+	clear(l.dirty.waiting) // what failed before may have failed for want of a connection
+	l.Metrics.InSync.Set(0)
+}
+
+// takeDirty marks whom changes in the database concern, and starts the full
+// pass once both sides are known.
+func (l *Loop) takeDirty() {
+	if l.session == nil || !l.synced {
+		return
+	}
+	if l.passed {
+		for _, o := range l.session.TakeDirty() {
+			l.dirty.add(o, databaseChange)
+		}
+		return
+	}
+	if err := Adopt(l.State, l.session); err != nil {
+		l.Log.Error("northbound database is ambiguous: nothing is written", "error", err)
+		return
+	}
+	l.session.TakeDirty()
+	for _, o := range l.session.Owners() {
+		l.dirty.add(o, fullPass)
+	}
+	for _, o := range l.Translators.Owners(l.State) {
+		l.dirty.add(o, fullPass)
+	}
+	l.passed, l.passedAt = true, time.Now()
+	l.Metrics.FullPasses.Inc()
+	l.Metrics.InSync.Set(1)
+	l.Log.Info("full pass", "owners", l.dirty.size)
+}
+
+// Adopt looks for a cluster router that was not made by us and puts it, with
+// its name, into the state.
+func Adopt(s *cluster.State, session *ovsdb.Session) error {
+	uuid, err := session.ClusterRouter()
+	if err != nil {
+		return err
+	}
+	if uuid == "" || uuid == names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter) {
+		s.RouterUUID = ""
+		return nil
+	}
+	s.RouterUUID = uuid
+	if r, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalRouterTable, UUID: uuid}).(*nbdb.LogicalRouter); ok {
+		s.Config.RouterName = r.Name
+	}
+	return nil
+}

@@ -1,0 +1,381 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
+)
+
+// deadline bounds every wait; nothing here takes a tenth of it.
+const deadline = 20 * time.Second
+
+// feed is a Source and a Writer: a cluster whose API server applies every
+// patch at once.
+type feed struct {
+	mu       sync.Mutex
+	signal   chan struct{}
+	synced   bool
+	objects  map[cluster.Ref]cluster.Object
+	pending  map[cluster.Ref]cluster.Event
+	patches  int
+	problems []cluster.Problem
+}
+
+func newFeed(objects ...cluster.Object) *feed {
+	f := &feed{signal: make(chan struct{}, 1), synced: true, objects: map[cluster.Ref]cluster.Object{}, pending: map[cluster.Ref]cluster.Event{}}
+	f.put(objects...)
+	return f
+}
+
+func (f *feed) put(objects ...cluster.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range objects {
+		f.objects[o.Ref()] = o
+		f.pending[o.Ref()] = cluster.Event{Ref: o.Ref(), New: o}
+	}
+	f.wake()
+}
+
+func (f *feed) drop(o cluster.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.objects, o.Ref())
+	f.pending[o.Ref()] = cluster.Event{Ref: o.Ref()}
+	f.wake()
+}
+
+func (f *feed) wake() {
+	select {
+	case f.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (f *feed) Signal() <-chan struct{} { return f.signal }
+
+func (f *feed) Synced() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.synced
+}
+
+func (f *feed) Take() ([]cluster.Event, []cluster.Problem) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := slices.Collect(maps.Values(f.pending))
+	f.pending = map[cluster.Ref]cluster.Event{}
+	return out, nil
+}
+
+func (f *feed) Patch(assign.Patch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.patches++
+}
+
+func (f *feed) Report(p cluster.Problem) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problems = append(f.problems, p)
+}
+
+// bed is a loop on a real server.
+type bed struct {
+	t       *testing.T
+	remote  string
+	feed    *feed
+	metrics *metrics.Master
+	loop    *Loop
+	stop    func()
+}
+
+func newBed(t *testing.T, remote string, f *feed) *bed {
+	t.Helper()
+	c := config.DefaultCluster()
+	c.Subnets = []config.ClusterSubnet{
+		{CIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeLength: 24},
+		{CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
+	}
+	schema := nb.NewSchema()
+	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	db := ovsdb.New(config.OVSDB{Addresses: []string{remote}}, schema, log)
+	m := metrics.NewMaster(prometheus.NewRegistry())
+	loop := New(Config{State: cluster.NewState(c), Ledger: assign.New(c), Translators: all.Translators(schema), Schema: schema,
+		Database: db, Source: f, Writer: f, Metrics: m, Log: log, Verify: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Add(2)
+	go func() { defer wg.Done(); db.Run(ctx) }()
+	go func() { defer wg.Done(); loop.Run(ctx) }()
+	b := &bed{t: t, remote: remote, feed: f, metrics: m, loop: loop}
+	b.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(b.stop)
+	return b
+}
+
+// startBed starts a loop and waits until it is in sync.
+func startBed(t *testing.T, remote string, f *feed) *bed {
+	t.Helper()
+	b := newBed(t, remote, f)
+	select {
+	case <-b.loop.InSync():
+	case <-time.After(deadline):
+		t.Fatal("not in sync")
+	}
+	return b
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func (b *bed) nbctl(args ...string) string {
+	b.t.Helper()
+	return strings.TrimSpace(testkit.Run(b.t, "ovn-nbctl", append([]string{"--db=" + b.remote}, args...)...))
+}
+
+// eventually waits until get returns want.
+func (b *bed) eventually(what, want string, get func() string) {
+	b.t.Helper()
+	end := time.Now().Add(deadline)
+	got := get()
+	for ; got != want; got = get() {
+		if time.Now().After(end) {
+			b.t.Fatalf("%s: got %q, want %q", what, got, want)
+		}
+	}
+}
+
+func (b *bed) names(table string) func() string {
+	return func() string {
+		lines := strings.Fields(b.nbctl("--bare", "--columns=name", "list", table))
+		slices.Sort(lines)
+		return strings.Join(lines, " ")
+	}
+}
+
+func node(name string) *cluster.Node { return &cluster.Node{Name: name, UID: "uid-" + name} }
+
+func pod(name, node string) *cluster.Pod {
+	return &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: name}, UID: "uid-" + name, Node: node}
+}
+
+func someCluster() []cluster.Object {
+	return []cluster.Object{
+		&cluster.Namespace{Name: "default", UID: "uid-default"}, node("n1"), node("n2"), pod("a", "n1"), pod("b", "n2"),
+		&cluster.Service{Name: cluster.Name{Namespace: "default", Name: "web"}, UID: "uid-web", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
+			Ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}},
+		&cluster.EndpointSlice{Name: cluster.Name{Namespace: "default", Name: "web-1"}, Service: "web",
+			Ports: []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}}, Ready: []netip.Addr{netip.MustParseAddr("10.244.0.3")}},
+	}
+}
+
+func TestLoopOnRealServers(t *testing.T) {
+	for ovn, schema := range testkit.NBSchemas() {
+		t.Run(ovn, func(t *testing.T) {
+			remote := testkit.StartOVSDB(t, schema)
+			b := startBed(t, remote, newFeed(someCluster()...))
+			if got, want := b.names("Logical_Switch")(), "join n1 n2"; got != want {
+				t.Errorf("switches %q, want %q", got, want)
+			}
+			if got, want := b.nbctl("lsp-get-addresses", "default_a"), "0a:58:0a:f4:00:03 10.244.0.3 fd01::3"; got != want {
+				t.Errorf("addresses %q, want %q", got, want)
+			}
+			if got, want := b.nbctl("--bare", "--columns=vips", "list", "Load_Balancer"), "10.96.0.10:80=10.244.0.3:8080"; got != want {
+				t.Errorf("vips %q, want %q", got, want)
+			}
+			b.follow()
+			b.restart()
+		})
+	}
+}
+
+// follow adds, moves and removes pods.
+func (b *bed) follow() {
+	b.feed.put(pod("c", "n1"))
+	b.eventually("ports of n1", "default_a default_c k8s-n1 stor-n1", b.portsOf("n1"))
+	moved := pod("c", "n2")
+	moved.UID = "another"
+	b.feed.put(moved)
+	b.eventually("ports of n1", "default_a k8s-n1 stor-n1", b.portsOf("n1"))
+	b.eventually("ports of n2", "default_b default_c k8s-n2 stor-n2", b.portsOf("n2"))
+	b.feed.drop(moved)
+	b.eventually("ports of n2", "default_b k8s-n2 stor-n2", b.portsOf("n2"))
+	b.feed.drop(node("n2"))
+	b.eventually("switches", "join n1", b.names("Logical_Switch"))
+	b.feed.put(node("n2"))
+	b.eventually("ports of n2", "default_b k8s-n2 stor-n2", b.portsOf("n2"))
+}
+
+func (b *bed) portsOf(sw string) func() string {
+	return func() string {
+		var out []string
+		for line := range strings.Lines(b.nbctl("lsp-list", sw)) {
+			_, name, _ := strings.Cut(strings.TrimSpace(line), "(")
+			out = append(out, strings.TrimSuffix(name, ")"))
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+}
+
+// restart stops the loop and starts another: nothing may be written, not even
+// the annotations that the pods now have.
+func (b *bed) restart() {
+	b.t.Helper()
+	b.stop()
+	objects := slices.Collect(maps.Values(b.feed.objects))
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *cluster.Node:
+			o.Annotated = b.loop.State.NodeSubnets[o.Name]
+		case *cluster.Pod:
+			n := b.loop.State.PodNetworks[o.Name]
+			o.Annotated, o.ClassicOK = &n, true
+		}
+	}
+	before := b.dump()
+	again := startBed(b.t, b.remote, newFeed(objects...))
+	if got := testutil.ToFloat64(again.metrics.Operations); got != 0 {
+		b.t.Errorf("a restart on an unchanged cluster sent %v operations, want 0", got)
+	}
+	if again.feed.patches != 0 {
+		b.t.Errorf("a restart on an unchanged cluster patched %d objects, want 0", again.feed.patches)
+	}
+	if got := again.dump(); got != before {
+		b.t.Errorf("a restart changed the database:\n%s\nwant\n%s", got, before)
+	}
+}
+
+func (b *bed) dump() string {
+	b.t.Helper()
+	return testkit.Run(b.t, "ovsdb-client", "-f", "csv", "dump", b.remote, "OVN_Northbound")
+}
+
+// TestRepair breaks things by hand, each as an operator would.
+func TestRepair(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	b := startBed(t, remote, newFeed(someCluster()...))
+	want := b.content()
+	uuid := func(table, column, value string) string {
+		return b.nbctl("--bare", "--columns=_uuid", "find", table, column+"="+value)
+	}
+	for _, args := range [][]string{
+		{"lsp-del", "default_a"},
+		{"lsp-del", "stor-n1"},
+		{"lrp-del", "rtos-n1"},
+		{"lb-del", "Service_default/web_TCP"},
+		{"ls-del", "n1"},
+		{"lr-del", "ovn_cluster_router"},
+		{"lr-route-del", "ovn_cluster_router"},
+		{"set", "logical_switch_port", "default_a", `addresses="0a:00:00:00:00:01 1.2.3.4"`},
+		{"clear", "logical_switch_port", "default_a", "port_security"},
+		{"set", "logical_switch_port", "default_a", "options:requested-chassis=elsewhere"},
+		{"set", "logical_switch_port", "default_a", "options:extra=1"},
+		{"set", "load_balancer", uuid("load_balancer", "name", "Service_default/web_TCP"), `vips:"10.96.0.10:80"="1.2.3.4:1"`},
+		{"clear", "load_balancer", uuid("load_balancer", "name", "Service_default/web_TCP"), "external_ids"},
+		{"clear", "load_balancer_group", "clusterLBGroup", "load_balancer"},
+		{"set", "load_balancer_group", "clusterLBGroup", "name=stolen"},
+		{"clear", "logical_switch", "n1", "load_balancer_group"},
+		{"add", "address_set", "ns_default_v4", "addresses", "1.2.3.4"},
+		{"destroy", "address_set", "ns_default_v6"},
+		{"set", "logical_router", "ovn_cluster_router", "name=renamed"},
+	} {
+		b.nbctl(args...)
+		b.eventually("content after "+strings.Join(args, " "), want, b.content)
+	}
+	if got := testutil.ToFloat64(b.metrics.Repairs.WithLabelValues("Pod")); got == 0 {
+		t.Error("no repair of a pod was counted")
+	}
+	if got := testutil.ToFloat64(b.metrics.Differences); got != 0 {
+		t.Errorf("verification found %v differences, want 0", got)
+	}
+}
+
+// content is what the rows of ours hold, without row order.
+func (b *bed) content() string {
+	var all []string
+	for _, table := range nb.NewSchema().Tables() {
+		out := testkit.Run(b.t, "ovsdb-client", "-f", "csv", "dump", b.remote, "OVN_Northbound", table)
+		lines := slices.Collect(strings.Lines(out))
+		slices.Sort(lines)
+		all = append(all, lines...)
+	}
+	return strings.Join(all, "")
+}
+
+// TestForeignRowsStay holds that what is not ours is never touched.
+func TestForeignRowsStay(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
+	nbctl := func(args ...string) string {
+		return strings.TrimSpace(testkit.Run(t, "ovn-nbctl", append([]string{"--db=" + remote}, args...)...))
+	}
+	nbctl("ls-add", "theirs", "--", "lsp-add", "theirs", "p1", "--", "lr-add", "r1", "--", "lb-add", "lb1", "1.1.1.1:80", "2.2.2.2:80",
+		"--", "create", "address_set", "name=ns_x", "addresses=1.2.3.4")
+	b := startBed(t, remote, newFeed(someCluster()...))
+	b.nbctl("lsp-add", "n1", "guest", "--", "set", "logical_switch", "n1", "external_ids:theirs=1")
+	for _, o := range someCluster()[1:] {
+		b.feed.drop(o)
+	}
+	b.eventually("switches", "join theirs", b.names("Logical_Switch"))
+	b.eventually("load balancers", "lb1", b.names("Load_Balancer"))
+	b.eventually("routers", "ovn_cluster_router r1", b.names("Logical_Router"))
+	b.eventually("sets", "ns_default_v4 ns_default_v6 ns_x", b.names("Address_Set"))
+}
+
+// TestRouterOfAnotherIsUsed holds that a router tagged k8s-cluster-router=yes
+// is adopted with its name.
+func TestRouterOfAnotherIsUsed(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	testkit.Run(t, "ovn-nbctl", "--db="+remote, "lr-add", "kube-master", "--", "set", "logical_router", "kube-master", "external_ids:k8s-cluster-router=yes")
+	b := startBed(t, remote, newFeed(someCluster()...))
+	if got, want := b.names("Logical_Router")(), "kube-master"; got != want {
+		t.Errorf("routers %q, want %q", got, want)
+	}
+	if got, want := b.names("Logical_Router_Port")(), "rtoj-kube-master rtos-n1 rtos-n2"; got != want {
+		t.Errorf("router ports %q, want %q", got, want)
+	}
+}
+
+// TestOneBadOwnerStopsNobody has a name taken by somebody else's row, which
+// the server refuses: the whole batch, unless the culprit is told apart.
+func TestOneBadOwnerStopsNobody(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	testkit.Run(t, "ovn-nbctl", "--db="+remote, "ls-add", "theirs", "--", "lsp-add", "theirs", "default_p7")
+	objects := someCluster()
+	for i := range 20 {
+		objects = append(objects, pod(fmt.Sprintf("p%d", i), "n1"))
+	}
+	f := newFeed(objects...)
+	b := startBed(t, remote, f) // one bad object does not keep the rest from being in sync
+	b.eventually("number of pod ports", "21", func() string {
+		return fmt.Sprint(len(strings.Fields(b.nbctl("--bare", "--columns=name", "find", "logical_switch_port", "external_ids:pod=true"))))
+	})
+	b.nbctl("lsp-del", "default_p7")
+	b.eventually("number of pod ports", "22", func() string {
+		return fmt.Sprint(len(strings.Fields(b.nbctl("--bare", "--columns=name", "find", "logical_switch_port", "external_ids:pod=true"))))
+	})
+}

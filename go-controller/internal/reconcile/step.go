@@ -1,0 +1,189 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+)
+
+// step sends the next transaction, if one may be sent and there is a reason.
+func (l *Loop) step(ctx context.Context) {
+	defer func() {
+		l.Metrics.Dirty.Set(float64(l.dirty.size))
+		l.Metrics.Failing.Set(float64(len(l.dirty.waiting)))
+	}()
+	if l.session == nil || !l.passed || l.inFlight {
+		return
+	}
+	b := l.batch()
+	if len(b.plans) == 0 {
+		l.idle()
+		return
+	}
+	l.send(ctx, b)
+}
+
+// batch is the plans of one transaction and why their owners were planned.
+type batch struct {
+	plans    []nb.Plan
+	causes   map[nb.Owner]cause
+	ops      int
+	inserted nb.Scope
+	view     nb.View
+}
+
+// batch plans dirty owners until the transaction is full. Owners with nothing
+// to do are done with here.
+func (l *Loop) batch() *batch {
+	b := &batch{causes: map[nb.Owner]cause{}, inserted: nb.Scope{}, view: l.session.View()}
+	for len(l.halves) > 0 {
+		owners := l.halves[0]
+		l.halves = l.halves[1:]
+		for _, o := range owners {
+			l.plan(b, o, clusterChange)
+		}
+		if len(b.plans) > 0 {
+			return b
+		}
+	}
+	l.dirty.take(time.Now(), func(o nb.Owner, c cause) bool {
+		l.plan(b, o, c)
+		return b.ops < maxOps
+	})
+	return b
+}
+
+func (l *Loop) plan(b *batch, o nb.Owner, c cause) {
+	want, err := l.Translators.Rows(l.State, o)
+	if err != nil {
+		wait := l.dirty.fail(o, time.Now())
+		l.Log.Error("translating", "owner", o.String(), "error", err, "retry", wait)
+		return
+	}
+	l.session.Claim(want)
+	p, err := l.Schema.Plan(b.view, o, want, b.inserted)
+	if err != nil {
+		wait := l.dirty.fail(o, time.Now())
+		l.Log.Info("waiting for a parent row", "owner", o.String(), "error", err, "retry", wait)
+		return
+	}
+	if p.Empty() {
+		l.dirty.succeed(o)
+		return
+	}
+	b.plans = append(b.plans, p)
+	b.causes[o] = c
+	b.ops += p.Ops()
+}
+
+// send commits a batch in the background; its result comes back through
+// l.results.
+func (l *Loop) send(ctx context.Context, b *batch) {
+	l.inFlight, l.verified = true, false
+	s := l.session
+	started := time.Now()
+	go func() {
+		// A transaction under way is finished also when the program ends.
+		out, err := s.Transact(context.WithoutCancel(ctx), b.plans)
+		l.results <- result{session: s, plans: b.plans, causes: b.causes, outcome: out, err: err, took: time.Since(started)}
+	}()
+}
+
+// finish takes in how a transaction ended.
+func (l *Loop) finish(r result) {
+	l.inFlight = false
+	l.Metrics.Transaction.Observe(r.took.Seconds())
+	switch {
+	case r.err == nil:
+		l.committed(r)
+	case r.session != l.Database.Session() || !ovsdb.IsRejected(r.err):
+		l.Metrics.Transactions.WithLabelValues("failed").Inc()
+		l.Log.Warn("transaction", "owners", len(r.plans), "error", r.err, "took", r.took)
+		for _, p := range r.plans {
+			l.dirty.fail(p.Owner, time.Now())
+		}
+	case len(r.plans) > 1:
+		l.Metrics.Transactions.WithLabelValues("rejected").Inc()
+		l.Log.Warn("transaction refused: halving the batch", "owners", len(r.plans), "error", r.err)
+		half := len(r.plans) / 2
+		l.halves = append([][]nb.Owner{ownersOf(r.plans[:half]), ownersOf(r.plans[half:])}, l.halves...)
+	default:
+		l.Metrics.Transactions.WithLabelValues("rejected").Inc()
+		o := r.plans[0].Owner
+		wait := l.dirty.fail(o, time.Now())
+		l.Log.Error("transaction refused", "owner", o.String(), "error", r.err, "retry", wait)
+	}
+}
+
+func ownersOf(plans []nb.Plan) []nb.Owner {
+	out := make([]nb.Owner, len(plans))
+	for i, p := range plans {
+		out[i] = p.Owner
+	}
+	return out
+}
+
+func (l *Loop) committed(r result) {
+	l.Metrics.Transactions.WithLabelValues("ok").Inc()
+	l.Metrics.Operations.Add(float64(r.outcome.Ops))
+	l.Metrics.Batch.Observe(float64(len(r.plans)))
+	var rows [3]int
+	for _, p := range r.plans {
+		for _, rc := range p.Rows {
+			rows[rc.Verb]++
+		}
+		l.dirty.succeed(p.Owner)
+		if r.causes[p.Owner] == databaseChange {
+			l.Metrics.Repairs.WithLabelValues(string(p.Owner.Kind)).Inc()
+			l.Log.Warn("repaired", "owner", p.Owner.String(), "plan", p.String())
+		}
+	}
+	l.Metrics.Rows.WithLabelValues("insert").Add(float64(rows[nb.Insert]))
+	l.Metrics.Rows.WithLabelValues("update").Add(float64(rows[nb.Update]))
+	l.Metrics.Rows.WithLabelValues("delete").Add(float64(rows[nb.Delete]))
+	for _, o := range r.outcome.Lost {
+		wait := l.dirty.fail(o, time.Now())
+		l.Log.Warn("a row vanished while it was written to", "owner", o.String(), "retry", wait)
+	}
+	l.Log.Info("transaction", "owners", len(r.plans), "operations", r.outcome.Ops,
+		"inserted", rows[nb.Insert], "updated", rows[nb.Update], "deleted", rows[nb.Delete], "took", r.took.Round(time.Microsecond))
+}
+
+// idle runs when there is nothing to write; owners whose last attempt failed
+// may still wait for their next. One bad object does not keep the rest from
+// being in sync.
+func (l *Loop) idle() {
+	if !l.passedAt.IsZero() {
+		took := time.Since(l.passedAt)
+		l.passedAt = time.Time{}
+		l.Metrics.FullPass.Set(took.Seconds())
+		l.Log.Info("in sync: the database is what the cluster wants", "took", took.Round(time.Microsecond))
+		select {
+		case <-l.inSync:
+		default:
+			close(l.inSync)
+		}
+	}
+	if l.Verify && !l.verified && l.dirty.size == 0 {
+		l.verified = true
+		l.verify()
+	}
+}
+
+// verify compares every owner with the database and reports what following
+// changes has missed. It repairs nothing by itself: the owners are made dirty,
+// so they take the usual road.
+func (l *Loop) verify() {
+	plans, err := Preview(l.State, l.Translators, l.Schema, l.session)
+	if err != nil {
+		l.Log.Error("verify", "error", err)
+	}
+	for _, p := range plans {
+		l.Metrics.Differences.Inc()
+		l.Log.Error("verify found a difference", "owner", p.Owner.String(), "plan", p.String())
+		l.dirty.add(p.Owner, fullPass)
+	}
+	l.Log.Info("verified", "owners", len(l.Translators.Owners(l.State)), "differences", len(plans))
+}
