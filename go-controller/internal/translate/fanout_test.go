@@ -1,0 +1,122 @@
+package translate_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// bigMaster is a master with nodes, pods on each of them, and services.
+func bigMaster(t *testing.T, nodes, podsPerNode, services int) *master {
+	t.Helper()
+	m := newMasterOf(config.DefaultCluster())
+	events := []cluster.Event{event(&cluster.Namespace{Name: "default"})}
+	for i := range nodes {
+		n := fmt.Sprintf("n%d", i)
+		events = append(events, event(&cluster.Node{Name: n}))
+		for j := range podsPerNode {
+			events = append(events, event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: fmt.Sprintf("p-%d-%d", i, j)}, Node: n}))
+		}
+	}
+	for i := range services {
+		n := cluster.Name{Namespace: "default", Name: fmt.Sprintf("s%d", i)}
+		events = append(events, event(service(n)), event(&cluster.EndpointSlice{Name: n, Service: n.Name}))
+	}
+	var changes []cluster.Change
+	for _, e := range events {
+		c, ok := m.state.Apply(e)
+		if !ok {
+			t.Fatalf("%s says nothing new", e.Ref)
+		}
+		changes = append(changes, c)
+	}
+	if res := m.ledger.Assign(m.state, changes); len(res.Problems) != 0 || len(res.Patches) != nodes*(1+podsPerNode) {
+		t.Fatalf("%d patches, problems %v", len(res.Patches), res.Problems)
+	}
+	return m
+}
+
+func event(o cluster.Object) cluster.Event { return cluster.Event{Ref: o.Ref(), New: o} }
+
+func service(n cluster.Name) *cluster.Service {
+	return &cluster.Service{Name: n, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")}, Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
+}
+
+// affected is every owner that an event and what assign makes of it dirty.
+func (m *master) affected(t *testing.T, e cluster.Event) []nb.Owner {
+	t.Helper()
+	c, ok := m.state.Apply(e)
+	if !ok {
+		t.Fatalf("%s says nothing new", e.Ref)
+	}
+	changes := append([]cluster.Change{c}, m.ledger.Assign(m.state, []cluster.Change{c}).Changes...)
+	var out []nb.Owner
+	for _, c := range changes {
+		out = append(out, m.ts.Affected(m.state, c)...)
+	}
+	slices.SortFunc(out, nb.Owner.Compare)
+	return slices.Compact(out)
+}
+
+// The fan-out laws: what one change dirties does not grow with the cluster.
+func TestFanOut(t *testing.T) {
+	owner := func(k names.Kind, n string) nb.Owner { return nb.Owner{Kind: k, Name: n} }
+	name := cluster.Name{Namespace: "default", Name: "new"}
+	for _, c := range []struct {
+		what string
+		e    cluster.Event
+		want []nb.Owner
+	}{
+		{"a node joins", event(&cluster.Node{Name: "new"}), []nb.Owner{owner(names.KindNode, "new")}},
+		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()}, []nb.Owner{owner(names.KindNode, "new")}},
+		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}), []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
+		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}}, []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
+		{"a service comes", event(service(name)), []nb.Owner{owner(names.KindService, "default/new")}},
+		{"its endpoints change", event(&cluster.EndpointSlice{Name: name, Service: "new"}), []nb.Owner{owner(names.KindService, "default/new")}},
+		{"its endpoints go to another service", event(&cluster.EndpointSlice{Name: name, Service: "s0"}), []nb.Owner{owner(names.KindService, "default/new"), owner(names.KindService, "default/s0")}},
+		{"a namespace comes", event(&cluster.Namespace{Name: "new"}), []nb.Owner{owner(names.KindNamespace, "new")}},
+	} {
+		m := bigMaster(t, 50, 10, 50)
+		if c.e.New == nil {
+			if c.e.Ref.Kind == cluster.KindNode {
+				m.affected(t, event(&cluster.Node{Name: "new"}))
+			} else {
+				m.affected(t, event(&cluster.Pod{Name: name, Node: "n0"}))
+			}
+		}
+		if slice, ok := c.e.New.(*cluster.EndpointSlice); ok && slice.Service == "s0" {
+			m.affected(t, event(&cluster.EndpointSlice{Name: name, Service: "new"}))
+		}
+		if got := m.affected(t, c.e); !slices.Equal(got, c.want) {
+			t.Errorf("%s: dirties %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// No owner's rows grow with the number of nodes.
+func TestRowsPerOwnerDoNotGrowWithNodes(t *testing.T) {
+	count := func(m *master) map[nb.Owner]int {
+		out := map[nb.Owner]int{}
+		for o, rows := range full(t, m.ts, m.state) {
+			for _, r := range rows {
+				out[o] += 1 + len(r.ListIn)
+			}
+		}
+		return out
+	}
+	small, big := count(bigMaster(t, 2, 2, 3)), count(bigMaster(t, 100, 2, 3))
+	if len(small) != 1+1+2+4+3 {
+		t.Errorf("%d owners, want 11: %v", len(small), small)
+	}
+	for o, n := range small {
+		if big[o] != n {
+			t.Errorf("%s: %d rows and memberships with 2 nodes, %d with 100", o, n, big[o])
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package translate_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
+)
+
+// master is the master's loop without its clients: state, ledger, translators,
+// and a database in memory.
+type master struct {
+	schema *nb.Schema
+	ts     translate.Set
+	state  *cluster.State
+	ledger *assign.Ledger
+	db     *nb.Database
+	rows   map[nb.Owner][]nb.Row // what following Affected led to
+	parked map[nb.Owner]bool     // owners whose rows wait for a parent
+}
+
+func newMaster() *master { return newMasterOf(smallCluster()) }
+
+func newMasterOf(c config.Cluster) *master {
+	s := nb.NewSchema()
+	return &master{schema: s, ts: all.Translators(s), state: cluster.NewState(c), ledger: assign.New(c),
+		db: nb.NewDatabase(s), rows: map[nb.Owner][]nb.Row{}, parked: map[nb.Owner]bool{}}
+}
+
+// batch takes events in and brings the database up to date; it returns the
+// patches for the API server.
+func (m *master) batch(events []cluster.Event) ([]assign.Patch, error) {
+	var changes []cluster.Change
+	for _, e := range events {
+		if c, ok := m.state.Apply(e); ok {
+			changes = append(changes, c)
+		}
+	}
+	res := m.ledger.Assign(m.state, changes)
+	dirty := maps.Clone(m.parked)
+	for _, c := range append(changes, res.Changes...) {
+		for _, o := range m.ts.Affected(m.state, c) {
+			dirty[o] = true
+		}
+	}
+	return res.Patches, m.update(dirty)
+}
+
+// update plans and applies the dirty owners as one transaction, and goes on
+// with the owners whose rows that took away.
+func (m *master) update(dirty map[nb.Owner]bool) error {
+	for len(dirty) > 0 {
+		before := m.owned()
+		if err := m.transact(dirty); err != nil {
+			return err
+		}
+		after := m.owned()
+		next := map[nb.Owner]bool{}
+		for o, n := range before {
+			if after[o] < n && !dirty[o] {
+				next[o] = true
+			}
+		}
+		dirty = next
+	}
+	return nil
+}
+
+func (m *master) transact(dirty map[nb.Owner]bool) error {
+	scope := nb.Scope{}
+	var plans []nb.Plan
+	for _, o := range slices.SortedFunc(maps.Keys(dirty), nb.Owner.Compare) {
+		rows, err := m.ts.Rows(m.state, o)
+		if err != nil {
+			return fmt.Errorf("rows of %s: %w", o, err)
+		}
+		if m.rows[o] = rows; len(rows) == 0 {
+			delete(m.rows, o)
+		}
+		p, err := m.schema.Plan(m.db, o, rows, scope)
+		delete(m.parked, o)
+		var missing *nb.MissingParentError
+		if errors.As(err, &missing) {
+			m.parked[o] = true
+			continue
+		} else if err != nil {
+			return fmt.Errorf("plan of %s: %w", o, err)
+		}
+		plans = append(plans, p)
+	}
+	return m.db.Apply(plans...)
+}
+
+// owned counts the rows of each owner in the database.
+func (m *master) owned() map[nb.Owner]int {
+	out := map[nb.Owner]int{}
+	for _, table := range m.schema.Tables() {
+		for _, row := range m.db.Rows(table) {
+			if k, ok := m.schema.Mark(row); ok {
+				out[k.Owner]++
+			}
+		}
+	}
+	return out
+}
+
+// full is the translation of a state from nothing.
+func full(t *testing.T, ts translate.Set, s *cluster.State) map[nb.Owner][]nb.Row {
+	t.Helper()
+	out := map[nb.Owner][]nb.Row{}
+	for _, o := range ts.Owners(s) {
+		rows, err := ts.Rows(s, o)
+		if err != nil {
+			t.Fatalf("rows of %s: %v", o, err)
+		}
+		if len(rows) > 0 {
+			out[o] = rows
+		}
+	}
+	return out
+}
+
+// check holds the oracle's laws for the state that m is in.
+func (m *master) check(t *testing.T) {
+	t.Helper()
+	want := full(t, m.ts, m.state)
+	for o := range maps.Keys(want) {
+		if !reflect.DeepEqual(m.rows[o], want[o]) {
+			t.Fatalf("%s: incremental rows\n%swant\n%s", o, describe(m.rows[o]), describe(want[o]))
+		}
+	}
+	for o := range m.rows {
+		if _, there := want[o]; !there {
+			t.Fatalf("%s has incremental rows, but wants none:\n%s", o, describe(m.rows[o]))
+		}
+	}
+	if len(m.parked) != 0 {
+		t.Fatalf("owners that wait for a parent that never comes: %v", slices.Collect(maps.Keys(m.parked)))
+	}
+	owners := append(slices.Collect(maps.Keys(want)), m.db.Owners()...)
+	slices.SortFunc(owners, nb.Owner.Compare)
+	scratch, scope := nb.NewDatabase(m.schema), nb.Scope{}
+	for _, o := range slices.Compact(owners) {
+		p, err := m.schema.Plan(m.db, o, want[o], nb.Scope{})
+		if err != nil || !p.Empty() {
+			t.Fatalf("plan of the fixed point for %s: %v\n%s", o, err, p)
+		}
+		p, err = m.schema.Plan(scratch, o, want[o], scope)
+		if err != nil {
+			t.Fatalf("plan from nothing for %s: %v", o, err)
+		}
+		if err := scratch.Apply(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := dump(m.schema, m.db), dump(m.schema, scratch); got != want {
+		t.Fatalf("the incremental database:\n%s\nfrom nothing:\n%s", got, want)
+	}
+}
+
+func describe(rows []nb.Row) string {
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "  %v %+v %v\n", r.Key, r.Model, r.ListIn)
+	}
+	return b.String()
+}
+
+// dump is a database as text.
+func dump(s *nb.Schema, db *nb.Database) string {
+	var b strings.Builder
+	for _, table := range s.Tables() {
+		for _, m := range db.Rows(table) {
+			v := reflect.ValueOf(m).Elem()
+			fmt.Fprintf(&b, "%s", table)
+			for i := range v.NumField() {
+				f := v.Field(i)
+				if f.Kind() == reflect.Pointer && !f.IsNil() {
+					f = f.Elem()
+				}
+				if l, ok := f.Interface().([]string); ok {
+					f = reflect.ValueOf(slices.Sorted(slices.Values(l)))
+				}
+				fmt.Fprintf(&b, " %v", f.Interface())
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// run drives a path through m: random batches, with the patches of earlier
+// ones coming back later, or not at all when the object changed meanwhile.
+func run(t *testing.T, p *path, m *master, batches int, each func()) {
+	t.Helper()
+	var patches []assign.Patch
+	step := func(events []cluster.Event) {
+		more, err := m.batch(events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patches = append(patches, more...)
+		each()
+	}
+	if err := m.update(map[nb.Owner]bool{m.ts.Owners(m.state)[0]: true}); err != nil {
+		t.Fatal(err)
+	}
+	for range batches {
+		var events []cluster.Event
+		for range 1 + p.r.IntN(5) {
+			events = append(events, p.step())
+		}
+		for len(patches) > 0 && p.chance(60) {
+			if e, ok := p.patched(patches[0]); ok {
+				events = append(events, e)
+			}
+			patches = patches[1:]
+		}
+		step(events)
+	}
+	for len(patches) > 0 {
+		var events []cluster.Event
+		for _, patch := range patches {
+			if e, ok := p.patched(patch); ok {
+				events = append(events, e)
+			}
+		}
+		patches = nil
+		step(events)
+	}
+}
+
+// The contract of every translator: whatever the path of changes, following
+// Affected leads where a full translation of the final state leads; there, no
+// plan has anything left to do; and the database is the one that a start from
+// nothing makes.
+func TestIncrementalEqualsFull(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			m := newMaster()
+			n := 0
+			run(t, newPath(seed), m, 150, func() {
+				if n++; n%30 == 0 {
+					m.check(t)
+				}
+			})
+			m.check(t)
+		})
+	}
+}
+
+// A restart on an unchanged cluster grants the same, patches nothing and
+// writes no row.
+func TestRestart(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			p, m := newPath(seed), newMaster()
+			run(t, p, m, 150, func() {})
+			again := newMaster()
+			again.db = m.db
+			var changes []cluster.Change
+			for r, o := range p.objects {
+				c, _ := again.state.Apply(cluster.Event{Ref: r, New: o})
+				changes = append(changes, c)
+			}
+			res := again.ledger.Assign(again.state, changes)
+			for _, patch := range res.Patches {
+				t.Errorf("patch of %s after a restart: %v", patch.Ref, patch.Annotations)
+			}
+			if !reflect.DeepEqual(again.state.NodeSubnets, m.state.NodeSubnets) {
+				t.Errorf("node subnets %v after a restart, before %v", again.state.NodeSubnets, m.state.NodeSubnets)
+			}
+			if !maps.EqualFunc(again.state.PodNetworks, m.state.PodNetworks, cluster.SamePodNetwork) {
+				t.Errorf("pod addresses %v after a restart, before %v", again.state.PodNetworks, m.state.PodNetworks)
+			}
+			for o, rows := range full(t, again.ts, again.state) {
+				if plan, err := again.schema.Plan(again.db, o, rows, nb.Scope{}); err != nil || !plan.Empty() {
+					t.Errorf("plan of %s after a restart: %v\n%s", o, err, plan)
+				}
+			}
+		})
+	}
+}

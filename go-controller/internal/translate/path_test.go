@@ -1,0 +1,198 @@
+package translate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// smallCluster is a configuration in which everything runs out: it has subnets
+// for four nodes, and a node has addresses for 12 pods.
+func smallCluster() config.Cluster {
+	c := config.DefaultCluster()
+	c.Subnets = []config.ClusterSubnet{
+		{CIDR: netip.MustParsePrefix("10.0.0.0/26"), NodeLength: 28},
+		{CIDR: netip.MustParsePrefix("fd01::/62"), NodeLength: 64},
+	}
+	return c
+}
+
+// The pools that a path draws its names from.
+const (
+	manyNodes      = 6
+	manyNamespaces = 3
+	manyPods       = 40
+	manyServices   = 6
+	manySlices     = 10
+)
+
+// path is a random history of a cluster: the API server's objects, and what
+// happens to them.
+type path struct {
+	r       *rand.Rand
+	objects map[cluster.Ref]cluster.Object
+	uids    int
+	clock   int64
+}
+
+func newPath(seed uint64) *path {
+	return &path{r: rand.New(rand.NewPCG(seed, 99)), objects: map[cluster.Ref]cluster.Object{}}
+}
+
+func (p *path) chance(percent int) bool { return p.r.IntN(100) < percent }
+
+func (p *path) uid() string {
+	p.uids++
+	return fmt.Sprintf("uid-%d", p.uids)
+}
+
+func (p *path) name(prefix string, n int) cluster.Name {
+	return cluster.Name{Namespace: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), Name: fmt.Sprintf("%s%d", prefix, p.r.IntN(n))}
+}
+
+// step is one thing that happens.
+func (p *path) step() cluster.Event {
+	p.clock++
+	var o cluster.Object
+	switch n := p.r.IntN(100); {
+	case n < 10:
+		o = p.node()
+	case n < 15:
+		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid()}
+	case n < 75:
+		o = p.pod()
+	case n < 85:
+		o = p.service()
+	default:
+		o = p.slice()
+	}
+	if p.chance(30) {
+		return p.set(o.Ref(), nil)
+	}
+	return p.set(o.Ref(), o)
+}
+
+// set changes the API server's object.
+func (p *path) set(r cluster.Ref, o cluster.Object) cluster.Event {
+	if o == nil {
+		delete(p.objects, r)
+	} else {
+		p.objects[r] = o
+	}
+	return cluster.Event{Ref: r, New: o}
+}
+
+func (p *path) node() cluster.Object {
+	name := fmt.Sprintf("n%d", p.r.IntN(manyNodes))
+	n := &cluster.Node{Name: name, UID: p.uid(), Created: p.clock}
+	if old, ok := p.objects[n.Ref()].(*cluster.Node); ok && p.chance(80) {
+		*n = *old
+	}
+	switch p.r.IntN(6) {
+	case 0:
+		n.ChassisID = fmt.Sprintf("chassis-%d", p.r.IntN(3))
+	case 1:
+		n.Annotated, n.AnnotatedAs = nil, ""
+	case 2:
+		n.Annotated, n.AnnotatedAs = nil, "malformed"
+	case 3: // somebody writes subnets that may be taken, of the wrong size, or out of range
+		v4, _ := ipnet.Subnet(netip.MustParsePrefix("10.0.0.0/25"), 27+p.r.IntN(3), uint64(p.r.IntN(4)))
+		v6, _ := ipnet.Subnet(netip.MustParsePrefix("fd01::/61"), 64, uint64(p.r.IntN(8)))
+		n.Annotated, n.AnnotatedAs = []netip.Prefix{v4, v6}[:1+p.r.IntN(2)], ""
+	}
+	return n
+}
+
+func (p *path) pod() cluster.Object {
+	pod := &cluster.Pod{Name: p.name("p", manyPods), UID: p.uid(), Created: p.clock}
+	if old, ok := p.objects[pod.Ref()].(*cluster.Pod); ok && p.chance(60) {
+		*pod = *old
+	}
+	if pod.Node == "" && p.chance(80) || p.chance(5) {
+		pod.Node = fmt.Sprintf("n%d", p.r.IntN(manyNodes))
+	}
+	switch p.r.IntN(10) {
+	case 0:
+		pod.Finished = true
+	case 1:
+		pod.HostNetwork = !pod.HostNetwork
+	case 2:
+		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = nil, "", false
+	case 3:
+		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = nil, "malformed", false
+	case 4: // somebody writes an address that may be taken or not the node's
+		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(p.r.IntN(80))})
+		b, _ := ipnet.Nth(netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:%d::/64", p.r.IntN(4))), uint64(p.r.IntN(20)))
+		ips := []netip.Prefix{netip.PrefixFrom(a, 28), netip.PrefixFrom(b, 64)}
+		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = &annotation.PodNetwork{IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips))}, "", p.chance(50)
+	}
+	return pod
+}
+
+func (p *path) service() cluster.Object {
+	s := &cluster.Service{Name: p.name("s", manyServices), UID: p.uid()}
+	if old, ok := p.objects[s.Ref()].(*cluster.Service); ok && p.chance(70) {
+		s.UID = old.UID
+	}
+	for _, a := range []string{"10.96.0.1", "fd02::1"} {
+		if p.chance(70) {
+			s.ClusterIPs = append(s.ClusterIPs, netip.MustParseAddr(a))
+		}
+	}
+	for i, proto := range []cluster.Protocol{cluster.TCP, cluster.UDP, cluster.SCTP} {
+		if p.chance(60) {
+			s.Ports = append(s.Ports, cluster.ServicePort{Name: fmt.Sprintf("port%d", i), Protocol: proto, Port: uint16(1 + p.r.IntN(2))})
+		}
+	}
+	return s
+}
+
+func (p *path) slice() cluster.Object {
+	e := &cluster.EndpointSlice{Name: p.name("e", manySlices)}
+	if p.chance(90) {
+		e.Service = fmt.Sprintf("s%d", p.r.IntN(manyServices))
+	}
+	for i, proto := range []cluster.Protocol{cluster.TCP, cluster.UDP, cluster.SCTP} {
+		if p.chance(60) {
+			e.Ports = append(e.Ports, cluster.EndpointPort{Name: fmt.Sprintf("port%d", i), Protocol: proto, Port: uint16(8080 + p.r.IntN(2))})
+		}
+	}
+	for range p.r.IntN(4) {
+		e.Ready = append(e.Ready, netip.AddrFrom4([4]byte{10, 0, 0, byte(3 + p.r.IntN(40))}))
+	}
+	slices.SortFunc(e.Ready, netip.Addr.Compare)
+	e.Ready = slices.Compact(e.Ready)
+	return e
+}
+
+// patched is the event of a patch that the API server took; ok is false when
+// the object is gone or another by now, and the patch was refused.
+func (p *path) patched(patch assign.Patch) (e cluster.Event, ok bool) {
+	switch o := p.objects[patch.Ref].(type) {
+	case *cluster.Node:
+		if o.UID != patch.UID {
+			return cluster.Event{}, false
+		}
+		n := *o
+		n.Annotated, _ = annotation.ParseNodeSubnets(patch.Annotations[annotation.NodeSubnets])
+		n.AnnotatedAs = ""
+		return p.set(patch.Ref, &n), true
+	case *cluster.Pod:
+		if o.UID != patch.UID {
+			return cluster.Event{}, false
+		}
+		q := *o
+		net, err := annotation.ParsePodNetworks(patch.Annotations[annotation.PodNetworks])
+		q.Annotated, q.AnnotatedAs = &net, ""
+		q.ClassicOK = err == nil && patch.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(net)
+		return p.set(patch.Ref, &q), true
+	}
+	return cluster.Event{}, false
+}
