@@ -1,0 +1,62 @@
+# `make help` lists every target. Two of them are all that a new machine needs
+# (Debian or Ubuntu with Go and apt, as root): `make demo` and `make test`.
+
+# One setting for every build: mixing recompiles everything, Kubernetes too.
+export CGO_ENABLED = 0
+GO      ?= go
+LDFLAGS  = -s -w
+K8S      = $(shell cd test && $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)
+LINT_VERSION = v2.15.0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build ovnkube and ovn_cni into bin/
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ovnkube ./go-controller/cmd/ovnkube
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ovn_cni ./go-controller/cmd/ovn_cni
+
+.PHONY: sandbox
+sandbox: build ## build the sandbox into bin/ (the first time compiles Kubernetes: minutes)
+	test/build.sh
+
+.PHONY: demo
+demo: sandbox ## a three-node cluster on this machine, shown at work; DEMO=keep leaves it up
+	bin/sandbox demo
+
+.PHONY: test
+test: deps sandbox ## all tests of both modules, with real servers and real packets; as root
+	test/run.sh
+
+.PHONY: unit
+unit: ## the tests of the product's module alone
+	$(GO) test ./...
+
+.PHONY: bench
+bench: sandbox ## figures: throughput, latency, restart; beside what this machine can do at most
+	$(GO) build -C test -o ../bin/bench ./scale/cmd/bench
+	bin/bench
+
+.PHONY: lint
+lint: bin/golangci-lint ## gofmt, vet, staticcheck, and the house's import rules
+	bin/golangci-lint run ./...
+	cd test && ../bin/golangci-lint run --config ../.golangci.yml ./...
+
+bin/golangci-lint:
+	@echo "building golangci-lint $(LINT_VERSION), once"
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+.PHONY: generate
+generate: ## make the database models again from their schemas
+	$(GO) generate ./...
+
+.PHONY: deps
+deps: ## install the Debian packages that the tests use
+	test/deps.sh
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
