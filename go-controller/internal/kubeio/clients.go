@@ -79,7 +79,7 @@ func directConfig(k config.Kubernetes) (*rest.Config, error) {
 		if _, err := os.Stat(k.CACert); err != nil {
 			return nil, fmt.Errorf("loading --k8s-cacert: %w", err)
 		}
-		rc.TLSClientConfig.CAFile = k.CACert
+		rc.CAFile = k.CACert
 	}
 	return rc, nil
 }

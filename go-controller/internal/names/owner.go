@@ -33,7 +33,7 @@ const (
 	RoleKey      = "k8s.ovn.org/role"       // which of the owner's rows this is
 )
 
-// Prefix of every external_ids key that belongs to this project. A key with
+// KeyPrefix begins every external_ids key that belongs to this project. A key with
 // it that is not wanted is removed; other keys are left to whoever set them.
 const KeyPrefix = "k8s.ovn.org/"
 

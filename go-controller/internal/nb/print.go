@@ -15,6 +15,12 @@ import (
 //
 // with + for what is added, ~ for what is changed and - for what goes.
 func (p Plan) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, p.String())
+	return int64(n), err
+}
+
+// String is what WriteTo prints.
+func (p Plan) String() string {
 	var b strings.Builder
 	for _, r := range p.Rows {
 		fmt.Fprintf(&b, "%s %s %s  (%s, %s)\n", r.Verb, r.Key.Table, orUUID(r.Label, r.UUID), r.Key.Owner, r.Key.Role)
@@ -29,14 +35,6 @@ func (p Plan) WriteTo(w io.Writer) (int64, error) {
 		}
 		fmt.Fprintf(&b, "~ %s %s  %s  %s %s %s\n", m.Slot.In.Table, m.Slot.In.UUID, m.Slot.Column, sign, m.Key.Table, orUUID(m.Label, m.UUID))
 	}
-	n, err := io.WriteString(w, b.String())
-	return int64(n), err
-}
-
-// String is what WriteTo prints.
-func (p Plan) String() string {
-	var b strings.Builder
-	p.WriteTo(&b)
 	return b.String()
 }
 
