@@ -178,7 +178,9 @@ func (d *DB) createBridge(root *vswitchdb.OpenvSwitch, want hostplan.Bridge) ([]
 		UUID: "bridge_" + rowName(want.Name), Name: want.Name, Ports: []string{port.UUID},
 		FailMode: &want.FailMode, DatapathType: want.DatapathType,
 	}
-	ops.add(d.client.Create(iface, port, bridge))
+	ops.add(d.client.Create(iface))
+	ops.add(d.client.Create(port))
+	ops.add(d.client.Create(bridge))
 	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
 	ops.add(d.client.Where(row).Mutate(row, model.Mutation{
 		Field: &row.Bridges, Mutator: ovsdb.MutateOperationInsert, Value: []string{bridge.UUID},
@@ -240,7 +242,8 @@ func (d *DB) createPort(bridgeRef string, want hostplan.Port) ([]ovsdb.Operation
 		MAC: optional(want.MAC), MTURequest: optional(want.MTU), ExternalIDs: want.ExternalIDs,
 	}
 	port := &vswitchdb.Port{UUID: "port_" + rowName(want.Name), Name: want.Name, Interfaces: []string{iface.UUID}}
-	ops.add(d.client.Create(iface, port))
+	ops.add(d.client.Create(iface))
+	ops.add(d.client.Create(port))
 	ops.add(d.bridgePorts(bridgeRef, ovsdb.MutateOperationInsert, port.UUID))
 	return ops.list, ops.err
 }

@@ -1,0 +1,275 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+const (
+	node     = "worker-1.example"
+	mgmtLink = "k8s-worker-1.ex"
+)
+
+// bed is an agent on a node with a real Open vSwitch and kernel; the API is a
+// fake and ovn-controller is the test.
+type bed struct {
+	client *fake.Clientset
+	vs     *testkit.VSwitch
+	agent  *Agent
+	config config.Node
+	stop   func()
+}
+
+func newBed(t *testing.T, objects ...metav1.Object) *bed {
+	t.Helper()
+	vs := testkit.StartVSwitch(t)
+	testkit.Run(t, "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0peer")
+	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/16", "dev", "eth0")
+	testkit.Run(t, "ip", "link", "set", "eth0", "up")
+	testkit.Run(t, "ip", "link", "set", "eth0peer", "up")
+	c := config.DefaultNode()
+	c.Name, c.DatapathType, c.SBAddress = node, config.DatapathNetdev, "tcp:172.18.0.1:6642"
+	c.CNIConfDir, c.CNISocketDir = "/run/net.d", "/run/cni"
+	c.ClusterSubnets = []config.ClusterSubnet{
+		{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}, {CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
+	}
+	c.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd02::/112")}
+	b := &bed{vs: vs, config: c, client: fake.NewClientset()}
+	b.makeNode(t, nil)
+	b.start(t)
+	return b
+}
+
+func (b *bed) makeNode(t *testing.T, annotations map[string]string) {
+	t.Helper()
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node, UID: "node-uid", Annotations: annotations},
+		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.18.0.2"}}},
+	}
+	if _, err := b.client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs an agent until the test ends or b.stop is called.
+func (b *bed) start(t *testing.T) {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	kube, err := kubeio.NewLocal(b.client, node, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.agent, err = New(b.config, kube, prometheus.NewRegistry(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.agent.Run(ctx) }()
+	stopped := false
+	b.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the agent ended with: %v", err)
+		}
+	}
+	t.Cleanup(b.stop)
+}
+
+// grantSubnets does what the master does.
+func (b *bed) grantSubnets(t *testing.T, subnets ...string) {
+	t.Helper()
+	var ps []netip.Prefix
+	for _, s := range subnets {
+		ps = append(ps, netip.MustParsePrefix(s))
+	}
+	n := b.node(t)
+	n.Annotations[annotation.NodeSubnets] = annotation.MarshalNodeSubnets(ps)
+	if _, err := b.client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bed) node(t *testing.T) *corev1.Node {
+	t.Helper()
+	n, err := b.client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	return n
+}
+
+// awaitAnnotations waits until the Node has exactly these values.
+func (b *bed) awaitAnnotations(t *testing.T, want map[string]string) {
+	t.Helper()
+	testkit.Eventually(t, "annotations of the Node", func() string {
+		have := b.node(t).Annotations
+		for k, v := range want {
+			if have[k] != v {
+				return fmt.Sprintf("%s is %q, want %q", k, have[k], v)
+			}
+		}
+		return ""
+	})
+}
+
+// awaitOutput waits until a command prints what is wanted, blanks at line ends
+// aside.
+func awaitOutput(t *testing.T, want string, name string, args ...string) {
+	t.Helper()
+	testkit.Eventually(t, name+" "+strings.Join(args, " "), func() string {
+		out, err := exec.Command(testkit.Tool(t, name), args...).CombinedOutput()
+		if have := trim(string(out)); err != nil || have != trim(want) {
+			return fmt.Sprintf("%v, it prints:\n%s\nwant:\n%s", err, have, trim(want))
+		}
+		return ""
+	})
+}
+
+func trim(s string) string {
+	var lines []string
+	for _, l := range strings.Split(s, "\n") {
+		if l = strings.Join(strings.Fields(l), " "); l != "" {
+			lines = append(lines, l)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (b *bed) awaitReady(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, "readiness", func() string {
+		if err := b.agent.Ready(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+func (b *bed) awaitMissing(t *testing.T, part string) {
+	t.Helper()
+	testkit.Eventually(t, "what is missing", func() string {
+		err := b.agent.Ready()
+		if err == nil || !strings.Contains(err.Error(), part) {
+			return fmt.Sprintf("%v, want something with %q", err, part)
+		}
+		return ""
+	})
+}
+
+// wantState is what state shows on a node that is set up.
+const wantState = `
+k8s-worker-1.ex UNKNOWN 10.128.2.2/23 fd01:0:0:1::2/64
+link/ether 0a:58:0a:80:02:02 mtu 1442
+10.96.0.0/16 via 10.128.2.1 dev k8s-worker-1.ex src 10.128.2.2
+10.128.0.0/14 via 10.128.2.1 dev k8s-worker-1.ex src 10.128.2.2
+fd01::/48 via fd01:0:0:1::1 dev k8s-worker-1.ex src fd01:0:0:1::2 metric 1024 pref medium
+fd02::/112 via fd01:0:0:1::1 dev k8s-worker-1.ex src fd01:0:0:1::2 metric 1024 pref medium
+10.128.2.1 lladdr 0a:58:0a:80:02:01 PERMANENT
+fd01:0:0:1::1 lladdr 0a:58:0a:80:02:01 PERMANENT
+1 1 2 1 0
+br-int secure netdev
+iface-id=k8s-worker-1.example ovn-installed=true
+hostname=worker-1.example
+ovn-bridge-datapath-type=netdev
+ovn-encap-ip=172.18.0.2
+ovn-encap-type=geneve
+ovn-remote=tcp:172.18.0.1:6642
+system-id=SYSTEMID
+`
+
+// stateScript shows what the agent keeps on the node; @ is the management
+// port's interface.
+const stateScript = `
+ip -br addr show dev @ scope global
+echo link/ether $(cat /sys/class/net/@/address) mtu $(cat /sys/class/net/@/mtu)
+ip -4 route show proto 78
+ip -6 route show proto 78
+ip neigh show dev @ nud permanent
+cd /proc/sys/net; echo $(cat ipv4/conf/all/arp_ignore ipv4/conf/@/forwarding ipv4/conf/@/rp_filter ipv6/conf/@/forwarding ipv6/conf/@/disable_ipv6)
+for b in $(ovs-vsctl list-br); do echo $b $(ovs-vsctl get bridge $b fail_mode datapath_type); done
+ovs-vsctl get interface @ external_ids | tr -d '{}",'
+ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}"' | tr ',' '\n'
+`
+
+// awaitState waits until the node's state is as wanted.
+func (b *bed) awaitState(t *testing.T, want string) {
+	t.Helper()
+	want = strings.ReplaceAll(want, "SYSTEMID", names.SystemID(node))
+	awaitOutput(t, want, "sh", "-c", strings.ReplaceAll(stateScript, "@", mgmtLink))
+}
+
+func TestNodeIsSetUpAndRepaired(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.awaitMissing(t, "no annotation k8s.ovn.org/node-subnets")
+	b.awaitAnnotations(t, map[string]string{annotation.NodeChassisID: names.SystemID(node)})
+	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
+	b.awaitMissing(t, "management port k8s-worker-1.ex is not bound")
+	conf := filepath.Join(b.config.CNIConfDir, ConfName)
+	if _, err := os.Stat(conf); err == nil {
+		t.Error("the CNI configuration is there before the management port works")
+	}
+	testkit.Run(t, "ovs-vsctl", "set", "Interface", mgmtLink, "external_ids:ovn-installed=true")
+	b.awaitReady(t)
+	b.awaitAnnotations(t, map[string]string{
+		annotation.NodeMgmtPortMAC:   `{"default":"0a:58:0a:80:02:02"}`,
+		annotation.NodePrimaryIfAddr: `{"ipv4":"172.18.0.2/16","ipv6":""}`,
+	})
+	b.awaitState(t, wantState)
+	if _, err := os.Stat(conf); err != nil {
+		t.Errorf("the node is ready without its CNI configuration: %v", err)
+	}
+
+	for _, damage := range []string{
+		"ip addr del 10.128.2.2/23 dev " + mgmtLink,
+		"ip addr del fd01:0:0:1::2/64 dev " + mgmtLink,
+		"ip addr add 10.128.2.77/23 dev " + mgmtLink,
+		"ip route del 10.96.0.0/16",
+		"ip -6 route del fd02::/112",
+		"ip route replace 10.128.0.0/14 via 10.128.2.9 dev " + mgmtLink,
+		"ip route add 10.55.0.0/16 via 10.128.2.1 dev " + mgmtLink + " proto 78",
+		"ip neigh del 10.128.2.1 dev " + mgmtLink,
+		"ip neigh replace fd01:0:0:1::1 lladdr 02:00:00:00:00:01 dev " + mgmtLink + " nud permanent",
+		"ip link set " + mgmtLink + " down",
+		"ip link set " + mgmtLink + " mtu 1300",
+		"ovs-vsctl remove Open_vSwitch . external_ids ovn-remote",
+		"ovs-vsctl set Open_vSwitch . external_ids:ovn-encap-ip=9.9.9.9",
+		"ovs-vsctl set bridge br-int fail_mode=standalone",
+		"ovs-vsctl set interface " + mgmtLink + " external_ids:iface-id=other",
+		"ovs-vsctl --no-wait del-port br-int " + mgmtLink + " && ovs-vsctl --timeout=10 wait-until interface " + mgmtLink +
+			" && ovs-vsctl set interface " + mgmtLink + " external_ids:ovn-installed=true",
+		"ovs-vsctl --no-wait del-br br-int && ovs-vsctl --timeout=10 wait-until interface " + mgmtLink +
+			" && ovs-vsctl set interface " + mgmtLink + " external_ids:ovn-installed=true",
+	} {
+		testkit.Run(t, "sh", "-c", damage)
+		b.awaitState(t, wantState)
+	}
+}

@@ -1,0 +1,154 @@
+package testkit
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// isolatedEnv marks the process in which an isolated test runs.
+const isolatedEnv = "NORTHBOUND_TEST_ISOLATED"
+
+// Isolated gives the calling test namespaces of its own: network (with lo up),
+// mount (with an empty /run) and process ids. It starts the test binary again
+// in them, for this one test only, and returns true there; in the original
+// process it reports the outcome and returns false, upon which the test must
+// return. Whatever the test makes, processes, namespaces, interfaces and files
+// below /run, is gone when that process is, however it ends. It needs root.
+func Isolated(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(isolatedEnv) == t.Name() {
+		enterIsolation(t)
+		return true
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("this test makes network namespaces and Open vSwitch ports: run it as root")
+	}
+	var parts []string
+	for _, p := range strings.Split(t.Name(), "/") {
+		parts = append(parts, "^"+p+"$")
+	}
+	timeout := 2 * time.Minute
+	if d, ok := t.Deadline(); ok {
+		timeout = time.Until(d) - 5*time.Second
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run="+strings.Join(parts, "/"), "-test.v", "-test.count=1", "-test.timeout="+timeout.String())
+	cmd.Env = append(os.Environ(), isolatedEnv+"="+t.Name())
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	// Pdeathsig fires when the forking thread ends (prctl(2)).
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Run(); err != nil {
+		t.Errorf("in namespaces of its own: %v\n%s", err, out.String())
+		return false
+	}
+	if !strings.Contains(out.String(), "--- PASS: "+t.Name()) {
+		t.Errorf("in namespaces of its own the test did not run:\n%s", out.String())
+	}
+	return false
+}
+
+func enterIsolation(t *testing.T) {
+	t.Helper()
+	for _, m := range []struct {
+		source, target, fstype string
+		flags                  uintptr
+	}{
+		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE},
+		{"proc", "/proc", "proc", 0},
+		{"sysfs", "/sys", "sysfs", 0}, // of this network namespace
+		{"tmpfs", "/run", "tmpfs", 0},
+	} {
+		if err := unix.Mount(m.source, m.target, m.fstype, m.flags, ""); err != nil {
+			t.Fatalf("mounting %s: %v", m.target, err)
+		}
+	}
+	Run(t, "ip", "link", "set", "lo", "up")
+}
+
+// VSwitch is a running Open vSwitch with its userspace datapath.
+type VSwitch struct {
+	Address    string // of its database, unix:PATH
+	DB, Daemon *process
+}
+
+// StartVSwitch starts ovsdb-server and ovs-vswitchd in the calling test's
+// namespaces, see Isolated, at their default places below /run.
+func StartVSwitch(t *testing.T) *VSwitch {
+	t.Helper()
+	dir := "/run/openvswitch"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	schema := "/usr/share/openvswitch/vswitch.ovsschema"
+	if _, err := os.Stat(schema); err != nil {
+		t.Fatalf("%v: install openvswitch-switch", err)
+	}
+	db := filepath.Join(dir, "conf.db")
+	Run(t, "ovsdb-tool", "create", db, schema)
+	v := &VSwitch{Address: "unix:" + dir + "/db.sock"}
+	v.StartDB(t)
+	Run(t, "ovs-vsctl", "--no-wait", "init", "--", "set", "Open_vSwitch", ".", "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1")
+	v.StartDaemon(t)
+	return v
+}
+
+// StartDB starts ovsdb-server on the existing database.
+func (v *VSwitch) StartDB(t *testing.T) {
+	t.Helper()
+	v.DB = start(t, Tool(t, "ovsdb-server"), "--pidfile", "--log-file=/run/openvswitch/ovsdb-server.log", "-vconsole:off", "--remote=punix:/run/openvswitch/db.sock", "/run/openvswitch/conf.db")
+	v.DB.waitFor(t, "serving the Open_vSwitch database", func() bool {
+		return exec.Command(Tool(t, "ovs-vsctl"), "--timeout=5", "--no-wait", "show").Run() == nil
+	})
+}
+
+// StartDaemon starts ovs-vswitchd.
+func (v *VSwitch) StartDaemon(t *testing.T) {
+	t.Helper()
+	v.Daemon = start(t, Tool(t, "ovs-vswitchd"), "--pidfile", "--log-file=/run/openvswitch/ovs-vswitchd.log", "-vconsole:off")
+	v.Daemon.waitFor(t, "answering", func() bool {
+		return exec.Command(Tool(t, "ovs-appctl"), "version").Run() == nil
+	})
+}
+
+// StopDB and StopDaemon end one of the two, as in a crash.
+func (v *VSwitch) StopDB(t *testing.T) { t.Helper(); v.DB.kill() }
+
+// StopDaemon ends ovs-vswitchd.
+func (v *VSwitch) StopDaemon(t *testing.T) { t.Helper(); v.Daemon.kill() }
+
+// kill ends the process at once and waits until it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Eventually waits until ok returns "", and fails the test with what it
+// returned last when that takes longer than 20 seconds.
+func Eventually(t testing.TB, what string, ok func() string) {
+	t.Helper()
+	deadline := time.Now().Add(startTimeout)
+	for {
+		why := ok()
+		if why == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not after %s: %s", what, startTimeout, why)
+		}
+		time.Sleep(pollInterval)
+	}
+}
