@@ -16,7 +16,8 @@ import (
 
 const (
 	firstRetry   = 100 * time.Millisecond // between attempts to connect, doubling
-	lastRetry    = 2 * time.Second
+	lastRetry    = 500 * time.Millisecond // an election takes a second or two
+	repeatLog    = 30 * time.Second       // of the same failure
 	echoInterval = 5 * time.Second
 	echoTimeout  = 10 * time.Second
 	compareEvery = 5 * time.Minute // the cache with the server
@@ -71,9 +72,12 @@ func (d *Database) set(s *Session, failure error) {
 	d.wake()
 }
 
-// Run keeps a Session open until ctx ends.
+// Run keeps a Session open until ctx ends. A failure is logged when it is new,
+// and again from time to time while it lasts.
 func (d *Database) Run(ctx context.Context) {
 	retry := firstRetry
+	var logged time.Time
+	var last string
 	for ctx.Err() == nil {
 		started := time.Now()
 		err := d.runSession(ctx)
@@ -84,7 +88,10 @@ func (d *Database) Run(ctx context.Context) {
 		if time.Since(started) > lastRetry {
 			retry = firstRetry
 		}
-		d.log.Warn("northbound database not connected", "error", err, "retry", retry)
+		if err.Error() != last || time.Since(logged) > repeatLog {
+			d.log.Warn("northbound database not connected, trying again", "error", err)
+			last, logged = err.Error(), time.Now()
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(retry):

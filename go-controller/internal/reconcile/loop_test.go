@@ -118,7 +118,7 @@ func newBed(t *testing.T, remote string, f *feed) *bed {
 	}
 	schema := nb.NewSchema()
 	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
-	db := ovsdb.New(config.OVSDB{Addresses: []string{remote}}, schema, log)
+	db := ovsdb.New(config.OVSDB{Addresses: strings.Split(remote, ",")}, schema, log)
 	m := metrics.NewMaster(prometheus.NewRegistry())
 	loop := New(Config{State: cluster.NewState(c), Ledger: assign.New(c), Translators: all.Translators(schema), Schema: schema,
 		Database: db, Source: f, Writer: f, Metrics: m, Log: log, Verify: true})
