@@ -48,20 +48,9 @@ func (s *Server) removePort(ctx context.Context, containerID string) error {
 // specification 1.1.0, section 2 "GC"). One that can't be removed does not keep
 // the others.
 func (s *Server) gc(ctx context.Context, r protocol.Request) error {
-	var conf struct {
-		Valid *[]struct {
-			ContainerID string `json:"containerID"`
-		} `json:"cni.dev/valid-attachments"`
-	}
-	if err := json.Unmarshal(r.Config, &conf); err != nil {
-		return &protocol.Error{Code: protocol.CodeDecoding, Msg: "decoding the network configuration", Details: err.Error()}
-	}
-	if conf.Valid == nil {
-		return &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "the network configuration of GC has no cni.dev/valid-attachments"}
-	}
-	valid := map[string]bool{}
-	for _, a := range *conf.Valid {
-		valid[a.ContainerID] = true
+	valid, err := validContainers(r.Config)
+	if err != nil {
+		return err
 	}
 	var errs []error
 	for _, sandbox := range s.Switch.Sandboxes() {
@@ -73,6 +62,30 @@ func (s *Server) gc(ctx context.Context, r protocol.Request) error {
 		return &protocol.Error{Code: protocol.CodeTryAgain, Msg: "some containers' interfaces could not be removed", Details: err.Error()}
 	}
 	return nil
+}
+
+// validContainers reads the ids of the containers that GC must leave alone.
+func validContainers(config json.RawMessage) (map[string]bool, error) {
+	const key = "cni.dev/valid-attachments"
+	var conf map[string]json.RawMessage
+	if err := json.Unmarshal(config, &conf); err != nil {
+		return nil, &protocol.Error{Code: protocol.CodeDecoding, Msg: "decoding the network configuration", Details: err.Error()}
+	}
+	raw, ok := conf[key]
+	if !ok { // not the same as an empty list, which is written [] or null
+		return nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "the network configuration of GC has no " + key}
+	}
+	var attachments []struct {
+		ContainerID string `json:"containerID"`
+	}
+	if err := json.Unmarshal(raw, &attachments); err != nil {
+		return nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: key + " in the network configuration is malformed", Details: err.Error()}
+	}
+	valid := map[string]bool{}
+	for _, a := range attachments {
+		valid[a.ContainerID] = true
+	}
+	return valid, nil
 }
 
 // status tells whether ADD can be served (CNI specification 1.1.0, section 2

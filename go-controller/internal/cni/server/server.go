@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,8 @@ type Server struct {
 	// Binding says why a logical port is not up yet, "" when that is not
 	// known; it is asked when ADD has waited in vain.
 	Binding func(ctx context.Context, logicalPort string) string
+	// Timeout bounds one request; 0 is protocol.ServeTimeout.
+	Timeout time.Duration
 
 	locks locks
 	work  sync.WaitGroup
@@ -157,7 +160,8 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 		return
 	}
 	_ = c.SetReadDeadline(time.Time{})
-	ctx, cancel := context.WithTimeoutCause(ctx, protocol.ServeTimeout, errDeadline)
+	timeout := cmp.Or(s.Timeout, protocol.ServeTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s", timeout))
 	defer cancel()
 	hungUp, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
@@ -180,11 +184,8 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 	s.answer(c, response)
 }
 
-// Why a request's context ended.
-var (
-	errDeadline = fmt.Errorf("gave up after %s", protocol.ServeTimeout)
-	errGone     = errors.New("the container runtime gave up waiting")
-)
+// errGone is why a request's context ended when nobody waits for its answer.
+var errGone = errors.New("the container runtime gave up waiting")
 
 func (s *Server) answer(c *net.UnixConn, r protocol.Response) {
 	_ = c.SetWriteDeadline(time.Now().Add(ioTimeout))

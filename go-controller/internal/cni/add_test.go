@@ -1,0 +1,306 @@
+package cni_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// Container ids as containerd makes them, cut to what matters.
+const (
+	idA = "aaaaaaaaaaaaaaaa1111111111111111"
+	idB = "bbbbbbbbbbbbbbbb2222222222222222"
+)
+
+// podState is what a container finds.
+const podState = `ip -br addr show dev eth0 scope global
+ip -br link show dev eth0 | cut -d' ' -f1 | cut -d@ -f1
+cat /sys/class/net/eth0/address /sys/class/net/eth0/mtu
+ip -4 route; ip -6 route show default
+ethtool -k eth0 | grep ^tx-checksumming`
+
+const wantPodState = `eth0@if# UP 10.128.2.3/23 fd01:0:0:1::3/64
+eth0
+0a:58:0a:80:02:03
+1442
+default via 10.128.2.1 dev eth0
+10.128.2.0/23 dev eth0 proto kernel scope link src 10.128.2.3
+default via fd01:0:0:1::1 dev eth0 metric 1024 pref medium
+tx-checksumming: off`
+
+func inPod(t *testing.T, ns string) string {
+	t.Helper()
+	out := lines(testkit.Run(t, "ip", "netns", "exec", ns, "sh", "-c", podState))
+	if i := strings.Index(out, "@if"); i >= 0 {
+		out = out[:i+3] + "#" + strings.TrimLeft(out[i+3:], "0123456789")
+	}
+	return out
+}
+
+func TestAddCheckDel(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, 20*time.Second)
+	p := web()
+	b.create(t, p, true)
+	ns := netns(t, "web")
+	install(t, idA)
+	a := add(p, idA, ns)
+	result := a.succeed(t)
+	checkResult(t, result)
+	if got := inPod(t, "web"); got != wantPodState {
+		t.Errorf("in the pod:\n%s\nwant:\n%s", got, wantPodState)
+	}
+	wantPhases := []server.Phase{server.PhaseAgent, server.PhaseAnnotation, server.PhaseInterface, server.PhasePort, server.PhaseFlows}
+	if got := b.seen.take(); !slices.Equal(got, wantPhases) {
+		t.Errorf("phases %v, want %v", got, wantPhases)
+	}
+	wantIDs := `{attached_mac="0a:58:0a:80:02:03", iface-id=default_web, iface-id-ver=uid-web, ip_addresses="10.128.2.3/23,fd01:0:0:1::3/64", ovn-installed="true", sandbox=` + idA + `}`
+	if got := strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "get", "interface", names.HostVeth(idA), "external_ids")); got != wantIDs {
+		t.Errorf("external_ids %s\nwant %s", got, wantIDs)
+	}
+	a.as(protocol.Check).after(result).succeed(t)
+
+	// The same name again in the same container.
+	add(p, idB, ns).fail(t, protocol.CodeInvalidEnv, "CNI_IFNAME is taken", "eth0")
+	for damage, word := range map[string]string{
+		"ip -n web addr del 10.128.2.3/23 dev eth0":                                             "address 10.128.2.3/23 is not on eth0",
+		"ip -n web -6 route del default":                                                        "route ::/0 via fd01:0:0:1::1 is not in the container",
+		"ip -n web link set eth0 mtu 1300":                                                      "MTU of eth0 is 1300, want 1442",
+		"ip link set " + names.HostVeth(idA) + " down":                                          "is down",
+		"ovs-vsctl set interface " + names.HostVeth(idA) + " external_ids:iface-id=default_bad": `external_ids:iface-id="default_bad", want "default_web"`,
+	} {
+		testkit.Run(t, "sh", "-c", damage)
+		a.as(protocol.Check).after(result).fail(t, protocol.CodeCheck, "pod default/web", word)
+	}
+
+	for range 3 {
+		a.as(protocol.Del).succeed(t)
+	}
+	a.as(protocol.Check).after(result).fail(t, protocol.CodeCheck, "is not on the node", "is not in Open vSwitch", "eth0 is not in the container")
+	testkit.Run(t, "ip", "netns", "del", "web")
+	a.as(protocol.Del).after(result).succeed(t)
+	if got := left(t); got != "" {
+		t.Errorf("left on the node:\n%s", got)
+	}
+}
+
+func checkResult(t *testing.T, raw json.RawMessage) {
+	t.Helper()
+	var have map[string]any
+	if err := json.Unmarshal(raw, &have); err != nil {
+		t.Fatal(err)
+	}
+	if len(have["interfaces"].([]any)) == 2 {
+		host := have["interfaces"].([]any)[0].(map[string]any)
+		if mac, _ := host["mac"].(string); len(mac) != 17 {
+			t.Errorf("MAC %q of the node's end", mac)
+		}
+		host["mac"] = "any"
+	}
+	var want any
+	if err := json.Unmarshal([]byte(`{"cniVersion":"1.0.0",
+		"interfaces":[{"name":"aaaaaaaaaaaaaaa","mac":"any","mtu":1442},
+			{"name":"eth0","mac":"0a:58:0a:80:02:03","mtu":1442,"sandbox":"/run/netns/web"}],
+		"ips":[{"interface":1,"address":"10.128.2.3/23","gateway":"10.128.2.1"},
+			{"interface":1,"address":"fd01:0:0:1::3/64","gateway":"fd01:0:0:1::1"}],
+		"routes":[{"dst":"0.0.0.0/0","gw":"10.128.2.1"},{"dst":"::/0","gw":"fd01:0:0:1::1"}]}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	h, _ := json.Marshal(have)
+	w, _ := json.Marshal(want)
+	if string(h) != string(w) {
+		t.Errorf("result:\n%s\nwant:\n%s", h, w)
+	}
+}
+
+// Every version of the specification gets its own form of the result.
+func TestVersions(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, 20*time.Second)
+	p := web()
+	b.create(t, p, true)
+	for i, v := range []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"} {
+		ns := netns(t, fmt.Sprint("v", i))
+		id := fmt.Sprintf("%d-container-of-version", i)
+		install(t, id)
+		c := add(p, id, ns).in(v)
+		out := c.succeed(t)
+		var r struct {
+			Version string `json:"cniVersion"`
+			IPs     []struct {
+				Version string `json:"version"`
+				Address string `json:"address"`
+			} `json:"ips"`
+		}
+		if err := json.Unmarshal(out, &r); err != nil {
+			t.Fatal(err)
+		}
+		old := strings.HasPrefix(v, "0.")
+		if r.Version != v || len(r.IPs) != 2 || r.IPs[1].Address != "fd01:0:0:1::3/64" || (r.IPs[1].Version == "6") != old {
+			t.Errorf("version %s: %s", v, out)
+		}
+		if v >= "0.4.0" {
+			c.as(protocol.Check).after(out).succeed(t)
+		} else {
+			c.as(protocol.Check).after(out).fail(t, 1, "does not allow CHECK")
+		}
+		c.as(protocol.Del).after(out).succeed(t)
+	}
+	add(p, idA, "/run/netns/v0").in("0.2.0").fail(t, 1, "incompatible")
+	out := testkit.Run(t, "sh", "-c", "CNI_COMMAND=VERSION "+plugin+" </dev/null")
+	want := `{"cniVersion":"1.1.0","supportedVersions":["0.3.0","0.3.1","0.4.0","1.0.0","1.1.0"]}`
+	if strings.TrimSpace(out) != want {
+		t.Errorf("VERSION prints %s, want %s", out, want)
+	}
+	if got := left(t); got != "" {
+		t.Errorf("left on the node:\n%s", got)
+	}
+}
+
+// An ADD that fails says in which phase, and leaves nothing.
+func TestAddFails(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, time.Second)
+	p := web()
+	ns := netns(t, "web")
+	a := add(p, idA, ns)
+	b.node.miss(fmt.Errorf("no bridge"))
+	a.fail(t, protocol.CodeTryAgain, "can't serve pods yet", "no bridge")
+	b.node.miss(nil)
+	a.fail(t, protocol.CodeTryAgain, "no address for pod default/web", "has not seen pod default/web", "gave up after 1s")
+	b.create(t, p, false)
+	a.fail(t, protocol.CodeTryAgain, "no annotation k8s.ovn.org/pod-networks yet", "ovnkube master")
+	other := a
+	other.args = strings.ReplaceAll(a.args, "uid-web", "uid-of-old")
+	other.fail(t, protocol.CodeTryAgain, "UID uid-web", "UID uid-of-old")
+	b.annotate(t, p, `{"default":{"ip_addresses":["10.128.2.3"],"mac_address":"x"}}`)
+	a.fail(t, protocol.CodeTryAgain, "malformed", "10.128.2.3")
+	b.annotate(t, p, annotation.MarshalPodNetworks(p.network()))
+	a.fail(t, protocol.CodeTryAgain, "OVN has not set up the port of pod default/web", "default_web", "ovn-controller")
+	b.vs.StopDaemon(t)
+	a.fail(t, protocol.CodeTryAgain, "Open vSwitch has not opened the interface of pod default/web", "ovs-vswitchd")
+	b.vs.StopDB(t)
+	a.fail(t, protocol.CodeTryAgain, "adding the port of pod default/web to Open vSwitch", "ovsdb-server")
+	a.as(protocol.Del).succeed(t)
+	b.vs.StartDB(t)
+	b.vs.StartDaemon(t)
+	gone := add(p, idA, "/run/netns/none")
+	gone.fail(t, protocol.CodeInvalidEnv, "CNI_NETNS", "/run/netns/none")
+	add(p, idA, "/proc/1/ns/net").fail(t, protocol.CodeInvalidEnv, "CNI_NETNS", "the node's own")
+	testkit.Eventually(t, "nothing is left", func() string { return left(t) })
+	if got := lines(testkit.Run(t, "ip", "-n", "web", "-br", "link")); strings.Contains(got, "eth0") {
+		t.Errorf("left in the pod: %s", got)
+	}
+}
+
+func (b *bed) annotate(t *testing.T, p pod, value string) {
+	t.Helper()
+	obj, err := b.client.CoreV1().Pods("default").Get(t.Context(), p.name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj.Annotations = map[string]string{annotation.PodNetworks: value}
+	if _, err := b.client.CoreV1().Pods("default").Update(t.Context(), obj, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The waits of ADD end with the event, and a plugin that is killed leaves
+// nothing.
+func TestAddWaits(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, 20*time.Second)
+	p := web()
+	ns := netns(t, "web")
+	a := add(p, idA, ns)
+	install(t, idA)
+	done := make(chan error, 1)
+	cmd := a.cmd(t.Context(), t)
+	go func() { _, err := cmd.Output(); done <- err }()
+	b.create(t, p, false)
+	b.annotate(t, p, annotation.MarshalPodNetworks(p.network()))
+	if err := <-done; err != nil {
+		t.Fatalf("ADD: %v", err)
+	}
+	a.as(protocol.Del).succeed(t)
+
+	cmd = a.cmd(t.Context(), t)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Run(t, "ovs-vsctl", "--timeout=20", "wait-until", "interface", names.HostVeth(idA), "ofport>0")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("a killed plugin succeeded")
+	}
+	testkit.Eventually(t, "nothing is left", func() string { return left(t) })
+}
+
+// A pod that is made again under its name is another pod: its ADD waits for
+// its own annotation, takes the logical port from the sandbox of the old one,
+// and the old one's late DEL does not touch it.
+func TestRecreatedPod(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, 20*time.Second)
+	older, newer := web(), web()
+	newer.uid, newer.ips, newer.gateways = "uid-newer", []string{"10.128.2.9/23"}, []string{"10.128.2.1"}
+	b.create(t, older, true)
+	first, second := add(older, idA, netns(t, "old")), add(newer, idB, netns(t, "new"))
+	install(t, idA)
+	first.succeed(t)
+	done := make(chan error, 1)
+	cmd := second.cmd(t.Context(), t)
+	var out []byte
+	go func() {
+		var err error
+		out, err = cmd.Output()
+		done <- err
+	}()
+	install(t, idB)
+	b.delete(t, "web")
+	b.create(t, newer, true)
+	if err := <-done; err != nil || !strings.Contains(string(out), "10.128.2.9/23") {
+		t.Fatalf("ADD of the new pod: %v %s", err, out)
+	}
+	ids := func(id string) string {
+		return strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "--if-exists", "get", "interface", names.HostVeth(id), "external_ids:iface-id", "external_ids:iface-id-ver"))
+	}
+	if got := ids(idB); got != "default_web\nuid-newer" {
+		t.Errorf("the new sandbox's port: %s", got)
+	}
+	if out, err := exec.Command(testkit.Tool(t, "ovs-vsctl"), "get", "interface", names.HostVeth(idA), "external_ids:iface-id").CombinedOutput(); err == nil {
+		t.Errorf("the old sandbox's port still has iface-id %s", out)
+	}
+	first.as(protocol.Del).succeed(t)
+	if got := ids(idB); got != "default_web\nuid-newer" {
+		t.Errorf("the new sandbox's port after the old one's DEL: %s", got)
+	}
+	second.as(protocol.Del).succeed(t)
+	if got := left(t); got != "" {
+		t.Errorf("left on the node:\n%s", got)
+	}
+}

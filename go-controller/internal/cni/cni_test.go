@@ -1,0 +1,312 @@
+package cni_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+const (
+	nodeName = "n1"
+	socket   = "/run/cni/agent.sock"
+	plugin   = "/run/bin/ovn_cni"
+)
+
+// bed is a CNI server with a real Open vSwitch, kernel and plugin. The API is
+// a fake, and ovn-controller is the test.
+type bed struct {
+	client *fake.Clientset
+	vs     *testkit.VSwitch
+	server *server.Server
+	node   *fakeNode
+	seen   *observer
+	stop   func()
+}
+
+// fakeNode is the agent.
+type fakeNode struct {
+	mu      sync.Mutex
+	missing error
+}
+
+func (n *fakeNode) Missing() error { n.mu.Lock(); defer n.mu.Unlock(); return n.missing }
+
+func (n *fakeNode) miss(err error) { n.mu.Lock(); defer n.mu.Unlock(); n.missing = err }
+
+func (n *fakeNode) Settings(ctx context.Context) (server.Settings, error) {
+	if err := n.Missing(); err != nil {
+		<-ctx.Done()
+		return server.Settings{}, err
+	}
+	return server.Settings{MTU: 1442, Userspace: true}, nil
+}
+
+// observer remembers which phases ADD went through.
+type observer struct {
+	mu     sync.Mutex
+	phases []server.Phase
+}
+
+func (o *observer) Phase(p server.Phase, _ time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.phases = append(o.phases, p)
+}
+
+func (o *observer) Request(string, uint, time.Duration) {}
+
+func (o *observer) take() []server.Phase {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.phases
+	o.phases = nil
+	return out
+}
+
+func newBed(t *testing.T, timeout time.Duration) *bed {
+	t.Helper()
+	b := &bed{vs: testkit.StartVSwitch(t), client: fake.NewClientset(), node: &fakeNode{}, seen: &observer{}}
+	testkit.Run(t, "ovs-vsctl", "add-br", "br-int", "--", "set", "bridge", "br-int", "datapath_type=netdev", "fail_mode=secure")
+	buildPlugin(t)
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	kube, err := kubeio.NewLocal(b.client, nodeName, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := ovs.Open(t.Context(), b.vs.Address, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := server.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.server = &server.Server{Switch: db, Pods: kube, Node: b.node, Observer: b.seen, Log: log, Timeout: timeout}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { kube.Run(ctx) })
+	running.Go(func() {
+		if err := b.server.Serve(ctx, l); err != nil {
+			t.Errorf("serving: %v", err)
+		}
+	})
+	b.stop = sync.OnceFunc(func() { cancel(); running.Wait(); db.Close() })
+	t.Cleanup(b.stop)
+	return b
+}
+
+func buildPlugin(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", plugin, "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building the plugin: %v\n%s", err, out)
+	}
+}
+
+// pod is what the master would have annotated.
+type pod struct {
+	name, uid string
+	ips       []string
+	gateways  []string
+}
+
+func (p pod) network() annotation.PodNetwork {
+	var n annotation.PodNetwork
+	for _, s := range p.ips {
+		n.IPs = append(n.IPs, netip.MustParsePrefix(s))
+	}
+	for _, s := range p.gateways {
+		n.Gateways = append(n.Gateways, netip.MustParseAddr(s))
+	}
+	n.MAC = ipnet.MACFor(ipnet.Addrs(n.IPs))
+	return n
+}
+
+func web() pod {
+	return pod{"web", "uid-web", []string{"10.128.2.3/23", "fd01:0:0:1::3/64"}, []string{"10.128.2.1", "fd01:0:0:1::1"}}
+}
+
+// create makes the pod; with annotate, as the master leaves it.
+func (b *bed) create(t *testing.T, p pod, annotate bool) {
+	t.Helper()
+	obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: p.name, UID: types.UID(p.uid)}, Spec: corev1.PodSpec{NodeName: nodeName}}
+	if annotate {
+		obj.Annotations = map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(p.network())}
+	}
+	if _, err := b.client.CoreV1().Pods("default").Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bed) delete(t *testing.T, name string) {
+	t.Helper()
+	if err := b.client.CoreV1().Pods("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// call is one run of the plugin.
+type call struct {
+	command, id, netns, args string
+	version                  string
+	prev                     json.RawMessage
+	extra                    map[string]any
+	drop                     string // an environment variable to leave out
+}
+
+func add(p pod, id, netns string) call {
+	return call{
+		command: protocol.Add, id: id, netns: netns, version: "1.0.0",
+		args: fmt.Sprintf("IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=%s;K8S_POD_INFRA_CONTAINER_ID=%s;K8S_POD_UID=%s", p.name, id, p.uid),
+	}
+}
+
+func (c call) as(command string) call { c.command = command; return c }
+
+func (c call) after(prev json.RawMessage) call { c.prev = prev; return c }
+
+func (c call) in(version string) call { c.version = version; return c }
+
+func (c call) conf() map[string]any {
+	conf := map[string]any{"cniVersion": c.version, "name": "ovn-kubernetes", "type": "ovn_cni", "socket": socket}
+	if c.prev != nil {
+		conf["prevResult"] = c.prev
+	}
+	for k, v := range c.extra {
+		conf[k] = v
+	}
+	return conf
+}
+
+func (c call) cmd(ctx context.Context, t *testing.T) *exec.Cmd {
+	t.Helper()
+	conf, err := json.Marshal(c.conf())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, plugin)
+	cmd.Stdin = bytes.NewReader(conf)
+	cmd.Env = []string{}
+	for _, kv := range []string{
+		"CNI_COMMAND=" + c.command, "CNI_CONTAINERID=" + c.id, "CNI_NETNS=" + c.netns, "CNI_IFNAME=eth0",
+		"CNI_ARGS=" + c.args, "CNI_PATH=" + filepath.Dir(plugin),
+	} {
+		if k, _, _ := strings.Cut(kv, "="); k != c.drop {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	return cmd
+}
+
+// run calls the plugin: its output, or the error that it printed.
+func (c call) run(t *testing.T) (json.RawMessage, *protocol.Error) {
+	t.Helper()
+	out, err := c.cmd(t.Context(), t).Output()
+	if err == nil {
+		return out, nil
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		t.Fatalf("running the plugin: %v", err)
+	}
+	var e struct {
+		Code    uint   `json:"code"`
+		Msg     string `json:"msg"`
+		Details string `json:"details"`
+	}
+	if err := json.Unmarshal(out, &e); err != nil || e.Code == 0 {
+		t.Fatalf("%s failed without a CNI error: %v\n%s%s", c.command, err, out, exit.Stderr)
+	}
+	return nil, &protocol.Error{Code: e.Code, Msg: e.Msg, Details: e.Details}
+}
+
+// succeed calls the plugin, which must not fail.
+func (c call) succeed(t *testing.T) json.RawMessage {
+	t.Helper()
+	out, err := c.run(t)
+	if err != nil {
+		t.Fatalf("%s: code %d: %v", c.command, err.Code, err)
+	}
+	return out
+}
+
+// fail calls the plugin, which must fail with the code and all of the words.
+func (c call) fail(t *testing.T, code uint, words ...string) {
+	t.Helper()
+	out, err := c.run(t)
+	if err == nil {
+		t.Fatalf("%s succeeded with %s, want code %d", c.command, out, code)
+	}
+	if err.Code != code {
+		t.Errorf("%s: code %d (%v), want %d", c.command, err.Code, err, code)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%s: error %q does not say %q", c.command, err, w)
+		}
+	}
+}
+
+// install does what ovn-controller does, as soon as the port is there.
+func install(t *testing.T, id string) {
+	t.Helper()
+	name := names.HostVeth(id)
+	cmd := exec.Command(testkit.Tool(t, "ovs-vsctl"), "--timeout=20", "wait-until", "interface", name, "ofport>0",
+		"--", "set", "interface", name, "external_ids:ovn-installed=true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("installing %s: %v", name, err)
+		}
+	})
+}
+
+func netns(t *testing.T, name string) string {
+	t.Helper()
+	testkit.Run(t, "ip", "netns", "add", name)
+	return "/run/netns/" + name
+}
+
+// left is what there is of pods on the node: interfaces and ports.
+func left(t *testing.T) string {
+	t.Helper()
+	return lines(testkit.Run(t, "sh", "-c", "ip -br link show type veth; ovs-vsctl --bare --columns=name find interface type='\"\"'; ovs-vsctl list-ports br-int; ovs-vsctl --bare --columns=name find port name!=br-int"))
+}
+
+func lines(s string) string {
+	var out []string
+	for _, l := range strings.Split(s, "\n") {
+		if l = strings.Join(strings.Fields(l), " "); l != "" {
+			out = append(out, l)
+		}
+	}
+	return strings.Join(out, "\n")
+}
