@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -109,6 +110,7 @@ func (a *Agent) openOVS(ctx context.Context) error {
 		db, err := ovs.Open(ctx, a.config.OVSAddress, a.log)
 		if err == nil {
 			a.ovs = db
+			a.gate.watch(a.connected)
 			return nil
 		}
 		a.gate.miss(err)
@@ -119,6 +121,14 @@ func (a *Agent) openOVS(ctx context.Context) error {
 		case <-time.After(openRetry):
 		}
 	}
+}
+
+// connected tells why Open vSwitch can't be asked, nil when it can.
+func (a *Agent) connected() error {
+	if a.ovs.Connected() {
+		return nil
+	}
+	return fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?", a.config.OVSAddress)
 }
 
 // watchKernel has the kernel tell of changes, and starts again when its

@@ -35,10 +35,12 @@ type bed struct {
 	vs     *testkit.VSwitch
 	agent  *Agent
 	config config.Node
-	stop   func()
+
+	registry *prometheus.Registry
+	stop     func()
 }
 
-func newBed(t *testing.T, objects ...metav1.Object) *bed {
+func newBed(t *testing.T) *bed {
 	t.Helper()
 	vs := testkit.StartVSwitch(t)
 	testkit.Run(t, "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0peer")
@@ -77,7 +79,8 @@ func (b *bed) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.agent, err = New(b.config, kube, prometheus.NewRegistry(), log)
+	b.registry = prometheus.NewRegistry()
+	b.agent, err = New(b.config, kube, b.registry, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,5 +274,142 @@ func TestNodeIsSetUpAndRepaired(t *testing.T) {
 	} {
 		testkit.Run(t, "sh", "-c", damage)
 		b.awaitState(t, wantState)
+	}
+}
+
+// becomeReady grants subnets and does ovn-controller's part.
+func (b *bed) becomeReady(t *testing.T) {
+	t.Helper()
+	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
+	testkit.Run(t, "ovs-vsctl", "--timeout=20", "wait-until", "interface", mgmtLink, "ofport>0", "--", "set", "interface", mgmtLink, "external_ids:ovn-installed=true")
+	b.awaitReady(t)
+	b.awaitState(t, wantState)
+}
+
+// changes is how many changes of the node the running agent has counted.
+func (b *bed) changes(t *testing.T) int {
+	t.Helper()
+	families, err := b.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, f := range families {
+		if f.GetName() == "northbound_node_changes_total" {
+			for _, m := range f.GetMetric() {
+				total += int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return total
+}
+
+// A new agent on a node that is set up changes nothing, whatever has gone
+// meanwhile stays gone from nobody, and what the kernel or Open vSwitch lost
+// comes back.
+func TestRestarts(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.becomeReady(t)
+	before := testkit.Run(t, "ovs-vsctl", "get", "interface", mgmtLink, "_uuid", "ofport")
+
+	b.stop()
+	b.start(t)
+	b.awaitReady(t)
+	if n := b.changes(t); n != 0 {
+		t.Errorf("a restart changed %d things, want 0", n)
+	}
+	b.awaitState(t, wantState)
+	if after := testkit.Run(t, "ovs-vsctl", "get", "interface", mgmtLink, "_uuid", "ofport"); after != before {
+		t.Errorf("the management port is another after the restart: %s, before %s", after, before)
+	}
+
+	// ovs-vswitchd loses its taps when it ends; the interface comes back empty.
+	b.vs.StopDaemon(t)
+	testkit.Run(t, "ip", "link", "del", mgmtLink)
+	b.awaitMissing(t, "interface k8s-worker-1.ex does not exist")
+	b.vs.StartDaemon(t)
+	b.awaitState(t, wantState)
+	b.awaitReady(t)
+
+	// The database goes and comes back.
+	b.vs.StopDB(t)
+	b.awaitNotReady(t)
+	b.vs.StartDB(t)
+	b.awaitReady(t)
+	testkit.Run(t, "ovs-vsctl", "remove", "Open_vSwitch", ".", "external_ids", "ovn-remote")
+	b.awaitState(t, wantState)
+
+	// A Node that loses its subnets is not torn down; one with malformed
+	// subnets neither, and that is said.
+	n := b.node(t)
+	n.Annotations[annotation.NodeSubnets] = `{"default":["10.128.2.7/23"]}`
+	if _, err := b.client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitMissing(t, "10.128.2.7/23 has host bits set")
+	b.awaitState(t, wantState)
+
+	// A Node that is made again is told everything again.
+	if err := b.client.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitMissing(t, `there is no Node "worker-1.example"`)
+	b.awaitState(t, wantState)
+	b.makeNode(t, nil)
+	b.awaitAnnotations(t, map[string]string{
+		annotation.NodeChassisID:     names.SystemID(node),
+		annotation.NodeMgmtPortMAC:   `{"default":"0a:58:0a:80:02:02"}`,
+		annotation.NodePrimaryIfAddr: `{"ipv4":"172.18.0.2/16","ipv6":""}`,
+	})
+
+	// Other subnets: the node moves, and nothing of the old ones stays.
+	b.grantSubnets(t, "10.128.4.0/23")
+	b.awaitState(t, movedState)
+	b.awaitReady(t)
+	b.awaitAnnotations(t, map[string]string{annotation.NodeMgmtPortMAC: `{"default":"0a:58:0a:80:04:02"}`})
+}
+
+const movedState = `
+k8s-worker-1.ex UNKNOWN 10.128.4.2/23
+link/ether 0a:58:0a:80:04:02 mtu 1442
+10.96.0.0/16 via 10.128.4.1 dev k8s-worker-1.ex src 10.128.4.2
+10.128.0.0/14 via 10.128.4.1 dev k8s-worker-1.ex src 10.128.4.2
+10.128.4.1 lladdr 0a:58:0a:80:04:01 PERMANENT
+1 1 2 1 0
+br-int secure netdev
+iface-id=k8s-worker-1.example ovn-installed=true
+hostname=worker-1.example
+ovn-bridge-datapath-type=netdev
+ovn-encap-ip=172.18.0.2
+ovn-encap-type=geneve
+ovn-remote=tcp:172.18.0.1:6642
+system-id=SYSTEMID
+`
+
+func (b *bed) awaitNotReady(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, "not to be ready", func() string {
+		if b.agent.Ready() == nil {
+			return "it is ready"
+		}
+		return ""
+	})
+}
+
+// The chassis name that somebody gave the node before stays.
+func TestKeepsSystemID(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.stop()
+	testkit.Run(t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:system-id=mine")
+	b.start(t)
+	b.awaitAnnotations(t, map[string]string{annotation.NodeChassisID: "mine"})
+	if got := strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")); got != "mine" {
+		t.Errorf("system-id %q, want mine", got)
 	}
 }

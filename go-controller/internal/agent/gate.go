@@ -16,6 +16,7 @@ type gate struct {
 	mu       sync.Mutex
 	settings *server.Settings // nil until the first pass that got so far
 	missing  error
+	live     func() error  // what can go missing without a pass; nil until there is something
 	changed  chan struct{} // closed and replaced whenever settings change
 }
 
@@ -27,7 +28,19 @@ func newGate() *gate {
 func (g *gate) Missing() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.live != nil {
+		if err := g.live(); err != nil {
+			return err
+		}
+	}
 	return g.missing
+}
+
+// watch has Missing ask live too.
+func (g *gate) watch(live func() error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.live = live
 }
 
 func (g *gate) miss(err error) {

@@ -31,6 +31,9 @@ type passMemory struct {
 // pass compares everything once and repairs it. The error says what is still
 // missing; what could be done without that has been done.
 func (a *Agent) pass(ctx context.Context) error {
+	if err := a.connected(); err != nil {
+		return err
+	}
 	var node kubeio.LocalNode
 	var errs []error
 	if !a.kube.Synced() {

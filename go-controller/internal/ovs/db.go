@@ -53,7 +53,7 @@ func Open(ctx context.Context, address string, log *slog.Logger) (*DB, error) {
 	}
 	bo := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
 		backoff.WithMaxInterval(maxReconnect), backoff.WithMaxElapsedTime(0))
-	logger := logr.FromSlogHandler(log.With("database", "Open_vSwitch").Handler())
+	logger := logr.FromSlogHandler(log.Handler())
 	c, err := client.NewOVSDBClient(dbModel, client.WithEndpoint(address), client.WithLogger(&logger),
 		client.WithInactivityCheck(idleTimeout, connectTimeout, bo))
 	if err != nil {
@@ -91,8 +91,9 @@ func (d *DB) connect(ctx context.Context) error {
 // Close ends the connection.
 func (d *DB) Close() { d.client.Close() }
 
-// Connected tells whether the server is there at this moment.
-func (d *DB) Connected() bool { return d.client.Connected() }
+// Connected tells whether the server is there at this moment. (The client's own
+// Connected stays true while it reconnects.)
+func (d *DB) Connected() bool { return d.client.CurrentEndpoint() != "" }
 
 // Changed delivers one value after anything that a plan may contain has
 // changed; several changes may be told at once.
