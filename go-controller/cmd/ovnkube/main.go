@@ -28,7 +28,7 @@ func newApp() *cli.App {
 		Version:         productVersion(),
 		HideHelpCommand: true,
 		Commands: []*cli.Command{
-			masterCommand(), versionCommand(),
+			masterCommand(), nodeCommand(), versionCommand(),
 		},
 		// Errors are printed by report, once, whatever their kind.
 		ExitErrHandler: func(*cli.Context, error) {},
