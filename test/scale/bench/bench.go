@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/rig"
+)
+
+// maxTransactionsPerPod is what the burst may take.
+const maxTransactionsPerPod = 0.1
+
+// phaseTimeout bounds one phase, on any machine.
+const phaseTimeout = 10 * time.Minute
+
+// Config says what to measure.
+type Config struct {
+	rig.Programs
+	Pods        int      // of the raw limits, of the backlog and of the burst
+	Nodes       int      // fake ones, in all phases
+	RestartPods int      // that exist when the master restarts
+	Only        []string // phases; empty: all
+}
+
+// Phases lists the phases in the order in which they run.
+func Phases() []string { return []string{"raw", "backlog", "burst", "latency", "restart"} }
+
+// maxPodsPerNode is what a /23, the default node subnet, has room for.
+const maxPodsPerNode = 508
+
+// Validate tells what is wrong with a Config.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Pods < 1 || c.Nodes < 1 || c.RestartPods < 1 {
+		errs = append(errs, fmt.Errorf("--pods %d --nodes %d --restart-pods %d: want at least 1 of each", c.Pods, c.Nodes, c.RestartPods))
+	}
+	if c.Nodes > 512 {
+		errs = append(errs, fmt.Errorf("--nodes %d: the master's default subnets have room for 512", c.Nodes))
+	}
+	if most := max(c.RestartPods, 2*c.Pods+steadyPods); c.Nodes > 0 && most/c.Nodes >= maxPodsPerNode {
+		errs = append(errs, fmt.Errorf("--nodes %d: %d pods need at least %d nodes", c.Nodes, most, most/maxPodsPerNode+1))
+	}
+	for _, p := range c.Only {
+		if !slices.Contains(Phases(), p) {
+			errs = append(errs, fmt.Errorf("--only %q: want some of %s", p, strings.Join(Phases(), ",")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// bench is a run under way.
+type bench struct {
+	Config
+	rig      *rig.Rig
+	observer *load.Observer
+	master   *rig.Master
+	limits   limits
+	report   *Report
+	pods     int // that exist by now and have their network
+	grown    int // of these, those in the namespace of the restart
+}
+
+// Run measures. It returns what it has got also when it fails, and leaves
+// nothing running. Progress is told on w.
+func Run(ctx context.Context, c Config, w io.Writer) (report *Report, err error) {
+	report = &Report{Machine: machine(c)}
+	if err := c.Validate(); err != nil {
+		return report, err
+	}
+	began := time.Now()
+	tell := func(what string) { fmt.Fprintf(w, "%6.1f s  %s\n", time.Since(began).Seconds(), what) }
+	tell("starting the API server and ovsdb-server")
+	r, err := rig.New(ctx, c.Programs)
+	if err != nil {
+		return report, err
+	}
+	b := &bench{Config: c, rig: r, report: report}
+	defer func() {
+		tell("removing everything")
+		err = errors.Join(err, b.close())
+		tell("done")
+	}()
+	if err := load.Nodes(ctx, r.Kube, c.Nodes); err != nil {
+		return report, err
+	}
+	for _, p := range Phases() {
+		if len(c.Only) > 0 && !slices.Contains(c.Only, p) {
+			continue
+		}
+		tell(p)
+		if err := b.phase(ctx, p); err != nil {
+			return report, fmt.Errorf("measuring %s: %w", p, err)
+		}
+	}
+	return report, nil
+}
+
+func (b *bench) phase(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, phaseTimeout)
+	defer cancel()
+	switch name {
+	case "raw":
+		return b.raw(ctx)
+	case "backlog":
+		return b.backlog(ctx)
+	case "burst":
+		return b.burst(ctx)
+	case "latency":
+		return b.latency(ctx)
+	default:
+		return b.restart(ctx)
+	}
+}
+
+func (b *bench) close() error {
+	var errs []error
+	if b.master != nil {
+		errs = append(errs, b.master.Stop())
+	}
+	if b.observer != nil {
+		b.observer.Close()
+	}
+	return errors.Join(append(errs, b.rig.Close())...)
+}
+
+// observe begins to watch, once; the raw limits are measured without that.
+func (b *bench) observe(ctx context.Context) (err error) {
+	if b.observer != nil {
+		return nil
+	}
+	b.observer, err = load.Observe(context.WithoutCancel(ctx), b.rig.Kube, b.rig.NB.Socket)
+	return err
+}
+
+// prepare has a master running and ready, observed, and an empty namespace.
+func (b *bench) prepare(ctx context.Context, namespace string) error {
+	if err := b.observe(ctx); err != nil {
+		return err
+	}
+	if err := load.Namespace(ctx, b.rig.Kube, namespace); err != nil {
+		return err
+	}
+	if b.master != nil {
+		return nil
+	}
+	var err error
+	if b.master, err = b.rig.StartMaster(); err != nil {
+		return err
+	}
+	_, err = b.master.WaitReady(ctx)
+	return err
+}
+
+// done waits until n pods of a namespace have their network, and tells when
+// they had annotations and when ports.
+func (b *bench) done(ctx context.Context, namespace string, n int) (annotated, ported time.Time, err error) {
+	if annotated, err = b.observer.Annotated.Wait(ctx, namespace, n); err != nil {
+		return annotated, ported, err
+	}
+	ported, err = b.observer.Ported.Wait(ctx, namespace, n)
+	return annotated, ported, err
+}
+
+// machine describes what is measured on.
+func machine(c Config) string {
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		load = []byte("unknown")
+	}
+	return fmt.Sprintf("%d pods on %d fake nodes; %d processors, %s/%s, load average before: %s",
+		c.Pods, c.Nodes, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, strings.Join(strings.Fields(string(load))[:min(3, len(strings.Fields(string(load))))], " "))
+}

@@ -1,0 +1,99 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+)
+
+const (
+	steadyInterval = 50 * time.Millisecond // between pods: 20 a second
+	steadyPods     = 300                   // for 15 seconds
+)
+
+// sample is one pod's way.
+type sample struct {
+	sent, answered time.Time
+	err            error
+}
+
+// latency measures how long one pod takes while pods come steadily.
+func (b *bench) latency(ctx context.Context) error {
+	const namespace = "latency"
+	if err := b.prepare(ctx, namespace); err != nil {
+		return err
+	}
+	before, err := spent(b.rig, b.master)
+	if err != nil {
+		return err
+	}
+	samples, err := b.steady(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	if _, _, err := b.done(ctx, namespace, steadyPods); err != nil {
+		return err
+	}
+	b.pods += steadyPods
+	after, err := spent(b.rig, b.master)
+	if err != nil {
+		return err
+	}
+	var created, annotated, ported []time.Duration
+	for i, s := range samples {
+		name := load.Name{Namespace: namespace, Name: load.PodName(i)}
+		a, okA := b.observer.Annotated.At(name)
+		p, okP := b.observer.Ported.At(name)
+		if !okA || !okP {
+			return fmt.Errorf("pod %s was not seen with its network", name.Name)
+		}
+		created = append(created, s.answered.Sub(s.sent))
+		annotated = append(annotated, a.Sub(s.sent))
+		ported = append(ported, p.Sub(s.sent))
+	}
+	request := fmt.Sprintf("the create request itself %s", percentiles(created))
+	b.report.add(namespace, "create to annotation, p50 p95 p99", "%s", percentiles(annotated)).beside("%s", request)
+	b.report.add(namespace, "create to Northbound, p50 p95 p99", "%s", percentiles(ported)).beside("%s", request)
+	took := after.sub(before)
+	b.report.add(namespace, "CPU time of the master", "%s a pod", perPod(took.master, steadyPods)).beside("%s", took)
+	return nil
+}
+
+// steady makes pods at an even rate, whatever each takes.
+func (b *bench) steady(ctx context.Context, namespace string) ([]sample, error) {
+	samples := make([]sample, steadyPods)
+	tick := time.NewTicker(steadyInterval)
+	defer tick.Stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i := range samples {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		wg.Go(func() {
+			s := &samples[i]
+			s.sent, s.answered, s.err = load.CreatePod(ctx, b.rig.Kube, namespace, i, b.Nodes)
+		})
+	}
+	wg.Wait()
+	var errs []error
+	for _, s := range samples {
+		errs = append(errs, s.err)
+	}
+	return samples, errors.Join(errs...)
+}
+
+// percentiles is the 50th, 95th and 99th, each the smallest sample that so many
+// per cent of all do not exceed.
+func percentiles(d []time.Duration) string {
+	slices.Sort(d)
+	at := func(p int) string { return milliseconds(d[(len(d)*p+99)/100-1]) }
+	return at(50) + ", " + at(95) + ", " + at(99)
+}

@@ -1,0 +1,170 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/ovsdbwire"
+	"github.com/northbound-net/northbound/test/scale/rig"
+)
+
+// portsPerTransaction is how many ports the raw writer puts into a transaction.
+const portsPerTransaction = 100
+
+// limits is what this machine can do at most, per second; 0 when not measured.
+type limits struct {
+	ports, creates, patches float64
+}
+
+// lower is the lower one of the two things that every pod needs.
+func (l limits) lower() float64 { return min(l.ports, l.patches) }
+
+// both is the rate at which the API server can do a create and a patch for
+// each pod, had it nothing else to do.
+func (l limits) both() float64 { return 1 / (1/l.creates + 1/l.patches) }
+
+// raw measures the limits.
+func (b *bench) raw(ctx context.Context) error {
+	var err error
+	if b.limits.ports, err = b.rawPorts(ctx); err != nil {
+		return err
+	}
+	b.report.add("raw", "Northbound writes, one connection", "%.0f ports/s", b.limits.ports).
+		beside("%d ports, %d a transaction, an insert and a mutate each", b.Pods, portsPerTransaction)
+	if b.limits.creates, b.limits.patches, err = b.rawPods(ctx); err != nil {
+		return err
+	}
+	b.report.add("raw", "pod creations", "%.0f pods/s", b.limits.creates).beside("%d pods, %d at a time", b.Pods, load.Workers)
+	b.report.add("raw", "annotation patches", "%.0f patches/s", b.limits.patches).beside("%d pods, %d at a time", b.Pods, load.Workers)
+	b.report.add("raw", "a creation, then a patch", "%.0f pods/s", b.limits.both()).beside("computed from the two above")
+	return nil
+}
+
+// rawPorts writes ports as the master does, to a database of its own.
+func (b *bench) rawPorts(ctx context.Context) (perSec float64, err error) {
+	db, err := b.rig.StartNorthbound(ctx, "raw")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if stopped := b.rig.StopNorthbound(db); err == nil {
+			err = stopped
+		}
+	}()
+	c, err := ovsdbwire.Dial(db.Socket)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	var switches []any
+	for i := range b.Nodes {
+		switches = append(switches, object{"op": "insert", "table": "Logical_Switch", "uuid": rowUUID(1, i), "row": object{"name": load.NodeName(i)}})
+	}
+	if err := c.Transact(rig.Database, switches...); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	for i := 0; i < b.Pods; i += portsPerTransaction {
+		var ops []any
+		for j := i; j < min(i+portsPerTransaction, b.Pods); j++ {
+			ops = append(ops, rawPort(j, b.Nodes)...)
+		}
+		if err := c.Transact(rig.Database, ops...); err != nil {
+			return 0, err
+		}
+	}
+	return perSecond(b.Pods, time.Since(began)), nil
+}
+
+// object is a JSON object.
+type object map[string]any
+
+// rowUUID is the UUID of the i-th row of a kind.
+func rowUUID(kind, i int) string { return fmt.Sprintf("%08d-0000-5000-8000-%012d", kind, i) }
+
+// rawPort is the operations for one port, whose row has the columns and the
+// lengths of the master's.
+func rawPort(i, nodes int) []any {
+	name := load.PodName(i)
+	address := fmt.Sprintf("0a:58:0a:80:%02x:%02x 10.128.%d.%d", i>>8, i&255, i>>8, i&255)
+	row := object{
+		"name": "burst_" + name, "addresses": address, "port_security": address,
+		"options": ovsMap("requested-chassis", rowUUID(3, i%nodes), "iface-id-ver", rowUUID(4, i)),
+		"external_ids": ovsMap("pod", "true", "namespace", "burst", "k8s.ovn.org/owner-type", "Pod",
+			"k8s.ovn.org/owner-name", "burst/"+name, "k8s.ovn.org/role", "port"),
+	}
+	port := rowUUID(2, i)
+	return []any{
+		object{"op": "insert", "table": "Logical_Switch_Port", "uuid": port, "row": row},
+		object{"op": "mutate", "table": "Logical_Switch", "where": []any{[]any{"_uuid", "==", []string{"uuid", rowUUID(1, i%nodes)}}},
+			"mutations": []any{[]any{"ports", "insert", []any{"set", []any{[]string{"uuid", port}}}}}},
+	}
+}
+
+func ovsMap(pairs ...string) []any {
+	var out [][]string
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, pairs[i:i+2])
+	}
+	return []any{"map", out}
+}
+
+// rawPods makes pods and patches them, with no master and no watcher about,
+// and removes them.
+func (b *bench) rawPods(ctx context.Context) (creates, patches float64, err error) {
+	const namespace = "raw"
+	if err := load.Namespace(ctx, b.rig.Kube, namespace); err != nil {
+		return 0, 0, err
+	}
+	began, err := load.CreatePods(ctx, b.rig.Kube, namespace, b.Pods, b.Nodes)
+	if err != nil {
+		return 0, 0, err
+	}
+	creates = perSecond(b.Pods, time.Since(began))
+	list, err := b.rig.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, 0, fmt.Errorf("listing pods: %w", err)
+	}
+	pods := b.rig.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)
+	began = time.Now()
+	err = load.Parallel(ctx, len(list.Items), func(ctx context.Context, i int) error {
+		p := &list.Items[i]
+		body, err := rawPatch(string(p.UID), i)
+		if err != nil {
+			return err
+		}
+		if _, err := pods.Patch(ctx, p.Name, types.MergePatchType, body, metav1.PatchOptions{}, "status"); err != nil {
+			return fmt.Errorf("patching a pod: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	patches = perSecond(b.Pods, time.Since(began))
+	zero := int64(0)
+	if err := b.rig.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{}); err != nil {
+		return 0, 0, fmt.Errorf("removing pods: %w", err)
+	}
+	return creates, patches, nil
+}
+
+// rawPatch is a patch of the master's size.
+func rawPatch(uid string, i int) ([]byte, error) {
+	ip, gw, mac := fmt.Sprintf("10.128.%d.%d", i>>8, i&255), fmt.Sprintf("10.128.%d.1", i>>8), fmt.Sprintf("0a:58:0a:80:%02x:%02x", i>>8, i&255)
+	body, err := json.Marshal(object{"metadata": object{"uid": uid, "annotations": object{
+		load.PodNetworks: fmt.Sprintf(`{"default":{"ip_addresses":["%s/23"],"mac_address":"%s","gateway_ips":["%s"],"ip_address":"%s/23","gateway_ip":"%s","role":"primary"}}`, ip, mac, gw, ip, gw),
+		load.PodClassic:  fmt.Sprintf(`{"gateway_ip":"%s","ip_address":"%s/23","mac_address":"%s"}`, gw, ip, mac),
+	}}})
+	if err != nil {
+		return nil, fmt.Errorf("making a patch: %w", err)
+	}
+	return body, nil
+}

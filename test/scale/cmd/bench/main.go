@@ -1,0 +1,83 @@
+// Command bench measures `ovnkube master` on this machine and prints a table:
+// throughput, latency, restart, and beside them what the machine can do at
+// most. It exits non-zero when a count is not as it must be.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/northbound-net/northbound/test/scale/bench"
+)
+
+// The exit codes.
+const (
+	failed = 1
+	usage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) int {
+	c, err := parse(args, progress)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(progress, "bench:", err)
+		return usage
+	}
+	report, err := bench.Run(ctx, c, progress)
+	printed := report.Print(out)
+	if err := errors.Join(err, printed); err != nil {
+		fmt.Fprintln(progress, "bench:", err)
+		return failed
+	}
+	if len(report.Violations) > 0 {
+		return failed
+	}
+	return 0
+}
+
+// parse reads the command line. The programs are looked for beside this one.
+func parse(args []string, w io.Writer) (bench.Config, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return bench.Config{}, fmt.Errorf("finding this program: %w", err)
+	}
+	bin := filepath.Dir(self)
+	var c bench.Config
+	var only string
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(w)
+	f.IntVar(&c.Pods, "pods", 2000, "`NUMBER` of pods in each of the raw limits, the backlog and the burst")
+	f.IntVar(&c.Nodes, "nodes", 100, "`NUMBER` of fake nodes")
+	f.IntVar(&c.RestartPods, "restart-pods", 10000, "`NUMBER` of pods that exist at the restart")
+	f.StringVar(&only, "only", "", "`PHASES` to run, comma-separated: "+strings.Join(bench.Phases(), ","))
+	f.StringVar(&c.APIServer, "apiserver", filepath.Join(bin, "sandbox-apiserver"), "`PATH` of the API server")
+	f.StringVar(&c.OVNKube, "ovnkube", filepath.Join(bin, "ovnkube"), "`PATH` of what is measured")
+	f.StringVar(&c.Schema, "nb-schema", "/usr/share/ovn/ovn-nb.ovsschema", "`PATH` of the Northbound schema")
+	if err := f.Parse(args); err != nil {
+		return c, err
+	}
+	if f.NArg() > 0 {
+		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
+	}
+	if only != "" {
+		c.Only = strings.Split(only, ",")
+	}
+	return c, c.Validate()
+}

@@ -1,0 +1,113 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// tail is how much of a log an error shows.
+const tail = 2000
+
+// Process is a running program whose output goes to a file.
+type Process struct {
+	Name string
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+}
+
+// Start runs a program; both its outputs are appended to the file logPath.
+func Start(name, logPath, path string, args ...string) (*Process, error) {
+	out, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	p := &Process{Name: name, cmd: exec.Command(path, args...), log: logPath, done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	// A group of its own: an interrupt at the terminal reaches the caller only,
+	// which then stops its processes in order.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	started := make(chan error, 1)
+	go func() {
+		// Pdeathsig fires when the thread that forked ends (prctl(2)), so that
+		// thread must last as long as the process.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.done)
+		err := p.cmd.Start()
+		_ = out.Close() // the process has its own descriptor
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // how it ended is told by its log
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Stop sends SIGTERM, and SIGKILL when the process is still there after grace.
+// It returns when the process is gone; needing SIGKILL is an error.
+func (p *Process) Stop(grace time.Duration) error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("ending %s: %w", p.Name, err)
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(grace):
+	}
+	err := p.Kill()
+	return errors.Join(fmt.Errorf("ending %s: still there %s after SIGTERM", p.Name, grace), err)
+}
+
+// Kill sends SIGKILL and returns when the process is gone.
+func (p *Process) Kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("killing %s: %w", p.Name, err)
+	}
+	<-p.done
+	return nil
+}
+
+// Tail is the end of what the process has written.
+func (p *Process) Tail() string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	if len(b) > tail {
+		b = b[len(b)-tail:]
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Find is the path of a program, looked up in PATH and in the directories
+// where distributions put daemons. want tells what to install when there is
+// none.
+func Find(name, want string) (string, error) {
+	if p, err := exec.LookPath(name); err == nil {
+		return p, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/sbin"} {
+		p := filepath.Join(dir, name)
+		if info, err := os.Stat(p); err == nil && !info.IsDir() {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not there: install %s", name, want)
+}

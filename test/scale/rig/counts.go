@@ -1,0 +1,84 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Counts are what a master has written, up to some moment. The first three are
+// counted by those who received it, the rest by the master.
+type Counts struct {
+	Logged      int // transactions that changed the Northbound database, whoever sent them
+	PodPatches  int // PATCH requests for pods that the API server answered, whoever sent them
+	NodePatches int
+
+	Transactions int // Northbound transactions, whatever their result
+	Refused      int // of these, those that did not succeed
+	Operations   int // operations in those that did
+	Patches      int // annotation patches, whatever their result
+	Retried      int // of these, those that did not succeed
+}
+
+// Sub is what was written between o and c.
+func (c Counts) Sub(o Counts) Counts {
+	return Counts{
+		Logged: c.Logged - o.Logged, PodPatches: c.PodPatches - o.PodPatches, NodePatches: c.NodePatches - o.NodePatches,
+		Transactions: c.Transactions - o.Transactions, Refused: c.Refused - o.Refused, Operations: c.Operations - o.Operations,
+		Patches: c.Patches - o.Patches, Retried: c.Retried - o.Retried,
+	}
+}
+
+// Counts reads the counters. m may be nil: then the master's own are 0.
+func (r *Rig) Counts(ctx context.Context, m *Master) (c Counts, err error) {
+	if c.Logged, err = r.NB.Log.Records(); err != nil {
+		return c, err
+	}
+	body, err := r.Kube.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return c, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	api := exposition(body)
+	c.PodPatches = api.sum("apiserver_request_total", `verb="PATCH"`, `resource="pods"`)
+	c.NodePatches = api.sum("apiserver_request_total", `verb="PATCH"`, `resource="nodes"`)
+	if m == nil {
+		return c, nil
+	}
+	own, err := m.metrics(ctx)
+	if err != nil {
+		return c, err
+	}
+	c.Transactions = own.sum("northbound_nb_transactions_total")
+	c.Refused = c.Transactions - own.sum("northbound_nb_transactions_total", `result="ok"`)
+	c.Operations = own.sum("northbound_nb_operations_total")
+	c.Patches = own.sum("northbound_k8s_patches_total")
+	c.Retried = c.Patches - own.sum("northbound_k8s_patches_total", `result="ok"`)
+	return c, nil
+}
+
+// exposition is metrics in the Prometheus text format.
+type exposition string
+
+// sum adds up the counters of a name that have all the given labels, each as
+// `name="value"`.
+func (e exposition) sum(name string, labels ...string) int {
+	total := 0.0
+lines:
+	for line := range strings.Lines(string(e)) {
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok || rest == "" || rest[0] != '{' && rest[0] != ' ' {
+			continue
+		}
+		for _, l := range labels {
+			if !strings.Contains(rest, l) {
+				continue lines
+			}
+		}
+		// A value stands behind the labels; there are no timestamps here.
+		if v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' ')+1:]), 64); err == nil {
+			total += v
+		}
+	}
+	return int(total)
+}

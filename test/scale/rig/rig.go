@@ -1,0 +1,202 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/northbound-net/northbound/test/scale/ovsdbwire"
+	"github.com/northbound-net/northbound/test/scale/process"
+)
+
+const (
+	startTimeout = 60 * time.Second // of a server, on a busy machine
+	stopGrace    = 10 * time.Second
+	pollInterval = 5 * time.Millisecond
+)
+
+// Programs are the paths of what a Rig runs.
+type Programs struct {
+	APIServer string // sandbox-apiserver
+	OVNKube   string // ovnkube
+	Schema    string // the Northbound schema file, ovn-nb.ovsschema
+}
+
+// Check tells which of the programs is missing, and how to come by it.
+func (p Programs) Check() error {
+	var errs []error
+	for path, want := range map[string]string{
+		p.APIServer: "run `make build-test`",
+		p.OVNKube:   "run `make build`",
+		p.Schema:    "install ovn-common or name another with --nb-schema",
+	} {
+		if _, err := os.Stat(path); err != nil {
+			errs = append(errs, fmt.Errorf("%w: %s", err, want))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Rig is a running API server and a running Northbound database.
+type Rig struct {
+	Dir       string
+	NB        *Northbound
+	APIServer *process.Process
+	Kube      kubernetes.Interface
+	Metadata  metadata.Interface
+
+	programs   Programs
+	kubeconfig string
+	databases  []*Northbound
+	masters    int
+}
+
+// New starts a Rig. After an error nothing is left.
+func New(ctx context.Context, p Programs) (r *Rig, err error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "nbscale")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory: %w", err)
+	}
+	r = &Rig{Dir: dir, programs: p, kubeconfig: filepath.Join(dir, "k8s", "admin.kubeconfig")}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	if err := r.startAPIServer(); err != nil {
+		return r, err
+	}
+	if r.NB, err = r.StartNorthbound(ctx, "nb"); err != nil {
+		return r, err
+	}
+	return r, r.waitForAPIServer(ctx)
+}
+
+// Close ends every process and removes every file.
+func (r *Rig) Close() error {
+	var errs []error
+	for _, db := range r.databases {
+		errs = append(errs, db.stop())
+	}
+	if r.APIServer != nil {
+		// Its data goes with the directory: nothing is gained by waiting for a
+		// clean end.
+		errs = append(errs, r.APIServer.Kill())
+	}
+	return errors.Join(append(errs, os.RemoveAll(r.Dir))...)
+}
+
+func (r *Rig) startAPIServer() (err error) {
+	dir := filepath.Join(r.Dir, "k8s")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("making a directory: %w", err)
+	}
+	r.APIServer, err = process.Start("the API server", filepath.Join(r.Dir, "apiserver.log"), r.programs.APIServer,
+		"--dir="+dir, "--ready-file="+filepath.Join(dir, "ready"), "--authorization-mode=AlwaysAllow")
+	return err
+}
+
+func (r *Rig) waitForAPIServer(ctx context.Context) error {
+	err := waitFor(ctx, r.APIServer, func() bool {
+		_, err := os.Stat(filepath.Join(r.Dir, "k8s", "ready"))
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	rc, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("loading the API server's kubeconfig: %w", err)
+	}
+	rc.QPS = -1
+	meta := metadata.ConfigFor(rest.CopyConfig(rc))
+	rc.ContentType, rc.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	if r.Kube, err = kubernetes.NewForConfig(rc); err != nil {
+		return fmt.Errorf("preparing a client: %w", err)
+	}
+	if r.Metadata, err = metadata.NewForConfig(meta); err != nil {
+		return fmt.Errorf("preparing a client: %w", err)
+	}
+	return nil
+}
+
+// Northbound is one ovsdb-server with an OVN_Northbound database.
+type Northbound struct {
+	*process.Process
+	Socket string
+	Log    *ovsdbwire.Log
+}
+
+// Database is the name of the database in its schema.
+const Database = "OVN_Northbound"
+
+// StartNorthbound starts an ovsdb-server with an empty database; name tells
+// several apart.
+func (r *Rig) StartNorthbound(ctx context.Context, name string) (*Northbound, error) {
+	tool, err := process.Find("ovsdb-tool", "openvswitch-common")
+	if err != nil {
+		return nil, err
+	}
+	server, err := process.Find("ovsdb-server", "openvswitch-common")
+	if err != nil {
+		return nil, err
+	}
+	file, socket := filepath.Join(r.Dir, name+".db"), filepath.Join(r.Dir, name+".sock")
+	if out, err := exec.CommandContext(ctx, tool, "create", file, r.programs.Schema).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("creating a Northbound database: %w: %s", err, out)
+	}
+	p, err := process.Start("ovsdb-server", filepath.Join(r.Dir, name+".log"), server,
+		"--no-chdir", "--unixctl="+filepath.Join(r.Dir, name+".ctl"), "--remote=punix:"+socket, file)
+	if err != nil {
+		return nil, err
+	}
+	db := &Northbound{Process: p, Socket: socket, Log: ovsdbwire.OpenLog(file)}
+	r.databases = append(r.databases, db)
+	return db, waitFor(ctx, p, func() bool {
+		c, err := ovsdbwire.Dial(socket)
+		return err == nil && c.Close() == nil
+	})
+}
+
+// StopNorthbound ends a server that is needed no more.
+func (r *Rig) StopNorthbound(db *Northbound) error { return db.stop() }
+
+func (n *Northbound) stop() error {
+	select {
+	case <-n.Done():
+		return nil
+	default:
+		return n.Stop(stopGrace)
+	}
+}
+
+// waitFor waits until ready returns true; it is an error that the process ends
+// before, or that it takes longer than startTimeout.
+func waitFor(ctx context.Context, p *process.Process, ready func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for !ready() {
+		select {
+		case <-p.Done():
+			return fmt.Errorf("%s ended: %s", p.Name, p.Tail())
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w: %s", p.Name, ctx.Err(), p.Tail())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
