@@ -44,6 +44,10 @@ type Agent struct {
 	kicked chan struct{} // something has changed
 	links  *sync.Map     // names of the links that a plan depends on
 	memory passMemory    // what the last pass knew; the loop's own
+
+	life      context.Context // of Run
+	parts     sync.WaitGroup  // what Run has started
+	diagnosis diagnosis
 }
 
 // New prepares an agent. Its metrics go to registry.
@@ -66,11 +70,11 @@ func (a *Agent) Ready() error { return a.gate.Missing() }
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var parts sync.WaitGroup
-	defer parts.Wait()
+	a.life = ctx
+	defer a.parts.Wait()
 	defer cancel()
 
-	parts.Go(func() { a.kube.Run(ctx) })
+	a.parts.Go(func() { a.kube.Run(ctx) })
 	if err := a.openOVS(ctx); err != nil {
 		return ignoreCancel(ctx, err)
 	}
@@ -87,20 +91,20 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	var serveErr error
-	parts.Go(func() {
+	a.parts.Go(func() {
 		defer cancel()
 		serveErr = a.cniServer().Serve(ctx, listener)
 	})
-	parts.Go(func() { a.watchKernel(ctx) })
-	parts.Go(func() { a.forward(ctx, a.ovs.Changed(), a.kube.Changed()) })
+	a.parts.Go(func() { a.watchKernel(ctx) })
+	a.parts.Go(func() { a.forward(ctx, a.ovs.Changed(), a.kube.Changed()) })
 	a.loop(ctx)
-	parts.Wait()
+	a.parts.Wait()
 	return serveErr
 }
 
 func (a *Agent) cniServer() *server.Server {
 	return &server.Server{
-		Switch: a.ovs, Pods: a.kube, Node: a.gate, Observer: observer{a.metrics}, Log: a.log,
+		Switch: a.ovs, Pods: a.kube, Node: a.gate, Observer: observer{a.metrics}, Log: a.log, Binding: a.ovs.Binding,
 	}
 }
 

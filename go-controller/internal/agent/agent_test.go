@@ -216,7 +216,7 @@ ip -6 route show proto 78
 ip neigh show dev @ nud permanent
 cd /proc/sys/net; echo $(cat ipv4/conf/all/arp_ignore ipv4/conf/@/forwarding ipv4/conf/@/rp_filter ipv6/conf/@/forwarding ipv6/conf/@/disable_ipv6)
 for b in $(ovs-vsctl list-br); do echo $b $(ovs-vsctl get bridge $b fail_mode datapath_type); done
-ovs-vsctl get interface @ external_ids | tr -d '{}",'
+ovs-vsctl get interface @ external_ids | tr -d '{}",' | sed 's/ovn-installed-ts=[0-9]*//'
 ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}"' | tr ',' '\n'
 `
 

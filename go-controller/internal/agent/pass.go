@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -243,10 +244,13 @@ func (a *Agent) finish(f hostplan.Facts) error {
 	a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev})
 	name := names.ManagementInterface(a.config.Name)
 	if state, _ := a.ovs.Interface(name); !state.Installed() {
-		remote, _ := a.ovs.ExternalID(names.OVSRemote)
-		return fmt.Errorf("the management port %s is not bound, or its flows are not installed (Open vSwitch: port %d %q): "+
-			"look whether ovn-controller runs and is connected to %q, and whether the master has made the logical port %s",
-			name, state.Ofport, state.Error, remote, names.ManagementPort(a.config.Name))
+		if state.Ofport <= 0 {
+			return fmt.Errorf("Open vSwitch has not opened the management port %s: %q; look whether ovs-vswitchd runs, and at its log", name, state.Error)
+		}
+		why := a.diagnosis.last(a.life, &a.parts, func(ctx context.Context) string {
+			return a.ovs.Binding(ctx, names.ManagementPort(a.config.Name))
+		}, a.kick)
+		return fmt.Errorf("the management port %s is not bound, or its flows are not installed: %s", name, cmp.Or(why, "look whether ovn-controller runs"))
 	}
 	written, err := writeConf(a.config.CNIConfDir, a.config.CNISocket())
 	if written {

@@ -124,10 +124,39 @@ func (v *VSwitch) StartDaemon(t *testing.T) {
 	})
 }
 
-// StopDB and StopDaemon end one of the two, as in a crash.
+// StartOVN starts the Northbound and Southbound databases and ovn-northd, in the
+// calling test's namespaces, see Isolated, at their default places below /run.
+func StartOVN(t *testing.T) (sb string) {
+	t.Helper()
+	if err := os.MkdirAll("/run/ovn", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, db := range []string{"nb", "sb"} {
+		schema, file, sock := "/usr/share/ovn/ovn-"+db+".ovsschema", "/run/ovn/"+db+".db", "/run/ovn/ovn"+db+"_db.sock"
+		if _, err := os.Stat(schema); err != nil {
+			t.Fatalf("%v: install ovn-common", err)
+		}
+		Run(t, "ovsdb-tool", "create", file, schema)
+		p := start(t, Tool(t, "ovsdb-server"), "--unixctl=/run/ovn/"+db+".ctl", "--remote=punix:"+sock, file)
+		p.waitFor(t, "serving "+file, func() bool {
+			return exec.Command(Tool(t, "ovsdb-client"), "list-dbs", "unix:"+sock).Run() == nil
+		})
+	}
+	start(t, Tool(t, "ovn-northd"), "--pidfile", "--log-file=/run/ovn/ovn-northd.log", "-vconsole:off",
+		"--ovnnb-db=unix:/run/ovn/ovnnb_db.sock", "--ovnsb-db=unix:/run/ovn/ovnsb_db.sock")
+	return "unix:/run/ovn/ovnsb_db.sock"
+}
+
+// StartOVNController starts ovn-controller on this namespace's Open vSwitch.
+func StartOVNController(t *testing.T) {
+	t.Helper()
+	start(t, Tool(t, "ovn-controller"), "--pidfile", "--log-file=/run/ovn/ovn-controller.log", "-vconsole:emer")
+}
+
+// StopDB ends ovsdb-server, as in a crash.
 func (v *VSwitch) StopDB(t *testing.T) { t.Helper(); v.DB.kill() }
 
-// StopDaemon ends ovs-vswitchd.
+// StopDaemon ends ovs-vswitchd, as in a crash.
 func (v *VSwitch) StopDaemon(t *testing.T) { t.Helper(); v.Daemon.kill() }
 
 // kill ends the process at once and waits until it is gone.
