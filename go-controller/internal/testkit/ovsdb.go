@@ -72,3 +72,28 @@ func serve(t testing.TB, dir, db string) string {
 	})
 	return "unix:" + sock
 }
+
+// StartOVSDBTLS starts an ovsdb-server that listens with TLS on loopback, with
+// the given private key, certificate and authority (PEM files), and returns
+// its remote, "ssl:HOST:PORT".
+func StartOVSDBTLS(t testing.TB, schemaPath, key, cert, ca string) (remote string) {
+	t.Helper()
+	dir := runDir(t)
+	db := filepath.Join(dir, "test.db")
+	Run(t, "ovsdb-tool", "create", db, schemaPath)
+	address := freeAddress(t)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatalf("splitting %s: %v", address, err)
+	}
+	p := start(t, Tool(t, "ovsdb-server"), "--unixctl="+filepath.Join(dir, "ctl"), "--remote=pssl:"+port+":"+host,
+		"--private-key="+key, "--certificate="+cert, "--ca-cert="+ca, db)
+	p.waitFor(t, "listening on "+address, func() bool {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return false
+		}
+		return c.Close() == nil
+	})
+	return "ssl:" + address
+}

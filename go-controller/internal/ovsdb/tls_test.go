@@ -1,0 +1,108 @@
+package ovsdb
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// pki is an authority and one key pair signed by it, as files. The certificate
+// names no host, like those that ovs-pki makes.
+type pki struct{ ca, cert, key string }
+
+func newPKI(t *testing.T) pki {
+	t.Helper()
+	dir := t.TempDir()
+	p := pki{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+	caKey, caDER := certificate(t, "authority", nil, nil)
+	ca, err := x509.ParseCertificate(caDER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, der := certificate(t, "ovnnb id:1", ca, caKey)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePEM(t, p.ca, "CERTIFICATE", caDER)
+	writePEM(t, p.cert, "CERTIFICATE", der)
+	writePEM(t, p.key, "PRIVATE KEY", keyDER)
+	return p
+}
+
+func certificate(t *testing.T, name string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	if parent == nil {
+		c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageCertSign
+		parent, signer = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, der
+}
+
+func writePEM(t *testing.T, path, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	ours, others := newPKI(t), newPKI(t)
+	address := testkit.StartOVSDBTLS(t, testkit.NBSchemas()["25.03"], ours.key, ours.cert, ours.ca)
+	for _, c := range []struct {
+		name    string
+		config  config.OVSDB
+		problem string
+	}{
+		{"right", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: ours.ca}, ""},
+		{"another authority", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: others.ca}, "--nb-cacert " + others.ca},
+		{"no certificate", config.OVSDB{CACert: ours.ca}, "an ssl: address needs --nb-privkey, --nb-cert and --nb-cacert"},
+		{"key of another", config.OVSDB{PrivKey: others.key, Cert: ours.cert, CACert: ours.ca}, "--nb-privkey " + others.key},
+		{"not a certificate", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: ours.key}, "no PEM certificate"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.config.Addresses = []string{address}
+			cl, err := connect(context.Background(), c.config, nb.NewSchema(), logr.FromSlogHandler(slog.DiscardHandler))
+			if err == nil {
+				cl.Close()
+			}
+			if got := errorText(err); c.problem == "" && got != "" || !strings.Contains(got, c.problem) {
+				t.Errorf("error %q, want one with %q", got, c.problem)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
