@@ -36,6 +36,13 @@ type Writer interface {
 // maxOps is about how many operations a transaction holds.
 const maxOps = 1000
 
+// pace is the least time between the starts of two transactions, unless there
+// is enough for a full one. A single change after a quiet time is sent at once;
+// under load a transaction then carries what gathered in that time, which costs
+// everyone behind the database (northd, ovn-controller) far less than the same
+// rows one by one.
+const pace = 40 * time.Millisecond
+
 // Config is what a Loop works with.
 type Config struct {
 	State       *cluster.State // empty
@@ -59,6 +66,7 @@ type Loop struct {
 	passed   bool      // the full pass over this session has begun
 	passedAt time.Time // when; zero once it has ended
 	inFlight bool
+	sentAt   time.Time    // when the last transaction was started
 	halves   [][]nb.Owner // parts of refused batches, to be sent first
 	verified bool         // nothing was written since the last verification
 	results  chan result
@@ -111,10 +119,22 @@ func (l *Loop) Run(ctx context.Context) {
 
 // untilNext is how long until something is to be done without being signalled.
 func (l *Loop) untilNext() time.Duration {
+	next := time.Hour
 	if t, ok := l.dirty.nextAttempt(); ok {
-		return max(time.Until(t), time.Millisecond)
+		next = max(time.Until(t), time.Millisecond)
 	}
-	return time.Hour
+	if p := l.pause(); p > 0 && l.dirty.size > 0 {
+		next = min(next, p)
+	}
+	return next
+}
+
+// pause is how long to gather before the next transaction.
+func (l *Loop) pause() time.Duration {
+	if len(l.halves) > 0 || l.dirty.size >= maxOps/2 {
+		return 0
+	}
+	return pace - time.Since(l.sentAt)
 }
 
 // takeEvents applies what the API server said. Before the source is in sync

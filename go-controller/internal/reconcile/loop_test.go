@@ -227,6 +227,7 @@ func (b *bed) follow() {
 	b.feed.drop(node("n2"))
 	b.eventually("switches", "join n1", b.names("Logical_Switch"))
 	b.feed.put(node("n2"))
+	b.eventually("switches", "join n1 n2", b.names("Logical_Switch"))
 	b.eventually("ports of n2", "default_b k8s-n2 stor-n2", b.portsOf("n2"))
 }
 

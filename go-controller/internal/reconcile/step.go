@@ -14,7 +14,7 @@ func (l *Loop) step(ctx context.Context) {
 		l.Metrics.Dirty.Set(float64(l.dirty.size))
 		l.Metrics.Failing.Set(float64(len(l.dirty.waiting)))
 	}()
-	if l.session == nil || !l.passed || l.inFlight {
+	if l.session == nil || !l.passed || l.inFlight || l.pause() > 0 {
 		return
 	}
 	b := l.batch()
@@ -84,6 +84,7 @@ func (l *Loop) send(ctx context.Context, b *batch) {
 	l.inFlight, l.verified = true, false
 	s := l.session
 	started := time.Now()
+	l.sentAt = started
 	go func() {
 		// A transaction under way is finished also when the program ends.
 		out, err := s.Transact(context.WithoutCancel(ctx), b.plans)
