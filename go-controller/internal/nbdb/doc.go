@@ -4,7 +4,8 @@
 // every column named here, and a column that only newer servers have is added
 // together with a probe for it. Column meanings: ovn-nb(5).
 //
-// Only this file is written by hand; the rest comes from `go generate`.
+// Only this file and file.go are written by hand; the rest comes from
+// `go generate`.
 package nbdb
 
 //go:generate go tool modelgen -extended -p nbdb -o . ovn-nb.ovsschema

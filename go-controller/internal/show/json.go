@@ -1,0 +1,32 @@
+package show
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// json is an object with a member per table, an array of its rows by name. A
+// row has its UUID and every column that is not empty: strings, numbers and
+// truth values as they are, sets as sorted arrays, maps as objects.
+func (v *view) json() ([]byte, error) {
+	out := map[string][]map[string]any{}
+	for _, table := range v.schema.Tables() {
+		list := []map[string]any{}
+		for _, m := range v.db.Rows(table) {
+			row := map[string]any{"_uuid": v.schema.Ref(m).UUID}
+			for _, c := range cells(m) {
+				row[c.column] = c.value
+			}
+			list = append(list, row)
+		}
+		out[table] = list
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(out); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,121 @@
+package show
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// ovsdb is a standalone database file (ovsdb(5), "Standalone Format"): a record
+// with the schema and one with a transaction that makes the content. It has no
+// date in it.
+func (v *view) ovsdb() ([]byte, error) {
+	types, err := columnTypes()
+	if err != nil {
+		return nil, err
+	}
+	txn := map[string]any{}
+	for _, table := range v.schema.Tables() {
+		content := map[string]map[string]any{}
+		for _, m := range v.db.Rows(table) {
+			row := map[string]any{}
+			for _, c := range cells(m) {
+				row[c.column] = types[table][c.column].wire(c.value)
+			}
+			content[v.schema.Ref(m).UUID] = row
+		}
+		if len(content) > 0 {
+			txn[table] = content
+		}
+	}
+	var b bytes.Buffer
+	if err := writeRecord(&b, json.RawMessage(nbdb.SchemaFile())); err != nil {
+		return nil, err
+	}
+	if len(txn) > 0 {
+		if err := writeRecord(&b, txn); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// writeRecord appends a record of the log format: a line with the length and
+// SHA-1 sum of what follows, then JSON and a newline, both counted.
+func writeRecord(b *bytes.Buffer, v any) error {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body) // one line, which ends in a newline
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "OVSDB JSON %d %x\n", body.Len(), sha1.Sum(body.Bytes()))
+	b.Write(body.Bytes())
+	return nil
+}
+
+// column is what the schema says of a column, as far as its wire form depends
+// on it.
+type column struct {
+	refs string // the table that its values point into, "" for plain values
+}
+
+// columnTypes reads the schema file (RFC 7047, section 3.2).
+func columnTypes() (map[string]map[string]column, error) {
+	var schema struct {
+		Tables map[string]struct {
+			Columns map[string]struct{ Type json.RawMessage }
+		}
+	}
+	if err := json.Unmarshal([]byte(nbdb.SchemaFile()), &schema); err != nil {
+		return nil, fmt.Errorf("parsing the schema: %w", err)
+	}
+	out := map[string]map[string]column{}
+	for t, table := range schema.Tables {
+		out[t] = map[string]column{}
+		for c, col := range table.Columns {
+			var typ struct {
+				Key struct{ RefTable string }
+			}
+			if json.Unmarshal(col.Type, &typ) == nil { // a short form, such as "string", refers to nothing
+				out[t][c] = column{refs: typ.Key.RefTable}
+			}
+		}
+	}
+	return out, nil
+}
+
+// wire is a cell's value as RFC 7047 section 5.1 has it.
+func (c column) wire(value any) any {
+	atom := func(s string) any {
+		if c.refs != "" {
+			return []string{"uuid", s}
+		}
+		return s
+	}
+	switch x := value.(type) {
+	case string:
+		return atom(x)
+	case []string:
+		if len(x) == 1 {
+			return atom(x[0])
+		}
+		atoms := make([]any, len(x))
+		for i, s := range x {
+			atoms[i] = atom(s)
+		}
+		return []any{"set", atoms}
+	case map[string]string:
+		pairs := make([][2]string, 0, len(x))
+		for _, k := range slices.Sorted(maps.Keys(x)) {
+			pairs = append(pairs, [2]string{k, x[k]})
+		}
+		return []any{"map", pairs}
+	}
+	return value
+}

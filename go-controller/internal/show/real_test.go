@@ -1,0 +1,205 @@
+package show_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/show"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// served is a real ovsdb-server on the file that we write.
+func served(t *testing.T, s *nb.Schema, db *nb.Database) (remote string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nb.db")
+	if err := os.WriteFile(file, []byte(printed(t, show.OVSDB, s, db)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return testkit.ServeOVSDB(t, file)
+}
+
+func nbctl(t *testing.T, remote string, args ...string) string {
+	t.Helper()
+	return testkit.Run(t, "ovn-nbctl", append([]string{"--no-leader-only", "--db=" + remote}, args...)...)
+}
+
+// ovsdb-server opens the file, and ovn-nbctl shows of it, byte for byte, what
+// we show, up to the order of switches and of their ports: ovn-nbctl's is that
+// of a hash table.
+func TestTextIsWhatOVNShows(t *testing.T) {
+	s, db := sample(t)
+	ours := printed(t, show.Text, s, db)
+	theirs := withoutLLA(nbctl(t, served(t, s, db), "show"))
+	if ours == "" || len(ours) != len(theirs) {
+		t.Errorf("%d bytes, ovn-nbctl has %d", len(ours), len(theirs))
+	}
+	if a, b := inOrder(ours), inOrder(theirs); a != b {
+		t.Errorf("ours:\n%s\novn-nbctl's:\n%s", a, b)
+	}
+}
+
+// withoutLLA drops the lines that ovn-nbctl prints since OVN 25.03.
+func withoutLLA(text string) string {
+	return regexp.MustCompile(`(?m)^        ipv6-lla: ".*"\n`).ReplaceAllString(text, "")
+}
+
+// inOrder sorts what `show` prints: blocks by their lines, each with its
+// indented blocks sorted in the same way.
+func inOrder(text string) string {
+	return strings.Join(sortedBlocks(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), ""), "\n")
+}
+
+func sortedBlocks(lines []string, indent string) []string {
+	var blocks []string
+	for i := 0; i < len(lines); {
+		j := i + 1
+		for j < len(lines) && strings.HasPrefix(lines[j], indent+"    ") {
+			j++
+		}
+		block := []string{lines[i]}
+		if body := lines[i+1 : j]; indent == "" {
+			block = append(block, sortedBlocks(body, indent+"    ")...)
+		} else {
+			block = append(block, body...) // the order of a port's lines is part of the form
+		}
+		blocks = append(blocks, strings.Join(block, "\n"))
+		i = j
+	}
+	slices.Sort(blocks)
+	return blocks
+}
+
+// content is every row of the tables of ours that a server has, with UUIDs
+// replaced by what they stand for.
+func content(t *testing.T, s *nb.Schema, remote string) string {
+	t.Helper()
+	var tables []map[string]any
+	labels := map[string]string{}
+	type table struct {
+		name string
+		rows [][]any
+		head []string
+	}
+	var all []table
+	for _, name := range s.Tables() {
+		var out struct {
+			Headings []string
+			Data     [][]any
+		}
+		if err := json.Unmarshal([]byte(nbctl(t, remote, "--format=json", "list", name)), &out); err != nil {
+			t.Fatalf("listing %s: %v", name, err)
+		}
+		all = append(all, table{name, out.Data, out.Headings})
+		for _, r := range out.Data {
+			row := map[string]any{}
+			for i, h := range out.Headings {
+				row[h] = r[i]
+			}
+			uuid := row["_uuid"].([]any)[1].(string)
+			id, _ := json.Marshal(row["external_ids"])
+			labels[uuid] = fmt.Sprintf("<%s %v %s>", name, row["name"], id)
+			tables = append(tables, row)
+		}
+	}
+	if len(tables) == 0 {
+		t.Fatal("the database is empty")
+	}
+	var lines []string
+	for _, tb := range all {
+		for _, r := range tb.rows {
+			var cols []string
+			for i, h := range tb.head {
+				cols = append(cols, h+"="+withLabels(r[i], labels))
+			}
+			slices.Sort(cols)
+			lines = append(lines, tb.name+" "+strings.Join(cols, " "))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// withLabels is a value of ovn-nbctl's JSON as text, sets in order.
+func withLabels(v any, labels map[string]string) string {
+	l, ok := v.([]any)
+	if !ok {
+		return fmt.Sprint(v)
+	}
+	if len(l) == 2 {
+		switch l[0] {
+		case "uuid":
+			return labels[l[1].(string)]
+		case "set", "map":
+			var out []string
+			for _, x := range l[1].([]any) {
+				out = append(out, withLabels(x, labels))
+			}
+			slices.Sort(out)
+			return fmt.Sprint(out)
+		}
+	}
+	return fmt.Sprint(l...)
+}
+
+// The script, run against an empty database of either OVN release, makes the
+// content of the file.
+func TestScriptMakesTheContent(t *testing.T) {
+	s, db := sample(t)
+	script := printed(t, show.NBCtl, s, db)
+	file := content(t, s, served(t, s, db))
+	for ovn, schema := range testkit.NBSchemas() {
+		t.Run(ovn, func(t *testing.T) {
+			remote := testkit.StartOVSDB(t, schema)
+			testkit.Tool(t, "ovn-nbctl")
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
+			cmd.Stdin = strings.NewReader(script)
+			cmd.Env = append(os.Environ(), "OVN_NB_DB="+remote)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("running the script: %v\n%s\n%s", err, out, script)
+			}
+			if made := content(t, s, remote); made != file {
+				t.Errorf("the script made\n%s\nthe file has\n%s", made, file)
+			}
+		})
+	}
+}
+
+// Every row is there with its own UUID, so that a master that is started on
+// the file finds nothing to do.
+func TestFileKeepsUUIDs(t *testing.T) {
+	s, db := sample(t)
+	remote := served(t, s, db)
+	n := 0
+	for _, table := range s.Tables() {
+		got := strings.Fields(nbctl(t, remote, "--bare", "--columns=_uuid", "list", table))
+		var want []string
+		for _, m := range db.Rows(table) {
+			want = append(want, s.Ref(m).UUID)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: UUIDs %v, want %v", table, got, want)
+		}
+		n += len(got)
+	}
+	if n != 36 {
+		t.Errorf("%d rows, want 36", n)
+	}
+}
+
+func TestEmptyDatabase(t *testing.T) {
+	s := nb.NewSchema()
+	db := nb.NewDatabase(s)
+	if got := nbctl(t, served(t, s, db), "show"); got != "" || printed(t, show.Text, s, db) != "" {
+		t.Errorf("an empty database shows %q and %q", got, printed(t, show.Text, s, db))
+	}
+}

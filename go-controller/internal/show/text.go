@@ -1,0 +1,58 @@
+package show
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// text is what `ovn-nbctl show` prints (ovn-nbctl(8)), in the order of names:
+// ovn-nbctl's own order is that of its hash tables. The form is that of OVN
+// 23.03; later releases add a line with the link-local address that follows
+// from each router port's MAC.
+func (v *view) text() []byte {
+	var b bytes.Buffer
+	for _, ls := range rows[nbdb.LogicalSwitch](v, nbdb.LogicalSwitchTable) {
+		fmt.Fprintf(&b, "switch %s (%s)\n", ls.UUID, ls.Name)
+		for _, p := range v.switchPorts(ls) {
+			writeSwitchPort(&b, p)
+		}
+	}
+	for _, lr := range rows[nbdb.LogicalRouter](v, nbdb.LogicalRouterTable) {
+		fmt.Fprintf(&b, "router %s (%s)\n", lr.UUID, lr.Name)
+		for _, p := range v.routerPorts(lr) {
+			fmt.Fprintf(&b, "    port %s\n", p.Name)
+			fmt.Fprintf(&b, "        mac: %s\n", quote(p.MAC))
+			fmt.Fprintf(&b, "        networks: %s\n", list(p.Networks))
+		}
+	}
+	return b.Bytes()
+}
+
+func writeSwitchPort(b *bytes.Buffer, p *nbdb.LogicalSwitchPort) {
+	fmt.Fprintf(b, "    port %s\n", p.Name)
+	if p.Type != "" {
+		fmt.Fprintf(b, "        type: %s\n", p.Type)
+	}
+	// A port that has its router port's addresses says so by this word, and
+	// ovn-nbctl then shows none.
+	if len(p.Addresses) > 0 && !(p.Type == "router" && slices.Equal(p.Addresses, []string{"router"})) {
+		fmt.Fprintf(b, "        addresses: %s\n", list(p.Addresses))
+	}
+	if r := p.Options["router-port"]; r != "" {
+		fmt.Fprintf(b, "        router-port: %s\n", r)
+	}
+}
+
+func quote(s string) string { return `"` + s + `"` }
+
+func list(values []string) string {
+	values = slices.Sorted(slices.Values(values))
+	for i, s := range values {
+		values[i] = quote(s)
+	}
+	return "[" + strings.Join(values, ", ") + "]"
+}

@@ -1,0 +1,116 @@
+package show
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/ovn-kubernetes/libovsdb/model"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// view is a database with what printing it needs at hand.
+type view struct {
+	schema *nb.Schema
+	db     *nb.Database
+}
+
+func newView(s *nb.Schema, db *nb.Database) *view { return &view{schema: s, db: db} }
+
+// rows lists the rows of a table by name.
+func rows[T any](v *view, table string) []*T {
+	var out []*T
+	for _, m := range v.db.Rows(table) {
+		if t, ok := any(m).(*T); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// members lists the rows that a slot column names, by name.
+func members[T any](v *view, table string, uuids []string) []*T {
+	var found []model.Model
+	for _, u := range uuids {
+		if m := v.db.Row(nb.Ref{Table: table, UUID: u}); m != nil {
+			found = append(found, m)
+		}
+	}
+	slices.SortFunc(found, func(a, b model.Model) int { return compare(v.schema, a, b) })
+	var out []*T
+	for _, m := range found {
+		if t, ok := any(m).(*T); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func compare(s *nb.Schema, a, b model.Model) int {
+	for _, pair := range [][2]string{{s.Label(a), s.Label(b)}, {s.Ref(a).UUID, s.Ref(b).UUID}} {
+		if pair[0] < pair[1] {
+			return -1
+		} else if pair[0] > pair[1] {
+			return 1
+		}
+	}
+	return 0
+}
+
+// cell is a column of a row that is not empty: a string, int or bool, a
+// sorted []string, or a map[string]string.
+type cell struct {
+	column string
+	value  any
+}
+
+// cells lists what a row holds, by column name, without _uuid.
+func cells(m model.Model) []cell {
+	v := reflect.ValueOf(m).Elem()
+	var out []cell
+	for i := range v.NumField() {
+		f, name := v.Field(i), v.Type().Field(i).Tag.Get("ovsdb")
+		if f.Kind() == reflect.Pointer {
+			if f.IsNil() {
+				continue
+			}
+			f = f.Elem() // an optional value may be zero and there
+		} else if f.IsZero() {
+			continue
+		}
+		switch x := f.Interface().(type) {
+		case []string:
+			if len(x) > 0 {
+				out = append(out, cell{name, slices.Sorted(slices.Values(x))})
+			}
+		case map[string]string:
+			if len(x) > 0 {
+				out = append(out, cell{name, x})
+			}
+		default:
+			if f.Kind() == reflect.String {
+				out = append(out, cell{name, f.String()})
+			} else {
+				out = append(out, cell{name, x})
+			}
+		}
+	}
+	out = slices.DeleteFunc(out, func(c cell) bool { return c.column == "_uuid" })
+	slices.SortFunc(out, func(a, b cell) int {
+		if a.column < b.column {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// ports of a switch and of a router, by name.
+func (v *view) switchPorts(ls *nbdb.LogicalSwitch) []*nbdb.LogicalSwitchPort {
+	return members[nbdb.LogicalSwitchPort](v, nbdb.LogicalSwitchPortTable, ls.Ports)
+}
+
+func (v *view) routerPorts(lr *nbdb.LogicalRouter) []*nbdb.LogicalRouterPort {
+	return members[nbdb.LogicalRouterPort](v, nbdb.LogicalRouterPortTable, lr.Ports)
+}
