@@ -76,6 +76,18 @@ func TestWithOVN(t *testing.T) {
 	} {
 		testkit.Run(t, "sh", "-c", ping)
 	}
+	// Outside hosts see the node's address.
+	nbctl(`-- --policy=src-ip lr-route-add cr 10.128.2.0/23 10.128.2.2 -- --policy=src-ip lr-route-add cr fd01:0:0:1::/64 fd01:0:0:1::2`)
+	testkit.Run(t, "sh", "-ec", `ip addr add fd18::2/64 dev eth0 nodad; ip netns add out; ip link set eth0peer netns out; ip -n out link set lo up; ip -n out link set eth0peer up
+		ip -n out addr add 172.18.0.1/16 dev eth0peer; ip -n out addr add fd18::1/64 dev eth0peer nodad; ethtool -K eth0 tx off; ip netns exec out ethtool -K eth0peer tx off`)
+	testkit.Eventually(t, "pods reach an outside host", func() string {
+		for _, dest := range []string{"172.18.0.1", "fd18::1"} {
+			if out, err := exec.Command("ip", "netns", "exec", "a", "ping", "-c1", "-W1", dest).CombinedOutput(); err != nil {
+				return string(out)
+			}
+		}
+		return ""
+	})
 	// The node's restart of the agent does not disturb a pod's traffic.
 	flood := exec.Command(testkit.Tool(t, "ip"), "netns", "exec", "a", "ping", "-q", "-i", "0.01", "-c", "150", "-W", "5", "10.128.2.4")
 	var out bytes.Buffer

@@ -13,6 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
@@ -21,7 +22,7 @@ import (
 
 // rooms lists the parts of the node's plan; a new feature adds its own here.
 func rooms() []func(hostplan.Facts, config.Node) (hostplan.Plan, error) {
-	return []func(hostplan.Facts, config.Node) (hostplan.Plan, error){encap.Plan, mgmtport.Plan}
+	return []func(hostplan.Facts, config.Node) (hostplan.Plan, error){encap.Plan, mgmtport.Plan, egress.Plan}
 }
 
 // passMemory is what one pass leaves to the next.
@@ -84,6 +85,9 @@ func (a *Agent) facts(node kubeio.LocalNode) (hostplan.Facts, []hostnet.Place, e
 	f := hostplan.Facts{Subnets: a.memory.subnets}
 	var err error
 	if f.SystemID, err = a.ovs.SystemID(); err != nil {
+		return f, nil, err
+	}
+	if f.RALinks, err = a.kernel.RALinks(); err != nil {
 		return f, nil, err
 	}
 	f.EncapIPs, err = a.encapIPs(node)

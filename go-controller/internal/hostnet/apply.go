@@ -2,6 +2,7 @@ package hostnet
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -14,8 +15,21 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// Apply implements Kernel.
+// Apply implements Kernel. What is to be removed may have gone already, by
+// itself or with something else: an address takes its routes along.
 func (n *Netlink) Apply(c Change) error {
+	err := n.apply(c)
+	if c.Want == nil && isGone(err) {
+		return nil
+	}
+	return err
+}
+
+func isGone(err error) bool {
+	return isAbsent(err) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EADDRNOTAVAIL)
+}
+
+func (n *Netlink) apply(c Change) error {
 	item := c.Want
 	if item == nil {
 		item = c.Have
@@ -31,6 +45,8 @@ func (n *Netlink) Apply(c Change) error {
 		return n.applyNeighbour(item, c.Want == nil)
 	case hostplan.Route:
 		return n.applyRoute(item, c.Want == nil)
+	case hostplan.Masquerade:
+		return applyMasquerade(item, c.Want == nil)
 	default:
 		return fmt.Errorf("%T is not known here", item)
 	}

@@ -34,8 +34,8 @@ func (c Change) String() string {
 	}
 }
 
-// Kind is what the change is about: "link", "addr", "route", "neigh" or
-// "sysctl".
+// Kind is what the change is about: "link", "addr", "route", "neigh",
+// "nftables" or "sysctl".
 func (c Change) Kind() string {
 	item := c.Want
 	if item == nil {
@@ -50,6 +50,8 @@ func (c Change) Kind() string {
 		return "route"
 	case hostplan.Neighbour:
 		return "neigh"
+	case hostplan.Masquerade:
+		return "nftables"
 	default:
 		return "sysctl"
 	}

@@ -48,6 +48,8 @@ func (n *Netlink) Read(want []hostplan.Item) ([]hostplan.Item, error) {
 			items, err = readSysctl(w)
 		case hostplan.Route:
 			dests[w.Dest] = true
+		case hostplan.Masquerade:
+			items, err = readMasquerade()
 		}
 		if err != nil {
 			return nil, err

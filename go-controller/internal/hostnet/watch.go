@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -95,4 +96,24 @@ func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
 		return Place{link.Attrs().Name, prefix, link.Attrs().MTU}, true, nil
 	}
 	return p, false, nil
+}
+
+// RALinks lists, sorted, the interfaces that have a route from an IPv6 router
+// advertisement (RFC 4861).
+func (n *Netlink) RALinks() ([]string, error) {
+	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_RA}
+	list, err := n.h.RouteListFiltered(unix.AF_INET6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+	if err != nil {
+		return nil, fmt.Errorf("reading routes from router advertisements: %w", err)
+	}
+	var out []string
+	for _, r := range list {
+		link, err := n.h.LinkByIndex(r.LinkIndex)
+		if err != nil {
+			return nil, fmt.Errorf("reading the interface of route %s: %w", r.Dst, err)
+		}
+		out = append(out, link.Attrs().Name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }

@@ -120,3 +120,28 @@ func (s Sysctl) Device() string { return s.Link }
 
 // String implements Item.
 func (s Sysctl) String() string { return "sysctl " + s.Path + " = " + s.Value }
+
+// Masquerade gives packets of the node's pods the node's own address, of the
+// interface through which they leave, unless that is the management port. It
+// is the whole of our nftables table.
+type Masquerade struct {
+	V4, V6 netip.Prefix // the pods of each family; the zero Prefix for none
+	Except string       // the management port's interface, which need not exist
+}
+
+// Key implements Item.
+func (m Masquerade) Key() string { return "masquerade" }
+
+// Device implements Item.
+func (m Masquerade) Device() string { return "" }
+
+// String implements Item.
+func (m Masquerade) String() string {
+	s := "masquerade"
+	for _, p := range []netip.Prefix{m.V4, m.V6} {
+		if p.IsValid() {
+			s += " " + p.String()
+		}
+	}
+	return s + " unless through " + m.Except
+}

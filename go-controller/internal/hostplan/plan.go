@@ -18,6 +18,7 @@ type Facts struct {
 	Subnets  []netip.Prefix // the node's pod subnets, at most one per family; none until the master has written them
 	EncapIPs []netip.Addr   // the tunnel end points in use
 	EncapMTU int            // MTU of the interface that carries them; 0 when unknown
+	RALinks  []string       // interfaces with routes from IPv6 router advertisements
 }
 
 // OVS is the wanted part of the Open_vSwitch database

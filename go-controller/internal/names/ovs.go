@@ -35,3 +35,6 @@ const systemIDSpace = "3d8e1c52-94ab-5c0e-8f3b-6a0d7e21b9c4"
 func SystemID(node string) string {
 	return uuid.NewSHA1(uuid.MustParse(systemIDSpace), []byte(node)).String()
 }
+
+// NFTable is our nftables table, of family inet. All in it is ours.
+const NFTable = "northbound"
