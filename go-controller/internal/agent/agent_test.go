@@ -342,6 +342,13 @@ func TestRestarts(t *testing.T) {
 	testkit.Run(t, "ovs-vsctl", "remove", "Open_vSwitch", ".", "external_ids", "ovn-remote")
 	b.awaitState(t, wantState)
 
+	// The tunnel address goes and comes back.
+	testkit.Run(t, "ip", "addr", "del", "172.18.0.2/16", "dev", "eth0")
+	b.awaitMissing(t, "no tunnel address")
+	b.awaitState(t, wantState)
+	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/16", "dev", "eth0")
+	b.awaitReady(t)
+
 	// A Node that loses its subnets is not torn down; one with malformed
 	// subnets neither, and that is said.
 	n := b.node(t)

@@ -55,7 +55,7 @@ func (a *Agent) pass(ctx context.Context) error {
 		publishErr = a.publish(ctx, node, facts, places)
 	}
 	plan, err := a.plan(facts)
-	errs = append(errs, err, publishErr, a.apply(ctx, plan, len(facts.Subnets) > 0))
+	errs = append(errs, err, publishErr, a.apply(ctx, plan, err == nil && len(facts.Subnets) > 0))
 	if len(facts.Subnets) == 0 && node.UID != "" {
 		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))
 	}
@@ -156,8 +156,9 @@ func (a *Agent) places(ips []netip.Addr) (out []hostnet.Place, err error) {
 	return out, nil
 }
 
-// plan asks every room. One that fails does not keep the others' parts from
-// being applied.
+// plan asks every room. Of one that fails the plan has nothing, so that only
+// its additions to Open vSwitch may be applied: the kernel's part would lack
+// what must not be removed.
 func (a *Agent) plan(f hostplan.Facts) (hostplan.Plan, error) {
 	var plans []hostplan.Plan
 	var errs []error
@@ -168,9 +169,9 @@ func (a *Agent) plan(f hostplan.Facts) (hostplan.Plan, error) {
 	return hostplan.Merge(plans...), errors.Join(errs...)
 }
 
-// apply makes Open vSwitch and the kernel as planned. Without subnets the
-// kernel's part is left as it is: not to know what should be there is no
-// reason to remove what is.
+// apply makes Open vSwitch and, withHost, the kernel as planned. Without
+// subnets or with an incomplete plan the kernel is left as it is: not to know
+// what should be there is no reason to remove what is.
 func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) error {
 	rows, err := a.ovs.Converge(ctx, plan.OVS)
 	for _, c := range rows {

@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+)
+
+// planInput is a *.in.yaml: the flags and the facts.
+type planInput struct {
+	Node, ClusterSubnets, ServiceCIDRs, EncapIP, SBAddress, DatapathType, BridgeMappings string
+	MTU                                                                                  int
+
+	SystemID string
+	Subnets  []string
+	EncapMTU int
+	RALinks  []string
+}
+
+func (in planInput) parse(t *testing.T) (hostplan.Facts, config.Node) {
+	t.Helper()
+	c := config.DefaultNode()
+	c.Name, c.SBAddress, c.MTU = in.Node, in.SBAddress, in.MTU
+	if in.DatapathType != "" {
+		c.DatapathType = in.DatapathType
+	}
+	f := hostplan.Facts{SystemID: in.SystemID, EncapMTU: in.EncapMTU, RALinks: in.RALinks}
+	var errs [4]error
+	c.ClusterSubnets, errs[0] = config.ParseClusterSubnets(in.ClusterSubnets)
+	c.ServiceCIDRs, errs[1] = config.ParsePrefixes("--k8s-service-cidrs", in.ServiceCIDRs)
+	f.EncapIPs, errs[2] = config.ParseAddrs("--encap-ip", in.EncapIP)
+	c.BridgeMappings, errs[3] = config.ParseBridgeMappings(in.BridgeMappings)
+	for _, err := range append(errs[:], c.Validate()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range in.Subnets {
+		f.Subnets = append(f.Subnets, netip.MustParsePrefix(s))
+	}
+	return f, c
+}
+
+// Each testdata/plan/NAME.in.yaml gives NAME.out.txt, from every room.
+func TestPlans(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/plan/*.in.yaml")
+	if err != nil || len(inputs) < 5 {
+		t.Fatalf("%d inputs (%v), want at least 5", len(inputs), err)
+	}
+	for _, file := range inputs {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".in.yaml"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var in planInput
+			if err := yaml.UnmarshalStrict(raw, &in); err != nil {
+				t.Fatal(err)
+			}
+			f, c := in.parse(t)
+			plan, err := (&Agent{config: c}).plan(f)
+			got := plan.String()
+			if err != nil {
+				got += "error: " + err.Error() + "\n"
+			}
+			out := strings.TrimSuffix(file, ".in.yaml") + ".out.txt"
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(out, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("plan of %s:\n%s\nwant:\n%s", file, got, want)
+			}
+		})
+	}
+}
