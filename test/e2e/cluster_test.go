@@ -1,0 +1,216 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	name     = "e2e"            // of the sandbox
+	deadline = 60 * time.Second // of every wait
+	upLimit  = 15 * time.Minute // of bringing the cluster up: it may have to fetch and build
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+// run is TestMain with its defers.
+func run(m *testing.M) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	// Whatever an earlier run left is removed first, whatever this one leaves at
+	// the end.
+	if out, err := sandbox(context.Background(), "down"); err != nil {
+		fmt.Fprintf(os.Stderr, "removing an earlier sandbox: %v\n%s", err, out)
+		return 1
+	}
+	defer func() {
+		if out, err := sandbox(context.Background(), "down"); err != nil {
+			fmt.Fprintf(os.Stderr, "removing the sandbox: %v\n%s", err, out)
+		}
+	}()
+	upCtx, cancel := context.WithTimeout(ctx, upLimit)
+	defer cancel()
+	up := command(upCtx, "up", "--nodes", "3", "--dual-stack")
+	up.Stdout, up.Stderr = os.Stdout, os.Stderr
+	if err := up.Run(); err != nil {
+		fmt.Fprintf(os.Stderr, "bringing the sandbox up: %v\n", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// command is bin/sandbox on the cluster of these tests.
+func command(ctx context.Context, args ...string) *exec.Cmd {
+	bin, err := filepath.Abs("../../bin/sandbox")
+	if err != nil {
+		bin = "../../bin/sandbox"
+	}
+	cmd := exec.CommandContext(ctx, bin, append([]string{"--name", name}, args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = time.Minute
+	return cmd
+}
+
+// sandbox runs bin/sandbox to its end and returns what it printed.
+func sandbox(ctx context.Context, args ...string) (string, error) {
+	out, err := command(ctx, args...).Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("sandbox %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// must is sandbox, and the end of the test if it fails.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := sandbox(t.Context(), args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	return must(t, append([]string{"kubectl"}, args...)...)
+}
+
+func nbctl(t *testing.T, args ...string) string {
+	t.Helper()
+	return must(t, append([]string{"nbctl"}, args...)...)
+}
+
+// eventually waits until ok returns "" and fails with what it last returned.
+func eventually(t *testing.T, what string, ok func() string) {
+	t.Helper()
+	end := time.Now().Add(deadline)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		why := ok()
+		if why == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: %s", what, why)
+		}
+		<-tick.C
+	}
+}
+
+// apply applies a manifest and removes its objects when the test ends.
+func apply(t *testing.T, manifest string) {
+	t.Helper()
+	applyStdin(t, manifest)
+	t.Cleanup(func() {
+		cmd := command(context.Background(), "kubectl", "delete", "--ignore-not-found", "--wait=false", "-f", "-")
+		cmd.Stdin = strings.NewReader(manifest)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("deleting the test's objects: %v\n%s", err, out)
+		}
+	})
+}
+
+func applyStdin(t *testing.T, manifest string) {
+	t.Helper()
+	cmd := command(t.Context(), "kubectl", "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(manifest)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("applying: %v\n%s", err, out)
+	}
+}
+
+// pod is what the tests need to know of a pod.
+type pod struct {
+	Name, Node string
+	IPs        []string // as the annotation says, without prefix lengths
+	MAC        string
+}
+
+// pods lists the ready pods with a label, sorted by name.
+func pods(t *testing.T, app string) []pod {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name              string
+				DeletionTimestamp *string
+				Annotations       map[string]string
+			}
+			Spec   struct{ NodeName string }
+			Status struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(kubectl(t, "get", "pods", "-l", "app="+app, "-o", "json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	var out []pod
+	for _, i := range list.Items {
+		ready := slices.ContainsFunc(i.Status.Conditions, func(c struct{ Type, Status string }) bool { return c.Type == "Ready" && c.Status == "True" })
+		if !ready || i.Metadata.DeletionTimestamp != nil {
+			continue
+		}
+		p := pod{Name: i.Metadata.Name, Node: i.Spec.NodeName}
+		var nets map[string]struct {
+			IPs []string `json:"ip_addresses"`
+			MAC string   `json:"mac_address"`
+		}
+		if err := json.Unmarshal([]byte(i.Metadata.Annotations["k8s.ovn.org/pod-networks"]), &nets); err != nil {
+			t.Fatalf("pod %s: annotation: %v", p.Name, err)
+		}
+		p.MAC = nets["default"].MAC
+		for _, ip := range nets["default"].IPs {
+			addr, _, _ := strings.Cut(ip, "/")
+			p.IPs = append(p.IPs, addr)
+		}
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b pod) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// readyPods waits until n pods with a label are ready.
+func readyPods(t *testing.T, app string, n int) []pod {
+	t.Helper()
+	var out []pod
+	eventually(t, fmt.Sprintf("%d ready pods of %s", n, app), func() string {
+		if out = pods(t, app); len(out) != n {
+			return fmt.Sprintf("%d are", len(out))
+		}
+		return ""
+	})
+	return out
+}
+
+// metric is the sum over all labels of a metric of the master.
+func metric(t *testing.T, name string) float64 {
+	t.Helper()
+	var sum float64
+	for line := range strings.Lines(must(t, "metrics")) {
+		series, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		base, _, _ := strings.Cut(series, "{")
+		if !ok || base != name {
+			continue
+		}
+		var v float64
+		if _, err := fmt.Sscan(value, &v); err != nil {
+			t.Fatalf("metric %s: %v", line, err)
+		}
+		sum += v
+	}
+	return sum
+}
