@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -18,7 +19,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := newApp().RunContext(ctx, os.Args)
 	stop()
-	os.Exit(report(err))
+	os.Exit(report(os.Stderr, err))
 }
 
 func newApp() *cli.App {
@@ -27,8 +28,10 @@ func newApp() *cli.App {
 		Usage:           "OVN networking for Kubernetes",
 		Version:         productVersion(),
 		HideHelpCommand: true,
+		// A comma in a file name is part of it.
+		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
-			masterCommand(), nodeCommand(), versionCommand(),
+			masterCommand(), nodeCommand(), translateCommand(), planCommand(), versionCommand(),
 		},
 		// Errors are printed by report, once, whatever their kind.
 		ExitErrHandler: func(*cli.Context, error) {},
@@ -41,25 +44,25 @@ type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-// report prints an error, one line each where there are several, and tells the
+// report prints an error to w, one line each where there are several, and tells the
 // exit code: 0 done, 1 failed, or what the command chose.
-func report(err error) int {
+func report(w io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
 	var coder cli.ExitCoder
 	if errors.As(err, &coder) {
 		if msg := err.Error(); msg != "" {
-			fmt.Fprintln(os.Stderr, "ovnkube:", msg)
+			fmt.Fprintln(w, "ovnkube:", msg)
 		}
 		return coder.ExitCode()
 	}
 	for _, e := range flatten(err) {
-		fmt.Fprintln(os.Stderr, "ovnkube:", e)
+		fmt.Fprintln(w, "ovnkube:", e)
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintln(os.Stderr, "Run 'ovnkube COMMAND --help' for usage.")
+		fmt.Fprintln(w, "Run 'ovnkube COMMAND --help' for usage.")
 	}
 	return 1
 }

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+)
+
+// manifestFlag says where manifests are.
+func manifestFlag(usage string) cli.Flag {
+	return &cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: usage}
+}
+
+// manifests reads what manifestFlag names. What can be worked without is told
+// on w; what is broken is in the error, and what is not is returned besides.
+func manifests(c *cli.Context, w io.Writer) ([]cluster.Object, error) {
+	m := kubeio.ReadManifests(c.StringSlice("filename"), c.App.Reader)
+	for _, warning := range m.Warnings {
+		fmt.Fprintln(w, "ovnkube: warning:", warning)
+	}
+	for _, k := range m.Ignored {
+		fmt.Fprintf(w, "ovnkube: note: %d of kind %s (%s) left out: the network does not depend on it\n", k.Count, k.Kind, k.APIVersion)
+	}
+	errs := m.Errors
+	for _, p := range m.Problems {
+		errs = append(errs, p)
+	}
+	return m.Objects, errors.Join(errs...)
+}
+
+// noArguments refuses arguments that are not flags: a file that was meant to
+// follow -f, most of the time.
+func noArguments(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return usageError{fmt.Errorf("%s: unexpected argument %q: files are given with -f, each with its own", c.Command.Name, c.Args().First())}
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/offline"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
+)
+
+// exitChanges is plan's exit code when there is something to do.
+const exitChanges = 2
+
+func planCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "plan",
+		Usage: "print what the master would change in the Northbound database, and change nothing",
+		Description: "Compares what the cluster wants, or what manifests given with -f want, with the Northbound database as it is.\n" +
+			"One line per row, + added, ~ changed, - removed, and one per column. Nothing is written, to Kubernetes neither.\n\n" +
+			"Exit code 0: nothing to do. 2: there are changes. 1: an error, also when only part of the plan could be made.",
+		Flags: slices.Concat([]cli.Flag{
+			manifestFlag("`FILE`, directory or - for standard input, instead of the cluster; may be given again"),
+		}, planFlags(), kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), logFlags()),
+		Action: runPlan,
+	}
+}
+
+// planFlags are those that only a plan needs.
+func planFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "how long to wait for the servers", EnvVars: env("timeout")},
+	}
+}
+
+func runPlan(c *cli.Context) error {
+	if err := noArguments(c); err != nil {
+		return err
+	}
+	log, err := newLog(c, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	m := config.DefaultMaster()
+	m.Kubernetes, m.NB = kubernetesConfig(c), northboundConfig(c)
+	if m.Cluster, err = clusterConfig(c); err != nil {
+		return err
+	}
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
+	defer cancel()
+	objects, broken := wantedObjects(ctx, c, m.Kubernetes, log)
+	if objects == nil && broken != nil {
+		return broken
+	}
+	want := offline.New(m.Cluster, objects)
+	plans, err := plansFor(ctx, want, m.NB, log)
+	if printErr := printPlans(c.App.Writer, plans); printErr != nil {
+		return printErr
+	}
+	errs := []error{broken, err}
+	for _, p := range want.Problems {
+		errs = append(errs, p)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if len(plans) > 0 {
+		return cli.Exit("", exitChanges)
+	}
+	return nil
+}
+
+// wantedObjects is the cluster: from manifests where they are given, else from
+// the API server.
+func wantedObjects(ctx context.Context, c *cli.Context, k config.Kubernetes, log *slog.Logger) ([]cluster.Object, error) {
+	if len(c.StringSlice("filename")) > 0 {
+		objects, err := manifests(c, c.App.ErrWriter)
+		if objects == nil {
+			objects = []cluster.Object{}
+		}
+		return objects, err
+	}
+	clients, err := kubeio.NewClients(k, "northbound-plan")
+	if err != nil {
+		return nil, err
+	}
+	if err := clients.WaitForServer(ctx, log); err != nil {
+		return nil, fmt.Errorf("waiting for the API server %s: %w", clients.Server, err)
+	}
+	return liveObjects(ctx, clients)
+}
+
+// liveObjects lists everything that the cluster is made of.
+func liveObjects(ctx context.Context, clients *kubeio.Clients) ([]cluster.Object, error) {
+	source := kubeio.NewSource(clients)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		source.Run(ctx)
+	}()
+	for !source.Synced() {
+		select {
+		case <-source.Signal():
+		case <-ctx.Done():
+			return nil, fmt.Errorf("listing the cluster from the API server %s: %w", clients.Server, ctx.Err())
+		}
+	}
+	events, problems := source.Take()
+	objects := []cluster.Object{}
+	for _, e := range events {
+		if e.New != nil {
+			objects = append(objects, e.New)
+		}
+	}
+	var errs []error
+	for _, p := range problems {
+		errs = append(errs, p)
+	}
+	return objects, errors.Join(errs...)
+}
+
+// plansFor compares with the Northbound database.
+func plansFor(ctx context.Context, want *offline.Cluster, c config.OVSDB, log *slog.Logger) ([]nb.Plan, error) {
+	db := ovsdb.New(c, want.Schema, log)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	dbCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		db.Run(dbCtx)
+	}()
+	for db.Session() == nil {
+		select {
+		case <-db.Signal():
+		case <-ctx.Done():
+			return nil, fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, errors.Join(db.Failure(), ctx.Err()))
+		}
+	}
+	session := db.Session()
+	if session == nil {
+		return nil, fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, errors.Join(db.Failure()))
+	}
+	if err := reconcile.Adopt(want.State, session); err != nil {
+		return nil, err
+	}
+	return reconcile.Preview(want.State, want.Translators, want.Schema, session)
+}
+
+// printPlans prints plans and a line that sums them up.
+func printPlans(w io.Writer, plans []nb.Plan) error {
+	b := bufio.NewWriter(w)
+	var rows [3]int // by verb
+	members := 0
+	for _, p := range plans {
+		if _, err := p.WriteTo(b); err != nil {
+			return err
+		}
+		for _, r := range p.Rows {
+			rows[r.Verb]++
+		}
+		members += len(p.Members)
+	}
+	if len(plans) == 0 {
+		fmt.Fprintln(b, "Nothing to do: the Northbound database holds what is wanted.")
+	} else {
+		fmt.Fprintf(b, "\nPlan: %d rows to add, %d to change, %d to remove, %d references to move.\n", rows[nb.Insert], rows[nb.Update], rows[nb.Delete], members)
+	}
+	return b.Flush()
+}
