@@ -1,0 +1,125 @@
+package kubeio
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+)
+
+func localPod(name, uid string, annotations map[string]string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid), Annotations: annotations, Labels: map[string]string{"big": "label"}},
+		Spec:       corev1.PodSpec{NodeName: "n1"},
+	}
+}
+
+func startLocal(t *testing.T) (*Local, *fake.Clientset) {
+	t.Helper()
+	client := fake.NewClientset(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid", Annotations: map[string]string{"keep": "this"}},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "172.18.0.2"}, {Type: corev1.NodeInternalIP, Address: "fd18::2"},
+		}},
+	})
+	l, err := NewLocal(client, "n1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); l.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return l, client
+}
+
+func TestLocalNode(t *testing.T) {
+	l, client := startLocal(t)
+	<-l.Changed()
+	n, ok := l.Node()
+	if !ok || n.UID != "node-uid" || len(n.InternalIPs) != 2 || n.InternalIPs[1] != "fd18::2" {
+		t.Fatalf("node %+v %v", n, ok)
+	}
+	if err := l.PatchNode(t.Context(), map[string]string{"a": "1", "b": "2"}); err != nil {
+		t.Fatal(err)
+	}
+	for n.Annotations["b"] == "" {
+		<-l.Changed()
+		n, _ = l.Node()
+	}
+	if n.Annotations["keep"] != "this" || n.Annotations["a"] != "1" || n.Annotations["b"] != "2" {
+		t.Errorf("annotations %v", n.Annotations)
+	}
+	patches := 0
+	for _, a := range client.Actions() {
+		if a.GetVerb() == "patch" {
+			patches++
+		}
+	}
+	if patches != 1 {
+		t.Errorf("%d patches for two annotations, want 1", patches)
+	}
+	if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for ok {
+		<-l.Changed()
+		_, ok = l.Node()
+	}
+	if err := l.PatchNode(t.Context(), map[string]string{"a": "1"}); err == nil {
+		t.Error("patching a Node that is gone succeeded")
+	}
+}
+
+func TestLocalWaitPod(t *testing.T) {
+	l, client := startLocal(t)
+	got := make(chan LocalPod, 1)
+	failed := make(chan error, 1)
+	go func() {
+		failed <- l.WaitPod(t.Context(), "default", "web", func(p LocalPod, ok bool) bool {
+			if !ok || p.Network == "" {
+				return false
+			}
+			got <- p
+			return true
+		})
+	}()
+	pods := client.CoreV1().Pods("default")
+	pod := localPod("web", "u1", nil)
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod.Annotations = map[string]string{annotation.PodNetworks: "net", corev1.MirrorPodAnnotationKey: "static"}
+	if _, err := pods.Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+	p := <-got
+	if p != (LocalPod{Namespace: "default", Name: "web", UID: "u1", StaticUID: "static", Network: "net"}) {
+		t.Errorf("pod %+v", p)
+	}
+	for uid, want := range map[string]bool{"": true, "u1": true, "static": true, "u2": false} {
+		if p.HasUID(uid) != want {
+			t.Errorf("HasUID(%q) is %v", uid, !want)
+		}
+	}
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := l.WaitPod(short, "default", "none", func(LocalPod, bool) bool { return false }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waiting in vain: %v", err)
+	}
+	obj, _, err := l.pods.GetStore().GetByKey("default/web")
+	if kept := obj.(*corev1.Pod); err != nil || kept.Labels != nil || kept.Spec.NodeName != "" {
+		t.Errorf("the watch keeps what nobody reads: %+v %v", kept, err)
+	}
+}
