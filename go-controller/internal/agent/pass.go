@@ -250,7 +250,7 @@ func (a *Agent) finish(f hostplan.Facts) error {
 	name := names.ManagementInterface(a.config.Name)
 	if state, _ := a.ovs.Interface(name); !state.Installed() {
 		if state.Ofport <= 0 {
-			return fmt.Errorf("Open vSwitch has not opened the management port %s: %q; look whether ovs-vswitchd runs, and at its log", name, state.Error)
+			return fmt.Errorf("the management port %s is not opened by Open vSwitch: %q; look whether ovs-vswitchd runs, and at its log", name, state.Error)
 		}
 		why := a.diagnosis.last(a.life, &a.parts, func(ctx context.Context) string {
 			return a.ovs.Binding(ctx, names.ManagementPort(a.config.Name))

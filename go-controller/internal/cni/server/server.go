@@ -140,8 +140,8 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			return fmt.Errorf("accepting CNI requests: %w", err)
 		}
 		s.work.Go(func() {
-			defer c.Close()
 			s.serve(ctx, c)
+			_ = c.Close() // the answer is out, or nobody waits for it
 		})
 	}
 }

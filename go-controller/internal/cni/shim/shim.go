@@ -81,7 +81,7 @@ func forward(command string, args *skel.CmdArgs, out io.Writer) error {
 
 // agentError is what the runtime is told when the agent can't be asked.
 func agentError(command, socket string, err error) error {
-	code := uint(types.ErrTryAgainLater)
+	code := types.ErrTryAgainLater
 	if command == protocol.Status {
 		code = protocol.CodeNotAvailable
 	}
