@@ -15,7 +15,7 @@ type asker struct {
 
 func fromPod(t *testing.T, p pod) asker {
 	return asker{"pod " + p.Name, func(args ...string) (string, error) {
-		return sandbox(t.Context(), append([]string{"exec", p.Name, "--", "/echo"}, args...)...)
+		return sandbox(t.Context(), append([]string{"exec", p.Name, "--", "/bin/echo-server"}, args...)...)
 	}}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // image has the echo server as its entry point, and busybox beside it.
-const image = "sandbox.local/echo:1"
+const image = "localhost/echo:1"
 
 // deployment is n echo servers, spread over the nodes.
 func deployment(app string, n int) string {
