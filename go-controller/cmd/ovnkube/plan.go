@@ -172,20 +172,35 @@ func plansFor(ctx context.Context, want *offline.Cluster, c config.OVSDB, log *s
 func printPlans(w io.Writer, plans []nb.Plan) error {
 	b := bufio.NewWriter(w)
 	var rows [3]int // by verb
-	members := 0
 	for _, p := range plans {
 		if _, err := p.WriteTo(b); err != nil {
 			return err
 		}
-		for _, r := range p.Rows {
-			rows[r.Verb]++
+		for verb, n := range tally(p) {
+			rows[verb] += n
 		}
-		members += len(p.Members)
 	}
 	if len(plans) == 0 {
 		fmt.Fprintln(b, "Nothing to do: the Northbound database holds what is wanted.")
 	} else {
-		fmt.Fprintf(b, "\nPlan: %d rows to add, %d to change, %d to remove, %d references to move.\n", rows[nb.Insert], rows[nb.Update], rows[nb.Delete], members)
+		fmt.Fprintf(b, "\nPlan: %d to add, %d to change, %d to remove.\n", rows[nb.Insert], rows[nb.Update], rows[nb.Delete])
 	}
 	return b.Flush()
+}
+
+// tally counts a plan's rows by what happens to them. A row that only comes to
+// be listed elsewhere is changed.
+func tally(p nb.Plan) (rows [3]int) {
+	touched := map[string]bool{}
+	for _, r := range p.Rows {
+		rows[r.Verb]++
+		touched[r.UUID] = true
+	}
+	for _, m := range p.Members {
+		if !touched[m.UUID] {
+			rows[nb.Update]++
+			touched[m.UUID] = true
+		}
+	}
+	return rows
 }

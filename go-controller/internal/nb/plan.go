@@ -48,6 +48,7 @@ type RowChange struct {
 // Membership puts a row into a slot or takes it out.
 type Membership struct {
 	Slot   Slot
+	In     string // label of the slot's row
 	Key    Key
 	UUID   string
 	Label  string
@@ -67,8 +68,9 @@ func (p Plan) Empty() bool { return len(p.Rows) == 0 && len(p.Members) == 0 }
 // Ops is how many OVSDB operations the plan takes at most.
 func (p Plan) Ops() int { return len(p.Rows) + len(p.Members) }
 
-// Scope tells a Plan which rows other plans of the same transaction add.
-type Scope map[Ref]bool
+// Scope tells a Plan which rows other plans of the same transaction add, and
+// their labels.
+type Scope map[Ref]string
 
 // Plan compares what v has of owner o with what it wants. inserted holds the
 // rows that earlier plans of the same batch insert; the rows that this plan
@@ -84,7 +86,7 @@ func (s *Schema) Plan(v View, o Owner, want []Row, inserted Scope) (Plan, error)
 		delete(have, ref)
 		if h == nil {
 			p.Rows = append(p.Rows, s.insertion(w, ref))
-			fresh[ref] = true
+			fresh[ref] = s.Label(w.Model)
 		} else if cols := s.diff(h, w.Model); len(cols) > 0 {
 			p.Rows = append(p.Rows, RowChange{Verb: Update, Key: w.Key, UUID: ref.UUID, Label: s.Label(w.Model), Columns: cols})
 		}
@@ -127,23 +129,38 @@ func (s *Schema) memberships(v View, w Row, fresh, inserted Scope) ([]Membership
 	ref := s.Ref(w.Model)
 	label := s.Label(w.Model)
 	for _, sl := range w.ListIn {
-		there := v.Row(sl.In) != nil
-		if !there && !fresh[sl.In] && !inserted[sl.In] {
+		parent := v.Row(sl.In)
+		in, known := s.labelIn(parent, sl.In, fresh, inserted)
+		if !known {
 			return nil, &MissingParentError{Key: w.Key, Slot: sl}
 		}
-		if !there || !v.Lists(sl, ref.UUID) {
-			out = append(out, Membership{Slot: sl, Key: w.Key, UUID: ref.UUID, Label: label})
+		if parent == nil || !v.Lists(sl, ref.UUID) {
+			out = append(out, Membership{Slot: sl, In: in, Key: w.Key, UUID: ref.UUID, Label: label})
 		}
 	}
-	if fresh[ref] {
+	if _, isFresh := fresh[ref]; isFresh {
 		return out, nil // nothing lists a row that does not exist
 	}
 	for _, sl := range v.Parents(ref) {
-		if !slices.Contains(w.ListIn, sl) && s.ours(v.Row(sl.In)) {
-			out = append(out, Membership{Slot: sl, Key: w.Key, UUID: ref.UUID, Label: label, Remove: true})
+		if parent := v.Row(sl.In); !slices.Contains(w.ListIn, sl) && s.ours(parent) {
+			out = append(out, Membership{Slot: sl, In: s.Label(parent), Key: w.Key, UUID: ref.UUID, Label: label, Remove: true})
 		}
 	}
 	return out, nil
+}
+
+// labelIn is the label of a row that is there or is being inserted; known is
+// false when it is neither.
+func (s *Schema) labelIn(row model.Model, ref Ref, inserted ...Scope) (label string, known bool) {
+	if row != nil {
+		return s.Label(row), true
+	}
+	for _, scope := range inserted {
+		if label, known = scope[ref]; known {
+			return label, true
+		}
+	}
+	return "", false
 }
 
 // ours tells whether a row may be changed by a plan: it carries our mark, or,
@@ -165,13 +182,22 @@ func (s *Schema) remove(p *Plan, v View, ref Ref, k Key) {
 		return
 	}
 	for _, sl := range v.Parents(ref) {
-		p.Members = append(p.Members, Membership{Slot: sl, Key: k, UUID: ref.UUID, Label: label, Remove: true})
+		p.Members = append(p.Members, Membership{Slot: sl, In: s.Label(v.Row(sl.In)), Key: k, UUID: ref.UUID, Label: label, Remove: true})
 	}
 }
 
 // DeletedByGC tells whether rows of the table go by themselves when nothing
 // lists them, so that no delete operation is sent.
 func (s *Schema) DeletedByGC(name string) bool { t, ok := s.tables[name]; return ok && !t.root }
+
+// SameColumns tells whether two versions of a row have the same in every column
+// of ours, whatever rows they list.
+func (s *Schema) SameColumns(before, after model.Model) bool {
+	if t, _ := s.of(before); t == nil {
+		return false
+	}
+	return len(s.diff(before, after)) == 0
+}
 
 // diff lists the columns of ours in which want differs from have.
 func (s *Schema) diff(have, want model.Model) []ColumnChange {

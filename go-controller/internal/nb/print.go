@@ -33,7 +33,7 @@ func (p Plan) String() string {
 		if m.Remove {
 			sign = "-"
 		}
-		fmt.Fprintf(&b, "~ %s %s  %s  %s %s %s\n", m.Slot.In.Table, m.Slot.In.UUID, m.Slot.Column, sign, m.Key.Table, orUUID(m.Label, m.UUID))
+		fmt.Fprintf(&b, "~ %s %s  %s  %s %s %s\n", m.Slot.In.Table, orUUID(m.In, m.Slot.In.UUID), m.Slot.Column, sign, m.Key.Table, orUUID(m.Label, m.UUID))
 	}
 	return b.String()
 }

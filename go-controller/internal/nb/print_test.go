@@ -61,9 +61,9 @@ func TestPlanText(t *testing.T) {
       addresses  - "a"
       addresses  + "c"
 - Logical_Switch_Port p2  (Node n1, goes)
-~ Logical_Switch 11111111-1111-5111-8111-111111111111  ports  - Logical_Switch_Port p2
-~ Logical_Switch 11111111-1111-5111-8111-111111111111  ports  - Logical_Switch_Port p1
-~ Logical_Switch 22222222-2222-5222-8222-222222222222  ports  + Logical_Switch_Port p1
+~ Logical_Switch one  ports  - Logical_Switch_Port p2
+~ Logical_Switch one  ports  - Logical_Switch_Port p1
+~ Logical_Switch two  ports  + Logical_Switch_Port p1
 `
 	if got := p.String(); got != golden {
 		t.Errorf("got:\n%s\nwant:\n%s", got, golden)
@@ -81,7 +81,7 @@ func TestApplyRefuses(t *testing.T) {
 	fresh := nb.NewDatabase(g.s)
 	var all []nb.Plan
 	for _, o := range w.owners() {
-		p, err := g.s.Plan(fresh, o, w[o], nb.Scope{nb.Ref{Table: nbdb.LogicalRouterTable, UUID: names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)}: true})
+		p, err := g.s.Plan(fresh, o, w[o], nb.Scope{nb.Ref{Table: nbdb.LogicalRouterTable, UUID: names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)}: "r"})
 		if err == nil {
 			all = append(all, p)
 		}

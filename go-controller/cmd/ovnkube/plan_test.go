@@ -1,0 +1,178 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+const planInput = "testdata/one-node.in.yaml"
+
+// translated is a real server, of each OVN release, with the database that
+// translate makes of planInput.
+func translated(t *testing.T, schema string) (remote string) {
+	t.Helper()
+	out := ovnkube(t.Context(), nil, "translate", "-f", planInput, "-o", "ovsdb")
+	if out.exit != 0 {
+		t.Fatal(out)
+	}
+	file := filepath.Join(t.TempDir(), "nb.db")
+	if err := os.WriteFile(file, []byte(out.stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Run(t, "ovsdb-tool", "convert", file, schema)
+	return testkit.ServeOVSDB(t, file)
+}
+
+func nbctl(t *testing.T, remote string, args ...string) string {
+	t.Helper()
+	return testkit.Run(t, "ovn-nbctl", append([]string{"--no-leader-only", "--db=" + remote}, args...)...)
+}
+
+func plan(t *testing.T, remote string, args ...string) result {
+	t.Helper()
+	return ovnkube(t.Context(), nil, append([]string{"plan", "--log-level=error", "--nb-address", remote}, args...)...)
+}
+
+// What translate makes needs no plan, whatever the server's release; what is
+// edited by hand is shown, and stays as it is.
+func TestPlan(t *testing.T) {
+	for ovn, schema := range testkit.NBSchemas() {
+		t.Run(ovn, func(t *testing.T) {
+			remote := translated(t, schema)
+			nothing := result{stdout: "Nothing to do: the Northbound database holds what is wanted.\n"}
+			if got := plan(t, remote, "-f", planInput); got != nothing {
+				t.Fatalf("plan of what is there:\n%s", got)
+			}
+			nbctl(t, remote, "ls-add", "of-somebody-else")
+			nbctl(t, remote, "lsp-del", "default_web-0")
+			ports := strings.TrimSpace(nbctl(t, remote, "get", "Logical_Switch_Port", "stor-n1", "_uuid"))
+			nbctl(t, remote, "remove", "Logical_Switch", "n1", "ports", ports, "--", "add", "Logical_Switch", "of-somebody-else", "ports", ports)
+			nbctl(t, remote, "set", "Logical_Switch_Port", "k8s-n1", "addresses=unknown", "--", "set", "Logical_Router", "ovn_cluster_router", "options:dynamic_neigh_routers=false")
+			before := nbctl(t, remote, "show")
+			want := `~ Logical_Router ovn_cluster_router  (Cluster cluster, router)
+      options  ~ dynamic_neigh_routers="false" -> "true"
+~ Logical_Switch_Port k8s-n1  (Node n1, management)
+      addresses  - "unknown"
+      addresses  + "0a:58:0a:80:00:02 10.128.0.2"
+~ Logical_Switch n1  ports  + Logical_Switch_Port stor-n1
++ Logical_Switch_Port default_web-0  (Pod default/web-0, port)
+      name  + "default_web-0"
+      addresses  + "0a:58:0a:80:00:03 10.128.0.3"
+      port_security  + "0a:58:0a:80:00:03 10.128.0.3"
+      options  + iface-id-ver="33333333-0000-4000-8000-000000000001"
+      options  + requested-chassis="n1"
+      external_ids  + k8s.ovn.org/owner-name="default/web-0"
+      external_ids  + k8s.ovn.org/owner-type="Pod"
+      external_ids  + k8s.ovn.org/role="port"
+      external_ids  + namespace="default"
+      external_ids  + pod="true"
+~ Logical_Switch n1  ports  + Logical_Switch_Port default_web-0
+
+Plan: 1 to add, 3 to change, 0 to remove.
+`
+			if got := plan(t, remote, "-f", planInput); got != (result{stdout: want, exit: 2}) {
+				t.Errorf("plan differs at %s", firstDifference(got.String(), result{stdout: want, exit: 2}.String()))
+			}
+			if after := nbctl(t, remote, "show"); after != before {
+				t.Errorf("plan changed the database:\n%s\nbefore:\n%s", after, before)
+			}
+		})
+	}
+}
+
+// Onto an empty database everything is added; without a manifest for it, what
+// is there is removed.
+func TestPlanFromAndToNothing(t *testing.T) {
+	empty := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
+	got := plan(t, empty, "-f", planInput)
+	if got.exit != 2 || !strings.HasSuffix(got.stdout, "\nPlan: 12 to add, 0 to change, 0 to remove.\n") || got.stderr != "" {
+		t.Errorf("plan onto an empty database:\n%s", got)
+	}
+	full := translated(t, testkit.NBSchemas()["23.03"])
+	none := filepath.Join(t.TempDir(), "none.yaml")
+	if err := os.WriteFile(none, []byte("# an empty cluster\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = plan(t, full, "-f", none)
+	if got.exit != 2 || !strings.HasSuffix(got.stdout, "\nPlan: 0 to add, 0 to change, 7 to remove.\n") {
+		t.Errorf("plan of an empty cluster:\n%s", got)
+	}
+}
+
+func TestPlanErrors(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
+	gone := "unix:" + filepath.Join(t.TempDir(), "gone.sock")
+	for what, c := range map[string]struct {
+		args []string
+		want string // a regular expression
+	}{
+		"no Northbound database": {[]string{"--nb-address", gone, "-f", planInput, "--timeout", "300ms"},
+			`^ovnkube: connecting to the Northbound database \[` + regexp.QuoteMeta(gone) + `\]: .*no such file or directory`},
+		"not a Northbound database": {[]string{"--nb-address", testkit.StartOVSDB(t, testkit.VSwitchSchema()), "-f", planInput, "--timeout", "500ms"},
+			`^ovnkube: connecting to the Northbound database .*OVN_Northbound`},
+		"no API server": {[]string{"--nb-address", remote, "--k8s-apiserver", "http://127.0.0.1:1", "--timeout", "300ms"},
+			`ovnkube: waiting for the API server http://127.0.0.1:1: context deadline exceeded\n$`},
+		"no cluster at all": {[]string{"--nb-address", remote}, `^ovnkube: no API server given: want --kubeconfig or --k8s-apiserver, or to run in a pod\n$`},
+		"an argument":       {[]string{"x.yaml"}, `^ovnkube: plan: unexpected argument "x.yaml"`},
+		"a bad address":     {[]string{"--nb-address", "nowhere", "-f", planInput}, `^ovnkube: --nb-address "nowhere": want `},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", "")
+			got := ovnkube(t.Context(), nil, append([]string{"plan", "--log-level=error"}, c.args...)...)
+			if got.exit != 1 || !regexp.MustCompile(c.want).MatchString(got.stderr) {
+				t.Errorf("%s\nwant exit 1 and %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A broken manifest does not hide the plan of the others, and is an error.
+func TestPlanWithBrokenManifests(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
+	got := plan(t, remote, "-f", planInput, "-f", "testdata/hostile.in.yaml")
+	if got.exit != 1 || !strings.Contains(got.stdout, "+ Logical_Switch_Port default_web-0 ") || !strings.Contains(got.stderr, "Pod default/twice is given twice") {
+		t.Errorf("plan:\n%s", got)
+	}
+}
+
+// The cluster itself, read from an API server: here its lists, as they come
+// over the wire. The end-to-end tests do the same with a real one.
+func TestPlanFromAPIServer(t *testing.T) {
+	lists := map[string]string{
+		"/version":           `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`,
+		"/api/v1/nodes":      `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"n1","uid":"11111111-0000-4000-8000-000000000001"}}]}`,
+		"/api/v1/namespaces": `{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"default","uid":"22222222-0000-4000-8000-000000000001"}}]}`,
+		"/api/v1/pods":       `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"web-0","namespace":"default","uid":"33333333-0000-4000-8000-000000000001"},"spec":{"nodeName":"n1"}}]}`,
+		"/api/v1/services":   `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`,
+		"/apis/discovery.k8s.io/v1/endpointslices": `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			t.Errorf("%s %s: a plan writes nothing", r.Method, r.URL)
+			http.Error(w, "no", http.StatusMethodNotAllowed)
+		case r.URL.Query().Get("sendInitialEvents") != "":
+			http.Error(w, "not supported here", http.StatusUnprocessableEntity)
+		case r.URL.Query().Get("watch") != "":
+			<-r.Context().Done()
+		case lists[r.URL.Path] == "":
+			http.NotFound(w, r)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(lists[r.URL.Path]))
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("KUBECONFIG", "")
+	got := plan(t, translated(t, testkit.NBSchemas()["23.03"]), "--k8s-apiserver", server.URL)
+	if got.exit != 0 || !strings.HasPrefix(got.stdout, "Nothing to do") {
+		t.Errorf("plan of the cluster that was translated:\n%s", got)
+	}
+}
