@@ -20,14 +20,16 @@ import (
 )
 
 // How often everything is compared although nobody told of a change; how close
-// together two passes may come; and how long a pass that failed waits for the
-// next, at first and at most.
+// together two passes may come; how long a pass that failed waits for the next,
+// at first and at most; and how long a pass, its patch of the Node, and an
+// attempt to reach Open vSwitch may take.
 const (
 	tickInterval = 30 * time.Second
 	passGap      = 20 * time.Millisecond
 	firstRetry   = 500 * time.Millisecond
 	lastRetry    = 5 * time.Second
 	passTimeout  = 30 * time.Second
+	patchTimeout = 5 * time.Second
 	openRetry    = time.Second
 )
 

@@ -50,19 +50,29 @@ func (a *Agent) pass(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	var publishErr error
-	if node.UID != "" {
-		publishErr = a.publish(ctx, node, facts, places)
-	}
+	// The API server may be slow; what the node itself needs doesn't wait.
+	published := make(chan error, 1)
+	go func() { published <- a.publish(ctx, node, facts, places) }()
 	plan, err := a.plan(facts)
-	errs = append(errs, err, publishErr, a.apply(ctx, plan, err == nil && len(facts.Subnets) > 0))
+	errs = append(errs, err, a.apply(ctx, plan, err == nil && len(facts.Subnets) > 0))
+	errs = append(errs, <-published)
 	if len(facts.Subnets) == 0 && node.UID != "" {
 		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))
 	}
+	a.openGate(facts)
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return a.finish(facts)
+	return a.finish()
+}
+
+// openGate lets the CNI server work as soon as what all pods share is known,
+// and br-int is there.
+func (a *Agent) openGate(f hostplan.Facts) {
+	_, bridge := a.ovs.Interface(names.IntegrationBridge)
+	if mtu, err := encap.MTU(f, a.config); err == nil && bridge && len(f.Subnets) > 0 {
+		a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev})
+	}
 }
 
 // readSubnets takes the node's subnets from its annotation.
@@ -195,6 +205,11 @@ func (a *Agent) changed(kind, line string) {
 // publish writes the annotations that the master reads, in one patch, if they
 // differ.
 func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place) error {
+	if node.UID == "" {
+		return nil // there is no Node, or it is not known yet
+	}
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+	defer cancel()
 	want := map[string]string{annotation.NodeChassisID: encap.SystemID(f, a.config)}
 	if mac, ok := mgmtport.MAC(f.Subnets); ok {
 		want[annotation.NodeMgmtPortMAC] = annotation.MarshalNodeMgmtPortMAC(mac)
@@ -239,14 +254,9 @@ func (a *Agent) primaryAddrs(node kubeio.LocalNode, places []hostnet.Place) (out
 	return out
 }
 
-// finish opens the door for pods: settings first, the CNI configuration once
-// the management port works.
-func (a *Agent) finish(f hostplan.Facts) error {
-	mtu, err := encap.MTU(f, a.config)
-	if err != nil {
-		return err
-	}
-	a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev})
+// finish writes the CNI configuration, by which the kubelet takes the network
+// for ready, once the management port works.
+func (a *Agent) finish() error {
 	name := names.ManagementInterface(a.config.Name)
 	if state, _ := a.ovs.Interface(name); !state.Installed() {
 		if state.Ofport <= 0 {

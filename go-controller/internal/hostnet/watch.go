@@ -59,7 +59,7 @@ func Watch(ctx context.Context, wanted func(link string) bool, changed func(), l
 				if !ok {
 					neighs = nil
 				}
-				relevant = ok && (u.State&netlink.NUD_PERMANENT != 0 || u.Type == unix.RTM_DELNEIGH)
+				relevant = ok && (u.State&netlink.NUD_PERMANENT != 0 || u.Type == unix.RTM_DELNEIGH) && wantedIndex(u.LinkIndex, wanted)
 			}
 			if relevant {
 				changed()
@@ -67,6 +67,12 @@ func Watch(ctx context.Context, wanted func(link string) bool, changed func(), l
 		}
 	}()
 	return nil
+}
+
+// wantedIndex tells whether the link of this index is wanted, or has gone.
+func wantedIndex(index int, wanted func(link string) bool) bool {
+	link, err := netlink.LinkByIndex(index)
+	return err != nil || wanted(link.Attrs().Name)
 }
 
 // Place is where an address is: the interface, the prefix length it has there,
