@@ -1,0 +1,198 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/northbound-net/northbound/test/sandbox/cgroup"
+	"github.com/northbound-net/northbound/test/sandbox/control"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/node"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
+)
+
+// Cluster is a sandbox that is up.
+type Cluster struct {
+	Options Options
+	Control *control.Control
+	Nodes   []*node.Node // in the order of their numbers
+}
+
+// Open finds a sandbox that is up.
+func Open(stateRoot, name string) (*Cluster, error) {
+	c := &Cluster{}
+	b, err := os.ReadFile(optionsFile(Options{Name: name, StateRoot: stateRoot}.State()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no sandbox %s: `sandbox --name %s up` makes one", name, name)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &c.Options)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the record of sandbox %s: %w", name, err)
+	}
+	m, err := member.Open(c.Options.State(), control.Name)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s never got as far as a control machine: `sandbox --name %s down` removes it", name, name)
+	}
+	c.Control = c.control(m)
+	for i := 1; i <= c.Options.Nodes; i++ {
+		m, err := member.Open(c.Options.State(), node.Name(i))
+		if errors.Is(err, fs.ErrNotExist) {
+			break // up was interrupted
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.Nodes = append(c.Nodes, c.node(m, i, nil))
+	}
+	return c, nil
+}
+
+func (c *Cluster) families() underlay.Families {
+	return underlay.Families{DualStack: c.Options.DualStack}
+}
+
+func (c *Cluster) control(m *member.Member) *control.Control {
+	var names []string
+	for i := 1; i <= c.Options.Nodes; i++ {
+		names = append(names, node.Name(i))
+	}
+	return &control.Control{Member: m, Config: control.Config{
+		Addrs: c.families().Control(), ServiceCIDRs: c.Options.ServiceCIDRs(), ClusterSubnets: c.Options.ClusterSubnets(),
+		Nodes: names, MasterArgs: c.Options.MasterArgs,
+	}}
+}
+
+func (c *Cluster) node(m *member.Member, index int, images []string) *node.Node {
+	return &node.Node{Member: m, Config: node.Config{
+		Index: index, Addrs: c.families().Node(index), Control: c.families().Control()[0].Addr(),
+		Cgroup:         cgroupName(c.Options.Name, m.Spec.Name),
+		ClusterSubnets: c.Options.ClusterSubnets(), ServiceCIDRs: c.Options.ServiceCIDRs(),
+		Images: images, AgentArgs: c.Options.AgentArgs,
+	}}
+}
+
+func cgroupName(sandbox, member string) string { return "northbound-" + sandbox + "-" + member }
+
+// Down removes every trace of the sandbox.
+func (c *Cluster) Down(ctx context.Context) error {
+	return Down(ctx, c.Options.StateRoot, c.Options.Name)
+}
+
+// Down removes every trace of a sandbox, whatever state it is in. One that
+// isn't there is a success.
+func Down(ctx context.Context, stateRoot, name string) error {
+	state := Options{Name: name, StateRoot: stateRoot}.State()
+	members, err := member.List(state)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range members {
+		errs = append(errs, m.Kill(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("taking down sandbox %s: %w", name, err)
+	}
+	for _, m := range members {
+		if err := cgroup.Remove(ctx, cgroupName(name, m.Spec.Name)); err != nil {
+			return fmt.Errorf("taking down sandbox %s: %w", name, err)
+		}
+	}
+	if err := os.RemoveAll(state); err != nil {
+		return fmt.Errorf("taking down sandbox %s: %w", name, err)
+	}
+	// The directory of all sandboxes goes with the last.
+	if err := os.Remove(stateRoot); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) && !isNotEmpty(stateRoot) {
+		return fmt.Errorf("taking down sandbox %s: %w", name, err)
+	}
+	return nil
+}
+
+func isNotEmpty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) > 0
+}
+
+// notReady says of each of count nodes that isn't Ready what it waits for.
+func notReady(nodes []corev1.Node, count int) []string {
+	var waiting []string
+	if len(nodes) < count {
+		waiting = append(waiting, fmt.Sprintf("%d of %d nodes have registered", len(nodes), count))
+	}
+	for _, n := range nodes {
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+				waiting = append(waiting, n.Name+": "+c.Message)
+			}
+		}
+	}
+	return waiting
+}
+
+// Kubectl is the kubectl that is built into the sandbox program, as the
+// administrator; it sees the host's files.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := c.Control.NetworkCommand(ctx, append([]string{c.program(), "kubectl-in-place"}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Control.AdminKubeconfig())
+	return cmd
+}
+
+// NBCtl runs ovn-nbctl on the Northbound database and returns what it printed.
+func (c *Cluster) NBCtl(ctx context.Context, args ...string) (string, error) {
+	return c.Control.Run(ctx, append([]string{"ovn-nbctl", "--no-leader-only", "--db=unix:" + control.NBSocket}, args...)...)
+}
+
+// SBCtl runs ovn-sbctl on the Southbound database and returns what it printed.
+func (c *Cluster) SBCtl(ctx context.Context, args ...string) (string, error) {
+	return c.Control.Run(ctx, append([]string{"ovn-sbctl", "--no-leader-only", "--db=unix:" + control.SBSocket}, args...)...)
+}
+
+// Node finds a node by number ("2") or name ("n2").
+func (c *Cluster) Node(which string) (*node.Node, error) {
+	for i, n := range c.Nodes {
+		if which == n.Spec.Name || which == fmt.Sprint(i+1) {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no node %q: want 1 to %d", which, len(c.Nodes))
+}
+
+// Members are the control machine and the nodes.
+func (c *Cluster) Members() []*member.Member {
+	all := []*member.Member{c.Control.Member}
+	for _, n := range c.Nodes {
+		all = append(all, n.Member)
+	}
+	return all
+}
+
+// Logs are the files of every component's output, by name: "master",
+// "n1/kubelet".
+func (c *Cluster) Logs() (map[string]string, error) {
+	all := map[string]string{}
+	for _, m := range c.Members() {
+		files, err := filepath.Glob(filepath.Join(m.Spec.LogDir(), "*.log"))
+		if err != nil {
+			return nil, fmt.Errorf("listing the logs: %w", err)
+		}
+		for _, f := range files {
+			name := strings.TrimSuffix(filepath.Base(f), ".log")
+			if m != c.Control.Member || name == "init" {
+				name = m.Spec.Name + "/" + name
+			}
+			all[name] = f
+		}
+	}
+	return all, nil
+}

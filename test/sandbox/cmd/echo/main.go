@@ -1,0 +1,145 @@
+// Command echo is the test network's other end.
+//
+//	echo serve [PORT]                          answers on TCP (HTTP) and UDP
+//	echo ask tcp|udp HOST:PORT [COUNT [WAIT]]  asks that often, WAIT for each answer
+//
+// An answer is one line: the host name of who answers, a space, and the address
+// and port that it saw the question come from. ask prints one line a question:
+// the answer, or "error: " and what went wrong; each question is a connection,
+// or a UDP socket, of its own. It exits with 1 when none was answered.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "echo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	usage := errors.New("want `serve [PORT]` or `ask tcp|udp HOST:PORT [COUNT [WAIT]]`")
+	switch {
+	case len(args) == 1 && args[0] == "serve":
+		return serve("8080")
+	case len(args) == 2 && args[0] == "serve":
+		return serve(args[1])
+	case len(args) >= 3 && len(args) <= 5 && args[0] == "ask" && (args[1] == "tcp" || args[1] == "udp"):
+		count, wait := 1, time.Second
+		var err error
+		if len(args) > 3 {
+			if count, err = strconv.Atoi(args[3]); err != nil || count < 1 {
+				return fmt.Errorf("count %q: want a positive number", args[3])
+			}
+		}
+		if len(args) > 4 {
+			if wait, err = time.ParseDuration(args[4]); err != nil {
+				return fmt.Errorf("wait %q: %w", args[4], err)
+			}
+		}
+		return ask(args[1], args[2], count, wait)
+	default:
+		return usage
+	}
+}
+
+// serve answers until a server fails.
+func serve(port string) error {
+	name, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("asking for the host name: %w", err)
+	}
+	packets, err := net.ListenPacket("udp", ":"+port)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	failed := make(chan error, 2)
+	go func() { failed <- servePackets(packets, name) }()
+	go func() {
+		failed <- (&http.Server{
+			Addr: ":" + port, ReadHeaderTimeout: 10 * time.Second,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s\n", name, r.RemoteAddr) }),
+		}).ListenAndServe()
+	}()
+	return <-failed
+}
+
+func servePackets(conn net.PacketConn, name string) error {
+	buf := make([]byte, 2048)
+	for {
+		_, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			return fmt.Errorf("receiving: %w", err)
+		}
+		// An answer that can't be sent is one that the asker misses.
+		_, _ = conn.WriteTo([]byte(name+" "+from.String()+"\n"), from)
+	}
+}
+
+func ask(network, address string, count int, wait time.Duration) error {
+	answered := 0
+	for range count {
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		line, err := question(ctx, network, address)
+		cancel()
+		if err != nil {
+			line = "error: " + err.Error()
+		} else {
+			answered++
+		}
+		fmt.Println(line)
+	}
+	if answered == 0 {
+		return fmt.Errorf("%s %s: no answer to %d questions", network, address, count)
+	}
+	return nil
+}
+
+func question(ctx context.Context, network, address string) (string, error) {
+	if network == "tcp" {
+		return fetch(ctx, address)
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := conn.Write([]byte("?\n")); err != nil {
+		return "", err
+	}
+	buf := make([]byte, 2048)
+	n, err := conn.Read(buf)
+	return strings.TrimSpace(string(buf[:n])), err
+}
+
+func fetch(ctx context.Context, address string) (string, error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return strings.TrimSpace(string(b)), err
+}

@@ -1,0 +1,29 @@
+// Command pause is the process that holds a pod's namespaces: it waits, and
+// reaps the children that it inherits where pods share a PID namespace.
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)
+	for s := range signals {
+		if s != syscall.SIGCHLD {
+			return
+		}
+		for reap() {
+			continue
+		}
+	}
+}
+
+// reap waits for one child that has ended, if there is one.
+func reap() bool {
+	pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+	return pid > 0 || errors.Is(err, syscall.EINTR)
+}

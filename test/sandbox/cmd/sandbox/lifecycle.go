@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+)
+
+func upFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "nodes", Value: sandbox.DefaultNodes, Usage: "`COUNT` of nodes"},
+		&cli.BoolFlag{Name: "no-nodes", Usage: "only the API server, the OVN databases and northd: no master, no nodes"},
+		&cli.BoolFlag{Name: "dual-stack", Usage: "IPv4 and IPv6: nodes, pods and services"},
+		&cli.StringFlag{Name: "ovn", Value: sandbox.OVNRootfs, Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), host"},
+		&cli.BoolFlag{Name: "replace", Usage: "take down a sandbox of that name first"},
+		&cli.BoolFlag{Name: "keep", Usage: "leave what is there when it fails, to look at"},
+	}
+}
+
+func upOptions(c *cli.Context) sandbox.Options {
+	return sandbox.Options{
+		Name: c.String("name"), StateRoot: c.String("dir"), Nodes: c.Int("nodes"), NoNodes: c.Bool("no-nodes"),
+		DualStack: c.Bool("dual-stack"), OVN: c.String("ovn"), Replace: c.Bool("replace"), Keep: c.Bool("keep"),
+		Progress: os.Stderr,
+	}
+}
+
+func upCommand() *cli.Command {
+	return &cli.Command{
+		Name: "up", Usage: "make the sandbox", Flags: upFlags(),
+		Action: func(c *cli.Context) error {
+			cluster, err := sandbox.Up(c.Context, upOptions(c))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.App.Writer, "Northbound database: unix:%s\n", cluster.Control.Host("/run/ovn/ovnnb_db.sock"))
+			fmt.Fprintf(c.App.Writer, "Kubernetes: `sandbox --name %s kubectl get nodes`; from a program, %s within the sandbox's network\n",
+				cluster.Options.Name, cluster.Control.AdminKubeconfig())
+			return nil
+		},
+	}
+}
+
+func downCommand() *cli.Command {
+	return &cli.Command{
+		Name: "down", Usage: "remove every trace of the sandbox",
+		Action: func(c *cli.Context) error { return sandbox.Down(c.Context, c.String("dir"), c.String("name")) },
+	}
+}
+
+func statusCommand() *cli.Command {
+	return &cli.Command{
+		Name: "status", Usage: "tell what runs; exits with 1 when something doesn't",
+		Action: func(c *cli.Context) error {
+			cluster, err := open(c)
+			if err != nil {
+				return err
+			}
+			all := cluster.Status(c.Context)
+			for _, s := range all {
+				fmt.Fprintln(c.App.Writer, s)
+			}
+			if !sandbox.Healthy(all) {
+				return fmt.Errorf("sandbox %s isn't healthy", cluster.Options.Name)
+			}
+			return nil
+		},
+	}
+}
+
+// initCommand is PID 1 of a machine; the sandbox runs it itself.
+func initCommand() *cli.Command {
+	return &cli.Command{
+		Name: "init", Hidden: true,
+		Action: func(c *cli.Context) error { return member.Init(c.Args().First()) },
+	}
+}

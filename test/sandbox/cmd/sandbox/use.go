@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sort"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+
+	"github.com/northbound-net/northbound/test/sandbox/control"
+)
+
+func kubectlCommand() *cli.Command {
+	return &cli.Command{
+		Name: "kubectl", Usage: "kubectl, as the cluster's administrator", ArgsUsage: "ARGS...", SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			cluster, err := open(c)
+			if err != nil {
+				return err
+			}
+			return attached(cluster.Kubectl(c.Context, c.Args().Slice()...))
+		},
+	}
+}
+
+// kubectlInPlaceCommand is kubectl itself, run by kubectlCommand in the
+// sandbox's network.
+func kubectlInPlaceCommand() *cli.Command {
+	return &cli.Command{
+		Name: "kubectl-in-place", Hidden: true, SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			os.Args = append([]string{"kubectl"}, c.Args().Slice()...) // kubectl reads them for its plugins
+			k := kubectl.NewDefaultKubectlCommand()
+			k.SetArgs(c.Args().Slice())
+			return k.ExecuteContext(c.Context)
+		},
+	}
+}
+
+func databaseCommand(name, program, database string) *cli.Command {
+	socket := control.NBSocket
+	if name == "sbctl" {
+		socket = control.SBSocket
+	}
+	return &cli.Command{
+		Name: name, Usage: program + " on the " + database + " database", ArgsUsage: "ARGS...", SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			cluster, err := open(c)
+			if err != nil {
+				return err
+			}
+			argv := append([]string{program, "--db=unix:" + socket}, c.Args().Slice()...)
+			return attached(cluster.Control.Command(c.Context, argv...))
+		},
+	}
+}
+
+func execCommand() *cli.Command {
+	return &cli.Command{
+		Name: "exec", Usage: "run a program in a pod", ArgsUsage: "[NAMESPACE/]POD -- COMMAND...", SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			pod, argv, err := target(c, "[NAMESPACE/]POD")
+			if err != nil {
+				return err
+			}
+			cluster, err := open(c)
+			if err != nil {
+				return err
+			}
+			args := []string{"exec", "--stdin"}
+			if namespace, name, ok := strings.Cut(pod, "/"); ok {
+				args, pod = append(args, "--namespace", namespace), name
+			}
+			if isTerminal(os.Stdin) {
+				args = append(args, "--tty")
+			}
+			return attached(cluster.Kubectl(c.Context, append(append(args, pod, "--"), argv...)...))
+		},
+	}
+}
+
+func nodeCommand() *cli.Command {
+	return &cli.Command{
+		Name: "node", Usage: "run a program on a node, or on the control machine", ArgsUsage: "N|control -- COMMAND...", SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			which, argv, err := target(c, "N|control")
+			if err != nil {
+				return err
+			}
+			cluster, err := open(c)
+			if err != nil {
+				return err
+			}
+			if which == control.Name {
+				return attached(cluster.Control.Command(c.Context, argv...))
+			}
+			n, err := cluster.Node(which)
+			if err != nil {
+				return err
+			}
+			return attached(n.Command(c.Context, argv...))
+		},
+	}
+}
+
+// target splits "WHERE -- COMMAND..."; the dashes may be left out.
+func target(c *cli.Context, where string) (string, []string, error) {
+	args := c.Args().Slice()
+	if len(args) > 1 && args[1] == "--" {
+		args = append(args[:1:1], args[2:]...)
+	}
+	if len(args) < 2 {
+		return "", nil, fmt.Errorf("want `sandbox %s %s -- COMMAND...`", c.Command.Name, where)
+	}
+	return args[0], args[1:], nil
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+}
+
+func logsCommand() *cli.Command {
+	return &cli.Command{
+		Name: "logs", Usage: "print a component's log; without an argument, name the components", ArgsUsage: "[COMPONENT]",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on as it grows"}},
+		Action: func(c *cli.Context) error {
+			cluster, err := open(c)
+			if err != nil {
+				return err
+			}
+			logs, err := cluster.Logs()
+			if err != nil {
+				return err
+			}
+			if c.Args().Len() == 0 {
+				var names []string
+				for name := range logs {
+					names = append(names, name)
+				}
+				sort.Strings(names)
+				fmt.Fprintln(c.App.Writer, strings.Join(names, "\n"))
+				return nil
+			}
+			file, ok := logs[c.Args().First()]
+			if !ok {
+				return fmt.Errorf("there is no component %q: `sandbox logs` names them", c.Args().First())
+			}
+			args := []string{"-n", "+1", file}
+			if c.Bool("follow") {
+				args = append([]string{"-f"}, args...)
+			}
+			err = attached(exec.CommandContext(c.Context, "tail", args...))
+			if c.Context.Err() != nil {
+				return nil // it was followed until interrupted
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,17 @@
+//go:build tools
+
+// Package cmd holds the sandbox's programs; this file keeps the kubelet, which
+// is built from its own module, in go.mod.
+package cmd
+
+import (
+	_ "github.com/urfave/cli/v2"
+	_ "github.com/vishvananda/netlink"
+	_ "github.com/vishvananda/netns"
+	_ "go.etcd.io/etcd/server/v3/embed"
+	_ "k8s.io/kubectl/pkg/cmd"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	_ "k8s.io/kubernetes/cmd/kubelet/app"
+)

@@ -1,0 +1,230 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/pki"
+)
+
+// Name of the control machine.
+const Name = "control"
+
+// Ports on the control machine, and the master's metrics on its loopback.
+const (
+	APIPort       = 6443
+	NBPort        = 6641
+	SBPort        = 6642
+	MasterMetrics = "127.0.0.1:9409"
+)
+
+// Names of its services.
+const (
+	APIServer = "apiserver"
+	NB        = "nb"
+	SB        = "sb"
+	Northd    = "northd"
+	Master    = "master"
+)
+
+// Sockets of the databases, inside the machine.
+const (
+	NBSocket = "/run/ovn/ovnnb_db.sock"
+	SBSocket = "/run/ovn/ovnsb_db.sock"
+)
+
+// Config is what the control plane must know about the cluster.
+type Config struct {
+	Addrs          []netip.Prefix // of the machine
+	ServiceCIDRs   string
+	ClusterSubnets string
+	Nodes          []string // that get an identity
+	MasterArgs     []string // further arguments of ovnkube master
+}
+
+// Control is the machine.
+type Control struct {
+	*member.Member
+	Config Config
+}
+
+// Dir holds certificates, kubeconfigs and etcd's data.
+func (c *Control) Dir() string { return filepath.Join(c.Spec.Dir(), "api") }
+
+// AdminKubeconfig is the file of the administrator's identity.
+func (c *Control) AdminKubeconfig() string { return filepath.Join(c.Dir(), "admin.kubeconfig") }
+
+func (c *Control) masterKubeconfig() string { return filepath.Join(c.Dir(), "master.kubeconfig") }
+
+// NodeKubeconfigs are the files of a node's two identities: its kubelet's and
+// its agent's.
+func NodeKubeconfigs(state, node string) (kubelet, agent string) {
+	dir := filepath.Join(state, Name, "api")
+	return filepath.Join(dir, node+".kubelet.kubeconfig"), filepath.Join(dir, node+".agent.kubeconfig")
+}
+
+// Host is a path in the machine's /run as the host sees it.
+func (c *Control) Host(path string) string {
+	return filepath.Join(c.Spec.RunDir(), strings.TrimPrefix(path, "/run/"))
+}
+
+// StartAPI makes the identities and starts the Kubernetes control plane. It
+// returns when the API server is ready and knows the identities' rights.
+func (c *Control) StartAPI(ctx context.Context) error {
+	if err := c.identities(); err != nil {
+		return fmt.Errorf("making the cluster's identities: %w", err)
+	}
+	ready := filepath.Join(c.Dir(), "ready")
+	err := c.StartService(ctx, member.Service{Name: APIServer, Argv: []string{
+		"sandbox-apiserver", "--dir", c.Dir(), "--bind", "0.0.0.0", "--advertise", c.addr().String(), "--port", strconv.Itoa(APIPort),
+		"--service-cidrs", c.Config.ServiceCIDRs, "--scheduler", "--ready-file", ready,
+	}})
+	if err != nil {
+		return err
+	}
+	err = c.Until(ctx, "the API server is ready", func(context.Context) bool {
+		_, err := os.Stat(ready)
+		return err == nil
+	}, APIServer)
+	if err != nil {
+		return err
+	}
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	return grant(ctx, client)
+}
+
+func (c *Control) addr() netip.Addr { return c.Config.Addrs[0].Addr() }
+
+// Server is the API server's URL within the sandbox's network.
+func (c *Control) Server() string {
+	return "https://" + netip.AddrPortFrom(c.addr(), APIPort).String()
+}
+
+func (c *Control) identities() error {
+	if err := os.MkdirAll(c.Dir(), 0o700); err != nil {
+		return err
+	}
+	ca, err := pki.New(c.Dir())
+	if err != nil {
+		return err
+	}
+	addrs := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
+	for _, p := range c.Config.Addrs {
+		addrs = append(addrs, p.Addr())
+	}
+	for _, text := range strings.Split(c.Config.ServiceCIDRs, ",") {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("parsing service CIDR %q: %w", text, err)
+		}
+		addrs = append(addrs, p.Masked().Addr().Next()) // the kubernetes service's
+	}
+	hosts := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	errs := []error{
+		ca.Server(c.Dir(), "apiserver", addrs, hosts),
+		ca.Client(c.Dir(), "kubelet-client", "kube-apiserver-kubelet-client", "system:masters"),
+		pki.Key(filepath.Join(c.Dir(), "sa.key")),
+		ca.Kubeconfig(c.AdminKubeconfig(), c.Server(), "admin", "system:masters"),
+		ca.Kubeconfig(c.masterKubeconfig(), c.Server(), masterUser),
+	}
+	for _, n := range c.Config.Nodes {
+		kubelet, agent := NodeKubeconfigs(c.Spec.State, n)
+		errs = append(errs,
+			ca.Kubeconfig(kubelet, c.Server(), "system:node:"+n, "system:nodes"),
+			ca.Kubeconfig(agent, c.Server(), agentUser(n), agentGroup))
+	}
+	return errors.Join(errs...)
+}
+
+// RESTConfig reaches the API server from any network namespace, as the
+// administrator.
+func (c *Control) RESTConfig() (*rest.Config, error) {
+	conf, err := clientcmd.BuildConfigFromFlags("", c.AdminKubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("reading the administrator's kubeconfig: %w", err)
+	}
+	conf.Dial = c.Dial
+	conf.QPS = -1
+	return conf, nil
+}
+
+// Client is a client of the API server, as the administrator.
+func (c *Control) Client() (*kubernetes.Clientset, error) {
+	conf, err := c.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(conf)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the API server: %w", err)
+	}
+	return client, nil
+}
+
+// StartOVN starts the databases and northd, and returns when northd has written
+// to the Southbound database.
+func (c *Control) StartOVN(ctx context.Context) error {
+	databases := []struct {
+		name, schema, socket string
+		port                 int
+	}{{NB, "ovn-nb", NBSocket, NBPort}, {SB, "ovn-sb", SBSocket, SBPort}}
+	for _, d := range databases {
+		file := "/run/ovn/" + d.name + ".db"
+		if _, err := c.Run(ctx, "ovsdb-tool", "create", file, "/usr/share/ovn/"+d.schema+".ovsschema"); err != nil {
+			return err
+		}
+		err := c.StartService(ctx, member.Service{Name: d.name, Argv: []string{
+			"ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/" + d.name + ".pid", "--unixctl=/run/ovn/" + d.name + ".ctl",
+			"--remote=punix:" + d.socket, fmt.Sprintf("--remote=ptcp:%d:0.0.0.0", d.port), file,
+		}})
+		if err != nil {
+			return err
+		}
+		err = c.Until(ctx, "the "+d.name+" database listens", func(context.Context) bool {
+			_, err := os.Stat(c.Host(d.socket))
+			return err == nil
+		}, d.name)
+		if err != nil {
+			return err
+		}
+	}
+	err := c.StartService(ctx, member.Service{Name: Northd, Argv: []string{
+		"ovn-northd", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/ovn-northd.pid", "--unixctl=/run/ovn/ovn-northd.ctl",
+		"--ovnnb-db=unix:" + NBSocket, "--ovnsb-db=unix:" + SBSocket,
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = c.Run(ctx, "ovn-nbctl", "--db=unix:"+NBSocket, "--timeout=30", "--wait=sb", "sync")
+	return err
+}
+
+// StartMaster starts ovnkube master, and returns when it says that it is ready.
+func (c *Control) StartMaster(ctx context.Context) error {
+	argv := append([]string{
+		"ovnkube", "master", "--kubeconfig", c.masterKubeconfig(), "--nb-address", "unix:" + NBSocket,
+		"--cluster-subnets", c.Config.ClusterSubnets, "--k8s-service-cidrs", c.Config.ServiceCIDRs,
+		"--metrics-bind-address", MasterMetrics,
+	}, c.Config.MasterArgs...)
+	if err := c.StartService(ctx, member.Service{Name: Master, Argv: argv}); err != nil {
+		return err
+	}
+	return c.Until(ctx, "ovnkube master is ready", func(ctx context.Context) bool {
+		_, err := c.Get(ctx, "http://"+MasterMetrics+"/readyz")
+		return err == nil
+	}, Master)
+}

@@ -1,0 +1,175 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Member is one machine of a sandbox.
+type Member struct {
+	Spec   Spec
+	record record
+}
+
+// Start makes the member's directories and its Init, with program (the sandbox
+// binary) as Init, and returns when services can be started. A caller that dies
+// in the middle leaves nothing that Kill can't find: Init waits until its
+// process is recorded, and ends when the caller ends before that.
+func Start(ctx context.Context, program string, spec Spec) (*Member, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	for _, d := range []string{spec.LogDir(), spec.RunDir()} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return nil, fmt.Errorf("making member %s: %w", spec.Name, err)
+		}
+	}
+	if err := writeJSON(spec.specFile(), spec); err != nil {
+		return nil, err
+	}
+	m := &Member{Spec: spec}
+	exited, err := m.launch(program)
+	if err != nil {
+		return nil, fmt.Errorf("starting member %s: %w", spec.Name, err)
+	}
+	for {
+		if _, err := m.Services(ctx); err == nil {
+			return m, nil
+		}
+		select {
+		case <-exited:
+			return nil, fmt.Errorf("starting member %s: its init ended: %s", spec.Name, m.logTail("init"))
+		case <-ctx.Done():
+			return nil, fmt.Errorf("starting member %s: %w", spec.Name, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// launch clones Init into namespaces of its own, records it, and lets it go on.
+func (m *Member) launch(program string) (exited chan struct{}, err error) {
+	logFile, err := os.Create(m.logFile("init"))
+	if err != nil {
+		return nil, fmt.Errorf("making its log: %w", err)
+	}
+	defer logFile.Close()
+	waits, goes, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	defer goes.Close()
+	cmd := exec.Command(program, "init", m.Spec.specFile())
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = logFile, logFile, []*os.File{waits}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true,
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+	}
+	err = cmd.Start()
+	waits.Close()
+	if err != nil {
+		return nil, err
+	}
+	exited = make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is in its log
+		close(exited)
+	}()
+	start, err := startTime(cmd.Process.Pid)
+	if err == nil {
+		m.record = record{PID: cmd.Process.Pid, Start: start}
+		err = writeJSON(m.Spec.recordFile(), m.record)
+	}
+	if err == nil {
+		_, err = goes.Write([]byte{1})
+	}
+	if err != nil {
+		return nil, errors.Join(err, cmd.Process.Kill())
+	}
+	return exited, nil
+}
+
+// Open finds a member that Start made, running or not. The error is
+// fs.ErrNotExist when there is no such member.
+func Open(state, name string) (*Member, error) {
+	m := &Member{Spec: Spec{Name: name, State: state}}
+	if err := readJSON(m.Spec.specFile(), &m.Spec); err != nil {
+		return nil, err
+	}
+	if err := readJSON(m.Spec.recordFile(), &m.record); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return m, nil
+}
+
+// PID is Init's process, in the host's numbering, or 0 when it has ended.
+func (m *Member) PID() int {
+	if m.record.PID == 0 {
+		return 0
+	}
+	if start, err := startTime(m.record.PID); err != nil || start != m.record.Start {
+		return 0
+	}
+	return m.record.PID
+}
+
+// Kill ends the member: every process, mount and link of it. It returns when
+// they are gone; a member that has ended is a success.
+func (m *Member) Kill(ctx context.Context) error {
+	if pid := m.PID(); pid != 0 {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("killing member %s (process %d): %w", m.Spec.Name, pid, err)
+		}
+	}
+	for m.PID() != 0 {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for member %s (process %d) to end: %w", m.Spec.Name, m.record.PID, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// startTime is when a process began, or an error when there is none or it is a
+// zombie that nobody has waited for yet.
+func startTime(pid int) (string, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", err
+	}
+	// The second field is the program's name in parentheses, which may hold spaces.
+	_, rest, ok := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 20 {
+		return "", fmt.Errorf("reading /proc/%d/stat: %d fields", pid, len(fields))
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return "", fmt.Errorf("process %d has ended: %w", pid, fs.ErrNotExist)
+	}
+	return fields[19], nil
+}
+
+func (m *Member) logFile(service string) string {
+	return filepath.Join(m.Spec.LogDir(), service+".log")
+}
+
+// logTail is the end of a service's log, for error messages.
+func (m *Member) logTail(service string) string {
+	b, err := os.ReadFile(m.logFile(service))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "\n")
+}

@@ -1,0 +1,196 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/northbound-net/northbound/test/sandbox/cgroup"
+	"github.com/northbound-net/northbound/test/sandbox/control"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
+)
+
+// Names of its services.
+const (
+	OVSDB      = "ovsdb-server"
+	VSwitchd   = "ovs-vswitchd"
+	Controller = "ovn-controller"
+	Containerd = "containerd"
+	Kubelet    = "kubelet"
+	Agent      = "ovnkube-node"
+)
+
+// AgentMetrics is where ovnkube node serves metrics, in the node's network.
+const AgentMetrics = "127.0.0.1:9410"
+
+// PhysicalBridge carries the node's addresses and its tunnels.
+const PhysicalBridge = "br-phys"
+
+// Config is what a node must know.
+type Config struct {
+	Index          int            // from 1
+	Addrs          []netip.Prefix // of the node, IPv4 first
+	Control        netip.Addr     // of the control machine
+	Cgroup         string         // name of the group that its pods are in
+	ClusterSubnets string
+	ServiceCIDRs   string
+	Images         []string // tar files
+	AgentArgs      []string // further arguments of ovnkube node
+}
+
+// Node is the machine.
+type Node struct {
+	*member.Member
+	Config Config
+}
+
+// Name is that of the machine and of the Kubernetes Node.
+func Name(index int) string { return fmt.Sprintf("n%d", index) }
+
+// Sysctls are what the userspace datapath needs of a node's kernel.
+func Sysctls(dualStack bool) map[string]string {
+	s := map[string]string{
+		"net.ipv4.ip_forward": "1",
+		// The kernel sees the frames on the veths that Open vSwitch reads, and must
+		// not answer ARP for an address of another link.
+		"net.ipv4.conf.all.arp_ignore":    "1",
+		"net.ipv4.conf.all.rp_filter":     "0",
+		"net.ipv4.conf.default.rp_filter": "0",
+		"net.ipv6.conf.all.forwarding":    "1",
+		"net.ipv6.conf.default.accept_ra": "0",
+	}
+	if !dualStack {
+		s["net.ipv6.conf.default.disable_ipv6"] = "1"
+	}
+	return s
+}
+
+// StartNetwork connects the node to the underlay and starts Open vSwitch and
+// ovn-controller.
+func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
+	if err := underlay.Attach(c.Member, n.Member); err != nil {
+		return err
+	}
+	const db = "/etc/openvswitch/conf.db"
+	if _, err := n.Run(ctx, "ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema"); err != nil {
+		return err
+	}
+	err := n.service(ctx, OVSDB, "ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile", "--remote=punix:/run/openvswitch/db.sock", db)
+	if err != nil {
+		return err
+	}
+	err = n.Until(ctx, "the Open_vSwitch database listens", func(context.Context) bool {
+		_, err := os.Stat(filepath.Join(n.Spec.RunDir(), "openvswitch/db.sock"))
+		return err == nil
+	}, OVSDB)
+	if err != nil {
+		return err
+	}
+	_, err = n.Run(ctx, "ovs-vsctl", "--no-wait", "init", "--", "set", "Open_vSwitch", ".",
+		"other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
+		"external_ids:system-id="+n.Spec.Name, "external_ids:hostname="+n.Spec.Name)
+	if err != nil {
+		return err
+	}
+	// With --monitor a crash of the datapath is a line in the log and a restart,
+	// as on a real node.
+	if err := n.service(ctx, VSwitchd, "ovs-vswitchd", "--monitor", "--no-chdir", "-vsyslog:off", "--pidfile"); err != nil {
+		return err
+	}
+	_, err = n.Run(ctx, "ovs-vsctl", "--timeout=30", "--", "add-br", PhysicalBridge, "--", "set", "bridge", PhysicalBridge,
+		"datapath_type=netdev", "fail-mode=standalone", fmt.Sprintf("other_config:hwaddr=02:00:00:00:00:%02x", n.Config.Index),
+		"--", "add-port", PhysicalBridge, underlay.Uplink)
+	if err != nil {
+		return err
+	}
+	if err := n.address(); err != nil {
+		return err
+	}
+	return n.service(ctx, Controller, "ovn-controller", "unix:/run/openvswitch/db.sock", "--no-chdir", "-vsyslog:off", "--pidfile")
+}
+
+func (n *Node) address() error {
+	h, err := n.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return underlay.Address(h, PhysicalBridge, n.Config.Addrs)
+}
+
+func (n *Node) service(ctx context.Context, name string, argv ...string) error {
+	return n.StartService(ctx, member.Service{Name: name, Argv: argv})
+}
+
+// StartRuntime starts containerd and gives it the images.
+func (n *Node) StartRuntime(ctx context.Context) error {
+	if err := cgroup.Make(n.Config.Cgroup); err != nil {
+		return err
+	}
+	config := filepath.Join(n.Spec.Dir(), "containerd.toml")
+	if err := os.WriteFile(config, []byte(containerdConfig()), 0o644); err != nil {
+		return fmt.Errorf("configuring containerd: %w", err)
+	}
+	if err := n.service(ctx, Containerd, "containerd", "--config", config); err != nil {
+		return err
+	}
+	err := n.Until(ctx, "containerd answers", func(ctx context.Context) bool {
+		_, err := n.Run(ctx, "ctr", "version")
+		return err == nil
+	}, Containerd)
+	if err != nil {
+		return err
+	}
+	for _, file := range n.Config.Images {
+		if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StartAgent starts ovnkube node.
+func (n *Node) StartAgent(ctx context.Context) error {
+	_, kubeconfig := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
+	argv := append([]string{
+		"ovnkube", "node", "--node-name", n.Spec.Name, "--kubeconfig", kubeconfig,
+		"--sb-address", fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.SBPort)),
+		"--ovs-address", "unix:/run/openvswitch/db.sock", "--encap-ip", n.Config.Addrs[0].Addr().String(),
+		"--datapath-type", "netdev", "--bridge-mappings", "physnet:" + PhysicalBridge, "--mtu", "1400",
+		"--cluster-subnets", n.Config.ClusterSubnets, "--k8s-service-cidrs", n.Config.ServiceCIDRs,
+		"--metrics-bind-address", AgentMetrics,
+	}, n.Config.AgentArgs...)
+	return n.service(ctx, Agent, argv...)
+}
+
+// StartKubelet starts the kubelet, which registers the node.
+func (n *Node) StartKubelet(ctx context.Context) error {
+	config := filepath.Join(n.Spec.Dir(), "kubelet.yaml")
+	if err := os.WriteFile(config, []byte(n.kubeletConfig()), 0o644); err != nil {
+		return fmt.Errorf("configuring the kubelet: %w", err)
+	}
+	kubeconfig, _ := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
+	return n.service(ctx, Kubelet, "kubelet", "--config="+config, "--kubeconfig="+kubeconfig,
+		"--hostname-override="+n.Spec.Name, "--node-ip="+n.addrs(), "--cert-dir=/var/lib/kubelet/pki", "--v=2")
+}
+
+func (n *Node) addrs() string {
+	var all []string
+	for _, p := range n.Config.Addrs {
+		all = append(all, p.Addr().String())
+	}
+	return strings.Join(all, ",")
+}
+
+// Reach sends pings to an address until one is answered: the first packet
+// between two machines is lost while the underlay resolves its neighbour.
+func (n *Node) Reach(ctx context.Context, addr netip.Addr) error {
+	return n.Until(ctx, fmt.Sprintf("%s reaches %s", n.Spec.Name, addr), func(ctx context.Context) bool {
+		_, err := n.Run(ctx, "ping", "-n", "-q", "-c1", "-W1", addr.String())
+		return err == nil
+	}, VSwitchd)
+}

@@ -1,0 +1,154 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/northbound-net/northbound/test/sandbox/rootfs"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
+)
+
+// Where OVN, Open vSwitch and containerd come from.
+const (
+	OVNRootfs = "rootfs" // a cached Debian 13 root filesystem
+	OVNHost   = "host"   // this machine's own packages
+)
+
+// Options say what a sandbox is made of. The zero value is a cluster of three
+// IPv4 nodes named "sandbox".
+type Options struct {
+	Name       string    // default "sandbox"; sandboxes of different names live side by side
+	Nodes      int       // default 3
+	NoNodes    bool      // only the API server, the OVN databases and northd: no master, no nodes
+	DualStack  bool      // IPv4 and IPv6: nodes, pods and services
+	OVN        string    // OVNRootfs (default) or OVNHost
+	BinDir     string    // programs; default the repository's bin/
+	StateRoot  string    // holds a directory per sandbox; default /var/lib/northbound
+	Cache      string    // of root filesystems; default /var/cache/northbound
+	Replace    bool      // take down a sandbox of that name first
+	Keep       bool      // leave what is there when Up fails
+	Progress   io.Writer `json:"-"` // where to tell progress; default nowhere
+	MasterArgs []string  // further arguments of ovnkube master
+	AgentArgs  []string  // further arguments of ovnkube node
+}
+
+// Defaults of Options.
+const (
+	DefaultName      = "sandbox"
+	DefaultNodes     = 3
+	DefaultStateRoot = "/var/lib/northbound"
+)
+
+func (o Options) complete() (Options, error) {
+	set := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	set(&o.Name, DefaultName)
+	set(&o.OVN, OVNRootfs)
+	set(&o.StateRoot, DefaultStateRoot)
+	set(&o.Cache, rootfs.DefaultCache)
+	if o.Nodes == 0 {
+		o.Nodes = DefaultNodes
+	}
+	if o.NoNodes {
+		o.Nodes = 0
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	if o.BinDir == "" {
+		dir, err := findBin()
+		if err != nil {
+			return o, err
+		}
+		o.BinDir = dir
+	}
+	return o, o.validate()
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if ok, err := regexp.MatchString(`^[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?$`, o.Name); err != nil || !ok {
+		errs = append(errs, fmt.Errorf("name %q: want 1 to 20 of a-z, 0-9 and -", o.Name))
+	}
+	if o.Nodes < 0 || o.Nodes > underlay.MaxNodes {
+		errs = append(errs, fmt.Errorf("%d nodes: want 1 to %d", o.Nodes, underlay.MaxNodes))
+	}
+	if o.OVN != OVNRootfs && o.OVN != OVNHost {
+		errs = append(errs, fmt.Errorf("OVN from %q: want %s or %s", o.OVN, OVNRootfs, OVNHost))
+	}
+	// A socket's path has 107 characters at most (unix(7)).
+	if !filepath.IsAbs(o.StateRoot) || len(o.StateRoot) > 40 {
+		errs = append(errs, fmt.Errorf("state directory %q: want an absolute path of at most 40 characters", o.StateRoot))
+	}
+	if os.Geteuid() != 0 {
+		errs = append(errs, errors.New("a sandbox needs root: it makes network, mount and PID namespaces"))
+	}
+	for _, p := range o.programs() {
+		if _, err := os.Stat(filepath.Join(o.BinDir, p)); err != nil {
+			errs = append(errs, fmt.Errorf("program %s is missing in %s: run `make sandbox`", p, o.BinDir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) programs() []string {
+	if o.NoNodes {
+		return []string{"sandbox", "sandbox-apiserver"}
+	}
+	return []string{"sandbox", "sandbox-apiserver", "kubelet", "echo", "pause", "ovnkube", "ovn_cni"}
+}
+
+// findBin looks for the repository's bin/: that of the running program, else
+// the nearest above the working directory.
+func findBin() (string, error) {
+	var from []string
+	if self, err := os.Executable(); err == nil {
+		from = append(from, filepath.Dir(self))
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("looking for bin/: %w", err)
+	}
+	for dir := wd; ; dir = filepath.Dir(dir) {
+		from = append(from, filepath.Join(dir, "bin"))
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	for _, dir := range from {
+		if _, err := os.Stat(filepath.Join(dir, "sandbox-apiserver")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("the sandbox's programs are not built: run `make sandbox`")
+}
+
+// State is the directory of the sandbox: everything of it is there.
+func (o Options) State() string { return filepath.Join(o.StateRoot, o.Name) }
+
+// Address ranges of the cluster.
+const (
+	podsV4, podsV6         = "10.244.0.0/16/24", "fd00:10:244::/48/64"
+	servicesV4, servicesV6 = "10.96.0.0/16", "fd02::/112"
+)
+
+func (o Options) families(v4, v6 string) string {
+	if o.DualStack {
+		return strings.Join([]string{v4, v6}, ",")
+	}
+	return v4
+}
+
+// ClusterSubnets are the ranges of pods, as ovnkube's --cluster-subnets.
+func (o Options) ClusterSubnets() string { return o.families(podsV4, podsV6) }
+
+// ServiceCIDRs are the ranges of ClusterIPs.
+func (o Options) ServiceCIDRs() string { return o.families(servicesV4, servicesV6) }

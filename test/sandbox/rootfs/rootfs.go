@@ -1,0 +1,228 @@
+package rootfs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/test/sandbox/progress"
+)
+
+// DefaultCache is where root filesystems are kept.
+const DefaultCache = "/var/cache/northbound"
+
+// MirrorVariable names the environment variable that overrides apt's mirror.
+const MirrorVariable = "NORTHBOUND_MIRROR"
+
+// packages are what is in it beside a minimal system.
+func packages() []string {
+	return []string{
+		"ovn-central", "ovn-host", "openvswitch-switch",
+		"containerd", "runc", "containernetworking-plugins", "busybox-static",
+		"iproute2", "iputils-ping", "ethtool", "tcpdump", "procps",
+	}
+}
+
+// release is a distribution's release that has a usable OVN.
+type release struct {
+	suite      string
+	components string
+	what       string
+}
+
+func releases() map[string]release {
+	return map[string]release{
+		"Debian": {suite: "trixie", components: "main", what: "Debian 13"},
+		"Ubuntu": {suite: "noble", components: "main,universe", what: "Ubuntu 24.04"},
+	}
+}
+
+// Ensure returns the directory of the root filesystem below cache, making it
+// first when it isn't there. One that was interrupted is begun anew; two at
+// once make it once.
+func Ensure(ctx context.Context, cache string, log *progress.Log) (string, error) {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", fmt.Errorf("making the cache of root filesystems: %w", err)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(packages(), " ")))
+	dir := filepath.Join(cache, fmt.Sprintf("rootfs-%x", sum[:4]))
+	if complete(dir) {
+		return dir, nil
+	}
+	unlock, err := lock(ctx, filepath.Join(cache, "rootfs.lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if complete(dir) {
+		return dir, nil
+	}
+	if err := build(ctx, dir, log); err != nil {
+		return "", fmt.Errorf("making the root filesystem: %w", err)
+	}
+	return dir, nil
+}
+
+// complete tells whether dir was finished: it gets its name when it is.
+func complete(dir string) bool {
+	_, err := os.Stat(dir)
+	return err == nil
+}
+
+func build(ctx context.Context, dir string, log *progress.Log) error {
+	mirror, r, err := source(ctx)
+	if err != nil {
+		return err
+	}
+	if err := Install(ctx, log, "debootstrap"); err != nil {
+		return err
+	}
+	partial := dir + ".partial"
+	if err := os.RemoveAll(partial); err != nil {
+		return fmt.Errorf("removing an unfinished one: %w", err)
+	}
+	step := log.Begin("root filesystem of " + r.what + " with OVN, fetched once into " + dir)
+	err = debootstrap(ctx, step, partial, mirror, r)
+	if err == nil {
+		err = os.RemoveAll(filepath.Join(partial, "var/cache/apt/archives"))
+	}
+	if err == nil {
+		err = os.Rename(partial, dir)
+	}
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(partial))
+	}
+	return step.End(err)
+}
+
+// debootstrap runs in a mount namespace of its own, so that what it mounts
+// can't outlive it.
+func debootstrap(ctx context.Context, step *progress.Step, dir, mirror string, r release) error {
+	cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--components="+r.components,
+		"--include="+strings.Join(packages(), ","), r.suite, dir, mirror)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Setpgid: true, Pdeathsig: unix.SIGKILL}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	var last []string
+	lines := bufio.NewScanner(out)
+	for n := 1; lines.Scan(); n++ {
+		text := strings.TrimPrefix(lines.Text(), "I: ")
+		step.Detail("%s", text)
+		if last = append(last, text); len(last) > 5 {
+			last = last[1:]
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("debootstrap of %s: %w: %s", r.suite, err, strings.Join(last, "; "))
+	}
+	return nil
+}
+
+// source is the mirror that this machine's apt uses, and the release to take
+// from it.
+func source(ctx context.Context) (mirror string, r release, err error) {
+	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(SITE)", "Created-By: Packages").Output()
+	if err != nil {
+		return "", r, fmt.Errorf("asking apt-get for its mirror: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) != 3 || f[0] != f[1] { // the label of a security archive says so
+			continue
+		}
+		if r, ok := releases()[f[0]]; ok {
+			if m := os.Getenv(MirrorVariable); m != "" {
+				return m, r, nil
+			}
+			return f[2], r, nil
+		}
+	}
+	return "", r, fmt.Errorf("this machine's apt sources name no Debian or Ubuntu mirror (after `apt-get update`): set %s to a Debian mirror's URL", MirrorVariable)
+}
+
+// Install installs Debian packages that are missing. No service is started by
+// it.
+func Install(ctx context.Context, log *progress.Log, names ...string) error {
+	var missing []string
+	for _, n := range names {
+		out, err := exec.CommandContext(ctx, "dpkg-query", "-W", "-f", "${db:Status-Status}", n).Output()
+		if err != nil || string(bytes.TrimSpace(out)) != "installed" {
+			missing = append(missing, n)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	step := log.Begin("installing " + strings.Join(missing, " "))
+	return step.End(install(ctx, missing))
+}
+
+func install(ctx context.Context, missing []string) error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("packages %s are missing, and only root can install them", strings.Join(missing, " "))
+	}
+	const policy = "/usr/sbin/policy-rc.d" // invoke-rc.d(8): 101 forbids every action
+	if _, err := os.Stat(policy); errors.Is(err, os.ErrNotExist) {
+		if err := os.WriteFile(policy, []byte("#!/bin/sh\nexit 101\n"), 0o755); err != nil {
+			return fmt.Errorf("keeping services from starting: %w", err)
+		}
+		defer os.Remove(policy)
+	}
+	for _, args := range [][]string{{"update", "-qq"}, append([]string{"install", "-y", "-qq", "--no-install-recommends"}, missing...)} {
+		cmd := exec.CommandContext(ctx, "apt-get", args...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("apt-get %s: %w: %s", strings.Join(args, " "), err, tail(out))
+		}
+	}
+	return nil
+}
+
+func tail(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "; ")
+}
+
+// lock waits for an exclusive lock on a file.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	got := make(chan error, 1)
+	go func() { got <- unix.Flock(int(f.Fd()), unix.LOCK_EX) }()
+	select {
+	case err = <-got:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), ignoreClosed(f))
+	}
+	return func() { f.Close() }, nil
+}
+
+func ignoreClosed(c io.Closer) error {
+	if err := c.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/northbound-net/northbound/test/sandbox/member"
+)
+
+// MemberStatus is the state of one machine.
+type MemberStatus struct {
+	Name     string
+	PID      int // of its init, 0 when the machine is gone
+	Services []member.ServiceStatus
+	Ready    string // of its Kubernetes Node: "Ready", or why it isn't; empty for the control machine
+}
+
+// Status tells the state of every machine. What can't be asked is told as such,
+// and is no error.
+func (c *Cluster) Status(ctx context.Context) []MemberStatus {
+	ready := c.ready(ctx)
+	var all []MemberStatus
+	for _, m := range c.Members() {
+		s := MemberStatus{Name: m.Spec.Name, PID: m.PID(), Ready: ready[m.Spec.Name]}
+		if services, err := m.Services(ctx); s.PID != 0 && err == nil {
+			s.Services = services
+		}
+		if s.Ready == "" && m != c.Control.Member {
+			s.Ready = "unknown: the API server doesn't tell"
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func (c *Cluster) ready(ctx context.Context) map[string]string {
+	client, err := c.Control.Client()
+	if err != nil || c.Control.PID() == 0 {
+		return nil
+	}
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	ready := map[string]string{}
+	for _, n := range list.Items {
+		ready[n.Name] = "Ready"
+		if why := notReady([]corev1.Node{n}, 1); len(why) > 0 {
+			ready[n.Name] = "not Ready: " + strings.Join(why, "; ")
+		}
+	}
+	return ready
+}
+
+// Healthy tells whether every machine and service runs and every node is Ready.
+func Healthy(all []MemberStatus) bool {
+	for _, m := range all {
+		if m.PID == 0 || (m.Ready != "" && m.Ready != "Ready") {
+			return false
+		}
+		for _, s := range m.Services {
+			if s.PID == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// String is a few lines for a person.
+func (s MemberStatus) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-8s", s.Name)
+	if s.PID == 0 {
+		return b.String() + " gone"
+	}
+	fmt.Fprintf(&b, " process %d", s.PID)
+	if s.Ready != "" {
+		fmt.Fprintf(&b, ", %s", s.Ready)
+	}
+	for _, v := range s.Services {
+		state := fmt.Sprintf("running, process %d in it", v.PID)
+		if v.PID == 0 {
+			state = "ENDED: " + v.Exit
+		}
+		fmt.Fprintf(&b, "\n  %-16s %s", v.Name, state)
+	}
+	return b.String()
+}

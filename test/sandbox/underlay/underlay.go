@@ -1,0 +1,109 @@
+// Package underlay is the network between the machines of a sandbox: a bridge
+// in the control machine's network namespace, and a veth to each node. It uses
+// addresses that only exist in these namespaces, so that two sandboxes have the
+// same ones without noticing.
+package underlay
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/northbound-net/northbound/test/sandbox/member"
+)
+
+// Families of addresses: IPv4 always, IPv6 in a dual-stack sandbox.
+type Families struct{ DualStack bool }
+
+// MaxNodes is how many nodes fit.
+const MaxNodes = 100
+
+func (f Families) of(v4, v6 string) []netip.Prefix {
+	all := []netip.Prefix{netip.MustParsePrefix(v4)}
+	if f.DualStack {
+		all = append(all, netip.MustParsePrefix(v6))
+	}
+	return all
+}
+
+// Control is the control machine's addresses, with prefix lengths.
+func (f Families) Control() []netip.Prefix { return f.of("172.30.255.254/16", "fd00:30::ffff/64") }
+
+// Node is the addresses of node n, counted from 1.
+func (f Families) Node(n int) []netip.Prefix {
+	return f.of(fmt.Sprintf("172.30.0.%d/16", n), fmt.Sprintf("fd00:30::%x/64", n))
+}
+
+// Bridge is the name of the bridge.
+const Bridge = "br-ul"
+
+// Uplink is the name of a node's end of its veth.
+const Uplink = "eth0"
+
+// MakeBridge makes the bridge in the control machine, with its addresses.
+func MakeBridge(control *member.Member, addrs []netip.Prefix) error {
+	h, err := control.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = Bridge
+	br := &netlink.Bridge{LinkAttrs: attrs}
+	if err := h.LinkAdd(br); err != nil {
+		return fmt.Errorf("making bridge %s: %w", Bridge, err)
+	}
+	return Address(h, Bridge, addrs)
+}
+
+// Address gives a link its addresses, without duplicate address detection, and
+// sets it up.
+func Address(h *netlink.Handle, name string, addrs []netip.Prefix) error {
+	link, err := h.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("finding link %s: %w", name, err)
+	}
+	for _, p := range addrs {
+		addr, err := netlink.ParseAddr(p.String())
+		if err != nil {
+			return fmt.Errorf("parsing address %s: %w", p, err)
+		}
+		addr.Flags = 0x02 // IFA_F_NODAD, linux/if_addr.h
+		if err := h.AddrReplace(link, addr); err != nil {
+			return fmt.Errorf("adding %s to %s: %w", p, name, err)
+		}
+	}
+	if err := h.LinkSetUp(link); err != nil {
+		return fmt.Errorf("setting %s up: %w", name, err)
+	}
+	return nil
+}
+
+// Attach makes the veth of a node, whose end is Uplink there, without addresses.
+func Attach(control, node *member.Member) error {
+	h, err := control.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	br, err := h.LinkByName(Bridge)
+	if err != nil {
+		return fmt.Errorf("finding bridge %s: %w", Bridge, err)
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MasterIndex = "ul-"+node.Spec.Name, br.Attrs().Index
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: Uplink, PeerNamespace: netlink.NsPid(node.PID())}
+	if err := h.LinkAdd(veth); err != nil {
+		return fmt.Errorf("connecting %s to the underlay: %w", node.Spec.Name, err)
+	}
+	if err := h.LinkSetUp(veth); err != nil {
+		return fmt.Errorf("connecting %s to the underlay: %w", node.Spec.Name, err)
+	}
+	n, err := node.Netlink()
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	return Address(n, Uplink, nil)
+}

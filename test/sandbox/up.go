@@ -1,0 +1,242 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/northbound-net/northbound/test/sandbox/control"
+	"github.com/northbound-net/northbound/test/sandbox/image"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/node"
+	"github.com/northbound-net/northbound/test/sandbox/progress"
+	"github.com/northbound-net/northbound/test/sandbox/rootfs"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
+)
+
+// Timeout is how long the machines may take to be ready, on a slow machine.
+const Timeout = 5 * time.Minute
+
+// Up makes a sandbox and returns when it is ready: all nodes Ready, or with
+// NoNodes the API server and the databases. When it fails, or ctx ends, it
+// takes down what it has made, unless Options.Keep.
+func Up(ctx context.Context, options Options) (*Cluster, error) {
+	o, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
+	if err := vacate(ctx, o); err != nil {
+		return nil, err
+	}
+	log := progress.New(o.Progress)
+	source := "/"
+	if o.OVN == OVNHost {
+		err = rootfs.Install(ctx, log, hostPackages(o)...)
+	} else {
+		source, err = rootfs.Ensure(ctx, o.Cache, log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Options: o}
+	err = c.up(ctx, source, log)
+	if err == nil {
+		log.Total(fmt.Sprintf("sandbox %s is up", o.Name))
+		return c, nil
+	}
+	if o.Keep {
+		return nil, fmt.Errorf("bringing up sandbox %s (kept in %s): %w", o.Name, o.State(), err)
+	}
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return nil, errors.Join(fmt.Errorf("bringing up sandbox %s: %w", o.Name, err), c.Down(down))
+}
+
+// vacate makes room: an earlier sandbox of the name is an error, unless it is
+// to be replaced or nothing of it runs any more.
+func vacate(ctx context.Context, o Options) error {
+	members, err := member.List(o.State())
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.PID() != 0 && !o.Replace {
+			return fmt.Errorf("sandbox %s is up already: `sandbox --name %s down` removes it", o.Name, o.Name)
+		}
+	}
+	return Down(ctx, o.StateRoot, o.Name)
+}
+
+// hostPackages are the Debian packages that a sandbox needs of the host when it
+// doesn't use a root filesystem.
+func hostPackages(o Options) []string {
+	all := []string{"ovn-central", "iproute2", "ethtool"}
+	if o.NoNodes {
+		return all
+	}
+	return append(all, "ovn-host", "openvswitch-switch", "containerd", "runc", "containernetworking-plugins", "busybox-static", "iputils-ping")
+}
+
+func (c *Cluster) up(ctx context.Context, source string, log *progress.Log) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("it took longer than %v", Timeout))
+	defer cancel()
+	o := c.Options
+	if err := os.MkdirAll(o.State(), 0o755); err != nil {
+		return err
+	}
+	if err := c.save(); err != nil {
+		return err
+	}
+	step := log.Begin("Kubernetes control plane and OVN databases")
+	if err := step.End(c.upControl(ctx, source)); err != nil {
+		return err
+	}
+	if o.NoNodes {
+		return nil
+	}
+	images, err := image.Sandbox(filepath.Join(o.State(), "images"), o.BinDir, filepath.Join(source, "usr/bin/busybox"))
+	if err != nil {
+		return fmt.Errorf("making images: %w", err)
+	}
+	step = log.Begin("ovnkube master")
+	if err := step.End(c.Control.StartMaster(ctx)); err != nil {
+		return err
+	}
+	step = log.Begin(fmt.Sprintf("%d nodes: Open vSwitch, ovn-controller, containerd, kubelet, ovnkube node", o.Nodes))
+	if err := step.End(c.upNodes(ctx, source, images)); err != nil {
+		return err
+	}
+	step = log.Begin("nodes Ready: their networks work")
+	return step.End(c.waitReady(ctx, step))
+}
+
+func (c *Cluster) spec(name, source string, sysctls map[string]string) member.Spec {
+	return member.Spec{Name: name, State: c.Options.State(), Source: source, Bin: c.Options.BinDir, Sysctls: sysctls}
+}
+
+func (c *Cluster) program() string { return filepath.Join(c.Options.BinDir, "sandbox") }
+
+func (c *Cluster) upControl(ctx context.Context, source string) error {
+	m, err := member.Start(ctx, c.program(), c.spec(control.Name, source, nil))
+	if err != nil {
+		return err
+	}
+	c.Control = c.control(m)
+	if err := underlay.MakeBridge(m, c.Control.Config.Addrs); err != nil {
+		return err
+	}
+	// Open vSwitch needs the checksums of what the kernel sends to it.
+	if _, err := m.Run(ctx, "ethtool", "-K", underlay.Bridge, "tx", "off"); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.Control.StartOVN(ctx) })
+	g.Go(func() error { return c.Control.StartAPI(ctx) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (c *Cluster) upNodes(ctx context.Context, source string, images []string) error {
+	for i := 1; i <= c.Options.Nodes; i++ {
+		m, err := member.Start(ctx, c.program(), c.spec(node.Name(i), source, node.Sysctls(c.Options.DualStack)))
+		if err != nil {
+			return err
+		}
+		c.Nodes = append(c.Nodes, c.node(m, i, images))
+	}
+	g, all := errgroup.WithContext(ctx)
+	for _, n := range c.Nodes {
+		g.Go(func() error { return c.upNode(all, n) })
+	}
+	return g.Wait()
+}
+
+func (c *Cluster) upNode(ctx context.Context, n *node.Node) error {
+	g, both := errgroup.WithContext(ctx)
+	g.Go(func() error { return n.StartNetwork(both, c.Control) })
+	g.Go(func() error { return n.StartRuntime(both) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, p := range c.Control.Config.Addrs {
+		if err := n.Reach(ctx, p.Addr()); err != nil {
+			return err
+		}
+	}
+	if err := n.StartKubelet(ctx); err != nil {
+		return err
+	}
+	return n.StartAgent(ctx)
+}
+
+// waitReady waits until every node is Ready and pods can be created.
+func (c *Cluster) waitReady(ctx context.Context, step *progress.Step) error {
+	client, err := c.Control.Client()
+	if err != nil {
+		return err
+	}
+	reasons := ""
+	for {
+		if list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+			waiting := notReady(list.Items, len(c.Nodes))
+			if len(waiting) == 0 {
+				break
+			}
+			reasons = strings.Join(waiting, "; ")
+			step.Detail("%s", reasons)
+		}
+		for _, n := range c.Nodes {
+			if err := n.Ended(ctx); err != nil {
+				return fmt.Errorf("waiting for the nodes to be Ready: %w", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the nodes to be Ready: %w: %s", context.Cause(ctx), reasons)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if err := c.prime(ctx); err != nil {
+		return err
+	}
+	return c.Control.WaitServiceAccount(ctx)
+}
+
+// prime makes the nodes know each other's link addresses.
+func (c *Cluster) prime(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, n := range c.Nodes {
+		for _, other := range c.Nodes {
+			if n == other {
+				continue
+			}
+			for _, p := range other.Config.Addrs {
+				g.Go(func() error { return n.Reach(ctx, p.Addr()) })
+			}
+		}
+	}
+	return g.Wait()
+}
+
+func (c *Cluster) save() error {
+	b, err := json.MarshalIndent(c.Options, "", "  ")
+	if err != nil {
+		return fmt.Errorf("recording the sandbox: %w", err)
+	}
+	if err := os.WriteFile(optionsFile(c.Options.State()), b, 0o600); err != nil {
+		return fmt.Errorf("recording the sandbox: %w", err)
+	}
+	return nil
+}
+
+func optionsFile(state string) string { return filepath.Join(state, "sandbox.json") }
