@@ -42,7 +42,7 @@ func planCommand() *cli.Command {
 // planFlags are those that only a plan needs.
 func planFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "how long to wait for the servers", EnvVars: env("timeout")},
+		&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "how long a plan waits for the servers", EnvVars: env("timeout")},
 	}
 }
 
@@ -70,6 +70,9 @@ func runPlan(c *cli.Context) error {
 	}
 	want := offline.New(m.Cluster, objects)
 	plans, err := plansFor(ctx, want, m.NB, log)
+	if err != nil && len(plans) == 0 {
+		return errors.Join(broken, err) // "nothing to do" would be a claim
+	}
 	if printErr := printPlans(c.App.Writer, plans); printErr != nil {
 		return printErr
 	}
