@@ -21,12 +21,16 @@ func masterCommand() *cli.Command {
 			boolFlag("leader-elect", "run several masters, of which the holder of a Lease works"),
 			stringFlag("leader-elect-namespace", d.LeaderElect.Namespace, "`NAMESPACE` of the Lease"),
 			&cli.DurationFlag{Name: "leader-elect-lease", Value: d.LeaderElect.Lease, Usage: "how long a leader that fell silent keeps the Lease", EnvVars: env("leader-elect-lease")},
-		}, logFlags()),
+			boolFlag("dry-run", "change nothing: print what would change, as the plan command does, and exit with 0 (nothing), 2 (changes) or 1 (an error)"),
+		}, planFlags(), logFlags()),
 		Action: runMaster,
 	}
 }
 
 func runMaster(c *cli.Context) error {
+	if c.Bool("dry-run") {
+		return runPlan(c)
+	}
 	log, err := newLog(c, c.App.ErrWriter)
 	if err != nil {
 		return err

@@ -171,8 +171,16 @@ func TestPlanFromAPIServer(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	t.Setenv("KUBECONFIG", "")
-	got := plan(t, translated(t, testkit.NBSchemas()["23.03"]), "--k8s-apiserver", server.URL)
-	if got.exit != 0 || !strings.HasPrefix(got.stdout, "Nothing to do") {
-		t.Errorf("plan of the cluster that was translated:\n%s", got)
+	remote := translated(t, testkit.NBSchemas()["23.03"])
+	for _, command := range [][]string{{"plan"}, {"master", "--dry-run"}} {
+		args := append(command, "--log-level=error", "--nb-address", remote, "--k8s-apiserver", server.URL)
+		if got := ovnkube(t.Context(), nil, args...); got.exit != 0 || !strings.HasPrefix(got.stdout, "Nothing to do") {
+			t.Errorf("%v of the cluster that was translated:\n%s", command, got)
+		}
+	}
+	nbctl(t, remote, "lsp-del", "default_web-0")
+	if got := ovnkube(t.Context(), nil, "master", "--dry-run", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", server.URL); got.exit != 2 ||
+		!strings.Contains(got.stdout, "+ Logical_Switch_Port default_web-0 ") {
+		t.Errorf("master --dry-run:\n%s", got)
 	}
 }

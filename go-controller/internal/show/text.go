@@ -39,7 +39,8 @@ func writeSwitchPort(b *bytes.Buffer, p *nbdb.LogicalSwitchPort) {
 	}
 	// A port that has its router port's addresses says so by this word, and
 	// ovn-nbctl then shows none.
-	if len(p.Addresses) > 0 && !(p.Type == "router" && slices.Equal(p.Addresses, []string{"router"})) {
+	asRouter := p.Type == "router" && slices.Equal(p.Addresses, []string{"router"})
+	if len(p.Addresses) > 0 && !asRouter {
 		fmt.Fprintf(b, "        addresses: %s\n", list(p.Addresses))
 	}
 	if r := p.Options["router-port"]; r != "" {
