@@ -91,6 +91,11 @@ func Run(ctx context.Context, c Config, w io.Writer) (report *Report, err error)
 	if err := load.Nodes(ctx, r.Kube, c.Nodes); err != nil {
 		return report, err
 	}
+	// Watched from the beginning, so that being watched costs the servers the
+	// same in all phases, the raw ones included.
+	if b.observer, err = load.Observe(ctx, r.Kube, r.NB.Socket); err != nil {
+		return report, err
+	}
 	for _, p := range Phases() {
 		if len(c.Only) > 0 && !slices.Contains(c.Only, p) {
 			continue
@@ -131,20 +136,8 @@ func (b *bench) close() error {
 	return errors.Join(append(errs, b.rig.Close())...)
 }
 
-// observe begins to watch, once; the raw limits are measured without that.
-func (b *bench) observe(ctx context.Context) (err error) {
-	if b.observer != nil {
-		return nil
-	}
-	b.observer, err = load.Observe(context.WithoutCancel(ctx), b.rig.Kube, b.rig.NB.Socket)
-	return err
-}
-
 // prepare has a master running and ready, observed, and an empty namespace.
 func (b *bench) prepare(ctx context.Context, namespace string) error {
-	if err := b.observe(ctx); err != nil {
-		return err
-	}
 	if err := load.Namespace(ctx, b.rig.Kube, namespace); err != nil {
 		return err
 	}
@@ -152,11 +145,13 @@ func (b *bench) prepare(ctx context.Context, namespace string) error {
 		return nil
 	}
 	var err error
-	if b.master, err = b.rig.StartMaster(); err != nil {
+	if b.master, err = b.rig.StartMaster(ctx); err != nil {
 		return err
 	}
-	_, err = b.master.WaitReady(ctx)
-	return err
+	if _, err = b.master.WaitReady(ctx); err != nil {
+		return err
+	}
+	return load.WaitNodes(ctx, b.rig.Kube, b.Nodes)
 }
 
 // done waits until n pods of a namespace have their network, and tells when

@@ -116,8 +116,8 @@ func ovsMap(pairs ...string) []any {
 	return []any{"map", out}
 }
 
-// rawPods makes pods and patches them, with no master and no watcher about,
-// and removes them.
+// rawPods makes pods and patches them, with no master about, and removes them.
+// When all patches are answered, all are counted as done.
 func (b *bench) rawPods(ctx context.Context) (creates, patches float64, err error) {
 	const namespace = "raw"
 	if err := load.Namespace(ctx, b.rig.Kube, namespace); err != nil {

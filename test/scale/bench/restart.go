@@ -67,7 +67,7 @@ func (b *bench) restartIdle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.master, err = b.rig.StartMaster(); err != nil {
+	if b.master, err = b.rig.StartMaster(ctx); err != nil {
 		return err
 	}
 	ready, err := b.master.WaitReady(ctx)
@@ -98,7 +98,7 @@ func (b *bench) restartWaiting(ctx context.Context) error {
 	if _, _, err := load.CreatePod(ctx, b.rig.Kube, restarted, b.grown+1, b.Nodes); err != nil {
 		return err
 	}
-	if b.master, err = b.rig.StartMaster(); err != nil {
+	if b.master, err = b.rig.StartMaster(ctx); err != nil {
 		return err
 	}
 	annotated, ported, err := b.done(ctx, restarted, b.grown+2)
@@ -129,10 +129,7 @@ func (b *bench) settled(ctx context.Context, what string, before rig.Counts) err
 	if err != nil {
 		return err
 	}
-	wrote := counts
-	wrote.Logged -= before.Logged
-	wrote.PodPatches -= before.PodPatches
-	wrote.NodePatches -= before.NodePatches
+	wrote := counts.Sub(before)
 	operations := wrote.Operations - ownOperations
 	transactions := max(wrote.Transactions, wrote.Logged) - ownTransactions
 	patches := max(wrote.Patches, wrote.PodPatches+wrote.NodePatches) - ownPatches

@@ -11,9 +11,6 @@ import (
 // backlog measures a master that starts when pods are already waiting.
 func (b *bench) backlog(ctx context.Context) error {
 	const namespace = "backlog"
-	if err := b.observe(ctx); err != nil {
-		return err
-	}
 	if err := load.Namespace(ctx, b.rig.Kube, namespace); err != nil {
 		return err
 	}
@@ -24,7 +21,7 @@ func (b *bench) backlog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.master, err = b.rig.StartMaster(); err != nil {
+	if b.master, err = b.rig.StartMaster(ctx); err != nil {
 		return err
 	}
 	return b.throughput(ctx, namespace, b.master.Started, before)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -51,6 +52,28 @@ func Nodes(ctx context.Context, kube kubernetes.Interface, n int) error {
 		}
 		return nil
 	})
+}
+
+// WaitNodes waits until n Nodes have their subnets.
+func WaitNodes(ctx context.Context, kube kubernetes.Interface, n int) error {
+	have := 0
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		list, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, fmt.Errorf("listing nodes: %w", err)
+		}
+		have = 0
+		for _, node := range list.Items {
+			if node.Annotations["k8s.ovn.org/node-subnets"] != "" {
+				have++
+			}
+		}
+		return have >= n, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the subnets of %d nodes: %d so far: %w", n, have, err)
+	}
+	return nil
 }
 
 // Namespace makes a namespace, with the service account that pods need where

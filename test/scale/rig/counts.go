@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Counts are what a master has written, up to some moment. The first three are
@@ -30,8 +31,32 @@ func (c Counts) Sub(o Counts) Counts {
 	}
 }
 
-// Counts reads the counters. m may be nil: then the master's own are 0.
-func (r *Rig) Counts(ctx context.Context, m *Master) (c Counts, err error) {
+// settleTime is how long the counters may take to catch up with each other.
+const settleTime = 5 * time.Second
+
+// Counts reads the counters. m may be nil: then the master's own are 0. A
+// counter is raised a moment after what it counts, so those of sender and
+// receiver are read again until they agree; if they don't within settleTime,
+// they are told as they are.
+func (r *Rig) Counts(ctx context.Context, m *Master) (Counts, error) {
+	end := time.Now().Add(settleTime)
+	for {
+		c, err := r.received(ctx)
+		if err != nil || m == nil {
+			return c, err
+		}
+		if err := m.sent(ctx, &c); err != nil {
+			return c, err
+		}
+		got := c.Sub(m.before)
+		if agree := got.Transactions-got.Refused >= got.Logged && got.Patches == got.PodPatches+got.NodePatches; agree || time.Now().After(end) {
+			return c, nil
+		}
+	}
+}
+
+// received counts what arrived.
+func (r *Rig) received(ctx context.Context) (c Counts, err error) {
 	if c.Logged, err = r.NB.Log.Records(); err != nil {
 		return c, err
 	}
@@ -42,19 +67,21 @@ func (r *Rig) Counts(ctx context.Context, m *Master) (c Counts, err error) {
 	api := exposition(body)
 	c.PodPatches = api.sum("apiserver_request_total", `verb="PATCH"`, `resource="pods"`)
 	c.NodePatches = api.sum("apiserver_request_total", `verb="PATCH"`, `resource="nodes"`)
-	if m == nil {
-		return c, nil
-	}
+	return c, nil
+}
+
+// sent adds what the master says it has sent.
+func (m *Master) sent(ctx context.Context, c *Counts) error {
 	own, err := m.metrics(ctx)
 	if err != nil {
-		return c, err
+		return err
 	}
 	c.Transactions = own.sum("northbound_nb_transactions_total")
 	c.Refused = c.Transactions - own.sum("northbound_nb_transactions_total", `result="ok"`)
 	c.Operations = own.sum("northbound_nb_operations_total")
 	c.Patches = own.sum("northbound_k8s_patches_total")
 	c.Retried = c.Patches - own.sum("northbound_k8s_patches_total", `result="ok"`)
-	return c, nil
+	return nil
 }
 
 // exposition is metrics in the Prometheus text format.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"time"
@@ -12,35 +11,30 @@ import (
 	"github.com/northbound-net/northbound/test/scale/process"
 )
 
+// metricsAddr is where a master serves metrics; there is one at a time.
+const metricsAddr = "127.0.0.1:9409"
+
 // Master is a running `ovnkube master`.
 type Master struct {
 	*process.Process
 	Started time.Time // when it was executed
-	rig     *Rig
+	before  Counts    // of what had arrived by then
 	url     string
 	http    *http.Client
 }
 
 // StartMaster executes the master and returns at once.
-func (r *Rig) StartMaster() (*Master, error) {
-	addr, err := freeAddr()
+func (r *Rig) StartMaster(ctx context.Context) (*Master, error) {
+	before, err := r.received(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r.masters++
-	m := &Master{rig: r, url: "http://" + addr, http: &http.Client{Timeout: 10 * time.Second}, Started: time.Now()}
-	m.Process, err = process.Start("ovnkube master", filepath.Join(r.Dir, fmt.Sprintf("master-%d.log", r.masters)), r.programs.OVNKube,
-		"master", "--kubeconfig", r.kubeconfig, "--nb-address", "unix:"+r.NB.Socket, "--metrics-bind-address", addr)
+	m := &Master{before: before, url: "http://" + metricsAddr, http: &http.Client{Timeout: 10 * time.Second}, Started: time.Now()}
+	p, err := process.Start("ovnkube master", filepath.Join(r.Dir, fmt.Sprintf("master-%d.log", r.masters)), r.programs.OVNKube,
+		"master", "--kubeconfig", r.kubeconfig, "--nb-address", "unix:"+r.NB.Socket, "--metrics-bind-address", metricsAddr)
+	m.Process = p
 	return m, err
-}
-
-// freeAddr is a loopback address that nobody listens on.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // Stop ends the master in an orderly way.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/northbound-net/northbound/test/sandbox/pki"
 	"github.com/northbound-net/northbound/test/scale/ovsdbwire"
 	"github.com/northbound-net/northbound/test/scale/process"
 )
@@ -35,7 +37,7 @@ type Programs struct {
 func (p Programs) Check() error {
 	var errs []error
 	for path, want := range map[string]string{
-		p.APIServer: "run `make build-test`",
+		p.APIServer: "run `make sandbox`",
 		p.OVNKube:   "run `make build`",
 		p.Schema:    "install ovn-common or name another with --nb-schema",
 	} {
@@ -57,7 +59,7 @@ type Rig struct {
 	programs   Programs
 	kubeconfig string
 	databases  []*Northbound
-	masters    int
+	masters    int // started so far
 }
 
 // New starts a Rig. After an error nothing is left.
@@ -98,14 +100,37 @@ func (r *Rig) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(r.Dir))...)
 }
 
+// apiServerURL is where the API server listens, in the network namespace of
+// this program.
+const apiServerURL = "https://127.0.0.1:6443"
+
 func (r *Rig) startAPIServer() (err error) {
 	dir := filepath.Join(r.Dir, "k8s")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return fmt.Errorf("making a directory: %w", err)
+	if err := identities(dir, r.kubeconfig); err != nil {
+		return fmt.Errorf("making certificates: %w", err)
 	}
 	r.APIServer, err = process.Start("the API server", filepath.Join(r.Dir, "apiserver.log"), r.programs.APIServer,
-		"--dir="+dir, "--ready-file="+filepath.Join(dir, "ready"), "--authorization-mode=AlwaysAllow")
+		"--dir="+dir, "--ready-file="+filepath.Join(dir, "ready"), "--controllers=",
+		// It refuses to publish a loopback address as the kubernetes service's.
+		"--apiserver-arg=--endpoint-reconciler-type=none")
 	return err
+}
+
+// identities writes what sandbox-apiserver expects to find.
+func identities(dir, kubeconfig string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	ca, err := pki.New(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		ca.Server(dir, "apiserver", []netip.Addr{netip.MustParseAddr("127.0.0.1")}, []string{"localhost"}),
+		ca.Client(dir, "kubelet-client", "kube-apiserver-kubelet-client", "system:masters"),
+		pki.Key(filepath.Join(dir, "sa.key")),
+		ca.Kubeconfig(kubeconfig, apiServerURL, "admin", "system:masters"),
+	)
 }
 
 func (r *Rig) waitForAPIServer(ctx context.Context) error {

@@ -1,6 +1,7 @@
 // Command bench measures `ovnkube master` on this machine and prints a table:
 // throughput, latency, restart, and beside them what the machine can do at
-// most. It exits non-zero when a count is not as it must be.
+// most. It exits non-zero when a count is not as it must be. It needs root, for
+// a network namespace of its own.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/northbound-net/northbound/test/scale/bench"
+	"github.com/northbound-net/northbound/test/scale/netns"
 )
 
 // The exit codes.
@@ -25,8 +27,16 @@ const (
 )
 
 func main() {
+	inside, code, err := netns.Enter()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(failed)
+	}
+	if !inside {
+		os.Exit(code)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

@@ -1,0 +1,190 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/netns"
+	"github.com/northbound-net/northbound/test/scale/rig"
+)
+
+const (
+	nodes     = 20
+	waiting   = 300 // pods that are there before the master
+	more      = 200 // pods that come while it runs
+	namespace = "scale"
+	deadline  = 3 * time.Minute // of everything; it takes some ten seconds
+)
+
+func TestMain(m *testing.M) {
+	inside, code, err := netns.Enter()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if inside {
+		code = m.Run()
+	}
+	os.Exit(code)
+}
+
+// bed is a rig with nodes, watched.
+type bed struct {
+	*rig.Rig
+	*testing.T
+	seen   *load.Observer
+	master *rig.Master
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	bin := filepath.Join("..", "..", "bin")
+	r, err := rig.New(t.Context(), rig.Programs{
+		APIServer: filepath.Join(bin, "sandbox-apiserver"), OVNKube: filepath.Join(bin, "ovnkube"),
+		Schema: "/usr/share/ovn/ovn-nb.ovsschema",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{Rig: r, T: t}
+	t.Cleanup(func() { b.must(r.Close()) })
+	b.must(load.Nodes(t.Context(), r.Kube, nodes))
+	b.must(load.Namespace(t.Context(), r.Kube, namespace))
+	b.seen = b.observe()
+	return b
+}
+
+func (b *bed) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// observe watches until the test ends.
+func (b *bed) observe() *load.Observer {
+	b.Helper()
+	o, err := load.Observe(context.WithoutCancel(b.Context()), b.Kube, b.NB.Socket)
+	b.must(err)
+	b.Cleanup(o.Close)
+	return o
+}
+
+func (b *bed) start(ctx context.Context) {
+	b.Helper()
+	m, err := b.StartMaster(ctx)
+	b.must(err)
+	b.master = m
+	b.Cleanup(func() {
+		if b.master == m {
+			b.must(m.Stop())
+		}
+	})
+}
+
+func (b *bed) stop() {
+	b.Helper()
+	m := b.master
+	b.master = nil
+	b.must(m.Stop())
+}
+
+// networked waits until n pods have annotations and ports.
+func (b *bed) networked(ctx context.Context, n int) {
+	b.Helper()
+	_, err := b.seen.Annotated.Wait(ctx, namespace, n)
+	b.must(err)
+	_, err = b.seen.Ported.Wait(ctx, namespace, n)
+	b.must(err)
+}
+
+func (b *bed) counts() rig.Counts {
+	b.Helper()
+	c, err := b.Counts(b.Context(), b.master)
+	b.must(err)
+	return c
+}
+
+// create makes pods from to to-1.
+func (b *bed) create(ctx context.Context, from, to int) {
+	b.Helper()
+	b.must(load.Parallel(ctx, to-from, func(ctx context.Context, i int) error {
+		_, _, err := load.CreatePod(ctx, b.Kube, namespace, from+i, nodes)
+		return err
+	}))
+}
+
+// TestCounts follows the master from a backlog through a burst to a restart,
+// and counts what it writes.
+func TestCounts(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	b := newBed(t)
+	b.backlog(ctx)
+	b.burst(ctx)
+	b.restart(ctx)
+	again := b.observe()
+	const all = waiting + more + 1
+	if a, p := again.Annotated.Count(namespace), again.Ported.Count(namespace); a != all || p != all {
+		t.Errorf("in the end %d pods have annotations and %d have ports, want %d", a, p, all)
+	}
+}
+
+// backlog starts the master when pods are waiting: a handful of transactions
+// carries them all.
+func (b *bed) backlog(ctx context.Context) {
+	b.create(ctx, 0, waiting)
+	before := b.counts()
+	b.start(ctx)
+	b.networked(ctx, waiting)
+	b.must(load.WaitNodes(ctx, b.Kube, nodes))
+	wrote := b.counts().Sub(before)
+	if sent := max(wrote.Transactions, wrote.Logged); sent > waiting/10 || wrote.Refused != 0 {
+		b.Errorf("%d Northbound transactions for %d pods, %d of them refused: want at most %d, and none refused", sent, waiting, wrote.Refused, waiting/10)
+	}
+	if wrote.PodPatches != waiting || wrote.NodePatches != nodes {
+		b.Errorf("%d patches of pods and %d of nodes, want one for each of %d and %d", wrote.PodPatches, wrote.NodePatches, waiting, nodes)
+	}
+}
+
+// burst makes pods at once while the master runs: each is annotated once, and
+// written once. How many transactions that takes depends on how fast the API
+// server makes pods, so it is bounded by the pods only.
+func (b *bed) burst(ctx context.Context) {
+	before := b.counts()
+	b.create(ctx, waiting, waiting+more)
+	b.networked(ctx, waiting+more)
+	wrote := b.counts().Sub(before)
+	if wrote.PodPatches != more || wrote.NodePatches != 0 {
+		b.Errorf("%d patches of pods and %d of nodes, want %d and none", wrote.PodPatches, wrote.NodePatches, more)
+	}
+	// A pod takes an insert, a place on its switch, and an address in its
+	// namespace's set, if it is alone in its transaction.
+	if wrote.Refused != 0 || wrote.Transactions > more || wrote.Operations < more || wrote.Operations > 3*more {
+		b.Errorf("%d Northbound transactions, %d refused, with %d operations for %d pods: want no more transactions than pods, and one to three operations each",
+			wrote.Transactions, wrote.Refused, wrote.Operations, more)
+	}
+}
+
+// restart starts the master anew: it finds everything as it should be. A new
+// pod's writes follow on whatever the start had to write, so once they are
+// seen, the counts are final: they must be that pod's own.
+func (b *bed) restart(ctx context.Context) {
+	b.stop()
+	before := b.counts()
+	b.start(ctx)
+	_, err := b.master.WaitReady(ctx)
+	b.must(err)
+	b.create(ctx, waiting+more, waiting+more+1)
+	b.networked(ctx, waiting+more+1)
+	wrote := b.counts().Sub(before)
+	want := rig.Counts{Logged: 1, PodPatches: 1, Transactions: 1, Operations: 3, Patches: 1}
+	if wrote != want {
+		b.Errorf("a restart and one new pod wrote %+v, want the pod's own %+v", wrote, want)
+	}
+}
