@@ -21,7 +21,7 @@ func manifestFlag(usage string) cli.Flag {
 func manifests(c *cli.Context, w io.Writer) ([]cluster.Object, error) {
 	m := kubeio.ReadManifests(c.StringSlice("filename"), c.App.Reader)
 	for _, warning := range m.Warnings {
-		fmt.Fprintln(w, "ovnkube: warning:", warning)
+		warn(w, warning)
 	}
 	for _, k := range m.Ignored {
 		fmt.Fprintf(w, "ovnkube: note: %d of kind %s (%s) left out: the network does not depend on it\n", k.Count, k.Kind, k.APIVersion)

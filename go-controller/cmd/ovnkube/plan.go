@@ -30,7 +30,8 @@ func planCommand() *cli.Command {
 		Name:  "plan",
 		Usage: "print what the master would change in the Northbound database, and change nothing",
 		Description: "Compares what the cluster wants, or what manifests given with -f want, with the Northbound database as it is.\n" +
-			"One line per row, + added, ~ changed, - removed, and one per column. Nothing is written, to Kubernetes neither.\n\n" +
+			"One line per row, + added, ~ changed, - removed, and one per column. Nothing is written, to Kubernetes neither.\n" +
+			"Nodes and pods that have no annotation yet are shown with the subnets and addresses that are free now.\n\n" +
 			"Exit code 0: nothing to do. 2: there are changes. 1: an error, also when only part of the plan could be made.",
 		Flags: slices.Concat([]cli.Flag{
 			manifestFlag("`FILE`, directory or - for standard input, instead of the cluster; may be given again"),
@@ -64,8 +65,13 @@ func runPlan(c *cli.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	objects, broken := wantedObjects(ctx, c, m.Kubernetes, log)
-	if objects == nil && broken != nil {
+	live := len(c.StringSlice("filename")) == 0
+	read := func() ([]cluster.Object, error) { return manifests(c, c.App.ErrWriter) }
+	if live {
+		read = func() ([]cluster.Object, error) { return liveObjects(ctx, m.Kubernetes, c.App.ErrWriter, log) }
+	}
+	objects, broken := read()
+	if live && broken != nil {
 		return broken
 	}
 	want := offline.New(m.Cluster, objects)
@@ -78,6 +84,10 @@ func runPlan(c *cli.Context) error {
 	}
 	errs := []error{broken, err}
 	for _, p := range want.Problems {
+		if live { // the master tells the object's owner, and works on
+			warn(c.App.ErrWriter, p)
+			continue
+		}
 		errs = append(errs, p)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -89,16 +99,12 @@ func runPlan(c *cli.Context) error {
 	return nil
 }
 
-// wantedObjects is the cluster: from manifests where they are given, else from
-// the API server.
-func wantedObjects(ctx context.Context, c *cli.Context, k config.Kubernetes, log *slog.Logger) ([]cluster.Object, error) {
-	if len(c.StringSlice("filename")) > 0 {
-		objects, err := manifests(c, c.App.ErrWriter)
-		if objects == nil {
-			objects = []cluster.Object{}
-		}
-		return objects, err
-	}
+// warn tells of something that does not stop the work.
+func warn(w io.Writer, what any) { fmt.Fprintln(w, "ovnkube: warning:", what) }
+
+// liveObjects lists everything that the cluster is made of. What is wrong with
+// single objects is told on w.
+func liveObjects(ctx context.Context, k config.Kubernetes, w io.Writer, log *slog.Logger) ([]cluster.Object, error) {
 	clients, err := kubeio.NewClients(k, "northbound-plan")
 	if err != nil {
 		return nil, err
@@ -106,11 +112,6 @@ func wantedObjects(ctx context.Context, c *cli.Context, k config.Kubernetes, log
 	if err := clients.WaitForServer(ctx, log); err != nil {
 		return nil, fmt.Errorf("waiting for the API server %s: %w", clients.Server, err)
 	}
-	return liveObjects(ctx, clients)
-}
-
-// liveObjects lists everything that the cluster is made of.
-func liveObjects(ctx context.Context, clients *kubeio.Clients) ([]cluster.Object, error) {
 	source := kubeio.NewSource(clients)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -129,17 +130,16 @@ func liveObjects(ctx context.Context, clients *kubeio.Clients) ([]cluster.Object
 		}
 	}
 	events, problems := source.Take()
-	objects := []cluster.Object{}
+	var objects []cluster.Object
 	for _, e := range events {
 		if e.New != nil {
 			objects = append(objects, e.New)
 		}
 	}
-	var errs []error
 	for _, p := range problems {
-		errs = append(errs, p)
+		warn(w, p)
 	}
-	return objects, errors.Join(errs...)
+	return objects, nil
 }
 
 // plansFor compares with the Northbound database.

@@ -150,7 +150,7 @@ func TestPlanFromAPIServer(t *testing.T) {
 		"/api/v1/nodes":      `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"n1","uid":"11111111-0000-4000-8000-000000000001"}}]}`,
 		"/api/v1/namespaces": `{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"default","uid":"22222222-0000-4000-8000-000000000001"}}]}`,
 		"/api/v1/pods":       `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"web-0","namespace":"default","uid":"33333333-0000-4000-8000-000000000001"},"spec":{"nodeName":"n1"}}]}`,
-		"/api/v1/services":   `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`,
+		"/api/v1/services":   `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"broken","namespace":"default"},"spec":{"clusterIP":"10.96.0.9"}}]}`,
 		"/apis/discovery.k8s.io/v1/endpointslices": `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -174,7 +174,8 @@ func TestPlanFromAPIServer(t *testing.T) {
 	remote := translated(t, testkit.NBSchemas()["23.03"])
 	for _, command := range [][]string{{"plan"}, {"master", "--dry-run"}} {
 		args := append(command, "--log-level=error", "--nb-address", remote, "--k8s-apiserver", server.URL)
-		if got := ovnkube(t.Context(), nil, args...); got.exit != 0 || !strings.HasPrefix(got.stdout, "Nothing to do") {
+		if got := ovnkube(t.Context(), nil, args...); got.exit != 0 || !strings.HasPrefix(got.stdout, "Nothing to do") ||
+			!strings.HasPrefix(got.stderr, "ovnkube: warning: Service default/broken: NoServicePorts: ") {
 			t.Errorf("%v of the cluster that was translated:\n%s", command, got)
 		}
 	}
