@@ -406,6 +406,26 @@ func (b *bed) awaitNotReady(t *testing.T) {
 	})
 }
 
+// A pod's port whose device has gone goes too; one with its device stays, and
+// so does one that is no pod's.
+func TestSweep(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.becomeReady(t)
+	b.stop()
+	testkit.Run(t, "ip", "link", "add", "aaaaaaaaaaaaaaa", "type", "veth", "peer", "name", "apeer")
+	testkit.Run(t, "ovs-vsctl", "--no-wait", "add-port", "br-int", "aaaaaaaaaaaaaaa", "--", "set", "interface", "aaaaaaaaaaaaaaa", "external_ids:sandbox=aaaaaaaaaaaaaaaa1",
+		"--", "add-port", "br-int", "bbbbbbbbbbbbbbb", "--", "set", "interface", "bbbbbbbbbbbbbbb", "external_ids:sandbox=bbbbbbbbbbbbbbbb2",
+		"--", "add-port", "br-int", "foreign")
+	b.start(t)
+	awaitOutput(t, "aaaaaaaaaaaaaaa\nforeign\n"+mgmtLink, "ovs-vsctl", "list-ports", "br-int")
+	if n := b.changes(t); n != 1 {
+		t.Errorf("%d changes, want the one port", n)
+	}
+}
+
 // The chassis name that somebody gave the node before stays.
 func TestKeepsSystemID(t *testing.T) {
 	if !testkit.Isolated(t) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
@@ -28,6 +29,7 @@ func rooms() []func(hostplan.Facts, config.Node) (hostplan.Plan, error) {
 // passMemory is what one pass leaves to the next.
 type passMemory struct {
 	subnets []netip.Prefix // the last valid ones: a Node without them is not a node to tear down
+	swept   time.Time      // when ports without a device were looked for
 }
 
 // pass compares everything once and repairs it. The error says what is still
@@ -55,7 +57,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	go func() { published <- a.publish(ctx, node, facts, places) }()
 	plan, err := a.plan(facts)
 	errs = append(errs, err, a.apply(ctx, plan, err == nil && len(facts.Subnets) > 0))
-	errs = append(errs, <-published)
+	errs = append(errs, <-published, a.sweep(ctx))
 	if len(facts.Subnets) == 0 && node.UID != "" {
 		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))
 	}
@@ -64,6 +66,35 @@ func (a *Agent) pass(ctx context.Context) error {
 		return err
 	}
 	return a.finish()
+}
+
+// sweep removes pods' ports whose device has gone: after a reboot, or when a
+// container went while no agent ran that could have been told. The ports are
+// listed before the devices: each had its device first.
+func (a *Agent) sweep(ctx context.Context) error {
+	if time.Since(a.memory.swept) < tickInterval {
+		return nil
+	}
+	sandboxes := a.ovs.Sandboxes()
+	links, err := a.kernel.LinkNames()
+	if err != nil {
+		return err
+	}
+	dead := map[string]bool{}
+	for _, s := range sandboxes {
+		if !links[names.HostVeth(s)] {
+			dead[s] = true
+		}
+	}
+	removed, err := a.ovs.RemovePodPorts(ctx, func(s string) bool { return dead[s] })
+	if err != nil {
+		return fmt.Errorf("removing ports of pods that are gone: %w", err)
+	}
+	a.memory.swept = time.Now()
+	for _, name := range removed {
+		a.changed("pod_port", "- port "+name+" on "+names.IntegrationBridge+", whose device is gone")
+	}
+	return nil
 }
 
 // openGate lets the CNI server work as soon as what all pods share is known,

@@ -104,6 +104,19 @@ func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
 	return p, false, nil
 }
 
+// LinkNames is the set of the names of all interfaces.
+func (n *Netlink) LinkNames() (map[string]bool, error) {
+	list, err := n.h.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("reading interfaces: %w", err)
+	}
+	out := map[string]bool{}
+	for _, l := range list {
+		out[l.Attrs().Name] = true
+	}
+	return out, nil
+}
+
 // RALinks lists, sorted, the interfaces that have a route from an IPv6 router
 // advertisement (RFC 4861).
 func (n *Netlink) RALinks() ([]string, error) {

@@ -6,7 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type Node struct {
 	Ready    prometheus.Gauge
 	Pass     prometheus.Histogram
-	Changes  *prometheus.CounterVec   // kind: external_ids, bridge, port, link, addr, route, neigh, sysctl, nftables, annotation, cni
+	Changes  *prometheus.CounterVec   // kind: external_ids, bridge, port, link, addr, route, neigh, sysctl, nftables, pod_port, annotation, cni
 	Requests *prometheus.HistogramVec // command: ADD, DEL, ...; code: of the CNI error, 0 for success
 	Phases   *prometheus.HistogramVec // phase: of ADD, see package cni/server
 }
