@@ -21,27 +21,43 @@ import (
 // DatabaseName is the name of the database in its schema.
 const DatabaseName = "OVN_Northbound"
 
-// connectTimeout bounds one attempt to connect and read everything.
-const connectTimeout = 60 * time.Second
+// reachTimeout bounds how long one server may take to say what it is, and
+// readTimeout how long reading everything may take.
+const (
+	reachTimeout = 5 * time.Second
+	readTimeout  = 60 * time.Second
+)
 
 // connect opens a connection with one monitor on every table of the schema.
-// Of the servers of a Raft cluster it takes the leader.
+// Of the servers of a Raft cluster it takes the leader. Servers are tried one
+// by one, each with a client and a deadline of its own: one that does not answer
+// must not use up the time of the others.
 func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr.Logger) (client.Client, error) {
+	var reasons []string
+	for _, address := range c.Addresses {
+		cl, err := reach(ctx, c, address, schema, logger)
+		if err == nil {
+			return cl, nil
+		}
+		reasons = append(reasons, address+": "+err.Error())
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("connecting to the Northbound database: %s", strings.Join(reasons, "; "))
+}
+
+func reach(ctx context.Context, c config.OVSDB, address string, schema *nb.Schema, logger logr.Logger) (client.Client, error) {
 	models := map[string]model.Model{}
 	for _, t := range schema.Tables() {
 		models[t] = schema.NewModel(t)
 	}
 	dbModel, err := model.NewClientDBModel(DatabaseName, models)
 	if err != nil {
-		return nil, fmt.Errorf("describing the Northbound database: %w", err)
+		return nil, fmt.Errorf("describing the database: %w", err)
 	}
-	opts := []client.Option{client.WithLeaderOnly(true), client.WithLogger(&logger)}
-	needTLS := false
-	for _, a := range c.Addresses {
-		opts = append(opts, client.WithEndpoint(a))
-		needTLS = needTLS || strings.HasPrefix(a, "ssl:")
-	}
-	if needTLS {
+	opts := []client.Option{client.WithLeaderOnly(true), client.WithLogger(&logger), client.WithEndpoint(address)}
+	if strings.HasPrefix(address, "ssl:") {
 		t, err := tlsConfig(c)
 		if err != nil {
 			return nil, err
@@ -50,15 +66,17 @@ func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr
 	}
 	cl, err := client.NewOVSDBClient(dbModel, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("preparing the connection to %s: %w", strings.Join(c.Addresses, ","), err)
+		return nil, fmt.Errorf("preparing the connection: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	reaching, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	if err := cl.Connect(ctx); err != nil {
+	if err := cl.Connect(reaching); err != nil {
 		cl.Close()
-		return nil, fmt.Errorf("connecting to the Northbound database at %s: %w", strings.Join(c.Addresses, ","), err)
+		return nil, err
 	}
-	if err := monitor(ctx, cl, schema); err != nil {
+	reading, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if err := monitor(reading, cl, schema); err != nil {
 		cl.Close()
 		return nil, err
 	}
@@ -72,7 +90,7 @@ func monitor(ctx context.Context, cl client.Client, schema *nb.Schema) error {
 		tables = append(tables, client.WithTable(m, schema.Monitored(m)...))
 	}
 	if _, err := cl.Monitor(ctx, cl.NewMonitor(tables...)); err != nil {
-		return fmt.Errorf("monitoring the Northbound database: %w", err)
+		return fmt.Errorf("reading the database: %w", err)
 	}
 	return nil
 }

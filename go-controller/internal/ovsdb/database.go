@@ -108,12 +108,17 @@ func (d *Database) runSession(ctx context.Context) error {
 		return err
 	}
 	defer cl.Close()
-	lost := make(chan struct{})
+	lost, ended := make(chan struct{}), make(chan struct{})
+	defer close(ended)
 	go func() { // libovsdb tells only who is waiting when it happens
-		<-cl.DisconnectNotify()
-		close(lost)
+		select {
+		case <-cl.DisconnectNotify():
+			close(lost)
+		case <-ended:
+		}
 	}()
 	s := newSession(d.schema, cl, d.wake)
+	defer s.end() // before the client closes, which waits for its calls
 	dropped.Store(false) // what was dropped before is in the cache that newSession read
 	d.log.Info("northbound database connected", "endpoint", cl.CurrentEndpoint(), "owners", len(s.Owners()))
 	d.set(s, nil)

@@ -28,11 +28,14 @@ type Session struct {
 	client client.Client
 	cache  *cache.TableCache
 	index  *index
+	ended  context.Context // done once the connection is given up
+	end    context.CancelFunc
 }
 
 // newSession starts listening to the cache and takes in what it holds.
 func newSession(schema *nb.Schema, cl client.Client, wake func()) *Session {
 	s := &Session{schema: schema, client: cl, cache: cl.Cache(), index: newIndex(schema, wake)}
+	s.ended, s.end = context.WithCancel(context.Background())
 	s.cache.AddEventHandler(&cache.EventHandlerFuncs{
 		AddFunc:    func(_ string, m model.Model) { s.index.change(nil, m) },
 		UpdateFunc: func(_ string, old, now model.Model) { s.index.change(old, now) },
@@ -113,6 +116,7 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
 	defer cancel()
+	defer context.AfterFunc(s.ended, cancel)()
 	results, err := s.client.Transact(ctx, raw...)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("sending %d operations: %w", len(ops), err)
@@ -171,8 +175,11 @@ func (s *Session) CompareWithServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
 	defer cancel()
 	results, err := s.client.Transact(ctx, ops...)
-	if err != nil || len(results) < len(ops) {
-		return fmt.Errorf("comparing the cache with the server: %d results for %d tables: %w", len(results), len(ops), err)
+	if err != nil {
+		return fmt.Errorf("comparing the cache with the server: %w", err)
+	}
+	if len(results) < len(ops) {
+		return fmt.Errorf("comparing the cache with the server: %d results for %d tables", len(results), len(ops))
 	}
 	for i, t := range tables {
 		have := s.cache.Table(t)

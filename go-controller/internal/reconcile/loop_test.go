@@ -304,6 +304,8 @@ func TestRepair(t *testing.T) {
 		{"add", "address_set", "ns_default_v4", "addresses", "1.2.3.4"},
 		{"destroy", "address_set", "ns_default_v6"},
 		{"set", "logical_router", "ovn_cluster_router", "name=renamed"},
+		{"set", "logical_router_port", "rtos-n1", "networks=1.2.3.4/24"}, // a set that may not be empty
+		{"set", "logical_router_port", "rtoj-ovn_cluster_router", "mac=\"0a:00:00:00:00:01\""},
 	} {
 		b.nbctl(args...)
 		b.eventually("content after "+strings.Join(args, " "), want, b.content)
