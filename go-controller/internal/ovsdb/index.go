@@ -36,16 +36,8 @@ func (x *index) change(before, after model.Model) {
 	defer x.wake()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, m := range []model.Model{before, after} {
-		if m == nil {
-			continue
-		}
-		if k, ok := x.schema.Mark(m); ok {
-			x.dirty[k.Owner] = true
-		}
-		if o, ok := x.owner[x.schema.Ref(m)]; ok {
-			x.dirty[o] = true
-		}
+	if before == nil || after == nil || !x.schema.SameColumns(before, after) {
+		x.concern(before, after)
 	}
 	if before != nil {
 		if k, ok := x.schema.Mark(before); ok {
@@ -58,6 +50,22 @@ func (x *index) change(before, after model.Model) {
 		}
 	}
 	x.changeSlots(before, after)
+}
+
+// concern marks the owners of a row dirty. A row that only lists other rows
+// than before concerns their owners and not its own: changeSlots sees to them.
+func (x *index) concern(before, after model.Model) {
+	for _, m := range []model.Model{before, after} {
+		if m == nil {
+			continue
+		}
+		if k, ok := x.schema.Mark(m); ok {
+			x.dirty[k.Owner] = true
+		}
+		if o, ok := x.owner[x.schema.Ref(m)]; ok {
+			x.dirty[o] = true
+		}
+	}
 }
 
 func (x *index) changeSlots(before, after model.Model) {
