@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/northbound-net/northbound/test/scale/load"
@@ -28,7 +28,12 @@ func (l limits) lower() float64 { return min(l.ports, l.patches) }
 
 // both is the rate at which the API server can do a create and a patch for
 // each pod, had it nothing else to do.
-func (l limits) both() float64 { return 1 / (1/l.creates + 1/l.patches) }
+func (l limits) both() float64 {
+	if l.creates == 0 || l.patches == 0 {
+		return 0
+	}
+	return 1 / (1/l.creates + 1/l.patches)
+}
 
 // raw measures the limits.
 func (b *bench) raw(ctx context.Context) error {
@@ -38,11 +43,9 @@ func (b *bench) raw(ctx context.Context) error {
 	}
 	b.report.add("raw", "Northbound writes, one connection", "%.0f ports/s", b.limits.ports).
 		beside("%d ports, %d a transaction, an insert and a mutate each", b.Pods, portsPerTransaction)
-	if b.limits.creates, b.limits.patches, err = b.rawPods(ctx); err != nil {
+	if err := b.rawPods(ctx); err != nil {
 		return err
 	}
-	b.report.add("raw", "pod creations", "%.0f pods/s", b.limits.creates).beside("%d pods, %d at a time", b.Pods, load.Workers)
-	b.report.add("raw", "annotation patches", "%.0f patches/s", b.limits.patches).beside("%d pods, %d at a time", b.Pods, load.Workers)
 	b.report.add("raw", "a creation, then a patch", "%.0f pods/s", b.limits.both()).beside("computed from the two above")
 	return nil
 }
@@ -117,43 +120,66 @@ func ovsMap(pairs ...string) []any {
 }
 
 // rawPods makes pods and patches them, with no master about, and removes them.
-// When all patches are answered, all are counted as done.
-func (b *bench) rawPods(ctx context.Context) (creates, patches float64, err error) {
+func (b *bench) rawPods(ctx context.Context) (err error) {
 	const namespace = "raw"
 	if err := load.Namespace(ctx, b.rig.Kube, namespace); err != nil {
-		return 0, 0, err
+		return err
 	}
-	began, err := load.CreatePods(ctx, b.rig.Kube, namespace, b.Pods, b.Nodes)
+	b.limits.creates, err = b.rawRate("pod creations", func() error {
+		_, err := load.CreatePods(ctx, b.rig.Kube, namespace, b.Pods, b.Nodes)
+		return err
+	})
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	creates = perSecond(b.Pods, time.Since(began))
 	list, err := b.rig.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return 0, 0, fmt.Errorf("listing pods: %w", err)
+		return fmt.Errorf("listing pods: %w", err)
 	}
-	pods := b.rig.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)
-	began = time.Now()
-	err = load.Parallel(ctx, len(list.Items), func(ctx context.Context, i int) error {
-		p := &list.Items[i]
-		body, err := rawPatch(string(p.UID), i)
+	b.limits.patches, err = b.rawRate("annotation patches", func() error { return b.patch(ctx, namespace, list.Items) })
+	if err != nil {
+		return err
+	}
+	zero := int64(0)
+	if err := b.rig.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{}); err != nil {
+		return fmt.Errorf("removing pods: %w", err)
+	}
+	return nil
+}
+
+// rawRate is how many pods a second the API server takes of what do does to
+// b.Pods of them. It reports that, and the CPU time it takes.
+func (b *bench) rawRate(what string, do func() error) (perSec float64, err error) {
+	before, err := spent(b.rig, nil)
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := spent(b.rig, nil)
+	if err != nil {
+		return 0, err
+	}
+	rate, took := perSecond(b.Pods, after.at.Sub(before.at)), after.sub(before)
+	b.report.add("raw", what, "%.0f/s", rate).
+		beside("%d pods, %d at a time; %s of the API server's CPU time each", b.Pods, load.Workers, perPod(took.apiServer, b.Pods))
+	return rate, nil
+}
+
+// patch annotates pods as the master does.
+func (b *bench) patch(ctx context.Context, namespace string, items []corev1.Pod) error {
+	pods := b.rig.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace)
+	return load.Parallel(ctx, len(items), func(ctx context.Context, i int) error {
+		body, err := rawPatch(string(items[i].UID), i)
 		if err != nil {
 			return err
 		}
-		if _, err := pods.Patch(ctx, p.Name, types.MergePatchType, body, metav1.PatchOptions{}, "status"); err != nil {
+		if _, err := pods.Patch(ctx, items[i].Name, types.MergePatchType, body, metav1.PatchOptions{}, "status"); err != nil {
 			return fmt.Errorf("patching a pod: %w", err)
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, 0, err
-	}
-	patches = perSecond(b.Pods, time.Since(began))
-	zero := int64(0)
-	if err := b.rig.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{}); err != nil {
-		return 0, 0, fmt.Errorf("removing pods: %w", err)
-	}
-	return creates, patches, nil
 }
 
 // rawPatch is a patch of the master's size.

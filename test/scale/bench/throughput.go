@@ -82,6 +82,11 @@ func (b *bench) throughput(ctx context.Context, namespace string, began time.Tim
 	wrote := counts.Sub(before.counts)
 	b.speed(namespace, "until all are annotated", annotated.Sub(began))
 	b.speed(namespace, "until all are in Northbound", ported.Sub(began))
+	if limit := b.limits.both(); limit > 0 && namespace == "burst" {
+		rate := perSecond(b.Pods, annotated.Sub(began))
+		b.report.add(namespace, "the same, against what one API server can do", "%.0f pods/s", rate).
+			beside("a creation and a patch each, raw: %.0f/s", limit).ratio(rate, limit)
+	}
 	b.report.add(namespace, "Northbound transactions", "%.3f a pod", float64(wrote.Transactions)/float64(b.Pods)).
 		beside("%d sent, %d refused, %d in the database's log", wrote.Transactions, wrote.Refused, wrote.Logged)
 	b.report.add(namespace, "Northbound operations", "%.2f a pod", float64(wrote.Operations)/float64(b.Pods)).
@@ -89,7 +94,8 @@ func (b *bench) throughput(ctx context.Context, namespace string, began time.Tim
 	b.report.add(namespace, "annotation patches", "%.2f a pod", float64(wrote.PodPatches)/float64(b.Pods)).
 		beside("%d of pods, %d of nodes, %d retried", wrote.PodPatches, wrote.NodePatches, wrote.Retried)
 	spentNow := c.sub(before.cost)
-	b.report.add(namespace, "CPU time of the master", "%s a pod", perPod(spentNow.master, b.Pods)).beside("%s", spentNow)
+	b.report.add(namespace, "CPU time of the master", "%s a pod", perPod(spentNow.master, b.Pods)).
+		beside("of the API server %s a pod; %s", perPod(spentNow.apiServer, b.Pods), spentNow)
 	u, err := b.master.Usage()
 	if err != nil {
 		return err
