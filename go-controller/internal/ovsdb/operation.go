@@ -120,11 +120,13 @@ func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 			row[c.Column] = scalarValue(c)
 			continue
 		}
-		if len(c.Remove) > 0 {
-			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, ovsSet(c.Remove, c.UUIDs)))
-		}
+		// Members are added first: the server counts them after every mutation,
+		// and some sets must not be empty (Logical_Router_Port.networks).
 		if len(c.Add) > 0 {
 			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, ovsSet(c.Add, c.UUIDs)))
+		}
+		if len(c.Remove) > 0 {
+			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, ovsSet(c.Remove, c.UUIDs)))
 		}
 		if len(c.Drop) > 0 {
 			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, ovsSet(c.Drop, false)))
