@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -23,7 +24,7 @@ func main() {
 }
 
 func newApp() *cli.App {
-	return &cli.App{
+	app := &cli.App{
 		Name:            "ovnkube",
 		Usage:           "OVN networking for Kubernetes",
 		Version:         productVersion(),
@@ -35,8 +36,31 @@ func newApp() *cli.App {
 		},
 		// Errors are printed by report, once, whatever their kind.
 		ExitErrHandler: func(*cli.Context, error) {},
-		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
+		OnUsageError:   onUsageError,
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return usageError{fmt.Errorf("no command %q: want one of %s", c.Args().First(), strings.Join(commandNames(c.App.Commands), ", "))}
+			}
+			return cli.ShowAppHelp(c)
+		},
 	}
+	for _, c := range app.Commands { // the library asks each command, not the program
+		c.OnUsageError = onUsageError
+		if c.Before == nil {
+			c.Before = noArguments
+		}
+	}
+	return app
+}
+
+func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err} }
+
+func commandNames(cs []*cli.Command) []string {
+	var out []string
+	for _, c := range cs {
+		out = append(out, c.Name)
+	}
+	return out
 }
 
 // usageError is a command line that can't be meant.

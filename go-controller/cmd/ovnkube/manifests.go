@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,10 +35,14 @@ func manifests(c *cli.Context, w io.Writer) ([]cluster.Object, error) {
 }
 
 // noArguments refuses arguments that are not flags: a file that was meant to
-// follow -f, most of the time.
+// follow -f, most of the time. What stands behind one would not be read.
 func noArguments(c *cli.Context) error {
 	if c.NArg() > 0 {
-		return usageError{fmt.Errorf("%s: unexpected argument %q: files are given with -f, each with its own", c.Command.Name, c.Args().First())}
+		hint := "everything is given by flags"
+		if slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), "f") }) {
+			hint = "files are given with -f, each with its own"
+		}
+		return usageError{fmt.Errorf("%s: unexpected argument %q: %s", c.Command.Name, c.Args().First(), hint)}
 	}
 	return nil
 }

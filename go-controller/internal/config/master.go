@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,27 +39,48 @@ func DefaultMaster() Master {
 
 // Validate tells everything that is wrong, each error naming the flag.
 func (m Master) Validate() error {
-	errs := []error{m.NB.Validate("--nb-address"), m.Cluster.Validate()}
+	errs := []error{m.NB.Validate("nb"), m.Cluster.Validate()}
 	if m.LeaderElect.Enabled && m.LeaderElect.Lease < 3*time.Second {
 		errs = append(errs, fmt.Errorf("--leader-elect-lease %s: want at least 3s", m.LeaderElect.Lease))
 	}
 	return errors.Join(errs...)
 }
 
-// Validate tells what is wrong with the addresses; flag names the setting.
-func (o OVSDB) Validate(flag string) error {
+// Validate tells what is wrong with the addresses; db ("nb", "sb") begins the
+// names of the flags in errors.
+func (o OVSDB) Validate(db string) error {
+	flag := "--" + db + "-address"
 	if len(o.Addresses) == 0 {
 		return fmt.Errorf("%s: at least one address is needed, such as unix:/var/run/ovn/ovnnb_db.sock", flag)
 	}
 	var errs []error
+	encrypted := false
 	for _, a := range o.Addresses {
-		scheme, rest, ok := strings.Cut(a, ":")
-		switch {
-		case ok && scheme == "unix" && strings.HasPrefix(rest, "/"):
-		case ok && (scheme == "tcp" || scheme == "ssl") && strings.Contains(rest, ":"):
-		default:
+		if !validRemote(a) {
 			errs = append(errs, fmt.Errorf("%s %q: want unix:/PATH, tcp:HOST:PORT or ssl:HOST:PORT", flag, a))
+		}
+		encrypted = encrypted || strings.HasPrefix(a, "ssl:")
+	}
+	if encrypted {
+		for _, f := range []struct{ name, file string }{{"privkey", o.PrivKey}, {"cert", o.Cert}, {"cacert", o.CACert}} {
+			if f.file == "" {
+				errs = append(errs, fmt.Errorf("--%s-%s: an ssl: address needs it", db, f.name))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validRemote tells whether a is an active connection method of ovsdb(7).
+func validRemote(a string) bool {
+	scheme, rest, _ := strings.Cut(a, ":")
+	switch scheme {
+	case "unix":
+		return strings.HasPrefix(rest, "/")
+	case "tcp", "ssl":
+		host, port, err := net.SplitHostPort(rest)
+		n, perr := strconv.ParseUint(port, 10, 16)
+		return err == nil && perr == nil && host != "" && n > 0
+	}
+	return false
 }

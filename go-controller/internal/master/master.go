@@ -50,6 +50,9 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := ovsdb.Check(c.NB); err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &master{config: c, log: log, clients: clients, metrics: metrics.NewMaster(registry)}

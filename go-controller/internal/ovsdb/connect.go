@@ -95,6 +95,18 @@ func monitor(ctx context.Context, cl client.Client, schema *nb.Schema) error {
 	return nil
 }
 
+// Check tells what keeps a connection from ever being made: the files that an
+// ssl: address needs.
+func Check(c config.OVSDB) error {
+	for _, a := range c.Addresses {
+		if strings.HasPrefix(a, "ssl:") {
+			_, err := tlsConfig(c)
+			return err
+		}
+	}
+	return nil
+}
+
 func tlsConfig(c config.OVSDB) (*tls.Config, error) {
 	if c.PrivKey == "" || c.Cert == "" || c.CACert == "" {
 		return nil, errors.New("an ssl: address needs --nb-privkey, --nb-cert and --nb-cacert")
