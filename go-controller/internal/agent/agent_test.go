@@ -406,6 +406,25 @@ func (b *bed) awaitNotReady(t *testing.T) {
 	})
 }
 
+// A tunnel address that was given but is nowhere keeps the node from being
+// ready, and nothing else.
+func TestLostTunnelAddress(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.stop()
+	b.config.EncapIPs, b.config.MTU = []netip.Addr{netip.MustParseAddr("172.18.0.2")}, 1442
+	b.start(t)
+	b.becomeReady(t)
+	testkit.Run(t, "ip", "addr", "del", "172.18.0.2/16", "dev", "eth0")
+	b.awaitMissing(t, "of the tunnel addresses [172.18.0.2] only 0 are on an interface")
+	testkit.Run(t, "ip", "addr", "del", "10.128.2.2/23", "dev", mgmtLink)
+	b.awaitState(t, wantState)
+	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/16", "dev", "eth0")
+	b.awaitReady(t)
+}
+
 // A pod's port whose device has gone goes too; one with its device stays, and
 // so does one that is no pod's.
 func TestSweep(t *testing.T) {

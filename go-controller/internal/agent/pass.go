@@ -52,6 +52,9 @@ func (a *Agent) pass(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
+	if len(places) < len(facts.EncapIPs) {
+		errs = append(errs, fmt.Errorf("of the tunnel addresses %v only %d are on an interface of this host: has a bridge or interface lost its address?", facts.EncapIPs, len(places)))
+	}
 	// The API server may be slow; what the node itself needs doesn't wait.
 	published := make(chan error, 1)
 	go func() { published <- a.publish(ctx, node, facts, places) }()
