@@ -252,6 +252,38 @@ func TestHandEditsAreRepaired(t *testing.T) {
 	}
 }
 
+// Law: a row that was given the mark of another owner gets its own back, and is
+// not deleted on behalf of that other one.
+func TestMarkOfAnother(t *testing.T) {
+	for seed := range uint64(rounds / 5) {
+		g := newGenerator(seed)
+		w := g.world()
+		db := built(t, g.s, w)
+		good := dump(g.s, db)
+		for _, m := range db.Rows(nbdb.LogicalSwitchPortTable) {
+			if g.chance(50) {
+				marks(m)[names.OwnerNameKey] = g.pick("default/p0", "default/p7", "default/none", "a/first")
+			}
+		}
+		raw := plans(t, g.s, db, w)
+		ps, done := nb.Settled(raw)
+		if len(ps)+len(done) != len(raw) {
+			t.Fatalf("seed %d: %d plans settle to %d and %d owners with nothing to do", seed, len(raw), len(ps), len(done))
+		}
+		for _, p := range ps {
+			for _, r := range p.Rows {
+				if r.Verb != nb.Update {
+					t.Fatalf("seed %d: more than a mark is written:\n%s", seed, p)
+				}
+			}
+		}
+		applyAll(t, db, ps)
+		if got := dump(g.s, db); got != good {
+			t.Fatalf("seed %d:\n%s\nwant\n%s", seed, got, good)
+		}
+	}
+}
+
 // marks is the external_ids of a row of a table that has them.
 func marks(m model.Model) map[string]string {
 	switch m := m.(type) {

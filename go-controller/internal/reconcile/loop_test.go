@@ -296,6 +296,9 @@ func TestRepair(t *testing.T) {
 		{"clear", "logical_switch_port", "default_a", "port_security"},
 		{"set", "logical_switch_port", "default_a", "options:requested-chassis=elsewhere"},
 		{"set", "logical_switch_port", "default_a", "options:extra=1"},
+		{"set", "logical_switch_port", "default_a", "external_ids:k8s.ovn.org/owner-name=default/b"}, // the mark of another pod
+		{"set", "logical_switch_port", "default_a", "external_ids:k8s.ovn.org/owner-type=Nobody"},    // of a kind that we do not know
+		{"clear", "logical_switch_port", "default_a", "external_ids"},
 		{"set", "load_balancer", uuid("load_balancer", "name", "Service_default/web_TCP"), `vips:"10.96.0.10:80"="1.2.3.4:1"`},
 		{"clear", "load_balancer", uuid("load_balancer", "name", "Service_default/web_TCP"), "external_ids"},
 		{"clear", "load_balancer_group", "clusterLBGroup", "load_balancer"},

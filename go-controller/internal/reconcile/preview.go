@@ -34,5 +34,6 @@ func Preview(s *cluster.State, ts translate.Set, schema *nb.Schema, session *ovs
 			plans = append(plans, p)
 		}
 	}
+	plans, _ = nb.Settled(plans)
 	return plans, errors.Join(errs...)
 }

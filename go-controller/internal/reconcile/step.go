@@ -34,9 +34,21 @@ type batch struct {
 	view     nb.View
 }
 
-// batch plans dirty owners until the transaction is full. Owners with nothing
-// to do are done with here.
+// batch is the next transaction. Owners whose plan another one settles are done
+// with here.
 func (l *Loop) batch() *batch {
+	b := l.planned()
+	var done []nb.Owner
+	b.plans, done = nb.Settled(b.plans)
+	for _, o := range done {
+		l.dirty.succeed(o)
+	}
+	return b
+}
+
+// planned plans dirty owners until the transaction is full. Owners with
+// nothing to do are done with here.
+func (l *Loop) planned() *batch {
 	b := &batch{causes: map[nb.Owner]cause{}, inserted: nb.Scope{}, view: l.session.View()}
 	for len(l.halves) > 0 {
 		owners := l.halves[0]
