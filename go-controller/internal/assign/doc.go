@@ -5,7 +5,11 @@
 // after a restart, a new leader, or the loss of the Northbound database. An
 // annotation that can't be right (outside the node's subnet, taken, malformed)
 // is refused with a Problem and written anew, never trusted. Of two objects
-// that claim the same thing the older one keeps it.
+// that claim the same thing the older one keeps it. What an object says that
+// gets nothing, because nothing is left, is removed from it.
+//
+// A node that lost its annotation, or was made anew under its name, gets the
+// subnets back that its pods have addresses in as long as they are free.
 //
 // The Ledger is what assign remembers; it is rebuilt from the State at the
 // start, by handing it every object as one Change. Within one call all claims

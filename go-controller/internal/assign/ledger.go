@@ -3,18 +3,18 @@ package assign
 import (
 	"cmp"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// Patch is annotations to be written to an object.
+// Patch is annotations to be written to an object, and those to be removed.
 type Patch struct {
 	Ref         cluster.Ref
 	UID         string
 	Annotations map[string]string
+	Remove      []string
 }
 
 // Result is what one call of Assign led to.
@@ -29,11 +29,10 @@ type Ledger struct {
 	subnets *subnetPool
 	nodes   map[string]*nodeLease
 	pods    map[cluster.Name]*podLease
-	// Those that want what is not there to be given.
-	starvedNodes map[string]bool
-	starvedPods  map[string]map[cluster.Name]bool // by node
-	// What a node that went held: it gets it back if it returns while it is free.
-	before map[string][]netip.Prefix
+	// Those that want what is not there to be given, with their UIDs.
+	starvedNodes map[string]string
+	starvedPods  map[string]map[cluster.Name]string // by node
+	before       *memory
 }
 
 // New is a ledger in which nobody holds anything.
@@ -42,9 +41,9 @@ func New(c config.Cluster) *Ledger {
 		subnets:      newSubnetPool(c.Subnets),
 		nodes:        map[string]*nodeLease{},
 		pods:         map[cluster.Name]*podLease{},
-		starvedNodes: map[string]bool{},
-		starvedPods:  map[string]map[cluster.Name]bool{},
-		before:       map[string][]netip.Prefix{},
+		starvedNodes: map[string]string{},
+		starvedPods:  map[string]map[cluster.Name]string{},
+		before:       newMemory(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package assign
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -22,7 +23,6 @@ type nodeLease struct {
 	uid     string
 	subnets []netip.Prefix
 	pools   []*pool
-	pending bool // a patch is on its way: the object does not show it yet
 }
 
 func newNodeLease(uid string, subnets []netip.Prefix) *nodeLease {
@@ -42,11 +42,15 @@ func (a *assignment) releaseNodes() {
 		if lease == nil || node != nil && node.UID == lease.uid {
 			continue
 		}
+		if node != nil && node.AnnotatedAs == "" && (len(node.Annotated) == 0 || slices.Equal(node.Annotated, lease.subnets)) {
+			lease.uid = node.UID // made anew under its name: it and its pods keep what they have
+			continue
+		}
 		for _, n := range a.s.PodsOn(name) {
 			a.pods[n] = true
 			a.releasePod(n)
 		}
-		a.before[name] = lease.subnets
+		a.before.put(name, lease.subnets)
 		a.subnets.release(name, lease.subnets)
 		delete(a.Ledger.nodes, name)
 		a.Changes = append(a.Changes, a.s.GrantNode(name, nil))
@@ -56,9 +60,15 @@ func (a *assignment) releaseNodes() {
 	}
 }
 
-// claimNodes hears what nodes say they hold, the oldest first.
+// claimNodes hears what nodes say they hold, the oldest first; those that claim
+// what would never be given to them (subnets of an older --cluster-subnets) come
+// last, so that one who claims everything gets only what is left.
 func (a *assignment) claimNodes() {
-	for _, n := range a.sortedNodes() {
+	nodes := a.sortedNodes()
+	slices.SortStableFunc(nodes, func(x, y *cluster.Node) int {
+		return cmp.Compare(a.oddity(x), a.oddity(y))
+	})
+	for _, n := range nodes {
 		lease := a.Ledger.nodes[n.Name]
 		if lease != nil {
 			a.confirmNode(n, lease)
@@ -79,16 +89,24 @@ func (a *assignment) claimNodes() {
 	}
 }
 
-// confirmNode compares what a node says with what it holds.
+// oddity is 1 for a node whose claim is not of subnets as they are given, else
+// 0.
+func (a *assignment) oddity(n *cluster.Node) int {
+	if a.subnets.regular(n.Annotated) {
+		return 0
+	}
+	return 1
+}
+
+// confirmNode compares what a node says with what it holds. While a patch is on
+// its way a change of something else leads to the same patch again, which does
+// no harm; not to write it could lose what somebody writes at that moment.
 func (a *assignment) confirmNode(n *cluster.Node, lease *nodeLease) {
 	switch {
-	case n.AnnotatedAs == "" && slices.Equal(n.Annotated, lease.subnets):
-		lease.pending = false
-		return
-	case lease.pending:
-		return
 	case n.AnnotatedAs != "":
 		a.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("%s: %v is written again", n.AnnotatedAs, lease.subnets))
+	case slices.Equal(n.Annotated, lease.subnets):
+		return
 	case len(n.Annotated) > 0:
 		a.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("annotation %s: %v is not what the node holds: %v is written again",
 			annotation.NodeSubnets, n.Annotated, lease.subnets))
@@ -96,36 +114,80 @@ func (a *assignment) confirmNode(n *cluster.Node, lease *nodeLease) {
 	a.patchNode(n, lease)
 }
 
+// allocateNodes gives subnets to nodes that have none: first, to each that had
+// some, the same; then what is free.
 func (a *assignment) allocateNodes() {
+	var wanting []*cluster.Node
 	for _, n := range a.sortedNodes() {
-		if a.Ledger.nodes[n.Name] != nil {
-			continue
+		switch {
+		case a.Ledger.nodes[n.Name] != nil:
+		case !a.inherit(n):
+			wanting = append(wanting, n)
 		}
-		subnets, err := a.subnets.allocate(n.Name, a.before[n.Name])
+	}
+	for _, n := range wanting {
+		subnets, err := a.subnets.allocate(n.Name)
 		if err != nil {
-			if !a.starvedNodes[n.Name] {
+			if a.starvedNodes[n.Name] != n.UID {
 				a.problem(n, n.UID, ReasonSubnetExhausted, err.Error())
 			}
-			a.starvedNodes[n.Name] = true
+			a.starvedNodes[n.Name] = n.UID
+			a.clearNode(n)
 			continue
 		}
-		a.grantNode(n, subnets)
-		a.patchNode(n, a.Ledger.nodes[n.Name])
+		a.give(n, subnets)
 	}
+}
+
+// inherit gives a node the subnets that it had: before it was deleted, or, when
+// the ledger does not go back that far, those that its pods have addresses in.
+// Otherwise pods that run would have to change their addresses.
+func (a *assignment) inherit(n *cluster.Node) bool {
+	if had := a.before.get(n.Name); len(had) > 0 && a.subnets.claim(n.Name, had) == nil {
+		a.give(n, had)
+		return true
+	}
+	for _, name := range a.s.PodsOn(n.Name) {
+		p := a.s.Pods[name]
+		if p.Annotated == nil || !p.WantsNetwork() {
+			continue
+		}
+		var subnets []netip.Prefix
+		for _, ip := range p.Annotated.IPs {
+			subnets = append(subnets, ip.Masked())
+		}
+		if a.subnets.regular(subnets) && a.subnets.claim(n.Name, subnets) == nil {
+			a.give(n, subnets)
+			return true
+		}
+	}
+	return false
+}
+
+func (a *assignment) give(n *cluster.Node, subnets []netip.Prefix) {
+	a.grantNode(n, subnets)
+	a.patchNode(n, a.Ledger.nodes[n.Name])
 }
 
 func (a *assignment) grantNode(n *cluster.Node, subnets []netip.Prefix) {
 	a.Ledger.nodes[n.Name] = newNodeLease(n.UID, subnets)
 	delete(a.starvedNodes, n.Name)
-	delete(a.before, n.Name)
+	a.before.drop(n.Name)
 	a.Changes = append(a.Changes, a.s.GrantNode(n.Name, subnets))
 	for _, p := range a.s.PodsOn(n.Name) {
 		a.pods[p] = true
 	}
 }
 
+// clearNode removes what a node that gets nothing says it holds: after a
+// restart it would be believed.
+func (a *assignment) clearNode(n *cluster.Node) {
+	if len(n.Annotated) > 0 || n.AnnotatedAs != "" {
+		a.Patches = append(a.Patches, Patch{Ref: n.Ref(), UID: n.UID, Remove: []string{annotation.NodeSubnets}})
+	}
+}
+
 func (a *assignment) patchNode(n *cluster.Node, lease *nodeLease) {
-	lease.pending = true
 	a.Patches = append(a.Patches, Patch{Ref: n.Ref(), UID: n.UID,
 		Annotations: map[string]string{annotation.NodeSubnets: annotation.MarshalNodeSubnets(lease.subnets)}})
 }

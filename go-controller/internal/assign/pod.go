@@ -13,15 +13,14 @@ import (
 type podLease struct {
 	uid, node string
 	numbers   []uint64
-	pending   bool // a patch is on its way: the object does not show it yet
 }
 
 func (a *assignment) releasePods() {
 	for n := range a.pods {
 		p, lease := a.s.Pods[n], a.Ledger.pods[n]
-		if p == nil || !p.WantsNetwork() {
-			for _, starved := range a.starvedPods {
-				delete(starved, n)
+		for node := range a.starvedPods {
+			if p == nil || !p.WantsNetwork() || p.Node != node {
+				a.feedPod(node, n)
 			}
 		}
 		if lease != nil && (p == nil || !p.WantsNetwork() || p.UID != lease.uid || p.Node != lease.node) {
@@ -50,8 +49,8 @@ func (a *assignment) releasePod(n cluster.Name) {
 // claimPods hears what pods say they hold, the oldest first.
 func (a *assignment) claimPods() {
 	for _, p := range a.sortedPods() {
-		if lease := a.Ledger.pods[p.Name]; lease != nil {
-			a.confirmPod(p, lease)
+		if a.Ledger.pods[p.Name] != nil {
+			a.confirmPod(p)
 			continue
 		}
 		if p.AnnotatedAs != "" {
@@ -80,15 +79,11 @@ func (a *assignment) refuse(p *cluster.Pod, message string) {
 	a.problem(p, p.UID, ReasonAddressRefused, message+": it is written anew")
 }
 
-// confirmPod compares what a pod says with what it holds.
-func (a *assignment) confirmPod(p *cluster.Pod, lease *podLease) {
+// confirmPod compares what a pod says with what it holds, as confirmNode does.
+func (a *assignment) confirmPod(p *cluster.Pod) {
 	net := a.s.PodNetworks[p.Name]
-	same := p.Annotated != nil && cluster.SamePodNetwork(net, *p.Annotated)
-	switch {
+	switch same := p.Annotated != nil && cluster.SamePodNetwork(net, *p.Annotated); {
 	case same && p.ClassicOK:
-		lease.pending = false
-		return
-	case lease.pending:
 		return
 	case p.AnnotatedAs != "":
 		a.refuse(p, p.AnnotatedAs)
@@ -109,30 +104,41 @@ func (a *assignment) allocatePods() {
 			a.starve(p, full)
 			continue
 		}
-		delete(a.starvedPods[p.Node], p.Name)
 		a.patchPod(p, a.grantPod(p, numbers))
 	}
 }
 
+// starve notes that a pod waits for an address; its owner is told once.
 func (a *assignment) starve(p *cluster.Pod, full netip.Prefix) {
 	if a.starvedPods[p.Node] == nil {
-		a.starvedPods[p.Node] = map[cluster.Name]bool{}
+		a.starvedPods[p.Node] = map[cluster.Name]string{}
 	}
-	if !a.starvedPods[p.Node][p.Name] {
+	if uid, told := a.starvedPods[p.Node][p.Name]; !told || uid != p.UID {
 		a.problem(p, p.UID, ReasonAddressGone, fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one", full, p.Node))
 	}
-	a.starvedPods[p.Node][p.Name] = true
+	a.starvedPods[p.Node][p.Name] = p.UID
+	if p.Annotated != nil || p.AnnotatedAs != "" { // somebody would believe it
+		a.Patches = append(a.Patches, Patch{Ref: p.Ref(), UID: p.UID, Remove: []string{annotation.PodNetworks, annotation.PodClassic}})
+	}
+}
+
+// feedPod notes that a pod no longer waits for an address on a node.
+func (a *assignment) feedPod(node string, n cluster.Name) {
+	delete(a.starvedPods[node], n)
+	if len(a.starvedPods[node]) == 0 {
+		delete(a.starvedPods, node)
+	}
 }
 
 func (a *assignment) grantPod(p *cluster.Pod, numbers []uint64) annotation.PodNetwork {
 	a.Ledger.pods[p.Name] = &podLease{uid: p.UID, node: p.Node, numbers: numbers}
+	a.feedPod(p.Node, p.Name)
 	net := a.Ledger.nodes[p.Node].network(numbers)
 	a.Changes = append(a.Changes, a.s.GrantPod(p.Name, &net))
 	return net
 }
 
 func (a *assignment) patchPod(p *cluster.Pod, net annotation.PodNetwork) {
-	a.Ledger.pods[p.Name].pending = true
 	a.Patches = append(a.Patches, Patch{Ref: p.Ref(), UID: p.UID, Annotations: map[string]string{
 		annotation.PodNetworks: annotation.MarshalPodNetworks(net),
 		annotation.PodClassic:  annotation.MarshalPodClassic(net),

@@ -19,8 +19,12 @@ type pool struct {
 	last   uint64 // the last number for pods
 }
 
+// maxNumber is the last number that pods get in the largest of subnets: up to
+// there the MACs that are derived from IPv6 addresses differ (ipnet.MACOf).
+const maxNumber = 1<<32 - 1
+
 func newPool(subnet netip.Prefix) *pool {
-	p := &pool{subnet: subnet, used: map[uint64]cluster.Name{}, next: firstPod, last: ipnet.Size(subnet) - 1}
+	p := &pool{subnet: subnet, used: map[uint64]cluster.Name{}, next: firstPod, last: min(ipnet.Size(subnet)-1, maxNumber)}
 	if subnet.Addr().Is4() {
 		p.last-- // the broadcast address
 	}
@@ -35,7 +39,7 @@ func (p *pool) check(ip netip.Prefix) (uint64, error) {
 		return 0, fmt.Errorf("%s is not in the node's subnet %s", ip, p.subnet)
 	}
 	if n < firstPod || n > p.last {
-		return 0, fmt.Errorf("%s is reserved in the node's subnet %s", ip, p.subnet)
+		return 0, fmt.Errorf("%s is not one for pods in the node's subnet %s: want number %d to %d of it", ip, p.subnet, firstPod, p.last)
 	}
 	if other, taken := p.used[n]; taken {
 		return 0, fmt.Errorf("%s is already the address of Pod %s", ip, other)

@@ -95,12 +95,16 @@ func (p *subnetPool) overlapping(s netip.Prefix) (other netip.Prefix, holder str
 	return netip.Prefix{}, "", false
 }
 
-// allocate gives node a subnet of each family, those in preferred if they are
-// free.
-func (p *subnetPool) allocate(node string, preferred []netip.Prefix) ([]netip.Prefix, error) {
-	if len(preferred) > 0 && p.claim(node, preferred) == nil {
-		return preferred, nil
-	}
+// regular tells whether subnets are such as allocate gives.
+func (p *subnetPool) regular(subnets []netip.Prefix) bool {
+	return !slices.ContainsFunc(subnets, func(s netip.Prefix) bool {
+		i := p.rangeOf(s)
+		return i < 0 || p.ranges[i].NodeLength != s.Bits()
+	})
+}
+
+// allocate gives node a subnet of each family.
+func (p *subnetPool) allocate(node string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, v4 := range p.families() {
 		s, ok := p.free(v4)
@@ -114,39 +118,31 @@ func (p *subnetPool) allocate(node string, preferred []netip.Prefix) ([]netip.Pr
 	return out, nil
 }
 
-// free is the next free subnet of a family.
+// free is the next free subnet of a family. Each step passes all of one
+// holder's, so that there are no more steps than holders, however large what
+// somebody holds.
 func (p *subnetPool) free(v4 bool) (netip.Prefix, bool) {
 	for i, r := range p.ranges {
 		if r.CIDR.Addr().Is4() != v4 {
 			continue
 		}
 		n := ipnet.Subnets(r.CIDR, r.NodeLength)
-		// One more try than there are holders finds a free one if there is any.
-		tries := min(n, uint64(len(p.held))+1+p.oddSpan(r))
-		for t := range tries {
-			k := (p.next[i] + t) % n
+		for passed := uint64(0); passed < n; {
+			k := (p.next[i] + passed) % n
 			s, ok := ipnet.Subnet(r.CIDR, r.NodeLength, k)
 			if !ok {
-				continue
+				break
 			}
-			if _, _, taken := p.overlapping(s); !taken {
+			other, _, taken := p.overlapping(s)
+			if !taken {
 				p.next[i] = (k + 1) % n
 				return s, true
 			}
+			size := max(ipnet.Subnets(other, r.NodeLength), 1)
+			passed += size - k%size
 		}
 	}
 	return netip.Prefix{}, false
-}
-
-// oddSpan is how many subnets of the range's node length odd ones may cover.
-func (p *subnetPool) oddSpan(r config.ClusterSubnet) uint64 {
-	var n uint64
-	for o := range p.odd {
-		if o.Bits() < r.NodeLength {
-			n += ipnet.Subnets(o, r.NodeLength)
-		}
-	}
-	return n
 }
 
 func (p *subnetPool) release(node string, subnets []netip.Prefix) {

@@ -11,10 +11,12 @@ import (
 )
 
 // Event says what the API server says of an object now: New is nil when the
-// object is gone.
+// object is gone. Between tells that it said something else since the last
+// Event: somebody may have changed the object and changed it back.
 type Event struct {
-	Ref Ref
-	New Object
+	Ref     Ref
+	New     Object
+	Between bool
 }
 
 // Change is what an Event or a grant altered. Old is nil for an object that
@@ -96,13 +98,14 @@ func orNil[T any, P interface {
 }
 
 // Apply brings the state up to date with e. ok is false when e says nothing
-// new.
+// new. An object that was changed and changed back is a Change from itself to
+// itself: a write of ours may be what was undone.
 func (s *State) Apply(e Event) (c Change, ok bool) {
 	old := s.Object(e.Ref)
 	switch {
 	case old == nil && e.New == nil:
 		return Change{}, false
-	case old != nil && e.New != nil && old.Equal(e.New):
+	case old != nil && e.New != nil && old.Equal(e.New) && !e.Between:
 		return Change{}, false
 	}
 	s.index(old, false)

@@ -117,6 +117,9 @@ func (s *Source) put(events []cluster.Event, problems []cluster.Problem, listed 
 		wrong[p.Ref] += p.Reason + p.Message
 	}
 	for _, e := range events {
+		if was, there := s.pending[e.Ref]; there {
+			e.Between = was.Between || was.New == nil || e.New == nil || !was.New.Equal(e.New)
+		}
 		s.pending[e.Ref] = e
 		if wrong[e.Ref] == "" {
 			delete(s.told, e.Ref)

@@ -159,7 +159,14 @@ func (w *Writer) send(ctx context.Context, p assign.Patch) error {
 // patchBody is a merge patch (RFC 7386). The UID in it makes the API server
 // refuse it for another object of the same name.
 func patchBody(p assign.Patch) ([]byte, error) {
-	meta := map[string]any{"annotations": p.Annotations}
+	annotations := map[string]any{}
+	for k, v := range p.Annotations {
+		annotations[k] = v
+	}
+	for _, k := range p.Remove {
+		annotations[k] = nil
+	}
+	meta := map[string]any{"annotations": annotations}
 	if p.UID != "" {
 		meta["uid"] = p.UID
 	}

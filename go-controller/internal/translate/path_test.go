@@ -189,6 +189,10 @@ func (p *path) patched(patch assign.Patch) (e cluster.Event, ok bool) {
 			return cluster.Event{}, false
 		}
 		q := *o
+		if len(patch.Remove) > 0 {
+			q.Annotated, q.AnnotatedAs, q.ClassicOK = nil, "", false
+			return p.set(patch.Ref, &q), true
+		}
 		net, err := annotation.ParsePodNetworks(patch.Annotations[annotation.PodNetworks])
 		q.Annotated, q.AnnotatedAs = &net, ""
 		q.ClassicOK = err == nil && patch.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(net)
