@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,20 +94,22 @@ func localListWatch[L runtime.Object](client kubernetes.Interface, selector stri
 
 // Run watches until ctx ends.
 func (l *Local) Run(ctx context.Context) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		l.nodes.RunWithContext(ctx)
-	}()
-	l.pods.RunWithContext(ctx)
-	<-done
+	var watches sync.WaitGroup
+	watches.Go(func() { l.nodes.RunWithContext(ctx) })
+	watches.Go(func() { l.pods.RunWithContext(ctx) })
+	watches.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), l.Synced) {
+			l.nodeEvent("")
+		}
+	})
+	watches.Wait()
 }
 
 // Synced tells whether both first lists have arrived.
 func (l *Local) Synced() bool { return l.pods.HasSynced() && l.nodes.HasSynced() }
 
-// Changed delivers one value after the Node has changed; several changes may
-// be told at once.
+// Changed delivers one value after the Node has changed, and once both first
+// lists are there; several changes may be told at once.
 func (l *Local) Changed() <-chan struct{} { return l.changed }
 
 // Node is the agent's own Node; ok is false when there is none. The map in it
