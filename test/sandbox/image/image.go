@@ -7,6 +7,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -142,10 +143,28 @@ func addProgram(w *tar.Writer, name, file string) error {
 	}
 	defer f.Close()
 	info, err := f.Stat()
+	if err == nil {
+		err = static(f)
+	}
 	if err != nil {
 		return err
 	}
 	return addFile(w, path.Clean(name)[1:], 0o755, info.Size(), f)
+}
+
+// static is an error when the program needs a loader, which an image hasn't.
+func static(f *os.File) error {
+	program, err := elf.NewFile(f)
+	if err != nil {
+		return fmt.Errorf("reading program %s: %w", f.Name(), err)
+	}
+	for _, p := range program.Progs {
+		if p.Type == elf.PT_INTERP {
+			return fmt.Errorf("program %s isn't static: build it with CGO_ENABLED=0", f.Name())
+		}
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return err
 }
 
 func addFile(w *tar.Writer, name string, mode, size int64, r io.Reader) error {

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,7 +50,9 @@ func Init(specFile string) error {
 	if err != nil {
 		return fmt.Errorf("setting the loopback link up: %w", err)
 	}
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
+	// Only SIGKILL ends a member. They are received, not ignored: services would
+	// inherit that.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	s := &supervisor{spec: spec, byName: map[string]*service{}, byPID: map[int]*service{}}
 	go s.reap()
 	l, err := net.Listen("unix", spec.socket())
@@ -112,8 +115,12 @@ func (s *supervisor) routes() http.Handler {
 		answer(w, err)
 	})
 	mux.HandleFunc("DELETE /services/{name}", func(w http.ResponseWriter, r *http.Request) {
-		signal := unix.SignalNum(r.URL.Query().Get("signal"))
-		answer(w, s.stop(r.Context(), r.PathValue("name"), signal))
+		number, err := strconv.Atoi(r.URL.Query().Get("signal"))
+		if err != nil || number <= 0 {
+			answer(w, fmt.Errorf("signal %q: want a positive number", r.URL.Query().Get("signal")))
+			return
+		}
+		answer(w, s.stop(r.Context(), r.PathValue("name"), syscall.Signal(number)))
 	})
 	return mux
 }

@@ -120,3 +120,22 @@ func (m *Member) Ended(ctx context.Context) error {
 	}
 	return m.running(ctx, names)
 }
+
+// RestartService stops a service with SIGTERM and starts it again as it was
+// started.
+func (m *Member) RestartService(ctx context.Context, name string) error {
+	all, err := m.Services(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Name != name {
+			continue
+		}
+		if err := m.StopService(ctx, name, syscall.SIGTERM); err != nil {
+			return err
+		}
+		return m.StartService(ctx, s.Service)
+	}
+	return fmt.Errorf("restarting service %s/%s: it was never started", m.Spec.Name, name)
+}

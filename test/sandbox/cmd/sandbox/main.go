@@ -39,11 +39,12 @@ func newApp() *cli.App {
 			&cli.StringFlag{Name: "dir", Value: sandbox.DefaultStateRoot, Usage: "`DIR` that holds the state of sandboxes", EnvVars: []string{"SANDBOX_DIR"}},
 		},
 		HideHelpCommand: true,
+		ExitErrHandler:  func(*cli.Context, error) {}, // main says it, once
 		Commands: []*cli.Command{
 			upCommand(), downCommand(), statusCommand(),
 			kubectlCommand(), kubectlInPlaceCommand(),
 			databaseCommand("nbctl", "ovn-nbctl", "Northbound"), databaseCommand("sbctl", "ovn-sbctl", "Southbound"),
-			execCommand(), nodeCommand(), logsCommand(), initCommand(),
+			execCommand(), nodeCommand(), logsCommand(), restartCommand(), metricsCommand(), demoCommand(), initCommand(),
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -157,6 +158,40 @@ func logsCommand() *cli.Command {
 			if c.Context.Err() != nil {
 				return nil // it was followed until interrupted
 			}
+			return err
+		},
+	}
+}
+
+func restartCommand() *cli.Command {
+	return &cli.Command{
+		Name: "restart", Usage: "stop a component and start it again", ArgsUsage: "COMPONENT",
+		Action: func(c *cli.Context) error {
+			if c.Args().Len() != 1 {
+				return errors.New("want `sandbox restart COMPONENT`: `sandbox status` names them, master or n1/kubelet")
+			}
+			cluster, err := open(c)
+			if err != nil {
+				return err
+			}
+			return cluster.Restart(c.Context, c.Args().First())
+		},
+	}
+}
+
+func metricsCommand() *cli.Command {
+	return &cli.Command{
+		Name: "metrics", Usage: "print the metrics of the master, or of a node's agent", ArgsUsage: "[N]",
+		Action: func(c *cli.Context) error {
+			cluster, err := open(c)
+			if err != nil {
+				return err
+			}
+			text, err := cluster.Metrics(c.Context, c.Args().First())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(c.App.Writer, text)
 			return err
 		},
 	}
