@@ -243,31 +243,46 @@ func plain(v reflect.Value) any {
 	return v.Interface()
 }
 
+// setDiff is what is in want and not in have, and what is in have and not in
+// want, both sorted and without duplicates. Both sides are sorted already more
+// often than not, and may have a member for every pod of a namespace.
 func setDiff(have, want []string) (add, remove []string) {
 	if slices.Equal(have, want) {
 		return nil, nil
 	}
-	in := make(map[string]bool, len(have))
-	for _, x := range have {
-		in[x] = true
-	}
-	for _, x := range want {
-		if keep, had := in[x]; !had {
-			add = append(add, x)
-			in[x] = false
-		} else if keep {
-			in[x] = false
+	have, want = sorted(have), sorted(want)
+	for len(have) > 0 || len(want) > 0 {
+		switch {
+		case len(have) == 0 || len(want) > 0 && want[0] < have[0]:
+			add = append(add, want[0])
+			want = after(want)
+		case len(want) == 0 || have[0] < want[0]:
+			remove = append(remove, have[0])
+			have = after(have)
+		default:
+			have, want = after(have), after(want)
 		}
 	}
-	for _, x := range have {
-		if in[x] {
-			remove = append(remove, x)
-			in[x] = false
-		}
-	}
-	slices.Sort(add)
-	slices.Sort(remove)
 	return add, remove
+}
+
+// sorted is the members in order; l itself when they are.
+func sorted(l []string) []string {
+	if slices.IsSorted(l) {
+		return l
+	}
+	l = slices.Clone(l)
+	slices.Sort(l)
+	return l
+}
+
+// after is a sorted list without its first member and that one's duplicates.
+func after(l []string) []string {
+	i := 1
+	for i < len(l) && l[i] == l[0] {
+		i++
+	}
+	return l[i:]
 }
 
 func (d *ColumnChange) mapDiff(have, want map[string]string, sharedKeys bool) {
