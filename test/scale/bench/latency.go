@@ -60,6 +60,7 @@ func (b *bench) latency(ctx context.Context) error {
 	b.report.add(namespace, "create to annotation, p50 p95 p99", "%s", percentiles(annotated)).beside("%s", request)
 	b.report.add(namespace, "create to Northbound, p50 p95 p99", "%s", percentiles(ported)).beside("%s", request)
 	took := after.sub(before)
+	b.report.disturbed(namespace, took)
 	b.report.add(namespace, "CPU time of the master", "%s a pod", perPod(took.master, steadyPods)).beside("%s", took)
 	return nil
 }

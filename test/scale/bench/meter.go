@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/northbound-net/northbound/test/scale/process"
@@ -12,6 +13,7 @@ import (
 // cost is the CPU time that everyone has spent so far, or between two moments.
 type cost struct {
 	at                                      time.Time
+	took                                    time.Duration // between the two moments
 	machine, master, apiServer, ovsdb, self time.Duration
 }
 
@@ -39,13 +41,18 @@ func spent(r *rig.Rig, m *rig.Master) (c cost, err error) {
 }
 
 func (c cost) sub(o cost) cost {
-	return cost{at: c.at, machine: c.machine - o.machine, master: c.master - o.master,
+	return cost{at: c.at, took: c.at.Sub(o.at), machine: c.machine - o.machine, master: c.master - o.master,
 		apiServer: c.apiServer - o.apiServer, ovsdb: c.ovsdb - o.ovsdb, self: c.self - o.self}
 }
 
 // others is what programs that have nothing to do with the measurement spent.
 func (c cost) others() time.Duration {
 	return max(0, c.machine-c.master-c.apiServer-c.ovsdb-c.self)
+}
+
+// noise is the part of the machine that others used, 0 to 1.
+func (c cost) noise() float64 {
+	return float64(c.others()) / float64(c.took) / float64(runtime.NumCPU())
 }
 
 // String tells where the time went.

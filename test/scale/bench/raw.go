@@ -161,7 +161,9 @@ func (b *bench) rawRate(what string, do func() error) (perSec float64, err error
 	if err != nil {
 		return 0, err
 	}
-	rate, took := perSecond(b.Pods, after.at.Sub(before.at)), after.sub(before)
+	took := after.sub(before)
+	rate := perSecond(b.Pods, took.took)
+	b.report.disturbed("raw "+what, took)
 	b.report.add("raw", what, "%.0f/s", rate).
 		beside("%d pods, %d at a time; %s of the API server's CPU time each", b.Pods, load.Workers, perPod(took.apiServer, b.Pods))
 	return rate, nil

@@ -11,6 +11,7 @@ import (
 type Report struct {
 	Machine    string
 	Lines      []Line
+	Noise      []string // phases in which other programs took more than maxNoise
 	Violations []string // counts that are not as they must be
 }
 
@@ -37,6 +38,17 @@ func (l *Line) ratio(figure, limit float64) *Line {
 	return l
 }
 
+// maxNoise is the part of the machine that other programs may use before times
+// say little.
+const maxNoise = 0.1
+
+// disturbed notes how much other programs ran meanwhile, if that was much.
+func (r *Report) disturbed(phase string, c cost) {
+	if n := c.noise(); n > maxNoise {
+		r.Noise = append(r.Noise, fmt.Sprintf("%s: other programs used %.0f %% of the processors: these times say little", phase, 100*n))
+	}
+}
+
 func (r *Report) violate(format string, args ...any) {
 	r.Violations = append(r.Violations, fmt.Sprintf(format, args...))
 }
@@ -60,6 +72,9 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("printing the report: %w", err)
+	}
+	for _, n := range r.Noise {
+		fmt.Fprintln(w, "\nNOISE:", n)
 	}
 	for _, v := range r.Violations {
 		fmt.Fprintln(w, "\nWRONG:", v)

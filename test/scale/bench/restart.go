@@ -17,10 +17,28 @@ func (b *bench) restart(ctx context.Context) error {
 	if err := b.grow(ctx); err != nil {
 		return err
 	}
+	before, err := spent(b.rig, nil)
+	if err != nil {
+		return err
+	}
 	if err := b.restartIdle(ctx); err != nil {
 		return err
 	}
-	return b.restartWaiting(ctx)
+	idle, err := b.master.Usage()
+	if err != nil {
+		return err
+	}
+	if err := b.restartWaiting(ctx); err != nil {
+		return err
+	}
+	after, err := spent(b.rig, b.master)
+	if err != nil {
+		return err
+	}
+	took := after.sub(before)
+	took.master += idle.CPU
+	b.report.disturbed("restart", took)
+	return nil
 }
 
 // grow makes pods until there are as many as the restart is to find.

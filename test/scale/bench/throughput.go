@@ -94,6 +94,7 @@ func (b *bench) throughput(ctx context.Context, namespace string, began time.Tim
 	b.report.add(namespace, "annotation patches", "%.2f a pod", float64(wrote.PodPatches)/float64(b.Pods)).
 		beside("%d of pods, %d of nodes, %d retried", wrote.PodPatches, wrote.NodePatches, wrote.Retried)
 	spentNow := c.sub(before.cost)
+	b.report.disturbed(namespace, spentNow)
 	b.report.add(namespace, "CPU time of the master", "%s a pod", perPod(spentNow.master, b.Pods)).
 		beside("of the API server %s a pod; %s", perPod(spentNow.apiServer, b.Pods), spentNow)
 	u, err := b.master.Usage()
