@@ -48,6 +48,22 @@ func (v *view) Parents(r nb.Ref) []nb.Slot {
 			out = append(out, sl)
 		}
 	}
+	if len(out) == 0 && v.schema.DeletedByGC(r.Table) && v.Row(r) != nil {
+		return v.search(r) // something must list it, or it would not be there: the index lags behind
+	}
+	return out
+}
+
+// search looks for the slots that list a row in all rows that may.
+func (v *view) search(r nb.Ref) []nb.Slot {
+	var out []nb.Slot
+	for _, sl := range v.schema.ParentTables(r.Table) {
+		for uuid := range v.cache.Table(sl.In.Table).RowsShallow() {
+			if sl.In.UUID = uuid; v.Lists(sl, r.UUID) {
+				out = append(out, sl)
+			}
+		}
+	}
 	return out
 }
 

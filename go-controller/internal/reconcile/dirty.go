@@ -33,11 +33,12 @@ type backoff struct {
 type dirtySet struct {
 	byKind  map[names.Kind]map[nb.Owner]cause
 	waiting map[nb.Owner]backoff
+	parents map[nb.Ref]map[nb.Owner]bool // rows that are missing, and who waits for them
 	size    int
 }
 
 func newDirtySet() *dirtySet {
-	return &dirtySet{byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{}}
+	return &dirtySet{byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{}, parents: map[nb.Ref]map[nb.Owner]bool{}}
 }
 
 func (d *dirtySet) add(o nb.Owner, c cause) {
@@ -94,6 +95,30 @@ func (d *dirtySet) fail(o nb.Owner, now time.Time) time.Duration {
 	d.waiting[o] = backoff{b.attempts + 1, now.Add(wait)}
 	d.add(o, retry)
 	return wait
+}
+
+// park notes that a failed owner waits for a row.
+func (d *dirtySet) park(o nb.Owner, parent nb.Ref) {
+	if d.parents[parent] == nil {
+		d.parents[parent] = map[nb.Owner]bool{}
+	}
+	d.parents[parent][o] = true
+}
+
+// arrived has those be tried at once that wait for a row which is there now.
+func (d *dirtySet) arrived(parent nb.Ref) {
+	for o := range d.parents[parent] {
+		if b, waits := d.waiting[o]; waits {
+			d.waiting[o] = backoff{b.attempts, time.Time{}}
+		}
+	}
+	delete(d.parents, parent)
+}
+
+// forgive forgets all failures.
+func (d *dirtySet) forgive() {
+	clear(d.waiting)
+	clear(d.parents)
 }
 
 // succeed forgets an owner's failures.

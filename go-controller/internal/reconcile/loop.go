@@ -66,16 +66,20 @@ type Loop struct {
 	passed   bool      // the full pass over this session has begun
 	passedAt time.Time // when; zero once it has ended
 	inFlight bool
-	sentAt   time.Time    // when the last transaction was started
-	halves   [][]nb.Owner // parts of refused batches, to be sent first
-	verified bool         // nothing was written since the last verification
+	sentAt   time.Time         // when the last transaction was started
+	halves   [][]nb.Owner      // parts of refused batches, to be sent first
+	verified bool              // nothing was written since the last verification
+	suspects map[nb.Owner]bool // owners that the last verification found different
+	verifyAt time.Time         // when to look at them again; zero for whenever there is nothing else
+	router   string            // the cluster router's configured name
+	refusal  string            // why the full pass can't begin; told once
 	results  chan result
 	inSync   chan struct{}
 }
 
 // New makes a Loop.
 func New(c Config) *Loop {
-	return &Loop{Config: c, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
+	return &Loop{Config: c, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{}), router: c.State.Config.RouterName}
 }
 
 // result is how a transaction ended.
@@ -117,11 +121,18 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// untilNext is how long until something is to be done without being signalled.
+// untilNext is how long until something is to be done without being signalled:
+// nothing, as long as nothing may be sent.
 func (l *Loop) untilNext() time.Duration {
 	next := time.Hour
+	if l.session == nil || !l.passed || l.inFlight {
+		return next
+	}
+	if !l.verifyAt.IsZero() && l.dirty.size == 0 {
+		next = max(time.Until(l.verifyAt), l.pause(), time.Millisecond)
+	}
 	if t, ok := l.dirty.nextAttempt(); ok {
-		next = max(time.Until(t), time.Millisecond)
+		next = min(next, max(time.Until(t), time.Millisecond))
 	}
 	if p := l.pause(); p > 0 && l.dirty.size > 0 {
 		next = min(next, p)
@@ -210,7 +221,8 @@ func (l *Loop) takeSession() {
 		return
 	}
 	l.session, l.passed, l.halves = s, false, nil
-	clear(l.dirty.waiting) // what failed before may have failed for want of a connection
+	l.dirty.forgive() // what failed before may have failed for want of a connection
+	l.suspects, l.refusal = nil, ""
 	l.Metrics.InSync.Set(0)
 }
 
@@ -226,8 +238,12 @@ func (l *Loop) takeDirty() {
 		}
 		return
 	}
+	l.State.Config.RouterName = l.router
 	if err := Adopt(l.State, l.session); err != nil {
-		l.Log.Error("northbound database is ambiguous: nothing is written", "error", err)
+		if l.refusal != err.Error() {
+			l.refusal = err.Error()
+			l.Log.Error("northbound database is ambiguous: nothing is written", "error", err)
+		}
 		return
 	}
 	l.session.TakeDirty()

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -78,6 +79,10 @@ func (l *Loop) plan(b *batch, o nb.Owner, c cause) {
 	p, err := l.Schema.Plan(b.view, o, want, b.inserted)
 	if err != nil {
 		wait := l.dirty.fail(o, time.Now())
+		var missing *nb.MissingParentError
+		if errors.As(err, &missing) {
+			l.dirty.park(o, missing.Slot.In)
+		}
 		l.Log.Info("waiting for a parent row", "owner", o.String(), "error", err, "retry", wait)
 		return
 	}
@@ -146,8 +151,12 @@ func (l *Loop) committed(r result) {
 	for _, p := range r.plans {
 		for _, rc := range p.Rows {
 			rows[rc.Verb]++
+			if rc.Verb == nb.Insert {
+				l.dirty.arrived(nb.Ref{Table: rc.Key.Table, UUID: rc.UUID})
+			}
 		}
 		l.dirty.succeed(p.Owner)
+		delete(l.suspects, p.Owner)
 		if r.causes[p.Owner] == databaseChange {
 			l.Metrics.Repairs.WithLabelValues(string(p.Owner.Kind)).Inc()
 			l.Log.Warn("repaired", "owner", p.Owner.String(), "plan", p.String())
@@ -179,24 +188,38 @@ func (l *Loop) idle() {
 			close(l.inSync)
 		}
 	}
-	if l.Verify && !l.verified && l.dirty.size == 0 {
-		l.verified = true
+	if l.Verify && !l.verified && l.dirty.size == 0 && !l.verifyAt.After(time.Now()) {
 		l.verify()
 	}
 }
 
+// verifyAgain is how long a notification may take from libovsdb's cache to us.
+const verifyAgain = time.Second
+
 // verify compares every owner with the database and reports what following
-// changes has missed. It repairs nothing by itself: the owners are made dirty,
-// so they take the usual road.
+// changes has missed: a difference that is still there when it looks again and
+// that nobody has told of in between. It repairs nothing by itself: the owners
+// are made dirty, so they take the usual road.
 func (l *Loop) verify() {
 	plans, err := Preview(l.State, l.Translators, l.Schema, l.session)
 	if err != nil {
 		l.Log.Error("verify", "error", err)
 	}
+	suspects, missed := map[nb.Owner]bool{}, 0
 	for _, p := range plans {
+		if !l.suspects[p.Owner] {
+			suspects[p.Owner] = true
+			continue
+		}
+		missed++
 		l.Metrics.Differences.Inc()
 		l.Log.Error("verify found a difference", "owner", p.Owner.String(), "plan", p.String())
 		l.dirty.add(p.Owner, fullPass)
 	}
-	l.Log.Info("verified", "owners", len(l.Translators.Owners(l.State)), "differences", len(plans))
+	l.suspects, l.verified, l.verifyAt = suspects, len(suspects) == 0, time.Time{}
+	if !l.verified {
+		l.verifyAt = time.Now().Add(verifyAgain)
+		return
+	}
+	l.Log.Info("verified", "owners", len(l.Translators.Owners(l.State)), "differences", missed)
 }

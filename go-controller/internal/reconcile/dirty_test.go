@@ -1,0 +1,108 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+func owner(k names.Kind, name string) nb.Owner { return nb.Owner{Kind: k, Name: name} }
+
+// taken is what a set hands out at a moment.
+func taken(d *dirtySet, now time.Time, most int) []nb.Owner {
+	var out []nb.Owner
+	d.take(now, func(o nb.Owner, _ cause) bool {
+		out = append(out, o)
+		return len(out) < most
+	})
+	return out
+}
+
+func wantTaken(t *testing.T, what string, got []nb.Owner, want ...nb.Owner) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: took %v, want %v", what, got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("%s: took %v, want %v", what, got, want)
+		}
+	}
+}
+
+func TestDirtySet(t *testing.T) {
+	now := time.Unix(1000, 0)
+	pod, node, old := owner(names.KindPod, "d/p"), owner(names.KindNode, "n"), owner("Ancient", "x")
+	d := newDirtySet()
+	d.add(old, fullPass)
+	d.add(pod, clusterChange)
+	d.add(pod, databaseChange) // the same owner, once
+	d.add(node, clusterChange)
+	if d.size != 3 {
+		t.Errorf("%d dirty, want 3", d.size)
+	}
+	wantTaken(t, "the first two", taken(d, now, 2), node, pod) // parents before what they list
+	wantTaken(t, "the rest", taken(d, now, 9), old)
+	if d.size != 0 {
+		t.Errorf("%d dirty after all were taken, want 0", d.size)
+	}
+
+	// Each failure waits twice as long, to a limit.
+	at := now
+	for i, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000} {
+		if wait := d.fail(pod, at); wait != want*time.Millisecond {
+			t.Errorf("failure %d waits %s, want %s", i, wait, want*time.Millisecond)
+		}
+		next, ok := d.nextAttempt()
+		if !ok || !next.Equal(at.Add(want*time.Millisecond)) {
+			t.Errorf("failure %d: next attempt at %s, %v", i, next, ok)
+		}
+		wantTaken(t, "before its time", taken(d, next.Add(-1), 9))
+		wantTaken(t, "in its time", taken(d, next, 9), pod)
+		at = next
+	}
+
+	// A row of its own that changes does not shorten the wait, its object does.
+	d.fail(pod, at)
+	d.add(pod, databaseChange)
+	wantTaken(t, "after an event", taken(d, at, 9))
+	d.add(pod, clusterChange)
+	wantTaken(t, "after its object changed", taken(d, at, 9), pod)
+	d.succeed(pod)
+	if wait := d.fail(pod, at); wait != firstBackoff {
+		t.Errorf("the first failure after a success waits %s, want %s", wait, firstBackoff)
+	}
+	d.forgive()
+	wantTaken(t, "after a new connection", taken(d, at, 9), pod)
+	if _, ok := d.nextAttempt(); ok || d.size != 0 || len(d.waiting)+len(d.parents) != 0 {
+		t.Errorf("something is left: %+v", d)
+	}
+}
+
+// Who waits for a row is tried as soon as it is there.
+func TestDirtySetParents(t *testing.T) {
+	now := time.Unix(1000, 0)
+	d := newDirtySet()
+	a, b := owner(names.KindPod, "d/a"), owner(names.KindPod, "d/b")
+	first, second := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: "1"}, nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: "2"}
+	for _, w := range []struct {
+		o nb.Owner
+		r nb.Ref
+	}{{a, first}, {b, second}, {a, first}} {
+		d.fail(w.o, now)
+		d.park(w.o, w.r)
+	}
+	wantTaken(t, "while both wait", taken(d, now, 9))
+	d.arrived(first)
+	wantTaken(t, "when one row is there", taken(d, now, 9), a)
+	d.succeed(a)
+	d.arrived(second)
+	wantTaken(t, "when the other is", taken(d, now, 9), b)
+	d.arrived(second)
+	if len(d.parents) != 0 {
+		t.Errorf("somebody is still remembered: %v", d.parents)
+	}
+}
