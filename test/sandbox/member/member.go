@@ -85,7 +85,7 @@ func (m *Member) launch(program string) (exited chan struct{}, err error) {
 		_ = cmd.Wait() // how it ended is in its log
 		close(exited)
 	}()
-	start, err := startTime(cmd.Process.Pid)
+	_, start, err := stat(cmd.Process.Pid)
 	if err == nil {
 		m.record = record{PID: cmd.Process.Pid, Start: start}
 		err = writeJSON(m.Spec.recordFile(), m.record)
@@ -117,7 +117,7 @@ func (m *Member) PID() int {
 	if m.record.PID == 0 {
 		return 0
 	}
-	if start, err := startTime(m.record.PID); err != nil || start != m.record.Start {
+	if state, start, err := stat(m.record.PID); err != nil || start != m.record.Start || state == "Z" || state == "X" {
 		return 0
 	}
 	return m.record.PID
@@ -126,38 +126,52 @@ func (m *Member) PID() int {
 // Kill ends the member: every process, mount and link of it. It returns when
 // they are gone; a member that has ended is a success.
 func (m *Member) Kill(ctx context.Context) error {
-	if pid := m.PID(); pid != 0 {
-		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("killing member %s (process %d): %w", m.Spec.Name, pid, err)
+	if m.record.PID == 0 {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(m.record.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("killing member %s (process %d): %w", m.Spec.Name, m.record.PID, err)
+	}
+	defer unix.Close(fd)
+	// What fd means can't change any more; is it Init, or another's process with
+	// its number?
+	if _, start, err := stat(m.record.PID); err != nil || start != m.record.Start {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("killing member %s (process %d): %w", m.Spec.Name, m.record.PID, err)
+	}
+	// It is readable when the last thread has ended (pidfd_open(2)), which waits
+	// for every process of the namespace (pid_namespaces(7)).
+	for ctx.Err() == nil {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 20)
+		if n > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("waiting for member %s (process %d) to end: %w", m.Spec.Name, m.record.PID, err)
 		}
 	}
-	for m.PID() != 0 {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for member %s (process %d) to end: %w", m.Spec.Name, m.record.PID, ctx.Err())
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	return nil
+	return fmt.Errorf("waiting for member %s (process %d) to end: %w", m.Spec.Name, m.record.PID, ctx.Err())
 }
 
-// startTime is when a process began, or an error when there is none or it is a
-// zombie that nobody has waited for yet.
-func startTime(pid int) (string, error) {
+// stat is the state of a process, and when it began, in clock ticks after boot
+// (proc_pid_stat(5), fields 3 and 22).
+func stat(pid int) (state, start string, err error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	// The second field is the program's name in parentheses, which may hold spaces.
-	_, rest, ok := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 20 {
-		return "", fmt.Errorf("reading /proc/%d/stat: %d fields", pid, len(fields))
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(fields) < 20 {
+		return "", "", fmt.Errorf("reading /proc/%d/stat: %d fields after the name, want 20 at least", pid, len(fields))
 	}
-	if fields[0] == "Z" || fields[0] == "X" {
-		return "", fmt.Errorf("process %d has ended: %w", pid, fs.ErrNotExist)
-	}
-	return fields[19], nil
+	return fields[0], fields[19], nil
 }
 
 func (m *Member) logFile(service string) string {
