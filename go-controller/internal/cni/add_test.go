@@ -1,6 +1,7 @@
 package cni_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -256,6 +258,48 @@ func TestAddWaits(t *testing.T) {
 		t.Error("a killed plugin succeeded")
 	}
 	testkit.Eventually(t, "nothing is left", func() string { return left(t) })
+}
+
+// A pod that goes while its ADD waits ends the wait, in whichever phase.
+func TestPodGoesDuringAdd(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, time.Hour)
+	p := web()
+	a := add(p, idA, netns(t, "web"))
+	for _, annotated := range []bool{false, true} {
+		b.create(t, p, annotated)
+		b.awaitSeen(t, p.name)
+		<-b.asked // by awaitSeen
+		cmd := a.cmd(t.Context(), t)
+		out := &bytes.Buffer{}
+		cmd.Stdout = out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if annotated {
+			testkit.Run(t, "ovs-vsctl", "--timeout=20", "wait-until", "interface", names.HostVeth(idA), "ofport>0")
+		} else {
+			<-b.asked
+		}
+		b.delete(t, p.name)
+		if err := cmd.Wait(); err == nil || !strings.Contains(out.String(), "the pod was deleted meanwhile") {
+			t.Errorf("annotated %v: %v %s, want that the pod was deleted", annotated, err, out)
+		}
+	}
+	if got := left(t); got != "" {
+		t.Errorf("left on the node:\n%s", got)
+	}
+}
+
+// awaitSeen waits until the server's watch knows the pod.
+func (b *bed) awaitSeen(t *testing.T, name string) {
+	t.Helper()
+	err := b.server.Pods.WaitPod(t.Context(), "default", name, func(_ kubeio.LocalPod, ok bool) bool { return ok })
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A pod that is made again under its name is another pod: its ADD waits for

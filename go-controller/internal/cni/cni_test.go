@@ -45,7 +45,25 @@ type bed struct {
 	server *server.Server
 	node   *fakeNode
 	seen   *observer
+	asked  chan struct{} // filled when the server has looked at a pod
 	stop   func()
+}
+
+// askedPods tells when the server has looked at a pod.
+type askedPods struct {
+	server.Pods
+	asked chan struct{}
+}
+
+func (p askedPods) WaitPod(ctx context.Context, namespace, name string, accept func(kubeio.LocalPod, bool) bool) error {
+	return p.Pods.WaitPod(ctx, namespace, name, func(pod kubeio.LocalPod, ok bool) bool {
+		accepted := accept(pod, ok)
+		select {
+		case p.asked <- struct{}{}:
+		default:
+		}
+		return accepted
+	})
 }
 
 // fakeNode is the agent.
@@ -106,7 +124,8 @@ func newBed(t *testing.T, timeout time.Duration) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.server = &server.Server{Switch: db, Pods: kube, Node: b.node, Observer: b.seen, Log: log, Timeout: timeout}
+	b.asked = make(chan struct{}, 1)
+	b.server = &server.Server{Switch: db, Pods: askedPods{kube, b.asked}, Node: b.node, Observer: b.seen, Log: log, Timeout: timeout}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { kube.Run(ctx) })

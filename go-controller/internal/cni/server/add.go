@@ -39,6 +39,8 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 	if err != nil {
 		return nil, err
 	}
+	ctx, release := s.whilePodLives(ctx, pod)
+	defer release()
 	spec := podif.Spec{
 		ContainerID: r.ContainerID, Netns: r.Netns, IfName: r.IfName,
 		Network: network, MTU: settings.MTU, Userspace: settings.Userspace,
@@ -83,13 +85,20 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (kubeio.LocalPod,
 	var pod kubeio.LocalPod
 	var network annotation.PodNetwork
 	var missing string // what is still missing
+	seen, gone := false, false
 	err := s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p kubeio.LocalPod, ok bool) bool {
 		pod = p
 		var err error
+		mine := ok && p.HasUID(ref.uid)
+		if gone = seen && !mine; gone {
+			missing = errPodGone.Error()
+			return true
+		}
+		seen = mine
 		switch {
 		case !ok:
 			missing = fmt.Sprintf("this node's watch has not seen pod %s; is it there, and on this node?", ref)
-		case !p.HasUID(ref.uid):
+		case !mine:
 			missing = fmt.Sprintf("pod %s has UID %s, the runtime asks for one with UID %s, which was deleted or has not been seen yet", ref, p.UID, ref.uid)
 		case p.Network == "":
 			missing = fmt.Sprintf("pod %s has no annotation %s yet; `ovnkube master` writes it: look whether it runs, and at the pod's events", ref, annotation.PodNetworks)
@@ -102,11 +111,32 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (kubeio.LocalPod,
 		return false
 	})
 	if err != nil {
-		return pod, network, &protocol.Error{
-			Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("no address for pod %s", ref), Details: fmt.Sprintf("%s (%v)", missing, context.Cause(ctx)),
-		}
+		missing = fmt.Sprintf("%s (%v)", missing, context.Cause(ctx))
+	}
+	if err != nil || gone {
+		return pod, network, &protocol.Error{Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("no address for pod %s", ref), Details: missing}
 	}
 	return pod, network, nil
+}
+
+var errPodGone = errors.New("the pod was deleted meanwhile")
+
+// whilePodLives is ctx, ended also when the pod goes: nobody needs its network
+// any more, and OVN will not set up a port that the master has removed.
+func (s *Server) whilePodLives(ctx context.Context, pod kubeio.LocalPod) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		err := s.Pods.WaitPod(ctx, pod.Namespace, pod.Name, func(p kubeio.LocalPod, ok bool) bool { return !ok || p.UID != pod.UID })
+		if err == nil {
+			cancel(errPodGone)
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-watching
+	}
 }
 
 func interfaceError(ref podRef, err error) error {
