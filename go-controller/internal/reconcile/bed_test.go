@@ -1,0 +1,196 @@
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
+)
+
+// deadline bounds every wait; nothing here takes a tenth of it.
+const deadline = 20 * time.Second
+
+// feed is a Source and a Writer: a cluster whose API server applies every
+// patch at once.
+type feed struct {
+	mu       sync.Mutex
+	signal   chan struct{}
+	synced   bool
+	objects  map[cluster.Ref]cluster.Object
+	pending  map[cluster.Ref]cluster.Event
+	patches  int
+	problems []cluster.Problem
+}
+
+func newFeed(objects ...cluster.Object) *feed {
+	f := &feed{signal: make(chan struct{}, 1), synced: true, objects: map[cluster.Ref]cluster.Object{}, pending: map[cluster.Ref]cluster.Event{}}
+	f.put(objects...)
+	return f
+}
+
+func (f *feed) put(objects ...cluster.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range objects {
+		f.objects[o.Ref()] = o
+		f.pending[o.Ref()] = cluster.Event{Ref: o.Ref(), New: o}
+	}
+	f.wake()
+}
+
+func (f *feed) drop(o cluster.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.objects, o.Ref())
+	f.pending[o.Ref()] = cluster.Event{Ref: o.Ref()}
+	f.wake()
+}
+
+func (f *feed) wake() {
+	select {
+	case f.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (f *feed) Signal() <-chan struct{} { return f.signal }
+
+func (f *feed) Synced() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.synced
+}
+
+func (f *feed) Take() ([]cluster.Event, []cluster.Problem) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := slices.Collect(maps.Values(f.pending))
+	f.pending = map[cluster.Ref]cluster.Event{}
+	return out, nil
+}
+
+func (f *feed) Patch(p assign.Patch) {
+	f.mu.Lock()
+	o := f.objects[p.Ref]
+	f.patches++
+	f.mu.Unlock()
+	switch o := o.(type) {
+	case *cluster.Node:
+		if o.UID != p.UID {
+			return
+		}
+		n := *o
+		n.Annotated, _ = annotation.ParseNodeSubnets(p.Annotations[annotation.NodeSubnets])
+		f.put(&n)
+	case *cluster.Pod:
+		if o.UID != p.UID {
+			return
+		}
+		q := *o
+		if net, err := annotation.ParsePodNetworks(p.Annotations[annotation.PodNetworks]); err == nil {
+			q.Annotated, q.ClassicOK = &net, true
+		}
+		f.put(&q)
+	}
+}
+
+func (f *feed) Report(p cluster.Problem) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problems = append(f.problems, p)
+}
+
+// bed is a loop on a real server.
+type bed struct {
+	t       *testing.T
+	remote  string
+	feed    *feed
+	metrics *metrics.Master
+	loop    *Loop
+	stop    func()
+}
+
+func newBed(t *testing.T, remote string, f *feed) *bed {
+	t.Helper()
+	c := config.DefaultCluster()
+	c.Subnets = []config.ClusterSubnet{
+		{CIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeLength: 24},
+		{CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
+	}
+	schema := nb.NewSchema()
+	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	db := ovsdb.New(config.OVSDB{Addresses: strings.Split(remote, ",")}, schema, log)
+	m := metrics.NewMaster(prometheus.NewRegistry())
+	loop := New(Config{State: cluster.NewState(c), Ledger: assign.New(c), Translators: all.Translators(schema), Schema: schema,
+		Database: db, Source: f, Writer: f, Metrics: m, Log: log, Verify: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Add(2)
+	go func() { defer wg.Done(); db.Run(ctx) }()
+	go func() { defer wg.Done(); loop.Run(ctx) }()
+	b := &bed{t: t, remote: remote, feed: f, metrics: m, loop: loop}
+	b.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(b.stop)
+	return b
+}
+
+// startBed starts a loop and waits until it is in sync.
+func startBed(t *testing.T, remote string, f *feed) *bed {
+	t.Helper()
+	b := newBed(t, remote, f)
+	select {
+	case <-b.loop.InSync():
+	case <-time.After(deadline):
+		t.Fatal("not in sync")
+	}
+	return b
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func (b *bed) nbctl(args ...string) string {
+	b.t.Helper()
+	return strings.TrimSpace(testkit.Run(b.t, "ovn-nbctl", append([]string{"--db=" + b.remote}, args...)...))
+}
+
+// eventually waits until get returns want.
+func (b *bed) eventually(what, want string, get func() string) {
+	b.t.Helper()
+	end := time.Now().Add(deadline)
+	got := get()
+	for ; got != want; got = get() {
+		if time.Now().After(end) {
+			b.t.Fatalf("%s: got %q, want %q", what, got, want)
+		}
+	}
+}
+
+func (b *bed) names(table string) func() string {
+	return func() string {
+		lines := strings.Fields(b.nbctl("--bare", "--columns=name", "list", table))
+		slices.Sort(lines)
+		return strings.Join(lines, " ")
+	}
+}

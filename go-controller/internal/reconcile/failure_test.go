@@ -1,0 +1,241 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// quiet waits until the loop has nothing left to do: it has taken all events
+// in and a look at everything, --verify, found nothing that differs.
+func (b *bed) quiet(what string) {
+	b.t.Helper()
+	b.eventually(what, "0", func() string { return fmt.Sprint(testutil.ToFloat64(b.metrics.Dirty)) })
+}
+
+// A node made anew under its name has a new switch in place of the old one,
+// and its pods keep their addresses and move to it.
+func TestNodeMadeAnew(t *testing.T) {
+	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), newFeed(someCluster()...))
+	uuid := func() string {
+		return b.nbctl("--bare", "--columns=_uuid", "find", "logical_switch", "name=n1")
+	}
+	before := uuid()
+	anew := node("n1")
+	anew.UID = "another"
+	b.feed.put(anew)
+	b.eventually("the switch is another, and there is one", "true 1", func() string {
+		now := uuid()
+		return fmt.Sprint(now != before, len(strings.Fields(now)))
+	})
+	b.eventually("ports of n1", "default_a k8s-n1 stor-n1", b.portsOf("n1"))
+	b.eventually("addresses of the pod", "0a:58:0a:f4:00:03 10.244.0.3 fd01::3", b.addresses("default_a"))
+	b.eventually("router ports", "rtoj-ovn_cluster_router rtos-n1 rtos-n2", b.names("Logical_Router_Port"))
+}
+
+// A pod of the same name on another node, and another with its old address,
+// all in the batch in which the first one goes.
+func TestSameNamesAndAddressesInOneBatch(t *testing.T) {
+	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), newFeed(someCluster()...))
+	for round := range 5 {
+		moved := pod("a", []string{"n2", "n1"}[round%2])
+		moved.UID = fmt.Sprint("round-", round)
+		b.feed.mu.Lock()
+		old, _ := b.feed.objects[moved.Ref()].(*cluster.Pod)
+		b.feed.mu.Unlock()
+		heir := pod(fmt.Sprint("heir", round), old.Node)
+		heir.Annotated, heir.ClassicOK = old.Annotated, true
+		b.feed.put(moved, heir)
+		b.eventually("the heir's node", "true", func() string {
+			return fmt.Sprint(strings.Contains(b.portsOf(heir.Node)(), "default_"+heir.Name.Name) && !strings.Contains(b.portsOf(heir.Node)(), "default_a "))
+		})
+		b.eventually("the pod's node", "true", func() string { return fmt.Sprint(strings.Contains(b.portsOf(moved.Node)(), "default_a ")) })
+		b.eventually("the heir's addresses", "true", func() string {
+			return fmt.Sprint(strings.HasPrefix(b.addresses("default_"+heir.Name.Name)(), old.Annotated.MAC.String()+" "))
+		})
+		b.feed.drop(heir)
+		b.eventually("the heir's port", "", b.addresses("default_"+heir.Name.Name))
+	}
+	if got := testutil.ToFloat64(b.metrics.Transactions.WithLabelValues("rejected")); got != 0 {
+		t.Errorf("%v transactions were rejected, want 0", got)
+	}
+}
+
+// What went while no master ran is cleared away at the start, and what came is
+// served; completed pods have no port.
+func TestChangesWhileNoMasterRan(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	b := startBed(t, remote, newFeed(someCluster()...))
+	b.stop()
+	b.feed.mu.Lock()
+	done, _ := b.feed.objects[pod("a", "n1").Ref()].(*cluster.Pod)
+	b.feed.mu.Unlock()
+	finished := *done
+	finished.Finished = true
+	again := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default", UID: "uid-default"}, node("n1"), &finished, pod("new", "n1")))
+	again.eventually("switches", "join n1", again.names("Logical_Switch"))
+	again.eventually("ports of n1", "default_new k8s-n1 stor-n1", again.portsOf("n1"))
+	again.eventually("router ports", "rtoj-ovn_cluster_router rtos-n1", again.names("Logical_Router_Port"))
+	again.eventually("load balancers", "", again.names("Load_Balancer"))
+	again.eventually("the namespace's addresses", "10.244.0.3 fd01::3", func() string {
+		return strings.Join(slices.Sorted(strings.FieldsSeq(again.nbctl("--bare", "--columns=addresses", "list", "address_set"))), " ")
+	})
+}
+
+// Nothing is deleted before the cluster is known: not while lists are still
+// missing, and not when the API server says that there is nothing at all.
+func TestNothingIsDeletedBeforeTheClusterIsKnown(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	first := startBed(t, remote, newFeed(someCluster()...))
+	first.stop()
+	before := first.content()
+
+	f := newFeed()
+	f.synced = false
+	b := newBed(t, remote, f)
+	b.eventually("the database is connected", "true", func() string { return fmt.Sprint(b.loop.Database.Session() != nil) })
+	f.put(node("n9"))
+	b.taken()
+	f.mu.Lock()
+	f.synced = true // of an API server that lists no namespaces
+	f.mu.Unlock()
+	f.put(pod("x", "n9"))
+	b.taken()
+	if got := b.content(); got != before || testutil.ToFloat64(b.metrics.Operations) != 0 || f.patches != 0 {
+		t.Errorf("before the cluster was known %v operations and %d patches were sent; content\n%s\nwas\n%s",
+			testutil.ToFloat64(b.metrics.Operations), f.patches, got, before)
+	}
+	f.put(&cluster.Namespace{Name: "default", UID: "uid-default"})
+	b.eventually("switches", "join n9", b.names("Logical_Switch"))
+	b.eventually("ports of n9", "default_x k8s-n9 stor-n9", b.portsOf("n9"))
+}
+
+// taken waits until the loop has taken everything in and waits for more: the
+// signal that a second one leaves behind is gone too.
+func (b *bed) taken() {
+	b.t.Helper()
+	for range 2 {
+		b.feed.mu.Lock()
+		b.feed.wake()
+		b.feed.mu.Unlock()
+		b.eventually("the signal is taken", "0 0", func() string {
+			b.feed.mu.Lock()
+			defer b.feed.mu.Unlock()
+			return fmt.Sprint(len(b.feed.signal), len(b.feed.pending))
+		})
+	}
+}
+
+// No server at the start and in the middle: nothing is lost, and the work goes
+// on when there is one.
+func TestDatabaseUnreachable(t *testing.T) {
+	raft := testkit.StartRaft(t, testkit.NBSchemas()["25.03"], ovsdb.DatabaseName)
+	for _, i := range []int{0, 1, 2} {
+		raft.Kill(i)
+	}
+	f := newFeed(someCluster()...)
+	b := newBed(t, strings.Join(raft.Remotes(), ","), f)
+	b.eventually("a reason why not", "true", func() string { return fmt.Sprint(b.loop.Database.Failure() != nil) })
+	f.put(pod("early", "n1"))
+	for _, i := range []int{1, 0, 2} {
+		raft.Start(i)
+	}
+	back := func() {
+		b.eventually("a leader", "true", func() string { return fmt.Sprint(raft.Leader() >= 0) })
+		b.remote = raft.Remotes()[raft.Leader()]
+	}
+	back()
+	b.eventually("the pods of the start", "true true", func() string {
+		return fmt.Sprint(b.addresses("default_a")() != "", b.addresses("default_early")() != "")
+	})
+	for _, i := range []int{0, 1, 2} {
+		raft.Kill(i)
+	}
+	f.put(pod("during", "n2"))
+	f.drop(pod("early", "n1"))
+	for _, i := range []int{2, 1, 0} {
+		raft.Start(i)
+	}
+	back()
+	b.eventually("the pod that came", "true", func() string { return fmt.Sprint(b.addresses("default_during")() != "") })
+	b.eventually("the pod that went", "", b.addresses("default_early"))
+}
+
+// A node whose rows are refused holds up its own pods and nobody else's; when
+// it is mended its pods follow.
+func TestPodsWaitForTheirNodesSwitch(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	testkit.Run(t, "ovn-nbctl", "--db="+remote, "ls-add", "theirs", "--", "lsp-add", "theirs", "stor-n1")
+	objects := someCluster()
+	for i := range 10 {
+		objects = append(objects, pod(fmt.Sprint("p", i), "n1"))
+	}
+	b := startBed(t, remote, newFeed(objects...))
+	b.eventually("ports of n2", "default_b k8s-n2 stor-n2", b.portsOf("n2"))
+	b.eventually("switches", "join n2 theirs", b.names("Logical_Switch"))
+	b.nbctl("lsp-del", "stor-n1")
+	b.eventually("number of ports of n1", "13", func() string {
+		if !strings.Contains(b.names("Logical_Switch")(), "n1") {
+			return "no switch"
+		}
+		return fmt.Sprint(len(strings.Fields(b.portsOf("n1")())))
+	})
+	b.quiet("everything is done")
+}
+
+// Two routers that both say they are the cluster's: nothing is written, until
+// somebody says which.
+func TestTwoClusterRouters(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	for _, r := range []string{"r1", "r2"} {
+		testkit.Run(t, "ovn-nbctl", "--db="+remote, "lr-add", r, "--", "set", "logical_router", r, "external_ids:"+names.KeyClusterRouter+"=yes")
+	}
+	b := newBed(t, remote, newFeed(someCluster()...))
+	b.eventually("the database is connected", "true", func() string { return fmt.Sprint(b.loop.Database.Session() != nil) })
+	b.taken()
+	if got := b.names("Logical_Switch")(); got != "" {
+		t.Errorf("switches %q, want none", got)
+	}
+	b.nbctl("remove", "logical_router", "r1", "external_ids", names.KeyClusterRouter)
+	b.eventually("switches", "join n1 n2", b.names("Logical_Switch"))
+	b.eventually("router ports", "rtoj-r2 rtos-n1 rtos-n2", b.names("Logical_Router_Port"))
+}
+
+// Names of the greatest length that Kubernetes allows pass through.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("n", 253)
+	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"]), newFeed(append(someCluster(), node(long), pod(long, long))...))
+	b.eventually("ports of the node", "default_"+long+" k8s-"+long+" stor-"+long, b.portsOf(long))
+}
+
+// While nothing may be sent, nothing but a signal wakes the loop, however many
+// owners wait for their next attempt.
+func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
+	l := New(Config{State: cluster.NewState(config.DefaultCluster())})
+	o := owner(names.KindNode, "n1")
+	l.dirty.fail(o, time.Now().Add(-time.Minute))
+	for what, set := range map[string]func(){
+		"without a connection":        func() { l.session, l.passed, l.inFlight = nil, false, false },
+		"before the full pass":        func() { l.session, l.passed, l.inFlight = &ovsdb.Session{}, false, false },
+		"with a transaction underway": func() { l.session, l.passed, l.inFlight = &ovsdb.Session{}, true, true },
+	} {
+		set()
+		if next := l.untilNext(); next != time.Hour {
+			t.Errorf("%s: wakes in %s, want an hour", what, next)
+		}
+	}
+	l.session, l.passed, l.inFlight = &ovsdb.Session{}, true, false
+	if next := l.untilNext(); next != time.Millisecond {
+		t.Errorf("when it may send: wakes in %s, want at once", next)
+	}
+}
