@@ -107,15 +107,16 @@ func TestPlanFromAndToNothing(t *testing.T) {
 }
 
 func TestPlanErrors(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
 	gone := "unix:" + filepath.Join(t.TempDir(), "gone.sock")
 	for what, c := range map[string]struct {
 		args []string
 		want string // a regular expression
 	}{
-		"no Northbound database": {[]string{"--nb-address", gone, "-f", planInput, "--timeout", "300ms"},
+		"no Northbound database": {[]string{"--nb-address", gone, "-f", planInput, "--timeout", "1500ms"},
 			`^ovnkube: connecting to the Northbound database \[` + regexp.QuoteMeta(gone) + `\]: .*no such file or directory`},
-		"not a Northbound database": {[]string{"--nb-address", testkit.StartOVSDB(t, testkit.VSwitchSchema()), "-f", planInput, "--timeout", "500ms"},
+		"not a Northbound database": {[]string{"--nb-address", testkit.StartOVSDB(t, testkit.VSwitchSchema()), "-f", planInput, "--timeout", "1500ms"},
 			`^ovnkube: connecting to the Northbound database .*OVN_Northbound`},
 		"no API server": {[]string{"--nb-address", remote, "--k8s-apiserver", "http://127.0.0.1:1", "--timeout", "300ms"},
 			`ovnkube: waiting for the API server http://127.0.0.1:1: context deadline exceeded\n$`},
@@ -124,7 +125,6 @@ func TestPlanErrors(t *testing.T) {
 		"a bad address":     {[]string{"--nb-address", "nowhere", "-f", planInput}, `^ovnkube: --nb-address "nowhere": want `},
 	} {
 		t.Run(what, func(t *testing.T) {
-			t.Setenv("KUBECONFIG", "")
 			got := ovnkube(t.Context(), nil, append([]string{"plan", "--log-level=error"}, c.args...)...)
 			if got.exit != 1 || !regexp.MustCompile(c.want).MatchString(got.stderr) {
 				t.Errorf("%s\nwant exit 1 and %s", got, c.want)
