@@ -48,6 +48,10 @@ func (b *bench) grow(ctx context.Context) error {
 	}
 	// At least one: the namespace is to have all its rows before the restart.
 	missing := max(1, b.RestartPods-b.pods)
+	before, err := b.master.Usage()
+	if err != nil {
+		return err
+	}
 	began, err := load.CreatePods(ctx, b.rig.Kube, restarted, missing, b.Nodes)
 	if err != nil {
 		return err
@@ -62,7 +66,8 @@ func (b *bench) grow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.add("restart", "burst up to that many pods", "%.0f pods/s", perSecond(missing, annotated.Sub(began))).beside("%d more, %d in all", missing, b.pods)
+	b.report.add("restart", "burst up to that many pods", "%.0f pods/s", perSecond(missing, annotated.Sub(began))).
+		beside("%d more, %d in all; %s of the master's CPU time each", missing, b.pods, perPod(u.CPU-before.CPU, missing))
 	b.report.add("restart", "memory of the master before (RSS)", "%s", megabytes(u.RSS)).beside("at most %s; %d pods", megabytes(u.Peak), b.pods)
 	return nil
 }
