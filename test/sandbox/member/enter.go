@@ -51,7 +51,7 @@ func (m *Member) Netlink() (*netlink.Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("entering the network of %s: %w", m.Spec.Name, err)
 	}
-	defer ns.Close()
+	defer closeNS(ns)
 	h, err := netlink.NewHandleAt(ns)
 	if err != nil {
 		return nil, fmt.Errorf("entering the network of %s: %w", m.Spec.Name, err)
@@ -89,13 +89,13 @@ func (m *Member) within(do func() error) error {
 			done <- err
 			return
 		}
-		defer home.Close()
+		defer closeNS(home)
 		ns, err := netns.GetFromPid(m.record.PID)
 		if err != nil {
 			done <- err
 			return
 		}
-		defer ns.Close()
+		defer closeNS(ns)
 		if err := netns.Set(ns); err != nil {
 			done <- err
 			return
@@ -108,3 +108,6 @@ func (m *Member) within(do func() error) error {
 	}()
 	return <-done
 }
+
+// closeNS gives up a handle of a namespace; the namespace stays as it is.
+func closeNS(ns netns.NsHandle) { _ = ns.Close() }

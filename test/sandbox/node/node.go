@@ -75,6 +75,9 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 	if err := underlay.Attach(c.Member, n.Member); err != nil {
 		return err
 	}
+	if err := n.linkLogs(); err != nil {
+		return err
+	}
 	const db = "/etc/openvswitch/conf.db"
 	if _, err := n.Run(ctx, "ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema"); err != nil {
 		return err
@@ -111,6 +114,22 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 		return err
 	}
 	return n.service(ctx, Controller, "ovn-controller", "unix:/run/openvswitch/db.sock", "--no-chdir", "-vsyslog:off", "--pidfile")
+}
+
+// linkLogs makes the logs of Open vSwitch and OVN appear where people look for
+// them.
+func (n *Node) linkLogs() error {
+	for dir, names := range map[string][]string{"openvswitch": {OVSDB, VSwitchd}, "ovn": {Controller}} {
+		if err := os.MkdirAll(filepath.Join(n.Spec.LogDir(), dir), 0o755); err != nil {
+			return fmt.Errorf("making log directories: %w", err)
+		}
+		for _, name := range names {
+			if err := os.Symlink("../"+name+".log", filepath.Join(n.Spec.LogDir(), dir, name+".log")); err != nil {
+				return fmt.Errorf("making log directories: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 func (n *Node) address() error {

@@ -175,7 +175,7 @@ func Install(ctx context.Context, log *progress.Log, names ...string) error {
 	return step.End(install(ctx, missing))
 }
 
-func install(ctx context.Context, missing []string) error {
+func install(ctx context.Context, missing []string) (err error) {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("packages %s are missing, and only root can install them", strings.Join(missing, " "))
 	}
@@ -184,7 +184,7 @@ func install(ctx context.Context, missing []string) error {
 		if err := os.WriteFile(policy, []byte("#!/bin/sh\nexit 101\n"), 0o755); err != nil {
 			return fmt.Errorf("keeping services from starting: %w", err)
 		}
-		defer os.Remove(policy)
+		defer func() { err = errors.Join(err, os.Remove(policy)) }()
 	}
 	for _, args := range [][]string{{"update", "-qq"}, append([]string{"install", "-y", "-qq", "--no-install-recommends"}, missing...)} {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)

@@ -155,7 +155,7 @@ func logsCommand() *cli.Command {
 				args = append([]string{"-f"}, args...)
 			}
 			err = attached(exec.CommandContext(c.Context, "tail", args...))
-			if c.Context.Err() != nil {
+			if c.Err() != nil {
 				return nil // it was followed until interrupted
 			}
 			return err
