@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,8 +67,8 @@ func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Loca
 		func() error { return l.nodes.SetTransform(localStrip) },
 		func() error { return l.pods.SetWatchErrorHandlerWithContext(l.watchError("pods")) },
 		func() error { return l.nodes.SetWatchErrorHandlerWithContext(l.watchError("nodes")) },
-		func() error { _, err := l.pods.AddEventHandler(localHandler(l.podEvent)); return err },
-		func() error { _, err := l.nodes.AddEventHandler(localHandler(l.nodeEvent)); return err },
+		func() error { _, err := l.pods.AddEventHandler(localHandler(l.podEvent, sameLocalPod)); return err },
+		func() error { _, err := l.nodes.AddEventHandler(localHandler(l.nodeEvent, sameLocalNode)); return err },
 	} {
 		if err := setUp(); err != nil {
 			return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
@@ -189,14 +191,35 @@ func (l *Local) watchError(what string) cache.WatchErrorHandlerWithContext {
 	}
 }
 
-// localHandler calls f with the key of every object that changes.
-func localHandler(f func(key string)) cache.ResourceEventHandler {
+// localHandler calls f with the key of every object that changes so that same
+// is false. A Node's heartbeat, or a pod's new status, is no such change.
+func localHandler(f func(key string), same func(before, after any) bool) cache.ResourceEventHandler {
 	call := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 			f(key)
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: call, UpdateFunc: func(_, obj any) { call(obj) }, DeleteFunc: call}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: call,
+		UpdateFunc: func(before, after any) {
+			if !same(before, after) {
+				call(after)
+			}
+		},
+		DeleteFunc: call,
+	}
+}
+
+func sameLocalNode(before, after any) bool {
+	b, ok1 := before.(*corev1.Node)
+	a, ok2 := after.(*corev1.Node)
+	return ok1 && ok2 && b.UID == a.UID && maps.Equal(b.Annotations, a.Annotations) && slices.Equal(b.Status.Addresses, a.Status.Addresses)
+}
+
+func sameLocalPod(before, after any) bool {
+	b, ok1 := before.(*corev1.Pod)
+	a, ok2 := after.(*corev1.Pod)
+	return ok1 && ok2 && b.UID == a.UID && maps.Equal(b.Annotations, a.Annotations)
 }
 
 // localStrip keeps of an object what Pod and Node read.

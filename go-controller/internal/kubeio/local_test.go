@@ -67,6 +67,20 @@ func TestLocalNode(t *testing.T) {
 	if patches != 1 {
 		t.Errorf("%d patches for two annotations, want 1", patches)
 	}
+	// A heartbeat is no change.
+	node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beat := node.DeepCopy()
+	beat.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if !sameLocalNode(node, beat) {
+		t.Error("a new condition of the Node counts as a change")
+	}
+	beat.Annotations["a"] = "9"
+	if sameLocalNode(node, beat) {
+		t.Error("a new annotation of the Node does not count as a change")
+	}
 	if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
