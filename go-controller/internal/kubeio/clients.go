@@ -2,6 +2,7 @@ package kubeio
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -16,6 +18,9 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
+
+// versionTimeout is how long an API server may take to say which it is.
+const versionTimeout = 10 * time.Second
 
 // Clients is the ways to talk to one API server.
 type Clients struct {
@@ -88,9 +93,9 @@ func directConfig(k config.Kubernetes) (*rest.Config, error) {
 // error. Each failure is told in the log, with what to look at.
 func (c *Clients) WaitForServer(ctx context.Context, log *slog.Logger) error {
 	for retry := 250 * time.Millisecond; ; retry = min(2*retry, 5*time.Second) {
-		v, err := c.Kube.Discovery().ServerVersion()
+		v, err := c.version(ctx)
 		if err == nil {
-			log.Info("kubernetes connected", "server", c.Server, "version", v.GitVersion)
+			log.Info("kubernetes connected", "server", c.Server, "version", v)
 			return nil
 		}
 		log.Warn("kubernetes not connected", "server", c.Server, "error", err, "retry", retry)
@@ -100,4 +105,19 @@ func (c *Clients) WaitForServer(ctx context.Context, log *slog.Logger) error {
 		case <-time.After(retry):
 		}
 	}
+}
+
+// version asks the server for its version, for at most versionTimeout.
+func (c *Clients) version(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	body, err := c.Kube.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err != nil {
+		return "", err
+	}
+	var v version.Info
+	if err := json.Unmarshal(body, &v); err != nil {
+		return "", fmt.Errorf("reading its version: %w", err)
+	}
+	return v.GitVersion, nil
 }

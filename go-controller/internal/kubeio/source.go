@@ -2,12 +2,14 @@ package kubeio
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -76,8 +78,9 @@ func listWatch[L runtime.Object](list func(context.Context, metav1.ListOptions) 
 func (s *Source) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, w := range watches() {
-		store := &feed{source: s, kind: w.kind, known: map[cluster.Name]bool{}}
-		r := cache.NewReflectorWithOptions(w.lw(s.clients), w.zero, store, cache.ReflectorOptions{Name: string(w.kind)})
+		lw := w.lw(s.clients)
+		store := &feed{source: s, kind: w.kind, known: map[cluster.Name]bool{}, some: func() (bool, error) { return some(ctx, lw) }}
+		r := cache.NewReflectorWithOptions(lw, w.zero, store, cache.ReflectorOptions{Name: string(w.kind)})
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
@@ -85,6 +88,16 @@ func (s *Source) Run(ctx context.Context) {
 		}()
 	}
 	wg.Wait()
+}
+
+// some asks the API server itself, not a cache of it, whether there is any
+// object of a kind.
+func some(ctx context.Context, lw *cache.ListWatch) (bool, error) {
+	list, err := lw.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return false, err
+	}
+	return meta.LenList(list) > 0, nil
 }
 
 // Signal delivers a value when there is something to Take. Values merge.
@@ -146,6 +159,7 @@ type feed struct {
 	source *Source
 	kind   cluster.Kind
 	known  map[cluster.Name]bool
+	some   func() (bool, error) // whether there is any, asked again
 	listed bool
 }
 
@@ -171,8 +185,18 @@ func (f *feed) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: list is everything there is.
+// Replace implements cache.ReflectorStore: list is everything there is. A list
+// that came back empty would have everything deleted, so it is believed only
+// when a second look agrees; an error makes the reflector list again.
 func (f *feed) Replace(list []any, _ string) error {
+	if len(list) == 0 {
+		switch there, err := f.some(); {
+		case err != nil:
+			return fmt.Errorf("looking again whether there is no %s: %w", f.kind, err)
+		case there:
+			return fmt.Errorf("the list of kind %s came back empty, but there are some", f.kind)
+		}
+	}
 	now := make(map[cluster.Name]bool, len(list))
 	var events []cluster.Event
 	var problems []cluster.Problem

@@ -3,8 +3,12 @@ package kubeio
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,15 +26,21 @@ import (
 )
 
 const (
-	patchWorkers = 32
-	patchTimeout = 15 * time.Second // of one attempt: a slow webhook holds up one object, not the others
+	patchTimeout = 15 * time.Second // of one attempt
+	drainTimeout = 3 * time.Second  // of what is queued when Run is told to end
 	firstRetry   = 50 * time.Millisecond
 	lastRetry    = 30 * time.Second
 
-	// conflictAttempts is how often a conflict is tried again: it may be of
-	// another write at the same moment, or the object may be another of the
-	// same name, and then it stays.
-	conflictAttempts = 5
+	// Attempts at a time. First attempts and later ones do not compete, and an
+	// attempt that takes longer than slowAfter gives its place to the next, so
+	// that what a webhook holds up holds up nobody else; of such attempts there
+	// are at most maxSlow.
+	firstPlaces = 32
+	laterPlaces = 16
+	slowAfter   = 500 * time.Millisecond
+	maxSlow     = 1000
+
+	messageMax = 1024 // bytes of an Event's message (Kubernetes API, events.k8s.io/v1 note)
 )
 
 // Writer writes annotations and Events. Patches of one object are sent one
@@ -40,41 +50,49 @@ type Writer struct {
 	clients  *Clients
 	log      *slog.Logger
 	metrics  *metrics.Master
-	queue    workqueue.TypedRateLimitingInterface[cluster.Ref]
+	first    workqueue.TypedRateLimitingInterface[cluster.Ref] // with a new patch
+	later    workqueue.TypedRateLimitingInterface[cluster.Ref] // whose last attempt failed
 	events   record.EventBroadcaster
 	recorder record.EventRecorder
+	slow     atomic.Int64 // attempts that took longer than slowAfter and still go on
 
 	mu      sync.Mutex
 	pending map[cluster.Ref]assign.Patch
+	busy    map[cluster.Ref]bool // an attempt is under way
 }
 
-// NewWriter is a Writer; nothing is sent before Run.
+// NewWriter is a Writer; no patch is sent before Run.
 func NewWriter(c *Clients, component string, m *metrics.Master, log *slog.Logger) *Writer {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Ref](firstRetry, lastRetry)
+	queue := func() workqueue.TypedRateLimitingInterface[cluster.Ref] {
+		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Ref](firstRetry, lastRetry))
+	}
 	events := record.NewBroadcaster()
+	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
 	return &Writer{
-		clients: c, log: log, metrics: m, pending: map[cluster.Ref]assign.Patch{},
-		queue:  workqueue.NewTypedRateLimitingQueue(limiter),
+		clients: c, log: log, metrics: m, pending: map[cluster.Ref]assign.Patch{}, busy: map[cluster.Ref]bool{},
+		first: queue(), later: queue(),
 		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
 	}
 }
 
 // Run sends what it is given until ctx ends, and then what is already queued,
-// for as long as one attempt takes.
+// for at most drainTimeout.
 func (w *Writer) Run(ctx context.Context) {
-	w.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: w.clients.Kube.CoreV1().Events("")})
 	defer w.events.Shutdown()
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
 	var wg sync.WaitGroup
-	for range patchWorkers {
+	for queue, places := range map[workqueue.TypedRateLimitingInterface[cluster.Ref]]int{w.first: firstPlaces, w.later: laterPlaces} {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for w.next(context.WithoutCancel(ctx)) {
-			}
+			w.serve(sending, queue, make(chan struct{}, places))
 		}()
 	}
 	<-ctx.Done()
-	w.queue.ShutDown()
+	w.first.ShutDown()
+	w.later.ShutDown()
+	defer time.AfterFunc(drainTimeout, cancel).Stop()
 	wg.Wait()
 }
 
@@ -83,14 +101,18 @@ func (w *Writer) Patch(p assign.Patch) {
 	w.mu.Lock()
 	w.pending[p.Ref] = p
 	w.mu.Unlock()
-	w.queue.Add(p.Ref)
+	w.first.Add(p.Ref)
 }
 
 // Report makes a Kubernetes Event of a problem.
 func (w *Writer) Report(p cluster.Problem) {
+	message := p.Message
+	if len(message) > messageMax {
+		message = strings.ToValidUTF8(message[:messageMax-3], "") + "..."
+	}
 	w.recorder.Event(&corev1.ObjectReference{
 		Kind: string(p.Ref.Kind), Namespace: p.Ref.Name.Namespace, Name: p.Ref.Name.Name, UID: types.UID(p.UID), APIVersion: apiVersion(p.Ref.Kind),
-	}, corev1.EventTypeWarning, p.Reason, p.Message)
+	}, corev1.EventTypeWarning, p.Reason, message)
 }
 
 func apiVersion(k cluster.Kind) string {
@@ -100,41 +122,90 @@ func apiVersion(k cluster.Kind) string {
 	return "v1"
 }
 
-// next sends one patch; false when the queue was shut down.
-func (w *Writer) next(ctx context.Context) bool {
-	ref, down := w.queue.Get()
-	if down {
-		return false
+// serve attempts what is in a queue until that is shut down and empty, as many
+// at a time as there are places.
+func (w *Writer) serve(ctx context.Context, queue workqueue.TypedRateLimitingInterface[cluster.Ref], places chan struct{}) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		ref, down := queue.Get()
+		if down {
+			return
+		}
+		places <- struct{}{}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			defer queue.Done(ref)
+			leave := sync.OnceFunc(func() { <-places })
+			defer leave()
+			timer := time.AfterFunc(slowAfter, func() {
+				if w.slow.Add(1) <= maxSlow {
+					leave()
+				}
+			})
+			w.attempt(ctx, ref)
+			if !timer.Stop() {
+				w.slow.Add(-1)
+			}
+		}()
 	}
-	defer w.queue.Done(ref)
+}
+
+// attempt sends the last patch of an object, unless one of it is under way,
+// which then sees to what came after it.
+func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	w.mu.Lock()
 	p, ok := w.pending[ref]
-	delete(w.pending, ref)
-	w.mu.Unlock()
-	if !ok {
-		return true
+	if !ok || w.busy[ref] {
+		w.mu.Unlock()
+		return
 	}
+	delete(w.pending, ref)
+	w.busy[ref] = true
+	w.mu.Unlock()
 	err := w.send(ctx, p)
+	w.mu.Lock()
+	delete(w.busy, ref)
+	_, newer := w.pending[ref]
+	if err != nil && !newer && !gone(err) {
+		w.pending[ref] = p
+	}
+	w.mu.Unlock()
+	kind := string(ref.Kind)
 	switch {
 	case err == nil:
-		w.metrics.Patches.WithLabelValues(string(ref.Kind), "ok").Inc()
-		w.queue.Forget(ref)
-	case apierrors.IsNotFound(err) || apierrors.IsConflict(err) && w.queue.NumRequeues(ref) >= conflictAttempts:
-		// The object is gone, or is another of the same name: the patch was not
-		// meant for that.
-		w.metrics.Patches.WithLabelValues(string(ref.Kind), "dropped").Inc()
-		w.queue.Forget(ref)
+		w.metrics.Patches.WithLabelValues(kind, "ok").Inc()
+		w.later.Forget(ref)
+	case gone(err):
+		w.metrics.Patches.WithLabelValues(kind, "dropped").Inc()
+		w.later.Forget(ref)
 	default:
-		w.metrics.Patches.WithLabelValues(string(ref.Kind), "retried").Inc()
-		w.log.Warn("writing annotations", "object", ref.String(), "error", err, "attempt", w.queue.NumRequeues(ref)+1)
-		w.mu.Lock()
-		if _, newer := w.pending[ref]; !newer {
-			w.pending[ref] = p
+		w.metrics.Patches.WithLabelValues(kind, "retried").Inc()
+		if ctx.Err() == nil {
+			w.log.Warn("writing annotations", "object", ref.String(), "error", err, "attempt", w.later.NumRequeues(ref)+1)
 		}
-		w.mu.Unlock()
-		w.queue.AddRateLimited(ref)
+		if !newer {
+			w.later.AddRateLimited(ref)
+		}
 	}
-	return true
+	if newer {
+		w.first.Add(ref)
+	}
+}
+
+// gone tells whether the object that a patch was meant for is no more: there
+// is none, or another of the same name, whose UID can't be changed. A conflict
+// is with somebody who writes at the same moment, and passes.
+func gone(err error) bool {
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // send patches an object's annotations. A pod's go through the status

@@ -95,7 +95,7 @@ func (m *master) ready() error {
 	case !m.leading:
 		return fmt.Errorf("the API server %s does not answer", m.clients.Server)
 	case m.database.Session() == nil:
-		return fmt.Errorf("the Northbound database is not connected: %w", errors.Join(m.database.Failure()))
+		return notConnected(m.database.Failure())
 	}
 	select {
 	case <-m.inSync:
@@ -140,45 +140,77 @@ func (m *master) lead(ctx context.Context) {
 	m.log.Info("master stopped")
 }
 
+func notConnected(why error) error {
+	if why == nil {
+		return errors.New("the Northbound database is not connected yet")
+	}
+	return fmt.Errorf("the Northbound database is not connected: %w", why)
+}
+
 // elect leads when it holds the Lease. Losing it ends the process: another
-// leads now, and a fresh start is the one state that is surely right.
+// leads now, and a fresh start is the one state that is surely right. A leader
+// that is told to stop gives the Lease back after its last write.
 func (m *master) elect(ctx context.Context) error {
-	host, err := os.Hostname()
+	lock, err := m.lease()
 	if err != nil {
-		return fmt.Errorf("finding an identity for leader election: %w", err)
+		return err
 	}
 	le := m.config.LeaderElect
-	lock := &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: le.Namespace, Name: le.Name},
-		Client:     m.clients.Kube.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s_%d", host, os.Getpid())},
-	}
-	led := make(chan struct{})
-	lost := false
+	electing, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	var mu sync.Mutex
+	var led chan struct{} // closed when leading has ended; nil before it begins
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, LeaseDuration: le.Lease, RenewDeadline: le.Lease * 2 / 3, RetryPeriod: le.Lease / 7, ReleaseOnCancel: true, Name: le.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
+			OnStartedLeading: func(holding context.Context) {
+				mu.Lock()
+				led = make(chan struct{})
+				mu.Unlock()
 				m.log.Info("leading", "lease", le.Namespace+"/"+le.Name)
-				m.lead(ctx)
+				leading, cancel := context.WithCancel(holding)
+				defer context.AfterFunc(ctx, cancel)()
+				m.lead(leading)
+				cancel()
 				close(led)
+				release()
 			},
-			OnStoppedLeading: func() { lost = ctx.Err() == nil },
+			OnStoppedLeading: func() {},
 			OnNewLeader:      func(id string) { m.log.Info("leader elected", "identity", id) },
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("preparing leader election: %w", err)
 	}
-	elector.Run(ctx)
-	m.mu.Lock()
-	began := m.leading
-	m.mu.Unlock()
-	if began {
-		<-led
+	begun := func() chan struct{} {
+		mu.Lock()
+		defer mu.Unlock()
+		return led
+	}
+	defer context.AfterFunc(ctx, func() {
+		if begun() == nil {
+			release()
+		}
+	})()
+	elector.Run(electing)
+	lost := ctx.Err() == nil
+	if l := begun(); l != nil {
+		<-l
 	}
 	if lost {
 		return fmt.Errorf("the lease %s/%s was lost", le.Namespace, le.Name)
 	}
 	return nil
+}
+
+func (m *master) lease() (*resourcelock.LeaseLock, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("finding an identity for leader election: %w", err)
+	}
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: m.config.LeaderElect.Namespace, Name: m.config.LeaderElect.Name},
+		Client:     m.clients.Kube.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s_%d", host, os.Getpid())},
+	}, nil
 }

@@ -118,7 +118,7 @@ func (d *Database) runSession(ctx context.Context) error {
 		}
 	}()
 	s := newSession(d.schema, cl, d.wake)
-	defer s.end() // before the client closes, which waits for its calls
+	defer s.end()        // before the client closes, which waits for its calls
 	dropped.Store(false) // what was dropped before is in the cache that newSession read
 	d.log.Info("northbound database connected", "endpoint", cl.CurrentEndpoint(), "owners", len(s.Owners()))
 	d.set(s, nil)
