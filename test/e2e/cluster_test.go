@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,19 +27,19 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 // run is TestMain with its defers.
 func run(m *testing.M) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
+	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM) // to the end of the process
 	// Whatever an earlier run left is removed first, whatever this one leaves at
 	// the end.
 	if out, err := sandbox(context.Background(), "down"); err != nil {
 		fmt.Fprintf(os.Stderr, "removing an earlier sandbox: %v\n%s", err, out)
 		return 1
 	}
-	defer func() {
+	down := sync.OnceFunc(func() {
 		if out, err := sandbox(context.Background(), "down"); err != nil {
 			fmt.Fprintf(os.Stderr, "removing the sandbox: %v\n%s", err, out)
 		}
-	}()
+	})
+	defer down()
 	upCtx, cancel := context.WithTimeout(ctx, upLimit)
 	defer cancel()
 	up := command(upCtx, "up", "--nodes", "3", "--dual-stack")
@@ -47,6 +48,11 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "bringing the sandbox up: %v\n", err)
 		return 1
 	}
+	go func() { // tests don't know of the interrupt
+		<-ctx.Done()
+		down()
+		os.Exit(1)
+	}()
 	return m.Run()
 }
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -60,7 +61,11 @@ func TestRepair(t *testing.T) {
 // TestForeignRows holds that rows of others stay as they are.
 func TestForeignRows(t *testing.T) {
 	nbctl(t, "ls-add", "theirs", "--", "lsp-add", "theirs", "their-port", "--", "lb-add", "their-lb", "192.0.2.1:80", "192.0.2.2:80")
-	t.Cleanup(func() { nbctl(t, "ls-del", "theirs", "--", "lb-del", "their-lb") })
+	t.Cleanup(func() { // the test's own context has ended by then
+		if out, err := sandbox(context.Background(), "nbctl", "ls-del", "theirs", "--", "lb-del", "their-lb"); err != nil {
+			t.Errorf("deleting the test's rows: %v\n%s", err, out)
+		}
+	})
 	apply(t, deployment("foreign", 1))
 	readyPods(t, "foreign", 1)
 	must(t, "restart", "master")
