@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ type Agent struct {
 	ovs    *ovs.DB
 	kernel *hostnet.Netlink
 	kicked chan struct{} // something has changed
-	links  *sync.Map     // names of the links that a plan depends on
+	wanted *sync.Map     // names of links and destinations of routes whose events matter
 	memory passMemory    // what the last pass knew; the loop's own
 
 	life      context.Context // of Run
@@ -59,7 +60,7 @@ func New(c config.Node, kube *kubeio.Local, registry prometheus.Registerer, log 
 	}
 	a := &Agent{
 		config: c, kube: kube, log: log, metrics: metrics.NewNode(registry), gate: newGate(),
-		kicked: make(chan struct{}, 1), links: &sync.Map{},
+		kicked: make(chan struct{}, 1), wanted: &sync.Map{},
 	}
 	return a, nil
 }
@@ -142,7 +143,11 @@ func (a *Agent) connected() error {
 func (a *Agent) watchKernel(ctx context.Context) {
 	for ctx.Err() == nil {
 		watch, cancel := context.WithCancelCause(ctx)
-		err := hostnet.Watch(watch, func(link string) bool { _, ok := a.links.Load(link); return ok }, a.kick, func(err error) { cancel(err) })
+		filter := hostnet.Filter{
+			Link: func(name string) bool { _, ok := a.wanted.Load(name); return ok },
+			Dest: func(dest netip.Prefix) bool { _, ok := a.wanted.Load(dest); return ok },
+		}
+		err := hostnet.Watch(watch, filter, a.kick, func(err error) { cancel(err) })
 		if err != nil {
 			cancel(err)
 		}

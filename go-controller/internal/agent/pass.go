@@ -142,9 +142,9 @@ func (a *Agent) facts(node kubeio.LocalNode) (hostplan.Facts, []hostnet.Place, e
 	if err != nil {
 		return f, nil, err
 	}
-	a.links.Store(names.ManagementInterface(a.config.Name), true)
+	a.wanted.Store(names.ManagementInterface(a.config.Name), true)
 	for _, p := range places {
-		a.links.Store(p.Link, true)
+		a.wanted.Store(p.Link, true)
 		if f.EncapMTU == 0 || p.MTU < f.EncapMTU {
 			f.EncapMTU = p.MTU
 		}
@@ -223,6 +223,11 @@ func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) er
 	}
 	if err != nil || !withHost || len(plan.Host) == 0 {
 		return err
+	}
+	for _, i := range plan.Host {
+		if r, ok := i.(hostplan.Route); ok {
+			a.wanted.Store(r.Dest, true)
+		}
 	}
 	items, err := hostnet.Converge(ctx, a.kernel, plan.Host)
 	for _, c := range items {

@@ -146,7 +146,11 @@ func TestNetlink(t *testing.T) {
 	events := make(chan struct{}, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err = Watch(ctx, func(link string) bool { return link == "m0" }, func() { events <- struct{}{} }, func(err error) {
+	filter := Filter{
+		Link: func(name string) bool { return name == "m0" },
+		Dest: func(dest netip.Prefix) bool { return dest.String() == "10.0.0.0/8" },
+	}
+	err = Watch(ctx, filter, func() { events <- struct{}{} }, func(err error) {
 		if ctx.Err() == nil {
 			t.Errorf("watching: %v", err)
 		}
@@ -193,8 +197,29 @@ func TestNetlink(t *testing.T) {
 	if links, err := k.RALinks(); err != nil || len(links) != 0 {
 		t.Errorf("RALinks: %v %v", links, err)
 	}
+	// Each of these is told.
+	for _, cmd := range []string{
+		"ip link set m0 mtu 1300", "ip addr add 10.1.0.2/24 dev m0", "ip route add 10.0.0.0/8 dev m0", "ip route replace 10.0.0.0/8 dev m1",
+		"ip route add 10.7.0.0/16 dev m1 proto 78", "ip neigh add 10.1.0.9 lladdr 02:00:00:00:00:01 dev m0 nud permanent", "ip neigh del 10.1.0.9 dev m0",
+		"ip route del 10.0.0.0/8",
+	} {
+		drain(events)
+		testkit.Run(t, "sh", "-c", cmd)
+		<-events
+	}
 	testkit.Run(t, "ip", "-6", "route", "add", "2001:db8::/32", "dev", "m0", "proto", "ra")
 	if links, err := k.RALinks(); err != nil || len(links) != 1 || links[0] != "m0" {
 		t.Errorf("RALinks: %v %v, want m0", links, err)
+	}
+}
+
+// drain empties the channel.
+func drain(events chan struct{}) {
+	for {
+		select {
+		case <-events:
+		default:
+			return
+		}
 	}
 }

@@ -12,12 +12,23 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
+// Filter says which of the kernel's events matter; its functions are called
+// from another goroutine.
+type Filter struct {
+	Link func(name string) bool
+	Dest func(dest netip.Prefix) bool // of a route
+}
+
 // Watch calls changed whenever the kernel says that something which a plan may
-// contain has altered: a link whose name wanted accepts, an address, a
-// permanent neighbour of any link, or a route of ours. It returns once it
-// listens; it stops when ctx ends. When the kernel's messages are lost, lost
-// is called with the reason and Watch must be called again.
-func Watch(ctx context.Context, wanted func(link string) bool, changed func(), lost func(error)) error {
+// contain has altered: a link or a permanent neighbour of a link that the
+// filter accepts, any address, and a route that is ours or leads to a
+// destination that the filter accepts. It returns once it listens; it stops
+// when ctx ends. When the kernel's messages are lost, lost is called with the
+// reason and Watch must be called again.
+//
+// Linux does not tell of the IPv4 routes that go with an address or with a
+// link that is taken down; it tells of the address or link.
+func Watch(ctx context.Context, f Filter, changed func(), lost func(error)) error {
 	stop := ctx.Done()
 	links := make(chan netlink.LinkUpdate)
 	addrs := make(chan netlink.AddrUpdate)
@@ -44,7 +55,7 @@ func Watch(ctx context.Context, wanted func(link string) bool, changed func(), l
 				if !ok {
 					links = nil
 				}
-				relevant = ok && wanted(u.Attrs().Name)
+				relevant = ok && f.Link(u.Attrs().Name)
 			case _, ok := <-addrs:
 				if !ok {
 					addrs = nil
@@ -54,12 +65,12 @@ func Watch(ctx context.Context, wanted func(link string) bool, changed func(), l
 				if !ok {
 					routes = nil
 				}
-				relevant = ok && int(u.Protocol) == hostplan.RouteProtocol
+				relevant = ok && f.route(u)
 			case u, ok := <-neighs:
 				if !ok {
 					neighs = nil
 				}
-				relevant = ok && (u.State&netlink.NUD_PERMANENT != 0 || u.Type == unix.RTM_DELNEIGH) && wantedIndex(u.LinkIndex, wanted)
+				relevant = ok && (u.State&netlink.NUD_PERMANENT != 0 || u.Type == unix.RTM_DELNEIGH) && f.index(u.LinkIndex)
 			}
 			if relevant {
 				changed()
@@ -69,10 +80,15 @@ func Watch(ctx context.Context, wanted func(link string) bool, changed func(), l
 	return nil
 }
 
-// wantedIndex tells whether the link of this index is wanted, or has gone.
-func wantedIndex(index int, wanted func(link string) bool) bool {
+// index tells whether the link of this index is accepted, or has gone.
+func (f Filter) index(index int) bool {
 	link, err := netlink.LinkByIndex(index)
-	return err != nil || wanted(link.Attrs().Name)
+	return err != nil || f.Link(link.Attrs().Name)
+}
+
+func (f Filter) route(u netlink.RouteUpdate) bool {
+	dest, ok := prefixOf(u.Dst)
+	return int(u.Protocol) == hostplan.RouteProtocol || ok && f.Dest(dest)
 }
 
 // Place is where an address is: the interface, the prefix length it has there,
