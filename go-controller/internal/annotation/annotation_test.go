@@ -1,10 +1,12 @@
 package annotation_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -63,14 +65,15 @@ func TestParseNodeSubnets(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		``:                                   "unexpected end of JSON input",
-		`10.244.1.0/24`:                      "invalid character",
-		`[]`:                                 "cannot unmarshal array",
+		``:                                   `not JSON, want such as {"default":["10.244.1.0/24","fd01:0:0:1::/64"]}`,
+		`garbage`:                            `"garbage": not JSON, want such as {"default":["10.244.1.0/24"`,
+		`10.244.1.0/24`:                      "not JSON, want such as",
+		`[]`:                                 `JSON of another form (array out of place), want such as {"default":["10.244.1.0/24"`,
 		`{}`:                                 `no entry for network "default"`,
 		`null`:                               `no entry for network "default"`,
 		`{"default":null}`:                   `"" is not a CIDR`,
 		`{"default":[]}`:                     "the list is empty",
-		`{"default":7}`:                      "cannot unmarshal number",
+		`{"default":7}`:                      "JSON of another form (number out of place)",
 		`{"default":["10.244.1.0"]}`:         `"10.244.1.0" is not a CIDR such as 10.244.1.0/24`,
 		`{"default":["10.244.1.1/24"]}`:      "10.244.1.1/24 has host bits set, want 10.244.1.0/24",
 		`{"default":["::ffff:1.2.3.0/120"]}`: "IPv4-mapped",
@@ -100,12 +103,14 @@ func TestParsePodNetworks(t *testing.T) {
 	}
 	const rest = `"mac_address":"0a:58:0a:f4:01:03"}}`
 	for in, want := range map[string]string{
-		``:                    "unexpected end of JSON input",
-		`{}`:                  `no entry for network "default"`,
-		`{"default":null}`:    "ip_addresses: the list is empty",
-		`{"default":{` + rest: "ip_addresses: the list is empty",
-		`{"default":{"ip_addresses":["x"],` + rest:                                               `ip_addresses: "x" is not a CIDR`,
-		`{"default":{"ip_addresses":["10.244.1.3"],` + rest:                                      `ip_addresses: "10.244.1.3" is not a CIDR`,
+		``: `not JSON, want such as {"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"]}}`,
+		`{"default":{"ip_addresses":"10.244.1.3/24"}}`:      `JSON of another form (string out of place), want such as`,
+		`{"default":{"routes":[{"dest":"x"}]}}`:             `"x"`,
+		`{}`:                                                `no entry for network "default", want one such as {"default":{`,
+		`{"default":null}`:                                  "ip_addresses: the list is empty",
+		`{"default":{` + rest:                               "ip_addresses: the list is empty",
+		`{"default":{"ip_addresses":["x"],` + rest:          `ip_addresses: "x" is not a CIDR`,
+		`{"default":{"ip_addresses":["10.244.1.3"],` + rest: `ip_addresses: "10.244.1.3" is not a CIDR`,
 		`{"default":{"ip_addresses":["10.244.1.3/24","10.244.1.4/24"],` + rest:                   "of the same address family",
 		`{"default":{"ip_addresses":["10.244.1.3/24"]}}`:                                         `mac_address: "" is not an Ethernet address`,
 		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58"}}`:                   `mac_address: "0a:58" is not an Ethernet address`,
@@ -120,6 +125,21 @@ func TestParsePodNetworks(t *testing.T) {
 			t.Errorf("%s: %v, want an error", in, got)
 		} else if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/pod-networks ") {
 			t.Errorf("%s: error %q, want one about %q that names the annotation", in, err, want)
+		}
+	}
+}
+
+// An error is short, whatever the value: it goes into logs and Events.
+func TestErrorsAreBrief(t *testing.T) {
+	long := strings.Repeat("\u00e9\x01", 100_000)
+	for _, value := range []string{long, `{"default":["` + long + `"]}`, `{"default":{"ip_addresses":["` + long + `"]}}`,
+		`{"default":{"routes":[{"dest":"` + strings.Repeat("x", 100_000) + `"}]}}`, `{"default":{"mac_address":"` + strings.Repeat("x", 100_000) + `","ip_addresses":["10.0.0.1/8"]}}`} {
+		_, node := annotation.ParseNodeSubnets(value)
+		_, pod := annotation.ParsePodNetworks(value)
+		for _, err := range []error{node, pod} {
+			if err == nil || len(err.Error()) > 2000 || !utf8.ValidString(err.Error()) {
+				t.Errorf("%.40s: %d bytes of error, want some, few, and valid UTF-8", value, len(fmt.Sprint(err)))
+			}
 		}
 	}
 }

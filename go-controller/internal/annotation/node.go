@@ -2,8 +2,10 @@ package annotation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
@@ -19,32 +21,44 @@ const (
 // defaultNetwork is the name of the cluster's pod network inside annotations.
 const defaultNetwork = "default"
 
+// nodeSubnetsExample is what a node-subnets annotation looks like.
+const nodeSubnetsExample = `{"default":["10.244.1.0/24","fd01:0:0:1::/64"]}`
+
 // ParseNodeSubnets reads a node-subnets annotation. It returns at most one
 // subnet per family, IPv4 first. The older form with a bare string,
-// {"default":"10.244.1.0/24"}, is read too.
+// {"default":"10.244.1.0/24"}, is read too. An error quotes the value and says
+// what would be right, and is short whatever the value.
 func ParseNodeSubnets(value string) ([]netip.Prefix, error) {
+	ps, err := parseNodeSubnets(value)
+	if err != nil {
+		return nil, refused(NodeSubnets, value, err)
+	}
+	return ps, nil
+}
+
+func parseNodeSubnets(value string) ([]netip.Prefix, error) {
 	var nets map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(value), &nets); err != nil {
-		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, brief(value), err)
+		return nil, malformed(err, nodeSubnetsExample)
 	}
 	raw, ok := nets[defaultNetwork]
 	if !ok {
-		return nil, fmt.Errorf("parsing %s %q: no entry for network %q", NodeSubnets, brief(value), defaultNetwork)
+		return nil, fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, nodeSubnetsExample)
 	}
 	var list []string
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
 		list = []string{one}
 	} else if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, brief(value), err)
+		return nil, malformed(err, nodeSubnetsExample)
 	}
 	ps, err := prefixes(list)
 	if err != nil {
-		return nil, fmt.Errorf("parsing %s %q: %w", NodeSubnets, brief(value), err)
+		return nil, err
 	}
 	for _, p := range ps {
 		if p != p.Masked() {
-			return nil, fmt.Errorf("parsing %s %q: %s has host bits set, want %s", NodeSubnets, brief(value), p, p.Masked())
+			return nil, fmt.Errorf("%s has host bits set, want %s", p, p.Masked())
 		}
 	}
 	return ps, nil
@@ -122,4 +136,22 @@ func brief(value string) string {
 		return value
 	}
 	return value[:briefMax] + "..."
+}
+
+// refused is the error for an annotation: its key, its value, and why.
+func refused(key, value string, why error) error {
+	return fmt.Errorf("parsing %s %q: %s", key, brief(value), strings.ToValidUTF8(brief(why.Error()), ""))
+}
+
+// malformed is the error for a value that is not JSON, or JSON of another form.
+func malformed(err error, example string) error {
+	var form *json.UnmarshalTypeError
+	if errors.As(err, &form) {
+		return fmt.Errorf("JSON of another form (%s out of place), want such as %s", form.Value, example)
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("not JSON, want such as %s", example)
+	}
+	return err // of an address, which says what is wrong with it
 }

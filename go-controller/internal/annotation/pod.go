@@ -47,11 +47,15 @@ type podClassicJSON struct {
 	MAC       string `json:"mac_address"`
 }
 
-// ParsePodNetworks reads a pod-networks annotation.
+// podNetworksExample is what a pod-networks annotation looks like.
+const podNetworksExample = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"]}}`
+
+// ParsePodNetworks reads a pod-networks annotation. Errors are as of
+// ParseNodeSubnets.
 func ParsePodNetworks(value string) (PodNetwork, error) {
 	n, err := parsePodNetworks(value)
 	if err != nil {
-		return PodNetwork{}, fmt.Errorf("parsing %s %q: %w", PodNetworks, brief(value), err)
+		return PodNetwork{}, refused(PodNetworks, value, err)
 	}
 	return n, nil
 }
@@ -59,11 +63,11 @@ func ParsePodNetworks(value string) (PodNetwork, error) {
 func parsePodNetworks(value string) (PodNetwork, error) {
 	var nets map[string]podNetworkJSON
 	if err := json.Unmarshal([]byte(value), &nets); err != nil {
-		return PodNetwork{}, err
+		return PodNetwork{}, malformed(err, podNetworksExample)
 	}
 	j, ok := nets[defaultNetwork]
 	if !ok {
-		return PodNetwork{}, fmt.Errorf("no entry for network %q", defaultNetwork)
+		return PodNetwork{}, fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, podNetworksExample)
 	}
 	if len(j.IPs) == 0 && j.IPAddress != "" {
 		j.IPs = []string{j.IPAddress}

@@ -73,7 +73,7 @@ func TestDecodeNode(t *testing.T) {
 		{nil, nil, ""},
 		{map[string]string{annotation.NodeSubnets: `{"default":["10.244.1.0/24"]}`}, []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, ""},
 		{map[string]string{annotation.NodeSubnets: `{"default":["10.244.1.7/24"]}`}, nil, "10.244.1.7/24 has host bits set"},
-		{map[string]string{annotation.NodeSubnets: ``}, nil, "unexpected end of JSON input"},
+		{map[string]string{annotation.NodeSubnets: ``}, nil, "not JSON"},
 	} {
 		got, problems := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", long, c.annotations)})
 		if got.Name != long || got.UID != "uid-"+long || got.Created != 1700000000 || len(problems) != 0 {
