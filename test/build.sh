@@ -3,6 +3,7 @@
 # Kubernetes' API server and kubelet, which takes minutes; after that Go's cache
 # has them. Says what is being built, and for how long.
 set -euo pipefail
+export CGO_ENABLED=0 # static programs, and one build cache
 cd "$(dirname "$0")"
 bin=$PWD/../bin
 mkdir -p "$bin"

@@ -2,6 +2,7 @@
 # All tests of both modules. Prints go test's own output and where the time
 # went; exits non-zero if anything failed.
 set -uo pipefail
+export CGO_ENABLED=0
 cd "$(dirname "$0")/.."
 status=0
 summary=()

@@ -1,6 +1,7 @@
 package names
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -72,4 +73,15 @@ func RowUUID(table string, kind Kind, name, role, uid string) string {
 func IsRowUUID(s string) bool {
 	u, err := uuid.Parse(s)
 	return err == nil && u.Version() == 5
+}
+
+// StandIns is how many other UUIDs a row may have: see StandIn.
+const StandIns = 7
+
+// StandIn is the n-th UUID, from 1 to StandIns, to use for a row instead of
+// the one that RowUUID derives, while that belongs to a row just deleted:
+// ovn-northd 25.03 may crash when it sees a row go and come again under one
+// UUID in the same moment.
+func StandIn(rowUUID string, n int) string {
+	return uuid.NewSHA1(uuid.MustParse(rowSpace), []byte(rowUUID+"\x00"+strconv.Itoa(n))).String()
 }

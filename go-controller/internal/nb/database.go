@@ -91,6 +91,9 @@ func (d *Database) Lists(s Slot, uuid string) bool {
 	return m != nil && slices.Contains(d.schema.SlotMembers(m)[s], uuid)
 }
 
+// Spent implements View: nobody has to forget a row of a database in memory.
+func (d *Database) Spent(Ref) bool { return false }
+
 // Apply carries plans out as one transaction.
 func (d *Database) Apply(plans ...Plan) error {
 	for _, p := range plans {

@@ -80,6 +80,7 @@ func (s *Schema) Plan(v View, o Owner, want []Row, inserted Scope) (Plan, error)
 	p := Plan{Owner: o}
 	have := s.have(v, o)
 	fresh := Scope{}
+	want = s.placed(v, want)
 	for _, w := range want {
 		ref := s.Ref(w.Model)
 		h := v.Row(ref)

@@ -71,6 +71,8 @@ type View interface {
 	Parents(r Ref) []Slot
 	// Lists tells whether s lists the row uuid.
 	Lists(s Slot, uuid string) bool
+	// Spent tells whether a row of this UUID was deleted not long ago.
+	Spent(r Ref) bool
 }
 
 // MissingParentError tells that a row can't be listed where it must be,

@@ -89,6 +89,13 @@ func randomObjects(r *rand.Rand) []cluster.Object {
 	return out
 }
 
+// derivedOnly has every row come back under its derived UUID at once, as a
+// database in memory does: no ovn-northd is watching here.
+type derivedOnly struct{ nb.View }
+
+// Spent implements nb.View.
+func (derivedOnly) Spent(nb.Ref) bool { return false }
+
 // planned compares a view with what a cluster wants, and with what else is
 // there of ours.
 func planned(t *testing.T, c *offline.Cluster, schema *nb.Schema, v nb.View, there []nb.Owner) []nb.Plan {
@@ -131,7 +138,7 @@ func TestMemoryBehavesAsTheServer(t *testing.T) {
 			session, memory := connected(t, remote, schema), nb.NewDatabase(schema)
 			for round := range 40 {
 				c := offline.New(config.DefaultCluster(), randomObjects(r))
-				real, inMemory := planned(t, c, schema, session.View(), session.Owners()), planned(t, c, schema, memory, memory.Owners())
+				real, inMemory := planned(t, c, schema, derivedOnly{session.View()}, session.Owners()), planned(t, c, schema, memory, memory.Owners())
 				if a, b := text(real), text(inMemory); a != b {
 					t.Fatalf("round %d: the plan from the server's content\n%s\nfrom memory\n%s", round, a, b)
 				}
@@ -142,7 +149,7 @@ func TestMemoryBehavesAsTheServer(t *testing.T) {
 				if err := memory.Apply(inMemory...); err != nil {
 					t.Fatalf("round %d: %v", round, err)
 				}
-				if again := planned(t, c, schema, session.View(), session.Owners()); len(again) != 0 {
+				if again := planned(t, c, schema, derivedOnly{session.View()}, session.Owners()); len(again) != 0 {
 					t.Fatalf("round %d: a plan after the transaction:\n%s", round, text(again))
 				}
 				if a, b := serverContent(t, remote, schema), memoryContent(t, schema, memory); a != b {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
 
@@ -24,10 +25,19 @@ type index struct {
 	owned   map[nb.Owner][]nb.Ref
 	parents map[nb.Ref][]nb.Slot
 	dirty   map[nb.Owner]bool
+	spent   map[string]time.Time // when the row of a UUID was deleted
 }
 
+// A UUID is not used again for spentFor after its row was deleted: ovn-northd
+// will have heard of that by then. Beyond spentMax entries the older ones are
+// forgotten.
+const (
+	spentFor = time.Minute
+	spentMax = 100_000
+)
+
 func newIndex(s *nb.Schema, wake func()) *index {
-	return &index{schema: s, wake: wake, owner: map[nb.Ref]nb.Owner{}, owned: map[nb.Owner][]nb.Ref{}, parents: map[nb.Ref][]nb.Slot{}, dirty: map[nb.Owner]bool{}}
+	return &index{schema: s, wake: wake, owner: map[nb.Ref]nb.Owner{}, owned: map[nb.Owner][]nb.Ref{}, parents: map[nb.Ref][]nb.Slot{}, dirty: map[nb.Owner]bool{}, spent: map[string]time.Time{}}
 }
 
 // change takes in that a row came (before is nil), changed, or went (after is
@@ -42,6 +52,9 @@ func (x *index) change(before, after model.Model) {
 	if before != nil {
 		if k, ok := x.schema.Mark(before); ok {
 			x.disown(x.schema.Ref(before), k.Owner)
+			if after == nil {
+				x.spend(x.schema.Ref(before).UUID)
+			}
 		}
 	}
 	if after != nil {
@@ -146,6 +159,7 @@ func (x *index) committed(plans []nb.Plan) {
 			r := nb.Ref{Table: rc.Key.Table, UUID: rc.UUID}
 			if rc.Verb == nb.Delete {
 				x.disown(r, rc.Key.Owner)
+				x.spend(rc.UUID)
 			} else {
 				x.own(r, rc.Key.Owner)
 			}
@@ -154,6 +168,22 @@ func (x *index) committed(plans []nb.Plan) {
 			x.list(m.Slot, nb.Ref{Table: m.Key.Table, UUID: m.UUID}, !m.Remove)
 		}
 	}
+}
+
+func (x *index) spend(uuid string) {
+	now := time.Now()
+	if len(x.spent) >= spentMax {
+		maps.DeleteFunc(x.spent, func(_ string, at time.Time) bool { return now.Sub(at) > spentFor })
+	}
+	x.spent[uuid] = now
+}
+
+// spentNow tells whether the row of a UUID was deleted not long ago.
+func (x *index) spentNow(uuid string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at, ok := x.spent[uuid]
+	return ok && time.Since(at) < spentFor
 }
 
 // claim records the owner of a row whose table has no place for a mark.

@@ -54,6 +54,9 @@ func (v *view) Parents(r nb.Ref) []nb.Slot {
 	return out
 }
 
+// Spent implements nb.View.
+func (v *view) Spent(r nb.Ref) bool { return v.index.spentNow(r.UUID) }
+
 // search looks for the slots that list a row in all rows that may.
 func (v *view) search(r nb.Ref) []nb.Slot {
 	var out []nb.Slot
