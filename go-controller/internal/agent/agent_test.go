@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,8 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -275,6 +278,22 @@ func TestNodeIsSetUpAndRepaired(t *testing.T) {
 		testkit.Run(t, "sh", "-c", damage)
 		b.awaitState(t, wantState)
 	}
+	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.128.2.0/23"), V6: netip.MustParsePrefix("fd01:0:0:1::/64"), Except: mgmtLink}
+	k, err := hostnet.NewNetlink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if err := k.Apply(hostnet.Change{Have: masquerade}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "masquerade is back", func() string {
+		have, err := k.Read([]hostplan.Item{masquerade})
+		if err != nil || !slices.Contains(have, hostplan.Item(masquerade)) {
+			return fmt.Sprint(have, err)
+		}
+		return ""
+	})
 }
 
 // becomeReady grants subnets and does ovn-controller's part.

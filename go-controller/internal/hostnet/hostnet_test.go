@@ -207,6 +207,19 @@ func TestNetlink(t *testing.T) {
 		testkit.Run(t, "sh", "-c", cmd)
 		<-events
 	}
+	for range 2 { // made, and removed
+		drain(events)
+		change := Change{Want: other}
+		if have, err := readMasquerade(); err != nil {
+			t.Fatal(err)
+		} else if len(have) > 0 {
+			change = Change{Have: other}
+		}
+		if err := k.Apply(change); err != nil {
+			t.Fatal(err)
+		}
+		<-events
+	}
 	testkit.Run(t, "ip", "-6", "route", "add", "2001:db8::/32", "dev", "m0", "proto", "ra")
 	if links, err := k.RALinks(); err != nil || len(links) != 1 || links[0] != "m0" {
 		t.Errorf("RALinks: %v %v, want m0", links, err)

@@ -21,8 +21,8 @@ type Filter struct {
 
 // Watch calls changed whenever the kernel says that something which a plan may
 // contain has altered: a link or a permanent neighbour of a link that the
-// filter accepts, any address, and a route that is ours or leads to a
-// destination that the filter accepts. It returns once it listens; it stops
+// filter accepts, any address, a route that is ours or leads to a destination
+// that the filter accepts, and our nftables table. It returns once it listens; it stops
 // when ctx ends. When the kernel's messages are lost, lost is called with the
 // reason and Watch must be called again.
 //
@@ -43,6 +43,9 @@ func Watch(ctx context.Context, f Filter, changed func(), lost func(error)) erro
 	}
 	if err == nil {
 		err = netlink.NeighSubscribeWithOptions(neighs, stop, netlink.NeighSubscribeOptions{ErrorCallback: lost})
+	}
+	if err == nil {
+		err = watchNFTables(ctx, changed, lost)
 	}
 	if err != nil {
 		return fmt.Errorf("subscribing to the kernel's network events: %w", err)
