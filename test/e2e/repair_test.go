@@ -109,17 +109,24 @@ func inSync(t *testing.T) {
 	})
 }
 
-// TestZDatapathIsWell runs last: no packet ran out of recirculations, and no
-// switch has died, in all that the tests before have done.
-func TestZDatapathIsWell(t *testing.T) {
+// TestZEverythingIsWell runs last: no packet ran out of recirculations, no
+// switch has died, and northd still runs, after all that the tests before have
+// done.
+func TestZEverythingIsWell(t *testing.T) {
 	for _, node := range []string{"n1", "n2", "n3"} {
 		if got := must(t, "node", node, "--", "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); got != "0" {
 			t.Errorf("node %s: datapath_drop_recirc_error is %s, want 0", node, got)
 		}
-		for line := range strings.Lines(must(t, "node", node, "--", "cat", "/var/log/openvswitch/ovs-vswitchd.log")) {
+		for line := range strings.Lines(must(t, "logs", node+"/ovs-vswitchd")) {
 			if strings.Contains(line, "EMER") || strings.Contains(line, "died") {
 				t.Errorf("node %s: %s", node, line)
 			}
 		}
 	}
+	for line := range strings.Lines(must(t, "logs", "northd")) {
+		if strings.Contains(line, "commit failed") || strings.Contains(line, "remaining reference") {
+			t.Errorf("northd: %s", line)
+		}
+	}
+	must(t, "status") // which fails when something has ended
 }
