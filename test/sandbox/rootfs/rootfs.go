@@ -106,13 +106,12 @@ func build(ctx context.Context, dir string, log *progress.Log) error {
 	return step.End(err)
 }
 
-// debootstrap runs in a mount namespace of its own, so that what it mounts
-// can't outlive it.
+// debootstrap runs in mount and PID namespaces of its own, so that neither what
+// it mounts nor what it starts can outlive it.
 func debootstrap(ctx context.Context, step *progress.Step, dir, mirror string, r release) error {
 	cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--components="+r.components,
 		"--include="+strings.Join(packages(), ","), r.suite, dir, mirror)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Setpgid: true, Pdeathsig: unix.SIGKILL}
-	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -137,25 +136,39 @@ func debootstrap(ctx context.Context, step *progress.Step, dir, mirror string, r
 }
 
 // source is the mirror that this machine's apt uses, and the release to take
-// from it.
-func source(ctx context.Context) (mirror string, r release, err error) {
+// from it. A machine that has never updated its package lists does so now.
+func source(ctx context.Context) (string, release, error) {
+	mirror, r, err := known(ctx)
+	if err != nil || mirror != "" {
+		return mirror, r, err
+	}
+	if err := aptGet(ctx, "update", "-qq"); err != nil {
+		return "", r, err
+	}
+	mirror, r, err = known(ctx)
+	if err == nil && mirror == "" {
+		err = fmt.Errorf("this machine's apt sources name no Debian or Ubuntu mirror: set %s to a Debian mirror's URL", MirrorVariable)
+	}
+	return mirror, r, err
+}
+
+// known is the mirror that apt's package lists came from, or "".
+func known(ctx context.Context) (mirror string, r release, err error) {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(SITE)", "Created-By: Packages").Output()
 	if err != nil {
 		return "", r, fmt.Errorf("asking apt-get for its mirror: %w", err)
 	}
+	override := os.Getenv(MirrorVariable)
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		if len(f) != 3 || f[0] != f[1] { // the label of a security archive says so
 			continue
 		}
-		if r, ok := releases()[f[0]]; ok {
-			if m := os.Getenv(MirrorVariable); m != "" {
-				return m, r, nil
-			}
+		if r, ok := releases()[f[0]]; ok && override == "" {
 			return f[2], r, nil
 		}
 	}
-	return "", r, fmt.Errorf("this machine's apt sources name no Debian or Ubuntu mirror (after `apt-get update`): set %s to a Debian mirror's URL", MirrorVariable)
+	return override, releases()["Debian"], nil
 }
 
 // Install installs Debian packages that are missing. No service is started by
@@ -186,12 +199,17 @@ func install(ctx context.Context, missing []string) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.Remove(policy)) }()
 	}
-	for _, args := range [][]string{{"update", "-qq"}, append([]string{"install", "-y", "-qq", "--no-install-recommends"}, missing...)} {
-		cmd := exec.CommandContext(ctx, "apt-get", args...)
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("apt-get %s: %w: %s", strings.Join(args, " "), err, tail(out))
-		}
+	if err := aptGet(ctx, "update", "-qq"); err != nil {
+		return err
+	}
+	return aptGet(ctx, append([]string{"install", "-y", "-qq", "--no-install-recommends"}, missing...)...)
+}
+
+func aptGet(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "apt-get", args...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apt-get %s: %w: %s", strings.Join(args, " "), err, tail(out))
 	}
 	return nil
 }

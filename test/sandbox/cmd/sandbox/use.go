@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 
 	"github.com/northbound-net/northbound/test/sandbox/control"
@@ -120,8 +121,8 @@ func target(c *cli.Context, where string) (string, []string, error) {
 }
 
 func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 func logsCommand() *cli.Command {
