@@ -104,9 +104,9 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	records(t, log, 4)
-	err = writer.Transact(database, insert("d"), object{"op": "insert", "table": "Logical_Switch", "row": object{"nmae": "e"}})
-	if err == nil || !strings.Contains(err.Error(), "nmae") {
-		t.Errorf("error %v, want one about the column nmae", err)
+	err = writer.Transact(database, insert("d"), object{"op": "insert", "table": "Logical_Switch", "row": object{"no_such_column": "e"}})
+	if err == nil || !strings.Contains(err.Error(), "no_such_column") {
+		t.Errorf("error %v, want one about the column no_such_column", err)
 	}
 	records(t, log, 4)
 }
