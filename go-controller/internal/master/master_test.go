@@ -1,0 +1,61 @@
+package master
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+)
+
+// /readyz says what is missing, in words, at every stage.
+func TestReady(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	clients, err := kubeio.NewClients(config.Kubernetes{APIServer: server.URL}, component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &master{config: config.DefaultMaster(), clients: clients}
+	want := func(text string) {
+		t.Helper()
+		err := m.ready()
+		if text == "" && err != nil || text != "" && (err == nil || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "%!")) {
+			t.Errorf("ready: %v, want %q", err, text)
+		}
+	}
+	want("the API server " + server.URL + " does not answer")
+	m.config.LeaderElect.Enabled = true
+	want("") // a standby
+	m.leading = true
+	m.database = ovsdb.New(m.config.NB, nb.NewSchema(), slog.New(slog.DiscardHandler))
+	want("the Northbound database is not connected yet")
+	if err := notConnected(errors.New("refused")); !strings.Contains(err.Error(), "not connected: refused") {
+		t.Error(err)
+	}
+}
+
+// What can't work at all is an error at once, not a server that never gets
+// ready.
+func TestRunRefuses(t *testing.T) {
+	for want, alter := range map[string]func(*config.Master){
+		"no API server given": func(m *config.Master) { m.Kubernetes = config.Kubernetes{} },
+		"loading --nb-cert /nonexistent": func(m *config.Master) {
+			m.NB = config.OVSDB{Addresses: []string{"ssl:h:1"}, PrivKey: "/nonexistent", Cert: "/nonexistent", CACert: "/nonexistent"}
+		},
+		"--metrics-bind-address nowhere:80": func(m *config.Master) { m.Metrics = "nowhere:80:80" },
+	} {
+		m := config.DefaultMaster()
+		m.Kubernetes.APIServer, m.Metrics = "http://127.0.0.1:1", "127.0.0.1:0"
+		alter(&m)
+		if err := Run(t.Context(), m, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
