@@ -7,6 +7,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Patch is annotations to be written to an object, and those to be removed.
@@ -54,6 +55,8 @@ func (l *Ledger) Assign(s *cluster.State, changes []cluster.Change) Result {
 	for _, c := range changes {
 		switch {
 		case c.Granted:
+		case c.Ref.Kind == cluster.KindNode && c.Ref.Name.Name == names.JoinSwitch:
+			a.refuseName(c)
 		case c.Ref.Kind == cluster.KindNode:
 			a.nodes[c.Ref.Name.Name] = true
 		case c.Ref.Kind == cluster.KindPod:

@@ -12,6 +12,7 @@ import (
 
 // Reasons of the Problems of this package.
 const (
+	ReasonNameReserved    = "NodeNameReserved"
 	ReasonSubnetRefused   = "NodeSubnetRefused"
 	ReasonSubnetExhausted = "ClusterSubnetExhausted"
 	ReasonAddressRefused  = "PodAddressRefused"
@@ -31,6 +32,14 @@ func newNodeLease(uid string, subnets []netip.Prefix) *nodeLease {
 		l.pools = append(l.pools, newPool(p))
 	}
 	return l
+}
+
+// refuseName leaves a node without subnets whose switch would have the name of
+// the join switch.
+func (a *assignment) refuseName(c cluster.Change) {
+	if n, ok := c.New.(*cluster.Node); ok {
+		a.problem(n, n.UID, ReasonNameReserved, fmt.Sprintf("metadata.name: %q is the name of the join switch: the node gets no network; want another name", n.Name))
+	}
 }
 
 func (a *assignment) releaseNodes() {

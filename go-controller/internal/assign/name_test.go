@@ -1,0 +1,28 @@
+package assign
+
+import (
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// A node whose switch would clash with the join switch is refused with a
+// reason; the others are served.
+func TestReservedNodeName(t *testing.T) {
+	c := config.DefaultCluster()
+	s, l := cluster.NewState(c), New(c)
+	var changes []cluster.Change
+	for _, n := range []string{names.JoinSwitch, "n1"} {
+		ch, _ := s.Apply(cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: n}}, New: &cluster.Node{Name: n}})
+		changes = append(changes, ch)
+	}
+	res := l.Assign(s, changes)
+	if len(res.Problems) != 1 || res.Problems[0].Reason != ReasonNameReserved {
+		t.Errorf("problems %v, want one: %s", res.Problems, ReasonNameReserved)
+	}
+	if s.NodeSubnets[names.JoinSwitch] != nil || s.NodeSubnets["n1"] == nil {
+		t.Errorf("subnets %v, want one for n1 alone", s.NodeSubnets)
+	}
+}
