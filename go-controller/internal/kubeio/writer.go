@@ -182,8 +182,10 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 		w.later.Forget(ref)
 	default:
 		w.metrics.Patches.WithLabelValues(kind, "retried").Inc()
-		if ctx.Err() == nil {
-			w.log.Warn("writing annotations", "object", ref.String(), "error", err, "attempt", w.later.NumRequeues(ref)+1)
+		// The 1st, 2nd, 4th, 8th attempt and so on: an API server that is away
+		// fails thousands of objects, each of them every half minute.
+		if n := w.later.NumRequeues(ref) + 1; n&(n-1) == 0 && ctx.Err() == nil {
+			w.log.Warn("writing annotations", "object", ref.String(), "error", err, "attempt", n)
 		}
 		if !newer {
 			w.later.AddRateLimited(ref)
