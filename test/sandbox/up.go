@@ -193,7 +193,7 @@ func (c *Cluster) waitReady(ctx context.Context, step *progress.Step) error {
 				break
 			}
 			reasons = strings.Join(waiting, "; ")
-			step.Detail("%s", reasons)
+			step.Detail("waiting for: %s", summary(waiting))
 		}
 		for _, n := range c.Nodes {
 			if err := n.Ended(ctx); err != nil {
@@ -210,6 +210,14 @@ func (c *Cluster) waitReady(ctx context.Context, step *progress.Step) error {
 		return err
 	}
 	return c.Control.WaitServiceAccount(ctx)
+}
+
+// summary is the first of several reasons, which are often the same one.
+func summary(reasons []string) string {
+	if len(reasons) == 1 {
+		return reasons[0]
+	}
+	return fmt.Sprintf("%s; and %d more", reasons[0], len(reasons)-1)
 }
 
 // prime makes the nodes know each other's link addresses.

@@ -15,7 +15,7 @@ func upFlags() []cli.Flag {
 		&cli.IntFlag{Name: "nodes", Value: sandbox.DefaultNodes, Usage: "`COUNT` of nodes"},
 		&cli.BoolFlag{Name: "no-nodes", Usage: "only the API server, the OVN databases and northd: no master, no nodes"},
 		&cli.BoolFlag{Name: "dual-stack", Usage: "IPv4 and IPv6: nodes, pods and services"},
-		&cli.StringFlag{Name: "ovn", Value: sandbox.OVNRootfs, Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), host"},
+		&cli.StringFlag{Name: "ovn", Value: sandbox.OVNRootfs, EnvVars: []string{"SANDBOX_OVN"}, Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), host"},
 		&cli.BoolFlag{Name: "replace", Usage: "take down a sandbox of that name first"},
 		&cli.BoolFlag{Name: "keep", Usage: "leave what is there when it fails, to look at"},
 	}
@@ -31,8 +31,11 @@ func upOptions(c *cli.Context) sandbox.Options {
 
 func upCommand() *cli.Command {
 	return &cli.Command{
-		Name: "up", Usage: "make the sandbox", Flags: upFlags(),
+		Name: "up", Usage: "make the sandbox", Flags: upFlags(), Before: noArgs,
 		Action: func(c *cli.Context) error {
+			if c.IsSet("nodes") && (c.Int("nodes") < 1 || c.Bool("no-nodes")) {
+				return fmt.Errorf("--nodes %d: want at least 1; --no-nodes, alone, is for a sandbox without nodes", c.Int("nodes"))
+			}
 			cluster, err := sandbox.Up(c.Context, upOptions(c))
 			if err != nil {
 				return err
@@ -47,14 +50,14 @@ func upCommand() *cli.Command {
 
 func downCommand() *cli.Command {
 	return &cli.Command{
-		Name: "down", Usage: "remove every trace of the sandbox",
+		Name: "down", Usage: "remove every trace of the sandbox", Before: noArgs,
 		Action: func(c *cli.Context) error { return sandbox.Down(c.Context, c.String("dir"), c.String("name")) },
 	}
 }
 
 func statusCommand() *cli.Command {
 	return &cli.Command{
-		Name: "status", Usage: "tell what runs; exits with 1 when something doesn't",
+		Name: "status", Usage: "tell what runs; exits with 1 when something doesn't", Before: noArgs,
 		Action: func(c *cli.Context) error {
 			cluster, err := open(c)
 			if err != nil {

@@ -39,7 +39,13 @@ func newApp() *cli.App {
 			&cli.StringFlag{Name: "dir", Value: sandbox.DefaultStateRoot, Usage: "`DIR` that holds the state of sandboxes", EnvVars: []string{"SANDBOX_DIR"}},
 		},
 		HideHelpCommand: true,
-		ExitErrHandler:  func(*cli.Context, error) {}, // main says it, once
+		Action: func(c *cli.Context) error {
+			if c.Args().Len() > 0 {
+				return fmt.Errorf("there is no command %q: `sandbox --help` names them", c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+		ExitErrHandler: func(*cli.Context, error) {}, // main says it, once
 		Commands: []*cli.Command{
 			upCommand(), downCommand(), statusCommand(),
 			kubectlCommand(), kubectlInPlaceCommand(),
@@ -51,6 +57,14 @@ func newApp() *cli.App {
 
 func open(c *cli.Context) (*sandbox.Cluster, error) {
 	return sandbox.Open(c.String("dir"), c.String("name"))
+}
+
+// noArgs refuses arguments, which a misspelt flag often is.
+func noArgs(c *cli.Context) error {
+	if c.Args().Len() > 0 {
+		return fmt.Errorf("unexpected argument %q: want `sandbox %s [FLAGS]`", c.Args().First(), c.Command.Name)
+	}
+	return nil
 }
 
 // attached runs a command with this process's terminal.
