@@ -5,11 +5,9 @@ set -euo pipefail
 
 packages=(
   openvswitch-common openvswitch-switch # ovsdb-server, ovsdb-tool, ovs-vswitchd, ovs-vsctl
-  ovn-common ovn-central                # ovn-nbctl, ovn-northd and the Northbound schema
-  debootstrap                           # the sandbox's Debian 13 root filesystem
-  containerd runc busybox-static        # the sandbox's container runtime and images
-  containernetworking-plugins           # the loopback plugin
-  iproute2 ethtool iputils-ping util-linux
+  ovn-common ovn-central ovn-host       # ovn-nbctl, ovn-northd, ovn-controller
+  debootstrap                           # makes the sandbox's Debian 13 root filesystem, with all that runs in it
+  iproute2 iputils-ping util-linux      # ip, ping, nsenter
 )
 
 missing=()
@@ -25,7 +23,7 @@ fi
 command -v apt-get >/dev/null || { echo "apt-get is missing: install by hand: ${missing[*]}" >&2; exit 1; }
 echo "installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-# While packages are installed no service may start: not Open vSwitch, not containerd.
+# While packages are installed no service may start: not Open vSwitch, not OVN.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' >"$policy"
