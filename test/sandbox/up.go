@@ -100,7 +100,7 @@ func (c *Cluster) up(ctx context.Context, source string, log *progress.Log) erro
 		return err
 	}
 	if o.NoNodes {
-		return nil
+		return c.Control.WaitDefaults(ctx)
 	}
 	images, err := image.Sandbox(filepath.Join(o.State(), "images"), o.BinDir, filepath.Join(source, "usr/bin/busybox"))
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *Cluster) waitReady(ctx context.Context, step *progress.Step) error {
 	if err := c.prime(ctx); err != nil {
 		return err
 	}
-	return c.Control.WaitServiceAccount(ctx)
+	return c.Control.WaitDefaults(ctx)
 }
 
 // summary is the first of several reasons, which are often the same one.

@@ -67,14 +67,18 @@ func grant(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// WaitServiceAccount waits until pods can be created in the default namespace.
-func (c *Control) WaitServiceAccount(ctx context.Context) error {
+// WaitDefaults waits until what Kubernetes makes by itself is there: the
+// kubernetes service, and the account without which no pod can be created in the
+// default namespace.
+func (c *Control) WaitDefaults(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {
 		return err
 	}
-	return c.Until(ctx, "the default service account is there", func(ctx context.Context) bool {
-		_, err := client.CoreV1().ServiceAccounts(corev1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil
+	return c.Until(ctx, "the kubernetes service and the default service account are there", func(ctx context.Context) bool {
+		core := client.CoreV1()
+		_, noService := core.Services(corev1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+		_, noAccount := core.ServiceAccounts(corev1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return noService == nil && noAccount == nil
 	}, APIServer)
 }
