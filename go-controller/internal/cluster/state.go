@@ -48,6 +48,7 @@ type State struct {
 	podsByNode      map[string]set
 	podsByNamespace map[string]set
 	slicesByService map[Name]set
+	addresses       map[listKey]*addressList
 }
 
 type set = map[Name]struct{}
@@ -66,6 +67,7 @@ func NewState(c config.Cluster) *State {
 		podsByNode:      map[string]set{},
 		podsByNamespace: map[string]set{},
 		slicesByService: map[Name]set{},
+		addresses:       map[listKey]*addressList{},
 	}
 }
 
@@ -115,7 +117,9 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 	case KindNamespace:
 		put(s.Namespaces, e.Ref.Name.Name, e.New)
 	case KindPod:
+		was := s.used(e.Ref.Name)
 		put(s.Pods, e.Ref.Name, e.New)
+		s.relist(e.Ref.Name, was)
 	case KindService:
 		put(s.Services, e.Ref.Name, e.New)
 	case KindEndpointSlice:
@@ -139,11 +143,13 @@ func (s *State) GrantNode(node string, subnets []netip.Prefix) Change {
 
 // GrantPod records the attachment of a pod; nil takes it back.
 func (s *State) GrantPod(pod Name, n *annotation.PodNetwork) Change {
+	was := s.used(pod)
 	if n == nil {
 		delete(s.PodNetworks, pod)
 	} else {
 		s.PodNetworks[pod] = *n
 	}
+	s.relist(pod, was)
 	return s.granted(Ref{KindPod, pod})
 }
 

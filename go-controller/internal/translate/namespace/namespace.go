@@ -1,8 +1,6 @@
 package namespace
 
 import (
-	"slices"
-
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -51,32 +49,17 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	if ns == nil {
 		return nil, nil
 	}
-	var v4, v6 []string
-	for _, n := range s.PodsIn(ns.Name) {
-		net, granted := s.PodNetworks[n]
-		if p := s.Pods[n]; !granted || !p.WantsNetwork() {
-			continue
-		}
-		for _, a := range cluster.PodAddrs(net) {
-			if a.Is4() {
-				v4 = append(v4, a.String())
-			} else {
-				v6 = append(v6, a.String())
-			}
-		}
-	}
 	var rows []nb.Row
 	if s.Config.HasIPv4() {
-		rows = append(rows, t.addressSet(o, ns, names.IPv4, v4))
+		rows = append(rows, t.addressSet(o, ns, names.IPv4, s.Addresses(ns.Name, true)))
 	}
 	if s.Config.HasIPv6() {
-		rows = append(rows, t.addressSet(o, ns, names.IPv6, v6))
+		rows = append(rows, t.addressSet(o, ns, names.IPv6, s.Addresses(ns.Name, false)))
 	}
 	return rows, nil
 }
 
 func (t Translator) addressSet(o nb.Owner, ns *cluster.Namespace, f names.Family, addresses []string) nb.Row {
-	slices.Sort(addresses)
 	role := names.FamilyRole(names.RoleAddresses, f)
 	return t.Schema.NewRow(nb.Key{Table: nbdb.AddressSetTable, Owner: o, Role: role}, &nbdb.AddressSet{
 		UUID: names.RowUUID(nbdb.AddressSetTable, o.Kind, o.Name, role, ns.UID),

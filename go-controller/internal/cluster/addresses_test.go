@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+// addressesOf is what Addresses must be, from the whole state.
+func addressesOf(s *State, namespace string, is4 bool) []string {
+	var out []string
+	for n, p := range s.Pods {
+		if n.Namespace != namespace || !p.WantsNetwork() {
+			continue
+		}
+		for _, a := range PodAddrs(s.PodNetworks[n]) {
+			if a.Is4() == is4 {
+				out = append(out, a.String())
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// The lists that are kept are those that the state as a whole has, whatever
+// happened and whenever somebody looked.
+func TestAddressesAfterAnyPath(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := NewState(config.DefaultCluster())
+		for step := range 300 {
+			i := r.IntN(12)
+			name := Name{[]string{"a", "b"}[r.IntN(2)], fmt.Sprintf("p%d", i)}
+			pod := &Pod{Name: name, UID: fmt.Sprint(r.IntN(2)), Node: "n", Finished: r.IntN(4) == 0, HostNetwork: r.IntN(6) == 0}
+			number := byte(r.IntN(200))
+			switch r.IntN(5) {
+			case 0:
+				s.Apply(Event{Ref: pod.Ref()})
+			case 1:
+				s.GrantPod(name, nil)
+			case 2, 3:
+				// No two pods hold one address.
+				ip4 := netip.AddrFrom4([4]byte{10, name.Namespace[0], byte(i), number})
+				ip6 := netip.AddrFrom16([16]byte{0: 0xfd, 1: 1, 13: name.Namespace[0], 14: byte(i), 15: number})
+				ips := []netip.Prefix{netip.PrefixFrom(ip4, 23), netip.PrefixFrom(ip6, 64)}
+				s.GrantPod(name, &annotation.PodNetwork{IPs: ips[:1+r.IntN(2)]})
+			default:
+				s.Apply(Event{Ref: pod.Ref(), New: pod})
+			}
+			if r.IntN(3) > 0 {
+				continue // let changes gather
+			}
+			for _, ns := range []string{"a", "b", "c"} {
+				for _, is4 := range []bool{true, false} {
+					if got, want := s.Addresses(ns, is4), addressesOf(s, ns, is4); !slices.Equal(got, want) {
+						t.Fatalf("seed %d step %d: namespace %s: %v, want %v", seed, step, ns, got, want)
+					}
+				}
+			}
+		}
+	}
+}
