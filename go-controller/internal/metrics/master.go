@@ -39,7 +39,7 @@ func NewMaster(r prometheus.Registerer) *Master {
 			Help: "Owners in one Northbound transaction.", Buckets: prometheus.ExponentialBuckets(1, 2, 12)}),
 		Dirty:       gauge("owners_dirty", "Owners whose rows are still to be compared."),
 		Failing:     gauge("owners_failing", "Owners whose last attempt failed and that wait to be tried again."),
-		InSync:      gauge("in_sync", "1 when the cluster and the Northbound database are both known and writing is allowed."),
+		InSync:      gauge("in_sync", "1 when, since the last connection, every owner was compared with the Northbound database and what differed was written."),
 		FullPasses:  prometheus.NewCounter(prometheus.CounterOpts{Namespace: "northbound", Name: "full_passes_total", Help: "Times that every owner was compared."}),
 		FullPass:    gauge("full_pass_seconds", "How long planning the last full pass took."),
 		Patches:     counter("k8s_patches_total", "Annotation patches sent to the API server, by kind and result.", "kind", "result"),

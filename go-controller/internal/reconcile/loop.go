@@ -255,7 +255,6 @@ func (l *Loop) takeDirty() {
 	}
 	l.passed, l.passedAt = true, time.Now()
 	l.Metrics.FullPasses.Inc()
-	l.Metrics.InSync.Set(1)
 	l.Log.Info("full pass", "owners", l.dirty.size)
 }
 

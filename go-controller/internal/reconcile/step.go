@@ -181,6 +181,7 @@ func (l *Loop) idle() {
 		took := time.Since(l.passedAt)
 		l.passedAt = time.Time{}
 		l.Metrics.FullPass.Set(took.Seconds())
+		l.Metrics.InSync.Set(1)
 		l.Log.Info("in sync: the database is what the cluster wants", "took", took.Round(time.Microsecond))
 		select {
 		case <-l.inSync:
