@@ -46,7 +46,6 @@ type State struct {
 	PodNetworks map[Name]annotation.PodNetwork
 
 	podsByNode      map[string]set
-	podsByNamespace map[string]set
 	slicesByService map[Name]set
 	addresses       map[listKey]*addressList
 }
@@ -65,7 +64,6 @@ func NewState(c config.Cluster) *State {
 		NodeSubnets:     map[string][]netip.Prefix{},
 		PodNetworks:     map[Name]annotation.PodNetwork{},
 		podsByNode:      map[string]set{},
-		podsByNamespace: map[string]set{},
 		slicesByService: map[Name]set{},
 		addresses:       map[listKey]*addressList{},
 	}
@@ -172,7 +170,6 @@ func (s *State) index(o Object, add bool) {
 		if o.Node != "" {
 			mark(s.podsByNode, o.Node, o.Name, add)
 		}
-		mark(s.podsByNamespace, o.Name.Namespace, o.Name, add)
 	case *EndpointSlice:
 		if o.Service != "" {
 			mark(s.slicesByService, Name{o.Name.Namespace, o.Service}, o.Name, add)
@@ -196,11 +193,6 @@ func mark[K comparable](m map[K]set, k K, n Name, add bool) {
 
 // PodsOn lists the pods on a node, sorted.
 func (s *State) PodsOn(node string) []Name { return sorted(s.podsByNode[node]) }
-
-// PodsIn lists the pods of a namespace, in no order.
-func (s *State) PodsIn(namespace string) []Name {
-	return slices.Collect(maps.Keys(s.podsByNamespace[namespace]))
-}
 
 // SlicesOf lists the endpoint slices of a service, sorted by name.
 func (s *State) SlicesOf(service Name) []*EndpointSlice {

@@ -136,19 +136,14 @@ func TestIndexes(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
-	in := func(ns string) []cluster.Name {
-		return slices.SortedFunc(slices.Values(s.PodsIn(ns)), cluster.CompareNames)
-	}
 	want("on n1", s.PodsOn("n1"), name("b", "a"), name("b", "z"))
 	want("on the empty name", s.PodsOn(""))
-	want("in a", in("a"), name("a", "p"), name("a", "z"))
 
 	apply(t, s, &cluster.Pod{Name: name("b", "z"), UID: "again", Node: "n2"}) // moved
 	want("on n1 after a move", s.PodsOn("n1"), name("b", "a"))
 	want("on n2 after a move", s.PodsOn("n2"), name("a", "z"), name("b", "z"))
 	remove(t, s, cluster.Ref{Kind: cluster.KindPod, Name: name("b", "a")})
 	want("on n1 when empty", s.PodsOn("n1"))
-	want("in b", in("b"), name("b", "z"))
 
 	slice := func(n, svc string) { apply(t, s, &cluster.EndpointSlice{Name: name("a", n), Service: svc}) }
 	slice("s2", "web")

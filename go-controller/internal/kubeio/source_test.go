@@ -18,6 +18,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
 // lists is an API server's side of list and watch: pods are as given, the rest
@@ -120,7 +121,7 @@ func watching(t *testing.T, l *lists) *seen {
 func (s *seen) eventually(t *testing.T, what string, gone int, pods ...string) {
 	t.Helper()
 	want := fmt.Sprint(gone, pods, true)
-	eventually(t, what, func() string {
+	testkit.Eventually(t, what, func() string {
 		s.take()
 		if got := fmt.Sprint(s.gone, slices.Sorted(maps.Keys(s.pods)), s.source.Synced()); got != want {
 			return got + ", want " + want
@@ -131,7 +132,7 @@ func (s *seen) eventually(t *testing.T, what string, gone int, pods ...string) {
 
 func (l *lists) lied(t *testing.T, times int) {
 	t.Helper()
-	eventually(t, "lies", func() string {
+	testkit.Eventually(t, "lies", func() string {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.lies < times {

@@ -23,20 +23,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
 const deadline = 20 * time.Second
-
-func eventually(t *testing.T, what string, ok func() string) {
-	t.Helper()
-	end := time.Now().Add(deadline)
-	for why := ok(); why != ""; why = ok() {
-		if time.Now().After(end) {
-			t.Fatalf("%s: %s", what, why)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
 
 // api is an API server's side of patches and Events: answer says what becomes
 // of a patch; what was taken is kept by path.
@@ -125,7 +115,7 @@ func TestPatchBodies(t *testing.T) {
 		podPath("ns", "p"): `{"metadata":{"annotations":{"k8s.ovn.org/pod-networks":"{\"a\":1}"},"uid":"u"}}`,
 		"/api/v1/nodes/n":  `{"metadata":{"annotations":{"k":"v","old":null}}}`,
 	} {
-		eventually(t, path, func() string {
+		testkit.Eventually(t, path, func() string {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			if got := strings.Join(a.taken[path], " "); got != want {
@@ -165,16 +155,16 @@ func TestSlowPatchesHoldUpNobodyElse(t *testing.T) {
 			return ""
 		}
 	}
-	eventually(t, "the others", written(many))
+	testkit.Eventually(t, "the others", written(many))
 	for i := range many {
 		if _, taken := a.count(podPath("fast", fmt.Sprint(i))); taken != 1 {
 			t.Errorf("fast/%d was written %d times, want once", i, taken)
 		}
 	}
 	close(release)
-	eventually(t, "all", written(2*many))
+	testkit.Eventually(t, "all", written(2*many))
 	if n := w.slow.Load(); n != 0 {
-		eventually(t, "slow attempts", func() string {
+		testkit.Eventually(t, "slow attempts", func() string {
 			if w.slow.Load() != 0 {
 				return fmt.Sprint(w.slow.Load(), " are still counted")
 			}
@@ -215,7 +205,7 @@ func TestFailingPatches(t *testing.T) {
 			w, m, stop := newWriter(t, a)
 			w.Patch(podPatch("bad", "p", "x"))
 			w.Patch(podPatch("good", "p", "x"))
-			eventually(t, "the result", func() string {
+			testkit.Eventually(t, "the result", func() string {
 				_, good := a.count(podPath("good", "p"))
 				tries, taken := a.count(podPath("bad", "p"))
 				if good != 1 || tries != c.tries || taken != c.taken {
@@ -259,7 +249,7 @@ func TestTheLastPatchWins(t *testing.T) {
 	w, _, _ := newWriter(t, a)
 	path := podPath("ns", "p")
 	w.Patch(podPatch("ns", "p", "first"))
-	eventually(t, "the first attempt", func() string {
+	testkit.Eventually(t, "the first attempt", func() string {
 		if tries, _ := a.count(path); tries != 1 {
 			return fmt.Sprint(tries)
 		}
@@ -267,7 +257,7 @@ func TestTheLastPatchWins(t *testing.T) {
 	})
 	w.Patch(podPatch("ns", "p", "second"))
 	close(hold)
-	eventually(t, "a second attempt", func() string {
+	testkit.Eventually(t, "a second attempt", func() string {
 		if tries, _ := a.count(path); tries < 2 {
 			return fmt.Sprint(tries)
 		}
@@ -277,7 +267,7 @@ func TestTheLastPatchWins(t *testing.T) {
 	mu.Lock()
 	fail = false
 	mu.Unlock()
-	eventually(t, "the last", func() string {
+	testkit.Eventually(t, "the last", func() string {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		got := a.taken[path]
@@ -327,7 +317,7 @@ func TestLongMessages(t *testing.T) {
 	a := &api{answer: ok}
 	w, _, _ := newWriter(t, a)
 	w.Report(cluster.Problem{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "n"}}, UID: "u", Reason: "Bad", Message: strings.Repeat("é", 2000)})
-	eventually(t, "the event", func() string {
+	testkit.Eventually(t, "the event", func() string {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if len(a.events) != 1 {

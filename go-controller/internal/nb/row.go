@@ -19,6 +19,16 @@ type Owner struct {
 // String is "Pod default/web-0".
 func (o Owner) String() string { return string(o.Kind) + " " + o.Name }
 
+// Owners is an owner of the given kind for every key of m, in no order; name
+// tells the owner's name.
+func Owners[K comparable, V any](kind names.Kind, m map[K]V, name func(K) string) []Owner {
+	out := make([]Owner, 0, len(m))
+	for k := range m {
+		out = append(out, Owner{kind, name(k)})
+	}
+	return out
+}
+
 // Compare orders owners by name within the order of names.Kinds.
 func (o Owner) Compare(p Owner) int {
 	return cmp.Or(cmp.Compare(rank(o.Kind), rank(p.Kind)), cmp.Compare(o.Name, p.Name))

@@ -17,11 +17,7 @@ func owner(name string) nb.Owner { return nb.Owner{Kind: names.KindNamespace, Na
 
 // Owners implements translate.Translator.
 func (Translator) Owners(s *cluster.State) []nb.Owner {
-	out := make([]nb.Owner, 0, len(s.Namespaces))
-	for n := range s.Namespaces {
-		out = append(out, owner(n))
-	}
-	return out
+	return nb.Owners(names.KindNamespace, s.Namespaces, func(n string) string { return n })
 }
 
 // Affected implements translate.Translator. What a pod contributes changes

@@ -17,11 +17,7 @@ func owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindPod, Name:
 
 // Owners implements translate.Translator.
 func (Translator) Owners(s *cluster.State) []nb.Owner {
-	out := make([]nb.Owner, 0, len(s.Pods))
-	for n := range s.Pods {
-		out = append(out, owner(n))
-	}
-	return out
+	return nb.Owners(names.KindPod, s.Pods, cluster.Name.String)
 }
 
 // Affected implements translate.Translator. A node alters its pods' ports when

@@ -27,11 +27,7 @@ func owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindService, N
 
 // Owners implements translate.Translator.
 func (Translator) Owners(s *cluster.State) []nb.Owner {
-	out := make([]nb.Owner, 0, len(s.Services))
-	for n := range s.Services {
-		out = append(out, owner(n))
-	}
-	return out
+	return nb.Owners(names.KindService, s.Services, cluster.Name.String)
 }
 
 // Affected implements translate.Translator.

@@ -20,11 +20,7 @@ func (Node) Kind() names.Kind { return names.KindNode }
 
 // Owners implements translate.Translator.
 func (Node) Owners(s *cluster.State) []nb.Owner {
-	out := make([]nb.Owner, 0, len(s.Nodes))
-	for n := range s.Nodes {
-		out = append(out, nb.Owner{Kind: names.KindNode, Name: n})
-	}
-	return out
+	return nb.Owners(names.KindNode, s.Nodes, func(n string) string { return n })
 }
 
 // Affected implements translate.Translator.
