@@ -114,6 +114,9 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 	for i, o := range ops {
 		raw[i] = o.Operation
 	}
+	if err := s.ended.Err(); err != nil {
+		return Outcome{}, fmt.Errorf("sending %d operations in a session that ended: %w", len(ops), err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
 	defer cancel()
 	defer context.AfterFunc(s.ended, cancel)()
