@@ -1,0 +1,229 @@
+package annotation
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// Keys of the Node annotations that make a node a gateway.
+const (
+	L3GatewayConfig  = "k8s.ovn.org/l3-gateway-config"               // see L3Gateway, written by the node agent or gateway-init
+	GatewayJoinAddrs = "k8s.ovn.org/node-gateway-router-lrp-ifaddrs" // {"default":{"ipv4":"100.64.1.2/24","ipv6":""}}, written by the master
+)
+
+// The modes of a gateway.
+const (
+	GatewayShared   = "shared"   // the bridge's address is the host's and the gateway router's
+	GatewayDisabled = "disabled" // the node is no gateway
+)
+
+// DefaultPhysicalNetwork is the network_name of a gateway's localnet port when
+// the annotation names none.
+const DefaultPhysicalNetwork = "physnet"
+
+// maxVLAN is the highest VLAN id (IEEE 802.1Q).
+const maxVLAN = 4094
+
+// L3Gateway is how a node connects the cluster to the outside.
+type L3Gateway struct {
+	Bridge   string         // the node's external bridge
+	Network  string         // what ovn-bridge-mappings calls the network behind it
+	Port     string         // name of the localnet port, <bridge>_<node>
+	MAC      ipnet.MAC      // of the gateway router's external port: the NIC's
+	IPs      []netip.Prefix // physical addresses, at most one per family, IPv4 first
+	NextHops []netip.Addr   // default gateways, at most one per family, IPv4 first; may be empty
+	VLAN     int            // VLAN id of the external switch, 0 for none
+	NodePort bool           // whether the gateway serves node ports
+	Rampout  []netip.Prefix // pod subnets that must leave through this gateway
+}
+
+// l3GatewayJSON is the wire form; ip-address and next-hop repeat the lists for
+// readers of the older form and are there for one family only.
+// physical-network and rampout-ip-subnets are additions of this project.
+type l3GatewayJSON struct {
+	Mode     string   `json:"mode"`
+	Bridge   string   `json:"bridge-id,omitempty"`
+	Port     string   `json:"interface-id,omitempty"`
+	MAC      string   `json:"mac-address,omitempty"`
+	IPs      []string `json:"ip-addresses,omitempty"`
+	IP       string   `json:"ip-address,omitempty"`
+	NextHops []string `json:"next-hops,omitempty"`
+	NextHop  string   `json:"next-hop,omitempty"`
+	NodePort string   `json:"node-port-enable,omitempty"`
+	VLAN     string   `json:"vlan-id,omitempty"`
+	Network  string   `json:"physical-network,omitempty"`
+	Rampout  []string `json:"rampout-ip-subnets,omitempty"`
+}
+
+// l3GatewayExample is what an l3-gateway-config annotation looks like.
+const l3GatewayExample = `{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_n1","mac-address":"02:42:ac:12:00:03","ip-addresses":["172.18.0.3/16"],"next-hops":["172.18.0.1"]}}`
+
+// ParseL3Gateway reads an l3-gateway-config annotation; nil without error when
+// it says that the node is no gateway. Errors are as of ParseNodeSubnets.
+func ParseL3Gateway(value string) (*L3Gateway, error) {
+	g, err := parseL3Gateway(value)
+	if err != nil {
+		return nil, refused(L3GatewayConfig, value, err)
+	}
+	return g, nil
+}
+
+func parseL3Gateway(value string) (*L3Gateway, error) {
+	var nets map[string]l3GatewayJSON
+	if err := json.Unmarshal([]byte(value), &nets); err != nil {
+		return nil, malformed(err, l3GatewayExample)
+	}
+	j, ok := nets[defaultNetwork]
+	if !ok {
+		return nil, fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, l3GatewayExample)
+	}
+	switch j.Mode {
+	case GatewayDisabled, "":
+		return nil, nil
+	case GatewayShared:
+	default:
+		return nil, fmt.Errorf("mode: %q, want %q or %q", j.Mode, GatewayShared, GatewayDisabled)
+	}
+	return j.gateway()
+}
+
+func (j l3GatewayJSON) gateway() (*L3Gateway, error) {
+	g := &L3Gateway{Bridge: j.Bridge, Network: j.Network, Port: j.Port, NodePort: j.NodePort == "true"}
+	if g.Bridge == "" || g.Port == "" {
+		return nil, fmt.Errorf("bridge-id %q, interface-id %q: want the external bridge and the name of its localnet port", g.Bridge, g.Port)
+	}
+	if g.Network == "" {
+		g.Network = DefaultPhysicalNetwork
+	}
+	hw, err := net.ParseMAC(j.MAC)
+	if err != nil || len(hw) != len(g.MAC) {
+		return nil, fmt.Errorf("mac-address: %q is not an Ethernet address such as 02:42:ac:12:00:03", j.MAC)
+	}
+	copy(g.MAC[:], hw)
+	if len(j.IPs) == 0 && j.IP != "" {
+		j.IPs = []string{j.IP}
+	}
+	if g.IPs, err = prefixes(j.IPs); err != nil {
+		return nil, fmt.Errorf("ip-addresses: %w", err)
+	}
+	if len(j.NextHops) == 0 && j.NextHop != "" {
+		j.NextHops = []string{j.NextHop}
+	}
+	if g.NextHops, err = nextHops(j.NextHops, g.IPs); err != nil {
+		return nil, fmt.Errorf("next-hops: %w", err)
+	}
+	if j.VLAN != "" {
+		if g.VLAN, err = strconv.Atoi(j.VLAN); err != nil || g.VLAN < 0 || g.VLAN > maxVLAN {
+			return nil, fmt.Errorf("vlan-id: %q, want a number from 0 (none) to %d", j.VLAN, maxVLAN)
+		}
+	}
+	for _, s := range j.Rampout {
+		p, err := netip.ParsePrefix(s)
+		if err != nil || p != p.Masked() || p.Addr().Is4In6() {
+			return nil, fmt.Errorf("rampout-ip-subnets: %q is not a CIDR such as 10.244.1.0/24", s)
+		}
+		g.Rampout = append(g.Rampout, p)
+	}
+	return g, nil
+}
+
+// nextHops reads at most one address per family, each one's family being one
+// of ips'.
+func nextHops(list []string, ips []netip.Prefix) ([]netip.Addr, error) {
+	var out []netip.Addr
+	has := map[bool]bool{}
+	for _, p := range ips {
+		has[p.Addr().Is4()] = true
+	}
+	seen := map[bool]bool{}
+	for _, s := range list {
+		a, err := netip.ParseAddr(s)
+		if err != nil || !plainAddr(a) {
+			return nil, fmt.Errorf("%q is not an IP address such as 172.18.0.1", s)
+		}
+		if seen[a.Is4()] || !has[a.Is4()] {
+			return nil, fmt.Errorf("%s: want at most one of each address family that ip-addresses has", a)
+		}
+		seen[a.Is4()] = true
+		out = append(out, a)
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out, nil
+}
+
+// MarshalL3Gateway writes an l3-gateway-config annotation; nil says that the
+// node is no gateway.
+func MarshalL3Gateway(g *L3Gateway) string {
+	if g == nil {
+		return marshal(map[string]l3GatewayJSON{defaultNetwork: {Mode: GatewayDisabled}})
+	}
+	j := l3GatewayJSON{Mode: GatewayShared, Bridge: g.Bridge, Port: g.Port, MAC: g.MAC.String(),
+		NodePort: strconv.FormatBool(g.NodePort), VLAN: strconv.Itoa(g.VLAN), Network: g.Network}
+	for _, p := range g.IPs {
+		j.IPs = append(j.IPs, p.String())
+	}
+	for _, a := range g.NextHops {
+		j.NextHops = append(j.NextHops, a.String())
+	}
+	for _, p := range g.Rampout {
+		j.Rampout = append(j.Rampout, p.String())
+	}
+	if len(j.IPs) == 1 {
+		j.IP = j.IPs[0]
+	}
+	if len(j.NextHops) == 1 {
+		j.NextHop = j.NextHops[0]
+	}
+	return marshal(map[string]l3GatewayJSON{defaultNetwork: j})
+}
+
+// joinAddrsJSON is the wire form of GatewayJoinAddrs.
+type joinAddrsJSON struct {
+	IPv4 string `json:"ipv4"`
+	IPv6 string `json:"ipv6"`
+}
+
+// ParseGatewayJoinAddrs reads a node-gateway-router-lrp-ifaddrs annotation: the
+// addresses of the node's gateway router on the join switch, IPv4 first.
+// Errors are as of ParseNodeSubnets.
+func ParseGatewayJoinAddrs(value string) ([]netip.Prefix, error) {
+	const example = `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`
+	var nets map[string]joinAddrsJSON
+	if err := json.Unmarshal([]byte(value), &nets); err != nil {
+		return nil, refused(GatewayJoinAddrs, value, malformed(err, example))
+	}
+	j, ok := nets[defaultNetwork]
+	if !ok {
+		return nil, refused(GatewayJoinAddrs, value, fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, example))
+	}
+	var list []string
+	for _, s := range []string{j.IPv4, j.IPv6} {
+		if s != "" {
+			list = append(list, s)
+		}
+	}
+	out, err := prefixes(list)
+	if err != nil {
+		return nil, refused(GatewayJoinAddrs, value, err)
+	}
+	return out, nil
+}
+
+// MarshalGatewayJoinAddrs writes a node-gateway-router-lrp-ifaddrs annotation.
+func MarshalGatewayJoinAddrs(addrs []netip.Prefix) string {
+	var j joinAddrsJSON
+	for _, p := range addrs {
+		if p.Addr().Is4() {
+			j.IPv4 = p.String()
+		} else {
+			j.IPv6 = p.String()
+		}
+	}
+	return marshal(map[string]joinAddrsJSON{defaultNetwork: j})
+}
