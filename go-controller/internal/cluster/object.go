@@ -98,10 +98,15 @@ type Pod struct {
 	Created     int64  // creation time, Unix seconds
 	HostNetwork bool   // shares its node's network: no port, no address of its own
 	Finished    bool   // Succeeded or Failed: its containers are gone and its address is free
+	Bandwidth   Bandwidth
 	Annotated   *annotation.PodNetwork
 	AnnotatedAs string // why the annotation was refused by its parser; "" when it was not
 	ClassicOK   bool   // the classic `ovn` annotation says the same as Annotated
 }
+
+// Bandwidth is the most that a pod may receive and send, in bits per second;
+// 0 is no limit.
+type Bandwidth struct{ Ingress, Egress uint64 }
 
 // Ref implements Object.
 func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
@@ -109,7 +114,7 @@ func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 // Equal implements Object.
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
-	return ok && p.SamePlace(q) && p.Created == q.Created && p.AnnotatedAs == q.AnnotatedAs && p.ClassicOK == q.ClassicOK &&
+	return ok && p.SamePlace(q) && p.Bandwidth == q.Bandwidth && p.Created == q.Created && p.AnnotatedAs == q.AnnotatedAs && p.ClassicOK == q.ClassicOK &&
 		samePodNetwork(p.Annotated, q.Annotated)
 }
 

@@ -21,7 +21,8 @@ func Decode(obj any) (o cluster.Object, problems []cluster.Problem, ok bool) {
 	case *corev1.Namespace:
 		return &cluster.Namespace{Name: obj.Name, UID: string(obj.UID)}, nil, true
 	case *corev1.Pod:
-		return decodePod(obj), nil, true
+		p, problems := decodePod(obj)
+		return p, problems, true
 	case *corev1.Service:
 		s, problems := decodeService(obj)
 		return s, problems, true
@@ -44,23 +45,25 @@ func decodeNode(n *corev1.Node) *cluster.Node {
 	return out
 }
 
-func decodePod(p *corev1.Pod) *cluster.Pod {
+func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	out := &cluster.Pod{
 		Name: cluster.Name{Namespace: p.Namespace, Name: p.Name}, UID: string(p.UID), Node: p.Spec.NodeName,
 		Created:     p.CreationTimestamp.Unix(),
 		HostNetwork: p.Spec.HostNetwork,
 		Finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 	}
+	var problems []cluster.Problem
+	out.Bandwidth, problems = decodeBandwidth(p, out.Ref())
 	if raw, ok := p.Annotations[annotation.PodNetworks]; ok {
 		n, err := annotation.ParsePodNetworks(raw)
 		if err != nil {
 			out.AnnotatedAs = err.Error()
-			return out
+			return out, problems
 		}
 		out.Annotated = &n
 		out.ClassicOK = p.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(n)
 	}
-	return out
+	return out, problems
 }
 
 // decodeService takes the virtual addresses and ports; a service without a

@@ -14,6 +14,8 @@ const (
 	RoleManagement   = "management"    // Node: its management port
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out of the cluster
 	RolePort         = "port"          // Pod: its logical switch port
+	RoleIngressLimit = "ingress-limit" // Pod: the limit of what it receives
+	RoleEgressLimit  = "egress-limit"  // Pod: the limit of what it sends
 	RoleAddresses    = "addresses"     // Namespace, with the family: its address set
 	RoleLoadBalancer = "load-balancer" // Service, with the protocol
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster

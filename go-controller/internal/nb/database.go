@@ -144,16 +144,13 @@ func applyColumn(f reflect.Value, c ColumnChange) {
 		old, _ := f.Interface().([]string)
 		f.Set(reflect.ValueOf(setApply(old, c.Add, c.Remove)))
 	case reflect.Map:
-		old, _ := f.Interface().(map[string]string)
-		m := maps.Clone(old)
-		if m == nil {
-			m = map[string]string{}
+		if c.Numbers {
+			old, _ := f.Interface().(map[string]int)
+			f.Set(reflect.ValueOf(mapApply(old, c.Drop, c.Integers())))
+		} else {
+			old, _ := f.Interface().(map[string]string)
+			f.Set(reflect.ValueOf(mapApply(old, c.Drop, c.Put)))
 		}
-		for _, k := range c.Drop {
-			delete(m, k)
-		}
-		maps.Copy(m, c.Put)
-		f.Set(reflect.ValueOf(m))
 	case reflect.Pointer:
 		if c.New == nil {
 			f.SetZero()
@@ -165,6 +162,16 @@ func applyColumn(f reflect.Value, c ColumnChange) {
 	default:
 		f.Set(reflect.ValueOf(c.New))
 	}
+}
+
+func mapApply[V any](old map[string]V, drop []string, put map[string]V) map[string]V {
+	out := make(map[string]V, len(old)+len(put))
+	maps.Copy(out, old)
+	for _, k := range drop {
+		delete(out, k)
+	}
+	maps.Copy(out, put)
+	return out
 }
 
 func setApply(old, add, remove []string) []string {

@@ -222,6 +222,11 @@ func TestHandEditsAreRepaired(t *testing.T) {
 				s.Ports, s.Name = nil, "renamed"
 			}
 		},
+		"bandwidth changed": func(_ generator, m model.Model) {
+			if q, ok := m.(*nbdb.QoS); ok {
+				q.Bandwidth, q.Priority = map[string]int{"rate": 9}, 9
+			}
+		},
 		"vips and protocol changed": func(_ generator, m model.Model) {
 			if lb, ok := m.(*nbdb.LoadBalancer); ok {
 				lb.Protocol, lb.Vips = nil, map[string]string{"a": "x"}
@@ -296,6 +301,8 @@ func marks(m model.Model) map[string]string {
 	case *nbdb.LogicalRouterStaticRoute:
 		return m.ExternalIDs
 	case *nbdb.LogicalSwitchPort:
+		return m.ExternalIDs
+	case *nbdb.QoS:
 		return m.ExternalIDs
 	case *nbdb.LoadBalancer:
 		return m.ExternalIDs

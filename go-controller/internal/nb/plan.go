@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
@@ -33,6 +34,8 @@ type ColumnChange struct {
 	Put  map[string]string // a map column: keys to write, after Drop
 	Drop []string          // keys to remove, sorted; a key whose value changes is in both
 	Was  map[string]string // what dropped keys had
+	// The values of the map are integers; Put and Was have them in decimal.
+	Numbers bool
 }
 
 // RowChange is what happens to one row.
@@ -227,6 +230,10 @@ func (c column) diff(h, w reflect.Value) (ColumnChange, bool) {
 		wm, _ := w.Interface().(map[string]string)
 		d.mapDiff(hm, wm, c.form == shared)
 		return d, len(d.Put)+len(d.Drop) > 0
+	case numbers:
+		d.Numbers = true
+		d.mapDiff(decimals(h), decimals(w), false)
+		return d, len(d.Put)+len(d.Drop) > 0
 	default:
 		d.Old, d.New = plain(h), plain(w)
 		return d, d.Old != d.New
@@ -242,6 +249,25 @@ func plain(v reflect.Value) any {
 		v = v.Elem()
 	}
 	return v.Interface()
+}
+
+// decimals is a map[string]int with its values in decimal.
+func decimals(v reflect.Value) map[string]string {
+	m, _ := v.Interface().(map[string]int)
+	out := make(map[string]string, len(m))
+	for k, n := range m {
+		out[k] = strconv.Itoa(n)
+	}
+	return out
+}
+
+// Integers is Put with its values as integers, for a column of Numbers.
+func (c ColumnChange) Integers() map[string]int {
+	out := make(map[string]int, len(c.Put))
+	for k, n := range c.Put {
+		out[k], _ = strconv.Atoi(n) // a plan writes what decimals wrote
+	}
+	return out
 }
 
 // setDiff is what is in want and not in have, and what is in have and not in

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -70,16 +71,24 @@ func (c ColumnChange) print(b *strings.Builder) {
 	}
 	for _, k := range c.Drop {
 		if _, again := c.Put[k]; !again {
-			line("- %s=%q", k, c.Was[k])
+			line("- %s=%s", k, c.shown(c.Was[k]))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.Put)) {
 		if was, changed := c.Was[k]; changed {
-			line("~ %s=%q -> %q", k, was, c.Put[k])
+			line("~ %s=%s -> %s", k, c.shown(was), c.shown(c.Put[k]))
 		} else {
-			line("+ %s=%q", k, c.Put[k])
+			line("+ %s=%s", k, c.shown(c.Put[k]))
 		}
 	}
+}
+
+// shown is a map's value: text in quotes, a number without.
+func (c ColumnChange) shown(v string) string {
+	if c.Numbers {
+		return v
+	}
+	return strconv.Quote(v)
 }
 
 func isZero(v any) bool { return v == nil || v == "" || v == 0 || v == false }

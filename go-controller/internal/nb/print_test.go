@@ -16,7 +16,9 @@ func TestPlanText(t *testing.T) {
 	k := func(table, role string) nb.Key { return nb.Key{Table: table, Owner: owner, Role: role} }
 	const sw1, sw2 = "11111111-1111-5111-8111-111111111111", "22222222-2222-5222-8222-222222222222"
 	const p1, p2, lb = "33333333-3333-5333-8333-333333333333", "44444444-4444-5444-8444-444444444444", "55555555-5555-5555-8555-555555555555"
+	const q = "77777777-7777-5777-8777-777777777777"
 	tcp, udp := "tcp", "udp"
+	limits := nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: sw2}, Column: "qos_rules"}
 	ports := func(sw string) nb.Slot {
 		return nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: sw}, Column: "ports"}
 	}
@@ -26,12 +28,14 @@ func TestPlanText(t *testing.T) {
 		s.NewRow(k(nbdb.LogicalSwitchPortTable, "moves"), &nbdb.LogicalSwitchPort{UUID: p1, Name: "p1", Addresses: []string{"a", "b"}}, ports(sw1)),
 		s.NewRow(k(nbdb.LogicalSwitchPortTable, "goes"), &nbdb.LogicalSwitchPort{UUID: p2, Name: "p2"}, ports(sw1)),
 		s.NewRow(k(nbdb.LoadBalancerTable, "lb"), &nbdb.LoadBalancer{UUID: lb, Name: "lb", Protocol: &tcp}),
+		s.NewRow(k(nbdb.QoSTable, "limit"), &nbdb.QoS{UUID: q, Match: "ip", Bandwidth: map[string]int{"rate": 100, "burst": 80}}, limits),
 	}
 	want := []nb.Row{
 		s.NewRow(k(nbdb.LogicalSwitchTable, "switch"), &nbdb.LogicalSwitch{UUID: sw1, Name: "uno", OtherConfig: map[string]string{"subnet": "10.0.1.0/24", "new": "y"}}),
 		s.NewRow(k(nbdb.LogicalSwitchTable, "second"), &nbdb.LogicalSwitch{UUID: sw2, Name: "two"}),
 		s.NewRow(k(nbdb.LogicalSwitchPortTable, "moves"), &nbdb.LogicalSwitchPort{UUID: p1, Name: "p1", Addresses: []string{"b", "c"}, Type: "router"}, ports(sw2)),
 		s.NewRow(k(nbdb.LoadBalancerTable, "lb"), &nbdb.LoadBalancer{UUID: lb, Name: "lb"}),
+		s.NewRow(k(nbdb.QoSTable, "limit"), &nbdb.QoS{UUID: q, Match: "ip", Priority: 1, Bandwidth: map[string]int{"rate": 200}}, limits),
 		s.NewRow(k(nbdb.LoadBalancerTable, "lb-udp"), &nbdb.LoadBalancer{UUID: "66666666-6666-5666-8666-666666666666", Name: "lb2", Protocol: &udp}),
 	}
 	db := nb.NewDatabase(s)
@@ -60,6 +64,10 @@ func TestPlanText(t *testing.T) {
       type  + "router"
       addresses  - "a"
       addresses  + "c"
+~ QoS ip  (Node n1, limit)
+      priority  + 1
+      bandwidth  - burst=80
+      bandwidth  ~ rate=100 -> 200
 - Logical_Switch_Port p2  (Node n1, goes)
 ~ Logical_Switch one  ports  - Logical_Switch_Port p2
 ~ Logical_Switch one  ports  - Logical_Switch_Port p1
@@ -68,8 +76,8 @@ func TestPlanText(t *testing.T) {
 	if got := p.String(); got != golden {
 		t.Errorf("got:\n%s\nwant:\n%s", got, golden)
 	}
-	if p.Ops() != 8 || p.Empty() {
-		t.Errorf("%d operations, empty %v; want 8, false", p.Ops(), p.Empty())
+	if p.Ops() != 9 || p.Empty() {
+		t.Errorf("%d operations, empty %v; want 9, false", p.Ops(), p.Empty())
 	}
 }
 

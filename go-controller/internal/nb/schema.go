@@ -52,6 +52,7 @@ const (
 	set                  // []string: changed member by member
 	whole                // map[string]string, every key of which is ours
 	shared               // map[string]string, of which only marked keys are ours
+	numbers              // map[string]int, every key of which is ours
 )
 
 // slotSpec is "column: child table".
@@ -65,13 +66,15 @@ func NewSchema() *Schema {
 		slotSpec{"ports", nbdb.LogicalRouterPortTable}, slotSpec{"static_routes", nbdb.LogicalRouterStaticRouteTable})
 	s.add(nbdb.LogicalSwitchTable, nbdb.LogicalSwitch{}, true,
 		[]string{"name", "other_config", "load_balancer_group", "external_ids"},
-		slotSpec{"ports", nbdb.LogicalSwitchPortTable})
+		slotSpec{"ports", nbdb.LogicalSwitchPortTable}, slotSpec{"qos_rules", nbdb.QoSTable})
 	s.add(nbdb.LogicalRouterPortTable, nbdb.LogicalRouterPort{}, false,
 		[]string{"name", "mac", "networks", "options", "external_ids"})
 	s.add(nbdb.LogicalRouterStaticRouteTable, nbdb.LogicalRouterStaticRoute{}, false,
 		[]string{"ip_prefix", "nexthop", "output_port", "policy", "options", "external_ids"})
 	s.add(nbdb.LogicalSwitchPortTable, nbdb.LogicalSwitchPort{}, false,
 		[]string{"name", "type", "addresses", "port_security", "options", "external_ids"})
+	s.add(nbdb.QoSTable, nbdb.QoS{}, false,
+		[]string{"priority", "direction", "match", "bandwidth", "external_ids"})
 	s.add(nbdb.LoadBalancerGroupTable, nbdb.LoadBalancerGroup{}, true,
 		[]string{"name"}, slotSpec{"load_balancer", nbdb.LoadBalancerTable})
 	s.add(nbdb.LoadBalancerTable, nbdb.LoadBalancer{}, true,
@@ -91,7 +94,7 @@ func (s *Schema) add(name string, zero any, root bool, cols []string, slots ...s
 	if i, ok := t.field["external_ids"]; ok {
 		t.extID, t.marks = i, true
 	}
-	for _, l := range []string{"name", "ip_prefix"} {
+	for _, l := range []string{"name", "ip_prefix", "match"} {
 		if i, ok := t.field[l]; ok && t.label < 0 {
 			t.label = i
 		}
@@ -111,6 +114,8 @@ func formOf(column string, t reflect.Type) form {
 	switch {
 	case column == "external_ids":
 		return shared
+	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Int:
+		return numbers
 	case t.Kind() == reflect.Map:
 		return whole
 	case t.Kind() == reflect.Slice:

@@ -133,6 +133,20 @@ func (g generator) pod(w world, name string, sw nb.Ref) {
 		UUID: names.RowUUID(nbdb.LogicalSwitchPortTable, names.KindPod, name, names.RolePort, uid), Name: strings.ReplaceAll(name, "/", "_"),
 		Addresses: g.some("a", "b"), PortSecurity: g.some("a", "b"), Options: g.options(), ExternalIDs: map[string]string{names.KeyPod: "true"},
 	}, nb.Slot{In: sw, Column: "ports"})
+	for _, direction := range g.some("from-lport", "to-lport") {
+		g.add(w, key(nbdb.QoSTable, names.KindPod, name, direction), &nbdb.QoS{
+			UUID: names.RowUUID(nbdb.QoSTable, names.KindPod, name, direction, uid), Direction: direction,
+			Match: name + direction, Priority: 1 + g.r.IntN(2), Bandwidth: g.bandwidth(),
+		}, nb.Slot{In: sw, Column: "qos_rules"})
+	}
+}
+
+func (g generator) bandwidth() map[string]int {
+	out := map[string]int{}
+	for _, k := range g.some("rate", "burst") {
+		out[k] = 1 + g.r.IntN(2)
+	}
+	return out
 }
 
 func (g generator) service(w world, name string, group nb.Ref) {

@@ -70,7 +70,8 @@ func randomObjects(r *rand.Rand) []cluster.Object {
 	}
 	for i := range 20 {
 		if some(75) {
-			out = append(out, &cluster.Pod{Name: name("p", i), UID: uid(), Node: fmt.Sprintf("n%d", r.IntN(4))})
+			out = append(out, &cluster.Pod{Name: name("p", i), UID: uid(), Node: fmt.Sprintf("n%d", r.IntN(4)),
+				Bandwidth: cluster.Bandwidth{Ingress: uint64(r.IntN(3)) * 1_000_000, Egress: uint64(r.IntN(3)) * 1_000}})
 		}
 	}
 	for i := range 5 {

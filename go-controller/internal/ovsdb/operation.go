@@ -103,7 +103,7 @@ func insertOp(rc nb.RowChange) ovsdb.Operation {
 func wholeValue(c nb.ColumnChange) any {
 	switch {
 	case c.Put != nil:
-		return ovsMap(c.Put)
+		return newKeys(c)
 	case c.Add != nil:
 		return ovsSet(c.Add, c.UUIDs)
 	default:
@@ -132,7 +132,7 @@ func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, ovsSet(c.Drop, false)))
 		}
 		if len(c.Put) > 0 {
-			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, ovsMap(c.Put)))
+			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, newKeys(c)))
 		}
 	}
 	var out []operation
@@ -165,7 +165,15 @@ func ovsSet(members []string, uuids bool) ovsdb.OvsSet {
 	return out
 }
 
-func ovsMap(m map[string]string) ovsdb.OvsMap {
+// newKeys is what a map column is to gain.
+func newKeys(c nb.ColumnChange) ovsdb.OvsMap {
+	if c.Numbers {
+		return ovsMap(c.Integers())
+	}
+	return ovsMap(c.Put)
+}
+
+func ovsMap[V any](m map[string]V) ovsdb.OvsMap {
 	out := ovsdb.OvsMap{GoMap: make(map[any]any, len(m))}
 	for k, v := range m {
 		out.GoMap[k] = v

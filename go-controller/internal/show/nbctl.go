@@ -180,7 +180,8 @@ func (s *script) line(commands [][]string) {
 }
 
 // assignments is a cell as arguments of set and create: one per key of a map
-// whose keys need no quotes.
+// whose keys need no quotes, as those of a map of integers never do: the
+// schema lists them.
 func assignments(c cell) []string {
 	switch x := c.value.(type) {
 	case map[string]string:
@@ -195,6 +196,12 @@ func assignments(c cell) []string {
 			keys[i] = atom(k) + "=" + atom(x[k])
 		}
 		return []string{c.column + "={" + strings.Join(keys, ", ") + "}"}
+	case map[string]int:
+		keys := slices.Sorted(maps.Keys(x))
+		for i, k := range keys {
+			keys[i] = fmt.Sprintf("%s:%s=%d", c.column, k, x[k])
+		}
+		return keys
 	case []string:
 		atoms := make([]string, len(x))
 		for i, s := range x {

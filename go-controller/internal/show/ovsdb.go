@@ -111,11 +111,17 @@ func (c column) wire(value any) any {
 		}
 		return []any{"set", atoms}
 	case map[string]string:
-		pairs := make([][2]string, 0, len(x))
-		for _, k := range slices.Sorted(maps.Keys(x)) {
-			pairs = append(pairs, [2]string{k, x[k]})
-		}
-		return []any{"map", pairs}
+		return wireMap(x)
+	case map[string]int:
+		return wireMap(x)
 	}
 	return value
+}
+
+func wireMap[V any](m map[string]V) any {
+	pairs := make([][2]any, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		pairs = append(pairs, [2]any{k, m[k]})
+	}
+	return []any{"map", pairs}
 }

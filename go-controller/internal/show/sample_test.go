@@ -29,7 +29,8 @@ func sample(t *testing.T) (*nb.Schema, *nb.Database) {
 		node := fmt.Sprintf("n%d", i+1)
 		objects = append(objects, &cluster.Node{Name: node, UID: "u-" + node, ChassisID: "chassis-" + node})
 		for j := range 2 {
-			objects = append(objects, &cluster.Pod{Name: name(fmt.Sprintf("web-%d-%d", i, j)), UID: fmt.Sprintf("u-%d-%d", i, j), Node: node})
+			objects = append(objects, &cluster.Pod{Name: name(fmt.Sprintf("web-%d-%d", i, j)), UID: fmt.Sprintf("u-%d-%d", i, j), Node: node,
+				Bandwidth: cluster.Bandwidth{Ingress: uint64(i) * 1_000_000, Egress: uint64(j) * 1_000_000}})
 		}
 	}
 	ips := []netip.Addr{netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("fd02::10")}

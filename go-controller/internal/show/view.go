@@ -59,7 +59,7 @@ func compare(s *nb.Schema, a, b model.Model) int {
 }
 
 // cell is a column of a row that is not empty: a string, int or bool, a
-// sorted []string, or a map[string]string.
+// sorted []string, or a map of strings to strings or to integers.
 type cell struct {
 	column string
 	value  any
@@ -85,6 +85,10 @@ func cells(m model.Model) []cell {
 				out = append(out, cell{name, slices.Sorted(slices.Values(x))})
 			}
 		case map[string]string:
+			if len(x) > 0 {
+				out = append(out, cell{name, x})
+			}
+		case map[string]int:
 			if len(x) > 0 {
 				out = append(out, cell{name, x})
 			}

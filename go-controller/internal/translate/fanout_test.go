@@ -77,6 +77,8 @@ func TestFanOut(t *testing.T) {
 		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()}, []nb.Owner{owner(names.KindNode, "new")}},
 		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}), []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
 		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}}, []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
+		{"a pod's limit comes", event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p-0-0"}, Node: "n0", Bandwidth: cluster.Bandwidth{Egress: 1000}}),
+			[]nb.Owner{owner(names.KindPod, "default/p-0-0")}},
 		{"a service comes", event(service(name)), []nb.Owner{owner(names.KindService, "default/new")}},
 		{"its endpoints change", event(&cluster.EndpointSlice{Name: name, Service: "new"}), []nb.Owner{owner(names.KindService, "default/new")}},
 		{"its endpoints go to another service", event(&cluster.EndpointSlice{Name: name, Service: "s0"}), []nb.Owner{owner(names.KindService, "default/new"), owner(names.KindService, "default/s0")}},

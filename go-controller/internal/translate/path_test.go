@@ -118,7 +118,7 @@ func (p *path) pod() cluster.Object {
 	if pod.Node == "" && p.chance(80) || p.chance(5) {
 		pod.Node = fmt.Sprintf("n%d", p.r.IntN(manyNodes))
 	}
-	switch p.r.IntN(10) {
+	switch p.r.IntN(12) {
 	case 0:
 		pod.Finished = true
 	case 1:
@@ -132,6 +132,8 @@ func (p *path) pod() cluster.Object {
 		b, _ := ipnet.Nth(netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:%d::/64", p.r.IntN(4))), uint64(p.r.IntN(20)))
 		ips := []netip.Prefix{netip.PrefixFrom(a, 28), netip.PrefixFrom(b, 64)}
 		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = &annotation.PodNetwork{IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips))}, "", p.chance(50)
+	case 5, 6: // limits come, change and go
+		pod.Bandwidth = cluster.Bandwidth{Ingress: uint64(p.r.IntN(3)) * 1_000_000, Egress: uint64(p.r.IntN(3)) * 1_000}
 	}
 	return pod
 }

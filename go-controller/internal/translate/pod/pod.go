@@ -27,8 +27,8 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	case cluster.KindPod:
 		old, _ := c.Old.(*cluster.Pod)
 		now, _ := c.New.(*cluster.Pod)
-		if !c.Granted && old != nil && now != nil && old.SamePlace(now) {
-			return nil // only annotations differ: assign decides what that means
+		if !c.Granted && old != nil && now != nil && old.SamePlace(now) && old.Bandwidth == now.Bandwidth {
+			return nil // only the addresses' annotations differ: assign decides what that means
 		}
 		return []nb.Owner{owner(c.Ref.Name)}
 	case cluster.KindNode:
@@ -65,7 +65,8 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	if p.UID != "" {
 		options["iface-id-ver"] = p.UID
 	}
-	return []nb.Row{t.Schema.NewRow(
+	sw := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: names.NodeRow(nbdb.LogicalSwitchTable, node.Name, names.RoleSwitch, node.UID)}
+	port := t.Schema.NewRow(
 		nb.Key{Table: nbdb.LogicalSwitchPortTable, Owner: o, Role: names.RolePort},
 		&nbdb.LogicalSwitchPort{
 			UUID:      names.RowUUID(nbdb.LogicalSwitchPortTable, o.Kind, o.Name, names.RolePort, p.UID),
@@ -73,9 +74,9 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 			Addresses: []string{address}, PortSecurity: []string{address}, Options: options,
 			ExternalIDs: map[string]string{names.KeyPod: "true", names.KeyNamespace: p.Name.Namespace},
 		},
-		nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable,
-			UUID: names.NodeRow(nbdb.LogicalSwitchTable, node.Name, names.RoleSwitch, node.UID)}, Column: "ports"},
-	)}, nil
+		nb.Slot{In: sw, Column: "ports"},
+	)
+	return append([]nb.Row{port}, t.limits(o, p, sw)...), nil
 }
 
 func find(s *cluster.State, o nb.Owner) *cluster.Pod { return s.Pods[cluster.ParseName(o.Name)] }
