@@ -47,6 +47,8 @@ func (n *Netlink) apply(c Change) error {
 		return n.applyRoute(item, c.Want == nil)
 	case hostplan.Masquerade:
 		return applyMasquerade(item, c.Want == nil)
+	case hostplan.IngressDrop:
+		return applyIngressDrop(item, c.Want == nil)
 	default:
 		return fmt.Errorf("%T is not known here", item)
 	}

@@ -50,7 +50,7 @@ func (c Change) Kind() string {
 		return "route"
 	case hostplan.Neighbour:
 		return "neigh"
-	case hostplan.Masquerade:
+	case hostplan.Masquerade, hostplan.IngressDrop:
 		return "nftables"
 	default:
 		return "sysctl"

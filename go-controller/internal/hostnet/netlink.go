@@ -50,6 +50,8 @@ func (n *Netlink) Read(want []hostplan.Item) ([]hostplan.Item, error) {
 			dests[w.Dest] = true
 		case hostplan.Masquerade:
 			items, err = readMasquerade()
+		case hostplan.IngressDrop:
+			items, err = readIngressDrop(w)
 		}
 		if err != nil {
 			return nil, err

@@ -145,3 +145,22 @@ func (m Masquerade) String() string {
 	}
 	return s + " unless through " + m.Except
 }
+
+// IngressDrop makes the kernel drop every frame that arrives on a link, before
+// any protocol sees it and after packet sockets (AF_PACKET) have. It is for a
+// NIC in a bridge of the userspace datapath: Open vSwitch reads such a NIC
+// through a packet socket, and without this the kernel would answer the same
+// frames a second time. (The kernel's datapath takes the frames itself and
+// needs nothing of the sort.) Whoever puts a NIC into a bridge with
+// datapath_type=netdev wants this; a link that does not exist is absent, as
+// with Link.
+type IngressDrop struct{ Link string }
+
+// Key implements Item.
+func (d IngressDrop) Key() string { return "ingress-drop " + d.Link }
+
+// Device implements Item.
+func (d IngressDrop) Device() string { return d.Link }
+
+// String implements Item.
+func (d IngressDrop) String() string { return "ingress-drop dev " + d.Link }
