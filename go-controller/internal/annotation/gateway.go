@@ -43,6 +43,25 @@ type L3Gateway struct {
 	Rampout  []netip.Prefix // pod subnets that must leave through this gateway
 }
 
+// Equal tells whether h says the same; either may be nil.
+func (g *L3Gateway) Equal(h *L3Gateway) bool {
+	if g == nil || h == nil {
+		return g == h
+	}
+	return g.Bridge == h.Bridge && g.Network == h.Network && g.Port == h.Port && g.MAC == h.MAC && g.VLAN == h.VLAN && g.NodePort == h.NodePort &&
+		slices.Equal(g.IPs, h.IPs) && slices.Equal(g.NextHops, h.NextHops) && slices.Equal(g.Rampout, h.Rampout)
+}
+
+// NextHop is the default gateway of a family; ok is false when there is none.
+func (g *L3Gateway) NextHop(is4 bool) (a netip.Addr, ok bool) {
+	for _, a := range g.NextHops {
+		if a.Is4() == is4 {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
 // l3GatewayJSON is the wire form; ip-address and next-hop repeat the lists for
 // readers of the older form and are there for one family only.
 // physical-network and rampout-ip-subnets are additions of this project.
@@ -128,7 +147,9 @@ func (j l3GatewayJSON) gateway() (*L3Gateway, error) {
 		if err != nil || p != p.Masked() || p.Addr().Is4In6() {
 			return nil, fmt.Errorf("rampout-ip-subnets: %q is not a CIDR such as 10.244.1.0/24", s)
 		}
-		g.Rampout = append(g.Rampout, p)
+		if !slices.Contains(g.Rampout, p) {
+			g.Rampout = append(g.Rampout, p)
+		}
 	}
 	return g, nil
 }

@@ -1,8 +1,10 @@
 package assign
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,15 +83,25 @@ func (w *world) patched(p Patch) cluster.Event {
 	switch o := w.state.Object(p.Ref).(type) {
 	case *cluster.Node:
 		n := *o
-		if len(p.Remove) > 0 {
+		if p.UID != o.UID {
+			w.t.Fatalf("patch %v of %s %s", p, o.Name, o.UID)
+		}
+		var errs [2]error
+		if raw, ok := p.Annotations[annotation.NodeSubnets]; ok || slices.Contains(p.Remove, annotation.NodeSubnets) {
 			n.Annotated, n.AnnotatedAs = nil, ""
-			return cluster.Event{Ref: p.Ref, New: &n}
+			if ok {
+				n.Annotated, errs[0] = annotation.ParseNodeSubnets(raw)
+			}
 		}
-		var err error
-		if n.Annotated, err = annotation.ParseNodeSubnets(p.Annotations[annotation.NodeSubnets]); err != nil || p.UID != o.UID {
-			w.t.Fatalf("patch %v of %s %s: %v", p, o.Name, o.UID, err)
+		if raw, ok := p.Annotations[annotation.GatewayJoinAddrs]; ok || slices.Contains(p.Remove, annotation.GatewayJoinAddrs) {
+			n.JoinAnnotated, n.JoinAs = nil, ""
+			if ok {
+				n.JoinAnnotated, errs[1] = annotation.ParseGatewayJoinAddrs(raw)
+			}
 		}
-		n.AnnotatedAs = ""
+		if err := errors.Join(errs[:]...); err != nil {
+			w.t.Fatalf("patch %v of %s: %v", p, o.Name, err)
+		}
 		return cluster.Event{Ref: p.Ref, New: &n}
 	case *cluster.Pod:
 		q := *o

@@ -34,6 +34,7 @@ type Ledger struct {
 	starvedNodes map[string]string
 	starvedPods  map[string]map[cluster.Name]string // by node
 	before       *memory
+	join         *joinPool
 }
 
 // New is a ledger in which nobody holds anything.
@@ -45,13 +46,14 @@ func New(c config.Cluster) *Ledger {
 		starvedNodes: map[string]string{},
 		starvedPods:  map[string]map[cluster.Name]string{},
 		before:       newMemory(),
+		join:         newJoinPool(c),
 	}
 }
 
 // Assign brings the grants in s up to date after changes, which s already
 // contains.
 func (l *Ledger) Assign(s *cluster.State, changes []cluster.Change) Result {
-	a := &assignment{Ledger: l, s: s, nodes: map[string]bool{}, pods: map[cluster.Name]bool{}}
+	a := &assignment{Ledger: l, s: s, nodes: map[string]bool{}, pods: map[cluster.Name]bool{}, patched: map[string]bool{}}
 	for _, c := range changes {
 		switch {
 		case c.Granted:
@@ -67,6 +69,8 @@ func (l *Ledger) Assign(s *cluster.State, changes []cluster.Change) Result {
 	a.releasePods()
 	a.claimNodes()
 	a.allocateNodes()
+	a.joinNodes()
+	a.patchNodes()
 	a.claimPods()
 	a.allocatePods()
 	return a.Result
@@ -80,6 +84,8 @@ type assignment struct {
 	s     *cluster.State
 	nodes map[string]bool
 	pods  map[cluster.Name]bool
+
+	patched map[string]bool // nodes whose annotations are to be written
 }
 
 func (a *assignment) problem(o cluster.Object, uid, reason, message string) {

@@ -15,6 +15,8 @@ const (
 	ReasonNameReserved    = "NodeNameReserved"
 	ReasonSubnetRefused   = "NodeSubnetRefused"
 	ReasonSubnetExhausted = "ClusterSubnetExhausted"
+	ReasonJoinRefused     = "GatewayJoinAddressRefused"
+	ReasonJoinExhausted   = "JoinSubnetExhausted"
 	ReasonAddressRefused  = "PodAddressRefused"
 	ReasonAddressGone     = "NodeSubnetExhausted"
 )
@@ -120,7 +122,7 @@ func (a *assignment) confirmNode(n *cluster.Node, lease *nodeLease) {
 		a.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("annotation %s: %v is not what the node holds: %v is written again",
 			annotation.NodeSubnets, n.Annotated, lease.subnets))
 	}
-	a.patchNode(n, lease)
+	a.patched[n.Name] = true
 }
 
 // allocateNodes gives subnets to nodes that have none: first, to each that had
@@ -175,7 +177,7 @@ func (a *assignment) inherit(n *cluster.Node) bool {
 
 func (a *assignment) give(n *cluster.Node, subnets []netip.Prefix) {
 	a.grantNode(n, subnets)
-	a.patchNode(n, a.Ledger.nodes[n.Name])
+	a.patched[n.Name] = true
 }
 
 func (a *assignment) grantNode(n *cluster.Node, subnets []netip.Prefix) {
@@ -192,11 +194,39 @@ func (a *assignment) grantNode(n *cluster.Node, subnets []netip.Prefix) {
 // restart it would be believed.
 func (a *assignment) clearNode(n *cluster.Node) {
 	if len(n.Annotated) > 0 || n.AnnotatedAs != "" {
-		a.Patches = append(a.Patches, Patch{Ref: n.Ref(), UID: n.UID, Remove: []string{annotation.NodeSubnets}})
+		a.patched[n.Name] = true
 	}
 }
 
-func (a *assignment) patchNode(n *cluster.Node, lease *nodeLease) {
-	a.Patches = append(a.Patches, Patch{Ref: n.Ref(), UID: n.UID,
-		Annotations: map[string]string{annotation.NodeSubnets: annotation.MarshalNodeSubnets(lease.subnets)}})
+// patchNodes writes what nodes hold, each node's in one patch. A node that was
+// set up by hand is no object of the API server.
+func (a *assignment) patchNodes() {
+	for _, name := range sortedKeys(a.patched) {
+		n := a.s.Nodes[name]
+		if n.ByHand {
+			continue
+		}
+		p := Patch{Ref: n.Ref(), UID: n.UID}
+		write := func(key, value string, said bool) {
+			switch {
+			case value != "":
+				if p.Annotations == nil {
+					p.Annotations = map[string]string{}
+				}
+				p.Annotations[key] = value
+			case said:
+				p.Remove = append(p.Remove, key)
+			}
+		}
+		subnets, join := "", ""
+		if lease := a.Ledger.nodes[name]; lease != nil {
+			subnets = annotation.MarshalNodeSubnets(lease.subnets)
+		}
+		if number, held := a.join.number[name]; held {
+			join = annotation.MarshalGatewayJoinAddrs(a.join.addrs(number))
+		}
+		write(annotation.NodeSubnets, subnets, len(n.Annotated) > 0 || n.AnnotatedAs != "")
+		write(annotation.GatewayJoinAddrs, join, len(n.JoinAnnotated) > 0 || n.JoinAs != "")
+		a.Patches = append(a.Patches, p)
+	}
 }

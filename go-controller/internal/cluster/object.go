@@ -56,6 +56,11 @@ type Node struct {
 	Annotated   []netip.Prefix // node-subnets annotation; nil when absent or malformed
 	AnnotatedAs string         // why the annotation was refused by its parser; "" when it was not
 	ChassisID   string         // OVS system-id, "" until the node agent has published it
+
+	Gateway       *annotation.L3Gateway // nil when the node is no gateway
+	JoinAnnotated []netip.Prefix        // node-gateway-router-lrp-ifaddrs annotation; nil when absent or malformed
+	JoinAs        string                // why that annotation was refused by its parser; "" when it was not
+	ByHand        bool                  // set up by hand: the Northbound database, not Kubernetes, tells of it
 }
 
 // Ref implements Object.
@@ -65,7 +70,8 @@ func (n *Node) Ref() Ref { return Ref{KindNode, Name{Name: n.Name}} }
 func (n *Node) Equal(o Object) bool {
 	m, ok := o.(*Node)
 	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.AnnotatedAs == m.AnnotatedAs &&
-		n.ChassisID == m.ChassisID && slices.Equal(n.Annotated, m.Annotated)
+		n.ChassisID == m.ChassisID && slices.Equal(n.Annotated, m.Annotated) &&
+		n.Gateway.Equal(m.Gateway) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) && n.JoinAs == m.JoinAs && n.ByHand == m.ByHand
 }
 
 // Chassis is what a logical port's requested-chassis names: the chassis, or

@@ -21,11 +21,13 @@ type Event struct {
 
 // Change is what an Event or a grant altered. Old is nil for an object that
 // came, New for one that went; both are the same object when only what was
-// granted to it changed, and then Granted is true.
+// granted to it changed, and then Granted is true. Egress tells that with it
+// the cluster got its first gateway of an address family, or lost its last.
 type Change struct {
 	Ref      Ref
 	Old, New Object
 	Granted  bool
+	Egress   bool
 }
 
 // State is the whole cluster.
@@ -44,10 +46,12 @@ type State struct {
 	// What assign granted, by the name of the node or pod.
 	NodeSubnets map[string][]netip.Prefix
 	PodNetworks map[Name]annotation.PodNetwork
+	JoinAddrs   map[string][]netip.Prefix // of gateway nodes' routers on the join switch
 
 	podsByNode      map[string]set
 	slicesByService map[Name]set
 	addresses       map[listKey]*addressList
+	gateways        map[bool]set // by family (true is IPv4), the nodes through which packets can leave
 }
 
 type set = map[Name]struct{}
@@ -63,9 +67,11 @@ func NewState(c config.Cluster) *State {
 		Slices:          map[Name]*EndpointSlice{},
 		NodeSubnets:     map[string][]netip.Prefix{},
 		PodNetworks:     map[Name]annotation.PodNetwork{},
+		JoinAddrs:       map[string][]netip.Prefix{},
 		podsByNode:      map[string]set{},
 		slicesByService: map[Name]set{},
 		addresses:       map[listKey]*addressList{},
+		gateways:        map[bool]set{true: {}, false: {}},
 	}
 }
 
@@ -109,9 +115,11 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		return Change{}, false
 	}
 	s.index(old, false)
+	egress := false
 	switch e.Ref.Kind {
 	case KindNode:
 		put(s.Nodes, e.Ref.Name.Name, e.New)
+		egress = s.regate(e.Ref.Name.Name)
 	case KindNamespace:
 		put(s.Namespaces, e.Ref.Name.Name, e.New)
 	case KindPod:
@@ -126,7 +134,7 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		return Change{}, false // not a kind that the cluster is made of
 	}
 	s.index(e.New, true)
-	return Change{Ref: e.Ref, Old: old, New: e.New}, true
+	return Change{Ref: e.Ref, Old: old, New: e.New, Egress: egress}, true
 }
 
 // GrantNode records the subnets of a node; none takes them back.

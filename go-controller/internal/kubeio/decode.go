@@ -17,7 +17,8 @@ import (
 func Decode(obj any) (o cluster.Object, problems []cluster.Problem, ok bool) {
 	switch obj := obj.(type) {
 	case *corev1.Node:
-		return decodeNode(obj), nil, true
+		n, problems := decodeNode(obj)
+		return n, problems, true
 	case *corev1.Namespace:
 		return &cluster.Namespace{Name: obj.Name, UID: string(obj.UID)}, nil, true
 	case *corev1.Pod:
@@ -33,16 +34,10 @@ func Decode(obj any) (o cluster.Object, problems []cluster.Problem, ok bool) {
 	return nil, nil, false
 }
 
-func decodeNode(n *corev1.Node) *cluster.Node {
-	out := &cluster.Node{Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix(), ChassisID: n.Annotations[annotation.NodeChassisID]}
-	if raw, ok := n.Annotations[annotation.NodeSubnets]; ok {
-		subnets, err := annotation.ParseNodeSubnets(raw)
-		out.Annotated = subnets
-		if err != nil {
-			out.AnnotatedAs = err.Error()
-		}
-	}
-	return out
+func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
+	out := &cluster.Node{Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix()}
+	problems := out.ReadAnnotations(n.Annotations)
+	return out, problems
 }
 
 func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {

@@ -21,6 +21,10 @@ func TestClassicNames(t *testing.T) {
 		names.RouterToJoin("GR_n1"):                                    "rtoj-GR_n1",
 		names.JoinToRouter("GR_n1"):                                    "jtor-GR_n1",
 		names.GatewayRouter("n1"):                                      "GR_n1",
+		names.ExternalSwitch("n1"):                                     "ext_n1",
+		names.RouterToExternal("n1"):                                   "rtoe-GR_n1",
+		names.ExternalToRouter("n1"):                                   "etor-GR_n1",
+		names.LocalnetPort("breth0", "n1"):                             "breth0_n1",
 		names.LogicalPort("default", "web-0"):                          "default_web-0",
 		names.LoadBalancer("default", "web", "TCP"):                    "Service_default/web_TCP",
 		names.NamespaceAddressSet("a-b", names.IPv4):                   "ns_a_b_v4",
@@ -96,7 +100,7 @@ func TestRowUUIDIsPinned(t *testing.T) {
 }
 
 func TestKindsListsEveryKindOnce(t *testing.T) {
-	want := []names.Kind{names.KindCluster, names.KindNode, names.KindNamespace, names.KindPod, names.KindService}
+	want := []names.Kind{names.KindCluster, names.KindNode, names.KindGateway, names.KindNamespace, names.KindPod, names.KindService}
 	if got := names.Kinds(); !slices.Equal(got, want) {
 		t.Errorf("Kinds() = %v, want %v", got, want)
 	}

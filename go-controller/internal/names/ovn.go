@@ -32,6 +32,19 @@ func JoinToRouter(router string) string { return "jtor-" + router }
 // GatewayRouter is the name of a node's gateway router.
 func GatewayRouter(node string) string { return "GR_" + node }
 
+// ExternalSwitch is the switch between a node's gateway router and the
+// physical network.
+func ExternalSwitch(node string) string { return "ext_" + node }
+
+// RouterToExternal is a gateway router's port to its external switch.
+func RouterToExternal(node string) string { return "rtoe-" + GatewayRouter(node) }
+
+// ExternalToRouter is the external switch's port to the gateway router.
+func ExternalToRouter(node string) string { return "etor-" + GatewayRouter(node) }
+
+// LocalnetPort is the external switch's port to the bridge.
+func LocalnetPort(bridge, node string) string { return bridge + "_" + node }
+
 // LogicalPort is the logical port of a pod, and the iface-id of its OVS
 // interface: "<namespace>_<pod>". Neither part can contain an underscore
 // (RFC 1123), so the name is unique.

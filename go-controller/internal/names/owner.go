@@ -15,6 +15,7 @@ type Kind string
 const (
 	KindCluster   Kind = "Cluster" // the cluster as a whole: its router, join switch and shared groups
 	KindNode      Kind = "Node"
+	KindGateway   Kind = "Gateway" // what makes a node, by whose name it goes, a gateway
 	KindNamespace Kind = "Namespace"
 	KindPod       Kind = "Pod"
 	KindService   Kind = "Service"
@@ -23,7 +24,7 @@ const (
 // Kinds lists every kind in the order in which a batch is translated: what
 // others refer to comes first.
 func Kinds() []Kind {
-	return []Kind{KindCluster, KindNode, KindNamespace, KindPod, KindService}
+	return []Kind{KindCluster, KindNode, KindGateway, KindNamespace, KindPod, KindService}
 }
 
 // The external_ids keys of the ownership mark. Every row of ours, in a table
@@ -32,6 +33,7 @@ const (
 	OwnerTypeKey = "k8s.ovn.org/owner-type" // a Kind
 	OwnerNameKey = "k8s.ovn.org/owner-name" // "<namespace>/<name>", "<name>", or the cluster's router name
 	RoleKey      = "k8s.ovn.org/role"       // which of the owner's rows this is
+	ByHandKey    = "k8s.ovn.org/by-hand"    // Logical_Switch of a node that was set up by hand: what its annotations would say
 )
 
 // KeyPrefix begins every external_ids key that belongs to this project. A key with
@@ -40,18 +42,21 @@ const KeyPrefix = "k8s.ovn.org/"
 
 // External_ids keys of the classic layout, which operators' scripts look for.
 const (
-	KeyClusterRouter = "k8s-cluster-router" // Logical_Router: "yes" on the distributed router
-	KeyConnectToJoin = "connect_to_join"    // Logical_Router_Port: "yes" on a port to the join switch
-	KeyGatewayIP     = "gateway_ip"         // Logical_Switch: the node's .1 with its prefix length
-	KeyGatewayIPv6   = "gateway_ip_v6"      // the same for IPv6 on a dual-stack switch
-	KeyPod           = "pod"                // Logical_Switch_Port: "true" on a pod's port
-	KeyNamespace     = "namespace"          // Logical_Switch_Port: the pod's namespace
+	KeyClusterRouter = "k8s-cluster-router"  // Logical_Router: "yes" on the distributed router
+	KeyConnectToJoin = "connect_to_join"     // Logical_Router_Port: "yes" on a port to the join switch
+	KeyGatewayIP     = "gateway_ip"          // Logical_Switch: the node's .1 with its prefix length
+	KeyGatewayIPv6   = "gateway_ip_v6"       // the same for IPv6 on a dual-stack switch
+	KeyPhysicalIP    = "physical_ip"         // Logical_Router: the node's address, on its gateway router
+	KeyPhysicalIPs   = "physical_ips"        // Logical_Router: the same of both families, comma-separated
+	KeyPhysicalPort  = "gateway-physical-ip" // Logical_Router_Port: "yes" on a gateway router's outer port
+	KeyPod           = "pod"                 // Logical_Switch_Port: "true" on a pod's port
+	KeyNamespace     = "namespace"           // Logical_Switch_Port: the pod's namespace
 )
 
 // ClassicKeys lists the external_ids keys without KeyPrefix that this project
 // writes and therefore also removes.
 func ClassicKeys() []string {
-	return []string{KeyClusterRouter, KeyConnectToJoin, KeyGatewayIP, KeyGatewayIPv6, KeyPod, KeyNamespace}
+	return []string{KeyClusterRouter, KeyConnectToJoin, KeyGatewayIP, KeyGatewayIPv6, KeyPhysicalIP, KeyPhysicalIPs, KeyPhysicalPort, KeyPod, KeyNamespace}
 }
 
 // rowSpace is the UUIDv5 name space of all rows (RFC 4122 section 4.3). It is a

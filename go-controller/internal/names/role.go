@@ -1,5 +1,7 @@
 package names
 
+import "net/netip"
+
 // Roles tell an owner's rows apart. A role is part of a row's identity (see
 // RowUUID), so renaming one re-creates the rows.
 const (
@@ -12,6 +14,17 @@ const (
 	RoleRouterToNode = "rtos"          // Node: router port to its switch
 	RoleNodeToRouter = "stor"          // Node: switch port to the router
 	RoleManagement   = "management"    // Node: its management port
+	RoleExternal     = "external"      // Gateway: the external switch
+	RoleLocalnet     = "localnet"      // Gateway: the external switch's port to the bridge
+	RoleRouterToOut  = "rtoe"          // Gateway: router port to the external switch
+	RoleOutToRouter  = "etor"          // Gateway: external switch port to the router
+	RoleToCluster    = "to-cluster"    // Gateway, with the cluster subnet: route of its router to the pods
+	RoleDefault      = "default"       // Gateway, with the family: default route of its router
+	RoleLeave        = "leave"         // Gateway, with the family: default route of the cluster router through it
+	RoleOwnPods      = "own-pods"      // Gateway, with the family: route of its node's pods through it
+	RoleRampout      = "rampout"       // Gateway, with the subnet: route of these pods through it
+	RoleToHost       = "to-host"       // Gateway, with the family: route to the node's own address
+	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out of the cluster
 	RolePort         = "port"          // Pod: its logical switch port
 	RoleIngressLimit = "ingress-limit" // Pod: the limit of what it receives
@@ -23,6 +36,10 @@ const (
 
 // FamilyRole is a role of which there is one per address family.
 func FamilyRole(role string, f Family) string { return role + "-" + string(f) }
+
+// PrefixRole is the role of one of several rows that differ by a range of
+// addresses.
+func PrefixRole(role string, p netip.Prefix) string { return role + "-" + p.String() }
 
 // Rows that several features refer to. table is the OVN table, which this
 // package does not spell out.

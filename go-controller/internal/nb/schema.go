@@ -63,7 +63,8 @@ func NewSchema() *Schema {
 	s := &Schema{tables: map[string]*table{}, byType: map[reflect.Type]*table{}}
 	s.add(nbdb.LogicalRouterTable, nbdb.LogicalRouter{}, true,
 		[]string{"name", "options", "load_balancer_group", "external_ids"},
-		slotSpec{"ports", nbdb.LogicalRouterPortTable}, slotSpec{"static_routes", nbdb.LogicalRouterStaticRouteTable})
+		slotSpec{"ports", nbdb.LogicalRouterPortTable}, slotSpec{"static_routes", nbdb.LogicalRouterStaticRouteTable},
+		slotSpec{"nat", nbdb.NATTable})
 	s.add(nbdb.LogicalSwitchTable, nbdb.LogicalSwitch{}, true,
 		[]string{"name", "other_config", "load_balancer_group", "external_ids"},
 		slotSpec{"ports", nbdb.LogicalSwitchPortTable}, slotSpec{"qos_rules", nbdb.QoSTable})
@@ -71,8 +72,10 @@ func NewSchema() *Schema {
 		[]string{"name", "mac", "networks", "options", "external_ids"})
 	s.add(nbdb.LogicalRouterStaticRouteTable, nbdb.LogicalRouterStaticRoute{}, false,
 		[]string{"ip_prefix", "nexthop", "output_port", "policy", "options", "external_ids"})
+	s.add(nbdb.NATTable, nbdb.NAT{}, false,
+		[]string{"type", "logical_ip", "external_ip", "options", "external_ids"})
 	s.add(nbdb.LogicalSwitchPortTable, nbdb.LogicalSwitchPort{}, false,
-		[]string{"name", "type", "addresses", "port_security", "options", "external_ids"})
+		[]string{"name", "type", "addresses", "port_security", "tag", "options", "external_ids"})
 	s.add(nbdb.QoSTable, nbdb.QoS{}, false,
 		[]string{"priority", "direction", "match", "bandwidth", "external_ids"})
 	s.add(nbdb.LoadBalancerGroupTable, nbdb.LoadBalancerGroup{}, true,
@@ -94,7 +97,7 @@ func (s *Schema) add(name string, zero any, root bool, cols []string, slots ...s
 	if i, ok := t.field["external_ids"]; ok {
 		t.extID, t.marks = i, true
 	}
-	for _, l := range []string{"name", "ip_prefix", "match"} {
+	for _, l := range []string{"name", "ip_prefix", "logical_ip", "match"} {
 		if i, ok := t.field[l]; ok && t.label < 0 {
 			t.label = i
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -25,9 +26,16 @@ func sample(t *testing.T) (*nb.Schema, *nb.Database) {
 	t.Helper()
 	name := func(n string) cluster.Name { return cluster.Name{Namespace: "default", Name: n} }
 	objects := []cluster.Object{&cluster.Namespace{Name: "default", UID: "u-ns"}, &cluster.Namespace{Name: "kube-system"}}
+	gateway := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n2", VLAN: 7, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")},
+		IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16"), netip.MustParsePrefix("fc00::3/64")}}
 	for i := range 3 {
-		node := fmt.Sprintf("n%d", i+1)
-		objects = append(objects, &cluster.Node{Name: node, UID: "u-" + node, ChassisID: "chassis-" + node})
+		n := &cluster.Node{Name: fmt.Sprintf("n%d", i+1), ByHand: i == 2}
+		n.UID, n.ChassisID = "u-"+n.Name, "chassis-"+n.Name
+		if i == 1 {
+			n.Gateway = gateway
+		}
+		node := n.Name
+		objects = append(objects, n)
 		for j := range 2 {
 			objects = append(objects, &cluster.Pod{Name: name(fmt.Sprintf("web-%d-%d", i, j)), UID: fmt.Sprintf("u-%d-%d", i, j), Node: node,
 				Bandwidth: cluster.Bandwidth{Ingress: uint64(i) * 1_000_000, Egress: uint64(j) * 1_000_000}})

@@ -28,6 +28,9 @@ func (v *view) text() []byte {
 			fmt.Fprintf(&b, "        mac: %s\n", quote(p.MAC))
 			fmt.Fprintf(&b, "        networks: %s\n", list(p.Networks))
 		}
+		for _, n := range members[nbdb.NAT](v, nbdb.NATTable, lr.Nat) {
+			fmt.Fprintf(&b, "    nat %s\n        external ip: %s\n        logical ip: %s\n        type: %s\n", n.UUID, quote(n.ExternalIP), quote(n.LogicalIP), quote(n.Type))
+		}
 	}
 	return b.Bytes()
 }
@@ -36,6 +39,9 @@ func writeSwitchPort(b *bytes.Buffer, p *nbdb.LogicalSwitchPort) {
 	fmt.Fprintf(b, "    port %s\n", p.Name)
 	if p.Type != "" {
 		fmt.Fprintf(b, "        type: %s\n", p.Type)
+	}
+	if p.Tag != nil {
+		fmt.Fprintf(b, "        tag: %d\n", *p.Tag)
 	}
 	// A port that has its router port's addresses says so by this word, and
 	// ovn-nbctl then shows none.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -68,12 +69,16 @@ func (m *master) affected(t *testing.T, e cluster.Event) []nb.Owner {
 func TestFanOut(t *testing.T) {
 	owner := func(k names.Kind, n string) nb.Owner { return nb.Owner{Kind: k, Name: n} }
 	name := cluster.Name{Namespace: "default", Name: "new"}
+	gateway := func(n string) *cluster.Node {
+		return &cluster.Node{Name: n, Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}
+	}
 	for _, c := range []struct {
 		what string
 		e    cluster.Event
 		want []nb.Owner
 	}{
 		{"a node joins", event(&cluster.Node{Name: "new"}), []nb.Owner{owner(names.KindNode, "new")}},
+		{"a second gateway joins", event(gateway("new")), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindGateway, "new")}},
 		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()}, []nb.Owner{owner(names.KindNode, "new")}},
 		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}), []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
 		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}}, []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
@@ -85,6 +90,9 @@ func TestFanOut(t *testing.T) {
 		{"a namespace comes", event(&cluster.Namespace{Name: "new"}), []nb.Owner{owner(names.KindNamespace, "new")}},
 	} {
 		m := bigMaster(t, 50, 10, 50)
+		if first := m.affected(t, event(gateway("n0"))); len(first) != 1+50 {
+			t.Fatalf("the first gateway dirties %d owners, want itself and all 50 nodes, whose pods now leave another way", len(first))
+		}
 		if c.e.New == nil {
 			if c.e.Ref.Kind == cluster.KindNode {
 				m.affected(t, event(&cluster.Node{Name: "new"}))

@@ -14,13 +14,15 @@ import (
 )
 
 // smallCluster is a configuration in which everything runs out: it has subnets
-// for four nodes, and a node has addresses for 12 pods.
+// for four nodes, a node has addresses for 12 pods, and the join switch for five
+// gateway routers.
 func smallCluster() config.Cluster {
 	c := config.DefaultCluster()
 	c.Subnets = []config.ClusterSubnet{
 		{CIDR: netip.MustParsePrefix("10.0.0.0/26"), NodeLength: 28},
 		{CIDR: netip.MustParsePrefix("fd01::/62"), NodeLength: 64},
 	}
+	c.JoinSubnets = []netip.Prefix{netip.MustParsePrefix("100.64.1.0/29"), netip.MustParsePrefix("fd98::/64")}
 	return c
 }
 
@@ -95,7 +97,7 @@ func (p *path) node() cluster.Object {
 	if old, ok := p.objects[n.Ref()].(*cluster.Node); ok && p.chance(80) {
 		*n = *old
 	}
-	switch p.r.IntN(6) {
+	switch p.r.IntN(9) {
 	case 0:
 		n.ChassisID = fmt.Sprintf("chassis-%d", p.r.IntN(3))
 	case 1:
@@ -106,8 +108,32 @@ func (p *path) node() cluster.Object {
 		v4, _ := ipnet.Subnet(netip.MustParsePrefix("10.0.0.0/25"), 27+p.r.IntN(3), uint64(p.r.IntN(4)))
 		v6, _ := ipnet.Subnet(netip.MustParsePrefix("fd01::/61"), 64, uint64(p.r.IntN(8)))
 		n.Annotated, n.AnnotatedAs = []netip.Prefix{v4, v6}[:1+p.r.IntN(2)], ""
+	case 4, 5:
+		n.Gateway = p.gateway(name)
+	case 6:
+		n.Gateway = nil
+	case 7: // somebody writes a place on the join switch that may be taken or none at all
+		k := 1 + p.r.IntN(6)
+		n.JoinAnnotated, n.JoinAs = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/29", k)), netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", k))}[:1+p.r.IntN(2)], ""
 	}
 	return n
+}
+
+// gateway is a gateway of one or both families, with next hops or without.
+func (p *path) gateway(node string) *annotation.L3Gateway {
+	g := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + node, MAC: ipnet.MAC{2, byte(p.r.IntN(3))}, VLAN: p.r.IntN(2) * 7}
+	for i, ip := range []string{"172.18.0.9/16", "fc00::9/64"} {
+		if len(g.IPs) == 0 && i == 1 || p.chance(70) {
+			g.IPs = append(g.IPs, netip.MustParsePrefix(ip))
+			if p.chance(70) {
+				g.NextHops = append(g.NextHops, netip.MustParseAddr([]string{"172.18.0.1", "fc00::1"}[i]))
+			}
+		}
+	}
+	if p.chance(30) {
+		g.Rampout = append(g.Rampout, netip.MustParsePrefix("10.0.0.16/28"))
+	}
+	return g
 }
 
 func (p *path) pod() cluster.Object {
@@ -183,8 +209,14 @@ func (p *path) patched(patch assign.Patch) (e cluster.Event, ok bool) {
 			return cluster.Event{}, false
 		}
 		n := *o
-		n.Annotated, _ = annotation.ParseNodeSubnets(patch.Annotations[annotation.NodeSubnets])
-		n.AnnotatedAs = ""
+		if raw, ok := patch.Annotations[annotation.NodeSubnets]; ok || slices.Contains(patch.Remove, annotation.NodeSubnets) {
+			n.Annotated, _ = annotation.ParseNodeSubnets(raw)
+			n.AnnotatedAs = ""
+		}
+		if raw, ok := patch.Annotations[annotation.GatewayJoinAddrs]; ok || slices.Contains(patch.Remove, annotation.GatewayJoinAddrs) {
+			n.JoinAnnotated, _ = annotation.ParseGatewayJoinAddrs(raw)
+			n.JoinAs = ""
+		}
 		return p.set(patch.Ref, &n), true
 	case *cluster.Pod:
 		if o.UID != patch.UID {

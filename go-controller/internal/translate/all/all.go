@@ -15,6 +15,7 @@ func Translators(s *nb.Schema) translate.Set {
 	return translate.NewSet(
 		topology.Cluster{Schema: s},
 		topology.Node{Schema: s},
+		topology.Gateway{Schema: s},
 		namespace.Translator{Schema: s},
 		pod.Translator{Schema: s},
 		service.Translator{Schema: s},

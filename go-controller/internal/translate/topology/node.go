@@ -24,9 +24,15 @@ func (Node) Owners(s *cluster.State) []nb.Owner {
 }
 
 // Affected implements translate.Translator.
-func (Node) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
+//
+// With the first gateway of the cluster, or without its last, all nodes' pods
+// leave another way.
+func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind != cluster.KindNode {
 		return nil
+	}
+	if c.Egress {
+		return append(t.Owners(s), nb.Owner{Kind: names.KindNode, Name: c.Ref.Name.Name})
 	}
 	return []nb.Owner{{Kind: names.KindNode, Name: c.Ref.Name.Name}}
 }
@@ -53,7 +59,9 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	r := nodeRows{schema: t.Schema, owner: o, node: n, state: s}
 	rows := []nb.Row{r.nodeSwitch(subnets, first), r.routerPort(first), r.switchPort(first), r.management(second)}
 	for i, p := range subnets {
-		rows = append(rows, r.egress(p, second[i].Addr()))
+		if !s.HasGateway(p.Addr().Is4()) {
+			rows = append(rows, r.egress(p, second[i].Addr()))
+		}
 	}
 	return rows, nil
 }
@@ -96,6 +104,9 @@ func (r nodeRows) nodeSwitch(subnets, first []netip.Prefix) nb.Row {
 			ls.ExternalIDs[names.KeyGatewayIPv6] = first[i].String()
 		}
 	}
+	if r.node.ByHand {
+		ls.ExternalIDs[names.ByHandKey] = r.node.ByHandRecord()
+	}
 	return r.schema.NewRow(r.key(nbdb.LogicalSwitchTable, names.RoleSwitch), ls)
 }
 
@@ -133,11 +144,7 @@ func (r nodeRows) management(second []netip.Prefix) nb.Row {
 // the longer prefix, and of equal ones the destination (ovn-nb(5),
 // Logical_Router_Static_Route policy).
 func (r nodeRows) egress(subnet netip.Prefix, via netip.Addr) nb.Row {
-	family := names.IPv6
-	if subnet.Addr().Is4() {
-		family = names.IPv4
-	}
-	role := names.FamilyRole(names.RoleEgress, family)
+	role := names.FamilyRole(names.RoleEgress, family(subnet.Addr().Is4()))
 	policy := nbdb.LogicalRouterStaticRoutePolicySrcIP
 	return r.schema.NewRow(r.key(nbdb.LogicalRouterStaticRouteTable, role), &nbdb.LogicalRouterStaticRoute{
 		UUID: r.uuid(nbdb.LogicalRouterStaticRouteTable, role), IPPrefix: subnet.String(), Nexthop: via.String(), Policy: &policy,

@@ -1,0 +1,262 @@
+package topology
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// Gateway translates what makes a node a gateway.
+type Gateway struct{ Schema *nb.Schema }
+
+// Kind implements translate.Translator.
+func (Gateway) Kind() names.Kind { return names.KindGateway }
+
+// Owners implements translate.Translator.
+func (Gateway) Owners(s *cluster.State) []nb.Owner {
+	var out []nb.Owner
+	for name, n := range s.Nodes {
+		if n.Gateway != nil {
+			out = append(out, gatewayOwner(name))
+		}
+	}
+	return out
+}
+
+// Affected implements translate.Translator.
+func (Gateway) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
+	if c.Ref.Kind != cluster.KindNode || !isGateway(c.Old) && !isGateway(c.New) {
+		return nil
+	}
+	return []nb.Owner{gatewayOwner(c.Ref.Name.Name)}
+}
+
+func gatewayOwner(node string) nb.Owner { return nb.Owner{Kind: names.KindGateway, Name: node} }
+
+func isGateway(o cluster.Object) bool {
+	n, ok := o.(*cluster.Node)
+	return ok && n.Gateway != nil
+}
+
+// Rows implements translate.Translator.
+func (t Gateway) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+	n, join := s.Nodes[o.Name], s.JoinAddrs[o.Name]
+	if n == nil || n.Gateway == nil || len(join) == 0 {
+		return nil, nil
+	}
+	towards, err := joinAddresses(s)
+	if err != nil {
+		return nil, err
+	}
+	r := gatewayRows{schema: t.Schema, owner: o, node: n, gateway: n.Gateway, state: s, join: join, cluster: ipnet.Addrs(towards)}
+	rows := slices.Concat(r.router(), r.external(), r.routes())
+	hosts, err := r.toHost()
+	if err != nil {
+		return nil, err
+	}
+	return append(rows, hosts...), nil
+}
+
+// gatewayRows makes the rows of one gateway.
+type gatewayRows struct {
+	schema  *nb.Schema
+	owner   nb.Owner
+	node    *cluster.Node
+	gateway *annotation.L3Gateway
+	state   *cluster.State
+	join    []netip.Prefix // of the gateway router on the join switch
+	cluster []netip.Addr   // of the cluster router there
+}
+
+func (r gatewayRows) key(table, role string) nb.Key {
+	return nb.Key{Table: table, Owner: r.owner, Role: role}
+}
+
+func (r gatewayRows) uuid(table, role string) string {
+	return names.RowUUID(table, names.KindGateway, r.node.Name, role, r.node.UID)
+}
+
+func (r gatewayRows) ref(table, role string) nb.Ref {
+	return nb.Ref{Table: table, UUID: r.uuid(table, role)}
+}
+
+// in is the slot of a row of this gateway.
+func (r gatewayRows) in(table, role, column string) nb.Slot {
+	return nb.Slot{In: r.ref(table, role), Column: column}
+}
+
+// router is the gateway router, bound to the node's chassis, and its link to
+// the join switch.
+func (r gatewayRows) router() []nb.Row {
+	name, mac := names.GatewayRouter(r.node.Name), ipnet.MACFor(ipnet.Addrs(r.join)).String()
+	joinSwitch := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: names.ClusterRow(nbdb.LogicalSwitchTable, names.RoleJoin)}
+	options := routerOptions()
+	options["chassis"] = r.node.Chassis()
+	options["lb_force_snat_ip"] = joined(ipnet.Addrs(r.join), " ")
+	ids := map[string]string{names.KeyPhysicalIP: r.gateway.IPs[0].Addr().String()}
+	if len(r.gateway.IPs) > 1 {
+		ids[names.KeyPhysicalIPs] = joined(ipnet.Addrs(r.gateway.IPs), ",")
+	}
+	return []nb.Row{
+		r.schema.NewRow(r.key(nbdb.LogicalRouterTable, names.RoleRouter), &nbdb.LogicalRouter{
+			UUID: r.uuid(nbdb.LogicalRouterTable, names.RoleRouter), Name: name, Options: options, ExternalIDs: ids,
+		}),
+		r.schema.NewRow(r.key(nbdb.LogicalRouterPortTable, names.RoleRouterToJoin), &nbdb.LogicalRouterPort{
+			UUID: r.uuid(nbdb.LogicalRouterPortTable, names.RoleRouterToJoin), Name: names.RouterToJoin(name),
+			MAC: mac, Networks: texts(r.join), ExternalIDs: map[string]string{names.KeyConnectToJoin: "yes"},
+		}, r.in(nbdb.LogicalRouterTable, names.RoleRouter, "ports")),
+		r.schema.NewRow(r.key(nbdb.LogicalSwitchPortTable, names.RoleJoinToRouter), &nbdb.LogicalSwitchPort{
+			UUID: r.uuid(nbdb.LogicalSwitchPortTable, names.RoleJoinToRouter), Name: names.JoinToRouter(name),
+			Type: "router", Addresses: []string{mac}, Options: map[string]string{"router-port": names.RouterToJoin(name)},
+		}, nb.Slot{In: joinSwitch, Column: "ports"}),
+	}
+}
+
+// external is the switch between the gateway router and the node's bridge.
+func (r gatewayRows) external() []nb.Row {
+	node, mac := r.node.Name, r.gateway.MAC.String()
+	inSwitch := r.in(nbdb.LogicalSwitchTable, names.RoleExternal, "ports")
+	localnet := &nbdb.LogicalSwitchPort{
+		UUID: r.uuid(nbdb.LogicalSwitchPortTable, names.RoleLocalnet), Name: r.gateway.Port,
+		Type: "localnet", Addresses: []string{"unknown"}, Options: map[string]string{"network_name": r.gateway.Network},
+	}
+	if r.gateway.VLAN != 0 {
+		vlan := r.gateway.VLAN
+		localnet.Tag = &vlan
+	}
+	return []nb.Row{
+		r.schema.NewRow(r.key(nbdb.LogicalSwitchTable, names.RoleExternal), &nbdb.LogicalSwitch{
+			UUID: r.uuid(nbdb.LogicalSwitchTable, names.RoleExternal), Name: names.ExternalSwitch(node),
+		}),
+		r.schema.NewRow(r.key(nbdb.LogicalSwitchPortTable, names.RoleLocalnet), localnet, inSwitch),
+		r.schema.NewRow(r.key(nbdb.LogicalRouterPortTable, names.RoleRouterToOut), &nbdb.LogicalRouterPort{
+			UUID: r.uuid(nbdb.LogicalRouterPortTable, names.RoleRouterToOut), Name: names.RouterToExternal(node),
+			MAC: mac, Networks: texts(r.gateway.IPs), ExternalIDs: map[string]string{names.KeyPhysicalPort: "yes"},
+		}, r.in(nbdb.LogicalRouterTable, names.RoleRouter, "ports")),
+		r.schema.NewRow(r.key(nbdb.LogicalSwitchPortTable, names.RoleOutToRouter), &nbdb.LogicalSwitchPort{
+			UUID: r.uuid(nbdb.LogicalSwitchPortTable, names.RoleOutToRouter), Name: names.ExternalToRouter(node),
+			Type: "router", Addresses: []string{mac}, Options: map[string]string{"router-port": names.RouterToExternal(node)},
+		}, inSwitch),
+	}
+}
+
+// routes is the way of packets between the pods and the outside: on the gateway
+// router back to the cluster router and on to the next hop, with the node's
+// address as the source; on the cluster router to here.
+func (r gatewayRows) routes() []nb.Row {
+	var rows []nb.Row
+	out := names.RouterToExternal(r.node.Name)
+	for _, c := range r.state.Config.Subnets {
+		is4 := c.CIDR.Addr().Is4()
+		if via, ok := ofFamily(r.cluster, is4); ok {
+			rows = append(rows, r.own(names.PrefixRole(names.RoleToCluster, c.CIDR), c.CIDR, via, ""))
+		}
+		if ip, ok := ofFamily(ipnet.Addrs(r.gateway.IPs), is4); ok {
+			rows = append(rows, r.snat(c.CIDR, ip))
+		}
+	}
+	for _, hop := range r.gateway.NextHops {
+		is4 := hop.Is4()
+		rows = append(rows, r.own(names.FamilyRole(names.RoleDefault, family(is4)), everything(is4), hop, out))
+		via, ok := r.state.JoinAddr(r.node.Name, is4)
+		if !ok {
+			continue // no pod has an address of this family
+		}
+		rows = append(rows, r.leaving(names.FamilyRole(names.RoleLeave, family(is4)), everything(is4), via, nil))
+		bySource := nbdb.LogicalRouterStaticRoutePolicySrcIP
+		for _, subnet := range r.state.NodeSubnets[r.node.Name] {
+			if subnet.Addr().Is4() == is4 {
+				rows = append(rows, r.leaving(names.FamilyRole(names.RoleOwnPods, family(is4)), subnet, via, &bySource))
+			}
+		}
+		for _, subnet := range r.gateway.Rampout {
+			if subnet.Addr().Is4() == is4 && !slices.Contains(r.state.NodeSubnets[r.node.Name], subnet) {
+				rows = append(rows, r.leaving(names.PrefixRole(names.RoleRampout, subnet), subnet, via, &bySource))
+			}
+		}
+	}
+	return rows
+}
+
+// toHost is the cluster router's routes to the node's own address, which its
+// gateway router has too: through the management port, where only the node
+// answers.
+func (r gatewayRows) toHost() ([]nb.Row, error) {
+	var rows []nb.Row
+	for _, subnet := range r.state.NodeSubnets[r.node.Name] {
+		is4 := subnet.Addr().Is4()
+		ip, ok := ofFamily(ipnet.Addrs(r.gateway.IPs), is4)
+		if !ok {
+			continue
+		}
+		management, err := nth(subnet, 2)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r.leaving(names.FamilyRole(names.RoleToHost, family(is4)), netip.PrefixFrom(ip, ip.BitLen()), management.Addr(), nil))
+	}
+	return rows, nil
+}
+
+// own is a route of the gateway router.
+func (r gatewayRows) own(role string, to netip.Prefix, via netip.Addr, port string) nb.Row {
+	route := &nbdb.LogicalRouterStaticRoute{UUID: r.uuid(nbdb.LogicalRouterStaticRouteTable, role), IPPrefix: to.String(), Nexthop: via.String()}
+	if port != "" {
+		route.OutputPort = &port
+	}
+	return r.schema.NewRow(r.key(nbdb.LogicalRouterStaticRouteTable, role), route, r.in(nbdb.LogicalRouterTable, names.RoleRouter, "static_routes"))
+}
+
+// leaving is a route of the cluster router.
+func (r gatewayRows) leaving(role string, match netip.Prefix, via netip.Addr, policy *nbdb.LogicalRouterStaticRoutePolicy) nb.Row {
+	return r.schema.NewRow(r.key(nbdb.LogicalRouterStaticRouteTable, role), &nbdb.LogicalRouterStaticRoute{
+		UUID: r.uuid(nbdb.LogicalRouterStaticRouteTable, role), IPPrefix: match.String(), Nexthop: via.String(), Policy: policy,
+	}, nb.Slot{In: routerRef(r.state), Column: "static_routes"})
+}
+
+// snat gives packets of pods that leave through the gateway the node's address.
+func (r gatewayRows) snat(pods netip.Prefix, ip netip.Addr) nb.Row {
+	role := names.PrefixRole(names.RoleSNAT, pods)
+	return r.schema.NewRow(r.key(nbdb.NATTable, role), &nbdb.NAT{
+		UUID: r.uuid(nbdb.NATTable, role), Type: nbdb.NATTypeSNAT, LogicalIP: pods.String(), ExternalIP: ip.String(),
+	}, r.in(nbdb.LogicalRouterTable, names.RoleRouter, "nat"))
+}
+
+// ofFamily is the address of a family.
+func ofFamily(addrs []netip.Addr, is4 bool) (netip.Addr, bool) {
+	i := slices.IndexFunc(addrs, func(a netip.Addr) bool { return a.Is4() == is4 })
+	if i < 0 {
+		return netip.Addr{}, false
+	}
+	return addrs[i], true
+}
+
+func family(is4 bool) names.Family {
+	if is4 {
+		return names.IPv4
+	}
+	return names.IPv6
+}
+
+// everything is 0.0.0.0/0 or ::/0.
+func everything(is4 bool) netip.Prefix {
+	if is4 {
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+}
+
+func joined(addrs []netip.Addr, by string) string {
+	out := make([]string, len(addrs))
+	for i, a := range addrs {
+		out[i] = a.String()
+	}
+	return strings.Join(out, by)
+}
