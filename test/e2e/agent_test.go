@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// stream is a ping that goes on, a packet every 10 ms, until the test ends.
+type stream struct {
+	what    string
+	cmd     *exec.Cmd
+	replies atomic.Int64 // so far
+	gaps    atomic.Int64 // places where a reply did not have the number that follows
+}
+
+// startStream runs a ping, in a pod or on a node, by a command of the sandbox.
+func startStream(t *testing.T, what string, args ...string) *stream {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &stream{what: what, cmd: command(ctx, args...)}
+	out, err := s.cmd.StdoutPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		t.Fatalf("starting %s: %v", what, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.count(out)
+		_ = s.cmd.Wait() // it ends by a signal
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = out.Close() // ping itself may outlive the command: then its next line ends it
+		<-ended
+	})
+	return s
+}
+
+// count reads ping's lines to their end. That of iputils counts from 1, that of
+// busybox from 0; a sequence number has 16 bits (RFC 792).
+func (s *stream) count(out io.Reader) {
+	number := regexp.MustCompile(`seq=(\d+)`)
+	next := -1
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		m := number.FindStringSubmatch(lines.Text())
+		var n int
+		if m == nil {
+			continue
+		}
+		if _, err := fmt.Sscan(m[1], &n); err != nil || next >= 0 && n != next {
+			s.gaps.Add(1)
+		}
+		next = (n + 1) % (1 << 16)
+		s.replies.Add(1)
+	}
+}
+
+// more waits for n more replies in each stream.
+func more(t *testing.T, streams []*stream, n int64) {
+	t.Helper()
+	var want []int64
+	for _, s := range streams {
+		want = append(want, s.replies.Load()+n)
+	}
+	for i, s := range streams {
+		eventually(t, s.what, func() string {
+			if have := s.replies.Load(); have < want[i] {
+				return fmt.Sprintf("%d replies, want %d", have, want[i])
+			}
+			return ""
+		})
+	}
+}
+
+// TestAgentRestartLosesNoPacket holds that the network of running pods does not
+// depend on the node agent: not one packet is lost while it is stopped or
+// killed, while it is away, and while it starts again; and that the new agent
+// finds nothing to change.
+func TestAgentRestartLosesNoPacket(t *testing.T) {
+	apply(t, deployment("steady", 4))
+	ps := readyPods(t, "steady", 4)
+	here := on(t, ps, "n1")
+	there := on(t, ps, "n2")
+	must(t, "exec", here.Name, "--", "ping", "-c3", there.IPs[0])
+	must(t, "exec", here.Name, "--", "ping", "-c3", there.IPs[1])
+	must(t, "node", "n2", "--", "ping", "-c3", here.IPs[0])
+	const interval = "0.01"
+	streams := []*stream{
+		startStream(t, "pod on n1 to pod on n2", "exec", here.Name, "--", "ping", "-i", interval, there.IPs[0]),
+		startStream(t, "pod on n1 to pod on n2, IPv6", "exec", here.Name, "--", "ping", "-i", interval, there.IPs[1]),
+		startStream(t, "n1 to its pod", "node", "n1", "--", "ping", "-n", "-i", interval, here.IPs[0]),
+		startStream(t, "n2 to the pod on n1", "node", "n2", "--", "ping", "-n", "-i", interval, here.IPs[0]),
+	}
+	for _, signal := range []string{"TERM", "KILL"} {
+		more(t, streams, 100)
+		must(t, "node", "n1", "--", "kill", "-"+signal, agentPID(t, "n1"))
+		eventually(t, "the agent has ended", func() string { return agentPID(t, "n1") })
+		more(t, streams, 100)
+		must(t, "restart", "n1/ovnkube-node")
+		eventually(t, "the agent is ready", func() string {
+			if out, err := sandbox(t.Context(), "metrics", "n1"); err != nil || !strings.Contains(out, "northbound_node_ready 1") {
+				return fmt.Sprint("not yet: ", err)
+			}
+			return ""
+		})
+		more(t, streams, 100)
+		if out := must(t, "metrics", "n1"); strings.Contains(out, "northbound_node_changes_total{") {
+			t.Errorf("after %s the new agent changed something:\n%s", signal, out)
+		}
+	}
+	for _, s := range streams {
+		if gaps := s.gaps.Load(); gaps != 0 {
+			t.Errorf("%s: packets were lost in %d places of %d, want none", s.what, gaps, s.replies.Load())
+		}
+	}
+}
+
+// on is the first of the pods that is on the node.
+func on(t *testing.T, ps []pod, node string) pod {
+	t.Helper()
+	for _, p := range ps {
+		if p.Node == node {
+			return p
+		}
+	}
+	t.Fatalf("no pod on %s", node)
+	return pod{}
+}
+
+// agentPID is the process of a node's agent, in the node's numbering; "" when
+// it does not run.
+func agentPID(t *testing.T, node string) string {
+	t.Helper()
+	// What isn't running makes it exit with 1; the list is whole nevertheless.
+	out, _ := sandbox(t.Context(), "status")
+	_, mine, ok := strings.Cut("\n"+out, "\n"+node+" ")
+	m := regexp.MustCompile(`(?m)^  ovnkube-node +(.*)$`).FindStringSubmatch(mine)
+	if !ok || m == nil {
+		t.Fatalf("status does not tell of the agent of %s:\n%s", node, out)
+	}
+	pid := regexp.MustCompile(`^running, process (\d+) in it$`).FindStringSubmatch(m[1])
+	if pid == nil {
+		return ""
+	}
+	return pid[1]
+}
