@@ -2,11 +2,13 @@
 //
 //	echo serve [PORT]                          answers on TCP (HTTP) and UDP
 //	echo ask tcp|udp HOST:PORT [COUNT [WAIT]]  asks that often, WAIT for each answer
+//	echo flood HOST:PORT COUNT SIZE            sends COUNT UDP datagrams of SIZE bytes
 //
 // An answer is one line: the host name of who answers, a space, and the address
 // and port that it saw the question come from. ask prints one line a question:
 // the answer, or "error: " and what went wrong; each question is a connection,
-// or a UDP socket, of its own. It exits with 1 when none was answered.
+// or a UDP socket, of its own. It exits with 1 when none was answered. flood
+// sends 1,000 datagrams a second, or as many as it can, and waits for no answer.
 package main
 
 import (
@@ -31,7 +33,7 @@ func main() {
 }
 
 func run(args []string) error {
-	usage := errors.New("want `serve [PORT]` or `ask tcp|udp HOST:PORT [COUNT [WAIT]]`")
+	usage := errors.New("want `serve [PORT]`, `ask tcp|udp HOST:PORT [COUNT [WAIT]]` or `flood HOST:PORT COUNT SIZE`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
@@ -51,6 +53,16 @@ func run(args []string) error {
 			}
 		}
 		return ask(args[1], args[2], count, wait)
+	case len(args) == 4 && args[0] == "flood":
+		count, err := strconv.Atoi(args[2])
+		if err != nil || count < 1 {
+			return fmt.Errorf("count %q: want a positive number", args[2])
+		}
+		size, err := strconv.Atoi(args[3])
+		if err != nil || size < 1 || size > 65507 {
+			return fmt.Errorf("size %q: want 1 to 65507", args[3])
+		}
+		return flood(args[1], count, size)
 	default:
 		return usage
 	}
@@ -127,6 +139,33 @@ func question(ctx context.Context, network, address string) (string, error) {
 	buf := make([]byte, 2048)
 	n, err := conn.Read(buf)
 	return strings.TrimSpace(string(buf[:n])), err
+}
+
+// floodInterval is the time between two datagrams of a flood.
+const floodInterval = time.Millisecond
+
+// flood sends from a socket that is not connected, so that a refusal of one
+// datagram does not keep the next.
+func flood(address string, count, size int) error {
+	to, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		return fmt.Errorf("reading the address: %w", err)
+	}
+	conn, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return fmt.Errorf("opening a socket: %w", err)
+	}
+	defer conn.Close()
+	payload := make([]byte, size)
+	tick := time.NewTicker(floodInterval)
+	defer tick.Stop()
+	for i := range count {
+		<-tick.C
+		if _, err := conn.WriteToUDP(payload, to); err != nil {
+			return fmt.Errorf("sending datagram %d of %d: %w", i+1, count, err)
+		}
+	}
+	return nil
 }
 
 func fetch(ctx context.Context, address string) (string, error) {
