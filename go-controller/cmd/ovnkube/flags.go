@@ -113,7 +113,7 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 		}
 	}
 	if name := c.String("node-name"); name != "" {
-		d.RouterName = name
+		d.RouterName, d.RouterNamed = name, c.IsSet("node-name")
 	}
 	return d, nil
 }

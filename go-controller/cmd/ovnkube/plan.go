@@ -74,8 +74,7 @@ func runPlan(c *cli.Context) error {
 	if live && broken != nil {
 		return broken
 	}
-	want := offline.New(m.Cluster, objects)
-	plans, err := plansFor(ctx, want, m.NB, log)
+	want, plans, err := plansFor(ctx, m, objects, log)
 	if err != nil && len(plans) == 0 {
 		return errors.Join(broken, err) // "nothing to do" would be a claim
 	}
@@ -142,33 +141,72 @@ func liveObjects(ctx context.Context, k config.Kubernetes, w io.Writer, log *slo
 	return objects, nil
 }
 
-// plansFor compares with the Northbound database.
-func plansFor(ctx context.Context, want *offline.Cluster, c config.OVSDB, log *slog.Logger) ([]nb.Plan, error) {
-	db := ovsdb.New(c, want.Schema, log)
+// plansFor compares what objects want with the Northbound database, which may
+// tell of nodes besides.
+func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger) (*offline.Cluster, []nb.Plan, error) {
+	want := offline.New(m.Cluster, objects)
+	var plans []nb.Plan
+	err := withNorthbound(ctx, m.NB, want.Schema, log, func(session *ovsdb.Session) error {
+		byHand, problems := reconcile.ByHand(session)
+		if len(byHand) > 0 {
+			want = offline.New(m.Cluster, withByHand(objects, byHand))
+		}
+		want.Problems = append(want.Problems, problems...)
+		if err := reconcile.Adopt(want.State, session); err != nil {
+			return err
+		}
+		var err error
+		plans, err = reconcile.Preview(want.State, want.Translators, want.Schema, session)
+		return err
+	})
+	return want, plans, err
+}
+
+// withByHand is objects and the nodes that were set up by hand, as far as no
+// Node object has the same name; one that has gets what they have, as the
+// master would give it.
+func withByHand(objects []cluster.Object, byHand []*cluster.Node) []cluster.Object {
+	named := map[string]*cluster.Node{}
+	for _, n := range byHand {
+		named[n.Name] = n
+	}
+	var out []cluster.Object
+	for _, o := range objects {
+		if n, ok := o.(*cluster.Node); ok && named[n.Name] != nil {
+			n.Inherit(named[n.Name])
+			delete(named, n.Name)
+		}
+		out = append(out, o)
+	}
+	for _, n := range byHand {
+		if named[n.Name] != nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// withNorthbound calls do with a session that is in sync, as long as ctx
+// allows to wait for one.
+func withNorthbound(ctx context.Context, c config.OVSDB, schema *nb.Schema, log *slog.Logger, do func(*ovsdb.Session) error) error {
+	db := ovsdb.New(c, schema, log)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	dbCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
-		db.Run(dbCtx)
-	}()
+	wg.Go(func() { db.Run(dbCtx) })
 	for db.Session() == nil {
 		select {
 		case <-db.Signal():
 		case <-ctx.Done():
-			return nil, fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, errors.Join(db.Failure(), ctx.Err()))
+			return fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, errors.Join(db.Failure(), ctx.Err()))
 		}
 	}
 	session := db.Session()
 	if session == nil {
-		return nil, fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, errors.Join(db.Failure()))
+		return fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, errors.Join(db.Failure()))
 	}
-	if err := reconcile.Adopt(want.State, session); err != nil {
-		return nil, err
-	}
-	return reconcile.Preview(want.State, want.Translators, want.Schema, session)
+	return do(session)
 }
 
 // printPlans prints plans and a line that sums them up.

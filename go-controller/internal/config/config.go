@@ -42,6 +42,7 @@ type Cluster struct {
 	ServiceCIDRs []netip.Prefix
 	JoinSubnets  []netip.Prefix // at most one per family
 	RouterName   string         // name of the cluster router
+	RouterNamed  bool           // RouterName was asked for; otherwise a router of ours that is there keeps its name
 }
 
 // The shortest and longest prefix lengths of node subnets. A node needs room

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +45,7 @@ const (
 )
 
 // Writer writes annotations and Events. Patches of one object are sent one
-// after the other, the last given wins; a patch that fails is tried again with
+// after the other, the last given wins in every annotation; a patch that fails is tried again with
 // backoff until it succeeds or the object is gone.
 type Writer struct {
 	clients  *Clients
@@ -96,12 +97,32 @@ func (w *Writer) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Patch queues a patch.
+// Patch queues a patch. What an earlier one that is still queued says of other
+// annotations is sent with it.
 func (w *Writer) Patch(p assign.Patch) {
 	w.mu.Lock()
+	if queued, ok := w.pending[p.Ref]; ok && queued.UID == p.UID {
+		p = merged(queued, p)
+	}
 	w.pending[p.Ref] = p
 	w.mu.Unlock()
 	w.first.Add(p.Ref)
+}
+
+// merged is a patch and a later one of the same object as one.
+func merged(p, later assign.Patch) assign.Patch {
+	out := assign.Patch{Ref: p.Ref, UID: p.UID, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove)}
+	maps.DeleteFunc(out.Annotations, func(k, _ string) bool { return slices.Contains(later.Remove, k) })
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	maps.Copy(out.Annotations, later.Annotations)
+	for _, k := range p.Remove {
+		if _, written := later.Annotations[k]; !written && !slices.Contains(out.Remove, k) {
+			out.Remove = append(out.Remove, k)
+		}
+	}
+	return out
 }
 
 // Report makes a Kubernetes Event of a problem.

@@ -91,6 +91,37 @@ func (s *Session) ClusterRouter() (string, error) {
 	return found[0], nil
 }
 
+// ByHand is the records of the nodes that were set up by hand, by name
+// (cluster.ParseByHand).
+func (s *Session) ByHand() map[string]string {
+	out := map[string]string{}
+	for uuid, m := range s.cache.Table(nbdb.LogicalSwitchTable).RowsShallow() {
+		k, _ := s.schema.Mark(m)
+		if record, ok := byHandRecord(m); ok && uuid == byHandSwitch(k.Owner.Name) {
+			out[k.Owner.Name] = record
+		}
+	}
+	return out
+}
+
+// ByHandRecord is the record of one node; ok is false when it was not set up by
+// hand.
+func (s *Session) ByHandRecord(node string) (record string, ok bool) {
+	return byHandRecord(s.cache.Table(nbdb.LogicalSwitchTable).Row(byHandSwitch(node)))
+}
+
+// byHandSwitch is the UUID of the switch of a node that has no Kubernetes UID.
+func byHandSwitch(node string) string {
+	return names.NodeRow(nbdb.LogicalSwitchTable, node, names.RoleSwitch, "")
+}
+
+func byHandRecord(m model.Model) (record string, ok bool) {
+	if ls, is := m.(*nbdb.LogicalSwitch); is && ls != nil {
+		record, ok = ls.ExternalIDs[names.ByHandKey]
+	}
+	return record, ok
+}
+
 // Outcome is what a transaction did.
 type Outcome struct {
 	Ops  int        // operations sent

@@ -96,8 +96,13 @@ func (f *feed) Patch(p assign.Patch) {
 		if o.UID != p.UID {
 			return
 		}
-		n := *o
-		n.Annotated, _ = annotation.ParseNodeSubnets(p.Annotations[annotation.NodeSubnets])
+		n := cluster.Node{Name: o.Name, UID: o.UID, Created: o.Created}
+		annotations := o.Annotations()
+		maps.Copy(annotations, p.Annotations)
+		for _, k := range p.Remove {
+			delete(annotations, k)
+		}
+		n.ReadAnnotations(annotations)
 		f.put(&n)
 	case *cluster.Pod:
 		if o.UID != p.UID {
@@ -127,13 +132,19 @@ type bed struct {
 	stop    func()
 }
 
-func newBed(t *testing.T, remote string, f *feed) *bed {
-	t.Helper()
+// bedConfig is the configuration of every bed: dual stack.
+func bedConfig() config.Cluster {
 	c := config.DefaultCluster()
 	c.Subnets = []config.ClusterSubnet{
 		{CIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeLength: 24},
 		{CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
 	}
+	return c
+}
+
+func newBed(t *testing.T, remote string, f *feed) *bed {
+	t.Helper()
+	c := bedConfig()
 	schema := nb.NewSchema()
 	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	db := ovsdb.New(config.OVSDB{Addresses: strings.Split(remote, ",")}, schema, log)

@@ -158,7 +158,7 @@ func (l *Loop) takeEvents() {
 	}
 	var changes []cluster.Change
 	for _, e := range events {
-		if c, ok := l.State.Apply(e); ok {
+		if c, ok := l.State.Apply(l.inherited(e)); ok {
 			changes = append(changes, c)
 		}
 	}
@@ -171,7 +171,13 @@ func (l *Loop) takeEvents() {
 			l.Log.Warn("the API server lists no namespaces: waiting, nothing is written")
 			return
 		}
+		if l.session == nil && l.Database.Failure() == nil {
+			return // it is being connected to, and may know of nodes that hold subnets
+		}
 		l.synced = true
+		if l.session != nil {
+			l.takeByHand() // now, so that everybody's claims are heard together
+		}
 		l.Log.Info("cluster known", "nodes", len(l.State.Nodes), "pods", len(l.State.Pods), "services", len(l.State.Services))
 		changes = everything(l.State)
 	}
@@ -233,9 +239,11 @@ func (l *Loop) takeDirty() {
 		return
 	}
 	if l.passed {
-		for _, o := range l.session.TakeDirty() {
+		dirty := l.session.TakeDirty()
+		for _, o := range dirty {
 			l.dirty.add(o, databaseChange)
 		}
+		l.followByHand(dirty)
 		return
 	}
 	l.State.Config.RouterName = l.router
@@ -247,6 +255,7 @@ func (l *Loop) takeDirty() {
 		return
 	}
 	l.session.TakeDirty()
+	l.follow(l.takeByHand())
 	for _, o := range l.session.Owners() {
 		l.dirty.add(o, fullPass)
 	}
@@ -258,19 +267,21 @@ func (l *Loop) takeDirty() {
 	l.Log.Info("full pass", "owners", l.dirty.size)
 }
 
-// Adopt looks for a cluster router that was not made by us and puts it, with
-// its name, into the state.
+// Adopt looks for a cluster router that is there already and puts it into the
+// state: its UUID if it was not made by us, and its name unless one was asked
+// for.
 func Adopt(s *cluster.State, session *ovsdb.Session) error {
 	uuid, err := session.ClusterRouter()
 	if err != nil {
 		return err
 	}
-	if uuid == "" || uuid == names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter) {
-		s.RouterUUID = ""
-		return nil
-	}
 	s.RouterUUID = uuid
-	if r, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalRouterTable, UUID: uuid}).(*nbdb.LogicalRouter); ok {
+	ours := uuid == names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)
+	if ours {
+		s.RouterUUID = ""
+	}
+	r, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalRouterTable, UUID: uuid}).(*nbdb.LogicalRouter)
+	if ok && !(ours && s.Config.RouterNamed) {
 		s.Config.RouterName = r.Name
 	}
 	return nil
