@@ -155,7 +155,7 @@ func flood(address string, count, size int) error {
 	if err != nil {
 		return fmt.Errorf("opening a socket: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // all is sent, or the error is told
 	payload := make([]byte, size)
 	tick := time.NewTicker(floodInterval)
 	defer tick.Stop()
