@@ -37,7 +37,7 @@ func nodeFlags() []cli.Flag {
 		stringFlag("cni-socket-dir", d.CNISocketDir, "`DIR` of the socket that ovn_cni talks to"),
 		stringFlag("metrics-bind-address", d.Metrics, "`HOST:PORT` of /metrics, /healthz and /readyz"),
 	}
-	return slices.Concat(own, clusterFlags(), kubernetesFlags(), logFlags())
+	return slices.Concat(own, gatewayFlags(), clusterFlags(), kubernetesFlags(), logFlags())
 }
 
 // nodeConfig reads the agent's configuration from its flags.
@@ -57,6 +57,9 @@ func nodeConfig(c *cli.Context) (config.Node, error) {
 		return n, err
 	}
 	if n.BridgeMappings, err = config.ParseBridgeMappings(c.String("bridge-mappings")); err != nil {
+		return n, err
+	}
+	if n.Gateway, err = gatewayConfig(c); err != nil {
 		return n, err
 	}
 	return n, n.Validate()

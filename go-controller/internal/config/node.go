@@ -37,10 +37,11 @@ type Node struct {
 	EncapType      string
 	DatapathType   string          // of br-int: system or netdev
 	BridgeMappings []BridgeMapping // empty leaves what is set
-	MTU            int             // of pods and the management port, bytes; 0: the tunnel interface's less the overhead
-	CNIConfDir     string          // where the runtime looks for network configurations
-	CNISocketDir   string          // directory of the socket that ovn_cni talks to
-	Metrics        string          // HOST:PORT of /metrics, /healthz and /readyz
+	Gateway        Gateway
+	MTU            int    // of pods and the management port, bytes; 0: the tunnel interface's less the overhead
+	CNIConfDir     string // where the runtime looks for network configurations
+	CNISocketDir   string // directory of the socket that ovn_cni talks to
+	Metrics        string // HOST:PORT of /metrics, /healthz and /readyz
 }
 
 // CNISocketName is the file name of the agent's socket in CNISocketDir.
@@ -88,7 +89,7 @@ func (n Node) Validate() error {
 	if n.DatapathType != DatapathSystem && n.DatapathType != DatapathNetdev {
 		errs = append(errs, fmt.Errorf("--datapath-type %q: want %s (kernel module) or %s (userspace)", n.DatapathType, DatapathSystem, DatapathNetdev))
 	}
-	errs = append(errs, n.validateMTU(), n.validateEncapIPs(), validateRemote("--ovs-address", n.OVSAddress))
+	errs = append(errs, n.validateMTU(), n.validateEncapIPs(), n.Gateway.Validate(), validateRemote("--ovs-address", n.OVSAddress))
 	if n.SBAddress != "" {
 		for _, r := range strings.Split(n.SBAddress, ",") {
 			errs = append(errs, validateRemote("--sb-address", r))

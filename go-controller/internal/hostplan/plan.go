@@ -19,6 +19,8 @@ type Facts struct {
 	EncapIPs []netip.Addr   // the tunnel end points in use
 	EncapMTU int            // MTU of the interface that carries them; 0 when unknown
 	RALinks  []string       // interfaces with routes from IPv6 router advertisements
+	External *External      // the external bridge of a gateway node; nil when the node is none
+	Exit     Exit           // what Open vSwitch has of a gateway, now or from before
 }
 
 // OVS is the wanted part of the Open_vSwitch database
@@ -71,8 +73,9 @@ func (p Port) String() string {
 
 // Plan is what a node should look like.
 type Plan struct {
-	OVS  OVS
-	Host []Item // in the order in which to apply them
+	OVS   OVS
+	Flows []Flows
+	Host  []Item // in the order in which to apply them
 }
 
 // Merge joins the plans of several rooms.
@@ -82,6 +85,7 @@ func Merge(plans ...Plan) Plan {
 		maps.Copy(out.OVS.ExternalIDs, p.OVS.ExternalIDs)
 		out.OVS.Bridges = append(out.OVS.Bridges, p.OVS.Bridges...)
 		out.OVS.Ports = append(out.OVS.Ports, p.OVS.Ports...)
+		out.Flows = append(out.Flows, p.Flows...)
 		out.Host = append(out.Host, p.Host...)
 	}
 	return out
@@ -102,6 +106,9 @@ func (p Plan) String() string {
 	}
 	for _, r := range p.OVS.Ports {
 		fmt.Fprintln(&b, r)
+	}
+	for _, f := range p.Flows {
+		fmt.Fprint(&b, f)
 	}
 	for _, i := range p.Host {
 		fmt.Fprintln(&b, i)

@@ -14,6 +14,13 @@ const (
 	OVSBridgeDatapath = "ovn-bridge-datapath-type"
 )
 
+// External_ids keys of the Open_vSwitch row by which the node agent remembers
+// what it made of the node as a gateway.
+const (
+	OVSGatewayBridge  = "northbound-gateway-bridge"  // the external bridge
+	OVSGatewayMapping = "northbound-gateway-mapping" // what it added to OVSBridgeMappings
+)
+
 // External_ids keys of an Interface row. The first two are ovn-controller's
 // (ovn-controller(8), ovn-architecture(7)); it sets IfaceInstalled to "true"
 // once the port's flows are in the switch.
@@ -35,6 +42,10 @@ const systemIDSpace = "3d8e1c52-94ab-5c0e-8f3b-6a0d7e21b9c4"
 func SystemID(node string) string {
 	return uuid.NewSHA1(uuid.MustParse(systemIDSpace), []byte(node)).String()
 }
+
+// PatchPort is the port that ovn-controller makes, on the bridge that has the
+// network of a localnet port, for it (ovn-controller(8), "ovn-bridge-mappings").
+func PatchPort(localnet string) string { return "patch-" + localnet + "-to-" + IntegrationBridge }
 
 // NFTable is our nftables table, of family inet. All in it is ours.
 const NFTable = "northbound"

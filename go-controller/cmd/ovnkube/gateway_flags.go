@@ -1,0 +1,29 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+// gatewayFlags make a node a gateway.
+func gatewayFlags() []cli.Flag {
+	return []cli.Flag{
+		stringFlag("gateway-mode", "", "`MODE`: shared makes the node a gateway whose router has the host's own address; empty: the node is no gateway"),
+		stringFlag("gateway-interface", "", "`NIC` in the external bridge, or the bridge itself (see ovnkube nics-to-bridge)"),
+		stringFlag("gateway-nexthop", "", "`ADDRESS`,... of the next hop, one per family (default: the host's default routes')"),
+		&cli.IntFlag{Name: "gateway-vlan-id", EnvVars: env("gateway-vlan-id"), Usage: "VLAN `ID` of the gateway's network on the NIC, 0 for none"},
+		stringFlag("gateway-node-label", "", "only a node with the label `KEY=VALUE` is a gateway"),
+	}
+}
+
+// gatewayConfig reads gatewayFlags.
+func gatewayConfig(c *cli.Context) (config.Gateway, error) {
+	g := config.Gateway{Mode: c.String("gateway-mode"), Interface: c.String("gateway-interface"), VLAN: c.Int("gateway-vlan-id")}
+	var err error
+	if g.NextHops, err = config.ParseAddrs("--gateway-nexthop", c.String("gateway-nexthop")); err != nil {
+		return g, err
+	}
+	g.NodeLabel, err = config.ParseLabel("--gateway-node-label", c.String("gateway-node-label"))
+	return g, err
+}

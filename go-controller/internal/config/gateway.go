@@ -1,0 +1,78 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+)
+
+// Label is a key and value that a Kubernetes object must have.
+type Label struct{ Key, Value string }
+
+// String is "key=value", "" for no label.
+func (l Label) String() string {
+	if l == (Label{}) {
+		return ""
+	}
+	return l.Key + "=" + l.Value
+}
+
+// ParseLabel reads "key=value"; an empty string is no label.
+func ParseLabel(what, s string) (Label, error) {
+	if s == "" {
+		return Label{}, nil
+	}
+	key, value, ok := strings.Cut(s, "=")
+	if !ok || key == "" {
+		return Label{}, fmt.Errorf("parsing %s %q: want KEY=VALUE such as gateway=true", what, s)
+	}
+	return Label{key, value}, nil
+}
+
+// Gateway is what makes a node a gateway: the zero value is none.
+type Gateway struct {
+	Mode      string       // annotation.GatewayShared, or "" for none
+	Interface string       // the NIC, or the bridge that has it
+	NextHops  []netip.Addr // at most one per family; empty: the default routes'
+	VLAN      int          // VLAN id on the NIC, 0 for none
+	NodeLabel Label        // only nodes with it are gateways; the zero Label for all
+}
+
+// maxVLAN is the highest VLAN id (IEEE 802.1Q).
+const maxVLAN = 4094
+
+// Validate tells everything that is wrong, each error naming the flag.
+func (g Gateway) Validate() error {
+	var errs []error
+	switch g.Mode {
+	case annotation.GatewayShared:
+		if g.Interface == "" {
+			errs = append(errs, errors.New("--gateway-interface: the NIC, or the bridge that has it, is needed with --gateway-mode shared, such as breth0"))
+		}
+	case "":
+		for flag, given := range map[string]bool{
+			"--gateway-interface": g.Interface != "", "--gateway-nexthop": len(g.NextHops) > 0,
+			"--gateway-vlan-id": g.VLAN != 0, "--gateway-node-label": g.NodeLabel != Label{},
+		} {
+			if given {
+				errs = append(errs, fmt.Errorf("%s: is of use with --gateway-mode shared only", flag))
+			}
+		}
+	default:
+		errs = append(errs, fmt.Errorf("--gateway-mode %q: want %q, or nothing for a node that is no gateway", g.Mode, annotation.GatewayShared))
+	}
+	if g.VLAN < 0 || g.VLAN > maxVLAN {
+		errs = append(errs, fmt.Errorf("--gateway-vlan-id %d: want 1 to %d, or 0 for none", g.VLAN, maxVLAN))
+	}
+	seen := map[bool]bool{}
+	for _, a := range g.NextHops {
+		if seen[a.Is4()] || a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() {
+			errs = append(errs, fmt.Errorf("--gateway-nexthop %s: want at most one router's address of each family, such as 172.18.0.1,fd18::1", a))
+		}
+		seen[a.Is4()] = true
+	}
+	return errors.Join(errs...)
+}

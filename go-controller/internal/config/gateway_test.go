@@ -1,0 +1,48 @@
+package config
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestGatewayValidate(t *testing.T) {
+	good := Gateway{Mode: "shared", Interface: "breth0", VLAN: 100, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1"), netip.MustParseAddr("fd18::1")}}
+	for _, g := range []Gateway{{}, good} {
+		if err := g.Validate(); err != nil {
+			t.Errorf("%+v: %v", g, err)
+		}
+	}
+	for want, g := range map[string]Gateway{
+		`--gateway-mode "local": want "shared"`:        {Mode: "local", Interface: "eth0"},
+		"--gateway-interface: the NIC":                 {Mode: "shared"},
+		"--gateway-interface: is of use with":          {Interface: "eth0"},
+		"--gateway-nexthop: is of use with":            {NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}},
+		"--gateway-vlan-id: is of use with":            {VLAN: 7},
+		"--gateway-node-label: is of use with":         {NodeLabel: Label{"a", "b"}},
+		"--gateway-vlan-id 4095: want 1 to 4094":       {Mode: "shared", Interface: "eth0", VLAN: 4095},
+		"--gateway-vlan-id -1: want 1 to 4094":         {Mode: "shared", Interface: "eth0", VLAN: -1},
+		"--gateway-nexthop 172.18.0.2: want at most":   {Mode: "shared", Interface: "eth0", NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1"), netip.MustParseAddr("172.18.0.2")}},
+		"--gateway-nexthop ::1: want at most one":      {Mode: "shared", Interface: "eth0", NextHops: []netip.Addr{netip.MustParseAddr("::1")}},
+		"--gateway-nexthop 0.0.0.0: want at most one ": {Mode: "shared", Interface: "eth0", NextHops: []netip.Addr{netip.IPv4Unspecified()}},
+	} {
+		if err := g.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: error %v, want %q", g, err, want)
+		}
+	}
+}
+
+func TestParseLabel(t *testing.T) {
+	for in, want := range map[string]Label{"": {}, "a=b": {"a", "b"}, "x.io/y=": {"x.io/y", ""}} {
+		if got, err := ParseLabel("--l", in); err != nil || got != want {
+			t.Errorf("%q: %v, %v", in, got, err)
+		} else if got.String() != in {
+			t.Errorf("%q prints %q", in, got)
+		}
+	}
+	for _, in := range []string{"a", "=b"} {
+		if _, err := ParseLabel("--l", in); err == nil || !strings.Contains(err.Error(), "want KEY=VALUE") {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}

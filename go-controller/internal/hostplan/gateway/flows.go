@@ -1,0 +1,137 @@
+package gateway
+
+import (
+	"fmt"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+)
+
+// Cookie marks our flows on external bridges ("nbgw" in ASCII).
+const Cookie = 0x6e626777
+
+// Zone is the conntrack zone in which the gateway router's connections are
+// remembered. ovn-controller numbers its zones from 1 upwards.
+const Zone = 64000
+
+// The priorities in table 0, which sorts frames by where they come from, and in
+// table 1, which has what came from the NIC and went through conntrack. Flows
+// that send new connections to an address and port of this node to the gateway
+// router belong into table 1, between unknown and known.
+const (
+	tunnel  = 130 // table 0: the overlay's own packets
+	both    = 120 // table 0: ARP and neighbour discovery
+	tracked = 110 // table 0: IP
+	other   = 105 // table 0: whatever else has the shared MAC
+	known   = 100 // table 1: of a connection of the gateway router
+	unknown = 10  // table 1: of none
+)
+
+// learn has the bridge's NORMAL switching learn where a frame came from, without
+// sending it anywhere: to its own source it would go out where it came in.
+// Otherwise what the host sends would go to all ports, as the answers never
+// pass NORMAL.
+const learn = "clone(move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],NORMAL)"
+
+// neighbourDiscovery are the ICMPv6 types of RFC 4861 section 4, and the first
+// and last of them. Conntrack knows no connections of theirs.
+const (
+	routerSolicitation = 133
+	redirect           = 137
+)
+
+// tunnelPorts are the UDP ports of tunnels by their type: RFC 8926 section
+// 3.3, RFC 7348 section 5.
+func tunnelPort(encapType string) (port int, ok bool) {
+	switch encapType {
+	case "geneve":
+		return 6081, true
+	case "vxlan":
+		return 4789, true
+	}
+	return 0, false
+}
+
+// Flows are the flows of an external bridge. encapType is what
+// external_ids:ovn-encap-type has: those tunnels end at the host and need not
+// be tracked. Until the patch port is there, all flows do is to keep the host
+// the receiver of the shared MAC.
+func Flows(e hostplan.External, encapType string) hostplan.Flows {
+	d := demux{e, hostplan.Flows{Bridge: e.Bridge, Cookie: Cookie}}
+	d.fromNIC(other, "", learn+","+d.toHost())
+	if e.PatchPort == 0 {
+		return d.out
+	}
+	d.tunnels(encapType)
+	patch := fmt.Sprintf("output:%d", e.PatchPort)
+	track := fmt.Sprintf("ct(table=1,zone=%d)", Zone)
+	d.fromNIC(both, "arp", learn+","+patch+","+d.toHost())
+	d.fromOVN(other, "", "")
+	for icmp := routerSolicitation; icmp <= redirect; icmp++ {
+		match := fmt.Sprintf("icmp6,icmp_type=%d", icmp)
+		d.fromNIC(both, match, learn+","+patch+","+d.toHost())
+		d.fromOVN(both, match, "")
+	}
+	for _, ip := range []string{"ip", "ipv6"} {
+		d.fromNIC(tracked, ip, learn+","+track)
+		d.fromOVN(tracked, ip, fmt.Sprintf("ct(commit,zone=%d),", Zone))
+	}
+	d.add(1, known, "ct_state=+est+trk", patch)
+	d.add(1, known, "ct_state=+rel+trk", patch)
+	d.add(1, unknown, "", d.toHost())
+	return d.out
+}
+
+// demux collects the flows of one bridge.
+type demux struct {
+	e   hostplan.External
+	out hostplan.Flows
+}
+
+// tunnels keeps the overlay's packets off conntrack. Only whole ones: of a
+// fragment the port isn't known.
+func (d *demux) tunnels(encapType string) {
+	if port, ok := tunnelPort(encapType); ok {
+		for _, udp := range []string{"udp", "udp6"} {
+			d.fromNIC(tunnel, fmt.Sprintf("%s,tp_dst=%d,nw_frag=no", udp, port), learn+","+d.toHost())
+		}
+	}
+}
+
+// fromNIC adds a flow for what comes from the NIC for the shared MAC in the
+// gateway's VLAN.
+func (d *demux) fromNIC(priority int, match, actions string) {
+	vlan := "vlan_tci=0x0000/0x1fff" // no tag
+	if d.e.VLAN != 0 {
+		vlan = fmt.Sprintf("dl_vlan=%d", d.e.VLAN)
+	}
+	m := fmt.Sprintf("in_port=%d,%s,dl_dst=%s", d.e.UplinkPort, vlan, d.e.MAC)
+	if match != "" {
+		m = match + "," + m
+	}
+	d.add(0, priority, m, actions)
+}
+
+// fromOVN adds a flow for what comes from the gateway router; it leaves through
+// the NIC, and not to the host: a neighbour advertisement for the shared
+// address would make the host give the address up (RFC 4862 section 5.4).
+func (d *demux) fromOVN(priority int, match, first string) {
+	m := fmt.Sprintf("in_port=%d", d.e.PatchPort)
+	if match != "" {
+		m = match + "," + m
+	}
+	d.add(0, priority, m, fmt.Sprintf("%soutput:%d", first, d.e.UplinkPort))
+}
+
+// toHost is the output to the host. An access port's frames have no tag there
+// (ovs-vswitchd.conf.db(5), Port.tag); an explicit output knows nothing of
+// that. It must be the last action.
+func (d *demux) toHost() string {
+	if d.e.VLAN != 0 && d.e.LocalTag == d.e.VLAN {
+		return "strip_vlan,LOCAL"
+	}
+	return "LOCAL"
+}
+
+func (d *demux) add(table, priority int, match, actions string) {
+	d.out.List = append(d.out.List, hostplan.Flow{Table: table, Priority: priority, Match: match, Actions: actions})
+}

@@ -1,0 +1,167 @@
+package gateway_test
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// input is a *.in.yaml: the flags and the facts.
+type input struct {
+	Mode, NextHop, BridgeMappings, EncapType string
+	VLAN                                     int
+
+	External *struct {
+		Userspace                       bool
+		UplinkPort, PatchPort, LocalTag int
+		Addrs, NextHops                 []string
+	}
+	Exit hostplan.Exit
+}
+
+func (in input) parse(t *testing.T) (hostplan.Facts, config.Node) {
+	t.Helper()
+	c := config.DefaultNode()
+	c.Name, c.Gateway.Mode, c.Gateway.VLAN = "n1", in.Mode, in.VLAN
+	if in.EncapType != "" {
+		c.EncapType = in.EncapType
+	}
+	var err error
+	if c.BridgeMappings, err = config.ParseBridgeMappings(in.BridgeMappings); err != nil {
+		t.Fatal(err)
+	}
+	if c.Gateway.NextHops, err = config.ParseAddrs("--gateway-nexthop", in.NextHop); err != nil {
+		t.Fatal(err)
+	}
+	f := hostplan.Facts{Exit: in.Exit}
+	if e := in.External; e != nil {
+		x := hostplan.External{
+			Bridge: "breth0", Userspace: e.Userspace, Uplink: "eth0", UplinkPort: e.UplinkPort, Patch: "patch-breth0_n1-to-br-int",
+			PatchPort: e.PatchPort, VLAN: in.VLAN, LocalTag: e.LocalTag, Link: "breth0", MAC: ipnet.MAC{0x02, 0x42, 0xac, 0x12, 0, 2},
+		}
+		for _, a := range e.Addrs {
+			x.Addrs = append(x.Addrs, netip.MustParsePrefix(a))
+		}
+		for _, a := range e.NextHops {
+			x.NextHops = append(x.NextHops, netip.MustParseAddr(a))
+		}
+		f.External = &x
+	}
+	return f, c
+}
+
+// Each testdata/NAME.in.yaml gives NAME.out.txt: the plan, and what the cluster
+// is told.
+func TestPlans(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil || len(inputs) < 12 {
+		t.Fatalf("%d inputs (%v), want at least 12", len(inputs), err)
+	}
+	for _, file := range inputs {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".in.yaml"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var in input
+			if err := yaml.UnmarshalStrict(raw, &in); err != nil {
+				t.Fatal(err)
+			}
+			got := output(in.parse(t))
+			out := strings.TrimSuffix(file, ".in.yaml") + ".out.txt"
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(out, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("plan of %s:\n%s\nwant:\n%s", file, got, want)
+			}
+		})
+	}
+}
+
+func output(f hostplan.Facts, c config.Node) string {
+	plan, err := gateway.Plan(f, c)
+	out := plan.String()
+	if err != nil {
+		out += "error: " + err.Error() + "\n"
+	}
+	if f.External == nil {
+		return out
+	}
+	network, err := gateway.PlannedNetwork(f, c)
+	if err != nil {
+		return out
+	}
+	l3, err := gateway.L3(*f.External, c.Name, network, c.Gateway.NextHops)
+	if err != nil {
+		return out + "error: " + err.Error() + "\n"
+	}
+	return out + annotation.MarshalL3Gateway(l3) + "\n"
+}
+
+// Taking back a plan leaves what was there before it.
+func TestUndoIsTheInverse(t *testing.T) {
+	for _, before := range []string{"", "physnet:br-phys", "a:br-a,b:breth0"} {
+		f, c := input{Mode: "shared"}.parse(t)
+		f.External = &hostplan.External{Bridge: "breth0", Uplink: "eth0", UplinkPort: 1, Link: "breth0"}
+		f.Exit.Mappings = before
+		plan, err := gateway.Plan(f, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := plan.OVS.ExternalIDs
+		f.Exit = hostplan.Exit{Mappings: ids["ovn-bridge-mappings"], Bridge: ids["northbound-gateway-bridge"], Added: ids["northbound-gateway-mapping"], Release: true}
+		c.Gateway.Mode = ""
+		plan, err = gateway.Plan(f, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"ovn-bridge-mappings": before, "northbound-gateway-bridge": "", "northbound-gateway-mapping": ""}
+		if got := fmt.Sprint(plan.OVS.ExternalIDs); got != fmt.Sprint(want) || len(plan.Flows) != 1 || len(plan.Flows[0].List) != 0 {
+			t.Errorf("of %q the undoing is %s %v, want %v and no flows", before, got, plan.Flows, want)
+		}
+	}
+}
+
+// No two flows are the same to OpenFlow, and every frame from the NIC for the
+// shared MAC, and every one from the gateway router, meets a flow.
+func TestFlowsAreDistinct(t *testing.T) {
+	mac, err := net.ParseMAC("02:42:ac:12:00:02")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := hostplan.External{Bridge: "breth0", UplinkPort: 1, PatchPort: 2, MAC: ipnet.MAC(mac)}
+	seen, catches := map[string]bool{}, 0
+	flows := gateway.Flows(e, "geneve")
+	for _, f := range flows.List {
+		if seen[f.Key()] {
+			t.Errorf("%s is there twice", f)
+		}
+		seen[f.Key()] = true
+		switch f.Match {
+		case "in_port=1,vlan_tci=0x0000/0x1fff,dl_dst=02:42:ac:12:00:02", "in_port=2":
+			catches++
+		}
+	}
+	if len(flows.List) != 22 || catches != 2 {
+		t.Errorf("%d flows of which %d catch the rest, want 22 and 2", len(flows.List), catches)
+	}
+}

@@ -1,0 +1,62 @@
+package gateway
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// L3 is what the cluster is told of the node's way out: the external bridge's
+// MAC and, for each family, an address and the next hop. network is what
+// ovn-bridge-mappings calls the bridge, see Network. given next hops, at most
+// one per family, take the place of the default routes'; each must be on the
+// network of an address. A family without an address has no way out; with none
+// at all it is an error.
+func L3(e hostplan.External, node, network string, given []netip.Addr) (*annotation.L3Gateway, error) {
+	g := &annotation.L3Gateway{
+		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN,
+	}
+	for _, is4 := range []bool{true, false} {
+		if err := addFamily(g, e, is4, given); err != nil {
+			return nil, err
+		}
+	}
+	if len(g.IPs) == 0 {
+		return nil, fmt.Errorf("interface %s of the external bridge %s has no address that others could reach: the gateway shares the host's", e.Link, e.Bridge)
+	}
+	return g, nil
+}
+
+func addFamily(g *annotation.L3Gateway, e hostplan.External, is4 bool, given []netip.Addr) error {
+	of := func(a netip.Addr) bool { return a.Is4() == is4 }
+	var addrs []netip.Prefix
+	for _, p := range e.Addrs {
+		if of(p.Addr()) {
+			addrs = append(addrs, p)
+		}
+	}
+	hops := e.NextHops
+	if slices.ContainsFunc(given, of) {
+		hops = given
+	}
+	i := slices.IndexFunc(hops, of)
+	if i < 0 {
+		g.IPs = append(g.IPs, addrs[:min(1, len(addrs))]...)
+		return nil
+	}
+	hop := hops[i]
+	at := slices.IndexFunc(addrs, func(p netip.Prefix) bool { return p.Contains(hop) && p.Addr() != hop })
+	if at < 0 && slices.Contains(given, hop) && !hop.IsLinkLocalUnicast() {
+		return fmt.Errorf("--gateway-nexthop %s: no address of %s is on its network, it has %v", hop, e.Link, e.Addrs)
+	}
+	if len(addrs) == 0 {
+		return nil
+	}
+	g.IPs = append(g.IPs, addrs[max(at, 0)])
+	g.NextHops = append(g.NextHops, hop)
+	return nil
+}
