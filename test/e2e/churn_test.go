@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Pods come in waves, spread over the nodes. Of each wave some are deleted by
+// force as soon as they have an address, so while their sandboxes are being
+// made; the others when all of them run, while the next wave comes.
+const (
+	waves       = 5
+	wavePods    = 40
+	waveForced  = 10
+	churnImage  = "localhost/pause:1"
+	networksKey = "k8s.ovn.org/pod-networks"
+)
+
+// churnPod is a pod and what it had when it was last seen.
+type churnPod struct {
+	name, node, phase string
+	networks          string // the annotation
+}
+
+// TestChurn holds that 200 pods that come and go leave nothing behind: on the
+// nodes, in the databases, and among the addresses that are taken.
+func TestChurn(t *testing.T) {
+	nodes := []string{"n1", "n2", "n3"}
+	eventually(t, "the pods of the tests before", func() string { return kubectl(t, "get", "pods", "-o", "name") })
+	for _, n := range nodes {
+		eventually(t, "what the tests before have left on "+n, func() string { return sandboxes(t, n) })
+	}
+	before := map[string]string{}
+	for _, n := range nodes {
+		before[n] = inventory(t, n)
+	}
+	rows := databases(t)
+
+	var forced, ran []churnPod
+	for w := range waves {
+		f, r := wave(t, w, nodes)
+		forced, ran = append(forced, f...), append(ran, r...)
+	}
+	if len(forced) != waves*waveForced || len(forced)+len(ran) != waves*wavePods {
+		t.Fatalf("%d pods were deleted by force and %d ran, want %d in all", len(forced), len(ran), waves*wavePods)
+	}
+	eventually(t, "deleted pods", func() string { return kubectl(t, "get", "pods", "-l", "app=churn", "-o", "name") })
+	for _, n := range nodes {
+		same(t, n, before[n], func() string { return inventory(t, n) })
+	}
+	same(t, "the databases", rows, func() string { return databases(t) })
+	begun(t, nodes, forced)
+	claim(t, nodes, forced, ran)
+}
+
+// wave makes pods and deletes them; the last deletions are still under way
+// when it returns.
+func wave(t *testing.T, w int, nodes []string) (forced, ran []churnPod) {
+	t.Helper()
+	label := fmt.Sprintf("wave=w%d", w)
+	var manifest strings.Builder
+	for i := range wavePods {
+		manifest.WriteString(pausePod(fmt.Sprintf("churn-%d-%d", w, i), nodes[i%len(nodes)], fmt.Sprintf("{app: churn, wave: w%d}", w), ""))
+	}
+	apply(t, manifest.String())
+	eventually(t, fmt.Sprintf("%d pods of %s that are being made", waveForced, label), func() string {
+		forced = slices.DeleteFunc(churnPods(t, label), func(p churnPod) bool { return p.phase != "Pending" || p.networks == "" })
+		if len(forced) < waveForced {
+			return fmt.Sprintf("%d are", len(forced))
+		}
+		return ""
+	})
+	forced = forced[:waveForced]
+	kubectl(t, append([]string{"delete", "pod", "--force", "--grace-period=0", "--wait=false"}, churnNames(forced)...)...)
+	eventually(t, fmt.Sprintf("the other pods of %s running", label), func() string {
+		ran = slices.DeleteFunc(churnPods(t, label), func(p churnPod) bool {
+			return p.phase != "Running" || slices.Contains(churnNames(forced), p.name)
+		})
+		if len(ran) < wavePods-waveForced {
+			return fmt.Sprintf("%d of %d are", len(ran), wavePods-waveForced)
+		}
+		return ""
+	})
+	kubectl(t, "delete", "pod", "-l", label, "--wait=false")
+	return forced, ran
+}
+
+// pausePod is a pod that does nothing.
+func pausePod(name, node, labels, annotations string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: %s, annotations: {%s}}
+spec:
+  nodeName: %s
+  terminationGracePeriodSeconds: 0
+  containers: [{name: pause, image: "%s", imagePullPolicy: IfNotPresent}]
+---
+`, name, labels, annotations, node, churnImage)
+}
+
+func churnPods(t *testing.T, label string) []churnPod {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name        string
+				Annotations map[string]string
+			}
+			Spec   struct{ NodeName string }
+			Status struct{ Phase string }
+		}
+	}
+	if err := json.Unmarshal([]byte(kubectl(t, "get", "pods", "-l", label, "-o", "json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	var out []churnPod
+	for _, i := range list.Items {
+		out = append(out, churnPod{i.Metadata.Name, i.Spec.NodeName, i.Status.Phase, i.Metadata.Annotations[networksKey]})
+	}
+	return out
+}
+
+func churnNames(ps []churnPod) []string {
+	var out []string
+	for _, p := range ps {
+		out = append(out, p.name)
+	}
+	return out
+}
+
+// sandboxes is the Open vSwitch ports that a container has.
+func sandboxes(t *testing.T, node string) string {
+	t.Helper()
+	return must(t, "node", node, "--", "ovs-vsctl", "--bare", "--columns=name", "find", "Interface", `external_ids:sandbox!=""`)
+}
+
+// inventory is everything on a node that a pod's network may leave: links,
+// Open vSwitch interfaces, network namespaces, and the runtime's record of CNI
+// results.
+func inventory(t *testing.T, node string) string {
+	t.Helper()
+	out := must(t, "node", node, "--", "/bin/sh", "-c", `
+ip -o link show | sed 's/^[0-9]*: \([^:@]*\).*/link \1/'
+ovs-vsctl --bare --columns=name list Interface | sed '/^$/d; s/^/interface /'
+ls /run/netns | sed 's/^/netns /'
+ls /var/lib/cni/results 2>/dev/null | sed 's/^/result /'`)
+	lines := strings.Split(out, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// databases is what both OVN databases have of pods.
+func databases(t *testing.T) string {
+	t.Helper()
+	lines := slices.Concat(
+		strings.Fields(nbctl(t, "--bare", "--columns=name", "list", "Logical_Switch_Port")),
+		strings.Fields(nbctl(t, "--bare", "--columns=addresses", "find", "Address_Set", `external_ids:k8s.ovn.org/owner-name=default`)),
+		strings.Fields(must(t, "sbctl", "--bare", "--columns=logical_port", "list", "Port_Binding")))
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// same waits until something is as it was.
+func same(t *testing.T, what, before string, now func() string) {
+	t.Helper()
+	eventually(t, what+" as before", func() string {
+		now := strings.Split(now(), "\n")
+		was := strings.Split(before, "\n")
+		left := slices.DeleteFunc(slices.Clone(now), func(l string) bool { return slices.Contains(was, l) })
+		lost := slices.DeleteFunc(slices.Clone(was), func(l string) bool { return slices.Contains(now, l) })
+		if slices.Equal(now, was) {
+			return ""
+		}
+		return fmt.Sprintf("%d lines, before %d: left over %q, lost %q", len(now), len(was), left, lost)
+	})
+}
+
+// begun holds that the deletions by force came while sandboxes were being
+// made: the agents were asked to add at least one of these pods.
+func begun(t *testing.T, nodes []string, forced []churnPod) {
+	t.Helper()
+	n := 0
+	for _, node := range nodes {
+		for line := range strings.Lines(must(t, "logs", node+"/ovnkube-node")) {
+			if strings.Contains(line, "command=ADD") && slices.ContainsFunc(forced, func(p churnPod) bool { return strings.Contains(line, "K8S_POD_NAME="+p.name+";") }) {
+				n++
+			}
+		}
+	}
+	t.Logf("%d pods were deleted by force, CNI ADD was asked for %d of them", len(forced), n)
+	if n == 0 {
+		t.Error("no pod that was deleted by force had come as far as CNI ADD")
+	}
+}
+
+// claim holds that addresses are free again: for each node, a new pod asks for
+// the address of one that was deleted by force and of one that ran, and has it.
+func claim(t *testing.T, nodes []string, groups ...[]churnPod) {
+	t.Helper()
+	var manifest strings.Builder
+	want := map[string]string{}
+	for _, node := range nodes {
+		for g, group := range groups {
+			i := slices.IndexFunc(group, func(p churnPod) bool { return p.node == node })
+			if i < 0 {
+				t.Fatalf("no pod of %v was on %s", churnNames(group), node)
+			}
+			name := fmt.Sprintf("claim-%s-%d", node, g)
+			want[name] = group[i].networks
+			manifest.WriteString(pausePod(name, node, "{app: claim}", fmt.Sprintf("%s: '%s'", networksKey, group[i].networks)))
+		}
+	}
+	apply(t, manifest.String())
+	eventually(t, "pods with the addresses of those deleted", func() string {
+		for _, p := range churnPods(t, "app=claim") {
+			if p.networks != want[p.name] {
+				t.Fatalf("pod %s asked for %s and has %s", p.name, want[p.name], p.networks)
+			}
+			if p.phase != "Running" {
+				return fmt.Sprintf("%s is %s", p.name, p.phase)
+			}
+		}
+		return ""
+	})
+}
