@@ -124,7 +124,7 @@ func (f *feed) Report(p cluster.Problem) {
 
 // bed is a loop on a real server.
 type bed struct {
-	t       *testing.T
+	t       testing.TB
 	remote  string
 	feed    *feed
 	metrics *metrics.Master
@@ -142,15 +142,20 @@ func bedConfig() config.Cluster {
 	return c
 }
 
-func newBed(t *testing.T, remote string, f *feed) *bed {
+func newBed(t testing.TB, remote string, f *feed) *bed {
+	t.Helper()
+	return newBedWith(t, remote, f, Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
+}
+
+// newBedWith is a bed with the given Verify and Log.
+func newBedWith(t testing.TB, remote string, f *feed, with Config) *bed {
 	t.Helper()
 	c := bedConfig()
 	schema := nb.NewSchema()
-	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
-	db := ovsdb.New(config.OVSDB{Addresses: strings.Split(remote, ",")}, schema, log)
+	db := ovsdb.New(config.OVSDB{Addresses: strings.Split(remote, ",")}, schema, with.Log)
 	m := metrics.NewMaster(prometheus.NewRegistry())
 	loop := New(Config{State: cluster.NewState(c), Ledger: assign.New(c), Translators: all.Translators(schema), Schema: schema,
-		Database: db, Source: f, Writer: f, Metrics: m, Log: log, Verify: true})
+		Database: db, Source: f, Writer: f, Metrics: m, Log: with.Log, Verify: with.Verify})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Add(2)
@@ -163,18 +168,23 @@ func newBed(t *testing.T, remote string, f *feed) *bed {
 }
 
 // startBed starts a loop and waits until it is in sync.
-func startBed(t *testing.T, remote string, f *feed) *bed {
+func startBed(t testing.TB, remote string, f *feed) *bed {
 	t.Helper()
 	b := newBed(t, remote, f)
-	select {
-	case <-b.loop.InSync():
-	case <-time.After(deadline):
-		t.Fatal("not in sync")
-	}
+	b.inSync()
 	return b
 }
 
-type testWriter struct{ t *testing.T }
+func (b *bed) inSync() {
+	b.t.Helper()
+	select {
+	case <-b.loop.InSync():
+	case <-time.After(deadline):
+		b.t.Fatal("not in sync")
+	}
+}
+
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Log(strings.TrimSpace(string(p)))
