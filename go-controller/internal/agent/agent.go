@@ -25,7 +25,7 @@ import (
 // at first and at most; and how long a pass, its patch of the Node, and an
 // attempt to reach Open vSwitch may take.
 const (
-	tickInterval = 30 * time.Second
+	tickInterval = 10 * time.Second
 	passGap      = 20 * time.Millisecond
 	firstRetry   = 500 * time.Millisecond
 	lastRetry    = 5 * time.Second

@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,8 +17,6 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
-	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -188,112 +184,11 @@ func (b *bed) awaitMissing(t *testing.T, part string) {
 	})
 }
 
-// wantState is what state shows on a node that is set up.
-const wantState = `
-k8s-worker-1.ex UNKNOWN 10.128.2.2/23 fd01:0:0:1::2/64
-link/ether 0a:58:0a:80:02:02 mtu 1442
-10.96.0.0/16 via 10.128.2.1 dev k8s-worker-1.ex src 10.128.2.2
-10.128.0.0/14 via 10.128.2.1 dev k8s-worker-1.ex src 10.128.2.2
-fd01::/48 via fd01:0:0:1::1 dev k8s-worker-1.ex src fd01:0:0:1::2 metric 1024 pref medium
-fd02::/112 via fd01:0:0:1::1 dev k8s-worker-1.ex src fd01:0:0:1::2 metric 1024 pref medium
-10.128.2.1 lladdr 0a:58:0a:80:02:01 PERMANENT
-fd01:0:0:1::1 lladdr 0a:58:0a:80:02:01 PERMANENT
-1 1 2 1 0
-br-int secure netdev
-iface-id=k8s-worker-1.example ovn-installed=true
-hostname=worker-1.example
-ovn-bridge-datapath-type=netdev
-ovn-encap-ip=172.18.0.2
-ovn-encap-type=geneve
-ovn-remote=tcp:172.18.0.1:6642
-system-id=SYSTEMID
-`
-
-// stateScript shows what the agent keeps on the node; @ is the management
-// port's interface.
-const stateScript = `
-ip -br addr show dev @ scope global
-echo link/ether $(cat /sys/class/net/@/address) mtu $(cat /sys/class/net/@/mtu)
-ip -4 route show proto 78
-ip -6 route show proto 78
-ip neigh show dev @ nud permanent
-cd /proc/sys/net; echo $(cat ipv4/conf/all/arp_ignore ipv4/conf/@/forwarding ipv4/conf/@/rp_filter ipv6/conf/@/forwarding ipv6/conf/@/disable_ipv6)
-for b in $(ovs-vsctl list-br); do echo $b $(ovs-vsctl get bridge $b fail_mode datapath_type); done
-ovs-vsctl get interface @ external_ids | tr -d '{}",' | sed 's/ovn-installed-ts=[0-9]*//'
-ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}"' | tr ',' '\n'
-`
-
 // awaitState waits until the node's state is as wanted.
 func (b *bed) awaitState(t *testing.T, want string) {
 	t.Helper()
 	want = strings.ReplaceAll(want, "SYSTEMID", names.SystemID(node))
 	awaitOutput(t, want, "sh", "-c", strings.ReplaceAll(stateScript, "@", mgmtLink))
-}
-
-func TestNodeIsSetUpAndRepaired(t *testing.T) {
-	if !testkit.Isolated(t) {
-		return
-	}
-	b := newBed(t)
-	b.awaitMissing(t, "no annotation k8s.ovn.org/node-subnets")
-	b.awaitAnnotations(t, map[string]string{annotation.NodeChassisID: names.SystemID(node)})
-	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
-	b.awaitMissing(t, "management port k8s-worker-1.ex is not bound")
-	conf := filepath.Join(b.config.CNIConfDir, ConfName)
-	if _, err := os.Stat(conf); err == nil {
-		t.Error("the CNI configuration is there before the management port works")
-	}
-	testkit.Run(t, "ovs-vsctl", "set", "Interface", mgmtLink, "external_ids:ovn-installed=true")
-	b.awaitReady(t)
-	b.awaitAnnotations(t, map[string]string{
-		annotation.NodeMgmtPortMAC:   `{"default":"0a:58:0a:80:02:02"}`,
-		annotation.NodePrimaryIfAddr: `{"ipv4":"172.18.0.2/16","ipv6":""}`,
-	})
-	b.awaitState(t, wantState)
-	if _, err := os.Stat(conf); err != nil {
-		t.Errorf("the node is ready without its CNI configuration: %v", err)
-	}
-
-	for _, damage := range []string{
-		"ip addr del 10.128.2.2/23 dev " + mgmtLink,
-		"ip addr del fd01:0:0:1::2/64 dev " + mgmtLink,
-		"ip addr add 10.128.2.77/23 dev " + mgmtLink,
-		"ip route del 10.96.0.0/16",
-		"ip -6 route del fd02::/112",
-		"ip route replace 10.128.0.0/14 via 10.128.2.9 dev " + mgmtLink,
-		"ip route add 10.55.0.0/16 via 10.128.2.1 dev " + mgmtLink + " proto 78",
-		"ip neigh del 10.128.2.1 dev " + mgmtLink,
-		"ip neigh replace fd01:0:0:1::1 lladdr 02:00:00:00:00:01 dev " + mgmtLink + " nud permanent",
-		"ip link set " + mgmtLink + " down",
-		"ip link set " + mgmtLink + " mtu 1300",
-		"ovs-vsctl remove Open_vSwitch . external_ids ovn-remote",
-		"ovs-vsctl set Open_vSwitch . external_ids:ovn-encap-ip=9.9.9.9",
-		"ovs-vsctl set bridge br-int fail_mode=standalone",
-		"ovs-vsctl set interface " + mgmtLink + " external_ids:iface-id=other",
-		"ovs-vsctl --no-wait del-port br-int " + mgmtLink + " && ovs-vsctl --timeout=10 wait-until interface " + mgmtLink +
-			" && ovs-vsctl set interface " + mgmtLink + " external_ids:ovn-installed=true",
-		"ovs-vsctl --no-wait del-br br-int && ovs-vsctl --timeout=10 wait-until interface " + mgmtLink +
-			" && ovs-vsctl set interface " + mgmtLink + " external_ids:ovn-installed=true",
-	} {
-		testkit.Run(t, "sh", "-c", damage)
-		b.awaitState(t, wantState)
-	}
-	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.128.2.0/23"), V6: netip.MustParsePrefix("fd01:0:0:1::/64"), Except: mgmtLink}
-	k, err := hostnet.NewNetlink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
-	if err := k.Apply(hostnet.Change{Have: masquerade}); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, "masquerade is back", func() string {
-		have, err := k.Read([]hostplan.Item{masquerade})
-		if err != nil || !slices.Contains(have, hostplan.Item(masquerade)) {
-			return fmt.Sprint(have, err)
-		}
-		return ""
-	})
 }
 
 // becomeReady grants subnets and does ovn-controller's part.
@@ -405,7 +300,11 @@ link/ether 0a:58:0a:80:04:02 mtu 1442
 10.128.0.0/14 via 10.128.4.1 dev k8s-worker-1.ex src 10.128.4.2
 10.128.4.1 lladdr 0a:58:0a:80:04:01 PERMANENT
 1 1 2 1 0
+1 1
 br-int secure netdev
+internal
+0a:58:0a:80:04:02
+1442
 iface-id=k8s-worker-1.example ovn-installed=true
 hostname=worker-1.example
 ovn-bridge-datapath-type=netdev

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -153,7 +152,8 @@ func (a *Agent) facts(node kubeio.LocalNode) (hostplan.Facts, []hostnet.Place, e
 }
 
 // encapIPs are the tunnel addresses: the configured ones; else those in Open
-// vSwitch, if this host has them; else the Node's internal ones that it has.
+// vSwitch, if this host has one of them; else the first of the Node's internal
+// ones that it has.
 func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
 	if len(a.config.EncapIPs) > 0 {
 		return a.config.EncapIPs, nil
@@ -162,23 +162,18 @@ func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, list := range [][]string{strings.Split(set, ","), node.InternalIPs} {
-		var here []netip.Addr
-		for _, s := range list {
-			ip, err := netip.ParseAddr(strings.TrimSpace(s))
-			if err != nil {
-				continue
-			}
-			places, err := a.places([]netip.Addr{ip})
-			if err != nil {
-				return nil, err
-			}
-			if len(places) == 1 {
-				here = append(here, ip)
-			}
+	if ips, err := config.ParseAddrs(names.OVSEncapIP, set); err == nil {
+		if places, err := a.places(ips); err != nil || len(places) > 0 {
+			return ips, err // with those that are missing: they may come back
 		}
-		if len(here) > 0 {
-			return here[:1], nil
+	}
+	for _, s := range node.InternalIPs {
+		ip, err := netip.ParseAddr(s)
+		if err != nil {
+			continue
+		}
+		if places, err := a.places([]netip.Addr{ip}); err != nil || len(places) > 0 {
+			return []netip.Addr{ip}, err
 		}
 	}
 	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an address of this host; give --encap-ip",

@@ -15,8 +15,8 @@ import (
 
 // planInput is a *.in.yaml: the flags and the facts.
 type planInput struct {
-	Node, ClusterSubnets, ServiceCIDRs, EncapIP, SBAddress, DatapathType, BridgeMappings string
-	MTU                                                                                  int
+	Node, ClusterSubnets, ServiceCIDRs, EncapIP, EncapType, SBAddress, DatapathType, BridgeMappings string
+	MTU                                                                                             int
 
 	SystemID string
 	Subnets  []string
@@ -30,6 +30,9 @@ func (in planInput) parse(t *testing.T) (hostplan.Facts, config.Node) {
 	c.Name, c.SBAddress, c.MTU = in.Node, in.SBAddress, in.MTU
 	if in.DatapathType != "" {
 		c.DatapathType = in.DatapathType
+	}
+	if in.EncapType != "" {
+		c.EncapType = in.EncapType
 	}
 	f := hostplan.Facts{SystemID: in.SystemID, EncapMTU: in.EncapMTU, RALinks: in.RALinks}
 	var errs [4]error

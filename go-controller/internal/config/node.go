@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,7 @@ import (
 // (ovn-controller(8) "ovn-encap-type", ovs-vswitchd.conf.db(5) "datapath_type").
 const (
 	EncapGeneve    = "geneve"
+	EncapVXLAN     = "vxlan"
 	DatapathSystem = "system"
 	DatapathNetdev = "netdev"
 )
@@ -34,7 +36,7 @@ type Node struct {
 	OVSAddress     string          // the local Open_vSwitch database, unix:PATH or tcp:HOST:PORT
 	SBAddress      string          // the Southbound database for ovn-controller; empty leaves what is set
 	EncapIPs       []netip.Addr    // tunnel end points; empty: what is set in OVS, else the Node's InternalIP
-	EncapType      string
+	EncapType      string          // geneve or vxlan, the same on every node
 	DatapathType   string          // of br-int: system or netdev
 	BridgeMappings []BridgeMapping // empty leaves what is set
 	Gateway        Gateway
@@ -83,8 +85,8 @@ func (n Node) Validate() error {
 	if len(n.ClusterSubnets) == 0 {
 		errs = append(errs, errors.New("--cluster-subnets: at least one is needed, the same as the master has, such as 10.128.0.0/14/23"))
 	}
-	if n.EncapType != EncapGeneve {
-		errs = append(errs, fmt.Errorf("--encap-type %q: want %s", n.EncapType, EncapGeneve))
+	if n.EncapType != EncapGeneve && n.EncapType != EncapVXLAN {
+		errs = append(errs, fmt.Errorf("--encap-type %q: want %s or %s", n.EncapType, EncapGeneve, EncapVXLAN))
 	}
 	if n.DatapathType != DatapathSystem && n.DatapathType != DatapathNetdev {
 		errs = append(errs, fmt.Errorf("--datapath-type %q: want %s (kernel module) or %s (userspace)", n.DatapathType, DatapathSystem, DatapathNetdev))
@@ -120,7 +122,10 @@ func (n Node) validateMTU() error {
 }
 
 func (n Node) validateEncapIPs() error {
-	for _, a := range n.EncapIPs {
+	for i, a := range n.EncapIPs {
+		if slices.Contains(n.EncapIPs[:i], a) {
+			return fmt.Errorf("--encap-ip %s: given twice", a)
+		}
 		if a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() {
 			return fmt.Errorf("--encap-ip %s: want an address of this node that the other nodes reach", a)
 		}

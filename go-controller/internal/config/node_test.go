@@ -22,13 +22,14 @@ func TestDefaultNode(t *testing.T) {
 
 func TestNodeValidate(t *testing.T) {
 	for want, change := range map[string]func(*Node){
-		"--cluster-subnets: at least one":         func(n *Node) { n.ClusterSubnets = nil },
-		`--encap-type "vxlan": want geneve`:       func(n *Node) { n.EncapType = "vxlan" },
-		`--datapath-type "dpdk": want system`:     func(n *Node) { n.DatapathType = "dpdk" },
-		"--mtu 500: want between 576 and 65535":   func(n *Node) { n.MTU = 500 },
-		"--mtu 1279: want between 1280 and 65535": func(n *Node) { n.MTU = 1279; n.ClusterSubnets[0].CIDR = netip.MustParsePrefix("fd01::/48") },
+		"--cluster-subnets: at least one":          func(n *Node) { n.ClusterSubnets = nil },
+		`--encap-type "stt": want geneve or vxlan`: func(n *Node) { n.EncapType = "stt" },
+		`--datapath-type "dpdk": want system`:      func(n *Node) { n.DatapathType = "dpdk" },
+		"--mtu 500: want between 576 and 65535":    func(n *Node) { n.MTU = 500 },
+		"--mtu 1279: want between 1280 and 65535":  func(n *Node) { n.MTU = 1279; n.ClusterSubnets[0].CIDR = netip.MustParsePrefix("fd01::/48") },
 		"--mtu 70000":                                                        func(n *Node) { n.MTU = 70000 },
 		"--encap-ip 127.0.0.1: want an address":                              func(n *Node) { n.EncapIPs = []netip.Addr{netip.MustParseAddr("127.0.0.1")} },
+		"--encap-ip 10.0.0.2: given twice":                                   func(n *Node) { n.EncapIPs, _ = ParseAddrs("--encap-ip", "10.0.0.2,fd00::2,10.0.0.2") },
 		"--encap-ip fe80::1: want an address":                                func(n *Node) { n.EncapIPs = []netip.Addr{netip.MustParseAddr("fe80::1")} },
 		`--ovs-address "/run/db.sock": want unix:PATH`:                       func(n *Node) { n.OVSAddress = "/run/db.sock" },
 		`--sb-address "http://x": want unix:PATH, tcp:HOST:PORT or ssl:HOST`: func(n *Node) { n.SBAddress = "tcp:1.2.3.4:6642,http://x" },

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -11,23 +12,30 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// What Geneve costs, in bytes: the outer IP header (20 or 40), UDP (8, RFC
-// 768), Geneve (8, RFC 8926), OVN's one option (8, ovn-architecture(7),
-// "Tunnel Encapsulations") and the inner Ethernet header (14).
+// What a tunnel costs, in bytes: the outer IP header, UDP (RFC 768), Geneve
+// (RFC 8926) with OVN's one option (ovn-architecture(7), "Tunnel
+// Encapsulations") or VXLAN (RFC 7348 section 5), and the inner Ethernet header.
 const (
-	overheadV4 = 20 + 8 + 8 + 8 + 14
-	overheadV6 = overheadV4 + 20
+	ipv4Header     = 20
+	ipv6Header     = 40
+	udpHeader      = 8
+	geneveHeader   = 8 + 8
+	vxlanHeader    = 8
+	ethernetHeader = 14
 )
 
 // Overhead is how many bytes smaller than the tunnel interface's MTU the MTU
-// of pods must be. With addresses of both families the larger one counts.
-func Overhead(encapIPs []netip.Addr) int {
-	for _, a := range encapIPs {
-		if a.Is6() {
-			return overheadV6
-		}
+// of pods must be: 58 for Geneve over IPv4, 50 for VXLAN, 20 more over IPv6.
+// With addresses of both families the larger one counts.
+func Overhead(encapType string, encapIPs []netip.Addr) int {
+	n := ipv4Header + udpHeader + ethernetHeader
+	if slices.ContainsFunc(encapIPs, netip.Addr.Is6) {
+		n += ipv6Header - ipv4Header
 	}
-	return overheadV4
+	if encapType == config.EncapVXLAN {
+		return n + vxlanHeader
+	}
+	return n + geneveHeader
 }
 
 // MTU is the MTU of pods and of the management port in bytes: what is
@@ -39,7 +47,7 @@ func MTU(f hostplan.Facts, c config.Node) (int, error) {
 	if f.EncapMTU == 0 {
 		return 0, errors.New("the tunnel interface's MTU is unknown: give --mtu, or an --encap-ip that is on an interface of this node")
 	}
-	mtu := f.EncapMTU - Overhead(f.EncapIPs)
+	mtu := f.EncapMTU - Overhead(c.EncapType, f.EncapIPs)
 	check := c
 	check.MTU = mtu
 	if mtu <= 0 || check.Validate() != nil {
