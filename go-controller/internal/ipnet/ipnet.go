@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"net"
 	"net/netip"
 	"slices"
 )
@@ -94,6 +95,19 @@ type MAC [6]byte
 // String is the usual form, lower case with colons.
 func (m MAC) String() string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
+}
+
+// MarshalText implements encoding.TextMarshaler: the form of String.
+func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *MAC) UnmarshalText(text []byte) error {
+	mac, err := net.ParseMAC(string(text))
+	if err != nil || len(mac) != len(m) {
+		return fmt.Errorf("parsing MAC %q: want six bytes such as 0a:58:0a:80:02:02", text)
+	}
+	copy(m[:], mac)
+	return nil
 }
 
 // MACOf derives the MAC of the interface with address a: 0a:58 and then the

@@ -219,3 +219,20 @@ func TestSort(t *testing.T) {
 		t.Errorf("Addrs: %v", got)
 	}
 }
+
+func TestMACText(t *testing.T) {
+	want := ipnet.MAC{0x0a, 0x58, 1, 2, 3, 0xff}
+	text, err := want.MarshalText()
+	if err != nil || string(text) != "0a:58:01:02:03:ff" {
+		t.Fatalf("%q %v", text, err)
+	}
+	var got ipnet.MAC
+	if err := got.UnmarshalText(text); err != nil || got != want {
+		t.Errorf("%v %v", got, err)
+	}
+	for _, bad := range []string{"", "x", "0a:58:01:02:03", "02:00:5e:10:00:00:00:01"} {
+		if err := got.UnmarshalText([]byte(bad)); err == nil {
+			t.Errorf("%q is taken for a MAC", bad)
+		}
+	}
+}

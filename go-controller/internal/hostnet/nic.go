@@ -1,0 +1,249 @@
+package hostnet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
+)
+
+// Standing is how an interface stands to others.
+type Standing struct {
+	Kind     string // of the link (ip-link(8), "type"); "device" for hardware
+	Loopback bool
+	Master   string   // the bridge, bond, VRF or datapath that it is a part of, "" for none
+	Upper    []string // VLAN, macvlan and ipvlan interfaces on top of it, as "NAME (KIND)"
+}
+
+// Standing tells how an interface stands to others; ok is false when there is
+// none of this name.
+func (n *Netlink) Standing(name string) (s Standing, ok bool, err error) {
+	list, err := n.h.LinkList()
+	if err != nil {
+		return s, false, fmt.Errorf("reading interfaces: %w", err)
+	}
+	byIndex := map[int]string{}
+	var link netlink.Link
+	for _, l := range list {
+		byIndex[l.Attrs().Index] = l.Attrs().Name
+		if l.Attrs().Name == name {
+			link = l
+		}
+	}
+	if link == nil {
+		return s, false, nil
+	}
+	a := link.Attrs()
+	s = Standing{Kind: link.Type(), Loopback: a.Flags&net.FlagLoopback != 0, Master: byIndex[a.MasterIndex]}
+	for _, l := range list {
+		switch l.Type() {
+		case "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap":
+			if l.Attrs().ParentIndex == a.Index {
+				s.Upper = append(s.Upper, fmt.Sprintf("%s (%s)", l.Attrs().Name, l.Type()))
+			}
+		}
+	}
+	return s, true, nil
+}
+
+// NIC reads all that an interface has; the zero Device when there is none of
+// this name. It fails on what could not be put onto another interface as it is.
+func (n *Netlink) NIC(name string) (d nicmove.Device, err error) {
+	link, err := n.h.LinkByName(name)
+	if isAbsent(err) {
+		return d, nil
+	}
+	if err != nil {
+		return d, fmt.Errorf("reading interface %s: %w", name, err)
+	}
+	a := link.Attrs()
+	d.Link = hostplan.Link{Name: name, MTU: a.MTU, Up: a.Flags&net.FlagUp != 0}
+	copy(d.Link.MAC[:], a.HardwareAddr)
+	if d.Addrs, err = readAddrs(name, a.Index); err != nil {
+		return d, fmt.Errorf("reading addresses of %s: %w", name, err)
+	}
+	if d.Routes, err = n.readAllRoutes(name); err != nil {
+		return d, fmt.Errorf("reading routes of %s: %w", name, err)
+	}
+	if d.Rules, err = readRules(name); err != nil {
+		return d, fmt.Errorf("reading rules of %s: %w", name, err)
+	}
+	if d.Neighbours, err = n.readStaticNeighbours(name, a.Index); err != nil {
+		return d, fmt.Errorf("reading neighbours of %s: %w", name, err)
+	}
+	if d.Sysctls, err = readConf(name); err != nil {
+		return d, err
+	}
+	if d.Offloads, err = readOffloads(name); err != nil {
+		return d, err
+	}
+	drop, err := readIngressDrop(hostplan.IngressDrop{Link: name})
+	d.Drop = len(drop) > 0
+	return d, err
+}
+
+// Carry makes a step's change of the kernel; steps of Open vSwitch are not for
+// here. To remove what is gone, or to make what is there, is no error.
+func (n *Netlink) Carry(s nicmove.Step) error {
+	err := n.carry(s)
+	switch {
+	case s.Want == nil && isGone(err), s.Want != nil && errors.Is(err, unix.EEXIST):
+		return nil
+	}
+	return err
+}
+
+func (n *Netlink) carry(s nicmove.Step) error {
+	thing, remove := s.Want, s.Want == nil
+	if remove {
+		thing = s.Have
+	}
+	switch t := thing.(type) {
+	case nicmove.Addr:
+		if s.Have != nil && !remove { // not everything of an address can be changed
+			if err := n.Carry(nicmove.Step{Have: s.Have}); err != nil {
+				return err
+			}
+		}
+		return n.carryAddr(t, remove)
+	case nicmove.Route:
+		return n.carryRoute(t, s.Have != nil && !remove, remove)
+	case nicmove.Rule:
+		return carryRule(t, remove)
+	case nicmove.Neighbour:
+		return n.carryNeighbour(t, remove)
+	case nicmove.Offload:
+		return setOffload(t)
+	case hostplan.Item:
+		if remove {
+			return n.apply(Change{Have: t})
+		}
+		return n.apply(Change{Want: t})
+	default:
+		return fmt.Errorf("%T is not known here", thing)
+	}
+}
+
+// dump asks the kernel for a whole table. The header tells the family.
+func dump(message int, answer uint16, header []byte) ([][]byte, error) {
+	const attempts = 5 // a table that changes while it is told has to be asked for again
+	var out [][]byte
+	var err error
+	for range attempts {
+		request := nl.NewNetlinkRequest(message, unix.NLM_F_DUMP)
+		request.AddRawData(header)
+		if out, err = request.Execute(unix.NETLINK_ROUTE, answer); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return out, err
+}
+
+// send makes one change.
+func send(message, flags int, header []byte, attrs ...*nl.RtAttr) error {
+	request := nl.NewNetlinkRequest(message, flags|unix.NLM_F_ACK)
+	request.AddData(rawData(header))
+	for _, a := range attrs {
+		request.AddData(a)
+	}
+	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// rawData is a message header that is ready.
+type rawData []byte
+
+// Len implements nl.NetlinkRequestData.
+func (r rawData) Len() int { return len(r) }
+
+// Serialize implements nl.NetlinkRequestData.
+func (r rawData) Serialize() []byte { return r }
+
+// readStaticNeighbours reads the permanent and the proxied neighbours.
+func (n *Netlink) readStaticNeighbours(name string, index int) ([]nicmove.Neighbour, error) {
+	var out []nicmove.Neighbour
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		list, err := n.h.NeighList(index, family)
+		if err != nil {
+			return nil, err
+		}
+		proxies, err := n.h.NeighProxyList(index, family)
+		if err != nil {
+			return nil, err
+		}
+		for _, ne := range append(list, proxies...) {
+			ip, ok := netip.AddrFromSlice(ne.IP)
+			proxy := ne.Flags&netlink.NTF_PROXY != 0
+			item := nicmove.Neighbour{Neighbour: hostplan.Neighbour{Link: name, IP: ip.Unmap()}, Proxy: proxy}
+			if !ok || ne.LinkIndex != index || !proxy && (ne.State&netlink.NUD_PERMANENT == 0 || len(ne.HardwareAddr) != len(item.MAC)) {
+				continue
+			}
+			if !proxy {
+				copy(item.MAC[:], ne.HardwareAddr)
+			}
+			out = append(out, item)
+		}
+	}
+	return out, nil
+}
+
+func (n *Netlink) carryNeighbour(ne nicmove.Neighbour, remove bool) error {
+	if !ne.Proxy {
+		return n.applyNeighbour(ne.Neighbour, remove)
+	}
+	link, err := n.h.LinkByName(ne.Link)
+	if err != nil {
+		return err
+	}
+	kn := &netlink.Neigh{LinkIndex: link.Attrs().Index, Flags: netlink.NTF_PROXY, IP: ne.IP.AsSlice(), Family: familyOf(ne.IP)}
+	if remove {
+		return n.h.NeighDel(kn)
+	}
+	return n.h.NeighSet(kn)
+}
+
+// notMoved are sysctls of an interface that can't be set, or go with something
+// else.
+func notMoved(name string) bool { return name == "mtu" || name == "mc_forwarding" }
+
+// readConf reads the sysctls of an interface, or with "default" those of one
+// that is made now.
+func readConf(link string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, family := range []string{"ipv4", "ipv6"} {
+		dir := filepath.Join("/proc/sys/net", family, "conf", link)
+		files, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the kernel has no IPv6, or not on such an interface
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading sysctls of %s: %w", link, err)
+		}
+		for _, f := range files {
+			b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+			switch {
+			case notMoved(f.Name()), errors.Is(err, unix.EIO): // stable_secret that is not set
+				continue
+			case err != nil:
+				return nil, fmt.Errorf("reading sysctls of %s: %w", link, err)
+			}
+			out[family+"/"+f.Name()] = strings.TrimSpace(string(b))
+		}
+	}
+	return out, nil
+}
+
+// ConfDefaults reads the sysctls of an interface that is made now, by the keys
+// of nicmove.Device.Sysctls.
+func (n *Netlink) ConfDefaults() (map[string]string, error) { return readConf("default") }

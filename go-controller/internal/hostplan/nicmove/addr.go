@@ -1,0 +1,131 @@
+package nicmove
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Forever is the lifetime of an address that does not expire (rtnetlink(7),
+// struct ifa_cacheinfo).
+const Forever = 0xffffffff
+
+// Flags of an address (linux/if_addr.h).
+const (
+	FlagNoDAD          = 0x02
+	FlagDADFailed      = 0x08
+	FlagTentative      = 0x40
+	flagHomeAddress    = 0x10
+	flagManageTempAddr = 0x100
+	flagNoPrefixRoute  = 0x200
+	flagMCAutoJoin     = 0x400
+)
+
+// SettableFlags are those that a person can give an address; the rest is the
+// kernel's own account.
+const SettableFlags = FlagNoDAD | flagHomeAddress | flagManageTempAddr | flagNoPrefixRoute | flagMCAutoJoin
+
+// Addr is an address of a link with all that the kernel keeps with it.
+type Addr struct {
+	Link      string       `json:"link"`
+	Prefix    netip.Prefix `json:"prefix"`              // the address itself with the subnet's length
+	Peer      netip.Addr   `json:"peer,omitzero"`       // the other end, to which the length belongs
+	Broadcast netip.Addr   `json:"broadcast,omitzero"`  // IPv4
+	Label     string       `json:"label,omitempty"`     // IPv4
+	Scope     uint8        `json:"scope,omitempty"`     // as in /etc/iproute2/rt_scopes
+	Flags     uint32       `json:"flags,omitempty"`     // linux/if_addr.h
+	Valid     uint32       `json:"valid"`               // seconds, or Forever
+	Preferred uint32       `json:"preferred,omitempty"` // seconds, or Forever; 0 is deprecated
+	Metric    uint32       `json:"metric,omitempty"`    // of the route to its subnet
+	Protocol  uint8        `json:"protocol,omitempty"`  // who made it; IFA_PROTO
+}
+
+// String shows it as ip(8) would.
+func (a Addr) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "addr %s", a.Prefix)
+	if a.Peer.IsValid() {
+		fmt.Fprintf(&b, " peer %s", a.Peer)
+	}
+	if a.Broadcast.IsValid() {
+		fmt.Fprintf(&b, " brd %s", a.Broadcast)
+	}
+	fmt.Fprintf(&b, " dev %s", a.Link)
+	if a.Label != "" && a.Label != a.Link {
+		fmt.Fprintf(&b, " label %s", a.Label)
+	}
+	if a.Scope != 0 {
+		fmt.Fprintf(&b, " scope %s", named(scopeNames(), uint32(a.Scope)))
+	}
+	for _, f := range []struct {
+		bit  uint32
+		name string
+	}{
+		{FlagNoDAD, "nodad"}, {flagHomeAddress, "home"}, {flagManageTempAddr, "mngtmpaddr"}, {flagNoPrefixRoute, "noprefixroute"},
+		{flagMCAutoJoin, "autojoin"}, {FlagTentative, "tentative"}, {FlagDADFailed, "dadfailed"},
+	} {
+		if a.Flags&f.bit != 0 {
+			b.WriteString(" " + f.name)
+		}
+	}
+	if a.Metric != 0 {
+		fmt.Fprintf(&b, " metric %d", a.Metric)
+	}
+	if a.Protocol != 0 {
+		fmt.Fprintf(&b, " proto %d", a.Protocol)
+	}
+	if a.Valid != Forever || a.Preferred != Forever {
+		fmt.Fprintf(&b, " valid_lft %s preferred_lft %s", lifetime(a.Valid), lifetime(a.Preferred))
+	}
+	return b.String()
+}
+
+func lifetime(seconds uint32) string {
+	if seconds == Forever {
+		return "forever"
+	}
+	return fmt.Sprintf("%ds", seconds)
+}
+
+// on is the address on another link. The first part of a label is the link's
+// name; a label that would be too long stays as it is.
+func (a Addr) on(from, to string) Addr {
+	a.Link = to
+	if rest, ok := strings.CutPrefix(a.Label, from); ok && len(to+rest) <= maxName {
+		a.Label = to + rest
+	}
+	return a
+}
+
+// maxName is the longest name of an interface or label (IFNAMSIZ - 1).
+const maxName = 15
+
+// same tells whether an address that is there is as wanted. Lifetimes run
+// down, and routers prolong them: only one that is shorter by more than a
+// minute is not the same.
+func (a Addr) same(want Addr) bool {
+	if short(a.Valid, want.Valid) || short(a.Preferred, want.Preferred) || (a.Valid == Forever) != (want.Valid == Forever) {
+		return false
+	}
+	a.Flags, want.Flags = a.Flags&SettableFlags, want.Flags&SettableFlags
+	a.Valid, a.Preferred, want.Valid, want.Preferred = 0, 0, 0, 0
+	return a == want
+}
+
+func short(have, want uint32) bool { return have < want && want-have > 60 }
+
+// connected tells whether the kernel itself makes this route for the address.
+func (a Addr) connected(r Route) bool {
+	subnet := a.Prefix.Masked()
+	if a.Peer.IsValid() {
+		subnet = netip.PrefixFrom(a.Peer, a.Prefix.Bits()).Masked()
+	}
+	if a.Flags&flagNoPrefixRoute != 0 || r.Protocol != protoKernel || r.Type != typeUnicast || r.Table != tableMain || r.Dest != subnet {
+		return false
+	}
+	metric := a.Metric
+	if metric == 0 && r.Dest.Addr().Is6() {
+		metric = 256 // IP6_RT_PRIO_ADDRCONF
+	}
+	return r.Metric == metric && len(r.Hops) == 1 && r.Hops[0].Link == a.Link && !r.Hops[0].Via.IsValid() && (!r.Src.IsValid() || r.Src == a.Prefix.Addr())
+}

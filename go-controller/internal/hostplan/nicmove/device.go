@@ -1,0 +1,169 @@
+package nicmove
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+)
+
+// Device is what a network interface has. The zero Device is one that does not
+// exist.
+type Device struct {
+	Link       hostplan.Link     `json:"link"`
+	Addrs      []Addr            `json:"addrs,omitempty"` // in the kernel's order
+	Routes     []Route           `json:"routes,omitempty"`
+	Rules      []Rule            `json:"rules,omitempty"` // that name it
+	Neighbours []Neighbour       `json:"neighbours,omitempty"`
+	Sysctls    map[string]string `json:"sysctls,omitempty"`  // "ipv6/accept_ra" is net/ipv6/conf/NAME/accept_ra
+	Offloads   map[string]bool   `json:"offloads,omitempty"` // "gro", "lro", where the driver has them
+	Drop       bool              `json:"-"`                  // hostplan.IngressDrop is in effect
+}
+
+// Exists tells whether there is such an interface.
+func (d Device) Exists() bool { return d.Link.Name != "" }
+
+// Carries tells whether the interface has anything that hosts are reached by:
+// an address other than link-local ones, or a route beyond those.
+func (d Device) Carries() bool {
+	global := func(a Addr) bool { return !a.Prefix.Addr().IsLinkLocalUnicast() }
+	routed := func(r Route) bool { return r.Protocol != protoKernel }
+	return slices.ContainsFunc(d.Addrs, global) || slices.ContainsFunc(d.Routes, routed)
+}
+
+// String is the whole device as text, one thing a line.
+func (d Device) String() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, d.Link)
+	lines(&b, d.Addrs)
+	lines(&b, d.Routes)
+	lines(&b, d.Rules)
+	lines(&b, d.Neighbours)
+	for _, k := range slices.Sorted(maps.Keys(d.Sysctls)) {
+		fmt.Fprintln(&b, sysctl(d.Link.Name, k, d.Sysctls[k]))
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.Offloads)) {
+		fmt.Fprintln(&b, Offload{d.Link.Name, k, d.Offloads[k]})
+	}
+	if d.Drop {
+		fmt.Fprintln(&b, hostplan.IngressDrop{Link: d.Link.Name})
+	}
+	return b.String()
+}
+
+func lines[T fmt.Stringer](b *strings.Builder, list []T) {
+	for _, v := range list {
+		fmt.Fprintln(b, v)
+	}
+}
+
+// On is the device's belongings on an interface of another name.
+func (d Device) On(name string) Device {
+	from := d.Link.Name
+	out := d
+	out.Link.Name = name
+	out.Addrs = mapped(d.Addrs, func(a Addr) Addr { return a.on(from, name) })
+	out.Routes = mapped(d.Routes, func(r Route) Route { return r.on(from, name) })
+	out.Rules = mapped(d.Rules, func(r Rule) Rule { return r.on(from, name) })
+	out.Neighbours = mapped(d.Neighbours, func(n Neighbour) Neighbour { n.Link = name; return n })
+	return out
+}
+
+func mapped[T any](list []T, f func(T) T) []T {
+	out := make([]T, len(list))
+	for i, v := range list {
+		out[i] = f(v)
+	}
+	return out
+}
+
+// Aged is the device as it is a number of seconds later: lifetimes have gone
+// down, and what has expired is gone.
+func (d Device) Aged(seconds uint32) Device {
+	out := d
+	out.Addrs = nil
+	for _, a := range d.Addrs {
+		if a.Valid != Forever {
+			if a.Valid <= seconds {
+				continue
+			}
+			a.Valid -= seconds
+			a.Preferred -= min(a.Preferred, seconds)
+		}
+		out.Addrs = append(out.Addrs, a)
+	}
+	out.Routes = nil
+	for _, r := range d.Routes {
+		if r.Expires != 0 {
+			if r.Expires <= seconds {
+				continue
+			}
+			r.Expires -= seconds
+		}
+		out.Routes = append(out.Routes, r)
+	}
+	return out
+}
+
+// Neighbour is a permanent or a proxied neighbour entry.
+type Neighbour struct {
+	hostplan.Neighbour
+	Proxy bool `json:"proxy,omitempty"` // it has no MAC then
+}
+
+// String shows it as ip(8) would.
+func (n Neighbour) String() string {
+	if n.Proxy {
+		return fmt.Sprintf("neigh proxy %s dev %s", n.IP, n.Link)
+	}
+	return n.Neighbour.String()
+}
+
+// Offload is a feature of an interface, as `ethtool -K LINK NAME on|off`.
+type Offload struct {
+	Link, Name string
+	On         bool
+}
+
+// String shows it as ethtool(8) would.
+func (o Offload) String() string {
+	state := "off"
+	if o.On {
+		state = "on"
+	}
+	return fmt.Sprintf("offload %s %s dev %s", o.Name, state, o.Link)
+}
+
+// Bridge is the Open vSwitch bridge that takes a NIC in, without the NIC's port.
+type Bridge struct {
+	Name, NIC string
+	MAC       string // other_config:hwaddr
+	MTU       int    // mtu_request of its local port
+	Datapath  string // "system" or "netdev"
+}
+
+// String shows the bridge on one line.
+func (b Bridge) String() string {
+	return fmt.Sprintf("bridge %s fail_mode=standalone datapath_type=%s hwaddr=%s mtu_request=%d bridge-id=%s bridge-uplink=%s", b.Name, b.Datapath, b.MAC, b.MTU, b.Name, b.NIC)
+}
+
+// Port is the NIC's port.
+type Port struct{ Bridge, NIC string }
+
+// String shows the port on one line.
+func (p Port) String() string { return fmt.Sprintf("port %s on %s", p.NIC, p.Bridge) }
+
+// Host is what a plan is compared with.
+type Host struct {
+	NIC, Bridge Device
+	Row         Bridge            // zero: Open vSwitch has no such bridge
+	PortOn      string            // the bridge that has the NIC as a port, "" for none
+	Defaults    map[string]string // sysctls of an interface that is made now, by the keys of Device.Sysctls
+}
+
+func sysctl(link, key, value string) hostplan.Sysctl {
+	family, name, _ := strings.Cut(key, "/")
+	return hostplan.Sysctl{Path: "net/" + family + "/conf/" + link + "/" + name, Link: link, Value: value}
+}

@@ -1,0 +1,223 @@
+package nicmove
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+)
+
+// DatapathNetdev is Open vSwitch's userspace datapath, which reads a NIC
+// through a packet socket.
+const DatapathNetdev = "netdev"
+
+// Sysctls that a move plays with.
+const (
+	disableIPv6   = "ipv6/disable_ipv6"
+	addrGenMode   = "ipv6/addr_gen_mode"
+	raMetric      = "ipv6/ra_defrtr_metric"
+	genModeNone   = "1" // IN6_ADDR_GEN_MODE_NONE
+	usualRAMetric = 1024
+)
+
+// Forward lists what is left to do until the bridge has all of move and the NIC
+// nothing. move is what the NIC has, or had before an earlier attempt. Without
+// sysctls in it none of the bridge's is touched.
+//
+// The order: the bridge, without the NIC, gets sysctls and addresses; the NIC
+// goes in, and from here on frames arrive at the bridge; rules and routes
+// change over one by one, default routes last; the NIC is emptied.
+func Forward(move Device, row Bridge, have Host) []Step {
+	var s steps
+	move = move.replaceLearned()
+	want := move.On(row.Name)
+	if have.Row != row {
+		s.change(have.Row, row, have.Row == Bridge{})
+	}
+	early := maps.Clone(want.Sysctls)
+	if late, ok := early[addrGenMode]; ok && late != genModeNone && !have.Bridge.Link.Up {
+		early[addrGenMode] = genModeNone // or the kernel adds a link-local address of its own
+	}
+	s.sysctls(row.Name, early, have.Bridge.orMade(have.Defaults))
+	if want.Link != have.Bridge.Link {
+		s.change(have.Bridge.Link, want.Link, !have.Bridge.Exists())
+	}
+	s.addresses(want.Addrs, have.Bridge.Addrs)
+	s.missing(want.Neighbours, have.Bridge.Neighbours)
+	s.enter(row, move.Link.Up, have)
+	s.moveRules(want.Rules, have.NIC.Rules, have.Bridge.Rules)
+	s.moveRoutes(want, have.NIC, have.Bridge)
+	s.unwantedConnected(want, have.Bridge)
+	s.empty(have.NIC)
+	s.sysctls(row.Name, want.Sysctls, overlay(have.Bridge.orMade(have.Defaults), early))
+	return s
+}
+
+// Back lists what is left to do until the NIC has all of saved again, and the
+// bridge is gone. What somebody has given the bridge meanwhile goes to the NIC
+// too, but for what is the agent's. Lifetimes are those that the bridge has now.
+func Back(saved Device, have Host) []Step {
+	var s steps
+	nic := saved.Link.Name
+	want := saved.merged(have.Bridge.extras().On(nic)).merged(have.NIC.lifetimes()).replaceLearned()
+	early := maps.Clone(want.Sysctls)
+	reborn := have.NIC.Sysctls[disableIPv6] == "1" && early[disableIPv6] == "0"
+	if _, ok := early[addrGenMode]; ok && reborn {
+		early[addrGenMode] = genModeNone
+		delete(early, disableIPv6)
+	}
+	s.sysctls(nic, early, have.NIC.Sysctls)
+	if reborn {
+		early[disableIPv6] = "0"
+		s.add(sysctl(nic, disableIPv6, "0"))
+	}
+	if want.Link != have.NIC.Link {
+		s.replace(have.NIC.Link, want.Link)
+	}
+	s.addresses(want.Addrs, have.NIC.Addrs)
+	s.missing(want.Neighbours, have.NIC.Neighbours)
+	s.leave(saved, have)
+	s.moveRules(want.Rules, have.Bridge.Rules, have.NIC.Rules)
+	s.moveRoutes(want, Device{Link: have.Bridge.Link, Routes: have.Bridge.shared()}, have.NIC)
+	s.unwantedConnected(want, have.NIC)
+	if have.Row != (Bridge{}) {
+		s.remove(have.Row) // and all that is on it
+	}
+	s.sysctls(nic, want.Sysctls, overlay(have.NIC.Sysctls, early))
+	return s
+}
+
+func (s *steps) change(have, want fmt.Stringer, absent bool) {
+	if absent {
+		s.add(want)
+		return
+	}
+	s.replace(have, want)
+}
+
+// orMade is the device's sysctls, or those of one that is made now.
+func (d Device) orMade(defaults map[string]string) map[string]string {
+	if d.Exists() {
+		return d.Sysctls
+	}
+	return defaults
+}
+
+func overlay(below, above map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, below)
+	maps.Copy(out, above)
+	return out
+}
+
+func (s *steps) sysctls(link string, want, have map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		if want[k] != have[k] {
+			s.add(sysctl(link, k, want[k]))
+		}
+	}
+}
+
+// addresses adds what is missing. The kernel lists the IPv4 addresses in the
+// order in which they came, and the latest IPv6 address first.
+func (s *steps) addresses(want, have []Addr) {
+	var v4, v6 []Addr
+	for _, a := range want {
+		if a.Prefix.Addr().Is4() {
+			v4 = append(v4, a)
+		} else {
+			v6 = append(v6, a)
+		}
+	}
+	slices.Reverse(v6)
+	for _, w := range slices.Concat(v4, v6) {
+		i := slices.IndexFunc(have, func(h Addr) bool { return h.Prefix == w.Prefix })
+		switch {
+		case i < 0:
+			s.add(w)
+		case !have[i].same(w):
+			s.replace(have[i], w)
+		}
+	}
+}
+
+func (s *steps) missing(want, have []Neighbour) {
+	for _, w := range want {
+		if !slices.Contains(have, w) {
+			s.add(w)
+		}
+	}
+}
+
+// enter puts the NIC into the bridge.
+func (s *steps) enter(row Bridge, up bool, have Host) {
+	userspace := row.Datapath == DatapathNetdev
+	if userspace { // frames that the kernel has glued together don't fit what Open vSwitch reads
+		for _, k := range slices.Sorted(maps.Keys(have.NIC.Offloads)) {
+			if have.NIC.Offloads[k] {
+				s.add(Offload{Link: row.NIC, Name: k})
+			}
+		}
+	}
+	if nic := have.NIC.Link; up && !nic.Up {
+		nic.Up = true
+		s.replace(have.NIC.Link, nic)
+	}
+	if have.PortOn != row.Name {
+		s.add(Port{row.Name, row.NIC})
+	}
+	s.drop(row.NIC, userspace, have.NIC.Drop)
+}
+
+// leave takes the NIC out of the bridge, so that frames arrive at it again.
+func (s *steps) leave(saved Device, have Host) {
+	nic := saved.Link.Name
+	s.drop(nic, false, have.NIC.Drop)
+	if have.PortOn != "" {
+		s.remove(Port{have.PortOn, nic})
+	}
+	for _, k := range slices.Sorted(maps.Keys(saved.Offloads)) {
+		if saved.Offloads[k] != have.NIC.Offloads[k] {
+			s.add(Offload{nic, k, saved.Offloads[k]})
+		}
+	}
+}
+
+func (s *steps) drop(nic string, want, have bool) {
+	item := hostplan.IngressDrop{Link: nic}
+	switch {
+	case want && !have:
+		s.add(item)
+	case !want && have:
+		s.remove(item)
+	}
+}
+
+// moveRules adds the wanted rules that there has not, and removes those that
+// here has.
+func (s *steps) moveRules(want, here, there []Rule) {
+	for _, w := range want {
+		if !slices.ContainsFunc(there, func(r Rule) bool { return r.String() == w.String() }) {
+			s.add(w)
+		}
+	}
+	for _, r := range here {
+		s.remove(r)
+	}
+}
+
+// empty removes what the NIC still has.
+func (s *steps) empty(nic Device) {
+	for _, n := range nic.Neighbours {
+		s.remove(n)
+	}
+	if nic.Sysctls[disableIPv6] == "0" {
+		s.add(sysctl(nic.Link.Name, disableIPv6, "1")) // all of IPv6
+	}
+	for _, a := range slices.Backward(nic.Addrs) { // a first address takes those in its subnet along
+		if a.Prefix.Addr().Is4() {
+			s.remove(a)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package nicmove
+
+import (
+	"slices"
+	"strconv"
+)
+
+// raMetric is the metric of default routes that the kernel learns on the device.
+func (d Device) raMetric() uint32 {
+	n, err := strconv.ParseUint(d.Sysctls[raMetric], 10, 32)
+	if err != nil {
+		return usualRAMetric
+	}
+	return uint32(n)
+}
+
+// replaceLearned puts a stand-in for each route that the kernel has learned
+// from a router advertisement: the same with the next metric. The kernel can't
+// prolong a route that it has not made, but on the other interface it learns
+// its own from the next advertisement, and prefers that one; the stand-in then
+// ends when the router's lifetime does.
+func (d Device) replaceLearned() Device {
+	d.Routes = mapped(d.Routes, func(r Route) Route { return d.standIn(r) })
+	return d
+}
+
+func (d Device) standIn(r Route) Route {
+	if r.learned(d.raMetric()) {
+		r.Metric++
+	}
+	return r
+}
+
+// merged adds what more has and d has not. Lifetimes are more's where both
+// have an address or route.
+func (d Device) merged(more Device) Device {
+	d.Addrs, d.Routes = slices.Clone(d.Addrs), slices.Clone(d.Routes)
+	d.Rules, d.Neighbours = slices.Clone(d.Rules), slices.Clone(d.Neighbours)
+	for _, a := range more.Addrs {
+		i := slices.IndexFunc(d.Addrs, func(b Addr) bool { return a.Prefix == b.Prefix })
+		if i < 0 {
+			d.Addrs = append(d.Addrs, a)
+		} else {
+			d.Addrs[i].Valid, d.Addrs[i].Preferred = a.Valid, a.Preferred
+		}
+	}
+	for _, r := range more.Routes {
+		same := func(q Route) bool { return q.identity() == r.identity() || q.standsInFor(r) || r.standsInFor(q) }
+		i := slices.IndexFunc(d.Routes, same)
+		if i < 0 {
+			d.Routes = append(d.Routes, r)
+		} else {
+			d.Routes[i].Expires = r.Expires
+		}
+	}
+	for _, r := range more.Rules {
+		if !slices.ContainsFunc(d.Rules, func(q Rule) bool { return q.String() == r.String() }) {
+			d.Rules = append(d.Rules, r)
+		}
+	}
+	for _, n := range more.Neighbours {
+		if !slices.Contains(d.Neighbours, n) {
+			d.Neighbours = append(d.Neighbours, n)
+		}
+	}
+	return d
+}
+
+// standsInFor tells whether r is what replaceLearned makes of learned.
+func (r Route) standsInFor(learned Route) bool {
+	if r.Protocol != protoRA || learned.Protocol != protoRA || r.Metric != learned.Metric+1 {
+		return false
+	}
+	r.Metric--
+	return r.identity() == learned.identity()
+}
+
+// extras is what of a bridge's belongings may have to go to the NIC: not the
+// agent's routes, nor what the kernel makes by itself.
+func (d Device) extras() Device {
+	out := d
+	out.Addrs = slices.DeleteFunc(slices.Clone(d.Addrs), func(a Addr) bool { return a.Prefix.Addr().IsLinkLocalUnicast() })
+	out.Routes = slices.DeleteFunc(slices.Clone(d.Routes), func(r Route) bool { return r.ours() || d.connected(r) })
+	return out
+}
+
+// lifetimes is the part of the device that has lifetimes.
+func (d Device) lifetimes() Device {
+	return Device{
+		Addrs:  slices.DeleteFunc(slices.Clone(d.Addrs), func(a Addr) bool { return a.Valid == Forever }),
+		Routes: slices.DeleteFunc(slices.Clone(d.Routes), func(r Route) bool { return r.Expires == 0 || d.connected(r) }),
+	}
+}
+
+// connected tells whether the kernel makes this route for one of the device's
+// addresses.
+func (d Device) connected(r Route) bool {
+	return slices.ContainsFunc(d.Addrs, func(a Addr) bool { return a.connected(r) })
+}
+
+// shared are the routes of which only a part is on this device. The others go
+// when it does.
+func (d Device) shared() []Route {
+	return slices.DeleteFunc(slices.Clone(d.Routes), func(r Route) bool {
+		return len(r.Hops) == 1 || !slices.ContainsFunc(r.Hops, func(h Hop) bool { return h.Link != d.Link.Name })
+	})
+}
+
+// moveRoutes gives want's routes to the device there, and takes here's away:
+// default routes last.
+func (s *steps) moveRoutes(want, here, there Device) {
+	for _, last := range []bool{false, true} {
+		rest := slices.Clone(here.Routes)
+		for _, w := range want.Routes {
+			if w.Default() != last {
+				continue
+			}
+			i := slices.IndexFunc(rest, func(r Route) bool { return r.becomes(w, here, want.Link.Name) })
+			if len(w.Hops) > 1 && i >= 0 { // the kernel has one such; it is exchanged in one go
+				s.replace(rest[i], w)
+				rest = slices.Delete(rest, i, i+1)
+				continue
+			}
+			if !there.satisfies(w, want) {
+				s.add(w)
+			}
+			if i >= 0 && !here.connected(rest[i]) {
+				s.remove(rest[i])
+				rest = slices.Delete(rest, i, i+1)
+			}
+		}
+		for _, r := range rest {
+			if r.Default() == last && !here.connected(r) {
+				s.remove(r)
+			}
+		}
+	}
+}
+
+// becomes tells whether r, which is on the device here, is what w was before
+// the move to the link there.
+func (r Route) becomes(w Route, here Device, there string) bool {
+	if len(w.Hops) > 1 || len(r.Hops) > 1 {
+		return len(r.Hops) > 1 && len(w.Hops) > 1 && r.slot() == w.slot() && r.Uses(here.Link.Name)
+	}
+	moved := r.on(here.Link.Name, there)
+	return moved.identity() == w.identity() || w.standsInFor(moved)
+}
+
+// satisfies tells whether the device has the route or, for a stand-in, the
+// real one, or gets it from the kernel with an address that it gets.
+func (d Device) satisfies(w Route, want Device) bool {
+	for _, r := range d.Routes {
+		if r.identity() == w.identity() || w.standsInFor(r) || r.standsInFor(w) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(want.Addrs, func(a Addr) bool {
+		there := slices.ContainsFunc(d.Addrs, func(b Addr) bool { return b.Prefix == a.Prefix })
+		return !there && a.connected(w)
+	})
+}
+
+// unwantedConnected removes routes that the kernel has made for addresses, and
+// that somebody had removed on the other side.
+func (s *steps) unwantedConnected(want, have Device) {
+	for _, r := range have.Routes {
+		same := func(w Route) bool { return w.identity() == r.identity() }
+		if want.connected(r) && !slices.ContainsFunc(want.Routes, same) {
+			s.remove(r)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package nicmove
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Rule is a policy routing rule that names an interface. What a rule can match
+// besides is in Attrs, as the kernel has it.
+type Rule struct {
+	IPv6     bool         `json:"ipv6,omitempty"`
+	Priority uint32       `json:"priority"`
+	From     netip.Prefix `json:"from,omitzero"`
+	To       netip.Prefix `json:"to,omitzero"`
+	TOS      uint8        `json:"tos,omitempty"`
+	IIF      string       `json:"iif,omitempty"`
+	OIF      string       `json:"oif,omitempty"`
+	Action   uint8        `json:"action"`          // FR_ACT_*; 1 is a look-up
+	Table    uint32       `json:"table,omitempty"` // of the look-up
+	Flags    uint32       `json:"flags,omitempty"` // FIB_RULE_INVERT and the like
+	Attrs    []Attr       `json:"attrs,omitempty"` // FRA_*
+}
+
+// String shows it as ip(8) would.
+func (r Rule) String() string {
+	var b strings.Builder
+	b.WriteString("rule ")
+	if r.IPv6 {
+		b.WriteString("inet6 ")
+	}
+	fmt.Fprintf(&b, "%d:", r.Priority)
+	if r.Flags&flagInvert != 0 {
+		b.WriteString(" not")
+	}
+	for _, p := range []struct {
+		name   string
+		prefix netip.Prefix
+	}{{"from", r.From}, {"to", r.To}} {
+		if p.prefix.IsValid() {
+			fmt.Fprintf(&b, " %s %s", p.name, p.prefix)
+		}
+	}
+	if r.TOS != 0 {
+		fmt.Fprintf(&b, " tos %#x", r.TOS)
+	}
+	for _, d := range [][2]string{{"iif", r.IIF}, {"oif", r.OIF}} {
+		if d[1] != "" {
+			b.WriteString(" " + d[0] + " " + d[1])
+		}
+	}
+	for _, a := range r.Attrs {
+		if a != (Attr{fraProtocol, "00"}) { // made by nobody in particular
+			b.WriteString(a.text(ruleNames()))
+		}
+	}
+	if r.Flags&^flagInvert != 0 {
+		fmt.Fprintf(&b, " flags %#x", r.Flags)
+	}
+	if r.Action == 1 {
+		fmt.Fprintf(&b, " lookup %d", r.Table)
+	} else {
+		fmt.Fprintf(&b, " action %d", r.Action)
+	}
+	return b.String()
+}
+
+const flagInvert = 2 // FIB_RULE_INVERT, linux/fib_rules.h
+
+// on is the rule with one interface's name replaced by another's.
+func (r Rule) on(from, to string) Rule {
+	if r.IIF == from {
+		r.IIF = to
+	}
+	if r.OIF == from {
+		r.OIF = to
+	}
+	return r
+}
+
+const fraProtocol = 21 // FRA_PROTOCOL
+
+// ruleNames are FRA_* of linux/fib_rules.h in the words of ip-rule(8).
+func ruleNames() map[uint32]string {
+	return map[uint32]string{
+		4: "goto", 10: "fwmark", 11: "realms", 12: "tun_id", 13: "suppress_ifgroup", 14: "suppress_prefixlength", 16: "fwmask", 19: "l3mdev", 20: "uidrange",
+		fraProtocol: "protocol", 22: "ipproto", 23: "sport", 24: "dport", 25: "dscp",
+	}
+}

@@ -1,0 +1,27 @@
+package nicmove
+
+import "fmt"
+
+// Step is one thing to do: Have is nil for what is to be made, Want for what is
+// to be removed. Both are of one type: Bridge, Port, Addr, Route, Rule,
+// Neighbour, Offload, hostplan.Link, hostplan.Sysctl or hostplan.IngressDrop.
+type Step struct{ Have, Want fmt.Stringer }
+
+// String is the step as a line that starts with +, - or ~.
+func (s Step) String() string {
+	switch {
+	case s.Have == nil:
+		return "+ " + s.Want.String()
+	case s.Want == nil:
+		return "- " + s.Have.String()
+	default:
+		return fmt.Sprintf("~ %s (was: %s)", s.Want, s.Have)
+	}
+}
+
+// steps collects a plan.
+type steps []Step
+
+func (s *steps) add(want fmt.Stringer)           { *s = append(*s, Step{Want: want}) }
+func (s *steps) remove(have fmt.Stringer)        { *s = append(*s, Step{Have: have}) }
+func (s *steps) replace(have, want fmt.Stringer) { *s = append(*s, Step{have, want}) }
