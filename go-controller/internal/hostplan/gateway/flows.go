@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
@@ -39,13 +40,13 @@ const (
 	redirect           = 137
 )
 
-// tunnelPorts are the UDP ports of tunnels by their type: RFC 8926 section
-// 3.3, RFC 7348 section 5.
+// tunnelPort is the UDP port of a type of tunnel: RFC 8926 section 3.3, RFC 7348
+// section 5.
 func tunnelPort(encapType string) (port int, ok bool) {
 	switch encapType {
-	case "geneve":
+	case config.EncapGeneve:
 		return 6081, true
-	case "vxlan":
+	case config.EncapVXLAN:
 		return 4789, true
 	}
 	return 0, false
@@ -77,7 +78,11 @@ func Flows(e hostplan.External, encapType string) hostplan.Flows {
 	}
 	d.add(1, known, "ct_state=+est+trk", patch)
 	d.add(1, known, "ct_state=+rel+trk", patch)
-	d.add(1, unknown, "", d.toHost())
+	if d.e.VLAN != 0 {
+		d.add(1, unknown, d.vlan(), d.toHost()) // what takes a tag off must match it
+	} else {
+		d.add(1, unknown, "", d.toHost())
+	}
 	return d.out
 }
 
@@ -100,15 +105,19 @@ func (d *demux) tunnels(encapType string) {
 // fromNIC adds a flow for what comes from the NIC for the shared MAC in the
 // gateway's VLAN.
 func (d *demux) fromNIC(priority int, match, actions string) {
-	vlan := "vlan_tci=0x0000/0x1fff" // no tag
-	if d.e.VLAN != 0 {
-		vlan = fmt.Sprintf("dl_vlan=%d", d.e.VLAN)
-	}
-	m := fmt.Sprintf("in_port=%d,%s,dl_dst=%s", d.e.UplinkPort, vlan, d.e.MAC)
+	m := fmt.Sprintf("in_port=%d,%s,dl_dst=%s", d.e.UplinkPort, d.vlan(), d.e.MAC)
 	if match != "" {
 		m = match + "," + m
 	}
 	d.add(0, priority, m, actions)
+}
+
+// vlan matches the gateway's VLAN, or frames without a tag.
+func (d *demux) vlan() string {
+	if d.e.VLAN != 0 {
+		return fmt.Sprintf("dl_vlan=%d", d.e.VLAN)
+	}
+	return "vlan_tci=0x0000/0x1fff"
 }
 
 // fromOVN adds a flow for what comes from the gateway router; it leaves through
@@ -127,7 +136,7 @@ func (d *demux) fromOVN(priority int, match, first string) {
 // that. It must be the last action.
 func (d *demux) toHost() string {
 	if d.e.VLAN != 0 && d.e.LocalTag == d.e.VLAN {
-		return "strip_vlan,LOCAL"
+		return "pop_vlan,LOCAL"
 	}
 	return "LOCAL"
 }

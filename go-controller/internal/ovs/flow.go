@@ -1,0 +1,119 @@
+package ovs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+)
+
+// ofctl is the program that speaks OpenFlow to bridges.
+const ofctl = "ovs-ofctl"
+
+// flowTimeout bounds one run of ofctl, and flowSeconds is the same for it to
+// know: it then tells what it was waiting for.
+const (
+	flowTimeout = 6 * time.Second
+	flowSeconds = "5"
+)
+
+// openFlow14 has bundles, and one way to show each flow.
+const openFlow14 = "--protocols=OpenFlow14"
+
+// Flows reads and writes the flows of this host's bridges.
+type Flows struct {
+	dir string // where ovs-vswitchd has its sockets; "" for ofctl's default
+}
+
+// NewFlows is for the bridges of the Open vSwitch whose database is at address:
+// ovs-vswitchd(8) has its sockets beside a unix one. For any other address they
+// are where OVS_RUNDIR says, or at the default place.
+func NewFlows(address string) *Flows {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return &Flows{filepath.Dir(path)}
+	}
+	return &Flows{}
+}
+
+// target is how ofctl finds the bridge.
+func (f *Flows) target(bridge string) string {
+	if f.dir == "" {
+		return bridge
+	}
+	return "unix:" + filepath.Join(f.dir, bridge+".mgmt")
+}
+
+// Read lists the flows of a bridge that have the cookie.
+func (f *Flows) Read(ctx context.Context, bridge string, cookie uint64) ([]hostplan.Flow, error) {
+	out, err := f.run(ctx, "", "--no-names", "--no-stats", "dump-flows", f.target(bridge), fmt.Sprintf("cookie=%#x/-1", cookie))
+	if err != nil {
+		return nil, fmt.Errorf("reading the flows of bridge %s: %w", bridge, err)
+	}
+	flows, err := parseFlows(out)
+	if err != nil {
+		return nil, fmt.Errorf("reading the flows of bridge %s: %w", bridge, err)
+	}
+	return flows, nil
+}
+
+// Converge compares the flows that have want's cookie with want and sends what
+// differs as one bundle (OpenFlow 1.4 section 7.3.9): all or nothing, without a
+// moment in between. It tells what it changed. A flow of another cookie is
+// replaced only if it has the same table, priority and match as a wanted one,
+// of which a bridge can have but one.
+func (f *Flows) Converge(ctx context.Context, want hostplan.Flows) ([]Change, error) {
+	have, err := f.Read(ctx, want.Bridge, want.Cookie)
+	if err != nil {
+		return nil, err
+	}
+	changes, script := diffFlows(want, have)
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	if _, err := f.run(ctx, script, "--bundle", "add-flows", f.target(want.Bridge), "-"); err != nil {
+		return nil, fmt.Errorf("writing %d flows of bridge %s: %w", len(changes), want.Bridge, err)
+	}
+	if have, err = f.Read(ctx, want.Bridge, want.Cookie); err != nil {
+		return changes, err
+	}
+	if left, _ := diffFlows(want, have); len(left) > 0 {
+		return changes, fmt.Errorf("writing flows of bridge %s: Open vSwitch took them, and yet %d differ, the first is %q", want.Bridge, len(left), left[0])
+	}
+	return changes, nil
+}
+
+// run runs ofctl with stdin as its input and returns its output.
+func (f *Flows) run(ctx context.Context, stdin string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, flowTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, ofctl, append([]string{openFlow14, "--timeout=" + flowSeconds}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.WaitDelay = time.Second
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	switch err := cmd.Run(); {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", fmt.Errorf("%s is not in PATH: install openvswitch-switch", ofctl)
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("running %s: %w: does ovs-vswitchd run?", ofctl, ctx.Err())
+	case err != nil:
+		return "", fmt.Errorf("running %s: %w: %s", ofctl, err, firstLines(complaint.String()))
+	}
+	return out.String(), nil
+}
+
+// firstLines is enough of what a program has to complain about.
+func firstLines(s string) string {
+	const most = 400
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return s
+}

@@ -1,0 +1,54 @@
+package ovs
+
+import (
+	"bufio"
+	"context"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// watchRetry is how long Watch waits before it listens again.
+const watchRetry = time.Second
+
+// Watch calls changed after any flow of the bridge has been added, modified or
+// removed, by whomever; and when ovs-vswitchd, which has lost all flows when it
+// comes back, answers again. It works until ctx ends, with `ovs-ofctl monitor`
+// (ovs-ofctl(8), "watch:"); as long as that can't run nothing is told.
+func (f *Flows) Watch(ctx context.Context, bridge string, changed func()) {
+	for ctx.Err() == nil {
+		f.monitor(ctx, bridge, func(line string) {
+			if strings.Contains(line, "event=") {
+				changed()
+			}
+		})
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchRetry):
+		}
+	}
+}
+
+// monitor runs until the connection breaks and hands over each line of output.
+func (f *Flows) monitor(ctx context.Context, bridge string, each func(line string)) {
+	// Pdeathsig fires when the thread that forked ends (prctl(2)).
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, ofctl, "--no-names", "monitor", f.target(bridge), "watch:")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return
+	}
+	cmd.Stderr = cmd.Stdout // it prints there what comes unasked
+	if err := cmd.Start(); err != nil {
+		return
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		each(lines.Text())
+	}
+	_ = cmd.Wait() // why it ended is of no account: it is begun again
+}
