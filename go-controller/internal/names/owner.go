@@ -1,8 +1,8 @@
 package names
 
 import (
+	"crypto/sha1"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 )
@@ -30,10 +30,12 @@ func Kinds() []Kind {
 // The external_ids keys of the ownership mark. Every row of ours, in a table
 // that has external_ids, carries all three.
 const (
-	OwnerTypeKey = "k8s.ovn.org/owner-type" // a Kind
-	OwnerNameKey = "k8s.ovn.org/owner-name" // "<namespace>/<name>", "<name>", or the cluster's router name
-	RoleKey      = "k8s.ovn.org/role"       // which of the owner's rows this is
-	ByHandKey    = "k8s.ovn.org/by-hand"    // Logical_Switch of a node that was set up by hand: what its annotations would say
+	OwnerTypeKey = "k8s.ovn.org/owner-type"      // a Kind
+	OwnerNameKey = "k8s.ovn.org/owner-name"      // "<namespace>/<name>", "<name>", or the cluster's router name
+	RoleKey      = "k8s.ovn.org/role"            // which of the owner's rows this is
+	SubnetsKey   = "k8s.ovn.org/cluster-subnets" // Logical_Router of the cluster: --cluster-subnets, for commands that are not told
+	JoinKey      = "k8s.ovn.org/join-subnet"     // the same for --join-subnet
+	ByHandKey    = "k8s.ovn.org/by-hand"         // Logical_Switch of a node that was set up by hand: what its annotations would say
 )
 
 // KeyPrefix begins every external_ids key that belongs to this project. A key with
@@ -59,18 +61,35 @@ func ClassicKeys() []string {
 	return []string{KeyClusterRouter, KeyConnectToJoin, KeyGatewayIP, KeyGatewayIPv6, KeyPhysicalIP, KeyPhysicalIPs, KeyPhysicalPort, KeyPod, KeyNamespace}
 }
 
-// rowSpace is the UUIDv5 name space of all rows (RFC 4122 section 4.3). It is a
-// constant of the on-disk format: changing it would re-create every row.
-const rowSpace = "6f0c2f39-7f0e-5f6b-9d0a-2b9f3c1d7a54"
+// rowSpace is the UUIDv5 name space of all rows (RFC 4122 section 4.3),
+// 6f0c2f39-7f0e-5f6b-9d0a-2b9f3c1d7a54. It is a constant of the on-disk format:
+// changing it would re-create every row.
+const rowSpace = "\x6f\x0c\x2f\x39\x7f\x0e\x5f\x6b\x9d\x0a\x2b\x9f\x3c\x1d\x7a\x54"
 
 // RowUUID derives the UUID of a row from what the row is for. uid is the
 // Kubernetes UID of the owner (empty where there is none): an object that is
 // deleted and made again under the same name gets new rows, never a row that
 // ovn-northd is still forgetting.
 func RowUUID(table string, kind Kind, name, role, uid string) string {
-	space := uuid.MustParse(rowSpace)
-	key := strings.Join([]string{table, string(kind), name, role, uid}, "\x00")
-	return uuid.NewSHA1(space, []byte(key)).String()
+	return derived(table, string(kind), name, role, uid)
+}
+
+// derived is the UUIDv5 of parts with a zero byte between them. It is
+// uuid.NewSHA1, which allocates a hash and a copy: every pod takes several.
+func derived(parts ...string) string {
+	var room [256]byte
+	key := append(room[:0], rowSpace...)
+	for i, p := range parts {
+		if i > 0 {
+			key = append(key, 0)
+		}
+		key = append(key, p...)
+	}
+	sum := sha1.Sum(key)
+	u := uuid.UUID(sum[:16])
+	u[6] = u[6]&0x0f | 0x50 // version 5
+	u[8] = u[8]&0x3f | 0x80 // the variant of RFC 4122
+	return u.String()
 }
 
 // IsRowUUID tells whether a UUID may come from RowUUID: it is of version 5.
@@ -88,5 +107,5 @@ const StandIns = 7
 // ovn-northd 25.03 may crash when it sees a row go and come again under one
 // UUID in the same moment.
 func StandIn(rowUUID string, n int) string {
-	return uuid.NewSHA1(uuid.MustParse(rowSpace), []byte(rowUUID+"\x00"+strconv.Itoa(n))).String()
+	return derived(rowUUID, strconv.Itoa(n))
 }
