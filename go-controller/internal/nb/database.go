@@ -88,7 +88,7 @@ func (d *Database) Parents(r Ref) []Slot {
 // Lists implements View.
 func (d *Database) Lists(s Slot, uuid string) bool {
 	m := d.rows[s.In]
-	return m != nil && slices.Contains(d.schema.SlotMembers(m)[s], uuid)
+	return m != nil && slices.Contains(d.schema.Members(m, s.Column), uuid)
 }
 
 // Spent implements View: nobody has to forget a row of a database in memory.

@@ -194,13 +194,32 @@ func (s *Schema) remove(p *Plan, v View, ref Ref, k Key) {
 // lists them, so that no delete operation is sent.
 func (s *Schema) DeletedByGC(name string) bool { t, ok := s.tables[name]; return ok && !t.root }
 
-// SameColumns tells whether two versions of a row have the same in every column
-// of ours, whatever rows they list.
+// SameColumns tells whether two versions of a row of a database have the same
+// in every column of ours, whatever rows they list: whether diff is empty.
 func (s *Schema) SameColumns(before, after model.Model) bool {
-	if t, _ := s.of(before); t == nil {
+	t, b := s.of(before)
+	if t == nil {
 		return false
 	}
-	return len(s.diff(before, after)) == 0
+	_, a := s.of(after)
+	return !slices.ContainsFunc(t.cols, func(c column) bool { return !c.same(b.Field(c.field), a.Field(c.field)) })
+}
+
+// same tells whether diff of two values of a database is empty. A set there has
+// no duplicates, so that most changes show without sorting.
+func (c column) same(h, w reflect.Value) bool {
+	switch c.form {
+	case set:
+		if len(list(h)) != len(list(w)) {
+			return false
+		}
+	case whole, shared:
+		if maps.Equal(dict(h), dict(w)) {
+			return true
+		}
+	}
+	_, differs := c.diff(h, w)
+	return !differs
 }
 
 // diff lists the columns of ours in which want differs from have.
@@ -221,23 +240,39 @@ func (c column) diff(h, w reflect.Value) (ColumnChange, bool) {
 	switch c.form {
 	case set:
 		d.UUIDs = c.uuids
-		hs, _ := h.Interface().([]string)
-		ws, _ := w.Interface().([]string)
-		d.Add, d.Remove = setDiff(hs, ws)
+		d.Add, d.Remove = setDiff(list(h), list(w))
 		return d, len(d.Add)+len(d.Remove) > 0
 	case whole, shared:
-		hm, _ := h.Interface().(map[string]string)
-		wm, _ := w.Interface().(map[string]string)
-		d.mapDiff(hm, wm, c.form == shared)
+		d.mapDiff(dict(h), dict(w), c.form == shared)
 		return d, len(d.Put)+len(d.Drop) > 0
 	case numbers:
 		d.Numbers = true
 		d.mapDiff(decimals(h), decimals(w), false)
 		return d, len(d.Put)+len(d.Drop) > 0
 	default:
+		if h.Kind() == reflect.String && h.String() == w.String() {
+			return d, false
+		}
 		d.Old, d.New = plain(h), plain(w)
 		return d, d.Old != d.New
 	}
+}
+
+// list is the value of a set column; it is read through its address because
+// Interface of the value itself would allocate.
+func list(v reflect.Value) []string {
+	if l, ok := v.Addr().Interface().(*[]string); ok {
+		return *l
+	}
+	return nil
+}
+
+// dict is the value of a map column of strings, read as list does.
+func dict(v reflect.Value) map[string]string {
+	if m, ok := v.Addr().Interface().(*map[string]string); ok {
+		return *m
+	}
+	return nil
 }
 
 // plain is the value of a scalar or optional column; nil for an empty optional.

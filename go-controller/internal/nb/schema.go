@@ -181,7 +181,7 @@ func (s *Schema) Mark(m model.Model) (k Key, ok bool) {
 	if t == nil || !t.marks {
 		return Key{}, false
 	}
-	ids, _ := v.Field(t.extID).Interface().(map[string]string)
+	ids := dict(v.Field(t.extID))
 	k = Key{t.name, Owner{names.Kind(ids[names.OwnerTypeKey]), ids[names.OwnerNameKey]}, ids[names.RoleKey]}
 	return k, k.Owner.Kind != "" && k.Owner.Name != ""
 }
@@ -189,7 +189,7 @@ func (s *Schema) Mark(m model.Model) (k Key, ok bool) {
 // NewRow completes a wanted row: it puts the mark of k into m.
 func (s *Schema) NewRow(k Key, m model.Model, listIn ...Slot) Row {
 	if t, v := s.of(m); t != nil && t.marks {
-		ids, _ := v.Field(t.extID).Interface().(map[string]string)
+		ids := dict(v.Field(t.extID))
 		out := make(map[string]string, len(ids)+3)
 		for key, val := range ids {
 			out[key] = val
@@ -202,16 +202,43 @@ func (s *Schema) NewRow(k Key, m model.Model, listIn ...Slot) Row {
 
 // SlotMembers lists, for every slot column of the row, what it lists.
 func (s *Schema) SlotMembers(m model.Model) map[Slot][]string {
+	slots := s.Slots(m)
+	if slots == nil {
+		return nil
+	}
+	out := make(map[Slot][]string, len(slots))
+	for _, sl := range slots {
+		out[sl] = s.Members(m, sl.Column)
+	}
+	return out
+}
+
+// Slots lists the slots that a row has.
+func (s *Schema) Slots(m model.Model) []Slot {
 	t, v := s.of(m)
 	if t == nil || len(t.slots) == 0 {
 		return nil
 	}
-	out := make(map[Slot][]string, len(t.slots))
-	for _, c := range t.slots {
-		members, _ := v.Field(c.field).Interface().([]string)
-		out[Slot{Ref{t.name, v.Field(t.uuid).String()}, c.name}] = members
+	out := make([]Slot, len(t.slots))
+	for i, c := range t.slots {
+		out[i] = Slot{Ref{t.name, v.Field(t.uuid).String()}, c.name}
 	}
 	return out
+}
+
+// Members lists what a slot column of the row lists; nothing for any other
+// column.
+func (s *Schema) Members(m model.Model, column string) []string {
+	t, v := s.of(m)
+	if t == nil {
+		return nil
+	}
+	for _, c := range t.slots {
+		if c.name == column {
+			return list(v.Field(c.field))
+		}
+	}
+	return nil
 }
 
 // Child is the table whose rows a slot lists.

@@ -82,27 +82,32 @@ func (x *index) concern(before, after model.Model) {
 }
 
 func (x *index) changeSlots(before, after model.Model) {
-	had, has := map[nb.Slot][]string{}, map[nb.Slot][]string{}
-	if before != nil {
-		had = x.schema.SlotMembers(before)
+	row := after
+	if row == nil {
+		row = before
 	}
-	if after != nil {
-		has = x.schema.SlotMembers(after)
-	}
-	slots := maps.Clone(had)
-	if slots == nil {
-		slots = map[nb.Slot][]string{}
-	}
-	maps.Copy(slots, has)
-	for sl := range slots {
+	for _, sl := range x.schema.Slots(row) {
+		had, has := x.members(before, sl), x.members(after, sl)
+		n := 0 // what comes is put behind the rest, mostly
+		for n < len(had) && n < len(has) && had[n] == has[n] {
+			n++
+		}
 		child := x.schema.Child(sl)
-		for _, u := range difference(had[sl], has[sl]) {
+		for _, u := range difference(had[n:], has[n:]) {
 			x.setListed(sl, nb.Ref{Table: child, UUID: u}, false)
 		}
-		for _, u := range difference(has[sl], had[sl]) {
+		for _, u := range difference(has[n:], had[n:]) {
 			x.setListed(sl, nb.Ref{Table: child, UUID: u}, true)
 		}
 	}
+}
+
+// members is what a slot of a row lists; m is nil when there is no row.
+func (x *index) members(m model.Model, sl nb.Slot) []string {
+	if m == nil {
+		return nil
+	}
+	return x.schema.Members(m, sl.Column)
 }
 
 // setListed records that a slot lists a row or no longer does; the row's owner

@@ -51,7 +51,7 @@ func newSession(schema *nb.Schema, cl client.Client, wake func()) *Session {
 
 // View is what is there now, for the length of one batch.
 func (s *Session) View() nb.View {
-	return &view{schema: s.schema, cache: s.cache, index: s.index, rows: map[nb.Ref]model.Model{}, lists: map[nb.Slot]map[string]struct{}{}}
+	return &view{schema: s.schema, cache: s.cache, index: s.index, rows: map[nb.Ref]model.Model{}, lists: map[nb.Slot]*listed{}}
 }
 
 // Owners lists every owner that a row's mark names.
@@ -89,6 +89,16 @@ func (s *Session) ClusterRouter() (string, error) {
 		return "", nil
 	}
 	return found[0], nil
+}
+
+// ClusterRecord is what the cluster router says of the --cluster-subnets and
+// --join-subnet that the cluster was made with; "" where there is none.
+func (s *Session) ClusterRecord() (subnets, join string) {
+	uuid, err := s.ClusterRouter()
+	if r, ok := s.cache.Table(nbdb.LogicalRouterTable).Row(uuid).(*nbdb.LogicalRouter); ok && err == nil && r != nil {
+		return r.ExternalIDs[names.SubnetsKey], r.ExternalIDs[names.JoinKey]
+	}
+	return "", ""
 }
 
 // ByHand is the records of the nodes that were set up by hand, by name

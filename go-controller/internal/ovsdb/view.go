@@ -1,6 +1,8 @@
 package ovsdb
 
 import (
+	"slices"
+
 	"github.com/ovn-kubernetes/libovsdb/cache"
 	"github.com/ovn-kubernetes/libovsdb/model"
 
@@ -14,7 +16,32 @@ type view struct {
 	cache  *cache.TableCache
 	index  *index
 	rows   map[nb.Ref]model.Model
-	lists  map[nb.Slot]map[string]struct{}
+	lists  map[nb.Slot]*listed
+}
+
+// listed is the members of one slot, in order until there were searchMax
+// questions and then as a set: a switch is asked about the one pod that comes to
+// it, or, in a full pass, about all that are on it.
+type listed struct {
+	members []string
+	asked   int
+	set     map[string]struct{}
+}
+
+const searchMax = 8
+
+func (l *listed) has(uuid string) bool {
+	if l.asked++; l.asked <= searchMax {
+		return slices.Contains(l.members, uuid)
+	}
+	if l.set == nil {
+		l.set = make(map[string]struct{}, len(l.members))
+		for _, u := range l.members {
+			l.set[u] = struct{}{}
+		}
+	}
+	_, ok := l.set[uuid]
+	return ok
 }
 
 // Owned implements nb.View.
@@ -72,17 +99,13 @@ func (v *view) search(r nb.Ref) []nb.Slot {
 
 // Lists implements nb.View.
 func (v *view) Lists(s nb.Slot, uuid string) bool {
-	members, known := v.lists[s]
-	if !known {
+	l := v.lists[s]
+	if l == nil {
+		l = &listed{}
 		if m := v.Row(s.In); m != nil {
-			all := v.schema.SlotMembers(m)[s]
-			members = make(map[string]struct{}, len(all))
-			for _, u := range all {
-				members[u] = struct{}{}
-			}
+			l.members = v.schema.Members(m, s.Column)
 		}
-		v.lists[s] = members
+		v.lists[s] = l
 	}
-	_, ok := members[uuid]
-	return ok
+	return l.has(uuid)
 }
