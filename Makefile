@@ -36,7 +36,8 @@ unit: ## the tests of the product's module alone
 	$(GO) test ./...
 
 .PHONY: bench
-bench: sandbox ## figures: throughput, latency, restart; beside what this machine can do at most
+bench: sandbox ## figures: throughput, latency, restart, CNI ADD; beside what this machine can do at most
+	$(GO) build -C test -ldflags '$(LDFLAGS)' -o ../bin/hello ./scale/cmd/hello
 	$(GO) build -C test -o ../bin/bench ./scale/cmd/bench
 	bin/bench
 

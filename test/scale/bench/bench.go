@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -27,18 +28,32 @@ type Config struct {
 	Pods        int      // of the raw limits, of the backlog and of the burst
 	Nodes       int      // fake ones, in all phases
 	RestartPods int      // that exist when the master restarts
+	Adds        int      // ADDs of each kind, in phase add
+	Bin         string   // directory of the sandbox's programs and of ovn_cni
+	Hello       string   // a hello-world program, to set the plugin beside
 	Only        []string // phases; empty: all
 }
 
+// phaseAdd needs nothing of what the other phases share.
+const phaseAdd = "add"
+
 // Phases lists the phases in the order in which they run.
-func Phases() []string { return []string{"raw", "backlog", "burst", "latency", "restart"} }
+func Phases() []string { return append(masterPhases(), phaseAdd) }
+
+func masterPhases() []string { return []string{"raw", "backlog", "burst", "latency", "restart"} }
+
+// Plugin is the path of the CNI plugin.
+func (c Config) Plugin() string { return filepath.Join(c.Bin, "ovn_cni") }
+
+// Runs tells whether a phase is to run.
+func (c Config) Runs(phase string) bool { return len(c.Only) == 0 || slices.Contains(c.Only, phase) }
 
 // maxPodsPerNode is what a /23, the default node subnet, has room for.
 const maxPodsPerNode = 508
 
 // Validate tells what is wrong with a Config.
 func (c Config) Validate() error {
-	var errs []error
+	errs := []error{c.checkAdds()}
 	if c.Pods < 1 || c.Nodes < 1 || c.RestartPods < 1 {
 		errs = append(errs, fmt.Errorf("--pods %d --nodes %d --restart-pods %d: want at least 1 of each", c.Pods, c.Nodes, c.RestartPods))
 	}
@@ -70,17 +85,33 @@ type bench struct {
 
 // Run measures. It returns what it has got also when it fails, and leaves
 // nothing running. Progress is told on w.
-func Run(ctx context.Context, c Config, w io.Writer) (report *Report, err error) {
-	report = &Report{Machine: machine(c)}
+func Run(ctx context.Context, c Config, w io.Writer) (*Report, error) {
+	report := &Report{Machine: machine(c)}
 	if err := c.Validate(); err != nil {
 		return report, err
 	}
 	began := time.Now()
 	tell := func(what string) { fmt.Fprintf(w, "%6.1f s  %s\n", time.Since(began).Seconds(), what) }
+	if slices.ContainsFunc(masterPhases(), c.Runs) {
+		if err := runMaster(ctx, c, report, tell); err != nil {
+			return report, err
+		}
+	}
+	if c.Runs(phaseAdd) {
+		tell(phaseAdd)
+		if err := runAdds(ctx, c, report, w); err != nil {
+			return report, fmt.Errorf("measuring %s: %w", phaseAdd, err)
+		}
+	}
+	return report, nil
+}
+
+// runMaster measures the phases in which there are no real nodes.
+func runMaster(ctx context.Context, c Config, report *Report, tell func(string)) (err error) {
 	tell("starting the API server and ovsdb-server")
 	r, err := rig.New(ctx, c.Programs)
 	if err != nil {
-		return report, err
+		return err
 	}
 	b := &bench{Config: c, rig: r, report: report}
 	defer func() {
@@ -89,23 +120,23 @@ func Run(ctx context.Context, c Config, w io.Writer) (report *Report, err error)
 		tell("done")
 	}()
 	if err := load.Nodes(ctx, r.Kube, c.Nodes); err != nil {
-		return report, err
+		return err
 	}
 	// Watched from the beginning, so that being watched costs the servers the
 	// same in all phases, the raw ones included.
 	if b.observer, err = load.Observe(ctx, r.Kube, r.NB.Socket); err != nil {
-		return report, err
+		return err
 	}
-	for _, p := range Phases() {
-		if len(c.Only) > 0 && !slices.Contains(c.Only, p) {
+	for _, p := range masterPhases() {
+		if !c.Runs(p) {
 			continue
 		}
 		tell(p)
 		if err := b.phase(ctx, p); err != nil {
-			return report, fmt.Errorf("measuring %s: %w", p, err)
+			return fmt.Errorf("measuring %s: %w", p, err)
 		}
 	}
-	return report, nil
+	return nil
 }
 
 func (b *bench) phase(ctx context.Context, name string) error {

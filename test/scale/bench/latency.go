@@ -94,7 +94,13 @@ func (b *bench) steady(ctx context.Context, namespace string) ([]sample, error) 
 // percentiles is the 50th, 95th and 99th, each the smallest sample that so many
 // per cent of all do not exceed.
 func percentiles(d []time.Duration) string {
-	slices.Sort(d)
-	at := func(p int) string { return milliseconds(d[(len(d)*p+99)/100-1]) }
+	at := func(p int) string { return milliseconds(percentile(d, p)) }
 	return at(50) + ", " + at(95) + ", " + at(99)
+}
+
+// percentile is the smallest sample that p per cent of all do not exceed. It
+// sorts d.
+func percentile(d []time.Duration, p int) time.Duration {
+	slices.Sort(d)
+	return d[(len(d)*p+99)/100-1]
 }

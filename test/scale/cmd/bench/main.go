@@ -1,6 +1,6 @@
-// Command bench measures `ovnkube master` on this machine and prints a table:
-// throughput, latency, restart, and beside them what the machine can do at
-// most. It exits non-zero when a count is not as it must be. It needs root, for
+// Command bench measures `ovnkube master` and the CNI plugin on this machine and
+// prints a table: throughput, latency, restart, ADD, and beside them what the
+// machine can do at most. It exits non-zero when a count is not as it must be. It needs root, for
 // a network namespace of its own.
 package main
 
@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 
+	progresslog "github.com/northbound-net/northbound/test/sandbox/progress"
+	"github.com/northbound-net/northbound/test/sandbox/rootfs"
 	"github.com/northbound-net/northbound/test/scale/bench"
 	"github.com/northbound-net/northbound/test/scale/netns"
 )
@@ -27,16 +29,8 @@ const (
 )
 
 func main() {
-	inside, code, err := netns.Enter()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(failed)
-	}
-	if !inside {
-		os.Exit(code)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -49,6 +43,21 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 	case err != nil:
 		fmt.Fprintln(progress, "bench:", err)
 		return usage
+	}
+	// What may have to be fetched is fetched outside: inside there is no way out.
+	if c.Runs("add") {
+		if _, err := rootfs.Ensure(ctx, rootfs.DefaultCache, progresslog.New(progress)); err != nil {
+			fmt.Fprintln(progress, "bench:", err)
+			return failed
+		}
+	}
+	inside, code, err := netns.Enter()
+	if err != nil {
+		fmt.Fprintln(progress, "bench:", err)
+		return failed
+	}
+	if !inside {
+		return code
 	}
 	report, err := bench.Run(ctx, c, progress)
 	printed := report.Print(out)
@@ -76,9 +85,12 @@ func parse(args []string, w io.Writer) (bench.Config, error) {
 	f.IntVar(&c.Pods, "pods", 2000, "`NUMBER` of pods in each of the raw limits, the backlog and the burst")
 	f.IntVar(&c.Nodes, "nodes", 100, "`NUMBER` of fake nodes")
 	f.IntVar(&c.RestartPods, "restart-pods", 10000, "`NUMBER` of pods that exist at the restart")
+	f.IntVar(&c.Adds, "adds", 50, "`NUMBER` of CNI ADDs of each kind")
 	f.StringVar(&only, "only", "", "`PHASES` to run, comma-separated: "+strings.Join(bench.Phases(), ","))
 	f.StringVar(&c.APIServer, "apiserver", filepath.Join(bin, "sandbox-apiserver"), "`PATH` of the API server")
 	f.StringVar(&c.OVNKube, "ovnkube", filepath.Join(bin, "ovnkube"), "`PATH` of what is measured")
+	f.StringVar(&c.Bin, "bin", bin, "`DIR` of the sandbox's programs and of ovn_cni, for phase add")
+	f.StringVar(&c.Hello, "hello", filepath.Join(bin, "hello"), "`PATH` of a hello-world program, for phase add")
 	f.StringVar(&c.Schema, "nb-schema", "/usr/share/ovn/ovn-nb.ovsschema", "`PATH` of the Northbound schema")
 	if err := f.Parse(args); err != nil {
 		return c, err

@@ -1,0 +1,75 @@
+package attach_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/northbound-net/northbound/test/scale/attach"
+)
+
+const deadline = 3 * time.Minute // of everything; it takes some ten seconds
+
+// One pod is attached by the plugin, one port by hand; each phase is told of,
+// and DEL leaves nothing.
+func TestAttach(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	bin, err := filepath.Abs("../../../bin")
+	must(t, err)
+	var progress strings.Builder
+	b, err := attach.New(ctx, "attach", bin, &progress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, progress.String())
+	}
+	t.Cleanup(func() { must(t, b.Close()) })
+	must(t, b.Netns(ctx, attach.Namespace, 1))
+	must(t, b.Netns(ctx, attach.BareNamespace, 1))
+	must(t, b.CreateBare(1))
+	must(t, b.Create(ctx, 0))
+	must(t, b.WaitBound(ctx, attach.Namespace, 1))
+	must(t, b.WaitBound(ctx, attach.BareNamespace, 1))
+	ports(t, b, 0)
+	timing, err := b.Add(ctx, 0)
+	must(t, err)
+	if len(timing.Phases) != 5 || timing.Served <= 0 || timing.Whole < timing.Served {
+		t.Errorf("ADD took %+v, want five phases, and the whole longer than the agent's part", timing)
+	}
+	ports(t, b, 1)
+	bare, err := b.Bare(ctx, 0)
+	must(t, err)
+	if bare.Veth <= 0 || bare.Port <= 0 || bare.Installed <= 0 {
+		t.Errorf("by hand it took %+v", bare)
+	}
+	ports(t, b, 1) // the other one is no container's
+	_, err = b.Del(ctx, 0)
+	must(t, err)
+	ports(t, b, 0)
+}
+
+func ports(t *testing.T, b *attach.Bed, want int) {
+	t.Helper()
+	if got, err := b.Ports(t.Context()); err != nil || got != want {
+		t.Errorf("%d ports of containers, want %d (%v)", got, want, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The plugin and another program are run equally often.
+func TestCompare(t *testing.T) {
+	plugin, err := filepath.Abs("../../../bin/ovn_cni")
+	must(t, err)
+	p, o, err := attach.Compare(t.Context(), plugin, "/bin/true", 3)
+	must(t, err)
+	if len(p.Runs) != 3 || len(o.Runs) != 3 || p.Size == 0 || o.Size == 0 {
+		t.Errorf("%+v, %+v", p, o)
+	}
+}
