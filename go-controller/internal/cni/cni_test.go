@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -108,35 +109,52 @@ func (o *observer) take() []server.Phase {
 
 func newBed(t *testing.T, timeout time.Duration) *bed {
 	t.Helper()
-	b := &bed{vs: testkit.StartVSwitch(t), client: fake.NewClientset(), node: &fakeNode{}, seen: &observer{}}
+	b := &bed{vs: testkit.StartVSwitch(t), client: fake.NewClientset(), node: &fakeNode{}, seen: &observer{}, asked: make(chan struct{}, 1)}
 	testkit.Run(t, "ovs-vsctl", "add-br", "br-int", "--", "set", "bridge", "br-int", "datapath_type=netdev", "fail_mode=secure")
 	buildPlugin(t)
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	kube, err := kubeio.NewLocal(b.client, nodeName, log)
+	b.startServer(t, func(s *server.Server) { s.Timeout = timeout })
+	return b
+}
+
+// startServer runs an agent's CNI server, set up further by adjust, until the
+// test ends or b.stop is called.
+func (b *bed) startServer(t *testing.T, adjust func(*server.Server)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, kube, err := newServer(ctx, b.client, b.vs.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := ovs.Open(t.Context(), b.vs.Address, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.Pods, s.Node, s.Observer = askedPods{kube, b.asked}, b.node, b.seen
+	adjust(s)
 	l, err := server.Listen(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.asked = make(chan struct{}, 1)
-	b.server = &server.Server{Switch: db, Pods: askedPods{kube, b.asked}, Node: b.node, Observer: b.seen, Log: log, Timeout: timeout}
-	ctx, cancel := context.WithCancel(t.Context())
+	b.server = s
 	var running sync.WaitGroup
 	running.Go(func() { kube.Run(ctx) })
 	running.Go(func() {
-		if err := b.server.Serve(ctx, l); err != nil {
+		if err := s.Serve(ctx, l); err != nil {
 			t.Errorf("serving: %v", err)
 		}
 	})
-	b.stop = sync.OnceFunc(func() { cancel(); running.Wait(); db.Close() })
+	b.stop = sync.OnceFunc(func() { cancel(); running.Wait(); s.Switch.(*ovs.DB).Close() })
 	t.Cleanup(b.stop)
-	return b
+}
+
+// newServer is a server with the node's Open vSwitch and the pods of client.
+func newServer(ctx context.Context, client kubernetes.Interface, ovsAddress string) (*server.Server, *kubeio.Local, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	kube, err := kubeio.NewLocal(client, nodeName, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := ovs.Open(ctx, ovsAddress, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &server.Server{Switch: db, Pods: kube, Node: &fakeNode{}, Observer: &observer{}, Log: log, Binding: db.Binding}, kube, nil
 }
 
 func buildPlugin(t *testing.T) {
@@ -167,6 +185,17 @@ func (p pod) network() annotation.PodNetwork {
 	return n
 }
 
+// object is the pod as the master leaves it.
+func (p pod) object() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: p.name, UID: types.UID(p.uid),
+			Annotations: map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(p.network())},
+		},
+		Spec: corev1.PodSpec{NodeName: nodeName},
+	}
+}
+
 func web() pod {
 	return pod{"web", "uid-web", []string{"10.128.2.3/23", "fd01:0:0:1::3/64"}, []string{"10.128.2.1", "fd01:0:0:1::1"}}
 }
@@ -174,9 +203,9 @@ func web() pod {
 // create makes the pod; with annotate, as the master leaves it.
 func (b *bed) create(t *testing.T, p pod, annotate bool) {
 	t.Helper()
-	obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: p.name, UID: types.UID(p.uid)}, Spec: corev1.PodSpec{NodeName: nodeName}}
-	if annotate {
-		obj.Annotations = map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(p.network())}
+	obj := p.object()
+	if !annotate {
+		obj.Annotations = nil
 	}
 	if _, err := b.client.CoreV1().Pods("default").Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -23,22 +23,30 @@ func Check(s Spec) error {
 	defer podNS.Close()
 	var errs []error
 	name := names.HostVeth(s.ContainerID)
+	peer := 0 // index of the pod's end, by what the node's end says
 	switch link, err := netlink.LinkByName(name); {
 	case isAbsent(err):
 		errs = append(errs, fmt.Errorf("interface %s is not on the node", name))
 	case err != nil:
 		errs = append(errs, fmt.Errorf("reading %s: %w", name, err))
-	case link.Attrs().Alias != s.ContainerID:
+	case !belongs(link, s.ContainerID):
 		errs = append(errs, fmt.Errorf("interface %s is not this container's", name))
-	case link.Attrs().Flags&unix.IFF_UP == 0:
-		errs = append(errs, fmt.Errorf("interface %s is down", name))
+	default:
+		peer = link.Attrs().ParentIndex
+		if link.Attrs().Flags&unix.IFF_UP == 0 {
+			errs = append(errs, fmt.Errorf("interface %s is down", name))
+		}
+		if s.MTU == 0 { // results before CNI 1.1.0 have none
+			s.MTU = link.Attrs().MTU
+		}
 	}
-	errs = append(errs, podNS.Do(func(ns.NetNS) error { return checkPod(s) }))
+	errs = append(errs, podNS.Do(func(ns.NetNS) error { return checkPod(s, peer) }))
 	return errors.Join(errs...)
 }
 
-// checkPod compares the pod's end; it runs in the pod's namespace.
-func checkPod(s Spec) error {
+// checkPod compares the pod's end; it runs in the pod's namespace. A peer of 0
+// is not known.
+func checkPod(s Spec, peer int) error {
 	link, err := netlink.LinkByName(s.IfName)
 	if isAbsent(err) {
 		return fmt.Errorf("interface %s is not in the container", s.IfName)
@@ -48,6 +56,9 @@ func checkPod(s Spec) error {
 	}
 	var errs []error
 	a := link.Attrs()
+	if peer != 0 && a.Index != peer {
+		errs = append(errs, fmt.Errorf("interface %s in the container is not the other end of %s", s.IfName, names.HostVeth(s.ContainerID)))
+	}
 	if !bytes.Equal(a.HardwareAddr, s.Network.MAC[:]) {
 		errs = append(errs, fmt.Errorf("MAC of %s is %s, want %s", s.IfName, a.HardwareAddr, s.Network.MAC))
 	}

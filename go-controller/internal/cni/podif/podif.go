@@ -39,8 +39,21 @@ var ErrExists = errors.New("interface exists in the container")
 // ErrNetns says that the network namespace can't be opened.
 var ErrNetns = errors.New("no such network namespace")
 
-// Add makes the pair. When it fails nothing of it is left.
-func Add(s Spec) (Veth, error) {
+// Steps of Add, as reached is told of them.
+const (
+	StepPair      = "pair made"
+	StepMarked    = "pair marked"
+	StepContainer = "container's end set up"
+	StepNode      = "node's end up"
+)
+
+// Steps lists the steps of Add in their order.
+func Steps() []string { return []string{StepPair, StepMarked, StepContainer, StepNode} }
+
+// Add makes the pair. When it fails nothing of it is left; when the process
+// ends before Finish, the next Add of the container replaces what is there.
+// reached is called after each step.
+func Add(s Spec, reached func(step string)) (Veth, error) {
 	podNS, err := openNetns(s.Netns)
 	if err != nil {
 		return Veth{}, err
@@ -49,7 +62,7 @@ func Add(s Spec) (Veth, error) {
 	if err := claimName(s, podNS); err != nil {
 		return Veth{}, err
 	}
-	v, err := addPair(s, podNS)
+	v, err := addPair(s, podNS, reached)
 	if err != nil {
 		return Veth{}, errors.Join(err, Remove(s.ContainerID))
 	}
@@ -88,10 +101,25 @@ func sameFile(a, b string) (bool, error) {
 	return os.SameFile(ia, ib), nil
 }
 
-// claimName sees that neither end's name is taken; the host's end may be left
-// over from an attempt for the same container that the agent did not survive.
+// claimName sees that neither end's name is taken. What is left of an attempt
+// for the same container that the agent did not survive is removed.
 func claimName(s Spec, podNS ns.NetNS) error {
-	err := podNS.Do(func(ns.NetNS) error {
+	name := names.HostVeth(s.ContainerID)
+	link, err := netlink.LinkByName(name)
+	switch {
+	case isAbsent(err):
+	case err != nil:
+		return fmt.Errorf("looking for %s: %w", name, err)
+	case !belongs(link, s.ContainerID):
+		return fmt.Errorf("interface %s exists on the node and is not this container's", name)
+	case link.Attrs().Alias == s.ContainerID:
+		return fmt.Errorf("%w: this container has its interface on this network, %s on the node, and has not been deleted since", ErrExists, name)
+	default:
+		if err := Remove(s.ContainerID); err != nil {
+			return err
+		}
+	}
+	err = podNS.Do(func(ns.NetNS) error {
 		_, err := netlink.LinkByName(s.IfName)
 		return err
 	})
@@ -101,23 +129,13 @@ func claimName(s Spec, podNS ns.NetNS) error {
 	if !isAbsent(err) {
 		return fmt.Errorf("looking for %s in the container: %w", s.IfName, err)
 	}
-	name := names.HostVeth(s.ContainerID)
-	link, err := netlink.LinkByName(name)
-	switch {
-	case isAbsent(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("looking for %s: %w", name, err)
-	case link.Attrs().Alias != s.ContainerID:
-		return fmt.Errorf("interface %s exists on the node and is not this container's", name)
-	}
-	return Remove(s.ContainerID)
+	return nil
 }
 
-func addPair(s Spec, podNS ns.NetNS) (Veth, error) {
+func addPair(s Spec, podNS ns.NetNS, reached func(string)) (Veth, error) {
 	v := Veth{HostName: names.HostVeth(s.ContainerID)}
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = v.HostName, s.MTU
+	attrs.Name, attrs.MTU, attrs.Group = v.HostName, s.MTU, linkGroup
 	err := netlink.LinkAdd(&netlink.Veth{
 		LinkAttrs: attrs, PeerName: s.IfName, PeerHardwareAddr: s.Network.MAC[:], PeerNamespace: netlink.NsFd(int(podNS.Fd())),
 	})
@@ -129,14 +147,20 @@ func addPair(s Spec, podNS ns.NetNS) (Veth, error) {
 		return v, fmt.Errorf("reading %s: %w", v.HostName, err)
 	}
 	copy(v.HostMAC[:], link.Attrs().HardwareAddr)
-	// The alias first: from here on a crash leaves something that DEL knows.
-	if err := netlink.LinkSetAlias(link, s.ContainerID); err != nil {
+	reached(StepPair)
+	if err := netlink.LinkSetAlias(link, unfinished+s.ContainerID); err != nil {
 		return v, fmt.Errorf("marking %s: %w", v.HostName, err)
 	}
+	reached(StepMarked)
 	if err := podNS.Do(func(ns.NetNS) error { return setUpPod(s) }); err != nil {
 		return v, err
 	}
-	return v, setUpHost(link)
+	reached(StepContainer)
+	if err := setUpHost(link); err != nil {
+		return v, err
+	}
+	reached(StepNode)
+	return v, nil
 }
 
 // setUpHost brings the node's end up. It is a switch port, not an interface of
@@ -217,32 +241,6 @@ func disableIPv6(name, value string) error {
 		return fmt.Errorf("setting disable_ipv6=%s of %s: %w", value, name, err)
 	}
 	return nil
-}
-
-// Remove removes the pair of a container; none is no error, and a link of the
-// same name that is another's is left alone.
-func Remove(containerID string) error {
-	name := names.HostVeth(containerID)
-	link, err := netlink.LinkByName(name)
-	if isAbsent(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking for %s: %w", name, err)
-	}
-	if a := link.Attrs().Alias; link.Type() != "veth" || a != containerID && a != "" {
-		return nil
-	}
-	if err := netlink.LinkDel(link); err != nil && !isAbsent(err) {
-		return fmt.Errorf("removing %s: %w", name, err)
-	}
-	return nil
-}
-
-// isAbsent tells whether netlink's error means that there is no such link.
-func isAbsent(err error) bool {
-	var nf netlink.LinkNotFoundError
-	return errors.As(err, &nf) || errors.Is(err, unix.ENODEV)
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
@@ -21,7 +22,9 @@ func Routes(n annotation.PodNetwork) []*types.Route {
 }
 
 // ReadResult fills in s's network from the result that Add's caller built;
-// index is the container's interface in it.
+// index is the container's interface in it. A route is this interface's when
+// one of its addresses reaches the next hop: other plugins of a chain may have
+// added routes of their own.
 func ReadResult(s *Spec, result *types100.Result, index int) error {
 	mac, err := net.ParseMAC(result.Interfaces[index].Mac)
 	if err != nil || len(mac) != len(s.Network.MAC) {
@@ -43,7 +46,7 @@ func ReadResult(s *Spec, result *types100.Result, index int) error {
 		hop, ok := netip.AddrFromSlice(r.GW)
 		dst, okDst := netip.AddrFromSlice(r.Dst.IP)
 		ones, _ := r.Dst.Mask.Size()
-		if ok && okDst {
+		if ok && okDst && slices.ContainsFunc(s.Network.IPs, func(p netip.Prefix) bool { return p.Contains(hop.Unmap()) }) {
 			s.Network.Routes = append(s.Network.Routes, annotation.Route{Dest: netip.PrefixFrom(dst.Unmap(), ones), NextHop: hop.Unmap()})
 		}
 	}

@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -18,6 +19,9 @@ const (
 // MaxSize bounds a message, in bytes. A network configuration with its
 // prevResult is a few kilobytes; a GC request names every container of a node.
 const MaxSize = 1 << 20
+
+// ErrTooLarge says that a message exceeds MaxSize.
+var ErrTooLarge = errors.New("the message is too large")
 
 // CNI commands (CNI specification 1.1.0, section 2).
 const (
@@ -39,6 +43,7 @@ const (
 	CodeInvalidConfig    = 7
 	CodeTryAgain         = 11
 	CodeNotAvailable     = 50  // STATUS: ADD can't be served
+	CodeLimited          = 51  // STATUS: nor may those that are there have their network
 	CodeInternal         = 999 // as CNI's own library has it
 	CodeInterface        = 100 // the interface in the container could not be made
 	CodeCheck            = 101 // CHECK: something is not as ADD left it
@@ -82,7 +87,7 @@ func Write(w io.Writer, v any) error {
 		return fmt.Errorf("encoding the message: %w", err)
 	}
 	if len(body) > MaxSize {
-		return fmt.Errorf("sending the message: it has %d bytes, at most %d are allowed", len(body), MaxSize)
+		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrTooLarge, len(body), MaxSize)
 	}
 	msg := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
 	if _, err := w.Write(append(msg, body...)); err != nil {
@@ -99,7 +104,7 @@ func Read(r io.Reader, v any) error {
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if size > MaxSize {
-		return fmt.Errorf("receiving the message: it has %d bytes, at most %d are allowed", size, MaxSize)
+		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrTooLarge, size, MaxSize)
 	}
 	body := make([]byte, size)
 	if _, err := io.ReadFull(r, body); err != nil {

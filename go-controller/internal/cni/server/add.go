@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"time"
-
-	types100 "github.com/containernetworking/cni/pkg/types/100"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
@@ -46,18 +43,56 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 		Network: network, MTU: settings.MTU, Userspace: settings.Userspace,
 	}
 	var veth podif.Veth
-	if err := s.phase(PhaseInterface, func() (err error) { veth, err = podif.Add(spec); return err }); err != nil {
+	if err := s.phase(PhaseInterface, func() (err error) { veth, err = podif.Add(spec, s.reached); return err }); err != nil {
 		return nil, interfaceError(ref, err)
 	}
-	if err := s.attach(ctx, ref, pod.UID, spec); err != nil {
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-		defer cancel()
-		if undoErr := s.remove(undo, r.ContainerID); undoErr != nil {
-			s.Log.Warn("undoing a failed ADD left something for DEL", "sandbox", r.ContainerID, "error", undoErr)
-		}
+	if err = s.attach(ctx, ref, pod.UID, spec); err == nil {
+		s.announce(spec)
+		result, err = marshalResult(conf.CNIVersion, addResult(conf, prev, spec, veth))
+	}
+	if err != nil {
+		s.undo(ctx, r.ContainerID)
 		return nil, err
 	}
-	return marshalResult(conf.CNIVersion, addResult(prev, spec, veth, conf.DNS.Nameservers))
+	return result, nil
+}
+
+// announce tells the network of the pod's addresses. Nobody depends on it who
+// asks OVN for a MAC; so that it goes wrong is no reason to refuse the pod.
+func (s *Server) announce(spec podif.Spec) {
+	if err := podif.Announce(spec); err != nil {
+		s.Log.Warn("addresses of a pod not announced", "sandbox", spec.ContainerID, "error", err)
+	}
+	s.reached(StepAnnounced)
+}
+
+// reached tells a test how far ADD has come.
+func (s *Server) reached(step string) {
+	if s.Reached != nil {
+		s.Reached(step)
+	}
+}
+
+// settle ends an ADD that went well. What was made for a runtime that has not
+// heard of it is undone.
+func (s *Server) settle(ctx context.Context, containerID string, delivered bool) {
+	if !delivered {
+		s.undo(ctx, containerID)
+		return
+	}
+	s.reached(StepAnswered)
+	if err := podif.Finish(containerID); err != nil {
+		s.Log.Warn("interface of a container not marked as finished", "sandbox", containerID, "error", err)
+	}
+}
+
+// undo removes what an ADD has made, also when ctx has ended.
+func (s *Server) undo(ctx context.Context, containerID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	if err := s.remove(ctx, containerID); err != nil {
+		s.Log.Warn("undoing an ADD left something for DEL", "sandbox", containerID, "error", err)
+	}
 }
 
 // phase runs one step of ADD and tells how long it took.
@@ -162,9 +197,11 @@ func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.
 			Details: fmt.Sprintf("%v; look whether ovsdb-server and ovs-vswitchd run on this node", err),
 		}
 	}
+	s.reached(StepPort)
 	return s.phase(PhaseFlows, func() error {
 		state, err := s.Switch.WaitInstalled(ctx, port.Name)
 		if err == nil {
+			s.reached(StepFlows)
 			return nil
 		}
 		return s.notInstalled(ctx, ref, port.Name, state.Ofport, state.Error)
@@ -194,41 +231,4 @@ func (s *Server) notInstalled(ctx context.Context, ref podRef, iface string, ofp
 	e.Msg = fmt.Sprintf("OVN has not set up the port of pod %s: not bound, or its flows are not installed", ref)
 	e.Details = fmt.Sprintf("logical port %s on interface %s: %s (%v)", logicalPort, iface, why, cause)
 	return e
-}
-
-// addResult describes what was made (CNI specification 1.1.0, section 5
-// "ADD Success"), after what plugins before this one did.
-func addResult(prev *types100.Result, spec podif.Spec, veth podif.Veth, nameservers []string) *types100.Result {
-	out := &types100.Result{}
-	if prev != nil {
-		out = prev
-	}
-	out.Interfaces = append(out.Interfaces,
-		&types100.Interface{Name: veth.HostName, Mac: veth.HostMAC.String(), Mtu: spec.MTU},
-		&types100.Interface{Name: spec.IfName, Mac: spec.Network.MAC.String(), Mtu: spec.MTU, Sandbox: spec.Netns})
-	for i, p := range spec.Network.IPs {
-		ip := &types100.IPConfig{
-			Interface: types100.Int(len(out.Interfaces) - 1),
-			Address:   net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())},
-		}
-		if i < len(spec.Network.Gateways) {
-			ip.Gateway = spec.Network.Gateways[i].AsSlice()
-		}
-		out.IPs = append(out.IPs, ip)
-	}
-	out.Routes = append(out.Routes, podif.Routes(spec.Network)...)
-	out.DNS.Nameservers = append(out.DNS.Nameservers, nameservers...)
-	return out
-}
-
-func marshalResult(version string, r *types100.Result) (json.RawMessage, error) {
-	converted, err := r.GetAsVersion(version)
-	if err != nil {
-		return nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: fmt.Sprintf("giving the result in version %q of CNI", version), Details: err.Error()}
-	}
-	raw, err := json.Marshal(converted)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the result: %w", err)
-	}
-	return raw, nil
 }

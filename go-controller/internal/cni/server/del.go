@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
-
-	types100 "github.com/containernetworking/cni/pkg/types/100"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
@@ -44,7 +41,7 @@ func (s *Server) removePort(ctx context.Context, containerID string) error {
 	return err
 }
 
-// gc removes the ports of containers that the runtime no longer knows (CNI
+// gc removes what belongs to containers that the runtime no longer knows (CNI
 // specification 1.1.0, section 2 "GC"). One that can't be removed does not keep
 // the others.
 func (s *Server) gc(ctx context.Context, r protocol.Request) error {
@@ -52,19 +49,35 @@ func (s *Server) gc(ctx context.Context, r protocol.Request) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, sandbox := range s.Switch.Sandboxes() {
-		if !valid[sandbox] {
-			errs = append(errs, s.remove(ctx, sandbox))
+	containers, err := podif.Containers()
+	errs := []error{err}
+	// The ports come first: a container whose ADD was cut short before its pair
+	// was marked is known by the pair's name only, and has no port.
+	gone := map[string]string{} // name of the node's end -> container
+	for _, id := range append(s.Switch.Sandboxes(), containers...) {
+		if name := names.HostVeth(id); !valid[name] && gone[name] == "" {
+			gone[name] = id
 		}
 	}
+	for name, id := range gone {
+		unlock, free := s.locks.tryLock(name)
+		if !free {
+			continue // its ADD or DEL is at work: neither leaves what nobody wants
+		}
+		errs = append(errs, s.remove(ctx, id))
+		unlock()
+	}
 	if err := errors.Join(errs...); err != nil {
-		return &protocol.Error{Code: protocol.CodeTryAgain, Msg: "some containers' interfaces could not be removed", Details: err.Error()}
+		return &protocol.Error{Code: protocol.CodeTryAgain, Msg: "some containers' interfaces could not be removed", Details: oneLine(err)}
 	}
 	return nil
 }
 
-// validContainers reads the ids of the containers that GC must leave alone.
+// oneLine is the text of joined errors, for a message.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// validContainers reads which containers GC must leave alone, by the names of
+// the node's ends of their pairs.
 func validContainers(config json.RawMessage) (map[string]bool, error) {
 	const key = "cni.dev/valid-attachments"
 	var conf map[string]json.RawMessage
@@ -83,7 +96,7 @@ func validContainers(config json.RawMessage) (map[string]bool, error) {
 	}
 	valid := map[string]bool{}
 	for _, a := range attachments {
-		valid[a.ContainerID] = true
+		valid[names.HostVeth(a.ContainerID)] = true
 	}
 	return valid, nil
 }
@@ -91,72 +104,14 @@ func validContainers(config json.RawMessage) (map[string]bool, error) {
 // status tells whether ADD can be served (CNI specification 1.1.0, section 2
 // "STATUS").
 func (s *Server) status() error {
-	if err := s.Node.Missing(); err != nil {
-		return &protocol.Error{Code: protocol.CodeNotAvailable, Msg: "the node agent can't serve pods yet", Details: err.Error()}
+	err := s.Node.Missing()
+	if err == nil {
+		return nil
 	}
-	return nil
-}
-
-// check verifies that everything is as ADD's result, which the configuration
-// carries, says.
-func (s *Server) check(r protocol.Request) error {
-	_, prev, err := parseConf(r.Config)
-	if err != nil {
-		return err
+	e := &protocol.Error{Code: protocol.CodeNotAvailable, Msg: "the node agent can't serve pods yet", Details: oneLine(err)}
+	var limited *LimitedError
+	if errors.As(err, &limited) {
+		e.Code, e.Msg = protocol.CodeLimited, "the node agent can't serve pods, and those that run may be without their network"
 	}
-	if prev == nil {
-		return &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "the network configuration of CHECK has no prevResult"}
-	}
-	ref, err := parsePod(r.Args)
-	if err != nil {
-		return err
-	}
-	spec, err := specOf(prev, r)
-	if err != nil {
-		return &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "prevResult is not this plugin's", Details: err.Error()}
-	}
-	if err := errors.Join(podif.Check(spec), s.checkPort(ref, r.ContainerID)); err != nil {
-		return &protocol.Error{
-			Code: protocol.CodeCheck, Msg: fmt.Sprintf("the network of pod %s is not as it was made", ref),
-			Details: strings.ReplaceAll(err.Error(), "\n", "; "),
-		}
-	}
-	return nil
-}
-
-// checkPort compares the Open vSwitch side.
-func (s *Server) checkPort(ref podRef, containerID string) error {
-	name := names.HostVeth(containerID)
-	state, ok := s.Switch.Interface(name)
-	if !ok {
-		return fmt.Errorf("interface %s is not in Open vSwitch", name)
-	}
-	var errs []error
-	if state.Bridge != names.IntegrationBridge {
-		errs = append(errs, fmt.Errorf("interface %s is on bridge %q, want %s", name, state.Bridge, names.IntegrationBridge))
-	}
-	for key, want := range map[string]string{
-		names.IfaceID: names.LogicalPort(ref.namespace, ref.name), names.IfaceSandbox: containerID, names.IfaceInstalled: "true",
-	} {
-		if have := state.ExternalIDs[key]; have != want {
-			errs = append(errs, fmt.Errorf("interface %s has external_ids:%s=%q, want %q", name, key, have, want))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// specOf is the interface that a result describes.
-func specOf(prev *types100.Result, r protocol.Request) (podif.Spec, error) {
-	spec := podif.Spec{ContainerID: r.ContainerID, Netns: r.Netns, IfName: r.IfName}
-	index := -1
-	for i, iface := range prev.Interfaces {
-		if iface.Name == r.IfName && iface.Sandbox != "" {
-			index = i
-		}
-	}
-	if index < 0 {
-		return spec, fmt.Errorf("it has no interface %s in a container", r.IfName)
-	}
-	spec.MTU = prev.Interfaces[index].Mtu
-	return spec, podif.ReadResult(&spec, prev, index)
+	return e
 }

@@ -19,29 +19,46 @@ type held struct {
 // lock waits for the key's lock; unlock must be called once. When ctx ends
 // first, the result is its cause.
 func (l *locks) lock(ctx context.Context, key string) (unlock func(), err error) {
-	l.mu.Lock()
-	if l.held == nil {
-		l.held = map[string]*held{}
-	}
-	h := l.held[key]
-	if h == nil {
-		h = &held{token: make(chan struct{}, 1)}
-		l.held[key] = h
-	}
-	h.users++
-	l.mu.Unlock()
-	leave := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if h.users--; h.users == 0 {
-			delete(l.held, key)
-		}
-	}
+	h, leave := l.enter(key)
 	select {
 	case h.token <- struct{}{}:
 		return func() { <-h.token; leave() }, nil
 	case <-ctx.Done():
 		leave()
 		return nil, context.Cause(ctx)
+	}
+}
+
+// tryLock takes the key's lock if it is free.
+func (l *locks) tryLock(key string) (unlock func(), ok bool) {
+	h, leave := l.enter(key)
+	select {
+	case h.token <- struct{}{}:
+		return func() { <-h.token; leave() }, true
+	default:
+		leave()
+		return nil, false
+	}
+}
+
+// enter counts one more user of the key's lock; leave must be called once.
+func (l *locks) enter(key string) (h *held, leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		l.held = map[string]*held{}
+	}
+	h = l.held[key]
+	if h == nil {
+		h = &held{token: make(chan struct{}, 1)}
+		l.held[key] = h
+	}
+	h.users++
+	return h, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if h.users--; h.users == 0 {
+			delete(l.held, key)
+		}
 	}
 }

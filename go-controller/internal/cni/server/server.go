@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
@@ -53,9 +51,19 @@ type Node interface {
 	// Settings returns once pods can be served. When ctx ends first, the error
 	// says what is missing.
 	Settings(ctx context.Context) (Settings, error)
-	// Missing says what keeps pods from being served, nil for nothing.
+	// Missing says what keeps pods from being served, nil for nothing; a
+	// LimitedError when pods that are there may be without their network too.
 	Missing() error
 }
+
+// LimitedError is something missing that running pods need too.
+type LimitedError struct{ Reason error }
+
+// Error implements error.
+func (e *LimitedError) Error() string { return e.Reason.Error() }
+
+// Unwrap is the reason.
+func (e *LimitedError) Unwrap() error { return e.Reason }
 
 // Phase is a step of ADD.
 type Phase string
@@ -68,6 +76,17 @@ const (
 	PhasePort       Phase = "port"       // adding the port to br-int
 	PhaseFlows      Phase = "flows"      // waiting for ovn-installed
 )
+
+// Steps of ADD after podif's, as Server.Reached is told of them.
+const (
+	StepPort      = "port added"
+	StepFlows     = "flows installed"
+	StepAnnounced = "addresses announced"
+	StepAnswered  = "answered"
+)
+
+// Steps lists all steps of ADD in their order.
+func Steps() []string { return append(podif.Steps(), StepPort, StepFlows, StepAnnounced, StepAnswered) }
 
 // Observer is told how long things took; the methods are called from many
 // goroutines.
@@ -88,6 +107,9 @@ type Server struct {
 	Binding func(ctx context.Context, logicalPort string) string
 	// Timeout bounds one request; 0 is protocol.ServeTimeout.
 	Timeout time.Duration
+	// Reached, if set, is called after each of the Steps of an ADD: tests end
+	// the agent or the plugin there.
+	Reached func(step string)
 
 	locks locks
 	work  sync.WaitGroup
@@ -95,31 +117,6 @@ type Server struct {
 	mu      sync.Mutex
 	life    context.Context // of Serve
 	pending map[string]bool // containers whose port is still to be removed
-}
-
-// Listen makes the socket. Its directory is made, and kept, accessible to its
-// owner only. A socket that nobody answers on is replaced.
-func Listen(path string) (*net.UnixListener, error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the socket's directory: %w", err)
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("closing the socket's directory to others: %w", err)
-	}
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		return nil, errors.Join(fmt.Errorf("listening on %s: another agent does already", path), c.Close())
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("removing the old socket: %w", err)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", path, err)
-	}
-	// A successor may have made its own by the time this one ends.
-	l.SetUnlinkOnClose(false)
-	return l, nil
 }
 
 // Serve answers requests until ctx ends, then waits for those at work; they
@@ -171,8 +168,30 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 			gone(errGone)
 		}
 	}()
-	response := s.handle(hungUp, r)
-	took := time.Since(start)
+	response, unlock := s.alone(hungUp, r)
+	defer unlock()
+	s.tell(r, response, time.Since(start))
+	delivered := s.answer(c, response)
+	if r.Command == protocol.Add && response.Error == nil {
+		s.settle(ctx, r.ContainerID, delivered)
+	}
+}
+
+// alone serves a request while no other one for the same container is at work,
+// and keeps others waiting until unlock.
+func (s *Server) alone(ctx context.Context, r protocol.Request) (response protocol.Response, unlock func()) {
+	if r.Command == protocol.GC || r.Command == protocol.Status {
+		return s.handle(ctx, r), func() {} // of no container, whatever the environment says
+	}
+	unlock, err := s.locks.lock(ctx, names.HostVeth(r.ContainerID))
+	if err != nil {
+		return failure(&protocol.Error{Code: protocol.CodeTryAgain, Msg: "another request for this container is at work", Details: err.Error()}), func() {}
+	}
+	return s.handle(ctx, r), unlock
+}
+
+// tell logs and counts how a request ended.
+func (s *Server) tell(r protocol.Request, response protocol.Response, took time.Duration) {
 	var code uint
 	if e := response.Error; e != nil {
 		code = e.Code
@@ -181,46 +200,22 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 		s.Log.Info("CNI request served", "command", r.Command, "sandbox", r.ContainerID, "args", r.Args, "took", took)
 	}
 	s.Observer.Request(r.Command, code, took)
-	s.answer(c, response)
 }
 
 // errGone is why a request's context ended when nobody waits for its answer.
 var errGone = errors.New("the container runtime gave up waiting")
 
-func (s *Server) answer(c *net.UnixConn, r protocol.Response) {
+func (s *Server) answer(c *net.UnixConn, r protocol.Response) (delivered bool) {
 	_ = c.SetWriteDeadline(time.Now().Add(ioTimeout))
 	if err := protocol.Write(c, r); err != nil {
 		s.Log.Warn("CNI answer not delivered", "error", err)
+		return false
 	}
+	return true
 }
 
-// peer is the user id of the process at the other end (unix(7), SO_PEERCRED).
-func peer(c *net.UnixConn) (uid uint32, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
-	}
-	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
-	}
-	if credErr != nil {
-		return 0, fmt.Errorf("reading the peer's credentials: %w", credErr)
-	}
-	return cred.Uid, nil
-}
-
-// handle serves one request; requests for one container come one after the
-// other.
+// handle serves one request.
 func (s *Server) handle(ctx context.Context, r protocol.Request) protocol.Response {
-	if r.ContainerID != "" {
-		unlock, err := s.locks.lock(ctx, r.ContainerID)
-		if err != nil {
-			return failure(&protocol.Error{Code: protocol.CodeTryAgain, Msg: "another request for this container is at work", Details: err.Error()})
-		}
-		defer unlock()
-	}
 	switch r.Command {
 	case protocol.Add:
 		result, err := s.add(ctx, r)
@@ -231,7 +226,7 @@ func (s *Server) handle(ctx context.Context, r protocol.Request) protocol.Respon
 	case protocol.Del:
 		return failure(s.del(ctx, r))
 	case protocol.Check:
-		return failure(s.check(r))
+		return failure(s.check(ctx, r))
 	case protocol.GC:
 		return failure(s.gc(ctx, r))
 	case protocol.Status:

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +20,6 @@ import (
 // defaultSocket is where the agent listens unless the configuration tells.
 const defaultSocket = "/run/ovn-kubernetes/cni/ovn-cni-server.sock"
 
-// connectTimeout bounds connecting to the socket: the agent accepts at once or
-// it is not there.
 const connectTimeout = 5 * time.Second
 
 // conf is what the plugin itself reads of its network configuration.
@@ -32,11 +31,27 @@ type conf struct {
 // plugin speaks.
 func SupportedVersions() []string { return []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"} }
 
+// plugin is what one run of the program depends on.
+type plugin struct {
+	out     io.Writer     // where the result goes
+	connect time.Duration // bounds connecting to the agent: it accepts at once or it is not there
+	answer  time.Duration // bounds waiting for its answer
+}
+
 // Main runs one CNI command: environment and standard input in, result or
 // error on standard output. It is the exit code.
 func Main() int {
+	if os.Getenv("CNI_COMMAND") == protocol.Del {
+		// A path below /proc may lead to the node's own namespace by now, as
+		// the process is another's; that would fail a DEL which has succeeded.
+		if err := os.Setenv("CNI_NETNS_OVERRIDE", "1"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	p := plugin{out: os.Stdout, connect: connectTimeout, answer: protocol.AnswerTimeout}
 	call := func(command string) func(*skel.CmdArgs) error {
-		return func(args *skel.CmdArgs) error { return forward(command, args, os.Stdout) }
+		return func(args *skel.CmdArgs) error { return p.forward(command, args) }
 	}
 	err := skel.PluginMainFuncsWithError(skel.CNIFuncs{
 		Add: call(protocol.Add), Del: call(protocol.Del), Check: call(protocol.Check),
@@ -51,16 +66,14 @@ func Main() int {
 	return 1
 }
 
-// forward sends the command to the agent and writes its result to out.
-func forward(command string, args *skel.CmdArgs, out io.Writer) error {
+// forward sends the command to the agent and writes its result.
+func (p plugin) forward(command string, args *skel.CmdArgs) error {
 	var c conf
 	if err := json.Unmarshal(args.StdinData, &c); err != nil {
 		return types.NewError(types.ErrDecodingFailure, "decoding the network configuration", err.Error())
 	}
-	if c.Socket == "" {
-		c.Socket = defaultSocket
-	}
-	answer, err := ask(c.Socket, protocol.Request{
+	c.Socket = cmp.Or(c.Socket, defaultSocket)
+	answer, err := p.ask(c.Socket, protocol.Request{
 		Command: command, ContainerID: args.ContainerID, Netns: args.Netns, IfName: args.IfName,
 		Args: args.Args, Config: args.StdinData,
 	})
@@ -73,7 +86,7 @@ func forward(command string, args *skel.CmdArgs, out io.Writer) error {
 	if command != protocol.Add {
 		return nil
 	}
-	if _, err := fmt.Fprintln(out, string(answer.Result)); err != nil {
+	if _, err := fmt.Fprintln(p.out, string(answer.Result)); err != nil {
 		return types.NewError(types.ErrIOFailure, "writing the result", err.Error())
 	}
 	return nil
@@ -81,26 +94,29 @@ func forward(command string, args *skel.CmdArgs, out io.Writer) error {
 
 // agentError is what the runtime is told when the agent can't be asked.
 func agentError(command, socket string, err error) error {
+	if errors.Is(err, protocol.ErrTooLarge) {
+		return types.NewError(types.ErrInvalidNetworkConfig, "the network configuration is too large", err.Error())
+	}
 	code := types.ErrTryAgainLater
 	if command == protocol.Status {
 		code = protocol.CodeNotAvailable
 	}
 	var netErr net.Error
 	if errors.As(err, &netErr) && netErr.Timeout() {
-		return types.NewError(code, "the node agent did not answer in time", fmt.Sprintf("%v; look at the log of `ovnkube node`", err))
+		return types.NewError(code, "the node agent did not answer in time", fmt.Sprintf("socket %s: %v; look at the log of `ovnkube node`", socket, err))
 	}
 	return types.NewError(code, "the node agent is not running, or went away while it worked on this request",
 		fmt.Sprintf("socket %s: %v; start `ovnkube node` on this node, or look at its log", socket, err))
 }
 
-func ask(socket string, r protocol.Request) (protocol.Response, error) {
+func (p plugin) ask(socket string, r protocol.Request) (protocol.Response, error) {
 	var answer protocol.Response
-	c, err := net.DialTimeout("unix", socket, connectTimeout)
+	c, err := net.DialTimeout("unix", socket, p.connect)
 	if err != nil {
 		return answer, fmt.Errorf("connecting: %w", err)
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(protocol.AnswerTimeout)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(p.answer)); err != nil {
 		return answer, fmt.Errorf("setting the deadline: %w", err)
 	}
 	if err := protocol.Write(c, r); err != nil {

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// check verifies that everything is as ADD's result, which the configuration
+// carries, says.
+func (s *Server) check(ctx context.Context, r protocol.Request) error {
+	_, prev, err := parseConf(r.Config)
+	if err != nil {
+		return err
+	}
+	if prev == nil {
+		return &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "the network configuration of CHECK has no prevResult"}
+	}
+	ref, err := parsePod(r.Args)
+	if err != nil {
+		return err
+	}
+	spec, err := specOf(prev, r)
+	if err != nil {
+		return &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "prevResult is not this plugin's", Details: err.Error()}
+	}
+	if s.Node.Missing() == nil {
+		settings, err := s.settings(ctx)
+		if err != nil {
+			return err
+		}
+		spec.Userspace = settings.Userspace
+	}
+	if err := errors.Join(podif.Check(spec), s.checkPort(ctx, ref, spec)); err != nil {
+		return &protocol.Error{Code: protocol.CodeCheck, Msg: fmt.Sprintf("the network of pod %s is not as it was made", ref), Details: oneLine(err)}
+	}
+	return nil
+}
+
+// checkPort compares the Open vSwitch side.
+func (s *Server) checkPort(ctx context.Context, ref podRef, spec podif.Spec) error {
+	want := hostplan.PodPort(names.LogicalPort(ref.namespace, ref.name), s.uid(ctx, ref), spec.ContainerID, spec.Network)
+	state, ok := s.Switch.Interface(want.Name)
+	if !ok {
+		return fmt.Errorf("interface %s is not in Open vSwitch", want.Name)
+	}
+	var errs []error
+	if state.Bridge != want.Bridge {
+		errs = append(errs, fmt.Errorf("interface %s is on bridge %q, want %s", want.Name, state.Bridge, want.Bridge))
+	}
+	if state.Ofport <= 0 {
+		errs = append(errs, fmt.Errorf("interface %s is not open in Open vSwitch: %q", want.Name, state.Error))
+	}
+	want.ExternalIDs[names.IfaceInstalled] = "true"
+	for key, value := range want.ExternalIDs {
+		if have := state.ExternalIDs[key]; have != value && (key != names.IfaceIDVer || value != "") {
+			errs = append(errs, fmt.Errorf("interface %s has external_ids:%s=%q, want %q", want.Name, key, have, value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// uid is the UID of the pod that the runtime means, "" when the agent's watch
+// does not have it at the moment.
+func (s *Server) uid(ctx context.Context, ref podRef) (uid string) {
+	// It accepts at once, so that there is no wait and no error.
+	_ = s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p kubeio.LocalPod, ok bool) bool {
+		if ok && p.HasUID(ref.uid) {
+			uid = p.UID
+		}
+		return true
+	})
+	return uid
+}
+
+// specOf is the interface that a result describes.
+func specOf(prev *types100.Result, r protocol.Request) (podif.Spec, error) {
+	spec := podif.Spec{ContainerID: r.ContainerID, Netns: r.Netns, IfName: r.IfName}
+	index := -1
+	for i, iface := range prev.Interfaces {
+		if iface.Name == r.IfName && iface.Sandbox != "" {
+			index = i
+		}
+	}
+	if index < 0 {
+		return spec, fmt.Errorf("it has no interface %s in a container", r.IfName)
+	}
+	spec.MTU = prev.Interfaces[index].Mtu
+	return spec, podif.ReadResult(&spec, prev, index)
+}
