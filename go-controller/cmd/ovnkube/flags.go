@@ -70,28 +70,17 @@ func northboundConfig(c *cli.Context) config.OVSDB {
 // clusterFlags are what the master and the nodes must agree on.
 func clusterFlags() []cli.Flag {
 	d := config.DefaultCluster()
-	var subnets, services []string
-	for _, s := range d.Subnets {
-		subnets = append(subnets, s.String())
-	}
-	for _, p := range d.ServiceCIDRs {
-		services = append(services, p.String())
-	}
 	return []cli.Flag{
-		stringFlag("cluster-subnets", strings.Join(subnets, ","), "`CIDR/NODE-LENGTH`,... that pods get addresses from; IPv4 and IPv6 make a dual-stack cluster"),
-		stringFlag("k8s-service-cidrs", strings.Join(services, ","), "`CIDR`,... of ClusterIPs, as the API server has them"),
+		stringFlag("cluster-subnets", config.SubnetList(d.Subnets), "`CIDR/NODE-LENGTH`,... that pods get addresses from; IPv4 and IPv6 make a dual-stack cluster"),
+		stringFlag("k8s-service-cidrs", config.PrefixList(d.ServiceCIDRs), "`CIDR`,... of ClusterIPs, as the API server has them"),
 	}
 }
 
 // topologyFlags shape the logical network; only the master has them.
 func topologyFlags() []cli.Flag {
 	d := config.DefaultCluster()
-	var join []string
-	for _, p := range d.JoinSubnets {
-		join = append(join, p.String())
-	}
 	return []cli.Flag{
-		stringFlag("join-subnet", strings.Join(join, ","), "`CIDR`,... of the switch between the cluster router and the gateway routers; those of unused families are ignored"),
+		stringFlag("join-subnet", config.PrefixList(d.JoinSubnets), "`CIDR`,... of the switch between the cluster router and the gateway routers; those of unused families are ignored"),
 		stringFlag("node-name", d.RouterName, "`NAME` of the cluster router, unless one tagged k8s-cluster-router=yes is there already"),
 	}
 }
@@ -116,6 +105,16 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 		d.RouterName, d.RouterNamed = name, c.IsSet("node-name")
 	}
 	return d, nil
+}
+
+// ovsFlag names the local Open vSwitch database. Without it, it is where
+// Open vSwitch's own tools look: below $OVS_RUNDIR (ovs-vsctl(8)).
+func ovsFlag() cli.Flag {
+	address := config.DefaultNode().OVSAddress
+	if dir := os.Getenv("OVS_RUNDIR"); dir != "" {
+		address = "unix:" + dir + "/db.sock"
+	}
+	return stringFlag("ovs-address", address, "`ADDRESS` of the local Open vSwitch database")
 }
 
 // logFlags shape the log.

@@ -18,7 +18,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := newApp().RunContext(ctx, os.Args)
+	args, err := classicArgs(os.Args)
+	if err == nil {
+		err = newApp().RunContext(ctx, args)
+	}
 	stop()
 	os.Exit(report(os.Stderr, err))
 }
@@ -32,7 +35,8 @@ func newApp() *cli.App {
 		// A comma in a file name is part of it.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
-			masterCommand(), nodeCommand(), translateCommand(), planCommand(), versionCommand(),
+			masterCommand(), nodeCommand(), translateCommand(), planCommand(),
+			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), versionCommand(),
 		},
 		// Errors are printed by report, once, whatever their kind.
 		ExitErrHandler: func(*cli.Context, error) {},
@@ -49,8 +53,22 @@ func newApp() *cli.App {
 		if c.Before == nil {
 			c.Before = noArguments
 		}
+		if hasFlag(c, configFlagName) {
+			c.Before = withSettings(c.Before)
+		}
 	}
 	return app
+}
+
+// withSettings has the settings file, and for what works on this machine's Open
+// vSwitch also that, say what the command line does not.
+func withSettings(before cli.BeforeFunc) cli.BeforeFunc {
+	return func(c *cli.Context) error {
+		if err := before(c); err != nil {
+			return err
+		}
+		return readSettings(c, hasFlag(c.Command, "ovs-address"))
+	}
 }
 
 func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err} }

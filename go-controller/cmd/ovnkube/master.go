@@ -22,7 +22,7 @@ func masterCommand() *cli.Command {
 			stringFlag("leader-elect-namespace", d.LeaderElect.Namespace, "`NAMESPACE` of the Lease"),
 			&cli.DurationFlag{Name: "leader-elect-lease", Value: d.LeaderElect.Lease, Usage: "how long a leader that fell silent keeps the Lease", EnvVars: env("leader-elect-lease")},
 			boolFlag("dry-run", "change nothing: print what would change, as the plan command does, and exit with 0 (nothing), 2 (changes) or 1 (an error)"),
-		}, planFlags(), logFlags()),
+		}, planFlags(), []cli.Flag{configFlag()}, logFlags()),
 		Action: runMaster,
 	}
 }

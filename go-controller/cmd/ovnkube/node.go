@@ -27,7 +27,7 @@ func nodeFlags() []cli.Flag {
 	own := []cli.Flag{
 		stringFlag("node-name", "", "`NAME` of this machine's Kubernetes Node"),
 		stringFlag("sb-address", "", "Southbound database for ovn-controller: tcp:`HOST:PORT`,...; unset leaves external_ids:ovn-remote as it is"),
-		stringFlag("ovs-address", d.OVSAddress, "`ADDRESS` of the local Open vSwitch database"),
+		ovsFlag(),
 		stringFlag("encap-ip", "", "tunnel `ADDRESS`,... of this node; there may be several (default: what Open vSwitch has, else the Node's InternalIP)"),
 		stringFlag("encap-type", d.EncapType, "tunnel `TYPE`, the same on every node: geneve, or vxlan where the network has no Geneve (it has limits, see docs/features/node.md)"),
 		stringFlag("datapath-type", d.DatapathType, "`TYPE` of br-int: system (kernel module) or netdev (userspace)"),
@@ -37,7 +37,7 @@ func nodeFlags() []cli.Flag {
 		stringFlag("cni-socket-dir", d.CNISocketDir, "`DIR` of the socket that ovn_cni talks to"),
 		stringFlag("metrics-bind-address", d.Metrics, "`HOST:PORT` of /metrics, /healthz and /readyz"),
 	}
-	return slices.Concat(own, gatewayFlags(), clusterFlags(), kubernetesFlags(), logFlags())
+	return slices.Concat(own, gatewayFlags(), clusterFlags(), kubernetesFlags(), []cli.Flag{configFlag()}, logFlags())
 }
 
 // nodeConfig reads the agent's configuration from its flags.

@@ -35,7 +35,7 @@ func planCommand() *cli.Command {
 			"Exit code 0: nothing to do. 2: there are changes. 1: an error, also when only part of the plan could be made.",
 		Flags: slices.Concat([]cli.Flag{
 			manifestFlag("`FILE`, directory or - for standard input, instead of the cluster; may be given again"),
-		}, planFlags(), kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), logFlags()),
+		}, planFlags(), kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), []cli.Flag{configFlag()}, logFlags()),
 		Action: runPlan,
 	}
 }
@@ -146,7 +146,7 @@ func liveObjects(ctx context.Context, k config.Kubernetes, w io.Writer, log *slo
 func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger) (*offline.Cluster, []nb.Plan, error) {
 	want := offline.New(m.Cluster, objects)
 	var plans []nb.Plan
-	err := withNorthbound(ctx, m.NB, want.Schema, log, func(session *ovsdb.Session) error {
+	err := ovsdb.With(ctx, m.NB, want.Schema, log, func(session *ovsdb.Session) error {
 		byHand, problems := reconcile.ByHand(session)
 		if len(byHand) > 0 {
 			want = offline.New(m.Cluster, withByHand(objects, byHand))
@@ -184,29 +184,6 @@ func withByHand(objects []cluster.Object, byHand []*cluster.Node) []cluster.Obje
 		}
 	}
 	return out
-}
-
-// withNorthbound calls do with a session that is in sync, as long as ctx
-// allows to wait for one.
-func withNorthbound(ctx context.Context, c config.OVSDB, schema *nb.Schema, log *slog.Logger, do func(*ovsdb.Session) error) error {
-	db := ovsdb.New(c, schema, log)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	dbCtx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	wg.Go(func() { db.Run(dbCtx) })
-	for db.Session() == nil {
-		select {
-		case <-db.Signal():
-		case <-ctx.Done():
-			return fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, errors.Join(db.Failure(), ctx.Err()))
-		}
-	}
-	session := db.Session()
-	if session == nil {
-		return fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, errors.Join(db.Failure()))
-	}
-	return do(session)
 }
 
 // printPlans prints plans and a line that sums them up.

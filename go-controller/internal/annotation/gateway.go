@@ -32,9 +32,9 @@ const maxVLAN = 4094
 
 // L3Gateway is how a node connects the cluster to the outside.
 type L3Gateway struct {
-	Bridge   string         // the node's external bridge
+	Bridge   string         // the node's external bridge; br-int when the NIC is OVN's alone and a port of that
 	Network  string         // what ovn-bridge-mappings calls the network behind it
-	Port     string         // name of the localnet port, <bridge>_<node>
+	Port     string         // name of the external switch's port, <bridge>_<node> or <NIC>_<node>
 	MAC      ipnet.MAC      // of the gateway router's external port: the NIC's
 	IPs      []netip.Prefix // physical addresses, at most one per family, IPv4 first
 	NextHops []netip.Addr   // default gateways, at most one per family, IPv4 first; may be empty

@@ -67,6 +67,15 @@ func ParseClusterSubnets(s string) ([]ClusterSubnet, error) {
 	return out, nil
 }
 
+// SubnetList is the form that ParseClusterSubnets reads.
+func SubnetList(list []ClusterSubnet) string {
+	out := make([]string, len(list))
+	for i, c := range list {
+		out[i] = c.String()
+	}
+	return strings.Join(out, ",")
+}
+
 func parseClusterSubnet(item string) (ClusterSubnet, error) {
 	parts := strings.Split(item, "/")
 	if len(parts) != 2 && len(parts) != 3 {
@@ -120,6 +129,34 @@ func ParsePrefixes(what, s string) ([]netip.Prefix, error) {
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// ParseInterfaceAddrs reads a comma-separated list of addresses with the prefix
+// lengths of their networks, such as 172.17.42.31/16; an empty string is an
+// empty list. what names the setting in errors.
+func ParseInterfaceAddrs(what, s string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, item := range strings.Split(s, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(item)
+		if err != nil || p.Addr().Is4In6() {
+			return nil, fmt.Errorf("parsing %s %q: want an address with a prefix length such as 172.17.42.31/16", what, item)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// PrefixList is the form that ParsePrefixes reads.
+func PrefixList(ps []netip.Prefix) string {
+	out := make([]string, len(ps))
+	for i, p := range ps {
+		out[i] = p.String()
+	}
+	return strings.Join(out, ",")
 }
 
 // HasIPv4 and HasIPv6 tell which families pods get addresses of.

@@ -88,6 +88,23 @@ func Diff(want, have []hostplan.Item) (changes []Change, absent []string) {
 	return changes, absent
 }
 
+// Missing lists what turns have into want as if every link were there: for a
+// preview of what Converge does in the end. Nothing that is ours and unwanted
+// is in it.
+func Missing(want, have []hostplan.Item) []Change {
+	now := map[string]hostplan.Item{}
+	for _, h := range have {
+		now[h.Key()] = h
+	}
+	var out []Change
+	for _, w := range want {
+		if h := now[w.Key()]; h != w {
+			out = append(out, Change{Have: h, Want: w})
+		}
+	}
+	return out
+}
+
 // Converge reads, compares and applies. It tells what it changed; one change
 // that does not work does not keep the others from being made. The error also
 // names wanted links that do not exist (yet).

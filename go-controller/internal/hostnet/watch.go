@@ -123,6 +123,20 @@ func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
 	return p, false, nil
 }
 
+// SourceTo is the address of this host from which packets to a are sent.
+func (n *Netlink) SourceTo(a netip.Addr) (netip.Addr, error) {
+	routes, err := n.h.RouteGet(a.AsSlice())
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("looking for the route to %s: %w", a, err)
+	}
+	for _, r := range routes {
+		if src, ok := netip.AddrFromSlice(r.Src); ok {
+			return src.Unmap(), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("looking for the route to %s: the kernel tells no source address", a)
+}
+
 // LinkNames is the set of the names of all interfaces.
 func (n *Netlink) LinkNames() (map[string]bool, error) {
 	list, err := n.h.LinkList()

@@ -2,7 +2,6 @@ package kubeio
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
@@ -185,7 +184,7 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	delete(w.pending, ref)
 	w.busy[ref] = true
 	w.mu.Unlock()
-	err := w.send(ctx, p)
+	err := w.clients.Patch(ctx, p)
 	w.mu.Lock()
 	delete(w.busy, ref)
 	_, newer := w.pending[ref]
@@ -229,40 +228,4 @@ func gone(err error) bool {
 		return false
 	}
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
-}
-
-// send patches an object's annotations. A pod's go through the status
-// subresource, which admission webhooks for pods do not hold up.
-func (w *Writer) send(ctx context.Context, p assign.Patch) error {
-	body, err := patchBody(p)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
-	defer cancel()
-	if p.Ref.Kind == cluster.KindPod {
-		pods := w.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(p.Ref.Name.Namespace)
-		_, err = pods.Patch(ctx, p.Ref.Name.Name, types.MergePatchType, body, metav1.PatchOptions{}, "status")
-		return err
-	}
-	nodes := w.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
-	_, err = nodes.Patch(ctx, p.Ref.Name.Name, types.MergePatchType, body, metav1.PatchOptions{})
-	return err
-}
-
-// patchBody is a merge patch (RFC 7386). The UID in it makes the API server
-// refuse it for another object of the same name.
-func patchBody(p assign.Patch) ([]byte, error) {
-	annotations := map[string]any{}
-	for k, v := range p.Annotations {
-		annotations[k] = v
-	}
-	for _, k := range p.Remove {
-		annotations[k] = nil
-	}
-	meta := map[string]any{"annotations": annotations}
-	if p.UID != "" {
-		meta["uid"] = p.UID
-	}
-	return json.Marshal(map[string]any{"metadata": meta})
 }

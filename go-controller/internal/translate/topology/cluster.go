@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -42,7 +43,8 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	return []nb.Row{
 		t.Schema.NewRow(key(nbdb.LogicalRouterTable, names.RoleRouter), &nbdb.LogicalRouter{
 			UUID: router.UUID, Name: name, Options: routerOptions(),
-			ExternalIDs: map[string]string{names.KeyClusterRouter: "yes"},
+			ExternalIDs: map[string]string{names.KeyClusterRouter: "yes",
+				names.SubnetsKey: config.SubnetList(s.Config.Subnets), names.JoinKey: config.PrefixList(s.Config.JoinSubnets)},
 		}),
 		t.Schema.NewRow(key(nbdb.LogicalSwitchTable, names.RoleJoin), &nbdb.LogicalSwitch{UUID: join.UUID, Name: names.JoinSwitch}),
 		t.Schema.NewRow(key(nbdb.LogicalRouterPortTable, names.RoleRouterToJoin), &nbdb.LogicalRouterPort{

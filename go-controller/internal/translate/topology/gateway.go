@@ -127,6 +127,9 @@ func (r gatewayRows) external() []nb.Row {
 		UUID: r.uuid(nbdb.LogicalSwitchPortTable, names.RoleLocalnet), Name: r.gateway.Port,
 		Type: "localnet", Addresses: []string{"unknown"}, Options: map[string]string{"network_name": r.gateway.Network},
 	}
+	if r.gateway.Bridge == names.IntegrationBridge { // a NIC of OVN's own, which is a port like a pod's
+		localnet.Type, localnet.Options = "", map[string]string{"requested-chassis": r.node.Chassis()}
+	}
 	if r.gateway.VLAN != 0 {
 		vlan := r.gateway.VLAN
 		localnet.Tag = &vlan

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// classic is a program of the classic walkthrough: a name by which ovnkube can
+// be called.
+type classic struct {
+	name     string
+	command  string   // the command that it is; or
+	commands []string // those of which it takes one
+}
+
+func classics() []classic {
+	return []classic{
+		{name: "ovn-k8s-overlay", commands: []string{"master-init", "minion-init", "gateway-init"}},
+		{name: "ovn-k8s-util", commands: []string{"nics-to-bridge", "bridges-to-nic"}},
+		{name: "ovn-k8s-watcher", command: "watcher"},
+		{name: "ovn-k8s-gateway-helper", command: "gateway-helper"},
+	}
+}
+
+// classicArgs is the command line as ovnkube's, whatever name it was called by.
+func classicArgs(args []string) ([]string, error) {
+	if len(args) == 0 {
+		return args, nil
+	}
+	base := filepath.Base(args[0])
+	i := slices.IndexFunc(classics(), func(c classic) bool { return c.name == base })
+	if i < 0 {
+		return args, nil
+	}
+	switch c := classics()[i]; {
+	case c.command != "":
+		return append([]string{"ovnkube", c.command}, args[1:]...), nil
+	case len(args) < 2 || !slices.Contains(c.commands, args[1]):
+		return nil, usageError{fmt.Errorf("%s: want one of %s", base, strings.Join(c.commands, ", "))}
+	}
+	return append([]string{"ovnkube"}, args[1:]...), nil
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"gopkg.in/ini.v1"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// defaultConfigFile is where the settings file is looked for; it need not be
+// there.
+const defaultConfigFile = "/etc/openvswitch/ovn_k8s.conf"
+
+// setting is where a flag's value comes from when neither the command line nor
+// the environment has one: the settings file, then the Open_vSwitch row.
+type setting struct {
+	flag    string
+	section string // of the settings file
+	key     string
+	ovs     string // key in external_ids, "" for none
+}
+
+// settings lists them, in the names of the classic settings file.
+func settings() []setting {
+	return []setting{
+		{"kubeconfig", "kubernetes", "kubeconfig", ""},
+		{"k8s-apiserver", "kubernetes", "apiserver", "k8s-api-server"},
+		{"k8s-cacert", "kubernetes", "cacert", "k8s-ca-certificate"},
+		{"k8s-token", "kubernetes", "token", "k8s-api-token"},
+		{"k8s-service-cidrs", "kubernetes", "service-cidrs", ""},
+		{"nb-address", "ovnnorth", "address", "ovn-nb"},
+		{"nb-privkey", "ovnnorth", "client-privkey", ""},
+		{"nb-cert", "ovnnorth", "client-cert", ""},
+		{"nb-cacert", "ovnnorth", "client-cacert", ""},
+		{"sb-address", "ovnsouth", "address", ""},
+		{"cluster-subnets", "default", "cluster-subnets", ""},
+		{"join-subnet", "default", "join-subnet", ""},
+		{"mtu", "default", "mtu", ""},
+		{"encap-ip", "default", "encap-ip", ""},
+		{"encap-type", "default", "encap-type", ""},
+		{"datapath-type", "default", "datapath-type", "ovn-bridge-datapath-type"},
+		{"cni-conf-dir", "cni", "conf-dir", ""},
+		{"log-level", "logging", "level", ""},
+		{"log-format", "logging", "format", ""},
+		{"gateway-mode", "gateway", "mode", ""},
+		{"gateway-interface", "gateway", "interface", ""},
+		{"gateway-nexthop", "gateway", "next-hop", ""},
+		{"gateway-vlan-id", "gateway", "vlan-id", ""},
+	}
+}
+
+const configFlagName = "config-file"
+
+// configFlag names the settings file.
+func configFlag() cli.Flag {
+	return stringFlag(configFlagName, defaultConfigFile, "settings `FILE` (INI) for what neither flags nor environment say")
+}
+
+// readSettings gives the command's flags that are not set their values from
+// the settings file and, with fromOVS, from the Open_vSwitch row.
+func readSettings(c *cli.Context, fromOVS bool) error {
+	file, err := settingsFile(c)
+	if err != nil {
+		return err
+	}
+	// Which API server is one setting: a higher source that names one in either
+	// way is not to be mixed with a lower one.
+	server := c.IsSet("kubeconfig") || c.IsSet("k8s-apiserver")
+	row := func(string) (string, error) { return "", nil }
+	if fromOVS {
+		db, err := openOVS(c)
+		if err != nil {
+			return err
+		}
+		if db != nil {
+			defer db.Close()
+			row = db.ExternalID
+		}
+	}
+	for _, source := range []func(setting) (string, error){
+		func(s setting) (string, error) { return file[s.section][s.key], nil },
+		func(s setting) (string, error) {
+			if s.ovs == "" {
+				return "", nil
+			}
+			return row(s.ovs)
+		},
+	} {
+		found, err := fill(c, source, server)
+		if err != nil {
+			return err
+		}
+		server = server || found
+	}
+	return nil
+}
+
+// fill sets flags from one source; it tells whether the source named an API
+// server.
+func fill(c *cli.Context, source func(setting) (string, error), server bool) (found bool, err error) {
+	for _, s := range settings() {
+		if !hasFlag(c.Command, s.flag) || c.IsSet(s.flag) {
+			continue
+		}
+		names := s.flag == "kubeconfig" || s.flag == "k8s-apiserver"
+		if names && server {
+			continue
+		}
+		value, err := source(s)
+		if errors.Is(err, ovs.ErrNoRoot) || value == "" {
+			continue
+		}
+		if err != nil {
+			return found, err
+		}
+		if err := c.Set(s.flag, value); err != nil {
+			return found, fmt.Errorf("setting --%s to %q from [%s] %s of the settings file: %w", s.flag, value, s.section, s.key, err)
+		}
+		found = found || names
+	}
+	return found, nil
+}
+
+func hasFlag(c *cli.Command, name string) bool {
+	return slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+}
+
+// settingsFile reads the file; a default one that is not there is empty. Keys
+// that nothing knows are told of: a typing error would be silent otherwise.
+func settingsFile(c *cli.Context) (map[string]map[string]string, error) {
+	name := c.String(configFlagName)
+	raw, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) && !c.IsSet(configFlagName) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading --config-file: %w", err)
+	}
+	parsed, err := ini.Load(raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading --config-file %s: %w: want an INI file such as [ovnnorth] with a line address=tcp:192.0.2.1:6641", name, err)
+	}
+	out := map[string]map[string]string{}
+	for _, section := range parsed.Sections() {
+		// [default] in any case is also the library's name for what precedes
+		// all sections.
+		where := strings.ToLower(section.Name())
+		if out[where] == nil {
+			out[where] = map[string]string{}
+		}
+		for _, key := range section.Keys() {
+			if !slices.ContainsFunc(settings(), func(s setting) bool { return s.section == where && s.key == key.Name() }) {
+				warn(c.App.ErrWriter, fmt.Sprintf("--config-file %s: [%s] %s is not a setting: it is left out", name, section.Name(), key.Name()))
+				continue
+			}
+			out[where][key.Name()] = key.Value()
+		}
+	}
+	return out, nil
+}
+
+// openOVS connects to the local Open vSwitch, nil if it is not there: what
+// needs it will say so.
+func openOVS(c *cli.Context) (*ovs.DB, error) {
+	address := c.String("ovs-address")
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		if _, err := os.Stat(path); err != nil {
+			return nil, nil
+		}
+	}
+	log, err := newLog(c, c.App.ErrWriter)
+	if err != nil {
+		return nil, err
+	}
+	db, err := ovs.Open(c.Context, address, log)
+	if err != nil {
+		return nil, nil
+	}
+	return db, nil
+}

@@ -1,0 +1,251 @@
+package byhand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// How long Open vSwitch may take to make an interface, and how often to look.
+const (
+	linkTimeout = 30 * time.Second
+	linkPoll    = 100 * time.Millisecond
+)
+
+// host is this machine's side of one command.
+type host struct {
+	Setup
+	ovs    *ovs.DB
+	kernel *hostnet.Netlink
+}
+
+// nodePlan is what a node with these subnets looks like, and its chassis name.
+func (h *host) nodePlan(subnets []netip.Prefix) (hostplan.Plan, string, error) {
+	f := hostplan.Facts{Subnets: subnets}
+	var err error
+	if f.SystemID, err = h.ovs.SystemID(); err != nil {
+		return hostplan.Plan{}, "", err
+	}
+	if f.RALinks, err = h.kernel.RALinks(); err != nil {
+		return hostplan.Plan{}, "", err
+	}
+	if f.EncapIPs, err = h.encapIPs(); err != nil {
+		return hostplan.Plan{}, "", err
+	}
+	for _, ip := range f.EncapIPs {
+		place, ok, err := h.kernel.Find(ip)
+		if err != nil {
+			return hostplan.Plan{}, "", err
+		}
+		if !ok {
+			return hostplan.Plan{}, "", fmt.Errorf("the tunnel address %s is on no interface of this machine: correct --encap-ip or external_ids:%s", ip, names.OVSEncapIP)
+		}
+		if f.EncapMTU == 0 || place.MTU < f.EncapMTU {
+			f.EncapMTU = place.MTU
+		}
+	}
+	var plans []hostplan.Plan
+	for _, room := range []func(hostplan.Facts, config.Node) (hostplan.Plan, error){encap.Plan, mgmtport.Plan, egress.Plan} {
+		p, err := room(f, h.Node)
+		if err != nil {
+			return hostplan.Plan{}, "", err
+		}
+		plans = append(plans, p)
+	}
+	return hostplan.Merge(plans...), encap.SystemID(f, h.Node), nil
+}
+
+// encapIPs are the tunnel addresses: those given, else those that Open vSwitch
+// has, else the address from which the Southbound database is reached.
+func (h *host) encapIPs() ([]netip.Addr, error) {
+	if len(h.Node.EncapIPs) > 0 {
+		return h.Node.EncapIPs, nil
+	}
+	set, err := h.ovs.ExternalID(names.OVSEncapIP)
+	if err != nil {
+		return nil, err
+	}
+	if set != "" {
+		ips, err := config.ParseAddrs("external_ids:"+names.OVSEncapIP, set)
+		return ips, err
+	}
+	remote := h.Node.SBAddress
+	if remote == "" {
+		if remote, err = h.ovs.ExternalID(names.OVSRemote); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range strings.Split(remote, ",") {
+		_, address, _ := strings.Cut(strings.TrimSpace(r), ":")
+		if to, err := netip.ParseAddrPort(address); err == nil && !to.Addr().IsLoopback() {
+			ip, err := h.kernel.SourceTo(to.Addr())
+			if err == nil {
+				return []netip.Addr{ip}, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("no tunnel address: give --encap-ip, or set external_ids:%s of the Open_vSwitch row (external_ids:%s is %q, which does not tell one)", names.OVSEncapIP, names.OVSRemote, remote)
+}
+
+// gatewayPlan is what Open vSwitch must have for a gateway, and the gateway as
+// its annotation describes it.
+func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, error) {
+	g := &annotation.L3Gateway{IPs: want.IPs, NextHops: want.NextHops, VLAN: want.VLAN, Rampout: want.Rampout, NodePort: true}
+	ipnet.Sort(g.IPs)
+	slices.SortFunc(g.NextHops, netip.Addr.Compare)
+	var err error
+	if want.NIC != "" {
+		g.Bridge, g.Port = names.IntegrationBridge, names.LocalnetPort(want.NIC, h.Node.Name)
+		if g.MAC, err = h.nic(want.NIC); err != nil {
+			return hostplan.Plan{}, nil, err
+		}
+		port := hostplan.Port{Bridge: names.IntegrationBridge, Name: want.NIC, ExternalIDs: map[string]string{names.IfaceID: g.Port}}
+		return hostplan.Plan{OVS: hostplan.OVS{Ports: []hostplan.Port{port}}}, g, nil
+	}
+	if !h.ovs.HasBridge(want.Bridge) {
+		return hostplan.Plan{}, nil, fmt.Errorf("--bridge-interface %s: there is no such Open vSwitch bridge: `ovnkube nics-to-bridge NIC` makes one of a NIC", want.Bridge)
+	}
+	link, _, err := h.link(want.Bridge)
+	if err != nil {
+		return hostplan.Plan{}, nil, err
+	}
+	g.Bridge, g.Port, g.MAC = want.Bridge, names.LocalnetPort(want.Bridge, h.Node.Name), link.MAC
+	mappings, err := h.ovs.ExternalID(names.OVSBridgeMappings)
+	if err != nil {
+		return hostplan.Plan{}, nil, err
+	}
+	if g.Network, mappings, err = mapped(mappings, want.Bridge); err != nil {
+		return hostplan.Plan{}, nil, err
+	}
+	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: map[string]string{names.OVSBridgeMappings: mappings}}}, g, nil
+}
+
+// mapped is the network that the mappings have for a bridge, and the mappings
+// with it: a network of its own if they have none.
+func mapped(mappings, bridge string) (network, all string, err error) {
+	list, err := config.ParseBridgeMappings(mappings)
+	if err != nil {
+		return "", "", fmt.Errorf("external_ids:%s: %w", names.OVSBridgeMappings, err)
+	}
+	network = annotation.DefaultPhysicalNetwork
+	for _, m := range list {
+		if m.Bridge == bridge {
+			return m.Network, mappings, nil
+		}
+		if m.Network == network {
+			network = bridge // the usual name is another bridge's
+		}
+	}
+	added := config.BridgeMapping{Network: network, Bridge: bridge}.String()
+	if mappings == "" {
+		return network, added, nil
+	}
+	return network, mappings + "," + added, nil
+}
+
+// nic is the MAC of an interface that is to be OVN's alone: one with addresses
+// would be lost to the machine.
+func (h *host) nic(name string) (ipnet.MAC, error) {
+	link, addrs, err := h.link(name)
+	if err != nil {
+		return ipnet.MAC{}, err
+	}
+	if len(addrs) > 0 {
+		return ipnet.MAC{}, fmt.Errorf("--physical-interface %s: it has the addresses %v, which the machine would lose: remove them if OVN is to have the interface alone, or share it: `ovnkube nics-to-bridge %s` and --bridge-interface br%s", name, addrs, name, name)
+	}
+	return link.MAC, nil
+}
+
+// link is an interface and its addresses but link-local ones.
+func (h *host) link(name string) (hostplan.Link, []netip.Prefix, error) {
+	items, err := h.kernel.Read([]hostplan.Item{hostplan.Link{Name: name}})
+	if err != nil {
+		return hostplan.Link{}, nil, err
+	}
+	var link hostplan.Link
+	var addrs []netip.Prefix
+	for _, i := range items {
+		switch i := i.(type) {
+		case hostplan.Link:
+			link = i
+		case hostplan.Addr:
+			addrs = append(addrs, i.Prefix)
+		}
+	}
+	if link.Name == "" {
+		return link, nil, fmt.Errorf("there is no interface %s on this machine", name)
+	}
+	return link, addrs, nil
+}
+
+// apply makes the machine as planned and prints what changed. what names the
+// file that tells what was there before.
+func (h *host) apply(ctx context.Context, what string, plan hostplan.Plan) error {
+	rows, err := h.ovs.Preview(plan.OVS)
+	if err != nil {
+		return err
+	}
+	have, err := h.kernel.Read(plan.Host)
+	if err != nil {
+		return err
+	}
+	if h.DryRun {
+		for _, c := range rows {
+			fmt.Fprintln(h.Out, c)
+		}
+		for _, c := range hostnet.Missing(plan.Host, have) {
+			fmt.Fprintln(h.Out, c)
+		}
+		return nil
+	}
+	if err := h.remember(what, plan, have); err != nil {
+		return err
+	}
+	if rows, err = h.ovs.Converge(ctx, plan.OVS); err != nil {
+		return err
+	}
+	for _, c := range rows {
+		fmt.Fprintln(h.Out, c)
+	}
+	return h.converge(ctx, plan.Host)
+}
+
+// converge makes the kernel as planned, waiting for the interfaces that Open
+// vSwitch makes.
+func (h *host) converge(ctx context.Context, want []hostplan.Item) error {
+	if len(want) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, linkTimeout)
+	defer cancel()
+	for {
+		done, err := hostnet.Converge(ctx, h.kernel, want)
+		for _, c := range done {
+			fmt.Fprintln(h.Out, c)
+		}
+		var absent *hostnet.LinkAbsentError
+		if !errors.As(err, &absent) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(linkPoll):
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package byhand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
+)
+
+// component names the program in the API server's logs.
+const component = "northbound-byhand"
+
+// edit changes what is said of this machine's node; held is the subnets that
+// it has.
+type edit func(n *cluster.Node, held []netip.Prefix) error
+
+// north brings the Northbound database, and the Node's annotations if there is
+// a Node, up to date with a change of this machine's node. With first the
+// cluster's own rows are made too.
+func (s Setup) north(ctx context.Context, first bool, change edit) error {
+	clients, nodes, err := s.kubeNodes(ctx)
+	if err != nil {
+		return err
+	}
+	schema := nb.NewSchema()
+	return ovsdb.With(ctx, s.NB, schema, s.Log, func(session *ovsdb.Session) error {
+		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema)}
+		if err := n.read(nodes); err != nil {
+			return err
+		}
+		node, patch, err := n.change(change)
+		if err != nil {
+			return err
+		}
+		owners := n.owners()
+		if first {
+			owners = append(owners, nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
+		}
+		plans, err := n.plans(owners)
+		if err != nil {
+			return err
+		}
+		if !node.ByHand && len(patch.Annotations)+len(patch.Remove) > 0 {
+			if err := n.annotate(ctx, clients, patch); err != nil {
+				return err
+			}
+		}
+		return n.carryOut(ctx, plans)
+	})
+}
+
+// northUndo removes this machine's node from the Northbound database, and with
+// last the cluster's own rows.
+func (s Setup) northUndo(ctx context.Context, last bool) error {
+	_, nodes, err := s.kubeNodes(ctx)
+	if err != nil {
+		return err
+	}
+	schema := nb.NewSchema()
+	return ovsdb.With(ctx, s.NB, schema, s.Log, func(session *ovsdb.Session) error {
+		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema)}
+		if err := n.read(nodes); err != nil {
+			return err
+		}
+		if have := n.state.Nodes[s.Node.Name]; have != nil && !have.ByHand {
+			fmt.Fprintf(s.Out, "Node %s is one of Kubernetes: its switch stays until the Node is deleted.\n", s.Node.Name)
+			return nil
+		}
+		n.apply(s.Node.Name, nil)
+		owners := n.owners()
+		if last {
+			if err := n.alone(); err != nil {
+				return err
+			}
+			n.gone = true
+			owners = append(owners, nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
+		}
+		plans, err := n.plans(owners)
+		if err != nil {
+			return err
+		}
+		return n.carryOut(ctx, plans)
+	})
+}
+
+// kubeNodes asks the API server, if one is known, for its nodes. One that does
+// not answer is done without.
+func (s Setup) kubeNodes(ctx context.Context) (*kubeio.Clients, []*cluster.Node, error) {
+	if s.Kubernetes == nil {
+		return nil, nil, nil
+	}
+	clients, err := kubeio.NewClients(*s.Kubernetes, component)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kubeTimeout)
+	defer cancel()
+	nodes, problems, err := clients.Nodes(ctx)
+	if err != nil {
+		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
+		return nil, nil, nil
+	}
+	for _, p := range problems {
+		fmt.Fprintln(s.Out, "warning:", p)
+	}
+	return clients, nodes, nil
+}
+
+// northbound is the Northbound side of one command.
+type northbound struct {
+	Setup
+	schema      *nb.Schema
+	session     *ovsdb.Session
+	translators translate.Set
+	state       *cluster.State
+	ledger      *assign.Ledger
+	egress      bool // all nodes' pods come to leave another way
+	gone        bool // the cluster's own rows are not wanted
+}
+
+// read takes in the nodes that there are.
+func (n *northbound) read(nodes []*cluster.Node) error {
+	if err := n.recall(); err != nil {
+		return err
+	}
+	n.state, n.ledger = cluster.NewState(n.Cluster), assign.New(n.Cluster)
+	if err := reconcile.Adopt(n.state, n.session); err != nil {
+		return err
+	}
+	byHand, problems := reconcile.ByHand(n.session)
+	for _, node := range append(byHand, nodes...) { // a Node counts for more
+		n.state.Apply(cluster.Event{Ref: node.Ref(), New: node})
+	}
+	var changes []cluster.Change
+	for _, node := range n.state.Nodes {
+		changes = append(changes, cluster.Change{Ref: node.Ref(), New: node})
+	}
+	for _, p := range append(problems, n.ledger.Assign(n.state, changes).Problems...) {
+		fmt.Fprintln(n.Out, "warning:", p)
+	}
+	return n.foreign()
+}
+
+// recall takes the ranges that the cluster was made with; others are an error.
+func (n *northbound) recall() error {
+	recorded, join := n.session.ClusterRecord()
+	if recorded == "" {
+		return nil
+	}
+	subnets, err := config.ParseClusterSubnets(recorded)
+	if err != nil {
+		return fmt.Errorf("reading %s of the cluster router: %w", names.SubnetsKey, err)
+	}
+	ranges := func(list []config.ClusterSubnet) (out []netip.Prefix) {
+		for _, c := range list {
+			out = append(out, c.CIDR)
+		}
+		ipnet.Sort(out)
+		return out
+	}
+	if given := ranges(n.Cluster.Subnets); len(given) > 0 && !slices.Equal(given, ranges(subnets)) {
+		return fmt.Errorf("--cluster-ip-subnet %s: the cluster was made with %s: give that", config.PrefixList(given), config.PrefixList(ranges(subnets)))
+	}
+	n.Cluster.Subnets = subnets
+	if n.Cluster.JoinSubnets, err = config.ParsePrefixes(names.JoinKey+" of the cluster router", join); err != nil {
+		return err
+	}
+	return nil
+}
+
+// foreign is the error that the switch of this machine's node is of a Node of
+// Kubernetes that we know nothing of.
+func (n *northbound) foreign() error {
+	name, uid := n.Node.Name, ""
+	if have := n.state.Nodes[name]; have != nil {
+		uid = have.UID
+	}
+	view := n.session.View()
+	for _, ref := range view.Owned(nb.Owner{Kind: names.KindNode, Name: name}) {
+		if ref.Table == nbdb.LogicalSwitchTable && ref.UUID != names.NodeRow(ref.Table, name, names.RoleSwitch, uid) {
+			return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, whose API server is not known or does not answer: give --k8s-apiserver, or set external_ids:k8s-api-server of the Open_vSwitch row", name, name)
+		}
+	}
+	return nil
+}
+
+// apply has this machine's node be as node says; nil for gone.
+func (n *northbound) apply(name string, node *cluster.Node) assign.Result {
+	e := cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: name}}}
+	if node != nil {
+		e.New = node
+	}
+	c, ok := n.state.Apply(e)
+	if !ok {
+		return assign.Result{}
+	}
+	res := n.ledger.Assign(n.state, []cluster.Change{c})
+	for _, c := range append(res.Changes, c) {
+		n.egress = n.egress || c.Egress
+	}
+	return res
+}
+
+// change applies an edit to this machine's node, with what it is granted. The
+// patch is for its Node.
+func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
+	name := n.Node.Name
+	node := cluster.Node{Name: name, ByHand: true}
+	if have := n.state.Nodes[name]; have != nil {
+		node = *have
+	}
+	before := node.Annotations()
+	if err := do(&node, n.state.NodeSubnets[name]); err != nil {
+		return nil, assign.Patch{}, err
+	}
+	var errs []error
+	for _, p := range n.apply(name, &node).Problems {
+		if p.Ref == node.Ref() {
+			errs = append(errs, errors.New(p.Message))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, assign.Patch{}, fmt.Errorf("setting up node %s: %w", name, err)
+	}
+	granted := node
+	granted.JoinAnnotated = n.state.JoinAddrs[name]
+	n.apply(name, &granted)
+	patch := assign.Patch{Ref: granted.Ref(), UID: granted.UID, Annotations: map[string]string{}}
+	after := granted.Annotations()
+	for k, v := range after {
+		if before[k] != v {
+			patch.Annotations[k] = v
+		}
+	}
+	for _, k := range []string{annotation.L3GatewayConfig, annotation.GatewayJoinAddrs} {
+		if _, had := before[k]; had && after[k] == "" {
+			patch.Remove = append(patch.Remove, k)
+		}
+	}
+	return &granted, patch, nil
+}
+
+// owners are those whose rows this command is to see to.
+func (n *northbound) owners() []nb.Owner {
+	out := []nb.Owner{{Kind: names.KindNode, Name: n.Node.Name}, {Kind: names.KindGateway, Name: n.Node.Name}}
+	if n.egress {
+		out = append(out, nb.Owners(names.KindNode, n.state.Nodes, func(name string) string { return name })...)
+	}
+	return out
+}
+
+// alone is the error that others use the cluster's rows.
+func (n *northbound) alone() error {
+	for _, o := range n.session.Owners() {
+		if o.Kind != names.KindCluster && o.Name != n.Node.Name {
+			return fmt.Errorf("%s is still there: undo the other nodes first, this one last", o)
+		}
+	}
+	return nil
+}
+
+func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
+	slices.SortFunc(owners, nb.Owner.Compare)
+	var plans []nb.Plan
+	view, inserted := n.session.View(), nb.Scope{}
+	for _, o := range slices.Compact(owners) {
+		var rows []nb.Row
+		if !n.gone || o.Kind != names.KindCluster {
+			var err error
+			if rows, err = n.translators.Rows(n.state, o); err != nil {
+				return nil, fmt.Errorf("translating %s: %w", o, err)
+			}
+		}
+		p, err := n.schema.Plan(view, o, rows, inserted)
+		var missing *nb.MissingParentError
+		if errors.As(err, &missing) {
+			return nil, errors.New("the Northbound database has no cluster router: run master-init first, on the machine that is to be the master")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !p.Empty() {
+			plans = append(plans, p)
+		}
+	}
+	plans, _ = nb.Settled(plans)
+	return plans, nil
+}
+
+// annotate writes to the Node what the master is to agree with.
+func (n *northbound) annotate(ctx context.Context, clients *kubeio.Clients, p assign.Patch) error {
+	for k, v := range p.Annotations {
+		fmt.Fprintf(n.Out, "~ Node %s  %s=%s\n", n.Node.Name, k, v)
+	}
+	for _, k := range p.Remove {
+		fmt.Fprintf(n.Out, "- Node %s  %s\n", n.Node.Name, k)
+	}
+	if n.DryRun {
+		return nil
+	}
+	if err := clients.Patch(ctx, p); err != nil {
+		return fmt.Errorf("writing the annotations of Node %s: %w", n.Node.Name, err)
+	}
+	return nil
+}
+
+// carryOut prints plans and sends them as one transaction.
+func (n *northbound) carryOut(ctx context.Context, plans []nb.Plan) error {
+	for _, p := range plans {
+		if _, err := p.WriteTo(n.Out); err != nil {
+			return fmt.Errorf("printing the plan: %w", err)
+		}
+	}
+	if n.DryRun || len(plans) == 0 {
+		return nil
+	}
+	out, err := n.session.Transact(ctx, plans)
+	if err != nil {
+		return fmt.Errorf("writing to the Northbound database: %w", err)
+	}
+	if len(out.Lost) > 0 {
+		return fmt.Errorf("somebody changed the rows of %s at the same moment: run the command again", out.Lost[0])
+	}
+	return nil
+}

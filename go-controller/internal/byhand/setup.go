@@ -1,0 +1,165 @@
+package byhand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// kubeTimeout is how long an API server that is known of may take to answer
+// before the work goes on without it.
+const kubeTimeout = 5 * time.Second
+
+// Setup is what a command works with.
+type Setup struct {
+	Kubernetes *config.Kubernetes // nil when no API server is known
+	NB         config.OVSDB
+	Cluster    config.Cluster // the ranges of pods with the length of this node's subnets
+	Node       config.Node
+	StateDir   string // of the files that the inverses read
+	DryRun     bool   // print and change nothing
+	Out        io.Writer
+	Log        *slog.Logger
+}
+
+// MasterInit sets up the cluster router, the join switch and this machine as
+// the first node.
+func (s Setup) MasterInit(ctx context.Context, subnets []netip.Prefix) error {
+	return s.node(ctx, subnets, true)
+}
+
+// MinionInit sets this machine up as a node.
+func (s Setup) MinionInit(ctx context.Context, subnets []netip.Prefix) error {
+	return s.node(ctx, subnets, false)
+}
+
+func (s Setup) node(ctx context.Context, subnets []netip.Prefix, first bool) error {
+	return s.onHost(ctx, func(h *host) error {
+		plan, chassis, err := h.nodePlan(subnets)
+		if err != nil {
+			return err
+		}
+		err = s.north(ctx, first, func(n *cluster.Node, held []netip.Prefix) error {
+			if len(held) > 0 && fmt.Sprint(held) != fmt.Sprint(subnets) {
+				return fmt.Errorf("node %s has the subnets %v already, %v was asked for: undo that first, or ask for what it has", n.Name, held, subnets)
+			}
+			n.Annotated, n.AnnotatedAs, n.ChassisID = subnets, "", chassis
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return h.apply(ctx, "node", plan)
+	})
+}
+
+// GatewayInit makes this machine a gateway. Its node must have been set up
+// before.
+func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
+	return s.onHost(ctx, func(h *host) error {
+		plan, gateway, err := h.gatewayPlan(want)
+		if err != nil {
+			return err
+		}
+		chassis, err := h.ovs.SystemID()
+		if err != nil {
+			return err
+		}
+		err = s.north(ctx, false, func(n *cluster.Node, held []netip.Prefix) error {
+			if len(held) == 0 {
+				return fmt.Errorf("node %s is not set up: run minion-init (or master-init) on it first", n.Name)
+			}
+			if chassis == "" && n.ChassisID == "" {
+				return errors.New("external_ids:system-id of the Open_vSwitch row is empty, so the gateway router can't be bound to this machine: run minion-init first")
+			}
+			if chassis != "" {
+				n.ChassisID = chassis
+			}
+			n.Gateway = gateway
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return h.apply(ctx, "gateway", plan)
+	})
+}
+
+// UndoNode is the inverse of MinionInit, and with last of MasterInit, which
+// must be the last to be undone.
+func (s Setup) UndoNode(ctx context.Context, last bool) error {
+	return s.onHost(ctx, func(h *host) error {
+		if err := s.northUndo(ctx, last); err != nil {
+			return err
+		}
+		return h.undo(ctx, "node")
+	})
+}
+
+// UndoGateway is the inverse of GatewayInit.
+func (s Setup) UndoGateway(ctx context.Context) error {
+	return s.onHost(ctx, func(h *host) error {
+		err := s.north(ctx, false, func(n *cluster.Node, _ []netip.Prefix) error {
+			n.Gateway, n.JoinAnnotated, n.JoinAs = nil, nil, ""
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return h.undo(ctx, "gateway")
+	})
+}
+
+// onHost opens this machine's Open vSwitch and kernel.
+func (s Setup) onHost(ctx context.Context, do func(*host) error) error {
+	db, err := ovs.Open(ctx, s.Node.OVSAddress, s.Log)
+	if err != nil {
+		return fmt.Errorf("%w (is ovsdb-server running?)", err)
+	}
+	defer db.Close()
+	kernel, err := hostnet.NewNetlink()
+	if err != nil {
+		return err
+	}
+	defer kernel.Close()
+	return do(&host{Setup: s, ovs: db, kernel: kernel})
+}
+
+// Gateway is what gateway-init is told.
+type Gateway struct {
+	Bridge   string         // an external bridge that this machine shares with OVN; or
+	NIC      string         // an interface for OVN alone
+	IPs      []netip.Prefix // physical addresses, at most one per family
+	NextHops []netip.Addr   // default gateways, at most one per family
+	VLAN     int
+	Rampout  []netip.Prefix
+}
+
+// Validate tells everything that is wrong, each error naming the flag.
+func (g Gateway) Validate() error {
+	var errs []error
+	if (g.Bridge == "") == (g.NIC == "") {
+		errs = append(errs, errors.New("--physical-interface and --bridge-interface: give exactly one of them"))
+	}
+	if len(g.IPs) == 0 {
+		errs = append(errs, errors.New("--physical-ip: this machine's address with its prefix length is needed, such as 172.17.42.31/16"))
+	}
+	// What the annotation's reader refuses, the master would refuse.
+	if len(g.IPs) > 0 {
+		l3 := annotation.L3Gateway{Bridge: "b", Port: "p", IPs: g.IPs, NextHops: g.NextHops, VLAN: g.VLAN, Rampout: g.Rampout}
+		if _, err := annotation.ParseL3Gateway(annotation.MarshalL3Gateway(&l3)); err != nil {
+			errs = append(errs, fmt.Errorf("--physical-ip %v --default-gw %v: %w", g.IPs, g.NextHops, err))
+		}
+	}
+	return errors.Join(errs...)
+}

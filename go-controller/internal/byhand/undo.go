@@ -1,0 +1,197 @@
+package byhand
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+)
+
+// before is what a command found on the machine: what its inverse puts back.
+type before struct {
+	ExternalIDs map[string]string    `json:"external_ids,omitempty"` // of the Open_vSwitch row, as they were; "" for absent
+	Bridges     []string             `json:"bridges,omitempty"`      // that were not there
+	Ports       []string             `json:"ports,omitempty"`        // that were not there
+	Sysctls     map[string]string    `json:"sysctls,omitempty"`      // as they were, by path
+	Masquerade  *hostplan.Masquerade `json:"masquerade,omitempty"`   // that was not there
+}
+
+func (h *host) file(what string) string {
+	return filepath.Join(h.StateDir, fmt.Sprintf("%s-%s.json", h.Node.Name, what))
+}
+
+// remember notes what was there before a plan is carried out. What an earlier
+// run noted stays: that was before everything.
+func (h *host) remember(what string, plan hostplan.Plan, have []hostplan.Item) error {
+	b := before{ExternalIDs: map[string]string{}, Sysctls: map[string]string{}}
+	raw, err := os.ReadFile(h.file(what))
+	first := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !first {
+		return fmt.Errorf("reading what was there before: %w", err)
+	}
+	if !first {
+		if err := json.Unmarshal(raw, &b); err != nil {
+			return fmt.Errorf("reading what was there before from %s: %w: remove the file if it is of no use", h.file(what), err)
+		}
+	}
+	if err := h.note(&b, plan, have); err != nil {
+		return err
+	}
+	return writeFile(h.file(what), b)
+}
+
+// note adds what a plan will change to what was changed before.
+func (h *host) note(b *before, plan hostplan.Plan, have []hostplan.Item) error {
+	for k := range plan.OVS.ExternalIDs {
+		was, err := h.ovs.ExternalID(k)
+		if err != nil {
+			return err
+		}
+		if _, noted := b.ExternalIDs[k]; !noted {
+			b.ExternalIDs[k] = was
+		}
+	}
+	for _, r := range plan.OVS.Bridges {
+		if !h.ovs.HasBridge(r.Name) && !slices.Contains(b.Bridges, r.Name) {
+			b.Bridges = append(b.Bridges, r.Name)
+		}
+	}
+	for _, p := range plan.OVS.Ports {
+		if _, there := h.ovs.Interface(p.Name); !there && !slices.Contains(b.Ports, p.Name) {
+			b.Ports = append(b.Ports, p.Name)
+		}
+	}
+	was := map[string]hostplan.Item{}
+	for _, i := range have {
+		was[i.Key()] = i
+	}
+	for _, i := range plan.Host {
+		switch i := i.(type) {
+		case hostplan.Sysctl:
+			old, there := was[i.Key()].(hostplan.Sysctl)
+			if _, noted := b.Sysctls[i.Path]; there && !noted && old.Value != i.Value {
+				b.Sysctls[i.Path] = old.Value
+			}
+		case hostplan.Masquerade:
+			if was[i.Key()] == nil {
+				b.Masquerade = &i
+			}
+		}
+	}
+	return nil
+}
+
+// writeFile writes a file whole, and has it on the disk before it returns.
+func writeFile(name string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("noting what was there before: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return fmt.Errorf("noting what was there before: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	if err != nil {
+		return fmt.Errorf("noting what was there before: %w", err)
+	}
+	_, err = f.Write(append(raw, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("noting what was there before in %s: %w", name, err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// undo puts back what was there before.
+func (h *host) undo(ctx context.Context, what string) error {
+	raw, err := os.ReadFile(h.file(what))
+	if errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(h.Out, "Nothing is noted in %s: this machine is left as it is.\n", h.file(what))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading what was there before: %w", err)
+	}
+	var b before
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return fmt.Errorf("reading what was there before from %s: %w", h.file(what), err)
+	}
+	if err := h.restoreOVS(ctx, b); err != nil {
+		return err
+	}
+	if err := h.restoreKernel(b); err != nil {
+		return err
+	}
+	if h.DryRun {
+		return nil
+	}
+	if err := os.Remove(h.file(what)); err != nil {
+		return fmt.Errorf("forgetting what was there before: %w", err)
+	}
+	return nil
+}
+
+func (h *host) restoreOVS(ctx context.Context, b before) error {
+	remove := func(kind string, list []string, there func(string) bool, do func(context.Context, string) (bool, error)) error {
+		for _, name := range list {
+			if !there(name) {
+				continue
+			}
+			fmt.Fprintf(h.Out, "- %s %s\n", kind, name)
+			if h.DryRun {
+				continue
+			}
+			if _, err := do(ctx, name); err != nil {
+				return fmt.Errorf("removing %s %s: %w", kind, name, err)
+			}
+		}
+		return nil
+	}
+	isPort := func(name string) bool { _, ok := h.ovs.Interface(name); return ok }
+	if err := remove("port", b.Ports, isPort, h.ovs.RemovePort); err != nil {
+		return err
+	}
+	want := hostplan.OVS{ExternalIDs: b.ExternalIDs}
+	changes, err := h.ovs.Preview(want)
+	if err == nil && !h.DryRun {
+		changes, err = h.ovs.Converge(ctx, want)
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		fmt.Fprintln(h.Out, c)
+	}
+	return remove("bridge", b.Bridges, h.ovs.HasBridge, h.ovs.RemoveBridge)
+}
+
+func (h *host) restoreKernel(b before) error {
+	var changes []hostnet.Change
+	if b.Masquerade != nil {
+		changes = append(changes, hostnet.Change{Have: *b.Masquerade})
+	}
+	for _, path := range slices.Sorted(maps.Keys(b.Sysctls)) {
+		changes = append(changes, hostnet.Change{Want: hostplan.Sysctl{Path: path, Value: b.Sysctls[path]}})
+	}
+	for _, c := range changes {
+		fmt.Fprintln(h.Out, c)
+		if h.DryRun {
+			continue
+		}
+		if err := h.kernel.Apply(c); err != nil {
+			return fmt.Errorf("applying %q: %w", c, err)
+		}
+	}
+	return nil
+}
