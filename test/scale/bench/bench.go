@@ -201,6 +201,6 @@ func machine(c Config) string {
 	if err != nil {
 		load = []byte("unknown")
 	}
-	return fmt.Sprintf("%d pods on %d fake nodes; %d processors, %s/%s, load average before: %s",
-		c.Pods, c.Nodes, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, strings.Join(strings.Fields(string(load))[:min(3, len(strings.Fields(string(load))))], " "))
+	return fmt.Sprintf("%d pods on %d fake nodes, %d ADDs of each kind on a real one; %d processors, %s/%s, load average before: %s",
+		c.Pods, c.Nodes, c.Adds, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, strings.Join(strings.Fields(string(load))[:min(3, len(strings.Fields(string(load))))], " "))
 }
