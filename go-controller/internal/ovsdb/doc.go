@@ -7,7 +7,8 @@
 // be right about resuming a monitor. Every new Session asks for a full pass.
 //
 // What changes in the database comes back as owners whose rows should be
-// looked at again, whoever made the change. Events only say where to look; what
+// looked at again, whoever made the change; only a row that comes just as our
+// own transaction inserts it is no news. Events only say where to look; what
 // is there is always read from the cache, which libovsdb brings up to date
 // before it returns from a transaction (RFC 7047 section 4.1.6: a
 // transaction's update comes before its reply).

@@ -18,7 +18,7 @@ import (
 // for another look.
 type index struct {
 	schema *nb.Schema
-	wake   func() // called when there is someone dirty
+	wake   func() // called when there is news
 
 	mu      sync.Mutex
 	owner   map[nb.Ref]nb.Owner
@@ -26,6 +26,7 @@ type index struct {
 	parents map[nb.Ref][]nb.Slot
 	dirty   map[nb.Owner]bool
 	spent   map[string]time.Time // when the row of a UUID was deleted
+	coming  expected
 }
 
 // A UUID is not used again for spentFor after its row was deleted: ovn-northd
@@ -41,28 +42,43 @@ func newIndex(s *nb.Schema, wake func()) *index {
 }
 
 // change takes in that a row came (before is nil), changed, or went (after is
-// nil), and marks everyone concerned dirty.
+// nil), and marks everyone concerned dirty. A row that concerns nobody may be
+// news all the same: the wrong one of two cluster routers is not ours.
 func (x *index) change(before, after model.Model) {
-	defer x.wake()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if before == nil || after == nil || !x.schema.SameColumns(before, after) {
+	news := false
+	switch {
+	case before == nil && x.coming.row(x.schema, x.schema.Ref(after), after):
+	case before == nil || after == nil || !x.schema.SameColumns(before, after):
 		x.concern(before, after)
+		news = true
 	}
+	x.reown(before, after)
+	if x.changeSlots(before, after) || news {
+		x.wake()
+	}
+}
+
+// reown brings up to date whose row it is.
+func (x *index) reown(before, after model.Model) {
+	var was, is nb.Key
+	var had, has bool
 	if before != nil {
-		if k, ok := x.schema.Mark(before); ok {
-			x.disown(x.schema.Ref(before), k.Owner)
-			if after == nil {
-				x.spend(x.schema.Ref(before).UUID)
-			}
-		}
+		was, had = x.schema.Mark(before)
 	}
 	if after != nil {
-		if k, ok := x.schema.Mark(after); ok {
-			x.own(x.schema.Ref(after), k.Owner)
-		}
+		is, has = x.schema.Mark(after)
 	}
-	x.changeSlots(before, after)
+	if had && (!has || was.Owner != is.Owner) {
+		x.disown(x.schema.Ref(before), was.Owner)
+	}
+	if had && after == nil {
+		x.spend(x.schema.Ref(before).UUID)
+	}
+	if has {
+		x.own(x.schema.Ref(after), is.Owner)
+	}
 }
 
 // concern marks the owners of a row dirty. A row that only lists other rows
@@ -81,7 +97,8 @@ func (x *index) concern(before, after model.Model) {
 	}
 }
 
-func (x *index) changeSlots(before, after model.Model) {
+// changeSlots takes in what a row lists now, and tells whether that is news.
+func (x *index) changeSlots(before, after model.Model) (news bool) {
 	row := after
 	if row == nil {
 		row = before
@@ -94,12 +111,13 @@ func (x *index) changeSlots(before, after model.Model) {
 		}
 		child := x.schema.Child(sl)
 		for _, u := range difference(had[n:], has[n:]) {
-			x.setListed(sl, nb.Ref{Table: child, UUID: u}, false)
+			news = x.setListed(sl, nb.Ref{Table: child, UUID: u}, false) || news
 		}
 		for _, u := range difference(has[n:], had[n:]) {
-			x.setListed(sl, nb.Ref{Table: child, UUID: u}, true)
+			news = x.setListed(sl, nb.Ref{Table: child, UUID: u}, true) || news
 		}
 	}
+	return news
 }
 
 // members is what a slot of a row lists; m is nil when there is no row.
@@ -111,12 +129,14 @@ func (x *index) members(m model.Model, sl nb.Slot) []string {
 }
 
 // setListed records that a slot lists a row or no longer does; the row's owner
-// is to look at that.
-func (x *index) setListed(sl nb.Slot, r nb.Ref, listed bool) {
-	if o, ok := x.owner[r]; ok {
+// is to look at that, when it is news.
+func (x *index) setListed(sl nb.Slot, r nb.Ref, listed bool) (news bool) {
+	news = !listed || !x.coming.listing(sl, r)
+	if o, ok := x.owner[r]; ok && news {
 		x.dirty[o] = true
 	}
 	x.list(sl, r, listed)
+	return news
 }
 
 func (x *index) list(sl nb.Slot, r nb.Ref, listed bool) {
@@ -152,6 +172,15 @@ func (x *index) disown(r nb.Ref, o nb.Owner) {
 	} else {
 		x.owned[o] = rs
 	}
+}
+
+// expect notes what a transaction that is about to be sent leads to, and
+// forgets what earlier ones led to: what is not heard by then is news.
+func (x *index) expect(plans []nb.Plan) {
+	coming := expectation(plans)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.coming = coming
 }
 
 // committed takes in what a transaction of ours did, without waiting for its

@@ -161,11 +161,14 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
 	defer cancel()
 	defer context.AfterFunc(s.ended, cancel)()
+	s.index.expect(plans)
 	results, err := s.client.Transact(ctx, raw...)
 	if err != nil {
+		s.index.expect(nil)
 		return Outcome{}, fmt.Errorf("sending %d operations: %w", len(ops), err)
 	}
 	if err := rejection(results, ops); err != nil {
+		s.index.expect(nil)
 		return Outcome{}, err
 	}
 	s.index.committed(plans)

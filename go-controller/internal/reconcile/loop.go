@@ -134,10 +134,16 @@ func (l *Loop) untilNext() time.Duration {
 	if t, ok := l.dirty.nextAttempt(); ok {
 		next = min(next, max(time.Until(t), time.Millisecond))
 	}
-	if p := l.pause(); p > 0 && l.dirty.size > 0 {
+	if p := l.pause(); p > 0 && (l.dirty.size > 0 || l.unfinished()) {
 		next = min(next, p)
 	}
 	return next
+}
+
+// unfinished tells whether idle has something to do as soon as there is nothing
+// to write.
+func (l *Loop) unfinished() bool {
+	return !l.passedAt.IsZero() || l.Verify && !l.verified && l.verifyAt.IsZero()
 }
 
 // pause is how long to gather before the next transaction.

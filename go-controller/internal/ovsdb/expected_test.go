@@ -1,0 +1,108 @@
+package ovsdb
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/ovn-kubernetes/libovsdb/model"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// What our own transaction inserts comes back as nobody's news; what somebody
+// does to it afterwards is the owner's.
+func TestOurOwnRowsAreNoNews(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	s := session(t, open(t, remote))
+	if _, err := s.Transact(t.Context(), []nb.Plan{plan(t, s, rows(s.schema, "a"))}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the rows come back", func() string {
+		s.index.mu.Lock()
+		defer s.index.mu.Unlock()
+		for r, slots := range s.index.coming.listed {
+			if len(slots) > 0 {
+				return fmt.Sprintf("%v is not listed yet", r)
+			}
+		}
+		if n := len(s.index.coming.rows); n > 0 {
+			return fmt.Sprintf("%d rows did not come yet", n)
+		}
+		return ""
+	})
+	if dirty := s.TakeDirty(); len(dirty) != 0 {
+		t.Errorf("our own rows make %v dirty, want nobody", dirty)
+	}
+	testkit.Run(t, "ovn-nbctl", "--db="+remote, "lsp-set-addresses", "k8s-n1", "unknown")
+	testkit.Eventually(t, "somebody else's change", func() string {
+		if dirty := s.TakeDirty(); !slices.Contains(dirty, owner()) {
+			return fmt.Sprintf("%v are dirty, want %v", dirty, owner())
+		}
+		return ""
+	})
+}
+
+// Anything but the very row that is expected, once and where it is expected, is
+// news.
+func TestWhatIsNotExpectedIsNews(t *testing.T) {
+	schema := nb.NewSchema()
+	want := rows(schema, "a")
+	p, err := schema.Plan(nb.NewDatabase(schema), owner(), want, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := want[1].Model
+	other := model.Clone(port)
+	other.(*nbdb.LogicalSwitchPort).Addresses = []string{"b"}
+	unmarked := model.Clone(port)
+	unmarked.(*nbdb.LogicalSwitchPort).ExternalIDs = nil
+	holding := model.Clone(want[0].Model)
+	holding.(*nbdb.LogicalSwitch).Ports = []string{schema.Ref(port).UUID}
+
+	type event struct{ before, after model.Model }
+	for what, c := range map[string]struct {
+		expected []nb.Plan
+		events   []event
+		news     bool
+	}{
+		"the row":                       {[]nb.Plan{p}, []event{{nil, port}}, false},
+		"the row, listed":               {[]nb.Plan{p}, []event{{nil, port}, {want[0].Model, holding}}, false},
+		"listed, the row":               {[]nb.Plan{p}, []event{{want[0].Model, holding}, {nil, port}}, false},
+		"nothing was expected":          {nil, []event{{nil, port}}, true},
+		"listed, nothing was expected":  {[]nb.Plan{{Owner: owner(), Rows: p.Rows}}, []event{{nil, port}, {want[0].Model, holding}}, true},
+		"other content":                 {[]nb.Plan{p}, []event{{nil, other}}, true},
+		"the row, then other content":   {[]nb.Plan{p}, []event{{nil, port}, {port, other}}, true},
+		"the row, then it is gone":      {[]nb.Plan{p}, []event{{nil, port}, {port, nil}}, true},
+		"the row, its mark is taken":    {[]nb.Plan{p}, []event{{nil, port}, {port, unmarked}}, true},
+		"the row, listed, not any more": {[]nb.Plan{p}, []event{{nil, port}, {want[0].Model, holding}, {holding, want[0].Model}}, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			woken := 0
+			x := newIndex(schema, func() { woken++ })
+			x.expect(c.expected)
+			for _, e := range c.events {
+				x.change(e.before, e.after)
+			}
+			if dirty := x.takeDirty(); slices.Contains(dirty, owner()) != c.news {
+				t.Errorf("%v are dirty, want news for %v: %v", dirty, owner(), c.news)
+			}
+			if (woken > 0) != c.news {
+				t.Errorf("woken %d times, want that when there is news only", woken)
+			}
+		})
+	}
+	t.Run("the row comes, goes and comes", func(t *testing.T) {
+		x := newIndex(schema, func() {})
+		x.expect([]nb.Plan{p})
+		x.change(nil, port)
+		x.change(port, nil)
+		x.takeDirty()
+		x.change(nil, port)
+		if dirty := x.takeDirty(); !slices.Contains(dirty, owner()) {
+			t.Errorf("%v are dirty, want %v: it was expected once", dirty, owner())
+		}
+	})
+}
