@@ -34,6 +34,7 @@ func nodeFlags() []cli.Flag {
 		stringFlag("bridge-mappings", "", "physical `NETWORK:BRIDGE`,...; unset leaves external_ids:ovn-bridge-mappings as it is"),
 		&cli.IntFlag{Name: "mtu", EnvVars: env("mtu"), Usage: "`BYTES` of pods and the management port (default: the tunnel interface's MTU less the tunnel's overhead)"},
 		stringFlag("cni-conf-dir", d.CNIConfDir, "`DIR` for the CNI configuration, written when the node is ready"),
+		stringFlag("cni-bin-dir", d.CNIBinDir, "`DIR` where the runtime finds CNI plugins: portmap (hostPort) is used if it is there"),
 		stringFlag("cni-socket-dir", d.CNISocketDir, "`DIR` of the socket that ovn_cni talks to"),
 		stringFlag("metrics-bind-address", d.Metrics, "`HOST:PORT` of /metrics, /healthz and /readyz"),
 	}
@@ -45,7 +46,7 @@ func nodeConfig(c *cli.Context) (config.Node, error) {
 	n := config.Node{
 		Name: c.String("node-name"), OVSAddress: c.String("ovs-address"), SBAddress: c.String("sb-address"),
 		EncapType: c.String("encap-type"), DatapathType: c.String("datapath-type"), MTU: c.Int("mtu"),
-		CNIConfDir: c.String("cni-conf-dir"), CNISocketDir: c.String("cni-socket-dir"),
+		CNIConfDir: c.String("cni-conf-dir"), CNIBinDir: c.String("cni-bin-dir"), CNISocketDir: c.String("cni-socket-dir"),
 		Kubernetes: kubernetesConfig(c), Metrics: c.String("metrics-bind-address"),
 	}
 	cluster, err := clusterConfig(c)

@@ -23,7 +23,7 @@ func parseNode(args ...string) (n config.Node, err error) {
 
 func TestNodeFlags(t *testing.T) {
 	n, err := parseNode("--node-name", "n1", "--sb-address", "tcp:10.0.0.1:6642", "--ovs-address", "unix:/x/db.sock", "--encap-ip", "10.0.0.2,fd00::2",
-		"--encap-type", "geneve", "--datapath-type", "netdev", "--bridge-mappings", "physnet:br-phys", "--mtu", "1400", "--cni-conf-dir", "/c", "--cni-socket-dir", "/s",
+		"--encap-type", "geneve", "--datapath-type", "netdev", "--bridge-mappings", "physnet:br-phys", "--mtu", "1400", "--cni-conf-dir", "/c", "--cni-bin-dir", "/b", "--cni-socket-dir", "/s",
 		"--metrics-bind-address", "127.0.0.1:0", "--cluster-subnets", "10.0.0.0/14/23,fd01::/48/64", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112",
 		"--k8s-apiserver", "https://api", "--k8s-cacert", "/ca", "--k8s-token", "t", "--gateway-mode", "shared", "--gateway-interface", "eth0",
 		"--gateway-nexthop", "10.0.0.9,fd00::9", "--gateway-vlan-id", "7", "--gateway-node-label", "gateway=yes")
@@ -33,7 +33,7 @@ func TestNodeFlags(t *testing.T) {
 	got := fmt.Sprintf("%+v", n)
 	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t} Name:n1 ClusterSubnets:[10.0.0.0/14/23 fd01::/48/64] " +
 		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] OVSAddress:unix:/x/db.sock SBAddress:tcp:10.0.0.1:6642 EncapIPs:[10.0.0.2 fd00::2] EncapType:geneve DatapathType:netdev " +
-		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 NodeLabel:gateway=yes} MTU:1400 CNIConfDir:/c CNISocketDir:/s Metrics:127.0.0.1:0}"
+		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 NodeLabel:gateway=yes} MTU:1400 CNIConfDir:/c CNIBinDir:/b CNISocketDir:/s Metrics:127.0.0.1:0}"
 	if got != want {
 		t.Errorf("configuration:\n%s\nwant:\n%s", got, want)
 	}
@@ -61,6 +61,7 @@ func TestNodeFlagsWrong(t *testing.T) {
 		`invalid value "x" for flag -mtu`:             {"--node-name", "n", "--mtu", "x"},
 		`--ovs-address "x": want unix:PATH`:           {"--node-name", "n", "--ovs-address", "x"},
 		`--cni-conf-dir "x": want an absolute path`:   {"--node-name", "n", "--cni-conf-dir", "x"},
+		`--cni-bin-dir "x": want an absolute path`:    {"--node-name", "n", "--cni-bin-dir", "x"},
 		`--sb-address "1.2.3.4": want unix:PATH, tcp`: {"--node-name", "n", "--sb-address", "1.2.3.4"},
 	} {
 		if _, err := parseNode(args...); err == nil || !strings.Contains(err.Error(), want) {

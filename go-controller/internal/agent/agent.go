@@ -120,7 +120,7 @@ func (a *Agent) openOVS(ctx context.Context) error {
 			a.gate.watch(a.connected)
 			return nil
 		}
-		a.gate.miss(err)
+		a.gate.miss(&server.LimitedError{Reason: err})
 		a.log.Warn("waiting for Open vSwitch", "error", err)
 		select {
 		case <-ctx.Done():

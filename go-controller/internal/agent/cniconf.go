@@ -8,11 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 // ConfName is the file that tells the runtime to use the plugin. Runtimes take
 // the first file of the directory in alphabetical order.
 const ConfName = "10-ovn-kubernetes.conflist"
+
+// portmap is the plugin that serves hostPort (CNI's own, from its plugins).
+const portmap = "portmap"
 
 // conflist is a network configuration list (CNI specification 1.1.0, section
 // 1). cniVersion is what runtimes that know nothing of cniVersions, which came
@@ -24,15 +29,26 @@ type conflist struct {
 	Plugins     []pluginConf `json:"plugins"`
 }
 
+// pluginConf is one plugin of the chain; SNAT and MasqAll are portmap's.
 type pluginConf struct {
-	Type   string `json:"type"`
-	Socket string `json:"socket"`
+	Type         string          `json:"type"`
+	Socket       string          `json:"socket,omitempty"`
+	Capabilities map[string]bool `json:"capabilities,omitempty"`
+	SNAT         bool            `json:"snat,omitempty"`
+	MasqAll      bool            `json:"masqAll,omitempty"`
 }
 
-func confBytes(socket string) ([]byte, error) {
+// confBytes is the file's contents. What comes through a hostPort gets the
+// node's management address as its source, so that the pod's answer comes back
+// through this node's address translation wherever else the pod's packets leave
+// the cluster.
+func confBytes(socket string, withPortmap bool) ([]byte, error) {
+	plugins := []pluginConf{{Type: "ovn_cni", Socket: socket}}
+	if withPortmap {
+		plugins = append(plugins, pluginConf{Type: portmap, Capabilities: map[string]bool{"portMappings": true}, SNAT: true, MasqAll: true})
+	}
 	b, err := json.MarshalIndent(conflist{
-		CNIVersion: "1.0.0", CNIVersions: []string{"0.4.0", "1.0.0", "1.1.0"}, Name: "ovn-kubernetes",
-		Plugins: []pluginConf{{Type: "ovn_cni", Socket: socket}},
+		CNIVersion: "1.0.0", CNIVersions: []string{"0.4.0", "1.0.0", "1.1.0"}, Name: "ovn-kubernetes", Plugins: plugins,
 	}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encoding the CNI configuration: %w", err)
@@ -40,13 +56,30 @@ func confBytes(socket string) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// writeConf sees that the file in dir is as it should be, and tells whether it
-// had to write it. A reader sees the old file or the new one, never a part.
-func writeConf(dir, socket string) (written bool, err error) {
-	want, err := confBytes(socket)
+// keepConf sees that the configuration is as it should be. The line says what
+// it had to write, "" for nothing. portmap is chained as long as the runtime
+// can find it: a chain with a plugin that is not there fails every pod.
+func keepConf(c config.Node) (line string, err error) {
+	info, statErr := os.Stat(filepath.Join(c.CNIBinDir, portmap))
+	chained := statErr == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+	want, err := confBytes(c.CNISocket(), chained)
 	if err != nil {
-		return false, err
+		return "", err
 	}
+	written, err := writeConf(c.CNIConfDir, want)
+	if !written {
+		return "", err
+	}
+	line = "+ " + filepath.Join(c.CNIConfDir, ConfName)
+	if chained {
+		return line + " with ovn_cni and portmap", nil
+	}
+	return line + " with ovn_cni alone: " + c.CNIBinDir + " has no program portmap, so that hostPort is not served", nil
+}
+
+// writeConf sees that the file in dir has these contents, and tells whether it
+// had to write it. A reader sees the old file or the new one, never a part.
+func writeConf(dir string, want []byte) (written bool, err error) {
 	path := filepath.Join(dir, ConfName)
 	have, err := os.ReadFile(path)
 	if err == nil && bytes.Equal(have, want) {

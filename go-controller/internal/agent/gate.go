@@ -16,7 +16,7 @@ type gate struct {
 	mu       sync.Mutex
 	settings *server.Settings // nil until the first pass that got so far
 	missing  error
-	live     func() error  // what can go missing without a pass; nil until there is something
+	live     func() error  // what can go missing without a pass, and cut running pods off; nil until there is something
 	changed  chan struct{} // closed and replaced whenever settings change
 }
 
@@ -30,7 +30,7 @@ func (g *gate) Missing() error {
 	defer g.mu.Unlock()
 	if g.live != nil {
 		if err := g.live(); err != nil {
-			return err
+			return &server.LimitedError{Reason: err}
 		}
 	}
 	return g.missing

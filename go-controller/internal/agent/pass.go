@@ -294,16 +294,16 @@ func (a *Agent) finish() error {
 	name := names.ManagementInterface(a.config.Name)
 	if state, _ := a.ovs.Interface(name); !state.Installed() {
 		if state.Ofport <= 0 {
-			return fmt.Errorf("the management port %s is not opened by Open vSwitch: %q; look whether ovs-vswitchd runs, and at its log", name, state.Error)
+			return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not opened by Open vSwitch: %q; look whether ovs-vswitchd runs, and at its log", name, state.Error)}
 		}
 		why := a.diagnosis.last(a.life, &a.parts, func(ctx context.Context) string {
 			return a.ovs.Binding(ctx, names.ManagementPort(a.config.Name))
 		}, a.kick)
-		return fmt.Errorf("the management port %s is not bound, or its flows are not installed: %s", name, cmp.Or(why, "look whether ovn-controller runs"))
+		return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not bound, or its flows are not installed: %s", name, cmp.Or(why, "look whether ovn-controller runs"))}
 	}
-	written, err := writeConf(a.config.CNIConfDir, a.config.CNISocket())
-	if written {
-		a.changed("cni", "+ "+a.config.CNIConfDir+"/"+ConfName)
+	line, err := keepConf(a.config)
+	if line != "" {
+		a.changed("cni", line)
 	}
 	return err
 }

@@ -42,6 +42,7 @@ type Node struct {
 	Gateway        Gateway
 	MTU            int    // of pods and the management port, bytes; 0: the tunnel interface's less the overhead
 	CNIConfDir     string // where the runtime looks for network configurations
+	CNIBinDir      string // where the runtime looks for plugins
 	CNISocketDir   string // directory of the socket that ovn_cni talks to
 	Metrics        string // HOST:PORT of /metrics, /healthz and /readyz
 }
@@ -63,6 +64,7 @@ func DefaultNode() Node {
 		EncapType:      EncapGeneve,
 		DatapathType:   DatapathSystem,
 		CNIConfDir:     "/etc/cni/net.d",
+		CNIBinDir:      "/opt/cni/bin",
 		CNISocketDir:   "/run/ovn-kubernetes/cni",
 		Metrics:        DefaultNodeMetrics,
 	}
@@ -97,7 +99,7 @@ func (n Node) Validate() error {
 			errs = append(errs, validateRemote("--sb-address", r))
 		}
 	}
-	for flag, dir := range map[string]string{"--cni-conf-dir": n.CNIConfDir, "--cni-socket-dir": n.CNISocketDir} {
+	for flag, dir := range map[string]string{"--cni-conf-dir": n.CNIConfDir, "--cni-bin-dir": n.CNIBinDir, "--cni-socket-dir": n.CNISocketDir} {
 		if !filepath.IsAbs(dir) {
 			errs = append(errs, fmt.Errorf("%s %q: want an absolute path", flag, dir))
 		}
