@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,14 +22,13 @@ func (c *Clients) Patch(ctx context.Context, p assign.Patch) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
+	r := c.patches.Patch(types.MergePatchType).Body(body)
 	if p.Ref.Kind == cluster.KindPod {
-		pods := c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(p.Ref.Name.Namespace)
-		_, err = pods.Patch(ctx, p.Ref.Name.Name, types.MergePatchType, body, metav1.PatchOptions{}, "status")
-		return err
+		r = r.Namespace(p.Ref.Name.Namespace).Resource("pods").SubResource("status")
+	} else {
+		r = r.Resource("nodes")
 	}
-	nodes := c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
-	_, err = nodes.Patch(ctx, p.Ref.Name.Name, types.MergePatchType, body, metav1.PatchOptions{})
-	return err
+	return r.Name(p.Ref.Name.Name).Do(ctx).Error()
 }
 
 // Nodes lists the nodes once, with what is wrong with their annotations.
@@ -51,16 +49,22 @@ func (c *Clients) Nodes(ctx context.Context) ([]*cluster.Node, []cluster.Problem
 // patchBody is a merge patch (RFC 7386). The UID in it makes the API server
 // refuse it for another object of the same name.
 func patchBody(p assign.Patch) ([]byte, error) {
-	annotations := map[string]any{}
+	var b mergePatch
+	b.Metadata.UID = p.UID
+	b.Metadata.Annotations = make(map[string]*string, len(p.Annotations)+len(p.Remove))
 	for k, v := range p.Annotations {
-		annotations[k] = v
+		b.Metadata.Annotations[k] = &v
 	}
 	for _, k := range p.Remove {
-		annotations[k] = nil
+		b.Metadata.Annotations[k] = nil
 	}
-	meta := map[string]any{"annotations": annotations}
-	if p.UID != "" {
-		meta["uid"] = p.UID
-	}
-	return json.Marshal(map[string]any{"metadata": meta})
+	return json.Marshal(b)
+}
+
+// mergePatch is the wire form of a patch; null removes an annotation.
+type mergePatch struct {
+	Metadata struct {
+		Annotations map[string]*string `json:"annotations"`
+		UID         string             `json:"uid,omitempty"`
+	} `json:"metadata"`
 }
