@@ -279,14 +279,16 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 	var plans []nb.Plan
 	view, inserted := n.session.View(), nb.Scope{}
 	for _, o := range slices.Compact(owners) {
-		var rows []nb.Row
-		if !n.gone || o.Kind != names.KindCluster {
-			var err error
-			if rows, err = n.translators.Rows(n.state, o); err != nil {
-				return nil, fmt.Errorf("translating %s: %w", o, err)
-			}
+		rows, err := n.translators.Rows(n.state, o)
+		if err != nil {
+			return nil, fmt.Errorf("translating %s: %w", o, err)
 		}
-		p, err := n.schema.Plan(view, o, rows, inserted)
+		var p nb.Plan
+		if n.gone && o.Kind == names.KindCluster {
+			p, err = n.removal(view, o, rows)
+		} else {
+			p, err = n.schema.Plan(view, o, rows, inserted)
+		}
 		var missing *nb.MissingParentError
 		if errors.As(err, &missing) {
 			return nil, errors.New("the Northbound database has no cluster router: run master-init first, on the machine that is to be the master")
@@ -300,6 +302,18 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 	}
 	plans, _ = nb.Settled(plans)
 	return plans, nil
+}
+
+// removal is the plan that removes an owner's rows, those of tables included
+// that have no place for a mark.
+func (n *northbound) removal(view nb.View, o nb.Owner, rows []nb.Row) (nb.Plan, error) {
+	p, err := n.schema.Plan(view, o, nil, nil)
+	for _, r := range rows {
+		if ref := n.schema.Ref(r.Model); !n.schema.Marked(ref.Table) && view.Row(ref) != nil {
+			p.Rows = append(p.Rows, nb.RowChange{Verb: nb.Delete, Key: r.Key, UUID: ref.UUID, Label: n.schema.Label(r.Model)})
+		}
+	}
+	return p, err
 }
 
 // annotate writes to the Node what the master is to agree with.

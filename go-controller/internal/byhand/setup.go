@@ -49,7 +49,7 @@ func (s Setup) node(ctx context.Context, subnets []netip.Prefix, first bool) err
 		if err != nil {
 			return err
 		}
-		err = s.north(ctx, first, func(n *cluster.Node, held []netip.Prefix) error {
+		err = h.north(ctx, first, func(n *cluster.Node, held []netip.Prefix) error {
 			if len(held) > 0 && fmt.Sprint(held) != fmt.Sprint(subnets) {
 				return fmt.Errorf("node %s has the subnets %v already, %v was asked for: undo that first, or ask for what it has", n.Name, held, subnets)
 			}
@@ -75,7 +75,7 @@ func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
 		if err != nil {
 			return err
 		}
-		err = s.north(ctx, false, func(n *cluster.Node, held []netip.Prefix) error {
+		err = h.north(ctx, false, func(n *cluster.Node, held []netip.Prefix) error {
 			if len(held) == 0 {
 				return fmt.Errorf("node %s is not set up: run minion-init (or master-init) on it first", n.Name)
 			}
@@ -99,7 +99,7 @@ func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
 // must be the last to be undone.
 func (s Setup) UndoNode(ctx context.Context, last bool) error {
 	return s.onHost(ctx, func(h *host) error {
-		if err := s.northUndo(ctx, last); err != nil {
+		if err := h.northUndo(ctx, last); err != nil {
 			return err
 		}
 		return h.undo(ctx, "node")
@@ -109,7 +109,7 @@ func (s Setup) UndoNode(ctx context.Context, last bool) error {
 // UndoGateway is the inverse of GatewayInit.
 func (s Setup) UndoGateway(ctx context.Context) error {
 	return s.onHost(ctx, func(h *host) error {
-		err := s.north(ctx, false, func(n *cluster.Node, _ []netip.Prefix) error {
+		err := h.north(ctx, false, func(n *cluster.Node, _ []netip.Prefix) error {
 			n.Gateway, n.JoinAnnotated, n.JoinAs = nil, nil, ""
 			return nil
 		})
@@ -120,8 +120,11 @@ func (s Setup) UndoGateway(ctx context.Context) error {
 	})
 }
 
-// onHost opens this machine's Open vSwitch and kernel.
+// onHost opens this machine's Open vSwitch and kernel. When nothing has been
+// printed in the end, there was nothing to do.
 func (s Setup) onHost(ctx context.Context, do func(*host) error) error {
+	told := &counter{w: s.Out}
+	s.Out = told
 	db, err := ovs.Open(ctx, s.Node.OVSAddress, s.Log)
 	if err != nil {
 		return fmt.Errorf("%w (is ovsdb-server running?)", err)
@@ -132,7 +135,24 @@ func (s Setup) onHost(ctx context.Context, do func(*host) error) error {
 		return err
 	}
 	defer kernel.Close()
-	return do(&host{Setup: s, ovs: db, kernel: kernel})
+	if err := do(&host{Setup: s, ovs: db, kernel: kernel}); err != nil {
+		return err
+	}
+	if told.n == 0 {
+		fmt.Fprintln(s.Out, "Nothing to do: it is as it should be.")
+	}
+	return nil
+}
+
+// counter counts the bytes that are written.
+type counter struct {
+	w io.Writer
+	n int
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += len(p)
+	return c.w.Write(p)
 }
 
 // Gateway is what gateway-init is told.

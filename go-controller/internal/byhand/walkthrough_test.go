@@ -1,0 +1,233 @@
+package byhand_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+const bin = "/run/bin"
+
+// programs builds ovnkube and makes the links of the classic names.
+func programs(t *testing.T) {
+	t.Helper()
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", bin+"/ovnkube", "github.com/northbound-net/northbound/go-controller/cmd/ovnkube")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building ovnkube: %v\n%s", err, out)
+	}
+	for _, name := range []string{"ovn-k8s-overlay", "ovn-k8s-util", "ovn-k8s-watcher", "ovn-k8s-gateway-helper"} {
+		if err := os.Symlink("ovnkube", filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// walk is the machines of the walkthrough.
+type walk struct {
+	t      *testing.T
+	master *testkit.Node
+	minion *testkit.Node
+}
+
+// on runs a line of the walkthrough on a machine.
+func (w *walk) on(n *testkit.Node, line string) string {
+	w.t.Helper()
+	f := strings.Fields(line)
+	return n.Run(w.t, bin+"/"+f[0], f[1:]...)
+}
+
+// nbctl asks the Northbound database.
+func (w *walk) nbctl(args ...string) string {
+	w.t.Helper()
+	return testkit.Run(w.t, "ovn-nbctl", args...)
+}
+
+// show is `ovn-nbctl show` without UUIDs and MACs, in the order of names.
+func (w *walk) show() string {
+	w.t.Helper()
+	text := regexp.MustCompile(`(switch|router) [0-9a-f-]{36}`).ReplaceAllString(w.nbctl("show"), "$1")
+	text = regexp.MustCompile(`[0-9a-f]{2}(:[0-9a-f]{2}){5}`).ReplaceAllString(text, "MAC")
+	text = regexp.MustCompile(`(?m)^ +(mac|ipv6-lla): .*\n`).ReplaceAllString(text, "")
+	var blocks []string
+	for _, b := range regexp.MustCompile(`(?m)^(switch|router) .*\n(    .*\n)*`).FindAllString(text, -1) {
+		lines := strings.Split(strings.TrimSpace(b), "\n")
+		var ports []string
+		for _, l := range lines[1:] {
+			if strings.HasPrefix(l, "    port ") || strings.HasPrefix(l, "    nat ") {
+				ports = append(ports, strings.TrimSpace(l))
+			} else {
+				ports[len(ports)-1] += ", " + strings.TrimSpace(l)
+			}
+		}
+		slices.Sort(ports)
+		blocks = append(blocks, lines[0]+"\n  "+strings.Join(ports, "\n  ")+"\n")
+	}
+	slices.Sort(blocks)
+	return strings.Join(blocks, "")
+}
+
+// dump is what a command may have changed on a machine; link-local addresses
+// come in their own time.
+func (w *walk) dump(n *testkit.Node) string {
+	w.t.Helper()
+	return n.Run(w.t, "sh", "-ec", `ovs-vsctl --format=list --columns=external_ids list Open_vSwitch; ovs-vsctl --bare --columns=name list Bridge | sort
+		ip -br link | awk '{print $1}' | sort; ip -o addr | awk '{print $2,$3,$4}' | grep -v fe80: | sort; { ip route show table all; ip -6 route; } | grep -v -e fe80: -e ff00:; nft list ruleset; sysctl net.ipv4.ip_forward net.ipv6.conf.all.forwarding`)
+}
+
+func newWalk(t *testing.T) *walk {
+	t.Helper()
+	programs(t)
+	sb := testkit.StartOVN(t)
+	w := &walk{t: t}
+	w.master = testkit.StartNode(t, "kube-master", sb, netip.MustParsePrefix("10.100.0.1/24"))
+	w.minion = testkit.StartNode(t, "kube-node1", sb, netip.MustParsePrefix("10.100.0.2/24"))
+	for _, n := range []*testkit.Node{w.master, w.minion} {
+		n.Run(t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:ovn-nb=unix:/run/ovn/ovnnb_db.sock")
+	}
+	return w
+}
+
+const (
+	masterInit = "ovn-k8s-overlay master-init --cluster-ip-subnet=192.168.0.0/16 --master-switch-subnet=192.168.1.0/24 --node-name=kube-master"
+	minionInit = "ovn-k8s-overlay minion-init --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24 --node-name=kube-node1"
+)
+
+// The classic walkthrough, on machines that have OVN and no Kubernetes, and
+// back.
+func TestWalkthrough(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	w := newWalk(t)
+	masterBefore, minionBefore := w.dump(w.master), w.dump(w.minion)
+
+	if out := w.on(w.master, masterInit+" --dry-run"); !strings.Contains(out, "+ Logical_Router kube-master") || !strings.Contains(out, "+ addr 192.168.1.2/24 dev k8s-kube-master") || w.show() != "" {
+		t.Errorf("master-init --dry-run:\n%s\nand the database:\n%s", out, w.show())
+	}
+	if now := w.dump(w.master); now != masterBefore {
+		t.Errorf("--dry-run changed the machine:\n%s\nit was:\n%s", now, masterBefore)
+	}
+	if out, err := w.minion.Try(t, bin+"/ovnkube", strings.Fields(strings.TrimPrefix(minionInit, "ovn-k8s-overlay "))...); err == nil || !strings.Contains(out, "no cluster router: run master-init first") {
+		t.Errorf("minion-init before master-init: %v\n%s", err, out)
+	}
+	w.on(w.master, masterInit)
+	w.on(w.minion, minionInit)
+	const want = `router (kube-master)
+  port rtoj-kube-master, networks: ["100.64.1.1/24"]
+  port rtos-kube-master, networks: ["192.168.1.1/24"]
+  port rtos-kube-node1, networks: ["192.168.2.1/24"]
+switch (join)
+  port jtor-kube-master, type: router, addresses: ["MAC"], router-port: rtoj-kube-master
+switch (kube-master)
+  port k8s-kube-master, addresses: ["MAC 192.168.1.2"]
+  port stor-kube-master, type: router, addresses: ["MAC"], router-port: rtos-kube-master
+switch (kube-node1)
+  port k8s-kube-node1, addresses: ["MAC 192.168.2.2"]
+  port stor-kube-node1, type: router, addresses: ["MAC"], router-port: rtos-kube-node1
+`
+	if got := w.show(); got != want {
+		t.Errorf("ovn-nbctl show:\n%s\nwant:\n%s", got, want)
+	}
+	for n, line := range map[*testkit.Node]string{w.master: masterInit, w.minion: minionInit} {
+		if out := w.on(n, line); out != "Nothing to do: it is as it should be.\n" {
+			t.Errorf("%s, a second time:\n%s", line, out)
+		}
+	}
+	w.pod("pod1", "kube-node1", "192.168.2.3")
+	for _, dest := range []string{"192.168.2.2", "192.168.2.3"} {
+		testkit.Eventually(t, "kube-master reaches "+dest, func() string {
+			out, err := w.master.Try(t, "ping", "-c1", "-W1", dest)
+			if err != nil || !strings.Contains(out, "ttl=63") {
+				return out
+			}
+			return ""
+		})
+	}
+
+	w.nbctl("lsp-del", "pod1")
+	w.minion.Run(t, "sh", "-ec", "ovs-vsctl del-port pod1; ip link del pod1")
+	w.on(w.minion, "ovnkube minion-init --node-name=kube-node1 --undo")
+	if got := w.show(); strings.Contains(got, "kube-node1") {
+		t.Errorf("after minion-init --undo:\n%s", got)
+	}
+	if now := w.dump(w.minion); now != minionBefore {
+		t.Errorf("minion-init --undo left the machine as\n%s\nit was:\n%s", now, minionBefore)
+	}
+	w.on(w.master, "ovnkube master-init --node-name=kube-master --undo")
+	for _, table := range []string{"Logical_Router", "Logical_Switch", "Load_Balancer_Group", "Logical_Router_Static_Route"} {
+		if got := w.nbctl("--bare", "--columns=_uuid", "list", table); strings.TrimSpace(got) != "" {
+			t.Errorf("after master-init --undo %s has %s", table, got)
+		}
+	}
+	if now := w.dump(w.master); now != masterBefore {
+		t.Errorf("master-init --undo left the machine as\n%s\nit was:\n%s", now, masterBefore)
+	}
+}
+
+// pod makes, with OVN's own tools, a pod on the minion.
+func (w *walk) pod(name, node, ip string) {
+	w.t.Helper()
+	mac := "0a:58:c0:a8:02:03"
+	w.nbctl("lsp-add", node, name, "--", "lsp-set-addresses", name, mac+" "+ip)
+	testkit.Run(w.t, "sh", "-ec", fmt.Sprintf(`ip netns add %[1]s; ip -n %[4]s link add %[1]s type veth peer name eth0 netns %[1]s; ip -n %[4]s link set %[1]s up
+		ip -n %[1]s link set lo up; ip -n %[1]s link set eth0 address %[2]s; ip -n %[1]s link set eth0 up; ip -n %[1]s addr add %[3]s/24 dev eth0; ip -n %[1]s route add default via 192.168.2.1
+		ip netns exec %[1]s ethtool -K eth0 tx off`, name, mac, ip, w.minion.Name))
+	w.minion.Run(w.t, "ovs-vsctl", "add-port", "br-int", name, "--", "set", "Interface", name, "external_ids:iface-id="+name)
+}
+
+// What can't be is said before anything is done.
+func TestRefusals(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	w := newWalk(t)
+	w.on(w.master, masterInit)
+	before, hostBefore := w.show(), w.dump(w.minion)
+	for line, want := range map[string]string{
+		"minion-init --node-name=kube-node1 --minion-switch-subnet=192.168.2.0/24":                                               "--cluster-ip-subnet: the range that contains all nodes' subnets is needed",
+		"minion-init --node-name=kube-node1 --cluster-ip-subnet=192.168.0.0/16":                                                  "--minion-switch-subnet: the subnet of this machine's pods is needed",
+		"minion-init --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24":                                   "--node-name: the name of this machine is needed",
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.1.0/24":                     "192.168.1.0/24 overlaps 192.168.1.0/24 of Node kube-master",
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=10.0.0.0/24":                        "10.0.0.0/24 is not in the cluster subnets",
+		"minion-init --node-name=n --cluster-ip-subnet=10.0.0.0/16 --minion-switch-subnet=10.0.0.0/24":                           "--cluster-ip-subnet 10.0.0.0/16: the cluster was made with 192.168.0.0/16",
+		"minion-init --node-name=kube-master --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.3.0/24":           "node kube-master has the subnets [192.168.1.0/24] already",
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.1/24":                     "host bits are set, want 192.168.2.0/24",
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24 --encap-ip=10.9.9.9": "the tunnel address 10.9.9.9 is on no interface of this machine",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2/24":   "node n is not set up: run minion-init",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-ip=10.100.0.2/24":                              "--physical-interface and --bridge-interface: give exactly one of them",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=breth0 --physical-ip=10.100.0.2/24":    "--bridge-interface breth0: there is no such Open vSwitch bridge",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-interface=br-phys --physical-ip=10.100.0.2/24": "it has the addresses [10.100.0.2/24], which the machine would lose",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys":                               "--physical-ip: this machine's address with its prefix length is needed",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2":      `parsing --physical-ip "10.100.0.2": want an address with a prefix length`,
+	} {
+		out, err := w.minion.Try(t, bin+"/ovn-k8s-overlay", strings.Fields(line)...)
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v\n%s\nwant %q", line, err, out, want)
+		}
+	}
+	if out, err := w.minion.Try(t, bin+"/ovn-k8s-overlay", "nics-to-bridge"); err == nil || !strings.Contains(out, "ovn-k8s-overlay: want one of master-init, minion-init, gateway-init") {
+		t.Errorf("a command of another program: %v\n%s", err, out)
+	}
+	if got := w.show(); got != before {
+		t.Errorf("the database is\n%s\nit was:\n%s", got, before)
+	}
+	if now := w.dump(w.minion); now != hostBefore {
+		t.Errorf("the machine is\n%s\nit was:\n%s", now, hostBefore)
+	}
+	w.on(w.minion, minionInit)
+	if out, err := w.master.Try(t, bin+"/ovnkube", "master-init", "--node-name=kube-master", "--undo"); err == nil || !strings.Contains(out, "Node kube-node1 is still there: undo the other nodes first") {
+		t.Errorf("undoing the master first: %v\n%s", err, out)
+	}
+}
