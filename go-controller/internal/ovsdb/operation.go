@@ -57,16 +57,15 @@ func compareSlots(a, b nb.Slot) int {
 
 // membership is what is to be added to and removed from one slot.
 type membership struct {
-	add, remove []any
+	add, remove []string // UUIDs
 	owners      []nb.Owner
 }
 
 func (m *membership) take(c nb.Membership, o nb.Owner) {
-	u := ovsdb.UUID{GoUUID: c.UUID}
 	if c.Remove {
-		m.remove = append(m.remove, u)
+		m.remove = append(m.remove, c.UUID)
 	} else {
-		m.add = append(m.add, u)
+		m.add = append(m.add, c.UUID)
 		m.owners = append(m.owners, o)
 	}
 }
@@ -74,17 +73,17 @@ func (m *membership) take(c nb.Membership, o nb.Owner) {
 func (m *membership) operation(sl nb.Slot) operation {
 	op := operation{Operation: ovsdb.Operation{Op: ovsdb.OperationMutate, Table: sl.In.Table, Where: byUUID(sl.In.UUID)}, owners: m.owners, count: -1}
 	if len(m.remove) > 0 {
-		op.Mutations = append(op.Mutations, mutation(sl.Column, ovsdb.MutateOperationDelete, ovsdb.OvsSet{GoSet: m.remove}))
+		op.Mutations = append(op.Mutations, mutation(sl.Column, ovsdb.MutateOperationDelete, setValue(m.remove, true)))
 	}
 	if len(m.add) > 0 {
-		op.Mutations = append(op.Mutations, mutation(sl.Column, ovsdb.MutateOperationInsert, ovsdb.OvsSet{GoSet: m.add}))
+		op.Mutations = append(op.Mutations, mutation(sl.Column, ovsdb.MutateOperationInsert, setValue(m.add, true)))
 		op.count = 1
 	}
 	return op
 }
 
 func byUUID(u string) []ovsdb.Condition {
-	return []ovsdb.Condition{{Column: "_uuid", Function: ovsdb.ConditionEqual, Value: ovsdb.UUID{GoUUID: u}}}
+	return []ovsdb.Condition{{Column: "_uuid", Function: ovsdb.ConditionEqual, Value: uuidValue(u)}}
 }
 
 func mutation(column string, how ovsdb.Mutator, value any) ovsdb.Mutation {
@@ -105,7 +104,7 @@ func wholeValue(c nb.ColumnChange) any {
 	case c.Put != nil:
 		return newKeys(c)
 	case c.Add != nil:
-		return ovsSet(c.Add, c.UUIDs)
+		return setValue(c.Add, c.UUIDs)
 	default:
 		return c.New
 	}
@@ -123,13 +122,13 @@ func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 		// Members are added first: the server counts them after every mutation,
 		// and some sets must not be empty (Logical_Router_Port.networks).
 		if len(c.Add) > 0 {
-			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, ovsSet(c.Add, c.UUIDs)))
+			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, setValue(c.Add, c.UUIDs)))
 		}
 		if len(c.Remove) > 0 {
-			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, ovsSet(c.Remove, c.UUIDs)))
+			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, setValue(c.Remove, c.UUIDs)))
 		}
 		if len(c.Drop) > 0 {
-			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, ovsSet(c.Drop, false)))
+			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, setValue(c.Drop, false)))
 		}
 		if len(c.Put) > 0 {
 			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, newKeys(c)))
@@ -148,35 +147,15 @@ func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 // scalarValue is the new value; an optional column without one is the empty set.
 func scalarValue(c nb.ColumnChange) any {
 	if c.New == nil {
-		return ovsdb.OvsSet{GoSet: []any{}}
+		return setValue(nil, false)
 	}
 	return c.New
 }
 
-func ovsSet(members []string, uuids bool) ovsdb.OvsSet {
-	out := ovsdb.OvsSet{GoSet: make([]any, 0, len(members))}
-	for _, m := range members {
-		if uuids {
-			out.GoSet = append(out.GoSet, ovsdb.UUID{GoUUID: m})
-		} else {
-			out.GoSet = append(out.GoSet, m)
-		}
-	}
-	return out
-}
-
 // newKeys is what a map column is to gain.
-func newKeys(c nb.ColumnChange) ovsdb.OvsMap {
+func newKeys(c nb.ColumnChange) any {
 	if c.Numbers {
-		return ovsMap(c.Integers())
+		return mapValue(c.Integers())
 	}
-	return ovsMap(c.Put)
-}
-
-func ovsMap[V any](m map[string]V) ovsdb.OvsMap {
-	out := ovsdb.OvsMap{GoMap: make(map[any]any, len(m))}
-	for k, v := range m {
-		out.GoMap[k] = v
-	}
-	return out
+	return mapValue(c.Put)
 }

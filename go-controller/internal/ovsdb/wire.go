@@ -1,0 +1,37 @@
+package ovsdb
+
+// Values of operations as they are on the wire (RFC 7047 section 5.1), in plain
+// Go types. libovsdb's OvsSet, OvsMap and UUID say the same, but encode level by
+// level, and match every UUID with a regular expression.
+
+// wireUUID is a reference to a row: ["uuid", uuid].
+type wireUUID = [2]string
+
+func uuidValue(u string) wireUUID { return wireUUID{"uuid", u} }
+
+// setValue is a set of strings or, with uuids, of references to rows. A set of
+// one is that one.
+func setValue(members []string, uuids bool) any {
+	switch {
+	case len(members) == 1 && uuids:
+		return uuidValue(members[0])
+	case len(members) == 1:
+		return members[0]
+	case !uuids:
+		return [2]any{"set", append([]string{}, members...)} // an empty one is [], not null
+	}
+	refs := make([]wireUUID, len(members))
+	for i, m := range members {
+		refs[i] = uuidValue(m)
+	}
+	return [2]any{"set", refs}
+}
+
+// mapValue is a map with keys that are strings.
+func mapValue[V any](m map[string]V) any {
+	pairs := make([][2]any, 0, len(m))
+	for k, v := range m {
+		pairs = append(pairs, [2]any{k, v})
+	}
+	return [2]any{"map", pairs}
+}
