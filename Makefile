@@ -15,9 +15,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build ovnkube and ovn_cni into bin/
+build: ## build ovnkube, with the links of its classic names, and ovn_cni into bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ovnkube ./go-controller/cmd/ovnkube
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ovn_cni ./go-controller/cmd/ovn_cni
+	for name in ovn-k8s-overlay ovn-k8s-util ovn-k8s-watcher ovn-k8s-gateway-helper; do ln -sf ovnkube bin/$$name; done
 
 .PHONY: sandbox
 sandbox: build ## build the sandbox into bin/ (the first time compiles Kubernetes: minutes)

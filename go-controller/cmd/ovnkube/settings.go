@@ -72,7 +72,7 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 	}
 	// Which API server is one setting: a higher source that names one in either
 	// way is not to be mixed with a lower one.
-	server := c.IsSet("kubeconfig") || c.IsSet("k8s-apiserver")
+	server := c.String("kubeconfig") != "" || c.String("k8s-apiserver") != ""
 	row := func(string) (string, error) { return "", nil }
 	if fromOVS {
 		db, err := openOVS(c)

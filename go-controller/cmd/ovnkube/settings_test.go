@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// read is what a command makes of its command line, and what it told on the
+// way.
+func read(t *testing.T, flags []cli.Flag, args ...string) (c *cli.Context, warnings string, err error) {
+	t.Helper()
+	var stderr bytes.Buffer
+	app := newApp()
+	app.ErrWriter = &stderr
+	app.Commands = []*cli.Command{{Name: "x", Flags: flags, Before: withSettings(noArguments), Action: func(ctx *cli.Context) error { c = ctx; return nil }}}
+	err = app.RunContext(t.Context(), append([]string{"ovnkube", "x"}, args...))
+	return c, stderr.String(), err
+}
+
+// Flags win over the environment, that over the settings file, that over the
+// Open_vSwitch row, that over the default.
+func TestWhereSettingsComeFrom(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	remote := testkit.StartOVSDB(t, testkit.VSwitchSchema())
+	testkit.Run(t, "ovs-vsctl", "--no-wait", "--db="+remote, "init", "--", "set", "Open_vSwitch", ".", "external_ids:ovn-nb=tcp:192.0.2.4:6641",
+		"external_ids:k8s-api-server=192.0.2.4:8080", "external_ids:k8s-api-token=of-ovs", "external_ids:k8s-ca-certificate=/ovs/ca", "external_ids:ovn-bridge-datapath-type=netdev")
+	file := filepath.Join(t.TempDir(), "settings")
+	if err := os.WriteFile(file, []byte("[ovnnorth]\naddress=tcp:192.0.2.3:6641\n[kubernetes]\ntoken=of-file\n[logging]\nlevel=warn\n[Default]\nmtu=1300\nnosuch=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := nodeInitFlags()
+	at := []string{"--ovs-address", remote}
+	withFile := append(slices.Clone(at), "--config-file", file)
+	for _, c := range []struct {
+		what string
+		env  string
+		args []string
+		flag string
+		want string
+	}{
+		{"default", "", nil, "nb-address", strings.Join(config.DefaultMaster().NB.Addresses, ",")},
+		{"Open vSwitch", "", at, "nb-address", "tcp:192.0.2.4:6641"},
+		{"Open vSwitch", "", at, "k8s-apiserver", "192.0.2.4:8080"},
+		{"Open vSwitch", "", at, "k8s-cacert", "/ovs/ca"},
+		{"Open vSwitch", "", at, "datapath-type", "netdev"},
+		{"file", "", withFile, "nb-address", "tcp:192.0.2.3:6641"},
+		{"file", "", withFile, "k8s-token", "of-file"},
+		{"file", "", withFile, "mtu", "1300"},
+		{"environment", "tcp:192.0.2.2:6641", withFile, "nb-address", "tcp:192.0.2.2:6641"},
+		{"flag", "tcp:192.0.2.2:6641", append(slices.Clone(withFile), "--nb-address", "tcp:192.0.2.1:6641"), "nb-address", "tcp:192.0.2.1:6641"},
+		{"a kubeconfig, so no API server from below", "", append(slices.Clone(at), "--kubeconfig", "/x"), "k8s-apiserver", ""},
+	} {
+		t.Run(c.what+" "+c.flag, func(t *testing.T) {
+			if c.env != "" {
+				t.Setenv("NORTHBOUND_NB_ADDRESS", c.env)
+			}
+			if len(c.args) == 0 {
+				t.Setenv("NORTHBOUND_OVS_ADDRESS", "unix:/nonexistent/db.sock")
+			}
+			ctx, warnings, err := read(t, flags, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := ctx.Value(c.flag); got != c.want && ctx.String(c.flag) != c.want && !(c.flag == "mtu" && ctx.Int("mtu") == 1300) {
+				t.Errorf("--%s is %v, want %q", c.flag, got, c.want)
+			}
+			if has := strings.Contains(warnings, "[Default] nosuch is not a setting"); has != slices.Contains(c.args, file) {
+				t.Errorf("warnings %q", warnings)
+			}
+		})
+	}
+}
+
+func TestBadSettings(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for file, want := range map[string]string{
+		filepath.Join(dir, "nosuch"):                   "reading --config-file: open " + dir + "/nosuch: no such file or directory",
+		write("not-ini", "garbage\n"):                  "not-ini: key-value delimiter not found: garbage",
+		write("no-number", "[default]\nmtu = large\n"): `setting --mtu to "large" from [default] mtu of the settings file`,
+	} {
+		if _, _, err := read(t, nodeInitFlags(), "--config-file", file, "--ovs-address", "unix:/nonexistent/db.sock"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", file, err, want)
+		}
+	}
+}
+
+// Every setting is a flag of some command, so that a name that changes is
+// noticed.
+func TestEverySettingIsAFlag(t *testing.T) {
+	for _, s := range settings() {
+		if !slices.ContainsFunc(newApp().Commands, func(c *cli.Command) bool { return hasFlag(c, s.flag) && hasFlag(c, configFlagName) }) {
+			t.Errorf("no command with a settings file has the flag --%s", s.flag)
+		}
+	}
+}
+
+func TestClassicNames(t *testing.T) {
+	for line, want := range map[string]string{
+		"/usr/bin/ovn-k8s-overlay minion-init --node-name=n": "ovnkube minion-init --node-name=n",
+		"ovn-k8s-util nics-to-bridge eth0":                   "ovnkube nics-to-bridge eth0",
+		"ovn-k8s-watcher --overlay":                          "ovnkube watcher --overlay",
+		"ovn-k8s-gateway-helper --physical-bridge=breth0":    "ovnkube gateway-helper --physical-bridge=breth0",
+		"bin/ovnkube node":                                   "bin/ovnkube node",
+	} {
+		got, err := classicArgs(strings.Fields(line))
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v; want %q", line, got, err, want)
+		}
+	}
+	for line, want := range map[string]string{
+		"ovn-k8s-overlay":               "ovn-k8s-overlay: want one of master-init, minion-init, gateway-init",
+		"ovn-k8s-util master-init":      "ovn-k8s-util: want one of nics-to-bridge, bridges-to-nic",
+		"ovn-k8s-overlay --dry-run all": "ovn-k8s-overlay: want one of",
+	} {
+		if got, err := classicArgs(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v; want an error about %q", line, got, err, want)
+		}
+	}
+	for _, c := range classics() {
+		for _, name := range append(c.commands, c.command) {
+			if name != "" && !slices.Contains(commandNames(newApp().Commands), name) {
+				t.Errorf("%s: there is no command %s", c.name, name)
+			}
+		}
+	}
+}
