@@ -62,6 +62,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger) error {
 	}
 	log.Info("master started", "metrics", server.Addr(), "northbound", c.NB.Addresses, "kubernetes", clients.Server,
 		"subnets", fmt.Sprint(c.Cluster.Subnets))
+	defer keepHeadroom()()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)

@@ -1,0 +1,53 @@
+package master
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+func TestPercent(t *testing.T) {
+	for live, want := range map[uint64]int{
+		0: 1000, 1 << 20: 1000, 8 << 20: 600, 24 << 20: 200, 40 << 20: 120, 48 << 20: 100, 49 << 20: 100, 1 << 40: 100,
+	} {
+		if got := percent(live); got != want {
+			t.Errorf("%d live bytes: GOGC %d, want %d", live, got, want)
+		}
+	}
+}
+
+// GOGC follows the live heap from collection to collection, is as it was
+// afterwards, and is left alone where somebody has set it.
+func TestKeepHeadroom(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	stop := keepHeadroom()
+	defer stop()
+	live := make([]byte, 64<<20)
+	after := func(what string, ok func(gogc uint64) bool) {
+		t.Helper()
+		testkit.Eventually(t, what, func() string {
+			runtime.GC()
+			if now := figure("/gc/gogc:percent"); !ok(now) {
+				return fmt.Sprintf("GOGC is %d", now)
+			}
+			return ""
+		})
+	}
+	after("as much garbage as live objects", func(now uint64) bool { return now == 100 })
+	runtime.KeepAlive(live)
+	live = nil
+	after("more, beside few live objects", func(now uint64) bool { return now > 200 })
+	stop()
+	runtime.GC()
+	if now := figure("/gc/gogc:percent"); now != 100 {
+		t.Errorf("afterwards GOGC is %d, want 100", now)
+	}
+	debug.SetGCPercent(70)
+	keepHeadroom()()
+	if now := figure("/gc/gogc:percent"); now != 70 {
+		t.Errorf("GOGC is %d, want the 70 that somebody set", now)
+	}
+}
