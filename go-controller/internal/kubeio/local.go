@@ -27,6 +27,7 @@ type LocalPod struct {
 	UID             string // of the Pod object
 	StaticUID       string // for the mirror of a static pod, the UID by which the kubelet calls it; else ""
 	Network         string // value of the pod-networks annotation, "" until the master has written it
+	Before          string // UID of the pod of this name that went last, "" unless that was not long ago
 }
 
 // HasUID tells whether the kubelet may mean this pod by uid; "" is any.
@@ -51,11 +52,12 @@ type Local struct {
 	nodes     cache.SharedIndexInformer
 	changed   chan struct{}
 	podEvents localEvents
+	podsGone  localGone
 }
 
 // NewLocal prepares the watches of node; Run starts them.
 func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Local, error) {
-	l := &Local{client: client, node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents()}
+	l := &Local{client: client, node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone()}
 	mine := fields.OneTermEqualSelector("spec.nodeName", node).String()
 	podWatch := localListWatch(client, mine, client.CoreV1().Pods(metav1.NamespaceAll).List, client.CoreV1().Pods(metav1.NamespaceAll).Watch)
 	self := fields.OneTermEqualSelector("metadata.name", node).String()
@@ -67,7 +69,10 @@ func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Loca
 		func() error { return l.nodes.SetTransform(localStrip) },
 		func() error { return l.pods.SetWatchErrorHandlerWithContext(l.watchError("pods")) },
 		func() error { return l.nodes.SetWatchErrorHandlerWithContext(l.watchError("nodes")) },
-		func() error { _, err := l.pods.AddEventHandler(localHandler(l.podEvent, sameLocalPod)); return err },
+		func() error {
+			_, err := l.pods.AddEventHandler(l.podsGone.before(localHandler(l.podEvent, sameLocalPod)))
+			return err
+		},
 		func() error { _, err := l.nodes.AddEventHandler(localHandler(l.nodeEvent, sameLocalNode)); return err },
 	} {
 		if err := setUp(); err != nil {
@@ -131,16 +136,19 @@ func (l *Local) Node() (n LocalNode, ok bool) {
 	return n, true
 }
 
-// Pod is a pod of this node; ok is false when the watch has not seen it.
+// Pod is a pod of this node; ok is false when the watch has not seen it, or has
+// seen it go: only Before is set then.
 func (l *Local) Pod(namespace, name string) (p LocalPod, ok bool) {
-	obj, ok, err := l.pods.GetStore().GetByKey(namespace + "/" + name)
+	key := namespace + "/" + name
+	obj, ok, err := l.pods.GetStore().GetByKey(key)
 	pod, is := obj.(*corev1.Pod)
 	if !ok || err != nil || !is {
-		return p, false
+		return LocalPod{Before: l.podsGone.uid(key)}, false
 	}
 	return LocalPod{
 		Namespace: namespace, Name: name, UID: string(pod.UID),
 		StaticUID: pod.Annotations[corev1.MirrorPodAnnotationKey], Network: pod.Annotations[annotation.PodNetworks],
+		Before: l.podsGone.uid(key),
 	}, true
 }
 

@@ -125,7 +125,7 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (kubeio.LocalPod,
 		pod = p
 		var err error
 		mine := ok && p.HasUID(ref.uid)
-		if gone = seen && !mine; gone {
+		if gone = !mine && (seen || ref.uid != "" && ref.uid == p.Before); gone {
 			missing = errPodGone.Error()
 			return true
 		}
