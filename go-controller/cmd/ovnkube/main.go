@@ -36,7 +36,8 @@ func newApp() *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			masterCommand(), nodeCommand(), translateCommand(), planCommand(),
-			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), versionCommand(),
+			masterInitCommand(), minionInitCommand(), gatewayInitCommand(),
+			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(), versionCommand(),
 		},
 		// Errors are printed by report, once, whatever their kind.
 		ExitErrHandler: func(*cli.Context, error) {},
@@ -76,7 +77,9 @@ func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{e
 func commandNames(cs []*cli.Command) []string {
 	var out []string
 	for _, c := range cs {
-		out = append(out, c.Name)
+		if !c.Hidden {
+			out = append(out, c.Name)
+		}
 	}
 	return out
 }

@@ -136,17 +136,27 @@ func (o Offload) String() string {
 	return fmt.Sprintf("offload %s %s dev %s", o.Name, state, o.Link)
 }
 
-// Bridge is the Open vSwitch bridge that takes a NIC in, without the NIC's port.
+// Bridge is the Open vSwitch bridge that takes a NIC in, without the NIC's port
+// (ovs-vswitchd.conf.db(5)).
 type Bridge struct {
-	Name, NIC string
-	MAC       string // other_config:hwaddr
-	MTU       int    // mtu_request of its local port
-	Datapath  string // "system" or "netdev"
+	Name     string
+	ID       string // external_ids:bridge-id
+	NIC      string // external_ids:bridge-uplink
+	FailMode string
+	Datapath string // datapath_type: "system" or "netdev"
+	MAC      string // other_config:hwaddr
+	MTU      int    // mtu_request of the local port, bytes
+}
+
+// BridgeFor is the bridge of this name that a NIC wants: a plain switch with
+// the NIC's MAC and MTU.
+func BridgeFor(nic hostplan.Link, name, datapath string) Bridge {
+	return Bridge{Name: name, ID: name, NIC: nic.Name, FailMode: "standalone", Datapath: datapath, MAC: nic.MAC.String(), MTU: nic.MTU}
 }
 
 // String shows the bridge on one line.
 func (b Bridge) String() string {
-	return fmt.Sprintf("bridge %s fail_mode=standalone datapath_type=%s hwaddr=%s mtu_request=%d bridge-id=%s bridge-uplink=%s", b.Name, b.Datapath, b.MAC, b.MTU, b.Name, b.NIC)
+	return fmt.Sprintf("bridge %s fail_mode=%s datapath_type=%s hwaddr=%s mtu_request=%d bridge-id=%s bridge-uplink=%s", b.Name, b.FailMode, b.Datapath, b.MAC, b.MTU, b.ID, b.NIC)
 }
 
 // Port is the NIC's port.
@@ -161,6 +171,19 @@ type Host struct {
 	Row         Bridge            // zero: Open vSwitch has no such bridge
 	PortOn      string            // the bridge that has the NIC as a port, "" for none
 	Defaults    map[string]string // sysctls of an interface that is made now, by the keys of Device.Sysctls
+}
+
+// Before is what the NIC had before a move of which nobody has kept account:
+// what it has, and what the bridge has of it.
+func (h Host) Before() Device {
+	d := h.NIC
+	if !h.Bridge.Exists() {
+		return d
+	}
+	if d.Sysctls[disableIPv6] == "1" {
+		d.Sysctls = h.Bridge.Sysctls
+	}
+	return d.Merged(h.Bridge.On(d.Link.Name))
 }
 
 func sysctl(link, key, value string) hostplan.Sysctl {

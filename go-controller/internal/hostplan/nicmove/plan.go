@@ -60,7 +60,7 @@ func Forward(move Device, row Bridge, have Host) []Step {
 func Back(saved Device, have Host) []Step {
 	var s steps
 	nic := saved.Link.Name
-	want := saved.merged(have.Bridge.extras().On(nic)).merged(have.NIC.lifetimes()).replaceLearned()
+	want := saved.Merged(have.Bridge.extras().On(nic)).Merged(have.NIC).replaceLearned()
 	early := maps.Clone(want.Sysctls)
 	reborn := have.NIC.Sysctls[disableIPv6] == "1" && early[disableIPv6] == "0"
 	if _, ok := early[addrGenMode]; ok && reborn {

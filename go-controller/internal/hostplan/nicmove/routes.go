@@ -31,9 +31,11 @@ func (d Device) standIn(r Route) Route {
 	return r
 }
 
-// merged adds what more has and d has not. Lifetimes are more's where both
-// have an address or route.
-func (d Device) merged(more Device) Device {
+// Merged adds what more has and d has not, but for routes that the kernel makes
+// for d's addresses: if d lacks one, somebody has removed it. Lifetimes are
+// more's where both have an address or route. What else d has, stays.
+func (d Device) Merged(more Device) Device {
+	before := d
 	d.Addrs, d.Routes = slices.Clone(d.Addrs), slices.Clone(d.Routes)
 	d.Rules, d.Neighbours = slices.Clone(d.Rules), slices.Clone(d.Neighbours)
 	for _, a := range more.Addrs {
@@ -47,10 +49,11 @@ func (d Device) merged(more Device) Device {
 	for _, r := range more.Routes {
 		same := func(q Route) bool { return q.identity() == r.identity() || q.standsInFor(r) || r.standsInFor(q) }
 		i := slices.IndexFunc(d.Routes, same)
-		if i < 0 {
-			d.Routes = append(d.Routes, r)
-		} else {
+		switch {
+		case i >= 0:
 			d.Routes[i].Expires = r.Expires
+		case !before.connected(r):
+			d.Routes = append(d.Routes, r)
 		}
 	}
 	for _, r := range more.Rules {
@@ -75,21 +78,16 @@ func (r Route) standsInFor(learned Route) bool {
 	return r.identity() == learned.identity()
 }
 
-// extras is what of a bridge's belongings may have to go to the NIC: not the
-// agent's routes, nor what the kernel makes by itself.
+// extras is what of a bridge's belongings has to go to the NIC when it leaves:
+// not link-local addresses, of which each interface has its own, nor the
+// agent's routes.
 func (d Device) extras() Device {
-	out := d
-	out.Addrs = slices.DeleteFunc(slices.Clone(d.Addrs), func(a Addr) bool { return a.Prefix.Addr().IsLinkLocalUnicast() })
-	out.Routes = slices.DeleteFunc(slices.Clone(d.Routes), func(r Route) bool { return r.ours() || d.connected(r) })
+	out, local := d, d
+	linkLocal := func(a Addr) bool { return a.Prefix.Addr().IsLinkLocalUnicast() }
+	out.Addrs = slices.DeleteFunc(slices.Clone(d.Addrs), linkLocal)
+	local.Addrs = slices.DeleteFunc(slices.Clone(d.Addrs), func(a Addr) bool { return !linkLocal(a) })
+	out.Routes = slices.DeleteFunc(slices.Clone(d.Routes), func(r Route) bool { return r.ours() || local.connected(r) })
 	return out
-}
-
-// lifetimes is the part of the device that has lifetimes.
-func (d Device) lifetimes() Device {
-	return Device{
-		Addrs:  slices.DeleteFunc(slices.Clone(d.Addrs), func(a Addr) bool { return a.Valid == Forever }),
-		Routes: slices.DeleteFunc(slices.Clone(d.Routes), func(r Route) bool { return r.Expires == 0 || d.connected(r) }),
-	}
 }
 
 // connected tells whether the kernel makes this route for one of the device's

@@ -1,0 +1,149 @@
+package nicmove
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
+)
+
+// How long one question to a target may take, and the time between two.
+const (
+	askTimeout  = 2 * time.Second
+	askInterval = 250 * time.Millisecond
+)
+
+// Target is something outside that answers when the node is reachable.
+type Target struct {
+	name string
+	ask  func(context.Context) error
+}
+
+// String names the target for a person.
+func (t *Target) String() string { return t.name }
+
+// ParseTarget reads HOST:PORT, which answers when it accepts a connection, or
+// an IP address, which answers to an echo request.
+func ParseTarget(s string) (*Target, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return &Target{s, func(ctx context.Context) error { return ping(ctx, a) }}, nil
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || host == "" || port == "" {
+		return nil, fmt.Errorf("%q: want HOST:PORT or an IP address", s)
+	}
+	return &Target{s, func(ctx context.Context) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}}, nil
+}
+
+// APIServer is a Kubernetes API server by its URL; no scheme means http. Any
+// answer will do, also a refusal.
+func APIServer(url string) *Target {
+	if !strings.Contains(url, "://") {
+		url = "http://" + url
+	}
+	return &Target{"the API server " + url, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(url, "/")+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		client := &http.Client{Transport: &http.Transport{
+			// Nothing is believed that it says and nothing is told it: this
+			// asks whether it can be reached.
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+			DisableKeepAlives: true,
+		}}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	}}
+}
+
+// await asks the target until it answers, for at most this long. beat is
+// called before each question.
+func (t *Target) await(ctx context.Context, timeout time.Duration, beat func()) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var last error
+	for {
+		beat()
+		one, done := context.WithTimeout(ctx, askTimeout)
+		err := t.ask(one)
+		done()
+		if err == nil {
+			return nil
+		}
+		if last == nil || ctx.Err() == nil { // the last one's error is only that time is up
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("%s does not answer within %s: %w", t, timeout, last)
+			}
+			return context.Cause(ctx)
+		case <-time.After(askInterval):
+		}
+	}
+}
+
+// ping sends one echo request and waits for its answer (RFC 792, RFC 4443).
+func ping(ctx context.Context, to netip.Addr) error {
+	network, local, protocol := "ip4:icmp", "0.0.0.0", 1
+	var request, reply icmp.Type = ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply
+	if to.Is6() {
+		network, local, protocol = "ip6:ipv6-icmp", "::", 58
+		request, reply = ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply
+	}
+	conn, err := icmp.ListenPacket(network, local)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	id := os.Getpid() & 0xffff
+	message, err := (&icmp.Message{Type: request, Body: &icmp.Echo{ID: id, Seq: 1}}).Marshal(nil)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.WriteTo(message, &net.IPAddr{IP: to.AsSlice(), Zone: to.Zone()}); err != nil {
+		return err
+	}
+	buffer := make([]byte, 1500)
+	for {
+		n, from, err := conn.ReadFrom(buffer)
+		if err != nil {
+			return err
+		}
+		answer, err := icmp.ParseMessage(protocol, buffer[:n])
+		if err != nil || answer.Type != reply {
+			continue
+		}
+		ip, ok := from.(*net.IPAddr)
+		echo, isEcho := answer.Body.(*icmp.Echo)
+		if ok && isEcho && echo.ID == id && ip.IP.Equal(to.AsSlice()) {
+			return nil
+		}
+	}
+}

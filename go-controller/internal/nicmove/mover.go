@@ -1,0 +1,183 @@
+package nicmove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// How long one step may take, and how often the host is compared anew: the
+// kernel makes some things by itself, and not at once.
+const (
+	stepTimeout = 10 * time.Second
+	maxPasses   = 5
+	passPause   = 200 * time.Millisecond
+)
+
+// Mover moves NICs of the network namespace that it was made in.
+type Mover struct {
+	OVS    *ovs.DB
+	Kernel *hostnet.Netlink
+	Store  Store
+	Out    io.Writer             // what is done, one line each
+	Step   func(number int)      // called before each step, from 1; nil for nothing
+	Guard  func(u Undo) []string // the command line of a watchdog for the undo file
+	Now    func() time.Time      // the clock
+	steps  int                   // made so far
+	dog    *Watchdog             // nil when there is none
+}
+
+func (m *Mover) say(format string, args ...any) { fmt.Fprintf(m.Out, format+"\n", args...) }
+
+// read reads what a plan is compared with.
+func (m *Mover) read(ctx context.Context, nic, bridge string) (h nicmove.Host, err error) {
+	if h.NIC, err = m.Kernel.NIC(nic); err != nil {
+		return h, err
+	}
+	if h.Bridge, err = m.Kernel.NIC(bridge); err != nil {
+		return h, err
+	}
+	if h.Defaults, err = m.Kernel.ConfDefaults(); err != nil {
+		return h, err
+	}
+	if h.Row, err = m.OVS.Uplink(ctx, bridge); err != nil {
+		return h, err
+	}
+	h.PortOn, _, err = m.OVS.UplinkOf(ctx, nic)
+	return h, err
+}
+
+// follow carries out what plan answers until that is nothing. With brave a step
+// that does not work does not keep the others from being made.
+func (m *Mover) follow(ctx context.Context, plan func() ([]nicmove.Step, error), brave bool) error {
+	var failed []error
+	for pass := range maxPasses {
+		if pass > 1 {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(passPause):
+			}
+		}
+		steps, err := plan()
+		if err != nil {
+			return err
+		}
+		if len(steps) == 0 {
+			return nil
+		}
+		failed = nil
+		for _, s := range steps {
+			if err := m.make(ctx, s); err != nil {
+				err = fmt.Errorf("applying %q: %w", s, err)
+				if !brave {
+					return err
+				}
+				failed = append(failed, err)
+			}
+		}
+	}
+	steps, err := plan()
+	if err != nil || len(steps) == 0 {
+		return err
+	}
+	var lines []string
+	for _, s := range steps {
+		lines = append(lines, s.String())
+	}
+	return errors.Join(append(failed, fmt.Errorf("after %d attempts this is still to be done: %s", maxPasses, strings.Join(lines, "; ")))...)
+}
+
+// make makes one step.
+func (m *Mover) make(ctx context.Context, s nicmove.Step) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	m.dog.beat()
+	m.steps++
+	if m.Step != nil {
+		m.Step(m.steps)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	var err error
+	if ofOVS(s) {
+		err = m.OVS.Carry(ctx, s)
+	} else {
+		err = m.Kernel.Carry(s)
+	}
+	if err == nil {
+		m.say("%s", s)
+	}
+	return err
+}
+
+func ofOVS(s nicmove.Step) bool {
+	thing := s.Want
+	if thing == nil {
+		thing = s.Have
+	}
+	switch thing.(type) {
+	case nicmove.Bridge, nicmove.Port:
+		return true
+	}
+	return false
+}
+
+// running makes sure, before anything is changed, that ovs-vswitchd runs.
+func (m *Mover) running(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return m.OVS.Settle(ctx)
+}
+
+// guard writes the undo file and starts the watchdog, before the first change.
+// Without a watchdog the file is as before: was is its state then, "" for none.
+func (m *Mover) guard(was State, u *Undo, state State) error {
+	u.State, u.Session = state, fmt.Sprint(m.Now().UnixNano())
+	if err := m.Store.Save(*u); err != nil {
+		return err
+	}
+	dog, err := startWatchdog(m.Guard(*u), m.Store.path(u.NIC, ".watchdog.log"))
+	if err != nil {
+		if was == "" {
+			return errors.Join(err, m.Store.Remove(u.NIC))
+		}
+		u.State = was
+		return errors.Join(err, m.Store.Save(*u))
+	}
+	m.dog = dog
+	return nil
+}
+
+// unguard ends the watchdog, which has had nothing to tell.
+func (m *Mover) unguard() {
+	m.dog.end()
+	m.dog = nil
+}
+
+// back gives the NIC what the undo file says and removes the bridge and then
+// the file.
+func (m *Mover) back(ctx context.Context, u Undo) error {
+	err := m.follow(ctx, func() ([]nicmove.Step, error) {
+		have, err := m.read(ctx, u.NIC, u.Bridge)
+		if err != nil {
+			return nil, err
+		}
+		if !have.NIC.Exists() {
+			return nil, fmt.Errorf("interface %s does not exist any more", u.NIC)
+		}
+		return nicmove.Back(u.saved(m.Now()), have), nil
+	}, true)
+	if err != nil {
+		return fmt.Errorf("giving %s back what it had: %w", u.NIC, err)
+	}
+	return m.Store.Remove(u.NIC)
+}
