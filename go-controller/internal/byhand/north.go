@@ -336,6 +336,9 @@ func (n *northbound) annotate(ctx context.Context, clients *kubeio.Clients, p as
 // carryOut prints plans and sends them as one transaction.
 func (n *northbound) carryOut(ctx context.Context, plans []nb.Plan) error {
 	for _, p := range plans {
+		if !n.DryRun {
+			p = brief(p)
+		}
 		if _, err := p.WriteTo(n.Out); err != nil {
 			return fmt.Errorf("printing the plan: %w", err)
 		}
@@ -351,4 +354,22 @@ func (n *northbound) carryOut(ctx context.Context, plans []nb.Plan) error {
 		return fmt.Errorf("somebody changed the rows of %s at the same moment: run the command again", out.Lost[0])
 	}
 	return nil
+}
+
+// brief is a plan of which a row that comes prints as one line.
+func brief(p nb.Plan) nb.Plan {
+	out := nb.Plan{Owner: p.Owner, Rows: slices.Clone(p.Rows)}
+	fresh := map[string]bool{}
+	for i := range out.Rows {
+		fresh[out.Rows[i].UUID] = out.Rows[i].Verb != nb.Update
+		if out.Rows[i].Verb == nb.Insert {
+			out.Rows[i].Columns = nil
+		}
+	}
+	for _, m := range p.Members { // where a row is listed goes without saying when it comes or goes
+		if !fresh[m.UUID] {
+			out.Members = append(out.Members, m)
+		}
+	}
+	return out
 }

@@ -45,7 +45,9 @@ type walk struct {
 func (w *walk) on(n *testkit.Node, line string) string {
 	w.t.Helper()
 	f := strings.Fields(line)
-	return n.Run(w.t, bin+"/"+f[0], f[1:]...)
+	out := n.Run(w.t, bin+"/"+f[0], f[1:]...)
+	w.t.Logf("%s# %s\n%s", n.Name, line, out)
+	return out
 }
 
 // nbctl asks the Northbound database.

@@ -21,6 +21,7 @@ const (
 	RoleToCluster    = "to-cluster"    // Gateway, with the cluster subnet: route of its router to the pods
 	RoleDefault      = "default"       // Gateway, with the family: default route of its router
 	RoleLeave        = "leave"         // Gateway, with the family: default route of the cluster router through it
+	RoleToGateway    = "to-gateway"    // Gateway, with the family: route of the cluster router to its place on the join switch
 	RoleOwnPods      = "own-pods"      // Gateway, with the family: route of its node's pods through it
 	RoleRampout      = "rampout"       // Gateway, with the subnet: route of these pods through it
 	RoleToHost       = "to-host"       // Gateway, with the family: route to the node's own address

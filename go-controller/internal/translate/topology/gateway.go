@@ -173,6 +173,9 @@ func (r gatewayRows) routes() []nb.Row {
 			continue // no pod has an address of this family
 		}
 		rows = append(rows, r.leaving(names.FamilyRole(names.RoleLeave, family(is4)), everything(is4), via, nil))
+		if r.outranked(is4) {
+			rows = append(rows, r.leaving(names.FamilyRole(names.RoleToGateway, family(is4)), netip.PrefixFrom(via, via.BitLen()), via, nil))
+		}
 		bySource := nbdb.LogicalRouterStaticRoutePolicySrcIP
 		for _, subnet := range r.state.NodeSubnets[r.node.Name] {
 			if subnet.Addr().Is4() == is4 {
@@ -186,6 +189,21 @@ func (r gatewayRows) routes() []nb.Row {
 		}
 	}
 	return rows
+}
+
+// outranked tells whether a route by the source address of a node's pods would
+// be a better match than the join switch's own subnet, which is shorter: the
+// gateway router's address there then needs a route that is better still
+// (ovn-nb(5), Logical_Router_Static_Route policy).
+func (r gatewayRows) outranked(is4 bool) bool {
+	for _, c := range r.state.Config.Subnets {
+		for _, j := range r.join {
+			if c.CIDR.Addr().Is4() == is4 && j.Addr().Is4() == is4 && c.NodeLength > j.Bits() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // toHost is the cluster router's routes to the node's own address, which its
