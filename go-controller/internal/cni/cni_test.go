@@ -71,6 +71,7 @@ func (p askedPods) WaitPod(ctx context.Context, namespace, name string, accept f
 type fakeNode struct {
 	mu      sync.Mutex
 	missing error
+	hasty   bool // Settings does not wait for what is missing
 }
 
 func (n *fakeNode) Missing() error { n.mu.Lock(); defer n.mu.Unlock(); return n.missing }
@@ -79,7 +80,9 @@ func (n *fakeNode) miss(err error) { n.mu.Lock(); defer n.mu.Unlock(); n.missing
 
 func (n *fakeNode) Settings(ctx context.Context) (server.Settings, error) {
 	if err := n.Missing(); err != nil {
-		<-ctx.Done()
+		if !n.hasty {
+			<-ctx.Done()
+		}
 		return server.Settings{}, err
 	}
 	return server.Settings{MTU: 1442, Userspace: true}, nil
