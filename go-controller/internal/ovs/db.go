@@ -42,12 +42,7 @@ type DB struct {
 // Open connects to address (unix:PATH, tcp:HOST:PORT) and reads the database.
 // The connection heals by itself until Close; the first one must succeed.
 func Open(ctx context.Context, address string, log *slog.Logger) (*DB, error) {
-	dbModel, err := model.NewClientDBModel("Open_vSwitch", map[string]model.Model{
-		vswitchdb.OpenvSwitchTable: &vswitchdb.OpenvSwitch{},
-		vswitchdb.BridgeTable:      &vswitchdb.Bridge{},
-		vswitchdb.PortTable:        &vswitchdb.Port{},
-		vswitchdb.InterfaceTable:   &vswitchdb.Interface{},
-	})
+	dbModel, err := model.NewClientDBModel(Database, models())
 	if err != nil {
 		return nil, fmt.Errorf("building the database model: %w", err)
 	}

@@ -2,12 +2,18 @@ package ovs
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/tls"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// SouthboundDatabase is the name of the Southbound database in its schema, and
+// Database that of Open vSwitch's own.
+const (
+	SouthboundDatabase = "OVN_Southbound"
+	Database           = "Open_vSwitch"
 )
 
 // Binding says, for a person, how far a logical port has come: what the
@@ -22,9 +28,9 @@ func (d *DB) Binding(ctx context.Context, logicalPort string) string {
 	systemID, _ := d.SystemID()
 	var failed []string
 	for _, remote := range strings.Split(remotes, ",") {
-		b, err := askBinding(ctx, remote, logicalPort)
+		why, err := ExplainBinding(ctx, remote, nil, logicalPort, systemID)
 		if err == nil {
-			return b.explain(logicalPort, systemID)
+			return why
 		}
 		failed = append(failed, err.Error())
 	}
@@ -32,6 +38,15 @@ func (d *DB) Binding(ctx context.Context, logicalPort string) string {
 		return ""
 	}
 	return "the Southbound database does not answer: " + strings.Join(failed, "; ")
+}
+
+// ExplainBinding asks one Southbound database what Binding says.
+func ExplainBinding(ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string) (string, error) {
+	b, err := askBinding(ctx, remote, keys, logicalPort)
+	if err != nil {
+		return "", err
+	}
+	return b.explain(logicalPort, systemID), nil
 }
 
 // binding is a Port_Binding row (ovn-sb(5)) with the name of its chassis.
@@ -57,66 +72,20 @@ func (b binding) explain(logicalPort, systemID string) string {
 	return fmt.Sprintf("Port_Binding %s is bound here and up, only ovn-installed is missing; look at ovn-controller's log", logicalPort)
 }
 
-// askBinding reads the row with one transaction (RFC 7047 section 4.1.3).
-func askBinding(ctx context.Context, remote, logicalPort string) (b binding, err error) {
-	network, address, ok := strings.Cut(remote, ":")
-	if !ok || (network != "tcp" && network != "unix") {
-		return b, fmt.Errorf("%q can't be asked", remote)
+// askBinding reads the row.
+func askBinding(ctx context.Context, remote string, keys *tls.Config, logicalPort string) (b binding, err error) {
+	rows, err := Ask(ctx, remote, keys, SouthboundDatabase,
+		Select{Table: "Port_Binding", Columns: []string{"chassis", "options", "up"}, Where: "logical_port", Is: logicalPort},
+		Select{Table: "Chassis", Columns: []string{"_uuid", "name"}})
+	if err != nil || len(rows[0]) == 0 {
+		return b, err
 	}
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, network, address)
-	if err != nil {
-		return b, fmt.Errorf("asking %s: %w", remote, err)
-	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return b, fmt.Errorf("asking %s: %w", remote, err)
+	row := rows[0][0]
+	b = binding{found: true, up: row.Bool("up"), requested: row.Map("options")["requested-chassis"]}
+	for _, c := range rows[1] {
+		if row.Text("chassis") == c.Text("_uuid") {
+			b.chassis = c.Text("name")
 		}
-	}
-	where := []any{[]any{"logical_port", "==", logicalPort}}
-	request := map[string]any{"id": 0, "method": "transact", "params": []any{
-		"OVN_Southbound",
-		map[string]any{"op": "select", "table": "Port_Binding", "where": where, "columns": []string{"chassis", "options", "up"}},
-		map[string]any{"op": "select", "table": "Chassis", "where": []any{}, "columns": []string{"_uuid", "name"}},
-	}}
-	if err := json.NewEncoder(conn).Encode(request); err != nil {
-		return b, fmt.Errorf("asking %s: %w", remote, err)
-	}
-	var answer struct {
-		Error  any
-		Result []struct{ Rows []map[string]any }
-	}
-	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
-		return b, fmt.Errorf("asking %s: %w", remote, err)
-	}
-	if answer.Error != nil || len(answer.Result) != 2 {
-		return b, fmt.Errorf("asking %s: it answers %v", remote, answer.Error)
-	}
-	if rows := answer.Result[0].Rows; len(rows) > 0 {
-		b = readBinding(rows[0], answer.Result[1].Rows)
 	}
 	return b, nil
-}
-
-// readBinding takes the row from its JSON form (RFC 7047 section 5.1: a UUID
-// is ["uuid","..."], a map ["map",[[k,v],...]], an absent value ["set",[]]).
-func readBinding(row map[string]any, chassis []map[string]any) binding {
-	b := binding{found: true}
-	b.up, _ = row["up"].(bool)
-	if options, ok := row["options"].([]any); ok && len(options) == 2 {
-		pairs, _ := options[1].([]any)
-		for _, p := range pairs {
-			if kv, ok := p.([]any); ok && len(kv) == 2 && kv[0] == "requested-chassis" {
-				b.requested, _ = kv[1].(string)
-			}
-		}
-	}
-	claimed := fmt.Sprint(row["chassis"])
-	for _, c := range chassis {
-		if fmt.Sprint(c["_uuid"]) == claimed {
-			b.chassis, _ = c["name"].(string)
-		}
-	}
-	return b
 }

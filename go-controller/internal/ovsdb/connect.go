@@ -58,7 +58,7 @@ func reach(ctx context.Context, c config.OVSDB, address string, schema *nb.Schem
 	}
 	opts := []client.Option{client.WithLeaderOnly(true), client.WithLogger(&logger), client.WithEndpoint(address)}
 	if strings.HasPrefix(address, "ssl:") {
-		t, err := tlsConfig(c)
+		t, err := TLS(c)
 		if err != nil {
 			return nil, err
 		}
@@ -100,14 +100,15 @@ func monitor(ctx context.Context, cl client.Client, schema *nb.Schema) error {
 func Check(c config.OVSDB) error {
 	for _, a := range c.Addresses {
 		if strings.HasPrefix(a, "ssl:") {
-			_, err := tlsConfig(c)
+			_, err := TLS(c)
 			return err
 		}
 	}
 	return nil
 }
 
-func tlsConfig(c config.OVSDB) (*tls.Config, error) {
+// TLS loads the keys for an ssl: address.
+func TLS(c config.OVSDB) (*tls.Config, error) {
 	if c.PrivKey == "" || c.Cert == "" || c.CACert == "" {
 		return nil, errors.New("an ssl: address needs --nb-privkey, --nb-cert and --nb-cacert")
 	}
