@@ -180,7 +180,8 @@ func same(t *testing.T, what, before string, now func() string) {
 }
 
 // begun holds that the deletions by force came while sandboxes were being
-// made: the agents were asked to add at least one of these pods.
+// made: the agents were asked to add at least one of these pods. None of them was
+// waited for until the time was up.
 func begun(t *testing.T, nodes []string, forced []churnPod) {
 	t.Helper()
 	n := 0
@@ -188,6 +189,9 @@ func begun(t *testing.T, nodes []string, forced []churnPod) {
 		for line := range strings.Lines(must(t, "logs", node+"/ovnkube-node")) {
 			if strings.Contains(line, "command=ADD") && slices.ContainsFunc(forced, func(p churnPod) bool { return strings.Contains(line, "K8S_POD_NAME="+p.name+";") }) {
 				n++
+			}
+			if strings.Contains(line, "watch has not seen pod") {
+				t.Errorf("%s: a pod that was deleted was waited for: %s", node, line)
 			}
 		}
 	}
