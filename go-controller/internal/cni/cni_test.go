@@ -129,6 +129,7 @@ func (b *bed) startServer(t *testing.T, adjust func(*server.Server)) {
 		t.Fatal(err)
 	}
 	s.Pods, s.Node, s.Observer = askedPods{kube, b.asked}, b.node, b.seen
+	db := s.Switch.(*ovs.DB)
 	adjust(s)
 	l, err := server.Listen(socket)
 	if err != nil {
@@ -142,7 +143,7 @@ func (b *bed) startServer(t *testing.T, adjust func(*server.Server)) {
 			t.Errorf("serving: %v", err)
 		}
 	})
-	b.stop = sync.OnceFunc(func() { cancel(); running.Wait(); s.Switch.(*ovs.DB).Close() })
+	b.stop = sync.OnceFunc(func() { cancel(); running.Wait(); db.Close() })
 	t.Cleanup(b.stop)
 }
 

@@ -1,0 +1,136 @@
+package cni_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// stuck starts an ADD that can't end by itself, has while run when its port is
+// in Open vSwitch, and ends it by deleting the pod. It is what the plugin says.
+func (b *bed) stuck(t *testing.T, p pod, a call, while func()) string {
+	t.Helper()
+	b.create(t, p, true)
+	port := make(chan struct{}, 1)
+	b.startServer(t, func(s *server.Server) {
+		s.Timeout = time.Hour
+		s.Reached = func(step string) {
+			if step == server.StepPort {
+				port <- struct{}{}
+			}
+		}
+	})
+	defer b.stop()
+	var out bytes.Buffer
+	cmd := a.cmd(t.Context(), t)
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-port
+	testkit.Run(t, "ovs-vsctl", "--timeout=20", "wait-until", "interface", names.HostVeth(a.id), "ofport>0")
+	while()
+	b.delete(t, p.name)
+	if err := cmd.Wait(); err == nil {
+		t.Fatalf("ADD succeeded: %s", out.String())
+	}
+	return out.String()
+}
+
+// The flows phase says how far the port has come, as the Southbound database
+// knows it, and what to look at.
+func TestFlowsPhaseSaysWhatIsMissing(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, time.Hour)
+	b.stop()
+	b.startOVN(t, false)
+	p := web()
+	a := add(p, idA, netns(t, p.name))
+	expect := func(have string, words ...string) {
+		t.Helper()
+		for _, w := range append(words, `"code": 11`, "OVN has not set up the port of pod default/web", "the pod was deleted meanwhile") {
+			if !strings.Contains(have, w) {
+				t.Errorf("ADD says:\n%s\nwant it to say %q", have, w)
+			}
+		}
+		if got := left(t); got != "" {
+			t.Errorf("left on the node:\n%s", got)
+		}
+	}
+	expect(b.stuck(t, p, a, func() {}), "has no Port_Binding default_web", "ovnkube master", "ovn-northd")
+
+	logicalPort(t, p)
+	testkit.Run(t, "ovn-sbctl", "--timeout=20", "wait-until", "Port_Binding", "default_web")
+	expect(b.stuck(t, p, a, func() {}), "port not bound: no chassis has claimed Port_Binding default_web", "does ovn-controller run here")
+
+	// ovn-controller claims the port and can't install its flows: it is held up
+	// until the device is open, and then ovs-vswitchd is.
+	testkit.StartOVNController(t)
+	testkit.Run(t, "ovn-sbctl", "--timeout=20", "wait-until", "Chassis", nodeName)
+	testkit.Eventually(t, "ovn-controller has its first flows in", func() string {
+		if flows := testkit.Run(t, "ovs-ofctl", "dump-flows", "br-int"); !strings.Contains(flows, "table=0") {
+			return flows
+		}
+		return ""
+	})
+	const controller, vswitchd = "/run/ovn/ovn-controller.pid", "/run/openvswitch/ovs-vswitchd.pid"
+	signal(t, "STOP", controller)
+	expect(b.stuck(t, p, a, func() {
+		signal(t, "STOP", vswitchd)
+		signal(t, "CONT", controller)
+		isBound(t, p)
+	}), "flows not installed: this node has bound Port_Binding default_web", "ovn-controller's log")
+	signal(t, "CONT", vswitchd)
+}
+
+// refusing is Open vSwitch that does not let go of one container.
+type refusing struct {
+	server.Switch
+	sandbox string
+}
+
+func (r refusing) RemovePodPorts(ctx context.Context, gone func(string) bool) ([]string, error) {
+	if gone(r.sandbox) {
+		return nil, errors.New("the switch refuses")
+	}
+	return r.Switch.RemovePodPorts(ctx, gone)
+}
+
+// GC goes on after an error, and then reports it.
+func TestGCGoesOn(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, 20*time.Second)
+	ids := []string{"aaaa-container-of-gc", "bbbb-container-of-gc", "cccc-container-of-gc"}
+	for i, id := range ids {
+		p := web()
+		p.name, p.uid = string(rune('a'+i)), "uid-"+string(rune('a'+i))
+		b.create(t, p, true)
+		install(t, id)
+		add(p, id, netns(t, p.name)).succeed(t)
+	}
+	b.stop()
+	b.startServer(t, func(s *server.Server) { s.Switch = refusing{s.Switch, ids[1]} })
+	gc := call{command: protocol.GC, version: "1.1.0", extra: map[string]any{"cni.dev/valid-attachments": nil}}
+	gc.fail(t, protocol.CodeTryAgain, "some containers' interfaces could not be removed", "the switch refuses")
+	if got := strings.Fields(testkit.Run(t, "ovs-vsctl", "list-ports", "br-int")); len(got) != 1 || got[0] != names.HostVeth(ids[1]) {
+		t.Errorf("ports after GC: %v, want the one that could not be removed", got)
+	}
+	b.stop()
+	b.startServer(t, func(*server.Server) {})
+	gc.succeed(t)
+	if got := left(t); got != "" {
+		t.Errorf("left on the node:\n%s", got)
+	}
+}
