@@ -41,6 +41,12 @@ type podNetworkJSON struct {
 	Role      string   `json:"role,omitempty"`
 }
 
+// podNetworksJSON is the whole annotation as it is written; there may be other
+// networks in what is read.
+type podNetworksJSON struct {
+	Default podNetworkJSON `json:"default"` // defaultNetwork
+}
+
 type podClassicJSON struct {
 	GatewayIP string `json:"gateway_ip"`
 	IPAddress string `json:"ip_address"`
@@ -118,7 +124,7 @@ func MarshalPodNetworks(n PodNetwork) string {
 	if len(j.Gateways) == 1 {
 		j.GatewayIP = j.Gateways[0]
 	}
-	return marshal(map[string]podNetworkJSON{defaultNetwork: j})
+	return marshal(podNetworksJSON{j})
 }
 
 // MarshalPodClassic writes the classic annotation, which has room for one

@@ -115,6 +115,9 @@ func (s *Source) Synced() bool {
 func (s *Source) Take() ([]cluster.Event, []cluster.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.pending)+len(s.problems) == 0 {
+		return nil, nil
+	}
 	events := slices.Collect(maps.Values(s.pending))
 	problems := s.problems
 	s.pending, s.problems = map[cluster.Ref]cluster.Event{}, nil
@@ -125,8 +128,11 @@ func (s *Source) Take() ([]cluster.Event, []cluster.Problem) {
 func (s *Source) put(events []cluster.Event, problems []cluster.Problem, listed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wrong := map[cluster.Ref]string{}
+	var wrong map[cluster.Ref]string
 	for _, p := range problems {
+		if wrong == nil {
+			wrong = map[cluster.Ref]string{}
+		}
 		wrong[p.Ref] += p.Reason + p.Message
 	}
 	for _, e := range events {

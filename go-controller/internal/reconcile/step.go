@@ -18,6 +18,10 @@ func (l *Loop) step(ctx context.Context) {
 	if l.session == nil || !l.passed || l.inFlight || l.pause() > 0 {
 		return
 	}
+	if l.dirty.size == 0 && len(l.halves) == 0 {
+		l.idle()
+		return
+	}
 	b := l.batch()
 	if len(b.plans) == 0 {
 		l.idle()
