@@ -19,6 +19,7 @@ const (
 	stepTimeout = 10 * time.Second
 	maxPasses   = 5
 	passPause   = 200 * time.Millisecond
+	settlePause = 10 * time.Millisecond
 )
 
 // Mover moves NICs of the network namespace that it was made in.
@@ -179,5 +180,26 @@ func (m *Mover) back(ctx context.Context, u Undo) error {
 	if err != nil {
 		return fmt.Errorf("giving %s back what it had: %w", u.NIC, err)
 	}
+	if err := m.awaitGone(ctx, u.Bridge); err != nil {
+		return err
+	}
 	return m.Store.Remove(u.NIC)
+}
+
+// awaitGone waits until the kernel has no interface of this name any more: it
+// goes a moment after the bridge's row.
+func (m *Mover) awaitGone(ctx context.Context, link string) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	for {
+		all, err := m.Kernel.LinkNames()
+		if err != nil || !all[link] {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("interface %s is still there although Open vSwitch has no such bridge any more: look at ovs-vswitchd's log", link)
+		case <-time.After(settlePause):
+		}
+	}
 }

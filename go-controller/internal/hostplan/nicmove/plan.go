@@ -35,10 +35,7 @@ func Forward(move Device, row Bridge, have Host) []Step {
 	if have.Row != row {
 		s.change(have.Row, row, have.Row == Bridge{})
 	}
-	early := maps.Clone(want.Sysctls)
-	if late, ok := early[addrGenMode]; ok && late != genModeNone && !have.Bridge.Link.Up {
-		early[addrGenMode] = genModeNone // or the kernel adds a link-local address of its own
-	}
+	early := withoutGenMode(want.Sysctls, !have.Bridge.Link.Up)
 	s.sysctls(row.Name, early, have.Bridge.orMade(have.Defaults))
 	if want.Link != have.Bridge.Link {
 		s.change(have.Bridge.Link, want.Link, !have.Bridge.Exists())
@@ -61,12 +58,9 @@ func Back(saved Device, have Host) []Step {
 	var s steps
 	nic := saved.Link.Name
 	want := saved.Merged(have.Bridge.extras().On(nic)).Merged(have.NIC).replaceLearned()
-	early := maps.Clone(want.Sysctls)
-	reborn := have.NIC.Sysctls[disableIPv6] == "1" && early[disableIPv6] == "0"
-	if _, ok := early[addrGenMode]; ok && reborn {
-		early[addrGenMode] = genModeNone
-		delete(early, disableIPv6)
-	}
+	reborn := have.NIC.Sysctls[disableIPv6] == "1" && want.Sysctls[disableIPv6] == "0"
+	early := withoutGenMode(want.Sysctls, reborn)
+	delete(early, disableIPv6)
 	s.sysctls(nic, early, have.NIC.Sysctls)
 	if reborn {
 		early[disableIPv6] = "0"
@@ -86,6 +80,21 @@ func Back(saved Device, have Host) []Step {
 	}
 	s.sysctls(nic, want.Sysctls, overlay(have.NIC.Sysctls, early))
 	return s
+}
+
+// withoutGenMode is sysctls without the one by which the kernel makes link-local
+// addresses: a device whose addresses are still to come gets that last, or the
+// kernel would make one by itself and check it for duplicates. With none it is
+// switched off until then.
+func withoutGenMode(sysctls map[string]string, none bool) map[string]string {
+	out := maps.Clone(sysctls)
+	if _, ok := out[addrGenMode]; ok {
+		delete(out, addrGenMode)
+		if none {
+			out[addrGenMode] = genModeNone
+		}
+	}
+	return out
 }
 
 func (s *steps) change(have, want fmt.Stringer, absent bool) {
