@@ -1,0 +1,192 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// readyEnv is set in the detached process: the number of the file descriptor on
+// which it tells that it works.
+const readyEnv = "NORTHBOUND_DAEMON_READY_FD"
+
+// readyFD is the first of exec.Cmd's ExtraFiles.
+const readyFD = 3
+
+// working is what the detached process tells once it works.
+const working = "working\n"
+
+// Options is how to run.
+type Options struct {
+	Pidfile string // "" for none
+	LogFile string // "" for none
+	Detach  bool   // go on in the background
+}
+
+// Run runs work in the foreground, or with Detach in a process of its own
+// session, and then returns as soon as that calls ready. log is the log file,
+// nil for none, to which the detached process also writes what it would to
+// standard error. The pidfile is there while work runs; a process that is named
+// there and lives is an error.
+func Run(ctx context.Context, o Options, work func(ctx context.Context, log io.Writer, ready func()) error) error {
+	if o.Detach && os.Getenv(readyEnv) == "" {
+		return o.detach()
+	}
+	log, err := o.openLog()
+	if err != nil {
+		return err
+	}
+	if log != nil {
+		defer log.Close()
+	}
+	if err := o.writePidfile(); err != nil {
+		return err
+	}
+	defer o.removePidfile()
+	ready := func() {}
+	if os.Getenv(readyEnv) != "" {
+		told := os.NewFile(readyFD, "ready")
+		ready = func() {
+			_, err := io.WriteString(told, working)
+			// Standard error led to the foreground, which is about to go: from
+			// here on it is the log's.
+			if err = errors.Join(err, told.Close(), redirect(log)); err != nil && log != nil {
+				fmt.Fprintln(log, "leaving the foreground:", err)
+			}
+		}
+	}
+	if log == nil {
+		return work(ctx, nil, ready)
+	}
+	return work(ctx, log, ready)
+}
+
+// redirect has standard output and error go to the log, or nowhere.
+func redirect(log *os.File) error {
+	if log == nil {
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer null.Close()
+		log = null
+	}
+	return errors.Join(unix.Dup3(int(log.Fd()), 1, 0), unix.Dup3(int(log.Fd()), 2, 0))
+}
+
+// detach starts this program again in a session of its own and waits until it
+// works or has ended.
+func (o Options) detach() error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("detaching: %w", err)
+	}
+	defer r.Close()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = os.Args
+	cmd.Env = append(os.Environ(), readyEnv+"="+strconv.Itoa(readyFD))
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.Stderr = w // until it works; what ends it before is told here
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	if err = errors.Join(err, w.Close()); err != nil {
+		return fmt.Errorf("detaching: %w", err)
+	}
+	told, err := readUntil(r, working)
+	if err == nil {
+		return cmd.Process.Release()
+	}
+	return errors.Join(errors.New(strings.TrimSpace(told)), wrapped("the background process ended", cmd.Wait()))
+}
+
+func wrapped(what string, err error) error {
+	if err == nil {
+		return errors.New(what)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// readUntil reads until the text ends in end; an error when the other side
+// closes before.
+func readUntil(r io.Reader, end string) (string, error) {
+	var text strings.Builder
+	buf := make([]byte, 4096)
+	for {
+		n, err := r.Read(buf)
+		text.Write(buf[:n])
+		if strings.HasSuffix(text.String(), end) {
+			return text.String(), nil
+		}
+		if err != nil {
+			return text.String(), err
+		}
+	}
+}
+
+func (o Options) openLog() (*os.File, error) {
+	if o.LogFile == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(o.LogFile), 0o755); err != nil {
+		return nil, fmt.Errorf("opening --log-file: %w", err)
+	}
+	f, err := os.OpenFile(o.LogFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("opening --log-file: %w", err)
+	}
+	return f, nil
+}
+
+func (o Options) writePidfile() error {
+	if o.Pidfile == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(o.Pidfile), 0o755); err != nil {
+		return fmt.Errorf("writing --pidfile: %w", err)
+	}
+	raw, err := os.ReadFile(o.Pidfile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading --pidfile: %w", err)
+	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(raw))); err == nil && pid != os.Getpid() && sameProgram(pid) {
+		return fmt.Errorf("--pidfile %s: process %d runs already: end it first", o.Pidfile, pid)
+	}
+	tmp := fmt.Sprintf("%s.%d", o.Pidfile, os.Getpid())
+	if err := os.WriteFile(tmp, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+		return fmt.Errorf("writing --pidfile: %w", err)
+	}
+	if err := os.Rename(tmp, o.Pidfile); err != nil {
+		return errors.Join(fmt.Errorf("writing --pidfile: %w", err), os.Remove(tmp))
+	}
+	return nil
+}
+
+// sameProgram tells whether a process lives and runs this program: a number in
+// a file that was left behind may be another's by now.
+func sameProgram(pid int) bool {
+	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	ours, ourErr := os.Readlink("/proc/self/exe")
+	return err == nil && ourErr == nil && strings.TrimSuffix(theirs, " (deleted)") == strings.TrimSuffix(ours, " (deleted)")
+}
+
+func (o Options) removePidfile() {
+	if o.Pidfile == "" {
+		return
+	}
+	raw, err := os.ReadFile(o.Pidfile)
+	if err == nil && strings.TrimSpace(string(raw)) == strconv.Itoa(os.Getpid()) {
+		if err := os.Remove(o.Pidfile); err != nil {
+			fmt.Fprintln(os.Stderr, "removing --pidfile:", err)
+		}
+	}
+}

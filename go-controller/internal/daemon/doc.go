@@ -1,0 +1,4 @@
+// Package daemon runs a program in the way of Open vSwitch's daemons
+// (ovs-vswitchd(8), "Daemon Options" and "Logging Options"): --pidfile,
+// --detach, --log-file and -vDESTINATION:LEVEL.
+package daemon
