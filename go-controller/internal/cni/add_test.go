@@ -126,52 +126,6 @@ func checkResult(t *testing.T, raw json.RawMessage) {
 	}
 }
 
-// Every version of the specification gets its own form of the result.
-func TestVersions(t *testing.T) {
-	if !testkit.Isolated(t) {
-		return
-	}
-	b := newBed(t, 20*time.Second)
-	p := web()
-	b.create(t, p, true)
-	for i, v := range []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"} {
-		ns := netns(t, fmt.Sprint("v", i))
-		id := fmt.Sprintf("%d-container-of-version", i)
-		install(t, id)
-		c := add(p, id, ns).in(v)
-		out := c.succeed(t)
-		var r struct {
-			Version string `json:"cniVersion"`
-			IPs     []struct {
-				Version string `json:"version"`
-				Address string `json:"address"`
-			} `json:"ips"`
-		}
-		if err := json.Unmarshal(out, &r); err != nil {
-			t.Fatal(err)
-		}
-		old := strings.HasPrefix(v, "0.")
-		if r.Version != v || len(r.IPs) != 2 || r.IPs[1].Address != "fd01:0:0:1::3/64" || (r.IPs[1].Version == "6") != old {
-			t.Errorf("version %s: %s", v, out)
-		}
-		if v >= "0.4.0" {
-			c.as(protocol.Check).after(out).succeed(t)
-		} else {
-			c.as(protocol.Check).after(out).fail(t, 1, "does not allow CHECK")
-		}
-		c.as(protocol.Del).after(out).succeed(t)
-	}
-	add(p, idA, "/run/netns/v0").in("0.2.0").fail(t, 1, "incompatible")
-	out := testkit.Run(t, "sh", "-c", "CNI_COMMAND=VERSION "+plugin+" </dev/null")
-	want := `{"cniVersion":"1.1.0","supportedVersions":["0.3.0","0.3.1","0.4.0","1.0.0","1.1.0"]}`
-	if strings.TrimSpace(out) != want {
-		t.Errorf("VERSION prints %s, want %s", out, want)
-	}
-	if got := left(t); got != "" {
-		t.Errorf("left on the node:\n%s", got)
-	}
-}
-
 // An ADD that fails says in which phase, and leaves nothing.
 func TestAddFails(t *testing.T) {
 	if !testkit.Isolated(t) {

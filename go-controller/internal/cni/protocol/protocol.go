@@ -20,7 +20,7 @@ const (
 // prevResult is a few kilobytes; a GC request names every container of a node.
 const MaxSize = 1 << 20
 
-// ErrTooLarge says that a message exceeds MaxSize.
+// ErrTooLarge is Write's error for a message that exceeds MaxSize.
 var ErrTooLarge = errors.New("the message is too large")
 
 // CNI commands (CNI specification 1.1.0, section 2).
@@ -104,7 +104,7 @@ func Read(r io.Reader, v any) error {
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if size > MaxSize {
-		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrTooLarge, size, MaxSize)
+		return fmt.Errorf("receiving the message: it has %d bytes, at most %d are allowed", size, MaxSize)
 	}
 	body := make([]byte, size)
 	if _, err := io.ReadFull(r, body); err != nil {
