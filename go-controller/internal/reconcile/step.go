@@ -18,10 +18,6 @@ func (l *Loop) step(ctx context.Context) {
 	if l.session == nil || !l.passed || l.inFlight || l.pause() > 0 {
 		return
 	}
-	if l.dirty.size == 0 && len(l.halves) == 0 {
-		l.idle()
-		return
-	}
 	b := l.batch()
 	if len(b.plans) == 0 {
 		l.idle()
@@ -42,6 +38,9 @@ type batch struct {
 // batch is the next transaction. Owners whose plan another one settles are done
 // with here.
 func (l *Loop) batch() *batch {
+	if l.dirty.size == 0 && len(l.halves) == 0 {
+		return &batch{}
+	}
 	b := l.planned()
 	var done []nb.Owner
 	b.plans, done = nb.Settled(b.plans)
