@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/daemon"
 )
 
 // classic is a program of the classic walkthrough: a name by which ovnkube can
@@ -30,15 +32,18 @@ func classicArgs(args []string) ([]string, error) {
 		return args, nil
 	}
 	base := filepath.Base(args[0])
-	i := slices.IndexFunc(classics(), func(c classic) bool { return c.name == base })
-	if i < 0 {
-		return args, nil
+	if i := slices.IndexFunc(classics(), func(c classic) bool { return c.name == base }); i >= 0 {
+		c := classics()[i]
+		if c.command != "" {
+			args = append([]string{"ovnkube", c.command}, args[1:]...)
+		} else if len(args) < 2 || !slices.Contains(c.commands, args[1]) {
+			return nil, usageError{fmt.Errorf("%s: want one of %s", base, strings.Join(c.commands, ", "))}
+		}
 	}
-	switch c := classics()[i]; {
-	case c.command != "":
-		return append([]string{"ovnkube", c.command}, args[1:]...), nil
-	case len(args) < 2 || !slices.Contains(c.commands, args[1]):
-		return nil, usageError{fmt.Errorf("%s: want one of %s", base, strings.Join(c.commands, ", "))}
+	if len(args) > 1 {
+		if name, ok := daemonNames()[args[1]]; ok {
+			args = append(slices.Clone(args[:2]), daemon.Args(name, args[2:])...)
+		}
 	}
-	return append([]string{"ovnkube"}, args[1:]...), nil
+	return args, nil
 }

@@ -131,17 +131,27 @@ func newLog(c *cli.Context, w io.Writer) (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
 		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", c.String("log-level"))
 	}
-	opts := &slog.HandlerOptions{Level: level}
-	var h slog.Handler
-	switch c.String("log-format") {
-	case "text":
-		h = slog.NewTextHandler(w, opts)
-	case "json":
-		h = slog.NewJSONHandler(w, opts)
-	default:
-		return nil, fmt.Errorf("--log-format %q: want text or json", c.String("log-format"))
+	h, err := logHandler(c)
+	if err != nil {
+		return nil, err
 	}
-	log := slog.New(h)
+	log := slog.New(h(w, level))
 	klog.SetSlogLogger(log.With("from", "client-go"))
 	return log, nil
+}
+
+// logHandler makes handlers of the form that --log-format says.
+func logHandler(c *cli.Context) (func(io.Writer, slog.Level) slog.Handler, error) {
+	switch f := c.String("log-format"); f {
+	case "text":
+		return func(w io.Writer, level slog.Level) slog.Handler {
+			return slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
+		}, nil
+	case "json":
+		return func(w io.Writer, level slog.Level) slog.Handler {
+			return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
+		}, nil
+	default:
+		return nil, fmt.Errorf("--log-format %q: want text or json", f)
+	}
 }

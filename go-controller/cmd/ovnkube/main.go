@@ -35,8 +35,8 @@ func newApp() *cli.App {
 		// A comma in a file name is part of it.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
-			masterCommand(), nodeCommand(), translateCommand(), planCommand(),
-			masterInitCommand(), minionInitCommand(), gatewayInitCommand(),
+			masterCommand(), nodeCommand(), doctorCommand(), translateCommand(), planCommand(),
+			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(), versionCommand(),
 		},
 		// Errors are printed by report, once, whatever their kind.

@@ -112,11 +112,11 @@ func TestEverySettingIsAFlag(t *testing.T) {
 
 func TestClassicNames(t *testing.T) {
 	for line, want := range map[string]string{
-		"/usr/bin/ovn-k8s-overlay minion-init --node-name=n": "ovnkube minion-init --node-name=n",
-		"ovn-k8s-util nics-to-bridge eth0":                   "ovnkube nics-to-bridge eth0",
-		"ovn-k8s-watcher --overlay":                          "ovnkube watcher --overlay",
+		"/usr/bin/ovn-k8s-overlay minion-init --node-name=n": "/usr/bin/ovn-k8s-overlay minion-init --node-name=n",
+		"ovn-k8s-util nics-to-bridge eth0":                   "ovn-k8s-util nics-to-bridge eth0",
+		"ovn-k8s-watcher --overlay --pidfile -vfile:info":    "ovnkube watcher --overlay --pidfile=/var/run/ovn-kubernetes/ovn-k8s-watcher.pid --verbose=file:info",
 		"ovn-k8s-gateway-helper --physical-bridge=breth0":    "ovnkube gateway-helper --physical-bridge=breth0",
-		"bin/ovnkube node":                                   "bin/ovnkube node",
+		"bin/ovnkube node": "bin/ovnkube node",
 	} {
 		got, err := classicArgs(strings.Fields(line))
 		if err != nil || strings.Join(got, " ") != want {

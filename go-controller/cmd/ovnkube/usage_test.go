@@ -22,7 +22,7 @@ func TestBadCommandLines(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"nosuch"}, `no command "nosuch": want one of master, node, translate, plan, `},
+		{[]string{"nosuch"}, `no command "nosuch": want one of master, node, `},
 		{[]string{"--nosuch"}, "-nosuch"},
 		{[]string{"master", "--nosuch"}, "flag provided but not defined: -nosuch"},
 		{[]string{"master", "--cluster-subnets"}, "flag needs an argument: -cluster-subnets"},
