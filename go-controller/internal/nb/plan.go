@@ -297,9 +297,9 @@ func decimals(v reflect.Value) map[string]string {
 }
 
 // Integers is Put with its values as integers, for a column of Numbers.
-func (c ColumnChange) Integers() map[string]int {
-	out := make(map[string]int, len(c.Put))
-	for k, n := range c.Put {
+func (d ColumnChange) Integers() map[string]int {
+	out := make(map[string]int, len(d.Put))
+	for k, n := range d.Put {
 		out[k], _ = strconv.Atoi(n) // a plan writes what decimals wrote
 	}
 	return out
