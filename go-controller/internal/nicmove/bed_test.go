@@ -18,20 +18,29 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// rich gives eth0, whose other end is in the network namespace "outside", all
-// that a move has to take along. The second link, eth1, stays where it is; it is
-// up first, as the kernel lists equal routes (fe80::/64) in the order of their making.
-const rich = `
+// wires makes eth1 and then eth0, whose other ends are in the network namespace
+// "outside". eth1, which stays where it is, is up first: the kernel lists equal
+// routes (fe80::/64) in the order of their making.
+const wires = `
 ip netns add outside
-ip link add eth0 address 0a:58:00:00:00:01 type veth peer name veth0 netns outside
-ip link add eth1 address 0a:58:00:00:00:02 type veth peer name veth1 netns outside
-for l in eth1 eth0; do ethtool -K $l tx off >/dev/null; ip link set $l up; done
-for l in veth1 veth0; do ip netns exec outside ethtool -K $l tx off >/dev/null; ip -n outside link set $l up; done
 ip -n outside link set lo up
-ip -n outside addr add 10.1.0.1/24 dev veth0; ip -n outside addr add fd01::1/64 dev veth0 nodad
-ip -n outside addr add 10.5.0.9/24 dev veth1; ip -n outside addr add fd05::9/64 dev veth1 nodad
 ip -n outside addr add 192.0.2.1/32 dev lo; ip -n outside addr add 2001:db8::1/128 dev lo
+ip link add eth1 address 0a:58:00:00:00:02 type veth peer name veth1 netns outside
+ethtool -K eth1 tx off >/dev/null; ip netns exec outside ethtool -K veth1 tx off >/dev/null
+ip link set eth1 up; ip -n outside link set veth1 up
+ip -n outside addr add 10.5.0.9/24 dev veth1; ip -n outside addr add fd05::9/64 dev veth1 nodad
 ip addr add 10.5.0.1/24 dev eth1; ip addr add fd05::1/64 dev eth1 nodad
+` + wire0
+
+const wire0 = `
+ip link add eth0 address 0a:58:00:00:00:01 type veth peer name veth0 address 0a:58:00:00:00:11 netns outside
+ethtool -K eth0 tx off >/dev/null; ip netns exec outside ethtool -K veth0 tx off >/dev/null
+ip -n outside addr add 10.1.0.1/24 dev veth0; ip -n outside addr add fd01::1/64 dev veth0 nodad
+ip link set eth0 up; ip -n outside link set veth0 up
+`
+
+// distribution gives eth0 all that a move has to take along.
+const distribution = `
 sysctl -qw net.ipv6.conf.eth0.accept_ra=0 net.ipv4.conf.eth0.rp_filter=2 net.ipv4.conf.eth0.arp_ignore=1
 ip link set eth0 mtu 1400; ip -n outside link set veth0 mtu 1400; ethtool -K eth0 gro on
 ip addr add 10.1.0.2/24 brd + dev eth0
@@ -59,15 +68,23 @@ ip neigh add fd01::77 lladdr 02:00:00:00:00:78 dev eth0 nud permanent
 ip neigh add proxy 10.1.0.88 dev eth0
 `
 
+const rich = wires + distribution
+
 // setUp makes the namespaces' links by a script, and starts Open vSwitch.
 func setUp(t *testing.T, script string) *testkit.VSwitch {
 	t.Helper()
 	testkit.Run(t, "sh", "-ec", script)
 	vs := testkit.StartVSwitch(t)
+	awaitChecked(t)
+	return vs
+}
+
+// awaitChecked waits until the kernel has checked all addresses for duplicates.
+func awaitChecked(t *testing.T) {
+	t.Helper()
 	testkit.Eventually(t, "addresses checked", func() string {
 		return testkit.Run(t, "ip", "-6", "addr", "show", "tentative")
 	})
-	return vs
 }
 
 // helper starts the test binary as another program, maybe in the namespace

@@ -183,7 +183,9 @@ func (h Host) Before() Device {
 	if d.Sysctls[disableIPv6] == "1" {
 		d.Sysctls = h.Bridge.Sysctls
 	}
-	return d.Merged(h.Bridge.On(d.Link.Name))
+	bridge := h.Bridge.On(d.Link.Name)
+	bridge.Routes = slices.DeleteFunc(bridge.Routes, Route.ours)
+	return d.Merged(bridge)
 }
 
 func sysctl(link, key, value string) hostplan.Sysctl {

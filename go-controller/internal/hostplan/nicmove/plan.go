@@ -42,7 +42,7 @@ func Forward(move Device, row Bridge, have Host) []Step {
 	}
 	s.addresses(want.Addrs, have.Bridge.Addrs)
 	s.missing(want.Neighbours, have.Bridge.Neighbours)
-	s.enter(row, move.Link.Up, have)
+	s.enter(row, move.Link, have)
 	s.moveRules(want.Rules, have.NIC.Rules, have.Bridge.Rules)
 	s.moveRoutes(want, have.NIC, have.Bridge)
 	s.unwantedConnected(want, have.Bridge)
@@ -159,8 +159,8 @@ func (s *steps) missing(want, have []Neighbour) {
 	}
 }
 
-// enter puts the NIC into the bridge.
-func (s *steps) enter(row Bridge, up bool, have Host) {
+// enter puts the NIC into the bridge. link is how the NIC itself has to be.
+func (s *steps) enter(row Bridge, link hostplan.Link, have Host) {
 	userspace := row.Datapath == DatapathNetdev
 	if userspace { // frames that the kernel has glued together don't fit what Open vSwitch reads
 		for _, k := range slices.Sorted(maps.Keys(have.NIC.Offloads)) {
@@ -169,8 +169,9 @@ func (s *steps) enter(row Bridge, up bool, have Host) {
 			}
 		}
 	}
-	if nic := have.NIC.Link; up && !nic.Up {
-		nic.Up = true
+	nic := have.NIC.Link
+	nic.Up, nic.MTU = nic.Up || link.Up, link.MTU
+	if nic != have.NIC.Link {
 		s.replace(have.NIC.Link, nic)
 	}
 	if have.PortOn != row.Name {

@@ -20,7 +20,14 @@ func (d Device) raMetric() uint32 {
 // its own from the next advertisement, and prefers that one; the stand-in then
 // ends when the router's lifetime does.
 func (d Device) replaceLearned() Device {
-	d.Routes = mapped(d.Routes, func(r Route) Route { return d.standIn(r) })
+	var out []Route
+	for _, r := range d.Routes {
+		r = d.standIn(r)
+		if !slices.ContainsFunc(out, func(q Route) bool { return q.identity() == r.identity() }) { // an earlier stand-in may be there still
+			out = append(out, r)
+		}
+	}
+	d.Routes = out
 	return d
 }
 
@@ -32,8 +39,9 @@ func (d Device) standIn(r Route) Route {
 }
 
 // Merged adds what more has and d has not, but for routes that the kernel makes
-// for d's addresses: if d lacks one, somebody has removed it. Lifetimes are
-// more's where both have an address or route. What else d has, stays.
+// for d's addresses: if d lacks one, somebody has removed it. Where both have an
+// address or route, its lifetime, and how far the kernel is with checking it,
+// are more's.
 func (d Device) Merged(more Device) Device {
 	before := d
 	d.Addrs, d.Routes = slices.Clone(d.Addrs), slices.Clone(d.Routes)
@@ -43,7 +51,8 @@ func (d Device) Merged(more Device) Device {
 		if i < 0 {
 			d.Addrs = append(d.Addrs, a)
 		} else {
-			d.Addrs[i].Valid, d.Addrs[i].Preferred = a.Valid, a.Preferred
+			b := &d.Addrs[i]
+			b.Valid, b.Preferred, b.Flags = a.Valid, a.Preferred, b.Flags&SettableFlags|a.Flags&^SettableFlags
 		}
 	}
 	for _, r := range more.Routes {
