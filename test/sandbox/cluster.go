@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/control"
 	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/node"
+	"github.com/northbound-net/northbound/test/sandbox/outside"
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
@@ -24,7 +26,8 @@ import (
 type Cluster struct {
 	Options Options
 	Control *control.Control
-	Nodes   []*node.Node // in the order of their numbers
+	Nodes   []*node.Node   // in the order of their numbers
+	Outside *member.Member // the host outside; nil in a sandbox without gateways
 }
 
 // Open finds a sandbox that is up.
@@ -45,6 +48,11 @@ func Open(stateRoot, name string) (*Cluster, error) {
 		return nil, fmt.Errorf("sandbox %s never got as far as a control machine: `sandbox --name %s down` removes it", name, name)
 	}
 	c.Control = c.control(m)
+	if c.Options.Gateways > 0 {
+		if c.Outside, err = member.Open(c.Options.State(), outside.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
 	for i := 1; i <= c.Options.Nodes; i++ {
 		m, err := member.Open(c.Options.State(), node.Name(i))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -78,8 +86,16 @@ func (c *Cluster) node(m *member.Member, index int, images []string) *node.Node 
 		Index: index, Addrs: c.families().Node(index), Control: c.families().Control()[0].Addr(),
 		Cgroup:         cgroupName(c.Options.Name, m.Spec.Name),
 		ClusterSubnets: c.Options.ClusterSubnets(), ServiceCIDRs: c.Options.ServiceCIDRs(),
-		Images: images, AgentArgs: c.Options.AgentArgs,
+		Images: images, AgentArgs: c.Options.AgentArgs, Router: c.router(), Gateway: index <= c.Options.Gateways,
 	}}
+}
+
+// router is the way out of the sandbox's underlay, if there is an outside.
+func (c *Cluster) router() []netip.Prefix {
+	if c.Options.Gateways == 0 {
+		return nil
+	}
+	return c.families().Control()
 }
 
 func cgroupName(sandbox, member string) string { return "northbound-" + sandbox + "-" + member }
@@ -168,9 +184,13 @@ func (c *Cluster) Node(which string) (*node.Node, error) {
 	return nil, fmt.Errorf("there is no node %q: want 1 to %d", which, len(c.Nodes))
 }
 
-// Members are the control machine and the nodes.
+// Members are the control machine, the host outside if there is one, and the
+// nodes.
 func (c *Cluster) Members() []*member.Member {
 	all := []*member.Member{c.Control.Member}
+	if c.Outside != nil {
+		all = append(all, c.Outside)
+	}
 	for _, n := range c.Nodes {
 		all = append(all, n.Member)
 	}

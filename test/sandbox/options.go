@@ -25,6 +25,7 @@ type Options struct {
 	Name       string    // default "sandbox"; sandboxes of different names live side by side
 	Nodes      int       // default 3
 	NoNodes    bool      // only the API server, the OVN databases and northd: no master, no nodes
+	Gateways   int       // how many of the nodes are gateways; with any there is a host outside, too
 	DualStack  bool      // IPv4 and IPv6: nodes, pods and services
 	OVN        string    // OVNRootfs (default) or OVNHost
 	BinDir     string    // programs; default the repository's bin/
@@ -80,6 +81,9 @@ func (o Options) validate() error {
 	}
 	if o.Nodes < 0 || o.Nodes > underlay.MaxNodes {
 		errs = append(errs, fmt.Errorf("%d nodes: want 1 to %d", o.Nodes, underlay.MaxNodes))
+	}
+	if o.Gateways < 0 || o.Gateways > o.Nodes {
+		errs = append(errs, fmt.Errorf("%d gateways: want 0 to %d, the number of nodes", o.Gateways, o.Nodes))
 	}
 	if o.OVN != OVNRootfs && o.OVN != OVNHost {
 		errs = append(errs, fmt.Errorf("OVN from %q: want %s or %s", o.OVN, OVNRootfs, OVNHost))

@@ -16,7 +16,7 @@ type MemberStatus struct {
 	Name     string
 	PID      int // of its init, 0 when the machine is gone
 	Services []member.ServiceStatus
-	Ready    string // of its Kubernetes Node: "Ready", or why it isn't; empty for the control machine
+	Ready    string // of its Kubernetes Node: "Ready", or why it isn't; empty for a machine that is no node
 }
 
 // Status tells the state of every machine. What can't be asked is told as such,
@@ -29,7 +29,7 @@ func (c *Cluster) Status(ctx context.Context) []MemberStatus {
 		if services, err := m.Services(ctx); s.PID != 0 && err == nil {
 			s.Services = services
 		}
-		if s.Ready == "" && m != c.Control.Member {
+		if s.Ready == "" && m != c.Control.Member && m != c.Outside {
 			s.Ready = "unknown: the API server doesn't tell"
 		}
 		all = append(all, s)

@@ -17,6 +17,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/image"
 	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/node"
+	"github.com/northbound-net/northbound/test/sandbox/outside"
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
@@ -125,7 +126,7 @@ func (c *Cluster) spec(name, source string, sysctls map[string]string) member.Sp
 func (c *Cluster) program() string { return filepath.Join(c.Options.BinDir, "sandbox") }
 
 func (c *Cluster) upControl(ctx context.Context, source string) error {
-	m, err := member.Start(ctx, c.program(), c.spec(control.Name, source, nil))
+	m, err := member.Start(ctx, c.program(), c.spec(control.Name, source, control.Sysctls()))
 	if err != nil {
 		return err
 	}
@@ -136,6 +137,14 @@ func (c *Cluster) upControl(ctx context.Context, source string) error {
 	// Open vSwitch needs the checksums of what the kernel sends to it.
 	if _, err := m.Run(ctx, "ethtool", "-K", underlay.Bridge, "tx", "off"); err != nil {
 		return err
+	}
+	if c.Options.Gateways > 0 {
+		if c.Outside, err = member.Start(ctx, c.program(), c.spec(outside.Name, source, nil)); err != nil {
+			return err
+		}
+		if err := outside.Connect(ctx, c.Outside, m, c.families()); err != nil {
+			return err
+		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.Control.StartOVN(ctx) })

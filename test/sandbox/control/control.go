@@ -175,6 +175,12 @@ func (c *Control) Client() (*kubernetes.Clientset, error) {
 	return client, nil
 }
 
+// Sysctls are what the control machine's kernel needs, which is also the router
+// to the outside.
+func Sysctls() map[string]string {
+	return map[string]string{"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
+}
+
 // StartOVN starts the databases and northd, and returns when northd has written
 // to the Southbound database.
 func (c *Control) StartOVN(ctx context.Context) error {

@@ -38,8 +38,10 @@ type Config struct {
 	Cgroup         string         // name of the group that its pods are in
 	ClusterSubnets string
 	ServiceCIDRs   string
-	Images         []string // tar files
-	AgentArgs      []string // further arguments of ovnkube node
+	Images         []string       // tar files
+	Router         []netip.Prefix // next hops to the outside; none when there is no outside
+	Gateway        bool           // whether the node is a gateway
+	AgentArgs      []string       // further arguments of ovnkube node
 }
 
 // Node is the machine.
@@ -138,7 +140,10 @@ func (n *Node) address() error {
 		return err
 	}
 	defer h.Close()
-	return underlay.Address(h, PhysicalBridge, n.Config.Addrs)
+	if err := underlay.Address(h, PhysicalBridge, n.Config.Addrs); err != nil {
+		return err
+	}
+	return underlay.DefaultRoutes(h, PhysicalBridge, n.Config.Router)
 }
 
 func (n *Node) service(ctx context.Context, name string, argv ...string) error {
@@ -183,6 +188,9 @@ func (n *Node) StartAgent(ctx context.Context) error {
 		"--cluster-subnets", n.Config.ClusterSubnets, "--k8s-service-cidrs", n.Config.ServiceCIDRs,
 		"--metrics-bind-address", AgentMetrics,
 	}, n.Config.AgentArgs...)
+	if n.Config.Gateway {
+		argv = append(argv, "--gateway-mode", "shared", "--gateway-interface", PhysicalBridge)
+	}
 	return n.service(ctx, Agent, argv...)
 }
 

@@ -31,6 +31,13 @@ func (f Families) Node(n int) []netip.Prefix {
 	return f.of(fmt.Sprintf("172.30.0.%d/16", n), fmt.Sprintf("fd00:30::%x/64", n))
 }
 
+// Outside is the addresses of the host outside, on a network of its own
+// (RFC 5737, RFC 3849).
+func (f Families) Outside() []netip.Prefix { return f.of("203.0.113.10/24", "2001:db8:30::a/64") }
+
+// OutsideRouter is the control machine's addresses on that network.
+func (f Families) OutsideRouter() []netip.Prefix { return f.of("203.0.113.1/24", "2001:db8:30::1/64") }
+
 // Bridge is the name of the bridge.
 const Bridge = "br-ul"
 
@@ -72,6 +79,21 @@ func Address(h *netlink.Handle, name string, addrs []netip.Prefix) error {
 	}
 	if err := h.LinkSetUp(link); err != nil {
 		return fmt.Errorf("setting %s up: %w", name, err)
+	}
+	return nil
+}
+
+// DefaultRoutes leads everything that is not nearer to the routers, which are on
+// the link.
+func DefaultRoutes(h *netlink.Handle, name string, routers []netip.Prefix) error {
+	link, err := h.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("finding link %s: %w", name, err)
+	}
+	for _, r := range routers {
+		if err := h.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: r.Addr().AsSlice()}); err != nil {
+			return fmt.Errorf("adding the default route through %s: %w", r.Addr(), err)
+		}
 	}
 	return nil
 }

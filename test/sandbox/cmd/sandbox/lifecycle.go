@@ -14,6 +14,7 @@ func upFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "nodes", Value: sandbox.DefaultNodes, Usage: "`COUNT` of nodes"},
 		&cli.BoolFlag{Name: "no-nodes", Usage: "only the API server, the OVN databases and northd: no master, no nodes"},
+		&cli.IntFlag{Name: "gateways", Usage: "`COUNT` of nodes that are gateways, the first ones; there is a host outside, too"},
 		&cli.BoolFlag{Name: "dual-stack", Usage: "IPv4 and IPv6: nodes, pods and services"},
 		&cli.StringFlag{Name: "ovn", Value: sandbox.OVNRootfs, EnvVars: []string{"SANDBOX_OVN"}, Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), host"},
 		&cli.BoolFlag{Name: "replace", Usage: "take down a sandbox of that name first"},
@@ -24,7 +25,7 @@ func upFlags() []cli.Flag {
 func upOptions(c *cli.Context) sandbox.Options {
 	return sandbox.Options{
 		Name: c.String("name"), StateRoot: c.String("dir"), Nodes: c.Int("nodes"), NoNodes: c.Bool("no-nodes"),
-		DualStack: c.Bool("dual-stack"), OVN: c.String("ovn"), Replace: c.Bool("replace"), Keep: c.Bool("keep"),
+		Gateways: c.Int("gateways"), DualStack: c.Bool("dual-stack"), OVN: c.String("ovn"), Replace: c.Bool("replace"), Keep: c.Bool("keep"),
 		Progress: os.Stderr,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 
 	"github.com/northbound-net/northbound/test/sandbox/control"
+	"github.com/northbound-net/northbound/test/sandbox/outside"
 )
 
 func kubectlCommand() *cli.Command {
@@ -86,9 +87,9 @@ func execCommand() *cli.Command {
 
 func nodeCommand() *cli.Command {
 	return &cli.Command{
-		Name: "node", Usage: "run a program on a node, or on the control machine", ArgsUsage: "N|control -- COMMAND...", SkipFlagParsing: true,
+		Name: "node", Usage: "run a program on a node, on the control machine, or on the host outside", ArgsUsage: "N|control|outside -- COMMAND...", SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
-			which, argv, err := target(c, "N|control")
+			which, argv, err := target(c, "N|control|outside")
 			if err != nil {
 				return err
 			}
@@ -98,6 +99,9 @@ func nodeCommand() *cli.Command {
 			}
 			if which == control.Name {
 				return attached(cluster.Control.Command(c.Context, argv...))
+			}
+			if which == outside.Name && cluster.Outside != nil {
+				return attached(cluster.Outside.Command(c.Context, argv...))
 			}
 			n, err := cluster.Node(which)
 			if err != nil {
