@@ -43,6 +43,15 @@ func nodeFlags() []cli.Flag {
 
 // nodeConfig reads the agent's configuration from its flags.
 func nodeConfig(c *cli.Context) (config.Node, error) {
+	n, err := nodeSettings(c)
+	if err != nil {
+		return n, err
+	}
+	return n, n.Validate()
+}
+
+// nodeSettings reads nodeFlags, each for itself.
+func nodeSettings(c *cli.Context) (config.Node, error) {
 	n := config.Node{
 		Name: c.String("node-name"), OVSAddress: c.String("ovs-address"), SBAddress: c.String("sb-address"),
 		EncapType: c.String("encap-type"), DatapathType: c.String("datapath-type"), MTU: c.Int("mtu"),
@@ -63,7 +72,7 @@ func nodeConfig(c *cli.Context) (config.Node, error) {
 	if n.Gateway, err = gatewayConfig(c); err != nil {
 		return n, err
 	}
-	return n, n.Validate()
+	return n, nil
 }
 
 func runNode(c *cli.Context) error {

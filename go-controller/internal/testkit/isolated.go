@@ -147,11 +147,17 @@ func StartOVN(t *testing.T) (sb string) {
 	return "unix:/run/ovn/ovnsb_db.sock"
 }
 
+// Controller is a running ovn-controller.
+type Controller struct{ process *process }
+
 // StartOVNController starts ovn-controller on this namespace's Open vSwitch.
-func StartOVNController(t *testing.T) {
+func StartOVNController(t *testing.T) *Controller {
 	t.Helper()
-	start(t, Tool(t, "ovn-controller"), "--pidfile", "--log-file=/run/ovn/ovn-controller.log", "-vconsole:emer")
+	return &Controller{start(t, Tool(t, "ovn-controller"), "--pidfile", "--log-file=/run/ovn/ovn-controller.log", "-vconsole:emer")}
 }
+
+// Kill ends ovn-controller, as in a crash: its rows stay.
+func (c *Controller) Kill() { c.process.kill() }
 
 // StopDB ends ovsdb-server, as in a crash.
 func (v *VSwitch) StopDB(t *testing.T) { t.Helper(); v.DB.kill() }

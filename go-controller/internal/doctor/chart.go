@@ -1,0 +1,276 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+)
+
+// chart is what was gathered of the node. Each part has its error beside it.
+type chart struct {
+	c Config
+	t Tools
+
+	schema     ovs.Schema
+	root       ovs.Row // of the Open_vSwitch table
+	ids        map[string]string
+	bridges    []ovs.Row
+	ports      []ovs.Row
+	interfaces []ovs.Row
+	ovsErr     error
+
+	sbRemote string // the one that answered
+	sbKeys   *tls.Config
+	chassis  []ovs.Row
+	encaps   []ovs.Row
+	sbErr    error
+
+	answer  kubeio.Answer
+	apiErr  error
+	node    kubeio.LocalNode
+	nodeOK  bool
+	nodeErr error
+
+	encapIPs []netip.Addr
+	places   []hostnet.Place
+	subnets  []netip.Prefix
+	source   string // where the subnets are from
+	host     hostplan.Plan
+	have     []hostplan.Item
+	planErr  error
+}
+
+// gather asks everything that more than one check needs.
+func gather(ctx context.Context, c Config, t Tools) *chart {
+	h := &chart{c: c, t: t}
+	h.ovsErr = h.timed(ctx, h.readOVS)
+	h.name()
+	h.sbErr = h.timed(ctx, h.readSouthbound)
+	if c.Kubernetes {
+		h.apiErr = h.timed(ctx, func(ctx context.Context) (err error) {
+			h.answer, err = t.API.Probe(ctx)
+			return err
+		})
+		if h.apiErr == nil {
+			h.nodeErr = h.timed(ctx, func(ctx context.Context) (err error) {
+				h.node, h.nodeOK, err = t.API.Node(ctx, h.c.Node.Name)
+				return err
+			})
+		}
+	}
+	h.planErr = h.plan()
+	return h
+}
+
+func (h *chart) timed(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	return do(ctx)
+}
+
+func (h *chart) readOVS(ctx context.Context) (err error) {
+	remote := h.c.Node.OVSAddress
+	if h.schema, err = h.t.Databases.Schema(ctx, remote, nil, ovs.Database); err != nil {
+		return err
+	}
+	rows, err := h.t.Databases.Ask(ctx, remote, nil, ovs.Database,
+		ovs.Select{Table: "Open_vSwitch", Columns: []string{"external_ids", "ovs_version", "ssl"}},
+		ovs.Select{Table: "Bridge", Columns: []string{"name", "fail_mode", "datapath_type", "ports"}},
+		ovs.Select{Table: "Port", Columns: []string{"_uuid", "name"}},
+		ovs.Select{Table: "Interface", Columns: []string{"name", "type", "external_ids", "options", "ofport", "error"}})
+	if err != nil {
+		return err
+	}
+	if len(rows[0]) == 0 {
+		return ovs.ErrNoRoot
+	}
+	h.root, h.bridges, h.ports, h.interfaces = rows[0][0], rows[1], rows[2], rows[3]
+	h.ids = h.root.Map("external_ids")
+	return nil
+}
+
+// name is the node's: given, or as Open vSwitch or the kernel has it.
+func (h *chart) name() {
+	if h.c.Node.Name == "" {
+		h.c.Node.Name = h.ids[names.OVSHostname]
+	}
+	if h.c.Node.Name == "" {
+		h.c.Node.Name, _ = os.Hostname() // which can't fail on Linux once the kernel has started
+	}
+}
+
+var errNoRemote = errors.New("external_ids:" + names.OVSRemote + " is not set")
+
+// readSouthbound asks the servers that ovn-controller uses, with its keys,
+// until one answers.
+func (h *chart) readSouthbound(ctx context.Context) error {
+	if h.ovsErr != nil {
+		return h.ovsErr
+	}
+	remotes := h.ids[names.OVSRemote]
+	if remotes == "" {
+		return errNoRemote
+	}
+	if strings.Contains(remotes, "ssl:") {
+		keys, err := h.keys(ctx)
+		if err != nil {
+			return err
+		}
+		h.sbKeys = keys
+	}
+	var errs []error
+	for _, remote := range strings.Split(remotes, ",") {
+		rows, err := h.t.Databases.Ask(ctx, strings.TrimSpace(remote), h.sbKeys, ovs.SouthboundDatabase,
+			ovs.Select{Table: "Chassis", Columns: []string{"_uuid", "name", "hostname", "encaps"}},
+			ovs.Select{Table: "Encap", Columns: []string{"_uuid", "chassis_name", "ip", "type"}})
+		if err == nil {
+			h.sbRemote, h.chassis, h.encaps = strings.TrimSpace(remote), rows[0], rows[1]
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// keys are those of the SSL row, which ovn-controller uses too
+// (ovn-controller(8)).
+func (h *chart) keys(ctx context.Context) (*tls.Config, error) {
+	rows, err := h.t.Databases.Ask(ctx, h.c.Node.OVSAddress, nil, ovs.Database,
+		ovs.Select{Table: "SSL", Columns: []string{"private_key", "certificate", "ca_cert"}})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows[0]) == 0 {
+		return nil, errors.New("an ssl: address needs keys, and Open vSwitch has none: `ovs-vsctl set-ssl KEY CERTIFICATE CA`")
+	}
+	r := rows[0][0]
+	keys, err := ovsdb.TLS(config.OVSDB{PrivKey: r.Text("private_key"), Cert: r.Text("certificate"), CACert: r.Text("ca_cert")})
+	if err != nil {
+		return nil, fmt.Errorf("reading the keys that Open vSwitch names: %w", err)
+	}
+	return keys, nil
+}
+
+// plan is what `ovnkube node` would want of this node's kernel, and what is
+// there.
+func (h *chart) plan() error {
+	h.findEncapIPs()
+	if err := h.findSubnets(); err != nil {
+		return err
+	}
+	f := h.facts()
+	port, err := mgmtport.Plan(f, h.c.Node)
+	if err != nil {
+		return err
+	}
+	out, err := egress.Plan(f, h.c.Node)
+	if err != nil {
+		return err
+	}
+	h.host = hostplan.Merge(port, out)
+	h.have, err = h.t.Kernel.Read(h.host.Host)
+	return err
+}
+
+// findEncapIPs takes the tunnel addresses that are given, else those that Open
+// vSwitch has.
+func (h *chart) findEncapIPs() {
+	h.encapIPs = h.c.Node.EncapIPs
+	if len(h.encapIPs) == 0 {
+		h.encapIPs, _ = config.ParseAddrs(names.OVSEncapIP, h.ids[names.OVSEncapIP]) // checkEncapIP tells what is wrong with them
+	}
+	for _, ip := range h.encapIPs {
+		if p, ok, err := h.t.Kernel.Find(ip); err == nil && ok {
+			h.places = append(h.places, p)
+		}
+	}
+}
+
+// errNoSubnets says that nothing tells which subnets the node has.
+var errNoSubnets = errors.New("the node has no subnets")
+
+// findSubnets takes the node's subnets from its annotation, else from the
+// addresses of its management port.
+func (h *chart) findSubnets() error {
+	if value := h.node.Annotations[annotation.NodeSubnets]; value != "" {
+		subnets, err := annotation.ParseNodeSubnets(value)
+		h.subnets, h.source = subnets, "annotation "+annotation.NodeSubnets
+		return err
+	}
+	if h.nodeOK {
+		return errNoSubnets
+	}
+	link := names.ManagementInterface(h.c.Node.Name)
+	have, err := h.t.Kernel.Read([]hostplan.Item{hostplan.Link{Name: link}})
+	if err != nil {
+		return err
+	}
+	for _, i := range have {
+		if a, ok := i.(hostplan.Addr); ok {
+			h.subnets = append(h.subnets, a.Prefix.Masked())
+		}
+	}
+	h.source = "addresses of " + link
+	if len(h.subnets) == 0 {
+		return errNoSubnets
+	}
+	slices.SortFunc(h.subnets, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	return nil
+}
+
+// facts is what the plan depends on.
+func (h *chart) facts() hostplan.Facts {
+	f := hostplan.Facts{SystemID: h.ids[names.OVSSystemID], Subnets: h.subnets, EncapIPs: h.encapIPs}
+	for _, p := range h.places {
+		if f.EncapMTU == 0 || p.MTU < f.EncapMTU {
+			f.EncapMTU = p.MTU
+		}
+	}
+	return f
+}
+
+// mtu is that of pods and the management port.
+func (h *chart) mtu() (int, error) { return encap.MTU(h.facts(), h.c.Node) }
+
+// iface is the Interface row of this name.
+func (h *chart) iface(name string) (ovs.Row, bool) {
+	i := slices.IndexFunc(h.interfaces, func(r ovs.Row) bool { return r.Text("name") == name })
+	if i < 0 {
+		return nil, false
+	}
+	return h.interfaces[i], true
+}
+
+// bridge is the Bridge row of this name.
+func (h *chart) bridge(name string) (ovs.Row, bool) {
+	i := slices.IndexFunc(h.bridges, func(r ovs.Row) bool { return r.Text("name") == name })
+	if i < 0 {
+		return nil, false
+	}
+	return h.bridges[i], true
+}
+
+// ovsRunDir is where Open vSwitch's daemons have their sockets: beside that of
+// the database. ok is false when that is not on this host.
+func (h *chart) ovsRunDir() (dir string, ok bool) {
+	path, ok := strings.CutPrefix(h.c.Node.OVSAddress, "unix:")
+	return filepath.Dir(path), ok
+}

@@ -1,0 +1,119 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/invoke"
+
+	"github.com/northbound-net/northbound/go-controller/internal/agent"
+)
+
+// pluginName is the file name of the CNI plugin.
+const pluginName = "ovn_cni"
+
+// conflist is what matters of a CNI configuration (CNI specification 1.1.0,
+// section 1).
+type conflist struct {
+	CNIVersion string `json:"cniVersion"`
+	Plugins    []struct {
+		Type   string `json:"type"`
+		Socket string `json:"socket"`
+	} `json:"plugins"`
+}
+
+func (h *chart) readConf() (c conflist, path string, err error) {
+	path = filepath.Join(h.c.Node.CNIConfDir, agent.ConfName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return c, path, err
+	}
+	if err := json.Unmarshal(b, &c); err != nil {
+		return c, path, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return c, path, nil
+}
+
+func checkCNIConf(ctx context.Context, h *chart) Finding {
+	conf, path, err := h.readConf()
+	const rewrite = "systemctl restart ovnkube-node  # which writes it when the node is ready"
+	if err != nil {
+		return problem("no CNI configuration: %v", err).fixed(rewrite)
+	}
+	// Runtimes take the first file of the directory (libcni.ConfFiles).
+	first, err := firstConf(h.c.Node.CNIConfDir)
+	if err != nil {
+		return unchecked("%v", err)
+	}
+	if first != agent.ConfName {
+		return problem("%s comes before %s in %s: the runtime takes that one", first, agent.ConfName, h.c.Node.CNIConfDir).fixed("mv " + filepath.Join(h.c.Node.CNIConfDir, first) + " /root/")
+	}
+	socket := ""
+	for _, p := range conf.Plugins {
+		if p.Type == pluginName {
+			socket = p.Socket
+		}
+	}
+	if socket != h.c.Node.CNISocket() {
+		return problem("%s has %s talk to %q, want %q", path, pluginName, socket, h.c.Node.CNISocket()).fixed(rewrite)
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return problem("nobody listens for %s: %v", pluginName, err).fixed("systemctl restart ovnkube-node")
+	}
+	conn.Close()
+	return ok("%s, version %s, and the agent listens", path, conf.CNIVersion)
+}
+
+// firstConf is the file that runtimes take.
+func firstConf(dir string) (string, error) {
+	entries, err := os.ReadDir(dir) // sorted by name
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if !e.IsDir() && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
+			return e.Name(), nil
+		}
+	}
+	return "", errors.New("there is none")
+}
+
+func checkCNIPlugins(ctx context.Context, h *chart) Finding {
+	conf, _, err := h.readConf()
+	if err != nil {
+		conf.Plugins = []struct {
+			Type   string `json:"type"`
+			Socket string `json:"socket"`
+		}{{Type: pluginName}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	var found []string
+	for _, p := range conf.Plugins {
+		path := filepath.Join(h.c.Node.CNIBinDir, p.Type)
+		install := "install -m 755 " + p.Type + " " + h.c.Node.CNIBinDir + "/"
+		if _, err := os.Stat(path); err != nil {
+			return problem("the plugin is missing: %v", err).fixed(install, "# when the runtime looks elsewhere, --cni-bin-dir is another")
+		}
+		info, err := invoke.GetVersionInfo(ctx, path, nil)
+		if err != nil {
+			return problem("%s does not tell its versions: %v", path, err).fixed(install)
+		}
+		versions := info.SupportedVersions()
+		if conf.CNIVersion != "" && !slices.Contains(versions, conf.CNIVersion) {
+			return problem("%s knows CNI %s, the configuration is of %s", path, strings.Join(versions, ", "), conf.CNIVersion).fixed(install + "  # a newer one")
+		}
+		found = append(found, fmt.Sprintf("%s to %s", p.Type, versions[len(versions)-1]))
+	}
+	return ok("in %s: %s", h.c.Node.CNIBinDir, strings.Join(found, ", "))
+}

@@ -1,0 +1,199 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// fixStartAgent has the agent repair what it keeps true.
+const fixStartAgent = "# `ovnkube node` keeps this: systemctl restart ovnkube-node; by hand:"
+
+func checkSubnets(_ context.Context, h *chart) Finding {
+	var list []string
+	for _, s := range h.subnets {
+		list = append(list, s.String())
+	}
+	switch {
+	case len(list) > 0 && !errors.Is(h.planErr, errNoSubnets):
+		return ok("%s (%s)", strings.Join(list, ", "), h.source)
+	case errors.Is(h.planErr, errNoSubnets) && h.nodeOK:
+		return problem("Node %q has no annotation %s", h.c.Node.Name, annotation.NodeSubnets).fixed("# `ovnkube master` writes it: does it run, and are subnets left?")
+	case errors.Is(h.planErr, errNoSubnets):
+		return unchecked("neither a Node nor the management port %s tells them", names.ManagementInterface(h.c.Node.Name))
+	}
+	return problem("%v", h.planErr).fixed("kubectl annotate node " + h.c.Node.Name + " " + annotation.NodeSubnets + "-  # `ovnkube master` writes it anew")
+}
+
+func checkManagementPort(ctx context.Context, h *chart) Finding {
+	if h.ovsErr != nil {
+		return noOVS()
+	}
+	name, id := names.ManagementInterface(h.c.Node.Name), names.ManagementPort(h.c.Node.Name)
+	add := fmt.Sprintf("ovs-vsctl --may-exist add-port %s %s -- set interface %s type=internal external_ids:%s=%s", names.IntegrationBridge, name, name, names.IfaceID, id)
+	i, exists := h.iface(name)
+	switch {
+	case !exists:
+		return problem("there is no port %s in Open vSwitch", name).fixed(fixStartAgent, add)
+	case i.Text("type") != "internal" || i.Map("external_ids")[names.IfaceID] != id:
+		return problem("port %s has type %q and %s %q, want internal and %s", name, i.Text("type"), names.IfaceID, i.Map("external_ids")[names.IfaceID], id).fixed(fixStartAgent, add)
+	case i.Int("ofport") <= 0:
+		return problem("ovs-vswitchd has not opened port %s: %q", name, i.Text("error")).fixed(fixRestartOVS)
+	case i.Map("external_ids")[names.IfaceInstalled] != "true":
+		return h.notInstalled(ctx, id)
+	}
+	return ok("%s is bound to %s and has its flows", name, id)
+}
+
+// notInstalled tells how far the logical port has come.
+func (h *chart) notInstalled(ctx context.Context, id string) Finding {
+	why := "the Southbound database does not answer"
+	if h.sbErr == nil {
+		ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+		defer cancel()
+		var err error
+		if why, err = h.t.Databases.Explain(ctx, h.sbRemote, h.sbKeys, id, h.ids[names.OVSSystemID]); err != nil {
+			why = err.Error()
+		}
+	}
+	return problem("the flows of %s are not installed: %s", id, why).fixed("ovn-nbctl lsp-list "+h.c.Node.Name+"  # is "+id+" there?", fixRestartController)
+}
+
+// differences compares those items of the plan that of accepts with what is
+// there.
+func (h *chart) differences(of func(hostnet.Change) bool, fine string) Finding {
+	switch {
+	case errors.Is(h.planErr, errNoSubnets):
+		return unchecked("the node's subnets are not known")
+	case h.planErr != nil:
+		return unchecked("%v", h.planErr)
+	}
+	changes, absent := hostnet.Diff(h.host.Host, h.have)
+	var wrong []string
+	fixes := []string{fixStartAgent}
+	for _, c := range changes {
+		if of(c) {
+			wrong = append(wrong, difference(c))
+			fixes = append(fixes, repair(c))
+		}
+	}
+	for _, link := range absent {
+		if of(hostnet.Change{Want: hostplan.Link{}}) {
+			wrong = append(wrong, "interface "+link+" does not exist")
+			fixes = append(fixes, "# see the check management-port")
+		} else if len(wrong) == 0 {
+			return unchecked("interface %s does not exist", link)
+		}
+	}
+	if len(wrong) > 0 {
+		return problem("%s", several(wrong)).fixed(fixes...)
+	}
+	return ok("%s", fine)
+}
+
+// difference is a change as what is wrong now.
+func difference(c hostnet.Change) string {
+	switch {
+	case c.Have == nil:
+		return "missing: " + c.Want.String()
+	case c.Want == nil:
+		return "should not be: " + c.Have.String()
+	}
+	return fmt.Sprintf("is: %s, want: %s", c.Have, c.Want)
+}
+
+// repair is the command that makes a change.
+func repair(c hostnet.Change) string {
+	if c.Want == nil {
+		switch i := c.Have.(type) {
+		case hostplan.Addr:
+			return fmt.Sprintf("ip addr del %s dev %s", i.Prefix, i.Link)
+		case hostplan.Route:
+			return fmt.Sprintf("ip route del %s dev %s proto %d", i.Dest, i.Link, i.Protocol)
+		case hostplan.Neighbour:
+			return fmt.Sprintf("ip neigh del %s dev %s", i.IP, i.Link)
+		}
+		return "# remove it"
+	}
+	switch i := c.Want.(type) {
+	case hostplan.Link:
+		return fmt.Sprintf("ip link set %s address %s mtu %d up", i.Name, i.MAC, i.MTU)
+	case hostplan.Addr:
+		return fmt.Sprintf("ip addr add %s dev %s", i.Prefix, i.Link)
+	case hostplan.Neighbour:
+		return fmt.Sprintf("ip neigh replace %s lladdr %s dev %s nud permanent", i.IP, i.MAC, i.Link)
+	case hostplan.Route:
+		return fmt.Sprintf("ip route replace %s via %s dev %s src %s proto %d", i.Dest, i.Via, i.Link, i.Src, i.Protocol)
+	case hostplan.Sysctl:
+		return fmt.Sprintf("sysctl -w %s=%s", i.Path, i.Value)
+	}
+	return "# its table is made by `ovnkube node` alone"
+}
+
+func kinds(all ...string) func(hostnet.Change) bool {
+	return func(c hostnet.Change) bool {
+		for _, k := range all {
+			if c.Kind() == k {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func checkManagementInterface(_ context.Context, h *chart) Finding {
+	link := names.ManagementInterface(h.c.Node.Name)
+	return h.differences(kinds("link", "addr", "neigh"), link+" is up, with its addresses, MAC, MTU and neighbours")
+}
+
+func checkRoutes(_ context.Context, h *chart) Finding {
+	return h.differences(kinds("route"), "pods and services are reached through "+names.ManagementInterface(h.c.Node.Name))
+}
+
+func checkSysctls(_ context.Context, h *chart) Finding {
+	return h.differences(kinds("sysctl"), "all as they should be")
+}
+
+func checkMasquerade(_ context.Context, h *chart) Finding {
+	if h.c.Node.Gateway.Mode != "" {
+		return unchecked("this node's way out is its gateway router")
+	}
+	return h.differences(kinds("nftables"), "packets of this node's pods leave with its address")
+}
+
+// checkRouter pings the cluster router through the management port.
+func checkRouter(ctx context.Context, h *chart) Finding {
+	if h.planErr != nil {
+		return unchecked("the node's subnets are not known")
+	}
+	var answered []string
+	for _, s := range h.subnets {
+		router, _ := ipnet.Nth(s, 1) // a plan was made of these subnets
+		address, _ := ipnet.Nth(s, 2)
+		if err := h.pingRouter(ctx, address, router); err != nil {
+			if !errors.Is(err, ErrNoAnswer) {
+				return unchecked("%v", err)
+			}
+			return problem("the cluster router's %s does not answer: %v", router, err).fixed("# when the checks before are fine: ovn-nbctl show; ovn-trace " + h.c.Node.Name)
+		}
+		answered = append(answered, router.String())
+	}
+	return ok("%s answers", strings.Join(answered, ", "))
+}
+
+func (h *chart) pingRouter(ctx context.Context, from, to netip.Addr) error {
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	if _, here, err := h.t.Kernel.Find(from); err != nil || !here {
+		return fmt.Errorf("the management port's address %s is not on this host", from)
+	}
+	return h.t.Pinger.Ping(ctx, from, to, smallPing)
+}

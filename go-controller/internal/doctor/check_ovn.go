@@ -1,0 +1,155 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+)
+
+// fixRestartController starts ovn-controller, or starts it again.
+const fixRestartController = "systemctl restart ovn-controller"
+
+func checkController(ctx context.Context, h *chart) Finding {
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	out, err := h.t.Daemons.Appctl(ctx, h.c.OVNRunDir, "ovn-controller", "version")
+	if errors.Is(err, fs.ErrNotExist) {
+		return problem("ovn-controller does not run: %v", err).fixed("systemctl start ovn-controller", "# when it runs, --ovn-rundir is another: now "+h.c.OVNRunDir)
+	}
+	if err != nil {
+		return problem("ovn-controller does not answer: %v", err).fixed(fixRestartController, "# why it ended: /var/log/ovn/ovn-controller.log")
+	}
+	version := versionIn(out)
+	if !atLeast(version, oldestOVN) {
+		return problem("ovn-controller is %s, older than %s", version, oldestOVN).fixed("# upgrade OVN")
+	}
+	status, err := h.t.Daemons.Appctl(ctx, h.c.OVNRunDir, "ovn-controller", "connection-status")
+	if err != nil {
+		return problem("ovn-controller does not answer: %v", err).fixed(fixRestartController)
+	}
+	if status != "connected" {
+		return problem("ovn-controller %s is %s to the Southbound database (%s=%q)", version, status, names.OVSRemote, h.ids[names.OVSRemote]).fixed("# see the check southbound, and /var/log/ovn/ovn-controller.log")
+	}
+	return ok("ovn-controller %s, connected", version)
+}
+
+// noSouthbound is what a check says that needs the database.
+func noSouthbound() Finding { return unchecked("the Southbound database does not answer") }
+
+func checkSouthbound(_ context.Context, h *chart) Finding {
+	switch {
+	case h.ovsErr != nil:
+		return noOVS()
+	case errors.Is(h.sbErr, errNoRemote):
+		return problem("%v: ovn-controller does not know its database", h.sbErr).fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSRemote + "=tcp:HOST:6642")
+	case h.sbErr != nil:
+		return problem("the Southbound database does not answer: %v", h.sbErr).fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-sbctl set-connection ptcp:6642`", "# between: is the port open?")
+	}
+	return ok("%s, %d chassis", h.sbRemote, len(h.chassis))
+}
+
+// endpoint is one row of Encap.
+type endpoint struct{ kind, ip string }
+
+// endpoints are the tunnel ends of a chassis, sorted.
+func (h *chart) endpoints(chassis string) (out []endpoint) {
+	for _, e := range h.encaps {
+		if e.Text("chassis_name") == chassis {
+			out = append(out, endpoint{e.Text("type"), e.Text("ip")})
+		}
+	}
+	slices.SortFunc(out, func(a, b endpoint) int { return slices.Compare([]string{a.ip, a.kind}, []string{b.ip, b.kind}) })
+	return out
+}
+
+func checkChassis(_ context.Context, h *chart) Finding {
+	if h.sbErr != nil {
+		return noSouthbound()
+	}
+	id := h.ids[names.OVSSystemID]
+	i := slices.IndexFunc(h.chassis, func(r ovs.Row) bool { return r.Text("name") == id })
+	if i < 0 {
+		return problem("chassis %q, which is this node's system-id, is not in the Southbound database", id).fixed(fixRestartController, "# why it does not register: /var/log/ovn/ovn-controller.log")
+	}
+	if hostname := h.chassis[i].Text("hostname"); hostname != h.c.Node.Name {
+		return problem("chassis %s is registered as host %q, this node is %q", id, hostname, h.c.Node.Name).fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSHostname + "=" + h.c.Node.Name)
+	}
+	var want []endpoint
+	for _, ip := range h.encapIPs {
+		want = append(want, endpoint{h.ids[names.OVSEncapType], ip.String()})
+	}
+	slices.SortFunc(want, func(a, b endpoint) int { return slices.Compare([]string{a.ip, a.kind}, []string{b.ip, b.kind}) })
+	if have := h.endpoints(id); !slices.Equal(have, want) {
+		return problem("chassis %s is registered with tunnel ends %v, this node's are %v", id, have, want).fixed(fixRestartController)
+	}
+	return ok("%s, tunnel ends %v", id, want)
+}
+
+// checkDuplicates looks for other chassis that say that they are this node.
+func checkDuplicates(_ context.Context, h *chart) Finding {
+	if h.sbErr != nil {
+		return noSouthbound()
+	}
+	id := h.ids[names.OVSSystemID]
+	why := map[string]string{}
+	for _, c := range h.chassis {
+		if c.Text("hostname") == h.c.Node.Name {
+			why[c.Text("name")] = "the same host name"
+		}
+	}
+	for _, e := range h.encaps {
+		if slices.ContainsFunc(h.places, func(p hostnet.Place) bool { return p.Prefix.Addr().String() == e.Text("ip") }) {
+			why[e.Text("chassis_name")] = "the tunnel address " + e.Text("ip")
+		}
+	}
+	var found, fixes []string
+	for _, c := range h.chassis {
+		if name := c.Text("name"); name != id && why[name] != "" {
+			found = append(found, fmt.Sprintf("chassis %s has %s too", name, why[name]))
+			fixes = append(fixes, fmt.Sprintf("ovn-sbctl --db=%s chassis-del %s", h.sbRemote, name))
+		}
+	}
+	if len(found) > 0 {
+		return problem("%s", several(found)).fixed(append([]string{"# if they are left over from this node's former system-id:"}, fixes...)...)
+	}
+	return ok("no other chassis has this node's name or addresses")
+}
+
+// checkNorthbound is for hosts of which commands are run that write there.
+func checkNorthbound(ctx context.Context, h *chart) Finding {
+	if h.c.Northbound == nil {
+		return unchecked("--nb-address is not given; a node does not need it")
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	var last error
+	for _, address := range h.c.Northbound.Addresses {
+		schema, err := h.northboundSchema(ctx, address, *h.c.Northbound)
+		if err == nil {
+			return ok("%s, schema %s", address, schema.Version)
+		}
+		last = err
+	}
+	return problem("the Northbound database does not answer: %v", last).fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-nbctl set-connection ptcp:6641`")
+}
+
+func (h *chart) northboundSchema(ctx context.Context, address string, c config.OVSDB) (ovs.Schema, error) {
+	var keys *tls.Config
+	if strings.HasPrefix(address, "ssl:") {
+		var err error
+		if keys, err = ovsdb.TLS(c); err != nil {
+			return ovs.Schema{}, err
+		}
+	}
+	return h.t.Databases.Schema(ctx, address, keys, ovsdb.DatabaseName)
+}

@@ -1,0 +1,163 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// The oldest versions that Northbound is tested with.
+const (
+	oldestOVS = "3.1.0"
+	oldestOVN = "23.03.0"
+)
+
+// fixRestartOVS starts Open vSwitch, or starts it again.
+const fixRestartOVS = "systemctl restart openvswitch-switch"
+
+// noOVS is what a check says that needs the database.
+func noOVS() Finding { return unchecked("the Open vSwitch database does not answer") }
+
+func checkOVSDatabase(_ context.Context, h *chart) Finding {
+	switch lacking := ovs.Lacking(h.schema); {
+	case errors.Is(h.ovsErr, ovs.ErrNoRoot):
+		return problem("%v", h.ovsErr).fixed("ovs-vsctl --no-wait init")
+	case h.ovsErr != nil:
+		return problem("the Open vSwitch database does not answer: %v", h.ovsErr).fixed(fixRestartOVS, "# or --ovs-address is another: now "+h.c.Node.OVSAddress)
+	case len(lacking) > 0:
+		return problem("its schema %s has no %s", h.schema.Version, several(lacking)).fixed("# upgrade Open vSwitch to "+oldestOVS+" or newer; when it is, its database is converted by a restart:", fixRestartOVS)
+	}
+	return ok("%s, schema %s", h.c.Node.OVSAddress, h.schema.Version)
+}
+
+// brokenUserspace tells versions of Open vSwitch whose userspace datapath
+// aborts in connection tracking ("assertion conn->conn_type ==
+// CT_CONN_TYPE_DEFAULT failed"): 3.1 before 3.1.3, and 3.2 before 3.2.3.
+func brokenUserspace(version string) bool {
+	return atLeast(version, "3.1.0") && !atLeast(version, "3.1.3") || atLeast(version, "3.2.0") && !atLeast(version, "3.2.3")
+}
+
+func checkVSwitchd(ctx context.Context, h *chart) Finding {
+	dir, local := h.ovsRunDir()
+	if !local {
+		return unchecked("--ovs-address %s is no socket of this host", h.c.Node.OVSAddress)
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	out, err := h.t.Daemons.Appctl(ctx, dir, "ovs-vswitchd", "version")
+	version := versionIn(out)
+	switch {
+	case err != nil:
+		return problem("ovs-vswitchd does not answer: %v", err).fixed(fixRestartOVS, "# why it ended: /var/log/openvswitch/ovs-vswitchd.log")
+	case !atLeast(version, oldestOVS):
+		return problem("ovs-vswitchd is %s, older than %s", version, oldestOVS).fixed("# upgrade Open vSwitch")
+	case h.c.Node.DatapathType == config.DatapathNetdev && brokenUserspace(version):
+		return problem("the userspace datapath of Open vSwitch %s aborts now and then in connection tracking", version).fixed("# upgrade Open vSwitch to 3.1.3, 3.2.3, 3.3.0 or newer")
+	}
+	return ok("ovs-vswitchd %s", version)
+}
+
+func checkDatapath(_ context.Context, h *chart) Finding {
+	if h.c.Node.DatapathType == config.DatapathNetdev {
+		if _, err := os.Stat("/dev/net/tun"); err != nil {
+			return problem("the userspace datapath makes its ports with /dev/net/tun: %v", err).fixed("modprobe tun")
+		}
+		return ok("userspace")
+	}
+	has, err := h.t.Kernel.HasFamily("ovs_datapath")
+	if err != nil {
+		return unchecked("%v", err)
+	}
+	if !has {
+		return problem("the kernel's Open vSwitch module is not loaded").fixed("modprobe openvswitch", "# where there is no such module: --datapath-type "+config.DatapathNetdev)
+	}
+	return ok("kernel module")
+}
+
+func checkBridge(_ context.Context, h *chart) Finding {
+	if h.ovsErr != nil {
+		return noOVS()
+	}
+	want := hostplan.Bridge{Name: names.IntegrationBridge, FailMode: "secure", DatapathType: h.c.Node.DatapathType}
+	row, exists := h.bridge(want.Name)
+	have := hostplan.Bridge{Name: want.Name, FailMode: row.Text("fail_mode"), DatapathType: row.Text("datapath_type")}
+	if have.DatapathType == "" {
+		have.DatapathType = config.DatapathSystem // ovs-vswitchd.conf.db(5): the empty string means system
+	}
+	fix := fmt.Sprintf("ovs-vsctl --may-exist add-br %s -- set bridge %s fail_mode=%s datapath_type=%s", want.Name, want.Name, want.FailMode, want.DatapathType)
+	switch {
+	case !exists:
+		return problem("there is no bridge %s", want.Name).fixed(fix)
+	case have != want:
+		return problem("%s, want fail_mode=%s datapath_type=%s", have, want.FailMode, want.DatapathType).fixed(fix)
+	}
+	if i, exists := h.iface(want.Name); exists && i.Text("error") != "" {
+		return problem("ovs-vswitchd can't open %s: %s", want.Name, i.Text("error")).fixed("# see the check datapath, and /var/log/openvswitch/ovs-vswitchd.log")
+	}
+	return ok("fail_mode=%s datapath_type=%s", have.FailMode, have.DatapathType)
+}
+
+// checkExternalIDs compares the keys that ovn-controller reads with what
+// `ovnkube node` writes.
+func checkExternalIDs(_ context.Context, h *chart) Finding {
+	if h.ovsErr != nil {
+		return noOVS()
+	}
+	plan, err := encap.Plan(h.facts(), h.c.Node)
+	if err != nil {
+		return unchecked("%v", err)
+	}
+	var wrong, fixes []string
+	for _, k := range slices.Sorted(maps.Keys(plan.OVS.ExternalIDs)) {
+		want, have := plan.OVS.ExternalIDs[k], h.ids[k]
+		switch {
+		case want == have:
+		case want == "":
+			wrong = append(wrong, fmt.Sprintf("%s is %q, want none", k, have))
+			fixes = append(fixes, "ovs-vsctl remove Open_vSwitch . external_ids "+k)
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s is %q, want %q", k, have, want))
+			fixes = append(fixes, fmt.Sprintf("ovs-vsctl set Open_vSwitch . external_ids:%s='%q'", k, want))
+		}
+	}
+	if len(wrong) > 0 {
+		return problem("%s", several(wrong)).fixed(fixes...)
+	}
+	return ok("%s=%s %s=%s %s=%s", names.OVSSystemID, h.ids[names.OVSSystemID], names.OVSEncapType, h.ids[names.OVSEncapType], names.OVSEncapIP, h.ids[names.OVSEncapIP])
+}
+
+// several joins a list that may be long.
+func several(list []string) string {
+	const most = 5
+	if len(list) > most {
+		return fmt.Sprintf("%s; and %d more", strings.Join(list[:most], "; "), len(list)-most)
+	}
+	return strings.Join(list, "; ")
+}
+
+// versionIn is the first version number in a text, "" when there is none.
+func versionIn(text string) string {
+	return regexp.MustCompile(`\d+\.\d+(\.\d+)?`).FindString(text)
+}
+
+// atLeast compares version numbers, part by part.
+func atLeast(version, least string) bool {
+	parts := func(s string) (out [3]int) {
+		// What is not a number, or not there, is 0.
+		_, _ = fmt.Sscanf(s, "%d.%d.%d", &out[0], &out[1], &out[2])
+		return out
+	}
+	v, l := parts(version), parts(least)
+	return slices.Compare(v[:], l[:]) >= 0
+}

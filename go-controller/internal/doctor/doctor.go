@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+// Config is what is to be examined.
+type Config struct {
+	Node       config.Node   // as `ovnkube node` has it; Name may be empty: then Open vSwitch's hostname is it
+	Kubernetes bool          // whether an API server was named
+	Northbound *config.OVSDB // nil: not asked
+	OVNRunDir  string        // where ovn-controller has its socket
+	Timeout    time.Duration // of each question, at most
+}
+
+// Status is what a check comes to.
+type Status string
+
+// The three outcomes. They are part of the JSON output.
+const (
+	OK         Status = "ok"
+	Problem    Status = "problem"
+	NotChecked Status = "not checked"
+)
+
+// Finding is the outcome of one check.
+type Finding struct {
+	Check   string   `json:"check"`         // its name, the same in every version
+	Status  Status   `json:"status"`        // one of the three
+	Message string   `json:"message"`       // what was found, or why nothing could be
+	Fix     []string `json:"fix,omitempty"` // under a problem: commands to type, or what to look at after "#"
+}
+
+// Report is the outcome of all checks, in their order.
+type Report struct {
+	Node     string    `json:"node"`
+	Problems int       `json:"problems"`
+	Findings []Finding `json:"findings"`
+}
+
+func ok(format string, args ...any) Finding {
+	return Finding{Status: OK, Message: fmt.Sprintf(format, args...)}
+}
+
+func unchecked(format string, args ...any) Finding {
+	return Finding{Status: NotChecked, Message: fmt.Sprintf(format, args...)}
+}
+
+// problem makes a finding; fixed adds what to type.
+func problem(format string, args ...any) Finding {
+	return Finding{Status: Problem, Message: fmt.Sprintf(format, args...)}
+}
+
+func (f Finding) fixed(commands ...string) Finding {
+	f.Fix = append(f.Fix, commands...)
+	return f
+}
+
+// check is one thing to look at.
+type check struct {
+	name string
+	run  func(context.Context, *chart) Finding
+}
+
+// checks lists them in the order in which one thing rests on another.
+func checks() []check {
+	return []check{
+		{"ovs-database", checkOVSDatabase},
+		{"ovs-vswitchd", checkVSwitchd},
+		{"datapath", checkDatapath},
+		{"br-int", checkBridge},
+		{"external-ids", checkExternalIDs},
+		{"encap-ip", checkEncapIP},
+		{"ovn-controller", checkController},
+		{"southbound", checkSouthbound},
+		{"chassis", checkChassis},
+		{"duplicate-chassis", checkDuplicates},
+		{"tunnels", checkTunnels},
+		{"path-mtu", checkPaths},
+		{"subnets", checkSubnets},
+		{"management-port", checkManagementPort},
+		{"management-interface", checkManagementInterface},
+		{"router", checkRouter},
+		{"routes", checkRoutes},
+		{"sysctls", checkSysctls},
+		{"masquerade", checkMasquerade},
+		{"cni-conf", checkCNIConf},
+		{"cni-plugins", checkCNIPlugins},
+		{"agent", checkAgent},
+		{"api-server", checkAPIServer},
+		{"clock", checkClock},
+		{"northbound", checkNorthbound},
+	}
+}
+
+// Examine runs every check. It takes as long as the slowest answers, at most
+// some times Config.Timeout.
+func Examine(ctx context.Context, c Config, t Tools) Report {
+	h := gather(ctx, c, t)
+	r := Report{Node: h.c.Node.Name}
+	for _, check := range checks() {
+		f := check.run(ctx, h)
+		f.Check = check.name
+		if f.Status == Problem {
+			r.Problems++
+		}
+		r.Findings = append(r.Findings, f)
+	}
+	return r
+}

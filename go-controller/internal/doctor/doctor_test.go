@@ -1,0 +1,214 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// serveReady answers /readyz as package health does, until the test ends, and
+// tells where.
+func serveReady(t *testing.T, ready func() error) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// What the API server and the agent say, and clocks.
+func TestServers(t *testing.T) {
+	now := time.Now()
+	answer := func(date time.Time) kubeio.Answer {
+		return kubeio.Answer{Server: "https://api", Version: "v1", Date: date, Asked: now, Read: now}
+	}
+	sick := serveReady(t, func() error { return errors.New("no tunnel address") })
+	for name, c := range map[string]struct {
+		check        func(context.Context, *chart) Finding
+		h            chart
+		status       Status
+		message, fix string
+	}{
+		"no API server given":   {checkAPIServer, chart{}, NotChecked, "no API server is given", ""},
+		"API server away":       {checkAPIServer, chart{c: Config{Kubernetes: true}, apiErr: errors.New("connection refused")}, Problem, "connection refused", "does it run"},
+		"no rights":             {checkAPIServer, chart{c: Config{Kubernetes: true}, nodeErr: errors.New("forbidden")}, Problem, "forbidden", "get, list and watch"},
+		"no Node":               {checkAPIServer, chart{c: Config{Kubernetes: true, Node: config.Node{Name: "n1"}}}, Problem, `there is no Node "n1"`, "--node-name"},
+		"API server well":       {checkAPIServer, chart{c: Config{Kubernetes: true}, answer: answer(now), nodeOK: true}, OK, "https://api v1", ""},
+		"Node without subnets":  {checkSubnets, chart{nodeOK: true, planErr: errNoSubnets}, Problem, "has no annotation k8s.ovn.org/node-subnets", "ovnkube master"},
+		"subnets of nobody":     {checkSubnets, chart{planErr: errNoSubnets}, NotChecked, "neither a Node nor the management port", ""},
+		"subnets malformed":     {checkSubnets, chart{nodeOK: true, planErr: errors.New("host bits")}, Problem, "host bits", "kubectl annotate node"},
+		"clock ahead":           {checkClock, chart{c: Config{Kubernetes: true}, answer: answer(now.Add(-time.Minute))}, Problem, "59s ahead of the API server's", "timedatectl set-ntp true"},
+		"clock behind":          {checkClock, chart{c: Config{Kubernetes: true}, answer: answer(now.Add(time.Minute))}, Problem, "1m0s behind the API server's", "chronyc makestep"},
+		"clock right":           {checkClock, chart{c: Config{Kubernetes: true}, answer: answer(now)}, OK, "less than 5s", ""},
+		"clock without a date":  {checkClock, chart{c: Config{Kubernetes: true}, answer: answer(time.Time{})}, NotChecked, "does not tell the time", ""},
+		"clock without API":     {checkClock, chart{}, NotChecked, "no API server", ""},
+		"agent away":            {checkAgent, chart{c: Config{Timeout: time.Second, Node: config.Node{Metrics: "127.0.0.1:1"}}, t: Tools{Daemons: daemons{}}}, NotChecked, "no agent answers", ""},
+		"agent says":            {checkAgent, chart{c: Config{Timeout: time.Second, Node: config.Node{Metrics: sick}}, t: Tools{Daemons: daemons{}}}, Problem, "no tunnel address", "journalctl"},
+		"remote Open vSwitch":   {checkVSwitchd, chart{c: Config{Node: config.Node{OVSAddress: "tcp:10.0.0.1:6640"}}}, NotChecked, "no socket of this host", ""},
+		"no kernel module":      {checkDatapath, chart{c: Config{Node: config.Node{DatapathType: "system"}}, t: Tools{Kernel: moduleless{}}}, Problem, "module is not loaded", "modprobe openvswitch"},
+		"old Open vSwitch":      {checkVSwitchd, vswitchd("system", "ovs-vswitchd (Open vSwitch) 2.17.9"), Problem, "2.17.9, older than 3.1.0", "upgrade"},
+		"broken Open vSwitch":   {checkVSwitchd, vswitchd("netdev", "ovs-vswitchd (Open vSwitch) 3.1.0"), Problem, "aborts now and then", "3.1.3, 3.2.3"},
+		"new Open vSwitch":      {checkVSwitchd, vswitchd("netdev", "ovs-vswitchd (Open vSwitch) 3.10.0"), OK, "3.10.0", ""},
+		"kernel's Open vSwitch": {checkVSwitchd, vswitchd("system", "ovs-vswitchd (Open vSwitch) 3.1.0"), OK, "3.1.0", ""},
+		"old OVN":               {checkController, vswitchd("system", "ovn-controller 22.03.1\nOpen vSwitch Library 2.17.2"), Problem, "22.03.1, older than 23.03.0", "upgrade OVN"},
+		"gateway node":          {checkMasquerade, chart{c: Config{Node: config.Node{Gateway: config.Gateway{Mode: "shared"}}}}, NotChecked, "gateway router", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := c.check(t.Context(), &c.h)
+			if f.Status != c.status || !strings.Contains(f.Message, c.message) || !strings.Contains(strings.Join(f.Fix, "\n"), c.fix) {
+				t.Errorf("%s %q, fix %q; want %s, %q, %q", f.Status, f.Message, f.Fix, c.status, c.message, c.fix)
+			}
+		})
+	}
+}
+
+// moduleless is a kernel without Open vSwitch.
+type moduleless struct{ *hostnet.Netlink }
+
+func (moduleless) HasFamily(string) (bool, error) { return false, nil }
+
+// answering is a daemon that says one thing.
+type answering struct{ says string }
+
+func (a answering) Appctl(context.Context, string, string, string, ...string) (string, error) {
+	return a.says, nil
+}
+
+func (a answering) Ready(context.Context, string) (bool, error) { return true, nil }
+
+func vswitchd(datapath, says string) chart {
+	return chart{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: "unix:/run/db.sock", DatapathType: datapath}}, t: Tools{Daemons: answering{says}}}
+}
+
+// The Northbound database is asked when its address is given.
+func TestNorthbound(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	h := chart{c: Config{Timeout: time.Second, Northbound: &config.OVSDB{Addresses: []string{"unix:/nonexistent", remote}}}, t: Tools{Databases: databases{}}}
+	if f := checkNorthbound(t.Context(), &h); f.Status != OK || !strings.Contains(f.Message, "schema 7.11.0") {
+		t.Errorf("%+v", f)
+	}
+	h.c.Northbound.Addresses = h.c.Northbound.Addresses[:1]
+	if f := checkNorthbound(t.Context(), &h); f.Status != Problem || !strings.Contains(f.Message, "no such file") {
+		t.Errorf("%+v", f)
+	}
+	h.c.Northbound.Addresses = []string{"ssl:127.0.0.1:1"}
+	if f := checkNorthbound(t.Context(), &h); f.Status != Problem || !strings.Contains(f.Message, "--nb-privkey") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A database that has never been used, or that an old Open vSwitch made.
+func TestEmptyAndOldDatabase(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.VSwitchSchema())
+	h := chart{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: remote}}, t: Tools{Databases: databases{}}}
+	h.ovsErr = h.timed(t.Context(), h.readOVS)
+	if f := checkOVSDatabase(t.Context(), &h); f.Status != Problem || f.Fix[0] != "ovs-vsctl --no-wait init" {
+		t.Errorf("%+v", f)
+	}
+	h.ovsErr = nil
+	delete(h.schema.Columns, "Port")
+	if f := checkOVSDatabase(t.Context(), &h); f.Status != Problem || !strings.Contains(f.Message, "has no Port.") || !strings.Contains(f.Message, "more") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Pings are told apart by their length, and from nobody there is no answer.
+func TestPing(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	shell(t, `ip netns add peer; ip link add v0 type veth peer name v1 netns peer; ip addr add 10.9.0.1/24 dev v0; ip addr add fd09::1/64 dev v0 nodad; ip link set v0 up
+		ip -n peer addr add 10.9.0.2/24 dev v1; ip -n peer addr add fd09::2/64 dev v1 nodad; ip -n peer link set v1 up`)
+	tools, kernel, err := Real(config.Kubernetes{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Close()
+	ping := func(from, to string, size int) error {
+		return tools.Pinger.Ping(t.Context(), netip.MustParseAddr(from), netip.MustParseAddr(to), size)
+	}
+	for _, size := range []int{64, 1500} {
+		testkit.Eventually(t, "pings", func() string {
+			if err := errors.Join(ping("10.9.0.1", "10.9.0.2", size), ping("fd09::1", "fd09::2", size)); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	}
+	if err := errors.Join(ping("10.9.0.1", "10.9.0.2", 1501)); !errors.Is(err, ErrTooBig) {
+		t.Errorf("1501 bytes: %v", err)
+	}
+	shell(t, "ip -n peer link set v1 mtu 1400")
+	if err := ping("10.9.0.1", "10.9.0.2", 1500); !errors.Is(err, ErrNoAnswer) {
+		t.Errorf("into a link of 1400: %v", err)
+	}
+	if err := ping("10.9.0.1", "10.9.0.9", 64); err == nil {
+		t.Error("somebody answers for nobody")
+	}
+	if err := ping("10.9.0.7", "10.9.0.2", 64); err == nil || !strings.Contains(err.Error(), "opening a raw socket from 10.9.0.7") {
+		t.Errorf("from an address of nobody: %v", err)
+	}
+}
+
+func TestRepairs(t *testing.T) {
+	have := hostnet.Change{Have: hostplan.Route{Dest: netip.MustParsePrefix("10.0.0.0/8"), Link: "m0", Protocol: 78}}
+	if got := repair(have); got != "ip route del 10.0.0.0/8 dev m0 proto 78" {
+		t.Error(got)
+	}
+	have = hostnet.Change{Have: hostplan.Neighbour{Link: "m0", IP: netip.MustParseAddr("10.0.0.1")}}
+	if got := repair(have); got != "ip neigh del 10.0.0.1 dev m0" {
+		t.Error(got)
+	}
+}
+
+// The two forms of a report. That of JSON is documented, and must not change.
+func TestForms(t *testing.T) {
+	r := Report{Node: "n1", Problems: 1, Findings: []Finding{
+		{Check: "br-int", Status: OK, Message: "fine"},
+		{Check: "routes", Status: Problem, Message: "missing <x>", Fix: []string{"# by hand:", "ip route add"}},
+		{Check: "clock", Status: NotChecked, Message: "no API server"},
+	}}
+	var text, js bytes.Buffer
+	if err := errors.Join(r.WriteText(&text), r.WriteJSON(&js)); err != nil {
+		t.Fatal(err)
+	}
+	const want = `ok           br-int                fine
+problem      routes                missing <x>
+                                     # by hand:
+                                     ip route add
+not checked  clock                 no API server
+node n1: 1 problem, 1 of 3 checks not made
+`
+	if text.String() != want {
+		t.Errorf("text:\n%s\nwant:\n%s", text.String(), want)
+	}
+	var got any
+	if err := json.Unmarshal(js.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	const wantJSON = `{"node":"n1","problems":1,"findings":[{"check":"br-int","status":"ok","message":"fine"},` +
+		`{"check":"routes","status":"problem","message":"missing <x>","fix":["# by hand:","ip route add"]},{"check":"clock","status":"not checked","message":"no API server"}]}`
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, js.Bytes()); err != nil || compact.String() != wantJSON {
+		t.Errorf("JSON %s, %v", compact.String(), err)
+	}
+	if count(2, "problem") != "2 problems" {
+		t.Error(count(2, "problem"))
+	}
+}

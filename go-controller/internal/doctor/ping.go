@@ -1,0 +1,140 @@
+package doctor
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
+	"golang.org/x/sys/unix"
+)
+
+// Outcomes of a ping.
+var (
+	ErrTooBig   = errors.New("the packet does not fit")
+	ErrNoAnswer = errors.New("no answer")
+)
+
+// How often a ping is sent, and how long each waits for its answer.
+const (
+	pingTries = 3
+	pingWait  = 700 * time.Millisecond
+)
+
+// Sizes of headers in bytes (RFC 791, RFC 8200, RFC 792, RFC 4443).
+const (
+	ipv4Header = 20
+	ipv6Header = 40
+	icmpHeader = 8
+)
+
+// pinger sends through a raw socket.
+type pinger struct{}
+
+// family is what IPv4 and IPv6 differ in here.
+type family struct {
+	network       string
+	header        int
+	level, option int // the socket option that sets the "don't fragment" behaviour, ip(7), ipv6(7)
+	protocol      int
+	echo          icmp.Type
+	reply         icmp.Type
+}
+
+func familyOf(a netip.Addr) family {
+	if a.Is4() {
+		return family{"ip4:icmp", ipv4Header, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IPPROTO_ICMP, ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply}
+	}
+	return family{"ip6:ipv6-icmp", ipv6Header, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPPROTO_ICMPV6, ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply}
+}
+
+// Ping implements Pinger.
+func (pinger) Ping(ctx context.Context, from, to netip.Addr, size int) error {
+	f := familyOf(to)
+	conn, err := listen(ctx, f, from)
+	if err != nil {
+		return fmt.Errorf("opening a raw socket from %s: %w", from, err)
+	}
+	defer conn.Close()
+	id := os.Getpid() & 0xffff
+	for seq := 1; seq <= pingTries; seq++ {
+		if err := sendEcho(conn, f, to, id, seq, size); err != nil {
+			return fmt.Errorf("pinging %s from %s with %d bytes: %w", to, from, size, err)
+		}
+		answered, err := awaitEcho(ctx, conn, f, to, id, size-f.header)
+		if err != nil {
+			return fmt.Errorf("pinging %s from %s with %d bytes: %w", to, from, size, err)
+		}
+		if answered {
+			return nil
+		}
+	}
+	return fmt.Errorf("pinging %s from %s with %d bytes, %d times: %w", to, from, size, pingTries, ErrNoAnswer)
+}
+
+// listen opens a socket whose packets are never fragmented, here or on their
+// way, whatever path MTU the kernel remembers (IP_PMTUDISC_PROBE has the same
+// number for IPv6).
+func listen(ctx context.Context, f family, from netip.Addr) (net.PacketConn, error) {
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var optErr error
+		err := c.Control(func(fd uintptr) {
+			optErr = unix.SetsockoptInt(int(fd), f.level, f.option, unix.IP_PMTUDISC_PROBE)
+		})
+		return errors.Join(err, optErr)
+	}}
+	return config.ListenPacket(ctx, f.network, from.String())
+}
+
+func sendEcho(conn net.PacketConn, f family, to netip.Addr, id, seq, size int) error {
+	data := make([]byte, max(0, size-f.header-icmpHeader))
+	m := icmp.Message{Type: f.echo, Body: &icmp.Echo{ID: id, Seq: seq, Data: data}}
+	b, err := m.Marshal(nil) // the kernel fills in the checksum of ICMPv6 (RFC 3542 section 3.1)
+	if err != nil {
+		return err
+	}
+	_, err = conn.WriteTo(b, &net.IPAddr{IP: to.AsSlice()})
+	if errors.Is(err, unix.EMSGSIZE) {
+		return ErrTooBig
+	}
+	return err
+}
+
+// awaitEcho waits, for pingWait, for the answer to one of our requests: it is as
+// long as the request, whose length tells those of different pings apart.
+func awaitEcho(ctx context.Context, conn net.PacketConn, f family, to netip.Addr, id, length int) (bool, error) {
+	deadline := time.Now().Add(pingWait)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	if err := conn.SetReadDeadline(deadline); err != nil {
+		return false, err
+	}
+	buffer := make([]byte, 1<<16)
+	for {
+		n, peer, err := conn.ReadFrom(buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return false, ctx.Err()
+		}
+		if err != nil {
+			return false, err
+		}
+		ip, ok := peer.(*net.IPAddr)
+		if !ok || n != max(length, icmpHeader) {
+			continue
+		}
+		source, _ := netip.AddrFromSlice(ip.IP)
+		m, err := icmp.ParseMessage(f.protocol, buffer[:n])
+		if err == nil && source.Unmap() == to && m.Type == f.reply && int(binary.BigEndian.Uint16(buffer[4:6])) == id {
+			return true, nil
+		}
+	}
+}

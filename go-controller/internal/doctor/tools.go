@@ -1,0 +1,140 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// Tools are the ways to look. All of them only ask.
+type Tools struct {
+	Databases Databases
+	Daemons   Daemons
+	Kernel    Kernel
+	Pinger    Pinger
+	API       API
+}
+
+// Databases reads OVSDB servers; see ovs.Ask and ovs.AskSchema.
+type Databases interface {
+	Ask(ctx context.Context, remote string, keys *tls.Config, database string, selects ...ovs.Select) ([][]ovs.Row, error)
+	Schema(ctx context.Context, remote string, keys *tls.Config, database string) (ovs.Schema, error)
+	// Explain is ovs.ExplainBinding.
+	Explain(ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string) (string, error)
+}
+
+// Daemons asks the node's running programs.
+type Daemons interface {
+	// Appctl is ovs.Appctl.
+	Appctl(ctx context.Context, runDir, daemon, command string, args ...string) (string, error)
+	// Ready asks a daemon's /readyz: nil when it is ready, else what it says.
+	// answers is false when nobody does.
+	Ready(ctx context.Context, address string) (answers bool, err error)
+}
+
+// Kernel is the host's network; hostnet.Netlink is one.
+type Kernel interface {
+	Read(want []hostplan.Item) ([]hostplan.Item, error)
+	Find(a netip.Addr) (hostnet.Place, bool, error)
+	PathTo(from, to netip.Addr) (hostnet.Path, bool, error)
+	HasFamily(name string) (bool, error)
+}
+
+// Pinger sends ICMP echo requests that must not be fragmented.
+type Pinger interface {
+	// Ping sends requests of size bytes, IP header included, until one is
+	// answered: nil. ErrTooBig is the error of one that does not fit, and
+	// ErrNoAnswer of those that nobody answered.
+	Ping(ctx context.Context, from, to netip.Addr, size int) error
+}
+
+// API asks the Kubernetes API server.
+type API interface {
+	Probe(ctx context.Context) (kubeio.Answer, error)
+	Node(ctx context.Context, name string) (n kubeio.LocalNode, ok bool, err error)
+}
+
+// component is how the doctor calls itself to the API server.
+const component = "ovnkube-doctor"
+
+// Real are the tools for this host. Close them.
+func Real(k config.Kubernetes) (Tools, io.Closer, error) {
+	kernel, err := hostnet.NewNetlink()
+	if err != nil {
+		return Tools{}, nil, err
+	}
+	return Tools{databases{}, daemons{}, kernel, pinger{}, api{k}}, closer(kernel.Close), nil
+}
+
+type closer func()
+
+// Close implements io.Closer.
+func (c closer) Close() error {
+	c()
+	return nil
+}
+
+type databases struct{}
+
+func (databases) Ask(ctx context.Context, remote string, keys *tls.Config, database string, selects ...ovs.Select) ([][]ovs.Row, error) {
+	return ovs.Ask(ctx, remote, keys, database, selects...)
+}
+
+func (databases) Schema(ctx context.Context, remote string, keys *tls.Config, database string) (ovs.Schema, error) {
+	return ovs.AskSchema(ctx, remote, keys, database)
+}
+
+func (databases) Explain(ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string) (string, error) {
+	return ovs.ExplainBinding(ctx, remote, keys, logicalPort, systemID)
+}
+
+type daemons struct{}
+
+func (daemons) Appctl(ctx context.Context, runDir, daemon, command string, args ...string) (string, error) {
+	return ovs.Appctl(ctx, runDir, daemon, command, args...)
+}
+
+// maxAnswer bounds what is read of an answer of /readyz.
+const maxAnswer = 4096
+
+func (daemons) Ready(ctx context.Context, address string) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+	if err != nil {
+		return false, fmt.Errorf("asking %s: %w", address, err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s", strings.TrimSpace(string(body)))
+	}
+	return true, err
+}
+
+type api struct{ config config.Kubernetes }
+
+func (a api) Probe(ctx context.Context) (kubeio.Answer, error) {
+	return kubeio.Probe(ctx, a.config, component)
+}
+
+func (a api) Node(ctx context.Context, name string) (kubeio.LocalNode, bool, error) {
+	clients, err := kubeio.NewClients(a.config, component)
+	if err != nil {
+		return kubeio.LocalNode{}, false, err
+	}
+	return clients.Node(ctx, name)
+}
