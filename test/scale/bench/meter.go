@@ -45,10 +45,11 @@ func (c cost) sub(o cost) cost {
 		apiServer: c.apiServer - o.apiServer, ovsdb: c.ovsdb - o.ovsdb, self: c.self - o.self}
 }
 
+// ours is what everyone who takes part in the measurement spent.
+func (c cost) ours() time.Duration { return c.master + c.apiServer + c.ovsdb + c.self }
+
 // others is what programs that have nothing to do with the measurement spent.
-func (c cost) others() time.Duration {
-	return max(0, c.machine-c.master-c.apiServer-c.ovsdb-c.self)
-}
+func (c cost) others() time.Duration { return max(0, c.machine-c.ours()) }
 
 // noise is the part of the machine that others used, 0 to 1.
 func (c cost) noise() float64 {

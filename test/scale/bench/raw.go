@@ -22,6 +22,8 @@ const portsPerTransaction = 100
 type limits struct {
 	ports, creates, patches float64
 	own                     float64 // patches as the master sends them
+
+	patchCPU time.Duration // that a patch takes of all processors together, the sender's share included
 }
 
 // lower is the lower one of the two things that every pod needs. Patches are as
@@ -132,10 +134,10 @@ func (b *bench) rawPods(ctx context.Context) (err error) {
 	if err := load.Namespace(ctx, b.rig.Kube, namespace); err != nil {
 		return err
 	}
-	if b.limits.creates, err = b.rawRate("pod creations", func() error { return create(namespace) }); err != nil {
+	if b.limits.creates, _, err = b.rawRate("pod creations", func() error { return create(namespace) }); err != nil {
 		return err
 	}
-	if b.limits.patches, err = b.rawPatches(ctx, namespace, "annotation patches", b.plainPatch); err != nil {
+	if b.limits.patches, b.limits.patchCPU, err = b.rawPatches(ctx, namespace, "annotation patches", b.plainPatch); err != nil {
 		return err
 	}
 	if err := load.Namespace(ctx, b.rig.Kube, another); err != nil {
@@ -144,48 +146,49 @@ func (b *bench) rawPods(ctx context.Context) (err error) {
 	if err := create(another); err != nil {
 		return err
 	}
-	b.limits.own, err = b.rawPatches(ctx, another, "the same, as the master sends them", b.ownPatch)
+	b.limits.own, _, err = b.rawPatches(ctx, another, "the same, as the master sends them", b.ownPatch)
 	return err
 }
 
 // rawPatches annotates the pods of a namespace, with send for each, and removes
 // them.
-func (b *bench) rawPatches(ctx context.Context, namespace, what string, send sendPatch) (perSec float64, err error) {
+func (b *bench) rawPatches(ctx context.Context, namespace, what string, send sendPatch) (perSec float64, cpu time.Duration, err error) {
 	list, err := b.rig.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return 0, fmt.Errorf("listing pods: %w", err)
+		return 0, 0, fmt.Errorf("listing pods: %w", err)
 	}
-	perSec, err = b.rawRate(what, func() error { return patch(ctx, list.Items, send) })
+	perSec, cpu, err = b.rawRate(what, func() error { return patch(ctx, list.Items, send) })
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	zero := int64(0)
 	if err := b.rig.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{}); err != nil {
-		return 0, fmt.Errorf("removing pods: %w", err)
+		return 0, 0, fmt.Errorf("removing pods: %w", err)
 	}
-	return perSec, nil
+	return perSec, cpu, nil
 }
 
 // rawRate is how many pods a second the API server takes of what do does to
-// b.Pods of them. It reports that, and the CPU time it takes.
-func (b *bench) rawRate(what string, do func() error) (perSec float64, err error) {
+// b.Pods of them, and the CPU time that one takes of everyone. It reports both.
+func (b *bench) rawRate(what string, do func() error) (perSec float64, cpu time.Duration, err error) {
 	before, err := spent(b.rig, nil)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := do(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	after, err := spent(b.rig, nil)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	took := after.sub(before)
 	rate := perSecond(b.Pods, took.took)
 	b.report.disturbed("raw "+what, took)
 	b.report.add("raw", what, "%.0f/s", rate).
-		beside("%d pods, %d at a time; %s of the API server's CPU time each", b.Pods, load.Workers, perPod(took.apiServer, b.Pods))
-	return rate, nil
+		beside("%d pods, %d at a time; %s of CPU time each, %s of it the API server's", b.Pods, load.Workers,
+			perPod(took.ours(), b.Pods), perPod(took.apiServer, b.Pods))
+	return rate, took.ours() / time.Duration(b.Pods), nil
 }
 
 // sendPatch sends a merge patch of a pod's annotations.

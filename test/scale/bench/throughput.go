@@ -101,6 +101,12 @@ func (b *bench) throughput(ctx context.Context, namespace string, began time.Tim
 	b.report.disturbed(namespace, spentNow)
 	b.report.add(namespace, "CPU time of the master", "%s a pod", perPod(spentNow.master, b.Pods)).
 		beside("of the API server %s a pod; %s", perPod(spentNow.apiServer, b.Pods), spentNow)
+	if raw := b.limits.patchCPU; raw > 0 {
+		all := spentNow.ours()
+		b.report.add(namespace, "CPU time of everyone here", "%s a pod", perPod(all, b.Pods)).
+			beside("a raw patch takes %s; what the ratio is when nobody else wants the processors", perPod(raw, 1)).
+			ratio(perSecond(b.Pods, all), perSecond(1, raw))
+	}
 	u, err := b.master.Usage()
 	if err != nil {
 		return err
