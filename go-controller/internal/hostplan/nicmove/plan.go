@@ -35,7 +35,7 @@ func Forward(move Device, row Bridge, have Host) []Step {
 	if have.Row != row {
 		s.change(have.Row, row, have.Row == Bridge{})
 	}
-	early := withoutGenMode(want.Sysctls, !have.Bridge.Link.Up)
+	early := withoutGenMode(want.Sysctls, want.Link.Up && !have.Bridge.Link.Up)
 	s.sysctls(row.Name, early, have.Bridge.orMade(have.Defaults))
 	if want.Link != have.Bridge.Link {
 		s.change(have.Bridge.Link, want.Link, !have.Bridge.Exists())
