@@ -43,6 +43,7 @@ type Agent struct {
 	gate    *gate
 
 	ovs    *ovs.DB
+	flows  *ovs.Flows
 	kernel *hostnet.Netlink
 	kicked chan struct{} // something has changed
 	wanted *sync.Map     // names of links and destinations of routes whose events matter
@@ -60,7 +61,7 @@ func New(c config.Node, kube *kubeio.Local, registry prometheus.Registerer, log 
 	}
 	a := &Agent{
 		config: c, kube: kube, log: log, metrics: metrics.NewNode(registry), gate: newGate(),
-		kicked: make(chan struct{}, 1), wanted: &sync.Map{},
+		flows: ovs.NewFlows(c.OVSAddress), kicked: make(chan struct{}, 1), wanted: &sync.Map{},
 	}
 	return a, nil
 }

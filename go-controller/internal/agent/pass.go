@@ -29,6 +29,7 @@ func rooms() []func(hostplan.Facts, config.Node) (hostplan.Plan, error) {
 type passMemory struct {
 	subnets []netip.Prefix // the last valid ones: a Node without them is not a node to tear down
 	swept   time.Time      // when ports without a device were looked for
+	flows   flowWatch
 }
 
 // pass compares everything once and repairs it. The error says what is still
@@ -54,11 +55,14 @@ func (a *Agent) pass(ctx context.Context) error {
 	if len(places) < len(facts.EncapIPs) {
 		errs = append(errs, fmt.Errorf("of the tunnel addresses %v only %d are on an interface of this host: has a bridge or interface lost its address?", facts.EncapIPs, len(places)))
 	}
+	out, err := a.wayOut(node)
+	errs = append(errs, err)
 	// The API server may be slow; what the node itself needs doesn't wait.
 	published := make(chan error, 1)
-	go func() { published <- a.publish(ctx, node, facts, places) }()
+	want := a.annotations(node, facts, places, out)
+	go func() { published <- a.publish(ctx, node, want) }()
 	plan, err := a.plan(facts)
-	errs = append(errs, err, a.apply(ctx, plan, err == nil && len(facts.Subnets) > 0))
+	errs = append(errs, err, a.apply(ctx, hostplan.Merge(plan, out.plan), err == nil && len(facts.Subnets) > 0))
 	errs = append(errs, <-published, a.sweep(ctx))
 	if len(facts.Subnets) == 0 && node.UID != "" {
 		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))
@@ -212,12 +216,14 @@ func (a *Agent) plan(f hostplan.Facts) (hostplan.Plan, error) {
 // subnets or with an incomplete plan the kernel is left as it is: not to know
 // what should be there is no reason to remove what is.
 func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) error {
+	flowErr := a.applyFlows(ctx, plan, true)
 	rows, err := a.ovs.Converge(ctx, plan.OVS)
 	for _, c := range rows {
 		a.changed(c.Kind, c.String())
 	}
+	flowErr = errors.Join(flowErr, a.applyFlows(ctx, plan, false))
 	if err != nil || !withHost || len(plan.Host) == 0 {
-		return err
+		return errors.Join(err, flowErr)
 	}
 	for _, i := range plan.Host {
 		if r, ok := i.(hostplan.Route); ok {
@@ -228,7 +234,7 @@ func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) er
 	for _, c := range items {
 		a.changed(c.Kind(), c.String())
 	}
-	return err
+	return errors.Join(err, flowErr)
 }
 
 func (a *Agent) changed(kind, line string) {
@@ -236,14 +242,8 @@ func (a *Agent) changed(kind, line string) {
 	a.log.Info("node changed", "node", a.config.Name, "kind", kind, "change", line)
 }
 
-// publish writes the annotations that the master reads, in one patch, if they
-// differ.
-func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place) error {
-	if node.UID == "" {
-		return nil // there is no Node, or it is not known yet
-	}
-	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
-	defer cancel()
+// annotations are those that the master is to read, each with its wanted value.
+func (a *Agent) annotations(node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place, out wayOut) map[string]string {
 	want := map[string]string{annotation.NodeChassisID: encap.SystemID(f, a.config)}
 	if mac, ok := mgmtport.MAC(f.Subnets); ok {
 		want[annotation.NodeMgmtPortMAC] = annotation.MarshalNodeMgmtPortMAC(mac)
@@ -251,6 +251,19 @@ func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, f hostplan.F
 	if addrs := a.primaryAddrs(node, places); len(addrs) > 0 {
 		want[annotation.NodePrimaryIfAddr] = annotation.MarshalNodePrimaryIfAddr(addrs)
 	}
+	if out.annotation != "" {
+		want[annotation.L3GatewayConfig] = out.annotation
+	}
+	return want
+}
+
+// publish writes the wanted annotations, in one patch, if they differ.
+func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, want map[string]string) error {
+	if node.UID == "" {
+		return nil // there is no Node, or it is not known yet
+	}
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+	defer cancel()
 	for k, v := range want {
 		if node.Annotations[k] == v {
 			delete(want, k)

@@ -38,6 +38,7 @@ func (p LocalPod) HasUID(uid string) bool {
 // LocalNode is what a node agent needs to know of its own Node.
 type LocalNode struct {
 	UID         string
+	Labels      map[string]string
 	Annotations map[string]string
 	InternalIPs []string // status.addresses of type InternalIP, in their order
 }
@@ -119,7 +120,7 @@ func (l *Local) Synced() bool { return l.pods.HasSynced() && l.nodes.HasSynced()
 // lists are there; several changes may be told at once.
 func (l *Local) Changed() <-chan struct{} { return l.changed }
 
-// Node is the agent's own Node; ok is false when there is none. The map in it
+// Node is the agent's own Node; ok is false when there is none. The maps in it
 // must not be modified.
 func (l *Local) Node() (n LocalNode, ok bool) {
 	obj, ok, err := l.nodes.GetStore().GetByKey(l.node)
@@ -127,7 +128,7 @@ func (l *Local) Node() (n LocalNode, ok bool) {
 	if !ok || err != nil || !is {
 		return n, false
 	}
-	n = LocalNode{UID: string(node.UID), Annotations: node.Annotations}
+	n = LocalNode{UID: string(node.UID), Labels: node.Labels, Annotations: node.Annotations}
 	for _, a := range node.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
 			n.InternalIPs = append(n.InternalIPs, a.Address)
@@ -221,7 +222,7 @@ func localHandler(f func(key string), same func(before, after any) bool) cache.R
 func sameLocalNode(before, after any) bool {
 	b, ok1 := before.(*corev1.Node)
 	a, ok2 := after.(*corev1.Node)
-	return ok1 && ok2 && b.UID == a.UID && maps.Equal(b.Annotations, a.Annotations) && slices.Equal(b.Status.Addresses, a.Status.Addresses)
+	return ok1 && ok2 && b.UID == a.UID && maps.Equal(b.Annotations, a.Annotations) && maps.Equal(b.Labels, a.Labels) && slices.Equal(b.Status.Addresses, a.Status.Addresses)
 }
 
 func sameLocalPod(before, after any) bool {
@@ -242,10 +243,9 @@ func localStrip(obj any) (any, error) {
 		}
 		return &corev1.Pod{ObjectMeta: localMeta(o.ObjectMeta, kept)}, nil
 	case *corev1.Node:
-		return &corev1.Node{
-			ObjectMeta: localMeta(o.ObjectMeta, o.Annotations),
-			Status:     corev1.NodeStatus{Addresses: o.Status.Addresses},
-		}, nil
+		meta := localMeta(o.ObjectMeta, o.Annotations)
+		meta.Labels = o.Labels
+		return &corev1.Node{ObjectMeta: meta, Status: corev1.NodeStatus{Addresses: o.Status.Addresses}}, nil
 	}
 	return obj, nil
 }

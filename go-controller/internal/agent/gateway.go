@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// wayOut is what a pass found and wants of the node as a gateway. It is apart
+// from the rooms: what is wrong with the external bridge keeps nothing else
+// from being set up.
+type wayOut struct {
+	plan       hostplan.Plan
+	annotation string // wanted l3-gateway-config, "" to leave it as it is
+}
+
+// flowWatch is the watch of an external bridge's flows.
+type flowWatch struct {
+	bridge string
+	stop   context.CancelFunc
+}
+
+// wayOut works out the gateway's part. The error says what is missing for it.
+func (a *Agent) wayOut(node kubeio.LocalNode) (w wayOut, err error) {
+	var f hostplan.Facts
+	if f.Exit, err = a.exit(node); err != nil {
+		return w, err
+	}
+	c := a.config
+	c.Gateway = a.gatewayFor(node, f.Exit)
+	if c.Gateway.Mode != "" {
+		query := extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN}
+		if f.External, err = extbridge.Find(a.ovs, a.kernel, query); err != nil {
+			return w, fmt.Errorf("the gateway's external bridge: %w", err)
+		}
+		a.watchExternal(*f.External)
+	} else {
+		a.watchFlows("")
+		if node.Annotations[annotation.L3GatewayConfig] != "" && f.Exit.Bridge != "" {
+			w.annotation = annotation.MarshalL3Gateway(nil)
+		}
+	}
+	if w.plan, err = gateway.Plan(f, c); err != nil || f.External == nil {
+		return w, err
+	}
+	network, err := gateway.PlannedNetwork(f, c)
+	if err != nil {
+		return w, err
+	}
+	l3, err := gateway.L3(*f.External, c.Name, network, c.Gateway.NextHops)
+	if err != nil {
+		return w, err
+	}
+	w.annotation = annotation.MarshalL3Gateway(l3)
+	return w, nil
+}
+
+// exit is what Open vSwitch remembers of the gateway, and whether the cluster
+// still needs to be told that it is gone.
+func (a *Agent) exit(node kubeio.LocalNode) (x hostplan.Exit, err error) {
+	for key, to := range map[string]*string{
+		names.OVSBridgeMappings: &x.Mappings, names.OVSGatewayBridge: &x.Bridge, names.OVSGatewayMapping: &x.Added,
+	} {
+		if *to, err = a.ovs.ExternalID(key); err != nil {
+			return x, err
+		}
+	}
+	value, told := node.Annotations[annotation.L3GatewayConfig]
+	l3, err := annotation.ParseL3Gateway(value)
+	x.Release = node.UID != "" && (!told || err == nil && l3 == nil)
+	return x, nil
+}
+
+// gatewayFor is the gateway configuration that holds for this node: none when
+// it lacks the label. As long as its labels are not known it stays what it was.
+func (a *Agent) gatewayFor(node kubeio.LocalNode, was hostplan.Exit) config.Gateway {
+	g := a.config.Gateway
+	if g.NodeLabel == (config.Label{}) {
+		return g
+	}
+	value, has := node.Labels[g.NodeLabel.Key]
+	switch {
+	case node.UID == "" && was.Bridge != "", has && value == g.NodeLabel.Value:
+		return g
+	}
+	return config.Gateway{}
+}
+
+// watchExternal has events of what the gateway is made of start a pass.
+func (a *Agent) watchExternal(e hostplan.External) {
+	for _, link := range []string{e.Bridge, e.Uplink, e.Link} {
+		a.wanted.Store(link, true)
+	}
+	for _, all := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		a.wanted.Store(netip.PrefixFrom(all, 0), true) // the default routes, for their next hops
+	}
+	a.watchFlows(e.Bridge)
+}
+
+// watchFlows has changes of this bridge's flows start a pass, "" for none.
+func (a *Agent) watchFlows(bridge string) {
+	if a.memory.flows.bridge == bridge {
+		return
+	}
+	if a.memory.flows.stop != nil {
+		a.memory.flows.stop()
+	}
+	a.memory.flows = flowWatch{bridge: bridge}
+	if bridge == "" {
+		return
+	}
+	var ctx context.Context
+	ctx, a.memory.flows.stop = context.WithCancel(a.life)
+	a.parts.Go(func() { a.flows.Watch(ctx, bridge, a.kick) })
+}
+
+// applyFlows makes those bridges' flows as planned that want some, or those
+// that want none: the former come before the patch port that needs them, and
+// the latter after the mapping by which it is there. A bridge that is gone has
+// no flows to remove.
+func (a *Agent) applyFlows(ctx context.Context, plan hostplan.Plan, some bool) error {
+	for _, want := range plan.Flows {
+		if some != (len(want.List) > 0) {
+			continue
+		}
+		if _, there := a.ovs.Bridge(want.Bridge); !some && !there {
+			continue
+		}
+		changes, err := a.flows.Converge(ctx, want)
+		for _, c := range changes {
+			a.changed(c.Kind, c.String())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

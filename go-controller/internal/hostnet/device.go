@@ -1,0 +1,113 @@
+package hostnet
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// Device is an interface as others on its network see it.
+type Device struct {
+	Name     string
+	MAC      ipnet.MAC
+	Addrs    []netip.Prefix // that can be relied on: not link-local, temporary, deprecated or still being checked
+	NextHops []netip.Addr   // of the main table's default routes through it: of each family those of the lowest metric
+}
+
+// Device reads an interface; ok is false when there is none of that name.
+func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
+	link, err := n.h.LinkByName(name)
+	if isAbsent(err) {
+		return d, false, nil
+	}
+	if err != nil {
+		return d, false, fmt.Errorf("reading interface %s: %w", name, err)
+	}
+	d.Name = name
+	copy(d.MAC[:], link.Attrs().HardwareAddr)
+	addrs, err := n.h.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return d, false, fmt.Errorf("reading addresses of %s: %w", name, err)
+	}
+	const passing = unix.IFA_F_TEMPORARY | unix.IFA_F_DEPRECATED | unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED
+	for _, a := range addrs {
+		p, ok := prefixOf(a.IPNet)
+		secondary := p.Addr().Is6() && a.Flags&passing != 0 // IFA_F_TEMPORARY is IFA_F_SECONDARY for IPv4
+		if ok && !secondary && !p.Addr().IsLinkLocalUnicast() {
+			d.Addrs = append(d.Addrs, p)
+		}
+	}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		hops, err := n.defaultHops(link.Attrs().Index, family)
+		if err != nil {
+			return d, false, fmt.Errorf("reading default routes of %s: %w", name, err)
+		}
+		d.NextHops = append(d.NextHops, hops...)
+	}
+	return d, true, nil
+}
+
+// defaultHops are the gateways of the default routes through a link, only the
+// ones of the lowest metric.
+func (n *Netlink) defaultHops(index, family int) (out []netip.Addr, err error) {
+	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN}
+	list, err := n.h.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return nil, err
+	}
+	best := -1
+	add := func(metric, link int, gw []byte) {
+		hop, ok := netip.AddrFromSlice(gw)
+		if !ok || link != index || (best >= 0 && metric > best) {
+			return
+		}
+		if best < 0 || metric < best {
+			best, out = metric, nil
+		}
+		if hop = hop.Unmap(); !slices.Contains(out, hop) {
+			out = append(out, hop)
+		}
+	}
+	for _, r := range list {
+		if r.Dst != nil {
+			if p, ok := prefixOf(r.Dst); !ok || p.Bits() != 0 {
+				continue
+			}
+		}
+		if r.Type != unix.RTN_UNICAST {
+			continue
+		}
+		add(r.Priority, r.LinkIndex, r.Gw)
+		for _, hop := range r.MultiPath {
+			add(r.Priority, hop.LinkIndex, hop.Gw)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out, nil
+}
+
+// VLANDevice is the VLAN interface with this id on the interface parent; ok is
+// false when there is none.
+func (n *Netlink) VLANDevice(parent string, id int) (name string, ok bool, err error) {
+	links, err := n.h.LinkList()
+	if err != nil {
+		return "", false, fmt.Errorf("reading interfaces: %w", err)
+	}
+	index := -1
+	for _, l := range links {
+		if l.Attrs().Name == parent {
+			index = l.Attrs().Index
+		}
+	}
+	for _, l := range links {
+		if v, is := l.(*netlink.Vlan); is && v.VlanId == id && v.Attrs().ParentIndex == index {
+			return v.Attrs().Name, true, nil
+		}
+	}
+	return "", false, nil
+}
