@@ -1,0 +1,176 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/northbound-net/northbound/go-controller/internal/agent"
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+const (
+	node = "worker-1.example"
+	mgmt = "k8s-worker-1.ex"
+)
+
+// bed is a node with real Open vSwitch, OVN and agent, and a peer that is a
+// chassis by its rows, and a host that answers pings. The API is a fake.
+type bed struct {
+	vs     *testkit.VSwitch
+	client *fake.Clientset
+	agent  *agent.Agent
+	stop   func()
+	config Config
+	tools  Tools
+}
+
+// setUp makes the peer at 172.18.0.3 and the Northbound rows that a master
+// would.
+const setUp = `
+ip link add eth0 type veth peer name eth0peer
+ip netns add peer
+ip link set eth0peer netns peer
+ip addr add 172.18.0.2/16 dev eth0
+ip link set eth0 up
+ip -n peer addr add 172.18.0.3/16 dev eth0peer
+ip -n peer link set eth0peer up
+ip -n peer link set lo up
+ovn-nbctl lr-add cr -- lrp-add cr rtos 0a:58:0a:80:02:01 10.128.2.1/23 fd01:0:0:1::1/64 -- ls-add sw \
+	-- lsp-add sw stor -- lsp-set-type stor router -- lsp-set-addresses stor router -- lsp-set-options stor router-port=rtos
+` + addPort + `
+ovn-sbctl chassis-add peer geneve 172.18.0.3
+`
+
+// addPort makes the management port's logical port.
+const addPort = `ovn-nbctl lsp-add sw k8s-worker-1.example -- lsp-set-addresses k8s-worker-1.example "0a:58:0a:80:02:02 10.128.2.2 fd01:0:0:1::2"`
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	sb := testkit.StartOVN(t)
+	b := &bed{vs: testkit.StartVSwitch(t), client: fake.NewClientset()}
+	shell(t, setUp)
+	c := config.DefaultNode()
+	c.Name, c.DatapathType, c.SBAddress = node, config.DatapathNetdev, sb
+	c.CNIConfDir, c.CNISocketDir, c.CNIBinDir, c.Metrics = "/run/net.d", "/run/cni", "/run/bin", "127.0.0.1:9410"
+	c.ClusterSubnets = []config.ClusterSubnet{
+		{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}, {CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
+	}
+	c.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd02::/112")}
+	b.config = Config{Node: c, Kubernetes: true, OVNRunDir: "/run/ovn", Timeout: 3 * time.Second}
+	subnets := annotation.MarshalNodeSubnets([]netip.Prefix{netip.MustParsePrefix("10.128.2.0/23"), netip.MustParsePrefix("fd01:0:0:1::/64")})
+	_, err := b.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node, UID: "uid", Annotations: map[string]string{annotation.NodeSubnets: subnets}},
+		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.18.0.2"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin := exec.Command("go", "build", "-o", "/run/bin/ovn_cni", "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni")
+	plugin.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := plugin.CombinedOutput(); err != nil {
+		t.Fatalf("building the plugin: %v\n%s", err, out)
+	}
+	tools, kernel, err := Real(c.Kubernetes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kernel.Close() })
+	b.tools = tools
+	b.tools.API = &fakeAPI{
+		answer: kubeio.Answer{Server: "https://api", Version: "v1.36.3", Date: time.Now(), Asked: time.Now(), Read: time.Now()},
+		node:   kubeio.LocalNode{UID: "uid", Annotations: map[string]string{annotation.NodeSubnets: subnets}}, there: true,
+	}
+	return b
+}
+
+// fakeAPI is an API server that answers what it is told to.
+type fakeAPI struct {
+	answer kubeio.Answer
+	err    error
+	node   kubeio.LocalNode
+	there  bool
+}
+
+func (f *fakeAPI) Probe(context.Context) (kubeio.Answer, error) { return f.answer, f.err }
+
+func (f *fakeAPI) Node(context.Context, string) (kubeio.LocalNode, bool, error) {
+	return f.node, f.there, nil
+}
+
+// start runs the agent until the node is ready.
+func (b *bed) start(t *testing.T) {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	kube, err := kubeio.NewLocal(b.client, node, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.agent, err = agent.New(b.config.Node, kube, prometheus.NewRegistry(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.agent.Run(ctx) }()
+	stopped := false
+	b.stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("the agent ended with: %v", err)
+			}
+		}
+	}
+	t.Cleanup(b.stop)
+	testkit.Eventually(t, "readiness", func() string {
+		if err := b.agent.Ready(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// examine is the report, with the findings by name.
+func (b *bed) examine(t *testing.T) (Report, map[string]Finding) {
+	t.Helper()
+	r := Examine(t.Context(), b.config, b.tools)
+	found := map[string]Finding{}
+	for _, f := range r.Findings {
+		found[f.Check] = f
+	}
+	return r, found
+}
+
+// await waits until a check comes to a status with this in its message.
+func (b *bed) await(t *testing.T, check string, status Status, part string) (last Finding) {
+	t.Helper()
+	testkit.Eventually(t, check, func() string {
+		_, found := b.examine(t)
+		if last = found[check]; last.Status != status || !strings.Contains(last.Message, part) {
+			return fmt.Sprintf("%s %q, want %s with %q", last.Status, last.Message, status, part)
+		}
+		return ""
+	})
+	return last
+}
+
+func shell(t *testing.T, script string) {
+	t.Helper()
+	testkit.Run(t, "sh", "-ec", script)
+}
