@@ -83,7 +83,7 @@ func initFlags() []cli.Flag {
 		boolFlag("dry-run", "print what would change, and change nothing"),
 		boolFlag("undo", "take back what the command did"),
 		&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "how long to wait for the databases and for Open vSwitch", EnvVars: env("timeout")},
-	}, kubernetesFlags(), northboundFlags(), []cli.Flag{configFlag()}, logFlags())
+	}, kubernetesFlags(), northboundFlags(), []cli.Flag{configFlag()}, quietLogFlags())
 }
 
 // setup reads what all the commands have in common. length tells the prefix

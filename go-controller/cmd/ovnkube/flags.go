@@ -118,9 +118,15 @@ func ovsFlag() cli.Flag {
 }
 
 // logFlags shape the log.
-func logFlags() []cli.Flag {
+func logFlags() []cli.Flag { return logFlagsAt("info") }
+
+// quietLogFlags are those of commands that print what they do: the log is for
+// what goes wrong.
+func quietLogFlags() []cli.Flag { return logFlagsAt("warn") }
+
+func logFlagsAt(level string) []cli.Flag {
 	return []cli.Flag{
-		stringFlag("log-level", "info", "`LEVEL`: debug, info, warn, error"),
+		stringFlag("log-level", level, "`LEVEL`: debug, info, warn, error"),
 		stringFlag("log-format", "text", "`FORMAT`: text, json"),
 	}
 }

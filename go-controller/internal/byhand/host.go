@@ -105,7 +105,7 @@ func (h *host) encapIPs() ([]netip.Addr, error) {
 // gatewayPlan is what Open vSwitch must have for a gateway, and the gateway as
 // its annotation describes it.
 func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, error) {
-	g := &annotation.L3Gateway{IPs: want.IPs, NextHops: want.NextHops, VLAN: want.VLAN, Rampout: want.Rampout, NodePort: true}
+	g := &annotation.L3Gateway{IPs: want.IPs, NextHops: want.NextHops, VLAN: want.VLAN, Rampout: want.Rampout}
 	ipnet.Sort(g.IPs)
 	slices.SortFunc(g.NextHops, netip.Addr.Compare)
 	var err error

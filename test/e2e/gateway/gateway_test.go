@@ -1,0 +1,203 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/control"
+	"github.com/northbound-net/northbound/test/sandbox/node"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
+)
+
+// Pods a and b are on n1, which is a gateway, and on n2, which is none.
+const pods = `
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec:
+  nodeName: n1
+  terminationGracePeriodSeconds: 0
+  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: b}
+spec:
+  nodeName: n2
+  terminationGracePeriodSeconds: 0
+  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
+`
+
+func families() underlay.Families { return underlay.Families{DualStack: true} }
+
+// bed is the sandbox with the pods on it.
+type bed struct {
+	*sandbox.Cluster
+	t *testing.T
+}
+
+func (b bed) kubectl(stdin string, args ...string) string {
+	b.t.Helper()
+	cmd := b.Kubectl(b.t.Context(), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// ask asks a server from a pod and returns its answer: who answers, and where
+// it sees the question come from.
+func (b bed) ask(ctx context.Context, pod, protocol string, to netip.AddrPort) string {
+	out, err := b.Kubectl(ctx, "exec", pod, "--", "/bin/echo-server", "ask", protocol, to.String(), "1", "1s").CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// awaitSource waits until the host outside sees a pod come from the address, in
+// every protocol.
+func (b bed) awaitSource(pod string, from netip.Addr) {
+	b.t.Helper()
+	for _, outside := range families().Outside() {
+		if outside.Addr().Is4() != from.Is4() {
+			continue
+		}
+		for _, protocol := range []string{"tcp", "udp"} {
+			to := netip.AddrPortFrom(outside.Addr(), 8080)
+			machines.Eventually(b.t, fmt.Sprintf("pod %s asks %s over %s", pod, to, protocol), func(ctx context.Context) string {
+				answer := b.ask(ctx, pod, protocol, to)
+				who, where, _ := strings.Cut(answer, " ")
+				if seen, err := netip.ParseAddrPort(where); who != "outside" || err != nil || seen.Addr() != from {
+					return fmt.Sprintf("%q, want it to be seen from %s", answer, from)
+				}
+				return ""
+			})
+		}
+	}
+}
+
+// addrs are a node's own addresses.
+func addrs(n *node.Node) []netip.Prefix { return n.Config.Addrs }
+
+func TestGateway(t *testing.T) {
+	b := bed{machines.Up(t, sandbox.Options{Name: "gateway", Nodes: 2, Gateways: 1, DualStack: true}), t}
+	b.kubectl(pods, "apply", "-f", "-")
+	b.kubectl("", "wait", "--for=condition=Ready", "pod/a", "pod/b", "--timeout=60s")
+	n1, n2 := b.Nodes[0], b.Nodes[1]
+	ok := t.Run("pods leave through the gateway with its address", func(t *testing.T) {
+		for _, pod := range []string{"a", "b"} {
+			for _, p := range addrs(n1) {
+				bed{b.Cluster, t}.awaitSource(pod, p.Addr())
+			}
+		}
+	})
+	t.Run("the gateway's own address is the host's", func(t *testing.T) { bed{b.Cluster, t}.hostIsReached() })
+	t.Run("flows that are removed come back", func(t *testing.T) {
+		count := func() string {
+			return machines.Run(t, n1, "sh", "-c", "ovs-ofctl dump-flows br-phys cookie=0x6e626777/-1 | grep -c cookie; true")
+		}
+		want := count()
+		machines.Run(t, n1, "ovs-ofctl", "del-flows", "br-phys", "cookie=0x6e626777/-1")
+		machines.Eventually(t, "the flows", func(context.Context) string {
+			if have := count(); have != want {
+				return fmt.Sprintf("%s, want %s", have, want)
+			}
+			return ""
+		})
+		bed{b.Cluster, t}.awaitSource("a", addrs(n1)[0].Addr())
+	})
+	t.Run("by hand there is nothing to do", func(t *testing.T) { bed{b.Cluster, t}.byHand(n1) })
+	t.Run("another gateway, and none", func(t *testing.T) {
+		b := bed{b.Cluster, t}
+		machines.RestartAgent(t, n2, "--gateway-mode", "shared", "--gateway-interface", node.PhysicalBridge)
+		for _, p := range addrs(n2) {
+			b.awaitSource("b", p.Addr())
+		}
+		b.awaitSource("a", addrs(n1)[0].Addr())
+		machines.RestartAgent(t, n2, "--gateway-mode", "", "--gateway-interface", "")
+		b.awaitSource("b", addrs(n1)[0].Addr())
+		machines.RestartAgent(t, n1, "--gateway-mode", "", "--gateway-interface", "")
+		for i, n := range b.Nodes { // through the management port again
+			for _, p := range addrs(n) {
+				b.awaitSource([]string{"a", "b"}[i], p.Addr())
+			}
+		}
+		if out, err := b.NBCtl(t.Context(), "--bare", "--columns=name", "find", "Logical_Router", "name!=ovn_cluster_router"); err != nil || strings.TrimSpace(out) != "" {
+			t.Errorf("gateway routers are left: %q %v", out, err)
+		}
+	})
+	if ok {
+		for _, n := range b.Nodes {
+			if drops := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); drops != "0" {
+				t.Errorf("%s dropped %s packets for want of recirculations", n.Spec.Name, drops)
+			}
+		}
+	}
+}
+
+// hostIsReached asks the gateway node's own services, from the pods and from
+// outside, while its gateway router has the same address.
+func (b bed) hostIsReached() {
+	b.t.Helper()
+	n := b.Nodes[0]
+	for _, p := range addrs(n) {
+		kubelet := netip.AddrPortFrom(p.Addr(), 10250)
+		for _, pod := range []string{"a", "b"} {
+			machines.Eventually(b.t, fmt.Sprintf("pod %s reaches %s", pod, kubelet), func(ctx context.Context) string {
+				if answer := b.ask(ctx, pod, "tcp", kubelet); !strings.Contains(answer, "HTTPS server") {
+					return answer
+				}
+				return ""
+			})
+		}
+		out, err := b.Outside.Run(b.t.Context(), "ping", "-n", "-c3", "-i0.1", "-W1", p.Addr().String())
+		if err != nil || !strings.Contains(out, " 0% packet loss") || strings.Contains(out, "DUP") {
+			b.t.Errorf("outside pings %s: %v\n%s", p.Addr(), err, out)
+		}
+	}
+	for _, o := range families().Outside() {
+		to := netip.AddrPortFrom(o.Addr(), 8080).String()
+		if out, err := n.Run(b.t.Context(), "/opt/northbound/bin/echo", "ask", "tcp", to, "3", "1s"); err != nil || strings.Count(out, "outside ") != 3 {
+			b.t.Errorf("the host asks %s: %v\n%s", to, err, out)
+		}
+	}
+	// Nobody outside can address a pod.
+	ip := b.kubectl("", "get", "pod", "a", "-o", "jsonpath={.status.podIP}")
+	if out, err := b.Outside.Run(b.t.Context(), "ping", "-n", "-c1", "-W1", ip); err == nil {
+		b.t.Errorf("outside reaches pod address %s:\n%s", ip, out)
+	}
+}
+
+// byHand runs what an operator would run on the node: it must find everything
+// as it should be.
+func (b bed) byHand(n *node.Node) {
+	b.t.Helper()
+	_, kubeconfig := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
+	common := []string{"--node-name", n.Spec.Name, "--kubeconfig", kubeconfig, "--nb-address", fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.NBPort)),
+		"--cluster-ip-subnet", "10.244.0.0/16,fd00:10:244::/48", "--datapath-type", "netdev"}
+	var ips, routers []string
+	for i, p := range addrs(n) {
+		ips, routers = append(ips, p.String()), append(routers, families().Control()[i].Addr().String())
+	}
+	var subnets []string
+	for _, s := range strings.Split(strings.NewReplacer("[", "", "]", "", `"`, "").Replace(
+		b.kubectl("", "get", "node", n.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)), ",") {
+		subnets = append(subnets, strings.TrimSuffix(strings.TrimPrefix(s, "{default:"), "}"))
+	}
+	for _, argv := range [][]string{
+		append([]string{"ovnkube", "minion-init", "--minion-switch-subnet", strings.Join(subnets, ","), "--mtu", "1400", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112"}, common...),
+		append([]string{"ovnkube", "gateway-init", "--bridge-interface", node.PhysicalBridge, "--physical-ip", strings.Join(ips, ","), "--default-gw", strings.Join(routers, ",")}, common...),
+	} {
+		if out := machines.Run(b.t, n, argv...); out != "Nothing to do: it is as it should be." {
+			b.t.Errorf("%s:\n%s", strings.Join(argv, " "), out)
+		}
+	}
+}
