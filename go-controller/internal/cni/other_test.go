@@ -1,6 +1,7 @@
 package cni_test
 
 import (
+	"debug/elf"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -222,13 +223,17 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// The plugin stays small: four packages of ours, and 5 MB.
+// The plugin stays small: four packages of ours, no Kubernetes client, static,
+// and 5 MB.
 func TestPluginIsSmall(t *testing.T) {
 	const cmd = "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni"
 	var ours []string
 	for _, p := range strings.Fields(testkit.Run(t, "go", "list", "-deps", cmd)) {
 		if strings.HasPrefix(p, "github.com/northbound-net/") {
 			ours = append(ours, p)
+		}
+		if strings.HasPrefix(p, "k8s.io/") || strings.Contains(p, "libovsdb") {
+			t.Errorf("it is linked from %s", p)
 		}
 	}
 	if len(ours) == 0 || len(ours) > 4 {
@@ -246,6 +251,16 @@ func TestPluginIsSmall(t *testing.T) {
 	}
 	if info.Size() > 5<<20 {
 		t.Errorf("it has %d bytes, want at most %d", info.Size(), 5<<20)
+	}
+	binary, err := elf.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer binary.Close()
+	for _, p := range binary.Progs {
+		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+			t.Errorf("it has a program header %v: it is not static", p.Type)
+		}
 	}
 	var v struct{ SupportedVersions []string }
 	run := exec.Command(out)

@@ -18,8 +18,22 @@ func (b *bed) startOVN(t *testing.T, withController bool) {
 		"external_ids:ovn-encap-type=geneve", "external_ids:ovn-encap-ip=127.0.0.1", "external_ids:ovn-bridge-datapath-type=netdev")
 	testkit.Run(t, "ovn-nbctl", "ls-add", "sw")
 	if withController {
-		testkit.StartOVNController(t)
+		startController(t)
 	}
+}
+
+// startController runs the node's ovn-controller, and returns once it has
+// registered and has its first flows in.
+func startController(t *testing.T) {
+	t.Helper()
+	testkit.StartOVNController(t)
+	testkit.Run(t, "ovn-sbctl", "--timeout=20", "wait-until", "Chassis", nodeName)
+	testkit.Eventually(t, "ovn-controller has its first flows in", func() string {
+		if flows := testkit.Run(t, "ovs-ofctl", "dump-flows", "br-int"); !strings.Contains(flows, "table=0") {
+			return flows
+		}
+		return ""
+	})
 }
 
 // logicalPort does the master's part for a pod in the Northbound database.

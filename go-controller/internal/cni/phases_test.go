@@ -75,14 +75,7 @@ func TestFlowsPhaseSaysWhatIsMissing(t *testing.T) {
 
 	// ovn-controller claims the port and can't install its flows: it is held up
 	// until the device is open, and then ovs-vswitchd is.
-	testkit.StartOVNController(t)
-	testkit.Run(t, "ovn-sbctl", "--timeout=20", "wait-until", "Chassis", nodeName)
-	testkit.Eventually(t, "ovn-controller has its first flows in", func() string {
-		if flows := testkit.Run(t, "ovs-ofctl", "dump-flows", "br-int"); !strings.Contains(flows, "table=0") {
-			return flows
-		}
-		return ""
-	})
+	startController(t)
 	const controller, vswitchd = "/run/ovn/ovn-controller.pid", "/run/openvswitch/ovs-vswitchd.pid"
 	signal(t, "STOP", controller)
 	expect(b.stuck(t, p, a, func() {
@@ -133,4 +126,36 @@ func TestGCGoesOn(t *testing.T) {
 	if got := left(t); got != "" {
 		t.Errorf("left on the node:\n%s", got)
 	}
+}
+
+// Without ovsdb-server the verbs say so; DEL succeeds, and its port goes as
+// soon as the server is back.
+func TestNoOpenVSwitch(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, time.Second)
+	p := web()
+	b.create(t, p, true)
+	a := add(p, idA, netns(t, p.name)).in("1.1.0")
+	install(t, idA)
+	result := a.succeed(t)
+	b.vs.StopDB(t)
+	testkit.Eventually(t, "the agent has noticed", func() string {
+		if b.server.Switch.Connected() {
+			return "it is connected"
+		}
+		return ""
+	})
+	a.as(protocol.Check).after(result).fail(t, protocol.CodeTryAgain, "Open vSwitch does not answer", "ovsdb-server")
+	gc := a.as(protocol.GC)
+	gc.extra = map[string]any{"cni.dev/valid-attachments": []any{}}
+	gc.fail(t, protocol.CodeTryAgain, "some containers' interfaces could not be removed")
+	add(p, idB, netns(t, "second")).fail(t, protocol.CodeTryAgain, "adding the port of pod default/web to Open vSwitch", "ovsdb-server")
+	a.as(protocol.Del).succeed(t)
+	if got := testkit.Run(t, "ip", "-br", "link", "show", "type", "veth"); got != "" {
+		t.Errorf("left in the kernel: %s", got)
+	}
+	b.vs.StartDB(t)
+	testkit.Eventually(t, "nothing is left", func() string { return left(t) })
 }

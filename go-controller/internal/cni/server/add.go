@@ -191,7 +191,12 @@ func interfaceError(ref podRef, err error) error {
 func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.Spec) error {
 	logicalPort := names.LogicalPort(ref.namespace, ref.name)
 	port := hostplan.PodPort(logicalPort, uid, spec.ContainerID, spec.Network)
-	if err := s.phase(PhasePort, func() error { return s.Switch.AddPodPort(ctx, port) }); err != nil {
+	err := s.phase(PhasePort, func() error {
+		settled, release := graceful(ctx, settleTimeout)
+		defer release()
+		return s.Switch.AddPodPort(settled, port)
+	})
+	if err != nil {
 		return &protocol.Error{
 			Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("adding the port of pod %s to Open vSwitch", ref),
 			Details: fmt.Sprintf("%v; look whether ovsdb-server and ovs-vswitchd run on this node", err),
@@ -206,6 +211,24 @@ func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.
 		}
 		return s.notInstalled(ctx, ref, port.Name, state.Ofport, state.Error)
 	})
+}
+
+// graceful is ctx, ended later by grace. A transaction that is given up while
+// it is under way may take effect all the same, after the undoing of it has
+// looked for what there is to remove.
+func graceful(ctx context.Context, grace time.Duration) (context.Context, func()) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(grace):
+			cancel()
+		case <-later.Done():
+		}
+	})
+	return later, func() {
+		stop()
+		cancel()
+	}
 }
 
 // notInstalled says which part of the way from the port to its flows is

@@ -32,6 +32,12 @@ func (s *Server) check(ctx context.Context, r protocol.Request) error {
 	if err != nil {
 		return &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "prevResult is not this plugin's", Details: err.Error()}
 	}
+	if !s.Switch.Connected() {
+		return &protocol.Error{
+			Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("the port of pod %s can't be looked at: Open vSwitch does not answer", ref),
+			Details: "look whether ovsdb-server runs on this node",
+		}
+	}
 	if s.Node.Missing() == nil {
 		settings, err := s.settings(ctx)
 		if err != nil {

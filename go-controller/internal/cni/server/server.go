@@ -19,18 +19,27 @@ import (
 )
 
 // How long a plugin may take to send its request and to read the answer, how
-// long undoing a failed ADD may take, and how long DEL waits for Open vSwitch.
+// long undoing a failed ADD may take, how long DEL waits for Open vSwitch, and
+// how long a change that is under way there is waited for when ADD has ended.
 const (
-	ioTimeout   = 5 * time.Second
-	undoTimeout = 10 * time.Second
-	delTimeout  = 5 * time.Second
+	ioTimeout     = 5 * time.Second
+	undoTimeout   = 10 * time.Second
+	delTimeout    = 5 * time.Second
+	settleTimeout = 2 * time.Second
 )
 
 // Switch is Open vSwitch; *ovs.DB is one.
 type Switch interface {
+	SwitchState
 	AddPodPort(ctx context.Context, want hostplan.Port) error
 	RemovePodPorts(ctx context.Context, gone func(sandbox string) bool) ([]string, error)
 	WaitInstalled(ctx context.Context, name string) (ovs.InterfaceState, error)
+}
+
+// SwitchState is what is known of Open vSwitch without asking it; it is as of
+// the last moment when Connected was true.
+type SwitchState interface {
+	Connected() bool
 	Interface(name string) (ovs.InterfaceState, bool)
 	Sandboxes() []string
 }
