@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -154,4 +155,23 @@ func agentPID(t *testing.T, node string) string {
 		return ""
 	}
 	return pid[1]
+}
+
+// TestDoctor holds that on a healthy node the doctor finds nothing, with the
+// flags of the agent, and that it finds what is wrong.
+func TestDoctor(t *testing.T) {
+	args := strings.Split(strings.TrimSuffix(must(t, "node", "n1", "--", "cat", "/proc/"+agentPID(t, "n1")+"/cmdline"), "\x00"), "\x00")
+	examine := func(more ...string) (string, error) {
+		return sandbox(t.Context(), slices.Concat([]string{"node", "n1", "--", "ovnkube", "doctor"}, args[2:], more)...)
+	}
+	eventually(t, "a healthy node", func() string {
+		out, err := examine()
+		if err != nil || !strings.Contains(out, "node n1: no problems, 1 of ") {
+			return fmt.Sprintf("%v\n%s", err, out)
+		}
+		return ""
+	})
+	if out, err := examine("-o", "json", "--metrics-bind-address", "127.0.0.1:1", "--mtu", "1500"); err == nil || !strings.Contains(out, `"check": "path-mtu"`) || !strings.Contains(out, `has an MTU of 1500, packets may have 1558 bytes`) {
+		t.Errorf("pods with the underlay's MTU are no problem: %v\n%s", err, out)
+	}
 }
