@@ -83,8 +83,8 @@ func TestMain(m *testing.M) {
 func TestTranslateGolden(t *testing.T) {
 	t.Chdir("testdata")
 	inputs, err := filepath.Glob("*.in.yaml")
-	if err != nil || len(inputs) != 8 {
-		t.Fatalf("%d inputs, %v; want 8", len(inputs), err)
+	if err != nil || len(inputs) != 9 {
+		t.Fatalf("%d inputs, %v; want 9", len(inputs), err)
 	}
 	for _, in := range inputs {
 		t.Run(in, func(t *testing.T) {

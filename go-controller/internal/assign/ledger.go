@@ -35,6 +35,7 @@ type Ledger struct {
 	starvedPods  map[string]map[cluster.Name]string // by node
 	before       *memory
 	join         *joinPool
+	contested    map[cluster.Name]string // what services were told that they do not have
 }
 
 // New is a ledger in which nobody holds anything.
@@ -47,6 +48,7 @@ func New(c config.Cluster) *Ledger {
 		starvedPods:  map[string]map[cluster.Name]string{},
 		before:       newMemory(),
 		join:         newJoinPool(c),
+		contested:    map[cluster.Name]string{},
 	}
 }
 
@@ -63,6 +65,8 @@ func (l *Ledger) Assign(s *cluster.State, changes []cluster.Change) Result {
 			a.nodes[c.Ref.Name.Name] = true
 		case c.Ref.Kind == cluster.KindPod:
 			a.pods[c.Ref.Name] = true
+		case c.Ref.Kind == cluster.KindService:
+			a.contest(c)
 		}
 	}
 	a.releaseNodes()

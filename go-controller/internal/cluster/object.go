@@ -145,65 +145,6 @@ func SamePodNetwork(a, b annotation.PodNetwork) bool {
 	return a.MAC == b.MAC && slices.Equal(a.IPs, b.IPs) && slices.Equal(a.Gateways, b.Gateways) && slices.Equal(a.Routes, b.Routes)
 }
 
-// Protocol is the transport protocol of a port.
-type Protocol string
-
-// The protocols a Service may use.
-const (
-	TCP  Protocol = "TCP"
-	UDP  Protocol = "UDP"
-	SCTP Protocol = "SCTP"
-)
-
-// ServicePort is one port of a service.
-type ServicePort struct {
-	Name     string
-	Protocol Protocol
-	Port     uint16
-}
-
-// Service is a Kubernetes service with a virtual address.
-type Service struct {
-	Name       Name
-	UID        string
-	ClusterIPs []netip.Addr // none for headless and ExternalName services
-	Ports      []ServicePort
-}
-
-// Ref implements Object.
-func (s *Service) Ref() Ref { return Ref{KindService, s.Name} }
-
-// Equal implements Object.
-func (s *Service) Equal(o Object) bool {
-	t, ok := o.(*Service)
-	return ok && s.Name == t.Name && s.UID == t.UID && slices.Equal(s.ClusterIPs, t.ClusterIPs) && slices.Equal(s.Ports, t.Ports)
-}
-
-// EndpointPort is one port of the endpoints in a slice; Name matches the
-// service port's.
-type EndpointPort struct {
-	Name     string
-	Protocol Protocol
-	Port     uint16
-}
-
-// EndpointSlice is a set of backends of one address family that share ports.
-type EndpointSlice struct {
-	Name    Name
-	Service string // name of the service in the same namespace
-	Ports   []EndpointPort
-	Ready   []netip.Addr // addresses of the endpoints that are to get traffic, sorted
-}
-
-// Ref implements Object.
-func (e *EndpointSlice) Ref() Ref { return Ref{KindEndpointSlice, e.Name} }
-
-// Equal implements Object.
-func (e *EndpointSlice) Equal(o Object) bool {
-	f, ok := o.(*EndpointSlice)
-	return ok && e.Name == f.Name && e.Service == f.Service && slices.Equal(e.Ports, f.Ports) && slices.Equal(e.Ready, f.Ready)
-}
-
 // PodAddrs is the addresses of a pod's attachment, without prefix lengths.
 func PodAddrs(n annotation.PodNetwork) []netip.Addr { return ipnet.Addrs(n.IPs) }
 

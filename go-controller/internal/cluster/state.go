@@ -23,11 +23,13 @@ type Event struct {
 // came, New for one that went; both are the same object when only what was
 // granted to it changed, and then Granted is true. Egress tells that with it
 // the cluster got its first gateway of an address family, or lost its last.
+// Rivals are, of a Service, the other services that gained or lost a VIP with it.
 type Change struct {
 	Ref      Ref
 	Old, New Object
 	Granted  bool
 	Egress   bool
+	Rivals   []Name
 }
 
 // State is the whole cluster.
@@ -51,7 +53,8 @@ type State struct {
 	podsByNode      map[string]set
 	slicesByService map[Name]set
 	addresses       map[listKey]*addressList
-	gateways        map[bool]set // by family (true is IPv4), the nodes through which packets can leave
+	claims          map[VIP][]*Service // who claims it, its holder first
+	gateways        map[bool]set       // by family (true is IPv4), the nodes through which packets can leave
 }
 
 type set = map[Name]struct{}
@@ -71,6 +74,7 @@ func NewState(c config.Cluster) *State {
 		podsByNode:      map[string]set{},
 		slicesByService: map[Name]set{},
 		addresses:       map[listKey]*addressList{},
+		claims:          map[VIP][]*Service{},
 		gateways:        map[bool]set{true: {}, false: {}},
 	}
 }
@@ -115,11 +119,11 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		return Change{}, false
 	}
 	s.index(old, false)
-	egress := false
+	c = Change{Ref: e.Ref, Old: old, New: e.New}
 	switch e.Ref.Kind {
 	case KindNode:
 		put(s.Nodes, e.Ref.Name.Name, e.New)
-		egress = s.regate(e.Ref.Name.Name)
+		c.Egress = s.regate(e.Ref.Name.Name)
 	case KindNamespace:
 		put(s.Namespaces, e.Ref.Name.Name, e.New)
 	case KindPod:
@@ -127,14 +131,16 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		put(s.Pods, e.Ref.Name, e.New)
 		s.relist(e.Ref.Name, was)
 	case KindService:
+		was := s.Services[e.Ref.Name]
 		put(s.Services, e.Ref.Name, e.New)
+		c.Rivals = s.reclaim(was, s.Services[e.Ref.Name])
 	case KindEndpointSlice:
 		put(s.Slices, e.Ref.Name, e.New)
 	default:
 		return Change{}, false // not a kind that the cluster is made of
 	}
 	s.index(e.New, true)
-	return Change{Ref: e.Ref, Old: old, New: e.New, Egress: egress}, true
+	return c, true
 }
 
 // GrantNode records the subnets of a node; none takes them back.

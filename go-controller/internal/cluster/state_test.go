@@ -76,6 +76,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
+func endpoint(e cluster.Endpoint) []cluster.Endpoint { return []cluster.Endpoint{e} }
+
 // Every field that a translator or the allocator reads counts as a difference.
 func TestEqualSeesEveryDifference(t *testing.T) {
 	net := annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}, MAC: ipnet.MAC{1},
@@ -102,9 +104,21 @@ func TestEqualSeesEveryDifference(t *testing.T) {
 		"Service": {
 			&cluster.Service{Name: n}, &cluster.Service{Name: n, UID: "u"}, &cluster.Service{Name: n, ClusterIPs: ip},
 			&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80}}}, &cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 81}}},
+			&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80, Name: "http"}}}, &cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80, NodePort: 30080}}},
+			&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80, Protocol: cluster.UDP}}},
+			&cluster.Service{Name: n, Created: 1}, &cluster.Service{Name: n, Type: cluster.NodePort}, &cluster.Service{Name: n, Headless: true},
+			&cluster.Service{Name: n, ExternalIPs: ip}, &cluster.Service{Name: n, Ingress: []cluster.Ingress{{Addr: ip[0]}}},
+			&cluster.Service{Name: n, Ingress: []cluster.Ingress{{Addr: ip[0], Proxied: true}}}, &cluster.Service{Name: n, AffinitySeconds: 1},
+			&cluster.Service{Name: n, InternalLocal: true}, &cluster.Service{Name: n, ExternalLocal: true}, &cluster.Service{Name: n, HealthCheckPort: 1},
+			&cluster.Service{Name: n, SourceRanges: subnet}, &cluster.Service{Name: n, SourceRanges: []netip.Prefix{{}}}, &cluster.Service{Name: n, PublishNotReady: true},
 		},
 		"EndpointSlice": {
-			&cluster.EndpointSlice{Name: n}, &cluster.EndpointSlice{Name: n, Service: "s"}, &cluster.EndpointSlice{Name: n, Ready: ip},
+			&cluster.EndpointSlice{Name: n}, &cluster.EndpointSlice{Name: n, Service: "s"}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Addr: ip[0]})}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Conditions: cluster.Ready})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Conditions: cluster.Serving})}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Conditions: cluster.Terminating})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Node: "x"})}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Zone: "x"})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Pod: "x"})}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{ForZones: "x"})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{ForNodes: "x"})},
 			&cluster.EndpointSlice{Name: n, Ports: []cluster.EndpointPort{{Port: 80}}}, &cluster.EndpointSlice{Name: n, Ports: []cluster.EndpointPort{{Port: 80, Protocol: cluster.UDP}}},
 		},
 	}

@@ -2,13 +2,11 @@ package kubeio_test
 
 import (
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -139,112 +137,5 @@ func TestDecodePod(t *testing.T) {
 		if got.Annotated != nil || got.ClassicOK || !strings.HasPrefix(got.AnnotatedAs, "parsing k8s.ovn.org/pod-networks ") || len(got.AnnotatedAs) > 1000 {
 			t.Errorf("tampered annotation %.40q: %v, refused as %.80q", tampered, got.Annotated, got.AnnotatedAs)
 		}
-	}
-}
-
-func TestDecodeService(t *testing.T) {
-	name := strings.Repeat("s", 63)
-	http := corev1.ServicePort{Name: "http", Port: 80}
-	for what, c := range map[string]struct {
-		spec     corev1.ServiceSpec
-		ips      []string
-		ports    []cluster.ServicePort
-		problems [][2]string
-	}{
-		"TCP is the default": {spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1"}, Ports: []corev1.ServicePort{http}},
-			ips: []string{"10.96.0.1"}, ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}},
-		"old object without clusterIPs": {spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{http}},
-			ips: []string{"10.96.0.1"}, ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}},
-		"dual stack, three protocols": {spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1", "fd02::1"}, Ports: []corev1.ServicePort{
-			{Name: "a", Port: 53, Protocol: corev1.ProtocolUDP}, {Name: "b", Port: 53, Protocol: corev1.ProtocolTCP}, {Name: "c", Port: 65535, Protocol: corev1.ProtocolSCTP}}},
-			ips: []string{"10.96.0.1", "fd02::1"}, ports: []cluster.ServicePort{
-				{Name: "a", Protocol: cluster.UDP, Port: 53}, {Name: "b", Protocol: cluster.TCP, Port: 53}, {Name: "c", Protocol: cluster.SCTP, Port: 65535}}},
-		"headless":                             {spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, ClusterIPs: []string{corev1.ClusterIPNone}, Ports: []corev1.ServicePort{http}}},
-		"headless, no port":                    {spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}},
-		"ExternalName":                         {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"}},
-		"ExternalName with a leftover address": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{http}}},
-		"not allocated yet":                    {spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{http}}, ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}},
-		"no ports": {spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1"}, ips: []string{"10.96.0.1"},
-			problems: [][2]string{{"NoServicePorts", "spec.ports: no valid port, want at least one"}}},
-		"bad ports": {spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 0}, {Port: 65536}, {Port: -1}, {Port: 5, Protocol: "tcp"}, http}},
-			ips: []string{"10.96.0.1"}, ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}},
-			problems: [][2]string{{"InvalidServicePort", "port 0/TCP"}, {"InvalidServicePort", "port 65536/TCP"}, {"InvalidServicePort", "port -1/TCP"}, {"InvalidServicePort", "port 5/tcp"}}},
-		"only bad ports": {spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 0}}}, ips: []string{"10.96.0.1"},
-			problems: [][2]string{{"InvalidServicePort", "port 0/TCP"}, {"NoServicePorts", ""}}},
-		"one port number twice": {spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{http, {Name: "again", Port: 80}, {Name: "dns", Port: 80, Protocol: corev1.ProtocolUDP}}},
-			ips: []string{"10.96.0.1"}, ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}, {Name: "dns", Protocol: cluster.UDP, Port: 80}},
-			problems: [][2]string{{"InvalidServicePort", `port 80/TCP is already port "http"`}}},
-		"bad addresses": {spec: corev1.ServiceSpec{ClusterIP: "x", ClusterIPs: []string{"x", "fe80::1%eth0", "fd02::1"}, Ports: []corev1.ServicePort{http}},
-			ips: []string{"fd02::1"}, ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}},
-			problems: [][2]string{{"InvalidClusterIP", `"x" is not an IP address`}, {"InvalidClusterIP", `"fe80::1%eth0"`}}},
-		"mapped address": {spec: corev1.ServiceSpec{ClusterIP: "::ffff:10.96.0.1", Ports: []corev1.ServicePort{http}},
-			ips: []string{"10.96.0.1"}, ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}},
-	} {
-		got, problems := decode[*cluster.Service](t, &corev1.Service{ObjectMeta: meta("default", name, nil), Spec: c.spec})
-		var ips []string
-		for _, a := range got.ClusterIPs {
-			ips = append(ips, a.String())
-		}
-		if got.Name.String() != "default/"+name || got.UID != "uid-"+name || !slices.Equal(ips, c.ips) || !slices.Equal(got.Ports, c.ports) {
-			t.Errorf("%s: %+v, want addresses %v, ports %v", what, got, c.ips, c.ports)
-		}
-		wantProblems(t, what, problems, c.problems...)
-		for _, p := range problems {
-			if p.Ref != got.Ref() || p.UID != got.UID {
-				t.Errorf("%s: a problem of %s %s, want of %s %s", what, p.Ref, p.UID, got.Ref(), got.UID)
-			}
-		}
-	}
-}
-
-func TestDecodeEndpointSlice(t *testing.T) {
-	ep := func(ready *bool, addresses ...string) discoveryv1.Endpoint {
-		return discoveryv1.Endpoint{Addresses: addresses, Conditions: discoveryv1.EndpointConditions{Ready: ready}}
-	}
-	port := discoveryv1.EndpointPort{Name: ptr("http"), Port: ptr(int32(8080)), Protocol: ptr(corev1.ProtocolTCP)}
-	decoded := cluster.EndpointPort{Name: "http", Protocol: cluster.TCP, Port: 8080}
-	for what, c := range map[string]struct {
-		slice    discoveryv1.EndpointSlice
-		ready    []string
-		ports    []cluster.EndpointPort
-		problems [][2]string
-	}{
-		"ready, not ready and unknown": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{port},
-			Endpoints: []discoveryv1.Endpoint{ep(ptr(true), "10.0.0.9"), ep(ptr(false), "10.0.0.8"), ep(nil, "10.0.0.7")}},
-			ready: []string{"10.0.0.7", "10.0.0.9"}, ports: []cluster.EndpointPort{decoded}},
-		"one endpoint twice": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4,
-			Endpoints: []discoveryv1.Endpoint{ep(nil, "10.0.0.7"), ep(nil, "10.0.0.7")}}, ready: []string{"10.0.0.7"}},
-		"several addresses are one endpoint": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv6,
-			Endpoints: []discoveryv1.Endpoint{ep(nil, "fd01::7", "fd01::8")}}, ready: []string{"fd01::7"}},
-		"names have no address": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeFQDN, Ports: []discoveryv1.EndpointPort{port},
-			Endpoints: []discoveryv1.Endpoint{ep(nil, "example.com")}}},
-		"ports": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{
-			{Port: ptr(int32(53)), Protocol: ptr(corev1.ProtocolUDP)}, {Name: ptr("all")}, {Name: ptr("tcp"), Port: ptr(int32(1))}}},
-			ports: []cluster.EndpointPort{{Protocol: cluster.UDP, Port: 53}, {Name: "tcp", Protocol: cluster.TCP, Port: 1}}},
-		"bad ports": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{
-			{Port: ptr(int32(0))}, {Port: ptr(int32(70000))}, {Port: ptr(int32(7)), Protocol: ptr(corev1.Protocol("ICMP"))}, port}},
-			ports:    []cluster.EndpointPort{decoded},
-			problems: [][2]string{{"InvalidEndpointPort", "port 0/TCP"}, {"InvalidEndpointPort", "port 70000/TCP"}, {"InvalidEndpointPort", "port 7/ICMP"}}},
-		"bad endpoints": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4,
-			Endpoints: []discoveryv1.Endpoint{ep(nil), ep(nil, "x"), ep(nil, "fe80::1%eth0"), ep(nil, "10.0.0.7")}}, ready: []string{"10.0.0.7"},
-			problems: [][2]string{{"InvalidEndpoint", "has no address"}, {"InvalidEndpoint", `"x" is not an IP address`}, {"InvalidEndpoint", `"fe80::1%eth0"`}}},
-		"bad endpoints that are not ready": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{ep(ptr(false), "x")}}},
-		"empty":                            {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}},
-	} {
-		c.slice.ObjectMeta = meta("default", "web-abc", nil)
-		c.slice.Labels = map[string]string{discoveryv1.LabelServiceName: "web"}
-		got, problems := decode[*cluster.EndpointSlice](t, &c.slice)
-		var ready []string
-		for _, a := range got.Ready {
-			ready = append(ready, a.String())
-		}
-		if got.Service != "web" || !slices.Equal(ready, c.ready) || !reflect.DeepEqual(got.Ports, c.ports) {
-			t.Errorf("%s: %+v, want ready %v, ports %v", what, got, c.ready, c.ports)
-		}
-		wantProblems(t, what, problems, c.problems...)
-	}
-	orphan, problems := decode[*cluster.EndpointSlice](t, &discoveryv1.EndpointSlice{ObjectMeta: meta("default", "orphan", nil)})
-	if orphan.Service != "" || len(problems) != 0 {
-		t.Errorf("a slice without a service: %+v, %v", orphan, problems)
 	}
 }

@@ -85,7 +85,7 @@ func randomObjects(r *rand.Rand) []cluster.Object {
 			}
 		}
 		out = append(out, s, &cluster.EndpointSlice{Name: name("s", i), Service: s.Name.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}},
-			Ready: []netip.Addr{netip.AddrFrom4([4]byte{10, 128, 0, byte(3 + r.IntN(5))})}})
+			Endpoints: []cluster.Endpoint{{Addr: netip.AddrFrom4([4]byte{10, 128, 0, byte(3 + r.IntN(5))}), Conditions: cluster.Ready}}})
 	}
 	return out
 }

@@ -190,7 +190,7 @@ func (l *Loop) takeEvents() {
 	l.follow(changes)
 }
 
-// everything is the state as if each node and pod had just come.
+// everything is the state as if each node, pod and service had just come.
 func everything(s *cluster.State) []cluster.Change {
 	var out []cluster.Change
 	for _, n := range s.Nodes {
@@ -198,6 +198,9 @@ func everything(s *cluster.State) []cluster.Change {
 	}
 	for _, p := range s.Pods {
 		out = append(out, cluster.Change{Ref: p.Ref(), New: p})
+	}
+	for _, svc := range s.Services {
+		out = append(out, cluster.Change{Ref: svc.Ref(), New: svc})
 	}
 	return out
 }

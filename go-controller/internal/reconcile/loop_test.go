@@ -28,7 +28,7 @@ func someCluster() []cluster.Object {
 		&cluster.Service{Name: cluster.Name{Namespace: "default", Name: "web"}, UID: "uid-web", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
 			Ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}},
 		&cluster.EndpointSlice{Name: cluster.Name{Namespace: "default", Name: "web-1"}, Service: "web",
-			Ports: []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}}, Ready: []netip.Addr{netip.MustParseAddr("10.244.0.3")}},
+			Ports: []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}}, Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("10.244.0.3"), Conditions: cluster.Ready}}},
 	}
 }
 

@@ -47,9 +47,9 @@ func sample(t *testing.T) (*nb.Schema, *nb.Database) {
 			{Name: "http", Protocol: cluster.TCP, Port: 80}, {Name: "dns", Protocol: cluster.UDP, Port: 53}}},
 		&cluster.Service{Name: name("empty"), UID: "u-empty", ClusterIPs: ips[:1], Ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.SCTP, Port: 81}}},
 		&cluster.EndpointSlice{Name: name("web-1"), Service: "web", Ports: []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}},
-			Ready: []netip.Addr{netip.MustParseAddr("10.128.0.3"), netip.MustParseAddr("10.128.2.3")}},
+			Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("10.128.0.3"), Conditions: cluster.Ready}, {Addr: netip.MustParseAddr("10.128.2.3"), Conditions: cluster.Ready}}},
 		&cluster.EndpointSlice{Name: name("web-2"), Service: "web", Ports: []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}},
-			Ready: []netip.Addr{netip.MustParseAddr("fd01::3")}})
+			Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("fd01::3"), Conditions: cluster.Ready}}})
 	c := offline.New(dualStack(), objects)
 	db, errs := c.Database()
 	if len(errs)+len(c.Problems) != 0 {

@@ -27,7 +27,9 @@ func bigMaster(t *testing.T, nodes, podsPerNode, services int) *master {
 	}
 	for i := range services {
 		n := cluster.Name{Namespace: "default", Name: fmt.Sprintf("s%d", i)}
-		events = append(events, event(service(n)), event(&cluster.EndpointSlice{Name: n, Service: n.Name}))
+		svc := service(n)
+		svc.ClusterIPs = []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)})}
+		events = append(events, event(svc), event(&cluster.EndpointSlice{Name: n, Service: n.Name}))
 	}
 	var changes []cluster.Change
 	for _, e := range events {
@@ -46,7 +48,7 @@ func bigMaster(t *testing.T, nodes, podsPerNode, services int) *master {
 func event(o cluster.Object) cluster.Event { return cluster.Event{Ref: o.Ref(), New: o} }
 
 func service(n cluster.Name) *cluster.Service {
-	return &cluster.Service{Name: n, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")}, Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
+	return &cluster.Service{Name: n, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.255.1")}, Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
 }
 
 // affected is every owner that an event and what assign makes of it dirty.
@@ -85,6 +87,10 @@ func TestFanOut(t *testing.T) {
 		{"a pod's limit comes", event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p-0-0"}, Node: "n0", Bandwidth: cluster.Bandwidth{Egress: 1000}}),
 			[]nb.Owner{owner(names.KindPod, "default/p-0-0")}},
 		{"a service comes", event(service(name)), []nb.Owner{owner(names.KindService, "default/new")}},
+		{"a service takes the address of another", event(&cluster.Service{Name: name, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: service(name).Ports}),
+			[]nb.Owner{owner(names.KindService, "default/new"), owner(names.KindService, "default/s7")}},
+		{"a service names the address of another and does not get it", event(&cluster.Service{Name: name, ClusterIPs: service(name).ClusterIPs,
+			ExternalIPs: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: service(name).Ports}), []nb.Owner{owner(names.KindService, "default/new")}},
 		{"its endpoints change", event(&cluster.EndpointSlice{Name: name, Service: "new"}), []nb.Owner{owner(names.KindService, "default/new")}},
 		{"its endpoints go to another service", event(&cluster.EndpointSlice{Name: name, Service: "s0"}), []nb.Owner{owner(names.KindService, "default/new"), owner(names.KindService, "default/s0")}},
 		{"a namespace comes", event(&cluster.Namespace{Name: "new"}), []nb.Owner{owner(names.KindNamespace, "new")}},

@@ -165,21 +165,45 @@ func (p *path) pod() cluster.Object {
 }
 
 func (p *path) service() cluster.Object {
-	s := &cluster.Service{Name: p.name("s", manyServices), UID: p.uid()}
+	s := &cluster.Service{Name: p.name("s", manyServices), UID: p.uid(), Created: p.clock, Type: cluster.LoadBalancer, Headless: p.chance(5)}
 	if old, ok := p.objects[s.Ref()].(*cluster.Service); ok && p.chance(70) {
-		s.UID = old.UID
+		s.UID, s.Created = old.UID, old.Created
 	}
-	for _, a := range []string{"10.96.0.1", "fd02::1"} {
-		if p.chance(70) {
-			s.ClusterIPs = append(s.ClusterIPs, netip.MustParseAddr(a))
-		}
+	if p.chance(10) {
+		s.Created = 1 // made in the same second as others
 	}
-	for i, proto := range []cluster.Protocol{cluster.TCP, cluster.UDP, cluster.SCTP} {
+	if !s.Headless {
+		s.ClusterIPs = p.addresses("10.96.0.%d", "fd02::%d", 2)
+	}
+	s.ExternalIPs = p.addresses("192.0.2.%d", "2001:db8::%d", 2)
+	if p.chance(5) {
+		s.ExternalIPs = p.addresses("10.96.0.%d", "fd02::%d", 2) // somebody's cluster IPs
+	}
+	for _, a := range p.addresses("192.0.2.%d", "2001:db8::%d", 3) {
+		s.Ingress = append(s.Ingress, cluster.Ingress{Addr: a, Proxied: p.chance(20)})
+	}
+	if p.chance(15) {
+		s.SourceRanges = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+	}
+	for i, proto := range cluster.Protocols() {
 		if p.chance(60) {
-			s.Ports = append(s.Ports, cluster.ServicePort{Name: fmt.Sprintf("port%d", i), Protocol: proto, Port: uint16(1 + p.r.IntN(2))})
+			s.Ports = append(s.Ports, cluster.ServicePort{Name: fmt.Sprintf("port%d", i), Protocol: proto, Port: uint16(1 + p.r.IntN(2)), NodePort: uint16(p.r.IntN(2) * 30000)})
 		}
 	}
+	s.AffinitySeconds = []int{0, 0, 10800, 86400}[p.r.IntN(4)]
+	s.InternalLocal, s.ExternalLocal, s.PublishNotReady = p.chance(10), p.chance(20), p.chance(10)
 	return s
+}
+
+// addresses is up to n addresses of each family, most often one of the first.
+func (p *path) addresses(v4, v6 string, n int) []netip.Addr {
+	var out []netip.Addr
+	for _, format := range []string{v4, v6} {
+		if p.chance(70) {
+			out = append(out, netip.MustParseAddr(fmt.Sprintf(format, 1+p.r.IntN(n))))
+		}
+	}
+	return out
 }
 
 func (p *path) slice() cluster.Object {
@@ -187,16 +211,23 @@ func (p *path) slice() cluster.Object {
 	if p.chance(90) {
 		e.Service = fmt.Sprintf("s%d", p.r.IntN(manyServices))
 	}
-	for i, proto := range []cluster.Protocol{cluster.TCP, cluster.UDP, cluster.SCTP} {
+	for i, proto := range cluster.Protocols() {
 		if p.chance(60) {
 			e.Ports = append(e.Ports, cluster.EndpointPort{Name: fmt.Sprintf("port%d", i), Protocol: proto, Port: uint16(8080 + p.r.IntN(2))})
 		}
 	}
 	for range p.r.IntN(4) {
-		e.Ready = append(e.Ready, netip.AddrFrom4([4]byte{10, 0, 0, byte(3 + p.r.IntN(40))}))
+		ep := cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(3 + p.r.IntN(40))}), Conditions: cluster.Conditions(p.r.IntN(8)), Node: fmt.Sprintf("n%d", p.r.IntN(manyNodes))}
+		if p.chance(30) {
+			ep.Addr = netip.AddrFrom16([16]byte{0: 0xfd, 1: 1, 15: byte(3 + p.r.IntN(40))})
+		}
+		if p.chance(20) {
+			ep.Zone, ep.Pod, ep.ForZones = "a", fmt.Sprintf("p%d", p.r.IntN(manyPods)), "a"
+		}
+		e.Endpoints = append(e.Endpoints, ep)
 	}
-	slices.SortFunc(e.Ready, netip.Addr.Compare)
-	e.Ready = slices.Compact(e.Ready)
+	slices.SortFunc(e.Endpoints, cluster.CompareEndpoints)
+	e.Endpoints = slices.Compact(e.Endpoints)
 	return e
 }
 

@@ -1,6 +1,11 @@
 // Package service translates services with a cluster IP: one load balancer per
-// protocol, in the load balancer group that every node carries, so that a
-// service costs the same number of rows whatever the number of nodes. Its
-// backends are the endpoints that the service's EndpointSlices say are ready;
-// with none, a connection is rejected at once rather than left to time out.
+// protocol, in the load balancer group that every node's switch carries, so that
+// a service costs the same number of rows whatever the number of nodes. What
+// clients connect to is the VIPs that the service has (cluster.State.Holder);
+// what answers is what Choose picks of the endpoints; with none, a connection is
+// rejected at once rather than left to time out.
+//
+// The load balancers are those of clients in the cluster, for whom
+// externalTrafficPolicy Local changes nothing but on node ports (Kubernetes API,
+// ServiceSpec.externalTrafficPolicy).
 package service

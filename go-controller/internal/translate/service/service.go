@@ -23,7 +23,8 @@ type Translator struct{ Schema *nb.Schema }
 // Kind implements translate.Translator.
 func (Translator) Kind() names.Kind { return names.KindService }
 
-func owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindService, Name: n.String()} }
+// Owner is the owner of a service's rows.
+func Owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindService, Name: n.String()} }
 
 // Owners implements translate.Translator.
 func (Translator) Owners(s *cluster.State) []nb.Owner {
@@ -34,12 +35,16 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 func (Translator) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
 	switch c.Ref.Kind {
 	case cluster.KindService:
-		return []nb.Owner{owner(c.Ref.Name)}
+		out := []nb.Owner{Owner(c.Ref.Name)}
+		for _, rival := range c.Rivals {
+			out = append(out, Owner(rival))
+		}
+		return out
 	case cluster.KindEndpointSlice:
 		var out []nb.Owner
 		for _, o := range []cluster.Object{c.Old, c.New} {
 			if e, ok := o.(*cluster.EndpointSlice); ok && e.Service != "" {
-				out = append(out, owner(cluster.Name{Namespace: e.Name.Namespace, Name: e.Service}))
+				out = append(out, Owner(cluster.Name{Namespace: e.Name.Namespace, Name: e.Service}))
 			}
 		}
 		return slices.Compact(out)
@@ -55,8 +60,8 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	}
 	eps := s.SlicesOf(svc.Name)
 	var rows []nb.Row
-	for _, proto := range []cluster.Protocol{cluster.TCP, cluster.UDP, cluster.SCTP} {
-		vips := vips(svc, proto, eps)
+	for _, proto := range cluster.Protocols() {
+		vips := vips(s, svc, proto, eps)
 		if len(vips) == 0 {
 			continue
 		}
@@ -65,45 +70,33 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	return rows, nil
 }
 
-// vips maps "address:port" of every port of the protocol to its backends,
-// "address:port,..." sorted, the form of ovn-nb(5) Load_Balancer vips.
-func vips(svc *cluster.Service, proto cluster.Protocol, eps []*cluster.EndpointSlice) map[string]string {
+// vips maps "address:port" of every VIP of the protocol that the service has to
+// its backends, "" for none (ovn-nb(5), Load_Balancer vips).
+func vips(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps []*cluster.EndpointSlice) map[string]string {
 	out := map[string]string{}
+	addrs := svc.Addresses()
 	for _, port := range svc.Ports {
 		if port.Protocol != proto {
 			continue
 		}
-		for _, ip := range svc.ClusterIPs {
-			vip := netip.AddrPortFrom(ip, port.Port).String()
-			out[vip] = strings.Join(backends(port, ip.Is4(), eps), ",")
+		for _, is4 := range []bool{true, false} {
+			var held []netip.AddrPort
+			for _, a := range addrs {
+				vip := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, port.Port), Protocol: proto}
+				if a.Addr.Is4() == is4 && a.Withheld == cluster.NotWithheld && s.Holder(vip) == svc {
+					held = append(held, vip.Addr)
+				}
+			}
+			if len(held) == 0 {
+				continue
+			}
+			backends := text(Choose(port, is4, eps).Backends)
+			for _, vip := range held {
+				out[vip.String()] = backends
+			}
 		}
 	}
 	return out
-}
-
-// backends is the ready endpoints of one service port in one family. Slices
-// name the port as the service does, and each says which number that is.
-func backends(port cluster.ServicePort, v4 bool, eps []*cluster.EndpointSlice) []string {
-	var out []netip.AddrPort
-	for _, e := range eps {
-		for _, p := range e.Ports {
-			if p.Name != port.Name || p.Protocol != port.Protocol {
-				continue
-			}
-			for _, a := range e.Ready {
-				if a.Is4() == v4 {
-					out = append(out, netip.AddrPortFrom(a, p.Port))
-				}
-			}
-		}
-	}
-	slices.SortFunc(out, netip.AddrPort.Compare)
-	out = slices.Compact(out)
-	texts := make([]string, len(out))
-	for i, b := range out {
-		texts[i] = b.String()
-	}
-	return texts
 }
 
 func (t Translator) loadBalancer(o nb.Owner, svc *cluster.Service, proto cluster.Protocol, vips map[string]string) nb.Row {
@@ -113,7 +106,7 @@ func (t Translator) loadBalancer(o nb.Owner, svc *cluster.Service, proto cluster
 		UUID:     names.RowUUID(nbdb.LoadBalancerTable, o.Kind, o.Name, role, svc.UID),
 		Name:     names.LoadBalancer(svc.Name.Namespace, svc.Name.Name, string(proto)),
 		Protocol: &protocol, Vips: vips,
-		Options: map[string]string{"hairpin_snat_ip": hairpinSNAT, "reject": strconv.FormatBool(true)},
+		Options: options(svc),
 		// Hashing on the addresses and ports themselves spares the userspace
 		// datapath a recirculation, of which it has only a few.
 		SelectionFields: []string{"ip_dst", "ip_src", "tp_dst", "tp_src"},
@@ -121,4 +114,18 @@ func (t Translator) loadBalancer(o nb.Owner, svc *cluster.Service, proto cluster
 		In:     nb.Ref{Table: nbdb.LoadBalancerGroupTable, UUID: names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)},
 		Column: "load_balancer",
 	})
+}
+
+// MaxAffinity is the longest time, in seconds, that OVN can have a client keep
+// its backend (ovn-nb(5), Load_Balancer options:affinity_timeout). Kubernetes
+// allows more.
+const MaxAffinity = 65535
+
+// options is the options of the service's load balancers.
+func options(svc *cluster.Service) map[string]string {
+	out := map[string]string{"hairpin_snat_ip": hairpinSNAT, "reject": "true"}
+	if svc.AffinitySeconds > 0 {
+		out["affinity_timeout"] = strconv.Itoa(min(svc.AffinitySeconds, MaxAffinity))
+	}
+	return out
 }

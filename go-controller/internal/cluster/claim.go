@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// VIP is what a client of a service connects to.
+type VIP struct {
+	Addr     netip.AddrPort
+	Protocol Protocol
+}
+
+// String is "10.96.0.1:80/TCP".
+func (v VIP) String() string { return v.Addr.String() + "/" + string(v.Protocol) }
+
+// VIPs lists what the service would have clients connect to, in no order:
+// every port on every address that is not withheld.
+func (s *Service) VIPs() []VIP {
+	var out []VIP
+	for _, a := range s.Addresses() {
+		if a.Withheld != NotWithheld {
+			continue
+		}
+		for _, p := range s.Ports {
+			out = append(out, VIP{netip.AddrPortFrom(a.Addr, p.Port), p.Protocol})
+		}
+	}
+	return out
+}
+
+// Holder is the service that has a VIP: of those that claim it, one whose
+// cluster IP it is before those that only name the address, since cluster IPs are
+// given out by the API server and the others are whatever a user wrote; then the
+// oldest, then the first by name. It is nil when none claims the VIP.
+func (s *State) Holder(v VIP) *Service {
+	if l := s.claims[v]; len(l) > 0 {
+		return l[0]
+	}
+	return nil
+}
+
+// compareClaims orders the services that claim v, its holder first.
+func compareClaims(v VIP, a, b *Service) int {
+	named := func(s *Service) int {
+		if slices.Contains(s.ClusterIPs, v.Addr.Addr()) {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(named(a), named(b)), cmp.Compare(a.Created, b.Created), CompareNames(a.Name, b.Name))
+}
+
+// reclaim replaces a service's claims, either of which may be nil, and lists
+// the other services that gained or lost a VIP by it, sorted.
+func (s *State) reclaim(old, now *Service) []Name {
+	type change struct{ drop, add bool }
+	vips := map[VIP]change{}
+	if old != nil {
+		for _, v := range old.VIPs() {
+			vips[v] = change{drop: true}
+		}
+	}
+	if now != nil {
+		for _, v := range now.VIPs() {
+			c := vips[v]
+			c.add = true
+			vips[v] = c
+		}
+	}
+	var rivals []Name
+	for v, c := range vips {
+		was := s.Holder(v)
+		if c.drop {
+			s.unclaim(v, old)
+		}
+		if c.add {
+			s.claim(v, now)
+		}
+		is := s.Holder(v)
+		for _, h := range []*Service{was, is} {
+			if was != is && h != nil && h != old && h != now {
+				rivals = append(rivals, h.Name)
+			}
+		}
+	}
+	slices.SortFunc(rivals, CompareNames)
+	return slices.Compact(rivals)
+}
+
+func (s *State) claim(v VIP, svc *Service) {
+	l := s.claims[v]
+	i, _ := slices.BinarySearchFunc(l, svc, func(a, b *Service) int { return compareClaims(v, a, b) })
+	s.claims[v] = slices.Insert(l, i, svc)
+}
+
+func (s *State) unclaim(v VIP, svc *Service) {
+	l := slices.DeleteFunc(s.claims[v], func(o *Service) bool { return o == svc })
+	if len(l) == 0 {
+		delete(s.claims, v)
+	} else {
+		s.claims[v] = l
+	}
+}

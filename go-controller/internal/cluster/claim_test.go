@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+func addrs(texts ...string) []netip.Addr {
+	var out []netip.Addr
+	for _, t := range texts {
+		out = append(out, netip.MustParseAddr(t))
+	}
+	return out
+}
+
+// What a service names, and which of it the service answers on.
+func TestAddresses(t *testing.T) {
+	a := addrs("10.96.0.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")
+	s := &Service{ClusterIPs: a[:1], ExternalIPs: a[:2], Ingress: []Ingress{{Addr: a[1], Proxied: true}, {Addr: a[2]}, {Addr: a[3], Proxied: true}}}
+	want := []ServiceAddr{{a[0], FromClusterIPs, NotWithheld}, {a[1], FromExternalIPs, NotWithheld}, {a[2], FromIngress, NotWithheld}, {a[3], FromIngress, ProxyMode}}
+	if got := s.Addresses(); !slices.Equal(got, want) {
+		t.Errorf("addresses %v, want %v", got, want)
+	}
+	s.SourceRanges = []netip.Prefix{{}}
+	want[2].Withheld = SourcesLimits
+	if got := s.Addresses(); !slices.Equal(got, want) {
+		t.Errorf("addresses of a service with source ranges %v, want %v", got, want)
+	}
+	s.ClusterIPs = nil
+	if got := s.Addresses(); got != nil {
+		t.Errorf("addresses of a service without a cluster IP %v, want none", got)
+	}
+}
+
+func TestHolder(t *testing.T) {
+	ports := []ServicePort{{Protocol: TCP, Port: 80}}
+	vip := VIP{netip.MustParseAddrPort("192.0.2.1:80"), TCP}
+	svc := func(name string, created int64, ips ...string) *Service {
+		return &Service{Name: Name{"d", name}, Created: created, ClusterIPs: addrs(ips...), ExternalIPs: addrs("192.0.2.1"), Ports: ports}
+	}
+	s := NewState(config.DefaultCluster())
+	step := func(what string, e Event, holder string, rivals ...string) {
+		t.Helper()
+		c, ok := s.Apply(e)
+		if !ok {
+			t.Fatalf("%s is no change", what)
+		}
+		var got []string
+		for _, r := range c.Rivals {
+			got = append(got, r.Name)
+		}
+		name := ""
+		if h := s.Holder(vip); h != nil {
+			name = h.Name.Name
+		}
+		if name != holder || !slices.Equal(got, rivals) {
+			t.Errorf("%s: %q has the VIP, rivals %v; want %q, %v", what, name, got, holder, rivals)
+		}
+	}
+	put := func(s *Service) Event { return Event{Ref: s.Ref(), New: s} }
+	gone := func(name string) Event { return Event{Ref: Ref{KindService, Name{"d", name}}} }
+	step("the first comes", put(svc("m", 5, "10.96.0.1")), "m")
+	step("a younger one comes", put(svc("a", 6, "10.96.0.2")), "m")
+	step("one of the same age, later in the alphabet", put(svc("z", 5, "10.96.0.3")), "m")
+	step("one of the same age, earlier in the alphabet", put(svc("l", 5, "10.96.0.4")), "l", "m")
+	step("an older one comes", put(svc("o", 4, "10.96.0.5")), "o", "l")
+	step("the youngest has the address for its cluster IP", put(svc("a", 6, "192.0.2.1")), "a", "o")
+	step("and gives it up", put(svc("a", 6, "10.96.0.2")), "o", "o")
+	step("the oldest is made anew", put(svc("o", 9, "10.96.0.5")), "l", "l")
+	step("the holder leaves the address", put(&Service{Name: Name{"d", "l"}, Created: 5, Ports: ports, ClusterIPs: addrs("10.96.0.4")}), "m", "m")
+	step("the holder goes", gone("m"), "z", "z")
+	step("one that never had it goes", gone("a"), "z")
+	step("the holder has another port", put(&Service{Name: Name{"d", "z"}, Created: 5, ClusterIPs: addrs("10.96.0.3"), ExternalIPs: addrs("192.0.2.1"), Ports: []ServicePort{{Protocol: UDP, Port: 80}}}), "o", "o")
+	step("the last goes", gone("o"), "")
+	for _, name := range []string{"l", "z"} {
+		step(name+" goes", gone(name), "")
+	}
+	if len(s.claims) != 0 {
+		t.Errorf("claims %v of no service", s.claims)
+	}
+}
+
+// Holders are those that the state as a whole has, and rivals are exactly the
+// others whose VIPs change, whatever happened.
+func TestHoldersAfterAnyPath(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		s := NewState(config.DefaultCluster())
+		held := map[VIP]Name{}
+		for step := range 300 {
+			svc := &Service{Name: Name{"d", fmt.Sprintf("s%d", r.IntN(6))}, Created: int64(r.IntN(3)), ClusterIPs: addrs(fmt.Sprintf("10.96.0.%d", r.IntN(4)))}
+			for range r.IntN(3) {
+				svc.ExternalIPs = append(svc.ExternalIPs, addrs(fmt.Sprintf("10.96.0.%d", r.IntN(6)))...)
+			}
+			for _, p := range Protocols() {
+				if r.IntN(2) == 0 {
+					svc.Ports = append(svc.Ports, ServicePort{Protocol: p, Port: uint16(1 + r.IntN(2))})
+				}
+			}
+			e := Event{Ref: svc.Ref(), New: svc}
+			if r.IntN(4) == 0 {
+				e.New = nil
+			}
+			c, ok := s.Apply(e)
+			if !ok {
+				continue
+			}
+			now := holders(s)
+			var rivals []Name
+			for v, h := range now {
+				if held[v] != h {
+					rivals = append(rivals, h, held[v])
+				}
+			}
+			for v, h := range held {
+				if now[v] != h {
+					rivals = append(rivals, h)
+				}
+			}
+			rivals = slices.DeleteFunc(rivals, func(n Name) bool { return n == svc.Name || n == Name{} })
+			slices.SortFunc(rivals, CompareNames)
+			if rivals = slices.Compact(rivals); !slices.Equal(c.Rivals, rivals) {
+				t.Fatalf("seed %d step %d: rivals %v, want %v", seed, step, c.Rivals, rivals)
+			}
+			for v, h := range now {
+				if got := s.Holder(v); got == nil || got.Name != h {
+					t.Fatalf("seed %d step %d: %s is of %v, want %s", seed, step, v, got, h)
+				}
+			}
+			if len(s.claims) != len(now) {
+				t.Fatalf("seed %d step %d: %d VIPs are claimed, want %d", seed, step, len(s.claims), len(now))
+			}
+			held = now
+		}
+	}
+}
+
+// holders is who has which VIP, from all services.
+func holders(s *State) map[VIP]Name {
+	best := map[VIP]*Service{}
+	for _, svc := range s.Services {
+		for _, v := range svc.VIPs() {
+			if best[v] == nil || compareClaims(v, svc, best[v]) < 0 {
+				best[v] = svc
+			}
+		}
+	}
+	out := map[VIP]Name{}
+	for v, svc := range best {
+		out[v] = svc.Name
+	}
+	return out
+}

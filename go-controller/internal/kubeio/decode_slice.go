@@ -1,0 +1,109 @@
+package kubeio
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"unique"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// decodeSlice takes the ports and all endpoints, whatever their conditions.
+func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []cluster.Problem) {
+	out := &cluster.EndpointSlice{Name: cluster.Name{Namespace: e.Namespace, Name: e.Name}, Service: e.Labels[discoveryv1.LabelServiceName]}
+	var problems []cluster.Problem
+	bad := func(reason, format string, args ...any) {
+		problems = append(problems, cluster.Problem{Ref: out.Ref(), UID: string(e.UID), Reason: reason, Message: fmt.Sprintf(format, args...)})
+	}
+	if e.AddressType == discoveryv1.AddressTypeFQDN {
+		return out, nil // names have no place in a load balancer
+	}
+	for _, p := range e.Ports {
+		if p.Port == nil {
+			continue // "all ports": of use to consumers that proxy names, not to a load balancer
+		}
+		proto, ok := protocol(deref(p.Protocol))
+		if !ok || portNumber(*p.Port) == 0 {
+			bad("InvalidEndpointPort", "ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: the port is left out", *p.Port, proto)
+			continue
+		}
+		out.Ports = append(out.Ports, cluster.EndpointPort{Name: deref(p.Name), Protocol: proto, Port: uint16(*p.Port)})
+	}
+	out.Endpoints = make([]cluster.Endpoint, 0, len(e.Endpoints))
+	for i := range e.Endpoints {
+		ep := &e.Endpoints[i]
+		// No meaning is defined for further addresses (Kubernetes API,
+		// Endpoint.addresses).
+		if len(ep.Addresses) == 0 {
+			bad("InvalidEndpoint", "endpoints: an endpoint has no address: it is left out")
+			continue
+		}
+		a, err := netip.ParseAddr(ep.Addresses[0])
+		if err != nil || a.Zone() != "" {
+			bad("InvalidEndpoint", "endpoints: %q is not an IP address: the endpoint is left out", ep.Addresses[0])
+			continue
+		}
+		out.Endpoints = append(out.Endpoints, decodeEndpoint(a.Unmap(), ep))
+	}
+	slices.SortFunc(out.Endpoints, cluster.CompareEndpoints)
+	out.Endpoints = slices.Compact(out.Endpoints)
+	return out, problems
+}
+
+func decodeEndpoint(a netip.Addr, ep *discoveryv1.Endpoint) cluster.Endpoint {
+	out := cluster.Endpoint{Addr: a, Conditions: conditions(ep.Conditions), Node: shared(deref(ep.NodeName)), Zone: shared(deref(ep.Zone))}
+	if t := ep.TargetRef; t != nil && t.Kind == "Pod" {
+		out.Pod = t.Name
+	}
+	if h := ep.Hints; h != nil {
+		out.ForZones = joined(h.ForZones, func(z discoveryv1.ForZone) string { return z.Name })
+		out.ForNodes = joined(h.ForNodes, func(n discoveryv1.ForNode) string { return n.Name })
+	}
+	return out
+}
+
+// conditions reads an endpoint's state: what is not said is ready, serving and
+// not terminating (Kubernetes API, EndpointConditions).
+func conditions(c discoveryv1.EndpointConditions) cluster.Conditions {
+	var out cluster.Conditions
+	if c.Ready == nil || *c.Ready {
+		out |= cluster.Ready
+	}
+	if c.Serving == nil || *c.Serving {
+		out |= cluster.Serving
+	}
+	if c.Terminating != nil && *c.Terminating {
+		out |= cluster.Terminating
+	}
+	return out
+}
+
+// joined is the names of hints, sorted, with commas between them.
+func joined[T any](hints []T, name func(T) string) string {
+	names := make([]string, len(hints))
+	for i, h := range hints {
+		names[i] = name(h)
+	}
+	slices.Sort(names)
+	return shared(strings.Join(slices.Compact(names), ","))
+}
+
+// shared is s, held in memory once however often it occurs.
+func shared(s string) string {
+	if s == "" {
+		return ""
+	}
+	return unique.Make(s).Value()
+}
+
+// deref is what p points to, the zero value when it is nil.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
