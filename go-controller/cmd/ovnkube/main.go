@@ -36,7 +36,7 @@ func newApp() *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			masterCommand(), nodeCommand(), doctorCommand(), translateCommand(), planCommand(),
-			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), watcherCommand(),
+			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(), versionCommand(),
 		},
 		// Errors are printed by report, once, whatever their kind.

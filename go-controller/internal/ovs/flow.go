@@ -88,6 +88,16 @@ func (f *Flows) Converge(ctx context.Context, want hostplan.Flows) ([]Change, er
 	return changes, nil
 }
 
+// Preview tells what Converge would change.
+func (f *Flows) Preview(ctx context.Context, want hostplan.Flows) ([]Change, error) {
+	have, err := f.Read(ctx, want.Bridge, want.Cookie)
+	if err != nil {
+		return nil, err
+	}
+	changes, _ := diffFlows(want, have)
+	return changes, nil
+}
+
 // run runs ofctl with stdin as its input and returns its output.
 func (f *Flows) run(ctx context.Context, stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, flowTimeout)

@@ -28,7 +28,7 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if err != nil {
 		return hostplan.Plan{}, err
 	}
-	if err := fits(e); err != nil {
+	if err := Fits(e); err != nil {
 		return hostplan.Plan{}, err
 	}
 	network, added := Network(others, e.Bridge), ""
@@ -113,8 +113,8 @@ func joined(list []config.BridgeMapping) string {
 	return strings.Join(out, ",")
 }
 
-// fits tells why the bridge can't be shared as it is.
-func fits(e hostplan.External) error {
+// Fits tells why the bridge can't be shared as it is.
+func Fits(e hostplan.External) error {
 	if e.UplinkPort <= 0 {
 		return fmt.Errorf("the NIC %s on bridge %s is not opened by Open vSwitch: is the interface there, and does ovs-vswitchd run?", e.Uplink, e.Bridge)
 	}
