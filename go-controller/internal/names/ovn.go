@@ -89,3 +89,11 @@ func cut(s string) string {
 	}
 	return s
 }
+
+// SNATPorts is the range of source ports of what pods send to the outside with
+// their node's address (ovn-nb(5), NAT external_port_range). The node has the
+// address too: of a connection from a port that both use to one destination,
+// the answers could be told from no other's. So it has neither the ports that
+// Linux gives its own connections (32768 and up, ip-sysctl.rst
+// ip_local_port_range) nor those of Kubernetes' node ports (30000-32767).
+const SNATPorts = "1024-29999"

@@ -73,7 +73,7 @@ func NewSchema() *Schema {
 	s.add(nbdb.LogicalRouterStaticRouteTable, nbdb.LogicalRouterStaticRoute{}, false,
 		[]string{"ip_prefix", "nexthop", "output_port", "policy", "options", "external_ids"})
 	s.add(nbdb.NATTable, nbdb.NAT{}, false,
-		[]string{"type", "logical_ip", "external_ip", "options", "external_ids"})
+		[]string{"type", "logical_ip", "external_ip", "external_port_range", "options", "external_ids"})
 	s.add(nbdb.LogicalSwitchPortTable, nbdb.LogicalSwitchPort{}, false,
 		[]string{"name", "type", "addresses", "port_security", "tag", "options", "external_ids"})
 	s.add(nbdb.QoSTable, nbdb.QoS{}, false,

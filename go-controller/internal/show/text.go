@@ -29,7 +29,11 @@ func (v *view) text() []byte {
 			fmt.Fprintf(&b, "        networks: %s\n", list(p.Networks))
 		}
 		for _, n := range members[nbdb.NAT](v, nbdb.NATTable, lr.Nat) {
-			fmt.Fprintf(&b, "    nat %s\n        external ip: %s\n        logical ip: %s\n        type: %s\n", n.UUID, quote(n.ExternalIP), quote(n.LogicalIP), quote(n.Type))
+			fmt.Fprintf(&b, "    nat %s\n        external ip: %s\n", n.UUID, quote(n.ExternalIP))
+			if n.ExternalPortRange != "" {
+				fmt.Fprintf(&b, "        external port(s): %s\n", quote(n.ExternalPortRange))
+			}
+			fmt.Fprintf(&b, "        logical ip: %s\n        type: %s\n", quote(n.LogicalIP), quote(n.Type))
 		}
 	}
 	return b.Bytes()

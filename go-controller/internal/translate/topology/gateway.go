@@ -247,6 +247,7 @@ func (r gatewayRows) snat(pods netip.Prefix, ip netip.Addr) nb.Row {
 	role := names.PrefixRole(names.RoleSNAT, pods)
 	return r.schema.NewRow(r.key(nbdb.NATTable, role), &nbdb.NAT{
 		UUID: r.uuid(nbdb.NATTable, role), Type: nbdb.NATTypeSNAT, LogicalIP: pods.String(), ExternalIP: ip.String(),
+		ExternalPortRange: names.SNATPorts,
 	}, r.in(nbdb.LogicalRouterTable, names.RoleRouter, "nat"))
 }
 
