@@ -27,7 +27,7 @@ const versionTimeout = 10 * time.Second
 type Clients struct {
 	Server  string
 	Kube    kubernetes.Interface
-	patches rest.Interface // for what patchClient is for
+	patches rest.Interface // of the core group; answers are not decoded
 }
 
 // NewClients prepares clients; it does not connect. agent names the program in
@@ -56,13 +56,9 @@ func NewClients(k config.Kubernetes, agent string) (*Clients, error) {
 const patchAnswer = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// patchClient is a client for patches of the core group. They go over HTTP/1.1,
-// a connection for each that is under way: as streams of one HTTP/2 connection,
-// client-go's default, each costs the API server about a sixth more CPU time.
-// (Watches stay with HTTP/2, whose pings tell when a connection is dead.)
+// patchClient is a client for patches of the core group.
 func patchClient(rc *rest.Config) (rest.Interface, error) {
 	c := rest.CopyConfig(rc)
-	c.NextProtos = []string{"http/1.1"}
 	c.AcceptContentTypes = patchAnswer
 	c.APIPath, c.GroupVersion, c.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
 	return rest.RESTClientFor(c)
