@@ -83,12 +83,8 @@ func (b *bench) throughput(ctx context.Context, namespace string, began time.Tim
 	b.speed(namespace, "until all are annotated", annotated.Sub(began))
 	b.speed(namespace, "until all are in Northbound", ported.Sub(began))
 	rate := perSecond(b.Pods, annotated.Sub(began))
-	if limit := b.limits.own; limit > 0 {
-		b.report.add(namespace, "annotated, against patches as the master sends them", "%.0f pods/s", rate).
-			beside("raw, with nothing else to do: %.0f/s", limit).ratio(rate, limit)
-	}
 	if limit := b.limits.both(); limit > 0 && namespace == "burst" {
-		b.report.add(namespace, "annotated, against what one API server can do", "%.0f pods/s", rate).
+		b.report.add(namespace, "the same, against what one API server can do", "%.0f pods/s", rate).
 			beside("a creation and a patch each, raw: %.0f/s", limit).ratio(rate, limit)
 	}
 	b.report.add(namespace, "Northbound transactions", "%.3f a pod", float64(wrote.Transactions)/float64(b.Pods)).

@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -57,7 +55,6 @@ type Rig struct {
 	APIServer *process.Process
 	Kube      kubernetes.Interface
 	Metadata  metadata.Interface
-	Patches   rest.Interface // of the core group, over HTTP/1.1, for answers that are not read
 
 	programs   Programs
 	kubeconfig string
@@ -150,18 +147,11 @@ func (r *Rig) waitForAPIServer(ctx context.Context) error {
 	}
 	rc.QPS = -1
 	meta := metadata.ConfigFor(rest.CopyConfig(rc))
-	patches := rest.CopyConfig(rc)
 	rc.ContentType, rc.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	if r.Kube, err = kubernetes.NewForConfig(rc); err != nil {
 		return fmt.Errorf("preparing a client: %w", err)
 	}
 	if r.Metadata, err = metadata.NewForConfig(meta); err != nil {
-		return fmt.Errorf("preparing a client: %w", err)
-	}
-	patches.NextProtos = []string{"http/1.1"}
-	patches.AcceptContentTypes = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	patches.APIPath, patches.GroupVersion, patches.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
-	if r.Patches, err = rest.RESTClientFor(patches); err != nil {
 		return fmt.Errorf("preparing a client: %w", err)
 	}
 	return nil
