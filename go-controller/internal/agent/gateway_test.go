@@ -59,12 +59,12 @@ ovn-nbctl lr-add cr -- lrp-add cr rtos-$n 0a:58:0a:80:02:01 10.128.2.1/23 fd01:0
  -- lrp-add GR_$n rtoe-GR_$n $mac $ips -- lsp-add ext_$n etor-GR_$n -- lsp-set-type etor-GR_$n router -- lsp-set-addresses etor-GR_$n router \
  -- lsp-set-options etor-GR_$n router-port=rtoe-GR_$n -- lr-route-add GR_$n 10.128.0.0/14 100.64.1.1 -- lr-route-add GR_$n fd01::/48 fd98::1 \
  -- lr-route-add GR_$n 0.0.0.0/0 $hop4 rtoe-GR_$n -- lr-route-add GR_$n ::/0 $hop6 rtoe-GR_$n \
- -- lr-nat-add GR_$n snat ${ip4%/*} 10.128.0.0/14 -- lr-nat-add GR_$n snat ${ip6%/*} fd01::/48 \
+ -- --portrange lr-nat-add GR_$n snat ${ip4%/*} 10.128.0.0/14 $ports -- --portrange lr-nat-add GR_$n snat ${ip6%/*} fd01::/48 $ports \
  -- lr-route-add cr 0.0.0.0/0 100.64.1.2 -- lr-route-add cr ::/0 fd98::2
 ip netns add a; ip link add va type veth peer name eth0 netns a; ip link set va up; ip -n a link set lo up; ip -n a link set eth0 address 0a:58:0a:80:02:03 mtu 1400 up
 ip -n a addr add 10.128.2.3/23 dev eth0; ip -n a addr add fd01:0:0:1::3/64 dev eth0 nodad
 ip -n a route add default via 10.128.2.1; ip -n a -6 route add default via fd01:0:0:1::1; ip netns exec a ethtool -K eth0 tx off
-ovs-vsctl --timeout=20 add-port br-int va -- set interface va external_ids:iface-id=default_a external_ids:sandbox=va
+ovs-vsctl --timeout=20 wait-until bridge br-int -- add-port br-int va -- set interface va external_ids:iface-id=default_a external_ids:sandbox=va
 `
 
 // shared is the gateway of the tests: breth0's addresses are the host's too.
@@ -108,7 +108,7 @@ func (b *bed) makeGatewayRouter(t *testing.T) {
 	if len(g.IPs) != 2 || len(g.NextHops) != 2 || g.Bridge != "breth0" {
 		t.Fatalf("the annotation says %+v, want breth0 with two addresses and two next hops", g)
 	}
-	testkit.Run(t, "sh", "-ec", fmt.Sprintf("n=%s chassis=%s localnet=%s vlan=%s network=%s mac=%s ips='%s %s' ip4=%s ip6=%s hop4=%s hop6=%s\n", node, names.SystemID(node),
+	testkit.Run(t, "sh", "-ec", fmt.Sprintf("ports=%s n=%s chassis=%s localnet=%s vlan=%s network=%s mac=%s ips='%s %s' ip4=%s ip6=%s hop4=%s hop6=%s\n", names.SNATPorts, node, names.SystemID(node),
 		g.Port, tagOf(g.VLAN), g.Network, g.MAC, g.IPs[0], g.IPs[1], g.IPs[0], g.IPs[1], g.NextHops[0], g.NextHops[1])+gatewayRouterScript)
 	testkit.StartOVNController(t)
 	b.awaitFlows(t, 22)
@@ -171,6 +171,22 @@ func checkBoth(t *testing.T, rounds int) {
 	wg.Wait()
 	if want := int32(rounds * 20); asked.Load() != want {
 		t.Errorf("%d answers, want %d", asked.Load(), want)
+	}
+}
+
+// checkPorts: the host's questions are answered although the pod has asked the
+// same server from as many ports before, whose connections are remembered.
+func checkPorts(t *testing.T) {
+	t.Helper()
+	const questions = 400 // from 28,232 ports: without a range of the pods' own about 6 would meet
+	for _, address := range outside {
+		for _, netns := range []string{"a", ""} {
+			for i := range questions {
+				if _, err := testkit.AskOnce(netns, "udp", address); err != nil {
+					t.Fatalf("question %d from %q to %s: %v", i, netns, address, err)
+				}
+			}
+		}
 	}
 }
 
@@ -263,6 +279,7 @@ func TestGateway(t *testing.T) {
 	b.makeGatewayRouter(t)
 	b.awaitReady(t)
 	checkBoth(t, 10)
+	checkPorts(t)
 	checkPings(t)
 	checkPathMTU(t)
 	streams("with the flows")
