@@ -135,6 +135,25 @@ func (n *Netlink) carry(s nicmove.Step) error {
 	}
 }
 
+// RemoveTap removes an interface of kind tap, and tells whether there was one.
+// Those of Open vSwitch's userspace datapath outlive it when it is killed.
+func (n *Netlink) RemoveTap(name string) (bool, error) {
+	link, err := n.h.LinkByName(name)
+	if isAbsent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading interface %s: %w", name, err)
+	}
+	if _, ok := link.(*netlink.Tuntap); !ok {
+		return false, nil
+	}
+	if err := n.h.LinkDel(link); err != nil && !isGone(err) {
+		return false, fmt.Errorf("removing interface %s: %w", name, err)
+	}
+	return true, nil
+}
+
 // dump asks the kernel for a whole table. The header tells the family.
 func dump(message int, answer uint16, header []byte) ([][]byte, error) {
 	const attempts = 5 // a table that changes while it is told has to be asked for again

@@ -187,6 +187,33 @@ func runTo(t *testing.T, c call, step int, signal syscall.Signal) (*exec.Cmd, bo
 	return nil, false
 }
 
+// runUntil is a mover that gets a signal when it prints a line.
+func runUntil(t *testing.T, c call, line string, signal syscall.Signal) (string, error) {
+	t.Helper()
+	cmd := moverCommand(t, c)
+	var stdout, stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&stdout, lines.Text())
+		if lines.Text() == line {
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return stdout.String(), fmt.Errorf("%s", strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
 // seconds is what counts down in a dump.
 func seconds() *regexp.Regexp { return regexp.MustCompile(`(_lft|expires) [0-9]+sec`) }
 

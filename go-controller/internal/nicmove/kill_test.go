@@ -63,9 +63,15 @@ func ghosts(t *testing.T) string {
 // awaitTakeOver waits until the watchdog has told that it is through.
 func awaitTakeOver(t *testing.T) {
 	t.Helper()
+	awaitLog(t, "it has all of it again")
+}
+
+// awaitLog waits until the watchdog has said this.
+func awaitLog(t *testing.T, part string) {
+	t.Helper()
 	testkit.Eventually(t, "the watchdog's work", func() string {
 		text, err := os.ReadFile(stateDir + "/eth0.watchdog.log")
-		if err != nil || !strings.Contains(string(text), "it has all of it again") {
+		if err != nil || !strings.Contains(string(text), part) {
 			return "it says: " + string(text)
 		}
 		return ""
@@ -144,4 +150,38 @@ func TestNobodyLeft(t *testing.T) {
 	mustRun(t, boot)
 	same(t, "eth0", dump(t, "eth0"), before)
 	clean(t)
+}
+
+// When ovs-vswitchd dies during a move, the move is taken back without it. When
+// its database is gone too, the host is reachable through the NIC, and the
+// bridge is removed once the database is there again.
+func TestOpenVSwitchDies(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	vs := setUp(t, rich)
+	before := dump(t, "eth0")
+	for _, database := range []bool{false, true} {
+		cmd, _ := runTo(t, forward(), 35, syscall.SIGSTOP)
+		vs.StopDaemon(t)
+		if database {
+			vs.StopDB(t)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if database {
+			awaitLog(t, "~ link breth0 mac 0a:58:00:00:00:01 mtu 1400 down (was: ")
+			reachable(t)
+			vs.StartDB(t)
+		}
+		awaitTakeOver(t)
+		testkit.Run(t, "sh", "-c", "ip link del ovs-netdev; true")    // the daemon's own
+		testkit.Run(t, "ip", "link", "set", "eth0", "promisc", "off") // likewise
+		same(t, "eth0", dump(t, "eth0"), before)
+		clean(t)
+		reachable(t)
+		vs.StartDaemon(t)
+	}
 }

@@ -169,6 +169,9 @@ func (m *Mover) confirmed(ctx context.Context, u Undo, plan func() ([]nicmove.St
 		m.say("%s: asking %s for up to %s", u.NIC, o.Target, o.Timeout)
 		err = o.Target.await(ctx, o.Timeout, m.dog.beat)
 	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("interrupted: %w", context.Cause(ctx))
+	}
 	if err == nil {
 		u.State = Moved
 		err = m.Store.Save(u)
@@ -189,7 +192,9 @@ func (m *Mover) confirmed(ctx context.Context, u Undo, plan func() ([]nicmove.St
 func (m *Mover) rollBack(ctx context.Context, u Undo, cause error) error {
 	m.say("%s: rolling back: %v", u.NIC, cause)
 	if err := m.back(context.WithoutCancel(ctx), u); err != nil {
-		return errors.Join(cause, fmt.Errorf("rolling back, which has not worked: %w; run bridges-to-nic %s", err, u.Bridge))
+		m.dog.leave()
+		m.dog = nil
+		return fmt.Errorf("%w; rolling back has not worked: %w; the watchdog goes on trying (%s), and bridges-to-nic %s would", cause, err, m.Store.path(u.NIC, logSuffix), u.Bridge)
 	}
 	return fmt.Errorf("rolled back, it has again what it had: %w", cause)
 }

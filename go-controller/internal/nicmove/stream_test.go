@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,6 +187,13 @@ func TestConfirm(t *testing.T) {
 		clean(t)
 	}
 	c := forward()
+	c.Target, c.Options.Timeout = "10.1.0.200", time.Hour
+	if out, err := runUntil(t, c, "eth0: asking 10.1.0.200 for up to 1h0m0s", syscall.SIGTERM); err == nil || !strings.HasPrefix(err.Error(), "eth0: rolled back, it has again what it had: interrupted: ") {
+		t.Errorf("interrupted: %v\n%s", err, out)
+	}
+	same(t, "eth0", dump(t, "eth0"), before)
+	clean(t)
+	c = forward()
 	c.Target = ""
 	if out, err := run(t, c); err == nil || !strings.Contains(err.Error(), "give --confirm-target HOST:PORT or IP") || out != "" {
 		t.Errorf("without a target: %v\n%s", err, out)

@@ -90,7 +90,7 @@ func writeSynced(dir, path string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // it is gone when it has been renamed
 	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync()

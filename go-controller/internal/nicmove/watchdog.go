@@ -18,8 +18,18 @@ const (
 	wordDone  = "done"  // there is nothing to take back any more
 )
 
+// logSuffix ends the name of the file in which the watchdog tells what it did.
+const logSuffix = ".watchdog.log"
+
 // readyTimeout is how long the watchdog may take to begin.
 const readyTimeout = 10 * time.Second
+
+// How long the watchdog goes on trying to give a NIC back what it had, when
+// Open vSwitch does not answer, and the time between two attempts.
+const (
+	patience   = 10 * time.Minute
+	retryPause = time.Second
+)
 
 // Watchdog is the other process, seen from the mover.
 type Watchdog struct {
@@ -75,6 +85,14 @@ func startWatchdog(argv []string, log string) (*Watchdog, error) {
 func (d *Watchdog) beat() {
 	if d != nil {
 		_, _ = io.WriteString(d.pipe, wordAlive+"\n") // one that is gone can't be told, and the work goes on
+	}
+}
+
+// leave leaves what is not done to the watchdog.
+func (d *Watchdog) leave() {
+	if d != nil {
+		d.pipe.Close()
+		_ = d.cmd.Process.Release()
 	}
 }
 
@@ -142,8 +160,20 @@ func (m *Mover) takeOver(ctx context.Context, o WatchOptions, why string) error 
 		return err // finished, or somebody else's by now
 	}
 	m.say("%s: %s: giving %s back what it had", o.NIC, why, o.NIC)
-	if err := m.back(ctx, u); err != nil {
-		return err
+	for begun := m.Now(); ; {
+		err := m.back(ctx, u)
+		if err == nil {
+			break
+		}
+		m.say("%s: %v", o.NIC, err)
+		if m.Now().Sub(begun) > patience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(retryPause):
+		}
 	}
 	m.say("%s: it has all of it again; bridge %s is removed", o.NIC, u.Bridge)
 	return nil

@@ -88,8 +88,8 @@ func (d *DB) UplinkOf(ctx context.Context, nic string) (bridge string, others []
 	return "", nil, nil
 }
 
-// Carry makes a step's change of Open vSwitch and waits until ovs-vswitchd has
-// followed; steps of the kernel are not for here.
+// Carry makes a step's change of the database, which ovs-vswitchd then follows,
+// see Settle; steps of the kernel are not for here.
 func (d *DB) Carry(ctx context.Context, s nicmove.Step) error {
 	var ops []ovsdb.Operation
 	var err error
@@ -108,16 +108,7 @@ func (d *DB) Carry(ctx context.Context, s nicmove.Step) error {
 	if err != nil {
 		return fmt.Errorf("building the change: %w", err)
 	}
-	if err := d.transact(ctx, ops); err != nil {
-		return err
-	}
-	if err := d.Settle(ctx); err != nil {
-		return err
-	}
-	if p, ok := s.Want.(nicmove.Port); ok {
-		return d.opened(ctx, p)
-	}
-	return nil
+	return d.transact(ctx, ops)
 }
 
 func (d *DB) carryBridge(ctx context.Context, b nicmove.Bridge, s nicmove.Step) ([]ovsdb.Operation, error) {
@@ -198,8 +189,8 @@ func (d *DB) carryPort(ctx context.Context, p nicmove.Port, remove bool) ([]ovsd
 	return d.bridgePorts(uuidOf(bridge), ovsdb.MutateOperationDelete, uuidOf(port))
 }
 
-// opened tells whether ovs-vswitchd could open the NIC.
-func (d *DB) opened(ctx context.Context, p nicmove.Port) error {
+// Opened fails unless ovs-vswitchd could open the NIC.
+func (d *DB) Opened(ctx context.Context, p nicmove.Port) error {
 	row, err := d.selectRow(ctx, vswitchdb.InterfaceTable, p.NIC, "ofport", "error")
 	if err != nil {
 		return err
