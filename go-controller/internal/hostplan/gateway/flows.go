@@ -120,9 +120,10 @@ func (d *demux) vlan() string {
 	return "vlan_tci=0x0000/0x1fff"
 }
 
-// fromOVN adds a flow for what comes from the gateway router; it leaves through
-// the NIC, and not to the host: a neighbour advertisement for the shared
-// address would make the host give the address up (RFC 4862 section 5.4).
+// fromOVN adds a flow for what comes from the gateway router. It leaves through
+// the NIC and does not go to the host, which has the same addresses: that could
+// take a neighbour advertisement for another's claim to them (RFC 4862 section
+// 5.4).
 func (d *demux) fromOVN(priority int, match, first string) {
 	m := fmt.Sprintf("in_port=%d", d.e.PatchPort)
 	if match != "" {
