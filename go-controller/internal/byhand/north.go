@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
@@ -51,16 +52,15 @@ func (s Setup) north(ctx context.Context, first bool, change edit) error {
 		if first {
 			owners = append(owners, nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
 		}
-		plans, err := n.plans(owners)
-		if err != nil {
-			return err
+		if _, err := n.plans(owners); err != nil {
+			return err // before anything is written
 		}
 		if !node.ByHand && len(patch.Annotations)+len(patch.Remove) > 0 {
 			if err := n.annotate(ctx, clients, patch); err != nil {
 				return err
 			}
 		}
-		return n.carryOut(ctx, plans)
+		return n.carryOut(ctx, owners)
 	})
 }
 
@@ -90,11 +90,7 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 			n.gone = true
 			owners = append(owners, nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
 		}
-		plans, err := n.plans(owners)
-		if err != nil {
-			return err
-		}
-		return n.carryOut(ctx, plans)
+		return n.carryOut(ctx, owners)
 	})
 }
 
@@ -333,8 +329,42 @@ func (n *northbound) annotate(ctx context.Context, clients *kubeio.Clients, p as
 	return nil
 }
 
-// carryOut prints plans and sends them as one transaction.
-func (n *northbound) carryOut(ctx context.Context, plans []nb.Plan) error {
+// attempts is how often a transaction is planned anew when somebody else was
+// faster: a master that has read the Node's annotations makes the same rows.
+const attempts = 5
+
+// carryOut plans the owners, sends the plans as one transaction and prints
+// what that did.
+func (n *northbound) carryOut(ctx context.Context, owners []nb.Owner) error {
+	for attempt := 1; ; attempt++ {
+		plans, err := n.plans(owners)
+		if err != nil {
+			return err
+		}
+		var out ovsdb.Outcome
+		if !n.DryRun && len(plans) > 0 {
+			out, err = n.session.Transact(ctx, plans)
+		}
+		switch {
+		case err == nil && len(out.Lost) == 0:
+			return n.print(plans)
+		case err != nil && (!ovsdb.IsRejected(err) || attempt == attempts):
+			return fmt.Errorf("writing to the Northbound database: %w", err)
+		case attempt == attempts:
+			return fmt.Errorf("somebody keeps changing the rows of %s: run the command again", out.Lost[0])
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("writing to the Northbound database: %w", errors.Join(err, ctx.Err()))
+		case <-time.After(retryAfter): // the notification of what the other wrote comes meanwhile
+		}
+	}
+}
+
+// retryAfter is how long another's change may take to be seen here.
+const retryAfter = 200 * time.Millisecond
+
+func (n *northbound) print(plans []nb.Plan) error {
 	for _, p := range plans {
 		if !n.DryRun {
 			p = brief(p)
@@ -342,16 +372,6 @@ func (n *northbound) carryOut(ctx context.Context, plans []nb.Plan) error {
 		if _, err := p.WriteTo(n.Out); err != nil {
 			return fmt.Errorf("printing the plan: %w", err)
 		}
-	}
-	if n.DryRun || len(plans) == 0 {
-		return nil
-	}
-	out, err := n.session.Transact(ctx, plans)
-	if err != nil {
-		return fmt.Errorf("writing to the Northbound database: %w", err)
-	}
-	if len(out.Lost) > 0 {
-		return fmt.Errorf("somebody changed the rows of %s at the same moment: run the command again", out.Lost[0])
 	}
 	return nil
 }

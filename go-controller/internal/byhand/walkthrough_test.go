@@ -158,6 +158,7 @@ switch (kube-node1)
 		})
 	}
 
+	w.leave()
 	w.nbctl("lsp-del", "pod1")
 	w.minion.Run(t, "sh", "-ec", "ovs-vsctl del-port pod1; ip link del pod1")
 	w.on(w.minion, "ovnkube minion-init --node-name=kube-node1 --undo")
@@ -176,6 +177,77 @@ switch (kube-node1)
 	if now := w.dump(w.master); now != masterBefore {
 		t.Errorf("master-init --undo left the machine as\n%s\nit was:\n%s", now, masterBefore)
 	}
+}
+
+// outsideIP is the router's in the walkthrough, which here is the host that pods
+// talk to as well.
+const outsideIP = "172.17.0.1"
+
+// leave is the walkthrough's second half: the minion becomes a gateway, the pod
+// leaves through it, and the watcher that has no Kubernetes yet undoes nothing.
+func (w *walk) leave() {
+	w.t.Helper()
+	testkit.Run(w.t, "sh", "-ec", "ip link add lan type bridge; ip link set lan up; ip netns add outside")
+	outside := &testkit.Node{Name: "outside", Dir: "/run"}
+	outside.Wire(w.t, "lan", "eth0")
+	outside.Run(w.t, "ip", "addr", "add", outsideIP+"/16", "dev", "eth0")
+	w.minion.Wire(w.t, "lan", "eth0")
+	w.minion.Run(w.t, "sh", "-ec", "ip addr add 172.17.42.31/16 dev eth0; ip route add default via "+outsideIP)
+	testkit.StartWhoami(w.t, "outside", 8080)
+
+	w.on(w.minion, "ovn-k8s-util nics-to-bridge eth0")
+	const gatewayInit = "ovn-k8s-overlay gateway-init --cluster-ip-subnet=192.168.0.0/16 --bridge-interface breth0 --physical-ip 172.17.42.31/16 --node-name=kube-node1 --default-gw 172.17.0.1"
+	w.on(w.minion, gatewayInit)
+	w.on(w.minion, "ovn-k8s-gateway-helper --physical-bridge=breth0 --physical-interface=eth0 --pidfile --detach")
+	if out := w.on(w.minion, gatewayInit); out != "Nothing to do: it is as it should be.\n" {
+		w.t.Errorf("gateway-init, a second time:\n%s", out)
+	}
+	for what, from := range map[string]string{"the pod": "pod1", "the host": w.minion.Name} {
+		testkit.Eventually(w.t, what+" reaches the outside with the machine's address", func() string {
+			seen, err := testkit.AskOnce(from, "tcp", outsideIP+":8080")
+			if err != nil || seen != "172.17.42.31" {
+				return fmt.Sprintf("%q, %v", seen, err)
+			}
+			return ""
+		})
+	}
+
+	before := w.show()
+	w.master.Run(w.t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:k8s-api-server=127.0.0.1:1")
+	w.on(w.master, "ovn-k8s-watcher --overlay --pidfile --log-file -vfile:info -vconsole:emer --detach")
+	testkit.Eventually(w.t, "the watcher waits for Kubernetes", func() string {
+		log, err := os.ReadFile("/var/log/ovn-kubernetes/ovn-k8s-watcher.log")
+		if err != nil || !strings.Contains(string(log), "subnets=[192.168.0.0/16/24]") || !strings.Contains(string(log), "kubernetes not connected") {
+			return fmt.Sprint(string(log), err)
+		}
+		return ""
+	})
+	if now := w.show(); now != before {
+		w.t.Errorf("the watcher changed the database to\n%s\nfrom\n%s", now, before)
+	}
+	w.stop("/var/run/ovn-kubernetes/ovn-k8s-watcher.pid")
+	w.stop("/var/run/ovn-kubernetes/ovn-k8s-gateway-helper.pid")
+	w.master.Run(w.t, "ovs-vsctl", "remove", "Open_vSwitch", ".", "external_ids", "k8s-api-server")
+
+	w.on(w.minion, "ovnkube gateway-helper --physical-bridge=breth0 --physical-interface=eth0 --undo")
+	w.on(w.minion, "ovnkube gateway-init --node-name=kube-node1 --undo")
+	if got := w.show(); strings.Contains(got, "GR_") || strings.Contains(got, "ext_") {
+		w.t.Errorf("after gateway-init --undo:\n%s", got)
+	}
+	w.on(w.minion, "ovn-k8s-util bridges-to-nic breth0")
+	w.minion.Run(w.t, "ip", "link", "del", "eth0")
+}
+
+// stop ends the daemon of a pidfile, which goes with it.
+func (w *walk) stop(pidfile string) {
+	w.t.Helper()
+	testkit.Run(w.t, "sh", "-c", "kill $(cat "+pidfile+")")
+	testkit.Eventually(w.t, pidfile+" goes", func() string {
+		if _, err := os.Stat(pidfile); err == nil {
+			return "it is there"
+		}
+		return ""
+	})
 }
 
 // pod makes, with OVN's own tools, a pod on the minion.

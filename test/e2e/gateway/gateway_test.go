@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
@@ -115,6 +117,7 @@ func TestGateway(t *testing.T) {
 		bed{b.Cluster, t}.awaitSource("a", addrs(n1)[0].Addr())
 	})
 	t.Run("by hand there is nothing to do", func(t *testing.T) { bed{b.Cluster, t}.byHand(n1) })
+	t.Run("a gateway by hand, of a Node of Kubernetes", func(t *testing.T) { bed{b.Cluster, t}.gatewayByHand(n1, n2) })
 	t.Run("another gateway, and none", func(t *testing.T) {
 		b := bed{b.Cluster, t}
 		machines.RestartAgent(t, n2, "--gateway-mode", "shared", "--gateway-interface", node.PhysicalBridge)
@@ -176,25 +179,64 @@ func (b bed) hostIsReached() {
 	}
 }
 
-// byHand runs what an operator would run on the node: it must find everything
-// as it should be.
-func (b bed) byHand(n *node.Node) {
+// gatewayByHand makes n2, whose agent is stopped, a gateway by hand, and takes
+// that back. The master agrees with it through the Node's annotations.
+func (b bed) gatewayByHand(n1, n2 *node.Node) {
 	b.t.Helper()
+	if err := n2.StopService(b.t.Context(), node.Agent, syscall.SIGTERM); err != nil {
+		b.t.Fatal(err)
+	}
+	const helper = "--physical-bridge=" + node.PhysicalBridge
+	run := func(argv ...string) { b.t.Log(strings.Join(argv, " ") + "\n" + machines.Run(b.t, n2, argv...)) }
+	run(b.gatewayInit(n2)...)
+	run("ovnkube", "gateway-helper", helper, "--physical-interface="+underlay.Uplink, "--pidfile=/run/helper.pid", "--detach")
+	for _, p := range addrs(n2) {
+		b.awaitSource("b", p.Addr())
+	}
+	if got := b.kubectl("", "get", "node", n2.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/l3-gateway-config}`); !strings.Contains(got, addrs(n2)[0].String()) {
+		b.t.Errorf("the Node's annotation is %q", got)
+	}
+	run("sh", "-c", "kill $(cat /run/helper.pid)")
+	machines.AwaitOutput(b.t, n2, "gone", "sh", "-c", "test -e /run/helper.pid || echo gone")
+	run("ovnkube", "gateway-helper", helper, "--physical-interface="+underlay.Uplink, "--undo")
+	run(append(b.gatewayInit(n2), "--undo")...)
+	for _, p := range addrs(n1) {
+		b.awaitSource("b", p.Addr())
+	}
+	if got := b.kubectl("", "get", "node", n2.Spec.Name, "-o", `jsonpath={.metadata.annotations}`); strings.Contains(got, "l3-gateway-config") {
+		b.t.Errorf("the Node's annotations are %s", got)
+	}
+}
+
+// byHandFlags are what all commands by hand are told.
+func (b bed) byHandFlags(n *node.Node) []string {
 	_, kubeconfig := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
-	common := []string{"--node-name", n.Spec.Name, "--kubeconfig", kubeconfig, "--nb-address", fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.NBPort)),
+	return []string{"--node-name", n.Spec.Name, "--kubeconfig", kubeconfig, "--nb-address", fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.NBPort)),
 		"--cluster-ip-subnet", "10.244.0.0/16,fd00:10:244::/48", "--datapath-type", "netdev"}
+}
+
+// gatewayInit is the command that makes a node a gateway.
+func (b bed) gatewayInit(n *node.Node) []string {
 	var ips, routers []string
 	for i, p := range addrs(n) {
 		ips, routers = append(ips, p.String()), append(routers, families().Control()[i].Addr().String())
 	}
-	var subnets []string
-	for _, s := range strings.Split(strings.NewReplacer("[", "", "]", "", `"`, "").Replace(
-		b.kubectl("", "get", "node", n.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)), ",") {
-		subnets = append(subnets, strings.TrimSuffix(strings.TrimPrefix(s, "{default:"), "}"))
+	return append([]string{"ovnkube", "gateway-init", "--bridge-interface", node.PhysicalBridge, "--physical-ip", strings.Join(ips, ","),
+		"--default-gw", strings.Join(routers, ",")}, b.byHandFlags(n)...)
+}
+
+// byHand runs what an operator would run on the node: it must find everything
+// as it should be.
+func (b bed) byHand(n *node.Node) {
+	b.t.Helper()
+	var nets struct{ Default []string }
+	raw := b.kubectl("", "get", "node", n.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)
+	if err := json.Unmarshal([]byte(raw), &nets); err != nil {
+		b.t.Fatal(err)
 	}
 	for _, argv := range [][]string{
-		append([]string{"ovnkube", "minion-init", "--minion-switch-subnet", strings.Join(subnets, ","), "--mtu", "1400", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112"}, common...),
-		append([]string{"ovnkube", "gateway-init", "--bridge-interface", node.PhysicalBridge, "--physical-ip", strings.Join(ips, ","), "--default-gw", strings.Join(routers, ",")}, common...),
+		append([]string{"ovnkube", "minion-init", "--minion-switch-subnet", strings.Join(nets.Default, ","), "--mtu", "1400", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112"}, b.byHandFlags(n)...),
+		b.gatewayInit(n),
 	} {
 		if out := machines.Run(b.t, n, argv...); out != "Nothing to do: it is as it should be." {
 			b.t.Errorf("%s:\n%s", strings.Join(argv, " "), out)
