@@ -37,8 +37,7 @@ func TestKeepHeadroom(t *testing.T) {
 		})
 	}
 	after("as much garbage as live objects", func(now uint64) bool { return now == 100 })
-	runtime.KeepAlive(live)
-	live = nil
+	runtime.KeepAlive(live) // not beyond
 	after("more, beside few live objects", func(now uint64) bool { return now > 200 })
 	stop()
 	runtime.GC()
