@@ -8,5 +8,9 @@
 // RemovePodPorts, WaitInstalled...) serve the CNI server; Changed tells when
 // something that a plan may contain has altered.
 //
+// Flows does the same for the OpenFlow flows of bridges, with ovs-ofctl(8): of
+// those that carry one cookie it reads, compares and sends what differs as one
+// bundle, and tells when any changes.
+//
 // A row that is not named in a plan, and has no sandbox key, is never touched.
 package ovs
