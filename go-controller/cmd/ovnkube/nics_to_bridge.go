@@ -33,7 +33,7 @@ func nicsToBridgeCommand() *cli.Command {
 			"the NIC gets back all that it had. `ovnkube bridges-to-nic breth0` is the inverse.",
 		Flags: slices.Concat([]cli.Flag{
 			stringFlag("datapath-type", "", "`TYPE` of the bridges: system (kernel module) or netdev (userspace) (default: that of a bridge that is there, else external_ids:ovn-bridge-datapath-type, else system)"),
-			stringFlag("confirm-target", "", "what must answer after the move: `HOST:PORT` (a connection) or an IP address (a ping) (default: the API server)"),
+			stringFlag("confirm-target", "", "what must answer after the move: `HOST:PORT` (a connection) or an IP address (a ping) (default: the API server, else a default router behind the NIC that answers a ping before)"),
 			&cli.DurationFlag{Name: "confirm-timeout", Value: 30 * time.Second, Usage: "how long it may take to answer", EnvVars: env("confirm-timeout")},
 			boolFlag("no-confirm", "let the move stand although nothing has answered"),
 			dryRunFlag(),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -75,11 +76,7 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 	server := c.String("kubeconfig") != "" || c.String("k8s-apiserver") != ""
 	row := func(string) (string, error) { return "", nil }
 	if fromOVS {
-		db, err := openOVS(c)
-		if err != nil {
-			return err
-		}
-		if db != nil {
+		if db := openOVS(c); db != nil {
 			defer db.Close()
 			row = db.ExternalID
 		}
@@ -168,20 +165,16 @@ func settingsFile(c *cli.Context) (map[string]map[string]string, error) {
 
 // openOVS connects to the local Open vSwitch, nil if it is not there: what
 // needs it will say so.
-func openOVS(c *cli.Context) (*ovs.DB, error) {
+func openOVS(c *cli.Context) *ovs.DB {
 	address := c.String("ovs-address")
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if _, err := os.Stat(path); err != nil {
-			return nil, nil
+			return nil
 		}
 	}
-	log, err := newLog(c, c.App.ErrWriter)
+	db, err := ovs.Open(c.Context, address, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	db, err := ovs.Open(c.Context, address, log)
-	if err != nil {
-		return nil, nil
-	}
-	return db, nil
+	return db
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 )
@@ -62,13 +63,21 @@ func (n *Node) Annotations() map[string]string {
 
 // ParseByHand reads the record that a node set up by hand leaves in the
 // Northbound database, where there is no Node object to annotate: the
-// annotations as a JSON object of strings.
+// annotations as one JSON object, those that are JSON themselves as such.
 func ParseByHand(name, record string) (*Node, []Problem) {
 	n := &Node{Name: name, ByHand: true}
-	var a map[string]string
-	if err := json.Unmarshal([]byte(record), &a); err != nil {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(record), &raw); err != nil {
 		return n, []Problem{{Ref: n.Ref(), Reason: ReasonByHandRefused,
 			Message: fmt.Sprintf("the record of the node that was set up by hand is not a JSON object of annotations: %.300q: set the node up again", record)}}
+	}
+	a := map[string]string{}
+	for k, v := range raw {
+		var text string
+		if json.Unmarshal(v, &text) != nil {
+			text = string(v)
+		}
+		a[k] = text
 	}
 	return n, n.ReadAnnotations(a)
 }
@@ -76,9 +85,16 @@ func ParseByHand(name, record string) (*Node, []Problem) {
 // ByHandRecord is the inverse of ParseByHand. The same node always gives the
 // same bytes.
 func (n *Node) ByHandRecord() string {
-	b, err := json.Marshal(n.Annotations()) // keys come sorted
+	record := map[string]any{}
+	for k, v := range n.Annotations() {
+		record[k] = v
+		if strings.HasPrefix(v, "{") && json.Valid([]byte(v)) {
+			record[k] = json.RawMessage(v)
+		}
+	}
+	b, err := json.Marshal(record) // keys come sorted
 	if err != nil {
-		return "" // of strings: it can't be
+		return "" // of strings and valid JSON: it can't be
 	}
 	return string(b)
 }

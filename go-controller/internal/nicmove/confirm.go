@@ -15,6 +15,8 @@ import (
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
 )
 
 // How long one question to a target may take, and the time between two.
@@ -74,6 +76,29 @@ func APIServer(url string) *Target {
 		}
 		return response.Body.Close()
 	}}
+}
+
+// router is a default router behind the NIC that answers a ping now; nil when
+// there is none.
+func router(ctx context.Context, d nicmove.Device) *Target {
+	for _, r := range d.Routes {
+		for _, hop := range r.Hops {
+			if r.Dest.Bits() != 0 || !hop.Via.IsValid() {
+				continue
+			}
+			via := hop.Via
+			if via.IsLinkLocalUnicast() {
+				continue // its zone is to change
+			}
+			one, done := context.WithTimeout(ctx, askTimeout)
+			err := ping(one, via)
+			done()
+			if err == nil {
+				return &Target{"the default router " + via.String(), func(ctx context.Context) error { return ping(ctx, via) }}
+			}
+		}
+	}
+	return nil
 }
 
 // await asks the target until it answers, for at most this long. beat is

@@ -15,7 +15,7 @@ import (
 // Options says how NICs are moved.
 type Options struct {
 	Datapath    string        // datapath_type of the bridges; "": as it is, or system
-	Target      *Target       // must answer for a move to stand; nil when none is known
+	Target      *Target       // must answer for a move to stand; nil: the NIC's default router, if it answers before
 	Timeout     time.Duration // how long Target may take
 	Unconfirmed bool          // let a move stand without asking
 	DryRun      bool          // only print the steps
@@ -23,7 +23,7 @@ type Options struct {
 }
 
 // ErrNoTarget says that nobody is known who could confirm a move.
-var ErrNoTarget = errors.New("nobody is known who could confirm that the node is reachable after the move: give --confirm-target HOST:PORT or IP, or the API server (--k8s-apiserver, --kubeconfig, or external_ids:k8s-api-server in Open vSwitch), or --no-confirm")
+var ErrNoTarget = errors.New("nobody is known who could confirm that the node is reachable after the move, and no default router behind the NIC answers a ping: give --confirm-target HOST:PORT or IP, or the API server (--k8s-apiserver, --kubeconfig, or external_ids:k8s-api-server in Open vSwitch), or --no-confirm")
 
 // Move moves NICs into their bridges, one after the other. The first that does
 // not work ends it, with that NIC as it was before.
@@ -155,7 +155,9 @@ func (m *Mover) boot(ctx context.Context, u Undo, plan func() ([]nicmove.Step, e
 // confirmed moves, and takes the move back unless the target answers.
 func (m *Mover) confirmed(ctx context.Context, u Undo, plan func() ([]nicmove.Step, error), o Options) error {
 	if o.Target == nil && !o.Unconfirmed {
-		return ErrNoTarget
+		if o.Target = router(ctx, u.Device); o.Target == nil {
+			return ErrNoTarget
+		}
 	}
 	if err := m.running(ctx); err != nil {
 		return err

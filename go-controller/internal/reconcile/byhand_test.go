@@ -103,7 +103,7 @@ func TestNodeInheritsWhatWasSetUpByHand(t *testing.T) {
 	remote := byHandDatabase(t, byHandNode("kube-node1", "10.244.7.0/24", "fd01:0:0:7::/64"))
 	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}))
 	b.feed.put(&cluster.Node{Name: "kube-node1", UID: "u-1"})
-	b.eventually("the Node's annotations", `{"k8s.ovn.org/node-chassis-id":"chassis-kube-node1","k8s.ovn.org/node-subnets":"{\"default\":[\"10.244.7.0/24\",\"fd01:0:0:7::/64\"]}"}`, func() string {
+	b.eventually("the Node's annotations", `{"k8s.ovn.org/node-chassis-id":"chassis-kube-node1","k8s.ovn.org/node-subnets":{"default":["10.244.7.0/24","fd01:0:0:7::/64"]}}`, func() string {
 		b.feed.mu.Lock()
 		defer b.feed.mu.Unlock()
 		n, _ := b.feed.objects[cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "kube-node1"}}].(*cluster.Node)

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+)
+
+func whole() *Node {
+	return &Node{Name: "n", ByHand: true, ChassisID: "0123", Annotated: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd01::/64")},
+		JoinAnnotated: []netip.Prefix{netip.MustParsePrefix("100.64.1.2/24"), netip.MustParsePrefix("fd98::2/64")},
+		Gateway: &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n", IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
+			NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}, Rampout: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}}
+}
+
+// What a record says survives writing and reading, and is JSON all through.
+func TestByHandRecord(t *testing.T) {
+	for _, n := range []*Node{whole(), {Name: "n", ByHand: true}} {
+		record := n.ByHandRecord()
+		if strings.Contains(record, `\`) {
+			t.Errorf("text within text: %s", record)
+		}
+		got, problems := ParseByHand("n", record)
+		if len(problems) > 0 || !got.Equal(n) {
+			t.Errorf("%s: %+v, %v", record, got, problems)
+		}
+	}
+	for record, want := range map[string]string{
+		"":                                    ReasonByHandRefused,
+		"[]":                                  ReasonByHandRefused,
+		`{"k8s.ovn.org/l3-gateway-config":7}`: ReasonGatewayRefused,
+	} {
+		n, problems := ParseByHand("n", record)
+		if n == nil || n.Gateway != nil || len(problems) != 1 || problems[0].Reason != want {
+			t.Errorf("%q: %+v, %v; want one %s", record, n, problems, want)
+		}
+	}
+}
+
+// A Node gets what it does not say itself, and nothing for what it says in a
+// form that can't be read.
+func TestInherit(t *testing.T) {
+	bare := &Node{Name: "n", UID: "u"}
+	if got := bare.Inherit(whole()); len(got) != 4 || len(bare.Annotations()) != 4 || bare.ByHand || bare.UID != "u" {
+		t.Errorf("%v, %+v", got, bare)
+	}
+	own := &Node{Name: "n", ChassisID: "other", Annotated: []netip.Prefix{netip.MustParsePrefix("10.0.9.0/24")}}
+	if got := own.Inherit(whole()); len(got) != 2 || own.ChassisID != "other" || own.Annotated[0].String() != "10.0.9.0/24" || own.Gateway == nil {
+		t.Errorf("%v, %+v", got, own)
+	}
+	if got := own.Inherit(whole()); got != nil {
+		t.Errorf("a second time: %v", got)
+	}
+	bad := &Node{Name: "n", AnnotatedAs: "malformed"}
+	if got := bad.Inherit(whole()); got != nil || bad.Gateway != nil {
+		t.Errorf("%v, %+v", got, bad)
+	}
+}
