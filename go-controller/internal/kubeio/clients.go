@@ -56,9 +56,14 @@ func NewClients(k config.Kubernetes, agent string) (*Clients, error) {
 const patchAnswer = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// patchClient is a client for patches of the core group.
+// patchClient is a client for patches of the core group. They go over HTTP/1.1,
+// a connection for each that is under way: as streams of one HTTP/2 connection,
+// client-go's default, they were seen to fall behind while others made many pods
+// (docs/operate/performance.md). Watches stay with HTTP/2, whose pings tell when
+// a connection is dead.
 func patchClient(rc *rest.Config) (rest.Interface, error) {
 	c := rest.CopyConfig(rc)
+	c.NextProtos = []string{"http/1.1"}
 	c.AcceptContentTypes = patchAnswer
 	c.APIPath, c.GroupVersion, c.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
 	return rest.RESTClientFor(c)

@@ -34,8 +34,9 @@ const (
 	// Attempts at a time. First attempts and later ones do not compete, and an
 	// attempt that takes longer than slowAfter gives its place to the next, so
 	// that what a webhook holds up holds up nobody else; of such attempts there
-	// are at most maxSlow.
-	firstPlaces = 32
+	// are at most maxSlow. Each takes a connection; client-go keeps 25 of them when
+	// they are idle, so first attempts are no more than that.
+	firstPlaces = 24
 	laterPlaces = 16
 	slowAfter   = 500 * time.Millisecond
 	maxSlow     = 1000
