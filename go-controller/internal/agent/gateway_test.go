@@ -142,15 +142,21 @@ var (
 )
 
 // checkBoth has the pod, the host and the outside talk at the same time: each
-// of rounds asks over TCP and UDP in both families.
+// of rounds asks over TCP and UDP in both families. Nobody sends a UDP packet
+// again that is lost, as one is now and then on a busy machine: that is asked
+// again, but hardly ever.
 func checkBoth(t *testing.T, rounds int) {
 	t.Helper()
-	var asked atomic.Int32
+	const mayBeLost = 2
+	var asked, lost atomic.Int32
 	var wg sync.WaitGroup
 	ask := func(netns, network, address, source string) {
 		wg.Go(func() {
 			for range rounds {
 				from, err := testkit.AskOnce(netns, network, address)
+				if err != nil && network == "udp" && lost.Add(1) <= mayBeLost {
+					from, err = testkit.AskOnce(netns, network, address)
+				}
 				if err != nil || from != source {
 					t.Errorf("from %q to %s %s: source %q, %v; want %s", netns, network, address, from, err, source)
 					return
