@@ -290,7 +290,7 @@ func Adopt(s *cluster.State, session *ovsdb.Session) error {
 		s.RouterUUID = ""
 	}
 	r, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalRouterTable, UUID: uuid}).(*nbdb.LogicalRouter)
-	if ok && !(ours && s.Config.RouterNamed) {
+	if ok && (!ours || !s.Config.RouterNamed) {
 		s.Config.RouterName = r.Name
 	}
 	return nil

@@ -41,7 +41,7 @@ func StartWhoami(t testing.TB, netns string, port int) {
 	if err != nil {
 		t.Fatalf("serving port %d in namespace %q: %v", port, netns, err)
 	}
-	t.Cleanup(func() { l.Close(); p.Close() })
+	t.Cleanup(func() { _ = errors.Join(l.Close(), p.Close()) }) // nobody is to hear of it
 	go func() {
 		for {
 			c, err := l.Accept()
