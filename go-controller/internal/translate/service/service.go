@@ -3,7 +3,6 @@ package service
 import (
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -106,26 +105,10 @@ func (t Translator) loadBalancer(o nb.Owner, svc *cluster.Service, proto cluster
 		UUID:     names.RowUUID(nbdb.LoadBalancerTable, o.Kind, o.Name, role, svc.UID),
 		Name:     names.LoadBalancer(svc.Name.Namespace, svc.Name.Name, string(proto)),
 		Protocol: &protocol, Vips: vips,
-		Options: options(svc),
-		// Hashing on the addresses and ports themselves spares the userspace
-		// datapath a recirculation, of which it has only a few.
-		SelectionFields: []string{"ip_dst", "ip_src", "tp_dst", "tp_src"},
+		Options:         options(svc),
+		SelectionFields: selectionFields(svc),
 	}, nb.Slot{
 		In:     nb.Ref{Table: nbdb.LoadBalancerGroupTable, UUID: names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)},
 		Column: "load_balancer",
 	})
-}
-
-// MaxAffinity is the longest time, in seconds, that OVN can have a client keep
-// its backend (ovn-nb(5), Load_Balancer options:affinity_timeout). Kubernetes
-// allows more.
-const MaxAffinity = 65535
-
-// options is the options of the service's load balancers.
-func options(svc *cluster.Service) map[string]string {
-	out := map[string]string{"hairpin_snat_ip": hairpinSNAT, "reject": "true"}
-	if svc.AffinitySeconds > 0 {
-		out["affinity_timeout"] = strconv.Itoa(min(svc.AffinitySeconds, MaxAffinity))
-	}
-	return out
 }
