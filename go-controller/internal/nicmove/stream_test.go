@@ -195,8 +195,14 @@ func TestConfirm(t *testing.T) {
 	clean(t)
 	c = forward()
 	c.Target = ""
-	if out, err := run(t, c); err == nil || !strings.Contains(err.Error(), "give --confirm-target HOST:PORT or IP") || out != "" {
-		t.Errorf("without a target: %v\n%s", err, out)
+	if out := mustRun(t, c); !strings.Contains(out, "eth0: moved to bridge breth0: the default router 10.1.0.1 has answered") {
+		t.Errorf("without a target, but with a router:\n%s", out)
+	}
+	mustRun(t, back())
+	same(t, "eth0", dump(t, "eth0"), before)
+	testkit.Run(t, "ip", "netns", "exec", "outside", "sysctl", "-q", "-w", "net.ipv4.icmp_echo_ignore_all=1", "net.ipv6.icmp.echo_ignore_all=1")
+	if out, err := run(t, c); err == nil || !strings.Contains(err.Error(), "no default router behind the NIC answers a ping: give --confirm-target HOST:PORT or IP") || out != "" {
+		t.Errorf("without a target, and the router is silent: %v\n%s", err, out)
 	}
 	same(t, "eth0", dump(t, "eth0"), before)
 	c.Options.Unconfirmed = true
