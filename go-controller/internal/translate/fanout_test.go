@@ -136,3 +136,68 @@ func TestRowsPerOwnerDoNotGrowWithNodes(t *testing.T) {
 		}
 	}
 }
+
+// One endpoint that changes is one row's change, and its bytes are those of the
+// VIPs with their backends, whatever the number of services and nodes.
+func TestAnEndpointChangesOneRow(t *testing.T) {
+	m := bigMaster(t, 20, 1, 500)
+	n := cluster.Name{Namespace: "default", Name: "s7"}
+	slice := func(i byte, c cluster.Conditions) *cluster.EndpointSlice {
+		e := &cluster.EndpointSlice{Name: n, Service: n.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
+		for j := range byte(10) {
+			e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, 100, 100 + j}), Conditions: cluster.Ready})
+		}
+		e.Endpoints[i].Conditions = c
+		return e
+	}
+	m.dirty(t, event(slice(3, 0))) // the row comes
+	for _, c := range []struct {
+		what  string
+		slice cluster.Object
+	}{
+		{"an endpoint becomes ready", slice(3, cluster.Ready)}, {"an endpoint is not ready any more", slice(3, 0)},
+		{"all go", &cluster.EndpointSlice{Name: n, Service: n.Name}}, {"all come", slice(0, cluster.Ready)},
+	} {
+		what, plans := c.what, m.dirty(t, event(c.slice))
+		if len(plans) != 1 || plans[0].Ops() > 2 || len(plans[0].Rows) != 1 || plans[0].Rows[0].Verb != nb.Update {
+			t.Fatalf("%s: plans %v, want one row's change", what, plans)
+		}
+		bytes := 0
+		for _, c := range plans[0].Rows[0].Columns {
+			for k, v := range c.Put {
+				bytes += len(k) + len(v)
+			}
+			for _, k := range c.Drop {
+				bytes += len(k) + len(c.Was[k])
+			}
+		}
+		if bytes == 0 || bytes > 600 {
+			t.Errorf("%s: %d bytes change, want at most 600", what, bytes)
+		}
+	}
+}
+
+// dirty is the plans of what an event dirties, carried out.
+func (m *master) dirty(t *testing.T, e cluster.Event) []nb.Plan {
+	t.Helper()
+	var plans []nb.Plan
+	scope := nb.Scope{}
+	need := []nb.Owner{{Kind: names.KindCluster, Name: names.ClusterOwner}} // what lists the rows
+	for _, o := range append(need, m.affected(t, e)...) {
+		rows, err := m.ts.Rows(m.state, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.schema.Plan(m.db, o, rows, scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !p.Empty() {
+			plans = append(plans, p)
+		}
+	}
+	if err := m.db.Apply(plans...); err != nil {
+		t.Fatal(err)
+	}
+	return plans
+}
