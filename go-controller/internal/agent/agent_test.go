@@ -336,11 +336,36 @@ func TestLostTunnelAddress(t *testing.T) {
 	b.start(t)
 	b.becomeReady(t)
 	testkit.Run(t, "ip", "addr", "del", "172.18.0.2/16", "dev", "eth0")
-	b.awaitMissing(t, "of the tunnel addresses [172.18.0.2] only 0 are on an interface")
+	b.awaitMissing(t, "on no interface of this host is the tunnel address 172.18.0.2 (it was on eth0: `ip link set eth0 up; ip addr add 172.18.0.2/16 dev eth0`, and its routes)")
 	testkit.Run(t, "ip", "addr", "del", "10.128.2.2/23", "dev", mgmtLink)
 	b.awaitState(t, wantState)
 	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/16", "dev", "eth0")
 	b.awaitReady(t)
+}
+
+// A bridge that carries the tunnel address keeps it, and its routes, when
+// ovs-vswitchd is killed and starts again: the agent has nothing to put back.
+func TestTunnelBridgeOutlivesTheSwitch(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.stop()
+	testkit.Run(t, "sh", "-ec", `ip addr del 172.18.0.2/16 dev eth0; ovs-vsctl add-br br-phys -- set bridge br-phys datapath_type=netdev -- add-port br-phys eth0
+		ip addr add 172.18.0.2/16 dev br-phys; ip link set br-phys up; ip route add 172.19.0.0/16 via 172.18.0.9`)
+	b.start(t)
+	b.grantSubnets(t, "10.128.2.0/23")
+	testkit.Run(t, "ovs-vsctl", "--timeout=20", "wait-until", "interface", mgmtLink, "ofport>0", "--", "set", "interface", mgmtLink, "external_ids:ovn-installed=true")
+	b.awaitReady(t)
+	const look = "cat /sys/class/net/br-phys/ifindex; ip -o addr show dev br-phys scope global; ip -4 route show dev br-phys"
+	before := testkit.Run(t, "sh", "-c", look)
+	b.vs.StopDaemon(t)
+	b.vs.StartDaemon(t)
+	awaitOutput(t, before, "sh", "-c", look)
+	b.awaitReady(t)
+	testkit.Run(t, "ovs-vsctl", "del-br", "br-phys")
+	b.awaitMissing(t, "no tunnel address")
+	b.awaitMissing(t, "it was on br-phys: `ip link set br-phys up; ip addr add 172.18.0.2/16 dev br-phys`")
 }
 
 // A pod's port whose device has gone goes too; one with its device stays, and

@@ -27,8 +27,9 @@ func rooms() []func(hostplan.Facts, config.Node) (hostplan.Plan, error) {
 
 // passMemory is what one pass leaves to the next.
 type passMemory struct {
-	subnets []netip.Prefix // the last valid ones: a Node without them is not a node to tear down
-	swept   time.Time      // when ports without a device were looked for
+	subnets []netip.Prefix  // the last valid ones: a Node without them is not a node to tear down
+	places  []hostnet.Place // where tunnel addresses were last, each once
+	swept   time.Time       // when ports without a device were looked for
 	flows   flowWatch
 }
 
@@ -52,9 +53,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	if len(places) < len(facts.EncapIPs) {
-		errs = append(errs, fmt.Errorf("of the tunnel addresses %v only %d are on an interface of this host: has a bridge or interface lost its address?", facts.EncapIPs, len(places)))
-	}
+	errs = append(errs, a.lostTunnel(facts.EncapIPs, places))
 	out, err := a.wayOut(node)
 	errs = append(errs, err)
 	// The API server may be slow; what the node itself needs doesn't wait.
@@ -145,6 +144,7 @@ func (a *Agent) facts(node kubeio.LocalNode) (hostplan.Facts, []hostnet.Place, e
 	if err != nil {
 		return f, nil, err
 	}
+	a.remember(places)
 	a.wanted.Store(names.ManagementInterface(a.config.Name), true)
 	for _, p := range places {
 		a.wanted.Store(p.Link, true)
@@ -180,8 +180,8 @@ func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
 			return []netip.Addr{ip}, err
 		}
 	}
-	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an address of this host; give --encap-ip",
-		names.OVSEncapIP, set, node.InternalIPs)
+	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an address of this host; give --encap-ip%s",
+		names.OVSEncapIP, set, node.InternalIPs, a.lastSeen(set))
 }
 
 // places is where on this host the addresses are; those that are nowhere are

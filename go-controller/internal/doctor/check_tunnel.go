@@ -35,7 +35,7 @@ func checkEncapIP(_ context.Context, h *chart) Finding {
 		}
 	}
 	if len(lost) > 0 {
-		fixes = append(fixes, "# a bridge loses its addresses and routes when ovs-vswitchd is killed and the datapath is in userspace;",
+		fixes = append(fixes, "# with its routes. A bridge that is made anew, or an `ovs-appctl exit --cleanup`, takes them away;",
 			"# with another address: ovs-vsctl set Open_vSwitch . external_ids:"+names.OVSEncapIP+"=ADDRESS")
 		return problem("tunnel address %s is on no interface of this host", strings.Join(lost, ", ")).fixed(fixes...)
 	}
