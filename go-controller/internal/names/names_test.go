@@ -1,6 +1,7 @@
 package names_test
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,6 +58,23 @@ func TestAddressSetNamesAreValidAndDiffer(t *testing.T) {
 			}
 			seen[n] = ns
 		}
+	}
+}
+
+// Pods' connections must not have ports that are the node's own business:
+// Geneve (RFC 8926), VXLAN (RFC 7348), node ports, and what Linux gives out.
+func TestSNATPorts(t *testing.T) {
+	var first, last int
+	if n, err := fmt.Sscanf(names.SNATPorts, "%d-%d", &first, &last); n != 2 || err != nil {
+		t.Fatalf("%q: %v", names.SNATPorts, err)
+	}
+	for _, own := range []int{4789, 6081, 30000, 32768} {
+		if first <= own && own <= last {
+			t.Errorf("%s has port %d in it", names.SNATPorts, own)
+		}
+	}
+	if last-first < 16000 {
+		t.Errorf("%s: %d ports are few", names.SNATPorts, last-first+1)
 	}
 }
 

@@ -95,5 +95,7 @@ func cut(s string) string {
 // address too: of a connection from a port that both use to one destination,
 // the answers could be told from no other's. So it has neither the ports that
 // Linux gives its own connections (32768 and up, ip-sysctl.rst
-// ip_local_port_range) nor those of Kubernetes' node ports (30000-32767).
-const SNATPorts = "1024-29999"
+// ip_local_port_range) nor those of Kubernetes' node ports (30000-32767), nor
+// those of the tunnels, whose packets the external bridge gives to the host: an
+// answer to port 6081 would end there.
+const SNATPorts = "10240-29999"
