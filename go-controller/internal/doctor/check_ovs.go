@@ -121,9 +121,9 @@ func checkExternalIDs(_ context.Context, h *chart) Finding {
 	var wrong, fixes []string
 	for _, k := range slices.Sorted(maps.Keys(plan.OVS.ExternalIDs)) {
 		want, have := plan.OVS.ExternalIDs[k], h.ids[k]
-		switch {
-		case want == have:
-		case want == "":
+		switch want {
+		case have:
+		case "":
 			wrong = append(wrong, fmt.Sprintf("%s is %q, want none", k, have))
 			fixes = append(fixes, "ovs-vsctl remove Open_vSwitch . external_ids "+k)
 		default:

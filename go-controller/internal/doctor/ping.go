@@ -63,7 +63,7 @@ func (pinger) Ping(ctx context.Context, from, to netip.Addr, size int) error {
 	if err != nil {
 		return fmt.Errorf("opening a raw socket from %s: %w", from, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // a socket that only asked
 	id := os.Getpid() & 0xffff
 	for seq := 1; seq <= pingTries; seq++ {
 		if err := sendEcho(conn, f, to, id, seq, size); err != nil {

@@ -128,13 +128,7 @@ func (l *Local) Node() (n LocalNode, ok bool) {
 	if !ok || err != nil || !is {
 		return n, false
 	}
-	n = LocalNode{UID: string(node.UID), Labels: node.Labels, Annotations: node.Annotations}
-	for _, a := range node.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			n.InternalIPs = append(n.InternalIPs, a.Address)
-		}
-	}
-	return n, true
+	return localNode(node), true
 }
 
 // Pod is a pod of this node; ok is false when the watch has not seen it, or has

@@ -96,7 +96,7 @@ func (c *Clients) Node(ctx context.Context, name string) (n LocalNode, ok bool, 
 
 // localNode is what a node agent needs to know of a Node.
 func localNode(node *corev1.Node) LocalNode {
-	n := LocalNode{UID: string(node.UID), Annotations: node.Annotations}
+	n := LocalNode{UID: string(node.UID), Labels: node.Labels, Annotations: node.Annotations}
 	for _, a := range node.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
 			n.InternalIPs = append(n.InternalIPs, a.Address)
