@@ -8,7 +8,8 @@ packages=(
   ovn-common ovn-central ovn-host       # ovn-nbctl, ovn-northd, ovn-controller
   debootstrap                           # makes the sandbox's Debian 13 root filesystem, with all that runs in it
   iproute2 ethtool iputils-ping util-linux # ip, tc, ethtool, ping, nsenter
-  iptables # what the portmap plugin writes its rules with
+  procps nftables                       # sysctl, nft
+  iptables                              # what the portmap plugin writes its rules with
 )
 
 missing=()
