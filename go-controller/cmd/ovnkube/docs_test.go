@@ -23,6 +23,7 @@ const asOvnkube = "NORTHBOUND_TEST_AS_OVNKUBE"
 func TestDocs(t *testing.T) {
 	for page, database := range map[string]func(t *testing.T) string{
 		"translate.md": func(t *testing.T) string { return testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"]) },
+		"explain.md":   func(t *testing.T) string { return testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]) },
 		"plan.md": func(t *testing.T) string {
 			out := ovnkube(t.Context(), nil, "translate", "-f", filepath.Join(docsDir, "cluster.yaml"), "-o", "ovsdb")
 			file := filepath.Join(t.TempDir(), "nb.db")

@@ -35,7 +35,7 @@ func newApp() *cli.App {
 		// A comma in a file name is part of it.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
-			masterCommand(), nodeCommand(), doctorCommand(), translateCommand(), planCommand(),
+			masterCommand(), nodeCommand(), doctorCommand(), translateCommand(), planCommand(), explainCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(), versionCommand(),
 		},

@@ -68,7 +68,13 @@ func runPlan(c *cli.Context) error {
 	live := len(c.StringSlice("filename")) == 0
 	read := func() ([]cluster.Object, error) { return manifests(c, c.App.ErrWriter) }
 	if live {
-		read = func() ([]cluster.Object, error) { return liveObjects(ctx, m.Kubernetes, c.App.ErrWriter, log) }
+		read = func() ([]cluster.Object, error) {
+			objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
+			for _, p := range problems {
+				warn(c.App.ErrWriter, p)
+			}
+			return objects, err
+		}
 	}
 	objects, broken := read()
 	if live && broken != nil {
@@ -101,15 +107,15 @@ func runPlan(c *cli.Context) error {
 // warn tells of something that does not stop the work.
 func warn(w io.Writer, what any) { fmt.Fprintln(w, "ovnkube: warning:", what) }
 
-// liveObjects lists everything that the cluster is made of. What is wrong with
-// single objects is told on w.
-func liveObjects(ctx context.Context, k config.Kubernetes, w io.Writer, log *slog.Logger) ([]cluster.Object, error) {
+// liveObjects lists everything that the cluster is made of, and what is wrong
+// with single objects.
+func liveObjects(ctx context.Context, k config.Kubernetes, log *slog.Logger) ([]cluster.Object, []cluster.Problem, error) {
 	clients, err := kubeio.NewClients(k, "northbound-plan")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := clients.WaitForServer(ctx, log); err != nil {
-		return nil, fmt.Errorf("waiting for the API server %s: %w", clients.Server, err)
+		return nil, nil, fmt.Errorf("waiting for the API server %s: %w", clients.Server, err)
 	}
 	source := kubeio.NewSource(clients)
 	var wg sync.WaitGroup
@@ -125,7 +131,7 @@ func liveObjects(ctx context.Context, k config.Kubernetes, w io.Writer, log *slo
 		select {
 		case <-source.Signal():
 		case <-ctx.Done():
-			return nil, fmt.Errorf("listing the cluster from the API server %s: %w", clients.Server, ctx.Err())
+			return nil, nil, fmt.Errorf("listing the cluster from the API server %s: %w", clients.Server, ctx.Err())
 		}
 	}
 	events, problems := source.Take()
@@ -135,17 +141,24 @@ func liveObjects(ctx context.Context, k config.Kubernetes, w io.Writer, log *slo
 			objects = append(objects, e.New)
 		}
 	}
-	for _, p := range problems {
-		warn(w, p)
-	}
-	return objects, nil
+	return objects, problems, nil
 }
 
-// plansFor compares what objects want with the Northbound database, which may
-// tell of nodes besides.
+// plansFor compares what objects want with the Northbound database.
 func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger) (*offline.Cluster, []nb.Plan, error) {
-	want := offline.New(m.Cluster, objects)
 	var plans []nb.Plan
+	want, err := beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+		var err error
+		plans, err = reconcile.Preview(want.State, want.Translators, want.Schema, session)
+		return err
+	})
+	return want, plans, err
+}
+
+// beside has f look at what objects want, beside the Northbound database, which
+// may tell of nodes besides.
+func beside(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger, f func(*offline.Cluster, *ovsdb.Session) error) (*offline.Cluster, error) {
+	want := offline.New(m.Cluster, objects)
 	err := ovsdb.With(ctx, m.NB, want.Schema, log, func(session *ovsdb.Session) error {
 		byHand, problems := reconcile.ByHand(session)
 		if len(byHand) > 0 {
@@ -155,11 +168,9 @@ func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, lo
 		if err := reconcile.Adopt(want.State, session); err != nil {
 			return err
 		}
-		var err error
-		plans, err = reconcile.Preview(want.State, want.Translators, want.Schema, session)
-		return err
+		return f(want, session)
 	})
-	return want, plans, err
+	return want, err
 }
 
 // withByHand is objects and the nodes that were set up by hand, as far as no

@@ -18,7 +18,13 @@ const planInput = "testdata/one-node.in.yaml"
 // translate makes of planInput.
 func translated(t *testing.T, schema string) (remote string) {
 	t.Helper()
-	out := ovnkube(t.Context(), nil, "translate", "-f", planInput, "-o", "ovsdb")
+	return translatedFrom(t, planInput, schema)
+}
+
+// translatedFrom is translated of another input.
+func translatedFrom(t *testing.T, input, schema string) (remote string) {
+	t.Helper()
+	out := ovnkube(t.Context(), nil, "translate", "-f", input, "-o", "ovsdb")
 	if out.exit != 0 {
 		t.Fatal(out)
 	}
@@ -142,10 +148,12 @@ func TestPlanWithBrokenManifests(t *testing.T) {
 	}
 }
 
-// The cluster itself, read from an API server: here its lists, as they come
-// over the wire. The end-to-end tests do the same with a real one.
-func TestPlanFromAPIServer(t *testing.T) {
-	lists := map[string]string{
+// lists is an API server's answers: what it lists, as it comes over the wire.
+type lists map[string]string
+
+// aCluster is a node, a pod and services, one of which is broken.
+func aCluster() lists {
+	return lists{
 		"/version":           `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`,
 		"/api/v1/nodes":      `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"n1","uid":"11111111-0000-4000-8000-000000000001"}}]}`,
 		"/api/v1/namespaces": `{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"default","uid":"22222222-0000-4000-8000-000000000001"}}]}`,
@@ -153,34 +161,46 @@ func TestPlanFromAPIServer(t *testing.T) {
 		"/api/v1/services":   `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"broken","namespace":"default"},"spec":{"clusterIP":"10.96.0.9"}}]}`,
 		"/apis/discovery.k8s.io/v1/endpointslices": `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}`,
 	}
+}
+
+// serve is an API server that has the lists, and no more; it returns its URL.
+func (l lists) serve(t *testing.T) string {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method != http.MethodGet:
-			t.Errorf("%s %s: a plan writes nothing", r.Method, r.URL)
+			t.Errorf("%s %s: nothing is to be written", r.Method, r.URL)
 			http.Error(w, "no", http.StatusMethodNotAllowed)
 		case r.URL.Query().Get("sendInitialEvents") != "":
 			http.Error(w, "not supported here", http.StatusUnprocessableEntity)
 		case r.URL.Query().Get("watch") != "":
 			<-r.Context().Done()
-		case lists[r.URL.Path] == "":
+		case l[r.URL.Path] == "":
 			http.NotFound(w, r)
 		default:
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(lists[r.URL.Path]))
+			_, _ = w.Write([]byte(l[r.URL.Path]))
 		}
 	}))
 	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// The cluster itself, read from an API server. The end-to-end tests do the same
+// with a real one.
+func TestPlanFromAPIServer(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
+	url := aCluster().serve(t)
 	remote := translated(t, testkit.NBSchemas()["23.03"])
 	for _, command := range [][]string{{"plan"}, {"master", "--dry-run"}} {
-		args := append(command, "--log-level=error", "--nb-address", remote, "--k8s-apiserver", server.URL)
+		args := append(command, "--log-level=error", "--nb-address", remote, "--k8s-apiserver", url)
 		if got := ovnkube(t.Context(), nil, args...); got.exit != 0 || !strings.HasPrefix(got.stdout, "Nothing to do") ||
 			!strings.HasPrefix(got.stderr, "ovnkube: warning: Service default/broken: NoServicePorts: ") {
 			t.Errorf("%v of the cluster that was translated:\n%s", command, got)
 		}
 	}
 	nbctl(t, remote, "lsp-del", "default_web-0")
-	if got := ovnkube(t.Context(), nil, "master", "--dry-run", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", server.URL); got.exit != 2 ||
+	if got := ovnkube(t.Context(), nil, "master", "--dry-run", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", url); got.exit != 2 ||
 		!strings.Contains(got.stdout, "+ Logical_Switch_Port default_web-0 ") {
 		t.Errorf("master --dry-run:\n%s", got)
 	}

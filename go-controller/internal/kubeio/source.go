@@ -69,7 +69,11 @@ func listWatch[L runtime.Object](list func(context.Context, metav1.ListOptions) 
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) },
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return watchFn(ctx, o)
+			w, err := watchFn(ctx, o)
+			if err != nil && ctx.Err() != nil {
+				return watch.NewFake(), nil // the end was asked for: that is no failure to log
+			}
+			return w, err
 		},
 	}
 }

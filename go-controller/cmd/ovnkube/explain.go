@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/explain"
+	"github.com/northbound-net/northbound/go-controller/internal/offline"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+)
+
+func explainCommand() *cli.Command {
+	svc := &cli.Command{
+		Name:      "svc",
+		Aliases:   []string{"service"},
+		Usage:     "say what a service answers on, which endpoints serve and why, and which rows it has",
+		ArgsUsage: "NAMESPACE/NAME",
+		Description: "Without -f, of the cluster, compared with the rows that the Northbound database has. With -f, of manifests, and no\n" +
+			"server is asked. Flags go before the name.\n\n" +
+			"Exit code 1: there is no such service, a server did not answer, or a manifest is broken.",
+		Flags: slices.Concat([]cli.Flag{
+			manifestFlag("`FILE`, directory or - for standard input, instead of the cluster; may be given again"),
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: "`FORMAT`: text, json"},
+			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "how long to wait for the servers", EnvVars: env("timeout")},
+		}, kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), []cli.Flag{configFlag()}, logFlags()),
+		Before:       withSettings(func(*cli.Context) error { return nil }),
+		OnUsageError: onUsageError,
+		Action:       runExplainService,
+	}
+	return &cli.Command{
+		Name:            "explain",
+		Usage:           "say what the network makes of an object, and why",
+		HideHelpCommand: true,
+		Subcommands:     []*cli.Command{svc},
+		Before:          func(*cli.Context) error { return nil },
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return usageError{fmt.Errorf("explain: no kind %q: want svc", c.Args().First())}
+			}
+			return usageError{errors.New("explain: the kind is missing: want svc NAMESPACE/NAME")}
+		},
+	}
+}
+
+// serviceArgument reads the one argument, the name of a service.
+func serviceArgument(c *cli.Context) (cluster.Name, error) {
+	const want = "want NAMESPACE/NAME of a service"
+	if c.NArg() == 0 {
+		return cluster.Name{}, usageError{fmt.Errorf("explain svc: the name is missing: %s", want)}
+	}
+	ns, name, ok := strings.Cut(c.Args().First(), "/")
+	if !ok || ns == "" || name == "" || strings.Contains(name, "/") {
+		return cluster.Name{}, usageError{fmt.Errorf("explain svc: %q: %s", c.Args().First(), want)}
+	}
+	if c.NArg() > 1 {
+		return cluster.Name{}, usageError{fmt.Errorf("explain svc: unexpected argument %q: %s, after all flags", c.Args().Get(1), want)}
+	}
+	return cluster.Name{Namespace: ns, Name: name}, nil
+}
+
+func runExplainService(c *cli.Context) error {
+	n, err := serviceArgument(c)
+	if err != nil {
+		return err
+	}
+	write := map[string]func(*explain.Service) error{
+		"text": func(e *explain.Service) error { return e.WriteText(c.App.Writer) },
+		"json": func(e *explain.Service) error { return e.WriteJSON(c.App.Writer) },
+	}[c.String("output")]
+	if write == nil {
+		return usageError{fmt.Errorf("--output %q: want text or json", c.String("output"))}
+	}
+	log, err := newLog(c, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	m := config.DefaultMaster()
+	m.Kubernetes, m.NB = kubernetesConfig(c), northboundConfig(c)
+	if m.Cluster, err = clusterConfig(c); err != nil {
+		return err
+	}
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	if len(c.StringSlice("filename")) == 0 {
+		ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
+		defer cancel()
+		e, err := explainLive(ctx, m, n, log)
+		if err != nil {
+			return err
+		}
+		return write(e)
+	}
+	objects, broken := manifests(c, c.App.ErrWriter)
+	made := offline.New(m.Cluster, objects)
+	e, err := explain.OfService(made.State, made.Schema, n, made.Problems)
+	if err == nil {
+		err = write(e)
+	}
+	return errors.Join(broken, err)
+}
+
+// explainLive explains a service of the cluster, beside the rows that the
+// Northbound database has.
+func explainLive(ctx context.Context, m config.Master, n cluster.Name, log *slog.Logger) (*explain.Service, error) {
+	objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
+	if err != nil {
+		return nil, err
+	}
+	var e *explain.Service
+	_, err = beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+		var err error
+		if e, err = explain.OfService(want.State, want.Schema, n, slices.Concat(problems, want.Problems)); err != nil {
+			return err
+		}
+		return e.Compare(want.State, want.Schema, session.View())
+	})
+	return e, err
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// served is a cluster with two services that answer and one that is broken.
+func served() lists {
+	out := aCluster()
+	out["/api/v1/services"] = `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[
+		{"metadata":{"name":"broken","namespace":"default"},"spec":{"clusterIP":"10.96.0.9"}},
+		{"metadata":{"name":"web","namespace":"default","uid":"u-web"},"spec":{"clusterIP":"10.96.0.1","ports":[{"name":"http","port":80},{"name":"dns","port":53,"protocol":"UDP"}]}}]}`
+	out["/apis/discovery.k8s.io/v1/endpointslices"] = `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[
+		{"metadata":{"name":"web-x","namespace":"default","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4","ports":[{"name":"http","port":8080}],
+		 "endpoints":[{"addresses":["10.128.0.3"]},{"addresses":["nonsense"]}]}]}`
+	return out
+}
+
+// Live, rows are compared with those that are there, on every release of OVN.
+func TestExplainLive(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	for ovn, schema := range testkit.NBSchemas() {
+		t.Run(ovn, func(t *testing.T) {
+			url, remote := served().serve(t), testkit.StartOVSDB(t, schema)
+			explain := func(name string) result {
+				return ovnkube(t.Context(), nil, "explain", "svc", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", url, name)
+			}
+			want := func(what string, rows string) {
+				t.Helper()
+				_, got, _ := strings.Cut(explain("default/web").stdout, "\nRows\n")
+				if !regexp.MustCompile(`^(?s:` + rows + `)$`).MatchString(got) {
+					t.Errorf("%s: rows\n%swant\n%s", what, got, rows)
+				}
+			}
+			all := explain("default/web")
+			if all.exit != 0 || all.stderr != "" || !strings.Contains(all.stdout, `
+Port http 80/TCP over IPv4
+  VIP  10.96.0.1:80     spec.clusterIPs
+  in   10.128.0.3:8080  ready  (slice web-x)
+`) || !strings.Contains(all.stdout, `
+Problems
+  EndpointSlice default/web-x: InvalidEndpoint: endpoints: "nonsense" is not an IP address: the endpoint is left out
+`) || strings.Contains(all.stdout, "broken") {
+				t.Errorf("explained:\n%s", all)
+			}
+			const uuid = `  [0-9a-f-]{36}  `
+			want("an empty database", `  Load_Balancer Service_default/web_TCP`+uuid+`missing\n  Load_Balancer Service_default/web_UDP`+uuid+`missing\n`)
+			script := ovnkube(t.Context(), strings.NewReader(`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default, uid: u-web}, spec: {clusterIP: 10.96.0.1, ports: [{name: http, port: 80}, {name: dns, port: 53, protocol: UDP}]}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web-x, namespace: default, labels: {kubernetes.io/service-name: web}}, addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.128.0.3]}]}
+`), "translate", "-f", "-", "-o", "nbctl")
+			if script.exit != 0 {
+				t.Fatal(script)
+			}
+			// A script's rows have UUIDs of the database's own: they are not wanted.
+			testkit.Run(t, "sh", "-ec", "export OVN_NB_DB="+remote+"\n"+script.stdout)
+			want("rows of a script", `.*web_TCP`+uuid+`missing\n.*web_UDP`+uuid+`missing\n.*web_TCP`+uuid+`not wanted\n.*web_UDP`+uuid+`not wanted\n`)
+		})
+	}
+}
+
+// What is edited in the database is told, and what is not is as wanted.
+func TestExplainDifferences(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	l := aCluster()
+	l["/api/v1/services"] = `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[
+		{"metadata":{"name":"no-endpoints","namespace":"default","uid":"u-2"},"spec":{"clusterIP":"10.96.0.2","ports":[{"port":80}]}},
+		{"metadata":{"name":"three-protocols","namespace":"default","uid":"u-5"},"spec":{"clusterIP":"10.96.0.5","ports":[{"name":"tcp","port":5060},{"name":"udp","port":5060,"protocol":"UDP"}]}}]}`
+	remote := translatedFrom(t, "testdata/services.in.yaml", testkit.NBSchemas()["25.03"])
+	url := l.serve(t)
+	rows := func(name string) string {
+		t.Helper()
+		out := ovnkube(t.Context(), nil, "explain", "svc", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", url, name)
+		_, got, _ := strings.Cut(out.String(), "\nRows\n")
+		return got
+	}
+	if got, want := rows("default/no-endpoints"), "  Load_Balancer Service_default/no-endpoints_TCP  1b46a160-6860-5faa-814f-de10a8da3cd3  as wanted\n"; got != want {
+		t.Errorf("rows:\n%swant\n%s", got, want)
+	}
+	nbctl(t, remote, "set", "Load_Balancer", "1b46a160-6860-5faa-814f-de10a8da3cd3", `vips={"10.96.0.2:80"="10.6.6.6:80"}`, "--", "clear", "Load_Balancer_Group", "clusterLBGroup", "load_balancer")
+	if got, want := rows("default/no-endpoints"), `  Load_Balancer Service_default/no-endpoints_TCP  1b46a160-6860-5faa-814f-de10a8da3cd3  different
+      vips  ~ 10.96.0.2:80="10.6.6.6:80" -> ""
+      is not listed in Load_Balancer_Group clusterLBGroup
+`; got != want {
+		t.Errorf("rows:\n%swant\n%s", got, want)
+	}
+	// The database is of a time when the service had endpoints and a third port.
+	if got, want := rows("default/three-protocols"), `  Load_Balancer Service_default/three-protocols_TCP  5645c419-b7cc-506b-bf8c-82fff5cf0c3c  different
+      vips  ~ 10.96.0.5:5060="10.128.0.3:15060,10.128.0.4:15060" -> ""
+      is not listed in Load_Balancer_Group clusterLBGroup
+  Load_Balancer Service_default/three-protocols_UDP  8fa87ad5-f561-54bd-838e-5489f556a9a4  different
+      vips  ~ 10.96.0.5:5060="10.128.0.3:15060,10.128.0.4:15060" -> ""
+      is not listed in Load_Balancer_Group clusterLBGroup
+  Load_Balancer Service_default/three-protocols_SCTP  7446ea0a-e296-5cb6-acfd-02e83c484bb5  not wanted
+`; got != want {
+		t.Errorf("rows:\n%swant\n%s", got, want)
+	}
+}
+
+func TestExplainErrors(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	for what, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no kind":         {nil, "explain: the kind is missing: want svc NAMESPACE/NAME"},
+		"unknown kind":    {[]string{"pod", "a/b"}, `explain: no kind "pod": want svc`},
+		"no name":         {[]string{"svc"}, "explain svc: the name is missing: want NAMESPACE/NAME"},
+		"no namespace":    {[]string{"svc", "web"}, `explain svc: "web": want NAMESPACE/NAME`},
+		"too many names":  {[]string{"svc", "a/b/c"}, `explain svc: "a/b/c": want NAMESPACE/NAME`},
+		"flags too late":  {[]string{"svc", "a/b", "-o", "json"}, `explain svc: unexpected argument "-o": want NAMESPACE/NAME of a service, after all flags`},
+		"unknown flag":    {[]string{"svc", "--nosuch"}, "flag provided but not defined: -nosuch"},
+		"unknown format":  {[]string{"svc", "-o", "xml", "a/b"}, `--output "xml": want text or json`},
+		"no cluster":      {[]string{"svc", "a/b"}, "no API server given"},
+		"no API server":   {[]string{"svc", "--log-level=error", "--k8s-apiserver", "http://127.0.0.1:1", "--timeout", "300ms", "a/b"}, "waiting for the API server http://127.0.0.1:1: context deadline exceeded"},
+		"no such service": {[]string{"svc", "-f", planInput, "default/web"}, "there is no Service default/web: namespace default has none"},
+		"no file":         {[]string{"svc", "-f", "nosuch.yaml", "default/web"}, "reading manifests: stat nosuch.yaml: no such file or directory"},
+	} {
+		got := ovnkube(t.Context(), nil, append([]string{"explain"}, c.args...)...)
+		if got.exit != 1 || got.stdout != "" || !strings.HasPrefix(got.stderr, "ovnkube: "+c.want) {
+			t.Errorf("%s:\n%s\nwant exit 1 and %s", what, got, c.want)
+		}
+	}
+}

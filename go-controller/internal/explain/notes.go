@@ -1,0 +1,81 @@
+package explain
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
+)
+
+// notes is what the fields of a service come to that is not seen in its ports.
+func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
+	if svc.Type == cluster.ExternalName {
+		return []string{"spec.type: ExternalName is an answer of DNS: there is nothing to do for the network"}
+	}
+	var out []string
+	note := func(when bool, format string, args ...any) {
+		if when {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	has := len(svc.ClusterIPs) > 0
+	note(svc.Headless, "spec.clusterIP: None: there is no virtual address; clients find the endpoints in DNS")
+	note(!svc.Headless && !has, "spec.clusterIP: none yet: without it the service answers on no other address either")
+	note(has && len(svc.Ports) == 0, "spec.ports: none that is valid: the service answers nowhere")
+	note(len(eps) == 0, "endpoints: no EndpointSlice is labelled kubernetes.io/service-name=%s", svc.Name.Name)
+	note(svc.PublishNotReady, "spec.publishNotReadyAddresses: whoever makes the EndpointSlices marks endpoints ready that are not")
+	if !has {
+		return out
+	}
+	if unused := unusedFamily(svc, eps); unused != "" {
+		note(true, "spec.clusterIPs: none of %s: endpoints of that family get nothing", unused)
+	}
+	switch service.AffinityOf(svc) {
+	case service.AffinityHash:
+		note(true, "spec.sessionAffinity: ClientIP for %d s: a client's address decides on its backend, as long as these are the endpoints", svc.AffinitySeconds)
+	case service.AffinityTimer:
+		note(true, "spec.sessionAffinity: ClientIP for %d s: OVN keeps the time; the packet by which it learns of a client is lost", svc.AffinitySeconds)
+	}
+	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local is not applied yet: all endpoints of the cluster serve")
+	note(svc.ExternalLocal, "spec.externalTrafficPolicy: Local concerns clients outside; those in the cluster reach all endpoints")
+	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is not answered yet", svc.HealthCheckPort)
+	if ports := nodePorts(svc); len(ports) > 0 {
+		note(true, "spec.ports: node ports %s are not served yet", strings.Join(ports, ", "))
+	}
+	note(hinted(eps), "endpoints: hints (forZones, forNodes) are not followed yet: all endpoints serve")
+	return out
+}
+
+func nodePorts(svc *cluster.Service) []string {
+	var out []string
+	for _, p := range svc.Ports {
+		if p.NodePort != 0 {
+			out = append(out, fmt.Sprintf("%d/%s", p.NodePort, p.Protocol))
+		}
+	}
+	return out
+}
+
+// unusedFamily is the family that the service has endpoints of, and no address.
+func unusedFamily(svc *cluster.Service, eps []*cluster.EndpointSlice) string {
+	for _, is4 := range []bool{true, false} {
+		of := func(a netip.Addr) bool { return a.Is4() == is4 }
+		address := slices.ContainsFunc(svc.Addresses(), func(a cluster.ServiceAddr) bool { return of(a.Addr) })
+		endpoint := slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool {
+			return slices.ContainsFunc(e.Endpoints, func(ep cluster.Endpoint) bool { return of(ep.Addr) })
+		})
+		if endpoint && !address {
+			return family(is4)
+		}
+	}
+	return ""
+}
+
+func hinted(eps []*cluster.EndpointSlice) bool {
+	return slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool {
+		return slices.ContainsFunc(e.Endpoints, func(ep cluster.Endpoint) bool { return ep.ForZones != "" || ep.ForNodes != "" })
+	})
+}

@@ -1,0 +1,194 @@
+package explain
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
+)
+
+// Service is an explained service.
+type Service struct {
+	Name     string   `json:"service"` // "namespace/name"
+	Type     string   `json:"type"`
+	Ports    []Port   `json:"ports"`
+	Notes    []string `json:"notes"`    // "field: what it comes to"
+	Problems []string `json:"problems"` // what is wrong with the service and its EndpointSlices
+	Rows     []Row    `json:"rows"`
+}
+
+// Port is one port of a service in one address family.
+type Port struct {
+	Name      string     `json:"name"`
+	Protocol  string     `json:"protocol"`
+	Port      uint16     `json:"port"`
+	Family    string     `json:"family"` // IPv4 or IPv6
+	VIPs      []VIP      `json:"vips"`
+	Backends  []string   `json:"backends"` // "address:port"; none: a connection is rejected
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// VIP is an address and port that the service names.
+type VIP struct {
+	Address string `json:"address"` // "address:port"
+	From    string `json:"from"`    // the field that names it
+	Served  bool   `json:"served"`
+	Why     string `json:"why,omitempty"` // it is not served
+}
+
+// Endpoint is one that is a backend of the port, or is not.
+type Endpoint struct {
+	Address  string `json:"address"` // "address:port", or the address of one without the port
+	In       bool   `json:"in"`
+	Why      string `json:"why"`
+	Slice    string `json:"endpointSlice"`
+	Pod      string `json:"pod,omitempty"`
+	Node     string `json:"node,omitempty"`
+	Zone     string `json:"zone,omitempty"`
+	ForZones string `json:"forZones,omitempty"`
+	ForNodes string `json:"forNodes,omitempty"`
+}
+
+// OfService explains a service of the state. problems are those of the whole
+// cluster. A service that is not there is an error that says what is.
+func OfService(s *cluster.State, schema *nb.Schema, n cluster.Name, problems []cluster.Problem) (*Service, error) {
+	svc := s.Services[n]
+	if svc == nil {
+		return nil, unknown(s, n)
+	}
+	out := &Service{Name: n.String(), Type: string(svc.Type), Ports: []Port{}, Notes: []string{}, Problems: []string{}, Rows: []Row{}}
+	eps := s.SlicesOf(n)
+	addrs := svc.Addresses()
+	for _, p := range svc.Ports {
+		for _, is4 := range []bool{true, false} {
+			of := slices.DeleteFunc(slices.Clone(addrs), func(a cluster.ServiceAddr) bool { return a.Addr.Is4() != is4 })
+			if len(of) > 0 {
+				out.Ports = append(out.Ports, port(s, svc, p, of, eps))
+			}
+		}
+	}
+	out.Notes = append(out.Notes, notes(svc, eps)...)
+	for _, p := range problems {
+		if p.Ref == svc.Ref() || slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool { return e.Ref() == p.Ref }) {
+			out.Problems = append(out.Problems, p.Error())
+		}
+	}
+	rows, err := service.Translator{Schema: schema}.Rows(s, service.Owner(n))
+	if err != nil {
+		return nil, fmt.Errorf("translating Service %s: %w", n, err)
+	}
+	for _, r := range rows {
+		out.Rows = append(out.Rows, Row{Table: r.Key.Table, Name: schema.Label(r.Model), UUID: schema.Ref(r.Model).UUID, key: r.Key})
+	}
+	return out, nil
+}
+
+// unknown is the error for a service that is not there.
+func unknown(s *cluster.State, n cluster.Name) error {
+	const most = 8
+	var there []string
+	for m := range s.Services {
+		if m.Namespace == n.Namespace {
+			there = append(there, m.Name)
+		}
+	}
+	slices.Sort(there)
+	switch {
+	case len(there) == 0:
+		return fmt.Errorf("there is no Service %s: namespace %s has none", n, n.Namespace)
+	case len(there) > most:
+		there = append(there[:most], "...")
+	}
+	return fmt.Errorf("there is no Service %s: namespace %s has %s", n, n.Namespace, strings.Join(there, ", "))
+}
+
+// port explains one port in the family of addrs.
+func port(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, addrs []cluster.ServiceAddr, eps []*cluster.EndpointSlice) Port {
+	is4 := addrs[0].Addr.Is4()
+	out := Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Family: family(is4), VIPs: []VIP{}, Backends: []string{}, Endpoints: []Endpoint{}}
+	for _, a := range addrs {
+		v := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, p.Port), Protocol: p.Protocol}
+		vip := VIP{Address: v.Addr.String(), From: string(a.Origin), Served: true}
+		if a.Withheld != cluster.NotWithheld {
+			vip.Served, vip.Why = false, string(a.Withheld)
+		} else if h := s.Holder(v); h != svc {
+			vip.Served, vip.Why = false, taken(svc, h, a.Addr)
+		}
+		out.VIPs = append(out.VIPs, vip)
+	}
+	choice := service.Choose(p, is4, eps)
+	for _, b := range choice.Backends {
+		out.Backends = append(out.Backends, b.String())
+	}
+	for _, e := range eps {
+		for _, ep := range e.Endpoints {
+			if ep.Addr.Is4() == is4 {
+				out.Endpoints = append(out.Endpoints, endpoints(choice, p, e, ep)...)
+			}
+		}
+	}
+	return out
+}
+
+// taken says why another service has an address that a service names.
+func taken(svc, holder *cluster.Service, a netip.Addr) string {
+	switch {
+	case slices.Contains(holder.ClusterIPs, a) && !slices.Contains(svc.ClusterIPs, a):
+		return fmt.Sprintf("it is the cluster IP of Service %s", holder.Name)
+	case holder.Created < svc.Created:
+		return fmt.Sprintf("Service %s has it, and is older", holder.Name)
+	}
+	return fmt.Sprintf("Service %s has it, and comes first by name", holder.Name)
+}
+
+func family(is4 bool) string {
+	if is4 {
+		return "IPv4"
+	}
+	return "IPv6"
+}
+
+// endpoints explains an endpoint, once for each number that its slice gives to
+// the port.
+func endpoints(choice service.Choice, p cluster.ServicePort, e *cluster.EndpointSlice, ep cluster.Endpoint) []Endpoint {
+	one := Endpoint{Slice: e.Name.Name, Pod: ep.Pod, Node: ep.Node, Zone: ep.Zone, ForZones: ep.ForZones, ForNodes: ep.ForNodes}
+	numbers := service.Numbers(p, e)
+	if len(numbers) == 0 {
+		one.Address, one.Why = ep.Addr.String(), fmt.Sprintf("the slice has no port named %q of %s", p.Name, p.Protocol)
+		return []Endpoint{one}
+	}
+	one.In = ep.Conditions.Has(choice.Conditions)
+	one.Why = why(one.In, ep.Conditions, len(choice.Backends) > 0)
+	out := make([]Endpoint, len(numbers))
+	for i, number := range numbers {
+		out[i] = one
+		out[i].Address = netip.AddrPortFrom(ep.Addr, number).String()
+	}
+	return out
+}
+
+// why is the state of an endpoint, and what follows from it. others tells
+// whether there are any backends.
+func why(in bool, c cluster.Conditions, others bool) string {
+	if c.Has(cluster.Ready) {
+		return "ready"
+	}
+	text := "not ready, not serving"
+	if c.Has(cluster.Serving) {
+		text = "not ready, serving"
+	}
+	if c.Has(cluster.Terminating) {
+		text += ", terminating"
+	}
+	switch {
+	case in:
+		return text + ": no endpoint is ready"
+	case others && c.Has(cluster.Serving|cluster.Terminating):
+		return text + ": there are ready ones"
+	}
+	return text
+}

@@ -1,0 +1,100 @@
+package explain
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// WriteJSON prints the explanation as one JSON object.
+func (e *Service) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(e)
+}
+
+// WriteText prints the explanation for a person.
+func (e *Service) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "Service %s, %s\n", e.Name, e.Type)
+	for _, p := range e.Ports {
+		if err := p.write(b); err != nil {
+			return err
+		}
+	}
+	list(b, "Notes", e.Notes)
+	list(b, "Problems", e.Problems)
+	var rows []string
+	for _, r := range e.Rows {
+		line := fmt.Sprintf("%s %s  %s", r.Table, r.Name, r.UUID)
+		if r.State != "" {
+			line += "  " + string(r.State)
+		}
+		rows = append(rows, line)
+		for _, d := range r.Differences {
+			rows = append(rows, "    "+d)
+		}
+	}
+	if len(rows) == 0 {
+		rows = []string{"none"}
+	}
+	list(b, "Rows", rows)
+	return b.Flush()
+}
+
+func list(w io.Writer, title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", title)
+	for _, l := range lines {
+		fmt.Fprintf(w, "  %s\n", l)
+	}
+}
+
+// write prints a port as a table.
+func (p Port) write(w io.Writer) error {
+	name := fmt.Sprintf("%d/%s", p.Port, p.Protocol)
+	if p.Name != "" {
+		name = p.Name + " " + name
+	}
+	fmt.Fprintf(w, "\nPort %s over %s\n", name, p.Family)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, v := range p.VIPs {
+		if v.Served {
+			fmt.Fprintf(t, "  VIP\t%s\t%s\n", v.Address, v.From)
+		} else {
+			fmt.Fprintf(t, "  no VIP\t%s\t%s: %s\n", v.Address, v.From, v.Why)
+		}
+	}
+	for _, e := range p.Endpoints {
+		sign := "out"
+		if e.In {
+			sign = "in"
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s  (%s)\n", sign, e.Address, e.Why, e.where())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(p.Backends) == 0 {
+		fmt.Fprintln(w, "  no backend: connections are rejected")
+	}
+	return nil
+}
+
+// where is what an endpoint is besides its address.
+func (e Endpoint) where() string {
+	var out []string
+	for _, x := range []struct{ what, value string }{
+		{"pod", e.Pod}, {"node", e.Node}, {"zone", e.Zone}, {"for zones", e.ForZones}, {"for nodes", e.ForNodes}, {"slice", e.Slice},
+	} {
+		if x.value != "" {
+			out = append(out, x.what+" "+x.value)
+		}
+	}
+	return strings.Join(out, ", ")
+}
