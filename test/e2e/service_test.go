@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kubectlStatus writes the status of a service, as the controller of a load
+// balancer would.
+func kubectlStatus(t *testing.T, svc, patch string) {
+	t.Helper()
+	kubectl(t, "patch", "service", svc, "--subresource=status", "--type=merge", "-p", patch)
+}
+
+// explained is what `ovnkube explain svc` prints of a service.
+func explained(t *testing.T, svc string, flags ...string) string {
+	t.Helper()
+	args := append([]string{"node", "control", "--", "ovnkube", "explain", "svc", "--log-level=error",
+		"--kubeconfig=/var/lib/northbound/" + name + "/control/api/admin.kubeconfig", "--nb-address=unix:/run/ovn/ovnnb_db.sock"}, flags...)
+	return must(t, append(args, "default/"+svc)...)
+}
+
+// TestServiceAddresses holds that a service answers on its external addresses
+// and those of its load balancer, as far as they are its own.
+func TestServiceAddresses(t *testing.T) {
+	apply(t, deployment("shop", 3)+service("shop", "shop"))
+	ps := readyPods(t, "shop", 3)
+	kubectl(t, "patch", "service", "shop", "--type=merge", "-p",
+		`{"spec":{"type":"LoadBalancer","externalTrafficPolicy":"Local","externalIPs":["192.0.2.1","2001:db8::1"]}}`)
+	kubectlStatus(t, "shop", `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.2","ipMode":"VIP"},{"ip":"2001:db8::2"},{"ip":"192.0.2.3","ipMode":"Proxy"}]}}}`)
+	for _, ip := range []string{"192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:db8::2"} {
+		for _, protocol := range []string{"tcp", "udp"} {
+			fromPod(t, ps[0]).reaches(t, protocol, hostPort(ip, 80), names(ps))
+		}
+	}
+	// Another service wants the address: it is told, and shop keeps it.
+	apply(t, strings.Replace(service("rival", "nobody"), "spec:\n", "spec:\n  externalIPs: [192.0.2.1]\n", 1))
+	eventually(t, "an Event of the rival", func() string {
+		out := kubectl(t, "get", "events", "-o", "jsonpath={range .items[*]}{.involvedObject.name} {.reason} {.message}{\"\\n\"}{end}")
+		if !strings.Contains(out, "rival AddressInUse 192.0.2.1:80/TCP is of Service default/shop, 192.0.2.1:80/UDP is of Service default/shop") {
+			return out
+		}
+		return ""
+	})
+	fromPod(t, ps[1]).reaches(t, "tcp", "192.0.2.1:80", names(ps))
+	out := explained(t, "shop")
+	for _, want := range []string{"  VIP +192.0.2.1:80 +spec.externalIPs\n", "  no VIP +192.0.2.3:80 .*ipMode is Proxy", "Load_Balancer Service_default/shop_TCP  [0-9a-f-]+  as wanted",
+		"Load_Balancer Service_default/shop_UDP  [0-9a-f-]+  as wanted", "  in +" + regexp.QuoteMeta(hostPort(ps[0].IPs[0], 8080)) + " +ready  \\(pod " + ps[0].Name + ", node " + ps[0].Node + ", "} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("explained:\n%s\nwant %s", out, want)
+		}
+	}
+	if out := explained(t, "rival"); !strings.Contains(out, "spec.externalIPs: Service default/shop has it") {
+		t.Errorf("explained:\n%s\nwant who has the address", out)
+	}
+	var parsed struct{ Rows []struct{ State string } }
+	if err := json.Unmarshal([]byte(explained(t, "shop", "-o", "json")), &parsed); err != nil || len(parsed.Rows) != 2 || parsed.Rows[0].State != "as wanted" {
+		t.Errorf("explained as JSON: %+v, %v", parsed, err)
+	}
+	// The older one goes: the other has the address, and nobody behind it.
+	kubectl(t, "delete", "service", "shop")
+	eventually(t, "the rival has the address", func() string {
+		out, err := fromPod(t, ps[0]).run("ask", "tcp", "192.0.2.1:80", "1", "5s")
+		if err == nil || !strings.Contains(out+err.Error(), "refused") {
+			return "not refused: " + out
+		}
+		return ""
+	})
+}
+
+// TestSessionAffinity holds that each client keeps its backend, in both
+// families and protocols, over the cluster IP, from the first connection on.
+func TestSessionAffinity(t *testing.T) {
+	apply(t, deployment("sticky", 3)+strings.Replace(service("sticky", "sticky"), "spec:\n", "spec:\n  sessionAffinity: ClientIP\n", 1))
+	ps := readyPods(t, "sticky", 3)
+	settled(t, "sticky", ps)
+	fromPod(t, ps[0]).reaches(t, "tcp", hostPort(ps[1].IPs[0], 8080), []string{ps[1].Name}) // the network between the nodes is awake
+	for _, ip := range clusterIPs(t, "sticky") {
+		for _, protocol := range []string{"tcp", "udp"} {
+			for _, p := range ps {
+				out := ""
+				eventually(t, fmt.Sprintf("%s to %s %s", p.Name, protocol, ip), func() string {
+					var err error
+					if out, err = fromPod(t, p).run("ask", protocol, hostPort(ip, 80), "20", "2s"); err != nil {
+						return err.Error()
+					}
+					return ""
+				})
+				var who []string
+				for line := range strings.Lines(out) {
+					w, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+					who = append(who, w)
+				}
+				slices.Sort(who)
+				if who = slices.Compact(who); len(who) != 1 || !slices.Contains(names(ps), who[0]) {
+					t.Errorf("%s to %s %s: %v answered, want always the same", p.Name, protocol, ip, who)
+				}
+			}
+		}
+	}
+}
