@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+)
+
+// A field that comes to be must be compared: one that is set alone makes an
+// object another one.
+func TestEqualComparesEveryField(t *testing.T) {
+	for _, zero := range []Object{&Service{}, &EndpointSlice{}} {
+		typ := reflect.TypeOf(zero).Elem()
+		for i := range typ.NumField() {
+			v := reflect.New(typ)
+			v.Elem().Field(i).Set(something(t, typ.Field(i).Type))
+			other, ok := v.Interface().(Object)
+			if !ok || other.Equal(zero) || zero.Equal(other) || !other.Equal(other) {
+				t.Errorf("%s does not see a difference in %s", typ, typ.Field(i).Name)
+			}
+		}
+	}
+	endpoint := reflect.TypeFor[Endpoint]()
+	for i := range endpoint.NumField() {
+		v := reflect.New(endpoint).Elem()
+		v.Field(i).Set(something(t, endpoint.Field(i).Type))
+		e, ok := v.Interface().(Endpoint)
+		if !ok || CompareEndpoints(e, Endpoint{}) <= 0 || CompareEndpoints(Endpoint{}, e) >= 0 {
+			t.Errorf("CompareEndpoints does not see a difference in %s", endpoint.Field(i).Name)
+		}
+	}
+}
+
+// something is a value of a type other than the zero value.
+func something(t *testing.T, typ reflect.Type) reflect.Value {
+	t.Helper()
+	v := reflect.New(typ).Elem()
+	switch {
+	case typ == reflect.TypeFor[netip.Addr]():
+		return reflect.ValueOf(netip.MustParseAddr("10.0.0.1"))
+	case typ == reflect.TypeFor[netip.Prefix]():
+		return reflect.ValueOf(netip.MustParsePrefix("10.0.0.0/8"))
+	case typ.Kind() == reflect.String:
+		v.SetString("x")
+	case typ.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case v.CanInt():
+		v.SetInt(1)
+	case v.CanUint():
+		v.SetUint(1)
+	case typ.Kind() == reflect.Slice:
+		return reflect.Append(v, something(t, typ.Elem()))
+	case typ.Kind() == reflect.Struct:
+		v.Field(0).Set(something(t, typ.Field(0).Type))
+	default:
+		t.Fatalf("a field of type %s: say here what a value of it is", typ)
+	}
+	return v
+}
