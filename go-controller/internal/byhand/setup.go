@@ -106,14 +106,20 @@ func (s Setup) UndoNode(ctx context.Context, last bool) error {
 	})
 }
 
+// errNoNode says that there is no node whose gateway could be taken back.
+var errNoNode = errors.New("there is no such node")
+
 // UndoGateway is the inverse of GatewayInit.
 func (s Setup) UndoGateway(ctx context.Context) error {
 	return s.onHost(ctx, func(h *host) error {
-		err := h.north(ctx, false, func(n *cluster.Node, _ []netip.Prefix) error {
+		err := h.north(ctx, false, func(n *cluster.Node, held []netip.Prefix) error {
+			if len(held) == 0 && n.Gateway == nil {
+				return errNoNode // a change would set it up
+			}
 			n.Gateway, n.JoinAnnotated, n.JoinAs = nil, nil, ""
 			return nil
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, errNoNode) {
 			return err
 		}
 		return h.undo(ctx, "gateway")

@@ -294,6 +294,7 @@ func TestRefusals(t *testing.T) {
 	if out, err := w.minion.Try(t, bin+"/ovn-k8s-overlay", "nics-to-bridge"); err == nil || !strings.Contains(out, "ovn-k8s-overlay: want one of master-init, minion-init, gateway-init") {
 		t.Errorf("a command of another program: %v\n%s", err, out)
 	}
+	w.on(w.minion, "ovnkube gateway-init --node-name=n --undo") // there is none, and it makes none
 	if got := w.show(); got != before {
 		t.Errorf("the database is\n%s\nit was:\n%s", got, before)
 	}
