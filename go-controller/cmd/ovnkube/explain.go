@@ -21,11 +21,12 @@ import (
 func explainCommand() *cli.Command {
 	svc := &cli.Command{
 		Name:      "svc",
+		HelpName:  "ovnkube explain svc",
 		Aliases:   []string{"service"},
 		Usage:     "say what a service answers on, which endpoints serve and why, and which rows it has",
 		ArgsUsage: "NAMESPACE/NAME",
 		Description: "Without -f, of the cluster, compared with the rows that the Northbound database has. With -f, of manifests, and no\n" +
-			"server is asked. Flags go before the name.\n\n" +
+			"server is asked.\n\n" +
 			"Exit code 1: there is no such service, a server did not answer, or a manifest is broken.",
 		Flags: slices.Concat([]cli.Flag{
 			manifestFlag("`FILE`, directory or - for standard input, instead of the cluster; may be given again"),
@@ -40,7 +41,7 @@ func explainCommand() *cli.Command {
 		Name:            "explain",
 		Usage:           "say what the network makes of an object, and why",
 		HideHelpCommand: true,
-		Subcommands:     []*cli.Command{svc},
+		Subcommands:     []*cli.Command{flagsAnywhere(svc)},
 		Before:          func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
@@ -49,6 +50,55 @@ func explainCommand() *cli.Command {
 			return usageError{errors.New("explain: the kind is missing: want svc NAMESPACE/NAME")}
 		},
 	}
+}
+
+// flagsAnywhere is a command whose flags may also follow its arguments, as a
+// person writes them; the library wants them first.
+func flagsAnywhere(inner *cli.Command) *cli.Command {
+	return &cli.Command{
+		Name: inner.Name, Aliases: inner.Aliases, Usage: inner.Usage, ArgsUsage: inner.ArgsUsage,
+		SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			ctx := cli.NewContext(c.App, nil, c)
+			ctx.Command = inner
+			return inner.Run(ctx, append([]string{inner.Name}, flagsFirst(inner.Flags, c.Args().Slice())...)...)
+		},
+	}
+}
+
+// flagsFirst puts flags, each with its value, before the other arguments. What
+// follows "--" is no flag; where help is asked for, nothing else counts, and
+// where a value is missing the library is to say so.
+func flagsFirst(flags []cli.Flag, args []string) []string {
+	var first, rest []string
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if a == "--" {
+			rest = append(rest, args[i+1:]...)
+			break
+		}
+		name, _, whole := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		if !strings.HasPrefix(a, "-") || name == "" {
+			rest = append(rest, a)
+			continue
+		}
+		if name == "h" || name == "help" {
+			return []string{a}
+		}
+		first = append(first, a)
+		takesValue := slices.ContainsFunc(flags, func(f cli.Flag) bool {
+			d, ok := f.(cli.DocGenerationFlag)
+			return ok && d.TakesValue() && slices.Contains(f.Names(), name)
+		})
+		if !takesValue || whole {
+			continue
+		}
+		if i++; i == len(args) {
+			return first
+		}
+		first = append(first, args[i])
+	}
+	return slices.Concat(first, []string{"--"}, rest)
 }
 
 // serviceArgument reads the one argument, the name of a service.
@@ -62,7 +112,7 @@ func serviceArgument(c *cli.Context) (cluster.Name, error) {
 		return cluster.Name{}, usageError{fmt.Errorf("explain svc: %q: %s", c.Args().First(), want)}
 	}
 	if c.NArg() > 1 {
-		return cluster.Name{}, usageError{fmt.Errorf("explain svc: unexpected argument %q: %s, after all flags", c.Args().Get(1), want)}
+		return cluster.Name{}, usageError{fmt.Errorf("explain svc: unexpected argument %q: %s, once", c.Args().Get(1), want)}
 	}
 	return cluster.Name{Namespace: ns, Name: name}, nil
 }

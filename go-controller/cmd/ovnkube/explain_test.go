@@ -112,7 +112,8 @@ func TestExplainErrors(t *testing.T) {
 		"no name":         {[]string{"svc"}, "explain svc: the name is missing: want NAMESPACE/NAME"},
 		"no namespace":    {[]string{"svc", "web"}, `explain svc: "web": want NAMESPACE/NAME`},
 		"too many names":  {[]string{"svc", "a/b/c"}, `explain svc: "a/b/c": want NAMESPACE/NAME`},
-		"flags too late":  {[]string{"svc", "a/b", "-o", "json"}, `explain svc: unexpected argument "-o": want NAMESPACE/NAME of a service, after all flags`},
+		"two names":       {[]string{"svc", "a/b", "-o", "json", "c/d"}, `explain svc: unexpected argument "c/d": want NAMESPACE/NAME of a service, once`},
+		"a flag's value":  {[]string{"svc", "a/b", "-o"}, "flag needs an argument: -o"},
 		"unknown flag":    {[]string{"svc", "--nosuch"}, "flag provided but not defined: -nosuch"},
 		"unknown format":  {[]string{"svc", "-o", "xml", "a/b"}, `--output "xml": want text or json`},
 		"no cluster":      {[]string{"svc", "a/b"}, "no API server given"},
@@ -123,6 +124,28 @@ func TestExplainErrors(t *testing.T) {
 		got := ovnkube(t.Context(), nil, append([]string{"explain"}, c.args...)...)
 		if got.exit != 1 || got.stdout != "" || !strings.HasPrefix(got.stderr, "ovnkube: "+c.want) {
 			t.Errorf("%s:\n%s\nwant exit 1 and %s", what, got, c.want)
+		}
+	}
+}
+
+// Flags stand before the name or after it.
+func TestFlagsAnywhere(t *testing.T) {
+	want := ovnkube(t.Context(), nil, "explain", "svc", "-f", "testdata/explain.in.yaml", "-o", "json", "shop/web")
+	if want.exit != 0 || !strings.HasPrefix(want.stdout, "{\n") {
+		t.Fatal(want)
+	}
+	for _, args := range [][]string{
+		{"shop/web", "-f", "testdata/explain.in.yaml", "-o", "json"}, {"-f", "testdata/explain.in.yaml", "shop/web", "--output=json"},
+		{"--output", "json", "shop/web", "--filename", "testdata/explain.in.yaml"}, {"-o=json", "-f=testdata/explain.in.yaml", "--", "shop/web"},
+	} {
+		if got := ovnkube(t.Context(), nil, append([]string{"explain", "svc"}, args...)...); got != want {
+			t.Errorf("explain svc %v: %s", args, firstDifference(got.String(), want.String()))
+		}
+	}
+	for _, args := range [][]string{{"svc", "--help"}, {"svc", "shop/web", "-h"}, {"service", "--help"}} {
+		got := ovnkube(t.Context(), nil, append([]string{"explain"}, args...)...)
+		if got.exit != 0 || !strings.Contains(got.stdout, "--filename FILE") || !strings.Contains(got.stdout, "ovnkube explain svc [command options] NAMESPACE/NAME\n") {
+			t.Errorf("explain %v:\n%s", args, got)
 		}
 	}
 }

@@ -7,5 +7,6 @@
 //
 // The load balancers are those of clients in the cluster, for whom
 // externalTrafficPolicy Local changes nothing but on node ports (Kubernetes API,
-// ServiceSpec.externalTrafficPolicy).
+// ServiceSpec.externalTrafficPolicy). Whoever lets clients in from outside must
+// not use these for the external addresses of such a service.
 package service
