@@ -168,6 +168,9 @@ func (h *host) nic(name string) (ipnet.MAC, error) {
 	if len(addrs) > 0 {
 		return ipnet.MAC{}, fmt.Errorf("--physical-interface %s: it has the addresses %v, which the machine would lose: remove them if OVN is to have the interface alone, or share it: `ovnkube nics-to-bridge %s` and --bridge-interface br%s", name, addrs, name, name)
 	}
+	if bridge, ok := h.ovs.BridgeOf(name); ok && (bridge != names.IntegrationBridge || h.ovs.HasBridge(name)) {
+		return ipnet.MAC{}, fmt.Errorf("--physical-interface %s: it is in the Open vSwitch bridge %s, which would be cut off: share it (--bridge-interface %s), or take it out if OVN is to have it alone", name, bridge, bridge)
+	}
 	return link.MAC, nil
 }
 

@@ -82,6 +82,9 @@ func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
 			if chassis == "" && n.ChassisID == "" {
 				return errors.New("external_ids:system-id of the Open_vSwitch row is empty, so the gateway router can't be bound to this machine: run minion-init first")
 			}
+			if chassis != "" && n.ChassisID != "" && chassis != n.ChassisID {
+				return fmt.Errorf("node %s is the chassis %s, and this machine is %s (external_ids:system-id): is --node-name this machine's? If it is, run minion-init first", n.Name, n.ChassisID, chassis)
+			}
 			if chassis != "" {
 				n.ChassisID = chassis
 			}

@@ -283,6 +283,7 @@ func TestRefusals(t *testing.T) {
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-ip=10.100.0.2/24":                              "--physical-interface and --bridge-interface: give exactly one of them",
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=breth0 --physical-ip=10.100.0.2/24":    "--bridge-interface breth0: there is no such Open vSwitch bridge",
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-interface=br-phys --physical-ip=10.100.0.2/24": "it has the addresses [10.100.0.2/24], which the machine would lose",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-interface=eth1 --physical-ip=10.100.0.2/24":    "it is in the Open vSwitch bridge br-phys, which would be cut off",
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys":                               "--physical-ip: this machine's address with its prefix length is needed",
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2":      `parsing --physical-ip "10.100.0.2": want an address with a prefix length`,
 	} {
@@ -302,6 +303,10 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("the machine is\n%s\nit was:\n%s", now, hostBefore)
 	}
 	w.on(w.minion, minionInit)
+	const another = "gateway-init --cluster-ip-subnet=192.168.0.0/16 --bridge-interface br-phys --physical-ip 10.100.0.2/24 --node-name=kube-master"
+	if out, err := w.minion.Try(t, bin+"/ovnkube", strings.Fields(another)...); err == nil || !strings.Contains(out, "is --node-name this machine's?") {
+		t.Errorf("a gateway under another machine's name: %v\n%s", err, out)
+	}
 	if out, err := w.master.Try(t, bin+"/ovnkube", "master-init", "--node-name=kube-master", "--undo"); err == nil || !strings.Contains(out, "Node kube-node1 is still there: undo the other nodes first") {
 		t.Errorf("undoing the master first: %v\n%s", err, out)
 	}
