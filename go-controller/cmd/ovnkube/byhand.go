@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/northbound-net/northbound/go-controller/internal/byhand"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
 func masterInitCommand() *cli.Command {
@@ -101,6 +103,12 @@ func setup(c *cli.Context, length func(is4 bool) int) (byhand.Setup, error) {
 	s.Node.Name, s.Node.OVSAddress, s.Node.DatapathType = c.String("node-name"), c.String("ovs-address"), c.String("datapath-type")
 	if s.Node.Name == "" {
 		return s, usageError{errors.New("--node-name: the name of this machine is needed")}
+	}
+	if wrong := validation.IsDNS1123Subdomain(s.Node.Name); len(wrong) > 0 { // as Kubernetes wants it; it names files, too
+		return s, usageError{fmt.Errorf("--node-name %q: %s", s.Node.Name, wrong[0])}
+	}
+	if err := errors.Join(s.NB.Validate("nb"), ovsdb.Check(s.NB)); err != nil {
+		return s, err
 	}
 	s.Cluster.Subnets = nil
 	if c.Bool("undo") && c.String("cluster-ip-subnet") == "" {
