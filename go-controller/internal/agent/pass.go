@@ -31,6 +31,8 @@ type passMemory struct {
 	places  []hostnet.Place // where tunnel addresses were last, each once
 	swept   time.Time       // when ports without a device were looked for
 	flows   flowWatch
+
+	services serviceMemory
 }
 
 // pass compares everything once and repairs it. The error says what is still
@@ -60,8 +62,10 @@ func (a *Agent) pass(ctx context.Context) error {
 	published := make(chan error, 1)
 	want := a.annotations(node, facts, places, out)
 	go func() { published <- a.publish(ctx, node, want) }()
+	ways, waysErr := a.waysIn()
+	errs = append(errs, waysErr)
 	plan, err := a.plan(facts)
-	errs = append(errs, err, a.apply(ctx, hostplan.Merge(plan, out.plan), err == nil && len(facts.Subnets) > 0))
+	errs = append(errs, err, a.apply(ctx, hostplan.Merge(plan, out.plan, ways), err == nil && len(facts.Subnets) > 0))
 	errs = append(errs, <-published, a.sweep(ctx))
 	if len(facts.Subnets) == 0 && node.UID != "" {
 		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))

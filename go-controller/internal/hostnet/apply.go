@@ -47,6 +47,12 @@ func (n *Netlink) apply(c Change) error {
 		return n.applyRoute(item, c.Want == nil)
 	case hostplan.Masquerade:
 		return applyMasquerade(item, c.Want == nil)
+	case hostplan.ServicePorts:
+		have, _ := c.Have.(hostplan.ServicePorts)
+		if c.Want == nil {
+			return makeServiceRules(nil)
+		}
+		return applyServicePorts(have, item)
 	case hostplan.IngressDrop:
 		return applyIngressDrop(item, c.Want == nil)
 	default:

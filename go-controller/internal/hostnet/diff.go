@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
@@ -24,6 +25,9 @@ type Change struct{ Have, Want hostplan.Item }
 
 // String is the change as a line that starts with +, - or ~.
 func (c Change) String() string {
+	if s, ok := c.services(); ok {
+		return s
+	}
 	switch {
 	case c.Have == nil:
 		return "+ " + c.Want.String()
@@ -33,6 +37,31 @@ func (c Change) String() string {
 		return fmt.Sprintf("~ %s (was: %s)", c.Want, c.Have)
 	}
 }
+
+// services is String for entries of service ports that are others: it tells
+// which.
+func (c Change) services() (s string, ok bool) {
+	have, ok1 := c.Have.(hostplan.ServicePorts)
+	want, ok2 := c.Want.(hostplan.ServicePorts)
+	if !ok1 || !ok2 || have.Link != want.Link || have.Ranges != want.Ranges {
+		return "", false
+	}
+	changes, err := hostplan.ServiceChanges(want, have)
+	if err != nil {
+		return "", false
+	}
+	var lines []string
+	for _, l := range changes[:min(len(changes), changesShown)] {
+		lines = append(lines, l.String())
+	}
+	if more := len(changes) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return "service-ports " + strings.Join(lines, ", "), true
+}
+
+// changesShown is how many changed entries of service ports a line names.
+const changesShown = 3
 
 // Kind is what the change is about: "link", "addr", "route", "neigh",
 // "nftables" or "sysctl".
@@ -50,7 +79,7 @@ func (c Change) Kind() string {
 		return "route"
 	case hostplan.Neighbour:
 		return "neigh"
-	case hostplan.Masquerade, hostplan.IngressDrop:
+	case hostplan.Masquerade, hostplan.IngressDrop, hostplan.ServicePorts:
 		return "nftables"
 	default:
 		return "sysctl"

@@ -1,10 +1,12 @@
 package hostnet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -235,4 +237,23 @@ func drain(events chan struct{}) {
 			return
 		}
 	}
+}
+
+// lockedBuffer is a buffer that may be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

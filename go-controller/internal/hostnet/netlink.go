@@ -20,7 +20,10 @@ import (
 
 // Netlink is the kernel of the network namespace in which NewNetlink was
 // called. Sysctls are those of the calling thread's namespace.
-type Netlink struct{ h *netlink.Handle }
+type Netlink struct {
+	h        *netlink.Handle
+	services serviceReader
+}
 
 // NewNetlink opens the kernel's routing socket (rtnetlink(7)).
 func NewNetlink() (*Netlink, error) {
@@ -28,7 +31,7 @@ func NewNetlink() (*Netlink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a netlink socket: %w", err)
 	}
-	return &Netlink{h}, nil
+	return &Netlink{h: h}, nil
 }
 
 // Close closes the socket.
@@ -50,6 +53,8 @@ func (n *Netlink) Read(want []hostplan.Item) ([]hostplan.Item, error) {
 			dests[w.Dest] = true
 		case hostplan.Masquerade:
 			items, err = readMasquerade()
+		case hostplan.ServicePorts:
+			items, err = n.services.read()
 		case hostplan.IngressDrop:
 			items, err = readIngressDrop(w)
 		}

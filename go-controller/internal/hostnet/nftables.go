@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -24,33 +25,37 @@ const natChain = "postrouting"
 // unless stands between subnet and interface in a rule's comment.
 const unless = " unless through "
 
-// readMasquerade reads our table. Each rule carries what it is for as its
-// comment; a table that has anything else in it is read as an unknown one, so
-// that it is made anew.
+// isOurChain tells whether we have a chain of this name in our table; what else
+// is there is somebody's mistake.
+func isOurChain(name string) bool { return name == natChain || slices.Contains(serviceChains(), name) }
+
+// readMasquerade reads our table's masquerade chain. Each rule carries what it
+// is for as its comment; a chain that has anything else in it is read as an
+// unknown one, so that it is made anew, and so is one beside which the table has
+// chains that are not ours.
 func readMasquerade() ([]hostplan.Item, error) {
 	c, err := nftables.New()
 	if err != nil {
 		return nil, fmt.Errorf("opening nftables: %w", err)
 	}
-	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: names.NFTable}
-	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyINet)
+	chains, err := ourChains(c)
 	if err != nil {
-		return nil, fmt.Errorf("reading nftables chains: %w", err)
-	}
-	var ours []*nftables.Chain
-	for _, ch := range chains {
-		if ch.Table.Name == names.NFTable {
-			ours = append(ours, ch)
-		}
-	}
-	if len(ours) == 0 {
-		return nil, nil
+		return nil, err
 	}
 	unknown := []hostplan.Item{hostplan.Masquerade{Except: "what somebody has put there"}}
-	if len(ours) != 1 || ours[0].Name != natChain || ours[0].Type != nftables.ChainTypeNAT {
+	for name := range chains {
+		if !isOurChain(name) {
+			return unknown, nil
+		}
+	}
+	chain := chains[natChain]
+	if chain == nil {
+		return nil, nil
+	}
+	if chain.Type != nftables.ChainTypeNAT {
 		return unknown, nil
 	}
-	rules, err := c.GetRules(table, ours[0])
+	rules, err := c.GetRules(ourTable(), chain)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -59,8 +64,7 @@ func readMasquerade() ([]hostplan.Item, error) {
 	}
 	var m hostplan.Masquerade
 	for _, r := range rules {
-		comment, _ := userdata.GetString(r.UserData, userdata.TypeComment)
-		subnet, except, _ := strings.Cut(comment, unless)
+		subnet, except, _ := strings.Cut(ruleComment(r), unless)
 		p, err := netip.ParsePrefix(subnet)
 		switch {
 		case err != nil || len(r.Exprs) != ruleLength:
@@ -75,16 +79,32 @@ func readMasquerade() ([]hostplan.Item, error) {
 	return []hostplan.Item{m}, nil
 }
 
-// applyMasquerade makes our table anew, or removes it, in one transaction.
+// applyMasquerade makes our table's masquerade chain anew, or removes it, and
+// the table with the last chain; in one transaction. Chains that are not ours go.
 func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("opening nftables: %w", err)
 	}
-	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: names.NFTable})
-	c.DelTable(table) // an absent one was just added, so that this can't fail
+	chains, err := ourChains(c)
+	if err != nil {
+		return err
+	}
+	table := c.AddTable(ourTable())
+	kept := 0
+	for name, chain := range chains {
+		if name == natChain || !isOurChain(name) {
+			c.FlushChain(chain)
+		} else {
+			kept++
+		}
+	}
+	for name, chain := range chains {
+		if name == natChain || !isOurChain(name) {
+			c.DelChain(chain)
+		}
+	}
 	if !remove {
-		table = c.AddTable(table)
 		chain := c.AddChain(&nftables.Chain{
 			Name: natChain, Table: table, Type: nftables.ChainTypeNAT,
 			Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
@@ -94,6 +114,8 @@ func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 				c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: masquerade(p, m.Except), UserData: userdata.AppendString(nil, userdata.TypeComment, p.String()+unless+m.Except)})
 			}
 		}
+	} else if kept == 0 {
+		c.DelTable(table)
 	}
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("writing nftables: %w", err)
@@ -112,8 +134,6 @@ func masquerade(subnet netip.Prefix, except string) []expr.Any {
 		family, offset = unix.NFPROTO_IPV6, 8 // RFC 8200 section 3
 	}
 	size := uint32(subnet.Addr().BitLen() / 8)
-	name := make([]byte, unix.IFNAMSIZ)
-	copy(name, except)
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{family}},
@@ -121,7 +141,7 @@ func masquerade(subnet netip.Prefix, except string) []expr.Any {
 		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: net.CIDRMask(subnet.Bits(), subnet.Addr().BitLen()), Xor: make([]byte, size)},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: subnet.Masked().Addr().AsSlice()},
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: name},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: interfaceName(except)},
 		&expr.Masq{},
 	}
 }
@@ -136,6 +156,10 @@ func watchNFTables(ctx context.Context, changed func(), lost func(error)) error 
 	go func() {
 		for {
 			messages, _, err := socket.Receive()
+			if errors.Is(err, unix.ENOBUFS) { // more changes at once than there is room for
+				changed()
+				continue
+			}
 			if err != nil {
 				if ctx.Err() == nil {
 					lost(fmt.Errorf("receiving nftables events: %w", err))

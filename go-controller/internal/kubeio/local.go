@@ -43,8 +43,9 @@ type LocalNode struct {
 	InternalIPs []string // status.addresses of type InternalIP, in their order
 }
 
-// Local watches one node's pods and its Node object, nothing else: the load on
-// the API server of a thousand agents is that of one watcher of the whole.
+// Local watches one node's pods and its Node object: of these the load on the
+// API server of a thousand agents is that of one watcher of the whole. And it
+// watches all services.
 type Local struct {
 	client    kubernetes.Interface
 	node      string
@@ -54,27 +55,38 @@ type Local struct {
 	changed   chan struct{}
 	podEvents localEvents
 	podsGone  localGone
+
+	services       *localServices
+	serviceWatch   cache.SharedIndexInformer
+	serviceHandler cache.ResourceEventHandlerRegistration
 }
 
 // NewLocal prepares the watches of node; Run starts them.
 func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Local, error) {
-	l := &Local{client: client, node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone()}
+	l := &Local{client: client, node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone(), services: newLocalServices()}
 	mine := fields.OneTermEqualSelector("spec.nodeName", node).String()
 	podWatch := localListWatch(client, mine, client.CoreV1().Pods(metav1.NamespaceAll).List, client.CoreV1().Pods(metav1.NamespaceAll).Watch)
 	self := fields.OneTermEqualSelector("metadata.name", node).String()
 	nodeWatch := localListWatch(client, self, client.CoreV1().Nodes().List, client.CoreV1().Nodes().Watch)
 	l.pods = cache.NewSharedIndexInformer(podWatch, &corev1.Pod{}, 0, nil)
 	l.nodes = cache.NewSharedIndexInformer(nodeWatch, &corev1.Node{}, 0, nil)
+	l.serviceWatch = cache.NewSharedIndexInformer(l.serviceListWatch(), &corev1.Service{}, 0, nil)
 	for _, setUp := range []func() error{
 		func() error { return l.pods.SetTransform(localStrip) },
 		func() error { return l.nodes.SetTransform(localStrip) },
+		func() error { return l.serviceWatch.SetTransform(localStrip) },
 		func() error { return l.pods.SetWatchErrorHandlerWithContext(l.watchError("pods")) },
 		func() error { return l.nodes.SetWatchErrorHandlerWithContext(l.watchError("nodes")) },
+		func() error { return l.serviceWatch.SetWatchErrorHandlerWithContext(l.watchError("services")) },
 		func() error {
 			_, err := l.pods.AddEventHandler(l.podsGone.before(localHandler(l.podEvent, sameLocalPod)))
 			return err
 		},
 		func() error { _, err := l.nodes.AddEventHandler(localHandler(l.nodeEvent, sameLocalNode)); return err },
+		func() (err error) {
+			l.serviceHandler, err = l.serviceWatch.AddEventHandler(l.services.handler(func() { l.nodeEvent("") }))
+			return err
+		},
 	} {
 		if err := setUp(); err != nil {
 			return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
@@ -105,19 +117,22 @@ func (l *Local) Run(ctx context.Context) {
 	var watches sync.WaitGroup
 	watches.Go(func() { l.nodes.RunWithContext(ctx) })
 	watches.Go(func() { l.pods.RunWithContext(ctx) })
-	watches.Go(func() {
-		if cache.WaitForCacheSync(ctx.Done(), l.Synced) {
-			l.nodeEvent("")
-		}
-	})
+	watches.Go(func() { l.serviceWatch.RunWithContext(ctx) })
+	for _, synced := range []cache.InformerSynced{l.Synced, l.serviceHandler.HasSynced} {
+		watches.Go(func() {
+			if cache.WaitForCacheSync(ctx.Done(), synced) {
+				l.nodeEvent("")
+			}
+		})
+	}
 	watches.Wait()
 }
 
-// Synced tells whether both first lists have arrived.
+// Synced tells whether the first lists of pods and Nodes have arrived.
 func (l *Local) Synced() bool { return l.pods.HasSynced() && l.nodes.HasSynced() }
 
-// Changed delivers one value after the Node has changed, and once both first
-// lists are there; several changes may be told at once.
+// Changed delivers one value after the Node or a service has changed, and when
+// first lists are there; several changes may be told at once.
 func (l *Local) Changed() <-chan struct{} { return l.changed }
 
 // Node is the agent's own Node; ok is false when there is none. The maps in it
@@ -240,6 +255,8 @@ func localStrip(obj any) (any, error) {
 		meta := localMeta(o.ObjectMeta, o.Annotations)
 		meta.Labels = o.Labels
 		return &corev1.Node{ObjectMeta: meta, Status: corev1.NodeStatus{Addresses: o.Status.Addresses}}, nil
+	case *corev1.Service:
+		return stripService(o), nil
 	}
 	return obj, nil
 }

@@ -137,3 +137,54 @@ func TestLocalWaitPod(t *testing.T) {
 		t.Errorf("the watch keeps what nobody reads: %+v %v", kept, err)
 	}
 }
+
+// All services are told, with what their network depends on; another selector is
+// no change.
+func TestLocalServices(t *testing.T) {
+	l, client := startLocal(t)
+	for list, _, ok := l.Services(); !ok || len(list) != 0; list, _, ok = l.Services() {
+		<-l.Changed()
+	}
+	services := client.CoreV1().Services("default")
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u1", Labels: map[string]string{"big": "label", "service.kubernetes.io/x": "kept"}},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIPs: []string{"10.96.0.10"}, Selector: map[string]string{"a": "b"},
+			Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}}},
+	}
+	if _, err := services.Create(t.Context(), svc, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	list, before, _ := l.Services()
+	for ; len(list) != 1; list, before, _ = l.Services() {
+		<-l.Changed()
+	}
+	if s := list[0]; s.Name.Name != "web" || len(s.Ports) != 1 || s.Ports[0].NodePort != 30080 || s.ClusterIPs[0].String() != "10.96.0.10" {
+		t.Errorf("service %+v", s)
+	}
+	svc.Spec.Selector["c"] = "d"
+	if _, err := services.Update(t.Context(), svc, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	svc.Spec.Ports[0].NodePort = 30081
+	if _, err := services.Update(t.Context(), svc, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	after := before
+	for ; list[0].Ports[0].NodePort != 30081; list, after, _ = l.Services() {
+		<-l.Changed()
+	}
+	if after != before+1 {
+		t.Errorf("the version is %d, want one more than %d: a selector does not count", after, before)
+	}
+	obj, _, err := l.serviceWatch.GetStore().GetByKey("default/web")
+	if kept := obj.(*corev1.Service); err != nil || len(kept.Labels) != 1 || kept.Spec.Selector != nil {
+		t.Errorf("the watch keeps what nobody reads: %+v %v", kept, err)
+	}
+	if err := services.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for len(list) > 0 {
+		<-l.Changed()
+		list, _, _ = l.Services()
+	}
+}

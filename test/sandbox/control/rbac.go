@@ -37,7 +37,7 @@ func roles() map[string][]rbacv1.PolicyRule {
 			rule("coordination.k8s.io", []string{"leases"}, []string{"get", "create", "update"}),
 		},
 		agentGroup: {
-			rule("", []string{"nodes", "pods"}, read),
+			rule("", []string{"nodes", "pods", "services"}, read),
 			rule("", []string{"nodes"}, []string{"patch"}), // annotations of its own
 			events,
 		},

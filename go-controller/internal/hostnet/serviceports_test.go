@@ -1,0 +1,220 @@
+package hostnet
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// servicePorts is an item for tests, with these entries in their text form.
+func servicePorts(t *testing.T, lines ...string) hostplan.ServicePorts {
+	t.Helper()
+	var entries []hostplan.ServiceEntry
+	for _, l := range lines {
+		e, err := hostplan.ParseServiceEntry(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.String() != l {
+			t.Fatalf("%q comes back as %q", l, e)
+		}
+		entries = append(entries, e)
+	}
+	ranges := []netip.Prefix{netip.MustParsePrefix("fd02::/112"), netip.MustParsePrefix("10.96.0.0/16")}
+	return hostplan.NewServicePorts("m0", ranges, entries)
+}
+
+// everyEntry has one of every kind, family and protocol.
+func everyEntry() []string {
+	return []string{
+		"serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "serve UDP 0.0.0.0:30080 to 10.96.0.10:53", "serve SCTP [::]:30081 to [fd02::10]:80",
+		"serve TCP 192.0.2.7:80 to 10.96.0.10:80", "serve TCP [2001:db8::7]:80 to [fd02::10]:80",
+		"inside UDP 0.0.0.0:30080", "inside SCTP [::]:30081", "inside TCP 192.0.2.7:80", "inside TCP [2001:db8::7]:80",
+		"limit TCP 192.0.2.7:80", "allow TCP 192.0.2.7:80 from 198.51.100.0/24", "allow TCP 192.0.2.7:80 from 203.0.113.9/32",
+		"allow TCP 192.0.2.7:80 from 10.0.0.0/8", "limit TCP [2001:db8::7]:80", "allow TCP [2001:db8::7]:80 from 2001:db8:1::/48",
+	}
+}
+
+// converge brings the kernel there, and has it read back.
+func converge(t *testing.T, k *Netlink, want ...hostplan.Item) []Change {
+	t.Helper()
+	changes, err := Converge(t.Context(), k, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := k.Read(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := NewMemory(have...).items, NewMemory(want...).items; !maps.Equal(got, want) {
+		t.Fatalf("read back:\n%#v\nwant:\n%#v", got, want)
+	}
+	if again, err := Converge(t.Context(), k, want); err != nil || len(again) != 0 {
+		t.Fatalf("a second time: %v, %v; want nothing", again, err)
+	}
+	return changes
+}
+
+func ruleset(t *testing.T) string {
+	t.Helper()
+	return testkit.Run(t, "nft", "-a", "list", "table", "inet", "northbound")
+}
+
+// The real kernel: every kind of entry is read as it is written, and each
+// change touches just what differs: rules and sets keep their handles.
+func TestServicePorts(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	k, err := NewNetlink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), Except: "m0"}
+	converge(t, k, masquerade, servicePorts(t))
+	all := everyEntry()
+	converge(t, k, masquerade, servicePorts(t, all...))
+	before := ruleset(t)
+
+	more := append(slices.Clone(all), "serve TCP 0.0.0.0:30443 to 10.96.0.11:443")
+	messages := strings.Count(monitored(t, func() {
+		changes := converge(t, k, masquerade, servicePorts(t, more...))
+		if len(changes) != 1 || changes[0].String() != "service-ports + serve TCP 0.0.0.0:30443 to 10.96.0.11:443" {
+			t.Errorf("changes %v", changes)
+		}
+	}), "element")
+	if messages != 1 {
+		t.Errorf("a new node port is %d changes of elements, want 1", messages)
+	}
+	elsewhere := slices.Clone(all)
+	elsewhere[0] = "serve TCP 0.0.0.0:30080 to 10.96.0.99:80"
+	changes := converge(t, k, masquerade, servicePorts(t, elsewhere...))
+	if want := "service-ports - serve TCP 0.0.0.0:30443 to 10.96.0.11:443, ~ serve TCP 0.0.0.0:30080 to 10.96.0.99:80 (was: serve TCP 0.0.0.0:30080 to 10.96.0.10:80)"; len(changes) != 1 || changes[0].String() != want {
+		t.Errorf("changes %v, want %s", changes, want)
+	}
+	converge(t, k, masquerade, servicePorts(t, all...))
+	if after := ruleset(t); after != before {
+		t.Errorf("the table has become\n%s\nit was\n%s", after, before)
+	}
+	// The masquerade made anew leaves the services alone, and the other way around.
+	masquerade.V4 = netip.MustParsePrefix("10.2.0.0/24")
+	if changes := converge(t, k, masquerade, servicePorts(t, all...)); len(changes) != 1 {
+		t.Errorf("another masquerade changes %v", changes)
+	}
+	other := servicePorts(t, all...)
+	other.Link = "m1"
+	if changes := converge(t, k, masquerade, other); len(changes) != 1 {
+		t.Errorf("another link changes %v", changes)
+	}
+	if err := k.Apply(Change{Have: other}); err != nil {
+		t.Fatal(err)
+	}
+	if left := ruleset(t); strings.Contains(left, "service") || strings.Contains(left, "set ") || !strings.Contains(left, "10.2.0.0/24") {
+		t.Errorf("without service ports the table is\n%s", left)
+	}
+	if err := k.Apply(Change{Have: masquerade}); err != nil {
+		t.Fatal(err)
+	}
+	if tables := testkit.Run(t, "nft", "list", "tables"); strings.TrimSpace(tables) != "" {
+		t.Errorf("tables are left: %s", tables)
+	}
+}
+
+// monitored is what `nft monitor` prints of what do does. That the last of it
+// has been printed is known by a table that is made afterwards.
+func monitored(t *testing.T, do func()) string {
+	t.Helper()
+	cmd := exec.Command(testkit.Tool(t, "nft"), "monitor")
+	var out lockedBuffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	mark := func(name string) {
+		n := 0
+		testkit.Eventually(t, "nft monitor tells of "+name, func() string {
+			n++
+			testkit.Run(t, "nft", "add", "table", "ip", fmt.Sprint(name, n))
+			testkit.Run(t, "nft", "delete", "table", "ip", fmt.Sprint(name, n))
+			if s := out.String(); !strings.Contains(s, "add table ip "+name) {
+				return s
+			}
+			return ""
+		})
+	}
+	mark("begin")
+	do()
+	mark("end")
+	_, after, _ := strings.Cut(out.String(), "add table ip begin")
+	return after
+}
+
+// What hands do to the table is found, and made good.
+func TestServicePortsRepaired(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	k, err := NewNetlink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), Except: "m0"}
+	want := servicePorts(t, everyEntry()...)
+	for _, damage := range []string{
+		"flush ruleset", "flush table inet northbound", "delete table inet northbound",
+		"flush map inet northbound serve-ports4", "delete element inet northbound serve-ports4 { tcp . 30080 }",
+		"delete element inet northbound serve-ports4 { tcp . 30080 }; add element inet northbound serve-ports4 { tcp . 30080 : 10.96.0.66 . 80 }",
+		"add element inet northbound serve-ports4 { icmp . 30080 : 10.96.0.66 . 80 }",
+		"add element inet northbound allow-addrs4 { 192.0.2.7 . tcp . 80 . 172.16.0.3-172.16.0.77 }",
+		"add element inet northbound allow-addrs4 { 192.0.2.7 . tcp . 80-90 . 172.16.0.0/16 }",
+		"flush chain inet northbound service-in", "insert rule inet northbound service-in accept", "add rule inet northbound service-masq accept",
+		"add chain inet northbound foreign; add rule inet northbound foreign jump service-foreign",
+		"add chain inet northbound foreign; add rule inet northbound foreign accept",
+		"flush chain inet northbound service-out; delete chain inet northbound service-out",
+		"flush set inet northbound limit-addrs6", "flush chain inet northbound postrouting",
+	} {
+		converge(t, k, masquerade, want)
+		if strings.Contains(damage, "service-foreign") {
+			damage = "add chain inet northbound service-foreign; " + damage
+		}
+		testkit.Run(t, "nft", damage)
+		if changes := converge(t, k, masquerade, want); len(changes) == 0 {
+			t.Errorf("%s: nobody minds", damage)
+		}
+	}
+}
+
+// Ten thousand services, and one more.
+func TestServicePortsMany(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	k, err := NewNetlink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	var lines []string
+	for i := range 10000 {
+		lines = append(lines, fmt.Sprintf("serve TCP 0.0.0.0:%d to 10.96.%d.%d:80", 20000+i, i/250, i%250), fmt.Sprintf("serve UDP [::]:%d to [fd02::%x]:80", 20000+i, i+1))
+	}
+	changes := converge(t, k, servicePorts(t, lines...))
+	if len(changes) != 1 {
+		t.Fatalf("%d changes", len(changes))
+	}
+	lines = append(lines, "serve TCP 192.0.2.7:80 to 10.96.0.10:80")
+	changes = converge(t, k, servicePorts(t, lines...))
+	if len(changes) != 1 || changes[0].String() != "service-ports + serve TCP 192.0.2.7:80 to 10.96.0.10:80" {
+		t.Errorf("changes %v", changes)
+	}
+}

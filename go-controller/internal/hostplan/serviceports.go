@@ -1,0 +1,181 @@
+package hostplan
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ServicePorts is the way in to services: connections to what the entries name
+// are sent to ClusterIPs, through the management port and with its address as
+// their source. Equal contents have equal values: Entries is canonical.
+type ServicePorts struct {
+	Link    string // the management port's interface
+	Ranges  string // those of ClusterIPs as CIDRs, sorted, with commas
+	Entries string // ServiceEntry values as text, one a line, sorted, each once
+}
+
+// ServiceEntryKind says what an entry does.
+type ServiceEntryKind string
+
+// The kinds.
+const (
+	ServeEntry  ServiceEntryKind = "serve"  // connections to At go to To
+	InsideEntry ServiceEntryKind = "inside" // At is served to this node and to pods; others are dropped
+	LimitEntry  ServiceEntryKind = "limit"  // At is for the sources of AllowEntries; others are dropped
+	AllowEntry  ServiceEntryKind = "allow"  // From may connect to At
+)
+
+// ServiceEntry is one line of ServicePorts.
+type ServiceEntry struct {
+	Kind     ServiceEntryKind
+	Protocol string         // TCP, UDP or SCTP
+	At       netip.AddrPort // the unspecified address stands for every address of the node, of that family
+	To       netip.AddrPort // of a ServeEntry: ClusterIP and port, of the same family
+	From     netip.Prefix   // of an AllowEntry, of the same family
+}
+
+// String is "serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "inside TCP
+// 0.0.0.0:30080", "limit TCP 192.0.2.7:80" or "allow TCP 192.0.2.7:80 from
+// 198.51.100.0/24".
+func (e ServiceEntry) String() string {
+	s := string(e.Kind) + " " + e.Protocol + " " + e.At.String()
+	switch e.Kind {
+	case ServeEntry:
+		s += " to " + e.To.String()
+	case AllowEntry:
+		s += " from " + e.From.String()
+	}
+	return s
+}
+
+// Place is the entry without To: two entries of one place can't be there
+// together.
+func (e ServiceEntry) Place() ServiceEntry {
+	e.To = netip.AddrPort{}
+	return e
+}
+
+// ParseServiceEntry reads what String writes.
+func ParseServiceEntry(line string) (e ServiceEntry, err error) {
+	words := strings.Fields(line)
+	if len(words) != 3 && len(words) != 5 {
+		return e, fmt.Errorf("service entry %q: want 3 or 5 words", line)
+	}
+	e.Kind, e.Protocol = ServiceEntryKind(words[0]), words[1]
+	if e.At, err = netip.ParseAddrPort(words[2]); err != nil {
+		return e, fmt.Errorf("service entry %q: %w", line, err)
+	}
+	switch {
+	case len(words) == 3 && (e.Kind == InsideEntry || e.Kind == LimitEntry):
+	case len(words) == 5 && e.Kind == ServeEntry && words[3] == "to":
+		e.To, err = netip.ParseAddrPort(words[4])
+	case len(words) == 5 && e.Kind == AllowEntry && words[3] == "from":
+		e.From, err = netip.ParsePrefix(words[4])
+	default:
+		return e, fmt.Errorf("service entry %q: want serve ... to, allow ... from, inside or limit", line)
+	}
+	if err != nil {
+		return e, fmt.Errorf("service entry %q: %w", line, err)
+	}
+	return e, nil
+}
+
+// NewServicePorts is the item with these entries, in any order.
+func NewServicePorts(link string, ranges []netip.Prefix, entries []ServiceEntry) ServicePorts {
+	lines := make([]string, len(entries))
+	for i, e := range entries {
+		lines[i] = e.String()
+	}
+	slices.Sort(lines)
+	sorted := slices.SortedFunc(slices.Values(ranges), netip.Prefix.Compare)
+	texts := make([]string, 0, len(sorted))
+	for _, r := range slices.Compact(sorted) {
+		texts = append(texts, r.String())
+	}
+	return ServicePorts{Link: link, Ranges: strings.Join(texts, ","), Entries: strings.Join(slices.Compact(lines), "\n")}
+}
+
+// ServiceChange is a step from one ServicePorts to another: what goes and what
+// comes at one Place. One of them may be the zero ServiceEntry.
+type ServiceChange struct{ Drop, Add ServiceEntry }
+
+// ServiceChanges lists what turns have's entries into want's, sorted.
+func ServiceChanges(want, have ServicePorts) ([]ServiceChange, error) {
+	at := map[ServiceEntry]*ServiceChange{}
+	for line := range onlyIn(have.Entries, want.Entries) {
+		e, err := ParseServiceEntry(line)
+		if err != nil {
+			return nil, err
+		}
+		at[e.Place()] = &ServiceChange{Drop: e}
+	}
+	for line := range onlyIn(want.Entries, have.Entries) {
+		e, err := ParseServiceEntry(line)
+		if err != nil {
+			return nil, err
+		}
+		if c := at[e.Place()]; c != nil {
+			c.Add = e
+		} else {
+			at[e.Place()] = &ServiceChange{Add: e}
+		}
+	}
+	out := make([]ServiceChange, 0, len(at))
+	for _, c := range at {
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b ServiceChange) int { return cmp.Compare(a.String(), b.String()) })
+	return out, nil
+}
+
+// String is "+ " and the entry that comes, "- " and the one that goes, or both.
+func (c ServiceChange) String() string {
+	switch (ServiceEntry{}) {
+	case c.Drop:
+		return "+ " + c.Add.String()
+	case c.Add:
+		return "- " + c.Drop.String()
+	}
+	return "~ " + c.Add.String() + " (was: " + c.Drop.String() + ")"
+}
+
+// onlyIn is the set of the lines of a that b hasn't got; both are sorted.
+func onlyIn(a, b string) map[string]bool {
+	out := map[string]bool{}
+	for line := range strings.Lines(a) {
+		line = strings.TrimSuffix(line, "\n")
+		for b != "" {
+			first, rest, _ := strings.Cut(b, "\n")
+			if first > line {
+				break
+			}
+			b = rest
+			if first == line {
+				line = ""
+				break
+			}
+		}
+		if line != "" {
+			out[line] = true
+		}
+	}
+	return out
+}
+
+// Key implements Item.
+func (p ServicePorts) Key() string { return "service-ports" }
+
+// Device implements Item.
+func (p ServicePorts) Device() string { return "" }
+
+// String implements Item; it has the number of entries, not each.
+func (p ServicePorts) String() string {
+	n := 0
+	if p.Entries != "" {
+		n = strings.Count(p.Entries, "\n") + 1
+	}
+	return fmt.Sprintf("service-ports %d entries to %s through %s", n, p.Ranges, p.Link)
+}
