@@ -1,11 +1,13 @@
 package cni_test
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -157,6 +159,33 @@ func TestBadCalls(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who only looks whether there is an agent is told nothing, and not of.
+func TestLook(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, time.Second)
+	b.stop()
+	var log bytes.Buffer
+	b.startServer(t, func(s *server.Server) { s.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var status bytes.Buffer
+	if err := protocol.Write(&status, protocol.Request{Command: protocol.Status, Config: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	raw(t, status.Bytes()) // the one before is at work or done
+	b.stop()
+	if got := log.String(); strings.Contains(got, "WARN") || strings.Count(got, "\n") != 1 {
+		t.Errorf("the log, of one request:\n%s", got)
 	}
 }
 

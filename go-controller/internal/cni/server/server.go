@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -161,6 +162,9 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 	var r protocol.Request
 	_ = c.SetReadDeadline(start.Add(ioTimeout))
 	if err := protocol.Read(c, &r); err != nil {
+		if errors.Is(err, io.EOF) {
+			return // somebody only looked whether there is an agent: another agent, or the doctor
+		}
 		s.answer(c, protocol.Response{Error: &protocol.Error{Code: protocol.CodeDecoding, Msg: err.Error()}})
 		s.Log.Warn("CNI request not understood", "error", err)
 		return
