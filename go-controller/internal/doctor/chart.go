@@ -176,6 +176,11 @@ func (h *chart) plan() error {
 	if err := h.findSubnets(); err != nil {
 		return err
 	}
+	for _, s := range h.subnets {
+		if !slices.ContainsFunc(h.c.Node.ClusterSubnets, func(c config.ClusterSubnet) bool { return c.CIDR.Overlaps(s) }) {
+			return fmt.Errorf("%w: the node's subnet %s is in none of --cluster-subnets %s", errOtherFlags, s, config.SubnetList(h.c.Node.ClusterSubnets))
+		}
+	}
 	f := h.facts()
 	port, err := mgmtport.Plan(f, h.c.Node)
 	if err != nil {
@@ -206,6 +211,10 @@ func (h *chart) findEncapIPs() {
 
 // errNoSubnets says that nothing tells which subnets the node has.
 var errNoSubnets = errors.New("the node has no subnets")
+
+// errOtherFlags says that the flags are not the agent's: what is planned by them
+// must not be typed.
+var errOtherFlags = errors.New("not the flags of this node's agent")
 
 // findSubnets takes the node's subnets from its annotation, else from the
 // addresses of its management port.

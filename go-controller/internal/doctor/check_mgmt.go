@@ -23,6 +23,8 @@ func checkSubnets(_ context.Context, h *chart) Finding {
 		list = append(list, s.String())
 	}
 	switch {
+	case errors.Is(h.planErr, errOtherFlags):
+		return problem("%v", h.planErr).fixed("# give the doctor the flags, the environment or the --config-file of `ovnkube node`")
 	case len(list) > 0 && !errors.Is(h.planErr, errNoSubnets):
 		return ok("%s (%s)", strings.Join(list, ", "), h.source)
 	case errors.Is(h.planErr, errNoSubnets) && h.nodeOK:

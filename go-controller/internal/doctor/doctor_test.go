@@ -32,6 +32,21 @@ func serveReady(t *testing.T, ready func() error) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
+// With another cluster's flags nothing of the host is called wrong: what would
+// mend it would cut the node's pods off.
+func TestOtherFlags(t *testing.T) {
+	h := &chart{nodeOK: true}
+	h.c.Node.ClusterSubnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}}
+	h.node.Annotations = map[string]string{"k8s.ovn.org/node-subnets": `{"default":["10.244.1.0/24"]}`}
+	h.planErr = h.plan()
+	if f := checkSubnets(t.Context(), h); f.Status != Problem || !strings.Contains(f.Message, "10.244.1.0/24 is in none of --cluster-subnets 10.128.0.0/14/23") {
+		t.Errorf("subnets: %+v", f)
+	}
+	if f := checkRoutes(t.Context(), h); f.Status != NotChecked || len(f.Fix) > 0 {
+		t.Errorf("routes: %+v", f)
+	}
+}
+
 // What the API server and the agent say, and clocks.
 func TestServers(t *testing.T) {
 	now := time.Now()
