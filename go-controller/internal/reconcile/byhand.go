@@ -77,13 +77,15 @@ func (l *Loop) followByHand(dirty []nb.Owner) {
 }
 
 // applyByHand has a node that was set up by hand come, change or (nil) go. A
-// Node object of the same name counts for more.
+// Node object of the same name counts for more, and inherits.
 func (l *Loop) applyByHand(name string, n *cluster.Node) []cluster.Change {
-	if have := l.State.Nodes[name]; have != nil && !have.ByHand {
-		return nil
-	}
 	e := cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: name}}}
-	if n != nil {
+	switch have := l.State.Nodes[name]; {
+	case have != nil && !have.ByHand && n == nil:
+		return nil
+	case have != nil && !have.ByHand:
+		e.New = l.heir(have, n)
+	case n != nil:
 		e.New = n
 	}
 	if c, ok := l.State.Apply(e); ok {
@@ -93,20 +95,26 @@ func (l *Loop) applyByHand(name string, n *cluster.Node) []cluster.Change {
 }
 
 // inherited is an event of a Node as it is when it has got what a node set up
-// by hand under its name left it; that is written to the Node as well.
+// by hand under its name left it.
 func (l *Loop) inherited(e cluster.Event) cluster.Event {
 	n, ok := e.New.(*cluster.Node)
 	if !ok {
 		return e
 	}
-	byHand := l.State.Nodes[n.Name]
-	if byHand == nil || !byHand.ByHand {
-		return e
-	}
-	heir := *n
-	if annotations := heir.Inherit(byHand); len(annotations) > 0 {
-		l.Writer.Patch(assign.Patch{Ref: n.Ref(), UID: n.UID, Annotations: annotations})
-		e.New = &heir
+	if byHand := l.State.Nodes[n.Name]; byHand != nil && byHand.ByHand {
+		e.New = l.heir(n, byHand)
 	}
 	return e
+}
+
+// heir is a Node with what the node set up by hand leaves it, which is written
+// to the Node as well.
+func (l *Loop) heir(n, byHand *cluster.Node) *cluster.Node {
+	heir := *n
+	annotations := heir.Inherit(byHand)
+	if len(annotations) == 0 {
+		return n
+	}
+	l.Writer.Patch(assign.Patch{Ref: n.Ref(), UID: n.UID, Annotations: annotations})
+	return &heir
 }

@@ -97,12 +97,22 @@ func TestByHandWhileTheMasterRuns(t *testing.T) {
 	b.eventually("router ports", "rtoj-kube-master rtos-kube-master rtos-n1", b.names("Logical_Router_Port"))
 }
 
-// The Node object that comes later takes over what was set up by hand under
-// its name.
+// The Node object takes over what was set up by hand under its name, whether it
+// comes while the master runs or was there when that started.
 func TestNodeInheritsWhatWasSetUpByHand(t *testing.T) {
+	node := &cluster.Node{Name: "kube-node1", UID: "u-1"}
+	for when, first := range map[string][]cluster.Object{"later": nil, "before the master": {node}} {
+		t.Run(when, func(t *testing.T) { inherits(t, node, first...) })
+	}
+}
+
+func inherits(t *testing.T, node *cluster.Node, first ...cluster.Object) {
+	t.Helper()
 	remote := byHandDatabase(t, byHandNode("kube-node1", "10.244.7.0/24", "fd01:0:0:7::/64"))
-	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}))
-	b.feed.put(&cluster.Node{Name: "kube-node1", UID: "u-1"})
+	b := startBed(t, remote, newFeed(append(first, &cluster.Namespace{Name: "default"})...))
+	if len(first) == 0 {
+		b.feed.put(node)
+	}
 	b.eventually("the Node's annotations", `{"k8s.ovn.org/node-chassis-id":"chassis-kube-node1","k8s.ovn.org/node-subnets":{"default":["10.244.7.0/24","fd01:0:0:7::/64"]}}`, func() string {
 		b.feed.mu.Lock()
 		defer b.feed.mu.Unlock()
