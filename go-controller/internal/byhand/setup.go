@@ -13,6 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
@@ -179,6 +180,12 @@ func (g Gateway) Validate() error {
 	var errs []error
 	if (g.Bridge == "") == (g.NIC == "") {
 		errs = append(errs, errors.New("--physical-interface and --bridge-interface: give exactly one of them"))
+	}
+	if g.Bridge == names.IntegrationBridge {
+		errs = append(errs, fmt.Errorf("--bridge-interface %s: it is OVN's own: want the bridge that has the NIC", g.Bridge))
+	}
+	if g.VLAN < 0 || g.VLAN > 4094 {
+		return errors.Join(append(errs, fmt.Errorf("--vlan-id %d: want 1 to 4094, or 0 for none", g.VLAN))...)
 	}
 	if len(g.IPs) == 0 {
 		errs = append(errs, errors.New("--physical-ip: this machine's address with its prefix length is needed, such as 172.17.42.31/16"))
