@@ -77,7 +77,7 @@ func (c *Cluster) control(m *member.Member) *control.Control {
 	}
 	return &control.Control{Member: m, Config: control.Config{
 		Addrs: c.families().Control(), ServiceCIDRs: c.Options.ServiceCIDRs(), ClusterSubnets: c.Options.ClusterSubnets(),
-		Nodes: names, MasterArgs: c.Options.MasterArgs,
+		Nodes: names, Controllers: c.Options.Controllers, MasterArgs: c.Options.MasterArgs,
 	}}
 }
 
@@ -86,7 +86,7 @@ func (c *Cluster) node(m *member.Member, index int, images []string) *node.Node 
 		Index: index, Addrs: c.families().Node(index), Control: c.families().Control()[0].Addr(),
 		Cgroup:         cgroupName(c.Options.Name, m.Spec.Name),
 		ClusterSubnets: c.Options.ClusterSubnets(), ServiceCIDRs: c.Options.ServiceCIDRs(),
-		Images: images, AgentArgs: c.Options.AgentArgs, Router: c.router(), Gateway: index <= c.Options.Gateways,
+		Images: images, ClusterDNS: c.Options.ClusterDNS, AgentArgs: c.Options.AgentArgs, Router: c.router(), Gateway: index <= c.Options.Gateways,
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,20 +23,22 @@ const (
 // Options say what a sandbox is made of. The zero value is a cluster of three
 // IPv4 nodes named "sandbox".
 type Options struct {
-	Name       string    // default "sandbox"; sandboxes of different names live side by side
-	Nodes      int       // default 3
-	NoNodes    bool      // only the API server, the OVN databases and northd: no master, no nodes
-	Gateways   int       // how many of the nodes are gateways; with any there is a host outside, too
-	DualStack  bool      // IPv4 and IPv6: nodes, pods and services
-	OVN        string    // OVNRootfs (default) or OVNHost
-	BinDir     string    // programs; default the repository's bin/
-	StateRoot  string    // holds a directory per sandbox; default /var/lib/northbound
-	Cache      string    // of root filesystems; default /var/cache/northbound
-	Replace    bool      // take down a sandbox of that name first
-	Keep       bool      // leave what is there when Up fails
-	Progress   io.Writer `json:"-"` // where to tell progress; default nowhere
-	MasterArgs []string  // further arguments of ovnkube master
-	AgentArgs  []string  // further arguments of ovnkube node
+	Name        string       // default "sandbox"; sandboxes of different names live side by side
+	Nodes       int          // default 3
+	NoNodes     bool         // only the API server, the OVN databases and northd: no master, no nodes
+	Gateways    int          // how many of the nodes are gateways; with any there is a host outside, too
+	DualStack   bool         // IPv4 and IPv6: nodes, pods and services
+	OVN         string       // OVNRootfs (default) or OVNHost
+	BinDir      string       // programs; default the repository's bin/
+	StateRoot   string       // holds a directory per sandbox; default /var/lib/northbound
+	Cache       string       // of root filesystems; default /var/cache/northbound
+	Replace     bool         // take down a sandbox of that name first
+	Keep        bool         // leave what is there when Up fails
+	Progress    io.Writer    `json:"-"` // where to tell progress; default nowhere
+	Controllers string       // of kube-controller-manager, as its --controllers; default those that pods and services need
+	ClusterDNS  []netip.Addr // of the service that pods ask for names; default none
+	MasterArgs  []string     // further arguments of ovnkube master
+	AgentArgs   []string     // further arguments of ovnkube node
 }
 
 // Defaults of Options.

@@ -50,6 +50,7 @@ type Config struct {
 	ServiceCIDRs   string
 	ClusterSubnets string
 	Nodes          []string // that get an identity
+	Controllers    string   // of kube-controller-manager; empty for those that pods and services need
 	MasterArgs     []string // further arguments of ovnkube master
 }
 
@@ -86,10 +87,14 @@ func (c *Control) StartAPI(ctx context.Context) error {
 		return fmt.Errorf("making the cluster's identities: %w", err)
 	}
 	ready := filepath.Join(c.Dir(), "ready")
-	err := c.StartService(ctx, member.Service{Name: APIServer, Argv: []string{
+	argv := []string{
 		"sandbox-apiserver", "--dir", c.Dir(), "--bind", "0.0.0.0", "--advertise", c.addr().String(), "--port", strconv.Itoa(APIPort),
 		"--service-cidrs", c.Config.ServiceCIDRs, "--scheduler", "--ready-file", ready,
-	}})
+	}
+	if c.Config.Controllers != "" {
+		argv = append(argv, "--controllers", c.Config.Controllers)
+	}
+	err := c.StartService(ctx, member.Service{Name: APIServer, Argv: argv})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,9 @@ import (
 type Image struct {
 	Name       string            // as pods refer to it, with a tag
 	Entrypoint []string          // of its containers
-	Files      map[string]string // path in the image -> file on this machine
+	Cmd        []string          // the entrypoint's arguments, unless a pod gives others
+	Files      map[string]string // static programs: path in the image -> file on this machine
+	Data       map[string]string // other files, as they are; programs that aren't static come with their loader and libraries
 	Links      map[string]string // path in the image -> target
 }
 
@@ -58,7 +60,7 @@ func (i Image) Write(file string) error {
 	l := b.add(typeLayer, layer)
 	config, err := b.addJSON(typeConfig, map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": i.Entrypoint, "Env": []string{"PATH=/bin"}},
+		"config": map[string]any{"Entrypoint": i.Entrypoint, "Cmd": i.Cmd, "Env": []string{"PATH=/bin"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{l.Digest}},
 	})
 	if err != nil {
@@ -119,7 +121,12 @@ func (i Image) layer() ([]byte, error) {
 		}
 	}
 	for _, name := range sorted(i.Files) {
-		if err := addProgram(w, name, i.Files[name]); err != nil {
+		if err := addProgram(w, name, i.Files[name], static); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range sorted(i.Data) {
+		if err := addProgram(w, name, i.Data[name]); err != nil {
 			return nil, err
 		}
 	}
@@ -133,18 +140,20 @@ func (i Image) layer() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func addProgram(w *tar.Writer, name, file string) error {
+func addProgram(w *tar.Writer, name, file string, checks ...func(*os.File) error) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil {
-		err = static(f)
-	}
 	if err != nil {
 		return err
+	}
+	for _, check := range checks {
+		if err := check(f); err != nil {
+			return err
+		}
 	}
 	return addFile(w, path.Clean(name)[1:], 0o755, info.Size(), f)
 }

@@ -2,6 +2,9 @@ package node
 
 import (
 	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
 
 	"github.com/northbound-net/northbound/test/sandbox/image"
 	"github.com/northbound-net/northbound/test/sandbox/member"
@@ -43,7 +46,7 @@ authentication:
 authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs
 failCgroupV1: false
-cgroupRoot: /%s
+cgroupRoot: /%[1]s
 cgroupsPerQOS: true
 enforceNodeAllocatable: []
 failSwapOn: false
@@ -51,6 +54,7 @@ containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 imageServiceEndpoint: unix:///run/containerd/containerd.sock
 registerNode: true
 clusterDomain: cluster.local
+clusterDNS: [%[2]s]
 resolvConf: ""
 hairpinMode: none
 makeIPTablesUtilChains: false
@@ -67,5 +71,14 @@ memorySwap: {}
 maxPods: 110
 registryPullQPS: 0
 serializeImagePulls: false
-`, n.Config.Cgroup)
+`, n.Config.Cgroup, list(n.Config.ClusterDNS))
+}
+
+// list is addresses as an element of a YAML list in one line.
+func list(addrs []netip.Addr) string {
+	var all []string
+	for _, a := range addrs {
+		all = append(all, strconv.Quote(a.String()))
+	}
+	return strings.Join(all, ", ")
 }

@@ -39,6 +39,7 @@ type Config struct {
 	ClusterSubnets string
 	ServiceCIDRs   string
 	Images         []string       // tar files
+	ClusterDNS     []netip.Addr   // of the service that pods ask for names; none for no names
 	Router         []netip.Prefix // next hops to the outside; none when there is no outside
 	Gateway        bool           // whether the node is a gateway
 	AgentArgs      []string       // further arguments of ovnkube node
