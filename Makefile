@@ -36,6 +36,11 @@ test: deps sandbox ## all tests of both modules, with real servers and real pack
 unit: ## the tests of the product's module alone
 	$(GO) test ./...
 
+.PHONY: conformance
+conformance: deps sandbox ## Kubernetes' own tests of networking, and docs/conformance.md; takes an hour or two
+	test/conformance/build.sh
+	bin/conformance $(CONFORMANCE)
+
 .PHONY: bench
 bench: sandbox ## figures: throughput, latency, restart, CNI ADD; beside what this machine can do at most
 	$(GO) build -C test -ldflags '$(LDFLAGS)' -o ../bin/hello ./scale/cmd/hello

@@ -1,0 +1,117 @@
+package conformance
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/progress"
+	"github.com/northbound-net/northbound/test/sandbox/rootfs"
+)
+
+//go:embed dns.yaml
+var dnsManifest string
+
+// dnsAddress is the ClusterIP in dnsManifest.
+const dnsAddress = "10.96.0.10"
+
+// bed is the cluster that specs run on.
+type bed struct {
+	*sandbox.Cluster
+	kubectl string // a program that specs run
+}
+
+// up brings up three dual-stack nodes, all gateways, with every controller that
+// Kubernetes runs by default, cluster DNS, and the images that specs ask for.
+func up(ctx context.Context, name, bin string, out io.Writer) (*bed, error) {
+	log := progress.New(out)
+	if err := rootfs.Install(ctx, log, hostPackages()...); err != nil {
+		return nil, err
+	}
+	c, err := sandbox.Up(ctx, sandbox.Options{
+		Name: name, DualStack: true, Gateways: sandbox.DefaultNodes, BinDir: bin, Replace: true, Progress: out,
+		Controllers: "*", ClusterDNS: []netip.Addr{netip.MustParseAddr(dnsAddress)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := &bed{Cluster: c}
+	if err := b.prepare(ctx, log); err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing the cluster: %w", err), b.down(ctx))
+	}
+	return b, nil
+}
+
+// down removes the cluster, also when ctx has ended.
+func (b *bed) down(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return b.Down(ctx)
+}
+
+func (b *bed) prepare(ctx context.Context, log *progress.Log) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, sandbox.Timeout, fmt.Errorf("it took longer than %v", sandbox.Timeout))
+	defer cancel()
+	b.kubectl = filepath.Join(b.Options.State(), "kubectl")
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' kubectl-in-place \"$@\"\n", filepath.Join(b.Options.BinDir, "sandbox"))
+	if err := os.WriteFile(b.kubectl, []byte(script), 0o755); err != nil {
+		return fmt.Errorf("writing kubectl: %w", err)
+	}
+	for i, n := range b.Nodes { // some specs are about zones
+		if out, err := b.Kubectl(ctx, "label", "node", n.Spec.Name, fmt.Sprintf("%s=z%d", corev1.LabelTopologyZone, i+1)).CombinedOutput(); err != nil {
+			return fmt.Errorf("labelling the nodes with zones: %w: %s", err, out)
+		}
+	}
+	if err := b.reachPods(ctx); err != nil {
+		return fmt.Errorf("letting the API server reach pods: %w", err)
+	}
+	step := log.Begin("images that the specs ask for")
+	if err := step.End(b.loadImages(ctx)); err != nil {
+		return err
+	}
+	step = log.Begin("cluster DNS")
+	return step.End(b.startDNS(ctx))
+}
+
+func (b *bed) loadImages(ctx context.Context) error {
+	files, err := Images(ctx, filepath.Join(b.Options.State(), "images"), b.Options.BinDir, filepath.Join(b.Options.BinDir, program))
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, n := range b.Nodes {
+		g.Go(func() error {
+			for _, file := range files {
+				if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", file); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+func (b *bed) startDNS(ctx context.Context) error {
+	apply := b.Kubectl(ctx, "apply", "--filename=-")
+	apply.Stdin = strings.NewReader(dnsManifest)
+	if out, err := apply.CombinedOutput(); err != nil {
+		return fmt.Errorf("applying the manifest of cluster DNS: %w: %s", err, out)
+	}
+	wait := b.Kubectl(ctx, "rollout", "status", "--namespace=kube-system", "deployment/dns", "--timeout=2m")
+	if out, err := wait.CombinedOutput(); err != nil {
+		return fmt.Errorf("waiting for cluster DNS: %w: %s", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds what the conformance tests run into bin/: Kubernetes' own tests and
+# agnhost from suite/, cluster DNS from dns/, and the program that runs them.
+# The first time compiles more of Kubernetes, which takes minutes.
+set -euo pipefail
+cd "$(dirname "$0")"
+bin=$PWD/../../bin
+mkdir -p "$bin"
+. ../building.sh
+
+cd suite
+build e2e.test k8s.io/kubernetes/test/e2e "$(version)" "test -c"
+build agnhost k8s.io/kubernetes/test/images/agnhost
+cd ../dns
+build dns .
+cd ../..
+build conformance ./conformance/cmd/conformance

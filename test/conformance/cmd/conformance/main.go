@@ -1,0 +1,120 @@
+// Command conformance runs Kubernetes' networking specs on a sandbox and writes
+// docs/conformance.md; package conformance has the details.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/test/conformance"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := newApp().RunContext(ctx, os.Args)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+func newApp() *cli.App {
+	return &cli.App{
+		Name:  "conformance",
+		Usage: "Kubernetes' own tests of networking, on a sandbox",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "repository", Value: ".", Usage: "`DIR` of the repository: its bin, its lists, its docs"},
+			&cli.StringFlag{Name: "name", Value: "conformance", Usage: "`NAME` of the sandbox"},
+			&cli.StringFlag{Name: "focus", Usage: "run only specs that `REGEXP` matches, and write no document"},
+			&cli.BoolFlag{Name: "resume", Usage: "go on with the results of a run that was interrupted"},
+			&cli.BoolFlag{Name: "list", Usage: "only tell what would be run"},
+		},
+		HideHelpCommand: true,
+		ExitErrHandler:  func(*cli.Context, error) {}, // main says it, once
+		Action:          run,
+	}
+}
+
+func run(c *cli.Context) error {
+	if c.Args().Len() > 0 {
+		return fmt.Errorf("unexpected argument %q: `conformance --help` names the flags", c.Args().First())
+	}
+	root, err := filepath.Abs(c.String("repository"))
+	if err != nil {
+		return err
+	}
+	o := conformance.Options{
+		Bin: filepath.Join(root, "bin"), Work: filepath.Join(root, "bin", "conformance.d"),
+		Sandbox: c.String("name"), Resume: c.Bool("resume"), Out: c.App.Writer,
+	}
+	if c.IsSet("focus") {
+		if o.Focus, err = regexp.Compile(c.String("focus")); err != nil {
+			return fmt.Errorf("parsing --focus: %w", err)
+		}
+	}
+	lists := filepath.Join(root, "test", "conformance")
+	l, err := conformance.ReadLists(filepath.Join(lists, "exclude.txt"), filepath.Join(lists, "failing.txt"))
+	if err != nil {
+		return err
+	}
+	suite := filepath.Join(o.Bin, "e2e.test")
+	specs, err := conformance.Specs(c.Context, suite)
+	if err != nil {
+		return err
+	}
+	selection, err := l.Select(specs)
+	if err != nil {
+		return err
+	}
+	if c.Bool("list") {
+		fmt.Fprintln(c.App.Writer, strings.Join(selection.Run, "\n"))
+		return nil
+	}
+	results, ran := conformance.Run(c.Context, o, selection.Run)
+	verdict := conformance.Judge(selection.Run, l.Failing, results)
+	fmt.Fprintf(c.App.Writer, "%d passed, %d failed as known, %d failed, %d skipped themselves, %d not run\n",
+		len(verdict.Passed), len(verdict.Failing), len(verdict.Broken), len(verdict.Skipped), len(verdict.Missing))
+	if o.Focus != nil || results == nil {
+		return errors.Join(ran, verdict.Err())
+	}
+	version, err := kubernetesVersion(c.Context, suite)
+	if err != nil {
+		return errors.Join(ran, err)
+	}
+	document := conformance.Document{Version: version, Selection: selection, Failing: l.Failing, Results: results}
+	return errors.Join(ran, write(filepath.Join(root, "docs", "conformance.md"), document), verdict.Err())
+}
+
+func kubernetesVersion(ctx context.Context, suite string) (string, error) {
+	out, err := exec.CommandContext(ctx, suite, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("asking e2e.test for its version: %w", err)
+	}
+	m := regexp.MustCompile(`v\d+\.\d+\.\d+`).Find(out)
+	if m == nil {
+		return "", fmt.Errorf("asking e2e.test for its version: %q names none", out)
+	}
+	return "Kubernetes " + string(m), nil
+}
+
+func write(file string, d conformance.Document) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("writing the results: %w", err)
+	}
+	if err := d.Write(f); err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", file, err), f.Close())
+	}
+	return f.Close()
+}

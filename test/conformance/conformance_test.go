@@ -1,0 +1,147 @@
+package conformance
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	mandatory = "[sig-network] Services should serve [Conformance]"
+	extra     = "[sig-network] Services should hairpin"
+	cloud     = "[sig-network] LoadBalancers [Feature:LoadBalancer] should work"
+)
+
+func lists(t *testing.T, exclude, failing string) (Lists, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"exclude": exclude, "failing": failing} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ReadLists(filepath.Join(dir, "exclude"), filepath.Join(dir, "failing"))
+}
+
+func TestSelect(t *testing.T) {
+	l, err := lists(t, "# a remark\n\\[Feature:LoadBalancer\\] -- needs a cloud\n", extra+" -- a bug\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := l.Select([]string{cloud, extra, mandatory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{mandatory, extra}; !slices.Equal(have.Run, want) {
+		t.Errorf("to run: %q, want %q: mandatory ones first", have.Run, want)
+	}
+	if want := []string{cloud}; len(have.Excluded) != 1 || !slices.Equal(have.Excluded["needs a cloud"], want) {
+		t.Errorf("excluded: %q, want %q because of the cloud", have.Excluded, want)
+	}
+	for name, specs := range map[string][]string{
+		"exclusion":     {extra},
+		"known failure": {cloud},
+	} {
+		if _, err := l.Select(specs); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("Select(%q): %v, want that the %s is out of date", specs, err, name)
+		}
+	}
+}
+
+func TestBadLists(t *testing.T) {
+	for _, c := range []struct{ exclude, failing, want string }{
+		{"\\[Slow\\]\n", "", `line 1: "\\[Slow\\]": want ` + "`WHAT -- REASON`"},
+		{"ok -- why\n( -- why\n", "", "line 2: error parsing regexp"},
+		{"", extra + " -- a\n" + extra + " -- b\n", "line 2: spec \"" + extra + "\" is there already"},
+	} {
+		if _, err := lists(t, c.exclude, c.failing); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("ReadLists(%q, %q): %v, want %q in it", c.exclude, c.failing, err, c.want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	known := map[string]string{"known": "a bug", "mended": "a bug"}
+	all := []string{"good", "known", "new", "mended", "other", "absent"}
+	v := Judge(all, known, Results{
+		"good": {State: Passed}, "known": {State: Failed}, "new": {State: Failed}, "mended": {State: Passed}, "other": {State: Skipped},
+	})
+	for _, c := range []struct {
+		what string
+		have []string
+		want string
+	}{
+		{"passed", v.Passed, "good mended"}, {"failing", v.Failing, "known"}, {"broken", v.Broken, "new"},
+		{"mended", v.Mended, "mended"}, {"skipped", v.Skipped, "other"}, {"missing", v.Missing, "absent"},
+	} {
+		if have := strings.Join(c.have, " "); have != c.want {
+			t.Errorf("%s: %q, want %q", c.what, have, c.want)
+		}
+	}
+	want := "failed and isn't in failing.txt: new\npassed and is in failing.txt: mended"
+	if err := v.Err(); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("error %v, want it to end with %q", err, want)
+	}
+	if err := Judge([]string{"good", "known"}, known, Results{"good": {State: Passed}, "known": {State: Failed}}).Err(); err != nil {
+		t.Errorf("exactly the known failures failed, and still: %v", err)
+	}
+}
+
+// TestAdd reads a report as e2e.test writes it.
+func TestAdd(t *testing.T) {
+	records, err := readReport("testdata/report.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, want := Results{}, []string{
+		"[sig-network] Services good", "[sig-network] Services bad", "[sig-network] Services not for us",
+		"[sig-network] Services cut short", "[sig-network] Services never begun", "[sig-network] Services absent",
+	}
+	if n := have.add(records, want); n != 3 || len(have) != 3 {
+		t.Errorf("%d results, want those of 3 specs that ran to their end: %v", n, have)
+	}
+	if r := have[want[0]]; r.State != Passed || r.Seconds != 1.5 {
+		t.Errorf("good: %+v, want passed in 1.5 s", r)
+	}
+	if r := have[want[1]]; r.State != Failed || r.Message != "no answer\nat all" {
+		t.Errorf("bad: %+v, want failed with its message: a panic is a failure", r)
+	}
+	if r := have[want[2]]; r.State != Skipped || r.Message != "needs five nodes" {
+		t.Errorf("not for us: %+v, want skipped with the reason", r)
+	}
+}
+
+func TestDocument(t *testing.T) {
+	var b strings.Builder
+	d := Document{
+		Version: "Kubernetes v1", Failing: map[string]string{extra: "a bug"},
+		Selection: Selection{Run: []string{mandatory, extra, "[sig-network] New", "[sig-network] Absent"}, Excluded: map[string][]string{"needs a cloud": {cloud}}},
+		Results:   Results{mandatory: {State: Passed}, extra: {State: Failed, Message: "no answer"}, "[sig-network] New": {State: Failed, Message: "odd\nvery"}},
+	}
+	if err := d.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| pass | 1 | 1 |", "| fail | 2 | 0 |", "| not run yet | 1 | 0 |", "| excluded | 1 | 0 |",
+		"- Services should hairpin: a bug\n", "- New: not looked into: odd\n", "## Pass\n\n- Services should serve \\[Conformance\\]\n",
+		"needs a cloud (1):\n\n- LoadBalancers \\[Feature:LoadBalancer\\] should work\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in the document:\n%s", want, b.String())
+		}
+	}
+}
+
+func TestFirstSubnet(t *testing.T) {
+	have, err := firstSubnet(`{"default":["10.244.1.0/24","fd00::/64"]}`)
+	if err != nil || have.String() != "10.244.1.0/24" {
+		t.Errorf("%v, %v, want 10.244.1.0/24", have, err)
+	}
+	for _, bad := range []string{"", `{"default":[]}`, `{"default":["10.244.1.0"]}`} {
+		if _, err := firstSubnet(bad); err == nil {
+			t.Errorf("firstSubnet(%q) is no error", bad)
+		}
+	}
+}

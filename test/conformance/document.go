@@ -1,0 +1,165 @@
+package conformance
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Verdict is what a run says about the product and about the lists.
+type Verdict struct {
+	Passed, Failing, Skipped []string // Failing are known failures that failed
+	Broken                   []string // failed, and not known to
+	Mended                   []string // passed, and known to fail
+	Missing                  []string // not run
+}
+
+// Judge compares results with the known failures.
+func Judge(run []string, failing map[string]string, results Results) Verdict {
+	var v Verdict
+	for _, name := range run {
+		r, ran := results[name]
+		_, known := failing[name]
+		switch {
+		case !ran:
+			v.Missing = append(v.Missing, name)
+		case r.State == Skipped:
+			v.Skipped = append(v.Skipped, name)
+		case r.State == Failed && known:
+			v.Failing = append(v.Failing, name)
+		case r.State == Failed:
+			v.Broken = append(v.Broken, name)
+		default:
+			v.Passed = append(v.Passed, name)
+			if known {
+				v.Mended = append(v.Mended, name)
+			}
+		}
+	}
+	return v
+}
+
+// Err is what is wrong, or nil when exactly the known failures failed.
+func (v Verdict) Err() error {
+	var lines []string
+	for what, names := range map[string][]string{
+		"failed and isn't in failing.txt": v.Broken, "passed and is in failing.txt": v.Mended,
+	} {
+		for _, n := range names {
+			lines = append(lines, what+": "+n)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	slices.Sort(lines)
+	return fmt.Errorf("the results aren't as expected:\n%s", strings.Join(lines, "\n"))
+}
+
+// Document is docs/conformance.md.
+type Document struct {
+	Version   string // of Kubernetes
+	Selection Selection
+	Failing   map[string]string
+	Results   Results
+}
+
+// Write writes it.
+func (d Document) Write(w io.Writer) error {
+	v := Judge(d.Selection.Run, d.Failing, d.Results)
+	failed := slices.Sorted(slices.Values(slices.Concat(v.Failing, v.Broken)))
+	excluded := 0
+	for _, names := range d.Selection.Excluded {
+		excluded += len(names)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Conformance
+
+Kubernetes' own end-to-end tests of networking (%s of %s), run on a sandbox: three dual-stack nodes, all of them gateways, without kube-proxy.
+This page is written by
+
+`+"```\nmake conformance\n```"+`
+
+which exits with an error when a spec fails that is not listed in [failing.txt](../test/conformance/failing.txt), or one passes that is. What is left out, and
+why, is in [exclude.txt](../test/conformance/exclude.txt). It takes an hour or two, so it is not part of `+"`make test`"+`.
+
+| | all | Conformance |
+|---|---|---|
+`, SIG, d.Version)
+	row := func(what string, names []string) {
+		fmt.Fprintf(&b, "| %s | %d | %d |\n", what, len(names), conformance(names))
+	}
+	row("pass", v.Passed)
+	row("fail", failed)
+	row("skip themselves", v.Skipped)
+	if len(v.Missing) > 0 {
+		row("not run yet", v.Missing)
+	}
+	row("excluded", slices.Concat(slices.Collect(maps.Values(d.Selection.Excluded))...))
+	d.failures(&b, failed)
+	section(&b, "Skip themselves", v.Skipped, func(name string) string { return oneLine(d.Results[name].Message) })
+	section(&b, "Not run yet", v.Missing, nil)
+	section(&b, "Pass", v.Passed, nil)
+	fmt.Fprintf(&b, "\n## Excluded\n")
+	for _, reason := range slices.Sorted(maps.Keys(d.Selection.Excluded)) {
+		fmt.Fprintf(&b, "\n%s (%d):\n\n", reason, len(d.Selection.Excluded[reason]))
+		for _, name := range d.Selection.Excluded[reason] {
+			fmt.Fprintf(&b, "- %s\n", short(name))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (d Document) failures(b *strings.Builder, failed []string) {
+	section(b, "Fail", failed, func(name string) string {
+		if reason, ok := d.Failing[name]; ok {
+			return reason
+		}
+		return "not looked into: " + oneLine(d.Results[name].Message)
+	})
+}
+
+// section is a heading and a list of specs, each with a remark; nothing when
+// there are none.
+func section(b *strings.Builder, title string, names []string, remark func(string) string) {
+	if len(names) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n## %s\n\n", title)
+	for _, name := range names {
+		fmt.Fprintf(b, "- %s", short(name))
+		if remark != nil {
+			fmt.Fprintf(b, ": %s", remark(name))
+		}
+		fmt.Fprintln(b)
+	}
+}
+
+// short is a spec's name without what all have; its tags are no links.
+func short(name string) string {
+	name = strings.TrimPrefix(name, SIG+" ")
+	return strings.NewReplacer("[", `\[`, "]", `\]`).Replace(name)
+}
+
+// conformance is how many of the specs every conformant cluster must pass.
+func conformance(names []string) int {
+	n := 0
+	for _, name := range names {
+		if isConformance(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// oneLine is the beginning of a message.
+func oneLine(message string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	if len(first) > 200 {
+		first = first[:200] + "..."
+	}
+	return first
+}

@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/northbound-net/northbound/test/sandbox/image"
+)
+
+// dnsImage is cluster DNS's. No registry has it.
+const dnsImage = "localhost/dns:1"
+
+// hostPackages have the programs of this machine that go into the images.
+func hostPackages() []string {
+	return []string{"busybox-static", "curl", "netcat-openbsd", "bind9-dnsutils", "dash"}
+}
+
+// tools are those programs: what specs run in their pods that busybox hasn't. A
+// shell is among them because busybox's takes applets for programs: its own nc,
+// which knows no -v, whatever /bin/nc is.
+func tools() map[string]string {
+	return map[string]string{
+		"/bin/sh":       "/usr/bin/dash",
+		"/bin/curl":     "/usr/bin/curl",
+		"/bin/nc":       "/usr/bin/nc",
+		"/bin/dig":      "/usr/bin/dig",
+		"/bin/nslookup": "/usr/bin/nslookup",
+		"/bin/getent":   "/usr/bin/getent",
+	}
+}
+
+// contents says how to make an image that specs ask for, by the last part of
+// its repository's name.
+func contents(ctx context.Context, bin string) (map[string]image.Image, error) {
+	links, err := applets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := withLibraries(ctx, tools())
+	if err != nil {
+		return nil, err
+	}
+	for file := range data {
+		delete(links, file) // the real one, not busybox's
+	}
+	shell := image.Image{Links: links, Data: data, Files: map[string]string{"/bin/busybox": "/usr/bin/busybox"}}
+	agnhost, busybox := shell, shell
+	agnhost.Entrypoint, agnhost.Cmd = []string{"/agnhost"}, []string{"pause"}
+	agnhost.Files = map[string]string{"/bin/busybox": "/usr/bin/busybox", "/agnhost": filepath.Join(bin, "agnhost")}
+	busybox.Cmd = []string{"sh"}
+	return map[string]image.Image{
+		"agnhost":           agnhost,
+		"busybox":           busybox,
+		"glibc-dns-testing": busybox,
+		"pause":             {Entrypoint: []string{"/bin/pause"}, Files: map[string]string{"/bin/pause": filepath.Join(bin, "pause")}},
+	}, nil
+}
+
+// applets are the links to busybox.
+func applets(ctx context.Context) (map[string]string, error) {
+	out, err := exec.CommandContext(ctx, "/usr/bin/busybox", "--list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking busybox for its applets: %w", err)
+	}
+	links := map[string]string{}
+	for name := range strings.Lines(string(out)) {
+		links["/bin/"+strings.TrimSpace(name)] = "busybox"
+	}
+	delete(links, "/bin/busybox") // itself
+	return links, nil
+}
+
+// withLibraries are programs (path in the image -> file on this machine), and
+// the loader and libraries that they need where the loader looks for them.
+func withLibraries(ctx context.Context, programs map[string]string) (map[string]string, error) {
+	files := maps.Clone(programs)
+	for _, p := range programs {
+		out, err := exec.CommandContext(ctx, "ldd", p).Output()
+		if err != nil {
+			return nil, fmt.Errorf("asking ldd for the libraries of %s: %w", p, err)
+		}
+		for line := range strings.Lines(string(out)) {
+			for _, word := range strings.Fields(line) { // "libc.so.6 => /lib/libc.so.6 (0x7f...)", ldd(1)
+				if strings.HasPrefix(word, "/") {
+					files[word] = word
+				}
+			}
+		}
+	}
+	return files, nil
+}
+
+// Images makes the images that specs ask for, and cluster DNS's, and returns
+// their tar files in dir. program, e2e.test, says the names.
+func Images(ctx context.Context, dir, bin, program string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making images: %w", err)
+	}
+	out, err := exec.CommandContext(ctx, program, "--list-images").Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking e2e.test for its images: %w", err)
+	}
+	known, err := contents(ctx, bin)
+	if err != nil {
+		return nil, err
+	}
+	all := []image.Image{{Name: dnsImage, Entrypoint: []string{"/dns"}, Files: map[string]string{"/dns": filepath.Join(bin, "dns")}}}
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		repository, _, _ := strings.Cut(path.Base(lines.Text()), ":")
+		if i, ok := known[repository]; ok {
+			i.Name = lines.Text()
+			all = append(all, i)
+		}
+	}
+	var files []string
+	for n, i := range all {
+		file := filepath.Join(dir, fmt.Sprintf("conformance-%d.tar", n))
+		if err := i.Write(file); err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}

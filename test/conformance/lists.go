@@ -1,0 +1,119 @@
+package conformance
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// separator is between what a line of a list is about and the reason.
+const separator = " -- "
+
+// Exclusion keeps the specs that Pattern matches from being run.
+type Exclusion struct {
+	Pattern *regexp.Regexp
+	Reason  string
+}
+
+// Lists are the decisions about specs, with their reasons.
+type Lists struct {
+	Exclude []Exclusion
+	Failing map[string]string // spec -> why it fails
+}
+
+// ReadLists reads the file of exclusions, one "REGEXP -- reason" a line, and
+// the file of known failures, one "SPEC -- reason" a line. Empty lines and
+// those that begin with # are left out.
+func ReadLists(exclude, failing string) (Lists, error) {
+	l := Lists{Failing: map[string]string{}}
+	err := errors.Join(
+		eachLine(exclude, func(what, reason string) error {
+			re, err := regexp.Compile(what)
+			l.Exclude = append(l.Exclude, Exclusion{re, reason})
+			return err
+		}),
+		eachLine(failing, func(what, reason string) error {
+			if _, twice := l.Failing[what]; twice {
+				return fmt.Errorf("spec %q is there already", what)
+			}
+			l.Failing[what] = reason
+			return nil
+		}))
+	return l, err
+}
+
+func eachLine(file string, do func(what, reason string) error) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading a list of specs: %w", err)
+	}
+	number := 0
+	for line := range strings.Lines(string(b)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		what, reason, ok := strings.Cut(line, separator)
+		if !ok || what == "" || reason == "" {
+			return fmt.Errorf("reading %s, line %d: %q: want `WHAT%sREASON`", file, number, line, separator)
+		}
+		if err := do(what, reason); err != nil {
+			return fmt.Errorf("reading %s, line %d: %w", file, number, err)
+		}
+	}
+	return nil
+}
+
+// Selection is what becomes of each spec.
+type Selection struct {
+	Run      []string            // in order
+	Excluded map[string][]string // reason -> specs, in order
+}
+
+// Select divides the specs. A line of the lists that is about none of them is
+// an error: it is out of date.
+func (l Lists) Select(specs []string) (Selection, error) {
+	s := Selection{Excluded: map[string][]string{}}
+	used := make([]bool, len(l.Exclude))
+	specs = slices.SortedFunc(slices.Values(specs), mandatoryFirst)
+	for _, name := range specs {
+		at := slices.IndexFunc(l.Exclude, func(e Exclusion) bool { return e.Pattern.MatchString(name) })
+		if at < 0 {
+			s.Run = append(s.Run, name)
+			continue
+		}
+		used[at] = true
+		s.Excluded[l.Exclude[at].Reason] = append(s.Excluded[l.Exclude[at].Reason], name)
+	}
+	var errs []error
+	for i, e := range l.Exclude {
+		if !used[i] {
+			errs = append(errs, fmt.Errorf("exclusion %q: it is the first to match of no spec: remove it", e.Pattern))
+		}
+	}
+	for name := range l.Failing {
+		if !slices.Contains(s.Run, name) {
+			errs = append(errs, fmt.Errorf("known failure %q: no such spec is run: remove it", name))
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+// mandatoryFirst orders specs by name, those that every conformant cluster must
+// pass before the others.
+func mandatoryFirst(a, b string) int {
+	rank := func(name string) int {
+		if isConformance(name) {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
+}
+
+func isConformance(name string) bool { return strings.Contains(name, "[Conformance]") }

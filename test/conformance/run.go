@@ -1,0 +1,221 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/northbound-net/northbound/test/sandbox/progress"
+)
+
+// program is Kubernetes' tests, in bin/.
+const program = "e2e.test"
+
+// batch is how many specs one process runs. What came out is recorded after
+// each, so that an interrupted run can go on.
+const batch = 5
+
+// batchLimit is how long a batch may take; a spec that waits in vain takes some
+// minutes.
+const batchLimit = time.Hour
+
+// States of a spec that was run.
+const (
+	Passed  = "passed"
+	Failed  = "failed"
+	Skipped = "skipped" // by itself: the spec found that it doesn't apply
+)
+
+// Result is what came of one spec.
+type Result struct {
+	State   string  `json:"state"`
+	Seconds float64 `json:"seconds"`
+	Message string  `json:"message,omitempty"` // of a failure, or why it was skipped
+}
+
+// Results are those of all specs that were run, by name.
+type Results map[string]Result
+
+// Options say what is run.
+type Options struct {
+	Bin     string         // programs
+	Work    string         // where reports, e2e.test's output and the results so far go
+	Sandbox string         // its name
+	Focus   *regexp.Regexp // only specs that it matches; nil for all
+	Resume  bool           // go on with the results so far
+	Out     io.Writer      // progress
+}
+
+func (o Options) resultsFile() string { return filepath.Join(o.Work, "results.json") }
+
+// Run runs the selected specs, a few at a time, and returns what came out, also
+// when it is interrupted.
+func Run(ctx context.Context, o Options, specs []string) (Results, error) {
+	if err := os.MkdirAll(o.Work, 0o755); err != nil {
+		return nil, fmt.Errorf("making the directory of results: %w", err)
+	}
+	results := Results{}
+	if o.Resume {
+		if err := results.read(o.resultsFile()); err != nil {
+			return nil, err
+		}
+	}
+	var todo []string
+	for _, s := range specs {
+		if _, done := results[s]; !done && (o.Focus == nil || o.Focus.MatchString(s)) {
+			todo = append(todo, s)
+		}
+	}
+	if len(todo) == 0 {
+		return results, nil
+	}
+	b, err := up(ctx, o.Sandbox, o.Bin, o.Out)
+	if err != nil {
+		return results, err
+	}
+	err = b.runAll(ctx, o, todo, results)
+	return results, errors.Join(err, b.down(ctx))
+}
+
+func (b *bed) runAll(ctx context.Context, o Options, todo []string, results Results) error {
+	log := progress.New(o.Out)
+	for from := 0; from < len(todo); from += batch {
+		some := todo[from:min(from+batch, len(todo))]
+		step := log.Begin(fmt.Sprintf("specs %d to %d of %d", from+1, from+len(some), len(todo)))
+		err := step.End(b.runSome(ctx, o, some, results, step))
+		for _, name := range some {
+			if r, ok := results[name]; ok {
+				fmt.Fprintf(o.Out, "          %-8s %5.0f s  %s\n", r.State, r.Seconds, name)
+			}
+		}
+		if err := errors.Join(err, results.write(o.resultsFile()), ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runSome runs some specs in one process. It is an error when the process
+// didn't get as far as reporting what came out.
+func (b *bed) runSome(ctx context.Context, o Options, specs []string, results Results, step *progress.Step) error {
+	report := filepath.Join(o.Work, "report.json")
+	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing an old report: %w", err)
+	}
+	args := append([]string{
+		filepath.Join(o.Bin, program), "--provider=local", "--kubeconfig=" + b.Control.AdminKubeconfig(), "--kubectl-path=" + b.kubectl,
+		"--e2e-verify-service-account=false", "--e2e-output-dir=" + o.Work,
+		"--ginkgo.v", "--ginkgo.no-color", "--ginkgo.json-report=" + report, "--ginkgo.timeout=" + batchLimit.String(),
+	}, focuses(specs)...)
+	cmd := b.Control.NetworkCommand(ctx, args...)
+	cmd.Dir = o.Work
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it cleans up, and reports
+	cmd.WaitDelay = time.Minute
+	output, err := os.OpenFile(filepath.Join(o.Work, "output.txt"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("keeping the output of %s: %w", program, err)
+	}
+	defer output.Close()
+	cmd.Stdout = io.MultiWriter(output, &follower{step: step})
+	cmd.Stderr = cmd.Stdout
+	ended := cmd.Run() // its exit code says that specs failed, and so does the report
+	records, err := readReport(report)
+	if err != nil {
+		return errors.Join(err, ended)
+	}
+	if n := results.add(records, specs); n != len(specs) && ctx.Err() == nil {
+		return errors.Join(fmt.Errorf("running %s: it reported %d of %d specs; its output is in %s", program, n, len(specs), output.Name()), ended)
+	}
+	return nil
+}
+
+// focuses are the flags that select specs by their names.
+func focuses(specs []string) []string {
+	var flags []string
+	for _, s := range specs {
+		flags = append(flags, "--ginkgo.focus="+regexp.QuoteMeta(s)+"$")
+	}
+	return flags
+}
+
+// add records what came of the wanted specs, and returns of how many that is
+// known.
+func (r Results) add(records []record, want []string) int {
+	n := 0
+	for _, s := range want {
+		for _, have := range records {
+			if have.ended() && have.name() == s {
+				r[s] = Result{State: state(have.State), Seconds: have.RunTime.Seconds(), Message: have.Failure.Message}
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// state maps ginkgo's states: a spec that panicked or took too long has failed.
+func state(ginkgo string) string {
+	if ginkgo == Passed || ginkgo == Skipped {
+		return ginkgo
+	}
+	return Failed
+}
+
+func (r Results) read(file string) error {
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the results so far: %w", err)
+	}
+	return nil
+}
+
+func (r Results) write(file string) error {
+	b, err := json.MarshalIndent(r, "", " ")
+	if err == nil {
+		err = os.WriteFile(file, append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("recording the results: %w", err)
+	}
+	return nil
+}
+
+// follower reads e2e.test's output for the names of the specs, to tell which is
+// running.
+type follower struct {
+	step *progress.Step
+	rest string
+	done int
+}
+
+func (f *follower) Write(p []byte) (int, error) {
+	f.rest += string(p)
+	for {
+		line, rest, ok := strings.Cut(f.rest, "\n")
+		if !ok {
+			return len(p), nil
+		}
+		f.rest = rest
+		if strings.HasPrefix(line, "•") {
+			f.done++
+		}
+		if strings.HasPrefix(line, SIG) {
+			f.step.Detail("%d done, now %s", f.done, line)
+		}
+	}
+}

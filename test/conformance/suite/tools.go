@@ -1,0 +1,11 @@
+//go:build tools
+
+// Package suite keeps Kubernetes' end-to-end tests and agnhost in a go.mod of
+// their own: what they need stays out of the build of everything else.
+package suite
+
+import (
+	_ "github.com/onsi/ginkgo/v2"
+	_ "k8s.io/kubernetes/test/e2e"
+	_ "k8s.io/kubernetes/test/images/agnhost"
+)
