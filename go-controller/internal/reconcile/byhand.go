@@ -69,6 +69,9 @@ func (l *Loop) followByHand(dirty []nb.Owner) {
 		for _, p := range problems {
 			l.report(p)
 		}
+		if len(problems) > 0 && have != nil {
+			continue // what is known counts, and the record is written again
+		}
 		changes = append(changes, l.applyByHand(o.Name, n)...)
 	}
 	if len(changes) > 0 {

@@ -139,3 +139,15 @@ func TestSpoiledByHandRecord(t *testing.T) {
 		t.Errorf("problems %v, want one of the record", b.feed.problems)
 	}
 }
+
+// One that is spoiled while the master runs is written again.
+func TestByHandRecordSpoiledLater(t *testing.T) {
+	remote := byHandDatabase(t, byHandNode("kube-node1", "10.244.7.0/24", "fd01:0:0:7::/64"))
+	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}))
+	record := func() string {
+		return b.nbctl("get", "Logical_Switch", "kube-node1", `external_ids:"k8s.ovn.org/by-hand"`)
+	}
+	want := record()
+	b.nbctl("set", "Logical_Switch", "kube-node1", `external_ids:"k8s.ovn.org/by-hand"=garbage`)
+	b.eventually("the record", want, record)
+}
