@@ -1,0 +1,396 @@
+package nodeport
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
+)
+
+// n1 is a gateway. The backends are on n2.
+const workload = `
+apiVersion: v1
+kind: Service
+metadata: {name: pods}
+spec:
+  type: LoadBalancer
+  ipFamilyPolicy: RequireDualStack
+  selector: {backend: pod}
+  externalIPs: [192.0.2.7, "2001:db8:2::7"]
+  ports: [{name: t, port: 8080, nodePort: 30080}, {name: u, protocol: UDP, port: 8080, nodePort: 30080}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: hosts}
+spec:
+  type: LoadBalancer
+  ipFamilyPolicy: RequireDualStack
+  selector: {backend: host}
+  externalIPs: [192.0.2.9, "2001:db8:2::9"]
+  ports: [{name: t, port: 9090, nodePort: 30090}, {name: u, protocol: UDP, port: 9090, nodePort: 30090}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: nobody}
+spec:
+  type: NodePort
+  ipFamilyPolicy: RequireDualStack
+  selector: {backend: none}
+  ports: [{name: t, port: 8080, nodePort: 30081}, {name: u, protocol: UDP, port: 8080, nodePort: 30081}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: local}
+spec:
+  type: NodePort
+  externalTrafficPolicy: Local
+  ipFamilyPolicy: RequireDualStack
+  selector: {backend: pod}
+  ports: [{name: t, port: 8080, nodePort: 30082}, {name: u, protocol: UDP, port: 8080, nodePort: 30082}]
+---
+` + podHead + `
+metadata: {name: backend, labels: {backend: pod}}
+spec: {nodeName: n2, ` + podBody + `
+---
+` + podHead + `
+metadata: {name: host-backend, labels: {backend: host}}
+spec: {nodeName: n2, hostNetwork: true, ` + podBody + `
+---
+` + podHead + `
+metadata: {name: same-node}
+spec: {nodeName: n2, ` + podBody + `
+---
+` + podHead + `
+metadata: {name: other-node}
+spec: {nodeName: n3, ` + podBody + `
+---
+` + podHead + `
+metadata: {name: on-gateway}
+spec: {nodeName: n1, ` + podBody + `
+---
+` + podHead + `
+metadata: {name: host-network}
+spec: {nodeName: n3, hostNetwork: true, ` + podBody + `
+`
+
+// Every pod serves on the port of both services: on a host one of them is free.
+const (
+	podHead = "apiVersion: v1\nkind: Pod"
+	podBody = `terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent, ` +
+		`command: [/bin/sh, -c, "/bin/echo-server serve 9090 & exec /bin/echo-server serve 8080"]}]}`
+)
+
+// bed is the sandbox with the workload on it.
+type bed struct {
+	*sandbox.Cluster
+	names map[netip.Addr]string // whose an address is, as the table says it
+}
+
+func kubectl(t *testing.T, c *sandbox.Cluster, stdin string, args ...string) string {
+	t.Helper()
+	cmd := c.Kubectl(t.Context(), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// client is a place from which services are asked.
+type client struct {
+	name string
+	ask  func(ctx context.Context, protocol string, to netip.AddrPort) string
+}
+
+const question = "/opt/northbound/bin/echo"
+
+func onMachine(name string, m *member.Member) client {
+	return client{name, func(ctx context.Context, protocol string, to netip.AddrPort) string {
+		out, err := m.Run(ctx, question, "ask", protocol, to.String(), "1", "1s")
+		return answer([]byte(out), err)
+	}}
+}
+
+func (b bed) inPod(name, pod string) client {
+	return client{name, func(ctx context.Context, protocol string, to netip.AddrPort) string {
+		out, err := b.Kubectl(ctx, "exec", pod, "--", "/bin/echo-server", "ask", protocol, to.String(), "1", "1s").CombinedOutput()
+		return answer(out, err)
+	}}
+}
+
+func answer(out []byte, err error) string {
+	if err != nil {
+		return fmt.Sprintf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (b bed) clients() []client {
+	return []client{
+		b.inPod("pod on the backend's node", "same-node"), b.inPod("pod on another node", "other-node"), b.inPod("pod on the gateway", "on-gateway"),
+		onMachine("the backend's node", b.Nodes[1].Member), onMachine("another node", b.Nodes[2].Member), onMachine("the gateway", b.Nodes[0].Member),
+		b.inPod("host-network pod", "host-network"), onMachine("outside", b.Outside),
+	}
+}
+
+// way is a way into a service: addresses of both families and a port.
+type way struct {
+	name  string
+	addrs []netip.Addr
+	port  uint16
+}
+
+func (b bed) ways(nodePort, port uint16, external, ingress string) []way {
+	parse := func(last string) []netip.Addr {
+		return []netip.Addr{netip.MustParseAddr("192.0.2." + last), netip.MustParseAddr("2001:db8:2::" + last)}
+	}
+	var out []way
+	for i, name := range []string{"node port, the gateway's", "node port, the backend's node's", "node port, another node's"} {
+		w := way{name: name, port: nodePort}
+		for _, p := range b.Nodes[i].Config.Addrs {
+			w.addrs = append(w.addrs, p.Addr())
+		}
+		out = append(out, w)
+	}
+	return append(out, way{"external IP", parse(external), port}, way{"load balancer's IP", parse(ingress), port})
+}
+
+// route has the router outside send what is for an address to a node.
+func (b bed) route(t *testing.T, last string, node int) {
+	t.Helper()
+	for i, prefix := range []string{"192.0.2.", "2001:db8:2::"} {
+		via := b.Nodes[node].Config.Addrs[i].Addr().String()
+		if out, err := b.Control.Run(t.Context(), "ip", "route", "replace", prefix+last, "via", via); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
+
+func up(t *testing.T) bed {
+	c := machines.Up(t, sandbox.Options{Name: "nodeport", Nodes: 3, Gateways: 1, DualStack: true})
+	kubectl(t, c, workload, "apply", "-f", "-")
+	for service, last := range map[string]string{"pods": "8", "hosts": "10"} {
+		setIngress(t, c, service, last)
+	}
+	kubectl(t, c, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	b := bed{c, map[netip.Addr]string{}}
+	for _, n := range c.Nodes {
+		for _, p := range n.Config.Addrs {
+			b.names[p.Addr()] = n.Spec.Name
+		}
+		var subnets struct{ Default []netip.Prefix }
+		raw := kubectl(t, c, "", "get", "node", n.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)
+		if err := json.Unmarshal([]byte(raw), &subnets); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range subnets.Default {
+			b.names[s.Addr().Next().Next()] = n.Spec.Name + "'s management port"
+		}
+	}
+	for _, pod := range []string{"same-node", "other-node", "on-gateway"} {
+		for _, ip := range strings.Fields(kubectl(t, c, "", "get", "pod", pod, "-o", "jsonpath={.status.podIPs[*].ip}")) {
+			b.names[netip.MustParseAddr(ip)] = "the client"
+		}
+	}
+	b.route(t, "7", 2)
+	b.route(t, "8", 0)
+	b.route(t, "9", 2)
+	b.route(t, "10", 0)
+	return b
+}
+
+func setIngress(t *testing.T, c *sandbox.Cluster, service, last string) {
+	t.Helper()
+	kubectl(t, c, "", "patch", "service", service, "--subresource=status", "--type=merge", "-p",
+		fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.%s"},{"ip":"2001:db8:2::%s"}]}}}`, last, last))
+}
+
+// table is who sees whom: by backend and way, and by client.
+type table struct {
+	mu    sync.Mutex
+	cells map[[3]string]string
+}
+
+// fill asks in every protocol and family, waits until who answers, and holds
+// that it sees the same client in each.
+func (tb *table) fill(t *testing.T, b bed, c client, w way, backend, who string) {
+	for _, protocol := range []string{"tcp", "udp"} {
+		for _, a := range w.addrs {
+			to := netip.AddrPortFrom(a, w.port)
+			seen := ""
+			machines.Eventually(t, fmt.Sprintf("%s asks %s over %s", c.name, to, protocol), func(ctx context.Context) string {
+				got := c.ask(ctx, protocol, to)
+				name, from, _ := strings.Cut(got, " ")
+				source, err := netip.ParseAddrPort(from)
+				if name != who || err != nil {
+					return fmt.Sprintf("%q, want %s to answer", got, who)
+				}
+				if seen = b.names[source.Addr().Unmap()]; seen == "" {
+					return fmt.Sprintf("it is seen from %s, which is nobody's", source)
+				}
+				return ""
+			})
+			key := [3]string{backend, w.name, c.name}
+			tb.mu.Lock()
+			if had := tb.cells[key]; had != "" && had != seen {
+				t.Errorf("%v: seen as %s and as %s", key, had, seen)
+			}
+			tb.cells[key] = seen
+			tb.mu.Unlock()
+		}
+	}
+}
+
+// print shows the table, which must be the one in the documentation.
+func (tb *table) print(t *testing.T, backend string, clients []client, ways []way) {
+	t.Helper()
+	var s strings.Builder
+	fmt.Fprintf(&s, "| backend: %s; client |", backend)
+	for _, w := range ways {
+		fmt.Fprintf(&s, " %s |", w.name)
+	}
+	s.WriteString("\n|" + strings.Repeat("---|", len(ways)+1) + "\n")
+	for _, c := range clients {
+		fmt.Fprintf(&s, "| %s |", c.name)
+		for _, w := range ways {
+			fmt.Fprintf(&s, " %s |", tb.cells[[3]string{backend, w.name, c.name}])
+		}
+		s.WriteString("\n")
+	}
+	t.Log("\n" + s.String())
+	if page, err := os.ReadFile("../../../docs/features/services.md"); err != nil || !strings.Contains(string(page), s.String()) {
+		t.Errorf("docs/features/services.md has another table (%v)", err)
+	}
+}
+
+func TestFromOutside(t *testing.T) {
+	b := up(t)
+	tb := &table{cells: map[[3]string]string{}}
+	backends := []struct {
+		name, who string
+		ways      []way
+	}{
+		{"pod", "backend", b.ways(30080, 8080, "7", "8")},
+		{"host network", "n2", b.ways(30090, 9090, "9", "10")},
+	}
+	clients := b.clients()
+	t.Run("table", func(t *testing.T) {
+		for _, c := range clients {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				for _, backend := range backends {
+					for _, w := range backend.ways {
+						tb.fill(t, b, c, w, backend.name, backend.who)
+					}
+				}
+			})
+		}
+	})
+	for _, backend := range backends {
+		tb.print(t, backend.name, clients, backend.ways)
+	}
+	t.Run("no endpoints", func(t *testing.T) { b.refused(t) })
+	t.Run("externalTrafficPolicy Local", func(t *testing.T) { b.local(t) })
+	t.Run("loadBalancerSourceRanges", func(t *testing.T) { b.limited(t) })
+	for _, n := range b.Nodes {
+		if drops := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); drops != "0" {
+			t.Errorf("%s dropped %s packets for want of recirculations", n.Spec.Name, drops)
+		}
+	}
+}
+
+// nodePorts are a port on the nodes' addresses.
+func (b bed) nodePorts(port uint16) (out []netip.AddrPort) {
+	for _, n := range b.Nodes {
+		for _, p := range n.Config.Addrs {
+			out = append(out, netip.AddrPortFrom(p.Addr(), port))
+		}
+	}
+	return out
+}
+
+// expect asks until the answer has one of these in it.
+func (c client) expect(t *testing.T, to netip.AddrPort, want ...string) {
+	t.Helper()
+	for _, protocol := range []string{"tcp", "udp"} {
+		machines.Eventually(t, fmt.Sprintf("%s asks %s over %s", c.name, to, protocol), func(ctx context.Context) string {
+			got := c.ask(ctx, protocol, to)
+			if slices.ContainsFunc(want, func(w string) bool { return strings.Contains(got, w) }) {
+				return ""
+			}
+			return fmt.Sprintf("%q, want one of %q", got, want)
+		})
+	}
+}
+
+// noAnswer are the ways to say that packets are dropped; the last is what a
+// host says of a datagram of its own (nft(8), verdict drop in an output hook).
+func noAnswer() []string {
+	return []string{"deadline exceeded", "i/o timeout", "operation not permitted"}
+}
+
+// refused holds that a service without endpoints refuses at once.
+func (b bed) refused(t *testing.T) {
+	for _, to := range b.nodePorts(30081) {
+		onMachine("outside", b.Outside).expect(t, to, "connection refused")
+		onMachine("n3", b.Nodes[2].Member).expect(t, to, "connection refused")
+	}
+}
+
+// local holds what is served of externalTrafficPolicy Local: the node itself
+// and pods that come through the management port.
+func (b bed) local(t *testing.T) {
+	for i, to := range b.nodePorts(30082) {
+		n := b.Nodes[i/2]
+		onMachine(n.Spec.Name, n.Member).expect(t, to, "backend ")
+		onMachine("outside", b.Outside).expect(t, to, noAnswer()...)
+	}
+	for _, to := range b.nodePorts(30082)[:2] {
+		b.inPod("pod", "same-node").expect(t, to, "backend ")
+	}
+}
+
+// limited holds that just the sources of loadBalancerSourceRanges get an answer
+// at the load balancer's addresses, and everybody at the node ports.
+func (b bed) limited(t *testing.T) {
+	var outside []string
+	for _, p := range (underlay.Families{DualStack: true}).Outside() {
+		outside = append(outside, p.Addr().String()+map[bool]string{true: "/32", false: "/128"}[p.Addr().Is4()])
+	}
+	balanced := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.8:8080"), netip.MustParseAddrPort("[2001:db8:2::8]:8080")}
+	set := func(ranges ...string) {
+		raw, err := json.Marshal(map[string]any{"spec": map[string]any{"loadBalancerSourceRanges": ranges}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubectl(t, b.Cluster, "", "patch", "service", "pods", "--type=merge", "-p", string(raw))
+	}
+	from, node := onMachine("outside", b.Outside), onMachine("n3", b.Nodes[2].Member)
+	set(outside...)
+	for i, to := range balanced {
+		node.expect(t, to, noAnswer()...)
+		from.expect(t, to, "backend ")
+		from.expect(t, b.nodePorts(30080)[i], "backend ")
+	}
+	set("198.51.100.0/24", "2001:db8:77::/48")
+	for i, to := range balanced {
+		from.expect(t, to, noAnswer()...)
+		from.expect(t, b.nodePorts(30080)[i], "backend ")
+	}
+	set()
+	for _, to := range balanced {
+		from.expect(t, to, "backend ")
+		node.expect(t, to, "backend ")
+	}
+}
