@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/northbound-net/northbound/go-controller/internal/byhand"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -104,8 +104,9 @@ func setup(c *cli.Context, length func(is4 bool) int) (byhand.Setup, error) {
 	if s.Node.Name == "" {
 		return s, usageError{errors.New("--node-name: the name of this machine is needed")}
 	}
-	if wrong := validation.IsDNS1123Subdomain(s.Node.Name); len(wrong) > 0 { // as Kubernetes wants it; it names files, too
-		return s, usageError{fmt.Errorf("--node-name %q: %s", s.Node.Name, wrong[0])}
+	// As Kubernetes wants names of Nodes (RFC 1123); it is part of a file's, too.
+	if !regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`).MatchString(s.Node.Name) {
+		return s, usageError{fmt.Errorf("--node-name %q: want lower case letters, digits, '-' and '.', with a letter or digit at both ends", s.Node.Name)}
 	}
 	if err := errors.Join(s.NB.Validate("nb"), ovsdb.Check(s.NB)); err != nil {
 		return s, err

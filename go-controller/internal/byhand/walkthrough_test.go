@@ -286,7 +286,7 @@ func TestRefusals(t *testing.T) {
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-interface=eth1 --physical-ip=10.100.0.2/24":    "it is in the Open vSwitch bridge br-phys, which would be cut off",
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-int --physical-ip=10.100.0.2/24":    "--bridge-interface br-int: it is OVN's own",
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --vlan-id=5000 --physical-ip=10.100.0.2/24":               "--vlan-id 5000: want 1 to 4094",
-		"minion-init --node-name=../n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24":                  `--node-name "../n": a lowercase RFC 1123 subdomain must consist of`,
+		"minion-init --node-name=../n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24":                  `--node-name "../n": want lower case letters, digits`,
 		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24 --nb-address=here":   `--nb-address "here": want unix:/PATH, tcp:HOST:PORT or ssl:HOST:PORT`,
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys":                               "--physical-ip: this machine's address with its prefix length is needed",
 		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2":      `parsing --physical-ip "10.100.0.2": want an address with a prefix length`,
