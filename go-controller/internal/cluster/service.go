@@ -103,7 +103,7 @@ type Withheld string
 const (
 	NotWithheld   Withheld = ""
 	ProxyMode     Withheld = "ipMode is Proxy: the load balancer answers on the address, and the cluster leaves it alone"
-	SourcesLimits Withheld = "spec.loadBalancerSourceRanges is not applied yet, and without it everybody would be let in"
+	SourcesLimits Withheld = "spec.loadBalancerSourceRanges: the nodes' kernels let just these sources in, and send them to the ClusterIPs"
 )
 
 // ServiceAddr is an address that a service names.

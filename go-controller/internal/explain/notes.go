@@ -40,10 +40,10 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 		note(true, "spec.sessionAffinity: ClientIP for %d s: OVN keeps the time; the packet by which it learns of a client is lost", svc.AffinitySeconds)
 	}
 	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local is not applied yet: all endpoints of the cluster serve")
-	note(svc.ExternalLocal, "spec.externalTrafficPolicy: Local concerns clients outside; those in the cluster reach all endpoints")
+	note(svc.ExternalLocal, "spec.externalTrafficPolicy: Local: clients outside are not served yet; those in the cluster reach all endpoints")
 	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is not answered yet", svc.HealthCheckPort)
 	if ports := nodePorts(svc); len(ports) > 0 {
-		note(true, "spec.ports: node ports %s are not served yet", strings.Join(ports, ", "))
+		note(true, "spec.ports: node ports %s are answered by the nodes' kernels, which send them to the ClusterIPs", strings.Join(ports, ", "))
 	}
 	note(hinted(eps), "endpoints: hints (forZones, forNodes) are not followed yet: all endpoints serve")
 	return out
