@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
 )
@@ -75,6 +76,11 @@ func (b *bed) prepare(ctx context.Context, log *progress.Log) error {
 	}
 	if err := b.reachPods(ctx); err != nil {
 		return fmt.Errorf("letting the API server reach pods: %w", err)
+	}
+	for _, n := range b.Nodes { // hostPort is portmap's work, which the product chains when it is there
+		if _, err := n.Run(ctx, "ln", "--symbolic", "/usr/lib/cni/portmap", member.CNIBinDir+"/portmap"); err != nil {
+			return err
+		}
 	}
 	step := log.Begin("images that the specs ask for")
 	if err := step.End(b.loadImages(ctx)); err != nil {

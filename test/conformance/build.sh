@@ -11,6 +11,9 @@ mkdir -p "$bin"
 cd suite
 build e2e.test k8s.io/kubernetes/test/e2e "$(version)" "test -c"
 build agnhost k8s.io/kubernetes/test/images/agnhost
+# What agnhost's image has beside the program: the identity of its TLS server.
+mkdir -p "$bin/agnhost.d"
+install -m 644 "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)"/test/images/agnhost/porter/localhost.{crt,key} "$bin/agnhost.d/"
 cd ../dns
 build dns .
 cd ../..

@@ -55,6 +55,10 @@ func contents(ctx context.Context, bin string) (map[string]image.Image, error) {
 	agnhost, busybox := shell, shell
 	agnhost.Entrypoint, agnhost.Cmd = []string{"/agnhost"}, []string{"pause"}
 	agnhost.Files = map[string]string{"/bin/busybox": "/usr/bin/busybox", "/agnhost": filepath.Join(bin, "agnhost")}
+	agnhost.Data = maps.Clone(data)
+	for _, name := range []string{"localhost.crt", "localhost.key"} { // of `agnhost porter`
+		agnhost.Data["/"+name] = filepath.Join(bin, "agnhost.d", name)
+	}
 	busybox.Cmd = []string{"sh"}
 	return map[string]image.Image{
 		"agnhost":           agnhost,

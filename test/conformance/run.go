@@ -58,7 +58,8 @@ type Options struct {
 func (o Options) resultsFile() string { return filepath.Join(o.Work, "results.json") }
 
 // Run runs the selected specs, a few at a time, and returns what came out, also
-// when it is interrupted.
+// when it is interrupted. It is an error, too, when the datapath didn't work
+// well meanwhile.
 func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 	if err := os.MkdirAll(o.Work, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of results: %w", err)
@@ -83,6 +84,9 @@ func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 		return results, err
 	}
 	err = b.runAll(ctx, o, todo, results)
+	if ctx.Err() == nil {
+		err = errors.Join(err, b.well(ctx))
+	}
 	return results, errors.Join(err, b.down(ctx))
 }
 
