@@ -70,10 +70,10 @@ func TestGatewayHelper(t *testing.T) {
 			return ""
 		})
 	}
-	if out, err := helper("--dry-run"); err != nil || strings.Count(out, "+ flow of breth0 ") != 1 || flows() != 0 {
+	if out, err := helper("--dry-run"); err != nil || strings.Count(out, "+ flow of breth0 ") != 2 || flows() != 0 {
 		t.Errorf("--dry-run without a gateway: %v, %d flows\n%s", err, flows(), out)
 	}
-	if out, err := helper("--detach", pidfile, "--log-file=/run/helper.log", "-vfile:info", "-vconsole:emer"); err != nil || out != "" || flows() != 1 {
+	if out, err := helper("--detach", pidfile, "--log-file=/run/helper.log", "-vfile:info", "-vconsole:emer"); err != nil || out != "" || flows() != 2 {
 		t.Fatalf("detaching: %v, %d flows\n%s", err, flows(), out)
 	}
 	raw, err := os.ReadFile("/run/ovn-kubernetes/ovn-k8s-gateway-helper.pid")
@@ -88,12 +88,12 @@ func TestGatewayHelper(t *testing.T) {
 	testkit.Run(t, "ovs-vsctl", "add-br", "br-int", "--", "set", "bridge", "br-int", "datapath_type=netdev",
 		"--", "add-port", "br-int", "p2", "--", "set", "interface", "p2", "type=patch", "options:peer=patch-breth0_n1-to-br-int",
 		"--", "add-port", "breth0", "patch-breth0_n1-to-br-int", "--", "set", "interface", "patch-breth0_n1-to-br-int", "type=patch", "options:peer=p2")
-	awaitFlows("with the gateway's patch port", 20) // no tunnels: external_ids has no encap type
+	awaitFlows("with the gateway's patch port", 21) // no tunnels: external_ids has no encap type
 	testkit.Run(t, "ovs-ofctl", "del-flows", "breth0", "ip")
-	awaitFlows("after a flow was removed", 20)
+	awaitFlows("after a flow was removed", 21)
 	vs.StopDaemon(t)
 	vs.StartDaemon(t)
-	awaitFlows("after ovs-vswitchd started again", 20)
+	awaitFlows("after ovs-vswitchd started again", 21)
 	if out, err := helper("--dry-run"); err != nil || out != "" {
 		t.Errorf("--dry-run with all there: %v\n%s", err, out)
 	}
@@ -106,8 +106,8 @@ func TestGatewayHelper(t *testing.T) {
 		}
 		return ""
 	})
-	awaitFlows("without the helper", 20)
-	for _, want := range []int{20, 0} {
+	awaitFlows("without the helper", 21)
+	for _, want := range []int{21, 0} {
 		if out, err := helper("--undo"); err != nil || strings.Count(out, "- flow of breth0 ") != want || flows() != 0 {
 			t.Errorf("--undo: %v, %d flows\n%s, want %d removed", err, flows(), out, want)
 		}

@@ -111,7 +111,7 @@ func (b *bed) makeGatewayRouter(t *testing.T) {
 	testkit.Run(t, "sh", "-ec", fmt.Sprintf("ports=%s n=%s chassis=%s localnet=%s vlan=%s network=%s mac=%s ips='%s %s' ip4=%s ip6=%s hop4=%s hop6=%s\n", names.SNATPorts, node, names.SystemID(node),
 		g.Port, tagOf(g.VLAN), g.Network, g.MAC, g.IPs[0], g.IPs[1], g.IPs[0], g.IPs[1], g.NextHops[0], g.NextHops[1])+gatewayRouterScript)
 	testkit.StartOVNController(t)
-	b.awaitFlows(t, 22)
+	b.awaitFlows(t, 23)
 	testkit.Eventually(t, "the pod reaches the outside host", func() string {
 		for _, dest := range []string{"172.18.0.1:7000", "[fd18::1]:7000"} {
 			if _, err := testkit.AskOnce("a", "udp", dest); err != nil {
@@ -287,7 +287,7 @@ func TestGateway(t *testing.T) {
 	streams := func(when string) { t.Helper(); outgoing.check(t, when); incoming.check(t, when) }
 	b.start(t)
 	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
-	b.awaitFlows(t, 1) // until the patch port is there
+	b.awaitFlows(t, 2) // until the patch port is there
 	b.makeGatewayRouter(t)
 	b.awaitReady(t)
 	checkBoth(t, 10)
@@ -309,6 +309,7 @@ func TestGateway(t *testing.T) {
 
 	for _, damage := range []string{
 		"ovs-ofctl del-flows breth0 cookie=0x6e626777/-1",
+		"ovs-ofctl del-flows breth0", // the bridge's own too
 		"ovs-ofctl --strict del-flows breth0 table=1,priority=100,ct_state=+trk+est",
 		"ovs-ofctl mod-flows breth0 table=1,actions=drop",
 		"ovs-ofctl add-flow breth0 cookie=0x6e626777,priority=999,ip,actions=drop",
@@ -316,7 +317,7 @@ func TestGateway(t *testing.T) {
 		"ovs-vsctl --timeout=20 del-port patch-breth0_" + node + "-to-br-int", // ovn-controller makes it again, with another number
 	} {
 		testkit.Run(t, "sh", "-ec", damage)
-		b.awaitFlows(t, 22)
+		b.awaitFlows(t, 23)
 		b.awaitExternalID(t, names.OVSBridgeMappings, "physnet:breth0")
 		testkit.Eventually(t, "pod and host reach the outside after "+damage, func() string {
 			for _, netns := range []string{"a", ""} {
@@ -338,6 +339,7 @@ func TestGateway(t *testing.T) {
 	for _, key := range []string{names.OVSBridgeMappings, names.OVSGatewayBridge, names.OVSGatewayMapping} {
 		b.awaitExternalID(t, key, "")
 	}
+	awaitOutput(t, "1", "sh", "-c", "ovs-ofctl dump-flows breth0 | grep -c priority=0.actions=NORMAL; true") // all were deleted above
 	awaitOutput(t, "eth0", "ovs-vsctl", "list-ports", "breth0")
 	streams("after the gateway")
 	awaitOutput(t, "0", "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error")
@@ -413,7 +415,7 @@ func TestGatewayFaults(t *testing.T) {
 	testkit.Run(t, "ip", "addr", "add", "192.0.2.9/24", "dev", "breth0")
 	b.awaitReady(t)
 	b.awaitExternalID(t, names.OVSGatewayBridge, "breth0")
-	b.awaitFlows(t, 1)
+	b.awaitFlows(t, 2)
 	b.label(t, "no")
 	b.awaitAnnotations(t, map[string]string{annotation.L3GatewayConfig: `{"default":{"mode":"disabled"}}`})
 	b.awaitExternalID(t, names.OVSGatewayBridge, "")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,12 @@ func (f *Flows) target(bridge string) string {
 
 // Read lists the flows of a bridge that have the cookie.
 func (f *Flows) Read(ctx context.Context, bridge string, cookie uint64) ([]hostplan.Flow, error) {
-	out, err := f.run(ctx, "", "--no-names", "--no-stats", "dump-flows", f.target(bridge), fmt.Sprintf("cookie=%#x/-1", cookie))
+	return f.dump(ctx, bridge, fmt.Sprintf("cookie=%#x/-1", cookie))
+}
+
+// dump lists the flows of a bridge that a filter lets pass.
+func (f *Flows) dump(ctx context.Context, bridge string, filter ...string) ([]hostplan.Flow, error) {
+	out, err := f.run(ctx, "", append([]string{"--no-names", "--no-stats", "dump-flows", f.target(bridge)}, filter...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the flows of bridge %s: %w", bridge, err)
 	}
@@ -66,20 +72,19 @@ func (f *Flows) Read(ctx context.Context, bridge string, cookie uint64) ([]hostp
 // differs as one bundle (OpenFlow 1.4 section 7.3.9): all or nothing, without a
 // moment in between. It tells what it changed. A flow of another cookie is
 // replaced only if it has the same table, priority and match as a wanted one,
-// of which a bridge can have but one.
+// of which a bridge can have but one. A bridge that would be left with nothing
+// in table 0, and so drop all there is, gets the flow that Open vSwitch had made
+// for it back.
 func (f *Flows) Converge(ctx context.Context, want hostplan.Flows) ([]Change, error) {
-	have, err := f.Read(ctx, want.Bridge, want.Cookie)
-	if err != nil {
+	changes, script, err := f.compare(ctx, want)
+	if len(changes) == 0 || err != nil {
 		return nil, err
-	}
-	changes, script := diffFlows(want, have)
-	if len(changes) == 0 {
-		return nil, nil
 	}
 	if _, err := f.run(ctx, script, "--bundle", "add-flows", f.target(want.Bridge), "-"); err != nil {
 		return nil, fmt.Errorf("writing %d flows of bridge %s: %w", len(changes), want.Bridge, err)
 	}
-	if have, err = f.Read(ctx, want.Bridge, want.Cookie); err != nil {
+	have, err := f.Read(ctx, want.Bridge, want.Cookie)
+	if err != nil {
 		return changes, err
 	}
 	if left, _ := diffFlows(want, have); len(left) > 0 {
@@ -90,12 +95,35 @@ func (f *Flows) Converge(ctx context.Context, want hostplan.Flows) ([]Change, er
 
 // Preview tells what Converge would change.
 func (f *Flows) Preview(ctx context.Context, want hostplan.Flows) ([]Change, error) {
+	changes, _, err := f.compare(ctx, want)
+	return changes, err
+}
+
+// ownFlow is what a bridge without a controller has as long as nobody deletes it
+// (ovs-vswitchd.conf.db(5), Bridge.fail_mode, "standalone").
+const ownFlow = "table=0,priority=0,actions=NORMAL"
+
+// compare is diffFlows with what the bridge has now, and with what it needs when
+// the last of the cookie's flows goes.
+func (f *Flows) compare(ctx context.Context, want hostplan.Flows) ([]Change, string, error) {
 	have, err := f.Read(ctx, want.Bridge, want.Cookie)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	changes, _ := diffFlows(want, have)
-	return changes, nil
+	changes, script := diffFlows(want, have)
+	if len(want.List) > 0 || len(have) == 0 {
+		return changes, script, nil
+	}
+	all, err := f.dump(ctx, want.Bridge, "table=0")
+	if err != nil {
+		return nil, "", err
+	}
+	ours := slices.DeleteFunc(have, func(h hostplan.Flow) bool { return h.Table != 0 })
+	if len(ours) > 0 && len(all) <= len(ours) {
+		changes = append(changes, Change{Kind: "flow", Text: fmt.Sprintf("+ flow of %s %s", want.Bridge, ownFlow)})
+		script += "add " + ownFlow + "\n"
+	}
+	return changes, script, nil
 }
 
 // run runs ofctl with stdin as its input and returns its output.

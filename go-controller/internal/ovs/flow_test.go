@@ -34,8 +34,8 @@ func TestDumpIsAsWanted(t *testing.T) {
 			t.Fatal(err)
 		}
 		have, err := parseFlows(string(dump))
-		if err != nil || len(have) != 22 {
-			t.Fatalf("%s: %d flows, %v; want 22", file, len(have), err)
+		if err != nil || len(have) != 23 {
+			t.Fatalf("%s: %d flows, %v; want 23", file, len(have), err)
 		}
 		want := gateway.Flows(external(vlan), "geneve")
 		if changes, script := diffFlows(want, have); len(changes) != 0 {
@@ -105,8 +105,8 @@ func TestFlowsOnABridge(t *testing.T) {
 	}
 	want := gateway.Flows(external(0), "geneve")
 	testkit.Run(t, "ovs-ofctl", "add-flow", "breth0", "cookie=0x1,table=1,priority=50,tcp,actions=drop")
-	if n := len(converge(want)); n != 22 {
-		t.Errorf("%d changes at first, want 22", n)
+	if n := len(converge(want)); n != 23 {
+		t.Errorf("%d changes at first, want 23", n)
 	}
 	if again := converge(want); len(again) != 0 {
 		t.Errorf("a second time changes %v", again)
@@ -185,6 +185,22 @@ func TestFlowsOnABridge(t *testing.T) {
 	converge(gateway.NoFlows("breth0"))
 	if got, err := flows.Read(t.Context(), "breth0", gateway.Cookie); err != nil || len(got) != 0 {
 		t.Errorf("flows left: %v, %v", got, err)
+	}
+	// Who takes the last flows away leaves the bridge a switch.
+	testkit.Run(t, "ovs-ofctl", "del-flows", "breth0")
+	converge(want)
+	if got := rest(); len(got) != 0 {
+		t.Errorf("of others there is %q", got)
+	}
+	last := converge(gateway.NoFlows("breth0"))
+	if text := "+ flow of breth0 table=0,priority=0,actions=NORMAL"; len(last) != 24 || last[23].Text != text {
+		t.Errorf("%d changes, the last of %v, want 24 and %q", len(last), last, text)
+	}
+	if got := rest(); len(got) != 1 || got[0] != others[1] {
+		t.Errorf("the flows that are left are %q, want %q", got, others[1])
+	}
+	if again := converge(gateway.NoFlows("breth0")); len(again) != 0 {
+		t.Errorf("a second time changes %v", again)
 	}
 	if _, err := flows.Converge(t.Context(), hostplan.Flows{Bridge: "breth0", Cookie: 7, List: []hostplan.Flow{{Match: "nonsense=1", Actions: "drop"}}}); err == nil || !strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("a flow that can't be: %v", err)

@@ -107,14 +107,19 @@ func TestGateway(t *testing.T) {
 			return machines.Run(t, n1, "sh", "-c", "ovs-ofctl dump-flows br-phys cookie=0x6e626777/-1 | grep -c cookie; true")
 		}
 		want := count()
-		machines.Run(t, n1, "ovs-ofctl", "del-flows", "br-phys", "cookie=0x6e626777/-1")
+		machines.Run(t, n1, "ovs-ofctl", "del-flows", "br-phys") // the bridge's own too
 		machines.Eventually(t, "the flows", func(context.Context) string {
 			if have := count(); have != want {
 				return fmt.Sprintf("%s, want %s", have, want)
 			}
 			return ""
 		})
-		bed{b.Cluster, t}.awaitSource("a", addrs(n1)[0].Addr())
+		for _, pod := range []string{"a", "b"} { // b by a tunnel to n1
+			for _, p := range addrs(n1) {
+				bed{b.Cluster, t}.awaitSource(pod, p.Addr())
+			}
+		}
+		bed{b.Cluster, t}.hostIsReached()
 	})
 	t.Run("by hand there is nothing to do", func(t *testing.T) { bed{b.Cluster, t}.byHand(n1) })
 	t.Run("a gateway by hand, of a Node of Kubernetes", func(t *testing.T) { bed{b.Cluster, t}.gatewayByHand(n1, n2) })

@@ -7,9 +7,9 @@
 // gateway router sends is remembered in a conntrack zone of its own; what comes
 // from the NIC and belongs to a remembered connection goes to the gateway
 // router, anything else to the host. ARP and neighbour discovery answers go to
-// both. The host's own traffic leaves as ever, through the bridge's own NORMAL
-// flow, and no connection of the host is ever remembered: those that were open
-// before the flows came go on.
+// both. The host's own traffic leaves as ever, through a NORMAL flow, and no
+// connection of the host is ever remembered: those that were open before the
+// flows came go on.
 //
 // L3 says the same to the cluster, as the Node's annotation.
 package gateway

@@ -23,6 +23,7 @@ const (
 	both    = 120 // table 0: ARP and neighbour discovery
 	tracked = 110 // table 0: IP
 	other   = 105 // table 0: whatever else has the shared MAC
+	normal  = 1   // table 0: what the bridge does with all else
 	known   = 100 // table 1: of a connection of the gateway router
 	unknown = 10  // table 1: of none
 )
@@ -55,10 +56,16 @@ func tunnelPort(encapType string) (port int, ok bool) {
 // Flows are the flows of an external bridge. encapType is what
 // external_ids:ovn-encap-type has: those tunnels end at the host and need not
 // be tracked. Until the patch port is there, all flows do is to keep the host
-// the receiver of the shared MAC.
+// the receiver of the shared MAC, and the bridge a switch.
+//
+// A bridge without a controller has a NORMAL flow of its own, which Open vSwitch
+// makes once: nobody brings it back when all flows are deleted, and the node
+// would be off the network. So there is one of ours, above priority 0, where it
+// would take the place of the bridge's own and take that with it when it goes.
 func Flows(e hostplan.External, encapType string) hostplan.Flows {
 	d := demux{e, hostplan.Flows{Bridge: e.Bridge, Cookie: Cookie}}
 	d.fromNIC(other, "", learn+","+d.toHost())
+	d.add(0, normal, "", "NORMAL")
 	if e.PatchPort == 0 {
 		return d.out
 	}
