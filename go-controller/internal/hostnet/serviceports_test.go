@@ -3,11 +3,15 @@ package hostnet
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -216,5 +220,54 @@ func TestServicePortsMany(t *testing.T) {
 	changes = converge(t, k, servicePorts(t, lines...))
 	if len(changes) != 1 || changes[0].String() != "service-ports + serve TCP 192.0.2.7:80 to 10.96.0.10:80" {
 		t.Errorf("changes %v", changes)
+	}
+}
+
+// A UDP flow that began before its place was served is forgotten, so that its
+// next packet is; other flows stay.
+func TestStaleFlows(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	k, err := NewNetlink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	testkit.Run(t, "sh", "-ec", "ip link add d0 type veth peer name d1; ip link set d1 up; ip link set d0 up; ip addr add 198.51.100.1/24 dev d0; ip addr add 2001:db8::1/64 dev d0 nodad")
+	converge(t, k, servicePorts(t))
+	for _, to := range []string{"198.51.100.1:30080", "[2001:db8::1]:30080", "198.51.100.1:30999"} {
+		conn, err := net.Dial("udp", to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("?")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flows := func() map[string]int {
+		out := map[string]int{}
+		for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
+			list, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range list {
+				out[net.JoinHostPort(f.Forward.DstIP.String(), fmt.Sprint(f.Forward.DstPort))]++
+			}
+		}
+		return out
+	}
+	if got := flows(); got["198.51.100.1:30080"] != 1 || got["[2001:db8::1]:30080"] != 1 || got["198.51.100.1:30999"] != 1 {
+		t.Fatalf("flows %v, want all three", got)
+	}
+	converge(t, k, servicePorts(t, "serve UDP 0.0.0.0:30080 to 10.96.0.10:53", "serve TCP 0.0.0.0:30999 to 10.96.0.10:53"))
+	if got := flows(); got["198.51.100.1:30080"] != 0 || got["[2001:db8::1]:30080"] != 1 || got["198.51.100.1:30999"] != 1 {
+		t.Errorf("flows %v, want the two that nothing was changed for", got)
+	}
+	converge(t, k, servicePorts(t, "serve UDP [2001:db8::1]:30080 to [fd02::10]:53"))
+	if got := flows(); got["[2001:db8::1]:30080"] != 0 || got["198.51.100.1:30999"] != 1 {
+		t.Errorf("flows %v, want the one that nothing was changed for", got)
 	}
 }
