@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"strings"
 	"syscall"
 
@@ -114,11 +115,9 @@ func report(w io.Writer, err error) int {
 
 // flatten lists the errors that errors.Join joined.
 func flatten(err error) []error {
-	var joined interface{ Unwrap() []error }
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		joined = j
-	}
-	if joined == nil {
+	joined, ok := err.(interface{ Unwrap() []error })
+	// fmt.Errorf with several %w can be unwrapped the same way, and is one line.
+	if !ok || reflect.TypeOf(err) != reflect.TypeOf(errors.Join(err)) {
 		return []error{err}
 	}
 	var out []error

@@ -46,5 +46,5 @@ func runMaster(c *cli.Context) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	return master.Run(c.Context, m, log)
+	return master.Run(c.Context, m, log, nil)
 }

@@ -121,9 +121,9 @@ func TestPlanErrors(t *testing.T) {
 		want string // a regular expression
 	}{
 		"no Northbound database": {[]string{"--nb-address", gone, "-f", planInput, "--timeout", "1500ms"},
-			`^ovnkube: connecting to the Northbound database \[` + regexp.QuoteMeta(gone) + `\]: .*no such file or directory`},
+			`^ovnkube: connecting to the Northbound database: ` + regexp.QuoteMeta(gone) + `: .*no such file or directory\n$`},
 		"not a Northbound database": {[]string{"--nb-address", testkit.StartOVSDB(t, testkit.VSwitchSchema()), "-f", planInput, "--timeout", "1500ms"},
-			`^ovnkube: connecting to the Northbound database .*OVN_Northbound`},
+			`^ovnkube: connecting to the Northbound database: .*OVN_Northbound`},
 		"no API server": {[]string{"--nb-address", remote, "--k8s-apiserver", "http://127.0.0.1:1", "--timeout", "300ms"},
 			`ovnkube: waiting for the API server http://127.0.0.1:1: context deadline exceeded\n$`},
 		"no cluster at all": {[]string{"--nb-address", remote}, `^ovnkube: no API server given: want --kubeconfig or --k8s-apiserver, or to run in a pod\n$`},

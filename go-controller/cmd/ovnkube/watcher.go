@@ -44,15 +44,14 @@ func runWatcher(c *cli.Context) error {
 	if m.Cluster, err = clusterConfig(c); err != nil {
 		return err
 	}
-	if err := errors.Join(m.Validate(), ovsdb.Check(m.NB)); err != nil {
+	if err := m.Validate(); err != nil {
 		return err
 	}
 	return runDaemon(c, func(ctx context.Context, log *slog.Logger, ready func()) error {
-		ready()
-		if err := recall(ctx, c, &m, log); err != nil {
-			return err
-		}
-		return master.Run(ctx, m, log)
+		return master.Run(ctx, m, log, func(ctx context.Context, m *config.Master) error {
+			ready()
+			return recall(ctx, c, m, log)
+		})
 	})
 }
 

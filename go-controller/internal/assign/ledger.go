@@ -3,6 +3,7 @@ package assign
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -50,6 +51,15 @@ func New(c config.Cluster) *Ledger {
 		join:         newJoinPool(c),
 		contested:    map[cluster.Name]string{},
 	}
+}
+
+// Check is the reason why a node can't have the subnets; nil when it has them
+// already.
+func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
+	if lease := l.nodes[node]; lease != nil && slices.Equal(lease.subnets, subnets) {
+		return nil
+	}
+	return l.subnets.check(subnets)
 }
 
 // Assign brings the grants in s up to date after changes, which s already
@@ -104,9 +114,18 @@ func (a *assignment) sortedNodes() []*cluster.Node {
 		}
 	}
 	slices.SortFunc(out, func(x, y *cluster.Node) int {
-		return cmp.Or(cmp.Compare(x.Created, y.Created), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(later(x.ByHand)-later(y.ByHand), cmp.Compare(x.Created, y.Created), cmp.Compare(x.Name, y.Name))
 	})
 	return out
+}
+
+// later is 1 for what comes after the others: a node that was set up by hand
+// has no age, and must not take what a Node holds.
+func later(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // sortedPods is the pods to be looked at that want a network on a node that

@@ -35,6 +35,17 @@ func (p *subnetPool) families() []bool {
 
 // claim gives node the very subnets it says it has.
 func (p *subnetPool) claim(node string, subnets []netip.Prefix) error {
+	if err := p.check(subnets); err != nil {
+		return err
+	}
+	for _, s := range subnets {
+		p.hold(node, s)
+	}
+	return nil
+}
+
+// check is the reason why somebody who holds nothing can't have the subnets.
+func (p *subnetPool) check(subnets []netip.Prefix) error {
 	families := p.families()
 	if len(subnets) != len(families) {
 		return fmt.Errorf("%v: want one subnet of each of the %d address families of the cluster subnets %v", subnets, len(families), p.ranges)
@@ -52,9 +63,6 @@ func (p *subnetPool) claim(node string, subnets []netip.Prefix) error {
 		if other, holder, taken := p.overlapping(s); taken {
 			return fmt.Errorf("%s overlaps %s of Node %s", s, other, holder)
 		}
-	}
-	for _, s := range subnets {
-		p.hold(node, s)
 	}
 	return nil
 }

@@ -34,6 +34,18 @@ type host struct {
 	kernel *hostnet.Netlink
 }
 
+// sameNode is the error that this machine is a node of another name already.
+func (h *host) sameNode() error {
+	old, err := h.ovs.ExternalID(names.OVSHostname)
+	if err != nil || old == "" || old == h.Node.Name {
+		return err
+	}
+	if port, there := h.ovs.Interface(names.ManagementInterface(old)); there && port.ExternalIDs[names.IfaceID] == names.ManagementPort(old) {
+		return fmt.Errorf("--node-name %s: this machine is node %s already (external_ids:%s, and port %s on %s): undo that first, or give that name", h.Node.Name, old, names.OVSHostname, names.ManagementInterface(old), names.IntegrationBridge)
+	}
+	return nil
+}
+
 // nodePlan is what a node with these subnets looks like, and its chassis name.
 func (h *host) nodePlan(subnets []netip.Prefix) (hostplan.Plan, string, error) {
 	f := hostplan.Facts{Subnets: subnets}
@@ -120,9 +132,14 @@ func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, 
 	if !h.ovs.HasBridge(want.Bridge) {
 		return hostplan.Plan{}, nil, fmt.Errorf("--bridge-interface %s: there is no such Open vSwitch bridge: `ovnkube nics-to-bridge NIC` makes one of a NIC", want.Bridge)
 	}
-	link, _, err := h.link(want.Bridge)
+	link, addrs, err := h.link(want.Bridge)
 	if err != nil {
 		return hostplan.Plan{}, nil, err
+	}
+	for _, ip := range want.IPs { // in a VLAN the addresses may be another device's
+		if want.VLAN == 0 && !slices.Contains(addrs, ip) {
+			return hostplan.Plan{}, nil, fmt.Errorf("--physical-ip %s: bridge %s has %v: give what it has", ip, want.Bridge, addrs)
+		}
 	}
 	g.Bridge, g.Port, g.MAC = want.Bridge, names.LocalnetPort(want.Bridge, h.Node.Name), link.MAC
 	mappings, err := h.ovs.ExternalID(names.OVSBridgeMappings)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"time"
@@ -39,7 +40,7 @@ func (s Setup) north(ctx context.Context, first bool, change edit) error {
 		return err
 	}
 	schema := nb.NewSchema()
-	return ovsdb.With(ctx, s.NB, schema, s.Log, func(session *ovsdb.Session) error {
+	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
 		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema)}
 		if err := n.read(nodes); err != nil {
 			return err
@@ -72,7 +73,7 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 		return err
 	}
 	schema := nb.NewSchema()
-	return ovsdb.With(ctx, s.NB, schema, s.Log, func(session *ovsdb.Session) error {
+	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
 		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema)}
 		if err := n.read(nodes); err != nil {
 			return err
@@ -80,6 +81,9 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 		if have := n.state.Nodes[s.Node.Name]; have != nil && !have.ByHand {
 			fmt.Fprintf(s.Out, "Node %s is one of Kubernetes: its switch stays until the Node is deleted.\n", s.Node.Name)
 			return nil
+		}
+		if have := n.state.Nodes[s.Node.Name]; have != nil && have.Gateway != nil {
+			return fmt.Errorf("node %s is a gateway: run gateway-init --undo first", s.Node.Name)
 		}
 		n.apply(s.Node.Name, nil)
 		owners := n.owners()
@@ -125,8 +129,10 @@ type northbound struct {
 	translators translate.Set
 	state       *cluster.State
 	ledger      *assign.Ledger
-	egress      bool // all nodes' pods come to leave another way
-	gone        bool // the cluster's own rows are not wanted
+	before      map[string]map[string]string // annotations of the Nodes as they are
+	strangers   map[string]bool              // nodes of which only the database tells: their rows are the master's
+	egress      bool                         // all nodes' pods come to leave another way
+	gone        bool                         // the cluster's own rows are not wanted
 }
 
 // read takes in the nodes that there are.
@@ -139,7 +145,19 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 		return err
 	}
 	byHand, problems := reconcile.ByHand(n.session)
-	for _, node := range append(byHand, nodes...) { // a Node counts for more
+	recorded := map[string]*cluster.Node{}
+	for _, node := range byHand {
+		recorded[node.Name] = node
+	}
+	n.before = map[string]map[string]string{}
+	for _, node := range nodes { // a Node counts for more, and inherits
+		n.before[node.Name] = node.Annotations()
+		if recorded[node.Name] != nil {
+			node.Inherit(recorded[node.Name])
+		}
+	}
+	n.strangers = map[string]bool{}
+	for _, node := range slices.Concat(byHand, nodes, n.unheard(append(byHand, nodes...))) {
 		n.state.Apply(cluster.Event{Ref: node.Ref(), New: node})
 	}
 	var changes []cluster.Change
@@ -150,6 +168,41 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 		fmt.Fprintln(n.Out, "warning:", p)
 	}
 	return n.foreign()
+}
+
+// unheard is the nodes that the database has rows of and nobody else tells of,
+// which is those of Kubernetes when its API server is not known: what they hold
+// is taken.
+func (n *northbound) unheard(heard []*cluster.Node) []*cluster.Node {
+	known := map[string]bool{n.Node.Name: true}
+	for _, node := range heard {
+		known[node.Name] = true
+	}
+	view := n.session.View()
+	var out []*cluster.Node
+	for _, o := range n.session.Owners() {
+		if o.Kind != names.KindNode || known[o.Name] {
+			continue
+		}
+		node := &cluster.Node{Name: o.Name, UID: "unknown"}
+		for _, ref := range view.Owned(o) {
+			if ls, ok := view.Row(ref).(*nbdb.LogicalSwitch); ok {
+				node.Annotated = reconcile.SwitchSubnets(ls)
+			}
+		}
+		for _, ref := range view.Owned(nb.Owner{Kind: names.KindGateway, Name: o.Name}) {
+			if p, ok := view.Row(ref).(*nbdb.LogicalRouterPort); ok && p.ExternalIDs[names.KeyConnectToJoin] == "yes" {
+				node.JoinAnnotated = ipnet.Prefixes(p.Networks)
+				node.Gateway = &annotation.L3Gateway{}
+			}
+		}
+		if node.Gateway != nil {
+			node.Gateway.NextHops = ipnet.Addrs(node.JoinAnnotated) // of these families packets leave, by all that is known
+		}
+		n.strangers[o.Name] = true
+		out = append(out, node)
+	}
+	return out
 }
 
 // recall takes the ranges that the cluster was made with; others are an error.
@@ -188,7 +241,8 @@ func (n *northbound) foreign() error {
 	}
 	view := n.session.View()
 	for _, ref := range view.Owned(nb.Owner{Kind: names.KindNode, Name: name}) {
-		if ref.Table == nbdb.LogicalSwitchTable && ref.UUID != names.NodeRow(ref.Table, name, names.RoleSwitch, uid) {
+		byHand := ref.UUID == names.NodeRow(ref.Table, name, names.RoleSwitch, "") // of before the Node came
+		if ref.Table == nbdb.LogicalSwitchTable && ref.UUID != names.NodeRow(ref.Table, name, names.RoleSwitch, uid) && !byHand {
 			return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, whose API server is not known or does not answer: give --k8s-apiserver, or set external_ids:k8s-api-server of the Open_vSwitch row", name, name)
 		}
 	}
@@ -220,9 +274,15 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 	if have := n.state.Nodes[name]; have != nil {
 		node = *have
 	}
-	before := node.Annotations()
+	before := n.before[name]
+	if node.ByHand {
+		before = node.Annotations()
+	}
 	if err := do(&node, n.state.NodeSubnets[name]); err != nil {
 		return nil, assign.Patch{}, err
+	}
+	if err := n.ledger.Check(name, node.Annotated); err != nil {
+		return nil, assign.Patch{}, fmt.Errorf("setting up node %s: subnets %w", name, err)
 	}
 	var errs []error
 	for _, p := range n.apply(name, &node).Problems {
@@ -255,7 +315,11 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 func (n *northbound) owners() []nb.Owner {
 	out := []nb.Owner{{Kind: names.KindNode, Name: n.Node.Name}, {Kind: names.KindGateway, Name: n.Node.Name}}
 	if n.egress {
-		out = append(out, nb.Owners(names.KindNode, n.state.Nodes, func(name string) string { return name })...)
+		for name := range n.state.Nodes {
+			if !n.strangers[name] {
+				out = append(out, nb.Owner{Kind: names.KindNode, Name: name})
+			}
+		}
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -15,6 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
 // kubeTimeout is how long an API server that is known of may take to answer
@@ -46,6 +48,9 @@ func (s Setup) MinionInit(ctx context.Context, subnets []netip.Prefix) error {
 
 func (s Setup) node(ctx context.Context, subnets []netip.Prefix, first bool) error {
 	return s.onHost(ctx, func(h *host) error {
+		if err := h.sameNode(); err != nil {
+			return err
+		}
 		plan, chassis, err := h.nodePlan(subnets)
 		if err != nil {
 			return err
@@ -103,10 +108,11 @@ func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
 // must be the last to be undone.
 func (s Setup) UndoNode(ctx context.Context, last bool) error {
 	return s.onHost(ctx, func(h *host) error {
-		if err := h.northUndo(ctx, last); err != nil {
+		err := h.northUndo(ctx, last)
+		if err != nil && !errors.Is(err, ovsdb.ErrNotConnected) {
 			return err
 		}
-		return h.undo(ctx, "node")
+		return errors.Join(h.undoAnyway(ctx, "node"), err)
 	})
 }
 
@@ -123,10 +129,13 @@ func (s Setup) UndoGateway(ctx context.Context) error {
 			n.Gateway, n.JoinAnnotated, n.JoinAs = nil, nil, ""
 			return nil
 		})
-		if err != nil && !errors.Is(err, errNoNode) {
+		switch {
+		case errors.Is(err, errNoNode):
+			err = nil
+		case err != nil && !errors.Is(err, ovsdb.ErrNotConnected):
 			return err
 		}
-		return h.undo(ctx, "gateway")
+		return errors.Join(h.undoAnyway(ctx, "gateway"), err)
 	})
 }
 
@@ -195,6 +204,11 @@ func (g Gateway) Validate() error {
 		l3 := annotation.L3Gateway{Bridge: "b", Port: "p", IPs: g.IPs, NextHops: g.NextHops, VLAN: g.VLAN, Rampout: g.Rampout}
 		if _, err := annotation.ParseL3Gateway(annotation.MarshalL3Gateway(&l3)); err != nil {
 			errs = append(errs, fmt.Errorf("--physical-ip %v --default-gw %v: %w", g.IPs, g.NextHops, err))
+		}
+		for _, hop := range g.NextHops {
+			if !hop.IsLinkLocalUnicast() && !slices.ContainsFunc(g.IPs, func(p netip.Prefix) bool { return p.Masked().Contains(hop) }) {
+				errs = append(errs, fmt.Errorf("--default-gw %s: is not in the network of --physical-ip %s", hop, config.PrefixList(g.IPs)))
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -110,7 +110,22 @@ func writeFile(name string, v any) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("noting what was there before in %s: %w", name, err), os.Remove(f.Name()))
 	}
+	dir, err := os.Open(filepath.Dir(name)) // the name is on the disk when the directory is
+	if err != nil {
+		return fmt.Errorf("noting what was there before in %s: %w", name, err)
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("noting what was there before in %s: %w", name, err)
+	}
 	return nil
+}
+
+// undoAnyway is undo, also when the time for reaching the database has run out:
+// a machine that an init has cut off must be able to get back.
+func (h *host) undoAnyway(ctx context.Context, what string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linkTimeout)
+	defer cancel()
+	return h.undo(ctx, what)
 }
 
 // undo puts back what was there before.

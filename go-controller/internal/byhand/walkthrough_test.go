@@ -268,28 +268,36 @@ func TestRefusals(t *testing.T) {
 	}
 	w := newWalk(t)
 	w.on(w.master, masterInit)
+	// A Node of a Kubernetes cluster that nobody here can ask.
+	w.nbctl("ls-add", "k8s1", "--", "set", "Logical_Switch", "k8s1", `external_ids:"k8s.ovn.org/owner-type"=Node`, `external_ids:"k8s.ovn.org/owner-name"=k8s1`,
+		`external_ids:"k8s.ovn.org/role"=switch`, `external_ids:gateway_ip="192.168.7.1/24"`)
 	before, hostBefore := w.show(), w.dump(w.minion)
 	for line, want := range map[string]string{
-		"minion-init --node-name=kube-node1 --minion-switch-subnet=192.168.2.0/24":                                               "--cluster-ip-subnet: the range that contains all nodes' subnets is needed",
-		"minion-init --node-name=kube-node1 --cluster-ip-subnet=192.168.0.0/16":                                                  "--minion-switch-subnet: the subnet of this machine's pods is needed",
-		"minion-init --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24":                                   "--node-name: the name of this machine is needed",
-		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.1.0/24":                     "192.168.1.0/24 overlaps 192.168.1.0/24 of Node kube-master",
-		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=10.0.0.0/24":                        "10.0.0.0/24 is not in the cluster subnets",
-		"minion-init --node-name=n --cluster-ip-subnet=10.0.0.0/16 --minion-switch-subnet=10.0.0.0/24":                           "--cluster-ip-subnet 10.0.0.0/16: the cluster was made with 192.168.0.0/16",
-		"minion-init --node-name=kube-master --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.3.0/24":           "node kube-master has the subnets [192.168.1.0/24] already",
-		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.1/24":                     "host bits are set, want 192.168.2.0/24",
-		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24 --encap-ip=10.9.9.9": "the tunnel address 10.9.9.9 is on no interface of this machine",
-		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2/24":   "node n is not set up: run minion-init",
-		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-ip=10.100.0.2/24":                              "--physical-interface and --bridge-interface: give exactly one of them",
-		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=breth0 --physical-ip=10.100.0.2/24":    "--bridge-interface breth0: there is no such Open vSwitch bridge",
-		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-interface=br-phys --physical-ip=10.100.0.2/24": "it has the addresses [10.100.0.2/24], which the machine would lose",
-		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-interface=eth1 --physical-ip=10.100.0.2/24":    "it is in the Open vSwitch bridge br-phys, which would be cut off",
-		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-int --physical-ip=10.100.0.2/24":    "--bridge-interface br-int: it is OVN's own",
-		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --vlan-id=5000 --physical-ip=10.100.0.2/24":               "--vlan-id 5000: want 1 to 4094",
-		"minion-init --node-name=../n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24":                  `--node-name "../n": want lower case letters, digits`,
-		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24 --nb-address=here":   `--nb-address "here": want unix:/PATH, tcp:HOST:PORT or ssl:HOST:PORT`,
-		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys":                               "--physical-ip: this machine's address with its prefix length is needed",
-		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2":      `parsing --physical-ip "10.100.0.2": want an address with a prefix length`,
+		"minion-init --node-name=kube-node1 --minion-switch-subnet=192.168.2.0/24":                                                                       "--cluster-ip-subnet: the range that contains all nodes' subnets is needed",
+		"minion-init --node-name=kube-node1 --cluster-ip-subnet=192.168.0.0/16":                                                                          "--minion-switch-subnet: the subnet of this machine's pods is needed",
+		"minion-init --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24":                                                           "--node-name: the name of this machine is needed",
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.1.0/24":                                             "192.168.1.0/24 overlaps 192.168.1.0/24 of Node kube-master",
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=10.0.0.0/24":                                                "10.0.0.0/24 is not in the cluster subnets",
+		"minion-init --node-name=n --cluster-ip-subnet=10.0.0.0/16 --minion-switch-subnet=10.0.0.0/24":                                                   "--cluster-ip-subnet 10.0.0.0/16: the cluster was made with 192.168.0.0/16",
+		"minion-init --node-name=kube-master --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.3.0/24":                                   "node kube-master has the subnets [192.168.1.0/24] already",
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.1/24":                                             "host bits are set, want 192.168.2.0/24",
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24 --encap-ip=10.9.9.9":                         "the tunnel address 10.9.9.9 is on no interface of this machine",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2/24":                           "node n is not set up: run minion-init",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-ip=10.100.0.2/24":                                                      "--physical-interface and --bridge-interface: give exactly one of them",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=breth0 --physical-ip=10.100.0.2/24":                            "--bridge-interface breth0: there is no such Open vSwitch bridge",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-interface=br-phys --physical-ip=10.100.0.2/24":                         "it has the addresses [10.100.0.2/24], which the machine would lose",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --physical-interface=eth1 --physical-ip=10.100.0.2/24":                            "it is in the Open vSwitch bridge br-phys, which would be cut off",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-int --physical-ip=10.100.0.2/24":                            "--bridge-interface br-int: it is OVN's own",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --vlan-id=5000 --physical-ip=10.100.0.2/24":                                       "--vlan-id 5000: want 1 to 4094",
+		"minion-init --node-name=../n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24":                                          `--node-name "../n": want lower case letters, digits`,
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24 --nb-address=here":                           `--nb-address "here": want unix:/PATH, tcp:HOST:PORT or ssl:HOST:PORT`,
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys":                                                       "--physical-ip: this machine's address with its prefix length is needed",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2":                              `parsing --physical-ip "10.100.0.2": want an address with a prefix length`,
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.7.0/25":                                             "192.168.7.0/25 overlaps 192.168.7.0/24 of Node k8s1",
+		"minion-init --node-name=k8s1 --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.7.0/24":                                          "logical switch k8s1 belongs to the Node k8s1 of a Kubernetes cluster",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.9/24":                           "--physical-ip 10.100.0.9/24: bridge br-phys has [10.100.0.2/24]",
+		"gateway-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2/24 --default-gw=10.9.0.1":     "--default-gw 10.9.0.1: is not in the network of --physical-ip 10.100.0.2/24",
+		"minion-init --node-name=n --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.2.0/24 --nb-address=unix:/nonexistent --timeout=1s": "connecting to the Northbound database: unix:/nonexistent: ",
 	} {
 		out, err := w.minion.Try(t, bin+"/ovn-k8s-overlay", strings.Fields(line)...)
 		if err == nil || !strings.Contains(out, want) {
@@ -306,6 +314,7 @@ func TestRefusals(t *testing.T) {
 	if now := w.dump(w.minion); now != hostBefore {
 		t.Errorf("the machine is\n%s\nit was:\n%s", now, hostBefore)
 	}
+	w.nbctl("ls-del", "k8s1")
 	w.on(w.minion, minionInit)
 	const another = "gateway-init --cluster-ip-subnet=192.168.0.0/16 --bridge-interface br-phys --physical-ip 10.100.0.2/24 --node-name=kube-master"
 	if out, err := w.minion.Try(t, bin+"/ovnkube", strings.Fields(another)...); err == nil || !strings.Contains(out, "is --node-name this machine's?") {
@@ -313,5 +322,18 @@ func TestRefusals(t *testing.T) {
 	}
 	if out, err := w.master.Try(t, bin+"/ovnkube", "master-init", "--node-name=kube-master", "--undo"); err == nil || !strings.Contains(out, "Node kube-node1 is still there: undo the other nodes first") {
 		t.Errorf("undoing the master first: %v\n%s", err, out)
+	}
+	if out, err := w.minion.Try(t, bin+"/ovnkube", strings.Fields("minion-init --node-name=other --cluster-ip-subnet=192.168.0.0/16 --minion-switch-subnet=192.168.3.0/24")...); err == nil || !strings.Contains(out, "this machine is node kube-node1 already") {
+		t.Errorf("another name for the machine: %v\n%s", err, out)
+	}
+	w.on(w.minion, "ovnkube gateway-init --node-name=kube-node1 --cluster-ip-subnet=192.168.0.0/16 --bridge-interface=br-phys --physical-ip=10.100.0.2/24")
+	if out, err := w.minion.Try(t, bin+"/ovnkube", "minion-init", "--node-name=kube-node1", "--undo"); err == nil || !strings.Contains(out, "node kube-node1 is a gateway: run gateway-init --undo first") {
+		t.Errorf("undoing the node of a gateway: %v\n%s", err, out)
+	}
+	w.on(w.minion, "ovnkube gateway-init --node-name=kube-node1 --undo")
+	// A machine that can't reach the database gets out of what it can.
+	out, err := w.minion.Try(t, bin+"/ovnkube", "minion-init", "--node-name=kube-node1", "--undo", "--nb-address=unix:/nonexistent", "--timeout=2s")
+	if now := w.dump(w.minion); err == nil || !strings.Contains(out, "unix:/nonexistent") || !strings.Contains(out, "- port k8s-kube-node1") || now != hostBefore {
+		t.Errorf("undoing without the database: %v\n%s\n%s", err, out, now)
 	}
 }

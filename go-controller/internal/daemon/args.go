@@ -25,10 +25,15 @@ func DefaultLogFile(name string) string { return filepath.Join(logDir, name+".lo
 // program's.
 func Args(name string, args []string) []string {
 	out := make([]string, 0, len(args))
-	for i, a := range args {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		valued := i+1 < len(args) && !strings.HasPrefix(args[i+1], "-")
 		switch {
 		case a == "--":
 			return append(out, args[i:]...)
+		case (a == "--pidfile" || a == "--log-file") && valued:
+			i++
+			a += "=" + args[i]
 		case a == "--pidfile":
 			a += "=" + DefaultPidfile(name)
 		case a == "--log-file":

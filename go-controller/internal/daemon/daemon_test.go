@@ -121,7 +121,8 @@ func TestArgs(t *testing.T) {
 	for line, want := range map[string]string{
 		"watcher --overlay --pidfile --log-file -vfile:info -vconsole:emer --detach": "watcher --overlay --pidfile=/var/run/ovn-kubernetes/x.pid --log-file=/var/log/ovn-kubernetes/x.log --verbose=file:info --verbose=console:emer --detach",
 		"w --pidfile=/p --log-file=/l -v -- --pidfile":                               "w --pidfile=/p --log-file=/l --verbose=dbg -- --pidfile",
-		"w --version -h": "w --version -h",
+		"w --version -h":                     "w --version -h",
+		"w --pidfile /p --log-file --detach": "w --pidfile=/p --log-file=/var/log/ovn-kubernetes/x.log --detach",
 	} {
 		if got := strings.Join(Args("x", strings.Fields(line)), " "); got != want {
 			t.Errorf("%s:\n%s, want\n%s", line, got, want)

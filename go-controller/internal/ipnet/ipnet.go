@@ -153,6 +153,19 @@ func Sort(ps []netip.Prefix) {
 	})
 }
 
+// Prefixes reads addresses or networks with prefix lengths, in the order used
+// everywhere; what is none is left out.
+func Prefixes(list []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, s := range list {
+		if p, err := netip.ParsePrefix(s); err == nil {
+			out = append(out, p)
+		}
+	}
+	Sort(out)
+	return out
+}
+
 // Addrs is the address part of each prefix.
 func Addrs(ps []netip.Prefix) []netip.Addr {
 	out := make([]netip.Addr, len(ps))

@@ -44,8 +44,10 @@ type master struct {
 }
 
 // Run works until ctx ends. It returns an error only when it can't start at
-// all; a server that is not there yet is waited for.
-func Run(ctx context.Context, c config.Master, log *slog.Logger) error {
+// all; a server that is not there yet is waited for. started, if not nil, is
+// called as soon as everything that can fail at once has not, and may complete
+// the configuration of the cluster.
+func Run(ctx context.Context, c config.Master, log *slog.Logger, started func(context.Context, *config.Master) error) error {
 	clients, err := kubeio.NewClients(c.Kubernetes, component)
 	if err != nil {
 		return err
@@ -59,6 +61,12 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger) error {
 	server, err := health.Listen(c.Metrics, registry, m.ready, log)
 	if err != nil {
 		return err
+	}
+	if started != nil {
+		if err := started(ctx, &m.config); err != nil {
+			return err
+		}
+		c = m.config
 	}
 	log.Info("master started", "metrics", server.Addr(), "northbound", c.NB.Addresses, "kubernetes", clients.Server,
 		"subnets", fmt.Sprint(c.Cluster.Subnets))

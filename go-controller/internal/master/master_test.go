@@ -54,7 +54,7 @@ func TestRunRefuses(t *testing.T) {
 		m := config.DefaultMaster()
 		m.Kubernetes.APIServer, m.Metrics = "http://127.0.0.1:1", "127.0.0.1:0"
 		alter(&m)
-		if err := Run(t.Context(), m, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Run(t.Context(), m, slog.New(slog.DiscardHandler), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

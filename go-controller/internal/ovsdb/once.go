@@ -1,6 +1,7 @@
 package ovsdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,16 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
+
+// ErrNotConnected says that no session came about in time.
+var ErrNotConnected = errors.New("the Northbound database can't be reached")
+
+// notConnected is ErrNotConnected with its reason, which says it all.
+type notConnected struct{ reason error }
+
+func (e notConnected) Error() string        { return e.reason.Error() }
+func (e notConnected) Unwrap() error        { return e.reason }
+func (e notConnected) Is(target error) bool { return target == ErrNotConnected }
 
 // With calls do with a session that is in sync, waiting for one as long as ctx
 // allows, and then closes the connection. It is for programs that look once.
@@ -28,7 +39,7 @@ func With(ctx context.Context, c config.OVSDB, schema *nb.Schema, log *slog.Logg
 		select {
 		case <-db.Signal():
 		case <-ctx.Done():
-			return fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, errors.Join(db.Failure(), ctx.Err()))
+			return notConnected{cmp.Or(db.Failure(), fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, ctx.Err()))}
 		}
 	}
 	return do(session)

@@ -2,12 +2,15 @@ package reconcile
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
@@ -19,9 +22,23 @@ func ByHand(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
 	var problems []cluster.Problem
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		n, bad := cluster.ParseByHand(name, records[name])
+		uuid := names.NodeRow(nbdb.LogicalSwitchTable, name, names.RoleSwitch, "")
+		if ls, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: uuid}).(*nbdb.LogicalSwitch); ok && len(n.Annotated) == 0 {
+			n.Annotated, n.AnnotatedAs = SwitchSubnets(ls), "" // the record is spoiled: the switch still has them
+		}
 		nodes, problems = append(nodes, n), append(problems, bad...)
 	}
 	return nodes, problems
+}
+
+// SwitchSubnets is the subnets of a node's switch, which has the routers'
+// addresses in them.
+func SwitchSubnets(ls *nbdb.LogicalSwitch) []netip.Prefix {
+	out := ipnet.Prefixes([]string{ls.ExternalIDs[names.KeyGatewayIP], ls.ExternalIDs[names.KeyGatewayIPv6]})
+	for i, p := range out {
+		out[i] = p.Masked()
+	}
+	return out
 }
 
 // takeByHand takes in the nodes that were set up by hand, at the beginning of a

@@ -133,6 +133,9 @@ func TestSpoiledByHandRecord(t *testing.T) {
 	remote := byHandDatabase(t, byHandNode("kube-node1", "10.244.7.0/24", "fd01:0:0:7::/64"))
 	testkit.Run(t, "ovn-nbctl", "--db="+remote, "set", "Logical_Switch", "kube-node1", `external_ids:"k8s.ovn.org/by-hand"=garbage`)
 	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}, &cluster.Node{Name: "n1", UID: "u-n1"}))
+	if got := b.nbctl("get", "Logical_Switch", "kube-node1", "other_config:subnet"); got != `"10.244.7.0/24"` {
+		t.Errorf("the subnet is %s, want what it was", got)
+	}
 	b.feed.mu.Lock()
 	defer b.feed.mu.Unlock()
 	if len(b.feed.problems) == 0 || b.feed.problems[0].Reason != cluster.ReasonByHandRefused || !strings.Contains(b.feed.problems[0].Message, `"garbage"`) {
