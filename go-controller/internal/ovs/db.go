@@ -210,14 +210,8 @@ func (d *DB) transact(ctx context.Context, ops []ovsdb.Operation) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	results, err := d.client.Transact(ctx, ops...)
+	results, err := d.submit(ctx, ops...)
 	if err != nil {
-		return fmt.Errorf("sending %d operations to Open vSwitch: %w", len(ops), err)
-	}
-	if opErrs, err := ovsdb.CheckOperationResults(results, ops); err != nil {
-		for _, e := range opErrs {
-			err = fmt.Errorf("%w: %w", err, e)
-		}
 		return err
 	}
 	for i, op := range ops {
@@ -226,6 +220,22 @@ func (d *DB) transact(ctx context.Context, ops []ovsdb.Operation) error {
 		}
 	}
 	return nil
+}
+
+// submit sends the operations as one transaction and returns the result of each:
+// all of them are there, and none has failed.
+func (d *DB) submit(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.OperationResult, error) {
+	results, err := d.client.Transact(ctx, ops...)
+	if err != nil {
+		return nil, fmt.Errorf("sending %d operations to Open vSwitch: %w", len(ops), err)
+	}
+	if opErrs, err := ovsdb.CheckOperationResults(results, ops); err != nil {
+		for _, e := range opErrs {
+			err = fmt.Errorf("%w: %w", err, e)
+		}
+		return nil, err
+	}
+	return results, nil
 }
 
 // operations collects what the API functions of libovsdb return.

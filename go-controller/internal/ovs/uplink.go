@@ -2,6 +2,7 @@ package ovs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,8 +55,8 @@ func (d *DB) UplinkOf(ctx context.Context, nic string) (bridge string, others []
 		{Op: ovsdb.OperationSelect, Table: vswitchdb.PortTable, Columns: []string{"_uuid", "name", "interfaces"}},
 		{Op: ovsdb.OperationSelect, Table: vswitchdb.InterfaceTable, Columns: []string{"_uuid", "name"}},
 	}
-	results, err := d.client.Transact(ctx, ops...)
-	if err != nil || len(results) < len(ops) {
+	results, err := d.submit(ctx, ops...)
+	if err != nil {
 		return "", nil, fmt.Errorf("asking Open vSwitch for its bridges: %w", err)
 	}
 	ifaces, ports := map[any]string{}, map[any][]string{} // names by UUID
@@ -215,21 +216,24 @@ func (d *DB) Settle(ctx context.Context) error {
 		Op: ovsdb.OperationMutate, Table: vswitchdb.OpenvSwitchTable, Where: where,
 		Mutations: []ovsdb.Mutation{*ovsdb.NewMutation("next_cfg", ovsdb.MutateOperationAdd, 1)},
 	}
-	results, err := d.client.Transact(ctx, bump, read)
-	if err != nil || len(results) < 2 || len(results[1].Rows) == 0 {
+	results, err := d.submit(ctx, bump, read)
+	if err == nil && len(results[1].Rows) == 0 {
+		err = ErrNoRoot
+	}
+	if err != nil {
 		return fmt.Errorf("asking ovs-vswitchd to follow: %w", err)
 	}
 	next, _ := results[1].Rows[0]["next_cfg"].(float64)
 	for {
-		results, err := d.client.Transact(ctx, read)
-		if err == nil && len(results) > 0 && len(results[0].Rows) > 0 {
+		results, err := d.submit(ctx, read)
+		if err == nil && len(results[0].Rows) > 0 {
 			if cur, _ := results[0].Rows[0]["cur_cfg"].(float64); cur >= next {
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("ovs-vswitchd does not carry out what is in its database: does it run? %w", ctx.Err())
+			return fmt.Errorf("ovs-vswitchd does not carry out what is in its database: does it run? %w", errors.Join(ctx.Err(), err))
 		case <-time.After(settlePoll):
 		}
 	}
@@ -237,15 +241,13 @@ func (d *DB) Settle(ctx context.Context) error {
 
 // selectRow asks the server for the row of this name; nil when there is none.
 func (d *DB) selectRow(ctx context.Context, table, name string, columns ...string) (ovsdb.Row, error) {
-	results, err := d.client.Transact(ctx, ovsdb.Operation{
+	results, err := d.submit(ctx, ovsdb.Operation{
 		Op: ovsdb.OperationSelect, Table: table, Columns: columns, Where: []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, name)},
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("asking Open vSwitch for %s %s: %w", table, name, err)
-	case len(results) == 0 || results[0].Error != "":
-		return nil, fmt.Errorf("asking Open vSwitch for %s %s: it answers %v", table, name, results)
-	case len(results[0].Rows) == 0:
+	}
+	if len(results[0].Rows) == 0 {
 		return nil, nil
 	}
 	return results[0].Rows[0], nil
