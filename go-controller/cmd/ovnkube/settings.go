@@ -81,15 +81,7 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 			row = db.ExternalID
 		}
 	}
-	for _, source := range []func(setting) (string, error){
-		func(s setting) (string, error) { return file[s.section][s.key], nil },
-		func(s setting) (string, error) {
-			if s.ovs == "" {
-				return "", nil
-			}
-			return row(s.ovs)
-		},
-	} {
+	for _, source := range []source{fileSource(c.String(configFlagName), file), rowSource(row)} {
 		found, err := fill(c, source, server)
 		if err != nil {
 			return err
@@ -99,9 +91,40 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 	return nil
 }
 
+// source is a place that has settings.
+type source struct {
+	value func(setting) (string, error) // "" when it has none
+	name  func(setting) string          // where in it that setting is, for errors
+}
+
+func fileSource(name string, file map[string]map[string]string) source {
+	return source{
+		func(s setting) (string, error) { return file[s.section][s.key], nil },
+		func(s setting) string { return fmt.Sprintf("[%s] %s of --config-file %s", s.section, s.key, name) },
+	}
+}
+
+// rowSource is the Open_vSwitch row, of whose external_ids value reads one key.
+// That there is no row yet is no error: the command may be what makes it.
+func rowSource(value func(key string) (string, error)) source {
+	return source{
+		func(s setting) (string, error) {
+			if s.ovs == "" {
+				return "", nil
+			}
+			v, err := value(s.ovs)
+			if errors.Is(err, ovs.ErrNoRoot) {
+				return "", nil
+			}
+			return v, err
+		},
+		func(s setting) string { return fmt.Sprintf("external_ids:%s of the Open_vSwitch row", s.ovs) },
+	}
+}
+
 // fill sets flags from one source; it tells whether the source named an API
 // server.
-func fill(c *cli.Context, source func(setting) (string, error), server bool) (found bool, err error) {
+func fill(c *cli.Context, from source, server bool) (found bool, err error) {
 	for _, s := range settings() {
 		if !hasFlag(c.Command, s.flag) || c.IsSet(s.flag) {
 			continue
@@ -110,15 +133,15 @@ func fill(c *cli.Context, source func(setting) (string, error), server bool) (fo
 		if names && server {
 			continue
 		}
-		value, err := source(s)
-		if errors.Is(err, ovs.ErrNoRoot) || value == "" {
+		value, err := from.value(s)
+		if err != nil {
+			return found, fmt.Errorf("reading --%s from %s: %w", s.flag, from.name(s), err)
+		}
+		if value == "" {
 			continue
 		}
-		if err != nil {
-			return found, err
-		}
 		if err := c.Set(s.flag, value); err != nil {
-			return found, fmt.Errorf("setting --%s to %q from [%s] %s of the settings file: %w", s.flag, value, s.section, s.key, err)
+			return found, fmt.Errorf("setting --%s to %q from %s: %w", s.flag, value, from.name(s), err)
 		}
 		found = found || names
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -93,10 +95,39 @@ func TestBadSettings(t *testing.T) {
 	for file, want := range map[string]string{
 		filepath.Join(dir, "nosuch"):                   "reading --config-file: open " + dir + "/nosuch: no such file or directory",
 		write("not-ini", "garbage\n"):                  "not-ini: key-value delimiter not found: garbage",
-		write("no-number", "[default]\nmtu = large\n"): `setting --mtu to "large" from [default] mtu of the settings file`,
+		write("no-number", "[default]\nmtu = large\n"): `setting --mtu to "large" from [default] mtu of --config-file ` + dir + "/no-number: ",
 	} {
 		if _, _, err := read(t, nodeInitFlags(), "--config-file", file, "--ovs-address", "unix:/nonexistent/db.sock"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)
+		}
+	}
+}
+
+// Which value of which source is wrong is said, and that a source can't be read;
+// an Open vSwitch that was never used is one without settings.
+func TestBadSources(t *testing.T) {
+	row := func(value string, err error) source {
+		return rowSource(func(string) (string, error) { return value, err })
+	}
+	for _, c := range []struct {
+		from source
+		want string
+	}{
+		{row("", nil), ""},
+		{row("", ovs.ErrNoRoot), ""},
+		{row("", errors.New("the row is two")), "reading --datapath-type from external_ids:ovn-bridge-datapath-type of the Open_vSwitch row: the row is two"},
+		{row("large", nil), `setting --datapath-type to "large" from external_ids:ovn-bridge-datapath-type of the Open_vSwitch row: parse error`},
+		{fileSource("/etc/x", map[string]map[string]string{"default": {"datapath-type": "large"}}), `setting --datapath-type to "large" from [default] datapath-type of --config-file /etc/x: parse error`},
+	} {
+		app := newApp()
+		// A number, which none of the flags that the row has is.
+		app.Commands = []*cli.Command{{Name: "x", Flags: []cli.Flag{&cli.IntFlag{Name: "datapath-type"}}, Action: func(ctx *cli.Context) error {
+			_, err := fill(ctx, c.from, false)
+			return err
+		}}}
+		err := app.RunContext(t.Context(), []string{"ovnkube", "x"})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
 }
