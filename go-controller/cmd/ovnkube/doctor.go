@@ -12,11 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 )
 
-// Where ovn-controller has its socket, and the longest that one question takes.
-const (
-	defaultOVNRunDir     = "/var/run/ovn"
-	defaultDoctorTimeout = 5 * time.Second
-)
+// defaultDoctorTimeout is the longest that one question takes.
+const defaultDoctorTimeout = 5 * time.Second
 
 // exitProblems is the exit code of a doctor who has found some.
 const exitProblems = 2
@@ -37,7 +34,6 @@ func doctorCommand() *cli.Command {
 func doctorFlags() []cli.Flag {
 	own := []cli.Flag{
 		&cli.StringFlag{Name: "o", Aliases: []string{"output"}, Value: "text", Usage: "`FORMAT`: text, json"},
-		&cli.StringFlag{Name: "ovn-rundir", Value: defaultOVNRunDir, Usage: "`DIR` with ovn-controller's socket", EnvVars: append(env("ovn-rundir"), "OVN_RUNDIR")},
 		&cli.DurationFlag{Name: "timeout", Value: defaultDoctorTimeout, Usage: "how long one question may take", EnvVars: env("timeout")},
 	}
 	return slices.Concat(own, nodeFlags(), northboundFlags())
@@ -50,7 +46,7 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 		return doctor.Config{}, err
 	}
 	d := doctor.Config{
-		Node: n, OVNRunDir: c.String("ovn-rundir"), Timeout: c.Duration("timeout"),
+		Node: n, Timeout: c.Duration("timeout"),
 		Kubernetes: n.Kubernetes.Kubeconfig != "" || n.Kubernetes.APIServer != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "",
 	}
 	if c.IsSet("nb-address") {

@@ -33,6 +33,7 @@ func nodeFlags() []cli.Flag {
 		stringFlag("datapath-type", d.DatapathType, "`TYPE` of br-int: system (kernel module) or netdev (userspace)"),
 		stringFlag("bridge-mappings", "", "physical `NETWORK:BRIDGE`,...; unset leaves external_ids:ovn-bridge-mappings as it is"),
 		&cli.IntFlag{Name: "mtu", EnvVars: env("mtu"), Usage: "`BYTES` of pods and the management port (default: the tunnel interface's MTU less the tunnel's overhead)"},
+		&cli.StringFlag{Name: "ovn-rundir", Value: d.OVNRunDir, Usage: "`DIR` with ovn-controller's socket", EnvVars: append(env("ovn-rundir"), "OVN_RUNDIR")},
 		stringFlag("cni-conf-dir", d.CNIConfDir, "`DIR` for the CNI configuration, written when the node is ready"),
 		stringFlag("cni-bin-dir", d.CNIBinDir, "`DIR` where the runtime finds CNI plugins: portmap (hostPort) is used if it is there"),
 		stringFlag("cni-socket-dir", d.CNISocketDir, "`DIR` of the socket that ovn_cni talks to"),
@@ -55,7 +56,7 @@ func nodeSettings(c *cli.Context) (config.Node, error) {
 	n := config.Node{
 		Name: c.String("node-name"), OVSAddress: c.String("ovs-address"), SBAddress: c.String("sb-address"),
 		EncapType: c.String("encap-type"), DatapathType: c.String("datapath-type"), MTU: c.Int("mtu"),
-		CNIConfDir: c.String("cni-conf-dir"), CNIBinDir: c.String("cni-bin-dir"), CNISocketDir: c.String("cni-socket-dir"),
+		OVNRunDir: c.String("ovn-rundir"), CNIConfDir: c.String("cni-conf-dir"), CNIBinDir: c.String("cni-bin-dir"), CNISocketDir: c.String("cni-socket-dir"),
 		Kubernetes: kubernetesConfig(c), Metrics: c.String("metrics-bind-address"),
 	}
 	cluster, err := clusterConfig(c)

@@ -22,7 +22,7 @@ func parseNode(args ...string) (n config.Node, err error) {
 }
 
 func TestNodeFlags(t *testing.T) {
-	n, err := parseNode("--node-name", "n1", "--sb-address", "tcp:10.0.0.1:6642", "--ovs-address", "unix:/x/db.sock", "--encap-ip", "10.0.0.2,fd00::2",
+	n, err := parseNode("--node-name", "n1", "--sb-address", "tcp:10.0.0.1:6642", "--ovs-address", "unix:/x/db.sock", "--ovn-rundir", "/x/ovn", "--encap-ip", "10.0.0.2,fd00::2",
 		"--encap-type", "geneve", "--datapath-type", "netdev", "--bridge-mappings", "physnet:br-phys", "--mtu", "1400", "--cni-conf-dir", "/c", "--cni-bin-dir", "/b", "--cni-socket-dir", "/s",
 		"--metrics-bind-address", "127.0.0.1:0", "--cluster-subnets", "10.0.0.0/14/23,fd01::/48/64", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112",
 		"--k8s-apiserver", "https://api", "--k8s-cacert", "/ca", "--k8s-token", "t", "--gateway-mode", "shared", "--gateway-interface", "eth0",

@@ -49,9 +49,10 @@ type Agent struct {
 	wanted *sync.Map     // names of links and destinations of routes whose events matter
 	memory passMemory    // what the last pass knew; the loop's own
 
-	life      context.Context // of Run
-	parts     sync.WaitGroup  // what Run has started
-	diagnosis diagnosis
+	life       context.Context // of Run
+	parts      sync.WaitGroup  // what Run has started
+	diagnosis  diagnosis       // of the management port
+	controller diagnosis       // of ovn-controller
 }
 
 // New prepares an agent. Its metrics go to registry.

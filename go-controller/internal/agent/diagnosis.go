@@ -9,8 +9,8 @@ import (
 // askTimeout bounds asking the Southbound database.
 const askTimeout = 5 * time.Second
 
-// diagnosis is what the Southbound database was last found to know of the
-// management port. Asking takes as long as the network takes, so that passes
+// diagnosis is what somebody, such as the Southbound database of the management
+// port, was last found to say. Asking takes as long as the network takes, so that passes
 // don't wait for it: each failing pass has it asked again, and takes the last
 // answer.
 type diagnosis struct {

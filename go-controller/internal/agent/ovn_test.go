@@ -104,6 +104,11 @@ func TestWithOVN(t *testing.T) {
 	if err := flood.Wait(); err != nil || !strings.Contains(out.String(), " 0% packet loss") {
 		t.Errorf("ping during the agent's restart: %v\n%s", err, out.String())
 	}
+
+	// Without ovn-controller running pods go on, and new ones can't be served.
+	testkit.Run(t, "sh", "-ec", "kill -9 $(cat /run/ovn/ovn-controller.pid)")
+	b.awaitMissing(t, "ovn-controller does not answer")
+	testkit.Run(t, "ip", "netns", "exec", "a", "ping", "-c1", "-W5", "10.128.2.4")
 }
 
 func cniAdd(t *testing.T, socket, pod string) {

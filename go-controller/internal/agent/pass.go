@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
 // rooms lists the parts of the node's plan; a new feature adds its own here.
@@ -322,5 +324,24 @@ func (a *Agent) finish() error {
 	if line != "" {
 		a.changed("cni", line)
 	}
+	if why := a.controller.last(a.life, &a.parts, a.askController, a.kick); why != "" {
+		// What it installed stays, so running pods go on; new ones can't.
+		return errors.Join(err, &server.LimitedError{Reason: errors.New(why)})
+	}
 	return err
+}
+
+// askController says what is wrong with ovn-controller, "" when nothing is. One
+// that never ran where it is looked for may run elsewhere.
+func (a *Agent) askController(ctx context.Context) string {
+	status, err := ovs.Appctl(ctx, a.config.OVNRunDir, "ovn-controller", "connection-status")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return fmt.Sprintf("ovn-controller does not answer: %v: is it running? Pods that are there keep their network, new ones get none", err)
+	case status != "connected":
+		return fmt.Sprintf("ovn-controller is %s to the Southbound database: is that running, and external_ids:%s right?", status, names.OVSRemote)
+	}
+	return ""
 }

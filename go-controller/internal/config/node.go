@@ -41,6 +41,7 @@ type Node struct {
 	BridgeMappings []BridgeMapping // empty leaves what is set
 	Gateway        Gateway
 	MTU            int    // of pods and the management port, bytes; 0: the tunnel interface's less the overhead
+	OVNRunDir      string // where ovn-controller has its socket
 	CNIConfDir     string // where the runtime looks for network configurations
 	CNIBinDir      string // where the runtime looks for plugins
 	CNISocketDir   string // directory of the socket that ovn_cni talks to
@@ -63,6 +64,7 @@ func DefaultNode() Node {
 		OVSAddress:     "unix:/var/run/openvswitch/db.sock",
 		EncapType:      EncapGeneve,
 		DatapathType:   DatapathSystem,
+		OVNRunDir:      "/var/run/ovn",
 		CNIConfDir:     "/etc/cni/net.d",
 		CNIBinDir:      "/opt/cni/bin",
 		CNISocketDir:   "/run/ovn-kubernetes/cni",
@@ -99,7 +101,7 @@ func (n Node) Validate() error {
 			errs = append(errs, validateRemote("--sb-address", r))
 		}
 	}
-	for flag, dir := range map[string]string{"--cni-conf-dir": n.CNIConfDir, "--cni-bin-dir": n.CNIBinDir, "--cni-socket-dir": n.CNISocketDir} {
+	for flag, dir := range map[string]string{"--ovn-rundir": n.OVNRunDir, "--cni-conf-dir": n.CNIConfDir, "--cni-bin-dir": n.CNIBinDir, "--cni-socket-dir": n.CNISocketDir} {
 		if !filepath.IsAbs(dir) {
 			errs = append(errs, fmt.Errorf("%s %q: want an absolute path", flag, dir))
 		}

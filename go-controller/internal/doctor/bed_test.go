@@ -71,7 +71,7 @@ func newBed(t *testing.T) *bed {
 		{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}, {CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
 	}
 	c.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd02::/112")}
-	b.config = Config{Node: c, Kubernetes: true, OVNRunDir: "/run/ovn", Timeout: 3 * time.Second}
+	b.config = Config{Node: c, Kubernetes: true, Timeout: 3 * time.Second}
 	subnets := annotation.MarshalNodeSubnets([]netip.Prefix{netip.MustParsePrefix("10.128.2.0/23"), netip.MustParsePrefix("fd01:0:0:1::/64")})
 	_, err := b.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node, UID: "uid", Annotations: map[string]string{annotation.NodeSubnets: subnets}},

@@ -165,7 +165,7 @@ func checkSysctls(_ context.Context, h *chart) Finding {
 }
 
 func checkMasquerade(_ context.Context, h *chart) Finding {
-	if h.c.Node.Gateway.Mode != "" {
+	if h.c.Node.Gateway.Mode != "" || h.ids[names.OVSGatewayBridge] != "" {
 		return unchecked("this node's way out is its gateway router")
 	}
 	return h.differences(kinds("nftables"), "packets of this node's pods leave with its address")

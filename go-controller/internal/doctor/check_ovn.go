@@ -22,9 +22,9 @@ const fixRestartController = "systemctl restart ovn-controller"
 func checkController(ctx context.Context, h *chart) Finding {
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
-	out, err := h.t.Daemons.Appctl(ctx, h.c.OVNRunDir, "ovn-controller", "version")
+	out, err := h.t.Daemons.Appctl(ctx, h.c.Node.OVNRunDir, "ovn-controller", "version")
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem("ovn-controller does not run: %v", err).fixed("systemctl start ovn-controller", "# when it runs, --ovn-rundir is another: now "+h.c.OVNRunDir)
+		return problem("ovn-controller does not run: %v", err).fixed("systemctl start ovn-controller", "# when it runs, --ovn-rundir is another: now "+h.c.Node.OVNRunDir)
 	}
 	if err != nil {
 		return problem("ovn-controller does not answer: %v", err).fixed(fixRestartController, "# why it ended: /var/log/ovn/ovn-controller.log")
@@ -33,7 +33,7 @@ func checkController(ctx context.Context, h *chart) Finding {
 	if !atLeast(version, oldestOVN) {
 		return problem("ovn-controller is %s, older than %s", version, oldestOVN).fixed("# upgrade OVN")
 	}
-	status, err := h.t.Daemons.Appctl(ctx, h.c.OVNRunDir, "ovn-controller", "connection-status")
+	status, err := h.t.Daemons.Appctl(ctx, h.c.Node.OVNRunDir, "ovn-controller", "connection-status")
 	if err != nil {
 		return problem("ovn-controller does not answer: %v", err).fixed(fixRestartController)
 	}

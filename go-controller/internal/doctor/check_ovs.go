@@ -118,6 +118,9 @@ func checkExternalIDs(_ context.Context, h *chart) Finding {
 	if err != nil {
 		return unchecked("%v", err)
 	}
+	if _, why := h.gatewayConfig(); why == "" {
+		delete(plan.OVS.ExternalIDs, names.OVSBridgeMappings) // the check external-bridge has them, and one more
+	}
 	var wrong, fixes []string
 	for _, k := range slices.Sorted(maps.Keys(plan.OVS.ExternalIDs)) {
 		want, have := plan.OVS.ExternalIDs[k], h.ids[k]

@@ -136,7 +136,7 @@ func (b *bed) awaitHealthy(t *testing.T) string {
 				notChecked++
 			}
 		}
-		if r.Problems != known || notChecked != 1 { // the Northbound database
+		if r.Problems != known || notChecked != 2 { // the Northbound database, and the gateway's bridge
 			return text.String()
 		}
 		return ""
@@ -166,7 +166,7 @@ func (b *bed) damageServers(t *testing.T) {
 	b.vs.StopDB(t)
 	b.await(t, "ovs-database", Problem, "the Open vSwitch database does not answer")
 	r, found := b.examine(t)
-	for _, check := range []string{"br-int", "external-ids", "encap-ip", "southbound", "management-port"} {
+	for _, check := range []string{"br-int", "external-ids", "encap-ip", "southbound", "management-port", "external-bridge"} {
 		if f := found[check]; f.Status != NotChecked || !strings.Contains(f.Message, "the Open vSwitch database does not answer") {
 			t.Errorf("without Open vSwitch %s is %s: %s", check, f.Status, f.Message)
 		}

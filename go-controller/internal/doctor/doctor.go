@@ -13,7 +13,6 @@ type Config struct {
 	Node       config.Node   // as `ovnkube node` has it; Name may be empty: then Open vSwitch's hostname is it
 	Kubernetes bool          // whether an API server was named
 	Northbound *config.OVSDB // nil: not asked
-	OVNRunDir  string        // where ovn-controller has its socket
 	Timeout    time.Duration // of each question, at most
 }
 
@@ -88,6 +87,7 @@ func checks() []check {
 		{"routes", checkRoutes},
 		{"sysctls", checkSysctls},
 		{"masquerade", checkMasquerade},
+		{"external-bridge", checkExternalBridge},
 		{"cni-conf", checkCNIConf},
 		{"cni-plugins", checkCNIPlugins},
 		{"agent", checkAgent},

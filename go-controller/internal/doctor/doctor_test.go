@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
@@ -83,6 +84,11 @@ func TestServers(t *testing.T) {
 		"kernel's Open vSwitch": {checkVSwitchd, vswitchd("system", "ovs-vswitchd (Open vSwitch) 3.1.0"), OK, "3.1.0", ""},
 		"old OVN":               {checkController, vswitchd("system", "ovn-controller 22.03.1\nOpen vSwitch Library 2.17.2"), Problem, "22.03.1, older than 23.03.0", "upgrade OVN"},
 		"gateway node":          {checkMasquerade, chart{c: Config{Node: config.Node{Gateway: config.Gateway{Mode: "shared"}}}}, NotChecked, "gateway router", ""},
+		"no gateway":            {checkExternalBridge, chart{}, NotChecked, "neither --gateway-mode nor external_ids:northbound-gateway-bridge is set", ""},
+		"gateway unlabelled":    {checkExternalBridge, labelled(true, nil), NotChecked, "it lacks the label role=exit", ""},
+		"label not known":       {checkExternalBridge, labelled(false, nil), NotChecked, "it is not known whether the Node has the label role=exit", ""},
+		"gateway's bridge away": {checkExternalBridge, labelled(true, map[string]string{"role": "exit"}), Problem, "there is no such bridge", "ovnkube nics-to-bridge eth0"},
+		"bridge remembered":     {checkExternalBridge, chart{ids: map[string]string{"northbound-gateway-bridge": "breth7"}, t: Tools{Bridges: bridgeless{}}}, Problem, "there is no such bridge", "ovnkube nics-to-bridge breth7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.check(t.Context(), &c.h)
@@ -97,6 +103,19 @@ func TestServers(t *testing.T) {
 type moduleless struct{ *hostnet.Netlink }
 
 func (moduleless) HasFamily(string) (bool, error) { return false, nil }
+
+// labelled is a node that is a gateway when its label says so.
+func labelled(known bool, labels map[string]string) chart {
+	g := config.Gateway{Mode: "shared", Interface: "eth0", NodeLabel: config.Label{Key: "role", Value: "exit"}}
+	return chart{c: Config{Node: config.Node{Gateway: g}}, nodeOK: known, node: kubeio.LocalNode{Labels: labels}, t: Tools{Bridges: bridgeless{}}}
+}
+
+// bridgeless is an Open vSwitch without external bridges.
+type bridgeless struct{ bridges }
+
+func (bridgeless) Find(context.Context, string, extbridge.Query) (*hostplan.External, error) {
+	return nil, errors.New("there is no such bridge")
+}
 
 // answering is a daemon that says one thing.
 type answering struct{ says string }

@@ -101,7 +101,7 @@ func sendEcho(conn net.PacketConn, f family, to netip.Addr, id, seq, size int) e
 	if err != nil {
 		return err
 	}
-	_, err = conn.WriteTo(b, &net.IPAddr{IP: to.AsSlice()})
+	_, err = conn.WriteTo(b, &net.IPAddr{IP: to.AsSlice(), Zone: to.Zone()})
 	if errors.Is(err, unix.EMSGSIZE) {
 		return ErrTooBig
 	}
@@ -133,7 +133,7 @@ func awaitEcho(ctx context.Context, conn net.PacketConn, f family, to netip.Addr
 		}
 		source, _ := netip.AddrFromSlice(ip.IP)
 		m, err := icmp.ParseMessage(f.protocol, buffer[:n])
-		if err == nil && source.Unmap() == to && m.Type == f.reply && int(binary.BigEndian.Uint16(buffer[4:6])) == id {
+		if err == nil && source.Unmap() == to.WithZone("") && m.Type == f.reply && int(binary.BigEndian.Uint16(buffer[4:6])) == id {
 			return true, nil
 		}
 	}

@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
@@ -23,6 +25,7 @@ type Tools struct {
 	Kernel    Kernel
 	Pinger    Pinger
 	API       API
+	Bridges   Bridges
 }
 
 // Databases reads OVSDB servers; see ovs.Ask and ovs.AskSchema.
@@ -50,6 +53,16 @@ type Kernel interface {
 	HasFamily(name string) (bool, error)
 }
 
+// Bridges looks at external bridges and their flows, of the Open vSwitch whose
+// database is at address.
+type Bridges interface {
+	// Find is extbridge.Find.
+	Find(ctx context.Context, address string, q extbridge.Query) (*hostplan.External, error)
+	// Compare is ovs.Flows.Compare, and CatchAll is ovs.Flows.CatchAll.
+	Compare(ctx context.Context, address string, want hostplan.Flows) (changes []ovs.Change, commands []string, err error)
+	CatchAll(ctx context.Context, address, bridge string) (f hostplan.Flow, ok bool, err error)
+}
+
 // Pinger sends ICMP echo requests that must not be fragmented.
 type Pinger interface {
 	// Ping sends requests of size bytes, IP header included, until one is
@@ -73,7 +86,7 @@ func Real(k config.Kubernetes) (Tools, io.Closer, error) {
 	if err != nil {
 		return Tools{}, nil, err
 	}
-	return Tools{databases{}, daemons{}, kernel, pinger{}, api{k}}, closer(kernel.Close), nil
+	return Tools{databases{}, daemons{}, kernel, pinger{}, api{k}, bridges{kernel}}, closer(kernel.Close), nil
 }
 
 type closer func()
@@ -96,6 +109,25 @@ func (databases) Schema(ctx context.Context, remote string, keys *tls.Config, da
 
 func (databases) Explain(ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string) (string, error) {
 	return ovs.ExplainBinding(ctx, remote, keys, logicalPort, systemID)
+}
+
+type bridges struct{ kernel extbridge.Kernel }
+
+func (b bridges) Find(ctx context.Context, address string, q extbridge.Query) (*hostplan.External, error) {
+	db, err := ovs.Open(ctx, address, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return extbridge.Find(db, b.kernel, q)
+}
+
+func (bridges) Compare(ctx context.Context, address string, want hostplan.Flows) ([]ovs.Change, []string, error) {
+	return ovs.NewFlows(address).Compare(ctx, want)
+}
+
+func (bridges) CatchAll(ctx context.Context, address, bridge string) (hostplan.Flow, bool, error) {
+	return ovs.NewFlows(address).CatchAll(ctx, bridge)
 }
 
 type daemons struct{}
