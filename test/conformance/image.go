@@ -20,12 +20,13 @@ const dnsImage = "localhost/dns:1"
 
 // hostPackages have the programs of this machine that go into the images.
 func hostPackages() []string {
-	return []string{"busybox-static", "curl", "netcat-openbsd", "bind9-dnsutils", "dash"}
+	return []string{"busybox-static", "curl", "netcat-openbsd", "bind9-dnsutils", "wget", "dash"}
 }
 
 // tools are those programs: what specs run in their pods that busybox hasn't. A
 // shell is among them because busybox's takes applets for programs: its own nc,
-// which knows no -v, whatever /bin/nc is.
+// which knows no -v, whatever /bin/nc is. And busybox is static: where there is
+// a libc beside it, its wget crashes on looking up a host.
 func tools() map[string]string {
 	return map[string]string{
 		"/bin/sh":       "/usr/bin/dash",
@@ -34,6 +35,7 @@ func tools() map[string]string {
 		"/bin/dig":      "/usr/bin/dig",
 		"/bin/nslookup": "/usr/bin/nslookup",
 		"/bin/getent":   "/usr/bin/getent",
+		"/bin/wget":     "/usr/bin/wget",
 	}
 }
 

@@ -69,6 +69,10 @@ func run(c *cli.Context) error {
 		return err
 	}
 	suite := filepath.Join(o.Bin, "e2e.test")
+	version, err := kubernetesVersion(c.Context, suite)
+	if err != nil {
+		return err
+	}
 	specs, err := conformance.Specs(c.Context, suite)
 	if err != nil {
 		return err
@@ -87,10 +91,6 @@ func run(c *cli.Context) error {
 		len(verdict.Passed), len(verdict.Failing), len(verdict.Broken), len(verdict.Skipped), len(verdict.Missing))
 	if o.Focus != nil || results == nil {
 		return errors.Join(ran, verdict.Err())
-	}
-	version, err := kubernetesVersion(c.Context, suite)
-	if err != nil {
-		return errors.Join(ran, err)
 	}
 	document := conformance.Document{Version: version, Selection: selection, Failing: l.Failing, Results: results}
 	return errors.Join(ran, write(filepath.Join(root, "docs", "conformance.md"), document), verdict.Err())
