@@ -58,13 +58,14 @@ func sortedFields(match string) string {
 	return strings.Join(slices.DeleteFunc(fields, func(s string) bool { return s == "" }), ",")
 }
 
-// parseFlows reads what `ovs-ofctl --no-stats dump-flows` prints.
+// parseFlows reads what `ovs-ofctl --no-stats dump-flows` prints, where a cookie
+// of 0 is left out.
 func parseFlows(dump string) ([]hostplan.Flow, error) {
 	var out []hostplan.Flow
 	for line := range strings.Lines(dump) {
 		line = strings.TrimSpace(line)
 		head, actions, ok := strings.Cut(line, "actions=")
-		if !ok || !strings.HasPrefix(line, "cookie=") {
+		if !ok {
 			continue // the header
 		}
 		f, err := parseFlow(head, actions)

@@ -182,7 +182,11 @@ func TestFlowsOnABridge(t *testing.T) {
 	}
 	cancel()
 	<-ended
-	converge(gateway.NoFlows("breth0"))
+	for _, c := range converge(gateway.NoFlows("breth0")) {
+		if !strings.HasPrefix(c.Text, "- flow of breth0 ") {
+			t.Errorf("removing ours makes the change %q", c)
+		}
+	}
 	if got, err := flows.Read(t.Context(), "breth0", gateway.Cookie); err != nil || len(got) != 0 {
 		t.Errorf("flows left: %v, %v", got, err)
 	}
