@@ -112,7 +112,7 @@ func (h *chart) compareBridge(ctx context.Context, e hostplan.External, plan hos
 	switch {
 	case !has:
 		f.add("bridge " + e.Bridge + " has no NORMAL flow: the host is off the network") // one of those that are missing
-	case rest.Actions != "NORMAL":
+	case !strings.Contains(rest.Actions, "NORMAL"):
 		f.add(fmt.Sprintf("flow %s of bridge %s takes what NORMAL should have", rest, e.Bridge),
 			fmt.Sprintf("ovs-ofctl --strict del-flows %s table=0,priority=%d", e.Bridge, rest.Priority))
 	}

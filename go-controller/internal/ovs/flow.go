@@ -126,6 +126,37 @@ func (f *Flows) compare(ctx context.Context, want hostplan.Flows) ([]Change, str
 	return changes, script, nil
 }
 
+// Compare is Preview, and the commands that make its changes one by one.
+func (f *Flows) Compare(ctx context.Context, want hostplan.Flows) (changes []Change, commands []string, err error) {
+	changes, script, err := f.compare(ctx, want)
+	for line := range strings.Lines(script) {
+		do, flow, _ := strings.Cut(strings.TrimSpace(line), " ")
+		command := "add-flow"
+		if do != "add" {
+			command = "--strict del-flows"
+		}
+		commands = append(commands, fmt.Sprintf("%s -O OpenFlow14 %s %s '%s'", ofctl, command, want.Bridge, flow))
+	}
+	return changes, commands, err
+}
+
+// CatchAll is the flow of table 0 for packets that meet no more special one: of
+// those that match everything the one of the highest priority, whoever's it is.
+// ok is false when there is none, and such packets are dropped.
+func (f *Flows) CatchAll(ctx context.Context, bridge string) (flow hostplan.Flow, ok bool, err error) {
+	all, err := f.dump(ctx, bridge, "table=0")
+	if err != nil {
+		return flow, false, err
+	}
+	for _, a := range all {
+		if a.Match == "" && (!ok || a.Priority > flow.Priority) {
+			flow, ok = a, true
+		}
+	}
+	flow.Actions, _, _ = strings.Cut(flow.Actions, " ") // without its timeouts and flags
+	return flow, ok, nil
+}
+
 // run runs ofctl with stdin as its input and returns its output.
 func (f *Flows) run(ctx context.Context, stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, flowTimeout)
