@@ -2,7 +2,6 @@
 // command that mends it. It changes nothing: no database, no kernel setting, no
 // file; what it sends are questions, and pings to the other chassis, to the
 // node's own router and, on a gateway node, to the next hops.
-// node's own router.
 //
 // Each check is a function from what was gathered to one Finding; they are
 // listed in checks. What is shared is gathered once, before: the Open vSwitch
