@@ -34,7 +34,7 @@ var exitDamages = []damage{
 	{do: "ovs-ofctl add-flow breth0 cookie=0x6e626777,table=7,priority=3,ip,actions=drop", message: `1 flows of breth0 differ, the first is "- flow of breth0 table=7`, fix: "--strict del-flows breth0 'cookie=0x6e626777/-1,table=7,priority=3,ip'"},
 	{do: "ovs-vsctl remove Open_vSwitch . external_ids ovn-bridge-mappings", message: `ovn-bridge-mappings is "", want "physnet:breth0"`, fix: `external_ids:ovn-bridge-mappings='"physnet:breth0"'`},
 	{do: "ovs-vsctl set Open_vSwitch . external_ids:ovn-bridge-mappings=broken", message: "reading external_ids:ovn-bridge-mappings", fix: "want NETWORK:BRIDGE", undo: "ovs-vsctl set Open_vSwitch . external_ids:ovn-bridge-mappings=physnet:breth0"},
-	{do: "ovn-nbctl lsp-set-options breth0_NODE network_name=other", message: "there is no patch port patch-breth0_" + node + "-to-br-int", fix: fixRestartController, undo: "ovn-nbctl lsp-set-options breth0_NODE network_name=physnet", keep: true}, // the port comes back with another number,
+	{do: "ovs-vsctl del-port patch-breth0_NODE-to-br-int", stopped: true, message: "there is no patch port patch-breth0_" + node + "-to-br-int", fix: fixRestartController, keep: true}, // the port comes back with another number,
 	{do: "ip -n peer addr del 172.18.0.3/16 dev eth0peer", message: "the next hop 172.18.0.3", fix: "172.18.0.3", undo: "ip -n peer addr add 172.18.0.3/16 dev eth0peer"},
 	{do: "ip -n peer addr del fe80::3/64 dev eth0peer", message: "the next hop fe80::3", fix: "fe80::3", undo: "ip -n peer addr add fe80::3/64 dev eth0peer nodad"},
 	{do: "nft delete table netdev northbound", message: "missing: ", fix: "`ovnkube node`", keep: true},
@@ -57,12 +57,15 @@ func TestExternalBridge(t *testing.T) {
 	const check = "external-bridge"
 	run(exitScript)
 	b.config.Node.Gateway = config.Gateway{Mode: annotation.GatewayShared, Interface: "eth0"}
-	testkit.StartOVNController(t)
+	controller := testkit.StartOVNController(t)
 	b.start(t)
 	const fine = "breth0 with eth0, 23 flows, patch-breth0_" + node + "-to-br-int; 172.18.0.3, fe80::3 answers"
 	b.await(t, check, OK, fine)
 	b.stop()
 	for _, d := range exitDamages {
+		if d.stopped {
+			controller.Kill()
+		}
 		run(d.do)
 		f := b.await(t, check, Problem, d.message)
 		if !slices.ContainsFunc(f.Fix, func(line string) bool { return strings.Contains(line, d.fix) }) {
@@ -77,6 +80,9 @@ func TestExternalBridge(t *testing.T) {
 					shell(t, line)
 				}
 			}
+		}
+		if d.stopped {
+			controller = testkit.StartOVNController(t)
 		}
 		if d.keep {
 			b.start(t)
