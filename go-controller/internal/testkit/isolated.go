@@ -18,11 +18,11 @@ import (
 const isolatedEnv = "NORTHBOUND_TEST_ISOLATED"
 
 // Isolated gives the calling test namespaces of its own: network (with lo up),
-// mount (with an empty /run) and process ids. It starts the test binary again
-// in them, for this one test only, and returns true there; in the original
-// process it reports the outcome and returns false, upon which the test must
-// return. Whatever the test makes, processes, namespaces, interfaces and files
-// below /run, is gone when that process is, however it ends. It needs root.
+// mount (with empty /run, /var/lib and /var/log) and process ids. It starts the
+// test binary again in them, for this one test only, and returns true there; in
+// the original process it reports the outcome and returns false, upon which the
+// test must return. Whatever the test makes, processes, namespaces, interfaces and files
+// below these, is gone when that process is, however it ends. It needs root.
 func Isolated(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(isolatedEnv) == t.Name() {
@@ -71,6 +71,8 @@ func enterIsolation(t *testing.T) {
 		{"proc", "/proc", "proc", 0},
 		{"sysfs", "/sys", "sysfs", 0}, // of this network namespace
 		{"tmpfs", "/run", "tmpfs", 0},
+		{"tmpfs", "/var/lib", "tmpfs", 0}, // the undo files of programs that are tried
+		{"tmpfs", "/var/log", "tmpfs", 0},
 	} {
 		if err := unix.Mount(m.source, m.target, m.fstype, m.flags, ""); err != nil {
 			t.Fatalf("mounting %s: %v", m.target, err)
