@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
@@ -91,18 +92,9 @@ func writeConf(dir string, want []byte) (written bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return false, fmt.Errorf("making the CNI configuration directory: %w", err)
 	}
-	// The name ends in none of .conf, .conflist, .json: runtimes skip it.
-	tmp, err := os.CreateTemp(dir, "."+ConfName+".*.tmp")
-	if err != nil {
+	// Runtimes skip what it writes beside it: that ends in .tmp.
+	if err := atomicfile.Write(path, want, 0o644); err != nil {
 		return false, fmt.Errorf("writing the CNI configuration: %w", err)
-	}
-	_, err = tmp.Write(want)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return false, errors.Join(fmt.Errorf("writing the CNI configuration: %w", err), os.Remove(tmp.Name()))
 	}
 	return true, nil
 }

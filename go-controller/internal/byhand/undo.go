@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
@@ -89,32 +90,16 @@ func (h *host) note(b *before, plan hostplan.Plan, have []hostplan.Item) error {
 	return nil
 }
 
-// writeFile writes a file whole, and has it on the disk before it returns.
-func writeFile(name string, v any) error {
-	raw, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("noting what was there before: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return fmt.Errorf("noting what was there before: %w", err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
-	if err != nil {
-		return fmt.Errorf("noting what was there before: %w", err)
-	}
-	_, err = f.Write(append(raw, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
+// writeFile has what was there before on the disk before it returns.
+func writeFile(name string, b before) error {
+	raw, err := json.MarshalIndent(b, "", "  ")
 	if err == nil {
-		err = os.Rename(f.Name(), name)
+		err = os.MkdirAll(filepath.Dir(name), 0o700)
+	}
+	if err == nil {
+		err = atomicfile.Write(name, append(raw, '\n'), 0o600)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("noting what was there before in %s: %w", name, err), os.Remove(f.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(name)) // the name is on the disk when the directory is
-	if err != nil {
-		return fmt.Errorf("noting what was there before in %s: %w", name, err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
 		return fmt.Errorf("noting what was there before in %s: %w", name, err)
 	}
 	return nil

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 )
 
 // readyEnv is set in the detached process: the number of the file descriptor on
@@ -161,12 +163,8 @@ func (o Options) writePidfile() error {
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(raw))); err == nil && pid != os.Getpid() && sameProgram(pid) {
 		return fmt.Errorf("--pidfile %s: process %d runs already: end it first", o.Pidfile, pid)
 	}
-	tmp := fmt.Sprintf("%s.%d", o.Pidfile, os.Getpid())
-	if err := os.WriteFile(tmp, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+	if err := atomicfile.Write(o.Pidfile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 		return fmt.Errorf("writing --pidfile: %w", err)
-	}
-	if err := os.Rename(tmp, o.Pidfile); err != nil {
-		return errors.Join(fmt.Errorf("writing --pidfile: %w", err), os.Remove(tmp))
 	}
 	return nil
 }

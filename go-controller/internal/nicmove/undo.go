@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
 )
 
@@ -77,7 +78,7 @@ func (s Store) Save(u Undo) error {
 		err = os.MkdirAll(s.Dir, 0o755)
 	}
 	if err == nil {
-		err = writeSynced(s.Dir, s.path(u.NIC, ".json"), append(text, '\n'))
+		err = atomicfile.Write(s.path(u.NIC, ".json"), append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the undo file: %w", err)
@@ -85,43 +86,12 @@ func (s Store) Save(u Undo) error {
 	return nil
 }
 
-func writeSynced(dir, path string, text []byte) error {
-	f, err := os.CreateTemp(dir, ".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // it is gone when it has been renamed
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
 // Remove removes a NIC's undo file.
 func (s Store) Remove(nic string) error {
 	if err := os.Remove(s.path(nic, ".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the undo file: %w", err)
 	}
-	return syncDir(s.Dir)
+	return atomicfile.SyncDir(s.Dir)
 }
 
 // NICOf finds the NIC whose undo file names the bridge, "" for none.
