@@ -3,10 +3,10 @@ package hostnet
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/ethtool"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
 )
 
@@ -18,7 +18,7 @@ const flagLRO = 1 << 15
 func readOffloads(link string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for name, command := range map[string]uint32{"gro": unix.ETHTOOL_GGRO, "lro": unix.ETHTOOL_GFLAGS} {
-		v, err := ethtool(link, command, 0)
+		v, err := ethtool.Call(link, command, 0)
 		switch {
 		case errors.Is(err, unix.EOPNOTSUPP), isAbsent(err):
 		case err != nil:
@@ -39,10 +39,10 @@ func setOffload(o nicmove.Offload) error {
 		if o.On {
 			value = 1
 		}
-		_, err := ethtool(o.Link, unix.ETHTOOL_SGRO, value)
+		_, err := ethtool.Call(o.Link, unix.ETHTOOL_SGRO, value)
 		return err
 	case "lro":
-		value, err := ethtool(o.Link, unix.ETHTOOL_GFLAGS, 0)
+		value, err := ethtool.Call(o.Link, unix.ETHTOOL_GFLAGS, 0)
 		if err != nil {
 			return err
 		}
@@ -50,30 +50,9 @@ func setOffload(o nicmove.Offload) error {
 		if o.On {
 			value |= flagLRO
 		}
-		_, err = ethtool(o.Link, unix.ETHTOOL_SFLAGS, value)
+		_, err = ethtool.Call(o.Link, unix.ETHTOOL_SFLAGS, value)
 		return err
 	default:
 		return fmt.Errorf("offload %q is not known here", o.Name)
 	}
-}
-
-// ethtool makes one of the calls of linux/ethtool.h that pass a struct
-// ethtool_value.
-func ethtool(link string, command, value uint32) (uint32, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd)
-	v := struct{ command, value uint32 }{command, value}
-	request := struct { // struct ifreq of linux/if.h
-		name [unix.IFNAMSIZ]byte
-		data unsafe.Pointer
-		_    [16]byte // the union is larger than a pointer
-	}{data: unsafe.Pointer(&v)}
-	copy(request.name[:unix.IFNAMSIZ-1], link)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); errno != 0 {
-		return 0, errno
-	}
-	return v.value, nil
 }
