@@ -15,6 +15,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
 // faults are what is wrong with one thing, and what mends it.
@@ -169,7 +170,7 @@ func (h *chart) pingHops(ctx context.Context, facts hostplan.Facts, c config.Nod
 		switch {
 		case err == nil:
 			answered = append(answered, hop.String())
-		case errors.Is(err, ErrNoAnswer):
+		case errors.Is(err, ping.ErrNoAnswer):
 			f.add(fmt.Sprintf("the next hop %s does not answer", hop), fmt.Sprintf("ip neigh show %s dev %s  # FAILED: it is not there; else it may filter pings", hop, e.Link))
 		default:
 			f.add(fmt.Sprintf("the next hop %s is not reached: %v", hop, err), "ip route get "+hop.String())

@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
 // fixStartAgent has the agent repair what it keeps true.
@@ -181,7 +182,7 @@ func checkRouter(ctx context.Context, h *chart) Finding {
 		router, _ := ipnet.Nth(s, 1) // a plan was made of these subnets
 		address, _ := ipnet.Nth(s, 2)
 		if err := h.pingRouter(ctx, address, router); err != nil {
-			if !errors.Is(err, ErrNoAnswer) {
+			if !errors.Is(err, ping.ErrNoAnswer) {
 				return unchecked("%v", err)
 			}
 			return problem("the cluster router's %s does not answer: %v", router, err).fixed("# when the checks before are fine: ovn-nbctl show; ovn-trace " + h.c.Node.Name)

@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
 func checkEncapIP(_ context.Context, h *chart) Finding {
@@ -236,7 +237,7 @@ func (h *chart) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why
 	if err == nil {
 		return "", "", false
 	}
-	if !errors.Is(err, ErrNoAnswer) && !errors.Is(err, ErrTooBig) && !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(err, ping.ErrNoAnswer) && !errors.Is(err, ping.ErrTooBig) && !errors.Is(err, context.DeadlineExceeded) {
 		return err.Error(), "", true
 	}
 	small, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.c.Timeout)
@@ -245,7 +246,5 @@ func (h *chart) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why
 		return who + " answers no ping: it is down, or ICMP is filtered", "", true
 	}
 	return fmt.Sprintf("packets of %d bytes do not reach %s, small ones do: %v", size, who, err),
-		fmt.Sprintf("# find the largest that does: ping -M do -s %d -I %s %s; give every node --mtu of %d less", size-ipHeader(p.ip)-icmpHeader, from, p.ip, overhead), false
+		fmt.Sprintf("# find the largest that does: ping -M do -s %d -I %s %s; give every node --mtu of %d less", size-ping.Headers(p.ip), from, p.ip, overhead), false
 }
-
-func ipHeader(ip netip.Addr) int { return familyOf(ip).header }

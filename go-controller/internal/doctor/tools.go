@@ -16,6 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
 // Tools are the ways to look. All of them only ask.
@@ -63,11 +64,19 @@ type Bridges interface {
 	CatchAll(ctx context.Context, address, bridge string) (f hostplan.Flow, ok bool, err error)
 }
 
+// pinger is the real Pinger.
+type pinger struct{}
+
+// Ping implements Pinger.
+func (pinger) Ping(ctx context.Context, from, to netip.Addr, size int) error {
+	return ping.Send(ctx, from, to, size)
+}
+
 // Pinger sends ICMP echo requests that must not be fragmented.
 type Pinger interface {
 	// Ping sends requests of size bytes, IP header included, until one is
-	// answered: nil. ErrTooBig is the error of one that does not fit, and
-	// ErrNoAnswer of those that nobody answered.
+	// answered: nil. ping.ErrTooBig is the error of one that does not fit, and
+	// ping.ErrNoAnswer of those that nobody answered.
 	Ping(ctx context.Context, from, to netip.Addr, size int) error
 }
 

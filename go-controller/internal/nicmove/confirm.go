@@ -8,15 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/net/icmp"
-	"golang.org/x/net/ipv4"
-	"golang.org/x/net/ipv6"
-
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
+	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
 // How long one question to a target may take, and the time between two.
@@ -38,7 +34,7 @@ func (t *Target) String() string { return t.name }
 // an IP address, which answers to an echo request.
 func ParseTarget(s string) (*Target, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
-		return &Target{s, func(ctx context.Context) error { return ping(ctx, a) }}, nil
+		return &Target{s, func(ctx context.Context) error { return ping.Send(ctx, netip.Addr{}, a, 0) }}, nil
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || host == "" || port == "" {
@@ -91,10 +87,10 @@ func router(ctx context.Context, d nicmove.Device) *Target {
 				continue // its zone is to change
 			}
 			one, done := context.WithTimeout(ctx, askTimeout)
-			err := ping(one, via)
+			err := ping.Send(one, netip.Addr{}, via, 0)
 			done()
 			if err == nil {
-				return &Target{"the default router " + via.String(), func(ctx context.Context) error { return ping(ctx, via) }}
+				return &Target{"the default router " + via.String(), func(ctx context.Context) error { return ping.Send(ctx, netip.Addr{}, via, 0) }}
 			}
 		}
 	}
@@ -125,50 +121,6 @@ func (t *Target) await(ctx context.Context, timeout time.Duration, beat func()) 
 			}
 			return context.Cause(ctx)
 		case <-time.After(askInterval):
-		}
-	}
-}
-
-// ping sends one echo request and waits for its answer (RFC 792, RFC 4443).
-func ping(ctx context.Context, to netip.Addr) error {
-	network, local, protocol := "ip4:icmp", "0.0.0.0", 1
-	var request, reply icmp.Type = ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply
-	if to.Is6() {
-		network, local, protocol = "ip6:ipv6-icmp", "::", 58
-		request, reply = ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply
-	}
-	conn, err := icmp.ListenPacket(network, local)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return err
-		}
-	}
-	id := os.Getpid() & 0xffff
-	message, err := (&icmp.Message{Type: request, Body: &icmp.Echo{ID: id, Seq: 1}}).Marshal(nil)
-	if err != nil {
-		return err
-	}
-	if _, err := conn.WriteTo(message, &net.IPAddr{IP: to.AsSlice(), Zone: to.Zone()}); err != nil {
-		return err
-	}
-	buffer := make([]byte, 1500)
-	for {
-		n, from, err := conn.ReadFrom(buffer)
-		if err != nil {
-			return err
-		}
-		answer, err := icmp.ParseMessage(protocol, buffer[:n])
-		if err != nil || answer.Type != reply {
-			continue
-		}
-		ip, ok := from.(*net.IPAddr)
-		echo, isEcho := answer.Body.(*icmp.Echo)
-		if ok && isEcho && echo.ID == id && ip.IP.Equal(to.AsSlice()) {
-			return nil
 		}
 	}
 }

@@ -34,6 +34,7 @@ func startStream(t *testing.T, address string) *stream {
 	}
 	s := &stream{quit: make(chan struct{}), failed: make(chan error, 1)}
 	sent := make(chan int64, 1)
+	onTheWay := make(chan struct{}, 20) // as many blocks at most
 	content := func(n int64) []byte { return bytes.Repeat([]byte{byte(n)}, block) }
 	go func() { // writes
 		n := int64(0)
@@ -43,15 +44,12 @@ func startStream(t *testing.T, address string) *stream {
 				sent <- n
 				_ = conn.(*net.TCPConn).CloseWrite()
 				return
-			default:
+			case onTheWay <- struct{}{}:
 			}
 			if _, err := conn.Write(content(n)); err != nil {
 				sent <- -1
 				s.failed <- fmt.Errorf("writing block %d: %w", n, err)
 				return
-			}
-			for n-s.echoed.Load() > 20 && !closed(s.quit) { // no more than that on the way
-				time.Sleep(time.Millisecond)
 			}
 		}
 	}()
@@ -74,18 +72,10 @@ func startStream(t *testing.T, address string) *stream {
 				return
 			}
 			s.echoed.Add(1)
+			<-onTheWay
 		}
 	}()
 	return s
-}
-
-func closed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // flows waits until more has come back.

@@ -1,4 +1,4 @@
-package doctor
+package ping
 
 import (
 	"context"
@@ -23,10 +23,10 @@ var (
 	ErrNoAnswer = errors.New("no answer")
 )
 
-// How often a ping is sent, and how long each waits for its answer.
+// How often an echo request is sent, and how long each waits for its answer.
 const (
-	pingTries = 3
-	pingWait  = 700 * time.Millisecond
+	tries = 3
+	wait  = 700 * time.Millisecond
 )
 
 // Sizes of headers in bytes (RFC 791, RFC 8200, RFC 792, RFC 4443).
@@ -35,9 +35,6 @@ const (
 	ipv6Header = 40
 	icmpHeader = 8
 )
-
-// pinger sends through a raw socket.
-type pinger struct{}
 
 // family is what IPv4 and IPv6 differ in here.
 type family struct {
@@ -56,28 +53,43 @@ func familyOf(a netip.Addr) family {
 	return family{"ip6:ipv6-icmp", ipv6Header, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPPROTO_ICMPV6, ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply}
 }
 
-// Ping implements Pinger.
-func (pinger) Ping(ctx context.Context, from, to netip.Addr, size int) error {
+// Headers is how many bytes of an echo request to the address are headers: ping(8)
+// -s does not count them.
+func Headers(to netip.Addr) int { return familyOf(to).header + icmpHeader }
+
+// Send pings to from from with packets of size bytes, the IP header included, or
+// the smallest that there are when size is less. The zero from leaves the choice
+// of the address to the kernel. It needs a raw socket (raw(7)). The error is
+// ErrTooBig when the packet does not fit the way, ErrNoAnswer when there is none
+// after a few tries, or that of ctx.
+func Send(ctx context.Context, from, to netip.Addr, size int) error {
 	f := familyOf(to)
+	what := fmt.Sprintf("pinging %s", to)
+	if from.IsValid() {
+		what += fmt.Sprintf(" from %s", from)
+	}
+	if size = max(size, Headers(to)); size > Headers(to) {
+		what += fmt.Sprintf(" with %d bytes", size)
+	}
 	conn, err := listen(ctx, f, from)
 	if err != nil {
-		return fmt.Errorf("opening a raw socket from %s: %w", from, err)
+		return fmt.Errorf("%s: opening a raw socket from %s: %w", what, from, err)
 	}
 	defer func() { _ = conn.Close() }() // a socket that only asked
 	id := os.Getpid() & 0xffff
-	for seq := 1; seq <= pingTries; seq++ {
+	for seq := 1; seq <= tries; seq++ {
 		if err := sendEcho(conn, f, to, id, seq, size); err != nil {
-			return fmt.Errorf("pinging %s from %s with %d bytes: %w", to, from, size, err)
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		answered, err := awaitEcho(ctx, conn, f, to, id, size-f.header)
 		if err != nil {
-			return fmt.Errorf("pinging %s from %s with %d bytes: %w", to, from, size, err)
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		if answered {
 			return nil
 		}
 	}
-	return fmt.Errorf("pinging %s from %s with %d bytes, %d times: %w", to, from, size, pingTries, ErrNoAnswer)
+	return fmt.Errorf("%s, %d times: %w", what, tries, ErrNoAnswer)
 }
 
 // listen opens a socket whose packets are never fragmented, here or on their
@@ -91,11 +103,15 @@ func listen(ctx context.Context, f family, from netip.Addr) (net.PacketConn, err
 		})
 		return errors.Join(err, optErr)
 	}}
-	return config.ListenPacket(ctx, f.network, from.String())
+	local := ""
+	if from.IsValid() {
+		local = from.String()
+	}
+	return config.ListenPacket(ctx, f.network, local)
 }
 
 func sendEcho(conn net.PacketConn, f family, to netip.Addr, id, seq, size int) error {
-	data := make([]byte, max(0, size-f.header-icmpHeader))
+	data := make([]byte, size-Headers(to))
 	m := icmp.Message{Type: f.echo, Body: &icmp.Echo{ID: id, Seq: seq, Data: data}}
 	b, err := m.Marshal(nil) // the kernel fills in the checksum of ICMPv6 (RFC 3542 section 3.1)
 	if err != nil {
@@ -108,10 +124,10 @@ func sendEcho(conn net.PacketConn, f family, to netip.Addr, id, seq, size int) e
 	return err
 }
 
-// awaitEcho waits, for pingWait, for the answer to one of our requests: it is as
+// awaitEcho waits, for wait, for the answer to one of our requests: it is as
 // long as the request, whose length tells those of different pings apart.
 func awaitEcho(ctx context.Context, conn net.PacketConn, f family, to netip.Addr, id, length int) (bool, error) {
-	deadline := time.Now().Add(pingWait)
+	deadline := time.Now().Add(wait)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
@@ -128,7 +144,7 @@ func awaitEcho(ctx context.Context, conn net.PacketConn, f family, to netip.Addr
 			return false, err
 		}
 		ip, ok := peer.(*net.IPAddr)
-		if !ok || n != max(length, icmpHeader) {
+		if !ok || n != length {
 			continue
 		}
 		source, _ := netip.AddrFromSlice(ip.IP)
