@@ -133,12 +133,8 @@ func runExplainService(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	m := config.DefaultMaster()
-	m.Kubernetes, m.NB = kubernetesConfig(c), northboundConfig(c)
-	if m.Cluster, err = clusterConfig(c); err != nil {
-		return err
-	}
-	if err := m.Validate(); err != nil {
+	m, err := masterConfig(c)
+	if err != nil {
 		return err
 	}
 	if len(c.StringSlice("filename")) == 0 {

@@ -35,16 +35,30 @@ func runMaster(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	m := config.DefaultMaster()
-	m.Kubernetes, m.NB, m.Metrics = kubernetesConfig(c), northboundConfig(c), c.String("metrics-bind-address")
-	if m.Cluster, err = clusterConfig(c); err != nil {
-		return err
-	}
-	m.Verify = c.Bool("verify")
-	m.LeaderElect.Enabled, m.LeaderElect.Namespace = c.Bool("leader-elect"), c.String("leader-elect-namespace")
-	m.LeaderElect.Lease = c.Duration("leader-elect-lease").Round(time.Millisecond)
-	if err := m.Validate(); err != nil {
+	m, err := masterConfig(c)
+	if err != nil {
 		return err
 	}
 	return master.Run(c.Context, m, log, nil)
+}
+
+// masterConfig reads the master's configuration: kubernetesFlags,
+// northboundFlags, clusterFlags and topologyFlags, and of the others those that
+// the command has.
+func masterConfig(c *cli.Context) (config.Master, error) {
+	m := config.DefaultMaster()
+	m.Kubernetes, m.NB = kubernetesConfig(c), northboundConfig(c)
+	var err error
+	if m.Cluster, err = clusterConfig(c); err != nil {
+		return m, err
+	}
+	if hasFlag(c.Command, "metrics-bind-address") {
+		m.Metrics = c.String("metrics-bind-address")
+	}
+	if hasFlag(c.Command, "leader-elect") {
+		m.LeaderElect.Enabled, m.LeaderElect.Namespace = c.Bool("leader-elect"), c.String("leader-elect-namespace")
+		m.LeaderElect.Lease = c.Duration("leader-elect-lease").Round(time.Millisecond)
+		m.Verify = c.Bool("verify")
+	}
+	return m, m.Validate()
 }

@@ -55,12 +55,8 @@ func runPlan(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	m := config.DefaultMaster()
-	m.Kubernetes, m.NB = kubernetesConfig(c), northboundConfig(c)
-	if m.Cluster, err = clusterConfig(c); err != nil {
-		return err
-	}
-	if err := m.Validate(); err != nil {
+	m, err := masterConfig(c)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
@@ -162,7 +158,7 @@ func beside(ctx context.Context, m config.Master, objects []cluster.Object, log 
 	err := ovsdb.With(ctx, m.NB, want.Schema, log, func(session *ovsdb.Session) error {
 		byHand, problems := reconcile.ByHand(session)
 		if len(byHand) > 0 {
-			want = offline.New(m.Cluster, withByHand(objects, byHand))
+			want = offline.New(m.Cluster, cluster.WithByHand(objects, byHand))
 		}
 		want.Problems = append(want.Problems, problems...)
 		if err := reconcile.Adopt(want.State, session); err != nil {
@@ -171,30 +167,6 @@ func beside(ctx context.Context, m config.Master, objects []cluster.Object, log 
 		return f(want, session)
 	})
 	return want, err
-}
-
-// withByHand is objects and the nodes that were set up by hand, as far as no
-// Node object has the same name; one that has gets what they have, as the
-// master would give it.
-func withByHand(objects []cluster.Object, byHand []*cluster.Node) []cluster.Object {
-	named := map[string]*cluster.Node{}
-	for _, n := range byHand {
-		named[n.Name] = n
-	}
-	var out []cluster.Object
-	for _, o := range objects {
-		if n, ok := o.(*cluster.Node); ok && named[n.Name] != nil {
-			n.Inherit(named[n.Name])
-			delete(named, n.Name)
-		}
-		out = append(out, o)
-	}
-	for _, n := range byHand {
-		if named[n.Name] != nil {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // printPlans prints plans and a line that sums them up.

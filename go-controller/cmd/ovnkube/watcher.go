@@ -38,13 +38,8 @@ func runWatcher(c *cli.Context) error {
 	if !c.Bool("overlay") {
 		return usageError{errors.New("--overlay: is needed; it is the only mode there is")}
 	}
-	m := config.DefaultMaster()
-	m.Kubernetes, m.NB, m.Metrics = kubernetesConfig(c), northboundConfig(c), c.String("metrics-bind-address")
-	var err error
-	if m.Cluster, err = clusterConfig(c); err != nil {
-		return err
-	}
-	if err := m.Validate(); err != nil {
+	m, err := masterConfig(c)
+	if err != nil {
 		return err
 	}
 	return runDaemon(c, func(ctx context.Context, log *slog.Logger, ready func()) error {

@@ -35,24 +35,12 @@ type edit func(n *cluster.Node, held []netip.Prefix) error
 // a Node, up to date with a change of this machine's node. With first the
 // cluster's own rows are made too.
 func (s Setup) north(ctx context.Context, first bool, change edit) error {
-	clients, nodes, err := s.kubeNodes(ctx)
-	if err != nil {
-		return err
-	}
-	schema := nb.NewSchema()
-	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
-		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema)}
-		if err := n.read(nodes); err != nil {
-			return err
-		}
+	return s.inNorthbound(ctx, func(n *northbound, clients *kubeio.Clients) error {
 		node, patch, err := n.change(change)
 		if err != nil {
 			return err
 		}
-		owners := n.owners()
-		if first {
-			owners = append(owners, nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
-		}
+		owners := n.owners(first)
 		if _, err := n.plans(owners); err != nil {
 			return err // before anything is written
 		}
@@ -68,7 +56,30 @@ func (s Setup) north(ctx context.Context, first bool, change edit) error {
 // northUndo removes this machine's node from the Northbound database, and with
 // last the cluster's own rows.
 func (s Setup) northUndo(ctx context.Context, last bool) error {
-	_, nodes, err := s.kubeNodes(ctx)
+	return s.inNorthbound(ctx, func(n *northbound, _ *kubeio.Clients) error {
+		have := n.state.Nodes[s.Node.Name]
+		if have != nil && !have.ByHand {
+			fmt.Fprintf(s.Out, "Node %s is one of Kubernetes: its switch stays until the Node is deleted.\n", s.Node.Name)
+			return nil
+		}
+		if have != nil && have.Gateway != nil {
+			return fmt.Errorf("node %s is a gateway: run gateway-init --undo first", s.Node.Name)
+		}
+		if last {
+			if err := n.alone(); err != nil {
+				return err
+			}
+		}
+		n.apply(s.Node.Name, nil)
+		n.gone = last
+		return n.carryOut(ctx, n.owners(last))
+	})
+}
+
+// inNorthbound calls do with what the Northbound database and, if there is one,
+// the API server know.
+func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *kubeio.Clients) error) error {
+	clients, nodes, err := s.kubeNodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,23 +89,7 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 		if err := n.read(nodes); err != nil {
 			return err
 		}
-		if have := n.state.Nodes[s.Node.Name]; have != nil && !have.ByHand {
-			fmt.Fprintf(s.Out, "Node %s is one of Kubernetes: its switch stays until the Node is deleted.\n", s.Node.Name)
-			return nil
-		}
-		if have := n.state.Nodes[s.Node.Name]; have != nil && have.Gateway != nil {
-			return fmt.Errorf("node %s is a gateway: run gateway-init --undo first", s.Node.Name)
-		}
-		n.apply(s.Node.Name, nil)
-		owners := n.owners()
-		if last {
-			if err := n.alone(); err != nil {
-				return err
-			}
-			n.gone = true
-			owners = append(owners, nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
-		}
-		return n.carryOut(ctx, owners)
+		return do(n, clients)
 	})
 }
 
@@ -145,19 +140,18 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 		return err
 	}
 	byHand, problems := reconcile.ByHand(n.session)
-	recorded := map[string]*cluster.Node{}
-	for _, node := range byHand {
-		recorded[node.Name] = node
-	}
+	var objects []cluster.Object
 	n.before = map[string]map[string]string{}
-	for _, node := range nodes { // a Node counts for more, and inherits
+	for _, node := range nodes {
 		n.before[node.Name] = node.Annotations()
-		if recorded[node.Name] != nil {
-			node.Inherit(recorded[node.Name])
-		}
+		objects = append(objects, node)
+	}
+	for _, node := range cluster.WithByHand(objects, byHand) {
+		n.state.Apply(cluster.Event{Ref: node.Ref(), New: node})
 	}
 	n.strangers = map[string]bool{}
-	for _, node := range slices.Concat(byHand, nodes, n.unheard(append(byHand, nodes...))) {
+	for _, node := range n.unheard() {
+		n.strangers[node.Name] = true
 		n.state.Apply(cluster.Event{Ref: node.Ref(), New: node})
 	}
 	var changes []cluster.Change
@@ -173,15 +167,11 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 // unheard is the nodes that the database has rows of and nobody else tells of,
 // which is those of Kubernetes when its API server is not known: what they hold
 // is taken.
-func (n *northbound) unheard(heard []*cluster.Node) []*cluster.Node {
-	known := map[string]bool{n.Node.Name: true}
-	for _, node := range heard {
-		known[node.Name] = true
-	}
+func (n *northbound) unheard() []*cluster.Node {
 	view := n.session.View()
 	var out []*cluster.Node
 	for _, o := range n.session.Owners() {
-		if o.Kind != names.KindNode || known[o.Name] {
+		if o.Kind != names.KindNode || o.Name == n.Node.Name || n.state.Nodes[o.Name] != nil {
 			continue
 		}
 		node := &cluster.Node{Name: o.Name, UID: "unknown"}
@@ -199,7 +189,6 @@ func (n *northbound) unheard(heard []*cluster.Node) []*cluster.Node {
 		if node.Gateway != nil {
 			node.Gateway.NextHops = ipnet.Addrs(node.JoinAnnotated) // of these families packets leave, by all that is known
 		}
-		n.strangers[o.Name] = true
 		out = append(out, node)
 	}
 	return out
@@ -311,8 +300,9 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 	return &granted, patch, nil
 }
 
-// owners are those whose rows this command is to see to.
-func (n *northbound) owners() []nb.Owner {
+// owners are those whose rows this command is to see to; whole tells that the
+// cluster's own rows are among them.
+func (n *northbound) owners(whole bool) []nb.Owner {
 	out := []nb.Owner{{Kind: names.KindNode, Name: n.Node.Name}, {Kind: names.KindGateway, Name: n.Node.Name}}
 	if n.egress {
 		for name := range n.state.Nodes {
@@ -320,6 +310,9 @@ func (n *northbound) owners() []nb.Owner {
 				out = append(out, nb.Owner{Kind: names.KindNode, Name: name})
 			}
 		}
+	}
+	if whole {
+		out = append(out, nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
 	}
 	return out
 }

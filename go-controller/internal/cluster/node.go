@@ -129,3 +129,28 @@ func (n *Node) Inherit(byHand *Node) map[string]string {
 	}
 	return got
 }
+
+// WithByHand is objects and the nodes that were set up by hand. A Node object of
+// the same name counts for more, and is there with what it inherits.
+func WithByHand(objects []Object, byHand []*Node) []Object {
+	left := map[string]*Node{}
+	for _, n := range byHand {
+		left[n.Name] = n
+	}
+	out := make([]Object, 0, len(objects)+len(byHand))
+	for _, o := range objects {
+		if n, ok := o.(*Node); ok && left[n.Name] != nil {
+			heir := *n
+			heir.Inherit(left[n.Name])
+			delete(left, n.Name)
+			o = &heir
+		}
+		out = append(out, o)
+	}
+	for _, n := range byHand {
+		if left[n.Name] != nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}

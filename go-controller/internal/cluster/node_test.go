@@ -58,3 +58,15 @@ func TestInherit(t *testing.T) {
 		t.Errorf("%v, %+v", got, bad)
 	}
 }
+
+func TestWithByHand(t *testing.T) {
+	node, other := &Node{Name: "n", UID: "u"}, &Namespace{Name: "default"}
+	stays := &Node{Name: "m", ByHand: true}
+	got := WithByHand([]Object{node, other}, []*Node{whole(), stays})
+	if len(got) != 3 || got[1] != Object(other) || got[2] != Object(stays) {
+		t.Fatalf("%v, want the Node, the namespace and m", got)
+	}
+	if n, ok := got[0].(*Node); !ok || n.UID != "u" || n.ByHand || n.ChassisID != whole().ChassisID || node.ChassisID != "" {
+		t.Errorf("%+v of %+v, want an heir beside the object as it was", got[0], node)
+	}
+}
