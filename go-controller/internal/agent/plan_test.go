@@ -2,15 +2,13 @@ package agent
 
 import (
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
 // planInput is a *.in.yaml: the flags and the facts.
@@ -53,39 +51,17 @@ func (in planInput) parse(t *testing.T) (hostplan.Facts, config.Node) {
 
 // Each testdata/plan/NAME.in.yaml gives NAME.out.txt, from every room.
 func TestPlans(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/plan/*.in.yaml")
-	if err != nil || len(inputs) < 5 {
-		t.Fatalf("%d inputs (%v), want at least 5", len(inputs), err)
-	}
-	for _, file := range inputs {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".in.yaml"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var in planInput
-			if err := yaml.UnmarshalStrict(raw, &in); err != nil {
-				t.Fatal(err)
-			}
-			f, c := in.parse(t)
-			plan, err := (&Agent{config: c}).plan(f)
-			got := plan.String()
-			if err != nil {
-				got += "error: " + err.Error() + "\n"
-			}
-			out := strings.TrimSuffix(file, ".in.yaml") + ".out.txt"
-			if os.Getenv("UPDATE_GOLDEN") != "" {
-				if err := os.WriteFile(out, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("plan of %s:\n%s\nwant:\n%s", file, got, want)
-			}
-		})
-	}
+	testkit.Golden(t, "testdata/plan", 5, func(t *testing.T, raw []byte) string {
+		var in planInput
+		if err := yaml.UnmarshalStrict(raw, &in); err != nil {
+			t.Fatal(err)
+		}
+		f, c := in.parse(t)
+		plan, err := (&Agent{config: c}).plan(f)
+		got := plan.String()
+		if err != nil {
+			got += "error: " + err.Error() + "\n"
+		}
+		return got
+	})
 }

@@ -1,12 +1,10 @@
 package hostnet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -140,11 +138,7 @@ func TestNetlink(t *testing.T) {
 	}
 	testkit.Run(t, "ip", "link", "add", "m0", "type", "veth", "peer", "name", "m1")
 	testkit.Run(t, "ip", "link", "set", "m1", "up")
-	k, err := NewNetlink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
+	k := kernel(t)
 	events := make(chan struct{}, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -152,7 +146,7 @@ func TestNetlink(t *testing.T) {
 		Link: func(name string) bool { return name == "m0" },
 		Dest: func(dest netip.Prefix) bool { return dest.String() == "10.0.0.0/8" },
 	}
-	err = Watch(ctx, filter, func() { events <- struct{}{} }, func(err error) {
+	err := Watch(ctx, filter, func() { events <- struct{}{} }, func(err error) {
 		if ctx.Err() == nil {
 			t.Errorf("watching: %v", err)
 		}
@@ -239,21 +233,13 @@ func drain(events chan struct{}) {
 	}
 }
 
-// lockedBuffer is a buffer that may be read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+// kernel is that of the test's own network namespace.
+func kernel(t *testing.T) *Netlink {
+	t.Helper()
+	k, err := NewNetlink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	return k
 }

@@ -21,11 +21,7 @@ ip link add m0 type veth peer name eth0 netns outside
 ip link add m2 type veth peer name m3
 ip addr add 192.0.2.1/24 dev m0; ip link set m0 up; ip link set m2 up
 ip -n outside addr add 192.0.2.2/24 dev eth0; ip -n outside link set eth0 up`)
-	k, err := NewNetlink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
+	k := kernel(t)
 	ping := func() bool {
 		return exec.Command("ip", "netns", "exec", "outside", "ping", "-c1", "-W1", "192.0.2.1").Run() == nil
 	}

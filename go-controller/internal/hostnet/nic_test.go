@@ -126,11 +126,7 @@ func TestNIC(t *testing.T) {
 		return
 	}
 	testkit.Run(t, "sh", "-ec", richDevice)
-	k, err := NewNetlink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
+	k := kernel(t)
 	read := func(link string) nicmove.Device {
 		d, err := k.NIC(link)
 		if err != nil {
@@ -218,11 +214,7 @@ func TestStanding(t *testing.T) {
 		return
 	}
 	testkit.Run(t, "sh", "-ec", "ip link add m0 type veth peer name m1; ip link add b0 type bridge; ip link set m1 master b0; ip link add link m0 name mv0 type macvlan")
-	k, err := NewNetlink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
+	k := kernel(t)
 	for name, want := range map[string]Standing{
 		"lo": {Kind: "device", Loopback: true}, "m0": {Kind: "veth", Upper: []string{"mv0 (macvlan)"}}, "m1": {Kind: "veth", Master: "b0"}, "b0": {Kind: "bridge"},
 	} {

@@ -77,11 +77,7 @@ func TestServicePorts(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	k, err := NewNetlink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
+	k := kernel(t)
 	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), Except: "m0"}
 	converge(t, k, masquerade, servicePorts(t))
 	all := everyEntry()
@@ -137,7 +133,7 @@ func TestServicePorts(t *testing.T) {
 func monitored(t *testing.T, do func()) string {
 	t.Helper()
 	cmd := exec.Command(testkit.Tool(t, "nft"), "monitor")
-	var out lockedBuffer
+	var out testkit.Buffer
 	cmd.Stdout = &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -167,11 +163,7 @@ func TestServicePortsRepaired(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	k, err := NewNetlink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
+	k := kernel(t)
 	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), Except: "m0"}
 	want := servicePorts(t, everyEntry()...)
 	for _, damage := range []string{
@@ -203,11 +195,7 @@ func TestServicePortsMany(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	k, err := NewNetlink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
+	k := kernel(t)
 	var lines []string
 	for i := range 10000 {
 		lines = append(lines, fmt.Sprintf("serve TCP 0.0.0.0:%d to 10.96.%d.%d:80", 20000+i, i/250, i%250), fmt.Sprintf("serve UDP [::]:%d to [fd02::%x]:80", 20000+i, i+1))
@@ -229,11 +217,7 @@ func TestStaleFlows(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	k, err := NewNetlink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
+	k := kernel(t)
 	testkit.Run(t, "sh", "-ec", "ip link add d0 type veth peer name d1; ip link set d1 up; ip link set d0 up; ip addr add 198.51.100.1/24 dev d0; ip addr add 2001:db8::1/64 dev d0 nodad")
 	converge(t, k, servicePorts(t))
 	for _, to := range []string{"198.51.100.1:30080", "[2001:db8::1]:30080", "198.51.100.1:30999"} {

@@ -58,7 +58,7 @@ func Run(t testing.TB, name string, args ...string) string {
 // when that is killed.
 type process struct {
 	cmd  *exec.Cmd
-	out  lockedBuffer
+	out  Buffer
 	done chan struct{} // closed when the process is gone
 }
 
@@ -121,19 +121,21 @@ func (p *process) waitFor(t testing.TB, what string, ready func() bool) {
 	}
 }
 
-// lockedBuffer is a bytes.Buffer that a process may write while a test reads.
-type lockedBuffer struct {
+// Buffer is a bytes.Buffer that a process may write while a test reads.
+type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *lockedBuffer) Write(p []byte) (int, error) {
+// Write implements io.Writer.
+func (l *Buffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *lockedBuffer) String() string {
+// String is what has been written so far.
+func (l *Buffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()

@@ -178,21 +178,34 @@ func (n *Node) StartRuntime(ctx context.Context) error {
 	return nil
 }
 
-// StartAgent starts ovnkube node.
+// StartAgent starts ovnkube node. What every ovnkube on the node has to know is
+// in the settings file, so that a person need not say it.
 func (n *Node) StartAgent(ctx context.Context) error {
-	_, kubeconfig := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
+	settings := filepath.Join(n.Spec.Dir(), "ovn_k8s.conf")
+	if err := os.WriteFile(settings, []byte(n.settings()), 0o644); err != nil {
+		return fmt.Errorf("writing the settings: %w", err)
+	}
+	if _, err := n.Run(ctx, "cp", settings, "/etc/openvswitch/ovn_k8s.conf"); err != nil {
+		return err
+	}
 	argv := append([]string{
-		"ovnkube", "node", "--node-name", n.Spec.Name, "--kubeconfig", kubeconfig,
+		"ovnkube", "node", "--node-name", n.Spec.Name,
 		"--sb-address", fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.SBPort)),
 		"--ovs-address", "unix:/run/openvswitch/db.sock", "--encap-ip", n.Config.Addrs[0].Addr().String(),
-		"--datapath-type", "netdev", "--bridge-mappings", "physnet:" + PhysicalBridge, "--mtu", "1400",
-		"--cluster-subnets", n.Config.ClusterSubnets, "--k8s-service-cidrs", n.Config.ServiceCIDRs,
+		"--bridge-mappings", "physnet:" + PhysicalBridge,
 		"--metrics-bind-address", AgentMetrics,
 	}, n.Config.AgentArgs...)
 	if n.Config.Gateway {
 		argv = append(argv, "--gateway-mode", "shared", "--gateway-interface", PhysicalBridge)
 	}
 	return n.service(ctx, Agent, argv...)
+}
+
+// settings is the node's settings file.
+func (n *Node) settings() string {
+	_, kubeconfig := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
+	return fmt.Sprintf("[default]\ncluster-subnets = %s\ndatapath-type = netdev\nmtu = 1400\n[kubernetes]\nkubeconfig = %s\nservice-cidrs = %s\n",
+		n.Config.ClusterSubnets, kubeconfig, n.Config.ServiceCIDRs)
 }
 
 // StartKubelet starts the kubelet, which registers the node.

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -16,6 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
 // input is a *.in.yaml: the flags and the facts.
@@ -65,36 +63,13 @@ func (in input) parse(t *testing.T) (hostplan.Facts, config.Node) {
 // Each testdata/NAME.in.yaml gives NAME.out.txt: the plan, and what the cluster
 // is told.
 func TestPlans(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*.in.yaml")
-	if err != nil || len(inputs) < 12 {
-		t.Fatalf("%d inputs (%v), want at least 12", len(inputs), err)
-	}
-	for _, file := range inputs {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".in.yaml"), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var in input
-			if err := yaml.UnmarshalStrict(raw, &in); err != nil {
-				t.Fatal(err)
-			}
-			got := output(in.parse(t))
-			out := strings.TrimSuffix(file, ".in.yaml") + ".out.txt"
-			if os.Getenv("UPDATE_GOLDEN") != "" {
-				if err := os.WriteFile(out, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("plan of %s:\n%s\nwant:\n%s", file, got, want)
-			}
-		})
-	}
+	testkit.Golden(t, "testdata", 12, func(t *testing.T, raw []byte) string {
+		var in input
+		if err := yaml.UnmarshalStrict(raw, &in); err != nil {
+			t.Fatal(err)
+		}
+		return output(in.parse(t))
+	})
 }
 
 func output(f hostplan.Facts, c config.Node) string {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
 func nodeConfig() config.Node {
@@ -27,16 +26,12 @@ func nodeConfig() config.Node {
 }
 
 // services decodes a *.in.yaml, which has Services as Kubernetes has them.
-func services(t *testing.T, file string) (out []*cluster.Service) {
+func services(t *testing.T, raw []byte) (out []*cluster.Service) {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, doc := range strings.Split(string(raw), "\n---\n") {
 		var s corev1.Service
 		if err := yaml.UnmarshalStrict([]byte(doc), &s); err != nil {
-			t.Fatalf("%s: %v", file, err)
+			t.Fatal(err)
 		}
 		o, _, _ := kubeio.Decode(&s)
 		out = append(out, o.(*cluster.Service))
@@ -47,35 +42,17 @@ func services(t *testing.T, file string) (out []*cluster.Service) {
 // Each testdata/NAME.in.yaml gives NAME.out.txt, in whatever order its services
 // come.
 func TestPlans(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*.in.yaml")
-	if err != nil || len(inputs) < 6 {
-		t.Fatalf("%d inputs (%v), want at least 6", len(inputs), err)
-	}
-	for _, file := range inputs {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".in.yaml"), func(t *testing.T) {
-			list := services(t, file)
-			got := text(list)
-			for range 10 {
-				rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-				if again := text(list); again != got {
-					t.Fatalf("in another order:\n%s\nbefore:\n%s", again, got)
-				}
+	testkit.Golden(t, "testdata", 6, func(t *testing.T, raw []byte) string {
+		list := services(t, raw)
+		got := text(list)
+		for range 10 {
+			rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+			if again := text(list); again != got {
+				t.Fatalf("in another order:\n%s\nbefore:\n%s", again, got)
 			}
-			out := strings.TrimSuffix(file, ".in.yaml") + ".out.txt"
-			if os.Getenv("UPDATE_GOLDEN") != "" {
-				if err := os.WriteFile(out, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("plan of %s:\n%s\nwant:\n%s", file, got, want)
-			}
-		})
-	}
+		}
+		return got
+	})
 }
 
 func text(list []*cluster.Service) string {
