@@ -120,7 +120,7 @@ func port(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, addrs [
 		}
 		out.VIPs = append(out.VIPs, vip)
 	}
-	choice := service.Choose(p, is4, eps)
+	choice := cluster.Choose(p, is4, eps)
 	for _, b := range choice.Backends {
 		out.Backends = append(out.Backends, b.String())
 	}
@@ -154,9 +154,9 @@ func family(is4 bool) string {
 
 // endpoints explains an endpoint, once for each number that its slice gives to
 // the port.
-func endpoints(choice service.Choice, p cluster.ServicePort, e *cluster.EndpointSlice, ep cluster.Endpoint) []Endpoint {
+func endpoints(choice cluster.Choice, p cluster.ServicePort, e *cluster.EndpointSlice, ep cluster.Endpoint) []Endpoint {
 	one := Endpoint{Slice: e.Name.Name, Pod: ep.Pod, Node: ep.Node, Zone: ep.Zone, ForZones: ep.ForZones, ForNodes: ep.ForNodes}
-	numbers := service.Numbers(p, e)
+	numbers := cluster.Numbers(p, e)
 	if len(numbers) == 0 {
 		one.Address, one.Why = ep.Addr.String(), fmt.Sprintf("the slice has no port named %q of %s", p.Name, p.Protocol)
 		return []Endpoint{one}

@@ -2,7 +2,7 @@
 // protocol, in the load balancer group that every node's switch carries, so that
 // a service costs the same number of rows whatever the number of nodes. What
 // clients connect to is the VIPs that the service has (cluster.State.Holder);
-// what answers is what Choose picks of the endpoints; with none, a connection is
+// what answers is what cluster.Choose picks of the endpoints; with none, a connection is
 // rejected at once rather than left to time out.
 //
 // The load balancers are those of clients in the cluster, for whom

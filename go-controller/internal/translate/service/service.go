@@ -89,7 +89,7 @@ func vips(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps []
 			if len(held) == 0 {
 				continue
 			}
-			backends := text(Choose(port, is4, eps).Backends)
+			backends := text(cluster.Choose(port, is4, eps).Backends)
 			for _, vip := range held {
 				out[vip.String()] = backends
 			}
@@ -111,4 +111,17 @@ func (t Translator) loadBalancer(o nb.Owner, svc *cluster.Service, proto cluster
 		In:     nb.Ref{Table: nbdb.LoadBalancerGroupTable, UUID: names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)},
 		Column: "load_balancer",
 	})
+}
+
+// text is backends in the form of ovn-nb(5) Load_Balancer vips,
+// "address:port,...".
+func text(backends []netip.AddrPort) string {
+	var b strings.Builder
+	for i, a := range backends {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(a.String())
+	}
+	return b.String()
 }
