@@ -55,11 +55,13 @@ func (f *feed) put(objects ...cluster.Object) {
 	f.wake()
 }
 
-func (f *feed) drop(o cluster.Object) {
+func (f *feed) drop(objects ...cluster.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.objects, o.Ref())
-	f.pending[o.Ref()] = cluster.Event{Ref: o.Ref()}
+	for _, o := range objects {
+		delete(f.objects, o.Ref())
+		f.pending[o.Ref()] = cluster.Event{Ref: o.Ref()}
+	}
 	f.wake()
 }
 
@@ -150,7 +152,12 @@ func newBed(t testing.TB, remote string, f *feed) *bed {
 // newBedWith is a bed with the given Verify and Log.
 func newBedWith(t testing.TB, remote string, f *feed, with Config) *bed {
 	t.Helper()
-	c := bedConfig()
+	return newBedOf(t, remote, f, bedConfig(), with)
+}
+
+// newBedOf is the same of another cluster.
+func newBedOf(t testing.TB, remote string, f *feed, c config.Cluster, with Config) *bed {
+	t.Helper()
 	schema := nb.NewSchema()
 	db := ovsdb.New(config.OVSDB{Addresses: strings.Split(remote, ",")}, schema, with.Log)
 	m := metrics.NewMaster(prometheus.NewRegistry())

@@ -1,0 +1,252 @@
+package reconcile
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+const (
+	backends = 10 // of every service, in each family
+
+	// fillDeadline bounds writing everything; it takes some seconds.
+	fillDeadline = 3 * time.Minute
+
+	maxJoinRows     = 10   // that change when a node joins
+	maxEndpointOps  = 2    // for one endpoint
+	maxEndpointWire = 1024 // bytes that are sent for it
+	maxServiceRows  = 4    // that change with a service
+
+	// Bytes of one service of both families with one port in a database that a
+	// client reads: two VIPs, ten backends each, and the row around them.
+	maxServiceBytes = 1024
+	maxNodeBytes    = 3072
+)
+
+// scale is a loop on a real server, with so many nodes and services.
+type scale struct {
+	*bed
+	nodes, services int
+	feed            *feed
+	relay           *testkit.Relay
+	barriers        int
+}
+
+// scaleConfig has room for 1,024 nodes and for 65,536 cluster IPs.
+func scaleConfig() config.Cluster {
+	c := bedConfig()
+	c.Subnets[0].CIDR = netip.MustParsePrefix("10.128.0.0/14")
+	return c
+}
+
+func newScale(t *testing.T, nodes, services int) *scale {
+	t.Helper()
+	s := &scale{nodes: nodes, services: services, feed: newFeed(&cluster.Namespace{Name: "ns", UID: "ns"})}
+	for i := range nodes {
+		s.feed.put(&cluster.Node{Name: fmt.Sprintf("n%04d", i), UID: fmt.Sprintf("n%04d", i), ChassisID: fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i)})
+	}
+	for i := range services {
+		svc := scaleService(fmt.Sprintf("web-%05d", i), i)
+		s.feed.put(svc, scaleSlice(svc, i, true), scaleSlice(svc, i, false))
+	}
+	s.relay = testkit.StartRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+	s.bed = s.start(t)
+	return s
+}
+
+func (s *scale) start(t *testing.T) *bed {
+	t.Helper()
+	b := newBedOf(t, s.relay.Remote, s.feed, scaleConfig(), Config{Log: slog.New(slog.DiscardHandler)})
+	select {
+	case <-b.loop.InSync():
+	case <-time.After(fillDeadline):
+		t.Fatalf("not in sync after %s, with %v owners dirty", fillDeadline, testutil.ToFloat64(b.metrics.Dirty))
+	}
+	return b
+}
+
+// scaleService is a service of both families; i is below 65,536.
+func scaleService(name string, i int) *cluster.Service {
+	return &cluster.Service{Name: cluster.Name{Namespace: "ns", Name: name}, UID: name, Type: cluster.ClusterIP,
+		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), netip.MustParseAddr(fmt.Sprintf("fd02::%x", 1+i))},
+		Ports:      []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}}
+}
+
+// scaleSlice is a service's endpoints of one family; without the one at
+// position gone, if there is such a position.
+func scaleSlice(svc *cluster.Service, i int, v4 bool, gone ...int) *cluster.EndpointSlice {
+	e := &cluster.EndpointSlice{Name: svc.Name, Service: svc.Name.Name, Ports: []cluster.EndpointPort{
+		{Name: "http", Protocol: cluster.TCP, Port: 8080}, {Name: "https", Protocol: cluster.TCP, Port: 8443}}}
+	e.Name.Name += map[bool]string{true: "-v4", false: "-v6"}[v4]
+	for j := range backends {
+		a := netip.AddrFrom4([4]byte{10, 128 + byte(j&3), byte(i), byte(3 + j)})
+		if !v4 {
+			a = netip.MustParseAddr(fmt.Sprintf("fd01:0:0:%x::%x", 1+i&0x3ff, 3+j))
+		}
+		conditions := cluster.Ready | cluster.Serving
+		for _, g := range gone {
+			if g == j {
+				conditions = cluster.Serving | cluster.Terminating
+			}
+		}
+		e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: a, Conditions: conditions})
+	}
+	return e
+}
+
+// footprint is what one change takes. It does not depend on the number of
+// digits in a request's id.
+type footprint struct {
+	Operations int
+	Bytes      int // of the operations
+	Rows       int // that the server says have changed
+	request    int // bytes of the whole request; a longer id makes it longer
+}
+
+// change is one thing that happens to a cluster.
+type change struct {
+	what string
+	do   func(*feed)
+}
+
+// changes happen one after the other, all to objects of their own, so that
+// they are the same in a cluster of any size.
+func changes() []change {
+	node := &cluster.Node{Name: "joiner", UID: "joiner", ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
+		Annotated: []netip.Prefix{netip.MustParsePrefix("10.131.255.0/24"), netip.MustParsePrefix("fd01:0:0:ffff::/64")}}
+	svc := scaleService("changing", 0xfff0)
+	more := *svc
+	more.Ports = append(slices.Clone(svc.Ports), cluster.ServicePort{Name: "https", Protocol: cluster.TCP, Port: 443})
+	outside := more
+	outside.Type, outside.ExternalIPs = cluster.LoadBalancer, []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
+	sticky := outside
+	sticky.AffinitySeconds = 60
+	put := func(o ...cluster.Object) func(*feed) { return func(f *feed) { f.put(o...) } }
+	drop := func(o ...cluster.Object) func(*feed) { return func(f *feed) { f.drop(o...) } }
+	v4, v6 := scaleSlice(svc, 0xfff0, true), scaleSlice(svc, 0xfff0, false)
+	return []change{
+		{"a node joins", put(node)},
+		{"a service comes", put(svc)},
+		{"its endpoints come", put(v4, v6)},
+		{"one endpoint goes (IPv4)", put(scaleSlice(svc, 0xfff0, true, 7))},
+		{"one endpoint comes (IPv4)", put(v4)},
+		{"one endpoint goes (IPv6)", put(scaleSlice(svc, 0xfff0, false, 7))},
+		{"one endpoint comes (IPv6)", put(v6)},
+		{"the service gets a second port", put(&more)},
+		{"one endpoint of two ports goes (IPv4)", put(scaleSlice(svc, 0xfff0, true, 7))},
+		{"one endpoint of two ports goes (IPv6)", put(scaleSlice(svc, 0xfff0, false, 7))},
+		{"the service gets external IPs", put(&outside)},
+		{"the service gets session affinity", put(&sticky)},
+		{"a service goes", drop(&sticky, v4, v6)},
+		{"a node leaves", drop(node)},
+	}
+}
+
+// What one change takes does not depend on how many nodes and services there
+// are, and is small.
+func TestServicesAtScale(t *testing.T) {
+	small, full := newScale(t, 10, 100), newScale(t, 1000, 10000)
+	small.checkContents(t)
+	full.checkContents(t)
+	for _, c := range changes() {
+		want, got := small.measure(t, c), full.measure(t, c)
+		small, big := want, got
+		small.request, big.request = 0, 0
+		if big != small {
+			t.Errorf("%s: %+v with %d nodes and %d services, %+v with %d and %d", c.what, big, 1000, 10000, small, 10, 100)
+		}
+		switch {
+		case strings.HasPrefix(c.what, "a node") && got.Rows > maxJoinRows:
+			t.Errorf("%s: %d rows change, want at most %d", c.what, got.Rows, maxJoinRows)
+		case strings.Contains(c.what, "service") && got.Rows > maxServiceRows:
+			t.Errorf("%s: %d rows change, want at most %d", c.what, got.Rows, maxServiceRows)
+		case strings.HasPrefix(c.what, "one endpoint") && (got.Operations > maxEndpointOps || got.Rows != 1 || got.request > maxEndpointWire):
+			t.Errorf("%s: %d operations, %d rows and %d bytes, want at most %d operations, one row and %d bytes", c.what,
+				got.Operations, got.Rows, got.request, maxEndpointOps, maxEndpointWire)
+		}
+	}
+	full.restart(t)
+}
+
+// measure carries a change out, and everything that follows from it: a
+// namespace that comes after it is the only other thing that is written.
+func (s *scale) measure(t *testing.T, c change) footprint {
+	t.Helper()
+	before := s.relay.Wire()
+	c.do(s.feed)
+	s.await(t, c.what, len(before.Transactions)+1)
+	middle := s.relay.Wire()
+	s.barriers++
+	s.feed.put(&cluster.Namespace{Name: fmt.Sprintf("after-%d", s.barriers)})
+	s.await(t, "a namespace after "+c.what, len(before.Transactions)+2)
+	after := s.relay.Wire()
+	if got := len(after.Transactions[len(before.Transactions)+1].Operations); got != 2 {
+		t.Errorf("%s: %d operations follow for a namespace, want 2, for its address sets", c.what, got)
+	}
+	tx := after.Transactions[len(before.Transactions)]
+	f := footprint{Operations: len(tx.Operations), Rows: middle.Changed - before.Changed, request: tx.Request}
+	for _, op := range tx.Operations {
+		f.Bytes += len(op)
+	}
+	t.Logf("%d nodes, %d services: %s: %d operations, %d rows, %d bytes sent, %d answered, %d notified", s.nodes, s.services, c.what,
+		f.Operations, f.Rows, tx.Request, tx.Answer, middle.Notified-before.Notified)
+	return f
+}
+
+// await waits for the n-th transaction since the start.
+func (s *scale) await(t *testing.T, what string, n int) {
+	t.Helper()
+	testkit.Eventually(t, what, func() string {
+		if have := len(s.relay.Wire().Transactions); have < n {
+			return fmt.Sprintf("%d transactions so far, want %d", have, n)
+		}
+		return ""
+	})
+}
+
+// checkContents counts the rows, and the bytes in which a client reads them.
+func (s *scale) checkContents(t *testing.T) {
+	t.Helper()
+	want := map[string]int{
+		nbdb.LoadBalancerTable: s.services, nbdb.LoadBalancerGroupTable: 1, nbdb.LogicalSwitchTable: 1 + s.nodes,
+		nbdb.LogicalSwitchPortTable: 1 + 2*s.nodes, nbdb.LogicalRouterPortTable: 1 + s.nodes, nbdb.LogicalRouterTable: 1,
+		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.AddressSetTable: 2,
+	}
+	for _, table := range nb.NewSchema().Tables() {
+		if have := len(strings.Fields(s.nbctl("--bare", "--columns=_uuid", "list", table))); have != want[table] {
+			t.Errorf("%d nodes, %d services: %d rows in %s, want %d", s.nodes, s.services, have, table, want[table])
+		}
+	}
+}
+
+// restart has another loop take over: it reads everything once, and writes
+// nothing.
+func (s *scale) restart(t *testing.T) {
+	t.Helper()
+	s.stop()
+	s.feed.put(slices.Collect(maps.Values(s.feed.objects))...) // as a watch lists them
+	before := s.relay.Wire()
+	s.bed = s.start(t)
+	after := s.relay.Wire()
+	for _, tx := range after.Transactions[len(before.Transactions):] {
+		t.Errorf("a restart with everything in place wrote %d operations, want none: %.500s", len(tx.Operations), tx.Operations)
+	}
+	read := after.Received - before.Received
+	t.Logf("%d nodes, %d services: a client reads %d bytes", s.nodes, s.services, read)
+	if most := s.services*maxServiceBytes + s.nodes*maxNodeBytes; read > most {
+		t.Errorf("%d nodes, %d services: a client reads %d bytes, want at most %d", s.nodes, s.services, read, most)
+	}
+}
