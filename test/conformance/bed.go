@@ -115,7 +115,7 @@ func (b *bed) startDNS(ctx context.Context) error {
 	if out, err := apply.CombinedOutput(); err != nil {
 		return fmt.Errorf("applying the manifest of cluster DNS: %w: %s", err, out)
 	}
-	wait := b.Kubectl(ctx, "rollout", "status", "--namespace=kube-system", "deployment/dns", "--timeout=2m")
+	wait := b.Kubectl(ctx, "rollout", "status", "--namespace=kube-system", "deployment/coredns", "--timeout=2m")
 	if out, err := wait.CombinedOutput(); err != nil {
 		return fmt.Errorf("waiting for cluster DNS: %w: %s", err, out)
 	}

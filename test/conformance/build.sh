@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds what the conformance tests run into bin/: Kubernetes' own tests and
-# agnhost from suite/, cluster DNS from dns/, and the program that runs them.
+# Builds what the conformance tests run into bin/: Kubernetes' own tests, what
+# runs them and agnhost from suite/, cluster DNS from dns/, and the program that runs them.
 # The first time compiles more of Kubernetes, which takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -10,6 +10,7 @@ mkdir -p "$bin"
 
 cd suite
 build e2e.test k8s.io/kubernetes/test/e2e "$(version)" "test -c"
+build ginkgo github.com/onsi/ginkgo/v2/ginkgo
 build agnhost k8s.io/kubernetes/test/images/agnhost
 # What agnhost's image has beside the program: the identity of its TLS server.
 mkdir -p "$bin/agnhost.d"

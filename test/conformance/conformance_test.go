@@ -11,6 +11,7 @@ import (
 const (
 	mandatory = "[sig-network] Services should serve [Conformance]"
 	extra     = "[sig-network] Services should hairpin"
+	alone     = "[sig-network] DNS should be configured [Serial]"
 	cloud     = "[sig-network] LoadBalancers [Feature:LoadBalancer] should work"
 )
 
@@ -30,12 +31,12 @@ func TestSelect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	have, err := l.Select([]string{cloud, extra, mandatory})
+	have, err := l.Select([]string{alone, cloud, extra, mandatory})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{mandatory, extra}; !slices.Equal(have.Run, want) {
-		t.Errorf("to run: %q, want %q: mandatory ones first", have.Run, want)
+	if want := []string{mandatory, extra, alone}; !slices.Equal(have.Run, want) {
+		t.Errorf("to run: %q, want %q: mandatory ones first, those that run alone last", have.Run, want)
 	}
 	if want := []string{cloud}; len(have.Excluded) != 1 || !slices.Equal(have.Excluded["needs a cloud"], want) {
 		t.Errorf("excluded: %q, want %q because of the cloud", have.Excluded, want)

@@ -61,6 +61,7 @@ func contents(ctx context.Context, bin string) (map[string]image.Image, error) {
 	for _, name := range []string{"localhost.crt", "localhost.key"} { // of `agnhost porter`
 		agnhost.Data["/"+name] = filepath.Join(bin, "agnhost.d", name)
 	}
+	agnhost.Files["/coredns"] = filepath.Join(bin, "dns")
 	busybox.Cmd = []string{"sh"}
 	return map[string]image.Image{
 		"agnhost":           agnhost,

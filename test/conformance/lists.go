@@ -105,13 +105,17 @@ func (l Lists) Select(specs []string) (Selection, error) {
 }
 
 // mandatoryFirst orders specs by name, those that every conformant cluster must
-// pass before the others.
+// pass before the others, and those that run alone last.
 func mandatoryFirst(a, b string) int {
 	rank := func(name string) int {
-		if isConformance(name) {
+		switch {
+		case isConformance(name):
 			return 0
+		case strings.Contains(name, "[Serial]"):
+			return 2
+		default:
+			return 1
 		}
-		return 1
 	}
 	return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,12 +18,16 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 )
 
-// program is Kubernetes' tests, in bin/.
-const program = "e2e.test"
+// program is Kubernetes' tests, in bin/, and runner what runs them several at a
+// time.
+const (
+	program = "e2e.test"
+	runner  = "ginkgo"
+)
 
-// batch is how many specs one process runs. What came out is recorded after
-// each, so that an interrupted run can go on.
-const batch = 5
+// batch is how many specs one run of the runner has. What came out is recorded
+// after each, so that an interrupted run can go on.
+const batch = 30
 
 // batchLimit is how long a batch may take; a spec that waits in vain takes some
 // minutes.
@@ -51,7 +56,8 @@ type Options struct {
 	Work    string         // where reports, e2e.test's output and the results so far go
 	Sandbox string         // its name
 	Focus   *regexp.Regexp // only specs that it matches; nil for all
-	Resume  bool           // go on with the results so far
+	Resume  bool           // go on with the results so far: what passed is not run again
+	Procs   int            // how many specs run at a time, but for those that want to be alone
 	Out     io.Writer      // progress
 }
 
@@ -72,7 +78,7 @@ func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 	}
 	var todo []string
 	for _, s := range specs {
-		if _, done := results[s]; !done && (o.Focus == nil || o.Focus.MatchString(s)) {
+		if results[s].State != Passed && (o.Focus == nil || o.Focus.MatchString(s)) {
 			todo = append(todo, s)
 		}
 	}
@@ -108,21 +114,24 @@ func (b *bed) runAll(ctx context.Context, o Options, todo []string, results Resu
 	return nil
 }
 
-// runSome runs some specs in one process. It is an error when the process
-// didn't get as far as reporting what came out.
+// runSome runs some specs. It is an error when the runner didn't get as far as
+// reporting what came out.
 func (b *bed) runSome(ctx context.Context, o Options, specs []string, results Results, step *progress.Step) error {
-	report := filepath.Join(o.Work, "report.json")
+	const name = "report.json"
+	report := filepath.Join(o.Work, name)
 	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing an old report: %w", err)
 	}
 	args := append([]string{
-		filepath.Join(o.Bin, program), "--provider=local", "--kubeconfig=" + b.Control.AdminKubeconfig(), "--kubectl-path=" + b.kubectl,
-		"--e2e-verify-service-account=false", "--e2e-output-dir=" + o.Work,
-		"--ginkgo.v", "--ginkgo.no-color", "--ginkgo.json-report=" + report, "--ginkgo.timeout=" + batchLimit.String(),
+		filepath.Join(o.Bin, runner), "-v", "--no-color", "--procs=" + strconv.Itoa(o.Procs), "--timeout=" + batchLimit.String(),
+		"--output-dir=" + o.Work, "--json-report=" + name,
 	}, focuses(specs)...)
+	args = append(args, filepath.Join(o.Bin, program), "--", "--provider=local", "--kubeconfig="+b.Control.AdminKubeconfig(),
+		"--kubectl-path="+b.kubectl, "--num-nodes="+strconv.Itoa(len(b.Nodes)), "--e2e-verify-service-account=false", "--e2e-output-dir="+o.Work)
 	cmd := b.Control.NetworkCommand(ctx, args...)
 	cmd.Dir = o.Work
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it cleans up, and reports
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                                // of the runner's processes
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) } // they clean up, and report
 	cmd.WaitDelay = time.Minute
 	output, err := os.OpenFile(filepath.Join(o.Work, "output.txt"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -146,7 +155,7 @@ func (b *bed) runSome(ctx context.Context, o Options, specs []string, results Re
 func focuses(specs []string) []string {
 	var flags []string
 	for _, s := range specs {
-		flags = append(flags, "--ginkgo.focus="+regexp.QuoteMeta(s)+"$")
+		flags = append(flags, "--focus="+regexp.QuoteMeta(s)+"$")
 	}
 	return flags
 }

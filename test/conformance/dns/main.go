@@ -1,12 +1,17 @@
 // Command dns is the conformance tests' cluster DNS: CoreDNS with the plugins
-// that serve the names of services and pods, and no other.
+// that serve the names of services and pods, those that the specs' own DNS
+// servers use, and no other.
 package main
 
 import (
 	"github.com/coredns/coredns/coremain"
 
 	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/forward"
+	_ "github.com/coredns/coredns/plugin/health"
+	_ "github.com/coredns/coredns/plugin/hosts"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/log"
 	_ "github.com/coredns/coredns/plugin/ready"
 )
 

@@ -61,7 +61,7 @@ makeIPTablesUtilChains: false
 evictionHard: {}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-localStorageCapacityIsolation: false
+localStorageCapacityIsolation: true
 volumePluginDir: /var/lib/kubelet/volume-plugins
 podLogsDir: /var/log/pods
 syncFrequency: 2s

@@ -37,7 +37,8 @@ func newApp() *cli.App {
 			&cli.StringFlag{Name: "repository", Value: ".", Usage: "`DIR` of the repository: its bin, its lists, its docs"},
 			&cli.StringFlag{Name: "name", Value: "conformance", Usage: "`NAME` of the sandbox"},
 			&cli.StringFlag{Name: "focus", Usage: "run only specs that `REGEXP` matches, and write no document"},
-			&cli.BoolFlag{Name: "resume", Usage: "go on with the results of a run that was interrupted"},
+			&cli.BoolFlag{Name: "resume", Usage: "go on with the results of an earlier run: what passed is not run again"},
+			&cli.IntFlag{Name: "procs", Value: 4, Usage: "run `N` specs at a time, but for those that want to be alone"},
 			&cli.BoolFlag{Name: "list", Usage: "only tell what would be run"},
 		},
 		HideHelpCommand: true,
@@ -56,7 +57,10 @@ func run(c *cli.Context) error {
 	}
 	o := conformance.Options{
 		Bin: filepath.Join(root, "bin"), Work: filepath.Join(root, "bin", "conformance.d"),
-		Sandbox: c.String("name"), Resume: c.Bool("resume"), Out: c.App.Writer,
+		Sandbox: c.String("name"), Resume: c.Bool("resume"), Procs: c.Int("procs"), Out: c.App.Writer,
+	}
+	if o.Procs < 1 {
+		return fmt.Errorf("--procs %d: want 1 or more", o.Procs)
 	}
 	if c.IsSet("focus") {
 		if o.Focus, err = regexp.Compile(c.String("focus")); err != nil {
