@@ -56,7 +56,9 @@ type Service struct {
 	UID         string
 	Created     int64 // creation time, Unix seconds: of two services that claim one address the older has it
 	Type        ServiceType
-	Headless    bool // clusterIP None: no virtual address whatsoever
+	Headless    bool   // clusterIP None: no virtual address whatsoever
+	Proxied     bool   // a proxy of another name serves it: nothing of what follows is known
+	Proxy       string // that name
 	ClusterIPs  []netip.Addr
 	ExternalIPs []netip.Addr // sorted
 	Ingress     []Ingress    // sorted; of type LoadBalancer only
@@ -79,7 +81,7 @@ func (s *Service) Ref() Ref { return Ref{KindService, s.Name} }
 // Equal implements Object.
 func (s *Service) Equal(o Object) bool {
 	t, ok := o.(*Service)
-	return ok && s.Name == t.Name && s.UID == t.UID && s.Created == t.Created && s.Type == t.Type && s.Headless == t.Headless &&
+	return ok && s.Name == t.Name && s.UID == t.UID && s.Created == t.Created && s.Type == t.Type && s.Headless == t.Headless && s.Proxied == t.Proxied && s.Proxy == t.Proxy &&
 		slices.Equal(s.ClusterIPs, t.ClusterIPs) && slices.Equal(s.ExternalIPs, t.ExternalIPs) && slices.Equal(s.Ingress, t.Ingress) &&
 		slices.Equal(s.Ports, t.Ports) && s.AffinitySeconds == t.AffinitySeconds && s.InternalLocal == t.InternalLocal &&
 		s.ExternalLocal == t.ExternalLocal && s.HealthCheckPort == t.HealthCheckPort && slices.Equal(s.SourceRanges, t.SourceRanges) &&

@@ -15,6 +15,9 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	if svc.Type == cluster.ExternalName {
 		return []string{"spec.type: ExternalName is an answer of DNS: there is nothing to do for the network"}
 	}
+	if svc.Proxied {
+		return []string{fmt.Sprintf("metadata.labels: service.kubernetes.io/service-proxy-name: a proxy named %q serves it: there is nothing to do here", svc.Proxy)}
+	}
 	var out []string
 	note := func(when bool, format string, args ...any) {
 		if when {

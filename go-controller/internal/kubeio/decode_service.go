@@ -33,9 +33,15 @@ func (d *serviceDecoder) bad(reason, format string, args ...any) {
 	d.problems = append(d.problems, cluster.Problem{Ref: d.out.Ref(), UID: d.out.UID, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
+// labelServiceProxy is the label by which a service says that a proxy of that
+// name serves it, and nobody else (Kubernetes API, "Well-Known Labels,
+// Annotations and Taints").
+const labelServiceProxy = serviceLabels + "service-proxy-name"
+
 // decodeService takes what the API documents of a service's network. A service
 // that is ExternalName or headless, or has no cluster IP yet, has no virtual
-// address; nothing else of an ExternalName service is of account.
+// address; nothing else of an ExternalName service, or one that another proxy
+// serves, is of account.
 func decodeService(s *corev1.Service) (*cluster.Service, []cluster.Problem) {
 	d := serviceDecoder{spec: &s.Spec, out: &cluster.Service{
 		Name: cluster.Name{Namespace: s.Namespace, Name: s.Name}, UID: string(s.UID), Created: s.CreationTimestamp.Unix(),
@@ -46,6 +52,10 @@ func decodeService(s *corev1.Service) (*cluster.Service, []cluster.Problem) {
 		return d.out, nil
 	case "":
 		d.out.Type = cluster.ClusterIP // the API server's default
+	}
+	if proxy, labelled := s.Labels[labelServiceProxy]; labelled {
+		d.out.Proxied, d.out.Proxy = true, proxy
+		return d.out, nil
 	}
 	d.out.Headless = s.Spec.ClusterIP == corev1.ClusterIPNone
 	d.out.PublishNotReady = s.Spec.PublishNotReadyAddresses

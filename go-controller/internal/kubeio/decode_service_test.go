@@ -89,6 +89,9 @@ func TestDecodeServiceFields(t *testing.T) {
 		want     *cluster.Service
 		problems [][2]string
 	}{
+		"another proxy's": {spec(func(s *corev1.Service) {
+			s.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "mesh"}
+		}), &cluster.Service{Name: cluster.Name{Namespace: "default", Name: "web"}, UID: "uid-web", Created: 1700000000, Type: cluster.LoadBalancer, Proxied: true, Proxy: "mesh"}, nil},
 		"plain":           {spec(func(*corev1.Service) {}), want(func(*cluster.Service) {}), nil},
 		"type by default": {spec(func(s *corev1.Service) { s.Spec.Type = "" }), want(func(s *cluster.Service) { s.Type = cluster.ClusterIP }), nil},
 		"type NodePort":   {spec(func(s *corev1.Service) { s.Spec.Type = "NodePort" }), want(func(s *cluster.Service) { s.Type = cluster.NodePort }), nil},

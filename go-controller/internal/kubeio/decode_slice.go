@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unique"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -21,6 +22,9 @@ func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []cluste
 	}
 	if e.AddressType == discoveryv1.AddressTypeFQDN {
 		return out, nil // names have no place in a load balancer
+	}
+	if _, headless := e.Labels[corev1.IsHeadlessService]; headless {
+		return out, nil // its endpoints are for DNS
 	}
 	for _, p := range e.Ports {
 		if p.Port == nil {

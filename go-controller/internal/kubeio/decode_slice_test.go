@@ -22,6 +22,7 @@ func TestDecodeEndpointSlice(t *testing.T) {
 	decoded := cluster.EndpointPort{Name: "http", Protocol: cluster.TCP, Port: 8080}
 	for what, c := range map[string]struct {
 		slice    discoveryv1.EndpointSlice
+		headless bool
 		ready    []string
 		ports    []cluster.EndpointPort
 		problems [][2]string
@@ -33,6 +34,8 @@ func TestDecodeEndpointSlice(t *testing.T) {
 			Endpoints: []discoveryv1.Endpoint{ep(nil, "10.0.0.7"), ep(nil, "10.0.0.7")}}, ready: []string{"10.0.0.7"}},
 		"several addresses are one endpoint": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv6,
 			Endpoints: []discoveryv1.Endpoint{ep(nil, "fd01::7", "fd01::8")}}, ready: []string{"fd01::7"}},
+		"for DNS only": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{port},
+			Endpoints: []discoveryv1.Endpoint{ep(nil, "10.0.0.7")}}, headless: true},
 		"names have no address": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeFQDN, Ports: []discoveryv1.EndpointPort{port},
 			Endpoints: []discoveryv1.Endpoint{ep(nil, "example.com")}}},
 		"ports": {slice: discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{
@@ -51,6 +54,9 @@ func TestDecodeEndpointSlice(t *testing.T) {
 	} {
 		c.slice.ObjectMeta = meta("default", "web-abc", nil)
 		c.slice.Labels = map[string]string{discoveryv1.LabelServiceName: "web"}
+		if c.headless {
+			c.slice.Labels["service.kubernetes.io/headless"] = ""
+		}
 		got, problems := decode[*cluster.EndpointSlice](t, &c.slice)
 		var ready []string
 		for _, e := range got.Endpoints {
