@@ -3,6 +3,7 @@ package service_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,18 @@ const (
 	someServices = 8
 	someBackends = 6 // of each family
 	someVIPs     = 3 // external ones of each family
+
+	outside = someBackends - 1 // this backend is not in the cluster
 )
+
+// backendAddrs is the addresses of the j-th backend, a pod on the node of that
+// number, in turn.
+func backendAddrs(j int) (v4, v6 string) {
+	if j == outside {
+		return "203.0.113.7", "2001:db8:7::7"
+	}
+	return fmt.Sprintf("10.128.%d.%d", 2*(j%someNodes), 10+j), netip.MustParseAddr(fmt.Sprintf("fd01:0:0:%x::%x", j%someNodes, 10+j)).String()
+}
 
 // dice make a random cluster of what an API server accepts.
 type dice struct {
@@ -232,12 +244,13 @@ func (d dice) hints() []*discoveryv1.EndpointHints {
 // endpoint is the j-th of a family. Its address, node and hints are the same in
 // all slices of the service; its conditions need not be.
 func (d dice) endpoint(s *corev1.Service, j int, v4 bool, hints []*discoveryv1.EndpointHints) discoveryv1.Endpoint {
-	e := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.128.0.%d", 10+j)}, Hints: hints[j], NodeName: new(nodeName(j % someNodes)), Zone: new(zoneName(j % someNodes))}
+	addr4, addr6 := backendAddrs(j)
+	e := discoveryv1.Endpoint{Addresses: []string{addr4}, Hints: hints[j], NodeName: new(nodeName(j % someNodes)), Zone: new(zoneName(j % someNodes))}
 	if !v4 {
-		e.Addresses, e.Hints = []string{fmt.Sprintf("fd01::%x", 10+j)}, hints[someBackends+j]
+		e.Addresses, e.Hints = []string{addr6}, hints[someBackends+j]
 	}
-	if j == someBackends-1 {
-		e.NodeName, e.Zone = nil, nil // outside of the cluster
+	if j == outside {
+		e.NodeName, e.Zone = nil, nil
 	}
 	if d.chance(10) {
 		e.Addresses = append(e.Addresses, "192.0.2.99") // without a meaning

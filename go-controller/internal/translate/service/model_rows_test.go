@@ -48,6 +48,9 @@ func (k *kube) translated(t *testing.T) (*offline.Cluster, *nb.Database) {
 	for _, n := range k.nodes {
 		decode(n)
 	}
+	for _, p := range k.pods {
+		decode(p)
+	}
 	for _, s := range k.services {
 		decode(s)
 	}
@@ -125,9 +128,8 @@ func (r *asRead) answers(node string) map[vip]string {
 			if backends != "" {
 				list := strings.Split(backends, ",")
 				slices.Sort(list)
-				text = strings.Join(list, ",")
+				text = strings.Join(list, ",") + keeps(lb)
 			}
-			text += keeps(lb)
 			if other, twice := out[v]; twice {
 				text = fmt.Sprintf("either %s or %s", other, text)
 			}

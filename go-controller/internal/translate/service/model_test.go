@@ -20,6 +20,7 @@ import (
 // kube is a cluster as its API server has it.
 type kube struct {
 	nodes    []*corev1.Node
+	pods     []*corev1.Pod // none is needed for the model
 	services []*corev1.Service
 	slices   []*discoveryv1.EndpointSlice
 }
@@ -47,12 +48,9 @@ func (k *kube) answers(node *corev1.Node) map[vip]string {
 		text := refused
 		eps := k.endpoints(c.service, c.port, c.addr.Is4())
 		if chosen := choice(eps, node, c.internalLocal()); len(chosen) > 0 {
-			text = strings.Join(chosen, ",")
+			text = strings.Join(chosen, ",") + stickiness(c.service)
 		} else if len(choice(eps, node, false)) > 0 {
 			text = dropped // there are endpoints, but none on the node
-		}
-		if text != dropped {
-			text += stickiness(c.service)
 		}
 		out[v] = text
 	}
