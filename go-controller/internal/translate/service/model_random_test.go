@@ -91,6 +91,9 @@ func (d dice) service(i int) *corev1.Service {
 		s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.com"
 		return s
 	}
+	if d.chance(3) {
+		s.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "other"}
+	}
 	if d.byPlace && d.chance(80) {
 		s.Spec.InternalTrafficPolicy = pick(d, new(corev1.ServiceInternalTrafficPolicyCluster), new(corev1.ServiceInternalTrafficPolicyLocal))
 	}
@@ -176,6 +179,8 @@ func (d dice) slicesOf(s *corev1.Service) []*discoveryv1.EndpointSlice {
 			e.Labels = nil
 		case 1:
 			e.Namespace = "z"
+		case 2:
+			e.Labels["service.kubernetes.io/headless"] = ""
 		}
 		e.Ports = d.endpointPorts(s.Spec.Ports)
 		for j := range someBackends {

@@ -103,6 +103,9 @@ func claims(s *corev1.Service) []claim {
 	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == corev1.ClusterIPNone || s.Spec.ClusterIP == "" {
 		return nil // an alias in DNS, headless, or not allocated yet
 	}
+	if _, other := s.Labels["service.kubernetes.io/service-proxy-name"]; other {
+		return nil // another proxy serves it ("Well-Known Labels, Annotations and Taints")
+	}
 	addrs := map[string]bool{} // to whether it is a cluster IP
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Spec.LoadBalancerSourceRanges) == 0 {
 		for _, i := range s.Status.LoadBalancer.Ingress {
@@ -144,6 +147,9 @@ func (k *kube) endpoints(s *corev1.Service, port corev1.ServicePort, v4 bool) []
 	for _, slice := range k.slices {
 		if slice.Namespace != s.Namespace || slice.Labels[discoveryv1.LabelServiceName] != s.Name || slice.AddressType != family {
 			continue
+		}
+		if _, dns := slice.Labels["service.kubernetes.io/headless"]; dns {
+			continue // for DNS only
 		}
 		for _, p := range slice.Ports {
 			if value(p.Name, "") != port.Name || value(p.Protocol, corev1.ProtocolTCP) != cmp.Or(port.Protocol, corev1.ProtocolTCP) || p.Port == nil {
