@@ -66,7 +66,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	go func() { published <- a.publish(ctx, node, want) }()
 	ways, waysErr := a.waysIn()
 	errs = append(errs, waysErr)
-	plan, err := a.plan(facts)
+	plan, err := a.rangedPlan(facts)
 	errs = append(errs, err, a.apply(ctx, hostplan.Merge(plan, out.plan, ways), err == nil && len(facts.Subnets) > 0))
 	errs = append(errs, <-published, a.sweep(ctx))
 	if len(facts.Subnets) == 0 && node.UID != "" {
@@ -205,14 +205,14 @@ func (a *Agent) places(ips []netip.Addr) (out []hostnet.Place, err error) {
 	return out, nil
 }
 
-// plan asks every room. Of one that fails the plan has nothing, so that only
+// planOf asks every room. Of one that fails the plan has nothing, so that only
 // its additions to Open vSwitch may be applied: the kernel's part would lack
 // what must not be removed.
-func (a *Agent) plan(f hostplan.Facts) (hostplan.Plan, error) {
+func planOf(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	var plans []hostplan.Plan
 	var errs []error
 	for _, room := range rooms() {
-		p, err := room(f, a.config)
+		p, err := room(f, c)
 		plans, errs = append(plans, p), append(errs, err)
 	}
 	return hostplan.Merge(plans...), errors.Join(errs...)

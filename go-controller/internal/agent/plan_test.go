@@ -57,7 +57,7 @@ func TestPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		f, c := in.parse(t)
-		plan, err := (&Agent{config: c}).plan(f)
+		plan, err := planOf(f, c)
 		got := plan.String()
 		if err != nil {
 			got += "error: " + err.Error() + "\n"

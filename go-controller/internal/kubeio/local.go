@@ -59,6 +59,7 @@ type Local struct {
 	services       *localServices
 	serviceWatch   cache.SharedIndexInformer
 	serviceHandler cache.ResourceEventHandlerRegistration
+	ranges         *localRanges
 }
 
 // NewLocal prepares the watches of node; Run starts them.
@@ -72,6 +73,10 @@ func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Loca
 	l.nodes = cache.NewSharedIndexInformer(nodeWatch, &corev1.Node{}, 0, nil)
 	l.serviceWatch = cache.NewSharedIndexInformer(l.serviceListWatch(), &corev1.Service{}, 0, nil)
 	for _, setUp := range []func() error{
+		func() (err error) {
+			l.ranges, err = newLocalRanges(client, func() { l.nodeEvent("") }, l.watchError("servicecidrs"))
+			return err
+		},
 		func() error { return l.pods.SetTransform(localStrip) },
 		func() error { return l.nodes.SetTransform(localStrip) },
 		func() error { return l.serviceWatch.SetTransform(localStrip) },
@@ -118,6 +123,7 @@ func (l *Local) Run(ctx context.Context) {
 	watches.Go(func() { l.nodes.RunWithContext(ctx) })
 	watches.Go(func() { l.pods.RunWithContext(ctx) })
 	watches.Go(func() { l.serviceWatch.RunWithContext(ctx) })
+	watches.Go(func() { l.ranges.run(ctx) })
 	for _, synced := range []cache.InformerSynced{l.Synced, l.serviceHandler.HasSynced} {
 		watches.Go(func() {
 			if cache.WaitForCacheSync(ctx.Done(), synced) {

@@ -38,6 +38,7 @@ func roles() map[string][]rbacv1.PolicyRule {
 		},
 		agentGroup: {
 			rule("", []string{"nodes", "pods", "services"}, read),
+			rule("networking.k8s.io", []string{"servicecidrs"}, read),
 			rule("", []string{"nodes"}, []string{"patch"}), // annotations of its own
 			events,
 		},
