@@ -311,6 +311,7 @@ func (n *northbound) owners(whole bool) []nb.Owner {
 			}
 		}
 	}
+	out = append(out, n.translators[names.KindZone].Owners(n.state)...) // whose groups the switches of nodes carry
 	if whole {
 		out = append(out, nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
 	}
@@ -336,12 +337,10 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("translating %s: %w", o, err)
 		}
-		var p nb.Plan
 		if n.gone && o.Kind == names.KindCluster {
-			p, err = n.removal(view, o, rows)
-		} else {
-			p, err = n.schema.Plan(view, o, rows, inserted)
+			rows = nil
 		}
+		p, err := n.schema.Plan(view, o, rows, inserted)
 		var missing *nb.MissingParentError
 		if errors.As(err, &missing) {
 			return nil, errors.New("the Northbound database has no cluster router: run master-init first, on the machine that is to be the master")
@@ -355,18 +354,6 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 	}
 	plans, _ = nb.Settled(plans)
 	return plans, nil
-}
-
-// removal is the plan that removes an owner's rows, those of tables included
-// that have no place for a mark.
-func (n *northbound) removal(view nb.View, o nb.Owner, rows []nb.Row) (nb.Plan, error) {
-	p, err := n.schema.Plan(view, o, nil, nil)
-	for _, r := range rows {
-		if ref := n.schema.Ref(r.Model); !n.schema.Marked(ref.Table) && view.Row(ref) != nil {
-			p.Rows = append(p.Rows, nb.RowChange{Verb: nb.Delete, Key: r.Key, UUID: ref.UUID, Label: n.schema.Label(r.Model)})
-		}
-	}
-	return p, err
 }
 
 // annotate writes to the Node what the master is to agree with.

@@ -5,60 +5,171 @@ import (
 	"slices"
 )
 
-// Choice is which endpoints of a service port and address family serve.
+// Choice is which endpoints of a service port and address family serve which
+// clients. What is there for a client depends on its node: Nodes comes first,
+// then Zones, then Backends.
 type Choice struct {
-	// Conditions are those that an endpoint must have to serve.
+	// Local tells that clients have the endpoints of their own node only.
+	Local bool
+	// Conditions are those that an endpoint must have to serve. With Local each
+	// node has the first of Stages of which it has an endpoint.
 	Conditions Conditions
-	// Backends are the endpoints that serve, sorted; with none, a connection is
-	// rejected.
+	// Backends are the endpoints, sorted, for clients whom Nodes and Zones don't
+	// tell of; with none, a connection is rejected, or if Dropped, dropped.
 	Backends []netip.AddrPort
+	Dropped  bool
+	// Nodes and Zones are the endpoints, sorted, for clients on a node, or on
+	// any node of a zone. They may name nodes and zones that there are none of.
+	Nodes, Zones map[string][]netip.AddrPort
 }
 
-// The two sorts of endpoints that may serve.
-const (
-	whenReady  = Ready
-	lastResort = Serving | Terminating
-)
+// Stages are the conditions of endpoints that serve: those of an earlier stage
+// leave none to a later one (Kubernetes, "Pod Lifecycle: terminating
+// endpoints").
+func Stages() []Conditions {
+	return []Conditions{Ready, Serving | Terminating}
+}
 
-// Choose picks the endpoints of a service port in one family: those that are
-// ready; when there are none, those that still serve while they terminate
-// (Kubernetes, "Pod Lifecycle: terminating endpoints"). Slices name the port as
-// the service does, and each says which number that is. An endpoint that is in
-// several slices serves if one of them has it serve.
-func Choose(port ServicePort, is4 bool, slices []*EndpointSlice) Choice {
-	return choose(port, is4, slices, func(*Endpoint) bool { return true })
+// For is the backends of a client on a node of a zone. served is false when its
+// packets are dropped.
+func (c Choice) For(node, zone string) (backends []netip.AddrPort, served bool) {
+	if b, ok := c.Nodes[node]; ok {
+		return b, true
+	}
+	if b, ok := c.Zones[zone]; ok {
+		return b, true
+	}
+	return c.Backends, !c.Dropped
+}
+
+// Choose picks the endpoints of a service port in one family for traffic of
+// policy Cluster: those that are ready, and of these the near ones if hints
+// tell which; when none is ready, those that still serve while they terminate.
+// Slices name the port as the service does, and each says which number that is.
+// An endpoint that is in several slices serves if one of them has it serve.
+//
+// Hints are followed as kube-proxy does: those for nodes, or else for zones, if
+// every ready endpoint has them; and by clients of whose node or zone there is
+// one (Kubernetes API, EndpointHints).
+func Choose(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
+	all := candidates(port, is4, eps)
+	stages := Stages()
+	if ready := all.having(stages[0]); len(ready) > 0 {
+		return Choice{Conditions: stages[0], Backends: ready.addrs(),
+			Nodes: ready.hinted(func(e *Endpoint) string { return e.ForNodes }),
+			Zones: ready.hinted(func(e *Endpoint) string { return e.ForZones })}
+	}
+	if last := all.having(stages[1]); len(last) > 0 {
+		return Choice{Conditions: stages[1], Backends: last.addrs()}
+	}
+	return Choice{Conditions: stages[0]}
+}
+
+// ChooseLocal is Choose for traffic of policy Local: clients have the endpoints
+// of their own node, ready ones if it has any. While there are endpoints on
+// other nodes, those of a node without any are dropped (Kubernetes API,
+// ServiceSpec.internalTrafficPolicy).
+func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
+	out := Choice{Local: true, Nodes: map[string][]netip.AddrPort{}}
+	all := candidates(port, is4, eps)
+	for _, stage := range Stages() {
+		at := all.having(stage)
+		out.Dropped = out.Dropped || len(at) > 0
+		of := map[string]group{}
+		for _, c := range at {
+			if c.Node != "" && out.Nodes[c.Node] == nil {
+				of[c.Node] = append(of[c.Node], c)
+			}
+		}
+		for node, g := range of {
+			out.Nodes[node] = g.addrs()
+		}
+	}
+	return out
+}
+
+// ChooseFor is ChooseLocal or Choose.
+func ChooseFor(local bool, port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
+	if local {
+		return ChooseLocal(port, is4, eps)
+	}
+	return Choose(port, is4, eps)
 }
 
 // ChooseOn is Choose among the endpoints that are on a node: one that is ready
 // elsewhere does not keep those that terminate here from serving (Kubernetes,
 // "Virtual IPs and Service Proxies: traffic to terminating endpoints").
-func ChooseOn(node string, port ServicePort, is4 bool, slices []*EndpointSlice) Choice {
-	return choose(port, is4, slices, func(e *Endpoint) bool { return e.Node == node })
-}
-
-func choose(port ServicePort, is4 bool, slices []*EndpointSlice, eligible func(*Endpoint) bool) Choice {
-	for _, c := range []Conditions{whenReady, lastResort} {
-		if b := having(c, port, is4, slices, eligible); len(b) > 0 {
-			return Choice{c, b}
+func ChooseOn(node string, port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
+	here := slices.DeleteFunc(candidates(port, is4, eps), func(c candidate) bool { return c.Node != node })
+	for _, stage := range Stages() {
+		if at := here.having(stage); len(at) > 0 {
+			return Choice{Conditions: stage, Backends: at.addrs()}
 		}
 	}
-	return Choice{Conditions: whenReady}
+	return Choice{Conditions: Stages()[0]}
 }
 
-// having is the eligible endpoints that have all of the conditions.
-func having(c Conditions, port ServicePort, is4 bool, eps []*EndpointSlice, eligible func(*Endpoint) bool) []netip.AddrPort {
-	var out []netip.AddrPort
+// candidate is an endpoint under the number of a port.
+type candidate struct {
+	*Endpoint
+	number uint16
+}
+
+type group []candidate
+
+// candidates is the endpoints of a family that have the port.
+func candidates(port ServicePort, is4 bool, eps []*EndpointSlice) group {
+	var out group
 	for _, e := range eps {
 		for _, number := range Numbers(port, e) {
 			for i := range e.Endpoints {
-				if ep := &e.Endpoints[i]; ep.Addr.Is4() == is4 && ep.Conditions.Has(c) && eligible(ep) {
-					out = append(out, netip.AddrPortFrom(ep.Addr, number))
+				if ep := &e.Endpoints[i]; ep.Addr.Is4() == is4 {
+					out = append(out, candidate{ep, number})
 				}
 			}
 		}
 	}
+	return out
+}
+
+// having is the endpoints that have all of the conditions.
+func (g group) having(c Conditions) group {
+	var out group
+	for _, x := range g {
+		if x.Conditions.Has(c) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// addrs is where the endpoints are, sorted, each once.
+func (g group) addrs() []netip.AddrPort {
+	out := make([]netip.AddrPort, len(g))
+	for i, x := range g {
+		out[i] = netip.AddrPortFrom(x.Addr, x.number)
+	}
 	slices.SortFunc(out, netip.AddrPort.Compare)
 	return slices.Compact(out)
+}
+
+// hinted is the endpoints by whom they are hinted for; none if one of them has
+// no such hint.
+func (g group) hinted(hints func(*Endpoint) string) map[string][]netip.AddrPort {
+	if slices.ContainsFunc(g, func(x candidate) bool { return hints(x.Endpoint) == "" }) {
+		return nil
+	}
+	of := map[string]group{}
+	for _, x := range g {
+		for _, name := range Hints(hints(x.Endpoint)) {
+			of[name] = append(of[name], x)
+		}
+	}
+	out := make(map[string][]netip.AddrPort, len(of))
+	for name, g := range of {
+		out[name] = g.addrs()
+	}
+	return out
 }
 
 // Numbers lists the numbers that a slice gives to a service port: one, or none

@@ -56,6 +56,7 @@ type Node struct {
 	Annotated   []netip.Prefix // node-subnets annotation; nil when absent or malformed
 	AnnotatedAs string         // why the annotation was refused by its parser; "" when it was not
 	ChassisID   string         // OVS system-id, "" until the node agent has published it
+	Zone        string         // label topology.kubernetes.io/zone; "" for none
 
 	Gateway       *annotation.L3Gateway // nil when the node is no gateway
 	JoinAnnotated []netip.Prefix        // node-gateway-router-lrp-ifaddrs annotation; nil when absent or malformed
@@ -70,7 +71,7 @@ func (n *Node) Ref() Ref { return Ref{KindNode, Name{Name: n.Name}} }
 func (n *Node) Equal(o Object) bool {
 	m, ok := o.(*Node)
 	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.AnnotatedAs == m.AnnotatedAs &&
-		n.ChassisID == m.ChassisID && slices.Equal(n.Annotated, m.Annotated) &&
+		n.ChassisID == m.ChassisID && n.Zone == m.Zone && slices.Equal(n.Annotated, m.Annotated) &&
 		n.Gateway.Equal(m.Gateway) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) && n.JoinAs == m.JoinAs && n.ByHand == m.ByHand
 }
 

@@ -148,3 +148,10 @@ func (s *Service) Addresses() []ServiceAddr {
 	}
 	return out
 }
+
+// LocalAt tells whether clients in the cluster have the endpoints of their own
+// node only at an address of the service: internalTrafficPolicy is about its
+// ClusterIPs.
+func (s *Service) LocalAt(a ServiceAddr) bool {
+	return s.InternalLocal && a.Origin == FromClusterIPs
+}

@@ -24,12 +24,16 @@ type Event struct {
 // granted to it changed, and then Granted is true. Egress tells that with it
 // the cluster got its first gateway of an address family, or lost its last.
 // Rivals are, of a Service, the other services that gained or lost a VIP with it.
+// Zones are, of a Node, what came to State.Zones or left it; Moved tells that the
+// node has a logical switch now, or has it no longer, or another, or in another zone.
 type Change struct {
 	Ref      Ref
 	Old, New Object
 	Granted  bool
 	Egress   bool
 	Rivals   []Name
+	Zones    []string
+	Moved    bool
 }
 
 // State is the whole cluster.
@@ -55,6 +59,10 @@ type State struct {
 	addresses       map[listKey]*addressList
 	claims          map[VIP][]*Service // who claims it, its holder first
 	gateways        map[bool]set       // by family (true is IPv4), the nodes through which packets can leave
+	zones           map[string]set     // the nodes of each zone, "" for none
+	zoneHinted      map[Name]set       // the slices of a service that have hints for zones
+	nodeHinted      map[Name]set       // the same for nodes
+	localServices   set                // those of internalTrafficPolicy Local
 }
 
 type set = map[Name]struct{}
@@ -76,6 +84,10 @@ func NewState(c config.Cluster) *State {
 		addresses:       map[listKey]*addressList{},
 		claims:          map[VIP][]*Service{},
 		gateways:        map[bool]set{true: {}, false: {}},
+		zones:           map[string]set{},
+		zoneHinted:      map[Name]set{},
+		nodeHinted:      map[Name]set{},
+		localServices:   set{},
 	}
 }
 
@@ -122,7 +134,10 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 	c = Change{Ref: e.Ref, Old: old, New: e.New}
 	switch e.Ref.Kind {
 	case KindNode:
+		was, sat := s.Nodes[e.Ref.Name.Name], s.seat(e.Ref.Name.Name)
 		put(s.Nodes, e.Ref.Name.Name, e.New)
+		c.Zones = s.rezone(e.Ref.Name, was, s.Nodes[e.Ref.Name.Name])
+		c.Moved = s.seat(e.Ref.Name.Name) != sat
 		c.Egress = s.regate(e.Ref.Name.Name)
 	case KindNamespace:
 		put(s.Namespaces, e.Ref.Name.Name, e.New)
@@ -145,12 +160,15 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 
 // GrantNode records the subnets of a node; none takes them back.
 func (s *State) GrantNode(node string, subnets []netip.Prefix) Change {
+	sat := s.seat(node)
 	if len(subnets) == 0 {
 		delete(s.NodeSubnets, node)
 	} else {
 		s.NodeSubnets[node] = subnets
 	}
-	return s.granted(Ref{KindNode, Name{Name: node}})
+	c := s.granted(Ref{KindNode, Name{Name: node}})
+	c.Moved = s.seat(node) != sat
+	return c
 }
 
 // GrantPod records the attachment of a pod; nil takes it back.
@@ -187,6 +205,13 @@ func (s *State) index(o Object, add bool) {
 	case *EndpointSlice:
 		if o.Service != "" {
 			mark(s.slicesByService, Name{o.Name.Namespace, o.Service}, o.Name, add)
+			s.indexHints(o, add)
+		}
+	case *Service:
+		if add && o.InternalLocal {
+			s.localServices[o.Name] = struct{}{}
+		} else {
+			delete(s.localServices, o.Name)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func Decode(obj any) (o cluster.Object, problems []cluster.Problem, ok bool) {
 }
 
 func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
-	out := &cluster.Node{Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix()}
+	out := &cluster.Node{Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix(), Zone: n.Labels[corev1.LabelTopologyZone]}
 	problems := out.ReadAnnotations(n.Annotations)
 	return out, problems
 }

@@ -85,6 +85,11 @@ func TestDecodeNode(t *testing.T) {
 	if got.Chassis() != "chassis-1" {
 		t.Errorf("chassis %q, want chassis-1", got.Chassis())
 	}
+	labelled := &corev1.Node{ObjectMeta: meta("", "n", nil)}
+	labelled.Labels = map[string]string{corev1.LabelTopologyZone: "a", corev1.LabelTopologyRegion: "r"}
+	if got, _ := decode[*cluster.Node](t, labelled); got.Zone != "a" {
+		t.Errorf("zone %q, want a", got.Zone)
+	}
 }
 
 func TestDecodePod(t *testing.T) {

@@ -27,7 +27,10 @@ func TestClassicNames(t *testing.T) {
 		names.ExternalToRouter("n1"):                                   "etor-GR_n1",
 		names.LocalnetPort("breth0", "n1"):                             "breth0_n1",
 		names.LogicalPort("default", "web-0"):                          "default_web-0",
-		names.LoadBalancer("default", "web", "TCP"):                    "Service_default/web_TCP",
+		names.LoadBalancer("default", "web", "TCP", ""):                "Service_default/web_TCP",
+		names.LoadBalancer("default", "web", "UDP", "zone-a"):          "Service_default/web_UDP_zone-a",
+		names.ZoneLBGroup("a"):                                         "zoneLBGroup_a",
+		names.ZoneLBGroup(""):                                          "zoneLBGroup_-",
 		names.NamespaceAddressSet("a-b", names.IPv4):                   "ns_a_b_v4",
 		names.NamespaceAddressSet("web", names.IPv6):                   "ns_web_v6",
 		names.FamilyRole(names.RoleEgress, "v4"):                       "egress-v4",
@@ -118,7 +121,7 @@ func TestRowUUIDIsPinned(t *testing.T) {
 }
 
 func TestKindsListsEveryKindOnce(t *testing.T) {
-	want := []names.Kind{names.KindCluster, names.KindNode, names.KindGateway, names.KindNamespace, names.KindPod, names.KindService}
+	want := []names.Kind{names.KindCluster, names.KindZone, names.KindNode, names.KindGateway, names.KindNamespace, names.KindPod, names.KindService}
 	if got := names.Kinds(); !slices.Equal(got, want) {
 		t.Errorf("Kinds() = %v, want %v", got, want)
 	}

@@ -10,6 +10,23 @@ const (
 	IntegrationBridge    = "br-int"
 )
 
+// zoneLBGroup begins the names of the Load_Balancer_Groups of zones.
+const zoneLBGroup = "zoneLBGroup_"
+
+// ZoneLBGroup is the Load_Balancer_Group that the switches of a zone's nodes
+// carry; zone is "" for the nodes that are in none.
+func ZoneLBGroup(zone string) string { return zoneLBGroup + ZoneOwner(zone) }
+
+// LBGroupOwner tells by its name whose a Load_Balancer_Group is, which has no
+// place for a mark.
+func LBGroupOwner(name string) (k Kind, owner string, ok bool) {
+	if name == ClusterLBGroup {
+		return KindCluster, ClusterOwner, true
+	}
+	owner, ok = strings.CutPrefix(name, zoneLBGroup)
+	return KindZone, owner, ok && owner != ""
+}
+
 // NodeSwitch is the logical switch of a node's pods: the node's own name.
 func NodeSwitch(node string) string { return node }
 
@@ -51,9 +68,13 @@ func LocalnetPort(bridge, node string) string { return bridge + "_" + node }
 func LogicalPort(namespace, pod string) string { return namespace + "_" + pod }
 
 // LoadBalancer is the load balancer of one protocol ("TCP", "UDP", "SCTP") of
-// a service.
-func LoadBalancer(namespace, service, protocol string) string {
-	return "Service_" + namespace + "/" + service + "_" + protocol
+// a service. place is the nodes that it is for, "" for all.
+func LoadBalancer(namespace, service, protocol, place string) string {
+	name := "Service_" + namespace + "/" + service + "_" + protocol
+	if place != "" {
+		name += "_" + place
+	}
+	return name
 }
 
 // Family names an address family in the name of an address set.

@@ -7,13 +7,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// Kind is the kind of thing on whose behalf a Northbound row exists. All but
-// KindCluster are Kubernetes kinds.
+// Kind is the kind of thing on whose behalf a Northbound row exists.
 type Kind string
 
 // The kinds of owners. A new feature adds a line here.
 const (
 	KindCluster   Kind = "Cluster" // the cluster as a whole: its router, join switch and shared groups
+	KindZone      Kind = "Zone"    // nodes of one topology.kubernetes.io/zone, or those without: see ZoneOwner
 	KindNode      Kind = "Node"
 	KindGateway   Kind = "Gateway" // what makes a node, by whose name it goes, a gateway
 	KindNamespace Kind = "Namespace"
@@ -24,7 +24,7 @@ const (
 // Kinds lists every kind in the order in which a batch is translated: what
 // others refer to comes first.
 func Kinds() []Kind {
-	return []Kind{KindCluster, KindNode, KindGateway, KindNamespace, KindPod, KindService}
+	return []Kind{KindCluster, KindZone, KindNode, KindGateway, KindNamespace, KindPod, KindService}
 }
 
 // The external_ids keys of the ownership mark. Every row of ours, in a table

@@ -9,7 +9,8 @@ const (
 	RoleJoin         = "join"          // Cluster: the join switch
 	RoleRouterToJoin = "rtoj"          // Cluster: router port to the join switch
 	RoleJoinToRouter = "jtor"          // Cluster: join switch port to the router
-	RoleLBGroup      = "lb-group"      // Cluster: the load balancer group of all nodes
+	RoleLBGroup      = "lb-group"      // Cluster: the load balancer group of all nodes; Zone: that of its nodes
+	RoleDiscard      = "discard"       // Cluster, with the range of ClusterIPs: what no load balancer took ends here
 	RoleSwitch       = "switch"        // Node: its logical switch
 	RoleRouterToNode = "rtos"          // Node: router port to its switch
 	RoleNodeToRouter = "stor"          // Node: switch port to the router
@@ -31,7 +32,7 @@ const (
 	RoleIngressLimit = "ingress-limit" // Pod: the limit of what it receives
 	RoleEgressLimit  = "egress-limit"  // Pod: the limit of what it sends
 	RoleAddresses    = "addresses"     // Namespace, with the family: its address set
-	RoleLoadBalancer = "load-balancer" // Service, with the protocol
+	RoleLoadBalancer = "load-balancer" // Service, with the protocol, and the nodes that it is for unless that is all
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster
 )
 
@@ -48,6 +49,31 @@ func PrefixRole(role string, p netip.Prefix) string { return role + "-" + p.Stri
 // ClusterRow is the UUID of a row of the cluster as a whole.
 func ClusterRow(table, role string) string {
 	return RowUUID(table, KindCluster, ClusterOwner, role, "")
+}
+
+// ZoneOwner is the name of the owner of a zone's rows; zone is "" for the nodes
+// that are in none.
+func ZoneOwner(zone string) string {
+	if zone == "" {
+		return noZone
+	}
+	return zone
+}
+
+// OwnedZone is the inverse of ZoneOwner.
+func OwnedZone(owner string) string {
+	if owner == noZone {
+		return ""
+	}
+	return owner
+}
+
+// noZone can't be the value of a label, which begins with a letter or digit.
+const noZone = "-"
+
+// ZoneRow is the UUID of a row of a zone.
+func ZoneRow(table, zone, role string) string {
+	return RowUUID(table, KindZone, ZoneOwner(zone), role, "")
 }
 
 // NodeRow is the UUID of a row of a node with Kubernetes UID uid.

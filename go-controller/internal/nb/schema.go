@@ -64,14 +64,16 @@ func NewSchema() *Schema {
 	s.add(nbdb.LogicalRouterTable, nbdb.LogicalRouter{}, true,
 		[]string{"name", "options", "load_balancer_group", "external_ids"},
 		slotSpec{"ports", nbdb.LogicalRouterPortTable}, slotSpec{"static_routes", nbdb.LogicalRouterStaticRouteTable},
-		slotSpec{"nat", nbdb.NATTable})
+		slotSpec{"nat", nbdb.NATTable}, slotSpec{"policies", nbdb.LogicalRouterPolicyTable})
 	s.add(nbdb.LogicalSwitchTable, nbdb.LogicalSwitch{}, true,
 		[]string{"name", "other_config", "load_balancer_group", "external_ids"},
-		slotSpec{"ports", nbdb.LogicalSwitchPortTable}, slotSpec{"qos_rules", nbdb.QoSTable})
+		slotSpec{"ports", nbdb.LogicalSwitchPortTable}, slotSpec{"qos_rules", nbdb.QoSTable}, slotSpec{"load_balancer", nbdb.LoadBalancerTable})
 	s.add(nbdb.LogicalRouterPortTable, nbdb.LogicalRouterPort{}, false,
 		[]string{"name", "mac", "networks", "options", "external_ids"})
 	s.add(nbdb.LogicalRouterStaticRouteTable, nbdb.LogicalRouterStaticRoute{}, false,
 		[]string{"ip_prefix", "nexthop", "output_port", "policy", "options", "external_ids"})
+	s.add(nbdb.LogicalRouterPolicyTable, nbdb.LogicalRouterPolicy{}, false,
+		[]string{"priority", "match", "action", "nexthops", "options", "external_ids"})
 	s.add(nbdb.NATTable, nbdb.NAT{}, false,
 		[]string{"type", "logical_ip", "external_ip", "external_port_range", "options", "external_ids"})
 	s.add(nbdb.LogicalSwitchPortTable, nbdb.LogicalSwitchPort{}, false,
@@ -175,8 +177,13 @@ func (s *Schema) Label(m model.Model) string {
 }
 
 // Mark is the key in the row's ownership mark; ok is false when the row is not
-// ours.
+// ours. A row without room for a mark is known by its name and UUID.
 func (s *Schema) Mark(m model.Model) (k Key, ok bool) {
+	if g, is := m.(*nbdb.LoadBalancerGroup); is && g != nil {
+		kind, name, ok := names.LBGroupOwner(g.Name)
+		k = Key{nbdb.LoadBalancerGroupTable, Owner{kind, name}, names.RoleLBGroup}
+		return k, ok && g.UUID == names.RowUUID(k.Table, kind, name, k.Role, "")
+	}
 	t, v := s.of(m)
 	if t == nil || !t.marks {
 		return Key{}, false

@@ -79,9 +79,9 @@ func TestFanOut(t *testing.T) {
 		e    cluster.Event
 		want []nb.Owner
 	}{
-		{"a node joins", event(&cluster.Node{Name: "new"}), []nb.Owner{owner(names.KindNode, "new")}},
-		{"a second gateway joins", event(gateway("new")), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindGateway, "new")}},
-		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()}, []nb.Owner{owner(names.KindNode, "new")}},
+		{"a node joins", event(&cluster.Node{Name: "new"}), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
+		{"a second gateway joins", event(gateway("new")), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindGateway, "new"), owner(names.KindService, "default/same-node")}},
+		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()}, []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
 		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}), []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
 		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}}, []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
 		{"a pod's limit comes", event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p-0-0"}, Node: "n0", Bandwidth: cluster.Bandwidth{Egress: 1000}}),
@@ -93,9 +93,15 @@ func TestFanOut(t *testing.T) {
 			ExternalIPs: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: service(name).Ports}), []nb.Owner{owner(names.KindService, "default/new")}},
 		{"its endpoints change", event(&cluster.EndpointSlice{Name: name, Service: "new"}), []nb.Owner{owner(names.KindService, "default/new")}},
 		{"its endpoints go to another service", event(&cluster.EndpointSlice{Name: name, Service: "s0"}), []nb.Owner{owner(names.KindService, "default/new"), owner(names.KindService, "default/s0")}},
+		{"a node joins in a zone that is there", event(&cluster.Node{Name: "new", Zone: "a"}), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
+		{"a node with a local endpoint joins", event(&cluster.Node{Name: "n777"}),
+			[]nb.Owner{owner(names.KindNode, "n777"), owner(names.KindService, "default/local"), owner(names.KindService, "default/same-node")}},
+		{"the last node of a zone goes to another", event(&cluster.Node{Name: "n2", Zone: "a"}),
+			[]nb.Owner{owner(names.KindZone, "b"), owner(names.KindNode, "n2"), owner(names.KindService, "default/same-node"), owner(names.KindService, "default/same-zone")}},
 		{"a namespace comes", event(&cluster.Namespace{Name: "new"}), []nb.Owner{owner(names.KindNamespace, "new")}},
 	} {
 		m := bigMaster(t, 50, 10, 50)
+		m.nearby(t)
 		if first := m.affected(t, event(gateway("n0"))); len(first) != 1+50 {
 			t.Fatalf("the first gateway dirties %d owners, want itself and all 50 nodes, whose pods now leave another way", len(first))
 		}
@@ -111,6 +117,66 @@ func TestFanOut(t *testing.T) {
 		}
 		if got := m.affected(t, c.e); !slices.Equal(got, c.want) {
 			t.Errorf("%s: dirties %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// nearby adds what differs per node or zone: n1 and n2 are each alone in theirs,
+// and there is a service of each sort.
+func (m *master) nearby(t *testing.T) {
+	t.Helper()
+	for _, o := range nearbyObjects() {
+		m.affected(t, event(o))
+	}
+}
+
+func nearbyObjects() []cluster.Object {
+	out := []cluster.Object{&cluster.Node{Name: "n1", Zone: "a"}, &cluster.Node{Name: "n2", Zone: "b"}}
+	for i, e := range []cluster.Endpoint{{ForZones: "a"}, {ForNodes: "n1"}, {Node: "n777"}} {
+		n := cluster.Name{Namespace: "default", Name: []string{"same-zone", "same-node", "local"}[i]}
+		svc := service(n)
+		svc.ClusterIPs, svc.InternalLocal = []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 254, byte(i)})}, i == 2
+		other := cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 128, 0, 4}), Conditions: cluster.Ready}
+		e.Addr, e.Conditions = netip.AddrFrom4([4]byte{10, 128, 0, 3}), cluster.Ready
+		switch i {
+		case 0:
+			other.ForZones = "b"
+		case 1:
+			other.ForNodes = "n2"
+		}
+		out = append(out, svc, &cluster.EndpointSlice{Name: n, Service: n.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}, Endpoints: []cluster.Endpoint{e, other}})
+	}
+	return out
+}
+
+// Of services that differ per node or zone, the rows are as many as the zones or
+// nodes that have their own endpoints, and one. Only the lists of nodes that
+// hints for nodes make grow with the cluster.
+func TestRowsOfNearbyServices(t *testing.T) {
+	for _, c := range []struct {
+		service         string
+		rows            int
+		members, growth int // memberships with 10 nodes, and more of them for each further node
+	}{
+		{"same-zone", 3, 3, 0}, // zones a, b and the nodes without
+		{"same-node", 3, 10, 1},
+		{"local", 0, 0, 0}, // on no node that is there
+	} {
+		var members []int
+		for _, nodes := range []int{10, 30} {
+			m := bigMaster(t, nodes, 0, 0)
+			m.nearby(t)
+			rows, err := m.ts.Rows(m.state, nb.Owner{Kind: names.KindService, Name: "default/" + c.service})
+			n := 0
+			for _, r := range rows {
+				n += len(r.ListIn)
+			}
+			if members = append(members, n); err != nil || len(rows) != c.rows {
+				t.Errorf("%s: %d rows (%v) with %d nodes, want %d", c.service, len(rows), err, nodes, c.rows)
+			}
+		}
+		if members[0] != c.members || members[1] != c.members+20*c.growth {
+			t.Errorf("%s: %v memberships with 10 and 30 nodes, want %d and %d more for each", c.service, members, c.members, c.growth)
 		}
 	}
 }

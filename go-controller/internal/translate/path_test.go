@@ -97,7 +97,9 @@ func (p *path) node() cluster.Object {
 	if old, ok := p.objects[n.Ref()].(*cluster.Node); ok && p.chance(80) {
 		*n = *old
 	}
-	switch p.r.IntN(9) {
+	switch p.r.IntN(10) {
+	case 9: // the label comes, changes or goes
+		n.Zone = []string{"", "a", "b"}[p.r.IntN(3)]
 	case 0:
 		n.ChassisID = fmt.Sprintf("chassis-%d", p.r.IntN(3))
 	case 1:
@@ -191,7 +193,7 @@ func (p *path) service() cluster.Object {
 		}
 	}
 	s.AffinitySeconds = []int{0, 0, 10800, 86400}[p.r.IntN(4)]
-	s.InternalLocal, s.ExternalLocal, s.PublishNotReady = p.chance(10), p.chance(20), p.chance(10)
+	s.InternalLocal, s.ExternalLocal, s.PublishNotReady = p.chance(25), p.chance(20), p.chance(10)
 	return s
 }
 
@@ -216,13 +218,23 @@ func (p *path) slice() cluster.Object {
 			e.Ports = append(e.Ports, cluster.EndpointPort{Name: fmt.Sprintf("port%d", i), Protocol: proto, Port: uint16(8080 + p.r.IntN(2))})
 		}
 	}
+	zoned, noded, ready := p.chance(50), p.chance(30), p.chance(50)
 	for range p.r.IntN(4) {
 		ep := cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(3 + p.r.IntN(40))}), Conditions: cluster.Conditions(p.r.IntN(8)), Node: fmt.Sprintf("n%d", p.r.IntN(manyNodes))}
 		if p.chance(30) {
 			ep.Addr = netip.AddrFrom16([16]byte{0: 0xfd, 1: 1, 15: byte(3 + p.r.IntN(40))})
 		}
 		if p.chance(20) {
-			ep.Zone, ep.Pod, ep.ForZones = "a", fmt.Sprintf("p%d", p.r.IntN(manyPods)), "a"
+			ep.Zone, ep.Pod = "a", fmt.Sprintf("p%d", p.r.IntN(manyPods))
+		}
+		if zoned && p.chance(90) { // one without a hint is enough for none to count
+			ep.ForZones = []string{"a", "b", "a,b", "c"}[p.r.IntN(4)]
+		}
+		if noded && p.chance(90) {
+			ep.ForNodes = []string{ep.Node, "n0,n1"}[p.r.IntN(2)]
+		}
+		if ready {
+			ep.Conditions |= cluster.Ready
 		}
 		e.Endpoints = append(e.Endpoints, ep)
 	}

@@ -14,6 +14,7 @@ import (
 func Translators(s *nb.Schema) translate.Set {
 	return translate.NewSet(
 		topology.Cluster{Schema: s},
+		topology.Zone{Schema: s},
 		topology.Node{Schema: s},
 		topology.Gateway{Schema: s},
 		namespace.Translator{Schema: s},

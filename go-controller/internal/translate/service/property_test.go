@@ -2,7 +2,6 @@ package service_test
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
@@ -13,10 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 )
@@ -29,24 +30,30 @@ func target(protocol corev1.Protocol, ip string, port int32) string {
 	return fmt.Sprintf("%s %s", protocol, netip.AddrPortFrom(netip.MustParseAddr(ip), uint16(port)))
 }
 
-// answers says who may answer whom clients in the cluster connect to: for each
-// target that somebody has, the backends, sorted.
-func answers(services []*corev1.Service, slicesOf []*discoveryv1.EndpointSlice) map[string][]string {
-	holder, first := map[string]*corev1.Service{}, map[string]func() []string{}
+// answers says who may answer clients on a node: for each target that somebody
+// has, the backends, sorted. None is refusal; a target that is missing answers
+// nothing, not even that.
+func answers(services []*corev1.Service, slicesOf []*discoveryv1.EndpointSlice, node *corev1.Node) map[string][]string {
+	holder, first := map[string]*corev1.Service{}, map[string]func() ([]string, bool){}
 	for _, s := range services {
 		for _, ip := range ips(s) {
 			for _, p := range s.Spec.Ports {
 				key := target(p.Protocol, ip, p.Port)
 				if h := holder[key]; h == nil || before(s, h, ip) {
 					holder[key] = s
-					first[key] = func() []string { return backends(s, p, netip.MustParseAddr(ip).Is4(), slicesOf) }
+					first[key] = func() ([]string, bool) {
+						local := s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal && slices.Contains(s.Spec.ClusterIPs, ip)
+						return backends(endpoints(s, p, netip.MustParseAddr(ip).Is4(), slicesOf), node, local)
+					}
 				}
 			}
 		}
 	}
 	out := map[string][]string{}
 	for key, f := range first {
-		out[key] = f()
+		if b, served := f(); served {
+			out[key] = b
+		}
 	}
 	return out
 }
@@ -79,38 +86,90 @@ func before(s, h *corev1.Service, ip string) bool {
 	return s.Name < h.Name
 }
 
-// backends is the endpoints of a service port that get its connections.
-func backends(s *corev1.Service, port corev1.ServicePort, is4 bool, all []*discoveryv1.EndpointSlice) []string {
+// endpoint is an endpoint of a service port.
+type endpoint struct {
+	*discoveryv1.Endpoint
+	at string
+}
+
+// endpoints is all endpoints of a service port.
+func endpoints(s *corev1.Service, port corev1.ServicePort, is4 bool, all []*discoveryv1.EndpointSlice) []endpoint {
+	var out []endpoint
+	for _, e := range all {
+		if e.Labels[discoveryv1.LabelServiceName] != s.Name || (e.AddressType == discoveryv1.AddressTypeIPv4) != is4 {
+			continue
+		}
+		for _, p := range e.Ports {
+			for i := range e.Endpoints {
+				if *p.Name == port.Name && *p.Protocol == port.Protocol {
+					out = append(out, endpoint{&e.Endpoints[i], netip.AddrPortFrom(netip.MustParseAddr(e.Endpoints[i].Addresses[0]), uint16(*p.Port)).String()})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// backends is those of the endpoints that get a client's connections; served is
+// false when nobody answers it.
+func backends(all []endpoint, node *corev1.Node, local bool) (at []string, served bool) {
 	or := func(p *bool, otherwise bool) bool {
 		if p == nil {
 			return otherwise
 		}
 		return *p
 	}
-	ready, dying := map[string]bool{}, map[string]bool{}
-	for _, e := range all {
-		if e.Labels[discoveryv1.LabelServiceName] != s.Name || (e.AddressType == discoveryv1.AddressTypeIPv4) != is4 {
-			continue
+	only := func(in []endpoint, keep func(endpoint) bool) []endpoint {
+		return slices.DeleteFunc(slices.Clone(in), func(e endpoint) bool { return !keep(e) })
+	}
+	ready := func(e endpoint) bool { return or(e.Conditions.Ready, true) }
+	dying := func(e endpoint) bool { return or(e.Conditions.Serving, true) && or(e.Conditions.Terminating, false) }
+	from := all
+	if local {
+		from = only(all, func(e endpoint) bool { return e.NodeName != nil && *e.NodeName == node.Name })
+	}
+	picked := only(from, ready)
+	if !local {
+		picked = hinted(picked, node)
+	}
+	if len(picked) == 0 {
+		picked = only(from, dying)
+	}
+	for _, e := range picked {
+		at = append(at, e.at)
+	}
+	slices.Sort(at)
+	elsewhere := slices.ContainsFunc(all, ready) || slices.ContainsFunc(all, dying)
+	return slices.Compact(at), len(at) > 0 || !elsewhere
+}
+
+// hinted is those of the ready endpoints that hints have a client prefer.
+func hinted(ready []endpoint, node *corev1.Node) []endpoint {
+	for _, mine := range []func(h *discoveryv1.EndpointHints) (given, mine bool){
+		func(h *discoveryv1.EndpointHints) (bool, bool) {
+			return len(h.ForNodes) > 0, slices.Contains(h.ForNodes, discoveryv1.ForNode{Name: node.Name})
+		},
+		func(h *discoveryv1.EndpointHints) (bool, bool) {
+			return len(h.ForZones) > 0, slices.Contains(h.ForZones, discoveryv1.ForZone{Name: node.Labels[corev1.LabelTopologyZone]})
+		},
+	} {
+		everyone := true
+		var out []endpoint
+		for _, e := range ready {
+			given, fits := false, false
+			if e.Hints != nil {
+				given, fits = mine(e.Hints)
+			}
+			everyone = everyone && given
+			if fits {
+				out = append(out, e)
+			}
 		}
-		for _, p := range e.Ports {
-			if *p.Name != port.Name || *p.Protocol != port.Protocol {
-				continue
-			}
-			for _, ep := range e.Endpoints {
-				at := netip.AddrPortFrom(netip.MustParseAddr(ep.Addresses[0]), uint16(*p.Port)).String()
-				if or(ep.Conditions.Ready, true) {
-					ready[at] = true
-				}
-				if or(ep.Conditions.Serving, true) && or(ep.Conditions.Terminating, false) {
-					dying[at] = true
-				}
-			}
+		if everyone && len(out) > 0 {
+			return out
 		}
 	}
-	if len(ready) > 0 {
-		return slices.Sorted(maps.Keys(ready))
-	}
-	return slices.Sorted(maps.Keys(dying))
+	return ready
 }
 
 // gen makes random objects that an API server would accept.
@@ -153,6 +212,7 @@ func (g gen) service(i int) *corev1.Service {
 		s.Spec.Ports = []corev1.ServicePort{{Name: "p0", Protocol: corev1.ProtocolTCP, Port: 80}}
 	}
 	s.Spec.SessionAffinity = one(g, corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP)
+	s.Spec.InternalTrafficPolicy = one(g, nil, nil, new(corev1.ServiceInternalTrafficPolicyCluster), new(corev1.ServiceInternalTrafficPolicyLocal))
 	s.Spec.ExternalTrafficPolicy = one(g, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
 	return s
 }
@@ -167,29 +227,51 @@ func (g gen) slice(i, services int) *discoveryv1.EndpointSlice {
 			e.Ports = append(e.Ports, discoveryv1.EndpointPort{Name: new(fmt.Sprintf("p%d", j)), Protocol: new(p), Port: new(int32(8080 + g.IntN(2)))})
 		}
 	}
-	allReady := g.chance(40)
+	allReady, zoned, noded := g.chance(40), g.chance(50), g.chance(40)
 	for range g.IntN(5) {
 		format := "10.128.0.%d"
 		if e.AddressType == discoveryv1.AddressTypeIPv6 {
 			format = "fd01::%d"
 		}
-		ep := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf(format, 3+g.IntN(6))}, NodeName: one(g, nil, new("n1"), new("n2"))}
+		ep := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf(format, 3+g.IntN(6))}, NodeName: one(g, nil, new("n1"), new("n2"), new("n3"), new("n9"))}
 		for _, c := range []**bool{&ep.Conditions.Ready, &ep.Conditions.Serving, &ep.Conditions.Terminating} {
 			*c = one(g, nil, new(true), new(false), new(false))
 		}
 		if allReady {
 			ep.Conditions = discoveryv1.EndpointConditions{Ready: new(true)}
 		}
+		ep.Hints = &discoveryv1.EndpointHints{}
+		if zoned && g.chance(95) {
+			ep.Hints.ForZones = one(g, []discoveryv1.ForZone{{Name: "a"}}, []discoveryv1.ForZone{{Name: "b"}}, []discoveryv1.ForZone{{Name: "c"}, {Name: "b"}})
+		}
+		if noded && g.chance(95) {
+			ep.Hints.ForNodes = one(g, []discoveryv1.ForNode{{Name: "n1"}}, []discoveryv1.ForNode{{Name: "n2"}, {Name: "n3"}}, []discoveryv1.ForNode{{Name: "n9"}})
+		}
 		e.Endpoints = append(e.Endpoints, ep)
 	}
 	return e
 }
 
-// The rows of random services have the backends that the model says, for
-// whatever the model says that clients can connect to, and nothing else.
+// nodes are up to four nodes in up to two zones, or in none.
+func (g gen) nodes() []*corev1.Node {
+	var out []*corev1.Node
+	zones := one(g, []string{""}, []string{"a", "b"}, []string{"", "a", "b"}, []string{"", "a"})
+	for i := range 1 + g.IntN(4) {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", 1+i), UID: types.UID(fmt.Sprintf("u-%d", i))}}
+		if z := one(g, zones...); z != "" {
+			n.Labels = map[string]string{corev1.LabelTopologyZone: z}
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// The rows of random services have, for clients on every node, the backends that
+// the model says, for whatever the model says that they can connect to, and
+// nothing else.
 func TestRowsAgreeWithTheModel(t *testing.T) {
-	seen := map[string]int{}
-	for seed := range uint64(400) {
+	seen, places := map[string]int{}, map[string]int{}
+	for seed := range uint64(600) {
 		g := gen{rand.New(rand.NewPCG(seed, 17))}
 		var services []*corev1.Service
 		var endpoints []*discoveryv1.EndpointSlice
@@ -201,6 +283,10 @@ func TestRowsAgreeWithTheModel(t *testing.T) {
 			}
 			objects = append(objects, o)
 		}
+		nodes := g.nodes()
+		for _, n := range nodes {
+			take(n)
+		}
 		for i := range 1 + g.IntN(5) {
 			services = append(services, g.service(i))
 			take(services[i])
@@ -210,39 +296,73 @@ func TestRowsAgreeWithTheModel(t *testing.T) {
 			take(endpoints[i])
 		}
 		g.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
-		want, got := answers(services, endpoints), rows(t, objects)
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("seed %d: the rows say\n%v\nthe model\n%v", seed, got, want)
+		db := database(t, objects)
+		for _, n := range nodes {
+			want, got := answers(services, endpoints, n), rows(t, db, n.Name)
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d: for clients on %s %v the rows say\n%v\nthe model\n%v", seed, n.Name, n.Labels, got, want)
+			}
+			for _, b := range want {
+				seen[fmt.Sprint(min(len(b), 2))]++
+			}
 		}
-		for _, b := range want {
-			seen[fmt.Sprint(min(len(b), 2))]++
+		for _, m := range db.Rows(nbdb.LoadBalancerTable) {
+			_, place, _ := strings.Cut(m.(*nbdb.LoadBalancer).Name, "/")
+			_, place, _ = strings.Cut(strings.TrimLeft(place, "s01234"), "_") // after the protocol
+			_, place, _ = strings.Cut(place, "_")
+			places[strings.TrimRight(place, "abn0123456789")]++
 		}
 	}
-	// The model is not always of one opinion.
+	// The model is not always of one opinion, and all sorts of rows were made.
 	for _, n := range []string{"0", "1", "2"} {
 		if seen[n] < 200 {
 			t.Errorf("%d targets with %s backends, want at least 200: %v", seen[n], n, seen)
 		}
 	}
+	for _, p := range []string{"", "zone-", "other-zones", "node-", "nodes-of-", "other-nodes"} {
+		if places[p] < 20 {
+			t.Errorf("%d rows for %q, want at least 20: %v", places[p], p, places)
+		}
+	}
 }
 
-// rows is what the load balancers of a cluster say, in the model's terms.
-func rows(t *testing.T, objects []cluster.Object) map[string][]string {
+func database(t *testing.T, objects []cluster.Object) *nb.Database {
 	t.Helper()
 	db, errs := offline.New(config.DefaultCluster(), objects).Database()
 	if len(errs) != 0 {
 		t.Fatal(errs)
 	}
+	return db
+}
+
+// rows is what the load balancers of a node's switch say, in the model's terms.
+func rows(t *testing.T, db *nb.Database, node string) map[string][]string {
+	t.Helper()
+	var lists []string
+	for _, m := range db.Rows(nbdb.LogicalSwitchTable) {
+		ls, ok := m.(*nbdb.LogicalSwitch)
+		if !ok || ls.Name != node {
+			continue
+		}
+		lists = slices.Clone(ls.LoadBalancer)
+		for _, u := range ls.LoadBalancerGroup {
+			group, ok := db.Row(nb.Ref{Table: nbdb.LoadBalancerGroupTable, UUID: u}).(*nbdb.LoadBalancerGroup)
+			if !ok {
+				t.Fatalf("the switch of %s carries the group %s, which is not there", node, u)
+			}
+			lists = append(lists, group.LoadBalancer...)
+		}
+	}
 	out := map[string][]string{}
-	for _, m := range db.Rows(nbdb.LoadBalancerTable) {
-		lb, ok := m.(*nbdb.LoadBalancer)
+	for _, u := range lists {
+		lb, ok := db.Row(nb.Ref{Table: nbdb.LoadBalancerTable, UUID: u}).(*nbdb.LoadBalancer)
 		if !ok || lb.Options["reject"] != "true" || len(lb.SelectionFields) == 0 {
-			t.Fatalf("load balancer %+v", m)
+			t.Fatalf("load balancer %+v", lb)
 		}
 		for vip, backends := range lb.Vips {
 			key := strings.ToUpper(*lb.Protocol) + " " + vip
 			if _, twice := out[key]; twice {
-				t.Errorf("%s is in two rows", key)
+				t.Errorf("%s is in two rows for node %s", key, node)
 			}
 			out[key] = slices.DeleteFunc(strings.Split(backends, ","), func(s string) bool { return s == "" })
 			slices.Sort(out[key])

@@ -31,24 +31,46 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 }
 
 // Affected implements translate.Translator.
-func (Translator) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
+func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch c.Ref.Kind {
 	case cluster.KindService:
-		out := []nb.Owner{Owner(c.Ref.Name)}
-		for _, rival := range c.Rivals {
-			out = append(out, Owner(rival))
-		}
-		return out
+		return owners(append([]cluster.Name{c.Ref.Name}, c.Rivals...))
 	case cluster.KindEndpointSlice:
-		var out []nb.Owner
+		var of []cluster.Name
 		for _, o := range []cluster.Object{c.Old, c.New} {
 			if e, ok := o.(*cluster.EndpointSlice); ok && e.Service != "" {
-				out = append(out, Owner(cluster.Name{Namespace: e.Name.Namespace, Name: e.Service}))
+				of = append(of, cluster.Name{Namespace: e.Name.Namespace, Name: e.Service})
 			}
 		}
-		return slices.Compact(out)
+		return owners(slices.Compact(of))
+	case cluster.KindNode:
+		return owners(near(s, c))
 	}
 	return nil
+}
+
+func owners(services []cluster.Name) []nb.Owner {
+	var out []nb.Owner
+	for _, n := range services {
+		out = append(out, Owner(n))
+	}
+	return out
+}
+
+// near lists the services that may have other rows after a change of a node:
+// those with hints for zones when there is another zone, or one less; those with
+// hints for nodes, which list other nodes' switches too, and those of
+// internalTrafficPolicy Local with endpoints on the node, when the node has
+// another switch or zone.
+func near(s *cluster.State, c cluster.Change) []cluster.Name {
+	var out []cluster.Name
+	if len(c.Zones) > 0 {
+		out = append(out, s.ZoneHinted()...)
+	}
+	if !c.Moved {
+		return out
+	}
+	return slices.Concat(out, s.NodeHinted(), s.LocalOn(c.Ref.Name.Name))
 }
 
 // Rows implements translate.Translator.
@@ -60,57 +82,54 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	eps := s.SlicesOf(svc.Name)
 	var rows []nb.Row
 	for _, proto := range cluster.Protocols() {
-		vips := vips(s, svc, proto, eps)
-		if len(vips) == 0 {
-			continue
+		for _, p := range places(s, answers(s, svc, proto, eps)) {
+			rows = append(rows, t.loadBalancer(o, svc, proto, p))
 		}
-		rows = append(rows, t.loadBalancer(o, svc, proto, vips))
 	}
 	return rows, nil
 }
 
-// vips maps "address:port" of every VIP of the protocol that the service has to
-// its backends, "" for none (ovn-nb(5), Load_Balancer vips).
-func vips(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps []*cluster.EndpointSlice) map[string]string {
-	out := map[string]string{}
+// answers is every VIP of the protocol that the service has, with who answers
+// there.
+func answers(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps []*cluster.EndpointSlice) []answer {
+	var out []answer
 	addrs := svc.Addresses()
 	for _, port := range svc.Ports {
 		if port.Protocol != proto {
 			continue
 		}
 		for _, is4 := range []bool{true, false} {
-			var held []netip.AddrPort
+			made := map[bool]*cluster.Choice{}
 			for _, a := range addrs {
 				vip := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, port.Port), Protocol: proto}
-				if a.Addr.Is4() == is4 && a.Withheld == cluster.NotWithheld && s.Holder(vip) == svc {
-					held = append(held, vip.Addr)
+				if a.Addr.Is4() != is4 || a.Withheld != cluster.NotWithheld || s.Holder(vip) != svc {
+					continue
 				}
-			}
-			if len(held) == 0 {
-				continue
-			}
-			backends := text(cluster.Choose(port, is4, eps).Backends)
-			for _, vip := range held {
-				out[vip.String()] = backends
+				local := svc.LocalAt(a)
+				if made[local] == nil {
+					c := cluster.ChooseFor(local, port, is4, eps)
+					made[local] = &c
+				}
+				out = append(out, answer{vip.Addr, *made[local]})
 			}
 		}
 	}
 	return out
 }
 
-func (t Translator) loadBalancer(o nb.Owner, svc *cluster.Service, proto cluster.Protocol, vips map[string]string) nb.Row {
-	role := names.RoleLoadBalancer + "-" + strings.ToLower(string(proto))
+func (t Translator) loadBalancer(o nb.Owner, svc *cluster.Service, proto cluster.Protocol, p placed) nb.Row {
 	protocol := strings.ToLower(string(proto))
+	role := names.RoleLoadBalancer + "-" + protocol
+	if p.place != everywhere {
+		role += "-" + p.place
+	}
 	return t.Schema.NewRow(nb.Key{Table: nbdb.LoadBalancerTable, Owner: o, Role: role}, &nbdb.LoadBalancer{
 		UUID:     names.RowUUID(nbdb.LoadBalancerTable, o.Kind, o.Name, role, svc.UID),
-		Name:     names.LoadBalancer(svc.Name.Namespace, svc.Name.Name, string(proto)),
-		Protocol: &protocol, Vips: vips,
+		Name:     names.LoadBalancer(svc.Name.Namespace, svc.Name.Name, string(proto), p.place),
+		Protocol: &protocol, Vips: p.vips,
 		Options:         options(svc),
 		SelectionFields: selectionFields(svc),
-	}, nb.Slot{
-		In:     nb.Ref{Table: nbdb.LoadBalancerGroupTable, UUID: names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)},
-		Column: "load_balancer",
-	})
+	}, p.slots...)
 }
 
 // text is backends in the form of ovn-nb(5) Load_Balancer vips,

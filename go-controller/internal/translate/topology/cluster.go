@@ -40,7 +40,7 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 		return nil, err
 	}
 	mac := ipnet.MACFor(ipnet.Addrs(first)).String()
-	return []nb.Row{
+	return append([]nb.Row{
 		t.Schema.NewRow(key(nbdb.LogicalRouterTable, names.RoleRouter), &nbdb.LogicalRouter{
 			UUID: router.UUID, Name: name, Options: routerOptions(),
 			ExternalIDs: map[string]string{names.KeyClusterRouter: "yes",
@@ -58,7 +58,31 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 		t.Schema.NewRow(key(nbdb.LoadBalancerGroupTable, names.RoleLBGroup), &nbdb.LoadBalancerGroup{
 			UUID: names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup), Name: names.ClusterLBGroup,
 		}),
-	}, nil
+	}, t.discards(s)...), nil
+}
+
+// discardPriority is that of the policies by which the cluster router drops
+// what is for a ClusterIP: below others, should there be any.
+const discardPriority = 100
+
+// discards drop what is addressed to a ClusterIP and no load balancer took: it
+// belongs to no service, or to one that has no endpoint for clients on that
+// node. They are policies because a route by destination loses to one by source
+// of a longer prefix (ovn-nb(5), Logical_Router_Static_Route policy), and pods
+// leave by such.
+func (t Cluster) discards(s *cluster.State) []nb.Row {
+	var rows []nb.Row
+	for _, p := range s.Config.ServiceCIDRs {
+		role := names.PrefixRole(names.RoleDiscard, p)
+		match := "ip4.dst == " + p.String()
+		if p.Addr().Is6() {
+			match = "ip6.dst == " + p.String()
+		}
+		rows = append(rows, t.Schema.NewRow(nb.Key{Table: nbdb.LogicalRouterPolicyTable, Owner: clusterOwner(), Role: role}, &nbdb.LogicalRouterPolicy{
+			UUID: names.ClusterRow(nbdb.LogicalRouterPolicyTable, role), Priority: discardPriority, Match: match, Action: nbdb.LogicalRouterPolicyActionDrop,
+		}, nb.Slot{In: routerRef(s), Column: "policies"}))
+	}
+	return rows
 }
 
 // routerOptions make the router learn neighbours when it needs them, instead

@@ -26,7 +26,8 @@ func (Node) Owners(s *cluster.State) []nb.Owner {
 // Affected implements translate.Translator.
 //
 // With the first gateway of the cluster, or without its last, all nodes' pods
-// leave another way.
+// leave another way. With the first zone, or without the last, those in none
+// are a group.
 func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind != cluster.KindNode {
 		return nil
@@ -34,7 +35,13 @@ func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Egress {
 		return append(t.Owners(s), nb.Owner{Kind: names.KindNode, Name: c.Ref.Name.Name})
 	}
-	return []nb.Owner{{Kind: names.KindNode, Name: c.Ref.Name.Name}}
+	out := []nb.Owner{{Kind: names.KindNode, Name: c.Ref.Name.Name}}
+	if slices.Contains(c.Zones, "") {
+		for _, n := range s.NodesOf("") {
+			out = append(out, nb.Owner{Kind: names.KindNode, Name: n.Name})
+		}
+	}
+	return out
 }
 
 // Rows implements translate.Translator. A node wants nothing until it has
@@ -90,6 +97,9 @@ func (r nodeRows) nodeSwitch(subnets, first []netip.Prefix) nb.Row {
 		UUID: r.uuid(nbdb.LogicalSwitchTable, names.RoleSwitch), Name: names.NodeSwitch(r.node.Name),
 		LoadBalancerGroup: []string{names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)},
 		OtherConfig:       map[string]string{}, ExternalIDs: map[string]string{},
+	}
+	if r.state.HasZone(r.node.Zone) {
+		ls.LoadBalancerGroup = append(ls.LoadBalancerGroup, names.ZoneRow(nbdb.LoadBalancerGroupTable, r.node.Zone, names.RoleLBGroup))
 	}
 	for i, p := range subnets {
 		switch {

@@ -1,0 +1,40 @@
+package topology
+
+import (
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// Zone translates the zones that nodes are in, each a load balancer group that
+// their switches carry. While no node is in a zone there is none.
+type Zone struct{ Schema *nb.Schema }
+
+// Kind implements translate.Translator.
+func (Zone) Kind() names.Kind { return names.KindZone }
+
+// Owners implements translate.Translator.
+func (Zone) Owners(s *cluster.State) []nb.Owner { return zoneOwners(s.Zones()) }
+
+// Affected implements translate.Translator.
+func (Zone) Affected(_ *cluster.State, c cluster.Change) []nb.Owner { return zoneOwners(c.Zones) }
+
+func zoneOwners(zones []string) []nb.Owner {
+	var out []nb.Owner
+	for _, z := range zones {
+		out = append(out, nb.Owner{Kind: names.KindZone, Name: names.ZoneOwner(z)})
+	}
+	return out
+}
+
+// Rows implements translate.Translator.
+func (t Zone) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+	zone := names.OwnedZone(o.Name)
+	if !s.HasZone(zone) {
+		return nil, nil
+	}
+	return []nb.Row{t.Schema.NewRow(nb.Key{Table: nbdb.LoadBalancerGroupTable, Owner: o, Role: names.RoleLBGroup}, &nbdb.LoadBalancerGroup{
+		UUID: names.ZoneRow(nbdb.LoadBalancerGroupTable, zone, names.RoleLBGroup), Name: names.ZoneLBGroup(zone),
+	})}, nil
+}
