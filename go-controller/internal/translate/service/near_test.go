@@ -1,0 +1,112 @@
+package service_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// asked is a VIP, and who is to answer it from each node; "" for nobody.
+type asked struct {
+	vip  string
+	want [3]string
+}
+
+func (b *bed) answered(a asked) {
+	b.Helper()
+	for i, want := range a.want {
+		for _, network := range []string{"tcp", "udp"} {
+			if want == "" {
+				if got := askFor(b.T, client(i), network, a.vip, 1, 300*time.Millisecond); got["i/o timeout"] != 1 {
+					b.Errorf("%s %s from n%d: %v answers, want nobody", network, a.vip, i+1, got)
+				}
+				continue
+			}
+			all := strings.Fields(want)
+			testkit.Eventually(b.T, fmt.Sprintf("%s %s from n%d", network, a.vip, i+1), func() string {
+				got := ask(b.T, client(i), network, a.vip, 1)
+				if !slices.Contains(all, strings.Join(slices.Collect(maps.Keys(got)), ",")) && want != "refused" || want == "refused" && got["connection refused"] != 1 {
+					return fmt.Sprint(got)
+				}
+				return ""
+			})
+			if want == "refused" {
+				continue
+			}
+			// That one of two is never chosen in 16 fair choices has odds of 1 in 30,000.
+			got := ask(b.T, client(i), network, a.vip, 16)
+			if who := slices.Sorted(maps.Keys(got)); !slices.Equal(who, all) {
+				b.Errorf("%s %s from n%d: answered by %v, want %v", network, a.vip, i+1, got, all)
+			}
+		}
+	}
+}
+
+// Clients have the endpoints that are near them: n1 is in zone a, n2 in b, n3 in
+// none; there is a server on each of the first two.
+func TestNearPackets(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	ready := cluster.Ready | cluster.Serving
+	ports := []cluster.ServicePort{{Name: "t", Protocol: cluster.TCP, Port: 80}, {Name: "u", Protocol: cluster.UDP, Port: 80}}
+	service := func(name string, n int, local bool, endpoints ...cluster.Endpoint) []cluster.Object {
+		s := &cluster.Service{Name: named(name), Ports: ports, InternalLocal: local}
+		s.ClusterIPs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("10.96.0.%d", n)), netip.MustParseAddr(fmt.Sprintf("fd02::%d", n))}
+		s.ExternalIPs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("192.0.2.%d", n)), netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", n))}
+		e := &cluster.EndpointSlice{Name: named(name), Service: name, Ports: []cluster.EndpointPort{{Name: "t", Protocol: cluster.TCP, Port: 8080}, {Name: "u", Protocol: cluster.UDP, Port: 8080}}}
+		for i, ep := range endpoints {
+			for _, a := range podAddrs(i, 1) {
+				ep.Addr, ep.Node, ep.Conditions = a, fmt.Sprintf("n%d", i+1), ep.Conditions|ready
+				e.Endpoints = append(e.Endpoints, ep)
+			}
+		}
+		return []cluster.Object{s, e}
+	}
+	nodes := []*cluster.Node{{Name: "n1", Zone: "a"}, {Name: "n2", Zone: "b"}, {Name: "n3"}}
+	onOVN(t, nodes, [][]string{{"s1"}, {"s2"}, {}}, func(b *bed) {
+		b.set(slices.Concat(
+			service("local", 1, true, cluster.Endpoint{}, cluster.Endpoint{}),
+			service("same-zone", 2, false, cluster.Endpoint{ForZones: "a"}, cluster.Endpoint{ForZones: "b"}),
+			service("same-node", 3, false, cluster.Endpoint{ForNodes: "n1", ForZones: "a"}, cluster.Endpoint{ForNodes: "n2", ForZones: "b"}),
+			service("one-unhinted", 4, false, cluster.Endpoint{ForZones: "a"}, cluster.Endpoint{}),
+			service("local-nobody", 5, true),
+			service("first", 6, true, cluster.Endpoint{}),
+		)...)
+		for i, format := range []string{"10.96.0.%d:80", "[fd02::%d]:80", "192.0.2.%d:80", "[2001:db8::%d]:80"} {
+			at := func(n int, want ...string) {
+				b.Helper()
+				b.answered(asked{fmt.Sprintf(format, n), [3]string(want)})
+			}
+			near := []string{"s1", "s2", "s1 s2"}
+			at(2, near...)
+			at(3, near...)
+			at(4, "s1 s2", "s1 s2", "s1 s2")
+			at(5, "refused", "refused", "refused")
+			if i < 2 {
+				at(1, "s1", "s2", "")
+				at(6, "s1", "", "")
+				at(9, "", "", "") // no service has it
+			} else { // internalTrafficPolicy is about ClusterIPs
+				at(1, "s1 s2", "s1 s2", "s1 s2")
+				at(6, "s1", "s1", "s1")
+			}
+		}
+		// Node n3 is put into zone b, and the server of n1 goes.
+		nodes[2].Zone = "b"
+		b.set(slices.Concat(
+			service("same-zone", 2, false, cluster.Endpoint{ForZones: "a"}, cluster.Endpoint{ForZones: "b"}),
+			service("local", 1, true, cluster.Endpoint{}),
+		)...)
+		b.answered(asked{"10.96.0.2:80", [3]string{"s1", "s2", "s2"}})
+		b.answered(asked{"[fd02::2]:80", [3]string{"s1", "s2", "s2"}})
+		b.answered(asked{"10.96.0.1:80", [3]string{"s1", "", ""}})
+	})
+}
