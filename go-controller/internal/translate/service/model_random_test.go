@@ -32,10 +32,7 @@ func backendAddrs(j int) (v4, v6 string) {
 }
 
 // dice make a random cluster of what an API server accepts.
-type dice struct {
-	*rand.Rand
-	byPlace bool // with what makes the answer depend on the client's node
-}
+type dice struct{ *rand.Rand }
 
 func (d dice) chance(percent int) bool { return d.IntN(100) < percent }
 
@@ -94,7 +91,7 @@ func (d dice) service(i int) *corev1.Service {
 	if d.chance(3) {
 		s.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "other"}
 	}
-	if d.byPlace && d.chance(80) {
+	if d.chance(80) {
 		s.Spec.InternalTrafficPolicy = pick(d, new(corev1.ServiceInternalTrafficPolicyCluster), new(corev1.ServiceInternalTrafficPolicyLocal))
 	}
 	s.Spec.ExternalTrafficPolicy = pick(d, "", corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
@@ -224,9 +221,6 @@ func (d dice) endpointPorts(ports []corev1.ServicePort) []discoveryv1.EndpointPo
 func (d dice) hints() []*discoveryv1.EndpointHints {
 	out := make([]*discoveryv1.EndpointHints, 2*someBackends)
 	percent := pick(d, 0, 90, 100, 100)
-	if !d.byPlace {
-		percent = 0
-	}
 	zones, nodes := d.chance(70), d.chance(50)
 	for i := range out {
 		if !d.chance(percent) {
