@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,6 +54,8 @@ type Agent struct {
 	parts      sync.WaitGroup  // what Run has started
 	diagnosis  diagnosis       // of the management port
 	controller diagnosis       // of ovn-controller
+	outage     *outage         // what is wrong with the gateway
+	isGateway  atomic.Bool     // whether the node is to be one
 }
 
 // New prepares an agent. Its metrics go to registry.
@@ -63,6 +66,7 @@ func New(c config.Node, kube *kubeio.Local, registry prometheus.Registerer, log 
 	a := &Agent{
 		config: c, kube: kube, log: log, metrics: metrics.NewNode(registry), gate: newGate(),
 		flows: ovs.NewFlows(c.OVSAddress), kicked: make(chan struct{}, 1), wanted: &sync.Map{},
+		outage: newOutage(),
 	}
 	return a, nil
 }
@@ -101,6 +105,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		serveErr = a.cniServer().Serve(ctx, listener)
 	})
 	a.parts.Go(func() { a.watchKernel(ctx) })
+	a.parts.Go(func() { a.watchDaemons(ctx) })
 	a.parts.Go(func() { a.forward(ctx, a.ovs.Changed(), a.kube.Changed()) })
 	a.loop(ctx)
 	a.parts.Wait()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -36,31 +37,79 @@ func (a *Agent) wayOut(node kubeio.LocalNode) (w wayOut, err error) {
 	}
 	c := a.config
 	c.Gateway = a.gatewayFor(node, f.Exit)
-	if c.Gateway.Mode != "" {
-		query := extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN}
-		if f.External, err = extbridge.Find(a.ovs, a.kernel, query); err != nil {
-			return w, fmt.Errorf("the gateway's external bridge: %w", err)
-		}
-		a.watchExternal(*f.External)
-	} else {
+	a.isGateway.Store(c.Gateway.Mode != "")
+	if c.Gateway.Mode == "" {
+		a.tellOutage("")
 		a.watchFlows("")
 		if node.Annotations[annotation.L3GatewayConfig] != "" && f.Exit.Bridge != "" {
 			w.annotation = annotation.MarshalL3Gateway(nil)
 		}
-	}
-	if w.plan, err = gateway.Plan(f, c); err != nil || f.External == nil {
+		w.plan, err = gateway.Plan(f, c)
 		return w, err
+	}
+	var l3 *annotation.L3Gateway
+	if w.plan, l3, err = a.sharedGateway(f, c); err != nil {
+		a.outage.note(partBridge, err.Error(), time.Now())
+		l3, _ = annotation.ParseL3Gateway(node.Annotations[annotation.L3GatewayConfig]) // of one that can't be read nothing is left to say
+	} else {
+		a.outage.note(partBridge, "", time.Now())
+	}
+	why := a.outage.why(time.Now())
+	a.tellOutage(why)
+	if l3 != nil && (err == nil || why != "") {
+		l3.Out = why
+		w.annotation = annotation.MarshalL3Gateway(l3)
+	}
+	return w, err
+}
+
+// tellOutage tells operators that the gateway went out of service, and for
+// what, or came back.
+func (a *Agent) tellOutage(why string) {
+	a.metrics.GatewayOut.Set(0)
+	if why != "" {
+		a.metrics.GatewayOut.Set(1)
+	}
+	switch was := a.memory.outage; {
+	case was == why:
+	case why != "":
+		a.log.Warn("gateway is out of service", "node", a.config.Name, "reason", why)
+	default:
+		a.log.Info("gateway is in service again", "node", a.config.Name, "was", was)
+	}
+	a.memory.outage = why
+}
+
+// sharedGateway is the gateway that the node is to be: its plan, and what the
+// cluster is told.
+func (a *Agent) sharedGateway(f hostplan.Facts, c config.Node) (p hostplan.Plan, l3 *annotation.L3Gateway, err error) {
+	query := extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN}
+	if f.External, err = extbridge.Find(a.ovs, a.kernel, query); err != nil {
+		return p, nil, fmt.Errorf("the gateway's external bridge: %w", err)
+	}
+	e := *f.External
+	a.watchExternal(e)
+	a.outage.note(partPatch, missingPatch(e), time.Now())
+	if p, err = gateway.Plan(f, c); err != nil {
+		return p, nil, err
 	}
 	network, err := gateway.PlannedNetwork(f, c)
 	if err != nil {
-		return w, err
+		return p, nil, err
 	}
-	l3, err := gateway.L3(*f.External, c.Name, network, c.Gateway.NextHops)
-	if err != nil {
-		return w, err
+	if l3, err = gateway.L3(e, c.Name, network, c.Gateway.NextHops); err == nil && e.UplinkDown {
+		err = fmt.Errorf("the NIC %s of the gateway's external bridge %s has no carrier: is it up, and its cable plugged in?", e.Uplink, e.Bridge)
 	}
-	w.annotation = annotation.MarshalL3Gateway(l3)
-	return w, nil
+	return p, l3, err
+}
+
+// missingPatch says that ovn-controller has not connected the bridge, "" when
+// it has.
+func missingPatch(e hostplan.External) string {
+	if e.PatchPort != 0 {
+		return ""
+	}
+	return fmt.Sprintf("ovn-controller has not made the patch port %s", e.Patch)
 }
 
 // exit is what Open vSwitch remembers of the gateway, and whether the cluster

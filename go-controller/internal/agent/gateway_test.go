@@ -376,7 +376,8 @@ func checkPathMTU(t *testing.T) {
 	}
 }
 
-// The gateway's network is a VLAN, which the bridge takes off for the host.
+// The gateway's network is a VLAN, which the bridge takes off for the host. What
+// goes out of service comes back.
 func TestGatewayInVLAN(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -389,6 +390,7 @@ func TestGatewayInVLAN(t *testing.T) {
 	checkBoth(t, 3)
 	checkPings(t)
 	awaitOutput(t, "0", "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error")
+	b.checkOutages(t)
 }
 
 // What is wrong with the external bridge is said, and keeps nothing else from

@@ -33,6 +33,7 @@ type passMemory struct {
 	places  []hostnet.Place // where tunnel addresses were last, each once
 	swept   time.Time       // when ports without a device were looked for
 	flows   flowWatch
+	outage  string // why the gateway was out of service
 
 	services serviceMemory
 }

@@ -41,6 +41,7 @@ type L3Gateway struct {
 	VLAN     int            // VLAN id of the external switch, 0 for none
 	NodePort bool           // whether the gateway serves node ports
 	Rampout  []netip.Prefix // pod subnets that must leave through this gateway
+	Out      string         // why the gateway is out of service, as its node's agent finds; "" when it is in service
 }
 
 // Equal tells whether h says the same; either may be nil.
@@ -48,7 +49,7 @@ func (g *L3Gateway) Equal(h *L3Gateway) bool {
 	if g == nil || h == nil {
 		return g == h
 	}
-	return g.Bridge == h.Bridge && g.Network == h.Network && g.Port == h.Port && g.MAC == h.MAC && g.VLAN == h.VLAN && g.NodePort == h.NodePort &&
+	return g.Bridge == h.Bridge && g.Network == h.Network && g.Port == h.Port && g.MAC == h.MAC && g.VLAN == h.VLAN && g.NodePort == h.NodePort && g.Out == h.Out &&
 		slices.Equal(g.IPs, h.IPs) && slices.Equal(g.NextHops, h.NextHops) && slices.Equal(g.Rampout, h.Rampout)
 }
 
@@ -64,7 +65,8 @@ func (g *L3Gateway) NextHop(is4 bool) (a netip.Addr, ok bool) {
 
 // l3GatewayJSON is the wire form; ip-address and next-hop repeat the lists for
 // readers of the older form and are there for one family only.
-// physical-network and rampout-ip-subnets are additions of this project.
+// physical-network, rampout-ip-subnets and out-of-service are additions of this
+// project.
 type l3GatewayJSON struct {
 	Mode     string   `json:"mode"`
 	Bridge   string   `json:"bridge-id,omitempty"`
@@ -78,6 +80,7 @@ type l3GatewayJSON struct {
 	VLAN     string   `json:"vlan-id,omitempty"`
 	Network  string   `json:"physical-network,omitempty"`
 	Rampout  []string `json:"rampout-ip-subnets,omitempty"`
+	Out      string   `json:"out-of-service,omitempty"`
 }
 
 // l3GatewayExample is what an l3-gateway-config annotation looks like.
@@ -113,7 +116,7 @@ func parseL3Gateway(value string) (*L3Gateway, error) {
 }
 
 func (j l3GatewayJSON) gateway() (*L3Gateway, error) {
-	g := &L3Gateway{Bridge: j.Bridge, Network: j.Network, Port: j.Port, NodePort: j.NodePort == "true"}
+	g := &L3Gateway{Bridge: j.Bridge, Network: j.Network, Port: j.Port, NodePort: j.NodePort == "true", Out: j.Out}
 	if g.Bridge == "" || g.Port == "" {
 		return nil, fmt.Errorf("bridge-id %q, interface-id %q: want the external bridge and the name of its localnet port", g.Bridge, g.Port)
 	}
@@ -185,7 +188,7 @@ func MarshalL3Gateway(g *L3Gateway) string {
 		return marshal(map[string]l3GatewayJSON{defaultNetwork: {Mode: GatewayDisabled}})
 	}
 	j := l3GatewayJSON{Mode: GatewayShared, Bridge: g.Bridge, Port: g.Port, MAC: g.MAC.String(),
-		NodePort: strconv.FormatBool(g.NodePort), VLAN: strconv.Itoa(g.VLAN), Network: g.Network}
+		NodePort: strconv.FormatBool(g.NodePort), VLAN: strconv.Itoa(g.VLAN), Network: g.Network, Out: g.Out}
 	for _, p := range g.IPs {
 		j.IPs = append(j.IPs, p.String())
 	}

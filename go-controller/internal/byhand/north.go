@@ -127,6 +127,7 @@ type northbound struct {
 	before      map[string]map[string]string // annotations of the Nodes as they are
 	strangers   map[string]bool              // nodes of which only the database tells: their rows are the master's
 	egress      bool                         // all nodes' pods come to leave another way
+	exits       bool                         // all gateways come to be in service, or cease to be
 	gone        bool                         // the cluster's own rows are not wanted
 }
 
@@ -250,7 +251,7 @@ func (n *northbound) apply(name string, node *cluster.Node) assign.Result {
 	}
 	res := n.ledger.Assign(n.state, []cluster.Change{c})
 	for _, c := range append(res.Changes, c) {
-		n.egress = n.egress || c.Egress
+		n.egress, n.exits = n.egress || c.Egress, n.exits || c.Exits
 	}
 	return res
 }
@@ -304,11 +305,12 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 // cluster's own rows are among them.
 func (n *northbound) owners(whole bool) []nb.Owner {
 	out := []nb.Owner{{Kind: names.KindNode, Name: n.Node.Name}, {Kind: names.KindGateway, Name: n.Node.Name}}
-	if n.egress {
-		for name := range n.state.Nodes {
-			if !n.strangers[name] {
-				out = append(out, nb.Owner{Kind: names.KindNode, Name: name})
-			}
+	for name := range n.state.Nodes {
+		if n.egress && !n.strangers[name] {
+			out = append(out, nb.Owner{Kind: names.KindNode, Name: name})
+		}
+		if n.exits && !n.strangers[name] {
+			out = append(out, nb.Owner{Kind: names.KindGateway, Name: name})
 		}
 	}
 	out = append(out, n.translators[names.KindZone].Owners(n.state)...) // whose groups the switches of nodes carry

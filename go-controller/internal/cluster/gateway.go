@@ -10,9 +10,9 @@ func (s *State) GrantJoin(node string, addrs []netip.Prefix) Change {
 	} else {
 		s.JoinAddrs[node] = addrs
 	}
-	egress := s.regate(node)
+	egress, exits := s.regate(node)
 	c := s.granted(Ref{KindNode, Name{Name: node}})
-	c.Egress = egress
+	c.Egress, c.Exits = egress, exits
 	return c
 }
 
@@ -27,6 +27,20 @@ func (s *State) JoinAddr(node string, is4 bool) (a netip.Addr, ok bool) {
 	return netip.Addr{}, false
 }
 
+// Outage is why the node's gateway is out of service, "" when it is not, or the
+// node is no gateway. What the agent said last is of no account once the node
+// is not heard of.
+func (n *Node) Outage() string {
+	switch {
+	case n.Gateway == nil:
+		return ""
+	case n.Silent:
+		return "the node is not heard of: its condition Ready is Unknown"
+	default:
+		return n.Gateway.Out
+	}
+}
+
 // Leaves tells whether packets of a family can leave the cluster through the
 // node: it is a gateway that has a next hop and a place on the join switch.
 func (s *State) Leaves(node string, is4 bool) bool {
@@ -39,21 +53,33 @@ func (s *State) Leaves(node string, is4 bool) bool {
 	return hop && joined
 }
 
+// Serves tells whether packets of a family are to leave through the node: they
+// can, and it is in service. When no gateway of the family is, all are taken to
+// be: what says so may be wrong, and there is no better way.
+func (s *State) Serves(node string, is4 bool) bool {
+	return s.Leaves(node, is4) && (len(s.working[is4]) == 0 || s.Nodes[node].Outage() == "")
+}
+
 // HasGateway tells whether packets of a family can leave the cluster through
 // any node's gateway.
 func (s *State) HasGateway(is4 bool) bool { return len(s.gateways[is4]) > 0 }
 
-// regate brings the index of gateways up to date with a node, and tells whether
-// HasGateway of a family changed.
-func (s *State) regate(node string) (changed bool) {
+// Working counts the gateways of a family that are in service, and all of it.
+func (s *State) Working(is4 bool) (working, all int) {
+	return len(s.working[is4]), len(s.gateways[is4])
+}
+
+// regate brings the indexes of gateways up to date with a node. egress tells
+// whether HasGateway of a family changed; exits, whether none of a family's is
+// in service any more, or the first is.
+func (s *State) regate(node string) (egress, exits bool) {
 	for _, is4 := range []bool{true, false} {
-		was := s.HasGateway(is4)
-		if s.Leaves(node, is4) {
-			s.gateways[is4][Name{Name: node}] = struct{}{}
-		} else {
-			delete(s.gateways[is4], Name{Name: node})
-		}
-		changed = changed || s.HasGateway(is4) != was
+		had, worked := s.HasGateway(is4), len(s.working[is4]) > 0
+		leaves := s.Leaves(node, is4)
+		mark(s.gateways, is4, Name{Name: node}, leaves)
+		mark(s.working, is4, Name{Name: node}, leaves && s.Nodes[node].Outage() == "")
+		egress = egress || s.HasGateway(is4) != had
+		exits = exits || len(s.working[is4]) > 0 != worked
 	}
-	return changed
+	return egress, exits
 }

@@ -22,7 +22,8 @@ type Event struct {
 // Change is what an Event or a grant altered. Old is nil for an object that
 // came, New for one that went; both are the same object when only what was
 // granted to it changed, and then Granted is true. Egress tells that with it
-// the cluster got its first gateway of an address family, or lost its last.
+// the cluster got its first gateway of an address family, or lost its last;
+// Exits, that the first of a family's gateways is in service, or none is any more.
 // Rivals are, of a Service, the other services that gained or lost a VIP with it.
 // Zones are, of a Node, what came to State.Zones or left it; Moved tells that the
 // node has a logical switch now, or has it no longer, or another, or in another zone.
@@ -31,6 +32,7 @@ type Change struct {
 	Old, New Object
 	Granted  bool
 	Egress   bool
+	Exits    bool
 	Rivals   []Name
 	Zones    []string
 	Moved    bool
@@ -59,6 +61,7 @@ type State struct {
 	addresses       map[listKey]*addressList
 	claims          map[VIP][]*Service // who claims it, its holder first
 	gateways        map[bool]set       // by family (true is IPv4), the nodes through which packets can leave
+	working         map[bool]set       // those of them that are in service
 	zones           map[string]set     // the nodes of each zone, "" for none
 	zoneHinted      map[Name]set       // the slices of a service that have hints for zones
 	nodeHinted      map[Name]set       // the same for nodes
@@ -83,7 +86,8 @@ func NewState(c config.Cluster) *State {
 		slicesByService: map[Name]set{},
 		addresses:       map[listKey]*addressList{},
 		claims:          map[VIP][]*Service{},
-		gateways:        map[bool]set{true: {}, false: {}},
+		gateways:        map[bool]set{},
+		working:         map[bool]set{},
 		zones:           map[string]set{},
 		zoneHinted:      map[Name]set{},
 		nodeHinted:      map[Name]set{},
@@ -138,7 +142,7 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		put(s.Nodes, e.Ref.Name.Name, e.New)
 		c.Zones = s.rezone(e.Ref.Name, was, s.Nodes[e.Ref.Name.Name])
 		c.Moved = s.seat(e.Ref.Name.Name) != sat
-		c.Egress = s.regate(e.Ref.Name.Name)
+		c.Egress, c.Exits = s.regate(e.Ref.Name.Name)
 	case KindNamespace:
 		put(s.Namespaces, e.Ref.Name.Name, e.New)
 	case KindPod:

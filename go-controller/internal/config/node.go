@@ -54,6 +54,13 @@ const CNISocketName = "ovn-cni-server.sock"
 // CNISocket is the path of the agent's socket.
 func (n Node) CNISocket() string { return filepath.Join(n.CNISocketDir, CNISocketName) }
 
+// OVSRunDir is where Open vSwitch's daemons have their sockets: beside that of
+// the database. ok is false when that is not on this host.
+func (n Node) OVSRunDir() (dir string, ok bool) {
+	path, ok := strings.CutPrefix(n.OVSAddress, "unix:")
+	return filepath.Dir(path), ok
+}
+
 // DefaultNode is a node with the kernel datapath whose tunnel end point is
 // found in OVS or in the Node object.
 func DefaultNode() Node {

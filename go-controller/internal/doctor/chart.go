@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -275,11 +274,4 @@ func (h *chart) bridge(name string) (ovs.Row, bool) {
 		return nil, false
 	}
 	return h.bridges[i], true
-}
-
-// ovsRunDir is where Open vSwitch's daemons have their sockets: beside that of
-// the database. ok is false when that is not on this host.
-func (h *chart) ovsRunDir() (dir string, ok bool) {
-	path, ok := strings.CutPrefix(h.c.Node.OVSAddress, "unix:")
-	return filepath.Dir(path), ok
 }

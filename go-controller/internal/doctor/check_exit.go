@@ -55,6 +55,9 @@ func checkExternalBridge(ctx context.Context, h *chart) Finding {
 	if err := h.timed(ctx, func(ctx context.Context) error { return h.compareBridge(ctx, *e, plan, &f) }); err != nil {
 		return unchecked("%v", err)
 	}
+	if l3, err := annotation.ParseL3Gateway(h.node.Annotations[annotation.L3GatewayConfig]); err == nil && l3 != nil && l3.Out != "" {
+		f.add("the gateway is out of service, so that other nodes' pods leave through others: " + l3.Out)
+	}
 	answered := ""
 	if len(f.wrong) == 0 { // without its flows nothing would answer
 		answered = h.pingHops(ctx, facts, c, &f)

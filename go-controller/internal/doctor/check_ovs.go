@@ -49,7 +49,7 @@ func brokenUserspace(version string) bool {
 }
 
 func checkVSwitchd(ctx context.Context, h *chart) Finding {
-	dir, local := h.ovsRunDir()
+	dir, local := h.c.Node.OVSRunDir()
 	if !local {
 		return unchecked("--ovs-address %s is no socket of this host", h.c.Node.OVSAddress)
 	}

@@ -132,7 +132,7 @@ func checkTunnels(ctx context.Context, h *chart) Finding {
 // unroutable lists the tunnel ends to which the userspace datapath has no
 // route: it keeps its own table, of the kernel's routes through bridges.
 func (h *chart) unroutable(ctx context.Context) (out []string) {
-	dir, local := h.ovsRunDir()
+	dir, local := h.c.Node.OVSRunDir()
 	if h.c.Node.DatapathType != config.DatapathNetdev || !local {
 		return nil
 	}

@@ -156,5 +156,7 @@ func findLink(e *hostplan.External, k Kernel) error {
 		return fmt.Errorf("interface %s does not exist: Open vSwitch has not made it (is ovs-vswitchd running?)", e.Link)
 	}
 	e.MAC, e.Addrs, e.NextHops = d.MAC, d.Addrs, slices.Clone(d.NextHops)
-	return nil
+	uplink, ok, err := k.Device(e.Uplink)
+	e.UplinkDown = ok && !uplink.Carrier // one that is no device of the kernel's is Open vSwitch's business
+	return err
 }

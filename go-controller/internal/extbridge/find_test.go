@@ -38,7 +38,7 @@ func (w world) BridgeOf(iface string) (string, bool) {
 
 func (w world) Device(name string) (hostnet.Device, bool, error) {
 	d := hostnet.Device{
-		Name: name, MAC: ipnet.MAC{2, 0, 0, 0, 0, 1}, Addrs: []netip.Prefix{netip.MustParsePrefix("172.18.0.2/16")},
+		Name: name, Carrier: true, MAC: ipnet.MAC{2, 0, 0, 0, 0, 1}, Addrs: []netip.Prefix{netip.MustParsePrefix("172.18.0.2/16")},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")},
 	}
 	return d, slices.Contains(w.devices, name), nil

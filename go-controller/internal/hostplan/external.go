@@ -12,6 +12,7 @@ type External struct {
 	Userspace  bool           // the bridge's datapath_type is netdev
 	Uplink     string         // the NIC
 	UplinkPort int            // its OpenFlow port number
+	UplinkDown bool           // it has no carrier
 	Patch      string         // the patch port to br-int that ovn-controller makes for the localnet port
 	PatchPort  int            // its OpenFlow port number; 0 until it is there
 	VLAN       int            // VLAN id of the gateway's network on the NIC, 0 for none

@@ -1,6 +1,8 @@
 package kubeio
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
@@ -33,6 +35,9 @@ func Decode(obj any) (o cluster.Object, problems []cluster.Problem, ok bool) {
 func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 	out := &cluster.Node{Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix(), Zone: n.Labels[corev1.LabelTopologyZone]}
 	problems := out.ReadAnnotations(n.Annotations)
+	out.Silent = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
 	return out, problems
 }
 

@@ -18,6 +18,7 @@ type Master struct {
 	Patches      *prometheus.CounterVec // kind, result: ok, retried, dropped
 	Problems     *prometheus.CounterVec // reason
 	Differences  prometheus.Counter
+	Gateways     *prometheus.GaugeVec // family: ipv4, ipv6; state: working, out
 }
 
 // NewMaster makes the metrics and registers them with r.
@@ -46,7 +47,9 @@ func NewMaster(r prometheus.Registerer) *Master {
 		Problems:    counter("problems_total", "Problems found in users' objects, by reason.", "reason"),
 		Differences: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "northbound", Name: "verify_differences_total", Help: "Owners for which --verify found other rows than following changes had led to. Any is a bug."}),
 	}
+	m.Gateways = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "northbound", Name: "gateways",
+		Help: "Gateways that can lead packets of a family out of the cluster: those that work, and those out of service."}, []string{"family", "state"})
 	r.MustRegister(m.Transactions, m.Operations, m.Rows, m.Repairs, m.Transaction, m.Batch, m.Dirty, m.Failing,
-		m.InSync, m.FullPasses, m.FullPass, m.Patches, m.Problems, m.Differences)
+		m.InSync, m.FullPasses, m.FullPass, m.Patches, m.Problems, m.Differences, m.Gateways)
 	return m
 }

@@ -4,11 +4,12 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Node is what `ovnkube node` counts.
 type Node struct {
-	Ready    prometheus.Gauge
-	Pass     prometheus.Histogram
-	Changes  *prometheus.CounterVec   // kind: external_ids, bridge, port, link, addr, route, neigh, sysctl, nftables, pod_port, annotation, cni
-	Requests *prometheus.HistogramVec // command: ADD, DEL, ...; code: of the CNI error, 0 for success
-	Phases   *prometheus.HistogramVec // phase: of ADD, see package cni/server
+	Ready      prometheus.Gauge
+	Pass       prometheus.Histogram
+	Changes    *prometheus.CounterVec   // kind: external_ids, bridge, port, link, addr, route, neigh, sysctl, nftables, pod_port, annotation, cni
+	Requests   *prometheus.HistogramVec // command: ADD, DEL, ...; code: of the CNI error, 0 for success
+	GatewayOut prometheus.Gauge
+	Phases     *prometheus.HistogramVec // phase: of ADD, see package cni/server
 }
 
 // NewNode makes the metrics and registers them with r.
@@ -27,6 +28,8 @@ func NewNode(r prometheus.Registerer) *Node {
 			prometheus.ExponentialBuckets(0.005, 2, 14), "command", "code"),
 		Phases: histogram("cni_add_phase_seconds", "Time of each step of CNI ADD.", prometheus.ExponentialBuckets(0.001, 2, 16), "phase"),
 	}
-	r.MustRegister(m.Ready, m.Pass, m.Changes, m.Requests, m.Phases)
+	m.GatewayOut = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "northbound", Name: "node_gateway_out_of_service",
+		Help: "1 when the node is a gateway that does not work, so that other nodes' pods don't leave through it."})
+	r.MustRegister(m.Ready, m.GatewayOut, m.Pass, m.Changes, m.Requests, m.Phases)
 	return m
 }

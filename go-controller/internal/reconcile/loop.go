@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
@@ -214,6 +215,7 @@ func (l *Loop) follow(changes []cluster.Change) {
 	for _, p := range res.Problems {
 		l.report(p)
 	}
+	l.tellGateways(append(slices.Clone(changes), res.Changes...))
 	for _, cs := range [][]cluster.Change{changes, res.Changes} {
 		for _, c := range cs {
 			for _, o := range l.Translators.Affected(l.State, c) {

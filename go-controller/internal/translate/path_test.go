@@ -97,6 +97,7 @@ func (p *path) node() cluster.Object {
 	if old, ok := p.objects[n.Ref()].(*cluster.Node); ok && p.chance(80) {
 		*n = *old
 	}
+	n.Silent = p.chance(10)
 	switch p.r.IntN(10) {
 	case 9: // the label comes, changes or goes
 		n.Zone = []string{"", "a", "b"}[p.r.IntN(3)]
@@ -131,6 +132,9 @@ func (p *path) gateway(node string) *annotation.L3Gateway {
 				g.NextHops = append(g.NextHops, netip.MustParseAddr([]string{"172.18.0.1", "fc00::1"}[i]))
 			}
 		}
+	}
+	if p.chance(30) {
+		g.Out = "ovn-controller does not answer"
 	}
 	if p.chance(30) {
 		g.Rampout = append(g.Rampout, netip.MustParsePrefix("10.0.0.16/28"))

@@ -106,7 +106,13 @@ func AwaitOutput(t *testing.T, n *node.Node, want string, argv ...string) {
 // returned.
 func Eventually(t *testing.T, what string, ok func(context.Context) string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	Within(t, deadline, what, ok)
+}
+
+// Within is Eventually for what takes its time.
+func Within(t *testing.T, limit time.Duration, what string, ok func(context.Context) string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -31,11 +31,18 @@ func (Gateway) Owners(s *cluster.State) []nb.Owner {
 }
 
 // Affected implements translate.Translator.
-func (Gateway) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
-	if c.Ref.Kind != cluster.KindNode || !isGateway(c.Old) && !isGateway(c.New) {
+//
+// With the first gateway that is in service, or without the last, all others
+// cease to be ways out, or become ones.
+func (t Gateway) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+	if c.Ref.Kind != cluster.KindNode || !isGateway(c.Old) && !isGateway(c.New) && !c.Exits {
 		return nil
 	}
-	return []nb.Owner{gatewayOwner(c.Ref.Name.Name)}
+	own := gatewayOwner(c.Ref.Name.Name)
+	if c.Exits {
+		return append(slices.DeleteFunc(t.Owners(s), func(o nb.Owner) bool { return o == own }), own)
+	}
+	return []nb.Owner{own}
 }
 
 func gatewayOwner(node string) nb.Owner { return nb.Owner{Kind: names.KindGateway, Name: node} }
@@ -172,20 +179,31 @@ func (r gatewayRows) routes() []nb.Row {
 		if !ok {
 			continue // no pod has an address of this family
 		}
-		rows = append(rows, r.leaving(names.FamilyRole(names.RoleLeave, family(is4)), everything(is4), via, nil))
 		if r.outranked(is4) {
 			rows = append(rows, r.leaving(names.FamilyRole(names.RoleToGateway, family(is4)), netip.PrefixFrom(via, via.BitLen()), via, nil))
 		}
-		bySource := nbdb.LogicalRouterStaticRoutePolicySrcIP
-		for _, subnet := range r.state.NodeSubnets[r.node.Name] {
-			if subnet.Addr().Is4() == is4 {
-				rows = append(rows, r.leaving(names.FamilyRole(names.RoleOwnPods, family(is4)), subnet, via, &bySource))
-			}
+		if r.state.Serves(r.node.Name, is4) {
+			rows = append(rows, r.exits(via)...)
 		}
-		for _, subnet := range r.gateway.Rampout {
-			if subnet.Addr().Is4() == is4 && !slices.Contains(r.state.NodeSubnets[r.node.Name], subnet) {
-				rows = append(rows, r.leaving(names.PrefixRole(names.RoleRampout, subnet), subnet, via, &bySource))
-			}
+	}
+	return rows
+}
+
+// exits is the cluster router's routes to a gateway that is in service: of the
+// node's own pods, of those that are pinned to it, and of everybody who has
+// nothing nearer.
+func (r gatewayRows) exits(via netip.Addr) []nb.Row {
+	is4 := via.Is4()
+	rows := []nb.Row{r.leaving(names.FamilyRole(names.RoleLeave, family(is4)), everything(is4), via, nil)}
+	bySource := nbdb.LogicalRouterStaticRoutePolicySrcIP
+	for _, subnet := range r.state.NodeSubnets[r.node.Name] {
+		if subnet.Addr().Is4() == is4 {
+			rows = append(rows, r.leaving(names.FamilyRole(names.RoleOwnPods, family(is4)), subnet, via, &bySource))
+		}
+	}
+	for _, subnet := range r.gateway.Rampout {
+		if subnet.Addr().Is4() == is4 && !slices.Contains(r.state.NodeSubnets[r.node.Name], subnet) {
+			rows = append(rows, r.leaving(names.PrefixRole(names.RoleRampout, subnet), subnet, via, &bySource))
 		}
 	}
 	return rows

@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// How often a gateway node's daemons are asked whether they are there, how long
+// each may take to answer, and how long a part of the gateway may be broken
+// before the gateway is out of service: a daemon that is started again is there
+// sooner, and others' connections move to another gateway only once.
+const (
+	probeInterval = time.Second
+	probeTimeout  = 2 * time.Second
+	outageGrace   = 5 * time.Second
+)
+
+// part is what a gateway is made of, as far as it can be broken.
+type part string
+
+const (
+	partBridge     part = "external bridge"
+	partPatch      part = "patch port"
+	partVSwitchd   part = "ovs-vswitchd"
+	partController part = "ovn-controller"
+)
+
+// outage knows which parts of the gateway are broken, and since when.
+type outage struct {
+	mu     sync.Mutex
+	broken map[part]fault
+	worked map[part]bool // those that were seen to work
+}
+
+type fault struct {
+	why   string
+	since time.Time // the zero time for a part that was never seen to work: nobody relies on it
+}
+
+func newOutage() *outage { return &outage{broken: map[part]fault{}, worked: map[part]bool{}} }
+
+// note takes in what is wrong with a part now, "" for nothing.
+func (o *outage) note(p part, why string, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if why == "" {
+		delete(o.broken, p)
+		o.worked[p] = true
+		return
+	}
+	was, known := o.broken[p]
+	if !known && o.worked[p] {
+		was.since = now
+	}
+	o.broken[p] = fault{why, was.since}
+}
+
+// seen tells whether a part was ever seen to work.
+func (o *outage) seen(p part) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.worked[p]
+}
+
+// why is the reason for which the gateway is out of service, "" when it is in
+// service.
+func (o *outage) why(now time.Time) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range slices.Sorted(maps.Keys(o.broken)) {
+		if f := o.broken[p]; now.Sub(f.since) >= outageGrace {
+			return f.why
+		}
+	}
+	return ""
+}
+
+// watchDaemons asks the daemons of a gateway node again and again, and has a
+// pass tell the cluster when the gateway goes out of service or comes back.
+func (a *Agent) watchDaemons(ctx context.Context) {
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	last := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !a.isGateway.Load() {
+			continue
+		}
+		a.probe(ctx)
+		why := a.outage.why(time.Now())
+		if why != last {
+			a.kick()
+		}
+		last = why
+	}
+}
+
+// probe asks each daemon once. One that never ran where it is looked for may
+// run elsewhere; ovs-vswitchd is where its database is.
+func (a *Agent) probe(ctx context.Context) {
+	ovsDir, local := a.config.OVSRunDir()
+	for p, dir := range map[part]string{partVSwitchd: ovsDir, partController: a.config.OVNRunDir} {
+		if p == partVSwitchd && !local {
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, probeTimeout)
+		_, err := ovs.Appctl(asking, dir, string(p), "version")
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			a.outage.note(p, "", time.Now())
+		case p == partController && errors.Is(err, fs.ErrNotExist) && !a.outage.seen(p):
+		default:
+			a.outage.note(p, string(p)+" does not answer", time.Now())
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/control"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/node"
+)
+
+// silence is how long it may take until a node that nobody hears of is out: the
+// node controller waits for 50 seconds before it says so.
+const silence = 2 * time.Minute
+
+// pod is the manifest of a pod on a node.
+func pod(name, on string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  nodeName: %s
+  terminationGracePeriodSeconds: 0
+  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
+---
+`, name, on)
+}
+
+// sources asks the host outside from a pod, each time anew, and tells from which
+// addresses it was seen; what was not answered is "".
+func (b bed) sources(ctx context.Context, pod, protocol string, to netip.AddrPort, times int) map[string]int {
+	out, _ := b.Kubectl(ctx, "exec", pod, "--", "/bin/echo-server", "ask", protocol, to.String(), fmt.Sprint(times), "1s").Output()
+	seen := map[string]int{}
+	for line := range strings.Lines(string(out)) {
+		who, where, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if from, err := netip.ParseAddrPort(where); who == "outside" && err == nil {
+			seen[from.Addr().String()]++
+		} else {
+			seen[""]++
+		}
+	}
+	return seen
+}
+
+// awaitSpread waits until connections of a pod leave through all of these nodes
+// and no others, of both families, without one that is not answered. Open
+// vSwitch spreads TCP by the ports as well; of UDP all that a pod sends to one
+// address goes one way.
+func (b bed) awaitSpread(limit time.Duration, pod string, through ...*node.Node) {
+	b.t.Helper()
+	const times = 24 // the chance that one of two gateways is never taken is 2^-23
+	for i, outside := range families().Outside() {
+		for _, protocol := range []string{"tcp", "udp"} {
+			to := netip.AddrPortFrom(outside.Addr(), 8080)
+			machines.Within(b.t, limit, fmt.Sprintf("pod %s reaches %s over %s through %d gateways", pod, to, protocol, len(through)), func(ctx context.Context) string {
+				seen := b.sources(ctx, pod, protocol, to, times)
+				answered, taken := 0, 0
+				for _, n := range through {
+					if got := seen[addrs(n)[i].Addr().String()]; got > 0 {
+						answered, taken = answered+got, taken+1
+					}
+				}
+				if answered != times || protocol == "tcp" && taken != len(through) {
+					return fmt.Sprintf("seen from %v", seen)
+				}
+				return ""
+			})
+		}
+	}
+}
+
+// fault breaks a node and mends it.
+type fault struct {
+	name        string
+	limit       time.Duration // until the others carry on
+	do, undo    func(t *testing.T, b bed, n *node.Node)
+	why         string // of the Event
+	ownGoOn     bool   // the node's own pods don't notice
+	doctorKnows bool
+}
+
+func faults() []fault {
+	return []fault{
+		{"ovn-controller is killed", time.Minute, func(t *testing.T, _ bed, n *node.Node) {
+			machines.Run(t, n, "sh", "-c", "kill -9 $(cat /run/ovn/ovn-controller.pid)")
+		}, func(t *testing.T, _ bed, n *node.Node) { restart(t, n, node.Controller) }, "ovn-controller does not answer", true, true},
+		{"ovs-vswitchd is killed, and with it the network of the node", silence, func(t *testing.T, _ bed, n *node.Node) {
+			monitor := service(t, n, node.VSwitchd)
+			machines.Run(t, n, "sh", "-c", fmt.Sprintf("kill -9 %d $(cat /run/openvswitch/ovs-vswitchd.pid)", monitor.PID))
+		}, func(t *testing.T, _ bed, n *node.Node) { restart(t, n, node.VSwitchd) }, "the node is not heard of", false, false},
+		{"the node's cable is pulled", silence, func(t *testing.T, b bed, n *node.Node) { b.plug(t, n, false) },
+			func(t *testing.T, b bed, n *node.Node) { b.plug(t, n, true) }, "the node is not heard of", false, false},
+	}
+}
+
+func service(t *testing.T, n *node.Node, name string) member.ServiceStatus {
+	t.Helper()
+	all, err := n.Services(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("%s has no service %s", n.Spec.Name, name)
+	return member.ServiceStatus{}
+}
+
+func restart(t *testing.T, n *node.Node, name string) {
+	t.Helper()
+	if err := n.RestartService(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plug connects a node to the others, or not.
+func (b bed) plug(t *testing.T, n *node.Node, in bool) {
+	t.Helper()
+	h, err := b.Control.Netlink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	link, err := h.LinkByName("ul-" + n.Spec.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := map[bool]func(netlink.Link) error{true: h.LinkSetUp, false: h.LinkSetDown}[in]
+	if err := set(link); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of several gateways one that fails drops out: pods that leave through either
+// leave through the other, and through both when it is back.
+func TestSeveralGateways(t *testing.T) {
+	b := bed{machines.Up(t, sandbox.Options{Name: "gateways", Nodes: 3, Gateways: 2, DualStack: true}), t}
+	b.kubectl(pod("a", "n1")+pod("b", "n2")+pod("c", "n3"), "apply", "-f", "-")
+	b.kubectl("", "wait", "--for=condition=Ready", "pod/a", "pod/b", "pod/c", "--timeout=60s")
+	n1, n2 := b.Nodes[0], b.Nodes[1]
+	b.awaitSpread(time.Minute, "c", n1, n2)
+	b.awaitSpread(time.Minute, "a", n1)
+	b.awaitSpread(time.Minute, "b", n2)
+	for _, f := range faults() {
+		ok := t.Run(f.name, func(t *testing.T) {
+			b := bed{b.Cluster, t}
+			f.do(t, b, n1)
+			b.awaitSpread(f.limit, "c", n2)
+			b.awaitSpread(time.Minute, "b", n2)
+			if f.ownGoOn {
+				b.awaitSpread(time.Minute, "a", n1)
+			}
+			b.awaitEvent(f.why)
+			if out := b.metric(t, `northbound_gateways{family="ipv4",state="out"} 1`); out != "" {
+				t.Error(out)
+			}
+			if out, err := n1.Run(t.Context(), "ovnkube", "doctor"); f.doctorKnows && (err == nil || !strings.Contains(out, "the gateway is out of service")) {
+				t.Errorf("doctor: %v\n%s", err, out)
+			}
+			f.undo(t, b, n1)
+			b.awaitSpread(silence, "c", n1, n2)
+			b.awaitSpread(time.Minute, "a", n1)
+			if out := b.metric(t, `northbound_gateways{family="ipv6",state="out"} 0`); out != "" {
+				t.Error(out)
+			}
+		})
+		if !ok {
+			return // what is broken would be taken for the next fault
+		}
+	}
+}
+
+// awaitEvent waits for the Event of n1's gateway with this reason.
+func (b bed) awaitEvent(why string) {
+	b.t.Helper()
+	machines.Eventually(b.t, "an Event of the gateway: "+why, func(context.Context) string {
+		events := b.kubectl("", "get", "events", "--field-selector=reason=GatewayOutOfService,involvedObject.name=n1", "-o", "jsonpath={.items[*].message}")
+		if !strings.Contains(events, why) {
+			return events
+		}
+		return ""
+	})
+}
+
+// metric looks for a line among the master's metrics, and returns those of
+// gateways when it is not there.
+func (b bed) metric(t *testing.T, want string) string {
+	t.Helper()
+	all, err := b.Control.Get(t.Context(), "http://"+control.MasterMetrics+"/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := ""
+	for line := range strings.Lines(string(all)) {
+		if strings.TrimSpace(line) == want {
+			return ""
+		}
+		if strings.HasPrefix(line, "northbound_gateways") {
+			have += line
+		}
+	}
+	return "want " + want + ", have\n" + have
+}
