@@ -259,7 +259,8 @@ func TestRestarts(t *testing.T) {
 	// The tunnel address goes and comes back.
 	testkit.Run(t, "ip", "addr", "del", "172.18.0.2/16", "dev", "eth0")
 	b.awaitMissing(t, "no tunnel address")
-	b.awaitState(t, wantState)
+	// The kernel drops the route whose source it was, and there is no plan.
+	b.awaitState(t, strings.Replace(wantState, "169.254.169.6 via 10.128.2.1 dev k8s-worker-1.ex src 172.18.0.2\n", "", 1))
 	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/16", "dev", "eth0")
 	b.awaitReady(t)
 
@@ -298,6 +299,7 @@ k8s-worker-1.ex UNKNOWN 10.128.4.2/23
 link/ether 0a:58:0a:80:04:02 mtu 1442
 10.96.0.0/16 via 10.128.4.1 dev k8s-worker-1.ex src 10.128.4.2
 10.128.0.0/14 via 10.128.4.1 dev k8s-worker-1.ex src 10.128.4.2
+169.254.169.6 via 10.128.4.1 dev k8s-worker-1.ex src 172.18.0.2
 10.128.4.1 lladdr 0a:58:0a:80:04:01 PERMANENT
 1 1 2 1 0
 1 1
@@ -338,7 +340,7 @@ func TestLostTunnelAddress(t *testing.T) {
 	testkit.Run(t, "ip", "addr", "del", "172.18.0.2/16", "dev", "eth0")
 	b.awaitMissing(t, "on no interface of this host is the tunnel address 172.18.0.2 (it was on eth0: `ip link set eth0 up; ip addr add 172.18.0.2/16 dev eth0`, and its routes)")
 	testkit.Run(t, "ip", "addr", "del", "10.128.2.2/23", "dev", mgmtLink)
-	b.awaitState(t, wantState)
+	b.awaitState(t, strings.Replace(wantState, " src 172.18.0.2\n", "\n", 1))
 	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/16", "dev", "eth0")
 	b.awaitReady(t)
 }

@@ -30,6 +30,7 @@ func rooms() []func(hostplan.Facts, config.Node) (hostplan.Plan, error) {
 // passMemory is what one pass leaves to the next.
 type passMemory struct {
 	subnets []netip.Prefix  // the last valid ones: a Node without them is not a node to tear down
+	own     []netip.Addr    // the last Node's own addresses on this host
 	places  []hostnet.Place // where tunnel addresses were last, each once
 	swept   time.Time       // when ports without a device were looked for
 	flows   flowWatch
@@ -147,6 +148,9 @@ func (a *Agent) facts(node kubeio.LocalNode) (hostplan.Facts, []hostnet.Place, e
 	if err != nil {
 		return f, nil, err
 	}
+	if f.Own, err = a.own(node); err != nil {
+		return f, nil, err
+	}
 	places, err := a.places(f.EncapIPs)
 	if err != nil {
 		return f, nil, err
@@ -189,6 +193,31 @@ func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
 	}
 	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an address of this host; give --encap-ip%s",
 		names.OVSEncapIP, set, node.InternalIPs, a.lastSeen(set))
+}
+
+// own are the first of each family of the Node's internal addresses that are on
+// this host; those of the last Node while there is none.
+func (a *Agent) own(node kubeio.LocalNode) (out []netip.Addr, err error) {
+	if node.UID == "" {
+		return a.memory.own, nil
+	}
+	seen := map[bool]bool{}
+	for _, s := range node.InternalIPs {
+		ip, err := netip.ParseAddr(s)
+		if err != nil || seen[ip.Is4()] {
+			continue
+		}
+		places, err := a.places([]netip.Addr{ip})
+		if err != nil {
+			return nil, err
+		}
+		if len(places) > 0 {
+			seen[ip.Is4()] = true
+			out = append(out, ip)
+		}
+	}
+	a.memory.own = out
+	return out, nil
 }
 
 // places is where on this host the addresses are; those that are nowhere are

@@ -20,6 +20,7 @@ type planInput struct {
 	Subnets  []string
 	EncapMTU int
 	RALinks  []string
+	Own      string
 }
 
 func (in planInput) parse(t *testing.T) (hostplan.Facts, config.Node) {
@@ -33,10 +34,11 @@ func (in planInput) parse(t *testing.T) (hostplan.Facts, config.Node) {
 		c.EncapType = in.EncapType
 	}
 	f := hostplan.Facts{SystemID: in.SystemID, EncapMTU: in.EncapMTU, RALinks: in.RALinks}
-	var errs [4]error
+	var errs [5]error
 	c.ClusterSubnets, errs[0] = config.ParseClusterSubnets(in.ClusterSubnets)
 	c.ServiceCIDRs, errs[1] = config.ParsePrefixes("--k8s-service-cidrs", in.ServiceCIDRs)
 	f.EncapIPs, errs[2] = config.ParseAddrs("--encap-ip", in.EncapIP)
+	f.Own, errs[4] = config.ParseAddrs("own", in.Own)
 	c.BridgeMappings, errs[3] = config.ParseBridgeMappings(in.BridgeMappings)
 	for _, err := range append(errs[:], c.Validate()) {
 		if err != nil {

@@ -24,8 +24,10 @@ k8s-worker-1.ex UNKNOWN 10.128.2.2/23 fd01:0:0:1::2/64
 link/ether 0a:58:0a:80:02:02 mtu 1442
 10.96.0.0/16 via 10.128.2.1 dev k8s-worker-1.ex src 10.128.2.2
 10.128.0.0/14 via 10.128.2.1 dev k8s-worker-1.ex src 10.128.2.2
+169.254.169.6 via 10.128.2.1 dev k8s-worker-1.ex src 172.18.0.2
 fd01::/48 via fd01:0:0:1::1 dev k8s-worker-1.ex src fd01:0:0:1::2 metric 1024 pref medium
 fd02::/112 via fd01:0:0:1::1 dev k8s-worker-1.ex src fd01:0:0:1::2 metric 1024 pref medium
+fd69::6 via fd01:0:0:1::1 dev k8s-worker-1.ex metric 1024 pref medium
 10.128.2.1 lladdr 0a:58:0a:80:02:01 PERMANENT
 fd01:0:0:1::1 lladdr 0a:58:0a:80:02:01 PERMANENT
 1 1 2 1 0
@@ -87,7 +89,7 @@ func TestNodeIsSetUpAndRepaired(t *testing.T) {
 		testkit.Run(t, "sh", "-c", damage)
 		b.awaitState(t, wantState)
 	}
-	b.damageMasquerade(t)
+	b.damageRules(t)
 	b.damageFilesAndAnnotations(t)
 }
 
@@ -129,25 +131,28 @@ var damages = []string{
 // reinstalled is what ovn-controller does when the management port is back.
 const reinstalled = " && ovs-vsctl --timeout=10 wait-until interface " + mgmtLink + " 'ofport>0' && ovs-vsctl set interface " + mgmtLink + " external_ids:ovn-installed=true"
 
-// damageMasquerade removes and edits the nftables table, and waits until it is
+// damageRules removes and edits the nftables rules, and waits until they are
 // back.
-func (b *bed) damageMasquerade(t *testing.T) {
+func (b *bed) damageRules(t *testing.T) {
 	t.Helper()
-	want := hostplan.Masquerade{V4: netip.MustParsePrefix("10.128.2.0/23"), V6: netip.MustParsePrefix("fd01:0:0:1::/64"), Except: mgmtLink}
-	edited := want
-	edited.V4, edited.Except = netip.MustParsePrefix("10.1.0.0/16"), "eth0"
+	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.128.2.0/23"), V6: netip.MustParsePrefix("fd01:0:0:1::/64"), Except: mgmtLink}
+	others := masquerade
+	others.V4, others.Except = netip.MustParsePrefix("10.1.0.0/16"), "eth0"
+	hairpin := hostplan.Hairpin{Link: mgmtLink, V4: netip.MustParseAddr("10.128.2.2"), V6: netip.MustParseAddr("fd01:0:0:1::2")}
+	another := hairpin
+	another.V6, another.Link = netip.Addr{}, "eth0"
 	k, err := hostnet.NewNetlink()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	for _, damage := range []hostnet.Change{{Have: want}, {Have: want, Want: edited}} {
+	for _, damage := range []hostnet.Change{{Have: masquerade}, {Have: masquerade, Want: others}, {Have: hairpin}, {Have: hairpin, Want: another}} {
 		if err := k.Apply(damage); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Eventually(t, "masquerade is back after "+damage.String(), func() string {
-			have, err := k.Read([]hostplan.Item{want})
-			if err != nil || !slices.Contains(have, hostplan.Item(want)) {
+		testkit.Eventually(t, damage.Have.Key()+" is back after "+damage.String(), func() string {
+			have, err := k.Read([]hostplan.Item{damage.Have})
+			if err != nil || !slices.Contains(have, damage.Have) {
 				return fmt.Sprint(have, err)
 			}
 			return ""

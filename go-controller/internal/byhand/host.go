@@ -59,6 +59,7 @@ func (h *host) nodePlan(subnets []netip.Prefix) (hostplan.Plan, string, error) {
 	if f.EncapIPs, err = h.encapIPs(); err != nil {
 		return hostplan.Plan{}, "", err
 	}
+	f.Own = f.EncapIPs // no Node is asked
 	for _, ip := range f.EncapIPs {
 		place, ok, err := h.kernel.Find(ip)
 		if err != nil {

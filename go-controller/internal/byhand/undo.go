@@ -23,6 +23,7 @@ type before struct {
 	Ports       []string             `json:"ports,omitempty"`        // that were not there
 	Sysctls     map[string]string    `json:"sysctls,omitempty"`      // as they were, by path
 	Masquerade  *hostplan.Masquerade `json:"masquerade,omitempty"`   // that was not there
+	Hairpin     *hostplan.Hairpin    `json:"hairpin,omitempty"`      // that was not there
 }
 
 func (h *host) file(what string) string {
@@ -84,6 +85,10 @@ func (h *host) note(b *before, plan hostplan.Plan, have []hostplan.Item) error {
 		case hostplan.Masquerade:
 			if was[i.Key()] == nil {
 				b.Masquerade = &i
+			}
+		case hostplan.Hairpin:
+			if was[i.Key()] == nil {
+				b.Hairpin = &i
 			}
 		}
 	}
@@ -180,6 +185,9 @@ func (h *host) restoreKernel(b before) error {
 	var changes []hostnet.Change
 	if b.Masquerade != nil {
 		changes = append(changes, hostnet.Change{Have: *b.Masquerade})
+	}
+	if b.Hairpin != nil {
+		changes = append(changes, hostnet.Change{Have: *b.Hairpin})
 	}
 	for _, path := range slices.Sorted(maps.Keys(b.Sysctls)) {
 		changes = append(changes, hostnet.Change{Want: hostplan.Sysctl{Path: path, Value: b.Sysctls[path]}})

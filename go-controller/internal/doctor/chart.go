@@ -181,6 +181,9 @@ func (h *chart) plan() error {
 		}
 	}
 	f := h.facts()
+	if err := h.findOwn(&f); err != nil {
+		return err
+	}
 	port, err := mgmtport.Plan(f, h.c.Node)
 	if err != nil {
 		return err
@@ -206,6 +209,37 @@ func (h *chart) findEncapIPs() {
 			h.places = append(h.places, p)
 		}
 	}
+}
+
+// findOwn takes the addresses by which the cluster knows the node, without which
+// the routes that the agent makes can't be compared: those of the Node; without
+// one, what the routes themselves have.
+func (h *chart) findOwn(f *hostplan.Facts) error {
+	for _, s := range h.node.InternalIPs {
+		if ip, err := netip.ParseAddr(s); err == nil {
+			if _, ok, err := h.t.Kernel.Find(ip); err == nil && ok {
+				f.Own = append(f.Own, ip)
+			}
+		}
+	}
+	if len(f.Own) > 0 {
+		return nil
+	}
+	var want []hostplan.Item
+	for _, s := range []string{names.HairpinSource4, names.HairpinSource6} {
+		a := netip.MustParseAddr(s)
+		want = append(want, hostplan.Route{Dest: netip.PrefixFrom(a, a.BitLen())})
+	}
+	have, err := h.t.Kernel.Read(want)
+	if err != nil {
+		return err
+	}
+	for _, i := range have {
+		if r, ok := i.(hostplan.Route); ok && r.Src.IsValid() && slices.ContainsFunc(want, func(w hostplan.Item) bool { return w.Key() == r.Key() }) {
+			f.Own = append(f.Own, r.Src)
+		}
+	}
+	return nil
 }
 
 // errNoSubnets says that nothing tells which subnets the node has.

@@ -134,7 +134,11 @@ func repair(c hostnet.Change) string {
 	case hostplan.Neighbour:
 		return fmt.Sprintf("ip neigh replace %s lladdr %s dev %s nud permanent", i.IP, i.MAC, i.Link)
 	case hostplan.Route:
-		return fmt.Sprintf("ip route replace %s via %s dev %s src %s proto %d", i.Dest, i.Via, i.Link, i.Src, i.Protocol)
+		src := ""
+		if i.Src.IsValid() {
+			src = fmt.Sprintf(" src %s", i.Src)
+		}
+		return fmt.Sprintf("ip route replace %s via %s dev %s%s proto %d", i.Dest, i.Via, i.Link, src, i.Protocol)
 	case hostplan.Sysctl:
 		return fmt.Sprintf("sysctl -w %s=%s", i.Path, i.Value)
 	}
@@ -169,7 +173,18 @@ func checkMasquerade(_ context.Context, h *chart) Finding {
 	if h.c.Node.Gateway.Mode != "" || h.ids[names.OVSGatewayBridge] != "" {
 		return unchecked("this node's way out is its gateway router")
 	}
-	return h.differences(kinds("nftables"), "packets of this node's pods leave with its address")
+	return h.differences(about("masquerade"), "packets of this node's pods leave with its address")
+}
+
+func checkHairpin(_ context.Context, h *chart) Finding {
+	return h.differences(about("hairpin"), "the node reaches services whose backend it is itself")
+}
+
+// about accepts changes of the item with this key.
+func about(key string) func(hostnet.Change) bool {
+	return func(c hostnet.Change) bool {
+		return c.Want != nil && c.Want.Key() == key || c.Have != nil && c.Have.Key() == key
+	}
 }
 
 // checkRouter pings the cluster router through the management port.

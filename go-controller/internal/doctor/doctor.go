@@ -87,6 +87,7 @@ func checks() []check {
 		{"routes", checkRoutes},
 		{"sysctls", checkSysctls},
 		{"masquerade", checkMasquerade},
+		{"hairpin", checkHairpin},
 		{"external-bridge", checkExternalBridge},
 		{"cni-conf", checkCNIConf},
 		{"cni-plugins", checkCNIPlugins},

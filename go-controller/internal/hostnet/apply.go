@@ -47,6 +47,8 @@ func (n *Netlink) apply(c Change) error {
 		return n.applyRoute(item, c.Want == nil)
 	case hostplan.Masquerade:
 		return applyMasquerade(item, c.Want == nil)
+	case hostplan.Hairpin:
+		return applyHairpin(item, c.Want == nil)
 	case hostplan.ServicePorts:
 		have, _ := c.Have.(hostplan.ServicePorts)
 		if c.Want == nil {

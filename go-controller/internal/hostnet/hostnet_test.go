@@ -37,17 +37,23 @@ func wanted() []hostplan.Item {
 		addr("10.1.0.2/24"), addr("fd01::2/64"), neigh("10.1.0.1", 1), neigh("fd01::1", 1),
 		route("10.0.0.0/8", "10.1.0.1", "10.1.0.2"), route("fd00::/16", "fd01::1", "fd01::2"),
 		hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), V6: netip.MustParsePrefix("fd01::/64"), Except: "m0"},
+		hostplan.Route{Dest: netip.MustParsePrefix("169.254.169.6/32"), Via: netip.MustParseAddr("10.1.0.1"), Link: "m0", Protocol: hostplan.RouteProtocol},
+		route("fd69::6/128", "fd01::1", "fd01::2"),
+		hostplan.Hairpin{Link: "m0", V4: netip.MustParseAddr("10.1.0.2"), V6: netip.MustParseAddr("fd01::2")},
 	}
 }
 
 const wantedDump = `addr 10.1.0.2/24 dev m0
 addr fd01::2/64 dev m0
+hairpin through m0, 10.1.0.2 as 169.254.169.6, fd01::2 as fd69::6
 link m0 mac 0a:58:00:00:00:02 mtu 1400 up
 masquerade 10.1.0.0/24 fd01::/64 unless through m0
 neigh 10.1.0.1 lladdr 0a:58:00:00:00:01 dev m0 permanent
 neigh fd01::1 lladdr 0a:58:00:00:00:01 dev m0 permanent
 route 10.0.0.0/8 via 10.1.0.1 dev m0 src 10.1.0.2 proto 78
+route 169.254.169.6/32 via 10.1.0.1 dev m0 proto 78
 route fd00::/16 via fd01::1 dev m0 src fd01::2 proto 78
+route fd69::6/128 via fd01::1 dev m0 src fd01::2 proto 78
 sysctl net/ipv4/conf/m0/forwarding = 1
 sysctl net/ipv4/ip_forward = 1
 `
@@ -79,7 +85,10 @@ func TestConverge(t *testing.T) {
 + neigh fd01::1 lladdr 0a:58:00:00:00:01 dev m0 permanent
 + route 10.0.0.0/8 via 10.1.0.1 dev m0 src 10.1.0.2 proto 78
 + route fd00::/16 via fd01::1 dev m0 src fd01::2 proto 78
-+ masquerade 10.1.0.0/24 fd01::/64 unless through m0`
++ masquerade 10.1.0.0/24 fd01::/64 unless through m0
++ route 169.254.169.6/32 via 10.1.0.1 dev m0 proto 78
++ route fd69::6/128 via fd01::1 dev m0 src fd01::2 proto 78
++ hairpin through m0, 10.1.0.2 as 169.254.169.6, fd01::2 as fd69::6`
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("changes:\n%s\nwant:\n%s", got, want)
 	}
@@ -104,8 +113,8 @@ func TestConvergeWithoutLink(t *testing.T) {
 	if !errors.As(err, &absent) || absent.Link != "m0" {
 		t.Errorf("error %v, want that m0 is absent", err)
 	}
-	if len(changes) != 2 { // what does not depend on the link
-		t.Errorf("changes %v, want the sysctl and the masquerade", changes)
+	if len(changes) != 3 { // what does not depend on the link
+		t.Errorf("changes %v, want the sysctl, the masquerade and the hairpin", changes)
 	}
 }
 
@@ -125,8 +134,8 @@ func TestOneFailureDoesNotStopTheOthers(t *testing.T) {
 	if err == nil || strings.Count(err.Error(), "applying") != 2 || !strings.Contains(err.Error(), `applying "+ addr 10.1.0.2/24 dev m0": no`) {
 		t.Errorf("error %v, want one for each of two addresses", err)
 	}
-	if len(changes) != 7 {
-		t.Errorf("%d changes, want the other 7: %v", len(changes), changes)
+	if len(changes) != 10 {
+		t.Errorf("%d changes, want the other 10: %v", len(changes), changes)
 	}
 }
 
@@ -242,4 +251,53 @@ func kernel(t *testing.T) *Netlink {
 	}
 	t.Cleanup(k.Close)
 	return k
+}
+
+// The rules of a hairpin mean what they should, and come back as they were
+// whatever somebody does to them.
+func TestHairpin(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	k := kernel(t)
+	want := hostplan.Hairpin{Link: "m0", V4: netip.MustParseAddr("10.1.0.2"), V6: netip.MustParseAddr("fd01::2")}
+	other := hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), Except: "m0"}
+	converge(t, k, want, other)
+	chains := func() (out string) {
+		for _, c := range hairpinChains() {
+			out += testkit.Run(t, "nft", "list", "chain", "inet", "northbound", c)
+		}
+		return out
+	}
+	before := chains()
+	for _, rule := range []string{
+		`type filter hook prerouting priority raw;`, `iifname "m0" ip saddr 10.1.0.2 ip saddr set 169.254.169.6 `, `iifname "m0" ip6 saddr fd01::2 ip6 saddr set fd69::6 `,
+		`type filter hook postrouting priority 300;`, `oifname "m0" ip daddr 169.254.169.6 ip daddr set 10.1.0.2 `, `oifname "m0" ip6 daddr fd69::6 ip6 daddr set fd01::2 `,
+		`type nat hook postrouting priority srcnat;`, `ip saddr 169.254.169.6 oifname != "m0" masquerade `, `ip6 saddr fd69::6 oifname != "m0" masquerade `,
+	} {
+		if strings.Count(before, rule) != 1 {
+			t.Errorf("want %q once in\n%s", rule, before)
+		}
+	}
+	for _, damage := range []string{
+		"flush chain inet northbound hairpin-in", "add rule inet northbound hairpin-out drop", "delete chain inet northbound hairpin-masq",
+		"delete chain inet northbound hairpin-out; add chain inet northbound hairpin-out { type filter hook input priority 0; }",
+		"insert rule inet northbound hairpin-in ip6 saddr fd01::2 accept", "delete table inet northbound",
+	} {
+		testkit.Run(t, "nft", damage)
+		if changes := converge(t, k, want, other); len(changes) == 0 {
+			t.Errorf("%s: not noticed", damage)
+		}
+		if after := chains(); after != before {
+			t.Errorf("after %s:\n%s\nbefore:\n%s", damage, after, before)
+		}
+	}
+	for _, gone := range []hostplan.Item{other, want} {
+		if err := k.Apply(Change{Have: gone}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tables := testkit.Run(t, "nft", "list", "tables"); strings.TrimSpace(tables) != "" {
+		t.Errorf("left: %s", tables)
+	}
 }

@@ -53,6 +53,8 @@ func (n *Netlink) Read(want []hostplan.Item) ([]hostplan.Item, error) {
 			dests[w.Dest] = true
 		case hostplan.Masquerade:
 			items, err = readMasquerade()
+		case hostplan.Hairpin:
+			items, err = readHairpin()
 		case hostplan.ServicePorts:
 			items, err = n.services.read()
 		case hostplan.IngressDrop:

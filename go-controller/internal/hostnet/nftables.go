@@ -27,7 +27,32 @@ const unless = " unless through "
 
 // isOurChain tells whether we have a chain of this name in our table; what else
 // is there is somebody's mistake.
-func isOurChain(name string) bool { return name == natChain || slices.Contains(serviceChains(), name) }
+func isOurChain(name string) bool {
+	return name == natChain || slices.Contains(serviceChains(), name) || slices.Contains(hairpinChains(), name)
+}
+
+// sameChain tells whether packets come to both chains in the same way.
+func sameChain(have, want *nftables.Chain) bool {
+	return have.Type == want.Type && have.Hooknum != nil && *have.Hooknum == *want.Hooknum && have.Priority != nil && *have.Priority == *want.Priority
+}
+
+// exactRules tells whether the chains have just these rules, in their order. A
+// rule is known by its comment and its length.
+func exactRules(have map[string][]*nftables.Rule, want []serviceRule) bool {
+	for _, w := range want {
+		rules := have[w.chain]
+		if len(rules) == 0 || ruleComment(rules[0]) != w.about || len(rules[0].Exprs) != len(w.exprs) {
+			return false
+		}
+		have[w.chain] = rules[1:]
+	}
+	for _, rest := range have {
+		if len(rest) > 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // readMasquerade reads our table's masquerade chain. Each rule carries what it
 // is for as its comment; a chain that has anything else in it is read as an

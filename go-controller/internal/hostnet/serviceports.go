@@ -141,8 +141,8 @@ func readServiceRules(c *nftables.Conn, chains map[string]*nftables.Chain) (p ho
 	have := map[string][]*nftables.Rule{}
 	var ranges []netip.Prefix
 	for _, name := range serviceChains() {
-		ch, want := chains[name], serviceChain(ourTable(), name)
-		if ch == nil || ch.Type != want.Type || ch.Hooknum == nil || *ch.Hooknum != *want.Hooknum || ch.Priority == nil || *ch.Priority != *want.Priority {
+		ch := chains[name]
+		if ch == nil || !sameChain(ch, serviceChain(ourTable(), name)) {
 			return p, false, nil
 		}
 		rules, err := c.GetRules(ourTable(), ch)
@@ -158,17 +158,8 @@ func readServiceRules(c *nftables.Conn, chains map[string]*nftables.Chain) (p ho
 			}
 		}
 	}
-	for _, want := range serviceRules(p.Link, ranges) {
-		rules := have[want.chain]
-		if len(rules) == 0 || ruleComment(rules[0]) != want.about || len(rules[0].Exprs) != len(want.exprs) {
-			return p, false, nil
-		}
-		have[want.chain] = rules[1:]
-	}
-	for _, rest := range have {
-		if len(rest) > 0 {
-			return p, false, nil
-		}
+	if !exactRules(have, serviceRules(p.Link, ranges)) {
+		return p, false, nil
 	}
 	return hostplan.NewServicePorts(p.Link, ranges, nil), true, nil
 }

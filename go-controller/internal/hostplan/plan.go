@@ -18,6 +18,7 @@ type Facts struct {
 	Subnets  []netip.Prefix // the node's pod subnets, at most one per family; none until the master has written them
 	EncapIPs []netip.Addr   // the tunnel end points in use
 	EncapMTU int            // MTU of the interface that carries them; 0 when unknown
+	Own      []netip.Addr   // the Node's internal addresses that this host has, at most one per family
 	RALinks  []string       // interfaces with routes from IPv6 router advertisements
 	External *External      // the external bridge of a gateway node; nil when the node is none
 	Exit     Exit           // what Open vSwitch has of a gateway, now or from before

@@ -27,6 +27,14 @@ func LBGroupOwner(name string) (k Kind, owner string, ok bool) {
 	return KindZone, owner, ok && owner != ""
 }
 
+// As whom a server on a node's host network sees who reaches it through a
+// service and that very node's kernel. Link-local (RFC 3927) and unique local
+// (RFC 4193), they mean the same on every node and never leave one.
+const (
+	HairpinSource4 = "169.254.169.6"
+	HairpinSource6 = "fd69::6"
+)
+
 // NodeSwitch is the logical switch of a node's pods: the node's own name.
 func NodeSwitch(node string) string { return node }
 

@@ -109,11 +109,11 @@ func TestApplyRefuses(t *testing.T) {
 
 func TestSchemaOfStrangers(t *testing.T) {
 	s := nb.NewSchema()
-	acl := &nbdb.ACL{UUID: "x"}
-	if got := s.Ref(acl); got != (nb.Ref{}) {
+	mirror := &nbdb.Mirror{UUID: "x"}
+	if got := s.Ref(mirror); got != (nb.Ref{}) {
 		t.Errorf("reference of a row of a table that is not ours: %v", got)
 	}
-	if _, ok := s.Mark(acl); ok || s.Label(acl) != "" || s.NewModel("ACL") != nil || s.Marked("ACL") || s.SlotMembers(acl) != nil {
+	if _, ok := s.Mark(mirror); ok || s.Label(mirror) != "" || s.NewModel("Mirror") != nil || s.Marked("Mirror") || s.SlotMembers(mirror) != nil {
 		t.Error("a table that is not ours has a mark, label, model or slots")
 	}
 	if _, ok := s.Mark(nil); ok {

@@ -67,7 +67,8 @@ func NewSchema() *Schema {
 		slotSpec{"nat", nbdb.NATTable}, slotSpec{"policies", nbdb.LogicalRouterPolicyTable})
 	s.add(nbdb.LogicalSwitchTable, nbdb.LogicalSwitch{}, true,
 		[]string{"name", "other_config", "load_balancer_group", "external_ids"},
-		slotSpec{"ports", nbdb.LogicalSwitchPortTable}, slotSpec{"qos_rules", nbdb.QoSTable}, slotSpec{"load_balancer", nbdb.LoadBalancerTable})
+		slotSpec{"ports", nbdb.LogicalSwitchPortTable}, slotSpec{"qos_rules", nbdb.QoSTable}, slotSpec{"load_balancer", nbdb.LoadBalancerTable},
+		slotSpec{"acls", nbdb.ACLTable})
 	s.add(nbdb.LogicalRouterPortTable, nbdb.LogicalRouterPort{}, false,
 		[]string{"name", "mac", "networks", "options", "external_ids"})
 	s.add(nbdb.LogicalRouterStaticRouteTable, nbdb.LogicalRouterStaticRoute{}, false,
@@ -80,6 +81,8 @@ func NewSchema() *Schema {
 		[]string{"name", "type", "addresses", "port_security", "tag", "options", "external_ids"})
 	s.add(nbdb.QoSTable, nbdb.QoS{}, false,
 		[]string{"priority", "direction", "match", "bandwidth", "external_ids"})
+	s.add(nbdb.ACLTable, nbdb.ACL{}, false,
+		[]string{"priority", "direction", "match", "action", "external_ids"})
 	s.add(nbdb.LoadBalancerGroupTable, nbdb.LoadBalancerGroup{}, true,
 		[]string{"name"}, slotSpec{"load_balancer", nbdb.LoadBalancerTable})
 	s.add(nbdb.LoadBalancerTable, nbdb.LoadBalancer{}, true,
@@ -100,7 +103,7 @@ func (s *Schema) add(name string, zero any, root bool, cols []string, slots ...s
 		t.extID, t.marks = i, true
 	}
 	for _, l := range []string{"name", "ip_prefix", "logical_ip", "match"} {
-		if i, ok := t.field[l]; ok && t.label < 0 {
+		if i, ok := t.field[l]; ok && t.label < 0 && typ.Field(i).Type.Kind() == reflect.String {
 			t.label = i
 		}
 	}

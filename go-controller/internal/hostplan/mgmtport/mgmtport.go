@@ -41,6 +41,7 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	p.Host = append(p.Host, hostplan.Link{Name: link, MAC: mac, MTU: mtu, Up: true})
 	p.Host = append(p.Host, addresses(link, ends)...)
 	p.Host = append(p.Host, routes(link, ends, c)...)
+	p.Host = append(p.Host, hairpin(link, ends, f.Own)...)
 	return p, nil
 }
 

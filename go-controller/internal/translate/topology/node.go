@@ -64,7 +64,7 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 		first, second = append(first, a), append(second, b)
 	}
 	r := nodeRows{schema: t.Schema, owner: o, node: n, state: s}
-	rows := []nb.Row{r.nodeSwitch(subnets, first), r.routerPort(first), r.switchPort(first), r.management(second)}
+	rows := []nb.Row{r.nodeSwitch(subnets, first), r.routerPort(first), r.switchPort(first), r.management(second), r.hairpin(second)}
 	for i, p := range subnets {
 		if !s.HasGateway(p.Addr().Is4()) {
 			rows = append(rows, r.egress(p, second[i].Addr()))

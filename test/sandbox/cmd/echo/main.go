@@ -4,7 +4,7 @@
 //	echo ask tcp|udp HOST:PORT [COUNT [WAIT]]  asks that often, WAIT for each answer
 //	echo flood HOST:PORT COUNT SIZE            sends COUNT UDP datagrams of SIZE bytes
 //
-// An answer is one line: the host name of who answers, a space, and the address
+// A datagram is answered from the address at which it came. An answer is one line: the host name of who answers, a space, and the address
 // and port that it saw the question come from. ask prints one line a question:
 // the answer, or "error: " and what went wrong; each question is a connection,
 // or a UDP socket, of its own. It exits with 1 when none was answered. flood
@@ -74,7 +74,11 @@ func serve(port string) error {
 	if err != nil {
 		return fmt.Errorf("asking for the host name: %w", err)
 	}
-	packets, err := net.ListenPacket("udp", ":"+port)
+	at, err := net.ResolveUDPAddr("udp", ":"+port)
+	if err != nil {
+		return fmt.Errorf("port %q: %w", port, err)
+	}
+	packets, err := net.ListenUDP("udp", at)
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
@@ -87,18 +91,6 @@ func serve(port string) error {
 		}).ListenAndServe()
 	}()
 	return <-failed
-}
-
-func servePackets(conn net.PacketConn, name string) error {
-	buf := make([]byte, 2048)
-	for {
-		_, from, err := conn.ReadFrom(buf)
-		if err != nil {
-			return fmt.Errorf("receiving: %w", err)
-		}
-		// An answer that can't be sent is one that the asker misses.
-		_, _ = conn.WriteTo([]byte(name+" "+from.String()+"\n"), from)
-	}
 }
 
 func ask(network, address string, count int, wait time.Duration) error {

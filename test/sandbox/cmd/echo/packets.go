@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// servePackets answers each datagram from the address to which it was sent, as
+// a server on a machine with several addresses must.
+func servePackets(conn *net.UDPConn, name string) error {
+	if err := askForDestinations(conn); err != nil {
+		return err
+	}
+	buf, control := make([]byte, 2048), make([]byte, 256)
+	for {
+		_, n, _, from, err := conn.ReadMsgUDPAddrPort(buf, control)
+		if err != nil {
+			return fmt.Errorf("receiving: %w", err)
+		}
+		source, err := answerFrom(control[:n])
+		if err != nil {
+			return err
+		}
+		// An answer that can't be sent is one that the asker misses.
+		_, _, _ = conn.WriteMsgUDPAddrPort([]byte(name+" "+netip.AddrPortFrom(from.Addr().Unmap(), from.Port()).String()+"\n"), source, from)
+	}
+}
+
+// askForDestinations has the kernel tell where datagrams were sent (ip(7),
+// IP_PKTINFO; ipv6(7), IPV6_PKTINFO, which on a socket of both families tells
+// IPv4 addresses too).
+func askForDestinations(conn *net.UDPConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("asking for destinations: %w", err)
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+		if failed != nil { // a socket of IPv4 alone
+			failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+		}
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return fmt.Errorf("asking for destinations: %w", err)
+	}
+	return nil
+}
+
+// answerFrom is the control message that sends from where a datagram was sent
+// to, through whichever interface the routes say.
+func answerFrom(control []byte) ([]byte, error) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil, fmt.Errorf("reading where a datagram was sent: %w", err)
+	}
+	for _, m := range messages {
+		switch {
+		case m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= unix.SizeofInet6Pktinfo:
+			info := &unix.Inet6Pktinfo{}
+			copy(info.Addr[:], m.Data)
+			return unix.PktInfo6(info), nil
+		case m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo:
+			info := &unix.Inet4Pktinfo{}
+			copy(info.Spec_dst[:], m.Data[8:]) // struct in_pktinfo: ipi_ifindex, ipi_spec_dst, ipi_addr
+			return unix.PktInfo4(info), nil
+		}
+	}
+	return nil, nil
+}
