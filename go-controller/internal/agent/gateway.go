@@ -10,6 +10,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -30,8 +31,7 @@ type flowWatch struct {
 }
 
 // wayOut works out the gateway's part. The error says what is missing for it.
-func (a *Agent) wayOut(node kubeio.LocalNode) (w wayOut, err error) {
-	var f hostplan.Facts
+func (a *Agent) wayOut(node kubeio.LocalNode, f hostplan.Facts) (w wayOut, err error) {
 	if f.Exit, err = a.exit(node); err != nil {
 		return w, err
 	}
@@ -58,6 +58,7 @@ func (a *Agent) wayOut(node kubeio.LocalNode) (w wayOut, err error) {
 	a.tellOutage(why)
 	if l3 != nil && (err == nil || why != "") {
 		l3.Out = why
+		l3.PodMTU, _ = encap.MTU(f, c) // that it is not known is told by the rooms
 		w.annotation = annotation.MarshalL3Gateway(l3)
 	}
 	return w, err

@@ -60,7 +60,7 @@ func (a *Agent) pass(ctx context.Context) error {
 		return errors.Join(append(errs, err)...)
 	}
 	errs = append(errs, a.lostTunnel(facts.EncapIPs, places))
-	out, err := a.wayOut(node)
+	out, err := a.wayOut(node, facts)
 	errs = append(errs, err)
 	// The API server may be slow; what the node itself needs doesn't wait.
 	published := make(chan error, 1)

@@ -30,6 +30,12 @@ const DefaultPhysicalNetwork = "physnet"
 // maxVLAN is the highest VLAN id (IEEE 802.1Q).
 const maxVLAN = 4094
 
+// The smallest MTU of IPv4 (RFC 791), and the largest of an interface.
+const (
+	minMTU = 576
+	maxMTU = 65535
+)
+
 // L3Gateway is how a node connects the cluster to the outside.
 type L3Gateway struct {
 	Bridge   string         // the node's external bridge; br-int when the NIC is OVN's alone and a port of that
@@ -41,6 +47,8 @@ type L3Gateway struct {
 	VLAN     int            // VLAN id of the external switch, 0 for none
 	NodePort bool           // whether the gateway serves node ports
 	Rampout  []netip.Prefix // pod subnets that must leave through this gateway
+	MTU      int            // of the network outside, bytes; 0 when it is not known
+	PodMTU   int            // of the node's pods, the same
 	Out      string         // why the gateway is out of service, as its node's agent finds; "" when it is in service
 }
 
@@ -49,7 +57,8 @@ func (g *L3Gateway) Equal(h *L3Gateway) bool {
 	if g == nil || h == nil {
 		return g == h
 	}
-	return g.Bridge == h.Bridge && g.Network == h.Network && g.Port == h.Port && g.MAC == h.MAC && g.VLAN == h.VLAN && g.NodePort == h.NodePort && g.Out == h.Out &&
+	return g.Bridge == h.Bridge && g.Network == h.Network && g.Port == h.Port && g.MAC == h.MAC && g.VLAN == h.VLAN && g.NodePort == h.NodePort &&
+		g.MTU == h.MTU && g.PodMTU == h.PodMTU && g.Out == h.Out &&
 		slices.Equal(g.IPs, h.IPs) && slices.Equal(g.NextHops, h.NextHops) && slices.Equal(g.Rampout, h.Rampout)
 }
 
@@ -65,8 +74,8 @@ func (g *L3Gateway) NextHop(is4 bool) (a netip.Addr, ok bool) {
 
 // l3GatewayJSON is the wire form; ip-address and next-hop repeat the lists for
 // readers of the older form and are there for one family only.
-// physical-network, rampout-ip-subnets and out-of-service are additions of this
-// project.
+// physical-network, rampout-ip-subnets, mtu, pod-mtu and out-of-service are
+// additions of this project.
 type l3GatewayJSON struct {
 	Mode     string   `json:"mode"`
 	Bridge   string   `json:"bridge-id,omitempty"`
@@ -80,6 +89,8 @@ type l3GatewayJSON struct {
 	VLAN     string   `json:"vlan-id,omitempty"`
 	Network  string   `json:"physical-network,omitempty"`
 	Rampout  []string `json:"rampout-ip-subnets,omitempty"`
+	MTU      int      `json:"mtu,omitempty"`
+	PodMTU   int      `json:"pod-mtu,omitempty"`
 	Out      string   `json:"out-of-service,omitempty"`
 }
 
@@ -116,7 +127,7 @@ func parseL3Gateway(value string) (*L3Gateway, error) {
 }
 
 func (j l3GatewayJSON) gateway() (*L3Gateway, error) {
-	g := &L3Gateway{Bridge: j.Bridge, Network: j.Network, Port: j.Port, NodePort: j.NodePort == "true", Out: j.Out}
+	g := &L3Gateway{Bridge: j.Bridge, Network: j.Network, Port: j.Port, NodePort: j.NodePort == "true", MTU: j.MTU, PodMTU: j.PodMTU, Out: j.Out}
 	if g.Bridge == "" || g.Port == "" {
 		return nil, fmt.Errorf("bridge-id %q, interface-id %q: want the external bridge and the name of its localnet port", g.Bridge, g.Port)
 	}
@@ -143,6 +154,11 @@ func (j l3GatewayJSON) gateway() (*L3Gateway, error) {
 	if j.VLAN != "" {
 		if g.VLAN, err = strconv.Atoi(j.VLAN); err != nil || g.VLAN < 0 || g.VLAN > maxVLAN {
 			return nil, fmt.Errorf("vlan-id: %q, want a number from 0 (none) to %d", j.VLAN, maxVLAN)
+		}
+	}
+	for key, mtu := range map[string]int{"mtu": j.MTU, "pod-mtu": j.PodMTU} {
+		if mtu != 0 && (mtu < minMTU || mtu > maxMTU) {
+			return nil, fmt.Errorf("%s: %d, want %d to %d, or 0 when it is not known", key, mtu, minMTU, maxMTU)
 		}
 	}
 	for _, s := range j.Rampout {
@@ -188,7 +204,7 @@ func MarshalL3Gateway(g *L3Gateway) string {
 		return marshal(map[string]l3GatewayJSON{defaultNetwork: {Mode: GatewayDisabled}})
 	}
 	j := l3GatewayJSON{Mode: GatewayShared, Bridge: g.Bridge, Port: g.Port, MAC: g.MAC.String(),
-		NodePort: strconv.FormatBool(g.NodePort), VLAN: strconv.Itoa(g.VLAN), Network: g.Network, Out: g.Out}
+		NodePort: strconv.FormatBool(g.NodePort), VLAN: strconv.Itoa(g.VLAN), Network: g.Network, MTU: g.MTU, PodMTU: g.PodMTU, Out: g.Out}
 	for _, p := range g.IPs {
 		j.IPs = append(j.IPs, p.String())
 	}

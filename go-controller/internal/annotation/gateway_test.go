@@ -12,17 +12,19 @@ import (
 
 func gateway() *annotation.L3Gateway {
 	return &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n1", MAC: ipnet.MAC{2, 0x42, 0xac, 0x12, 0, 3},
-		IPs: prefixes("172.18.0.3/16", "fc00::3/64"), NextHops: addrs("172.18.0.1", "fc00::1"), VLAN: 7, NodePort: true, Rampout: prefixes("10.244.1.0/24")}
+		IPs: prefixes("172.18.0.3/16", "fc00::3/64"), NextHops: addrs("172.18.0.1", "fc00::1"), VLAN: 7, NodePort: true, Rampout: prefixes("10.244.1.0/24"),
+		MTU: 1500, PodMTU: 1400, Out: "broken"}
 }
 
 func TestL3GatewayWireForm(t *testing.T) {
 	single := gateway()
 	single.IPs, single.NextHops, single.Rampout, single.VLAN = single.IPs[:1], single.NextHops[:1], nil, 0
+	single.MTU, single.PodMTU, single.Out = 0, 0, ""
 	for _, c := range []struct{ got, want string }{
 		{annotation.MarshalL3Gateway(single), `{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_n1","mac-address":"02:42:ac:12:00:03",` +
 			`"ip-addresses":["172.18.0.3/16"],"ip-address":"172.18.0.3/16","next-hops":["172.18.0.1"],"next-hop":"172.18.0.1","node-port-enable":"true","vlan-id":"0","physical-network":"physnet"}}`},
 		{annotation.MarshalL3Gateway(gateway()), `{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_n1","mac-address":"02:42:ac:12:00:03",` +
-			`"ip-addresses":["172.18.0.3/16","fc00::3/64"],"next-hops":["172.18.0.1","fc00::1"],"node-port-enable":"true","vlan-id":"7","physical-network":"physnet","rampout-ip-subnets":["10.244.1.0/24"]}}`},
+			`"ip-addresses":["172.18.0.3/16","fc00::3/64"],"next-hops":["172.18.0.1","fc00::1"],"node-port-enable":"true","vlan-id":"7","physical-network":"physnet","rampout-ip-subnets":["10.244.1.0/24"],"mtu":1500,"pod-mtu":1400,"out-of-service":"broken"}}`},
 		{annotation.MarshalL3Gateway(nil), `{"default":{"mode":"disabled"}}`},
 		{annotation.MarshalGatewayJoinAddrs(prefixes("100.64.1.2/24")), `{"default":{"ipv4":"100.64.1.2/24","ipv6":""}}`},
 	} {
@@ -53,6 +55,8 @@ func TestParseL3Gateway(t *testing.T) {
 		whole + `,"next-hops":["fc00::1"]}}`:                 "next-hops: fc00::1: want at most one of each address family that ip-addresses has",
 		whole + `,"next-hops":["172.18.0.1","172.18.0.2"]}}`: "next-hops: 172.18.0.2: want at most one",
 		whole + `,"next-hops":["gw"]}}`:                      `next-hops: "gw" is not an IP address`,
+		whole + `,"mtu":100}}`:                               "mtu: 100, want 576 to 65535, or 0 when it is not known",
+		whole + `,"pod-mtu":-1}}`:                            "pod-mtu: -1, want 576 to 65535",
 		whole + `,"vlan-id":"4095"}}`:                        `vlan-id: "4095", want a number from 0 (none) to 4094`,
 		whole + `,"rampout-ip-subnets":["10.0.0.1/8"]}}`:     `rampout-ip-subnets: "10.0.0.1/8" is not a CIDR`,
 	} {

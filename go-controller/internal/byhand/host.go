@@ -119,14 +119,19 @@ func (h *host) encapIPs() ([]netip.Addr, error) {
 // its annotation describes it.
 func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, error) {
 	g := &annotation.L3Gateway{IPs: want.IPs, NextHops: want.NextHops, VLAN: want.VLAN, Rampout: want.Rampout}
+	if management, _, err := h.link(names.ManagementInterface(h.Node.Name)); err == nil { // without it the node is not set up, which comes to light later
+		g.PodMTU = management.MTU
+	}
 	ipnet.Sort(g.IPs)
 	slices.SortFunc(g.NextHops, netip.Addr.Compare)
 	var err error
 	if want.NIC != "" {
 		g.Bridge, g.Port = names.IntegrationBridge, names.LocalnetPort(want.NIC, h.Node.Name)
-		if g.MAC, err = h.nic(want.NIC); err != nil {
+		link, err := h.nic(want.NIC)
+		if err != nil {
 			return hostplan.Plan{}, nil, err
 		}
+		g.MAC, g.MTU = link.MAC, link.MTU
 		port := hostplan.Port{Bridge: names.IntegrationBridge, Name: want.NIC, ExternalIDs: map[string]string{names.IfaceID: g.Port}}
 		return hostplan.Plan{OVS: hostplan.OVS{Ports: []hostplan.Port{port}}}, g, nil
 	}
@@ -142,7 +147,7 @@ func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, 
 			return hostplan.Plan{}, nil, fmt.Errorf("--physical-ip %s: bridge %s has %v: give what it has", ip, want.Bridge, addrs)
 		}
 	}
-	g.Bridge, g.Port, g.MAC = want.Bridge, names.LocalnetPort(want.Bridge, h.Node.Name), link.MAC
+	g.Bridge, g.Port, g.MAC, g.MTU = want.Bridge, names.LocalnetPort(want.Bridge, h.Node.Name), link.MAC, link.MTU
 	mappings, err := h.ovs.ExternalID(names.OVSBridgeMappings)
 	if err != nil {
 		return hostplan.Plan{}, nil, err
@@ -176,20 +181,20 @@ func mapped(mappings, bridge string) (network, all string, err error) {
 	return network, mappings + "," + added, nil
 }
 
-// nic is the MAC of an interface that is to be OVN's alone: one with addresses
+// nic is an interface that is to be OVN's alone: one with addresses
 // would be lost to the machine.
-func (h *host) nic(name string) (ipnet.MAC, error) {
+func (h *host) nic(name string) (hostplan.Link, error) {
 	link, addrs, err := h.link(name)
 	if err != nil {
-		return ipnet.MAC{}, err
+		return hostplan.Link{}, err
 	}
 	if len(addrs) > 0 {
-		return ipnet.MAC{}, fmt.Errorf("--physical-interface %s: it has the addresses %v, which the machine would lose: remove them if OVN is to have the interface alone, or share it: `ovnkube nics-to-bridge %s` and --bridge-interface br%s", name, addrs, name, name)
+		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it has the addresses %v, which the machine would lose: remove them if OVN is to have the interface alone, or share it: `ovnkube nics-to-bridge %s` and --bridge-interface br%s", name, addrs, name, name)
 	}
 	if bridge, ok := h.ovs.BridgeOf(name); ok && (bridge != names.IntegrationBridge || h.ovs.HasBridge(name)) {
-		return ipnet.MAC{}, fmt.Errorf("--physical-interface %s: it is in the Open vSwitch bridge %s, which would be cut off: share it (--bridge-interface %s), or take it out if OVN is to have it alone", name, bridge, bridge)
+		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it is in the Open vSwitch bridge %s, which would be cut off: share it (--bridge-interface %s), or take it out if OVN is to have it alone", name, bridge, bridge)
 	}
-	return link.MAC, nil
+	return link, nil
 }
 
 // link is an interface and its addresses but link-local ones.

@@ -155,7 +155,7 @@ func findLink(e *hostplan.External, k Kernel) error {
 	if !ok {
 		return fmt.Errorf("interface %s does not exist: Open vSwitch has not made it (is ovs-vswitchd running?)", e.Link)
 	}
-	e.MAC, e.Addrs, e.NextHops = d.MAC, d.Addrs, slices.Clone(d.NextHops)
+	e.MAC, e.MTU, e.Addrs, e.NextHops = d.MAC, d.MTU, d.Addrs, slices.Clone(d.NextHops)
 	uplink, ok, err := k.Device(e.Uplink)
 	e.UplinkDown = ok && !uplink.Carrier // one that is no device of the kernel's is Open vSwitch's business
 	return err

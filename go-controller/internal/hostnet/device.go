@@ -15,6 +15,7 @@ import (
 type Device struct {
 	Name     string
 	MAC      ipnet.MAC
+	MTU      int
 	Carrier  bool           // it is up and so is what it is connected to
 	Addrs    []netip.Prefix // that can be relied on: not link-local, temporary, deprecated or still being checked
 	NextHops []netip.Addr   // of the main table's default routes through it: of each family those of the lowest metric
@@ -29,7 +30,7 @@ func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
 	if err != nil {
 		return d, false, fmt.Errorf("reading interface %s: %w", name, err)
 	}
-	d.Name, d.Carrier = name, link.Attrs().RawFlags&unix.IFF_LOWER_UP != 0
+	d.Name, d.MTU, d.Carrier = name, link.Attrs().MTU, link.Attrs().RawFlags&unix.IFF_LOWER_UP != 0
 	copy(d.MAC[:], link.Attrs().HardwareAddr)
 	addrs, err := n.h.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {

@@ -19,6 +19,7 @@ type External struct {
 	LocalTag   int            // VLAN id of which the bridge's local port is an access port, 0 for none
 	Link       string         // the interface of the host that has the addresses: the bridge's own, or a VLAN device on it
 	MAC        ipnet.MAC      // of that interface
+	MTU        int            // of that interface, bytes
 	Addrs      []netip.Prefix // its addresses but link-local ones, in the kernel's order
 	NextHops   []netip.Addr   // of the main table's default routes through it, the best of each family; maybe with link-local ones
 }

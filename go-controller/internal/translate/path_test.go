@@ -124,7 +124,8 @@ func (p *path) node() cluster.Object {
 
 // gateway is a gateway of one or both families, with next hops or without.
 func (p *path) gateway(node string) *annotation.L3Gateway {
-	g := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + node, MAC: ipnet.MAC{2, byte(p.r.IntN(3))}, VLAN: p.r.IntN(2) * 7}
+	g := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + node, MAC: ipnet.MAC{2, byte(p.r.IntN(3))}, VLAN: p.r.IntN(2) * 7,
+		MTU: p.r.IntN(2) * 1500, PodMTU: p.r.IntN(2) * 1400}
 	for i, ip := range []string{"172.18.0.9/16", "fc00::9/64"} {
 		if len(g.IPs) == 0 && i == 1 || p.chance(70) {
 			g.IPs = append(g.IPs, netip.MustParsePrefix(ip))

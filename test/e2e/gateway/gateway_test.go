@@ -121,6 +121,7 @@ func TestGateway(t *testing.T) {
 		}
 		bed{b.Cluster, t}.hostIsReached()
 	})
+	t.Run("packets that are too large are told of", func(t *testing.T) { bed{b.Cluster, t}.mtu(n1) })
 	t.Run("by hand there is nothing to do", func(t *testing.T) { bed{b.Cluster, t}.byHand(n1) })
 	t.Run("a gateway by hand, of a Node of Kubernetes", func(t *testing.T) { bed{b.Cluster, t}.gatewayByHand(n1, n2) })
 	t.Run("another gateway, and none", func(t *testing.T) {

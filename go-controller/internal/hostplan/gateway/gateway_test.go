@@ -24,6 +24,7 @@ type input struct {
 	External *struct {
 		Userspace                       bool
 		UplinkPort, PatchPort, LocalTag int
+		MTU                             int
 		Addrs, NextHops                 []string
 	}
 	Exit hostplan.Exit
@@ -47,7 +48,7 @@ func (in input) parse(t *testing.T) (hostplan.Facts, config.Node) {
 	if e := in.External; e != nil {
 		x := hostplan.External{
 			Bridge: "breth0", Userspace: e.Userspace, Uplink: "eth0", UplinkPort: e.UplinkPort, Patch: "patch-breth0_n1-to-br-int",
-			PatchPort: e.PatchPort, VLAN: in.VLAN, LocalTag: e.LocalTag, Link: "breth0", MAC: ipnet.MAC{0x02, 0x42, 0xac, 0x12, 0, 2},
+			PatchPort: e.PatchPort, MTU: e.MTU, VLAN: in.VLAN, LocalTag: e.LocalTag, Link: "breth0", MAC: ipnet.MAC{0x02, 0x42, 0xac, 0x12, 0, 2},
 		}
 		for _, a := range e.Addrs {
 			x.Addrs = append(x.Addrs, netip.MustParsePrefix(a))

@@ -18,7 +18,7 @@ import (
 // at all it is an error.
 func L3(e hostplan.External, node, network string, given []netip.Addr) (*annotation.L3Gateway, error) {
 	g := &annotation.L3Gateway{
-		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN,
+		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN, MTU: e.MTU,
 	}
 	for _, is4 := range []bool{true, false} {
 		if err := addFamily(g, e, is4, given); err != nil {

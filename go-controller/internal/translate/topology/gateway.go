@@ -3,6 +3,7 @@ package topology
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -117,13 +118,23 @@ func (r gatewayRows) router() []nb.Row {
 		}),
 		r.schema.NewRow(r.key(nbdb.LogicalRouterPortTable, names.RoleRouterToJoin), &nbdb.LogicalRouterPort{
 			UUID: r.uuid(nbdb.LogicalRouterPortTable, names.RoleRouterToJoin), Name: names.RouterToJoin(name),
-			MAC: mac, Networks: texts(r.join), ExternalIDs: map[string]string{names.KeyConnectToJoin: "yes"},
+			MAC: mac, Networks: texts(r.join), ExternalIDs: map[string]string{names.KeyConnectToJoin: "yes"}, Options: gatewayMTU(r.gateway.PodMTU),
 		}, r.in(nbdb.LogicalRouterTable, names.RoleRouter, "ports")),
 		r.schema.NewRow(r.key(nbdb.LogicalSwitchPortTable, names.RoleJoinToRouter), &nbdb.LogicalSwitchPort{
 			UUID: r.uuid(nbdb.LogicalSwitchPortTable, names.RoleJoinToRouter), Name: names.JoinToRouter(name),
 			Type: "router", Addresses: []string{mac}, Options: map[string]string{"router-port": names.RouterToJoin(name)},
 		}, nb.Slot{In: joinSwitch, Column: "ports"}),
 	}
+}
+
+// gatewayMTU has a gateway router's port tell senders of packets that are larger
+// than what is behind the port takes, in bytes of IP, instead of sending them
+// (ovn-nb(5), Logical_Router_Port options:gateway_mtu).
+func gatewayMTU(mtu int) map[string]string {
+	if mtu == 0 {
+		return nil
+	}
+	return map[string]string{"gateway_mtu": strconv.Itoa(mtu)}
 }
 
 // external is the switch between the gateway router and the node's bridge.
@@ -148,7 +159,7 @@ func (r gatewayRows) external() []nb.Row {
 		r.schema.NewRow(r.key(nbdb.LogicalSwitchPortTable, names.RoleLocalnet), localnet, inSwitch),
 		r.schema.NewRow(r.key(nbdb.LogicalRouterPortTable, names.RoleRouterToOut), &nbdb.LogicalRouterPort{
 			UUID: r.uuid(nbdb.LogicalRouterPortTable, names.RoleRouterToOut), Name: names.RouterToExternal(node),
-			MAC: mac, Networks: texts(r.gateway.IPs), ExternalIDs: map[string]string{names.KeyPhysicalPort: "yes"},
+			MAC: mac, Networks: texts(r.gateway.IPs), ExternalIDs: map[string]string{names.KeyPhysicalPort: "yes"}, Options: gatewayMTU(r.gateway.MTU),
 		}, r.in(nbdb.LogicalRouterTable, names.RoleRouter, "ports")),
 		r.schema.NewRow(r.key(nbdb.LogicalSwitchPortTable, names.RoleOutToRouter), &nbdb.LogicalSwitchPort{
 			UUID: r.uuid(nbdb.LogicalSwitchPortTable, names.RoleOutToRouter), Name: names.ExternalToRouter(node),

@@ -2,16 +2,20 @@
 //
 //	echo serve [PORT]                          answers on TCP (HTTP) and UDP
 //	echo ask tcp|udp HOST:PORT [COUNT [WAIT]]  asks that often, WAIT for each answer
+//	echo mirror HOST:PORT COUNT SIZE           asks that often over UDP, with SIZE bytes for as many
 //	echo flood HOST:PORT COUNT SIZE            sends COUNT UDP datagrams of SIZE bytes
 //
-// A datagram is answered from the address at which it came. An answer is one line: the host name of who answers, a space, and the address
-// and port that it saw the question come from. ask prints one line a question:
-// the answer, or "error: " and what went wrong; each question is a connection,
-// or a UDP socket, of its own. It exits with 1 when none was answered. flood
-// sends 1,000 datagrams a second, or as many as it can, and waits for no answer.
+// A datagram is answered from the address at which it came. An answer is one
+// line: the host name of who answers, a space, and the address and port that it
+// saw the question come from. ask prints one line a question: the answer, or
+// "error: " and what went wrong; each question is a connection, or a UDP socket,
+// of its own. It exits with 1 when none was answered. So it is with mirror, but
+// of an answer the size is printed. flood sends 1,000 datagrams a second, or as
+// many as it can, and waits for no answer.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +37,7 @@ func main() {
 }
 
 func run(args []string) error {
-	usage := errors.New("want `serve [PORT]`, `ask tcp|udp HOST:PORT [COUNT [WAIT]]` or `flood HOST:PORT COUNT SIZE`")
+	usage := errors.New("want `serve [PORT]`, `ask tcp|udp HOST:PORT [COUNT [WAIT]]`, `mirror HOST:PORT COUNT SIZE` or `flood HOST:PORT COUNT SIZE`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
@@ -52,17 +56,23 @@ func run(args []string) error {
 				return fmt.Errorf("wait %q: %w", args[4], err)
 			}
 		}
-		return ask(args[1], args[2], count, wait)
-	case len(args) == 4 && args[0] == "flood":
+		return asked(args[2], count, wait, func(ctx context.Context) (string, error) { return question(ctx, args[1], args[2]) })
+	case len(args) == 4 && (args[0] == "flood" || args[0] == "mirror"):
 		count, err := strconv.Atoi(args[2])
 		if err != nil || count < 1 {
 			return fmt.Errorf("count %q: want a positive number", args[2])
 		}
 		size, err := strconv.Atoi(args[3])
-		if err != nil || size < 1 || size > 65507 {
-			return fmt.Errorf("size %q: want 1 to 65507", args[3])
+		if err != nil || size < 1 || size > maxDatagram {
+			return fmt.Errorf("size %q: want 1 to %d", args[3], maxDatagram)
 		}
-		return flood(args[1], count, size)
+		if args[0] == "flood" {
+			return flood(args[1], count, size)
+		}
+		return asked(args[1], count, time.Second, func(ctx context.Context) (string, error) {
+			answer, err := exchange(ctx, args[1], bytes.Repeat([]byte{mirrored}, size))
+			return fmt.Sprint(len(answer), " bytes"), err
+		})
 	default:
 		return usage
 	}
@@ -93,11 +103,18 @@ func serve(port string) error {
 	return <-failed
 }
 
-func ask(network, address string, count int, wait time.Duration) error {
+// mirrored is the first byte of a datagram that is to come back as it is.
+const mirrored = '='
+
+// maxDatagram is the most that UDP over IPv4 carries.
+const maxDatagram = 65507
+
+// asked asks that often and prints each answer.
+func asked(address string, count int, wait time.Duration, question func(context.Context) (string, error)) error {
 	answered := 0
 	for range count {
 		ctx, cancel := context.WithTimeout(context.Background(), wait)
-		line, err := question(ctx, network, address)
+		line, err := question(ctx)
 		cancel()
 		if err != nil {
 			line = "error: " + err.Error()
@@ -107,7 +124,7 @@ func ask(network, address string, count int, wait time.Duration) error {
 		fmt.Println(line)
 	}
 	if answered == 0 {
-		return fmt.Errorf("%s %s: no answer to %d questions", network, address, count)
+		return fmt.Errorf("%s: no answer to %d questions", address, count)
 	}
 	return nil
 }
@@ -116,21 +133,27 @@ func question(ctx context.Context, network, address string) (string, error) {
 	if network == "tcp" {
 		return fetch(ctx, address)
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	answer, err := exchange(ctx, address, []byte("?\n"))
+	return strings.TrimSpace(string(answer)), err
+}
+
+// exchange sends a UDP datagram and returns the one that comes back.
+func exchange(ctx context.Context, address string, datagram []byte) ([]byte, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", address)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer conn.Close()
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
-		return "", err
+		return nil, err
 	}
-	if _, err := conn.Write([]byte("?\n")); err != nil {
-		return "", err
+	if _, err := conn.Write(datagram); err != nil {
+		return nil, err
 	}
-	buf := make([]byte, 2048)
+	buf := make([]byte, maxDatagram)
 	n, err := conn.Read(buf)
-	return strings.TrimSpace(string(buf[:n])), err
+	return buf[:n], err
 }
 
 // floodInterval is the time between two datagrams of a flood.

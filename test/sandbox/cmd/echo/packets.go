@@ -15,9 +15,9 @@ func servePackets(conn *net.UDPConn, name string) error {
 	if err := askForDestinations(conn); err != nil {
 		return err
 	}
-	buf, control := make([]byte, 2048), make([]byte, 256)
+	buf, control := make([]byte, maxDatagram), make([]byte, 256)
 	for {
-		_, n, _, from, err := conn.ReadMsgUDPAddrPort(buf, control)
+		size, n, _, from, err := conn.ReadMsgUDPAddrPort(buf, control)
 		if err != nil {
 			return fmt.Errorf("receiving: %w", err)
 		}
@@ -25,8 +25,12 @@ func servePackets(conn *net.UDPConn, name string) error {
 		if err != nil {
 			return err
 		}
+		answer := []byte(name + " " + netip.AddrPortFrom(from.Addr().Unmap(), from.Port()).String() + "\n")
+		if size > 0 && buf[0] == mirrored {
+			answer = buf[:size]
+		}
 		// An answer that can't be sent is one that the asker misses.
-		_, _, _ = conn.WriteMsgUDPAddrPort([]byte(name+" "+netip.AddrPortFrom(from.Addr().Unmap(), from.Port()).String()+"\n"), source, from)
+		_, _, _ = conn.WriteMsgUDPAddrPort(answer, source, from)
 	}
 }
 
