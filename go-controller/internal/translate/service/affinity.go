@@ -35,9 +35,14 @@ func AffinityOf(svc *cluster.Service) Affinity {
 	return AffinityHash
 }
 
-// options is the options of the service's load balancers.
-func options(svc *cluster.Service) map[string]string {
+// options is the options of the service's load balancers of a protocol. A UDP
+// flow has no end: with ct_flush, ovn-controller makes connection tracking
+// forget those of a backend that goes, so that the next packet finds another.
+func options(svc *cluster.Service, proto cluster.Protocol) map[string]string {
 	out := map[string]string{"hairpin_snat_ip": hairpinSNAT, "reject": "true"}
+	if proto == cluster.UDP {
+		out["ct_flush"] = "true"
+	}
 	if AffinityOf(svc) == AffinityTimer {
 		out["affinity_timeout"] = strconv.Itoa(svc.AffinitySeconds)
 	}

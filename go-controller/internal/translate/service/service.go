@@ -127,7 +127,7 @@ func (t Translator) loadBalancer(o nb.Owner, svc *cluster.Service, proto cluster
 		UUID:     names.RowUUID(nbdb.LoadBalancerTable, o.Kind, o.Name, role, svc.UID),
 		Name:     names.LoadBalancer(svc.Name.Namespace, svc.Name.Name, string(proto), p.place),
 		Protocol: &protocol, Vips: p.vips,
-		Options:         options(svc),
+		Options:         options(svc, proto),
 		SelectionFields: selectionFields(svc),
 	}, p.slots...)
 }
