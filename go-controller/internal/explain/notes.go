@@ -42,13 +42,12 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	case service.AffinityTimer:
 		note(true, "spec.sessionAffinity: ClientIP for %d s: OVN keeps the time; the packet by which it learns of a client is lost", svc.AffinitySeconds)
 	}
-	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local is not applied yet: all endpoints of the cluster serve")
+	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local: at the ClusterIPs clients have the endpoints of their own node; packets of nodes without any are dropped")
 	note(svc.ExternalLocal, "spec.externalTrafficPolicy: Local: clients outside are not served yet; those in the cluster reach all endpoints")
 	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is not answered yet", svc.HealthCheckPort)
 	if ports := nodePorts(svc); len(ports) > 0 {
 		note(true, "spec.ports: node ports %s are answered by the nodes' kernels, which send them to the ClusterIPs", strings.Join(ports, ", "))
 	}
-	note(hinted(eps), "endpoints: hints (forZones, forNodes) are not followed yet: all endpoints serve")
 	return out
 }
 
@@ -75,10 +74,4 @@ func unusedFamily(svc *cluster.Service, eps []*cluster.EndpointSlice) string {
 		}
 	}
 	return ""
-}
-
-func hinted(eps []*cluster.EndpointSlice) bool {
-	return slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool {
-		return slices.ContainsFunc(e.Endpoints, func(ep cluster.Endpoint) bool { return ep.ForZones != "" || ep.ForNodes != "" })
-	})
 }

@@ -27,8 +27,11 @@ type Port struct {
 	Protocol  string     `json:"protocol"`
 	Port      uint16     `json:"port"`
 	Family    string     `json:"family"` // IPv4 or IPv6
+	Local     bool       `json:"local"`  // internalTrafficPolicy Local: clients have the endpoints of their own node
 	VIPs      []VIP      `json:"vips"`
-	Backends  []string   `json:"backends"` // "address:port"; none: a connection is rejected
+	Backends  []string   `json:"backends"` // "address:port", of all clients; none: a connection is rejected
+	Clients   []Clients  `json:"clients"`  // who has which backends, where that differs
+	Hints     []string   `json:"hints"`    // why hints of endpoints are not followed
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
@@ -42,15 +45,16 @@ type VIP struct {
 
 // Endpoint is one that is a backend of the port, or is not.
 type Endpoint struct {
-	Address  string `json:"address"` // "address:port", or the address of one without the port
-	In       bool   `json:"in"`
-	Why      string `json:"why"`
-	Slice    string `json:"endpointSlice"`
-	Pod      string `json:"pod,omitempty"`
-	Node     string `json:"node,omitempty"`
-	Zone     string `json:"zone,omitempty"`
-	ForZones string `json:"forZones,omitempty"`
-	ForNodes string `json:"forNodes,omitempty"`
+	Address  string   `json:"address"` // "address:port", or the address of one without the port
+	In       bool     `json:"in"`
+	Serves   []string `json:"serves,omitempty"` // which of Port.Clients, if there are any
+	Why      string   `json:"why"`
+	Slice    string   `json:"endpointSlice"`
+	Pod      string   `json:"pod,omitempty"`
+	Node     string   `json:"node,omitempty"`
+	Zone     string   `json:"zone,omitempty"`
+	ForZones string   `json:"forZones,omitempty"`
+	ForNodes string   `json:"forNodes,omitempty"`
 }
 
 // OfService explains a service of the state. problems are those of the whole
@@ -65,9 +69,11 @@ func OfService(s *cluster.State, schema *nb.Schema, n cluster.Name, problems []c
 	addrs := svc.Addresses()
 	for _, p := range svc.Ports {
 		for _, is4 := range []bool{true, false} {
-			of := slices.DeleteFunc(slices.Clone(addrs), func(a cluster.ServiceAddr) bool { return a.Addr.Is4() != is4 })
-			if len(of) > 0 {
-				out.Ports = append(out.Ports, port(s, svc, p, of, eps))
+			for _, local := range []bool{true, false} {
+				of := slices.DeleteFunc(slices.Clone(addrs), func(a cluster.ServiceAddr) bool { return a.Addr.Is4() != is4 || svc.LocalAt(a) != local })
+				if len(of) > 0 {
+					out.Ports = append(out.Ports, port(s, svc, p, of, eps))
+				}
 			}
 		}
 	}
@@ -106,10 +112,10 @@ func unknown(s *cluster.State, n cluster.Name) error {
 	return fmt.Errorf("there is no Service %s: namespace %s has %s", n, n.Namespace, strings.Join(there, ", "))
 }
 
-// port explains one port in the family of addrs.
+// port explains one port at addrs, which are of one family and policy.
 func port(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, addrs []cluster.ServiceAddr, eps []*cluster.EndpointSlice) Port {
-	is4 := addrs[0].Addr.Is4()
-	out := Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Family: family(is4), VIPs: []VIP{}, Backends: []string{}, Endpoints: []Endpoint{}}
+	is4, local := addrs[0].Addr.Is4(), svc.LocalAt(addrs[0])
+	out := Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Family: family(is4), Local: local, VIPs: []VIP{}, Backends: []string{}, Clients: []Clients{}, Hints: []string{}, Endpoints: []Endpoint{}}
 	for _, a := range addrs {
 		v := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, p.Port), Protocol: p.Protocol}
 		vip := VIP{Address: v.Addr.String(), From: string(a.Origin), Served: true}
@@ -120,14 +126,16 @@ func port(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, addrs [
 		}
 		out.VIPs = append(out.VIPs, vip)
 	}
-	choice := cluster.Choose(p, is4, eps)
-	for _, b := range choice.Backends {
-		out.Backends = append(out.Backends, b.String())
+	choice := cluster.ChooseFor(local, p, is4, eps)
+	out.Clients = append(out.Clients, clients(s, choice)...)
+	if len(out.Clients) == 0 {
+		out.Backends = append(out.Backends, texts(choice.Backends)...)
 	}
+	out.Hints = append(out.Hints, hints(s, choice, p, is4, eps)...)
 	for _, e := range eps {
 		for _, ep := range e.Endpoints {
 			if ep.Addr.Is4() == is4 {
-				out.Endpoints = append(out.Endpoints, endpoints(choice, p, e, ep)...)
+				out.Endpoints = append(out.Endpoints, out.endpoints(s, choice, numbered{e, &ep, cluster.Numbers(p, e)})...)
 			}
 		}
 	}
@@ -152,28 +160,52 @@ func family(is4 bool) string {
 	return "IPv6"
 }
 
-// endpoints explains an endpoint, once for each number that its slice gives to
-// the port.
-func endpoints(choice cluster.Choice, p cluster.ServicePort, e *cluster.EndpointSlice, ep cluster.Endpoint) []Endpoint {
-	one := Endpoint{Slice: e.Name.Name, Pod: ep.Pod, Node: ep.Node, Zone: ep.Zone, ForZones: ep.ForZones, ForNodes: ep.ForNodes}
-	numbers := cluster.Numbers(p, e)
-	if len(numbers) == 0 {
+// numbered is an endpoint with the numbers that its slice gives to a port.
+type numbered struct {
+	slice   *cluster.EndpointSlice
+	ep      *cluster.Endpoint
+	numbers []uint16
+}
+
+// endpoints explains an endpoint, once for each of its numbers.
+func (p Port) endpoints(s *cluster.State, choice cluster.Choice, n numbered) []Endpoint {
+	ep := n.ep
+	one := Endpoint{Slice: n.slice.Name.Name, Pod: ep.Pod, Node: ep.Node, Zone: ep.Zone, ForZones: ep.ForZones, ForNodes: ep.ForNodes}
+	if len(n.numbers) == 0 {
 		one.Address, one.Why = ep.Addr.String(), fmt.Sprintf("the slice has no port named %q of %s", p.Name, p.Protocol)
 		return []Endpoint{one}
 	}
-	one.In = ep.Conditions.Has(choice.Conditions)
-	one.Why = why(one.In, ep.Conditions, len(choice.Backends) > 0)
-	out := make([]Endpoint, len(numbers))
-	for i, number := range numbers {
+	out := make([]Endpoint, len(n.numbers))
+	for i, number := range n.numbers {
+		at := netip.AddrPortFrom(ep.Addr, number)
 		out[i] = one
-		out[i].Address = netip.AddrPortFrom(ep.Addr, number).String()
+		out[i].Address = at.String()
+		if out[i].In = ep.Conditions.Has(choice.Conditions) && !choice.Local; len(p.Clients) > 0 {
+			out[i].Serves = serves(p.Clients, at)
+			out[i].In = len(out[i].Serves) > 0 && usable(ep.Conditions, choice)
+		}
+		out[i].Why = why(out[i].In, ep, choice)
+		if !out[i].In && usable(ep.Conditions, choice) {
+			out[i].Why += left(s, ep, at, choice)
+		}
 	}
 	return out
 }
 
-// why is the state of an endpoint, and what follows from it. others tells
-// whether there are any backends.
-func why(in bool, c cluster.Conditions, others bool) string {
+// usable tells whether an endpoint may serve anybody.
+func usable(c cluster.Conditions, choice cluster.Choice) bool {
+	if !choice.Local {
+		return c.Has(choice.Conditions)
+	}
+	return slices.ContainsFunc(cluster.Stages(), c.Has)
+}
+
+// why is the state of an endpoint, and what follows from it.
+func why(in bool, ep *cluster.Endpoint, choice cluster.Choice) string {
+	c, others, where := ep.Conditions, len(choice.Backends) > 0, ""
+	if choice.Local {
+		others, where = choice.Nodes[ep.Node] != nil, " on its node"
+	}
 	if c.Has(cluster.Ready) {
 		return "ready"
 	}
@@ -186,9 +218,22 @@ func why(in bool, c cluster.Conditions, others bool) string {
 	}
 	switch {
 	case in:
-		return text + ": no endpoint is ready"
+		return text + ": no endpoint is ready" + where
 	case others && c.Has(cluster.Serving|cluster.Terminating):
-		return text + ": there are ready ones"
+		return text + ": there are ready ones" + where
 	}
 	return text
+}
+
+// left says why an endpoint that may serve serves nobody.
+func left(s *cluster.State, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice) string {
+	switch {
+	case !choice.Local:
+		return ": its hints name nobody who is there"
+	case ep.Node == "":
+		return ": the slice does not say on which node it is"
+	case s.Nodes[ep.Node] == nil && slices.Contains(choice.Nodes[ep.Node], at):
+		return ": there is no Node " + ep.Node
+	}
+	return ""
 }

@@ -61,7 +61,11 @@ func (p Port) write(w io.Writer) error {
 	if p.Name != "" {
 		name = p.Name + " " + name
 	}
-	fmt.Fprintf(w, "\nPort %s over %s\n", name, p.Family)
+	fmt.Fprintf(w, "\nPort %s over %s", name, p.Family)
+	if p.Local {
+		fmt.Fprint(w, ", to clients on the endpoints' own nodes")
+	}
+	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, v := range p.VIPs {
 		if v.Served {
@@ -75,15 +79,35 @@ func (p Port) write(w io.Writer) error {
 		if e.In {
 			sign = "in"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s  (%s)\n", sign, e.Address, e.Why, e.where())
+		fmt.Fprintf(t, "  %s\t%s\t%s%s  (%s)\n", sign, e.Address, e.Why, p.whom(e), e.where())
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if len(p.Backends) == 0 {
+	for _, h := range p.Hints {
+		fmt.Fprintf(w, "  %s\n", h)
+	}
+	for _, c := range p.Clients {
+		if c.Dropped {
+			fmt.Fprintf(w, "  no backend for clients %s: their packets are dropped\n", c.Who)
+		}
+	}
+	if len(p.Backends)+len(p.Clients) == 0 {
 		fmt.Fprintln(w, "  no backend: connections are rejected")
 	}
 	return nil
+}
+
+// whom is for whom of the port's clients an endpoint is, and why not for others.
+func (p Port) whom(e Endpoint) string {
+	if !e.In || len(p.Clients) == 0 {
+		return ""
+	}
+	text := ", for clients " + strings.Join(e.Serves, " and ")
+	if len(e.Serves) < len(p.Clients) && !p.Local {
+		text += "; hints give the others nearer ones"
+	}
+	return text
 }
 
 // where is what an endpoint is besides its address.

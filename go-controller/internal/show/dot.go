@@ -36,7 +36,7 @@ func (v *view) dot() []byte {
 		g.logicalSwitch(ls)
 	}
 	for _, lg := range rows[nbdb.LoadBalancerGroup](v, nbdb.LoadBalancerGroupTable) {
-		g.group(lg)
+		g.balancers(lg.UUID, lg.Name, lg.LoadBalancer)
 	}
 	g.out.Write(g.edges.Bytes())
 	g.out.WriteString("}\n")
@@ -104,6 +104,10 @@ func (g *graph) logicalSwitch(ls *nbdb.LogicalSwitch) {
 	for _, u := range ls.LoadBalancerGroup {
 		fmt.Fprintf(&g.edges, "  %q -- %q:head:n [style=dashed];\n", ls.UUID, u)
 	}
+	if own := ls.UUID + " load_balancer"; len(ls.LoadBalancer) > 0 {
+		g.balancers(own, "of "+ls.Name, ls.LoadBalancer)
+		fmt.Fprintf(&g.edges, "  %q -- %q:head:n [style=dashed];\n", ls.UUID, own)
+	}
 }
 
 func (g *graph) switchPort(ls *nbdb.LogicalSwitch, port string, p *nbdb.LogicalSwitchPort) string {
@@ -142,11 +146,11 @@ func rank(p *nbdb.LogicalSwitchPort) int {
 	return 2
 }
 
-// group has a line for each virtual address.
-func (g *graph) group(lg *nbdb.LoadBalancerGroup) {
+// balancers has a line for each virtual address.
+func (g *graph) balancers(id, of string, uuids []string) {
 	var lines []string
 	total := 0
-	for _, lb := range members[nbdb.LoadBalancer](g.view, nbdb.LoadBalancerTable, lg.LoadBalancer) {
+	for _, lb := range members[nbdb.LoadBalancer](g.view, nbdb.LoadBalancerTable, uuids) {
 		for _, vip := range slices.Sorted(maps.Keys(lb.Vips)) {
 			if total++; total > mostVIPs {
 				continue
@@ -166,7 +170,7 @@ func (g *graph) group(lg *nbdb.LoadBalancerGroup) {
 	if total > mostVIPs {
 		lines = append(lines, fmt.Sprintf(`<TD COLSPAN="3"><I>and %d more</I></TD>`, total-mostVIPs))
 	}
-	g.table(lg.UUID, groupColours, "load balancers: "+html.EscapeString(lg.Name), 3, lines)
+	g.table(id, groupColours, "load balancers: "+html.EscapeString(of), 3, lines)
 }
 
 func escaped(values []string) []string {

@@ -1,0 +1,107 @@
+package explain
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// Clients are those that have the same backends, where not all have.
+type Clients struct {
+	Who      string   `json:"who"`      // "on node n1", "in zone a", "elsewhere"
+	Backends []string `json:"backends"` // "address:port"
+	Dropped  bool     `json:"dropped,omitempty"`
+
+	at []netip.AddrPort
+}
+
+// elsewhere is the clients that no other Clients are.
+const elsewhere = "elsewhere"
+
+// clients tells what is there for whom of the nodes that there are; nothing
+// when it is the same for all.
+func clients(s *cluster.State, choice cluster.Choice) []Clients {
+	var out []Clients
+	covered := map[string]bool{}
+	for _, n := range slices.Sorted(maps.Keys(choice.Nodes)) {
+		node := s.Nodes[n]
+		if node == nil {
+			continue
+		}
+		covered[n] = true
+		if zonal, served := choice.For("", node.Zone); !served || !slices.Equal(zonal, choice.Nodes[n]) {
+			out = append(out, Clients{Who: "on node " + n, at: choice.Nodes[n]})
+		}
+	}
+	for _, z := range slices.Sorted(maps.Keys(choice.Zones)) {
+		for _, n := range s.NodesOf(z) {
+			covered[n.Name] = true
+		}
+		if s.HasZone(z) && !slices.Equal(choice.Zones[z], choice.Backends) {
+			out = append(out, Clients{Who: "in zone " + z, at: choice.Zones[z]})
+		}
+	}
+	if len(out) == 0 && !choice.Dropped {
+		return nil
+	}
+	if len(covered) < len(s.Nodes) || len(out) == 0 {
+		out = append(out, Clients{Who: elsewhere, at: choice.Backends, Dropped: choice.Dropped})
+	}
+	for i := range out {
+		out[i].Backends = texts(out[i].at)
+	}
+	return out
+}
+
+// serves lists whom an endpoint serves.
+func serves(of []Clients, at netip.AddrPort) []string {
+	var out []string
+	for _, c := range of {
+		if slices.Contains(c.at, at) {
+			out = append(out, c.Who)
+		}
+	}
+	return out
+}
+
+// hints says why hints of a port's endpoints are not followed.
+func hints(s *cluster.State, choice cluster.Choice, p cluster.ServicePort, is4 bool, eps []*cluster.EndpointSlice) []string {
+	if choice.Local || choice.Conditions != cluster.Ready {
+		return nil
+	}
+	var zones, nodes bool
+	for _, e := range eps {
+		for _, ep := range e.Endpoints {
+			if ep.Addr.Is4() == is4 && ep.Conditions.Has(cluster.Ready) && len(cluster.Numbers(p, e)) > 0 {
+				zones, nodes = zones || ep.ForZones != "", nodes || ep.ForNodes != ""
+			}
+		}
+	}
+	there := func(names map[string][]netip.AddrPort, has func(string) bool) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(names)), has)
+	}
+	var out []string
+	switch {
+	case zones && choice.Zones == nil:
+		out = append(out, "hints for zones are not followed: some ready endpoint has none")
+	case zones && !there(choice.Zones, s.HasZone):
+		out = append(out, "hints for zones are not followed: no node is in one of these zones (label topology.kubernetes.io/zone)")
+	}
+	switch {
+	case nodes && choice.Nodes == nil:
+		out = append(out, "hints for nodes are not followed: some ready endpoint has none")
+	case nodes && !there(choice.Nodes, func(n string) bool { return s.Nodes[n] != nil }):
+		out = append(out, "hints for nodes are not followed: there is none of these nodes")
+	}
+	return out
+}
+
+func texts(at []netip.AddrPort) []string {
+	out := make([]string, len(at))
+	for i, a := range at {
+		out[i] = a.String()
+	}
+	return out
+}
