@@ -16,7 +16,8 @@ type VIP struct {
 func (v VIP) String() string { return v.Addr.String() + "/" + string(v.Protocol) }
 
 // VIPs lists what the service would have clients connect to, in no order:
-// every port on every address that is not withheld.
+// every port on every address that is not withheld, and where the ClusterIPs
+// take who comes from outside.
 func (s *Service) VIPs() []VIP {
 	var out []VIP
 	for _, a := range s.Addresses() {
@@ -25,6 +26,9 @@ func (s *Service) VIPs() []VIP {
 		}
 		for _, p := range s.Ports {
 			out = append(out, VIP{netip.AddrPortFrom(a.Addr, p.Port), p.Protocol})
+			if n := s.OutsidePort(p); n != p.Port && a.Origin == FromClusterIPs {
+				out = append(out, VIP{netip.AddrPortFrom(a.Addr, n), p.Protocol})
+			}
 		}
 	}
 	return out

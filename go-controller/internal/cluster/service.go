@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 )
@@ -154,4 +155,30 @@ func (s *Service) Addresses() []ServiceAddr {
 // ClusterIPs.
 func (s *Service) LocalAt(a ServiceAddr) bool {
 	return s.InternalLocal && a.Origin == FromClusterIPs
+}
+
+// OutsidePort is the port of the ClusterIPs to which nodes' kernels lead who
+// comes from outside to a port of the service: its own, but with
+// internalTrafficPolicy Local, which is not about these, a number that is no
+// port of the service, from 65535 down.
+func (s *Service) OutsidePort(p ServicePort) uint16 {
+	if !s.InternalLocal || !s.fromOutside(p) {
+		return p.Port
+	}
+	number := uint16(math.MaxUint16)
+	for _, q := range s.Ports {
+		for slices.ContainsFunc(s.Ports, func(r ServicePort) bool { return r.Port == number }) {
+			number--
+		}
+		if q == p {
+			break
+		}
+		number--
+	}
+	return number
+}
+
+// fromOutside tells whether a port can be asked for from outside.
+func (s *Service) fromOutside(p ServicePort) bool {
+	return p.NodePort != 0 || len(s.ExternalIPs)+len(s.Ingress) > 0
 }

@@ -57,3 +57,29 @@ func something(t *testing.T, typ reflect.Type) reflect.Value {
 	}
 	return v
 }
+
+// With internalTrafficPolicy Local who comes from outside is led to numbers of
+// the ClusterIP that the service does not have, each port to another.
+func TestOutsidePort(t *testing.T) {
+	tcp := func(port, nodePort uint16) ServicePort {
+		return ServicePort{Protocol: TCP, Port: port, NodePort: nodePort}
+	}
+	ports := []ServicePort{tcp(80, 30080), tcp(65535, 30081), tcp(65533, 0), tcp(443, 30443)}
+	external := []netip.Addr{netip.MustParseAddr("192.0.2.1")}
+	for what, c := range map[string]struct {
+		s    Service
+		want []uint16
+	}{
+		"policy Cluster":        {Service{Ports: ports, ExternalIPs: external}, []uint16{80, 65535, 65533, 443}},
+		"some have node ports":  {Service{Ports: ports, InternalLocal: true}, []uint16{65534, 65532, 65533, 65530}},
+		"external IPs":          {Service{Ports: ports, InternalLocal: true, ExternalIPs: external}, []uint16{65534, 65532, 65531, 65530}},
+		"nobody is let in":      {Service{Ports: []ServicePort{tcp(80, 0)}, InternalLocal: true}, []uint16{80}},
+		"a load balancer's IPs": {Service{Ports: []ServicePort{tcp(80, 0)}, InternalLocal: true, Ingress: []Ingress{{Addr: external[0]}}}, []uint16{65535}},
+	} {
+		for i, p := range c.s.Ports {
+			if got := c.s.OutsidePort(p); got != c.want[i] {
+				t.Errorf("%s: port %d is entered at %d, want %d", what, p.Port, got, c.want[i])
+			}
+		}
+	}
+}

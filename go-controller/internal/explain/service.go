@@ -66,13 +66,12 @@ func OfService(s *cluster.State, schema *nb.Schema, n cluster.Name, problems []c
 	}
 	out := &Service{Name: n.String(), Type: string(svc.Type), Ports: []Port{}, Notes: []string{}, Problems: []string{}, Rows: []Row{}}
 	eps := s.SlicesOf(n)
-	addrs := svc.Addresses()
 	for _, p := range svc.Ports {
 		for _, is4 := range []bool{true, false} {
 			for _, local := range []bool{true, false} {
-				of := slices.DeleteFunc(slices.Clone(addrs), func(a cluster.ServiceAddr) bool { return a.Addr.Is4() != is4 || svc.LocalAt(a) != local })
-				if len(of) > 0 {
-					out.Ports = append(out.Ports, port(s, svc, p, of, eps))
+				if vips := vips(s, svc, p, is4, local); len(vips) > 0 {
+					out.Ports = append(out.Ports, port(s, p, is4, local, eps))
+					out.Ports[len(out.Ports)-1].VIPs = vips
 				}
 			}
 		}
@@ -112,20 +111,36 @@ func unknown(s *cluster.State, n cluster.Name) error {
 	return fmt.Errorf("there is no Service %s: namespace %s has %s", n, n.Namespace, strings.Join(there, ", "))
 }
 
-// port explains one port at addrs, which are of one family and policy.
-func port(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, addrs []cluster.ServiceAddr, eps []*cluster.EndpointSlice) Port {
-	is4, local := addrs[0].Addr.Is4(), svc.LocalAt(addrs[0])
-	out := Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Family: family(is4), Local: local, VIPs: []VIP{}, Backends: []string{}, Clients: []Clients{}, Hints: []string{}, Endpoints: []Endpoint{}}
-	for _, a := range addrs {
-		v := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, p.Port), Protocol: p.Protocol}
-		vip := VIP{Address: v.Addr.String(), From: string(a.Origin), Served: true}
+// vips explains where a port of a service answers, of one family and policy.
+func vips(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, is4, local bool) []VIP {
+	var out []VIP
+	add := func(a cluster.ServiceAddr, number uint16, from string) {
+		v := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, number), Protocol: p.Protocol}
+		vip := VIP{Address: v.Addr.String(), From: from, Served: true}
 		if a.Withheld != cluster.NotWithheld {
 			vip.Served, vip.Why = false, string(a.Withheld)
 		} else if h := s.Holder(v); h != svc {
 			vip.Served, vip.Why = false, taken(svc, h, a.Addr)
 		}
-		out.VIPs = append(out.VIPs, vip)
+		out = append(out, vip)
 	}
+	for _, a := range svc.Addresses() {
+		if a.Addr.Is4() != is4 {
+			continue
+		}
+		if svc.LocalAt(a) == local {
+			add(a, p.Port, string(a.Origin))
+		}
+		if n := svc.OutsidePort(p); n != p.Port && !local && a.Origin == cluster.FromClusterIPs {
+			add(a, n, string(a.Origin)+", for those whom the nodes' kernels let in from outside")
+		}
+	}
+	return out
+}
+
+// port explains who answers a port in one family by one policy.
+func port(s *cluster.State, p cluster.ServicePort, is4, local bool, eps []*cluster.EndpointSlice) Port {
+	out := Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Family: family(is4), Local: local, Backends: []string{}, Clients: []Clients{}, Hints: []string{}, Endpoints: []Endpoint{}}
 	choice := cluster.ChooseFor(local, p, is4, eps)
 	out.Clients = append(out.Clients, clients(s, choice)...)
 	if len(out.Clients) == 0 {

@@ -70,7 +70,7 @@ func (p *planner) note(s *cluster.Service, format string, args ...any) {
 
 // port has a port of a service answer everywhere in one address family.
 func (p *planner) port(s *cluster.Service, port cluster.ServicePort, clusterIP netip.Addr) {
-	e := hostplan.ServiceEntry{Kind: hostplan.ServeEntry, Protocol: string(port.Protocol), To: netip.AddrPortFrom(clusterIP, port.Port)}
+	e := hostplan.ServiceEntry{Kind: hostplan.ServeEntry, Protocol: string(port.Protocol), To: netip.AddrPortFrom(clusterIP, s.OutsidePort(port))}
 	if port.NodePort != 0 {
 		all := netip.IPv4Unspecified()
 		if clusterIP.Is6() {

@@ -63,6 +63,7 @@ type claim struct {
 	port    corev1.ServicePort
 	addr    netip.Addr
 	cluster bool // it is a cluster IP of the service
+	outside bool // it is where the nodes' kernels lead who comes from outside
 }
 
 // internalLocal tells whether only endpoints on the client's node may answer:
@@ -70,7 +71,7 @@ type claim struct {
 // or LoadBalancer IP from within the cluster will always get Cluster semantics".
 func (c claim) internalLocal() bool {
 	p := c.service.Spec.InternalTrafficPolicy
-	return c.cluster && p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal
+	return c.cluster && !c.outside && p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal
 }
 
 // holders is the one service that has each VIP. Kubernetes says nothing of two
@@ -124,8 +125,28 @@ func claims(s *corev1.Service) []claim {
 	var out []claim
 	for a, cluster := range addrs {
 		for _, p := range s.Spec.Ports {
-			out = append(out, claim{s, p, netip.MustParseAddr(a), cluster})
+			out = append(out, claim{s, p, netip.MustParseAddr(a), cluster, false})
 		}
+		if c := (claim{service: s, cluster: cluster}); c.internalLocal() {
+			out = append(out, fromOutside(s, netip.MustParseAddr(a))...)
+		}
+	}
+	return out
+}
+
+// fromOutside is where the ClusterIP of a service of internalTrafficPolicy Local
+// takes those whom the nodes' kernels let in (services.md): the numbers from
+// 65535 down that none of its ports has, in their order.
+func fromOutside(s *corev1.Service, a netip.Addr) []claim {
+	var out []claim
+	number := int32(65535)
+	for _, p := range s.Spec.Ports {
+		if p.NodePort != 0 || len(s.Spec.ExternalIPs) > 0 ||
+			slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(i corev1.LoadBalancerIngress) bool { return i.IP != "" }) {
+			p.Port = number
+			out = append(out, claim{s, p, a, true, true})
+		}
+		number--
 	}
 	return out
 }

@@ -100,17 +100,25 @@ func answers(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps
 		}
 		for _, is4 := range []bool{true, false} {
 			made := map[bool]*cluster.Choice{}
-			for _, a := range addrs {
-				vip := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, port.Port), Protocol: proto}
-				if a.Addr.Is4() != is4 || a.Withheld != cluster.NotWithheld || s.Holder(vip) != svc {
-					continue
+			add := func(a netip.Addr, number uint16, local bool) {
+				vip := cluster.VIP{Addr: netip.AddrPortFrom(a, number), Protocol: proto}
+				if s.Holder(vip) != svc {
+					return
 				}
-				local := svc.LocalAt(a)
 				if made[local] == nil {
 					c := cluster.ChooseFor(local, port, is4, eps)
 					made[local] = &c
 				}
 				out = append(out, answer{vip.Addr, *made[local]})
+			}
+			for _, a := range addrs {
+				if a.Addr.Is4() != is4 || a.Withheld != cluster.NotWithheld {
+					continue
+				}
+				add(a.Addr, port.Port, svc.LocalAt(a))
+				if n := svc.OutsidePort(port); n != port.Port && a.Origin == cluster.FromClusterIPs {
+					add(a.Addr, n, false)
+				}
 			}
 		}
 	}
