@@ -5,8 +5,13 @@
 // what answers is what cluster.Choose picks of the endpoints; with none, a connection is
 // rejected at once rather than left to time out.
 //
+// VIPs whose backends depend on the client's node are in load balancers of their
+// own, for zones or for nodes (places); no switch has a VIP twice. Where a VIP is
+// in none, packets to it end at the cluster router.
+//
 // The load balancers are those of clients in the cluster, for whom
 // externalTrafficPolicy Local changes nothing but on node ports (Kubernetes API,
 // ServiceSpec.externalTrafficPolicy). Whoever lets clients in from outside must
-// not use these for the external addresses of such a service.
+// not use these for the external addresses of such a service, and must use
+// cluster.Service.OutsidePort of the ClusterIPs.
 package service
