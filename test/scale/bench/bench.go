@@ -28,19 +28,41 @@ type Config struct {
 	Pods        int      // of the raw limits, of the backlog and of the burst
 	Nodes       int      // fake ones, in all phases
 	RestartPods int      // that exist when the master restarts
+	Services    int      // that wait for the master, again as many that come while it runs, and in phase flows
 	Adds        int      // ADDs of each kind, in phase add
 	Bin         string   // directory of the sandbox's programs and of ovn_cni
 	Hello       string   // a hello-world program, to set the plugin beside
 	Only        []string // phases; empty: all
 }
 
-// phaseAdd needs nothing of what the other phases share.
+// phaseAdd measures the CNI plugin.
 const phaseAdd = "add"
 
 // Phases lists the phases in the order in which they run.
-func Phases() []string { return append(masterPhases(), phaseAdd) }
+func Phases() []string {
+	out := masterPhases()
+	for _, p := range nodePhases() {
+		out = append(out, p.name)
+	}
+	return out
+}
 
-func masterPhases() []string { return []string{"raw", "backlog", "burst", "latency", "restart"} }
+// nodePhase is a phase with a cluster of a real node to itself.
+type nodePhase struct {
+	name string
+	run  func(context.Context, Config, *Report, io.Writer) error
+}
+
+func nodePhases() []nodePhase { return []nodePhase{{phaseFlows, runFlows}, {phaseAdd, runAdds}} }
+
+// NeedsNode tells whether a phase is to run that brings up a real node.
+func (c Config) NeedsNode() bool {
+	return slices.ContainsFunc(nodePhases(), func(p nodePhase) bool { return c.Runs(p.name) })
+}
+
+func masterPhases() []string {
+	return []string{"raw", "backlog", "burst", "latency", "restart", phaseServices}
+}
 
 // Plugin is the path of the CNI plugin.
 func (c Config) Plugin() string { return filepath.Join(c.Bin, "ovn_cni") }
@@ -51,11 +73,17 @@ func (c Config) Runs(phase string) bool { return len(c.Only) == 0 || slices.Cont
 // maxPodsPerNode is what a /23, the default node subnet, has room for.
 const maxPodsPerNode = 508
 
+// maxServices is what the addresses of their endpoints have room for, twice.
+const maxServices = 2000
+
 // Validate tells what is wrong with a Config.
 func (c Config) Validate() error {
 	errs := []error{c.checkAdds()}
 	if c.Pods < 1 || c.Nodes < 1 || c.RestartPods < 1 {
 		errs = append(errs, fmt.Errorf("--pods %d --nodes %d --restart-pods %d: want at least 1 of each", c.Pods, c.Nodes, c.RestartPods))
+	}
+	if c.Services < 1 || c.Services > maxServices {
+		errs = append(errs, fmt.Errorf("--services %d: want 1 to %d", c.Services, maxServices))
 	}
 	if c.Nodes > 512 {
 		errs = append(errs, fmt.Errorf("--nodes %d: the master's default subnets have room for 512", c.Nodes))
@@ -97,10 +125,13 @@ func Run(ctx context.Context, c Config, w io.Writer) (*Report, error) {
 			return report, err
 		}
 	}
-	if c.Runs(phaseAdd) {
-		tell(phaseAdd)
-		if err := runAdds(ctx, c, report, w); err != nil {
-			return report, fmt.Errorf("measuring %s: %w", phaseAdd, err)
+	for _, p := range nodePhases() {
+		if !c.Runs(p.name) {
+			continue
+		}
+		tell(p.name)
+		if err := p.run(ctx, c, report, w); err != nil {
+			return report, fmt.Errorf("measuring %s: %w", p.name, err)
 		}
 	}
 	return report, nil
@@ -151,8 +182,10 @@ func (b *bench) phase(ctx context.Context, name string) error {
 		return b.burst(ctx)
 	case "latency":
 		return b.latency(ctx)
-	default:
+	case "restart":
 		return b.restart(ctx)
+	default:
+		return b.services(ctx)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestPercentiles(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Config{Pods: 2000, Nodes: 100, RestartPods: 10000, Adds: 50, Only: []string{"burst"}}
+	good := Config{Pods: 2000, Nodes: 100, RestartPods: 10000, Services: 1000, Adds: 50, Only: []string{"burst"}}
 	if err := good.Validate(); err != nil {
 		t.Errorf("%+v: %v", good, err)
 	}
@@ -28,6 +28,7 @@ func TestValidate(t *testing.T) {
 		"want at least 1 of each":                          func(c *Config) { c.Pods = 0 },
 		"have room for 512":                                func(c *Config) { c.Nodes = 513 },
 		"60000 pods need at least 119 nodes":               func(c *Config) { c.RestartPods = 60000 },
+		"--services 2001: want 1 to 2000":                  func(c *Config) { c.Services = 2001 },
 		"--adds 61: want 1 to 60":                          func(c *Config) { c.Adds = 61 },
 		`--only "bursts": want some of raw,backlog,burst,`: func(c *Config) { c.Only = []string{"bursts"} },
 	} {

@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	steadyInterval = 50 * time.Millisecond // between pods: 20 a second
+	steadyInterval = 50 * time.Millisecond // between pods, or changes: 20 a second
 	steadyPods     = 300                   // for 15 seconds
+	steadyChanges  = 300                   // of endpoints, likewise
 )
 
-// sample is one pod's way.
+// sample is one request's way.
 type sample struct {
 	sent, answered time.Time
 	err            error
@@ -32,7 +33,9 @@ func (b *bench) latency(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	samples, err := b.steady(ctx, namespace)
+	samples, err := steady(ctx, steadyPods, steadyInterval, func(i int) (sent, answered time.Time, err error) {
+		return load.CreatePod(ctx, b.rig.Kube, namespace, i, b.Nodes)
+	})
 	if err != nil {
 		return err
 	}
@@ -44,17 +47,14 @@ func (b *bench) latency(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var created, annotated, ported []time.Duration
-	for i, s := range samples {
-		name := load.Name{Namespace: namespace, Name: load.PodName(i)}
-		a, okA := b.observer.Annotated.At(name)
-		p, okP := b.observer.Ported.At(name)
-		if !okA || !okP {
-			return fmt.Errorf("pod %s was not seen with its network", name.Name)
-		}
-		created = append(created, s.answered.Sub(s.sent))
-		annotated = append(annotated, a.Sub(s.sent))
-		ported = append(ported, p.Sub(s.sent))
+	name := func(i int) load.Name { return load.Name{Namespace: namespace, Name: load.PodName(i)} }
+	created, annotated, err := ways(samples, b.observer.Annotated, name)
+	if err != nil {
+		return err
+	}
+	_, ported, err := ways(samples, b.observer.Ported, name)
+	if err != nil {
+		return err
 	}
 	request := fmt.Sprintf("the create request itself %s", percentiles(created))
 	b.report.add(namespace, "create to annotation, p50 p95 p99", "%s", percentiles(annotated)).beside("%s", request)
@@ -65,10 +65,10 @@ func (b *bench) latency(ctx context.Context) error {
 	return nil
 }
 
-// steady makes pods at an even rate, whatever each takes.
-func (b *bench) steady(ctx context.Context, namespace string) ([]sample, error) {
-	samples := make([]sample, steadyPods)
-	tick := time.NewTicker(steadyInterval)
+// steady sends n requests, one each interval, whatever each takes.
+func steady(ctx context.Context, n int, interval time.Duration, request func(i int) (sent, answered time.Time, err error)) ([]sample, error) {
+	samples := make([]sample, n)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -80,7 +80,7 @@ func (b *bench) steady(ctx context.Context, namespace string) ([]sample, error) 
 		}
 		wg.Go(func() {
 			s := &samples[i]
-			s.sent, s.answered, s.err = load.CreatePod(ctx, b.rig.Kube, namespace, i, b.Nodes)
+			s.sent, s.answered, s.err = request(i)
 		})
 	}
 	wg.Wait()

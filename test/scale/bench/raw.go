@@ -15,8 +15,9 @@ import (
 	"github.com/northbound-net/northbound/test/scale/rig"
 )
 
-// portsPerTransaction is how many ports the raw writer puts into a transaction.
-const portsPerTransaction = 100
+// perTransaction is how many ports or load balancers the raw writer puts into a
+// transaction.
+const perTransaction = 100
 
 // limits is what this machine can do at most, per second; 0 when not measured.
 type limits struct {
@@ -43,7 +44,7 @@ func (b *bench) raw(ctx context.Context) error {
 		return err
 	}
 	b.report.add("raw", "Northbound writes, one connection", "%.0f ports/s", b.limits.ports).
-		beside("%d ports, %d a transaction, an insert and a mutate each", b.Pods, portsPerTransaction)
+		beside("%d ports, %d a transaction, an insert and a mutate each", b.Pods, perTransaction)
 	if err := b.rawPods(ctx); err != nil {
 		return err
 	}
@@ -54,7 +55,18 @@ func (b *bench) raw(ctx context.Context) error {
 
 // rawPorts writes ports as the master does, to a database of its own.
 func (b *bench) rawPorts(ctx context.Context) (perSec float64, err error) {
-	db, err := b.rig.StartNorthbound(ctx, "raw")
+	var switches []any
+	for i := range b.Nodes {
+		switches = append(switches, object{"op": "insert", "table": "Logical_Switch", "uuid": rowUUID(1, i), "row": object{"name": load.NodeName(i)}})
+	}
+	return b.rawWrites(ctx, "raw", b.Pods, switches, func(i int) []any { return rawPort(i, b.Nodes) })
+}
+
+// rawWrites carries the operations for each of n things out, perTransaction at
+// a time, in a database of its own of that name, which begins with others. It
+// tells how many things a second that is.
+func (b *bench) rawWrites(ctx context.Context, name string, n int, begin []any, operations func(i int) []any) (perSec float64, err error) {
+	db, err := b.rig.StartNorthbound(ctx, name)
 	if err != nil {
 		return 0, err
 	}
@@ -68,24 +80,20 @@ func (b *bench) rawPorts(ctx context.Context) (perSec float64, err error) {
 		return 0, err
 	}
 	defer func() { _ = c.Close() }() // every answer has come by then
-	var switches []any
-	for i := range b.Nodes {
-		switches = append(switches, object{"op": "insert", "table": "Logical_Switch", "uuid": rowUUID(1, i), "row": object{"name": load.NodeName(i)}})
-	}
-	if err := c.Transact(rig.Database, switches...); err != nil {
+	if err := c.Transact(rig.Database, begin...); err != nil {
 		return 0, err
 	}
 	began := time.Now()
-	for i := 0; i < b.Pods; i += portsPerTransaction {
+	for i := 0; i < n; i += perTransaction {
 		var ops []any
-		for j := i; j < min(i+portsPerTransaction, b.Pods); j++ {
-			ops = append(ops, rawPort(j, b.Nodes)...)
+		for j := i; j < min(i+perTransaction, n); j++ {
+			ops = append(ops, operations(j)...)
 		}
 		if err := c.Transact(rig.Database, ops...); err != nil {
 			return 0, err
 		}
 	}
-	return perSecond(b.Pods, time.Since(began)), nil
+	return perSecond(n, time.Since(began)), nil
 }
 
 // object is a JSON object.

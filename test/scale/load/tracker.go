@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Name names a pod.
+// Name names a pod, or what else a Tracker is to remember.
 type Name struct{ Namespace, Name string }
 
 // Tracker remembers when something was first seen of each pod.
@@ -73,21 +73,43 @@ func (t *Tracker) Count(namespace string) int {
 
 // Wait waits until n pods of a namespace were seen, and tells when the last of
 // them was.
-func (t *Tracker) Wait(ctx context.Context, namespace string, n int) (time.Time, error) {
+func (t *Tracker) Wait(ctx context.Context, namespace string, n int) (last time.Time, err error) {
+	what := func() string {
+		return fmt.Sprintf("of %d pods in namespace %s: %d so far", n, namespace, t.Count(namespace))
+	}
+	err = t.wait(ctx, what, func() bool {
+		last = t.last[namespace]
+		return t.counts[namespace] >= n
+	})
+	return last, err
+}
+
+// WaitName waits until one was seen, and tells when it was.
+func (t *Tracker) WaitName(ctx context.Context, n Name) (at time.Time, err error) {
+	err = t.wait(ctx, func() string { return fmt.Sprintf("of %s %s", n.Namespace, n.Name) }, func() (ok bool) {
+		at, ok = t.at[n]
+		return ok
+	})
+	return at, err
+}
+
+// wait waits until seen, which is called with the lock held, returns true; what
+// says for an error what it was.
+func (t *Tracker) wait(ctx context.Context, what func() string, seen func() bool) error {
 	for {
 		t.mu.Lock()
-		count, last, failure, changed := t.counts[namespace], t.last[namespace], t.failure, t.changed
+		ok, failure, changed := seen(), t.failure, t.changed
 		t.mu.Unlock()
 		switch {
 		case failure != nil:
-			return last, failure
-		case count >= n:
-			return last, nil
+			return failure
+		case ok:
+			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return last, fmt.Errorf("waiting for %s of %d pods in namespace %s: %d so far: %w", t.what, n, namespace, count, context.Cause(ctx))
+			return fmt.Errorf("waiting for %s %s: %w", t.what, what(), context.Cause(ctx))
 		}
 	}
 }

@@ -1,0 +1,122 @@
+package attach
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/northbound-net/northbound/test/sandbox/control"
+	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/process"
+)
+
+// NBSocket is where the cluster's Northbound database listens.
+func (b *Bed) NBSocket() string { return b.cluster.Control.Host(control.NBSocket) }
+
+// CreateServices makes the first n services of a namespace and tells what their
+// cluster IPs are.
+func (b *Bed) CreateServices(ctx context.Context, namespace string, n int) ([]string, error) {
+	if err := load.Namespace(ctx, b.kube, namespace); err != nil {
+		return nil, err
+	}
+	out := make([]string, n)
+	err := load.Parallel(ctx, n, func(ctx context.Context, i int) (err error) {
+		out[i], err = load.CreateService(ctx, b.kube, namespace, i)
+		return err
+	})
+	return out, err
+}
+
+// SetBackends is load.SetBackends in the cluster.
+func (b *Bed) SetBackends(ctx context.Context, namespace string, i, n int) (sent, answered time.Time, err error) {
+	return load.SetBackends(ctx, b.kube, namespace, i, n)
+}
+
+// FlowWatch sees the flows of br-int by which packets to virtual addresses are
+// balanced come and change.
+type FlowWatch struct {
+	cmd     *exec.Cmd
+	tracker atomic.Pointer[load.Tracker]
+	done    chan struct{}
+	closed  atomic.Bool
+}
+
+// WatchFlows begins to watch; what is there and what comes is seen by t, under
+// the virtual address as the name. Of a change that OVN makes, the group of new
+// backends comes first and the flow that leads to it last: that flow is what is
+// seen.
+func (b *Bed) WatchFlows(t *load.Tracker) (*FlowWatch, error) {
+	path, err := process.Find("ovs-ofctl", "openvswitch-common")
+	if err != nil {
+		return nil, err
+	}
+	w := &FlowWatch{done: make(chan struct{})}
+	w.tracker.Store(t)
+	w.cmd = exec.Command(path, "--unixctl=none", "monitor", "unix:"+filepath.Join(b.node.Spec.RunDir(), "openvswitch/br-int.mgmt"), "watch:")
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("watching flows: %w", err)
+	}
+	w.cmd.Stderr = w.cmd.Stdout // it prints there what comes unasked
+	started := make(chan error, 1)
+	go func() {
+		// Pdeathsig fires when the thread that forked ends (prctl(2)).
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(w.done)
+		err := w.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		last := w.read(out)
+		if err := w.cmd.Wait(); !w.closed.Load() {
+			w.tracker.Load().Fail(fmt.Errorf("watching flows: ovs-ofctl ended (%v): %s", err, last))
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("watching flows: %w", err)
+	}
+	return w, nil
+}
+
+// To has what comes from now on be seen by another tracker.
+func (w *FlowWatch) To(t *load.Tracker) { w.tracker.Store(t) }
+
+// Close ends watching.
+func (w *FlowWatch) Close() error {
+	w.closed.Store(true)
+	if err := w.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("ending ovs-ofctl: %w", err)
+	}
+	<-w.done
+	return nil
+}
+
+// read takes in the lines of events, such as the following,
+// and returns the last, whatever it is:
+//
+//	event=ADDED table=20 cookie=0x1 priority=120,ct_state=+new+trk,tcp,metadata=0x2,nw_dst=10.96.0.7,tp_dst=80 actions=...,group:3
+func (w *FlowWatch) read(out io.Reader) (last string) {
+	balanced := regexp.MustCompile(`event=(?:ADDED|MODIFIED) .*nw_dst=([0-9.]+),.*group:`)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		last = lines.Text()
+		if m := balanced.FindStringSubmatch(last); m != nil {
+			w.tracker.Load().See(load.Name{Name: m[1]})
+		}
+	}
+	return last
+}
