@@ -98,7 +98,7 @@ func (f *feed) Patch(p assign.Patch) {
 		if o.UID != p.UID {
 			return
 		}
-		n := cluster.Node{Name: o.Name, UID: o.UID, Created: o.Created}
+		n := cluster.Node{Name: o.Name, UID: o.UID, Created: o.Created, Zone: o.Zone}
 		annotations := o.Annotations()
 		maps.Copy(annotations, p.Annotations)
 		for _, k := range p.Remove {

@@ -21,6 +21,7 @@ import (
 
 const (
 	backends = 10 // of every service, in each family
+	zones    = 3  // that nodes and endpoints are in
 
 	// fillDeadline bounds writing everything; it takes some seconds.
 	fillDeadline = 3 * time.Minute
@@ -28,7 +29,9 @@ const (
 	maxJoinRows     = 10   // that change when a node joins
 	maxEndpointOps  = 2    // for one endpoint
 	maxEndpointWire = 1024 // bytes that are sent for it
-	maxServiceRows  = 4    // that change with a service
+	maxServiceRows  = 4    // that change with a service, whose answer is the same everywhere
+	maxZoneRows     = 3 * zones
+	maxLocalRows    = 2 * backends // a row for each node with endpoints, and its switch
 
 	// Bytes of one service of both families with one port in a database that a
 	// client reads: two VIPs, ten backends each, and the row around them.
@@ -56,7 +59,7 @@ func newScale(t *testing.T, nodes, services int) *scale {
 	t.Helper()
 	s := &scale{nodes: nodes, services: services, feed: newFeed(&cluster.Namespace{Name: "ns", UID: "ns"})}
 	for i := range nodes {
-		s.feed.put(&cluster.Node{Name: fmt.Sprintf("n%04d", i), UID: fmt.Sprintf("n%04d", i), ChassisID: fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i)})
+		s.feed.put(&cluster.Node{Name: fmt.Sprintf("n%04d", i), UID: fmt.Sprintf("n%04d", i), ChassisID: fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i), Zone: zone(i)})
 	}
 	for i := range services {
 		svc := scaleService(fmt.Sprintf("web-%05d", i), i)
@@ -85,6 +88,26 @@ func scaleService(name string, i int) *cluster.Service {
 		Ports:      []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}}
 }
 
+// zone is that of the i-th node or endpoint.
+func zone(i int) string { return fmt.Sprintf("zone-%d", i%zones) }
+
+// near is a slice whose endpoints are on one node each, and hinted as asked.
+func near(e *cluster.EndpointSlice, byZone, byNode bool) *cluster.EndpointSlice {
+	out := *e
+	out.Endpoints = slices.Clone(e.Endpoints)
+	for j := range out.Endpoints {
+		ep := &out.Endpoints[j]
+		ep.Node, ep.Zone = fmt.Sprintf("n%04d", j), zone(j)
+		if byZone {
+			ep.ForZones = ep.Zone
+		}
+		if byNode {
+			ep.ForNodes = ep.Node
+		}
+	}
+	return &out
+}
+
 // scaleSlice is a service's endpoints of one family; without the one at
 // position gone, if there is such a position.
 func scaleSlice(svc *cluster.Service, i int, v4 bool, gone ...int) *cluster.EndpointSlice {
@@ -99,7 +122,7 @@ func scaleSlice(svc *cluster.Service, i int, v4 bool, gone ...int) *cluster.Endp
 		conditions := cluster.Ready | cluster.Serving
 		for _, g := range gone {
 			if g == j {
-				conditions = cluster.Serving | cluster.Terminating
+				conditions = cluster.Terminating
 			}
 		}
 		e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: a, Conditions: conditions})
@@ -125,7 +148,7 @@ type change struct {
 // changes happen one after the other, all to objects of their own, so that
 // they are the same in a cluster of any size.
 func changes() []change {
-	node := &cluster.Node{Name: "joiner", UID: "joiner", ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
+	node := &cluster.Node{Name: "joiner", UID: "joiner", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
 		Annotated: []netip.Prefix{netip.MustParsePrefix("10.131.255.0/24"), netip.MustParsePrefix("fd01:0:0:ffff::/64")}}
 	svc := scaleService("changing", 0xfff0)
 	more := *svc
@@ -155,30 +178,98 @@ func changes() []change {
 	}
 }
 
+// nearChanges are those of services whose answer depends on where the client
+// is, and of a node when there are such.
+func nearChanges() []change {
+	node := &cluster.Node{Name: "joiner", UID: "joiner", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
+		Annotated: []netip.Prefix{netip.MustParsePrefix("10.131.255.0/24"), netip.MustParsePrefix("fd01:0:0:ffff::/64")}}
+	byZone, local := scaleService("by-zone", 0xfff1), scaleService("local", 0xfff2)
+	local.InternalLocal = true
+	put := func(o ...cluster.Object) func(*feed) { return func(f *feed) { f.put(o...) } }
+	drop := func(o ...cluster.Object) func(*feed) { return func(f *feed) { f.drop(o...) } }
+	slice := func(s *cluster.Service, i int, v4 bool, gone ...int) *cluster.EndpointSlice {
+		return near(scaleSlice(s, i, v4, gone...), s == byZone, false)
+	}
+	return []change{
+		{"by zone: a service comes with its endpoints", put(byZone, slice(byZone, 0xfff1, true), slice(byZone, 0xfff1, false))},
+		{"by zone: one endpoint goes (IPv4)", put(slice(byZone, 0xfff1, true, 7))},
+		{"by zone: one endpoint comes (IPv4)", put(slice(byZone, 0xfff1, true))},
+		{"by zone: one endpoint goes (IPv6)", put(slice(byZone, 0xfff1, false, 7))},
+		{"Local: a service comes with its endpoints", put(local, slice(local, 0xfff2, true), slice(local, 0xfff2, false))},
+		{"Local: one endpoint goes (IPv4)", put(slice(local, 0xfff2, true, 7))},
+		{"Local: one endpoint comes (IPv4)", put(slice(local, 0xfff2, true))},
+		{"a node joins when there are such services", put(node)},
+		{"a node leaves when there are such services", drop(node)},
+		{"by zone: a service goes", drop(byZone)},
+		{"Local: a service goes", drop(local)},
+	}
+}
+
 // What one change takes does not depend on how many nodes and services there
 // are, and is small.
 func TestServicesAtScale(t *testing.T) {
 	small, full := newScale(t, 10, 100), newScale(t, 1000, 10000)
 	small.checkContents(t)
 	full.checkContents(t)
-	for _, c := range changes() {
+	for _, c := range slices.Concat(changes(), nearChanges()) {
 		want, got := small.measure(t, c), full.measure(t, c)
 		small, big := want, got
 		small.request, big.request = 0, 0
 		if big != small {
 			t.Errorf("%s: %+v with %d nodes and %d services, %+v with %d and %d", c.what, big, 1000, 10000, small, 10, 100)
 		}
-		switch {
-		case strings.HasPrefix(c.what, "a node") && got.Rows > maxJoinRows:
-			t.Errorf("%s: %d rows change, want at most %d", c.what, got.Rows, maxJoinRows)
-		case strings.Contains(c.what, "service") && got.Rows > maxServiceRows:
-			t.Errorf("%s: %d rows change, want at most %d", c.what, got.Rows, maxServiceRows)
-		case strings.HasPrefix(c.what, "one endpoint") && (got.Operations > maxEndpointOps || got.Rows != 1 || got.request > maxEndpointWire):
+		if most := maxRows(c.what); got.Rows > most {
+			t.Errorf("%s: %d rows change, want at most %d", c.what, got.Rows, most)
+		}
+		if strings.Contains(c.what, "one endpoint") && (got.Operations > maxEndpointOps || got.Rows != 1 || got.request > maxEndpointWire) {
 			t.Errorf("%s: %d operations, %d rows and %d bytes, want at most %d operations, one row and %d bytes", c.what,
 				got.Operations, got.Rows, got.request, maxEndpointOps, maxEndpointWire)
 		}
 	}
 	full.restart(t)
+	// Hints for nodes are the exception: every node's switch lists a load balancer
+	// of such a service, so that one that comes or goes concerns all of them.
+	for _, s := range []*scale{small, full} {
+		s.byNode(t)
+	}
+}
+
+// maxRows is how many rows a change may change.
+func maxRows(what string) int {
+	switch {
+	case strings.HasPrefix(what, "a node"):
+		return maxJoinRows
+	case strings.HasPrefix(what, "by zone"):
+		return maxZoneRows
+	case strings.HasPrefix(what, "Local"):
+		return maxLocalRows
+	}
+	return maxServiceRows
+}
+
+// byNode has a service come whose endpoints are hinted to a node each: a load
+// balancer for each of these nodes, one for all others, and a place on every
+// switch. A change of an endpoint concerns its node's row and the others'.
+func (s *scale) byNode(t *testing.T) {
+	t.Helper()
+	svc := scaleService("by-node", 0xfff3)
+	v4, v6 := near(scaleSlice(svc, 0xfff3, true), false, true), near(scaleSlice(svc, 0xfff3, false), false, true)
+	less := near(scaleSlice(svc, 0xfff3, true, 7), false, true)
+	others := 0
+	if s.nodes > backends {
+		others = 1
+	}
+	come := s.measure(t, change{"by node: a service comes with its endpoints", func(f *feed) { f.put(svc, v4, v6) }})
+	if want := backends + others + s.nodes; come.Rows != want || come.Operations != want {
+		t.Errorf("by node: a service that comes to %d nodes: %d operations and %d rows, want %d", s.nodes, come.Operations, come.Rows, want)
+	}
+	node := &cluster.Node{Name: "joiner", UID: "again", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff"}
+	if joins := s.measure(t, change{"by node: a node joins", func(f *feed) { f.put(node) }}); joins.Rows > maxJoinRows {
+		t.Errorf("by node: %d rows change when a node joins, want at most %d", joins.Rows, maxJoinRows)
+	}
+	if goes := s.measure(t, change{"by node: one endpoint goes", func(f *feed) { f.put(less) }}); goes.Rows > 4 {
+		t.Errorf("by node: %d rows change for an endpoint, want at most 4", goes.Rows)
+	}
 }
 
 // measure carries a change out, and everything that follows from it: a
@@ -221,7 +312,7 @@ func (s *scale) await(t *testing.T, what string, n int) {
 func (s *scale) checkContents(t *testing.T) {
 	t.Helper()
 	want := map[string]int{
-		nbdb.LoadBalancerTable: s.services, nbdb.LoadBalancerGroupTable: 1, nbdb.LogicalSwitchTable: 1 + s.nodes,
+		nbdb.LoadBalancerTable: s.services, nbdb.LoadBalancerGroupTable: 1 + zones, nbdb.LogicalSwitchTable: 1 + s.nodes,
 		nbdb.LogicalSwitchPortTable: 1 + 2*s.nodes, nbdb.LogicalRouterPortTable: 1 + s.nodes, nbdb.LogicalRouterTable: 1,
 		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.AddressSetTable: 2, nbdb.LogicalRouterPolicyTable: 1,
 	}
