@@ -81,8 +81,9 @@ func (b *Bed) WatchFlows(t *load.Tracker) (*FlowWatch, error) {
 			return
 		}
 		last := w.read(out)
-		if err := w.cmd.Wait(); !w.closed.Load() {
-			w.tracker.Load().Fail(fmt.Errorf("watching flows: ovs-ofctl ended (%v): %s", err, last))
+		_ = w.cmd.Wait() // why it ended is in its last line
+		if !w.closed.Load() {
+			w.tracker.Load().Fail(fmt.Errorf("watching flows: ovs-ofctl ended: %s", last))
 		}
 	}()
 	if err := <-started; err != nil {
