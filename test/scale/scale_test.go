@@ -17,6 +17,7 @@ const (
 	nodes     = 20
 	waiting   = 300 // pods that are there before the master
 	more      = 200 // pods that come while it runs
+	services  = 50
 	namespace = "scale"
 	deadline  = 3 * time.Minute // of everything; it takes some ten seconds
 )
@@ -119,8 +120,8 @@ func (b *bed) create(ctx context.Context, from, to int) {
 	}))
 }
 
-// TestCounts follows the master from a backlog through a burst to a restart,
-// and counts what it writes.
+// TestCounts follows the master from a backlog through a burst to a restart and
+// to services, and counts what it writes.
 func TestCounts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -128,6 +129,7 @@ func TestCounts(t *testing.T) {
 	b.backlog(ctx)
 	b.burst(ctx)
 	b.restart(ctx)
+	b.services(ctx)
 	again := b.observe()
 	const all = waiting + more + 1
 	if a, p := again.Annotated.Count(namespace), again.Ported.Count(namespace); a != all || p != all {
@@ -186,5 +188,34 @@ func (b *bed) restart(ctx context.Context) {
 	want := rig.Counts{Logged: 1, PodPatches: 1, Transactions: 1, Operations: 3, Patches: 1}
 	if wrote != want {
 		b.Errorf("a restart and one new pod wrote %+v, want the pod's own %+v", wrote, want)
+	}
+}
+
+// services makes services while the master runs, and takes one endpoint of
+// each: an operation each.
+func (b *bed) services(ctx context.Context) {
+	seen, err := load.ObserveServices(b.NB.Socket)
+	b.must(err)
+	b.Cleanup(func() { b.must(seen.Close()) })
+	before := b.counts()
+	_, err = load.CreateServices(ctx, b.Kube, namespace, 0, services)
+	b.must(err)
+	_, err = seen.Whole.Wait(ctx, namespace, services)
+	b.must(err)
+	made := b.counts().Sub(before)
+	// A service may come before its endpoints: an insert, its place in the group,
+	// and a change.
+	if made.Refused != 0 || made.Operations > 3*services || made.Transactions > 2*services || made.Patches != 0 {
+		b.Errorf("%d services wrote %+v, want at most 3 operations each in 2 transactions, and no patches", services, made)
+	}
+	before = b.counts()
+	for i := range services {
+		_, _, err := load.SetBackends(ctx, b.Kube, namespace, i, load.Backends-1)
+		b.must(err)
+	}
+	_, err = seen.Short.Wait(ctx, namespace, services)
+	b.must(err)
+	if wrote := b.counts().Sub(before); wrote.Operations != services || wrote.Refused != 0 {
+		b.Errorf("%d changes of an endpoint each wrote %+v, want an operation each", services, wrote)
 	}
 }

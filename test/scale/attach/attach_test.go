@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/test/scale/attach"
+	"github.com/northbound-net/northbound/test/scale/load"
 )
 
 const deadline = 3 * time.Minute // of everything; it takes some ten seconds
@@ -47,6 +48,28 @@ func TestAttach(t *testing.T) {
 	_, err = b.Del(ctx, 0)
 	must(t, err)
 	ports(t, b, 0)
+	flows(ctx, t, b)
+}
+
+// flows sees a service come to the node's flows, and an endpoint of it go.
+func flows(ctx context.Context, t *testing.T, b *attach.Bed) {
+	t.Helper()
+	come, gone := load.NewTracker("the flow"), load.NewTracker("the changed flow")
+	w, err := b.WatchFlows(come)
+	must(t, err)
+	t.Cleanup(func() { must(t, w.Close()) })
+	addresses, err := b.CreateServices(ctx, "flows", 1)
+	must(t, err)
+	first, err := come.WaitName(ctx, load.Name{Name: addresses[0]})
+	must(t, err)
+	w.To(gone)
+	sent, _, err := b.SetBackends(ctx, "flows", 0, load.Backends-1)
+	must(t, err)
+	second, err := gone.WaitName(ctx, load.Name{Name: addresses[0]})
+	must(t, err)
+	if !first.Before(sent) || !second.After(sent) {
+		t.Errorf("the flow came at %s and changed at %s, the change was asked for at %s: want that in between", first, second, sent)
+	}
 }
 
 func ports(t *testing.T, b *attach.Bed, want int) {
