@@ -54,7 +54,7 @@ func gatewayInitCommand() *cli.Command {
 			stringFlag("bridge-interface", "", "`BRIDGE` that this machine shares with OVN, as nics-to-bridge makes it"),
 			stringFlag("physical-ip", "", "`ADDRESS/LENGTH`,... of this machine there, one per address family"),
 			stringFlag("default-gw", "", "`ADDRESS`,... of the router to the outside, one per address family"),
-			stringFlag("rampout-ip-subnets", "", "`CIDR`,... of pods that must leave through this gateway"),
+			stringFlag("rampout-ip-subnets", "", "`CIDR`,... of pods, of whichever node, that leave through this gateway"),
 			&cli.IntFlag{Name: "vlan-id", Usage: "VLAN `ID` of the outside network, 0 for none", EnvVars: env("vlan-id")},
 		}, initFlags()),
 		Action: runGatewayInit,

@@ -13,6 +13,7 @@ func gatewayFlags() []cli.Flag {
 		stringFlag("gateway-interface", "", "`NIC` in the external bridge, or the bridge itself (see ovnkube nics-to-bridge)"),
 		stringFlag("gateway-nexthop", "", "`ADDRESS`,... of the next hop, one per family (default: the host's default routes')"),
 		&cli.IntFlag{Name: "gateway-vlan-id", EnvVars: env("gateway-vlan-id"), Usage: "VLAN `ID` of the gateway's network on the NIC, 0 for none"},
+		stringFlag("rampout-ip-subnets", "", "`CIDR`,... of pods, of whichever node, that leave through this gateway"),
 		stringFlag("gateway-node-label", "", "only a node with the label `KEY=VALUE` is a gateway"),
 	}
 }
@@ -22,6 +23,9 @@ func gatewayConfig(c *cli.Context) (config.Gateway, error) {
 	g := config.Gateway{Mode: c.String("gateway-mode"), Interface: c.String("gateway-interface"), VLAN: c.Int("gateway-vlan-id")}
 	var err error
 	if g.NextHops, err = config.ParseAddrs("--gateway-nexthop", c.String("gateway-nexthop")); err != nil {
+		return g, err
+	}
+	if g.Rampout, err = config.ParsePrefixes("--rampout-ip-subnets", c.String("rampout-ip-subnets")); err != nil {
 		return g, err
 	}
 	g.NodeLabel, err = config.ParseLabel("--gateway-node-label", c.String("gateway-node-label"))

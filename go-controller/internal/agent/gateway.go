@@ -98,7 +98,7 @@ func (a *Agent) sharedGateway(f hostplan.Facts, c config.Node) (p hostplan.Plan,
 	if err != nil {
 		return p, nil, err
 	}
-	if l3, err = gateway.L3(e, c.Name, network, c.Gateway.NextHops); err == nil && e.UplinkDown {
+	if l3, err = gateway.L3(e, c.Name, network, c.Gateway); err == nil && e.UplinkDown {
 		err = fmt.Errorf("the NIC %s of the gateway's external bridge %s has no carrier: is it up, and its cable plugged in?", e.Uplink, e.Bridge)
 	}
 	return p, l3, err

@@ -85,7 +85,7 @@ func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *kubeio.Cl
 	}
 	schema := nb.NewSchema()
 	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
-		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema)}
+		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema), others: map[nb.Owner]bool{}}
 		if err := n.read(nodes); err != nil {
 			return err
 		}
@@ -126,8 +126,7 @@ type northbound struct {
 	ledger      *assign.Ledger
 	before      map[string]map[string]string // annotations of the Nodes as they are
 	strangers   map[string]bool              // nodes of which only the database tells: their rows are the master's
-	egress      bool                         // all nodes' pods come to leave another way
-	exits       bool                         // all gateways come to be in service, or cease to be
+	others      map[nb.Owner]bool            // nodes and gateways whose rows change with this machine's
 	gone        bool                         // the cluster's own rows are not wanted
 }
 
@@ -251,7 +250,11 @@ func (n *northbound) apply(name string, node *cluster.Node) assign.Result {
 	}
 	res := n.ledger.Assign(n.state, []cluster.Change{c})
 	for _, c := range append(res.Changes, c) {
-		n.egress, n.exits = n.egress || c.Egress, n.exits || c.Exits
+		for _, o := range n.translators.Affected(n.state, c) {
+			if o.Kind == names.KindNode || o.Kind == names.KindGateway {
+				n.others[o] = true
+			}
+		}
 	}
 	return res
 }
@@ -305,15 +308,11 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 // cluster's own rows are among them.
 func (n *northbound) owners(whole bool) []nb.Owner {
 	out := []nb.Owner{{Kind: names.KindNode, Name: n.Node.Name}, {Kind: names.KindGateway, Name: n.Node.Name}}
-	for name := range n.state.Nodes {
-		if n.egress && !n.strangers[name] {
-			out = append(out, nb.Owner{Kind: names.KindNode, Name: name})
-		}
-		if n.exits && !n.strangers[name] {
-			out = append(out, nb.Owner{Kind: names.KindGateway, Name: name})
+	for o := range n.others {
+		if !n.strangers[o.Name] {
+			out = append(out, o)
 		}
 	}
-	out = append(out, n.translators[names.KindZone].Owners(n.state)...) // whose groups the switches of nodes carry
 	if whole {
 		out = append(out, nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
 	}

@@ -34,11 +34,12 @@ func ParseLabel(what, s string) (Label, error) {
 
 // Gateway is what makes a node a gateway: the zero value is none.
 type Gateway struct {
-	Mode      string       // annotation.GatewayShared, or "" for none
-	Interface string       // the NIC, or the bridge that has it
-	NextHops  []netip.Addr // at most one per family; empty: the default routes'
-	VLAN      int          // VLAN id on the NIC, 0 for none
-	NodeLabel Label        // only nodes with it are gateways; the zero Label for all
+	Mode      string         // annotation.GatewayShared, or "" for none
+	Interface string         // the NIC, or the bridge that has it
+	NextHops  []netip.Addr   // at most one per family; empty: the default routes'
+	VLAN      int            // VLAN id on the NIC, 0 for none
+	Rampout   []netip.Prefix // ranges of pods that leave through this gateway, wherever they are
+	NodeLabel Label          // only nodes with it are gateways; the zero Label for all
 }
 
 // maxVLAN is the highest VLAN id (IEEE 802.1Q).
@@ -55,7 +56,7 @@ func (g Gateway) Validate() error {
 	case "":
 		for flag, given := range map[string]bool{
 			"--gateway-interface": g.Interface != "", "--gateway-nexthop": len(g.NextHops) > 0,
-			"--gateway-vlan-id": g.VLAN != 0, "--gateway-node-label": g.NodeLabel != Label{},
+			"--gateway-vlan-id": g.VLAN != 0, "--rampout-ip-subnets": len(g.Rampout) > 0, "--gateway-node-label": g.NodeLabel != Label{},
 		} {
 			if given {
 				errs = append(errs, fmt.Errorf("%s: is of use with --gateway-mode shared only", flag))

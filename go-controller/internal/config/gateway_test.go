@@ -19,6 +19,7 @@ func TestGatewayValidate(t *testing.T) {
 		"--gateway-interface: is of use with":          {Interface: "eth0"},
 		"--gateway-nexthop: is of use with":            {NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}},
 		"--gateway-vlan-id: is of use with":            {VLAN: 7},
+		"--rampout-ip-subnets: is of use with":         {Rampout: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
 		"--gateway-node-label: is of use with":         {NodeLabel: Label{"a", "b"}},
 		"--gateway-vlan-id 4095: want 1 to 4094":       {Mode: "shared", Interface: "eth0", VLAN: 4095},
 		"--gateway-vlan-id -1: want 1 to 4094":         {Mode: "shared", Interface: "eth0", VLAN: -1},

@@ -157,7 +157,7 @@ func (h *chart) compareBridge(ctx context.Context, e hostplan.External, plan hos
 // tells which answered.
 func (h *chart) pingHops(ctx context.Context, facts hostplan.Facts, c config.Node, f *faults) string {
 	e := *facts.External
-	l3, err := gateway.L3(e, c.Name, "", c.Gateway.NextHops)
+	l3, err := gateway.L3(e, c.Name, "", c.Gateway)
 	if err != nil {
 		f.add(err.Error(), "ip addr show dev "+e.Link, "ip route show default")
 		return ""

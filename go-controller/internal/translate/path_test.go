@@ -138,7 +138,7 @@ func (p *path) gateway(node string) *annotation.L3Gateway {
 		g.Out = "ovn-controller does not answer"
 	}
 	if p.chance(30) {
-		g.Rampout = append(g.Rampout, netip.MustParsePrefix("10.0.0.16/28"))
+		g.Rampout = append(g.Rampout, netip.MustParsePrefix([]string{"10.0.0.16/28", "10.0.0.0/26", "fd01::/64"}[p.r.IntN(3)]))
 	}
 	return g
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -235,13 +234,8 @@ func (b bed) gatewayInit(n *node.Node) []string {
 // as it should be.
 func (b bed) byHand(n *node.Node) {
 	b.t.Helper()
-	var nets struct{ Default []string }
-	raw := b.kubectl("", "get", "node", n.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)
-	if err := json.Unmarshal([]byte(raw), &nets); err != nil {
-		b.t.Fatal(err)
-	}
 	for _, argv := range [][]string{
-		append([]string{"ovnkube", "minion-init", "--minion-switch-subnet", strings.Join(nets.Default, ","), "--mtu", "1400", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112"}, b.byHandFlags(n)...),
+		append([]string{"ovnkube", "minion-init", "--minion-switch-subnet", strings.Join(b.subnets(n), ","), "--mtu", "1400", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112"}, b.byHandFlags(n)...),
 		b.gatewayInit(n),
 	} {
 		if out := machines.Run(b.t, n, argv...); out != "Nothing to do: it is as it should be." {

@@ -152,6 +152,10 @@ func TestSeveralGateways(t *testing.T) {
 	b.awaitSpread(time.Minute, "c", n1, n2)
 	b.awaitSpread(time.Minute, "a", n1)
 	b.awaitSpread(time.Minute, "b", n2)
+	b.insideIsReached("a", "b", "c")
+	if !t.Run("pins", func(t *testing.T) { bed{b.Cluster, t}.pins(t) }) {
+		return
+	}
 	for _, f := range faults() {
 		ok := t.Run(f.name, func(t *testing.T) {
 			b := bed{b.Cluster, t}

@@ -86,7 +86,7 @@ func output(f hostplan.Facts, c config.Node) string {
 	if err != nil {
 		return out
 	}
-	l3, err := gateway.L3(*f.External, c.Name, network, c.Gateway.NextHops)
+	l3, err := gateway.L3(*f.External, c.Name, network, c.Gateway)
 	if err != nil {
 		return out + "error: " + err.Error() + "\n"
 	}

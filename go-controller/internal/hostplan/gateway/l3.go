@@ -6,22 +6,23 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // L3 is what the cluster is told of the node's way out: the external bridge's
 // MAC and, for each family, an address and the next hop. network is what
-// ovn-bridge-mappings calls the bridge, see Network. given next hops, at most
+// ovn-bridge-mappings calls the bridge, see Network. Configured next hops, at most
 // one per family, take the place of the default routes'; each must be on the
 // network of an address. A family without an address has no way out; with none
 // at all it is an error.
-func L3(e hostplan.External, node, network string, given []netip.Addr) (*annotation.L3Gateway, error) {
+func L3(e hostplan.External, node, network string, c config.Gateway) (*annotation.L3Gateway, error) {
 	g := &annotation.L3Gateway{
-		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN, MTU: e.MTU,
+		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN, MTU: e.MTU, Rampout: c.Rampout,
 	}
 	for _, is4 := range []bool{true, false} {
-		if err := addFamily(g, e, is4, given); err != nil {
+		if err := addFamily(g, e, is4, c.NextHops); err != nil {
 			return nil, err
 		}
 	}

@@ -43,7 +43,7 @@ func (t Gateway) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Exits {
 		return append(slices.DeleteFunc(t.Owners(s), func(o nb.Owner) bool { return o == own }), own)
 	}
-	return []nb.Owner{own}
+	return append(pinningToo(s, c), own)
 }
 
 func gatewayOwner(node string) nb.Owner { return nb.Owner{Kind: names.KindGateway, Name: node} }
@@ -64,7 +64,7 @@ func (t Gateway) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 		return nil, err
 	}
 	r := gatewayRows{schema: t.Schema, owner: o, node: n, gateway: n.Gateway, state: s, join: join, cluster: ipnet.Addrs(towards)}
-	rows := slices.Concat(r.router(), r.external(), r.routes())
+	rows := slices.Concat(r.router(), r.external(), r.routes(), r.pins())
 	hosts, err := r.toHost()
 	if err != nil {
 		return nil, err
@@ -201,8 +201,7 @@ func (r gatewayRows) routes() []nb.Row {
 }
 
 // exits is the cluster router's routes to a gateway that is in service: of the
-// node's own pods, of those that are pinned to it, and of everybody who has
-// nothing nearer.
+// node's own pods, and of everybody who has nothing nearer.
 func (r gatewayRows) exits(via netip.Addr) []nb.Row {
 	is4 := via.Is4()
 	rows := []nb.Row{r.leaving(names.FamilyRole(names.RoleLeave, family(is4)), everything(is4), via, nil)}
@@ -210,11 +209,6 @@ func (r gatewayRows) exits(via netip.Addr) []nb.Row {
 	for _, subnet := range r.state.NodeSubnets[r.node.Name] {
 		if subnet.Addr().Is4() == is4 {
 			rows = append(rows, r.leaving(names.FamilyRole(names.RoleOwnPods, family(is4)), subnet, via, &bySource))
-		}
-	}
-	for _, subnet := range r.gateway.Rampout {
-		if subnet.Addr().Is4() == is4 && !slices.Contains(r.state.NodeSubnets[r.node.Name], subnet) {
-			rows = append(rows, r.leaving(names.PrefixRole(names.RoleRampout, subnet), subnet, via, &bySource))
 		}
 	}
 	return rows

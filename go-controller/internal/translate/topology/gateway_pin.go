@@ -1,0 +1,117 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// pinPriority, and the length of the pinned subnet added to it, is that of the
+// policies which pin pods to gateways: of two that contain a pod the smaller
+// counts. They say themselves what they leave alone, so that their place among
+// other policies is of no account as long as those concern single pods, and are
+// above.
+const pinPriority = 200
+
+// pins is the policies by which pods leave through the gateways that their
+// subnet is pinned to, whatever the routes say: their own node's gateway too
+// has only a route. One that several gateways name is a row of the first of
+// them by name, and pods leave through all of these that are in service;
+// through any gateway, when none of these is.
+func (r gatewayRows) pins() []nb.Row {
+	var rows []nb.Row
+	for _, subnet := range r.gateway.Rampout {
+		of := pinning(r.state, subnet)
+		if len(of) == 0 || of[0] != r.node.Name {
+			continue
+		}
+		is4 := subnet.Addr().Is4()
+		var hops []string
+		var own []netip.Addr
+		for _, name := range of {
+			if ip, ok := ofFamily(ipnet.Addrs(r.state.Nodes[name].Gateway.IPs), is4); ok {
+				own = append(own, ip)
+			}
+			if via, ok := r.state.JoinAddr(name, is4); ok && r.state.Serves(name, is4) {
+				hops = append(hops, via.String())
+			}
+		}
+		if len(hops) == 0 {
+			continue
+		}
+		role := names.PrefixRole(names.RoleRampout, subnet)
+		rows = append(rows, r.schema.NewRow(r.key(nbdb.LogicalRouterPolicyTable, role), &nbdb.LogicalRouterPolicy{
+			UUID: r.uuid(nbdb.LogicalRouterPolicyTable, role), Priority: pinPriority + subnet.Bits(), Match: r.pinned(subnet, own),
+			Action: nbdb.LogicalRouterPolicyActionReroute, Nexthops: hops,
+		}, nb.Slot{In: routerRef(r.state), Column: "policies"}))
+	}
+	return rows
+}
+
+// pinned matches what leaves the cluster from a subnet: it is neither for pods,
+// services or gateway routers, nor for the nodes whose addresses the gateway
+// routers share, which would keep it.
+func (r gatewayRows) pinned(subnet netip.Prefix, own []netip.Addr) string {
+	var inside []string
+	of := func(p netip.Prefix) {
+		if p.Addr().Is4() == subnet.Addr().Is4() {
+			inside = append(inside, p.String())
+		}
+	}
+	for _, c := range r.state.Config.Subnets {
+		of(c.CIDR)
+	}
+	for _, p := range slices.Concat(r.state.Config.JoinSubnets, r.state.Config.ServiceCIDRs) {
+		of(p)
+	}
+	for _, ip := range own {
+		inside = append(inside, ip.String())
+	}
+	field := "ip6"
+	if subnet.Addr().Is4() {
+		field = "ip4"
+	}
+	return fmt.Sprintf("%[1]s.src == %[2]s && %[1]s.dst != {%[3]s}", field, subnet, strings.Join(inside, ", "))
+}
+
+// pinning lists the gateways that a subnet is pinned to and through which
+// packets of its family can leave, sorted.
+func pinning(s *cluster.State, subnet netip.Prefix) []string {
+	var out []string
+	for name, n := range s.Nodes {
+		if n.Gateway != nil && slices.Contains(n.Gateway.Rampout, subnet) && s.Leaves(name, subnet.Addr().Is4()) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// pinningToo lists the other gateways that have a pin in common with what a
+// node was or is: whose row such a pin is, and what it says, depends on all.
+func pinningToo(s *cluster.State, c cluster.Change) []nb.Owner {
+	var pins []netip.Prefix
+	for _, o := range []cluster.Object{c.Old, c.New} {
+		if n, ok := o.(*cluster.Node); ok && n.Gateway != nil {
+			pins = append(pins, n.Gateway.Rampout...)
+		}
+	}
+	if len(pins) == 0 {
+		return nil
+	}
+	var out []nb.Owner
+	for name, n := range s.Nodes {
+		shares := func(p netip.Prefix) bool { return slices.Contains(pins, p) }
+		if n.Gateway != nil && name != c.Ref.Name.Name && slices.ContainsFunc(n.Gateway.Rampout, shares) {
+			out = append(out, gatewayOwner(name))
+		}
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox/node"
+)
+
+// subnets are a node's, as its Node says.
+func (b bed) subnets(n *node.Node) []string {
+	b.t.Helper()
+	var nets struct{ Default []string }
+	raw := b.kubectl("", "get", "node", n.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)
+	if err := json.Unmarshal([]byte(raw), &nets); err != nil {
+		b.t.Fatal(err)
+	}
+	return nets.Default
+}
+
+// ips are a pod's addresses.
+func (b bed) ips(pod string) (out []netip.Addr) {
+	b.t.Helper()
+	for _, s := range strings.Fields(b.kubectl("", "get", "pod", pod, "-o", "jsonpath={.status.podIPs[*].ip}")) {
+		ip, err := netip.ParseAddr(s)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		out = append(out, ip)
+	}
+	return out
+}
+
+// insideIsReached has every pod ask every pod, and the kubelet of every node at
+// each of its addresses, gateways' or not.
+func (b bed) insideIsReached(pods ...string) {
+	b.t.Helper()
+	type target struct {
+		what   string
+		to     netip.AddrPort
+		answer string
+	}
+	var targets []target
+	for _, p := range pods {
+		for _, ip := range b.ips(p) {
+			targets = append(targets, target{"pod " + p, netip.AddrPortFrom(ip, 8080), p + " "})
+		}
+	}
+	for _, n := range b.Nodes {
+		for _, p := range addrs(n) {
+			targets = append(targets, target{"node " + n.Spec.Name, netip.AddrPortFrom(p.Addr(), 10250), "HTTPS server"})
+		}
+	}
+	for _, from := range pods {
+		for _, t := range targets {
+			machines.Eventually(b.t, fmt.Sprintf("pod %s asks %s at %s", from, t.what, t.to), func(ctx context.Context) string {
+				if answer := b.ask(ctx, from, "tcp", t.to); !strings.Contains(answer, t.answer) {
+					return answer
+				}
+				return ""
+			})
+		}
+	}
+}
+
+// pins has pods leave through other gateways than they would: b through n1,
+// though its own node n2 is a gateway, and c, by its addresses alone, through
+// n2. What stays inside takes the ways it took.
+func (b bed) pins(t *testing.T) {
+	n1, n2, n3 := b.Nodes[0], b.Nodes[1], b.Nodes[2]
+	var c []string
+	for _, ip := range b.ips("c") {
+		c = append(c, netip.PrefixFrom(ip, ip.BitLen()).String())
+	}
+	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(append(b.subnets(n2), b.subnets(n3)...), ","))
+	machines.RestartAgent(t, n2, "--rampout-ip-subnets", strings.Join(c, ","))
+	b.awaitSpread(time.Minute, "a", n1)
+	b.awaitSpread(time.Minute, "b", n1)
+	b.awaitSpread(time.Minute, "c", n2) // the smaller pin
+	b.insideIsReached("a", "b", "c")
+	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(c, ",")) // both
+	b.awaitSpread(time.Minute, "c", n1, n2)
+	b.awaitSpread(time.Minute, "b", n2)
+	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(b.subnets(n2), ","))
+	machines.RestartAgent(t, n2, "--rampout-ip-subnets", "")
+	b.awaitSpread(time.Minute, "b", n1)
+	machines.Run(t, n1, "sh", "-c", "kill -9 $(cat /run/ovn/ovn-controller.pid)")
+	b.awaitSpread(time.Minute, "b", n2) // there is no better way
+	restart(t, n1, node.Controller)
+	b.awaitSpread(time.Minute, "b", n1)
+	machines.RestartAgent(t, n1, "--rampout-ip-subnets", "")
+	b.awaitSpread(time.Minute, "b", n2)
+	b.awaitSpread(time.Minute, "c", n1, n2)
+}
