@@ -26,14 +26,14 @@ func TestNodeFlags(t *testing.T) {
 		"--encap-type", "geneve", "--datapath-type", "netdev", "--bridge-mappings", "physnet:br-phys", "--mtu", "1400", "--cni-conf-dir", "/c", "--cni-bin-dir", "/b", "--cni-socket-dir", "/s",
 		"--metrics-bind-address", "127.0.0.1:0", "--cluster-subnets", "10.0.0.0/14/23,fd01::/48/64", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112",
 		"--k8s-apiserver", "https://api", "--k8s-cacert", "/ca", "--k8s-token", "t", "--gateway-mode", "shared", "--gateway-interface", "eth0",
-		"--gateway-nexthop", "10.0.0.9,fd00::9", "--gateway-vlan-id", "7", "--gateway-node-label", "gateway=yes")
+		"--gateway-nexthop", "10.0.0.9,fd00::9", "--gateway-vlan-id", "7", "--rampout-ip-subnets", "10.0.2.0/23,fd01::/64", "--gateway-node-label", "gateway=yes")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := fmt.Sprintf("%+v", n)
 	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t} Name:n1 ClusterSubnets:[10.0.0.0/14/23 fd01::/48/64] " +
 		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] OVSAddress:unix:/x/db.sock SBAddress:tcp:10.0.0.1:6642 EncapIPs:[10.0.0.2 fd00::2] EncapType:geneve DatapathType:netdev " +
-		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 NodeLabel:gateway=yes} MTU:1400 OVNRunDir:/x/ovn CNIConfDir:/c CNIBinDir:/b CNISocketDir:/s Metrics:127.0.0.1:0}"
+		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 Rampout:[10.0.2.0/23 fd01::/64] NodeLabel:gateway=yes} MTU:1400 OVNRunDir:/x/ovn CNIConfDir:/c CNIBinDir:/b CNISocketDir:/s Metrics:127.0.0.1:0}"
 	if got != want {
 		t.Errorf("configuration:\n%s\nwant:\n%s", got, want)
 	}
@@ -55,6 +55,7 @@ func TestNodeFlagsWrong(t *testing.T) {
 		"--k8s-service-cidrs":                         {"--k8s-service-cidrs", "x"},
 		`parsing --gateway-nexthop "x"`:               {"--gateway-nexthop", "x"},
 		`parsing --gateway-node-label "x"`:            {"--gateway-node-label", "x"},
+		`parsing --rampout-ip-subnets "x"`:            {"--rampout-ip-subnets", "x"},
 		`--gateway-mode "x": want "shared"`:           {"--node-name", "n", "--gateway-mode", "x"},
 		"--gateway-interface: the NIC":                {"--node-name", "n", "--gateway-mode", "shared"},
 		`--datapath-type "x": want system`:            {"--node-name", "n", "--datapath-type", "x"},
