@@ -42,7 +42,7 @@ conformance: deps sandbox ## Kubernetes' own tests of networking, and docs/confo
 	bin/conformance $(CONFORMANCE)
 
 .PHONY: bench
-bench: sandbox ## figures: throughput, latency, restart, CNI ADD; beside what this machine can do at most
+bench: sandbox ## figures: throughput, latency, restart, services, CNI ADD; beside what this machine can do at most
 	$(GO) build -C test -ldflags '$(LDFLAGS)' -o ../bin/hello ./scale/cmd/hello
 	$(GO) build -C test -o ../bin/bench ./scale/cmd/bench
 	bin/bench

@@ -7,7 +7,7 @@
 //	process    programs and what they cost
 //	ovsdbwire  just enough OVSDB to write, watch and count
 //	rig        API server, Northbound database and master, put together
-//	load       fake nodes, pods, and seeing them get their network
-//	attach     a real node, and pods that are attached to it
+//	load       fake nodes, pods, services, and seeing them get their network
+//	attach     a real node, pods that are attached to it, and its flows
 //	bench      the phases and the table
 package scale

@@ -1,5 +1,5 @@
 // Command bench measures `ovnkube master` and the CNI plugin on this machine and
-// prints a table: throughput, latency, restart, ADD, and beside them what the
+// prints a table: throughput, latency, restart, services, ADD, and beside them what the
 // machine can do at most. It exits non-zero when a count is not as it must be. It needs root, for
 // a network namespace of its own.
 package main
