@@ -30,6 +30,7 @@ const (
 	KindPod           Kind = "Pod"
 	KindService       Kind = "Service"
 	KindEndpointSlice Kind = "EndpointSlice"
+	KindServiceCIDR   Kind = "ServiceCIDR"
 )
 
 // Ref names an object.
@@ -41,7 +42,8 @@ type Ref struct {
 // String is "Pod default/web-0".
 func (r Ref) String() string { return string(r.Kind) + " " + r.Name.String() }
 
-// Object is one of *Node, *Namespace, *Pod, *Service, *EndpointSlice.
+// Object is one of *Node, *Namespace, *Pod, *Service, *EndpointSlice,
+// *ServiceCIDR.
 type Object interface {
 	Ref() Ref
 	// Equal tells whether o is of the same type and says the same.

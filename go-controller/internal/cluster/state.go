@@ -50,6 +50,8 @@ type State struct {
 	Pods       map[Name]*Pod
 	Services   map[Name]*Service
 	Slices     map[Name]*EndpointSlice
+	// ServiceCIDRs are those of the API.
+	ServiceCIDRs map[string]*ServiceCIDR
 
 	// What assign granted, by the name of the node or pod.
 	NodeSubnets map[string][]netip.Prefix
@@ -79,6 +81,7 @@ func NewState(c config.Cluster) *State {
 		Pods:            map[Name]*Pod{},
 		Services:        map[Name]*Service{},
 		Slices:          map[Name]*EndpointSlice{},
+		ServiceCIDRs:    map[string]*ServiceCIDR{},
 		NodeSubnets:     map[string][]netip.Prefix{},
 		PodNetworks:     map[Name]annotation.PodNetwork{},
 		JoinAddrs:       map[string][]netip.Prefix{},
@@ -108,6 +111,8 @@ func (s *State) Object(r Ref) Object {
 		return orNil(s.Services[r.Name])
 	case KindEndpointSlice:
 		return orNil(s.Slices[r.Name])
+	case KindServiceCIDR:
+		return orNil(s.ServiceCIDRs[r.Name.Name])
 	}
 	return nil
 }
@@ -155,6 +160,8 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		c.Rivals = s.reclaim(was, s.Services[e.Ref.Name])
 	case KindEndpointSlice:
 		put(s.Slices, e.Ref.Name, e.New)
+	case KindServiceCIDR:
+		put(s.ServiceCIDRs, e.Ref.Name.Name, e.New)
 	default:
 		return Change{}, false // not a kind that the cluster is made of
 	}

@@ -1,17 +1,20 @@
 package kubeio
 
 import (
+	"fmt"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// Decode turns a Node, Namespace, Pod, Service or EndpointSlice into a cluster
-// value. ok is false for any other type.
+// Decode turns a Node, Namespace, Pod, Service, EndpointSlice or ServiceCIDR
+// into a cluster value. ok is false for any other type.
 func Decode(obj any) (o cluster.Object, problems []cluster.Problem, ok bool) {
 	switch obj := obj.(type) {
 	case *corev1.Node:
@@ -28,8 +31,27 @@ func Decode(obj any) (o cluster.Object, problems []cluster.Problem, ok bool) {
 	case *discoveryv1.EndpointSlice:
 		e, problems := decodeSlice(obj)
 		return e, problems, true
+	case *networkingv1.ServiceCIDR:
+		c, problems := decodeServiceCIDR(obj)
+		return c, problems, true
 	}
 	return nil, nil, false
+}
+
+func decodeServiceCIDR(c *networkingv1.ServiceCIDR) (*cluster.ServiceCIDR, []cluster.Problem) {
+	out := &cluster.ServiceCIDR{Name: c.Name}
+	var problems []cluster.Problem
+	for i, text := range c.Spec.CIDRs {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			problems = append(problems, cluster.Problem{Ref: out.Ref(), UID: string(c.UID), Reason: "InvalidServiceCIDR",
+				Message: fmt.Sprintf("spec.cidrs[%d]: %q: want an address range like 10.96.0.0/16 or fd02::/112: the range is left out", i, text)})
+			continue
+		}
+		out.CIDRs = append(out.CIDRs, p.Masked())
+	}
+	slices.SortFunc(out.CIDRs, netip.Prefix.Compare)
+	return out, problems
 }
 
 func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {

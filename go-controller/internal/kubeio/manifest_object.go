@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
@@ -34,6 +35,8 @@ func (m typeMeta) known() metav1.Object {
 		return &corev1.Service{}
 	case typeMeta{"discovery.k8s.io/v1", "EndpointSlice"}:
 		return &discoveryv1.EndpointSlice{}
+	case typeMeta{"networking.k8s.io/v1", "ServiceCIDR"}:
+		return &networkingv1.ServiceCIDR{}
 	}
 	return nil
 }
@@ -98,7 +101,7 @@ func (r *manifestReader) decode(at place, js []byte, kind string, obj metav1.Obj
 		r.warn(at, fmt.Sprintf("%s: %v", what, u))
 	}
 	switch kind {
-	case "Node", "Namespace":
+	case "Node", "Namespace", "ServiceCIDR":
 		obj.SetNamespace("")
 	default:
 		obj.SetNamespace(cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault))

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,6 +62,9 @@ func watches() []watched {
 		}},
 		{cluster.KindEndpointSlice, &discoveryv1.EndpointSlice{}, func(c *Clients) *cache.ListWatch {
 			return listWatch(c.Kube.DiscoveryV1().EndpointSlices("").List, c.Kube.DiscoveryV1().EndpointSlices("").Watch)
+		}},
+		{cluster.KindServiceCIDR, &networkingv1.ServiceCIDR{}, func(c *Clients) *cache.ListWatch {
+			return perhaps(listWatch(c.Kube.NetworkingV1().ServiceCIDRs().List, c.Kube.NetworkingV1().ServiceCIDRs().Watch), &networkingv1.ServiceCIDRList{})
 		}},
 	}
 }

@@ -137,8 +137,11 @@ func (w *Writer) Report(p cluster.Problem) {
 }
 
 func apiVersion(k cluster.Kind) string {
-	if k == cluster.KindEndpointSlice {
+	switch k {
+	case cluster.KindEndpointSlice:
 		return "discovery.k8s.io/v1"
+	case cluster.KindServiceCIDR:
+		return "networking.k8s.io/v1"
 	}
 	return "v1"
 }

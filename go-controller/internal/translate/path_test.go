@@ -70,8 +70,10 @@ func (p *path) step() cluster.Event {
 		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid()}
 	case n < 75:
 		o = p.pod()
-	case n < 85:
+	case n < 84:
 		o = p.service()
+	case n < 86:
+		o = &cluster.ServiceCIDR{Name: fmt.Sprintf("range%d", p.r.IntN(2)), CIDRs: []netip.Prefix{netip.MustParsePrefix([]string{"10.97.0.0/16", "10.96.0.0/16", "fd03::/112"}[p.r.IntN(3)])}}
 	default:
 		o = p.slice()
 	}

@@ -31,6 +31,7 @@ func roles() map[string][]rbacv1.PolicyRule {
 		masterUser: {
 			rule("", []string{"nodes", "pods", "namespaces", "services"}, read),
 			rule("discovery.k8s.io", []string{"endpointslices"}, read),
+			rule("networking.k8s.io", []string{"servicecidrs"}, read),
 			rule("", []string{"nodes", "pods/status"}, []string{"patch"}), // annotations
 			events,
 			rule("events.k8s.io", []string{"events"}, []string{"create", "patch"}),

@@ -23,9 +23,15 @@ func clusterOwner() nb.Owner { return nb.Owner{Kind: names.KindCluster, Name: na
 // Owners implements translate.Translator: there is one cluster.
 func (Cluster) Owners(*cluster.State) []nb.Owner { return []nb.Owner{clusterOwner()} }
 
-// Affected implements translate.Translator: only configuration shapes these
-// rows, and that does not change while the program runs.
-func (Cluster) Affected(*cluster.State, cluster.Change) []nb.Owner { return nil }
+// Affected implements translate.Translator: besides the configuration, which
+// does not change while the program runs, only ranges of ClusterIPs shape these
+// rows.
+func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+	if c.Ref.Kind == cluster.KindServiceCIDR {
+		return t.Owners(s)
+	}
+	return nil
+}
 
 // Rows implements translate.Translator.
 func (t Cluster) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
@@ -72,7 +78,7 @@ const discardPriority = 100
 // leave by such.
 func (t Cluster) discards(s *cluster.State) []nb.Row {
 	var rows []nb.Row
-	for _, p := range s.Config.ServiceCIDRs {
+	for _, p := range s.ServiceRanges() {
 		role := names.PrefixRole(names.RoleDiscard, p)
 		match := "ip4.dst == " + p.String()
 		if p.Addr().Is6() {

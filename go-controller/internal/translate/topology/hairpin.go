@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -36,9 +35,7 @@ func (r nodeRows) hairpin(second []netip.Prefix) nb.Row {
 		if len(sources) == 0 {
 			continue
 		}
-		ranges := slices.Clone(r.state.Config.ServiceCIDRs)
-		slices.SortFunc(ranges, func(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) })
-		for _, p := range ranges {
+		for _, p := range r.state.ServiceRanges() {
 			if p.Addr().Is4() == f.is4 {
 				sources = append(sources, p.String())
 			}

@@ -27,9 +27,13 @@ func (Node) Owners(s *cluster.State) []nb.Owner {
 //
 // With the first gateway of the cluster, or without its last, all nodes' pods
 // leave another way. With the first zone, or without the last, those in none
-// are a group.
+// are a group. Ranges of ClusterIPs are in an ACL of each node.
 func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	if c.Ref.Kind != cluster.KindNode {
+	switch c.Ref.Kind {
+	case cluster.KindServiceCIDR:
+		return t.Owners(s)
+	case cluster.KindNode:
+	default:
 		return nil
 	}
 	if c.Egress {
