@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -143,4 +144,14 @@ func TestDecodePod(t *testing.T) {
 			t.Errorf("tampered annotation %.40q: %v, refused as %.80q", tampered, got.Annotated, got.AnnotatedAs)
 		}
 	}
+}
+
+func TestDecodeServiceCIDR(t *testing.T) {
+	c, problems := decode[*cluster.ServiceCIDR](t, &networkingv1.ServiceCIDR{ObjectMeta: meta("", "more", nil),
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"fd03::1/112", "10.97.0.0/33", "10.98.0.0/16"}}})
+	want := []netip.Prefix{netip.MustParsePrefix("10.98.0.0/16"), netip.MustParsePrefix("fd03::/112")}
+	if c.Name != "more" || !slices.Equal(c.CIDRs, want) {
+		t.Errorf("decoded %+v, want %v", c, want)
+	}
+	wantProblems(t, "ServiceCIDR", problems, [2]string{"InvalidServiceCIDR", `spec.cidrs[1]: "10.97.0.0/33": want`})
 }

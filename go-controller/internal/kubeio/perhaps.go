@@ -16,9 +16,9 @@ import (
 const askAgain = time.Minute
 
 // perhaps is lw for a kind that an API server need not have, as it is older than
-// the kind, or need not let us see: there are no such objects then, and from
-// time to time it is asked again. none is the empty list.
-func perhaps(lw *cache.ListWatch, none runtime.Object) *cache.ListWatch {
+// the kind, or need not let us see: there are no such objects then, until it is asked
+// again. none is the empty list.
+func perhaps(lw *cache.ListWatch, none runtime.Object, again time.Duration) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := lw.ListWithContext(ctx, o)
@@ -33,7 +33,7 @@ func perhaps(lw *cache.ListWatch, none runtime.Object) *cache.ListWatch {
 				return w, err
 			}
 			quiet := watch.NewFake()
-			time.AfterFunc(askAgain, quiet.Stop)
+			time.AfterFunc(again, quiet.Stop)
 			return quiet, nil
 		},
 	}

@@ -64,7 +64,7 @@ func watches() []watched {
 			return listWatch(c.Kube.DiscoveryV1().EndpointSlices("").List, c.Kube.DiscoveryV1().EndpointSlices("").Watch)
 		}},
 		{cluster.KindServiceCIDR, &networkingv1.ServiceCIDR{}, func(c *Clients) *cache.ListWatch {
-			return perhaps(listWatch(c.Kube.NetworkingV1().ServiceCIDRs().List, c.Kube.NetworkingV1().ServiceCIDRs().Watch), &networkingv1.ServiceCIDRList{})
+			return perhaps(listWatch(c.Kube.NetworkingV1().ServiceCIDRs().List, c.Kube.NetworkingV1().ServiceCIDRs().Watch), &networkingv1.ServiceCIDRList{}, askAgain)
 		}},
 	}
 }
