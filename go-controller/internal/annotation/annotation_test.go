@@ -143,3 +143,37 @@ func TestErrorsAreBrief(t *testing.T) {
 		}
 	}
 }
+
+func TestParseServiceHealthCheck(t *testing.T) {
+	for in, want := range map[string]annotation.HealthCheck{
+		`{}`: {Interval: 5, Timeout: 20, Successes: 3, Failures: 3},
+		` {"interval": 1, "timeout": 2, "successes": 1, "failures": 100} `: {Interval: 1, Timeout: 2, Successes: 1, Failures: 100},
+		`{"interval":3600}`: {Interval: 3600, Timeout: 20, Successes: 3, Failures: 3},
+	} {
+		if got, err := annotation.ParseServiceHealthCheck(in); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", in, got, err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		``:                                    `not JSON, want such as {"interval":5,"timeout":20,"successes":3,"failures":3}`,
+		`yes`:                                 "not JSON, want such as",
+		`{"interval":5`:                       "not JSON, want such as",
+		`5`:                                   "JSON of another form (number out of place), want such as",
+		`{"interval":"5s"}`:                   "JSON of another form (string out of place), want such as",
+		`{"interval":1.5}`:                    "JSON of another form (number 1.5 out of place), want such as",
+		`{"period":5}`:                        `unknown field "period"`,
+		`{} {}`:                               "something after the JSON object",
+		`{"interval":0}`:                      "interval is 0, want 1 to 3600",
+		`{"timeout":3601}`:                    "timeout is 3601, want 1 to 3600",
+		`{"successes":-1}`:                    "successes is -1, want 1 to 100",
+		`{"failures":101}`:                    "failures is 101, want 1 to 100",
+		`{"failures":1000000000000000000000}`: "out of place",
+	} {
+		got, err := annotation.ParseServiceHealthCheck(in)
+		if err == nil || got != (annotation.HealthCheck{}) {
+			t.Errorf("%s: %v, %v; want an error", in, got, err)
+		} else if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/service-health-check ") {
+			t.Errorf("%s: error %q, want one about %q that names the annotation", in, err, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package annotation_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -50,6 +51,27 @@ func FuzzParsePodNetworks(f *testing.F) {
 		}
 		if again := annotation.MarshalPodNetworks(got); again != text {
 			t.Errorf("%q marshals to %q and then to %q", value, text, again)
+		}
+	})
+}
+
+func FuzzParseServiceHealthCheck(f *testing.F) {
+	f.Add(`{"interval":1,"timeout":2,"successes":3,"failures":4}`)
+	f.Add(`{"interval":null} {}`)
+	f.Fuzz(func(t *testing.T, value string) {
+		want, err := annotation.ParseServiceHealthCheck(value)
+		if err != nil {
+			if want != (annotation.HealthCheck{}) {
+				t.Errorf("%v together with error %v", want, err)
+			}
+			return
+		}
+		raw, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := annotation.ParseServiceHealthCheck(string(raw)); err != nil || got != want {
+			t.Errorf("%q: %v came back as %v, %v", value, want, got, err)
 		}
 	})
 }

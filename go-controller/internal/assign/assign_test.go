@@ -237,9 +237,9 @@ func TestWhoWantsNothing(t *testing.T) {
 // Completed pods do not own their address any more, neither live nor at a
 // restart, where their annotation still names it.
 func TestCompletedPods(t *testing.T) {
-	w := newWorld(t, "10.0.0.0/28/28") // 12 addresses for pods
+	w := newWorld(t, "10.0.0.0/28/28") // 11 addresses for pods
 	w.put(node("n1", 1))
-	for i := range 12 {
+	for i := range 11 {
 		w.put(pod(fmt.Sprint("p", i), "n1"))
 	}
 	w.put(pod("late", "n1"))
@@ -310,8 +310,9 @@ func TestPodAnnotations(t *testing.T) {
 		"another length":     {annotated("p", "n1", true, "10.0.0.9/25", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.9/25 is not in the node's subnet 10.0.0.0/24"},
 		"taken":              {annotated("p", "n1", true, "10.0.0.3/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.3/24 is already the address of Pod default/first"},
 		"taken in the other": {annotated("p", "n1", true, "10.0.0.9/24", "fd01::3/64"), 1, "10.0.0.4 fd01::4", "fd01::3/64 is already the address of Pod default/first"},
-		"the router's":       {annotated("p", "n1", true, "10.0.0.1/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.1/24 is not one for pods in the node's subnet 10.0.0.0/24: want number 3 to 254"},
+		"the router's":       {annotated("p", "n1", true, "10.0.0.1/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.1/24 is not one for pods in the node's subnet 10.0.0.0/24: want number 3 to 253"},
 		"the broadcast":      {annotated("p", "n1", true, "10.0.0.255/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.255/24 is not one for pods"},
+		"health checks'":     {annotated("p", "n1", true, "10.0.0.254/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.254/24 is not one for pods"},
 		"far up":             {annotated("p", "n1", true, "10.0.0.9/24", "fd01::1:0:9/64"), 1, "10.0.0.4 fd01::4", "fd01::1:0:9/64 is not one for pods"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -19,7 +19,8 @@
 // Addresses are given out in turn, not lowest first, so that the address of a
 // pod just deleted is not at once another pod's. .0 is the subnet, .1 its
 // router, .2 the node's management port, and the last address of an IPv4
-// subnet its broadcast address; pods get the others.
+// subnet its broadcast address; the last one else is where services' health
+// checks come from (cluster.HealthSource); pods get the others.
 //
 // The package is pure.
 package assign

@@ -38,7 +38,7 @@ func newJoinPool(c config.Cluster) *joinPool {
 
 // last is the highest number that every subnet has an address for.
 func (p *joinPool) last() uint64 {
-	last := uint64(maxNumber)
+	last := uint64(ipnet.MaxNumber)
 	for _, s := range p.subnets {
 		n := ipnet.Size(s) - 1
 		if s.Addr().Is4() {

@@ -19,14 +19,13 @@ type pool struct {
 	last   uint64 // the last number for pods
 }
 
-// maxNumber is the last number that pods get in the largest of subnets: up to
-// there the MACs that are derived from IPv6 addresses differ (ipnet.MACOf).
-const maxNumber = 1<<32 - 1
-
+// newPool has the numbers of the subnet from firstPod to the one before
+// cluster.HealthSource.
 func newPool(subnet netip.Prefix) *pool {
-	p := &pool{subnet: subnet, used: map[uint64]cluster.Name{}, next: firstPod, last: min(ipnet.Size(subnet)-1, maxNumber)}
-	if subnet.Addr().Is4() {
-		p.last-- // the broadcast address
+	p := &pool{subnet: subnet, used: map[uint64]cluster.Name{}, next: firstPod}
+	if source, ok := cluster.HealthSource(subnet); ok {
+		n, _ := ipnet.Index(subnet, source)
+		p.last = n - 1
 	}
 	return p
 }

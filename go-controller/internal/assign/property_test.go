@@ -87,6 +87,9 @@ func (w *world) check() {
 		for i, ip := range net.IPs {
 			s := w.state.NodeSubnets[p.Node][i]
 			first, _ := ipnet.Nth(s, firstPod)
+			if source, ok := cluster.HealthSource(s); ok && ip.Addr() == source {
+				w.t.Fatalf("pod %s holds %v, where health checks come from", n, ip)
+			}
 			if !s.Contains(ip.Addr()) || ip.Bits() != s.Bits() || ip.Addr().Less(first) || s.Addr().Is4() && ip.Addr() == ipnet.Last(s) {
 				w.t.Fatalf("pod %s holds %v on a node with %v", n, ip, s)
 			}

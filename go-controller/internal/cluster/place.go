@@ -76,16 +76,7 @@ func (s *State) NodeHinted() []Name { return slices.Collect(maps.Keys(s.nodeHint
 // LocalOn lists the services of internalTrafficPolicy Local that have endpoints
 // on a node, in no order.
 func (s *State) LocalOn(node string) []Name {
-	var out []Name
-	for svc := range s.localServices {
-		for slice := range s.slicesByService[svc] {
-			if slices.ContainsFunc(s.Slices[slice].Endpoints, func(e Endpoint) bool { return e.Node == node }) {
-				out = append(out, svc)
-				break
-			}
-		}
-	}
-	return out
+	return s.withEndpointsOn(node, s.localServices)
 }
 
 // indexHints keeps ZoneHinted and NodeHinted.

@@ -4,6 +4,8 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 )
 
 // Protocol is a transport protocol as Kubernetes spells it.
@@ -73,7 +75,8 @@ type Service struct {
 	// none is everybody. What could not be read is there as the zero Prefix, in
 	// which nobody is.
 	SourceRanges    []netip.Prefix
-	PublishNotReady bool // publishNotReadyAddresses; its endpoints are marked ready by who makes the slices
+	HealthCheck     annotation.HealthCheck // by OVN, from outside of the pods; the zero one for none
+	PublishNotReady bool                   // publishNotReadyAddresses; its endpoints are marked ready by who makes the slices
 }
 
 // Ref implements Object.
@@ -86,7 +89,7 @@ func (s *Service) Equal(o Object) bool {
 		slices.Equal(s.ClusterIPs, t.ClusterIPs) && slices.Equal(s.ExternalIPs, t.ExternalIPs) && slices.Equal(s.Ingress, t.Ingress) &&
 		slices.Equal(s.Ports, t.Ports) && s.AffinitySeconds == t.AffinitySeconds && s.InternalLocal == t.InternalLocal &&
 		s.ExternalLocal == t.ExternalLocal && s.HealthCheckPort == t.HealthCheckPort && slices.Equal(s.SourceRanges, t.SourceRanges) &&
-		s.PublishNotReady == t.PublishNotReady
+		s.PublishNotReady == t.PublishNotReady && s.HealthCheck == t.HealthCheck
 }
 
 // Origin is the field of a Service that an address is from.

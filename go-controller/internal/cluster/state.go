@@ -68,6 +68,7 @@ type State struct {
 	zoneHinted      map[Name]set       // the slices of a service that have hints for zones
 	nodeHinted      map[Name]set       // the same for nodes
 	localServices   set                // those of internalTrafficPolicy Local
+	checkedServices set                // those with a health check
 }
 
 type set = map[Name]struct{}
@@ -95,6 +96,7 @@ func NewState(c config.Cluster) *State {
 		zoneHinted:      map[Name]set{},
 		nodeHinted:      map[Name]set{},
 		localServices:   set{},
+		checkedServices: set{},
 	}
 }
 
@@ -219,11 +221,16 @@ func (s *State) index(o Object, add bool) {
 			s.indexHints(o, add)
 		}
 	case *Service:
-		if add && o.InternalLocal {
-			s.localServices[o.Name] = struct{}{}
-		} else {
-			delete(s.localServices, o.Name)
-		}
+		member(s.localServices, o.Name, add && o.InternalLocal)
+		member(s.checkedServices, o.Name, add && o.HealthCheck.Interval > 0)
+	}
+}
+
+func member(of set, n Name, in bool) {
+	if in {
+		of[n] = struct{}{}
+	} else {
+		delete(of, n)
 	}
 }
 

@@ -43,6 +43,9 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 		note(true, "spec.sessionAffinity: ClientIP for %d s: OVN keeps the time; the packet by which it learns of a client is lost", svc.AffinitySeconds)
 	}
 	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local: at the ClusterIPs clients have the endpoints of their own node; packets of nodes without any are dropped")
+	if line := checks(svc); line != "" {
+		note(true, "%s", line)
+	}
 	note(svc.ExternalLocal, "spec.externalTrafficPolicy: Local: clients outside are not served yet; those in the cluster reach all endpoints")
 	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is not answered yet", svc.HealthCheckPort)
 	if ports := nodePorts(svc); len(ports) > 0 {

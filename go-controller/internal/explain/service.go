@@ -55,6 +55,7 @@ type Endpoint struct {
 	Zone     string   `json:"zone,omitempty"`
 	ForZones string   `json:"forZones,omitempty"`
 	ForNodes string   `json:"forNodes,omitempty"`
+	Checked  string   `json:"checkedFrom,omitempty"` // where OVN checks it from; "" when it does not
 }
 
 // OfService explains a service of the state. problems are those of the whole
@@ -76,6 +77,7 @@ func OfService(s *cluster.State, schema *nb.Schema, n cluster.Name, problems []c
 			}
 		}
 	}
+	noteChecks(s, svc, out.Ports)
 	out.Notes = append(out.Notes, notes(svc, eps)...)
 	for _, p := range problems {
 		if p.Ref == svc.Ref() || slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool { return e.Ref() == p.Ref }) {

@@ -114,7 +114,7 @@ func (p Port) whom(e Endpoint) string {
 func (e Endpoint) where() string {
 	var out []string
 	for _, x := range []struct{ what, value string }{
-		{"pod", e.Pod}, {"node", e.Node}, {"zone", e.Zone}, {"for zones", e.ForZones}, {"for nodes", e.ForNodes}, {"slice", e.Slice},
+		{"pod", e.Pod}, {"node", e.Node}, {"zone", e.Zone}, {"for zones", e.ForZones}, {"for nodes", e.ForNodes}, {"slice", e.Slice}, {"checked from", e.Checked},
 	} {
 		if x.value != "" {
 			out = append(out, x.what+" "+x.value)

@@ -35,6 +35,11 @@ func Index(p netip.Prefix, a netip.Addr) (n uint64, ok bool) {
 	return lo, hi == 0
 }
 
+// MaxNumber is the last number of an address that is given out in the largest
+// of subnets: up to there the MACs that are derived from IPv6 addresses differ
+// (MACOf).
+const MaxNumber = 1<<32 - 1
+
 // Size is the number of addresses in p, saturated at 1<<63.
 func Size(p netip.Prefix) uint64 {
 	host := p.Addr().BitLen() - p.Bits()

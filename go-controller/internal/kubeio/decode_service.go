@@ -72,6 +72,7 @@ func decodeService(s *corev1.Service) (*cluster.Service, []cluster.Problem) {
 	if !d.out.Headless {
 		d.ports()
 	}
+	d.healthCheck(s.Annotations)
 	return d.out, d.problems
 }
 

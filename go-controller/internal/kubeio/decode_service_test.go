@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
@@ -100,6 +101,27 @@ func TestDecodeServiceFields(t *testing.T) {
 		"policies Cluster": {spec(func(s *corev1.Service) {
 			s.Spec.InternalTrafficPolicy, s.Spec.ExternalTrafficPolicy = ptr(corev1.ServiceInternalTrafficPolicyCluster), "Cluster"
 		}), want(func(*cluster.Service) {}), nil},
+		"health check": {spec(func(s *corev1.Service) {
+			s.Annotations = map[string]string{"k8s.ovn.org/service-health-check": `{"interval":2,"failures":1}`}
+		}), want(func(s *cluster.Service) {
+			s.HealthCheck = annotation.HealthCheck{Interval: 2, Timeout: 20, Successes: 3, Failures: 1}
+		}), nil},
+		"health check, malformed": {spec(func(s *corev1.Service) {
+			s.Annotations = map[string]string{"k8s.ovn.org/service-health-check": "often"}
+		}), want(func(*cluster.Service) {}), [][2]string{{"InvalidServiceHealthCheck", `parsing k8s.ovn.org/service-health-check "often": not JSON, want such as {"interval":5,"timeout":20,"successes":3,"failures":3}: the endpoints are not checked`}}},
+		"health check and SCTP": {spec(func(s *corev1.Service) {
+			s.Annotations = map[string]string{"k8s.ovn.org/service-health-check": "{}"}
+			s.Spec.Ports[0].Protocol = "SCTP"
+		}), want(func(s *cluster.Service) {
+			s.HealthCheck = annotation.HealthCheck{Interval: 5, Timeout: 20, Successes: 3, Failures: 3}
+			s.Ports[0].Protocol = cluster.SCTP
+		}), [][2]string{{"InvalidServiceHealthCheck", "port 80/SCTP: OVN checks TCP and UDP: the endpoints of this port are not checked"}}},
+		"health check without a load balancer": {spec(func(s *corev1.Service) {
+			s.Annotations = map[string]string{"k8s.ovn.org/service-health-check": "{}"}
+			s.Spec.Type, s.Spec.ClusterIP = corev1.ServiceTypeClusterIP, corev1.ClusterIPNone
+		}), want(func(s *cluster.Service) {
+			s.Type, s.Headless, s.ClusterIPs, s.Ports = cluster.ClusterIP, true, nil, nil
+		}), [][2]string{{"InvalidServiceHealthCheck", "a service of clusterIP None has no load balancer"}}},
 		"policies Local": {spec(func(s *corev1.Service) {
 			s.Spec.InternalTrafficPolicy, s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = ptr(corev1.ServiceInternalTrafficPolicyLocal), "Local", 31000
 		}), want(func(s *cluster.Service) { s.InternalLocal, s.ExternalLocal, s.HealthCheckPort = true, true, 31000 }), nil},

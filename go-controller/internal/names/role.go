@@ -28,6 +28,7 @@ const (
 	RoleToHost       = "to-host"       // Gateway, with the family: route to the node's own address
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out of the cluster
+	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP
 	RoleHairpin      = "hairpin"       // Node: what its own kernel gets back is not tracked twice
 	RolePort         = "port"          // Pod: its logical switch port
 	RoleIngressLimit = "ingress-limit" // Pod: the limit of what it receives

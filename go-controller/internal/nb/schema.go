@@ -86,7 +86,10 @@ func NewSchema() *Schema {
 	s.add(nbdb.LoadBalancerGroupTable, nbdb.LoadBalancerGroup{}, true,
 		[]string{"name"}, slotSpec{"load_balancer", nbdb.LoadBalancerTable})
 	s.add(nbdb.LoadBalancerTable, nbdb.LoadBalancer{}, true,
-		[]string{"name", "protocol", "vips", "options", "selection_fields", "external_ids"})
+		[]string{"name", "protocol", "vips", "options", "selection_fields", "ip_port_mappings", "external_ids"},
+		slotSpec{"health_check", nbdb.LoadBalancerHealthCheckTable})
+	s.add(nbdb.LoadBalancerHealthCheckTable, nbdb.LoadBalancerHealthCheck{}, false,
+		[]string{"vip", "options", "external_ids"})
 	s.add(nbdb.AddressSetTable, nbdb.AddressSet{}, true,
 		[]string{"name", "addresses", "external_ids"})
 	return s
@@ -102,7 +105,7 @@ func (s *Schema) add(name string, zero any, root bool, cols []string, slots ...s
 	if i, ok := t.field["external_ids"]; ok {
 		t.extID, t.marks = i, true
 	}
-	for _, l := range []string{"name", "ip_prefix", "logical_ip", "match"} {
+	for _, l := range []string{"name", "ip_prefix", "logical_ip", "match", "vip"} {
 		if i, ok := t.field[l]; ok && t.label < 0 && typ.Field(i).Type.Kind() == reflect.String {
 			t.label = i
 		}

@@ -59,7 +59,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 // Exhaustion is told, and what there is room for is there.
 func TestExhaustion(t *testing.T) {
 	c := config.DefaultCluster()
-	c.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.0.0.0/28"), NodeLength: 29}} // two nodes with four pods each
+	c.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.0.0.0/28"), NodeLength: 29}} // two nodes with three pods each
 	o := offline.New(c, objects(3, 30))
 	db, errs := o.Database()
 	if len(errs) != 0 {
@@ -68,11 +68,11 @@ func TestExhaustion(t *testing.T) {
 	if n := len(db.Rows(nbdb.LogicalSwitchTable)); n != 1+2 {
 		t.Errorf("%d switches, want join and two nodes", n)
 	}
-	if n := len(db.Rows(nbdb.LogicalSwitchPortTable)); n != 1+2*2+2*4 {
-		t.Errorf("%d ports, want 13", n)
+	if n := len(db.Rows(nbdb.LogicalSwitchPortTable)); n != 1+2*2+2*3 {
+		t.Errorf("%d ports, want 11", n)
 	}
-	if n := len(o.Problems); n != 1+2*6 {
-		t.Errorf("%d problems, want one of a node and twelve of pods: %v", n, o.Problems)
+	if n := len(o.Problems); n != 1+2*7 {
+		t.Errorf("%d problems, want one of a node and fourteen of pods: %v", n, o.Problems)
 	}
 }
 

@@ -200,6 +200,9 @@ func (p *path) service() cluster.Object {
 		}
 	}
 	s.AffinitySeconds = []int{0, 0, 10800, 86400}[p.r.IntN(4)]
+	if p.chance(25) {
+		s.HealthCheck = annotation.HealthCheck{Interval: 1 + p.r.IntN(2), Timeout: 1, Successes: 1, Failures: 1}
+	}
 	s.InternalLocal, s.ExternalLocal, s.PublishNotReady = p.chance(25), p.chance(20), p.chance(10)
 	return s
 }
@@ -231,7 +234,7 @@ func (p *path) slice() cluster.Object {
 		if p.chance(30) {
 			ep.Addr = netip.AddrFrom16([16]byte{0: 0xfd, 1: 1, 15: byte(3 + p.r.IntN(40))})
 		}
-		if p.chance(20) {
+		if p.chance(50) {
 			ep.Zone, ep.Pod = "a", fmt.Sprintf("p%d", p.r.IntN(manyPods))
 		}
 		if zoned && p.chance(90) { // one without a hint is enough for none to count

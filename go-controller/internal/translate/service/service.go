@@ -44,7 +44,11 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 		return owners(slices.Compact(of))
 	case cluster.KindNode:
-		return owners(near(s, c))
+		of := near(s, c)
+		if c.Granted {
+			of = append(of, s.CheckedOn(c.Ref.Name.Name)...)
+		}
+		return owners(of)
 	}
 	return nil
 }
@@ -83,7 +87,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	var rows []nb.Row
 	for _, proto := range cluster.Protocols() {
 		for _, p := range places(s, answers(s, svc, proto, eps)) {
-			rows = append(rows, t.loadBalancer(o, svc, proto, p))
+			rows = append(rows, t.checked(s, svc, t.loadBalancer(o, svc, proto, p))...)
 		}
 	}
 	return rows, nil

@@ -1,0 +1,60 @@
+package cluster_test
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+func TestHealthSource(t *testing.T) {
+	for subnet, want := range map[string]string{
+		"10.244.1.0/24": "10.244.1.254", "10.244.0.0/16": "10.244.255.254", "10.0.0.8/29": "10.0.0.14", "10.0.0.8/30": "", "10.0.0.8/31": "", "10.0.0.8/32": "",
+		"fd01::/64": "fd01::ffff:ffff", "fd01::100/120": "fd01::1ff", "fd01::/125": "fd01::7", "fd01::/126": "fd01::3", "fd01::/127": "", "fd01::/128": "", "fd00::/8": "fd00::ffff:ffff",
+	} {
+		got, ok := cluster.HealthSource(netip.MustParsePrefix(subnet))
+		if ok != (want != "") || ok && got.String() != want {
+			t.Errorf("%s: %v %v, want %q", subnet, got, ok, want)
+		}
+	}
+}
+
+// Only an endpoint that is a pod's, in the pod subnets of its node, can be
+// checked; and services are found by the nodes of their endpoints.
+func TestProbes(t *testing.T) {
+	s := cluster.NewState(config.DefaultCluster())
+	s.Apply(cluster.Event{Ref: (&cluster.Node{Name: "n1"}).Ref(), New: &cluster.Node{Name: "n1"}})
+	s.GrantNode("n1", []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd01:0:0:1::/64")})
+	for _, c := range []struct {
+		addr, node, pod, source string
+	}{
+		{"10.244.1.3", "n1", "web", "10.244.1.254"}, {"fd01:0:0:1::3", "n1", "web", "fd01::1:0:0:ffff:ffff"},
+		{"10.244.1.3", "n1", "", ""}, {"10.244.2.3", "n1", "web", ""}, {"10.244.1.3", "n2", "web", ""}, {"10.244.1.3", "", "web", ""}, {"172.18.0.2", "n1", "web", ""},
+	} {
+		p, ok := s.ProbeOf("shop", cluster.Endpoint{Addr: netip.MustParseAddr(c.addr), Node: c.node, Pod: c.pod})
+		if ok != (c.source != "") || ok && (p.Source.String() != c.source || p.Pod.String() != "shop/"+c.pod) {
+			t.Errorf("%+v: %+v %v", c, p, ok)
+		}
+	}
+	name := cluster.Name{Namespace: "shop", Name: "web"}
+	slice := &cluster.EndpointSlice{Name: name, Service: "web", Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("10.244.1.3"), Node: "n1", Pod: "web"}}}
+	s.Apply(cluster.Event{Ref: slice.Ref(), New: slice})
+	for _, interval := range []int{0, 5, 0, 5} {
+		svc := &cluster.Service{Name: name, HealthCheck: annotation.HealthCheck{Interval: interval}}
+		s.Apply(cluster.Event{Ref: svc.Ref(), New: svc})
+		var want []cluster.Name
+		if interval > 0 {
+			want = []cluster.Name{name}
+		}
+		if got := s.CheckedOn("n1"); !slices.Equal(got, want) || len(s.CheckedOn("n2")) != 0 {
+			t.Errorf("with interval %d on n1: %v, on n2: %v", interval, got, s.CheckedOn("n2"))
+		}
+	}
+	s.Apply(cluster.Event{Ref: cluster.Ref{Kind: cluster.KindService, Name: name}})
+	if got := s.CheckedOn("n1"); len(got) != 0 {
+		t.Errorf("of a service that is gone: %v", got)
+	}
+}

@@ -1,0 +1,170 @@
+package healthcheck
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+// The backends' servers die when there is a file /dead, and come back when it
+// has gone; their pods don't notice.
+const workload = `
+apiVersion: v1
+kind: Service
+metadata: {name: web, annotations: {k8s.ovn.org/service-health-check: '{"interval":1,"timeout":1,"successes":1,"failures":2}'}}
+spec:
+  ipFamilyPolicy: RequireDualStack
+  selector: {app: web}
+  ports: [{name: t, port: 80, targetPort: 8080}, {name: u, protocol: UDP, port: 80, targetPort: 8080}]
+---
+` + podHead + `
+metadata: {name: web-n1, labels: {app: web}}
+spec: {nodeName: n1, ` + podBody + `
+---
+` + podHead + `
+metadata: {name: web-n2, labels: {app: web}}
+spec: {nodeName: n2, ` + podBody + `
+---
+` + podHead + `
+metadata: {name: client-n1}
+spec: {nodeName: n1, ` + podBody + `
+`
+
+const (
+	podHead = "apiVersion: v1\nkind: Pod"
+	podBody = `terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent, ` +
+		`command: [/bin/sh, -c, "while :; do /bin/echo-server serve 8080 & echo $! >/server; wait; while [ -e /dead ]; do /bin/busybox sleep 0.1; done; done"]}]}`
+)
+
+// bed is a cluster with the workload.
+type bed struct {
+	*sandbox.Cluster
+	vips []netip.AddrPort
+}
+
+func (b bed) kubectl(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	cmd := b.Kubectl(t.Context(), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// ask is who answers 12 questions from a pod and as many from a node, over a
+// protocol: a set of "name", "refused" and the like, sorted.
+func (b bed) ask(ctx context.Context, protocol string, to netip.AddrPort) []string {
+	args := []string{"ask", protocol, to.String(), "12", "1s"}
+	pod, _ := b.Kubectl(ctx, append([]string{"exec", "client-n1", "--", "/bin/echo-server"}, args...)...).CombinedOutput()
+	node, _ := b.Nodes[0].Run(ctx, append([]string{"/opt/northbound/bin/echo"}, args...)...)
+	var out []string
+	for line := range strings.Lines(string(pod) + "\n" + node) {
+		switch name, _, _ := strings.Cut(strings.TrimSpace(line), " "); {
+		case strings.Contains(line, "connection refused"):
+			out = append(out, "refused")
+		case name == "error:":
+			out = append(out, strings.TrimSpace(line))
+		case strings.HasPrefix(name, "web-"):
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// answered waits until just these answer, at every address and over both
+// protocols.
+func (b bed) answered(t *testing.T, who ...string) {
+	t.Helper()
+	for _, protocol := range []string{"tcp", "udp"} {
+		for _, to := range b.vips {
+			machines.Eventually(t, fmt.Sprintf("%s over %s", to, protocol), func(ctx context.Context) string {
+				if got := b.ask(ctx, protocol, to); !slices.Equal(got, who) {
+					return fmt.Sprintf("%q answer, want %q", got, who)
+				}
+				return ""
+			})
+		}
+	}
+}
+
+func (b bed) die(t *testing.T, pod string) {
+	t.Helper()
+	b.kubectl(t, "", "exec", pod, "--", "/bin/sh", "-c", "echo >/dead; read server </server; kill -9 $server")
+}
+
+func (b bed) ready(t *testing.T) {
+	t.Helper()
+	if got := b.kubectl(t, "", "get", "pods", "-l", "app=web", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status} {.items[*].status.containerStatuses[*].restartCount}`); got != "True True 0 0" {
+		t.Errorf("the backends' pods are %s, want them ready and never restarted", got)
+	}
+}
+
+func TestHealthCheck(t *testing.T) {
+	b := bed{Cluster: machines.Up(t, sandbox.Options{Name: "healthcheck", Nodes: 2, DualStack: true})}
+	b.kubectl(t, workload, "apply", "-f", "-")
+	b.kubectl(t, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	for _, ip := range strings.Fields(b.kubectl(t, "", "get", "service", "web", "-o", "jsonpath={.spec.clusterIPs[*]}")) {
+		b.vips = append(b.vips, netip.AddrPortFrom(netip.MustParseAddr(ip), 80))
+	}
+	b.answered(t, "web-n1", "web-n2")
+	b.monitors(t, "online", 8)
+
+	b.die(t, "web-n1")
+	b.answered(t, "web-n2")
+	b.monitors(t, "offline", 4)
+	b.ready(t)
+
+	b.die(t, "web-n2")
+	b.answered(t, "refused")
+	b.ready(t)
+
+	b.kubectl(t, "", "exec", "web-n1", "--", "/bin/busybox", "rm", "/dead")
+	b.answered(t, "web-n1")
+
+	// Without the annotation whatever is ready serves, dead or not.
+	b.kubectl(t, "", "annotate", "service", "web", "k8s.ovn.org/service-health-check-")
+	b.monitors(t, "", 0)
+	b.kubectl(t, "", "exec", "web-n2", "--", "/bin/busybox", "rm", "/dead")
+	b.answered(t, "web-n1", "web-n2")
+
+	// One that makes no sense is told.
+	b.kubectl(t, "", "annotate", "service", "web", "k8s.ovn.org/service-health-check=often")
+	machines.Eventually(t, "the event", func(context.Context) string {
+		if got := b.kubectl(t, "", "get", "events", "--field-selector=reason=InvalidServiceHealthCheck", "-o", "jsonpath={.items[*].message}"); !strings.Contains(got, `"often": not JSON, want such as {"interval":5`) {
+			return got
+		}
+		return ""
+	})
+	for _, n := range b.Nodes {
+		if drops := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); drops != "0" {
+			t.Errorf("%s dropped %s packets for want of recirculations", n.Spec.Name, drops)
+		}
+	}
+}
+
+// monitors waits until so many endpoints, of 8 or none in all, have a state in
+// the Southbound database.
+func (b bed) monitors(t *testing.T, status string, n int) {
+	t.Helper()
+	machines.Eventually(t, fmt.Sprintf("%d monitors %s", n, status), func(ctx context.Context) string {
+		out, err := b.Control.Run(ctx, "ovn-sbctl", "--bare", "--columns=status", "list", "Service_Monitor")
+		if err != nil {
+			return err.Error()
+		}
+		all := strings.Fields(out)
+		has := len(slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s != status }))
+		if has != n || n > 0 && len(all) != 8 {
+			return out
+		}
+		return ""
+	})
+}
