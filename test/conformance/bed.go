@@ -33,15 +33,18 @@ type bed struct {
 	kubectl string // a program that specs run
 }
 
-// up brings up three dual-stack nodes, all gateways, with every controller that
+// zones is how many zones the nodes are in.
+const zones = 3
+
+// up brings up dual-stack nodes, all gateways, with every controller that
 // Kubernetes runs by default, cluster DNS, and the images that specs ask for.
-func up(ctx context.Context, name, bin string, out io.Writer) (*bed, error) {
+func up(ctx context.Context, name, bin string, nodes int, out io.Writer) (*bed, error) {
 	log := progress.New(out)
 	if err := rootfs.Install(ctx, log, hostPackages()...); err != nil {
 		return nil, err
 	}
 	c, err := sandbox.Up(ctx, sandbox.Options{
-		Name: name, DualStack: true, Gateways: sandbox.DefaultNodes, BinDir: bin, Replace: true, Progress: out,
+		Name: name, DualStack: true, Nodes: nodes, Gateways: nodes, BinDir: bin, Replace: true, Progress: out,
 		Controllers: "*", ClusterDNS: []netip.Addr{netip.MustParseAddr(dnsAddress)},
 	})
 	if err != nil {
@@ -70,7 +73,7 @@ func (b *bed) prepare(ctx context.Context, log *progress.Log) error {
 		return fmt.Errorf("writing kubectl: %w", err)
 	}
 	for i, n := range b.Nodes { // some specs are about zones
-		if out, err := b.Kubectl(ctx, "label", "node", n.Spec.Name, fmt.Sprintf("%s=z%d", corev1.LabelTopologyZone, i+1)).CombinedOutput(); err != nil {
+		if out, err := b.Kubectl(ctx, "label", "node", n.Spec.Name, fmt.Sprintf("%s=z%d", corev1.LabelTopologyZone, i%zones+1)).CombinedOutput(); err != nil {
 			return fmt.Errorf("labelling the nodes with zones: %w: %s", err, out)
 		}
 	}
@@ -91,16 +94,21 @@ func (b *bed) prepare(ctx context.Context, log *progress.Log) error {
 }
 
 func (b *bed) loadImages(ctx context.Context) error {
-	files, err := Images(ctx, filepath.Join(b.Options.State(), "images"), b.Options.BinDir, filepath.Join(b.Options.BinDir, program))
+	images, err := Images(ctx, filepath.Join(b.Options.State(), "images"), b.Options.BinDir, filepath.Join(b.Options.BinDir, program))
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range b.Nodes {
 		g.Go(func() error {
-			for _, file := range files {
-				if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", file); err != nil {
+			for _, i := range images {
+				if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", i.File); err != nil {
 					return err
+				}
+				for _, name := range i.Names[1:] {
+					if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "tag", i.Names[0], name); err != nil {
+						return err
+					}
 				}
 			}
 			return nil

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds what the conformance tests run into bin/: Kubernetes' own tests, what
-# runs them and agnhost from suite/, cluster DNS from dns/, and the program that runs them.
+# runs them and programs of their images from suite/, cluster DNS from dns/, and the program that runs them.
 # The first time compiles more of Kubernetes, which takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -11,6 +11,7 @@ mkdir -p "$bin"
 cd suite
 build e2e.test k8s.io/kubernetes/test/e2e "$(version)" "test -c"
 build ginkgo github.com/onsi/ginkgo/v2/ginkgo
+build boom-server k8s.io/kubernetes/test/images/regression-issue-74839
 build agnhost k8s.io/kubernetes/test/images/agnhost
 # What agnhost's image has beside the program: the identity of its TLS server.
 mkdir -p "$bin/agnhost.d"

@@ -77,7 +77,8 @@ func (d Document) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Conformance
 
-Kubernetes' own end-to-end tests of networking (`+"`%s`"+` of %s), run on a sandbox: three dual-stack nodes, all of them gateways, without kube-proxy.
+Kubernetes' own end-to-end tests of networking (`+"`%s`"+` of %s), run on a sandbox: three dual-stack nodes (six for
+those of Traffic Distribution), all of them gateways, without kube-proxy.
 This page is written by
 
 `+"```\nmake conformance\n```"+`

@@ -64,10 +64,11 @@ func contents(ctx context.Context, bin string) (map[string]image.Image, error) {
 	agnhost.Files["/coredns"] = filepath.Join(bin, "dns")
 	busybox.Cmd = []string{"sh"}
 	return map[string]image.Image{
-		"agnhost":           agnhost,
-		"busybox":           busybox,
-		"glibc-dns-testing": busybox,
-		"pause":             {Entrypoint: []string{"/bin/pause"}, Files: map[string]string{"/bin/pause": filepath.Join(bin, "pause")}},
+		"agnhost":                agnhost,
+		"busybox":                busybox,
+		"glibc-dns-testing":      busybox,
+		"regression-issue-74839": {Entrypoint: []string{"/boom-server"}, Files: map[string]string{"/boom-server": filepath.Join(bin, "boom-server")}},
+		"pause":                  {Entrypoint: []string{"/bin/pause"}, Files: map[string]string{"/bin/pause": filepath.Join(bin, "pause")}},
 	}, nil
 }
 
@@ -105,9 +106,15 @@ func withLibraries(ctx context.Context, programs map[string]string) (map[string]
 	return files, nil
 }
 
-// Images makes the images that specs ask for, and cluster DNS's, and returns
-// their tar files in dir. program, e2e.test, says the names.
-func Images(ctx context.Context, dir, bin, program string) ([]string, error) {
+// Image is an image in a tar file, and its names.
+type Image struct {
+	File  string
+	Names []string // the first is in the file
+}
+
+// Images makes the images that specs ask for, and cluster DNS's, in dir. All
+// versions of one are the same. program, e2e.test, says the names.
+func Images(ctx context.Context, dir, bin, program string) ([]Image, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making images: %w", err)
 	}
@@ -119,21 +126,25 @@ func Images(ctx context.Context, dir, bin, program string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []image.Image{{Name: dnsImage, Entrypoint: []string{"/dns"}, Files: map[string]string{"/dns": filepath.Join(bin, "dns")}}}
+	known["dns"] = image.Image{Entrypoint: []string{"/dns"}, Files: map[string]string{"/dns": filepath.Join(bin, "dns")}}
+	names := map[string][]string{"dns": {dnsImage}}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		repository, _, _ := strings.Cut(path.Base(lines.Text()), ":")
-		if i, ok := known[repository]; ok {
-			i.Name = lines.Text()
-			all = append(all, i)
+		if _, ok := known[repository]; ok {
+			names[repository] = append(names[repository], lines.Text())
 		}
 	}
-	var files []string
-	for n, i := range all {
-		file := filepath.Join(dir, fmt.Sprintf("conformance-%d.tar", n))
+	var all []Image
+	for repository, i := range known {
+		if len(names[repository]) == 0 {
+			return nil, fmt.Errorf("asking e2e.test for its images: it names no %s", repository)
+		}
+		i.Name = names[repository][0]
+		file := filepath.Join(dir, "conformance-"+repository+".tar")
 		if err := i.Write(file); err != nil {
 			return nil, err
 		}
-		files = append(files, file)
+		all = append(all, Image{file, names[repository]})
 	}
-	return files, nil
+	return all, nil
 }

@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/northbound-net/northbound/test/sandbox"
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 )
 
@@ -23,6 +25,12 @@ import (
 const (
 	program = "e2e.test"
 	runner  = "ginkgo"
+)
+
+// wide begins the specs that need two nodes in each of three zones.
+const (
+	wide      = SIG + " Traffic Distribution"
+	wideNodes = 2 * zones
 )
 
 // batch is how many specs one run of the runner has. What came out is recorded
@@ -82,18 +90,27 @@ func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 			todo = append(todo, s)
 		}
 	}
-	if len(todo) == 0 {
-		return results, nil
+	var errs []error
+	for _, nodes := range []int{sandbox.DefaultNodes, wideNodes} {
+		some := slices.DeleteFunc(slices.Clone(todo), func(s string) bool { return strings.HasPrefix(s, wide) != (nodes == wideNodes) })
+		if len(some) > 0 && ctx.Err() == nil {
+			errs = append(errs, runOn(ctx, o, nodes, some, results))
+		}
 	}
-	b, err := up(ctx, o.Sandbox, o.Bin, o.Out)
+	return results, errors.Join(errs...)
+}
+
+// runOn runs specs on a sandbox of so many nodes.
+func runOn(ctx context.Context, o Options, nodes int, specs []string, results Results) error {
+	b, err := up(ctx, o.Sandbox, o.Bin, nodes, o.Out)
 	if err != nil {
-		return results, err
+		return err
 	}
-	err = b.runAll(ctx, o, todo, results)
+	err = b.runAll(ctx, o, specs, results)
 	if ctx.Err() == nil {
 		err = errors.Join(err, b.well(ctx))
 	}
-	return results, errors.Join(err, b.down(ctx))
+	return errors.Join(err, b.down(ctx))
 }
 
 func (b *bed) runAll(ctx context.Context, o Options, todo []string, results Results) error {

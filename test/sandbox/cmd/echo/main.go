@@ -2,6 +2,7 @@
 //
 //	echo serve [PORT]                          answers on TCP (HTTP) and UDP
 //	echo ask tcp|udp HOST:PORT [COUNT [WAIT]]  asks that often, WAIT for each answer
+//	echo questions [WAIT]                      asks all lines "tcp|udp HOST:PORT" of its input at the same time
 //	echo mirror HOST:PORT COUNT SIZE           asks that often over UDP, with SIZE bytes for as many
 //	echo flood HOST:PORT COUNT SIZE            sends COUNT UDP datagrams of SIZE bytes
 //
@@ -10,8 +11,9 @@
 // saw the question come from. ask prints one line a question: the answer, or
 // "error: " and what went wrong; each question is a connection, or a UDP socket,
 // of its own. It exits with 1 when none was answered. So it is with mirror, but
-// of an answer the size is printed. flood sends 1,000 datagrams a second, or as
-// many as it can, and waits for no answer.
+// of an answer the size is printed. questions prints such a line for each of its
+// input, in their order. flood sends 1,000 datagrams a second, or as many as it
+// can, and waits for no answer.
 package main
 
 import (
@@ -37,7 +39,7 @@ func main() {
 }
 
 func run(args []string) error {
-	usage := errors.New("want `serve [PORT]`, `ask tcp|udp HOST:PORT [COUNT [WAIT]]`, `mirror HOST:PORT COUNT SIZE` or `flood HOST:PORT COUNT SIZE`")
+	usage := errors.New("want `serve [PORT]`, `ask tcp|udp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, `mirror HOST:PORT COUNT SIZE` or `flood HOST:PORT COUNT SIZE`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
@@ -57,6 +59,15 @@ func run(args []string) error {
 			}
 		}
 		return asked(args[2], count, wait, func(ctx context.Context) (string, error) { return question(ctx, args[1], args[2]) })
+	case (len(args) == 1 || len(args) == 2) && args[0] == "questions":
+		wait := time.Second
+		if len(args) == 2 {
+			var err error
+			if wait, err = time.ParseDuration(args[1]); err != nil {
+				return fmt.Errorf("wait %q: %w", args[1], err)
+			}
+		}
+		return askAll(os.Stdin, wait)
 	case len(args) == 4 && (args[0] == "flood" || args[0] == "mirror"):
 		count, err := strconv.Atoi(args[2])
 		if err != nil || count < 1 {

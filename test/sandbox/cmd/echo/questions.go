@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// atOnce is how many questions are under way at a time.
+const atOnce = 64
+
+// askAll asks what it reads, "tcp HOST:PORT" or "udp HOST:PORT" a line, and
+// prints the answers, in the order of the questions.
+func askAll(questions io.Reader, wait time.Duration) error {
+	var answers []chan string
+	room := make(chan struct{}, atOnce)
+	lines := bufio.NewScanner(questions)
+	for lines.Scan() {
+		network, address, ok := strings.Cut(lines.Text(), " ")
+		if !ok || (network != "tcp" && network != "udp") {
+			return fmt.Errorf("question %q: want `tcp HOST:PORT` or `udp HOST:PORT`", lines.Text())
+		}
+		to := make(chan string, 1)
+		answers = append(answers, to)
+		room <- struct{}{}
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), wait)
+			defer cancel()
+			line, err := question(ctx, network, address)
+			if err != nil {
+				line = "error: " + err.Error()
+			}
+			to <- line
+			<-room
+		}()
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading the questions: %w", err)
+	}
+	for _, a := range answers {
+		fmt.Println(<-a)
+	}
+	return nil
+}
