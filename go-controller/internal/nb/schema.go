@@ -82,7 +82,7 @@ func NewSchema() *Schema {
 	s.add(nbdb.QoSTable, nbdb.QoS{}, false,
 		[]string{"priority", "direction", "match", "bandwidth", "external_ids"})
 	s.add(nbdb.ACLTable, nbdb.ACL{}, false,
-		[]string{"priority", "direction", "match", "action", "external_ids"})
+		[]string{"priority", "direction", "match", "action", "options", "external_ids"})
 	s.add(nbdb.LoadBalancerGroupTable, nbdb.LoadBalancerGroup{}, true,
 		[]string{"name"}, slotSpec{"load_balancer", nbdb.LoadBalancerTable})
 	s.add(nbdb.LoadBalancerTable, nbdb.LoadBalancer{}, true,

@@ -191,8 +191,8 @@ func TestFileKeepsUUIDs(t *testing.T) {
 		}
 		n += len(got)
 	}
-	if n != 60 {
-		t.Errorf("%d rows, want 60", n)
+	if n != 63 {
+		t.Errorf("%d rows, want 63", n)
 	}
 }
 

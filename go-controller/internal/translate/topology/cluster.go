@@ -80,15 +80,19 @@ func (t Cluster) discards(s *cluster.State) []nb.Row {
 	var rows []nb.Row
 	for _, p := range s.ServiceRanges() {
 		role := names.PrefixRole(names.RoleDiscard, p)
-		match := "ip4.dst == " + p.String()
-		if p.Addr().Is6() {
-			match = "ip6.dst == " + p.String()
-		}
 		rows = append(rows, t.Schema.NewRow(nb.Key{Table: nbdb.LogicalRouterPolicyTable, Owner: clusterOwner(), Role: role}, &nbdb.LogicalRouterPolicy{
-			UUID: names.ClusterRow(nbdb.LogicalRouterPolicyTable, role), Priority: discardPriority, Match: match, Action: nbdb.LogicalRouterPolicyActionDrop,
+			UUID: names.ClusterRow(nbdb.LogicalRouterPolicyTable, role), Priority: discardPriority, Match: serviceMatch(p), Action: nbdb.LogicalRouterPolicyActionDrop,
 		}, nb.Slot{In: routerRef(s), Column: "policies"}))
 	}
 	return rows
+}
+
+// serviceMatch is what is for an address of a range.
+func serviceMatch(p netip.Prefix) string {
+	if p.Addr().Is6() {
+		return "ip6.dst == " + p.String()
+	}
+	return "ip4.dst == " + p.String()
 }
 
 // routerOptions make the router learn neighbours when it needs them, instead

@@ -69,6 +69,7 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	}
 	r := nodeRows{schema: t.Schema, owner: o, node: n, state: s}
 	rows := []nb.Row{r.nodeSwitch(subnets, first), r.routerPort(first), r.switchPort(first), r.management(second), r.hairpin(second)}
+	rows = append(rows, r.unserved()...)
 	for i, p := range subnets {
 		if !s.HasGateway(p.Addr().Is4()) {
 			rows = append(rows, r.egress(p, second[i].Addr()))
