@@ -96,7 +96,10 @@ func (f *flow) ask() string {
 
 func webVIPs() []string { return []string{"10.96.0.1:80", "[fd02::1]:80"} }
 
-// takenIn waits until OVN has one server answer all new flows.
+// takenIn waits until OVN has one server answer all new flows, and Open vSwitch
+// has looked again at what it remembers of the others: until then a packet of
+// an old flow may still be led by that, and its connection begin anew at the old
+// backend.
 func (b *bed) takenIn(server string) {
 	b.Helper()
 	for _, vip := range webVIPs() {
@@ -106,6 +109,9 @@ func (b *bed) takenIn(server string) {
 			}
 			return ""
 		})
+	}
+	for _, n := range b.nodes {
+		n.Run(b.T, "ovs-appctl", "revalidator/wait")
 	}
 }
 
