@@ -50,12 +50,9 @@ func (c Change) services() (s string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	var lines []string
-	for _, l := range changes[:min(len(changes), changesShown)] {
-		lines = append(lines, l.String())
-	}
-	if more := len(changes) - len(lines); more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
+	lines := hostplan.ServiceChangeLines(changes)
+	if more := len(lines) - changesShown; more > 0 {
+		lines = append(lines[:changesShown], fmt.Sprintf("and %d more", more))
 	}
 	return "service-ports " + strings.Join(lines, ", "), true
 }

@@ -3,7 +3,9 @@ package hostnet
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -11,37 +13,56 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// staleFlows matches connections to places that have changed. It implements
-// netlink.CustomConntrackFilter.
-type staleFlows map[netip.AddrPort]bool
+// staleFlows matches UDP flows that would be led another way today. It
+// implements netlink.CustomConntrackFilter.
+type staleFlows struct {
+	places map[netip.AddrPort]bool // all flows to them
+	ends   map[flowEnds]bool       // those that were led there
+}
+
+// flowEnds is what a client sent to, and where that was led.
+type flowEnds struct{ at, to netip.AddrPort }
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
 func (s staleFlows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
-	a, ok := netip.AddrFromSlice(flow.Forward.DstIP)
-	if !ok || flow.Forward.Protocol != unix.IPPROTO_UDP {
+	if flow.Forward.Protocol != unix.IPPROTO_UDP {
 		return false
 	}
-	a = a.Unmap()
+	at, to := flowEnd(flow.Forward.DstIP, flow.Forward.DstPort), flowEnd(flow.Reverse.SrcIP, flow.Reverse.SrcPort)
 	all := netip.IPv6Unspecified()
-	if a.Is4() {
+	if at.Addr().Is4() {
 		all = netip.IPv4Unspecified()
 	}
-	return s[netip.AddrPortFrom(a, flow.Forward.DstPort)] || s[netip.AddrPortFrom(all, flow.Forward.DstPort)]
-}
-
-// forgetConnections has the kernel forget UDP flows to places that have
-// changed: they know no end, and rules are asked for a flow's first packet only.
-func forgetConnections(changes []hostplan.ServiceChange) error {
-	stale := staleFlows{}
-	for _, c := range changes {
-		for _, e := range []hostplan.ServiceEntry{c.Drop, c.Add} {
-			if e.Kind == hostplan.ServeEntry && e.Protocol == "UDP" {
-				stale[e.At] = true
-			}
+	for _, at := range []netip.AddrPort{at, netip.AddrPortFrom(all, at.Port())} {
+		if s.places[at] || s.ends[flowEnds{at, to}] {
+			return true
 		}
 	}
-	if len(stale) == 0 {
-		return nil
+	return false
+}
+
+func flowEnd(ip net.IP, port uint16) netip.AddrPort {
+	a, _ := netip.AddrFromSlice(ip)
+	return netip.AddrPortFrom(a.Unmap(), port)
+}
+
+// forgetConnections has the kernel forget UDP flows to places that are served
+// otherwise than before, and those to endpoints that are not led to any more: UDP
+// knows no end, and rules are asked for a flow's first packet only.
+func forgetConnections(changes []hostplan.ServiceChange, want hostplan.ServicePorts) error {
+	stale := staleFlows{map[netip.AddrPort]bool{}, map[flowEnds]bool{}}
+	for _, c := range changes {
+		for _, e := range []hostplan.ServiceEntry{c.Drop, c.Add} {
+			if e.Protocol == "UDP" && (e.Kind == hostplan.ServeEntry || e.Kind == hostplan.InsideEntry) {
+				stale.places[e.At] = true
+			}
+		}
+		if c.Drop.Protocol == "UDP" && c.Drop.Kind.Leads() {
+			stale.ends[flowEnds{c.Drop.At, c.Drop.To}] = true
+		}
+	}
+	if err := stale.spare(want); err != nil || len(stale.places)+len(stale.ends) == 0 {
+		return err
 	}
 	var errs []error
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
@@ -50,4 +71,23 @@ func forgetConnections(changes []hostplan.ServiceChange) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// spare takes out the ends that are still led to: an endpoint that gained or
+// lost buckets keeps its flows.
+func (s staleFlows) spare(want hostplan.ServicePorts) error {
+	if len(s.ends) == 0 {
+		return nil
+	}
+	for line := range strings.Lines(want.Entries) {
+		if kind, rest, _ := strings.Cut(line, " "); !strings.HasPrefix(rest, "UDP ") || !hostplan.ServiceEntryKind(kind).Leads() {
+			continue
+		}
+		e, err := hostplan.ParseServiceEntry(line)
+		if err != nil {
+			return err
+		}
+		delete(s.ends, flowEnds{e.At, e.To})
+	}
+	return nil
 }

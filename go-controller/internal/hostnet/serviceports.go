@@ -193,7 +193,7 @@ func changeEntries(have, want hostplan.ServicePorts) error {
 			return err
 		}
 	}
-	return forgetConnections(changes)
+	return forgetConnections(changes, want)
 }
 
 // makeServiceRules makes chains, rules and empty sets anew in one transaction,
@@ -311,10 +311,13 @@ func (s serviceSet) element(e hostplan.ServiceEntry) (out nftables.SetElement, e
 	}
 	out.Key = append(out.Key, protocol, 0, 0, 0) // each part fills whole registers
 	out.Key = append(binary.BigEndian.AppendUint16(out.Key, e.At.Port()), 0, 0)
-	switch e.Kind {
-	case hostplan.ServeEntry:
+	if e.Kind.HasBuckets() {
+		out.Key = binary.NativeEndian.AppendUint32(out.Key, uint32(e.Bucket))
+	}
+	switch {
+	case e.Kind.Leads():
 		out.Val = append(binary.BigEndian.AppendUint16(e.To.Addr().AsSlice(), e.To.Port()), 0, 0)
-	case hostplan.AllowEntry:
+	case e.Kind == hostplan.AllowEntry:
 		out.KeyEnd = append(slices.Clone(out.Key), lastOf(e.From).AsSlice()...)
 		out.Key = append(out.Key, e.From.Masked().Addr().AsSlice()...)
 	}
@@ -349,8 +352,11 @@ func (s serviceSet) entry(e nftables.SetElement) hostplan.ServiceEntry {
 		out.At = netip.AddrPortFrom(at, binary.BigEndian.Uint16(key[4:]))
 		key = key[8:]
 	}
+	if s.kind.HasBuckets() && len(key) >= 4 {
+		out.Bucket = int(binary.NativeEndian.Uint32(key))
+	}
 	switch {
-	case s.kind == hostplan.ServeEntry && len(e.Val) >= size+2:
+	case s.kind.Leads() && len(e.Val) >= size+2:
 		to, _ := netip.AddrFromSlice(e.Val[:size])
 		out.To = netip.AddrPortFrom(to, binary.BigEndian.Uint16(e.Val[size:]))
 	case s.kind == hostplan.AllowEntry && len(key) == size && len(e.KeyEnd) >= size:

@@ -5,12 +5,12 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -40,6 +40,9 @@ func everyEntry() []string {
 	return []string{
 		"serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "serve UDP 0.0.0.0:30080 to 10.96.0.10:53", "serve SCTP [::]:30081 to [fd02::10]:80",
 		"serve TCP 192.0.2.7:80 to 10.96.0.10:80", "serve TCP [2001:db8::7]:80 to [fd02::10]:80",
+		"local TCP 0.0.0.0:30080 to 10.1.0.5:8080", "local SCTP [2001:db8::7]:80 to [fd01::5]:8080",
+		"share UDP 0.0.0.0:30080 bucket 0 to 10.1.0.5:8080", "share TCP [::]:30080 bucket 119 to [fd01::5]:8080", "share TCP [2001:db8::7]:81 bucket 7 to [fd01::5]:8080",
+		"stick TCP 192.0.2.7:80 bucket 7 to 10.1.0.5:8080", "stick SCTP [::]:30081 bucket 1 to [fd01::6]:8080", "stick TCP 0.0.0.0:30088 bucket 2 to 10.1.0.6:8080",
 		"inside UDP 0.0.0.0:30080", "inside SCTP [::]:30081", "inside TCP 192.0.2.7:80", "inside TCP [2001:db8::7]:80",
 		"limit TCP 192.0.2.7:80", "allow TCP 192.0.2.7:80 from 198.51.100.0/24", "allow TCP 192.0.2.7:80 from 203.0.113.9/32",
 		"allow TCP 192.0.2.7:80 from 10.0.0.0/8", "limit TCP [2001:db8::7]:80", "allow TCP [2001:db8::7]:80 from 2001:db8:1::/48",
@@ -85,12 +88,12 @@ func TestServicePorts(t *testing.T) {
 	before := ruleset(t)
 
 	more := append(slices.Clone(all), "serve TCP 0.0.0.0:30443 to 10.96.0.11:443")
-	messages := strings.Count(monitored(t, func() {
+	messages := changedElements(t, func() {
 		changes := converge(t, k, masquerade, servicePorts(t, more...))
 		if len(changes) != 1 || changes[0].String() != "service-ports + serve TCP 0.0.0.0:30443 to 10.96.0.11:443" {
 			t.Errorf("changes %v", changes)
 		}
-	}), "element")
+	})
 	if messages != 1 {
 		t.Errorf("a new node port is %d changes of elements, want 1", messages)
 	}
@@ -128,34 +131,31 @@ func TestServicePorts(t *testing.T) {
 	}
 }
 
-// monitored is what `nft monitor` prints of what do does. That the last of it
-// has been printed is known by a table that is made afterwards.
-func monitored(t *testing.T, do func()) string {
+// changedElements counts the elements of sets and maps that do changes: for each
+// the kernel sends a message, in order, and for a table that is made afterwards.
+func changedElements(t *testing.T, do func()) (n int) {
 	t.Helper()
-	cmd := exec.Command(testkit.Tool(t, "nft"), "monitor")
-	var out testkit.Buffer
-	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
+	socket, err := nl.Subscribe(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	mark := func(name string) {
-		n := 0
-		testkit.Eventually(t, "nft monitor tells of "+name, func() string {
-			n++
-			testkit.Run(t, "nft", "add", "table", "ip", fmt.Sprint(name, n))
-			testkit.Run(t, "nft", "delete", "table", "ip", fmt.Sprint(name, n))
-			if s := out.String(); !strings.Contains(s, "add table ip "+name) {
-				return s
-			}
-			return ""
-		})
-	}
-	mark("begin")
+	defer socket.Close()
 	do()
-	mark("end")
-	_, after, _ := strings.Cut(out.String(), "add table ip begin")
-	return after
+	testkit.Run(t, "nft", "add table ip afterwards; delete table ip afterwards")
+	for {
+		messages, _, err := socket.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range messages {
+			switch m.Header.Type {
+			case unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_NEWSETELEM, unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_DELSETELEM:
+				n++
+			case unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_DELTABLE:
+				return n
+			}
+		}
+	}
 }
 
 // What hands do to the table is found, and made good.
@@ -170,6 +170,7 @@ func TestServicePortsRepaired(t *testing.T) {
 		"flush ruleset", "flush table inet northbound", "delete table inet northbound",
 		"flush map inet northbound serve-ports4", "delete element inet northbound serve-ports4 { tcp . 30080 }",
 		"delete element inet northbound serve-ports4 { tcp . 30080 }; add element inet northbound serve-ports4 { tcp . 30080 : 10.96.0.66 . 80 }",
+		"add element inet northbound share-ports4 { udp . 30080 . 3 : 10.1.0.66 . 8080 }", "flush map inet northbound stick-addrs4",
 		"add element inet northbound serve-ports4 { icmp . 30080 : 10.96.0.66 . 80 }",
 		"add element inet northbound allow-addrs4 { 192.0.2.7 . tcp . 80 . 172.16.0.3-172.16.0.77 }",
 		"add element inet northbound allow-addrs4 { 192.0.2.7 . tcp . 80-90 . 172.16.0.0/16 }",
@@ -190,7 +191,8 @@ func TestServicePortsRepaired(t *testing.T) {
 	}
 }
 
-// Ten thousand services, and one more.
+// Ten thousand services, of which a tenth has endpoints for clients from outside
+// here, and one more; then the endpoints of one change.
 func TestServicePortsMany(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -199,16 +201,41 @@ func TestServicePortsMany(t *testing.T) {
 	var lines []string
 	for i := range 10000 {
 		lines = append(lines, fmt.Sprintf("serve TCP 0.0.0.0:%d to 10.96.%d.%d:80", 20000+i, i/250, i%250), fmt.Sprintf("serve UDP [::]:%d to [fd02::%x]:80", 20000+i, i+1))
+		if i%10 == 0 {
+			lines = append(lines, fmt.Sprintf("inside TCP 0.0.0.0:%d", 20000+i), fmt.Sprintf("local TCP 0.0.0.0:%d to 10.1.0.%d:8080", 20000+i, 3+i%200))
+		}
 	}
 	changes := converge(t, k, servicePorts(t, lines...))
 	if len(changes) != 1 {
 		t.Fatalf("%d changes", len(changes))
 	}
-	lines = append(lines, "serve TCP 192.0.2.7:80 to 10.96.0.10:80")
-	changes = converge(t, k, servicePorts(t, lines...))
-	if len(changes) != 1 || changes[0].String() != "service-ports + serve TCP 192.0.2.7:80 to 10.96.0.10:80" {
-		t.Errorf("changes %v", changes)
+	for _, step := range []struct {
+		lines    []string
+		change   string
+		elements int // that come or go
+	}{
+		{[]string{"serve TCP 192.0.2.7:80 to 10.96.0.10:80"}, "+ serve TCP 192.0.2.7:80 to 10.96.0.10:80", 1},
+		{[]string{"local TCP 192.0.2.7:80 to 10.1.0.3:8080"}, "+ local TCP 192.0.2.7:80 to 10.1.0.3:8080, - serve TCP 192.0.2.7:80 to 10.96.0.10:80", 2},
+		{buckets("10.1.0.3", "10.1.0.4"), "+ share TCP 192.0.2.7:80 to 10.1.0.3:8080 (60 buckets), + share TCP 192.0.2.7:80 to 10.1.0.4:8080 (60 buckets), - local TCP 192.0.2.7:80 to 10.1.0.3:8080", 121},
+		{buckets("10.1.0.3", "10.1.0.9"), "~ share TCP 192.0.2.7:80 to 10.1.0.9:8080 (was: share TCP 192.0.2.7:80 to 10.1.0.4:8080) (60 buckets)", 120},
+	} {
+		if n := changedElements(t, func() {
+			changes := converge(t, k, servicePorts(t, append(slices.Clone(lines), step.lines...)...))
+			if len(changes) != 1 || changes[0].String() != "service-ports "+step.change {
+				t.Errorf("changes %v, want %s", changes, step.change)
+			}
+		}); n != step.elements {
+			t.Errorf("%s: %d elements, want %d", step.change, n, step.elements)
+		}
 	}
+}
+
+// buckets is the entries of two endpoints that share an address.
+func buckets(endpoints ...string) (out []string) {
+	for i := range hostplan.ServiceBuckets {
+		out = append(out, fmt.Sprintf("share TCP 192.0.2.7:80 bucket %d to %s:8080", i, endpoints[i%2]))
+	}
+	return out
 }
 
 // A UDP flow that began before its place was served is forgotten, so that its

@@ -48,7 +48,7 @@ func serviceFamilyOf(a netip.Addr) serviceFamily {
 
 // serviceSet is a set or map of entries of one kind and family. Its key is, in
 // this order, without what is not in it: destination address, protocol, port,
-// source address.
+// bucket, source address.
 type serviceSet struct {
 	kind   hostplan.ServiceEntryKind
 	ports  bool // of node ports: no destination address
@@ -57,12 +57,17 @@ type serviceSet struct {
 
 func serviceSets() (out []serviceSet) {
 	for _, f := range serviceFamilies() {
-		for _, kind := range []hostplan.ServiceEntryKind{hostplan.ServeEntry, hostplan.InsideEntry} {
+		for _, kind := range append(localKinds(), hostplan.ServeEntry, hostplan.InsideEntry) {
 			out = append(out, serviceSet{kind, true, f}, serviceSet{kind, false, f})
 		}
 		out = append(out, serviceSet{hostplan.LimitEntry, false, f}, serviceSet{hostplan.AllowEntry, false, f})
 	}
 	return out
+}
+
+// localKinds are the kinds of entries that lead to endpoints of this node.
+func localKinds() []hostplan.ServiceEntryKind {
+	return []hostplan.ServiceEntryKind{hostplan.LocalEntry, hostplan.ShareEntry, hostplan.StickEntry}
 }
 
 // serviceSetOf is the set that an entry is in.
@@ -84,10 +89,13 @@ func (s serviceSet) set(table *nftables.Table) *nftables.Set {
 		key = append([]nftables.SetDatatype{s.family.addrType}, key...)
 	}
 	out := &nftables.Set{Table: table, Name: s.name(), Concatenation: true}
-	switch s.kind {
-	case hostplan.ServeEntry:
+	if s.kind.Leads() {
 		out.IsMap, out.DataType = true, nftables.MustConcatSetType(s.family.addrType, nftables.TypeInetService)
-	case hostplan.AllowEntry:
+	}
+	if s.kind.HasBuckets() {
+		key = append(key, nftables.TypeMark) // a number as the processor has it, like what numgen and hash make
+	}
+	if s.kind == hostplan.AllowEntry {
 		key, out.Interval = append(key, s.family.addrType), true
 	}
 	out.KeyType = nftables.MustConcatSetType(key...)
@@ -107,11 +115,24 @@ func (s serviceSet) key() []expr.Any {
 	}
 	out = append(out, &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg},
 		&expr.Payload{DestRegister: reg + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
-	if s.kind == hostplan.AllowEntry {
-		out = append(out, &expr.Payload{DestRegister: reg + 2, Base: expr.PayloadBaseNetworkHeader, Offset: s.family.source, Len: s.family.size})
+	source := func(reg uint32) expr.Any {
+		return &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: s.family.source, Len: s.family.size}
+	}
+	switch s.kind {
+	case hostplan.AllowEntry:
+		out = append(out, source(reg+2))
+	case hostplan.ShareEntry:
+		out = append(out, &expr.Numgen{Register: reg + 2, Modulus: hostplan.ServiceBuckets, Type: unix.NFT_NG_RANDOM})
+	case hostplan.StickEntry:
+		out = append(out, source(reg+3), &expr.Hash{
+			SourceRegister: reg + 3, DestRegister: reg + 2, Length: s.family.size, Modulus: hostplan.ServiceBuckets, Seed: bucketSeed, Type: expr.HashTypeJenkins,
+		})
 	}
 	return out
 }
+
+// bucketSeed has every node and every rule put a client into the same bucket.
+const bucketSeed = 1
 
 // contains matches packets whose key is in the set, or is not.
 func (s serviceSet) contains(yes bool) []expr.Any {
@@ -144,12 +165,19 @@ func serviceRules(link string, ranges []netip.Prefix) (out []serviceRule) {
 			drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 			in := func(kind hostplan.ServiceEntryKind, ports bool) serviceSet { return serviceSet{kind, ports, f} }
 			add("other sources", in(hostplan.LimitEntry, false).contains(true), in(hostplan.AllowEntry, false).contains(false), drop)
+			outside := notThrough(link, expr.MetaKeyIIFNAME)
 			if chain == serviceInChain {
-				add("not from inside", notThrough(link, expr.MetaKeyIIFNAME), in(hostplan.InsideEntry, false).contains(true), drop)
+				for _, kind := range localKinds() {
+					add("from outside to addresses, "+string(kind), outside, in(kind, false).dnat())
+				}
+				add("not from inside", outside, in(hostplan.InsideEntry, false).contains(true), drop)
 			}
 			add("addresses", in(hostplan.ServeEntry, false).dnat())
 			if chain == serviceInChain {
-				add("not from inside to node ports", notThrough(link, expr.MetaKeyIIFNAME), toThisNode(), in(hostplan.InsideEntry, true).contains(true), drop)
+				for _, kind := range localKinds() {
+					add("from outside to node ports, "+string(kind), outside, notTo(f.loopback, f.offset), toThisNode(), in(kind, true).dnat())
+				}
+				add("not from inside to node ports", outside, toThisNode(), in(hostplan.InsideEntry, true).contains(true), drop)
 			}
 			add("node ports", notTo(f.loopback, f.offset), toThisNode(), in(hostplan.ServeEntry, true).dnat())
 		}

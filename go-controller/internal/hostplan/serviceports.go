@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // ServicePorts is the way in to services: connections to what the entries name
 // are sent to ClusterIPs, through the management port and with its address as
-// their source. Equal contents have equal values: Entries is canonical.
+// their source, or to endpoints of this node, with the source that they have.
+// Equal contents have equal values: Entries is canonical.
 type ServicePorts struct {
 	Link    string // the management port's interface
 	Ranges  string // those of ClusterIPs as CIDRs, sorted, with commas
@@ -23,29 +25,47 @@ type ServiceEntryKind string
 // The kinds.
 const (
 	ServeEntry  ServiceEntryKind = "serve"  // connections to At go to To
-	InsideEntry ServiceEntryKind = "inside" // At is served to this node and to pods; others are dropped
+	LocalEntry  ServiceEntryKind = "local"  // connections to At from outside go to To, the one endpoint on this node
+	ShareEntry  ServiceEntryKind = "share"  // those that chance puts into Bucket go to To, one of several endpoints
+	StickEntry  ServiceEntryKind = "stick"  // those that the client's address puts into Bucket go to To
+	InsideEntry ServiceEntryKind = "inside" // At is served to this node and to pods; others are dropped, but for those of the three kinds above
 	LimitEntry  ServiceEntryKind = "limit"  // At is for the sources of AllowEntries; others are dropped
 	AllowEntry  ServiceEntryKind = "allow"  // From may connect to At
 )
+
+// ServiceBuckets is how many buckets there are, from 0. The number divides by 1
+// to 6, 8, 10 and 12: so many endpoints get equally many connections each, and
+// of others the difference is one bucket.
+const ServiceBuckets = 120
 
 // ServiceEntry is one line of ServicePorts.
 type ServiceEntry struct {
 	Kind     ServiceEntryKind
 	Protocol string         // TCP, UDP or SCTP
 	At       netip.AddrPort // the unspecified address stands for every address of the node, of that family
-	To       netip.AddrPort // of a ServeEntry: ClusterIP and port, of the same family
+	Bucket   int            // of a ShareEntry and a StickEntry
+	To       netip.AddrPort // where connections go, of the same family: of a ServeEntry ClusterIP and port, else an endpoint's
 	From     netip.Prefix   // of an AllowEntry, of the same family
 }
 
-// String is "serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "inside TCP
-// 0.0.0.0:30080", "limit TCP 192.0.2.7:80" or "allow TCP 192.0.2.7:80 from
-// 198.51.100.0/24".
+// Leads tells whether entries of the kind have a To.
+func (k ServiceEntryKind) Leads() bool { return k == ServeEntry || k == LocalEntry || k.HasBuckets() }
+
+// HasBuckets tells whether entries of the kind have a Bucket.
+func (k ServiceEntryKind) HasBuckets() bool { return k == ShareEntry || k == StickEntry }
+
+// String is "serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "local TCP 0.0.0.0:30080
+// to 10.244.1.5:8080", "share TCP 0.0.0.0:30080 bucket 7 to 10.244.1.5:8080",
+// "inside TCP 0.0.0.0:30080", "limit TCP 192.0.2.7:80" or "allow TCP
+// 192.0.2.7:80 from 198.51.100.0/24".
 func (e ServiceEntry) String() string {
 	s := string(e.Kind) + " " + e.Protocol + " " + e.At.String()
-	switch e.Kind {
-	case ServeEntry:
+	switch {
+	case e.Kind.HasBuckets():
+		s += " bucket " + strconv.Itoa(e.Bucket) + " to " + e.To.String()
+	case e.Kind.Leads():
 		s += " to " + e.To.String()
-	case AllowEntry:
+	case e.Kind == AllowEntry:
 		s += " from " + e.From.String()
 	}
 	return s
@@ -61,21 +81,25 @@ func (e ServiceEntry) Place() ServiceEntry {
 // ParseServiceEntry reads what String writes.
 func ParseServiceEntry(line string) (e ServiceEntry, err error) {
 	words := strings.Fields(line)
-	if len(words) != 3 && len(words) != 5 {
-		return e, fmt.Errorf("service entry %q: want 3 or 5 words", line)
+	if len(words) < 3 {
+		return e, fmt.Errorf("service entry %q: want at least 3 words", line)
 	}
 	e.Kind, e.Protocol = ServiceEntryKind(words[0]), words[1]
-	if e.At, err = netip.ParseAddrPort(words[2]); err != nil {
-		return e, fmt.Errorf("service entry %q: %w", line, err)
+	e.At, err = netip.ParseAddrPort(words[2])
+	rest := words[3:]
+	if err == nil && e.Kind.HasBuckets() && len(rest) == 4 && rest[0] == "bucket" {
+		e.Bucket, err = strconv.Atoi(rest[1])
+		rest = rest[2:]
 	}
 	switch {
-	case len(words) == 3 && (e.Kind == InsideEntry || e.Kind == LimitEntry):
-	case len(words) == 5 && e.Kind == ServeEntry && words[3] == "to":
-		e.To, err = netip.ParseAddrPort(words[4])
-	case len(words) == 5 && e.Kind == AllowEntry && words[3] == "from":
-		e.From, err = netip.ParsePrefix(words[4])
+	case err != nil:
+	case len(rest) == 0 && (e.Kind == InsideEntry || e.Kind == LimitEntry):
+	case len(rest) == 2 && e.Kind.Leads() && rest[0] == "to" && e.Kind.HasBuckets() == (len(words) == 7):
+		e.To, err = netip.ParseAddrPort(rest[1])
+	case len(rest) == 2 && e.Kind == AllowEntry && rest[0] == "from":
+		e.From, err = netip.ParsePrefix(rest[1])
 	default:
-		return e, fmt.Errorf("service entry %q: want serve ... to, allow ... from, inside or limit", line)
+		return e, fmt.Errorf("service entry %q: want serve or local ... to, share or stick ... bucket ... to, allow ... from, inside or limit", line)
 	}
 	if err != nil {
 		return e, fmt.Errorf("service entry %q: %w", line, err)
@@ -140,6 +164,27 @@ func (c ServiceChange) String() string {
 		return "- " + c.Drop.String()
 	}
 	return "~ " + c.Add.String() + " (was: " + c.Drop.String() + ")"
+}
+
+// ServiceChangeLines tells changes to a person: buckets of one place that change
+// alike are one line, "+ share TCP 0.0.0.0:30080 to 10.244.1.5:8080 (40 buckets)".
+func ServiceChangeLines(changes []ServiceChange) []string {
+	buckets := map[ServiceChange]int{}
+	var lines []ServiceChange
+	for _, c := range changes {
+		c.Drop.Bucket, c.Add.Bucket = 0, 0
+		if buckets[c]++; buckets[c] == 1 {
+			lines = append(lines, c)
+		}
+	}
+	out := make([]string, len(lines))
+	for i, c := range lines {
+		out[i] = strings.ReplaceAll(c.String(), " bucket 0", "")
+		if c.Drop.Kind.HasBuckets() || c.Add.Kind.HasBuckets() {
+			out[i] += fmt.Sprintf(" (%d buckets)", buckets[c])
+		}
+	}
+	return out
 }
 
 // onlyIn is the set of the lines of a that b hasn't got; both are sorted.

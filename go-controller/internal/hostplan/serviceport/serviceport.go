@@ -18,8 +18,14 @@ type Note struct {
 	Message string
 }
 
+// Slices are the EndpointSlices of services, by the service. Of their endpoints
+// those of this node count.
+type Slices map[cluster.Name][]*cluster.EndpointSlice
+
 // planner gathers entries.
 type planner struct {
+	node    string
+	slices  Slices
 	ranges  []netip.Prefix
 	cluster map[netip.Addr]bool // every ClusterIP
 	taken   map[hostplan.ServiceEntry]bool
@@ -30,9 +36,10 @@ type planner struct {
 // Plan is the way in to these services, in any order. Of several that name one
 // address and port the oldest has it, then the first by name, as in the load
 // balancers; an address that is some service's ClusterIP is that service's, and
-// needs nothing here.
-func Plan(services []*cluster.Service, c config.Node) (hostplan.Plan, []Note) {
-	p := planner{ranges: c.ServiceCIDRs, cluster: map[netip.Addr]bool{}, taken: map[hostplan.ServiceEntry]bool{}}
+// needs nothing here. The slices matter for those of which NeedsEndpoints is
+// true.
+func Plan(services []*cluster.Service, endpoints Slices, c config.Node) (hostplan.Plan, []Note) {
+	p := planner{node: c.Name, slices: endpoints, ranges: c.ServiceCIDRs, cluster: map[netip.Addr]bool{}, taken: map[hostplan.ServiceEntry]bool{}}
 	for _, s := range services {
 		for _, a := range s.ClusterIPs {
 			p.cluster[a] = true
@@ -49,7 +56,6 @@ func Plan(services []*cluster.Service, c config.Node) (hostplan.Plan, []Note) {
 }
 
 func (p *planner) service(s *cluster.Service) {
-	before := len(p.entries)
 	for _, to := range s.ClusterIPs {
 		if !slices.ContainsFunc(p.ranges, func(r netip.Prefix) bool { return r.Contains(to) }) {
 			p.note(s, "ClusterIP %s is in none of --k8s-service-cidrs %v: from outside the service is not served", to, p.ranges)
@@ -59,9 +65,6 @@ func (p *planner) service(s *cluster.Service) {
 			p.port(s, port, to)
 		}
 	}
-	if s.ExternalLocal && len(p.entries) > before {
-		p.note(s, "externalTrafficPolicy Local: connections from outside of the cluster are dropped, as they are not served yet with the client's address")
-	}
 }
 
 func (p *planner) note(s *cluster.Service, format string, args ...any) {
@@ -70,46 +73,76 @@ func (p *planner) note(s *cluster.Service, format string, args ...any) {
 
 // port has a port of a service answer everywhere in one address family.
 func (p *planner) port(s *cluster.Service, port cluster.ServicePort, clusterIP netip.Addr) {
-	e := hostplan.ServiceEntry{Kind: hostplan.ServeEntry, Protocol: string(port.Protocol), To: netip.AddrPortFrom(clusterIP, s.OutsidePort(port))}
+	w := way{clusterIP: netip.AddrPortFrom(clusterIP, s.OutsidePort(port)), protocol: string(port.Protocol), local: s.ExternalLocal, sticky: s.AffinitySeconds > 0}
+	if s.ExternalLocal {
+		if w.endpoints = cluster.ChooseOn(p.node, port, clusterIP.Is4(), p.slices[s.Name]).Backends; len(w.endpoints) > 1 {
+			w.buckets = spread(w.endpoints)
+		}
+	}
 	if port.NodePort != 0 {
 		all := netip.IPv4Unspecified()
 		if clusterIP.Is6() {
 			all = netip.IPv6Unspecified()
 		}
-		e.At = netip.AddrPortFrom(all, port.NodePort)
-		p.serve(e, s.ExternalLocal)
+		p.serve(netip.AddrPortFrom(all, port.NodePort), w)
 	}
 	for _, a := range s.ExternalIPs {
 		if a.Is4() == clusterIP.Is4() && !p.cluster[a] {
-			e.At = netip.AddrPortFrom(a, port.Port)
-			p.serve(e, s.ExternalLocal)
+			p.serve(netip.AddrPortFrom(a, port.Port), w)
 		}
 	}
 	for _, i := range s.Ingress {
 		if i.Proxied || i.Addr.Is4() != clusterIP.Is4() || p.cluster[i.Addr] {
 			continue
 		}
-		e.At = netip.AddrPortFrom(i.Addr, port.Port)
-		if p.serve(e, s.ExternalLocal) && len(s.SourceRanges) > 0 {
-			p.limit(e, s.SourceRanges)
+		at := netip.AddrPortFrom(i.Addr, port.Port)
+		if p.serve(at, w) && len(s.SourceRanges) > 0 {
+			p.limit(hostplan.ServiceEntry{Protocol: w.protocol, At: at}, s.SourceRanges)
 		}
 	}
 }
 
-// serve adds the entry, if no other service has that place.
-func (p *planner) serve(e hostplan.ServiceEntry, inside bool) bool {
+// way is where connections to a port of a service go, in one address family.
+type way struct {
+	clusterIP netip.AddrPort
+	protocol  string
+	local     bool             // from outside only to these, the client's address kept
+	endpoints []netip.AddrPort // sorted
+	buckets   []netip.AddrPort // of several endpoints: which each bucket leads to
+	sticky    bool             // a client keeps its endpoint
+}
+
+// serve adds the way to a place, if no other service has that.
+func (p *planner) serve(at netip.AddrPort, w way) bool {
+	e := hostplan.ServiceEntry{Kind: hostplan.ServeEntry, Protocol: w.protocol, At: at, To: w.clusterIP}
 	if p.taken[e.Place()] {
 		return false
 	}
 	p.taken[e.Place()] = true
 	p.entries = append(p.entries, e)
-	if inside {
-		p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.InsideEntry, Protocol: e.Protocol, At: e.At})
+	if !w.local {
+		return true
+	}
+	p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.InsideEntry, Protocol: w.protocol, At: at})
+	switch {
+	case len(w.endpoints) == 1:
+		p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.LocalEntry, Protocol: w.protocol, At: at, To: w.endpoints[0]})
+	case len(w.endpoints) > 1:
+		kind := hostplan.ShareEntry
+		if w.sticky {
+			kind = hostplan.StickEntry
+		}
+		for bucket, to := range w.buckets {
+			p.entries = append(p.entries, hostplan.ServiceEntry{Kind: kind, Protocol: w.protocol, At: at, Bucket: bucket, To: to})
+		}
 	}
 	return true
 }
 
-// limit lets only these sources in. A range within another is left out: the
+// NeedsEndpoints tells whether the plan depends on the service's endpoints.
+func NeedsEndpoints(s *cluster.Service) bool { return s.ExternalLocal && len(s.ClusterIPs) > 0 }
+
+// limit lets only these sources in to the entry's place. A range within another is left out: the
 // kernel's sets take no ranges that overlap. The zero Prefix is nobody.
 func (p *planner) limit(e hostplan.ServiceEntry, ranges []netip.Prefix) {
 	p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.LimitEntry, Protocol: e.Protocol, At: e.At})

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -25,16 +28,35 @@ func nodeConfig() config.Node {
 	return c
 }
 
-// services decodes a *.in.yaml, which has Services as Kubernetes has them.
-func services(t *testing.T, raw []byte) (out []*cluster.Service) {
+// decoded is a *.in.yaml, which has Services and EndpointSlices as Kubernetes
+// has them.
+type decoded struct {
+	services []*cluster.Service
+	slices   serviceport.Slices
+}
+
+func decode(t *testing.T, raw []byte) decoded {
 	t.Helper()
+	out := decoded{slices: serviceport.Slices{}}
 	for _, doc := range strings.Split(string(raw), "\n---\n") {
-		var s corev1.Service
-		if err := yaml.UnmarshalStrict([]byte(doc), &s); err != nil {
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
 			t.Fatal(err)
 		}
-		o, _, _ := kubeio.Decode(&s)
-		out = append(out, o.(*cluster.Service))
+		var obj runtime.Object = &corev1.Service{}
+		if kind.Kind == "EndpointSlice" {
+			obj = &discoveryv1.EndpointSlice{}
+		}
+		if err := yaml.UnmarshalStrict([]byte(doc), obj); err != nil {
+			t.Fatal(err)
+		}
+		switch o, _, _ := kubeio.Decode(obj); o := o.(type) {
+		case *cluster.Service:
+			out.services = append(out.services, o)
+		case *cluster.EndpointSlice:
+			n := cluster.Name{Namespace: o.Name.Namespace, Name: o.Service}
+			out.slices[n] = append(out.slices[n], o)
+		}
 	}
 	return out
 }
@@ -42,12 +64,12 @@ func services(t *testing.T, raw []byte) (out []*cluster.Service) {
 // Each testdata/NAME.in.yaml gives NAME.out.txt, in whatever order its services
 // come.
 func TestPlans(t *testing.T) {
-	testkit.Golden(t, "testdata", 6, func(t *testing.T, raw []byte) string {
-		list := services(t, raw)
-		got := text(list)
+	testkit.Golden(t, "testdata", 8, func(t *testing.T, raw []byte) string {
+		d := decode(t, raw)
+		got := text(t, d)
 		for range 10 {
-			rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-			if again := text(list); again != got {
+			rand.Shuffle(len(d.services), func(i, j int) { d.services[i], d.services[j] = d.services[j], d.services[i] })
+			if again := text(t, d); again != got {
 				t.Fatalf("in another order:\n%s\nbefore:\n%s", again, got)
 			}
 		}
@@ -55,14 +77,25 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-func text(list []*cluster.Service) string {
-	plan, notes := serviceport.Plan(list, nodeConfig())
+func text(t *testing.T, d decoded) string {
+	t.Helper()
+	plan, notes := serviceport.Plan(d.services, d.slices, nodeConfig())
 	var b strings.Builder
 	for _, i := range plan.Host {
-		fmt.Fprintf(&b, "%s\n%s\n", i, i.(hostplan.ServicePorts).Entries)
+		changes, err := hostplan.ServiceChanges(i.(hostplan.ServicePorts), hostplan.ServicePorts{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&b, i)
+		for _, line := range hostplan.ServiceChangeLines(changes) {
+			fmt.Fprintln(&b, strings.TrimPrefix(line, "+ "))
+		}
 	}
 	for _, n := range notes {
 		fmt.Fprintf(&b, "note: %s: %s\n", n.Service, n.Message)
+	}
+	for _, c := range serviceport.Checks(d.services, "n1", d.slices) {
+		fmt.Fprintf(&b, "health of %s at %d: %d endpoints\n", c.Service, c.Port, c.Endpoints)
 	}
 	return b.String()
 }
@@ -78,7 +111,7 @@ func TestCost(t *testing.T) {
 		})
 	}
 	item := func() hostplan.ServicePorts {
-		plan, _ := serviceport.Plan(list, nodeConfig())
+		plan, _ := serviceport.Plan(list, nil, nodeConfig())
 		return plan.Host[0].(hostplan.ServicePorts)
 	}
 	before := item()
@@ -95,6 +128,8 @@ func TestCost(t *testing.T) {
 func TestParseServiceEntry(t *testing.T) {
 	for _, line := range []string{
 		"", "serve", "serve TCP 10.0.0.1:80", "serve TCP 10.0.0.1:80 to nowhere", "serve TCP 10.0.0.1 to 10.96.0.1:80",
+		"local TCP 10.0.0.1:80", "local TCP 10.0.0.1:80 bucket 7 to 10.244.1.5:80", "share TCP 10.0.0.1:80 to 10.244.1.5:80", "stick TCP 10.0.0.1:80 bucket x to 10.244.1.5:80",
+		"share TCP 10.0.0.1:80 bucket 7 to nowhere", "inside TCP 10.0.0.1:80 bucket 7", "serve TCP 10.0.0.1:80 bucket 7 to 10.96.0.1:80",
 		"allow TCP 10.0.0.1:80 to 10.96.0.1:80", "allow TCP 10.0.0.1:80 from 10.96.0.1", "inside TCP 10.0.0.1:80 to 10.96.0.1:80", "other TCP 10.0.0.1:80",
 	} {
 		if e, err := hostplan.ParseServiceEntry(line); err == nil {

@@ -1,0 +1,53 @@
+package serviceport
+
+import (
+	"hash/fnv"
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+)
+
+// spread says which endpoint each bucket leads to. All get equally many, or one
+// more than others, and when one comes or goes most buckets keep theirs: each
+// endpoint has an order of preference of its own, and in turn they take the next
+// bucket that is free (Eisenbud and others, "Maglev", 2016, section 3.4). An
+// endpoint beyond the number of buckets gets none.
+func spread(endpoints []netip.AddrPort) []netip.AddrPort {
+	out := make([]netip.AddrPort, hostplan.ServiceBuckets)
+	steps := strides()
+	next, step := make([]int, len(endpoints)), make([]int, len(endpoints))
+	for i, e := range endpoints {
+		h := fnv.New64a()
+		_, _ = h.Write(e.Addr().AsSlice()) // a hash takes everything
+		sum := h.Sum64()
+		next[i], step[i] = int(sum%hostplan.ServiceBuckets), steps[(sum>>32)%uint64(len(steps))]
+	}
+	for left := len(out); left > 0; {
+		for i, e := range endpoints {
+			for out[next[i]].IsValid() && left > 0 {
+				next[i] = (next[i] + step[i]) % len(out)
+			}
+			if left == 0 {
+				break
+			}
+			out[next[i]] = e
+			left--
+		}
+	}
+	return out
+}
+
+// strides are the steps by which one comes past every bucket: those that have
+// no divisor in common with their number.
+func strides() (out []int) {
+	for n := 1; n < hostplan.ServiceBuckets; n++ {
+		a, b := hostplan.ServiceBuckets, n
+		for b != 0 {
+			a, b = b, a%b
+		}
+		if a == 1 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
