@@ -49,6 +49,7 @@ type Agent struct {
 	kicked chan struct{} // something has changed
 	wanted *sync.Map     // names of links and destinations of routes whose events matter
 	memory passMemory    // what the last pass knew; the loop's own
+	health *healthChecks // the loop's own, too
 
 	life       context.Context // of Run
 	parts      sync.WaitGroup  // what Run has started
@@ -68,6 +69,7 @@ func New(c config.Node, kube *kubeio.Local, registry prometheus.Registerer, log 
 		flows: ovs.NewFlows(c.OVSAddress), kicked: make(chan struct{}, 1), wanted: &sync.Map{},
 		outage: newOutage(),
 	}
+	a.health = newHealthChecks(log, a.metrics.Unheard)
 	return a, nil
 }
 
@@ -108,6 +110,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.parts.Go(func() { a.watchDaemons(ctx) })
 	a.parts.Go(func() { a.forward(ctx, a.ovs.Changed(), a.kube.Changed()) })
 	a.loop(ctx)
+	a.health.close()
 	a.parts.Wait()
 	return serveErr
 }

@@ -69,8 +69,11 @@ func (a *Agent) pass(ctx context.Context) error {
 	ways, waysErr := a.waysIn()
 	errs = append(errs, waysErr)
 	plan, err := a.rangedPlan(facts)
-	errs = append(errs, err, a.apply(ctx, hostplan.Merge(plan, out.plan, ways), err == nil && len(facts.Subnets) > 0))
-	errs = append(errs, <-published, a.sweep(ctx))
+	applyErr := a.apply(ctx, hostplan.Merge(plan, out.plan, ways.plan), err == nil && len(facts.Subnets) > 0)
+	if waysErr == nil {
+		a.health.set(ways.checks, err == nil && applyErr == nil && len(facts.Subnets) > 0)
+	}
+	errs = append(errs, err, applyErr, <-published, a.sweep(ctx))
 	if len(facts.Subnets) == 0 && node.UID != "" {
 		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))
 	}

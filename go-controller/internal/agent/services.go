@@ -2,48 +2,90 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 )
 
-// serviceMemory is the last plan of the ways in to services, and of which
-// version of the services, and ranges of ClusterIPs, it is.
-type serviceMemory struct {
-	version uint64
-	ranges  []netip.Prefix
-	plan    hostplan.Plan
-	told    map[serviceport.Note]bool
+// ways is how services are reached from outside, and what who asks for their
+// health is told.
+type ways struct {
+	plan   hostplan.Plan
+	checks []serviceport.Check
 }
 
-// waysIn is how services are reached from outside. It is apart from the rooms:
-// as long as the services are not known, what there is stays.
-func (a *Agent) waysIn() (hostplan.Plan, error) {
+// serviceMemory is the last ways in to services, and of which versions of the
+// services and of their endpoints, and ranges of ClusterIPs, they are.
+type serviceMemory struct {
+	services, endpoints uint64
+	ranges              []netip.Prefix
+	ways                ways
+	told                map[serviceport.Note]bool
+}
+
+// waysIn is apart from the rooms: as long as the services are not known, or the
+// endpoints if one needs them, what there is stays.
+func (a *Agent) waysIn() (ways, error) {
 	services, version, ok := a.kube.Services()
 	if !ok {
-		return hostplan.Plan{}, errors.New("the API server has not listed the services yet: may this agent list and watch them?")
+		return ways{}, errors.New("the API server has not listed the services yet: may this agent list and watch them?")
+	}
+	var endpoints serviceport.Slices
+	var endpointsVersion uint64
+	var unknown error
+	if slices.ContainsFunc(services, serviceport.NeedsEndpoints) {
+		var err error
+		endpoints, endpointsVersion, err = a.kube.Endpoints()
+		switch {
+		case errors.Is(err, kubeio.ErrNotAllowed): // that is no reason to keep the others from being served
+			unknown = err
+		case err != nil:
+			return ways{}, fmt.Errorf("for services of externalTrafficPolicy Local: %w", err)
+		}
 	}
 	c, ok := a.ranged()
 	if !ok {
-		return hostplan.Plan{}, errors.New("the API server has not listed the ServiceCIDRs yet")
+		return ways{}, errors.New("the API server has not listed the ServiceCIDRs yet")
 	}
 	m := &a.memory.services
-	if m.version == version && slices.Equal(m.ranges, c.ServiceCIDRs) {
-		return m.plan, nil
+	if m.services == version && m.endpoints == endpointsVersion && slices.Equal(m.ranges, c.ServiceCIDRs) && unknown == nil {
+		return m.ways, nil
 	}
-	plan, notes := serviceport.Plan(services, c)
+	plan, notes := serviceport.Plan(services, endpoints, c)
+	if unknown != nil {
+		notes = append(notes, withoutEndpoints(services, unknown)...)
+	}
+	w := ways{plan, serviceport.Checks(services, a.config.Name, endpoints)}
+	*m = serviceMemory{version, endpointsVersion, c.ServiceCIDRs, w, a.tell(notes)}
+	return w, nil
+}
+
+// withoutEndpoints are the notes on services whose endpoints can't be known.
+func withoutEndpoints(services []*cluster.Service, why error) (out []serviceport.Note) {
+	for _, s := range services {
+		if serviceport.NeedsEndpoints(s) {
+			out = append(out, serviceport.Note{Service: s.Name, Message: "externalTrafficPolicy Local: connections from outside of the cluster are dropped: " + why.Error()})
+		}
+	}
+	return out
+}
+
+// tell logs the notes that were not told before.
+func (a *Agent) tell(notes []serviceport.Note) map[serviceport.Note]bool {
 	told := map[serviceport.Note]bool{}
 	for _, n := range notes {
 		told[n] = true
-		if !m.told[n] {
+		if !a.memory.services.told[n] {
 			a.log.Warn("service is not served as it asks", "service", n.Service, "reason", n.Message)
 		}
 	}
-	*m = serviceMemory{version, c.ServiceCIDRs, plan, told}
-	return plan, nil
+	return told
 }
 
 // ranged is the agent's configuration with the ranges of ClusterIPs that were

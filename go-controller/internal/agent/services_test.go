@@ -15,8 +15,17 @@ import (
 // awaitElements waits until the node ports of IPv4 are these, as nft shows them.
 func awaitElements(t *testing.T, want string) {
 	t.Helper()
-	testkit.Eventually(t, "node ports "+want, func() string {
-		out, err := exec.Command(testkit.Tool(t, "nft"), "list", "map", "inet", "northbound", "serve-ports4").CombinedOutput()
+	awaitElementsOf(t, "serve-ports4", want)
+}
+
+func awaitElementsOf(t *testing.T, set, want string) {
+	t.Helper()
+	testkit.Eventually(t, set+" "+want, func() string {
+		kind := "map"
+		if strings.HasPrefix(set, "inside") {
+			kind = "set"
+		}
+		out, err := exec.Command(testkit.Tool(t, "nft"), "list", kind, "inet", "northbound", set).CombinedOutput()
 		_, have, _ := strings.Cut(string(out), "elements = {")
 		have, _, _ = strings.Cut(have, "}")
 		if have = strings.TrimSpace(have); have != want {
@@ -54,7 +63,7 @@ func TestServicePorts(t *testing.T) {
 		awaitElements(t, element)
 		testkit.Eventually(t, "the rules after "+damage, func() string {
 			out := testkit.Run(t, "nft", "list", "table", "inet", "northbound")
-			if n := strings.Count(out, "dnat ip"); n != 8 || !strings.Contains(out, "unless through "+mgmtLink) {
+			if n := strings.Count(out, "dnat ip"); n != 20 || !strings.Contains(out, "unless through "+mgmtLink) {
 				return out
 			}
 			return ""

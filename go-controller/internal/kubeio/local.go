@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
 // LocalPod is what a node agent needs to know of a pod.
@@ -45,7 +46,7 @@ type LocalNode struct {
 
 // Local watches one node's pods and its Node object: of these the load on the
 // API server of a thousand agents is that of one watcher of the whole. And it
-// watches all services.
+// watches all services, and all EndpointSlices once somebody asks for them.
 type Local struct {
 	client    kubernetes.Interface
 	node      string
@@ -56,15 +57,16 @@ type Local struct {
 	podEvents localEvents
 	podsGone  localGone
 
-	services       *localServices
+	services       *localObjects[*cluster.Service]
 	serviceWatch   cache.SharedIndexInformer
 	serviceHandler cache.ResourceEventHandlerRegistration
 	ranges         *localRanges
+	slices         localSlices
 }
 
 // NewLocal prepares the watches of node; Run starts them.
 func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Local, error) {
-	l := &Local{client: client, node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone(), services: newLocalServices()}
+	l := &Local{client: client, node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone(), services: newLocalObjects[*cluster.Service]()}
 	mine := fields.OneTermEqualSelector("spec.nodeName", node).String()
 	podWatch := localListWatch(client, mine, client.CoreV1().Pods(metav1.NamespaceAll).List, client.CoreV1().Pods(metav1.NamespaceAll).Watch)
 	self := fields.OneTermEqualSelector("metadata.name", node).String()
@@ -89,9 +91,10 @@ func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Loca
 		},
 		func() error { _, err := l.nodes.AddEventHandler(localHandler(l.nodeEvent, sameLocalNode)); return err },
 		func() (err error) {
-			l.serviceHandler, err = l.serviceWatch.AddEventHandler(l.services.handler(func() { l.nodeEvent("") }))
+			l.serviceHandler, err = l.serviceWatch.AddEventHandler(l.services.handler(localService, func() { l.nodeEvent("") }))
 			return err
 		},
+		l.prepareSlices,
 	} {
 		if err := setUp(); err != nil {
 			return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
@@ -124,21 +127,25 @@ func (l *Local) Run(ctx context.Context) {
 	watches.Go(func() { l.pods.RunWithContext(ctx) })
 	watches.Go(func() { l.serviceWatch.RunWithContext(ctx) })
 	watches.Go(func() { l.ranges.run(ctx) })
+	watches.Go(func() { l.runSlices(ctx) })
 	for _, synced := range []cache.InformerSynced{l.Synced, l.serviceHandler.HasSynced} {
-		watches.Go(func() {
-			if cache.WaitForCacheSync(ctx.Done(), synced) {
-				l.nodeEvent("")
-			}
-		})
+		watches.Go(func() { l.tellSynced(ctx, synced) })
 	}
 	watches.Wait()
+}
+
+// tellSynced has the first list told as a change.
+func (l *Local) tellSynced(ctx context.Context, synced cache.InformerSynced) {
+	if cache.WaitForCacheSync(ctx.Done(), synced) {
+		l.nodeEvent("")
+	}
 }
 
 // Synced tells whether the first lists of pods and Nodes have arrived.
 func (l *Local) Synced() bool { return l.pods.HasSynced() && l.nodes.HasSynced() }
 
-// Changed delivers one value after the Node or a service has changed, and when
-// first lists are there; several changes may be told at once.
+// Changed delivers one value after the Node, a service or an endpoint of this
+// node has changed, and when first lists are there; several changes may be told at once.
 func (l *Local) Changed() <-chan struct{} { return l.changed }
 
 // Node is the agent's own Node; ok is false when there is none. The maps in it

@@ -1,10 +1,7 @@
 package kubeio
 
 import (
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,18 +10,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// localServices are all services as values, kept as their watch goes. What is
-// wrong with one is told to its owner by the master, not by every node.
-type localServices struct {
-	mu      sync.Mutex
-	byKey   map[string]*cluster.Service
-	version uint64 // changes with any of them
-}
-
-func newLocalServices() *localServices {
-	return &localServices{byKey: map[string]*cluster.Service{}, version: 1}
-}
-
 // Services are all services, in no order, and a number that is another one
 // whenever they are. ok is false until they have been listed. They must not be
 // modified.
@@ -32,47 +17,17 @@ func (l *Local) Services() (list []*cluster.Service, version uint64, ok bool) {
 	if !l.serviceHandler.HasSynced() {
 		return nil, 0, false
 	}
-	l.services.mu.Lock()
-	defer l.services.mu.Unlock()
-	return slices.Collect(maps.Values(l.services.byKey)), l.services.version, true
+	list, version = l.services.all()
+	return list, version, true
 }
 
-// handler keeps the services, and calls changed after each change of one.
-func (s *localServices) handler(changed func()) cache.ResourceEventHandler {
-	put := func(obj any) {
-		service, ok := obj.(*corev1.Service)
-		if !ok {
-			return
-		}
-		now, _ := decodeService(service)
-		key := service.Namespace + "/" + service.Name
-		s.mu.Lock()
-		was := s.byKey[key]
-		same := was != nil && was.Equal(now)
-		if !same {
-			s.byKey[key] = now
-			s.version++
-		}
-		s.mu.Unlock()
-		if !same {
-			changed()
-		}
+func localService(obj any) (*cluster.Service, bool) {
+	service, ok := obj.(*corev1.Service)
+	if !ok {
+		return nil, false
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    put,
-		UpdateFunc: func(_, after any) { put(after) },
-		DeleteFunc: func(obj any) {
-			key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			delete(s.byKey, key)
-			s.version++
-			s.mu.Unlock()
-			changed()
-		},
-	}
+	now, _ := decodeService(service)
+	return now, true
 }
 
 // serviceLabels begins the labels that mean something to who serves a service

@@ -10,6 +10,7 @@ type Node struct {
 	Requests   *prometheus.HistogramVec // command: ADD, DEL, ...; code: of the CNI error, 0 for success
 	GatewayOut prometheus.Gauge
 	Phases     *prometheus.HistogramVec // phase: of ADD, see package cni/server
+	Unheard    prometheus.Gauge
 }
 
 // NewNode makes the metrics and registers them with r.
@@ -27,9 +28,11 @@ func NewNode(r prometheus.Registerer) *Node {
 		Requests: histogram("cni_request_seconds", "Time to serve CNI requests, by command and error code (0: success).",
 			prometheus.ExponentialBuckets(0.005, 2, 14), "command", "code"),
 		Phases: histogram("cni_add_phase_seconds", "Time of each step of CNI ADD.", prometheus.ExponentialBuckets(0.001, 2, 16), "phase"),
+		Unheard: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "northbound", Name: "node_health_check_ports_unheard",
+			Help: "healthCheckNodePorts of services that can't be listened on."}),
 	}
 	m.GatewayOut = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "northbound", Name: "node_gateway_out_of_service",
 		Help: "1 when the node is a gateway that does not work, so that other nodes' pods don't leave through it."})
-	r.MustRegister(m.Ready, m.GatewayOut, m.Pass, m.Changes, m.Requests, m.Phases)
+	r.MustRegister(m.Ready, m.GatewayOut, m.Pass, m.Changes, m.Requests, m.Phases, m.Unheard)
 	return m
 }

@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
+)
+
+// healthTimeout bounds a request for a service's health.
+const healthTimeout = 5 * time.Second
+
+// healthChecks answers, on every address of the node, load balancers that ask
+// whether it has endpoints of a service. Its methods are for one goroutine.
+type healthChecks struct {
+	log     *slog.Logger
+	unheard prometheus.Gauge // ports that can't be listened on
+	servers map[uint16]*healthServer
+	failed  map[uint16]string // why a port can't be listened on
+	serving sync.WaitGroup
+}
+
+func newHealthChecks(log *slog.Logger, unheard prometheus.Gauge) *healthChecks {
+	return &healthChecks{log: log, unheard: unheard, servers: map[uint16]*healthServer{}, failed: map[uint16]string{}}
+}
+
+// healthServer is one port's.
+type healthServer struct {
+	http   *http.Server
+	answer atomic.Pointer[healthAnswer]
+}
+
+// healthAnswer is the body of an answer; load balancers know it from kube-proxy.
+type healthAnswer struct {
+	Service struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"service"`
+	LocalEndpoints      int  `json:"localEndpoints"`
+	ServiceProxyHealthy bool `json:"serviceProxyHealthy"`
+}
+
+// set has just these ports answer. A port that is somebody else's is tried again
+// the next time. healthy tells whether what leads to the endpoints is in place.
+func (h *healthChecks) set(checks []serviceport.Check, healthy bool) {
+	wanted := map[uint16]bool{}
+	for _, c := range checks {
+		wanted[c.Port] = true
+		s := h.servers[c.Port]
+		if s == nil {
+			s = h.listen(c)
+		}
+		if s != nil {
+			s.say(c, healthy)
+		}
+	}
+	for port, s := range h.servers {
+		if !wanted[port] {
+			s.http.Close()
+			delete(h.servers, port)
+		}
+	}
+	for port := range h.failed {
+		if !wanted[port] {
+			delete(h.failed, port)
+		}
+	}
+	h.unheard.Set(float64(len(h.failed)))
+}
+
+// listen starts a port's server; nil when that can't be.
+func (h *healthChecks) listen(c serviceport.Check) *healthServer {
+	l, err := net.Listen("tcp", fmt.Sprintf(":%d", c.Port))
+	if err != nil {
+		if h.failed[c.Port] != err.Error() {
+			h.log.Warn("health of a service can't be asked for", "service", c.Service, "port", c.Port, "error", err)
+		}
+		h.failed[c.Port] = err.Error()
+		return nil
+	}
+	delete(h.failed, c.Port)
+	s := &healthServer{}
+	s.say(c, false) // until the caller says otherwise
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: healthTimeout, ReadTimeout: healthTimeout, WriteTimeout: healthTimeout}
+	h.servers[c.Port] = s
+	h.serving.Go(func() {
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			h.log.Warn("health of a service can't be asked for any more", "service", c.Service, "port", c.Port, "error", err)
+		}
+	})
+	return s
+}
+
+// close ends all.
+func (h *healthChecks) close() {
+	h.set(nil, false)
+	h.serving.Wait()
+}
+
+func (s *healthServer) say(c serviceport.Check, healthy bool) {
+	a := healthAnswer{LocalEndpoints: c.Endpoints, ServiceProxyHealthy: healthy}
+	a.Service.Namespace, a.Service.Name = c.Service.Namespace, c.Service.Name
+	s.answer.Store(&a)
+}
+
+// ServeHTTP implements http.Handler: 200 when connections may come, else 503.
+func (s *healthServer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	a := s.answer.Load()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("X-Load-Balancing-Endpoint-Weight", strconv.Itoa(a.LocalEndpoints))
+	if a.LocalEndpoints == 0 || !a.ServiceProxyHealthy {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(a) // who asks may have gone
+}

@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// localService has policy Local, and a port for its health.
+func localService(healthPort int32) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "web-uid"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIPs: []string{"10.96.0.10", "fd02::10"},
+			ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, HealthCheckNodePort: healthPort,
+			Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}}},
+	}
+}
+
+// webSlice has an endpoint on this node and one on another; ready tells of both.
+func webSlice(ready bool) *discoveryv1.EndpointSlice {
+	port, here, there := int32(8080), node, "elsewhere"
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port}},
+		Endpoints: []discoveryv1.Endpoint{
+			{Addresses: []string{"10.128.2.5"}, NodeName: &here, Conditions: discoveryv1.EndpointConditions{Ready: &ready}},
+			{Addresses: []string{"10.128.4.5"}, NodeName: &there, Conditions: discoveryv1.EndpointConditions{Ready: &ready}},
+		},
+	}
+}
+
+// awaitHealth waits until health is answered so, on every address of the node.
+func awaitHealth(t *testing.T, port int, status, endpoints int, healthy bool) {
+	t.Helper()
+	want := fmt.Sprintf(`%d map[localEndpoints:%d service:map[name:web namespace:default] serviceProxyHealthy:%v] weight %d`, status, endpoints, healthy, endpoints)
+	for _, host := range []string{"172.18.0.2", "127.0.0.1", "::1"} {
+		testkit.Eventually(t, "health "+want, func() string {
+			resp, err := http.Get("http://" + net.JoinHostPort(host, fmt.Sprint(port)) + "/")
+			if err != nil {
+				return err.Error()
+			}
+			defer resp.Body.Close()
+			raw, err := io.ReadAll(resp.Body)
+			if err != nil {
+				return err.Error()
+			}
+			var body map[string]any
+			if err := json.Unmarshal(raw, &body); err != nil {
+				return fmt.Sprintf("%q: %v", raw, err)
+			}
+			if got := fmt.Sprintf("%d %v weight %s", resp.StatusCode, body, resp.Header.Get("X-Load-Balancing-Endpoint-Weight")); got != want {
+				return got
+			}
+			return ""
+		})
+	}
+}
+
+// A service of policy Local leads from outside to this node's endpoint, and who
+// asks for its health is told of it; both follow the endpoint, and the service.
+func TestLocalServices(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.becomeReady(t)
+	slices, services := b.client.DiscoveryV1().EndpointSlices("default"), b.client.CoreV1().Services("default")
+	if _, err := services.Create(t.Context(), localService(31000), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitElementsOf(t, "inside-ports4", "tcp . 30080")
+	awaitElementsOf(t, "local-ports4", "")
+	awaitHealth(t, 31000, 503, 0, true)
+	if _, err := slices.Create(t.Context(), webSlice(true), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitElementsOf(t, "local-ports4", "tcp . 30080 : 10.128.2.5 . 8080")
+	awaitHealth(t, 31000, 200, 1, true)
+
+	// A new agent finds all as it should be.
+	b.stop()
+	b.start(t)
+	b.awaitReady(t)
+	awaitHealth(t, 31000, 200, 1, true)
+	if n := b.changes(t); n != 0 {
+		t.Errorf("a restart changed %d things, want 0", n)
+	}
+
+	// The management port's interface is gone: nothing leads to the endpoint.
+	testkit.Run(t, "ovs-vsctl", "--db="+b.config.OVSAddress, "set", "Interface", mgmtLink, "type=geneve", "options:remote_ip=192.0.2.99")
+	awaitHealth(t, 31000, 503, 1, false)
+	b.awaitReady(t)
+	awaitHealth(t, 31000, 200, 1, true)
+
+	if _, err := slices.Update(t.Context(), webSlice(false), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitElementsOf(t, "local-ports4", "")
+	awaitHealth(t, 31000, 503, 0, true)
+	if err := services.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitElementsOf(t, "inside-ports4", "")
+	testkit.Eventually(t, "nobody answers for a service that is gone", func() string {
+		c, err := net.Dial("tcp", "172.18.0.2:31000")
+		if err != nil {
+			return ""
+		}
+		c.Close()
+		return "somebody does"
+	})
+}
+
+// A port that somebody else has is no reason not to serve, and is taken when it
+// is free.
+func TestHealthPortTaken(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	taken, err := net.Listen("tcp", ":31000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	b := newBed(t)
+	b.becomeReady(t)
+	if _, err := b.client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), webSlice(true), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.client.CoreV1().Services("default").Create(t.Context(), localService(31000), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitElementsOf(t, "local-ports4", "tcp . 30080 : 10.128.2.5 . 8080")
+	unheard := func(want float64) {
+		t.Helper()
+		testkit.Eventually(t, fmt.Sprintf("%v ports are unheard", want), func() string {
+			families, err := b.registry.Gather()
+			if err != nil {
+				return err.Error()
+			}
+			for _, f := range families {
+				if f.GetName() == "northbound_node_health_check_ports_unheard" {
+					if got := f.GetMetric()[0].GetGauge().GetValue(); got != want {
+						return fmt.Sprint(got)
+					}
+					return ""
+				}
+			}
+			return "no such metric"
+		})
+	}
+	unheard(1)
+	b.awaitReady(t)
+	taken.Close()
+	awaitHealth(t, 31000, 200, 1, true)
+	unheard(0)
+}
