@@ -96,19 +96,6 @@ func ChooseFor(local bool, port ServicePort, is4 bool, eps []*EndpointSlice) Cho
 	return Choose(port, is4, eps)
 }
 
-// ChooseOn is Choose among the endpoints that are on a node: one that is ready
-// elsewhere does not keep those that terminate here from serving (Kubernetes,
-// "Virtual IPs and Service Proxies: traffic to terminating endpoints").
-func ChooseOn(node string, port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
-	here := slices.DeleteFunc(candidates(port, is4, eps), func(c candidate) bool { return c.Node != node })
-	for _, stage := range Stages() {
-		if at := here.having(stage); len(at) > 0 {
-			return Choice{Conditions: stage, Backends: at.addrs()}
-		}
-	}
-	return Choice{Conditions: Stages()[0]}
-}
-
 // candidate is an endpoint under the number of a port.
 type candidate struct {
 	*Endpoint

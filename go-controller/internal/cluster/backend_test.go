@@ -10,7 +10,7 @@ import (
 
 // On a node those of its own endpoints serve that are ready there, else those
 // that terminate there, whatever there is elsewhere.
-func TestChooseOn(t *testing.T) {
+func TestChooseLocal(t *testing.T) {
 	const going = cluster.Serving | cluster.Terminating
 	ep := func(addr, node string, c cluster.Conditions) cluster.Endpoint {
 		return cluster.Endpoint{Addr: netip.MustParseAddr(addr), Node: node, Conditions: c}
@@ -32,7 +32,7 @@ func TestChooseOn(t *testing.T) {
 		{"n1", true, "[10.0.1.3:8080 10.0.1.3:9090]"}, {"n1", false, "[[fd01::3]:9090]"}, {"n2", true, "[10.0.2.3:8080]"},
 		{"n3", true, "[]"}, {"n4", true, "[]"},
 	} {
-		if got := fmt.Sprint(cluster.ChooseOn(c.node, port, c.is4, slices).Backends); got != c.want {
+		if got := fmt.Sprint(cluster.ChooseLocal(port, c.is4, slices).Nodes[c.node]); got != c.want {
 			t.Errorf("on %s (IPv4: %v): %s, want %s", c.node, c.is4, got, c.want)
 		}
 	}

@@ -79,6 +79,15 @@ func (s *State) LocalOn(node string) []Name {
 	return s.withEndpointsOn(node, s.localServices)
 }
 
+// ReachedLocally lists the services of which that is true, in no order.
+func (s *State) ReachedLocally() []Name { return slices.Collect(maps.Keys(s.reachedLocally)) }
+
+// ReachedLocallyOn lists those of ReachedLocally that have endpoints on a node,
+// in no order.
+func (s *State) ReachedLocallyOn(node string) []Name {
+	return s.withEndpointsOn(node, s.reachedLocally)
+}
+
 // indexHints keeps ZoneHinted and NodeHinted.
 func (s *State) indexHints(e *EndpointSlice, add bool) {
 	svc := Name{e.Name.Namespace, e.Service}

@@ -92,6 +92,13 @@ func (s *Service) Equal(o Object) bool {
 		s.PublishNotReady == t.PublishNotReady && s.HealthCheck == t.HealthCheck
 }
 
+// ReachedLocally tells whether clients from outside of the cluster reach the
+// service at nodes, and there just the endpoints that are on the same node.
+func (s *Service) ReachedLocally() bool {
+	return s.ExternalLocal && len(s.ClusterIPs) > 0 && (len(s.ExternalIPs)+len(s.Ingress) > 0 ||
+		slices.ContainsFunc(s.Ports, func(p ServicePort) bool { return p.NodePort != 0 }))
+}
+
 // Origin is the field of a Service that an address is from.
 type Origin string
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Event says what the API server says of an object now: New is nil when the
@@ -69,6 +70,7 @@ type State struct {
 	nodeHinted      map[Name]set       // the same for nodes
 	localServices   set                // those of internalTrafficPolicy Local
 	checkedServices set                // those with a health check
+	reachedLocally  set                // those of which that is true
 }
 
 type set = map[Name]struct{}
@@ -97,7 +99,14 @@ func NewState(c config.Cluster) *State {
 		nodeHinted:      map[Name]set{},
 		localServices:   set{},
 		checkedServices: set{},
+		reachedLocally:  set{},
 	}
+}
+
+// ClusterRouter is the UUID of the cluster router's row, in the table of logical
+// routers: that of one that was there already, or ours.
+func (s *State) ClusterRouter(table string) string {
+	return cmp.Or(s.RouterUUID, names.ClusterRow(table, names.RoleRouter))
 }
 
 // Object is the object that r names, nil when there is none.
@@ -223,6 +232,7 @@ func (s *State) index(o Object, add bool) {
 	case *Service:
 		member(s.localServices, o.Name, add && o.InternalLocal)
 		member(s.checkedServices, o.Name, add && o.HealthCheck.Interval > 0)
+		member(s.reachedLocally, o.Name, add && o.ReachedLocally())
 	}
 }
 

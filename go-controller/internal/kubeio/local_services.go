@@ -38,16 +38,21 @@ const serviceLabels = "service.kubernetes.io/"
 func stripService(s *corev1.Service) *corev1.Service {
 	meta := localMeta(s.ObjectMeta, nil)
 	meta.CreationTimestamp = s.CreationTimestamp
-	for k, v := range s.Labels {
-		if strings.HasPrefix(k, serviceLabels) { // those by which Kubernetes says who serves it
-			metav1.SetMetaDataLabel(&meta, k, v)
-		}
-	}
+	keepServiceLabels(&meta, s.Labels)
 	spec := s.Spec
 	spec.Selector = nil
 	out := &corev1.Service{ObjectMeta: meta, Spec: spec}
 	out.Status.LoadBalancer = s.Status.LoadBalancer
 	return out
+}
+
+// keepServiceLabels adds of some labels those by which Kubernetes says who serves.
+func keepServiceLabels(meta *metav1.ObjectMeta, labels map[string]string) {
+	for k, v := range labels {
+		if strings.HasPrefix(k, serviceLabels) {
+			metav1.SetMetaDataLabel(meta, k, v)
+		}
+	}
 }
 
 // serviceListWatch lists and watches all services but those that are headless,

@@ -108,6 +108,7 @@ func (l *Local) stripSlice(obj any) (any, error) {
 	if len(out.Endpoints) > 0 {
 		out.Ports = s.Ports
 		out.Labels = map[string]string{discoveryv1.LabelServiceName: s.Labels[discoveryv1.LabelServiceName]}
+		keepServiceLabels(&out.ObjectMeta, s.Labels)
 	}
 	return out, nil
 }

@@ -35,6 +35,12 @@ const (
 	HairpinSource6 = "fd69::6"
 )
 
+// Priorities of the cluster router's policies (ovn-nb(5), Logical_Router_Policy).
+const (
+	PolicyInside = 1001 // what is for pods goes where the routes say, and what is for no service is dropped
+	PolicyReply  = 1000 // answers of a Local service's endpoints go back by way of their node
+)
+
 // NodeSwitch is the logical switch of a node's pods: the node's own name.
 func NodeSwitch(node string) string { return node }
 

@@ -36,11 +36,16 @@ const (
 	RoleEgressLimit  = "egress-limit"  // Pod: the limit of what it sends
 	RoleAddresses    = "addresses"     // Namespace, with the family: its address set
 	RoleLoadBalancer = "load-balancer" // Service, with the protocol, and the nodes that it is for unless that is all
+	RoleReply        = "reply"         // Service, with the node and the family: the way of its endpoints' answers to clients from outside
+	RoleInside       = "inside"        // Cluster, with the cluster subnet: the policy that comes before others for what stays in it
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster
 )
 
 // FamilyRole is a role of which there is one per address family.
 func FamilyRole(role string, f Family) string { return role + "-" + string(f) }
+
+// NodeRole is a role of which there is one per node.
+func NodeRole(role, node string) string { return role + "-" + node }
 
 // PrefixRole is the role of one of several rows that differ by a range of
 // addresses.

@@ -300,6 +300,8 @@ func marks(m model.Model) map[string]string {
 		return m.ExternalIDs
 	case *nbdb.LogicalRouterStaticRoute:
 		return m.ExternalIDs
+	case *nbdb.LogicalRouterPolicy:
+		return m.ExternalIDs
 	case *nbdb.LogicalSwitchPort:
 		return m.ExternalIDs
 	case *nbdb.QoS:

@@ -115,6 +115,12 @@ func (g generator) node(w world, name string, router, group nb.Ref) nb.Ref {
 		UUID: names.NodeRow(nbdb.LogicalRouterPortTable, name, names.RoleRouterToNode, uid), Name: names.RouterToSwitch(name),
 		MAC: g.pick("0a:58:00:00:00:01", "0a:58:00:00:00:02"), Networks: g.some("10.0.0.1/24", "fd01::1/64"),
 	}, nb.Slot{In: router, Column: "ports"})
+	if g.chance(50) {
+		g.add(w, k(nbdb.LogicalRouterPolicyTable, names.RoleReply), &nbdb.LogicalRouterPolicy{
+			UUID: names.NodeRow(nbdb.LogicalRouterPolicyTable, name, names.RoleReply, uid), Priority: names.PolicyReply,
+			Match: g.pick("ip4.src == 10.0.0.3", "ip4.src == 10.0.0.4"), Action: nbdb.LogicalRouterPolicyActionReroute, Nexthops: g.some("10.0.0.2", "10.0.1.2"),
+		}, nb.Slot{In: router, Column: "policies"})
+	}
 	var policy *string
 	if g.chance(50) {
 		p := g.pick("src-ip", "dst-ip")

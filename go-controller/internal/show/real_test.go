@@ -191,8 +191,8 @@ func TestFileKeepsUUIDs(t *testing.T) {
 		}
 		n += len(got)
 	}
-	if n != 63 {
-		t.Errorf("%d rows, want 63", n)
+	if n != 65 {
+		t.Errorf("%d rows, want 65", n)
 	}
 }
 

@@ -75,7 +75,7 @@ func (p *planner) note(s *cluster.Service, format string, args ...any) {
 func (p *planner) port(s *cluster.Service, port cluster.ServicePort, clusterIP netip.Addr) {
 	w := way{clusterIP: netip.AddrPortFrom(clusterIP, s.OutsidePort(port)), protocol: string(port.Protocol), local: s.ExternalLocal, sticky: s.AffinitySeconds > 0}
 	if s.ExternalLocal {
-		if w.endpoints = cluster.ChooseOn(p.node, port, clusterIP.Is4(), p.slices[s.Name]).Backends; len(w.endpoints) > 1 {
+		if w.endpoints = cluster.ChooseLocal(port, clusterIP.Is4(), p.slices[s.Name]).Nodes[p.node]; len(w.endpoints) > 1 {
 			w.buckets = spread(w.endpoints)
 		}
 	}
@@ -140,7 +140,7 @@ func (p *planner) serve(at netip.AddrPort, w way) bool {
 }
 
 // NeedsEndpoints tells whether the plan depends on the service's endpoints.
-func NeedsEndpoints(s *cluster.Service) bool { return s.ExternalLocal && len(s.ClusterIPs) > 0 }
+func NeedsEndpoints(s *cluster.Service) bool { return s.ReachedLocally() || s.HealthCheckPort != 0 }
 
 // limit lets only these sources in to the entry's place. A range within another is left out: the
 // kernel's sets take no ranges that overlap. The zero Prefix is nobody.

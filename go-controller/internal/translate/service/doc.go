@@ -11,7 +11,8 @@
 //
 // The load balancers are those of clients in the cluster, for whom
 // externalTrafficPolicy Local changes nothing but on node ports (Kubernetes API,
-// ServiceSpec.externalTrafficPolicy). Whoever lets clients in from outside must
-// not use these for the external addresses of such a service, and must use
-// cluster.Service.OutsidePort of the ClusterIPs.
+// ServiceSpec.externalTrafficPolicy). Clients from outside come by way of nodes'
+// kernels, which send them to cluster.Service.OutsidePort of a ClusterIP, or with
+// that policy to an endpoint; of such a service there are rows, on the cluster
+// router, that lead the answers to them back there.
 package service

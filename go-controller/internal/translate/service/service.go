@@ -44,7 +44,7 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 		return owners(slices.Compact(of))
 	case cluster.KindNode:
-		of := near(s, c)
+		of := append(near(s, c), repliers(s, c)...)
 		if c.Granted {
 			of = append(of, s.CheckedOn(c.Ref.Name.Name)...)
 		}
@@ -90,7 +90,11 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 			rows = append(rows, t.checked(s, svc, t.loadBalancer(o, svc, proto, p))...)
 		}
 	}
-	return rows, nil
+	replies, err := t.replies(s, o, svc, eps)
+	if err != nil {
+		return nil, err
+	}
+	return append(rows, replies...), nil
 }
 
 // answers is every VIP of the protocol that the service has, with who answers

@@ -64,31 +64,34 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 		t.Schema.NewRow(key(nbdb.LoadBalancerGroupTable, names.RoleLBGroup), &nbdb.LoadBalancerGroup{
 			UUID: names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup), Name: names.ClusterLBGroup,
 		}),
-	}, t.discards(s)...), nil
+	}, t.policies(s)...), nil
 }
 
-// discardPriority is that of the policies by which the cluster router drops
-// what is for a ClusterIP: below others, should there be any.
-const discardPriority = 100
-
-// discards drop what is addressed to a ClusterIP and no load balancer took: it
-// belongs to no service, or to one that has no endpoint for clients on that
-// node. They are policies because a route by destination loses to one by source
-// of a longer prefix (ovn-nb(5), Logical_Router_Static_Route policy), and pods
-// leave by such.
-func (t Cluster) discards(s *cluster.State) []nb.Row {
+// policies come before the cluster router's others. What is addressed to a pod
+// goes where the routes say: others lead out of the cluster. What is addressed to
+// a ClusterIP and no load balancer took is dropped: it belongs to no service, or
+// to one that has no endpoint for clients on that node. That is a policy because a
+// route by destination loses to one by source of a longer prefix (ovn-nb(5),
+// Logical_Router_Static_Route policy), and pods leave by such.
+func (t Cluster) policies(s *cluster.State) []nb.Row {
 	var rows []nb.Row
-	for _, p := range s.ServiceRanges() {
-		role := names.PrefixRole(names.RoleDiscard, p)
+	add := func(role string, to netip.Prefix, action nbdb.LogicalRouterPolicyAction) {
+		role = names.PrefixRole(role, to)
 		rows = append(rows, t.Schema.NewRow(nb.Key{Table: nbdb.LogicalRouterPolicyTable, Owner: clusterOwner(), Role: role}, &nbdb.LogicalRouterPolicy{
-			UUID: names.ClusterRow(nbdb.LogicalRouterPolicyTable, role), Priority: discardPriority, Match: serviceMatch(p), Action: nbdb.LogicalRouterPolicyActionDrop,
+			UUID: names.ClusterRow(nbdb.LogicalRouterPolicyTable, role), Priority: names.PolicyInside, Match: destination(to), Action: action,
 		}, nb.Slot{In: routerRef(s), Column: "policies"}))
+	}
+	for _, c := range s.Config.Subnets {
+		add(names.RoleInside, c.CIDR, nbdb.LogicalRouterPolicyActionAllow)
+	}
+	for _, p := range s.ServiceRanges() {
+		add(names.RoleDiscard, p, nbdb.LogicalRouterPolicyActionDrop)
 	}
 	return rows
 }
 
-// serviceMatch is what is for an address of a range.
-func serviceMatch(p netip.Prefix) string {
+// destination matches what is for an address of a range.
+func destination(p netip.Prefix) string {
 	if p.Addr().Is6() {
 		return "ip6.dst == " + p.String()
 	}
@@ -104,10 +107,7 @@ func routerOptions() map[string]string {
 
 // routerRef is the cluster router's row: one that was there already, or ours.
 func routerRef(s *cluster.State) nb.Ref {
-	if s.RouterUUID != "" {
-		return nb.Ref{Table: nbdb.LogicalRouterTable, UUID: s.RouterUUID}
-	}
-	return nb.Ref{Table: nbdb.LogicalRouterTable, UUID: names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)}
+	return nb.Ref{Table: nbdb.LogicalRouterTable, UUID: s.ClusterRouter(nbdb.LogicalRouterTable)}
 }
 
 // joinAddresses is the router's address in the join subnet of each family that

@@ -24,7 +24,7 @@ func (r nodeRows) unserved() []nb.Row {
 	}
 	var either []string
 	for _, p := range ranges {
-		either = append(either, serviceMatch(p))
+		either = append(either, destination(p))
 	}
 	return []nb.Row{r.schema.NewRow(r.key(nbdb.ACLTable, names.RoleUnserved), &nbdb.ACL{
 		UUID: r.uuid(nbdb.ACLTable, names.RoleUnserved), Priority: unservedPriority, Direction: nbdb.ACLDirectionFromLport,
