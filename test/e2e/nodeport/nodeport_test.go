@@ -48,22 +48,12 @@ spec:
   selector: {backend: none}
   ports: [{name: t, port: 8080, nodePort: 30081}, {name: u, protocol: UDP, port: 8080, nodePort: 30081}]
 ---
-apiVersion: v1
-kind: Service
-metadata: {name: local}
-spec:
-  type: NodePort
-  externalTrafficPolicy: Local
-  ipFamilyPolicy: RequireDualStack
-  selector: {backend: pod}
-  ports: [{name: t, port: 8080, nodePort: 30082}, {name: u, protocol: UDP, port: 8080, nodePort: 30082}]
----
 ` + podHead + `
-metadata: {name: backend, labels: {backend: pod}}
+metadata: {name: backend, labels: {backend: pod, local: pod}}
 spec: {nodeName: n2, ` + podBody + `
 ---
 ` + podHead + `
-metadata: {name: host-backend, labels: {backend: host}}
+metadata: {name: host-backend, labels: {backend: host, local: host}}
 spec: {nodeName: n2, hostNetwork: true, ` + podBody + `
 ---
 ` + podHead + `
@@ -86,8 +76,9 @@ spec: {nodeName: n3, hostNetwork: true, ` + podBody + `
 // Every pod serves on the port of both services: on a host one of them is free.
 const (
 	podHead = "apiVersion: v1\nkind: Pod"
-	podBody = `terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent, ` +
-		`command: [/bin/sh, -c, "/bin/echo-server serve 9090 & exec /bin/echo-server serve 8080"]}]}`
+	podBody = `terminationGracePeriodSeconds: 0, ` + podEcho + `exec /bin/echo-server serve 8080"]}]}`
+	podEcho = `containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent, ` +
+		`command: [/bin/sh, -c, "/bin/echo-server serve 9090 & `
 )
 
 // bed is the sandbox with the workload on it.
@@ -110,23 +101,31 @@ func kubectl(t *testing.T, c *sandbox.Cluster, stdin string, args ...string) str
 // client is a place from which services are asked.
 type client struct {
 	name string
+	node int  // 1 is n1; 0 is outside
+	pod  bool // with an address of its own
 	ask  func(ctx context.Context, protocol string, to netip.AddrPort) string
 }
 
 const question = "/opt/northbound/bin/echo"
 
 func onMachine(name string, m *member.Member) client {
-	return client{name, func(ctx context.Context, protocol string, to netip.AddrPort) string {
+	return client{name: name, ask: func(ctx context.Context, protocol string, to netip.AddrPort) string {
 		out, err := m.Run(ctx, question, "ask", protocol, to.String(), "1", "1s")
 		return answer([]byte(out), err)
 	}}
 }
 
 func (b bed) inPod(name, pod string) client {
-	return client{name, func(ctx context.Context, protocol string, to netip.AddrPort) string {
+	return client{name: name, ask: func(ctx context.Context, protocol string, to netip.AddrPort) string {
 		out, err := b.Kubectl(ctx, "exec", pod, "--", "/bin/echo-server", "ask", protocol, to.String(), "1", "1s").CombinedOutput()
 		return answer(out, err)
 	}}
+}
+
+// on says on which node a client is.
+func (c client) on(node int, pod bool) client {
+	c.node, c.pod = node, pod
+	return c
 }
 
 func answer(out []byte, err error) string {
@@ -138,9 +137,10 @@ func answer(out []byte, err error) string {
 
 func (b bed) clients() []client {
 	return []client{
-		b.inPod("pod on the backend's node", "same-node"), b.inPod("pod on another node", "other-node"), b.inPod("pod on the gateway", "on-gateway"),
-		onMachine("the backend's node", b.Nodes[1].Member), onMachine("another node", b.Nodes[2].Member), onMachine("the gateway", b.Nodes[0].Member),
-		b.inPod("host-network pod", "host-network"), onMachine("outside", b.Outside),
+		b.inPod("pod on the backend's node", "same-node").on(2, true), b.inPod("pod on another node", "other-node").on(3, true),
+		b.inPod("pod on the gateway", "on-gateway").on(1, true), onMachine("the backend's node", b.Nodes[1].Member).on(2, false),
+		onMachine("another node", b.Nodes[2].Member).on(3, false), onMachine("the gateway", b.Nodes[0].Member).on(1, false),
+		b.inPod("host-network pod", "host-network").on(3, false), onMachine("outside", b.Outside),
 	}
 }
 
@@ -179,8 +179,8 @@ func (b bed) route(t *testing.T, last string, node int) {
 
 func up(t *testing.T) bed {
 	c := machines.Up(t, sandbox.Options{Name: "nodeport", Nodes: 3, Gateways: 1, DualStack: true})
-	kubectl(t, c, workload, "apply", "-f", "-")
-	for service, last := range map[string]string{"pods": "8", "hosts": "10"} {
+	kubectl(t, c, workload+localWorkload, "apply", "-f", "-")
+	for service, last := range map[string]string{"pods": "8", "hosts": "10", "local-pods": "12", "local-hosts": "14"} {
 		setIngress(t, c, service, last)
 	}
 	kubectl(t, c, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
@@ -203,10 +203,12 @@ func up(t *testing.T) bed {
 			b.names[netip.MustParseAddr(ip)] = "the client"
 		}
 	}
-	b.route(t, "7", 2)
-	b.route(t, "8", 0)
-	b.route(t, "9", 2)
-	b.route(t, "10", 0)
+	for _, a := range b.outside() {
+		b.names[a] = "the client"
+	}
+	for last, node := range map[string]int{"7": 2, "8": 0, "9": 2, "10": 0, "11": 1, "12": 2, "13": 1, "14": 2} {
+		b.route(t, last, node)
+	}
 	return b
 }
 
@@ -241,15 +243,21 @@ func (tb *table) fill(t *testing.T, b bed, c client, w way, backend, who string)
 				}
 				return ""
 			})
-			key := [3]string{backend, w.name, c.name}
-			tb.mu.Lock()
-			if had := tb.cells[key]; had != "" && had != seen {
-				t.Errorf("%v: seen as %s and as %s", key, had, seen)
-			}
-			tb.cells[key] = seen
-			tb.mu.Unlock()
+			tb.set(t, backend, w.name, c.name, seen)
 		}
 	}
+}
+
+// set notes what is seen, which is to be the same in every protocol and family.
+func (tb *table) set(t *testing.T, backend, way, client, seen string) {
+	t.Helper()
+	key := [3]string{backend, way, client}
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	if had := tb.cells[key]; had != "" && had != seen {
+		t.Errorf("%v: seen as %s and as %s", key, had, seen)
+	}
+	tb.cells[key] = seen
 }
 
 // print shows the table, which must be the one in the documentation.
@@ -301,13 +309,21 @@ func TestFromOutside(t *testing.T) {
 		tb.print(t, backend.name, clients, backend.ways)
 	}
 	t.Run("no endpoints", func(t *testing.T) { b.refused(t) })
+	t.Run("loadBalancerSourceRanges", func(t *testing.T) { b.limited(t, "pods", "8", 30080) })
 	t.Run("externalTrafficPolicy Local", func(t *testing.T) { b.local(t) })
-	t.Run("loadBalancerSourceRanges", func(t *testing.T) { b.limited(t) })
 	for _, n := range b.Nodes {
 		if drops := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); drops != "0" {
 			t.Errorf("%s dropped %s packets for want of recirculations", n.Spec.Name, drops)
 		}
 	}
+}
+
+// outside is the addresses of the client outside, one of each family.
+func (b bed) outside() (out []netip.Addr) {
+	for _, p := range (underlay.Families{DualStack: true}).Outside() {
+		out = append(out, p.Addr())
+	}
+	return out
 }
 
 // nodePorts are a port on the nodes' addresses.
@@ -348,45 +364,32 @@ func (b bed) refused(t *testing.T) {
 	}
 }
 
-// local holds what is served of externalTrafficPolicy Local: the node itself
-// and pods that come through the management port.
-func (b bed) local(t *testing.T) {
-	for i, to := range b.nodePorts(30082) {
-		n := b.Nodes[i/2]
-		onMachine(n.Spec.Name, n.Member).expect(t, to, "backend ")
-		onMachine("outside", b.Outside).expect(t, to, noAnswer()...)
-	}
-	for _, to := range b.nodePorts(30082)[:2] {
-		b.inPod("pod", "same-node").expect(t, to, "backend ")
-	}
-}
-
 // limited holds that just the sources of loadBalancerSourceRanges get an answer
 // at the load balancer's addresses, and everybody at the node ports.
-func (b bed) limited(t *testing.T) {
+func (b bed) limited(t *testing.T, service, last string, nodePort uint16) {
 	var outside []string
-	for _, p := range (underlay.Families{DualStack: true}).Outside() {
-		outside = append(outside, p.Addr().String()+map[bool]string{true: "/32", false: "/128"}[p.Addr().Is4()])
+	for _, a := range b.outside() {
+		outside = append(outside, netip.PrefixFrom(a, a.BitLen()).String())
 	}
-	balanced := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.8:8080"), netip.MustParseAddrPort("[2001:db8:2::8]:8080")}
+	balanced := []netip.AddrPort{netip.MustParseAddrPort("192.0.2." + last + ":8080"), netip.MustParseAddrPort("[2001:db8:2::" + last + "]:8080")}
 	set := func(ranges ...string) {
 		raw, err := json.Marshal(map[string]any{"spec": map[string]any{"loadBalancerSourceRanges": ranges}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		kubectl(t, b.Cluster, "", "patch", "service", "pods", "--type=merge", "-p", string(raw))
+		kubectl(t, b.Cluster, "", "patch", "service", service, "--type=merge", "-p", string(raw))
 	}
 	from, node := onMachine("outside", b.Outside), onMachine("n3", b.Nodes[2].Member)
 	set(outside...)
 	for i, to := range balanced {
 		node.expect(t, to, noAnswer()...)
 		from.expect(t, to, "backend ")
-		from.expect(t, b.nodePorts(30080)[i], "backend ")
+		from.expect(t, b.nodePorts(nodePort)[2+i], "backend ")
 	}
 	set("198.51.100.0/24", "2001:db8:77::/48")
 	for i, to := range balanced {
 		from.expect(t, to, noAnswer()...)
-		from.expect(t, b.nodePorts(30080)[i], "backend ")
+		from.expect(t, b.nodePorts(nodePort)[2+i], "backend ")
 	}
 	set()
 	for _, to := range balanced {

@@ -40,6 +40,7 @@ func roles() map[string][]rbacv1.PolicyRule {
 		agentGroup: {
 			rule("", []string{"nodes", "pods", "services"}, read),
 			rule("networking.k8s.io", []string{"servicecidrs"}, read),
+			rule("discovery.k8s.io", []string{"endpointslices"}, read), // for services of externalTrafficPolicy Local
 			rule("", []string{"nodes"}, []string{"patch"}), // annotations of its own
 			events,
 		},

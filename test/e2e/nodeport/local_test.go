@@ -1,0 +1,237 @@
+package nodeport
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+)
+
+// Services of externalTrafficPolicy Local. Pods serve on n1, the gateway, and on
+// n2; on the host network there is a backend on n2, and one on n1 which has a
+// service of its own.
+const localWorkload = `
+---
+apiVersion: v1
+kind: Service
+metadata: {name: local-pods}
+spec:
+  type: LoadBalancer
+  externalTrafficPolicy: Local
+  healthCheckNodePort: 31000
+  ipFamilyPolicy: RequireDualStack
+  selector: {local: pod}
+  externalIPs: [192.0.2.11, "2001:db8:2::11"]
+  ports: [{name: t, port: 8080, nodePort: 30082}, {name: u, protocol: UDP, port: 8080, nodePort: 30082}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: local-hosts}
+spec:
+  type: LoadBalancer
+  externalTrafficPolicy: Local
+  ipFamilyPolicy: RequireDualStack
+  selector: {local: host}
+  externalIPs: [192.0.2.13, "2001:db8:2::13"]
+  ports: [{name: t, port: 9090, nodePort: 30092}, {name: u, protocol: UDP, port: 9090, nodePort: 30092}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: local-gateway}
+spec:
+  type: NodePort
+  externalTrafficPolicy: Local
+  sessionAffinity: ClientIP
+  ipFamilyPolicy: RequireDualStack
+  selector: {local: gateway-host}
+  ports: [{name: t, port: 9090, nodePort: 30093}, {name: u, protocol: UDP, port: 9090, nodePort: 30093}]
+---
+` + podHead + `
+metadata: {name: gateway-backend, labels: {local: pod}}
+spec: {nodeName: n1, ` + podBody + `
+---
+` + podHead + `
+metadata: {name: gateway-host, labels: {local: gateway-host}}
+spec: {nodeName: n1, hostNetwork: true, ` + podBody + `
+`
+
+// leaving is a pod of local-pods on n3 that goes on serving for as long as it may
+// when it is to end: the shell, its first process, is not ended by a signal that
+// it leaves alone.
+const leaving = podHead + `
+metadata: {name: leaving, labels: {local: pod}}
+spec: {nodeName: n3, terminationGracePeriodSeconds: 600, ` + podEcho + `/bin/echo-server serve 8080 & wait"]}]}
+`
+
+// localWay is a way to a service of policy Local: at which node it ends, and who
+// serves there, "" for nobody.
+type localWay struct {
+	way
+	node    int
+	address bool // an external or load balancer's address, which pods' switches and every node know
+	who     string
+}
+
+// local holds who is served with externalTrafficPolicy Local, by whom, and as
+// whom they are seen: who comes from outside by the endpoint of the node that it
+// comes to, with its own address, or not at all.
+func (b bed) local(t *testing.T) {
+	tb := &table{cells: map[[3]string]string{}}
+	backends := []struct {
+		name string
+		ways []localWay
+	}{
+		{"Local, pods on the gateway and on the backend's node", b.localWays(b.ways(30082, 8080, "11", "12"), "gateway-backend", "backend", "")},
+		{"Local, host network", b.localWays(b.ways(30092, 9090, "13", "14"), "", "n2", "")},
+	}
+	clients := b.clients()
+	t.Run("table", func(t *testing.T) {
+		for _, c := range clients {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				for _, backend := range backends {
+					for _, w := range backend.ways {
+						tb.fillLocal(t, b, c, w, backend.name)
+					}
+				}
+			})
+		}
+	})
+	for _, backend := range backends {
+		var ways []way
+		for _, w := range backend.ways {
+			ways = append(ways, w.way)
+		}
+		tb.print(t, backend.name, clients, ways)
+	}
+	t.Run("host network of the gateway", func(t *testing.T) { b.localGateway(t) })
+	t.Run("loadBalancerSourceRanges", func(t *testing.T) {
+		b.route(t, "12", 1)
+		b.limited(t, "local-pods", "12", 30082)
+	})
+	t.Run("terminating", func(t *testing.T) { b.terminating(t) })
+}
+
+// localWays says of ways where they end and who serves there: on each node.
+func (b bed) localWays(ways []way, who ...string) (out []localWay) {
+	for i, w := range ways {
+		node := map[int]int{3: 1, 4: 2}[i] // the external IP is routed to n2, the load balancer's to n3
+		if i < 3 {
+			node = i
+		}
+		out = append(out, localWay{w, node + 1, i >= 3, who[node]})
+	}
+	return out
+}
+
+// inside tells whether a client comes from inside, so that every endpoint of the
+// cluster serves it: a node at its own ports and at addresses, a pod at addresses
+// and, by way of its management port, at the gateway's ports.
+func (w localWay) inside(c client) bool {
+	switch {
+	case c.node == 0:
+		return false
+	case w.address:
+		return true
+	case c.pod:
+		return w.node == 1
+	}
+	return w.node == c.node
+}
+
+// fillLocal asks in every protocol and family. A cell has who answers and whom
+// it sees.
+func (tb *table) fillLocal(t *testing.T, b bed, c client, w localWay, backend string) {
+	for _, protocol := range []string{"tcp", "udp"} {
+		for _, a := range w.addrs {
+			to, cell := netip.AddrPortFrom(a, w.port), ""
+			machines.Eventually(t, fmt.Sprintf("%s asks %s over %s", c.name, to, protocol), func(ctx context.Context) string {
+				got := c.ask(ctx, protocol, to)
+				who, from, _ := strings.Cut(got, " ")
+				source, err := netip.ParseAddrPort(from)
+				switch {
+				case !w.inside(c) && w.who == "":
+					if !isNoAnswer(got) {
+						return fmt.Sprintf("%q, want no answer", got)
+					}
+					cell = "dropped"
+					return ""
+				case err != nil || !w.inside(c) && who != w.who:
+					return fmt.Sprintf("%q, want %s to answer", got, w.who)
+				}
+				cell = b.names[source.Addr().Unmap()]
+				if cell == "" {
+					return fmt.Sprintf("it is seen from %s, which is nobody's", source)
+				}
+				if w.inside(c) {
+					cell = "any; " + cell
+				} else {
+					cell = "its own; " + cell
+				}
+				return ""
+			})
+			tb.set(t, backend, w.name, c.name, cell)
+		}
+	}
+}
+
+func isNoAnswer(got string) bool {
+	for _, n := range noAnswer() {
+		if strings.Contains(got, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// localGateway asks the backend on the gateway's own addresses from outside.
+func (b bed) localGateway(t *testing.T) {
+	outside := onMachine("outside", b.Outside)
+	for i, to := range b.nodePorts(30093)[:2] {
+		client := b.outside()[i]
+		outside.expect(t, to, fmt.Sprintf("n1 %s:", client), fmt.Sprintf("n1 [%s]:", client))
+	}
+}
+
+// terminating has the last endpoint of a node end: as long as it serves it is
+// sent clients, though the load balancer is told to turn away.
+func (b bed) terminating(t *testing.T) {
+	kubectl(t, b.Cluster, leaving, "apply", "-f", "-")
+	kubectl(t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/leaving", "--timeout=60s")
+	outside := onMachine("outside", b.Outside)
+	health := func(node int, want string) {
+		t.Helper()
+		for _, p := range b.Nodes[node].Config.Addrs {
+			to := netip.AddrPortFrom(p.Addr(), 31000)
+			machines.Eventually(t, fmt.Sprintf("health at %s", to), func(ctx context.Context) string {
+				if got := outside.ask(ctx, "tcp", to); got != want {
+					return fmt.Sprintf("%q, want %q", got, want)
+				}
+				return ""
+			})
+		}
+	}
+	said := func(endpoints int) string {
+		return fmt.Sprintf(`{"service":{"namespace":"default","name":"local-pods"},"localEndpoints":%d,"serviceProxyHealthy":true}`, endpoints)
+	}
+	for node := range b.Nodes {
+		health(node, said(1))
+	}
+	ports := b.nodePorts(30082)[4:]
+	for _, to := range ports {
+		outside.expect(t, to, "leaving ")
+	}
+	kubectl(t, b.Cluster, "", "delete", "pod", "leaving", "--wait=false")
+	health(2, said(0))
+	health(1, said(1))
+	for _, to := range ports {
+		outside.expect(t, to, "leaving ")
+	}
+	kubectl(t, b.Cluster, "", "delete", "pod", "leaving", "--grace-period=0", "--force", "--wait=true")
+	for _, to := range ports {
+		outside.expect(t, to, noAnswer()...)
+	}
+}
