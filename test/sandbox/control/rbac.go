@@ -41,7 +41,7 @@ func roles() map[string][]rbacv1.PolicyRule {
 			rule("", []string{"nodes", "pods", "services"}, read),
 			rule("networking.k8s.io", []string{"servicecidrs"}, read),
 			rule("discovery.k8s.io", []string{"endpointslices"}, read), // for services of externalTrafficPolicy Local
-			rule("", []string{"nodes"}, []string{"patch"}), // annotations of its own
+			rule("", []string{"nodes"}, []string{"patch"}),             // annotations of its own
 			events,
 		},
 	}
