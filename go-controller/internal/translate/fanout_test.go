@@ -11,6 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
 // bigMaster is a master with nodes, pods on each of them, and services.
@@ -95,15 +96,15 @@ func TestFanOut(t *testing.T) {
 		{"its endpoints go to another service", event(&cluster.EndpointSlice{Name: name, Service: "s0"}), []nb.Owner{owner(names.KindService, "default/new"), owner(names.KindService, "default/s0")}},
 		{"a node joins in a zone that is there", event(&cluster.Node{Name: "new", Zone: "a"}), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
 		{"a node with a local endpoint joins", event(&cluster.Node{Name: "n777"}),
-			[]nb.Owner{owner(names.KindNode, "n777"), owner(names.KindService, "default/local"), owner(names.KindService, "default/same-node")}},
+			[]nb.Owner{owner(names.KindNode, "n777"), owner(names.KindService, "default/from-outside"), owner(names.KindService, "default/local"), owner(names.KindService, "default/same-node")}},
 		{"the last node of a zone goes to another", event(&cluster.Node{Name: "n2", Zone: "a"}),
 			[]nb.Owner{owner(names.KindZone, "b"), owner(names.KindNode, "n2"), owner(names.KindService, "default/same-node"), owner(names.KindService, "default/same-zone")}},
 		{"a namespace comes", event(&cluster.Namespace{Name: "new"}), []nb.Owner{owner(names.KindNamespace, "new")}},
 	} {
 		m := bigMaster(t, 50, 10, 50)
 		m.nearby(t)
-		if first := m.affected(t, event(gateway("n0"))); len(first) != 1+50 {
-			t.Fatalf("the first gateway dirties %d owners, want itself and all 50 nodes, whose pods now leave another way", len(first))
+		if first := m.affected(t, event(gateway("n0"))); len(first) != 1+50+1 {
+			t.Fatalf("the first gateway dirties %d owners, want itself, all 50 nodes, whose pods now leave another way, and the service whose answers would", len(first))
 		}
 		if c.e.New == nil {
 			if c.e.Ref.Kind == cluster.KindNode {
@@ -132,10 +133,13 @@ func (m *master) nearby(t *testing.T) {
 
 func nearbyObjects() []cluster.Object {
 	out := []cluster.Object{&cluster.Node{Name: "n1", Zone: "a"}, &cluster.Node{Name: "n2", Zone: "b"}}
-	for i, e := range []cluster.Endpoint{{ForZones: "a"}, {ForNodes: "n1"}, {Node: "n777"}} {
-		n := cluster.Name{Namespace: "default", Name: []string{"same-zone", "same-node", "local"}[i]}
+	for i, e := range []cluster.Endpoint{{ForZones: "a"}, {ForNodes: "n1"}, {Node: "n777"}, {Node: "n777"}} {
+		n := cluster.Name{Namespace: "default", Name: []string{"same-zone", "same-node", "local", "from-outside"}[i]}
 		svc := service(n)
 		svc.ClusterIPs, svc.InternalLocal = []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 254, byte(i)})}, i == 2
+		if svc.ExternalLocal = i == 3; svc.ExternalLocal {
+			svc.Ports[0].NodePort = 30080
+		}
 		other := cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 128, 0, 4}), Conditions: cluster.Ready}
 		e.Addr, e.Conditions = netip.AddrFrom4([4]byte{10, 128, 0, 3}), cluster.Ready
 		switch i {
@@ -161,6 +165,7 @@ func TestRowsOfNearbyServices(t *testing.T) {
 		{"same-zone", 3, 3, 0}, // zones a, b and the nodes without
 		{"same-node", 3, 10, 1},
 		{"local", 0, 0, 0}, // on no node that is there
+		{"from-outside", 1, 1, 0},
 	} {
 		var members []int
 		for _, nodes := range []int{10, 30} {
@@ -266,4 +271,57 @@ func (m *master) dirty(t *testing.T, e cluster.Event) []nb.Plan {
 		t.Fatal(err)
 	}
 	return plans
+}
+
+// What leads the answers of a Local service's endpoints back is one row a node
+// with endpoints, of which an endpoint changes one, and its conditions none; and
+// none without a gateway.
+func TestReplies(t *testing.T) {
+	m := bigMaster(t, 20, 1, 20)
+	n := cluster.Name{Namespace: "default", Name: "s7"}
+	svc := service(n)
+	svc.ClusterIPs, svc.ExternalLocal, svc.Ports[0].NodePort = []netip.Addr{netip.MustParseAddr("10.96.0.7")}, true, 30080
+	slice := func(endpoints int, c cluster.Conditions) *cluster.EndpointSlice {
+		e := &cluster.EndpointSlice{Name: n, Service: n.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
+		for i := range endpoints {
+			node := fmt.Sprintf("n%d", i%10)
+			a := m.state.NodeSubnets[node][0].Addr().As4()
+			a[3] = byte(100 + i)
+			e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom4(a), Node: node, Conditions: c})
+		}
+		return e
+	}
+	policies := func(e cluster.Event) (changed, all int) {
+		for _, p := range m.dirty(t, e) {
+			for _, r := range p.Rows {
+				if r.Key.Table == nbdb.LogicalRouterPolicyTable && r.Key.Owner.Kind == names.KindService {
+					changed++
+				}
+			}
+		}
+		for _, row := range m.db.Rows(nbdb.LogicalRouterPolicyTable) {
+			if p := row.(*nbdb.LogicalRouterPolicy); p.Priority == names.PolicyReply {
+				all++
+			}
+		}
+		return changed, all
+	}
+	for _, c := range []struct {
+		what         string
+		e            cluster.Event
+		changed, all int
+	}{
+		{"endpoints on ten nodes", event(slice(30, cluster.Ready)), 0, 0},
+		{"the policy becomes Local", event(svc), 0, 0},
+		{"a gateway comes", event(&cluster.Node{Name: "n0", Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
+			NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}), 10, 10},
+		{"an endpoint comes", event(slice(31, cluster.Ready)), 1, 10},
+		{"all terminate", event(slice(31, cluster.Serving|cluster.Terminating)), 0, 10},
+		{"those of one node go, and one of another", event(slice(9, cluster.Ready)), 10, 9},
+		{"the gateway goes", event(&cluster.Node{Name: "n0"}), 9, 0},
+	} {
+		if changed, all := policies(c.e); changed != c.changed || all != c.all {
+			t.Errorf("%s: %d policies change and %d are there, want %d and %d", c.what, changed, all, c.changed, c.all)
+		}
+	}
 }
