@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -46,12 +47,45 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	if line := checks(svc); line != "" {
 		note(true, "%s", line)
 	}
-	note(svc.ExternalLocal, "spec.externalTrafficPolicy: Local: clients outside are not served yet; those in the cluster reach all endpoints")
-	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is not answered yet", svc.HealthCheckPort)
+	note(svc.ReachedLocally(), "spec.externalTrafficPolicy: Local: clients from outside have the endpoints of the node that they come to, which see the clients' addresses; those in the cluster reach all")
+	for _, line := range fromOutside(svc, eps) {
+		note(true, "spec.externalTrafficPolicy: Local: %s", line)
+	}
+	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is answered by the node agents: 200 where an endpoint is ready, else 503", svc.HealthCheckPort)
 	if ports := nodePorts(svc); len(ports) > 0 {
 		note(true, "spec.ports: node ports %s are answered by the nodes' kernels, which send them to the ClusterIPs", strings.Join(ports, ", "))
 	}
 	return out
+}
+
+// fromOutside tells of a service of externalTrafficPolicy Local, port by port,
+// whom clients from outside have at which node.
+func fromOutside(svc *cluster.Service, eps []*cluster.EndpointSlice) (out []string) {
+	if !svc.ReachedLocally() {
+		return nil
+	}
+	for _, p := range svc.Ports {
+		for _, a := range svc.ClusterIPs {
+			nodes := cluster.ChooseLocal(p, a.Is4(), eps).Nodes
+			parts := make([]string, 0, len(nodes))
+			for _, n := range slices.Sorted(maps.Keys(nodes)) {
+				parts = append(parts, fmt.Sprintf("at %s %s", n, joined(nodes[n])))
+			}
+			if len(parts) == 0 {
+				parts = []string{"nobody, at any node"}
+			}
+			out = append(out, fmt.Sprintf("port %d/%s over %s: %s", p.Port, p.Protocol, family(a.Is4()), strings.Join(parts, ", ")))
+		}
+	}
+	return out
+}
+
+func joined(endpoints []netip.AddrPort) string {
+	texts := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		texts[i] = e.String()
+	}
+	return strings.Join(texts, " ")
 }
 
 func nodePorts(svc *cluster.Service) []string {
