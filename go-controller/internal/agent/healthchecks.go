@@ -66,7 +66,7 @@ func (h *healthChecks) set(checks []serviceport.Check, healthy bool) {
 	}
 	for port, s := range h.servers {
 		if !wanted[port] {
-			s.http.Close()
+			_ = s.http.Close() // it is not used any more
 			delete(h.servers, port)
 		}
 	}
