@@ -95,9 +95,11 @@ func TestLocalServices(t *testing.T) {
 		t.Errorf("a restart changed %d things, want 0", n)
 	}
 
-	// The management port's interface is gone: nothing leads to the endpoint.
-	testkit.Run(t, "ovs-vsctl", "--db="+b.config.OVSAddress, "set", "Interface", mgmtLink, "type=geneve", "options:remote_ip=192.0.2.99")
+	// Without the management port's interface nothing leads to the endpoint.
+	b.vs.StopDaemon(t)
+	testkit.Run(t, "ip", "link", "del", mgmtLink)
 	awaitHealth(t, 31000, 503, 1, false)
+	b.vs.StartDaemon(t)
 	b.awaitReady(t)
 	awaitHealth(t, 31000, 200, 1, true)
 
