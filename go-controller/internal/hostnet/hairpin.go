@@ -21,9 +21,12 @@ const (
 	hairpinInChain   = "hairpin-in"   // another source for what the node gets back
 	hairpinOutChain  = "hairpin-out"  // the right destination for the answers
 	hairpinMasqChain = "hairpin-masq" // the node's address for what it forwards
+	hairpinUDPChain  = "hairpin-udp"  // the address that UDP servers answer pods from
 )
 
-func hairpinChains() []string { return []string{hairpinInChain, hairpinOutChain, hairpinMasqChain} }
+func hairpinChains() []string {
+	return []string{hairpinInChain, hairpinOutChain, hairpinMasqChain, hairpinUDPChain}
+}
 
 // hairpinChain is the chain of this name. The kernel's connection tracking comes
 // after the first of them and before the second (netfilter_ipv4.h,
@@ -35,6 +38,8 @@ func hairpinChain(table *nftables.Table, name string) *nftables.Chain {
 		c.Hooknum, c.Priority = nftables.ChainHookPostrouting, nftables.ChainPriorityConntrackHelper
 	case hairpinMasqChain:
 		c.Type, c.Hooknum, c.Priority = nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource
+	case hairpinUDPChain: // after what leads to services
+		c.Type, c.Priority = nftables.ChainTypeNAT, nftables.ChainPriorityRef(*nftables.ChainPriorityNATDest+10)
 	}
 	return c
 }
@@ -42,7 +47,7 @@ func hairpinChain(table *nftables.Table, name string) *nftables.Chain {
 // as stands between an address and how others see it in a rule's comment.
 const as = " as "
 
-// hairpinRules are three for each family.
+// hairpinRules are four for each family.
 func hairpinRules(h hostplan.Hairpin) (out []serviceRule) {
 	for _, own := range []netip.Addr{h.V4, h.V6} {
 		if !own.IsValid() {
@@ -53,9 +58,34 @@ func hairpinRules(h hostplan.Hairpin) (out []serviceRule) {
 		out = append(out,
 			serviceRule{hairpinInChain, about, f.rewrite(expr.MetaKeyIIFNAME, h.Link, f.source, own, seen)},
 			serviceRule{hairpinOutChain, about, f.rewrite(expr.MetaKeyOIFNAME, h.Link, f.offset, seen, own)},
-			serviceRule{hairpinMasqChain, about, masquerade(netip.PrefixFrom(seen, seen.BitLen()), h.Link)})
+			serviceRule{hairpinMasqChain, about, masquerade(netip.PrefixFrom(seen, seen.BitLen()), h.Link)},
+			serviceRule{hairpinUDPChain, about, f.answerable(h.Link, own, seen)})
 	}
 	return out
+}
+
+// answerable is "iifname LINK ip saddr != SEEN meta l4proto udp fib daddr type
+// local socket wildcard 1 dnat to OWN". A UDP server that listens at all
+// addresses leaves it to the kernel from which it answers, and to pods the kernel
+// answers from OWN: at another address it is asked in vain, were the question
+// not put to OWN, and the answer led back by connection tracking.
+func (f serviceFamily) answerable(link string, own, seen netip.Addr) []expr.Any {
+	exprs := []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}},
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: interfaceName(link)},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: f.source, Len: f.size},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: seen.AsSlice()},
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}},
+	}
+	exprs = append(exprs, toThisNode()...)
+	return append(exprs,
+		&expr.Socket{Key: expr.SocketKeyWildcard, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{1}},
+		&expr.Immediate{Register: 1, Data: own.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.nfproto), RegAddrMin: 1})
 }
 
 // hairpinSource is what stands for own.

@@ -41,7 +41,7 @@ func sameChain(have, want *nftables.Chain) bool {
 func exactRules(have map[string][]*nftables.Rule, want []serviceRule) bool {
 	for _, w := range want {
 		rules := have[w.chain]
-		if len(rules) == 0 || ruleComment(rules[0]) != w.about || len(rules[0].Exprs) != len(w.exprs) {
+		if len(rules) == 0 || ruleComment(rules[0]) != w.about || len(rules[0].Exprs) != readable(w.exprs) {
 			return false
 		}
 		have[w.chain] = rules[1:]
@@ -52,6 +52,18 @@ func exactRules(have map[string][]*nftables.Rule, want []serviceRule) bool {
 		}
 	}
 	return true
+}
+
+// readable is how many of a rule's expressions the library reads back: it leaves
+// out those of the type socket.
+func readable(exprs []expr.Any) int {
+	n := 0
+	for _, e := range exprs {
+		if _, socket := e.(*expr.Socket); !socket {
+			n++
+		}
+	}
+	return n
 }
 
 // readMasquerade reads our table's masquerade chain. Each rule carries what it
