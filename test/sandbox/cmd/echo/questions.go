@@ -10,7 +10,7 @@ import (
 )
 
 // atOnce is how many questions are under way at a time.
-const atOnce = 64
+const atOnce = 24
 
 // askAll asks what it reads, "tcp HOST:PORT" or "udp HOST:PORT" a line, and
 // prints the answers, in the order of the questions.

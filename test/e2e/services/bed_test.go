@@ -1,0 +1,181 @@
+package services
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
+)
+
+// subnetsAnnotation is where the product publishes a node's subnets.
+const subnetsAnnotation = "k8s.ovn.org/node-subnets"
+
+// bed is a sandbox, all nodes gateways, with all services, backends and clients.
+type bed struct {
+	*sandbox.Cluster
+	addrs map[string][]netip.Addr // of nodes, by name
+	whose map[netip.Addr]string   // what the tables call an address
+}
+
+func up(t *testing.T, all []*service) bed {
+	t.Helper()
+	c := machines.Up(t, sandbox.Options{Name: "services", Nodes: sandbox.DefaultNodes, Gateways: sandbox.DefaultNodes, DualStack: true})
+	conf, err := c.Control.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf.WarningHandler = rest.NoWarnings{} // externalIPs are deprecated
+	client, err := kubernetes.NewForConfig(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bed{c, map[string][]netip.Addr{}, map[netip.Addr]string{}}
+	for _, n := range c.Nodes {
+		b.knowNode(t, client, n.Spec.Name, n.Config.Addrs)
+	}
+	// What a node's kernel sent to a service, and comes back to it.
+	b.whose[netip.MustParseAddr("169.254.169.6")], b.whose[netip.MustParseAddr("fd69::6")] = "itself", "itself"
+	for _, p := range (underlay.Families{DualStack: true}).Outside() {
+		b.whose[p.Addr()] = "outside"
+	}
+	for prefix, node := range map[string]int{externalV4 + "0/24": 1, externalV6 + "/64": 1, balancedV4 + "0/24": 0, balancedV6 + "/64": 0} {
+		via := c.Nodes[node].Config.Addrs[0]
+		if netip.MustParsePrefix(prefix).Addr().Is6() {
+			via = c.Nodes[node].Config.Addrs[1]
+		}
+		if _, err := c.Control.Run(t.Context(), "ip", "route", "replace", prefix, "via", via.Addr().String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range all {
+		makeService(t, client, s)
+	}
+	for _, p := range pods() {
+		if _, err := client.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range pods() {
+		b.knowPod(t, client, p)
+	}
+	return b
+}
+
+func makeService(t *testing.T, client kubernetes.Interface, s *service) {
+	t.Helper()
+	made, err := client.CoreV1().Services("default").Create(t.Context(), s.object(), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ip := range made.Spec.ClusterIPs {
+		s.clusterIPs = append(s.clusterIPs, netip.MustParseAddr(ip))
+	}
+	made.Status.LoadBalancer.Ingress = s.ingress()
+	if _, err := client.CoreV1().Services("default").UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// knowNode learns what the tables call the node's addresses: by its name, and
+// that of its management port, which is the second of its subnet.
+func (b bed) knowNode(t *testing.T, client kubernetes.Interface, name string, addrs []netip.Prefix) {
+	t.Helper()
+	for _, p := range addrs {
+		b.addrs[name] = append(b.addrs[name], p.Addr())
+		b.whose[p.Addr()] = name
+	}
+	node, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var subnets struct{ Default []netip.Prefix }
+	if err := json.Unmarshal([]byte(node.Annotations[subnetsAnnotation]), &subnets); err != nil {
+		t.Fatalf("annotation %s of %s: %v", subnetsAnnotation, name, err)
+	}
+	for _, s := range subnets.Default {
+		b.whose[s.Addr().Next().Next()] = name + "'s port"
+	}
+}
+
+// knowPod waits until a pod is ready, and learns its addresses.
+func (b bed) knowPod(t *testing.T, client kubernetes.Interface, p *corev1.Pod) {
+	t.Helper()
+	machines.Eventually(t, "pod "+p.Name+" is ready", func(ctx context.Context) string {
+		have, err := client.CoreV1().Pods("default").Get(ctx, p.Name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, c := range have.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				for _, ip := range have.Status.PodIPs {
+					if !p.Spec.HostNetwork {
+						b.whose[netip.MustParseAddr(ip.IP)] = "client"
+					}
+				}
+				return ""
+			}
+		}
+		return fmt.Sprintf("conditions %+v", have.Status.Conditions)
+	})
+}
+
+// client is a place from which services are asked.
+type client struct {
+	name string
+	node string // "" outside of the cluster
+	host bool   // it is in the host's network
+	run  func(ctx context.Context, argv ...string) *exec.Cmd
+}
+
+func (b bed) clients() (all []client) {
+	inPod := func(name, pod, node string, host bool) {
+		all = append(all, client{name, node, host, func(ctx context.Context, argv ...string) *exec.Cmd {
+			return b.Kubectl(ctx, append([]string{"exec", "--stdin", pod, "--", "/bin/echo-server"}, argv...)...)
+		}})
+	}
+	on := func(m *member.Member, node string) {
+		all = append(all, client{m.Spec.Name, node, true, func(ctx context.Context, argv ...string) *exec.Cmd {
+			return m.Command(ctx, append([]string{"/opt/northbound/bin/echo"}, argv...)...)
+		}})
+	}
+	for _, n := range b.Nodes {
+		inPod("a pod on "+n.Spec.Name, "client-"+n.Spec.Name, n.Spec.Name, false)
+	}
+	for _, n := range b.Nodes {
+		on(n.Member, n.Spec.Name)
+	}
+	inPod("a host-network pod on n3", "host-n3", "n3", true)
+	on(b.Outside, "")
+	return all
+}
+
+// ask asks all questions, "tcp 10.96.0.1:80", at the same time, and returns the
+// answer to each.
+func (c client) ask(ctx context.Context, questions []string) ([]string, error) {
+	cmd := c.run(ctx, "questions", "1s")
+	cmd.Stdin = strings.NewReader(strings.Join(questions, "\n") + "\n")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("asking from %s: %w: %s", c.name, err, errs.String())
+	}
+	answers := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(answers) != len(questions) {
+		return nil, fmt.Errorf("asking from %s: %d answers to %d questions", c.name, len(answers), len(questions))
+	}
+	return answers, nil
+}

@@ -1,0 +1,148 @@
+package services
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+)
+
+// patience is how long answers may be lost, or rows be on their way.
+const patience = time.Minute
+
+// atOnce is how many clients ask at a time.
+const atOnce = 3
+
+// complaints is how many wrong cells of a client a failing test tells of.
+const complaints = 25
+
+func TestEveryCombination(t *testing.T) {
+	all := services()
+	b := up(t, all)
+	cells := b.cells(all)
+	var asking sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	for _, c := range b.clients() {
+		mine := slices.DeleteFunc(slices.Clone(cells), func(x *cell) bool { return x.client.name != c.name })
+		asking.Go(func() {
+			room <- struct{}{}
+			b.askAll(t, c, mine)
+			<-room
+		})
+	}
+	asking.Wait()
+	b.kept(t, cells)
+	printTables(t, cells)
+	for _, n := range b.Nodes {
+		if drops := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); drops != "0" {
+			t.Errorf("%s dropped %s packets for want of recirculations", n.Spec.Name, drops)
+		}
+	}
+}
+
+// cells are all questions that there are.
+func (b bed) cells(all []*service) (cells []*cell) {
+	for _, c := range b.clients() {
+		for _, w := range b.ways() {
+			if !asks(c, w) {
+				continue
+			}
+			for _, s := range all {
+				for _, protocol := range []string{"tcp", "udp"} {
+					for _, to := range w.of(s) {
+						cells = append(cells, &cell{
+							client: c, way: w, service: s, protocol: protocol, to: to, who: map[string]bool{}, seen: map[string]bool{},
+						})
+					}
+				}
+			}
+		}
+	}
+	return cells
+}
+
+// askAll asks every question of a client until all were answered as they should
+// be, and then all once more: what has become right stays so.
+func (b bed) askAll(t *testing.T, c client, cells []*cell) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	open, err := b.untilRight(ctx, t, c, cells)
+	if err == nil && len(open) == 0 {
+		for _, x := range cells {
+			x.settled = true
+		}
+		open, err = b.untilRight(ctx, t, c, cells)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	for _, x := range cells {
+		if x.broken != "" {
+			t.Errorf("%s: it was right before, and then: %s", x, x.broken)
+		}
+	}
+	for i, x := range open {
+		if i == complaints {
+			t.Errorf("and %d more", len(open)-i)
+			break
+		}
+		t.Errorf("%s: %s", x, x.wrong)
+	}
+}
+
+// untilRight asks again what was not answered as it should be, until ctx ends,
+// and returns what never was.
+func (b bed) untilRight(ctx context.Context, t *testing.T, c client, open []*cell) ([]*cell, error) {
+	for len(open) > 0 {
+		asked := len(open)
+		if err := b.round(ctx, c, open); err != nil {
+			if ctx.Err() != nil {
+				err = nil // the answers so far say what is wrong
+			}
+			return open, err
+		}
+		open = slices.DeleteFunc(slices.Clone(open), func(x *cell) bool { return x.wrong == "" })
+		t.Logf("%s: %d of %d to be asked again", c.name, len(open), asked)
+	}
+	return nil, nil
+}
+
+func (b bed) round(ctx context.Context, c client, cells []*cell) error {
+	var questions []string
+	for _, x := range cells {
+		questions = append(questions, slices.Repeat([]string{x.question()}, x.times())...)
+	}
+	answers, err := c.ask(ctx, questions)
+	if err != nil {
+		return err
+	}
+	for _, x := range cells {
+		x.take(answers[:x.times()], b.whose)
+		answers = answers[x.times():]
+	}
+	return nil
+}
+
+// kept holds that the client's address is kept where the API promises it:
+// through the cluster IP for pods, and from outside with externalTrafficPolicy
+// Local.
+func (b bed) kept(t *testing.T, cells []*cell) {
+	for _, x := range cells {
+		var want string
+		switch {
+		case strings.HasPrefix(x.client.name, "a pod on") && x.way.name == clusterIP && x.service.port == podPort:
+			want = "client"
+		case x.client.node == "" && x.service.external == "Local":
+			want = "outside"
+		default:
+			continue
+		}
+		if have := strings.Join(sorted(x.seen), ", "); len(x.who) > 0 && have != want {
+			t.Errorf("%s: it is seen as %s, want %s", x, have, want)
+		}
+	}
+}
