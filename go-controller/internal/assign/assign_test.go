@@ -312,7 +312,7 @@ func TestPodAnnotations(t *testing.T) {
 		"taken in the other": {annotated("p", "n1", true, "10.0.0.9/24", "fd01::3/64"), 1, "10.0.0.4 fd01::4", "fd01::3/64 is already the address of Pod default/first"},
 		"the router's":       {annotated("p", "n1", true, "10.0.0.1/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.1/24 is not one for pods in the node's subnet 10.0.0.0/24: want number 3 to 253"},
 		"the broadcast":      {annotated("p", "n1", true, "10.0.0.255/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.255/24 is not one for pods"},
-		"health checks'":     {annotated("p", "n1", true, "10.0.0.254/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.254/24 is not one for pods"},
+		"health checks'":     {annotated("p", "n1", true, "10.0.0.254/24", "fd01::ffff:ffff/64"), 0, "10.0.0.254 fd01::ffff:ffff", ""},
 		"far up":             {annotated("p", "n1", true, "10.0.0.9/24", "fd01::1:0:9/64"), 1, "10.0.0.4 fd01::4", "fd01::1:0:9/64 is not one for pods"},
 	} {
 		t.Run(what, func(t *testing.T) {

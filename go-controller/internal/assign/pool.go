@@ -16,11 +16,11 @@ type pool struct {
 	subnet netip.Prefix
 	used   map[uint64]cluster.Name
 	next   uint64 // where to look first
-	last   uint64 // the last number for pods
+	last   uint64 // the last number that is given out; a pod that has the next one keeps it
 }
 
-// newPool has the numbers of the subnet from firstPod to the one before
-// cluster.HealthSource.
+// newPool gives out the numbers of the subnet from firstPod to the one before
+// cluster.HealthSource, which pods were given when nothing else was done with it.
 func newPool(subnet netip.Prefix) *pool {
 	p := &pool{subnet: subnet, used: map[uint64]cluster.Name{}, next: firstPod}
 	if source, ok := cluster.HealthSource(subnet); ok {
@@ -37,7 +37,7 @@ func (p *pool) check(ip netip.Prefix) (uint64, error) {
 	if !ok || ip.Bits() != p.subnet.Bits() {
 		return 0, fmt.Errorf("%s is not in the node's subnet %s", ip, p.subnet)
 	}
-	if n < firstPod || n > p.last {
+	if n < firstPod || n > p.last+1 {
 		return 0, fmt.Errorf("%s is not one for pods in the node's subnet %s: want number %d to %d of it", ip, p.subnet, firstPod, p.last)
 	}
 	if other, taken := p.used[n]; taken {
@@ -47,7 +47,7 @@ func (p *pool) check(ip netip.Prefix) (uint64, error) {
 }
 
 func (p *pool) take(pod cluster.Name) (uint64, bool) {
-	if p.last < firstPod || uint64(len(p.used)) > p.last-firstPod {
+	if p.full() {
 		return 0, false
 	}
 	for n := p.next; ; n++ {
@@ -60,6 +60,15 @@ func (p *pool) take(pod cluster.Name) (uint64, bool) {
 			return n, true
 		}
 	}
+}
+
+// full tells whether every number that is given out is taken.
+func (p *pool) full() bool {
+	taken := uint64(len(p.used))
+	if _, kept := p.used[p.last+1]; kept {
+		taken--
+	}
+	return p.last < firstPod || taken > p.last-firstPod
 }
 
 func (p *pool) release(n uint64) { delete(p.used, n) }

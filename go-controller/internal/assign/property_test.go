@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -63,8 +64,36 @@ func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 	return cluster.Event{Ref: p.Ref(), New: p}
 }
 
-// check holds what must be true at any moment.
-func (w *world) check() {
+// hasSource tells whether an address is where health checks come from.
+func hasSource(ips []netip.Prefix) bool {
+	return slices.ContainsFunc(ips, func(ip netip.Prefix) bool {
+		source, ok := cluster.HealthSource(ip.Masked())
+		return ok && source == ip.Addr()
+	})
+}
+
+// asking is the pods that say they have such an address, now or after events.
+func (w *world) asking(events []cluster.Event) map[cluster.Name]bool {
+	out := map[cluster.Name]bool{}
+	ask := func(p *cluster.Pod) {
+		if p != nil && p.Annotated != nil && hasSource(p.Annotated.IPs) {
+			out[p.Name] = true
+		}
+	}
+	for _, p := range w.state.Pods {
+		ask(p)
+	}
+	for _, e := range events {
+		if p, ok := e.New.(*cluster.Pod); ok {
+			ask(p)
+		}
+	}
+	return out
+}
+
+// check holds what must be true at any moment. asked is the pods that said they
+// have the address of health checks.
+func (w *world) check(asked map[cluster.Name]bool) {
 	w.t.Helper()
 	for a, as := range w.state.NodeSubnets {
 		if w.state.Nodes[a] == nil {
@@ -87,8 +116,11 @@ func (w *world) check() {
 		for i, ip := range net.IPs {
 			s := w.state.NodeSubnets[p.Node][i]
 			first, _ := ipnet.Nth(s, firstPod)
-			if source, ok := cluster.HealthSource(s); ok && ip.Addr() == source {
-				w.t.Fatalf("pod %s holds %v, where health checks come from", n, ip)
+			if source, ok := cluster.HealthSource(s); ok && ip.Addr() == source && !asked[n] {
+				w.t.Fatalf("pod %s was given %v, where health checks come from", n, ip)
+			}
+			if holder, held := w.state.SourceHolder(s); held && !hasSource(w.state.PodNetworks[holder].IPs) {
+				w.t.Fatalf("pod %s is said to hold the source of %s, and holds %v", holder, s, w.state.PodNetworks[holder].IPs)
 			}
 			if !s.Contains(ip.Addr()) || ip.Bits() != s.Bits() || ip.Addr().Less(first) || s.Addr().Is4() && ip.Addr() == ipnet.Last(s) {
 				w.t.Fatalf("pod %s holds %v on a node with %v", n, ip, s)
@@ -105,7 +137,7 @@ func (w *world) check() {
 	}
 	for _, p := range w.state.Pods {
 		lease := w.ledger.nodes[p.Node]
-		if _, has := w.state.PodNetworks[p.Name]; !has && p.WantsNetwork() && lease != nil && uint64(len(lease.pools[0].used)) <= lease.pools[0].last-firstPod {
+		if _, has := w.state.PodNetworks[p.Name]; !has && p.WantsNetwork() && lease != nil && !lease.pools[0].full() {
 			w.t.Fatalf("pod %s has no address, with %d of %v taken", p.Name, len(lease.pools[0].used), lease.subnets)
 		}
 	}
@@ -129,8 +161,9 @@ func TestProperties(t *testing.T) {
 				for _, e := range events {
 					batch = append(batch, e)
 				}
+				asked := w.asking(batch)
 				w.batch(batch...)
-				w.check()
+				w.check(asked)
 			}
 			again := w.restarted()
 			if len(again.last.Patches) != 0 {

@@ -1,8 +1,10 @@
 package cluster_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -57,4 +59,48 @@ func TestProbes(t *testing.T) {
 	if got := s.CheckedOn("n1"); len(got) != 0 {
 		t.Errorf("of a service that is gone: %v", got)
 	}
+}
+
+// A pod that has the address which checks come from keeps it: nothing is checked
+// in that subnet until it goes.
+func TestSourceHolder(t *testing.T) {
+	s := cluster.NewState(config.DefaultCluster())
+	subnets := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd01:0:0:1::/64")}
+	s.Apply(cluster.Event{Ref: (&cluster.Node{Name: "n1"}).Ref(), New: &cluster.Node{Name: "n1"}})
+	s.GrantNode("n1", subnets)
+	old := cluster.Name{Namespace: "shop", Name: "old"}
+	for i, c := range []struct {
+		net    *annotation.PodNetwork
+		source bool // the change concerns checks
+		can    string
+	}{
+		{network("10.244.1.3/24", "fd01:0:0:1::3/64"), false, "true true"},
+		{network("10.244.1.254/24", "fd01:0:0:1::3/64"), true, "false true"},
+		{network("10.244.1.254/24", "fd01:0:0:1::ffff:ffff/64"), true, "false false"},
+		{nil, true, "true true"},
+		{nil, false, "true true"},
+	} {
+		if change := s.GrantPod(old, c.net); change.Source != c.source {
+			t.Errorf("%d: Source is %v, want %v", i, change.Source, c.source)
+		}
+		var can []string
+		for j, addr := range []string{"10.244.1.9", "fd01:0:0:1::9"} {
+			_, ok := s.ProbeOf("shop", cluster.Endpoint{Addr: netip.MustParseAddr(addr), Node: "n1", Pod: "web"})
+			can = append(can, fmt.Sprint(ok))
+			if holder, held := s.SourceHolder(subnets[j]); held == ok || held && holder != old {
+				t.Errorf("%d: %v has the source of %s: %v, and probes are %v", i, holder, subnets[j], held, ok)
+			}
+		}
+		if got := strings.Join(can, " "); got != c.can {
+			t.Errorf("%d: endpoints that can be checked: %s, want %s", i, got, c.can)
+		}
+	}
+}
+
+func network(ips ...string) *annotation.PodNetwork {
+	var n annotation.PodNetwork
+	for _, ip := range ips {
+		n.IPs = append(n.IPs, netip.MustParsePrefix(ip))
+	}
+	return &n
 }

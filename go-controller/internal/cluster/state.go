@@ -28,6 +28,7 @@ type Event struct {
 // Rivals are, of a Service, the other services that gained or lost a VIP with it.
 // Zones are, of a Node, what came to State.Zones or left it; Moved tells that the
 // node has a logical switch now, or has it no longer, or another, or in another zone.
+// Source tells that a Pod got a HealthSource, or gave it back.
 type Change struct {
 	Ref      Ref
 	Old, New Object
@@ -37,6 +38,7 @@ type Change struct {
 	Rivals   []Name
 	Zones    []string
 	Moved    bool
+	Source   bool
 }
 
 // State is the whole cluster.
@@ -62,15 +64,16 @@ type State struct {
 	podsByNode      map[string]set
 	slicesByService map[Name]set
 	addresses       map[listKey]*addressList
-	claims          map[VIP][]*Service // who claims it, its holder first
-	gateways        map[bool]set       // by family (true is IPv4), the nodes through which packets can leave
-	working         map[bool]set       // those of them that are in service
-	zones           map[string]set     // the nodes of each zone, "" for none
-	zoneHinted      map[Name]set       // the slices of a service that have hints for zones
-	nodeHinted      map[Name]set       // the same for nodes
-	localServices   set                // those of internalTrafficPolicy Local
-	checkedServices set                // those with a health check
-	reachedLocally  set                // those of which that is true
+	claims          map[VIP][]*Service  // who claims it, its holder first
+	gateways        map[bool]set        // by family (true is IPv4), the nodes through which packets can leave
+	working         map[bool]set        // those of them that are in service
+	zones           map[string]set      // the nodes of each zone, "" for none
+	zoneHinted      map[Name]set        // the slices of a service that have hints for zones
+	nodeHinted      map[Name]set        // the same for nodes
+	localServices   set                 // those of internalTrafficPolicy Local
+	checkedServices set                 // those with a health check
+	sourceHolders   map[netip.Addr]Name // which pod has a HealthSource
+	reachedLocally  set                 // those of which that is true
 }
 
 type set = map[Name]struct{}
@@ -99,6 +102,7 @@ func NewState(c config.Cluster) *State {
 		nodeHinted:      map[Name]set{},
 		localServices:   set{},
 		checkedServices: set{},
+		sourceHolders:   map[netip.Addr]Name{},
 		reachedLocally:  set{},
 	}
 }
@@ -195,14 +199,17 @@ func (s *State) GrantNode(node string, subnets []netip.Prefix) Change {
 
 // GrantPod records the attachment of a pod; nil takes it back.
 func (s *State) GrantPod(pod Name, n *annotation.PodNetwork) Change {
-	was := s.used(pod)
+	was, source := s.used(pod), s.holdSources(pod, s.PodNetworks[pod], false)
 	if n == nil {
 		delete(s.PodNetworks, pod)
 	} else {
 		s.PodNetworks[pod] = *n
+		source = s.holdSources(pod, *n, true) || source
 	}
 	s.relist(pod, was)
-	return s.granted(Ref{KindPod, pod})
+	c := s.granted(Ref{KindPod, pod})
+	c.Source = source
+	return c
 }
 
 func (s *State) granted(r Ref) Change {

@@ -21,8 +21,9 @@ func checks(svc *cluster.Service) string {
 }
 
 // noteChecks says of the endpoints of a service's ports from where they are
-// checked.
-func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) {
+// checked. notes is why some are not, though OVN could.
+func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) (notes []string) {
+	told := map[string]bool{}
 	for _, p := range ports {
 		if !service.Checks(svc, cluster.Protocol(p.Protocol)) {
 			continue
@@ -34,7 +35,23 @@ func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) {
 			}
 			if probe, ok := s.ProbeOf(svc.Name.Namespace, cluster.Endpoint{Addr: at.Addr(), Node: e.Node, Pod: e.Pod}); ok {
 				p.Endpoints[i].Checked = probe.Source.String()
+			} else if line := unchecked(s, at.Addr(), e); line != "" && !told[line] {
+				told[line] = true
+				notes = append(notes, line)
 			}
 		}
 	}
+	return notes
+}
+
+// unchecked tells of the pod that has the address from which an endpoint would be
+// checked, "" when that is not why it isn't.
+func unchecked(s *cluster.State, addr netip.Addr, e Endpoint) string {
+	for _, subnet := range s.NodeSubnets[e.Node] {
+		if holder, held := s.SourceHolder(subnet); held && e.Pod != "" && subnet.Contains(addr) {
+			source, _ := cluster.HealthSource(subnet)
+			return fmt.Sprintf("endpoints in %s of node %s are not checked as long as Pod %s has the address %s, from which they would be", subnet, e.Node, holder, source)
+		}
+	}
+	return ""
 }

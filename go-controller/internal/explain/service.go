@@ -77,8 +77,8 @@ func OfService(s *cluster.State, schema *nb.Schema, n cluster.Name, problems []c
 			}
 		}
 	}
-	noteChecks(s, svc, out.Ports)
-	out.Notes = append(out.Notes, notes(svc, eps)...)
+	unchecked := noteChecks(s, svc, out.Ports)
+	out.Notes = append(out.Notes, slices.Concat(notes(svc, eps), unchecked)...)
 	for _, p := range problems {
 		if p.Ref == svc.Ref() || slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool { return e.Ref() == p.Ref }) {
 			out.Problems = append(out.Problems, p.Error())

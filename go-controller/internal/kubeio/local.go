@@ -60,7 +60,7 @@ type Local struct {
 	services       *localObjects[*cluster.Service]
 	serviceWatch   cache.SharedIndexInformer
 	serviceHandler cache.ResourceEventHandlerRegistration
-	ranges         *localRanges
+	ranges         localRanges
 	slices         localSlices
 }
 
@@ -75,10 +75,6 @@ func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Loca
 	l.nodes = cache.NewSharedIndexInformer(nodeWatch, &corev1.Node{}, 0, nil)
 	l.serviceWatch = cache.NewSharedIndexInformer(l.serviceListWatch(), &corev1.Service{}, 0, nil)
 	for _, setUp := range []func() error{
-		func() (err error) {
-			l.ranges, err = newLocalRanges(client, func() { l.nodeEvent("") }, l.watchError("servicecidrs"))
-			return err
-		},
 		func() error { return l.pods.SetTransform(localStrip) },
 		func() error { return l.nodes.SetTransform(localStrip) },
 		func() error { return l.serviceWatch.SetTransform(localStrip) },
@@ -94,6 +90,7 @@ func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Loca
 			l.serviceHandler, err = l.serviceWatch.AddEventHandler(l.services.handler(localService, func() { l.nodeEvent("") }))
 			return err
 		},
+		l.prepareRanges,
 		l.prepareSlices,
 	} {
 		if err := setUp(); err != nil {
@@ -126,9 +123,9 @@ func (l *Local) Run(ctx context.Context) {
 	watches.Go(func() { l.nodes.RunWithContext(ctx) })
 	watches.Go(func() { l.pods.RunWithContext(ctx) })
 	watches.Go(func() { l.serviceWatch.RunWithContext(ctx) })
-	watches.Go(func() { l.ranges.run(ctx) })
+	watches.Go(func() { l.ranges.watch.RunWithContext(ctx) })
 	watches.Go(func() { l.runSlices(ctx) })
-	for _, synced := range []cache.InformerSynced{l.Synced, l.serviceHandler.HasSynced} {
+	for _, synced := range []cache.InformerSynced{l.Synced, l.serviceHandler.HasSynced, l.ranges.handler.HasSynced} {
 		watches.Go(func() { l.tellSynced(ctx, synced) })
 	}
 	watches.Wait()

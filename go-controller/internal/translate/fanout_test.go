@@ -85,6 +85,8 @@ func TestFanOut(t *testing.T) {
 		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()}, []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
 		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}), []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
 		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}}, []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
+		{"a pod has the address of health checks", event(&cluster.Pod{Name: name, Node: "n0", Annotated: &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.128.1.254/23")}}}),
+			[]nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new"), owner(names.KindService, "default/from-outside")}},
 		{"a pod's limit comes", event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p-0-0"}, Node: "n0", Bandwidth: cluster.Bandwidth{Egress: 1000}}),
 			[]nb.Owner{owner(names.KindPod, "default/p-0-0")}},
 		{"a service comes", event(service(name)), []nb.Owner{owner(names.KindService, "default/new")}},
@@ -138,6 +140,7 @@ func nearbyObjects() []cluster.Object {
 		svc := service(n)
 		svc.ClusterIPs, svc.InternalLocal = []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 254, byte(i)})}, i == 2
 		if svc.ExternalLocal = i == 3; svc.ExternalLocal {
+			svc.HealthCheck = annotation.HealthCheck{Interval: 5, Timeout: 20, Successes: 3, Failures: 3}
 			svc.Ports[0].NodePort = 30080
 		}
 		other := cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 128, 0, 4}), Conditions: cluster.Ready}
@@ -165,7 +168,7 @@ func TestRowsOfNearbyServices(t *testing.T) {
 		{"same-zone", 3, 3, 0}, // zones a, b and the nodes without
 		{"same-node", 3, 10, 1},
 		{"local", 0, 0, 0}, // on no node that is there
-		{"from-outside", 1, 1, 0},
+		{"from-outside", 2, 2, 0}, // with its health check
 	} {
 		var members []int
 		for _, nodes := range []int{10, 30} {

@@ -165,6 +165,9 @@ func (p *path) pod() cluster.Object {
 	case 4: // somebody writes an address that may be taken or not the node's
 		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(p.r.IntN(80))})
 		b, _ := ipnet.Nth(netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:%d::/64", p.r.IntN(4))), uint64(p.r.IntN(20)))
+		if p.chance(30) { // where health checks come from
+			a, _ = cluster.HealthSource(netip.PrefixFrom(a, 28).Masked())
+		}
 		ips := []netip.Prefix{netip.PrefixFrom(a, 28), netip.PrefixFrom(b, 64)}
 		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = &annotation.PodNetwork{IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips))}, "", p.chance(50)
 	case 5, 6: // limits come, change and go

@@ -43,6 +43,10 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 			}
 		}
 		return owners(slices.Compact(of))
+	case cluster.KindPod:
+		if c.Source {
+			return owners(s.Checked())
+		}
 	case cluster.KindNode:
 		of := append(near(s, c), repliers(s, c)...)
 		if c.Granted {
