@@ -12,8 +12,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -36,6 +34,9 @@ type edit func(n *cluster.Node, held []netip.Prefix) error
 // cluster's own rows are made too.
 func (s Setup) north(ctx context.Context, first bool, change edit) error {
 	return s.inNorthbound(ctx, func(n *northbound, clients *kubeio.Clients) error {
+		if !first {
+			n.state.Config.ServiceCIDRs = n.serviceRanges()
+		}
 		node, patch, err := n.change(change)
 		if err != nil {
 			return err
@@ -70,6 +71,7 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 				return err
 			}
 		}
+		n.state.Config.ServiceCIDRs = n.serviceRanges()
 		n.apply(s.Node.Name, nil)
 		n.gone = last
 		return n.carryOut(ctx, n.owners(last))
@@ -126,7 +128,7 @@ type northbound struct {
 	ledger      *assign.Ledger
 	before      map[string]map[string]string // annotations of the Nodes as they are
 	strangers   map[string]bool              // nodes of which only the database tells: their rows are the master's
-	others      map[nb.Owner]bool            // nodes and gateways whose rows change with this machine's
+	others      map[nb.Owner]bool            // nodes, gateways and zones whose rows change with this machine's
 	gone        bool                         // the cluster's own rows are not wanted
 }
 
@@ -164,63 +166,6 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 	return n.foreign()
 }
 
-// unheard is the nodes that the database has rows of and nobody else tells of,
-// which is those of Kubernetes when its API server is not known: what they hold
-// is taken.
-func (n *northbound) unheard() []*cluster.Node {
-	view := n.session.View()
-	var out []*cluster.Node
-	for _, o := range n.session.Owners() {
-		if o.Kind != names.KindNode || o.Name == n.Node.Name || n.state.Nodes[o.Name] != nil {
-			continue
-		}
-		node := &cluster.Node{Name: o.Name, UID: "unknown"}
-		for _, ref := range view.Owned(o) {
-			if ls, ok := view.Row(ref).(*nbdb.LogicalSwitch); ok {
-				node.Annotated = reconcile.SwitchSubnets(ls)
-			}
-		}
-		for _, ref := range view.Owned(nb.Owner{Kind: names.KindGateway, Name: o.Name}) {
-			if p, ok := view.Row(ref).(*nbdb.LogicalRouterPort); ok && p.ExternalIDs[names.KeyConnectToJoin] == "yes" {
-				node.JoinAnnotated = ipnet.Prefixes(p.Networks)
-				node.Gateway = &annotation.L3Gateway{}
-			}
-		}
-		if node.Gateway != nil {
-			node.Gateway.NextHops = ipnet.Addrs(node.JoinAnnotated) // of these families packets leave, by all that is known
-		}
-		out = append(out, node)
-	}
-	return out
-}
-
-// recall takes the ranges that the cluster was made with; others are an error.
-func (n *northbound) recall() error {
-	recorded, join := n.session.ClusterRecord()
-	if recorded == "" {
-		return nil
-	}
-	subnets, err := config.ParseClusterSubnets(recorded)
-	if err != nil {
-		return fmt.Errorf("reading %s of the cluster router: %w", names.SubnetsKey, err)
-	}
-	ranges := func(list []config.ClusterSubnet) (out []netip.Prefix) {
-		for _, c := range list {
-			out = append(out, c.CIDR)
-		}
-		ipnet.Sort(out)
-		return out
-	}
-	if given := ranges(n.Cluster.Subnets); len(given) > 0 && !slices.Equal(given, ranges(subnets)) {
-		return fmt.Errorf("--cluster-ip-subnet %s: the cluster was made with %s: give that", config.PrefixList(given), config.PrefixList(ranges(subnets)))
-	}
-	n.Cluster.Subnets = subnets
-	if n.Cluster.JoinSubnets, err = config.ParsePrefixes(names.JoinKey+" of the cluster router", join); err != nil {
-		return err
-	}
-	return nil
-}
-
 // foreign is the error that the switch of this machine's node is of a Node of
 // Kubernetes that we know nothing of.
 func (n *northbound) foreign() error {
@@ -251,7 +196,7 @@ func (n *northbound) apply(name string, node *cluster.Node) assign.Result {
 	res := n.ledger.Assign(n.state, []cluster.Change{c})
 	for _, c := range append(res.Changes, c) {
 		for _, o := range n.translators.Affected(n.state, c) {
-			if o.Kind == names.KindNode || o.Kind == names.KindGateway {
+			if o.Kind == names.KindNode || o.Kind == names.KindGateway || o.Kind == names.KindZone {
 				n.others[o] = true
 			}
 		}
@@ -309,8 +254,13 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 func (n *northbound) owners(whole bool) []nb.Owner {
 	out := []nb.Owner{{Kind: names.KindNode, Name: n.Node.Name}, {Kind: names.KindGateway, Name: n.Node.Name}}
 	for o := range n.others {
-		if !n.strangers[o.Name] {
+		if o.Kind == names.KindZone || !n.strangers[o.Name] {
 			out = append(out, o)
+		}
+	}
+	for _, o := range slices.Clone(out) {
+		if node := n.state.Nodes[o.Name]; o.Kind == names.KindNode && node != nil && n.state.HasZone(node.Zone) {
+			out = append(out, nb.Owner{Kind: names.KindZone, Name: names.ZoneOwner(node.Zone)}) // whose group the node's switch is to carry
 		}
 	}
 	if whole {

@@ -167,7 +167,7 @@ func TestRowsOfNearbyServices(t *testing.T) {
 	}{
 		{"same-zone", 3, 3, 0}, // zones a, b and the nodes without
 		{"same-node", 3, 10, 1},
-		{"local", 0, 0, 0}, // on no node that is there
+		{"local", 0, 0, 0},        // on no node that is there
 		{"from-outside", 2, 2, 0}, // with its health check
 	} {
 		var members []int
