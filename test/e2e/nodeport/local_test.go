@@ -113,6 +113,7 @@ func (b bed) local(t *testing.T) {
 		b.limited(t, "local-pods", "12", 30082)
 	})
 	t.Run("terminating", func(t *testing.T) { b.terminating(t) })
+	t.Run("without gateways", func(t *testing.T) { b.withoutGateways(t) })
 }
 
 // localWays says of ways where they end and who serves there: on each node.
@@ -189,10 +190,40 @@ func isNoAnswer(got string) bool {
 
 // localGateway asks the backend on the gateway's own addresses from outside.
 func (b bed) localGateway(t *testing.T) {
-	outside := onMachine("outside", b.Outside)
-	for i, to := range b.nodePorts(30093)[:2] {
-		client := b.outside()[i]
-		outside.expect(t, to, fmt.Sprintf("n1 %s:", client), fmt.Sprintf("n1 [%s]:", client))
+	for _, to := range b.nodePorts(30093)[:2] {
+		b.keeps(t, to, "n1")
+	}
+}
+
+// keeps holds that outside is answered by who, which sees its address.
+func (b bed) keeps(t *testing.T, to netip.AddrPort, who string) {
+	t.Helper()
+	client := b.outside()[0]
+	if to.Addr().Is6() {
+		client = b.outside()[1]
+	}
+	onMachine("outside", b.Outside).expect(t, to, fmt.Sprintf("%s %s:", who, client), fmt.Sprintf("%s [%s]:", who, client))
+}
+
+// withoutGateways has n1 be none any more: pods leave by way of their nodes, and
+// so do the answers.
+func (b bed) withoutGateways(t *testing.T) {
+	machines.RestartAgent(t, b.Nodes[0], "--gateway-mode", "", "--gateway-interface", "")
+	machines.Eventually(t, "no policy leads answers back", func(ctx context.Context) string {
+		out, err := b.Control.Run(ctx, "ovn-nbctl", "--bare", "--columns=match", "find", "Logical_Router_Policy", "priority=1000")
+		if err != nil {
+			return err.Error()
+		}
+		return strings.TrimSpace(out)
+	})
+	for port, who := range map[uint16][]string{30082: {"gateway-backend", "backend", ""}, 30092: {"", "n2", ""}, 30093: {"n1", "", ""}} {
+		for i, to := range b.nodePorts(port) {
+			if name := who[i/2]; name != "" {
+				b.keeps(t, to, name)
+			} else {
+				onMachine("outside", b.Outside).expect(t, to, noAnswer()...)
+			}
+		}
 	}
 }
 
