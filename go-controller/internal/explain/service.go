@@ -201,7 +201,7 @@ func (p Port) endpoints(s *cluster.State, choice cluster.Choice, n numbered) []E
 			out[i].Serves = serves(p.Clients, at)
 			out[i].In = len(out[i].Serves) > 0 && usable(ep.Conditions, choice)
 		}
-		out[i].Why = why(out[i].In, ep, choice)
+		out[i].Why = why(out[i].In, ep, at, choice)
 		if !out[i].In && usable(ep.Conditions, choice) {
 			out[i].Why += left(s, ep, at, choice)
 		}
@@ -218,10 +218,10 @@ func usable(c cluster.Conditions, choice cluster.Choice) bool {
 }
 
 // why is the state of an endpoint, and what follows from it.
-func why(in bool, ep *cluster.Endpoint, choice cluster.Choice) string {
-	c, others, where := ep.Conditions, len(choice.Backends) > 0, ""
+func why(in bool, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice) string {
+	c, before, where := ep.Conditions, choice.Backends, ""
 	if choice.Local {
-		others, where = choice.Nodes[ep.Node] != nil, " on its node"
+		before, where = choice.Nodes[ep.Node], " on its node"
 	}
 	if c.Has(cluster.Ready) {
 		return "ready"
@@ -236,7 +236,7 @@ func why(in bool, ep *cluster.Endpoint, choice cluster.Choice) string {
 	switch {
 	case in:
 		return text + ": no endpoint is ready" + where
-	case others && c.Has(cluster.Serving|cluster.Terminating):
+	case len(before) > 0 && !slices.Contains(before, at) && c.Has(cluster.Serving|cluster.Terminating):
 		return text + ": there are ready ones" + where
 	}
 	return text

@@ -51,16 +51,16 @@ func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []cluste
 			bad("InvalidEndpoint", "endpoints: %q is not an IP address: the endpoint is left out", ep.Addresses[0])
 			continue
 		}
-		out.Endpoints = append(out.Endpoints, decodeEndpoint(a.Unmap(), ep))
+		out.Endpoints = append(out.Endpoints, decodeEndpoint(e.Namespace, a.Unmap(), ep))
 	}
 	slices.SortFunc(out.Endpoints, cluster.CompareEndpoints)
 	out.Endpoints = slices.Compact(out.Endpoints)
 	return out, problems
 }
 
-func decodeEndpoint(a netip.Addr, ep *discoveryv1.Endpoint) cluster.Endpoint {
+func decodeEndpoint(namespace string, a netip.Addr, ep *discoveryv1.Endpoint) cluster.Endpoint {
 	out := cluster.Endpoint{Addr: a, Conditions: conditions(ep.Conditions), Node: shared(deref(ep.NodeName)), Zone: shared(deref(ep.Zone))}
-	if t := ep.TargetRef; t != nil && t.Kind == "Pod" {
+	if t := ep.TargetRef; t != nil && t.Kind == "Pod" && (t.Namespace == "" || t.Namespace == namespace) {
 		out.Pod = t.Name
 	}
 	if h := ep.Hints; h != nil {

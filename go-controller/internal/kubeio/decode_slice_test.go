@@ -91,6 +91,8 @@ func TestDecodeEndpoint(t *testing.T) {
 		"terminating":                           {discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: no, Serving: yes, Terminating: yes}}, cluster.Endpoint{Conditions: cluster.Serving | cluster.Terminating}},
 		"of a maker that does not know serving": {discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: no}}, cluster.Endpoint{Conditions: cluster.Serving}},
 		"everything":                            {all, cluster.Endpoint{Conditions: cluster.Ready | cluster.Serving, Node: "n1", Zone: "a", Pod: "web-0", ForZones: "a,b", ForNodes: "n1,n2"}},
+		"a pod of the same namespace":           {discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "web-0"}}, cluster.Endpoint{Conditions: cluster.Ready | cluster.Serving, Pod: "web-0"}},
+		"a pod of another namespace":            {discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "other", Name: "web-0"}}, cluster.Endpoint{Conditions: cluster.Ready | cluster.Serving}},
 		"not a pod":                             {discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Node", Name: "n1"}}, cluster.Endpoint{Conditions: cluster.Ready | cluster.Serving}},
 	} {
 		c.endpoint.Addresses, c.want.Addr = []string{"10.0.0.7"}, netip.MustParseAddr("10.0.0.7")

@@ -7,7 +7,7 @@
 //
 // VIPs whose backends depend on the client's node are in load balancers of their
 // own, for zones or for nodes (places); no switch has a VIP twice. Where a VIP is
-// in none, packets to it end at the cluster router.
+// in none, packets to it end at the node's switch (topology, role "unserved").
 //
 // The load balancers are those of clients in the cluster, for whom
 // externalTrafficPolicy Local changes nothing but on node ports (Kubernetes API,

@@ -13,7 +13,7 @@ import (
 const unservedPriority = 2001
 
 // unserved drops, on the switch itself, what is for a ClusterIP and was not
-// given a backend. The cluster router would drop it, too (Cluster.discards), but
+// given a backend. The cluster router would drop it, too (Cluster.policies), but
 // by then connection tracking knows the flow, with the ClusterIP as its end: a
 // UDP client that goes on sending from one port would never get the backend
 // that comes later.
