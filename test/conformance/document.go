@@ -84,7 +84,7 @@ This page is written by
 `+"```\nmake conformance\n```"+`
 
 which exits with an error when a spec fails that is not listed in [failing.txt](../test/conformance/failing.txt), or one passes that is. What is left out, and
-why, is in [exclude.txt](../test/conformance/exclude.txt). It takes an hour or two, so it is not part of `+"`make test`"+`.
+why, is in [exclude.txt](../test/conformance/exclude.txt). It takes half an hour or more, so it is not part of `+"`make test`"+`.
 
 | | all | Conformance |
 |---|---|---|
