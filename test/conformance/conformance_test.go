@@ -51,6 +51,21 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+func TestExpected(t *testing.T) {
+	o := Options{Failing: map[string]string{"known": "a bug"}}
+	for _, c := range []struct {
+		spec, state string
+		want        bool
+	}{
+		{"good", Passed, true}, {"good", Failed, false}, {"good", Skipped, false}, {"good", "", false},
+		{"known", Failed, true}, {"known", Passed, false}, {"known", "", false},
+	} {
+		if have := o.expected(c.spec, Result{State: c.state}); have != c.want {
+			t.Errorf("%s %q: expected %v, want %v", c.spec, c.state, have, c.want)
+		}
+	}
+}
+
 func TestBadLists(t *testing.T) {
 	for _, c := range []struct{ exclude, failing, want string }{
 		{"\\[Slow\\]\n", "", `line 1: "\\[Slow\\]": want ` + "`WHAT -- REASON`"},

@@ -37,7 +37,7 @@ func newApp() *cli.App {
 			&cli.StringFlag{Name: "repository", Value: ".", Usage: "`DIR` of the repository: its bin, its lists, its docs"},
 			&cli.StringFlag{Name: "name", Value: "conformance", Usage: "`NAME` of the sandbox"},
 			&cli.StringFlag{Name: "focus", Usage: "run only specs that `REGEXP` matches, and write no document"},
-			&cli.BoolFlag{Name: "resume", Usage: "go on with the results of an earlier run: what passed is not run again"},
+			&cli.BoolFlag{Name: "resume", Usage: "go on with the results of an earlier run: what came out as expected is not run again"},
 			&cli.IntFlag{Name: "procs", Value: 4, Usage: "run `N` specs at a time, but for those that want to be alone"},
 			&cli.BoolFlag{Name: "list", Usage: "only tell what would be run"},
 		},
@@ -72,6 +72,7 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	o.Failing = l.Failing
 	suite := filepath.Join(o.Bin, "e2e.test")
 	version, err := kubernetesVersion(c.Context, suite)
 	if err != nil {
