@@ -28,12 +28,7 @@ func translatedFrom(t *testing.T, input, schema string) (remote string) {
 	if out.exit != 0 {
 		t.Fatal(out)
 	}
-	file := filepath.Join(t.TempDir(), "nb.db")
-	if err := os.WriteFile(file, []byte(out.stdout), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Run(t, "ovsdb-tool", "convert", file, schema)
-	return testkit.ServeOVSDB(t, file)
+	return testkit.ServeOVSDB(t, out.stdout, schema)
 }
 
 func nbctl(t *testing.T, remote string, args ...string) string {

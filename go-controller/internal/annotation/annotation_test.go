@@ -159,6 +159,7 @@ func TestParseServiceHealthCheck(t *testing.T) {
 		`yes`:                                 "not JSON, want such as",
 		`{"interval":5`:                       "not JSON, want such as",
 		`5`:                                   "JSON of another form (number out of place), want such as",
+		`null`:                                "JSON of another form (null out of place), want such as",
 		`{"interval":"5s"}`:                   "JSON of another form (string out of place), want such as",
 		`{"interval":1.5}`:                    "JSON of another form (number 1.5 out of place), want such as",
 		`{"period":5}`:                        `unknown field "period"`,

@@ -49,12 +49,16 @@ func ParseServiceHealthCheck(value string) (HealthCheck, error) {
 
 func readHealthCheck(value string) (HealthCheck, error) {
 	h := defaultHealthCheck()
+	read := &h // nil after null
 	d := json.NewDecoder(strings.NewReader(value))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&h); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	switch err := d.Decode(&read); {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return h, fmt.Errorf("not JSON, want such as %s", healthCheckExample)
-	} else if err != nil {
+	case err != nil:
 		return h, malformed(err, healthCheckExample)
+	case read == nil:
+		return h, fmt.Errorf("JSON of another form (null out of place), want such as %s", healthCheckExample)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return h, fmt.Errorf("something after the JSON object, want such as %s", healthCheckExample)

@@ -4,8 +4,6 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,11 +35,7 @@ func zoned(t *testing.T, byHand ...cluster.Object) (remote string) {
 	if err := show.Write(&b, show.OVSDB, want.Schema, db); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "nb.db")
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return testkit.ServeOVSDB(t, file)
+	return testkit.ServeOVSDB(t, b.String(), "")
 }
 
 func zonedSubnets(t *testing.T) []config.ClusterSubnet {

@@ -2,8 +2,6 @@ package reconcile
 
 import (
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,11 +33,7 @@ func byHandDatabase(t *testing.T, nodes ...cluster.Object) (remote string) {
 	if err := show.Write(&b, show.OVSDB, want.Schema, db); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "nb.db")
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return testkit.ServeOVSDB(t, file)
+	return testkit.ServeOVSDB(t, b.String(), "")
 }
 
 // A cluster that was set up by hand is the master's to keep, not to undo.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,11 +18,7 @@ import (
 // served is a real ovsdb-server on the file that we write.
 func served(t *testing.T, s *nb.Schema, db *nb.Database) (remote string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "nb.db")
-	if err := os.WriteFile(file, []byte(printed(t, show.OVSDB, s, db)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return testkit.ServeOVSDB(t, file)
+	return testkit.ServeOVSDB(t, printed(t, show.OVSDB, s, db), "")
 }
 
 func nbctl(t *testing.T, remote string, args ...string) string {

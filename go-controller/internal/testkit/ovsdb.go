@@ -36,11 +36,19 @@ func StartOVSDB(t testing.TB, schemaPath string) (remote string) {
 	return serve(t, dir, db)
 }
 
-// ServeOVSDB starts an ovsdb-server on an existing database file and returns
-// its remote, "unix:PATH". It writes to the file.
-func ServeOVSDB(t testing.TB, db string) (remote string) {
+// ServeOVSDB is StartOVSDB with a database of this content, a file in the format
+// of ovsdb(5). It is converted to the schema first, unless that is "".
+func ServeOVSDB(t testing.TB, content, schemaPath string) (remote string) {
 	t.Helper()
-	return serve(t, runDir(t), db)
+	dir := runDir(t)
+	db := filepath.Join(dir, "test.db")
+	if err := os.WriteFile(db, []byte(content), 0o600); err != nil {
+		t.Fatalf("writing a database: %v", err)
+	}
+	if schemaPath != "" {
+		Run(t, "ovsdb-tool", "convert", db, schemaPath)
+	}
+	return serve(t, dir, db)
 }
 
 // runDir is a directory with a path short enough for a unix socket (108
