@@ -30,17 +30,18 @@ func clients(s *cluster.State, choice cluster.Choice) []Clients {
 		if node == nil {
 			continue
 		}
-		covered[n] = true
 		if zonal, served := choice.For("", node.Zone); !served || !slices.Equal(zonal, choice.Nodes[n]) {
 			out = append(out, Clients{Who: "on node " + n, at: choice.Nodes[n]})
+			covered[n] = true
 		}
 	}
 	for _, z := range slices.Sorted(maps.Keys(choice.Zones)) {
+		if !s.HasZone(z) || slices.Equal(choice.Zones[z], choice.Backends) {
+			continue // they are elsewhere
+		}
+		out = append(out, Clients{Who: "in zone " + z, at: choice.Zones[z]})
 		for _, n := range s.NodesOf(z) {
 			covered[n.Name] = true
-		}
-		if s.HasZone(z) && !slices.Equal(choice.Zones[z], choice.Backends) {
-			out = append(out, Clients{Who: "in zone " + z, at: choice.Zones[z]})
 		}
 	}
 	if len(out) == 0 && !choice.Dropped {
