@@ -45,7 +45,7 @@ type L3Gateway struct {
 	IPs      []netip.Prefix // physical addresses, at most one per family, IPv4 first
 	NextHops []netip.Addr   // default gateways, at most one per family, IPv4 first; may be empty
 	VLAN     int            // VLAN id of the external switch, 0 for none
-	NodePort bool           // whether the gateway serves node ports
+	NodePort bool           // whether the node answers node ports, which its agent has its kernel do
 	Rampout  []netip.Prefix // pod subnets that must leave through this gateway
 	MTU      int            // of the network outside, bytes; 0 when it is not known
 	PodMTU   int            // of the node's pods, the same

@@ -47,7 +47,7 @@ func (h *host) sameNode() error {
 }
 
 // nodePlan is what a node with these subnets looks like, and its chassis name.
-func (h *host) nodePlan(subnets []netip.Prefix) (hostplan.Plan, string, error) {
+func (h *host) nodePlan(ctx context.Context, subnets []netip.Prefix) (hostplan.Plan, string, error) {
 	f := hostplan.Facts{Subnets: subnets}
 	var err error
 	if f.SystemID, err = h.ovs.SystemID(); err != nil {
@@ -59,7 +59,12 @@ func (h *host) nodePlan(subnets []netip.Prefix) (hostplan.Plan, string, error) {
 	if f.EncapIPs, err = h.encapIPs(); err != nil {
 		return hostplan.Plan{}, "", err
 	}
-	f.Own = f.EncapIPs // no Node is asked
+	if f.Own, err = h.own(ctx); err != nil {
+		return hostplan.Plan{}, "", err
+	}
+	if len(f.Own) == 0 {
+		f.Own = f.EncapIPs // there is no Node that has others
+	}
 	for _, ip := range f.EncapIPs {
 		place, ok, err := h.kernel.Find(ip)
 		if err != nil {
@@ -81,6 +86,30 @@ func (h *host) nodePlan(subnets []netip.Prefix) (hostplan.Plan, string, error) {
 		plans = append(plans, p)
 	}
 	return hostplan.Merge(plans...), encap.SystemID(f, h.Node), nil
+}
+
+// own are the first of each family of the addresses by which Kubernetes knows
+// the node and which this machine has.
+func (h *host) own(ctx context.Context) (out []netip.Addr, err error) {
+	if err := h.askKube(ctx); err != nil {
+		return nil, err
+	}
+	seen := map[bool]bool{}
+	for _, n := range h.kube.nodes {
+		for _, ip := range n.Addrs {
+			if n.Name != h.Node.Name || seen[ip.Is4()] {
+				continue
+			}
+			_, here, err := h.kernel.Find(ip)
+			if err != nil {
+				return nil, err
+			}
+			if seen[ip.Is4()] = here; here {
+				out = append(out, ip)
+			}
+		}
+	}
+	return out, nil
 }
 
 // encapIPs are the tunnel addresses: those given, else those that Open vSwitch

@@ -81,41 +81,52 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 // inNorthbound calls do with what the Northbound database and, if there is one,
 // the API server know.
 func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *kubeio.Clients) error) error {
-	clients, nodes, err := s.kubeNodes(ctx)
-	if err != nil {
+	if s.kube == nil {
+		s.kube = &kube{}
+	}
+	if err := s.askKube(ctx); err != nil {
 		return err
 	}
 	schema := nb.NewSchema()
 	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
 		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema), others: map[nb.Owner]bool{}}
-		if err := n.read(nodes); err != nil {
+		if err := n.read(s.kube.nodes); err != nil {
 			return err
 		}
-		return do(n, clients)
+		return do(n, s.kube.clients)
 	})
 }
 
-// kubeNodes asks the API server, if one is known, for its nodes. One that does
-// not answer is done without.
-func (s Setup) kubeNodes(ctx context.Context) (*kubeio.Clients, []*cluster.Node, error) {
-	if s.Kubernetes == nil {
-		return nil, nil, nil
+// kube is what the API server, if one is known and answers, says.
+type kube struct {
+	asked   bool
+	clients *kubeio.Clients
+	nodes   []*cluster.Node
+}
+
+// askKube asks the API server, if one is known, for its nodes, once. One that
+// does not answer is done without.
+func (s Setup) askKube(ctx context.Context) error {
+	if s.Kubernetes == nil || s.kube.asked {
+		return nil
 	}
+	s.kube.asked = true
 	clients, err := kubeio.NewClients(*s.Kubernetes, component)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, kubeTimeout)
 	defer cancel()
 	nodes, problems, err := clients.Nodes(ctx)
 	if err != nil {
 		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
-		return nil, nil, nil
+		return nil
 	}
 	for _, p := range problems {
 		fmt.Fprintln(s.Out, "warning:", p)
 	}
-	return clients, nodes, nil
+	s.kube.clients, s.kube.nodes = clients, nodes
+	return nil
 }
 
 // northbound is the Northbound side of one command.

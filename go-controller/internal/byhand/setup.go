@@ -33,6 +33,8 @@ type Setup struct {
 	DryRun     bool   // print and change nothing
 	Out        io.Writer
 	Log        *slog.Logger
+
+	kube *kube // what the API server said, once it was asked
 }
 
 // MasterInit sets up the cluster router, the join switch and this machine as
@@ -51,7 +53,7 @@ func (s Setup) node(ctx context.Context, subnets []netip.Prefix, first bool) err
 		if err := h.sameNode(); err != nil {
 			return err
 		}
-		plan, chassis, err := h.nodePlan(subnets)
+		plan, chassis, err := h.nodePlan(ctx, subnets)
 		if err != nil {
 			return err
 		}
@@ -94,6 +96,7 @@ func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
 			if chassis != "" {
 				n.ChassisID = chassis
 			}
+			gateway.NodePort = n.Gateway != nil && n.Gateway.NodePort // whether an agent serves them is the agent's to say
 			n.Gateway = gateway
 			return nil
 		})
@@ -143,7 +146,7 @@ func (s Setup) UndoGateway(ctx context.Context) error {
 // printed in the end, there was nothing to do.
 func (s Setup) onHost(ctx context.Context, do func(*host) error) error {
 	told := &counter{w: s.Out}
-	s.Out = told
+	s.Out, s.kube = told, &kube{}
 	db, err := ovs.Open(ctx, s.Node.OVSAddress, s.Log)
 	if err != nil {
 		return fmt.Errorf("%w (is ovsdb-server running?)", err)

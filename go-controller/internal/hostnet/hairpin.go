@@ -58,7 +58,7 @@ func hairpinRules(h hostplan.Hairpin) (out []serviceRule) {
 		out = append(out,
 			serviceRule{hairpinInChain, about, f.rewrite(expr.MetaKeyIIFNAME, h.Link, f.source, own, seen)},
 			serviceRule{hairpinOutChain, about, f.rewrite(expr.MetaKeyOIFNAME, h.Link, f.offset, seen, own)},
-			serviceRule{hairpinMasqChain, about, masquerade(netip.PrefixFrom(seen, seen.BitLen()), h.Link)},
+			serviceRule{hairpinMasqChain, about, leaving(netip.PrefixFrom(seen, seen.BitLen()), h.Link, &expr.Masq{})},
 			serviceRule{hairpinUDPChain, about, f.answerable(h.Link, own, seen)})
 	}
 	return out

@@ -22,13 +22,19 @@ import (
 
 const natChain = "postrouting"
 
+// guardChain drops what natChain was to masquerade and did not: NAT takes no
+// packet that conntrack can't make out.
+const guardChain = "masqueraded-only"
+
+func masqueradeChains() []string { return []string{natChain, guardChain} }
+
 // unless stands between subnet and interface in a rule's comment.
 const unless = " unless through "
 
 // isOurChain tells whether we have a chain of this name in our table; what else
 // is there is somebody's mistake.
 func isOurChain(name string) bool {
-	return name == natChain || slices.Contains(serviceChains(), name) || slices.Contains(hairpinChains(), name)
+	return slices.Contains(masqueradeChains(), name) || slices.Contains(serviceChains(), name) || slices.Contains(hairpinChains(), name)
 }
 
 // sameChain tells whether packets come to both chains in the same way.
@@ -66,7 +72,7 @@ func readable(exprs []expr.Any) int {
 	return n
 }
 
-// readMasquerade reads our table's masquerade chain. Each rule carries what it
+// readMasquerade reads our table's masquerade chains. Each rule carries what it
 // is for as its comment; a chain that has anything else in it is read as an
 // unknown one, so that it is made anew, and so is one beside which the table has
 // chains that are not ours.
@@ -85,27 +91,43 @@ func readMasquerade() ([]hostplan.Item, error) {
 			return unknown, nil
 		}
 	}
-	chain := chains[natChain]
-	if chain == nil {
+	if chains[natChain] == nil && chains[guardChain] == nil {
 		return nil, nil
 	}
-	if chain.Type != nftables.ChainTypeNAT {
+	var both []hostplan.Masquerade
+	for _, want := range []*nftables.Chain{natChainIn(ourTable()), guardChainIn(ourTable())} {
+		chain := chains[want.Name]
+		if chain == nil || !sameChain(chain, want) {
+			return unknown, nil
+		}
+		rules, err := c.GetRules(ourTable(), chain)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading nftables rules: %w", err)
+		}
+		m, ok := masqueradeOf(rules)
+		if !ok {
+			return unknown, nil
+		}
+		both = append(both, m)
+	}
+	if both[0] != both[1] {
 		return unknown, nil
 	}
-	rules, err := c.GetRules(ourTable(), chain)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading nftables rules: %w", err)
-	}
-	var m hostplan.Masquerade
+	return []hostplan.Item{both[0]}, nil
+}
+
+// masqueradeOf is what the rules of one of the two chains are for; false when
+// one of them is not ours.
+func masqueradeOf(rules []*nftables.Rule) (m hostplan.Masquerade, ok bool) {
 	for _, r := range rules {
 		subnet, except, _ := strings.Cut(ruleComment(r), unless)
 		p, err := netip.ParsePrefix(subnet)
 		switch {
 		case err != nil || len(r.Exprs) != ruleLength:
-			return unknown, nil
+			return m, false
 		case p.Addr().Is4():
 			m.V4 = p
 		default:
@@ -113,10 +135,19 @@ func readMasquerade() ([]hostplan.Item, error) {
 		}
 		m.Except = except
 	}
-	return []hostplan.Item{m}, nil
+	return m, true
 }
 
-// applyMasquerade makes our table's masquerade chain anew, or removes it, and
+func natChainIn(t *nftables.Table) *nftables.Chain {
+	return &nftables.Chain{Name: natChain, Table: t, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource}
+}
+
+// guardChainIn comes after NAT has had its turn.
+func guardChainIn(t *nftables.Table) *nftables.Chain {
+	return &nftables.Chain{Name: guardChain, Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityRef(*nftables.ChainPriorityNATSource + 1)}
+}
+
+// applyMasquerade makes our table's masquerade chains anew, or removes them, and
 // the table with the last chain; in one transaction. Chains that are not ours go.
 func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 	c, err := nftables.New()
@@ -128,28 +159,29 @@ func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 		return err
 	}
 	table := c.AddTable(ourTable())
+	mine := func(name string) bool { return slices.Contains(masqueradeChains(), name) || !isOurChain(name) }
 	kept := 0
 	for name, chain := range chains {
-		if name == natChain || !isOurChain(name) {
+		if mine(name) {
 			c.FlushChain(chain)
 		} else {
 			kept++
 		}
 	}
 	for name, chain := range chains {
-		if name == natChain || !isOurChain(name) {
+		if mine(name) {
 			c.DelChain(chain)
 		}
 	}
 	if !remove {
-		chain := c.AddChain(&nftables.Chain{
-			Name: natChain, Table: table, Type: nftables.ChainTypeNAT,
-			Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
-		})
+		nat, guard := c.AddChain(natChainIn(table)), c.AddChain(guardChainIn(table))
 		for _, p := range []netip.Prefix{m.V4, m.V6} {
-			if p.IsValid() {
-				c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: masquerade(p, m.Except), UserData: userdata.AppendString(nil, userdata.TypeComment, p.String()+unless+m.Except)})
+			if !p.IsValid() {
+				continue
 			}
+			comment := userdata.AppendString(nil, userdata.TypeComment, p.String()+unless+m.Except)
+			c.AddRule(&nftables.Rule{Table: table, Chain: nat, Exprs: leaving(p, m.Except, &expr.Masq{}), UserData: comment})
+			c.AddRule(&nftables.Rule{Table: table, Chain: guard, Exprs: leaving(p, m.Except, &expr.Verdict{Kind: expr.VerdictDrop}), UserData: comment})
 		}
 	} else if kept == 0 {
 		c.DelTable(table)
@@ -160,12 +192,12 @@ func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 	return nil
 }
 
-// ruleLength is the number of expressions in masquerade's rule.
+// ruleLength is the number of expressions in leaving's rule.
 const ruleLength = 8
 
-// masquerade is "meta nfproto ipv4 ip saddr SUBNET oifname != EXCEPT
-// masquerade" (nft(8)), or its like for IPv6.
-func masquerade(subnet netip.Prefix, except string) []expr.Any {
+// leaving is "meta nfproto ipv4 ip saddr SUBNET oifname != EXCEPT" (nft(8)), or
+// its like for IPv6, and what is to be done then.
+func leaving(subnet netip.Prefix, except string, then expr.Any) []expr.Any {
 	family, offset := byte(unix.NFPROTO_IPV4), uint32(12) // RFC 791 section 3.1
 	if subnet.Addr().Is6() {
 		family, offset = unix.NFPROTO_IPV6, 8 // RFC 8200 section 3
@@ -179,7 +211,7 @@ func masquerade(subnet netip.Prefix, except string) []expr.Any {
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: subnet.Masked().Addr().AsSlice()},
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: interfaceName(except)},
-		&expr.Masq{},
+		then,
 	}
 }
 

@@ -122,8 +122,8 @@ func (s Sysctl) Device() string { return s.Link }
 func (s Sysctl) String() string { return "sysctl " + s.Path + " = " + s.Value }
 
 // Masquerade gives packets of the node's pods the node's own address, of the
-// interface through which they leave, unless that is the management port. It
-// is the whole of our nftables table.
+// interface through which they leave, unless that is the management port, and
+// drops what can't be given it.
 type Masquerade struct {
 	V4, V6 netip.Prefix // the pods of each family; the zero Prefix for none
 	Except string       // the management port's interface, which need not exist

@@ -57,6 +57,11 @@ func decodeServiceCIDR(c *networkingv1.ServiceCIDR) (*cluster.ServiceCIDR, []clu
 func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 	out := &cluster.Node{Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix(), Zone: n.Labels[corev1.LabelTopologyZone]}
 	problems := out.ReadAnnotations(n.Annotations)
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); a.Type == corev1.NodeInternalIP && err == nil {
+			out.Addrs = append(out.Addrs, ip)
+		}
+	}
 	out.Silent = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 	})

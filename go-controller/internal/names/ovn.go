@@ -39,6 +39,7 @@ const (
 const (
 	PolicyInside = 1001 // what is for pods goes where the routes say, and what is for no service is dropped
 	PolicyReply  = 1000 // answers of a Local service's endpoints go back by way of their node
+	PolicyPin    = 200  // and the length of the subnet more: pods that are pinned to gateways
 )
 
 // NodeSwitch is the logical switch of a node's pods: the node's own name.

@@ -26,6 +26,7 @@ const (
 	RoleOwnPods      = "own-pods"      // Gateway, with the family: route of its node's pods through it
 	RoleRampout      = "rampout"       // Gateway, with the subnet: the policy that pins these pods to it, and to others that say so
 	RoleToHost       = "to-host"       // Gateway, with the family: route to the node's own address
+	RoleLeakGuard    = "leak-guard"    // Gateway: the ACL that lets no address of a pod out
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out of the cluster
 	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP

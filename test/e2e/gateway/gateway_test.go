@@ -93,6 +93,7 @@ func TestGateway(t *testing.T) {
 	b.kubectl(pods, "apply", "-f", "-")
 	b.kubectl("", "wait", "--for=condition=Ready", "pod/a", "pod/b", "--timeout=60s")
 	n1, n2 := b.Nodes[0], b.Nodes[1]
+	outside := watch(t, b.Control.Member)
 	ok := t.Run("pods leave through the gateway with its address", func(t *testing.T) {
 		for _, pod := range []string{"a", "b"} {
 			for _, p := range addrs(n1) {
@@ -100,6 +101,7 @@ func TestGateway(t *testing.T) {
 			}
 		}
 	})
+	t.Run("packets of no connection", func(t *testing.T) { bed{b.Cluster, t}.strays("a", "b") })
 	t.Run("the gateway's own address is the host's", func(t *testing.T) { bed{b.Cluster, t}.hostIsReached() })
 	t.Run("flows that are removed come back", func(t *testing.T) {
 		count := func() string {
@@ -138,10 +140,12 @@ func TestGateway(t *testing.T) {
 				b.awaitSource([]string{"a", "b"}[i], p.Addr())
 			}
 		}
+		b.strays("a", "b")
 		if out, err := b.NBCtl(t.Context(), "--bare", "--columns=name", "find", "Logical_Router", "name!=ovn_cluster_router"); err != nil || strings.TrimSpace(out) != "" {
 			t.Errorf("gateway routers are left: %q %v", out, err)
 		}
 	})
+	outside.check(t, addrs(n1)[0].Addr(), addrs(n1)[1].Addr(), addrs(n2)[0].Addr(), addrs(n2)[1].Addr())
 	if ok {
 		for _, n := range b.Nodes {
 			if drops := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); drops != "0" {

@@ -149,6 +149,9 @@ func TestSeveralGateways(t *testing.T) {
 	b.kubectl(pod("a", "n1")+pod("b", "n2")+pod("c", "n3"), "apply", "-f", "-")
 	b.kubectl("", "wait", "--for=condition=Ready", "pod/a", "pod/b", "pod/c", "--timeout=60s")
 	n1, n2 := b.Nodes[0], b.Nodes[1]
+	outside := watch(t, b.Control.Member)
+	defer outside.check(t, addrs(n1)[0].Addr(), addrs(n2)[1].Addr())
+	b.strays("a", "b", "c")
 	b.awaitSpread(time.Minute, "c", n1, n2)
 	b.awaitSpread(time.Minute, "a", n1)
 	b.awaitSpread(time.Minute, "b", n2)

@@ -66,7 +66,7 @@ func (m *Member) Dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, fmt.Errorf("dialling from %s: %w", m.Spec.Name, err)
 	}
 	var conn net.Conn
-	err := m.within(func() error {
+	err := m.Within(func() error {
 		var err error
 		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
 		return err
@@ -77,10 +77,10 @@ func (m *Member) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, nil
 }
 
-// within runs do on a thread that is in the member's network namespace. Sockets
+// Within runs do on a thread that is in the member's network namespace. Sockets
 // that do makes itself, not in goroutines, stay in it. A thread that can't be
 // brought back is not used again.
-func (m *Member) within(do func() error) error {
+func (m *Member) Within(do func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()

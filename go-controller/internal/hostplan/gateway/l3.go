@@ -20,6 +20,7 @@ import (
 func L3(e hostplan.External, node, network string, c config.Gateway) (*annotation.L3Gateway, error) {
 	g := &annotation.L3Gateway{
 		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN, MTU: e.MTU, Rampout: c.Rampout,
+		NodePort: true, // by the node's kernel, as on every node
 	}
 	for _, is4 := range []bool{true, false} {
 		if err := addFamily(g, e, is4, c.NextHops); err != nil {

@@ -64,7 +64,7 @@ func (t Gateway) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 		return nil, err
 	}
 	r := gatewayRows{schema: t.Schema, owner: o, node: n, gateway: n.Gateway, state: s, join: join, cluster: ipnet.Addrs(towards)}
-	rows := slices.Concat(r.router(), r.external(), r.routes(), r.pins())
+	rows := slices.Concat(r.router(), r.external(), r.routes(), r.pins(), []nb.Row{r.leakGuard()})
 	hosts, err := r.toHost()
 	if err != nil {
 		return nil, err

@@ -13,16 +13,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// pinPriority, and the length of the pinned subnet added to it, is that of the
-// policies which pin pods to gateways: of two that contain a pod the smaller
-// counts. They say themselves what they leave alone, so that their place among
-// other policies is of no account as long as those concern single pods, and are
-// above.
-const pinPriority = 200
-
 // pins is the policies by which pods leave through the gateways that their
 // subnet is pinned to, whatever the routes say: their own node's gateway too
-// has only a route. One that several gateways name is a row of the first of
+// has only a route. Of two subnets that contain a pod the smaller counts. One that several gateways name is a row of the first of
 // them by name, and pods leave through all of these that are in service;
 // through any gateway, when none of these is.
 func (r gatewayRows) pins() []nb.Row {
@@ -48,28 +41,22 @@ func (r gatewayRows) pins() []nb.Row {
 		}
 		role := names.PrefixRole(names.RoleRampout, subnet)
 		rows = append(rows, r.schema.NewRow(r.key(nbdb.LogicalRouterPolicyTable, role), &nbdb.LogicalRouterPolicy{
-			UUID: r.uuid(nbdb.LogicalRouterPolicyTable, role), Priority: pinPriority + subnet.Bits(), Match: r.pinned(subnet, own),
+			UUID: r.uuid(nbdb.LogicalRouterPolicyTable, role), Priority: names.PolicyPin + subnet.Bits(), Match: r.pinned(subnet, own),
 			Action: nbdb.LogicalRouterPolicyActionReroute, Nexthops: hops,
 		}, nb.Slot{In: routerRef(r.state), Column: "policies"}))
 	}
 	return rows
 }
 
-// pinned matches what leaves the cluster from a subnet: it is neither for pods,
-// services or gateway routers, nor for the nodes whose addresses the gateway
-// routers share, which would keep it.
+// pinned matches what leaves the cluster from a subnet. What is for pods and
+// services is not its concern (names.PolicyInside); gateway routers, and the
+// nodes whose addresses they share, would keep what is for them.
 func (r gatewayRows) pinned(subnet netip.Prefix, own []netip.Addr) string {
 	var inside []string
-	of := func(p netip.Prefix) {
+	for _, p := range r.state.Config.JoinSubnets {
 		if p.Addr().Is4() == subnet.Addr().Is4() {
 			inside = append(inside, p.String())
 		}
-	}
-	for _, c := range r.state.Config.Subnets {
-		of(c.CIDR)
-	}
-	for _, p := range slices.Concat(r.state.Config.JoinSubnets, r.state.Config.ServiceCIDRs) {
-		of(p)
 	}
 	for _, ip := range own {
 		inside = append(inside, ip.String())

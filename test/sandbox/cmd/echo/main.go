@@ -5,6 +5,7 @@
 //	echo questions [WAIT]                      asks all lines "tcp|udp HOST:PORT" of its input at the same time
 //	echo mirror HOST:PORT COUNT SIZE           asks that often over UDP, with SIZE bytes for as many
 //	echo flood HOST:PORT COUNT SIZE            sends COUNT UDP datagrams of SIZE bytes
+//	echo stray ADDRESS                         sends packets that belong to no connection
 //
 // A datagram is answered from the address at which it came. An answer is one
 // line: the host name of who answers, a space, and the address and port that it
@@ -39,7 +40,7 @@ func main() {
 }
 
 func run(args []string) error {
-	usage := errors.New("want `serve [PORT]`, `ask tcp|udp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, `mirror HOST:PORT COUNT SIZE` or `flood HOST:PORT COUNT SIZE`")
+	usage := errors.New("want `serve [PORT]`, `ask tcp|udp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE` or `stray ADDRESS`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
@@ -84,6 +85,8 @@ func run(args []string) error {
 			answer, err := exchange(ctx, args[1], bytes.Repeat([]byte{mirrored}, size))
 			return fmt.Sprint(len(answer), " bytes"), err
 		})
+	case len(args) == 2 && args[0] == "stray":
+		return stray(args[1])
 	default:
 		return usage
 	}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// strayProtocols are IP protocols (IANA, Assigned Internet Protocol Numbers)
+// that connection tracking may know nothing of: IGMP, GRE, ESP, OSPF, PIM,
+// VRRP, SCTP, UDP-Lite, and one for experiments. What is sent is nothing that
+// they know.
+func strayProtocols() []int { return []int{2, 47, 50, 89, 103, 112, 132, 136, 253} }
+
+// strayICMP are types of ICMP messages that answer, or are an error about, a
+// packet that was never sent: RFC 792; RFC 4443 for those over IPv6.
+func strayICMP(is4 bool) []byte {
+	if is4 {
+		return []byte{0, 3, 5, 11, 42}
+	}
+	return []byte{1, 2, 3, 4, 129}
+}
+
+// stray sends an address packets that belong to no connection. One that the
+// kernel refuses to send is an error.
+func stray(address string) error {
+	to, err := netip.ParseAddr(address)
+	if err != nil {
+		return fmt.Errorf("reading the address: %w", err)
+	}
+	family, icmp := "ip6", 58
+	if to.Is4() {
+		family, icmp = "ip4", 1
+	}
+	var errs []error
+	for _, protocol := range strayProtocols() {
+		errs = append(errs, send(fmt.Sprintf("%s:%d", family, protocol), address, slices.Repeat([]byte{0x12, 0x34}, 16)))
+	}
+	for _, kind := range strayICMP(to.Is4()) {
+		message := make([]byte, 36)
+		message[0] = kind
+		if to.Is4() { // over IPv6 the kernel writes the checksum
+			binary.BigEndian.PutUint16(message[2:], ^(uint16(kind) << 8))
+		}
+		errs = append(errs, send(fmt.Sprintf("%s:%d", family, icmp), address, message))
+	}
+	return errors.Join(errs...)
+}
+
+// send sends one packet of an IP protocol.
+func send(network, address string, payload []byte) error {
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		return fmt.Errorf("opening a socket: %w", err)
+	}
+	defer func() { _ = conn.Close() }() // all is sent, or the error is told
+	if _, err := conn.Write(payload); err != nil {
+		return fmt.Errorf("sending: %w", err)
+	}
+	return nil
+}
