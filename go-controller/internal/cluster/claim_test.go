@@ -31,6 +31,11 @@ func TestAddresses(t *testing.T) {
 	if got := s.Addresses(); !slices.Equal(got, want) {
 		t.Errorf("addresses of a service with source ranges %v, want %v", got, want)
 	}
+	s.ExternalIPs = addrs("192.0.2.2") // no way past the ranges
+	s.Ingress = []Ingress{{Addr: a[2]}}
+	if got, want := s.Addresses(), []ServiceAddr{want[0], want[2]}; !slices.Equal(got, want) {
+		t.Errorf("addresses of which one is in both fields %v, want %v", got, want)
+	}
 	s.ClusterIPs = nil
 	if got := s.Addresses(); got != nil {
 		t.Errorf("addresses of a service without a cluster IP %v, want none", got)

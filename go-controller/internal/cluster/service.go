@@ -145,7 +145,9 @@ func (s *Service) Addresses() []ServiceAddr {
 		add(ServiceAddr{a, FromClusterIPs, NotWithheld})
 	}
 	for _, a := range s.ExternalIPs {
-		add(ServiceAddr{a, FromExternalIPs, NotWithheld})
+		if len(s.SourceRanges) == 0 || !slices.Contains(s.Ingress, Ingress{Addr: a}) { // the load balancer's limits hold there, too
+			add(ServiceAddr{a, FromExternalIPs, NotWithheld})
+		}
 	}
 	for _, i := range s.Ingress {
 		why := NotWithheld

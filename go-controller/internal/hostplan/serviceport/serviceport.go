@@ -86,17 +86,12 @@ func (p *planner) port(s *cluster.Service, port cluster.ServicePort, clusterIP n
 		}
 		p.serve(netip.AddrPortFrom(all, port.NodePort), w)
 	}
-	for _, a := range s.ExternalIPs {
-		if a.Is4() == clusterIP.Is4() && !p.cluster[a] {
-			p.serve(netip.AddrPortFrom(a, port.Port), w)
-		}
-	}
-	for _, i := range s.Ingress {
-		if i.Proxied || i.Addr.Is4() != clusterIP.Is4() || p.cluster[i.Addr] {
+	for _, a := range s.Addresses() {
+		if a.Origin == cluster.FromClusterIPs || a.Withheld == cluster.ProxyMode || a.Addr.Is4() != clusterIP.Is4() || p.cluster[a.Addr] {
 			continue
 		}
-		at := netip.AddrPortFrom(i.Addr, port.Port)
-		if p.serve(at, w) && len(s.SourceRanges) > 0 {
+		at := netip.AddrPortFrom(a.Addr, port.Port)
+		if p.serve(at, w) && a.Withheld == cluster.SourcesLimits {
 			p.limit(hostplan.ServiceEntry{Protocol: w.protocol, At: at}, s.SourceRanges)
 		}
 	}

@@ -108,16 +108,20 @@ func claims(s *corev1.Service) []claim {
 		return nil // another proxy serves it ("Well-Known Labels, Annotations and Taints")
 	}
 	addrs := map[string]bool{} // to whether it is a cluster IP
-	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Spec.LoadBalancerSourceRanges) == 0 {
-		for _, i := range s.Status.LoadBalancer.Ingress {
-			// With ipMode Proxy packets come with a node's or a pod's address.
-			if i.IP != "" && (i.IPMode == nil || *i.IPMode == corev1.LoadBalancerIPModeVIP) {
-				addrs[i.IP] = false
-			}
-		}
-	}
 	for _, a := range s.Spec.ExternalIPs {
 		addrs[a] = false
+	}
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		for _, i := range s.Status.LoadBalancer.Ingress {
+			switch {
+			case i.IP == "" || i.IPMode != nil && *i.IPMode != corev1.LoadBalancerIPModeVIP:
+				// With ipMode Proxy packets come with a node's or a pod's address.
+			case len(s.Spec.LoadBalancerSourceRanges) == 0:
+				addrs[i.IP] = false
+			default: // the limits hold at the address, whatever else it is
+				delete(addrs, i.IP)
+			}
+		}
 	}
 	for _, a := range s.Spec.ClusterIPs {
 		addrs[a] = true
