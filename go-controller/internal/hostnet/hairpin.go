@@ -125,11 +125,7 @@ func (f serviceFamily) rewrite(through expr.MetaKey, link string, at uint32, fro
 // readHairpin reads the chains. When chains or rules are not as this version
 // writes them, the link is "", so that all is made anew.
 func readHairpin() ([]hostplan.Item, error) {
-	c, err := nftables.New()
-	if err != nil {
-		return nil, fmt.Errorf("opening nftables: %w", err)
-	}
-	chains, err := ourChains(c)
+	c, chains, err := openTable()
 	if err != nil {
 		return nil, err
 	}
@@ -171,22 +167,12 @@ func readHairpin() ([]hostplan.Item, error) {
 // applyHairpin makes the chains anew, or removes them, and the table with the
 // last chain; in one transaction.
 func applyHairpin(h hostplan.Hairpin, remove bool) error {
-	c, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("opening nftables: %w", err)
-	}
-	chains, err := ourChains(c)
+	c, chains, err := openTable()
 	if err != nil {
 		return err
 	}
 	table := c.AddTable(ourTable())
-	for _, name := range hairpinChains() {
-		if chains[name] != nil {
-			c.FlushChain(chains[name])
-			c.DelChain(chains[name])
-			delete(chains, name)
-		}
-	}
+	removeChains(c, chains, hairpinChains())
 	made := map[string]*nftables.Chain{}
 	if !remove {
 		for _, name := range hairpinChains() {

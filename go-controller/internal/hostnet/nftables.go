@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -37,8 +38,52 @@ func isOurChain(name string) bool {
 	return slices.Contains(masqueradeChains(), name) || slices.Contains(serviceChains(), name) || slices.Contains(hairpinChains(), name)
 }
 
-// sameChain tells whether packets come to both chains in the same way.
+func ourTable() *nftables.Table {
+	return &nftables.Table{Family: nftables.TableFamilyINet, Name: names.NFTable}
+}
+
+// openTable begins a transaction, and tells which chains our table has: none
+// when there is no table.
+func openTable() (*nftables.Conn, map[string]*nftables.Chain, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening nftables: %w", err)
+	}
+	list, err := c.ListChainsOfTableFamily(nftables.TableFamilyINet)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading nftables chains: %w", err)
+	}
+	chains := map[string]*nftables.Chain{}
+	for _, ch := range list {
+		if ch.Table.Name == names.NFTable {
+			chains[ch.Name] = ch
+		}
+	}
+	return c, chains, nil
+}
+
+// removeChains takes those of these names that are there out of the table and
+// out of chains; none has rules when the first goes, as one may lead to another.
+func removeChains(c *nftables.Conn, chains map[string]*nftables.Chain, names []string) {
+	for _, name := range names {
+		if chains[name] != nil {
+			c.FlushChain(chains[name])
+		}
+	}
+	for _, name := range names {
+		if chains[name] != nil {
+			c.DelChain(chains[name])
+			delete(chains, name)
+		}
+	}
+}
+
+// sameChain tells whether packets come to both chains in the same way, and get
+// past them.
 func sameChain(have, want *nftables.Chain) bool {
+	if have.Policy != nil && *have.Policy != nftables.ChainPolicyAccept {
+		return false
+	}
 	return have.Type == want.Type && have.Hooknum != nil && *have.Hooknum == *want.Hooknum && have.Priority != nil && *have.Priority == *want.Priority
 }
 
@@ -77,11 +122,7 @@ func readable(exprs []expr.Any) int {
 // unknown one, so that it is made anew, and so is one beside which the table has
 // chains that are not ours.
 func readMasquerade() ([]hostplan.Item, error) {
-	c, err := nftables.New()
-	if err != nil {
-		return nil, fmt.Errorf("opening nftables: %w", err)
-	}
-	chains, err := ourChains(c)
+	c, chains, err := openTable()
 	if err != nil {
 		return nil, err
 	}
@@ -150,29 +191,14 @@ func guardChainIn(t *nftables.Table) *nftables.Chain {
 // applyMasquerade makes our table's masquerade chains anew, or removes them, and
 // the table with the last chain; in one transaction. Chains that are not ours go.
 func applyMasquerade(m hostplan.Masquerade, remove bool) error {
-	c, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("opening nftables: %w", err)
-	}
-	chains, err := ourChains(c)
+	c, chains, err := openTable()
 	if err != nil {
 		return err
 	}
 	table := c.AddTable(ourTable())
-	mine := func(name string) bool { return slices.Contains(masqueradeChains(), name) || !isOurChain(name) }
-	kept := 0
-	for name, chain := range chains {
-		if mine(name) {
-			c.FlushChain(chain)
-		} else {
-			kept++
-		}
-	}
-	for name, chain := range chains {
-		if mine(name) {
-			c.DelChain(chain)
-		}
-	}
+	removeChains(c, chains, slices.DeleteFunc(slices.Collect(maps.Keys(chains)), func(name string) bool {
+		return !slices.Contains(masqueradeChains(), name) && isOurChain(name)
+	}))
 	if !remove {
 		nat, guard := c.AddChain(natChainIn(table)), c.AddChain(guardChainIn(table))
 		for _, p := range []netip.Prefix{m.V4, m.V6} {
@@ -183,7 +209,7 @@ func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 			c.AddRule(&nftables.Rule{Table: table, Chain: nat, Exprs: leaving(p, m.Except, &expr.Masq{}), UserData: comment})
 			c.AddRule(&nftables.Rule{Table: table, Chain: guard, Exprs: leaving(p, m.Except, &expr.Verdict{Kind: expr.VerdictDrop}), UserData: comment})
 		}
-	} else if kept == 0 {
+	} else if len(chains) == 0 {
 		c.DelTable(table)
 	}
 	if err := c.Flush(); err != nil {

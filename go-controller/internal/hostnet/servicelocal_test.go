@@ -79,7 +79,7 @@ func localEntries(at string, kind hostplan.ServiceEntryKind, endpoints ...string
 
 // ask sends one UDP datagram from an address outside and tells from where the
 // server saw it.
-func ask(t *testing.T, from netip.Addr, to string) (seen string, err error) {
+func ask(t *testing.T, from netip.Addr, to string, wait time.Duration) (seen string, err error) {
 	t.Helper()
 	var c net.Conn
 	err = testkit.InNetns("outside", func() (err error) {
@@ -91,11 +91,18 @@ func ask(t *testing.T, from netip.Addr, to string) (seen string, err error) {
 		return "", err
 	}
 	defer c.Close()
-	return exchange(c)
+	return exchange(c, wait)
 }
 
-func exchange(c net.Conn) (string, error) {
-	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+// How long an answer may take on a machine with much else to do, and how long
+// is waited where none is to come.
+const (
+	answerWait  = 5 * time.Second
+	silenceWait = time.Second
+)
+
+func exchange(c net.Conn, wait time.Duration) (string, error) {
+	if err := c.SetDeadline(time.Now().Add(wait)); err != nil {
 		return "", err
 	}
 	if _, err := c.Write([]byte("?")); err != nil {
@@ -166,7 +173,7 @@ func TestServiceLocal(t *testing.T) {
 			}
 		}
 		for _, to := range []string{at(f.node, 30082), at(f.external, 82)} {
-			if seen, err := ask(t, netip.MustParseAddr(f.client), to); err == nil {
+			if seen, err := ask(t, netip.MustParseAddr(f.client), to, silenceWait); err == nil {
 				t.Errorf("outside asks %s, which has no endpoint here: seen as %s", to, seen)
 			}
 			if n := len(ledTo(t, to)[f.client]); n != 0 {
@@ -198,7 +205,7 @@ func TestServiceLocalSeveral(t *testing.T) {
 			from := netip.MustParseAddr(f.client + fmt.Sprint(2+client))
 			for range 10 {
 				for _, to := range []string{shared, sticky} {
-					if seen, err := ask(t, from, to); err != nil || seen != from.String() {
+					if seen, err := ask(t, from, to, answerWait); err != nil || seen != from.String() {
 						t.Fatalf("%s asks %s: seen as %q, %v", from, to, seen, err)
 					}
 				}
@@ -253,7 +260,7 @@ func TestServiceLocalStaleFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if seen, err := exchange(c); err != nil || seen != from.String() {
+		if seen, err := exchange(c, answerWait); err != nil || seen != from.String() {
 			t.Fatalf("%s is seen as %q: %v", from, seen, err)
 		}
 		if led := ledTo(t, at)[from.String()]; len(led) == 1 {
@@ -272,18 +279,18 @@ func TestServiceLocalStaleFlows(t *testing.T) {
 	if got := led(gone) + led(stays); got != "[][10.1.0.6:8080]" {
 		t.Errorf("flows %s, want that of the endpoint that stays", got)
 	}
-	if _, err := exchange(gone); err != nil {
+	if _, err := exchange(gone, answerWait); err != nil {
 		t.Errorf("the client whose endpoint is gone: %v", err)
 	}
 	converge(t, k, entries("10.1.0.7:8080"))
 	if got := led(stays); got != "[]" {
 		t.Errorf("the flow to the endpoint that went last is %s", got)
 	}
-	if _, err := exchange(stays); err != nil || led(stays) != "[10.1.0.7:8080]" {
+	if _, err := exchange(stays, answerWait); err != nil || led(stays) != "[10.1.0.7:8080]" {
 		t.Errorf("the other client, whose endpoint is gone now: %v, led to %s", err, led(stays))
 	}
 	converge(t, k, entries())
-	if _, err := exchange(stays); err == nil || led(stays) != "[]" {
+	if _, err := exchange(stays, silenceWait); err == nil || led(stays) != "[]" {
 		t.Errorf("without an endpoint: %v, led to %s; want no answer", err, led(stays))
 	}
 }

@@ -16,31 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // elementsAtOnce is how many elements are changed in one transaction: a list of
 // attributes has 64 KiB at most (struct nlattr, linux/netlink.h).
 const elementsAtOnce = 500
-
-func ourTable() *nftables.Table {
-	return &nftables.Table{Family: nftables.TableFamilyINet, Name: names.NFTable}
-}
-
-// ourChains are the chains of our table, none when there is no table.
-func ourChains(c *nftables.Conn) (map[string]*nftables.Chain, error) {
-	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyINet)
-	if err != nil {
-		return nil, fmt.Errorf("reading nftables chains: %w", err)
-	}
-	out := map[string]*nftables.Chain{}
-	for _, ch := range chains {
-		if ch.Table.Name == names.NFTable {
-			out[ch.Name] = ch
-		}
-	}
-	return out, nil
-}
 
 // serviceReader remembers what was read until there is another generation of
 // nftables' rules (NFT_MSG_GETGEN, linux/netfilter/nf_tables.h): there may be ten
@@ -98,11 +78,7 @@ func ruleGeneration() (uint32, error) {
 // readServicePorts reads the service ports. When chains, rules or sets are not
 // as this version writes them, the link is "", so that all is made anew.
 func readServicePorts() ([]hostplan.Item, error) {
-	c, err := nftables.New()
-	if err != nil {
-		return nil, fmt.Errorf("opening nftables: %w", err)
-	}
-	chains, err := ourChains(c)
+	c, chains, err := openTable()
 	if err != nil {
 		return nil, err
 	}
@@ -170,55 +146,46 @@ func ruleComment(r *nftables.Rule) string {
 }
 
 // applyServicePorts changes the elements that differ. Where chains, rules or
-// sets are to be others, or an element can't be changed, all is made anew.
+// sets are to be others, or an element can't be changed, all is made anew. That
+// flows can't be forgotten is no reason for it.
 func applyServicePorts(have, want hostplan.ServicePorts) error {
 	if have.Link == want.Link && have.Ranges == want.Ranges {
-		if err := changeEntries(have, want); err == nil {
-			return nil
+		if changes, err := changeEntries(have, want); err == nil {
+			return forgetConnections(changes, want)
 		}
 	}
 	if err := makeServiceRules(&want); err != nil {
 		return err
 	}
-	return changeEntries(hostplan.ServicePorts{}, want)
-}
-
-func changeEntries(have, want hostplan.ServicePorts) error {
-	changes, err := hostplan.ServiceChanges(want, have)
+	changes, err := changeEntries(hostplan.ServicePorts{}, want)
 	if err != nil {
 		return err
 	}
+	return forgetConnections(changes, want)
+}
+
+func changeEntries(have, want hostplan.ServicePorts) ([]hostplan.ServiceChange, error) {
+	changes, err := hostplan.ServiceChanges(want, have)
+	if err != nil {
+		return nil, err
+	}
 	for chunk := range slices.Chunk(changes, elementsAtOnce) {
 		if err := changeElements(chunk); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return forgetConnections(changes, want)
+	return changes, nil
 }
 
 // makeServiceRules makes chains, rules and empty sets anew in one transaction,
 // or removes them when want is nil.
 func makeServiceRules(want *hostplan.ServicePorts) error {
-	c, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("opening nftables: %w", err)
-	}
-	chains, err := ourChains(c)
+	c, chains, err := openTable()
 	if err != nil {
 		return err
 	}
 	table := c.AddTable(ourTable())
-	for _, name := range serviceChains() {
-		if chains[name] != nil {
-			c.FlushChain(chains[name])
-		}
-	}
-	for _, name := range serviceChains() {
-		if chains[name] != nil {
-			c.DelChain(chains[name])
-			delete(chains, name)
-		}
-	}
+	removeChains(c, chains, serviceChains())
 	for _, s := range serviceSets() {
 		set := s.set(table)
 		if _, err := c.GetSetByName(ourTable(), set.Name); err == nil {

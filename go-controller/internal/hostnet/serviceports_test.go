@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -178,6 +179,7 @@ func TestServicePortsRepaired(t *testing.T) {
 		"add chain inet northbound foreign; add rule inet northbound foreign jump service-foreign",
 		"add chain inet northbound foreign; add rule inet northbound foreign accept",
 		"flush chain inet northbound service-out; delete chain inet northbound service-out",
+		"chain inet northbound service-in { policy drop; }", "chain inet northbound postrouting { policy drop; }",
 		"flush set inet northbound limit-addrs6", "flush chain inet northbound postrouting",
 	} {
 		converge(t, k, masquerade, want)
@@ -192,7 +194,8 @@ func TestServicePortsRepaired(t *testing.T) {
 }
 
 // Ten thousand services, of which a tenth has endpoints for clients from outside
-// here, and one more; then the endpoints of one change.
+// here, some of them two; and one more, of which the endpoints change. How long
+// each step takes is in the test's log.
 func TestServicePortsMany(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -201,14 +204,38 @@ func TestServicePortsMany(t *testing.T) {
 	var lines []string
 	for i := range 10000 {
 		lines = append(lines, fmt.Sprintf("serve TCP 0.0.0.0:%d to 10.96.%d.%d:80", 20000+i, i/250, i%250), fmt.Sprintf("serve UDP [::]:%d to [fd02::%x]:80", 20000+i, i+1))
-		if i%10 == 0 {
-			lines = append(lines, fmt.Sprintf("inside TCP 0.0.0.0:%d", 20000+i), fmt.Sprintf("local TCP 0.0.0.0:%d to 10.1.0.%d:8080", 20000+i, 3+i%200))
+		at := fmt.Sprintf("0.0.0.0:%d", 20000+i)
+		switch {
+		case i%100 == 0:
+			lines = append(append(lines, "inside TCP "+at), buckets(at, "10.1.0.3", "10.1.0.4")...)
+		case i%10 == 0:
+			lines = append(lines, "inside TCP "+at, fmt.Sprintf("local TCP %s to 10.1.0.%d:8080", at, 3+i%200))
 		}
 	}
-	changes := converge(t, k, servicePorts(t, lines...))
-	if len(changes) != 1 {
-		t.Fatalf("%d changes", len(changes))
+	all := servicePorts(t, lines...)
+	timed := func(what string, do func()) {
+		start := time.Now()
+		do()
+		t.Logf("%s: %v", what, time.Since(start).Round(100*time.Microsecond))
 	}
+	apply := func(want hostplan.ServicePorts) (line string) {
+		changes, err := Converge(t.Context(), k, []hostplan.Item{want})
+		if err != nil || len(changes) != 1 {
+			t.Fatalf("changes %v, %v", changes, err)
+		}
+		return changes[0].String()
+	}
+	look := func() {
+		if have, err := k.Read([]hostplan.Item{all}); err != nil || len(have) != 1 || have[0] != hostplan.Item(all) {
+			t.Errorf("read back: %v %v", have, err)
+		}
+	}
+	timed(fmt.Sprintf("%d elements from nothing", len(lines)), func() { apply(all) })
+	look()
+	timed("a look when nothing has changed", look)
+	testkit.Run(t, "nft", "add table ip another")
+	timed("a look after somebody's change", look)
+	const at = "192.0.2.7:80"
 	for _, step := range []struct {
 		lines    []string
 		change   string
@@ -216,24 +243,27 @@ func TestServicePortsMany(t *testing.T) {
 	}{
 		{[]string{"serve TCP 192.0.2.7:80 to 10.96.0.10:80"}, "+ serve TCP 192.0.2.7:80 to 10.96.0.10:80", 1},
 		{[]string{"local TCP 192.0.2.7:80 to 10.1.0.3:8080"}, "+ local TCP 192.0.2.7:80 to 10.1.0.3:8080, - serve TCP 192.0.2.7:80 to 10.96.0.10:80", 2},
-		{buckets("10.1.0.3", "10.1.0.4"), "+ share TCP 192.0.2.7:80 to 10.1.0.3:8080 (60 buckets), + share TCP 192.0.2.7:80 to 10.1.0.4:8080 (60 buckets), - local TCP 192.0.2.7:80 to 10.1.0.3:8080", 121},
-		{buckets("10.1.0.3", "10.1.0.9"), "~ share TCP 192.0.2.7:80 to 10.1.0.9:8080 (was: share TCP 192.0.2.7:80 to 10.1.0.4:8080) (60 buckets)", 120},
+		{buckets(at, "10.1.0.3", "10.1.0.4"), "+ share TCP 192.0.2.7:80 to 10.1.0.3:8080 (60 buckets), + share TCP 192.0.2.7:80 to 10.1.0.4:8080 (60 buckets), - local TCP 192.0.2.7:80 to 10.1.0.3:8080", 121},
+		{buckets(at, "10.1.0.3", "10.1.0.9"), "~ share TCP 192.0.2.7:80 to 10.1.0.9:8080 (was: share TCP 192.0.2.7:80 to 10.1.0.4:8080) (60 buckets)", 120},
 	} {
+		want := servicePorts(t, append(slices.Clone(lines), step.lines...)...)
 		if n := changedElements(t, func() {
-			changes := converge(t, k, servicePorts(t, append(slices.Clone(lines), step.lines...)...))
-			if len(changes) != 1 || changes[0].String() != "service-ports "+step.change {
-				t.Errorf("changes %v, want %s", changes, step.change)
-			}
+			timed(fmt.Sprintf("%d elements more or less", step.elements), func() {
+				if got := apply(want); got != "service-ports "+step.change {
+					t.Errorf("change %s, want %s", got, step.change)
+				}
+			})
 		}); n != step.elements {
 			t.Errorf("%s: %d elements, want %d", step.change, n, step.elements)
 		}
+		converge(t, k, want)
 	}
 }
 
-// buckets is the entries of two endpoints that share an address.
-func buckets(endpoints ...string) (out []string) {
+// buckets is the entries of endpoints that share a place.
+func buckets(at string, endpoints ...string) (out []string) {
 	for i := range hostplan.ServiceBuckets {
-		out = append(out, fmt.Sprintf("share TCP 192.0.2.7:80 bucket %d to %s:8080", i, endpoints[i%2]))
+		out = append(out, fmt.Sprintf("share TCP %s bucket %d to %s:8080", at, i, endpoints[i%len(endpoints)]))
 	}
 	return out
 }

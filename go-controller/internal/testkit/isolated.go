@@ -58,6 +58,7 @@ func Isolated(t *testing.T) bool {
 	if !strings.Contains(out.String(), "--- PASS: "+t.Name()) {
 		t.Errorf("in namespaces of its own the test did not run:\n%s", out.String())
 	}
+	t.Logf("in namespaces of its own:\n%s", out.String())
 	return false
 }
 
