@@ -39,6 +39,7 @@ func (a *Agent) wayOut(node kubeio.LocalNode, f hostplan.Facts) (w wayOut, err e
 	c.Gateway = a.gatewayFor(node, f.Exit)
 	a.isGateway.Store(c.Gateway.Mode != "")
 	if c.Gateway.Mode == "" {
+		a.outage.forget()
 		a.tellOutage("")
 		a.watchFlows("")
 		if node.Annotations[annotation.L3GatewayConfig] != "" && f.Exit.Bridge != "" {

@@ -36,8 +36,10 @@ func newHealthChecks(log *slog.Logger, unheard prometheus.Gauge) *healthChecks {
 
 // healthServer is one port's.
 type healthServer struct {
-	http   *http.Server
-	answer atomic.Pointer[healthAnswer]
+	http     *http.Server
+	listener net.Listener
+	ended    atomic.Bool // it does not listen any more
+	answer   atomic.Pointer[healthAnswer]
 }
 
 // healthAnswer is the body of an answer; load balancers know it from kube-proxy.
@@ -50,14 +52,14 @@ type healthAnswer struct {
 	ServiceProxyHealthy bool `json:"serviceProxyHealthy"`
 }
 
-// set has just these ports answer. A port that is somebody else's is tried again
-// the next time. healthy tells whether what leads to the endpoints is in place.
+// set has just these ports answer. A port that is somebody else's, or whose
+// server has ended, is tried again the next time. healthy tells whether what leads to the endpoints is in place.
 func (h *healthChecks) set(checks []serviceport.Check, healthy bool) {
 	wanted := map[uint16]bool{}
 	for _, c := range checks {
 		wanted[c.Port] = true
 		s := h.servers[c.Port]
-		if s == nil {
+		if s == nil || s.ended.Load() {
 			s = h.listen(c)
 		}
 		if s != nil {
@@ -78,6 +80,15 @@ func (h *healthChecks) set(checks []serviceport.Check, healthy bool) {
 	h.unheard.Set(float64(len(h.failed)))
 }
 
+// doubt has all say that what leads to the endpoints may not be in place.
+func (h *healthChecks) doubt() {
+	for _, s := range h.servers {
+		a := *s.answer.Load()
+		a.ServiceProxyHealthy = false
+		s.answer.Store(&a)
+	}
+}
+
 // listen starts a port's server; nil when that can't be.
 func (h *healthChecks) listen(c serviceport.Check) *healthServer {
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", c.Port))
@@ -89,13 +100,18 @@ func (h *healthChecks) listen(c serviceport.Check) *healthServer {
 		return nil
 	}
 	delete(h.failed, c.Port)
-	s := &healthServer{}
+	s := &healthServer{listener: l}
 	s.say(c, false) // until the caller says otherwise
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: healthTimeout, ReadTimeout: healthTimeout, WriteTimeout: healthTimeout}
+	s.http = &http.Server{
+		Handler: s, ReadHeaderTimeout: healthTimeout, ReadTimeout: healthTimeout, WriteTimeout: healthTimeout,
+		ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelWarn),
+	}
 	h.servers[c.Port] = s
 	h.serving.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			h.log.Warn("health of a service can't be asked for any more", "service", c.Service, "port", c.Port, "error", err)
+			_ = s.http.Close() // who is connected would get this answer for ever
+			s.ended.Store(true)
 		}
 	})
 	return s

@@ -62,6 +62,14 @@ func (o *outage) note(p part, why string, now time.Time) {
 	o.broken[p] = fault{why, was.since}
 }
 
+// forget is for a node that is no gateway any more: what was broken then says
+// nothing of the day when it is one again.
+func (o *outage) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.broken)
+}
+
 // seen tells whether a part was ever seen to work.
 func (o *outage) seen(p part) bool {
 	o.mu.Lock()

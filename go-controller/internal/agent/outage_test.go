@@ -40,6 +40,14 @@ func TestOutage(t *testing.T) {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
 		}
 	}
+	o.forget()
+	if got := o.why(now); got != "" {
+		t.Errorf("what was broken is remembered: %q", got)
+	}
+	o.note(partVSwitchd, "dead", now)
+	if got := o.why(now); got != "" || !o.seen(partController) {
+		t.Errorf("a part that worked before is out at once: %q", got)
+	}
 }
 
 // checkOutages breaks what the gateway is made of, and mends it: the cluster is

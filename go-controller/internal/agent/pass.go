@@ -43,6 +43,7 @@ type passMemory struct {
 // missing; what could be done without that has been done.
 func (a *Agent) pass(ctx context.Context) error {
 	if err := a.connected(); err != nil {
+		a.health.doubt()
 		return err
 	}
 	var node kubeio.LocalNode
@@ -57,6 +58,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	}
 	facts, places, err := a.facts(node)
 	if err != nil {
+		a.health.doubt()
 		return errors.Join(append(errs, err)...)
 	}
 	errs = append(errs, a.lostTunnel(facts.EncapIPs, places))

@@ -4,14 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -142,27 +146,81 @@ func TestHealthPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitElementsOf(t, "local-ports4", "tcp . 30080 : 10.128.2.5 . 8080")
-	unheard := func(want float64) {
-		t.Helper()
-		testkit.Eventually(t, fmt.Sprintf("%v ports are unheard", want), func() string {
-			families, err := b.registry.Gather()
-			if err != nil {
-				return err.Error()
-			}
-			for _, f := range families {
-				if f.GetName() == "northbound_node_health_check_ports_unheard" {
-					if got := f.GetMetric()[0].GetGauge().GetValue(); got != want {
-						return fmt.Sprint(got)
-					}
-					return ""
-				}
-			}
-			return "no such metric"
-		})
-	}
-	unheard(1)
+	b.awaitUnheard(t, 1)
 	b.awaitReady(t)
 	taken.Close()
 	awaitHealth(t, 31000, 200, 1, true)
-	unheard(0)
+	b.awaitUnheard(t, 0)
+}
+
+// awaitUnheard waits until the metric tells of so many ports that can't be
+// listened on.
+func (b *bed) awaitUnheard(t *testing.T, want float64) {
+	t.Helper()
+	testkit.Eventually(t, fmt.Sprintf("%v ports are unheard", want), func() string {
+		families, err := b.registry.Gather()
+		if err != nil {
+			return err.Error()
+		}
+		for _, f := range families {
+			if f.GetName() == "northbound_node_health_check_ports_unheard" {
+				if got := f.GetMetric()[0].GetGauge().GetValue(); got != want {
+					return fmt.Sprint(got)
+				}
+				return ""
+			}
+		}
+		return "no such metric"
+	})
+}
+
+// A server that has ended is made again; one that follows its service to
+// another port leaves the old one; in doubt none says that it is healthy.
+func TestHealthServers(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/32", "dev", "lo")
+	h := newHealthChecks(slog.New(slog.DiscardHandler), prometheus.NewGauge(prometheus.GaugeOpts{Name: "unheard"}))
+	defer h.close()
+	checks := []serviceport.Check{{Port: 31000, Service: cluster.Name{Namespace: "default", Name: "web"}, Endpoints: 2}}
+	h.set(checks, true)
+	awaitHealth(t, 31000, 200, 2, true)
+	h.doubt()
+	awaitHealth(t, 31000, 503, 2, false)
+
+	ended := h.servers[31000]
+	if err := ended.listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the server has ended", func() string {
+		if !ended.ended.Load() {
+			return "not yet"
+		}
+		return ""
+	})
+	taken, err := net.Listen("tcp", ":31000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.set(checks, true)
+	if len(h.failed) != 1 {
+		t.Errorf("failed %v, want the port that somebody else has", h.failed)
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.set(checks, true)
+	awaitHealth(t, 31000, 200, 2, true)
+
+	checks[0].Port = 31001
+	h.set(checks, true)
+	awaitHealth(t, 31001, 200, 2, true)
+	if c, err := net.Dial("tcp", "172.18.0.2:31000"); err == nil {
+		c.Close()
+		t.Error("the old port is still listened on")
+	}
+	if len(h.servers) != 1 || len(h.failed) != 0 {
+		t.Errorf("servers %v, failed %v; want one", h.servers, h.failed)
+	}
 }
