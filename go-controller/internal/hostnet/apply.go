@@ -54,7 +54,7 @@ func (n *Netlink) apply(c Change) error {
 		if c.Want == nil {
 			return makeServiceRules(nil)
 		}
-		return applyServicePorts(have, item)
+		return n.services.apply(have, item)
 	case hostplan.IngressDrop:
 		return applyIngressDrop(item, c.Want == nil)
 	default:

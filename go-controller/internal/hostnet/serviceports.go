@@ -49,6 +49,22 @@ func (r *serviceReader) read() ([]hostplan.Item, error) {
 	return items, nil
 }
 
+// apply makes what was read into want. When nobody else has changed nftables'
+// rules since, there is no need to read them again: each transaction is the next
+// generation.
+func (r *serviceReader) apply(have, want hostplan.ServicePorts) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	transactions, err := applyServicePorts(have, want)
+	if err != nil || transactions == 0 || r.generation == 0 {
+		return err
+	}
+	if now, err := ruleGeneration(); err == nil && now == r.generation+uint32(transactions) {
+		r.generation, r.items = now, []hostplan.Item{want}
+	}
+	return nil
+}
+
 // ruleGeneration is the number of nftables' present rules, which every
 // transaction changes; 0 when the kernel does not tell.
 func ruleGeneration() (uint32, error) {
@@ -147,21 +163,22 @@ func ruleComment(r *nftables.Rule) string {
 
 // applyServicePorts changes the elements that differ. Where chains, rules or
 // sets are to be others, or an element can't be changed, all is made anew. That
-// flows can't be forgotten is no reason for it.
-func applyServicePorts(have, want hostplan.ServicePorts) error {
+// flows can't be forgotten is no reason for it. The result is in how many
+// transactions have became want; 0 when it did not begin with have.
+func applyServicePorts(have, want hostplan.ServicePorts) (transactions int, err error) {
 	if have.Link == want.Link && have.Ranges == want.Ranges {
 		if changes, err := changeEntries(have, want); err == nil {
-			return forgetConnections(changes, want)
+			return (len(changes) + elementsAtOnce - 1) / elementsAtOnce, forgetConnections(changes, want)
 		}
 	}
 	if err := makeServiceRules(&want); err != nil {
-		return err
+		return 0, err
 	}
 	changes, err := changeEntries(hostplan.ServicePorts{}, want)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return forgetConnections(changes, want)
+	return 0, forgetConnections(changes, want)
 }
 
 func changeEntries(have, want hostplan.ServicePorts) ([]hostplan.ServiceChange, error) {

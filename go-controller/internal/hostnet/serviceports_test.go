@@ -57,16 +57,14 @@ func converge(t *testing.T, k *Netlink, want ...hostplan.Item) []Change {
 	if err != nil {
 		t.Fatal(err)
 	}
-	have, err := k.Read(want)
+	have, err := kernel(t).Read(want) // which remembers nothing
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := NewMemory(have...).items, NewMemory(want...).items; !maps.Equal(got, want) {
 		t.Fatalf("read back:\n%#v\nwant:\n%#v", got, want)
 	}
-	if again, err := Converge(t.Context(), k, want); err != nil || len(again) != 0 {
-		t.Fatalf("a second time: %v, %v; want nothing", again, err)
-	}
+	converged(t, k, want...)
 	return changes
 }
 
@@ -253,10 +251,19 @@ func TestServicePortsMany(t *testing.T) {
 					t.Errorf("change %s, want %s", got, step.change)
 				}
 			})
+			timed("a look after it", func() { converged(t, k, want) })
 		}); n != step.elements {
 			t.Errorf("%s: %d elements, want %d", step.change, n, step.elements)
 		}
 		converge(t, k, want)
+	}
+}
+
+// converged holds that there is nothing to do.
+func converged(t *testing.T, k *Netlink, want ...hostplan.Item) {
+	t.Helper()
+	if again, err := Converge(t.Context(), k, want); err != nil || len(again) != 0 {
+		t.Fatalf("a second time: %v, %v; want nothing", again, err)
 	}
 }
 
@@ -310,5 +317,46 @@ func TestStaleFlows(t *testing.T) {
 	converge(t, k, servicePorts(t, "serve UDP [2001:db8::1]:30080 to [fd02::10]:53"))
 	if got := flows(); got["[2001:db8::1]:30080"] != 0 || got["198.51.100.1:30999"] != 1 {
 		t.Errorf("flows %v, want the one that nothing was changed for", got)
+	}
+}
+
+// After a change of its own nothing is read again, unless somebody else has
+// changed something meanwhile.
+func TestServicePortsRemembered(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	k := kernel(t)
+	entries := everyEntry()
+	converge(t, k, servicePorts(t))
+	converge(t, k, servicePorts(t, entries[0]))
+	for i := range entries {
+		want := servicePorts(t, entries[:i+1]...)
+		if i%2 == 1 {
+			testkit.Run(t, "nft", "flush map inet northbound serve-ports4")
+		}
+		if _, err := Converge(t.Context(), k, []hostplan.Item{want}); err != nil {
+			t.Fatal(err)
+		}
+		generation, err := ruleGeneration()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.services.generation != generation || len(k.services.items) != 1 || k.services.items[0] != hostplan.Item(want) {
+			t.Errorf("after %d entries generation %d with %v is remembered, it is %d with %v", i+1, k.services.generation, k.services.items, generation, want)
+		}
+	}
+	// Somebody is quicker than the change.
+	have, err := k.Read([]hostplan.Item{servicePorts(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Run(t, "nft", "flush map inet northbound local-ports4")
+	less := servicePorts(t, entries[1:]...)
+	if err := k.Apply(Change{Have: have[0], Want: less}); err != nil {
+		t.Fatal(err)
+	}
+	if changes := converge(t, k, less); len(changes) != 1 {
+		t.Errorf("changes %v, want that of what somebody removed", changes)
 	}
 }
