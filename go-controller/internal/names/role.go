@@ -25,7 +25,7 @@ const (
 	RoleToGateway    = "to-gateway"    // Gateway, with the family: route of the cluster router to its place on the join switch
 	RoleOwnPods      = "own-pods"      // Gateway, with the family: route of its node's pods through it
 	RoleRampout      = "rampout"       // Gateway, with the subnet: the policy that pins these pods to it, and to others that say so
-	RoleToHost       = "to-host"       // Gateway, with the family: route to the node's own address
+	RoleToHost       = "to-host"       // Gateway, with the family, or the address: route to the node's own address
 	RoleLeakGuard    = "leak-guard"    // Gateway: the ACL that lets no address of a pod out
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out of the cluster

@@ -100,6 +100,9 @@ func (p *path) node() cluster.Object {
 		*n = *old
 	}
 	n.Silent = p.chance(10)
+	if p.chance(10) {
+		n.Addrs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("172.18.0.%d", 9+p.r.IntN(2))), netip.MustParseAddr("fc00::10")}
+	}
 	switch p.r.IntN(10) {
 	case 9: // the label comes, changes or goes
 		n.Zone = []string{"", "a", "b"}[p.r.IntN(3)]

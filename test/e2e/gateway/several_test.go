@@ -159,6 +159,9 @@ func TestSeveralGateways(t *testing.T) {
 	if !t.Run("pins", func(t *testing.T) { bed{b.Cluster, t}.pins(t) }) {
 		return
 	}
+	if !t.Run("another address, no next hop", func(t *testing.T) { bed{b.Cluster, t}.moves(t) }) {
+		return
+	}
 	for _, f := range faults() {
 		ok := t.Run(f.name, func(t *testing.T) {
 			b := bed{b.Cluster, t}

@@ -231,7 +231,8 @@ func (r gatewayRows) outranked(is4 bool) bool {
 
 // toHost is the cluster router's routes to the node's own address, which its
 // gateway router has too: through the management port, where only the node
-// answers.
+// answers. So it is with the others by which Kubernetes knows the node: what its
+// gateway router sends to them would leave by the NIC.
 func (r gatewayRows) toHost() ([]nb.Row, error) {
 	var rows []nb.Row
 	for _, subnet := range r.state.NodeSubnets[r.node.Name] {
@@ -245,6 +246,14 @@ func (r gatewayRows) toHost() ([]nb.Row, error) {
 			return nil, err
 		}
 		rows = append(rows, r.leaving(names.FamilyRole(names.RoleToHost, family(is4)), netip.PrefixFrom(ip, ip.BitLen()), management.Addr(), nil))
+		seen := map[netip.Addr]bool{ip: true}
+		for _, other := range r.node.Addrs {
+			if other.Is4() == is4 && !seen[other] {
+				seen[other] = true
+				p := netip.PrefixFrom(other, other.BitLen())
+				rows = append(rows, r.leaving(names.PrefixRole(names.RoleToHost, p), p, management.Addr(), nil))
+			}
+		}
 	}
 	return rows, nil
 }
