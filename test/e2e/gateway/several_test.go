@@ -212,7 +212,7 @@ func (b bed) metric(t *testing.T, want string) string {
 		t.Fatal(err)
 	}
 	have := ""
-	for line := range strings.Lines(string(all)) {
+	for line := range strings.Lines(all) {
 		if strings.TrimSpace(line) == want {
 			return ""
 		}
