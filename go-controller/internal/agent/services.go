@@ -24,14 +24,15 @@ type ways struct {
 // services and of their endpoints, and ranges of ClusterIPs, they are.
 type serviceMemory struct {
 	services, endpoints uint64
-	ranges              []netip.Prefix
+	ranges, own         []netip.Prefix
 	ways                ways
 	told                map[serviceport.Note]bool
 }
 
-// waysIn is apart from the rooms: as long as the services are not known, or the
+// waysIn is the way in to services, for a node whose pods are in own. It is
+// apart from the rooms: as long as the services are not known, or the
 // endpoints if one needs them, what there is stays.
-func (a *Agent) waysIn() (ways, error) {
+func (a *Agent) waysIn(own []netip.Prefix) (ways, error) {
 	services, version, ok := a.kube.Services()
 	if !ok {
 		return ways{}, errors.New("the API server has not listed the services yet: may this agent list and watch them?")
@@ -54,15 +55,15 @@ func (a *Agent) waysIn() (ways, error) {
 		return ways{}, errors.New("the API server has not listed the ServiceCIDRs yet")
 	}
 	m := &a.memory.services
-	if m.services == version && m.endpoints == endpointsVersion && slices.Equal(m.ranges, c.ServiceCIDRs) && unknown == nil {
+	if m.services == version && m.endpoints == endpointsVersion && slices.Equal(m.ranges, c.ServiceCIDRs) && slices.Equal(m.own, own) && unknown == nil {
 		return m.ways, nil
 	}
-	plan, notes := serviceport.Plan(services, endpoints, c)
+	plan, notes := serviceport.Plan(services, endpoints, own, c)
 	if unknown != nil {
 		notes = append(notes, withoutEndpoints(services, unknown)...)
 	}
 	w := ways{plan, serviceport.Checks(services, a.config.Name, endpoints)}
-	*m = serviceMemory{version, endpointsVersion, c.ServiceCIDRs, w, a.tell(notes)}
+	*m = serviceMemory{version, endpointsVersion, c.ServiceCIDRs, own, w, a.tell(notes)}
 	return w, nil
 }
 

@@ -27,13 +27,15 @@ func localBed(t *testing.T) *Netlink {
 	t.Helper()
 	testkit.Run(t, "sh", "-ec", `echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
 ip netns add outside; ip link add eth0 type veth peer name eth0 netns outside; ip link set eth0 up; ip link add m0 type bridge; ip link set m0 up
-for n in p5 p6 p7 ovn; do ip netns add $n; ip link add $n type veth peer name eth0 netns $n; ip link set $n master m0 up; done
-for n in p5 p6 p7 ovn outside; do ip -n $n link set eth0 up; ip -n $n link set lo up; done
+for n in p5 p6 p7 other ovn; do ip netns add $n; ip link add $n type veth peer name eth0 netns $n; ip link set $n master m0 up; done
+for n in p5 p6 p7 other ovn outside; do ip -n $n link set eth0 up; ip -n $n link set lo up; done
 ip addr add 198.51.100.1/24 dev eth0; ip addr add 2001:db8:5::1/64 dev eth0 nodad; ip addr add 10.1.0.2/24 dev m0; ip addr add fd01::2/64 dev m0 nodad
 for i in 2 3 4 5 6 7 8 9; do ip -n outside addr add 198.51.100.$i/24 dev eth0; ip -n outside addr add 2001:db8:5::$i/64 dev eth0 nodad; done
 ip -n outside route add default via 198.51.100.1; ip -n outside route add default via 2001:db8:5::1
 for i in 5 6 7; do ip -n p$i addr add 10.1.0.$i/24 dev eth0; ip -n p$i addr add fd01::$i/64 dev eth0 nodad
 	ip -n p$i route add default via 10.1.0.2; ip -n p$i route add default via fd01::2; done
+ip -n other addr add 10.1.1.5/23 dev eth0; ip -n other addr add fd01:0:0:1::5/63 dev eth0 nodad; ip route add 10.1.1.0/24 dev m0; ip route add fd01:0:0:1::/64 dev m0
+ip -n other route add default via 10.1.0.2; ip -n other route add default via fd01::2
 ip -n ovn addr add 10.96.0.10/32 dev eth0; ip -n ovn addr add fd02::10/128 dev eth0 nodad
 ip -n ovn route add 10.1.0.0/24 dev eth0; ip -n ovn route add fd01::/64 dev eth0; ip route add 10.96.0.0/16 dev m0; ip route add fd02::/112 dev m0`)
 	for _, netns := range []string{"p5", "p6", "p7", "ovn"} {
@@ -145,9 +147,9 @@ func TestServiceLocal(t *testing.T) {
 		return
 	}
 	k := localBed(t)
-	for _, f := range []struct{ all, node, external, pod, client, inside string }{
-		{"0.0.0.0", "198.51.100.1", "192.0.2.7", "10.1.0.6", "198.51.100.2", "10.1.0.2"},
-		{"::", "2001:db8:5::1", "2001:db8:2::7", "fd01::6", "2001:db8:5::2", "fd01::2"},
+	for _, f := range []struct{ all, node, external, pod, client, inside, other string }{
+		{"0.0.0.0", "198.51.100.1", "192.0.2.7", "10.1.0.6", "198.51.100.2", "10.1.0.2", "10.1.1.5"},
+		{"::", "2001:db8:5::1", "2001:db8:2::7", "fd01::6", "2001:db8:5::2", "fd01::2", "fd01:0:0:1::5"},
 	} {
 		at := func(addr string, port int) string {
 			return netip.AddrPortFrom(netip.MustParseAddr(addr), uint16(port)).String()
@@ -171,6 +173,17 @@ func TestServiceLocal(t *testing.T) {
 					t.Errorf("a pod asks %s over %s: seen as %q, %v; want %s, as by the ClusterIP", to, network, seen, err, f.inside)
 				}
 			}
+		}
+		for _, network := range []string{"tcp", "udp"} {
+			if seen, err := testkit.AskOnce("other", network, at(f.node, 30080)); seen != f.inside || err != nil {
+				t.Errorf("a pod of another node asks %s over %s: seen as %q, %v; want %s", at(f.node, 30080), network, seen, err, f.inside)
+			}
+		}
+		if n := ledTo(t, at(f.node, 30080))[f.other]; len(n) != 1 || n[0] != at(f.pod, 8080) {
+			t.Errorf("a pod of another node is led to %v, want %s", n, at(f.pod, 8080))
+		}
+		if who, err := testkit.AskOnce("other", "udp", at(f.node, 30082)); err == nil {
+			t.Errorf("a pod of another node asks %s, which has no endpoint here: it is seen as %s", at(f.node, 30082), who)
 		}
 		for _, to := range []string{at(f.node, 30082), at(f.external, 82)} {
 			if seen, err := ask(t, netip.MustParseAddr(f.client), to, silenceWait); err == nil {

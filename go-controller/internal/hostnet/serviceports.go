@@ -127,11 +127,11 @@ func readServicePorts() ([]hostplan.Item, error) {
 	return []hostplan.Item{p}, nil
 }
 
-// readServiceRules reads link and ranges from the rules' comments; ok is false
+// readServiceRules reads all but the entries from the rules' comments; ok is false
 // when there is anything but the rules for these.
 func readServiceRules(c *nftables.Conn, chains map[string]*nftables.Chain) (p hostplan.ServicePorts, ok bool, err error) {
 	have := map[string][]*nftables.Rule{}
-	var ranges []netip.Prefix
+	var n hostplan.ServiceNode
 	for _, name := range serviceChains() {
 		ch := chains[name]
 		if ch == nil || !sameChain(ch, serviceChain(ourTable(), name)) {
@@ -144,16 +144,20 @@ func readServiceRules(c *nftables.Conn, chains map[string]*nftables.Chain) (p ho
 		have[name] = rules
 		for _, r := range rules {
 			about, link, _ := strings.Cut(ruleComment(r), through)
-			p.Link = link
+			n.Link = link
 			if prefix, err := netip.ParsePrefix(about); err == nil {
-				ranges = append(ranges, prefix)
+				n.Ranges = append(n.Ranges, prefix)
+			}
+			if pods, of, is := betweenPods(about); is {
+				n.Pods, n.Own = append(n.Pods, pods), append(n.Own, of)
 			}
 		}
 	}
-	if !exactRules(have, serviceRules(p.Link, ranges)) {
-		return p, false, nil
+	p = hostplan.NewServicePorts(n, nil)
+	if n, err = serviceNode(p); err != nil { // sorted, each once
+		return p, false, err
 	}
-	return hostplan.NewServicePorts(p.Link, ranges, nil), true, nil
+	return p, exactRules(have, serviceRules(n)), nil
 }
 
 func ruleComment(r *nftables.Rule) string {
@@ -166,7 +170,7 @@ func ruleComment(r *nftables.Rule) string {
 // flows can't be forgotten is no reason for it. The result is in how many
 // transactions have became want; 0 when it did not begin with have.
 func applyServicePorts(have, want hostplan.ServicePorts) (transactions int, err error) {
-	if have.Link == want.Link && have.Ranges == want.Ranges {
+	if have.Of() == want.Of() {
 		if changes, err := changeEntries(have, want); err == nil {
 			return (len(changes) + elementsAtOnce - 1) / elementsAtOnce, forgetConnections(changes, want)
 		}
@@ -223,7 +227,7 @@ func makeServiceRules(want *hostplan.ServicePorts) error {
 }
 
 func addServiceRules(c *nftables.Conn, table *nftables.Table, want hostplan.ServicePorts) error {
-	ranges, err := parseRanges(want.Ranges)
+	n, err := serviceNode(want)
 	if err != nil {
 		return err
 	}
@@ -236,7 +240,7 @@ func addServiceRules(c *nftables.Conn, table *nftables.Table, want hostplan.Serv
 	for _, name := range serviceChains() {
 		chains[name] = c.AddChain(serviceChain(table, name))
 	}
-	for _, r := range serviceRules(want.Link, ranges) {
+	for _, r := range serviceRules(n) {
 		c.AddRule(&nftables.Rule{Table: table, Chain: chains[r.chain], Exprs: r.exprs, UserData: userdata.AppendString(nil, userdata.TypeComment, r.about)})
 	}
 	return nil

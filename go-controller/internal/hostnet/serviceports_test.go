@@ -33,7 +33,9 @@ func servicePorts(t *testing.T, lines ...string) hostplan.ServicePorts {
 		entries = append(entries, e)
 	}
 	ranges := []netip.Prefix{netip.MustParsePrefix("fd02::/112"), netip.MustParsePrefix("10.96.0.0/16")}
-	return hostplan.NewServicePorts("m0", ranges, entries)
+	own := []netip.Prefix{netip.MustParsePrefix("fd01::/64"), netip.MustParsePrefix("10.1.0.0/24")}
+	pods := []netip.Prefix{netip.MustParsePrefix("fd01::/48"), netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.2.0.0/16")}
+	return hostplan.NewServicePorts(hostplan.ServiceNode{Link: "m0", Ranges: ranges, Own: own, Pods: pods}, entries)
 }
 
 // everyEntry has one of every kind, family and protocol.

@@ -151,8 +151,12 @@ type serviceRule struct {
 	exprs        []expr.Any
 }
 
-// serviceRules lists the rules, as many whatever the number of services.
-func serviceRules(link string, ranges []netip.Prefix) (out []serviceRule) {
+// serviceRules lists the rules, as many whatever the number of services. Pods of
+// other nodes, which are not in own, come from outside like all that does not
+// come through the link; but as they do, and as the answers of this node's pods
+// would go straight to them, they get the link's address as their source.
+func serviceRules(n hostplan.ServiceNode) (out []serviceRule) {
+	link := n.Link
 	for _, chain := range []string{serviceInChain, serviceOutChain} {
 		for _, f := range serviceFamilies() {
 			add := func(about string, parts ...[]expr.Any) {
@@ -165,7 +169,7 @@ func serviceRules(link string, ranges []netip.Prefix) (out []serviceRule) {
 			drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 			in := func(kind hostplan.ServiceEntryKind, ports bool) serviceSet { return serviceSet{kind, ports, f} }
 			add("other sources", in(hostplan.LimitEntry, false).contains(true), in(hostplan.AllowEntry, false).contains(false), drop)
-			outside := notThrough(link, expr.MetaKeyIIFNAME)
+			outside := from(link, expr.CmpOpNeq)
 			if chain == serviceInChain {
 				for _, kind := range localKinds() {
 					add("from outside to addresses, "+string(kind), outside, in(kind, false).dnat())
@@ -174,26 +178,69 @@ func serviceRules(link string, ranges []netip.Prefix) (out []serviceRule) {
 			}
 			add("addresses", in(hostplan.ServeEntry, false).dnat())
 			if chain == serviceInChain {
+				foreign := fromOtherPods(link, n.Own, f)
 				for _, kind := range localKinds() {
 					add("from outside to node ports, "+string(kind), outside, notTo(f.loopback, f.offset), toThisNode(), in(kind, true).dnat())
+					if foreign != nil {
+						add("from other nodes' pods to node ports, "+string(kind), foreign, toThisNode(), in(kind, true).dnat())
+					}
 				}
 				add("not from inside to node ports", outside, toThisNode(), in(hostplan.InsideEntry, true).contains(true), drop)
+				if foreign != nil {
+					add("not from other nodes' pods to node ports", foreign, toThisNode(), in(hostplan.InsideEntry, true).contains(true), drop)
+				}
 			}
 			add("node ports", notTo(f.loopback, f.offset), toThisNode(), in(hostplan.ServeEntry, true).dnat())
 		}
 	}
-	for _, r := range ranges {
-		out = append(out, serviceRule{serviceMasqChain, r.String() + through + link, masqueradeService(r, link)})
+	for _, r := range n.Ranges {
+		out = append(out, serviceRule{serviceMasqChain, r.String() + through + link, masqueradeService(r, link, nil)})
+	}
+	for _, own := range n.Own {
+		for _, all := range n.Pods {
+			if own.Addr().Is4() == all.Addr().Is4() {
+				source := toRange(all, serviceFamilyOf(all.Addr()).source)
+				out = append(out, serviceRule{serviceMasqChain, own.String() + fromPods + all.String() + through + link, masqueradeService(own, link, source)})
+			}
+		}
 	}
 	return out
+}
+
+// fromPods stands between the subnets in what a rule is about that masquerades
+// what pods send to pods of this node.
+const fromPods = " from pods of "
+
+// betweenPods reads such a rule's subnets.
+func betweenPods(about string) (pods, own netip.Prefix, ok bool) {
+	to, from, _ := strings.Cut(about, fromPods)
+	own, err1 := netip.ParsePrefix(to)
+	pods, err2 := netip.ParsePrefix(from)
+	return pods, own, err1 == nil && err2 == nil
+}
+
+// fromOtherPods matches what comes through the link and is in none of the
+// subnets of a family; nil when there are none to tell by.
+func fromOtherPods(link string, own []netip.Prefix, f serviceFamily) []expr.Any {
+	var out []expr.Any
+	for _, p := range own {
+		if serviceFamilyOf(p.Addr()).nfproto == f.nfproto {
+			out = append(out, notTo(p, f.source)...)
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	return append(from(link, expr.CmpOpEq), out...)
 }
 
 // through stands between what a rule is about and the interface.
 const through = " through "
 
-// notThrough matches packets of other interfaces.
-func notThrough(link string, key expr.MetaKey) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: interfaceName(link)}}
+// from matches packets that came in through an interface, or with CmpOpNeq
+// through any other.
+func from(link string, op expr.CmpOp) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: interfaceName(link)}}
 }
 
 // toThisNode is "fib daddr type local".
@@ -222,12 +269,14 @@ func toRange(p netip.Prefix, offset uint32) []expr.Any {
 const statusDNAT = 1 << 5
 
 // masqueradeService is "ip daddr RANGE oifname LINK ct status dnat masquerade":
-// only what was sent to a ClusterIP by a rule, as nothing else has both.
-func masqueradeService(r netip.Prefix, link string) []expr.Any {
+// only what was sent to a ClusterIP by a rule, as nothing else has both. further
+// is what else must match.
+func masqueradeService(r netip.Prefix, link string, further []expr.Any) []expr.Any {
 	f := serviceFamilyOf(r.Addr())
 	mask := binaryutil.NativeEndian.PutUint32(statusDNAT)
 	out := []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}}}
 	out = append(out, toRange(r, f.offset)...)
+	out = append(out, further...)
 	return append(out,
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: interfaceName(link)},
 		&expr.Ct{Key: expr.CtKeySTATUS, Register: 1}, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)},
@@ -276,14 +325,20 @@ func protocolName(number byte) string {
 	return fmt.Sprint("protocol-", number)
 }
 
-// parseRanges reads ServicePorts.Ranges.
-func parseRanges(text string) (out []netip.Prefix, err error) {
-	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
-		p, err := netip.ParsePrefix(part)
-		if err != nil {
-			return nil, fmt.Errorf("service range: %w", err)
+// serviceNode reads what ServicePorts has besides entries.
+func serviceNode(p hostplan.ServicePorts) (n hostplan.ServiceNode, err error) {
+	n.Link = p.Link
+	for _, f := range []struct {
+		list *[]netip.Prefix
+		text string
+	}{{&n.Ranges, p.Ranges}, {&n.Own, p.Own}, {&n.Pods, p.Pods}} {
+		for _, part := range strings.FieldsFunc(f.text, func(r rune) bool { return r == ',' }) {
+			prefix, err := netip.ParsePrefix(part)
+			if err != nil {
+				return n, fmt.Errorf("service ports: %w", err)
+			}
+			*f.list = append(*f.list, prefix)
 		}
-		out = append(out, p)
 	}
-	return out, nil
+	return n, nil
 }

@@ -16,6 +16,8 @@ import (
 type ServicePorts struct {
 	Link    string // the management port's interface
 	Ranges  string // those of ClusterIPs as CIDRs, sorted, with commas
+	Own     string // the subnets of this node's pods, likewise
+	Pods    string // those of all pods, likewise: the ones of other nodes come from outside
 	Entries string // ServiceEntry values as text, one a line, sorted, each once
 }
 
@@ -28,7 +30,7 @@ const (
 	LocalEntry  ServiceEntryKind = "local"  // connections to At from outside go to To, the one endpoint on this node
 	ShareEntry  ServiceEntryKind = "share"  // those that chance puts into Bucket go to To, one of several endpoints
 	StickEntry  ServiceEntryKind = "stick"  // those that the client's address puts into Bucket go to To
-	InsideEntry ServiceEntryKind = "inside" // At is served to this node and to pods; others are dropped, but for those of the three kinds above
+	InsideEntry ServiceEntryKind = "inside" // At is served to this node and to its pods; others are dropped, but for those of the three kinds above
 	LimitEntry  ServiceEntryKind = "limit"  // At is for the sources of AllowEntries; others are dropped
 	AllowEntry  ServiceEntryKind = "allow"  // From may connect to At
 )
@@ -107,19 +109,37 @@ func ParseServiceEntry(line string) (e ServiceEntry, err error) {
 	return e, nil
 }
 
-// NewServicePorts is the item with these entries, in any order.
-func NewServicePorts(link string, ranges []netip.Prefix, entries []ServiceEntry) ServicePorts {
+// ServiceNode is what ServicePorts has besides Entries, in any order.
+type ServiceNode struct {
+	Link              string
+	Ranges, Own, Pods []netip.Prefix
+}
+
+// NewServicePorts is the item with these entries, in any order. Of a family of
+// which the node has no pods, no others can be told apart.
+func NewServicePorts(n ServiceNode, entries []ServiceEntry) ServicePorts {
 	lines := make([]string, len(entries))
 	for i, e := range entries {
 		lines[i] = e.String()
 	}
 	slices.Sort(lines)
-	sorted := slices.SortedFunc(slices.Values(ranges), netip.Prefix.Compare)
-	texts := make([]string, 0, len(sorted))
-	for _, r := range slices.Compact(sorted) {
-		texts = append(texts, r.String())
+	alone := func(other []netip.Prefix) func(netip.Prefix) bool {
+		return func(p netip.Prefix) bool {
+			return !slices.ContainsFunc(other, func(o netip.Prefix) bool { return o.Addr().Is4() == p.Addr().Is4() })
+		}
 	}
-	return ServicePorts{Link: link, Ranges: strings.Join(texts, ","), Entries: strings.Join(slices.Compact(lines), "\n")}
+	n.Own, n.Pods = slices.DeleteFunc(slices.Clone(n.Own), alone(n.Pods)), slices.DeleteFunc(slices.Clone(n.Pods), alone(n.Own))
+	return ServicePorts{Link: n.Link, Ranges: prefixList(n.Ranges), Own: prefixList(n.Own), Pods: prefixList(n.Pods), Entries: strings.Join(slices.Compact(lines), "\n")}
+}
+
+// prefixList is prefixes as text, sorted, each once, with commas.
+func prefixList(prefixes []netip.Prefix) string {
+	sorted := slices.SortedFunc(slices.Values(prefixes), netip.Prefix.Compare)
+	texts := make([]string, 0, len(sorted))
+	for _, p := range slices.Compact(sorted) {
+		texts = append(texts, p.String())
+	}
+	return strings.Join(texts, ",")
 }
 
 // ServiceChange is a step from one ServicePorts to another: what goes and what
@@ -210,6 +230,12 @@ func onlyIn(a, b string) map[string]bool {
 	return out
 }
 
+// Of is the item without entries.
+func (p ServicePorts) Of() ServicePorts {
+	p.Entries = ""
+	return p
+}
+
 // Key implements Item.
 func (p ServicePorts) Key() string { return "service-ports" }
 
@@ -222,5 +248,5 @@ func (p ServicePorts) String() string {
 	if p.Entries != "" {
 		n = strings.Count(p.Entries, "\n") + 1
 	}
-	return fmt.Sprintf("service-ports %d entries to %s through %s", n, p.Ranges, p.Link)
+	return fmt.Sprintf("service-ports %d entries to %s through %s for pods of %s among %s", n, p.Ranges, p.Link, p.Own, p.Pods)
 }

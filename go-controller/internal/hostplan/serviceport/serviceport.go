@@ -37,8 +37,8 @@ type planner struct {
 // address and port the oldest has it, then the first by name, as in the load
 // balancers; an address that is some service's ClusterIP is that service's, and
 // needs nothing here. The slices matter for those of which NeedsEndpoints is
-// true.
-func Plan(services []*cluster.Service, endpoints Slices, c config.Node) (hostplan.Plan, []Note) {
+// true. own are the subnets of the node's pods.
+func Plan(services []*cluster.Service, endpoints Slices, own []netip.Prefix, c config.Node) (hostplan.Plan, []Note) {
 	p := planner{node: c.Name, slices: endpoints, ranges: c.ServiceCIDRs, cluster: map[netip.Addr]bool{}, taken: map[hostplan.ServiceEntry]bool{}}
 	for _, s := range services {
 		for _, a := range s.ClusterIPs {
@@ -51,7 +51,11 @@ func Plan(services []*cluster.Service, endpoints Slices, c config.Node) (hostpla
 	for _, s := range sorted {
 		p.service(s)
 	}
-	item := hostplan.NewServicePorts(names.ManagementInterface(c.Name), c.ServiceCIDRs, p.entries)
+	n := hostplan.ServiceNode{Link: names.ManagementInterface(c.Name), Ranges: c.ServiceCIDRs, Own: own}
+	for _, s := range c.ClusterSubnets {
+		n.Pods = append(n.Pods, s.CIDR)
+	}
+	item := hostplan.NewServicePorts(n, p.entries)
 	return hostplan.Plan{Host: []hostplan.Item{item}}, p.notes
 }
 

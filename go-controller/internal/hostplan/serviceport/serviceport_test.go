@@ -21,6 +21,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
+func ownSubnets() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("fd01:0:0:1::/64"), netip.MustParsePrefix("10.128.2.0/23")}
+}
+
 func nodeConfig() config.Node {
 	c := config.DefaultNode()
 	c.Name = "n1"
@@ -79,7 +83,7 @@ func TestPlans(t *testing.T) {
 
 func text(t *testing.T, d decoded) string {
 	t.Helper()
-	plan, notes := serviceport.Plan(d.services, d.slices, nodeConfig())
+	plan, notes := serviceport.Plan(d.services, d.slices, ownSubnets(), nodeConfig())
 	var b strings.Builder
 	for _, i := range plan.Host {
 		changes, err := hostplan.ServiceChanges(i.(hostplan.ServicePorts), hostplan.ServicePorts{})
@@ -111,7 +115,7 @@ func TestCost(t *testing.T) {
 		})
 	}
 	item := func() hostplan.ServicePorts {
-		plan, _ := serviceport.Plan(list, nil, nodeConfig())
+		plan, _ := serviceport.Plan(list, nil, ownSubnets(), nodeConfig())
 		return plan.Host[0].(hostplan.ServicePorts)
 	}
 	before := item()
