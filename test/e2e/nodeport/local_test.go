@@ -129,8 +129,8 @@ func (b bed) localWays(ways []way, who ...string) (out []localWay) {
 }
 
 // inside tells whether a client comes from inside, so that every endpoint of the
-// cluster serves it: a node at its own ports and at addresses, a pod at addresses
-// and, by way of its management port, at the gateway's ports.
+// cluster serves it: at addresses, and a node, or a pod of the gateway, at its own
+// node's ports; other pods come to their own node by way of the gateway.
 func (w localWay) inside(c client) bool {
 	switch {
 	case c.node == 0:
@@ -138,7 +138,7 @@ func (w localWay) inside(c client) bool {
 	case w.address:
 		return true
 	case c.pod:
-		return w.node == 1
+		return w.node == 1 && c.node == 1
 	}
 	return w.node == c.node
 }

@@ -10,8 +10,8 @@ func answering(c client, w way, s *service) []string {
 		return s.local(c.node)
 	case w.name == clusterIP, s.external == "Cluster":
 		return s.nodes
-	case c.node == "", c.host && w.nodePort && c.node != w.entry:
-		return s.local(w.entry) // to a node, another one is outside
+	case c.node == "", w.nodePort && c.node != w.entry:
+		return s.local(w.entry) // to a node, another one and its pods are outside
 	default: // within the cluster there is no policy for external traffic
 		return s.nodes
 	}
