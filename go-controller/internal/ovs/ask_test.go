@@ -2,6 +2,7 @@ package ovs
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -106,9 +107,12 @@ func TestAppctl(t *testing.T) {
 	if err != nil || !strings.HasPrefix(out, "ovs-vswitchd (Open vSwitch) ") {
 		t.Errorf("%q, %v", out, err)
 	}
-	if out, err := Appctl(t.Context(), "/run/openvswitch", "ovs-vswitchd", "ovs/route/lookup", "127.0.0.1"); err != nil || !strings.Contains(out, "dev lo") {
-		t.Errorf("%q, %v", out, err)
-	}
+	testkit.Eventually(t, "the command that a vswitchd has a moment after it answers", func() string {
+		if out, err := Appctl(t.Context(), "/run/openvswitch", "ovs-vswitchd", "ovs/route/lookup", "127.0.0.1"); err != nil || !strings.Contains(out, "dev lo") {
+			return fmt.Sprintf("%q, %v", out, err)
+		}
+		return ""
+	})
 	if _, err := Appctl(t.Context(), "/run/openvswitch", "ovs-vswitchd", "nosuch"); err == nil || !strings.Contains(err.Error(), `"nosuch" is not a valid command`) {
 		t.Error(err)
 	}

@@ -186,8 +186,8 @@ func TestFileKeepsUUIDs(t *testing.T) {
 		}
 		n += len(got)
 	}
-	if n != 65 {
-		t.Errorf("%d rows, want 65", n)
+	if n != 66 {
+		t.Errorf("%d rows, want 66", n)
 	}
 }
 
