@@ -101,6 +101,14 @@ const (
 	IPv6 Family = "v6"
 )
 
+// FamilyOf is IPv4 or IPv6.
+func FamilyOf(is4 bool) Family {
+	if is4 {
+		return IPv4
+	}
+	return IPv6
+}
+
 // NamespaceAddressSet is the address set with a namespace's pod addresses of
 // one family. OVN allows letters, digits, '_' and '.' in such a name; the
 // dashes of a namespace become underscores, which a namespace can't contain.

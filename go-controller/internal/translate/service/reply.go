@@ -35,7 +35,7 @@ func (t Translator) replies(s *cluster.State, o nb.Owner, svc *cluster.Service, 
 		if !ok {
 			return nil, fmt.Errorf("subnet %s of node %s has no address number 2: too small", at.subnet, at.node)
 		}
-		role := names.FamilyRole(names.NodeRole(names.RoleReply, at.node), family(at.subnet.Addr().Is4()))
+		role := names.FamilyRole(names.NodeRole(names.RoleReply, at.node), names.FamilyOf(at.subnet.Addr().Is4()))
 		rows = append(rows, t.Schema.NewRow(nb.Key{Table: nbdb.LogicalRouterPolicyTable, Owner: o, Role: role}, &nbdb.LogicalRouterPolicy{
 			UUID:     names.RowUUID(nbdb.LogicalRouterPolicyTable, o.Kind, o.Name, role, svc.UID),
 			Priority: names.PolicyReply, Match: at.match(), Action: nbdb.LogicalRouterPolicyActionReroute, Nexthops: []string{via.String()},
@@ -108,13 +108,6 @@ func (p replyPlace) match() string {
 		parts = append(parts, fmt.Sprintf("(%s == {%s} && %s.src == %d)", ip, strings.Join(texts, ", "), strings.ToLower(string(k.protocol)), k.port))
 	}
 	return strings.Join(parts, " || ")
-}
-
-func family(is4 bool) names.Family {
-	if is4 {
-		return names.IPv4
-	}
-	return names.IPv6
 }
 
 // repliers are the services whose replies a change of a node can lead another

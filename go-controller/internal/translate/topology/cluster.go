@@ -90,14 +90,6 @@ func (t Cluster) policies(s *cluster.State) []nb.Row {
 	return rows
 }
 
-// destination matches what is for an address of a range.
-func destination(p netip.Prefix) string {
-	if p.Addr().Is6() {
-		return "ip6.dst == " + p.String()
-	}
-	return "ip4.dst == " + p.String()
-}
-
 // routerOptions make the router learn neighbours when it needs them, instead
 // of from every ARP it sees and of holding a flow per pair of router ports:
 // both are quadratic in the number of nodes (ovn-nb(5), Logical_Router).

@@ -185,13 +185,13 @@ func (r gatewayRows) routes() []nb.Row {
 	}
 	for _, hop := range r.gateway.NextHops {
 		is4 := hop.Is4()
-		rows = append(rows, r.own(names.FamilyRole(names.RoleDefault, family(is4)), everything(is4), hop, out))
+		rows = append(rows, r.own(names.FamilyRole(names.RoleDefault, names.FamilyOf(is4)), everything(is4), hop, out))
 		via, ok := r.state.JoinAddr(r.node.Name, is4)
 		if !ok {
 			continue // no pod has an address of this family
 		}
 		if r.outranked(is4) {
-			rows = append(rows, r.leaving(names.FamilyRole(names.RoleToGateway, family(is4)), netip.PrefixFrom(via, via.BitLen()), via, nil))
+			rows = append(rows, r.leaving(names.FamilyRole(names.RoleToGateway, names.FamilyOf(is4)), netip.PrefixFrom(via, via.BitLen()), via, nil))
 		}
 		if r.state.Serves(r.node.Name, is4) {
 			rows = append(rows, r.exits(via)...)
@@ -204,11 +204,11 @@ func (r gatewayRows) routes() []nb.Row {
 // node's own pods, and of everybody who has nothing nearer.
 func (r gatewayRows) exits(via netip.Addr) []nb.Row {
 	is4 := via.Is4()
-	rows := []nb.Row{r.leaving(names.FamilyRole(names.RoleLeave, family(is4)), everything(is4), via, nil)}
+	rows := []nb.Row{r.leaving(names.FamilyRole(names.RoleLeave, names.FamilyOf(is4)), everything(is4), via, nil)}
 	bySource := nbdb.LogicalRouterStaticRoutePolicySrcIP
 	for _, subnet := range r.state.NodeSubnets[r.node.Name] {
 		if subnet.Addr().Is4() == is4 {
-			rows = append(rows, r.leaving(names.FamilyRole(names.RoleOwnPods, family(is4)), subnet, via, &bySource))
+			rows = append(rows, r.leaving(names.FamilyRole(names.RoleOwnPods, names.FamilyOf(is4)), subnet, via, &bySource))
 		}
 	}
 	return rows
@@ -245,7 +245,7 @@ func (r gatewayRows) toHost() ([]nb.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, r.leaving(names.FamilyRole(names.RoleToHost, family(is4)), netip.PrefixFrom(ip, ip.BitLen()), management.Addr(), nil))
+		rows = append(rows, r.leaving(names.FamilyRole(names.RoleToHost, names.FamilyOf(is4)), netip.PrefixFrom(ip, ip.BitLen()), management.Addr(), nil))
 		seen := map[netip.Addr]bool{ip: true}
 		for _, other := range r.node.Addrs {
 			if other.Is4() == is4 && !seen[other] {
@@ -290,13 +290,6 @@ func ofFamily(addrs []netip.Addr, is4 bool) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return addrs[i], true
-}
-
-func family(is4 bool) names.Family {
-	if is4 {
-		return names.IPv4
-	}
-	return names.IPv6
 }
 
 // everything is 0.0.0.0/0 or ::/0.

@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -18,29 +17,14 @@ const leakPriority = 1000
 // they are that conntrack can't make out, such as an ICMP error about nothing,
 // or of a protocol that it does not know.
 func (r gatewayRows) leakGuard() nb.Row {
-	var ranges [2][]string // of IPv4 and IPv6
-	add := func(p netip.Prefix) {
-		i := 0
-		if p.Addr().Is6() {
-			i = 1
-		}
-		ranges[i] = append(ranges[i], p.String())
-	}
+	var inside []netip.Prefix
 	for _, c := range r.state.Config.Subnets {
-		add(c.CIDR)
+		inside = append(inside, c.CIDR)
 	}
-	for _, p := range r.state.Config.JoinSubnets {
-		add(p)
-	}
-	var either []string
-	for i, field := range []string{"ip4.src", "ip6.src"} {
-		if len(ranges[i]) > 0 {
-			either = append(either, fmt.Sprintf("%s == {%s}", field, strings.Join(ranges[i], ", ")))
-		}
-	}
+	inside = append(inside, r.state.Config.JoinSubnets...)
 	return r.schema.NewRow(r.key(nbdb.ACLTable, names.RoleLeakGuard), &nbdb.ACL{
 		UUID: r.uuid(nbdb.ACLTable, names.RoleLeakGuard), Priority: leakPriority, Direction: nbdb.ACLDirectionFromLport,
-		Match:  fmt.Sprintf("inport == %q && (%s)", names.ExternalToRouter(r.node.Name), strings.Join(either, " || ")),
+		Match:  fmt.Sprintf("inport == %q && (%s)", names.ExternalToRouter(r.node.Name), from(inside)),
 		Action: nbdb.ACLActionDrop,
 	}, r.in(nbdb.LogicalSwitchTable, names.RoleExternal, "acls"))
 }

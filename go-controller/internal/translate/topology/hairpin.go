@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -21,30 +20,18 @@ const hairpinPriority = 2000
 // same addresses and in the same zone, and be given another source port; and so
 // would its answers, which come from the ClusterIP by then.
 func (r nodeRows) hairpin(second []netip.Prefix) nb.Row {
-	var either []string
-	for _, f := range []struct {
-		is4   bool
-		field string
-	}{{true, "ip4.src"}, {false, "ip6.src"}} {
-		var sources []string
-		for _, p := range second {
-			if p.Addr().Is4() == f.is4 {
-				sources = append(sources, p.Addr().String())
+	var sources []netip.Prefix
+	for _, p := range second {
+		sources = append(sources, netip.PrefixFrom(p.Addr(), p.Addr().BitLen()))
+		for _, services := range r.state.ServiceRanges() {
+			if services.Addr().Is4() == p.Addr().Is4() {
+				sources = append(sources, services)
 			}
 		}
-		if len(sources) == 0 {
-			continue
-		}
-		for _, p := range r.state.ServiceRanges() {
-			if p.Addr().Is4() == f.is4 {
-				sources = append(sources, p.String())
-			}
-		}
-		either = append(either, fmt.Sprintf("%s == {%s}", f.field, strings.Join(sources, ", ")))
 	}
 	return r.schema.NewRow(r.key(nbdb.ACLTable, names.RoleHairpin), &nbdb.ACL{
 		UUID: r.uuid(nbdb.ACLTable, names.RoleHairpin), Priority: hairpinPriority, Direction: nbdb.ACLDirectionToLport,
-		Match:  fmt.Sprintf("outport == %q && (%s)", names.ManagementPort(r.node.Name), strings.Join(either, " || ")),
+		Match:  fmt.Sprintf("outport == %q && (%s)", names.ManagementPort(r.node.Name), from(sources)),
 		Action: nbdb.ACLActionAllowStateless,
 	}, nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: r.uuid(nbdb.LogicalSwitchTable, names.RoleSwitch)}, Column: "acls"})
 }

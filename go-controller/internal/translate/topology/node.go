@@ -159,7 +159,7 @@ func (r nodeRows) management(second []netip.Prefix) nb.Row {
 // the longer prefix, and of equal ones the destination (ovn-nb(5),
 // Logical_Router_Static_Route policy).
 func (r nodeRows) egress(subnet netip.Prefix, via netip.Addr) nb.Row {
-	role := names.FamilyRole(names.RoleEgress, family(subnet.Addr().Is4()))
+	role := names.FamilyRole(names.RoleEgress, names.FamilyOf(subnet.Addr().Is4()))
 	policy := nbdb.LogicalRouterStaticRoutePolicySrcIP
 	return r.schema.NewRow(r.key(nbdb.LogicalRouterStaticRouteTable, role), &nbdb.LogicalRouterStaticRoute{
 		UUID: r.uuid(nbdb.LogicalRouterStaticRouteTable, role), IPPrefix: subnet.String(), Nexthop: via.String(), Policy: &policy,
