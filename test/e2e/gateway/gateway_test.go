@@ -42,27 +42,6 @@ type bed struct {
 	t *testing.T
 }
 
-func (b bed) kubectl(stdin string, args ...string) string {
-	b.t.Helper()
-	cmd := b.Kubectl(b.t.Context(), args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		b.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// ask asks a server from a pod and returns its answer: who answers, and where
-// it sees the question come from.
-func (b bed) ask(ctx context.Context, pod, protocol string, to netip.AddrPort) string {
-	out, err := b.Kubectl(ctx, "exec", pod, "--", "/bin/echo-server", "ask", protocol, to.String(), "1", "1s").CombinedOutput()
-	if err != nil {
-		return fmt.Sprintf("%v: %s", err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // awaitSource waits until the host outside sees a pod come from the address, in
 // every protocol.
 func (b bed) awaitSource(pod string, from netip.Addr) {
@@ -74,7 +53,7 @@ func (b bed) awaitSource(pod string, from netip.Addr) {
 		for _, protocol := range []string{"tcp", "udp"} {
 			to := netip.AddrPortFrom(outside.Addr(), 8080)
 			machines.Eventually(b.t, fmt.Sprintf("pod %s asks %s over %s", pod, to, protocol), func(ctx context.Context) string {
-				answer := b.ask(ctx, pod, protocol, to)
+				answer := machines.AskIn(ctx, b.Cluster, pod, protocol, to)
 				who, where, _ := strings.Cut(answer, " ")
 				if seen, err := netip.ParseAddrPort(where); who != "outside" || err != nil || seen.Addr() != from {
 					return fmt.Sprintf("%q, want it to be seen from %s", answer, from)
@@ -90,8 +69,8 @@ func addrs(n *node.Node) []netip.Prefix { return n.Config.Addrs }
 
 func TestGateway(t *testing.T) {
 	b := bed{machines.Up(t, sandbox.Options{Name: "gateway", Nodes: 2, Gateways: 1, DualStack: true}), t}
-	b.kubectl(pods, "apply", "-f", "-")
-	b.kubectl("", "wait", "--for=condition=Ready", "pod/a", "pod/b", "--timeout=60s")
+	machines.Kubectl(b.t, b.Cluster, pods, "apply", "-f", "-")
+	machines.Kubectl(b.t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/a", "pod/b", "--timeout=60s")
 	n1, n2 := b.Nodes[0], b.Nodes[1]
 	outside := watch(t, b.Control.Member)
 	ok := t.Run("pods leave through the gateway with its address", func(t *testing.T) {
@@ -164,7 +143,7 @@ func (b bed) hostIsReached() {
 		kubelet := netip.AddrPortFrom(p.Addr(), 10250)
 		for _, pod := range []string{"a", "b"} {
 			machines.Eventually(b.t, fmt.Sprintf("pod %s reaches %s", pod, kubelet), func(ctx context.Context) string {
-				if answer := b.ask(ctx, pod, "tcp", kubelet); !strings.Contains(answer, "HTTPS server") {
+				if answer := machines.AskIn(ctx, b.Cluster, pod, "tcp", kubelet); !strings.Contains(answer, "HTTPS server") {
 					return answer
 				}
 				return ""
@@ -177,12 +156,12 @@ func (b bed) hostIsReached() {
 	}
 	for _, o := range families().Outside() {
 		to := netip.AddrPortFrom(o.Addr(), 8080).String()
-		if out, err := n.Run(b.t.Context(), "/opt/northbound/bin/echo", "ask", "tcp", to, "3", "1s"); err != nil || strings.Count(out, "outside ") != 3 {
+		if out, err := n.Run(b.t.Context(), machines.Echo, "ask", "tcp", to, "3", "1s"); err != nil || strings.Count(out, "outside ") != 3 {
 			b.t.Errorf("the host asks %s: %v\n%s", to, err, out)
 		}
 	}
 	// Nobody outside can address a pod.
-	ip := b.kubectl("", "get", "pod", "a", "-o", "jsonpath={.status.podIP}")
+	ip := machines.Kubectl(b.t, b.Cluster, "", "get", "pod", "a", "-o", "jsonpath={.status.podIP}")
 	if out, err := b.Outside.Run(b.t.Context(), "ping", "-n", "-c1", "-W1", ip); err == nil {
 		b.t.Errorf("outside reaches pod address %s:\n%s", ip, out)
 	}
@@ -202,7 +181,7 @@ func (b bed) gatewayByHand(n1, n2 *node.Node) {
 	for _, p := range addrs(n2) {
 		b.awaitSource("b", p.Addr())
 	}
-	if got := b.kubectl("", "get", "node", n2.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/l3-gateway-config}`); !strings.Contains(got, addrs(n2)[0].String()) {
+	if got := machines.Kubectl(b.t, b.Cluster, "", "get", "node", n2.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/l3-gateway-config}`); !strings.Contains(got, addrs(n2)[0].String()) {
 		b.t.Errorf("the Node's annotation is %q", got)
 	}
 	run("sh", "-c", "kill $(cat /run/helper.pid)")
@@ -212,7 +191,7 @@ func (b bed) gatewayByHand(n1, n2 *node.Node) {
 	for _, p := range addrs(n1) {
 		b.awaitSource("b", p.Addr())
 	}
-	if got := b.kubectl("", "get", "node", n2.Spec.Name, "-o", `jsonpath={.metadata.annotations}`); strings.Contains(got, "l3-gateway-config") {
+	if got := machines.Kubectl(b.t, b.Cluster, "", "get", "node", n2.Spec.Name, "-o", `jsonpath={.metadata.annotations}`); strings.Contains(got, "l3-gateway-config") {
 		b.t.Errorf("the Node's annotations are %s", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox/member"
 )
 
@@ -135,7 +136,7 @@ func (b bed) strays(pods ...string) {
 	b.t.Helper()
 	for _, pod := range pods {
 		for _, o := range families().Outside() {
-			b.kubectl("", "exec", pod, "--", "/bin/echo-server", "stray", o.Addr().String())
+			machines.Kubectl(b.t, b.Cluster, "", "exec", pod, "--", machines.EchoInPod, "stray", o.Addr().String())
 		}
 		for _, o := range families().Outside() { // and then something that is answered, when all that has been seen
 			b.mirror(pod, o.Addr(), 1000)

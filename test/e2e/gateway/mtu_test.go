@@ -24,7 +24,7 @@ const (
 func (b bed) mirror(pod string, to netip.Addr, size int) {
 	b.t.Helper()
 	machines.Eventually(b.t, fmt.Sprintf("pod %s exchanges %d bytes with %s", pod, size, to), func(ctx context.Context) string {
-		out, err := b.Kubectl(ctx, "exec", pod, "--", "/bin/echo-server", "mirror", netip.AddrPortFrom(to, 8080).String(), "2", fmt.Sprint(size)).CombinedOutput()
+		out, err := b.Kubectl(ctx, "exec", pod, "--", machines.EchoInPod, "mirror", netip.AddrPortFrom(to, 8080).String(), "2", fmt.Sprint(size)).CombinedOutput()
 		if !strings.Contains(string(out), fmt.Sprintf("%d bytes\n", size)) {
 			return fmt.Sprintf("%v: %s", err, out)
 		}
@@ -50,7 +50,7 @@ func (b bed) mtu(n *node.Node) {
 	// gateway is connected to drops what is larger, without a word.
 	b.setMTU(n, smallMTU)
 	defer b.setMTU(n, 1500)
-	if out, err := b.Kubectl(b.t.Context(), "exec", "a", "--", "/bin/echo-server", "mirror", netip.AddrPortFrom(families().Outside()[0].Addr(), 8080).String(), "3", fmt.Sprint(forSmall)).CombinedOutput(); err == nil {
+	if out, err := b.Kubectl(b.t.Context(), "exec", "a", "--", machines.EchoInPod, "mirror", netip.AddrPortFrom(families().Outside()[0].Addr(), 8080).String(), "3", fmt.Sprint(forSmall)).CombinedOutput(); err == nil {
 		b.t.Errorf("packets are not dropped that should be, so that nothing is proved here: %s", out)
 	}
 	machines.Run(b.t, n, "ovs-vsctl", "set", "interface", node.PhysicalBridge, fmt.Sprintf("mtu_request=%d", smallMTU))

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -13,26 +12,11 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
-// subnets are a node's, as its Node says.
-func (b bed) subnets(n *node.Node) []string {
+// subnets are a node's, as flags list them.
+func (b bed) subnets(n *node.Node) (out []string) {
 	b.t.Helper()
-	var nets struct{ Default []string }
-	raw := b.kubectl("", "get", "node", n.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)
-	if err := json.Unmarshal([]byte(raw), &nets); err != nil {
-		b.t.Fatal(err)
-	}
-	return nets.Default
-}
-
-// ips are a pod's addresses.
-func (b bed) ips(pod string) (out []netip.Addr) {
-	b.t.Helper()
-	for _, s := range strings.Fields(b.kubectl("", "get", "pod", pod, "-o", "jsonpath={.status.podIPs[*].ip}")) {
-		ip, err := netip.ParseAddr(s)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		out = append(out, ip)
+	for _, s := range machines.Subnets(b.t, b.Cluster, n.Spec.Name) {
+		out = append(out, s.String())
 	}
 	return out
 }
@@ -48,7 +32,7 @@ func (b bed) insideIsReached(pods ...string) {
 	}
 	var targets []target
 	for _, p := range pods {
-		for _, ip := range b.ips(p) {
+		for _, ip := range machines.PodIPs(b.t, b.Cluster, p) {
 			targets = append(targets, target{"pod " + p, netip.AddrPortFrom(ip, 8080), p + " "})
 		}
 	}
@@ -60,7 +44,7 @@ func (b bed) insideIsReached(pods ...string) {
 	for _, from := range pods {
 		for _, t := range targets {
 			machines.Eventually(b.t, fmt.Sprintf("pod %s asks %s at %s", from, t.what, t.to), func(ctx context.Context) string {
-				if answer := b.ask(ctx, from, "tcp", t.to); !strings.Contains(answer, t.answer) {
+				if answer := machines.AskIn(ctx, b.Cluster, from, "tcp", t.to); !strings.Contains(answer, t.answer) {
 					return answer
 				}
 				return ""
@@ -75,7 +59,7 @@ func (b bed) insideIsReached(pods ...string) {
 func (b bed) pins(t *testing.T) {
 	n1, n2, n3 := b.Nodes[0], b.Nodes[1], b.Nodes[2]
 	var c []string
-	for _, ip := range b.ips("c") {
+	for _, ip := range machines.PodIPs(b.t, b.Cluster, "c") {
 		c = append(c, netip.PrefixFrom(ip, ip.BitLen()).String())
 	}
 	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(append(b.subnets(n2), b.subnets(n3)...), ","))

@@ -38,7 +38,7 @@ spec:
 // sources asks the host outside from a pod, each time anew, and tells from which
 // addresses it was seen; what was not answered is "".
 func (b bed) sources(ctx context.Context, pod, protocol string, to netip.AddrPort, times int) map[string]int {
-	out, _ := b.Kubectl(ctx, "exec", pod, "--", "/bin/echo-server", "ask", protocol, to.String(), fmt.Sprint(times), "1s").Output()
+	out, _ := b.Kubectl(ctx, "exec", pod, "--", machines.EchoInPod, "ask", protocol, to.String(), fmt.Sprint(times), "1s").Output()
 	seen := map[string]int{}
 	for line := range strings.Lines(string(out)) {
 		who, where, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -146,8 +146,8 @@ func (b bed) plug(t *testing.T, n *node.Node, in bool) {
 // leave through the other, and through both when it is back.
 func TestSeveralGateways(t *testing.T) {
 	b := bed{machines.Up(t, sandbox.Options{Name: "gateways", Nodes: 3, Gateways: 2, DualStack: true}), t}
-	b.kubectl(pod("a", "n1")+pod("b", "n2")+pod("c", "n3"), "apply", "-f", "-")
-	b.kubectl("", "wait", "--for=condition=Ready", "pod/a", "pod/b", "pod/c", "--timeout=60s")
+	machines.Kubectl(b.t, b.Cluster, pod("a", "n1")+pod("b", "n2")+pod("c", "n3"), "apply", "-f", "-")
+	machines.Kubectl(b.t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/a", "pod/b", "pod/c", "--timeout=60s")
 	n1, n2 := b.Nodes[0], b.Nodes[1]
 	outside := watch(t, b.Control.Member)
 	defer outside.check(t, addrs(n1)[0].Addr(), addrs(n2)[1].Addr())
@@ -195,7 +195,7 @@ func TestSeveralGateways(t *testing.T) {
 func (b bed) awaitEvent(why string) {
 	b.t.Helper()
 	machines.Eventually(b.t, "an Event of the gateway: "+why, func(context.Context) string {
-		events := b.kubectl("", "get", "events", "--field-selector=reason=GatewayOutOfService,involvedObject.name=n1", "-o", "jsonpath={.items[*].message}")
+		events := machines.Kubectl(b.t, b.Cluster, "", "get", "events", "--field-selector=reason=GatewayOutOfService,involvedObject.name=n1", "-o", "jsonpath={.items[*].message}")
 		if !strings.Contains(events, why) {
 			return events
 		}

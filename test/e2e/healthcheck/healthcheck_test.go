@@ -48,23 +48,12 @@ type bed struct {
 	vips []netip.AddrPort
 }
 
-func (b bed) kubectl(t *testing.T, stdin string, args ...string) string {
-	t.Helper()
-	cmd := b.Kubectl(t.Context(), args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // ask is who answers 12 questions from a pod and as many from a node, over a
 // protocol: a set of "name", "refused" and the like, sorted.
 func (b bed) ask(ctx context.Context, protocol string, to netip.AddrPort) []string {
 	args := []string{"ask", protocol, to.String(), "12", "1s"}
-	pod, _ := b.Kubectl(ctx, append([]string{"exec", "client-n1", "--", "/bin/echo-server"}, args...)...).CombinedOutput()
-	node, _ := b.Nodes[0].Run(ctx, append([]string{"/opt/northbound/bin/echo"}, args...)...)
+	pod, _ := b.Kubectl(ctx, append([]string{"exec", "client-n1", "--", machines.EchoInPod}, args...)...).CombinedOutput()
+	node, _ := b.Nodes[0].Run(ctx, append([]string{machines.Echo}, args...)...)
 	var out []string
 	for line := range strings.Lines(string(pod) + "\n" + node) {
 		switch name, _, _ := strings.Cut(strings.TrimSpace(line), " "); {
@@ -98,21 +87,21 @@ func (b bed) answered(t *testing.T, who ...string) {
 
 func (b bed) die(t *testing.T, pod string) {
 	t.Helper()
-	b.kubectl(t, "", "exec", pod, "--", "/bin/sh", "-c", "echo >/dead; read server </server; kill -9 $server")
+	machines.Kubectl(t, b.Cluster, "", "exec", pod, "--", "/bin/sh", "-c", "echo >/dead; read server </server; kill -9 $server")
 }
 
 func (b bed) ready(t *testing.T) {
 	t.Helper()
-	if got := b.kubectl(t, "", "get", "pods", "-l", "app=web", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status} {.items[*].status.containerStatuses[*].restartCount}`); got != "True True 0 0" {
+	if got := machines.Kubectl(t, b.Cluster, "", "get", "pods", "-l", "app=web", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status} {.items[*].status.containerStatuses[*].restartCount}`); got != "True True 0 0" {
 		t.Errorf("the backends' pods are %s, want them ready and never restarted", got)
 	}
 }
 
 func TestHealthCheck(t *testing.T) {
 	b := bed{Cluster: machines.Up(t, sandbox.Options{Name: "healthcheck", Nodes: 2, DualStack: true})}
-	b.kubectl(t, workload, "apply", "-f", "-")
-	b.kubectl(t, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
-	for _, ip := range strings.Fields(b.kubectl(t, "", "get", "service", "web", "-o", "jsonpath={.spec.clusterIPs[*]}")) {
+	machines.Kubectl(t, b.Cluster, workload, "apply", "-f", "-")
+	machines.Kubectl(t, b.Cluster, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	for _, ip := range strings.Fields(machines.Kubectl(t, b.Cluster, "", "get", "service", "web", "-o", "jsonpath={.spec.clusterIPs[*]}")) {
 		b.vips = append(b.vips, netip.AddrPortFrom(netip.MustParseAddr(ip), 80))
 	}
 	b.answered(t, "web-n1", "web-n2")
@@ -127,19 +116,19 @@ func TestHealthCheck(t *testing.T) {
 	b.answered(t, "refused")
 	b.ready(t)
 
-	b.kubectl(t, "", "exec", "web-n1", "--", "/bin/busybox", "rm", "/dead")
+	machines.Kubectl(t, b.Cluster, "", "exec", "web-n1", "--", "/bin/busybox", "rm", "/dead")
 	b.answered(t, "web-n1")
 
 	// Without the annotation whatever is ready serves, dead or not.
-	b.kubectl(t, "", "annotate", "service", "web", "k8s.ovn.org/service-health-check-")
+	machines.Kubectl(t, b.Cluster, "", "annotate", "service", "web", "k8s.ovn.org/service-health-check-")
 	b.monitors(t, "", 0)
-	b.kubectl(t, "", "exec", "web-n2", "--", "/bin/busybox", "rm", "/dead")
+	machines.Kubectl(t, b.Cluster, "", "exec", "web-n2", "--", "/bin/busybox", "rm", "/dead")
 	b.answered(t, "web-n1", "web-n2")
 
 	// One that makes no sense is told.
-	b.kubectl(t, "", "annotate", "service", "web", "k8s.ovn.org/service-health-check=often")
+	machines.Kubectl(t, b.Cluster, "", "annotate", "service", "web", "k8s.ovn.org/service-health-check=often")
 	machines.Eventually(t, "the event", func(context.Context) string {
-		if got := b.kubectl(t, "", "get", "events", "--field-selector=reason=InvalidServiceHealthCheck", "-o", "jsonpath={.items[*].message}"); !strings.Contains(got, `"often": not JSON, want such as {"interval":5`) {
+		if got := machines.Kubectl(t, b.Cluster, "", "get", "events", "--field-selector=reason=InvalidServiceHealthCheck", "-o", "jsonpath={.items[*].message}"); !strings.Contains(got, `"often": not JSON, want such as {"interval":5`) {
 			return got
 		}
 		return ""

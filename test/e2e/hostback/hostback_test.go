@@ -2,7 +2,6 @@ package hostback
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -63,8 +62,8 @@ type bed struct {
 func up(t *testing.T, gateways int) bed {
 	c := machines.Up(t, sandbox.Options{Name: "hostback-test", Nodes: nodes, Gateways: gateways, DualStack: true})
 	b := bed{c, map[netip.Addr]string{netip.MustParseAddr("169.254.169.6"): hairpin, netip.MustParseAddr("fd69::6"): hairpin}}
-	b.kubectl(t, workload(), "apply", "-f", "-")
-	b.kubectl(t, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	machines.Kubectl(t, c, workload(), "apply", "-f", "-")
+	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
 	for i, n := range c.Nodes {
 		name := n.Spec.Name
 		for f, external := range []string{"192.0.2.0/24", "2001:db8:2::/64"} { // some route is needed; the kernel changes the destination
@@ -73,30 +72,14 @@ func up(t *testing.T, gateways int) bed {
 		for _, p := range n.Config.Addrs {
 			b.names[p.Addr()] = name
 		}
-		var subnets struct{ Default []netip.Prefix }
-		raw := b.kubectl(t, "", "get", "node", name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)
-		if err := json.Unmarshal([]byte(raw), &subnets); err != nil {
-			t.Fatal(err)
+		for _, a := range machines.ManagementAddresses(t, c, name) {
+			b.names[a] = name + "'s management port"
 		}
-		for _, s := range subnets.Default {
-			b.names[s.Addr().Next().Next()] = name + "'s management port"
-		}
-		for _, ip := range strings.Fields(b.kubectl(t, "", "get", "pod", "pod-"+name, "-o", "jsonpath={.status.podIPs[*].ip}")) {
-			b.names[netip.MustParseAddr(ip)] = "the client"
+		for _, ip := range machines.PodIPs(t, c, "pod-"+name) {
+			b.names[ip] = "the client"
 		}
 	}
 	return b
-}
-
-func (b bed) kubectl(t *testing.T, stdin string, args ...string) string {
-	t.Helper()
-	cmd := b.Kubectl(t.Context(), args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // client is a place from which services are asked.
@@ -109,24 +92,15 @@ type client struct {
 
 func (b bed) machine(name string, node int, m *member.Member) client {
 	return client{name, node, false, func(ctx context.Context, protocol string, to netip.AddrPort) string {
-		out, err := m.Run(ctx, "/opt/northbound/bin/echo", "ask", protocol, to.String(), "1", "1s")
-		return answer(out, err)
+		return machines.AskOn(ctx, m, protocol, to)
 	}}
 }
 
 func (b bed) pod(node int) client {
 	name := fmt.Sprint("pod-n", node+1)
 	return client{name, node, true, func(ctx context.Context, protocol string, to netip.AddrPort) string {
-		out, err := b.Kubectl(ctx, "exec", name, "--", "/bin/echo-server", "ask", protocol, to.String(), "1", "1s").CombinedOutput()
-		return answer(string(out), err)
+		return machines.AskIn(ctx, b.Cluster, name, protocol, to)
 	}}
-}
-
-func answer(out string, err error) string {
-	if err != nil {
-		return fmt.Sprintf("%v: %s", err, out)
-	}
-	return strings.TrimSpace(out)
 }
 
 // way is a way into a service: addresses of both families and a port.
@@ -139,10 +113,7 @@ type way struct {
 
 func (b bed) ways(t *testing.T, backend int) []way {
 	name := fmt.Sprint("on-n", backend+1)
-	clusterIP := way{name: "ClusterIP", node: -1, port: servicePort(backend)}
-	for _, ip := range strings.Fields(b.kubectl(t, "", "get", "service", name, "-o", "jsonpath={.spec.clusterIPs[*]}")) {
-		clusterIP.addrs = append(clusterIP.addrs, netip.MustParseAddr(ip))
-	}
+	clusterIP := way{name: "ClusterIP", node: -1, port: servicePort(backend), addrs: machines.Addresses(t, b.Cluster, "service", name, "{.spec.clusterIPs[*]}")}
 	external := way{name: "external IP", node: -1, port: servicePort(backend), addrs: []netip.Addr{
 		netip.MustParseAddr(fmt.Sprintf("192.0.2.%d", backend+1)), netip.MustParseAddr(fmt.Sprintf("2001:db8:2::%d", backend+1)),
 	}}

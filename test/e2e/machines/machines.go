@@ -1,6 +1,6 @@
 // Package machines is what end-to-end tests that work on the machines of a
 // sandbox have in common: bringing one up, running programs on its nodes,
-// starting an agent with other flags, and waiting.
+// starting an agent with other flags, kubectl, asking servers, and waiting.
 package machines
 
 import (

@@ -88,16 +88,11 @@ func (b bed) local(t *testing.T) {
 		{"Local, host network", b.localWays(b.ways(30092, 9090, "13", "14"), "", "n2", "")},
 	}
 	clients := b.clients()
-	t.Run("table", func(t *testing.T) {
-		for _, c := range clients {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				for _, backend := range backends {
-					for _, w := range backend.ways {
-						tb.fillLocal(t, b, c, w, backend.name)
-					}
-				}
-			})
+	askAtOnce(t, clients, func(t *testing.T, c client) {
+		for _, backend := range backends {
+			for _, w := range backend.ways {
+				tb.fillLocal(t, b, c, w, backend.name)
+			}
 		}
 	})
 	for _, backend := range backends {
@@ -230,8 +225,8 @@ func (b bed) withoutGateways(t *testing.T) {
 // terminating has the last endpoint of a node end: as long as it serves it is
 // sent clients, though the load balancer is told to turn away.
 func (b bed) terminating(t *testing.T) {
-	kubectl(t, b.Cluster, leaving, "apply", "-f", "-")
-	kubectl(t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/leaving", "--timeout=60s")
+	machines.Kubectl(t, b.Cluster, leaving, "apply", "-f", "-")
+	machines.Kubectl(t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/leaving", "--timeout=60s")
 	outside := onMachine("outside", b.Outside)
 	health := func(node int, want string) {
 		t.Helper()
@@ -255,13 +250,13 @@ func (b bed) terminating(t *testing.T) {
 	for _, to := range ports {
 		outside.expect(t, to, "leaving ")
 	}
-	kubectl(t, b.Cluster, "", "delete", "pod", "leaving", "--wait=false")
+	machines.Kubectl(t, b.Cluster, "", "delete", "pod", "leaving", "--wait=false")
 	health(2, said(0))
 	health(1, said(1))
 	for _, to := range ports {
 		outside.expect(t, to, "leaving ")
 	}
-	kubectl(t, b.Cluster, "", "delete", "pod", "leaving", "--grace-period=0", "--force", "--wait=true")
+	machines.Kubectl(t, b.Cluster, "", "delete", "pod", "leaving", "--grace-period=0", "--force", "--wait=true")
 	for _, to := range ports {
 		outside.expect(t, to, noAnswer()...)
 	}

@@ -87,17 +87,6 @@ type bed struct {
 	names map[netip.Addr]string // whose an address is, as the table says it
 }
 
-func kubectl(t *testing.T, c *sandbox.Cluster, stdin string, args ...string) string {
-	t.Helper()
-	cmd := c.Kubectl(t.Context(), args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // client is a place from which services are asked.
 type client struct {
 	name string
@@ -106,19 +95,15 @@ type client struct {
 	ask  func(ctx context.Context, protocol string, to netip.AddrPort) string
 }
 
-const question = "/opt/northbound/bin/echo"
-
 func onMachine(name string, m *member.Member) client {
 	return client{name: name, ask: func(ctx context.Context, protocol string, to netip.AddrPort) string {
-		out, err := m.Run(ctx, question, "ask", protocol, to.String(), "1", "1s")
-		return answer([]byte(out), err)
+		return machines.AskOn(ctx, m, protocol, to)
 	}}
 }
 
 func (b bed) inPod(name, pod string) client {
 	return client{name: name, ask: func(ctx context.Context, protocol string, to netip.AddrPort) string {
-		out, err := b.Kubectl(ctx, "exec", pod, "--", "/bin/echo-server", "ask", protocol, to.String(), "1", "1s").CombinedOutput()
-		return answer(out, err)
+		return machines.AskIn(ctx, b.Cluster, pod, protocol, to)
 	}}
 }
 
@@ -128,11 +113,16 @@ func (c client) on(node int, pod bool) client {
 	return c
 }
 
-func answer(out []byte, err error) string {
-	if err != nil {
-		return fmt.Sprintf("%v: %s", err, out)
-	}
-	return strings.TrimSpace(string(out))
+// askAtOnce has every client ask, all at the same time.
+func askAtOnce(t *testing.T, clients []client, ask func(t *testing.T, c client)) {
+	t.Run("table", func(t *testing.T) {
+		for _, c := range clients {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				ask(t, c)
+			})
+		}
+	})
 }
 
 func (b bed) clients() []client {
@@ -179,28 +169,23 @@ func (b bed) route(t *testing.T, last string, node int) {
 
 func up(t *testing.T) bed {
 	c := machines.Up(t, sandbox.Options{Name: "nodeport", Nodes: 3, Gateways: 1, DualStack: true})
-	kubectl(t, c, workload+localWorkload, "apply", "-f", "-")
+	machines.Kubectl(t, c, workload+localWorkload, "apply", "-f", "-")
 	for service, last := range map[string]string{"pods": "8", "hosts": "10", "local-pods": "12", "local-hosts": "14"} {
 		setIngress(t, c, service, last)
 	}
-	kubectl(t, c, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
 	b := bed{c, map[netip.Addr]string{}}
 	for _, n := range c.Nodes {
 		for _, p := range n.Config.Addrs {
 			b.names[p.Addr()] = n.Spec.Name
 		}
-		var subnets struct{ Default []netip.Prefix }
-		raw := kubectl(t, c, "", "get", "node", n.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)
-		if err := json.Unmarshal([]byte(raw), &subnets); err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range subnets.Default {
-			b.names[s.Addr().Next().Next()] = n.Spec.Name + "'s management port"
+		for _, a := range machines.ManagementAddresses(t, c, n.Spec.Name) {
+			b.names[a] = n.Spec.Name + "'s management port"
 		}
 	}
 	for _, pod := range []string{"same-node", "other-node", "on-gateway"} {
-		for _, ip := range strings.Fields(kubectl(t, c, "", "get", "pod", pod, "-o", "jsonpath={.status.podIPs[*].ip}")) {
-			b.names[netip.MustParseAddr(ip)] = "the client"
+		for _, ip := range machines.PodIPs(t, c, pod) {
+			b.names[ip] = "the client"
 		}
 	}
 	for _, a := range b.outside() {
@@ -214,7 +199,7 @@ func up(t *testing.T) bed {
 
 func setIngress(t *testing.T, c *sandbox.Cluster, service, last string) {
 	t.Helper()
-	kubectl(t, c, "", "patch", "service", service, "--subresource=status", "--type=merge", "-p",
+	machines.Kubectl(t, c, "", "patch", "service", service, "--subresource=status", "--type=merge", "-p",
 		fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.%s"},{"ip":"2001:db8:2::%s"}]}}}`, last, last))
 }
 
@@ -293,16 +278,11 @@ func TestFromOutside(t *testing.T) {
 		{"host network", "n2", b.ways(30090, 9090, "9", "10")},
 	}
 	clients := b.clients()
-	t.Run("table", func(t *testing.T) {
-		for _, c := range clients {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				for _, backend := range backends {
-					for _, w := range backend.ways {
-						tb.fill(t, b, c, w, backend.name, backend.who)
-					}
-				}
-			})
+	askAtOnce(t, clients, func(t *testing.T, c client) {
+		for _, backend := range backends {
+			for _, w := range backend.ways {
+				tb.fill(t, b, c, w, backend.name, backend.who)
+			}
 		}
 	})
 	for _, backend := range backends {
@@ -377,7 +357,7 @@ func (b bed) limited(t *testing.T, service, last string, nodePort uint16) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kubectl(t, b.Cluster, "", "patch", "service", service, "--type=merge", "-p", string(raw))
+		machines.Kubectl(t, b.Cluster, "", "patch", "service", service, "--type=merge", "-p", string(raw))
 	}
 	from, node := onMachine("outside", b.Outside), onMachine("n3", b.Nodes[2].Member)
 	set(outside...)

@@ -3,7 +3,6 @@ package services
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -20,9 +19,6 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
-
-// subnetsAnnotation is where the product publishes a node's subnets.
-const subnetsAnnotation = "k8s.ovn.org/node-subnets"
 
 // bed is a sandbox, all nodes gateways, with all services, backends and clients.
 type bed struct {
@@ -45,7 +41,7 @@ func up(t *testing.T, all []*service) bed {
 	}
 	b := bed{c, map[string][]netip.Addr{}, map[netip.Addr]string{}}
 	for _, n := range c.Nodes {
-		b.knowNode(t, client, n.Spec.Name, n.Config.Addrs)
+		b.knowNode(t, n.Spec.Name, n.Config.Addrs)
 	}
 	// What a node's kernel sent to a service, and comes back to it.
 	b.whose[netip.MustParseAddr("169.254.169.6")], b.whose[netip.MustParseAddr("fd69::6")] = "itself", "itself"
@@ -91,23 +87,15 @@ func makeService(t *testing.T, client kubernetes.Interface, s *service) {
 }
 
 // knowNode learns what the tables call the node's addresses: by its name, and
-// that of its management port, which is the second of its subnet.
-func (b bed) knowNode(t *testing.T, client kubernetes.Interface, name string, addrs []netip.Prefix) {
+// that of its management port.
+func (b bed) knowNode(t *testing.T, name string, addrs []netip.Prefix) {
 	t.Helper()
 	for _, p := range addrs {
 		b.addrs[name] = append(b.addrs[name], p.Addr())
 		b.whose[p.Addr()] = name
 	}
-	node, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var subnets struct{ Default []netip.Prefix }
-	if err := json.Unmarshal([]byte(node.Annotations[subnetsAnnotation]), &subnets); err != nil {
-		t.Fatalf("annotation %s of %s: %v", subnetsAnnotation, name, err)
-	}
-	for _, s := range subnets.Default {
-		b.whose[s.Addr().Next().Next()] = name + "'s port"
+	for _, a := range machines.ManagementAddresses(t, b.Cluster, name) {
+		b.whose[a] = name + "'s port"
 	}
 }
 
@@ -144,12 +132,12 @@ type client struct {
 func (b bed) clients() (all []client) {
 	inPod := func(name, pod, node string, host bool) {
 		all = append(all, client{name, node, host, func(ctx context.Context, argv ...string) *exec.Cmd {
-			return b.Kubectl(ctx, append([]string{"exec", "--stdin", pod, "--", "/bin/echo-server"}, argv...)...)
+			return b.Kubectl(ctx, append([]string{"exec", "--stdin", pod, "--", machines.EchoInPod}, argv...)...)
 		}})
 	}
 	on := func(m *member.Member, node string) {
 		all = append(all, client{m.Spec.Name, node, true, func(ctx context.Context, argv ...string) *exec.Cmd {
-			return m.Command(ctx, append([]string{"/opt/northbound/bin/echo"}, argv...)...)
+			return m.Command(ctx, append([]string{machines.Echo}, argv...)...)
 		}})
 	}
 	for _, n := range b.Nodes {

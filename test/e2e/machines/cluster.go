@@ -1,0 +1,96 @@
+package machines
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+)
+
+// Kubectl is what kubectl prints, blanks around it aside.
+func Kubectl(t *testing.T, c *sandbox.Cluster, stdin string, args ...string) string {
+	t.Helper()
+	cmd := c.Kubectl(t.Context(), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Addresses are those that an object has at a JSON path, "{.status.podIPs[*].ip}".
+func Addresses(t *testing.T, c *sandbox.Cluster, kind, name, path string) (out []netip.Addr) {
+	t.Helper()
+	for _, s := range strings.Fields(Kubectl(t, c, "", "get", kind, name, "-o", "jsonpath="+path)) {
+		ip, err := netip.ParseAddr(s)
+		if err != nil {
+			t.Fatalf("%s %s has %s: %v", kind, name, path, err)
+		}
+		out = append(out, ip)
+	}
+	return out
+}
+
+// PodIPs are a pod's addresses.
+func PodIPs(t *testing.T, c *sandbox.Cluster, pod string) []netip.Addr {
+	t.Helper()
+	return Addresses(t, c, "pod", pod, "{.status.podIPs[*].ip}")
+}
+
+// Subnets are those of a node's pods, as its Node says.
+func Subnets(t *testing.T, c *sandbox.Cluster, node string) []netip.Prefix {
+	t.Helper()
+	var subnets struct{ Default []netip.Prefix }
+	raw := Kubectl(t, c, "", "get", "node", node, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/node-subnets}`)
+	if err := json.Unmarshal([]byte(raw), &subnets); err != nil {
+		t.Fatalf("subnets %q of %s: %v", raw, node, err)
+	}
+	return subnets.Default
+}
+
+// ManagementAddresses are those of a node's management port: the second of each
+// of its subnets.
+func ManagementAddresses(t *testing.T, c *sandbox.Cluster, node string) (out []netip.Addr) {
+	t.Helper()
+	for _, s := range Subnets(t, c, node) {
+		out = append(out, s.Addr().Next().Next())
+	}
+	return out
+}
+
+// Echo is the program on the machines that asks servers, and is one; in pods of
+// the image localhost/echo:1 it is EchoInPod.
+const (
+	Echo      = "/opt/northbound/bin/echo"
+	EchoInPod = "/bin/echo-server"
+)
+
+// AskOn asks a server once from a machine. It answers who it is, and from where
+// it sees the question come; else the result says what failed.
+func AskOn(ctx context.Context, m *member.Member, protocol string, to netip.AddrPort) string {
+	out, err := m.Run(ctx, append([]string{Echo}, question(protocol, to)...)...)
+	return answer(out, err)
+}
+
+// AskIn is AskOn from a pod.
+func AskIn(ctx context.Context, c *sandbox.Cluster, pod, protocol string, to netip.AddrPort) string {
+	out, err := c.Kubectl(ctx, append([]string{"exec", pod, "--", EchoInPod}, question(protocol, to)...)...).CombinedOutput()
+	return answer(string(out), err)
+}
+
+func question(protocol string, to netip.AddrPort) []string {
+	return []string{"ask", protocol, to.String(), "1", "1s"}
+}
+
+func answer(out string, err error) string {
+	if err != nil {
+		return fmt.Sprintf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(out)
+}
