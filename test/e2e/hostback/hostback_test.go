@@ -36,7 +36,7 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {backend: %[1]s}
   externalIPs: [192.0.2.%[2]d, "2001:db8:2::%[2]d"]
-  ports: [{name: t, port: %[3]d, targetPort: 9090, nodePort: 3009%[2]d}, {name: u, protocol: UDP, port: %[3]d, targetPort: 9090, nodePort: 3009%[2]d}]
+  ports: [{name: t, port: %[3]d, targetPort: 9090, nodePort: 3000%[2]d}, {name: u, protocol: UDP, port: %[3]d, targetPort: 9090, nodePort: 3000%[2]d}]
 ---
 apiVersion: v1
 kind: Pod
@@ -119,7 +119,7 @@ func (b bed) ways(t *testing.T, backend int) []way {
 	}}
 	out := []way{clusterIP, external}
 	for i, n := range b.Nodes {
-		w := way{name: "node port of " + n.Spec.Name, node: i, port: uint16(30091 + backend)}
+		w := way{name: "node port of " + n.Spec.Name, node: i, port: uint16(30001 + backend)}
 		for _, p := range n.Config.Addrs {
 			w.addrs = append(w.addrs, p.Addr())
 		}

@@ -21,11 +21,11 @@ metadata: {name: local-pods}
 spec:
   type: LoadBalancer
   externalTrafficPolicy: Local
-  healthCheckNodePort: 31000
+  healthCheckNodePort: 30030
   ipFamilyPolicy: RequireDualStack
   selector: {local: pod}
   externalIPs: [192.0.2.11, "2001:db8:2::11"]
-  ports: [{name: t, port: 8080, nodePort: 30082}, {name: u, protocol: UDP, port: 8080, nodePort: 30082}]
+  ports: [{name: t, port: 8080, nodePort: 30012}, {name: u, protocol: UDP, port: 8080, nodePort: 30012}]
 ---
 apiVersion: v1
 kind: Service
@@ -36,7 +36,7 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {local: host}
   externalIPs: [192.0.2.13, "2001:db8:2::13"]
-  ports: [{name: t, port: 9090, nodePort: 30092}, {name: u, protocol: UDP, port: 9090, nodePort: 30092}]
+  ports: [{name: t, port: 9090, nodePort: 30022}, {name: u, protocol: UDP, port: 9090, nodePort: 30022}]
 ---
 apiVersion: v1
 kind: Service
@@ -47,7 +47,7 @@ spec:
   sessionAffinity: ClientIP
   ipFamilyPolicy: RequireDualStack
   selector: {local: gateway-host}
-  ports: [{name: t, port: 9090, nodePort: 30093}, {name: u, protocol: UDP, port: 9090, nodePort: 30093}]
+  ports: [{name: t, port: 9090, nodePort: 30023}, {name: u, protocol: UDP, port: 9090, nodePort: 30023}]
 ---
 ` + podHead + `
 metadata: {name: gateway-backend, labels: {local: pod}}
@@ -84,8 +84,8 @@ func (b bed) local(t *testing.T) {
 		name string
 		ways []localWay
 	}{
-		{"Local, pods on the gateway and on the backend's node", b.localWays(b.ways(30082, 8080, "11", "12"), "gateway-backend", "backend", "")},
-		{"Local, host network", b.localWays(b.ways(30092, 9090, "13", "14"), "", "n2", "")},
+		{"Local, pods on the gateway and on the backend's node", b.localWays(b.ways(30012, 8080, "11", "12"), "gateway-backend", "backend", "")},
+		{"Local, host network", b.localWays(b.ways(30022, 9090, "13", "14"), "", "n2", "")},
 	}
 	clients := b.clients()
 	askAtOnce(t, clients, func(t *testing.T, c client) {
@@ -105,7 +105,7 @@ func (b bed) local(t *testing.T) {
 	t.Run("host network of the gateway", func(t *testing.T) { b.localGateway(t) })
 	t.Run("loadBalancerSourceRanges", func(t *testing.T) {
 		b.route(t, "12", 1)
-		b.limited(t, "local-pods", "12", 30082)
+		b.limited(t, "local-pods", "12", 30012)
 	})
 	t.Run("terminating", func(t *testing.T) { b.terminating(t) })
 	t.Run("without gateways", func(t *testing.T) { b.withoutGateways(t) })
@@ -185,7 +185,7 @@ func isNoAnswer(got string) bool {
 
 // localGateway asks the backend on the gateway's own addresses from outside.
 func (b bed) localGateway(t *testing.T) {
-	for _, to := range b.nodePorts(30093)[:2] {
+	for _, to := range b.nodePorts(30023)[:2] {
 		b.keeps(t, to, "n1")
 	}
 }
@@ -211,7 +211,7 @@ func (b bed) withoutGateways(t *testing.T) {
 		}
 		return strings.TrimSpace(out)
 	})
-	for port, who := range map[uint16][]string{30082: {"gateway-backend", "backend", ""}, 30092: {"", "n2", ""}, 30093: {"n1", "", ""}} {
+	for port, who := range map[uint16][]string{30012: {"gateway-backend", "backend", ""}, 30022: {"", "n2", ""}, 30023: {"n1", "", ""}} {
 		for i, to := range b.nodePorts(port) {
 			if name := who[i/2]; name != "" {
 				b.keeps(t, to, name)
@@ -231,7 +231,7 @@ func (b bed) terminating(t *testing.T) {
 	health := func(node int, want string) {
 		t.Helper()
 		for _, p := range b.Nodes[node].Config.Addrs {
-			to := netip.AddrPortFrom(p.Addr(), 31000)
+			to := netip.AddrPortFrom(p.Addr(), 30030)
 			machines.Eventually(t, fmt.Sprintf("health at %s", to), func(ctx context.Context) string {
 				if got := outside.ask(ctx, "tcp", to); got != want {
 					return fmt.Sprintf("%q, want %q", got, want)
@@ -246,7 +246,7 @@ func (b bed) terminating(t *testing.T) {
 	for node := range b.Nodes {
 		health(node, said(1))
 	}
-	ports := b.nodePorts(30082)[4:]
+	ports := b.nodePorts(30012)[4:]
 	for _, to := range ports {
 		outside.expect(t, to, "leaving ")
 	}

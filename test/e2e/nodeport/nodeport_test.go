@@ -27,7 +27,7 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {backend: pod}
   externalIPs: [192.0.2.7, "2001:db8:2::7"]
-  ports: [{name: t, port: 8080, nodePort: 30080}, {name: u, protocol: UDP, port: 8080, nodePort: 30080}]
+  ports: [{name: t, port: 8080, nodePort: 30010}, {name: u, protocol: UDP, port: 8080, nodePort: 30010}]
 ---
 apiVersion: v1
 kind: Service
@@ -37,7 +37,7 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {backend: host}
   externalIPs: [192.0.2.9, "2001:db8:2::9"]
-  ports: [{name: t, port: 9090, nodePort: 30090}, {name: u, protocol: UDP, port: 9090, nodePort: 30090}]
+  ports: [{name: t, port: 9090, nodePort: 30020}, {name: u, protocol: UDP, port: 9090, nodePort: 30020}]
 ---
 apiVersion: v1
 kind: Service
@@ -46,7 +46,7 @@ spec:
   type: NodePort
   ipFamilyPolicy: RequireDualStack
   selector: {backend: none}
-  ports: [{name: t, port: 8080, nodePort: 30081}, {name: u, protocol: UDP, port: 8080, nodePort: 30081}]
+  ports: [{name: t, port: 8080, nodePort: 30011}, {name: u, protocol: UDP, port: 8080, nodePort: 30011}]
 ---
 ` + podHead + `
 metadata: {name: backend, labels: {backend: pod, local: pod}}
@@ -274,8 +274,8 @@ func TestFromOutside(t *testing.T) {
 		name, who string
 		ways      []way
 	}{
-		{"pod", "backend", b.ways(30080, 8080, "7", "8")},
-		{"host network", "n2", b.ways(30090, 9090, "9", "10")},
+		{"pod", "backend", b.ways(30010, 8080, "7", "8")},
+		{"host network", "n2", b.ways(30020, 9090, "9", "10")},
 	}
 	clients := b.clients()
 	askAtOnce(t, clients, func(t *testing.T, c client) {
@@ -289,7 +289,7 @@ func TestFromOutside(t *testing.T) {
 		tb.print(t, backend.name, clients, backend.ways)
 	}
 	t.Run("no endpoints", func(t *testing.T) { b.refused(t) })
-	t.Run("loadBalancerSourceRanges", func(t *testing.T) { b.limited(t, "pods", "8", 30080) })
+	t.Run("loadBalancerSourceRanges", func(t *testing.T) { b.limited(t, "pods", "8", 30010) })
 	t.Run("externalTrafficPolicy Local", func(t *testing.T) { b.local(t) })
 	for _, n := range b.Nodes {
 		if drops := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); drops != "0" {
@@ -338,7 +338,7 @@ func noAnswer() []string {
 
 // refused holds that a service without endpoints refuses at once.
 func (b bed) refused(t *testing.T) {
-	for _, to := range b.nodePorts(30081) {
+	for _, to := range b.nodePorts(30011) {
 		onMachine("outside", b.Outside).expect(t, to, "connection refused")
 		onMachine("n3", b.Nodes[2].Member).expect(t, to, "connection refused")
 	}

@@ -69,7 +69,11 @@ func (s *service) String() string {
 	return fmt.Sprintf("%s (backend %s, internal %s, external %s, affinity %s)", s.name(), s.backend.name, s.internal, s.external, s.affinity)
 }
 
-func (s *service) nodePort() uint16 { return uint16(30100 + s.number) }
+// nodePort is among those that the API server gives to nobody who doesn't ask
+// for them while others are free: with the default range, 30000 to 30085
+// (Kubernetes API docs, "Avoiding collisions" of Service node ports). Health
+// check ports are given out of the same range.
+func (s *service) nodePort() uint16 { return uint16(30000 + s.number) }
 
 func (s *service) object() *corev1.Service {
 	internal, family := corev1.ServiceInternalTrafficPolicy(s.internal), corev1.IPFamilyPolicyRequireDualStack
