@@ -4,6 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 )
 
 // gatewayFlags make a node a gateway.
@@ -14,7 +15,7 @@ func gatewayFlags() []cli.Flag {
 		stringFlag("gateway-nexthop", "", "`ADDRESS`,... of the next hop, one per family (default: the host's default routes')"),
 		&cli.IntFlag{Name: "gateway-vlan-id", EnvVars: env("gateway-vlan-id"), Usage: "VLAN `ID` of the gateway's network on the NIC, 0 for none"},
 		stringFlag("rampout-ip-subnets", "", "`CIDR`,... of pods, of whichever node, that leave through this gateway"),
-		stringFlag("gateway-node-label", "", "only a node with the label `KEY=VALUE` is a gateway"),
+		stringFlag("gateway-node-label", "", "only a node whose labels match the `SELECTOR` is a gateway, such as gateway=true"),
 	}
 }
 
@@ -28,6 +29,6 @@ func gatewayConfig(c *cli.Context) (config.Gateway, error) {
 	if g.Rampout, err = config.ParsePrefixes("--rampout-ip-subnets", c.String("rampout-ip-subnets")); err != nil {
 		return g, err
 	}
-	g.NodeLabel, err = config.ParseLabel("--gateway-node-label", c.String("gateway-node-label"))
+	g.NodeLabel, err = kubeio.ParseNodeSelector("--gateway-node-label", c.String("gateway-node-label"))
 	return g, err
 }

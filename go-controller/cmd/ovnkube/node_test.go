@@ -54,7 +54,7 @@ func TestNodeFlagsWrong(t *testing.T) {
 		"--cluster-subnets":                           {"--cluster-subnets", "10.0.0.1/14"},
 		"--k8s-service-cidrs":                         {"--k8s-service-cidrs", "x"},
 		`parsing --gateway-nexthop "x"`:               {"--gateway-nexthop", "x"},
-		`parsing --gateway-node-label "x"`:            {"--gateway-node-label", "x"},
+		`parsing --gateway-node-label "=x"`:           {"--gateway-node-label", "=x"},
 		`parsing --rampout-ip-subnets "x"`:            {"--rampout-ip-subnets", "x"},
 		`--gateway-mode "x": want "shared"`:           {"--node-name", "n", "--gateway-mode", "x"},
 		"--gateway-interface: the NIC":                {"--node-name", "n", "--gateway-mode", "shared"},

@@ -131,15 +131,14 @@ func (a *Agent) exit(node kubeio.LocalNode) (x hostplan.Exit, err error) {
 }
 
 // gatewayFor is the gateway configuration that holds for this node: none when
-// it lacks the label. As long as its labels are not known it stays what it was.
+// its labels are not the wanted ones. As long as its labels are not known it stays what it was.
 func (a *Agent) gatewayFor(node kubeio.LocalNode, was hostplan.Exit) config.Gateway {
 	g := a.config.Gateway
-	if g.NodeLabel == (config.Label{}) {
+	if g.NodeLabel == nil {
 		return g
 	}
-	value, has := node.Labels[g.NodeLabel.Key]
 	switch {
-	case node.UID == "" && was.Bridge != "", has && value == g.NodeLabel.Value:
+	case node.UID == "" && was.Bridge != "", node.UID != "" && g.NodeLabel.Accepts(node.Labels):
 		return g
 	}
 	return config.Gateway{}

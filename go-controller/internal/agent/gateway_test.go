@@ -13,6 +13,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -401,7 +402,11 @@ func TestGatewayFaults(t *testing.T) {
 	}
 	b := newBed(t)
 	b.stop()
-	b.config.Gateway = config.Gateway{Mode: annotation.GatewayShared, Interface: "eth0", NodeLabel: config.Label{Key: "gateway", Value: "yes"}}
+	labelled, err := kubeio.ParseNodeSelector("--gateway-node-label", "gateway in (yes,true)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.config.Gateway = config.Gateway{Mode: annotation.GatewayShared, Interface: "eth0", NodeLabel: labelled}
 	b.start(t)
 	b.becomeReady(t)
 	if v, ok := b.node(t).Annotations[annotation.L3GatewayConfig]; ok {

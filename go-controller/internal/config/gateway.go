@@ -4,32 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 )
 
-// Label is a key and value that a Kubernetes object must have.
-type Label struct{ Key, Value string }
-
-// String is "key=value", "" for no label.
-func (l Label) String() string {
-	if l == (Label{}) {
-		return ""
-	}
-	return l.Key + "=" + l.Value
-}
-
-// ParseLabel reads "key=value"; an empty string is no label.
-func ParseLabel(what, s string) (Label, error) {
-	if s == "" {
-		return Label{}, nil
-	}
-	key, value, ok := strings.Cut(s, "=")
-	if !ok || key == "" {
-		return Label{}, fmt.Errorf("parsing %s %q: want KEY=VALUE such as gateway=true", what, s)
-	}
-	return Label{key, value}, nil
+// NodeSelector tells from the labels of a Node whether it is meant; package
+// kubeio reads one. Its String is a Kubernetes label selector.
+type NodeSelector interface {
+	fmt.Stringer
+	Accepts(labels map[string]string) bool
 }
 
 // Gateway is what makes a node a gateway: the zero value is none.
@@ -39,7 +22,7 @@ type Gateway struct {
 	NextHops  []netip.Addr   // at most one per family; empty: the default routes'
 	VLAN      int            // VLAN id on the NIC, 0 for none
 	Rampout   []netip.Prefix // ranges of pods that leave through this gateway, wherever they are
-	NodeLabel Label          // only nodes with it are gateways; the zero Label for all
+	NodeLabel NodeSelector   // only nodes that it accepts are gateways; nil for all
 }
 
 // maxVLAN is the highest VLAN id (IEEE 802.1Q).
@@ -56,7 +39,7 @@ func (g Gateway) Validate() error {
 	case "":
 		for flag, given := range map[string]bool{
 			"--gateway-interface": g.Interface != "", "--gateway-nexthop": len(g.NextHops) > 0,
-			"--gateway-vlan-id": g.VLAN != 0, "--rampout-ip-subnets": len(g.Rampout) > 0, "--gateway-node-label": g.NodeLabel != Label{},
+			"--gateway-vlan-id": g.VLAN != 0, "--rampout-ip-subnets": len(g.Rampout) > 0, "--gateway-node-label": g.NodeLabel != nil,
 		} {
 			if given {
 				errs = append(errs, fmt.Errorf("%s: is of use with --gateway-mode shared only", flag))

@@ -20,7 +20,7 @@ func TestGatewayValidate(t *testing.T) {
 		"--gateway-nexthop: is of use with":            {NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}},
 		"--gateway-vlan-id: is of use with":            {VLAN: 7},
 		"--rampout-ip-subnets: is of use with":         {Rampout: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
-		"--gateway-node-label: is of use with":         {NodeLabel: Label{"a", "b"}},
+		"--gateway-node-label: is of use with":         {NodeLabel: anyNode{}},
 		"--gateway-vlan-id 4095: want 1 to 4094":       {Mode: "shared", Interface: "eth0", VLAN: 4095},
 		"--gateway-vlan-id -1: want 1 to 4094":         {Mode: "shared", Interface: "eth0", VLAN: -1},
 		"--gateway-nexthop 172.18.0.2: want at most":   {Mode: "shared", Interface: "eth0", NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1"), netip.MustParseAddr("172.18.0.2")}},
@@ -33,17 +33,8 @@ func TestGatewayValidate(t *testing.T) {
 	}
 }
 
-func TestParseLabel(t *testing.T) {
-	for in, want := range map[string]Label{"": {}, "a=b": {"a", "b"}, "x.io/y=": {"x.io/y", ""}} {
-		if got, err := ParseLabel("--l", in); err != nil || got != want {
-			t.Errorf("%q: %v, %v", in, got, err)
-		} else if got.String() != in {
-			t.Errorf("%q prints %q", in, got)
-		}
-	}
-	for _, in := range []string{"a", "=b"} {
-		if _, err := ParseLabel("--l", in); err == nil || !strings.Contains(err.Error(), "want KEY=VALUE") {
-			t.Errorf("%q: %v", in, err)
-		}
-	}
-}
+// anyNode accepts all nodes.
+type anyNode struct{}
+
+func (anyNode) String() string                 { return "" }
+func (anyNode) Accepts(map[string]string) bool { return true }

@@ -73,15 +73,14 @@ func checkExternalBridge(ctx context.Context, h *chart) Finding {
 func (h *chart) gatewayConfig() (c config.Node, why string) {
 	c = h.c.Node
 	was, label := h.ids[names.OVSGatewayBridge], c.Gateway.NodeLabel
-	value, has := h.node.Labels[label.Key]
 	switch {
 	case c.Gateway.Mode == "" && was == "":
 		return c, "this node is no gateway: neither --gateway-mode nor external_ids:" + names.OVSGatewayBridge + " is set"
-	case label == (config.Label{}):
-	case h.nodeOK && (!has || value != label.Value):
-		return c, fmt.Sprintf("this node is no gateway: it lacks the label %s of --gateway-node-label", label)
+	case label == nil:
+	case h.nodeOK && !label.Accepts(h.node.Labels):
+		return c, fmt.Sprintf("this node is no gateway: its labels do not match --gateway-node-label %s", label)
 	case !h.nodeOK && was == "":
-		return c, fmt.Sprintf("it is not known whether the Node has the label %s of --gateway-node-label", label)
+		return c, fmt.Sprintf("it is not known whether the labels of the Node match --gateway-node-label %s", label)
 	}
 	if c.Gateway.Mode != "" {
 		return c, ""

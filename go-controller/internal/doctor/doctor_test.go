@@ -85,9 +85,9 @@ func TestServers(t *testing.T) {
 		"old OVN":               {checkController, vswitchd("system", "ovn-controller 22.03.1\nOpen vSwitch Library 2.17.2"), Problem, "22.03.1, older than 23.03.0", "upgrade OVN"},
 		"gateway node":          {checkMasquerade, chart{c: Config{Node: config.Node{Gateway: config.Gateway{Mode: "shared"}}}}, NotChecked, "gateway router", ""},
 		"no gateway":            {checkExternalBridge, chart{}, NotChecked, "neither --gateway-mode nor external_ids:northbound-gateway-bridge is set", ""},
-		"gateway unlabelled":    {checkExternalBridge, labelled(true, nil), NotChecked, "it lacks the label role=exit", ""},
-		"label not known":       {checkExternalBridge, labelled(false, nil), NotChecked, "it is not known whether the Node has the label role=exit", ""},
-		"gateway's bridge away": {checkExternalBridge, labelled(true, map[string]string{"role": "exit"}), Problem, "there is no such bridge", "ovnkube nics-to-bridge eth0"},
+		"gateway unlabelled":    {checkExternalBridge, labelled(t, true, nil), NotChecked, "its labels do not match --gateway-node-label role=exit", ""},
+		"label not known":       {checkExternalBridge, labelled(t, false, nil), NotChecked, "it is not known whether the labels of the Node match --gateway-node-label role=exit", ""},
+		"gateway's bridge away": {checkExternalBridge, labelled(t, true, map[string]string{"role": "exit"}), Problem, "there is no such bridge", "ovnkube nics-to-bridge eth0"},
 		"bridge remembered":     {checkExternalBridge, chart{ids: map[string]string{"northbound-gateway-bridge": "breth7"}, t: Tools{Bridges: bridgeless{}}}, Problem, "there is no such bridge", "ovnkube nics-to-bridge breth7"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,8 +105,12 @@ type moduleless struct{ *hostnet.Netlink }
 func (moduleless) HasFamily(string) (bool, error) { return false, nil }
 
 // labelled is a node that is a gateway when its label says so.
-func labelled(known bool, labels map[string]string) chart {
-	g := config.Gateway{Mode: "shared", Interface: "eth0", NodeLabel: config.Label{Key: "role", Value: "exit"}}
+func labelled(t *testing.T, known bool, labels map[string]string) chart {
+	exits, err := kubeio.ParseNodeSelector("--gateway-node-label", "role=exit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := config.Gateway{Mode: "shared", Interface: "eth0", NodeLabel: exits}
 	return chart{c: Config{Node: config.Node{Gateway: g}}, nodeOK: known, node: kubeio.LocalNode{Labels: labels}, t: Tools{Bridges: bridgeless{}}}
 }
 
