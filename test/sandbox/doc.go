@@ -13,6 +13,9 @@
 //	cluster, err := sandbox.Up(ctx, sandbox.Options{Name: "e2e", DualStack: true})
 //	defer cluster.Down(context.Background())
 //
+// Options.OVN, or SANDBOX_OVN in the environment, chooses another OVN than the
+// one that the tests depend on: the newest that Debian has, or this machine's.
+//
 // It needs root, Linux, apt for the first root filesystem, and the programs
 // that `make sandbox` builds.
 package sandbox

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
@@ -17,8 +18,13 @@ import (
 // Where OVN, Open vSwitch and containerd come from.
 const (
 	OVNRootfs = "rootfs" // a cached Debian 13 root filesystem
+	OVNNewest = "newest" // a cached Debian unstable root filesystem, as it was on the day when it was made
 	OVNHost   = "host"   // this machine's own packages
 )
+
+// OVNVariable names the environment variable that is Options.OVN of sandboxes
+// that don't say: another OVN for the tests.
+const OVNVariable = "SANDBOX_OVN"
 
 // Options say what a sandbox is made of. The zero value is a cluster of three
 // IPv4 nodes named "sandbox".
@@ -28,7 +34,7 @@ type Options struct {
 	NoNodes     bool         // only the API server, the OVN databases and northd: no master, no nodes
 	Gateways    int          // how many of the nodes are gateways; with any there is a host outside, too
 	DualStack   bool         // IPv4 and IPv6: nodes, pods and services
-	OVN         string       // OVNRootfs (default) or OVNHost
+	OVN         string       // OVNRootfs, OVNNewest or OVNHost; default what OVNVariable says, else OVNRootfs
 	BinDir      string       // programs; default the repository's bin/
 	StateRoot   string       // holds a directory per sandbox; default /var/lib/northbound
 	Cache       string       // of root filesystems; default /var/cache/northbound
@@ -55,6 +61,7 @@ func (o Options) complete() (Options, error) {
 		}
 	}
 	set(&o.Name, DefaultName)
+	set(&o.OVN, os.Getenv(OVNVariable))
 	set(&o.OVN, OVNRootfs)
 	set(&o.StateRoot, DefaultStateRoot)
 	set(&o.Cache, rootfs.DefaultCache)
@@ -88,8 +95,8 @@ func (o Options) validate() error {
 	if o.Gateways < 0 || o.Gateways > o.Nodes {
 		errs = append(errs, fmt.Errorf("%d gateways: want 0 to %d, the number of nodes", o.Gateways, o.Nodes))
 	}
-	if o.OVN != OVNRootfs && o.OVN != OVNHost {
-		errs = append(errs, fmt.Errorf("OVN from %q: want %s or %s", o.OVN, OVNRootfs, OVNHost))
+	if all := []string{OVNRootfs, OVNNewest, OVNHost}; !slices.Contains(all, o.OVN) {
+		errs = append(errs, fmt.Errorf("OVN from %q: want one of %s", o.OVN, strings.Join(all, ", ")))
 	}
 	// A socket's path has 107 characters at most (unix(7)).
 	if !filepath.IsAbs(o.StateRoot) || len(o.StateRoot) > 40 {

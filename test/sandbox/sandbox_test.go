@@ -178,3 +178,19 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestProvide holds that the environment chooses another OVN, for who doesn't
+// choose one, and that the system that is provided is known by its versions.
+func TestProvide(t *testing.T) {
+	t.Setenv(sandbox.OVNVariable, "elsewhere")
+	if _, err := sandbox.Provide(t.Context(), sandbox.Options{}); err == nil || !strings.Contains(err.Error(), `OVN from "elsewhere"`) {
+		t.Errorf("OVN from elsewhere, as the environment says: %v, want an error", err)
+	}
+	s, err := sandbox.Provide(t.Context(), sandbox.Options{OVN: sandbox.OVNRootfs, Progress: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(s.OVN, ".") || !strings.Contains(s.OpenVSwitch, ".") {
+		t.Errorf("versions %+v, want those of OVN and Open vSwitch", s)
+	}
+}

@@ -38,12 +38,7 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, err
 	}
 	log := progress.New(o.Progress)
-	source := "/"
-	if o.OVN == OVNHost {
-		err = rootfs.Install(ctx, log, hostPackages(o)...)
-	} else {
-		source, err = rootfs.Ensure(ctx, o.Cache, log)
-	}
+	source, err := provide(ctx, o, log)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +69,42 @@ func vacate(ctx context.Context, o Options) error {
 		}
 	}
 	return Down(ctx, o.StateRoot, o.Name)
+}
+
+// System is where the machines of a sandbox take their programs from.
+type System struct {
+	OVN         string // versions, as 25.03.0
+	OpenVSwitch string
+}
+
+// Provide fetches what a sandbox of these options takes its programs from,
+// unless it is there, and says what it is. Up does so, too.
+func Provide(ctx context.Context, options Options) (s System, err error) {
+	o, err := options.complete()
+	if err != nil {
+		return s, err
+	}
+	source, err := provide(ctx, o, progress.New(o.Progress))
+	if err != nil {
+		return s, err
+	}
+	if s.OVN, err = rootfs.Version(ctx, source, "ovn-common"); err != nil {
+		return s, err
+	}
+	s.OpenVSwitch, err = rootfs.Version(ctx, source, "openvswitch-common")
+	return s, err
+}
+
+// provide returns the directory of the system whose programs the machines use.
+func provide(ctx context.Context, o Options, log *progress.Log) (string, error) {
+	switch o.OVN {
+	case OVNHost:
+		return "/", rootfs.Install(ctx, log, hostPackages(o)...)
+	case OVNNewest:
+		return rootfs.Ensure(ctx, o.Cache, rootfs.Newest, log)
+	default:
+		return rootfs.Ensure(ctx, o.Cache, rootfs.Tested, log)
+	}
 }
 
 // hostPackages are the Debian packages that a sandbox needs of the host when it

@@ -5,4 +5,7 @@
 // It is made once with debootstrap, from the mirror that this machine's apt
 // uses, and cached; a change of its package list makes a new one. On Ubuntu,
 // whose mirrors have no Debian, it is an Ubuntu system.
+//
+// Beside the release that the tests depend on there may be one with the newest
+// OVN, to see what changes: nothing that must be repeatable uses it.
 package rootfs

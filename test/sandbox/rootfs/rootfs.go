@@ -34,6 +34,23 @@ func packages() []string {
 	}
 }
 
+// Choice is which of a distribution's releases a root filesystem is of.
+type Choice int
+
+// Choices.
+const (
+	Tested Choice = iota // the release that the tests depend on: it has one OVN for good
+	Newest               // the one with the distribution's newest OVN, which changes from day to day
+)
+
+// prefix begins the names of the directories of a choice.
+func (c Choice) prefix() string {
+	if c == Newest {
+		return "rootfs-newest-"
+	}
+	return "rootfs-"
+}
+
 // release is a distribution's release that has a usable OVN.
 type release struct {
 	suite      string
@@ -41,22 +58,28 @@ type release struct {
 	what       string
 }
 
-func releases() map[string]release {
-	return map[string]release{
-		"Debian": {suite: "trixie", components: "main", what: "Debian 13"},
-		"Ubuntu": {suite: "noble", components: "main,universe", what: "Ubuntu 24.04"},
+// releases are those of each distribution, by the name that its archives give
+// as their origin.
+func releases() map[string]map[Choice]release {
+	return map[string]map[Choice]release{
+		"Debian": {
+			Tested: {suite: "trixie", components: "main", what: "Debian 13"},
+			Newest: {suite: "sid", components: "main", what: "Debian unstable"},
+		},
+		"Ubuntu": {Tested: {suite: "noble", components: "main,universe", what: "Ubuntu 24.04"}},
 	}
 }
 
 // Ensure returns the directory of the root filesystem below cache, making it
 // first when it isn't there. One that was interrupted is begun anew; two at
-// once make it once.
-func Ensure(ctx context.Context, cache string, log *progress.Log) (string, error) {
+// once make it once. One of the newest release stays as it was made until its
+// directory is removed.
+func Ensure(ctx context.Context, cache string, choice Choice, log *progress.Log) (string, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", fmt.Errorf("making the cache of root filesystems: %w", err)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(packages(), " ")))
-	dir := filepath.Join(cache, fmt.Sprintf("rootfs-%x", sum[:4]))
+	dir := filepath.Join(cache, fmt.Sprintf("%s%x", choice.prefix(), sum[:4]))
 	if complete(dir) {
 		return dir, nil
 	}
@@ -68,7 +91,7 @@ func Ensure(ctx context.Context, cache string, log *progress.Log) (string, error
 	if complete(dir) {
 		return dir, nil
 	}
-	if err := build(ctx, dir, log); err != nil {
+	if err := build(ctx, dir, choice, log); err != nil {
 		return "", fmt.Errorf("making the root filesystem: %w", err)
 	}
 	return dir, nil
@@ -80,8 +103,8 @@ func complete(dir string) bool {
 	return err == nil
 }
 
-func build(ctx context.Context, dir string, log *progress.Log) error {
-	mirror, r, err := source(ctx)
+func build(ctx context.Context, dir string, choice Choice, log *progress.Log) error {
+	mirror, r, err := source(ctx, choice)
 	if err != nil {
 		return err
 	}
@@ -137,38 +160,57 @@ func debootstrap(ctx context.Context, step *progress.Step, dir, mirror string, r
 
 // source is the mirror that this machine's apt uses, and the release to take
 // from it. A machine that has never updated its package lists does so now.
-func source(ctx context.Context) (string, release, error) {
-	mirror, r, err := known(ctx)
-	if err != nil || mirror != "" {
-		return mirror, r, err
+func source(ctx context.Context, choice Choice) (string, release, error) {
+	mirror, origin, err := known(ctx)
+	if err == nil && mirror == "" {
+		if err = aptGet(ctx, "update", "-qq"); err == nil {
+			mirror, origin, err = known(ctx)
+		}
 	}
-	if err := aptGet(ctx, "update", "-qq"); err != nil {
-		return "", r, err
-	}
-	mirror, r, err = known(ctx)
 	if err == nil && mirror == "" {
 		err = fmt.Errorf("this machine's apt sources name no Debian or Ubuntu mirror: set %s to a Debian mirror's URL", MirrorVariable)
 	}
-	return mirror, r, err
+	if err != nil {
+		return "", release{}, err
+	}
+	r, ok := releases()[origin][choice]
+	if !ok {
+		return "", r, fmt.Errorf("mirrors of %s have no newer OVN than that of %s: set %s to a Debian mirror's URL",
+			origin, releases()[origin][Tested].what, MirrorVariable)
+	}
+	return mirror, r, nil
 }
 
-// known is the mirror that apt's package lists came from, or "".
-func known(ctx context.Context) (mirror string, r release, err error) {
+// known is the mirror that apt's package lists came from, or "", and whose it
+// is.
+func known(ctx context.Context) (mirror, origin string, err error) {
+	if override := os.Getenv(MirrorVariable); override != "" {
+		return override, "Debian", nil
+	}
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(SITE)", "Created-By: Packages").Output()
 	if err != nil {
-		return "", r, fmt.Errorf("asking apt-get for its mirror: %w", err)
+		return "", "", fmt.Errorf("asking apt-get for its mirror: %w", err)
 	}
-	override := os.Getenv(MirrorVariable)
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		if len(f) != 3 || f[0] != f[1] { // the label of a security archive says so
 			continue
 		}
-		if r, ok := releases()[f[0]]; ok && override == "" {
-			return f[2], r, nil
+		if _, ok := releases()[f[0]]; ok {
+			return f[2], f[0], nil
 		}
 	}
-	return override, releases()["Debian"], nil
+	return "", "", nil
+}
+
+// Version is a package's upstream version in the system at dir, which is a root
+// filesystem's directory or "/".
+func Version(ctx context.Context, dir, name string) (string, error) {
+	out, err := exec.CommandContext(ctx, "dpkg-query", "--admindir="+filepath.Join(dir, "var/lib/dpkg"), "-W", "-f", "${source:Upstream-Version}", name).Output()
+	if err != nil {
+		return "", fmt.Errorf("asking dpkg in %s for the version of %s: %w", dir, name, err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Install installs Debian packages that are missing. No service is started by

@@ -28,7 +28,7 @@ func TestInterrupted(t *testing.T) {
 		}
 	}()
 	var out bytes.Buffer
-	dir, err := Ensure(ctx, cache, progress.New(&out))
+	dir, err := Ensure(ctx, cache, Tested, progress.New(&out))
 	if err == nil {
 		t.Fatalf("a root filesystem was made although it was interrupted: %s", dir)
 	}
@@ -66,13 +66,42 @@ func TestLock(t *testing.T) {
 	unlock()
 }
 
-// TestSource holds that this machine's mirror is found.
+// TestSource holds that this machine's mirror is found, with a release of each
+// choice or a word about which there is none of.
 func TestSource(t *testing.T) {
-	mirror, r, err := source(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	for _, choice := range []Choice{Tested, Newest} {
+		mirror, r, err := source(t.Context(), choice)
+		if choice == Newest && err != nil && strings.Contains(err.Error(), "have no newer OVN than that of Ubuntu") {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(mirror, "://") || r.suite == "" {
+			t.Errorf("choice %d: mirror %q, release %+v", choice, mirror, r)
+		}
 	}
-	if !strings.Contains(mirror, "://") || r.suite == "" {
-		t.Errorf("mirror %q, release %+v", mirror, r)
+}
+
+// TestOverride holds that a mirror that is named is taken, as one of Debian.
+func TestOverride(t *testing.T) {
+	const mirror = "http://mirror.example/debian"
+	t.Setenv(MirrorVariable, mirror)
+	for choice, suite := range map[Choice]string{Tested: "trixie", Newest: "sid"} {
+		have, r, err := source(t.Context(), choice)
+		if err != nil || have != mirror || r.suite != suite {
+			t.Errorf("choice %d: %q, %+v, %v, want %s of %s", choice, have, r, err, suite, mirror)
+		}
+	}
+}
+
+// TestVersion asks this system's own dpkg about itself.
+func TestVersion(t *testing.T) {
+	have, err := Version(t.Context(), "/", "dpkg")
+	if err != nil || !strings.HasPrefix(have, "1.") {
+		t.Errorf("version of dpkg: %q, %v, want 1.something", have, err)
+	}
+	if _, err := Version(t.Context(), "/", "no-such-package"); err == nil || !strings.Contains(err.Error(), "no-such-package") {
+		t.Errorf("version of a package that isn't there: %v, want an error that names it", err)
 	}
 }

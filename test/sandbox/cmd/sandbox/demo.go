@@ -20,7 +20,7 @@ func demoCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "examples", Usage: "`DIR` of manifests to apply (default: docs/examples of the repository)"},
 			&cli.BoolFlag{Name: "keep", Usage: "leave the cluster up; so does DEMO=keep in the environment"},
-			&cli.StringFlag{Name: "ovn", Value: sandbox.OVNRootfs, EnvVars: []string{"SANDBOX_OVN"}, Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), host"},
+			ovnFlag(),
 		},
 		Before: noArgs, Action: runDemo,
 	}

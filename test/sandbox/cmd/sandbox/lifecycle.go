@@ -10,13 +10,20 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/member"
 )
 
+func ovnFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "ovn", Value: sandbox.OVNRootfs, EnvVars: []string{sandbox.OVNVariable},
+		Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), newest (Debian unstable, cached), host",
+	}
+}
+
 func upFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "nodes", Value: sandbox.DefaultNodes, Usage: "`COUNT` of nodes"},
 		&cli.BoolFlag{Name: "no-nodes", Usage: "only the API server, the OVN databases and northd: no master, no nodes"},
 		&cli.IntFlag{Name: "gateways", Usage: "`COUNT` of nodes that are gateways, the first ones; there is a host outside, too"},
 		&cli.BoolFlag{Name: "dual-stack", Usage: "IPv4 and IPv6: nodes, pods and services"},
-		&cli.StringFlag{Name: "ovn", Value: sandbox.OVNRootfs, EnvVars: []string{"SANDBOX_OVN"}, Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), host"},
+		ovnFlag(),
 		&cli.BoolFlag{Name: "replace", Usage: "take down a sandbox of that name first"},
 		&cli.BoolFlag{Name: "keep", Usage: "leave what is there when it fails, to look at"},
 	}

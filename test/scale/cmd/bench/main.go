@@ -16,8 +16,7 @@ import (
 	"strings"
 	"syscall"
 
-	progresslog "github.com/northbound-net/northbound/test/sandbox/progress"
-	"github.com/northbound-net/northbound/test/sandbox/rootfs"
+	"github.com/northbound-net/northbound/test/sandbox"
 	"github.com/northbound-net/northbound/test/scale/bench"
 	"github.com/northbound-net/northbound/test/scale/netns"
 )
@@ -46,7 +45,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 	}
 	// What may have to be fetched is fetched outside: inside there is no way out.
 	if c.NeedsNode() {
-		if _, err := rootfs.Ensure(ctx, rootfs.DefaultCache, progresslog.New(progress)); err != nil {
+		if _, err := sandbox.Provide(ctx, sandbox.Options{BinDir: c.Bin, Progress: progress}); err != nil {
 			fmt.Fprintln(progress, "bench:", err)
 			return failed
 		}
