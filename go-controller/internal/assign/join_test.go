@@ -2,6 +2,7 @@ package assign
 
 import (
 	"fmt"
+	"hash/fnv"
 	"net/netip"
 	"strings"
 	"testing"
@@ -10,11 +11,19 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
+// ownOutside is an address that no other of a test's gateways has.
+func ownOutside(name string) netip.Prefix {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	sum := h.Sum32()
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 18, byte(sum >> 8), byte(sum)}), 16)
+}
+
 // gateway is a node that is one, and may say what its place on the join switch
 // is.
 func gateway(name string, created int64, join ...string) *cluster.Node {
 	n := node(name, created)
-	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Port: "breth0_" + name, IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
+	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Port: "breth0_" + name, IPs: []netip.Prefix{ownOutside(name)},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 	for _, j := range join {
 		n.JoinAnnotated = append(n.JoinAnnotated, netip.MustParsePrefix(j))

@@ -37,6 +37,7 @@ type Ledger struct {
 	before       *memory
 	join         *joinPool
 	contested    map[cluster.Name]string // what services were told that they do not have
+	refused      map[string]string       // the same of gateways
 }
 
 // New is a ledger in which nobody holds anything.
@@ -50,6 +51,7 @@ func New(c config.Cluster) *Ledger {
 		before:       newMemory(),
 		join:         newJoinPool(c),
 		contested:    map[cluster.Name]string{},
+		refused:      map[string]string{},
 	}
 }
 
@@ -73,6 +75,7 @@ func (l *Ledger) Assign(s *cluster.State, changes []cluster.Change) Result {
 			a.refuseName(c)
 		case c.Ref.Kind == cluster.KindNode:
 			a.nodes[c.Ref.Name.Name] = true
+			a.contestOutside(c)
 		case c.Ref.Kind == cluster.KindPod:
 			a.pods[c.Ref.Name] = true
 		case c.Ref.Kind == cluster.KindService:

@@ -1,109 +1,78 @@
 package cluster
 
-import (
-	"cmp"
-	"net/netip"
-	"slices"
-)
+import "slices"
 
-// VIP is what a client of a service connects to.
-type VIP struct {
-	Addr     netip.AddrPort
-	Protocol Protocol
+// claims is who claims what: of those that claim a key all are known, in their
+// order, the first of whom holds it.
+type claims[K comparable, T any] struct {
+	of    map[K][]*T
+	order func(k K, a, b *T) int // never 0 for two that claim at the same time
 }
 
-// String is "10.96.0.1:80/TCP".
-func (v VIP) String() string { return v.Addr.String() + "/" + string(v.Protocol) }
-
-// VIPs lists what the service would have clients connect to, in no order:
-// every port on every address that is not withheld, and where the ClusterIPs
-// take who comes from outside.
-func (s *Service) VIPs() []VIP {
-	var out []VIP
-	for _, a := range s.Addresses() {
-		if a.Withheld != NotWithheld {
-			continue
-		}
-		for _, p := range s.Ports {
-			out = append(out, VIP{netip.AddrPortFrom(a.Addr, p.Port), p.Protocol})
-			if n := s.OutsidePort(p); n != p.Port && a.Origin == FromClusterIPs {
-				out = append(out, VIP{netip.AddrPortFrom(a.Addr, n), p.Protocol})
-			}
-		}
-	}
-	return out
+func newClaims[K comparable, T any](order func(k K, a, b *T) int) claims[K, T] {
+	return claims[K, T]{of: map[K][]*T{}, order: order}
 }
 
-// Holder is the service that has a VIP: of those that claim it, one whose
-// cluster IP it is before those that only name the address, since cluster IPs are
-// given out by the API server and the others are whatever a user wrote; then the
-// oldest, then the first by name. It is nil when none claims the VIP.
-func (s *State) Holder(v VIP) *Service {
-	if l := s.claims[v]; len(l) > 0 {
+// holder is who has k, nil when nobody claims it.
+func (c claims[K, T]) holder(k K) *T {
+	if l := c.of[k]; len(l) > 0 {
 		return l[0]
 	}
 	return nil
 }
 
-// compareClaims orders the services that claim v, its holder first.
-func compareClaims(v VIP, a, b *Service) int {
-	named := func(s *Service) int {
-		if slices.Contains(s.ClusterIPs, v.Addr.Addr()) {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(named(a), named(b)), cmp.Compare(a.Created, b.Created), CompareNames(a.Name, b.Name))
-}
-
-// reclaim replaces a service's claims, either of which may be nil, and lists
-// the other services that gained or lost a VIP by it, sorted.
-func (s *State) reclaim(old, now *Service) []Name {
+// replace replaces what old claimed by what now claims, of which either may be
+// nil and then claims nothing, and lists the others that gained or lost a key
+// by it, some perhaps more than once.
+func (c claims[K, T]) replace(old, now *T, dropped, added []K) []*T {
 	type change struct{ drop, add bool }
-	vips := map[VIP]change{}
-	if old != nil {
-		for _, v := range old.VIPs() {
-			vips[v] = change{drop: true}
-		}
+	keys := map[K]change{}
+	for _, k := range dropped {
+		keys[k] = change{drop: true}
 	}
-	if now != nil {
-		for _, v := range now.VIPs() {
-			c := vips[v]
-			c.add = true
-			vips[v] = c
-		}
+	for _, k := range added {
+		keys[k] = change{keys[k].drop, true}
 	}
-	var rivals []Name
-	for v, c := range vips {
-		was := s.Holder(v)
-		if c.drop {
-			s.unclaim(v, old)
+	var rivals []*T
+	for k, change := range keys {
+		was := c.holder(k)
+		if change.drop {
+			c.drop(k, old)
 		}
-		if c.add {
-			s.claim(v, now)
+		if change.add {
+			c.add(k, now)
 		}
-		is := s.Holder(v)
-		for _, h := range []*Service{was, is} {
+		is := c.holder(k)
+		for _, h := range []*T{was, is} {
 			if was != is && h != nil && h != old && h != now {
-				rivals = append(rivals, h.Name)
+				rivals = append(rivals, h)
 			}
 		}
 	}
-	slices.SortFunc(rivals, CompareNames)
-	return slices.Compact(rivals)
+	return rivals
 }
 
-func (s *State) claim(v VIP, svc *Service) {
-	l := s.claims[v]
-	i, _ := slices.BinarySearchFunc(l, svc, func(a, b *Service) int { return compareClaims(v, a, b) })
-	s.claims[v] = slices.Insert(l, i, svc)
+func (c claims[K, T]) add(k K, by *T) {
+	l := c.of[k]
+	i, _ := slices.BinarySearchFunc(l, by, func(a, b *T) int { return c.order(k, a, b) })
+	c.of[k] = slices.Insert(l, i, by)
 }
 
-func (s *State) unclaim(v VIP, svc *Service) {
-	l := slices.DeleteFunc(s.claims[v], func(o *Service) bool { return o == svc })
+func (c claims[K, T]) drop(k K, by *T) {
+	l := slices.DeleteFunc(c.of[k], func(o *T) bool { return o == by })
 	if len(l) == 0 {
-		delete(s.claims, v)
+		delete(c.of, k)
 	} else {
-		s.claims[v] = l
+		c.of[k] = l
 	}
+}
+
+// sortedNames is the names of objects, each once.
+func sortedNames[T Object](objects []T) []Name {
+	var out []Name
+	for _, o := range objects {
+		out = append(out, o.Ref().Name)
+	}
+	slices.SortFunc(out, CompareNames)
+	return slices.Compact(out)
 }

@@ -25,7 +25,8 @@ type Event struct {
 // granted to it changed, and then Granted is true. Egress tells that with it
 // the cluster got its first gateway of an address family, or lost its last;
 // Exits, that the first of a family's gateways is in service, or none is any more.
-// Rivals are, of a Service, the other services that gained or lost a VIP with it.
+// Rivals are, of a Service, the other services that gained or lost a VIP with it;
+// of a Node, the other gateways that gained or lost an address.
 // Zones are, of a Node, what came to State.Zones or left it; Moved tells that the
 // node has a logical switch now, or has it no longer, or another, or in another zone.
 // Source tells that a Pod got a HealthSource, or gave it back.
@@ -64,16 +65,17 @@ type State struct {
 	podsByNode      map[string]set
 	slicesByService map[Name]set
 	addresses       map[listKey]*addressList
-	claims          map[VIP][]*Service  // who claims it, its holder first
-	gateways        map[bool]set        // by family (true is IPv4), the nodes through which packets can leave
-	working         map[bool]set        // those of them that are in service
-	zones           map[string]set      // the nodes of each zone, "" for none
-	zoneHinted      map[Name]set        // the slices of a service that have hints for zones
-	nodeHinted      map[Name]set        // the same for nodes
-	localServices   set                 // those of internalTrafficPolicy Local
-	checkedServices set                 // those with a health check
-	sourceHolders   map[netip.Addr]Name // which pod has a HealthSource
-	reachedLocally  set                 // those of which that is true
+	claims          claims[VIP, Service]
+	outside         claims[netip.Addr, Node] // of gateways' addresses
+	gateways        map[bool]set             // by family (true is IPv4), the nodes through which packets can leave
+	working         map[bool]set             // those of them that are in service
+	zones           map[string]set           // the nodes of each zone, "" for none
+	zoneHinted      map[Name]set             // the slices of a service that have hints for zones
+	nodeHinted      map[Name]set             // the same for nodes
+	localServices   set                      // those of internalTrafficPolicy Local
+	checkedServices set                      // those with a health check
+	sourceHolders   map[netip.Addr]Name      // which pod has a HealthSource
+	reachedLocally  set                      // those of which that is true
 }
 
 type set = map[Name]struct{}
@@ -94,7 +96,8 @@ func NewState(c config.Cluster) *State {
 		podsByNode:      map[string]set{},
 		slicesByService: map[Name]set{},
 		addresses:       map[listKey]*addressList{},
-		claims:          map[VIP][]*Service{},
+		claims:          newClaims(compareClaims),
+		outside:         newClaims(compareGateways),
 		gateways:        map[bool]set{},
 		working:         map[bool]set{},
 		zones:           map[string]set{},
@@ -162,7 +165,8 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		put(s.Nodes, e.Ref.Name.Name, e.New)
 		c.Zones = s.rezone(e.Ref.Name, was, s.Nodes[e.Ref.Name.Name])
 		c.Moved = s.seat(e.Ref.Name.Name) != sat
-		c.Egress, c.Exits = s.regate(e.Ref.Name.Name)
+		c.Rivals = s.reclaimOutside(was, s.Nodes[e.Ref.Name.Name])
+		c.Egress, c.Exits = s.regate(append(slices.Clone(c.Rivals), e.Ref.Name)...)
 	case KindNamespace:
 		put(s.Namespaces, e.Ref.Name.Name, e.New)
 	case KindPod:

@@ -72,8 +72,8 @@ func (m *master) affected(t *testing.T, e cluster.Event) []nb.Owner {
 func TestFanOut(t *testing.T) {
 	owner := func(k names.Kind, n string) nb.Owner { return nb.Owner{Kind: k, Name: n} }
 	name := cluster.Name{Namespace: "default", Name: "new"}
-	gateway := func(n string) *cluster.Node {
-		return &cluster.Node{Name: n, Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}
+	gateway := func(n, ip string) *cluster.Node {
+		return &cluster.Node{Name: n, Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix(ip)}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}
 	}
 	for _, c := range []struct {
 		what string
@@ -81,7 +81,10 @@ func TestFanOut(t *testing.T) {
 		want []nb.Owner
 	}{
 		{"a node joins", event(&cluster.Node{Name: "new"}), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
-		{"a second gateway joins", event(gateway("new")), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindGateway, "new"), owner(names.KindService, "default/same-node")}},
+		{"another gateway joins", event(gateway("new", "172.18.0.4/16")), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindGateway, "new"), owner(names.KindService, "default/same-node")}},
+		{"a gateway joins with the address of another", event(gateway("new", "172.18.0.3/16")), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindGateway, "new"), owner(names.KindService, "default/same-node")}},
+		{"a gateway takes the address of another", event(gateway("a-new", "172.18.0.3/16")),
+			[]nb.Owner{owner(names.KindNode, "a-new"), owner(names.KindGateway, "a-new"), owner(names.KindGateway, "n0"), owner(names.KindService, "default/same-node")}},
 		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()}, []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
 		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}), []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
 		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}}, []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
@@ -105,9 +108,10 @@ func TestFanOut(t *testing.T) {
 	} {
 		m := bigMaster(t, 50, 10, 50)
 		m.nearby(t)
-		if first := m.affected(t, event(gateway("n0"))); len(first) != 1+50+1 {
+		if first := m.affected(t, event(gateway("n0", "172.18.0.3/16"))); len(first) != 1+50+1 {
 			t.Fatalf("the first gateway dirties %d owners, want itself, all 50 nodes, whose pods now leave another way, and the service whose answers would", len(first))
 		}
+		m.affected(t, event(gateway("n9", "172.18.0.9/16")))
 		if c.e.New == nil {
 			if c.e.Ref.Kind == cluster.KindNode {
 				m.affected(t, event(&cluster.Node{Name: "new"}))

@@ -131,9 +131,9 @@ func (p *path) node() cluster.Object {
 func (p *path) gateway(node string) *annotation.L3Gateway {
 	g := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + node, MAC: ipnet.MAC{2, byte(p.r.IntN(3))}, VLAN: p.r.IntN(2) * 7,
 		MTU: p.r.IntN(2) * 1500, PodMTU: p.r.IntN(2) * 1400}
-	for i, ip := range []string{"172.18.0.9/16", "fc00::9/64"} {
-		if len(g.IPs) == 0 && i == 1 || p.chance(70) {
-			g.IPs = append(g.IPs, netip.MustParsePrefix(ip))
+	for i, ip := range []string{"172.18.0.%d/16", "fc00::%d/64"} {
+		if len(g.IPs) == 0 && i == 1 || p.chance(70) { // an address that another gateway may have
+			g.IPs = append(g.IPs, netip.MustParsePrefix(fmt.Sprintf(ip, 6+p.r.IntN(4))))
 			if p.chance(70) {
 				g.NextHops = append(g.NextHops, netip.MustParseAddr([]string{"172.18.0.1", "fc00::1"}[i]))
 			}

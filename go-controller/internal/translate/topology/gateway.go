@@ -43,7 +43,11 @@ func (t Gateway) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Exits {
 		return append(slices.DeleteFunc(t.Owners(s), func(o nb.Owner) bool { return o == own }), own)
 	}
-	return append(pinningToo(s, c), own)
+	out := append(pinningToo(s, c), own)
+	for _, rival := range c.Rivals {
+		out = append(out, gatewayOwner(rival.Name))
+	}
+	return out
 }
 
 func gatewayOwner(node string) nb.Owner { return nb.Owner{Kind: names.KindGateway, Name: node} }
@@ -55,15 +59,15 @@ func isGateway(o cluster.Object) bool {
 
 // Rows implements translate.Translator.
 func (t Gateway) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
-	n, join := s.Nodes[o.Name], s.JoinAddrs[o.Name]
-	if n == nil || n.Gateway == nil || len(join) == 0 {
+	n, gateway, join := s.Nodes[o.Name], s.Gateway(o.Name), s.JoinAddrs[o.Name]
+	if gateway == nil || len(join) == 0 {
 		return nil, nil
 	}
 	towards, err := joinAddresses(s)
 	if err != nil {
 		return nil, err
 	}
-	r := gatewayRows{schema: t.Schema, owner: o, node: n, gateway: n.Gateway, state: s, join: join, cluster: ipnet.Addrs(towards)}
+	r := gatewayRows{schema: t.Schema, owner: o, node: n, gateway: gateway, state: s, join: join, cluster: ipnet.Addrs(towards)}
 	rows := slices.Concat(r.router(), r.external(), r.routes(), r.pins(), []nb.Row{r.leakGuard()})
 	hosts, err := r.toHost()
 	if err != nil {

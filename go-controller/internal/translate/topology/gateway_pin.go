@@ -29,7 +29,7 @@ func (r gatewayRows) pins() []nb.Row {
 		var hops []string
 		var own []netip.Addr
 		for _, name := range of {
-			if ip, ok := ofFamily(ipnet.Addrs(r.state.Nodes[name].Gateway.IPs), is4); ok {
+			if ip, ok := ofFamily(ipnet.Addrs(r.state.Gateway(name).IPs), is4); ok {
 				own = append(own, ip)
 			}
 			if via, ok := r.state.JoinAddr(name, is4); ok && r.state.Serves(name, is4) {
@@ -82,10 +82,15 @@ func pinning(s *cluster.State, subnet netip.Prefix) []string {
 }
 
 // pinningToo lists the other gateways that have a pin in common with what a
-// node was or is: whose row such a pin is, and what it says, depends on all.
+// node and its rivals were or are: whose row such a pin is, and what it says,
+// depends on all.
 func pinningToo(s *cluster.State, c cluster.Change) []nb.Owner {
 	var pins []netip.Prefix
-	for _, o := range []cluster.Object{c.Old, c.New} {
+	changed := []cluster.Object{c.Old, c.New}
+	for _, rival := range c.Rivals {
+		changed = append(changed, s.Object(cluster.Ref{Kind: cluster.KindNode, Name: rival}))
+	}
+	for _, o := range changed {
 		if n, ok := o.(*cluster.Node); ok && n.Gateway != nil {
 			pins = append(pins, n.Gateway.Rampout...)
 		}

@@ -85,8 +85,8 @@ func TestHolder(t *testing.T) {
 	for _, name := range []string{"l", "z"} {
 		step(name+" goes", gone(name), "")
 	}
-	if len(s.claims) != 0 {
-		t.Errorf("claims %v of no service", s.claims)
+	if len(s.claims.of) != 0 {
+		t.Errorf("claims %v of no service", s.claims.of)
 	}
 }
 
@@ -137,8 +137,8 @@ func TestHoldersAfterAnyPath(t *testing.T) {
 					t.Fatalf("seed %d step %d: %s is of %v, want %s", seed, step, v, got, h)
 				}
 			}
-			if len(s.claims) != len(now) {
-				t.Fatalf("seed %d step %d: %d VIPs are claimed, want %d", seed, step, len(s.claims), len(now))
+			if len(s.claims.of) != len(now) {
+				t.Fatalf("seed %d step %d: %d VIPs are claimed, want %d", seed, step, len(s.claims.of), len(now))
 			}
 			held = now
 		}
