@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,7 +10,7 @@ import (
 )
 
 // Pods come in waves, spread over the nodes. Of each wave some are deleted by
-// force as soon as they have an address, so while their sandboxes are being
+// force as soon as they have an address, those first whose sandboxes are being
 // made; the others when all of them run, while the next wave comes.
 const (
 	waves       = 5
@@ -30,6 +31,10 @@ type churnPod struct {
 func TestChurn(t *testing.T) {
 	nodes := []string{"n1", "n2", "n3"}
 	eventually(t, "the pods of the tests before", func() string { return kubectl(t, "get", "pods", "-o", "name") })
+	eventually(t, "their ports", func() string { return portsBut(t, "") })
+	eventually(t, "their ports in the Southbound database", func() string {
+		return must(t, "sbctl", "--bare", "--columns=logical_port", "find", "Port_Binding", "external_ids:pod=true")
+	})
 	for _, n := range nodes {
 		eventually(t, "what the tests before have left on "+n, func() string { return sandboxes(t, n) })
 	}
@@ -66,13 +71,15 @@ func wave(t *testing.T, w int, nodes []string) (forced, ran []churnPod) {
 		manifest.WriteString(pausePod(fmt.Sprintf("churn-%d-%d", w, i), nodes[i%len(nodes)], fmt.Sprintf("{app: churn, wave: w%d}", w), ""))
 	}
 	apply(t, manifest.String())
-	eventually(t, fmt.Sprintf("%d pods of %s that are being made", waveForced, label), func() string {
-		forced = slices.DeleteFunc(churnPods(t, label), func(p churnPod) bool { return p.phase != "Pending" || p.networks == "" })
+	eventually(t, fmt.Sprintf("%d pods of %s that have addresses", waveForced, label), func() string {
+		forced = slices.DeleteFunc(churnPods(t, label), func(p churnPod) bool { return p.networks == "" })
 		if len(forced) < waveForced {
-			return fmt.Sprintf("%d are", len(forced))
+			return fmt.Sprintf("%d have", len(forced))
 		}
 		return ""
 	})
+	// Those that are being made come first: by now there may be just a few.
+	slices.SortStableFunc(forced, func(a, b churnPod) int { return cmp.Compare(a.phase, b.phase) }) // Pending, Running
 	forced = forced[:waveForced]
 	kubectl(t, append([]string{"delete", "pod", "--force", "--grace-period=0", "--wait=false"}, churnNames(forced)...)...)
 	eventually(t, fmt.Sprintf("the other pods of %s running", label), func() string {
@@ -195,7 +202,11 @@ func begun(t *testing.T, nodes []string, forced []churnPod) {
 			}
 		}
 	}
-	t.Logf("%d pods were deleted by force, CNI ADD was asked for %d of them", len(forced), n)
+	pending := len(slices.DeleteFunc(slices.Clone(forced), func(p churnPod) bool { return p.phase != "Pending" }))
+	t.Logf("%d pods were deleted by force, %d of them while they were being made, CNI ADD was asked for %d of them", len(forced), pending, n)
+	if pending == 0 {
+		t.Error("all pods that were deleted by force were running")
+	}
 	if n == 0 {
 		t.Error("no pod that was deleted by force had come as far as CNI ADD")
 	}

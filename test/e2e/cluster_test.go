@@ -145,8 +145,9 @@ type pod struct {
 	MAC        string
 }
 
-// pods lists the ready pods with a label, sorted by name.
-func pods(t *testing.T, app string) []pod {
+// pods lists the ready pods with a label, sorted by name. Others are those that
+// are not ready, or are going.
+func pods(t *testing.T, app string) (out []pod, others int) {
 	t.Helper()
 	var list struct {
 		Items []struct {
@@ -164,10 +165,10 @@ func pods(t *testing.T, app string) []pod {
 	if err := json.Unmarshal([]byte(kubectl(t, "get", "pods", "-l", "app="+app, "-o", "json")), &list); err != nil {
 		t.Fatal(err)
 	}
-	var out []pod
 	for _, i := range list.Items {
 		ready := slices.ContainsFunc(i.Status.Conditions, func(c struct{ Type, Status string }) bool { return c.Type == "Ready" && c.Status == "True" })
 		if !ready || i.Metadata.DeletionTimestamp != nil {
+			others++
 			continue
 		}
 		p := pod{Name: i.Metadata.Name, Node: i.Spec.NodeName}
@@ -186,16 +187,18 @@ func pods(t *testing.T, app string) []pod {
 		out = append(out, p)
 	}
 	slices.SortFunc(out, func(a, b pod) int { return strings.Compare(a.Name, b.Name) })
-	return out
+	return out, others
 }
 
-// readyPods waits until n pods with a label are ready.
+// readyPods waits until n pods with a label are ready, and none is left that is
+// going: it could answer until its kubelet has ended it.
 func readyPods(t *testing.T, app string, n int) []pod {
 	t.Helper()
 	var out []pod
 	eventually(t, fmt.Sprintf("%d ready pods of %s", n, app), func() string {
-		if out = pods(t, app); len(out) != n {
-			return fmt.Sprintf("%d are", len(out))
+		others := 0
+		if out, others = pods(t, app); len(out) != n || others != 0 {
+			return fmt.Sprintf("%d are, and %d others", len(out), others)
 		}
 		return ""
 	})
