@@ -115,7 +115,7 @@ func runOn(ctx context.Context, o Options, nodes int, specs []string, results Re
 	}
 	err = b.runAll(ctx, o, specs, results)
 	if ctx.Err() == nil {
-		err = errors.Join(err, b.well(ctx))
+		err = errors.Join(err, b.CheckSwitches(ctx))
 	}
 	return errors.Join(err, b.down(ctx))
 }

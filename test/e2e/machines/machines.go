@@ -5,6 +5,7 @@ package machines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,8 +25,9 @@ const (
 	deadline = 60 * time.Second // of every wait
 )
 
-// Up brings a sandbox up and takes it down when the test ends. Its name must be
-// one that no other test has.
+// Up brings a sandbox up, and takes it down when the test ends: then no node's
+// switch must have crashed, or dropped a packet for want of recirculations. Its
+// name must be one that no other test has.
 func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 	t.Helper()
 	dir, err := filepath.Abs("../../../bin")
@@ -40,7 +42,8 @@ func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Down(context.Background()); err != nil {
+		ctx := context.Background() // the test's own has ended
+		if err := errors.Join(c.CheckSwitches(ctx), c.Down(ctx)); err != nil {
 			t.Error(err)
 		}
 	})

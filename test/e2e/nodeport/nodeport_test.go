@@ -291,11 +291,6 @@ func TestFromOutside(t *testing.T) {
 	t.Run("no endpoints", func(t *testing.T) { b.refused(t) })
 	t.Run("loadBalancerSourceRanges", func(t *testing.T) { b.limited(t, "pods", "8", 30010) })
 	t.Run("externalTrafficPolicy Local", func(t *testing.T) { b.local(t) })
-	for _, n := range b.Nodes {
-		if drops := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); drops != "0" {
-			t.Errorf("%s dropped %s packets for want of recirculations", n.Spec.Name, drops)
-		}
-	}
 }
 
 // outside is the addresses of the client outside, one of each family.

