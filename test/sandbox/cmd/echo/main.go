@@ -1,17 +1,18 @@
 // Command echo is the test network's other end.
 //
-//	echo serve [PORT]                          answers on TCP (HTTP) and UDP
-//	echo ask tcp|udp HOST:PORT [COUNT [WAIT]]  asks that often, WAIT for each answer
-//	echo questions [WAIT]                      asks all lines "tcp|udp HOST:PORT" of its input at the same time
-//	echo mirror HOST:PORT COUNT SIZE           asks that often over UDP, with SIZE bytes for as many
-//	echo flood HOST:PORT COUNT SIZE            sends COUNT UDP datagrams of SIZE bytes
-//	echo stray ADDRESS                         sends packets that belong to no connection
+//	echo serve [PORT]                               answers on TCP (HTTP), UDP and SCTP
+//	echo ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]  asks that often, WAIT for each answer
+//	echo questions [WAIT]                           asks all lines "tcp|udp|sctp HOST:PORT" of its input at the same time
+//	echo mirror HOST:PORT COUNT SIZE                asks that often over UDP, with SIZE bytes for as many
+//	echo flood HOST:PORT COUNT SIZE                 sends COUNT UDP datagrams of SIZE bytes
+//	echo stray ADDRESS                              sends packets that belong to no connection
 //
-// A datagram is answered from the address at which it came. An answer is one
+// SCTP is that of package sctp, as the kernel may have none; it has no names for
+// hosts, only addresses. A datagram is answered from the address at which it came. An answer is one
 // line: the host name of who answers, a space, and the address and port that it
 // saw the question come from. ask prints one line a question: the answer, or
-// "error: " and what went wrong; each question is a connection, or a UDP socket,
-// of its own. It exits with 1 when none was answered. So it is with mirror, but
+// "error: " and what went wrong; each question is a connection, an association, or
+// a UDP socket, of its own. It exits with 1 when none was answered. So it is with mirror, but
 // of an answer the size is printed. questions prints such a line for each of its
 // input, in their order. flood sends 1,000 datagrams a second, or as many as it
 // can, and waits for no answer.
@@ -25,10 +26,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/northbound-net/northbound/test/sandbox/sctp"
 )
 
 func main() {
@@ -40,13 +45,13 @@ func main() {
 }
 
 func run(args []string) error {
-	usage := errors.New("want `serve [PORT]`, `ask tcp|udp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE` or `stray ADDRESS`")
+	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE` or `stray ADDRESS`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
 	case len(args) == 2 && args[0] == "serve":
 		return serve(args[1])
-	case len(args) >= 3 && len(args) <= 5 && args[0] == "ask" && (args[1] == "tcp" || args[1] == "udp"):
+	case len(args) >= 3 && len(args) <= 5 && args[0] == "ask" && slices.Contains(networks(), args[1]):
 		count, wait := 1, time.Second
 		var err error
 		if len(args) > 3 {
@@ -92,6 +97,9 @@ func run(args []string) error {
 	}
 }
 
+// networks are those that questions are asked over.
+func networks() []string { return []string{"tcp", "udp", "sctp"} }
+
 // serve answers until a server fails.
 func serve(port string) error {
 	name, err := os.Hostname()
@@ -106,7 +114,14 @@ func serve(port string) error {
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	failed := make(chan error, 2)
+	associations, err := sctp.Listen(uint16(at.Port))
+	if err != nil {
+		return fmt.Errorf("listening for SCTP: %w", err)
+	}
+	failed := make(chan error, 3)
+	go func() {
+		failed <- associations.Serve(func(from netip.AddrPort, _ []byte) []byte { return []byte(name + " " + from.String() + "\n") })
+	}()
 	go func() { failed <- servePackets(packets, name) }()
 	go func() {
 		failed <- (&http.Server{
@@ -144,10 +159,21 @@ func asked(address string, count int, wait time.Duration, question func(context.
 }
 
 func question(ctx context.Context, network, address string) (string, error) {
-	if network == "tcp" {
+	const text = "?\n"
+	var answer []byte
+	var err error
+	switch network {
+	case "tcp":
 		return fetch(ctx, address)
+	case "sctp":
+		var to netip.AddrPort
+		if to, err = netip.ParseAddrPort(address); err != nil {
+			return "", err
+		}
+		answer, err = sctp.Ask(ctx, to, []byte(text))
+	default:
+		answer, err = exchange(ctx, address, []byte(text))
 	}
-	answer, err := exchange(ctx, address, []byte("?\n"))
 	return strings.TrimSpace(string(answer)), err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -12,16 +13,16 @@ import (
 // atOnce is how many questions are under way at a time.
 const atOnce = 24
 
-// askAll asks what it reads, "tcp HOST:PORT" or "udp HOST:PORT" a line, and
-// prints the answers, in the order of the questions.
+// askAll asks what it reads, "tcp HOST:PORT" or so a line, and prints the answers,
+// in the order of the questions.
 func askAll(questions io.Reader, wait time.Duration) error {
 	var answers []chan string
 	room := make(chan struct{}, atOnce)
 	lines := bufio.NewScanner(questions)
 	for lines.Scan() {
 		network, address, ok := strings.Cut(lines.Text(), " ")
-		if !ok || (network != "tcp" && network != "udp") {
-			return fmt.Errorf("question %q: want `tcp HOST:PORT` or `udp HOST:PORT`", lines.Text())
+		if !ok || !slices.Contains(networks(), network) {
+			return fmt.Errorf("question %q: want tcp, udp or sctp, and HOST:PORT", lines.Text())
 		}
 		to := make(chan string, 1)
 		answers = append(answers, to)

@@ -1,0 +1,111 @@
+package sctp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxPacket is the most that one receives.
+const maxPacket = 65535
+
+const ipv4Header = 20 // bytes, without options
+
+// network is what package net calls raw sockets of the protocol.
+func network(a netip.Addr) string {
+	if a.Is4() {
+		return "ip4:132"
+	}
+	return "ip6:132"
+}
+
+// socket is a raw one of a server, of one family; it sees where packets were sent.
+type socket struct {
+	conn *net.IPConn
+	any  netip.Addr // 0.0.0.0 or ::
+	buf  []byte
+}
+
+func listen(addr netip.Addr) (*socket, error) {
+	conn, err := net.ListenIP(network(addr), &net.IPAddr{IP: addr.AsSlice()})
+	if err != nil {
+		return nil, fmt.Errorf("opening a raw socket: %w", err)
+	}
+	s := &socket{conn, addr, make([]byte, maxPacket)}
+	if addr.Is4() { // a packet comes with its header, which has its destination
+		return s, nil
+	}
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		var failed error
+		err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1) })
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("asking for destinations: %w", err), conn.Close())
+	}
+	return s, nil
+}
+
+// path is from where to where a packet went.
+type path struct{ from, to netip.Addr }
+
+// receive waits for a packet, which is kept until the next one is received.
+func (s *socket) receive() ([]byte, path, error) {
+	control := make([]byte, 128)
+	for {
+		n, size, _, from, err := s.conn.ReadMsgIP(s.buf, control)
+		if err != nil {
+			return nil, path{}, fmt.Errorf("receiving: %w", err)
+		}
+		source, _ := netip.AddrFromSlice(from.IP)
+		b, p := s.buf[:n], path{from: source.Unmap()}
+		if from.Zone != "" {
+			p.from = p.from.WithZone(from.Zone)
+		}
+		if s.any.Is6() {
+			if p.to, err = destination(control[:size]); err != nil {
+				return nil, path{}, err
+			}
+			return b, p, nil
+		}
+		if n < ipv4Header {
+			continue
+		}
+		if header := int(b[0]&15) * 4; header <= n {
+			p.to = netip.AddrFrom4([4]byte(b[16:20]))
+			return b[header:], p, nil
+		}
+	}
+}
+
+// destination is what IPV6_PKTINFO says (ipv6(7)).
+func destination(control []byte) (netip.Addr, error) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("reading where a packet was sent: %w", err)
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= unix.SizeofInet6Pktinfo {
+			return netip.AddrFrom16([16]byte(m.Data[:16])), nil
+		}
+	}
+	return netip.Addr{}, errors.New("reading where a packet was sent: the kernel does not say")
+}
+
+// answer sends a packet back the way that one came.
+func (s *socket) answer(to path, p Packet) error {
+	var control []byte
+	if s.any.Is4() {
+		control = unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: to.to.As4()})
+	} else {
+		control = unix.PktInfo6(&unix.Inet6Pktinfo{Addr: to.to.As16()})
+	}
+	if _, _, err := s.conn.WriteMsgIP(p.Marshal(), control, &net.IPAddr{IP: to.from.AsSlice(), Zone: to.from.Zone()}); err != nil {
+		return fmt.Errorf("answering: %w", err)
+	}
+	return nil
+}
