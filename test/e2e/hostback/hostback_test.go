@@ -36,7 +36,10 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {backend: %[1]s}
   externalIPs: [192.0.2.%[2]d, "2001:db8:2::%[2]d"]
-  ports: [{name: t, port: %[3]d, targetPort: 9090, nodePort: 3000%[2]d}, {name: u, protocol: UDP, port: %[3]d, targetPort: 9090, nodePort: 3000%[2]d}]
+  ports:
+  - {name: t, port: %[3]d, targetPort: 9090, nodePort: 3000%[2]d}
+  - {name: u, protocol: UDP, port: %[3]d, targetPort: 9090, nodePort: 3000%[2]d}
+  - {name: s, protocol: SCTP, port: %[3]d, targetPort: 9090, nodePort: 3000%[2]d}
 ---
 apiVersion: v1
 kind: Pod
@@ -203,7 +206,7 @@ func TestHostBackends(t *testing.T) {
 	}
 }
 
-// ask has every client ask, over both protocols and families, until the backend
+// ask has every client ask, over all protocols and both families, until the backend
 // answers, and holds that it sees who it should.
 func (b bed) ask(t *testing.T, clients func(func(client) bool), w way, backend int, sees seen) {
 	for c := range clients {
@@ -211,7 +214,7 @@ func (b bed) ask(t *testing.T, clients func(func(client) bool), w way, backend i
 			continue // nobody outside has a route to these
 		}
 		for _, a := range w.addrs {
-			for _, protocol := range []string{"tcp", "udp"} {
+			for _, protocol := range machines.Protocols() {
 				to, want := netip.AddrPortFrom(a, w.port), sees(b, c, w, backend)
 				machines.Eventually(t, fmt.Sprintf("%s asks %s (%s of on-n%d) over %s", c.name, to, w.name, backend+1, protocol), func(ctx context.Context) string {
 					got := c.ask(ctx, protocol, to)

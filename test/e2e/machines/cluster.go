@@ -71,6 +71,9 @@ const (
 	EchoInPod = "/bin/echo-server"
 )
 
+// Protocols are those that Echo asks and answers over.
+func Protocols() []string { return []string{"tcp", "udp", "sctp"} }
+
 // AskOn asks a server once from a machine. It answers who it is, and from where
 // it sees the question come; else the result says what failed.
 func AskOn(ctx context.Context, m *member.Member, protocol string, to netip.AddrPort) string {

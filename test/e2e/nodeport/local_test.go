@@ -25,7 +25,10 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {local: pod}
   externalIPs: [192.0.2.11, "2001:db8:2::11"]
-  ports: [{name: t, port: 8080, nodePort: 30012}, {name: u, protocol: UDP, port: 8080, nodePort: 30012}]
+  ports:
+  - {name: t, port: 8080, nodePort: 30012}
+  - {name: u, protocol: UDP, port: 8080, nodePort: 30012}
+  - {name: s, protocol: SCTP, port: 8080, nodePort: 30012}
 ---
 apiVersion: v1
 kind: Service
@@ -36,7 +39,10 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {local: host}
   externalIPs: [192.0.2.13, "2001:db8:2::13"]
-  ports: [{name: t, port: 9090, nodePort: 30022}, {name: u, protocol: UDP, port: 9090, nodePort: 30022}]
+  ports:
+  - {name: t, port: 9090, nodePort: 30022}
+  - {name: u, protocol: UDP, port: 9090, nodePort: 30022}
+  - {name: s, protocol: SCTP, port: 9090, nodePort: 30022}
 ---
 apiVersion: v1
 kind: Service
@@ -47,7 +53,10 @@ spec:
   sessionAffinity: ClientIP
   ipFamilyPolicy: RequireDualStack
   selector: {local: gateway-host}
-  ports: [{name: t, port: 9090, nodePort: 30023}, {name: u, protocol: UDP, port: 9090, nodePort: 30023}]
+  ports:
+  - {name: t, port: 9090, nodePort: 30023}
+  - {name: u, protocol: UDP, port: 9090, nodePort: 30023}
+  - {name: s, protocol: SCTP, port: 9090, nodePort: 30023}
 ---
 ` + podHead + `
 metadata: {name: gateway-backend, labels: {local: pod}}
@@ -141,7 +150,7 @@ func (w localWay) inside(c client) bool {
 // fillLocal asks in every protocol and family. A cell has who answers and whom
 // it sees.
 func (tb *table) fillLocal(t *testing.T, b bed, c client, w localWay, backend string) {
-	for _, protocol := range []string{"tcp", "udp"} {
+	for _, protocol := range machines.Protocols() {
 		for _, a := range w.addrs {
 			to, cell := netip.AddrPortFrom(a, w.port), ""
 			machines.Eventually(t, fmt.Sprintf("%s asks %s over %s", c.name, to, protocol), func(ctx context.Context) string {

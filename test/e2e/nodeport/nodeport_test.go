@@ -27,7 +27,10 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {backend: pod}
   externalIPs: [192.0.2.7, "2001:db8:2::7"]
-  ports: [{name: t, port: 8080, nodePort: 30010}, {name: u, protocol: UDP, port: 8080, nodePort: 30010}]
+  ports:
+  - {name: t, port: 8080, nodePort: 30010}
+  - {name: u, protocol: UDP, port: 8080, nodePort: 30010}
+  - {name: s, protocol: SCTP, port: 8080, nodePort: 30010}
 ---
 apiVersion: v1
 kind: Service
@@ -37,7 +40,10 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {backend: host}
   externalIPs: [192.0.2.9, "2001:db8:2::9"]
-  ports: [{name: t, port: 9090, nodePort: 30020}, {name: u, protocol: UDP, port: 9090, nodePort: 30020}]
+  ports:
+  - {name: t, port: 9090, nodePort: 30020}
+  - {name: u, protocol: UDP, port: 9090, nodePort: 30020}
+  - {name: s, protocol: SCTP, port: 9090, nodePort: 30020}
 ---
 apiVersion: v1
 kind: Service
@@ -46,7 +52,10 @@ spec:
   type: NodePort
   ipFamilyPolicy: RequireDualStack
   selector: {backend: none}
-  ports: [{name: t, port: 8080, nodePort: 30011}, {name: u, protocol: UDP, port: 8080, nodePort: 30011}]
+  ports:
+  - {name: t, port: 8080, nodePort: 30011}
+  - {name: u, protocol: UDP, port: 8080, nodePort: 30011}
+  - {name: s, protocol: SCTP, port: 8080, nodePort: 30011}
 ---
 ` + podHead + `
 metadata: {name: backend, labels: {backend: pod, local: pod}}
@@ -212,7 +221,7 @@ type table struct {
 // fill asks in every protocol and family, waits until who answers, and holds
 // that it sees the same client in each.
 func (tb *table) fill(t *testing.T, b bed, c client, w way, backend, who string) {
-	for _, protocol := range []string{"tcp", "udp"} {
+	for _, protocol := range machines.Protocols() {
 		for _, a := range w.addrs {
 			to := netip.AddrPortFrom(a, w.port)
 			seen := ""
@@ -314,7 +323,7 @@ func (b bed) nodePorts(port uint16) (out []netip.AddrPort) {
 // expect asks until the answer has one of these in it.
 func (c client) expect(t *testing.T, to netip.AddrPort, want ...string) {
 	t.Helper()
-	for _, protocol := range []string{"tcp", "udp"} {
+	for _, protocol := range machines.Protocols() {
 		machines.Eventually(t, fmt.Sprintf("%s asks %s over %s", c.name, to, protocol), func(ctx context.Context) string {
 			got := c.ask(ctx, protocol, to)
 			if slices.ContainsFunc(want, func(w string) bool { return strings.Contains(got, w) }) {
@@ -331,11 +340,14 @@ func noAnswer() []string {
 	return []string{"deadline exceeded", "i/o timeout", "operation not permitted"}
 }
 
+// refusals are the ways to say that nobody serves; the last is SCTP's.
+func refusals() []string { return []string{"connection refused", "aborted by the other side"} }
+
 // refused holds that a service without endpoints refuses at once.
 func (b bed) refused(t *testing.T) {
 	for _, to := range b.nodePorts(30011) {
-		onMachine("outside", b.Outside).expect(t, to, "connection refused")
-		onMachine("n3", b.Nodes[2].Member).expect(t, to, "connection refused")
+		onMachine("outside", b.Outside).expect(t, to, refusals()...)
+		onMachine("n3", b.Nodes[2].Member).expect(t, to, refusals()...)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
 // patience is how long answers may be lost, or rows be on their way; those of
@@ -46,7 +48,7 @@ func (b bed) cells(all []*service) (cells []*cell) {
 				continue
 			}
 			for _, s := range all {
-				for _, protocol := range []string{"tcp", "udp"} {
+				for _, protocol := range machines.Protocols() {
 					for _, to := range w.of(s) {
 						cells = append(cells, &cell{
 							client: c, way: w, service: s, protocol: protocol, to: to, who: map[string]bool{}, seen: map[string]bool{},

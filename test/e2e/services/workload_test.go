@@ -87,7 +87,7 @@ func (s *service) object() *corev1.Service {
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, IPFamilyPolicy: &family, Selector: map[string]string{s.label: ""},
 			InternalTrafficPolicy: &internal, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicy(s.external),
-			SessionAffinity: s.affinity, Ports: []corev1.ServicePort{port(corev1.ProtocolTCP), port(corev1.ProtocolUDP)},
+			SessionAffinity: s.affinity, Ports: []corev1.ServicePort{port(corev1.ProtocolTCP), port(corev1.ProtocolUDP), port(corev1.ProtocolSCTP)},
 			ExternalIPs: s.addresses(externalV4, externalV6),
 		},
 	}
