@@ -77,6 +77,16 @@ func (c *cell) take(answers []string, whose map[netip.Addr]string) {
 	}
 }
 
+// settle begins the round that counts: what was seen on the way there, when
+// rows and rules were still to come, is not what the tables tell.
+func (c *cell) settle() {
+	c.settled = true
+	clear(c.seen)
+	if c.service.affinity == corev1.ServiceAffinityNone {
+		clear(c.who)
+	}
+}
+
 // dropped tells how a client notices that its packets are dropped; the last is
 // what a host says of a datagram of its own (nft(8), drop in an output hook).
 func dropped(answer string) bool {

@@ -69,7 +69,7 @@ func (b bed) askAll(t *testing.T, c client, cells []*cell) {
 	open, err := b.untilRight(ctx, t, c, cells)
 	if err == nil && len(open) == 0 {
 		for _, x := range cells {
-			x.settled = true
+			x.settle()
 		}
 		open, err = b.untilRight(ctx, t, c, cells)
 	}
