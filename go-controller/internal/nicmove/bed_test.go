@@ -313,12 +313,23 @@ func processes(t *testing.T) (out []string) {
 // address, and looks for duplicates.
 func reachable(t *testing.T) {
 	t.Helper()
-	for _, c := range []string{
-		"ip netns exec outside ping -c3 -i0.1 -W2 10.1.0.2", "ip netns exec outside ping -c3 -i0.1 -W2 fd01::2",
-		"ping -c3 -i0.1 -W2 192.0.2.1", "ping -c3 -i0.1 -W2 2001:db8::1",
-	} {
-		if out := testkit.Run(t, "sh", "-c", c); strings.Contains(out, "DUP!") || !strings.Contains(out, " 3 received,") {
-			t.Errorf("$ %s\n%s", c, out)
-		}
+	for _, from := range []string{"ip netns exec outside ping 10.1.0.2", "ip netns exec outside ping fd01::2", "ping 192.0.2.1", "ping 2001:db8::1"} {
+		pinged(t, from)
 	}
+}
+
+// pinged waits until three pings are answered, each once. On a busy machine one
+// is lost now and then while Open vSwitch learns where everything is.
+func pinged(t *testing.T, command string) {
+	t.Helper()
+	testkit.Eventually(t, command, func() string {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", command+" -c3 -i0.1 -W2").CombinedOutput()
+		if strings.Contains(string(out), "DUP!") {
+			t.Errorf("$ %s\n%s", command, out)
+		}
+		if err != nil || !strings.Contains(string(out), " 3 received,") {
+			return fmt.Sprintf("%v\n%s", err, out)
+		}
+		return ""
+	})
 }
