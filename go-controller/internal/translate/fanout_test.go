@@ -89,7 +89,7 @@ func TestFanOut(t *testing.T) {
 		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}), []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
 		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}}, []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
 		{"a pod has the address of health checks", event(&cluster.Pod{Name: name, Node: "n0", Annotated: &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.128.1.254/23")}}}),
-			[]nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new"), owner(names.KindService, "default/from-outside")}},
+			[]nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new"), owner(names.KindService, "default/checked")}},
 		{"a pod's limit comes", event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p-0-0"}, Node: "n0", Bandwidth: cluster.Bandwidth{Egress: 1000}}),
 			[]nb.Owner{owner(names.KindPod, "default/p-0-0")}},
 		{"a service comes", event(service(name)), []nb.Owner{owner(names.KindService, "default/new")}},
@@ -101,7 +101,8 @@ func TestFanOut(t *testing.T) {
 		{"its endpoints go to another service", event(&cluster.EndpointSlice{Name: name, Service: "s0"}), []nb.Owner{owner(names.KindService, "default/new"), owner(names.KindService, "default/s0")}},
 		{"a node joins in a zone that is there", event(&cluster.Node{Name: "new", Zone: "a"}), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
 		{"a node with a local endpoint joins", event(&cluster.Node{Name: "n777"}),
-			[]nb.Owner{owner(names.KindNode, "n777"), owner(names.KindService, "default/from-outside"), owner(names.KindService, "default/local"), owner(names.KindService, "default/same-node")}},
+			[]nb.Owner{owner(names.KindNode, "n777"), owner(names.KindService, "default/checked"), owner(names.KindService, "default/from-outside"),
+				owner(names.KindService, "default/local"), owner(names.KindService, "default/same-node")}},
 		{"the last node of a zone goes to another", event(&cluster.Node{Name: "n2", Zone: "a"}),
 			[]nb.Owner{owner(names.KindZone, "b"), owner(names.KindNode, "n2"), owner(names.KindService, "default/same-node"), owner(names.KindService, "default/same-zone")}},
 		{"a namespace comes", event(&cluster.Namespace{Name: "new"}), []nb.Owner{owner(names.KindNamespace, "new")}},
@@ -139,13 +140,15 @@ func (m *master) nearby(t *testing.T) {
 
 func nearbyObjects() []cluster.Object {
 	out := []cluster.Object{&cluster.Node{Name: "n1", Zone: "a"}, &cluster.Node{Name: "n2", Zone: "b"}}
-	for i, e := range []cluster.Endpoint{{ForZones: "a"}, {ForNodes: "n1"}, {Node: "n777"}, {Node: "n777"}} {
-		n := cluster.Name{Namespace: "default", Name: []string{"same-zone", "same-node", "local", "from-outside"}[i]}
+	for i, e := range []cluster.Endpoint{{ForZones: "a"}, {ForNodes: "n1"}, {Node: "n777"}, {Node: "n777"}, {Node: "n777"}} {
+		n := cluster.Name{Namespace: "default", Name: []string{"same-zone", "same-node", "local", "from-outside", "checked"}[i]}
 		svc := service(n)
 		svc.ClusterIPs, svc.InternalLocal = []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 254, byte(i)})}, i == 2
-		if svc.ExternalLocal = i == 3; svc.ExternalLocal {
+		switch i {
+		case 3:
+			svc.ExternalLocal, svc.Ports[0].NodePort = true, 30080
+		case 4:
 			svc.HealthCheck = annotation.HealthCheck{Interval: 5, Timeout: 20, Successes: 3, Failures: 3}
-			svc.Ports[0].NodePort = 30080
 		}
 		other := cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 128, 0, 4}), Conditions: cluster.Ready}
 		e.Addr, e.Conditions = netip.AddrFrom4([4]byte{10, 128, 0, 3}), cluster.Ready
@@ -171,8 +174,9 @@ func TestRowsOfNearbyServices(t *testing.T) {
 	}{
 		{"same-zone", 3, 3, 0}, // zones a, b and the nodes without
 		{"same-node", 3, 10, 1},
-		{"local", 0, 0, 0},        // on no node that is there
-		{"from-outside", 2, 2, 0}, // with its health check
+		{"local", 0, 0, 0}, // on no node that is there
+		{"from-outside", 1, 1, 0},
+		{"checked", 2, 2, 0}, // with its health check
 	} {
 		var members []int
 		for _, nodes := range []int{10, 30} {
