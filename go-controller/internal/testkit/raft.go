@@ -64,12 +64,17 @@ func (r *Raft) Remotes() []string {
 	return out
 }
 
-// Start starts server i and waits until it has joined.
+// Start starts server i and waits until it has joined. One that was a member
+// before is one without a majority of the others, too: from its first election
+// on, a moment after the start, it then says that it is disconnected.
 func (r *Raft) Start(i int) {
 	r.t.Helper()
 	m := r.members[i]
 	m.process = start(r.t, Tool(r.t, "ovsdb-server"), "--unixctl="+filepath.Join(m.dir, "ctl"), "--remote=p"+m.remote, m.db)
-	m.process.waitFor(r.t, fmt.Sprintf("server %d has joined", i), func() bool { return r.status(i, "Status:") == "cluster member" })
+	m.process.waitFor(r.t, fmt.Sprintf("server %d has joined", i), func() bool {
+		status := r.status(i, "Status:")
+		return status == "cluster member" || strings.HasPrefix(status, "disconnected from the cluster")
+	})
 }
 
 // Kill ends server i with SIGKILL, as a crash would, and waits until it is
