@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -38,13 +37,13 @@ const zones = 3
 
 // up brings up dual-stack nodes, all gateways, with every controller that
 // Kubernetes runs by default, cluster DNS, and the images that specs ask for.
-func up(ctx context.Context, name, bin string, nodes int, out io.Writer) (*bed, error) {
-	log := progress.New(out)
+func up(ctx context.Context, o Options, nodes int) (*bed, error) {
+	log := progress.New(o.Out)
 	if err := rootfs.Install(ctx, log, hostPackages()...); err != nil {
 		return nil, err
 	}
 	c, err := sandbox.Up(ctx, sandbox.Options{
-		Name: name, DualStack: true, Nodes: nodes, Gateways: nodes, BinDir: bin, Replace: true, Progress: out,
+		Name: o.Sandbox, OVN: o.OVN, DualStack: true, Nodes: nodes, Gateways: nodes, BinDir: o.Bin, Replace: true, Progress: o.Out,
 		Controllers: "*", ClusterDNS: []netip.Addr{netip.MustParseAddr(dnsAddress)},
 	})
 	if err != nil {

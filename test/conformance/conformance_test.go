@@ -1,11 +1,17 @@
 package conformance
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/northbound-net/northbound/test/sandbox"
 )
 
 const (
@@ -71,9 +77,36 @@ func TestBadLists(t *testing.T) {
 		{"\\[Slow\\]\n", "", `line 1: "\\[Slow\\]": want ` + "`WHAT -- REASON`"},
 		{"ok -- why\n( -- why\n", "", "line 2: error parsing regexp"},
 		{"", extra + " -- a\n" + extra + " -- b\n", "line 2: spec \"" + extra + "\" is there already"},
+		{"", extra + " -- since OVN 26.03 -- a\n", "line 1: \"since OVN 26.03\": want `SPEC -- REASON` or `SPEC -- before OVN RELEASE -- REASON`"},
+		{"", extra + " -- before OVN new -- a\n", "line 1: parsing OVN's version \"new\": want one such as 26.03"},
 	} {
 		if _, err := lists(t, c.exclude, c.failing); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("ReadLists(%q, %q): %v, want %q in it", c.exclude, c.failing, err, c.want)
+		}
+	}
+}
+
+// TestKnown holds that a failure is known with the OVN that it is of, and told
+// of with a later one.
+func TestKnown(t *testing.T) {
+	l, err := lists(t, "", extra+" -- before OVN 26.03 -- a bug of OVN\n"+alone+" -- a bug\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const old = "before OVN 26.03: a bug of OVN"
+	for version, want := range map[string][2]map[string]string{
+		"23.03.1":    {{extra: old, alone: "a bug"}, {}},
+		"25.09":      {{extra: old, alone: "a bug"}, {}},
+		"26.03":      {{alone: "a bug"}, {extra: old}},
+		"26.03.1~rc": {{alone: "a bug"}, {extra: old}},
+		"27.03.0":    {{alone: "a bug"}, {extra: old}},
+	} {
+		ovn, err := sandbox.ParseRelease(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now, older := l.Known(ovn); !maps.Equal(now, want[0]) || !maps.Equal(older, want[1]) {
+			t.Errorf("with OVN %s (%s): now %v, older %v, want %v", version, ovn, now, older, want)
 		}
 	}
 }
@@ -132,7 +165,8 @@ func TestAdd(t *testing.T) {
 func TestDocument(t *testing.T) {
 	var b strings.Builder
 	d := Document{
-		Version: "Kubernetes v1", Failing: map[string]string{extra: "a bug"},
+		Version: "Kubernetes v1", System: sandbox.System{OVN: "26.03.1", OpenVSwitch: "4.0.0"},
+		Failing: map[string]string{extra: "a bug"}, Older: map[string]string{mandatory: "an older bug"},
 		Selection: Selection{Run: []string{mandatory, extra, "[sig-network] New", "[sig-network] Absent"}, Excluded: map[string][]string{"needs a cloud": {cloud}}},
 		Results:   Results{mandatory: {State: Passed}, extra: {State: Failed, Message: "no answer"}, "[sig-network] New": {State: Failed, Message: "odd\nvery"}},
 	}
@@ -140,6 +174,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
+		"with OVN 26.03.1 and Open vSwitch 4.0.0.\n", "## Fail with an older OVN only\n\n- Services should serve \\[Conformance\\]: an older bug\n",
 		"| pass | 1 | 1 |", "| fail | 2 | 0 |", "| not run yet | 1 | 0 |", "| excluded | 1 | 0 |",
 		"- Services should hairpin: a bug\n", "- New: not looked into: odd\n", "## Pass\n\n- Services should serve \\[Conformance\\]\n",
 		"needs a cloud (1):\n\n- LoadBalancers \\[Feature:LoadBalancer\\] should work\n",
@@ -159,5 +194,44 @@ func TestFirstSubnet(t *testing.T) {
 		if _, err := firstSubnet(bad); err == nil {
 			t.Errorf("firstSubnet(%q) is no error", bad)
 		}
+	}
+}
+
+// TestProvide holds that what is asked for is taken or an error, and never
+// something else.
+func TestProvide(t *testing.T) {
+	var out bytes.Buffer
+	if _, err := Provide(t.Context(), "../../bin", "elsewhere", &out); err == nil || !strings.Contains(err.Error(), `OVN from "elsewhere"`) || out.Len() > 0 {
+		t.Errorf("OVN from elsewhere: %v, and it said %q, want an error alone", err, out.String())
+	}
+	s, err := Provide(t.Context(), "../../bin", sandbox.OVNRootfs, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.From != sandbox.OVNRootfs || !strings.HasPrefix(s.OVN, s.Release[:2].String()) {
+		t.Errorf("system %+v, release %s, want that of a root filesystem", s, s.Release)
+	}
+}
+
+// TestNewest holds that where the newest can't be had another is taken, not
+// silently, and that an interrupted run takes none.
+func TestNewest(t *testing.T) {
+	var out bytes.Buffer
+	var tried []string
+	get := func(from string) (System, error) {
+		if tried = append(tried, from); from == sandbox.OVNNewest {
+			return System{}, errors.New("no such mirror")
+		}
+		return System{From: from}, nil
+	}
+	s, err := newest(t.Context(), &out, get)
+	if err != nil || s.From != sandbox.OVNRootfs || !strings.Contains(out.String(), "no such mirror") {
+		t.Errorf("%+v, %v, told %q: want %s, and why", s, err, out.String(), sandbox.OVNRootfs)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	tried = nil
+	if _, err = newest(ctx, &out, get); err == nil || !slices.Equal(tried, []string{sandbox.OVNNewest}) {
+		t.Errorf("interrupted: %v after trying %v, want an error after the first", err, tried)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/northbound-net/northbound/test/sandbox"
 )
 
 // Verdict is what a run says about the product and about the lists.
@@ -61,8 +63,10 @@ func (v Verdict) Err() error {
 // Document is docs/conformance.md.
 type Document struct {
 	Version   string // of Kubernetes
+	System    sandbox.System
 	Selection Selection
-	Failing   map[string]string
+	Failing   map[string]string // with this system: why, by spec
+	Older     map[string]string // with an older OVN only
 	Results   Results
 }
 
@@ -78,17 +82,18 @@ func (d Document) Write(w io.Writer) error {
 	fmt.Fprintf(&b, `# Conformance
 
 Kubernetes' own end-to-end tests of networking (`+"`%s`"+` of %s), run on a sandbox: three dual-stack nodes (six for
-those of Traffic Distribution), all of them gateways, without kube-proxy.
+those of Traffic Distribution), all of them gateways, without kube-proxy, with OVN %s and Open vSwitch %s.
 This page is written by
 
 `+"```\nmake conformance\n```"+`
 
 which exits with an error when a spec fails that is not listed in [failing.txt](../test/conformance/failing.txt), or one passes that is. What is left out, and
 why, is in [exclude.txt](../test/conformance/exclude.txt). It takes half an hour or more, so it is not part of `+"`make test`"+`.
+It takes the newest OVN that Debian has, where a mirror of it can be reached, and else that of Debian 13; `+"`make conformance CONFORMANCE='--ovn rootfs'`"+` takes the latter in any case.
 
 | | all | Conformance |
 |---|---|---|
-`, SIG, d.Version)
+`, SIG, d.Version, d.System.OVN, d.System.OpenVSwitch)
 	row := func(what string, names []string) {
 		fmt.Fprintf(&b, "| %s | %d | %d |\n", what, len(names), conformance(names))
 	}
@@ -100,6 +105,7 @@ why, is in [exclude.txt](../test/conformance/exclude.txt). It takes half an hour
 	}
 	row("excluded", slices.Concat(slices.Collect(maps.Values(d.Selection.Excluded))...))
 	d.failures(&b, failed)
+	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)), func(name string) string { return d.Older[name] })
 	section(&b, "Skip themselves", v.Skipped, func(name string) string { return oneLine(d.Results[name].Message) })
 	section(&b, "Not run yet", v.Missing, nil)
 	section(&b, "Pass", v.Passed, nil)

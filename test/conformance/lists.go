@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/northbound-net/northbound/test/sandbox"
 )
 
 // separator is between what a line of a list is about and the reason.
@@ -19,17 +21,24 @@ type Exclusion struct {
 	Reason  string
 }
 
+// Failure is why a spec fails.
+type Failure struct {
+	Before sandbox.Release // only with an OVN older than that; nil with every one
+	Reason string
+}
+
 // Lists are the decisions about specs, with their reasons.
 type Lists struct {
 	Exclude []Exclusion
-	Failing map[string]string // spec -> why it fails
+	Failing map[string]Failure // by spec
 }
 
 // ReadLists reads the file of exclusions, one "REGEXP -- reason" a line, and
-// the file of known failures, one "SPEC -- reason" a line. Empty lines and
-// those that begin with # are left out.
+// the file of known failures, one "SPEC -- reason" or
+// "SPEC -- before OVN RELEASE -- reason" a line. Empty lines and those that
+// begin with # are left out.
 func ReadLists(exclude, failing string) (Lists, error) {
-	l := Lists{Failing: map[string]string{}}
+	l := Lists{Failing: map[string]Failure{}}
 	err := errors.Join(
 		eachLine(exclude, func(what, reason string) error {
 			re, err := regexp.Compile(what)
@@ -40,10 +49,45 @@ func ReadLists(exclude, failing string) (Lists, error) {
 			if _, twice := l.Failing[what]; twice {
 				return fmt.Errorf("spec %q is there already", what)
 			}
-			l.Failing[what] = reason
-			return nil
+			f, err := failure(reason)
+			l.Failing[what] = f
+			return err
 		}))
 	return l, err
+}
+
+// before begins the part of a line that says with which OVN it holds.
+const before = "before OVN "
+
+func failure(text string) (f Failure, err error) {
+	when, reason, ok := strings.Cut(text, separator)
+	if !ok {
+		return Failure{Reason: text}, nil
+	}
+	release, ok := strings.CutPrefix(when, before)
+	if !ok {
+		return f, fmt.Errorf("%q: want `SPEC%sREASON` or `SPEC%s%sRELEASE%sREASON`", when, separator, separator, before, separator)
+	}
+	f.Reason = reason
+	f.Before, err = sandbox.ParseRelease(release)
+	return f, err
+}
+
+// Known divides the known failures into those with this OVN and those with
+// older ones only, each a reason by spec.
+func (l Lists) Known(ovn sandbox.Release) (now, older map[string]string) {
+	now, older = map[string]string{}, map[string]string{}
+	for spec, f := range l.Failing {
+		switch {
+		case f.Before == nil:
+			now[spec] = f.Reason
+		case ovn.Before(f.Before):
+			now[spec] = before + f.Before.String() + ": " + f.Reason
+		default:
+			older[spec] = before + f.Before.String() + ": " + f.Reason
+		}
+	}
+	return now, older
 }
 
 func eachLine(file string, do func(what, reason string) error) error {

@@ -63,6 +63,7 @@ type Options struct {
 	Bin     string            // programs
 	Work    string            // where reports, e2e.test's output and the results so far go
 	Sandbox string            // its name
+	OVN     string            // where it is from, as sandbox.Options.OVN
 	Focus   *regexp.Regexp    // only specs that it matches; nil for all
 	Resume  bool              // go on with the results so far: what came out as expected is not run again
 	Failing map[string]string // the specs that are expected to fail
@@ -109,7 +110,7 @@ func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 
 // runOn runs specs on a sandbox of so many nodes.
 func runOn(ctx context.Context, o Options, nodes int, specs []string, results Results) error {
-	b, err := up(ctx, o.Sandbox, o.Bin, nodes, o.Out)
+	b, err := up(ctx, o, nodes)
 	if err != nil {
 		return err
 	}

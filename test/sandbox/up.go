@@ -71,30 +71,6 @@ func vacate(ctx context.Context, o Options) error {
 	return Down(ctx, o.StateRoot, o.Name)
 }
 
-// System is where the machines of a sandbox take their programs from.
-type System struct {
-	OVN         string // versions, as 25.03.0
-	OpenVSwitch string
-}
-
-// Provide fetches what a sandbox of these options takes its programs from,
-// unless it is there, and says what it is. Up does so, too.
-func Provide(ctx context.Context, options Options) (s System, err error) {
-	o, err := options.complete()
-	if err != nil {
-		return s, err
-	}
-	source, err := provide(ctx, o, progress.New(o.Progress))
-	if err != nil {
-		return s, err
-	}
-	if s.OVN, err = rootfs.Version(ctx, source, "ovn-common"); err != nil {
-		return s, err
-	}
-	s.OpenVSwitch, err = rootfs.Version(ctx, source, "openvswitch-common")
-	return s, err
-}
-
 // provide returns the directory of the system whose programs the machines use.
 func provide(ctx context.Context, o Options, log *progress.Log) (string, error) {
 	switch o.OVN {

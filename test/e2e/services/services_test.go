@@ -38,6 +38,7 @@ func TestEveryCombination(t *testing.T) {
 	asking.Wait()
 	b.kept(t, cells)
 	printTables(t, cells)
+	b.fragments(t, all)
 }
 
 // cells are all questions that there are.

@@ -26,12 +26,16 @@ const DefaultCache = "/var/cache/northbound"
 const MirrorVariable = "NORTHBOUND_MIRROR"
 
 // packages are what is in it beside a minimal system.
-func packages() []string {
-	return []string{
+func packages(choice Choice) []string {
+	all := []string{
 		"ovn-central", "ovn-host", "openvswitch-switch",
 		"containerd", "runc", "containernetworking-plugins", "busybox-static",
 		"iproute2", "iputils-ping", "ethtool", "tcpdump", "procps",
 	}
+	if choice == Newest {
+		all = append(all, "iptables") // plugins use it, and before depended on it
+	}
+	return all
 }
 
 // Choice is which of a distribution's releases a root filesystem is of.
@@ -56,6 +60,9 @@ type release struct {
 	suite      string
 	components string
 	what       string
+
+	mirror   string   // that has it, once that is known
+	packages []string // what is taken of it
 }
 
 // releases are those of each distribution, by the name that its archives give
@@ -78,7 +85,7 @@ func Ensure(ctx context.Context, cache string, choice Choice, log *progress.Log)
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", fmt.Errorf("making the cache of root filesystems: %w", err)
 	}
-	sum := sha256.Sum256([]byte(strings.Join(packages(), " ")))
+	sum := sha256.Sum256([]byte(strings.Join(packages(choice), " ")))
 	dir := filepath.Join(cache, fmt.Sprintf("%s%x", choice.prefix(), sum[:4]))
 	if complete(dir) {
 		return dir, nil
@@ -104,7 +111,7 @@ func complete(dir string) bool {
 }
 
 func build(ctx context.Context, dir string, choice Choice, log *progress.Log) error {
-	mirror, r, err := source(ctx, choice)
+	r, err := source(ctx, choice)
 	if err != nil {
 		return err
 	}
@@ -116,7 +123,7 @@ func build(ctx context.Context, dir string, choice Choice, log *progress.Log) er
 		return fmt.Errorf("removing an unfinished one: %w", err)
 	}
 	step := log.Begin("root filesystem of " + r.what + " with OVN, fetched once into " + dir)
-	err = debootstrap(ctx, step, partial, mirror, r)
+	err = debootstrap(ctx, step, partial, r)
 	if err == nil {
 		err = os.RemoveAll(filepath.Join(partial, "var/cache/apt/archives"))
 	}
@@ -131,9 +138,9 @@ func build(ctx context.Context, dir string, choice Choice, log *progress.Log) er
 
 // debootstrap runs in mount and PID namespaces of its own, so that neither what
 // it mounts nor what it starts can outlive it.
-func debootstrap(ctx context.Context, step *progress.Step, dir, mirror string, r release) error {
+func debootstrap(ctx context.Context, step *progress.Step, dir string, r release) error {
 	cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--components="+r.components,
-		"--include="+strings.Join(packages(), ","), r.suite, dir, mirror)
+		"--include="+strings.Join(r.packages, ","), r.suite, dir, r.mirror)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -158,9 +165,8 @@ func debootstrap(ctx context.Context, step *progress.Step, dir, mirror string, r
 	return nil
 }
 
-// source is the mirror that this machine's apt uses, and the release to take
-// from it. A machine that has never updated its package lists does so now.
-func source(ctx context.Context, choice Choice) (string, release, error) {
+// source is the release to take, from the mirror that this machine's apt uses. A machine that has never updated its package lists does so now.
+func source(ctx context.Context, choice Choice) (r release, err error) {
 	mirror, origin, err := known(ctx)
 	if err == nil && mirror == "" {
 		if err = aptGet(ctx, "update", "-qq"); err == nil {
@@ -171,14 +177,15 @@ func source(ctx context.Context, choice Choice) (string, release, error) {
 		err = fmt.Errorf("this machine's apt sources name no Debian or Ubuntu mirror: set %s to a Debian mirror's URL", MirrorVariable)
 	}
 	if err != nil {
-		return "", release{}, err
+		return r, err
 	}
 	r, ok := releases()[origin][choice]
 	if !ok {
-		return "", r, fmt.Errorf("mirrors of %s have no newer OVN than that of %s: set %s to a Debian mirror's URL",
+		return r, fmt.Errorf("mirrors of %s have no newer OVN than that of %s: set %s to a Debian mirror's URL",
 			origin, releases()[origin][Tested].what, MirrorVariable)
 	}
-	return mirror, r, nil
+	r.mirror, r.packages = mirror, packages(choice)
+	return r, nil
 }
 
 // known is the mirror that apt's package lists came from, or "", and whose it

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/test/conformance"
+	"github.com/northbound-net/northbound/test/sandbox"
 )
 
 func main() {
@@ -36,6 +37,7 @@ func newApp() *cli.App {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "repository", Value: ".", Usage: "`DIR` of the repository: its bin, its lists, its docs"},
 			&cli.StringFlag{Name: "name", Value: "conformance", Usage: "`NAME` of the sandbox"},
+			&cli.StringFlag{Name: "ovn", EnvVars: []string{sandbox.OVNVariable}, Usage: "where OVN comes `FROM`, as of sandbox up (default: newest, or rootfs where that can't be had)"},
 			&cli.StringFlag{Name: "focus", Usage: "run only specs that `REGEXP` matches, and write no document"},
 			&cli.BoolFlag{Name: "resume", Usage: "go on with the results of an earlier run: what came out as expected is not run again"},
 			&cli.IntFlag{Name: "procs", Value: 4, Usage: "run `N` specs at a time, but for those that want to be alone"},
@@ -72,7 +74,6 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Failing = l.Failing
 	suite := filepath.Join(o.Bin, "e2e.test")
 	version, err := kubernetesVersion(c.Context, suite)
 	if err != nil {
@@ -90,14 +91,22 @@ func run(c *cli.Context) error {
 		fmt.Fprintln(c.App.Writer, strings.Join(selection.Run, "\n"))
 		return nil
 	}
+	system, err := conformance.Provide(c.Context, o.Bin, c.String("ovn"), o.Out)
+	if err != nil {
+		return err
+	}
+	var older map[string]string
+	o.OVN = system.From
+	o.Failing, older = l.Known(system.Release)
+	o.Work = filepath.Join(o.Work, "ovn-"+system.OVN) // what came out with another isn't gone on with
 	results, ran := conformance.Run(c.Context, o, selection.Run)
-	verdict := conformance.Judge(selection.Run, l.Failing, results)
+	verdict := conformance.Judge(selection.Run, o.Failing, results)
 	fmt.Fprintf(c.App.Writer, "%d passed, %d failed as known, %d failed, %d skipped themselves, %d not run\n",
 		len(verdict.Passed), len(verdict.Failing), len(verdict.Broken), len(verdict.Skipped), len(verdict.Missing))
 	if o.Focus != nil || results == nil {
 		return errors.Join(ran, verdict.Err())
 	}
-	document := conformance.Document{Version: version, Selection: selection, Failing: l.Failing, Results: results}
+	document := conformance.Document{Version: version, System: system.System, Selection: selection, Failing: o.Failing, Older: older, Results: results}
 	return errors.Join(ran, write(filepath.Join(root, "docs", "conformance.md"), document), verdict.Err())
 }
 

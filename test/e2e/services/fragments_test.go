@@ -1,0 +1,75 @@
+package services
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+// fragmented is the size of a datagram that a network of ours, or of the nodes,
+// carries in two pieces only.
+const fragmented = 2000
+
+// fragments holds that a datagram of two fragments that begins a flow to a
+// service comes to a backend, and its answer back, which OVN's load balancers
+// see to over the userspace datapath since 26.03. Those of older ones lose it:
+// who finds here that one doesn't any more says so in docs/features/services.md.
+func (b bed) fragments(t *testing.T, all []*service) {
+	t.Helper()
+	system, err := sandbox.Provide(t.Context(), b.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrives := !system.Release.Before(sandbox.Release{26, 3})
+	pods := machines.PodIPs(t, b.Cluster, "backend-n2")
+	all = slices.DeleteFunc(slices.Clone(all), func(s *service) bool {
+		return s.internal != "Cluster" || s.external != "Cluster" || s.affinity != corev1.ServiceAffinityNone || len(s.nodes) > 1
+	})
+	var asking sync.WaitGroup
+	for _, c := range b.clients() {
+		asking.Go(func() {
+			for _, ip := range pods {
+				if c.node != "" {
+					c.mirror(t, "the pod itself", netip.AddrPortFrom(ip, podPort), true)
+				}
+			}
+			for _, w := range b.ways() {
+				if !asks(c, w) || !w.nodePort && w.name != clusterIP {
+					continue
+				}
+				for _, s := range all {
+					for _, to := range w.of(s) {
+						c.mirror(t, fmt.Sprintf("%s of %s", w.name, s), to, arrives)
+					}
+				}
+			}
+		})
+	}
+	asking.Wait()
+}
+
+// mirror sends a large datagram from a socket of its own: some times if it is
+// to arrive, as over IPv6 the first one may be what tells the sender of a
+// link's MTU.
+func (c client) mirror(t *testing.T, what string, to netip.AddrPort, arrives bool) {
+	t.Helper()
+	want := fmt.Sprintf("%d bytes\n", fragmented)
+	for range 5 {
+		out, err := c.run(t.Context(), "mirror", to.String(), "1", fmt.Sprint(fragmented)).Output()
+		came := err == nil && string(out) == want
+		if came == arrives {
+			return
+		}
+		if came {
+			break
+		}
+	}
+	t.Errorf("%s sends %d bytes to %s, %s: that they come back is %v, want %v", c.name, fragmented, to, what, !arrives, arrives)
+}
