@@ -57,6 +57,7 @@ type Agent struct {
 	controller diagnosis       // of ovn-controller
 	outage     *outage         // what is wrong with the gateway
 	isGateway  atomic.Bool     // whether the node is to be one
+	told       atomic.Bool     // the Node says of its gateway what this agent found
 }
 
 // New prepares an agent. Its metrics go to registry.
@@ -108,6 +109,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	})
 	a.parts.Go(func() { a.watchKernel(ctx) })
 	a.parts.Go(func() { a.watchDaemons(ctx) })
+	a.parts.Go(func() { a.kube.KeepLease(ctx, func() bool { return a.isGateway.Load() && a.told.Load() }) })
 	a.parts.Go(func() { a.forward(ctx, a.ovs.Changed(), a.kube.Changed()) })
 	a.loop(ctx)
 	a.health.close()

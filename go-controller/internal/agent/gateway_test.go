@@ -412,6 +412,9 @@ func TestGatewayFaults(t *testing.T) {
 	if v, ok := b.node(t).Annotations[annotation.L3GatewayConfig]; ok {
 		t.Errorf("a node without the label is told to be a gateway: %s", v)
 	}
+	if l, err := b.client.CoordinationV1().Leases("kube-node-lease").List(t.Context(), metav1.ListOptions{}); err != nil || len(l.Items) != 0 {
+		t.Errorf("a node that is no gateway has the leases %v (%v), want none", l, err)
+	}
 	b.label(t, "yes")
 	b.awaitMissing(t, "interface eth0 is not in a bridge: run `ovnkube nics-to-bridge eth0`")
 	b.awaitState(t, wantState)
@@ -423,6 +426,13 @@ func TestGatewayFaults(t *testing.T) {
 	b.awaitReady(t)
 	b.awaitExternalID(t, names.OVSGatewayBridge, "breth0")
 	b.awaitFlows(t, 2)
+	testkit.Eventually(t, "the sign of life", func() string {
+		l, err := b.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "ovn-gateway."+node, metav1.GetOptions{})
+		if err != nil || l.Spec.RenewTime == nil || l.OwnerReferences[0].UID != "node-uid" {
+			return fmt.Sprintf("%+v, %v", l, err)
+		}
+		return ""
+	})
 	b.label(t, "no")
 	b.awaitAnnotations(t, map[string]string{annotation.L3GatewayConfig: `{"default":{"mode":"disabled"}}`})
 	b.awaitExternalID(t, names.OVSGatewayBridge, "")

@@ -75,7 +75,11 @@ func (a *Agent) pass(ctx context.Context) error {
 	if waysErr == nil {
 		a.health.set(ways.checks, err == nil && applyErr == nil && len(facts.Subnets) > 0)
 	}
-	errs = append(errs, err, applyErr, <-published, a.sweep(ctx))
+	publishErr := <-published
+	if publishErr == nil && node.UID != "" {
+		a.told.Store(true)
+	}
+	errs = append(errs, err, applyErr, publishErr, a.sweep(ctx))
 	if len(facts.Subnets) == 0 && node.UID != "" {
 		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))
 	}

@@ -23,7 +23,7 @@ func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	kube, err := kubeio.NewLocal(clients.Kube, c.Name, log)
+	kube, err := clients.Local(c.Name, log)
 	if err != nil {
 		return err
 	}

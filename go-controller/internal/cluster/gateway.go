@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -96,8 +97,8 @@ func (n *Node) Outage() string {
 	switch {
 	case n.Gateway == nil:
 		return ""
-	case n.Silent:
-		return "the node is not heard of: its condition Ready is Unknown"
+	case n.Silent, n.Unheard:
+		return "the node is not heard of: its agent and its kubelet renew their Leases no more, or its condition Ready is Unknown"
 	default:
 		return n.Gateway.Out
 	}
@@ -125,6 +126,20 @@ func (s *State) Serves(node string, is4 bool) bool {
 // HasGateway tells whether packets of a family can leave the cluster through
 // any node's gateway.
 func (s *State) HasGateway(is4 bool) bool { return len(s.gateways[is4]) > 0 }
+
+// Gateways lists the nodes through which packets of any family can leave, sorted.
+func (s *State) Gateways() []string {
+	all := maps.Clone(s.gateways[true])
+	if all == nil {
+		all = set{}
+	}
+	maps.Copy(all, s.gateways[false])
+	var out []string
+	for _, n := range sorted(all) {
+		out = append(out, n.Name)
+	}
+	return out
+}
 
 // Working counts the gateways of a family that are in service, and all of it.
 func (s *State) Working(is4 bool) (working, all int) {

@@ -65,6 +65,7 @@ type Node struct {
 	JoinAs        string                // why that annotation was refused by its parser; "" when it was not
 	Addrs         []netip.Addr          // its own addresses, as Kubernetes knows them (status.addresses of type InternalIP)
 	Silent        bool                  // its kubelet is not heard of any more: condition Ready is Unknown
+	Unheard       bool                  // of a gateway: neither its agent nor its kubelet renews its Lease
 	ByHand        bool                  // set up by hand: the Northbound database, not Kubernetes, tells of it
 }
 
@@ -76,7 +77,7 @@ func (n *Node) Equal(o Object) bool {
 	m, ok := o.(*Node)
 	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.AnnotatedAs == m.AnnotatedAs &&
 		n.ChassisID == m.ChassisID && n.Zone == m.Zone && slices.Equal(n.Annotated, m.Annotated) &&
-		n.Gateway.Equal(m.Gateway) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) && n.JoinAs == m.JoinAs && n.Silent == m.Silent && slices.Equal(n.Addrs, m.Addrs) && n.ByHand == m.ByHand
+		n.Gateway.Equal(m.Gateway) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) && n.JoinAs == m.JoinAs && n.Silent == m.Silent && n.Unheard == m.Unheard && slices.Equal(n.Addrs, m.Addrs) && n.ByHand == m.ByHand
 }
 
 // Chassis is what a logical port's requested-chassis names: the chassis, or

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -28,6 +29,7 @@ type Clients struct {
 	Server  string
 	Kube    kubernetes.Interface
 	patches rest.Interface // of the core group; answers are not decoded
+	leases  coordinationv1client.LeasesGetter
 }
 
 // NewClients prepares clients; it does not connect. agent names the program in
@@ -48,7 +50,11 @@ func NewClients(k config.Kubernetes, agent string) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the client of the API server %s: %w", rc.Host, err)
 	}
-	return &Clients{Server: rc.Host, Kube: kube, patches: patches}, nil
+	leases, err := leaseClient(rc)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client of the API server %s: %w", rc.Host, err)
+	}
+	return &Clients{Server: rc.Host, Kube: kube, patches: patches, leases: leases}, nil
 }
 
 // patchAnswer asks for no more of a patched object than its metadata: an answer

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -49,6 +50,7 @@ type LocalNode struct {
 // watches all services, and all EndpointSlices once somebody asks for them.
 type Local struct {
 	client    kubernetes.Interface
+	leases    coordinationv1client.LeasesGetter
 	node      string
 	log       *slog.Logger
 	pods      cache.SharedIndexInformer
@@ -66,7 +68,7 @@ type Local struct {
 
 // NewLocal prepares the watches of node; Run starts them.
 func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Local, error) {
-	l := &Local{client: client, node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone(), services: newLocalObjects[*cluster.Service]()}
+	l := &Local{client: client, leases: client.CoordinationV1(), node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone(), services: newLocalObjects[*cluster.Service]()}
 	mine := fields.OneTermEqualSelector("spec.nodeName", node).String()
 	podWatch := localListWatch(client, mine, client.CoreV1().Pods(metav1.NamespaceAll).List, client.CoreV1().Pods(metav1.NamespaceAll).Watch)
 	self := fields.OneTermEqualSelector("metadata.name", node).String()
@@ -97,6 +99,16 @@ func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Loca
 			return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
 		}
 	}
+	return l, nil
+}
+
+// Local is NewLocal for these clients.
+func (c *Clients) Local(node string, log *slog.Logger) (*Local, error) {
+	l, err := NewLocal(c.Kube, node, log)
+	if err != nil {
+		return nil, err
+	}
+	l.leases = c.leases
 	return l, nil
 }
 

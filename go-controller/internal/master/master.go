@@ -119,11 +119,12 @@ func (m *master) lead(ctx context.Context) {
 	schema := nb.NewSchema()
 	db := ovsdb.New(m.config.NB, schema, m.log)
 	source := kubeio.NewSource(m.clients)
+	pulse := kubeio.NewPulse(m.clients, m.log)
 	writer := kubeio.NewWriter(m.clients, component, m.metrics, m.log)
 	loop := reconcile.New(reconcile.Config{
 		State: cluster.NewState(m.config.Cluster), Ledger: assign.New(m.config.Cluster),
 		Translators: all.Translators(schema), Schema: schema,
-		Database: db, Source: source, Writer: writer,
+		Database: db, Source: source, Writer: writer, Life: pulse,
 		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
 	})
 	m.mu.Lock()
@@ -132,6 +133,7 @@ func (m *master) lead(ctx context.Context) {
 	var wg sync.WaitGroup
 	run(&wg, func() { source.Run(ctx) })
 	run(&wg, func() { writer.Run(ctx) })
+	run(&wg, func() { pulse.Run(ctx) })
 	// The database outlives the loop, so that a transaction under way ends.
 	dbCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	run(&wg, func() { db.Run(dbCtx) })

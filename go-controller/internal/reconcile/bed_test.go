@@ -149,7 +149,7 @@ func newBed(t testing.TB, remote string, f *feed) *bed {
 	return newBedWith(t, remote, f, Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
 }
 
-// newBedWith is a bed with the given Verify and Log.
+// newBedWith is a bed with the given Verify, Log and Life.
 func newBedWith(t testing.TB, remote string, f *feed, with Config) *bed {
 	t.Helper()
 	return newBedOf(t, remote, f, bedConfig(), with)
@@ -162,7 +162,7 @@ func newBedOf(t testing.TB, remote string, f *feed, c config.Cluster, with Confi
 	db := ovsdb.New(config.OVSDB{Addresses: strings.Split(remote, ",")}, schema, with.Log)
 	m := metrics.NewMaster(prometheus.NewRegistry())
 	loop := New(Config{State: cluster.NewState(c), Ledger: assign.New(c), Translators: all.Translators(schema), Schema: schema,
-		Database: db, Source: f, Writer: f, Metrics: m, Log: with.Log, Verify: with.Verify})
+		Database: db, Source: f, Writer: f, Metrics: m, Log: with.Log, Verify: with.Verify, Life: with.Life})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Add(2)

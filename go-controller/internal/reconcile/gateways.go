@@ -34,6 +34,9 @@ func (l *Loop) tellGateways(changes []cluster.Change) {
 	if !told {
 		return
 	}
+	if l.Life != nil {
+		l.Life.Follow(l.State.Gateways())
+	}
 	for family, is4 := range map[string]bool{"ipv4": true, "ipv6": false} {
 		working, all := l.State.Working(is4)
 		l.Metrics.Gateways.WithLabelValues(family, "working").Set(float64(working))

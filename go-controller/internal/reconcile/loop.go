@@ -34,6 +34,18 @@ type Writer interface {
 	Report(p cluster.Problem)
 }
 
+// Life tells which gateways are dead, sooner than their Nodes do.
+type Life interface {
+	// Signal delivers a value when Silent has changed. Values merge.
+	Signal() <-chan struct{}
+	// Follow says which nodes are gateways.
+	Follow(nodes []string)
+	// Presume has gateways be silent until something is heard of them.
+	Presume(nodes []string)
+	// Silent is the dead ones of those that are followed.
+	Silent() map[string]bool
+}
+
 // maxOps is about how many operations a transaction holds.
 const maxOps = 1000
 
@@ -53,6 +65,7 @@ type Config struct {
 	Database    *ovsdb.Database
 	Source      Source
 	Writer      Writer
+	Life        Life // nil: only the Nodes tell
 	Metrics     *metrics.Master
 	Log         *slog.Logger
 	Verify      bool // compare with a full translation whenever there is nothing else to do
@@ -76,6 +89,8 @@ type Loop struct {
 	refusal  string            // why the full pass can't begin; told once
 	results  chan result
 	inSync   chan struct{}
+	unheard  map[string]bool // gateways that Life says are silent
+	recalled bool            // which of them were when we started
 }
 
 // New makes a Loop.
@@ -101,6 +116,10 @@ func (l *Loop) InSync() <-chan struct{} { return l.inSync }
 func (l *Loop) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var life <-chan struct{}
+	if l.Life != nil {
+		life = l.Life.Signal()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -110,12 +129,14 @@ func (l *Loop) Run(ctx context.Context) {
 			return
 		case <-l.Source.Signal():
 		case <-l.Database.Signal():
+		case <-life:
 		case <-timer.C:
 		case r := <-l.results:
 			l.finish(r)
 		}
 		l.takeSession()
 		l.takeEvents()
+		l.takeLife()
 		l.takeDirty()
 		l.step(ctx)
 		timer.Reset(l.untilNext())
@@ -165,7 +186,7 @@ func (l *Loop) takeEvents() {
 	}
 	var changes []cluster.Change
 	for _, e := range events {
-		if c, ok := l.State.Apply(l.inherited(e)); ok {
+		if c, ok := l.State.Apply(l.unheardOf(l.inherited(e))); ok {
 			changes = append(changes, c)
 		}
 	}
@@ -267,6 +288,7 @@ func (l *Loop) takeDirty() {
 	}
 	l.session.TakeDirty()
 	l.follow(l.takeByHand())
+	l.recallSilence()
 	for _, o := range l.session.Owners() {
 		l.dirty.add(o, fullPass)
 	}

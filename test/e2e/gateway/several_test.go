@@ -17,10 +17,6 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
-// silence is how long it may take until a node that nobody hears of is out: the
-// node controller waits for 50 seconds before it says so.
-const silence = 2 * time.Minute
-
 // pod is the manifest of a pod on a node.
 func pod(name, on string) string {
 	return fmt.Sprintf(`
@@ -81,24 +77,24 @@ func (b bed) awaitSpread(limit time.Duration, pod string, through ...*node.Node)
 // fault breaks a node and mends it.
 type fault struct {
 	name        string
-	limit       time.Duration // until the others carry on
 	do, undo    func(t *testing.T, b bed, n *node.Node)
 	why         string // of the Event
 	ownGoOn     bool   // the node's own pods don't notice
 	doctorKnows bool
+	sooner      bool // than the node controller, which waits for 50 seconds
 }
 
 func faults() []fault {
 	return []fault{
-		{"ovn-controller is killed", time.Minute, func(t *testing.T, _ bed, n *node.Node) {
+		{"ovn-controller is killed", func(t *testing.T, _ bed, n *node.Node) {
 			machines.Run(t, n, "sh", "-c", "kill -9 $(cat /run/ovn/ovn-controller.pid)")
-		}, func(t *testing.T, _ bed, n *node.Node) { restart(t, n, node.Controller) }, "ovn-controller does not answer", true, true},
-		{"ovs-vswitchd is killed, and with it the network of the node", silence, func(t *testing.T, _ bed, n *node.Node) {
+		}, func(t *testing.T, _ bed, n *node.Node) { restart(t, n, node.Controller) }, "ovn-controller does not answer", true, true, false},
+		{"ovs-vswitchd is killed, and with it the network of the node", func(t *testing.T, _ bed, n *node.Node) {
 			monitor := service(t, n, node.VSwitchd)
 			machines.Run(t, n, "sh", "-c", fmt.Sprintf("kill -9 %d $(cat /run/openvswitch/ovs-vswitchd.pid)", monitor.PID))
-		}, func(t *testing.T, _ bed, n *node.Node) { restart(t, n, node.VSwitchd) }, "the node is not heard of", false, false},
-		{"the node's cable is pulled", silence, func(t *testing.T, b bed, n *node.Node) { b.plug(t, n, false) },
-			func(t *testing.T, b bed, n *node.Node) { b.plug(t, n, true) }, "the node is not heard of", false, false},
+		}, func(t *testing.T, _ bed, n *node.Node) { restart(t, n, node.VSwitchd) }, "the node is not heard of", false, false, true},
+		{"the node's cable is pulled", func(t *testing.T, b bed, n *node.Node) { b.plug(t, n, false) },
+			func(t *testing.T, b bed, n *node.Node) { b.plug(t, n, true) }, "the node is not heard of", false, false, true},
 	}
 }
 
@@ -166,7 +162,10 @@ func TestSeveralGateways(t *testing.T) {
 		ok := t.Run(f.name, func(t *testing.T) {
 			b := bed{b.Cluster, t}
 			f.do(t, b, n1)
-			b.awaitSpread(f.limit, "c", n2)
+			if f.sooner {
+				b.isOutSooner()
+			}
+			b.awaitSpread(time.Minute, "c", n2)
 			b.awaitSpread(time.Minute, "b", n2)
 			if f.ownGoOn {
 				b.awaitSpread(time.Minute, "a", n1)
@@ -179,7 +178,7 @@ func TestSeveralGateways(t *testing.T) {
 				t.Errorf("doctor: %v\n%s", err, out)
 			}
 			f.undo(t, b, n1)
-			b.awaitSpread(silence, "c", n1, n2)
+			b.awaitSpread(time.Minute, "c", n1, n2)
 			b.awaitSpread(time.Minute, "a", n1)
 			if out := b.metric(t, `northbound_gateways{family="ipv6",state="out"} 0`); out != "" {
 				t.Error(out)
@@ -188,6 +187,18 @@ func TestSeveralGateways(t *testing.T) {
 		if !ok {
 			return // what is broken would be taken for the next fault
 		}
+	}
+}
+
+// isOutSooner waits until a gateway is out of service, and has that be before
+// the node controller says anything of n1.
+func (b bed) isOutSooner() {
+	b.t.Helper()
+	machines.Within(b.t, time.Minute, "n1 is out of service", func(context.Context) string {
+		return b.metric(b.t, `northbound_gateways{family="ipv4",state="out"} 1`)
+	})
+	if ready := machines.Kubectl(b.t, b.Cluster, "", "get", "node", "n1", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); ready != "True" {
+		b.t.Errorf("when the gateway is out of service, its Node is Ready: %s already", ready)
 	}
 }
 

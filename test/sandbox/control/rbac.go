@@ -35,13 +35,14 @@ func roles() map[string][]rbacv1.PolicyRule {
 			rule("", []string{"nodes", "pods/status"}, []string{"patch"}), // annotations
 			events,
 			rule("events.k8s.io", []string{"events"}, []string{"create", "patch"}),
-			rule("coordination.k8s.io", []string{"leases"}, []string{"get", "create", "update"}),
+			rule("coordination.k8s.io", []string{"leases"}, []string{"get", "list", "create", "update"}),
 		},
 		agentGroup: {
 			rule("", []string{"nodes", "pods", "services"}, read),
 			rule("networking.k8s.io", []string{"servicecidrs"}, read),
 			rule("discovery.k8s.io", []string{"endpointslices"}, read), // for services of externalTrafficPolicy Local
 			rule("", []string{"nodes"}, []string{"patch"}),             // annotations of its own
+			rule("coordination.k8s.io", []string{"leases"}, []string{"create", "patch"}), // a gateway's sign of life
 			events,
 		},
 	}

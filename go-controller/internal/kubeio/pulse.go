@@ -1,0 +1,284 @@
+package kubeio
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"sync"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// How often the Leases of gateways are read, how long an answer may take, and
+// after which time without one all of them get a full grace again.
+const (
+	pulseInterval = 2 * time.Second
+	pulseTimeout  = 2 * time.Second
+	pulseGap      = 3 * pulseInterval
+)
+
+// How much later than its agent's a kubelet's last renewal must be for the
+// machine to have outlived the agent, and how late a kubelet's renewal may be.
+// A kubelet renews after a quarter of its Lease's duration, and somewhat more
+// (Kubernetes documentation, "Nodes", heartbeats).
+const (
+	outlived    = leaseInterval + 2*time.Second
+	kubeletLate = 5 * time.Second
+)
+
+// Pulse tells which gateway nodes are dead, sooner than the node controller:
+// those whose agent and whose kubelet both have ceased to renew their Leases. It
+// says nothing of a node whose agent has no Lease, or ceased while the kubelet
+// goes on: that agent may be in the middle of a restart, and OVN forwards
+// without it. Only what changes counts, and when we saw that, so that clocks need
+// not agree; and only while the API server answers us.
+type Pulse struct {
+	leases coordinationv1client.LeaseInterface
+	log    *slog.Logger
+	signal chan struct{}
+
+	mu       sync.Mutex
+	followed map[string]bool
+	presumed []string // those of the next poll to be taken for silent
+	silent   map[string]bool
+
+	// Of Run alone.
+	beats map[string]*beat
+	last  time.Time // when the Leases were read last
+	told  string    // the last failure
+}
+
+// beat is what is known of one gateway.
+type beat struct {
+	renewed  time.Time // by the agent, and by the node's clock; zero when its Lease has not been seen
+	heard    time.Time // by our clock: when renewed became that, or listening began
+	silent   bool
+	kubelet  time.Time // by the node's clock: the kubelet's renewal when silent began; zero when it is not known
+	outlived bool      // the machine goes on without the agent
+}
+
+// NewPulse is a Pulse that follows no gateway yet.
+func NewPulse(c *Clients, log *slog.Logger) *Pulse { return newPulse(c.leases, log) }
+
+func newPulse(leases coordinationv1client.LeasesGetter, log *slog.Logger) *Pulse {
+	return &Pulse{
+		leases: leases.Leases(corev1.NamespaceNodeLease), log: log, signal: make(chan struct{}, 1),
+		followed: map[string]bool{}, silent: map[string]bool{}, beats: map[string]*beat{},
+	}
+}
+
+// Signal delivers a value when Silent has changed. Values merge.
+func (p *Pulse) Signal() <-chan struct{} { return p.signal }
+
+// Follow says which nodes are gateways.
+func (p *Pulse) Follow(nodes []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.followed)
+	for _, n := range nodes {
+		p.followed[n] = true
+	}
+}
+
+// Presume has gateways be silent until something is heard of them.
+func (p *Pulse) Presume(nodes []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.presumed = append(p.presumed, nodes...)
+	for _, n := range nodes {
+		p.silent[n] = true
+	}
+}
+
+// Silent is the gateways that are dead.
+func (p *Pulse) Silent() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.silent)
+}
+
+// Run looks at the Leases until ctx ends.
+func (p *Pulse) Run(ctx context.Context) {
+	tick := time.NewTicker(pulseInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := p.poll(ctx, time.Now())
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			p.told = ""
+		case err.Error() != p.told:
+			p.told = err.Error()
+			p.log.Warn("gateways that die are noticed later", "error", err)
+		}
+	}
+}
+
+// poll looks once. What it can't get to know it leaves as it was.
+func (p *Pulse) poll(ctx context.Context, now time.Time) error {
+	if !p.takeFollowed(now) {
+		p.last = time.Time{}
+		return nil // no gateway, no question
+	}
+	leases, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	gap := p.last.IsZero() || now.Sub(p.last) > pulseGap
+	p.last = now
+	var failure error
+	for node, b := range p.beats {
+		if gap {
+			b.heard = now
+		}
+		if err := p.listen(ctx, now, node, leases[gatewayLease(node)]); err != nil {
+			failure = err
+		}
+	}
+	p.tell()
+	return failure
+}
+
+// takeFollowed brings beats up to date with what Follow and Presume said, and
+// tells whether there are any.
+func (p *Pulse) takeFollowed(now time.Time) bool {
+	p.mu.Lock()
+	maps.DeleteFunc(p.beats, func(n string, _ *beat) bool { return !p.followed[n] })
+	for n := range p.followed {
+		if p.beats[n] == nil {
+			p.beats[n] = &beat{heard: now}
+		}
+	}
+	for _, n := range p.presumed {
+		if b := p.beats[n]; b != nil {
+			b.silent = true
+		}
+	}
+	p.presumed = nil
+	p.mu.Unlock()
+	if len(p.beats) == 0 {
+		p.tell()
+	}
+	return len(p.beats) > 0
+}
+
+// list is the gateways' Leases by name, as any API server remembers them: that
+// costs no database a question. They may be old; whoever is taken for dead for
+// their sake is asked for again.
+func (p *Pulse) list(ctx context.Context) (map[string]*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+	defer cancel()
+	list, err := p.leases.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel + "=" + leaseValue, ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("listing the leases of gateways in %s: %w", corev1.NamespaceNodeLease, err)
+	}
+	out := map[string]*coordinationv1.Lease{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
+}
+
+// listen takes in what a gateway's Lease says now; nil is none.
+func (p *Pulse) listen(ctx context.Context, now time.Time, node string, lease *coordinationv1.Lease) error {
+	b := p.beats[node]
+	if lease == nil || lease.Spec.RenewTime == nil {
+		*b = beat{heard: now}
+		return nil
+	}
+	renewed, first := lease.Spec.RenewTime.Time, b.renewed.IsZero()
+	switch {
+	case first && b.silent:
+		b.renewed = renewed // it may be what was said last before it died
+	case !renewed.Equal(b.renewed):
+		*b = beat{renewed: renewed, heard: now}
+		return nil
+	case b.outlived, !b.silent && now.Sub(b.heard) < duration(lease, leaseDuration):
+		return nil
+	}
+	return p.examine(ctx, now, node)
+}
+
+// examine asks for both Leases of a node whose agent says nothing, and judges.
+func (p *Pulse) examine(ctx context.Context, now time.Time, node string) error {
+	b := p.beats[node]
+	agent, err := p.get(ctx, gatewayLease(node))
+	if err != nil {
+		return err
+	}
+	kubelet, err := p.get(ctx, node)
+	if err != nil {
+		return err
+	}
+	switch {
+	case agent == nil || agent.Spec.RenewTime == nil || !agent.Spec.RenewTime.Time.Equal(b.renewed):
+		return p.listen(ctx, now, node, agent) // the list was old
+	case kubelet == nil || kubelet.Spec.RenewTime == nil:
+		b.silent, b.outlived = false, true // no witness
+	case b.silent && b.kubelet.IsZero():
+		b.kubelet = kubelet.Spec.RenewTime.Time
+	case b.silent && !kubelet.Spec.RenewTime.Time.Equal(b.kubelet), !b.silent && kubelet.Spec.RenewTime.Sub(b.renewed) > outlived:
+		p.log.Info("gateway's agent renews its lease no more, its kubelet does", "node", node)
+		b.silent, b.outlived = false, true
+	case !b.silent && now.Sub(b.heard) >= duration(kubelet, 0)/4+kubeletLate:
+		b.silent, b.kubelet = true, kubelet.Spec.RenewTime.Time
+	}
+	return nil
+}
+
+// get is a Lease as it is now, nil when there is none.
+func (p *Pulse) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+	defer cancel()
+	lease, err := p.leases.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the lease %s/%s: %w", corev1.NamespaceNodeLease, name, err)
+	}
+	return lease, nil
+}
+
+// duration is a Lease's, and at least a least one.
+func duration(l *coordinationv1.Lease, least time.Duration) time.Duration {
+	if l.Spec.LeaseDurationSeconds == nil {
+		return least
+	}
+	return max(least, time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second)
+}
+
+// tell publishes who is silent, if that changed.
+func (p *Pulse) tell() {
+	silent := map[string]bool{}
+	for n, b := range p.beats {
+		if b.silent {
+			silent[n] = true
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.presumed {
+		silent[n] = true // since the poll began
+	}
+	if maps.Equal(silent, p.silent) {
+		return
+	}
+	p.silent = silent
+	select {
+	case p.signal <- struct{}{}:
+	default:
+	}
+}

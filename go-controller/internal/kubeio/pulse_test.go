@@ -1,0 +1,209 @@
+package kubeio
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+)
+
+// pulseBed is a Pulse with a clock of its own, and nodes whose clocks are others.
+type pulseBed struct {
+	t      *testing.T
+	client *fake.Clientset
+	leases map[string]*coordinationv1.Lease
+	pulse  *Pulse
+	now    time.Time
+	skew   map[string]time.Duration
+	fails  bool // the API server does
+}
+
+func newPulseBed(t *testing.T, nodes ...string) *pulseBed {
+	b := &pulseBed{t: t, client: fake.NewClientset(), leases: map[string]*coordinationv1.Lease{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), skew: map[string]time.Duration{}}
+	b.client.PrependReactor("*", "leases", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		if b.fails || a.GetNamespace() != corev1.NamespaceNodeLease {
+			return true, nil, errors.New("connection refused")
+		}
+		if get, ok := a.(k8stesting.GetAction); ok {
+			if l := b.leases[get.GetName()]; l != nil {
+				return true, l, nil
+			}
+			return true, nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), get.GetName())
+		}
+		list := &coordinationv1.LeaseList{}
+		for _, l := range b.leases {
+			list.Items = append(list.Items, *l)
+		}
+		return true, list, nil // the client picks those of the label
+	})
+	b.restart(nodes...)
+	return b
+}
+
+// restart is another master's Pulse.
+func (b *pulseBed) restart(nodes ...string) {
+	b.pulse = newPulse(b.client.CoordinationV1(), slog.New(slog.DiscardHandler))
+	b.pulse.Follow(nodes)
+}
+
+// renews has a Lease be renewed now, by the clock of its node.
+func (b *pulseBed) renews(node, lease string, seconds int32) {
+	at := metav1.NewMicroTime(b.now.Add(b.skew[node]))
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: lease}, Spec: coordinationv1.LeaseSpec{RenewTime: &at, LeaseDurationSeconds: &seconds}}
+	if lease == gatewayLease(node) {
+		l.Labels = map[string]string{leaseLabel: leaseValue}
+	}
+	b.leases[lease] = l
+}
+
+// signs are of whom a Lease is renewed for a while.
+type signs struct{ agents, kubelets []string }
+
+// pass has time go by, with a poll every pulseInterval, while those renew their
+// Leases. The agents do every leaseInterval, and the kubelets every 10 seconds.
+func (b *pulseBed) pass(d time.Duration, s signs) {
+	b.t.Helper()
+	for end := b.now.Add(d); b.now.Before(end); {
+		b.now = b.now.Add(time.Second)
+		second := b.now.Unix()
+		if second%2 == 1 {
+			for _, n := range s.agents {
+				b.renews(n, gatewayLease(n), 15)
+			}
+			for _, n := range s.kubelets {
+				if second%10 == 5 {
+					b.renews(n, n, 40)
+				}
+			}
+			continue
+		}
+		if err := b.pulse.poll(b.t.Context(), b.now); (err != nil) != b.fails {
+			b.t.Fatalf("poll at %s: %v", b.now, err)
+		}
+	}
+}
+
+// silent checks who is, and whether that was signalled.
+func (b *pulseBed) silent(what string, signalled bool, want ...string) {
+	b.t.Helper()
+	told := false
+	select {
+	case <-b.pulse.Signal():
+		told = true
+	default:
+	}
+	if got := slices.Sorted(maps.Keys(b.pulse.Silent())); !slices.Equal(got, want) || told != signalled {
+		b.t.Errorf("%s: silent %v, signalled %v; want %v, %v", what, got, told, want, signalled)
+	}
+}
+
+// A dead machine is told from an agent that does not run, whatever its clock
+// says, and nobody is told of anything else.
+func TestPulse(t *testing.T) {
+	both := []string{"a", "b"}
+	all := signs{both, both}
+	b := newPulseBed(t, both...)
+	b.skew["b"] = -time.Hour
+	b.pass(time.Minute, all)
+	b.silent("both live", false)
+	b.pass(10*time.Second, signs{both[:1], both[:1]})
+	b.silent("b is dead for less than its Lease", false)
+	b.pass(12*time.Second, signs{both[:1], both[:1]})
+	b.silent("b is dead", true, "b")
+	b.pass(time.Minute, signs{both[:1], both[:1]})
+	b.silent("b stays dead", false, "b")
+	b.pass(4*time.Second, all)
+	b.silent("b is back", true)
+	b.pass(5*time.Minute, signs{both[:1], both})
+	b.silent("b's agent is stopped, its kubelet goes on", false)
+	b.pass(time.Minute, all)
+	b.pass(time.Minute, signs{both, both[:1]})
+	b.silent("b's kubelet is stopped, its agent goes on", false)
+	b.pass(time.Minute, signs{both[:1], both[:1]})
+	b.silent("now its agent ceases too", true, "b")
+	b.pass(14*time.Second, signs{both[:1], both})
+	b.silent("its kubelet is back", true)
+	b.pass(20*time.Second, all)
+	b.silent("and its agent", false)
+	b.pass(30*time.Second, signs{})
+	b.silent("both are dead", true, "a", "b")
+	b.pulse.Follow(both[:1])
+	b.pass(2*time.Second, signs{})
+	b.silent("b is no gateway any more", true, "a")
+	b.pulse.Follow(nil)
+	b.pass(2*time.Second, signs{})
+	b.silent("none is", true)
+	b.client.ClearActions()
+	b.pass(time.Minute, signs{})
+	if n := len(b.client.Actions()); n != 0 {
+		t.Errorf("%d questions without a gateway, want none", n)
+	}
+}
+
+// What a healthy cluster costs: one question of all gateways at a time.
+func TestPulseRequests(t *testing.T) {
+	gateways := []string{"a", "b", "c", "d"}
+	b := newPulseBed(t, gateways...)
+	b.pass(20*time.Second, signs{gateways, gateways})
+	b.client.ClearActions()
+	b.pass(time.Minute, signs{gateways, gateways})
+	asked := map[string]int{}
+	for _, a := range b.client.Actions() {
+		asked[a.GetVerb()]++
+	}
+	if asked["list"] != 30 || asked["get"] != 0 {
+		t.Errorf("in a minute %v, want 30 lists and no get", asked)
+	}
+}
+
+// As long as the API server does not answer nobody is judged, and then everyone
+// has a full grace.
+func TestPulseWithoutServer(t *testing.T) {
+	both := []string{"a", "b"}
+	b := newPulseBed(t, both...)
+	b.pass(20*time.Second, signs{both, both})
+	b.fails = true
+	b.pass(time.Minute, signs{})
+	b.silent("nobody can renew, nor can we read", false)
+	b.fails = false
+	b.pass(10*time.Second, signs{})
+	b.silent("the server is back, the agents not yet", false)
+	b.pass(20*time.Second, signs{both[:1], both[:1]})
+	b.silent("one of them does not come back", true, "b")
+	b.fails = true
+	b.pass(time.Minute, signs{})
+	b.silent("who was dead stays so", false, "b")
+}
+
+// Whose agent has no Lease, or whose kubelet has none, is not judged.
+func TestPulseOfNodesWithoutLease(t *testing.T) {
+	b := newPulseBed(t, "a", "b")
+	b.pass(20*time.Second, signs{[]string{"a"}, []string{"b"}})
+	b.pass(time.Minute, signs{})
+	b.silent("one Lease is missing of each", false)
+}
+
+// The next master begins with whom the last one had taken for dead, gives all
+// others a full grace, and hears within seconds who lives.
+func TestPulsePresumes(t *testing.T) {
+	all := []string{"a", "b", "c", "d", "e"}
+	b := newPulseBed(t)
+	b.pass(30*time.Second, signs{all[:3], all[:4]})
+	b.restart(all...)
+	b.pulse.Presume([]string{"b", "c", "d", "e"})
+	b.silent("presumed", false, "b", "c", "d", "e")
+	b.pass(6*time.Second, signs{all[1:2], all[1:2]})
+	b.silent("b lives; d and e have no Lease; nothing is known of a yet", true, "c")
+	b.pass(16*time.Second, signs{all[1:2], all[1:3]})
+	b.silent("c's kubelet lives, a is dead", true, "a")
+}

@@ -1,0 +1,123 @@
+package reconcile
+
+import (
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// life is a Life that says what the test does.
+type life struct {
+	mu       sync.Mutex
+	signal   chan struct{}
+	followed []string
+	silent   map[string]bool
+}
+
+func newLife() *life { return &life{signal: make(chan struct{}, 1), silent: map[string]bool{}} }
+
+func (f *life) Signal() <-chan struct{} { return f.signal }
+
+func (f *life) Follow(nodes []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.followed = nodes
+}
+
+func (f *life) Presume(nodes []string) { f.set(nodes...) }
+
+func (f *life) Silent() map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.silent)
+}
+
+// set says who is silent now, and signals.
+func (f *life) set(nodes ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.silent = map[string]bool{}
+	for _, n := range nodes {
+		f.silent[n] = true
+	}
+	f.signal <- struct{}{}
+}
+
+func gatewayNode(name, ip string) *cluster.Node {
+	n := node(name)
+	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + name, IPs: []netip.Prefix{netip.MustParsePrefix(ip)}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
+	return n
+}
+
+// A gateway that is silent loses its routes and nothing else; when all are, they
+// all keep them; and the next master begins where the last one was.
+func TestSilentGateways(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	feed, signs := newFeed(append(someCluster(), gatewayNode("n1", "172.18.0.3/16"), gatewayNode("n2", "172.18.0.4/16"))...), newLife()
+	with := Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)), Life: signs}
+	b := newBedWith(t, remote, feed, with)
+	b.inSync()
+	routes := func() string {
+		out := b.nbctl("--bare", "--columns=nexthop", "find", "Logical_Router_Static_Route", `ip_prefix="0.0.0.0/0"`, `nexthop!="172.18.0.1"`)
+		return strings.Join(slices.Sorted(strings.FieldsSeq(out)), " ")
+	}
+	const first, second = "100.64.1.2", "100.64.1.3"
+	rows := func() float64 {
+		n := 0.0
+		for _, verb := range []string{"insert", "update", "delete"} {
+			n += testutil.ToFloat64(b.metrics.Rows.WithLabelValues(verb))
+		}
+		return n
+	}
+	b.eventually("routes", first+" "+second, routes)
+	b.eventually("followed", "n1 n2", func() string {
+		signs.mu.Lock()
+		defer signs.mu.Unlock()
+		return strings.Join(signs.followed, " ")
+	})
+	before := rows()
+	signs.set("n2")
+	b.eventually("routes without n2", first, routes)
+	if n := rows() - before; n != 2 {
+		t.Errorf("%v rows were written, want 2: the default route, and that of the node's own pods", n)
+	}
+	told := gatewayNode("n2", "172.18.0.4/16")
+	told.ChassisID = "chassis-2" // the Node changes otherwise
+	feed.put(told)
+	b.eventually("chassis", "chassis-2", func() string { return b.nbctl("get", "Logical_Router", "GR_n2", "options:chassis") })
+	b.eventually("routes without n2", first, routes)
+	signs.set("n1", "n2")
+	b.eventually("routes when all are silent", first+" "+second, routes)
+	signs.set("n2")
+	b.eventually("routes without n2", first, routes)
+	feed.mu.Lock()
+	events := len(feed.problems)
+	feed.mu.Unlock()
+	b.stop()
+
+	again := newLife()
+	with.Life = again
+	b = newBedWith(t, remote, feed, with)
+	feed.put(slices.Collect(maps.Values(feed.objects))...)
+	b.inSync()
+	if got := slices.Collect(maps.Keys(again.Silent())); !slices.Equal(got, []string{"n2"}) || routes() != first || rows() != 0 {
+		t.Errorf("the next master presumes %v silent, has routes to %s, and wrote %v rows; want n2, %s, 0", got, routes(), rows(), first)
+	}
+	feed.mu.Lock()
+	if len(feed.problems) != events {
+		t.Errorf("it tells again: %v", feed.problems[events:])
+	}
+	feed.mu.Unlock()
+	again.set()
+	b.eventually("routes when n2 is heard", first+" "+second, routes)
+}
