@@ -34,7 +34,7 @@ type edit func(n *cluster.Node, held []netip.Prefix) error
 // cluster's own rows are made too.
 func (s Setup) north(ctx context.Context, first bool, change edit) error {
 	return s.inNorthbound(ctx, func(n *northbound, clients *kubeio.Clients) error {
-		if !first {
+		if n.state.Config.ServiceCIDRs = n.withRanges(n.Cluster.ServiceCIDRs); !first {
 			n.state.Config.ServiceCIDRs = n.serviceRanges()
 		}
 		node, patch, err := n.change(change)
@@ -102,10 +102,22 @@ type kube struct {
 	asked   bool
 	clients *kubeio.Clients
 	nodes   []*cluster.Node
+	ranges  []netip.Prefix // of ClusterIPs, besides those that are given
 }
 
-// askKube asks the API server, if one is known, for its nodes, once. One that
-// does not answer is done without.
+// withRanges are ranges of ClusterIPs and those that the API has besides.
+func (s Setup) withRanges(given []netip.Prefix) []netip.Prefix {
+	out := slices.Clone(given)
+	for _, r := range s.kube.ranges {
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// askKube asks the API server, if one is known, for its nodes and its ranges of
+// ClusterIPs, once. One that does not answer is done without.
 func (s Setup) askKube(ctx context.Context) error {
 	if s.Kubernetes == nil || s.kube.asked {
 		return nil
@@ -122,10 +134,15 @@ func (s Setup) askKube(ctx context.Context) error {
 		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
 		return nil
 	}
-	for _, p := range problems {
+	ranges, more, err := clients.ServiceRanges(ctx)
+	if err != nil {
+		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
+		return nil
+	}
+	for _, p := range append(problems, more...) {
 		fmt.Fprintln(s.Out, "warning:", p)
 	}
-	s.kube.clients, s.kube.nodes = clients, nodes
+	s.kube.clients, s.kube.nodes, s.kube.ranges = clients, nodes, ranges
 	return nil
 }
 

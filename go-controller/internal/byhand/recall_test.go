@@ -97,6 +97,35 @@ func TestRowsOfKubernetesStay(t *testing.T) {
 	}
 }
 
+// master-init again keeps what the ranges are for that the API has besides those
+// of its flag; of a range that neither has nothing stays.
+func TestRangesOfTheAPI(t *testing.T) {
+	node := &cluster.Node{Name: "kube-master", ByHand: true, ChassisID: "c-1", Annotated: []netip.Prefix{netip.MustParsePrefix("10.244.9.0/24")}}
+	remote := zoned(t, node)
+	content := func() string {
+		return testkit.Run(t, "ovn-nbctl", "--db="+remote, "acl-list", "kube-master") + testkit.Run(t, "ovn-nbctl", "--db="+remote, "lr-policy-list", "kube-master")
+	}
+	before := content()
+	s := alone(t, remote, "kube-master")
+	s.Cluster.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16")}
+	for _, c := range []struct {
+		ranges []netip.Prefix
+		want   string
+	}{
+		{[]netip.Prefix{netip.MustParsePrefix("172.31.0.0/24"), netip.MustParsePrefix("172.30.0.0/16")}, before},
+		{nil, ""},
+	} {
+		s.kube = &kube{asked: true, ranges: c.ranges}
+		if err := s.north(t.Context(), true, func(*cluster.Node, []netip.Prefix) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		got := content()
+		if c.want != "" && got != c.want || strings.Contains(got, "172.31.0.0/24") != (c.want != "") {
+			t.Errorf("with the API's ranges %v there is\n%s\nbefore\n%s", c.ranges, got, before)
+		}
+	}
+}
+
 // The first node in no zone, among others that are in some, brings the group of
 // such nodes, without which its switch would be refused; the last takes it away.
 func TestFirstNodeInNoZone(t *testing.T) {

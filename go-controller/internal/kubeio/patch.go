@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +45,23 @@ func (c *Clients) Nodes(ctx context.Context) ([]*cluster.Node, []cluster.Problem
 		nodes, problems = append(nodes, n), append(problems, bad...)
 	}
 	return nodes, problems, nil
+}
+
+// ServiceRanges lists the ranges of ClusterIPs that the API has ServiceCIDRs for,
+// once; none when it has no such objects, or they are not ours to see.
+func (c *Clients) ServiceRanges(ctx context.Context) (ranges []netip.Prefix, problems []cluster.Problem, err error) {
+	list, err := c.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+	switch {
+	case withheld(err):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("listing ServiceCIDRs from the API server %s: %w", c.Server, err)
+	}
+	for i := range list.Items {
+		o, bad := decodeServiceCIDR(&list.Items[i])
+		ranges, problems = append(ranges, o.CIDRs...), append(problems, bad...)
+	}
+	return ranges, problems, nil
 }
 
 // patchBody is a merge patch (RFC 7386). The UID in it makes the API server
