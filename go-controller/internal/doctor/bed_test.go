@@ -13,11 +13,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/northbound-net/northbound/go-controller/internal/agent"
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -80,6 +83,20 @@ func newBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, err = b.client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.112.0.10", ClusterIPs: []string{"10.112.0.10"},
+			Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A range of ClusterIPs that only the API knows.
+	_, err = b.client.NetworkingV1().ServiceCIDRs().Create(t.Context(), &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.112.0.0/16"}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	plugin := exec.Command("go", "build", "-o", "/run/bin/ovn_cni", "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni")
 	plugin.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := plugin.CombinedOutput(); err != nil {
@@ -93,7 +110,7 @@ func newBed(t *testing.T) *bed {
 	b.tools = tools
 	b.tools.API = &fakeAPI{
 		answer: kubeio.Answer{Server: "https://api", Version: "v1.36.3", Date: time.Now(), Asked: time.Now(), Read: time.Now()},
-		node:   kubeio.LocalNode{UID: "uid", Annotations: map[string]string{annotation.NodeSubnets: subnets}}, there: true,
+		node:   kubeio.LocalNode{UID: "uid", Annotations: map[string]string{annotation.NodeSubnets: subnets}}, there: true, client: b.client,
 	}
 	return b
 }
@@ -104,12 +121,21 @@ type fakeAPI struct {
 	err    error
 	node   kubeio.LocalNode
 	there  bool
+	client kubernetes.Interface // of services
 }
 
 func (f *fakeAPI) Probe(context.Context) (kubeio.Answer, error) { return f.answer, f.err }
 
 func (f *fakeAPI) Node(context.Context, string) (kubeio.LocalNode, bool, error) {
 	return f.node, f.there, nil
+}
+
+func (f *fakeAPI) Served(ctx context.Context, node string, needy func(*cluster.Service) bool) (kubeio.Served, error) {
+	local, err := kubeio.NewLocal(f.client, node, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return kubeio.Served{}, err
+	}
+	return local.Served(ctx, needy)
 }
 
 // start runs the agent until the node is ready.

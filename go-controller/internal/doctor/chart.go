@@ -17,6 +17,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
@@ -48,6 +49,9 @@ type chart struct {
 	nodeOK  bool
 	nodeErr error
 
+	served    kubeio.Served
+	servedErr error
+
 	encapIPs []netip.Addr
 	places   []hostnet.Place
 	subnets  []netip.Prefix
@@ -74,9 +78,28 @@ func gather(ctx context.Context, c Config, t Tools) *chart {
 				return err
 			})
 		}
+		if h.apiErr == nil && h.nodeErr == nil {
+			h.servedErr = h.timed(ctx, h.readServices)
+		}
 	}
 	h.planErr = h.plan()
 	return h
+}
+
+// readServices asks for the services, and for the ranges of ClusterIPs, which are
+// as good as those of --k8s-service-cidrs.
+func (h *chart) readServices(ctx context.Context) (err error) {
+	if h.served, err = h.t.API.Served(ctx, h.c.Node.Name, serviceport.NeedsEndpoints); err != nil {
+		return err
+	}
+	ranges := slices.Clone(h.c.Node.ServiceCIDRs)
+	for _, r := range h.served.Ranges {
+		if !slices.Contains(ranges, r) {
+			ranges = append(ranges, r)
+		}
+	}
+	h.c.Node.ServiceCIDRs = ranges
+	return nil
 }
 
 func (h *chart) timed(ctx context.Context, do func(context.Context) error) error {

@@ -57,6 +57,8 @@ var damages = []damage{
 	{do: "ip route del 10.96.0.0/16", check: "routes", message: "missing: route 10.96.0.0/16 via 10.128.2.1", fix: "ip route replace 10.96.0.0/16"},
 	{do: "ip -6 route replace fd01::/48 via fd01:0:0:1::9 dev " + mgmt + " proto 78", check: "routes", message: "is: route fd01::/48 via fd01:0:0:1::9", fix: "ip route replace fd01::/48"},
 	{do: "echo 0 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv4/conf/all/arp_ignore", check: "sysctls", message: "want: sysctl net/ipv4/ip_forward = 1", fix: "sysctl -w net/ipv4/ip_forward=1"},
+	{do: "nft flush map inet northbound serve-ports4", check: "service-ports", message: "to be changed: service-ports + serve TCP 0.0.0.0:30080 to 10.112.0.10:80", fix: "systemctl restart ovnkube-node", keep: true},
+	{do: "nft delete table inet northbound", check: "service-ports", message: "there are no chains for services in table inet northbound, want service-ports 1 entries", fix: "systemctl restart ovnkube-node", keep: true},
 	{do: "rm /run/net.d/10-ovn-kubernetes.conflist", check: "cni-conf", message: "no such file or directory", fix: "systemctl restart ovnkube-node", keep: true},
 	{do: "echo {} >/run/net.d/05-other.conf", check: "cni-conf", message: "05-other.conf comes before 10-ovn-kubernetes.conflist", fix: "mv /run/net.d/05-other.conf /root/", undo: "rm /run/net.d/05-other.conf"},
 	{do: `sed -i s#/run/cni#/elsewhere# /run/net.d/10-ovn-kubernetes.conflist`, check: "cni-conf", message: `has ovn_cni talk to "/elsewhere/ovn-cni-server.sock", want "/run/cni`, fix: "systemctl restart ovnkube-node", keep: true},

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
@@ -84,6 +85,8 @@ type Pinger interface {
 type API interface {
 	Probe(ctx context.Context) (kubeio.Answer, error)
 	Node(ctx context.Context, name string) (n kubeio.LocalNode, ok bool, err error)
+	// Served is what this node needs to know to serve services; see kubeio.Local.Served.
+	Served(ctx context.Context, node string, needy func(*cluster.Service) bool) (kubeio.Served, error)
 }
 
 // component is how the doctor calls itself to the API server.
@@ -178,4 +181,16 @@ func (a api) Node(ctx context.Context, name string) (kubeio.LocalNode, bool, err
 		return kubeio.LocalNode{}, false, err
 	}
 	return clients.Node(ctx, name)
+}
+
+func (a api) Served(ctx context.Context, node string, needy func(*cluster.Service) bool) (kubeio.Served, error) {
+	clients, err := kubeio.NewClients(a.config, component)
+	if err != nil {
+		return kubeio.Served{}, err
+	}
+	local, err := clients.Local(node, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return kubeio.Served{}, err
+	}
+	return local.Served(ctx, needy)
 }

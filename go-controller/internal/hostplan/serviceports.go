@@ -242,11 +242,15 @@ func (p ServicePorts) Key() string { return "service-ports" }
 // Device implements Item.
 func (p ServicePorts) Device() string { return "" }
 
+// Count is how many entries there are.
+func (p ServicePorts) Count() int {
+	if p.Entries == "" {
+		return 0
+	}
+	return strings.Count(p.Entries, "\n") + 1
+}
+
 // String implements Item; it has the number of entries, not each.
 func (p ServicePorts) String() string {
-	n := 0
-	if p.Entries != "" {
-		n = strings.Count(p.Entries, "\n") + 1
-	}
-	return fmt.Sprintf("service-ports %d entries to %s through %s for pods of %s among %s", n, p.Ranges, p.Link, p.Own, p.Pods)
+	return fmt.Sprintf("service-ports %d entries to %s through %s for pods of %s among %s", p.Count(), p.Ranges, p.Link, p.Own, p.Pods)
 }

@@ -1,0 +1,55 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
+)
+
+// checkServicePorts compares the nftables chains and sets by which services are
+// reached from outside with what `ovnkube node` wants of them.
+func checkServicePorts(_ context.Context, h *chart) Finding {
+	switch {
+	case !h.c.Kubernetes:
+		return unchecked("no API server is given, which knows the services")
+	case h.apiErr != nil || h.nodeErr != nil:
+		return unchecked("the API server does not tell the services")
+	case h.servedErr != nil:
+		return unchecked("%v", h.servedErr)
+	case len(h.subnets) == 0 || h.planErr != nil:
+		return unchecked("the node's subnets are not known")
+	}
+	plan, _ := serviceport.Plan(h.served.Services, h.served.Endpoints, h.subnets, h.c.Node) // what can't be served is told by the agent
+	have, err := h.t.Kernel.Read(plan.Host)
+	if err != nil {
+		return unchecked("%v", err)
+	}
+	changes, _ := hostnet.Diff(plan.Host, have)
+	var f faults
+	for _, c := range changes {
+		if about(plan.Host[0].Key())(c) { // our routes are of another check
+			f.add(serviceDifference(c))
+		}
+	}
+	if len(f.wrong) > 0 {
+		return problem("%s", several(f.wrong)).fixed("# `ovnkube node` keeps this: does it run, and what does it log of services? systemctl restart ovnkube-node", "nft list table inet northbound")
+	}
+	return ok("%d entries of the services that are reached from outside", plan.Host[0].(hostplan.ServicePorts).Count())
+}
+
+// serviceDifference is a change as what is wrong now.
+func serviceDifference(c hostnet.Change) string {
+	want, _ := c.Want.(hostplan.ServicePorts)
+	have, there := c.Have.(hostplan.ServicePorts)
+	switch {
+	case !there:
+		return "there are no chains for services in table inet northbound, want " + want.String()
+	case have == hostplan.ServicePorts{}:
+		return "the chains for services in table inet northbound are not as this version writes them"
+	case have.Of() == want.Of():
+		return "to be changed: " + c.String()
+	}
+	return difference(c)
+}
