@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
 // asker runs the echo client somewhere: in a pod, or on a node.
@@ -118,7 +120,7 @@ func TestClusterIP(t *testing.T) {
 	check := func(want []string) {
 		t.Helper()
 		for _, ip := range clusterIPs(t, "web") {
-			for _, protocol := range []string{"tcp", "udp"} {
+			for _, protocol := range machines.Protocols() {
 				for _, a := range askers {
 					a.reaches(t, protocol, hostPort(ip, 80), want)
 				}
@@ -177,12 +179,14 @@ func TestNoEndpoints(t *testing.T) {
 	for _, ip := range clusterIPs(t, "empty") {
 		for _, a := range []asker{fromPod(t, p), fromNode(t, "n2")} {
 			eventually(t, a.what+" to "+ip, func() string {
-				out, err := a.run("ask", "tcp", hostPort(ip, 80), "1", "5s")
-				if err == nil {
-					return "somebody answered: " + out
-				}
-				if !strings.Contains(out+err.Error(), "refused") {
-					return "not refused: " + out
+				for protocol, want := range map[string]string{"tcp": "refused", "udp": "refused", "sctp": "aborted"} {
+					out, err := a.run("ask", protocol, hostPort(ip, 80), "1", "5s")
+					if err == nil {
+						return "somebody answered: " + out
+					}
+					if !strings.Contains(out+err.Error(), want) {
+						return protocol + ": not refused: " + out
+					}
 				}
 				return ""
 			})

@@ -33,7 +33,7 @@ spec:
 `, app, n, image)
 }
 
-// service is a dual-stack service on port 80, TCP and UDP.
+// service is a dual-stack service on port 80 of every protocol.
 func service(name, app string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -45,6 +45,7 @@ spec:
   ports:
   - {name: http, port: 80, targetPort: 8080, protocol: TCP}
   - {name: echo, port: 80, targetPort: 8080, protocol: UDP}
+  - {name: sctp, port: 80, targetPort: 8080, protocol: SCTP}
 ---
 `, name, app)
 }

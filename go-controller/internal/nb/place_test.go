@@ -67,3 +67,36 @@ func TestStandIn(t *testing.T) {
 		t.Errorf("%d rows are left of an owner that wants none", n)
 	}
 }
+
+// TestStandInWithHealthCheck holds that a load balancer comes back under another
+// UUID, too, and has its own health checks in it.
+func TestStandInWithHealthCheck(t *testing.T) {
+	s := NewSchema()
+	o := Owner{names.KindService, "a/b"}
+	lb := &nbdb.LoadBalancer{UUID: names.RowUUID(nbdb.LoadBalancerTable, o.Kind, o.Name, "lb", ""), Name: "Service_a/b_TCP"}
+	check := &nbdb.LoadBalancerHealthCheck{UUID: names.RowUUID(nbdb.LoadBalancerHealthCheckTable, o.Kind, o.Name, "check", ""), Vip: "10.96.0.1:80"}
+	want := []Row{
+		s.NewRow(Key{nbdb.LoadBalancerTable, o, "lb"}, lb),
+		s.NewRow(Key{nbdb.LoadBalancerHealthCheckTable, o, "check"}, check, Slot{s.Ref(lb), "health_check"}),
+	}
+	v := spentView{NewDatabase(s), map[string]bool{lb.UUID: true, check.UUID: true}}
+	for round := range 2 {
+		p, err := s.Plan(v, o, want, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round > 0 && !p.Empty() {
+			t.Errorf("the rows are not known under their UUIDs: %s", p)
+		}
+		if err := v.Apply(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lbs, checks := v.Rows(nbdb.LoadBalancerTable), v.Rows(nbdb.LoadBalancerHealthCheckTable)
+	if len(lbs) != 1 || len(checks) != 1 || s.Ref(lbs[0]).UUID == lb.UUID || s.Ref(checks[0]).UUID == check.UUID {
+		t.Fatalf("%v and %v, want one of each under other UUIDs than %s and %s", lbs, checks, lb.UUID, check.UUID)
+	}
+	if !v.Lists(Slot{s.Ref(lbs[0]), "health_check"}, s.Ref(checks[0]).UUID) {
+		t.Error("the load balancer does not list its health check")
+	}
+}

@@ -106,3 +106,26 @@ func TestWhatIsNotExpectedIsNews(t *testing.T) {
 		}
 	})
 }
+
+// A row and the place that lists it go together, and are told of one after the
+// other, in any order: whoever looks in between does not use the UUID again.
+func TestUnlistedRowIsSpent(t *testing.T) {
+	schema := nb.NewSchema()
+	want := rows(schema, "a")
+	empty, port := want[0].Model, want[1].Model
+	uuid := schema.Ref(port).UUID
+	holding := model.Clone(empty)
+	holding.(*nbdb.LogicalSwitch).Ports = []string{uuid}
+	for what, gone := range map[string][2]model.Model{"not listed any more": {holding, empty}, "gone": {port, nil}} {
+		x := newIndex(schema, func() {})
+		x.change(nil, port)
+		x.change(empty, holding)
+		if x.takeDirty(); x.spentNow(uuid) {
+			t.Errorf("%s: its UUID is spent while it is there", what)
+		}
+		x.change(gone[0], gone[1])
+		if dirty := x.takeDirty(); !slices.Contains(dirty, owner()) || !x.spentNow(uuid) {
+			t.Errorf("%s: %v are dirty, want %v, and its UUID spent", what, dirty, owner())
+		}
+	}
+}

@@ -134,6 +134,9 @@ func (x *index) setListed(sl nb.Slot, r nb.Ref, listed bool) (news bool) {
 	news = !listed || !x.coming.listing(sl, r)
 	if o, ok := x.owner[r]; ok && news {
 		x.dirty[o] = true
+		if !listed { // it may be gone as well, and the event that says so the next one
+			x.spend(r.UUID)
+		}
 	}
 	x.list(sl, r, listed)
 	return news
