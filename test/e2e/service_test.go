@@ -43,7 +43,7 @@ func TestServiceAddresses(t *testing.T) {
 	apply(t, strings.Replace(service("rival", "nobody"), "spec:\n", "spec:\n  externalIPs: [192.0.2.1]\n", 1))
 	eventually(t, "an Event of the rival", func() string {
 		out := kubectl(t, "get", "events", "-o", "jsonpath={range .items[*]}{.involvedObject.name} {.reason} {.message}{\"\\n\"}{end}")
-		if !strings.Contains(out, "rival AddressInUse 192.0.2.1:80/TCP is of Service default/shop, 192.0.2.1:80/UDP is of Service default/shop, 192.0.2.1:80/SCTP is of Service default/shop") {
+		if !strings.Contains(out, "rival AddressInUse 192.0.2.1:80/SCTP is of Service default/shop, 192.0.2.1:80/TCP is of Service default/shop, 192.0.2.1:80/UDP is of Service default/shop") {
 			return out
 		}
 		return ""
