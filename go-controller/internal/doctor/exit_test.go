@@ -32,8 +32,9 @@ var exitDamages = []damage{
 	{do: "ovs-ofctl add-flow breth0 priority=90,actions=drop", message: "flow table=0,priority=90,actions=drop of bridge breth0 takes what NORMAL should have", fix: "ovs-ofctl --strict del-flows breth0 table=0,priority=90"},
 	{do: "ovs-ofctl mod-flows breth0 table=1,actions=drop", message: "3 flows of breth0 differ, the first is", fix: "actions=LOCAL"},
 	{do: "ovs-ofctl add-flow breth0 cookie=0x6e626777,table=7,priority=3,ip,actions=drop", message: `1 flows of breth0 differ, the first is "- flow of breth0 table=7`, fix: "--strict del-flows breth0 'cookie=0x6e626777/-1,table=7,priority=3,ip'"},
-	{do: "ovs-vsctl remove Open_vSwitch . external_ids ovn-bridge-mappings", message: `ovn-bridge-mappings is "", want "physnet:breth0"`, fix: `external_ids:ovn-bridge-mappings='"physnet:breth0"'`},
-	{do: "ovs-vsctl set Open_vSwitch . external_ids:ovn-bridge-mappings=broken", message: "reading external_ids:ovn-bridge-mappings", fix: "want NETWORK:BRIDGE", undo: "ovs-vsctl set Open_vSwitch . external_ids:ovn-bridge-mappings=physnet:breth0"},
+	// Without the mapping ovn-controller takes the patch port away, the sooner the newer it is; it comes back with another number.
+	{do: "ovs-vsctl remove Open_vSwitch . external_ids ovn-bridge-mappings", message: `ovn-bridge-mappings is "", want "physnet:breth0"`, fix: `external_ids:ovn-bridge-mappings='"physnet:breth0"'`, keep: true},
+	{do: "ovs-vsctl set Open_vSwitch . external_ids:ovn-bridge-mappings=broken", message: "reading external_ids:ovn-bridge-mappings", fix: "want NETWORK:BRIDGE", undo: "ovs-vsctl set Open_vSwitch . external_ids:ovn-bridge-mappings=physnet:breth0", keep: true},
 	{do: "ovs-vsctl del-port patch-breth0_NODE-to-br-int", stopped: true, message: "there is no patch port patch-breth0_" + node + "-to-br-int", fix: fixRestartController, keep: true}, // the port comes back with another number,
 	{do: "ip -n peer addr del 172.18.0.3/16 dev eth0peer", message: "the next hop 172.18.0.3", fix: "172.18.0.3", undo: "ip -n peer addr add 172.18.0.3/16 dev eth0peer"},
 	{do: "ip -n peer addr del fe80::3/64 dev eth0peer", message: "the next hop fe80::3", fix: "fe80::3", undo: "ip -n peer addr add fe80::3/64 dev eth0peer nodad"},
