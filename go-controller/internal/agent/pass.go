@@ -68,7 +68,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	published := make(chan error, 1)
 	want := a.annotations(node, facts, places, out)
 	go func() { published <- a.publish(ctx, node, want) }()
-	ways, waysErr := a.waysIn(facts.Subnets)
+	ways, waysErr := a.waysIn(facts.Subnets, facts.Own)
 	errs = append(errs, waysErr)
 	plan, err := a.rangedPlan(facts)
 	applyErr := a.apply(ctx, hostplan.Merge(plan, out.plan, ways.plan), err == nil && len(facts.Subnets) > 0)

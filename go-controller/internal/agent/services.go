@@ -20,29 +20,38 @@ type ways struct {
 	checks []serviceport.Check
 }
 
-// serviceMemory is the last ways in to services, and of which versions of the
-// services and of their endpoints, and ranges of ClusterIPs, they are.
+// serviceMemory is the last ways in to services, and what they were made of:
+// which versions of services, endpoints and other nodes' addresses, and which
+// addresses of this cluster and node.
 type serviceMemory struct {
-	services, endpoints uint64
-	ranges, own         []netip.Prefix
-	ways                ways
-	told                map[serviceport.Note]bool
+	services, endpoints, peers uint64
+	ranges, own                []netip.Prefix
+	addrs                      []netip.Addr
+	away                       []string // the nodes whose addresses matter
+	ways                       ways
+	told                       map[serviceport.Note]bool
 }
 
-// waysIn is the way in to services, for a node whose pods are in own. It is
-// apart from the rooms: as long as the services are not known, or the
-// endpoints if one needs them, what there is stays.
-func (a *Agent) waysIn(own []netip.Prefix) (ways, error) {
+// same tells whether the ways of m are those of now, which has none yet.
+func (m serviceMemory) same(now serviceMemory) bool {
+	return m.services == now.services && m.endpoints == now.endpoints && m.peers == now.peers &&
+		slices.Equal(m.ranges, now.ranges) && slices.Equal(m.own, now.own) && slices.Equal(m.addrs, now.addrs)
+}
+
+// waysIn is the way in to services, for a node whose pods are in own, and whose
+// addresses are addrs. It is apart from the rooms: as long as the services are not
+// known, or the endpoints if one needs them, what there is stays.
+func (a *Agent) waysIn(own []netip.Prefix, addrs []netip.Addr) (ways, error) {
 	services, version, ok := a.kube.Services()
 	if !ok {
 		return ways{}, errors.New("the API server has not listed the services yet: may this agent list and watch them?")
 	}
+	now := serviceMemory{services: version, own: own, addrs: addrs}
 	var endpoints serviceport.Slices
-	var endpointsVersion uint64
 	var unknown error
 	if slices.ContainsFunc(services, serviceport.NeedsEndpoints) {
 		var err error
-		endpoints, endpointsVersion, err = a.kube.Endpoints()
+		endpoints, now.endpoints, err = a.kube.Endpoints()
 		switch {
 		case errors.Is(err, kubeio.ErrNotAllowed): // that is no reason to keep the others from being served
 			unknown = err
@@ -54,17 +63,23 @@ func (a *Agent) waysIn(own []netip.Prefix) (ways, error) {
 	if !ok {
 		return ways{}, errors.New("the API server has not listed the ServiceCIDRs yet")
 	}
+	now.ranges = c.ServiceCIDRs
 	m := &a.memory.services
-	if m.services == version && m.endpoints == endpointsVersion && slices.Equal(m.ranges, c.ServiceCIDRs) && slices.Equal(m.own, own) && unknown == nil {
+	if now.away = m.away; m.services != now.services || m.endpoints != now.endpoints {
+		now.away = serviceport.Away(services, endpoints, c.Name)
+	}
+	var peers map[string][]netip.Addr
+	peers, now.peers = a.kube.NodeAddresses(now.away)
+	if m.same(now) && unknown == nil {
 		return m.ways, nil
 	}
-	plan, notes := serviceport.Plan(services, endpoints, own, c)
+	plan, notes := serviceport.Plan(services, serviceport.Facts{Endpoints: endpoints, Own: own, Addrs: addrs, Nodes: peers}, c)
 	if unknown != nil {
 		notes = append(notes, withoutEndpoints(services, unknown)...)
 	}
-	w := ways{plan, serviceport.Checks(services, a.config.Name, endpoints)}
-	*m = serviceMemory{version, endpointsVersion, c.ServiceCIDRs, own, w, a.tell(notes)}
-	return w, nil
+	now.ways, now.told = ways{plan, serviceport.Checks(services, a.config.Name, endpoints)}, a.tell(notes)
+	*m = now
+	return m.ways, nil
 }
 
 // withoutEndpoints are the notes on services whose endpoints can't be known.

@@ -126,6 +126,48 @@ func TestLocalServices(t *testing.T) {
 	})
 }
 
+// While this node has no endpoint, what it sends to its own node port goes to the
+// node that has, as soon as that node's address is known.
+func TestLocalServicesElsewhere(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.becomeReady(t)
+	here, elsewhere := webSlice(true), webSlice(true)
+	here.Name, here.Endpoints = "web-here", here.Endpoints[:1]
+	elsewhere.Endpoints = elsewhere.Endpoints[1:]
+	slices := b.client.DiscoveryV1().EndpointSlices("default")
+	if _, err := slices.Create(t.Context(), elsewhere, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.client.CoreV1().Services("default").Create(t.Context(), localService(31000), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitElementsOf(t, "inside-ports4", "tcp . 30080")
+	awaitElementsOf(t, "away-ports4", "")
+	other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.18.0.9"}}}}
+	if _, err := b.client.CoreV1().Nodes().Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const away = "tcp . 30080 . 172.18.0.2 : 172.18.0.9 . 30080"
+	awaitElementsOf(t, "away-ports4", away)
+	for range 2 {
+		if _, err := slices.Create(t.Context(), here, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		awaitElementsOf(t, "local-ports4", "tcp . 30080 : 10.128.2.5 . 8080")
+		awaitElementsOf(t, "away-ports4", "")
+		if err := slices.Delete(t.Context(), here.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		awaitElementsOf(t, "away-ports4", away)
+	}
+	awaitElements(t, "tcp . 30080 : 10.96.0.10 . 80")
+	b.awaitReady(t)
+}
+
 // A port that somebody else has is no reason not to serve, and is taken when it
 // is free.
 func TestHealthPortTaken(t *testing.T) {

@@ -63,7 +63,7 @@ func TestServicePorts(t *testing.T) {
 		awaitElements(t, element)
 		testkit.Eventually(t, "the rules after "+damage, func() string {
 			out := testkit.Run(t, "nft", "list", "table", "inet", "northbound")
-			if n := strings.Count(out, "dnat ip"); n != 28 || !strings.Contains(out, "unless through "+mgmtLink) {
+			if n := strings.Count(out, "dnat ip"); n != 34 || !strings.Contains(out, "unless through "+mgmtLink) {
 				return out
 			}
 			return ""

@@ -88,6 +88,28 @@ func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 	return out
 }
 
+// ServingNodes is how many endpoints of a service port in one family serve on
+// each node, counted among those that Choose picks when there are no hints.
+func ServingNodes(port ServicePort, is4 bool, eps []*EndpointSlice) map[string]int {
+	all := candidates(port, is4, eps)
+	for _, stage := range Stages() {
+		of := map[string]group{}
+		for _, c := range all.having(stage) {
+			if c.Node != "" {
+				of[c.Node] = append(of[c.Node], c)
+			}
+		}
+		if len(of) > 0 {
+			out := make(map[string]int, len(of))
+			for node, g := range of {
+				out[node] = len(g.addrs())
+			}
+			return out
+		}
+	}
+	return nil
+}
+
 // ChooseFor is ChooseLocal or Choose.
 func ChooseFor(local bool, port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 	if local {

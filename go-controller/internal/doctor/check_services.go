@@ -21,7 +21,7 @@ func checkServicePorts(_ context.Context, h *chart) Finding {
 	case len(h.subnets) == 0 || h.planErr != nil:
 		return unchecked("the node's subnets are not known")
 	}
-	plan, _ := serviceport.Plan(h.served.Services, h.served.Endpoints, h.subnets, h.c.Node) // what can't be served is told by the agent
+	plan, _ := serviceport.Plan(h.served.Services, serviceport.Facts{Endpoints: h.served.Endpoints, Own: h.subnets}, h.c.Node) // what can't be served is told by the agent
 	have, err := h.t.Kernel.Read(plan.Host)
 	if err != nil {
 		return unchecked("%v", err)

@@ -51,6 +51,7 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	for _, line := range fromOutside(svc, eps) {
 		note(true, "spec.externalTrafficPolicy: Local: %s", line)
 	}
+	note(svc.ReachedLocally() && len(nodePorts(svc)) > 0, "spec.externalTrafficPolicy: Local: a node without endpoints leads what it sends to its own node port to a node that has some; they see the asking node's address")
 	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is answered by the node agents: 200 where an endpoint is ready, else 503", svc.HealthCheckPort)
 	if ports := nodePorts(svc); len(ports) > 0 {
 		note(true, "spec.ports: node ports %s are answered by the nodes' kernels, which send them to the ClusterIPs", strings.Join(ports, ", "))

@@ -302,12 +302,14 @@ func (s serviceSet) element(e hostplan.ServiceEntry) (out nftables.SetElement, e
 	if e.Kind.HasBuckets() {
 		out.Key = binary.NativeEndian.AppendUint32(out.Key, uint32(e.Bucket))
 	}
-	switch {
-	case e.Kind.Leads():
-		out.Val = append(binary.BigEndian.AppendUint16(e.To.Addr().AsSlice(), e.To.Port()), 0, 0)
-	case e.Kind == hostplan.AllowEntry:
+	if e.Kind == hostplan.AllowEntry {
 		out.KeyEnd = append(slices.Clone(out.Key), lastOf(e.From).AsSlice()...)
+	}
+	if e.Kind.HasFrom() {
 		out.Key = append(out.Key, e.From.Masked().Addr().AsSlice()...)
+	}
+	if e.Kind.Leads() {
+		out.Val = append(binary.BigEndian.AppendUint16(e.To.Addr().AsSlice(), e.To.Port()), 0, 0)
 	}
 	return out, nil
 }
@@ -342,15 +344,19 @@ func (s serviceSet) entry(e nftables.SetElement) hostplan.ServiceEntry {
 	}
 	if s.kind.HasBuckets() && len(key) >= 4 {
 		out.Bucket = int(binary.NativeEndian.Uint32(key))
+		key = key[4:]
 	}
-	switch {
-	case s.kind.Leads() && len(e.Val) >= size+2:
+	if s.kind.HasFrom() && len(key) == size {
+		from, _ := netip.AddrFromSlice(key)
+		last := from
+		if s.kind == hostplan.AllowEntry && len(e.KeyEnd) >= size {
+			last, _ = netip.AddrFromSlice(e.KeyEnd[len(e.KeyEnd)-size:])
+		}
+		out.From = rangePrefix(from, last)
+	}
+	if s.kind.Leads() && len(e.Val) >= size+2 {
 		to, _ := netip.AddrFromSlice(e.Val[:size])
 		out.To = netip.AddrPortFrom(to, binary.BigEndian.Uint16(e.Val[size:]))
-	case s.kind == hostplan.AllowEntry && len(key) == size && len(e.KeyEnd) >= size:
-		from, _ := netip.AddrFromSlice(key)
-		last, _ := netip.AddrFromSlice(e.KeyEnd[len(e.KeyEnd)-size:])
-		out.From = rangePrefix(from, last)
 	}
 	return out
 }

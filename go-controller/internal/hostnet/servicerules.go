@@ -60,6 +60,9 @@ func serviceSets() (out []serviceSet) {
 		for _, kind := range append(localKinds(), hostplan.ServeEntry, hostplan.InsideEntry) {
 			out = append(out, serviceSet{kind, true, f}, serviceSet{kind, false, f})
 		}
+		for _, kind := range awayKinds() {
+			out = append(out, serviceSet{kind, true, f})
+		}
 		out = append(out, serviceSet{hostplan.LimitEntry, false, f}, serviceSet{hostplan.AllowEntry, false, f})
 	}
 	return out
@@ -68,6 +71,11 @@ func serviceSets() (out []serviceSet) {
 // localKinds are the kinds of entries that lead to endpoints of this node.
 func localKinds() []hostplan.ServiceEntryKind {
 	return []hostplan.ServiceEntryKind{hostplan.LocalEntry, hostplan.ShareEntry, hostplan.StickEntry}
+}
+
+// awayKinds are the kinds of entries that lead to other nodes.
+func awayKinds() []hostplan.ServiceEntryKind {
+	return []hostplan.ServiceEntryKind{hostplan.AwayEntry, hostplan.AwayShareEntry, hostplan.AwayStickEntry}
 }
 
 // serviceSetOf is the set that an entry is in.
@@ -95,9 +103,10 @@ func (s serviceSet) set(table *nftables.Table) *nftables.Set {
 	if s.kind.HasBuckets() {
 		key = append(key, nftables.TypeMark) // a number as the processor has it, like what numgen and hash make
 	}
-	if s.kind == hostplan.AllowEntry {
-		key, out.Interval = append(key, s.family.addrType), true
+	if s.kind.HasFrom() {
+		key = append(key, s.family.addrType)
 	}
+	out.Interval = s.kind == hostplan.AllowEntry // the others' are single addresses
 	out.KeyType = nftables.MustConcatSetType(key...)
 	return out
 }
@@ -115,17 +124,22 @@ func (s serviceSet) key() []expr.Any {
 	}
 	out = append(out, &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg},
 		&expr.Payload{DestRegister: reg + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
+	reg += 2
 	source := func(reg uint32) expr.Any {
 		return &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: s.family.source, Len: s.family.size}
 	}
+	buckets := uint32(s.kind.Buckets())
 	switch s.kind {
-	case hostplan.AllowEntry:
-		out = append(out, source(reg+2))
-	case hostplan.ShareEntry:
-		out = append(out, &expr.Numgen{Register: reg + 2, Modulus: hostplan.ServiceBuckets, Type: unix.NFT_NG_RANDOM})
-	case hostplan.StickEntry:
-		out = append(out, source(reg+3), &expr.Hash{
-			SourceRegister: reg + 3, DestRegister: reg + 2, Length: s.family.size, Modulus: hostplan.ServiceBuckets, Seed: bucketSeed, Type: expr.HashTypeJenkins,
+	case hostplan.AllowEntry, hostplan.AwayEntry:
+		out = append(out, source(reg))
+	case hostplan.ShareEntry, hostplan.AwayShareEntry:
+		out = append(out, &expr.Numgen{Register: reg, Modulus: buckets, Type: unix.NFT_NG_RANDOM})
+		if s.kind.HasFrom() {
+			out = append(out, source(reg+1))
+		}
+	case hostplan.StickEntry, hostplan.AwayStickEntry:
+		out = append(out, source(reg+1), &expr.Hash{
+			SourceRegister: reg + 1, DestRegister: reg, Length: s.family.size, Modulus: buckets, Seed: bucketSeed, Type: expr.HashTypeJenkins,
 		})
 	}
 	return out
@@ -154,7 +168,8 @@ type serviceRule struct {
 // serviceRules lists the rules, as many whatever the number of services. Pods of
 // other nodes, which are not in own, come from outside like all that does not
 // come through the link; but as they do, and as the answers of this node's pods
-// would go straight to them, they get the link's address as their source.
+// would go straight to them, they get the link's address as their source. What
+// this node sends to itself and is led to another node keeps its source.
 func serviceRules(n hostplan.ServiceNode) (out []serviceRule) {
 	link := n.Link
 	for _, chain := range []string{serviceInChain, serviceOutChain} {
@@ -188,6 +203,11 @@ func serviceRules(n hostplan.ServiceNode) (out []serviceRule) {
 				add("not from inside to node ports", outside, toThisNode(), in(hostplan.InsideEntry, true).contains(true), drop)
 				if foreign != nil {
 					add("not from other nodes' pods to node ports", foreign, toThisNode(), in(hostplan.InsideEntry, true).contains(true), drop)
+				}
+			}
+			if chain == serviceOutChain {
+				for _, kind := range awayKinds() {
+					add("own node ports, "+string(kind), notTo(f.loopback, f.offset), toThisNode(), in(kind, true).dnat())
 				}
 			}
 			add("node ports", notTo(f.loopback, f.offset), toThisNode(), in(hostplan.ServeEntry, true).dnat())

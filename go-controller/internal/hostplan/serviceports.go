@@ -11,7 +11,8 @@ import (
 
 // ServicePorts is the way in to services: connections to what the entries name
 // are sent to ClusterIPs, through the management port and with its address as
-// their source, or to endpoints of this node, with the source that they have.
+// their source, or to endpoints of this node or other nodes, with the source
+// that they have.
 // Equal contents have equal values: Entries is canonical.
 type ServicePorts struct {
 	Link    string // the management port's interface
@@ -31,8 +32,14 @@ const (
 	ShareEntry  ServiceEntryKind = "share"  // those that chance puts into Bucket go to To, one of several endpoints
 	StickEntry  ServiceEntryKind = "stick"  // those that the client's address puts into Bucket go to To
 	InsideEntry ServiceEntryKind = "inside" // At is served to this node and to its pods; others are dropped, but for those of the three kinds above
-	LimitEntry  ServiceEntryKind = "limit"  // At is for the sources of AllowEntries; others are dropped
-	AllowEntry  ServiceEntryKind = "allow"  // From may connect to At
+	// What this node itself sends, from its address From, to its own node port At
+	// goes to To, the same port of another node: of one, or of several by chance,
+	// or by From.
+	AwayEntry      ServiceEntryKind = "away"
+	AwayShareEntry ServiceEntryKind = "away-share"
+	AwayStickEntry ServiceEntryKind = "away-stick"
+	LimitEntry     ServiceEntryKind = "limit" // At is for the sources of AllowEntries; others are dropped
+	AllowEntry     ServiceEntryKind = "allow" // From may connect to At
 )
 
 // ServiceBuckets is how many buckets there are, from 0. The number divides by 1
@@ -40,35 +47,67 @@ const (
 // of others the difference is one bucket.
 const ServiceBuckets = 120
 
+// AwayBuckets is how many there are for other nodes: who asks a node from itself
+// is one client of many.
+const AwayBuckets = 12
+
 // ServiceEntry is one line of ServicePorts.
 type ServiceEntry struct {
 	Kind     ServiceEntryKind
 	Protocol string         // TCP, UDP or SCTP
 	At       netip.AddrPort // the unspecified address stands for every address of the node, of that family
-	Bucket   int            // of a ShareEntry and a StickEntry
-	To       netip.AddrPort // where connections go, of the same family: of a ServeEntry ClusterIP and port, else an endpoint's
-	From     netip.Prefix   // of an AllowEntry, of the same family
+	From     netip.Prefix   // of the same family: of an AllowEntry; of the away kinds, one address
+	Bucket   int            // from 0, of kinds with Buckets
+	To       netip.AddrPort // where connections go, of the same family: of a ServeEntry ClusterIP and port, of the away kinds another node's, else an endpoint's
 }
 
 // Leads tells whether entries of the kind have a To.
-func (k ServiceEntryKind) Leads() bool { return k == ServeEntry || k == LocalEntry || k.HasBuckets() }
+func (k ServiceEntryKind) Leads() bool {
+	return k == ServeEntry || k == LocalEntry || k == AwayEntry || k.HasBuckets()
+}
+
+// HasFrom tells whether entries of the kind have a From.
+func (k ServiceEntryKind) HasFrom() bool { return k == AllowEntry || k.Away() }
 
 // HasBuckets tells whether entries of the kind have a Bucket.
-func (k ServiceEntryKind) HasBuckets() bool { return k == ShareEntry || k == StickEntry }
+func (k ServiceEntryKind) HasBuckets() bool { return k.Buckets() > 0 }
+
+// Buckets is how many buckets there are of the kind, 0 for none.
+func (k ServiceEntryKind) Buckets() int {
+	switch k {
+	case ShareEntry, StickEntry:
+		return ServiceBuckets
+	case AwayShareEntry, AwayStickEntry:
+		return AwayBuckets
+	}
+	return 0
+}
+
+// Away tells whether entries of the kind lead to other nodes.
+func (k ServiceEntryKind) Away() bool {
+	return k == AwayEntry || k == AwayShareEntry || k == AwayStickEntry
+}
+
+// known tells whether there is such a kind.
+func (k ServiceEntryKind) known() bool {
+	return k.Leads() || k == InsideEntry || k == LimitEntry || k == AllowEntry
+}
 
 // String is "serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "local TCP 0.0.0.0:30080
 // to 10.244.1.5:8080", "share TCP 0.0.0.0:30080 bucket 7 to 10.244.1.5:8080",
-// "inside TCP 0.0.0.0:30080", "limit TCP 192.0.2.7:80" or "allow TCP
-// 192.0.2.7:80 from 198.51.100.0/24".
+// "away-share TCP 0.0.0.0:30080 from 172.18.0.2/32 bucket 7 to
+// 172.18.0.3:30080", "inside TCP 0.0.0.0:30080", "limit TCP 192.0.2.7:80" or
+// "allow TCP 192.0.2.7:80 from 198.51.100.0/24".
 func (e ServiceEntry) String() string {
 	s := string(e.Kind) + " " + e.Protocol + " " + e.At.String()
-	switch {
-	case e.Kind.HasBuckets():
-		s += " bucket " + strconv.Itoa(e.Bucket) + " to " + e.To.String()
-	case e.Kind.Leads():
-		s += " to " + e.To.String()
-	case e.Kind == AllowEntry:
+	if e.Kind.HasFrom() {
 		s += " from " + e.From.String()
+	}
+	if e.Kind.HasBuckets() {
+		s += " bucket " + strconv.Itoa(e.Bucket)
+	}
+	if e.Kind.Leads() {
+		s += " to " + e.To.String()
 	}
 	return s
 }
@@ -89,22 +128,31 @@ func ParseServiceEntry(line string) (e ServiceEntry, err error) {
 	e.Kind, e.Protocol = ServiceEntryKind(words[0]), words[1]
 	e.At, err = netip.ParseAddrPort(words[2])
 	rest := words[3:]
-	if err == nil && e.Kind.HasBuckets() && len(rest) == 4 && rest[0] == "bucket" {
-		e.Bucket, err = strconv.Atoi(rest[1])
+	for _, part := range []struct {
+		name string
+		has  bool
+		read func(value string) error
+	}{
+		{"from", e.Kind.HasFrom(), func(v string) (err error) { e.From, err = netip.ParsePrefix(v); return err }},
+		{"bucket", e.Kind.HasBuckets(), func(v string) (err error) { e.Bucket, err = strconv.Atoi(v); return err }},
+		{"to", e.Kind.Leads(), func(v string) (err error) { e.To, err = netip.ParseAddrPort(v); return err }},
+	} {
+		if !part.has || err != nil {
+			continue
+		}
+		if len(rest) < 2 || rest[0] != part.name {
+			return e, fmt.Errorf("service entry %q: want %q and a value", line, part.name)
+		}
+		err = part.read(rest[1])
 		rest = rest[2:]
 	}
 	switch {
+	case !e.Kind.known():
+		return e, fmt.Errorf("service entry %q: %q is no kind of entry", line, words[0])
 	case err != nil:
-	case len(rest) == 0 && (e.Kind == InsideEntry || e.Kind == LimitEntry):
-	case len(rest) == 2 && e.Kind.Leads() && rest[0] == "to" && e.Kind.HasBuckets() == (len(words) == 7):
-		e.To, err = netip.ParseAddrPort(rest[1])
-	case len(rest) == 2 && e.Kind == AllowEntry && rest[0] == "from":
-		e.From, err = netip.ParsePrefix(rest[1])
-	default:
-		return e, fmt.Errorf("service entry %q: want serve or local ... to, share or stick ... bucket ... to, allow ... from, inside or limit", line)
-	}
-	if err != nil {
 		return e, fmt.Errorf("service entry %q: %w", line, err)
+	case len(rest) > 0:
+		return e, fmt.Errorf("service entry %q: want nothing from %q on", line, rest[0])
 	}
 	return e, nil
 }

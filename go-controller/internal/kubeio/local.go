@@ -47,7 +47,8 @@ type LocalNode struct {
 
 // Local watches one node's pods and its Node object: of these the load on the
 // API server of a thousand agents is that of one watcher of the whole. And it
-// watches all services, and all EndpointSlices once somebody asks for them.
+// watches all services, and all EndpointSlices once somebody asks for them. Of
+// other Nodes it reads those whose addresses somebody asks for.
 type Local struct {
 	client    kubernetes.Interface
 	leases    coordinationv1client.LeasesGetter
@@ -64,11 +65,12 @@ type Local struct {
 	serviceHandler cache.ResourceEventHandlerRegistration
 	ranges         localRanges
 	slices         localSlices
+	peers          *localPeers
 }
 
 // NewLocal prepares the watches of node; Run starts them.
 func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Local, error) {
-	l := &Local{client: client, leases: client.CoordinationV1(), node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone(), services: newLocalObjects[*cluster.Service]()}
+	l := &Local{client: client, leases: client.CoordinationV1(), node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone(), services: newLocalObjects[*cluster.Service](), peers: newLocalPeers()}
 	mine := fields.OneTermEqualSelector("spec.nodeName", node).String()
 	podWatch := localListWatch(client, mine, client.CoreV1().Pods(metav1.NamespaceAll).List, client.CoreV1().Pods(metav1.NamespaceAll).Watch)
 	self := fields.OneTermEqualSelector("metadata.name", node).String()
@@ -89,7 +91,7 @@ func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Loca
 		},
 		func() error { _, err := l.nodes.AddEventHandler(localHandler(l.nodeEvent, sameLocalNode)); return err },
 		func() (err error) {
-			l.serviceHandler, err = l.serviceWatch.AddEventHandler(l.services.handler(localService, func() { l.nodeEvent("") }))
+			l.serviceHandler, err = l.serviceWatch.AddEventHandler(l.serviceEvents())
 			return err
 		},
 		l.prepareRanges,
@@ -137,6 +139,7 @@ func (l *Local) Run(ctx context.Context) {
 	watches.Go(func() { l.serviceWatch.RunWithContext(ctx) })
 	watches.Go(func() { l.ranges.watch.RunWithContext(ctx) })
 	watches.Go(func() { l.runSlices(ctx) })
+	watches.Go(func() { l.runPeers(ctx) })
 	for _, synced := range []cache.InformerSynced{l.Synced, l.serviceHandler.HasSynced, l.ranges.handler.HasSynced} {
 		watches.Go(func() { l.tellSynced(ctx, synced) })
 	}
@@ -153,8 +156,9 @@ func (l *Local) tellSynced(ctx context.Context, synced cache.InformerSynced) {
 // Synced tells whether the first lists of pods and Nodes have arrived.
 func (l *Local) Synced() bool { return l.pods.HasSynced() && l.nodes.HasSynced() }
 
-// Changed delivers one value after the Node, a service or an endpoint of this
-// node has changed, and when first lists are there; several changes may be told at once.
+// Changed delivers one value after the Node, a service, or what Endpoints or
+// NodeAddresses tell has changed, and when first lists are there; several changes
+// may be told at once.
 func (l *Local) Changed() <-chan struct{} { return l.changed }
 
 // Node is the agent's own Node; ok is false when there is none. The maps in it

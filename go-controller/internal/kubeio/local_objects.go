@@ -30,6 +30,14 @@ func (s *localObjects[T]) all() ([]T, uint64) {
 	return slices.Collect(maps.Values(s.byKey)), s.version
 }
 
+// get is the object of a key; ok is false when there is none.
+func (s *localObjects[T]) get(key string) (now T, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, ok = s.byKey[key]
+	return now, ok
+}
+
 // set keeps an object, or with keep false removes it; it tells whether that
 // changed anything.
 func (s *localObjects[T]) set(key string, now T, keep bool) bool {

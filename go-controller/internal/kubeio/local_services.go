@@ -21,6 +21,21 @@ func (l *Local) Services() (list []*cluster.Service, version uint64, ok bool) {
 	return list, version, true
 }
 
+// serviceEvents keeps services, and then has their slices kept accordingly.
+func (l *Local) serviceEvents() cache.ResourceEventHandler {
+	keep := l.services.handler(localService, func() { l.nodeEvent("") })
+	follow := func(obj any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+			l.followService(key)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { keep.OnAdd(obj, false); follow(obj) },
+		UpdateFunc: func(before, after any) { keep.OnUpdate(before, after); follow(after) },
+		DeleteFunc: func(obj any) { keep.OnDelete(obj); follow(obj) },
+	}
+}
+
 func localService(obj any) (*cluster.Service, bool) {
 	service, ok := obj.(*corev1.Service)
 	if !ok {

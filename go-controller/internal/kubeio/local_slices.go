@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +17,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// localSlices is the watch of EndpointSlices, which runs when it is needed.
+// localSlices is the watch of EndpointSlices, which runs when it is needed. Its
+// objects are those of services that clients from outside reach locally, and of
+// others those with endpoints on this node, with just these: what happens
+// elsewhere to the many other services is no change.
 type localSlices struct {
+	mu      *sync.Mutex     // of local, and what becomes of a slice by it
+	local   map[string]bool // those services, by namespace/name
 	objects *localObjects[*cluster.EndpointSlice]
+	keep    cache.ResourceEventHandler // of objects; call it with mu
 	watch   cache.SharedIndexInformer
 	handler cache.ResourceEventHandlerRegistration
 	needed  chan struct{} // closed by need
@@ -37,8 +44,9 @@ var errSlicesAwaited = errors.New("the API server has not listed the endpoint sl
 func (l *Local) prepareSlices() (err error) {
 	all := l.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
 	s := localSlices{
+		mu: &sync.Mutex{}, local: map[string]bool{},
 		objects: newLocalObjects[*cluster.EndpointSlice](), needed: make(chan struct{}), refused: &atomic.Pointer[error]{},
-		watch: cache.NewSharedIndexInformer(localListWatch(l.client, "", all.List, all.Watch), &discoveryv1.EndpointSlice{}, 0, nil),
+		watch: cache.NewSharedIndexInformer(localListWatch(l.client, "", all.List, all.Watch), &discoveryv1.EndpointSlice{}, 0, cache.Indexers{sliceService: sliceServiceKey}),
 	}
 	s.need = sync.OnceFunc(func() { close(s.needed) })
 	l.slices = s
@@ -48,8 +56,53 @@ func (l *Local) prepareSlices() (err error) {
 	if err := s.watch.SetWatchErrorHandlerWithContext(l.slicesError); err != nil {
 		return err
 	}
-	l.slices.handler, err = s.watch.AddEventHandler(s.objects.handler(localSlice, func() { l.nodeEvent("") }))
+	l.slices.keep = s.objects.handler(l.localSlice, func() { l.nodeEvent("") })
+	locked := func(f func()) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f()
+	}
+	l.slices.handler, err = s.watch.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { locked(func() { l.slices.keep.OnAdd(obj, false) }) },
+		UpdateFunc: func(before, after any) { locked(func() { l.slices.keep.OnUpdate(before, after) }) },
+		DeleteFunc: func(obj any) { locked(func() { l.slices.keep.OnDelete(obj) }) },
+	})
 	return err
+}
+
+// sliceService is the index of slices by sliceServiceKey.
+const sliceService = "service"
+
+// sliceServiceKey is the namespace/name of the service that a slice belongs to.
+func sliceServiceKey(obj any) ([]string, error) {
+	if s, ok := obj.(*discoveryv1.EndpointSlice); ok {
+		return []string{s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName]}, nil
+	}
+	return nil, nil
+}
+
+// followService keeps of a service's slices what is to be kept of them, after
+// the service has come, changed or gone.
+func (l *Local) followService(key string) {
+	service, _ := l.services.get(key)
+	local := service != nil && service.ReachedLocally()
+	l.slices.mu.Lock()
+	defer l.slices.mu.Unlock()
+	if l.slices.local[key] == local {
+		return
+	}
+	delete(l.slices.local, key)
+	if local {
+		l.slices.local[key] = true
+	}
+	list, err := l.slices.watch.GetIndexer().ByIndex(sliceService, key)
+	if err != nil {
+		l.log.Error("endpoint slices are not indexed", "service", key, "error", err) // prepareSlices has seen to it that they are
+		return
+	}
+	for _, obj := range list {
+		l.slices.keep.OnUpdate(nil, obj)
+	}
 }
 
 func (l *Local) runSlices(ctx context.Context) {
@@ -71,10 +124,11 @@ func (l *Local) slicesError(ctx context.Context, r *cache.Reflector, err error) 
 	}
 }
 
-// Endpoints are the EndpointSlices of services that have endpoints on this node,
-// with just these, by service, and a number that is another one whenever they
-// are. The first call has them watched. The error says why they are not known;
-// it is ErrNotAllowed if waiting won't help.
+// Endpoints are EndpointSlices by service: of services that clients from outside
+// reach locally (cluster.Service.ReachedLocally) all; of others those with
+// endpoints on this node, with just these. version is another number whenever
+// they are others. The first call has them watched. The error says why they are
+// not known; it is ErrNotAllowed if waiting won't help.
 func (l *Local) Endpoints() (byService map[cluster.Name][]*cluster.EndpointSlice, version uint64, err error) {
 	l.slices.need()
 	if !l.slices.handler.HasSynced() {
@@ -93,16 +147,19 @@ func (l *Local) Endpoints() (byService map[cluster.Name][]*cluster.EndpointSlice
 	return byService, version, nil
 }
 
-// stripSlice keeps of a slice what localSlice reads: the endpoints of this node.
+// stripSlice keeps of a slice what localSlice reads. There are very many.
 func (l *Local) stripSlice(obj any) (any, error) {
 	s, ok := obj.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return obj, nil
 	}
 	out := &discoveryv1.EndpointSlice{ObjectMeta: localMeta(s.ObjectMeta, nil), AddressType: s.AddressType}
+	if _, headless := s.Labels[corev1.IsHeadlessService]; headless {
+		return out, nil // for DNS
+	}
 	for _, e := range s.Endpoints {
-		if deref(e.NodeName) == l.node {
-			out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions, NodeName: e.NodeName})
+		if name := shared(deref(e.NodeName)); name != "" && len(e.Addresses) > 0 {
+			out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses[:1:1], Conditions: e.Conditions, NodeName: &name})
 		}
 	}
 	if len(out.Endpoints) > 0 {
@@ -113,12 +170,24 @@ func (l *Local) stripSlice(obj any) (any, error) {
 	return out, nil
 }
 
-// localSlice keeps the slices that have endpoints here and belong to a service.
-func localSlice(obj any) (*cluster.EndpointSlice, bool) {
+// localSlice keeps the slices that belong to a service and have endpoints: of a
+// service that is reached locally any, of others endpoints here. Call it with
+// slices.mu.
+func (l *Local) localSlice(obj any) (*cluster.EndpointSlice, bool) {
 	s, ok := obj.(*discoveryv1.EndpointSlice)
-	if !ok {
+	if !ok || s.Labels[discoveryv1.LabelServiceName] == "" {
 		return nil, false
 	}
+	if key, _ := sliceServiceKey(s); !l.slices.local[key[0]] {
+		here := *s
+		here.Endpoints = nil
+		for _, e := range s.Endpoints {
+			if deref(e.NodeName) == l.node {
+				here.Endpoints = append(here.Endpoints, e)
+			}
+		}
+		s = &here
+	}
 	now, _ := decodeSlice(s)
-	return now, len(now.Endpoints) > 0 && now.Service != ""
+	return now, len(now.Endpoints) > 0
 }

@@ -3,6 +3,7 @@ package kubeio
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,14 +73,68 @@ func TestLocalEndpoints(t *testing.T) {
 	if _, after := await(2); after != before+1 {
 		t.Errorf("the version is %d, want one more than %d: what is on other nodes does not count", after, before)
 	}
-	obj, _, err := l.slices.watch.GetStore().GetByKey("default/web-2")
-	if kept := obj.(*discoveryv1.EndpointSlice); err != nil || len(kept.Endpoints)+len(kept.Labels)+len(kept.Ports) != 0 {
-		t.Errorf("the watch keeps what nobody reads: %+v %v", kept, err)
-	}
 	if err := api.Delete(t.Context(), "web-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	await(0)
+}
+
+// Of a service that is reached locally all endpoints are told, as soon as it is
+// one and as long as that, and what happens on other nodes is a change.
+func TestLocalEndpointsElsewhere(t *testing.T) {
+	l, client := startLocal(t)
+	services, api := client.CoreV1().Services("default"), client.DiscoveryV1().EndpointSlices("default")
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.ServiceSpec{
+		ClusterIPs: []string{"10.96.0.10"}, Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}},
+	}}
+	here, there := endpointSlice("web-1", map[string]string{"10.0.1.3": "n1", "10.0.2.3": "n2"}), endpointSlice("web-2", map[string]string{"10.0.2.3": "n2"})
+	dns := endpointSlice("web-3", map[string]string{"10.0.2.3": "n2"})
+	dns.Labels[corev1.IsHeadlessService] = ""
+	for _, s := range []*discoveryv1.EndpointSlice{here, there, dns} {
+		if _, err := api.Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := services.Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await := func(want string) {
+		t.Helper()
+		for {
+			all, _, err := l.Endpoints()
+			var got []string
+			for _, s := range all[cluster.Name{Namespace: "default", Name: "web"}] {
+				for _, e := range s.Endpoints {
+					got = append(got, s.Name.Name+" "+e.Addr.String()+" "+e.Node)
+				}
+			}
+			if err == nil && strings.Join(got, ", ") == want {
+				return
+			}
+			<-l.Changed()
+		}
+	}
+	await("web-1 10.0.1.3 n1")
+	for _, local := range []bool{true, false, true} {
+		web.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+		want := "web-1 10.0.1.3 n1"
+		if local {
+			web.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+			want = "web-1 10.0.1.3 n1, web-1 10.0.2.3 n2, web-2 10.0.2.3 n2"
+		}
+		if _, err := services.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(want)
+	}
+	if _, err := api.Update(t.Context(), endpointSlice("web-2", map[string]string{"10.0.1.4": "n3"}), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await("web-1 10.0.1.3 n1, web-1 10.0.2.3 n2, web-2 10.0.1.4 n3")
+	if err := services.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await("web-1 10.0.1.3 n1")
 }
 
 // An agent that may not watch slices is told so, until it may.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -24,16 +25,23 @@ func localPod(name, uid string, annotations map[string]string) *corev1.Pod {
 
 func startLocal(t *testing.T) (*Local, *fake.Clientset) {
 	t.Helper()
-	client := fake.NewClientset(&corev1.Node{
+	return startLocalWith(t, func(*Local) {})
+}
+
+// startLocalWith has the watches set up as prepare does, and more objects there.
+func startLocalWith(t *testing.T, prepare func(*Local), more ...runtime.Object) (*Local, *fake.Clientset) {
+	t.Helper()
+	client := fake.NewClientset(append(more, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid", Annotations: map[string]string{"keep": "this"}},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "172.18.0.2"}, {Type: corev1.NodeInternalIP, Address: "fd18::2"},
 		}},
-	})
+	})...)
 	l, err := NewLocal(client, "n1", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+	prepare(l)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()

@@ -171,6 +171,9 @@ func (tb *table) fillLocal(t *testing.T, b bed, c client, w localWay, backend st
 				if cell == "" {
 					return fmt.Sprintf("it is seen from %s, which is nobody's", source)
 				}
+				if own := fmt.Sprint("n", c.node); !c.pod && !w.address && w.who == "" && cell != own {
+					return fmt.Sprintf("it is seen as %s, want %s, as it is led to another node", cell, own)
+				}
 				if w.inside(c) {
 					cell = "any; " + cell
 				} else {

@@ -35,7 +35,8 @@ func (c *cell) String() string {
 }
 
 // take judges the answers of a round. What is lost now and then is asked again;
-// an answer from a backend that may not answer is wrong.
+// an answer from a backend that may not answer is wrong, and
+// so is one that saw somebody else than it must.
 func (c *cell) take(answers []string, whose map[netip.Addr]string) {
 	want := answering(c.client, c.way, c.service)
 	who := map[string]bool{}
@@ -60,6 +61,13 @@ func (c *cell) take(answers []string, whose map[netip.Addr]string) {
 		seen := whose[from.Addr().Unmap()]
 		if seen == "" {
 			c.wrong = fmt.Sprintf("%s saw %s, which is nobody's", name, from)
+			return
+		}
+		if want := keeps(c.client, c.way, c.service); want != "" && seen != want {
+			c.wrong = fmt.Sprintf("%s saw %s, want %s", name, seen, want)
+			if c.settled {
+				c.broken = c.wrong
+			}
 			return
 		}
 		who[node], c.seen[seen] = true, true

@@ -1,5 +1,7 @@
 package services
 
+import "strings"
+
 // answering are the nodes whose backends may answer a client at an address of a
 // service, by the Kubernetes API documentation of internalTrafficPolicy and
 // externalTrafficPolicy; none if packets are dropped. What the API leaves open
@@ -15,6 +17,25 @@ func answering(c client, w way, s *service) []string {
 	default: // within the cluster there is no policy for external traffic
 		return s.nodes
 	}
+}
+
+// keeps is whom the backend must see, as the tables say it: the client itself
+// through the cluster IP if it is a pod (and the backend too), and from outside of
+// a service of externalTrafficPolicy Local, as which a node counts that is led to
+// other nodes from its own. "" leaves it open.
+func keeps(c client, w way, s *service) string {
+	switch {
+	case strings.HasPrefix(c.name, "a pod on"):
+		if w.name == clusterIP && s.port == podPort {
+			return "client"
+		}
+	case s.external != "Local" || w.name == clusterIP:
+	case c.node == "":
+		return "outside"
+	case w.nodePort && c.node == w.entry && len(s.local(c.node)) == 0:
+		return c.node
+	}
+	return ""
 }
 
 // asks tells whether a client has a way to that address.

@@ -3,7 +3,6 @@ package services
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,7 +35,6 @@ func TestEveryCombination(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	b.kept(t, cells)
 	printTables(t, cells)
 	b.fragments(t, all)
 }
@@ -122,24 +120,4 @@ func (b bed) round(ctx context.Context, c client, cells []*cell) error {
 		answers = answers[x.times():]
 	}
 	return nil
-}
-
-// kept holds that the client's address is kept where the API promises it:
-// through the cluster IP for pods, and from outside with externalTrafficPolicy
-// Local.
-func (b bed) kept(t *testing.T, cells []*cell) {
-	for _, x := range cells {
-		var want string
-		switch {
-		case strings.HasPrefix(x.client.name, "a pod on") && x.way.name == clusterIP && x.service.port == podPort:
-			want = "client"
-		case x.client.node == "" && x.service.external == "Local":
-			want = "outside"
-		default:
-			continue
-		}
-		if have := strings.Join(sorted(x.seen), ", "); len(x.who) > 0 && have != want {
-			t.Errorf("%s: it is seen as %s, want %s", x, have, want)
-		}
-	}
 }

@@ -18,14 +18,22 @@ type Note struct {
 	Message string
 }
 
-// Slices are the EndpointSlices of services, by the service. Of their endpoints
-// those of this node count.
+// Slices are the EndpointSlices of services, by the service.
 type Slices map[cluster.Name][]*cluster.EndpointSlice
+
+// Facts is what the plan depends on besides services and configuration.
+type Facts struct {
+	Endpoints Slices                  // of services of which NeedsEndpoints is true
+	Own       []netip.Prefix          // the subnets of the node's pods
+	Addrs     []netip.Addr            // the node's own addresses, at most one per family
+	Nodes     map[string][]netip.Addr // likewise those of other nodes that Away names, as far as they are known
+}
 
 // planner gathers entries.
 type planner struct {
 	node    string
-	slices  Slices
+	facts   Facts
+	prefers preferences
 	ranges  []netip.Prefix
 	cluster map[netip.Addr]bool // every ClusterIP
 	taken   map[hostplan.ServiceEntry]bool
@@ -36,10 +44,9 @@ type planner struct {
 // Plan is the way in to these services, in any order. Of several that name one
 // address and port the oldest has it, then the first by name, as in the load
 // balancers; an address that is some service's ClusterIP is that service's, and
-// needs nothing here. The slices matter for those of which NeedsEndpoints is
-// true. own are the subnets of the node's pods.
-func Plan(services []*cluster.Service, endpoints Slices, own []netip.Prefix, c config.Node) (hostplan.Plan, []Note) {
-	p := planner{node: c.Name, slices: endpoints, ranges: c.ServiceCIDRs, cluster: map[netip.Addr]bool{}, taken: map[hostplan.ServiceEntry]bool{}}
+// needs nothing here.
+func Plan(services []*cluster.Service, f Facts, c config.Node) (hostplan.Plan, []Note) {
+	p := planner{node: c.Name, facts: f, prefers: preferences{c.Name, map[string]uint64{}}, ranges: c.ServiceCIDRs, cluster: map[netip.Addr]bool{}, taken: map[hostplan.ServiceEntry]bool{}}
 	for _, s := range services {
 		for _, a := range s.ClusterIPs {
 			p.cluster[a] = true
@@ -51,7 +58,7 @@ func Plan(services []*cluster.Service, endpoints Slices, own []netip.Prefix, c c
 	for _, s := range sorted {
 		p.service(s)
 	}
-	n := hostplan.ServiceNode{Link: names.ManagementInterface(c.Name), Ranges: c.ServiceCIDRs, Own: own}
+	n := hostplan.ServiceNode{Link: names.ManagementInterface(c.Name), Ranges: c.ServiceCIDRs, Own: f.Own}
 	for _, s := range c.ClusterSubnets {
 		n.Pods = append(n.Pods, s.CIDR)
 	}
@@ -79,16 +86,12 @@ func (p *planner) note(s *cluster.Service, format string, args ...any) {
 func (p *planner) port(s *cluster.Service, port cluster.ServicePort, clusterIP netip.Addr) {
 	w := way{clusterIP: netip.AddrPortFrom(clusterIP, s.OutsidePort(port)), protocol: string(port.Protocol), local: s.ExternalLocal, sticky: s.AffinitySeconds > 0}
 	if s.ExternalLocal {
-		if w.endpoints = cluster.ChooseLocal(port, clusterIP.Is4(), p.slices[s.Name]).Nodes[p.node]; len(w.endpoints) > 1 {
-			w.buckets = spread(w.endpoints)
+		if w.endpoints = cluster.ChooseLocal(port, clusterIP.Is4(), p.facts.Endpoints[s.Name]).Nodes[p.node]; len(w.endpoints) > 1 {
+			w.buckets = spread(w.endpoints, hostplan.ServiceBuckets)
 		}
 	}
-	if port.NodePort != 0 {
-		all := netip.IPv4Unspecified()
-		if clusterIP.Is6() {
-			all = netip.IPv6Unspecified()
-		}
-		p.serve(netip.AddrPortFrom(all, port.NodePort), w)
+	if port.NodePort != 0 && p.serve(nodePortAt(clusterIP.Is4(), port.NodePort), w) {
+		p.away(s, port, w)
 	}
 	for _, a := range s.Addresses() {
 		if a.Origin == cluster.FromClusterIPs || a.Withheld == cluster.ProxyMode || a.Addr.Is4() != clusterIP.Is4() || p.cluster[a.Addr] {
@@ -99,6 +102,14 @@ func (p *planner) port(s *cluster.Service, port cluster.ServicePort, clusterIP n
 			p.limit(hostplan.ServiceEntry{Protocol: w.protocol, At: at}, s.SourceRanges)
 		}
 	}
+}
+
+// nodePortAt is where a node port is served: at every address.
+func nodePortAt(is4 bool, port uint16) netip.AddrPort {
+	if is4 {
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), port)
+	}
+	return netip.AddrPortFrom(netip.IPv6Unspecified(), port)
 }
 
 // way is where connections to a port of a service go, in one address family.

@@ -25,6 +25,23 @@ func ownSubnets() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("fd01:0:0:1::/64"), netip.MustParsePrefix("10.128.2.0/23")}
 }
 
+// facts have the addresses of n1, which is the node, of n2, n4 and n5, and one
+// of n3; nothing is known of others.
+func facts(endpoints serviceport.Slices) serviceport.Facts {
+	addrs := func(texts ...string) (out []netip.Addr) {
+		for _, a := range texts {
+			out = append(out, netip.MustParseAddr(a))
+		}
+		return out
+	}
+	return serviceport.Facts{
+		Endpoints: endpoints, Own: ownSubnets(), Addrs: addrs("172.18.0.2", "fd18::2"),
+		Nodes: map[string][]netip.Addr{
+			"n2": addrs("172.18.0.3", "fd18::3"), "n3": addrs("172.18.0.4"), "n4": addrs("172.18.0.5", "fd18::5"), "n5": addrs("fd18::6", "172.18.0.6"),
+		},
+	}
+}
+
 func nodeConfig() config.Node {
 	c := config.DefaultNode()
 	c.Name = "n1"
@@ -83,7 +100,7 @@ func TestPlans(t *testing.T) {
 
 func text(t *testing.T, d decoded) string {
 	t.Helper()
-	plan, notes := serviceport.Plan(d.services, d.slices, ownSubnets(), nodeConfig())
+	plan, notes := serviceport.Plan(d.services, facts(d.slices), nodeConfig())
 	var b strings.Builder
 	for _, i := range plan.Host {
 		changes, err := hostplan.ServiceChanges(i.(hostplan.ServicePorts), hostplan.ServicePorts{})
@@ -94,6 +111,9 @@ func text(t *testing.T, d decoded) string {
 		for _, line := range hostplan.ServiceChangeLines(changes) {
 			fmt.Fprintln(&b, strings.TrimPrefix(line, "+ "))
 		}
+	}
+	if away := serviceport.Away(d.services, d.slices, "n1"); len(away) > 0 {
+		fmt.Fprintln(&b, "to be known are the addresses of", strings.Join(away, " "))
 	}
 	for _, n := range notes {
 		fmt.Fprintf(&b, "note: %s: %s\n", n.Service, n.Message)
@@ -115,7 +135,7 @@ func TestCost(t *testing.T) {
 		})
 	}
 	item := func() hostplan.ServicePorts {
-		plan, _ := serviceport.Plan(list, nil, ownSubnets(), nodeConfig())
+		plan, _ := serviceport.Plan(list, facts(nil), nodeConfig())
 		return plan.Host[0].(hostplan.ServicePorts)
 	}
 	before := item()
@@ -129,12 +149,47 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// Of many nodes with endpoints each node leads to few, and asks for the addresses
+// of just these, however many services there are; other nodes lead to others.
+func TestAwayFew(t *testing.T) {
+	slices, used := serviceport.Slices{}, map[string]bool{}
+	var list []*cluster.Service
+	for i := range 5 {
+		s := &cluster.Service{
+			Name: cluster.Name{Namespace: "default", Name: fmt.Sprint("s", i)}, ExternalLocal: true, ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(i + 1)})},
+			Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(30000 + i)}},
+		}
+		slice := &cluster.EndpointSlice{Service: s.Name.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
+		for n := range 500 {
+			slice.Endpoints = append(slice.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 128, byte(n / 250), byte(n%250 + 1)}), Node: fmt.Sprint("with-", n), Conditions: cluster.Ready})
+		}
+		list, slices[s.Name] = append(list, s), []*cluster.EndpointSlice{slice}
+	}
+	for n := range 100 {
+		away := serviceport.Away(list, slices, fmt.Sprint("without-", n))
+		if len(away) != hostplan.AwayBuckets {
+			t.Fatalf("%d nodes, want %d", len(away), hostplan.AwayBuckets)
+		}
+		for _, name := range away {
+			used[name] = true
+		}
+	}
+	if len(used) < 400 {
+		t.Errorf("100 nodes lead to %d of 500 others, want most", len(used))
+	}
+	if away := serviceport.Away(list, slices, "with-7"); len(away) != 0 {
+		t.Errorf("a node with endpoints of its own leads to %v", away)
+	}
+}
+
 func TestParseServiceEntry(t *testing.T) {
 	for _, line := range []string{
 		"", "serve", "serve TCP 10.0.0.1:80", "serve TCP 10.0.0.1:80 to nowhere", "serve TCP 10.0.0.1 to 10.96.0.1:80",
 		"local TCP 10.0.0.1:80", "local TCP 10.0.0.1:80 bucket 7 to 10.244.1.5:80", "share TCP 10.0.0.1:80 to 10.244.1.5:80", "stick TCP 10.0.0.1:80 bucket x to 10.244.1.5:80",
 		"share TCP 10.0.0.1:80 bucket 7 to nowhere", "inside TCP 10.0.0.1:80 bucket 7", "serve TCP 10.0.0.1:80 bucket 7 to 10.96.0.1:80",
 		"allow TCP 10.0.0.1:80 to 10.96.0.1:80", "allow TCP 10.0.0.1:80 from 10.96.0.1", "inside TCP 10.0.0.1:80 to 10.96.0.1:80", "other TCP 10.0.0.1:80",
+		"away TCP 10.0.0.1:80 to 10.0.0.2:80", "away TCP 10.0.0.1:80 from 10.0.0.1/32", "away-share TCP 10.0.0.1:80 bucket 7 from 10.0.0.1/32 to 10.0.0.2:80",
+		"away-stick TCP 10.0.0.1:80 from 10.0.0.1/32 to 10.0.0.2:80", "away TCP 10.0.0.1:80 from 10.0.0.1/32 to 10.0.0.2:80 or so",
 	} {
 		if e, err := hostplan.ParseServiceEntry(line); err == nil {
 			t.Errorf("%q is read as %v", line, e)

@@ -3,24 +3,23 @@ package serviceport
 import (
 	"hash/fnv"
 	"net/netip"
-
-	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// spread says which endpoint each bucket leads to. All get equally many, or one
-// more than others, and when one comes or goes most buckets keep theirs: each
-// endpoint has an order of preference of its own, and in turn they take the next
-// bucket that is free (Eisenbud and others, "Maglev", 2016, section 3.4). An
-// endpoint beyond the number of buckets gets none.
-func spread(endpoints []netip.AddrPort) []netip.AddrPort {
-	out := make([]netip.AddrPort, hostplan.ServiceBuckets)
-	steps := strides()
+// spread says which endpoint each bucket, of so many, leads to. All get equally
+// many, or one more than others, and when one comes or goes most buckets keep
+// theirs: each endpoint has an order of preference of its own, and in turn they
+// take the next bucket that is free (Eisenbud and others, "Maglev", 2016, section
+// 3.4). An endpoint beyond the number of buckets gets none; one that is listed
+// twice gets twice as many.
+func spread(endpoints []netip.AddrPort, buckets int) []netip.AddrPort {
+	out := make([]netip.AddrPort, buckets)
+	steps := strides(buckets)
 	next, step := make([]int, len(endpoints)), make([]int, len(endpoints))
 	for i, e := range endpoints {
 		h := fnv.New64a()
 		_, _ = h.Write(e.Addr().AsSlice()) // a hash takes everything
 		sum := h.Sum64()
-		next[i], step[i] = int(sum%hostplan.ServiceBuckets), steps[(sum>>32)%uint64(len(steps))]
+		next[i], step[i] = int(sum%uint64(buckets)), steps[(sum>>32)%uint64(len(steps))]
 	}
 	for left := len(out); left > 0; {
 		for i, e := range endpoints {
@@ -37,11 +36,11 @@ func spread(endpoints []netip.AddrPort) []netip.AddrPort {
 	return out
 }
 
-// strides are the steps by which one comes past every bucket: those that have
-// no divisor in common with their number.
-func strides() (out []int) {
-	for n := 1; n < hostplan.ServiceBuckets; n++ {
-		a, b := hostplan.ServiceBuckets, n
+// strides are the steps by which one comes past every one of so many buckets:
+// those that have no divisor in common with that number.
+func strides(buckets int) (out []int) {
+	for n := 1; n < buckets; n++ {
+		a, b := buckets, n
 		for b != 0 {
 			a, b = b, a%b
 		}

@@ -1,0 +1,92 @@
+package kubeio
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+)
+
+func peerNode(name string, addrs ...string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, a := range addrs {
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
+	}
+	return n
+}
+
+// awaitPeers waits until the addresses of these Nodes are so.
+func awaitPeers(t *testing.T, l *Local, want string, names ...string) (version uint64) {
+	t.Helper()
+	for {
+		addrs, version := l.NodeAddresses(names)
+		if fmt.Sprint(addrs) == want {
+			return version
+		}
+		<-l.Changed()
+	}
+}
+
+// Nodes are read when their addresses are asked for, once; what is not an
+// address is left out, and of two addresses of a family the second.
+func TestNodeAddresses(t *testing.T) {
+	l, client := startLocal(t)
+	for _, n := range []*corev1.Node{peerNode("n2", "172.18.0.3", "172.18.0.33", "fd18::3"), peerNode("n3", "", "::ffff:172.18.0.4"), peerNode("n4")} {
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := awaitPeers(t, l, "map[n2:[172.18.0.3 fd18::3] n3:[172.18.0.4]]", "n2", "n3", "n4", "gone")
+	if again := awaitPeers(t, l, "map[n2:[172.18.0.3 fd18::3]]", "n2", "n4", "gone"); again != before {
+		t.Errorf("version %d, then %d though nothing was read", before, again)
+	}
+	if after := awaitPeers(t, l, "map[n3:[172.18.0.4]]", "n3"); after == before {
+		t.Errorf("version %d as before, though a Node was forgotten and read again", after)
+	}
+	if n := gets(client, "n2"); n != 1 {
+		t.Errorf("n2 was read %d times, want once", n)
+	}
+}
+
+func gets(client *fake.Clientset, name string) (n int) {
+	for _, a := range client.Actions() {
+		if g, ok := a.(k8stesting.GetAction); ok && a.Matches("get", "nodes") && g.GetName() == name {
+			n++
+		}
+	}
+	return n
+}
+
+// A Node that is read again may have another address; one that can't be read
+// keeps what was known, and one that is gone has none.
+func TestNodeAddressesChange(t *testing.T) {
+	var refused atomic.Bool
+	l, client := startLocalWith(t, func(l *Local) { l.peers.refresh = 1 }, peerNode("n2", "172.18.0.3"), peerNode("n3", "172.18.0.4"))
+	client.PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		name := a.(k8stesting.GetAction).GetName()
+		if name == "n2" && refused.Load() {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), name, errors.New("no rights"))
+		}
+		return false, nil, nil
+	})
+	awaitPeers(t, l, "map[n2:[172.18.0.3] n3:[172.18.0.4]]", "n2", "n3")
+	refused.Store(true)
+	for _, n := range []*corev1.Node{peerNode("n2", "172.18.0.5"), peerNode("n3", "172.18.0.6")} {
+		if _, err := client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitPeers(t, l, "map[n2:[172.18.0.3] n3:[172.18.0.6]]", "n2", "n3")
+	refused.Store(false)
+	if err := client.CoreV1().Nodes().Delete(t.Context(), "n3", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitPeers(t, l, "map[n2:[172.18.0.5]]", "n2", "n3")
+}
