@@ -86,17 +86,18 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.parts.Wait()
 	defer cancel()
 
-	a.parts.Go(func() { a.kube.Run(ctx) })
-	if err := a.openOVS(ctx); err != nil {
-		return ignoreCancel(ctx, err)
-	}
-	defer a.ovs.Close()
 	kernel, err := hostnet.NewNetlink()
 	if err != nil {
 		return err
 	}
 	defer kernel.Close()
 	a.kernel = kernel
+	defer a.health.close()
+	a.parts.Go(func() { a.kube.Run(ctx) })
+	if err := a.openOVS(ctx); err != nil {
+		return ignoreCancel(ctx, err)
+	}
+	defer a.ovs.Close()
 
 	listener, err := server.Listen(a.config.CNISocket())
 	if err != nil {
@@ -112,7 +113,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.parts.Go(func() { a.kube.KeepLease(ctx, func() bool { return a.isGateway.Load() && a.told.Load() }) })
 	a.parts.Go(func() { a.forward(ctx, a.ovs.Changed(), a.kube.Changed()) })
 	a.loop(ctx)
-	a.health.close()
 	a.parts.Wait()
 	return serveErr
 }
@@ -123,7 +123,8 @@ func (a *Agent) cniServer() *server.Server {
 	}
 }
 
-// openOVS connects to Open vSwitch, however long that takes.
+// openOVS connects to Open vSwitch, however long that takes; meanwhile the node
+// keeps what it needs no Open vSwitch for.
 func (a *Agent) openOVS(ctx context.Context) error {
 	for {
 		db, err := ovs.Open(ctx, a.config.OVSAddress, a.log)
@@ -132,7 +133,9 @@ func (a *Agent) openOVS(ctx context.Context) error {
 			a.gate.watch(a.connected)
 			return nil
 		}
-		a.gate.miss(&server.LimitedError{Reason: err})
+		host := a.passHost(ctx)
+		a.answerHealth(host.served, false)
+		a.gate.miss(&server.LimitedError{Reason: errors.Join(err, host.served.err)})
 		a.log.Warn("waiting for Open vSwitch", "error", err)
 		select {
 		case <-ctx.Done():

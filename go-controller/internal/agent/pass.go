@@ -42,23 +42,19 @@ type passMemory struct {
 // pass compares everything once and repairs it. The error says what is still
 // missing; what could be done without that has been done.
 func (a *Agent) pass(ctx context.Context) error {
+	host := a.passHost(ctx)
 	if err := a.connected(); err != nil {
-		a.health.doubt()
-		return err
+		a.answerHealth(host.served, false)
+		return errors.Join(err, host.served.err)
 	}
-	var node kubeio.LocalNode
-	var errs []error
-	if !a.kube.Synced() {
-		errs = append(errs, errors.New("the API server has not answered yet"))
-	} else if n, ok := a.kube.Node(); !ok {
-		errs = append(errs, fmt.Errorf("there is no Node %q: the kubelet makes it (is --node-name right?)", a.config.Name))
-	} else {
-		node = n
-		errs = append(errs, a.readSubnets(node))
+	node, errs := host.node, []error{host.nodeErr, host.served.err}
+	if host.ownErr != nil { // what depends on these addresses must not be taken for unwanted
+		a.answerHealth(host.served, false)
+		return errors.Join(append(errs, host.ownErr)...)
 	}
-	facts, places, err := a.facts(node)
+	facts, places, err := a.facts(node, host.own)
 	if err != nil {
-		a.health.doubt()
+		a.answerHealth(host.served, false)
 		return errors.Join(append(errs, err)...)
 	}
 	errs = append(errs, a.lostTunnel(facts.EncapIPs, places))
@@ -68,13 +64,9 @@ func (a *Agent) pass(ctx context.Context) error {
 	published := make(chan error, 1)
 	want := a.annotations(node, facts, places, out)
 	go func() { published <- a.publish(ctx, node, want) }()
-	ways, waysErr := a.waysIn(facts.Subnets, facts.Own)
-	errs = append(errs, waysErr)
 	plan, err := a.rangedPlan(facts)
-	applyErr := a.apply(ctx, hostplan.Merge(plan, out.plan, ways.plan), err == nil && len(facts.Subnets) > 0)
-	if waysErr == nil {
-		a.health.set(ways.checks, err == nil && applyErr == nil && len(facts.Subnets) > 0)
-	}
+	applyErr := a.apply(ctx, hostplan.Merge(plan, out.plan), err == nil && len(facts.Subnets) > 0)
+	a.answerHealth(host.served, err == nil && applyErr == nil)
 	publishErr := <-published
 	if publishErr == nil && node.UID != "" {
 		a.told.Store(true)
@@ -88,6 +80,31 @@ func (a *Agent) pass(ctx context.Context) error {
 		return err
 	}
 	return a.finish()
+}
+
+// hostPass is the part of a pass that takes no Open vSwitch.
+type hostPass struct {
+	node    kubeio.LocalNode // the zero value while it is not known
+	nodeErr error            // why not all of it is known
+	own     []netip.Addr     // its addresses here
+	ownErr  error            // why they can't be told; nothing is served anew then
+	served  serving
+}
+
+// passHost reads the Node, and keeps the way in to services: they change while
+// Open vSwitch is away, too.
+func (a *Agent) passHost(ctx context.Context) (h hostPass) {
+	if !a.kube.Synced() {
+		h.nodeErr = errors.New("the API server has not answered yet")
+	} else if n, ok := a.kube.Node(); !ok {
+		h.nodeErr = fmt.Errorf("there is no Node %q: the kubelet makes it (is --node-name right?)", a.config.Name)
+	} else {
+		h.node, h.nodeErr = n, a.readSubnets(n)
+	}
+	if h.own, h.ownErr = a.own(h.node); h.ownErr == nil {
+		h.served = a.serve(ctx, h.own)
+	}
+	return h
 }
 
 // sweep removes pods' ports whose device has gone: after a reboot, or when a
@@ -142,10 +159,10 @@ func (a *Agent) readSubnets(node kubeio.LocalNode) error {
 	return nil
 }
 
-// facts gathers what the plan depends on. Before the API server has answered,
-// that is what Open vSwitch remembers.
-func (a *Agent) facts(node kubeio.LocalNode) (hostplan.Facts, []hostnet.Place, error) {
-	f := hostplan.Facts{Subnets: a.memory.subnets}
+// facts gathers what the plan depends on, for a node with these own addresses.
+// Before the API server has answered, that is what Open vSwitch remembers.
+func (a *Agent) facts(node kubeio.LocalNode, own []netip.Addr) (hostplan.Facts, []hostnet.Place, error) {
+	f := hostplan.Facts{Subnets: a.memory.subnets, Own: own}
 	var err error
 	if f.SystemID, err = a.ovs.SystemID(); err != nil {
 		return f, nil, err
@@ -155,9 +172,6 @@ func (a *Agent) facts(node kubeio.LocalNode) (hostplan.Facts, []hostnet.Place, e
 	}
 	f.EncapIPs, err = a.encapIPs(node)
 	if err != nil {
-		return f, nil, err
-	}
-	if f.Own, err = a.own(node); err != nil {
 		return f, nil, err
 	}
 	places, err := a.places(f.EncapIPs)

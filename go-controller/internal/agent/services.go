@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
@@ -18,6 +20,40 @@ import (
 type ways struct {
 	plan   hostplan.Plan
 	checks []serviceport.Check
+}
+
+// serving is what came of keeping the way in to services.
+type serving struct {
+	known  bool // what services there are, and with that the checks
+	checks []serviceport.Check
+	err    error // why it is not as it should be
+}
+
+// serve makes the kernel's part of services as it should be, for a node with
+// these addresses of its own; before its subnets are known, nothing. Services are
+// reached by links that need not be there yet, so it is apart from the rooms.
+func (a *Agent) serve(ctx context.Context, addrs []netip.Addr) serving {
+	ways, err := a.waysIn(a.memory.subnets, addrs)
+	if err != nil || len(a.memory.subnets) == 0 {
+		return serving{err == nil, ways.checks, err}
+	}
+	forgetErr := a.kernel.ForgetFlows()
+	items, err := hostnet.Supplement(ctx, a.kernel, ways.plan.Host)
+	for _, c := range items {
+		a.changed(c.Kind(), c.String())
+	}
+	return serving{true, ways.checks, errors.Join(err, forgetErr)}
+}
+
+// answerHealth has who asks for services' health told; others tells whether all
+// else that leads to their endpoints is in place.
+func (a *Agent) answerHealth(s serving, others bool) {
+	switch {
+	case s.known:
+		a.health.set(s.checks, others && s.err == nil && len(a.memory.subnets) > 0)
+	case !others:
+		a.health.doubt()
+	}
 }
 
 // serviceMemory is the last ways in to services, and what they were made of:
@@ -39,8 +75,8 @@ func (m serviceMemory) same(now serviceMemory) bool {
 }
 
 // waysIn is the way in to services, for a node whose pods are in own, and whose
-// addresses are addrs. It is apart from the rooms: as long as the services are not
-// known, or the endpoints if one needs them, what there is stays.
+// addresses are addrs. As long as the services are not known, or the endpoints if
+// one needs them, what there is stays.
 func (a *Agent) waysIn(own []netip.Prefix, addrs []netip.Addr) (ways, error) {
 	services, version, ok := a.kube.Services()
 	if !ok {
@@ -76,6 +112,11 @@ func (a *Agent) waysIn(own []netip.Prefix, addrs []netip.Addr) (ways, error) {
 	plan, notes := serviceport.Plan(services, serviceport.Facts{Endpoints: endpoints, Own: own, Addrs: addrs, Nodes: peers}, c)
 	if unknown != nil {
 		notes = append(notes, withoutEndpoints(services, unknown)...)
+		have, err := a.kernel.Read(plan.Host)
+		if err != nil {
+			return ways{}, err
+		}
+		plan = serviceport.Keep(plan, have, hostplan.ServiceEntryKind.OfEndpoints)
 	}
 	now.ways, now.told = ways{plan, serviceport.Checks(services, a.config.Name, endpoints)}, a.tell(notes)
 	*m = now
@@ -86,7 +127,7 @@ func (a *Agent) waysIn(own []netip.Prefix, addrs []netip.Addr) (ways, error) {
 func withoutEndpoints(services []*cluster.Service, why error) (out []serviceport.Note) {
 	for _, s := range services {
 		if serviceport.NeedsEndpoints(s) {
-			out = append(out, serviceport.Note{Service: s.Name, Message: "externalTrafficPolicy Local: connections from outside of the cluster are dropped: " + why.Error()})
+			out = append(out, serviceport.Note{Service: s.Name, Message: "externalTrafficPolicy Local: connections from outside of the cluster are led where they were before, or dropped: " + why.Error()})
 		}
 	}
 	return out

@@ -2,17 +2,22 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
@@ -265,4 +270,87 @@ func TestHealthServers(t *testing.T) {
 	if len(h.servers) != 1 || len(h.failed) != 0 {
 		t.Errorf("servers %v, failed %v; want one", h.servers, h.failed)
 	}
+}
+
+// Services change while ovsdb-server is away, for an agent that runs then and for
+// one that is started then.
+func TestServicesWithoutOpenVSwitch(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.becomeReady(t)
+	services := b.client.CoreV1().Services("default")
+	web := localService(31000)
+	if _, err := b.client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), webSlice(true), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.vs.StopDB(t)
+	b.awaitMissing(t, "is ovsdb-server running?")
+	if _, err := services.Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitElements(t, "tcp . 30080 : 10.96.0.10 . 80")
+	awaitElementsOf(t, "local-ports4", "tcp . 30080 : 10.128.2.5 . 8080")
+	awaitHealth(t, 31000, 503, 1, false)
+
+	b.stop()
+	b.start(t)
+	web.Spec.Ports[0].NodePort = 30081
+	if _, err := services.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitElements(t, "tcp . 30081 : 10.96.0.10 . 80")
+	awaitElementsOf(t, "local-ports4", "tcp . 30081 : 10.128.2.5 . 8080")
+	awaitHealth(t, 31000, 503, 1, false)
+	b.vs.StartDB(t)
+	b.awaitReady(t)
+	awaitHealth(t, 31000, 200, 1, true)
+}
+
+// An agent that may not list slices any more when it starts leaves what leads to
+// endpoints as it was, as long as the services are there.
+func TestLocalServicesKeptWithoutRights(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.becomeReady(t)
+	services, slices := b.client.CoreV1().Services("default"), b.client.DiscoveryV1().EndpointSlices("default")
+	other := localService(0)
+	other.Name, other.Spec.ClusterIPs, other.Spec.Ports[0].NodePort = "other", []string{"10.96.0.11"}, 30081
+	slice := webSlice(true)
+	slice.Name, slice.Labels = "other-1", map[string]string{discoveryv1.LabelServiceName: "other"}
+	for _, s := range []*corev1.Service{localService(31000), other} {
+		if _, err := services.Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []*discoveryv1.EndpointSlice{webSlice(true), slice} {
+		if _, err := slices.Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const web = "tcp . 30080 : 10.128.2.5 . 8080"
+	awaitElementsOf(t, "local-ports4", web+",\n\t\t\t     tcp . 30081 : 10.128.2.5 . 8080")
+	b.stop()
+	var allowed atomic.Bool
+	b.client.PrependReactor("list", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) {
+		if allowed.Load() {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), "", errors.New("no rights"))
+	})
+	b.start(t)
+	b.awaitReady(t)
+	if err := services.Delete(t.Context(), "other", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitElementsOf(t, "local-ports4", web)
+	if _, err := slices.Update(t.Context(), webSlice(false), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	allowed.Store(true)
+	awaitElementsOf(t, "local-ports4", "")
+	b.awaitReady(t)
 }

@@ -26,6 +26,13 @@ func checkServicePorts(_ context.Context, h *chart) Finding {
 	if err != nil {
 		return unchecked("%v", err)
 	}
+	// Other nodes' addresses are not asked for; nor is known what slices say that
+	// are not ours to see.
+	kinds := hostplan.ServiceEntryKind.Away
+	if h.served.Endpoints == nil {
+		kinds = hostplan.ServiceEntryKind.OfEndpoints
+	}
+	plan = serviceport.Keep(plan, have, kinds)
 	changes, _ := hostnet.Diff(plan.Host, have)
 	var f faults
 	for _, c := range changes {

@@ -140,20 +140,35 @@ func Converge(ctx context.Context, k Kernel, want []hostplan.Item) ([]Change, er
 		return nil, err
 	}
 	changes, absent := Diff(want, have)
-	var done []Change
+	done, err := applyAll(ctx, k, changes)
+	errs := []error{err}
+	for _, name := range absent {
+		errs = append(errs, &LinkAbsentError{name})
+	}
+	return done, errors.Join(errs...)
+}
+
+// Supplement is Converge for a part of what is wanted that needs no link: nothing
+// that is not in it is removed.
+func Supplement(ctx context.Context, k Kernel, want []hostplan.Item) ([]Change, error) {
+	have, err := k.Read(want)
+	if err != nil {
+		return nil, err
+	}
+	return applyAll(ctx, k, Missing(want, have))
+}
+
+func applyAll(ctx context.Context, k Kernel, changes []Change) (done []Change, err error) {
 	var errs []error
 	for _, c := range changes {
 		if err := ctx.Err(); err != nil {
-			return done, err
+			return done, errors.Join(append(errs, err)...)
 		}
 		if err := k.Apply(c); err != nil {
 			errs = append(errs, fmt.Errorf("applying %q: %w", c.String(), err))
 			continue
 		}
 		done = append(done, c)
-	}
-	for _, name := range absent {
-		errs = append(errs, &LinkAbsentError{name})
 	}
 	return done, errors.Join(errs...)
 }

@@ -22,7 +22,7 @@ import (
 // called. Sysctls are those of the calling thread's namespace.
 type Netlink struct {
 	h        *netlink.Handle
-	services serviceReader
+	services *serviceReader
 }
 
 // NewNetlink opens the kernel's routing socket (rtnetlink(7)).
@@ -31,11 +31,15 @@ func NewNetlink() (*Netlink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a netlink socket: %w", err)
 	}
-	return &Netlink{h: h}, nil
+	return &Netlink{h: h, services: newServiceReader()}, nil
 }
 
 // Close closes the socket.
 func (n *Netlink) Close() { n.h.Close() }
+
+// ForgetFlows has the kernel forget UDP flows to services that have changed, as
+// far as it could not be had to when that was applied.
+func (n *Netlink) ForgetFlows() error { return n.services.forget() }
 
 // Read implements Kernel.
 func (n *Netlink) Read(want []hostplan.Item) ([]hostplan.Item, error) {

@@ -46,31 +46,24 @@ func flowEnd(ip net.IP, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(a.Unmap(), port)
 }
 
-// forgetConnections has the kernel forget UDP flows to places that are served
-// otherwise than before, and those to endpoints that are not led to any more: UDP
-// knows no end, and rules are asked for a flow's first packet only.
-func forgetConnections(changes []hostplan.ServiceChange, want hostplan.ServicePorts) error {
-	stale := staleFlows{map[netip.AddrPort]bool{}, map[flowEnds]bool{}}
+func newStaleFlows() staleFlows {
+	return staleFlows{map[netip.AddrPort]bool{}, map[flowEnds]bool{}}
+}
+
+// note takes in flows to places that are served otherwise than before, and those
+// to endpoints that are not led to any more: UDP knows no end, and rules are
+// asked for a flow's first packet only.
+func (s staleFlows) note(changes []hostplan.ServiceChange) {
 	for _, c := range changes {
 		for _, e := range []hostplan.ServiceEntry{c.Drop, c.Add} {
 			if e.Protocol == "UDP" && (e.Kind == hostplan.ServeEntry || e.Kind == hostplan.InsideEntry) {
-				stale.places[e.At] = true
+				s.places[e.At] = true
 			}
 		}
 		if c.Drop.Protocol == "UDP" && c.Drop.Kind.Leads() {
-			stale.ends[flowEnds{c.Drop.At, c.Drop.To}] = true
+			s.ends[flowEnds{c.Drop.At, c.Drop.To}] = true
 		}
 	}
-	if err := stale.spare(want); err != nil || len(stale.places)+len(stale.ends) == 0 {
-		return err
-	}
-	var errs []error
-	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
-		if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, stale); err != nil {
-			errs = append(errs, fmt.Errorf("forgetting UDP flows to services that have changed: %w", err))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // spare takes out the ends that are still led to: an endpoint that gained or
@@ -90,4 +83,30 @@ func (s staleFlows) spare(want hostplan.ServicePorts) error {
 		delete(s.ends, flowEnds{e.At, e.To})
 	}
 	return nil
+}
+
+// forget has the kernel forget the flows; those of which it did not are stale
+// still.
+func (s staleFlows) forget(delete func(netlink.InetFamily, staleFlows) error) error {
+	if len(s.places)+len(s.ends) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
+		if err := delete(family, s); err != nil {
+			errs = append(errs, fmt.Errorf("forgetting UDP flows to services that have changed: %w", err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	clear(s.places)
+	clear(s.ends)
+	return nil
+}
+
+// deleteFlows has the kernel forget a family's.
+func deleteFlows(family netlink.InetFamily, s staleFlows) error {
+	_, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, s)
+	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/userdata"
+	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
@@ -24,11 +25,25 @@ const elementsAtOnce = 500
 
 // serviceReader remembers what was read until there is another generation of
 // nftables' rules (NFT_MSG_GETGEN, linux/netfilter/nf_tables.h): there may be ten
-// thousands of elements, and a look every few seconds.
+// thousands of elements, and a look every few seconds. It remembers flows, too,
+// that are to be forgotten.
 type serviceReader struct {
 	mu         sync.Mutex
 	generation uint32
 	items      []hostplan.Item
+	stale      staleFlows
+	delete     func(netlink.InetFamily, staleFlows) error
+}
+
+func newServiceReader() *serviceReader {
+	return &serviceReader{stale: newStaleFlows(), delete: deleteFlows}
+}
+
+// forget has flows forgotten that could not be before.
+func (r *serviceReader) forget() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stale.forget(r.delete)
 }
 
 func (r *serviceReader) read() ([]hostplan.Item, error) {
@@ -55,14 +70,26 @@ func (r *serviceReader) read() ([]hostplan.Item, error) {
 func (r *serviceReader) apply(have, want hostplan.ServicePorts) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	transactions, err := applyServicePorts(have, want)
-	if err != nil || transactions == 0 || r.generation == 0 {
+	changes, transactions, err := applyServicePorts(have, want)
+	if err != nil {
 		return err
 	}
-	if now, err := ruleGeneration(); err == nil && now == r.generation+uint32(transactions) {
-		r.generation, r.items = now, []hostplan.Item{want}
+	if transactions > 0 && r.generation != 0 {
+		if now, err := ruleGeneration(); err == nil && now == r.generation+uint32(transactions) {
+			r.generation, r.items = now, []hostplan.Item{want}
+		}
 	}
-	return nil
+	return r.forgetAfter(changes, want)
+}
+
+// forgetAfter has flows forgotten that would be led another way after changes
+// which led to want, and those that could not be before.
+func (r *serviceReader) forgetAfter(changes []hostplan.ServiceChange, want hostplan.ServicePorts) error {
+	r.stale.note(changes)
+	if err := r.stale.spare(want); err != nil {
+		return err
+	}
+	return r.stale.forget(r.delete)
 }
 
 // ruleGeneration is the number of nftables' present rules, which every
@@ -166,23 +193,20 @@ func ruleComment(r *nftables.Rule) string {
 }
 
 // applyServicePorts changes the elements that differ. Where chains, rules or
-// sets are to be others, or an element can't be changed, all is made anew. That
-// flows can't be forgotten is no reason for it. The result is in how many
-// transactions have became want; 0 when it did not begin with have.
-func applyServicePorts(have, want hostplan.ServicePorts) (transactions int, err error) {
+// sets are to be others, or an element can't be changed, all is made anew. The
+// result is what changed, and in how many transactions have became want; 0 when
+// it did not begin with have.
+func applyServicePorts(have, want hostplan.ServicePorts) (changes []hostplan.ServiceChange, transactions int, err error) {
 	if have.Of() == want.Of() {
 		if changes, err := changeEntries(have, want); err == nil {
-			return (len(changes) + elementsAtOnce - 1) / elementsAtOnce, forgetConnections(changes, want)
+			return changes, (len(changes) + elementsAtOnce - 1) / elementsAtOnce, nil
 		}
 	}
 	if err := makeServiceRules(&want); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	changes, err := changeEntries(hostplan.ServicePorts{}, want)
-	if err != nil {
-		return 0, err
-	}
-	return 0, forgetConnections(changes, want)
+	changes, err = changeEntries(hostplan.ServicePorts{}, want)
+	return changes, 0, err
 }
 
 func changeEntries(have, want hostplan.ServicePorts) ([]hostplan.ServiceChange, error) {

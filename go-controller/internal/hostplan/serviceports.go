@@ -88,6 +88,9 @@ func (k ServiceEntryKind) Away() bool {
 	return k == AwayEntry || k == AwayShareEntry || k == AwayStickEntry
 }
 
+// OfEndpoints tells whether entries of the kind depend on a service's endpoints.
+func (k ServiceEntryKind) OfEndpoints() bool { return k.Leads() && k != ServeEntry }
+
 // known tells whether there is such a kind.
 func (k ServiceEntryKind) known() bool {
 	return k.Leads() || k == InsideEntry || k == LimitEntry || k == AllowEntry
