@@ -37,6 +37,11 @@ func (l *Loop) tellGateways(changes []cluster.Change) {
 	if l.Life != nil {
 		l.Life.Follow(l.State.Gateways())
 	}
+	l.countGateways()
+}
+
+// countGateways brings the metrics of gateways up to date.
+func (l *Loop) countGateways() {
 	for family, is4 := range map[string]bool{"ipv4": true, "ipv6": false} {
 		working, all := l.State.Working(is4)
 		l.Metrics.Gateways.WithLabelValues(family, "working").Set(float64(working))

@@ -82,4 +82,5 @@ func (l *Loop) recallSilence() {
 		l.State.Apply(l.unheardOf(cluster.Event{Ref: l.State.Nodes[name].Ref(), New: l.State.Nodes[name]}))
 		l.Log.Warn("gateway is not in service", "node", name, "reason", "it was not when the last master wrote")
 	}
+	l.countGateways()
 }

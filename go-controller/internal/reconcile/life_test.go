@@ -113,6 +113,9 @@ func TestSilentGateways(t *testing.T) {
 	if got := slices.Collect(maps.Keys(again.Silent())); !slices.Equal(got, []string{"n2"}) || routes() != first || rows() != 0 {
 		t.Errorf("the next master presumes %v silent, has routes to %s, and wrote %v rows; want n2, %s, 0", got, routes(), rows(), first)
 	}
+	if out := testutil.ToFloat64(b.metrics.Gateways.WithLabelValues("ipv4", "out")); out != 1 {
+		t.Errorf("it counts %v gateways out of service, want 1", out)
+	}
 	feed.mu.Lock()
 	if len(feed.problems) != events {
 		t.Errorf("it tells again: %v", feed.problems[events:])
