@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"time"
-
 	"sync"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,14 +50,16 @@ type Pulse struct {
 
 	// Of Run alone.
 	beats map[string]*beat
-	last  time.Time // when the Leases were read last
+	last  time.Time // when the Leases were read last; zero for when that is of no account
+	doubt bool      // whether the database may be away from the API server, whose memory tells nothing then
 	told  string    // the last failure
 }
 
 // beat is what is known of one gateway.
 type beat struct {
-	renewed  time.Time // by the agent, and by the node's clock; zero when its Lease has not been seen
-	heard    time.Time // by our clock: when renewed became that, or listening began
+	listed   time.Time // when the agent renewed its Lease, by the node's clock, as the list has it; zero when it has none
+	renewed  time.Time // the same as it is known best: a list may be old
+	heard    time.Time // by our clock: when one of these became that, or listening began
 	silent   bool
 	kubelet  time.Time // by the node's clock: the kubelet's renewal when silent began; zero when it is not known
 	outlived bool      // the machine goes on without the agent
@@ -137,15 +138,18 @@ func (p *Pulse) poll(ctx context.Context, now time.Time) error {
 		return err
 	}
 	gap := p.last.IsZero() || now.Sub(p.last) > pulseGap
-	p.last = now
+	p.last, p.doubt = now, false
 	var failure error
 	for node, b := range p.beats {
 		if gap {
 			b.heard = now
 		}
-		if err := p.listen(ctx, now, node, leases[gatewayLease(node)]); err != nil {
-			failure = err
+		if b.listen(now, leases[gatewayLease(node)]) && failure == nil {
+			failure = p.examine(ctx, now, node)
 		}
+	}
+	if failure != nil { // maybe nobody can renew: until somebody can, nobody is judged, and then all have a full grace
+		p.last, p.doubt = time.Time{}, true
 	}
 	p.tell()
 	return failure
@@ -175,12 +179,17 @@ func (p *Pulse) takeFollowed(now time.Time) bool {
 }
 
 // list is the gateways' Leases by name, as any API server remembers them: that
-// costs no database a question. They may be old; whoever is taken for dead for
-// their sake is asked for again.
+// costs no database a question. They may be old, also when the database is away
+// and nobody can renew anything: whoever seems dead by them is asked for, and
+// once that has failed they are as the database has them.
 func (p *Pulse) list(ctx context.Context) (map[string]*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
-	list, err := p.leases.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel + "=" + leaseValue, ResourceVersion: "0"})
+	o := metav1.ListOptions{LabelSelector: leaseLabel + "=" + leaseValue, ResourceVersion: "0"}
+	if p.doubt {
+		o.ResourceVersion = ""
+	}
+	list, err := p.leases.List(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("listing the leases of gateways in %s: %w", corev1.NamespaceNodeLease, err)
 	}
@@ -191,24 +200,18 @@ func (p *Pulse) list(ctx context.Context) (map[string]*coordinationv1.Lease, err
 	return out, nil
 }
 
-// listen takes in what a gateway's Lease says now; nil is none.
-func (p *Pulse) listen(ctx context.Context, now time.Time, node string, lease *coordinationv1.Lease) error {
-	b := p.beats[node]
-	if lease == nil || lease.Spec.RenewTime == nil {
-		*b = beat{heard: now}
-		return nil
-	}
-	renewed, first := lease.Spec.RenewTime.Time, b.renewed.IsZero()
+// listen takes in what the list says of a gateway's Lease, of which nil is that
+// there is none, and tells whether to ask for it.
+func (b *beat) listen(now time.Time, lease *coordinationv1.Lease) bool {
+	listed := renewal(lease)
 	switch {
-	case first && b.silent:
-		b.renewed = renewed // it may be what was said last before it died
-	case !renewed.Equal(b.renewed):
-		*b = beat{renewed: renewed, heard: now}
-		return nil
-	case b.outlived, !b.silent && now.Sub(b.heard) < duration(lease, leaseDuration):
-		return nil
+	case b.silent: // it is not back because an old list says something else
+		return true
+	case listed.IsZero(), !listed.Equal(b.listed):
+		*b = beat{listed: listed, renewed: listed, heard: now}
+		return false
 	}
-	return p.examine(ctx, now, node)
+	return !b.outlived && now.Sub(b.heard) >= duration(lease, leaseDuration)
 }
 
 // examine asks for both Leases of a node whose agent says nothing, and judges.
@@ -222,20 +225,33 @@ func (p *Pulse) examine(ctx context.Context, now time.Time, node string) error {
 	if err != nil {
 		return err
 	}
+	renewed, witness := renewal(agent), renewal(kubelet)
+	if b.silent && b.renewed.IsZero() {
+		b.renewed = renewed // it may be what was said last before it died
+	}
 	switch {
-	case agent == nil || agent.Spec.RenewTime == nil || !agent.Spec.RenewTime.Time.Equal(b.renewed):
-		return p.listen(ctx, now, node, agent) // the list was old
-	case kubelet == nil || kubelet.Spec.RenewTime == nil:
-		b.silent, b.outlived = false, true // no witness
+	case renewed.IsZero(), !renewed.Equal(b.renewed):
+		*b = beat{listed: b.listed, renewed: renewed, heard: now}
+	case witness.IsZero():
+		b.silent, b.outlived = false, true
 	case b.silent && b.kubelet.IsZero():
-		b.kubelet = kubelet.Spec.RenewTime.Time
-	case b.silent && !kubelet.Spec.RenewTime.Time.Equal(b.kubelet), !b.silent && kubelet.Spec.RenewTime.Sub(b.renewed) > outlived:
+		b.kubelet = witness
+	case b.silent && !witness.Equal(b.kubelet), !b.silent && witness.Sub(b.renewed) > outlived:
 		p.log.Info("gateway's agent renews its lease no more, its kubelet does", "node", node)
 		b.silent, b.outlived = false, true
 	case !b.silent && now.Sub(b.heard) >= duration(kubelet, 0)/4+kubeletLate:
-		b.silent, b.kubelet = true, kubelet.Spec.RenewTime.Time
+		b.silent, b.kubelet = true, witness
 	}
 	return nil
+}
+
+// renewal is when a Lease was renewed, by the clock of who did; zero for one
+// that is nil or does not say.
+func renewal(l *coordinationv1.Lease) time.Time {
+	if l == nil || l.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return l.Spec.RenewTime.Time
 }
 
 // get is a Lease as it is now, nil when there is none.

@@ -25,7 +25,9 @@ type pulseBed struct {
 	pulse  *Pulse
 	now    time.Time
 	skew   map[string]time.Duration
-	fails  bool // the API server does
+	fails  bool                             // the API server does
+	away   bool                             // its database is: it knows only what lists may be made from
+	cached map[string]*coordinationv1.Lease // what lists are made from; nil for what is true
 }
 
 func newPulseBed(t *testing.T, nodes ...string) *pulseBed {
@@ -35,13 +37,22 @@ func newPulseBed(t *testing.T, nodes ...string) *pulseBed {
 			return true, nil, errors.New("connection refused")
 		}
 		if get, ok := a.(k8stesting.GetAction); ok {
+			if b.away {
+				return true, nil, errors.New("etcdserver: request timed out")
+			}
 			if l := b.leases[get.GetName()]; l != nil {
 				return true, l, nil
 			}
 			return true, nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), get.GetName())
 		}
-		list := &coordinationv1.LeaseList{}
-		for _, l := range b.leases {
+		if l, ok := a.(k8stesting.ListActionImpl); ok && b.away && l.ListOptions.ResourceVersion != "0" {
+			return true, nil, errors.New("etcdserver: request timed out")
+		}
+		list, from := &coordinationv1.LeaseList{}, b.leases
+		if b.cached != nil {
+			from = b.cached
+		}
+		for _, l := range from {
 			list.Items = append(list.Items, *l)
 		}
 		return true, list, nil // the client picks those of the label
@@ -87,7 +98,7 @@ func (b *pulseBed) pass(d time.Duration, s signs) {
 			}
 			continue
 		}
-		if err := b.pulse.poll(b.t.Context(), b.now); (err != nil) != b.fails {
+		if err := b.pulse.poll(b.t.Context(), b.now); err != nil != b.fails && !b.away {
 			b.t.Fatalf("poll at %s: %v", b.now, err)
 		}
 	}
@@ -206,4 +217,55 @@ func TestPulsePresumes(t *testing.T) {
 	b.silent("b lives; d and e have no Lease; nothing is known of a yet", true, "c")
 	b.pass(16*time.Second, signs{all[1:2], all[1:3]})
 	b.silent("c's kubelet lives, a is dead", true, "a")
+}
+
+// While an API server answers lists and nothing else, since its database is away,
+// nobody can renew: nobody is judged, and then everyone has a full grace. It is
+// not asked for each gateway in vain.
+func TestPulseWithoutDatabase(t *testing.T) {
+	all := []string{"a", "b", "c", "d"}
+	b := newPulseBed(t, all...)
+	b.pass(20*time.Second, signs{all, all})
+	b.client.ClearActions()
+	b.away = true
+	b.pass(time.Minute, signs{})
+	b.silent("nobody can renew", false)
+	lists, gets := 0, 0
+	for _, a := range b.client.Actions() {
+		switch a.GetVerb() {
+		case "list":
+			lists++
+		case "get":
+			gets++
+		}
+	}
+	if lists != 30 || gets != 1 {
+		t.Errorf("%d lists and %d gets in a minute, want 30 and 1", lists, gets)
+	}
+	b.away = false
+	b.pass(10*time.Second, signs{})
+	b.silent("the database is back, the agents not yet", false)
+	b.pass(20*time.Second, signs{all[1:], all[1:]})
+	b.silent("one of them does not come back", true, "a")
+}
+
+// An API server whose lists are old, or lack Leases, neither kills a gateway nor
+// brings one back.
+func TestPulseOldLists(t *testing.T) {
+	both := []string{"a", "b"}
+	b := newPulseBed(t, both...)
+	b.pass(20*time.Second, signs{both, both})
+	b.cached = maps.Clone(b.leases)
+	b.pass(time.Minute, signs{both, both})
+	b.silent("both live, lists are old", false)
+	b.pass(35*time.Second, signs{both[:1], both[:1]})
+	b.silent("b is dead, lists are old", true, "b")
+	b.cached = nil
+	b.pass(10*time.Second, signs{both[:1], both[:1]})
+	b.silent("lists are right again", false, "b")
+	b.cached = map[string]*coordinationv1.Lease{}
+	b.pass(10*time.Second, signs{both[:1], both[:1]})
+	b.silent("lists are empty", false, "b")
+	b.pass(4*time.Second, signs{both, both})
+	b.silent("b is back, lists are empty", true)
 }

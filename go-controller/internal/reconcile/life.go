@@ -7,6 +7,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
 // takeLife follows which gateways are silent now.
@@ -48,9 +49,8 @@ func (l *Loop) unheardOf(e cluster.Event) cluster.Event {
 	return e
 }
 
-// recallSilence has those gateways begin as silent that were out of service when
-// the last master wrote, for a reason that nobody tells now: their routers are
-// there, their routes are not. Otherwise they would be ways out for as long as it
+// recallSilence has those gateways begin as silent that the last master had
+// taken for dead (Recall). Otherwise they would be ways out for as long as it
 // takes to find them dead again. One that lives is heard within seconds. It is
 // for the beginning of the first full pass, which looks at all owners anyway.
 func (l *Loop) recallSilence() {
@@ -58,29 +58,52 @@ func (l *Loop) recallSilence() {
 		return
 	}
 	l.recalled = true
-	var silent []string
-	gateways := l.State.Gateways()
-	for _, name := range gateways {
-		n := l.State.Nodes[name]
-		there := func(table, role string) bool {
-			return l.session.View().Row(nb.Ref{Table: table, UUID: names.RowUUID(table, names.KindGateway, name, role, n.UID)}) != nil
-		}
-		leaves := false
-		for _, family := range []names.Family{names.IPv4, names.IPv6} {
-			leaves = leaves || there(nbdb.LogicalRouterStaticRouteTable, names.FamilyRole(names.RoleLeave, family))
-		}
-		if n.Outage() == "" && !leaves && there(nbdb.LogicalRouterTable, names.RoleRouter) {
-			silent = append(silent, name)
-		}
-	}
-	if len(silent) == 0 || len(silent) == len(gateways) {
+	silent := Recall(l.State, l.session)
+	if len(silent) == 0 {
 		return
 	}
 	l.Life.Presume(silent)
-	l.unheard = l.Life.Silent()
+	l.unheard = maps.Clone(l.unheard) // what Life says besides is news to takeLife
+	if l.unheard == nil {
+		l.unheard = map[string]bool{}
+	}
 	for _, name := range silent {
-		l.State.Apply(l.unheardOf(cluster.Event{Ref: l.State.Nodes[name].Ref(), New: l.State.Nodes[name]}))
+		l.unheard[name] = true
 		l.Log.Warn("gateway is not in service", "node", name, "reason", "it was not when the last master wrote")
 	}
 	l.countGateways()
+}
+
+// Recall has gateways be unheard of in s that were out of service when a master
+// wrote last, for a reason that nobody tells now: their routers are there, the
+// cluster router's routes to them are not. It lists them, sorted. When that is so
+// of all, or of one that was set up by hand and has no Lease, it says nothing.
+func Recall(s *cluster.State, session *ovsdb.Session) []string {
+	view := session.View()
+	var silent []string
+	gateways := s.Gateways()
+	for _, name := range gateways {
+		router, leaves := false, false
+		for _, ref := range view.Owned(nb.Owner{Kind: names.KindGateway, Name: name}) {
+			switch m := view.Row(ref).(type) {
+			case *nbdb.LogicalRouter:
+				router = true
+			case *nbdb.LogicalRouterStaticRoute:
+				role := m.ExternalIDs[names.RoleKey]
+				leaves = leaves || role == names.FamilyRole(names.RoleLeave, names.IPv4) || role == names.FamilyRole(names.RoleLeave, names.IPv6)
+			}
+		}
+		if n := s.Nodes[name]; router && !leaves && n.Outage() == "" && !n.ByHand {
+			silent = append(silent, name)
+		}
+	}
+	if len(silent) == len(gateways) {
+		return nil
+	}
+	for _, name := range silent {
+		n := *s.Nodes[name]
+		n.Unheard = true
+		s.Apply(cluster.Event{Ref: n.Ref(), New: &n})
+	}
+	return silent
 }

@@ -98,7 +98,9 @@ func TestSilentGateways(t *testing.T) {
 	b.eventually("routes without n2", first, routes)
 	signs.set("n1", "n2")
 	b.eventually("routes when all are silent", first+" "+second, routes)
-	signs.set("n2")
+	signs.set("n1")
+	b.eventually("routes without n1", second, routes)
+	signs.set("n2") // n1's come back under other UUIDs than they had
 	b.eventually("routes without n2", first, routes)
 	feed.mu.Lock()
 	events := len(feed.problems)
