@@ -76,7 +76,7 @@ func runPlan(c *cli.Context) error {
 	if live && broken != nil {
 		return broken
 	}
-	want, plans, err := plansFor(ctx, m, objects, log)
+	want, plans, err := plansFor(ctx, m, objects, log, c.App.ErrWriter)
 	if err != nil && len(plans) == 0 {
 		return errors.Join(broken, err) // "nothing to do" would be a claim
 	}
@@ -140,10 +140,14 @@ func liveObjects(ctx context.Context, k config.Kubernetes, log *slog.Logger) ([]
 	return objects, problems, nil
 }
 
-// plansFor compares what objects want with the Northbound database.
-func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger) (*offline.Cluster, []nb.Plan, error) {
+// plansFor compares what objects want with the Northbound database. It warns of
+// gateways that are taken to be out of service since they are so there.
+func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger, warnings io.Writer) (*offline.Cluster, []nb.Plan, error) {
 	var plans []nb.Plan
 	want, err := beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+		for _, name := range reconcile.Recall(want.State, session) {
+			warn(warnings, fmt.Sprintf("Node %s: the cluster router has no routes to its gateway: planned as one that is silent (docs/features/gateway.md); a master that hears of it adds them", name))
+		}
 		var err error
 		plans, err = reconcile.Preview(want.State, want.Translators, want.Schema, session)
 		return err

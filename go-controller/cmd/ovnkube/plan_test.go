@@ -107,6 +107,30 @@ func TestPlanFromAndToNothing(t *testing.T) {
 	}
 }
 
+// A gateway that a master took out of service for its silence, of which no object
+// tells, stays out.
+func TestPlanOfSilentGateway(t *testing.T) {
+	const input = "testdata/gateway-out-of-service.in.yaml"
+	text, err := os.ReadFile(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	well := regexp.MustCompile(`,"out-of-service":"[^"]*"`).ReplaceAll(text, nil)
+	file := filepath.Join(t.TempDir(), "well.yaml")
+	if err := os.WriteFile(file, well, 0o600); err != nil || len(well) == len(text) {
+		t.Fatal(err, "nothing is out of service")
+	}
+	remote := translatedFrom(t, input, testkit.NBSchemas()["25.03"])
+	const nothing = "Nothing to do: the Northbound database holds what is wanted.\n"
+	got := plan(t, remote, "-f", file)
+	if want := "ovnkube: warning: Node n2: the cluster router has no routes to its gateway: planned as one that is silent"; got.exit != 0 || got.stdout != nothing || strings.Count(got.stderr, "warning") != 1 || !strings.HasPrefix(got.stderr, want) {
+		t.Errorf("plan:\n%s", got)
+	}
+	if got := plan(t, remote, "-f", input); got != (result{stdout: nothing}) {
+		t.Errorf("plan of gateways whose Nodes say why:\n%s", got)
+	}
+}
+
 func TestPlanErrors(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
