@@ -50,6 +50,11 @@ func TestServicesThatClaimOneAddress(t *testing.T) {
 	told("a loser asks no more")
 	w.put(service("c", 3, "192.0.2.1"))
 	told("and asks again", fmt.Sprintf(lost, "c", "b"))
+	limited := service("a", 1)
+	limited.Ingress, limited.SourceRanges = []cluster.Ingress{{Addr: netip.MustParseAddr("192.0.2.1")}}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	w.put(limited)
+	told("an older one, whose clients the nodes' kernels pick", fmt.Sprintf(lost, "b", "a"))
+	w.drop(limited)
 	var many []string
 	for i := range 7 {
 		many = append(many, fmt.Sprintf("192.0.2.%d", 10+i))

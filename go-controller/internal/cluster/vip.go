@@ -16,12 +16,12 @@ type VIP struct {
 func (v VIP) String() string { return v.Addr.String() + "/" + string(v.Protocol) }
 
 // VIPs lists what the service would have clients connect to, in no order:
-// every port on every address that is not withheld, and where the ClusterIPs
-// take who comes from outside.
+// every port on every address at which the cluster answers, be it OVN or the
+// nodes' kernels, and where the ClusterIPs take who comes from outside.
 func (s *Service) VIPs() []VIP {
 	var out []VIP
 	for _, a := range s.Addresses() {
-		if a.Withheld != NotWithheld {
+		if a.Withheld == ProxyMode {
 			continue
 		}
 		for _, p := range s.Ports {

@@ -81,6 +81,12 @@ func TestHolder(t *testing.T) {
 	step("the holder goes", gone("m"), "z", "z")
 	step("one that never had it goes", gone("a"), "z")
 	step("the holder has another port", put(&Service{Name: Name{"d", "z"}, Created: 5, ClusterIPs: addrs("10.96.0.3"), ExternalIPs: addrs("192.0.2.1"), Ports: []ServicePort{{Protocol: UDP, Port: 80}}}), "o", "o")
+	limited := &Service{Name: Name{"d", "n"}, Created: 1, ClusterIPs: addrs("10.96.0.6"), Ingress: []Ingress{{Addr: vip.Addr.Addr()}}, SourceRanges: []netip.Prefix{{}}, Ports: ports}
+	step("one whose clients the nodes' kernels pick is older", put(limited), "n", "o")
+	proxied := *limited
+	proxied.Ingress = []Ingress{{Addr: vip.Addr.Addr(), Proxied: true}}
+	step("its load balancer answers there itself", put(&proxied), "o", "o")
+	step("that one goes", gone("n"), "o")
 	step("the last goes", gone("o"), "")
 	for _, name := range []string{"l", "z"} {
 		step(name+" goes", gone(name), "")

@@ -119,10 +119,10 @@ func vips(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, is4, lo
 	add := func(a cluster.ServiceAddr, number uint16, from string) {
 		v := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, number), Protocol: p.Protocol}
 		vip := VIP{Address: v.Addr.String(), From: from, Served: true}
-		if a.Withheld != cluster.NotWithheld {
-			vip.Served, vip.Why = false, string(a.Withheld)
-		} else if h := s.Holder(v); h != svc {
+		if h := s.Holder(v); a.Withheld != cluster.ProxyMode && h != svc {
 			vip.Served, vip.Why = false, taken(svc, h, a.Addr)
+		} else if a.Withheld != cluster.NotWithheld {
+			vip.Served, vip.Why = false, string(a.Withheld)
 		}
 		out = append(out, vip)
 	}

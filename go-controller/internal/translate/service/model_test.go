@@ -45,6 +45,9 @@ const (
 func (k *kube) answers(node *corev1.Node) map[vip]string {
 	out := map[vip]string{}
 	for v, c := range k.holders() {
+		if c.limited {
+			continue
+		}
 		text := refused
 		eps := k.endpoints(c.service, c.port, c.addr.Is4())
 		if chosen := choice(eps, node, c.internalLocal()); len(chosen) > 0 {
@@ -64,6 +67,7 @@ type claim struct {
 	addr    netip.Addr
 	cluster bool // it is a cluster IP of the service
 	outside bool // it is where the nodes' kernels lead who comes from outside
+	limited bool // not everybody may use it: the nodes' kernels answer, as OVN could not keep anybody out
 }
 
 // internalLocal tells whether only endpoints on the client's node may answer:
@@ -98,8 +102,8 @@ func (c claim) before(d claim) bool {
 		cmp.Compare(c.service.Namespace, d.service.Namespace), cmp.Compare(c.service.Name, d.service.Name)) < 0
 }
 
-// claims lists the ports of a service at each of its addresses that OVN is to
-// answer.
+// claims lists the ports of a service at each of its addresses that the cluster
+// is to answer.
 func claims(s *corev1.Service) []claim {
 	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == corev1.ClusterIPNone || s.Spec.ClusterIP == "" {
 		return nil // an alias in DNS, headless, or not allocated yet
@@ -107,7 +111,7 @@ func claims(s *corev1.Service) []claim {
 	if _, other := s.Labels["service.kubernetes.io/service-proxy-name"]; other {
 		return nil // another proxy serves it ("Well-Known Labels, Annotations and Taints")
 	}
-	addrs := map[string]bool{} // to whether it is a cluster IP
+	addrs, limited := map[string]bool{}, map[string]bool{} // the first: to whether it is a cluster IP
 	for _, a := range s.Spec.ExternalIPs {
 		addrs[a] = false
 	}
@@ -116,10 +120,8 @@ func claims(s *corev1.Service) []claim {
 			switch {
 			case i.IP == "" || i.IPMode != nil && *i.IPMode != corev1.LoadBalancerIPModeVIP:
 				// With ipMode Proxy packets come with a node's or a pod's address.
-			case len(s.Spec.LoadBalancerSourceRanges) == 0:
-				addrs[i.IP] = false
 			default: // the limits hold at the address, whatever else it is
-				delete(addrs, i.IP)
+				addrs[i.IP], limited[i.IP] = false, len(s.Spec.LoadBalancerSourceRanges) > 0
 			}
 		}
 	}
@@ -129,7 +131,7 @@ func claims(s *corev1.Service) []claim {
 	var out []claim
 	for a, cluster := range addrs {
 		for _, p := range s.Spec.Ports {
-			out = append(out, claim{s, p, netip.MustParseAddr(a), cluster, false})
+			out = append(out, claim{s, p, netip.MustParseAddr(a), cluster, false, limited[a] && !cluster})
 		}
 		if c := (claim{service: s, cluster: cluster}); c.internalLocal() {
 			out = append(out, fromOutside(s, netip.MustParseAddr(a))...)
@@ -148,7 +150,7 @@ func fromOutside(s *corev1.Service, a netip.Addr) []claim {
 		if p.NodePort != 0 || len(s.Spec.ExternalIPs) > 0 ||
 			slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(i corev1.LoadBalancerIngress) bool { return i.IP != "" }) {
 			p.Port = number
-			out = append(out, claim{s, p, a, true, true})
+			out = append(out, claim{s, p, a, true, true, false})
 		}
 		number--
 	}
