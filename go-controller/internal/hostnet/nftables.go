@@ -24,8 +24,13 @@ import (
 const natChain = "postrouting"
 
 // guardChain drops what natChain was to masquerade and did not: NAT takes no
-// packet that conntrack can't make out.
+// packet that conntrack can't make out. What answers a connection that came to a
+// pod's own address, whatever its route, is none of that: who began it knows the
+// pod by that address.
 const guardChain = "masqueraded-only"
+
+// answersRule is the comment of the first rule of guardChain.
+const answersRule = "answers"
 
 func masqueradeChains() []string { return []string{natChain, guardChain} }
 
@@ -148,6 +153,12 @@ func readMasquerade() ([]hostplan.Item, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading nftables rules: %w", err)
 		}
+		if want.Name == guardChain {
+			if len(rules) == 0 || ruleComment(rules[0]) != answersRule || len(rules[0].Exprs) != len(answer()) {
+				return unknown, nil
+			}
+			rules = rules[1:]
+		}
 		m, ok := masqueradeOf(rules)
 		if !ok {
 			return unknown, nil
@@ -201,6 +212,7 @@ func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 	}))
 	if !remove {
 		nat, guard := c.AddChain(natChainIn(table)), c.AddChain(guardChainIn(table))
+		c.AddRule(&nftables.Rule{Table: table, Chain: guard, Exprs: answer(), UserData: userdata.AppendString(nil, userdata.TypeComment, answersRule)})
 		for _, p := range []netip.Prefix{m.V4, m.V6} {
 			if !p.IsValid() {
 				continue
@@ -240,6 +252,19 @@ func leaving(subnet netip.Prefix, except string, then expr.Any) []expr.Any {
 		then,
 	}
 }
+
+// answer is "ct direction reply accept" (nft(8)). It does not match what has no
+// connection.
+func answer() []expr.Any {
+	return []expr.Any{
+		&expr.Ct{Key: expr.CtKeyDIRECTION, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{directionReply}},
+		&expr.Verdict{Kind: expr.VerdictAccept},
+	}
+}
+
+// directionReply is IP_CT_DIR_REPLY of linux/netfilter/nf_conntrack_tuple_common.h.
+const directionReply = 1
 
 // watchNFTables calls changed for every change of our table or in it; see Watch.
 func watchNFTables(ctx context.Context, changed func(), lost func(error)) error {
