@@ -126,6 +126,29 @@ func TestGateway(t *testing.T) {
 		}
 	})
 	outside.check(t, addrs(n1)[0].Addr(), addrs(n1)[1].Addr(), addrs(n2)[0].Addr(), addrs(n2)[1].Addr())
+	t.Run("pods asked at their own addresses", func(t *testing.T) { bed{b.Cluster, t}.podsAreAsked() })
+}
+
+// podsAreAsked has a machine that is no node ask the pods at their own
+// addresses, by routes through their nodes, as API servers are made to: they
+// answer, although no packet of theirs leaves untranslated otherwise.
+func (b bed) podsAreAsked() {
+	for i, pod := range []string{"a", "b"} {
+		for f, subnet := range machines.Subnets(b.t, b.Cluster, b.Nodes[i].Spec.Name) {
+			if out, err := b.Control.Run(b.t.Context(), "ip", "route", "replace", subnet.String(), "via", addrs(b.Nodes[i])[f].Addr().String()); err != nil {
+				b.t.Fatal(err, out)
+			}
+			for _, protocol := range machines.Protocols() {
+				to := netip.AddrPortFrom(machines.PodIPs(b.t, b.Cluster, pod)[f], 8080)
+				machines.Eventually(b.t, fmt.Sprintf("the API server's machine asks pod %s at %s over %s", pod, to, protocol), func(ctx context.Context) string {
+					if answer := machines.AskOn(ctx, b.Control.Member, protocol, to); !strings.HasPrefix(answer, pod+" ") {
+						return answer
+					}
+					return ""
+				})
+			}
+		}
+	}
 }
 
 // hostIsReached asks the gateway node's own services, from the pods and from
