@@ -126,6 +126,7 @@ func (a *Agent) cniServer() *server.Server {
 // openOVS connects to Open vSwitch, however long that takes; meanwhile the node
 // keeps what it needs no Open vSwitch for.
 func (a *Agent) openOVS(ctx context.Context) error {
+	told := ""
 	for {
 		db, err := ovs.Open(ctx, a.config.OVSAddress, a.log)
 		if err == nil {
@@ -135,8 +136,12 @@ func (a *Agent) openOVS(ctx context.Context) error {
 		}
 		host := a.passHost(ctx)
 		a.answerHealth(host.served, false)
-		a.gate.miss(&server.LimitedError{Reason: errors.Join(err, host.served.err)})
-		a.log.Warn("waiting for Open vSwitch", "error", err)
+		err = errors.Join(err, host.err())
+		a.gate.miss(&server.LimitedError{Reason: err})
+		if err.Error() != told {
+			told = err.Error()
+			a.log.Warn("waiting for Open vSwitch", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

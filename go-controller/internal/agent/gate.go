@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
@@ -30,6 +31,9 @@ func (g *gate) Missing() error {
 	defer g.mu.Unlock()
 	if g.live != nil {
 		if err := g.live(); err != nil {
+			if g.missing != nil && strings.Contains(g.missing.Error(), err.Error()) {
+				err = g.missing // it says what else there is, too
+			}
 			return &server.LimitedError{Reason: err}
 		}
 	}

@@ -43,15 +43,12 @@ type passMemory struct {
 // missing; what could be done without that has been done.
 func (a *Agent) pass(ctx context.Context) error {
 	host := a.passHost(ctx)
-	if err := a.connected(); err != nil {
+	err := a.connected()
+	if err != nil || host.ownErr != nil { // what depends on these addresses must not be taken for unwanted
 		a.answerHealth(host.served, false)
-		return errors.Join(err, host.served.err)
+		return errors.Join(err, host.err())
 	}
-	node, errs := host.node, []error{host.nodeErr, host.served.err}
-	if host.ownErr != nil { // what depends on these addresses must not be taken for unwanted
-		a.answerHealth(host.served, false)
-		return errors.Join(append(errs, host.ownErr)...)
-	}
+	node, errs := host.node, []error{host.err()}
 	facts, places, err := a.facts(node, host.own)
 	if err != nil {
 		a.answerHealth(host.served, false)
@@ -90,6 +87,9 @@ type hostPass struct {
 	ownErr  error            // why they can't be told; nothing is served anew then
 	served  serving
 }
+
+// err is all that is wrong.
+func (h hostPass) err() error { return errors.Join(h.nodeErr, h.ownErr, h.served.err) }
 
 // passHost reads the Node, and keeps the way in to services: they change while
 // Open vSwitch is away, too.

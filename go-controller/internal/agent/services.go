@@ -64,19 +64,21 @@ type serviceMemory struct {
 	ranges, own                []netip.Prefix
 	addrs                      []netip.Addr
 	away                       []string // the nodes whose addresses matter
+	settled                    bool     // the addresses of all of them were asked for, at least once since the agent began
 	ways                       ways
 	told                       map[serviceport.Note]bool
 }
 
 // same tells whether the ways of m are those of now, which has none yet.
 func (m serviceMemory) same(now serviceMemory) bool {
-	return m.services == now.services && m.endpoints == now.endpoints && m.peers == now.peers &&
+	return m.services == now.services && m.endpoints == now.endpoints && m.peers == now.peers && m.settled == now.settled &&
 		slices.Equal(m.ranges, now.ranges) && slices.Equal(m.own, now.own) && slices.Equal(m.addrs, now.addrs)
 }
 
 // waysIn is the way in to services, for a node whose pods are in own, and whose
 // addresses are addrs. As long as the services are not known, or the endpoints if
-// one needs them, what there is stays.
+// one needs them, what there is stays; and so does what leads to other nodes, of an
+// agent that begins and has not yet read what their addresses are.
 func (a *Agent) waysIn(own []netip.Prefix, addrs []netip.Addr) (ways, error) {
 	services, version, ok := a.kube.Services()
 	if !ok {
@@ -104,23 +106,41 @@ func (a *Agent) waysIn(own []netip.Prefix, addrs []netip.Addr) (ways, error) {
 	if now.away = m.away; m.services != now.services || m.endpoints != now.endpoints {
 		now.away = serviceport.Away(services, endpoints, c.Name)
 	}
-	var peers map[string][]netip.Addr
-	peers, now.peers = a.kube.NodeAddresses(now.away)
+	peers := a.kube.Peers(now.away)
+	if now.peers, now.settled = peers.Version, m.settled || peers.Read && unknown == nil; !now.settled {
+		peers.Addrs = nil
+	}
 	if m.same(now) && unknown == nil {
 		return m.ways, nil
 	}
-	plan, notes := serviceport.Plan(services, serviceport.Facts{Endpoints: endpoints, Own: own, Addrs: addrs, Nodes: peers}, c)
+	plan, notes := serviceport.Plan(services, serviceport.Facts{Endpoints: endpoints, Own: own, Addrs: addrs, Nodes: peers.Addrs}, c)
 	if unknown != nil {
 		notes = append(notes, withoutEndpoints(services, unknown)...)
-		have, err := a.kernel.Read(plan.Host)
-		if err != nil {
-			return ways{}, err
-		}
-		plan = serviceport.Keep(plan, have, hostplan.ServiceEntryKind.OfEndpoints)
+	}
+	plan, err := a.kept(plan, unknown != nil, now.settled)
+	if err != nil {
+		return ways{}, err
 	}
 	now.ways, now.told = ways{plan, serviceport.Checks(services, a.config.Name, endpoints)}, a.tell(notes)
 	*m = now
 	return m.ways, nil
+}
+
+// kept is a plan with what leads to endpoints as it is, while they are not
+// known; or while the others' addresses are not settled, with what leads to these.
+func (a *Agent) kept(plan hostplan.Plan, unknown, settled bool) (hostplan.Plan, error) {
+	kinds := hostplan.ServiceEntryKind.Away
+	switch {
+	case unknown:
+		kinds = hostplan.ServiceEntryKind.OfEndpoints
+	case settled:
+		return plan, nil
+	}
+	have, err := a.kernel.Read(plan.Host)
+	if err != nil {
+		return plan, err
+	}
+	return serviceport.Keep(plan, have, kinds), nil
 }
 
 // withoutEndpoints are the notes on services whose endpoints can't be known.

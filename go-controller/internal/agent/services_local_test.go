@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -171,6 +172,19 @@ func TestLocalServicesElsewhere(t *testing.T) {
 	}
 	awaitElements(t, "tcp . 30080 : 10.96.0.10 . 80")
 	b.awaitReady(t)
+
+	// A new agent leaves that as it is until it knows the addresses, too.
+	b.stop()
+	other.Status.Addresses[0].Address = "172.18.0.8"
+	if _, err := b.client.CoreV1().Nodes().Update(t.Context(), other, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.start(t)
+	awaitElementsOf(t, "away-ports4", "tcp . 30080 . 172.18.0.2 : 172.18.0.8 . 30080")
+	b.awaitReady(t)
+	if n := b.changes(t); n != 1 {
+		t.Errorf("a restart changed %d things, want that one", n)
+	}
 }
 
 // A port that somebody else has is no reason not to serve, and is taken when it
@@ -287,6 +301,14 @@ func TestServicesWithoutOpenVSwitch(t *testing.T) {
 	}
 	b.vs.StopDB(t)
 	b.awaitMissing(t, "is ovsdb-server running?")
+	broken := b.node(t) // of which is told, too
+	broken.Annotations[annotation.NodeSubnets] = "everything"
+	if _, err := b.client.CoreV1().Nodes().Update(t.Context(), broken, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitMissing(t, annotation.NodeSubnets)
+	b.awaitMissing(t, "is ovsdb-server running?")
+	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
 	if _, err := services.Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func (l *Local) tellSynced(ctx context.Context, synced cache.InformerSynced) {
 func (l *Local) Synced() bool { return l.pods.HasSynced() && l.nodes.HasSynced() }
 
 // Changed delivers one value after the Node, a service, or what Endpoints or
-// NodeAddresses tell has changed, and when first lists are there; several changes
+// Peers tell has changed, and when first lists are there; several changes
 // may be told at once.
 func (l *Local) Changed() <-chan struct{} { return l.changed }
 

@@ -15,7 +15,8 @@ import (
 )
 
 // How often the Node of a name that somebody needs is read again, about; how soon
-// after it could not be read; and how long that may take.
+// after it told no address for the first time, from which on that doubles; and how
+// long that may take.
 const (
 	peerRefresh = 5 * time.Minute
 	peerRetry   = 10 * time.Second
@@ -28,50 +29,63 @@ const (
 type localPeers struct {
 	mu      sync.Mutex
 	byName  map[string]*peer // those that are needed
-	version uint64           // changes with any of their addresses
+	version uint64           // changes with any of their addresses, and when one is read for the first time
 	woken   chan struct{}    // others are needed
 	refresh time.Duration
 }
 
 type peer struct {
 	addrs []netip.Addr
-	due   time.Time // when to read it next; the zero time for at once
-	told  string    // why it could not be read last
+	due   time.Time     // when to read it next; the zero time for at once, as it never was
+	wait  time.Duration // from the last reading, which told no address, to the next; 0 when it told some
+	told  string        // what kept it from being read last; "" for nothing
 }
 
 func newLocalPeers() *localPeers {
 	return &localPeers{byName: map[string]*peer{}, version: 1, woken: make(chan struct{}, 1), refresh: peerRefresh}
 }
 
-// NodeAddresses are the addresses of the Nodes of these names that are known: the
-// first InternalIP of each family (Kubernetes API, NodeStatus.addresses). Those
-// that are not known are read, and Changed tells when they are; of those that
-// the last call did not name nothing is known any more. version is another number
-// whenever the result is another one for the same names.
-func (l *Local) NodeAddresses(names []string) (addrs map[string][]netip.Addr, version uint64) {
+// Peers are other Nodes of which somebody needs the addresses.
+type Peers struct {
+	// Addrs are those that are known, by the Node: the first InternalIP of each
+	// family (Kubernetes API, NodeStatus.addresses).
+	Addrs map[string][]netip.Addr
+	// Version is another number whenever Addrs or Read are others for the same names.
+	Version uint64
+	// Read tells that each was read, or could not be, at least once.
+	Read bool
+}
+
+// Peers are the Nodes of these names. Those that are not known are read, and
+// Changed tells when they are; of those that the last call did not name nothing
+// is known any more.
+func (l *Local) Peers(names []string) Peers {
 	p := l.peers
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.byName, func(name string, _ *peer) bool { return !slices.Contains(names, name) })
-	addrs = make(map[string][]netip.Addr, len(names))
+	out := Peers{Addrs: make(map[string][]netip.Addr, len(names)), Version: p.version, Read: true}
 	for _, name := range names {
-		switch known := p.byName[name]; {
-		case known == nil:
-			p.byName[name] = &peer{}
+		known := p.byName[name]
+		if known == nil {
+			known = &peer{}
+			p.byName[name] = known
 			select {
 			case p.woken <- struct{}{}:
 			default:
 			}
-		case len(known.addrs) > 0:
-			addrs[name] = known.addrs
 		}
+		if len(known.addrs) > 0 {
+			out.Addrs[name] = known.addrs
+		}
+		out.Read = out.Read && !known.due.IsZero()
 	}
-	return addrs, p.version
+	return out
 }
 
 // runPeers reads Nodes when they are due, one after the other.
 func (l *Local) runPeers(ctx context.Context) {
-	tick := time.NewTicker(min(peerRetry, l.peers.refresh))
+	tick := time.NewTicker(min(peerRetry/2, l.peers.refresh))
 	defer tick.Stop()
 	for {
 		select {
@@ -86,9 +100,9 @@ func (l *Local) runPeers(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			now, told := l.peers.take(name, node, err)
-			if told {
-				l.log.Warn("what this node sends to itself is not led to another one, whose addresses can't be read", "peer", name, "error", err)
+			now, tell := l.peers.take(name, node, err)
+			if tell {
+				l.log.Warn("the addresses of a node with endpoints can't be read: own node ports lead to those it had before, or if none are known, not there", "peer", name, "error", err)
 			}
 			changed = changed || now
 		}
@@ -119,36 +133,39 @@ func (p *localPeers) due(now time.Time) (out []string) {
 }
 
 // take takes in a Node that was read, or why not; what was known of one that
-// can't be read stays, unless there is none. changed says that it has other
-// addresses than before, told that the error is to be told.
-func (p *localPeers) take(name string, node *corev1.Node, err error) (changed, told bool) {
+// can't be read stays, unless there is none. changed says that there is news of
+// it, tell that the error is to be told: when it begins, and when it is of another
+// kind.
+func (p *localPeers) take(name string, node *corev1.Node, err error) (changed, tell bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.byName[name]
 	if known == nil {
 		return false, false // it is not needed any more
 	}
-	again := wait.Jitter(p.refresh, 0.2)
-	if err != nil && !apierrors.IsForbidden(err) {
-		again = min(again, peerRetry)
-	}
-	known.due = time.Now().Add(again)
-	if err != nil && !apierrors.IsNotFound(err) {
-		told = known.told != err.Error()
-		known.told = err.Error()
-		return false, told
-	}
 	var addrs []netip.Addr
-	if err == nil {
+	why := ""
+	switch {
+	case err == nil:
 		addrs = peerAddresses(node)
+	case !apierrors.IsNotFound(err):
+		addrs, why = known.addrs, "error "+string(apierrors.ReasonForError(err))
 	}
-	known.told = ""
-	if slices.Equal(addrs, known.addrs) {
-		return false, false
-	}
+	tell = why != "" && why != known.told
+	known.told = why
+	changed = known.due.IsZero() || !slices.Equal(addrs, known.addrs)
 	known.addrs = addrs
-	p.version++
-	return true, false
+	again := p.refresh
+	if known.wait = min(max(2*known.wait, peerRetry), p.refresh); why != "" || len(addrs) == 0 {
+		again = known.wait
+	} else {
+		known.wait = 0
+	}
+	known.due = time.Now().Add(wait.Jitter(again, 0.2))
+	if changed {
+		p.version++
+	}
+	return changed, tell
 }
 
 // peerAddresses are the first InternalIPs of each family.

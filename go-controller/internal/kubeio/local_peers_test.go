@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,21 +23,25 @@ func peerNode(name string, addrs ...string) *corev1.Node {
 	return n
 }
 
-// awaitPeers waits until the addresses of these Nodes are so.
+// awaitPeers waits until all these Nodes were read, and their addresses are so.
 func awaitPeers(t *testing.T, l *Local, want string, names ...string) (version uint64) {
 	t.Helper()
 	for {
-		addrs, version := l.NodeAddresses(names)
-		if fmt.Sprint(addrs) == want {
-			return version
+		p := l.Peers(names)
+		if p.Read && fmt.Sprint(p.Addrs) == want {
+			return p.Version
 		}
-		<-l.Changed()
+		select {
+		case <-l.Changed():
+		case <-time.After(time.Minute):
+			t.Fatalf("addresses %v, all of them read: %v; want %s", p.Addrs, p.Read, want)
+		}
 	}
 }
 
 // Nodes are read when their addresses are asked for, once; what is not an
 // address is left out, and of two addresses of a family the second.
-func TestNodeAddresses(t *testing.T) {
+func TestPeers(t *testing.T) {
 	l, client := startLocal(t)
 	for _, n := range []*corev1.Node{peerNode("n2", "172.18.0.3", "172.18.0.33", "fd18::3"), peerNode("n3", "", "::ffff:172.18.0.4"), peerNode("n4")} {
 		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
@@ -66,7 +71,7 @@ func gets(client *fake.Clientset, name string) (n int) {
 
 // A Node that is read again may have another address; one that can't be read
 // keeps what was known, and one that is gone has none.
-func TestNodeAddressesChange(t *testing.T) {
+func TestPeersChange(t *testing.T) {
 	var refused atomic.Bool
 	l, client := startLocalWith(t, func(l *Local) { l.peers.refresh = 1 }, peerNode("n2", "172.18.0.3"), peerNode("n3", "172.18.0.4"))
 	client.PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
@@ -89,4 +94,45 @@ func TestNodeAddressesChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitPeers(t, l, "map[n2:[172.18.0.5]]", "n2", "n3")
+}
+
+// Of a Node that can't be read, there is none of, or that has no address the API
+// server is asked ever more seldom; an error is told when it begins, and when it is
+// of another kind, whatever its text is.
+func TestPeersRetry(t *testing.T) {
+	p := newLocalPeers()
+	p.byName["n2"] = &peer{}
+	forbidden, gone := apierrors.NewForbidden(corev1.Resource("nodes"), "n2", errors.New("no rights")), apierrors.NewNotFound(corev1.Resource("nodes"), "n2")
+	for i, step := range []struct {
+		node          *corev1.Node
+		err           error
+		changed, tell bool
+		wait          time.Duration
+	}{
+		{nil, errors.New("reset, from port 1"), true, true, 10 * time.Second},
+		{nil, errors.New("reset, from port 2"), false, false, 20 * time.Second},
+		{nil, forbidden, false, true, 40 * time.Second},
+		{nil, gone, false, false, 80 * time.Second},
+		{peerNode("n2"), nil, false, false, 160 * time.Second},
+		{peerNode("n2"), nil, false, false, peerRefresh},
+		{nil, forbidden, false, true, peerRefresh},
+		{peerNode("n2", "172.18.0.3"), nil, true, false, 0},
+		{nil, forbidden, false, true, 10 * time.Second},
+		{nil, forbidden, false, false, 20 * time.Second},
+		{peerNode("n2", "172.18.0.3"), nil, false, false, 0},
+		{nil, gone, true, false, 10 * time.Second},
+	} {
+		before := time.Now()
+		changed, tell := p.take("n2", step.node, step.err)
+		known := p.byName["n2"]
+		if changed != step.changed || tell != step.tell || known.wait != step.wait {
+			t.Errorf("step %d: changed %v, to be told %v, again after %v; want %v, %v, %v", i, changed, tell, known.wait, step.changed, step.tell, step.wait)
+		}
+		if step.wait == 0 {
+			step.wait = peerRefresh
+		}
+		if known.due.Before(before.Add(step.wait)) {
+			t.Errorf("step %d: it is due at %v, want %v after %v or later", i, known.due, step.wait, before)
+		}
+	}
 }
