@@ -120,7 +120,7 @@ func TestClusterIP(t *testing.T) {
 	check := func(want []string) {
 		t.Helper()
 		for _, ip := range clusterIPs(t, "web") {
-			for _, protocol := range machines.Protocols() {
+			for _, protocol := range machines.Protocols(t) {
 				for _, a := range askers {
 					a.reaches(t, protocol, hostPort(ip, 80), want)
 				}

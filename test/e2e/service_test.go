@@ -35,7 +35,7 @@ func TestServiceAddresses(t *testing.T) {
 		`{"spec":{"type":"LoadBalancer","externalTrafficPolicy":"Local","externalIPs":["192.0.2.1","2001:db8::1"]}}`)
 	kubectlStatus(t, "shop", `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.2","ipMode":"VIP"},{"ip":"2001:db8::2"},{"ip":"192.0.2.3","ipMode":"Proxy"}]}}}`)
 	for _, ip := range []string{"192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:db8::2"} {
-		for _, protocol := range machines.Protocols() {
+		for _, protocol := range machines.Protocols(t) {
 			fromPod(t, ps[0]).reaches(t, protocol, hostPort(ip, 80), names(ps))
 		}
 	}
@@ -60,7 +60,7 @@ func TestServiceAddresses(t *testing.T) {
 		t.Errorf("explained:\n%s\nwant who has the address", out)
 	}
 	var parsed struct{ Rows []struct{ State string } }
-	if err := json.Unmarshal([]byte(explained(t, "shop", "-o", "json")), &parsed); err != nil || len(parsed.Rows) != len(machines.Protocols()) || parsed.Rows[0].State != "as wanted" {
+	if err := json.Unmarshal([]byte(explained(t, "shop", "-o", "json")), &parsed); err != nil || len(parsed.Rows) != len(machines.Protocols(t)) || parsed.Rows[0].State != "as wanted" {
 		t.Errorf("explained as JSON: %+v, %v", parsed, err)
 	}
 	// The older one goes: the other has the address, and nobody behind it.
@@ -82,7 +82,7 @@ func TestSessionAffinity(t *testing.T) {
 	settled(t, "sticky", ps)
 	fromPod(t, ps[0]).reaches(t, "tcp", hostPort(ps[1].IPs[0], 8080), []string{ps[1].Name}) // the network between the nodes is awake
 	for _, ip := range clusterIPs(t, "sticky") {
-		for _, protocol := range machines.Protocols() {
+		for _, protocol := range machines.Protocols(t) {
 			for _, p := range ps {
 				eventually(t, fmt.Sprintf("%s to %s %s", p.Name, protocol, ip), func() string { return keeps(t, p, protocol, ip, ps) })
 			}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
@@ -15,9 +16,15 @@ import (
 // userspace datapath allows (coverage counters, ovs-appctl(8)).
 const recirculations = "datapath_drop_recirc_error"
 
+// switchesLimit is how long CheckSwitches waits for answers: a switch that crashed
+// may give none.
+const switchesLimit = time.Minute
+
 // CheckSwitches is an error when what was seen in the sandbox may be wrong since a
 // node's datapath lost packets or crashed.
 func (c *Cluster) CheckSwitches(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, switchesLimit, fmt.Errorf("the nodes' switches did not all answer within %v", switchesLimit))
+	defer cancel()
 	var errs []error
 	for _, n := range c.Nodes {
 		have, err := n.Run(ctx, "ovs-appctl", "coverage/read-counter", recirculations)

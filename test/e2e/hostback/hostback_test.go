@@ -214,7 +214,7 @@ func (b bed) ask(t *testing.T, clients func(func(client) bool), w way, backend i
 			continue // nobody outside has a route to these
 		}
 		for _, a := range w.addrs {
-			for _, protocol := range machines.Protocols() {
+			for _, protocol := range machines.Protocols(t) {
 				to, want := netip.AddrPortFrom(a, w.port), sees(b, c, w, backend)
 				machines.Eventually(t, fmt.Sprintf("%s asks %s (%s of on-n%d) over %s", c.name, to, w.name, backend+1, protocol), func(ctx context.Context) string {
 					got := c.ask(ctx, protocol, to)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/northbound-net/northbound/test/sandbox"
 	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/sctp"
 )
 
 // Kubectl is what kubectl prints, blanks around it aside.
@@ -71,8 +72,15 @@ const (
 	EchoInPod = "/bin/echo-server"
 )
 
-// Protocols are those that Echo asks and answers over.
-func Protocols() []string { return []string{"tcp", "udp", "sctp"} }
+// Protocols are those that Echo asks and answers over. A test that wants them
+// ends at once, and says why, where it can't over one of them.
+func Protocols(t *testing.T) []string {
+	t.Helper()
+	if err := sctp.Usable(); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"tcp", "udp", "sctp"}
+}
 
 // AskOn asks a server once from a machine. It answers who it is, and from where
 // it sees the question come; else the result says what failed.

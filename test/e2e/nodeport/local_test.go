@@ -150,7 +150,7 @@ func (w localWay) inside(c client) bool {
 // fillLocal asks in every protocol and family. A cell has who answers and whom
 // it sees.
 func (tb *table) fillLocal(t *testing.T, b bed, c client, w localWay, backend string) {
-	for _, protocol := range machines.Protocols() {
+	for _, protocol := range machines.Protocols(t) {
 		for _, a := range w.addrs {
 			to, cell := netip.AddrPortFrom(a, w.port), ""
 			machines.Eventually(t, fmt.Sprintf("%s asks %s over %s", c.name, to, protocol), func(ctx context.Context) string {

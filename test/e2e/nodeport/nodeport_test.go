@@ -221,7 +221,7 @@ type table struct {
 // fill asks in every protocol and family, waits until who answers, and holds
 // that it sees the same client in each.
 func (tb *table) fill(t *testing.T, b bed, c client, w way, backend, who string) {
-	for _, protocol := range machines.Protocols() {
+	for _, protocol := range machines.Protocols(t) {
 		for _, a := range w.addrs {
 			to := netip.AddrPortFrom(a, w.port)
 			seen := ""
@@ -323,7 +323,7 @@ func (b bed) nodePorts(port uint16) (out []netip.AddrPort) {
 // expect asks until the answer has one of these in it.
 func (c client) expect(t *testing.T, to netip.AddrPort, want ...string) {
 	t.Helper()
-	for _, protocol := range machines.Protocols() {
+	for _, protocol := range machines.Protocols(t) {
 		machines.Eventually(t, fmt.Sprintf("%s asks %s over %s", c.name, to, protocol), func(ctx context.Context) string {
 			got := c.ask(ctx, protocol, to)
 			if slices.ContainsFunc(want, func(w string) bool { return strings.Contains(got, w) }) {

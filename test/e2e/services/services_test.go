@@ -21,9 +21,9 @@ const atOnce = 3
 const complaints = 25
 
 func TestEveryCombination(t *testing.T) {
-	all := services()
+	all, protocols := services(), machines.Protocols(t)
 	b := up(t, all)
-	cells := b.cells(all)
+	cells := b.cells(all, protocols)
 	var asking sync.WaitGroup
 	room := make(chan struct{}, atOnce)
 	for _, c := range b.clients() {
@@ -40,14 +40,14 @@ func TestEveryCombination(t *testing.T) {
 }
 
 // cells are all questions that there are.
-func (b bed) cells(all []*service) (cells []*cell) {
+func (b bed) cells(all []*service, protocols []string) (cells []*cell) {
 	for _, c := range b.clients() {
 		for _, w := range b.ways() {
 			if !asks(c, w) {
 				continue
 			}
 			for _, s := range all {
-				for _, protocol := range machines.Protocols() {
+				for _, protocol := range protocols {
 					for _, to := range w.of(s) {
 						cells = append(cells, &cell{
 							client: c, way: w, service: s, protocol: protocol, to: to, who: map[string]bool{}, seen: map[string]bool{},

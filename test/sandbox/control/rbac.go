@@ -40,8 +40,8 @@ func roles() map[string][]rbacv1.PolicyRule {
 		agentGroup: {
 			rule("", []string{"nodes", "pods", "services"}, read),
 			rule("networking.k8s.io", []string{"servicecidrs"}, read),
-			rule("discovery.k8s.io", []string{"endpointslices"}, read), // for services of externalTrafficPolicy Local
-			rule("", []string{"nodes"}, []string{"patch"}),             // annotations of its own
+			rule("discovery.k8s.io", []string{"endpointslices"}, read),                   // for services of externalTrafficPolicy Local
+			rule("", []string{"nodes"}, []string{"patch"}),                               // annotations of its own
 			rule("coordination.k8s.io", []string{"leases"}, []string{"create", "patch"}), // a gateway's sign of life
 			events,
 		},

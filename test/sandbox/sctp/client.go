@@ -27,12 +27,15 @@ const firstPort = 10000
 // Ask opens an association, sends the question in it, returns the answer and
 // shuts the association down.
 //
-// Errors: ErrAborted; the context's; those of the socket, among which are the
+// Errors: ErrAborted; ErrKernel; the context's; those of the socket, among which are the
 // ICMP errors that the other side's kernel sends. As a raw socket has no port,
 // such an error may be about another association with the same address.
 func Ask(ctx context.Context, to netip.AddrPort, question []byte) ([]byte, error) {
 	if len(question) == 0 || len(question) > MaxMessage {
 		return nil, fmt.Errorf("a question of %d bytes: want 1 to %d", len(question), MaxMessage)
+	}
+	if err := Usable(); err != nil {
+		return nil, err
 	}
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	conn, err := (&net.Dialer{}).DialContext(ctx, network(to.Addr()), to.Addr().String())

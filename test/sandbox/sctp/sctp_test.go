@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -193,12 +194,28 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// A kernel without SCTP says so, at an address whose packets no raw socket gets;
-// one with it aborts.
+// A kernel without SCTP says so, at an address whose packets no raw socket gets.
 func TestAskUnserved(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := Ask(ctx, netip.MustParseAddrPort("127.0.0.2:80"), []byte("?")); !errors.Is(err, unix.ENOPROTOOPT) && !errors.Is(err, ErrAborted) {
-		t.Errorf("%v, want %v or %v", err, unix.ENOPROTOOPT, ErrAborted)
+	if _, err := Ask(ctx, netip.MustParseAddrPort("127.0.0.2:80"), []byte("?")); !errors.Is(err, unix.ENOPROTOOPT) {
+		t.Errorf("%v, want %v", err, unix.ENOPROTOOPT)
+	}
+}
+
+// A kernel that has SCTP is told from one that has none.
+func TestUsable(t *testing.T) {
+	dir := t.TempDir()
+	if err := usable(dir); err != nil {
+		t.Errorf("without it: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "sctp"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := usable(dir); !errors.Is(err, ErrKernel) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("with it: %v, want ErrKernel, and where it is seen", err)
+	}
+	if err := usable("bad\x00path"); err == nil || errors.Is(err, ErrKernel) {
+		t.Errorf("where it can't be seen: %v", err)
 	}
 }

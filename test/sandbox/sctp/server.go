@@ -25,7 +25,12 @@ type Listener struct {
 }
 
 // Listen opens a server's sockets. From then on INITs wait for Serve.
+//
+// Errors: ErrKernel; those of the sockets.
 func Listen(port uint16) (*Listener, error) {
+	if err := Usable(); err != nil {
+		return nil, err
+	}
 	l := &Listener{port: port}
 	for _, addr := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
 		s, err := listen(addr)

@@ -3,11 +3,34 @@ package sctp
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
+
+// ErrKernel is the error of a kernel that has SCTP of its own.
+var ErrKernel = errors.New("this machine's kernel has SCTP, and refuses what package sctp is asked for: unload it (`modprobe -r sctp`), or use another machine")
+
+// Usable is ErrKernel where this package does not work, else nil.
+func Usable() error { return usable("/proc/net") }
+
+// usable looks into /proc/net (proc_pid_net(5)), where SCTP has a directory while
+// the kernel has it.
+func usable(procNet string) error {
+	sctp := filepath.Join(procNet, "sctp")
+	_, err := os.Stat(sctp)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w: there is %s", ErrKernel, sctp)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return fmt.Errorf("looking whether the kernel has SCTP: %w", err)
+}
 
 // maxPacket is the most that one receives.
 const maxPacket = 65535

@@ -7,8 +7,9 @@
 //	echo flood HOST:PORT COUNT SIZE                 sends COUNT UDP datagrams of SIZE bytes
 //	echo stray ADDRESS                              sends packets that belong to no connection
 //
-// SCTP is that of package sctp, as the kernel may have none; it has no names for
-// hosts, only addresses. A datagram is answered from the address at which it came. An answer is one
+// SCTP is that of package sctp, as the kernel may have none; where it has, nothing
+// is asked or answered over SCTP, and an error says so. It has no names for hosts,
+// only addresses. A datagram is answered from the address at which it came. An answer is one
 // line: the host name of who answers, a space, and the address and port that it
 // saw the question come from. ask prints one line a question: the answer, or
 // "error: " and what went wrong; each question is a connection, an association, or
@@ -114,14 +115,18 @@ func serve(port string) error {
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	associations, err := sctp.Listen(uint16(at.Port))
-	if err != nil {
-		return fmt.Errorf("listening for SCTP: %w", err)
-	}
 	failed := make(chan error, 3)
-	go func() {
-		failed <- associations.Serve(func(from netip.AddrPort, _ []byte) []byte { return []byte(name + " " + from.String() + "\n") })
-	}()
+	associations, err := sctp.Listen(uint16(at.Port))
+	switch {
+	case errors.Is(err, sctp.ErrKernel):
+		fmt.Fprintln(os.Stderr, "echo: not over SCTP:", err) // who asks over it is told, too
+	case err != nil:
+		return fmt.Errorf("listening for SCTP: %w", err)
+	default:
+		go func() {
+			failed <- associations.Serve(func(from netip.AddrPort, _ []byte) []byte { return []byte(name + " " + from.String() + "\n") })
+		}()
+	}
 	go func() { failed <- servePackets(packets, name) }()
 	go func() {
 		failed <- (&http.Server{
