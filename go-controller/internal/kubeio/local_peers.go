@@ -23,6 +23,14 @@ const (
 	peerTimeout = 5 * time.Second
 )
 
+// peersRefreshed is how many Nodes are read again as often as that; of more each
+// is read that much more seldom. There may be a thousand agents, and as many Nodes
+// that each of them needs: those of services with few endpoints each.
+const peersRefreshed = 60
+
+// peerNews is how often Changed tells of Nodes while others are still being read.
+const peerNews = time.Second
+
 // localPeers are the addresses of other Nodes, of which few are needed: each is
 // read, and again now and then. A watch of all Nodes would have every agent told
 // of what every kubelet says of its own.
@@ -63,7 +71,11 @@ func (l *Local) Peers(names []string) Peers {
 	p := l.peers
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.byName, func(name string, _ *peer) bool { return !slices.Contains(names, name) })
+	wanted := make(map[string]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
+	maps.DeleteFunc(p.byName, func(name string, _ *peer) bool { return !wanted[name] })
 	out := Peers{Addrs: make(map[string][]netip.Addr, len(names)), Version: p.version, Read: true}
 	for _, name := range names {
 		known := p.byName[name]
@@ -94,7 +106,7 @@ func (l *Local) runPeers(ctx context.Context) {
 		case <-l.peers.woken:
 		case <-tick.C:
 		}
-		changed := false
+		changed, told := false, time.Now()
 		for _, name := range l.peers.due(time.Now()) {
 			node, err := l.readPeer(ctx, name)
 			if ctx.Err() != nil {
@@ -105,6 +117,10 @@ func (l *Local) runPeers(ctx context.Context) {
 				l.log.Warn("the addresses of a node with endpoints can't be read: own node ports lead to those it had before, or if none are known, not there", "peer", name, "error", err)
 			}
 			changed = changed || now
+			if changed && time.Since(told) > peerNews {
+				l.nodeEvent("")
+				changed, told = false, time.Now()
+			}
 		}
 		if changed {
 			l.nodeEvent("")
@@ -155,8 +171,8 @@ func (p *localPeers) take(name string, node *corev1.Node, err error) (changed, t
 	known.told = why
 	changed = known.due.IsZero() || !slices.Equal(addrs, known.addrs)
 	known.addrs = addrs
-	again := p.refresh
-	if known.wait = min(max(2*known.wait, peerRetry), p.refresh); why != "" || len(addrs) == 0 {
+	again := p.refresh * time.Duration(max(len(p.byName), peersRefreshed)) / peersRefreshed
+	if known.wait = min(max(2*known.wait, peerRetry), again); why != "" || len(addrs) == 0 {
 		again = known.wait
 	} else {
 		known.wait = 0

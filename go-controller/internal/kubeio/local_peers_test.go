@@ -136,3 +136,18 @@ func TestPeersRetry(t *testing.T) {
 		}
 	}
 }
+
+// Many Nodes are read again more seldom: all of them take as many questions as few.
+func TestPeersMany(t *testing.T) {
+	for n, want := range map[int]time.Duration{1: peerRefresh, peersRefreshed: peerRefresh, 3 * peersRefreshed: 3 * peerRefresh} {
+		p := newLocalPeers()
+		for i := range n {
+			p.byName[fmt.Sprint("n", i)] = &peer{}
+		}
+		before := time.Now()
+		p.take("n0", peerNode("n0", "172.18.0.3"), nil)
+		if due := p.byName["n0"].due; due.Before(before.Add(want)) || due.After(time.Now().Add(want*6/5)) {
+			t.Errorf("one of %d is due after %v, want %v to a fifth more", n, due.Sub(before), want)
+		}
+	}
+}
