@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 )
 
@@ -171,12 +172,7 @@ func (a *Agent) tell(notes []serviceport.Note) map[serviceport.Note]bool {
 func (a *Agent) ranged() (c config.Node, ok bool) {
 	c = a.config
 	more, ok := a.kube.ServiceRanges()
-	c.ServiceCIDRs = slices.Clone(c.ServiceCIDRs)
-	for _, r := range more {
-		if !slices.Contains(c.ServiceCIDRs, r) {
-			c.ServiceCIDRs = append(c.ServiceCIDRs, r)
-		}
-	}
+	c.ServiceCIDRs = ipnet.Union(c.ServiceCIDRs, more)
 	return c, ok
 }
 

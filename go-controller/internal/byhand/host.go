@@ -62,7 +62,7 @@ func (h *host) nodePlan(ctx context.Context, subnets []netip.Prefix) (hostplan.P
 	if f.Own, err = h.own(ctx); err != nil {
 		return hostplan.Plan{}, "", err
 	}
-	h.Node.ServiceCIDRs = h.withRanges(h.Node.ServiceCIDRs)
+	h.Node.ServiceCIDRs = ipnet.Union(h.Node.ServiceCIDRs, h.kube.ranges)
 	if len(f.Own) == 0 {
 		f.Own = f.EncapIPs // there is no Node that has others
 	}

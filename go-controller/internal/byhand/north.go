@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -34,7 +35,7 @@ type edit func(n *cluster.Node, held []netip.Prefix) error
 // cluster's own rows are made too.
 func (s Setup) north(ctx context.Context, first bool, change edit) error {
 	return s.inNorthbound(ctx, func(n *northbound, clients *kubeio.Clients) error {
-		if n.state.Config.ServiceCIDRs = n.withRanges(n.Cluster.ServiceCIDRs); !first {
+		if n.state.Config.ServiceCIDRs = ipnet.Union(n.Cluster.ServiceCIDRs, n.kube.ranges); !first {
 			n.state.Config.ServiceCIDRs = n.serviceRanges()
 		}
 		node, patch, err := n.change(change)
@@ -103,17 +104,6 @@ type kube struct {
 	clients *kubeio.Clients
 	nodes   []*cluster.Node
 	ranges  []netip.Prefix // of ClusterIPs, besides those that are given
-}
-
-// withRanges are ranges of ClusterIPs and those that the API has besides.
-func (s Setup) withRanges(given []netip.Prefix) []netip.Prefix {
-	out := slices.Clone(given)
-	for _, r := range s.kube.ranges {
-		if !slices.Contains(out, r) {
-			out = append(out, r)
-		}
-	}
-	return out
 }
 
 // askKube asks the API server, if one is known, for its nodes and its ranges of

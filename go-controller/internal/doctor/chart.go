@@ -18,6 +18,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
@@ -92,13 +93,7 @@ func (h *chart) readServices(ctx context.Context) (err error) {
 	if h.served, err = h.t.API.Served(ctx, h.c.Node.Name, serviceport.NeedsEndpoints); err != nil {
 		return err
 	}
-	ranges := slices.Clone(h.c.Node.ServiceCIDRs)
-	for _, r := range h.served.Ranges {
-		if !slices.Contains(ranges, r) {
-			ranges = append(ranges, r)
-		}
-	}
-	h.c.Node.ServiceCIDRs = ranges
+	h.c.Node.ServiceCIDRs = ipnet.Union(h.c.Node.ServiceCIDRs, h.served.Ranges)
 	return nil
 }
 

@@ -158,6 +158,17 @@ func Sort(ps []netip.Prefix) {
 	})
 }
 
+// Union is the prefixes of a, and behind them those of b that are not among them.
+func Union(a, b []netip.Prefix) []netip.Prefix {
+	out := slices.Clone(a)
+	for _, p := range b {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // Prefixes reads addresses or networks with prefix lengths, in the order used
 // everywhere; what is none is left out.
 func Prefixes(list []string) []netip.Prefix {

@@ -220,6 +220,15 @@ func TestSort(t *testing.T) {
 	}
 }
 
+func TestUnion(t *testing.T) {
+	a, b, c := prefix("10.96.0.0/16"), prefix("fd02::/112"), prefix("10.97.0.0/16")
+	given := append(make([]netip.Prefix, 0, 8), a, b)
+	got := ipnet.Union(given, []netip.Prefix{c, a, c})
+	if want := []netip.Prefix{a, b, c}; !slices.Equal(got, want) || given[:3][2] == c {
+		t.Errorf("union %v, want %v, and what was given as it was", got, want)
+	}
+}
+
 func TestMACText(t *testing.T) {
 	want := ipnet.MAC{0x0a, 0x58, 1, 2, 3, 0xff}
 	text, err := want.MarshalText()

@@ -12,7 +12,9 @@ import (
 // A Lease is made, and then renewed; whatever somebody did to it is put right.
 func TestRenewLease(t *testing.T) {
 	l, client := startLocal(t)
-	<-l.Changed()
+	for _, ok := l.Node(); !ok; _, ok = l.Node() {
+		<-l.Changed()
+	}
 	leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 3 {

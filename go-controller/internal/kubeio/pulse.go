@@ -32,11 +32,15 @@ const (
 	kubeletLate = 5 * time.Second
 )
 
+// agentStarts is how long a gateway whose machine is back waits for its agent: if
+// it has booted, it forwards nothing before that has set it up.
+const agentStarts = time.Minute
+
 // Pulse tells which gateway nodes are dead, sooner than the node controller:
 // those whose agent and whose kubelet both have ceased to renew their Leases. It
 // says nothing of a node whose agent has no Lease, or ceased while the kubelet
 // goes on: that agent may be in the middle of a restart, and OVN forwards
-// without it. Only what changes counts, and when we saw that, so that clocks need
+// without it; not so on a machine that is back, which waits for its agent. Only what changes counts, and when we saw that, so that clocks need
 // not agree; and only while the API server answers us.
 type Pulse struct {
 	leases coordinationv1client.LeaseInterface
@@ -61,7 +65,8 @@ type beat struct {
 	renewed  time.Time // the same as it is known best: a list may be old
 	heard    time.Time // by our clock: when one of these became that, or listening began
 	silent   bool
-	kubelet  time.Time // by the node's clock: the kubelet's renewal when silent began; zero when it is not known
+	kubelet  time.Time // by the node's clock: the kubelet's last renewal that is known of one that is silent; zero for none
+	back     time.Time // by our clock: when the kubelet of one that is silent went on; zero when it has not
 	outlived bool      // the machine goes on without the agent
 }
 
@@ -236,11 +241,19 @@ func (p *Pulse) examine(ctx context.Context, now time.Time, node string) error {
 		b.silent, b.outlived = false, true
 	case b.silent && b.kubelet.IsZero():
 		b.kubelet = witness
-	case b.silent && !witness.Equal(b.kubelet), !b.silent && witness.Sub(b.renewed) > outlived:
-		p.log.Info("gateway's agent renews its lease no more, its kubelet does", "node", node)
-		b.silent, b.outlived = false, true
+	case b.silent && !witness.Equal(b.kubelet):
+		if b.kubelet = witness; b.back.IsZero() {
+			b.back = now
+		}
+		b.outlived = now.Sub(b.back) >= agentStarts
+		b.silent = !b.outlived
+	case !b.silent && witness.Sub(b.renewed) > outlived:
+		b.outlived = true
 	case !b.silent && now.Sub(b.heard) >= duration(kubelet, 0)/4+kubeletLate:
 		b.silent, b.kubelet = true, witness
+	}
+	if b.outlived && !witness.IsZero() {
+		p.log.Info("gateway's agent renews its lease no more, its kubelet does", "node", node)
 	}
 	return nil
 }

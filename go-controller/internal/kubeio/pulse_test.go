@@ -142,8 +142,10 @@ func TestPulse(t *testing.T) {
 	b.silent("b's kubelet is stopped, its agent goes on", false)
 	b.pass(time.Minute, signs{both[:1], both[:1]})
 	b.silent("now its agent ceases too", true, "b")
-	b.pass(14*time.Second, signs{both[:1], both})
-	b.silent("its kubelet is back", true)
+	b.pass(time.Minute, signs{both[:1], both})
+	b.silent("its kubelet is back", false, "b")
+	b.pass(20*time.Second, signs{both[:1], both})
+	b.silent("its agent does not come", true)
 	b.pass(20*time.Second, all)
 	b.silent("and its agent", false)
 	b.pass(30*time.Second, signs{})
@@ -216,7 +218,9 @@ func TestPulsePresumes(t *testing.T) {
 	b.pass(6*time.Second, signs{all[1:2], all[1:2]})
 	b.silent("b lives; d and e have no Lease; nothing is known of a yet", true, "c")
 	b.pass(16*time.Second, signs{all[1:2], all[1:3]})
-	b.silent("c's kubelet lives, a is dead", true, "a")
+	b.silent("c's kubelet lives, a is dead", true, "a", "c")
+	b.pass(time.Minute, signs{all[1:2], all[1:3]})
+	b.silent("c's agent does not come", true, "a")
 }
 
 // While an API server answers lists and nothing else, since its database is away,
