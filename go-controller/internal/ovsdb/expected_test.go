@@ -3,6 +3,7 @@ package ovsdb
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
@@ -127,5 +128,22 @@ func TestUnlistedRowIsSpent(t *testing.T) {
 		if dirty := x.takeDirty(); !slices.Contains(dirty, owner()) || !x.spentNow(uuid) {
 			t.Errorf("%s: %v are dirty, want %v, and its UUID spent", what, dirty, owner())
 		}
+	}
+}
+
+// However many rows go at once, the last are remembered, and not all.
+func TestManyRowsAreSpent(t *testing.T) {
+	x := newIndex(nb.NewSchema(), func() {})
+	const many = 3 * spentMax
+	for i := range many {
+		x.spend(strconv.Itoa(i))
+	}
+	for i := many - spentMax/2; i < many; i++ {
+		if !x.spentNow(strconv.Itoa(i)) {
+			t.Fatalf("of %d rows that went the %d. is forgotten", many, i)
+		}
+	}
+	if n := len(x.spent) + len(x.earlier); n > spentMax || x.spentNow("0") {
+		t.Errorf("%d are remembered, the first among them: %v", n, x.spentNow("0"))
 	}
 }

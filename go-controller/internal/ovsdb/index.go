@@ -26,12 +26,13 @@ type index struct {
 	parents map[nb.Ref][]nb.Slot
 	dirty   map[nb.Owner]bool
 	spent   map[string]time.Time // when the row of a UUID was deleted
+	earlier map[string]time.Time // the same of those before
 	coming  expected
 }
 
 // A UUID is not used again for spentFor after its row was deleted: ovn-northd
-// will have heard of that by then. Beyond spentMax entries the older ones are
-// forgotten.
+// will have heard of that by then. No more than spentMax are remembered, and at
+// least the last half of these.
 const (
 	spentFor = time.Minute
 	spentMax = 100_000
@@ -208,11 +209,10 @@ func (x *index) committed(plans []nb.Plan) {
 }
 
 func (x *index) spend(uuid string) {
-	now := time.Now()
-	if len(x.spent) >= spentMax {
-		maps.DeleteFunc(x.spent, func(_ string, at time.Time) bool { return now.Sub(at) > spentFor })
+	if len(x.spent) >= spentMax/2 {
+		x.spent, x.earlier = make(map[string]time.Time, len(x.spent)), x.spent
 	}
-	x.spent[uuid] = now
+	x.spent[uuid] = time.Now()
 }
 
 // spentNow tells whether the row of a UUID was deleted not long ago.
@@ -220,6 +220,9 @@ func (x *index) spentNow(uuid string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	at, ok := x.spent[uuid]
+	if !ok {
+		at, ok = x.earlier[uuid]
+	}
 	return ok && time.Since(at) < spentFor
 }
 
