@@ -129,6 +129,12 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.what, have, c.want)
 		}
 	}
+	if have := v.File("/r", "/w"); have != "/w/conformance.md" {
+		t.Errorf("with a spec that was not run it is written to %s", have)
+	}
+	if have := (Verdict{Passed: v.Passed, Broken: v.Broken}).File("/r", "/w"); have != "/r/docs/conformance.md" {
+		t.Errorf("when all were run it is written to %s", have)
+	}
 	want := "failed and isn't in failing.txt: new\npassed and is in failing.txt: mended"
 	if err := v.Err(); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("error %v, want it to end with %q", err, want)

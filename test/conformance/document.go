@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -58,6 +59,16 @@ func (v Verdict) Err() error {
 	}
 	slices.Sort(lines)
 	return fmt.Errorf("the results aren't as expected:\n%s", strings.Join(lines, "\n"))
+}
+
+// File is where the document of these results goes: docs/conformance.md of the
+// repository, or while there are specs that were not run, conformance.md in the
+// directory of the results.
+func (v Verdict) File(repository, work string) string {
+	if len(v.Missing) > 0 {
+		return filepath.Join(work, "conformance.md")
+	}
+	return filepath.Join(repository, "docs", "conformance.md")
 }
 
 // Document is docs/conformance.md.

@@ -107,7 +107,9 @@ func run(c *cli.Context) error {
 		return errors.Join(ran, verdict.Err())
 	}
 	document := conformance.Document{Version: version, System: system.System, Selection: selection, Failing: o.Failing, Older: older, Results: results}
-	return errors.Join(ran, write(filepath.Join(root, "docs", "conformance.md"), document), verdict.Err())
+	file := verdict.File(root, o.Work)
+	fmt.Fprintln(c.App.Writer, "They are in", file)
+	return errors.Join(ran, write(file, document), verdict.Err())
 }
 
 func kubernetesVersion(ctx context.Context, suite string) (string, error) {
