@@ -19,7 +19,7 @@ import (
 // long that may take.
 const (
 	peerRefresh = 5 * time.Minute
-	peerRetry   = 10 * time.Second
+	peerRetry   = 2 * time.Second
 	peerTimeout = 5 * time.Second
 )
 

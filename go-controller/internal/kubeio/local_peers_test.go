@@ -109,18 +109,21 @@ func TestPeersRetry(t *testing.T) {
 		changed, tell bool
 		wait          time.Duration
 	}{
-		{nil, errors.New("reset, from port 1"), true, true, 10 * time.Second},
-		{nil, errors.New("reset, from port 2"), false, false, 20 * time.Second},
-		{nil, forbidden, false, true, 40 * time.Second},
-		{nil, gone, false, false, 80 * time.Second},
-		{peerNode("n2"), nil, false, false, 160 * time.Second},
+		{nil, errors.New("reset, from port 1"), true, true, 2 * time.Second},
+		{nil, errors.New("reset, from port 2"), false, false, 4 * time.Second},
+		{nil, forbidden, false, true, 8 * time.Second},
+		{nil, gone, false, false, 16 * time.Second},
+		{peerNode("n2"), nil, false, false, 32 * time.Second},
+		{peerNode("n2"), nil, false, false, 64 * time.Second},
+		{peerNode("n2"), nil, false, false, 128 * time.Second},
+		{peerNode("n2"), nil, false, false, 256 * time.Second},
 		{peerNode("n2"), nil, false, false, peerRefresh},
 		{nil, forbidden, false, true, peerRefresh},
 		{peerNode("n2", "172.18.0.3"), nil, true, false, 0},
-		{nil, forbidden, false, true, 10 * time.Second},
-		{nil, forbidden, false, false, 20 * time.Second},
+		{nil, forbidden, false, true, 2 * time.Second},
+		{nil, forbidden, false, false, 4 * time.Second},
 		{peerNode("n2", "172.18.0.3"), nil, false, false, 0},
-		{nil, gone, true, false, 10 * time.Second},
+		{nil, gone, true, false, 2 * time.Second},
 	} {
 		before := time.Now()
 		changed, tell := p.take("n2", step.node, step.err)
