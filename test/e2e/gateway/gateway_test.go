@@ -138,7 +138,7 @@ func (b bed) podsAreAsked() {
 			if out, err := b.Control.Run(b.t.Context(), "ip", "route", "replace", subnet.String(), "via", addrs(b.Nodes[i])[f].Addr().String()); err != nil {
 				b.t.Fatal(err, out)
 			}
-			for _, protocol := range machines.Protocols() {
+			for _, protocol := range machines.Protocols(b.t) {
 				to := netip.AddrPortFrom(machines.PodIPs(b.t, b.Cluster, pod)[f], 8080)
 				machines.Eventually(b.t, fmt.Sprintf("the API server's machine asks pod %s at %s over %s", pod, to, protocol), func(ctx context.Context) string {
 					if answer := machines.AskOn(ctx, b.Control.Member, protocol, to); !strings.HasPrefix(answer, pod+" ") {
