@@ -1,20 +1,68 @@
 package kubeio
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	k8stesting "k8s.io/client-go/testing"
 )
+
+// A Lease is renewed as long as the node is a gateway, and seldom tried when that
+// is refused. Time is the test's own.
+func TestKeepLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, client := startLocal(t)
+		awaitNode(l)
+		var tries, refused int
+		var alive, may atomic.Bool
+		client.PrependReactor("patch", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
+			if tries++; may.Load() {
+				return false, nil, nil
+			}
+			refused++
+			return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "ovn-gateway.n1", errors.New("not yours"))
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); l.KeepLease(ctx, alive.Load) }()
+		pass := func(what string, d time.Duration, wantTries, wantRefused int) {
+			t.Helper()
+			tries, refused = 0, 0
+			time.Sleep(d)
+			synctest.Wait()
+			if tries != wantTries || refused != wantRefused {
+				t.Errorf("%s: %d tries, %d refused; want %d, %d", what, tries, refused, wantTries, wantRefused)
+			}
+		}
+		pass("no gateway", 21*time.Second, 0, 0)
+		alive.Store(true)
+		pass("not allowed", time.Minute, 2, 2)
+		may.Store(true)
+		pass("allowed", 30*time.Second, 15, 0)
+		alive.Store(false)
+		pass("no gateway any more", 20*time.Second, 0, 0)
+		cancel()
+		<-done
+		if _, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "ovn-gateway.n1", metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
 
 // A Lease is made, and then renewed; whatever somebody did to it is put right.
 func TestRenewLease(t *testing.T) {
 	l, client := startLocal(t)
-	for _, ok := l.Node(); !ok; _, ok = l.Node() {
-		<-l.Changed()
-	}
+	awaitNode(l)
 	leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 3 {

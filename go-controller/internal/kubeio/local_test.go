@@ -49,12 +49,21 @@ func startLocalWith(t *testing.T, prepare func(*Local), more ...runtime.Object) 
 	return l, client
 }
 
+// awaitNode is the Node, once it is known.
+func awaitNode(l *Local) LocalNode {
+	for {
+		if n, ok := l.Node(); ok {
+			return n
+		}
+		<-l.Changed()
+	}
+}
+
 func TestLocalNode(t *testing.T) {
 	l, client := startLocal(t)
-	<-l.Changed()
-	n, ok := l.Node()
-	if !ok || n.UID != "node-uid" || len(n.InternalIPs) != 2 || n.InternalIPs[1] != "fd18::2" {
-		t.Fatalf("node %+v %v", n, ok)
+	n, ok := awaitNode(l), true
+	if n.UID != "node-uid" || len(n.InternalIPs) != 2 || n.InternalIPs[1] != "fd18::2" {
+		t.Fatalf("node %+v", n)
 	}
 	if err := l.PatchNode(t.Context(), map[string]string{"a": "1", "b": "2"}); err != nil {
 		t.Fatal(err)
