@@ -50,7 +50,10 @@ func (f *life) set(nodes ...string) {
 	for _, n := range nodes {
 		f.silent[n] = true
 	}
-	f.signal <- struct{}{}
+	select {
+	case f.signal <- struct{}{}:
+	default:
+	}
 }
 
 func gatewayNode(name, ip string) *cluster.Node {
