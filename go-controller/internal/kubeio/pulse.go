@@ -40,8 +40,9 @@ const agentStarts = time.Minute
 // those whose agent and whose kubelet both have ceased to renew their Leases. It
 // says nothing of a node whose agent has no Lease, or ceased while the kubelet
 // goes on: that agent may be in the middle of a restart, and OVN forwards
-// without it; not so on a machine that is back, which waits for its agent. Only what changes counts, and when we saw that, so that clocks need
-// not agree; and only while the API server answers us.
+// without it; not so on a machine that is back, which waits for its agent. Only
+// what changes counts, and when we saw that, so that clocks need not agree; and
+// only while the API server answers us.
 type Pulse struct {
 	leases coordinationv1client.LeaseInterface
 	log    *slog.Logger
