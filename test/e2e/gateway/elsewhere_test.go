@@ -21,7 +21,10 @@ metadata: {name: elsewhere}
 spec:
   type: NodePort
   ipFamilyPolicy: RequireDualStack
-  ports: [{name: t, port: 80, nodePort: %[1]d}, {name: u, protocol: UDP, port: 80, nodePort: %[1]d}]
+  ports:
+  - {name: t, port: 80, nodePort: %[1]d}
+  - {name: u, protocol: UDP, port: 80, nodePort: %[1]d}
+  - {name: s, protocol: SCTP, port: 80, nodePort: %[1]d}
 `, elsewherePort)}
 	for i, o := range families().Outside() {
 		docs = append(docs, fmt.Sprintf(`
@@ -29,7 +32,7 @@ apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: elsewhere-%[1]s, labels: {kubernetes.io/service-name: elsewhere}}
 addressType: %[2]s
-ports: [{name: t, port: 8080}, {name: u, protocol: UDP, port: 8080}]
+ports: [{name: t, port: 8080}, {name: u, protocol: UDP, port: 8080}, {name: s, protocol: SCTP, port: 8080}]
 endpoints: [{addresses: ["%[3]s"]}]
 `, []string{"v4", "v6"}[i], []string{"IPv4", "IPv6"}[i], o.Addr()))
 	}
@@ -74,7 +77,7 @@ func (b bed) endpointElsewhere() {
 		if a.to.Addr().Is6() {
 			from = addrs(b.Nodes[0])[1].Addr()
 		}
-		for _, protocol := range []string{"tcp", "udp"} {
+		for _, protocol := range machines.Protocols(b.t) {
 			machines.Eventually(b.t, fmt.Sprintf("%s asks %s over %s", a.who, a.to, protocol), func(ctx context.Context) string {
 				answer := a.ask(ctx, protocol, a.to)
 				who, where, _ := strings.Cut(answer, " ")

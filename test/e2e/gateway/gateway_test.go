@@ -50,7 +50,7 @@ func (b bed) awaitSource(pod string, from netip.Addr) {
 		if outside.Addr().Is4() != from.Is4() {
 			continue
 		}
-		for _, protocol := range []string{"tcp", "udp"} {
+		for _, protocol := range machines.Protocols(b.t) {
 			to := netip.AddrPortFrom(outside.Addr(), 8080)
 			machines.Eventually(b.t, fmt.Sprintf("pod %s asks %s over %s", pod, to, protocol), func(ctx context.Context) string {
 				answer := machines.AskIn(ctx, b.Cluster, pod, protocol, to)

@@ -49,13 +49,13 @@ func (b bed) sources(ctx context.Context, pod, protocol string, to netip.AddrPor
 
 // awaitSpread waits until connections of a pod leave through all of these nodes
 // and no others, of both families, without one that is not answered. Open
-// vSwitch spreads TCP by the ports as well; of UDP all that a pod sends to one
-// address goes one way.
+// vSwitch spreads TCP and SCTP by the ports as well; of UDP all that a pod sends
+// to one address goes one way.
 func (b bed) awaitSpread(limit time.Duration, pod string, through ...*node.Node) {
 	b.t.Helper()
 	const times = 24 // the chance that one of two gateways is never taken is 2^-23
 	for i, outside := range families().Outside() {
-		for _, protocol := range []string{"tcp", "udp"} {
+		for _, protocol := range machines.Protocols(b.t) {
 			to := netip.AddrPortFrom(outside.Addr(), 8080)
 			machines.Within(b.t, limit, fmt.Sprintf("pod %s reaches %s over %s through %d gateways", pod, to, protocol, len(through)), func(ctx context.Context) string {
 				seen := b.sources(ctx, pod, protocol, to, times)
@@ -65,7 +65,7 @@ func (b bed) awaitSpread(limit time.Duration, pod string, through ...*node.Node)
 						answered, taken = answered+got, taken+1
 					}
 				}
-				if answered != times || protocol == "tcp" && taken != len(through) {
+				if answered != times || protocol != "udp" && taken != len(through) {
 					return fmt.Sprintf("seen from %v", seen)
 				}
 				return ""
