@@ -184,11 +184,11 @@ func (p *localPeers) take(name string, node *corev1.Node, err error) (changed, t
 	return changed, tell
 }
 
-// peerAddresses are the first InternalIPs of each family.
+// peerAddresses are the first InternalIPs of each family that lead to another host.
 func peerAddresses(node *corev1.Node) (out []netip.Addr) {
 	for _, s := range localNode(node).InternalIPs {
 		a, err := netip.ParseAddr(s)
-		if err != nil || slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == a.Unmap().Is4() }) {
+		if err != nil || !a.IsGlobalUnicast() || slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == a.Unmap().Is4() }) {
 			continue
 		}
 		out = append(out, a.Unmap())

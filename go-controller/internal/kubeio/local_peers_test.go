@@ -40,10 +40,11 @@ func awaitPeers(t *testing.T, l *Local, want string, names ...string) (version u
 }
 
 // Nodes are read when their addresses are asked for, once; what is not an
-// address is left out, and of two addresses of a family the second.
+// address, or leads to no other host, is left out, and of two addresses of a family
+// the second.
 func TestPeers(t *testing.T) {
 	l, client := startLocal(t)
-	for _, n := range []*corev1.Node{peerNode("n2", "172.18.0.3", "172.18.0.33", "fd18::3"), peerNode("n3", "", "::ffff:172.18.0.4"), peerNode("n4")} {
+	for _, n := range []*corev1.Node{peerNode("n2", "172.18.0.3", "172.18.0.33", "fd18::3"), peerNode("n3", "", "127.0.0.1", "::ffff:172.18.0.4"), peerNode("n4", "::1", "fe80::1", "0.0.0.0")} {
 		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
