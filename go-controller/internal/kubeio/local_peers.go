@@ -1,6 +1,7 @@
 package kubeio
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/netip"
@@ -106,25 +107,36 @@ func (l *Local) runPeers(ctx context.Context) {
 		case <-l.peers.woken:
 		case <-tick.C:
 		}
-		changed, told := false, time.Now()
-		for _, name := range l.peers.due(time.Now()) {
-			node, err := l.readPeer(ctx, name)
-			if ctx.Err() != nil {
-				return
-			}
-			now, tell := l.peers.take(name, node, err)
-			if tell {
-				l.log.Warn("the addresses of a node with endpoints can't be read: own node ports lead to those it had before, or if none are known, not there", "peer", name, "error", err)
-			}
-			changed = changed || now
-			if changed && time.Since(told) > peerNews {
-				l.nodeEvent("")
-				changed, told = false, time.Now()
-			}
+		l.readPeers(ctx)
+	}
+}
+
+// readPeers reads those that are due.
+func (l *Local) readPeers(ctx context.Context) {
+	changed, told := false, time.Now()
+	var unread []string
+	var why error // of the first of them
+	for _, name := range l.peers.due(time.Now()) {
+		node, err := l.readPeer(ctx, name)
+		if ctx.Err() != nil {
+			return
 		}
-		if changed {
+		now, tell := l.peers.take(name, node, err)
+		if tell {
+			unread, why = append(unread, name), cmp.Or(why, err)
+		}
+		changed = changed || now
+		if changed && time.Since(told) > peerNews {
 			l.nodeEvent("")
+			changed, told = false, time.Now()
 		}
+	}
+	if changed {
+		l.nodeEvent("")
+	}
+	if len(unread) > 0 {
+		l.log.Warn("the addresses of a node with endpoints can't be read: own node ports lead to those it had before, or if none are known, not there",
+			"peer", unread[0], "others", len(unread)-1, "error", why)
 	}
 }
 

@@ -3,6 +3,8 @@ package kubeio
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -153,5 +155,33 @@ func TestPeersMany(t *testing.T) {
 		if due := p.byName["n0"].due; due.Before(before.Add(want)) || due.After(time.Now().Add(want*6/5)) {
 			t.Errorf("one of %d is due after %v, want %v to a fifth more", n, due.Sub(before), want)
 		}
+	}
+}
+
+// lines has what is logged, a line each.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) { l <- string(b); return len(b), nil }
+
+// Nodes that can't be read are told of together, once.
+func TestPeersTold(t *testing.T) {
+	told := make(lines, 100)
+	l, client := startLocalWith(t, func(l *Local) {
+		l.peers.refresh, l.log = 1, slog.New(slog.NewTextHandler(told, nil))
+		l.client.(*fake.Clientset).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+			name := a.(k8stesting.GetAction).GetName()
+			return name != "n3", nil, apierrors.NewForbidden(corev1.Resource("nodes"), name, errors.New("no rights"))
+		})
+	}, peerNode("n3", "172.18.0.4"))
+	names := []string{"n2", "n3", "n4", "n5"}
+	awaitPeers(t, l, "map[n3:[172.18.0.4]]", names...)
+	if line := <-told; !strings.Contains(line, "peer=n2 others=2") || !strings.Contains(line, "no rights") {
+		t.Errorf("it is logged: %s", line)
+	}
+	for n := gets(client, "n5"); gets(client, "n5") < n+3; { // they are read again and again
+		awaitPeers(t, l, "map[n3:[172.18.0.4]]", names...)
+	}
+	if len(told) > 0 {
+		t.Errorf("it is logged again: %s", <-told)
 	}
 }
