@@ -76,14 +76,10 @@ func gets(client *fake.Clientset, name string) (n int) {
 // keeps what was known, and one that is gone has none.
 func TestPeersChange(t *testing.T) {
 	var refused atomic.Bool
-	l, client := startLocalWith(t, func(l *Local) { l.peers.refresh = 1 }, peerNode("n2", "172.18.0.3"), peerNode("n3", "172.18.0.4"))
-	client.PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
-		name := a.(k8stesting.GetAction).GetName()
-		if name == "n2" && refused.Load() {
-			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), name, errors.New("no rights"))
-		}
-		return false, nil, nil
-	})
+	l, client := startLocalWith(t, func(l *Local) {
+		l.peers.refresh = 1
+		forbidNodes(l, func(name string) bool { return name == "n2" && refused.Load() })
+	}, peerNode("n2", "172.18.0.3"), peerNode("n3", "172.18.0.4"))
 	awaitPeers(t, l, "map[n2:[172.18.0.3] n3:[172.18.0.4]]", "n2", "n3")
 	refused.Store(true)
 	for _, n := range []*corev1.Node{peerNode("n2", "172.18.0.5"), peerNode("n3", "172.18.0.6")} {
@@ -158,6 +154,14 @@ func TestPeersMany(t *testing.T) {
 	}
 }
 
+// forbidNodes has the API refuse to tell some Nodes.
+func forbidNodes(l *Local, which func(name string) bool) {
+	l.client.(*fake.Clientset).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		name := a.(k8stesting.GetAction).GetName()
+		return which(name), nil, apierrors.NewForbidden(corev1.Resource("nodes"), name, errors.New("no rights"))
+	})
+}
+
 // lines has what is logged, a line each.
 type lines chan string
 
@@ -168,10 +172,7 @@ func TestPeersTold(t *testing.T) {
 	told := make(lines, 100)
 	l, client := startLocalWith(t, func(l *Local) {
 		l.peers.refresh, l.log = 1, slog.New(slog.NewTextHandler(told, nil))
-		l.client.(*fake.Clientset).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
-			name := a.(k8stesting.GetAction).GetName()
-			return name != "n3", nil, apierrors.NewForbidden(corev1.Resource("nodes"), name, errors.New("no rights"))
-		})
+		forbidNodes(l, func(name string) bool { return name != "n3" })
 	}, peerNode("n3", "172.18.0.4"))
 	names := []string{"n2", "n3", "n4", "n5"}
 	awaitPeers(t, l, "map[n3:[172.18.0.4]]", names...)
