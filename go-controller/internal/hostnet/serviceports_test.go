@@ -46,6 +46,9 @@ func everyEntry() []string {
 		"local TCP 0.0.0.0:30080 to 10.1.0.5:8080", "local SCTP [2001:db8::7]:80 to [fd01::5]:8080",
 		"share UDP 0.0.0.0:30080 bucket 0 to 10.1.0.5:8080", "share TCP [::]:30080 bucket 119 to [fd01::5]:8080", "share TCP [2001:db8::7]:81 bucket 7 to [fd01::5]:8080",
 		"stick TCP 192.0.2.7:80 bucket 7 to 10.1.0.5:8080", "stick SCTP [::]:30081 bucket 1 to [fd01::6]:8080", "stick TCP 0.0.0.0:30088 bucket 2 to 10.1.0.6:8080",
+		"away TCP 0.0.0.0:30083 from 198.51.100.1/32 to 203.0.113.8:30083", "away SCTP [::]:30083 from 2001:db8:5::1/128 to [2001:db8:9::8]:30083",
+		"away-share UDP 0.0.0.0:30084 from 198.51.100.1/32 bucket 11 to 203.0.113.8:30084", "away-share TCP [::]:30084 from 2001:db8:5::1/128 bucket 0 to [2001:db8:9::8]:30084",
+		"away-stick SCTP 0.0.0.0:30085 from 198.51.100.1/32 bucket 1 to 203.0.113.8:30085", "away-stick UDP [::]:30085 from 2001:db8:5::1/128 bucket 7 to [2001:db8:9::8]:30085",
 		"inside UDP 0.0.0.0:30080", "inside SCTP [::]:30081", "inside TCP 192.0.2.7:80", "inside TCP [2001:db8::7]:80",
 		"limit TCP 192.0.2.7:80", "allow TCP 192.0.2.7:80 from 198.51.100.0/24", "allow TCP 192.0.2.7:80 from 203.0.113.9/32",
 		"allow TCP 192.0.2.7:80 from 10.0.0.0/8", "limit TCP [2001:db8::7]:80", "allow TCP [2001:db8::7]:80 from 2001:db8:1::/48",
@@ -194,8 +197,8 @@ func TestServicePortsRepaired(t *testing.T) {
 }
 
 // Ten thousand services, of which a tenth has endpoints for clients from outside
-// here, some of them two; and one more, of which the endpoints change. How long
-// each step takes is in the test's log.
+// here, some of them two, and a tenth has them on two other nodes alone; and one more, of
+// which the endpoints change. How long each step takes is in the test's log.
 func TestServicePortsMany(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -210,6 +213,8 @@ func TestServicePortsMany(t *testing.T) {
 			lines = append(append(lines, "inside TCP "+at), buckets(at, "10.1.0.3", "10.1.0.4")...)
 		case i%10 == 0:
 			lines = append(lines, "inside TCP "+at, fmt.Sprintf("local TCP %s to 10.1.0.%d:8080", at, 3+i%200))
+		case i%10 == 5:
+			lines = append(append(lines, "inside TCP "+at), awayBuckets(20000+i, 8, 9)...)
 		}
 	}
 	all := servicePorts(t, lines...)
@@ -245,6 +250,10 @@ func TestServicePortsMany(t *testing.T) {
 		{[]string{"local TCP 192.0.2.7:80 to 10.1.0.3:8080"}, "+ local TCP 192.0.2.7:80 to 10.1.0.3:8080, - serve TCP 192.0.2.7:80 to 10.96.0.10:80", 2},
 		{buckets(at, "10.1.0.3", "10.1.0.4"), "+ share TCP 192.0.2.7:80 to 10.1.0.3:8080 (60 buckets), + share TCP 192.0.2.7:80 to 10.1.0.4:8080 (60 buckets), - local TCP 192.0.2.7:80 to 10.1.0.3:8080", 121},
 		{buckets(at, "10.1.0.3", "10.1.0.9"), "~ share TCP 192.0.2.7:80 to 10.1.0.9:8080 (was: share TCP 192.0.2.7:80 to 10.1.0.4:8080) (60 buckets)", 120},
+		{append(buckets(at, "10.1.0.3", "10.1.0.9"), awayBuckets(19999, 8, 9)...),
+			"+ away-share TCP 0.0.0.0:19999 from 198.51.100.1/32 to 203.0.113.8:19999 (6 buckets), + away-share TCP 0.0.0.0:19999 from 198.51.100.1/32 to 203.0.113.9:19999 (6 buckets)", 12},
+		{append(buckets(at, "10.1.0.3", "10.1.0.9"), awayBuckets(19999, 8, 10)...),
+			"~ away-share TCP 0.0.0.0:19999 from 198.51.100.1/32 to 203.0.113.10:19999 (was: away-share TCP 0.0.0.0:19999 from 198.51.100.1/32 to 203.0.113.9:19999) (6 buckets)", 12},
 	} {
 		want := servicePorts(t, append(slices.Clone(lines), step.lines...)...)
 		if n := changedElements(t, func() {
@@ -273,6 +282,15 @@ func converged(t *testing.T, k *Netlink, want ...hostplan.Item) {
 func buckets(at string, endpoints ...string) (out []string) {
 	for i := range hostplan.ServiceBuckets {
 		out = append(out, fmt.Sprintf("share TCP %s bucket %d to %s:8080", at, i, endpoints[i%len(endpoints)]))
+	}
+	return out
+}
+
+// awayBuckets is the entries of a node port that 198.51.100.1 is led from to these
+// of 203.0.113.0/24.
+func awayBuckets(port int, nodes ...int) (out []string) {
+	for i := range hostplan.AwayBuckets {
+		out = append(out, fmt.Sprintf("away-share TCP 0.0.0.0:%d from 198.51.100.1/32 bucket %d to 203.0.113.%d:%d", port, i, nodes[i%len(nodes)], port))
 	}
 	return out
 }

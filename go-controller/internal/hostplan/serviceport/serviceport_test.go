@@ -196,3 +196,44 @@ func TestParseServiceEntry(t *testing.T) {
 		}
 	}
 }
+
+// Ten thousand services of policy Local, each with three of a thousand nodes, of
+// which this is none, in its own two families.
+func BenchmarkPlanLocal(b *testing.B) {
+	slices, list := serviceport.Slices{}, []*cluster.Service(nil)
+	f := facts(slices)
+	for i := range 10000 {
+		name := cluster.Name{Namespace: "default", Name: fmt.Sprint("s", i)}
+		list = append(list, &cluster.Service{
+			Name: name, ExternalLocal: true, Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(20000 + i)}},
+			ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)}), netip.MustParseAddr(fmt.Sprintf("fd02::%x", i+1))},
+		})
+		for _, prefix := range []string{"::ffff:10.128.0.0", "fd01::"} {
+			slice := &cluster.EndpointSlice{Service: name.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
+			for n := range 3 {
+				a := netip.MustParseAddr(prefix).As16()
+				a[14], a[15] = byte(i%1000/250), byte(i%250+n+1)
+				slice.Endpoints = append(slice.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom16(a).Unmap(), Node: fmt.Sprint("with-", (i*3+n*7)%1000), Conditions: cluster.Ready})
+			}
+			slices[name] = append(slices[name], slice)
+		}
+	}
+	away := serviceport.Away(list, slices, "n1")
+	for i, name := range away {
+		f.Nodes[name] = []netip.Addr{netip.AddrFrom4([4]byte{172, 18, byte(i / 250), byte(i%250 + 1)}), netip.MustParseAddr(fmt.Sprintf("fd18::%x", i+1))}
+	}
+	b.Run("Away", func(b *testing.B) {
+		for b.Loop() {
+			serviceport.Away(list, slices, "n1")
+		}
+		b.ReportMetric(float64(len(away)), "nodes")
+	})
+	b.Run("Plan", func(b *testing.B) {
+		entries := 0
+		for b.Loop() {
+			plan, _ := serviceport.Plan(list, f, nodeConfig())
+			entries = plan.Host[0].(hostplan.ServicePorts).Count()
+		}
+		b.ReportMetric(float64(entries), "entries")
+	})
+}
