@@ -14,32 +14,11 @@ import (
 // outside another gateway has.
 const ReasonOutsideTaken = "GatewayAddressInUse"
 
-// contestOutside tells the owners of a gateway that changed, and of those whose
-// addresses it took, what they do not have. Each is told once, until that
-// changes.
-func (a *assignment) contestOutside(c cluster.Change) {
-	for _, name := range append([]cluster.Name{c.Ref.Name}, c.Rivals...) {
-		n := a.s.Nodes[name.Name]
-		if n == nil {
-			delete(a.refused, name.Name)
-			continue
-		}
-		text := a.lostOutside(n)
-		if text == "" {
-			delete(a.refused, name.Name)
-			continue
-		}
-		if told := n.UID + text; a.refused[name.Name] != told {
-			a.refused[name.Name] = told
-			a.problem(n, n.UID, ReasonOutsideTaken, text)
-		}
-	}
-}
-
-// lostOutside says which of a gateway's addresses another has, "" for none.
-func (a *assignment) lostOutside(n *cluster.Node) string {
-	if n.Gateway == nil {
-		return ""
+// lostOutside says which of a gateway's addresses another has.
+func (a *assignment) lostOutside(o cluster.Object) loss {
+	n, ok := o.(*cluster.Node)
+	if !ok || n.Gateway == nil {
+		return loss{}
 	}
 	var lost, families, holders []string
 	for _, p := range n.Gateway.IPs {
@@ -50,8 +29,9 @@ func (a *assignment) lostOutside(n *cluster.Node) string {
 		}
 	}
 	if len(lost) == 0 {
-		return ""
+		return loss{}
 	}
-	return fmt.Sprintf("annotation %s: ip-addresses: %s: the node is no gateway for %s: give it an address that no other node has, or delete %s if its machine is gone",
-		annotation.L3GatewayConfig, strings.Join(lost, ", "), strings.Join(families, ", "), strings.Join(slices.Compact(holders), ", "))
+	return loss{n.UID, ReasonOutsideTaken,
+		fmt.Sprintf("annotation %s: ip-addresses: %s: the node is no gateway for %s: give it an address that no other node has, or delete %s if its machine is gone",
+			annotation.L3GatewayConfig, strings.Join(lost, ", "), strings.Join(families, ", "), strings.Join(slices.Compact(holders), ", "))}
 }
