@@ -75,14 +75,10 @@ func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 	for _, stage := range Stages() {
 		at := all.having(stage)
 		out.Dropped = out.Dropped || len(at) > 0
-		of := map[string]group{}
-		for _, c := range at {
-			if c.Node != "" && out.Nodes[c.Node] == nil {
-				of[c.Node] = append(of[c.Node], c)
+		for node, g := range at.byNode() {
+			if out.Nodes[node] == nil {
+				out.Nodes[node] = g.addrs()
 			}
-		}
-		for node, g := range of {
-			out.Nodes[node] = g.addrs()
 		}
 	}
 	return out
@@ -93,13 +89,7 @@ func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 func ServingNodes(port ServicePort, is4 bool, eps []*EndpointSlice) map[string]int {
 	all := candidates(port, is4, eps)
 	for _, stage := range Stages() {
-		of := map[string]group{}
-		for _, c := range all.having(stage) {
-			if c.Node != "" {
-				of[c.Node] = append(of[c.Node], c)
-			}
-		}
-		if len(of) > 0 {
+		if of := all.having(stage).byNode(); len(of) > 0 {
 			out := make(map[string]int, len(of))
 			for node, g := range of {
 				out[node] = len(g.addrs())
@@ -150,6 +140,17 @@ func (g group) having(c Conditions) group {
 		}
 	}
 	return out
+}
+
+// byNode is those that are on some node, by its name.
+func (g group) byNode() map[string]group {
+	of := map[string]group{}
+	for _, c := range g {
+		if c.Node != "" {
+			of[c.Node] = append(of[c.Node], c)
+		}
+	}
+	return of
 }
 
 // addrs is where the endpoints are, sorted, each once.

@@ -182,6 +182,15 @@ func Prefixes(list []string) []netip.Prefix {
 	return out
 }
 
+// FirstOf is the first address of a family; ok is false when there is none.
+func FirstOf(addrs []netip.Addr, is4 bool) (a netip.Addr, ok bool) {
+	i := slices.IndexFunc(addrs, func(a netip.Addr) bool { return a.Is4() == is4 })
+	if i < 0 {
+		return netip.Addr{}, false
+	}
+	return addrs[i], true
+}
+
 // Addrs is the address part of each prefix.
 func Addrs(ps []netip.Prefix) []netip.Addr {
 	out := make([]netip.Addr, len(ps))

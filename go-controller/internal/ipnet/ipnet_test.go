@@ -229,6 +229,16 @@ func TestUnion(t *testing.T) {
 	}
 }
 
+func TestFirstOf(t *testing.T) {
+	addrs := []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
+	if a, ok := ipnet.FirstOf(addrs, true); !ok || a != addrs[1] {
+		t.Errorf("the first IPv4 address is %v, %v; want %v", a, ok, addrs[1])
+	}
+	if a, ok := ipnet.FirstOf(addrs[1:], false); ok || a.IsValid() {
+		t.Errorf("the first IPv6 address is %v, %v; want none", a, ok)
+	}
+}
+
 func TestMACText(t *testing.T) {
 	want := ipnet.MAC{0x0a, 0x58, 1, 2, 3, 0xff}
 	text, err := want.MarshalText()

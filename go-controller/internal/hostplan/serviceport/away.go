@@ -10,6 +10,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // Away names the other nodes to which this one may lead what it sends to its own
@@ -69,14 +70,14 @@ func (p preferences) nodes(s *cluster.Service, port cluster.ServicePort, is4 boo
 func (p *planner) away(s *cluster.Service, port cluster.ServicePort, w way) {
 	is4 := w.clusterIP.Addr().Is4()
 	names, endpoints := p.prefers.nodes(s, port, is4, p.facts.Endpoints[s.Name])
-	from, ok := ofFamily(p.facts.Addrs, is4)
+	from, ok := ipnet.FirstOf(p.facts.Addrs, is4)
 	if !ok || len(names) == 0 {
 		return
 	}
 	var nodes []netip.AddrPort
 	times := map[netip.AddrPort]int{}
 	for _, name := range names {
-		if a, ok := ofFamily(p.facts.Nodes[name], is4); ok && a != from {
+		if a, ok := ipnet.FirstOf(p.facts.Nodes[name], is4); ok && a != from {
 			to := netip.AddrPortFrom(a, port.NodePort)
 			nodes, times[to] = append(nodes, to), endpoints[name]
 		}
@@ -109,13 +110,4 @@ func inTurns(nodes []netip.AddrPort, times map[netip.AddrPort]int) (out []netip.
 		}
 	}
 	return out
-}
-
-// ofFamily is the first address of a family.
-func ofFamily(addrs []netip.Addr, is4 bool) (netip.Addr, bool) {
-	i := slices.IndexFunc(addrs, func(a netip.Addr) bool { return a.Is4() == is4 })
-	if i < 0 {
-		return netip.Addr{}, false
-	}
-	return addrs[i], true
 }

@@ -180,10 +180,10 @@ func (r gatewayRows) routes() []nb.Row {
 	out := names.RouterToExternal(r.node.Name)
 	for _, c := range r.state.Config.Subnets {
 		is4 := c.CIDR.Addr().Is4()
-		if via, ok := ofFamily(r.cluster, is4); ok {
+		if via, ok := ipnet.FirstOf(r.cluster, is4); ok {
 			rows = append(rows, r.own(names.PrefixRole(names.RoleToCluster, c.CIDR), c.CIDR, via, ""))
 		}
-		if ip, ok := ofFamily(ipnet.Addrs(r.gateway.IPs), is4); ok {
+		if ip, ok := ipnet.FirstOf(ipnet.Addrs(r.gateway.IPs), is4); ok {
 			rows = append(rows, r.snat(c.CIDR, ip))
 		}
 	}
@@ -241,7 +241,7 @@ func (r gatewayRows) toHost() ([]nb.Row, error) {
 	var rows []nb.Row
 	for _, subnet := range r.state.NodeSubnets[r.node.Name] {
 		is4 := subnet.Addr().Is4()
-		ip, ok := ofFamily(ipnet.Addrs(r.gateway.IPs), is4)
+		ip, ok := ipnet.FirstOf(ipnet.Addrs(r.gateway.IPs), is4)
 		if !ok {
 			continue
 		}
@@ -285,15 +285,6 @@ func (r gatewayRows) snat(pods netip.Prefix, ip netip.Addr) nb.Row {
 		UUID: r.uuid(nbdb.NATTable, role), Type: nbdb.NATTypeSNAT, LogicalIP: pods.String(), ExternalIP: ip.String(),
 		ExternalPortRange: names.SNATPorts,
 	}, r.in(nbdb.LogicalRouterTable, names.RoleRouter, "nat"))
-}
-
-// ofFamily is the address of a family.
-func ofFamily(addrs []netip.Addr, is4 bool) (netip.Addr, bool) {
-	i := slices.IndexFunc(addrs, func(a netip.Addr) bool { return a.Is4() == is4 })
-	if i < 0 {
-		return netip.Addr{}, false
-	}
-	return addrs[i], true
 }
 
 // everything is 0.0.0.0/0 or ::/0.

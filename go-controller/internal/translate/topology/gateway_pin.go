@@ -29,7 +29,7 @@ func (r gatewayRows) pins() []nb.Row {
 		var hops []string
 		var own []netip.Addr
 		for _, name := range of {
-			if ip, ok := ofFamily(ipnet.Addrs(r.state.Gateway(name).IPs), is4); ok {
+			if ip, ok := ipnet.FirstOf(ipnet.Addrs(r.state.Gateway(name).IPs), is4); ok {
 				own = append(own, ip)
 			}
 			if via, ok := r.state.JoinAddr(name, is4); ok && r.state.Serves(name, is4) {
