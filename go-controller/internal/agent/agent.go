@@ -58,6 +58,7 @@ type Agent struct {
 	outage     *outage         // what is wrong with the gateway
 	isGateway  atomic.Bool     // whether the node is to be one
 	told       atomic.Bool     // the Node says of its gateway what this agent found
+	noOVS      error           // that the database of Open vSwitch does not answer
 }
 
 // New prepares an agent. Its metrics go to registry.
@@ -68,7 +69,7 @@ func New(c config.Node, kube *kubeio.Local, registry prometheus.Registerer, log 
 	a := &Agent{
 		config: c, kube: kube, log: log, metrics: metrics.NewNode(registry), gate: newGate(),
 		flows: ovs.NewFlows(c.OVSAddress), kicked: make(chan struct{}, 1), wanted: &sync.Map{},
-		outage: newOutage(),
+		outage: newOutage(), noOVS: fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?", c.OVSAddress),
 	}
 	a.health = newHealthChecks(log, a.metrics.Unheard)
 	return a, nil
@@ -110,7 +111,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	})
 	a.parts.Go(func() { a.watchKernel(ctx) })
 	a.parts.Go(func() { a.watchDaemons(ctx) })
-	a.parts.Go(func() { a.kube.KeepLease(ctx, func() bool { return a.isGateway.Load() && a.told.Load() }) })
+	a.parts.Go(func() { a.kube.KeepLease(ctx, a.isAliveGateway) })
 	a.parts.Go(func() { a.forward(ctx, a.ovs.Changed(), a.kube.Changed()) })
 	a.loop(ctx)
 	a.parts.Wait()
@@ -155,7 +156,7 @@ func (a *Agent) connected() error {
 	if a.ovs.Connected() {
 		return nil
 	}
-	return fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?", a.config.OVSAddress)
+	return a.noOVS
 }
 
 // watchKernel has the kernel tell of changes, and starts again when its
@@ -240,6 +241,10 @@ func (a *Agent) timedPass(ctx context.Context) error {
 	defer cancel()
 	return a.pass(ctx)
 }
+
+// isAliveGateway tells whether the node is to be a gateway, and the Node says of it
+// what this agent found: then the agent's life is the master's business.
+func (a *Agent) isAliveGateway() bool { return a.isGateway.Load() && a.told.Load() }
 
 // report tells the outcome of a pass, once each time it changes.
 func (a *Agent) report(ctx context.Context, err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
@@ -31,7 +30,7 @@ func (g *gate) Missing() error {
 	defer g.mu.Unlock()
 	if g.live != nil {
 		if err := g.live(); err != nil {
-			if g.missing != nil && strings.Contains(g.missing.Error(), err.Error()) {
+			if errors.Is(g.missing, err) {
 				err = g.missing // it says what else there is, too
 			}
 			return &server.LimitedError{Reason: err}
