@@ -86,9 +86,7 @@ func TestRenewLease(t *testing.T) {
 	if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, ok := l.Node(); ok; _, ok = l.Node() {
-		<-l.Changed()
-	}
+	awaitNoNode(l)
 	if err := l.renewLease(t.Context(), start); err == nil || !strings.Contains(err.Error(), `there is no Node "n1"`) {
 		t.Errorf("without a Node: %v", err)
 	}

@@ -59,9 +59,16 @@ func awaitNode(l *Local) LocalNode {
 	}
 }
 
+// awaitNoNode waits until the Node is gone.
+func awaitNoNode(l *Local) {
+	for _, ok := l.Node(); ok; _, ok = l.Node() {
+		<-l.Changed()
+	}
+}
+
 func TestLocalNode(t *testing.T) {
 	l, client := startLocal(t)
-	n, ok := awaitNode(l), true
+	n := awaitNode(l)
 	if n.UID != "node-uid" || len(n.InternalIPs) != 2 || n.InternalIPs[1] != "fd18::2" {
 		t.Fatalf("node %+v", n)
 	}
@@ -101,10 +108,7 @@ func TestLocalNode(t *testing.T) {
 	if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for ok {
-		<-l.Changed()
-		_, ok = l.Node()
-	}
+	awaitNoNode(l)
 	if err := l.PatchNode(t.Context(), map[string]string{"a": "1"}); err == nil {
 		t.Error("patching a Node that is gone succeeded")
 	}
