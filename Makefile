@@ -37,7 +37,7 @@ unit: ## the tests of the product's module alone
 	$(GO) test ./...
 
 .PHONY: conformance
-conformance: deps sandbox ## Kubernetes' own tests of networking, and docs/conformance.md; takes half an hour or more
+conformance: deps sandbox ## Kubernetes' own tests of networking, and docs/conformance.md; takes about half an hour
 	test/conformance/build.sh
 	bin/conformance $(CONFORMANCE)
 

@@ -99,7 +99,7 @@ This page is written by
 `+"```\nmake conformance\n```"+`
 
 which exits with an error when a spec fails that is not listed in [failing.txt](../test/conformance/failing.txt), or one passes that is. What is left out, and
-why, is in [exclude.txt](../test/conformance/exclude.txt). It takes half an hour or more, so it is not part of `+"`make test`"+`.
+why, is in [exclude.txt](../test/conformance/exclude.txt). It takes about half an hour, so it is not part of `+"`make test`"+`.
 It takes the newest OVN that Debian has, where a mirror of it can be reached, and else that of Debian 13; `+"`make conformance CONFORMANCE='--ovn rootfs'`"+` takes the latter in any case.
 
 | | all | Conformance |

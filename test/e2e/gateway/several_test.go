@@ -161,9 +161,11 @@ func TestSeveralGateways(t *testing.T) {
 	for _, f := range faults() {
 		ok := t.Run(f.name, func(t *testing.T) {
 			b := bed{b.Cluster, t}
+			broken := time.Now()
 			f.do(t, b, n1)
 			if f.sooner {
 				b.isOutSooner()
+				t.Logf("n1 is out of service after %v", time.Since(broken).Round(time.Second))
 			}
 			b.awaitSpread(time.Minute, "c", n2)
 			b.awaitSpread(time.Minute, "b", n2)

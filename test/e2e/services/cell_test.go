@@ -35,8 +35,8 @@ func (c *cell) String() string {
 }
 
 // take judges the answers of a round. What is lost now and then is asked again;
-// an answer from a backend that may not answer is wrong, and
-// so is one that saw somebody else than it must.
+// an answer from a backend that may not answer is wrong, and so is one that saw
+// somebody else than it must.
 func (c *cell) take(answers []string, whose map[netip.Addr]string) {
 	want := answering(c.client, c.way, c.service)
 	who := map[string]bool{}

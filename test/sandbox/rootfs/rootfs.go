@@ -165,7 +165,8 @@ func debootstrap(ctx context.Context, step *progress.Step, dir string, r release
 	return nil
 }
 
-// source is the release to take, from the mirror that this machine's apt uses. A machine that has never updated its package lists does so now.
+// source is the release to take, from the mirror that this machine's apt uses. A
+// machine that has never updated its package lists does so now.
 func source(ctx context.Context, choice Choice) (r release, err error) {
 	mirror, origin, err := known(ctx)
 	if err == nil && mirror == "" {
