@@ -18,7 +18,7 @@ import (
 // Where OVN, Open vSwitch and containerd come from.
 const (
 	OVNRootfs = "rootfs" // a cached Debian 13 root filesystem
-	OVNNewest = "newest" // a cached Debian unstable root filesystem, as it was on the day when it was made
+	OVNNewest = "newest" // a cached Debian unstable root filesystem with the OVN of experimental where that is newer, as it was on the day when it was made
 	OVNHost   = "host"   // this machine's own packages
 )
 

@@ -60,6 +60,7 @@ type release struct {
 	suite      string
 	components string
 	what       string
+	ahead      string // the suite whose OVN and Open vSwitch are taken where they are newer; "" for none
 
 	mirror   string   // that has it, once that is known
 	packages []string // what is taken of it
@@ -71,7 +72,7 @@ func releases() map[string]map[Choice]release {
 	return map[string]map[Choice]release{
 		"Debian": {
 			Tested: {suite: "trixie", components: "main", what: "Debian 13"},
-			Newest: {suite: "sid", components: "main", what: "Debian unstable"},
+			Newest: {suite: "sid", components: "main", what: "Debian unstable", ahead: "experimental"},
 		},
 		"Ubuntu": {Tested: {suite: "noble", components: "main,universe", what: "Ubuntu 24.04"}},
 	}
@@ -85,7 +86,11 @@ func Ensure(ctx context.Context, cache string, choice Choice, log *progress.Log)
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", fmt.Errorf("making the cache of root filesystems: %w", err)
 	}
-	sum := sha256.Sum256([]byte(strings.Join(packages(choice), " ")))
+	of := strings.Join(packages(choice), " ")
+	if choice == Newest {
+		of += "\n" + preferences
+	}
+	sum := sha256.Sum256([]byte(of))
 	dir := filepath.Join(cache, fmt.Sprintf("%s%x", choice.prefix(), sum[:4]))
 	if complete(dir) {
 		return dir, nil
@@ -124,6 +129,9 @@ func build(ctx context.Context, dir string, choice Choice, log *progress.Log) er
 	}
 	step := log.Begin("root filesystem of " + r.what + " with OVN, fetched once into " + dir)
 	err = debootstrap(ctx, step, partial, r)
+	if err == nil && r.ahead != "" {
+		err = upgrade(ctx, step, partial, r)
+	}
 	if err == nil {
 		err = os.RemoveAll(filepath.Join(partial, "var/cache/apt/archives"))
 	}
@@ -136,11 +144,58 @@ func build(ctx context.Context, dir string, choice Choice, log *progress.Log) er
 	return step.End(err)
 }
 
-// debootstrap runs in mount and PID namespaces of its own, so that neither what
-// it mounts nor what it starts can outlive it.
 func debootstrap(ctx context.Context, step *progress.Step, dir string, r release) error {
-	cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--components="+r.components,
+	return isolated(ctx, step, "debootstrap", "--variant=minbase", "--components="+r.components,
 		"--include="+strings.Join(r.packages, ","), r.suite, dir, r.mirror)
+}
+
+// preferences let apt take OVN and Open vSwitch, and what they need that is
+// nowhere else, from a suite that it otherwise takes nothing from
+// (apt_preferences(5)).
+const preferences = `Package: src:ovn src:openvswitch
+Pin: release a=%s
+Pin-Priority: 500
+`
+
+// inRoot upgrades the packages that it is given in a root filesystem.
+// policy-rc.d keeps their services from starting (invoke-rc.d(8)). A mirror that
+// lags behind will do, as it does for debootstrap.
+const inRoot = `set -e
+root=$1
+shift
+cp --dereference /etc/resolv.conf "$root/etc/resolv.conf"
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod 755 "$root/usr/sbin/policy-rc.d"
+mount -t proc proc "$root/proc"
+export DEBIAN_FRONTEND=noninteractive
+chroot "$root" apt-get --option Acquire::Check-Valid-Until=false update
+chroot "$root" apt-get install --yes --no-install-recommends --only-upgrade "$@"
+umount "$root/proc"
+rm "$root/usr/sbin/policy-rc.d" "$root/etc/resolv.conf"
+rm -r "$root"/var/lib/apt/lists/*
+`
+
+// upgrade takes the OVN of the suite ahead where that is newer.
+func upgrade(ctx context.Context, step *progress.Step, dir string, r release) error {
+	files := map[string]string{
+		"etc/apt/sources.list.d/ahead.list": fmt.Sprintf("deb %s %s %s\n", r.mirror, r.ahead, strings.ReplaceAll(r.components, ",", " ")),
+		"etc/apt/preferences.d/ahead":       fmt.Sprintf(preferences, r.ahead),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("naming %s to apt: %w", r.ahead, err)
+		}
+	}
+	if err := isolated(ctx, step, "sh", append([]string{"-c", inRoot, "sh", dir}, r.packages...)...); err != nil {
+		return fmt.Errorf("upgrading to the OVN of %s: %w", r.ahead, err)
+	}
+	return nil
+}
+
+// isolated runs a program that installs packages in mount and PID namespaces of
+// its own, so that neither what it mounts nor what it starts can outlive it.
+func isolated(ctx context.Context, step *progress.Step, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -152,7 +207,7 @@ func debootstrap(ctx context.Context, step *progress.Step, dir string, r release
 	}
 	var last []string
 	lines := bufio.NewScanner(out)
-	for n := 1; lines.Scan(); n++ {
+	for lines.Scan() {
 		text := strings.TrimPrefix(lines.Text(), "I: ")
 		step.Detail("%s", text)
 		if last = append(last, text); len(last) > 5 {
@@ -160,7 +215,7 @@ func debootstrap(ctx context.Context, step *progress.Step, dir string, r release
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("debootstrap of %s: %w: %s", r.suite, err, strings.Join(last, "; "))
+		return fmt.Errorf("running %s: %w: %s", name, err, strings.Join(last, "; "))
 	}
 	return nil
 }

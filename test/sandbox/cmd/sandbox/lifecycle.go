@@ -13,7 +13,7 @@ import (
 func ovnFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name: "ovn", Value: sandbox.OVNRootfs, EnvVars: []string{sandbox.OVNVariable},
-		Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), newest (Debian unstable, cached), host",
+		Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), newest (Debian unstable and experimental, cached), host",
 	}
 }
 
