@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	testbed "github.com/northbound-net/northbound/test/sandbox"
+)
+
+// TestLoadBalancersApart runs the commands that tell users whether their
+// ovn-northd keeps the load balancers of several switches apart. That of the
+// sandbox must.
+func TestLoadBalancersApart(t *testing.T) {
+	page, err := os.ReadFile("../../docs/features/services.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "One transaction shows whether yours does")
+	_, after, _ = strings.Cut(after, "```\n")
+	commands, _, ok := strings.Cut(after, "```\n")
+	if !ok {
+		t.Fatal("docs/features/services.md has no such commands")
+	}
+	c, err := testbed.Open(testbed.DefaultStateRoot, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		nbctl(t, "--if-exists", "lb-del", "a", "--", "--if-exists", "lb-del", "b", "--", "--if-exists", "ls-del", "x1",
+			"--", "--if-exists", "ls-del", "x2", "--", "--if-exists", "ls-del", "x3", "--", "--if-exists", "ls-del", "x4")
+	})
+	out, err := c.Control.Run(t.Context(), "sh", "-ec", commands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const a, b = "backends=10.128.0.9:80\n", "backends=10.128.1.9:80\n"
+	if out != a+a+b+b {
+		t.Errorf("backends at x1, x2, x3 and x4:\n%swant\n%s", out, a+a+b+b)
+	}
+}
