@@ -88,6 +88,7 @@ func checks() []check {
 		{"sysctls", checkSysctls},
 		{"masquerade", checkMasquerade},
 		{"hairpin", checkHairpin},
+		{"load-balancers", checkLoadBalancers},
 		{"service-ports", checkServicePorts},
 		{"external-bridge", checkExternalBridge},
 		{"cni-conf", checkCNIConf},

@@ -12,12 +12,28 @@ import (
 	"strings"
 )
 
-// Select names what to read of a table: the rows whose column Where is Is, or
-// all of them when Where is "".
+// Select names what to read of a table: the rows of which Where holds, or all
+// of them when it is nil.
 type Select struct {
-	Table     string
-	Columns   []string
-	Where, Is string
+	Table   string
+	Columns []string
+	Where   Condition
+}
+
+// Condition is what must hold of a row (RFC 7047 section 5.1, <condition>).
+type Condition []any
+
+// Is holds of rows whose column is a string.
+func Is(column, value string) Condition { return Condition{column, "==", value} }
+
+// HasPair holds of rows whose column, a map, has the pair.
+func HasPair(column, key, value string) Condition {
+	return Condition{column, "includes", []any{"map", []any{[]any{key, value}}}}
+}
+
+// HasRow holds of rows whose column, a set of references, has the one to a row.
+func HasRow(column, uuid string) Condition {
+	return Condition{column, "includes", []any{"uuid", uuid}}
 }
 
 // Row is a row as it is on the wire (RFC 7047 section 5.1: a UUID is
@@ -96,9 +112,9 @@ func (r Row) Bool(column string) bool {
 func Ask(ctx context.Context, remote string, keys *tls.Config, database string, selects ...Select) ([][]Row, error) {
 	params := []any{database}
 	for _, s := range selects {
-		where := []any{}
-		if s.Where != "" {
-			where = append(where, []any{s.Where, "==", s.Is})
+		where := []Condition{}
+		if s.Where != nil {
+			where = append(where, s.Where)
 		}
 		params = append(params, map[string]any{"op": "select", "table": s.Table, "where": where, "columns": s.Columns})
 	}

@@ -16,8 +16,11 @@ func TestAsk(t *testing.T) {
 		"--", "add-br", "br0", "--", "add-port", "br0", "p0", "--", "set", "bridge", "br0", "mcast_snooping_enable=true", "flood_vlans=3")
 	rows, err := Ask(t.Context(), remote, nil, Database,
 		Select{Table: "Open_vSwitch", Columns: []string{"external_ids", "ovs_version"}},
-		Select{Table: "Bridge", Columns: []string{"name", "ports", "mcast_snooping_enable", "flood_vlans", "fail_mode"}, Where: "name", Is: "br0"},
-		Select{Table: "Bridge", Columns: []string{"name"}, Where: "name", Is: "br1"})
+		Select{Table: "Bridge", Columns: []string{"name", "ports", "mcast_snooping_enable", "flood_vlans", "fail_mode"}, Where: Is("name", "br0")},
+		Select{Table: "Bridge", Columns: []string{"name"}, Where: Is("name", "br1")},
+		Select{Table: "Open_vSwitch", Columns: []string{"_uuid"}, Where: HasPair("external_ids", "a", "1")},
+		Select{Table: "Open_vSwitch", Columns: []string{"_uuid"}, Where: HasPair("external_ids", "a", "x y")},
+		Select{Table: "Port", Columns: []string{"_uuid"}, Where: Is("name", "p0")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,6 +31,16 @@ func TestAsk(t *testing.T) {
 	if len(rows[1]) != 1 || len(rows[2]) != 0 || b.Text("name") != "br0" || len(b.Set("ports")) != 2 || len(b.Text("ports")) != 36 ||
 		!b.Bool("mcast_snooping_enable") || b.Int("flood_vlans") != 3 || b.Text("fail_mode") != "" || b.Text("nosuch") != "" {
 		t.Errorf("bridge %v", rows[1:])
+	}
+	if len(rows[3]) != 1 || len(rows[4]) != 0 {
+		t.Errorf("roots with a=1: %v, with a=x y: %v", rows[3], rows[4])
+	}
+	port := rows[5][0].Text("_uuid")
+	rows, err = Ask(t.Context(), remote, nil, Database,
+		Select{Table: "Bridge", Columns: []string{"name"}, Where: HasRow("ports", port)},
+		Select{Table: "Bridge", Columns: []string{"name"}, Where: HasRow("mirrors", port)})
+	if err != nil || len(rows[0]) != 1 || rows[0][0].Text("name") != "br0" || len(rows[1]) != 0 {
+		t.Errorf("bridges with port %s: %v, %v", port, rows, err)
 	}
 	for want, ask := range map[string]func() error{
 		"unknown database": func() error {

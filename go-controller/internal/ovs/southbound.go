@@ -75,7 +75,7 @@ func (b binding) explain(logicalPort, systemID string) string {
 // askBinding reads the row.
 func askBinding(ctx context.Context, remote string, keys *tls.Config, logicalPort string) (b binding, err error) {
 	rows, err := Ask(ctx, remote, keys, SouthboundDatabase,
-		Select{Table: "Port_Binding", Columns: []string{"chassis", "options", "up"}, Where: "logical_port", Is: logicalPort},
+		Select{Table: "Port_Binding", Columns: []string{"chassis", "options", "up"}, Where: Is("logical_port", logicalPort)},
 		Select{Table: "Chassis", Columns: []string{"_uuid", "name"}})
 	if err != nil || len(rows[0]) == 0 {
 		return b, err
