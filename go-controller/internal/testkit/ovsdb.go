@@ -17,6 +17,7 @@ func NBSchemas() map[string]string {
 		"23.03": filepath.Join(here, "..", "nbdb", "ovn-nb.ovsschema"),     // schema 7.0.0
 		"25.03": filepath.Join(here, "testdata", "ovn-nb-25.03.ovsschema"), // schema 7.11.0
 		"26.03": filepath.Join(here, "testdata", "ovn-nb-26.03.ovsschema"), // schema 7.18.0
+		"26.09": filepath.Join(here, "testdata", "ovn-nb-26.09.ovsschema"), // schema 7.19.0
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 func TestStartOVSDB(t *testing.T) {
-	want := map[string]string{"23.03": "7.0.0", "25.03": "7.11.0", "26.03": "7.18.0"}
+	want := map[string]string{"23.03": "7.0.0", "25.03": "7.11.0", "26.03": "7.18.0", "26.09": "7.19.0"}
 	for ovn, schema := range NBSchemas() {
 		t.Run(ovn, func(t *testing.T) {
 			remote := StartOVSDB(t, schema)
