@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
@@ -15,6 +17,13 @@ import (
 // "Ingress Table: LB").
 const lbStage = "ls_in_lb"
 
+// lookAgain is how long a service may need to move from one load balancer to
+// another: what is wrong for longer is a problem.
+const lookAgain = time.Second
+
+// maxClashes bounds how many matches are looked into.
+const maxClashes = 50
+
 // checkLoadBalancers looks for addresses of which this node's switch has flows
 // of several load balancers: OVN takes either. Between them are rows that
 // nobody should have written, or an ovn-northd that gave flows to a switch that
@@ -23,40 +32,42 @@ func checkLoadBalancers(ctx context.Context, h *chart) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
-	defer cancel()
 	id := names.ManagementPort(h.c.Node.Name)
-	rows, err := h.t.Databases.Ask(ctx, h.sbRemote, h.sbKeys, ovs.SouthboundDatabase,
-		ovs.Select{Table: "Port_Binding", Columns: []string{"datapath"}, Where: ovs.Is("logical_port", id)})
+	rows, err := h.askSouthbound(ctx, ovs.Select{Table: "Port_Binding", Columns: []string{"datapath"}, Where: ovs.Is("logical_port", id)})
 	if err != nil {
 		return unchecked("%v", err)
 	}
 	if len(rows[0]) == 0 {
 		return unchecked("the Southbound database has no Port_Binding %s, which is of the node's switch", id)
 	}
-	flows, err := h.switchFlows(ctx, rows[0][0].Text("datapath"), lbStage)
+	datapath := rows[0][0].Text("datapath")
+	wrong, err := h.clashes(ctx, datapath)
+	if err == nil && len(wrong) > 0 {
+		select {
+		case <-ctx.Done():
+			return unchecked("%v", ctx.Err())
+		case <-time.After(lookAgain):
+		}
+		before := wrong
+		wrong, err = h.clashes(ctx, datapath)
+		wrong = slices.DeleteFunc(wrong, func(s string) bool { return !slices.Contains(before, s) })
+	}
 	if err != nil {
 		return unchecked("%v", err)
 	}
-	actions := map[match][]string{}
-	for _, f := range flows {
-		of := match{f.Int("priority"), f.Text("match")}
-		actions[of] = append(actions[of], f.Text("actions"))
-	}
-	var wrong []string
-	for _, of := range slices.SortedFunc(maps.Keys(actions), match.compare) {
-		if found := actions[of]; len(found) > 1 {
-			slices.Sort(found)
-			wrong = append(wrong, fmt.Sprintf("%d flows of priority %d match %s: %q", len(found), of.priority, of.text, found))
-		}
-	}
 	if len(wrong) > 0 {
 		return problem("several load balancers have the same address on the node's switch: %s", several(wrong)).fixed(
-			"# where ovn-northd runs, have it begin anew: ovn-appctl -t ovn-northd inc-engine/recompute",
 			"# ovn-northd 26.03.1 mixes up load balancers of nodes and zones, 25.03.0 and 26.09.0 do not: take another release",
+			"# for now, until the next change, on the host of the active ovn-northd: ovn-appctl -t ovn-northd inc-engine/recompute",
 			"# or rows of somebody else have the address: ovn-nbctl ls-lb-list "+h.c.Node.Name)
 	}
-	return ok("each address is of one load balancer on the node's switch")
+	return ok("no address is of several load balancers on the node's switch")
+}
+
+func (h *chart) askSouthbound(ctx context.Context, selects ...ovs.Select) ([][]ovs.Row, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	return h.t.Databases.Ask(ctx, h.sbRemote, h.sbKeys, ovs.SouthboundDatabase, selects...)
 }
 
 // match is what a logical flow matches: where two have the same, either is
@@ -66,16 +77,14 @@ type match struct {
 	text     string
 }
 
-func (m match) compare(o match) int {
-	return cmp.Or(o.priority-m.priority, cmp.Compare(m.text, o.text))
-}
-
-// switchFlows are the logical flows of a datapath in one stage.
-func (h *chart) switchFlows(ctx context.Context, datapath, stage string) ([]ovs.Row, error) {
-	rows, err := h.t.Databases.Ask(ctx, h.sbRemote, h.sbKeys, ovs.SouthboundDatabase,
+// clashes tells what matches several flows of a switch's stage of load
+// balancers that have other backends, sorted. The actions, which are what is
+// large, are read of those only that match the same.
+func (h *chart) clashes(ctx context.Context, datapath string) ([]string, error) {
+	rows, err := h.askSouthbound(ctx,
 		ovs.Select{Table: "Logical_DP_Group", Columns: []string{"_uuid"}, Where: ovs.HasRow("datapaths", datapath)},
-		ovs.Select{Table: "Logical_Flow", Columns: []string{"logical_datapath", "logical_dp_group", "priority", "match", "actions"},
-			Where: ovs.HasPair("external_ids", "stage-name", stage)})
+		ovs.Select{Table: "Logical_Flow", Columns: []string{"_uuid", "logical_datapath", "logical_dp_group", "priority", "match"},
+			Where: ovs.HasPair("external_ids", "stage-name", lbStage)})
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +92,63 @@ func (h *chart) switchFlows(ctx context.Context, datapath, stage string) ([]ovs.
 	for _, g := range rows[0] {
 		groups[g.Text("_uuid")] = true
 	}
-	return slices.DeleteFunc(rows[1], func(f ovs.Row) bool {
-		return f.Text("logical_datapath") != datapath && !groups[f.Text("logical_dp_group")]
-	}), nil
+	flows := map[match][]string{}
+	for _, f := range rows[1] {
+		if f.Text("logical_datapath") == datapath || groups[f.Text("logical_dp_group")] {
+			m := match{f.Int("priority"), f.Text("match")}
+			flows[m] = append(flows[m], f.Text("_uuid"))
+		}
+	}
+	maps.DeleteFunc(flows, func(_ match, ids []string) bool { return len(ids) < 2 })
+	if len(flows) == 0 {
+		return nil, nil
+	}
+	matches := slices.SortedFunc(maps.Keys(flows), func(a, b match) int {
+		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.priority, b.priority))
+	})
+	matches = matches[:min(len(matches), maxClashes)]
+	var selects []ovs.Select
+	for _, m := range matches {
+		for _, id := range flows[m] {
+			selects = append(selects, ovs.Select{Table: "Logical_Flow", Columns: []string{"actions", "external_ids"}, Where: ovs.IsRow("_uuid", id)})
+		}
+	}
+	if rows, err = h.askSouthbound(ctx, selects...); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range matches {
+		n := len(flows[m])
+		if to := leads(slices.Concat(rows[:n]...)); len(to) > 1 {
+			out = append(out, m.text+" leads to "+strings.Join(to, ", and to "))
+		}
+		rows = rows[n:]
+	}
+	return out, nil
+}
+
+// maxBackends is how much is shown of a flow's backends.
+const maxBackends = 60
+
+// leads tells to which backends flows lead, sorted, each once, and of which
+// load balancer they are. What stands before the backends may differ: two ports of
+// an address have a flow each for a client that is to keep its backend.
+func leads(flows []ovs.Row) []string {
+	of := map[string]string{}
+	for _, f := range flows {
+		_, to, ok := strings.Cut(f.Text("actions"), "backends=")
+		if !ok {
+			to = f.Text("actions")
+		}
+		of[to] = f.Map("external_ids")["stage-hint"]
+	}
+	var out []string
+	for _, to := range slices.Sorted(maps.Keys(of)) {
+		shown := strings.TrimSuffix(to, ");")
+		if len(shown) > maxBackends {
+			shown = shown[:maxBackends] + "..."
+		}
+		out = append(out, fmt.Sprintf("%s (load balancer %s...)", shown, of[to]))
+	}
+	return out
 }

@@ -60,7 +60,7 @@ var damages = []damage{
 	{do: "nft flush map inet northbound serve-ports4", check: "service-ports", message: "to be changed: service-ports + serve TCP 0.0.0.0:30080 to 10.112.0.10:80", fix: "systemctl restart ovnkube-node", keep: true},
 	{do: "nft delete table inet northbound", check: "service-ports", message: "there are no chains for services in table inet northbound, want service-ports 1 entries", fix: "systemctl restart ovnkube-node", keep: true},
 	{do: "ovn-nbctl lb-add a 10.96.0.9:80 10.128.2.9:80 -- lb-add b 10.96.0.9:80 10.128.2.8:80 -- ls-lb-add sw a -- ls-lb-add sw b -- ls-add other -- ls-lb-add other a", check: "load-balancers",
-		message: "several load balancers have the same address on the node's switch: 2 flows of priority 120 match ct.new && ip4.dst == 10.96.0.9", fix: "ovn-nbctl ls-lb-list worker-1.example", undo: "ovn-nbctl lb-del a -- lb-del b -- ls-del other"},
+		message: "several load balancers have the same address on the node's switch: ct.new && ip4.dst == 10.96.0.9", fix: "ovn-nbctl ls-lb-list worker-1.example", undo: "ovn-nbctl lb-del a -- lb-del b -- ls-del other"},
 	{do: "rm /run/net.d/10-ovn-kubernetes.conflist", check: "cni-conf", message: "no such file or directory", fix: "systemctl restart ovnkube-node", keep: true},
 	{do: "echo {} >/run/net.d/05-other.conf", check: "cni-conf", message: "05-other.conf comes before 10-ovn-kubernetes.conflist", fix: "mv /run/net.d/05-other.conf /root/", undo: "rm /run/net.d/05-other.conf"},
 	{do: `sed -i s#/run/cni#/elsewhere# /run/net.d/10-ovn-kubernetes.conflist`, check: "cni-conf", message: `has ovn_cni talk to "/elsewhere/ovn-cni-server.sock", want "/run/cni`, fix: "systemctl restart ovnkube-node", keep: true},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -135,6 +137,23 @@ func (a answering) Ready(context.Context, string) (bool, error) { return true, n
 
 func vswitchd(datapath, says string) chart {
 	return chart{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: "unix:/run/db.sock", DatapathType: datapath}}, t: Tools{Daemons: answering{says}}}
+}
+
+// Flows that lead to the same backends do not contradict each other; of others it
+// is told whose they are.
+func TestLeads(t *testing.T) {
+	flow := func(hint, actions string) ovs.Row {
+		return ovs.Row{"actions": actions, "external_ids": []any{"map", []any{[]any{"stage-hint", hint}}}}
+	}
+	const to = "; ct_lb_mark(backends=10.128.0.9:8080);"
+	if have := leads([]ovs.Row{flow("a", "reg2[0..15] = 80"+to), flow("a", "reg2[0..15] = 443"+to)}); len(have) != 1 {
+		t.Errorf("two ports of an address with one target: %q", have)
+	}
+	have := leads([]ovs.Row{flow("b", "ct_lb_mark(backends="+strings.Repeat("10.128.0.9:80,", 9)+"10.128.0.9:81);"), flow("c", "drop;")})
+	want := []string{"10.128.0.9:80,10.128.0.9:80,10.128.0.9:80,10.128.0.9:80,10.1... (load balancer b...)", "drop; (load balancer c...)"}
+	if !slices.Equal(have, want) {
+		t.Errorf("have\n%q\nwant\n%q", have, want)
+	}
 }
 
 // The Northbound database is asked when its address is given.

@@ -26,6 +26,12 @@ type Condition []any
 // Is holds of rows whose column is a string.
 func Is(column, value string) Condition { return Condition{column, "==", value} }
 
+// IsRow holds of rows whose column is a reference to a row, or the row that has
+// that _uuid.
+func IsRow(column, uuid string) Condition {
+	return Condition{column, "==", []any{"uuid", uuid}}
+}
+
 // HasPair holds of rows whose column, a map, has the pair.
 func HasPair(column, key, value string) Condition {
 	return Condition{column, "includes", []any{"map", []any{[]any{key, value}}}}

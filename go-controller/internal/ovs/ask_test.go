@@ -38,8 +38,9 @@ func TestAsk(t *testing.T) {
 	port := rows[5][0].Text("_uuid")
 	rows, err = Ask(t.Context(), remote, nil, Database,
 		Select{Table: "Bridge", Columns: []string{"name"}, Where: HasRow("ports", port)},
-		Select{Table: "Bridge", Columns: []string{"name"}, Where: HasRow("mirrors", port)})
-	if err != nil || len(rows[0]) != 1 || rows[0][0].Text("name") != "br0" || len(rows[1]) != 0 {
+		Select{Table: "Bridge", Columns: []string{"name"}, Where: HasRow("mirrors", port)},
+		Select{Table: "Port", Columns: []string{"name"}, Where: IsRow("_uuid", port)})
+	if err != nil || len(rows[0]) != 1 || rows[0][0].Text("name") != "br0" || len(rows[1]) != 0 || len(rows[2]) != 1 || rows[2][0].Text("name") != "p0" {
 		t.Errorf("bridges with port %s: %v, %v", port, rows, err)
 	}
 	for want, ask := range map[string]func() error{

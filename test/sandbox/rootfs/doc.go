@@ -7,5 +7,6 @@
 // whose mirrors have no Debian, it is an Ubuntu system.
 //
 // Beside the release that the tests depend on there may be one with the newest
-// OVN that it has in any suite, to see what changes: nothing that must be repeatable uses it.
+// OVN, of whichever suite has it, to see what changes: nothing that must be
+// repeatable uses it.
 package rootfs

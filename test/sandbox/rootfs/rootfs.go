@@ -88,7 +88,7 @@ func Ensure(ctx context.Context, cache string, choice Choice, log *progress.Log)
 	}
 	of := strings.Join(packages(choice), " ")
 	if choice == Newest {
-		of += "\n" + preferences
+		of += preferences + inRoot
 	}
 	sum := sha256.Sum256([]byte(of))
 	dir := filepath.Join(cache, fmt.Sprintf("%s%x", choice.prefix(), sum[:4]))
@@ -129,7 +129,7 @@ func build(ctx context.Context, dir string, choice Choice, log *progress.Log) er
 	}
 	step := log.Begin("root filesystem of " + r.what + " with OVN, fetched once into " + dir)
 	err = debootstrap(ctx, step, partial, r)
-	if err == nil && r.ahead != "" {
+	if err == nil {
 		err = upgrade(ctx, step, partial, r)
 	}
 	if err == nil {
@@ -145,49 +145,10 @@ func build(ctx context.Context, dir string, choice Choice, log *progress.Log) er
 }
 
 func debootstrap(ctx context.Context, step *progress.Step, dir string, r release) error {
-	return isolated(ctx, step, "debootstrap", "--variant=minbase", "--components="+r.components,
+	err := isolated(ctx, step, "debootstrap", "--variant=minbase", "--components="+r.components,
 		"--include="+strings.Join(r.packages, ","), r.suite, dir, r.mirror)
-}
-
-// preferences let apt take OVN and Open vSwitch, and what they need that is
-// nowhere else, from a suite that it otherwise takes nothing from
-// (apt_preferences(5)).
-const preferences = `Package: src:ovn src:openvswitch
-Pin: release a=%s
-Pin-Priority: 500
-`
-
-// inRoot upgrades the packages that it is given in a root filesystem.
-// policy-rc.d keeps their services from starting (invoke-rc.d(8)). A mirror that
-// lags behind will do, as it does for debootstrap.
-const inRoot = `set -e
-root=$1
-shift
-cp --dereference /etc/resolv.conf "$root/etc/resolv.conf"
-printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
-chmod 755 "$root/usr/sbin/policy-rc.d"
-mount -t proc proc "$root/proc"
-export DEBIAN_FRONTEND=noninteractive
-chroot "$root" apt-get --option Acquire::Check-Valid-Until=false update
-chroot "$root" apt-get install --yes --no-install-recommends --only-upgrade "$@"
-umount "$root/proc"
-rm "$root/usr/sbin/policy-rc.d" "$root/etc/resolv.conf"
-rm -r "$root"/var/lib/apt/lists/*
-`
-
-// upgrade takes the OVN of the suite ahead where that is newer.
-func upgrade(ctx context.Context, step *progress.Step, dir string, r release) error {
-	files := map[string]string{
-		"etc/apt/sources.list.d/ahead.list": fmt.Sprintf("deb %s %s %s\n", r.mirror, r.ahead, strings.ReplaceAll(r.components, ",", " ")),
-		"etc/apt/preferences.d/ahead":       fmt.Sprintf(preferences, r.ahead),
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return fmt.Errorf("naming %s to apt: %w", r.ahead, err)
-		}
-	}
-	if err := isolated(ctx, step, "sh", append([]string{"-c", inRoot, "sh", dir}, r.packages...)...); err != nil {
-		return fmt.Errorf("upgrading to the OVN of %s: %w", r.ahead, err)
+	if err != nil {
+		return fmt.Errorf("taking %s from %s: %w", r.suite, r.mirror, err)
 	}
 	return nil
 }
@@ -199,11 +160,11 @@ func isolated(ctx context.Context, step *progress.Step, name string, args ...str
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return fmt.Errorf("running %s: %w", name, err)
 	}
 	cmd.Stderr = cmd.Stdout
 	if err := cmd.Start(); err != nil {
-		return err
+		return fmt.Errorf("running %s: %w", name, err)
 	}
 	var last []string
 	lines := bufio.NewScanner(out)

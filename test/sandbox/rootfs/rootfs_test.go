@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,6 +94,32 @@ func TestOverride(t *testing.T) {
 		if err != nil || r.mirror != mirror || r.suite != suite {
 			t.Errorf("choice %d: %+v, %v, want %s of %s", choice, r, err, suite, mirror)
 		}
+	}
+}
+
+// TestAhead holds that a mirror without the suite ahead is one that has nothing
+// newer, and that one that fails is no such mirror.
+func TestAhead(t *testing.T) {
+	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/debian/dists/experimental/InRelease":
+		case "/broken/dists/experimental/InRelease":
+			http.Error(w, "full", http.StatusServiceUnavailable)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer mirror.Close()
+	for url, want := range map[string]bool{mirror.URL + "/debian": true, mirror.URL + "/debian/": true, mirror.URL + "/old": false, "file:///srv/debian": false} {
+		if have, err := (release{mirror: url, ahead: "experimental"}).hasAhead(t.Context()); err != nil || have != want {
+			t.Errorf("%s has it: %v, %v, want %v", url, have, err, want)
+		}
+	}
+	if _, err := (release{mirror: mirror.URL + "/broken", ahead: "experimental"}).hasAhead(t.Context()); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("a mirror that fails: %v", err)
+	}
+	if have, err := (release{mirror: mirror.URL + "/debian"}).hasAhead(t.Context()); have || err != nil {
+		t.Errorf("none is asked for: %v, %v", have, err)
 	}
 }
 
