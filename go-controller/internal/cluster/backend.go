@@ -84,6 +84,27 @@ func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 	return out
 }
 
+// OnNode is what ChooseLocal picks for clients on one node, sorted; that node's
+// agent asks for it time and again.
+func OnNode(node string, port ServicePort, is4 bool, eps []*EndpointSlice) []netip.AddrPort {
+	var here group
+	for _, e := range eps {
+		for i := range e.Endpoints {
+			if ep := &e.Endpoints[i]; ep.Node == node && ep.Addr.Is4() == is4 {
+				for _, number := range Numbers(port, e) {
+					here = append(here, candidate{ep, number})
+				}
+			}
+		}
+	}
+	for _, stage := range Stages() {
+		if at := here.having(stage); len(at) > 0 {
+			return at.addrs()
+		}
+	}
+	return nil
+}
+
 // ServingNodes is how many endpoints of a service port in one family serve on
 // each node, counted among those that Choose picks when there are no hints.
 func ServingNodes(port ServicePort, is4 bool, eps []*EndpointSlice) map[string]int {

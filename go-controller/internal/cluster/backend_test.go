@@ -35,6 +35,9 @@ func TestChooseLocal(t *testing.T) {
 		if got := fmt.Sprint(cluster.ChooseLocal(port, c.is4, slices).Nodes[c.node]); got != c.want {
 			t.Errorf("on %s (IPv4: %v): %s, want %s", c.node, c.is4, got, c.want)
 		}
+		if got := fmt.Sprint(cluster.OnNode(c.node, port, c.is4, slices)); got != c.want {
+			t.Errorf("asked for %s alone (IPv4: %v): %s, want %s", c.node, c.is4, got, c.want)
+		}
 	}
 	if got := len(cluster.Choose(port, true, slices).Backends); got != 3 {
 		t.Errorf("everywhere %d endpoints serve, want the 3 that are ready", got)

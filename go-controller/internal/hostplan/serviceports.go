@@ -102,18 +102,23 @@ func (k ServiceEntryKind) known() bool {
 // 172.18.0.3:30080", "inside TCP 0.0.0.0:30080", "limit TCP 192.0.2.7:80" or
 // "allow TCP 192.0.2.7:80 from 198.51.100.0/24".
 func (e ServiceEntry) String() string {
-	s := string(e.Kind) + " " + e.Protocol + " " + e.At.String()
+	b := make([]byte, 0, maxEntry)
+	b = append(append(append(append(b, e.Kind...), ' '), e.Protocol...), ' ')
+	b = e.At.AppendTo(b)
 	if e.Kind.HasFrom() {
-		s += " from " + e.From.String()
+		b = e.From.AppendTo(append(b, " from "...))
 	}
 	if e.Kind.HasBuckets() {
-		s += " bucket " + strconv.Itoa(e.Bucket)
+		b = strconv.AppendInt(append(b, " bucket "...), int64(e.Bucket), 10)
 	}
 	if e.Kind.Leads() {
-		s += " to " + e.To.String()
+		b = e.To.AppendTo(append(b, " to "...))
 	}
-	return s
+	return string(b)
 }
+
+// maxEntry is about how long the text of an entry is at most.
+const maxEntry = 160
 
 // Place is the entry without To: two entries of one place can't be there
 // together.

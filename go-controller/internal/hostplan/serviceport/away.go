@@ -54,7 +54,7 @@ func (p preferences) of(other string) uint64 {
 // has. There are none for services which are served otherwise: those of policy
 // Cluster, and those with endpoints here.
 func (p preferences) nodes(s *cluster.Service, port cluster.ServicePort, is4 bool, eps []*cluster.EndpointSlice) (names []string, endpoints map[string]int) {
-	if !s.ExternalLocal || port.NodePort == 0 || len(cluster.ChooseLocal(port, is4, eps).Nodes[p.node]) > 0 {
+	if !s.ExternalLocal || port.NodePort == 0 || len(cluster.OnNode(p.node, port, is4, eps)) > 0 {
 		return nil, nil
 	}
 	endpoints = cluster.ServingNodes(port, is4, eps)

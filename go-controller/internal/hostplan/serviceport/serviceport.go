@@ -47,11 +47,14 @@ type planner struct {
 // needs nothing here.
 func Plan(services []*cluster.Service, f Facts, c config.Node) (hostplan.Plan, []Note) {
 	p := planner{node: c.Name, facts: f, prefers: preferences{c.Name, map[string]uint64{}}, ranges: c.ServiceCIDRs, cluster: map[netip.Addr]bool{}, taken: map[hostplan.ServiceEntry]bool{}}
+	room := 0
 	for _, s := range services {
 		for _, a := range s.ClusterIPs {
 			p.cluster[a] = true
 		}
+		room += len(s.ClusterIPs) * len(s.Ports) * usual(s)
 	}
+	p.entries = make([]hostplan.ServiceEntry, 0, room)
 	sorted := slices.SortedFunc(slices.Values(services), func(a, b *cluster.Service) int {
 		return cmp.Or(cmp.Compare(a.Created, b.Created), cluster.CompareNames(a.Name, b.Name))
 	})
@@ -64,6 +67,14 @@ func Plan(services []*cluster.Service, f Facts, c config.Node) (hostplan.Plan, [
 	}
 	item := hostplan.NewServicePorts(n, p.entries)
 	return hostplan.Plan{Host: []hostplan.Item{item}}, p.notes
+}
+
+// usual is how many entries a port of a service mostly has in one family.
+func usual(s *cluster.Service) int {
+	if s.ExternalLocal {
+		return 2 + hostplan.AwayBuckets
+	}
+	return 1
 }
 
 func (p *planner) service(s *cluster.Service) {
@@ -86,7 +97,7 @@ func (p *planner) note(s *cluster.Service, format string, args ...any) {
 func (p *planner) port(s *cluster.Service, port cluster.ServicePort, clusterIP netip.Addr) {
 	w := way{clusterIP: netip.AddrPortFrom(clusterIP, s.OutsidePort(port)), protocol: string(port.Protocol), local: s.ExternalLocal, sticky: s.AffinitySeconds > 0}
 	if s.ExternalLocal {
-		if w.endpoints = cluster.ChooseLocal(port, clusterIP.Is4(), p.facts.Endpoints[s.Name]).Nodes[p.node]; len(w.endpoints) > 1 {
+		if w.endpoints = cluster.OnNode(p.node, port, clusterIP.Is4(), p.facts.Endpoints[s.Name]); len(w.endpoints) > 1 {
 			w.buckets = spread(w.endpoints, hostplan.ServiceBuckets)
 		}
 	}
