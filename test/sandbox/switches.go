@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,20 +67,22 @@ func (c *Cluster) checkFlows(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	still := slices.DeleteFunc(ambiguous(flows), func(s string) bool { return !slices.Contains(before, s) })
-	if n := len(still); n > 0 {
-		return fmt.Errorf("ovn-northd made several flows for %d addresses of load balancers, such as\n%s", n, strings.Join(still[:min(n, 5)], "\n"))
+	still := ambiguous(flows)
+	maps.DeleteFunc(still, func(flow, _ string) bool { return before[flow] == "" })
+	if len(still) == 0 {
+		return nil
 	}
-	return nil
+	flow := slices.Sorted(maps.Keys(still))[0]
+	return fmt.Errorf("ovn-northd made several flows for %d addresses of load balancers, such as %s: %s", len(still), flow, still[flow])
 }
 
-// ambiguous lists pairs of flows of a switch, in the stage of load balancers,
-// that match the same and lead to other backends: OVN takes any of them. flows are
-// as `ovn-sbctl lflow-list` prints them. Two ports of one address have a flow each
+// ambiguous is where flows of a switch lead, in the stage of load balancers,
+// that match the same and lead to other backends, by all that is before the
+// actions: OVN takes any of them. flows are as `ovn-sbctl lflow-list` prints them. Two ports of one address have a flow each
 // for a client that is to keep its backend; these differ before the backends only.
-func ambiguous(flows string) (out []string) {
+func ambiguous(flows string) map[string]string {
 	var datapath string
-	first := map[string]string{} // backends, by all that is before the actions
+	first, out := map[string]string{}, map[string]string{} // first is the backends of the flow that comes first
 	for line := range strings.Lines(flows) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "Datapath: ") {
@@ -96,7 +99,7 @@ func ambiguous(flows string) (out []string) {
 		if other, twice := first[flow]; !twice {
 			first[flow] = actions
 		} else if other != actions {
-			out = append(out, fmt.Sprintf("%s: %.200s and %.200s", flow, other, actions))
+			out[flow] = fmt.Sprintf("%.200s and %.200s", other, actions)
 		}
 	}
 	return out

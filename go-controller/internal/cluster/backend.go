@@ -52,7 +52,7 @@ func (c Choice) For(node, zone string) (backends []netip.AddrPort, served bool) 
 // every ready endpoint has them; and by clients of whose node or zone there is
 // one (Kubernetes API, EndpointHints).
 func Choose(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
-	all := candidates(port, is4, eps)
+	all := candidates(port, is4, eps, anywhere)
 	stages := Stages()
 	if ready := all.having(stages[0]); len(ready) > 0 {
 		return Choice{Conditions: stages[0], Backends: ready.addrs(),
@@ -71,7 +71,7 @@ func Choose(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 // ServiceSpec.internalTrafficPolicy).
 func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 	out := Choice{Local: true, Nodes: map[string][]netip.AddrPort{}}
-	all := candidates(port, is4, eps)
+	all := candidates(port, is4, eps, anywhere)
 	for _, stage := range Stages() {
 		at := all.having(stage)
 		out.Dropped = out.Dropped || len(at) > 0
@@ -87,16 +87,7 @@ func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 // OnNode is what ChooseLocal picks for clients on one node, sorted; that node's
 // agent asks for it time and again.
 func OnNode(node string, port ServicePort, is4 bool, eps []*EndpointSlice) []netip.AddrPort {
-	var here group
-	for _, e := range eps {
-		for i := range e.Endpoints {
-			if ep := &e.Endpoints[i]; ep.Node == node && ep.Addr.Is4() == is4 {
-				for _, number := range Numbers(port, e) {
-					here = append(here, candidate{ep, number})
-				}
-			}
-		}
-	}
+	here := candidates(port, is4, eps, func(e *Endpoint) bool { return e.Node == node })
 	for _, stage := range Stages() {
 		if at := here.having(stage); len(at) > 0 {
 			return at.addrs()
@@ -108,7 +99,7 @@ func OnNode(node string, port ServicePort, is4 bool, eps []*EndpointSlice) []net
 // ServingNodes is how many endpoints of a service port in one family serve on
 // each node, counted among those that Choose picks when there are no hints.
 func ServingNodes(port ServicePort, is4 bool, eps []*EndpointSlice) map[string]int {
-	all := candidates(port, is4, eps)
+	all := candidates(port, is4, eps, anywhere)
 	for _, stage := range Stages() {
 		if of := all.having(stage).byNode(); len(of) > 0 {
 			out := make(map[string]int, len(of))
@@ -137,13 +128,14 @@ type candidate struct {
 
 type group []candidate
 
-// candidates is the endpoints of a family that have the port.
-func candidates(port ServicePort, is4 bool, eps []*EndpointSlice) group {
+// candidates is the endpoints of a family that have the port, of those in some
+// places.
+func candidates(port ServicePort, is4 bool, eps []*EndpointSlice, in func(*Endpoint) bool) group {
 	var out group
 	for _, e := range eps {
 		for _, number := range Numbers(port, e) {
 			for i := range e.Endpoints {
-				if ep := &e.Endpoints[i]; ep.Addr.Is4() == is4 {
+				if ep := &e.Endpoints[i]; ep.Addr.Is4() == is4 && in(ep) {
 					out = append(out, candidate{ep, number})
 				}
 			}
@@ -151,6 +143,8 @@ func candidates(port ServicePort, is4 bool, eps []*EndpointSlice) group {
 	}
 	return out
 }
+
+func anywhere(*Endpoint) bool { return true }
 
 // having is the endpoints that have all of the conditions.
 func (g group) having(c Conditions) group {

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -50,13 +49,17 @@ func checkLoadBalancers(ctx context.Context, h *chart) Finding {
 		}
 		before := wrong
 		wrong, err = h.clashes(ctx, datapath)
-		wrong = slices.DeleteFunc(wrong, func(s string) bool { return !slices.Contains(before, s) })
+		maps.DeleteFunc(wrong, func(match, _ string) bool { return before[match] == "" })
 	}
 	if err != nil {
 		return unchecked("%v", err)
 	}
 	if len(wrong) > 0 {
-		return problem("several load balancers have the same address on the node's switch: %s", several(wrong)).fixed(
+		var list []string
+		for _, match := range slices.Sorted(maps.Keys(wrong)) {
+			list = append(list, match+" leads to "+wrong[match])
+		}
+		return problem("several load balancers have the same address on the node's switch: %s", several(list)).fixed(
 			"# ovn-northd 26.03.1 mixes up load balancers of nodes and zones, 25.03.0 and 26.09.0 do not: take another release",
 			"# for now, until the next change, on the host of the active ovn-northd: ovn-appctl -t ovn-northd inc-engine/recompute",
 			"# or rows of somebody else have the address: ovn-nbctl ls-lb-list "+h.c.Node.Name)
@@ -64,23 +67,49 @@ func checkLoadBalancers(ctx context.Context, h *chart) Finding {
 	return ok("no address is of several load balancers on the node's switch")
 }
 
-func (h *chart) askSouthbound(ctx context.Context, selects ...ovs.Select) ([][]ovs.Row, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
-	defer cancel()
-	return h.t.Databases.Ask(ctx, h.sbRemote, h.sbKeys, ovs.SouthboundDatabase, selects...)
+func (h *chart) askSouthbound(ctx context.Context, selects ...ovs.Select) (rows [][]ovs.Row, err error) {
+	err = h.timed(ctx, func(ctx context.Context) (err error) {
+		rows, err = h.t.Databases.Ask(ctx, h.sbRemote, h.sbKeys, ovs.SouthboundDatabase, selects...)
+		return err
+	})
+	return rows, err
 }
 
-// match is what a logical flow matches: where two have the same, either is
-// taken (ovn-sb(5), Logical_Flow).
-type match struct {
-	priority int
-	text     string
+// clashes is where flows of a switch's stage of load balancers lead that match
+// the same, by that: OVN takes either (ovn-sb(5), Logical_Flow). Those that lead to
+// the same backends are none. The actions, which are what is large, are read of
+// those only that match the same.
+func (h *chart) clashes(ctx context.Context, datapath string) (map[string]string, error) {
+	same, err := h.matchingSame(ctx, datapath)
+	if err != nil || len(same) == 0 {
+		return nil, err
+	}
+	matches := slices.Sorted(maps.Keys(same))
+	matches = matches[:min(len(matches), maxClashes)]
+	var selects []ovs.Select
+	for _, m := range matches {
+		for _, id := range same[m] {
+			selects = append(selects, ovs.Select{Table: "Logical_Flow", Columns: []string{"actions", "external_ids"}, Where: ovs.IsRow("_uuid", id)})
+		}
+	}
+	rows, err := h.askSouthbound(ctx, selects...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, m := range matches {
+		n := len(same[m])
+		if to := leads(slices.Concat(rows[:n]...)); len(to) > 1 {
+			out[m] = strings.Join(to, ", and to ")
+		}
+		rows = rows[n:]
+	}
+	return out, nil
 }
 
-// clashes tells what matches several flows of a switch's stage of load
-// balancers that have other backends, sorted. The actions, which are what is
-// large, are read of those only that match the same.
-func (h *chart) clashes(ctx context.Context, datapath string) ([]string, error) {
+// matchingSame is the UUIDs of flows of a switch's stage of load balancers of
+// which several match the same with one priority, by match and priority.
+func (h *chart) matchingSame(ctx context.Context, datapath string) (map[string][]string, error) {
 	rows, err := h.askSouthbound(ctx,
 		ovs.Select{Table: "Logical_DP_Group", Columns: []string{"_uuid"}, Where: ovs.HasRow("datapaths", datapath)},
 		ovs.Select{Table: "Logical_Flow", Columns: []string{"_uuid", "logical_datapath", "logical_dp_group", "priority", "match"},
@@ -92,39 +121,15 @@ func (h *chart) clashes(ctx context.Context, datapath string) ([]string, error) 
 	for _, g := range rows[0] {
 		groups[g.Text("_uuid")] = true
 	}
-	flows := map[match][]string{}
+	same := map[string][]string{}
 	for _, f := range rows[1] {
 		if f.Text("logical_datapath") == datapath || groups[f.Text("logical_dp_group")] {
-			m := match{f.Int("priority"), f.Text("match")}
-			flows[m] = append(flows[m], f.Text("_uuid"))
+			at := fmt.Sprintf("%s (priority %d)", f.Text("match"), f.Int("priority"))
+			same[at] = append(same[at], f.Text("_uuid"))
 		}
 	}
-	maps.DeleteFunc(flows, func(_ match, ids []string) bool { return len(ids) < 2 })
-	if len(flows) == 0 {
-		return nil, nil
-	}
-	matches := slices.SortedFunc(maps.Keys(flows), func(a, b match) int {
-		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.priority, b.priority))
-	})
-	matches = matches[:min(len(matches), maxClashes)]
-	var selects []ovs.Select
-	for _, m := range matches {
-		for _, id := range flows[m] {
-			selects = append(selects, ovs.Select{Table: "Logical_Flow", Columns: []string{"actions", "external_ids"}, Where: ovs.IsRow("_uuid", id)})
-		}
-	}
-	if rows, err = h.askSouthbound(ctx, selects...); err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, m := range matches {
-		n := len(flows[m])
-		if to := leads(slices.Concat(rows[:n]...)); len(to) > 1 {
-			out = append(out, m.text+" leads to "+strings.Join(to, ", and to "))
-		}
-		rows = rows[n:]
-	}
-	return out, nil
+	maps.DeleteFunc(same, func(_ string, ids []string) bool { return len(ids) < 2 })
+	return same, nil
 }
 
 // maxBackends is how much is shown of a flow's backends.
