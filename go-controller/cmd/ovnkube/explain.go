@@ -148,7 +148,7 @@ func runExplainService(c *cli.Context) error {
 	}
 	objects, broken := manifests(c, c.App.ErrWriter)
 	made := offline.New(m.Cluster, objects)
-	e, err := explain.OfService(made.State, made.Schema, n, made.Problems)
+	e, err := explain.OfService(made.Core, n, made.Problems)
 	if err == nil {
 		err = write(e)
 	}
@@ -165,10 +165,10 @@ func explainLive(ctx context.Context, m config.Master, n cluster.Name, log *slog
 	var e *explain.Service
 	_, err = beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
 		var err error
-		if e, err = explain.OfService(want.State, want.Schema, n, slices.Concat(problems, want.Problems)); err != nil {
+		if e, err = explain.OfService(want.Core, n, slices.Concat(problems, want.Problems)); err != nil {
 			return err
 		}
-		return e.Compare(want.State, want.Schema, session.View())
+		return e.Compare(want.Core, session.View())
 	})
 	return e, err
 }

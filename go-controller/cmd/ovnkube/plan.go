@@ -17,9 +17,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
-	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
 )
 
 // exitChanges is plan's exit code when there is something to do.
@@ -145,12 +145,14 @@ func liveObjects(ctx context.Context, k config.Kubernetes, log *slog.Logger) ([]
 func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger, warnings io.Writer) (*offline.Cluster, []nb.Plan, error) {
 	var plans []nb.Plan
 	want, err := beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
-		for _, name := range reconcile.Recall(want.State, session) {
+		for _, name := range nbrecord.DownGateways(want.State, session.View()) {
+			down := &cluster.GatewayDown{Node: name}
+			want.Step([]cluster.Event{{Ref: down.Ref(), New: down}})
 			warn(warnings, fmt.Sprintf("Node %s: the cluster router has no routes to its gateway: planned as one that is silent (docs/features/gateway.md); a master that hears of it adds them", name))
 		}
-		var err error
-		plans, err = reconcile.Preview(want.State, want.Translators, want.Schema, session)
-		return err
+		batch := want.Plan(session.View(), append(want.Owners(), session.Owners()...), nil)
+		plans = batch.Plans
+		return batch.Err()
 	})
 	return want, plans, err
 }
@@ -160,12 +162,15 @@ func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, lo
 func beside(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger, f func(*offline.Cluster, *ovsdb.Session) error) (*offline.Cluster, error) {
 	want := offline.New(m.Cluster, objects)
 	err := ovsdb.With(ctx, m.NB, want.Schema, log, func(session *ovsdb.Session) error {
-		byHand, problems := reconcile.ByHand(session)
+		byHand, problems := nbrecord.Nodes(session)
 		if len(byHand) > 0 {
-			want = offline.New(m.Cluster, cluster.WithByHand(objects, byHand))
+			for _, n := range byHand {
+				objects = append(objects, &cluster.NodeRecord{Node: n})
+			}
+			want = offline.New(m.Cluster, objects)
 		}
 		want.Problems = append(want.Problems, problems...)
-		if err := reconcile.Adopt(want.State, session); err != nil {
+		if err := nbrecord.Router(want.State, session); err != nil {
 			return err
 		}
 		return f(want, session)

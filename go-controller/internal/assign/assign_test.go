@@ -10,6 +10,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
@@ -30,7 +31,7 @@ func newWorld(t *testing.T, subnets string) *world {
 	if c.Subnets, err = config.ParseClusterSubnets(subnets); err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, config: c, state: cluster.NewState(c), ledger: New(c)}
+	return &world{t: t, config: c, state: index.NewState(c), ledger: New(c)}
 }
 
 // put has objects come or change, in one batch.
@@ -122,7 +123,7 @@ func (w *world) patched(p Patch) cluster.Event {
 
 // restarted is the same cluster with a ledger that knows nothing.
 func (w *world) restarted() *world {
-	again := &world{t: w.t, config: w.config, state: cluster.NewState(w.config), ledger: New(w.config)}
+	again := &world{t: w.t, config: w.config, state: index.NewState(w.config), ledger: New(w.config)}
 	var events []cluster.Event
 	for _, n := range w.state.Nodes {
 		events = append(events, cluster.Event{Ref: n.Ref(), New: n})

@@ -1,5 +1,5 @@
 // Package assign decides which subnets a node gets and which addresses a pod
-// gets, and tells services that claim the same address who has it.
+// gets.
 //
 // The annotations are the durable record: a valid annotation is honoured, also
 // after a restart, a new leader, or the loss of the Northbound database. An

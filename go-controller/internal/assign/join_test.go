@@ -9,6 +9,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 )
 
 // ownOutside is an address that no other of a test's gateways has.
@@ -46,7 +47,7 @@ func TestGatewaysGetTheNextFreeJoinAddresses(t *testing.T) {
 	w.result(2) // subnets and join addresses of a node in one patch
 	w.join("n1", "100.64.1.2/24 fd98::2/64")
 	w.join("n2", "100.64.1.3/24 fd98::3/64")
-	if !w.state.HasGateway(true) || w.state.HasGateway(false) {
+	if !index.GatewaysOf(w.state).Any(true) || index.GatewaysOf(w.state).Any(false) {
 		t.Error("want a way out for IPv4 only: no next hop is of IPv6")
 	}
 	w.put(node("n1", 1, "10.0.1.0/24", "fd01:0:0:1::/64")) // no gateway any more; its annotation went with it

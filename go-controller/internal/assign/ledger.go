@@ -36,7 +36,6 @@ type Ledger struct {
 	starvedPods  map[string]map[cluster.Name]string // by node
 	before       *memory
 	join         *joinPool
-	contested    map[cluster.Ref]string // what services and gateways were told that they do not have
 }
 
 // New is a ledger in which nobody holds anything.
@@ -49,7 +48,6 @@ func New(c config.Cluster) *Ledger {
 		starvedPods:  map[string]map[cluster.Name]string{},
 		before:       newMemory(),
 		join:         newJoinPool(c),
-		contested:    map[cluster.Ref]string{},
 	}
 }
 
@@ -73,11 +71,8 @@ func (l *Ledger) Assign(s *cluster.State, changes []cluster.Change) Result {
 			a.refuseName(c)
 		case c.Ref.Kind == cluster.KindNode:
 			a.nodes[c.Ref.Name.Name] = true
-			a.contest(c, a.lostOutside)
 		case c.Ref.Kind == cluster.KindPod:
 			a.pods[c.Ref.Name] = true
-		case c.Ref.Kind == cluster.KindService:
-			a.contest(c, a.lostVIPs)
 		}
 	}
 	a.releaseNodes()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
@@ -119,7 +120,7 @@ func (w *world) check(asked map[cluster.Name]bool) {
 			if source, ok := cluster.HealthSource(s); ok && ip.Addr() == source && !asked[n] {
 				w.t.Fatalf("pod %s was given %v, where health checks come from", n, ip)
 			}
-			if holder, held := w.state.SourceHolder(s); held && !hasSource(w.state.PodNetworks[holder].IPs) {
+			if holder, held := index.HealthChecksOf(w.state).SourceHolder(s); held && !hasSource(w.state.PodNetworks[holder].IPs) {
 				w.t.Fatalf("pod %s is said to hold the source of %s, and holds %v", holder, s, w.state.PodNetworks[holder].IPs)
 			}
 			if !s.Contains(ip.Addr()) || ip.Bits() != s.Bits() || ip.Addr().Less(first) || s.Addr().Is4() && ip.Addr() == ipnet.Last(s) {

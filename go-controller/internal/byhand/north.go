@@ -12,14 +12,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
-	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
-	"github.com/northbound-net/northbound/go-controller/internal/translate"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
@@ -35,8 +36,8 @@ type edit func(n *cluster.Node, held []netip.Prefix) error
 // cluster's own rows are made too.
 func (s Setup) north(ctx context.Context, first bool, change edit) error {
 	return s.inNorthbound(ctx, func(n *northbound, clients *kubeio.Clients) error {
-		if n.state.Config.ServiceCIDRs = ipnet.Union(n.Cluster.ServiceCIDRs, n.kube.ranges); !first {
-			n.state.Config.ServiceCIDRs = n.serviceRanges()
+		if n.core.State.Config.ServiceCIDRs = ipnet.Union(n.Cluster.ServiceCIDRs, n.kube.ranges); !first {
+			n.core.State.Config.ServiceCIDRs = n.serviceRanges()
 		}
 		node, patch, err := n.change(change)
 		if err != nil {
@@ -59,7 +60,7 @@ func (s Setup) north(ctx context.Context, first bool, change edit) error {
 // last the cluster's own rows.
 func (s Setup) northUndo(ctx context.Context, last bool) error {
 	return s.inNorthbound(ctx, func(n *northbound, _ *kubeio.Clients) error {
-		have := n.state.Nodes[s.Node.Name]
+		have := n.core.State.Nodes[s.Node.Name]
 		if have != nil && !have.ByHand {
 			fmt.Fprintf(s.Out, "Node %s is one of Kubernetes: its switch stays until the Node is deleted.\n", s.Node.Name)
 			return nil
@@ -72,7 +73,7 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 				return err
 			}
 		}
-		n.state.Config.ServiceCIDRs = n.serviceRanges()
+		n.core.State.Config.ServiceCIDRs = n.serviceRanges()
 		n.apply(s.Node.Name, nil)
 		n.gone = last
 		return n.carryOut(ctx, n.owners(last))
@@ -90,7 +91,7 @@ func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *kubeio.Cl
 	}
 	schema := nb.NewSchema()
 	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
-		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema), others: map[nb.Owner]bool{}}
+		n := &northbound{Setup: s, core: core.New(s.Cluster, schema, all.Translators(schema)), session: session, others: map[nb.Owner]bool{}}
 		if err := n.read(s.kube.nodes); err != nil {
 			return err
 		}
@@ -139,15 +140,12 @@ func (s Setup) askKube(ctx context.Context) error {
 // northbound is the Northbound side of one command.
 type northbound struct {
 	Setup
-	schema      *nb.Schema
-	session     *ovsdb.Session
-	translators translate.Set
-	state       *cluster.State
-	ledger      *assign.Ledger
-	before      map[string]map[string]string // annotations of the Nodes as they are
-	strangers   map[string]bool              // nodes of which only the database tells: their rows are the master's
-	others      map[nb.Owner]bool            // nodes, gateways and zones whose rows change with this machine's
-	gone        bool                         // the cluster's own rows are not wanted
+	core      *core.Core
+	session   *ovsdb.Session
+	before    map[string]map[string]string // annotations of the Nodes as they are
+	strangers map[string]bool              // nodes of which only the database tells: their rows are the master's
+	others    map[nb.Owner]bool            // nodes, gateways and zones whose rows change with this machine's
+	gone      bool                         // the cluster's own rows are not wanted
 }
 
 // read takes in the nodes that there are.
@@ -155,30 +153,28 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 	if err := n.recall(); err != nil {
 		return err
 	}
-	n.state, n.ledger = cluster.NewState(n.Cluster), assign.New(n.Cluster)
-	if err := reconcile.Adopt(n.state, n.session); err != nil {
+	n.core = core.New(n.Cluster, n.core.Schema, all.Translators(n.core.Schema)) // the configuration may be another now
+	if err := nbrecord.Router(n.core.State, n.session); err != nil {
 		return err
 	}
-	byHand, problems := reconcile.ByHand(n.session)
-	var objects []cluster.Object
+	byHand, problems := nbrecord.Nodes(n.session)
 	n.before = map[string]map[string]string{}
+	var events []cluster.Event
 	for _, node := range nodes {
 		n.before[node.Name] = node.Annotations()
-		objects = append(objects, node)
+		events = append(events, cluster.Event{Ref: node.Ref(), New: node})
 	}
-	for _, node := range cluster.WithByHand(objects, byHand) {
-		n.state.Apply(cluster.Event{Ref: node.Ref(), New: node})
+	for _, node := range byHand {
+		r := &cluster.NodeRecord{Node: node}
+		events = append(events, cluster.Event{Ref: r.Ref(), New: r})
 	}
+	n.core.Step(events)
 	n.strangers = map[string]bool{}
 	for _, node := range n.unheard() {
 		n.strangers[node.Name] = true
-		n.state.Apply(cluster.Event{Ref: node.Ref(), New: node})
+		n.core.Step([]cluster.Event{{Ref: node.Ref(), New: node}})
 	}
-	var changes []cluster.Change
-	for _, node := range n.state.Nodes {
-		changes = append(changes, cluster.Change{Ref: node.Ref(), New: node})
-	}
-	for _, p := range append(problems, n.ledger.Assign(n.state, changes).Problems...) {
+	for _, p := range append(problems, n.core.Start().Problems...) {
 		fmt.Fprintln(n.Out, "warning:", p)
 	}
 	return n.foreign()
@@ -188,7 +184,7 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 // Kubernetes that we know nothing of.
 func (n *northbound) foreign() error {
 	name, uid := n.Node.Name, ""
-	if have := n.state.Nodes[name]; have != nil {
+	if have := n.core.State.Nodes[name]; have != nil {
 		uid = have.UID
 	}
 	view := n.session.View()
@@ -201,25 +197,20 @@ func (n *northbound) foreign() error {
 	return nil
 }
 
-// apply has this machine's node be as node says; nil for gone.
-func (n *northbound) apply(name string, node *cluster.Node) assign.Result {
+// apply has this machine's node be as node says; nil for gone. It returns what is
+// wrong with that.
+func (n *northbound) apply(name string, node *cluster.Node) []cluster.Problem {
 	e := cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: name}}}
 	if node != nil {
 		e.New = node
 	}
-	c, ok := n.state.Apply(e)
-	if !ok {
-		return assign.Result{}
-	}
-	res := n.ledger.Assign(n.state, []cluster.Change{c})
-	for _, c := range append(res.Changes, c) {
-		for _, o := range n.translators.Affected(n.state, c) {
-			if o.Kind == names.KindNode || o.Kind == names.KindGateway || o.Kind == names.KindZone {
-				n.others[o] = true
-			}
+	res := n.core.Step([]cluster.Event{e})
+	for _, o := range res.Dirty {
+		if o.Kind == names.KindNode || o.Kind == names.KindGateway || o.Kind == names.KindZone {
+			n.others[o] = true
 		}
 	}
-	return res
+	return res.Problems
 }
 
 // change applies an edit to this machine's node, with what it is granted. The
@@ -227,21 +218,21 @@ func (n *northbound) apply(name string, node *cluster.Node) assign.Result {
 func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 	name := n.Node.Name
 	node := cluster.Node{Name: name, ByHand: true}
-	if have := n.state.Nodes[name]; have != nil {
+	if have := n.core.State.Nodes[name]; have != nil {
 		node = *have
 	}
 	before := n.before[name]
 	if node.ByHand {
 		before = node.Annotations()
 	}
-	if err := do(&node, n.state.NodeSubnets[name]); err != nil {
+	if err := do(&node, n.core.State.NodeSubnets[name]); err != nil {
 		return nil, assign.Patch{}, err
 	}
-	if err := n.ledger.Check(name, node.Annotated); err != nil {
+	if err := n.core.Ledger().Check(name, node.Annotated); err != nil {
 		return nil, assign.Patch{}, fmt.Errorf("setting up node %s: subnets %w", name, err)
 	}
 	var errs []error
-	for _, p := range n.apply(name, &node).Problems {
+	for _, p := range n.apply(name, &node) {
 		if p.Ref == node.Ref() {
 			errs = append(errs, errors.New(p.Message))
 		}
@@ -250,7 +241,7 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 		return nil, assign.Patch{}, fmt.Errorf("setting up node %s: %w", name, err)
 	}
 	granted := node
-	granted.JoinAnnotated = n.state.JoinAddrs[name]
+	granted.JoinAnnotated = n.core.State.JoinAddrs[name]
 	n.apply(name, &granted)
 	patch := assign.Patch{Ref: granted.Ref(), UID: granted.UID, Annotations: map[string]string{}}
 	after := granted.Annotations()
@@ -277,7 +268,7 @@ func (n *northbound) owners(whole bool) []nb.Owner {
 		}
 	}
 	for _, o := range slices.Clone(out) {
-		if node := n.state.Nodes[o.Name]; o.Kind == names.KindNode && node != nil && n.state.HasZone(node.Zone) {
+		if node := n.core.State.Nodes[o.Name]; o.Kind == names.KindNode && node != nil && index.ZonesOf(n.core.State).Has(node.Zone) {
 			out = append(out, nb.Owner{Kind: names.KindZone, Name: names.ZoneOwner(node.Zone)}) // whose group the node's switch is to carry
 		}
 	}
@@ -297,32 +288,15 @@ func (n *northbound) alone() error {
 	return nil
 }
 
+// plans is what the owners want changed.
 func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
-	slices.SortFunc(owners, nb.Owner.Compare)
-	var plans []nb.Plan
-	view, inserted := n.session.View(), nb.Scope{}
-	for _, o := range slices.Compact(owners) {
-		rows, err := n.translators.Rows(n.state, o)
-		if err != nil {
-			return nil, fmt.Errorf("translating %s: %w", o, err)
-		}
-		if n.gone && o.Kind == names.KindCluster {
-			rows = nil
-		}
-		p, err := n.schema.Plan(view, o, rows, inserted)
-		var missing *nb.MissingParentError
-		if errors.As(err, &missing) {
+	b := n.core.Plan(n.session.View(), owners, func(o nb.Owner) bool { return n.gone && o.Kind == names.KindCluster })
+	for _, f := range b.Failed {
+		if _, missing := f.MissingParent(); missing {
 			return nil, errors.New("the Northbound database has no cluster router: run master-init first, on the machine that is to be the master")
 		}
-		if err != nil {
-			return nil, err
-		}
-		if !p.Empty() {
-			plans = append(plans, p)
-		}
 	}
-	plans, _ = nb.Settled(plans)
-	return plans, nil
+	return b.Plans, b.Err()
 }
 
 // annotate writes to the Node what the master is to agree with.

@@ -13,7 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
-	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
+	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 )
 
 // unheard is the nodes that the database has rows of and nobody else tells of,
@@ -23,13 +23,13 @@ func (n *northbound) unheard() []*cluster.Node {
 	view := n.session.View()
 	var out []*cluster.Node
 	for _, o := range n.session.Owners() {
-		if o.Kind != names.KindNode || o.Name == n.Node.Name || n.state.Nodes[o.Name] != nil {
+		if o.Kind != names.KindNode || o.Name == n.Node.Name || n.core.State.Nodes[o.Name] != nil {
 			continue
 		}
 		node := &cluster.Node{Name: o.Name, UID: "unknown"}
 		for _, ref := range view.Owned(o) {
 			if ls, ok := view.Row(ref).(*nbdb.LogicalSwitch); ok {
-				node.Annotated, node.Zone = reconcile.SwitchSubnets(ls), zoneOf(view, ls)
+				node.Annotated, node.Zone = nbrecord.SwitchSubnets(ls), zoneOf(view, ls)
 			}
 		}
 		for _, ref := range view.Owned(nb.Owner{Kind: names.KindGateway, Name: o.Name}) {
@@ -93,7 +93,7 @@ func (n *northbound) serviceRanges() []netip.Prefix {
 	view := n.session.View()
 	var out []netip.Prefix
 	for _, ref := range view.Owned(nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner}) {
-		k, _ := n.schema.Mark(view.Row(ref))
+		k, _ := n.core.Schema.Mark(view.Row(ref))
 		text, is := strings.CutPrefix(k.Role, names.RoleDiscard+"-")
 		if p, err := netip.ParsePrefix(text); is && err == nil {
 			out = append(out, p)

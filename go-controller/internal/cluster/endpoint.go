@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // EndpointPort is one port of the endpoints in a slice; Name matches the
@@ -62,4 +63,12 @@ func (e *EndpointSlice) Ref() Ref { return Ref{KindEndpointSlice, e.Name} }
 func (e *EndpointSlice) Equal(o Object) bool {
 	f, ok := o.(*EndpointSlice)
 	return ok && e.Name == f.Name && e.Service == f.Service && slices.Equal(e.Ports, f.Ports) && slices.Equal(e.Endpoints, f.Endpoints)
+}
+
+// Hints are the names in Endpoint.ForZones or ForNodes.
+func Hints(joined string) []string {
+	if joined == "" {
+		return nil
+	}
+	return strings.Split(joined, ",")
 }

@@ -42,6 +42,31 @@ func (n *Node) ReadAnnotations(a map[string]string) []Problem {
 	return nil
 }
 
+// NodeRecord says that the Northbound database has the record of a node that was
+// set up by hand.
+type NodeRecord struct{ Node *Node }
+
+// Ref implements Object.
+func (r *NodeRecord) Ref() Ref { return Ref{KindNodeRecord, Name{Name: r.Node.Name}} }
+
+// Equal implements Object.
+func (r *NodeRecord) Equal(o Object) bool {
+	q, ok := o.(*NodeRecord)
+	return ok && r.Node.Equal(q.Node)
+}
+
+// GatewayDown says that the monitor of gateways found the gateway of a node down.
+type GatewayDown struct{ Node string }
+
+// Ref implements Object.
+func (d *GatewayDown) Ref() Ref { return Ref{KindGatewayDown, Name{Name: d.Node}} }
+
+// Equal implements Object.
+func (d *GatewayDown) Equal(o Object) bool {
+	e, ok := o.(*GatewayDown)
+	return ok && *d == *e
+}
+
 // Annotations is the inverse of ReadAnnotations: what is known of the node, as
 // annotations.
 func (n *Node) Annotations() map[string]string {
@@ -59,6 +84,20 @@ func (n *Node) Annotations() map[string]string {
 		out[annotation.GatewayJoinAddrs] = annotation.MarshalGatewayJoinAddrs(n.JoinAnnotated)
 	}
 	return out
+}
+
+// Outage is why the node's gateway is out of service, "" when it is not, or the
+// node is no gateway. What the agent said last is of no account once the node
+// is not heard of.
+func (n *Node) Outage() string {
+	switch {
+	case n.Gateway == nil:
+		return ""
+	case n.Unreachable, n.NoLease:
+		return "the node is not heard of: its agent and its kubelet renew their Leases no more, or its condition Ready is Unknown"
+	default:
+		return n.Gateway.Out
+	}
 }
 
 // ParseByHand reads the record that a node set up by hand leaves in the
@@ -99,9 +138,9 @@ func (n *Node) ByHandRecord() string {
 	return string(b)
 }
 
-// Inherit fills in what a node that was set up by hand under the same name has
-// and n does not say, and tells it as annotations that n is to get.
-func (n *Node) Inherit(byHand *Node) map[string]string {
+// Adopt fills in what a node that was set up by hand under the same name has and
+// n does not say. It returns that as annotations, which n is to get.
+func (n *Node) Adopt(byHand *Node) map[string]string {
 	got := map[string]string{}
 	have := n.Annotations()
 	for k, v := range byHand.Annotations() {
@@ -128,29 +167,4 @@ func (n *Node) Inherit(byHand *Node) map[string]string {
 		n.JoinAnnotated = byHand.JoinAnnotated
 	}
 	return got
-}
-
-// WithByHand is objects and the nodes that were set up by hand. A Node object of
-// the same name counts for more, and is there with what it inherits.
-func WithByHand(objects []Object, byHand []*Node) []Object {
-	left := map[string]*Node{}
-	for _, n := range byHand {
-		left[n.Name] = n
-	}
-	out := make([]Object, 0, len(objects)+len(byHand))
-	for _, o := range objects {
-		if n, ok := o.(*Node); ok && left[n.Name] != nil {
-			heir := *n
-			heir.Inherit(left[n.Name])
-			delete(left, n.Name)
-			o = &heir
-		}
-		out = append(out, o)
-	}
-	for _, n := range byHand {
-		if left[n.Name] != nil {
-			out = append(out, n)
-		}
-	}
-	return out
 }

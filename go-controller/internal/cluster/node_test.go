@@ -43,30 +43,18 @@ func TestByHandRecord(t *testing.T) {
 // form that can't be read.
 func TestInherit(t *testing.T) {
 	bare := &Node{Name: "n", UID: "u"}
-	if got := bare.Inherit(whole()); len(got) != 4 || len(bare.Annotations()) != 4 || bare.ByHand || bare.UID != "u" {
+	if got := bare.Adopt(whole()); len(got) != 4 || len(bare.Annotations()) != 4 || bare.ByHand || bare.UID != "u" {
 		t.Errorf("%v, %+v", got, bare)
 	}
 	own := &Node{Name: "n", ChassisID: "other", Annotated: []netip.Prefix{netip.MustParsePrefix("10.0.9.0/24")}}
-	if got := own.Inherit(whole()); len(got) != 2 || own.ChassisID != "other" || own.Annotated[0].String() != "10.0.9.0/24" || own.Gateway == nil {
+	if got := own.Adopt(whole()); len(got) != 2 || own.ChassisID != "other" || own.Annotated[0].String() != "10.0.9.0/24" || own.Gateway == nil {
 		t.Errorf("%v, %+v", got, own)
 	}
-	if got := own.Inherit(whole()); got != nil {
+	if got := own.Adopt(whole()); got != nil {
 		t.Errorf("a second time: %v", got)
 	}
 	bad := &Node{Name: "n", AnnotatedAs: "malformed"}
-	if got := bad.Inherit(whole()); got != nil || bad.Gateway != nil {
+	if got := bad.Adopt(whole()); got != nil || bad.Gateway != nil {
 		t.Errorf("%v, %+v", got, bad)
-	}
-}
-
-func TestWithByHand(t *testing.T) {
-	node, other := &Node{Name: "n", UID: "u"}, &Namespace{Name: "default"}
-	stays := &Node{Name: "m", ByHand: true}
-	got := WithByHand([]Object{node, other}, []*Node{whole(), stays})
-	if len(got) != 3 || got[1] != Object(other) || got[2] != Object(stays) {
-		t.Fatalf("%v, want the Node, the namespace and m", got)
-	}
-	if n, ok := got[0].(*Node); !ok || n.UID != "u" || n.ByHand || n.ChassisID != whole().ChassisID || node.ChassisID != "" {
-		t.Errorf("%+v of %+v, want an heir beside the object as it was", got[0], node)
 	}
 }

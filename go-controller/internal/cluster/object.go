@@ -20,19 +20,6 @@ func (n Name) String() string {
 	return n.Namespace + "/" + n.Name
 }
 
-// Kind is a Kubernetes kind that the cluster is made of.
-type Kind string
-
-// The kinds that are watched.
-const (
-	KindNode          Kind = "Node"
-	KindNamespace     Kind = "Namespace"
-	KindPod           Kind = "Pod"
-	KindService       Kind = "Service"
-	KindEndpointSlice Kind = "EndpointSlice"
-	KindServiceCIDR   Kind = "ServiceCIDR"
-)
-
 // Ref names an object.
 type Ref struct {
 	Kind Kind
@@ -42,8 +29,7 @@ type Ref struct {
 // String is "Pod default/web-0".
 func (r Ref) String() string { return string(r.Kind) + " " + r.Name.String() }
 
-// Object is one of *Node, *Namespace, *Pod, *Service, *EndpointSlice,
-// *ServiceCIDR.
+// Object is an object of the cluster as a plain value, such as *Node or *Pod.
 type Object interface {
 	Ref() Ref
 	// Equal tells whether o is of the same type and says the same.
@@ -64,8 +50,8 @@ type Node struct {
 	JoinAnnotated []netip.Prefix        // node-gateway-router-lrp-ifaddrs annotation; nil when absent or malformed
 	JoinAs        string                // why that annotation was refused by its parser; "" when it was not
 	Addrs         []netip.Addr          // its own addresses, as Kubernetes knows them (status.addresses of type InternalIP)
-	Silent        bool                  // its kubelet is not heard of any more: condition Ready is Unknown
-	Unheard       bool                  // of a gateway: neither its agent nor its kubelet renews its Lease
+	Unreachable   bool                  // the kubelet does not report any more: condition Ready is Unknown
+	NoLease       bool                  // of a gateway: neither its agent nor its kubelet renews its Lease
 	ByHand        bool                  // set up by hand: the Northbound database, not Kubernetes, tells of it
 }
 
@@ -77,7 +63,7 @@ func (n *Node) Equal(o Object) bool {
 	m, ok := o.(*Node)
 	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.AnnotatedAs == m.AnnotatedAs &&
 		n.ChassisID == m.ChassisID && n.Zone == m.Zone && slices.Equal(n.Annotated, m.Annotated) &&
-		n.Gateway.Equal(m.Gateway) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) && n.JoinAs == m.JoinAs && n.Silent == m.Silent && n.Unheard == m.Unheard && slices.Equal(n.Addrs, m.Addrs) && n.ByHand == m.ByHand
+		n.Gateway.Equal(m.Gateway) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) && n.JoinAs == m.JoinAs && n.Unreachable == m.Unreachable && n.NoLease == m.NoLease && slices.Equal(n.Addrs, m.Addrs) && n.ByHand == m.ByHand
 }
 
 // Chassis is what a logical port's requested-chassis names: the chassis, or

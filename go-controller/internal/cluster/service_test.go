@@ -3,6 +3,7 @@ package cluster
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -81,5 +82,37 @@ func TestOutsidePort(t *testing.T) {
 				t.Errorf("%s: port %d is entered at %d, want %d", what, p.Port, got, c.want[i])
 			}
 		}
+	}
+}
+
+func addrs(texts ...string) []netip.Addr {
+	var out []netip.Addr
+	for _, t := range texts {
+		out = append(out, netip.MustParseAddr(t))
+	}
+	return out
+}
+
+// What a service names, and which of it the service answers on.
+func TestAddresses(t *testing.T) {
+	a := addrs("10.96.0.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")
+	s := &Service{ClusterIPs: a[:1], ExternalIPs: a[:2], Ingress: []Ingress{{Addr: a[1], Proxied: true}, {Addr: a[2]}, {Addr: a[3], Proxied: true}}}
+	want := []ServiceAddr{{a[0], FromClusterIPs, NotWithheld}, {a[1], FromExternalIPs, NotWithheld}, {a[2], FromIngress, NotWithheld}, {a[3], FromIngress, ProxyMode}}
+	if got := s.Addresses(); !slices.Equal(got, want) {
+		t.Errorf("addresses %v, want %v", got, want)
+	}
+	s.SourceRanges = []netip.Prefix{{}}
+	want[2].Withheld = SourcesLimits
+	if got := s.Addresses(); !slices.Equal(got, want) {
+		t.Errorf("addresses of a service with source ranges %v, want %v", got, want)
+	}
+	s.ExternalIPs = addrs("192.0.2.2") // no way past the ranges
+	s.Ingress = []Ingress{{Addr: a[2]}}
+	if got, want := s.Addresses(), []ServiceAddr{want[0], want[2]}; !slices.Equal(got, want) {
+		t.Errorf("addresses of which one is in both fields %v, want %v", got, want)
+	}
+	s.ClusterIPs = nil
+	if got := s.Addresses(); got != nil {
+		t.Errorf("addresses of a service without a cluster IP %v, want none", got)
 	}
 }

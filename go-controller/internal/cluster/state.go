@@ -2,45 +2,16 @@ package cluster
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
-
-// Event says what the API server says of an object now: New is nil when the
-// object is gone. Between tells that it said something else since the last
-// Event: somebody may have changed the object and changed it back.
-type Event struct {
-	Ref     Ref
-	New     Object
-	Between bool
-}
-
-// Change is what an Event or a grant altered. Old is nil for an object that
-// came, New for one that went; both are the same object when only what was
-// granted to it changed, and then Granted is true. Egress tells that with it
-// the cluster got its first gateway of an address family, or lost its last;
-// Exits, that the first of a family's gateways is in service, or none is any more.
-// Rivals are, of a Service, the other services that gained or lost a VIP with it;
-// of a Node, the other gateways that gained or lost an address.
-// Zones are, of a Node, what came to State.Zones or left it; Moved tells that the
-// node has a logical switch now, or has it no longer, or another, or in another zone.
-// Source tells that a Pod got a HealthSource, or gave it back.
-type Change struct {
-	Ref      Ref
-	Old, New Object
-	Granted  bool
-	Egress   bool
-	Exits    bool
-	Rivals   []Name
-	Zones    []string
-	Moved    bool
-	Source   bool
-}
 
 // State is the whole cluster.
 type State struct {
@@ -62,27 +33,19 @@ type State struct {
 	PodNetworks map[Name]annotation.PodNetwork
 	JoinAddrs   map[string][]netip.Prefix // of gateway nodes' routers on the join switch
 
+	tables  map[Kind]table
+	indexes map[reflect.Type]Index
+	byKind  map[Kind][]Index // the indexes that depend on a kind
+
 	podsByNode      map[string]set
 	slicesByService map[Name]set
-	addresses       map[listKey]*addressList
-	claims          claims[VIP, Service]
-	outside         claims[netip.Addr, Node] // of gateways' addresses
-	gateways        map[bool]set             // by family (true is IPv4), the nodes through which packets can leave
-	working         map[bool]set             // those of them that are in service
-	zones           map[string]set           // the nodes of each zone, "" for none
-	zoneHinted      map[Name]set             // the slices of a service that have hints for zones
-	nodeHinted      map[Name]set             // the same for nodes
-	localServices   set                      // those of internalTrafficPolicy Local
-	checkedServices set                      // those with a health check
-	sourceHolders   map[netip.Addr]Name      // which pod has a HealthSource
-	reachedLocally  set                      // those of which that is true
 }
 
 type set = map[Name]struct{}
 
-// NewState is an empty cluster.
-func NewState(c config.Cluster) *State {
-	return &State{
+// NewState is an empty cluster that keeps the indexes, one of a type, up to date.
+func NewState(c config.Cluster, indexes ...Index) *State {
+	s := &State{
 		Config:          c,
 		Nodes:           map[string]*Node{},
 		Namespaces:      map[string]*Namespace{},
@@ -93,21 +56,32 @@ func NewState(c config.Cluster) *State {
 		NodeSubnets:     map[string][]netip.Prefix{},
 		PodNetworks:     map[Name]annotation.PodNetwork{},
 		JoinAddrs:       map[string][]netip.Prefix{},
+		tables:          map[Kind]table{},
+		indexes:         map[reflect.Type]Index{},
+		byKind:          map[Kind][]Index{},
 		podsByNode:      map[string]set{},
 		slicesByService: map[Name]set{},
-		addresses:       map[listKey]*addressList{},
-		claims:          newClaims(compareClaims),
-		outside:         newClaims(compareGateways),
-		gateways:        map[bool]set{},
-		working:         map[bool]set{},
-		zones:           map[string]set{},
-		zoneHinted:      map[Name]set{},
-		nodeHinted:      map[Name]set{},
-		localServices:   set{},
-		checkedServices: set{},
-		sourceHolders:   map[netip.Addr]Name{},
-		reachedLocally:  set{},
 	}
+	for _, k := range Kinds() {
+		s.tables[k.Kind] = untyped{}
+		if k.table != nil {
+			s.tables[k.Kind] = k.table(s)
+		}
+	}
+	for _, i := range indexes {
+		s.indexes[reflect.TypeOf(i)] = i
+		for _, k := range i.Kinds() {
+			s.byKind[k] = append(s.byKind[k], i)
+		}
+	}
+	return s
+}
+
+// IndexOf is the index of a type that the State keeps; ok is false when it was
+// made without one.
+func IndexOf[I Index](s *State) (i I, ok bool) {
+	i, ok = s.indexes[reflect.TypeFor[I]()].(I)
+	return i, ok
 }
 
 // ClusterRouter is the UUID of the cluster router's row, in the table of logical
@@ -118,32 +92,29 @@ func (s *State) ClusterRouter(table string) string {
 
 // Object is the object that r names, nil when there is none.
 func (s *State) Object(r Ref) Object {
-	switch r.Kind {
-	case KindNode:
-		return orNil(s.Nodes[r.Name.Name])
-	case KindNamespace:
-		return orNil(s.Namespaces[r.Name.Name])
-	case KindPod:
-		return orNil(s.Pods[r.Name])
-	case KindService:
-		return orNil(s.Services[r.Name])
-	case KindEndpointSlice:
-		return orNil(s.Slices[r.Name])
-	case KindServiceCIDR:
-		return orNil(s.ServiceCIDRs[r.Name.Name])
+	if t := s.tables[r.Kind]; t != nil {
+		return t.get(r.Name)
 	}
 	return nil
 }
 
-// orNil turns a nil pointer into a nil interface.
-func orNil[T any, P interface {
-	*T
-	Object
-}](p P) Object {
-	if p == nil {
-		return nil
+// Objects lists the objects of a kind, in no order.
+func (s *State) Objects(k Kind) iter.Seq[Object] {
+	if t := s.tables[k]; t != nil {
+		return t.all()
 	}
-	return p
+	return func(func(Object) bool) {}
+}
+
+// All lists every object as a Change that says that it just came, in no order.
+func (s *State) All() []Change {
+	var out []Change
+	for _, t := range s.tables {
+		for o := range t.all() {
+			out = append(out, Change{Ref: o.Ref(), New: o})
+		}
+	}
+	return out
 }
 
 // Apply brings the state up to date with e. ok is false when e says nothing
@@ -157,101 +128,78 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 	case old != nil && e.New != nil && old.Equal(e.New) && !e.Between:
 		return Change{}, false
 	}
-	s.index(old, false)
-	c = Change{Ref: e.Ref, Old: old, New: e.New}
-	switch e.Ref.Kind {
-	case KindNode:
-		was, sat := s.Nodes[e.Ref.Name.Name], s.seat(e.Ref.Name.Name)
-		put(s.Nodes, e.Ref.Name.Name, e.New)
-		c.Zones = s.rezone(e.Ref.Name, was, s.Nodes[e.Ref.Name.Name])
-		c.Moved = s.seat(e.Ref.Name.Name) != sat
-		c.Rivals = s.reclaimOutside(was, s.Nodes[e.Ref.Name.Name])
-		c.Egress, c.Exits = s.regate(append(slices.Clone(c.Rivals), e.Ref.Name)...)
-	case KindNamespace:
-		put(s.Namespaces, e.Ref.Name.Name, e.New)
-	case KindPod:
-		was := s.used(e.Ref.Name)
-		put(s.Pods, e.Ref.Name, e.New)
-		s.relist(e.Ref.Name, was)
-	case KindService:
-		was := s.Services[e.Ref.Name]
-		put(s.Services, e.Ref.Name, e.New)
-		c.Rivals = s.reclaim(was, s.Services[e.Ref.Name])
-	case KindEndpointSlice:
-		put(s.Slices, e.Ref.Name, e.New)
-	case KindServiceCIDR:
-		put(s.ServiceCIDRs, e.Ref.Name.Name, e.New)
-	default:
-		return Change{}, false // not a kind that the cluster is made of
+	return s.change(e.Ref, false, func() {
+		t := s.tables[e.Ref.Kind]
+		if t == nil {
+			t = untyped{}
+			s.tables[e.Ref.Kind] = t
+		}
+		s.place(old, false)
+		t.put(e.Ref.Name, e.New)
+		s.place(e.New, true)
+	}), true
+}
+
+// change alters the state in what concerns an object, and brings the indexes up
+// to date with that.
+func (s *State) change(r Ref, granted bool, alter func()) Change {
+	c := Change{Ref: r, Old: s.Object(r), Granted: granted}
+	for _, i := range s.byKind[r.Kind] {
+		i.Before(s, r)
 	}
-	s.index(e.New, true)
-	return c, true
+	alter()
+	c.New = s.Object(r)
+	for _, i := range s.byKind[r.Kind] {
+		c.Topics = append(c.Topics, i.After(s, r)...)
+	}
+	return c
 }
 
 // GrantNode records the subnets of a node; none takes them back.
 func (s *State) GrantNode(node string, subnets []netip.Prefix) Change {
-	sat := s.seat(node)
-	if len(subnets) == 0 {
-		delete(s.NodeSubnets, node)
-	} else {
-		s.NodeSubnets[node] = subnets
-	}
-	c := s.granted(Ref{KindNode, Name{Name: node}})
-	c.Moved = s.seat(node) != sat
-	return c
+	return grant(s, nodeRef(node), s.NodeSubnets, node, subnets, len(subnets) > 0)
+}
+
+// GrantJoin records the addresses of a node's gateway router on the join
+// switch; none takes them back.
+func (s *State) GrantJoin(node string, addrs []netip.Prefix) Change {
+	return grant(s, nodeRef(node), s.JoinAddrs, node, addrs, len(addrs) > 0)
 }
 
 // GrantPod records the attachment of a pod; nil takes it back.
 func (s *State) GrantPod(pod Name, n *annotation.PodNetwork) Change {
-	was, source := s.used(pod), s.holdSources(pod, s.PodNetworks[pod], false)
+	r := Ref{KindPod, pod}
 	if n == nil {
-		delete(s.PodNetworks, pod)
-	} else {
-		s.PodNetworks[pod] = *n
-		source = s.holdSources(pod, *n, true) || source
+		return grant(s, r, s.PodNetworks, pod, annotation.PodNetwork{}, false)
 	}
-	s.relist(pod, was)
-	c := s.granted(Ref{KindPod, pod})
-	c.Source = source
-	return c
+	return grant(s, r, s.PodNetworks, pod, *n, true)
 }
 
-func (s *State) granted(r Ref) Change {
-	o := s.Object(r)
-	return Change{Ref: r, Old: o, New: o, Granted: true}
+func nodeRef(name string) Ref { return Ref{KindNode, Name{Name: name}} }
+
+// grant records or, if !given, takes back what was granted to an object.
+func grant[K comparable, V any](s *State, r Ref, to map[K]V, k K, v V, given bool) Change {
+	return s.change(r, true, func() {
+		if given {
+			to[k] = v
+		} else {
+			delete(to, k)
+		}
+	})
 }
 
-func put[K comparable, T any](m map[K]*T, k K, o Object) {
-	if v, ok := any(o).(*T); ok && v != nil {
-		m[k] = v
-	} else {
-		delete(m, k)
-	}
-}
-
-func (s *State) index(o Object, add bool) {
+// place enters an object into the look-ups by node and by service, or takes it
+// out.
+func (s *State) place(o Object, in bool) {
 	switch o := o.(type) {
 	case *Pod:
 		if o.Node != "" {
-			mark(s.podsByNode, o.Node, o.Name, add)
+			mark(s.podsByNode, o.Node, o.Name, in)
 		}
 	case *EndpointSlice:
 		if o.Service != "" {
-			mark(s.slicesByService, Name{o.Name.Namespace, o.Service}, o.Name, add)
-			s.indexHints(o, add)
+			mark(s.slicesByService, Name{o.Name.Namespace, o.Service}, o.Name, in)
 		}
-	case *Service:
-		member(s.localServices, o.Name, add && o.InternalLocal)
-		member(s.checkedServices, o.Name, add && o.HealthCheck.Interval > 0)
-		member(s.reachedLocally, o.Name, add && o.ReachedLocally())
-	}
-}
-
-func member(of set, n Name, in bool) {
-	if in {
-		of[n] = struct{}{}
-	} else {
-		delete(of, n)
 	}
 }
 
@@ -269,6 +217,23 @@ func mark[K comparable](m map[K]set, k K, n Name, add bool) {
 	}
 }
 
+// HasSwitch tells whether a node has a logical switch: it is there, and has
+// subnets.
+func (s *State) HasSwitch(node string) bool {
+	return s.Nodes[node] != nil && len(s.NodeSubnets[node]) > 0
+}
+
+// JoinAddr is the address of a family of a node's gateway router on the join
+// switch; ok is false when the node is no gateway, or has not been granted one.
+func (s *State) JoinAddr(node string, is4 bool) (a netip.Addr, ok bool) {
+	for _, p := range s.JoinAddrs[node] {
+		if p.Addr().Is4() == is4 {
+			return p.Addr(), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
 // PodsOn lists the pods on a node, sorted.
 func (s *State) PodsOn(node string) []Name { return sorted(s.podsByNode[node]) }
 
@@ -279,6 +244,16 @@ func (s *State) SlicesOf(service Name) []*EndpointSlice {
 		out = append(out, s.Slices[n])
 	}
 	return out
+}
+
+// HasEndpointsOn tells whether a service has endpoints on a node.
+func (s *State) HasEndpointsOn(service Name, node string) bool {
+	for slice := range s.slicesByService[service] {
+		if slices.ContainsFunc(s.Slices[slice].Endpoints, func(e Endpoint) bool { return e.Node == node }) {
+			return true
+		}
+	}
+	return false
 }
 
 func sorted(m set) []Name { return slices.SortedFunc(maps.Keys(m), CompareNames) }

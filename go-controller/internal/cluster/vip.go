@@ -1,10 +1,6 @@
 package cluster
 
-import (
-	"cmp"
-	"net/netip"
-	"slices"
-)
+import "net/netip"
 
 // VIP is what a client of a service connects to.
 type VIP struct {
@@ -32,36 +28,4 @@ func (s *Service) VIPs() []VIP {
 		}
 	}
 	return out
-}
-
-// Holder is the service that has a VIP: of those that claim it, one whose
-// cluster IP it is before those that only name the address, since cluster IPs are
-// given out by the API server and the others are whatever a user wrote; then the
-// oldest, then the first by name. It is nil when none claims the VIP.
-func (s *State) Holder(v VIP) *Service {
-	return s.claims.holder(v)
-}
-
-// compareClaims orders the services that claim v, its holder first.
-func compareClaims(v VIP, a, b *Service) int {
-	named := func(s *Service) int {
-		if slices.Contains(s.ClusterIPs, v.Addr.Addr()) {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(named(a), named(b)), cmp.Compare(a.Created, b.Created), CompareNames(a.Name, b.Name))
-}
-
-// reclaim replaces a service's claims, either of which may be nil, and lists
-// the other services that gained or lost a VIP by it, sorted.
-func (s *State) reclaim(old, now *Service) []Name {
-	var dropped, added []VIP
-	if old != nil {
-		dropped = old.VIPs()
-	}
-	if now != nil {
-		added = now.VIPs()
-	}
-	return sortedNames(s.claims.replace(old, now, dropped, added))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
@@ -33,7 +34,7 @@ func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) (notes []s
 			if err != nil {
 				continue // one without the port
 			}
-			if probe, ok := s.ProbeOf(svc.Name.Namespace, cluster.Endpoint{Addr: at.Addr(), Node: e.Node, Pod: e.Pod}); ok {
+			if probe, ok := index.HealthChecksOf(s).ProbeOf(s, svc.Name.Namespace, cluster.Endpoint{Addr: at.Addr(), Node: e.Node, Pod: e.Pod}); ok {
 				p.Endpoints[i].Checked = probe.Source.String()
 			} else if line := unchecked(s, at.Addr(), e); line != "" && !told[line] {
 				told[line] = true
@@ -48,7 +49,7 @@ func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) (notes []s
 // checked, "" when that is not why it isn't.
 func unchecked(s *cluster.State, addr netip.Addr, e Endpoint) string {
 	for _, subnet := range s.NodeSubnets[e.Node] {
-		if holder, held := s.SourceHolder(subnet); held && e.Pod != "" && subnet.Contains(addr) {
+		if holder, held := index.HealthChecksOf(s).SourceHolder(subnet); held && e.Pod != "" && subnet.Contains(addr) {
 			source, _ := cluster.HealthSource(subnet)
 			return fmt.Sprintf("endpoints in %s of node %s are not checked as long as Pod %s has the address %s, from which they would be", subnet, e.Node, holder, source)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 )
 
 // Clients are those that have the same backends, where not all have.
@@ -36,11 +37,11 @@ func clients(s *cluster.State, choice cluster.Choice) []Clients {
 		}
 	}
 	for _, z := range slices.Sorted(maps.Keys(choice.Zones)) {
-		if !s.HasZone(z) || slices.Equal(choice.Zones[z], choice.Backends) {
+		if !index.ZonesOf(s).Has(z) || slices.Equal(choice.Zones[z], choice.Backends) {
 			continue // they are elsewhere
 		}
 		out = append(out, Clients{Who: "in zone " + z, at: choice.Zones[z]})
-		for _, n := range s.NodesOf(z) {
+		for _, n := range index.ZonesOf(s).Nodes(z) {
 			covered[n.Name] = true
 		}
 	}
@@ -87,7 +88,7 @@ func hints(s *cluster.State, choice cluster.Choice, p cluster.ServicePort, is4 b
 	switch {
 	case zones && choice.Zones == nil:
 		out = append(out, "hints for zones are not followed: some ready endpoint has none")
-	case zones && !there(choice.Zones, s.HasZone):
+	case zones && !there(choice.Zones, index.ZonesOf(s).Has):
 		out = append(out, "hints for zones are not followed: no node is in one of these zones (label topology.kubernetes.io/zone)")
 	}
 	switch {

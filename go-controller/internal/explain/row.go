@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
@@ -33,29 +34,16 @@ const (
 )
 
 // Compare tells how the rows of the service are in a database.
-func (e *Service) Compare(s *cluster.State, schema *nb.Schema, v nb.View) error {
+func (e *Service) Compare(c *core.Core, v nb.View) error {
 	owner := service.Owner(cluster.ParseName(e.Name))
-	want, err := service.Translator{Schema: schema}.Rows(s, owner)
+	plan, err := c.Compare(v, owner)
 	if err != nil {
-		return fmt.Errorf("translating %s: %w", owner, err)
-	}
-	// A group that is missing is not for this service to make.
-	made := nb.Scope{}
-	for _, r := range want {
-		for _, slot := range r.ListIn {
-			if v.Row(slot.In) == nil {
-				made[slot.In] = slot.In.UUID
-			}
-		}
-	}
-	plan, err := schema.Plan(v, owner, want, made)
-	if err != nil {
-		return fmt.Errorf("comparing the rows of %s: %w", owner, err)
+		return err
 	}
 	for i := range e.Rows {
 		e.Rows[i].State = Equal
 		for _, ref := range v.Owned(owner) {
-			if k, ok := schema.Mark(v.Row(ref)); ok && k == e.Rows[i].key {
+			if k, ok := c.Schema.Mark(v.Row(ref)); ok && k == e.Rows[i].key {
 				e.Rows[i].UUID = ref.UUID // a stand-in for the derived one, perhaps
 			}
 		}

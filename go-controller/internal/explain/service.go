@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
@@ -58,9 +59,10 @@ type Endpoint struct {
 	Checked  string   `json:"checkedFrom,omitempty"` // where OVN checks it from; "" when it does not
 }
 
-// OfService explains a service of the state. problems are those of the whole
+// OfService explains a service of the cluster. problems are those of the whole
 // cluster. A service that is not there is an error that says what is.
-func OfService(s *cluster.State, schema *nb.Schema, n cluster.Name, problems []cluster.Problem) (*Service, error) {
+func OfService(c *core.Core, n cluster.Name, problems []cluster.Problem) (*Service, error) {
+	s := c.State
 	svc := s.Services[n]
 	if svc == nil {
 		return nil, unknown(s, n)
@@ -84,12 +86,12 @@ func OfService(s *cluster.State, schema *nb.Schema, n cluster.Name, problems []c
 			out.Problems = append(out.Problems, p.Error())
 		}
 	}
-	rows, err := service.Translator{Schema: schema}.Rows(s, service.Owner(n))
+	want, err := c.Rows(service.Owner(n))
 	if err != nil {
 		return nil, fmt.Errorf("translating Service %s: %w", n, err)
 	}
-	for _, r := range rows {
-		out.Rows = append(out.Rows, Row{Table: r.Key.Table, Name: schema.Label(r.Model), UUID: schema.Ref(r.Model).UUID, key: r.Key})
+	for _, r := range want.Rows {
+		out.Rows = append(out.Rows, Row{Table: r.Key.Table, Name: c.Schema.Label(r.Model), UUID: c.Schema.Ref(r.Model).UUID, key: r.Key})
 	}
 	return out, nil
 }
@@ -119,7 +121,7 @@ func vips(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, is4, lo
 	add := func(a cluster.ServiceAddr, number uint16, from string) {
 		v := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, number), Protocol: p.Protocol}
 		vip := VIP{Address: v.Addr.String(), From: from, Served: true}
-		if h := s.Holder(v); a.Withheld != cluster.ProxyMode && h != svc {
+		if h := index.VIPsOf(s).Holder(v); a.Withheld != cluster.ProxyMode && h != svc {
 			vip.Served, vip.Why = false, taken(svc, h, a.Addr)
 		} else if a.Withheld != cluster.NotWithheld {
 			vip.Served, vip.Why = false, string(a.Withheld)

@@ -62,7 +62,7 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 			out.Addrs = append(out.Addrs, ip)
 		}
 	}
-	out.Silent = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+	out.Unreachable = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 	})
 	return out, problems

@@ -15,13 +15,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
-	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/health"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/liveness"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
@@ -122,10 +123,11 @@ func (m *master) lead(ctx context.Context) {
 	pulse := kubeio.NewPulse(m.clients, m.log)
 	writer := kubeio.NewWriter(m.clients, component, m.metrics, m.log)
 	loop := reconcile.New(reconcile.Config{
-		State: cluster.NewState(m.config.Cluster), Ledger: assign.New(m.config.Cluster),
-		Translators: all.Translators(schema), Schema: schema,
-		Database: db, Source: source, Writer: writer, Life: pulse,
-		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
+		Core:     core.New(m.config.Cluster, schema, all.Translators(schema)),
+		Database: db, Source: source, Writer: writer,
+		Recorder: nbrecord.Records{Router: m.config.Cluster.RouterName},
+		Monitor:  liveness.NewGateways(pulse, m.metrics, m.log),
+		Metrics:  m.metrics, Log: m.log, Verify: m.config.Verify,
 	})
 	m.mu.Lock()
 	m.leading, m.database, m.inSync = true, db, loop.InSync()

@@ -7,6 +7,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
@@ -14,25 +15,32 @@ import (
 
 // Cluster is a cluster and its translation.
 type Cluster struct {
-	State       *cluster.State
-	Schema      *nb.Schema
-	Translators translate.Set
-	Patches     []assign.Patch    // annotations that the master would write
-	Problems    []cluster.Problem // what assign refused or had nothing left for
+	*core.Core
+	Patches  []assign.Patch    // annotations that the master would write
+	Problems []cluster.Problem // what users would hear of
+
+	batch *core.Batch
 }
 
 // New takes in the objects, each of them once.
 func New(c config.Cluster, objects []cluster.Object) *Cluster {
 	schema := nb.NewSchema()
-	out := &Cluster{State: cluster.NewState(c), Schema: schema, Translators: all.Translators(schema)}
-	var changes []cluster.Change
+	return NewOf(c, schema, all.Translators(schema), objects)
+}
+
+// NewOf is New with other translators than those of the product.
+func NewOf(c config.Cluster, schema *nb.Schema, ts translate.Set, objects []cluster.Object) *Cluster {
+	out := &Cluster{Core: core.New(c, schema, ts)}
+	events := make([]cluster.Event, 0, len(objects))
 	for _, o := range objects {
-		if change, ok := out.State.Apply(cluster.Event{Ref: o.Ref(), New: o}); ok {
-			changes = append(changes, change)
-		}
+		events = append(events, cluster.Event{Ref: o.Ref(), New: o})
 	}
-	res := assign.New(c).Assign(out.State, changes)
-	out.Patches, out.Problems = res.Patches, append(res.Problems, homeless(out.State)...)
+	for _, r := range []core.Result{out.Step(events), out.Start()} {
+		out.Patches = append(out.Patches, r.Patches...)
+		out.Problems = append(out.Problems, r.Problems...)
+	}
+	out.batch = out.Plan(nb.NewDatabase(schema), out.Owners(), nil) // nothing is there yet, so all plans make one transaction
+	out.Problems = slices.Concat(out.Problems, out.News(out.batch), homeless(out.State))
 	return out
 }
 
@@ -59,23 +67,10 @@ func homeless(s *cluster.State) []cluster.Problem {
 func (c *Cluster) Database() (*nb.Database, []error) {
 	db := nb.NewDatabase(c.Schema)
 	var errs []error
-	var plans []nb.Plan
-	scope := nb.Scope{}
-	for _, o := range c.Translators.Owners(c.State) {
-		rows, err := c.Translators.Rows(c.State, o)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("translating %s: %w", o, err))
-			continue
-		}
-		// Nothing is there yet, so all plans make one transaction.
-		p, err := c.Schema.Plan(db, o, rows, scope)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("translating %s: %w", o, err))
-			continue
-		}
-		plans = append(plans, p)
+	for _, f := range c.batch.Failed {
+		errs = append(errs, f.Err)
 	}
-	if err := db.Apply(plans...); err != nil {
+	if err := db.Apply(c.batch.Plans...); err != nil {
 		errs = append(errs, err)
 	}
 	return db, errs

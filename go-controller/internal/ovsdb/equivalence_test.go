@@ -101,24 +101,11 @@ func (derivedOnly) Spent(nb.Ref) bool { return false }
 // there of ours.
 func planned(t *testing.T, c *offline.Cluster, schema *nb.Schema, v nb.View, there []nb.Owner) []nb.Plan {
 	t.Helper()
-	owners := append(c.Translators.Owners(c.State), there...)
-	slices.SortFunc(owners, nb.Owner.Compare)
-	var out []nb.Plan
-	scope := nb.Scope{}
-	for _, o := range slices.Compact(owners) {
-		rows, err := c.Translators.Rows(c.State, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := schema.Plan(v, o, rows, scope)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !p.Empty() {
-			out = append(out, p)
-		}
+	b := c.Plan(v, append(c.Owners(), there...), nil)
+	if err := b.Err(); err != nil {
+		t.Fatal(err)
 	}
-	return out
+	return b.Plans
 }
 
 func text(plans []nb.Plan) string {

@@ -17,8 +17,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
+	"github.com/northbound-net/northbound/go-controller/internal/liveness"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
@@ -149,7 +152,7 @@ func newBed(t testing.TB, remote string, f *feed) *bed {
 	return newBedWith(t, remote, f, Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
 }
 
-// newBedWith is a bed with the given Verify, Log and Life.
+// newBedWith is a bed with the given Verify, Log and Monitor.
 func newBedWith(t testing.TB, remote string, f *feed, with Config) *bed {
 	t.Helper()
 	return newBedOf(t, remote, f, bedConfig(), with)
@@ -160,9 +163,15 @@ func newBedOf(t testing.TB, remote string, f *feed, c config.Cluster, with Confi
 	t.Helper()
 	schema := nb.NewSchema()
 	db := ovsdb.New(config.OVSDB{Addresses: strings.Split(remote, ",")}, schema, with.Log)
-	m := metrics.NewMaster(prometheus.NewRegistry())
-	loop := New(Config{State: cluster.NewState(c), Ledger: assign.New(c), Translators: all.Translators(schema), Schema: schema,
-		Database: db, Source: f, Writer: f, Metrics: m, Log: with.Log, Verify: with.Verify, Life: with.Life})
+	m := with.Metrics
+	if m == nil {
+		m = metrics.NewMaster(prometheus.NewRegistry())
+	}
+	if with.Monitor == nil {
+		with.Monitor = liveness.NewGateways(nil, m, with.Log)
+	}
+	loop := New(Config{Core: core.New(c, schema, all.Translators(schema)), Database: db, Source: f, Writer: f,
+		Recorder: nbrecord.Records{Router: c.RouterName}, Monitor: with.Monitor, Metrics: m, Log: with.Log, Verify: with.Verify})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Add(2)

@@ -74,11 +74,7 @@ func TestByHandWhileTheMasterRuns(t *testing.T) {
 	session := b.loop.Database.Session()
 	want := offline.New(bedConfig(), []cluster.Object{late})
 	owner := nb.Owner{Kind: "Node", Name: "late"}
-	rows, err := want.Translators.Rows(want.State, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := want.Schema.Plan(session.View(), owner, rows, nil)
+	p, err := want.Compare(session.View(), owner)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -33,12 +35,14 @@ type backoff struct {
 type dirtySet struct {
 	byKind  map[names.Kind]map[nb.Owner]cause
 	waiting map[nb.Owner]backoff
-	parents map[nb.Ref]map[nb.Owner]bool // rows that are missing, and who waits for them
-	size    int
+	// Owners of byKind that want nothing any more, and whose rows go last.
+	vanished map[nb.Owner]bool
+	parents  map[nb.Ref]map[nb.Owner]bool // rows that are missing, and who waits for them
+	size     int
 }
 
 func newDirtySet() *dirtySet {
-	return &dirtySet{byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{}, parents: map[nb.Ref]map[nb.Owner]bool{}}
+	return &dirtySet{byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{}, vanished: map[nb.Owner]bool{}, parents: map[nb.Ref]map[nb.Owner]bool{}}
 }
 
 func (d *dirtySet) add(o nb.Owner, c cause) {
@@ -51,41 +55,55 @@ func (d *dirtySet) add(o nb.Owner, c cause) {
 		d.size++
 	}
 	m[o] |= c
+	delete(d.vanished, o) // perhaps it is back
 	if b, waits := d.waiting[o]; waits && c == clusterChange {
 		d.waiting[o] = backoff{b.attempts, time.Time{}} // the object changed: perhaps that was what was wrong
 	}
 }
 
-// take hands out owners, kind by kind, until next returns false. An owner that
-// waits for its next attempt stays.
-func (d *dirtySet) take(now time.Time, next func(nb.Owner, cause) bool) {
+// take hands out owners, kind by kind, until next says that the transaction is
+// full. An owner that waits for its next attempt stays. One that next postpones
+// comes again when all others were handed out, as vanished and in reverse order.
+func (d *dirtySet) take(now time.Time, next func(o nb.Owner, c cause, vanished bool) (postpone, full bool)) {
 	kinds := names.Kinds()
 	for k := range d.byKind {
-		if !known(kinds, k) {
+		if !slices.Contains(kinds, k) {
 			kinds = append(kinds, k) // rows of another version's kinds, to be removed
 		}
 	}
 	for _, k := range kinds {
 		for o, c := range d.byKind[k] {
-			if d.waiting[o].until.After(now) {
+			if d.waiting[o].until.After(now) || d.vanished[o] {
 				continue
 			}
-			delete(d.byKind[k], o)
-			d.size--
-			if !next(o, c) {
+			postpone, full := next(o, c, false)
+			if postpone {
+				d.vanished[o] = true
+			} else {
+				d.drop(o)
+			}
+			if full {
 				return
 			}
 		}
 	}
-}
-
-func known(kinds []names.Kind, k names.Kind) bool {
-	for _, x := range kinds {
-		if x == k {
-			return true
+	for _, o := range slices.SortedFunc(maps.Keys(d.vanished), func(a, b nb.Owner) int { return b.Compare(a) }) {
+		c := d.byKind[o.Kind][o]
+		if d.waiting[o].until.After(now) {
+			continue
+		}
+		d.drop(o)
+		if _, full := next(o, c, true); full {
+			return
 		}
 	}
-	return false
+}
+
+// drop takes an owner out of the set.
+func (d *dirtySet) drop(o nb.Owner) {
+	delete(d.byKind[o.Kind], o)
+	delete(d.vanished, o)
+	d.size--
 }
 
 // fail puts an owner back to be tried again later, and tells when.

@@ -14,9 +14,9 @@ func owner(k names.Kind, name string) nb.Owner { return nb.Owner{Kind: k, Name: 
 // taken is what a set hands out at a moment.
 func taken(d *dirtySet, now time.Time, most int) []nb.Owner {
 	var out []nb.Owner
-	d.take(now, func(o nb.Owner, _ cause) bool {
+	d.take(now, func(o nb.Owner, _ cause, _ bool) (postpone, full bool) {
 		out = append(out, o)
-		return len(out) < most
+		return false, len(out) >= most
 	})
 	return out
 }

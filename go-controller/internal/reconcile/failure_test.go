@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -221,7 +220,7 @@ func TestLongNames(t *testing.T) {
 // While nothing may be sent, nothing but a signal wakes the loop, however many
 // owners wait for their next attempt.
 func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
-	l := New(Config{State: cluster.NewState(config.DefaultCluster())})
+	l := New(Config{})
 	o := owner(names.KindNode, "n1")
 	l.dirty.fail(o, time.Now().Add(-time.Minute))
 	for what, set := range map[string]func(){

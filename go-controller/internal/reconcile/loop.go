@@ -3,17 +3,14 @@ package reconcile
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
-	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
-	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // Source is where the cluster comes from.
@@ -34,16 +31,26 @@ type Writer interface {
 	Report(p cluster.Problem)
 }
 
-// Life tells which gateways are dead, sooner than their Nodes do.
-type Life interface {
-	// Signal delivers a value when Silent has changed. Values merge.
+// Recorder reads what the Northbound database alone knows of the cluster.
+type Recorder interface {
+	// Begin reads a database to which there is a new connection. While it fails
+	// nothing is written; the events hold all the same.
+	Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Event, []cluster.Problem, error)
+	// Changed reads the rows of owners that changed.
+	Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event, []cluster.Problem)
+}
+
+// Monitor finds out what can only be known by waiting.
+type Monitor interface {
+	// Signal delivers a value when Take has something. Values merge.
 	Signal() <-chan struct{}
-	// Follow says which nodes are gateways.
-	Follow(nodes []string)
-	// Presume has gateways be silent until something is heard of them.
-	Presume(nodes []string)
-	// Silent is the dead ones of those that are followed.
-	Silent() map[string]bool
+	// Take hands out what was found out since the last call.
+	Take() []cluster.Event
+	// Recall reads from the database what an earlier monitor found out. It is
+	// called before each full pass.
+	Recall(s *cluster.State, session *ovsdb.Session) []cluster.Event
+	// Changed hears of changes in the cluster, and returns what to report.
+	Changed(s *cluster.State, changes []cluster.Change) []cluster.Problem
 }
 
 // maxOps is about how many operations a transaction holds.
@@ -58,17 +65,15 @@ const pace = 40 * time.Millisecond
 
 // Config is what a Loop works with.
 type Config struct {
-	State       *cluster.State // empty
-	Ledger      *assign.Ledger // empty
-	Translators translate.Set
-	Schema      *nb.Schema
-	Database    *ovsdb.Database
-	Source      Source
-	Writer      Writer
-	Life        Life // nil: only the Nodes tell
-	Metrics     *metrics.Master
-	Log         *slog.Logger
-	Verify      bool // compare with a full translation whenever there is nothing else to do
+	Core     *core.Core // of an empty cluster
+	Database *ovsdb.Database
+	Source   Source
+	Writer   Writer
+	Recorder Recorder
+	Monitor  Monitor
+	Metrics  *metrics.Master
+	Log      *slog.Logger
+	Verify   bool // compare with a full translation whenever there is nothing else to do
 }
 
 // Loop is the reconciler. Its fields belong to the goroutine of Run.
@@ -85,17 +90,14 @@ type Loop struct {
 	verified bool              // nothing was written since the last verification
 	suspects map[nb.Owner]bool // owners that the last verification found different
 	verifyAt time.Time         // when to look at them again; zero for whenever there is nothing else
-	router   string            // the cluster router's configured name
-	refusal  string            // why the full pass can't begin; told once
+	refusal  string            // why the full pass can't begin; logged once
 	results  chan result
 	inSync   chan struct{}
-	unheard  map[string]bool // gateways that Life says are silent
-	recalled bool            // which of them were when we started
 }
 
 // New makes a Loop.
 func New(c Config) *Loop {
-	return &Loop{Config: c, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{}), router: c.State.Config.RouterName}
+	return &Loop{Config: c, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
 }
 
 // result is how a transaction ended.
@@ -116,10 +118,6 @@ func (l *Loop) InSync() <-chan struct{} { return l.inSync }
 func (l *Loop) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var life <-chan struct{}
-	if l.Life != nil {
-		life = l.Life.Signal()
-	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -129,14 +127,14 @@ func (l *Loop) Run(ctx context.Context) {
 			return
 		case <-l.Source.Signal():
 		case <-l.Database.Signal():
-		case <-life:
+		case <-l.Monitor.Signal():
 		case <-timer.C:
 		case r := <-l.results:
 			l.finish(r)
 		}
 		l.takeSession()
 		l.takeEvents()
-		l.takeLife()
+		l.takeVerdicts()
 		l.takeDirty()
 		l.step(ctx)
 		timer.Reset(l.untilNext())
@@ -177,72 +175,65 @@ func (l *Loop) pause() time.Duration {
 }
 
 // takeEvents applies what the API server said. Before the source is in sync
-// nothing is assigned: a claim not yet heard must not be given to another.
+// nothing is granted: a claim not yet heard must not be given to another.
 func (l *Loop) takeEvents() {
 	ready := l.synced || l.Source.Synced()
 	events, problems := l.Source.Take()
-	for _, p := range problems {
-		l.report(p)
-	}
-	var changes []cluster.Change
-	for _, e := range events {
-		if c, ok := l.State.Apply(l.unheardOf(l.inherited(e))); ok {
-			changes = append(changes, c)
-		}
-	}
-	if !ready {
+	l.reportAll(problems)
+	l.carryOut(l.Core.Step(events))
+	if !ready || l.synced {
 		return
 	}
-	if !l.synced {
-		if len(l.State.Namespaces) == 0 {
-			// Every cluster has namespaces: an empty list is a fault, not news.
-			l.Log.Warn("the API server lists no namespaces: waiting, nothing is written")
-			return
-		}
-		if l.session == nil && l.Database.Failure() == nil {
-			return // it is being connected to, and may know of nodes that hold subnets
-		}
-		l.synced = true
-		if l.session != nil {
-			l.takeByHand() // now, so that everybody's claims are heard together
-		}
-		l.Log.Info("cluster known", "nodes", len(l.State.Nodes), "pods", len(l.State.Pods), "services", len(l.State.Services))
-		changes = everything(l.State)
+	s := l.Core.State
+	if len(s.Namespaces) == 0 {
+		// Every cluster has namespaces: an empty list is a fault, not news.
+		l.Log.Warn("the API server lists no namespaces: waiting, nothing is written")
+		return
 	}
-	l.follow(changes)
+	if l.session == nil && l.Database.Failure() == nil {
+		return // it is being connected to, and may know of nodes that hold subnets
+	}
+	l.synced = true
+	if l.session != nil {
+		_ = l.begin() // now, so that everybody's claims are heard together; an error counts before the full pass
+	}
+	l.Log.Info("cluster known", "nodes", len(s.Nodes), "pods", len(s.Pods), "services", len(s.Services))
+	l.carryOut(l.Core.Start())
 }
 
-// everything is the state as if each node, pod and service had just come.
-func everything(s *cluster.State) []cluster.Change {
-	var out []cluster.Change
-	for _, n := range s.Nodes {
-		out = append(out, cluster.Change{Ref: n.Ref(), New: n})
+// takeVerdicts applies what the monitor found out.
+func (l *Loop) takeVerdicts() {
+	if l.synced {
+		l.carryOut(l.Core.Step(l.Monitor.Take()))
 	}
-	for _, p := range s.Pods {
-		out = append(out, cluster.Change{Ref: p.Ref(), New: p})
-	}
-	for _, svc := range s.Services {
-		out = append(out, cluster.Change{Ref: svc.Ref(), New: svc})
-	}
-	return out
 }
 
-// follow assigns what changes ask for and marks dirty whom they concern.
-func (l *Loop) follow(changes []cluster.Change) {
-	res := l.Ledger.Assign(l.State, changes)
-	for _, p := range res.Patches {
+// begin applies what the database of a new session says.
+func (l *Loop) begin() error {
+	events, problems, err := l.Recorder.Begin(l.Core.State, l.session)
+	l.reportAll(problems)
+	l.carryOut(l.Core.Step(events))
+	return err
+}
+
+// carryOut writes to Kubernetes what a step led to, and marks dirty whom it
+// concerns.
+func (l *Loop) carryOut(r core.Result) {
+	for _, p := range r.Patches {
 		l.Writer.Patch(p)
 	}
-	for _, p := range res.Problems {
-		l.report(p)
+	l.reportAll(r.Problems)
+	for _, o := range r.Dirty {
+		l.dirty.add(o, clusterChange)
 	}
-	l.tellGateways(append(slices.Clone(changes), res.Changes...))
-	for _, cs := range [][]cluster.Change{changes, res.Changes} {
-		for _, c := range cs {
-			for _, o := range l.Translators.Affected(l.State, c) {
-				l.dirty.add(o, clusterChange)
-			}
-		}
+	if l.synced && len(r.Changes) > 0 {
+		l.reportAll(l.Monitor.Changed(l.Core.State, r.Changes))
+	}
+}
+
+func (l *Loop) reportAll(problems []cluster.Problem) {
+	for _, p := range problems {
+		l.report(p)
 	}
 }
 
@@ -275,11 +266,14 @@ func (l *Loop) takeDirty() {
 		for _, o := range dirty {
 			l.dirty.add(o, databaseChange)
 		}
-		l.followByHand(dirty)
+		if len(dirty) > 0 {
+			events, problems := l.Recorder.Changed(l.Core.State, l.session, dirty)
+			l.reportAll(problems)
+			l.carryOut(l.Core.Step(events))
+		}
 		return
 	}
-	l.State.Config.RouterName = l.router
-	if err := Adopt(l.State, l.session); err != nil {
+	if err := l.begin(); err != nil {
 		if l.refusal != err.Error() {
 			l.refusal = err.Error()
 			l.Log.Error("northbound database is ambiguous: nothing is written", "error", err)
@@ -287,35 +281,11 @@ func (l *Loop) takeDirty() {
 		return
 	}
 	l.session.TakeDirty()
-	l.follow(l.takeByHand())
-	l.recallSilence()
-	for _, o := range l.session.Owners() {
-		l.dirty.add(o, fullPass)
-	}
-	for _, o := range l.Translators.Owners(l.State) {
+	l.carryOut(l.Core.Step(l.Monitor.Recall(l.Core.State, l.session)))
+	for _, o := range append(l.session.Owners(), l.Core.Owners()...) {
 		l.dirty.add(o, fullPass)
 	}
 	l.passed, l.passedAt = true, time.Now()
 	l.Metrics.FullPasses.Inc()
 	l.Log.Info("full pass", "owners", l.dirty.size)
-}
-
-// Adopt looks for a cluster router that is there already and puts it into the
-// state: its UUID if it was not made by us, and its name unless one was asked
-// for.
-func Adopt(s *cluster.State, session *ovsdb.Session) error {
-	uuid, err := session.ClusterRouter()
-	if err != nil {
-		return err
-	}
-	s.RouterUUID = uuid
-	ours := uuid == names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)
-	if ours {
-		s.RouterUUID = ""
-	}
-	r, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalRouterTable, UUID: uuid}).(*nbdb.LogicalRouter)
-	if ok && (!ours || !s.Config.RouterNamed) {
-		s.Config.RouterName = r.Name
-	}
-	return nil
 }

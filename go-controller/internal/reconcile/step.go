@@ -2,9 +2,9 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
@@ -19,7 +19,7 @@ func (l *Loop) step(ctx context.Context) {
 		return
 	}
 	b := l.batch()
-	if len(b.plans) == 0 {
+	if len(b.Plans) == 0 {
 		l.idle()
 		return
 	}
@@ -28,74 +28,57 @@ func (l *Loop) step(ctx context.Context) {
 
 // batch is the plans of one transaction and why their owners were planned.
 type batch struct {
-	plans    []nb.Plan
-	causes   map[nb.Owner]cause
-	ops      int
-	inserted nb.Scope
-	view     nb.View
+	*core.Batch
+	causes map[nb.Owner]cause
 }
 
-// batch is the next transaction. Owners whose plan another one settles are done
-// with here.
+// batch is the next transaction. Owners that have nothing to do, or can't be
+// planned, are done with here.
 func (l *Loop) batch() *batch {
+	b := &batch{&core.Batch{}, map[nb.Owner]cause{}}
 	if l.dirty.size == 0 && len(l.halves) == 0 {
-		return &batch{}
+		return b
 	}
-	b := l.planned()
-	var done []nb.Owner
-	b.plans, done = nb.Settled(b.plans)
-	for _, o := range done {
-		l.dirty.succeed(o)
-	}
-	return b
-}
-
-// planned plans dirty owners until the transaction is full. Owners with
-// nothing to do are done with here.
-func (l *Loop) planned() *batch {
-	b := &batch{causes: map[nb.Owner]cause{}, inserted: nb.Scope{}, view: l.session.View()}
-	for len(l.halves) > 0 {
-		owners := l.halves[0]
+	b.Batch = l.Core.NewBatch(l.session.View(), l.session.Claim)
+	for len(l.halves) > 0 && len(b.Plans) == 0 {
+		for _, o := range l.halves[0] {
+			b.causes[o] = clusterChange
+			b.AddVanished(o)
+		}
 		l.halves = l.halves[1:]
-		for _, o := range owners {
-			l.plan(b, o, clusterChange)
-		}
-		if len(b.plans) > 0 {
-			return b
-		}
 	}
-	l.dirty.take(time.Now(), func(o nb.Owner, c cause) bool {
-		l.plan(b, o, c)
-		return b.ops < maxOps
-	})
+	if len(b.Plans) == 0 {
+		l.dirty.take(time.Now(), func(o nb.Owner, c cause, vanished bool) (postpone, full bool) {
+			b.causes[o] = c
+			if vanished {
+				b.AddVanished(o)
+			} else {
+				postpone = b.Add(o)
+			}
+			return postpone, b.Ops >= maxOps
+		})
+	}
+	b.Settle()
+	l.settled(b)
 	return b
 }
 
-func (l *Loop) plan(b *batch, o nb.Owner, c cause) {
-	want, err := l.Translators.Rows(l.State, o)
-	if err != nil {
-		wait := l.dirty.fail(o, time.Now())
-		l.Log.Error("translating", "owner", o.String(), "error", err, "retry", wait)
-		return
-	}
-	l.session.Claim(want)
-	p, err := l.Schema.Plan(b.view, o, want, b.inserted)
-	if err != nil {
-		wait := l.dirty.fail(o, time.Now())
-		var missing *nb.MissingParentError
-		if errors.As(err, &missing) {
-			l.dirty.park(o, missing.Slot.In)
-		}
-		l.Log.Info("waiting for a parent row", "owner", o.String(), "error", err, "retry", wait)
-		return
-	}
-	if p.Empty() {
+// settled takes in which owners of a batch are done and which failed, and
+// reports what is news.
+func (l *Loop) settled(b *batch) {
+	for _, o := range b.Done {
 		l.dirty.succeed(o)
-		return
 	}
-	b.plans = append(b.plans, p)
-	b.causes[o] = c
-	b.ops += p.Ops()
+	for _, f := range b.Failed {
+		wait := l.dirty.fail(f.Owner, time.Now())
+		if slot, waits := f.MissingParent(); waits {
+			l.dirty.park(f.Owner, slot.In)
+			l.Log.Info("waiting for a parent row", "owner", f.Owner.String(), "error", f.Err, "retry", wait)
+		} else {
+			l.Log.Error("translating", "owner", f.Owner.String(), "error", f.Err, "retry", wait)
+		}
+	}
+	l.reportAll(l.Core.News(b.Batch))
 }
 
 // send commits a batch in the background; its result comes back through
@@ -107,8 +90,8 @@ func (l *Loop) send(ctx context.Context, b *batch) {
 	l.sentAt = started
 	go func() {
 		// A transaction under way is finished also when the program ends.
-		out, err := s.Transact(context.WithoutCancel(ctx), b.plans)
-		l.results <- result{session: s, plans: b.plans, causes: b.causes, outcome: out, err: err, took: time.Since(started)}
+		out, err := s.Transact(context.WithoutCancel(ctx), b.Plans)
+		l.results <- result{session: s, plans: b.Plans, causes: b.causes, outcome: out, err: err, took: time.Since(started)}
 	}()
 }
 
@@ -205,12 +188,12 @@ const verifyAgain = time.Second
 // that nobody has told of in between. It repairs nothing by itself: the owners
 // are made dirty, so they take the usual road.
 func (l *Loop) verify() {
-	plans, err := Preview(l.State, l.Translators, l.Schema, l.session)
-	if err != nil {
+	b := l.Core.Plan(l.session.View(), append(l.Core.Owners(), l.session.Owners()...), nil)
+	if err := b.Err(); err != nil {
 		l.Log.Error("verify", "error", err)
 	}
 	suspects, missed := map[nb.Owner]bool{}, 0
-	for _, p := range plans {
+	for _, p := range b.Plans {
 		if !l.suspects[p.Owner] {
 			suspects[p.Owner] = true
 			continue
@@ -225,5 +208,5 @@ func (l *Loop) verify() {
 		l.verifyAt = time.Now().Add(verifyAgain)
 		return
 	}
-	l.Log.Info("verified", "owners", len(l.Translators.Owners(l.State)), "differences", missed)
+	l.Log.Info("verified", "owners", len(l.Core.Owners()), "differences", missed)
 }

@@ -32,15 +32,8 @@ func bigMaster(t *testing.T, nodes, podsPerNode, services int) *master {
 		svc.ClusterIPs = []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)})}
 		events = append(events, event(svc), event(&cluster.EndpointSlice{Name: n, Service: n.Name}))
 	}
-	var changes []cluster.Change
-	for _, e := range events {
-		c, ok := m.state.Apply(e)
-		if !ok {
-			t.Fatalf("%s says nothing new", e.Ref)
-		}
-		changes = append(changes, c)
-	}
-	if res := m.ledger.Assign(m.state, changes); len(res.Problems) != 0 || len(res.Patches) != nodes*(1+podsPerNode) {
+	res := m.Step(events)
+	if len(res.Problems) != 0 || len(res.Patches) != nodes*(1+podsPerNode) {
 		t.Fatalf("%d patches, problems %v", len(res.Patches), res.Problems)
 	}
 	return m
@@ -55,15 +48,11 @@ func service(n cluster.Name) *cluster.Service {
 // affected is every owner that an event and what assign makes of it dirty.
 func (m *master) affected(t *testing.T, e cluster.Event) []nb.Owner {
 	t.Helper()
-	c, ok := m.state.Apply(e)
-	if !ok {
+	res := m.Step([]cluster.Event{e})
+	if len(res.Changes) == 0 {
 		t.Fatalf("%s says nothing new", e.Ref)
 	}
-	changes := append([]cluster.Change{c}, m.ledger.Assign(m.state, []cluster.Change{c}).Changes...)
-	var out []nb.Owner
-	for _, c := range changes {
-		out = append(out, m.ts.Affected(m.state, c)...)
-	}
+	out := res.Dirty
 	slices.SortFunc(out, nb.Owner.Compare)
 	return slices.Compact(out)
 }
@@ -182,7 +171,8 @@ func TestRowsOfNearbyServices(t *testing.T) {
 		for _, nodes := range []int{10, 30} {
 			m := bigMaster(t, nodes, 0, 0)
 			m.nearby(t)
-			rows, err := m.ts.Rows(m.state, nb.Owner{Kind: names.KindService, Name: "default/" + c.service})
+			want, err := m.Rows(nb.Owner{Kind: names.KindService, Name: "default/" + c.service})
+			rows := want.Rows
 			n := 0
 			for _, r := range rows {
 				n += len(r.ListIn)
@@ -201,7 +191,7 @@ func TestRowsOfNearbyServices(t *testing.T) {
 func TestRowsPerOwnerDoNotGrowWithNodes(t *testing.T) {
 	count := func(m *master) map[nb.Owner]int {
 		out := map[nb.Owner]int{}
-		for o, rows := range full(t, m.ts, m.state) {
+		for o, rows := range full(t, m.Core) {
 			for _, r := range rows {
 				out[o] += 1 + len(r.ListIn)
 			}
@@ -262,22 +252,12 @@ func TestAnEndpointChangesOneRow(t *testing.T) {
 // dirty is the plans of what an event dirties, carried out.
 func (m *master) dirty(t *testing.T, e cluster.Event) []nb.Plan {
 	t.Helper()
-	var plans []nb.Plan
-	scope := nb.Scope{}
-	need := []nb.Owner{{Kind: names.KindCluster, Name: names.ClusterOwner}} // what lists the rows
-	for _, o := range append(need, m.affected(t, e)...) {
-		rows, err := m.ts.Rows(m.state, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := m.schema.Plan(m.db, o, rows, scope)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !p.Empty() {
-			plans = append(plans, p)
-		}
+	need := nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner} // what lists the rows
+	b := m.Plan(m.db, append(m.affected(t, e), need), nil)
+	if err := b.Err(); err != nil {
+		t.Fatal(err)
 	}
+	plans := b.Plans
 	if err := m.db.Apply(plans...); err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +276,7 @@ func TestReplies(t *testing.T) {
 		e := &cluster.EndpointSlice{Name: n, Service: n.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
 		for i := range endpoints {
 			node := fmt.Sprintf("n%d", i%10)
-			a := m.state.NodeSubnets[node][0].Addr().As4()
+			a := m.State.NodeSubnets[node][0].Addr().As4()
 			a[3] = byte(100 + i)
 			e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom4(a), Node: node, Conditions: c})
 		}

@@ -1,7 +1,6 @@
 package translate_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,18 +11,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
-	"github.com/northbound-net/northbound/go-controller/internal/translate"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
-// master is the master's loop without its clients: state, ledger, translators,
-// and a database in memory.
+// master is the master's core with a database in memory.
 type master struct {
-	schema *nb.Schema
-	ts     translate.Set
-	state  *cluster.State
-	ledger *assign.Ledger
+	*core.Core
 	db     *nb.Database
 	rows   map[nb.Owner][]nb.Row // what following Affected led to
 	parked map[nb.Owner]bool     // owners whose rows wait for a parent
@@ -32,26 +27,24 @@ type master struct {
 func newMaster() *master { return newMasterOf(smallCluster()) }
 
 func newMasterOf(c config.Cluster) *master {
+	m := unstarted(c)
+	m.Start()
+	return m
+}
+
+// unstarted is a master that grants nothing yet.
+func unstarted(c config.Cluster) *master {
 	s := nb.NewSchema()
-	return &master{schema: s, ts: all.Translators(s), state: cluster.NewState(c), ledger: assign.New(c),
-		db: nb.NewDatabase(s), rows: map[nb.Owner][]nb.Row{}, parked: map[nb.Owner]bool{}}
+	return &master{Core: core.New(c, s, all.Translators(s)), db: nb.NewDatabase(s), rows: map[nb.Owner][]nb.Row{}, parked: map[nb.Owner]bool{}}
 }
 
 // batch takes events in and brings the database up to date; it returns the
 // patches for the API server.
 func (m *master) batch(events []cluster.Event) ([]assign.Patch, error) {
-	var changes []cluster.Change
-	for _, e := range events {
-		if c, ok := m.state.Apply(e); ok {
-			changes = append(changes, c)
-		}
-	}
-	res := m.ledger.Assign(m.state, changes)
+	res := m.Step(events)
 	dirty := maps.Clone(m.parked)
-	for _, c := range append(changes, res.Changes...) {
-		for _, o := range m.ts.Affected(m.state, c) {
-			dirty[o] = true
-		}
+	for _, o := range res.Dirty {
+		dirty[o] = true
 	}
 	return res.Patches, m.update(dirty)
 }
@@ -77,36 +70,32 @@ func (m *master) update(dirty map[nb.Owner]bool) error {
 }
 
 func (m *master) transact(dirty map[nb.Owner]bool) error {
-	scope := nb.Scope{}
-	var plans []nb.Plan
-	for _, o := range slices.SortedFunc(maps.Keys(dirty), nb.Owner.Compare) {
-		rows, err := m.ts.Rows(m.state, o)
+	for o := range dirty {
+		want, err := m.Rows(o)
 		if err != nil {
 			return fmt.Errorf("rows of %s: %w", o, err)
 		}
-		if m.rows[o] = rows; len(rows) == 0 {
+		if m.rows[o] = want.Rows; len(want.Rows) == 0 {
 			delete(m.rows, o)
 		}
-		p, err := m.schema.Plan(m.db, o, rows, scope)
 		delete(m.parked, o)
-		var missing *nb.MissingParentError
-		if errors.As(err, &missing) {
-			m.parked[o] = true
-			continue
-		} else if err != nil {
-			return fmt.Errorf("plan of %s: %w", o, err)
-		}
-		plans = append(plans, p)
 	}
-	return m.db.Apply(plans...)
+	b := m.Plan(m.db, slices.Collect(maps.Keys(dirty)), nil)
+	for _, f := range b.Failed {
+		if _, waits := f.MissingParent(); !waits {
+			return f.Err
+		}
+		m.parked[f.Owner] = true
+	}
+	return m.db.Apply(b.Plans...)
 }
 
 // owned counts the rows of each owner in the database.
 func (m *master) owned() map[nb.Owner]int {
 	out := map[nb.Owner]int{}
-	for _, table := range m.schema.Tables() {
+	for _, table := range m.Schema.Tables() {
 		for _, row := range m.db.Rows(table) {
-			if k, ok := m.schema.Mark(row); ok {
+			if k, ok := m.Schema.Mark(row); ok {
 				out[k.Owner]++
 			}
 		}
@@ -114,17 +103,17 @@ func (m *master) owned() map[nb.Owner]int {
 	return out
 }
 
-// full is the translation of a state from nothing.
-func full(t *testing.T, ts translate.Set, s *cluster.State) map[nb.Owner][]nb.Row {
+// full is the translation of a cluster from nothing.
+func full(t *testing.T, c *core.Core) map[nb.Owner][]nb.Row {
 	t.Helper()
 	out := map[nb.Owner][]nb.Row{}
-	for _, o := range ts.Owners(s) {
-		rows, err := ts.Rows(s, o)
+	for _, o := range c.Owners() {
+		want, err := c.Rows(o)
 		if err != nil {
 			t.Fatalf("rows of %s: %v", o, err)
 		}
-		if len(rows) > 0 {
-			out[o] = rows
+		if len(want.Rows) > 0 {
+			out[o] = want.Rows
 		}
 	}
 	return out
@@ -133,7 +122,7 @@ func full(t *testing.T, ts translate.Set, s *cluster.State) map[nb.Owner][]nb.Ro
 // check holds the oracle's laws for the state that m is in.
 func (m *master) check(t *testing.T) {
 	t.Helper()
-	want := full(t, m.ts, m.state)
+	want := full(t, m.Core)
 	for o := range maps.Keys(want) {
 		if !reflect.DeepEqual(m.rows[o], want[o]) {
 			t.Fatalf("%s: incremental rows\n%swant\n%s", o, describe(m.rows[o]), describe(want[o]))
@@ -149,13 +138,13 @@ func (m *master) check(t *testing.T) {
 	}
 	owners := append(slices.Collect(maps.Keys(want)), m.db.Owners()...)
 	slices.SortFunc(owners, nb.Owner.Compare)
-	scratch, scope := nb.NewDatabase(m.schema), nb.Scope{}
+	scratch, scope := nb.NewDatabase(m.Schema), nb.Scope{}
 	for _, o := range slices.Compact(owners) {
-		p, err := m.schema.Plan(m.db, o, want[o], nb.Scope{})
+		p, err := m.Schema.Plan(m.db, o, want[o], nb.Scope{})
 		if err != nil || !p.Empty() {
 			t.Fatalf("plan of the fixed point for %s: %v\n%s", o, err, p)
 		}
-		p, err = m.schema.Plan(scratch, o, want[o], scope)
+		p, err = m.Schema.Plan(scratch, o, want[o], scope)
 		if err != nil {
 			t.Fatalf("plan from nothing for %s: %v", o, err)
 		}
@@ -163,7 +152,7 @@ func (m *master) check(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := dump(m.schema, m.db), dump(m.schema, scratch); got != want {
+	if got, want := dump(m.Schema, m.db), dump(m.Schema, scratch); got != want {
 		t.Fatalf("the incremental database:\n%s\nfrom nothing:\n%s", got, want)
 	}
 }
@@ -212,7 +201,7 @@ func run(t *testing.T, p *path, m *master, batches int, each func()) {
 		patches = append(patches, more...)
 		each()
 	}
-	if err := m.update(map[nb.Owner]bool{m.ts.Owners(m.state)[0]: true}); err != nil {
+	if err := m.update(map[nb.Owner]bool{m.Owners()[0]: true}); err != nil {
 		t.Fatal(err)
 	}
 	for range batches {
@@ -266,25 +255,22 @@ func TestRestart(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			p, m := newPath(seed), newMaster()
 			run(t, p, m, 150, func() {})
-			again := newMaster()
+			again := unstarted(smallCluster())
 			again.db = m.db
-			var changes []cluster.Change
 			for r, o := range p.objects {
-				c, _ := again.state.Apply(cluster.Event{Ref: r, New: o})
-				changes = append(changes, c)
+				again.Step([]cluster.Event{{Ref: r, New: o}})
 			}
-			res := again.ledger.Assign(again.state, changes)
-			for _, patch := range res.Patches {
+			for _, patch := range again.Start().Patches {
 				t.Errorf("patch of %s after a restart: %v", patch.Ref, patch.Annotations)
 			}
-			if !reflect.DeepEqual(again.state.NodeSubnets, m.state.NodeSubnets) {
-				t.Errorf("node subnets %v after a restart, before %v", again.state.NodeSubnets, m.state.NodeSubnets)
+			if !reflect.DeepEqual(again.State.NodeSubnets, m.State.NodeSubnets) {
+				t.Errorf("node subnets %v after a restart, before %v", again.State.NodeSubnets, m.State.NodeSubnets)
 			}
-			if !maps.EqualFunc(again.state.PodNetworks, m.state.PodNetworks, cluster.SamePodNetwork) {
-				t.Errorf("pod addresses %v after a restart, before %v", again.state.PodNetworks, m.state.PodNetworks)
+			if !maps.EqualFunc(again.State.PodNetworks, m.State.PodNetworks, cluster.SamePodNetwork) {
+				t.Errorf("pod addresses %v after a restart, before %v", again.State.PodNetworks, m.State.PodNetworks)
 			}
-			for o, rows := range full(t, again.ts, again.state) {
-				if plan, err := again.schema.Plan(again.db, o, rows, nb.Scope{}); err != nil || !plan.Empty() {
+			for o, rows := range full(t, again.Core) {
+				if plan, err := again.Schema.Plan(again.db, o, rows, nb.Scope{}); err != nil || !plan.Empty() {
 					t.Errorf("plan of %s after a restart: %v\n%s", o, err, plan)
 				}
 			}

@@ -99,7 +99,7 @@ func (p *path) node() cluster.Object {
 	if old, ok := p.objects[n.Ref()].(*cluster.Node); ok && p.chance(80) {
 		*n = *old
 	}
-	n.Silent = p.chance(10)
+	n.Unreachable = p.chance(10)
 	if p.chance(10) {
 		n.Addrs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("172.18.0.%d", 9+p.r.IntN(2))), netip.MustParseAddr("fc00::10")}
 	}

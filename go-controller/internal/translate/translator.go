@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -13,24 +14,63 @@ import (
 type Translator interface {
 	// Kind is the kind of owner this translator answers for.
 	Kind() names.Kind
+	// Depends says which changes can alter the rows of any owner of the kind.
+	Depends() Dependencies
 	// Owners lists every owner of the kind, for a full pass.
 	Owners(s *cluster.State) []nb.Owner
 	// Affected lists the owners whose Rows may differ after c, which s already
-	// contains. Naming one too many costs time; one too few is a bug.
+	// contains and which is one that Depends names. Naming one owner too many
+	// costs time; one too few is a bug.
 	Affected(s *cluster.State, c cluster.Change) []nb.Owner
-	// Rows is what the owner wants; nothing for an owner that is gone. An error
-	// means that the owner's object is such that no rows can be made of it.
-	Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error)
+	// Rows is what the owner wants; nothing for an owner that is gone. What a user
+	// got wrong is a report. An error is a bug, or a configuration that no rows can
+	// be made of.
+	Rows(s *cluster.State, o nb.Owner) (Rows, error)
 }
 
-// Set is the translators of a program, by kind.
-type Set map[names.Kind]Translator
+// Indexed is a Translator that answers with the help of indexes of its own.
+type Indexed interface {
+	// Indexes makes them anew, for a new State.
+	Indexes() []cluster.Index
+}
+
+// Dependencies are changes: of objects of a kind and what was granted to them,
+// or with a topic of a subject.
+type Dependencies struct {
+	Kinds    []cluster.Kind
+	Subjects []cluster.Subject
+}
+
+// has tells whether c is among the dependencies.
+func (d Dependencies) has(c cluster.Change) bool {
+	return slices.Contains(d.Kinds, c.Ref.Kind) || slices.ContainsFunc(d.Subjects, c.Concerns)
+}
+
+// Rows is what an owner wants, and what users must hear about it.
+type Rows struct {
+	Rows    []nb.Row
+	Reports []cluster.Problem
+}
+
+// Set is the translators of a program, in the order of the kinds of owners.
+type Set []Translator
 
 // NewSet makes a Set.
 func NewSet(ts ...Translator) Set {
-	out := Set{}
+	out := Set(ts)
+	slices.SortStableFunc(out, func(a, b Translator) int {
+		return cmp.Or(nb.Owner{Kind: a.Kind()}.Compare(nb.Owner{Kind: b.Kind()}), cmp.Compare(a.Kind(), b.Kind()))
+	})
+	return out
+}
+
+// Indexes makes the translators' own indexes, for a new State.
+func (ts Set) Indexes() []cluster.Index {
+	var out []cluster.Index
 	for _, t := range ts {
-		out[t.Kind()] = t
+		if i, ok := t.(Indexed); ok {
+			out = append(out, i.Indexes()...)
+		}
 	}
 	return out
 }
@@ -38,10 +78,8 @@ func NewSet(ts ...Translator) Set {
 // Owners lists every owner of every kind in order.
 func (ts Set) Owners(s *cluster.State) []nb.Owner {
 	var out []nb.Owner
-	for _, k := range names.Kinds() {
-		if t, ok := ts[k]; ok {
-			out = append(out, t.Owners(s)...)
-		}
+	for _, t := range ts {
+		out = append(out, t.Owners(s)...)
 	}
 	slices.SortFunc(out, nb.Owner.Compare)
 	return out
@@ -50,8 +88,8 @@ func (ts Set) Owners(s *cluster.State) []nb.Owner {
 // Affected lists the owners of every kind that c may alter.
 func (ts Set) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
-	for _, k := range names.Kinds() {
-		if t, ok := ts[k]; ok {
+	for _, t := range ts {
+		if t.Depends().has(c) {
 			out = append(out, t.Affected(s, c)...)
 		}
 	}
@@ -60,10 +98,11 @@ func (ts Set) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 
 // Rows is what o wants. An owner of a kind that no translator answers for
 // wants nothing: its rows are left over from another version.
-func (ts Set) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
-	t, ok := ts[o.Kind]
-	if !ok {
-		return nil, nil
+func (ts Set) Rows(s *cluster.State, o nb.Owner) (Rows, error) {
+	for _, t := range ts {
+		if t.Kind() == o.Kind {
+			return t.Rows(s, o)
+		}
 	}
-	return t.Rows(s, o)
+	return Rows{}, nil
 }

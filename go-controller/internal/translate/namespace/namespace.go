@@ -2,9 +2,11 @@ package namespace
 
 import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // Translator translates namespaces.
@@ -20,39 +22,41 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindNamespace, s.Namespaces, func(n string) string { return n })
 }
 
-// Affected implements translate.Translator. What a pod contributes changes
-// when its address does or when it stops to want one.
-func (Translator) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
-	switch c.Ref.Kind {
-	case cluster.KindNamespace:
-		return []nb.Owner{owner(c.Ref.Name.Name)}
-	case cluster.KindPod:
-		old, _ := c.Old.(*cluster.Pod)
-		now, _ := c.New.(*cluster.Pod)
-		if !c.Granted && wants(old) == wants(now) {
-			return nil
-		}
-		return []nb.Owner{owner(c.Ref.Name.Namespace)}
+// Depends implements translate.Translator.
+func (Translator) Depends() translate.Dependencies {
+	return translate.Dependencies{
+		Kinds:    []cluster.Kind{cluster.KindNamespace},
+		Subjects: []cluster.Subject{index.NamespaceAddresses},
 	}
-	return nil
 }
 
-func wants(p *cluster.Pod) bool { return p != nil && p.WantsNetwork() }
+// Affected implements translate.Translator.
+func (Translator) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
+	if c.Ref.Kind == cluster.KindNamespace {
+		return []nb.Owner{owner(c.Ref.Name.Name)}
+	}
+	var out []nb.Owner
+	for _, ns := range c.About(index.NamespaceAddresses) {
+		out = append(out, owner(ns.Name))
+	}
+	return out
+}
 
 // Rows implements translate.Translator.
-func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	ns := s.Namespaces[o.Name]
 	if ns == nil {
-		return nil, nil
+		return translate.Rows{}, nil
 	}
+	addresses := index.AddressesOf(s)
 	var rows []nb.Row
 	if s.Config.HasIPv4() {
-		rows = append(rows, t.addressSet(o, ns, names.IPv4, s.Addresses(ns.Name, true)))
+		rows = append(rows, t.addressSet(o, ns, names.IPv4, addresses.List(ns.Name, true)))
 	}
 	if s.Config.HasIPv6() {
-		rows = append(rows, t.addressSet(o, ns, names.IPv6, s.Addresses(ns.Name, false)))
+		rows = append(rows, t.addressSet(o, ns, names.IPv6, addresses.List(ns.Name, false)))
 	}
-	return rows, nil
+	return translate.Rows{Rows: rows}, nil
 }
 
 func (t Translator) addressSet(o nb.Owner, ns *cluster.Namespace, f names.Family, addresses []string) nb.Row {

@@ -5,6 +5,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // Translator translates pods.
@@ -18,6 +19,11 @@ func owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindPod, Name:
 // Owners implements translate.Translator.
 func (Translator) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindPod, s.Pods, cluster.Name.String)
+}
+
+// Depends implements translate.Translator.
+func (Translator) Depends() translate.Dependencies {
+	return translate.Dependencies{Kinds: []cluster.Kind{cluster.KindPod, cluster.KindNode}}
 }
 
 // Affected implements translate.Translator. A node alters its pods' ports when
@@ -47,15 +53,15 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 }
 
 // Rows implements translate.Translator.
-func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	p := find(s, o)
 	if p == nil || !p.WantsNetwork() {
-		return nil, nil
+		return translate.Rows{}, nil
 	}
 	net, granted := s.PodNetworks[p.Name]
 	node := s.Nodes[p.Node]
 	if !granted || node == nil {
-		return nil, nil
+		return translate.Rows{}, nil
 	}
 	address := net.MAC.String()
 	for _, a := range cluster.PodAddrs(net) {
@@ -76,7 +82,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 		},
 		nb.Slot{In: sw, Column: "ports"},
 	)
-	return append([]nb.Row{port}, t.limits(o, p, sw)...), nil
+	return translate.Rows{Rows: append([]nb.Row{port}, t.limits(o, p, sw)...)}, nil
 }
 
 func find(s *cluster.State, o nb.Owner) *cluster.Pod { return s.Pods[cluster.ParseName(o.Name)] }

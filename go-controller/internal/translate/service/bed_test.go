@@ -17,7 +17,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
-	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -104,10 +103,11 @@ func (b *bed) set(services ...cluster.Object) *offline.Cluster {
 		b.Fatal(made.Problems)
 	}
 	testkit.Eventually(b.T, "the database is as wanted", func() string {
-		plans, err := reconcile.Preview(made.State, made.Translators, made.Schema, b.session)
-		if err != nil {
+		batch := made.Plan(b.session.View(), append(made.Owners(), b.session.Owners()...), nil)
+		if err := batch.Err(); err != nil {
 			return err.Error()
 		}
+		plans := batch.Plans
 		if len(plans) == 0 {
 			return ""
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -50,10 +51,10 @@ func Checks(svc *cluster.Service, proto cluster.Protocol) bool {
 // logical port and from where: "IP" to "PORT:SOURCE", with brackets around IPv6
 // addresses (ovn-nb(5), Load_Balancer ip_port_mappings).
 func mappings(s *cluster.State, svc *cluster.Service) map[string]string {
-	out := map[string]string{}
+	out, checks := map[string]string{}, index.HealthChecksOf(s)
 	for _, slice := range s.SlicesOf(svc.Name) {
 		for _, e := range slice.Endpoints {
-			if p, ok := s.ProbeOf(slice.Name.Namespace, e); ok {
+			if p, ok := checks.ProbeOf(s, slice.Name.Namespace, e); ok {
 				out[bracketed(e.Addr)] = names.LogicalPort(p.Pod.Namespace, p.Pod.Name) + ":" + bracketed(p.Source)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -84,7 +85,7 @@ func (a answer) differsByNode(s *cluster.State) bool {
 // differsByZone tells whether zones have different backends.
 func (a answer) differsByZone(s *cluster.State) bool {
 	for zone, b := range a.Zones {
-		if s.HasZone(zone) && !slices.Equal(b, a.Backends) {
+		if index.ZonesOf(s).Has(zone) && !slices.Equal(b, a.Backends) {
 			return true
 		}
 	}
@@ -96,7 +97,7 @@ func (a answer) differsByZone(s *cluster.State) bool {
 func zonePlaces(s *cluster.State, answers []answer) []placed {
 	var out []placed
 	rest := placed{place: otherZones, vips: vipsFor(answers, "", "")}
-	for _, z := range s.Zones() {
+	for _, z := range index.ZonesOf(s).List() {
 		in := inGroup(names.ZoneRow(nbdb.LoadBalancerGroupTable, z, names.RoleLBGroup))
 		if anyZone(answers, z) {
 			out = append(out, placed{inZone + z, vipsFor(answers, "", z), []nb.Slot{in}})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -68,7 +69,7 @@ func replyPlaces(s *cluster.State, svc *cluster.Service, eps []*cluster.Endpoint
 	for _, e := range eps {
 		for _, ep := range e.Endpoints {
 			i := slices.IndexFunc(s.NodeSubnets[ep.Node], func(p netip.Prefix) bool { return p.Contains(ep.Addr) })
-			if i < 0 || !s.HasGateway(ep.Addr.Is4()) {
+			if i < 0 || !index.GatewaysOf(s).Any(ep.Addr.Is4()) {
 				continue
 			}
 			at := place{ep.Node, s.NodeSubnets[ep.Node][i]}
@@ -115,10 +116,10 @@ func (p replyPlace) match() string {
 // last; those with endpoints there, when the node gets subnets or loses them.
 func repliers(s *cluster.State, c cluster.Change) []cluster.Name {
 	switch {
-	case c.Egress:
-		return s.ReachedLocally()
+	case c.Concerns(index.GatewayExists):
+		return index.ServicesOf(s).ReachedLocally()
 	case c.Granted:
-		return s.ReachedLocallyOn(c.Ref.Name.Name)
+		return index.ServicesOf(s).ReachedLocallyOn(s, c.Ref.Name.Name)
 	}
 	return nil
 }

@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // hairpinSNAT is the source address that a pod sees when it reaches itself
@@ -30,11 +32,19 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindService, s.Services, cluster.Name.String)
 }
 
+// Depends implements translate.Translator.
+func (Translator) Depends() translate.Dependencies {
+	return translate.Dependencies{
+		Kinds:    []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindNode},
+		Subjects: []cluster.Subject{index.HealthSource},
+	}
+}
+
 // Affected implements translate.Translator.
 func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch c.Ref.Kind {
 	case cluster.KindService:
-		return owners(append([]cluster.Name{c.Ref.Name}, c.Rivals...))
+		return owners(append([]cluster.Name{c.Ref.Name}, c.About(index.VIPHolder)...))
 	case cluster.KindEndpointSlice:
 		var of []cluster.Name
 		for _, o := range []cluster.Object{c.Old, c.New} {
@@ -43,18 +53,15 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 			}
 		}
 		return owners(slices.Compact(of))
-	case cluster.KindPod:
-		if c.Source {
-			return owners(s.Checked())
-		}
 	case cluster.KindNode:
 		of := append(near(s, c), repliers(s, c)...)
 		if c.Granted {
-			of = append(of, s.CheckedOn(c.Ref.Name.Name)...)
+			of = append(of, index.HealthChecksOf(s).CheckedOn(s, c.Ref.Name.Name)...)
 		}
 		return owners(of)
+	default: // a pod got the address that checks come from, or gave it back
+		return owners(index.HealthChecksOf(s).Checked())
 	}
-	return nil
 }
 
 func owners(services []cluster.Name) []nb.Owner {
@@ -65,47 +72,45 @@ func owners(services []cluster.Name) []nb.Owner {
 	return out
 }
 
-// near lists the services that may have other rows after a change of a node:
-// those with hints for zones when there is another zone, or one less; those with
-// hints for nodes, which list other nodes' switches too, and those of
-// internalTrafficPolicy Local with endpoints on the node, when the node has
-// another switch or zone.
+// near lists the services that may have other rows after a change of a node.
+// Those with hints for zones depend on which zones there are. Those with hints
+// for nodes list other nodes' switches, too; those of internalTrafficPolicy Local
+// list the switches of nodes with endpoints.
 func near(s *cluster.State, c cluster.Change) []cluster.Name {
 	var out []cluster.Name
-	if len(c.Zones) > 0 {
-		out = append(out, s.ZoneHinted()...)
+	services := index.ServicesOf(s)
+	if c.Concerns(index.ZoneInUse) {
+		out = append(out, services.ZoneHinted()...)
 	}
-	if !c.Moved {
+	if !c.Concerns(index.NodeSwitch) {
 		return out
 	}
-	return slices.Concat(out, s.NodeHinted(), s.LocalOn(c.Ref.Name.Name))
+	return slices.Concat(out, services.NodeHinted(), services.InternalLocalOn(s, c.Ref.Name.Name))
 }
 
 // Rows implements translate.Translator.
-func (t Translator) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	svc := s.Services[cluster.ParseName(o.Name)]
 	if svc == nil || len(svc.ClusterIPs) == 0 {
-		return nil, nil
+		return translate.Rows{}, nil
 	}
+	out := translate.Rows{Reports: lostVIPs(s, svc)}
 	eps := s.SlicesOf(svc.Name)
-	var rows []nb.Row
 	for _, proto := range cluster.Protocols() {
 		for _, p := range places(s, answers(s, svc, proto, eps)) {
-			rows = append(rows, t.checked(s, svc, t.loadBalancer(o, svc, proto, p))...)
+			out.Rows = append(out.Rows, t.checked(s, svc, t.loadBalancer(o, svc, proto, p))...)
 		}
 	}
 	replies, err := t.replies(s, o, svc, eps)
-	if err != nil {
-		return nil, err
-	}
-	return append(rows, replies...), nil
+	out.Rows = append(out.Rows, replies...)
+	return out, err
 }
 
 // answers is every VIP of the protocol that the service has, with who answers
 // there.
 func answers(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps []*cluster.EndpointSlice) []answer {
 	var out []answer
-	addrs := svc.Addresses()
+	addrs, holders := svc.Addresses(), index.VIPsOf(s)
 	for _, port := range svc.Ports {
 		if port.Protocol != proto {
 			continue
@@ -114,7 +119,7 @@ func answers(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps
 			made := map[bool]*cluster.Choice{}
 			add := func(a netip.Addr, number uint16, local bool) {
 				vip := cluster.VIP{Addr: netip.AddrPortFrom(a, number), Protocol: proto}
-				if s.Holder(vip) != svc {
+				if holders.Holder(vip) != svc {
 					return
 				}
 				if made[local] == nil {

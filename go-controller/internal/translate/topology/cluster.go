@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // Cluster translates what exists once: router, join switch, load balancer
@@ -23,30 +24,29 @@ func clusterOwner() nb.Owner { return nb.Owner{Kind: names.KindCluster, Name: na
 // Owners implements translate.Translator: there is one cluster.
 func (Cluster) Owners(*cluster.State) []nb.Owner { return []nb.Owner{clusterOwner()} }
 
-// Affected implements translate.Translator: besides the configuration, which
-// does not change while the program runs, only ranges of ClusterIPs shape these
-// rows.
-func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	if c.Ref.Kind == cluster.KindServiceCIDR {
-		return t.Owners(s)
-	}
-	return nil
+// Depends implements translate.Translator. The configuration, which shapes these
+// rows too, does not change while the program runs.
+func (Cluster) Depends() translate.Dependencies {
+	return translate.Dependencies{Kinds: []cluster.Kind{cluster.KindServiceCIDR}}
 }
 
+// Affected implements translate.Translator.
+func (t Cluster) Affected(s *cluster.State, _ cluster.Change) []nb.Owner { return t.Owners(s) }
+
 // Rows implements translate.Translator.
-func (t Cluster) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if o != clusterOwner() {
-		return nil, nil
+		return translate.Rows{}, nil
 	}
 	name := s.Config.RouterName
 	key := func(table, role string) nb.Key { return nb.Key{Table: table, Owner: o, Role: role} }
 	router, join := routerRef(s), nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: names.ClusterRow(nbdb.LogicalSwitchTable, names.RoleJoin)}
 	first, err := joinAddresses(s)
 	if err != nil {
-		return nil, err
+		return translate.Rows{}, err
 	}
 	mac := ipnet.MACFor(ipnet.Addrs(first)).String()
-	return append([]nb.Row{
+	return translate.Rows{Rows: append([]nb.Row{
 		t.Schema.NewRow(key(nbdb.LogicalRouterTable, names.RoleRouter), &nbdb.LogicalRouter{
 			UUID: router.UUID, Name: name, Options: routerOptions(),
 			ExternalIDs: map[string]string{names.KeyClusterRouter: "yes",
@@ -64,7 +64,7 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 		t.Schema.NewRow(key(nbdb.LoadBalancerGroupTable, names.RoleLBGroup), &nbdb.LoadBalancerGroup{
 			UUID: names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup), Name: names.ClusterLBGroup,
 		}),
-	}, t.policies(s)...), nil
+	}, t.policies(s)...)}, nil
 }
 
 // policies come before the cluster router's others. What is addressed to a pod

@@ -8,10 +8,12 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // Gateway translates what makes a node a gateway.
@@ -31,20 +33,25 @@ func (Gateway) Owners(s *cluster.State) []nb.Owner {
 	return out
 }
 
-// Affected implements translate.Translator.
-//
-// With the first gateway that is in service, or without the last, all others
-// cease to be ways out, or become ones.
+// Depends implements translate.Translator.
+func (Gateway) Depends() translate.Dependencies {
+	return translate.Dependencies{Kinds: []cluster.Kind{cluster.KindNode}}
+}
+
+// Affected implements translate.Translator. When the first gateway of a family
+// comes into service, or the last goes out of service, packets cease to leave
+// through all the others, or begin to.
 func (t Gateway) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	if c.Ref.Kind != cluster.KindNode || !isGateway(c.Old) && !isGateway(c.New) && !c.Exits {
+	all := c.Concerns(index.GatewayInService)
+	if !isGateway(c.Old) && !isGateway(c.New) && !all {
 		return nil
 	}
 	own := gatewayOwner(c.Ref.Name.Name)
-	if c.Exits {
+	if all {
 		return append(slices.DeleteFunc(t.Owners(s), func(o nb.Owner) bool { return o == own }), own)
 	}
 	out := append(pinningToo(s, c), own)
-	for _, rival := range c.Rivals {
+	for _, rival := range c.About(index.GatewayAddress) {
 		out = append(out, gatewayOwner(rival.Name))
 	}
 	return out
@@ -58,33 +65,38 @@ func isGateway(o cluster.Object) bool {
 }
 
 // Rows implements translate.Translator.
-func (t Gateway) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
-	n, gateway, join := s.Nodes[o.Name], s.Gateway(o.Name), s.JoinAddrs[o.Name]
+func (t Gateway) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
+	out := translate.Rows{Reports: lostAddresses(s, o.Name)}
+	n, gateway, join := s.Nodes[o.Name], index.GatewaysOf(s).Of(s, o.Name), s.JoinAddrs[o.Name]
 	if gateway == nil || len(join) == 0 {
-		return nil, nil
+		return out, nil
 	}
 	towards, err := joinAddresses(s)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	r := gatewayRows{schema: t.Schema, owner: o, node: n, gateway: gateway, state: s, join: join, cluster: ipnet.Addrs(towards)}
-	rows := slices.Concat(r.router(), r.external(), r.routes(), r.pins(), []nb.Row{r.leakGuard()})
+	r := gatewayRows{
+		schema: t.Schema, owner: o, node: n, gateway: gateway, state: s, gateways: index.GatewaysOf(s),
+		join: join, cluster: ipnet.Addrs(towards),
+	}
 	hosts, err := r.toHost()
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	return append(rows, hosts...), nil
+	out.Rows = slices.Concat(r.router(), r.external(), r.routes(), r.pins(), []nb.Row{r.leakGuard()}, hosts)
+	return out, nil
 }
 
 // gatewayRows makes the rows of one gateway.
 type gatewayRows struct {
-	schema  *nb.Schema
-	owner   nb.Owner
-	node    *cluster.Node
-	gateway *annotation.L3Gateway
-	state   *cluster.State
-	join    []netip.Prefix // of the gateway router on the join switch
-	cluster []netip.Addr   // of the cluster router there
+	schema   *nb.Schema
+	owner    nb.Owner
+	node     *cluster.Node
+	gateway  *annotation.L3Gateway
+	state    *cluster.State
+	gateways *index.Gateways
+	join     []netip.Prefix // of the gateway router on the join switch
+	cluster  []netip.Addr   // of the cluster router there
 }
 
 func (r gatewayRows) key(table, role string) nb.Key {
@@ -197,7 +209,7 @@ func (r gatewayRows) routes() []nb.Row {
 		if r.outranked(is4) {
 			rows = append(rows, r.leaving(names.FamilyRole(names.RoleToGateway, names.FamilyOf(is4)), netip.PrefixFrom(via, via.BitLen()), via, nil))
 		}
-		if r.state.Serves(r.node.Name, is4) {
+		if r.gateways.Chosen(r.state, r.node.Name, is4) {
 			rows = append(rows, r.exits(via)...)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -29,10 +30,10 @@ func (r gatewayRows) pins() []nb.Row {
 		var hops []string
 		var own []netip.Addr
 		for _, name := range of {
-			if ip, ok := ipnet.FirstOf(ipnet.Addrs(r.state.Gateway(name).IPs), is4); ok {
+			if ip, ok := ipnet.FirstOf(ipnet.Addrs(r.gateways.Of(r.state, name).IPs), is4); ok {
 				own = append(own, ip)
 			}
-			if via, ok := r.state.JoinAddr(name, is4); ok && r.state.Serves(name, is4) {
+			if via, ok := r.state.JoinAddr(name, is4); ok && r.gateways.Chosen(r.state, name, is4) {
 				hops = append(hops, via.String())
 			}
 		}
@@ -73,7 +74,7 @@ func (r gatewayRows) pinned(subnet netip.Prefix, own []netip.Addr) string {
 func pinning(s *cluster.State, subnet netip.Prefix) []string {
 	var out []string
 	for name, n := range s.Nodes {
-		if n.Gateway != nil && slices.Contains(n.Gateway.Rampout, subnet) && s.Leaves(name, subnet.Addr().Is4()) {
+		if n.Gateway != nil && slices.Contains(n.Gateway.Rampout, subnet) && index.GatewaysOf(s).Usable(s, name, subnet.Addr().Is4()) {
 			out = append(out, name)
 		}
 	}
@@ -87,7 +88,7 @@ func pinning(s *cluster.State, subnet netip.Prefix) []string {
 func pinningToo(s *cluster.State, c cluster.Change) []nb.Owner {
 	var pins []netip.Prefix
 	changed := []cluster.Object{c.Old, c.New}
-	for _, rival := range c.Rivals {
+	for _, rival := range c.About(index.GatewayAddress) {
 		changed = append(changed, s.Object(cluster.Ref{Kind: cluster.KindNode, Name: rival}))
 	}
 	for _, o := range changed {

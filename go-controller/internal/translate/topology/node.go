@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // Node translates nodes.
@@ -23,25 +25,28 @@ func (Node) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindNode, s.Nodes, func(n string) string { return n })
 }
 
-// Affected implements translate.Translator.
-//
-// With the first gateway of the cluster, or without its last, all nodes' pods
-// leave another way. With the first zone, or without the last, those in none
-// are a group. Ranges of ClusterIPs are in an ACL of each node.
-func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	switch c.Ref.Kind {
-	case cluster.KindServiceCIDR:
-		return t.Owners(s)
-	case cluster.KindNode:
-	default:
-		return nil
+// Depends implements translate.Translator. Ranges of ClusterIPs are in an ACL of
+// each node.
+func (Node) Depends() translate.Dependencies {
+	return translate.Dependencies{
+		Kinds:    []cluster.Kind{cluster.KindNode, cluster.KindServiceCIDR},
+		Subjects: []cluster.Subject{index.GatewayExists, index.ZoneInUse},
 	}
-	if c.Egress {
-		return append(t.Owners(s), nb.Owner{Kind: names.KindNode, Name: c.Ref.Name.Name})
+}
+
+// Affected implements translate.Translator. With the first gateway of the
+// cluster, or without its last, all nodes' pods leave another way. With the first
+// zone, or without the last, the nodes in no zone come to a group or leave it.
+func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+	if c.Ref.Kind == cluster.KindServiceCIDR {
+		return t.Owners(s)
 	}
 	out := []nb.Owner{{Kind: names.KindNode, Name: c.Ref.Name.Name}}
-	if slices.Contains(c.Zones, "") {
-		for _, n := range s.NodesOf("") {
+	if c.Concerns(index.GatewayExists) {
+		return append(t.Owners(s), out...)
+	}
+	if slices.Contains(c.About(index.ZoneInUse), cluster.Name{}) {
+		for _, n := range index.ZonesOf(s).Nodes("") {
 			out = append(out, nb.Owner{Kind: names.KindNode, Name: n.Name})
 		}
 	}
@@ -50,20 +55,20 @@ func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 
 // Rows implements translate.Translator. A node wants nothing until it has
 // subnets.
-func (t Node) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	n, subnets := s.Nodes[o.Name], s.NodeSubnets[o.Name]
 	if n == nil || len(subnets) == 0 {
-		return nil, nil
+		return translate.Rows{}, nil
 	}
 	var first, second []netip.Prefix
 	for _, p := range subnets {
 		a, err := nth(p, 1)
 		if err != nil {
-			return nil, err
+			return translate.Rows{}, err
 		}
 		b, err := nth(p, 2)
 		if err != nil {
-			return nil, err
+			return translate.Rows{}, err
 		}
 		first, second = append(first, a), append(second, b)
 	}
@@ -71,11 +76,11 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
 	rows := []nb.Row{r.nodeSwitch(subnets, first), r.routerPort(first), r.switchPort(first), r.management(second), r.hairpin(second)}
 	rows = append(rows, r.unserved()...)
 	for i, p := range subnets {
-		if !s.HasGateway(p.Addr().Is4()) {
+		if !index.GatewaysOf(s).Any(p.Addr().Is4()) {
 			rows = append(rows, r.egress(p, second[i].Addr()))
 		}
 	}
-	return rows, nil
+	return translate.Rows{Rows: rows}, nil
 }
 
 type nodeRows struct {
@@ -103,7 +108,7 @@ func (r nodeRows) nodeSwitch(subnets, first []netip.Prefix) nb.Row {
 		LoadBalancerGroup: []string{names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)},
 		OtherConfig:       map[string]string{}, ExternalIDs: map[string]string{},
 	}
-	if r.state.HasZone(r.node.Zone) {
+	if index.ZonesOf(r.state).Has(r.node.Zone) {
 		ls.LoadBalancerGroup = append(ls.LoadBalancerGroup, names.ZoneRow(nbdb.LoadBalancerGroupTable, r.node.Zone, names.RoleLBGroup))
 	}
 	for i, p := range subnets {

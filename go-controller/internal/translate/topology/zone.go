@@ -2,9 +2,11 @@ package topology
 
 import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // Zone translates the zones that nodes are in, each a load balancer group that
@@ -15,10 +17,21 @@ type Zone struct{ Schema *nb.Schema }
 func (Zone) Kind() names.Kind { return names.KindZone }
 
 // Owners implements translate.Translator.
-func (Zone) Owners(s *cluster.State) []nb.Owner { return zoneOwners(s.Zones()) }
+func (Zone) Owners(s *cluster.State) []nb.Owner { return zoneOwners(index.ZonesOf(s).List()) }
+
+// Depends implements translate.Translator.
+func (Zone) Depends() translate.Dependencies {
+	return translate.Dependencies{Subjects: []cluster.Subject{index.ZoneInUse}}
+}
 
 // Affected implements translate.Translator.
-func (Zone) Affected(_ *cluster.State, c cluster.Change) []nb.Owner { return zoneOwners(c.Zones) }
+func (Zone) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
+	var zones []string
+	for _, n := range c.About(index.ZoneInUse) {
+		zones = append(zones, n.Name)
+	}
+	return zoneOwners(zones)
+}
 
 func zoneOwners(zones []string) []nb.Owner {
 	var out []nb.Owner
@@ -29,12 +42,13 @@ func zoneOwners(zones []string) []nb.Owner {
 }
 
 // Rows implements translate.Translator.
-func (t Zone) Rows(s *cluster.State, o nb.Owner) ([]nb.Row, error) {
+func (t Zone) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	zone := names.OwnedZone(o.Name)
-	if !s.HasZone(zone) {
-		return nil, nil
+	if !index.ZonesOf(s).Has(zone) {
+		return translate.Rows{}, nil
 	}
-	return []nb.Row{t.Schema.NewRow(nb.Key{Table: nbdb.LoadBalancerGroupTable, Owner: o, Role: names.RoleLBGroup}, &nbdb.LoadBalancerGroup{
+	key := nb.Key{Table: nbdb.LoadBalancerGroupTable, Owner: o, Role: names.RoleLBGroup}
+	return translate.Rows{Rows: []nb.Row{t.Schema.NewRow(key, &nbdb.LoadBalancerGroup{
 		UUID: names.ZoneRow(nbdb.LoadBalancerGroupTable, zone, names.RoleLBGroup), Name: names.ZoneLBGroup(zone),
-	})}, nil
+	})}}, nil
 }

@@ -1,4 +1,4 @@
-package cluster
+package index
 
 import (
 	"fmt"
@@ -9,28 +9,29 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 // gatewayNode is a gateway with addresses outside, and a next hop in the family
 // of each.
-func gatewayNode(name string, created int64, ips ...string) *Node {
+func gatewayNode(name string, created int64, ips ...string) *cluster.Node {
 	g := &annotation.L3Gateway{}
 	for _, s := range ips {
 		p := netip.MustParsePrefix(s)
 		g.IPs = append(g.IPs, p)
 		g.NextHops = append(g.NextHops, p.Masked().Addr().Next())
 	}
-	return &Node{Name: name, Created: created, Gateway: g}
+	return &cluster.Node{Name: name, Created: created, Gateway: g}
 }
 
 // Of gateways that name one address the oldest has it; what the others are is
 // told by the families that are left to them.
 func TestGatewayAddresses(t *testing.T) {
 	s := NewState(config.DefaultCluster())
-	step := func(what string, n *Node, want string, rivals ...string) {
+	step := func(what string, n *cluster.Node, want string, rivals ...string) {
 		t.Helper()
-		e := Event{Ref: n.Ref(), New: n}
+		e := cluster.Event{Ref: n.Ref(), New: n}
 		if n.Created < 0 {
 			e.New = nil
 		}
@@ -40,11 +41,11 @@ func TestGatewayAddresses(t *testing.T) {
 		}
 		var got, lost []string
 		for _, name := range []string{"a", "b", "c", "h"} {
-			if g := s.Gateway(name); g != nil {
+			if g := GatewaysOf(s).Of(s, name); g != nil {
 				got = append(got, fmt.Sprint(name, g.IPs, g.NextHops))
 			}
 		}
-		for _, r := range c.Rivals {
+		for _, r := range c.About(GatewayAddress) {
 			lost = append(lost, r.Name)
 		}
 		if strings.Join(got, " ") != want || !slices.Equal(lost, rivals) {
@@ -59,15 +60,15 @@ func TestGatewayAddresses(t *testing.T) {
 	if g := s.Nodes["a"].Gateway; len(g.IPs) != 2 || len(g.NextHops) != 2 {
 		t.Errorf("the node's own value is %+v now", g)
 	}
-	step("one by hand has no age", &Node{Name: "h", ByHand: true, Gateway: gatewayNode("h", 0, v4, v6).Gateway}, "a[fd00::8/64] [fd00::1] "+both("b"))
+	step("one by hand has no age", &cluster.Node{Name: "h", ByHand: true, Gateway: gatewayNode("h", 0, v4, v6).Gateway}, "a[fd00::8/64] [fd00::1] "+both("b"))
 	step("an older one takes IPv4", gatewayNode("c", 4, v4), "a[fd00::8/64] [fd00::1] b[fd00::9/64] [fd00::1] c[192.0.2.9/24] [192.0.2.1]", "b")
 	step("it goes", gatewayNode("c", -1), "a[fd00::8/64] [fd00::1] "+both("b"), "b")
 	step("the holder moves", gatewayNode("b", 5, "192.0.2.7/24"), "a[192.0.2.9/24 fd00::8/64] [192.0.2.1 fd00::1] b[192.0.2.7/24] [192.0.2.1] h[fd00::9/64] [fd00::1]", "a", "h")
-	step("and is none any more", &Node{Name: "b", Created: 5}, "a[192.0.2.9/24 fd00::8/64] [192.0.2.1 fd00::1] h[fd00::9/64] [fd00::1]")
+	step("and is none any more", &cluster.Node{Name: "b", Created: 5}, "a[192.0.2.9/24 fd00::8/64] [192.0.2.1 fd00::1] h[fd00::9/64] [fd00::1]")
 	step("the last Node goes", gatewayNode("a", -1), both("h"), "h")
 	step("and that by hand", gatewayNode("h", -1), "")
-	if len(s.outside.of) != 0 {
-		t.Errorf("claims %v of no gateway", s.outside.of)
+	if len(GatewaysOf(s).claims.of) != 0 {
+		t.Errorf("claims %v of no gateway", GatewaysOf(s).claims.of)
 	}
 }
 
@@ -82,27 +83,27 @@ func TestGatewaysAfterAnyPath(t *testing.T) {
 		}
 		for step := range 300 {
 			n := gatewayNode(fmt.Sprintf("n%d", r.IntN(6)), int64(r.IntN(3)), []string{fmt.Sprintf("192.0.2.%d/24", r.IntN(3)), fmt.Sprintf("fd00::%d/64", r.IntN(3))}[:1+r.IntN(2)]...)
-			n.Silent = r.IntN(4) == 0
-			e := Event{Ref: n.Ref(), New: n}
+			n.Unreachable = r.IntN(4) == 0
+			e := cluster.Event{Ref: n.Ref(), New: n}
 			if r.IntN(4) == 0 {
 				e.New = nil
 			}
 			s.Apply(e)
 			again := NewState(s.Config)
 			for _, n := range s.Nodes {
-				again.Apply(Event{Ref: n.Ref(), New: n})
+				again.Apply(cluster.Event{Ref: n.Ref(), New: n})
 			}
 			for name, addrs := range s.JoinAddrs {
 				again.GrantJoin(name, addrs)
 			}
 			for _, is4 := range []bool{true, false} {
-				working, all := s.Working(is4)
-				if w, a := again.Working(is4); w != working || a != all {
+				working, all := GatewaysOf(s).Count(is4)
+				if w, a := GatewaysOf(again).Count(is4); w != working || a != all {
 					t.Fatalf("seed %d step %d: %d of %d gateways work, want %d of %d", seed, step, working, all, w, a)
 				}
 				for name := range s.Nodes {
-					if s.Serves(name, is4) != again.Serves(name, is4) || !s.Gateway(name).Equal(again.Gateway(name)) {
-						t.Fatalf("seed %d step %d: %s serves %v as %+v, want %v, %+v", seed, step, name, s.Serves(name, is4), s.Gateway(name), again.Serves(name, is4), again.Gateway(name))
+					if GatewaysOf(s).Chosen(s, name, is4) != GatewaysOf(again).Chosen(again, name, is4) || !GatewaysOf(s).Of(s, name).Equal(GatewaysOf(again).Of(again, name)) {
+						t.Fatalf("seed %d step %d: %s serves %v as %+v, want %v, %+v", seed, step, name, GatewaysOf(s).Chosen(s, name, is4), GatewaysOf(s).Of(s, name), GatewaysOf(again).Chosen(again, name, is4), GatewaysOf(again).Of(again, name))
 					}
 				}
 			}

@@ -1,9 +1,13 @@
-package cluster
+package index
 
-import "slices"
+import (
+	"slices"
 
-// claims is who claims what: of those that claim a key all are known, in their
-// order, the first of whom holds it.
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// claims records which objects claim a key, such as an address, in their order.
+// The first of them holds the key.
 type claims[K comparable, T any] struct {
 	of    map[K][]*T
 	order func(k K, a, b *T) int // never 0 for two that claim at the same time
@@ -13,7 +17,7 @@ func newClaims[K comparable, T any](order func(k K, a, b *T) int) claims[K, T] {
 	return claims[K, T]{of: map[K][]*T{}, order: order}
 }
 
-// holder is who has k, nil when nobody claims it.
+// holder is the object that has k, nil when none claims it.
 func (c claims[K, T]) holder(k K) *T {
 	if l := c.of[k]; len(l) > 0 {
 		return l[0]
@@ -21,9 +25,9 @@ func (c claims[K, T]) holder(k K) *T {
 	return nil
 }
 
-// replace replaces what old claimed by what now claims, of which either may be
-// nil and then claims nothing, and lists the others that gained or lost a key
-// by it, some perhaps more than once.
+// replace replaces the claims of old, an object as it was, by those of now, the
+// object as it is; either may be nil. It lists the other objects that gained or
+// lost a key by that, some perhaps more than once.
 func (c claims[K, T]) replace(old, now *T, dropped, added []K) []*T {
 	type change struct{ drop, add bool }
 	keys := map[K]change{}
@@ -68,11 +72,11 @@ func (c claims[K, T]) drop(k K, by *T) {
 }
 
 // sortedNames is the names of objects, each once.
-func sortedNames[T Object](objects []T) []Name {
-	var out []Name
+func sortedNames[T cluster.Object](objects []T) []cluster.Name {
+	var out []cluster.Name
 	for _, o := range objects {
 		out = append(out, o.Ref().Name)
 	}
-	slices.SortFunc(out, CompareNames)
+	slices.SortFunc(out, cluster.CompareNames)
 	return slices.Compact(out)
 }

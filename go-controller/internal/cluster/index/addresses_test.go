@@ -1,4 +1,4 @@
-package cluster
+package index
 
 import (
 	"fmt"
@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 // addressesOf is what Addresses must be, from the whole state.
-func addressesOf(s *State, namespace string, is4 bool) []string {
+func addressesOf(s *cluster.State, namespace string, is4 bool) []string {
 	var out []string
 	for n, p := range s.Pods {
 		if n.Namespace != namespace || !p.WantsNetwork() {
 			continue
 		}
-		for _, a := range PodAddrs(s.PodNetworks[n]) {
+		for _, a := range cluster.PodAddrs(s.PodNetworks[n]) {
 			if a.Is4() == is4 {
 				out = append(out, a.String())
 			}
@@ -36,12 +37,12 @@ func TestAddressesAfterAnyPath(t *testing.T) {
 		s := NewState(config.DefaultCluster())
 		for step := range 300 {
 			i := r.IntN(12)
-			name := Name{[]string{"a", "b"}[r.IntN(2)], fmt.Sprintf("p%d", i)}
-			pod := &Pod{Name: name, UID: fmt.Sprint(r.IntN(2)), Node: "n", Finished: r.IntN(4) == 0, HostNetwork: r.IntN(6) == 0}
+			name := cluster.Name{Namespace: []string{"a", "b"}[r.IntN(2)], Name: fmt.Sprintf("p%d", i)}
+			pod := &cluster.Pod{Name: name, UID: fmt.Sprint(r.IntN(2)), Node: "n", Finished: r.IntN(4) == 0, HostNetwork: r.IntN(6) == 0}
 			number := byte(r.IntN(200))
 			switch r.IntN(5) {
 			case 0:
-				s.Apply(Event{Ref: pod.Ref()})
+				s.Apply(cluster.Event{Ref: pod.Ref()})
 			case 1:
 				s.GrantPod(name, nil)
 			case 2, 3:
@@ -51,14 +52,14 @@ func TestAddressesAfterAnyPath(t *testing.T) {
 				ips := []netip.Prefix{netip.PrefixFrom(ip4, 23), netip.PrefixFrom(ip6, 64)}
 				s.GrantPod(name, &annotation.PodNetwork{IPs: ips[:1+r.IntN(2)]})
 			default:
-				s.Apply(Event{Ref: pod.Ref(), New: pod})
+				s.Apply(cluster.Event{Ref: pod.Ref(), New: pod})
 			}
 			if r.IntN(3) > 0 {
 				continue // let changes gather
 			}
 			for _, ns := range []string{"a", "b", "c"} {
 				for _, is4 := range []bool{true, false} {
-					if got, want := s.Addresses(ns, is4), addressesOf(s, ns, is4); !slices.Equal(got, want) {
+					if got, want := AddressesOf(s).List(ns, is4), addressesOf(s, ns, is4); !slices.Equal(got, want) {
 						t.Fatalf("seed %d step %d: namespace %s: %v, want %v", seed, step, ns, got, want)
 					}
 				}

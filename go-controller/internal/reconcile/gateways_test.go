@@ -10,41 +10,44 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/liveness"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// life is a Life that says what the test does.
-type life struct {
+// leases is a liveness.Leases that says what the test does.
+type leases struct {
 	mu       sync.Mutex
 	signal   chan struct{}
 	followed []string
 	silent   map[string]bool
 }
 
-func newLife() *life { return &life{signal: make(chan struct{}, 1), silent: map[string]bool{}} }
+func newLeases() *leases { return &leases{signal: make(chan struct{}, 1), silent: map[string]bool{}} }
 
-func (f *life) Signal() <-chan struct{} { return f.signal }
+func (f *leases) Signal() <-chan struct{} { return f.signal }
 
-func (f *life) Follow(nodes []string) {
+func (f *leases) Follow(nodes []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.followed = nodes
 }
 
-func (f *life) Presume(nodes []string) { f.set(nodes...) }
+func (f *leases) Presume(nodes []string) { f.set(nodes...) }
 
-func (f *life) Silent() map[string]bool {
+func (f *leases) Silent() map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.silent)
 }
 
 // set says who is silent now, and signals.
-func (f *life) set(nodes ...string) {
+func (f *leases) set(nodes ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silent = map[string]bool{}
@@ -67,9 +70,15 @@ func gatewayNode(name, ip string) *cluster.Node {
 // all keep them; and the next master begins where the last one was.
 func TestSilentGateways(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	feed, signs := newFeed(append(someCluster(), gatewayNode("n1", "172.18.0.3/16"), gatewayNode("n2", "172.18.0.4/16"))...), newLife()
-	with := Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)), Life: signs}
-	b := newBedWith(t, remote, feed, with)
+	feed, signs := newFeed(append(someCluster(), gatewayNode("n1", "172.18.0.3/16"), gatewayNode("n2", "172.18.0.4/16"))...), newLeases()
+	with := Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))}
+	start := func(l *leases) *bed {
+		m := metrics.NewMaster(prometheus.NewRegistry())
+		with.Monitor = liveness.NewGateways(l, m, with.Log)
+		with.Metrics = m
+		return newBedWith(t, remote, feed, with)
+	}
+	b := start(signs)
 	b.inSync()
 	routes := func() string {
 		out := b.nbctl("--bare", "--columns=nexthop", "find", "Logical_Router_Static_Route", `ip_prefix="0.0.0.0/0"`, `nexthop!="172.18.0.1"`)
@@ -109,9 +118,8 @@ func TestSilentGateways(t *testing.T) {
 	feed.mu.Unlock()
 	b.stop()
 
-	again := newLife()
-	with.Life = again
-	b = newBedWith(t, remote, feed, with)
+	again := newLeases()
+	b = start(again)
 	feed.put(slices.Collect(maps.Values(feed.objects))...)
 	b.inSync()
 	if got := slices.Collect(maps.Keys(again.Silent())); !slices.Equal(got, []string{"n2"}) || routes() != first || rows() != 0 {

@@ -1,4 +1,4 @@
-package cluster_test
+package index
 
 import (
 	"net/netip"
@@ -12,7 +12,7 @@ import (
 // Zones tell nodes apart as soon as one is in a zone, and no longer than that;
 // each change tells what it did to them, and whether the node's switch moved.
 func TestZones(t *testing.T) {
-	s := cluster.NewState(config.DefaultCluster())
+	s := NewState(config.DefaultCluster())
 	node := func(name, uid, zone string) func() cluster.Change {
 		return func() cluster.Change { return apply(t, s, &cluster.Node{Name: name, UID: uid, Zone: zone}) }
 	}
@@ -30,8 +30,8 @@ func TestZones(t *testing.T) {
 	}
 	for i, c := range []struct {
 		do           func() cluster.Change
-		zones, moved []string // Change.Zones; Change.Moved as "yes"
-		all          []string // State.Zones after it
+		zones, moved []string // of the topics; "yes" for a NodeSwitch
+		all          []string // Zones.List after it
 	}{
 		{node("n1", "u1", ""), nil, nil, nil},
 		{grant("n1", "10.128.0.0/23"), nil, []string{"yes"}, nil},
@@ -48,17 +48,21 @@ func TestZones(t *testing.T) {
 		{gone("n2"), []string{"", "b"}, []string{"yes"}, nil},
 	} {
 		got := c.do()
-		slices.Sort(got.Zones)
-		if !slices.Equal(got.Zones, c.zones) || got.Moved != (len(c.moved) > 0) || !slices.Equal(s.Zones(), c.all) {
-			t.Errorf("step %d: zones %q, moved %v, all %q; want %q, %v, %q", i, got.Zones, got.Moved, s.Zones(), c.zones, c.moved, c.all)
+		var zones []string
+		for _, n := range got.About(ZoneInUse) {
+			zones = append(zones, n.Name)
+		}
+		slices.Sort(zones)
+		if !slices.Equal(zones, c.zones) || got.Concerns(NodeSwitch) != (len(c.moved) > 0) || !slices.Equal(ZonesOf(s).List(), c.all) {
+			t.Errorf("step %d: zones %q, moved %v, all %q; want %q, %v, %q", i, zones, got.Concerns(NodeSwitch), ZonesOf(s).List(), c.zones, c.moved, c.all)
 		}
 		for _, z := range []string{"", "a", "b"} {
-			if s.HasZone(z) != slices.Contains(c.all, z) {
-				t.Errorf("step %d: HasZone(%q) = %v", i, z, s.HasZone(z))
+			if ZonesOf(s).Has(z) != slices.Contains(c.all, z) {
+				t.Errorf("step %d: HasZone(%q) = %v", i, z, ZonesOf(s).Has(z))
 			}
 		}
 	}
-	if got := s.NodesOf(""); len(got) != 1 || got[0].Name != "n1" {
+	if got := ZonesOf(s).Nodes(""); len(got) != 1 || got[0].Name != "n1" {
 		t.Errorf("nodes in no zone: %v, want n1", got)
 	}
 }
@@ -66,14 +70,14 @@ func TestZones(t *testing.T) {
 // Services are known by what of them may differ per node or zone, for as long
 // as one of their slices, or the service itself, says so.
 func TestNearServices(t *testing.T) {
-	s := cluster.NewState(config.DefaultCluster())
+	s := NewState(config.DefaultCluster())
 	slice := func(n string, e cluster.Endpoint) *cluster.EndpointSlice {
 		return &cluster.EndpointSlice{Name: name("default", n), Service: "web", Endpoints: []cluster.Endpoint{{Node: "n9"}, e}}
 	}
 	web := name("default", "web")
 	expect := func(what string, zone, node, local bool) {
 		t.Helper()
-		if z, n, l := slices.Contains(s.ZoneHinted(), web), slices.Contains(s.NodeHinted(), web), slices.Contains(s.LocalOn("n1"), web); z != zone || n != node || l != local {
+		if z, n, l := slices.Contains(ServicesOf(s).ZoneHinted(), web), slices.Contains(ServicesOf(s).NodeHinted(), web), slices.Contains(ServicesOf(s).InternalLocalOn(s, "n1"), web); z != zone || n != node || l != local {
 			t.Errorf("%s: zone-hinted %v, node-hinted %v, local on n1 %v; want %v, %v, %v", what, z, n, l, zone, node, local)
 		}
 	}
@@ -94,4 +98,26 @@ func TestNearServices(t *testing.T) {
 	if got := cluster.Hints("a,b"); !slices.Equal(got, []string{"a", "b"}) || cluster.Hints("") != nil {
 		t.Errorf("hints %q", got)
 	}
+}
+
+func name(ns, n string) cluster.Name { return cluster.Name{Namespace: ns, Name: n} }
+
+// apply puts an object into the state, and wants that to be a change.
+func apply(t *testing.T, s *cluster.State, o cluster.Object) cluster.Change {
+	t.Helper()
+	return change(t, s, cluster.Event{Ref: o.Ref(), New: o})
+}
+
+func remove(t *testing.T, s *cluster.State, r cluster.Ref) cluster.Change {
+	t.Helper()
+	return change(t, s, cluster.Event{Ref: r})
+}
+
+func change(t *testing.T, s *cluster.State, e cluster.Event) cluster.Change {
+	t.Helper()
+	c, ok := s.Apply(e)
+	if !ok {
+		t.Fatalf("%s: no change", e.Ref)
+	}
+	return c
 }

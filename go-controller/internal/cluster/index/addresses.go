@@ -1,0 +1,126 @@
+package index
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// addressList is the addresses of one family in one namespace, as text, in
+// order. Changes gather until somebody asks for the list, so that merging many
+// costs as much as merging one.
+type addressList struct {
+	sorted []string // never changed in place: rows hold it
+	delta  map[string]int
+}
+
+// change adds (by = 1) or takes away (by = -1) an address.
+func (l *addressList) change(a string, by int) {
+	if l.delta == nil {
+		l.delta = map[string]int{}
+	}
+	l.delta[a] += by
+	if l.delta[a] == 0 {
+		delete(l.delta, a)
+	}
+}
+
+// list is the addresses; the caller must not change them.
+func (l *addressList) list() []string {
+	if len(l.delta) == 0 {
+		return l.sorted
+	}
+	changed := slices.Sorted(maps.Keys(l.delta))
+	out := make([]string, 0, len(l.sorted)+len(changed))
+	rest := l.sorted
+	for _, a := range changed {
+		i, there := slices.BinarySearch(rest, a)
+		out = append(out, rest[:i]...)
+		rest = rest[i:]
+		if there {
+			rest = rest[1:]
+		}
+		if l.delta[a] > 0 {
+			out = append(out, a)
+		}
+	}
+	l.sorted, l.delta = append(out, rest...), nil
+	return l.sorted
+}
+
+// NamespaceAddresses is the subject of topics about a namespace whose pods gained
+// or lost an address; the key's name is the namespace.
+const NamespaceAddresses cluster.Subject = "addresses of a namespace"
+
+// Addresses lists the addresses of each namespace's pods.
+type Addresses struct {
+	lists  map[listKey]*addressList
+	before []netip.Addr // of the pod that changes
+}
+
+// listKey names an addressList.
+type listKey struct {
+	namespace string
+	is4       bool
+}
+
+func newAddresses() *Addresses { return &Addresses{lists: map[listKey]*addressList{}} }
+
+// AddressesOf is the index of a State.
+func AddressesOf(s *cluster.State) *Addresses { return of(s, newAddresses) }
+
+// Kinds implements cluster.Index.
+func (*Addresses) Kinds() []cluster.Kind { return []cluster.Kind{cluster.KindPod} }
+
+// Before implements cluster.Index.
+func (x *Addresses) Before(s *cluster.State, r cluster.Ref) { x.before = usedBy(s, r.Name) }
+
+// After implements cluster.Index.
+func (x *Addresses) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
+	before, after := x.before, usedBy(s, r.Name)
+	x.before = nil
+	if slices.Equal(before, after) {
+		return nil
+	}
+	for _, a := range before {
+		x.listOf(r.Name, a).change(a.String(), -1)
+	}
+	for _, a := range after {
+		x.listOf(r.Name, a).change(a.String(), 1)
+	}
+	return topics(NamespaceAddresses, cluster.Name{Name: r.Name.Namespace})
+}
+
+// usedBy is the addresses that a pod holds and uses.
+func usedBy(s *cluster.State, pod cluster.Name) []netip.Addr {
+	if p := s.Pods[pod]; p == nil || !p.WantsNetwork() {
+		return nil
+	}
+	return cluster.PodAddrs(s.PodNetworks[pod])
+}
+
+func (x *Addresses) listOf(pod cluster.Name, a netip.Addr) *addressList {
+	k := listKey{pod.Namespace, a.Is4()}
+	if x.lists[k] == nil {
+		x.lists[k] = &addressList{}
+	}
+	return x.lists[k]
+}
+
+// List lists the addresses of one family that pods of a namespace hold and use,
+// in the order of their text. The caller must not change the list.
+func (x *Addresses) List(namespace string, is4 bool) []string {
+	k := listKey{namespace, is4}
+	l := x.lists[k]
+	if l == nil {
+		return nil
+	}
+	out := l.list()
+	if len(out) == 0 {
+		delete(x.lists, k)
+		return nil
+	}
+	return out
+}

@@ -1,0 +1,180 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// Batch is the plans of one transaction, in the making.
+type Batch struct {
+	Plans   []nb.Plan
+	Done    []nb.Owner // owners that have nothing to do
+	Failed  []Failure
+	Reports []Report
+	Ops     int // how many operations the plans take at most
+
+	core     *Core
+	view     nb.View
+	claim    func([]nb.Row)
+	inserted nb.Scope
+}
+
+// Report is what users must hear about an owner.
+type Report struct {
+	Owner    nb.Owner
+	Problems []cluster.Problem
+}
+
+// Failure is an owner without a plan.
+type Failure struct {
+	Owner nb.Owner
+	Err   error
+}
+
+// MissingParent is the slot that a failed owner waits for; ok is false when it
+// failed for another reason.
+func (f Failure) MissingParent() (s nb.Slot, ok bool) {
+	var missing *nb.MissingParentError
+	if errors.As(f.Err, &missing) {
+		return missing.Slot, true
+	}
+	return nb.Slot{}, false
+}
+
+// NewBatch is a batch without plans, for a database as v shows it. claim, unless
+// nil, is told the rows that each owner wants.
+func (c *Core) NewBatch(v nb.View, claim func([]nb.Row)) *Batch {
+	return &Batch{core: c, view: v, claim: claim, inserted: nb.Scope{}}
+}
+
+// Add plans an owner. It leaves out, and returns true for, an owner that wants
+// nothing any more but still has rows: those go last, by AddVanished.
+func (b *Batch) Add(o nb.Owner) (vanished bool) { return b.add(o, false) }
+
+// AddVanished plans an owner that Add left out. Such owners must be added after
+// all others and in reverse order: a row that others refer to goes after them.
+func (b *Batch) AddVanished(o nb.Owner) { b.add(o, true) }
+
+// Drop plans the end of an owner's rows, whatever it wants.
+func (b *Batch) Drop(o nb.Owner) { b.plan(o, nil) }
+
+func (b *Batch) add(o nb.Owner, last bool) (vanished bool) {
+	want, err := b.core.Rows(o)
+	if err != nil {
+		b.Failed = append(b.Failed, Failure{o, fmt.Errorf("translating %s: %w", o, err)})
+		return false
+	}
+	if len(want.Rows) == 0 && !last && len(b.view.Owned(o)) > 0 {
+		return true
+	}
+	if len(want.Reports) > 0 || b.core.reported[o] != "" {
+		b.Reports = append(b.Reports, Report{o, want.Reports})
+	}
+	if b.claim != nil {
+		b.claim(want.Rows)
+	}
+	b.plan(o, want.Rows)
+	return false
+}
+
+func (b *Batch) plan(o nb.Owner, rows []nb.Row) {
+	p, err := b.core.Schema.Plan(b.view, o, rows, b.inserted)
+	switch {
+	case err != nil:
+		b.Failed = append(b.Failed, Failure{o, fmt.Errorf("planning %s: %w", o, err)})
+	case p.Empty():
+		b.Done = append(b.Done, o)
+	default:
+		b.Plans = append(b.Plans, p)
+		b.Ops += p.Ops()
+	}
+}
+
+// Settle completes the batch: a row that one plan deletes and another keeps stays.
+func (b *Batch) Settle() {
+	var done []nb.Owner
+	b.Plans, done = nb.Settled(b.Plans)
+	b.Done = append(b.Done, done...)
+}
+
+// Err joins the failures.
+func (b *Batch) Err() error {
+	errs := make([]error, len(b.Failed))
+	for i, f := range b.Failed {
+		errs[i] = f.Err
+	}
+	return errors.Join(errs...)
+}
+
+// Plan plans owners, each once, as one transaction; the plans are in the order
+// of their owners. Those for which
+// gone (which may be nil) is true lose their rows.
+func (c *Core) Plan(v nb.View, owners []nb.Owner, gone func(nb.Owner) bool) *Batch {
+	b := c.NewBatch(v, nil)
+	owners = slices.Clone(owners)
+	slices.SortFunc(owners, nb.Owner.Compare)
+	var vanished []nb.Owner
+	for _, o := range slices.Compact(owners) {
+		if gone != nil && gone(o) || b.Add(o) {
+			vanished = append(vanished, o)
+		}
+	}
+	slices.Reverse(vanished)
+	for _, o := range vanished {
+		if gone != nil && gone(o) {
+			b.Drop(o)
+		} else {
+			b.AddVanished(o)
+		}
+	}
+	b.Settle()
+	slices.SortFunc(b.Plans, func(x, y nb.Plan) int { return x.Owner.Compare(y.Owner) })
+	return b
+}
+
+// Compare plans one owner beside a database. What its rows are to be listed in
+// is taken to be there: that is for other owners to make.
+func (c *Core) Compare(v nb.View, o nb.Owner) (nb.Plan, error) {
+	want, err := c.Rows(o)
+	if err != nil {
+		return nb.Plan{}, fmt.Errorf("translating %s: %w", o, err)
+	}
+	others := nb.Scope{}
+	for _, r := range want.Rows {
+		for _, slot := range r.ListIn {
+			if v.Row(slot.In) == nil {
+				others[slot.In] = slot.In.UUID
+			}
+		}
+	}
+	plan, err := c.Schema.Plan(v, o, want.Rows, others)
+	if err != nil {
+		return nb.Plan{}, fmt.Errorf("comparing the rows of %s: %w", o, err)
+	}
+	return plan, nil
+}
+
+// News lists what the reports of b say that users have not heard yet: the report
+// of an owner is told once, until it changes.
+func (c *Core) News(b *Batch) []cluster.Problem {
+	var out []cluster.Problem
+	for _, r := range b.Reports {
+		said := ""
+		for _, p := range r.Problems {
+			said += p.UID + p.Reason + p.Message
+		}
+		if c.reported[r.Owner] != said {
+			out = append(out, r.Problems...)
+		}
+		if said == "" {
+			delete(c.reported, r.Owner)
+		} else {
+			c.reported[r.Owner] = said
+		}
+	}
+	return out
+}

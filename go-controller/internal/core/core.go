@@ -1,0 +1,83 @@
+package core
+
+import (
+	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
+)
+
+// Core is a cluster and what is granted in it. It belongs to one goroutine.
+type Core struct {
+	State  *cluster.State
+	Schema *nb.Schema
+
+	ledger      *assign.Ledger
+	translators translate.Set
+	started     bool
+	down        map[string]bool     // nodes whose gateways the monitor found down
+	reported    map[nb.Owner]string // what the last plan of an owner reported
+}
+
+// New is the core of an empty cluster.
+func New(c config.Cluster, schema *nb.Schema, ts translate.Set) *Core {
+	return &Core{
+		State: index.NewState(c, ts.Indexes()...), Schema: schema,
+		ledger: assign.New(c), translators: ts, down: map[string]bool{}, reported: map[nb.Owner]string{},
+	}
+}
+
+// Result is what events led to.
+type Result struct {
+	Changes  []cluster.Change  // of objects and grants; the state contains them
+	Patches  []assign.Patch    // for the API server
+	Problems []cluster.Problem // for the authors of objects
+	Dirty    []nb.Owner        // owners whose rows may have changed, some perhaps more than once
+}
+
+// Step takes in events. Before Start it only remembers the objects: nothing is
+// granted while somebody may hold it who was not heard yet.
+func (c *Core) Step(events []cluster.Event) Result {
+	var out Result
+	for _, e := range events {
+		for _, e := range c.merge(e, &out) {
+			if change, ok := c.State.Apply(e); ok {
+				out.Changes = append(out.Changes, change)
+			}
+		}
+	}
+	if c.started {
+		c.follow(&out)
+	}
+	return out
+}
+
+// Start grants what the objects that are known ask for. From then on Step does.
+func (c *Core) Start() Result {
+	c.started = true
+	out := Result{Changes: c.State.All()}
+	c.follow(&out)
+	return out
+}
+
+// follow grants what changes ask for, and names the owners that they concern.
+func (c *Core) follow(out *Result) {
+	res := c.ledger.Assign(c.State, out.Changes)
+	out.Changes = append(out.Changes, res.Changes...)
+	out.Patches = append(out.Patches, res.Patches...)
+	out.Problems = append(out.Problems, res.Problems...)
+	for _, change := range out.Changes {
+		out.Dirty = append(out.Dirty, c.translators.Affected(c.State, change)...)
+	}
+}
+
+// Owners lists every owner that wants rows, in order.
+func (c *Core) Owners() []nb.Owner { return c.translators.Owners(c.State) }
+
+// Rows is what an owner wants, and what users must hear about it.
+func (c *Core) Rows(o nb.Owner) (translate.Rows, error) { return c.translators.Rows(c.State, o) }
+
+// Ledger is who holds what.
+func (c *Core) Ledger() *assign.Ledger { return c.ledger }

@@ -1,0 +1,92 @@
+package nbrecord
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+)
+
+// Router puts a cluster router that is there already into the state: its UUID if
+// it was not made by us, and its name unless the configuration asks for one. It
+// fails when there are several.
+func Router(s *cluster.State, session *ovsdb.Session) error {
+	uuid, err := session.ClusterRouter()
+	if err != nil {
+		return err
+	}
+	s.RouterUUID = uuid
+	ours := uuid == names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)
+	if ours {
+		s.RouterUUID = ""
+	}
+	r, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalRouterTable, UUID: uuid}).(*nbdb.LogicalRouter)
+	if ok && (!ours || !s.Config.RouterNamed) {
+		s.Config.RouterName = r.Name
+	}
+	return nil
+}
+
+// Nodes lists the nodes that were set up by hand, by name, and what is wrong
+// with their records.
+func Nodes(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
+	records := session.ByHand()
+	var nodes []*cluster.Node
+	var problems []cluster.Problem
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		n, bad := cluster.ParseByHand(name, records[name])
+		uuid := names.NodeRow(nbdb.LogicalSwitchTable, name, names.RoleSwitch, "")
+		ls, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: uuid}).(*nbdb.LogicalSwitch)
+		if ok && len(n.Annotated) == 0 {
+			n.Annotated, n.AnnotatedAs = SwitchSubnets(ls), "" // the record is damaged: the switch still has them
+		}
+		nodes, problems = append(nodes, n), append(problems, bad...)
+	}
+	return nodes, problems
+}
+
+// SwitchSubnets is the subnets of a node's switch: it has the router's addresses
+// in them.
+func SwitchSubnets(ls *nbdb.LogicalSwitch) []netip.Prefix {
+	out := ipnet.Prefixes([]string{ls.ExternalIDs[names.KeyGatewayIP], ls.ExternalIDs[names.KeyGatewayIPv6]})
+	for i, p := range out {
+		out[i] = p.Masked()
+	}
+	return out
+}
+
+// DownGateways lists, sorted, the gateways that were down when a master wrote
+// last, for a reason that nobody tells now: their routers are there, the cluster
+// router's routes to them are not. When that is so of all gateways, the list is
+// empty. So is it for a gateway that was set up by hand: it has no Lease.
+func DownGateways(s *cluster.State, view nb.View) []string {
+	var down []string
+	gateways := index.GatewaysOf(s).List()
+	for _, name := range gateways {
+		router, routes := false, false
+		for _, ref := range view.Owned(nb.Owner{Kind: names.KindGateway, Name: name}) {
+			switch m := view.Row(ref).(type) {
+			case *nbdb.LogicalRouter:
+				router = true
+			case *nbdb.LogicalRouterStaticRoute:
+				role := m.ExternalIDs[names.RoleKey]
+				routes = routes || role == names.FamilyRole(names.RoleLeave, names.IPv4) ||
+					role == names.FamilyRole(names.RoleLeave, names.IPv6)
+			}
+		}
+		if n := s.Nodes[name]; router && !routes && n.Outage() == "" && !n.ByHand {
+			down = append(down, name)
+		}
+	}
+	if len(down) == len(gateways) {
+		return nil
+	}
+	return down
+}
