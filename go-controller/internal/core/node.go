@@ -29,7 +29,7 @@ func (c *Core) merge(e cluster.Event, out *Result) []cluster.Event {
 // adopted is a Node object with what a node of its name that was set up by hand
 // leaves it.
 func (c *Core) adopted(n *cluster.Node, out *Result) *cluster.Node {
-	if have := c.State.Nodes[n.Name]; have != nil && have.ByHand {
+	if have := c.State.Nodes[n.Name]; have != nil && have.ByHand && !n.ByHand {
 		return adopt(n, have, out)
 	}
 	return n

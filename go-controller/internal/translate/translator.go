@@ -53,12 +53,21 @@ type Rows struct {
 }
 
 // Set is the translators of a program, in the order of the kinds of owners.
-type Set []Translator
+type Set []entry
+
+// entry is a translator with what it depends on.
+type entry struct {
+	Translator
+	depends Dependencies
+}
 
 // NewSet makes a Set.
 func NewSet(ts ...Translator) Set {
-	out := Set(ts)
-	slices.SortStableFunc(out, func(a, b Translator) int {
+	out := make(Set, len(ts))
+	for i, t := range ts {
+		out[i] = entry{t, t.Depends()}
+	}
+	slices.SortStableFunc(out, func(a, b entry) int {
 		return cmp.Or(nb.Owner{Kind: a.Kind()}.Compare(nb.Owner{Kind: b.Kind()}), cmp.Compare(a.Kind(), b.Kind()))
 	})
 	return out
@@ -68,7 +77,7 @@ func NewSet(ts ...Translator) Set {
 func (ts Set) Indexes() []cluster.Index {
 	var out []cluster.Index
 	for _, t := range ts {
-		if i, ok := t.(Indexed); ok {
+		if i, ok := t.Translator.(Indexed); ok {
 			out = append(out, i.Indexes()...)
 		}
 	}
@@ -89,7 +98,7 @@ func (ts Set) Owners(s *cluster.State) []nb.Owner {
 func (ts Set) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
 	for _, t := range ts {
-		if t.Depends().has(c) {
+		if t.depends.has(c) {
 			out = append(out, t.Affected(s, c)...)
 		}
 	}
@@ -101,7 +110,7 @@ func (ts Set) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 func (ts Set) Rows(s *cluster.State, o nb.Owner) (Rows, error) {
 	for _, t := range ts {
 		if t.Kind() == o.Kind {
-			return t.Rows(s, o)
+			return t.Translator.Rows(s, o)
 		}
 	}
 	return Rows{}, nil
