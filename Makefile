@@ -3,9 +3,10 @@
 
 # One setting for every build: mixing recompiles everything, Kubernetes too.
 export CGO_ENABLED = 0
+# So that a script can say what to type.
+export MAKECMDGOALS
 GO      ?= go
 LDFLAGS  = -s -w
-K8S      = $(shell cd test && $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)
 LINT_VERSION = v2.15.0
 
 .DEFAULT_GOAL := help
@@ -20,25 +21,37 @@ build: ## build ovnkube, with the links of its classic names, and ovn_cni into b
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ovn_cni ./go-controller/cmd/ovn_cni
 	for name in ovn-k8s-overlay ovn-k8s-util ovn-k8s-watcher ovn-k8s-gateway-helper; do ln -sf ovnkube bin/$$name; done
 
+.PHONY: modules
+modules: ## download the Go modules that builds and tests need
+	@test/need.sh go
+	@test/modules.sh . test
+
 .PHONY: sandbox
-sandbox: build ## build the sandbox into bin/ (the first time compiles Kubernetes: minutes)
-	test/build.sh
+sandbox: modules build ## build the sandbox into bin/ (the first time compiles Kubernetes: minutes)
+	@test/build.sh
 
 .PHONY: demo
-demo: sandbox ## a three-node cluster on this machine, shown at work; DEMO=keep leaves it up
-	bin/sandbox demo
+demo: ## a three-node cluster on this machine, shown at work; DEMO=keep leaves it up
+	@test/demo.sh
 
 .PHONY: test
-test: deps sandbox ## all tests of both modules, with real servers and real packets; as root
-	test/run.sh
+test: ## all tests of both modules, with real servers and real packets; as root
+	@test/run.sh
 
 .PHONY: unit
-unit: ## the tests of the product's module alone
-	$(GO) test ./...
+unit: ## the tests of the product's module alone; as root
+	@test/need.sh go root
+	@test/deps.sh
+	@test/modules.sh .
+	GOPROXY=off $(GO) test ./...
 
 .PHONY: conformance
-conformance: deps sandbox ## Kubernetes' own tests of networking, and docs/conformance.md; takes about half an hour
-	test/conformance/build.sh
+conformance: ## Kubernetes' own tests of networking, and docs/conformance.md; takes about half an hour
+	@test/need.sh go root
+	@test/deps.sh
+	@test/modules.sh . test test/conformance/suite test/conformance/dns
+	$(MAKE) --no-print-directory sandbox
+	@test/conformance/build.sh
 	bin/conformance $(CONFORMANCE)
 
 .PHONY: bench
@@ -62,7 +75,7 @@ generate: ## make the database models again from their schemas
 
 .PHONY: deps
 deps: ## install the Debian packages that the tests use
-	test/deps.sh
+	@test/deps.sh
 
 .PHONY: clean
 clean: ## remove what was built

@@ -8,8 +8,5 @@ bin=$PWD/../bin
 mkdir -p "$bin"
 . ./building.sh
 
-build sandbox ./sandbox/cmd/sandbox
-build sandbox-apiserver ./sandbox/cmd/sandbox-apiserver "$(version)"
-build kubelet k8s.io/kubernetes/cmd/kubelet "$(version)"
-build echo ./sandbox/cmd/echo
-build pause ./sandbox/cmd/pause
+# In one call, so that no core waits while a program is linked.
+build "" build "$(version)" ./sandbox/cmd/{sandbox,sandbox-apiserver,echo,pause} k8s.io/kubernetes/cmd/kubelet

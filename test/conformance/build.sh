@@ -9,14 +9,13 @@ mkdir -p "$bin"
 . ../building.sh
 
 cd suite
-build e2e.test k8s.io/kubernetes/test/e2e "$(version)" "test -c"
-build ginkgo github.com/onsi/ginkgo/v2/ginkgo
-build boom-server k8s.io/kubernetes/test/images/regression-issue-74839
-build agnhost k8s.io/kubernetes/test/images/agnhost
+build e2e.test "test -c" "$(version)" k8s.io/kubernetes/test/e2e
+build "" build "" github.com/onsi/ginkgo/v2/ginkgo k8s.io/kubernetes/test/images/agnhost
+build boom-server build "" k8s.io/kubernetes/test/images/regression-issue-74839
 # What agnhost's image has beside the program: the identity of its TLS server.
 mkdir -p "$bin/agnhost.d"
 install -m 644 "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)"/test/images/agnhost/porter/localhost.{crt,key} "$bin/agnhost.d/"
 cd ../dns
-build dns .
+build dns build "" .
 cd ../..
-build conformance ./conformance/cmd/conformance
+build conformance build "" ./conformance/cmd/conformance

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,19 +24,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-const binDir = "/run/bin"
+const binDir = testkit.ProgramDir
 
-// build builds programs into binDir.
-func build(t *testing.T, pkgs ...string) {
-	t.Helper()
-	if err := os.MkdirAll(binDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("go", append([]string{"build", "-o", binDir}, pkgs...)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %v: %v\n%s", pkgs, err, out)
-	}
+func TestMain(m *testing.M) {
+	os.Exit(testkit.RunWith(m, "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni",
+		"github.com/containernetworking/plugins/plugins/meta/portmap"))
 }
 
 // awaitChain has the agent look again and waits until the configuration has
@@ -76,7 +67,6 @@ func TestHostPort(t *testing.T) {
 	sb := testkit.StartOVN(t)
 	b := newBed(t)
 	b.stop()
-	build(t, "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni", "github.com/containernetworking/plugins/plugins/meta/portmap")
 	b.config.SBAddress, b.config.CNIBinDir = sb, binDir
 	if err := os.Chmod(binDir+"/portmap", 0o600); err != nil { // as while it is being installed
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package agent
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -42,11 +41,6 @@ func TestWithOVN(t *testing.T) {
 	b.awaitReady(t)
 	b.awaitState(t, strings.ReplaceAll(wantState, "tcp:172.18.0.1:6642", sb))
 
-	plugin := exec.Command("go", "build", "-o", "/run/ovn_cni", "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni")
-	plugin.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := plugin.CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
-	}
 	for i, pod := range []string{"a", "b"} {
 		ips := []netip.Prefix{
 			netip.MustParsePrefix(fmt.Sprintf("10.128.2.%d/23", 3+i)), netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:1::%d/64", 3+i)),
@@ -113,10 +107,11 @@ func TestWithOVN(t *testing.T) {
 
 func cniAdd(t *testing.T, socket, pod string) {
 	t.Helper()
-	cmd := exec.Command("/run/ovn_cni")
+	cmd := exec.Command(testkit.Program(t, "ovn_cni"))
 	cmd.Stdin = strings.NewReader(`{"cniVersion":"1.0.0","name":"ovn-kubernetes","type":"ovn_cni","socket":"` + socket + `"}`)
 	cmd.Env = []string{
-		"CNI_COMMAND=ADD", "CNI_CONTAINERID=container-" + pod + "-with-a-long-id", "CNI_NETNS=/run/netns/" + pod, "CNI_IFNAME=eth0", "CNI_PATH=/run",
+		"CNI_COMMAND=ADD", "CNI_CONTAINERID=container-" + pod + "-with-a-long-id", "CNI_NETNS=/run/netns/" + pod,
+		"CNI_IFNAME=eth0", "CNI_PATH=" + testkit.ProgramDir,
 		"CNI_ARGS=K8S_POD_NAMESPACE=default;K8S_POD_NAME=" + pod + ";K8S_POD_UID=uid-" + pod,
 	}
 	if out, err := cmd.Output(); err != nil {

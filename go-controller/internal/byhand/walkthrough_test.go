@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,19 +13,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-const bin = "/run/bin"
+const bin = testkit.ProgramDir
 
-// programs builds ovnkube and makes the links of the classic names.
+func TestMain(m *testing.M) {
+	os.Exit(testkit.RunWith(m, "github.com/northbound-net/northbound/go-controller/cmd/ovnkube"))
+}
+
+// programs makes the links of ovnkube's classic names.
 func programs(t *testing.T) {
 	t.Helper()
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	build := exec.Command("go", "build", "-o", bin+"/ovnkube", "github.com/northbound-net/northbound/go-controller/cmd/ovnkube")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building ovnkube: %v\n%s", err, out)
-	}
 	for _, name := range []string{"ovn-k8s-overlay", "ovn-k8s-util", "ovn-k8s-watcher", "ovn-k8s-gateway-helper"} {
 		if err := os.Symlink("ovnkube", filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)

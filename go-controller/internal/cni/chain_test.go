@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,18 +94,6 @@ func TestVersionsInAChain(t *testing.T) {
 	}
 }
 
-// buildTool builds a program of a module that ours requires.
-func buildTool(t *testing.T, pkg string) string {
-	t.Helper()
-	path := filepath.Join("/run/bin", filepath.Base(pkg))
-	cmd := exec.Command("go", "build", "-o", path, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", pkg, err, out)
-	}
-	return path
-}
-
 // An operator's chain with bandwidth: that plugin finds the node's end of the
 // pair in the result, limits it, and its traces go with the pod.
 func TestChainWithBandwidth(t *testing.T) {
@@ -114,7 +101,6 @@ func TestChainWithBandwidth(t *testing.T) {
 		return
 	}
 	b := newBed(t, 20*time.Second)
-	buildTool(t, "github.com/containernetworking/plugins/plugins/meta/bandwidth")
 	b.startOVN(t, true)
 	other := pod{"other", "uid-other", []string{"10.128.2.9/23", "fd01:0:0:1::9/64"}, []string{"10.128.2.1", "fd01:0:0:1::1"}}
 	for _, p := range []pod{web(), other} {
@@ -131,7 +117,7 @@ func TestChainWithBandwidth(t *testing.T) {
 	}
 	rt := runtimeConf(t, idA, "web")
 	rt.CapabilityArgs = map[string]any{"bandwidth": map[string]int{"ingressRate": 8000000, "ingressBurst": 800000, "egressRate": 8000000, "egressBurst": 800000}}
-	lib := libcni.NewCNIConfigWithCacheDir([]string{"/run/bin"}, "/run/cache", nil)
+	lib := libcni.NewCNIConfigWithCacheDir([]string{testkit.ProgramDir}, "/run/cache", nil)
 	if _, err := lib.AddNetworkList(t.Context(), list, rt); err != nil {
 		t.Fatalf("ADD: %v", err)
 	}
@@ -163,7 +149,7 @@ func TestCnitool(t *testing.T) {
 		return
 	}
 	b := newBed(t, 20*time.Second)
-	tool := buildTool(t, "github.com/containernetworking/cni/cnitool")
+	tool := testkit.Program(t, "cnitool")
 	b.startOVN(t, true)
 	logicalPort(t, web())
 	b.create(t, web(), true)
@@ -179,7 +165,7 @@ func TestCnitool(t *testing.T) {
 	}
 	run := func(verb string) (string, error) {
 		cmd := exec.Command(tool, verb, "ovn-kubernetes", ns)
-		cmd.Env = append(os.Environ(), "NETCONFPATH=/run/net.d", "CNI_PATH=/run/bin", "CNI_ARGS=K8S_POD_NAMESPACE=default;K8S_POD_NAME=web;K8S_POD_UID=uid-web")
+		cmd.Env = append(os.Environ(), "NETCONFPATH=/run/net.d", "CNI_PATH="+testkit.ProgramDir, "CNI_ARGS=K8S_POD_NAMESPACE=default;K8S_POD_NAME=web;K8S_POD_UID=uid-web")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

@@ -35,7 +35,7 @@ import (
 const (
 	nodeName = "n1"
 	socket   = "/run/cni/agent.sock"
-	plugin   = "/run/bin/ovn_cni"
+	plugin   = testkit.ProgramDir + "/ovn_cni"
 )
 
 // bed is a CNI server with a real Open vSwitch, kernel and plugin. The API is
@@ -114,7 +114,6 @@ func newBed(t *testing.T, timeout time.Duration) *bed {
 	t.Helper()
 	b := &bed{vs: testkit.StartVSwitch(t), client: fake.NewClientset(), node: &fakeNode{}, seen: &observer{}, asked: make(chan struct{}, 1)}
 	testkit.Run(t, "ovs-vsctl", "add-br", "br-int", "--", "set", "bridge", "br-int", "datapath_type=netdev", "fail_mode=secure")
-	buildPlugin(t)
 	b.startServer(t, func(s *server.Server) { s.Timeout = timeout })
 	return b
 }
@@ -159,15 +158,6 @@ func newServer(ctx context.Context, client kubernetes.Interface, ovsAddress stri
 		return nil, nil, err
 	}
 	return &server.Server{Switch: db, Pods: kube, Node: &fakeNode{}, Observer: &observer{}, Log: log, Binding: db.Binding}, kube, nil
-}
-
-func buildPlugin(t *testing.T) {
-	t.Helper()
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", plugin, "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
-	}
 }
 
 // pod is what the master would have annotated.

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, crashingAgent(step, os.Args[1]))
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(testkit.RunWith(m, "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni",
+		"github.com/containernetworking/cni/cnitool", "github.com/containernetworking/plugins/plugins/meta/bandwidth"))
 }
 
 // crashingAgent serves CNI requests until an ADD reaches the step.

@@ -65,7 +65,7 @@ func newAttachment(t *testing.T, b *bed, version string, n int) *attachment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lib := libcni.NewCNIConfigWithCacheDir([]string{"/run/bin"}, "/run/cache", nil)
+	lib := libcni.NewCNIConfigWithCacheDir([]string{testkit.ProgramDir}, "/run/cache", nil)
 	return &attachment{t: t, bed: b, lib: lib, list: list, rt: runtimeConf(t, fmt.Sprintf("%04d-of-the-matrix", n), fmt.Sprintf("m%d", n))}
 }
 

@@ -41,7 +41,7 @@ func TestLibcni(t *testing.T) {
 		ContainerID: idA, NetNS: netns(t, "web"), IfName: "eth0",
 		Args: [][2]string{{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", "web"}, {"K8S_POD_UID", "uid-web"}},
 	}
-	lib := libcni.NewCNIConfigWithCacheDir([]string{"/run/bin"}, "/run/cache", nil)
+	lib := libcni.NewCNIConfigWithCacheDir([]string{testkit.ProgramDir}, "/run/cache", nil)
 	if err := lib.GetStatusNetworkList(t.Context(), conf); err != nil {
 		t.Errorf("STATUS: %v", err)
 	}
@@ -268,12 +268,7 @@ func TestPluginIsSmall(t *testing.T) {
 	if len(ours) == 0 || len(ours) > 4 {
 		t.Errorf("it is linked from %d packages of ours, want 1 to 4: %v", len(ours), ours)
 	}
-	out := t.TempDir() + "/ovn_cni"
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", out, cmd)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if msg, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, msg)
-	}
+	out := testkit.Program(t, "ovn_cni")
 	info, err := os.Stat(out)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +29,10 @@ const (
 	node = "worker-1.example"
 	mgmt = "k8s-worker-1.ex"
 )
+
+func TestMain(m *testing.M) {
+	os.Exit(testkit.RunWith(m, "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni"))
+}
 
 // bed is a node with real Open vSwitch, OVN and agent, and a peer that is a
 // chassis by its rows, and a host that answers pings. The API is a fake.
@@ -69,7 +72,7 @@ func newBed(t *testing.T) *bed {
 	shell(t, setUp)
 	c := config.DefaultNode()
 	c.Name, c.DatapathType, c.SBAddress = node, config.DatapathNetdev, sb
-	c.CNIConfDir, c.CNISocketDir, c.CNIBinDir, c.Metrics = "/run/net.d", "/run/cni", "/run/bin", "127.0.0.1:9410"
+	c.CNIConfDir, c.CNISocketDir, c.CNIBinDir, c.Metrics = "/run/net.d", "/run/cni", testkit.ProgramDir, "127.0.0.1:9410"
 	c.ClusterSubnets = []config.ClusterSubnet{
 		{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}, {CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
 	}
@@ -96,11 +99,6 @@ func newBed(t *testing.T) *bed {
 		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.112.0.0/16"}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
-	}
-	plugin := exec.Command("go", "build", "-o", "/run/bin/ovn_cni", "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni")
-	plugin.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := plugin.CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
 	}
 	tools, kernel, err := Real(c.Kubernetes)
 	if err != nil {

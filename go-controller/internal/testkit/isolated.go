@@ -23,6 +23,7 @@ const isolatedEnv = "NORTHBOUND_TEST_ISOLATED"
 // the original process it reports the outcome and returns false, upon which the
 // test must return. Whatever the test makes, processes, namespaces, interfaces and files
 // below these, is gone when that process is, however it ends. It needs root.
+// Programs of ours that the test runs are built before, see RunWith.
 func Isolated(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(isolatedEnv) == t.Name() {
@@ -80,6 +81,7 @@ func enterIsolation(t *testing.T) {
 		}
 	}
 	Run(t, "ip", "link", "set", "lo", "up")
+	copyPrograms(t)
 }
 
 // VSwitch is a running Open vSwitch with its userspace datapath.

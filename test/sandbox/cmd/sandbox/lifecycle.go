@@ -13,7 +13,8 @@ import (
 func ovnFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name: "ovn", Value: sandbox.OVNRootfs, EnvVars: []string{sandbox.OVNVariable},
-		Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), newest (Debian unstable and experimental, cached), host",
+		Usage: "where OVN and containerd come `FROM`: rootfs (Debian 13, cached), " +
+			"newest (Debian unstable and experimental, cached), host",
 	}
 }
 
@@ -51,6 +52,21 @@ func upCommand() *cli.Command {
 			fmt.Fprintf(c.App.Writer, "Northbound database: unix:%s\n", cluster.Control.Host("/run/ovn/ovnnb_db.sock"))
 			fmt.Fprintf(c.App.Writer, "Kubernetes: `sandbox --name %s kubectl get nodes`; from a program, %s within the sandbox's network\n",
 				cluster.Options.Name, cluster.Control.AdminKubeconfig())
+			return nil
+		},
+	}
+}
+
+func fetchCommand() *cli.Command {
+	return &cli.Command{
+		Name: "fetch", Usage: "fetch what sandboxes take OVN and containerd from, unless it is there; up does so, too",
+		Flags: []cli.Flag{ovnFlag()}, Before: noArgs,
+		Action: func(c *cli.Context) error {
+			system, err := sandbox.Provide(c.Context, sandbox.Options{OVN: c.String("ovn"), Progress: os.Stderr})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.App.Writer, "OVN %s, Open vSwitch %s\n", system.OVN, system.OpenVSwitch)
 			return nil
 		},
 	}

@@ -47,7 +47,7 @@ func newApp() *cli.App {
 		},
 		ExitErrHandler: func(*cli.Context, error) {}, // main says it, once
 		Commands: []*cli.Command{
-			upCommand(), downCommand(), statusCommand(),
+			upCommand(), fetchCommand(), downCommand(), statusCommand(),
 			kubectlCommand(), kubectlInPlaceCommand(),
 			databaseCommand("nbctl", "ovn-nbctl", "Northbound"), databaseCommand("sbctl", "ovn-sbctl", "Southbound"),
 			execCommand(), nodeCommand(), logsCommand(), restartCommand(), metricsCommand(), demoCommand(), initCommand(),
