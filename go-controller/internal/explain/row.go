@@ -43,7 +43,7 @@ func (e *Service) Compare(s *cluster.State, schema *nb.Schema, v nb.View) error 
 	made := nb.Scope{}
 	for _, r := range want {
 		for _, slot := range r.ListIn {
-			if v.Row(slot.In) == nil {
+			if v.Row(schema.Find(v, slot.In)) == nil {
 				made[slot.In] = slot.In.UUID
 			}
 		}

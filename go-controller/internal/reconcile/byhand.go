@@ -22,8 +22,7 @@ func ByHand(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
 	var problems []cluster.Problem
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		n, bad := cluster.ParseByHand(name, records[name])
-		uuid := names.NodeRow(nbdb.LogicalSwitchTable, name, names.RoleSwitch, "")
-		if ls, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: uuid}).(*nbdb.LogicalSwitch); ok && len(n.Annotated) == 0 {
+		if ls, ok := session.ByHandSwitch(name).(*nbdb.LogicalSwitch); ok && len(n.Annotated) == 0 {
 			n.Annotated, n.AnnotatedAs = SwitchSubnets(ls), "" // the record is spoiled: the switch still has them
 		}
 		nodes, problems = append(nodes, n), append(problems, bad...)

@@ -309,7 +309,7 @@ func Adopt(s *cluster.State, session *ovsdb.Session) error {
 		return err
 	}
 	s.RouterUUID = uuid
-	ours := uuid == names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)
+	ours := names.IsUUIDOf(names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter), uuid)
 	if ours {
 		s.RouterUUID = ""
 	}
