@@ -189,8 +189,10 @@ func (n *northbound) foreign() error {
 	}
 	view := n.session.View()
 	for _, ref := range view.Owned(nb.Owner{Kind: names.KindNode, Name: name}) {
-		byHand := ref.UUID == names.NodeRow(ref.Table, name, names.RoleSwitch, "") // of before the Node came
-		if ref.Table == nbdb.LogicalSwitchTable && ref.UUID != names.NodeRow(ref.Table, name, names.RoleSwitch, uid) && !byHand {
+		is := func(uid string) bool {
+			return names.IsUUIDOf(names.NodeRow(ref.Table, name, names.RoleSwitch, uid), ref.UUID)
+		}
+		if ref.Table == nbdb.LogicalSwitchTable && !is(uid) && !is("") { // "": of before the Node came
 			return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, whose API server is not known or does not answer: give --k8s-apiserver, or set external_ids:k8s-api-server of the Open_vSwitch row", name, name)
 		}
 	}

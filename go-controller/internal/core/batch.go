@@ -146,7 +146,7 @@ func (c *Core) Compare(v nb.View, o nb.Owner) (nb.Plan, error) {
 	others := nb.Scope{}
 	for _, r := range want.Rows {
 		for _, slot := range r.ListIn {
-			if v.Row(slot.In) == nil {
+			if v.Row(c.Schema.Find(v, slot.In)) == nil {
 				others[slot.In] = slot.In.UUID
 			}
 		}

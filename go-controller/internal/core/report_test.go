@@ -163,9 +163,11 @@ func TestGatewaysWithOneAddress(t *testing.T) {
 	told("both families", "d: annotation k8s.ovn.org/l3-gateway-config: ip-addresses: 192.0.2.1 is already of the gateway of Node c, fd00::1 is already of the gateway of Node c: "+
 		"the node is no gateway for IPv4, IPv6: give it an address that no other node has, or delete Node c if its machine is gone")
 	restarted := newWorld(t)
+	var nodes []cluster.Object
 	for _, n := range w.State.Nodes {
-		restarted.put(n)
+		nodes = append(nodes, n)
 	}
+	restarted.put(nodes...)
 	if len(restarted.reports) != 1 {
 		t.Errorf("after a restart %+v, want what d was told", restarted.reports)
 	}

@@ -109,3 +109,17 @@ const StandIns = 7
 func StandIn(rowUUID string, n int) string {
 	return derived(rowUUID, strconv.Itoa(n))
 }
+
+// IsUUIDOf tells whether a row with this UUID is the row that rowUUID was derived for: under rowUUID itself or under
+// one of its stand-ins.
+func IsUUIDOf(rowUUID, uuid string) bool {
+	if uuid == rowUUID {
+		return true
+	}
+	for n := 1; n <= StandIns; n++ {
+		if uuid == StandIn(rowUUID, n) {
+			return true
+		}
+	}
+	return false
+}

@@ -10,9 +10,8 @@ import (
 	"github.com/ovn-kubernetes/libovsdb/model"
 )
 
-// Database is a Northbound database in memory: what Apply of plans on an empty
-// database leads to, with OVSDB's garbage collection and weak references. It
-// is for working without a server and for tests.
+// Database is a Northbound database in memory: what Apply of plans on an empty database leads to, with OVSDB's garbage
+// collection and its strong and weak references. It is for working without a server and for tests.
 type Database struct {
 	schema *Schema
 	rows   map[Ref]model.Model
@@ -26,10 +25,11 @@ func NewDatabase(s *Schema) *Database {
 // Put adds a row, or replaces it, without regard to marks.
 func (d *Database) Put(m model.Model) { d.rows[d.schema.Ref(m)] = model.Clone(m) }
 
-// Drop removes a row and what only it listed.
+// Drop removes a row, what only it listed, and every reference to what is gone, as a person does who removes the row
+// by hand.
 func (d *Database) Drop(r Ref) {
 	delete(d.rows, r)
-	d.collect()
+	d.collect(func(column) bool { return true })
 }
 
 // Rows lists the rows of a table, ordered by label and UUID.
@@ -41,7 +41,8 @@ func (d *Database) Rows(table string) []model.Model {
 		}
 	}
 	slices.SortFunc(out, func(a, b model.Model) int {
-		return cmp.Or(cmp.Compare(d.schema.Label(a), d.schema.Label(b)), cmp.Compare(d.schema.Ref(a).UUID, d.schema.Ref(b).UUID))
+		byLabel := cmp.Compare(d.schema.Label(a), d.schema.Label(b))
+		return cmp.Or(byLabel, cmp.Compare(d.schema.Ref(a).UUID, d.schema.Ref(b).UUID))
 	})
 	return out
 }
@@ -94,7 +95,10 @@ func (d *Database) Lists(s Slot, uuid string) bool {
 // Spent implements View: nobody has to forget a row of a database in memory.
 func (d *Database) Spent(Ref) bool { return false }
 
-// Apply carries plans out as one transaction.
+// Lacks implements View: a database in memory has every column.
+func (d *Database) Lacks(string, string) bool { return false }
+
+// Apply carries plans out as one transaction. After an error the database is of no more use.
 func (d *Database) Apply(plans ...Plan) error {
 	for _, p := range plans {
 		for _, rc := range p.Rows {
@@ -110,8 +114,8 @@ func (d *Database) Apply(plans ...Plan) error {
 			}
 		}
 	}
-	d.collect()
-	return nil
+	d.collect(func(c column) bool { return c.weak })
+	return d.dangling()
 }
 
 func (d *Database) applyRow(rc RowChange) error {
@@ -125,7 +129,9 @@ func (d *Database) applyRow(rc RowChange) error {
 		d.Put(rc.Model)
 		return nil
 	case Delete:
-		delete(d.rows, ref)
+		if !d.schema.DeletedByGC(ref.Table) {
+			delete(d.rows, ref)
+		}
 		return nil
 	}
 	if !there {
@@ -195,32 +201,33 @@ func (d *Database) applyMember(m Membership) error {
 	}
 	t, v := d.schema.of(parent)
 	f := v.Field(t.field[m.Slot.Column])
-	old, _ := f.Interface().([]string)
+	add, remove := []string{m.UUID}, []string(nil)
 	if m.Remove {
-		f.Set(reflect.ValueOf(setApply(old, nil, []string{m.UUID})))
-	} else {
-		f.Set(reflect.ValueOf(setApply(old, []string{m.UUID}, nil)))
+		add, remove = remove, add
 	}
+	f.Set(reflect.ValueOf(setApply(list(f), add, remove)))
 	return nil
 }
 
-// collect drops what nothing lists any more, and references to rows that are
-// gone, until nothing changes.
-func (d *Database) collect() {
+// collect removes rows to which no strong reference is left, and references to rows that are gone where drop allows
+// that, until nothing changes.
+func (d *Database) collect(drop func(column) bool) {
 	for changed := true; changed; {
 		changed = false
-		listed := map[Ref]bool{}
+		kept := map[Ref]bool{}
 		for _, m := range d.rows {
-			for sl, members := range d.schema.SlotMembers(m) {
-				child := d.schema.Child(sl)
-				for _, u := range members {
-					listed[Ref{child, u}] = true
+			t, v := d.schema.of(m)
+			for _, c := range t.references {
+				if drop(c) {
+					d.dropDangling(c, v.Field(c.field))
 				}
-				d.dropDangling(m, sl, child)
+				for _, uuid := range c.targets(v.Field(c.field)) {
+					kept[Ref{c.table, uuid}] = kept[Ref{c.table, uuid}] || !c.weak
+				}
 			}
 		}
 		for r := range d.rows {
-			if d.schema.DeletedByGC(r.Table) && !listed[r] {
+			if d.schema.DeletedByGC(r.Table) && !kept[r] {
 				delete(d.rows, r)
 				changed = true
 			}
@@ -228,12 +235,27 @@ func (d *Database) collect() {
 	}
 }
 
-func (d *Database) dropDangling(m model.Model, sl Slot, child string) {
-	t, v := d.schema.of(m)
-	f := v.Field(t.field[sl.Column])
-	old, _ := f.Interface().([]string)
-	kept := slices.DeleteFunc(slices.Clone(old), func(u string) bool { return d.rows[Ref{child, u}] == nil })
-	if len(kept) != len(old) {
-		f.Set(reflect.ValueOf(kept))
+// dropDangling removes references to rows that are gone from a column.
+func (d *Database) dropDangling(c column, f reflect.Value) {
+	old := c.targets(f)
+	gone := func(uuid string) bool { return d.rows[Ref{c.table, uuid}] == nil }
+	if slices.ContainsFunc(old, gone) {
+		c.setTargets(f, slices.DeleteFunc(slices.Clone(old), gone))
 	}
+}
+
+// dangling is the error that a strong reference leads to no row, for which the server refuses a transaction.
+func (d *Database) dangling() error {
+	for r, m := range d.rows {
+		t, v := d.schema.of(m)
+		for _, c := range t.references {
+			for _, uuid := range c.targets(v.Field(c.field)) {
+				if d.rows[Ref{c.table, uuid}] == nil {
+					return fmt.Errorf("applying plans: %s.%s of row %s refers to row %s of %s, which does not exist",
+						r.Table, c.name, r.UUID, uuid, c.table)
+				}
+			}
+		}
+	}
+	return nil
 }

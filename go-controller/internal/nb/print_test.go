@@ -1,6 +1,7 @@
 package nb_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,7 +120,11 @@ func TestSchemaOfStrangers(t *testing.T) {
 	if _, ok := s.Mark(nil); ok {
 		t.Error("no row has a mark")
 	}
-	if got := s.ParentTables(nbdb.LogicalSwitchPortTable); len(got) != 1 || got[0].In.Table != nbdb.LogicalSwitchTable || got[0].Column != "ports" {
-		t.Errorf("parents of Logical_Switch_Port: %v", got)
+	parents := []nb.Slot{{In: nb.Ref{Table: nbdb.LogicalSwitchTable}, Column: "ports"}, {In: nb.Ref{Table: nbdb.PortGroupTable}, Column: "ports"}}
+	if got := s.ParentTables(nbdb.LogicalSwitchPortTable); !slices.Equal(got, parents) {
+		t.Errorf("parents of Logical_Switch_Port: %v, want %v", got, parents)
+	}
+	if s.Child(nb.Slot{In: nb.Ref{Table: "Mirror"}, Column: "ports"}) != "" || s.Keeps(nb.Slot{In: nb.Ref{Table: "Mirror"}, Column: "ports"}) {
+		t.Error("a table that is not ours has a slot")
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Owner is the thing on whose behalf rows exist. Name is "namespace/name" or
-// "name".
+// Owner is the thing on whose behalf rows exist. Name is "namespace/name" or "name".
 type Owner struct {
 	Kind names.Kind
 	Name string
@@ -19,8 +18,7 @@ type Owner struct {
 // String is "Pod default/web-0".
 func (o Owner) String() string { return string(o.Kind) + " " + o.Name }
 
-// Owners is an owner of the given kind for every key of m, in no order; name
-// tells the owner's name.
+// Owners is an owner of the given kind for every key of m, in no order; name tells the owner's name.
 func Owners[K comparable, V any](kind names.Kind, m map[K]V, name func(K) string) []Owner {
 	out := make([]Owner, 0, len(m))
 	for k := range m {
@@ -50,28 +48,27 @@ type Key struct {
 	Role  string
 }
 
-// Ref points at a row.
+// Ref points at a row. In what an owner wants, the UUID is the one that names.RowUUID derives; the planner finds the
+// row also when it is under a stand-in (names.StandIn).
 type Ref struct{ Table, UUID string }
 
-// Slot is a reference column of another row that lists rows of many owners,
-// such as Logical_Switch.ports. It is a sum of memberships: each owner adds
-// and removes only its own rows.
+// Slot is a reference column of another row that lists rows of many owners, such as Logical_Switch.ports or
+// Port_Group.acls. It is a sum of memberships: each owner adds and removes only its own rows.
 type Slot struct {
 	In     Ref
 	Column string
 }
 
-// Row is one wanted row. Model is a pointer to an nbdb struct whose UUID is
-// set (see names.RowUUID); only columns of ours may be set in it. ListIn names
-// every slot that must list the row.
+// Row is one wanted row. Model is a pointer to an nbdb struct whose UUID is set (see names.RowUUID); only columns of
+// ours may be set in it. ListIn names every slot that must list the row. Slots and the references in Model name rows by
+// their derived UUIDs, whoever owns them.
 type Row struct {
 	Key    Key
 	Model  model.Model
 	ListIn []Slot
 }
 
-// View is a Northbound database as it is. Returned models must not be
-// modified, and are valid until the next change.
+// View is a Northbound database as it is. Returned models must not be modified, and are valid until the next change.
 type View interface {
 	// Owned lists the rows that carry o's mark.
 	Owned(o Owner) []Ref
@@ -83,17 +80,25 @@ type View interface {
 	Lists(s Slot, uuid string) bool
 	// Spent tells whether a row of this UUID was deleted not long ago.
 	Spent(r Ref) bool
+	// Lacks tells whether the database has no such column, because its schema is older than the one that brought it.
+	Lacks(table, column string) bool
 }
 
-// MissingParentError tells that a row can't be listed where it must be,
-// because that row is not there (yet).
+// MissingParentError tells that a row has to wait: it must be listed in a row, or refers to one, that is not there yet.
 type MissingParentError struct {
-	Key  Key
+	Key Key
+	// Slot.In is the missing row. Slot.Column is its column that must list the row.
 	Slot Slot
+	// Reference is the row's own column that refers to the missing row; "" when that must list it.
+	Reference string
 }
 
 // Error implements error.
 func (e *MissingParentError) Error() string {
+	if e.Reference != "" {
+		return fmt.Sprintf("%s of %s refers in %s to row %s of %s, which does not exist yet",
+			e.Key.Table, e.Key.Owner, e.Reference, e.Slot.In.UUID, e.Slot.In.Table)
+	}
 	return fmt.Sprintf("%s of %s must be listed in %s.%s of row %s, which does not exist yet",
 		e.Key.Table, e.Key.Owner, e.Slot.In.Table, e.Slot.Column, e.Slot.In.UUID)
 }

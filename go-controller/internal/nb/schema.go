@@ -1,7 +1,9 @@
 package nb
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
 
@@ -9,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// Schema knows the tables we write, and which of their columns are ours.
+// Schema knows the tables that this version writes, which of their columns are ours, and what these refer to.
 type Schema struct {
 	tables map[string]*table
 	byType map[reflect.Type]*table
@@ -17,30 +19,29 @@ type Schema struct {
 }
 
 type table struct {
-	name  string
-	typ   reflect.Type // the nbdb struct
-	root  bool         // rows live until deleted; others until nothing refers to them (RFC 7047 section 3.2, isRoot)
-	marks bool         // has external_ids, so that its rows carry our mark
-	cols  []column
-	slots []slotColumn
-	uuid  int // struct field of _uuid
-	extID int // struct field of external_ids
-	label int // struct field that a person knows the row by
-	field map[string]int
+	name string
+	typ  reflect.Type // the nbdb struct
+	// root rows live until they are deleted. Others go with the last strong reference to them (RFC 7047 section 3.2,
+	// isRoot).
+	root       bool
+	marks      bool // has external_ids, so that its rows carry our mark
+	cols       []column
+	slots      []column
+	references []column // of cols and slots, those that refer to rows
+	newer      []column // of cols, those that a server may lack
+	uuid       int      // struct field of _uuid
+	extID      int      // struct field of external_ids
+	label      int      // struct field that a person knows the row by
+	field      map[string]int
 }
 
+// column is a column of ours or a slot.
 type column struct {
 	name  string
 	field int
 	form  form
-	uuids bool // its elements are row references
-}
-
-// slotColumn is a column that lists rows of another table.
-type slotColumn struct {
-	name  string
-	field int
-	child string
+	table string // the table to whose rows the column refers; "" for plain values
+	weak  bool   // a reference to a row that goes is removed; a strong one keeps the row
 }
 
 // form is how a column is compared and changed.
@@ -54,89 +55,6 @@ const (
 	shared               // map[string]string, of which only marked keys are ours
 	numbers              // map[string]int, every key of which is ours
 )
-
-// slotSpec is "column: child table".
-type slotSpec struct{ column, child string }
-
-// NewSchema describes the tables that this version writes.
-func NewSchema() *Schema {
-	s := &Schema{tables: map[string]*table{}, byType: map[reflect.Type]*table{}}
-	s.add(nbdb.LogicalRouterTable, nbdb.LogicalRouter{}, true,
-		[]string{"name", "options", "load_balancer_group", "external_ids"},
-		slotSpec{"ports", nbdb.LogicalRouterPortTable}, slotSpec{"static_routes", nbdb.LogicalRouterStaticRouteTable},
-		slotSpec{"nat", nbdb.NATTable}, slotSpec{"policies", nbdb.LogicalRouterPolicyTable})
-	s.add(nbdb.LogicalSwitchTable, nbdb.LogicalSwitch{}, true,
-		[]string{"name", "other_config", "load_balancer_group", "external_ids"},
-		slotSpec{"ports", nbdb.LogicalSwitchPortTable}, slotSpec{"qos_rules", nbdb.QoSTable}, slotSpec{"load_balancer", nbdb.LoadBalancerTable},
-		slotSpec{"acls", nbdb.ACLTable})
-	s.add(nbdb.LogicalRouterPortTable, nbdb.LogicalRouterPort{}, false,
-		[]string{"name", "mac", "networks", "options", "external_ids"})
-	s.add(nbdb.LogicalRouterStaticRouteTable, nbdb.LogicalRouterStaticRoute{}, false,
-		[]string{"ip_prefix", "nexthop", "output_port", "policy", "options", "external_ids"})
-	s.add(nbdb.LogicalRouterPolicyTable, nbdb.LogicalRouterPolicy{}, false,
-		[]string{"priority", "match", "action", "nexthops", "options", "external_ids"})
-	s.add(nbdb.NATTable, nbdb.NAT{}, false,
-		[]string{"type", "logical_ip", "external_ip", "external_port_range", "options", "external_ids"})
-	s.add(nbdb.LogicalSwitchPortTable, nbdb.LogicalSwitchPort{}, false,
-		[]string{"name", "type", "addresses", "port_security", "tag", "options", "external_ids"})
-	s.add(nbdb.QoSTable, nbdb.QoS{}, false,
-		[]string{"priority", "direction", "match", "bandwidth", "external_ids"})
-	s.add(nbdb.ACLTable, nbdb.ACL{}, false,
-		[]string{"priority", "direction", "match", "action", "options", "external_ids"})
-	s.add(nbdb.LoadBalancerGroupTable, nbdb.LoadBalancerGroup{}, true,
-		[]string{"name"}, slotSpec{"load_balancer", nbdb.LoadBalancerTable})
-	s.add(nbdb.LoadBalancerTable, nbdb.LoadBalancer{}, true,
-		[]string{"name", "protocol", "vips", "options", "selection_fields", "ip_port_mappings", "external_ids"},
-		slotSpec{"health_check", nbdb.LoadBalancerHealthCheckTable})
-	s.add(nbdb.LoadBalancerHealthCheckTable, nbdb.LoadBalancerHealthCheck{}, false,
-		[]string{"vip", "options", "external_ids"})
-	s.add(nbdb.AddressSetTable, nbdb.AddressSet{}, true,
-		[]string{"name", "addresses", "external_ids"})
-	return s
-}
-
-func (s *Schema) add(name string, zero any, root bool, cols []string, slots ...slotSpec) {
-	typ := reflect.TypeOf(zero)
-	t := &table{name: name, typ: typ, root: root, extID: -1, label: -1, field: map[string]int{}}
-	for i := range typ.NumField() {
-		t.field[typ.Field(i).Tag.Get("ovsdb")] = i
-	}
-	t.uuid = t.field["_uuid"]
-	if i, ok := t.field["external_ids"]; ok {
-		t.extID, t.marks = i, true
-	}
-	for _, l := range []string{"name", "ip_prefix", "logical_ip", "match", "vip"} {
-		if i, ok := t.field[l]; ok && t.label < 0 && typ.Field(i).Type.Kind() == reflect.String {
-			t.label = i
-		}
-	}
-	for _, c := range cols {
-		i := t.field[c]
-		t.cols = append(t.cols, column{name: c, field: i, form: formOf(c, typ.Field(i).Type), uuids: c == "load_balancer_group"})
-	}
-	for _, sl := range slots {
-		t.slots = append(t.slots, slotColumn{sl.column, t.field[sl.column], sl.child})
-	}
-	s.tables[name], s.byType[typ] = t, t
-	s.order = append(s.order, name)
-}
-
-func formOf(column string, t reflect.Type) form {
-	switch {
-	case column == "external_ids":
-		return shared
-	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Int:
-		return numbers
-	case t.Kind() == reflect.Map:
-		return whole
-	case t.Kind() == reflect.Slice:
-		return set
-	case t.Kind() == reflect.Pointer:
-		return optional
-	default:
-		return scalar
-	}
-}
 
 // Tables lists the tables, parents before what they list.
 func (s *Schema) Tables() []string { return s.order }
@@ -153,8 +71,7 @@ func (s *Schema) NewModel(name string) model.Model {
 // Marked tells whether rows of the table carry the ownership mark.
 func (s *Schema) Marked(name string) bool { t, ok := s.tables[name]; return ok && t.marks }
 
-// of is the table and the struct value of a model; nil when m is not a model
-// of a table of ours.
+// of is the table and the struct value of a model; nil when m is not a model of a table of ours.
 func (s *Schema) of(m model.Model) (*table, reflect.Value) {
 	v := reflect.ValueOf(m)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -182,13 +99,13 @@ func (s *Schema) Label(m model.Model) string {
 	return v.Field(t.label).String()
 }
 
-// Mark is the key in the row's ownership mark; ok is false when the row is not
-// ours. A row without room for a mark is known by its name and UUID.
+// Mark is the key in the row's ownership mark; ok is false when the row is not ours. A row without room for a mark is
+// known by its name and UUID.
 func (s *Schema) Mark(m model.Model) (k Key, ok bool) {
 	if g, is := m.(*nbdb.LoadBalancerGroup); is && g != nil {
 		kind, name, ok := names.LBGroupOwner(g.Name)
 		k = Key{nbdb.LoadBalancerGroupTable, Owner{kind, name}, names.RoleLBGroup}
-		return k, ok && g.UUID == names.RowUUID(k.Table, kind, name, k.Role, "")
+		return k, ok && names.IsUUIDOf(names.RowUUID(k.Table, kind, name, k.Role, ""), g.UUID)
 	}
 	t, v := s.of(m)
 	if t == nil || !t.marks {
@@ -204,10 +121,9 @@ func (s *Schema) NewRow(k Key, m model.Model, listIn ...Slot) Row {
 	if t, v := s.of(m); t != nil && t.marks {
 		ids := dict(v.Field(t.extID))
 		out := make(map[string]string, len(ids)+3)
-		for key, val := range ids {
-			out[key] = val
-		}
-		out[names.OwnerTypeKey], out[names.OwnerNameKey], out[names.RoleKey] = string(k.Owner.Kind), k.Owner.Name, k.Role
+		maps.Copy(out, ids)
+		out[names.OwnerTypeKey], out[names.OwnerNameKey] = string(k.Owner.Kind), k.Owner.Name
+		out[names.RoleKey] = k.Role
 		v.Field(t.extID).Set(reflect.ValueOf(out))
 	}
 	return Row{Key: k, Model: m, ListIn: listIn}
@@ -239,8 +155,7 @@ func (s *Schema) Slots(m model.Model) []Slot {
 	return out
 }
 
-// Members lists what a slot column of the row lists; nothing for any other
-// column.
+// Members lists what a slot column of the row lists; nothing for any other column.
 func (s *Schema) Members(m model.Model, column string) []string {
 	t, v := s.of(m)
 	if t == nil {
@@ -254,16 +169,27 @@ func (s *Schema) Members(m model.Model, column string) []string {
 	return nil
 }
 
-// Child is the table whose rows a slot lists.
-func (s *Schema) Child(sl Slot) string {
-	if t, ok := s.tables[sl.In.Table]; ok {
-		for _, c := range t.slots {
-			if c.name == sl.Column {
-				return c.child
-			}
+// slot is the column of a slot; ok is false when the table has no such slot.
+func (s *Schema) slot(sl Slot) (c column, ok bool) {
+	if t := s.tables[sl.In.Table]; t != nil {
+		if i := slices.IndexFunc(t.slots, func(c column) bool { return c.name == sl.Column }); i >= 0 {
+			return t.slots[i], true
 		}
 	}
-	return ""
+	return column{}, false
+}
+
+// Child is the table whose rows a slot lists; "" when there is no such slot.
+func (s *Schema) Child(sl Slot) string {
+	c, _ := s.slot(sl)
+	return c.table
+}
+
+// Keeps tells whether a row that is not of a root table stays as long as the slot lists it. A slot that is a weak
+// reference keeps no row: the server takes the row out of the slot when the row goes.
+func (s *Schema) Keeps(sl Slot) bool {
+	c, ok := s.slot(sl)
+	return ok && !c.weak
 }
 
 // ParentTables lists the tables and columns that may list rows of the table.
@@ -271,7 +197,7 @@ func (s *Schema) ParentTables(child string) []Slot {
 	var out []Slot
 	for _, name := range s.order {
 		for _, c := range s.tables[name].slots {
-			if c.child == child {
+			if c.table == child {
 				out = append(out, Slot{Ref{Table: name}, c.name})
 			}
 		}
@@ -279,17 +205,26 @@ func (s *Schema) ParentTables(child string) []Slot {
 	return out
 }
 
-// Monitored is pointers to the fields of m that a monitor needs: the columns
-// of ours and the slots. What others write all the time (up, dynamic_addresses)
-// is not among them.
-func (s *Schema) Monitored(m model.Model) []any {
+// Newer lists the columns of the table that a server with an older schema may lack.
+func (s *Schema) Newer(name string) []string {
+	var out []string
+	if t := s.tables[name]; t != nil {
+		for _, c := range t.newer {
+			out = append(out, c.name)
+		}
+	}
+	return out
+}
+
+// Monitored is pointers to the fields of m that a monitor needs: the columns of ours and the slots, except those that
+// the server lacks. What others write all the time (up, dynamic_addresses) is not among them.
+func (s *Schema) Monitored(m model.Model, lacking ...string) []any {
 	t, v := s.of(m)
 	var out []any
-	for _, c := range t.cols {
-		out = append(out, v.Field(c.field).Addr().Interface())
-	}
-	for _, c := range t.slots {
-		out = append(out, v.Field(c.field).Addr().Interface())
+	for _, c := range slices.Concat(t.cols, t.slots) {
+		if !slices.Contains(lacking, c.name) {
+			out = append(out, v.Field(c.field).Addr().Interface())
+		}
 	}
 	return out
 }

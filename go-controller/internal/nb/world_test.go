@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
@@ -28,8 +29,11 @@ type generator struct {
 	s *nb.Schema
 }
 
+// theSchema is one for all tests: reading it from the database's schema takes milliseconds.
+var theSchema = sync.OnceValue(nb.NewSchema)
+
 func newGenerator(seed uint64) generator {
-	return generator{rand.New(rand.NewPCG(seed, 7)), nb.NewSchema()}
+	return generator{rand.New(rand.NewPCG(seed, 7)), theSchema()}
 }
 
 func (g generator) chance(percent int) bool { return g.r.IntN(100) < percent }

@@ -19,6 +19,7 @@ var (
 	ACLActionAllowStateless ACLAction    = "allow-stateless"
 	ACLActionDrop           ACLAction    = "drop"
 	ACLActionReject         ACLAction    = "reject"
+	ACLActionPass           ACLAction    = "pass"
 	ACLDirectionFromLport   ACLDirection = "from-lport"
 	ACLDirectionToLport     ACLDirection = "to-lport"
 	ACLSeverityAlert        ACLSeverity  = "alert"
@@ -31,7 +32,7 @@ var (
 // ACL defines an object in ACL table
 type ACL struct {
 	UUID        string            `ovsdb:"_uuid"`
-	Action      ACLAction         `ovsdb:"action" validate:"oneof='allow' 'allow-related' 'allow-stateless' 'drop' 'reject'"`
+	Action      ACLAction         `ovsdb:"action" validate:"oneof='allow' 'allow-related' 'allow-stateless' 'drop' 'reject' 'pass'"`
 	Direction   ACLDirection      `ovsdb:"direction" validate:"oneof='from-lport' 'to-lport'"`
 	ExternalIDs map[string]string `ovsdb:"external_ids"`
 	Label       int               `ovsdb:"label" validate:"min=0,max=4294967295"`
@@ -42,6 +43,7 @@ type ACL struct {
 	Options     map[string]string `ovsdb:"options"`
 	Priority    int               `ovsdb:"priority" validate:"min=0,max=32767"`
 	Severity    *ACLSeverity      `ovsdb:"severity" validate:"omitempty,oneof='alert' 'warning' 'notice' 'info' 'debug'"`
+	Tier        int               `ovsdb:"tier" validate:"min=0,max=3"`
 }
 
 func (a *ACL) GetUUID() string {
@@ -198,6 +200,10 @@ func equalACLSeverity(a, b *ACLSeverity) bool {
 	return *a == *b
 }
 
+func (a *ACL) GetTier() int {
+	return a.Tier
+}
+
 func (a *ACL) DeepCopyInto(b *ACL) {
 	*b = *a
 	b.ExternalIDs = copyACLExternalIDs(a.ExternalIDs)
@@ -234,7 +240,8 @@ func (a *ACL) Equals(b *ACL) bool {
 		equalACLName(a.Name, b.Name) &&
 		equalACLOptions(a.Options, b.Options) &&
 		a.Priority == b.Priority &&
-		equalACLSeverity(a.Severity, b.Severity)
+		equalACLSeverity(a.Severity, b.Severity) &&
+		a.Tier == b.Tier
 }
 
 func (a *ACL) EqualsModel(b model.Model) bool {

@@ -23,7 +23,7 @@ func Router(s *cluster.State, session *ovsdb.Session) error {
 		return err
 	}
 	s.RouterUUID = uuid
-	ours := uuid == names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)
+	ours := names.IsUUIDOf(names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter), uuid)
 	if ours {
 		s.RouterUUID = ""
 	}
@@ -42,8 +42,7 @@ func Nodes(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
 	var problems []cluster.Problem
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		n, bad := cluster.ParseByHand(name, records[name])
-		uuid := names.NodeRow(nbdb.LogicalSwitchTable, name, names.RoleSwitch, "")
-		ls, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: uuid}).(*nbdb.LogicalSwitch)
+		ls, ok := session.ByHandSwitch(name).(*nbdb.LogicalSwitch)
 		if ok && len(n.Annotated) == 0 {
 			n.Annotated, n.AnnotatedAs = SwitchSubnets(ls), "" // the record is damaged: the switch still has them
 		}

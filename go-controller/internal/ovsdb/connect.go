@@ -21,18 +21,22 @@ import (
 // DatabaseName is the name of the database in its schema.
 const DatabaseName = "OVN_Northbound"
 
-// reachTimeout bounds how long one server may take to say what it is, and
-// readTimeout how long reading everything may take.
+// reachTimeout bounds how long one server may take to say what it is, and readTimeout how long reading everything may
+// take.
 const (
 	reachTimeout = 5 * time.Second
 	readTimeout  = 60 * time.Second
 )
 
-// connect opens a connection with one monitor on every table of the schema.
-// Of the servers of a Raft cluster it takes the leader. Servers are tried one
-// by one, each with a client and a deadline of its own: one that does not answer
-// must not use up the time of the others.
-func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr.Logger) (client.Client, error) {
+// connection is a client with one monitor on every table of the schema.
+type connection struct {
+	client.Client
+	models models
+}
+
+// connect opens a connection. Of the servers of a Raft cluster it takes the leader. Servers are tried one by one, each
+// with a client and a deadline of its own: one that does not answer must not use up the time of the others.
+func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr.Logger) (*connection, error) {
 	var reasons []string
 	for _, address := range c.Addresses {
 		cl, err := reach(ctx, c, address, schema, logger)
@@ -47,16 +51,9 @@ func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr
 	return nil, fmt.Errorf("connecting to the Northbound database: %s", strings.Join(reasons, "; "))
 }
 
-func reach(ctx context.Context, c config.OVSDB, address string, schema *nb.Schema, logger logr.Logger) (client.Client, error) {
-	models := map[string]model.Model{}
-	for _, t := range schema.Tables() {
-		models[t] = schema.NewModel(t)
-	}
-	dbModel, err := model.NewClientDBModel(DatabaseName, models)
-	if err != nil {
-		return nil, fmt.Errorf("describing the database: %w", err)
-	}
-	opts := []client.Option{client.WithLeaderOnly(true), client.WithLogger(&logger), client.WithEndpoint(address)}
+// reach asks one server for its schema, and then connects with the models that fit it.
+func reach(ctx context.Context, c config.OVSDB, address string, schema *nb.Schema, logger logr.Logger) (*connection, error) {
+	opts := []client.Option{client.WithLogger(&logger), client.WithEndpoint(address)}
 	if strings.HasPrefix(address, "ssl:") {
 		t, err := TLS(c)
 		if err != nil {
@@ -64,30 +61,48 @@ func reach(ctx context.Context, c config.OVSDB, address string, schema *nb.Schem
 		}
 		opts = append(opts, client.WithTLSConfig(t))
 	}
-	cl, err := client.NewOVSDBClient(dbModel, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the connection: %w", err)
-	}
 	reaching, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	if err := cl.Connect(reaching); err != nil {
-		cl.Close()
+	asking, err := dial(reaching, nil, opts)
+	if err != nil {
+		return nil, err
+	}
+	ms := modelsFor(schema, asking.Schema())
+	asking.Close()
+	cl, err := dial(reaching, ms.all(), append(opts, client.WithLeaderOnly(true)))
+	if err != nil {
 		return nil, err
 	}
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if err := monitor(reading, cl, schema); err != nil {
+	if err := monitor(reading, cl, ms); err != nil {
+		cl.Close()
+		return nil, err
+	}
+	return &connection{cl, ms}, nil
+}
+
+// dial connects a client with these models.
+func dial(ctx context.Context, byTable map[string]model.Model, opts []client.Option) (client.Client, error) {
+	dbModel, err := model.NewClientDBModel(DatabaseName, byTable)
+	if err != nil {
+		return nil, fmt.Errorf("describing the database: %w", err)
+	}
+	cl, err := client.NewOVSDBClient(dbModel, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection: %w", err)
+	}
+	if err := cl.Connect(ctx); err != nil {
 		cl.Close()
 		return nil, err
 	}
 	return cl, nil
 }
 
-func monitor(ctx context.Context, cl client.Client, schema *nb.Schema) error {
+func monitor(ctx context.Context, cl client.Client, ms models) error {
 	var tables []client.MonitorOption
-	for _, t := range schema.Tables() {
-		m := schema.NewModel(t)
-		tables = append(tables, client.WithTable(m, schema.Monitored(m)...))
+	for t, m := range ms.all() {
+		tables = append(tables, client.WithTable(m, ms.schema.Monitored(ms.row(m), ms.lacking[t]...)...))
 	}
 	if _, err := cl.Monitor(ctx, cl.NewMonitor(tables...)); err != nil {
 		return fmt.Errorf("reading the database: %w", err)
@@ -95,8 +110,7 @@ func monitor(ctx context.Context, cl client.Client, schema *nb.Schema) error {
 	return nil
 }
 
-// Check tells what keeps a connection from ever being made: the files that an
-// ssl: address needs.
+// Check tells what keeps a connection from ever being made: the files that an ssl: address needs.
 func Check(c config.OVSDB) error {
 	for _, a := range c.Addresses {
 		if strings.HasPrefix(a, "ssl:") {
@@ -126,16 +140,16 @@ func TLS(c config.OVSDB) (*tls.Config, error) {
 	}
 	return &tls.Config{
 		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
-		// Certificates of Open vSwitch's own PKI name no host (ovs-pki(8)), and
-		// OVN's programs do not look for one: whoever the authority has signed
-		// is trusted. So do we; the chain is checked all the same.
+		// Certificates of Open vSwitch's own PKI name no host (ovs-pki(8)), and OVN's programs do not look for one:
+		// they trust whatever the authority has signed. So do we; the chain is checked all the same.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			intermediates := x509.NewCertPool()
 			for _, c := range cs.PeerCertificates[1:] {
 				intermediates.AddCert(c)
 			}
-			_, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+			_, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: intermediates,
+				KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 			if err != nil {
 				return fmt.Errorf("checking the server's certificate with --nb-cacert %s: %w", caFile, err)
 			}

@@ -106,7 +106,7 @@ func wholeValue(c nb.ColumnChange) any {
 	case c.Add != nil:
 		return setValue(c.Add, c.UUIDs)
 	default:
-		return c.New
+		return scalarValue(c)
 	}
 }
 
@@ -146,10 +146,15 @@ func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 
 // scalarValue is the new value; an optional column without one is the empty set.
 func scalarValue(c nb.ColumnChange) any {
-	if c.New == nil {
+	uuid, isText := c.New.(string)
+	switch {
+	case c.New == nil:
 		return setValue(nil, false)
+	case isText && c.UUIDs:
+		return uuidValue(uuid)
+	default:
+		return c.New
 	}
-	return c.New
 }
 
 // newKeys is what a map column is to gain.

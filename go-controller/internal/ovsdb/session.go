@@ -26,6 +26,7 @@ const transactTimeout = 30 * time.Second
 type Session struct {
 	schema *nb.Schema
 	client client.Client
+	models models
 	cache  *cache.TableCache
 	index  *index
 	ended  context.Context // done once the connection is given up
@@ -33,17 +34,18 @@ type Session struct {
 }
 
 // newSession starts listening to the cache and takes in what it holds.
-func newSession(schema *nb.Schema, cl client.Client, wake func()) *Session {
-	s := &Session{schema: schema, client: cl, cache: cl.Cache(), index: newIndex(schema, wake)}
+func newSession(schema *nb.Schema, cl *connection, wake func()) *Session {
+	s := &Session{schema: schema, client: cl, models: cl.models, cache: cl.Cache(), index: newIndex(schema, wake)}
 	s.ended, s.end = context.WithCancel(context.Background())
+	row := s.models.row
 	s.cache.AddEventHandler(&cache.EventHandlerFuncs{
-		AddFunc:    func(_ string, m model.Model) { s.index.change(nil, m) },
-		UpdateFunc: func(_ string, old, now model.Model) { s.index.change(old, now) },
-		DeleteFunc: func(_ string, m model.Model) { s.index.change(m, nil) },
+		AddFunc:    func(_ string, m model.Model) { s.index.change(nil, row(m)) },
+		UpdateFunc: func(_ string, old, now model.Model) { s.index.change(row(old), row(now)) },
+		DeleteFunc: func(_ string, m model.Model) { s.index.change(row(m), nil) },
 	})
 	for _, t := range schema.Tables() {
 		for _, m := range s.cache.Table(t).RowsShallow() {
-			s.index.change(nil, m)
+			s.index.change(nil, row(m))
 		}
 	}
 	return s
@@ -51,7 +53,7 @@ func newSession(schema *nb.Schema, cl client.Client, wake func()) *Session {
 
 // View is what is there now, for the length of one batch.
 func (s *Session) View() nb.View {
-	return &view{schema: s.schema, cache: s.cache, index: s.index, rows: map[nb.Ref]model.Model{}, lists: map[nb.Slot]*listed{}}
+	return &view{Session: s, rows: map[nb.Ref]model.Model{}, lists: map[nb.Slot]*listed{}}
 }
 
 // Owners lists every owner that a row's mark names.
@@ -101,26 +103,30 @@ func (s *Session) ClusterRecord() (subnets, join string) {
 	return "", ""
 }
 
-// ByHand is the records of the nodes that were set up by hand, by name
-// (cluster.ParseByHand).
+// ByHand is the records of the nodes that were set up by hand, by name (cluster.ParseByHand).
 func (s *Session) ByHand() map[string]string {
 	out := map[string]string{}
 	for uuid, m := range s.cache.Table(nbdb.LogicalSwitchTable).RowsShallow() {
 		k, _ := s.schema.Mark(m)
-		if record, ok := byHandRecord(m); ok && uuid == byHandSwitch(k.Owner.Name) {
+		if record, ok := byHandRecord(m); ok && names.IsUUIDOf(byHandSwitch(k.Owner.Name), uuid) {
 			out[k.Owner.Name] = record
 		}
 	}
 	return out
 }
 
-// ByHandRecord is the record of one node; ok is false when it was not set up by
-// hand.
+// ByHandRecord is the record of one node; ok is false when it was not set up by hand.
 func (s *Session) ByHandRecord(node string) (record string, ok bool) {
-	return byHandRecord(s.cache.Table(nbdb.LogicalSwitchTable).Row(byHandSwitch(node)))
+	return byHandRecord(s.ByHandSwitch(node))
 }
 
-// byHandSwitch is the UUID of the switch of a node that has no Kubernetes UID.
+// ByHandSwitch is the switch of a node that has no Kubernetes UID, nil when there is none.
+func (s *Session) ByHandSwitch(node string) model.Model {
+	v := s.View()
+	return v.Row(s.schema.Find(v, nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: byHandSwitch(node)}))
+}
+
+// byHandSwitch is the derived UUID of the switch of a node that has no Kubernetes UID.
 func byHandSwitch(node string) string {
 	return names.NodeRow(nbdb.LogicalSwitchTable, node, names.RoleSwitch, "")
 }

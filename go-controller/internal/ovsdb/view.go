@@ -3,25 +3,20 @@ package ovsdb
 import (
 	"slices"
 
-	"github.com/ovn-kubernetes/libovsdb/cache"
 	"github.com/ovn-kubernetes/libovsdb/model"
 
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// view is a nb.View of the cache for the length of one batch: it remembers
-// what it has read.
+// view is a nb.View of a session's cache for the length of one batch: it remembers what it has read.
 type view struct {
-	schema *nb.Schema
-	cache  *cache.TableCache
-	index  *index
-	rows   map[nb.Ref]model.Model
-	lists  map[nb.Slot]*listed
+	*Session
+	rows  map[nb.Ref]model.Model
+	lists map[nb.Slot]*listed
 }
 
-// listed is the members of one slot, in order until there were searchMax
-// questions and then as a set: a switch is asked about the one pod that comes to
-// it, or, in a full pass, about all that are on it.
+// listed is the members of one slot, in order until there were searchMax questions and then as a set: a switch is asked
+// about the one pod that comes to it, or, in a full pass, about all that are on it.
 type listed struct {
 	members []string
 	asked   int
@@ -60,7 +55,7 @@ func (v *view) Row(r nb.Ref) model.Model {
 	m, known := v.rows[r]
 	if !known {
 		if t := v.cache.Table(r.Table); t != nil {
-			m = t.Row(r.UUID)
+			m = v.models.row(t.Row(r.UUID))
 		}
 		v.rows[r] = m
 	}
@@ -75,14 +70,19 @@ func (v *view) Parents(r nb.Ref) []nb.Slot {
 			out = append(out, sl)
 		}
 	}
-	if len(out) == 0 && v.schema.DeletedByGC(r.Table) && v.Row(r) != nil {
-		return v.search(r) // something must list it, or it would not be there: the index lags behind
+	if !slices.ContainsFunc(out, v.schema.Keeps) && v.schema.DeletedByGC(r.Table) && v.Row(r) != nil {
+		return v.search(r) // something must keep it, or it would not be there: the index lags behind
 	}
 	return out
 }
 
 // Spent implements nb.View.
 func (v *view) Spent(r nb.Ref) bool { return v.index.spentNow(r.UUID) }
+
+// Lacks implements nb.View.
+func (v *view) Lacks(table, column string) bool {
+	return slices.Contains(v.models.lacking[table], column)
+}
 
 // search looks for the slots that list a row in all rows that may.
 func (v *view) search(r nb.Ref) []nb.Slot {

@@ -138,7 +138,7 @@ func (l *Loop) committed(r result) {
 		for _, rc := range p.Rows {
 			rows[rc.Verb]++
 			if rc.Verb == nb.Insert {
-				l.dirty.arrived(nb.Ref{Table: rc.Key.Table, UUID: rc.UUID})
+				l.dirty.arrived(nb.Ref{Table: rc.Key.Table, UUID: rc.Derived})
 			}
 		}
 		l.dirty.succeed(p.Owner)

@@ -3,6 +3,8 @@ package show
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
 // json is an object with a member per table, an array of its rows by name. A
@@ -12,7 +14,11 @@ func (v *view) json() ([]byte, error) {
 	out := map[string][]map[string]any{}
 	for _, table := range v.schema.Tables() {
 		list := []map[string]any{}
-		for _, m := range v.db.Rows(table) {
+		rows := v.db.Rows(table)
+		if table == nbdb.PortGroupTable && len(rows) == 0 {
+			continue // no feature that is always in use makes port groups
+		}
+		for _, m := range rows {
 			row := map[string]any{"_uuid": v.schema.Ref(m).UUID}
 			for _, c := range cells(m) {
 				row[c.column] = c.value

@@ -99,13 +99,30 @@ func (s *script) row(table string, m model.Model) {
 		if len(m.PortSecurity) > 0 {
 			commands = append(commands, append([]string{"lsp-set-port-security", m.Name}, slices.Sorted(slices.Values(m.PortSecurity))...))
 		}
-		s.line(append(commands, s.set(table, m.Name, m, "name", "type", "addresses", "port_security")...))
+		commands = append(commands, s.set(table, m.Name, m, "name", "type", "addresses", "port_security")...)
+		s.line(append(commands, s.alsoIn(table, m.Name, m)...))
 	default:
 		s.create(table, m)
 	}
 }
 
-// parent is the name of the one row that lists a port.
+// alsoIn is the commands that have further rows list a port than the one that it was made in.
+func (s *script) alsoIn(table, name string, m model.Model) [][]string {
+	var commands [][]string
+	for i, sl := range s.parents[s.schema.Ref(m)] {
+		if i == 0 {
+			commands = append(commands, []string{"--id=@port", "get", table, name})
+			continue
+		}
+		commands = append(commands, []string{"add", sl.In.Table, s.schema.Label(s.db.Row(sl.In)), sl.Column, "@port"})
+	}
+	if len(commands) < 2 {
+		return nil
+	}
+	return commands
+}
+
+// parent is the name of the first row that lists a port: its switch or router.
 func (s *script) parent(m model.Model) string {
 	for _, sl := range s.parents[s.schema.Ref(m)] {
 		return s.schema.Label(s.db.Row(sl.In))

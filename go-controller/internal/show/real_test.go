@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/show"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -148,6 +149,14 @@ func withLabels(v any, labels map[string]string) string {
 // content of the file.
 func TestScriptMakesTheContent(t *testing.T) {
 	s, db := sample(t)
+	group := &nbdb.PortGroup{UUID: "11111111-1111-4111-8111-111111111111", Name: "group"}
+	acl := &nbdb.ACL{UUID: "22222222-2222-4222-8222-222222222222", Match: "inport == @group", Action: "drop", Direction: "from-lport"}
+	for _, m := range db.Rows(nbdb.LogicalSwitchPortTable) {
+		group.Ports = append(group.Ports, s.Ref(m).UUID)
+	}
+	group.ACLs = []string{acl.UUID}
+	db.Put(acl)
+	db.Put(group)
 	script := printed(t, show.NBCtl, s, db)
 	file := content(t, s, served(t, s, db))
 	for ovn, schema := range testkit.NBSchemas() {

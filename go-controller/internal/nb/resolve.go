@@ -1,0 +1,219 @@
+package nb
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/ovn-kubernetes/libovsdb/model"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// resolver turns the derived UUIDs in wanted rows into those under which the rows are there, or are to be inserted.
+// The two differ for a row that was deleted not long ago: it comes back under a stand-in, so that ovn-northd, which may
+// still be about to hear that the first is gone, takes the second for another row.
+type resolver struct {
+	*Schema
+	view     View
+	want     []Row
+	inserted Scope          // rows that earlier plans of the transaction insert
+	moved    map[Ref]string // wanted rows that are under a stand-in, or get one
+	own      map[Ref]bool   // wanted rows; nil until somebody asks
+}
+
+// rows is the wanted rows with every UUID resolved, and without values for columns that the database lacks.
+func (r *resolver) rows() ([]Row, error) {
+	for _, w := range r.want {
+		ref := r.Ref(w.Model)
+		if r.view.Row(ref) != nil {
+			continue
+		}
+		if uuid := r.place(ref); uuid != ref.UUID {
+			if r.moved == nil {
+				r.moved = map[Ref]string{}
+			}
+			r.moved[ref] = uuid
+		}
+	}
+	out := r.want
+	for i, w := range r.want {
+		resolved, changed, err := r.row(w)
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			if &out[0] == &r.want[0] {
+				out = slices.Clone(r.want)
+			}
+			out[i] = resolved
+		}
+	}
+	return out, nil
+}
+
+// place is the UUID of a row that is not there under its derived one: the stand-in under which it is there, or else the
+// first of its UUIDs that is not spent.
+func (r *resolver) place(derived Ref) string {
+	free := derived.UUID
+	spent := r.view.Spent(derived)
+	for n := 1; n <= names.StandIns; n++ {
+		at := standIn(derived, n)
+		if r.view.Row(at) != nil {
+			return at.UUID
+		}
+		if spent && !r.view.Spent(at) {
+			free, spent = at.UUID, false
+		}
+	}
+	return free
+}
+
+func standIn(r Ref, n int) Ref { return Ref{r.Table, names.StandIn(r.UUID, n)} }
+
+// row is a wanted row, resolved; changed is false when it is the same. It fails when a row that must list it, or to
+// which it refers, is not there.
+func (r *resolver) row(w Row) (out Row, changed bool, err error) {
+	t, v := r.of(w.Model)
+	if t == nil {
+		return w, false, fmt.Errorf("a row of %s in %s, which is no table of ours", w.Key.Owner, w.Key.Table)
+	}
+	out = w
+	for i, sl := range w.ListIn {
+		if child := r.Child(sl); child != t.name {
+			return w, false, fmt.Errorf("%s of %s can't be listed in %s.%s: want a slot for rows of %s",
+				t.name, w.Key.Owner, sl.In.Table, sl.Column, t.name)
+		}
+		in, there := r.find(sl.In)
+		if !there {
+			return w, false, &MissingParentError{Key: w.Key, Slot: sl}
+		}
+		if in != sl.In {
+			if &out.ListIn[0] == &w.ListIn[0] {
+				out.ListIn = slices.Clone(w.ListIn)
+			}
+			out.ListIn[i].In, changed = in, true
+		}
+	}
+	edit := func() reflect.Value { // the row's own copy
+		if out.Model == w.Model {
+			out.Model, changed = model.Clone(w.Model), true
+		}
+		_, v := r.of(out.Model)
+		return v
+	}
+	for _, c := range t.references {
+		targets, err := r.targets(w.Key, c, v)
+		if err != nil {
+			return w, false, err
+		}
+		if targets != nil {
+			c.setTargets(edit().Field(c.field), targets)
+		}
+	}
+	for _, c := range t.newer {
+		if !v.Field(c.field).IsZero() && r.view.Lacks(t.name, c.name) {
+			edit().Field(c.field).SetZero()
+		}
+	}
+	if uuid, ok := r.moved[Ref{t.name, v.Field(t.uuid).String()}]; ok {
+		edit().Field(t.uuid).SetString(uuid)
+	}
+	return out, changed, nil
+}
+
+// targets is the rows to which a column of a wanted row refers, resolved; nil when they are the same.
+func (r *resolver) targets(k Key, c column, v reflect.Value) ([]string, error) {
+	var out []string
+	wanted := c.targets(v.Field(c.field))
+	for i, uuid := range wanted {
+		derived := Ref{c.table, uuid}
+		at, there := r.find(derived)
+		if !there {
+			return nil, &MissingParentError{Key: k, Slot: Slot{In: derived}, Reference: c.name}
+		}
+		if at != derived {
+			if out == nil {
+				out = slices.Clone(wanted)
+			}
+			out[i] = at.UUID
+		}
+	}
+	return out, nil
+}
+
+// find is where a row is, or will be once the transaction is carried out; there is false when it is neither.
+func (r *resolver) find(derived Ref) (at Ref, there bool) {
+	if uuid, ok := r.moved[derived]; ok {
+		return Ref{derived.Table, uuid}, true
+	}
+	if r.comes(derived) || r.wanted(derived) {
+		return derived, true
+	}
+	for n := 1; n <= names.StandIns; n++ {
+		if at := standIn(derived, n); r.comes(at) {
+			return at, true
+		}
+	}
+	return derived, false
+}
+
+// comes tells whether a row is there or an earlier plan inserts it.
+func (r *resolver) comes(at Ref) bool {
+	if r.view.Row(at) != nil {
+		return true
+	}
+	_, ok := r.inserted[at]
+	return ok
+}
+
+// wanted tells whether a row is among the wanted ones.
+func (r *resolver) wanted(ref Ref) bool {
+	if r.own == nil {
+		r.own = make(map[Ref]bool, len(r.want))
+		for _, w := range r.want {
+			r.own[r.Ref(w.Model)] = true
+		}
+	}
+	return r.own[ref]
+}
+
+// Find is where a row is that is known by its derived UUID: under that, or under a stand-in; the derived one when it is
+// not there at all.
+func (s *Schema) Find(v View, derived Ref) Ref {
+	r := resolver{Schema: s, view: v}
+	at, _ := r.find(derived)
+	return at
+}
+
+// targets is the UUIDs in a reference column.
+func (c column) targets(f reflect.Value) []string {
+	switch c.form {
+	case set:
+		return list(f)
+	case optional:
+		if f.IsNil() {
+			return nil
+		}
+		return []string{f.Elem().String()}
+	default:
+		if f.String() == "" {
+			return nil
+		}
+		return []string{f.String()}
+	}
+}
+
+// setTargets writes the UUIDs into a reference column.
+func (c column) setTargets(f reflect.Value, uuids []string) {
+	switch {
+	case c.form == set:
+		f.Set(reflect.ValueOf(uuids))
+	case len(uuids) == 0:
+		f.SetZero()
+	case c.form == optional:
+		f.Set(reflect.ValueOf(&uuids[0]))
+	default:
+		f.SetString(uuids[0])
+	}
+}
