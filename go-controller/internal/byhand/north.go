@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
@@ -217,7 +217,7 @@ func (n *northbound) apply(name string, node *cluster.Node) []cluster.Problem {
 
 // change applies an edit to this machine's node, with what it is granted. The
 // patch is for its Node.
-func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
+func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 	name := n.Node.Name
 	node := cluster.Node{Name: name, ByHand: true}
 	if have := n.core.State.Nodes[name]; have != nil {
@@ -228,10 +228,10 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 		before = node.Annotations()
 	}
 	if err := do(&node, n.core.State.NodeSubnets[name]); err != nil {
-		return nil, assign.Patch{}, err
+		return nil, allocate.Patch{}, err
 	}
 	if err := n.core.Ledger().Check(name, node.Annotated); err != nil {
-		return nil, assign.Patch{}, fmt.Errorf("setting up node %s: subnets %w", name, err)
+		return nil, allocate.Patch{}, fmt.Errorf("setting up node %s: subnets %w", name, err)
 	}
 	var errs []error
 	for _, p := range n.apply(name, &node) {
@@ -240,12 +240,12 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, assign.Patch{}, fmt.Errorf("setting up node %s: %w", name, err)
+		return nil, allocate.Patch{}, fmt.Errorf("setting up node %s: %w", name, err)
 	}
 	granted := node
 	granted.JoinAnnotated = n.core.State.JoinAddrs[name]
 	n.apply(name, &granted)
-	patch := assign.Patch{Ref: granted.Ref(), UID: granted.UID, Annotations: map[string]string{}}
+	patch := allocate.Patch{Ref: granted.Ref(), UID: granted.UID, Annotations: map[string]string{}}
 	after := granted.Annotations()
 	for k, v := range after {
 		if before[k] != v {
@@ -302,7 +302,7 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 }
 
 // annotate writes to the Node what the master is to agree with.
-func (n *northbound) annotate(ctx context.Context, clients *kubeio.Clients, p assign.Patch) error {
+func (n *northbound) annotate(ctx context.Context, clients *kubeio.Clients, p allocate.Patch) error {
 	for k, v := range p.Annotations {
 		fmt.Fprintf(n.Out, "~ Node %s  %s=%s\n", n.Node.Name, k, v)
 	}

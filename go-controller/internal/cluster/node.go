@@ -149,7 +149,7 @@ func (n *Node) Adopt(byHand *Node) map[string]string {
 		}
 	}
 	if n.AnnotatedAs != "" || n.JoinAs != "" {
-		return nil // what is malformed is for assign to judge
+		return nil // what is malformed is for allocate to judge
 	}
 	if len(got) == 0 {
 		return nil

@@ -28,7 +28,7 @@ type State struct {
 	// ServiceCIDRs are those of the API.
 	ServiceCIDRs map[string]*ServiceCIDR
 
-	// What assign granted, by the name of the node or pod.
+	// What allocate granted, by the name of the node or pod.
 	NodeSubnets map[string][]netip.Prefix
 	PodNetworks map[Name]annotation.PodNetwork
 	JoinAddrs   map[string][]netip.Prefix // of gateway nodes' routers on the join switch

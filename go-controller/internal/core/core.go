@@ -1,7 +1,7 @@
 package core
 
 import (
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -14,7 +14,7 @@ type Core struct {
 	State  *cluster.State
 	Schema *nb.Schema
 
-	ledger      *assign.Ledger
+	ledger      *allocate.Ledger
 	translators translate.Set
 	started     bool
 	down        map[string]bool     // nodes whose gateways the monitor found down
@@ -25,14 +25,14 @@ type Core struct {
 func New(c config.Cluster, schema *nb.Schema, ts translate.Set) *Core {
 	return &Core{
 		State: index.NewState(c, ts.Indexes()...), Schema: schema,
-		ledger: assign.New(c), translators: ts, down: map[string]bool{}, reported: map[nb.Owner]string{},
+		ledger: allocate.New(c), translators: ts, down: map[string]bool{}, reported: map[nb.Owner]string{},
 	}
 }
 
 // Result is what events led to.
 type Result struct {
 	Changes  []cluster.Change  // of objects and grants; the state contains them
-	Patches  []assign.Patch    // for the API server
+	Patches  []allocate.Patch  // for the API server
 	Problems []cluster.Problem // for the authors of objects
 	Dirty    []nb.Owner        // owners whose rows may have changed, some perhaps more than once
 }
@@ -80,4 +80,4 @@ func (c *Core) Owners() []nb.Owner { return c.translators.Owners(c.State) }
 func (c *Core) Rows(o nb.Owner) (translate.Rows, error) { return c.translators.Rows(c.State, o) }
 
 // Ledger is who holds what.
-func (c *Core) Ledger() *assign.Ledger { return c.ledger }
+func (c *Core) Ledger() *allocate.Ledger { return c.ledger }

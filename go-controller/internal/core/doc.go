@@ -3,7 +3,7 @@
 // collection, `plan`, `translate`, `explain` and the commands by hand all take
 // it; none has a copy of its steps:
 //
-//   - Step applies events to the State, lets package assign grant what is
+//   - Step applies events to the State, lets package allocate grant what is
 //     missing, and names the owners whose rows may have changed.
 //   - Batch asks the translators for the rows that such owners want, compares
 //     them with a database, and collects the plans of one transaction.

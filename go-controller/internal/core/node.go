@@ -3,7 +3,7 @@ package core
 import (
 	"maps"
 
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
@@ -43,7 +43,7 @@ func adopt(n, record *cluster.Node, out *Result) *cluster.Node {
 	if len(annotations) == 0 {
 		return n
 	}
-	out.Patches = append(out.Patches, assign.Patch{Ref: n.Ref(), UID: n.UID, Annotations: annotations})
+	out.Patches = append(out.Patches, allocate.Patch{Ref: n.Ref(), UID: n.UID, Annotations: annotations})
 	return &heir
 }
 

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
 // Patch makes one attempt to write annotations of a pod or node. A pod's go
 // through the status subresource, which admission webhooks for pods do not hold
 // up.
-func (c *Clients) Patch(ctx context.Context, p assign.Patch) error {
+func (c *Clients) Patch(ctx context.Context, p allocate.Patch) error {
 	body, err := patchBody(p)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *Clients) ServiceRanges(ctx context.Context) (ranges []netip.Prefix, pro
 
 // patchBody is a merge patch (RFC 7386). The UID in it makes the API server
 // refuse it for another object of the same name.
-func patchBody(p assign.Patch) ([]byte, error) {
+func patchBody(p allocate.Patch) ([]byte, error) {
 	var b mergePatch
 	b.Metadata.UID = p.UID
 	b.Metadata.Annotations = make(map[string]*string, len(p.Annotations)+len(p.Remove))

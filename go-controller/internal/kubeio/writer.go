@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 )
@@ -58,7 +58,7 @@ type Writer struct {
 	slow     atomic.Int64 // attempts that took longer than slowAfter and still go on
 
 	mu      sync.Mutex
-	pending map[cluster.Ref]assign.Patch
+	pending map[cluster.Ref]allocate.Patch
 	busy    map[cluster.Ref]bool // an attempt is under way
 }
 
@@ -70,7 +70,7 @@ func NewWriter(c *Clients, component string, m *metrics.Master, log *slog.Logger
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
 	return &Writer{
-		clients: c, log: log, metrics: m, pending: map[cluster.Ref]assign.Patch{}, busy: map[cluster.Ref]bool{},
+		clients: c, log: log, metrics: m, pending: map[cluster.Ref]allocate.Patch{}, busy: map[cluster.Ref]bool{},
 		first: queue(), later: queue(),
 		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
 	}
@@ -99,7 +99,7 @@ func (w *Writer) Run(ctx context.Context) {
 
 // Patch queues a patch. What an earlier one that is still queued says of other
 // annotations is sent with it.
-func (w *Writer) Patch(p assign.Patch) {
+func (w *Writer) Patch(p allocate.Patch) {
 	w.mu.Lock()
 	if queued, ok := w.pending[p.Ref]; ok && queued.UID == p.UID {
 		p = merged(queued, p)
@@ -110,8 +110,8 @@ func (w *Writer) Patch(p assign.Patch) {
 }
 
 // merged is a patch and a later one of the same object as one.
-func merged(p, later assign.Patch) assign.Patch {
-	out := assign.Patch{Ref: p.Ref, UID: p.UID, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove)}
+func merged(p, later allocate.Patch) allocate.Patch {
+	out := allocate.Patch{Ref: p.Ref, UID: p.UID, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove)}
 	maps.DeleteFunc(out.Annotations, func(k, _ string) bool { return slices.Contains(later.Remove, k) })
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}

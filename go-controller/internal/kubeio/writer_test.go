@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
@@ -99,8 +99,8 @@ func newWriter(t *testing.T, a *api) (w *Writer, m *metrics.Master, stop func())
 
 func podPath(ns, name string) string { return "/api/v1/namespaces/" + ns + "/pods/" + name + "/status" }
 
-func podPatch(ns, name, value string) assign.Patch {
-	return assign.Patch{Ref: cluster.Ref{Kind: cluster.KindPod, Name: cluster.Name{Namespace: ns, Name: name}}, UID: "u",
+func podPatch(ns, name, value string) allocate.Patch {
+	return allocate.Patch{Ref: cluster.Ref{Kind: cluster.KindPod, Name: cluster.Name{Namespace: ns, Name: name}}, UID: "u",
 		Annotations: map[string]string{annotation.PodNetworks: value}}
 }
 
@@ -110,7 +110,7 @@ func TestPatchBodies(t *testing.T) {
 	a := &api{answer: ok}
 	w, _, _ := newWriter(t, a)
 	w.Patch(podPatch("ns", "p", `{"a":1}`))
-	w.Patch(assign.Patch{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "n"}}, Annotations: map[string]string{"k": "v"}, Remove: []string{"old"}})
+	w.Patch(allocate.Patch{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "n"}}, Annotations: map[string]string{"k": "v"}, Remove: []string{"old"}})
 	for path, want := range map[string]string{
 		podPath("ns", "p"): `{"metadata":{"annotations":{"k8s.ovn.org/pod-networks":"{\"a\":1}"},"uid":"u"}}`,
 		"/api/v1/nodes/n":  `{"metadata":{"annotations":{"k":"v","old":null}}}`,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
@@ -16,7 +16,7 @@ import (
 // Cluster is a cluster and its translation.
 type Cluster struct {
 	*core.Core
-	Patches  []assign.Patch    // annotations that the master would write
+	Patches  []allocate.Patch  // annotations that the master would write
 	Problems []cluster.Problem // what users would hear of
 
 	batch *core.Batch

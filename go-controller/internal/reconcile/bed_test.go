@@ -13,8 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
@@ -91,7 +91,7 @@ func (f *feed) Take() ([]cluster.Event, []cluster.Problem) {
 	return out, nil
 }
 
-func (f *feed) Patch(p assign.Patch) {
+func (f *feed) Patch(p allocate.Patch) {
 	f.mu.Lock()
 	o := f.objects[p.Ref]
 	f.patches++

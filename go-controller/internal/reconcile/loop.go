@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
@@ -27,7 +27,7 @@ type Source interface {
 // Writer is where annotations and Kubernetes Events go. It returns at once and
 // sees to retries by itself.
 type Writer interface {
-	Patch(p assign.Patch)
+	Patch(p allocate.Patch)
 	Report(p cluster.Problem)
 }
 

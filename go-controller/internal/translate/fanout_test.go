@@ -45,7 +45,7 @@ func service(n cluster.Name) *cluster.Service {
 	return &cluster.Service{Name: n, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.255.1")}, Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
 }
 
-// affected is every owner that an event and what assign makes of it dirty.
+// affected is every owner that an event and what allocate makes of it dirty.
 func (m *master) affected(t *testing.T, e cluster.Event) []nb.Owner {
 	t.Helper()
 	res := m.Step([]cluster.Event{e})

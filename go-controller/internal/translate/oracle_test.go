@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
@@ -40,7 +40,7 @@ func unstarted(c config.Cluster) *master {
 
 // batch takes events in and brings the database up to date; it returns the
 // patches for the API server.
-func (m *master) batch(events []cluster.Event) ([]assign.Patch, error) {
+func (m *master) batch(events []cluster.Event) ([]allocate.Patch, error) {
 	res := m.Step(events)
 	dirty := maps.Clone(m.parked)
 	for _, o := range res.Dirty {
@@ -192,7 +192,7 @@ func dump(s *nb.Schema, db *nb.Database) string {
 // ones coming back later, or not at all when the object changed meanwhile.
 func run(t *testing.T, p *path, m *master, batches int, each func()) {
 	t.Helper()
-	var patches []assign.Patch
+	var patches []allocate.Patch
 	step := func(events []cluster.Event) {
 		more, err := m.batch(events)
 		if err != nil {

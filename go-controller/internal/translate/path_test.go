@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
-	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -261,7 +261,7 @@ func (p *path) slice() cluster.Object {
 
 // patched is the event of a patch that the API server took; ok is false when
 // the object is gone or another by now, and the patch was refused.
-func (p *path) patched(patch assign.Patch) (e cluster.Event, ok bool) {
+func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 	switch o := p.objects[patch.Ref].(type) {
 	case *cluster.Node:
 		if o.UID != patch.UID {

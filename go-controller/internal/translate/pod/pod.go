@@ -34,7 +34,7 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		old, _ := c.Old.(*cluster.Pod)
 		now, _ := c.New.(*cluster.Pod)
 		if !c.Granted && old != nil && now != nil && old.SamePlace(now) && old.Bandwidth == now.Bandwidth {
-			return nil // only the addresses' annotations differ: assign decides what that means
+			return nil // only the addresses' annotations differ: allocate decides what that means
 		}
 		return []nb.Owner{owner(c.Ref.Name)}
 	case cluster.KindNode:

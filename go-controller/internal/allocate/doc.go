@@ -1,4 +1,4 @@
-// Package assign decides which subnets a node gets and which addresses a pod
+// Package allocate decides which subnets a node gets and which addresses a pod
 // gets.
 //
 // The annotations are the durable record: a valid annotation is honoured, also
@@ -11,7 +11,7 @@
 // A node that lost its annotation, or was made anew under its name, gets the
 // subnets back that its pods have addresses in as long as they are free.
 //
-// The Ledger is what assign remembers; it is rebuilt from the State at the
+// The Ledger is what allocate remembers; it is rebuilt from the State at the
 // start, by handing it every object as one Change. Within one call all claims
 // are heard before anything new is given out, so that nobody is given what
 // another already holds.
@@ -23,4 +23,4 @@
 // checks come from (cluster.HealthSource); pods get the others.
 //
 // The package is pure.
-package assign
+package allocate
