@@ -203,7 +203,7 @@ func (c Cluster) Validate() error {
 	}
 	errs = append(errs, c.validateJoin()...)
 	if c.RouterName == "" {
-		errs = append(errs, errors.New("--node-name: the cluster router needs a name"))
+		errs = append(errs, errors.New("--router-name: the cluster router needs a name"))
 	}
 	return errors.Join(errs...)
 }

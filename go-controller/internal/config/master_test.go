@@ -31,7 +31,7 @@ func TestMasterValidate(t *testing.T) {
 		"--nb-privkey: an ssl: address needs it":                          func(m *Master) { m.NB = OVSDB{Addresses: []string{"ssl:h:6641"}, Cert: "c", CACert: "a"} },
 		"--nb-cert: an ssl: address needs it":                             func(m *Master) { m.NB = OVSDB{Addresses: []string{"ssl:h:6641"}, PrivKey: "k", CACert: "a"} },
 		"--nb-cacert: an ssl: address needs it":                           func(m *Master) { m.NB = OVSDB{Addresses: []string{"ssl:h:6641"}, PrivKey: "k", Cert: "c"} },
-		"--node-name: the cluster router needs a name":                    func(m *Master) { m.Cluster.RouterName = "" },
+		"--router-name: the cluster router needs a name":                  func(m *Master) { m.Cluster.RouterName = "" },
 		"--leader-elect-lease 1s: want at least 3s":                       func(m *Master) { m.LeaderElect.Enabled, m.LeaderElect.Lease = true, time.Second },
 		"--cluster-subnets: at least one is needed, such as 10.128.0.0/1": func(m *Master) { m.Cluster.Subnets = nil },
 	} {
