@@ -19,13 +19,10 @@ import (
 func masterInitCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "master-init",
-		Usage: "by hand: make the cluster router and the join switch, and set this machine up as the first node",
-		Description: "Prints what it changes, in the Northbound database and on this machine. Running it again changes nothing.\n" +
-			"--undo takes everything back; it must be the last node to be undone.",
-		Flags: slices.Concat([]cli.Flag{
-			stringFlag("master-switch-subnet", "", "`CIDR`,... of this machine's node switch, one per address family"),
-			stringFlag("join-subnet", "", "`CIDR`,... of the switch between the cluster router and the gateway routers (default: 100.64.1.0/24,fd98::/64)"),
-		}, nodeInitFlags()),
+		Usage: "by hand: create the cluster router and the join switch, and set this machine up as the first node",
+		Description: "Prints its changes to the Northbound database and to this machine. A second run changes nothing.\n" +
+			"The cluster router is named like the node. --undo reverts everything; undo all other nodes first.",
+		Flags:  slices.Concat([]cli.Flag{nodeSwitchFlag("master-switch-subnet"), joinSubnetFlag()}, nodeInitFlags()),
 		Action: func(c *cli.Context) error { return runNodeInit(c, "master-switch-subnet", true) },
 	}
 }
@@ -34,62 +31,62 @@ func minionInitCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "minion-init",
 		Usage: "by hand: set this machine up as a node",
-		Description: "Prints what it changes, in the Northbound database and on this machine. Running it again changes nothing.\n" +
-			"--undo takes everything back.",
-		Flags: slices.Concat([]cli.Flag{
-			stringFlag("minion-switch-subnet", "", "`CIDR`,... of this machine's node switch, one per address family"),
-		}, nodeInitFlags()),
+		Description: "Prints its changes to the Northbound database and to this machine. A second run changes nothing.\n" +
+			"--undo reverts everything.",
+		Flags:  slices.Concat([]cli.Flag{nodeSwitchFlag("minion-switch-subnet")}, nodeInitFlags()),
 		Action: func(c *cli.Context) error { return runNodeInit(c, "minion-switch-subnet", false) },
 	}
+}
+
+func nodeSwitchFlag(name string) cli.Flag {
+	return stringFlag(name, "", "`CIDR`,... of this machine's pods, one per address family; required, except with --undo")
 }
 
 func gatewayInitCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "gateway-init",
-		Usage: "by hand: make this machine, which is a node, a gateway",
-		Description: "Prints what it changes, in the Northbound database and on this machine. Running it again changes nothing.\n" +
-			"--undo takes everything back. A bridge that the machine shares with OVN also needs `ovnkube gateway-helper`.",
+		Usage: "by hand: make this machine, which must be a node, a gateway",
+		Description: "Prints its changes to the Northbound database and to this machine. A second run changes nothing.\n" +
+			"--undo reverts everything. With --bridge-interface, run `ovnkube gateway-helper` as well.",
 		Flags: slices.Concat([]cli.Flag{
-			stringFlag("physical-interface", "", "`NIC` for OVN alone, which must have no address; or"),
-			stringFlag("bridge-interface", "", "`BRIDGE` that this machine shares with OVN, as nics-to-bridge makes it"),
-			stringFlag("physical-ip", "", "`ADDRESS/LENGTH`,... of this machine there, one per address family"),
-			stringFlag("default-gw", "", "`ADDRESS`,... of the router to the outside, one per address family"),
-			stringFlag("rampout-ip-subnets", "", "`CIDR`,... of pods, of whichever node, that leave through this gateway"),
-			&cli.IntFlag{Name: "vlan-id", Usage: "VLAN `ID` of the outside network, 0 for none", EnvVars: env("vlan-id")},
+			stringFlag("physical-interface", "", "`NIC` for OVN alone, without addresses; excludes --bridge-interface"),
+			stringFlag("bridge-interface", "", "`BRIDGE` that this machine shares with OVN, made by `ovnkube nics-to-bridge`"),
+			stringFlag("physical-ip", "", "`ADDRESS/LENGTH`,... of the gateway on that NIC or bridge, one per address family"),
+			stringFlag("default-gw", "", "next hop `ADDRESS`,... to the outside, one per address family"),
+			rampoutFlag(),
+			intFlag("vlan-id", "untagged", "VLAN `ID` of the outside network"),
 		}, initFlags()),
 		Action: runGatewayInit,
 	}
 }
 
-// nodeInitFlags are those of master-init and minion-init.
+// nodeInitFlags are the common flags of master-init and minion-init.
 func nodeInitFlags() []cli.Flag {
-	d := config.DefaultNode()
 	return slices.Concat([]cli.Flag{
-		stringFlag("sb-address", "", "Southbound database for ovn-controller: tcp:`HOST:PORT`,...; unset leaves external_ids:ovn-remote as it is"),
-		stringFlag("encap-ip", "", "tunnel `ADDRESS`,... of this machine (default: external_ids:ovn-encap-ip, else the address from which external_ids:ovn-remote is reached)"),
-		stringFlag("encap-type", d.EncapType, "tunnel `TYPE`: geneve or vxlan"),
-		&cli.IntFlag{Name: "mtu", EnvVars: env("mtu"), Usage: "`BYTES` of the management port (default: the tunnel interface's MTU less the tunnel's overhead)"},
-		stringFlag("k8s-service-cidrs", config.PrefixList(d.ServiceCIDRs), "`CIDR`,... of ClusterIPs"),
+		sbFlag(),
+		encapIPFlag("external_ids:ovn-encap-ip, else the address from which external_ids:ovn-remote is reached"),
+		stringFlag("encap-type", config.DefaultNode().EncapType, "tunnel `TYPE`, the same on every node: geneve or vxlan"),
+		mtuFlag("the management port"),
+		serviceCIDRsFlag(),
 	}, initFlags())
 }
 
-// initFlags are those of all commands that set up by hand.
+// initFlags are the common flags of master-init, minion-init and gateway-init.
 func initFlags() []cli.Flag {
-	d := config.DefaultNode()
 	return slices.Concat([]cli.Flag{
-		stringFlag("cluster-ip-subnet", "", "`CIDR`,... that contains all nodes' subnets, one per address family"),
-		stringFlag("node-name", "", "`NAME` of this machine"),
+		stringFlag("cluster-ip-subnet", "", "`CIDR`,... that contains every node's subnet, one per address family; "+
+			"required, except with --undo"),
+		stringFlag("node-name", "", "`NAME` of this machine as a node; required"),
 		ovsFlag(),
-		stringFlag("datapath-type", d.DatapathType, "`TYPE` of br-int: system (kernel module) or netdev (userspace)"),
-		stringFlag("state-dir", "/var/lib/northbound/byhand", "`DIR` of the notes from which --undo puts back what was there"),
-		boolFlag("dry-run", "print what would change, and change nothing"),
-		boolFlag("undo", "take back what the command did"),
-		&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "how long to wait for the databases and for Open vSwitch", EnvVars: env("timeout")},
+		datapathFlag(config.DefaultNode().DatapathType, "br-int", ""),
+		stringFlag("state-dir", "/var/lib/northbound/byhand", "`DIR` that keeps the earlier settings for --undo"),
+		dryRunFlag(),
+		boolFlag("undo", "revert what the command did"),
+		timeoutFlag(time.Minute, "`DURATION` to wait for the databases and for Open vSwitch"),
 	}, kubernetesFlags(), northboundFlags(), []cli.Flag{configFlag()}, quietLogFlags())
 }
 
-// setup reads what all the commands have in common. length tells the prefix
-// length of a node's subnet of a family.
+// setup reads initFlags. length returns the prefix length of a node's subnet in an address family.
 func setup(c *cli.Context, length func(is4 bool) int) (byhand.Setup, error) {
 	s := byhand.Setup{NB: northboundConfig(c), Cluster: config.DefaultCluster(), Node: config.DefaultNode(),
 		StateDir: c.String("state-dir"), DryRun: c.Bool("dry-run"), Out: c.App.Writer}
@@ -100,30 +97,34 @@ func setup(c *cli.Context, length func(is4 bool) int) (byhand.Setup, error) {
 	if k := kubernetesConfig(c); k.Kubeconfig != "" || k.APIServer != "" {
 		s.Kubernetes = &k
 	}
-	s.Node.Name, s.Node.OVSAddress, s.Node.DatapathType = c.String("node-name"), c.String("ovs-address"), c.String("datapath-type")
+	s.Node.Name = c.String("node-name")
+	s.Node.OVSAddress, s.Node.DatapathType = c.String("ovs-address"), c.String("datapath-type")
 	if s.Node.Name == "" {
 		return s, usageError{errors.New("--node-name: the name of this machine is needed")}
 	}
-	// As Kubernetes wants names of Nodes (RFC 1123); it is part of a file's, too.
+	// Kubernetes' rule for names of Nodes (RFC 1123). It also makes the name safe as part of a file name.
 	if !regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`).MatchString(s.Node.Name) {
-		return s, usageError{fmt.Errorf("--node-name %q: want lower case letters, digits, '-' and '.', with a letter or digit at both ends", s.Node.Name)}
+		return s, usageError{fmt.Errorf("--node-name %q: want lower case letters, digits, '-' and '.', "+
+			"with a letter or digit at both ends", s.Node.Name)}
 	}
 	if err := errors.Join(s.NB.Validate("nb"), ovsdb.Check(s.NB)); err != nil {
 		return s, err
 	}
 	s.Cluster.Subnets = nil
 	if c.Bool("undo") && c.String("cluster-ip-subnet") == "" {
-		return s, nil // the cluster router tells
+		return s, nil // the cluster router records the ranges
 	}
 	ranges, err := config.ParsePrefixes("--cluster-ip-subnet", c.String("cluster-ip-subnet"))
 	if err != nil {
 		return s, err
 	}
 	if len(ranges) == 0 {
-		return s, usageError{errors.New("--cluster-ip-subnet: the range that contains all nodes' subnets is needed, such as 192.168.0.0/16")}
+		return s, usageError{errors.New("--cluster-ip-subnet: the range that contains all nodes' subnets is needed, " +
+			"such as 192.168.0.0/16")}
 	}
 	for _, r := range ranges {
-		s.Cluster.Subnets = append(s.Cluster.Subnets, config.ClusterSubnet{CIDR: r, NodeLength: max(length(r.Addr().Is4()), r.Bits())})
+		subnet := config.ClusterSubnet{CIDR: r, NodeLength: max(length(r.Addr().Is4()), r.Bits())}
+		s.Cluster.Subnets = append(s.Cluster.Subnets, subnet)
 	}
 	s.Node.ClusterSubnets = s.Cluster.Subnets
 	return s, nil
@@ -167,7 +168,8 @@ func runNodeInit(c *cli.Context, subnetFlag string, first bool) error {
 		return s.UndoNode(ctx, first)
 	}
 	if len(subnets) == 0 {
-		return usageError{fmt.Errorf("--%s: the subnet of this machine's pods is needed, such as 192.168.2.0/24", subnetFlag)}
+		return usageError{fmt.Errorf("--%s: the subnet of this machine's pods is needed, such as 192.168.2.0/24",
+			subnetFlag)}
 	}
 	s.Cluster.ServiceCIDRs = s.Node.ServiceCIDRs
 	if err := errors.Join(s.Cluster.Validate(), s.Node.Validate()); err != nil {

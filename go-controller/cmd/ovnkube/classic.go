@@ -9,12 +9,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/daemon"
 )
 
-// classic is a program of the classic walkthrough: a name by which ovnkube can
-// be called.
+// classic is a program of the classic walkthrough, installed as a link to ovnkube.
 type classic struct {
 	name     string
-	command  string   // the command that it is; or
-	commands []string // those of which it takes one
+	command  string   // the command that it stands for; or
+	commands []string // the commands that it accepts
 }
 
 func classics() []classic {
@@ -26,7 +25,7 @@ func classics() []classic {
 	}
 }
 
-// classicArgs is the command line as ovnkube's, whatever name it was called by.
+// classicArgs turns the command line of a classic program into one of ovnkube.
 func classicArgs(args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil

@@ -12,26 +12,24 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/daemon"
 )
 
-// daemonFlags are those of Open vSwitch's daemons; daemon.Args writes their
-// short forms out.
+// daemonFlags are the usual flags of Open vSwitch's daemons. daemon.Args expands their short forms.
 func daemonFlags(name string) []cli.Flag {
 	return []cli.Flag{
-		stringFlag("pidfile", "", "write the process's number to `FILE` (without a value: "+daemon.DefaultPidfile(name)+")"),
+		stringFlag("pidfile", "", "write the process id to `FILE` (without a value: "+daemon.DefaultPidfile(name)+")"),
 		stringFlag("log-file", "", "log to `FILE` (without a value: "+daemon.DefaultLogFile(name)+")"),
-		&cli.StringSliceFlag{Name: "verbose", Usage: "as -v`DESTINATION:LEVEL`: how much to log to file, console or any: off, emer, err, warn, info, dbg; may be given again"},
-		boolFlag("detach", "go on in the background once it works"),
-		stringFlag("log-format", "text", "`FORMAT`: text, json"),
+		&cli.StringSliceFlag{Name: "verbose", Usage: "log level, also as -v`DESTINATION:LEVEL`; destinations: file, " +
+			"console, any; levels: off, emer, err, warn, info, dbg; repeatable"},
+		boolFlag("detach", "go to the background once the daemon works"),
+		logFormatFlag(),
 	}
 }
 
-// daemonNames is the commands that have daemonFlags, with the names that their
-// files go by.
+// daemonNames maps the commands with daemonFlags to the names of their pidfiles and logs.
 func daemonNames() map[string]string {
 	return map[string]string{"watcher": "ovn-k8s-watcher", "gateway-helper": "ovn-k8s-gateway-helper"}
 }
 
-// runDaemon runs work as daemonFlags say, with a log. check looks at the
-// command line before anything else, in the foreground.
+// runDaemon runs work as a daemon with the pidfile, the log and the detaching that daemonFlags ask for.
 func runDaemon(c *cli.Context, work func(ctx context.Context, log *slog.Logger, ready func()) error) error {
 	levels, err := daemon.ParseLevels(c.StringSlice("verbose"))
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 
 const docsDir = "../../../docs/features"
 
-// asOvnkube makes this test binary be ovnkube, so that a shell can run it.
+// asOvnkube is an environment variable that makes this test binary run as ovnkube.
 const asOvnkube = "NORTHBOUND_TEST_AS_OVNKUBE"
 
-// The commands in the documentation do what it says. A page's commands run in
-// order, by a shell, in a directory with the page's example files, against
-// real servers.
+// The commands in the documentation print what the pages show. A shell runs the commands of a page in order, in a
+// directory with the page's example files, against real servers.
 func TestDocs(t *testing.T) {
 	for page, database := range map[string]func(t *testing.T) string{
 		"translate.md": func(t *testing.T) string { return testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"]) },
@@ -51,11 +50,10 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// step is a command in a page and what it prints.
+// step is a command in a page with the output that the page shows.
 type step struct{ command, output string }
 
-// console finds the commands in a page's console blocks: lines that start with
-// "$ ", each followed by its output.
+// console finds the commands in a page's console blocks: lines that start with "$ ", each followed by its output.
 func console(page string) []step {
 	var out []step
 	inside := false
@@ -72,8 +70,8 @@ func console(page string) []step {
 	return out
 }
 
-// matches compares output with what a page says, where a line "..." stands for
-// any lines, and "..." within a line for anything.
+// matches compares output with a page. A line "..." in the page stands for any lines, and "..." within a line for any
+// text.
 func matches(page, got string) bool {
 	pattern := regexp.QuoteMeta(page)
 	pattern = regexp.MustCompile(`(?m)^\\\.\\\.\\\.\n`).ReplaceAllString(pattern, `(?s:.*)`)
@@ -108,7 +106,7 @@ func newShell(t *testing.T, remote string) shell {
 		fmt.Sprintf("PATH=%s:%s:%s", bin, filepath.Dir(testkit.Tool(t, "ovsdb-tool")), os.Getenv("PATH")))}
 }
 
-// run is what a command prints, standard output and standard error together.
+// run returns what a command prints to standard output and standard error.
 func (s shell) run(t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", command)

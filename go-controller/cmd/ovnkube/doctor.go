@@ -12,20 +12,17 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 )
 
-// defaultDoctorTimeout is the longest that one question takes.
-const defaultDoctorTimeout = 5 * time.Second
-
-// exitProblems is the exit code of a doctor who has found some.
+// exitProblems is the exit code when the doctor found problems.
 const exitProblems = 2
 
 // doctorCommand is `ovnkube doctor`.
 func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
-		Usage: "look this node over, and say what is wrong and what to type",
-		Description: "Checks the host, Open vSwitch, OVN, the paths to the other nodes, the CNI plugin and, where one is given, the\n" +
-			"API server. It changes nothing. Give it the flags or the environment of `ovnkube node`. Exit code 0: no problem;\n" +
-			"2: problems; 1: it could not run.",
+		Usage: "diagnose this node: print what is wrong and the commands that fix it",
+		Description: "Checks the host, Open vSwitch, OVN, the paths to other nodes, the CNI plugin and, if one is given,\n" +
+			"the API server. It changes nothing. Give it the same flags or environment as `ovnkube node`.\n\n" +
+			"Exit code 0: no problem; 2: problems; 1: an error kept it from running.",
 		Flags:  doctorFlags(),
 		Action: runDoctor,
 	}
@@ -33,13 +30,13 @@ func doctorCommand() *cli.Command {
 
 func doctorFlags() []cli.Flag {
 	own := []cli.Flag{
-		&cli.StringFlag{Name: "o", Aliases: []string{"output"}, Value: "text", Usage: "`FORMAT`: text, json"},
-		&cli.DurationFlag{Name: "timeout", Value: defaultDoctorTimeout, Usage: "how long one question may take", EnvVars: env("timeout")},
+		outputFlag("text", "text or json"),
+		timeoutFlag(5*time.Second, "`DURATION` that each check may take"),
 	}
 	return slices.Concat(own, nodeFlags(), northboundFlags())
 }
 
-// doctorConfig reads what is to be examined.
+// doctorConfig reads doctorFlags.
 func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	n, err := nodeSettings(c)
 	if err != nil {
@@ -47,20 +44,17 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	}
 	d := doctor.Config{
 		Node: n, Timeout: c.Duration("timeout"),
-		Kubernetes: n.Kubernetes.Kubeconfig != "" || n.Kubernetes.APIServer != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "",
+		Kubernetes: n.Kubernetes.Kubeconfig+n.Kubernetes.APIServer+os.Getenv("KUBERNETES_SERVICE_HOST") != "",
 	}
 	if c.IsSet("nb-address") {
 		nb := northboundConfig(c)
 		d.Northbound = &nb
 	}
-	if d.Timeout <= 0 {
-		err = fmt.Errorf("--timeout %s: want a duration such as 5s", d.Timeout)
-	}
-	if o := c.String("o"); o != "text" && o != "json" {
-		err = errors.Join(err, fmt.Errorf("-o %q: want text or json", o))
+	if o := c.String("output"); o != "text" && o != "json" {
+		err = fmt.Errorf("--output %q: want text or json", o)
 	}
 	if n.Name == "" {
-		n.Name = "unknown" // the doctor finds out, unlike the agent
+		n.Name = "unknown" // only for Validate: the doctor, unlike the agent, finds the name itself
 	}
 	return d, errors.Join(err, n.Validate())
 }
@@ -77,7 +71,7 @@ func runDoctor(c *cli.Context) error {
 	defer kernel.Close()
 	report := doctor.Examine(c.Context, conf, tools)
 	write := report.WriteText
-	if c.String("o") == "json" {
+	if c.String("output") == "json" {
 		write = report.WriteJSON
 	}
 	if err := write(c.App.Writer); err != nil {

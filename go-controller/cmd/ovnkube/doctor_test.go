@@ -7,11 +7,13 @@ import (
 	"testing"
 )
 
-// A host without anything is examined all the same: the exit code says that
-// there are problems, and both forms have the same findings.
+// The doctor examines even a host where nothing is installed. The exit code reports problems, and both output formats
+// have the same findings.
 func TestDoctorOnABareHost(t *testing.T) {
-	args := []string{"doctor", "--node-name", "n1", "--ovs-address", "unix:/nonexistent/db.sock", "--ovn-rundir", "/nonexistent", "--cni-conf-dir", "/nonexistent",
-		"--cni-bin-dir", "/nonexistent", "--cni-socket-dir", "/nonexistent", "--metrics-bind-address", "127.0.0.1:1", "--timeout", "1s", "--config-file", "/dev/null"}
+	args := []string{"doctor", "--node-name", "n1", "--ovs-address", "unix:/nonexistent/db.sock", "--ovn-rundir",
+		"/nonexistent", "--cni-conf-dir", "/nonexistent",
+		"--cni-bin-dir", "/nonexistent", "--cni-socket-dir", "/nonexistent", "--metrics-bind-address", "127.0.0.1:1",
+		"--timeout", "1s", "--config-file", "/dev/null"}
 	text := ovnkube(t.Context(), nil, args...)
 	if text.exit != exitProblems || text.stderr != "" {
 		t.Fatalf("exit code %d, %q", text.exit, text.stderr)
@@ -28,11 +30,13 @@ func TestDoctorOnABareHost(t *testing.T) {
 	if err := json.Unmarshal([]byte(js.stdout), &report); err != nil || js.exit != exitProblems {
 		t.Fatalf("exit code %d, %v: %s", js.exit, err, js.stdout)
 	}
-	if report.Node != "n1" || report.Problems < 4 || strings.Count(text.stdout, "\nproblem ")+strings.Count(text.stdout[:8], "problem ") != report.Problems {
+	if report.Node != "n1" || report.Problems < 4 || strings.Count(text.stdout,
+		"\nproblem ")+strings.Count(text.stdout[:8], "problem ") != report.Problems {
 		t.Errorf("node %q, %d problems, in text:\n%s", report.Node, report.Problems, text.stdout)
 	}
 	for _, f := range report.Findings {
-		if f.Check == "" || f.Message == "" || (f.Status == "problem") != (len(f.Fix) > 0) || !slices.Contains([]string{"ok", "problem", "not checked"}, f.Status) {
+		if f.Check == "" || f.Message == "" || (f.Status == "problem") != (len(f.Fix) > 0) ||
+			!slices.Contains([]string{"ok", "problem", "not checked"}, f.Status) {
 			t.Errorf("finding %+v", f)
 		}
 	}
@@ -40,7 +44,7 @@ func TestDoctorOnABareHost(t *testing.T) {
 
 func TestDoctorBadFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		`-o "xml": want text or json`:              {"-o", "xml"},
+		`--output "xml": want text or json`:        {"-o", "xml"},
 		"--timeout 0s: want a duration such as 5s": {"--timeout", "0s"},
 		`--encap-type "stt": want geneve or vxlan`: {"--encap-type", "stt"},
 		`--ovs-address "x": want unix:PATH`:        {"--ovs-address", "x"},

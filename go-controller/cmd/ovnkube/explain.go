@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,26 +19,23 @@ import (
 
 func explainCommand() *cli.Command {
 	svc := &cli.Command{
-		Name:      "svc",
-		HelpName:  "ovnkube explain svc",
+		Name: "svc",
+
 		Aliases:   []string{"service"},
-		Usage:     "say what a service answers on, which endpoints serve and why, and which rows it has",
+		Usage:     "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows",
 		ArgsUsage: "NAMESPACE/NAME",
-		Description: "Without -f, of the cluster, compared with the rows that the Northbound database has. With -f, of manifests, and no\n" +
-			"server is asked.\n\n" +
-			"Exit code 1: there is no such service, a server did not answer, or a manifest is broken.",
-		Flags: slices.Concat([]cli.Flag{
-			manifestFlag("`FILE`, directory or - for standard input, instead of the cluster; may be given again"),
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: "`FORMAT`: text, json"},
-			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "how long to wait for the servers", EnvVars: env("timeout")},
-		}, kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), []cli.Flag{configFlag()}, logFlags()),
+		Description: "Without -f, reads the service from the cluster and compares its rows with the Northbound database.\n" +
+			"With -f, reads the service from manifests and asks no server.\n\n" +
+			"Exit code 1: there is no such service, a server does not answer, or a manifest is broken.",
+		Flags: slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
+			topologyFlags(), []cli.Flag{configFlag()}, logFlags()),
 		Before:       withSettings(func(*cli.Context) error { return nil }),
 		OnUsageError: onUsageError,
 		Action:       runExplainService,
 	}
 	return &cli.Command{
 		Name:            "explain",
-		Usage:           "say what the network makes of an object, and why",
+		Usage:           "explain how the network serves an object: `ovnkube explain svc NAMESPACE/NAME`",
 		HideHelpCommand: true,
 		Subcommands:     []*cli.Command{flagsAnywhere(svc)},
 		Before:          func(*cli.Context) error { return nil },
@@ -52,23 +48,20 @@ func explainCommand() *cli.Command {
 	}
 }
 
-// flagsAnywhere is a command whose flags may also follow its arguments, as a
-// person writes them; the library wants them first.
+// flagsAnywhere lets a command's flags follow its arguments. The library on its own accepts them only before.
 func flagsAnywhere(inner *cli.Command) *cli.Command {
-	return &cli.Command{
-		Name: inner.Name, Aliases: inner.Aliases, Usage: inner.Usage, ArgsUsage: inner.ArgsUsage,
-		SkipFlagParsing: true,
-		Action: func(c *cli.Context) error {
-			ctx := cli.NewContext(c.App, nil, c)
-			ctx.Command = inner
-			return inner.Run(ctx, append([]string{inner.Name}, flagsFirst(inner.Flags, c.Args().Slice())...)...)
-		},
+	outer := *inner
+	outer.SkipFlagParsing, outer.Before = true, nil
+	outer.Action = func(c *cli.Context) error {
+		ctx := cli.NewContext(c.App, nil, c)
+		ctx.Command, inner.HelpName = inner, outer.HelpName
+		return inner.Run(ctx, append([]string{inner.Name}, flagsFirst(inner.Flags, c.Args().Slice())...)...)
 	}
+	return &outer
 }
 
-// flagsFirst puts flags, each with its value, before the other arguments. What
-// follows "--" is no flag; where help is asked for, nothing else counts, and
-// where a value is missing the library is to say so.
+// flagsFirst moves flags with their values before the other arguments. Arguments after "--" are no flags. A request
+// for help drops all others. A missing value stays missing, so that the library reports it.
 func flagsFirst(flags []cli.Flag, args []string) []string {
 	var first, rest []string
 	for i := 0; i < len(args); i++ {
@@ -101,7 +94,7 @@ func flagsFirst(flags []cli.Flag, args []string) []string {
 	return slices.Concat(first, []string{"--"}, rest)
 }
 
-// serviceArgument reads the one argument, the name of a service.
+// serviceArgument reads the only argument, the name of a service.
 func serviceArgument(c *cli.Context) (cluster.Name, error) {
 	const want = "want NAMESPACE/NAME of a service"
 	if c.NArg() == 0 {
@@ -155,8 +148,7 @@ func runExplainService(c *cli.Context) error {
 	return errors.Join(broken, err)
 }
 
-// explainLive explains a service of the cluster, beside the rows that the
-// Northbound database has.
+// explainLive explains a service of the cluster and compares its rows with the Northbound database.
 func explainLive(ctx context.Context, m config.Master, n cluster.Name, log *slog.Logger) (*explain.Service, error) {
 	objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
 	if err != nil {

@@ -8,26 +8,45 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// served is a cluster with two services that answer and one that is broken.
+// served is a cluster with a service that has endpoints and a service that is broken.
 func served() lists {
 	out := aCluster()
 	out["/api/v1/services"] = `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[
 		{"metadata":{"name":"broken","namespace":"default"},"spec":{"clusterIP":"10.96.0.9"}},
-		{"metadata":{"name":"web","namespace":"default","uid":"u-web"},"spec":{"clusterIP":"10.96.0.1","ports":[{"name":"http","port":80},{"name":"dns","port":53,"protocol":"UDP"}]}}]}`
-	out["/apis/discovery.k8s.io/v1/endpointslices"] = `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[
-		{"metadata":{"name":"web-x","namespace":"default","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4","ports":[{"name":"http","port":8080}],
+		{"metadata":{"name":"web","namespace":"default","uid":"u-web"},"spec":{"clusterIP":"10.96.0.1",
+		 "ports":[{"name":"http","port":80},{"name":"dns","port":53,"protocol":"UDP"}]}}]}`
+	out["/apis/discovery.k8s.io/v1/endpointslices"] = `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1",
+		 "metadata":{"resourceVersion":"7"},"items":[
+		{"metadata":{"name":"web-x","namespace":"default","labels":{"kubernetes.io/service-name":"web"}},
+		 "addressType":"IPv4","ports":[{"name":"http","port":8080}],
 		 "endpoints":[{"addresses":["10.128.0.3"]},{"addresses":["nonsense"]}]}]}`
 	return out
 }
 
-// Live, rows are compared with those that are there, on every release of OVN.
+// webManifest is the service of served that has endpoints.
+const webManifest = `
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default, uid: u-web}
+spec: {clusterIP: 10.96.0.1, ports: [{name: http, port: 80}, {name: dns, port: 53, protocol: UDP}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-x, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [10.128.0.3]}]
+`
+
+// Without manifests, explain compares the service's rows with the Northbound database, of every OVN release.
 func TestExplainLive(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	for ovn, schema := range testkit.NBSchemas() {
 		t.Run(ovn, func(t *testing.T) {
 			url, remote := served().serve(t), testkit.StartOVSDB(t, schema)
 			explain := func(name string) result {
-				return ovnkube(t.Context(), nil, "explain", "svc", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", url, name)
+				return ovnkube(t.Context(), nil, "explain", "svc", "--log-level=error", "--nb-address", remote, "--k8s-apiserver",
+					url, name)
 			}
 			want := func(what string, rows string) {
 				t.Helper()
@@ -48,48 +67,54 @@ Problems
 				t.Errorf("explained:\n%s", all)
 			}
 			const uuid = `  [0-9a-f-]{36}  `
-			want("an empty database", `  Load_Balancer Service_default/web_TCP`+uuid+`missing\n  Load_Balancer Service_default/web_UDP`+uuid+`missing\n`)
-			script := ovnkube(t.Context(), strings.NewReader(`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default, uid: u-web}, spec: {clusterIP: 10.96.0.1, ports: [{name: http, port: 80}, {name: dns, port: 53, protocol: UDP}]}}
----
-{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web-x, namespace: default, labels: {kubernetes.io/service-name: web}}, addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.128.0.3]}]}
-`), "translate", "-f", "-", "-o", "nbctl")
+			want("an empty database", `  Load_Balancer Service_default/web_TCP`+uuid+
+				`missing\n  Load_Balancer Service_default/web_UDP`+uuid+`missing\n`)
+			script := ovnkube(t.Context(), strings.NewReader(webManifest), "translate", "-f", "-", "-o", "nbctl")
 			if script.exit != 0 {
 				t.Fatal(script)
 			}
-			// A script's rows have UUIDs of the database's own: they are not wanted.
+			// The database chose the UUIDs of the script's rows, so these rows are not wanted.
 			testkit.Run(t, "sh", "-ec", "export OVN_NB_DB="+remote+"\n"+script.stdout)
-			want("rows of a script", `.*web_TCP`+uuid+`missing\n.*web_UDP`+uuid+`missing\n.*web_TCP`+uuid+`not wanted\n.*web_UDP`+uuid+`not wanted\n`)
+			want("rows of a script", `.*web_TCP`+uuid+`missing\n.*web_UDP`+uuid+`missing\n.*web_TCP`+uuid+
+				`not wanted\n.*web_UDP`+uuid+`not wanted\n`)
 		})
 	}
 }
 
-// What is edited in the database is told, and what is not is as wanted.
+// Rows that were edited in the database are shown as different, the others as wanted.
 func TestExplainDifferences(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	l := aCluster()
 	l["/api/v1/services"] = `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[
-		{"metadata":{"name":"no-endpoints","namespace":"default","uid":"u-2"},"spec":{"clusterIP":"10.96.0.2","ports":[{"port":80}]}},
-		{"metadata":{"name":"three-protocols","namespace":"default","uid":"u-5"},"spec":{"clusterIP":"10.96.0.5","ports":[{"name":"tcp","port":5060},{"name":"udp","port":5060,"protocol":"UDP"}]}}]}`
+		{"metadata":{"name":"no-endpoints","namespace":"default","uid":"u-2"},"spec":{"clusterIP":"10.96.0.2",
+		 "ports":[{"port":80}]}},
+		{"metadata":{"name":"three-protocols","namespace":"default","uid":"u-5"},"spec":{"clusterIP":"10.96.0.5",
+		 "ports":[{"name":"tcp","port":5060},{"name":"udp","port":5060,"protocol":"UDP"}]}}]}`
 	remote := translatedFrom(t, "testdata/services.in.yaml", testkit.NBSchemas()["25.03"])
 	url := l.serve(t)
 	rows := func(name string) string {
 		t.Helper()
-		out := ovnkube(t.Context(), nil, "explain", "svc", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", url, name)
+		out := ovnkube(t.Context(), nil, "explain", "svc", "--log-level=error", "--nb-address", remote, "--k8s-apiserver",
+			url, name)
 		_, got, _ := strings.Cut(out.String(), "\nRows\n")
 		return got
 	}
-	if got, want := rows("default/no-endpoints"), "  Load_Balancer Service_default/no-endpoints_TCP  1b46a160-6860-5faa-814f-de10a8da3cd3  as wanted\n"; got != want {
+	if got, want := rows("default/no-endpoints"), "  Load_Balancer Service_default/no-endpoints_TCP  "+
+		"1b46a160-6860-5faa-814f-de10a8da3cd3  as wanted\n"; got != want {
 		t.Errorf("rows:\n%swant\n%s", got, want)
 	}
-	nbctl(t, remote, "set", "Load_Balancer", "1b46a160-6860-5faa-814f-de10a8da3cd3", `vips={"10.96.0.2:80"="10.6.6.6:80"}`, "--", "clear", "Load_Balancer_Group", "clusterLBGroup", "load_balancer")
-	if got, want := rows("default/no-endpoints"), `  Load_Balancer Service_default/no-endpoints_TCP  1b46a160-6860-5faa-814f-de10a8da3cd3  different
+	nbctl(t, remote, "set", "Load_Balancer", "1b46a160-6860-5faa-814f-de10a8da3cd3", `vips={"10.96.0.2:80"="10.6.6.6:80"}`,
+		"--", "clear", "Load_Balancer_Group", "clusterLBGroup", "load_balancer")
+	if got, want := rows("default/no-endpoints"),
+		`  Load_Balancer Service_default/no-endpoints_TCP  1b46a160-6860-5faa-814f-de10a8da3cd3  different
       vips  ~ 10.96.0.2:80="10.6.6.6:80" -> ""
       is not listed in Load_Balancer_Group clusterLBGroup
 `; got != want {
 		t.Errorf("rows:\n%swant\n%s", got, want)
 	}
-	// The database is of a time when the service had endpoints and a third port.
-	if got, want := rows("default/three-protocols"), `  Load_Balancer Service_default/three-protocols_TCP  5645c419-b7cc-506b-bf8c-82fff5cf0c3c  different
+	// The database was made when the service had endpoints and a third port.
+	if got, want := rows("default/three-protocols"),
+		`  Load_Balancer Service_default/three-protocols_TCP  5645c419-b7cc-506b-bf8c-82fff5cf0c3c  different
       vips  ~ 10.96.0.5:5060="10.128.0.3:15060,10.128.0.4:15060" -> ""
       is not listed in Load_Balancer_Group clusterLBGroup
   Load_Balancer Service_default/three-protocols_UDP  8fa87ad5-f561-54bd-838e-5489f556a9a4  different
@@ -107,19 +132,23 @@ func TestExplainErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no kind":         {nil, "explain: the kind is missing: want svc NAMESPACE/NAME"},
-		"unknown kind":    {[]string{"pod", "a/b"}, `explain: no kind "pod": want svc`},
-		"no name":         {[]string{"svc"}, "explain svc: the name is missing: want NAMESPACE/NAME"},
-		"no namespace":    {[]string{"svc", "web"}, `explain svc: "web": want NAMESPACE/NAME`},
-		"too many names":  {[]string{"svc", "a/b/c"}, `explain svc: "a/b/c": want NAMESPACE/NAME`},
-		"two names":       {[]string{"svc", "a/b", "-o", "json", "c/d"}, `explain svc: unexpected argument "c/d": want NAMESPACE/NAME of a service, once`},
-		"a flag's value":  {[]string{"svc", "a/b", "-o"}, "flag needs an argument: -o"},
-		"unknown flag":    {[]string{"svc", "--nosuch"}, "flag provided but not defined: -nosuch"},
-		"unknown format":  {[]string{"svc", "-o", "xml", "a/b"}, `--output "xml": want text or json`},
-		"no cluster":      {[]string{"svc", "a/b"}, "no API server given"},
-		"no API server":   {[]string{"svc", "--log-level=error", "--k8s-apiserver", "http://127.0.0.1:1", "--timeout", "300ms", "a/b"}, "waiting for the API server http://127.0.0.1:1: context deadline exceeded"},
-		"no such service": {[]string{"svc", "-f", planInput, "default/web"}, "there is no Service default/web: namespace default has none"},
-		"no file":         {[]string{"svc", "-f", "nosuch.yaml", "default/web"}, "reading manifests: stat nosuch.yaml: no such file or directory"},
+		"no kind":        {nil, "explain: the kind is missing: want svc NAMESPACE/NAME"},
+		"unknown kind":   {[]string{"pod", "a/b"}, `explain: no kind "pod": want svc`},
+		"no name":        {[]string{"svc"}, "explain svc: the name is missing: want NAMESPACE/NAME"},
+		"no namespace":   {[]string{"svc", "web"}, `explain svc: "web": want NAMESPACE/NAME`},
+		"too many names": {[]string{"svc", "a/b/c"}, `explain svc: "a/b/c": want NAMESPACE/NAME`},
+		"two names": {[]string{"svc", "a/b", "-o", "json", "c/d"},
+			`explain svc: unexpected argument "c/d": want NAMESPACE/NAME of a service, once`},
+		"a flag's value": {[]string{"svc", "a/b", "-o"}, "flag needs an argument: -o"},
+		"unknown flag":   {[]string{"svc", "--nosuch"}, "flag provided but not defined: -nosuch"},
+		"unknown format": {[]string{"svc", "-o", "xml", "a/b"}, `--output "xml": want text or json`},
+		"no cluster":     {[]string{"svc", "a/b"}, "no API server given"},
+		"no API server": {[]string{"svc", "--log-level=error", "--k8s-apiserver", "http://127.0.0.1:1", "--timeout",
+			"300ms", "a/b"}, "waiting for the API server http://127.0.0.1:1: context deadline exceeded"},
+		"no such service": {[]string{"svc", "-f", planInput, "default/web"},
+			"there is no Service default/web: namespace default has none"},
+		"no file": {[]string{"svc", "-f", "nosuch.yaml", "default/web"},
+			"reading manifests: stat nosuch.yaml: no such file or directory"},
 	} {
 		got := ovnkube(t.Context(), nil, append([]string{"explain"}, c.args...)...)
 		if got.exit != 1 || got.stdout != "" || !strings.HasPrefix(got.stderr, "ovnkube: "+c.want) {
@@ -128,15 +157,17 @@ func TestExplainErrors(t *testing.T) {
 	}
 }
 
-// Flags stand before the name or after it.
+// Flags may precede or follow the name.
 func TestFlagsAnywhere(t *testing.T) {
 	want := ovnkube(t.Context(), nil, "explain", "svc", "-f", "testdata/explain.in.yaml", "-o", "json", "shop/web")
 	if want.exit != 0 || !strings.HasPrefix(want.stdout, "{\n") {
 		t.Fatal(want)
 	}
 	for _, args := range [][]string{
-		{"shop/web", "-f", "testdata/explain.in.yaml", "-o", "json"}, {"-f", "testdata/explain.in.yaml", "shop/web", "--output=json"},
-		{"--output", "json", "shop/web", "--filename", "testdata/explain.in.yaml"}, {"-o=json", "-f=testdata/explain.in.yaml", "--", "shop/web"},
+		{"shop/web", "-f", "testdata/explain.in.yaml", "-o", "json"}, {"-f", "testdata/explain.in.yaml", "shop/web",
+			"--output=json"},
+		{"--output", "json", "shop/web", "--filename", "testdata/explain.in.yaml"}, {"-o=json", "-f=testdata/explain.in.yaml",
+			"--", "shop/web"},
 	} {
 		if got := ovnkube(t.Context(), nil, append([]string{"explain", "svc"}, args...)...); got != want {
 			t.Errorf("explain svc %v: %s", args, firstDifference(got.String(), want.String()))
@@ -144,7 +175,8 @@ func TestFlagsAnywhere(t *testing.T) {
 	}
 	for _, args := range [][]string{{"svc", "--help"}, {"svc", "shop/web", "-h"}, {"service", "--help"}} {
 		got := ovnkube(t.Context(), nil, append([]string{"explain"}, args...)...)
-		if got.exit != 0 || !strings.Contains(got.stdout, "--filename FILE") || !strings.Contains(got.stdout, "ovnkube explain svc [command options] NAMESPACE/NAME\n") {
+		if got.exit != 0 || !strings.Contains(got.stdout, "--filename FILE") || !strings.Contains(got.stdout,
+			"ovnkube explain svc [command options] NAMESPACE/NAME\n") {
 			t.Errorf("explain %v:\n%s", args, got)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/klog/v2"
@@ -13,7 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// env is the environment variable that stands in for a flag.
+// env names the environment variable that a flag is read from when the command line does not set it.
 func env(flag string) []string {
 	return []string{"NORTHBOUND_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
 }
@@ -26,20 +27,42 @@ func boolFlag(name, usage string) *cli.BoolFlag {
 	return &cli.BoolFlag{Name: name, Usage: usage, EnvVars: env(name)}
 }
 
+// intFlag makes a flag whose help says that its default is what 0 stands for.
+func intFlag(name, zero, usage string) *cli.IntFlag {
+	return &cli.IntFlag{Name: name, DefaultText: zero, Usage: usage, EnvVars: env(name)}
+}
+
+// durationFlag makes a flag that refuses durations which are not positive.
+func durationFlag(name string, value time.Duration, usage string) *cli.DurationFlag {
+	return &cli.DurationFlag{Name: name, Value: value, Usage: usage, EnvVars: env(name),
+		Action: func(_ *cli.Context, d time.Duration) error {
+			if d <= 0 {
+				return usageError{fmt.Errorf("--%s %s: want a duration such as %s", name, d, value)}
+			}
+			return nil
+		}}
+}
+
+// outputFlag chooses the format of what a command prints.
+func outputFlag(value, formats string) cli.Flag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: value, Usage: "output `FORMAT`: " + formats}
+}
+
 // kubernetesFlags say how to reach the API server.
 func kubernetesFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "kubeconfig", Usage: "kubeconfig `FILE`; without it and --k8s-apiserver, the pod's service account", EnvVars: append(env("kubeconfig"), "KUBECONFIG")},
-		stringFlag("k8s-apiserver", "", "`URL` of the API server; no scheme means http"),
-		stringFlag("k8s-cacert", "", "`FILE` with the certificate authority of --k8s-apiserver"),
+		&cli.StringFlag{Name: "kubeconfig", EnvVars: append(env("kubeconfig"), "KUBECONFIG"),
+			Usage: "kubeconfig `FILE`, instead of --k8s-apiserver; in a pod, neither is needed"},
+		stringFlag("k8s-apiserver", "", "`URL` of the API server; without a scheme, http:// is assumed"),
+		stringFlag("k8s-cacert", "", "PEM `FILE` with the CA certificate of --k8s-apiserver"),
 		stringFlag("k8s-token", "", "bearer `TOKEN` for --k8s-apiserver"),
 	}
 }
 
-// kubernetesConfig reads kubernetesFlags. KUBECONFIG in the environment is of
-// no account when --k8s-apiserver is given.
+// kubernetesConfig reads kubernetesFlags. It ignores the environment's KUBECONFIG if --k8s-apiserver is given.
 func kubernetesConfig(c *cli.Context) config.Kubernetes {
-	k := config.Kubernetes{Kubeconfig: c.String("kubeconfig"), APIServer: c.String("k8s-apiserver"), CACert: c.String("k8s-cacert"), Token: c.String("k8s-token")}
+	k := config.Kubernetes{Kubeconfig: c.String("kubeconfig"), APIServer: c.String("k8s-apiserver"),
+		CACert: c.String("k8s-cacert"), Token: c.String("k8s-token")}
 	if k.APIServer != "" && k.Kubeconfig == os.Getenv("KUBECONFIG") {
 		k.Kubeconfig = ""
 	}
@@ -50,10 +73,11 @@ func kubernetesConfig(c *cli.Context) config.Kubernetes {
 func northboundFlags() []cli.Flag {
 	d := config.DefaultMaster()
 	return []cli.Flag{
-		stringFlag("nb-address", strings.Join(d.NB.Addresses, ","), "Northbound database: `ADDRESS`,... of unix:/PATH, tcp:HOST:PORT, ssl:HOST:PORT; several for a Raft cluster"),
-		stringFlag("nb-privkey", "", "private key `FILE` for ssl:"),
-		stringFlag("nb-cert", "", "certificate `FILE` for ssl:"),
-		stringFlag("nb-cacert", "", "certificate authority `FILE` for ssl:"),
+		stringFlag("nb-address", strings.Join(d.NB.Addresses, ","), "`ADDRESS`,... of the Northbound database: "+
+			"unix:/PATH, tcp:HOST:PORT or ssl:HOST:PORT; give every server of a Raft cluster"),
+		stringFlag("nb-privkey", "", "PEM `FILE` with the private key for ssl: addresses"),
+		stringFlag("nb-cert", "", "PEM `FILE` with the certificate for ssl: addresses"),
+		stringFlag("nb-cacert", "", "PEM `FILE` with the CA certificate for ssl: addresses"),
 	}
 }
 
@@ -67,26 +91,35 @@ func northboundConfig(c *cli.Context) config.OVSDB {
 	return o
 }
 
-// clusterFlags are what the master and the nodes must agree on.
+// clusterFlags are the settings that must be the same on the master and on every node.
 func clusterFlags() []cli.Flag {
 	d := config.DefaultCluster()
 	return []cli.Flag{
-		stringFlag("cluster-subnets", config.SubnetList(d.Subnets), "`CIDR/NODE-LENGTH`,... that pods get addresses from; IPv4 and IPv6 make a dual-stack cluster"),
-		stringFlag("k8s-service-cidrs", config.PrefixList(d.ServiceCIDRs), "`CIDR`,... of ClusterIPs, as the API server has them"),
+		stringFlag("cluster-subnets", config.SubnetList(d.Subnets), "`CIDR/NODE-LENGTH`,... of pod addresses, "+
+			"and the length of the subnet that each node gets; IPv4 and IPv6 ranges make a dual-stack cluster"),
+		serviceCIDRsFlag(),
 	}
 }
 
-// topologyFlags shape the logical network; only the master has them.
+func serviceCIDRsFlag() cli.Flag {
+	return stringFlag("k8s-service-cidrs", config.PrefixList(config.DefaultCluster().ServiceCIDRs),
+		"`CIDR`,... of ClusterIPs, the same as the API server's --service-cluster-ip-range")
+}
+
+// topologyFlags shape the logical network. Only the master needs them.
 func topologyFlags() []cli.Flag {
-	d := config.DefaultCluster()
-	return []cli.Flag{
-		stringFlag("join-subnet", config.PrefixList(d.JoinSubnets), "`CIDR`,... of the switch between the cluster router and the gateway routers; those of unused families are ignored"),
-		stringFlag("node-name", d.RouterName, "`NAME` of the cluster router, unless one tagged k8s-cluster-router=yes is there already"),
-	}
+	router := stringFlag("router-name", config.DefaultCluster().RouterName, "`NAME` of the cluster router; "+
+		"unless this is given, a router that is tagged k8s-cluster-router=yes keeps its name")
+	router.Aliases = []string{"node-name"} // the classic name of this flag
+	return []cli.Flag{joinSubnetFlag(), router}
 }
 
-// clusterConfig reads clusterFlags and, where the command has them,
-// topologyFlags.
+func joinSubnetFlag() cli.Flag {
+	return stringFlag("join-subnet", config.PrefixList(config.DefaultCluster().JoinSubnets), "`CIDR`,... of the switch "+
+		"that joins the cluster router and the gateway routers; a family that pods do not use is ignored")
+}
+
+// clusterConfig reads clusterFlags, and topologyFlags where the command has them.
 func clusterConfig(c *cli.Context) (config.Cluster, error) {
 	d := config.DefaultCluster()
 	var err error
@@ -101,37 +134,40 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 			return d, err
 		}
 	}
-	if name := c.String("node-name"); name != "" {
-		d.RouterName, d.RouterNamed = name, c.IsSet("node-name")
+	if name := c.String("router-name"); name != "" {
+		d.RouterName, d.RouterNamed = name, c.IsSet("router-name")
 	}
 	return d, nil
 }
 
-// ovsFlag names the local Open vSwitch database. Without it, it is where
-// Open vSwitch's own tools look: below $OVS_RUNDIR (ovs-vsctl(8)).
+// ovsFlag names the local Open vSwitch database. The default is where Open vSwitch's own tools look for it:
+// below $OVS_RUNDIR (ovs-vsctl(8)).
 func ovsFlag() cli.Flag {
 	address := config.DefaultNode().OVSAddress
 	if dir := os.Getenv("OVS_RUNDIR"); dir != "" {
 		address = "unix:" + dir + "/db.sock"
 	}
-	return stringFlag("ovs-address", address, "`ADDRESS` of the local Open vSwitch database")
+	return stringFlag("ovs-address", address, "`ADDRESS` of the local Open vSwitch database: unix:PATH or tcp:HOST:PORT")
 }
 
 // logFlags shape the log.
 func logFlags() []cli.Flag { return logFlagsAt("info") }
 
-// quietLogFlags are those of commands that print what they do: the log is for
-// what goes wrong.
+// quietLogFlags are for commands that print what they do and log only what goes wrong.
 func quietLogFlags() []cli.Flag { return logFlagsAt("warn") }
 
 func logFlagsAt(level string) []cli.Flag {
 	return []cli.Flag{
-		stringFlag("log-level", level, "`LEVEL`: debug, info, warn, error"),
-		stringFlag("log-format", "text", "`FORMAT`: text, json"),
+		stringFlag("log-level", level, "least severe `LEVEL` to log: debug, info, warn or error"),
+		logFormatFlag(),
 	}
 }
 
-// newLog makes the log, and has client-go log to it too.
+func logFormatFlag() cli.Flag {
+	return stringFlag("log-format", "text", "`FORMAT` of the log: text or json")
+}
+
+// newLog makes the log that the command and client-go write to.
 func newLog(c *cli.Context, w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
@@ -146,7 +182,7 @@ func newLog(c *cli.Context, w io.Writer) (*slog.Logger, error) {
 	return log, nil
 }
 
-// logHandler makes handlers of the form that --log-format says.
+// logHandler returns the constructor of handlers for --log-format.
 func logHandler(c *cli.Context) (func(io.Writer, slog.Level) slog.Handler, error) {
 	switch f := c.String("log-format"); f {
 	case "text":

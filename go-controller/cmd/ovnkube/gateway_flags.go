@@ -10,18 +10,32 @@ import (
 // gatewayFlags make a node a gateway.
 func gatewayFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag("gateway-mode", "", "`MODE`: shared makes the node a gateway whose router has the host's own address; empty: the node is no gateway"),
-		stringFlag("gateway-interface", "", "`NIC` in the external bridge, or the bridge itself (see ovnkube nics-to-bridge)"),
-		stringFlag("gateway-nexthop", "", "`ADDRESS`,... of the next hop, one per family (default: the host's default routes')"),
-		&cli.IntFlag{Name: "gateway-vlan-id", EnvVars: env("gateway-vlan-id"), Usage: "VLAN `ID` of the gateway's network on the NIC, 0 for none"},
-		stringFlag("rampout-ip-subnets", "", "`CIDR`,... of pods, of whichever node, that leave through this gateway"),
-		stringFlag("gateway-node-label", "", "only a node whose labels match the `SELECTOR` is a gateway, such as gateway=true"),
+		stringFlag("gateway-mode", "", "`MODE` of the gateway: shared (its router has the host's address) "+
+			"(default: the node is no gateway)"),
+		stringFlag("gateway-interface", "", "`NIC` in the external bridge, or the bridge itself, such as breth0; "+
+			"ovnkube nics-to-bridge makes the bridge"),
+		stringFlag("gateway-nexthop", "", "next hop `ADDRESS`,..., at most one per address family "+
+			"(default: those of the host's default routes)"),
+		gatewayVLANFlag(),
+		rampoutFlag(),
+		stringFlag("gateway-node-label", "", "label `SELECTOR`, such as gateway=true, that a Node must match to be a "+
+			"gateway (default: every node with --gateway-mode is one)"),
 	}
+}
+
+func gatewayVLANFlag() cli.Flag {
+	return intFlag("gateway-vlan-id", "untagged", "VLAN `ID` of the gateway's network on the NIC")
+}
+
+func rampoutFlag() cli.Flag {
+	return stringFlag("rampout-ip-subnets", "", "`CIDR`,... of pods, on any node, whose egress traffic uses this gateway")
 }
 
 // gatewayConfig reads gatewayFlags.
 func gatewayConfig(c *cli.Context) (config.Gateway, error) {
-	g := config.Gateway{Mode: c.String("gateway-mode"), Interface: c.String("gateway-interface"), VLAN: c.Int("gateway-vlan-id")}
+	g := config.Gateway{
+		Mode: c.String("gateway-mode"), Interface: c.String("gateway-interface"), VLAN: c.Int("gateway-vlan-id"),
+	}
 	var err error
 	if g.NextHops, err = config.ParseAddrs("--gateway-nexthop", c.String("gateway-nexthop")); err != nil {
 		return g, err

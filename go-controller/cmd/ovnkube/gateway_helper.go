@@ -18,18 +18,19 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// gatewayHelperCommand is `ovnkube gateway-helper`.
+// gatewayHelperCommand is `ovnkube gateway-helper`, for gateways that were set up by hand.
 func gatewayHelperCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "gateway-helper",
 		Usage: "keep the flows by which this machine and its gateway router share a NIC",
-		Description: "For a gateway that was made with gateway-init; `ovnkube node --gateway-mode shared` does the same by itself.\n" +
-			"It watches the bridge and puts back what is lost. Stopping it changes nothing: the flows stay; --undo removes them.",
+		Description: "Needed on a gateway that was made with gateway-init; `ovnkube node --gateway-mode shared` does the\n" +
+			"same by itself. It watches the bridge and restores lost flows. The flows stay when it stops;\n" +
+			"--undo removes them.",
 		Flags: slices.Concat([]cli.Flag{
-			stringFlag("physical-bridge", "", "external `BRIDGE` that has the NIC, such as breth0"),
-			stringFlag("physical-interface", "", "the `NIC`, such as eth0"),
-			&cli.IntFlag{Name: "gateway-vlan-id", EnvVars: env("gateway-vlan-id"), Usage: "VLAN `ID` of the gateway's network on the NIC, 0 for none"},
-			boolFlag("undo", "remove the flows, and end"),
+			stringFlag("physical-bridge", "", "external `BRIDGE` that has the NIC, such as breth0; required"),
+			stringFlag("physical-interface", "", "`NIC` in the bridge, such as eth0; required, except with --undo"),
+			gatewayVLANFlag(),
+			boolFlag("undo", "remove the flows and exit"),
 			dryRunFlag(),
 			ovsFlag(),
 		}, daemonFlags(daemonNames()["gateway-helper"])),
@@ -37,9 +38,11 @@ func gatewayHelperCommand() *cli.Command {
 	}
 }
 
-// gatewayQuery reads which bridge is meant.
+// gatewayQuery reads and checks the flags that name the bridge and its NIC.
 func gatewayQuery(c *cli.Context) (extbridge.Query, error) {
-	q := extbridge.Query{Bridge: c.String("physical-bridge"), Interface: c.String("physical-interface"), VLAN: c.Int("gateway-vlan-id")}
+	q := extbridge.Query{
+		Bridge: c.String("physical-bridge"), Interface: c.String("physical-interface"), VLAN: c.Int("gateway-vlan-id"),
+	}
 	var errs []error
 	if q.Bridge == "" {
 		errs = append(errs, errors.New("--physical-bridge: the bridge that has the NIC is needed, such as breth0"))
@@ -52,7 +55,7 @@ func gatewayQuery(c *cli.Context) (extbridge.Query, error) {
 		errs = append(errs, g.Validate())
 	}
 	if c.Bool("detach") && (c.Bool("undo") || c.Bool("dry-run")) {
-		errs = append(errs, errors.New("--detach: goes with neither --undo nor --dry-run, which end by themselves"))
+		errs = append(errs, errors.New("--detach: goes with neither --undo nor --dry-run, which exit by themselves"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return q, usageError{err}
@@ -65,18 +68,21 @@ func runGatewayHelper(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	keep := func(ctx context.Context, log *slog.Logger, use func(*extbridge.Keeper) error) error {
+		return withKeeper(ctx, c.String("ovs-address"), query, log, use)
+	}
 	if c.Bool("undo") || c.Bool("dry-run") {
-		return withKeeper(c.Context, c.String("ovs-address"), query, slog.New(slog.DiscardHandler), func(k *extbridge.Keeper) error {
-			return changeFlows(c, k)
-		})
+		return keep(c.Context, slog.New(slog.DiscardHandler), func(k *extbridge.Keeper) error { return changeFlows(c, k) })
 	}
 	return runDaemon(c, func(ctx context.Context, log *slog.Logger, ready func()) error {
-		return withKeeper(ctx, c.String("ovs-address"), query, log, func(k *extbridge.Keeper) error { return k.Run(ctx, ready) })
+		return keep(ctx, log, func(k *extbridge.Keeper) error { return k.Run(ctx, ready) })
 	})
 }
 
-// withKeeper opens what a Keeper works with.
-func withKeeper(ctx context.Context, address string, q extbridge.Query, log *slog.Logger, use func(*extbridge.Keeper) error) error {
+// withKeeper connects a Keeper to Open vSwitch and the kernel.
+func withKeeper(
+	ctx context.Context, address string, q extbridge.Query, log *slog.Logger, use func(*extbridge.Keeper) error,
+) error {
 	db, err := ovs.Open(ctx, address, log)
 	if err != nil {
 		return err
@@ -90,7 +96,7 @@ func withKeeper(ctx context.Context, address string, q extbridge.Query, log *slo
 	return use(&extbridge.Keeper{DB: db, Kernel: kernel, Flows: ovs.NewFlows(address), Query: q, Log: log})
 }
 
-// changeFlows prints what it changes, or with --dry-run would change.
+// changeFlows installs the flows, or with --undo removes them, and prints the changes. With --dry-run it only prints.
 func changeFlows(c *cli.Context, k *extbridge.Keeper) error {
 	var want hostplan.Flows
 	var err error

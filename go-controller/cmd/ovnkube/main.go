@@ -1,6 +1,5 @@
-// Command ovnkube is every program of the product but the CNI plugin: each is
-// a subcommand, in a file of its own. Flags and environment are read here and
-// nowhere below.
+// Command ovnkube has a subcommand, in a file of its own, for each program of the product except the CNI plugin.
+// Only this package reads flags and environment variables.
 package main
 
 import (
@@ -33,37 +32,40 @@ func newApp() *cli.App {
 		Usage:           "OVN networking for Kubernetes",
 		Version:         productVersion(),
 		HideHelpCommand: true,
-		// A comma in a file name is part of it.
+		// File names may contain commas.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			masterCommand(), nodeCommand(), doctorCommand(), translateCommand(), planCommand(), explainCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(), versionCommand(),
 		},
-		// Errors are printed by report, once, whatever their kind.
+		// report prints every error, once.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return usageError{fmt.Errorf("no command %q: want one of %s", c.Args().First(), strings.Join(commandNames(c.App.Commands), ", "))}
+				return usageError{fmt.Errorf("no command %q: want one of %s",
+					c.Args().First(), strings.Join(commandNames(c.App.Commands), ", "))}
 			}
 			return cli.ShowAppHelp(c)
 		},
 	}
-	for _, c := range app.Commands { // the library asks each command, not the program
-		c.OnUsageError = onUsageError
+	for i, c := range app.Commands {
+		c.OnUsageError = onUsageError // commands do not inherit it from the program
 		if c.Before == nil {
 			c.Before = noArguments
 		}
 		if hasFlag(c, configFlagName) {
 			c.Before = withSettings(c.Before)
 		}
+		if c.ArgsUsage != "" {
+			app.Commands[i] = flagsAnywhere(c)
+		}
 	}
 	return app
 }
 
-// withSettings has the settings file, and for what works on this machine's Open
-// vSwitch also that, say what the command line does not.
+// withSettings fills unset flags from the settings file and, if the command has --ovs-address, from Open vSwitch.
 func withSettings(before cli.BeforeFunc) cli.BeforeFunc {
 	return func(c *cli.Context) error {
 		if err := before(c); err != nil {
@@ -85,13 +87,13 @@ func commandNames(cs []*cli.Command) []string {
 	return out
 }
 
-// usageError is a command line that can't be meant.
+// usageError is an error in the command line. report adds a hint at --help.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-// report prints an error to w, one line each where there are several, and tells the
-// exit code: 0 done, 1 failed, or what the command chose.
+// report prints an error to w, one line for each of several joined errors. It returns the exit code: 0 without an
+// error, the command's own code, or 1.
 func report(w io.Writer, err error) int {
 	if err == nil {
 		return 0
@@ -116,7 +118,7 @@ func report(w io.Writer, err error) int {
 // flatten lists the errors that errors.Join joined.
 func flatten(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
-	// fmt.Errorf with several %w can be unwrapped the same way, and is one line.
+	// An error of fmt.Errorf with several %w unwraps to a list, too, but is one line.
 	if !ok || reflect.TypeOf(err) != reflect.TypeOf(errors.Join(err)) {
 		return []error{err}
 	}

@@ -12,20 +12,21 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 )
 
-// manifestFlag says where manifests are.
+// manifestFlag names files with manifests.
 func manifestFlag(usage string) cli.Flag {
 	return &cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: usage}
 }
 
-// manifests reads what manifestFlag names. What can be worked without is told
-// on w; what is broken is in the error, and what is not is returned besides.
+// manifests reads the files of manifestFlag. It prints warnings and ignored kinds to w. The error describes broken
+// objects; the sound ones are returned with it.
 func manifests(c *cli.Context, w io.Writer) ([]cluster.Object, error) {
 	m := kubeio.ReadManifests(c.StringSlice("filename"), c.App.Reader)
 	for _, warning := range m.Warnings {
 		warn(w, warning)
 	}
 	for _, k := range m.Ignored {
-		fmt.Fprintf(w, "ovnkube: note: %d of kind %s (%s) left out: the network does not depend on it\n", k.Count, k.Kind, k.APIVersion)
+		fmt.Fprintf(w, "ovnkube: note: %d of kind %s (%s) left out: the network does not depend on it\n",
+			k.Count, k.Kind, k.APIVersion)
 	}
 	errs := m.Errors
 	for _, p := range m.Problems {
@@ -34,8 +35,8 @@ func manifests(c *cli.Context, w io.Writer) ([]cluster.Object, error) {
 	return m.Objects, errors.Join(errs...)
 }
 
-// noArguments refuses arguments that are not flags: a file that was meant to
-// follow -f, most of the time. What stands behind one would not be read.
+// noArguments refuses arguments that are not flags: usually files without -f. The library would ignore all flags
+// after them.
 func noArguments(c *cli.Context) error {
 	if c.NArg() > 0 {
 		hint := "everything is given by flags"

@@ -14,15 +14,19 @@ func masterCommand() *cli.Command {
 	d := config.DefaultMaster()
 	return &cli.Command{
 		Name:  "master",
-		Usage: "watch the cluster and keep the Northbound database equal to what it wants",
+		Usage: "run the master: watch the cluster and keep the Northbound database up to date",
 		Flags: slices.Concat(kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), []cli.Flag{
-			stringFlag("metrics-bind-address", d.Metrics, "`HOST:PORT` of /metrics, /healthz and /readyz"),
-			boolFlag("verify", "compare with a full translation whenever there is nothing else to do; a difference is an error in the log and in northbound_verify_differences_total"),
-			boolFlag("leader-elect", "run several masters, of which the holder of a Lease works"),
+			metricsFlag(d.Metrics),
+			boolFlag("verify", "when idle, compare the database with a full translation; "+
+				"log differences as errors and count them in northbound_verify_differences_total"),
+			boolFlag("leader-elect", "elect a leader among several masters with a Lease; the others stand by"),
 			stringFlag("leader-elect-namespace", d.LeaderElect.Namespace, "`NAMESPACE` of the Lease"),
-			&cli.DurationFlag{Name: "leader-elect-lease", Value: d.LeaderElect.Lease, Usage: "how long a leader that fell silent keeps the Lease", EnvVars: env("leader-elect-lease")},
-			boolFlag("dry-run", "change nothing: print what would change, as the plan command does, and exit with 0 (nothing), 2 (changes) or 1 (an error)"),
-		}, planFlags(), []cli.Flag{configFlag()}, logFlags()),
+			durationFlag("leader-elect-lease", d.LeaderElect.Lease, "`DURATION` for which a leader that stops "+
+				"renewing the Lease still holds it, at least 3s"),
+			boolFlag("dry-run", "print what would change, as ovnkube plan does, and change nothing; "+
+				"exit code 0: nothing to do, 2: changes, 1: an error"),
+			timeoutFlag(planTimeout, "`DURATION` that --dry-run may take"),
+		}, []cli.Flag{configFlag()}, logFlags()),
 		Action: runMaster,
 	}
 }
@@ -42,9 +46,8 @@ func runMaster(c *cli.Context) error {
 	return master.Run(c.Context, m, log, nil)
 }
 
-// masterConfig reads the master's configuration: kubernetesFlags,
-// northboundFlags, clusterFlags and topologyFlags, and of the others those that
-// the command has.
+// masterConfig reads the master's configuration from the flags that the command has. Every command that calls it
+// has kubernetesFlags, northboundFlags, clusterFlags and topologyFlags.
 func masterConfig(c *cli.Context) (config.Master, error) {
 	m := config.DefaultMaster()
 	m.Kubernetes, m.NB = kubernetesConfig(c), northboundConfig(c)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,26 +17,28 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// watchdogSilence is how long a mover may say nothing to its watchdog: longer
-// than any step takes, with which it speaks.
+// watchdogSilence is how long the watchdog waits for the next message of a mover, which sends one with every step.
+// It is longer than any step takes.
 const watchdogSilence = 30 * time.Second
 
 // nicsToBridgeCommand is `ovnkube nics-to-bridge`.
 func nicsToBridgeCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "nics-to-bridge",
-		Usage:     "move NICs into Open vSwitch bridges: breth0 gets eth0, its addresses, routes and MAC",
+		Usage:     "move NICs into Open vSwitch bridges: breth0 takes over eth0, its addresses, routes and MAC",
 		ArgsUsage: "NIC...",
-		Description: "Prints what it changes. Running it again changes nothing, or finishes what was interrupted.\n" +
-			"Unless the API server or --confirm-target answers after the move, and also when the command dies half-way,\n" +
-			"the NIC gets back all that it had. `ovnkube bridges-to-nic breth0` is the inverse.",
+		Description: "Prints its changes. A second run changes nothing, or finishes what was interrupted. The move is\n" +
+			"undone if the API server or --confirm-target does not answer after it, or if the command dies\n" +
+			"half-way. `ovnkube bridges-to-nic breth0` is the inverse.",
 		Flags: slices.Concat([]cli.Flag{
-			stringFlag("datapath-type", "", "`TYPE` of the bridges: system (kernel module) or netdev (userspace) (default: that of a bridge that is there, else external_ids:ovn-bridge-datapath-type, else system)"),
-			stringFlag("confirm-target", "", "what must answer after the move: `HOST:PORT` (a connection) or an IP address (a ping) (default: the API server, else a default router behind the NIC that answers a ping before)"),
-			&cli.DurationFlag{Name: "confirm-timeout", Value: 30 * time.Second, Usage: "how long it may take to answer", EnvVars: env("confirm-timeout")},
-			boolFlag("no-confirm", "let the move stand although nothing has answered"),
+			datapathFlag("", "the bridges", "that of an existing bridge, else external_ids:ovn-bridge-datapath-type, "+
+				"else system"),
+			stringFlag("confirm-target", "", "`TARGET` that must answer after the move: HOST:PORT (a TCP connection) or an "+
+				"IP address (a ping) (default: the API server, else a default router that answers a ping before the move)"),
+			durationFlag("confirm-timeout", 30*time.Second, "`DURATION` that the target has to answer"),
+			boolFlag("no-confirm", "keep the move without asking any target"),
 			dryRunFlag(),
-			boolFlag("boot", "put back into effect, after a reboot, what was moved and confirmed before; nothing has to answer"),
+			boolFlag("boot", "after a reboot, restore moves that were confirmed before, without asking any target"),
 		}, nicFlags(), kubernetesFlags(), []cli.Flag{configFlag()}, logFlags()),
 		Before: someArguments("NIC", "eth0"),
 		Action: runNICsToBridge,
@@ -48,32 +49,29 @@ func nicsToBridgeCommand() *cli.Command {
 func bridgesToNICCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "bridges-to-nic",
-		Usage:     "the inverse of nics-to-bridge: give NICs back what they had, and remove the bridges",
+		Usage:     "the inverse of nics-to-bridge: move addresses and routes back to the NICs and remove the bridges",
 		ArgsUsage: "BRIDGE...",
-		Description: "Prints what it changes. It reads the undo file of nics-to-bridge or, if that is lost, what is on the bridge.\n" +
-			"What the bridge has got meanwhile goes to the NIC too. When it dies half-way, its watchdog finishes the work.",
+		Description: "Prints its changes. It reads the undo file of nics-to-bridge or, if that is lost, the bridge's\n" +
+			"configuration. Addresses and routes that the bridge got since the move go to the NIC as well. If\n" +
+			"the command dies half-way, its watchdog finishes the work.",
 		Flags:  slices.Concat(nicFlags(), []cli.Flag{dryRunFlag(), configFlag()}, logFlags()),
 		Before: someArguments("bridge", "breth0"),
 		Action: func(c *cli.Context) error {
-			bridges, err := interspersed(c)
-			if err != nil {
-				return err
-			}
 			m, done, err := newMover(c)
 			if err != nil {
 				return err
 			}
 			defer done()
-			return m.Return(c.Context, bridges, c.Bool("dry-run"))
+			return m.Return(c.Context, c.Args().Slice(), c.Bool("dry-run"))
 		},
 	}
 }
 
-// nicWatchdogCommand is the watchdog of the other two, which start it.
+// nicWatchdogCommand is the watchdog process that nics-to-bridge and bridges-to-nic start.
 func nicWatchdogCommand() *cli.Command {
 	return &cli.Command{
 		Name:   "nic-watchdog",
-		Usage:  "takes a move of a NIC back when the process that makes it dies; for nics-to-bridge to start",
+		Usage:  "finish or undo the move of a NIC when the process that makes it dies; nics-to-bridge starts it",
 		Hidden: true,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "nic", Required: true},
@@ -93,11 +91,11 @@ func nicWatchdogCommand() *cli.Command {
 	}
 }
 
-// nicFlags are those of all three.
+// nicFlags are the common flags of the three commands.
 func nicFlags() []cli.Flag {
 	return []cli.Flag{
 		ovsFlag(),
-		stringFlag("state-dir", "/var/lib/northbound/nics", "`DIR` of the undo files, one per NIC"),
+		stringFlag("state-dir", "/var/lib/northbound/nics", "`DIR` of the undo files, one for each NIC"),
 	}
 }
 
@@ -106,48 +104,15 @@ func dryRunFlag() cli.Flag { return boolFlag("dry-run", "print what would change
 // someArguments checks that a command has arguments.
 func someArguments(what, example string) cli.BeforeFunc {
 	return func(c *cli.Context) error {
-		args, err := interspersed(c)
-		if err == nil && len(args) == 0 {
-			err = fmt.Errorf("%s: which %s? Give its name, such as %s", c.Command.Name, what, example)
-		}
-		if err != nil {
-			return usageError{err}
+		if c.NArg() == 0 {
+			return usageError{fmt.Errorf("%s: which %s? Give its name, such as %s", c.Command.Name, what, example)}
 		}
 		return nil
 	}
 }
 
-// interspersed sets the flags that stand between and after the arguments, and
-// answers the arguments. The library would take `eth0 --dry-run` for two names.
-func interspersed(c *cli.Context) (args []string, err error) {
-	for rest := c.Args().Slice(); len(rest) > 0; rest = rest[1:] {
-		if !strings.HasPrefix(rest[0], "-") {
-			args = append(args, rest[0])
-			continue
-		}
-		name, value, given := strings.Cut(strings.TrimLeft(rest[0], "-"), "=")
-		i := slices.IndexFunc(c.Command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
-		if i < 0 {
-			return nil, fmt.Errorf("flag provided but not defined: -%s", name)
-		}
-		if _, isBool := c.Command.Flags[i].(*cli.BoolFlag); isBool && !given {
-			value, given = "true", true
-		}
-		if !given {
-			if rest = rest[1:]; len(rest) == 0 {
-				return nil, fmt.Errorf("flag needs an argument: -%s", name)
-			}
-			value = rest[0]
-		}
-		if err := c.Set(name, value); err != nil {
-			return nil, fmt.Errorf("invalid value %q for flag -%s: %w", value, name, err)
-		}
-	}
-	return args, nil
-}
-
-// newMover connects to Open vSwitch and the kernel. A terminal that goes, for
-// instance because the NIC is on the way to it, does not end the work.
+// newMover connects to Open vSwitch and the kernel. It ignores the signals of a lost terminal: a terminal that is
+// reached through the NIC may be lost during the move.
 func newMover(c *cli.Context) (m *nicmove.Mover, done func(), err error) {
 	log, err := newLog(c, c.App.ErrWriter)
 	if err != nil {
@@ -166,7 +131,8 @@ func newMover(c *cli.Context) (m *nicmove.Mover, done func(), err error) {
 	m = &nicmove.Mover{
 		OVS: db, Kernel: kernel, Store: nicmove.Store{Dir: c.String("state-dir")}, Out: c.App.Writer, Now: time.Now,
 		Guard: func(u nicmove.Undo) []string {
-			return []string{"/proc/self/exe", "nic-watchdog", "--nic", u.NIC, "--session", u.Session, "--state-dir", c.String("state-dir"), "--ovs-address", c.String("ovs-address")}
+			return []string{"/proc/self/exe", "nic-watchdog", "--nic", u.NIC, "--session", u.Session,
+				"--state-dir", c.String("state-dir"), "--ovs-address", c.String("ovs-address")}
 		},
 	}
 	return m, func() { db.Close(); kernel.Close() }, nil
@@ -179,16 +145,12 @@ func runNICsToBridge(c *cli.Context) error {
 	}
 	switch {
 	case o.Datapath != "" && o.Datapath != config.DatapathSystem && o.Datapath != config.DatapathNetdev:
-		return usageError{fmt.Errorf("--datapath-type %q: want %s (kernel module) or %s (userspace)", o.Datapath, config.DatapathSystem, config.DatapathNetdev)}
+		return usageError{fmt.Errorf("--datapath-type %q: want %s (kernel module) or %s (userspace)",
+			o.Datapath, config.DatapathSystem, config.DatapathNetdev)}
 	case o.Unconfirmed && c.String("confirm-target") != "":
 		return usageError{errors.New("--no-confirm and --confirm-target: give one of them")}
-	case o.Timeout <= 0:
-		return usageError{fmt.Errorf("--confirm-timeout %s: want a time such as 30s", o.Timeout)}
 	}
-	nics, err := interspersed(c)
-	if err != nil {
-		return err
-	}
+	var err error
 	if o.Target, err = confirmTarget(c); err != nil {
 		return err
 	}
@@ -197,10 +159,11 @@ func runNICsToBridge(c *cli.Context) error {
 		return err
 	}
 	defer done()
-	return m.Move(c.Context, nics, o)
+	return m.Move(c.Context, c.Args().Slice(), o)
 }
 
-// confirmTarget is what must answer after a move; nil when nothing is known.
+// confirmTarget returns what must answer after a move. Without a flag or an API server it returns nil, and the
+// mover chooses.
 func confirmTarget(c *cli.Context) (*nicmove.Target, error) {
 	if t := c.String("confirm-target"); t != "" {
 		target, err := nicmove.ParseTarget(t)

@@ -19,8 +19,7 @@ import (
 
 const bridgeUnit = "../../../dist/systemd/ovnkube-bridge@.service"
 
-// The unit file is one that systemd takes, and calls ovnkube with flags that it
-// has.
+// systemd accepts the unit file, and ovnkube has the flags that the unit uses.
 func TestBridgeUnit(t *testing.T) {
 	text, err := os.ReadFile(bridgeUnit)
 	if err != nil {
@@ -39,11 +38,12 @@ func TestBridgeUnit(t *testing.T) {
 		command := nicsToBridgeCommand()
 		command.Before, command.Action = nil, func(c *cli.Context) error {
 			boot = c.Bool("boot")
-			nics, err = interspersed(c)
-			return err
+			nics = c.Args().Slice()
+			return nil
 		}
 		app := &cli.App{Commands: []*cli.Command{command}, ExitErrHandler: func(*cli.Context, error) {}}
-		if err := app.Run(append([]string{"ovnkube"}, strings.Fields(args)...)); err != nil || !boot || !slices.Equal(nics, []string{"%i"}) {
+		if err := app.Run(append([]string{"ovnkube"}, strings.Fields(args)...)); err != nil || !boot ||
+			!slices.Equal(nics, []string{"%i"}) {
 			t.Errorf("%s: %v, --boot %v, NICs %v", line, err, boot, nics)
 		}
 	}
@@ -52,7 +52,8 @@ func TestBridgeUnit(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		for _, part := range []string{"[Unit]\n", "[Service]\nType=oneshot\n", "[Install]\nWantedBy=", "Before=network-online.target ", "After=ovs-vswitchd.service "} {
+		for _, part := range []string{"[Unit]\n", "[Service]\nType=oneshot\n", "[Install]\nWantedBy=",
+			"Before=network-online.target ", "After=ovs-vswitchd.service "} {
 			if !strings.Contains(string(text), part) {
 				t.Errorf("the unit lacks %q", part)
 			}
@@ -74,69 +75,51 @@ func TestBridgeUnit(t *testing.T) {
 
 func TestBadBridgeCommandLines(t *testing.T) {
 	for want, args := range map[string][]string{
-		"nics-to-bridge: which NIC? Give its name, such as eth0":                 {"nics-to-bridge"},
-		"bridges-to-nic: which bridge? Give its name, such as breth0":            {"bridges-to-nic", "--dry-run"},
-		"flag provided but not defined: -nosuch":                                 {"nics-to-bridge", "eth0", "--nosuch"},
-		"flag needs an argument: -confirm-target":                                {"nics-to-bridge", "eth0", "--confirm-target"},
-		`invalid value "x" for flag -confirm-timeout: `:                          {"nics-to-bridge", "eth0", "--confirm-timeout=x"},
-		`--datapath-type "x": want system (kernel module) or netdev (userspace)`: {"nics-to-bridge", "eth0", "--datapath-type", "x", "--no-confirm"},
-		`--confirm-target "x": want HOST:PORT or an IP address`:                  {"nics-to-bridge", "--confirm-target", "x", "eth0"},
-		"--no-confirm and --confirm-target: give one of them":                    {"nics-to-bridge", "--confirm-target", "192.0.2.1", "eth0", "--no-confirm"},
-		"--confirm-timeout 0s: want a time such as 30s":                          {"nics-to-bridge", "--confirm-timeout", "0s", "eth0"},
-		"connecting to the Open vSwitch database at unix:/nonexistent: ":         {"nics-to-bridge", "eth0", "--no-confirm", "--ovs-address", "unix:/nonexistent"},
+		"nics-to-bridge: which NIC? Give its name, such as eth0":      {"nics-to-bridge"},
+		"bridges-to-nic: which bridge? Give its name, such as breth0": {"bridges-to-nic", "--dry-run"},
+		"flag provided but not defined: -nosuch":                      {"nics-to-bridge", "eth0", "--nosuch"},
+		"flag needs an argument: -confirm-target": {"nics-to-bridge", "eth0",
+			"--confirm-target"},
+		`invalid value "x" for flag -confirm-timeout: `: {"nics-to-bridge", "eth0",
+			"--confirm-timeout=x"},
+		`--datapath-type "x": want system (kernel module) or netdev (userspace)`: {"nics-to-bridge", "eth0",
+			"--datapath-type", "x", "--no-confirm"},
+		`--confirm-target "x": want HOST:PORT or an IP address`: {"nics-to-bridge", "--confirm-target", "x", "eth0"},
+		"--no-confirm and --confirm-target: give one of them": {"nics-to-bridge", "--confirm-target", "192.0.2.1",
+			"eth0", "--no-confirm"},
+		"--confirm-timeout 0s: want a duration such as 30s": {"nics-to-bridge", "eth0", "--confirm-timeout",
+			"0s"},
+		"connecting to the Open vSwitch database at unix:/nonexistent: ": {"nics-to-bridge", "eth0", "--no-confirm",
+			"--ovs-address", "unix:/nonexistent"},
 	} {
-		if got := ovnkube(t.Context(), nil, args...); got.exit != 1 || !strings.HasPrefix(got.stderr, "ovnkube: "+want) || got.stdout != "" {
+		if got := ovnkube(t.Context(), nil, args...); got.exit != 1 || !strings.HasPrefix(got.stderr, "ovnkube: "+want) ||
+			got.stdout != "" {
 			t.Errorf("%v: %s\nwant %s", args, got, want)
 		}
 	}
 }
 
-// The command by its classic name, with the API server that Open vSwitch knows;
-// and its own watchdog.
+// The command, by its classic name, confirms a move with the API server that Open vSwitch knows. Its watchdog undoes a
+// move when the command is killed.
 func TestNICsToBridge(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	testkit.Run(t, "sh", "-ec", `ip netns add outside
-ip link add eth0 type veth peer name veth0 netns outside; ethtool -K eth0 tx off >/dev/null; ip netns exec outside ethtool -K veth0 tx off >/dev/null
-ip addr add 192.0.2.7/24 dev eth0; ip link set eth0 up; ip route add default via 192.0.2.1
-ip -n outside addr add 192.0.2.1/24 dev veth0; ip -n outside link set veth0 up`)
-	testkit.StartVSwitch(t)
-	api := httptest.NewUnstartedServer(http.NotFoundHandler())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	api.Listener = l
-	api.Start()
-	t.Cleanup(api.Close)
-	testkit.Run(t, "ovs-vsctl", "--no-wait", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-datapath-type=netdev", "external_ids:k8s-api-server="+l.Addr().String())
-
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	util := "/run/ovn-k8s-util"
-	if err := os.Symlink(self, util); err != nil {
-		t.Fatal(err)
-	}
-	command := func(args ...string) *exec.Cmd {
-		cmd := exec.Command(util, append(args, "--state-dir=/run/nics")...)
-		cmd.Env = append(os.Environ(), asOvnkube+"=1", "KUBECONFIG=")
-		return cmd
-	}
+	api := bridgeBed(t)
 	run := func(args ...string) string {
 		t.Helper()
-		out, err := command(args...).CombinedOutput()
+		out, err := ovnUtil(args...).CombinedOutput()
 		if err != nil {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 		return string(out)
 	}
-	if out := run("nics-to-bridge", "eth0", "--dry-run"); !strings.HasPrefix(out, "+ bridge breth0 fail_mode=standalone datapath_type=netdev ") || testkit.Run(t, "ovs-vsctl", "list-br") != "" {
+	if out := run("nics-to-bridge", "eth0", "--dry-run"); testkit.Run(t, "ovs-vsctl", "list-br") != "" ||
+		!strings.HasPrefix(out, "+ bridge breth0 fail_mode=standalone datapath_type=netdev ") {
 		t.Errorf("--dry-run:\n%s", out)
 	}
-	if out := run("nics-to-bridge", "eth0"); !strings.Contains(out, "eth0: moved to bridge breth0: the API server http://"+l.Addr().String()+" has answered\n") {
+	moved := "eth0: moved to bridge breth0: the API server http://" + api + " has answered\n"
+	if out := run("nics-to-bridge", "eth0"); !strings.Contains(out, moved) {
 		t.Errorf("moving:\n%s", out)
 	}
 	if out := run("nics-to-bridge", "eth0"); out != "eth0: nothing to do: bridge breth0 has all that it needs\n" {
@@ -148,9 +131,64 @@ ip -n outside addr add 192.0.2.1/24 dev veth0; ip -n outside link set veth0 up`)
 	if out := run("bridges-to-nic", "breth0"); !strings.HasSuffix(out, "breth0: eth0 has again what it had\n") {
 		t.Errorf("the way back:\n%s", out)
 	}
+	killWhileAsking(t)
+	testkit.Eventually(t, "the watchdog's work", func() string {
+		text, err := os.ReadFile("/run/nics/eth0.watchdog.log")
+		if err != nil || !strings.Contains(string(text), "it has all of it again") {
+			return "it says: " + string(text)
+		}
+		return ""
+	})
+	got := testkit.Run(t, "ip", "route", "show", "default") + testkit.Run(t, "ovs-vsctl", "list-br")
+	if got != "default via 192.0.2.1 dev eth0 \n" {
+		t.Errorf("default route and bridges %q", got)
+	}
+}
 
-	// Killed while it waits for what does not answer.
-	cmd := command("nics-to-bridge", "eth0", "--confirm-target", "192.0.2.99", "--confirm-timeout", "10m")
+// utilPath is a link to ovnkube by its classic name.
+const utilPath = "/run/ovn-k8s-util"
+
+func ovnUtil(args ...string) *exec.Cmd {
+	cmd := exec.Command(utilPath, append(args, "--state-dir=/run/nics")...)
+	cmd.Env = append(os.Environ(), asOvnkube+"=1", "KUBECONFIG=")
+	return cmd
+}
+
+// bridgeBed makes a NIC eth0 with a default route, Open vSwitch, an API server that Open vSwitch knows, and utilPath.
+// It returns the address of the API server.
+func bridgeBed(t *testing.T) (api string) {
+	t.Helper()
+	testkit.Run(t, "sh", "-ec", `ip netns add outside
+ip link add eth0 type veth peer name veth0 netns outside; ethtool -K eth0 tx off >/dev/null
+ip netns exec outside ethtool -K veth0 tx off >/dev/null
+ip addr add 192.0.2.7/24 dev eth0; ip link set eth0 up; ip route add default via 192.0.2.1
+ip -n outside addr add 192.0.2.1/24 dev veth0; ip -n outside link set veth0 up`)
+	testkit.StartVSwitch(t)
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Listener = l
+	server.Start()
+	t.Cleanup(server.Close)
+	testkit.Run(t, "ovs-vsctl", "--no-wait", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-datapath-type=netdev",
+		"external_ids:k8s-api-server="+l.Addr().String())
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, utilPath); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
+
+// killWhileAsking starts a move and kills the command while it waits for a target that does not answer.
+func killWhileAsking(t *testing.T) {
+	t.Helper()
+	cmd := ovnUtil("nics-to-bridge", "eth0", "--confirm-target", "192.0.2.99", "--confirm-timeout", "10m")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -166,14 +204,4 @@ ip -n outside addr add 192.0.2.1/24 dev veth0; ip -n outside link set veth0 up`)
 		}
 	}
 	_ = cmd.Wait() // it was killed
-	testkit.Eventually(t, "the watchdog's work", func() string {
-		text, err := os.ReadFile("/run/nics/eth0.watchdog.log")
-		if err != nil || !strings.Contains(string(text), "it has all of it again") {
-			return "it says: " + string(text)
-		}
-		return ""
-	})
-	if got := testkit.Run(t, "ip", "route", "show", "default") + testkit.Run(t, "ovs-vsctl", "list-br"); got != "default via 192.0.2.1 dev eth0 \n" {
-		t.Errorf("default route and bridges %q", got)
-	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// nodeCommand is `ovnkube node`.
+// nodeCommand is `ovnkube node`, the agent on every node.
 func nodeCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "node",
 		Usage: "run the node agent: br-int, the management port, and the network of this node's pods",
-		Description: "Keeps Open vSwitch and the kernel of this node as the cluster needs them, serves the CNI plugin ovn_cni,\n" +
-			"and publishes what the master needs to know as annotations of the Node. It needs root, a running\n" +
-			"Open vSwitch, and ovn-controller beside it. Stopping it changes nothing: pods keep their network.",
+		Description: "Configures Open vSwitch and the kernel of this node, serves the CNI plugin ovn_cni, and annotates\n" +
+			"the Node with what the master needs to know. It needs root, and Open vSwitch and ovn-controller\n" +
+			"running on the same machine. Stopping it changes nothing: pods keep their network.",
 		Flags:  nodeFlags(),
 		Action: runNode,
 	}
@@ -25,24 +25,51 @@ func nodeCommand() *cli.Command {
 func nodeFlags() []cli.Flag {
 	d := config.DefaultNode()
 	own := []cli.Flag{
-		stringFlag("node-name", "", "`NAME` of this machine's Kubernetes Node"),
-		stringFlag("sb-address", "", "Southbound database for ovn-controller: tcp:`HOST:PORT`,...; unset leaves external_ids:ovn-remote as it is"),
+		stringFlag("node-name", "", "`NAME` of this machine's Kubernetes Node; required"),
+		sbFlag(),
 		ovsFlag(),
-		stringFlag("encap-ip", "", "tunnel `ADDRESS`,... of this node; there may be several (default: what Open vSwitch has, else the Node's InternalIP)"),
-		stringFlag("encap-type", d.EncapType, "tunnel `TYPE`, the same on every node: geneve, or vxlan where the network has no Geneve (it has limits, see docs/features/node.md)"),
-		stringFlag("datapath-type", d.DatapathType, "`TYPE` of br-int: system (kernel module) or netdev (userspace)"),
-		stringFlag("bridge-mappings", "", "physical `NETWORK:BRIDGE`,...; unset leaves external_ids:ovn-bridge-mappings as it is"),
-		&cli.IntFlag{Name: "mtu", EnvVars: env("mtu"), Usage: "`BYTES` of pods and the management port (default: the tunnel interface's MTU less the tunnel's overhead)"},
-		&cli.StringFlag{Name: "ovn-rundir", Value: d.OVNRunDir, Usage: "`DIR` with ovn-controller's socket", EnvVars: append(env("ovn-rundir"), "OVN_RUNDIR")},
-		stringFlag("cni-conf-dir", d.CNIConfDir, "`DIR` for the CNI configuration, written when the node is ready"),
-		stringFlag("cni-bin-dir", d.CNIBinDir, "`DIR` where the runtime finds CNI plugins: portmap (hostPort) is used if it is there"),
-		stringFlag("cni-socket-dir", d.CNISocketDir, "`DIR` of the socket that ovn_cni talks to"),
-		stringFlag("metrics-bind-address", d.Metrics, "`HOST:PORT` of /metrics, /healthz and /readyz"),
+		encapIPFlag("external_ids:ovn-encap-ip, else the Node's InternalIP"),
+		stringFlag("encap-type", d.EncapType, "tunnel `TYPE`, the same on every node: geneve, or vxlan if the physical "+
+			"network cannot carry Geneve (for its limits see docs/features/node.md)"),
+		datapathFlag(d.DatapathType, "br-int", ""),
+		stringFlag("bridge-mappings", "", "physical network and external bridge, `NETWORK:BRIDGE`,... "+
+			"(default: external_ids:ovn-bridge-mappings stays as it is)"),
+		mtuFlag("pod interfaces and the management port"),
+		&cli.StringFlag{Name: "ovn-rundir", Value: d.OVNRunDir, Usage: "`DIR` of ovn-controller's control socket",
+			EnvVars: append(env("ovn-rundir"), "OVN_RUNDIR")},
+		stringFlag("cni-conf-dir", d.CNIConfDir, "`DIR` for the CNI configuration, which is written when the node is ready"),
+		stringFlag("cni-bin-dir", d.CNIBinDir, "`DIR` of the runtime's CNI plugins; hostPort needs portmap there"),
+		stringFlag("cni-socket-dir", d.CNISocketDir, "`DIR` of the socket that ovn_cni connects to"),
+		metricsFlag(d.Metrics),
 	}
 	return slices.Concat(own, gatewayFlags(), clusterFlags(), kubernetesFlags(), []cli.Flag{configFlag()}, logFlags())
 }
 
-// nodeConfig reads the agent's configuration from its flags.
+func metricsFlag(address string) cli.Flag {
+	return stringFlag("metrics-bind-address", address, "`HOST:PORT` to serve /metrics, /healthz and /readyz on")
+}
+
+func sbFlag() cli.Flag {
+	return stringFlag("sb-address", "", "`ADDRESS`,... of the Southbound database for ovn-controller, such as "+
+		"tcp:HOST:PORT (default: external_ids:ovn-remote stays as it is)")
+}
+
+func encapIPFlag(otherwise string) cli.Flag {
+	return stringFlag("encap-ip", "", "tunnel `ADDRESS`,... of this machine (default: "+otherwise+")")
+}
+
+// datapathFlag chooses the datapath of bridges. otherwise describes the default where it is not a constant.
+func datapathFlag(value, bridges, otherwise string) cli.Flag {
+	f := stringFlag("datapath-type", value, "datapath `TYPE` of "+bridges+": system (kernel module) or netdev (userspace)")
+	f.DefaultText = otherwise
+	return f
+}
+
+func mtuFlag(interfaces string) cli.Flag {
+	return intFlag("mtu", "the tunnel interface's MTU less the tunnel overhead", "MTU of "+interfaces+" in `BYTES`")
+}
+
+// nodeConfig reads and validates the agent's configuration.
 func nodeConfig(c *cli.Context) (config.Node, error) {
 	n, err := nodeSettings(c)
 	if err != nil {
@@ -51,13 +78,13 @@ func nodeConfig(c *cli.Context) (config.Node, error) {
 	return n, n.Validate()
 }
 
-// nodeSettings reads nodeFlags, each for itself.
+// nodeSettings reads nodeFlags without checking that they fit together.
 func nodeSettings(c *cli.Context) (config.Node, error) {
 	n := config.Node{
 		Name: c.String("node-name"), OVSAddress: c.String("ovs-address"), SBAddress: c.String("sb-address"),
 		EncapType: c.String("encap-type"), DatapathType: c.String("datapath-type"), MTU: c.Int("mtu"),
-		OVNRunDir: c.String("ovn-rundir"), CNIConfDir: c.String("cni-conf-dir"), CNIBinDir: c.String("cni-bin-dir"), CNISocketDir: c.String("cni-socket-dir"),
-		Kubernetes: kubernetesConfig(c), Metrics: c.String("metrics-bind-address"),
+		OVNRunDir: c.String("ovn-rundir"), CNIConfDir: c.String("cni-conf-dir"), CNIBinDir: c.String("cni-bin-dir"),
+		CNISocketDir: c.String("cni-socket-dir"), Kubernetes: kubernetesConfig(c), Metrics: c.String("metrics-bind-address"),
 	}
 	cluster, err := clusterConfig(c)
 	if err != nil {

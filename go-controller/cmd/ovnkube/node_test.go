@@ -10,7 +10,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// parseNode is what `ovnkube node ARGS` would run with.
+// parseNode returns the configuration that `ovnkube node ARGS` would run with.
 func parseNode(args ...string) (n config.Node, err error) {
 	command := nodeCommand()
 	command.Action = func(c *cli.Context) error {
@@ -22,18 +22,27 @@ func parseNode(args ...string) (n config.Node, err error) {
 }
 
 func TestNodeFlags(t *testing.T) {
-	n, err := parseNode("--node-name", "n1", "--sb-address", "tcp:10.0.0.1:6642", "--ovs-address", "unix:/x/db.sock", "--ovn-rundir", "/x/ovn", "--encap-ip", "10.0.0.2,fd00::2",
-		"--encap-type", "geneve", "--datapath-type", "netdev", "--bridge-mappings", "physnet:br-phys", "--mtu", "1400", "--cni-conf-dir", "/c", "--cni-bin-dir", "/b", "--cni-socket-dir", "/s",
-		"--metrics-bind-address", "127.0.0.1:0", "--cluster-subnets", "10.0.0.0/14/23,fd01::/48/64", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112",
-		"--k8s-apiserver", "https://api", "--k8s-cacert", "/ca", "--k8s-token", "t", "--gateway-mode", "shared", "--gateway-interface", "eth0",
-		"--gateway-nexthop", "10.0.0.9,fd00::9", "--gateway-vlan-id", "7", "--rampout-ip-subnets", "10.0.2.0/23,fd01::/64", "--gateway-node-label", "gateway=yes")
+	n, err := parseNode("--node-name", "n1", "--sb-address", "tcp:10.0.0.1:6642", "--ovs-address", "unix:/x/db.sock",
+		"--ovn-rundir", "/x/ovn", "--encap-ip", "10.0.0.2,fd00::2",
+		"--encap-type", "geneve", "--datapath-type", "netdev", "--bridge-mappings", "physnet:br-phys", "--mtu", "1400",
+		"--cni-conf-dir", "/c", "--cni-bin-dir", "/b", "--cni-socket-dir", "/s",
+		"--metrics-bind-address", "127.0.0.1:0", "--cluster-subnets", "10.0.0.0/14/23,fd01::/48/64", "--k8s-service-cidrs",
+		"10.96.0.0/16,fd02::/112",
+		"--k8s-apiserver", "https://api", "--k8s-cacert", "/ca", "--k8s-token", "t", "--gateway-mode", "shared",
+		"--gateway-interface", "eth0",
+		"--gateway-nexthop", "10.0.0.9,fd00::9", "--gateway-vlan-id", "7", "--rampout-ip-subnets", "10.0.2.0/23,fd01::/64",
+		"--gateway-node-label", "gateway=yes")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := fmt.Sprintf("%+v", n)
-	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t} Name:n1 ClusterSubnets:[10.0.0.0/14/23 fd01::/48/64] " +
-		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] OVSAddress:unix:/x/db.sock SBAddress:tcp:10.0.0.1:6642 EncapIPs:[10.0.0.2 fd00::2] EncapType:geneve DatapathType:netdev " +
-		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 Rampout:[10.0.2.0/23 fd01::/64] NodeLabel:gateway=yes} MTU:1400 OVNRunDir:/x/ovn CNIConfDir:/c CNIBinDir:/b CNISocketDir:/s Metrics:127.0.0.1:0}"
+	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t} Name:n1 " +
+		"ClusterSubnets:[10.0.0.0/14/23 fd01::/48/64] " +
+		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] OVSAddress:unix:/x/db.sock SBAddress:tcp:10.0.0.1:6642 " +
+		"EncapIPs:[10.0.0.2 fd00::2] EncapType:geneve DatapathType:netdev " +
+		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 " +
+		"Rampout:[10.0.2.0/23 fd01::/64] NodeLabel:gateway=yes} MTU:1400 OVNRunDir:/x/ovn CNIConfDir:/c CNIBinDir:/b " +
+		"CNISocketDir:/s Metrics:127.0.0.1:0}"
 	if got != want {
 		t.Errorf("configuration:\n%s\nwant:\n%s", got, want)
 	}

@@ -22,35 +22,41 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// exitChanges is plan's exit code when there is something to do.
+// exitChanges is the exit code of a plan that has changes.
 const exitChanges = 2
+
+// planTimeout limits how long commands that only print wait for the servers.
+const planTimeout = 30 * time.Second
 
 func planCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "plan",
 		Usage: "print what the master would change in the Northbound database, and change nothing",
-		Description: "Compares what the cluster wants, or what manifests given with -f want, with the Northbound database as it is.\n" +
-			"One line per row, + added, ~ changed, - removed, and one per column. Nothing is written, to Kubernetes neither.\n" +
-			"Nodes and pods that have no annotation yet are shown with the subnets and addresses that are free now.\n\n" +
-			"Exit code 0: nothing to do. 2: there are changes. 1: an error, also when only part of the plan could be made.",
-		Flags: slices.Concat([]cli.Flag{
-			manifestFlag("`FILE`, directory or - for standard input, instead of the cluster; may be given again"),
-		}, planFlags(), kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), []cli.Flag{configFlag()}, logFlags()),
+		Description: "Compares what the cluster, or the manifests given with -f, need with what the Northbound database\n" +
+			"has. Prints a line per row (+ added, ~ changed, - removed) and a line per column. It writes\n" +
+			"nothing, neither to the database nor to Kubernetes. Nodes and pods without an annotation are shown\n" +
+			"with the subnets and addresses that are free now.\n\n" +
+			"Exit code 0: nothing to do; 2: there are changes; 1: an error, even if part of the plan was\n" +
+			"printed.",
+		Flags: slices.Concat(serversOrManifestsFlags(), clusterFlags(), topologyFlags(), []cli.Flag{configFlag()},
+			logFlags()),
 		Action: runPlan,
 	}
 }
 
-// planFlags are those that only a plan needs.
-func planFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "how long a plan waits for the servers", EnvVars: env("timeout")},
-	}
+// serversOrManifestsFlags say where a command reads the cluster from, and with which database it compares it.
+func serversOrManifestsFlags() []cli.Flag {
+	return slices.Concat([]cli.Flag{
+		manifestFlag("manifest `FILE`, directory or - for standard input, instead of the cluster; repeatable"),
+		timeoutFlag(planTimeout, "`DURATION` to wait for the servers"),
+	}, kubernetesFlags(), northboundFlags())
+}
+
+func timeoutFlag(value time.Duration, usage string) cli.Flag {
+	return durationFlag("timeout", value, usage)
 }
 
 func runPlan(c *cli.Context) error {
-	if err := noArguments(c); err != nil {
-		return err
-	}
 	log, err := newLog(c, c.App.ErrWriter)
 	if err != nil {
 		return err
@@ -78,14 +84,14 @@ func runPlan(c *cli.Context) error {
 	}
 	want, plans, err := plansFor(ctx, m, objects, log, c.App.ErrWriter)
 	if err != nil && len(plans) == 0 {
-		return errors.Join(broken, err) // "nothing to do" would be a claim
+		return errors.Join(broken, err) // without a plan, "nothing to do" may be wrong
 	}
 	if printErr := printPlans(c.App.Writer, plans); printErr != nil {
 		return printErr
 	}
 	errs := []error{broken, err}
 	for _, p := range want.Problems {
-		if live { // the master tells the object's owner, and works on
+		if live { // the master reports the object's problem as an Event and goes on
 			warn(c.App.ErrWriter, p)
 			continue
 		}
@@ -100,12 +106,13 @@ func runPlan(c *cli.Context) error {
 	return nil
 }
 
-// warn tells of something that does not stop the work.
+// warn prints a problem that does not stop the command.
 func warn(w io.Writer, what any) { fmt.Fprintln(w, "ovnkube: warning:", what) }
 
-// liveObjects lists everything that the cluster is made of, and what is wrong
-// with single objects.
-func liveObjects(ctx context.Context, k config.Kubernetes, log *slog.Logger) ([]cluster.Object, []cluster.Problem, error) {
+// liveObjects lists the cluster's objects, and the problems of single objects, from the API server.
+func liveObjects(
+	ctx context.Context, k config.Kubernetes, log *slog.Logger,
+) ([]cluster.Object, []cluster.Problem, error) {
 	clients, err := kubeio.NewClients(k, "northbound-plan")
 	if err != nil {
 		return nil, nil, err
@@ -140,15 +147,18 @@ func liveObjects(ctx context.Context, k config.Kubernetes, log *slog.Logger) ([]
 	return objects, problems, nil
 }
 
-// plansFor compares what objects want with the Northbound database. It warns of
-// gateways that are taken to be out of service since they are so there.
-func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger, warnings io.Writer) (*offline.Cluster, []nb.Plan, error) {
+// plansFor compares the rows that the objects need with the Northbound database. A gateway that has no routes in
+// the database counts as out of service, with a warning: only a running master can know better.
+func plansFor(
+	ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger, warnings io.Writer,
+) (*offline.Cluster, []nb.Plan, error) {
 	var plans []nb.Plan
 	want, err := beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
 		for _, name := range nbrecord.DownGateways(want.State, session.View()) {
 			down := &cluster.GatewayDown{Node: name}
 			want.Step([]cluster.Event{{Ref: down.Ref(), New: down}})
-			warn(warnings, fmt.Sprintf("Node %s: the cluster router has no routes to its gateway: planned as one that is silent (docs/features/gateway.md); a master that hears of it adds them", name))
+			warn(warnings, fmt.Sprintf("Node %s: the cluster router has no routes to its gateway: planned as a gateway "+
+				"that is down (docs/features/gateway.md); a master adds them once it sees the gateway's Lease renewed", name))
 		}
 		batch := want.Plan(session.View(), append(want.Owners(), session.Owners()...), nil)
 		plans = batch.Plans
@@ -157,9 +167,12 @@ func plansFor(ctx context.Context, m config.Master, objects []cluster.Object, lo
 	return want, plans, err
 }
 
-// beside has f look at what objects want, beside the Northbound database, which
-// may tell of nodes besides.
-func beside(ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger, f func(*offline.Cluster, *ovsdb.Session) error) (*offline.Cluster, error) {
+// beside calls f with the cluster that the objects make and a session with the Northbound database. Nodes that
+// were set up by hand are added to the cluster from the database.
+func beside(
+	ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger,
+	f func(*offline.Cluster, *ovsdb.Session) error,
+) (*offline.Cluster, error) {
 	want := offline.New(m.Cluster, objects)
 	err := ovsdb.With(ctx, m.NB, want.Schema, log, func(session *ovsdb.Session) error {
 		byHand, problems := nbrecord.Nodes(session)
@@ -178,7 +191,7 @@ func beside(ctx context.Context, m config.Master, objects []cluster.Object, log 
 	return want, err
 }
 
-// printPlans prints plans and a line that sums them up.
+// printPlans prints plans and a summary.
 func printPlans(w io.Writer, plans []nb.Plan) error {
 	b := bufio.NewWriter(w)
 	var rows [3]int // by verb
@@ -198,8 +211,7 @@ func printPlans(w io.Writer, plans []nb.Plan) error {
 	return b.Flush()
 }
 
-// tally counts a plan's rows by what happens to them. A row that only comes to
-// be listed elsewhere is changed.
+// tally counts a plan's rows by verb. A row that only becomes a member of another row counts as changed.
 func tally(p nb.Plan) (rows [3]int) {
 	touched := map[string]bool{}
 	for _, r := range p.Rows {

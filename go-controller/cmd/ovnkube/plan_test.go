@@ -14,14 +14,13 @@ import (
 
 const planInput = "testdata/one-node.in.yaml"
 
-// translated is a real server, of each OVN release, with the database that
-// translate makes of planInput.
+// translated starts a server of the schema with the database that translate makes from planInput.
 func translated(t *testing.T, schema string) (remote string) {
 	t.Helper()
 	return translatedFrom(t, planInput, schema)
 }
 
-// translatedFrom is translated of another input.
+// translatedFrom is like translated, for another input.
 func translatedFrom(t *testing.T, input, schema string) (remote string) {
 	t.Helper()
 	out := ovnkube(t.Context(), nil, "translate", "-f", input, "-o", "ovsdb")
@@ -41,8 +40,8 @@ func plan(t *testing.T, remote string, args ...string) result {
 	return ovnkube(t.Context(), nil, append([]string{"plan", "--log-level=error", "--nb-address", remote}, args...)...)
 }
 
-// What translate makes needs no plan, whatever the server's release; what is
-// edited by hand is shown, and stays as it is.
+// A database that translate made needs no changes, on any OVN release. Plan shows what was edited by hand, and changes
+// nothing.
 func TestPlan(t *testing.T) {
 	for ovn, schema := range testkit.NBSchemas() {
 		t.Run(ovn, func(t *testing.T) {
@@ -54,8 +53,10 @@ func TestPlan(t *testing.T) {
 			nbctl(t, remote, "ls-add", "of-somebody-else")
 			nbctl(t, remote, "lsp-del", "default_web-0")
 			ports := strings.TrimSpace(nbctl(t, remote, "get", "Logical_Switch_Port", "stor-n1", "_uuid"))
-			nbctl(t, remote, "remove", "Logical_Switch", "n1", "ports", ports, "--", "add", "Logical_Switch", "of-somebody-else", "ports", ports)
-			nbctl(t, remote, "set", "Logical_Switch_Port", "k8s-n1", "addresses=unknown", "--", "set", "Logical_Router", "ovn_cluster_router", "options:dynamic_neigh_routers=false")
+			nbctl(t, remote, "remove", "Logical_Switch", "n1", "ports", ports, "--", "add", "Logical_Switch", "of-somebody-else",
+				"ports", ports)
+			nbctl(t, remote, "set", "Logical_Switch_Port", "k8s-n1", "addresses=unknown", "--", "set", "Logical_Router",
+				"ovn_cluster_router", "options:dynamic_neigh_routers=false")
 			before := nbctl(t, remote, "show")
 			want := `~ Logical_Router ovn_cluster_router  (Cluster cluster, router)
       options  ~ dynamic_neigh_routers="false" -> "true"
@@ -88,12 +89,12 @@ Plan: 1 to add, 3 to change, 0 to remove.
 	}
 }
 
-// Onto an empty database everything is added; without a manifest for it, what
-// is there is removed.
+// With an empty database, everything is added. With an empty cluster, everything is removed.
 func TestPlanFromAndToNothing(t *testing.T) {
 	empty := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
 	got := plan(t, empty, "-f", planInput)
-	if got.exit != 2 || !strings.HasSuffix(got.stdout, "\nPlan: 16 to add, 0 to change, 0 to remove.\n") || got.stderr != "" {
+	if got.exit != 2 || !strings.HasSuffix(got.stdout, "\nPlan: 16 to add, 0 to change, 0 to remove.\n") ||
+		got.stderr != "" {
 		t.Errorf("plan onto an empty database:\n%s", got)
 	}
 	full := translated(t, testkit.NBSchemas()["23.03"])
@@ -107,8 +108,8 @@ func TestPlanFromAndToNothing(t *testing.T) {
 	}
 }
 
-// A gateway that a master took out of service for its silence, of which no object
-// tells, stays out.
+// A gateway that a master took out of service because its lease expired stays out of service: no object says so, only
+// the database.
 func TestPlanOfSilentGateway(t *testing.T) {
 	const input = "testdata/gateway-out-of-service.in.yaml"
 	text, err := os.ReadFile(input)
@@ -123,7 +124,9 @@ func TestPlanOfSilentGateway(t *testing.T) {
 	remote := translatedFrom(t, input, testkit.NBSchemas()["25.03"])
 	const nothing = "Nothing to do: the Northbound database holds what is wanted.\n"
 	got := plan(t, remote, "-f", file)
-	if want := "ovnkube: warning: Node n2: the cluster router has no routes to its gateway: planned as one that is silent"; got.exit != 0 || got.stdout != nothing || strings.Count(got.stderr, "warning") != 1 || !strings.HasPrefix(got.stderr, want) {
+	if want := "ovnkube: warning: Node n2: the cluster router has no routes to its gateway: planned as a gateway " +
+		"that is down"; got.exit != 0 || got.stdout != nothing || strings.Count(got.stderr, "warning") != 1 ||
+		!strings.HasPrefix(got.stderr, want) {
 		t.Errorf("plan:\n%s", got)
 	}
 	if got := plan(t, remote, "-f", input); got != (result{stdout: nothing}) {
@@ -141,13 +144,15 @@ func TestPlanErrors(t *testing.T) {
 	}{
 		"no Northbound database": {[]string{"--nb-address", gone, "-f", planInput, "--timeout", "1500ms"},
 			`^ovnkube: connecting to the Northbound database: ` + regexp.QuoteMeta(gone) + `: .*no such file or directory\n$`},
-		"not a Northbound database": {[]string{"--nb-address", testkit.StartOVSDB(t, testkit.VSwitchSchema()), "-f", planInput, "--timeout", "1500ms"},
+		"not a Northbound database": {[]string{"--nb-address", testkit.StartOVSDB(t, testkit.VSwitchSchema()), "-f",
+			planInput, "--timeout", "1500ms"},
 			`^ovnkube: connecting to the Northbound database: .*OVN_Northbound`},
 		"no API server": {[]string{"--nb-address", remote, "--k8s-apiserver", "http://127.0.0.1:1", "--timeout", "300ms"},
 			`ovnkube: waiting for the API server http://127.0.0.1:1: context deadline exceeded\n$`},
-		"no cluster at all": {[]string{"--nb-address", remote}, `^ovnkube: no API server given: want --kubeconfig or --k8s-apiserver, or to run in a pod\n$`},
-		"an argument":       {[]string{"x.yaml"}, `^ovnkube: plan: unexpected argument "x.yaml"`},
-		"a bad address":     {[]string{"--nb-address", "nowhere", "-f", planInput}, `^ovnkube: --nb-address "nowhere": want `},
+		"no cluster at all": {[]string{"--nb-address", remote},
+			`^ovnkube: no API server given: want --kubeconfig or --k8s-apiserver, or to run in a pod\n$`},
+		"an argument":   {[]string{"x.yaml"}, `^ovnkube: plan: unexpected argument "x.yaml"`},
+		"a bad address": {[]string{"--nb-address", "nowhere", "-f", planInput}, `^ovnkube: --nb-address "nowhere": want `},
 	} {
 		t.Run(what, func(t *testing.T) {
 			got := ovnkube(t.Context(), nil, append([]string{"plan", "--log-level=error"}, c.args...)...)
@@ -158,37 +163,46 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// A broken manifest does not hide the plan of the others, and is an error.
+// A broken manifest is an error, and the plan of the others is printed all the same.
 func TestPlanWithBrokenManifests(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
 	got := plan(t, remote, "-f", planInput, "-f", "testdata/hostile.in.yaml")
-	if got.exit != 1 || !strings.Contains(got.stdout, "+ Logical_Switch_Port default_web-0 ") || !strings.Contains(got.stderr, "Pod default/twice is given twice") {
+	if got.exit != 1 || !strings.Contains(got.stdout, "+ Logical_Switch_Port default_web-0 ") ||
+		!strings.Contains(got.stderr, "Pod default/twice is given twice") {
 		t.Errorf("plan:\n%s", got)
 	}
 }
 
-// lists is an API server's answers: what it lists, as it comes over the wire.
+// lists holds the answers of a fake API server: URL path -> list as JSON.
 type lists map[string]string
 
-// aCluster is a node, a pod and services, one of which is broken.
+// aCluster is a cluster of a node, a pod and a broken service.
 func aCluster() lists {
 	return lists{
-		"/version":           `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`,
-		"/api/v1/nodes":      `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"n1","uid":"11111111-0000-4000-8000-000000000001"}}]}`,
-		"/api/v1/namespaces": `{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"default","uid":"22222222-0000-4000-8000-000000000001"}}]}`,
-		"/api/v1/pods":       `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"web-0","namespace":"default","uid":"33333333-0000-4000-8000-000000000001"},"spec":{"nodeName":"n1"}}]}`,
-		"/api/v1/services":   `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"broken","namespace":"default"},"spec":{"clusterIP":"10.96.0.9"}}]}`,
-		"/apis/discovery.k8s.io/v1/endpointslices": `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}`,
+		"/version": `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`,
+		"/api/v1/nodes": `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},` +
+			`"items":[{"metadata":{"name":"n1","uid":"11111111-0000-4000-8000-000000000001"}}]}`,
+		"/api/v1/namespaces": `{"kind":"NamespaceList","apiVersion":"v1",` +
+			`"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"default",` +
+			`"uid":"22222222-0000-4000-8000-000000000001"}}]}`,
+		"/api/v1/pods": `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},` +
+			`"items":[{"metadata":{"name":"web-0","namespace":"default","uid":"33333333-0000-4000-8000-000000000001"},` +
+			`"spec":{"nodeName":"n1"}}]}`,
+		"/api/v1/services": `{"kind":"ServiceList","apiVersion":"v1",` +
+			`"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"broken","namespace":"default"},` +
+			`"spec":{"clusterIP":"10.96.0.9"}}]}`,
+		"/apis/discovery.k8s.io/v1/endpointslices": `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1",` +
+			`"metadata":{"resourceVersion":"7"},"items":[]}`,
 	}
 }
 
-// serve is an API server that has the lists, and no more; it returns its URL.
+// serve starts a read-only API server that has only the lists, and returns its URL.
 func (l lists) serve(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method != http.MethodGet:
-			t.Errorf("%s %s: nothing is to be written", r.Method, r.URL)
+			t.Errorf("%s %s: want no writes", r.Method, r.URL)
 			http.Error(w, "no", http.StatusMethodNotAllowed)
 		case r.URL.Query().Get("sendInitialEvents") != "":
 			http.Error(w, "not supported here", http.StatusUnprocessableEntity)
@@ -205,8 +219,7 @@ func (l lists) serve(t *testing.T) string {
 	return server.URL
 }
 
-// The cluster itself, read from an API server. The end-to-end tests do the same
-// with a real one.
+// plan and master --dry-run read the cluster from an API server. The end-to-end tests do the same with a real one.
 func TestPlanFromAPIServer(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	url := aCluster().serve(t)
@@ -219,7 +232,8 @@ func TestPlanFromAPIServer(t *testing.T) {
 		}
 	}
 	nbctl(t, remote, "lsp-del", "default_web-0")
-	if got := ovnkube(t.Context(), nil, "master", "--dry-run", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", url); got.exit != 2 ||
+	if got := ovnkube(t.Context(), nil, "master", "--dry-run", "--log-level=error", "--nb-address", remote,
+		"--k8s-apiserver", url); got.exit != 2 ||
 		!strings.Contains(got.stdout, "+ Logical_Switch_Port default_web-0 ") {
 		t.Errorf("master --dry-run:\n%s", got)
 	}

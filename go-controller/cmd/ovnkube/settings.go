@@ -15,12 +15,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// defaultConfigFile is where the settings file is looked for; it need not be
-// there.
+// defaultConfigFile is the path of the settings file, which need not exist.
 const defaultConfigFile = "/etc/openvswitch/ovn_k8s.conf"
 
-// setting is where a flag's value comes from when neither the command line nor
-// the environment has one: the settings file, then the Open_vSwitch row.
+// setting says where a flag's value comes from when neither the command line nor the environment sets it: from the
+// settings file, else from the Open_vSwitch row.
 type setting struct {
 	flag    string
 	section string // of the settings file
@@ -28,7 +27,7 @@ type setting struct {
 	ovs     string // key in external_ids, "" for none
 }
 
-// settings lists them, in the names of the classic settings file.
+// settings lists all settings, by the names that the classic settings file has for them.
 func settings() []setting {
 	return []setting{
 		{"kubeconfig", "kubernetes", "kubeconfig", ""},
@@ -61,19 +60,18 @@ const configFlagName = "config-file"
 
 // configFlag names the settings file.
 func configFlag() cli.Flag {
-	return stringFlag(configFlagName, defaultConfigFile, "settings `FILE` (INI) for what neither flags nor environment say")
+	return stringFlag(configFlagName, defaultConfigFile, "INI `FILE` of settings that neither flags nor environment give")
 }
 
-// readSettings gives the command's flags that are not set their values from
-// the settings file and, with fromOVS, from the Open_vSwitch row.
+// readSettings sets the command's flags that are still unset from the settings file and, with fromOVS, from the
+// Open_vSwitch row.
 func readSettings(c *cli.Context, fromOVS bool) error {
 	file, err := settingsFile(c)
 	if err != nil {
 		return err
 	}
-	// Which API server is one setting: a higher source that names one in either
-	// way is not to be mixed with a lower one.
-	server := c.String("kubeconfig") != "" || c.String("k8s-apiserver") != ""
+	// --kubeconfig and --k8s-apiserver are alternatives: once a source gives one, later sources must not add the other.
+	haveServer := c.String("kubeconfig") != "" || c.String("k8s-apiserver") != ""
 	row := func(string) (string, error) { return "", nil }
 	if fromOVS {
 		if db := openOVS(c); db != nil {
@@ -82,19 +80,19 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 		}
 	}
 	for _, source := range []source{fileSource(c.String(configFlagName), file), rowSource(row)} {
-		found, err := fill(c, source, server)
+		found, err := fill(c, source, haveServer)
 		if err != nil {
 			return err
 		}
-		server = server || found
+		haveServer = haveServer || found
 	}
 	return nil
 }
 
-// source is a place that has settings.
+// source is a place that settings are read from.
 type source struct {
 	value func(setting) (string, error) // "" when it has none
-	name  func(setting) string          // where in it that setting is, for errors
+	name  func(setting) string          // the place of the setting in the source, for errors
 }
 
 func fileSource(name string, file map[string]map[string]string) source {
@@ -104,8 +102,8 @@ func fileSource(name string, file map[string]map[string]string) source {
 	}
 }
 
-// rowSource is the Open_vSwitch row, of whose external_ids value reads one key.
-// That there is no row yet is no error: the command may be what makes it.
+// rowSource reads settings from external_ids of the Open_vSwitch row, where value reads one key. A missing row is
+// no error: the command may be the one that creates it.
 func rowSource(value func(key string) (string, error)) source {
 	return source{
 		func(s setting) (string, error) {
@@ -122,15 +120,15 @@ func rowSource(value func(key string) (string, error)) source {
 	}
 }
 
-// fill sets flags from one source; it tells whether the source named an API
-// server.
-func fill(c *cli.Context, from source, server bool) (found bool, err error) {
+// fill sets unset flags from one source. It ignores the source's API server if haveServer; found says whether the
+// source set one.
+func fill(c *cli.Context, from source, haveServer bool) (found bool, err error) {
 	for _, s := range settings() {
 		if !hasFlag(c.Command, s.flag) || c.IsSet(s.flag) {
 			continue
 		}
-		names := s.flag == "kubeconfig" || s.flag == "k8s-apiserver"
-		if names && server {
+		isServer := s.flag == "kubeconfig" || s.flag == "k8s-apiserver"
+		if isServer && haveServer {
 			continue
 		}
 		value, err := from.value(s)
@@ -143,7 +141,7 @@ func fill(c *cli.Context, from source, server bool) (found bool, err error) {
 		if err := c.Set(s.flag, value); err != nil {
 			return found, fmt.Errorf("setting --%s to %q from %s: %w", s.flag, value, from.name(s), err)
 		}
-		found = found || names
+		found = found || isServer
 	}
 	return found, nil
 }
@@ -152,8 +150,8 @@ func hasFlag(c *cli.Command, name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 }
 
-// settingsFile reads the file; a default one that is not there is empty. Keys
-// that nothing knows are told of: a typing error would be silent otherwise.
+// settingsFile reads the settings file into section -> key -> value. The default file may be missing. Unknown keys
+// get a warning, so that typing errors are noticed.
 func settingsFile(c *cli.Context) (map[string]map[string]string, error) {
 	name := c.String(configFlagName)
 	raw, err := os.ReadFile(name)
@@ -165,19 +163,21 @@ func settingsFile(c *cli.Context) (map[string]map[string]string, error) {
 	}
 	parsed, err := ini.Load(raw)
 	if err != nil {
-		return nil, fmt.Errorf("reading --config-file %s: %w: want an INI file such as [ovnnorth] with a line address=tcp:192.0.2.1:6641", name, err)
+		return nil, fmt.Errorf("reading --config-file %s: %w: want an INI file such as [ovnnorth] with a line "+
+			"address=tcp:192.0.2.1:6641", name, err)
 	}
 	out := map[string]map[string]string{}
 	for _, section := range parsed.Sections() {
-		// [default] in any case is also the library's name for what precedes
-		// all sections.
+		// The library puts settings that precede all sections into "DEFAULT": the same as our [default].
 		where := strings.ToLower(section.Name())
 		if out[where] == nil {
 			out[where] = map[string]string{}
 		}
 		for _, key := range section.Keys() {
-			if !slices.ContainsFunc(settings(), func(s setting) bool { return s.section == where && s.key == key.Name() }) {
-				warn(c.App.ErrWriter, fmt.Sprintf("--config-file %s: [%s] %s is not a setting: it is left out", name, section.Name(), key.Name()))
+			known := func(s setting) bool { return s.section == where && s.key == key.Name() }
+			if !slices.ContainsFunc(settings(), known) {
+				warn(c.App.ErrWriter, fmt.Sprintf("--config-file %s: [%s] %s is not a setting: it is ignored",
+					name, section.Name(), key.Name()))
 				continue
 			}
 			out[where][key.Name()] = key.Value()
@@ -186,8 +186,8 @@ func settingsFile(c *cli.Context) (map[string]map[string]string, error) {
 	return out, nil
 }
 
-// openOVS connects to the local Open vSwitch, nil if it is not there: what
-// needs it will say so.
+// openOVS connects to the local Open vSwitch. It returns nil if that fails: a command that needs Open vSwitch
+// reports the error itself.
 func openOVS(c *cli.Context) *ovs.DB {
 	address := c.String("ovs-address")
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {

@@ -17,27 +17,30 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// read is what a command makes of its command line, and what it told on the
-// way.
+// read parses a command line, and returns its context and the warnings that were printed.
 func read(t *testing.T, flags []cli.Flag, args ...string) (c *cli.Context, warnings string, err error) {
 	t.Helper()
 	var stderr bytes.Buffer
 	app := newApp()
 	app.ErrWriter = &stderr
-	app.Commands = []*cli.Command{{Name: "x", Flags: flags, Before: withSettings(noArguments), Action: func(ctx *cli.Context) error { c = ctx; return nil }}}
+	app.Commands = []*cli.Command{{Name: "x", Flags: flags, Before: withSettings(noArguments),
+		Action: func(ctx *cli.Context) error { c = ctx; return nil }}}
 	err = app.RunContext(t.Context(), append([]string{"ovnkube", "x"}, args...))
 	return c, stderr.String(), err
 }
 
-// Flags win over the environment, that over the settings file, that over the
-// Open_vSwitch row, that over the default.
+// The order of precedence is: flag, environment, settings file, Open_vSwitch row, default.
 func TestWhereSettingsComeFrom(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	remote := testkit.StartOVSDB(t, testkit.VSwitchSchema())
-	testkit.Run(t, "ovs-vsctl", "--no-wait", "--db="+remote, "init", "--", "set", "Open_vSwitch", ".", "external_ids:ovn-nb=tcp:192.0.2.4:6641",
-		"external_ids:k8s-api-server=192.0.2.4:8080", "external_ids:k8s-api-token=of-ovs", "external_ids:k8s-ca-certificate=/ovs/ca", "external_ids:ovn-bridge-datapath-type=netdev")
+	testkit.Run(t, "ovs-vsctl", "--no-wait", "--db="+remote, "init", "--", "set", "Open_vSwitch", ".",
+		"external_ids:ovn-nb=tcp:192.0.2.4:6641",
+		"external_ids:k8s-api-server=192.0.2.4:8080", "external_ids:k8s-api-token=of-ovs",
+		"external_ids:k8s-ca-certificate=/ovs/ca", "external_ids:ovn-bridge-datapath-type=netdev")
 	file := filepath.Join(t.TempDir(), "settings")
-	if err := os.WriteFile(file, []byte("[ovnnorth]\naddress=tcp:192.0.2.3:6641\n[kubernetes]\ntoken=of-file\n[logging]\nlevel=warn\n[Default]\nmtu=1300\nnosuch=1\n"), 0o600); err != nil {
+	const content = "[ovnnorth]\naddress=tcp:192.0.2.3:6641\n[kubernetes]\ntoken=of-file\n[logging]\nlevel=warn\n" +
+		"[Default]\nmtu=1300\nnosuch=1\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	flags := nodeInitFlags()
@@ -59,8 +62,10 @@ func TestWhereSettingsComeFrom(t *testing.T) {
 		{"file", "", withFile, "k8s-token", "of-file"},
 		{"file", "", withFile, "mtu", "1300"},
 		{"environment", "tcp:192.0.2.2:6641", withFile, "nb-address", "tcp:192.0.2.2:6641"},
-		{"flag", "tcp:192.0.2.2:6641", append(slices.Clone(withFile), "--nb-address", "tcp:192.0.2.1:6641"), "nb-address", "tcp:192.0.2.1:6641"},
-		{"a kubeconfig, so no API server from below", "", append(slices.Clone(at), "--kubeconfig", "/x"), "k8s-apiserver", ""},
+		{"flag", "tcp:192.0.2.2:6641", append(slices.Clone(withFile), "--nb-address", "tcp:192.0.2.1:6641"), "nb-address",
+			"tcp:192.0.2.1:6641"},
+		{"a kubeconfig, so no API server from below", "", append(slices.Clone(at), "--kubeconfig", "/x"), "k8s-apiserver",
+			""},
 	} {
 		t.Run(c.what+" "+c.flag, func(t *testing.T) {
 			if c.env != "" {
@@ -93,18 +98,21 @@ func TestBadSettings(t *testing.T) {
 		return file
 	}
 	for file, want := range map[string]string{
-		filepath.Join(dir, "nosuch"):                   "reading --config-file: open " + dir + "/nosuch: no such file or directory",
-		write("not-ini", "garbage\n"):                  "not-ini: key-value delimiter not found: garbage",
-		write("no-number", "[default]\nmtu = large\n"): `setting --mtu to "large" from [default] mtu of --config-file ` + dir + "/no-number: ",
+		filepath.Join(dir, "nosuch"): "reading --config-file: open " + dir +
+			"/nosuch: no such file or directory",
+		write("not-ini", "garbage\n"): "not-ini: key-value delimiter not found: garbage",
+		write("no-number", "[default]\nmtu = large\n"): `setting --mtu to "large" from [default] mtu of --config-file ` +
+			dir + "/no-number: ",
 	} {
-		if _, _, err := read(t, nodeInitFlags(), "--config-file", file, "--ovs-address", "unix:/nonexistent/db.sock"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := read(t, nodeInitFlags(), "--config-file", file, "--ovs-address",
+			"unix:/nonexistent/db.sock"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}
 }
 
-// Which value of which source is wrong is said, and that a source can't be read;
-// an Open vSwitch that was never used is one without settings.
+// Errors name the source and the wrong value, or the source that cannot be read. An Open_vSwitch database without its
+// row has no settings.
 func TestBadSources(t *testing.T) {
 	row := func(value string, err error) source {
 		return rowSource(func(string) (string, error) { return value, err })
@@ -115,16 +123,20 @@ func TestBadSources(t *testing.T) {
 	}{
 		{row("", nil), ""},
 		{row("", ovs.ErrNoRoot), ""},
-		{row("", errors.New("the row is two")), "reading --datapath-type from external_ids:ovn-bridge-datapath-type of the Open_vSwitch row: the row is two"},
-		{row("large", nil), `setting --datapath-type to "large" from external_ids:ovn-bridge-datapath-type of the Open_vSwitch row: parse error`},
-		{fileSource("/etc/x", map[string]map[string]string{"default": {"datapath-type": "large"}}), `setting --datapath-type to "large" from [default] datapath-type of --config-file /etc/x: parse error`},
+		{row("", errors.New("the row is two")), "reading --datapath-type from external_ids:ovn-bridge-datapath-type of " +
+			"the Open_vSwitch row: the row is two"},
+		{row("large", nil), `setting --datapath-type to "large" from external_ids:ovn-bridge-datapath-type of the ` +
+			`Open_vSwitch row: parse error`},
+		{fileSource("/etc/x", map[string]map[string]string{"default": {"datapath-type": "large"}}),
+			`setting --datapath-type to "large" from [default] datapath-type of --config-file /etc/x: parse error`},
 	} {
 		app := newApp()
-		// A number, which none of the flags that the row has is.
-		app.Commands = []*cli.Command{{Name: "x", Flags: []cli.Flag{&cli.IntFlag{Name: "datapath-type"}}, Action: func(ctx *cli.Context) error {
-			_, err := fill(ctx, c.from, false)
-			return err
-		}}}
+		// The flag is made a number here, so that a value can be malformed: all flags of the row are strings.
+		app.Commands = []*cli.Command{{Name: "x", Flags: []cli.Flag{&cli.IntFlag{Name: "datapath-type"}},
+			Action: func(ctx *cli.Context) error {
+				_, err := fill(ctx, c.from, false)
+				return err
+			}}}
 		err := app.RunContext(t.Context(), []string{"ovnkube", "x"})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%v, want %q", err, c.want)
@@ -132,11 +144,13 @@ func TestBadSources(t *testing.T) {
 	}
 }
 
-// Every setting is a flag of some command, so that a name that changes is
-// noticed.
+// Every setting is a flag of some command: renaming a flag must not lose its setting.
 func TestEverySettingIsAFlag(t *testing.T) {
 	for _, s := range settings() {
-		if !slices.ContainsFunc(newApp().Commands, func(c *cli.Command) bool { return hasFlag(c, s.flag) && hasFlag(c, configFlagName) }) {
+		if !slices.ContainsFunc(newApp().Commands, func(c *cli.Command) bool {
+			return hasFlag(c, s.flag) &&
+				hasFlag(c, configFlagName)
+		}) {
 			t.Errorf("no command with a settings file has the flag --%s", s.flag)
 		}
 	}
@@ -146,8 +160,9 @@ func TestClassicNames(t *testing.T) {
 	for line, want := range map[string]string{
 		"/usr/bin/ovn-k8s-overlay minion-init --node-name=n": "/usr/bin/ovn-k8s-overlay minion-init --node-name=n",
 		"ovn-k8s-util nics-to-bridge eth0":                   "ovn-k8s-util nics-to-bridge eth0",
-		"ovn-k8s-watcher --overlay --pidfile -vfile:info":    "ovnkube watcher --overlay --pidfile=/var/run/ovn-kubernetes/ovn-k8s-watcher.pid --verbose=file:info",
-		"ovn-k8s-gateway-helper --physical-bridge=breth0":    "ovnkube gateway-helper --physical-bridge=breth0",
+		"ovn-k8s-watcher --overlay --pidfile -vfile:info": "ovnkube watcher --overlay " +
+			"--pidfile=/var/run/ovn-kubernetes/ovn-k8s-watcher.pid --verbose=file:info",
+		"ovn-k8s-gateway-helper --physical-bridge=breth0": "ovnkube gateway-helper --physical-bridge=breth0",
 		"bin/ovnkube node": "bin/ovnkube node",
 	} {
 		got, err := classicArgs(strings.Fields(line))

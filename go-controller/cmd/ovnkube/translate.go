@@ -14,14 +14,15 @@ func translateCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "translate",
 		Usage: "print the Northbound database for Kubernetes manifests, with no server",
-		Description: "Reads manifests as `kubectl get -o yaml` or `-o json` writes them and prints the Northbound database that the\n" +
-			"master makes of them. Annotations hold where they are valid; nodes and pods without one get subnets and\n" +
-			"addresses as from the master. The same objects give the same bytes, whatever their order.\n\n" +
-			"Exit code 1 if anything was broken; the rest is printed all the same.",
+		Description: "Reads manifests as `kubectl get -o yaml` or `-o json` writes them, and prints the Northbound\n" +
+			"database that the master would make for them. Valid annotations keep their subnets and addresses;\n" +
+			"nodes and pods without an annotation get new ones, as from the master. The order of the objects\n" +
+			"does not matter.\n\n" +
+			"Exit code 1: some objects are broken; the database for the others is printed all the same.",
 		Flags: slices.Concat([]cli.Flag{
-			manifestFlag("`FILE`, directory (*.yaml, *.yml, *.json below it) or - for standard input; may be given again"),
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: string(show.Text), Usage: "`FORMAT`: " +
-				"show (as ovn-nbctl show), json, ovsdb (a database file for ovsdb-server), nbctl (a script), dot (a graph for graphviz)"},
+			manifestFlag("manifest `FILE`, directory (its *.yaml, *.yml and *.json files) or - for standard input; repeatable"),
+			outputFlag(string(show.Text), "show (as ovn-nbctl show), json, ovsdb (a database file for ovsdb-server), "+
+				"nbctl (a script), dot (a graph for graphviz)"),
 		}, clusterFlags(), topologyFlags()),
 		Action: runTranslate,
 	}
@@ -32,9 +33,7 @@ func runTranslate(c *cli.Context) error {
 	if err != nil {
 		return usageError{err}
 	}
-	if err := noArguments(c); err != nil {
-		return err
-	}
+
 	if len(c.StringSlice("filename")) == 0 {
 		return usageError{errors.New("translate: -f is missing: want a file, a directory, or - for standard input")}
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// result is what a run of the program left.
+// result is the outcome of a run of the program.
 type result struct {
 	stdout, stderr string
 	exit           int
@@ -32,8 +32,7 @@ func ovnkube(ctx context.Context, stdin io.Reader, args ...string) result {
 	return result{stdout.String(), stderr.String(), exit}
 }
 
-// String is the transcript of a run: standard output, then standard error,
-// then the exit code when it is not 0.
+// String is the transcript of a run: standard output, then standard error, then the exit code if it is not 0.
 func (r result) String() string {
 	var b strings.Builder
 	b.WriteString(r.stdout)
@@ -46,8 +45,7 @@ func (r result) String() string {
 	return b.String()
 }
 
-// commands lists the commands that a golden input says it is for: its comment
-// lines that start with "$ ".
+// commands lists the commands that a golden input is for: its comment lines that start with "$ ".
 func commands(t *testing.T, file string) [][]string {
 	t.Helper()
 	f, err := os.Open(file)
@@ -79,7 +77,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Golden pairs: what each command in an input file prints.
+// Each command in an input file prints what the golden file has.
 func TestGolden(t *testing.T) {
 	t.Chdir("testdata")
 	inputs, err := filepath.Glob("*.in.yaml")
@@ -126,7 +124,7 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("line %d:\n got the end\nwant %q", len(g)+1, w[len(g)])
 }
 
-// The same documents in any order, in one file or many, give the same bytes.
+// The output does not depend on the order of the documents, nor on their distribution over files.
 func TestTranslateOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for _, in := range []string{"dual-stack", "services", "host-and-finished"} {
@@ -143,7 +141,8 @@ func TestTranslateOrder(t *testing.T) {
 			}
 			for range 3 {
 				r.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
-				if got := ovnkube(t.Context(), strings.NewReader(strings.Join(docs, "\n---\n")), append(args, "-")...); got != want {
+				if got := ovnkube(t.Context(), strings.NewReader(strings.Join(docs, "\n---\n")),
+					append(args, "-")...); got != want {
 					t.Errorf("%s -o %s: shuffled documents differ at %s", in, format, firstDifference(got.String(), want.String()))
 				}
 			}

@@ -13,7 +13,7 @@ import (
 
 const unitsDir = "../../../dist/systemd"
 
-// program is where packages put it.
+// program is the path where packages install ovnkube.
 const program = "/usr/bin/ovnkube"
 
 // Every unit runs a command that exists, with flags that exist.
@@ -36,7 +36,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// started is the command that a unit runs.
+// started returns the command that a unit runs.
 func started(t *testing.T, unit string) cli.Command {
 	t.Helper()
 	commands := values(unit, "ExecStart")
@@ -54,8 +54,8 @@ func started(t *testing.T, unit string) cli.Command {
 	return *command
 }
 
-// The two daemons are started again when they fail, and their settings, with the
-// examples of them, are variables of flags.
+// systemd restarts the two daemons when they fail. All their settings, also those in comments, are environment
+// variables of flags.
 func TestServices(t *testing.T) {
 	for _, name := range []string{"ovnkube-master", "ovnkube-node"} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func readFile(t *testing.T, name string) string {
 	return string(b)
 }
 
-// values lists a unit's settings of one name (systemd.syntax(7)).
+// values lists the values of a unit's settings with the given key (systemd.syntax(7)).
 func values(unit, key string) (out []string) {
 	for line := range strings.Lines(unit) {
 		if v, ok := strings.CutPrefix(line, key+"="); ok {
@@ -107,7 +107,7 @@ func values(unit, key string) (out []string) {
 	return out
 }
 
-// knows tells whether a flag of the command is read from the variable.
+// knows reports whether a flag of the command is read from the variable.
 func knows(c cli.Command, variable string) bool {
 	return slices.ContainsFunc(c.Flags, func(f cli.Flag) bool {
 		documented, ok := f.(cli.DocGenerationFlag)
@@ -115,9 +115,8 @@ func knows(c cli.Command, variable string) bool {
 	})
 }
 
-// verify has systemd check the unit, with a program that is there in the place
-// of ours. Where there is no systemd the sections and settings are at least
-// well formed.
+// verify lets systemd check the unit, with /bin/true in place of ovnkube. Without systemd it checks only that sections
+// and settings are well formed.
 func verify(t *testing.T, name, unit string) {
 	t.Helper()
 	section := ""
@@ -134,7 +133,7 @@ func verify(t *testing.T, name, unit string) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Log("systemd-analyze is not here: its verdict is missing")
+		t.Log("systemd-analyze is not installed: only the form of the unit was checked")
 		return
 	}
 	file := filepath.Join(t.TempDir(), name)

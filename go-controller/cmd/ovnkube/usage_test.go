@@ -5,12 +5,51 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// What can't be meant is one clear line that names the flag, and exit code 1;
-// nothing is begun.
+// The node's name, which all programs on a machine may share in their environment, does not rename the router.
+func TestNodeNameIsNotTheRouterName(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	servers := []string{"--log-level=error", "--k8s-apiserver", aCluster().serve(t),
+		"--nb-address", testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])}
+	for _, args := range [][]string{
+		{"translate", "-f", planInput},
+		append([]string{"plan"}, servers...),
+		append([]string{"master", "--dry-run"}, servers...),
+		append([]string{"explain", "svc", "-f", "testdata/explain.in.yaml", "shop/web"}, servers...),
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			want := ovnkube(t.Context(), nil, args...)
+			t.Setenv("NORTHBOUND_NODE_NAME", "n1")
+			if got := ovnkube(t.Context(), nil, args...); got != want || want.stdout == "" {
+				t.Errorf("with NORTHBOUND_NODE_NAME: %s", firstDifference(got.String(), want.String()))
+			}
+			if args[0] == "explain" { // it prints no router
+				return
+			}
+			renamed := strings.ReplaceAll(want.stdout, "ovn_cluster_router", "r1")
+			if renamed == want.stdout {
+				t.Fatalf("no router in\n%s", want)
+			}
+			for _, flag := range []string{"--router-name", "--node-name"} {
+				if got := ovnkube(t.Context(), nil, append(slices.Clone(args), flag, "r1")...); got.stdout != renamed {
+					t.Errorf("with %s: %s", flag, firstDifference(got.stdout, renamed))
+				}
+			}
+			t.Setenv("NORTHBOUND_ROUTER_NAME", "r1")
+			if got := ovnkube(t.Context(), nil, args...); got.stdout != renamed {
+				t.Errorf("with NORTHBOUND_ROUTER_NAME: %s", firstDifference(got.stdout, renamed))
+			}
+		})
+	}
+}
+
+// An error in the command line is one clear line that names the flag, with exit code 1, before any work starts.
 func TestBadCommandLines(t *testing.T) {
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	if err := os.WriteFile(garbage, []byte("garbage\n"), 0o600); err != nil {
@@ -26,42 +65,57 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"--nosuch"}, "-nosuch"},
 		{[]string{"master", "--nosuch"}, "flag provided but not defined: -nosuch"},
 		{[]string{"master", "--cluster-subnets"}, "flag needs an argument: -cluster-subnets"},
-		{[]string{"master", "stray", "--kubeconfig", "x"}, `master: unexpected argument "stray": everything is given by flags`},
+		{[]string{"master", "stray", "--kubeconfig", "x"},
+			`master: unexpected argument "stray": everything is given by flags`},
 		{[]string{"version", "stray"}, `version: unexpected argument "stray"`},
 		{[]string{"master"}, "no API server given: want --kubeconfig or --k8s-apiserver"},
-		{[]string{"master", "--kubeconfig", "/nonexistent"}, "loading --kubeconfig /nonexistent: stat /nonexistent: no such file or directory"},
+		{[]string{"master", "--kubeconfig", "/nonexistent"},
+			"loading --kubeconfig /nonexistent: stat /nonexistent: no such file or directory"},
 		{[]string{"master", "--kubeconfig", garbage}, "loading --kubeconfig " + garbage + ": "},
 		{with("--kubeconfig", garbage), "--kubeconfig and --k8s-apiserver: give one of them"},
 		{with("--k8s-cacert", "/nonexistent"), "loading --k8s-cacert: stat /nonexistent: no such file or directory"},
-		{[]string{"master", "--k8s-apiserver", "https://127.0.0.1:1", "--k8s-cacert", garbage}, "preparing the client of the API server https://127.0.0.1:1: unable to load root certificates"},
-		{with("--cluster-subnets", "x"), `--cluster-subnets: parsing cluster subnet "x": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`},
-		{with("--cluster-subnets", "10.0.0.0/16/24", "--k8s-service-cidrs", "10.0.3.0/24"), "--cluster-subnets 10.0.0.0/16 overlaps --k8s-service-cidrs 10.0.3.0/24: they must be disjoint"},
+		{[]string{"master", "--k8s-apiserver", "https://127.0.0.1:1", "--k8s-cacert", garbage},
+			"preparing the client of the API server https://127.0.0.1:1: unable to load root certificates"},
+		{with("--cluster-subnets", "x"), `--cluster-subnets: parsing cluster subnet "x": want CIDR or CIDR/NODE-LENGTH ` +
+			`such as 10.128.0.0/14/23`},
+		{with("--cluster-subnets", "10.0.0.0/16/24", "--k8s-service-cidrs", "10.0.3.0/24"),
+			"--cluster-subnets 10.0.0.0/16 overlaps --k8s-service-cidrs 10.0.3.0/24: they must be disjoint"},
 		{with("--join-subnet", "100.64.1.0/33"), `parsing --join-subnet "100.64.1.0/33": want a CIDR such as`},
-		{with("--k8s-service-cidrs", "10.96.0.1/16"), `parsing --k8s-service-cidrs "10.96.0.1/16": host bits are set, want 10.96.0.0/16`},
+		{with("--k8s-service-cidrs", "10.96.0.1/16"),
+			`parsing --k8s-service-cidrs "10.96.0.1/16": host bits are set, want 10.96.0.0/16`},
 		{with("--nb-address", "foo"), `--nb-address "foo": want unix:/PATH, tcp:HOST:PORT or ssl:HOST:PORT`},
-		{with("--nb-address", "ssl:127.0.0.1:6641", "--nb-privkey", garbage, "--nb-cert", garbage), "--nb-cacert: an ssl: address needs it"},
-		{with("--nb-address", "ssl:127.0.0.1:6641", "--nb-privkey", garbage, "--nb-cert", garbage, "--nb-cacert", garbage), "loading --nb-cert " + garbage + " and --nb-privkey " + garbage},
+		{with("--nb-address", "ssl:127.0.0.1:6641", "--nb-privkey", garbage, "--nb-cert", garbage),
+			"--nb-cacert: an ssl: address needs it"},
+		{with("--nb-address", "ssl:127.0.0.1:6641", "--nb-privkey", garbage, "--nb-cert", garbage, "--nb-cacert", garbage),
+			"loading --nb-cert " + garbage + " and --nb-privkey " + garbage},
 		{with("--log-level", "loud"), `--log-level "loud": want debug, info, warn or error`},
 		{with("--log-format", "xml"), `--log-format "xml": want text or json`},
 		{with("--leader-elect-lease", "x"), `invalid value "x" for flag -leader-elect-lease`},
+		{with("--leader-elect-lease", "0s"), "--leader-elect-lease 0s: want a duration such as 15s"},
+		{[]string{"plan", "--timeout", "-1s"}, "--timeout -1s: want a duration such as 30s"},
 		{with("--metrics-bind-address", "nowhere"), "listening on --metrics-bind-address nowhere: "},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			t.Setenv("KUBECONFIG", "")
-			app := newApp()
-			var log, stderr bytes.Buffer
-			app.Writer, app.ErrWriter = io.Discard, &log
-			code := report(&stderr, app.RunContext(t.Context(), append([]string{"ovnkube"}, c.args...)))
-			lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-			if len(lines) == 2 && strings.HasPrefix(lines[1], "Run 'ovnkube") {
-				lines = lines[:1]
-			}
-			if code != 1 || len(lines) != 1 || !strings.Contains(lines[0], c.want) || !strings.HasPrefix(lines[0], "ovnkube: ") {
-				t.Errorf("exit code %d and %q, want 1 and one line with %q", code, stderr.String(), c.want)
-			}
-			if log.Len() != 0 {
-				t.Errorf("something was begun: %s", log.String())
-			}
+			wantUsageError(t, c.args, c.want)
 		})
+	}
+}
+
+func wantUsageError(t *testing.T, args []string, want string) {
+	t.Helper()
+	app := newApp()
+	var log, stderr bytes.Buffer
+	app.Writer, app.ErrWriter = io.Discard, &log
+	code := report(&stderr, app.RunContext(t.Context(), append([]string{"ovnkube"}, args...)))
+	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+	if len(lines) == 2 && strings.HasPrefix(lines[1], "Run 'ovnkube") {
+		lines = lines[:1]
+	}
+	if code != 1 || len(lines) != 1 || !strings.Contains(lines[0], want) || !strings.HasPrefix(lines[0], "ovnkube: ") {
+		t.Errorf("exit code %d and %q, want 1 and one line with %q", code, stderr.String(), want)
+	}
+	if log.Len() != 0 {
+		t.Errorf("work was started: %s", log.String())
 	}
 }

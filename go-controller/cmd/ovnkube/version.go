@@ -8,8 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// productVersion is the module's version and the commit it was built from, as
-// far as the Go toolchain recorded them.
+// productVersion returns the module's version and commit as the Go toolchain recorded them.
 func productVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -28,7 +27,8 @@ func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "print the version",
 		Action: func(c *cli.Context) error {
-			_, err := fmt.Fprintf(c.App.Writer, "ovnkube %s %s %s/%s\n", productVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(c.App.Writer, "ovnkube %s %s %s/%s\n",
+				productVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

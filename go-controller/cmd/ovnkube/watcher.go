@@ -16,27 +16,28 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// watcherCommand is the master by its classic name, which finds what it needs
-// to know where master-init left it.
+// watcherCommand is the master by its classic name. It finds its settings where master-init stored them.
 func watcherCommand() *cli.Command {
 	d := config.DefaultMaster()
 	return &cli.Command{
 		Name:  "watcher",
-		Usage: "the master by its classic name, as a daemon in Open vSwitch's way",
-		Description: "What flags, environment and settings file don't say is read from the Open_vSwitch row (external_ids:ovn-nb,\n" +
-			"k8s-api-server, k8s-ca-certificate, k8s-api-token), and the cluster's ranges from where master-init left them.",
+		Usage: "run the master by its classic name, with the flags of Open vSwitch's daemons",
+		Description: "Settings that flags, environment and settings file do not give come from external_ids of the\n" +
+			"Open_vSwitch row (ovn-nb, k8s-api-server, k8s-ca-certificate, k8s-api-token). The cluster subnets\n" +
+			"and join subnets come from the cluster router, where master-init stored them.",
 		Flags: slices.Concat([]cli.Flag{
-			boolFlag("overlay", "pods are in networks of OVN's own: the only mode there is"),
+			boolFlag("overlay", "put pods into OVN's overlay network; required, since it is the only mode"),
 			ovsFlag(),
-			stringFlag("metrics-bind-address", d.Metrics, "`HOST:PORT` of /metrics, /healthz and /readyz"),
-		}, daemonFlags(daemonNames()["watcher"]), kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), []cli.Flag{configFlag()}),
+			metricsFlag(d.Metrics),
+		}, daemonFlags(daemonNames()["watcher"]), kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(),
+			[]cli.Flag{configFlag()}),
 		Action: runWatcher,
 	}
 }
 
 func runWatcher(c *cli.Context) error {
 	if !c.Bool("overlay") {
-		return usageError{errors.New("--overlay: is needed; it is the only mode there is")}
+		return usageError{errors.New("--overlay: is required, since it is the only mode")}
 	}
 	m, err := masterConfig(c)
 	if err != nil {
@@ -50,8 +51,8 @@ func runWatcher(c *cli.Context) error {
 	})
 }
 
-// recall takes the ranges that the cluster was made with, unless the command
-// line has others; it waits for the database that knows them.
+// recall reads the subnets that the cluster was created with from the Northbound database, unless the command line
+// gives them. It waits for the database.
 func recall(ctx context.Context, c *cli.Context, m *config.Master, log *slog.Logger) error {
 	if c.IsSet("cluster-subnets") && c.IsSet("join-subnet") {
 		return nil
@@ -72,7 +73,7 @@ func recall(ctx context.Context, c *cli.Context, m *config.Master, log *slog.Log
 		return m.Validate()
 	})
 	if ctx.Err() != nil {
-		return nil // told to stop while waiting
+		return nil // stopped while it waited
 	}
 	return err
 }

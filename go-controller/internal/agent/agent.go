@@ -71,7 +71,7 @@ func New(c config.Node, kube *kubeio.Local, registry prometheus.Registerer, log 
 		flows: ovs.NewFlows(c.OVSAddress), kicked: make(chan struct{}, 1), wanted: &sync.Map{},
 		outage: newOutage(), noOVS: fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?", c.OVSAddress),
 	}
-	a.health = newHealthChecks(log, a.metrics.Unheard)
+	a.health = newHealthChecks(log, a.metrics.HealthPortsFailed)
 	return a, nil
 }
 

@@ -30,21 +30,28 @@ func addrs(list ...string) []netip.Addr {
 
 var mac = ipnet.MAC{0x0a, 0x58, 0x0a, 0xf4, 0x01, 0x03}
 
-// The bytes on the wire, which other programs read.
+// Other programs read these bytes.
 func TestWireForm(t *testing.T) {
 	single := annotation.PodNetwork{IPs: prefixes("10.244.1.3/24"), MAC: mac, Gateways: addrs("10.244.1.1")}
-	dual := annotation.PodNetwork{IPs: prefixes("10.244.1.3/24", "fd01::3/64"), MAC: mac, Gateways: addrs("10.244.1.1", "fd01::1"),
+	dual := annotation.PodNetwork{IPs: prefixes("10.244.1.3/24", "fd01::3/64"), MAC: mac, Gateways: addrs("10.244.1.1",
+		"fd01::1"),
 		Routes: []annotation.Route{{Dest: netip.MustParsePrefix("10.96.0.0/16"), NextHop: netip.MustParseAddr("10.244.1.1")}}}
 	for _, c := range []struct{ got, want string }{
 		{annotation.MarshalPodNetworks(single),
-			`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`},
+			`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"],` +
+				`"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`},
 		{annotation.MarshalPodNetworks(dual),
-			`{"default":{"ip_addresses":["10.244.1.3/24","fd01::3/64"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1","fd01::1"],"routes":[{"dest":"10.96.0.0/16","nextHop":"10.244.1.1"}],"role":"primary"}}`},
-		{annotation.MarshalPodClassic(dual), `{"gateway_ip":"10.244.1.1","ip_address":"10.244.1.3/24","mac_address":"0a:58:0a:f4:01:03"}`},
-		{annotation.MarshalPodClassic(annotation.PodNetwork{}), `{"gateway_ip":"","ip_address":"","mac_address":"00:00:00:00:00:00"}`},
+			`{"default":{"ip_addresses":["10.244.1.3/24","fd01::3/64"],"mac_address":"0a:58:0a:f4:01:03",` +
+				`"gateway_ips":["10.244.1.1","fd01::1"],"routes":[{"dest":"10.96.0.0/16","nextHop":"10.244.1.1"}],` +
+				`"role":"primary"}}`},
+		{annotation.MarshalPodClassic(dual),
+			`{"gateway_ip":"10.244.1.1","ip_address":"10.244.1.3/24","mac_address":"0a:58:0a:f4:01:03"}`},
+		{annotation.MarshalPodClassic(annotation.PodNetwork{}),
+			`{"gateway_ip":"","ip_address":"","mac_address":"00:00:00:00:00:00"}`},
 		{annotation.MarshalNodeSubnets(prefixes("10.244.1.0/24", "fd01::/64")), `{"default":["10.244.1.0/24","fd01::/64"]}`},
 		{annotation.MarshalNodeMgmtPortMAC(mac), `{"default":"0a:58:0a:f4:01:03"}`},
-		{annotation.MarshalNodePrimaryIfAddr(prefixes("fd00::2/64", "172.18.0.2/16")), `{"ipv4":"172.18.0.2/16","ipv6":"fd00::2/64"}`},
+		{annotation.MarshalNodePrimaryIfAddr(prefixes("fd00::2/64", "172.18.0.2/16")),
+			`{"ipv4":"172.18.0.2/16","ipv6":"fd00::2/64"}`},
 		{annotation.MarshalNodePrimaryIfAddr(prefixes("172.18.0.2/16")), `{"ipv4":"172.18.0.2/16","ipv6":""}`},
 	} {
 		if c.got != c.want {
@@ -55,20 +62,22 @@ func TestWireForm(t *testing.T) {
 
 func TestParseNodeSubnets(t *testing.T) {
 	for in, want := range map[string][]netip.Prefix{
-		`{"default":["10.244.1.0/24"]}`:                                 prefixes("10.244.1.0/24"),
-		`{"default":"10.244.1.0/24"}`:                                   prefixes("10.244.1.0/24"), // the older form
-		`{"default":["fd01::/64","10.244.1.0/24"]}`:                     prefixes("10.244.1.0/24", "fd01::/64"),
-		`{"default":["fd01::/64"],"other":["10.0.0.0/8","11.0.0.1/8"]}`: prefixes("fd01::/64"), // other networks are not ours to judge
+		`{"default":["10.244.1.0/24"]}`:             prefixes("10.244.1.0/24"),
+		`{"default":"10.244.1.0/24"}`:               prefixes("10.244.1.0/24"), // the older form
+		`{"default":["fd01::/64","10.244.1.0/24"]}`: prefixes("10.244.1.0/24", "fd01::/64"),
+		// other networks are not checked
+		`{"default":["fd01::/64"],"other":["10.0.0.0/8","11.0.0.1/8"]}`: prefixes("fd01::/64"),
 	} {
 		if got, err := annotation.ParseNodeSubnets(in); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v; want %v", in, got, err, want)
 		}
 	}
 	for in, want := range map[string]string{
-		``:                                   `not JSON, want such as {"default":["10.244.1.0/24","fd01:0:0:1::/64"]}`,
-		`garbage`:                            `"garbage": not JSON, want such as {"default":["10.244.1.0/24"`,
-		`10.244.1.0/24`:                      "not JSON, want such as",
-		`[]`:                                 `JSON of another form (array out of place), want such as {"default":["10.244.1.0/24"`,
+		``:              `not JSON, want such as {"default":["10.244.1.0/24","fd01:0:0:1::/64"]}`,
+		`garbage`:       `"garbage": not JSON, want such as {"default":["10.244.1.0/24"`,
+		`10.244.1.0/24`: "not JSON, want such as",
+		`[]`: `JSON of another form (array out of place), want such as ` +
+			`{"default":["10.244.1.0/24"`,
 		`{}`:                                 `no entry for network "default"`,
 		`null`:                               `no entry for network "default"`,
 		`{"default":null}`:                   `"" is not a CIDR`,
@@ -77,12 +86,14 @@ func TestParseNodeSubnets(t *testing.T) {
 		`{"default":["10.244.1.0"]}`:         `"10.244.1.0" is not a CIDR such as 10.244.1.0/24`,
 		`{"default":["10.244.1.1/24"]}`:      "10.244.1.1/24 has host bits set, want 10.244.1.0/24",
 		`{"default":["::ffff:1.2.3.0/120"]}`: "IPv4-mapped",
-		`{"default":["10.244.1.0/24","10.244.2.0/24"]}`: "10.244.1.0/24 and 10.244.2.0/24 are of the same address family, want at most one each",
+		`{"default":["10.244.1.0/24","10.244.2.0/24"]}`: "10.244.1.0/24 and 10.244.2.0/24 are of the same address family," +
+			" want at most one each",
 	} {
 		got, err := annotation.ParseNodeSubnets(in)
 		if err == nil {
 			t.Errorf("%s: %v, want an error", in, got)
-		} else if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/node-subnets ") {
+		} else if !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/node-subnets ") {
 			t.Errorf("%s: error %q, want one about %q that names the annotation", in, err, want)
 		}
 	}
@@ -91,19 +102,23 @@ func TestParseNodeSubnets(t *testing.T) {
 func TestParsePodNetworks(t *testing.T) {
 	single := annotation.PodNetwork{IPs: prefixes("10.244.1.3/24"), MAC: mac, Gateways: addrs("10.244.1.1")}
 	for in, want := range map[string]annotation.PodNetwork{
-		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"]}}`: single,
-		`{"default":{"ip_address":"10.244.1.3/24","mac_address":"0A-58-0A-F4-01-03","gateway_ip":"10.244.1.1"}}`:        single, // the older form
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
+			`"gateway_ips":["10.244.1.1"]}}`: single,
+		// the older form
+		`{"default":{"ip_address":"10.244.1.3/24","mac_address":"0A-58-0A-F4-01-03","gateway_ip":"10.244.1.1"}}`: single,
 		`{"default":{"ip_addresses":["fd01::3/64","10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03"}}`: {
 			IPs: prefixes("10.244.1.3/24", "fd01::3/64"), MAC: mac},
 	} {
 		got, err := annotation.ParsePodNetworks(in)
-		if err != nil || !slices.Equal(got.IPs, want.IPs) || got.MAC != want.MAC || !slices.Equal(got.Gateways, want.Gateways) {
+		if err != nil || !slices.Equal(got.IPs, want.IPs) || got.MAC != want.MAC || !slices.Equal(got.Gateways,
+			want.Gateways) {
 			t.Errorf("%s: %v, %v; want %v", in, got, err, want)
 		}
 	}
 	const rest = `"mac_address":"0a:58:0a:f4:01:03"}}`
 	for in, want := range map[string]string{
-		``: `not JSON, want such as {"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"]}}`,
+		``: `not JSON, want such as {"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
+			`"gateway_ips":["10.244.1.1"]}}`,
 		`{"default":{"ip_addresses":"10.244.1.3/24"}}`:      `JSON of another form (string out of place), want such as`,
 		`{"default":{"routes":[{"dest":"x"}]}}`:             `"x"`,
 		`{}`:                                                `no entry for network "default", want one such as {"default":{`,
@@ -111,29 +126,38 @@ func TestParsePodNetworks(t *testing.T) {
 		`{"default":{` + rest:                               "ip_addresses: the list is empty",
 		`{"default":{"ip_addresses":["x"],` + rest:          `ip_addresses: "x" is not a CIDR`,
 		`{"default":{"ip_addresses":["10.244.1.3"],` + rest: `ip_addresses: "10.244.1.3" is not a CIDR`,
-		`{"default":{"ip_addresses":["10.244.1.3/24","10.244.1.4/24"],` + rest:                   "of the same address family",
-		`{"default":{"ip_addresses":["10.244.1.3/24"]}}`:                                         `mac_address: "" is not an Ethernet address`,
-		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58"}}`:                   `mac_address: "0a:58" is not an Ethernet address`,
-		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"00:00:5e:00:53:01:02:03"}}`: "is not an Ethernet address", // EUI-64
-		`{"default":{"ip_addresses":["10.244.1.3/24"],"gateway_ips":["gw"],` + rest:              `gateway_ips: "gw" is not an IP address`,
-		`{"default":{"ip_addresses":["10.244.1.3/24"],"gateway_ips":["fe80::1%eth0"],` + rest:    `gateway_ips: "fe80::1%eth0" is not an IP address`,
-		`{"default":{"ip_addresses":["10.244.1.3/24"],"routes":[{}],` + rest:                     `routes: dest "invalid Prefix", nextHop "invalid IP": want a CIDR and an IP address`,
-		`{"default":{"ip_addresses":["10.244.1.3/24"],"routes":[{"dest":"1.2.3.4/8"}],` + rest:   "routes:",
+		`{"default":{"ip_addresses":["10.244.1.3/24","10.244.1.4/24"],` +
+			rest: "of the same address family",
+		`{"default":{"ip_addresses":["10.244.1.3/24"]}}`: `mac_address: "" is not an Ethernet address`,
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58"}}`: `mac_address: "0a:58" ` +
+			`is not an Ethernet address`,
+		// EUI-64
+		`{"default":{"ip_addresses":["10.244.1.3/24"],` +
+			`"mac_address":"00:00:5e:00:53:01:02:03"}}`: "is not an Ethernet address",
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"gateway_ips":["gw"],` +
+			rest: `gateway_ips: "gw" is not an IP address`,
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"gateway_ips":["fe80::1%eth0"],` +
+			rest: `gateway_ips: "fe80::1%eth0" is not an IP address`,
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"routes":[{}],` +
+			rest: `routes: dest "invalid Prefix", nextHop "invalid IP": want a CIDR and an IP address`,
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"routes":[{"dest":"1.2.3.4/8"}],` + rest: "routes:",
 	} {
 		got, err := annotation.ParsePodNetworks(in)
 		if err == nil {
 			t.Errorf("%s: %v, want an error", in, got)
-		} else if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/pod-networks ") {
+		} else if !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/pod-networks ") {
 			t.Errorf("%s: error %q, want one about %q that names the annotation", in, err, want)
 		}
 	}
 }
 
-// An error is short, whatever the value: it goes into logs and Events.
+// Errors are short even if the value is long: they go into logs and Events.
 func TestErrorsAreBrief(t *testing.T) {
 	long := strings.Repeat("\u00e9\x01", 100_000)
 	for _, value := range []string{long, `{"default":["` + long + `"]}`, `{"default":{"ip_addresses":["` + long + `"]}}`,
-		`{"default":{"routes":[{"dest":"` + strings.Repeat("x", 100_000) + `"}]}}`, `{"default":{"mac_address":"` + strings.Repeat("x", 100_000) + `","ip_addresses":["10.0.0.1/8"]}}`} {
+		`{"default":{"routes":[{"dest":"` + strings.Repeat("x", 100_000) + `"}]}}`, `{"default":{"mac_address":"` +
+			strings.Repeat("x", 100_000) + `","ip_addresses":["10.0.0.1/8"]}}`} {
 		_, node := annotation.ParseNodeSubnets(value)
 		_, pod := annotation.ParsePodNetworks(value)
 		for _, err := range []error{node, pod} {
@@ -147,7 +171,8 @@ func TestErrorsAreBrief(t *testing.T) {
 func TestParseServiceHealthCheck(t *testing.T) {
 	for in, want := range map[string]annotation.HealthCheck{
 		`{}`: {Interval: 5, Timeout: 20, Successes: 3, Failures: 3},
-		` {"interval": 1, "timeout": 2, "successes": 1, "failures": 100} `: {Interval: 1, Timeout: 2, Successes: 1, Failures: 100},
+		` {"interval": 1, "timeout": 2, "successes": 1, "failures": 100} `: {Interval: 1, Timeout: 2, Successes: 1,
+			Failures: 100},
 		`{"interval":3600}`: {Interval: 3600, Timeout: 20, Successes: 3, Failures: 3},
 	} {
 		if got, err := annotation.ParseServiceHealthCheck(in); err != nil || got != want {
@@ -155,7 +180,8 @@ func TestParseServiceHealthCheck(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		``:                                    `not JSON, want such as {"interval":5,"timeout":20,"successes":3,"failures":3}`,
+		``: "not JSON, want such as " +
+			`{"interval":5,"timeout":20,"successes":3,"failures":3}`,
 		`yes`:                                 "not JSON, want such as",
 		`{"interval":5`:                       "not JSON, want such as",
 		`5`:                                   "JSON of another form (number out of place), want such as",
@@ -173,7 +199,8 @@ func TestParseServiceHealthCheck(t *testing.T) {
 		got, err := annotation.ParseServiceHealthCheck(in)
 		if err == nil || got != (annotation.HealthCheck{}) {
 			t.Errorf("%s: %v, %v; want an error", in, got, err)
-		} else if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/service-health-check ") {
+		} else if !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/service-health-check ") {
 			t.Errorf("%s: error %q, want one about %q that names the annotation", in, err, want)
 		}
 	}

@@ -13,18 +13,19 @@ import (
 
 // Keys of the Node annotations that make a node a gateway.
 const (
-	L3GatewayConfig  = "k8s.ovn.org/l3-gateway-config"               // see L3Gateway, written by the node agent or gateway-init
-	GatewayJoinAddrs = "k8s.ovn.org/node-gateway-router-lrp-ifaddrs" // {"default":{"ipv4":"100.64.1.2/24","ipv6":""}}, written by the master
+	// L3GatewayConfig holds an L3Gateway. The node agent or gateway-init writes it.
+	L3GatewayConfig = "k8s.ovn.org/l3-gateway-config"
+	// GatewayJoinAddrs is written by the master, such as {"default":{"ipv4":"100.64.1.2/24","ipv6":""}}.
+	GatewayJoinAddrs = "k8s.ovn.org/node-gateway-router-lrp-ifaddrs"
 )
 
 // The modes of a gateway.
 const (
-	GatewayShared   = "shared"   // the bridge's address is the host's and the gateway router's
+	GatewayShared   = "shared"   // the host and the gateway router share the bridge's address
 	GatewayDisabled = "disabled" // the node is no gateway
 )
 
-// DefaultPhysicalNetwork is the network_name of a gateway's localnet port when
-// the annotation names none.
+// DefaultPhysicalNetwork is the default network_name of a gateway's localnet port.
 const DefaultPhysicalNetwork = "physnet"
 
 // maxVLAN is the highest VLAN id (IEEE 802.1Q).
@@ -36,33 +37,33 @@ const (
 	maxMTU = 65535
 )
 
-// L3Gateway is how a node connects the cluster to the outside.
+// L3Gateway describes how a gateway node connects the cluster to the outside.
 type L3Gateway struct {
-	Bridge   string         // the node's external bridge; br-int when the NIC is OVN's alone and a port of that
-	Network  string         // what ovn-bridge-mappings calls the network behind it
+	Bridge   string         // the node's external bridge; br-int if the NIC belongs to OVN alone and is a port of br-int
+	Network  string         // name of the external network in ovn-bridge-mappings
 	Port     string         // name of the external switch's port, <bridge>_<node> or <NIC>_<node>
 	MAC      ipnet.MAC      // of the gateway router's external port: the NIC's
 	IPs      []netip.Prefix // physical addresses, at most one per family, IPv4 first
 	NextHops []netip.Addr   // default gateways, at most one per family, IPv4 first; may be empty
 	VLAN     int            // VLAN id of the external switch, 0 for none
-	NodePort bool           // whether the node answers node ports, which its agent has its kernel do
-	Rampout  []netip.Prefix // pod subnets that must leave through this gateway
-	MTU      int            // of the network outside, bytes; 0 when it is not known
-	PodMTU   int            // of the node's pods, the same
-	Out      string         // why the gateway is out of service, as its node's agent finds; "" when it is in service
+	NodePort bool           // whether the node's kernel serves node ports
+	Rampout  []netip.Prefix // pod subnets whose egress traffic must use this gateway
+	MTU      int            // of the external network in bytes, 0 if unknown
+	PodMTU   int            // of the node's pods in bytes, 0 if unknown
+	Out      string         // why the node's agent took the gateway out of service; "" while it is in service
 }
 
-// Equal tells whether h says the same; either may be nil.
+// Equal reports whether g and h are the same. Either may be nil.
 func (g *L3Gateway) Equal(h *L3Gateway) bool {
 	if g == nil || h == nil {
 		return g == h
 	}
-	return g.Bridge == h.Bridge && g.Network == h.Network && g.Port == h.Port && g.MAC == h.MAC && g.VLAN == h.VLAN && g.NodePort == h.NodePort &&
-		g.MTU == h.MTU && g.PodMTU == h.PodMTU && g.Out == h.Out &&
+	return g.Bridge == h.Bridge && g.Network == h.Network && g.Port == h.Port && g.MAC == h.MAC && g.VLAN == h.VLAN &&
+		g.NodePort == h.NodePort && g.MTU == h.MTU && g.PodMTU == h.PodMTU && g.Out == h.Out &&
 		slices.Equal(g.IPs, h.IPs) && slices.Equal(g.NextHops, h.NextHops) && slices.Equal(g.Rampout, h.Rampout)
 }
 
-// NextHop is the default gateway of a family; ok is false when there is none.
+// NextHop returns the default gateway of a family. ok is false if there is none.
 func (g *L3Gateway) NextHop(is4 bool) (a netip.Addr, ok bool) {
 	for _, a := range g.NextHops {
 		if a.Is4() == is4 {
@@ -72,10 +73,8 @@ func (g *L3Gateway) NextHop(is4 bool) (a netip.Addr, ok bool) {
 	return netip.Addr{}, false
 }
 
-// l3GatewayJSON is the wire form; ip-address and next-hop repeat the lists for
-// readers of the older form and are there for one family only.
-// physical-network, rampout-ip-subnets, mtu, pod-mtu and out-of-service are
-// additions of this project.
+// l3GatewayJSON is the wire form. Readers of the older form find single-family lists repeated in ip-address and
+// next-hop. This project added physical-network, rampout-ip-subnets, mtu, pod-mtu and out-of-service.
 type l3GatewayJSON struct {
 	Mode     string   `json:"mode"`
 	Bridge   string   `json:"bridge-id,omitempty"`
@@ -94,11 +93,12 @@ type l3GatewayJSON struct {
 	Out      string   `json:"out-of-service,omitempty"`
 }
 
-// l3GatewayExample is what an l3-gateway-config annotation looks like.
-const l3GatewayExample = `{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_n1","mac-address":"02:42:ac:12:00:03","ip-addresses":["172.18.0.3/16"],"next-hops":["172.18.0.1"]}}`
+// l3GatewayExample is an l3-gateway-config annotation, for errors.
+const l3GatewayExample = `{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_n1",` +
+	`"mac-address":"02:42:ac:12:00:03","ip-addresses":["172.18.0.3/16"],"next-hops":["172.18.0.1"]}}`
 
-// ParseL3Gateway reads an l3-gateway-config annotation; nil without error when
-// it says that the node is no gateway. Errors are as of ParseNodeSubnets.
+// ParseL3Gateway reads an l3-gateway-config annotation. It returns nil if the annotation says that the node is no
+// gateway. For errors see ParseNodeSubnets.
 func ParseL3Gateway(value string) (*L3Gateway, error) {
 	g, err := parseL3Gateway(value)
 	if err != nil {
@@ -114,7 +114,7 @@ func parseL3Gateway(value string) (*L3Gateway, error) {
 	}
 	j, ok := nets[defaultNetwork]
 	if !ok {
-		return nil, fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, l3GatewayExample)
+		return nil, noNetwork(l3GatewayExample)
 	}
 	switch j.Mode {
 	case GatewayDisabled, "":
@@ -127,9 +127,11 @@ func parseL3Gateway(value string) (*L3Gateway, error) {
 }
 
 func (j l3GatewayJSON) gateway() (*L3Gateway, error) {
-	g := &L3Gateway{Bridge: j.Bridge, Network: j.Network, Port: j.Port, NodePort: j.NodePort == "true", MTU: j.MTU, PodMTU: j.PodMTU, Out: j.Out}
+	g := &L3Gateway{Bridge: j.Bridge, Network: j.Network, Port: j.Port, NodePort: j.NodePort == "true",
+		MTU: j.MTU, PodMTU: j.PodMTU, Out: j.Out}
 	if g.Bridge == "" || g.Port == "" {
-		return nil, fmt.Errorf("bridge-id %q, interface-id %q: want the external bridge and the name of its localnet port", g.Bridge, g.Port)
+		return nil, fmt.Errorf("bridge-id %q, interface-id %q: want the external bridge and the name of its localnet port",
+			g.Bridge, g.Port)
 	}
 	if g.Network == "" {
 		g.Network = DefaultPhysicalNetwork
@@ -158,7 +160,7 @@ func (j l3GatewayJSON) gateway() (*L3Gateway, error) {
 	}
 	for key, mtu := range map[string]int{"mtu": j.MTU, "pod-mtu": j.PodMTU} {
 		if mtu != 0 && (mtu < minMTU || mtu > maxMTU) {
-			return nil, fmt.Errorf("%s: %d, want %d to %d, or 0 when it is not known", key, mtu, minMTU, maxMTU)
+			return nil, fmt.Errorf("%s: %d, want %d to %d, or 0 if unknown", key, mtu, minMTU, maxMTU)
 		}
 	}
 	for _, s := range j.Rampout {
@@ -173,8 +175,7 @@ func (j l3GatewayJSON) gateway() (*L3Gateway, error) {
 	return g, nil
 }
 
-// nextHops reads at most one address per family, each one's family being one
-// of ips'.
+// nextHops parses a list with at most one address for each family of ips.
 func nextHops(list []string, ips []netip.Prefix) ([]netip.Addr, error) {
 	var out []netip.Addr
 	has := map[bool]bool{}
@@ -197,14 +198,13 @@ func nextHops(list []string, ips []netip.Prefix) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// MarshalL3Gateway writes an l3-gateway-config annotation; nil says that the
-// node is no gateway.
+// MarshalL3Gateway writes an l3-gateway-config annotation. nil means that the node is no gateway.
 func MarshalL3Gateway(g *L3Gateway) string {
 	if g == nil {
 		return marshal(map[string]l3GatewayJSON{defaultNetwork: {Mode: GatewayDisabled}})
 	}
-	j := l3GatewayJSON{Mode: GatewayShared, Bridge: g.Bridge, Port: g.Port, MAC: g.MAC.String(),
-		NodePort: strconv.FormatBool(g.NodePort), VLAN: strconv.Itoa(g.VLAN), Network: g.Network, MTU: g.MTU, PodMTU: g.PodMTU, Out: g.Out}
+	j := l3GatewayJSON{Mode: GatewayShared, Bridge: g.Bridge, Port: g.Port, MAC: g.MAC.String(), Network: g.Network,
+		NodePort: strconv.FormatBool(g.NodePort), VLAN: strconv.Itoa(g.VLAN), MTU: g.MTU, PodMTU: g.PodMTU, Out: g.Out}
 	for _, p := range g.IPs {
 		j.IPs = append(j.IPs, p.String())
 	}
@@ -223,24 +223,17 @@ func MarshalL3Gateway(g *L3Gateway) string {
 	return marshal(map[string]l3GatewayJSON{defaultNetwork: j})
 }
 
-// joinAddrsJSON is the wire form of GatewayJoinAddrs.
-type joinAddrsJSON struct {
-	IPv4 string `json:"ipv4"`
-	IPv6 string `json:"ipv6"`
-}
-
-// ParseGatewayJoinAddrs reads a node-gateway-router-lrp-ifaddrs annotation: the
-// addresses of the node's gateway router on the join switch, IPv4 first.
-// Errors are as of ParseNodeSubnets.
+// ParseGatewayJoinAddrs reads a node-gateway-router-lrp-ifaddrs annotation: the addresses of the node's gateway router
+// on the join switch, IPv4 first. For errors see ParseNodeSubnets.
 func ParseGatewayJoinAddrs(value string) ([]netip.Prefix, error) {
 	const example = `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`
-	var nets map[string]joinAddrsJSON
+	var nets map[string]addrPairJSON
 	if err := json.Unmarshal([]byte(value), &nets); err != nil {
 		return nil, refused(GatewayJoinAddrs, value, malformed(err, example))
 	}
 	j, ok := nets[defaultNetwork]
 	if !ok {
-		return nil, refused(GatewayJoinAddrs, value, fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, example))
+		return nil, refused(GatewayJoinAddrs, value, noNetwork(example))
 	}
 	var list []string
 	for _, s := range []string{j.IPv4, j.IPv6} {
@@ -257,13 +250,5 @@ func ParseGatewayJoinAddrs(value string) ([]netip.Prefix, error) {
 
 // MarshalGatewayJoinAddrs writes a node-gateway-router-lrp-ifaddrs annotation.
 func MarshalGatewayJoinAddrs(addrs []netip.Prefix) string {
-	var j joinAddrsJSON
-	for _, p := range addrs {
-		if p.Addr().Is4() {
-			j.IPv4 = p.String()
-		} else {
-			j.IPv6 = p.String()
-		}
-	}
-	return marshal(map[string]joinAddrsJSON{defaultNetwork: j})
+	return marshal(map[string]addrPairJSON{defaultNetwork: addrPair(addrs)})
 }

@@ -11,9 +11,11 @@ import (
 )
 
 func gateway() *annotation.L3Gateway {
-	return &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n1", MAC: ipnet.MAC{2, 0x42, 0xac, 0x12, 0, 3},
-		IPs: prefixes("172.18.0.3/16", "fc00::3/64"), NextHops: addrs("172.18.0.1", "fc00::1"), VLAN: 7, NodePort: true, Rampout: prefixes("10.244.1.0/24"),
-		MTU: 1500, PodMTU: 1400, Out: "broken"}
+	return &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n1", MAC: ipnet.MAC{2, 0x42, 0xac,
+		0x12, 0, 3},
+		IPs: prefixes("172.18.0.3/16", "fc00::3/64"), NextHops: addrs("172.18.0.1", "fc00::1"), VLAN: 7, NodePort: true,
+		Rampout: prefixes("10.244.1.0/24"),
+		MTU:     1500, PodMTU: 1400, Out: "broken"}
 }
 
 func TestL3GatewayWireForm(t *testing.T) {
@@ -21,10 +23,15 @@ func TestL3GatewayWireForm(t *testing.T) {
 	single.IPs, single.NextHops, single.Rampout, single.VLAN = single.IPs[:1], single.NextHops[:1], nil, 0
 	single.MTU, single.PodMTU, single.Out = 0, 0, ""
 	for _, c := range []struct{ got, want string }{
-		{annotation.MarshalL3Gateway(single), `{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_n1","mac-address":"02:42:ac:12:00:03",` +
-			`"ip-addresses":["172.18.0.3/16"],"ip-address":"172.18.0.3/16","next-hops":["172.18.0.1"],"next-hop":"172.18.0.1","node-port-enable":"true","vlan-id":"0","physical-network":"physnet"}}`},
-		{annotation.MarshalL3Gateway(gateway()), `{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_n1","mac-address":"02:42:ac:12:00:03",` +
-			`"ip-addresses":["172.18.0.3/16","fc00::3/64"],"next-hops":["172.18.0.1","fc00::1"],"node-port-enable":"true","vlan-id":"7","physical-network":"physnet","rampout-ip-subnets":["10.244.1.0/24"],"mtu":1500,"pod-mtu":1400,"out-of-service":"broken"}}`},
+		{annotation.MarshalL3Gateway(single),
+			`{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_n1","mac-address":"02:42:ac:12:00:03",` +
+				`"ip-addresses":["172.18.0.3/16"],"ip-address":"172.18.0.3/16","next-hops":["172.18.0.1"],` +
+				`"next-hop":"172.18.0.1","node-port-enable":"true","vlan-id":"0","physical-network":"physnet"}}`},
+		{annotation.MarshalL3Gateway(gateway()),
+			`{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_n1","mac-address":"02:42:ac:12:00:03",` +
+				`"ip-addresses":["172.18.0.3/16","fc00::3/64"],"next-hops":["172.18.0.1","fc00::1"],"node-port-enable":"true",` +
+				`"vlan-id":"7","physical-network":"physnet","rampout-ip-subnets":["10.244.1.0/24"],"mtu":1500,"pod-mtu":1400,` +
+				`"out-of-service":"broken"}}`},
 		{annotation.MarshalL3Gateway(nil), `{"default":{"mode":"disabled"}}`},
 		{annotation.MarshalGatewayJoinAddrs(prefixes("100.64.1.2/24")), `{"default":{"ipv4":"100.64.1.2/24","ipv6":""}}`},
 	} {
@@ -38,8 +45,10 @@ func TestParseL3Gateway(t *testing.T) {
 	if g, err := annotation.ParseL3Gateway(`{"default":{"mode":"disabled"}}`); g != nil || err != nil {
 		t.Errorf("a node that is no gateway: %v, %v", g, err)
 	}
-	older := `{"default":{"mode":"shared","bridge-id":"b","interface-id":"b_n","mac-address":"02:00:00:00:00:01","ip-address":"172.18.0.3/16","next-hop":"172.18.0.1"}}`
-	if g, err := annotation.ParseL3Gateway(older); err != nil || !slices.Equal(g.IPs, prefixes("172.18.0.3/16")) || !slices.Equal(g.NextHops, addrs("172.18.0.1")) || g.Network != "physnet" {
+	older := `{"default":{"mode":"shared","bridge-id":"b","interface-id":"b_n","mac-address":"02:00:00:00:00:01",` +
+		`"ip-address":"172.18.0.3/16","next-hop":"172.18.0.1"}}`
+	if g, err := annotation.ParseL3Gateway(older); err != nil || !slices.Equal(g.IPs, prefixes("172.18.0.3/16")) ||
+		!slices.Equal(g.NextHops, addrs("172.18.0.1")) || g.Network != "physnet" {
 		t.Errorf("the older form: %+v, %v", g, err)
 	}
 	const head = `{"default":{"mode":"shared","bridge-id":"b","interface-id":"b_n","mac-address":"02:00:00:00:00:01"`
@@ -51,11 +60,12 @@ func TestParseL3Gateway(t *testing.T) {
 		`{"default":{"mode":"shared","interface-id":"b_n"}}`:                 `bridge-id "", interface-id "b_n"`,
 		`{"default":{"mode":"shared","bridge-id":"b","interface-id":"b_n"}}`: `mac-address: "" is not an Ethernet address`,
 		head + `}}`: "ip-addresses: the list is empty",
-		head + `,"ip-addresses":["172.18.0.3"]}}`:            `ip-addresses: "172.18.0.3" is not a CIDR`,
-		whole + `,"next-hops":["fc00::1"]}}`:                 "next-hops: fc00::1: want at most one of each address family that ip-addresses has",
+		head + `,"ip-addresses":["172.18.0.3"]}}`: `ip-addresses: "172.18.0.3" is not a CIDR`,
+		whole + `,"next-hops":["fc00::1"]}}`: "next-hops: fc00::1: want at most one of each address " +
+			"family that ip-addresses has",
 		whole + `,"next-hops":["172.18.0.1","172.18.0.2"]}}`: "next-hops: 172.18.0.2: want at most one",
 		whole + `,"next-hops":["gw"]}}`:                      `next-hops: "gw" is not an IP address`,
-		whole + `,"mtu":100}}`:                               "mtu: 100, want 576 to 65535, or 0 when it is not known",
+		whole + `,"mtu":100}}`:                               "mtu: 100, want 576 to 65535, or 0 if unknown",
 		whole + `,"pod-mtu":-1}}`:                            "pod-mtu: -1, want 576 to 65535",
 		whole + `,"vlan-id":"4095"}}`:                        `vlan-id: "4095", want a number from 0 (none) to 4094`,
 		whole + `,"rampout-ip-subnets":["10.0.0.1/8"]}}`:     `rampout-ip-subnets: "10.0.0.1/8" is not a CIDR`,
@@ -63,7 +73,8 @@ func TestParseL3Gateway(t *testing.T) {
 		g, err := annotation.ParseL3Gateway(in)
 		if err == nil {
 			t.Errorf("%s: %+v, want an error", in, g)
-		} else if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/l3-gateway-config ") {
+		} else if !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/l3-gateway-config ") {
 			t.Errorf("%s: error %q, want one about %q that names the annotation", in, err, want)
 		}
 	}

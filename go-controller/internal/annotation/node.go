@@ -12,22 +12,21 @@ import (
 
 // Keys of Node annotations.
 const (
-	NodeSubnets       = "k8s.ovn.org/node-subnets"                 // {"default":["10.244.1.0/24"]}, written by the master
-	NodeChassisID     = "k8s.ovn.org/node-chassis-id"              // the OVS system-id, written by the node agent
-	NodeMgmtPortMAC   = "k8s.ovn.org/node-mgmt-port-mac-addresses" // {"default":"0a:58:0a:f4:01:02"}, written by the node agent
-	NodePrimaryIfAddr = "k8s.ovn.org/node-primary-ifaddr"          // {"ipv4":"172.18.0.2/16","ipv6":""}, written by the node agent
+	NodeSubnets       = "k8s.ovn.org/node-subnets"                 // {"default":["10.244.1.0/24"]}, from the master
+	NodeChassisID     = "k8s.ovn.org/node-chassis-id"              // the OVS system-id, from the node agent
+	NodeMgmtPortMAC   = "k8s.ovn.org/node-mgmt-port-mac-addresses" // {"default":"0a:58:0a:f4:01:02"}, from the agent
+	NodePrimaryIfAddr = "k8s.ovn.org/node-primary-ifaddr"          // {"ipv4":"172.18.0.2/16","ipv6":""}, from the agent
 )
 
 // defaultNetwork is the name of the cluster's pod network inside annotations.
 const defaultNetwork = "default"
 
-// nodeSubnetsExample is what a node-subnets annotation looks like.
+// nodeSubnetsExample is a node-subnets annotation, for errors.
 const nodeSubnetsExample = `{"default":["10.244.1.0/24","fd01:0:0:1::/64"]}`
 
-// ParseNodeSubnets reads a node-subnets annotation. It returns at most one
-// subnet per family, IPv4 first. The older form with a bare string,
-// {"default":"10.244.1.0/24"}, is read too. An error quotes the value and says
-// what would be right, and is short whatever the value.
+// ParseNodeSubnets reads a node-subnets annotation, also in the older form with a bare string,
+// {"default":"10.244.1.0/24"}. It returns at most one subnet per family, IPv4 first. An error quotes the value, cut if
+// it is long, and says what would be right.
 func ParseNodeSubnets(value string) ([]netip.Prefix, error) {
 	ps, err := parseNodeSubnets(value)
 	if err != nil {
@@ -43,7 +42,7 @@ func parseNodeSubnets(value string) ([]netip.Prefix, error) {
 	}
 	raw, ok := nets[defaultNetwork]
 	if !ok {
-		return nil, fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, nodeSubnetsExample)
+		return nil, noNetwork(nodeSubnetsExample)
 	}
 	var list []string
 	var one string
@@ -74,21 +73,25 @@ func MarshalNodeMgmtPortMAC(mac ipnet.MAC) string {
 	return marshal(map[string]string{defaultNetwork: mac.String()})
 }
 
-// MarshalNodePrimaryIfAddr writes a node-primary-ifaddr annotation from the
-// addresses, with prefix lengths, of the node's primary interface.
-func MarshalNodePrimaryIfAddr(addrs []netip.Prefix) string {
-	var v struct {
-		IPv4 string `json:"ipv4"`
-		IPv6 string `json:"ipv6"`
-	}
+// MarshalNodePrimaryIfAddr writes a node-primary-ifaddr annotation from the addresses, with prefix lengths, of the
+// node's primary interface.
+func MarshalNodePrimaryIfAddr(addrs []netip.Prefix) string { return marshal(addrPair(addrs)) }
+
+// addrPairJSON is the wire form of at most one address of each family.
+type addrPairJSON struct {
+	IPv4 string `json:"ipv4"`
+	IPv6 string `json:"ipv6"`
+}
+
+func addrPair(addrs []netip.Prefix) (out addrPairJSON) {
 	for _, p := range addrs {
 		if p.Addr().Is4() {
-			v.IPv4 = p.String()
+			out.IPv4 = p.String()
 		} else {
-			v.IPv6 = p.String()
+			out.IPv6 = p.String()
 		}
 	}
-	return marshal(v)
+	return out
 }
 
 // prefixes parses a list with at most one prefix per family, IPv4 first.
@@ -116,8 +119,7 @@ func prefixes(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// marshal is json.Marshal for values that can't fail: strings, addresses and
-// structs of them.
+// marshal is json.Marshal for strings, addresses and structs of them, which cannot fail.
 func marshal(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -126,11 +128,11 @@ func marshal(v any) string {
 	return string(b)
 }
 
-// briefMax is how much of a value an error quotes: an annotation may be 256 KiB
-// long, a Kubernetes Event has room for 1 KiB.
+// briefMax limits how many bytes of a value an error quotes: an annotation may have 256 KiB, and a Kubernetes Event
+// only 1 KiB.
 const briefMax = 300
 
-// brief is the beginning of a value, to be quoted in an error.
+// brief cuts a value to what an error quotes.
 func brief(value string) string {
 	if len(value) <= briefMax {
 		return value
@@ -138,12 +140,17 @@ func brief(value string) string {
 	return value[:briefMax] + "..."
 }
 
-// refused is the error for an annotation: its key, its value, and why.
+// noNetwork is the error for an annotation without an entry for the cluster's pod network.
+func noNetwork(example string) error {
+	return fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, example)
+}
+
+// refused is the error for an annotation that cannot be used.
 func refused(key, value string, why error) error {
 	return fmt.Errorf("parsing %s %q: %s", key, brief(value), strings.ToValidUTF8(brief(why.Error()), ""))
 }
 
-// malformed is the error for a value that is not JSON, or JSON of another form.
+// malformed is the error for a value that is no JSON or does not have the form of example.
 func malformed(err error, example string) error {
 	var form *json.UnmarshalTypeError
 	if errors.As(err, &form) {
@@ -153,5 +160,5 @@ func malformed(err error, example string) error {
 	if errors.As(err, &syntax) {
 		return fmt.Errorf("not JSON, want such as %s", example)
 	}
-	return err // of an address, which says what is wrong with it
+	return err // from parsing an address: it describes itself
 }

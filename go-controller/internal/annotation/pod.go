@@ -9,7 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// Keys of Pod annotations. Both are written in one patch by the master.
+// Keys of Pod annotations. The master writes both in one patch.
 const (
 	PodNetworks = "k8s.ovn.org/pod-networks" // the full form, see PodNetwork
 	PodClassic  = "ovn"                      // {"gateway_ip":..,"ip_address":..,"mac_address":..}
@@ -23,14 +23,14 @@ type Route struct {
 
 // PodNetwork is a pod's attachment to the cluster network.
 type PodNetwork struct {
-	IPs      []netip.Prefix // address with the node subnet's length; one per family, IPv4 first
+	IPs      []netip.Prefix // addresses with the node subnet's prefix length, one per family, IPv4 first
 	MAC      ipnet.MAC
 	Gateways []netip.Addr // the default gateway of each family, in the order of IPs
 	Routes   []Route
 }
 
-// podNetworkJSON is the wire form; ip_address and gateway_ip repeat the lists
-// for readers of the older form and are there for single-stack pods only.
+// podNetworkJSON is the wire form. Readers of the older form find a single-stack pod's lists repeated in ip_address
+// and gateway_ip.
 type podNetworkJSON struct {
 	IPs       []string `json:"ip_addresses"`
 	MAC       string   `json:"mac_address"`
@@ -41,8 +41,7 @@ type podNetworkJSON struct {
 	Role      string   `json:"role,omitempty"`
 }
 
-// podNetworksJSON is the whole annotation as it is written; there may be other
-// networks in what is read.
+// podNetworksJSON is the whole annotation as we write it. Annotations that we read may have other networks, too.
 type podNetworksJSON struct {
 	Default podNetworkJSON `json:"default"` // defaultNetwork
 }
@@ -53,11 +52,11 @@ type podClassicJSON struct {
 	MAC       string `json:"mac_address"`
 }
 
-// podNetworksExample is what a pod-networks annotation looks like.
-const podNetworksExample = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"]}}`
+// podNetworksExample is a pod-networks annotation, for errors.
+const podNetworksExample = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
+	`"gateway_ips":["10.244.1.1"]}}`
 
-// ParsePodNetworks reads a pod-networks annotation. Errors are as of
-// ParseNodeSubnets.
+// ParsePodNetworks reads a pod-networks annotation. For errors see ParseNodeSubnets.
 func ParsePodNetworks(value string) (PodNetwork, error) {
 	n, err := parsePodNetworks(value)
 	if err != nil {
@@ -73,7 +72,7 @@ func parsePodNetworks(value string) (PodNetwork, error) {
 	}
 	j, ok := nets[defaultNetwork]
 	if !ok {
-		return PodNetwork{}, fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, podNetworksExample)
+		return PodNetwork{}, noNetwork(podNetworksExample)
 	}
 	if len(j.IPs) == 0 && j.IPAddress != "" {
 		j.IPs = []string{j.IPAddress}
@@ -106,7 +105,7 @@ func parsePodNetworks(value string) (PodNetwork, error) {
 	return n, nil
 }
 
-// plainAddr tells whether a is an address that means the same on every host.
+// plainAddr reports whether a means the same on every host: it has no zone and is not IPv4-mapped.
 func plainAddr(a netip.Addr) bool { return a.IsValid() && a.Zone() == "" && !a.Is4In6() }
 
 // MarshalPodNetworks writes a pod-networks annotation.
@@ -127,8 +126,7 @@ func MarshalPodNetworks(n PodNetwork) string {
 	return marshal(podNetworksJSON{j})
 }
 
-// MarshalPodClassic writes the classic annotation, which has room for one
-// address: the first, IPv4 where the pod has one.
+// MarshalPodClassic writes the classic annotation, which has only the pod's first address: IPv4 if it has one.
 func MarshalPodClassic(n PodNetwork) string {
 	j := podClassicJSON{MAC: n.MAC.String()}
 	if len(n.IPs) > 0 {

@@ -8,19 +8,17 @@ import (
 	"strings"
 )
 
-// ServiceHealthCheck is the key of the Service annotation by which a service
-// has OVN check its endpoints: a JSON object of the members of HealthCheck, each
-// of which may be left out.
+// ServiceHealthCheck is the key of the Service annotation that makes OVN check the service's endpoints. Its value is a
+// JSON object with members of HealthCheck, all optional.
 const ServiceHealthCheck = "k8s.ovn.org/service-health-check"
 
-// HealthCheck is how often the endpoints of a service are checked, and what
-// follows (ovn-nb(5), Load_Balancer_Health_Check options). The zero HealthCheck
-// is none.
+// HealthCheck configures the health checks of a service's endpoints (ovn-nb(5), Load_Balancer_Health_Check options).
+// The zero HealthCheck means no checks.
 type HealthCheck struct {
-	Interval  int `json:"interval"`  // seconds from one check to the next
+	Interval  int `json:"interval"`  // seconds between checks
 	Timeout   int `json:"timeout"`   // seconds after which a check without an answer has failed
-	Successes int `json:"successes"` // checks in a row after which an endpoint that was out is in
-	Failures  int `json:"failures"`  // checks in a row after which it is out
+	Successes int `json:"successes"` // successful checks in a row that bring an endpoint back into service
+	Failures  int `json:"failures"`  // failed checks in a row that take an endpoint out of service
 }
 
 // The limits of a HealthCheck's members.
@@ -29,16 +27,16 @@ const (
 	maxCheckCount   = 100
 )
 
-// defaultHealthCheck is what OVN has for options that are not there.
+// defaultHealthCheck has OVN's defaults.
 func defaultHealthCheck() HealthCheck {
 	return HealthCheck{Interval: 5, Timeout: 20, Successes: 3, Failures: 3}
 }
 
-// healthCheckExample is a value of the annotation.
+// healthCheckExample is a value of the annotation, for errors.
 const healthCheckExample = `{"interval":5,"timeout":20,"successes":3,"failures":3}`
 
-// ParseServiceHealthCheck reads the annotation ServiceHealthCheck. What is left
-// out is as OVN has it by default: 5 s, 20 s, 3 and 3.
+// ParseServiceHealthCheck reads the annotation ServiceHealthCheck. Missing members take OVN's defaults: 5 s, 20 s, 3
+// and 3.
 func ParseServiceHealthCheck(value string) (HealthCheck, error) {
 	h, err := readHealthCheck(value)
 	if err != nil {
@@ -49,7 +47,7 @@ func ParseServiceHealthCheck(value string) (HealthCheck, error) {
 
 func readHealthCheck(value string) (HealthCheck, error) {
 	h := defaultHealthCheck()
-	read := &h // nil after null
+	read := &h // decoding a JSON null sets it to nil
 	d := json.NewDecoder(strings.NewReader(value))
 	d.DisallowUnknownFields()
 	switch err := d.Decode(&read); {

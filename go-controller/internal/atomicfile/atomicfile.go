@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the file, whose directory must be there. When it returns
-// without error the contents and the name are on the disk. While it works there
-// is a file beside it whose name begins with a dot and ends in .tmp.
+// Write replaces the file, whose directory must exist. On success, contents and name are on the disk. Meanwhile a
+// temporary file is in the same directory; its name begins with a dot and ends in .tmp.
 func Write(path string, contents []byte, mode os.FileMode) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
@@ -26,7 +25,7 @@ func Write(path string, contents []byte, mode os.FileMode) error {
 	return SyncDir(dir)
 }
 
-// SyncDir has the names of a directory's files on the disk.
+// SyncDir writes the names of a directory's files to the disk.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

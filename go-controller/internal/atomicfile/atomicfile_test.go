@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A file is replaced with its mode, and nothing is left beside it, also when it
-// can't be.
+// Write sets contents and mode. It leaves no temporary file behind, not even when it fails.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")

@@ -1,3 +1,3 @@
-// Package atomicfile replaces files whole: who reads one sees what was there
-// before or what is there now, also after a loss of power.
+// Package atomicfile replaces files atomically: a reader sees either the old or the new contents, also after a loss of
+// power.
 package atomicfile

@@ -10,11 +10,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// Kubernetes says how to reach the API server: a kubeconfig file; or a server
-// with CA and token; or, when all are empty, the pod's own service account.
+// Kubernetes says how to reach the API server: with a kubeconfig file; or by URL, CA and token; or, if all are empty,
+// with the pod's service account.
 type Kubernetes struct {
 	Kubeconfig string // path
-	APIServer  string // URL; no scheme means http
+	APIServer  string // URL; without a scheme, http
 	CACert     string // path of a PEM file
 	Token      string // bearer token
 }
@@ -22,12 +22,12 @@ type Kubernetes struct {
 // OVSDB says how to reach an OVSDB server (ovsdb(7), "Connection Methods").
 type OVSDB struct {
 	Addresses []string // unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT; several for a Raft cluster
-	PrivKey   string   // paths of PEM files, all three needed for ssl:
+	PrivKey   string   // paths of PEM files; ssl: needs all three
 	Cert      string
 	CACert    string
 }
 
-// ClusterSubnet is a range that node subnets are cut from.
+// ClusterSubnet is a range from which nodes get their subnets.
 type ClusterSubnet struct {
 	CIDR       netip.Prefix
 	NodeLength int // prefix length of a node's subnet
@@ -36,25 +36,23 @@ type ClusterSubnet struct {
 // String is the form that ParseClusterSubnets reads.
 func (c ClusterSubnet) String() string { return c.CIDR.String() + "/" + strconv.Itoa(c.NodeLength) }
 
-// Cluster is what the master and the nodes must agree on.
+// Cluster has the settings that shape the logical network. The master and the nodes must agree on them.
 type Cluster struct {
-	Subnets      []ClusterSubnet // several ranges per family may be given; IPv4 and IPv6 make dual stack
+	Subnets      []ClusterSubnet // any number per family; with both families, the cluster is dual-stack
 	ServiceCIDRs []netip.Prefix
 	JoinSubnets  []netip.Prefix // at most one per family
 	RouterName   string         // name of the cluster router
-	RouterNamed  bool           // RouterName was asked for; otherwise a router of ours that is there keeps its name
+	RouterNamed  bool           // the operator gave RouterName; otherwise an existing cluster router keeps its name
 }
 
-// The shortest and longest prefix lengths of node subnets. A node needs room
-// for .1, .2 and pods, and one allocator word per subnet must stay affordable.
+// The longest prefix lengths of node subnets. A node needs addresses for .1, .2 and its pods.
 const (
 	maxNodeLengthV4 = 29
 	maxNodeLengthV6 = 120
 )
 
-// ParseClusterSubnets reads "10.128.0.0/14/23,fd01::/48/64": CIDRs, each with
-// the prefix length of a node's subnet, /24 for IPv4 and /64 for IPv6 when it
-// is left out.
+// ParseClusterSubnets reads a list such as "10.128.0.0/14/23,fd01::/48/64": CIDRs, each with the prefix length of a
+// node's subnet. The default lengths are /24 for IPv4 and /64 for IPv6.
 func ParseClusterSubnets(s string) ([]ClusterSubnet, error) {
 	var out []ClusterSubnet
 	for _, item := range strings.Split(s, ",") {
@@ -102,52 +100,57 @@ func parseClusterSubnet(item string) (ClusterSubnet, error) {
 		}
 	}
 	if c.NodeLength < p.Bits() || c.NodeLength > longest {
-		return ClusterSubnet{}, fmt.Errorf("node length /%d: want between /%d (the range's own) and /%d", c.NodeLength, p.Bits(), longest)
+		return ClusterSubnet{}, fmt.Errorf("node length /%d: want between /%d (the range's own) and /%d",
+			c.NodeLength, p.Bits(), longest)
 	}
 	return c, nil
 }
 
-// ParsePrefixes reads a comma-separated list of CIDRs; an empty string is an
-// empty list. what names the setting in errors.
-func ParsePrefixes(what, s string) ([]netip.Prefix, error) {
-	var out []netip.Prefix
+// parseList parses a comma-separated list. Empty items are ignored, so that an empty string is an empty list. what
+// names the setting in errors.
+func parseList[T any](what, s string, parse func(item string) (T, error)) ([]T, error) {
+	var out []T
 	for _, item := range strings.Split(s, ",") {
 		item = strings.TrimSpace(item)
 		if item == "" {
 			continue
 		}
-		p, err := netip.ParsePrefix(item)
+		v, err := parse(item)
 		if err != nil {
-			return nil, fmt.Errorf("parsing %s %q: want a CIDR such as 10.96.0.0/16", what, item)
+			return nil, fmt.Errorf("parsing %s %q: %w", what, item, err)
 		}
-		if p.Addr().Is4In6() {
-			return nil, fmt.Errorf("parsing %s %q: an IPv4-mapped IPv6 range, want plain IPv4", what, item)
-		}
-		if p != p.Masked() {
-			return nil, fmt.Errorf("parsing %s %q: host bits are set, want %s", what, item, p.Masked())
-		}
-		out = append(out, p)
+		out = append(out, v)
 	}
 	return out, nil
 }
 
-// ParseInterfaceAddrs reads a comma-separated list of addresses with the prefix
-// lengths of their networks, such as 172.17.42.31/16; an empty string is an
-// empty list. what names the setting in errors.
-func ParseInterfaceAddrs(what, s string) ([]netip.Prefix, error) {
-	var out []netip.Prefix
-	for _, item := range strings.Split(s, ",") {
-		item = strings.TrimSpace(item)
-		if item == "" {
-			continue
+// ParsePrefixes reads a comma-separated list of CIDRs. what names the setting in errors.
+func ParsePrefixes(what, s string) ([]netip.Prefix, error) {
+	return parseList(what, s, func(item string) (netip.Prefix, error) {
+		p, err := netip.ParsePrefix(item)
+		if err != nil {
+			return p, errors.New("want a CIDR such as 10.96.0.0/16")
 		}
+		if p.Addr().Is4In6() {
+			return p, errors.New("an IPv4-mapped IPv6 range, want plain IPv4")
+		}
+		if p != p.Masked() {
+			return p, fmt.Errorf("host bits are set, want %s", p.Masked())
+		}
+		return p, nil
+	})
+}
+
+// ParseInterfaceAddrs reads a comma-separated list of addresses with the prefix lengths of their networks, such as
+// 172.17.42.31/16. what names the setting in errors.
+func ParseInterfaceAddrs(what, s string) ([]netip.Prefix, error) {
+	return parseList(what, s, func(item string) (netip.Prefix, error) {
 		p, err := netip.ParsePrefix(item)
 		if err != nil || p.Addr().Is4In6() {
-			return nil, fmt.Errorf("parsing %s %q: want an address with a prefix length such as 172.17.42.31/16", what, item)
+			return p, errors.New("want an address with a prefix length such as 172.17.42.31/16")
 		}
-		out = append(out, p)
-	}
-	return out, nil
+		return p, nil
+	})
 }
 
 // PrefixList is the form that ParsePrefixes reads.
@@ -159,10 +162,10 @@ func PrefixList(ps []netip.Prefix) string {
 	return strings.Join(out, ",")
 }
 
-// HasIPv4 and HasIPv6 tell which families pods get addresses of.
+// HasIPv4 reports whether pods get IPv4 addresses.
 func (c Cluster) HasIPv4() bool { return c.has(true) }
 
-// HasIPv6 tells whether pods get IPv6 addresses.
+// HasIPv6 reports whether pods get IPv6 addresses.
 func (c Cluster) HasIPv6() bool { return c.has(false) }
 
 func (c Cluster) has(v4 bool) bool {
@@ -174,7 +177,7 @@ func (c Cluster) has(v4 bool) bool {
 	return false
 }
 
-// Validate tells everything that is wrong, each error naming the flag.
+// Validate returns an error for everything that is wrong, with the flag's name.
 func (c Cluster) Validate() error {
 	var errs []error
 	if len(c.Subnets) == 0 {
@@ -203,7 +206,7 @@ func (c Cluster) Validate() error {
 	}
 	errs = append(errs, c.validateJoin()...)
 	if c.RouterName == "" {
-		errs = append(errs, errors.New("--node-name: the cluster router needs a name"))
+		errs = append(errs, errors.New("--router-name: the cluster router needs a name"))
 	}
 	return errors.Join(errs...)
 }
@@ -224,10 +227,12 @@ func (c Cluster) validateJoin() (errs []error) {
 		errs = append(errs, errors.New("--join-subnet: at most one subnet per address family"))
 	}
 	if c.HasIPv4() && v4 == 0 {
-		errs = append(errs, errors.New("--join-subnet: pods have IPv4 addresses, so an IPv4 subnet such as 100.64.1.0/24 is needed"))
+		errs = append(errs, errors.New("--join-subnet: pods have IPv4 addresses, so an IPv4 subnet is needed, "+
+			"such as 100.64.1.0/24"))
 	}
 	if c.HasIPv6() && v6 == 0 {
-		errs = append(errs, errors.New("--join-subnet: pods have IPv6 addresses, so an IPv6 subnet such as fd98::/64 is needed"))
+		errs = append(errs, errors.New("--join-subnet: pods have IPv6 addresses, so an IPv6 subnet is needed, "+
+			"such as fd98::/64"))
 	}
 	return errs
 }

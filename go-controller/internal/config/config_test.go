@@ -33,25 +33,37 @@ func TestParseClusterSubnets(t *testing.T) {
 	}
 }
 
-// Every error quotes what was given and says what would be right.
+// Every error quotes the value and says what would be right.
 func TestParseClusterSubnetsErrors(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                             `parsing cluster subnet "": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`,
-		"10.128.0.0":                   `parsing cluster subnet "10.128.0.0": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`,
-		"10.128.0.0/14/23/1":           `parsing cluster subnet "10.128.0.0/14/23/1": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`,
-		"10.128.0.0/40":                `parsing cluster subnet "10.128.0.0/40": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`,
-		"pods/14/23":                   `parsing cluster subnet "pods/14/23": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`,
-		"10.128.0.1/14/23":             `parsing cluster subnet "10.128.0.1/14/23": host bits are set, want 10.128.0.0/14`,
-		"10.128.0.0/14/x":              `parsing cluster subnet "10.128.0.0/14/x": node length "x" is not a number`,
-		"10.128.0.0/14/13":             `parsing cluster subnet "10.128.0.0/14/13": node length /13: want between /14 (the range's own) and /29`,
-		"10.128.0.0/14/30":             `parsing cluster subnet "10.128.0.0/14/30": node length /30: want between /14 (the range's own) and /29`,
-		"10.0.0.0/28":                  `parsing cluster subnet "10.0.0.0/28": node length /24: want between /28 (the range's own) and /29`,
-		"fd01::/48/121":                `parsing cluster subnet "fd01::/48/121": node length /121: want between /48 (the range's own) and /120`,
-		"fd01::/80":                    `parsing cluster subnet "fd01::/80": node length /64: want between /80 (the range's own) and /120`,
-		"10.128.0.0/14/23,":            `parsing cluster subnet "": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`,
-		"::ffff:10.128.0.0/110/119":    `parsing cluster subnet "::ffff:10.128.0.0/110/119": an IPv4-mapped IPv6 range, want plain IPv4`,
-		"fd01::%eth0/48":               `parsing cluster subnet "fd01::%eth0/48": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`,
-		"10.128.0.0/14/99999999999999": `parsing cluster subnet "10.128.0.0/14/99999999999999": node length /99999999999999: want between /14 (the range's own) and /29`,
+		"": `parsing cluster subnet "": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`,
+		"10.128.0.0": `parsing cluster subnet "10.128.0.0": want CIDR or CIDR/NODE-LENGTH such as ` +
+			`10.128.0.0/14/23`,
+		"10.128.0.0/14/23/1": `parsing cluster subnet "10.128.0.0/14/23/1": want CIDR or CIDR/NODE-LENGTH such ` +
+			`as 10.128.0.0/14/23`,
+		"10.128.0.0/40": `parsing cluster subnet "10.128.0.0/40": want CIDR or CIDR/NODE-LENGTH such as ` +
+			`10.128.0.0/14/23`,
+		"pods/14/23": `parsing cluster subnet "pods/14/23": want CIDR or CIDR/NODE-LENGTH such as ` +
+			`10.128.0.0/14/23`,
+		"10.128.0.1/14/23": `parsing cluster subnet "10.128.0.1/14/23": host bits are set, want 10.128.0.0/14`,
+		"10.128.0.0/14/x":  `parsing cluster subnet "10.128.0.0/14/x": node length "x" is not a number`,
+		"10.128.0.0/14/13": `parsing cluster subnet "10.128.0.0/14/13": node length /13: want between /14 ` +
+			`(the range's own) and /29`,
+		"10.128.0.0/14/30": `parsing cluster subnet "10.128.0.0/14/30": node length /30: want between /14 ` +
+			`(the range's own) and /29`,
+		"10.0.0.0/28": `parsing cluster subnet "10.0.0.0/28": node length /24: want between /28 (the ` +
+			`range's own) and /29`,
+		"fd01::/48/121": `parsing cluster subnet "fd01::/48/121": node length /121: want between /48 (the ` +
+			`range's own) and /120`,
+		"fd01::/80": `parsing cluster subnet "fd01::/80": node length /64: want between /80 (the ` +
+			`range's own) and /120`,
+		"10.128.0.0/14/23,": `parsing cluster subnet "": want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23`,
+		"::ffff:10.128.0.0/110/119": `parsing cluster subnet "::ffff:10.128.0.0/110/119": an IPv4-mapped IPv6 range, ` +
+			`want plain IPv4`,
+		"fd01::%eth0/48": `parsing cluster subnet "fd01::%eth0/48": want CIDR or CIDR/NODE-LENGTH such as ` +
+			`10.128.0.0/14/23`,
+		"10.128.0.0/14/99999999999999": `parsing cluster subnet "10.128.0.0/14/99999999999999": node length ` +
+			`/99999999999999: want between /14 (the range's own) and /29`,
 	} {
 		got, err := config.ParseClusterSubnets(in)
 		if err == nil {
@@ -72,9 +84,10 @@ func TestParsePrefixes(t *testing.T) {
 		t.Errorf("empty: %v, %v", got, err)
 	}
 	for in, want := range map[string]string{
-		"10.96.0.1/16":        `parsing --k8s-service-cidrs "10.96.0.1/16": host bits are set, want 10.96.0.0/16`,
-		"10.96.0.0":           `parsing --k8s-service-cidrs "10.96.0.0": want a CIDR such as 10.96.0.0/16`,
-		"::ffff:10.0.0.0/104": `parsing --k8s-service-cidrs "::ffff:10.0.0.0/104": an IPv4-mapped IPv6 range, want plain IPv4`,
+		"10.96.0.1/16": `parsing --k8s-service-cidrs "10.96.0.1/16": host bits are set, want 10.96.0.0/16`,
+		"10.96.0.0":    `parsing --k8s-service-cidrs "10.96.0.0": want a CIDR such as 10.96.0.0/16`,
+		"::ffff:10.0.0.0/104": `parsing --k8s-service-cidrs "::ffff:10.0.0.0/104": ` +
+			`an IPv4-mapped IPv6 range, want plain IPv4`,
 	} {
 		if _, err := config.ParsePrefixes("--k8s-service-cidrs", in); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %q", in, err, want)
@@ -106,13 +119,20 @@ func TestValidate(t *testing.T) {
 		{"10.128.0.0/14/23,fd01::/48/64", "10.96.0.0/16,fd02::/112", "100.64.1.0/24,fd98::/64", ""},
 		{"fd01::/48/64", "fd02::/112", "fd98::/64", ""},
 		{"10.128.0.0/14/23,10.132.0.0/14/23", "10.96.0.0/16", "100.64.1.0/24", ""}, // two ranges of a family
-		{"10.96.0.0/12/23", "10.96.0.0/16", "100.64.1.0/24", "--cluster-subnets 10.96.0.0/12 overlaps --k8s-service-cidrs 10.96.0.0/16: they must be disjoint"},
-		{"10.0.0.0/16,10.0.0.0/17", "", "100.64.1.0/24", "--cluster-subnets 10.0.0.0/16 overlaps --cluster-subnets 10.0.0.0/17: they must be disjoint"},
-		{"100.64.0.0/16", "", "100.64.1.0/24", "--cluster-subnets 100.64.0.0/16 overlaps --join-subnet 100.64.1.0/24: they must be disjoint"},
-		{"10.0.0.0/16", "100.64.1.0/25", "100.64.1.0/24", "--k8s-service-cidrs 100.64.1.0/25 overlaps --join-subnet 100.64.1.0/24: they must be disjoint"},
-		{"fd01::/48", "fd01::/112", "fd98::/64", "--cluster-subnets fd01::/48 overlaps --k8s-service-cidrs fd01::/112: they must be disjoint"},
-		{"10.0.0.0/16", "", "", "--join-subnet: pods have IPv4 addresses, so an IPv4 subnet such as 100.64.1.0/24 is needed"},
-		{"10.0.0.0/16,fd01::/48", "", "100.64.1.0/24", "--join-subnet: pods have IPv6 addresses, so an IPv6 subnet such as fd98::/64 is needed"},
+		{"10.96.0.0/12/23", "10.96.0.0/16", "100.64.1.0/24",
+			"--cluster-subnets 10.96.0.0/12 overlaps --k8s-service-cidrs 10.96.0.0/16: they must be disjoint"},
+		{"10.0.0.0/16,10.0.0.0/17", "", "100.64.1.0/24",
+			"--cluster-subnets 10.0.0.0/16 overlaps --cluster-subnets 10.0.0.0/17: they must be disjoint"},
+		{"100.64.0.0/16", "", "100.64.1.0/24", "--cluster-subnets 100.64.0.0/16 overlaps --join-subnet 100.64.1.0/24: " +
+			"they must be disjoint"},
+		{"10.0.0.0/16", "100.64.1.0/25", "100.64.1.0/24",
+			"--k8s-service-cidrs 100.64.1.0/25 overlaps --join-subnet 100.64.1.0/24: they must be disjoint"},
+		{"fd01::/48", "fd01::/112", "fd98::/64", "--cluster-subnets fd01::/48 overlaps --k8s-service-cidrs fd01::/112: " +
+			"they must be disjoint"},
+		{"10.0.0.0/16", "", "",
+			"--join-subnet: pods have IPv4 addresses, so an IPv4 subnet is needed, such as 100.64.1.0/24"},
+		{"10.0.0.0/16,fd01::/48", "", "100.64.1.0/24",
+			"--join-subnet: pods have IPv6 addresses, so an IPv6 subnet is needed, such as fd98::/64"},
 		{"10.0.0.0/16", "", "100.64.1.0/31", "--join-subnet 100.64.1.0/31: too small, want at least 4 addresses"},
 		{"10.0.0.0/16", "", "100.64.1.0/24,100.64.2.0/24", "--join-subnet: at most one subnet per address family"},
 	} {
@@ -123,7 +143,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// All that is wrong is told at once.
+// Validate reports all errors at once.
 func TestValidateTellsEverything(t *testing.T) {
 	c := clusterWith(t, "10.0.0.0/16,10.0.0.0/17", "10.0.0.0/24", "")
 	c.RouterName = ""

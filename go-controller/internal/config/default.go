@@ -6,8 +6,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// DefaultCluster is a single-stack IPv4 cluster with the classic join subnet.
-// The IPv6 join subnet is used only when pods have IPv6 addresses.
+// DefaultCluster is a single-stack IPv4 cluster with the classic join subnet. The IPv6 join subnet is used only if pods
+// have IPv6 addresses.
 func DefaultCluster() Cluster {
 	return Cluster{
 		Subnets:      []ClusterSubnet{{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}},
@@ -17,8 +17,7 @@ func DefaultCluster() Cluster {
 	}
 }
 
-// Addresses and ports where the two daemons serve /metrics, /healthz and
-// /readyz unless told otherwise.
+// Default addresses and ports where the two daemons serve /metrics, /healthz and /readyz.
 const (
 	DefaultMasterMetrics = "127.0.0.1:9409"
 	DefaultNodeMetrics   = "127.0.0.1:9410"

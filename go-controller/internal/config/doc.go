@@ -1,6 +1,5 @@
-// Package config holds what an operator can set, as plain values: Default()
-// says what holds when nothing is set, and Validate() what is wrong, naming
-// the flag and what would be right. cmd/ovnkube fills the values from flags and
-// environment; nothing below it knows where a value came from. There is no
-// global configuration: each part is handed the part of Config it needs.
+// Package config has the settings that an operator can make, as plain values, with their defaults. Validate names the
+// flag of a wrong setting and says what would be right. cmd/ovnkube fills the values in from flags and environment; no
+// other package knows where a value came from. There is no global configuration: each package gets the part that it
+// needs.
 package config

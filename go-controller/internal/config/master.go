@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Master is what `ovnkube master` is told.
+// Master is the configuration of `ovnkube master`.
 type Master struct {
 	Kubernetes  Kubernetes
 	NB          OVSDB
 	Cluster     Cluster
 	Metrics     string // HOST:PORT of /metrics, /healthz, /readyz
-	Verify      bool
+	Verify      bool   // when idle, compare the database with a full translation
 	LeaderElect LeaderElection
 }
 
-// LeaderElection says whether several masters take turns, by a Lease.
+// LeaderElection configures the Lease by which several masters elect a leader.
 type LeaderElection struct {
 	Enabled   bool
 	Namespace string
 	Name      string
-	Lease     time.Duration // how long a leader that fell silent keeps the lease
+	Lease     time.Duration // how long a leader that stops renewing still holds the Lease
 }
 
 // DefaultMaster is a single master.
@@ -37,7 +37,7 @@ func DefaultMaster() Master {
 	}
 }
 
-// Validate tells everything that is wrong, each error naming the flag.
+// Validate returns an error for everything that is wrong, with the flag's name.
 func (m Master) Validate() error {
 	errs := []error{m.NB.Validate("nb"), m.Cluster.Validate()}
 	if m.LeaderElect.Enabled && m.LeaderElect.Lease < 3*time.Second {
@@ -46,8 +46,7 @@ func (m Master) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate tells what is wrong with the addresses; db ("nb", "sb") begins the
-// names of the flags in errors.
+// Validate checks the addresses. db ("nb", "sb") is the beginning of the flags' names in errors.
 func (o OVSDB) Validate(db string) error {
 	flag := "--" + db + "-address"
 	if len(o.Addresses) == 0 {
@@ -71,7 +70,7 @@ func (o OVSDB) Validate(db string) error {
 	return errors.Join(errs...)
 }
 
-// validRemote tells whether a is an active connection method of ovsdb(7).
+// validRemote reports whether a is an active connection method of ovsdb(7).
 func validRemote(a string) bool {
 	scheme, rest, _ := strings.Cut(a, ":")
 	switch scheme {

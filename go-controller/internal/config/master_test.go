@@ -20,19 +20,36 @@ func TestMasterValidate(t *testing.T) {
 		}
 	}
 	for want, alter := range map[string]func(*Master){
-		"--nb-address: at least one address":                              func(m *Master) { m.NB.Addresses = nil },
-		`--nb-address "foo": want unix:/PATH, tcp:HOST:PORT`:              func(m *Master) { m.NB.Addresses = []string{"foo"} },
-		`--nb-address "unix:db.sock": want unix:/PATH`:                    func(m *Master) { m.NB.Addresses = []string{"unix:db.sock"} },
-		`--nb-address "tcp:10.0.0.1": want`:                               func(m *Master) { m.NB.Addresses = []string{"tcp:10.0.0.1"} },
-		`--nb-address "tcp:10.0.0.1:66410": want`:                         func(m *Master) { m.NB.Addresses = []string{"tcp:10.0.0.1:66410"} },
-		`--nb-address "tcp::6641": want`:                                  func(m *Master) { m.NB.Addresses = []string{"tcp::6641"} },
-		`--nb-address "tcp:fd00::1:6641": want`:                           func(m *Master) { m.NB.Addresses = []string{"tcp:fd00::1:6641"} },
-		`--nb-address "ptcp:6641": want`:                                  func(m *Master) { m.NB.Addresses = []string{"unix:/a", "ptcp:6641"} },
-		"--nb-privkey: an ssl: address needs it":                          func(m *Master) { m.NB = OVSDB{Addresses: []string{"ssl:h:6641"}, Cert: "c", CACert: "a"} },
-		"--nb-cert: an ssl: address needs it":                             func(m *Master) { m.NB = OVSDB{Addresses: []string{"ssl:h:6641"}, PrivKey: "k", CACert: "a"} },
-		"--nb-cacert: an ssl: address needs it":                           func(m *Master) { m.NB = OVSDB{Addresses: []string{"ssl:h:6641"}, PrivKey: "k", Cert: "c"} },
-		"--node-name: the cluster router needs a name":                    func(m *Master) { m.Cluster.RouterName = "" },
-		"--leader-elect-lease 1s: want at least 3s":                       func(m *Master) { m.LeaderElect.Enabled, m.LeaderElect.Lease = true, time.Second },
+		"--nb-address: at least one address":                 func(m *Master) { m.NB.Addresses = nil },
+		`--nb-address "foo": want unix:/PATH, tcp:HOST:PORT`: func(m *Master) { m.NB.Addresses = []string{"foo"} },
+		`--nb-address "unix:db.sock": want unix:/PATH`:       func(m *Master) { m.NB.Addresses = []string{"unix:db.sock"} },
+		`--nb-address "tcp:10.0.0.1": want`:                  func(m *Master) { m.NB.Addresses = []string{"tcp:10.0.0.1"} },
+		`--nb-address "tcp:10.0.0.1:66410": want`: func(m *Master) {
+			m.NB.Addresses = []string{"tcp:10.0.0.1:66410"}
+		},
+		`--nb-address "tcp::6641": want`:        func(m *Master) { m.NB.Addresses = []string{"tcp::6641"} },
+		`--nb-address "tcp:fd00::1:6641": want`: func(m *Master) { m.NB.Addresses = []string{"tcp:fd00::1:6641"} },
+		`--nb-address "ptcp:6641": want`: func(m *Master) {
+			m.NB.Addresses = []string{"unix:/a",
+				"ptcp:6641"}
+		},
+		"--nb-privkey: an ssl: address needs it": func(m *Master) {
+			m.NB = OVSDB{Addresses: []string{"ssl:h:6641"},
+				Cert: "c", CACert: "a"}
+		},
+		"--nb-cert: an ssl: address needs it": func(m *Master) {
+			m.NB = OVSDB{Addresses: []string{"ssl:h:6641"},
+				PrivKey: "k", CACert: "a"}
+		},
+		"--nb-cacert: an ssl: address needs it": func(m *Master) {
+			m.NB = OVSDB{Addresses: []string{"ssl:h:6641"},
+				PrivKey: "k", Cert: "c"}
+		},
+		"--router-name: the cluster router needs a name": func(m *Master) { m.Cluster.RouterName = "" },
+		"--leader-elect-lease 1s: want at least 3s": func(m *Master) {
+			m.LeaderElect.Enabled,
+				m.LeaderElect.Lease = true, time.Second
+		},
 		"--cluster-subnets: at least one is needed, such as 10.128.0.0/1": func(m *Master) { m.Cluster.Subnets = nil },
 	} {
 		m := DefaultMaster()

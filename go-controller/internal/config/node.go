@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Encapsulations and datapaths that ovn-controller and Open vSwitch know
-// (ovn-controller(8) "ovn-encap-type", ovs-vswitchd.conf.db(5) "datapath_type").
+// Encapsulations (ovn-controller(8) "ovn-encap-type") and datapaths (ovs-vswitchd.conf.db(5) "datapath_type").
 const (
 	EncapGeneve    = "geneve"
 	EncapVXLAN     = "vxlan"
@@ -18,7 +17,7 @@ const (
 	DatapathNetdev = "netdev"
 )
 
-// BridgeMapping says which OVS bridge reaches a physical network.
+// BridgeMapping maps a physical network to the OVS bridge that is connected to it.
 type BridgeMapping struct {
 	Network string // network_name of localnet ports
 	Bridge  string // OVS bridge
@@ -27,24 +26,24 @@ type BridgeMapping struct {
 // String is "network:bridge".
 func (m BridgeMapping) String() string { return m.Network + ":" + m.Bridge }
 
-// Node is what the node agent is told.
+// Node is the node agent's configuration.
 type Node struct {
 	Kubernetes     Kubernetes
 	Name           string          // of the Kubernetes Node
 	ClusterSubnets []ClusterSubnet // ranges of all pods, reached through the management port
-	ServiceCIDRs   []netip.Prefix  // ranges of ClusterIPs, likewise
+	ServiceCIDRs   []netip.Prefix  // ranges of ClusterIPs, reached through the management port
 	OVSAddress     string          // the local Open_vSwitch database, unix:PATH or tcp:HOST:PORT
-	SBAddress      string          // the Southbound database for ovn-controller; empty leaves what is set
-	EncapIPs       []netip.Addr    // tunnel end points; empty: what is set in OVS, else the Node's InternalIP
+	SBAddress      string          // the Southbound database for ovn-controller; empty: ovn-remote stays as it is
+	EncapIPs       []netip.Addr    // tunnel end points; empty: ovn-encap-ip, else the Node's InternalIP
 	EncapType      string          // geneve or vxlan, the same on every node
 	DatapathType   string          // of br-int: system or netdev
-	BridgeMappings []BridgeMapping // empty leaves what is set
+	BridgeMappings []BridgeMapping // empty: ovn-bridge-mappings stays as it is
 	Gateway        Gateway
-	MTU            int    // of pods and the management port, bytes; 0: the tunnel interface's less the overhead
-	OVNRunDir      string // where ovn-controller has its socket
-	CNIConfDir     string // where the runtime looks for network configurations
-	CNIBinDir      string // where the runtime looks for plugins
-	CNISocketDir   string // directory of the socket that ovn_cni talks to
+	MTU            int    // of pods and the management port in bytes; 0: the tunnel interface's MTU less the overhead
+	OVNRunDir      string // directory of ovn-controller's control socket
+	CNIConfDir     string // directory of the runtime's network configurations
+	CNIBinDir      string // directory of the runtime's plugins
+	CNISocketDir   string // directory of the socket that ovn_cni connects to
 	Metrics        string // HOST:PORT of /metrics, /healthz and /readyz
 }
 
@@ -54,15 +53,14 @@ const CNISocketName = "ovn-cni-server.sock"
 // CNISocket is the path of the agent's socket.
 func (n Node) CNISocket() string { return filepath.Join(n.CNISocketDir, CNISocketName) }
 
-// OVSRunDir is where Open vSwitch's daemons have their sockets: beside that of
-// the database. ok is false when that is not on this host.
+// OVSRunDir is the directory of Open vSwitch's sockets, that of the database among them. ok is false if the database is
+// not on this host.
 func (n Node) OVSRunDir() (dir string, ok bool) {
 	path, ok := strings.CutPrefix(n.OVSAddress, "unix:")
 	return filepath.Dir(path), ok
 }
 
-// DefaultNode is a node with the kernel datapath whose tunnel end point is
-// found in OVS or in the Node object.
+// DefaultNode is a node with the kernel datapath. Its tunnel end point comes from OVS or from the Node object.
 func DefaultNode() Node {
 	c := DefaultCluster()
 	return Node{
@@ -79,36 +77,41 @@ func DefaultNode() Node {
 	}
 }
 
-// The smallest MTU of IPv4 (RFC 791) and of IPv6 (RFC 8200 section 5), and the
-// largest that an interface can have.
+// The smallest MTU for IPv4 (RFC 791) and for IPv6 (RFC 8200 section 5), and the largest of an interface.
 const (
 	minMTUv4 = 576
 	minMTUv6 = 1280
 	maxMTU   = 65535
 )
 
-// Validate tells everything that is wrong, each error naming the flag.
+// Validate returns an error for everything that is wrong, with the flag's name.
 func (n Node) Validate() error {
 	var errs []error
 	if n.Name == "" {
 		errs = append(errs, errors.New("--node-name: the name of this machine's Kubernetes Node is needed"))
 	}
 	if len(n.ClusterSubnets) == 0 {
-		errs = append(errs, errors.New("--cluster-subnets: at least one is needed, the same as the master has, such as 10.128.0.0/14/23"))
+		errs = append(errs, errors.New("--cluster-subnets: at least one is needed, the same as the master has, "+
+			"such as 10.128.0.0/14/23"))
 	}
 	if n.EncapType != EncapGeneve && n.EncapType != EncapVXLAN {
 		errs = append(errs, fmt.Errorf("--encap-type %q: want %s or %s", n.EncapType, EncapGeneve, EncapVXLAN))
 	}
 	if n.DatapathType != DatapathSystem && n.DatapathType != DatapathNetdev {
-		errs = append(errs, fmt.Errorf("--datapath-type %q: want %s (kernel module) or %s (userspace)", n.DatapathType, DatapathSystem, DatapathNetdev))
+		errs = append(errs, fmt.Errorf("--datapath-type %q: want %s (kernel module) or %s (userspace)",
+			n.DatapathType, DatapathSystem, DatapathNetdev))
 	}
-	errs = append(errs, n.validateMTU(), n.validateEncapIPs(), n.Gateway.Validate(), validateRemote("--ovs-address", n.OVSAddress))
+	errs = append(errs, n.validateMTU(), n.validateEncapIPs(), n.Gateway.Validate(),
+		validateRemote("--ovs-address", n.OVSAddress))
 	if n.SBAddress != "" {
 		for _, r := range strings.Split(n.SBAddress, ",") {
 			errs = append(errs, validateRemote("--sb-address", r))
 		}
 	}
-	for flag, dir := range map[string]string{"--ovn-rundir": n.OVNRunDir, "--cni-conf-dir": n.CNIConfDir, "--cni-bin-dir": n.CNIBinDir, "--cni-socket-dir": n.CNISocketDir} {
+	for flag, dir := range map[string]string{
+		"--ovn-rundir": n.OVNRunDir, "--cni-conf-dir": n.CNIConfDir, "--cni-bin-dir": n.CNIBinDir,
+		"--cni-socket-dir": n.CNISocketDir,
+	} {
 		if !filepath.IsAbs(dir) {
 			errs = append(errs, fmt.Errorf("%s %q: want an absolute path", flag, dir))
 		}
@@ -127,7 +130,8 @@ func (n Node) validateMTU() error {
 		}
 	}
 	if n.MTU < least || n.MTU > maxMTU {
-		return fmt.Errorf("--mtu %d: want between %d and %d bytes, or 0 to derive it from the tunnel interface", n.MTU, least, maxMTU)
+		return fmt.Errorf("--mtu %d: want between %d and %d bytes, or 0 to derive it from the tunnel interface",
+			n.MTU, least, maxMTU)
 	}
 	return nil
 }
@@ -138,7 +142,7 @@ func (n Node) validateEncapIPs() error {
 			return fmt.Errorf("--encap-ip %s: given twice", a)
 		}
 		if a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() {
-			return fmt.Errorf("--encap-ip %s: want an address of this node that the other nodes reach", a)
+			return fmt.Errorf("--encap-ip %s: want an address of this node that the other nodes can reach", a)
 		}
 	}
 	return nil
@@ -154,43 +158,29 @@ func validateRemote(flag, r string) error {
 	return nil
 }
 
-// ParseAddrs reads a comma-separated list of IP addresses; an empty string is
-// an empty list. what names the setting in errors.
+// ParseAddrs reads a comma-separated list of IP addresses. what names the setting in errors.
 func ParseAddrs(what, s string) ([]netip.Addr, error) {
-	var out []netip.Addr
-	for _, item := range strings.Split(s, ",") {
-		item = strings.TrimSpace(item)
-		if item == "" {
-			continue
-		}
+	return parseList(what, s, func(item string) (netip.Addr, error) {
 		a, err := netip.ParseAddr(item)
 		if err != nil || a.Zone() != "" || a.Is4In6() {
-			return nil, fmt.Errorf("parsing %s %q: want an IP address such as 172.18.0.2", what, item)
+			return a, errors.New("want an IP address such as 172.18.0.2")
 		}
-		out = append(out, a)
-	}
-	return out, nil
+		return a, nil
+	})
 }
 
-// ParseBridgeMappings reads "physnet:br-phys,other:br-other"; an empty string
-// is an empty list.
+// ParseBridgeMappings reads a list such as "physnet:br-phys,other:br-other".
 func ParseBridgeMappings(s string) ([]BridgeMapping, error) {
-	var out []BridgeMapping
 	seen := map[string]bool{}
-	for _, item := range strings.Split(s, ",") {
-		item = strings.TrimSpace(item)
-		if item == "" {
-			continue
-		}
+	return parseList("--bridge-mappings", s, func(item string) (BridgeMapping, error) {
 		network, bridge, ok := strings.Cut(item, ":")
 		if !ok || network == "" || bridge == "" || strings.Contains(bridge, ":") {
-			return nil, fmt.Errorf("parsing --bridge-mappings %q: want NETWORK:BRIDGE such as physnet:br-phys", item)
+			return BridgeMapping{}, errors.New("want NETWORK:BRIDGE such as physnet:br-phys")
 		}
 		if seen[network] {
-			return nil, fmt.Errorf("parsing --bridge-mappings %q: network %q is given twice", item, network)
+			return BridgeMapping{}, fmt.Errorf("network %q is given twice", network)
 		}
 		seen[network] = true
-		out = append(out, BridgeMapping{network, bridge})
-	}
-	return out, nil
+		return BridgeMapping{network, bridge}, nil
+	})
 }

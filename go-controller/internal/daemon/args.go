@@ -7,31 +7,29 @@ import (
 	"strings"
 )
 
-// Where files go that are asked for without a name.
+// Directories of the default pidfile and log file.
 const (
 	runDir = "/var/run/ovn-kubernetes"
 	logDir = "/var/log/ovn-kubernetes"
 )
 
-// DefaultPidfile is the file that --pidfile without a value means.
+// DefaultPidfile is the pidfile of --pidfile without a value.
 func DefaultPidfile(name string) string { return filepath.Join(runDir, name+".pid") }
 
-// DefaultLogFile is the file that --log-file without a value means.
+// DefaultLogFile is the log file of --log-file without a value.
 func DefaultLogFile(name string) string { return filepath.Join(logDir, name+".log") }
 
-// Args writes out what Open vSwitch's daemons may be given in short, so that an
-// ordinary parser of flags understands it: --pidfile and --log-file without a
-// value, and -vDESTINATION:LEVEL as --verbose=DESTINATION:LEVEL. name is the
-// program's.
+// Args expands the short forms that Open vSwitch's daemons accept, for an ordinary parser of flags: --pidfile and
+// --log-file without a value, and -vDESTINATION:LEVEL as --verbose=DESTINATION:LEVEL. name is the program's.
 func Args(name string, args []string) []string {
 	out := make([]string, 0, len(args))
 	for i := 0; i < len(args); i++ {
 		a := args[i]
-		valued := i+1 < len(args) && !strings.HasPrefix(args[i+1], "-")
+		hasValue := i+1 < len(args) && !strings.HasPrefix(args[i+1], "-")
 		switch {
 		case a == "--":
 			return append(out, args[i:]...)
-		case (a == "--pidfile" || a == "--log-file") && valued:
+		case (a == "--pidfile" || a == "--log-file") && hasValue:
 			i++
 			a += "=" + args[i]
 		case a == "--pidfile":
@@ -48,15 +46,14 @@ func Args(name string, args []string) []string {
 	return out
 }
 
-// Off is a level above all that is logged.
+// Off is a level that disables logging.
 const Off = slog.Level(100)
 
-// Levels is how much is logged, to the log file and to standard error.
+// Levels are the least severe levels to log to the log file and to standard error.
 type Levels struct{ File, Console slog.Level }
 
-// ParseLevels reads what -v was given: "DESTINATION:LEVEL" or "LEVEL", of which
-// later ones count for more (ovs-vswitchd(8)). A destination is file, console,
-// any, or syslog, which there is none of here; a level is off, emer, err, warn,
+// ParseLevels reads the values of -v: "DESTINATION:LEVEL" or "LEVEL"; later values override earlier ones
+// (ovs-vswitchd(8)). A destination is file, console, any, or syslog, which is ignored. A level is off, emer, err, warn,
 // info or dbg.
 func ParseLevels(list []string) (Levels, error) {
 	out := Levels{File: slog.LevelInfo, Console: slog.LevelInfo}
@@ -65,8 +62,8 @@ func ParseLevels(list []string) (Levels, error) {
 		if !ok {
 			dest, word = "any", item
 		}
-		level, ok := map[string]slog.Level{"off": Off, "emer": slog.LevelError + 4, "err": slog.LevelError, "warn": slog.LevelWarn,
-			"info": slog.LevelInfo, "dbg": slog.LevelDebug}[word]
+		level, ok := map[string]slog.Level{"off": Off, "emer": slog.LevelError + 4, "err": slog.LevelError,
+			"warn": slog.LevelWarn, "info": slog.LevelInfo, "dbg": slog.LevelDebug}[word]
 		if !ok {
 			return out, fmt.Errorf("-v%s: level %q: want off, emer, err, warn, info or dbg", item, word)
 		}

@@ -18,28 +18,26 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 )
 
-// readyEnv is set in the detached process: the number of the file descriptor on
-// which it tells that it works.
+// readyEnv is the detached process's environment variable with the number of the file descriptor on which it reports
+// that it works.
 const readyEnv = "NORTHBOUND_DAEMON_READY_FD"
 
 // readyFD is the first of exec.Cmd's ExtraFiles.
 const readyFD = 3
 
-// working is what the detached process tells once it works.
-const working = "working\n"
+// readyMessage is what the detached process writes once it works.
+const readyMessage = "working\n"
 
-// Options is how to run.
+// Options say how to run a daemon.
 type Options struct {
 	Pidfile string // "" for none
 	LogFile string // "" for none
-	Detach  bool   // go on in the background
+	Detach  bool   // run in the background
 }
 
-// Run runs work in the foreground, or with Detach in a process of its own
-// session, and then returns as soon as that calls ready. log is the log file,
-// nil for none, to which the detached process also writes what it would to
-// standard error. The pidfile is there while work runs; a process that is named
-// there and lives is an error.
+// Run calls work, in the foreground or, with Detach, in a process of its own session; it then returns as soon as that
+// process calls ready. log is the log file, or nil; the detached process's standard error goes there, too. The pidfile
+// exists while work runs. It is an error if the pidfile names a process that still runs this program.
 func Run(ctx context.Context, o Options, work func(ctx context.Context, log io.Writer, ready func()) error) error {
 	if o.Detach && os.Getenv(readyEnv) == "" {
 		return o.detach()
@@ -57,12 +55,11 @@ func Run(ctx context.Context, o Options, work func(ctx context.Context, log io.W
 	defer o.removePidfile()
 	ready := func() {}
 	if os.Getenv(readyEnv) != "" {
-		told := os.NewFile(readyFD, "ready")
+		foreground := os.NewFile(readyFD, "ready")
 		ready = func() {
-			_, err := io.WriteString(told, working)
-			// Standard error led to the foreground, which is about to go: from
-			// here on it is the log's.
-			if err = errors.Join(err, told.Close(), redirect(log)); err != nil && log != nil {
+			_, err := io.WriteString(foreground, readyMessage)
+			// Until now, the foreground process read standard error. It is about to exit, so the log takes over.
+			if err = errors.Join(err, foreground.Close(), redirect(log)); err != nil && log != nil {
 				fmt.Fprintln(log, "leaving the foreground:", err)
 			}
 		}
@@ -73,7 +70,7 @@ func Run(ctx context.Context, o Options, work func(ctx context.Context, log io.W
 	return work(ctx, log, ready)
 }
 
-// redirect has standard output and error go to the log, or nowhere.
+// redirect sends standard output and standard error to the log, or discards them if there is none.
 func redirect(log *os.File) error {
 	if log == nil {
 		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -86,8 +83,7 @@ func redirect(log *os.File) error {
 	return errors.Join(unix.Dup3(int(log.Fd()), 1, 0), unix.Dup3(int(log.Fd()), 2, 0))
 }
 
-// detach starts this program again in a session of its own and waits until it
-// works or has ended.
+// detach starts this program again in a session of its own and waits until it works or has exited.
 func (o Options) detach() error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -98,17 +94,17 @@ func (o Options) detach() error {
 	cmd.Args = os.Args
 	cmd.Env = append(os.Environ(), readyEnv+"="+strconv.Itoa(readyFD))
 	cmd.ExtraFiles = []*os.File{w}
-	cmd.Stderr = w // until it works; what ends it before is told here
+	cmd.Stderr = w // so that we can print the error of a process that exits before it works
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	if err = errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("detaching: %w", err)
 	}
-	told, err := readUntil(r, working)
+	output, err := readUntil(r, readyMessage)
 	if err == nil {
 		return cmd.Process.Release()
 	}
-	return errors.Join(errors.New(strings.TrimSpace(told)), wrapped("the background process ended", cmd.Wait()))
+	return errors.Join(errors.New(strings.TrimSpace(output)), wrapped("the background process ended", cmd.Wait()))
 }
 
 func wrapped(what string, err error) error {
@@ -118,8 +114,7 @@ func wrapped(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// readUntil reads until the text ends in end; an error when the other side
-// closes before.
+// readUntil reads until the text ends in end. It fails if the other side closes before.
 func readUntil(r io.Reader, end string) (string, error) {
 	var text strings.Builder
 	buf := make([]byte, 4096)
@@ -169,12 +164,13 @@ func (o Options) writePidfile() error {
 	return nil
 }
 
-// sameProgram tells whether a process lives and runs this program: a number in
-// a file that was left behind may be another's by now.
+// sameProgram reports whether a process runs this program. A stale pidfile may have the number of another program's
+// process.
 func sameProgram(pid int) bool {
+	const deleted = " (deleted)"
 	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	ours, ourErr := os.Readlink("/proc/self/exe")
-	return err == nil && ourErr == nil && strings.TrimSuffix(theirs, " (deleted)") == strings.TrimSuffix(ours, " (deleted)")
+	return errors.Join(err, ourErr) == nil && strings.TrimSuffix(theirs, deleted) == strings.TrimSuffix(ours, deleted)
 }
 
 func (o Options) removePidfile() {

@@ -19,7 +19,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// The test binary is the daemon when these are set.
+// With these environment variables, the test binary runs as the daemon.
 const (
 	roleEnv = "DAEMON_TEST_ROLE" // works, or fails before it does
 	dirEnv  = "DAEMON_TEST_DIR"
@@ -62,15 +62,15 @@ func run(t *testing.T, role, dir string) (string, error) {
 	return string(out), err
 }
 
-// The foreground returns once the background works; there is one of it, named
-// in the pidfile, and it ends when told to.
+// The foreground process exits once the background process works. The pidfile names it and prevents a second one, and
+// it exits on a signal.
 func TestDetach(t *testing.T) {
 	dir := t.TempDir()
 	pidfile := filepath.Join(dir, "run", "d.pid")
 	if err := os.MkdirAll(filepath.Dir(pidfile), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(pidfile, []byte("1\n"), 0o600); err != nil { // left behind; the number is another program's
+	if err := os.WriteFile(pidfile, []byte("1\n"), 0o600); err != nil { // stale: another program has this number
 		t.Fatal(err)
 	}
 	if out, err := run(t, "works", dir); err != nil || out != "" {
@@ -85,7 +85,8 @@ func TestDetach(t *testing.T) {
 		t.Fatalf("the pidfile has %q", raw)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // gone already when the test passes
-	if out, err := run(t, "works", dir); err == nil || !strings.Contains(out, fmt.Sprintf("process %d runs already", pid)) {
+	if out, err := run(t, "works", dir); err == nil || !strings.Contains(out, fmt.Sprintf("process %d runs already",
+		pid)) {
 		t.Errorf("a second one: %v\n%s", err, out)
 	}
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
@@ -119,8 +120,11 @@ func TestDetachTellsWhyItFailed(t *testing.T) {
 
 func TestArgs(t *testing.T) {
 	for line, want := range map[string]string{
-		"watcher --overlay --pidfile --log-file -vfile:info -vconsole:emer --detach": "watcher --overlay --pidfile=/var/run/ovn-kubernetes/x.pid --log-file=/var/log/ovn-kubernetes/x.log --verbose=file:info --verbose=console:emer --detach",
-		"w --pidfile=/p --log-file=/l -v -- --pidfile":                               "w --pidfile=/p --log-file=/l --verbose=dbg -- --pidfile",
+		"watcher --overlay --pidfile --log-file -vfile:info -vconsole:emer --detach": "watcher --overlay " +
+			"--pidfile=/var/run/ovn-kubernetes/x.pid --log-file=/var/log/ovn-kubernetes/x.log --verbose=file:info " +
+			"--verbose=console:emer --detach",
+		"w --pidfile=/p --log-file=/l -v -- --pidfile": "w --pidfile=/p --log-file=/l " +
+			"--verbose=dbg -- --pidfile",
 		"w --version -h":                     "w --version -h",
 		"w --pidfile /p --log-file --detach": "w --pidfile=/p --log-file=/var/log/ovn-kubernetes/x.log --detach",
 	} {

@@ -1,3 +1,3 @@
-// Package ethtool asks and sets features of network interfaces, with the ioctls
-// of linux/ethtool.h that rtnetlink has nothing for.
+// Package ethtool reads and sets features of network interfaces with ioctls of linux/ethtool.h, where rtnetlink has no
+// equivalent.
 package ethtool

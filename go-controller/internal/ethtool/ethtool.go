@@ -6,10 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Call makes one of the calls that pass a struct ethtool_value, such as
-// unix.ETHTOOL_GTXCSUM, on an interface of the calling thread's network
-// namespace, and answers what the kernel left in it. The error is a
-// unix.Errno.
+// Call executes a command that passes a struct ethtool_value, such as unix.ETHTOOL_GTXCSUM, on an interface of the
+// calling thread's network namespace. It returns the value that the kernel wrote. The error is a unix.Errno.
 func Call(link string, command, value uint32) (uint32, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -23,7 +21,8 @@ func Call(link string, command, value uint32) (uint32, error) {
 		_    [16]byte // the union is larger than a pointer
 	}{data: unsafe.Pointer(&v)}
 	copy(request.name[:unix.IFNAMSIZ-1], link)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); errno != 0 {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	if errno != 0 {
 		return 0, errno
 	}
 	return v.value, nil

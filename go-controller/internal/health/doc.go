@@ -1,4 +1,3 @@
-// Package health serves what probes and Prometheus ask a daemon for: /healthz
-// (the process is alive), /readyz (it does its work; the body says what is
-// missing when it does not) and /metrics.
+// Package health serves a daemon's /healthz (the process is alive), /readyz (it does its work, or the body says what
+// is missing) and /metrics.
 package health

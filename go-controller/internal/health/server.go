@@ -22,8 +22,7 @@ type Server struct {
 	log      *slog.Logger
 }
 
-// Listen opens address ("host:port"; port 0 picks one). ready is asked for
-// every /readyz: nil means ready.
+// Listen opens address ("host:port"; port 0 picks a free port). Every request for /readyz calls ready: nil means ready.
 func Listen(address string, metrics prometheus.Gatherer, ready func() error, log *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -42,7 +41,7 @@ func Listen(address string, metrics prometheus.Gatherer, ready func() error, log
 	return &Server{listener: l, log: log, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}, nil
 }
 
-// Addr is where the server listens.
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Run serves until ctx ends.

@@ -10,8 +10,7 @@ import (
 	"slices"
 )
 
-// Nth is the address n after p's network address; Nth(p, 1) of 10.0.0.0/24 is
-// 10.0.0.1. ok is false when that lies outside p.
+// Nth returns p's network address plus n; Nth(10.0.0.0/24, 1) is 10.0.0.1. ok is false if the result is not in p.
 func Nth(p netip.Prefix, n uint64) (a netip.Addr, ok bool) {
 	p = p.Masked()
 	hi, lo := words(p.Addr())
@@ -21,8 +20,8 @@ func Nth(p netip.Prefix, n uint64) (a netip.Addr, ok bool) {
 	return a, a.IsValid() && p.Contains(a)
 }
 
-// Index is the inverse of Nth: how far a lies after p's network address. ok is
-// false when a is not in p or the distance does not fit 64 bits.
+// Index is the inverse of Nth: the distance of a from p's network address. ok is false if a is not in p or the
+// distance does not fit 64 bits.
 func Index(p netip.Prefix, a netip.Addr) (n uint64, ok bool) {
 	p = p.Masked()
 	if !p.Contains(a) {
@@ -35,12 +34,11 @@ func Index(p netip.Prefix, a netip.Addr) (n uint64, ok bool) {
 	return lo, hi == 0
 }
 
-// MaxNumber is the last number of an address that is given out in the largest
-// of subnets: up to there the MACs that are derived from IPv6 addresses differ
-// (MACOf).
+// MaxNumber is the largest n for which Nth addresses are allocated, even in larger subnets: up to there, MACOf derives
+// a different MAC from each IPv6 address.
 const MaxNumber = 1<<32 - 1
 
-// Size is the number of addresses in p, saturated at 1<<63.
+// Size returns the number of addresses in p, saturated at 1<<63.
 func Size(p netip.Prefix) uint64 {
 	host := p.Addr().BitLen() - p.Bits()
 	if host >= 63 {
@@ -49,8 +47,7 @@ func Size(p netip.Prefix) uint64 {
 	return 1 << host
 }
 
-// Subnet is the n-th subnet with the given prefix length of p. ok is false
-// when there is no such subnet.
+// Subnet returns the n-th subnet of p with the given prefix length. ok is false if there is no such subnet.
 func Subnet(p netip.Prefix, length int, n uint64) (s netip.Prefix, ok bool) {
 	if length < p.Bits() || length > p.Addr().BitLen() || n >= Subnets(p, length) {
 		return netip.Prefix{}, false
@@ -64,8 +61,7 @@ func Subnet(p netip.Prefix, length int, n uint64) (s netip.Prefix, ok bool) {
 	return netip.PrefixFrom(fromWords(hi, lo, p.Addr().Is4()), length), true
 }
 
-// Subnets is how many subnets of the given prefix length p has, saturated at
-// 1<<63.
+// Subnets returns how many subnets of the given prefix length p has, saturated at 1<<63.
 func Subnets(p netip.Prefix, length int) uint64 {
 	if length < p.Bits() {
 		return 0
@@ -76,7 +72,7 @@ func Subnets(p netip.Prefix, length int) uint64 {
 	return 1 << (length - p.Bits())
 }
 
-// Last is p's last address: the broadcast address of an IPv4 subnet.
+// Last returns p's last address: the broadcast address of an IPv4 subnet.
 func Last(p netip.Prefix) netip.Addr {
 	p = p.Masked()
 	hi, lo := words(p.Addr())
@@ -115,10 +111,9 @@ func (m *MAC) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MACOf derives the MAC of the interface with address a: 0a:58 and then the
-// four bytes of an IPv4 address, or the exclusive or of the four 32-bit words
-// of an IPv6 address. Within one subnet the latter differ as long as hosts are
-// told apart by the low 32 bits, which holds for every address we allocate.
+// MACOf derives the MAC of the interface with address a: 0a:58, followed by the IPv4 address or by the exclusive or of
+// the IPv6 address's four 32-bit words. In one subnet, the MACs of IPv6 addresses that differ only in the low 32 bits
+// are different: see MaxNumber.
 func MACOf(a netip.Addr) MAC {
 	a = a.Unmap()
 	var w uint32
@@ -136,8 +131,8 @@ func MACOf(a netip.Addr) MAC {
 	return m
 }
 
-// MACFor derives the MAC of an interface that has all of addrs: from the
-// first IPv4 address if there is one, else from the first address.
+// MACFor derives the MAC of an interface with several addresses: from the first IPv4 address if there is one, else
+// from the first address.
 func MACFor(addrs []netip.Addr) MAC {
 	for _, a := range addrs {
 		if a.Unmap().Is4() {
@@ -150,15 +145,15 @@ func MACFor(addrs []netip.Addr) MAC {
 	return MACOf(addrs[0])
 }
 
-// Sort puts prefixes into the order used everywhere: IPv4 before IPv6, then by
-// address and length.
+// Sort puts prefixes into the project's usual order: IPv4 before IPv6, then by address and length. Addr.Compare
+// orders IPv4 before IPv6.
 func Sort(ps []netip.Prefix) {
 	slices.SortFunc(ps, func(a, b netip.Prefix) int {
-		return cmp.Or(cmp.Compare(a.Addr().BitLen(), b.Addr().BitLen()), a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 	})
 }
 
-// Union is the prefixes of a, and behind them those of b that are not among them.
+// Union returns the prefixes of a, followed by those of b that are not in a.
 func Union(a, b []netip.Prefix) []netip.Prefix {
 	out := slices.Clone(a)
 	for _, p := range b {
@@ -169,8 +164,7 @@ func Union(a, b []netip.Prefix) []netip.Prefix {
 	return out
 }
 
-// Prefixes reads addresses or networks with prefix lengths, in the order used
-// everywhere; what is none is left out.
+// Prefixes parses and sorts addresses or networks with prefix lengths. It leaves malformed ones out.
 func Prefixes(list []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, s := range list {
@@ -182,7 +176,7 @@ func Prefixes(list []string) []netip.Prefix {
 	return out
 }
 
-// FirstOf is the first address of a family; ok is false when there is none.
+// FirstOf returns the first address of a family. ok is false if there is none.
 func FirstOf(addrs []netip.Addr, is4 bool) (a netip.Addr, ok bool) {
 	i := slices.IndexFunc(addrs, func(a netip.Addr) bool { return a.Is4() == is4 })
 	if i < 0 {
@@ -191,7 +185,7 @@ func FirstOf(addrs []netip.Addr, is4 bool) (a netip.Addr, ok bool) {
 	return addrs[i], true
 }
 
-// Addrs is the address part of each prefix.
+// Addrs returns the address part of each prefix.
 func Addrs(ps []netip.Prefix) []netip.Addr {
 	out := make([]netip.Addr, len(ps))
 	for i, p := range ps {
@@ -209,8 +203,7 @@ func words(a netip.Addr) (hi, lo uint64) {
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 }
 
-// fromWords is the inverse of words; the zero Addr when an IPv4 address would
-// overflow.
+// fromWords is the inverse of words. It returns the zero Addr if the words do not fit an IPv4 address.
 func fromWords(hi, lo uint64, is4 bool) netip.Addr {
 	if is4 {
 		if hi != 0 || lo > 1<<32-1 {

@@ -124,8 +124,8 @@ func TestSubnet(t *testing.T) {
 	}
 }
 
-// Nth and Index are inverses, and every n-th subnet lies in its range, starts
-// where the one before ends, and overlaps no other.
+// Nth and Index are inverses. Every n-th subnet lies in its range, starts where the previous one ends, and overlaps no
+// other.
 func TestArithmeticLaws(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 5000 {
@@ -178,7 +178,7 @@ func TestMAC(t *testing.T) {
 		{[]string{"::ffff:10.244.1.3"}, "0a:58:0a:f4:01:03"},
 		{[]string{"fd01::3"}, "0a:58:fd:01:00:03"},
 		{[]string{"fd01:0:0:1::3"}, "0a:58:fd:01:00:02"},
-		{[]string{"fd01::3", "10.244.1.3"}, "0a:58:0a:f4:01:03"}, // IPv4 decides, wherever it stands
+		{[]string{"fd01::3", "10.244.1.3"}, "0a:58:0a:f4:01:03"}, // IPv4 decides, in any position
 		{nil, "00:00:00:00:00:00"},
 	} {
 		var addrs []netip.Addr
@@ -191,7 +191,7 @@ func TestMAC(t *testing.T) {
 	}
 }
 
-// Two hosts of one subnet never share a MAC.
+// Two hosts in one subnet never share a MAC.
 func TestMACsOfASubnetDiffer(t *testing.T) {
 	for _, p := range []string{"10.128.2.0/23", "fd01:0:0:7::/64", "fd01:0:0:ffff:8000::/65"} {
 		seen := map[ipnet.MAC]netip.Addr{}
@@ -209,9 +209,11 @@ func TestMACsOfASubnetDiffer(t *testing.T) {
 }
 
 func TestSort(t *testing.T) {
-	got := []netip.Prefix{prefix("fd01::/64"), prefix("10.0.1.0/24"), prefix("10.0.0.0/24"), prefix("10.0.0.0/16"), prefix("fd00::/64")}
+	got := []netip.Prefix{prefix("fd01::/64"), prefix("10.0.1.0/24"), prefix("10.0.0.0/24"), prefix("10.0.0.0/16"),
+		prefix("fd00::/64")}
 	ipnet.Sort(got)
-	want := []netip.Prefix{prefix("10.0.0.0/16"), prefix("10.0.0.0/24"), prefix("10.0.1.0/24"), prefix("fd00::/64"), prefix("fd01::/64")}
+	want := []netip.Prefix{prefix("10.0.0.0/16"), prefix("10.0.0.0/24"), prefix("10.0.1.0/24"), prefix("fd00::/64"),
+		prefix("fd01::/64")}
 	if !slices.Equal(got, want) {
 		t.Errorf("Sort: %v, want %v", got, want)
 	}

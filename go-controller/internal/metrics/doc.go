@@ -1,4 +1,3 @@
-// Package metrics names the Prometheus metrics of the daemons, in one place, so
-// that a dashboard's author has one file to read. The values are set by the
-// packages that know them.
+// Package metrics defines all Prometheus metrics of the daemons, so that the author of a dashboard has one place to
+// read. The packages that do the work set the values.
 package metrics

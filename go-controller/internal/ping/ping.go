@@ -23,7 +23,7 @@ var (
 	ErrNoAnswer = errors.New("no answer")
 )
 
-// How often an echo request is sent, and how long each waits for its answer.
+// How often an echo request is sent, and how long to wait for each reply.
 const (
 	tries = 3
 	wait  = 700 * time.Millisecond
@@ -36,7 +36,7 @@ const (
 	icmpHeader = 8
 )
 
-// family is what IPv4 and IPv6 differ in here.
+// family has the constants in which IPv4 and IPv6 differ.
 type family struct {
 	network       string
 	header        int
@@ -48,20 +48,19 @@ type family struct {
 
 func familyOf(a netip.Addr) family {
 	if a.Is4() {
-		return family{"ip4:icmp", ipv4Header, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IPPROTO_ICMP, ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply}
+		return family{"ip4:icmp", ipv4Header, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IPPROTO_ICMP,
+			ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply}
 	}
-	return family{"ip6:ipv6-icmp", ipv6Header, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPPROTO_ICMPV6, ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply}
+	return family{"ip6:ipv6-icmp", ipv6Header, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPPROTO_ICMPV6,
+		ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply}
 }
 
-// Headers is how many bytes of an echo request to the address are headers: ping(8)
-// -s does not count them.
+// Headers returns the size in bytes of an echo request's headers, which ping(8) -s does not count.
 func Headers(to netip.Addr) int { return familyOf(to).header + icmpHeader }
 
-// Send pings to from from with packets of size bytes, the IP header included, or
-// the smallest that there are when size is less. The zero from leaves the choice
-// of the address to the kernel. It needs a raw socket (raw(7)). The error is
-// ErrTooBig when the packet does not fit the way, ErrNoAnswer when there is none
-// after a few tries, or that of ctx.
+// Send pings the address to, a few times if need be. from is the source address; with the zero Addr the kernel chooses.
+// size is that of the IP packet in bytes; 0 stands for the smallest packet. It needs a raw socket (raw(7)). The error
+// is ErrTooBig if the packet exceeds the path's MTU, ErrNoAnswer without a reply, or that of ctx.
 func Send(ctx context.Context, from, to netip.Addr, size int) error {
 	f := familyOf(to)
 	what := fmt.Sprintf("pinging %s", to)
@@ -75,7 +74,7 @@ func Send(ctx context.Context, from, to netip.Addr, size int) error {
 	if err != nil {
 		return fmt.Errorf("%s: opening a raw socket from %s: %w", what, from, err)
 	}
-	defer func() { _ = conn.Close() }() // a socket that only asked
+	defer func() { _ = conn.Close() }()
 	id := os.Getpid() & 0xffff
 	for seq := 1; seq <= tries; seq++ {
 		if err := sendEcho(conn, f, to, id, seq, size); err != nil {
@@ -92,9 +91,8 @@ func Send(ctx context.Context, from, to netip.Addr, size int) error {
 	return fmt.Errorf("%s, %d times: %w", what, tries, ErrNoAnswer)
 }
 
-// listen opens a socket whose packets are never fragmented, here or on their
-// way, whatever path MTU the kernel remembers (IP_PMTUDISC_PROBE has the same
-// number for IPv6).
+// listen opens a socket whose packets are not fragmented here or on their path, and that ignores the path MTU that the
+// kernel remembers. IP_PMTUDISC_PROBE has the same number for IPv6.
 func listen(ctx context.Context, f family, from netip.Addr) (net.PacketConn, error) {
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var optErr error
@@ -124,8 +122,7 @@ func sendEcho(conn net.PacketConn, f family, to netip.Addr, id, seq, size int) e
 	return err
 }
 
-// awaitEcho waits, for wait, for the answer to one of our requests: it is as
-// long as the request, whose length tells those of different pings apart.
+// awaitEcho waits for a reply with our id and length: the length tells the replies to different pings apart.
 func awaitEcho(ctx context.Context, conn net.PacketConn, f family, to netip.Addr, id, length int) (bool, error) {
 	deadline := time.Now().Add(wait)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
@@ -149,7 +146,8 @@ func awaitEcho(ctx context.Context, conn net.PacketConn, f family, to netip.Addr
 		}
 		source, _ := netip.AddrFromSlice(ip.IP)
 		m, err := icmp.ParseMessage(f.protocol, buffer[:n])
-		if err == nil && source.Unmap() == to.WithZone("") && m.Type == f.reply && int(binary.BigEndian.Uint16(buffer[4:6])) == id {
+		if err == nil && source.Unmap() == to.WithZone("") && m.Type == f.reply &&
+			int(binary.BigEndian.Uint16(buffer[4:6])) == id {
 			return true, nil
 		}
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// Pings are told apart by their length, and from nobody there is no answer.
+// The length tells pings apart, and an address without a host does not reply.
 func TestPing(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	testkit.Run(t, "sh", "-ec", `ip netns add peer; ip link add v0 type veth peer name v1 netns peer; ip addr add 10.9.0.1/24 dev v0; ip addr add fd09::1/64 dev v0 nodad; ip link set v0 up
+	testkit.Run(t, "sh", "-ec", `ip netns add peer; ip link add v0 type veth peer name v1 netns peer
+		ip addr add 10.9.0.1/24 dev v0; ip addr add fd09::1/64 dev v0 nodad; ip link set v0 up
 		ip -n peer addr add 10.9.0.2/24 dev v1; ip -n peer addr add fd09::2/64 dev v1 nodad; ip -n peer link set v1 up`)
 	send := func(from, to string, size int) error {
 		return Send(t.Context(), netip.MustParseAddr(from), netip.MustParseAddr(to), size)
@@ -37,7 +38,8 @@ func TestPing(t *testing.T) {
 	if err := send("10.9.0.1", "10.9.0.9", 64); err == nil {
 		t.Error("somebody answers for nobody")
 	}
-	if err := send("10.9.0.7", "10.9.0.2", 64); err == nil || !strings.Contains(err.Error(), "opening a raw socket from 10.9.0.7") {
+	if err := send("10.9.0.7", "10.9.0.2", 64); err == nil || !strings.Contains(err.Error(),
+		"opening a raw socket from 10.9.0.7") {
 		t.Errorf("from an address of nobody: %v", err)
 	}
 	if err := Send(t.Context(), netip.Addr{}, netip.MustParseAddr("fd09::2"), 0); err != nil {

@@ -13,15 +13,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// What a graph shows of one switch and of one load balancer group; a picture
-// with more than that tells nobody anything.
+// How many ports of a switch and how many virtual addresses of a load balancer group a graph shows, to stay readable.
 const (
 	mostPorts = 16
 	mostVIPs  = 24
 )
 
-// dot is a graph for graphviz (dot(1)): routers above switches above load
-// balancers, with ports as cells that the lines between them end in.
+// dot prints a graph for graphviz (dot(1)): routers above switches above load balancers. The lines between them end at
+// the cells of their ports.
 func (v *view) dot() []byte {
 	g := &graph{view: v, peers: map[string]string{}}
 	g.out.WriteString(`graph northbound {
@@ -47,7 +46,7 @@ func (v *view) dot() []byte {
 type graph struct {
 	*view
 	out, edges bytes.Buffer
-	peers      map[string]string // router port name -> the cell that stands for it
+	peers      map[string]string // router port name -> its cell
 }
 
 // Colours of the kinds of nodes: heading and body.
@@ -57,19 +56,19 @@ const (
 	groupColours  = `BGCOLOR="#7a4a12"|BGCOLOR="#f8ecdc"`
 )
 
-// table writes a node that is a table: a heading over columns cells wide, and
-// rows.
+// table writes a node as a table: a heading that spans columns cells, and rows.
 func (g *graph) table(id, colours, title string, columns int, rows []string) {
 	head, body, _ := strings.Cut(colours, "|")
-	fmt.Fprintf(&g.out, "  %q [label=<<TABLE BORDER=\"0\" CELLBORDER=\"1\" CELLSPACING=\"0\" CELLPADDING=\"4\" COLOR=\"#888888\" %s>\n", id, body)
-	fmt.Fprintf(&g.out, "    <TR><TD PORT=\"head\" COLSPAN=\"%d\" %s><FONT COLOR=\"white\"><B>%s</B></FONT></TD></TR>\n", columns, head, title)
+	fmt.Fprintf(&g.out, `  %q [label=<<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="0" CELLPADDING="4" COLOR="#888888" %s>
+    <TR><TD PORT="head" COLSPAN="%d" %s><FONT COLOR="white"><B>%s</B></FONT></TD></TR>
+`, id, body, columns, head, title)
 	for _, r := range rows {
 		fmt.Fprintf(&g.out, "    <TR>%s</TR>\n", r)
 	}
 	g.out.WriteString("  </TABLE>>];\n")
 }
 
-// router has its ports side by side, so that lines go straight down from them.
+// router writes a router with its ports side by side, so that the lines from them go straight down.
 func (g *graph) router(lr *nbdb.LogicalRouter) {
 	var cells []string
 	for i, p := range g.routerPorts(lr) {
@@ -78,10 +77,11 @@ func (g *graph) router(lr *nbdb.LogicalRouter) {
 		lines := append([]string{"<B>" + html.EscapeString(p.Name) + "</B>"}, escaped(p.Networks)...)
 		cells = append(cells, fmt.Sprintf("<TD PORT=%q>%s</TD>", port, strings.Join(lines, "<BR/>")))
 	}
-	g.table(lr.UUID, routerColours, "router "+html.EscapeString(lr.Name), max(1, len(cells)), nonEmpty(strings.Join(cells, "")))
+	row := nonEmpty(strings.Join(cells, ""))
+	g.table(lr.UUID, routerColours, "router "+html.EscapeString(lr.Name), max(1, len(cells)), row)
 }
 
-// logicalSwitch has a line for each port, those to routers first.
+// logicalSwitch writes a switch with a line for each port, those to routers first.
 func (g *graph) logicalSwitch(ls *nbdb.LogicalSwitch) {
 	title := "switch " + html.EscapeString(ls.Name)
 	if s := ls.OtherConfig["subnet"]; s != "" {
@@ -124,10 +124,11 @@ func (g *graph) switchPort(ls *nbdb.LogicalSwitch, port string, p *nbdb.LogicalS
 			}
 		}
 	}
-	return fmt.Sprintf(`<TD PORT=%q ALIGN="LEFT">%s</TD><TD ALIGN="LEFT">%s</TD>`, port, html.EscapeString(title(g.schema, p)), strings.Join(what, "<BR/>"))
+	return fmt.Sprintf(`<TD PORT=%q ALIGN="LEFT">%s</TD><TD ALIGN="LEFT">%s</TD>`,
+		port, html.EscapeString(title(g.schema, p)), strings.Join(what, "<BR/>"))
 }
 
-// title is what a port is to a person: the pod rather than its port.
+// title names a port for people: a pod's port by the pod's name.
 func title(s *nb.Schema, p *nbdb.LogicalSwitchPort) string {
 	if k, ok := s.Mark(p); ok && k.Owner.Kind == names.KindPod {
 		return "pod " + k.Owner.Name
@@ -135,7 +136,7 @@ func title(s *nb.Schema, p *nbdb.LogicalSwitchPort) string {
 	return p.Name
 }
 
-// rank puts ports to routers before management ports before pods.
+// rank sorts ports to routers before management ports before pods.
 func rank(p *nbdb.LogicalSwitchPort) int {
 	switch {
 	case p.Type == "router":
@@ -146,7 +147,7 @@ func rank(p *nbdb.LogicalSwitchPort) int {
 	return 2
 }
 
-// balancers has a line for each virtual address.
+// balancers writes load balancers with a line for each virtual address.
 func (g *graph) balancers(id, of string, uuids []string) {
 	var lines []string
 	total := 0

@@ -7,9 +7,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// json is an object with a member per table, an array of its rows by name. A
-// row has its UUID and every column that is not empty: strings, numbers and
-// truth values as they are, sets as sorted arrays, maps as objects.
+// json prints an object with an array for each table: its rows, sorted by name. A row has its UUID and all non-empty
+// columns: strings, numbers and booleans as such, sets as sorted arrays, maps as objects.
 func (v *view) json() ([]byte, error) {
 	out := map[string][]map[string]any{}
 	for _, table := range v.schema.Tables() {

@@ -13,9 +13,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// script writes ovn-nbctl commands (ovn-nbctl(8)), one line, and so one
-// transaction, per row. It uses the commands that a person would, and create,
-// set and add for what these don't cover.
+// script writes ovn-nbctl commands (ovn-nbctl(8)): one line, and so one transaction, per row. It uses the usual
+// commands, such as ls-add; create, set and add serve for the rest.
 type script struct {
 	*view
 	types   map[string]map[string]column
@@ -29,7 +28,7 @@ const scriptHead = `#!/bin/sh
 set -e
 `
 
-// nbctl is a script that makes the content of the database in an empty one.
+// nbctl prints a script that creates the database's content in an empty database.
 func (v *view) nbctl() ([]byte, error) {
 	types, err := columnTypes()
 	if err != nil {
@@ -50,14 +49,15 @@ func (v *view) nbctl() ([]byte, error) {
 	return s.out.Bytes(), nil
 }
 
-// order is the tables so that what a row names is there before it.
+// order returns the tables in an order in which rows exist before others refer to them.
 func (s *script) order() []string {
-	tables := slices.DeleteFunc(slices.Clone(s.schema.Tables()), func(t string) bool { return t == nbdb.LoadBalancerGroupTable })
-	return append([]string{nbdb.LoadBalancerGroupTable}, tables...)
+	const first = nbdb.LoadBalancerGroupTable
+	tables := slices.DeleteFunc(slices.Clone(s.schema.Tables()), func(t string) bool { return t == first })
+	return append([]string{first}, tables...)
 }
 
-// index notes what the rows of a table list. A row that lists others is known
-// to the script by its name, which must tell it apart.
+// index records the parents of rows: the slots of a table's rows that list them. The script refers to a parent by its
+// name, which must therefore be unique.
 func (s *script) index(table string) error {
 	named := map[string]bool{}
 	for _, m := range s.db.Rows(table) {
@@ -78,7 +78,7 @@ func (s *script) index(table string) error {
 	return nil
 }
 
-// row writes the line that makes a row.
+// row writes the line that creates a row.
 func (s *script) row(table string, m model.Model) {
 	switch m := m.(type) {
 	case *nbdb.LogicalRouter:
@@ -93,12 +93,14 @@ func (s *script) row(table string, m model.Model) {
 		if m.Type != "" {
 			commands = append(commands, []string{"lsp-set-type", m.Name, m.Type})
 		}
-		if len(m.Addresses) > 0 {
-			commands = append(commands, append([]string{"lsp-set-addresses", m.Name}, slices.Sorted(slices.Values(m.Addresses))...))
+		setAll := func(command string, values []string) {
+			if len(values) > 0 {
+				args := append([]string{command, m.Name}, slices.Sorted(slices.Values(values))...)
+				commands = append(commands, args)
+			}
 		}
-		if len(m.PortSecurity) > 0 {
-			commands = append(commands, append([]string{"lsp-set-port-security", m.Name}, slices.Sorted(slices.Values(m.PortSecurity))...))
-		}
+		setAll("lsp-set-addresses", m.Addresses)
+		setAll("lsp-set-port-security", m.PortSecurity)
 		commands = append(commands, s.set(table, m.Name, m, "name", "type", "addresses", "port_security")...)
 		s.line(append(commands, s.alsoIn(table, m.Name, m)...))
 	default:
@@ -130,7 +132,7 @@ func (s *script) parent(m model.Model) string {
 	return ""
 }
 
-// set is the commands that give an existing row its other columns.
+// set returns the commands that set an existing row's columns other than done.
 func (s *script) set(table, name string, m model.Model, done ...string) [][]string {
 	var commands [][]string
 	args := []string{"set", table, name}
@@ -156,7 +158,7 @@ func (s *script) set(table, name string, m model.Model, done ...string) [][]stri
 	return commands
 }
 
-// create is the line that makes a row and has its parents list it.
+// create writes the line that creates a row and adds it to its parents.
 func (s *script) create(table string, m model.Model) {
 	args := []string{"--id=@row", "create", table}
 	for _, c := range s.plain(table, m) {
@@ -169,7 +171,7 @@ func (s *script) create(table string, m model.Model) {
 	s.line(commands)
 }
 
-// plain is the cells that refer to no other row, but for those already done.
+// plain returns the cells without references to other rows, except done.
 func (s *script) plain(table string, m model.Model, done ...string) []cell {
 	return slices.DeleteFunc(cells(m), func(c cell) bool {
 		return s.types[table][c.column].refs != "" || slices.Contains(done, c.column)
@@ -196,9 +198,8 @@ func (s *script) line(commands [][]string) {
 	fmt.Fprintf(&s.out, "ovn-nbctl %s\n", strings.Join(parts, " \\\n    -- "))
 }
 
-// assignments is a cell as arguments of set and create: one per key of a map
-// whose keys need no quotes, as those of a map of integers never do: the
-// schema lists them.
+// assignments returns a cell as arguments of set and create. A map whose keys need no quotes becomes an argument per
+// key. The keys of a map of integers never need quotes, since the schema lists them.
 func assignments(c cell) []string {
 	switch x := c.value.(type) {
 	case map[string]string:
@@ -232,8 +233,7 @@ func assignments(c cell) []string {
 	}
 }
 
-// atom is a string as ovn-nbctl reads it: in quotes unless it is a plain word
-// (ovs-vsctl(8), "Database Values").
+// atom quotes a string for ovn-nbctl unless it is a plain word (ovs-vsctl(8), "Database Values").
 func atom(s string) string {
 	if digit := s != "" && s[0] >= '0' && s[0] <= '9'; !digit && wordOf(s, "_./-") {
 		return s
@@ -241,7 +241,7 @@ func atom(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// shellQuote is an argument as a POSIX shell reads it.
+// shellQuote quotes an argument for a POSIX shell if need be.
 func shellQuote(s string) string {
 	if wordOf(s, "_@%+=:,./-") {
 		return s
@@ -249,8 +249,7 @@ func shellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// wordOf tells whether s is made of ASCII letters, digits and the characters
-// in also.
+// wordOf reports whether s is not empty and has only ASCII letters, digits and the characters in also.
 func wordOf(s, also string) bool {
 	other := func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

@@ -11,9 +11,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// ovsdb is a standalone database file (ovsdb(5), "Standalone Format"): a record
-// with the schema and one with a transaction that makes the content. It has no
-// date in it.
+// ovsdb prints a standalone database file (ovsdb(5), "Standalone Format"): a record with the schema, and a record with
+// a transaction that creates the content. To be reproducible, it has no date.
 func (v *view) ovsdb() ([]byte, error) {
 	types, err := columnTypes()
 	if err != nil {
@@ -45,11 +44,11 @@ func (v *view) ovsdb() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// writeRecord appends a record of the log format: a line with the length and
-// SHA-1 sum of what follows, then JSON and a newline, both counted.
+// writeRecord appends a record: a line with the length and the SHA-1 sum of the body, then the body, which is a line of
+// JSON.
 func writeRecord(b *bytes.Buffer, v any) error {
 	var body bytes.Buffer
-	enc := json.NewEncoder(&body) // one line, which ends in a newline
+	enc := json.NewEncoder(&body) // appends a newline
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return err
@@ -59,10 +58,9 @@ func writeRecord(b *bytes.Buffer, v any) error {
 	return nil
 }
 
-// column is what the schema says of a column, as far as its wire form depends
-// on it.
+// column is the part of a column's schema that its wire form depends on.
 type column struct {
-	refs string // the table that its values point into, "" for plain values
+	refs string // the table that its values refer to, "" for plain values
 }
 
 // columnTypes reads the schema file (RFC 7047, section 3.2).
@@ -82,7 +80,7 @@ func columnTypes() (map[string]map[string]column, error) {
 			var typ struct {
 				Key struct{ RefTable string }
 			}
-			if json.Unmarshal(col.Type, &typ) == nil { // a short form, such as "string", refers to nothing
+			if json.Unmarshal(col.Type, &typ) == nil { // the short form, such as "string", has no references
 				out[t][c] = column{refs: typ.Key.RefTable}
 			}
 		}
@@ -90,7 +88,7 @@ func columnTypes() (map[string]map[string]column, error) {
 	return out, nil
 }
 
-// wire is a cell's value as RFC 7047 section 5.1 has it.
+// wire returns a cell's value in the form of RFC 7047 section 5.1.
 func (c column) wire(value any) any {
 	atom := func(s string) any {
 		if c.refs != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// served is a real ovsdb-server on the file that we write.
+// served starts an ovsdb-server on the file that Write makes.
 func served(t *testing.T, s *nb.Schema, db *nb.Database) (remote string) {
 	t.Helper()
 	return testkit.ServeOVSDB(t, printed(t, show.OVSDB, s, db), "")
@@ -27,9 +27,8 @@ func nbctl(t *testing.T, remote string, args ...string) string {
 	return testkit.Run(t, "ovn-nbctl", append([]string{"--no-leader-only", "--db=" + remote}, args...)...)
 }
 
-// ovsdb-server opens the file, and ovn-nbctl shows of it, byte for byte, what
-// we show, up to the order of switches and of their ports: ovn-nbctl's is that
-// of a hash table.
+// ovsdb-server opens the file, and ovn-nbctl prints the same bytes for it as we do, except for the order of switches
+// and of their ports: ovn-nbctl's order is that of a hash table.
 func TestTextIsWhatOVNShows(t *testing.T) {
 	s, db := sample(t)
 	ours := printed(t, show.Text, s, db)
@@ -42,13 +41,12 @@ func TestTextIsWhatOVNShows(t *testing.T) {
 	}
 }
 
-// withoutLLA drops the lines that ovn-nbctl prints since OVN 25.03.
+// withoutLLA drops the lines that only ovn-nbctl of OVN 25.03 and later prints.
 func withoutLLA(text string) string {
 	return regexp.MustCompile(`(?m)^        ipv6-lla: ".*"\n`).ReplaceAllString(text, "")
 }
 
-// inOrder sorts what `show` prints: blocks by their lines, each with its
-// indented blocks sorted in the same way.
+// inOrder sorts the output of `show`: blocks by their first lines, and recursively the indented blocks within.
 func inOrder(text string) string {
 	return strings.Join(sortedBlocks(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), ""), "\n")
 }
@@ -64,7 +62,7 @@ func sortedBlocks(lines []string, indent string) []string {
 		if body := lines[i+1 : j]; indent == "" {
 			block = append(block, sortedBlocks(body, indent+"    ")...)
 		} else {
-			block = append(block, body...) // the order of a port's lines is part of the form
+			block = append(block, body...) // the order of a port's lines is part of the format
 		}
 		blocks = append(blocks, strings.Join(block, "\n"))
 		i = j
@@ -73,8 +71,7 @@ func sortedBlocks(lines []string, indent string) []string {
 	return blocks
 }
 
-// content is every row of the tables of ours that a server has, with UUIDs
-// replaced by what they stand for.
+// content returns all rows of a server in the tables that we use. UUIDs are replaced by the names of their rows.
 func content(t *testing.T, s *nb.Schema, remote string) string {
 	t.Helper()
 	var tables []map[string]any
@@ -123,7 +120,7 @@ func content(t *testing.T, s *nb.Schema, remote string) string {
 	return strings.Join(lines, "\n")
 }
 
-// withLabels is a value of ovn-nbctl's JSON as text, sets in order.
+// withLabels prints a value of ovn-nbctl's JSON as text, with sorted sets.
 func withLabels(v any, labels map[string]string) string {
 	l, ok := v.([]any)
 	if !ok {
@@ -145,8 +142,7 @@ func withLabels(v any, labels map[string]string) string {
 	return fmt.Sprint(l...)
 }
 
-// The script, run against an empty database of either OVN release, makes the
-// content of the file.
+// The script creates the same content as the file in an empty database, of each OVN release.
 func TestScriptMakesTheContent(t *testing.T) {
 	s, db := sample(t)
 	group := &nbdb.PortGroup{UUID: "11111111-1111-4111-8111-111111111111", Name: "group"}
@@ -176,8 +172,7 @@ func TestScriptMakesTheContent(t *testing.T) {
 	}
 }
 
-// Every row is there with its own UUID, so that a master that is started on
-// the file finds nothing to do.
+// Every row has its own UUID in the file, so that a master that starts with it has nothing to do.
 func TestFileKeepsUUIDs(t *testing.T) {
 	s, db := sample(t)
 	remote := served(t, s, db)

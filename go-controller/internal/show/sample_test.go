@@ -26,8 +26,9 @@ func sample(t *testing.T) (*nb.Schema, *nb.Database) {
 	t.Helper()
 	name := func(n string) cluster.Name { return cluster.Name{Namespace: "default", Name: n} }
 	objects := []cluster.Object{&cluster.Namespace{Name: "default", UID: "u-ns"}, &cluster.Namespace{Name: "kube-system"}}
-	gateway := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n2", VLAN: 7, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")},
-		IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16"), netip.MustParsePrefix("fc00::3/64")}}
+	gateway := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n2", VLAN: 7,
+		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")},
+		IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16"), netip.MustParsePrefix("fc00::3/64")}}
 	for i := range 3 {
 		n := &cluster.Node{Name: fmt.Sprintf("n%d", i+1), ByHand: i == 2}
 		n.UID, n.ChassisID = "u-"+n.Name, "chassis-"+n.Name
@@ -37,7 +38,8 @@ func sample(t *testing.T) (*nb.Schema, *nb.Database) {
 		node := n.Name
 		objects = append(objects, n)
 		for j := range 2 {
-			objects = append(objects, &cluster.Pod{Name: name(fmt.Sprintf("web-%d-%d", i, j)), UID: fmt.Sprintf("u-%d-%d", i, j), Node: node,
+			objects = append(objects, &cluster.Pod{Name: name(fmt.Sprintf("web-%d-%d", i, j)), UID: fmt.Sprintf("u-%d-%d", i, j),
+				Node:      node,
 				Bandwidth: cluster.Bandwidth{Ingress: uint64(i) * 1_000_000, Egress: uint64(j) * 1_000_000}})
 		}
 	}
@@ -45,10 +47,14 @@ func sample(t *testing.T) (*nb.Schema, *nb.Database) {
 	objects = append(objects,
 		&cluster.Service{Name: name("web"), UID: "u-web", ClusterIPs: ips, Ports: []cluster.ServicePort{
 			{Name: "http", Protocol: cluster.TCP, Port: 80}, {Name: "dns", Protocol: cluster.UDP, Port: 53}}},
-		&cluster.Service{Name: name("empty"), UID: "u-empty", ClusterIPs: ips[:1], Ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.SCTP, Port: 81}}},
-		&cluster.EndpointSlice{Name: name("web-1"), Service: "web", Ports: []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}},
-			Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("10.128.0.3"), Conditions: cluster.Ready}, {Addr: netip.MustParseAddr("10.128.2.3"), Conditions: cluster.Ready}}},
-		&cluster.EndpointSlice{Name: name("web-2"), Service: "web", Ports: []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}},
+		&cluster.Service{Name: name("empty"), UID: "u-empty", ClusterIPs: ips[:1],
+			Ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.SCTP, Port: 81}}},
+		&cluster.EndpointSlice{Name: name("web-1"), Service: "web",
+			Ports: []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}},
+			Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("10.128.0.3"), Conditions: cluster.Ready},
+				{Addr: netip.MustParseAddr("10.128.2.3"), Conditions: cluster.Ready}}},
+		&cluster.EndpointSlice{Name: name("web-2"), Service: "web",
+			Ports:     []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}},
 			Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("fd01::3"), Conditions: cluster.Ready}}})
 	c := offline.New(dualStack(), objects)
 	db, errs := c.Database()

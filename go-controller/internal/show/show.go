@@ -7,7 +7,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// Format is a way to print a database.
+// Format is an output format.
 type Format string
 
 // The formats.
@@ -15,7 +15,7 @@ const (
 	Text  Format = "show"  // as `ovn-nbctl show`
 	JSON  Format = "json"  // an object with an array of rows per table
 	OVSDB Format = "ovsdb" // a database file that ovsdb-server opens
-	NBCtl Format = "nbctl" // a script of ovn-nbctl commands that makes the content
+	NBCtl Format = "nbctl" // a script of ovn-nbctl commands that creates the content
 	Dot   Format = "dot"   // a graph for graphviz
 )
 

@@ -20,7 +20,8 @@ func TestParseFormat(t *testing.T) {
 			t.Errorf("%s: %v, %v", f, got, err)
 		}
 	}
-	if _, err := show.ParseFormat("yaml"); err == nil || err.Error() != `format "yaml": want one of [show json ovsdb nbctl dot]` {
+	if _, err := show.ParseFormat("yaml"); err == nil ||
+		err.Error() != `format "yaml": want one of [show json ovsdb nbctl dot]` {
 		t.Errorf("yaml: %v", err)
 	}
 	if err := show.Write(nil, "yaml", nb.NewSchema(), nb.NewDatabase(nb.NewSchema())); err == nil {
@@ -28,12 +29,14 @@ func TestParseFormat(t *testing.T) {
 	}
 }
 
-// Values that mean something to a shell or to ovn-nbctl arrive as they are.
+// Characters that are special to a shell or to ovn-nbctl arrive unchanged.
 func TestScriptQuotes(t *testing.T) {
 	s := nb.NewSchema()
 	db := nb.NewDatabase(s)
-	hostile := map[string]string{"plain": "x", "it's": `a "b" $HOME \ ` + "`id`;", "=": "", "a,b": "{c}", "5": "100", "-x": "--"}
-	db.Put(&nbdb.LogicalSwitch{UUID: "11111111-1111-5111-8111-111111111111", Name: "sw", OtherConfig: hostile, ExternalIDs: map[string]string{"k": "'"}})
+	hostile := map[string]string{"plain": "x", "it's": `a "b" $HOME \ ` + "`id`;", "=": "", "a,b": "{c}", "5": "100",
+		"-x": "--"}
+	db.Put(&nbdb.LogicalSwitch{UUID: "11111111-1111-5111-8111-111111111111", Name: "sw", OtherConfig: hostile,
+		ExternalIDs: map[string]string{"k": "'"}})
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Stdin = strings.NewReader(printed(t, show.NBCtl, s, db))
@@ -42,7 +45,8 @@ func TestScriptQuotes(t *testing.T) {
 		t.Fatalf("running the script: %v\n%s", err, out)
 	}
 	var got struct{ Data [][]any }
-	if err := json.Unmarshal([]byte(nbctl(t, remote, "--format=json", "--columns=other_config", "list", "Logical_Switch")), &got); err != nil {
+	if err := json.Unmarshal([]byte(nbctl(t, remote, "--format=json", "--columns=other_config", "list", "Logical_Switch")),
+		&got); err != nil {
 		t.Fatal(err)
 	}
 	pairs := map[string]string{}
@@ -61,13 +65,13 @@ func TestScriptNeedsNames(t *testing.T) {
 	db.Put(&nbdb.LogicalSwitch{UUID: "22222222-2222-5222-8222-222222222222", Name: "twice"})
 	var b strings.Builder
 	err := show.Write(&b, show.NBCtl, s, db)
-	if want := `printing the database as nbctl: two rows of Logical_Switch are named "twice": a script can't tell them apart`; err == nil || err.Error() != want || b.Len() != 0 {
+	if want := `printing the database as nbctl: two rows of Logical_Switch are named "twice": a script can't ` +
+		`tell them apart`; err == nil || err.Error() != want || b.Len() != 0 {
 		t.Errorf("error %v, output %q; want %q", err, b.String(), want)
 	}
 }
 
-// A graph of a large cluster shows the beginning of each list and how much
-// there is besides.
+// The graph of a large cluster shows the beginning of each list, and the number of the other entries.
 func TestGraphIsCut(t *testing.T) {
 	s := nb.NewSchema()
 	db := nb.NewDatabase(s)

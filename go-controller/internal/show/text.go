@@ -9,10 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// text is what `ovn-nbctl show` prints (ovn-nbctl(8)), in the order of names:
-// ovn-nbctl's own order is that of its hash tables. The form is that of OVN
-// 23.03; later releases add a line with the link-local address that follows
-// from each router port's MAC.
+// text prints what `ovn-nbctl show` (ovn-nbctl(8)) of OVN 23.03 prints, sorted by name; ovn-nbctl's order is that of
+// its hash tables. Later releases add a line to each router port: the link-local address that is derived from its MAC.
 func (v *view) text() []byte {
 	var b bytes.Buffer
 	for _, ls := range rows[nbdb.LogicalSwitch](v, nbdb.LogicalSwitchTable) {
@@ -47,8 +45,7 @@ func writeSwitchPort(b *bytes.Buffer, p *nbdb.LogicalSwitchPort) {
 	if p.Tag != nil {
 		fmt.Fprintf(b, "        tag: %d\n", *p.Tag)
 	}
-	// A port that has its router port's addresses says so by this word, and
-	// ovn-nbctl then shows none.
+	// "router" stands for the addresses of the router port; ovn-nbctl does not show it.
 	asRouter := p.Type == "router" && slices.Equal(p.Addresses, []string{"router"})
 	if len(p.Addresses) > 0 && !asRouter {
 		fmt.Fprintf(b, "        addresses: %s\n", list(p.Addresses))

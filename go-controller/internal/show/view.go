@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// view is a database with what printing it needs at hand.
+// view is a database with its schema, for printing.
 type view struct {
 	schema *nb.Schema
 	db     *nb.Database
@@ -18,7 +19,7 @@ type view struct {
 
 func newView(s *nb.Schema, db *nb.Database) *view { return &view{schema: s, db: db} }
 
-// rows lists the rows of a table by name.
+// rows lists the rows of a table, sorted by name.
 func rows[T any](v *view, table string) []*T {
 	var out []*T
 	for _, m := range v.db.Rows(table) {
@@ -29,7 +30,7 @@ func rows[T any](v *view, table string) []*T {
 	return out
 }
 
-// members lists the rows that a slot column names, by name.
+// members lists the rows that a slot column refers to, sorted by name.
 func members[T any](v *view, table string, uuids []string) []*T {
 	var found []model.Model
 	for _, u := range uuids {
@@ -48,24 +49,17 @@ func members[T any](v *view, table string, uuids []string) []*T {
 }
 
 func compare(s *nb.Schema, a, b model.Model) int {
-	for _, pair := range [][2]string{{s.Label(a), s.Label(b)}, {s.Ref(a).UUID, s.Ref(b).UUID}} {
-		if pair[0] < pair[1] {
-			return -1
-		} else if pair[0] > pair[1] {
-			return 1
-		}
-	}
-	return 0
+	return cmp.Or(cmp.Compare(s.Label(a), s.Label(b)), cmp.Compare(s.Ref(a).UUID, s.Ref(b).UUID))
 }
 
-// cell is a column of a row that is not empty: a string, int or bool, a
-// sorted []string, or a map of strings to strings or to integers.
+// cell is a non-empty column of a row: a string, int or bool, a sorted []string, or a map of strings to strings or
+// integers.
 type cell struct {
 	column string
 	value  any
 }
 
-// cells lists what a row holds, by column name, without _uuid.
+// cells lists a row's non-empty columns except _uuid, sorted by name.
 func cells(m model.Model) []cell {
 	v := reflect.ValueOf(m).Elem()
 	var out []cell
@@ -75,7 +69,7 @@ func cells(m model.Model) []cell {
 			if f.IsNil() {
 				continue
 			}
-			f = f.Elem() // an optional value may be zero and there
+			f = f.Elem() // an optional column may be set to the zero value
 		} else if f.IsZero() {
 			continue
 		}
@@ -101,16 +95,10 @@ func cells(m model.Model) []cell {
 		}
 	}
 	out = slices.DeleteFunc(out, func(c cell) bool { return c.column == "_uuid" })
-	slices.SortFunc(out, func(a, b cell) int {
-		if a.column < b.column {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b cell) int { return cmp.Compare(a.column, b.column) })
 	return out
 }
 
-// ports of a switch and of a router, by name.
 func (v *view) switchPorts(ls *nbdb.LogicalSwitch) []*nbdb.LogicalSwitchPort {
 	return members[nbdb.LogicalSwitchPort](v, nbdb.LogicalSwitchPortTable, ls.Ports)
 }
