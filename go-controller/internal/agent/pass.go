@@ -13,6 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
@@ -289,7 +290,7 @@ func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) er
 			a.wanted.Store(r.Dest, true)
 		}
 	}
-	items, err := hostnet.Converge(ctx, a.kernel, plan.Host)
+	items, err := item.Converge(ctx, a.kernel, plan.Host)
 	for _, c := range items {
 		a.changed(c.Kind(), c.String())
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -39,7 +39,7 @@ func (a *Agent) serve(ctx context.Context, addrs []netip.Addr) serving {
 		return serving{err == nil, ways.checks, err}
 	}
 	forgetErr := a.kernel.ForgetFlows()
-	items, err := hostnet.Supplement(ctx, a.kernel, ways.plan.Host)
+	items, err := item.Supplement(ctx, a.kernel, ways.plan.Host)
 	for _, c := range items {
 		a.changed(c.Kind(), c.String())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
@@ -264,7 +265,7 @@ func (h *host) apply(ctx context.Context, what string, plan hostplan.Plan) error
 		for _, c := range rows {
 			fmt.Fprintln(h.Out, c)
 		}
-		for _, c := range hostnet.Missing(plan.Host, have) {
+		for _, c := range item.Missing(plan.Host, have) {
 			fmt.Fprintln(h.Out, c)
 		}
 		return nil
@@ -290,11 +291,11 @@ func (h *host) converge(ctx context.Context, want []hostplan.Item) error {
 	ctx, cancel := context.WithTimeout(ctx, linkTimeout)
 	defer cancel()
 	for {
-		done, err := hostnet.Converge(ctx, h.kernel, want)
+		done, err := item.Converge(ctx, h.kernel, want)
 		for _, c := range done {
 			fmt.Fprintln(h.Out, c)
 		}
-		var absent *hostnet.LinkAbsentError
+		var absent *item.LinkAbsentError
 		if !errors.As(err, &absent) {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -135,7 +135,7 @@ func (h *chart) compareBridge(ctx context.Context, e hostplan.External, plan hos
 	if err != nil {
 		return err
 	}
-	changes, _ := hostnet.Diff(plan.Host, have)
+	changes, _ := item.Diff(plan.Host, have)
 	for _, c := range changes {
 		if c.Want != nil { // the rest is of other checks
 			f.add(difference(c), repair(c))

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -72,14 +72,14 @@ func (h *chart) notInstalled(ctx context.Context, id string) Finding {
 
 // differences compares those items of the plan that of accepts with what is
 // there.
-func (h *chart) differences(of func(hostnet.Change) bool, fine string) Finding {
+func (h *chart) differences(of func(item.Change) bool, fine string) Finding {
 	switch {
 	case errors.Is(h.planErr, errNoSubnets):
 		return unchecked("the node's subnets are not known")
 	case h.planErr != nil:
 		return unchecked("%v", h.planErr)
 	}
-	changes, absent := hostnet.Diff(h.host.Host, h.have)
+	changes, absent := item.Diff(h.host.Host, h.have)
 	var wrong []string
 	fixes := []string{fixStartAgent}
 	for _, c := range changes {
@@ -89,7 +89,7 @@ func (h *chart) differences(of func(hostnet.Change) bool, fine string) Finding {
 		}
 	}
 	for _, link := range absent {
-		if of(hostnet.Change{Want: hostplan.Link{}}) {
+		if of(item.Change{Want: hostplan.Link{}}) {
 			wrong = append(wrong, "interface "+link+" does not exist")
 			fixes = append(fixes, "# see the check management-port")
 		} else if len(wrong) == 0 {
@@ -103,7 +103,7 @@ func (h *chart) differences(of func(hostnet.Change) bool, fine string) Finding {
 }
 
 // difference is a change as what is wrong now.
-func difference(c hostnet.Change) string {
+func difference(c item.Change) string {
 	switch {
 	case c.Have == nil:
 		return "missing: " + c.Want.String()
@@ -114,7 +114,7 @@ func difference(c hostnet.Change) string {
 }
 
 // repair is the command that makes a change.
-func repair(c hostnet.Change) string {
+func repair(c item.Change) string {
 	if c.Want == nil {
 		switch i := c.Have.(type) {
 		case hostplan.Addr:
@@ -145,8 +145,8 @@ func repair(c hostnet.Change) string {
 	return "# its table is made by `ovnkube node` alone"
 }
 
-func kinds(all ...string) func(hostnet.Change) bool {
-	return func(c hostnet.Change) bool {
+func kinds(all ...string) func(item.Change) bool {
+	return func(c item.Change) bool {
 		for _, k := range all {
 			if c.Kind() == k {
 				return true
@@ -181,8 +181,8 @@ func checkHairpin(_ context.Context, h *chart) Finding {
 }
 
 // about accepts changes of the item with this key.
-func about(key string) func(hostnet.Change) bool {
-	return func(c hostnet.Change) bool {
+func about(key string) func(item.Change) bool {
+	return func(c item.Change) bool {
 		return c.Want != nil && c.Want.Key() == key || c.Have != nil && c.Have.Key() == key
 	}
 }

@@ -3,7 +3,7 @@ package doctor
 import (
 	"context"
 
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 )
@@ -33,7 +33,7 @@ func checkServicePorts(_ context.Context, h *chart) Finding {
 		kinds = hostplan.ServiceEntryKind.OfEndpoints
 	}
 	plan = serviceport.Keep(plan, have, kinds)
-	changes, _ := hostnet.Diff(plan.Host, have)
+	changes, _ := item.Diff(plan.Host, have)
 	var f faults
 	for _, c := range changes {
 		if about(plan.Host[0].Key())(c) { // our routes are of another check
@@ -47,7 +47,7 @@ func checkServicePorts(_ context.Context, h *chart) Finding {
 }
 
 // serviceDifference is a change as what is wrong now.
-func serviceDifference(c hostnet.Change) string {
+func serviceDifference(c item.Change) string {
 	want, _ := c.Want.(hostplan.ServicePorts)
 	have, there := c.Have.(hostplan.ServicePorts)
 	switch {

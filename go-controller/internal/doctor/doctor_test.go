@@ -16,6 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
@@ -189,11 +190,11 @@ func TestEmptyAndOldDatabase(t *testing.T) {
 }
 
 func TestRepairs(t *testing.T) {
-	have := hostnet.Change{Have: hostplan.Route{Dest: netip.MustParsePrefix("10.0.0.0/8"), Link: "m0", Protocol: 78}}
+	have := item.Change{Have: hostplan.Route{Dest: netip.MustParsePrefix("10.0.0.0/8"), Link: "m0", Protocol: 78}}
 	if got := repair(have); got != "ip route del 10.0.0.0/8 dev m0 proto 78" {
 		t.Error(got)
 	}
-	have = hostnet.Change{Have: hostplan.Neighbour{Link: "m0", IP: netip.MustParseAddr("10.0.0.1")}}
+	have = item.Change{Have: hostplan.Neighbour{Link: "m0", IP: netip.MustParseAddr("10.0.0.1")}}
 	if got := repair(have); got != "ip neigh del 10.0.0.1 dev m0" {
 		t.Error(got)
 	}
