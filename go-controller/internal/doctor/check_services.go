@@ -10,7 +10,7 @@ import (
 
 // checkServicePorts compares the nftables chains and sets by which services are
 // reached from outside with what `ovnkube node` wants of them.
-func checkServicePorts(_ context.Context, h *chart) Finding {
+func checkServicePorts(_ context.Context, h *facts) Finding {
 	switch {
 	case !h.c.Kubernetes:
 		return unchecked("no API server is given, which knows the services")
