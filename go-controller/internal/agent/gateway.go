@@ -9,18 +9,19 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
+	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// wayOut is what a pass found and wants of the node as a gateway. It is apart
-// from the rooms: what is wrong with the external bridge keeps nothing else
-// from being set up.
-type wayOut struct {
-	plan       hostplan.Plan
+// egressPath is the node as a gateway, or as none, as far as a pass could find it
+// out. A broken external bridge keeps nothing else from being set up: then the facts
+// lack it, and the plan leaves the gateway's part as it is.
+type egressPath struct {
+	facts      hostplan.Facts // with External and Exit
+	gateway    config.Gateway
 	annotation string // wanted l3-gateway-config, "" to leave it as it is
 }
 
@@ -30,28 +31,33 @@ type flowWatch struct {
 	stop   context.CancelFunc
 }
 
-// wayOut works out the gateway's part. The error says what is missing for it.
-func (a *Agent) wayOut(node kubeio.LocalNode, f hostplan.Facts) (w wayOut, err error) {
+// egressPath finds out the gateway's part. The error says what is missing for it.
+func (a *Agent) egressPath(node kubeio.LocalNode, f hostplan.Facts) (e egressPath, err error) {
+	e.facts = f
 	if f.Exit, err = a.exit(node); err != nil {
-		return w, err
+		return e, err
 	}
 	c := a.config
 	c.Gateway = a.gatewayFor(node, f.Exit)
+	e.gateway = c.Gateway
 	a.isGateway.Store(c.Gateway.Mode != "")
 	if c.Gateway.Mode == "" {
 		a.outage.forget()
 		a.tellOutage("")
 		a.watchFlows("")
 		if node.Annotations[annotation.L3GatewayConfig] != "" && f.Exit.Bridge != "" {
-			w.annotation = annotation.MarshalL3Gateway(nil)
+			e.annotation = annotation.MarshalL3Gateway(nil)
 		}
-		w.plan, err = gateway.Plan(f, c)
-		return w, err
+		if _, err = gateway.Plan(f, c); err == nil {
+			e.facts = f
+		}
+		return e, err
 	}
-	var l3 *annotation.L3Gateway
-	if w.plan, l3, err = a.sharedGateway(f, c); err != nil {
+	planned, l3, err := a.sharedGateway(f, c)
+	e.facts = planned
+	if err != nil {
 		a.outage.note(partBridge, err.Error(), time.Now())
-		l3, _ = annotation.ParseL3Gateway(node.Annotations[annotation.L3GatewayConfig]) // of one that can't be read nothing is left to say
+		l3, _ = annotation.ParseL3Gateway(node.Annotations[annotation.L3GatewayConfig]) // an unreadable one says nothing
 	} else {
 		a.outage.note(partBridge, "", time.Now())
 	}
@@ -59,10 +65,10 @@ func (a *Agent) wayOut(node kubeio.LocalNode, f hostplan.Facts) (w wayOut, err e
 	a.tellOutage(why)
 	if l3 != nil && (err == nil || why != "") {
 		l3.Out = why
-		l3.PodMTU, _ = encap.MTU(f, c) // that it is not known is told by the rooms
-		w.annotation = annotation.MarshalL3Gateway(l3)
+		l3.PodMTU, _ = encap.MTU(f, c) // the rooms report an unknown MTU
+		e.annotation = annotation.MarshalL3Gateway(l3)
 	}
-	return w, err
+	return e, err
 }
 
 // tellOutage tells operators that the gateway went out of service, and for
@@ -82,27 +88,32 @@ func (a *Agent) tellOutage(why string) {
 	a.memory.outage = why
 }
 
-// sharedGateway is the gateway that the node is to be: its plan, and what the
-// cluster is told.
-func (a *Agent) sharedGateway(f hostplan.Facts, c config.Node) (p hostplan.Plan, l3 *annotation.L3Gateway, err error) {
+// sharedGateway is the gateway that the node is to be: the facts that its plan is
+// made of, and what the cluster is told. Without a plan the facts lack the bridge.
+func (a *Agent) sharedGateway(f hostplan.Facts, c config.Node) (hostplan.Facts, *annotation.L3Gateway, error) {
+	without := f
+	without.Exit = hostplan.Exit{}
 	query := extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN}
-	if f.External, err = extbridge.Find(a.ovs, a.kernel, query); err != nil {
-		return p, nil, fmt.Errorf("the gateway's external bridge: %w", err)
+	e, err := extbridge.Find(a.ovs, a.kernel, query)
+	if err != nil {
+		return without, nil, fmt.Errorf("the gateway's external bridge: %w", err)
 	}
-	e := *f.External
-	a.watchExternal(e)
-	a.outage.note(partPatch, missingPatch(e), time.Now())
-	if p, err = gateway.Plan(f, c); err != nil {
-		return p, nil, err
+	f.External = e
+	a.watchExternal(*e)
+	a.outage.note(partPatch, missingPatch(*e), time.Now())
+	if _, err := gateway.Plan(f, c); err != nil {
+		return without, nil, err
 	}
 	network, err := gateway.PlannedNetwork(f, c)
 	if err != nil {
-		return p, nil, err
+		return f, nil, err
 	}
-	if l3, err = gateway.L3(e, c.Name, network, c.Gateway); err == nil && e.UplinkDown {
-		err = fmt.Errorf("the NIC %s of the gateway's external bridge %s has no carrier: is it up, and its cable plugged in?", e.Uplink, e.Bridge)
+	l3, err := gateway.L3(*e, c.Name, network, c.Gateway)
+	if err == nil && e.UplinkDown {
+		err = fmt.Errorf("the NIC %s of the gateway's external bridge %s has no carrier: is it up, and its cable plugged in?",
+			e.Uplink, e.Bridge)
 	}
-	return p, l3, err
+	return f, l3, err
 }
 
 // missingPatch says that ovn-controller has not connected the bridge, "" when
@@ -117,12 +128,8 @@ func missingPatch(e hostplan.External) string {
 // exit is what Open vSwitch remembers of the gateway, and whether the cluster
 // still needs to be told that it is gone.
 func (a *Agent) exit(node kubeio.LocalNode) (x hostplan.Exit, err error) {
-	for key, to := range map[string]*string{
-		names.OVSBridgeMappings: &x.Mappings, names.OVSGatewayBridge: &x.Bridge, names.OVSGatewayMapping: &x.Added,
-	} {
-		if *to, err = a.ovs.ExternalID(key); err != nil {
-			return x, err
-		}
+	if x, err = hostfacts.Exit(a.ovs); err != nil {
+		return x, err
 	}
 	value, told := node.Annotations[annotation.L3GatewayConfig]
 	l3, err := annotation.ParseL3Gateway(value)

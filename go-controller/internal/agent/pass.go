@@ -12,20 +12,16 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
-
-// rooms lists the parts of the node's plan; a new feature adds its own here.
-func rooms() []func(hostplan.Facts, config.Node) (hostplan.Plan, error) {
-	return []func(hostplan.Facts, config.Node) (hostplan.Plan, error){encap.Plan, mgmtport.Plan, egress.Plan}
-}
 
 // passMemory is what one pass leaves to the next.
 type passMemory struct {
@@ -55,14 +51,14 @@ func (a *Agent) pass(ctx context.Context) error {
 		return errors.Join(append(errs, err)...)
 	}
 	errs = append(errs, a.lostTunnel(facts.EncapIPs, places))
-	out, err := a.wayOut(node, facts)
+	egress, err := a.egressPath(node, facts)
 	errs = append(errs, err)
 	// The API server may be slow; what the node itself needs doesn't wait.
 	published := make(chan error, 1)
-	want := a.annotations(node, facts, places, out)
+	want := a.annotations(node, facts, places, egress)
 	go func() { published <- a.publish(ctx, node, want) }()
-	plan, err := a.rangedPlan(facts)
-	applyErr := a.apply(ctx, hostplan.Merge(plan, out.plan), err == nil && len(facts.Subnets) > 0)
+	plan, err := a.rangedPlan(egress.facts, egress.gateway)
+	applyErr := a.apply(ctx, plan, err == nil && len(facts.Subnets) > 0)
 	a.answerHealth(host.served, err == nil && applyErr == nil)
 	publishErr := <-published
 	if publishErr == nil && node.UID != "" {
@@ -162,19 +158,12 @@ func (a *Agent) readSubnets(node kubeio.LocalNode) error {
 // facts gathers what the plan depends on, for a node with these own addresses.
 // Before the API server has answered, that is what Open vSwitch remembers.
 func (a *Agent) facts(node kubeio.LocalNode, own []netip.Addr) (hostplan.Facts, []hostnet.Place, error) {
-	f := hostplan.Facts{Subnets: a.memory.subnets, Own: own}
-	var err error
-	if f.SystemID, err = a.ovs.SystemID(); err != nil {
-		return f, nil, err
-	}
-	if f.RALinks, err = a.kernel.RALinks(); err != nil {
-		return f, nil, err
-	}
-	f.EncapIPs, err = a.encapIPs(node)
+	encapIPs, err := a.encapIPs(node)
 	if err != nil {
-		return f, nil, err
+		return hostplan.Facts{}, nil, err
 	}
-	places, err := a.places(f.EncapIPs)
+	known := hostfacts.Node{Subnets: a.memory.subnets, EncapIPs: encapIPs, Own: own}
+	f, places, err := hostfacts.Gather(known, a.ovs, a.kernel)
 	if err != nil {
 		return f, nil, err
 	}
@@ -182,9 +171,6 @@ func (a *Agent) facts(node kubeio.LocalNode, own []netip.Addr) (hostplan.Facts, 
 	a.wanted.Store(names.ManagementInterface(a.config.Name), true)
 	for _, p := range places {
 		a.wanted.Store(p.Link, true)
-		if f.EncapMTU == 0 || p.MTU < f.EncapMTU {
-			f.EncapMTU = p.MTU
-		}
 	}
 	return f, places, nil
 }
@@ -201,18 +187,16 @@ func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
 		return nil, err
 	}
 	if ips, err := config.ParseAddrs(names.OVSEncapIP, set); err == nil {
-		if places, err := a.places(ips); err != nil || len(places) > 0 {
+		if places, err := hostfacts.Places(a.kernel, ips); err != nil || len(places) > 0 {
 			return ips, err // with those that are missing: they may come back
 		}
 	}
-	for _, s := range node.InternalIPs {
-		ip, err := netip.ParseAddr(s)
-		if err != nil {
-			continue
-		}
-		if places, err := a.places([]netip.Addr{ip}); err != nil || len(places) > 0 {
-			return []netip.Addr{ip}, err
-		}
+	here, err := hostfacts.Places(a.kernel, hostfacts.Addrs(node.InternalIPs))
+	if err != nil {
+		return nil, err
+	}
+	if len(here) > 0 {
+		return []netip.Addr{here[0].Prefix.Addr()}, nil
 	}
 	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an address of this host; give --encap-ip%s",
 		names.OVSEncapIP, set, node.InternalIPs, a.lastSeen(set))
@@ -224,51 +208,10 @@ func (a *Agent) own(node kubeio.LocalNode) (out []netip.Addr, err error) {
 	if node.UID == "" {
 		return a.memory.own, nil
 	}
-	seen := map[bool]bool{}
-	for _, s := range node.InternalIPs {
-		ip, err := netip.ParseAddr(s)
-		if err != nil || seen[ip.Is4()] {
-			continue
-		}
-		places, err := a.places([]netip.Addr{ip})
-		if err != nil {
-			return nil, err
-		}
-		if len(places) > 0 {
-			seen[ip.Is4()] = true
-			out = append(out, ip)
-		}
+	if out, err = hostfacts.OnHost(a.kernel, hostfacts.Addrs(node.InternalIPs)); err == nil {
+		a.memory.own = out
 	}
-	a.memory.own = out
-	return out, nil
-}
-
-// places is where on this host the addresses are; those that are nowhere are
-// left out.
-func (a *Agent) places(ips []netip.Addr) (out []hostnet.Place, err error) {
-	for _, ip := range ips {
-		p, ok, err := a.kernel.Find(ip)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			out = append(out, p)
-		}
-	}
-	return out, nil
-}
-
-// planOf asks every room. Of one that fails the plan has nothing, so that only
-// its additions to Open vSwitch may be applied: the kernel's part would lack
-// what must not be removed.
-func planOf(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
-	var plans []hostplan.Plan
-	var errs []error
-	for _, room := range rooms() {
-		p, err := room(f, c)
-		plans, errs = append(plans, p), append(errs, err)
-	}
-	return hostplan.Merge(plans...), errors.Join(errs...)
+	return out, err
 }
 
 // apply makes Open vSwitch and, withHost, the kernel as planned. Without
@@ -289,7 +232,7 @@ func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) er
 			a.wanted.Store(r.Dest, true)
 		}
 	}
-	items, err := hostnet.Converge(ctx, a.kernel, plan.Host)
+	items, err := item.Converge(ctx, a.kernel, plan.Host)
 	for _, c := range items {
 		a.changed(c.Kind(), c.String())
 	}
@@ -302,7 +245,7 @@ func (a *Agent) changed(kind, line string) {
 }
 
 // annotations are those that the master is to read, each with its wanted value.
-func (a *Agent) annotations(node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place, out wayOut) map[string]string {
+func (a *Agent) annotations(node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place, egress egressPath) map[string]string {
 	want := map[string]string{annotation.NodeChassisID: encap.SystemID(f, a.config)}
 	if mac, ok := mgmtport.MAC(f.Subnets); ok {
 		want[annotation.NodeMgmtPortMAC] = annotation.MarshalNodeMgmtPortMAC(mac)
@@ -310,8 +253,8 @@ func (a *Agent) annotations(node kubeio.LocalNode, f hostplan.Facts, places []ho
 	if addrs := a.primaryAddrs(node, places); len(addrs) > 0 {
 		want[annotation.NodePrimaryIfAddr] = annotation.MarshalNodePrimaryIfAddr(addrs)
 	}
-	if out.annotation != "" {
-		want[annotation.L3GatewayConfig] = out.annotation
+	if egress.annotation != "" {
+		want[annotation.L3GatewayConfig] = egress.annotation
 	}
 	return want
 }
@@ -343,11 +286,9 @@ func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, want map[str
 // primaryAddrs are the node's own addresses with their lengths, at most one
 // per family: the tunnel's first, then the Node's internal ones.
 func (a *Agent) primaryAddrs(node kubeio.LocalNode, places []hostnet.Place) (out []netip.Prefix) {
-	for _, s := range node.InternalIPs {
-		if ip, err := netip.ParseAddr(s); err == nil {
-			if more, err := a.places([]netip.Addr{ip}); err == nil {
-				places = append(places, more...)
-			}
+	for _, ip := range hostfacts.Addrs(node.InternalIPs) {
+		if more, err := hostfacts.Places(a.kernel, []netip.Addr{ip}); err == nil {
+			places = append(places, more...)
 		}
 	}
 	seen := map[bool]bool{}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -146,7 +147,7 @@ func (b *bed) damageRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	for _, damage := range []hostnet.Change{{Have: masquerade}, {Have: masquerade, Want: others}, {Have: hairpin}, {Have: hairpin, Want: another}} {
+	for _, damage := range []item.Change{{Have: masquerade}, {Have: masquerade, Want: others}, {Have: hairpin}, {Have: hairpin, Want: another}} {
 		if err := k.Apply(damage); err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,9 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/all"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
@@ -39,7 +40,7 @@ func (a *Agent) serve(ctx context.Context, addrs []netip.Addr) serving {
 		return serving{err == nil, ways.checks, err}
 	}
 	forgetErr := a.kernel.ForgetFlows()
-	items, err := hostnet.Supplement(ctx, a.kernel, ways.plan.Host)
+	items, err := item.Supplement(ctx, a.kernel, ways.plan.Host)
 	for _, c := range items {
 		a.changed(c.Kind(), c.String())
 	}
@@ -177,10 +178,12 @@ func (a *Agent) ranged() (c config.Node, ok bool) {
 }
 
 // rangedPlan asks every room, with all ranges of ClusterIPs that are known.
-func (a *Agent) rangedPlan(f hostplan.Facts) (hostplan.Plan, error) {
-	c, all := a.ranged()
-	plan, err := planOf(f, c)
-	if err == nil && !all {
+func (a *Agent) rangedPlan(f hostplan.Facts, g config.Gateway) (hostplan.Plan, error) {
+	c, complete := a.ranged()
+	c.Gateway = g
+	plan, failed := all.Plan(f, c)
+	err := errors.Join(failed...)
+	if err == nil && !complete {
 		plan.Host, err = a.withRoutes(plan.Host)
 	}
 	return plan, err

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/all"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
-	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
@@ -48,45 +50,30 @@ func (h *host) sameNode() error {
 
 // nodePlan is what a node with these subnets looks like, and its chassis name.
 func (h *host) nodePlan(ctx context.Context, subnets []netip.Prefix) (hostplan.Plan, string, error) {
-	f := hostplan.Facts{Subnets: subnets}
+	known := hostfacts.Node{Subnets: subnets}
 	var err error
-	if f.SystemID, err = h.ovs.SystemID(); err != nil {
+	if known.EncapIPs, err = h.encapIPs(); err != nil {
 		return hostplan.Plan{}, "", err
 	}
-	if f.RALinks, err = h.kernel.RALinks(); err != nil {
-		return hostplan.Plan{}, "", err
-	}
-	if f.EncapIPs, err = h.encapIPs(); err != nil {
-		return hostplan.Plan{}, "", err
-	}
-	if f.Own, err = h.own(ctx); err != nil {
+	if known.Own, err = h.own(ctx); err != nil {
 		return hostplan.Plan{}, "", err
 	}
 	h.Node.ServiceCIDRs = ipnet.Union(h.Node.ServiceCIDRs, h.kube.ranges)
-	if len(f.Own) == 0 {
-		f.Own = f.EncapIPs // there is no Node that has others
+	if len(known.Own) == 0 {
+		known.Own = known.EncapIPs // there is no Node that has others
+	}
+	f, places, err := hostfacts.Gather(known, h.ovs, h.kernel)
+	if err != nil {
+		return hostplan.Plan{}, "", err
 	}
 	for _, ip := range f.EncapIPs {
-		place, ok, err := h.kernel.Find(ip)
-		if err != nil {
-			return hostplan.Plan{}, "", err
-		}
-		if !ok {
-			return hostplan.Plan{}, "", fmt.Errorf("the tunnel address %s is on no interface of this machine: correct --encap-ip or external_ids:%s", ip, names.OVSEncapIP)
-		}
-		if f.EncapMTU == 0 || place.MTU < f.EncapMTU {
-			f.EncapMTU = place.MTU
+		if !slices.ContainsFunc(places, func(p hostnet.Place) bool { return p.Prefix.Addr() == ip }) {
+			return hostplan.Plan{}, "", fmt.Errorf("the tunnel address %s is on no interface of this machine: "+
+				"correct --encap-ip or external_ids:%s", ip, names.OVSEncapIP)
 		}
 	}
-	var plans []hostplan.Plan
-	for _, room := range []func(hostplan.Facts, config.Node) (hostplan.Plan, error){encap.Plan, mgmtport.Plan, egress.Plan} {
-		p, err := room(f, h.Node)
-		if err != nil {
-			return hostplan.Plan{}, "", err
-		}
-		plans = append(plans, p)
-	}
-	return hostplan.Merge(plans...), encap.SystemID(f, h.Node), nil
+	plan, failed := all.Plan(f, h.Node)
+	return plan, encap.SystemID(f, h.Node), errors.Join(failed...)
 }
 
 // own are the first of each family of the addresses by which Kubernetes knows
@@ -95,22 +82,11 @@ func (h *host) own(ctx context.Context) (out []netip.Addr, err error) {
 	if err := h.askKube(ctx); err != nil {
 		return nil, err
 	}
-	seen := map[bool]bool{}
-	for _, n := range h.kube.nodes {
-		for _, ip := range n.Addrs {
-			if n.Name != h.Node.Name || seen[ip.Is4()] {
-				continue
-			}
-			_, here, err := h.kernel.Find(ip)
-			if err != nil {
-				return nil, err
-			}
-			if seen[ip.Is4()] = here; here {
-				out = append(out, ip)
-			}
-		}
+	i := slices.IndexFunc(h.kube.nodes, func(n *cluster.Node) bool { return n.Name == h.Node.Name })
+	if i < 0 {
+		return nil, nil
 	}
-	return out, nil
+	return hostfacts.OnHost(h.kernel, h.kube.nodes[i].Addrs)
 }
 
 // encapIPs are the tunnel addresses: those given, else those that Open vSwitch
@@ -264,7 +240,7 @@ func (h *host) apply(ctx context.Context, what string, plan hostplan.Plan) error
 		for _, c := range rows {
 			fmt.Fprintln(h.Out, c)
 		}
-		for _, c := range hostnet.Missing(plan.Host, have) {
+		for _, c := range item.Missing(plan.Host, have) {
 			fmt.Fprintln(h.Out, c)
 		}
 		return nil
@@ -290,11 +266,11 @@ func (h *host) converge(ctx context.Context, want []hostplan.Item) error {
 	ctx, cancel := context.WithTimeout(ctx, linkTimeout)
 	defer cancel()
 	for {
-		done, err := hostnet.Converge(ctx, h.kernel, want)
+		done, err := item.Converge(ctx, h.kernel, want)
 		for _, c := range done {
 			fmt.Fprintln(h.Out, c)
 		}
-		var absent *hostnet.LinkAbsentError
+		var absent *item.LinkAbsentError
 		if !errors.As(err, &absent) {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
@@ -182,15 +182,15 @@ func (h *host) restoreOVS(ctx context.Context, b before) error {
 }
 
 func (h *host) restoreKernel(b before) error {
-	var changes []hostnet.Change
+	var changes []item.Change
 	if b.Masquerade != nil {
-		changes = append(changes, hostnet.Change{Have: *b.Masquerade})
+		changes = append(changes, item.Change{Have: *b.Masquerade})
 	}
 	if b.Hairpin != nil {
-		changes = append(changes, hostnet.Change{Have: *b.Hairpin})
+		changes = append(changes, item.Change{Have: *b.Hairpin})
 	}
 	for _, path := range slices.Sorted(maps.Keys(b.Sysctls)) {
-		changes = append(changes, hostnet.Change{Want: hostplan.Sysctl{Path: path, Value: b.Sysctls[path]}})
+		changes = append(changes, item.Change{Want: hostplan.Sysctl{Path: path, Value: b.Sysctls[path]}})
 	}
 	for _, c := range changes {
 		fmt.Fprintln(h.Out, c)

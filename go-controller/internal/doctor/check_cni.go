@@ -29,7 +29,7 @@ type conflist struct {
 	} `json:"plugins"`
 }
 
-func (h *chart) readConf() (c conflist, path string, err error) {
+func (h *facts) readConf() (c conflist, path string, err error) {
 	path = filepath.Join(h.c.Node.CNIConfDir, agent.ConfName)
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func (h *chart) readConf() (c conflist, path string, err error) {
 	return c, path, nil
 }
 
-func checkCNIConf(ctx context.Context, h *chart) Finding {
+func checkCNIConf(ctx context.Context, h *facts) Finding {
 	conf, path, err := h.readConf()
 	const rewrite = "systemctl restart ovnkube-node  # which writes it when the node is ready"
 	if err != nil {
@@ -88,7 +88,7 @@ func firstConf(dir string) (string, error) {
 	return "", errors.New("there is none")
 }
 
-func checkCNIPlugins(ctx context.Context, h *chart) Finding {
+func checkCNIPlugins(ctx context.Context, h *facts) Finding {
 	conf, _, err := h.readConf()
 	if err != nil {
 		conf.Plugins = []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -28,7 +28,7 @@ func (f *faults) add(message string, fixes ...string) {
 
 // checkExternalBridge compares a gateway node's bridge with what `ovnkube node`
 // wants of it, and pings the next hops.
-func checkExternalBridge(ctx context.Context, h *chart) Finding {
+func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
 	}
@@ -44,10 +44,10 @@ func checkExternalBridge(ctx context.Context, h *chart) Finding {
 	if err != nil {
 		return problem("%v", err).fixed(h.fixFind(c.Gateway.Interface)...)
 	}
-	facts := hostplan.Facts{External: e, Exit: hostplan.Exit{
+	host := hostplan.Facts{External: e, Exit: hostplan.Exit{
 		Mappings: h.ids[names.OVSBridgeMappings], Bridge: h.ids[names.OVSGatewayBridge], Added: h.ids[names.OVSGatewayMapping],
 	}}
-	plan, err := gateway.Plan(facts, c)
+	plan, err := gateway.Plan(host, c)
 	if err != nil {
 		return problem("%v", err).fixed("ovs-vsctl list interface "+e.Uplink+"  # its ofport and error", "ovs-vsctl get Open_vSwitch . external_ids:"+names.OVSBridgeMappings+"  # want NETWORK:BRIDGE,...")
 	}
@@ -60,7 +60,7 @@ func checkExternalBridge(ctx context.Context, h *chart) Finding {
 	}
 	answered := ""
 	if len(f.wrong) == 0 { // without its flows nothing would answer
-		answered = h.pingHops(ctx, facts, c, &f)
+		answered = h.pingHops(ctx, host, c, &f)
 	}
 	if len(f.wrong) > 0 {
 		return problem("%s", several(f.wrong)).fixed(append([]string{fixStartAgent}, f.fixes...)...)
@@ -70,7 +70,7 @@ func checkExternalBridge(ctx context.Context, h *chart) Finding {
 
 // gatewayConfig is the node's configuration with what makes it a gateway, or why
 // it is none. Without flags that is what Open vSwitch and the Node remember.
-func (h *chart) gatewayConfig() (c config.Node, why string) {
+func (h *facts) gatewayConfig() (c config.Node, why string) {
 	c = h.c.Node
 	was, label := h.ids[names.OVSGatewayBridge], c.Gateway.NodeLabel
 	switch {
@@ -98,7 +98,7 @@ func (h *chart) gatewayConfig() (c config.Node, why string) {
 
 // fixFind is what to do when the bridge or its NIC is not found as it should be,
 // beside what the error says.
-func (h *chart) fixFind(name string) []string {
+func (h *facts) fixFind(name string) []string {
 	if _, known := h.iface(name); known {
 		return []string{"ovs-vsctl show  # the ports of " + name + ", their tags and bonds", "ip -br link"}
 	}
@@ -106,7 +106,7 @@ func (h *chart) fixFind(name string) []string {
 }
 
 // compareBridge adds what is not as planned. The error is of not getting to know.
-func (h *chart) compareBridge(ctx context.Context, e hostplan.External, plan hostplan.Plan, f *faults) error {
+func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hostplan.Plan, f *faults) error {
 	address := h.c.Node.OVSAddress
 	rest, has, err := h.t.Bridges.CatchAll(ctx, address, e.Bridge)
 	if err != nil {
@@ -135,7 +135,7 @@ func (h *chart) compareBridge(ctx context.Context, e hostplan.External, plan hos
 	if err != nil {
 		return err
 	}
-	changes, _ := hostnet.Diff(plan.Host, have)
+	changes, _ := item.Diff(plan.Host, have)
 	for _, c := range changes {
 		if c.Want != nil { // the rest is of other checks
 			f.add(difference(c), repair(c))
@@ -154,8 +154,8 @@ func (h *chart) compareBridge(ctx context.Context, e hostplan.External, plan hos
 
 // pingHops pings the next hop of each family from the gateway's address, and
 // tells which answered.
-func (h *chart) pingHops(ctx context.Context, facts hostplan.Facts, c config.Node, f *faults) string {
-	e := *facts.External
+func (h *facts) pingHops(ctx context.Context, host hostplan.Facts, c config.Node, f *faults) string {
+	e := *host.External
 	l3, err := gateway.L3(e, c.Name, "", c.Gateway)
 	if err != nil {
 		f.add(err.Error(), "ip addr show dev "+e.Link, "ip route show default")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func checkAgent(ctx context.Context, h *chart) Finding {
+func checkAgent(ctx context.Context, h *facts) Finding {
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
 	answers, err := h.t.Daemons.Ready(ctx, h.c.Node.Metrics)
@@ -18,7 +18,7 @@ func checkAgent(ctx context.Context, h *chart) Finding {
 	return ok("ready")
 }
 
-func checkAPIServer(_ context.Context, h *chart) Finding {
+func checkAPIServer(_ context.Context, h *facts) Finding {
 	switch {
 	case !h.c.Kubernetes:
 		return unchecked("no API server is given (--kubeconfig or --k8s-apiserver)")
@@ -36,7 +36,7 @@ func checkAPIServer(_ context.Context, h *chart) Finding {
 // more, logs that are to be read together don't.
 const maxSkew = 5 * time.Second
 
-func checkClock(_ context.Context, h *chart) Finding {
+func checkClock(_ context.Context, h *facts) Finding {
 	switch {
 	case !h.c.Kubernetes:
 		return unchecked("no API server is given to compare with")

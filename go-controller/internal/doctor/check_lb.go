@@ -27,7 +27,7 @@ const maxClashes = 50
 // of several load balancers: OVN takes either. Between them are rows that
 // nobody should have written, or an ovn-northd that gave flows to a switch that
 // they are not for.
-func checkLoadBalancers(ctx context.Context, h *chart) Finding {
+func checkLoadBalancers(ctx context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
 	}
@@ -67,7 +67,7 @@ func checkLoadBalancers(ctx context.Context, h *chart) Finding {
 	return ok("no address is of several load balancers on the node's switch")
 }
 
-func (h *chart) askSouthbound(ctx context.Context, selects ...ovs.Select) (rows [][]ovs.Row, err error) {
+func (h *facts) askSouthbound(ctx context.Context, selects ...ovs.Select) (rows [][]ovs.Row, err error) {
 	err = h.timed(ctx, func(ctx context.Context) (err error) {
 		rows, err = h.t.Databases.Ask(ctx, h.sbRemote, h.sbKeys, ovs.SouthboundDatabase, selects...)
 		return err
@@ -79,7 +79,7 @@ func (h *chart) askSouthbound(ctx context.Context, selects ...ovs.Select) (rows 
 // the same, by that: OVN takes either (ovn-sb(5), Logical_Flow). Those that lead to
 // the same backends are none. The actions, which are what is large, are read of
 // those only that match the same.
-func (h *chart) clashes(ctx context.Context, datapath string) (map[string]string, error) {
+func (h *facts) clashes(ctx context.Context, datapath string) (map[string]string, error) {
 	same, err := h.matchingSame(ctx, datapath)
 	if err != nil || len(same) == 0 {
 		return nil, err
@@ -109,7 +109,7 @@ func (h *chart) clashes(ctx context.Context, datapath string) (map[string]string
 
 // matchingSame is the UUIDs of flows of a switch's stage of load balancers of
 // which several match the same with one priority, by match and priority.
-func (h *chart) matchingSame(ctx context.Context, datapath string) (map[string][]string, error) {
+func (h *facts) matchingSame(ctx context.Context, datapath string) (map[string][]string, error) {
 	rows, err := h.askSouthbound(ctx,
 		ovs.Select{Table: "Logical_DP_Group", Columns: []string{"_uuid"}, Where: ovs.HasRow("datapaths", datapath)},
 		ovs.Select{Table: "Logical_Flow", Columns: []string{"_uuid", "logical_datapath", "logical_dp_group", "priority", "match"},

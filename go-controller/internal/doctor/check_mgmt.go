@@ -8,17 +8,17 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ping"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
 // fixStartAgent has the agent repair what it keeps true.
 const fixStartAgent = "# `ovnkube node` keeps this: systemctl restart ovnkube-node; by hand:"
 
-func checkSubnets(_ context.Context, h *chart) Finding {
+func checkSubnets(_ context.Context, h *facts) Finding {
 	var list []string
 	for _, s := range h.subnets {
 		list = append(list, s.String())
@@ -36,7 +36,7 @@ func checkSubnets(_ context.Context, h *chart) Finding {
 	return problem("%v", h.planErr).fixed("kubectl annotate node " + h.c.Node.Name + " " + annotation.NodeSubnets + "-  # `ovnkube master` writes it anew")
 }
 
-func checkManagementPort(ctx context.Context, h *chart) Finding {
+func checkManagementPort(ctx context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
 	}
@@ -57,7 +57,7 @@ func checkManagementPort(ctx context.Context, h *chart) Finding {
 }
 
 // notInstalled tells how far the logical port has come.
-func (h *chart) notInstalled(ctx context.Context, id string) Finding {
+func (h *facts) notInstalled(ctx context.Context, id string) Finding {
 	why := "the Southbound database does not answer"
 	if h.sbErr == nil {
 		ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
@@ -72,14 +72,14 @@ func (h *chart) notInstalled(ctx context.Context, id string) Finding {
 
 // differences compares those items of the plan that of accepts with what is
 // there.
-func (h *chart) differences(of func(hostnet.Change) bool, fine string) Finding {
+func (h *facts) differences(of func(item.Change) bool, fine string) Finding {
 	switch {
 	case errors.Is(h.planErr, errNoSubnets):
 		return unchecked("the node's subnets are not known")
 	case h.planErr != nil:
 		return unchecked("%v", h.planErr)
 	}
-	changes, absent := hostnet.Diff(h.host.Host, h.have)
+	changes, absent := item.Diff(h.want.Host, h.have)
 	var wrong []string
 	fixes := []string{fixStartAgent}
 	for _, c := range changes {
@@ -89,7 +89,7 @@ func (h *chart) differences(of func(hostnet.Change) bool, fine string) Finding {
 		}
 	}
 	for _, link := range absent {
-		if of(hostnet.Change{Want: hostplan.Link{}}) {
+		if of(item.Change{Want: hostplan.Link{}}) {
 			wrong = append(wrong, "interface "+link+" does not exist")
 			fixes = append(fixes, "# see the check management-port")
 		} else if len(wrong) == 0 {
@@ -103,7 +103,7 @@ func (h *chart) differences(of func(hostnet.Change) bool, fine string) Finding {
 }
 
 // difference is a change as what is wrong now.
-func difference(c hostnet.Change) string {
+func difference(c item.Change) string {
 	switch {
 	case c.Have == nil:
 		return "missing: " + c.Want.String()
@@ -114,7 +114,7 @@ func difference(c hostnet.Change) string {
 }
 
 // repair is the command that makes a change.
-func repair(c hostnet.Change) string {
+func repair(c item.Change) string {
 	if c.Want == nil {
 		switch i := c.Have.(type) {
 		case hostplan.Addr:
@@ -145,8 +145,8 @@ func repair(c hostnet.Change) string {
 	return "# its table is made by `ovnkube node` alone"
 }
 
-func kinds(all ...string) func(hostnet.Change) bool {
-	return func(c hostnet.Change) bool {
+func kinds(all ...string) func(item.Change) bool {
+	return func(c item.Change) bool {
 		for _, k := range all {
 			if c.Kind() == k {
 				return true
@@ -156,46 +156,46 @@ func kinds(all ...string) func(hostnet.Change) bool {
 	}
 }
 
-func checkManagementInterface(_ context.Context, h *chart) Finding {
+func checkManagementInterface(_ context.Context, h *facts) Finding {
 	link := names.ManagementInterface(h.c.Node.Name)
 	return h.differences(kinds("link", "addr", "neigh"), link+" is up, with its addresses, MAC, MTU and neighbours")
 }
 
-func checkRoutes(_ context.Context, h *chart) Finding {
+func checkRoutes(_ context.Context, h *facts) Finding {
 	return h.differences(kinds("route"), "pods and services are reached through "+names.ManagementInterface(h.c.Node.Name))
 }
 
-func checkSysctls(_ context.Context, h *chart) Finding {
+func checkSysctls(_ context.Context, h *facts) Finding {
 	return h.differences(kinds("sysctl"), "all as they should be")
 }
 
-func checkMasquerade(_ context.Context, h *chart) Finding {
+func checkMasquerade(_ context.Context, h *facts) Finding {
 	if h.c.Node.Gateway.Mode != "" || h.ids[names.OVSGatewayBridge] != "" {
 		return unchecked("this node's way out is its gateway router")
 	}
 	return h.differences(about("masquerade"), "packets of this node's pods leave with its address")
 }
 
-func checkHairpin(_ context.Context, h *chart) Finding {
+func checkHairpin(_ context.Context, h *facts) Finding {
 	return h.differences(about("hairpin"), "the node reaches services whose backend it is itself")
 }
 
 // about accepts changes of the item with this key.
-func about(key string) func(hostnet.Change) bool {
-	return func(c hostnet.Change) bool {
+func about(key string) func(item.Change) bool {
+	return func(c item.Change) bool {
 		return c.Want != nil && c.Want.Key() == key || c.Have != nil && c.Have.Key() == key
 	}
 }
 
 // checkRouter pings the cluster router through the management port.
-func checkRouter(ctx context.Context, h *chart) Finding {
+func checkRouter(ctx context.Context, h *facts) Finding {
 	if h.planErr != nil {
 		return unchecked("the node's subnets are not known")
 	}
 	var answered []string
 	for _, s := range h.subnets {
-		router, _ := ipnet.Nth(s, 1) // a plan was made of these subnets
-		address, _ := ipnet.Nth(s, 2)
+		router, _ := subnet.Router(s) // a plan was made of these subnets
+		address, _ := subnet.Management(s)
 		if err := h.pingRouter(ctx, address, router); err != nil {
 			if !errors.Is(err, ping.ErrNoAnswer) {
 				return unchecked("%v", err)
@@ -207,7 +207,7 @@ func checkRouter(ctx context.Context, h *chart) Finding {
 	return ok("%s answers", strings.Join(answered, ", "))
 }
 
-func (h *chart) pingRouter(ctx context.Context, from, to netip.Addr) error {
+func (h *facts) pingRouter(ctx context.Context, from, to netip.Addr) error {
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
 	if _, here, err := h.t.Kernel.Find(from); err != nil || !here {

@@ -19,7 +19,7 @@ import (
 // fixRestartController starts ovn-controller, or starts it again.
 const fixRestartController = "systemctl restart ovn-controller"
 
-func checkController(ctx context.Context, h *chart) Finding {
+func checkController(ctx context.Context, h *facts) Finding {
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
 	out, err := h.t.Daemons.Appctl(ctx, h.c.Node.OVNRunDir, "ovn-controller", "version")
@@ -46,7 +46,7 @@ func checkController(ctx context.Context, h *chart) Finding {
 // noSouthbound is what a check says that needs the database.
 func noSouthbound() Finding { return unchecked("the Southbound database does not answer") }
 
-func checkSouthbound(_ context.Context, h *chart) Finding {
+func checkSouthbound(_ context.Context, h *facts) Finding {
 	switch {
 	case h.ovsErr != nil:
 		return noOVS()
@@ -62,7 +62,7 @@ func checkSouthbound(_ context.Context, h *chart) Finding {
 type endpoint struct{ kind, ip string }
 
 // endpoints are the tunnel ends of a chassis, sorted.
-func (h *chart) endpoints(chassis string) (out []endpoint) {
+func (h *facts) endpoints(chassis string) (out []endpoint) {
 	for _, e := range h.encaps {
 		if e.Text("chassis_name") == chassis {
 			out = append(out, endpoint{e.Text("type"), e.Text("ip")})
@@ -72,7 +72,7 @@ func (h *chart) endpoints(chassis string) (out []endpoint) {
 	return out
 }
 
-func checkChassis(_ context.Context, h *chart) Finding {
+func checkChassis(_ context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
 	}
@@ -85,7 +85,7 @@ func checkChassis(_ context.Context, h *chart) Finding {
 		return problem("chassis %s is registered as host %q, this node is %q", id, hostname, h.c.Node.Name).fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSHostname + "=" + h.c.Node.Name)
 	}
 	var want []endpoint
-	for _, ip := range h.encapIPs {
+	for _, ip := range h.host.EncapIPs {
 		want = append(want, endpoint{h.ids[names.OVSEncapType], ip.String()})
 	}
 	slices.SortFunc(want, func(a, b endpoint) int { return slices.Compare([]string{a.ip, a.kind}, []string{b.ip, b.kind}) })
@@ -96,7 +96,7 @@ func checkChassis(_ context.Context, h *chart) Finding {
 }
 
 // checkDuplicates looks for other chassis that say that they are this node.
-func checkDuplicates(_ context.Context, h *chart) Finding {
+func checkDuplicates(_ context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
 	}
@@ -126,7 +126,7 @@ func checkDuplicates(_ context.Context, h *chart) Finding {
 }
 
 // checkNorthbound is for hosts of which commands are run that write there.
-func checkNorthbound(ctx context.Context, h *chart) Finding {
+func checkNorthbound(ctx context.Context, h *facts) Finding {
 	if h.c.Northbound == nil {
 		return unchecked("--nb-address is not given; a node does not need it")
 	}
@@ -143,7 +143,7 @@ func checkNorthbound(ctx context.Context, h *chart) Finding {
 	return problem("the Northbound database does not answer: %v", last).fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-nbctl set-connection ptcp:6641`")
 }
 
-func (h *chart) northboundSchema(ctx context.Context, address string, c config.OVSDB) (ovs.Schema, error) {
+func (h *facts) northboundSchema(ctx context.Context, address string, c config.OVSDB) (ovs.Schema, error) {
 	var keys *tls.Config
 	if strings.HasPrefix(address, "ssl:") {
 		var err error

@@ -29,7 +29,7 @@ const fixRestartOVS = "systemctl restart openvswitch-switch"
 // noOVS is what a check says that needs the database.
 func noOVS() Finding { return unchecked("the Open vSwitch database does not answer") }
 
-func checkOVSDatabase(_ context.Context, h *chart) Finding {
+func checkOVSDatabase(_ context.Context, h *facts) Finding {
 	switch lacking := ovs.Lacking(h.schema); {
 	case errors.Is(h.ovsErr, ovs.ErrNoRoot):
 		return problem("%v", h.ovsErr).fixed("ovs-vsctl --no-wait init")
@@ -48,7 +48,7 @@ func brokenUserspace(version string) bool {
 	return atLeast(version, "3.1.0") && !atLeast(version, "3.1.3") || atLeast(version, "3.2.0") && !atLeast(version, "3.2.3")
 }
 
-func checkVSwitchd(ctx context.Context, h *chart) Finding {
+func checkVSwitchd(ctx context.Context, h *facts) Finding {
 	dir, local := h.c.Node.OVSRunDir()
 	if !local {
 		return unchecked("--ovs-address %s is no socket of this host", h.c.Node.OVSAddress)
@@ -68,7 +68,7 @@ func checkVSwitchd(ctx context.Context, h *chart) Finding {
 	return ok("ovs-vswitchd %s", version)
 }
 
-func checkDatapath(_ context.Context, h *chart) Finding {
+func checkDatapath(_ context.Context, h *facts) Finding {
 	if h.c.Node.DatapathType == config.DatapathNetdev {
 		if _, err := os.Stat("/dev/net/tun"); err != nil {
 			return problem("the userspace datapath makes its ports with /dev/net/tun: %v", err).fixed("modprobe tun")
@@ -85,7 +85,7 @@ func checkDatapath(_ context.Context, h *chart) Finding {
 	return ok("kernel module")
 }
 
-func checkBridge(_ context.Context, h *chart) Finding {
+func checkBridge(_ context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
 	}
@@ -110,20 +110,20 @@ func checkBridge(_ context.Context, h *chart) Finding {
 
 // checkExternalIDs compares the keys that ovn-controller reads with what
 // `ovnkube node` writes.
-func checkExternalIDs(_ context.Context, h *chart) Finding {
+func checkExternalIDs(_ context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
 	}
-	plan, err := encap.Plan(h.facts(), h.c.Node)
-	if err != nil {
-		return unchecked("%v", err)
+	if len(h.host.EncapIPs) == 0 {
+		return unchecked("%v", encap.ErrNoAddress)
 	}
+	ids := maps.Clone(h.want.OVS.ExternalIDs)
 	if _, why := h.gatewayConfig(); why == "" {
-		delete(plan.OVS.ExternalIDs, names.OVSBridgeMappings) // the check external-bridge has them, and one more
+		delete(ids, names.OVSBridgeMappings) // the check external-bridge has them, and one more
 	}
 	var wrong, fixes []string
-	for _, k := range slices.Sorted(maps.Keys(plan.OVS.ExternalIDs)) {
-		want, have := plan.OVS.ExternalIDs[k], h.ids[k]
+	for _, k := range slices.Sorted(maps.Keys(ids)) {
+		want, have := ids[k], h.ids[k]
 		switch want {
 		case have:
 		case "":

@@ -3,14 +3,14 @@ package doctor
 import (
 	"context"
 
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 )
 
 // checkServicePorts compares the nftables chains and sets by which services are
 // reached from outside with what `ovnkube node` wants of them.
-func checkServicePorts(_ context.Context, h *chart) Finding {
+func checkServicePorts(_ context.Context, h *facts) Finding {
 	switch {
 	case !h.c.Kubernetes:
 		return unchecked("no API server is given, which knows the services")
@@ -33,7 +33,7 @@ func checkServicePorts(_ context.Context, h *chart) Finding {
 		kinds = hostplan.ServiceEntryKind.OfEndpoints
 	}
 	plan = serviceport.Keep(plan, have, kinds)
-	changes, _ := hostnet.Diff(plan.Host, have)
+	changes, _ := item.Diff(plan.Host, have)
 	var f faults
 	for _, c := range changes {
 		if about(plan.Host[0].Key())(c) { // our routes are of another check
@@ -47,7 +47,7 @@ func checkServicePorts(_ context.Context, h *chart) Finding {
 }
 
 // serviceDifference is a change as what is wrong now.
-func serviceDifference(c hostnet.Change) string {
+func serviceDifference(c item.Change) string {
 	want, _ := c.Want.(hostplan.ServicePorts)
 	have, there := c.Have.(hostplan.ServicePorts)
 	switch {

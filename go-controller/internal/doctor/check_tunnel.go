@@ -15,15 +15,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
-func checkEncapIP(_ context.Context, h *chart) Finding {
-	if h.ovsErr != nil && len(h.encapIPs) == 0 {
+func checkEncapIP(_ context.Context, h *facts) Finding {
+	if h.ovsErr != nil && len(h.host.EncapIPs) == 0 {
 		return noOVS()
 	}
-	if len(h.encapIPs) == 0 {
+	if len(h.host.EncapIPs) == 0 {
 		return problem("no tunnel address: external_ids:%s is %q", names.OVSEncapIP, h.ids[names.OVSEncapIP]).fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSEncapIP + "=ADDRESS")
 	}
 	var where, lost, fixes []string
-	for _, ip := range h.encapIPs {
+	for _, ip := range h.host.EncapIPs {
 		p, here, err := h.t.Kernel.Find(ip)
 		switch {
 		case err != nil:
@@ -55,7 +55,7 @@ type peer struct {
 }
 
 // peers are all of them, sorted.
-func (h *chart) peers() (out []peer) {
+func (h *facts) peers() (out []peer) {
 	mine := h.ids[names.OVSSystemID]
 	for _, c := range h.chassis {
 		name := c.Text("name")
@@ -81,7 +81,7 @@ func (h *chart) peers() (out []peer) {
 }
 
 // checkTunnels looks for an open tunnel to each other chassis.
-func checkTunnels(ctx context.Context, h *chart) Finding {
+func checkTunnels(ctx context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
 	}
@@ -131,7 +131,7 @@ func checkTunnels(ctx context.Context, h *chart) Finding {
 
 // unroutable lists the tunnel ends to which the userspace datapath has no
 // route: it keeps its own table, of the kernel's routes through bridges.
-func (h *chart) unroutable(ctx context.Context) (out []string) {
+func (h *facts) unroutable(ctx context.Context) (out []string) {
 	dir, local := h.c.Node.OVSRunDir()
 	if h.c.Node.DatapathType != config.DatapathNetdev || !local {
 		return nil
@@ -150,7 +150,7 @@ func (h *chart) unroutable(ctx context.Context) (out []string) {
 
 // sourceFor is our tunnel address of the family of ip; the zero Addr when
 // there is none here.
-func (h *chart) sourceFor(ip netip.Addr) netip.Addr {
+func (h *facts) sourceFor(ip netip.Addr) netip.Addr {
 	for _, p := range h.places {
 		if p.Prefix.Addr().Is4() == ip.Is4() {
 			return p.Prefix.Addr()
@@ -168,7 +168,7 @@ const (
 
 // checkPaths looks whether the largest packets that pods can send reach the
 // other chassis in one piece.
-func checkPaths(ctx context.Context, h *chart) Finding {
+func checkPaths(ctx context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
 	}
@@ -212,12 +212,12 @@ func checkPaths(ctx context.Context, h *chart) Finding {
 	case len(silent) > 0:
 		return unchecked("%d of %d: %s", len(silent), count, several(silent))
 	}
-	return ok("packets of %d bytes reach each of %d other tunnel ends", mtu+encap.Overhead(h.c.Node.EncapType, h.encapIPs), count)
+	return ok("packets of %d bytes reach each of %d other tunnel ends", mtu+encap.Overhead(h.c.Node.EncapType, h.host.EncapIPs), count)
 }
 
 // path tells what is wrong on the way to one peer, and what mends it; quiet is
 // true when that can't be known.
-func (h *chart) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why, fix string, quiet bool) {
+func (h *facts) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why, fix string, quiet bool) {
 	overhead := encap.Overhead(h.c.Node.EncapType, []netip.Addr{p.ip})
 	size := mtu + overhead
 	who := fmt.Sprintf("%s (chassis %s)", p.ip, p.chassis)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -161,7 +162,7 @@ func (b *bed) damageServers(t *testing.T) {
 	}
 	defer k.Close()
 	table := hostplan.Masquerade{V4: netip.MustParsePrefix("10.128.2.0/23"), V6: netip.MustParsePrefix("fd01:0:0:1::/64"), Except: mgmt}
-	if err := k.Apply(hostnet.Change{Have: table}); err != nil {
+	if err := k.Apply(item.Change{Have: table}); err != nil {
 		t.Fatal(err)
 	}
 	b.await(t, "masquerade", Problem, "missing: masquerade 10.128.2.0/23 fd01:0:0:1::/64")

@@ -62,7 +62,7 @@ func (f Finding) fixed(commands ...string) Finding {
 // check is one thing to look at.
 type check struct {
 	name string
-	run  func(context.Context, *chart) Finding
+	run  func(context.Context, *facts) Finding
 }
 
 // checks lists them in the order in which one thing rests on another.

@@ -16,6 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
@@ -38,7 +39,7 @@ func serveReady(t *testing.T, ready func() error) string {
 // With another cluster's flags nothing of the host is called wrong: what would
 // mend it would cut the node's pods off.
 func TestOtherFlags(t *testing.T) {
-	h := &chart{nodeOK: true}
+	h := &facts{nodeOK: true}
 	h.c.Node.ClusterSubnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}}
 	h.node.Annotations = map[string]string{"k8s.ovn.org/node-subnets": `{"default":["10.244.1.0/24"]}`}
 	h.planErr = h.plan()
@@ -58,42 +59,42 @@ func TestServers(t *testing.T) {
 	}
 	sick := serveReady(t, func() error { return errors.New("no tunnel address") })
 	for name, c := range map[string]struct {
-		check        func(context.Context, *chart) Finding
-		h            chart
+		check        func(context.Context, *facts) Finding
+		h            facts
 		status       Status
 		message, fix string
 	}{
-		"no API server given":   {checkAPIServer, chart{}, NotChecked, "no API server is given", ""},
-		"API server away":       {checkAPIServer, chart{c: Config{Kubernetes: true}, apiErr: errors.New("connection refused")}, Problem, "connection refused", "does it run"},
-		"no rights":             {checkAPIServer, chart{c: Config{Kubernetes: true}, nodeErr: errors.New("forbidden")}, Problem, "forbidden", "get, list and watch"},
-		"no Node":               {checkAPIServer, chart{c: Config{Kubernetes: true, Node: config.Node{Name: "n1"}}}, Problem, `there is no Node "n1"`, "--node-name"},
-		"API server well":       {checkAPIServer, chart{c: Config{Kubernetes: true}, answer: answer(now), nodeOK: true}, OK, "https://api v1", ""},
-		"Node without subnets":  {checkSubnets, chart{nodeOK: true, planErr: errNoSubnets}, Problem, "has no annotation k8s.ovn.org/node-subnets", "ovnkube master"},
-		"subnets of nobody":     {checkSubnets, chart{planErr: errNoSubnets}, NotChecked, "neither a Node nor the management port", ""},
-		"subnets malformed":     {checkSubnets, chart{nodeOK: true, planErr: errors.New("host bits")}, Problem, "host bits", "kubectl annotate node"},
-		"clock ahead":           {checkClock, chart{c: Config{Kubernetes: true}, answer: answer(now.Add(-time.Minute))}, Problem, "59s ahead of the API server's", "timedatectl set-ntp true"},
-		"clock behind":          {checkClock, chart{c: Config{Kubernetes: true}, answer: answer(now.Add(time.Minute))}, Problem, "1m0s behind the API server's", "chronyc makestep"},
-		"clock right":           {checkClock, chart{c: Config{Kubernetes: true}, answer: answer(now)}, OK, "less than 5s", ""},
-		"clock without a date":  {checkClock, chart{c: Config{Kubernetes: true}, answer: answer(time.Time{})}, NotChecked, "does not tell the time", ""},
-		"clock without API":     {checkClock, chart{}, NotChecked, "no API server", ""},
-		"agent away":            {checkAgent, chart{c: Config{Timeout: time.Second, Node: config.Node{Metrics: "127.0.0.1:1"}}, t: Tools{Daemons: daemons{}}}, NotChecked, "no agent answers", ""},
-		"agent says":            {checkAgent, chart{c: Config{Timeout: time.Second, Node: config.Node{Metrics: sick}}, t: Tools{Daemons: daemons{}}}, Problem, "no tunnel address", "journalctl"},
-		"remote Open vSwitch":   {checkVSwitchd, chart{c: Config{Node: config.Node{OVSAddress: "tcp:10.0.0.1:6640"}}}, NotChecked, "no socket of this host", ""},
-		"no kernel module":      {checkDatapath, chart{c: Config{Node: config.Node{DatapathType: "system"}}, t: Tools{Kernel: moduleless{}}}, Problem, "module is not loaded", "modprobe openvswitch"},
+		"no API server given":   {checkAPIServer, facts{}, NotChecked, "no API server is given", ""},
+		"API server away":       {checkAPIServer, facts{c: Config{Kubernetes: true}, apiErr: errors.New("connection refused")}, Problem, "connection refused", "does it run"},
+		"no rights":             {checkAPIServer, facts{c: Config{Kubernetes: true}, nodeErr: errors.New("forbidden")}, Problem, "forbidden", "get, list and watch"},
+		"no Node":               {checkAPIServer, facts{c: Config{Kubernetes: true, Node: config.Node{Name: "n1"}}}, Problem, `there is no Node "n1"`, "--node-name"},
+		"API server well":       {checkAPIServer, facts{c: Config{Kubernetes: true}, answer: answer(now), nodeOK: true}, OK, "https://api v1", ""},
+		"Node without subnets":  {checkSubnets, facts{nodeOK: true, planErr: errNoSubnets}, Problem, "has no annotation k8s.ovn.org/node-subnets", "ovnkube master"},
+		"subnets of nobody":     {checkSubnets, facts{planErr: errNoSubnets}, NotChecked, "neither a Node nor the management port", ""},
+		"subnets malformed":     {checkSubnets, facts{nodeOK: true, planErr: errors.New("host bits")}, Problem, "host bits", "kubectl annotate node"},
+		"clock ahead":           {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(now.Add(-time.Minute))}, Problem, "59s ahead of the API server's", "timedatectl set-ntp true"},
+		"clock behind":          {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(now.Add(time.Minute))}, Problem, "1m0s behind the API server's", "chronyc makestep"},
+		"clock right":           {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(now)}, OK, "less than 5s", ""},
+		"clock without a date":  {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(time.Time{})}, NotChecked, "does not tell the time", ""},
+		"clock without API":     {checkClock, facts{}, NotChecked, "no API server", ""},
+		"agent away":            {checkAgent, facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: "127.0.0.1:1"}}, t: Tools{Daemons: daemons{}}}, NotChecked, "no agent answers", ""},
+		"agent says":            {checkAgent, facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: sick}}, t: Tools{Daemons: daemons{}}}, Problem, "no tunnel address", "journalctl"},
+		"remote Open vSwitch":   {checkVSwitchd, facts{c: Config{Node: config.Node{OVSAddress: "tcp:10.0.0.1:6640"}}}, NotChecked, "no socket of this host", ""},
+		"no kernel module":      {checkDatapath, facts{c: Config{Node: config.Node{DatapathType: "system"}}, t: Tools{Kernel: moduleless{}}}, Problem, "module is not loaded", "modprobe openvswitch"},
 		"old Open vSwitch":      {checkVSwitchd, vswitchd("system", "ovs-vswitchd (Open vSwitch) 2.17.9"), Problem, "2.17.9, older than 3.1.0", "upgrade"},
 		"broken Open vSwitch":   {checkVSwitchd, vswitchd("netdev", "ovs-vswitchd (Open vSwitch) 3.1.0"), Problem, "aborts now and then", "3.1.3, 3.2.3"},
 		"new Open vSwitch":      {checkVSwitchd, vswitchd("netdev", "ovs-vswitchd (Open vSwitch) 3.10.0"), OK, "3.10.0", ""},
 		"kernel's Open vSwitch": {checkVSwitchd, vswitchd("system", "ovs-vswitchd (Open vSwitch) 3.1.0"), OK, "3.1.0", ""},
 		"old OVN":               {checkController, vswitchd("system", "ovn-controller 22.03.1\nOpen vSwitch Library 2.17.2"), Problem, "22.03.1, older than 23.03.0", "upgrade OVN"},
-		"gateway node":          {checkMasquerade, chart{c: Config{Node: config.Node{Gateway: config.Gateway{Mode: "shared"}}}}, NotChecked, "gateway router", ""},
-		"services unknown":      {checkServicePorts, chart{c: Config{Kubernetes: true}, servedErr: errors.New("may this identity list them?")}, NotChecked, "may this identity list them?", ""},
-		"services without API":  {checkServicePorts, chart{}, NotChecked, "no API server is given", ""},
-		"services of no subnet": {checkServicePorts, chart{c: Config{Kubernetes: true}, planErr: errNoSubnets}, NotChecked, "subnets are not known", ""},
-		"no gateway":            {checkExternalBridge, chart{}, NotChecked, "neither --gateway-mode nor external_ids:northbound-gateway-bridge is set", ""},
+		"gateway node":          {checkMasquerade, facts{c: Config{Node: config.Node{Gateway: config.Gateway{Mode: "shared"}}}}, NotChecked, "gateway router", ""},
+		"services unknown":      {checkServicePorts, facts{c: Config{Kubernetes: true}, servedErr: errors.New("may this identity list them?")}, NotChecked, "may this identity list them?", ""},
+		"services without API":  {checkServicePorts, facts{}, NotChecked, "no API server is given", ""},
+		"services of no subnet": {checkServicePorts, facts{c: Config{Kubernetes: true}, planErr: errNoSubnets}, NotChecked, "subnets are not known", ""},
+		"no gateway":            {checkExternalBridge, facts{}, NotChecked, "neither --gateway-mode nor external_ids:northbound-gateway-bridge is set", ""},
 		"gateway unlabelled":    {checkExternalBridge, labelled(t, true, nil), NotChecked, "its labels do not match --gateway-node-label role=exit", ""},
 		"label not known":       {checkExternalBridge, labelled(t, false, nil), NotChecked, "it is not known whether the labels of the Node match --gateway-node-label role=exit", ""},
 		"gateway's bridge away": {checkExternalBridge, labelled(t, true, map[string]string{"role": "exit"}), Problem, "there is no such bridge", "ovnkube nics-to-bridge eth0"},
-		"bridge remembered":     {checkExternalBridge, chart{ids: map[string]string{"northbound-gateway-bridge": "breth7"}, t: Tools{Bridges: bridgeless{}}}, Problem, "there is no such bridge", "ovnkube nics-to-bridge breth7"},
+		"bridge remembered":     {checkExternalBridge, facts{ids: map[string]string{"northbound-gateway-bridge": "breth7"}, t: Tools{Bridges: bridgeless{}}}, Problem, "there is no such bridge", "ovnkube nics-to-bridge breth7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.check(t.Context(), &c.h)
@@ -110,13 +111,13 @@ type moduleless struct{ *hostnet.Netlink }
 func (moduleless) HasFamily(string) (bool, error) { return false, nil }
 
 // labelled is a node that is a gateway when its label says so.
-func labelled(t *testing.T, known bool, labels map[string]string) chart {
+func labelled(t *testing.T, known bool, labels map[string]string) facts {
 	exits, err := kubeio.ParseNodeSelector("--gateway-node-label", "role=exit")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := config.Gateway{Mode: "shared", Interface: "eth0", NodeLabel: exits}
-	return chart{c: Config{Node: config.Node{Gateway: g}}, nodeOK: known, node: kubeio.LocalNode{Labels: labels}, t: Tools{Bridges: bridgeless{}}}
+	return facts{c: Config{Node: config.Node{Gateway: g}}, nodeOK: known, node: kubeio.LocalNode{Labels: labels}, t: Tools{Bridges: bridgeless{}}}
 }
 
 // bridgeless is an Open vSwitch without external bridges.
@@ -135,8 +136,8 @@ func (a answering) Appctl(context.Context, string, string, string, ...string) (s
 
 func (a answering) Ready(context.Context, string) (bool, error) { return true, nil }
 
-func vswitchd(datapath, says string) chart {
-	return chart{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: "unix:/run/db.sock", DatapathType: datapath}}, t: Tools{Daemons: answering{says}}}
+func vswitchd(datapath, says string) facts {
+	return facts{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: "unix:/run/db.sock", DatapathType: datapath}}, t: Tools{Daemons: answering{says}}}
 }
 
 // Flows that lead to the same backends do not contradict each other; of others it
@@ -159,7 +160,7 @@ func TestLeads(t *testing.T) {
 // The Northbound database is asked when its address is given.
 func TestNorthbound(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	h := chart{c: Config{Timeout: time.Second, Northbound: &config.OVSDB{Addresses: []string{"unix:/nonexistent", remote}}}, t: Tools{Databases: databases{}}}
+	h := facts{c: Config{Timeout: time.Second, Northbound: &config.OVSDB{Addresses: []string{"unix:/nonexistent", remote}}}, t: Tools{Databases: databases{}}}
 	if f := checkNorthbound(t.Context(), &h); f.Status != OK || !strings.Contains(f.Message, "schema 7.11.0") {
 		t.Errorf("%+v", f)
 	}
@@ -176,7 +177,7 @@ func TestNorthbound(t *testing.T) {
 // A database that has never been used, or that an old Open vSwitch made.
 func TestEmptyAndOldDatabase(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.VSwitchSchema())
-	h := chart{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: remote}}, t: Tools{Databases: databases{}}}
+	h := facts{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: remote}}, t: Tools{Databases: databases{}}}
 	h.ovsErr = h.timed(t.Context(), h.readOVS)
 	if f := checkOVSDatabase(t.Context(), &h); f.Status != Problem || f.Fix[0] != "ovs-vsctl --no-wait init" {
 		t.Errorf("%+v", f)
@@ -189,11 +190,11 @@ func TestEmptyAndOldDatabase(t *testing.T) {
 }
 
 func TestRepairs(t *testing.T) {
-	have := hostnet.Change{Have: hostplan.Route{Dest: netip.MustParsePrefix("10.0.0.0/8"), Link: "m0", Protocol: 78}}
+	have := item.Change{Have: hostplan.Route{Dest: netip.MustParsePrefix("10.0.0.0/8"), Link: "m0", Protocol: 78}}
 	if got := repair(have); got != "ip route del 10.0.0.0/8 dev m0 proto 78" {
 		t.Error(got)
 	}
-	have = hostnet.Change{Have: hostplan.Neighbour{Link: "m0", IP: netip.MustParseAddr("10.0.0.1")}}
+	have = item.Change{Have: hostplan.Neighbour{Link: "m0", IP: netip.MustParseAddr("10.0.0.1")}}
 	if got := repair(have); got != "ip neigh del 10.0.0.1 dev m0" {
 		t.Error(got)
 	}

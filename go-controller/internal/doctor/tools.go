@@ -13,6 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
+	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
@@ -49,8 +50,8 @@ type Daemons interface {
 
 // Kernel is the host's network; hostnet.Netlink is one.
 type Kernel interface {
+	hostfacts.Kernel
 	Read(want []hostplan.Item) ([]hostplan.Item, error)
-	Find(a netip.Addr) (hostnet.Place, bool, error)
 	PathTo(from, to netip.Addr) (hostnet.Path, bool, error)
 	HasFamily(name string) (bool, error)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
@@ -23,8 +24,8 @@ type Device struct {
 
 // Device reads an interface; ok is false when there is none of that name.
 func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
-	link, err := n.h.LinkByName(name)
-	if isAbsent(err) {
+	link, err := n.items.Handle.LinkByName(name)
+	if item.IsAbsent(err) {
 		return d, false, nil
 	}
 	if err != nil {
@@ -32,13 +33,13 @@ func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
 	}
 	d.Name, d.MTU, d.Carrier = name, link.Attrs().MTU, link.Attrs().RawFlags&unix.IFF_LOWER_UP != 0
 	copy(d.MAC[:], link.Attrs().HardwareAddr)
-	addrs, err := n.h.AddrList(link, netlink.FAMILY_ALL)
+	addrs, err := n.items.Handle.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {
 		return d, false, fmt.Errorf("reading addresses of %s: %w", name, err)
 	}
 	const passing = unix.IFA_F_TEMPORARY | unix.IFA_F_DEPRECATED | unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED
 	for _, a := range addrs {
-		p, ok := prefixOf(a.IPNet)
+		p, ok := item.PrefixOf(a.IPNet)
 		secondary := p.Addr().Is6() && a.Flags&passing != 0 // IFA_F_TEMPORARY is IFA_F_SECONDARY for IPv4
 		if ok && !secondary && !p.Addr().IsLinkLocalUnicast() {
 			d.Addrs = append(d.Addrs, p)
@@ -58,7 +59,7 @@ func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
 // ones of the lowest metric.
 func (n *Netlink) defaultHops(index, family int) (out []netip.Addr, err error) {
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN}
-	list, err := n.h.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE)
+	list, err := n.items.Handle.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (n *Netlink) defaultHops(index, family int) (out []netip.Addr, err error) {
 	}
 	for _, r := range list {
 		if r.Dst != nil {
-			if p, ok := prefixOf(r.Dst); !ok || p.Bits() != 0 {
+			if p, ok := item.PrefixOf(r.Dst); !ok || p.Bits() != 0 {
 				continue
 			}
 		}
@@ -96,7 +97,7 @@ func (n *Netlink) defaultHops(index, family int) (out []netip.Addr, err error) {
 // VLANDevice is the VLAN interface with this id on the interface parent; ok is
 // false when there is none.
 func (n *Netlink) VLANDevice(parent string, id int) (name string, ok bool, err error) {
-	links, err := n.h.LinkList()
+	links, err := n.items.Handle.LinkList()
 	if err != nil {
 		return "", false, fmt.Errorf("reading interfaces: %w", err)
 	}

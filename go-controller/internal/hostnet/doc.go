@@ -1,10 +1,8 @@
-// Package hostnet brings the kernel of the node (links, addresses, routes,
-// neighbours, sysctls) to what package hostplan wants: Read tells what is
-// there, Diff compares, Apply changes one thing.
+// Package hostnet is the network of this host. Netlink answers what is there,
+// such as where an address is and which routes lead out; it reads and changes the
+// items of package hostplan, and Watch tells of changes.
 //
-// The interface Kernel stands for the kernel. Netlink is the real one, for the
-// network namespace in which it was made; Memory keeps the state in a map and
-// prints it as text. Only what is wanted, and what carries our mark, is ever
-// read, changed or removed: addresses and permanent neighbours of the links
-// that are wanted, and routes with hostplan.RouteProtocol.
+// Below it, item compares and applies links, addresses, routes, neighbours and
+// sysctls, nft does the same with nftables, conntrack forgets flows, and nic
+// moves what a NIC has onto a bridge.
 package hostnet

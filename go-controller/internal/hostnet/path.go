@@ -19,7 +19,7 @@ type Path struct {
 // PathTo is the path from one of this host's addresses to another host's. ok
 // is false when there is no route.
 func (n *Netlink) PathTo(from, to netip.Addr) (p Path, ok bool, err error) {
-	routes, err := n.h.RouteGetWithOptions(to.AsSlice(), &netlink.RouteGetOptions{SrcAddr: from.AsSlice()})
+	routes, err := n.items.Handle.RouteGetWithOptions(to.AsSlice(), &netlink.RouteGetOptions{SrcAddr: from.AsSlice()})
 	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || err == nil && len(routes) == 0 {
 		return p, false, nil
 	}
@@ -27,7 +27,7 @@ func (n *Netlink) PathTo(from, to netip.Addr) (p Path, ok bool, err error) {
 		return p, false, fmt.Errorf("looking for the route from %s to %s: %w", from, to, err)
 	}
 	r := routes[0]
-	link, err := n.h.LinkByIndex(r.LinkIndex)
+	link, err := n.items.Handle.LinkByIndex(r.LinkIndex)
 	if err != nil {
 		return p, false, fmt.Errorf("reading the interface of the route to %s: %w", to, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
@@ -45,7 +47,7 @@ func Watch(ctx context.Context, f Filter, changed func(), lost func(error)) erro
 		err = netlink.NeighSubscribeWithOptions(neighs, stop, netlink.NeighSubscribeOptions{ErrorCallback: lost})
 	}
 	if err == nil {
-		err = watchNFTables(ctx, changed, lost)
+		err = nft.Watch(ctx, changed, lost)
 	}
 	if err != nil {
 		return fmt.Errorf("subscribing to the kernel's network events: %w", err)
@@ -90,7 +92,7 @@ func (f Filter) index(index int) bool {
 }
 
 func (f Filter) route(u netlink.RouteUpdate) bool {
-	dest, ok := prefixOf(u.Dst)
+	dest, ok := item.PrefixOf(u.Dst)
 	return int(u.Protocol) == hostplan.RouteProtocol || ok && f.Dest(dest)
 }
 
@@ -105,16 +107,16 @@ type Place struct {
 // Find tells where on this host the address is; ok is false when it is on no
 // interface.
 func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
-	addrs, err := n.h.AddrList(nil, netlink.FAMILY_ALL)
+	addrs, err := n.items.Handle.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return p, false, fmt.Errorf("reading addresses: %w", err)
 	}
 	for _, ka := range addrs {
-		prefix, valid := prefixOf(ka.IPNet)
+		prefix, valid := item.PrefixOf(ka.IPNet)
 		if !valid || prefix.Addr() != a {
 			continue
 		}
-		link, err := n.h.LinkByIndex(ka.LinkIndex)
+		link, err := n.items.Handle.LinkByIndex(ka.LinkIndex)
 		if err != nil {
 			return p, false, fmt.Errorf("reading the interface of %s: %w", a, err)
 		}
@@ -125,7 +127,7 @@ func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
 
 // SourceTo is the address of this host from which packets to a are sent.
 func (n *Netlink) SourceTo(a netip.Addr) (netip.Addr, error) {
-	routes, err := n.h.RouteGet(a.AsSlice())
+	routes, err := n.items.Handle.RouteGet(a.AsSlice())
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("looking for the route to %s: %w", a, err)
 	}
@@ -139,7 +141,7 @@ func (n *Netlink) SourceTo(a netip.Addr) (netip.Addr, error) {
 
 // LinkNames is the set of the names of all interfaces.
 func (n *Netlink) LinkNames() (map[string]bool, error) {
-	list, err := n.h.LinkList()
+	list, err := n.items.Handle.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("reading interfaces: %w", err)
 	}
@@ -154,13 +156,13 @@ func (n *Netlink) LinkNames() (map[string]bool, error) {
 // advertisement (RFC 4861).
 func (n *Netlink) RALinks() ([]string, error) {
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_RA}
-	list, err := n.h.RouteListFiltered(unix.AF_INET6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+	list, err := n.items.Handle.RouteListFiltered(unix.AF_INET6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, fmt.Errorf("reading routes from router advertisements: %w", err)
 	}
 	var out []string
 	for _, r := range list {
-		link, err := n.h.LinkByIndex(r.LinkIndex)
+		link, err := n.items.Handle.LinkByIndex(r.LinkIndex)
 		if err != nil {
 			return nil, fmt.Errorf("reading the interface of route %s: %w", r.Dst, err)
 		}

@@ -5,7 +5,7 @@
 //
 //	func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error)
 //
-// and Merge joins them. What the node has, in the same values, is read by the
+// Package all lists them, and joins their parts. What the node has, in the same values, is read by the
 // packages hostnet and ovs, which also compare and apply.
 //
 // The package and its rooms are pure: no goroutine, clock, context, log or

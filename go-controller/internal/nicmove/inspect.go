@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nic"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
@@ -44,7 +44,7 @@ func (m *Mover) refuse(nic, bridge, datapath string, have nicmove.Host) error {
 
 // refuseStanding tells why an interface with this standing can't be a bridge's
 // port; inside is one that is.
-func refuseStanding(s hostnet.Standing, inside bool, datapath string) error {
+func refuseStanding(s nic.Standing, inside bool, datapath string) error {
 	switch {
 	case s.Loopback:
 		return errors.New("it is a loopback interface: want a NIC")

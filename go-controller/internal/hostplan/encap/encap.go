@@ -56,11 +56,14 @@ func MTU(f hostplan.Facts, c config.Node) (int, error) {
 	return mtu, nil
 }
 
+// ErrNoAddress says that nothing tells a tunnel address.
+var ErrNoAddress = errors.New("no tunnel address: give --encap-ip, or an InternalIP in the Node's status")
+
 // Plan is the Open_vSwitch row's keys and the integration bridge. Without a
 // tunnel address it fails.
 func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if len(f.EncapIPs) == 0 {
-		return hostplan.Plan{}, errors.New("no tunnel address: give --encap-ip, or an InternalIP in the Node's status")
+		return hostplan.Plan{}, ErrNoAddress
 	}
 	ids := map[string]string{
 		names.OVSSystemID:  SystemID(f, c),

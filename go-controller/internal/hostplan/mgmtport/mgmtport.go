@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
 // attachment is the management port's end in one of the node's subnets.
@@ -58,8 +59,8 @@ func MAC(subnets []netip.Prefix) (mac ipnet.MAC, ok bool) {
 func attachments(subnets []netip.Prefix) ([]attachment, error) {
 	var out []attachment
 	for _, s := range subnets {
-		router, ok1 := ipnet.Nth(s, 1)
-		address, ok2 := ipnet.Nth(s, 2)
+		router, ok1 := subnet.Router(s)
+		address, ok2 := subnet.Management(s)
 		if !ok1 || !ok2 {
 			return nil, fmt.Errorf("node subnet %s: too small for the router's .1 and the management port's .2", s)
 		}

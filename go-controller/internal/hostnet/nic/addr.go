@@ -1,4 +1,4 @@
-package hostnet
+package nic
 
 import (
 	"encoding/binary"
@@ -84,8 +84,8 @@ func decodeAddr(m []byte) (a nicmove.Addr, ok bool, err error) {
 // carryAddr adds or removes an address. An IPv6 address that its former
 // interface had checked for duplicates (RFC 4862 section 5.4) is not checked
 // again, which would take a second; the flag for that does not stay.
-func (n *Netlink) carryAddr(a nicmove.Addr, remove bool) error {
-	link, err := n.h.LinkByName(a.Link)
+func (n NICs) carryAddr(a nicmove.Addr, remove bool) error {
+	link, err := n.items.Handle.LinkByName(a.Link)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package agent
+package all
 
 import (
 	"net/netip"
@@ -59,9 +59,9 @@ func TestPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		f, c := in.parse(t)
-		plan, err := planOf(f, c)
+		plan, failed := Plan(f, c)
 		got := plan.String()
-		if err != nil {
+		for _, err := range failed {
 			got += "error: " + err.Error() + "\n"
 		}
 		return got

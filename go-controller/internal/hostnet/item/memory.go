@@ -1,4 +1,4 @@
-package hostnet
+package item
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package hostnet
+package item
 
 import (
 	"bytes"
@@ -17,91 +17,85 @@ import (
 
 // Apply implements Kernel. What is to be removed may have gone already, by
 // itself or with something else: an address takes its routes along.
-func (n *Netlink) Apply(c Change) error {
+func (n Netlink) Apply(c Change) error {
 	err := n.apply(c)
-	if c.Want == nil && isGone(err) {
+	if c.Want == nil && IsGone(err) {
 		return nil
 	}
 	return err
 }
 
-func isGone(err error) bool {
-	return isAbsent(err) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EADDRNOTAVAIL)
+// IsGone tells whether netlink's error means that what was to be removed is not
+// there.
+func IsGone(err error) bool {
+	return IsAbsent(err) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EADDRNOTAVAIL)
 }
 
-func (n *Netlink) apply(c Change) error {
-	item := c.Want
-	if item == nil {
-		item = c.Have
+func (n Netlink) apply(c Change) error {
+	if c.Want == nil {
+		return n.Set(c.Have, true)
 	}
+	return n.Set(c.Want, false)
+}
+
+// Set makes an item be there, or removes it.
+func (n Netlink) Set(item hostplan.Item, remove bool) error {
 	switch item := item.(type) {
 	case hostplan.Sysctl:
 		return os.WriteFile(filepath.Join("/proc/sys", item.Path), []byte(item.Value), 0o644)
 	case hostplan.Link:
 		return n.applyLink(item)
 	case hostplan.Addr:
-		return n.applyAddr(item, c.Want == nil)
+		return n.applyAddr(item, remove)
 	case hostplan.Neighbour:
-		return n.applyNeighbour(item, c.Want == nil)
+		return n.applyNeighbour(item, remove)
 	case hostplan.Route:
-		return n.applyRoute(item, c.Want == nil)
-	case hostplan.Masquerade:
-		return applyMasquerade(item, c.Want == nil)
-	case hostplan.Hairpin:
-		return applyHairpin(item, c.Want == nil)
-	case hostplan.ServicePorts:
-		have, _ := c.Have.(hostplan.ServicePorts)
-		if c.Want == nil {
-			return makeServiceRules(nil)
-		}
-		return n.services.apply(have, item)
-	case hostplan.IngressDrop:
-		return applyIngressDrop(item, c.Want == nil)
+		return n.applyRoute(item, remove)
 	default:
 		return fmt.Errorf("%T is not known here", item)
 	}
 }
 
-func (n *Netlink) applyLink(l hostplan.Link) error {
-	link, err := n.h.LinkByName(l.Name)
+func (n Netlink) applyLink(l hostplan.Link) error {
+	link, err := n.Handle.LinkByName(l.Name)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(link.Attrs().HardwareAddr, l.MAC[:]) {
-		if err := n.h.LinkSetHardwareAddr(link, l.MAC[:]); err != nil {
+		if err := n.Handle.LinkSetHardwareAddr(link, l.MAC[:]); err != nil {
 			return fmt.Errorf("setting MAC: %w", err)
 		}
 	}
 	if link.Attrs().MTU != l.MTU {
-		if err := n.h.LinkSetMTU(link, l.MTU); err != nil {
+		if err := n.Handle.LinkSetMTU(link, l.MTU); err != nil {
 			return fmt.Errorf("setting MTU: %w", err)
 		}
 	}
 	if !l.Up {
-		return n.h.LinkSetDown(link)
+		return n.Handle.LinkSetDown(link)
 	}
-	return n.h.LinkSetUp(link)
+	return n.Handle.LinkSetUp(link)
 }
 
-func (n *Netlink) applyAddr(a hostplan.Addr, remove bool) error {
-	link, err := n.h.LinkByName(a.Link)
+func (n Netlink) applyAddr(a hostplan.Addr, remove bool) error {
+	link, err := n.Handle.LinkByName(a.Link)
 	if err != nil {
 		return err
 	}
 	ka := &netlink.Addr{IPNet: ipNet(a.Prefix)}
 	if remove {
-		return n.h.AddrDel(link, ka)
+		return n.Handle.AddrDel(link, ka)
 	}
 	if a.Prefix.Addr().Is6() {
 		// The address is the only one by design; waiting a second for
 		// duplicate detection would only delay what depends on it.
 		ka.Flags = unix.IFA_F_NODAD
 	}
-	return n.h.AddrReplace(link, ka)
+	return n.Handle.AddrReplace(link, ka)
 }
 
-func (n *Netlink) applyNeighbour(ne hostplan.Neighbour, remove bool) error {
-	link, err := n.h.LinkByName(ne.Link)
+func (n Netlink) applyNeighbour(ne hostplan.Neighbour, remove bool) error {
+	link, err := n.Handle.LinkByName(ne.Link)
 	if err != nil {
 		return err
 	}
@@ -110,13 +104,13 @@ func (n *Netlink) applyNeighbour(ne hostplan.Neighbour, remove bool) error {
 		IP: ne.IP.AsSlice(), HardwareAddr: ne.MAC[:],
 	}
 	if remove {
-		return n.h.NeighDel(kn)
+		return n.Handle.NeighDel(kn)
 	}
-	return n.h.NeighSet(kn)
+	return n.Handle.NeighSet(kn)
 }
 
-func (n *Netlink) applyRoute(r hostplan.Route, remove bool) error {
-	link, err := n.h.LinkByName(r.Link)
+func (n Netlink) applyRoute(r hostplan.Route, remove bool) error {
+	link, err := n.Handle.LinkByName(r.Link)
 	if err != nil {
 		return err
 	}
@@ -125,9 +119,9 @@ func (n *Netlink) applyRoute(r hostplan.Route, remove bool) error {
 		Protocol: netlink.RouteProtocol(r.Protocol), Table: unix.RT_TABLE_MAIN,
 	}
 	if remove {
-		return n.h.RouteDel(kr)
+		return n.Handle.RouteDel(kr)
 	}
-	return n.h.RouteReplace(kr)
+	return n.Handle.RouteReplace(kr)
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

@@ -1,4 +1,4 @@
-package hostnet
+package nft
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -56,21 +57,29 @@ func everyEntry() []string {
 }
 
 // converge brings the kernel there, and has it read back.
-func converge(t *testing.T, k *Netlink, want ...hostplan.Item) []Change {
+func converge(t *testing.T, k *Tables, want ...hostplan.Item) []item.Change {
 	t.Helper()
-	changes, err := Converge(t.Context(), k, want)
+	changes, err := item.Converge(t.Context(), k, want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	have, err := kernel(t).Read(want) // which remembers nothing
+	have, err := NewTables().Read(want) // which remembers nothing
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := NewMemory(have...).items, NewMemory(want...).items; !maps.Equal(got, want) {
+	if got, want := byKey(have), byKey(want); !maps.Equal(got, want) {
 		t.Fatalf("read back:\n%#v\nwant:\n%#v", got, want)
 	}
 	converged(t, k, want...)
 	return changes
+}
+
+func byKey(items []hostplan.Item) map[string]hostplan.Item {
+	out := map[string]hostplan.Item{}
+	for _, i := range items {
+		out[i.Key()] = i
+	}
+	return out
 }
 
 func ruleset(t *testing.T) string {
@@ -84,7 +93,7 @@ func TestServicePorts(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	k := kernel(t)
+	k := NewTables()
 	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), Except: "m0"}
 	converge(t, k, masquerade, servicePorts(t))
 	all := everyEntry()
@@ -121,13 +130,13 @@ func TestServicePorts(t *testing.T) {
 	if changes := converge(t, k, masquerade, other); len(changes) != 1 {
 		t.Errorf("another link changes %v", changes)
 	}
-	if err := k.Apply(Change{Have: other}); err != nil {
+	if err := k.Apply(item.Change{Have: other}); err != nil {
 		t.Fatal(err)
 	}
 	if left := ruleset(t); strings.Contains(left, "service") || strings.Contains(left, "set ") || !strings.Contains(left, "10.2.0.0/24") {
 		t.Errorf("without service ports the table is\n%s", left)
 	}
-	if err := k.Apply(Change{Have: masquerade}); err != nil {
+	if err := k.Apply(item.Change{Have: masquerade}); err != nil {
 		t.Fatal(err)
 	}
 	if tables := testkit.Run(t, "nft", "list", "tables"); strings.TrimSpace(tables) != "" {
@@ -167,7 +176,7 @@ func TestServicePortsRepaired(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	k := kernel(t)
+	k := NewTables()
 	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), Except: "m0"}
 	want := servicePorts(t, everyEntry()...)
 	for _, damage := range []string{
@@ -203,7 +212,7 @@ func TestServicePortsMany(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	k := kernel(t)
+	k := NewTables()
 	var lines []string
 	for i := range 10000 {
 		lines = append(lines, fmt.Sprintf("serve TCP 0.0.0.0:%d to 10.96.%d.%d:80", 20000+i, i/250, i%250), fmt.Sprintf("serve UDP [::]:%d to [fd02::%x]:80", 20000+i, i+1))
@@ -224,7 +233,7 @@ func TestServicePortsMany(t *testing.T) {
 		t.Logf("%s: %v", what, time.Since(start).Round(100*time.Microsecond))
 	}
 	apply := func(want hostplan.ServicePorts) (line string) {
-		changes, err := Converge(t.Context(), k, []hostplan.Item{want})
+		changes, err := item.Converge(t.Context(), k, []hostplan.Item{want})
 		if err != nil || len(changes) != 1 {
 			t.Fatalf("changes %v, %v", changes, err)
 		}
@@ -271,9 +280,9 @@ func TestServicePortsMany(t *testing.T) {
 }
 
 // converged holds that there is nothing to do.
-func converged(t *testing.T, k *Netlink, want ...hostplan.Item) {
+func converged(t *testing.T, k *Tables, want ...hostplan.Item) {
 	t.Helper()
-	if again, err := Converge(t.Context(), k, want); err != nil || len(again) != 0 {
+	if again, err := item.Converge(t.Context(), k, want); err != nil || len(again) != 0 {
 		t.Fatalf("a second time: %v, %v; want nothing", again, err)
 	}
 }
@@ -301,7 +310,7 @@ func TestStaleFlows(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	k := kernel(t)
+	k := NewTables()
 	testkit.Run(t, "sh", "-ec", "ip link add d0 type veth peer name d1; ip link set d1 up; ip link set d0 up; ip addr add 198.51.100.1/24 dev d0; ip addr add 2001:db8::1/64 dev d0 nodad")
 	converge(t, k, servicePorts(t))
 	for _, to := range []string{"198.51.100.1:30080", "[2001:db8::1]:30080", "198.51.100.1:30999"} {
@@ -346,7 +355,7 @@ func TestServicePortsRemembered(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	k := kernel(t)
+	k := NewTables()
 	entries := everyEntry()
 	converge(t, k, servicePorts(t))
 	converge(t, k, servicePorts(t, entries[0]))
@@ -355,7 +364,7 @@ func TestServicePortsRemembered(t *testing.T) {
 		if i%2 == 1 {
 			testkit.Run(t, "nft", "flush map inet northbound serve-ports4")
 		}
-		if _, err := Converge(t.Context(), k, []hostplan.Item{want}); err != nil {
+		if _, err := item.Converge(t.Context(), k, []hostplan.Item{want}); err != nil {
 			t.Fatal(err)
 		}
 		generation, err := ruleGeneration()
@@ -373,7 +382,7 @@ func TestServicePortsRemembered(t *testing.T) {
 	}
 	testkit.Run(t, "nft", "flush map inet northbound local-ports4")
 	less := servicePorts(t, entries[1:]...)
-	if err := k.Apply(Change{Have: have[0], Want: less}); err != nil {
+	if err := k.Apply(item.Change{Have: have[0], Want: less}); err != nil {
 		t.Fatal(err)
 	}
 	if changes := converge(t, k, less); len(changes) != 1 {

@@ -1,4 +1,4 @@
-package hostnet
+package nic
 
 import (
 	"errors"
@@ -14,9 +14,17 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
 )
+
+// NICs are the interfaces of the namespace that its items are of.
+type NICs struct{ items item.Netlink }
+
+// New is for the namespace of items.
+func New(items item.Netlink) NICs { return NICs{items} }
 
 // Standing is how an interface stands to others.
 type Standing struct {
@@ -28,8 +36,8 @@ type Standing struct {
 
 // Standing tells how an interface stands to others; ok is false when there is
 // none of this name.
-func (n *Netlink) Standing(name string) (s Standing, ok bool, err error) {
-	list, err := n.h.LinkList()
+func (n NICs) Standing(name string) (s Standing, ok bool, err error) {
+	list, err := n.items.Handle.LinkList()
 	if err != nil {
 		return s, false, fmt.Errorf("reading interfaces: %w", err)
 	}
@@ -59,9 +67,9 @@ func (n *Netlink) Standing(name string) (s Standing, ok bool, err error) {
 
 // NIC reads all that an interface has; the zero Device when there is none of
 // this name. It fails on what could not be put onto another interface as it is.
-func (n *Netlink) NIC(name string) (d nicmove.Device, err error) {
-	link, err := n.h.LinkByName(name)
-	if isAbsent(err) {
+func (n NICs) NIC(name string) (d nicmove.Device, err error) {
+	link, err := n.items.Handle.LinkByName(name)
+	if item.IsAbsent(err) {
 		return d, nil
 	}
 	if err != nil {
@@ -88,23 +96,23 @@ func (n *Netlink) NIC(name string) (d nicmove.Device, err error) {
 	if d.Offloads, err = readOffloads(name); err != nil {
 		return d, err
 	}
-	drop, err := readIngressDrop(hostplan.IngressDrop{Link: name})
+	drop, err := nft.ReadIngressDrop(hostplan.IngressDrop{Link: name})
 	d.Drop = len(drop) > 0
 	return d, err
 }
 
 // Carry makes a step's change of the kernel; steps of Open vSwitch are not for
 // here. To remove what is gone, or to make what is there, is no error.
-func (n *Netlink) Carry(s nicmove.Step) error {
+func (n NICs) Carry(s nicmove.Step) error {
 	err := n.carry(s)
 	switch {
-	case s.Want == nil && isGone(err), s.Want != nil && errors.Is(err, unix.EEXIST):
+	case s.Want == nil && item.IsGone(err), s.Want != nil && errors.Is(err, unix.EEXIST):
 		return nil
 	}
 	return err
 }
 
-func (n *Netlink) carry(s nicmove.Step) error {
+func (n NICs) carry(s nicmove.Step) error {
 	thing, remove := s.Want, s.Want == nil
 	if remove {
 		thing = s.Have
@@ -125,11 +133,10 @@ func (n *Netlink) carry(s nicmove.Step) error {
 		return n.carryNeighbour(t, remove)
 	case nicmove.Offload:
 		return setOffload(t)
+	case hostplan.IngressDrop:
+		return nft.SetIngressDrop(t, remove)
 	case hostplan.Item:
-		if remove {
-			return n.apply(Change{Have: t})
-		}
-		return n.apply(Change{Want: t})
+		return n.items.Set(t, remove)
 	default:
 		return fmt.Errorf("%T is not known here", thing)
 	}
@@ -137,9 +144,9 @@ func (n *Netlink) carry(s nicmove.Step) error {
 
 // RemoveTap removes an interface of kind tap, and tells whether there was one.
 // Those of Open vSwitch's userspace datapath outlive it when it is killed.
-func (n *Netlink) RemoveTap(name string) (bool, error) {
-	link, err := n.h.LinkByName(name)
-	if isAbsent(err) {
+func (n NICs) RemoveTap(name string) (bool, error) {
+	link, err := n.items.Handle.LinkByName(name)
+	if item.IsAbsent(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -148,7 +155,7 @@ func (n *Netlink) RemoveTap(name string) (bool, error) {
 	if _, ok := link.(*netlink.Tuntap); !ok {
 		return false, nil
 	}
-	if err := n.h.LinkDel(link); err != nil && !isGone(err) {
+	if err := n.items.Handle.LinkDel(link); err != nil && !item.IsGone(err) {
 		return false, fmt.Errorf("removing interface %s: %w", name, err)
 	}
 	return true, nil
@@ -190,14 +197,14 @@ func (r rawData) Len() int { return len(r) }
 func (r rawData) Serialize() []byte { return r }
 
 // readStaticNeighbours reads the permanent and the proxied neighbours.
-func (n *Netlink) readStaticNeighbours(name string, index int) ([]nicmove.Neighbour, error) {
+func (n NICs) readStaticNeighbours(name string, index int) ([]nicmove.Neighbour, error) {
 	var out []nicmove.Neighbour
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		list, err := n.h.NeighList(index, family)
+		list, err := n.items.Handle.NeighList(index, family)
 		if err != nil {
 			return nil, err
 		}
-		proxies, err := n.h.NeighProxyList(index, family)
+		proxies, err := n.items.Handle.NeighProxyList(index, family)
 		if err != nil {
 			return nil, err
 		}
@@ -217,19 +224,19 @@ func (n *Netlink) readStaticNeighbours(name string, index int) ([]nicmove.Neighb
 	return out, nil
 }
 
-func (n *Netlink) carryNeighbour(ne nicmove.Neighbour, remove bool) error {
+func (n NICs) carryNeighbour(ne nicmove.Neighbour, remove bool) error {
 	if !ne.Proxy {
-		return n.applyNeighbour(ne.Neighbour, remove)
+		return n.items.Set(ne.Neighbour, remove)
 	}
-	link, err := n.h.LinkByName(ne.Link)
+	link, err := n.items.Handle.LinkByName(ne.Link)
 	if err != nil {
 		return err
 	}
 	kn := &netlink.Neigh{LinkIndex: link.Attrs().Index, Flags: netlink.NTF_PROXY, IP: ne.IP.AsSlice(), Family: familyOf(ne.IP)}
 	if remove {
-		return n.h.NeighDel(kn)
+		return n.items.Handle.NeighDel(kn)
 	}
-	return n.h.NeighSet(kn)
+	return n.items.Handle.NeighSet(kn)
 }
 
 // notMoved are sysctls of an interface that can't be set, or go with something
@@ -265,4 +272,4 @@ func readConf(link string) (map[string]string, error) {
 
 // ConfDefaults reads the sysctls of an interface that is made now, by the keys
 // of nicmove.Device.Sysctls.
-func (n *Netlink) ConfDefaults() (map[string]string, error) { return readConf("default") }
+func (n NICs) ConfDefaults() (map[string]string, error) { return readConf("default") }

@@ -1,4 +1,4 @@
-package hostnet
+package conntrack
 
 import (
 	"errors"
@@ -13,18 +13,19 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// staleFlows matches UDP flows that would be led another way today. It
+// Stale matches UDP flows that would be led another way today. It
 // implements netlink.CustomConntrackFilter.
-type staleFlows struct {
+type Stale struct {
 	places map[netip.AddrPort]bool // all flows to them
 	ends   map[flowEnds]bool       // those that were led there
+	delete func(netlink.InetFamily, *Stale) error
 }
 
 // flowEnds is what a client sent to, and where that was led.
 type flowEnds struct{ at, to netip.AddrPort }
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
-func (s staleFlows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+func (s *Stale) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	if flow.Forward.Protocol != unix.IPPROTO_UDP {
 		return false
 	}
@@ -41,19 +42,31 @@ func (s staleFlows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	return false
 }
 
+// flowEnd is one end of a flow.
 func flowEnd(ip net.IP, port uint16) netip.AddrPort {
 	a, _ := netip.AddrFromSlice(ip)
 	return netip.AddrPortFrom(a.Unmap(), port)
 }
 
-func newStaleFlows() staleFlows {
-	return staleFlows{map[netip.AddrPort]bool{}, map[flowEnds]bool{}}
+// NewStale has none yet.
+func NewStale() *Stale {
+	return &Stale{map[netip.AddrPort]bool{}, map[flowEnds]bool{}, deleteFlows}
+}
+
+// ForgetAfter has the kernel forget flows that would be led another way after
+// changes which led to want, and those of which it failed to before.
+func (s *Stale) ForgetAfter(changes []hostplan.ServiceChange, want hostplan.ServicePorts) error {
+	s.note(changes)
+	if err := s.spare(want); err != nil {
+		return err
+	}
+	return s.Forget()
 }
 
 // note takes in flows to places that are served otherwise than before, and those
 // to endpoints that are not led to any more: UDP knows no end, and rules are
 // asked for a flow's first packet only.
-func (s staleFlows) note(changes []hostplan.ServiceChange) {
+func (s *Stale) note(changes []hostplan.ServiceChange) {
 	for _, c := range changes {
 		for _, e := range []hostplan.ServiceEntry{c.Drop, c.Add} {
 			if e.Protocol == "UDP" && (e.Kind == hostplan.ServeEntry || e.Kind == hostplan.InsideEntry) {
@@ -68,7 +81,7 @@ func (s staleFlows) note(changes []hostplan.ServiceChange) {
 
 // spare takes out the ends that are still led to: an endpoint that gained or
 // lost buckets keeps its flows.
-func (s staleFlows) spare(want hostplan.ServicePorts) error {
+func (s *Stale) spare(want hostplan.ServicePorts) error {
 	if len(s.ends) == 0 {
 		return nil
 	}
@@ -85,15 +98,15 @@ func (s staleFlows) spare(want hostplan.ServicePorts) error {
 	return nil
 }
 
-// forget has the kernel forget the flows; those of which it did not are stale
+// Forget has the kernel forget the flows; those of which it did not are stale
 // still.
-func (s staleFlows) forget(delete func(netlink.InetFamily, staleFlows) error) error {
+func (s *Stale) Forget() error {
 	if len(s.places)+len(s.ends) == 0 {
 		return nil
 	}
 	var errs []error
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
-		if err := delete(family, s); err != nil {
+		if err := s.delete(family, s); err != nil {
 			errs = append(errs, fmt.Errorf("forgetting UDP flows to services that have changed: %w", err))
 		}
 	}
@@ -106,7 +119,7 @@ func (s staleFlows) forget(delete func(netlink.InetFamily, staleFlows) error) er
 }
 
 // deleteFlows has the kernel forget a family's.
-func deleteFlows(family netlink.InetFamily, s staleFlows) error {
+func deleteFlows(family netlink.InetFamily, s *Stale) error {
 	_, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, s)
 	return err
 }

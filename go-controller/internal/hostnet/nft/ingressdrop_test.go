@@ -1,4 +1,4 @@
-package hostnet
+package nft
 
 import (
 	"os/exec"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/nftables"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -21,7 +22,7 @@ ip link add m0 type veth peer name eth0 netns outside
 ip link add m2 type veth peer name m3
 ip addr add 192.0.2.1/24 dev m0; ip link set m0 up; ip link set m2 up
 ip -n outside addr add 192.0.2.2/24 dev eth0; ip -n outside link set eth0 up`)
-	k := kernel(t)
+	k := NewTables()
 	ping := func() bool {
 		return exec.Command("ip", "netns", "exec", "outside", "ping", "-c1", "-W1", "192.0.2.1").Run() == nil
 	}
@@ -33,7 +34,7 @@ ip -n outside addr add 192.0.2.2/24 dev eth0; ip -n outside link set eth0 up`)
 	})
 	want := []hostplan.Item{hostplan.IngressDrop{Link: "m0"}, hostplan.IngressDrop{Link: "m2"}}
 	for _, n := range []int{2, 0} {
-		if changes, err := Converge(t.Context(), k, want); err != nil || len(changes) != n {
+		if changes, err := item.Converge(t.Context(), k, want); err != nil || len(changes) != n {
 			t.Fatalf("changes %v, %v; want %d", changes, err, n)
 		}
 	}
@@ -41,10 +42,10 @@ ip -n outside addr add 192.0.2.2/24 dev eth0; ip -n outside link set eth0 up`)
 		t.Error("the kernel still answers")
 	}
 	for i, w := range want {
-		if err := k.Apply(Change{Have: w}); err != nil {
+		if err := k.Apply(item.Change{Have: w}); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.Apply(Change{Have: w}); err != nil {
+		if err := k.Apply(item.Change{Have: w}); err != nil {
 			t.Errorf("removing what is gone: %v", err)
 		}
 		if have, err := k.Read(want); err != nil || len(have) != 1-i {

@@ -1,4 +1,4 @@
-package hostnet
+package nic
 
 import (
 	"encoding/binary"
@@ -22,7 +22,7 @@ const rtaNHID = 30
 
 // readAllRoutes reads the routes of all tables that have a hop on the link, but
 // for those that the kernel keeps in its table "local" by itself.
-func (n *Netlink) readAllRoutes(link string) ([]nicmove.Route, error) {
+func (n NICs) readAllRoutes(link string) ([]nicmove.Route, error) {
 	links, err := n.linkNames()
 	if err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (n *Netlink) readAllRoutes(link string) ([]nicmove.Route, error) {
 	return out, nil
 }
 
-func (n *Netlink) linkNames() (map[int]string, error) {
-	list, err := n.h.LinkList()
+func (n NICs) linkNames() (map[int]string, error) {
+	list, err := n.items.Handle.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("reading interfaces: %w", err)
 	}
@@ -178,7 +178,7 @@ func rawAttrs(b []byte) ([]nicmove.Attr, error) {
 // carryRoute adds or removes a route, or with replace exchanges the one to the
 // same destination with the same table, TOS and metric. An added one comes
 // after such others (NLM_F_APPEND), which stay.
-func (n *Netlink) carryRoute(r nicmove.Route, replace, remove bool) error {
+func (n NICs) carryRoute(r nicmove.Route, replace, remove bool) error {
 	names, err := n.linkNames()
 	if err != nil {
 		return err

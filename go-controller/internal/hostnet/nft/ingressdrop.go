@@ -1,4 +1,4 @@
-package hostnet
+package nft
 
 import (
 	"errors"
@@ -23,8 +23,8 @@ func ingressTable() *nftables.Table {
 
 func ingressChain(link string) string { return "ingress-" + link }
 
-// readIngressDrop tells whether the chain of this link is there and drops.
-func readIngressDrop(d hostplan.IngressDrop) ([]hostplan.Item, error) {
+// ReadIngressDrop tells whether the chain of this link is there and drops.
+func ReadIngressDrop(d hostplan.IngressDrop) ([]hostplan.Item, error) {
 	chain, _, err := findIngressChain(d.Link)
 	if err != nil || chain == nil {
 		return nil, err
@@ -59,9 +59,9 @@ func findIngressChain(link string) (chain *nftables.Chain, others int, err error
 	return chain, others, nil
 }
 
-// applyIngressDrop makes the link's chain anew, or removes it, and the table
+// SetIngressDrop makes the link's chain anew, or removes it, and the table
 // with the last one; in one transaction.
-func applyIngressDrop(d hostplan.IngressDrop, remove bool) error {
+func SetIngressDrop(d hostplan.IngressDrop, remove bool) error {
 	old, others, err := findIngressChain(d.Link)
 	if err != nil {
 		return err

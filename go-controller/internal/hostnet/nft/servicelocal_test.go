@@ -1,4 +1,4 @@
-package hostnet
+package nft
 
 import (
 	"encoding/binary"
@@ -23,7 +23,7 @@ import (
 // clients; behind the management port m0 there are three pods, and what stands
 // for OVN and has the ClusterIPs. The servers are on port 8080 of these, and on
 // 9090 of the node.
-func localBed(t *testing.T) *Netlink {
+func localBed(t *testing.T) *Tables {
 	t.Helper()
 	testkit.Run(t, "sh", "-ec", `echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
 ip netns add outside; ip link add eth0 type veth peer name eth0 netns outside; ip link set eth0 up; ip link add m0 type bridge; ip link set m0 up
@@ -49,7 +49,7 @@ ip -n ovn route add 10.1.0.0/24 dev eth0; ip -n ovn route add fd01::/64 dev eth0
 	for _, to := range []string{"198.51.100.1:9090", "[2001:db8:5::1]:9090"} {
 		testkit.Eventually(t, to+" answers outside", func() string { return answers("outside", to) })
 	}
-	return kernel(t)
+	return NewTables()
 }
 
 func answers(netns, to string) string {
@@ -125,9 +125,10 @@ func ledTo(t *testing.T, at string) map[string][]string {
 		if err != nil {
 			t.Fatal(err)
 		}
+		end := func(ip net.IP, port uint16) string { return net.JoinHostPort(ip.String(), fmt.Sprint(port)) }
 		for _, f := range list {
-			if f.Forward.Protocol == unix.IPPROTO_UDP && flowEnd(f.Forward.DstIP, f.Forward.DstPort).String() == at {
-				client, to := f.Forward.SrcIP.String(), flowEnd(f.Reverse.SrcIP, f.Reverse.SrcPort).String()
+			if f.Forward.Protocol == unix.IPPROTO_UDP && end(f.Forward.DstIP, f.Forward.DstPort) == at {
+				client, to := f.Forward.SrcIP.String(), end(f.Reverse.SrcIP, f.Reverse.SrcPort)
 				if !slices.Contains(out[client], to) {
 					out[client] = append(out[client], to)
 				}

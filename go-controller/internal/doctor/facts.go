@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,11 +13,11 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/all"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
-	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
@@ -25,8 +26,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// chart is what was gathered of the node. Each part has its error beside it.
-type chart struct {
+// facts is what was gathered of the node. Each part has its error beside it.
+type facts struct {
 	c Config
 	t Tools
 
@@ -53,18 +54,18 @@ type chart struct {
 	served    kubeio.Served
 	servedErr error
 
-	encapIPs []netip.Addr
-	places   []hostnet.Place
-	subnets  []netip.Prefix
-	source   string // where the subnets are from
-	host     hostplan.Plan
-	have     []hostplan.Item
-	planErr  error
+	subnets []netip.Prefix
+	source  string          // where the subnets are from
+	host    hostplan.Facts  // what the plan depends on
+	places  []hostnet.Place // of the tunnel addresses
+	want    hostplan.Plan
+	have    []hostplan.Item
+	planErr error // why the kernel's part of the plan can't be compared
 }
 
 // gather asks everything that more than one check needs.
-func gather(ctx context.Context, c Config, t Tools) *chart {
-	h := &chart{c: c, t: t}
+func gather(ctx context.Context, c Config, t Tools) *facts {
+	h := &facts{c: c, t: t}
 	h.ovsErr = h.timed(ctx, h.readOVS)
 	h.name()
 	h.sbErr = h.timed(ctx, h.readSouthbound)
@@ -89,7 +90,7 @@ func gather(ctx context.Context, c Config, t Tools) *chart {
 
 // readServices asks for the services, and for the ranges of ClusterIPs, which are
 // as good as those of --k8s-service-cidrs.
-func (h *chart) readServices(ctx context.Context) (err error) {
+func (h *facts) readServices(ctx context.Context) (err error) {
 	if h.served, err = h.t.API.Served(ctx, h.c.Node.Name, serviceport.NeedsEndpoints); err != nil {
 		return err
 	}
@@ -97,13 +98,13 @@ func (h *chart) readServices(ctx context.Context) (err error) {
 	return nil
 }
 
-func (h *chart) timed(ctx context.Context, do func(context.Context) error) error {
+func (h *facts) timed(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
 	return do(ctx)
 }
 
-func (h *chart) readOVS(ctx context.Context) (err error) {
+func (h *facts) readOVS(ctx context.Context) (err error) {
 	remote := h.c.Node.OVSAddress
 	if h.schema, err = h.t.Databases.Schema(ctx, remote, nil, ovs.Database); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (h *chart) readOVS(ctx context.Context) (err error) {
 }
 
 // name is the node's: given, or as Open vSwitch or the kernel has it.
-func (h *chart) name() {
+func (h *facts) name() {
 	if h.c.Node.Name == "" {
 		h.c.Node.Name = h.ids[names.OVSHostname]
 	}
@@ -138,7 +139,7 @@ var errNoRemote = errors.New("external_ids:" + names.OVSRemote + " is not set")
 
 // readSouthbound asks the servers that ovn-controller uses, with its keys,
 // until one answers.
-func (h *chart) readSouthbound(ctx context.Context) error {
+func (h *facts) readSouthbound(ctx context.Context) error {
 	if h.ovsErr != nil {
 		return h.ovsErr
 	}
@@ -169,7 +170,7 @@ func (h *chart) readSouthbound(ctx context.Context) error {
 
 // keys are those of the SSL row, which ovn-controller uses too
 // (ovn-controller(8)).
-func (h *chart) keys(ctx context.Context) (*tls.Config, error) {
+func (h *facts) keys(ctx context.Context) (*tls.Config, error) {
 	rows, err := h.t.Databases.Ask(ctx, h.c.Node.OVSAddress, nil, ovs.Database,
 		ovs.Select{Table: "SSL", Columns: []string{"private_key", "certificate", "ca_cert"}})
 	if err != nil {
@@ -186,62 +187,45 @@ func (h *chart) keys(ctx context.Context) (*tls.Config, error) {
 	return keys, nil
 }
 
-// plan is what `ovnkube node` would want of this node's kernel, and what is
-// there.
-func (h *chart) plan() error {
-	h.findEncapIPs()
-	if err := h.findSubnets(); err != nil {
-		return err
-	}
-	for _, s := range h.subnets {
-		if !slices.ContainsFunc(h.c.Node.ClusterSubnets, func(c config.ClusterSubnet) bool { return c.CIDR.Overlaps(s) }) {
-			return fmt.Errorf("%w: the node's subnet %s is in none of --cluster-subnets %s", errOtherFlags, s, config.SubnetList(h.c.Node.ClusterSubnets))
-		}
-	}
-	f := h.facts()
-	if err := h.findOwn(&f); err != nil {
-		return err
-	}
-	port, err := mgmtport.Plan(f, h.c.Node)
+// plan is what `ovnkube node` would want of this node, and what the kernel has. The
+// error says why the kernel's part can't be compared.
+func (h *facts) plan() error {
+	subnetsErr := h.findSubnets()
+	own, err := h.findOwn()
 	if err != nil {
 		return err
 	}
-	out, err := egress.Plan(f, h.c.Node)
-	if err != nil {
+	known := hostfacts.Node{Subnets: h.subnets, EncapIPs: h.encapIPs(), Own: own}
+	if h.host, h.places, err = hostfacts.Gather(known, hostfacts.ExternalIDs(h.ids), h.t.Kernel); err != nil {
 		return err
 	}
-	h.host = hostplan.Merge(port, out)
-	h.have, err = h.t.Kernel.Read(h.host.Host)
+	var failed []error
+	h.want, failed = all.Plan(h.host, h.c.Node)
+	failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, encap.ErrNoAddress) }) // not the kernel's
+	if err := cmp.Or(subnetsErr, errors.Join(failed...)); err != nil {
+		return err
+	}
+	h.have, err = h.t.Kernel.Read(h.want.Host)
 	return err
 }
 
-// findEncapIPs takes the tunnel addresses that are given, else those that Open
-// vSwitch has.
-func (h *chart) findEncapIPs() {
-	h.encapIPs = h.c.Node.EncapIPs
-	if len(h.encapIPs) == 0 {
-		h.encapIPs, _ = config.ParseAddrs(names.OVSEncapIP, h.ids[names.OVSEncapIP]) // checkEncapIP tells what is wrong with them
+// encapIPs are the tunnel addresses that are given, else those that Open vSwitch
+// has.
+func (h *facts) encapIPs() []netip.Addr {
+	if len(h.c.Node.EncapIPs) > 0 {
+		return h.c.Node.EncapIPs
 	}
-	for _, ip := range h.encapIPs {
-		if p, ok, err := h.t.Kernel.Find(ip); err == nil && ok {
-			h.places = append(h.places, p)
-		}
-	}
+	set, _ := config.ParseAddrs(names.OVSEncapIP, h.ids[names.OVSEncapIP]) // checkEncapIP reports what is wrong with them
+	return set
 }
 
 // findOwn takes the addresses by which the cluster knows the node, without which
 // the routes that the agent makes can't be compared: those of the Node; without
 // one, what the routes themselves have.
-func (h *chart) findOwn(f *hostplan.Facts) error {
-	for _, s := range h.node.InternalIPs {
-		if ip, err := netip.ParseAddr(s); err == nil {
-			if _, ok, err := h.t.Kernel.Find(ip); err == nil && ok {
-				f.Own = append(f.Own, ip)
-			}
-		}
-	}
-	if len(f.Own) > 0 {
-		return nil
+func (h *facts) findOwn() ([]netip.Addr, error) {
+	own, err := hostfacts.OnHost(h.t.Kernel, hostfacts.Addrs(h.node.InternalIPs))
+	if len(own) > 0 || err != nil {
+		return own, err
 	}
 	var want []hostplan.Item
 	for _, s := range []string{names.HairpinSource4, names.HairpinSource6} {
@@ -250,14 +234,15 @@ func (h *chart) findOwn(f *hostplan.Facts) error {
 	}
 	have, err := h.t.Kernel.Read(want)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, i := range have {
-		if r, ok := i.(hostplan.Route); ok && r.Src.IsValid() && slices.ContainsFunc(want, func(w hostplan.Item) bool { return w.Key() == r.Key() }) {
-			f.Own = append(f.Own, r.Src)
+		wanted := func(w hostplan.Item) bool { return w.Key() == i.Key() }
+		if r, ok := i.(hostplan.Route); ok && r.Src.IsValid() && slices.ContainsFunc(want, wanted) {
+			own = append(own, r.Src)
 		}
 	}
-	return nil
+	return own, nil
 }
 
 // errNoSubnets says that nothing tells which subnets the node has.
@@ -268,8 +253,21 @@ var errNoSubnets = errors.New("the node has no subnets")
 var errOtherFlags = errors.New("not the flags of this node's agent")
 
 // findSubnets takes the node's subnets from its annotation, else from the
-// addresses of its management port.
-func (h *chart) findSubnets() error {
+// addresses of its management port, and compares them with the flags.
+func (h *facts) findSubnets() error {
+	if err := h.readSubnets(); err != nil {
+		return err
+	}
+	for _, s := range h.subnets {
+		if !slices.ContainsFunc(h.c.Node.ClusterSubnets, func(c config.ClusterSubnet) bool { return c.CIDR.Overlaps(s) }) {
+			return fmt.Errorf("%w: the node's subnet %s is in none of --cluster-subnets %s",
+				errOtherFlags, s, config.SubnetList(h.c.Node.ClusterSubnets))
+		}
+	}
+	return nil
+}
+
+func (h *facts) readSubnets() error {
 	if value := h.node.Annotations[annotation.NodeSubnets]; value != "" {
 		subnets, err := annotation.ParseNodeSubnets(value)
 		h.subnets, h.source = subnets, "annotation "+annotation.NodeSubnets
@@ -296,22 +294,11 @@ func (h *chart) findSubnets() error {
 	return nil
 }
 
-// facts is what the plan depends on.
-func (h *chart) facts() hostplan.Facts {
-	f := hostplan.Facts{SystemID: h.ids[names.OVSSystemID], Subnets: h.subnets, EncapIPs: h.encapIPs}
-	for _, p := range h.places {
-		if f.EncapMTU == 0 || p.MTU < f.EncapMTU {
-			f.EncapMTU = p.MTU
-		}
-	}
-	return f
-}
-
 // mtu is that of pods and the management port.
-func (h *chart) mtu() (int, error) { return encap.MTU(h.facts(), h.c.Node) }
+func (h *facts) mtu() (int, error) { return encap.MTU(h.host, h.c.Node) }
 
 // iface is the Interface row of this name.
-func (h *chart) iface(name string) (ovs.Row, bool) {
+func (h *facts) iface(name string) (ovs.Row, bool) {
 	i := slices.IndexFunc(h.interfaces, func(r ovs.Row) bool { return r.Text("name") == name })
 	if i < 0 {
 		return nil, false
@@ -320,7 +307,7 @@ func (h *chart) iface(name string) (ovs.Row, bool) {
 }
 
 // bridge is the Bridge row of this name.
-func (h *chart) bridge(name string) (ovs.Row, bool) {
+func (h *facts) bridge(name string) (ovs.Row, bool) {
 	i := slices.IndexFunc(h.bridges, func(r ovs.Row) bool { return r.Text("name") == name })
 	if i < 0 {
 		return nil, false

@@ -1,4 +1,4 @@
-package hostnet
+package nic
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/ethtool"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
 )
 
@@ -20,7 +21,7 @@ func readOffloads(link string) (map[string]bool, error) {
 	for name, command := range map[string]uint32{"gro": unix.ETHTOOL_GGRO, "lro": unix.ETHTOOL_GFLAGS} {
 		v, err := ethtool.Call(link, command, 0)
 		switch {
-		case errors.Is(err, unix.EOPNOTSUPP), isAbsent(err):
+		case errors.Is(err, unix.EOPNOTSUPP), item.IsAbsent(err):
 		case err != nil:
 			return nil, fmt.Errorf("reading offload %s of %s: %w", name, link, err)
 		case name == "lro":

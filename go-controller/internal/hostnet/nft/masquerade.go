@@ -1,7 +1,6 @@
-package hostnet
+package nft
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,11 +13,9 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 const natChain = "postrouting"
@@ -36,91 +33,6 @@ func masqueradeChains() []string { return []string{natChain, guardChain} }
 
 // unless stands between subnet and interface in a rule's comment.
 const unless = " unless through "
-
-// isOurChain tells whether we have a chain of this name in our table; what else
-// is there is somebody's mistake.
-func isOurChain(name string) bool {
-	return slices.Contains(masqueradeChains(), name) || slices.Contains(serviceChains(), name) || slices.Contains(hairpinChains(), name)
-}
-
-func ourTable() *nftables.Table {
-	return &nftables.Table{Family: nftables.TableFamilyINet, Name: names.NFTable}
-}
-
-// openTable begins a transaction, and tells which chains our table has: none
-// when there is no table.
-func openTable() (*nftables.Conn, map[string]*nftables.Chain, error) {
-	c, err := nftables.New()
-	if err != nil {
-		return nil, nil, fmt.Errorf("opening nftables: %w", err)
-	}
-	list, err := c.ListChainsOfTableFamily(nftables.TableFamilyINet)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading nftables chains: %w", err)
-	}
-	chains := map[string]*nftables.Chain{}
-	for _, ch := range list {
-		if ch.Table.Name == names.NFTable {
-			chains[ch.Name] = ch
-		}
-	}
-	return c, chains, nil
-}
-
-// removeChains takes those of these names that are there out of the table and
-// out of chains; none has rules when the first goes, as one may lead to another.
-func removeChains(c *nftables.Conn, chains map[string]*nftables.Chain, names []string) {
-	for _, name := range names {
-		if chains[name] != nil {
-			c.FlushChain(chains[name])
-		}
-	}
-	for _, name := range names {
-		if chains[name] != nil {
-			c.DelChain(chains[name])
-			delete(chains, name)
-		}
-	}
-}
-
-// sameChain tells whether packets come to both chains in the same way, and get
-// past them.
-func sameChain(have, want *nftables.Chain) bool {
-	if have.Policy != nil && *have.Policy != nftables.ChainPolicyAccept {
-		return false
-	}
-	return have.Type == want.Type && have.Hooknum != nil && *have.Hooknum == *want.Hooknum && have.Priority != nil && *have.Priority == *want.Priority
-}
-
-// exactRules tells whether the chains have just these rules, in their order. A
-// rule is known by its comment and its length.
-func exactRules(have map[string][]*nftables.Rule, want []serviceRule) bool {
-	for _, w := range want {
-		rules := have[w.chain]
-		if len(rules) == 0 || ruleComment(rules[0]) != w.about || len(rules[0].Exprs) != readable(w.exprs) {
-			return false
-		}
-		have[w.chain] = rules[1:]
-	}
-	for _, rest := range have {
-		if len(rest) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// readable is how many of a rule's expressions the library reads back: it leaves
-// out those of the type socket.
-func readable(exprs []expr.Any) int {
-	n := 0
-	for _, e := range exprs {
-		if _, socket := e.(*expr.Socket); !socket {
-			n++
-		}
-	}
-	return n
-}
 
 // readMasquerade reads our table's masquerade chains. Each rule carries what it
 // is for as its comment; a chain that has anything else in it is read as an
@@ -265,55 +177,3 @@ func answer() []expr.Any {
 
 // directionReply is IP_CT_DIR_REPLY of linux/netfilter/nf_conntrack_tuple_common.h.
 const directionReply = 1
-
-// watchNFTables calls changed for every change of our table or in it; see Watch.
-func watchNFTables(ctx context.Context, changed func(), lost func(error)) error {
-	socket, err := nl.Subscribe(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
-	if err != nil {
-		return err
-	}
-	context.AfterFunc(ctx, socket.Close)
-	go func() {
-		for {
-			messages, _, err := socket.Receive()
-			if errors.Is(err, unix.ENOBUFS) { // more changes at once than there is room for
-				changed()
-				continue
-			}
-			if err != nil {
-				if ctx.Err() == nil {
-					lost(fmt.Errorf("receiving nftables events: %w", err))
-				}
-				return
-			}
-			for _, m := range messages {
-				if m.Header.Type>>8 == unix.NFNL_SUBSYS_NFTABLES && tableName(m.Data) == names.NFTable {
-					changed()
-				}
-			}
-		}
-	}()
-	return nil
-}
-
-// nfgenmsgSize is the size of struct nfgenmsg (linux/netfilter/nfnetlink.h).
-const nfgenmsgSize = 4
-
-// tableName is the table that an nftables message is about. After the header
-// (struct nfgenmsg) it is the attribute of number 1 of tables, chains,
-// rules and sets alike (linux/netfilter/nf_tables.h).
-func tableName(message []byte) string {
-	if len(message) < nfgenmsgSize {
-		return ""
-	}
-	attrs, err := nl.ParseRouteAttr(message[nfgenmsgSize:])
-	if err != nil {
-		return ""
-	}
-	for _, a := range attrs {
-		if a.Attr.Type == unix.NFTA_TABLE_NAME {
-			return strings.TrimRight(string(a.Value), "\x00")
-		}
-	}
-	return ""
-}

@@ -1,4 +1,4 @@
-package hostnet
+package nft
 
 import (
 	"fmt"

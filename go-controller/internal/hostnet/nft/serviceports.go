@@ -1,4 +1,4 @@
-package hostnet
+package nft
 
 import (
 	"encoding/binary"
@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/userdata"
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/conntrack"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
@@ -31,19 +31,18 @@ type serviceReader struct {
 	mu         sync.Mutex
 	generation uint32
 	items      []hostplan.Item
-	stale      staleFlows
-	delete     func(netlink.InetFamily, staleFlows) error
+	stale      *conntrack.Stale
 }
 
 func newServiceReader() *serviceReader {
-	return &serviceReader{stale: newStaleFlows(), delete: deleteFlows}
+	return &serviceReader{stale: conntrack.NewStale()}
 }
 
 // forget has flows forgotten that could not be before.
 func (r *serviceReader) forget() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stale.forget(r.delete)
+	return r.stale.Forget()
 }
 
 func (r *serviceReader) read() ([]hostplan.Item, error) {
@@ -79,17 +78,7 @@ func (r *serviceReader) apply(have, want hostplan.ServicePorts) error {
 			r.generation, r.items = now, []hostplan.Item{want}
 		}
 	}
-	return r.forgetAfter(changes, want)
-}
-
-// forgetAfter has flows forgotten that would be led another way after changes
-// which led to want, and those that could not be before.
-func (r *serviceReader) forgetAfter(changes []hostplan.ServiceChange, want hostplan.ServicePorts) error {
-	r.stale.note(changes)
-	if err := r.stale.spare(want); err != nil {
-		return err
-	}
-	return r.stale.forget(r.delete)
+	return r.stale.ForgetAfter(changes, want)
 }
 
 // ruleGeneration is the number of nftables' present rules, which every

@@ -1,16 +1,12 @@
-package hostnet
+package nft
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/vishvananda/netlink"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -33,7 +29,7 @@ func awayEntries(at string, kind hostplan.ServiceEntryKind, from string, nodes .
 
 // awayBed is localBed with two more nodes, 203.0.113.8 and 203.0.113.9, which
 // serve node ports.
-func awayBed(t *testing.T, ports ...int) *Netlink {
+func awayBed(t *testing.T, ports ...int) *Tables {
 	t.Helper()
 	k := localBed(t)
 	for i := 8; i <= 9; i++ {
@@ -131,45 +127,5 @@ func TestServiceAwayStaleFlows(t *testing.T) {
 		if led := fmt.Sprint(ledTo(t, node+":30080")[node]); err != nil || seen != step.seenAs || led != "["+step.to+"]" {
 			t.Errorf("led to %s and seen as %q: %v; want to %s, seen as %s", led, seen, err, step.to, step.seenAs)
 		}
-	}
-}
-
-// Flows that the kernel could not be had to forget are forgotten later, unless
-// they are where they should be again.
-func TestServiceFlowsForgottenLater(t *testing.T) {
-	var asked []string
-	fail := errors.New("no buffer space")
-	r := newServiceReader()
-	r.delete = func(_ netlink.InetFamily, s staleFlows) error {
-		asked = append(asked, fmt.Sprint(len(s.places), len(s.ends)))
-		return fail
-	}
-	entries := func(lines ...string) hostplan.ServicePorts {
-		return hostplan.ServicePorts{Entries: strings.Join(lines, "\n")}
-	}
-	step := func(have, want hostplan.ServicePorts) error {
-		changes, err := hostplan.ServiceChanges(want, have)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.forgetAfter(changes, want)
-	}
-	const five, six = "local UDP 0.0.0.0:30080 to 10.1.0.5:8080", "local UDP 0.0.0.0:30080 to 10.1.0.6:8080"
-	for _, turn := range [][2]string{{five, six}, {six, five}} {
-		if err := step(entries(turn[0]), entries(turn[1])); !errors.Is(err, fail) {
-			t.Errorf("a change whose flows are not forgotten: %v", err)
-		}
-	}
-	if err := r.forget(); !errors.Is(err, fail) {
-		t.Errorf("again: %v", err)
-	}
-	fail = nil
-	for range 2 {
-		if err := r.forget(); err != nil {
-			t.Errorf("at last: %v", err)
-		}
-	}
-	if want := strings.Repeat("0 1,", 8); strings.Join(asked, ",")+"," != want {
-		t.Errorf("asked to forget %v, want one end each, and nothing in the end", asked)
 	}
 }

@@ -1,4 +1,4 @@
-package hostnet
+package nic
 
 import (
 	"encoding/json"
@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -200,7 +204,18 @@ func TestNIC(t *testing.T) {
 	}
 }
 
-func carry(t *testing.T, k *Netlink, steps ...nicmove.Step) {
+// kernel is that of the test's own network namespace.
+func kernel(t *testing.T) NICs {
+	t.Helper()
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return New(item.Netlink{Handle: h})
+}
+
+func carry(t *testing.T, k NICs, steps ...nicmove.Step) {
 	t.Helper()
 	for _, s := range steps {
 		if err := k.Carry(s); err != nil {

@@ -1,4 +1,4 @@
-package hostnet
+package nic
 
 import (
 	"encoding/binary"

@@ -1,0 +1,11 @@
+// Package item brings the items of package hostplan, pieces of the kernel's
+// state, to what is wanted: Read tells what is there, Diff compares, Apply changes
+// one thing.
+//
+// The interface Kernel stands for the kernel. Netlink is the real one for links,
+// addresses, routes, neighbours and sysctls, and nft.Tables for nftables; Memory
+// keeps the state in a map and prints it as text. Only what is wanted, and what
+// carries our mark, is ever read, changed or removed: addresses and permanent
+// neighbours of the links that are wanted, and routes with
+// hostplan.RouteProtocol.
+package item

@@ -1,0 +1,182 @@
+package item
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// Netlink is the Kernel of links, addresses, routes, neighbours and sysctls. Handle
+// says of which network namespace; sysctls are those of the calling thread's.
+type Netlink struct{ Handle *netlink.Handle }
+
+// Read implements Kernel.
+func (n Netlink) Read(want []hostplan.Item) ([]hostplan.Item, error) {
+	var out []hostplan.Item
+	dests := map[netip.Prefix]bool{}
+	for _, w := range want {
+		var items []hostplan.Item
+		var err error
+		switch w := w.(type) {
+		case hostplan.Link:
+			items, err = n.readLink(w.Name)
+		case hostplan.Sysctl:
+			items, err = readSysctl(w)
+		case hostplan.Route:
+			dests[w.Dest] = true
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, items...)
+	}
+	routes, err := n.readRoutes(dests)
+	return append(out, routes...), err
+}
+
+// readLink reads the link, its addresses other than link-local ones, and its
+// permanent neighbours.
+func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
+	link, err := n.Handle.LinkByName(name)
+	if IsAbsent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading interface %s: %w", name, err)
+	}
+	a := link.Attrs()
+	l := hostplan.Link{Name: name, MTU: a.MTU, Up: a.Flags&net.FlagUp != 0}
+	copy(l.MAC[:], a.HardwareAddr)
+	out := []hostplan.Item{l}
+	addrs, err := n.Handle.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("reading addresses of %s: %w", name, err)
+	}
+	for _, ad := range addrs {
+		if p, ok := PrefixOf(ad.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
+			out = append(out, hostplan.Addr{Link: name, Prefix: p})
+		}
+	}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		list, err := n.Handle.NeighList(a.Index, family)
+		if err != nil {
+			return nil, fmt.Errorf("reading neighbours of %s: %w", name, err)
+		}
+		for _, ne := range list {
+			ip, ok := netip.AddrFromSlice(ne.IP)
+			if !ok || ne.LinkIndex != a.Index || ne.State&netlink.NUD_PERMANENT == 0 || len(ne.HardwareAddr) != len(l.MAC) {
+				continue
+			}
+			out = append(out, hostplan.Neighbour{Link: name, IP: ip.Unmap(), MAC: ipnet.MAC(ne.HardwareAddr)})
+		}
+	}
+	return out, nil
+}
+
+// readRoutes reads the routes of the main table that are ours or lead to one
+// of dests. Of several to the same destination ours counts, then the first.
+func (n Netlink) readRoutes(dests map[netip.Prefix]bool) ([]hostplan.Item, error) {
+	links, err := n.Handle.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("reading interfaces: %w", err)
+	}
+	nameOf := map[int]string{}
+	for _, l := range links {
+		nameOf[l.Attrs().Index] = l.Attrs().Name
+	}
+	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN}
+	var ours, others []hostplan.Item
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		list, err := n.Handle.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			return nil, fmt.Errorf("reading routes: %w", err)
+		}
+		for _, kr := range list {
+			r, ok := routeOf(kr, family, nameOf)
+			switch {
+			case !ok:
+			case r.Protocol == hostplan.RouteProtocol:
+				ours = append(ours, r)
+			case dests[r.Dest]:
+				others = append(others, r)
+			}
+		}
+	}
+	for _, r := range others {
+		same := func(o hostplan.Item) bool { return o.Key() == r.Key() }
+		if !slices.ContainsFunc(ours, same) {
+			ours = append(ours, r)
+		}
+	}
+	return ours, nil
+}
+
+// defaultMetric is the metric of a route added without one.
+func defaultMetric(family int) int {
+	if family == unix.AF_INET6 {
+		return 1024 // IP6_RT_PRIO_USER
+	}
+	return 0
+}
+
+// routeOf is a kernel route as a plan has it; ok is false for one that can't
+// collide with a planned one: of another metric or type.
+func routeOf(kr netlink.Route, family int, nameOf map[int]string) (r hostplan.Route, ok bool) {
+	if kr.Priority != defaultMetric(family) || kr.Type != unix.RTN_UNICAST {
+		return r, false
+	}
+	r = hostplan.Route{Link: nameOf[kr.LinkIndex], Protocol: int(kr.Protocol)}
+	if kr.Dst == nil {
+		return r, false
+	}
+	if r.Dest, ok = PrefixOf(kr.Dst); !ok {
+		return r, false
+	}
+	if a, ok := netip.AddrFromSlice(kr.Gw); ok {
+		r.Via = a.Unmap()
+	}
+	if a, ok := netip.AddrFromSlice(kr.Src); ok {
+		r.Src = a.Unmap()
+	}
+	return r, true
+}
+
+func readSysctl(s hostplan.Sysctl) ([]hostplan.Item, error) {
+	b, err := os.ReadFile(filepath.Join("/proc/sys", s.Path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading sysctl %s: %w", s.Path, err)
+	}
+	s.Value = strings.TrimSpace(string(b))
+	return []hostplan.Item{s}, nil
+}
+
+// IsAbsent tells whether netlink's error means that there is no such link.
+func IsAbsent(err error) bool {
+	var nf netlink.LinkNotFoundError
+	return errors.As(err, &nf) || errors.Is(err, unix.ENODEV)
+}
+
+// PrefixOf is a network as netip has it; ok is false for none.
+func PrefixOf(n *net.IPNet) (p netip.Prefix, ok bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	a, ok := netip.AddrFromSlice(n.IP)
+	ones, _ := n.Mask.Size()
+	return netip.PrefixFrom(a.Unmap(), ones), ok
+}
