@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -12,40 +13,92 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/explain"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-func explainCommand() *cli.Command {
-	svc := &cli.Command{
-		Name: "svc",
+// explanation is what explain prints about an object.
+type explanation interface {
+	Compare(c *core.Core, v nb.View) error
+	WriteText(w io.Writer) error
+	WriteJSON(w io.Writer) error
+}
 
-		Aliases:   []string{"service"},
-		Usage:     "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows",
-		ArgsUsage: "NAMESPACE/NAME",
-		Description: "Without -f, reads the service from the cluster and compares its rows with the Northbound database.\n" +
-			"With -f, reads the service from manifests and asks no server.\n\n" +
-			"Exit code 1: there is no such service, a server does not answer, or a manifest is broken.",
-		Flags: slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
-			topologyFlags(), []cli.Flag{configFlag()}, logFlags()),
-		Before:       withSettings(func(*cli.Context) error { return nil }),
-		OnUsageError: onUsageError,
-		Action:       runExplainService,
+// explainer explains objects of one kind.
+type explainer struct {
+	kind, argument string // as on the command line
+	explain        func(c *core.Core, name string, problems []cluster.Problem) (explanation, error)
+}
+
+// explainers lists what explain takes, services first.
+func explainers() []explainer {
+	out := []explainer{{"svc", "NAMESPACE/NAME", func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+		return explain.OfService(c, cluster.ParseName(name), problems)
+	}}}
+	for _, k := range names.Kinds() {
+		argument := "NAME"
+		switch k {
+		case names.KindService:
+			continue
+		case names.KindPod:
+			argument = "NAMESPACE/NAME"
+		}
+		out = append(out, explainer{strings.ToLower(string(k)), argument,
+			func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+				return explain.OfOwner(c, nb.Owner{Kind: k, Name: name}, problems)
+			}})
+	}
+	return out
+}
+
+func explainCommand() *cli.Command {
+	var commands []*cli.Command
+	var kinds []string
+	for _, e := range explainers() {
+		kinds = append(kinds, e.kind)
+		commands = append(commands, flagsAnywhere(e.command()))
 	}
 	return &cli.Command{
 		Name:            "explain",
 		Usage:           "explain how the network serves an object: `ovnkube explain svc NAMESPACE/NAME`",
 		HideHelpCommand: true,
-		Subcommands:     []*cli.Command{flagsAnywhere(svc)},
+		Subcommands:     commands,
 		Before:          func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {
+			want := "want one of " + strings.Join(kinds, ", ")
 			if c.NArg() > 0 {
-				return usageError{fmt.Errorf("explain: no kind %q: want svc", c.Args().First())}
+				return usageError{fmt.Errorf("explain: no kind %q: %s", c.Args().First(), want)}
 			}
-			return usageError{errors.New("explain: the kind is missing: want svc NAMESPACE/NAME")}
+			return usageError{fmt.Errorf("explain: the kind is missing: %s, such as svc NAMESPACE/NAME", want)}
 		},
 	}
+}
+
+// command is the subcommand of a kind.
+func (e explainer) command() *cli.Command {
+	out := &cli.Command{
+		Name:      e.kind,
+		Usage:     "show which Northbound rows a " + e.kind + " has",
+		ArgsUsage: e.argument,
+		Description: "Without -f, reads the " + e.kind + " from the cluster and compares its rows with the Northbound database.\n" +
+			"With -f, reads the " + e.kind + " from manifests and asks no server.\n\n" +
+			"Exit code 1: there is no such " + e.kind + ", a server does not answer, or a manifest is broken.",
+		Flags: slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
+			topologyFlags(), []cli.Flag{configFlag()}, logFlags()),
+		Before:       withSettings(func(*cli.Context) error { return nil }),
+		OnUsageError: onUsageError,
+		Action:       e.run,
+	}
+	if e.kind == "svc" {
+		out.Aliases = []string{"service"}
+		out.Usage = "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"
+		out.Description = strings.ReplaceAll(out.Description, "svc", "service")
+	}
+	return out
 }
 
 // flagsAnywhere lets a command's flags follow its arguments. The library on its own accepts them only before.
@@ -94,30 +147,34 @@ func flagsFirst(flags []cli.Flag, args []string) []string {
 	return slices.Concat(first, []string{"--"}, rest)
 }
 
-// serviceArgument reads the only argument, the name of a service.
-func serviceArgument(c *cli.Context) (cluster.Name, error) {
-	const want = "want NAMESPACE/NAME of a service"
-	if c.NArg() == 0 {
-		return cluster.Name{}, usageError{fmt.Errorf("explain svc: the name is missing: %s", want)}
+// name reads the only argument, the name of an object.
+func (e explainer) name(c *cli.Context) (string, error) {
+	want := "want " + e.argument + " of a " + e.kind
+	if e.kind == "svc" {
+		want = "want NAMESPACE/NAME of a service"
 	}
-	ns, name, ok := strings.Cut(c.Args().First(), "/")
-	if !ok || ns == "" || name == "" || strings.Contains(name, "/") {
-		return cluster.Name{}, usageError{fmt.Errorf("explain svc: %q: %s", c.Args().First(), want)}
+	if c.NArg() == 0 {
+		return "", usageError{fmt.Errorf("explain %s: the name is missing: %s", e.kind, want)}
+	}
+	given := c.Args().First()
+	ns, name, namespaced := strings.Cut(given, "/")
+	if namespaced != (e.argument != "NAME") || ns == "" || namespaced && name == "" || strings.Contains(name, "/") {
+		return "", usageError{fmt.Errorf("explain %s: %q: %s", e.kind, given, want)}
 	}
 	if c.NArg() > 1 {
-		return cluster.Name{}, usageError{fmt.Errorf("explain svc: unexpected argument %q: %s, once", c.Args().Get(1), want)}
+		return "", usageError{fmt.Errorf("explain %s: unexpected argument %q: %s, once", e.kind, c.Args().Get(1), want)}
 	}
-	return cluster.Name{Namespace: ns, Name: name}, nil
+	return given, nil
 }
 
-func runExplainService(c *cli.Context) error {
-	n, err := serviceArgument(c)
+func (e explainer) run(c *cli.Context) error {
+	n, err := e.name(c)
 	if err != nil {
 		return err
 	}
-	write := map[string]func(*explain.Service) error{
-		"text": func(e *explain.Service) error { return e.WriteText(c.App.Writer) },
-		"json": func(e *explain.Service) error { return e.WriteJSON(c.App.Writer) },
+	write := map[string]func(explanation) error{
+		"text": func(x explanation) error { return x.WriteText(c.App.Writer) },
+		"json": func(x explanation) error { return x.WriteJSON(c.App.Writer) },
 	}[c.String("output")]
 	if write == nil {
 		return usageError{fmt.Errorf("--output %q: want text or json", c.String("output"))}
@@ -133,34 +190,33 @@ func runExplainService(c *cli.Context) error {
 	if len(c.StringSlice("filename")) == 0 {
 		ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 		defer cancel()
-		e, err := explainLive(ctx, m, n, log)
+		x, err := e.live(ctx, m, n, log)
 		if err != nil {
 			return err
 		}
-		return write(e)
+		return write(x)
 	}
 	objects, broken := manifests(c, c.App.ErrWriter)
 	made := offline.New(m.Cluster, objects)
-	e, err := explain.OfService(made.Core, n, made.Problems)
+	x, err := e.explain(made.Core, n, made.Problems)
 	if err == nil {
-		err = write(e)
+		err = write(x)
 	}
 	return errors.Join(broken, err)
 }
 
-// explainLive explains a service of the cluster and compares its rows with the Northbound database.
-func explainLive(ctx context.Context, m config.Master, n cluster.Name, log *slog.Logger) (*explain.Service, error) {
+// live explains an object of the cluster and compares its rows with the Northbound database.
+func (e explainer) live(ctx context.Context, m config.Master, n string, log *slog.Logger) (x explanation, err error) {
 	objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
 	if err != nil {
 		return nil, err
 	}
-	var e *explain.Service
 	_, err = beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
 		var err error
-		if e, err = explain.OfService(want.Core, n, slices.Concat(problems, want.Problems)); err != nil {
+		if x, err = e.explain(want.Core, n, slices.Concat(problems, want.Problems)); err != nil {
 			return err
 		}
-		return e.Compare(want.Core, session.View())
+		return x.Compare(want.Core, session.View())
 	})
-	return e, err
+	return x, err
 }

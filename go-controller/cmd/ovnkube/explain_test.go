@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -132,8 +133,8 @@ func TestExplainErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no kind":        {nil, "explain: the kind is missing: want svc NAMESPACE/NAME"},
-		"unknown kind":   {[]string{"pod", "a/b"}, `explain: no kind "pod": want svc`},
+		"no kind":        {nil, "explain: the kind is missing: want one of svc, cluster, zone, node, gateway, namespace, pod"},
+		"unknown kind":   {[]string{"widget", "a/b"}, `explain: no kind "widget": want one of svc, cluster`},
 		"no name":        {[]string{"svc"}, "explain svc: the name is missing: want NAMESPACE/NAME"},
 		"no namespace":   {[]string{"svc", "web"}, `explain svc: "web": want NAMESPACE/NAME`},
 		"too many names": {[]string{"svc", "a/b/c"}, `explain svc: "a/b/c": want NAMESPACE/NAME`},
@@ -147,6 +148,9 @@ func TestExplainErrors(t *testing.T) {
 			"300ms", "a/b"}, "waiting for the API server http://127.0.0.1:1: context deadline exceeded"},
 		"no such service": {[]string{"svc", "-f", planInput, "default/web"},
 			"there is no Service default/web: namespace default has none"},
+		"no such pod":   {[]string{"pod", "-f", planInput, "default/nosuch"}, "there is no Pod default/nosuch"},
+		"a pod's name":  {[]string{"pod", "web"}, `explain pod: "web": want NAMESPACE/NAME of a pod`},
+		"a node's name": {[]string{"node", "a/b"}, `explain node: "a/b": want NAME of a node`},
 		"no file": {[]string{"svc", "-f", "nosuch.yaml", "default/web"},
 			"reading manifests: stat nosuch.yaml: no such file or directory"},
 	} {
@@ -179,5 +183,23 @@ func TestFlagsAnywhere(t *testing.T) {
 			"ovnkube explain svc [command options] NAMESPACE/NAME\n") {
 			t.Errorf("explain %v:\n%s", args, got)
 		}
+	}
+}
+
+// Any owner is explained by its rows, in the text that people read and as JSON.
+func TestExplainOwner(t *testing.T) {
+	got := ovnkube(t.Context(), nil, "explain", "namespace", "-f", planInput, "default")
+	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+	if got.exit != 0 || len(lines) != 4 || lines[0] != "Namespace default" ||
+		!strings.HasPrefix(lines[3], "  Address_Set ns_default_v4  ") {
+		t.Errorf("%s", got)
+	}
+	got = ovnkube(t.Context(), nil, "explain", "namespace", "-f", planInput, "-o", "json", "default")
+	var e struct {
+		Kind, Name string
+		Rows       []struct{ Table, UUID string }
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &e); err != nil || e.Kind != "Namespace" || len(e.Rows) != 1 {
+		t.Errorf("%v: %s", err, got)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
-	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
 // Row is a row of the Northbound database.
@@ -33,32 +32,49 @@ const (
 	Unwanted  State = "not wanted"
 )
 
-// Compare tells how the rows of the service are in a database.
-func (e *Service) Compare(c *core.Core, v nb.View) error {
-	owner := service.Owner(cluster.ParseName(e.Name))
-	plan, err := c.Compare(v, owner)
+// Rows are the rows that an owner wants.
+type Rows []Row
+
+// rowsOf lists the rows that an owner wants, and what is reported about it.
+func rowsOf(c *core.Core, o nb.Owner) (Rows, []cluster.Problem, error) {
+	want, err := c.Rows(o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("translating %s: %w", o, err)
+	}
+	rows := Rows{}
+	for _, r := range want.Rows {
+		ref := c.Schema.Ref(r.Model)
+		rows = append(rows, Row{Table: ref.Table, Name: c.Schema.Label(r.Model), UUID: ref.UUID, key: r.Key})
+	}
+	return rows, want.Reports, nil
+}
+
+// compare notes how the rows of an owner are in a database.
+func (rows *Rows) compare(c *core.Core, o nb.Owner, v nb.View) error {
+	plan, err := c.Compare(v, o)
 	if err != nil {
 		return err
 	}
-	for i := range e.Rows {
-		e.Rows[i].State = Equal
-		for _, ref := range v.Owned(owner) {
-			if k, ok := c.Schema.Mark(v.Row(ref)); ok && k == e.Rows[i].key {
-				e.Rows[i].UUID = ref.UUID // a stand-in for the derived one, perhaps
+	for i := range *rows {
+		r := &(*rows)[i]
+		r.State = Equal
+		for _, ref := range v.Owned(o) {
+			if k, ok := c.Schema.Mark(v.Row(ref)); ok && k == r.key {
+				r.UUID = ref.UUID // a stand-in for the derived one, perhaps
 			}
 		}
 	}
-	e.differ(plan)
+	rows.differ(plan)
 	return nil
 }
 
 // differ notes what a plan would change.
-func (e *Service) differ(plan nb.Plan) {
+func (rows *Rows) differ(plan nb.Plan) {
 	for _, rc := range plan.Rows {
-		r := e.row(rc.Key, rc.UUID)
+		r := rows.find(rc.Key, rc.UUID)
 		switch {
 		case rc.Verb == nb.Delete:
-			e.Rows = append(e.Rows, Row{Table: rc.Key.Table, Name: rc.Label, UUID: rc.UUID, State: Unwanted, key: rc.Key})
+			*rows = append(*rows, Row{Table: rc.Key.Table, Name: rc.Label, UUID: rc.UUID, State: Unwanted, key: rc.Key})
 		case r == nil: // every row that is wanted is there
 		case rc.Verb == nb.Insert:
 			r.State, r.UUID = Missing, rc.UUID
@@ -71,7 +87,7 @@ func (e *Service) differ(plan nb.Plan) {
 		}
 	}
 	for _, m := range plan.Members {
-		r := e.row(m.Key, m.UUID)
+		r := rows.find(m.Key, m.UUID)
 		if r == nil || r.State == Missing || r.State == Unwanted {
 			continue
 		}
@@ -84,14 +100,33 @@ func (e *Service) differ(plan nb.Plan) {
 	}
 }
 
-// row is the row of a key; of several with one mark, one of which is too many,
-// that of the UUID.
-func (e *Service) row(k nb.Key, uuid string) *Row {
+// find is the row of a key. When several rows have its mark, which is one too
+// many, it is the one of the UUID.
+func (rows *Rows) find(k nb.Key, uuid string) *Row {
 	var found *Row
-	for i := range e.Rows {
-		if r := &e.Rows[i]; r.key == k && (found == nil || r.UUID == uuid) {
+	for i := range *rows {
+		if r := &(*rows)[i]; r.key == k && (found == nil || r.UUID == uuid) {
 			found = r
 		}
 	}
 	return found
+}
+
+// lines prints the rows for a person.
+func (rows Rows) lines() []string {
+	var out []string
+	for _, r := range rows {
+		line := fmt.Sprintf("%s %s  %s", r.Table, r.Name, r.UUID)
+		if r.State != "" {
+			line += "  " + string(r.State)
+		}
+		out = append(out, line)
+		for _, d := range r.Differences {
+			out = append(out, "    "+d)
+		}
+	}
+	if len(out) == 0 {
+		return []string{"none"}
+	}
+	return out
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
@@ -19,7 +20,7 @@ type Service struct {
 	Ports    []Port   `json:"ports"`
 	Notes    []string `json:"notes"`    // "field: what it comes to"
 	Problems []string `json:"problems"` // what is wrong with the service and its EndpointSlices
-	Rows     []Row    `json:"rows"`
+	Rows     Rows     `json:"rows"`
 }
 
 // Port is one port of a service in one address family.
@@ -67,7 +68,7 @@ func OfService(c *core.Core, n cluster.Name, problems []cluster.Problem) (*Servi
 	if svc == nil {
 		return nil, unknown(s, n)
 	}
-	out := &Service{Name: n.String(), Type: string(svc.Type), Ports: []Port{}, Notes: []string{}, Problems: []string{}, Rows: []Row{}}
+	out := &Service{Name: n.String(), Type: string(svc.Type), Ports: []Port{}, Notes: []string{}, Problems: []string{}}
 	eps := s.SlicesOf(n)
 	for _, p := range svc.Ports {
 		for _, is4 := range []bool{true, false} {
@@ -86,14 +87,14 @@ func OfService(c *core.Core, n cluster.Name, problems []cluster.Problem) (*Servi
 			out.Problems = append(out.Problems, p.Error())
 		}
 	}
-	want, err := c.Rows(service.Owner(n))
-	if err != nil {
-		return nil, fmt.Errorf("translating Service %s: %w", n, err)
-	}
-	for _, r := range want.Rows {
-		out.Rows = append(out.Rows, Row{Table: r.Key.Table, Name: c.Schema.Label(r.Model), UUID: c.Schema.Ref(r.Model).UUID, key: r.Key})
-	}
-	return out, nil
+	rows, _, err := rowsOf(c, service.Owner(n)) // problems has the reports
+	out.Rows = rows
+	return out, err
+}
+
+// Compare tells how the rows of the service are in a database.
+func (e *Service) Compare(c *core.Core, v nb.View) error {
+	return e.Rows.compare(c, service.Owner(cluster.ParseName(e.Name)), v)
 }
 
 // unknown is the error for a service that is not there.

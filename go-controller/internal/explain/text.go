@@ -11,9 +11,13 @@ import (
 
 // WriteJSON prints the explanation as one JSON object.
 func (e *Service) WriteJSON(w io.Writer) error {
+	return writeJSON(w, e)
+}
+
+func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	return enc.Encode(e)
+	return enc.Encode(v)
 }
 
 // WriteText prints the explanation for a person.
@@ -27,21 +31,7 @@ func (e *Service) WriteText(w io.Writer) error {
 	}
 	list(b, "Notes", e.Notes)
 	list(b, "Problems", e.Problems)
-	var rows []string
-	for _, r := range e.Rows {
-		line := fmt.Sprintf("%s %s  %s", r.Table, r.Name, r.UUID)
-		if r.State != "" {
-			line += "  " + string(r.State)
-		}
-		rows = append(rows, line)
-		for _, d := range r.Differences {
-			rows = append(rows, "    "+d)
-		}
-	}
-	if len(rows) == 0 {
-		rows = []string{"none"}
-	}
-	list(b, "Rows", rows)
+	list(b, "Rows", e.Rows.lines())
 	return b.Flush()
 }
 

@@ -1,0 +1,59 @@
+package explain
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// Owner explains an object by the rows that it has.
+type Owner struct {
+	Kind     string   `json:"kind"`
+	Name     string   `json:"name"`     // "namespace/name" or "name"
+	Problems []string `json:"problems"` // what is wrong with the object
+	Rows     Rows     `json:"rows"`
+
+	owner nb.Owner
+}
+
+// OfOwner explains an owner of rows. problems are those of the whole cluster.
+func OfOwner(c *core.Core, o nb.Owner, problems []cluster.Problem) (*Owner, error) {
+	out := &Owner{Kind: string(o.Kind), Name: o.Name, Problems: []string{}, owner: o}
+	rows, reports, err := rowsOf(c, o)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(c.Owners(), o) {
+		return nil, fmt.Errorf("there is no %s %s", o.Kind, o.Name)
+	}
+	out.Rows = rows
+	seen := map[string]bool{}
+	for _, p := range append(problems, reports...) {
+		text := p.Error()
+		if string(p.Ref.Kind) == out.Kind && p.Ref.Name.String() == o.Name && !seen[text] {
+			seen[text] = true
+			out.Problems = append(out.Problems, text)
+		}
+	}
+	return out, nil
+}
+
+// Compare tells how the rows are in a database.
+func (e *Owner) Compare(c *core.Core, v nb.View) error { return e.Rows.compare(c, e.owner, v) }
+
+// WriteJSON prints the explanation as one JSON object.
+func (e *Owner) WriteJSON(w io.Writer) error { return writeJSON(w, e) }
+
+// WriteText prints the explanation for a person.
+func (e *Owner) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "%s %s\n", e.Kind, e.Name)
+	list(b, "Problems", e.Problems)
+	list(b, "Rows", e.Rows.lines())
+	return b.Flush()
+}
