@@ -17,9 +17,9 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build ovnkube, with the links of its classic names, and ovn_cni into bin/
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ovnkube ./go-controller/cmd/ovnkube
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ovn_cni ./go-controller/cmd/ovn_cni
-	for name in ovn-k8s-overlay ovn-k8s-util ovn-k8s-watcher ovn-k8s-gateway-helper; do ln -sf ovnkube bin/$$name; done
+	@test/need.sh go
+	@test/modules.sh .
+	@test/build.sh product
 
 .PHONY: modules
 modules: ## download the Go modules that builds and tests need
@@ -27,7 +27,7 @@ modules: ## download the Go modules that builds and tests need
 	@test/modules.sh . test
 
 .PHONY: sandbox
-sandbox: modules build ## build the sandbox into bin/ (the first time compiles Kubernetes: minutes)
+sandbox: build modules ## build the sandbox into bin/ (the first time compiles Kubernetes: minutes)
 	@test/build.sh
 
 .PHONY: demo

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the sandbox's programs into bin/. The first time this compiles
+# Builds into bin/: with "product" ovnkube, with the links of its classic names,
+# and ovn_cni; else the sandbox's programs. The first time that compiles
 # Kubernetes' API server and kubelet, which takes minutes; after that Go's cache
 # has them.
 set -euo pipefail
@@ -8,5 +9,11 @@ bin=$PWD/../bin
 mkdir -p "$bin"
 . ./building.sh
 
+if [ "${1:-}" = product ]; then
+  cd ..
+  build "" build "" ./go-controller/cmd/{ovnkube,ovn_cni}
+  for name in ovn-k8s-overlay ovn-k8s-util ovn-k8s-watcher ovn-k8s-gateway-helper; do ln -sf ovnkube "$bin/$name"; done
+  exit
+fi
 # In one call, so that no core waits while a program is linked.
 build "" build "$(version)" ./sandbox/cmd/{sandbox,sandbox-apiserver,echo,pause} k8s.io/kubernetes/cmd/kubelet

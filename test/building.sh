@@ -3,12 +3,6 @@
 export CGO_ENABLED=0 # static programs, and one build cache
 export GOPROXY=off   # modules.sh has downloaded what is needed
 
-stamp=$(mktemp)
-trap 'rm -f "$stamp"' EXIT
-
-# compiled is how many packages the go command has finished since we began.
-compiled() { find "$(go env GOCACHE)" -name '*-a' -newer "$stamp" 2>/dev/null | wc -l; }
-
 # left PACKAGE... is how many packages are still to be compiled.
 left() { go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' "$@" 2>/dev/null | grep -c . || true; }
 
@@ -21,18 +15,19 @@ version() { echo "-X k8s.io/component-base/version.gitVersion=$(kubernetes)"; }
 # "" for files of the packages' names; FLAGS the linker's.
 # All packages of one call are compiled side by side.
 build() {
-  local name=${1:-programs} output=$bin/$1 words=$2 flags=$3 started=$SECONDS all=0 pid
+  local output=$bin/$1 words=$2 flags=$3 started=$SECONDS all=0 pid still
   shift 3
   # shellcheck disable=SC2086 # words
   go $words -ldflags "-s -w $flags" -o "$output" "$@" &
   pid=$!
   while kill -0 "$pid" 2>/dev/null; do
     # Wait a little, but not longer than the build.
-    for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+    for _ in $(seq 200); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
     kill -0 "$pid" 2>/dev/null || break
-    [ $all -gt 0 ] || all=$(($(compiled) + $(left "$@")))
-    echo "  ... building $name: $((SECONDS - started)) s so far, $(compiled) of about $all packages compiled"
+    still=$(left "$@")
+    if [ "$all" = 0 ]; then all=$still; echo "Compiling ${*##*/}"; fi
+    echo "  ... $((SECONDS - started)) s so far, $still of $all packages left"
   done
   wait "$pid"
-  [ $((SECONDS - started)) -lt 5 ] || echo "Built $name in $((SECONDS - started)) s"
+  [ $((SECONDS - started)) -lt 5 ] || echo "Built ${*##*/} in $((SECONDS - started)) s"
 }

@@ -19,7 +19,7 @@ END
 fi
 test/deps.sh demo
 test/modules.sh . test
-make --no-print-directory build
+test/build.sh product
 if $cold; then
   echo
   echo "While Kubernetes is compiled: what Northbound makes of another small cluster, with no server at all."

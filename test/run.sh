@@ -10,8 +10,8 @@ set -uo pipefail
 export CGO_ENABLED=0
 cd "$(dirname "$0")/.."
 modules=$(go env GOMODCACHE)
-fresh=$PWD/bin/modcache
-downloads=$PWD/bin/downloads # the usual cache's zip files
+fresh=$PWD/bin/_modules         # the go command looks for no packages below a name with "_"
+downloads=$PWD/bin/_downloads   # the usual cache's zip files
 
 if [ "${1:-}" != inside ]; then
   test/need.sh go root apt || exit 1
@@ -51,8 +51,7 @@ compile() { go list -deps -test -export ./... >/dev/null && go list -C test -dep
 
 prepare "an empty module cache, filled again" again
 export GOPROXY=off
-prepare "building ovnkube" make --no-print-directory build
-prepare "building the sandbox and Kubernetes (the first time about 7 minutes)" test/build.sh
+prepare "building ovnkube, the sandbox and Kubernetes (the first time about 10 minutes)" make --no-print-directory sandbox
 prepare "compiling the tests" compile
 prepare "the sandbox's root filesystem (the first time about a minute)" bin/sandbox fetch
 
