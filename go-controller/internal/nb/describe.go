@@ -22,7 +22,9 @@ func NewSchema() *Schema {
 // refer to rows of which table. oldest is the oldest schema that a server may have, as JSON. The errors name what does
 // not fit the schema.
 func describe(newest ovsdb.DatabaseSchema, oldest string, ours []written) (*Schema, error) {
-	var first ovsdb.DatabaseSchema
+	var first struct {
+		Tables map[string]struct{ Columns map[string]json.RawMessage }
+	}
 	if err := json.Unmarshal([]byte(oldest), &first); err != nil {
 		return nil, fmt.Errorf("parsing the oldest schema: %w", err)
 	}
@@ -35,7 +37,7 @@ func describe(newest ovsdb.DatabaseSchema, oldest string, ours []written) (*Sche
 			continue
 		}
 		t := newTable(w, root)
-		faults = append(faults, t.describe(w, *newest.Table(w.table), first.Table(w.table)))
+		faults = append(faults, t.describe(w, *newest.Table(w.table), first.Tables[w.table].Columns))
 		s.tables[t.name], s.byType[t.typ] = t, t
 		s.order = append(s.order, t.name)
 	}
@@ -66,8 +68,8 @@ func newTable(w written, root bool) *table {
 	return t
 }
 
-// describe takes in the columns that are ours; first is the table in the oldest schema.
-func (t *table) describe(w written, in ovsdb.TableSchema, first *ovsdb.TableSchema) error {
+// describe takes in the columns that are ours; first is the columns that the table has in the oldest schema.
+func (t *table) describe(w written, in ovsdb.TableSchema, first map[string]json.RawMessage) error {
 	var faults []error
 	for _, name := range slices.Concat(w.columns, w.slots) {
 		c, err := t.columnOf(name, in)
@@ -75,7 +77,7 @@ func (t *table) describe(w written, in ovsdb.TableSchema, first *ovsdb.TableSche
 			faults = append(faults, fmt.Errorf("column %s.%s: %w", t.name, name, err))
 			continue
 		}
-		newer := first == nil || first.Column(name) == nil
+		newer := first[name] == nil
 		switch slot := slices.Contains(w.slots, name); {
 		case slot && (c.table == "" || c.form != set || newer):
 			faults = append(faults, fmt.Errorf("column %s.%s is a slot: want a set of references to rows that every server has",
@@ -105,18 +107,15 @@ func (t *table) columnOf(name string, in ovsdb.TableSchema) (column, error) {
 	}
 	c := column{name: name, field: i, form: formOf(name, t.typ.Field(i).Type)}
 	key := described.TypeObj.Key
-	if key.Type != ovsdb.TypeUUID {
-		return c, nil
-	}
 	target, err := key.RefTable()
-	how, err2 := key.RefType()
-	if err = errors.Join(err, err2); err != nil || target == "" {
-		return c, errors.Join(errors.New("it holds UUIDs of no table"), err)
+	if err != nil || target == "" {
+		return c, nil // plain values
+	}
+	how, err := key.RefType()
+	if err != nil || c.form != set && c.form != optional {
+		return c, errors.New("want a set of references to rows, or one that is optional")
 	}
 	c.table, c.weak = target, how == ovsdb.Weak
-	if c.form != set && c.form != optional && c.form != scalar {
-		return c, errors.New("it refers to rows in a form that can't be compared: want a set or a single reference")
-	}
 	return c, nil
 }
 

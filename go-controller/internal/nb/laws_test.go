@@ -62,8 +62,8 @@ func TestPlanDoesNotDependOnOrder(t *testing.T) {
 // foreign puts rows of somebody else into db, among them some inside ours and
 // ours inside them, and tells their UUIDs.
 func foreign(g generator, db *nb.Database) map[string]bool {
-	sw, port, lb, group, set := id(g), id(g), id(g), id(g), id(g)
-	ids := map[string]bool{sw: true, port: true, lb: true, group: true, set: true}
+	sw, port, lb, group, set, ports, acl := id(g), id(g), id(g), id(g), id(g), id(g), id(g)
+	ids := map[string]bool{sw: true, port: true, lb: true, group: true, set: true, ports: true, acl: true}
 	theirs := map[string]string{"neutron:id": "7"}
 	db.Put(&nbdb.LogicalSwitchPort{UUID: port, Name: "foreign", Addresses: []string{"unknown"}, ExternalIDs: theirs})
 	db.Put(&nbdb.LogicalSwitch{UUID: sw, Name: "foreign", Ports: []string{port}, ExternalIDs: theirs})
@@ -82,6 +82,18 @@ func foreign(g generator, db *nb.Database) map[string]bool {
 			ours.LoadBalancer = append(ours.LoadBalancer, lb)
 		}
 	}
+	db.Put(&nbdb.ACL{UUID: acl, Match: "foreign"})
+	theirPorts := &nbdb.PortGroup{UUID: ports, Name: "foreign", Ports: []string{port}, ACLs: []string{acl}}
+	for _, m := range db.Rows(nbdb.LogicalSwitchPortTable) {
+		if u := m.(*nbdb.LogicalSwitchPort).UUID; u != port && g.chance(50) {
+			theirPorts.Ports = append(theirPorts.Ports, u)
+		}
+	}
+	for _, m := range db.Rows(nbdb.PortGroupTable) {
+		ours := m.(*nbdb.PortGroup)
+		ours.Ports, ours.ACLs = append(ours.Ports, port), append(ours.ACLs, acl)
+	}
+	db.Put(theirPorts)
 	for _, m := range db.Rows(nbdb.LogicalSwitchTable) {
 		if ours := m.(*nbdb.LogicalSwitch); ours.UUID != sw && g.chance(50) {
 			p := id(g)
@@ -139,9 +151,8 @@ func TestForeignRowsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// foreignRows is the rows of others as text; load balancers of ours that have
-// gone since leave their groups by themselves, so a group is shown without
-// them.
+// foreignRows is the rows of others as text. Load balancers and ports of ours that have gone since leave their groups by
+// themselves, so a group is shown without them.
 func foreignRows(s *nb.Schema, db *nb.Database, ids map[string]bool) map[string]string {
 	out := map[string]string{}
 	for _, table := range s.Tables() {
@@ -150,9 +161,17 @@ func foreignRows(s *nb.Schema, db *nb.Database, ids map[string]bool) map[string]
 			if !ids[u] {
 				continue
 			}
-			if g, ok := m.(*nbdb.LoadBalancerGroup); ok {
+			theirs := func(members []string) []string {
+				return slices.DeleteFunc(slices.Clone(members), func(u string) bool { return !ids[u] })
+			}
+			switch g := m.(type) {
+			case *nbdb.LoadBalancerGroup:
 				c := *g
-				c.LoadBalancer = slices.DeleteFunc(slices.Clone(g.LoadBalancer), func(u string) bool { return !ids[u] })
+				c.LoadBalancer = theirs(g.LoadBalancer)
+				m = &c
+			case *nbdb.PortGroup:
+				c := *g
+				c.Ports, c.ACLs = theirs(g.Ports), theirs(g.ACLs)
 				m = &c
 			}
 			out[u] = table + " " + row(m)
@@ -203,6 +222,7 @@ func wants(s *nb.Schema, w world, uuid string) bool {
 
 // Law: whatever a person does by hand to our rows, the next plan undoes it.
 func TestHandEditsAreRepaired(t *testing.T) {
+	var db *nb.Database
 	edits := map[string]func(g generator, m model.Model){
 		"the mark removed": func(_ generator, m model.Model) {
 			clear(marks(m))
@@ -227,6 +247,25 @@ func TestHandEditsAreRepaired(t *testing.T) {
 				q.Bandwidth, q.Priority = map[string]int{"rate": 9}, 9
 			}
 		},
+		"groups emptied": func(g generator, m model.Model) {
+			if p, ok := m.(*nbdb.PortGroup); ok {
+				p.Ports, p.ACLs, p.Name = nil, nil, g.pick(p.Name, "renamed")
+			}
+		},
+		"ports in other groups": func(_ generator, m model.Model) {
+			if p, ok := m.(*nbdb.PortGroup); ok {
+				for _, port := range db.Rows(nbdb.LogicalSwitchPortTable) {
+					p.Ports = append(p.Ports, port.(*nbdb.LogicalSwitchPort).UUID)
+				}
+				slices.Sort(p.Ports)
+				p.Ports = slices.Compact(p.Ports)
+			}
+		},
+		"rules changed": func(_ generator, m model.Model) {
+			if a, ok := m.(*nbdb.ACL); ok {
+				a.Log, a.Severity, a.Meter, a.Label, a.Tier = !a.Log, nil, &a.Match, 7, 3
+			}
+		},
 		"vips and protocol changed": func(_ generator, m model.Model) {
 			if lb, ok := m.(*nbdb.LoadBalancer); ok {
 				lb.Protocol, lb.Vips = nil, map[string]string{"a": "x"}
@@ -238,7 +277,7 @@ func TestHandEditsAreRepaired(t *testing.T) {
 			for seed := range uint64(rounds / 5) {
 				g := newGenerator(seed)
 				w := g.world()
-				db := built(t, g.s, w)
+				db = built(t, g.s, w)
 				good := dump(g.s, db)
 				for _, table := range g.s.Tables() {
 					for _, m := range db.Rows(table) {
@@ -305,6 +344,10 @@ func marks(m model.Model) map[string]string {
 	case *nbdb.LogicalSwitchPort:
 		return m.ExternalIDs
 	case *nbdb.QoS:
+		return m.ExternalIDs
+	case *nbdb.ACL:
+		return m.ExternalIDs
+	case *nbdb.PortGroup:
 		return m.ExternalIDs
 	case *nbdb.LoadBalancer:
 		return m.ExternalIDs

@@ -38,7 +38,7 @@ func (r *resolver) rows() ([]Row, error) {
 	}
 	out := r.want
 	for i, w := range r.want {
-		resolved, changed, err := r.row(w)
+		changed, err := r.row(&w)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func (r *resolver) rows() ([]Row, error) {
 			if &out[0] == &r.want[0] {
 				out = slices.Clone(r.want)
 			}
-			out[i] = resolved
+			out[i] = w
 		}
 	}
 	return out, nil
@@ -71,55 +71,57 @@ func (r *resolver) place(derived Ref) string {
 
 func standIn(r Ref, n int) Ref { return Ref{r.Table, names.StandIn(r.UUID, n)} }
 
-// row is a wanted row, resolved; changed is false when it is the same. It fails when a row that must list it, or to
-// which it refers, is not there.
-func (r *resolver) row(w Row) (out Row, changed bool, err error) {
+// row resolves a wanted row, and tells whether that changed it. It fails when a row that must list it, or to which it
+// refers, is not there.
+func (r *resolver) row(w *Row) (changed bool, err error) {
 	t, v := r.of(w.Model)
 	if t == nil {
-		return w, false, fmt.Errorf("a row of %s in %s, which is no table of ours", w.Key.Owner, w.Key.Table)
+		return false, fmt.Errorf("a row of %s in %s, which is no table of ours", w.Key.Owner, w.Key.Table)
 	}
-	out = w
-	for i, sl := range w.ListIn {
+	listIn, original := w.ListIn, w.Model
+	for i, sl := range listIn {
 		if child := r.Child(sl); child != t.name {
-			return w, false, fmt.Errorf("%s of %s can't be listed in %s.%s: want a slot for rows of %s",
+			return false, fmt.Errorf("%s of %s can't be listed in %s.%s: want a slot for rows of %s",
 				t.name, w.Key.Owner, sl.In.Table, sl.Column, t.name)
 		}
 		in, there := r.find(sl.In)
 		if !there {
-			return w, false, &MissingParentError{Key: w.Key, Slot: sl}
+			return false, &MissingParentError{Key: w.Key, Slot: sl}
 		}
 		if in != sl.In {
-			if &out.ListIn[0] == &w.ListIn[0] {
-				out.ListIn = slices.Clone(w.ListIn)
+			if &w.ListIn[0] == &listIn[0] {
+				w.ListIn = slices.Clone(listIn)
 			}
-			out.ListIn[i].In, changed = in, true
+			w.ListIn[i].In, changed = in, true
 		}
-	}
-	edit := func() reflect.Value { // the row's own copy
-		if out.Model == w.Model {
-			out.Model, changed = model.Clone(w.Model), true
-		}
-		_, v := r.of(out.Model)
-		return v
 	}
 	for _, c := range t.references {
 		targets, err := r.targets(w.Key, c, v)
 		if err != nil {
-			return w, false, err
+			return false, err
 		}
 		if targets != nil {
-			c.setTargets(edit().Field(c.field), targets)
+			c.setTargets(r.edit(w, original, c), targets)
 		}
 	}
 	for _, c := range t.newer {
 		if !v.Field(c.field).IsZero() && r.view.Lacks(t.name, c.name) {
-			edit().Field(c.field).SetZero()
+			r.edit(w, original, c).SetZero()
 		}
 	}
 	if uuid, ok := r.moved[Ref{t.name, v.Field(t.uuid).String()}]; ok {
-		edit().Field(t.uuid).SetString(uuid)
+		r.edit(w, original, column{field: t.uuid}).SetString(uuid)
 	}
-	return out, changed, nil
+	return changed || w.Model != original, nil
+}
+
+// edit is a column of a wanted row, to be written. The row gets a model of its own first.
+func (r *resolver) edit(w *Row, original model.Model, c column) reflect.Value {
+	if w.Model == original {
+		w.Model = model.Clone(original)
+	}
+	_, v := r.of(w.Model)
+	return v.Field(c.field)
 }
 
 // targets is the rows to which a column of a wanted row refers, resolved; nil when they are the same.
@@ -188,20 +190,13 @@ func (s *Schema) Find(v View, derived Ref) Ref {
 
 // targets is the UUIDs in a reference column.
 func (c column) targets(f reflect.Value) []string {
-	switch c.form {
-	case set:
+	if c.form == set {
 		return list(f)
-	case optional:
-		if f.IsNil() {
-			return nil
-		}
-		return []string{f.Elem().String()}
-	default:
-		if f.String() == "" {
-			return nil
-		}
-		return []string{f.String()}
 	}
+	if f.IsNil() {
+		return nil
+	}
+	return []string{f.Elem().String()}
 }
 
 // setTargets writes the UUIDs into a reference column.
@@ -211,9 +206,7 @@ func (c column) setTargets(f reflect.Value, uuids []string) {
 		f.Set(reflect.ValueOf(uuids))
 	case len(uuids) == 0:
 		f.SetZero()
-	case c.form == optional:
-		f.Set(reflect.ValueOf(&uuids[0]))
 	default:
-		f.SetString(uuids[0])
+		f.Set(reflect.ValueOf(&uuids[0]))
 	}
 }

@@ -66,26 +66,40 @@ func (g generator) options() map[string]string {
 func (g generator) world() world {
 	w := world{}
 	router, group := g.cluster(w)
-	var switches []nb.Ref
+	lbGroups := []nb.Ref{group}
+	for _, z := range g.some("a", "b") {
+		lbGroups = append(lbGroups, g.zone(w, z))
+	}
+	var switches, portGroups []nb.Ref
 	for i := range 4 {
 		if g.chance(75) {
-			switches = append(switches, g.node(w, fmt.Sprintf("n%d", i), router, group))
+			switches = append(switches, g.node(w, fmt.Sprintf("n%d", i), router, lbGroups...))
+		}
+	}
+	for i := range 4 {
+		if g.chance(75) {
+			portGroups = append(portGroups, g.namespace(w, fmt.Sprintf("ns%d", i)))
 		}
 	}
 	for i := range 8 {
 		if len(switches) > 0 && g.chance(75) {
-			g.pod(w, fmt.Sprintf("default/p%d", i), switches[g.r.IntN(len(switches))])
+			g.pod(w, fmt.Sprintf("default/p%d", i), switches[g.r.IntN(len(switches))], portGroups...)
 		}
 	}
 	for i := range 4 {
 		if g.chance(75) {
-			g.service(w, fmt.Sprintf("default/s%d", i), group)
+			g.service(w, fmt.Sprintf("default/s%d", i), lbGroups[g.r.IntN(len(lbGroups))])
 		}
 		if g.chance(75) {
-			g.namespace(w, fmt.Sprintf("ns%d", i))
+			g.policy(w, fmt.Sprintf("default/s%d", i), slices.Concat(switches, portGroups))
 		}
 	}
 	return w
+}
+
+// someRefs is a random part of refs.
+func (g generator) someRefs(refs []nb.Ref) []nb.Ref {
+	return slices.DeleteFunc(slices.Clone(refs), func(nb.Ref) bool { return g.chance(50) })
 }
 
 func (g generator) add(w world, k nb.Key, m model.Model, listIn ...nb.Slot) {
@@ -106,11 +120,22 @@ func (g generator) cluster(w world) (router, group nb.Ref) {
 	return router, group
 }
 
-func (g generator) node(w world, name string, router, group nb.Ref) nb.Ref {
+// zone is a load balancer group that switches may refer to, and that may go.
+func (g generator) zone(w world, name string) nb.Ref {
+	group := nb.Ref{Table: nbdb.LoadBalancerGroupTable, UUID: names.ZoneRow(nbdb.LoadBalancerGroupTable, name, names.RoleLBGroup)}
+	g.add(w, key(group.Table, names.KindZone, name, names.RoleLBGroup),
+		&nbdb.LoadBalancerGroup{UUID: group.UUID, Name: names.ZoneLBGroup(name)})
+	return group
+}
+
+func (g generator) node(w world, name string, router nb.Ref, groups ...nb.Ref) nb.Ref {
 	uid := g.pick("u1", "u2") // a node may have been made anew
 	k := func(table, role string) nb.Key { return key(table, names.KindNode, name, role) }
 	sw := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: names.NodeRow(nbdb.LogicalSwitchTable, name, names.RoleSwitch, uid)}
-	ls := &nbdb.LogicalSwitch{UUID: sw.UUID, Name: name, OtherConfig: g.options(), LoadBalancerGroup: g.some(group.UUID)}
+	ls := &nbdb.LogicalSwitch{UUID: sw.UUID, Name: name, OtherConfig: g.options()}
+	for _, group := range g.someRefs(groups) {
+		ls.LoadBalancerGroup = append(ls.LoadBalancerGroup, group.UUID)
+	}
 	if g.chance(50) {
 		ls.ExternalIDs = map[string]string{names.KeyGatewayIP: g.pick("10.0.0.1/24", "10.0.1.1/24")}
 	}
@@ -137,12 +162,17 @@ func (g generator) node(w world, name string, router, group nb.Ref) nb.Ref {
 	return sw
 }
 
-func (g generator) pod(w world, name string, sw nb.Ref) {
+func (g generator) pod(w world, name string, sw nb.Ref, groups ...nb.Ref) {
 	uid := g.pick("u1", "u2")
+	slots := []nb.Slot{{In: sw, Column: "ports"}}
+	for _, group := range g.someRefs(groups) {
+		slots = append(slots, nb.Slot{In: group, Column: "ports"})
+	}
 	g.add(w, key(nbdb.LogicalSwitchPortTable, names.KindPod, name, names.RolePort), &nbdb.LogicalSwitchPort{
 		UUID: names.RowUUID(nbdb.LogicalSwitchPortTable, names.KindPod, name, names.RolePort, uid), Name: strings.ReplaceAll(name, "/", "_"),
-		Addresses: g.some("a", "b"), PortSecurity: g.some("a", "b"), Options: g.options(), ExternalIDs: map[string]string{names.KeyPod: "true"},
-	}, nb.Slot{In: sw, Column: "ports"})
+		Addresses: g.some("a", "b"), PortSecurity: g.some("a", "b"), Options: g.options(),
+		ExternalIDs: map[string]string{names.KeyPod: "true"},
+	}, slots...)
 	for _, direction := range g.some("from-lport", "to-lport") {
 		g.add(w, key(nbdb.QoSTable, names.KindPod, name, direction), &nbdb.QoS{
 			UUID: names.RowUUID(nbdb.QoSTable, names.KindPod, name, direction, uid), Direction: direction,
@@ -168,9 +198,34 @@ func (g generator) service(w world, name string, group nb.Ref) {
 	}
 }
 
-func (g generator) namespace(w world, name string) {
+// policy is ACLs of one owner, each in switches and port groups of others.
+func (g generator) policy(w world, name string, in []nb.Ref) {
+	for _, role := range g.some("ingress:0", "ingress:1", "egress:0") {
+		var slots []nb.Slot
+		for _, r := range g.someRefs(in) {
+			slots = append(slots, nb.Slot{In: r, Column: "acls"})
+		}
+		if len(slots) == 0 {
+			continue // nothing would keep it
+		}
+		acl := &nbdb.ACL{UUID: names.RowUUID(nbdb.ACLTable, names.KindService, name, role, ""), Match: name + role,
+			Priority: g.r.IntN(2), Direction: g.pick("to-lport", "from-lport"), Action: g.pick("allow", "drop"),
+			Log: g.chance(50), Label: g.r.IntN(2), Tier: g.r.IntN(2)}
+		if severity := g.pick("alert", "info"); acl.Log {
+			acl.Name, acl.Severity, acl.Meter = &role, &severity, &name
+		}
+		g.add(w, key(nbdb.ACLTable, names.KindService, name, role), acl, slots...)
+	}
+}
+
+// namespace is an address set and a port group.
+func (g generator) namespace(w world, name string) nb.Ref {
 	g.add(w, key(nbdb.AddressSetTable, names.KindNamespace, name, "v4"), &nbdb.AddressSet{
-		UUID: names.RowUUID(nbdb.AddressSetTable, names.KindNamespace, name, "v4", ""), Name: name, Addresses: g.some("1.1.1.1", "2.2.2.2", "3.3.3.3")})
+		UUID: names.RowUUID(nbdb.AddressSetTable, names.KindNamespace, name, "v4", ""), Name: name,
+		Addresses: g.some("1.1.1.1", "2.2.2.2", "3.3.3.3")})
+	group := nb.Ref{Table: nbdb.PortGroupTable, UUID: names.RowUUID(nbdb.PortGroupTable, names.KindNamespace, name, "group", g.pick("u1", "u2"))}
+	g.add(w, key(group.Table, names.KindNamespace, name, "group"), &nbdb.PortGroup{UUID: group.UUID, Name: "sel_" + name})
+	return group
 }
 
 // shuffled is the same world in another order.
@@ -184,8 +239,14 @@ func (g generator) shuffled(w world) world {
 	return out
 }
 
+// database is a view that knows the owners of what is there.
+type database interface {
+	nb.View
+	Owners() []nb.Owner
+}
+
 // plans compares db with all of w, and with what else db says is ours.
-func plans(t *testing.T, s *nb.Schema, db *nb.Database, w world) []nb.Plan {
+func plans(t *testing.T, s *nb.Schema, db database, w world) []nb.Plan {
 	t.Helper()
 	owners := append(w.owners(), db.Owners()...)
 	slices.SortFunc(owners, nb.Owner.Compare)

@@ -67,7 +67,7 @@ func (s *Session) TakeDirty() []nb.Owner { return s.index.takeDirty() }
 func (s *Session) Claim(rows []nb.Row) {
 	for _, r := range rows {
 		if !s.schema.Marked(r.Key.Table) {
-			s.index.claim(s.schema.Ref(r.Model), r.Key.Owner)
+			s.index.claim(s.schema.Find(s.View(), s.schema.Ref(r.Model)), r.Key.Owner)
 		}
 	}
 }
