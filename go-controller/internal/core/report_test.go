@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -163,9 +164,7 @@ func TestGatewaysWithOneAddress(t *testing.T) {
 	told("both families", "d: annotation k8s.ovn.org/l3-gateway-config: ip-addresses: 192.0.2.1 is already of the gateway of Node c, fd00::1 is already of the gateway of Node c: "+
 		"the node is no gateway for IPv4, IPv6: give it an address that no other node has, or delete Node c if its machine is gone")
 	restarted := newWorld(t)
-	for _, n := range w.State.Nodes {
-		restarted.put(n)
-	}
+	restarted.put(slices.Collect(w.State.Objects(cluster.KindNode))...)
 	if len(restarted.reports) != 1 {
 		t.Errorf("after a restart %+v, want what d was told", restarted.reports)
 	}
