@@ -24,7 +24,8 @@ func TestVanishedOwnersOverTwoBatches(t *testing.T) {
 	w.carryOut(w.Start().Dirty)
 	pod := &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p"}, UID: "uid-p", Node: "n"}
 	objects := []cluster.Object{
-		&cluster.Node{Name: "n", UID: "uid-n", Zone: "z"}, &cluster.Namespace{Name: "default", UID: "uid-d"}, pod, serviceOf("s", 1),
+		&cluster.Node{Name: "n", UID: "uid-n", Zone: "z"}, &cluster.Namespace{Name: "default", UID: "uid-d"}, pod,
+		serviceOf("s", 1),
 	}
 	w.put(objects...)
 	own := w.db.Owned(w.Owners()[0])
@@ -67,7 +68,8 @@ func TestVanishedOwnersOverTwoBatches(t *testing.T) {
 		if n := len(w.db.Rows(nbdb.LogicalSwitchTable)); n != 1+left {
 			t.Errorf("batch %d: %d switches are left, want the join switch and %d of nodes", i+1, n, left)
 		}
-		if lb, ports := len(w.db.Rows(nbdb.LoadBalancerTable)), w.db.Owned(nb.Owner{Kind: names.KindPod, Name: pod.Name.String()}); lb != 0 || len(ports) != 0 {
+		if lb, ports := len(w.db.Rows(nbdb.LoadBalancerTable)),
+			w.db.Owned(nb.Owner{Kind: names.KindPod, Name: pod.Name.String()}); lb != 0 || len(ports) != 0 {
 			t.Errorf("batch %d: %d load balancers and rows %v of the pod are left, want none", i+1, lb, ports)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 )
 
-// What the last master has reported is not reported again. When the gateway comes
-// back or goes, the next time that it is down is news.
+// What the last master has reported is not reported again. When the gateway comes back or goes, the next time that it
+// is down is news.
 func TestReportsOfRecalledGateways(t *testing.T) {
 	gateway := func(down bool) *cluster.Node {
 		return &cluster.Node{Name: "g", UID: "u", NoLease: down,

@@ -111,7 +111,8 @@ func TestDirtySetParents(t *testing.T) {
 // want something again, or waits for its next attempt, does not go.
 func TestDirtySetVanished(t *testing.T) {
 	now := time.Unix(1000, 0)
-	node, podA, podB, svc := owner(names.KindNode, "n"), owner(names.KindPod, "d/a"), owner(names.KindPod, "d/b"), owner(names.KindService, "d/s")
+	node, podA, podB, svc := owner(names.KindNode, "n"), owner(names.KindPod, "d/a"), owner(names.KindPod,
+		"d/b"), owner(names.KindService, "d/s")
 	d := newDirtySet()
 	gone := map[nb.Owner]bool{node: true, podA: true, podB: true}
 	var went []nb.Owner
