@@ -14,8 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// world is a ledger and the cluster it works on, whose API server applies
-// every patch at once.
+// world is a ledger and the cluster it works on, whose API server applies every patch at once.
 type world struct {
 	t      *testing.T
 	config config.Cluster
@@ -53,8 +52,7 @@ func (w *world) drop(objects ...cluster.Object) Result {
 	return w.batch(events...)
 }
 
-// batch takes events in, and then the patches that they lead to, which may
-// lead to nothing more.
+// batch takes events in, and then the patches that they lead to, which may lead to nothing more.
 func (w *world) batch(events ...cluster.Event) Result {
 	w.t.Helper()
 	w.last = w.assign(events)
@@ -94,7 +92,8 @@ func (w *world) patched(p Patch) cluster.Event {
 				n.Annotated, errs[0] = annotation.ParseNodeSubnets(raw)
 			}
 		}
-		if raw, ok := p.Annotations[annotation.GatewayJoinAddrs]; ok || slices.Contains(p.Remove, annotation.GatewayJoinAddrs) {
+		if raw, ok := p.Annotations[annotation.GatewayJoinAddrs]; ok ||
+			slices.Contains(p.Remove, annotation.GatewayJoinAddrs) {
 			n.JoinAnnotated, n.JoinAs = nil, ""
 			if ok {
 				n.JoinAnnotated, errs[1] = annotation.ParseGatewayJoinAddrs(raw)
@@ -153,8 +152,8 @@ func (w *world) address(pod, want string) {
 	}
 }
 
-// result holds what the last batch led to: how many patches, and the reasons
-// of its problems, each with a part of its message.
+// result holds what the last batch led to: how many patches, and the reasons of its problems, each with a part of its
+// message.
 func (w *world) result(patches int, problems ...string) {
 	w.t.Helper()
 	if len(w.last.Patches) != patches {
@@ -185,8 +184,7 @@ func pod(name, node string) *cluster.Pod {
 	return &cluster.Pod{Name: podName(name), UID: "uid-" + name, Node: node}
 }
 
-// annotated is a pod that says it has addresses, with the MAC and gateway that
-// belong to them when sane.
+// annotated is a pod that says it has addresses, with the MAC and gateway that belong to them when sane.
 func annotated(name, node string, sane bool, ips ...string) *cluster.Pod {
 	p := pod(name, node)
 	l := &nodeLease{}
@@ -235,8 +233,8 @@ func TestWhoWantsNothing(t *testing.T) {
 	}
 }
 
-// Completed pods do not own their address any more, neither live nor at a
-// restart, where their annotation still names it.
+// Completed pods do not own their address any more, neither live nor at a restart, where their annotation still names
+// it.
 func TestCompletedPods(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/28/28") // 11 addresses for pods
 	w.put(node("n1", 1))
@@ -244,7 +242,8 @@ func TestCompletedPods(t *testing.T) {
 		w.put(pod(fmt.Sprint("p", i), "n1"))
 	}
 	w.put(pod("late", "n1"))
-	w.result(0, "Pod default/late: NodeSubnetExhausted: no address is free in subnet 10.0.0.0/28 of node n1: the pod waits for one")
+	w.result(0,
+		"Pod default/late: NodeSubnetExhausted: no address is free in subnet 10.0.0.0/28 of node n1: the pod waits for one")
 	again := w.restarted()
 	again.result(0, "Pod default/late: NodeSubnetExhausted")
 	done := *w.state.Pods[podName("p4")]
@@ -301,20 +300,31 @@ func TestPodAnnotations(t *testing.T) {
 		address string
 		problem string // "" for none
 	}{
-		"right":              {annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64"), 0, "10.0.0.9 fd01::9", ""},
-		"none":               {pod("p", "n1"), 1, "10.0.0.4 fd01::4", ""},
-		"garbage":            {garbage, 1, "10.0.0.4 fd01::4", "Pod default/p: PodAddressRefused: parsing it: garbage: it is written anew"},
-		"no classic":         {noClassic, 1, "10.0.0.9 fd01::9", ""},
-		"wrong MAC":          {annotated("p", "n1", false, "10.0.0.9/24", "fd01::9/64"), 1, "10.0.0.9 fd01::9", "want {\"default\":{\"ip_addresses\":[\"10.0.0.9/24\",\"fd01::9/64\"]"},
-		"one family":         {annotated("p", "n1", true, "10.0.0.9/24"), 1, "10.0.0.4 fd01::4", "want one address in each of the node's subnets [10.0.0.0/24 fd01::/64]"},
-		"another node's":     {annotated("p", "n1", true, "10.0.1.9/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.1.9/24 is not in the node's subnet 10.0.0.0/24"},
-		"another length":     {annotated("p", "n1", true, "10.0.0.9/25", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.9/25 is not in the node's subnet 10.0.0.0/24"},
-		"taken":              {annotated("p", "n1", true, "10.0.0.3/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.3/24 is already the address of Pod default/first"},
-		"taken in the other": {annotated("p", "n1", true, "10.0.0.9/24", "fd01::3/64"), 1, "10.0.0.4 fd01::4", "fd01::3/64 is already the address of Pod default/first"},
-		"the router's":       {annotated("p", "n1", true, "10.0.0.1/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.1/24 is not one for pods in the node's subnet 10.0.0.0/24: want number 3 to 253"},
-		"the broadcast":      {annotated("p", "n1", true, "10.0.0.255/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4", "10.0.0.255/24 is not one for pods"},
-		"health checks'":     {annotated("p", "n1", true, "10.0.0.254/24", "fd01::ffff:ffff/64"), 0, "10.0.0.254 fd01::ffff:ffff", ""},
-		"far up":             {annotated("p", "n1", true, "10.0.0.9/24", "fd01::1:0:9/64"), 1, "10.0.0.4 fd01::4", "fd01::1:0:9/64 is not one for pods"},
+		"right": {annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64"), 0, "10.0.0.9 fd01::9", ""},
+		"none":  {pod("p", "n1"), 1, "10.0.0.4 fd01::4", ""},
+		"garbage": {garbage, 1, "10.0.0.4 fd01::4",
+			"Pod default/p: PodAddressRefused: parsing it: garbage: it is written anew"},
+		"no classic": {noClassic, 1, "10.0.0.9 fd01::9", ""},
+		"wrong MAC": {annotated("p", "n1", false, "10.0.0.9/24", "fd01::9/64"), 1, "10.0.0.9 fd01::9",
+			"want {\"default\":{\"ip_addresses\":[\"10.0.0.9/24\",\"fd01::9/64\"]"},
+		"one family": {annotated("p", "n1", true, "10.0.0.9/24"), 1, "10.0.0.4 fd01::4",
+			"want one address in each of the node's subnets [10.0.0.0/24 fd01::/64]"},
+		"another node's": {annotated("p", "n1", true, "10.0.1.9/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4",
+			"10.0.1.9/24 is not in the node's subnet 10.0.0.0/24"},
+		"another length": {annotated("p", "n1", true, "10.0.0.9/25", "fd01::9/64"), 1, "10.0.0.4 fd01::4",
+			"10.0.0.9/25 is not in the node's subnet 10.0.0.0/24"},
+		"taken": {annotated("p", "n1", true, "10.0.0.3/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4",
+			"10.0.0.3/24 is already the address of Pod default/first"},
+		"taken in the other": {annotated("p", "n1", true, "10.0.0.9/24", "fd01::3/64"), 1, "10.0.0.4 fd01::4",
+			"fd01::3/64 is already the address of Pod default/first"},
+		"the router's": {annotated("p", "n1", true, "10.0.0.1/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4",
+			"10.0.0.1/24 is not one for pods in the node's subnet 10.0.0.0/24: want number 3 to 253"},
+		"the broadcast": {annotated("p", "n1", true, "10.0.0.255/24", "fd01::9/64"), 1, "10.0.0.4 fd01::4",
+			"10.0.0.255/24 is not one for pods"},
+		"health checks'": {annotated("p", "n1", true, "10.0.0.254/24", "fd01::ffff:ffff/64"), 0, "10.0.0.254 fd01::ffff:ffff",
+			""},
+		"far up": {annotated("p", "n1", true, "10.0.0.9/24", "fd01::1:0:9/64"), 1, "10.0.0.4 fd01::4",
+			"fd01::1:0:9/64 is not one for pods"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
@@ -344,7 +354,9 @@ func TestTamperedAndDeletedAnnotations(t *testing.T) {
 		w.put(node("n1", 1))
 		w.result(1)
 		w.put(node("n1", 1, "10.0.7.0/24"))
-		w.result(1, "Node n1: NodeSubnetRefused: annotation k8s.ovn.org/node-subnets: [10.0.7.0/24] is not what the node holds: [10.0.0.0/24] is written again")
+		w.result(1,
+			"Node n1: NodeSubnetRefused: annotation k8s.ovn.org/node-subnets: [10.0.7.0/24] is not what the node holds: "+
+				"[10.0.0.0/24] is written again")
 		bad := node("n1", 1)
 		bad.AnnotatedAs = "garbage"
 		w.put(bad)
@@ -357,8 +369,8 @@ func TestTamperedAndDeletedAnnotations(t *testing.T) {
 	}
 }
 
-// Somebody writes the same wrong value again while our patch is on its way: of
-// the versions between only the fact that there were some comes through.
+// Somebody writes the same wrong value again while our patch is on its way: of the versions between only the fact that
+// there were some comes through.
 func TestTamperedWhileThePatchIsOnItsWay(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
 	w.put(node("n1", 1), pod("p", "n1"))

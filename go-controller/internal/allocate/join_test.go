@@ -20,8 +20,7 @@ func ownOutside(name string) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 18, byte(sum >> 8), byte(sum)}), 16)
 }
 
-// gateway is a node that is one, and may say what its place on the join switch
-// is.
+// gateway is a node that is one, and may say what its place on the join switch is.
 func gateway(name string, created int64, join ...string) *cluster.Node {
 	n := node(name, created)
 	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Port: "breth0_" + name, IPs: []netip.Prefix{ownOutside(name)},
@@ -67,7 +66,8 @@ func TestJoinAnnotationOfNoGateway(t *testing.T) {
 	n.Gateway = nil
 	w.put(n)
 	w.result(1)
-	if p := w.last.Patches[0]; len(p.Remove) != 1 || p.Remove[0] != annotation.GatewayJoinAddrs || p.Annotations[annotation.NodeSubnets] == "" {
+	if p := w.last.Patches[0]; len(p.Remove) != 1 || p.Remove[0] != annotation.GatewayJoinAddrs ||
+		p.Annotations[annotation.NodeSubnets] == "" {
 		t.Errorf("patch %+v, want the subnets and the removal of %s", p, annotation.GatewayJoinAddrs)
 	}
 }
@@ -80,14 +80,19 @@ func TestJoinAnnotations(t *testing.T) {
 		want    string
 		problem string
 	}{
-		"right":               {gateway("n", 2, "100.64.1.9/24", "fd98::9/64"), "100.64.1.9/24 fd98::9/64", ""},
-		"none":                {gateway("n", 2), "100.64.1.3/24 fd98::3/64", ""},
-		"malformed":           {malformed, "100.64.1.3/24 fd98::3/64", "Node n: GatewayJoinAddressRefused: parsing it: garbage: it is written anew"},
-		"taken":               {gateway("n", 2, "100.64.1.2/24", "fd98::2/64"), "100.64.1.3/24 fd98::3/64", "held by the gateway router of Node first"},
-		"the cluster's":       {gateway("n", 2, "100.64.1.1/24", "fd98::1/64"), "100.64.1.3/24 fd98::3/64", "want the same number, 2 to 254, of each of the join subnets [100.64.1.0/24 fd98::/64]"},
-		"elsewhere":           {gateway("n", 2, "100.65.1.9/24", "fd98::9/64"), "100.64.1.3/24 fd98::3/64", "want the same number"},
-		"of different number": {gateway("n", 2, "100.64.1.9/24", "fd98::8/64"), "100.64.1.3/24 fd98::3/64", "want the same number"},
-		"one family":          {gateway("n", 2, "100.64.1.9/24"), "100.64.1.3/24 fd98::3/64", "want the same number"},
+		"right": {gateway("n", 2, "100.64.1.9/24", "fd98::9/64"), "100.64.1.9/24 fd98::9/64", ""},
+		"none":  {gateway("n", 2), "100.64.1.3/24 fd98::3/64", ""},
+		"malformed": {malformed, "100.64.1.3/24 fd98::3/64",
+			"Node n: GatewayJoinAddressRefused: parsing it: garbage: it is written anew"},
+		"taken": {gateway("n", 2, "100.64.1.2/24", "fd98::2/64"), "100.64.1.3/24 fd98::3/64",
+			"held by the gateway router of Node first"},
+		"the cluster's": {gateway("n", 2, "100.64.1.1/24", "fd98::1/64"), "100.64.1.3/24 fd98::3/64",
+			"want the same number, 2 to 254, of each of the join subnets [100.64.1.0/24 fd98::/64]"},
+		"elsewhere": {gateway("n", 2, "100.65.1.9/24", "fd98::9/64"), "100.64.1.3/24 fd98::3/64",
+			"want the same number"},
+		"of different number": {gateway("n", 2, "100.64.1.9/24", "fd98::8/64"), "100.64.1.3/24 fd98::3/64",
+			"want the same number"},
+		"one family": {gateway("n", 2, "100.64.1.9/24"), "100.64.1.3/24 fd98::3/64", "want the same number"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
@@ -124,7 +129,9 @@ func TestJoinSubnetExhausted(t *testing.T) {
 	}
 	w.join("n4", "100.64.1.6/29")
 	w.put(gateway("late", 9))
-	w.result(1, "Node late: JoinSubnetExhausted: no address for the node's gateway router is free in the join subnets [100.64.1.0/29]: it waits for one; widen --join-subnet or remove gateways")
+	w.result(1,
+		"Node late: JoinSubnetExhausted: no address for the node's gateway router is free in the join subnets "+
+			"[100.64.1.0/29]: it waits for one; widen --join-subnet or remove gateways")
 	w.drop(gateway("n2", 2))
 	w.join("late", "100.64.1.4/29")
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// A node whose switch would clash with the join switch is refused with a
-// reason; the others are served.
+// A node whose switch would clash with the join switch is refused with a reason; the others are served.
 func TestReservedNodeName(t *testing.T) {
 	c := config.DefaultCluster()
 	s, l := cluster.NewState(c), New(c)
 	var changes []cluster.Change
 	for _, n := range []string{names.JoinSwitch, "n1"} {
-		ch, _ := s.Apply(cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: n}}, New: &cluster.Node{Name: n}})
+		ch, _ := s.Apply(cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: n}},
+			New: &cluster.Node{Name: n}})
 		changes = append(changes, ch)
 	}
 	res := l.Assign(s, changes)

@@ -8,8 +8,11 @@ import (
 
 func TestTwoNodesClaimOneSubnet(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
-	w.put(node("young", 2, "10.0.5.0/24"), node("old", 1, "10.0.5.0/24"), pod("a", "young"), annotated("b", "old", true, "10.0.5.9/24"))
-	w.result(2, "Node young: NodeSubnetRefused: annotation k8s.ovn.org/node-subnets: 10.0.5.0/24 overlaps 10.0.5.0/24 of Node old: new subnets are given out")
+	w.put(node("young", 2, "10.0.5.0/24"), node("old", 1, "10.0.5.0/24"), pod("a", "young"),
+		annotated("b", "old", true, "10.0.5.9/24"))
+	w.result(2,
+		"Node young: NodeSubnetRefused: annotation k8s.ovn.org/node-subnets: 10.0.5.0/24 overlaps 10.0.5.0/24 of Node "+
+			"old: new subnets are given out")
 	w.subnets("old", "10.0.5.0/24")
 	w.subnets("young", "10.0.0.0/24")
 	w.address("a", "10.0.0.3")
@@ -17,8 +20,8 @@ func TestTwoNodesClaimOneSubnet(t *testing.T) {
 	w.restarted().result(0)
 }
 
-// What a node that got nothing had said it holds is removed: nobody believes it
-// after a restart. One that claims everything gets what is left.
+// What a node that got nothing had said it holds is removed: nobody believes it after a restart. One that claims
+// everything gets what is left.
 func TestRefusedClaimsAreNotHeardAgain(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/24/26")
 	for i := range 4 {
@@ -43,14 +46,20 @@ func TestNodeAnnotations(t *testing.T) {
 		subnets   string
 		problem   string
 	}{
-		"right":                {[]string{"10.0.9.0/24", "fd01:0:0:9::/64"}, "10.0.9.0/24 fd01:0:0:9::/64", ""},
-		"of an older length":   {[]string{"10.0.8.0/23", "fd01:0:0:9::/64"}, "10.0.8.0/23 fd01:0:0:9::/64", ""},
-		"one family":           {[]string{"10.0.9.0/24"}, "10.0.1.0/24 fd01:0:0:1::/64", "want one subnet of each of the 2 address families of the cluster subnets [10.0.0.0/16/24 fd01::/48/64]"},
-		"elsewhere":            {[]string{"10.9.0.0/24", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64", "10.9.0.0/24 is not in the cluster subnets"},
-		"wider than the range": {[]string{"10.0.0.0/8", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64", "10.0.0.0/8 is not in the cluster subnets"},
-		"around another's":     {[]string{"10.0.0.0/20", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64", "10.0.0.0/20 overlaps 10.0.0.0/24 of Node first"},
-		"inside another's":     {[]string{"10.0.0.128/25", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64", "10.0.0.128/25 overlaps 10.0.0.0/24 of Node first"},
-		"no room":              {[]string{"10.0.9.0/30", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64", "10.0.9.0/30 has no room for pods"},
+		"right":              {[]string{"10.0.9.0/24", "fd01:0:0:9::/64"}, "10.0.9.0/24 fd01:0:0:9::/64", ""},
+		"of an older length": {[]string{"10.0.8.0/23", "fd01:0:0:9::/64"}, "10.0.8.0/23 fd01:0:0:9::/64", ""},
+		"one family": {[]string{"10.0.9.0/24"}, "10.0.1.0/24 fd01:0:0:1::/64",
+			"want one subnet of each of the 2 address families of the cluster subnets [10.0.0.0/16/24 fd01::/48/64]"},
+		"elsewhere": {[]string{"10.9.0.0/24", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64",
+			"10.9.0.0/24 is not in the cluster subnets"},
+		"wider than the range": {[]string{"10.0.0.0/8", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64",
+			"10.0.0.0/8 is not in the cluster subnets"},
+		"around another's": {[]string{"10.0.0.0/20", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64",
+			"10.0.0.0/20 overlaps 10.0.0.0/24 of Node first"},
+		"inside another's": {[]string{"10.0.0.128/25", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64",
+			"10.0.0.128/25 overlaps 10.0.0.0/24 of Node first"},
+		"no room": {[]string{"10.0.9.0/30", "fd01:0:0:9::/64"}, "10.0.1.0/24 fd01:0:0:1::/64",
+			"10.0.9.0/30 has no room for pods"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
@@ -72,7 +81,9 @@ func TestNodeSubnetsRunOutAndComeBack(t *testing.T) {
 		w.put(node(fmt.Sprint("n", i), int64(i)))
 	}
 	w.put(node("late", 9), pod("p", "late"))
-	w.result(0, "Node late: ClusterSubnetExhausted: no subnet for the node is free in the cluster subnets [10.0.0.0/24/26]: the node waits for one; widen --cluster-subnets or remove nodes")
+	w.result(0,
+		"Node late: ClusterSubnetExhausted: no subnet for the node is free in the cluster subnets [10.0.0.0/24/26]: the "+
+			"node waits for one; widen --cluster-subnets or remove nodes")
 	w.put(node("later", 10))
 	w.result(0, "Node later: ClusterSubnetExhausted")
 	w.drop(node("n2", 2))
@@ -88,9 +99,8 @@ func TestNodeSubnetsRunOutAndComeBack(t *testing.T) {
 	w.result(0)
 }
 
-// A node that is made anew keeps its subnets as long as they are free, and its
-// pods their addresses: at once, after a while, and when the master was not
-// there to see it.
+// A node that is made anew keeps its subnets as long as they are free, and its pods their addresses: at once, after a
+// while, and when the master was not there to see it.
 func TestNodeMadeAnew(t *testing.T) {
 	anew := node("n2", 9)
 	anew.UID = "another"
@@ -171,7 +181,8 @@ func TestNodesThatNeverReturn(t *testing.T) {
 		w.assignAll(n)
 	}
 	if len(w.ledger.before.held) != remembered || len(w.ledger.before.order) != remembered {
-		t.Errorf("%d nodes are remembered, in an order of %d, want %d", len(w.ledger.before.held), len(w.ledger.before.order), remembered)
+		t.Errorf("%d nodes are remembered, in an order of %d, want %d", len(w.ledger.before.held), len(w.ledger.before.order),
+			remembered)
 	}
 	if len(w.ledger.subnets.held) != 0 {
 		t.Errorf("%d subnets are held, want none", len(w.ledger.subnets.held))

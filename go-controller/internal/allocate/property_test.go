@@ -22,8 +22,8 @@ func (w *world) assignAll(n *cluster.Node) {
 	w.drop(n)
 }
 
-// random is one thing that happens to a small cluster, in which everything
-// runs out, of users that write what they like.
+// random is one thing that happens to a small cluster, in which everything runs out, of users that write what they
+// like.
 func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 	uid := fmt.Sprint("uid-", clock)
 	if r.IntN(5) == 0 {
@@ -59,7 +59,8 @@ func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 	case 3:
 		p.Annotated, p.AnnotatedAs, p.ClassicOK = nil, "garbage", false
 	case 4:
-		q := annotated(p.Name.Name, p.Node, r.IntN(2) == 0, fmt.Sprintf("10.0.0.%d/28", r.IntN(80)), fmt.Sprintf("fd01:0:0:%d::%x/64", r.IntN(5), r.IntN(20)))
+		q := annotated(p.Name.Name, p.Node, r.IntN(2) == 0, fmt.Sprintf("10.0.0.%d/28", r.IntN(80)),
+			fmt.Sprintf("fd01:0:0:%d::%x/64", r.IntN(5), r.IntN(20)))
 		p.Annotated, p.AnnotatedAs, p.ClassicOK = q.Annotated, "", r.IntN(2) == 0
 	}
 	return cluster.Event{Ref: p.Ref(), New: p}
@@ -92,8 +93,7 @@ func (w *world) asking(events []cluster.Event) map[cluster.Name]bool {
 	return out
 }
 
-// check holds what must be true at any moment. asked is the pods that said they
-// have the address of health checks.
+// check holds what must be true at any moment. asked is the pods that said they have the address of health checks.
 func (w *world) check(asked map[cluster.Name]bool) {
 	w.t.Helper()
 	for a, as := range w.state.NodeSubnets {
@@ -120,10 +120,12 @@ func (w *world) check(asked map[cluster.Name]bool) {
 			if source, ok := cluster.HealthSource(s); ok && ip.Addr() == source && !asked[n] {
 				w.t.Fatalf("pod %s was given %v, where health checks come from", n, ip)
 			}
-			if holder, held := index.HealthChecksOf(w.state).SourceHolder(s); held && !hasSource(w.state.PodNetworks[holder].IPs) {
+			if holder, held := index.HealthChecksOf(w.state).SourceHolder(s); held &&
+				!hasSource(w.state.PodNetworks[holder].IPs) {
 				w.t.Fatalf("pod %s is said to hold the source of %s, and holds %v", holder, s, w.state.PodNetworks[holder].IPs)
 			}
-			if !s.Contains(ip.Addr()) || ip.Bits() != s.Bits() || ip.Addr().Less(first) || s.Addr().Is4() && ip.Addr() == ipnet.Last(s) {
+			if !s.Contains(ip.Addr()) || ip.Bits() != s.Bits() || ip.Addr().Less(first) || s.Addr().Is4() &&
+				ip.Addr() == ipnet.Last(s) {
 				w.t.Fatalf("pod %s holds %v on a node with %v", n, ip, s)
 			}
 			if other, twice := taken[ip.Addr()]; twice {
@@ -144,9 +146,8 @@ func (w *world) check(asked map[cluster.Name]bool) {
 	}
 }
 
-// No two grants overlap, every grant is inside its node's subnet, a ledger that
-// is rebuilt from the annotations grants the same and writes nothing, and when
-// everything is deleted nothing is left.
+// No two grants overlap, every grant is inside its node's subnet, a ledger that is rebuilt from the annotations grants
+// the same and writes nothing, and when everything is deleted nothing is left.
 func TestProperties(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -170,8 +171,10 @@ func TestProperties(t *testing.T) {
 			if len(again.last.Patches) != 0 {
 				t.Errorf("patches after a restart: %v", again.last.Patches)
 			}
-			if !reflect.DeepEqual(again.state.NodeSubnets, w.state.NodeSubnets) || !maps.EqualFunc(again.state.PodNetworks, w.state.PodNetworks, cluster.SamePodNetwork) {
-				t.Errorf("after a restart %v %v, before %v %v", again.state.NodeSubnets, again.state.PodNetworks, w.state.NodeSubnets, w.state.PodNetworks)
+			if !reflect.DeepEqual(again.state.NodeSubnets, w.state.NodeSubnets) ||
+				!maps.EqualFunc(again.state.PodNetworks, w.state.PodNetworks, cluster.SamePodNetwork) {
+				t.Errorf("after a restart %v %v, before %v %v", again.state.NodeSubnets, again.state.PodNetworks,
+					w.state.NodeSubnets, w.state.PodNetworks)
 			}
 			w.empty(r)
 		})
@@ -193,8 +196,10 @@ func (w *world) empty(r *rand.Rand) {
 		w.batch(cluster.Event{Ref: ref})
 	}
 	l := w.ledger
-	if n := len(l.nodes) + len(l.pods) + len(l.starvedNodes) + len(l.starvedPods) + len(l.subnets.held) + len(l.subnets.odd); n != 0 {
-		w.t.Errorf("left: nodes %v, pods %v, starved %v %v, subnets %v %v", l.nodes, l.pods, l.starvedNodes, l.starvedPods, l.subnets.held, l.subnets.odd)
+	if n := len(l.nodes) + len(l.pods) + len(l.starvedNodes) + len(l.starvedPods) + len(l.subnets.held) +
+		len(l.subnets.odd); n != 0 {
+		w.t.Errorf("left: nodes %v, pods %v, starved %v %v, subnets %v %v", l.nodes, l.pods, l.starvedNodes, l.starvedPods,
+			l.subnets.held, l.subnets.odd)
 	}
 	if n := len(w.state.NodeSubnets) + len(w.state.PodNetworks); n != 0 {
 		w.t.Errorf("left: %v %v", w.state.NodeSubnets, w.state.PodNetworks)

@@ -8,8 +8,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// On a node those of its own endpoints serve that are ready there, else those
-// that terminate there, whatever there is elsewhere.
+// On a node those of its own endpoints serve that are ready there, else those that terminate there, whatever there is
+// elsewhere.
 func TestChooseLocal(t *testing.T) {
 	const going = cluster.Serving | cluster.Terminating
 	ep := func(addr, node string, c cluster.Conditions) cluster.Endpoint {
@@ -18,9 +18,11 @@ func TestChooseLocal(t *testing.T) {
 	port := cluster.ServicePort{Name: "web", Protocol: cluster.TCP, Port: 80}
 	slices := []*cluster.EndpointSlice{
 		{Ports: []cluster.EndpointPort{{Name: "web", Protocol: cluster.TCP, Port: 8080}}, Endpoints: []cluster.Endpoint{
-			ep("10.0.1.3", "n1", cluster.Ready|cluster.Serving), ep("10.0.1.4", "n1", going), ep("10.0.2.3", "n2", going), ep("10.0.2.4", "n2", 0), ep("10.0.9.9", "", cluster.Ready),
+			ep("10.0.1.3", "n1", cluster.Ready|cluster.Serving), ep("10.0.1.4", "n1", going), ep("10.0.2.3", "n2", going),
+			ep("10.0.2.4", "n2", 0), ep("10.0.9.9", "", cluster.Ready),
 		}},
-		{Ports: []cluster.EndpointPort{{Name: "web", Protocol: cluster.TCP, Port: 9090}, {Name: "web", Protocol: cluster.UDP, Port: 53}}, Endpoints: []cluster.Endpoint{
+		{Ports: []cluster.EndpointPort{{Name: "web", Protocol: cluster.TCP, Port: 9090}, {Name: "web", Protocol: cluster.UDP,
+			Port: 53}}, Endpoints: []cluster.Endpoint{
 			ep("10.0.1.3", "n1", cluster.Ready), ep("10.0.3.3", "n3", cluster.Terminating), ep("fd01::3", "n1", going),
 		}},
 	}

@@ -9,10 +9,13 @@ import (
 )
 
 func whole() *Node {
-	return &Node{Name: "n", ByHand: true, ChassisID: "0123", Annotated: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd01::/64")},
+	return &Node{Name: "n", ByHand: true, ChassisID: "0123",
+		Annotated:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd01::/64")},
 		JoinAnnotated: []netip.Prefix{netip.MustParsePrefix("100.64.1.2/24"), netip.MustParsePrefix("fd98::2/64")},
-		Gateway: &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n", IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
-			NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}, Rampout: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}}
+		Gateway: &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n",
+			IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
+			NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")},
+			Rampout:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}}
 }
 
 // What a record says survives writing and reading, and is JSON all through.
@@ -39,15 +42,15 @@ func TestByHandRecord(t *testing.T) {
 	}
 }
 
-// A Node gets what it does not say itself, and nothing for what it says in a
-// form that can't be read.
+// A Node gets what it does not say itself, and nothing for what it says in a form that can't be read.
 func TestInherit(t *testing.T) {
 	bare := &Node{Name: "n", UID: "u"}
 	if got := bare.Adopt(whole()); len(got) != 4 || len(bare.Annotations()) != 4 || bare.ByHand || bare.UID != "u" {
 		t.Errorf("%v, %+v", got, bare)
 	}
 	own := &Node{Name: "n", ChassisID: "other", Annotated: []netip.Prefix{netip.MustParsePrefix("10.0.9.0/24")}}
-	if got := own.Adopt(whole()); len(got) != 2 || own.ChassisID != "other" || own.Annotated[0].String() != "10.0.9.0/24" || own.Gateway == nil {
+	if got := own.Adopt(whole()); len(got) != 2 || own.ChassisID != "other" ||
+		own.Annotated[0].String() != "10.0.9.0/24" || own.Gateway == nil {
 		t.Errorf("%v, %+v", got, own)
 	}
 	if got := own.Adopt(whole()); got != nil {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A field that comes to be must be compared: one that is set alone makes an
-// object another one.
+// A field that comes to be must be compared: one that is set alone makes an object another one.
 func TestEqualComparesEveryField(t *testing.T) {
 	for _, zero := range []Object{&Service{}, &EndpointSlice{}} {
 		typ := reflect.TypeOf(zero).Elem()
@@ -59,8 +58,8 @@ func something(t *testing.T, typ reflect.Type) reflect.Value {
 	return v
 }
 
-// With internalTrafficPolicy Local who comes from outside is led to numbers of
-// the ClusterIP that the service does not have, each port to another.
+// With internalTrafficPolicy Local who comes from outside is led to numbers of the ClusterIP that the service does not
+// have, each port to another.
 func TestOutsidePort(t *testing.T) {
 	tcp := func(port, nodePort uint16) ServicePort {
 		return ServicePort{Protocol: TCP, Port: port, NodePort: nodePort}
@@ -71,11 +70,13 @@ func TestOutsidePort(t *testing.T) {
 		s    Service
 		want []uint16
 	}{
-		"policy Cluster":        {Service{Ports: ports, ExternalIPs: external}, []uint16{80, 65535, 65533, 443}},
-		"some have node ports":  {Service{Ports: ports, InternalLocal: true}, []uint16{65534, 65532, 65533, 65530}},
-		"external IPs":          {Service{Ports: ports, InternalLocal: true, ExternalIPs: external}, []uint16{65534, 65532, 65531, 65530}},
-		"nobody is let in":      {Service{Ports: []ServicePort{tcp(80, 0)}, InternalLocal: true}, []uint16{80}},
-		"a load balancer's IPs": {Service{Ports: []ServicePort{tcp(80, 0)}, InternalLocal: true, Ingress: []Ingress{{Addr: external[0]}}}, []uint16{65535}},
+		"policy Cluster":       {Service{Ports: ports, ExternalIPs: external}, []uint16{80, 65535, 65533, 443}},
+		"some have node ports": {Service{Ports: ports, InternalLocal: true}, []uint16{65534, 65532, 65533, 65530}},
+		"external IPs": {Service{Ports: ports, InternalLocal: true, ExternalIPs: external},
+			[]uint16{65534, 65532, 65531, 65530}},
+		"nobody is let in": {Service{Ports: []ServicePort{tcp(80, 0)}, InternalLocal: true}, []uint16{80}},
+		"a load balancer's IPs": {Service{Ports: []ServicePort{tcp(80, 0)}, InternalLocal: true,
+			Ingress: []Ingress{{Addr: external[0]}}}, []uint16{65535}},
 	} {
 		for i, p := range c.s.Ports {
 			if got := c.s.OutsidePort(p); got != c.want[i] {
@@ -96,8 +97,10 @@ func addrs(texts ...string) []netip.Addr {
 // What a service names, and which of it the service answers on.
 func TestAddresses(t *testing.T) {
 	a := addrs("10.96.0.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")
-	s := &Service{ClusterIPs: a[:1], ExternalIPs: a[:2], Ingress: []Ingress{{Addr: a[1], Proxied: true}, {Addr: a[2]}, {Addr: a[3], Proxied: true}}}
-	want := []ServiceAddr{{a[0], FromClusterIPs, NotWithheld}, {a[1], FromExternalIPs, NotWithheld}, {a[2], FromIngress, NotWithheld}, {a[3], FromIngress, ProxyMode}}
+	s := &Service{ClusterIPs: a[:1], ExternalIPs: a[:2], Ingress: []Ingress{{Addr: a[1], Proxied: true}, {Addr: a[2]},
+		{Addr: a[3], Proxied: true}}}
+	want := []ServiceAddr{{a[0], FromClusterIPs, NotWithheld}, {a[1], FromExternalIPs, NotWithheld},
+		{a[2], FromIngress, NotWithheld}, {a[3], FromIngress, ProxyMode}}
 	if got := s.Addresses(); !slices.Equal(got, want) {
 		t.Errorf("addresses %v, want %v", got, want)
 	}

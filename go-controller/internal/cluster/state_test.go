@@ -78,8 +78,8 @@ func TestApply(t *testing.T) {
 
 func endpoint(e cluster.Endpoint) []cluster.Endpoint { return []cluster.Endpoint{e} }
 
-// Every field that a translator or the allocator reads counts as a difference.
-func TestEqualSeesEveryDifference(t *testing.T) {
+// differing lists, by kind, objects of which no two are equal.
+func differing() map[string][]cluster.Object {
 	net := annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}, MAC: ipnet.MAC{1},
 		Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
 	otherMAC, otherGW, otherRoutes := net, net, net
@@ -89,39 +89,62 @@ func TestEqualSeesEveryDifference(t *testing.T) {
 	subnet := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
 	ip := []netip.Addr{netip.MustParseAddr("10.96.0.1")}
 	n := name("d", "x")
-	groups := map[string][]cluster.Object{
+	services := []cluster.Object{
+		&cluster.Service{Name: n}, &cluster.Service{Name: n, UID: "u"}, &cluster.Service{Name: n, ClusterIPs: ip},
+		&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80}}},
+		&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 81}}},
+		&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80, Name: "http"}}},
+		&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80, NodePort: 30080}}},
+		&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80, Protocol: cluster.UDP}}},
+		&cluster.Service{Name: n, Created: 1}, &cluster.Service{Name: n, Type: cluster.NodePort},
+		&cluster.Service{Name: n, Headless: true},
+		&cluster.Service{Name: n, ExternalIPs: ip}, &cluster.Service{Name: n, Ingress: []cluster.Ingress{{Addr: ip[0]}}},
+		&cluster.Service{Name: n, Ingress: []cluster.Ingress{{Addr: ip[0], Proxied: true}}},
+		&cluster.Service{Name: n, AffinitySeconds: 1},
+		&cluster.Service{Name: n, InternalLocal: true}, &cluster.Service{Name: n, ExternalLocal: true},
+		&cluster.Service{Name: n, HealthCheckPort: 1},
+		&cluster.Service{Name: n, SourceRanges: subnet}, &cluster.Service{Name: n, SourceRanges: []netip.Prefix{{}}},
+		&cluster.Service{Name: n, PublishNotReady: true},
+	}
+	return map[string][]cluster.Object{
 		"Node": {
 			&cluster.Node{Name: "n"}, &cluster.Node{Name: "n", UID: "u"}, &cluster.Node{Name: "n", Created: 1},
-			&cluster.Node{Name: "n", Annotated: subnet}, &cluster.Node{Name: "n", AnnotatedAs: "bad"}, &cluster.Node{Name: "n", ChassisID: "c"},
+			&cluster.Node{Name: "n", Annotated: subnet}, &cluster.Node{Name: "n", AnnotatedAs: "bad"},
+			&cluster.Node{Name: "n", ChassisID: "c"},
 		},
 		"Namespace": {&cluster.Namespace{Name: "n"}, &cluster.Namespace{Name: "n", UID: "u"}},
 		"Pod": {
-			&cluster.Pod{Name: n}, &cluster.Pod{Name: n, UID: "u"}, &cluster.Pod{Name: n, Node: "n"}, &cluster.Pod{Name: n, Created: 1},
-			&cluster.Pod{Name: n, HostNetwork: true}, &cluster.Pod{Name: n, Finished: true}, &cluster.Pod{Name: n, AnnotatedAs: "bad"},
-			&cluster.Pod{Name: n, ClassicOK: true}, &cluster.Pod{Name: n, Annotated: &net}, &cluster.Pod{Name: n, Annotated: &otherMAC},
+			&cluster.Pod{Name: n}, &cluster.Pod{Name: n, UID: "u"}, &cluster.Pod{Name: n, Node: "n"},
+			&cluster.Pod{Name: n, Created: 1},
+			&cluster.Pod{Name: n, HostNetwork: true}, &cluster.Pod{Name: n, Finished: true},
+			&cluster.Pod{Name: n, AnnotatedAs: "bad"},
+			&cluster.Pod{Name: n, ClassicOK: true}, &cluster.Pod{Name: n, Annotated: &net},
+			&cluster.Pod{Name: n, Annotated: &otherMAC},
 			&cluster.Pod{Name: n, Annotated: &otherGW}, &cluster.Pod{Name: n, Annotated: &otherRoutes},
 		},
-		"Service": {
-			&cluster.Service{Name: n}, &cluster.Service{Name: n, UID: "u"}, &cluster.Service{Name: n, ClusterIPs: ip},
-			&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80}}}, &cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 81}}},
-			&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80, Name: "http"}}}, &cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80, NodePort: 30080}}},
-			&cluster.Service{Name: n, Ports: []cluster.ServicePort{{Port: 80, Protocol: cluster.UDP}}},
-			&cluster.Service{Name: n, Created: 1}, &cluster.Service{Name: n, Type: cluster.NodePort}, &cluster.Service{Name: n, Headless: true},
-			&cluster.Service{Name: n, ExternalIPs: ip}, &cluster.Service{Name: n, Ingress: []cluster.Ingress{{Addr: ip[0]}}},
-			&cluster.Service{Name: n, Ingress: []cluster.Ingress{{Addr: ip[0], Proxied: true}}}, &cluster.Service{Name: n, AffinitySeconds: 1},
-			&cluster.Service{Name: n, InternalLocal: true}, &cluster.Service{Name: n, ExternalLocal: true}, &cluster.Service{Name: n, HealthCheckPort: 1},
-			&cluster.Service{Name: n, SourceRanges: subnet}, &cluster.Service{Name: n, SourceRanges: []netip.Prefix{{}}}, &cluster.Service{Name: n, PublishNotReady: true},
-		},
+		"Service": services,
 		"EndpointSlice": {
-			&cluster.EndpointSlice{Name: n}, &cluster.EndpointSlice{Name: n, Service: "s"}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{})},
-			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Addr: ip[0]})}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Conditions: cluster.Ready})},
-			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Conditions: cluster.Serving})}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Conditions: cluster.Terminating})},
-			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Node: "x"})}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Zone: "x"})},
-			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Pod: "x"})}, &cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{ForZones: "x"})},
+			&cluster.EndpointSlice{Name: n},
+			&cluster.EndpointSlice{Name: n, Service: "s"},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Addr: ip[0]})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Conditions: cluster.Ready})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Conditions: cluster.Serving})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Conditions: cluster.Terminating})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Node: "x"})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Zone: "x"})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{Pod: "x"})},
+			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{ForZones: "x"})},
 			&cluster.EndpointSlice{Name: n, Endpoints: endpoint(cluster.Endpoint{ForNodes: "x"})},
-			&cluster.EndpointSlice{Name: n, Ports: []cluster.EndpointPort{{Port: 80}}}, &cluster.EndpointSlice{Name: n, Ports: []cluster.EndpointPort{{Port: 80, Protocol: cluster.UDP}}},
+			&cluster.EndpointSlice{Name: n, Ports: []cluster.EndpointPort{{Port: 80}}},
+			&cluster.EndpointSlice{Name: n, Ports: []cluster.EndpointPort{{Port: 80, Protocol: cluster.UDP}}},
 		},
 	}
+}
+
+// Every field that a translator or the allocator reads counts as a difference.
+func TestEqualSeesEveryDifference(t *testing.T) {
+	groups := differing()
 	for kind, variants := range groups {
 		for i, a := range variants {
 			for j, b := range variants {
@@ -207,7 +230,8 @@ func TestGrants(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for text, n := range map[string]cluster.Name{"default/web": name("default", "web"), "n1": name("", "n1"), "/x": name("", "x")} {
+	for text, n := range map[string]cluster.Name{"default/web": name("default", "web"), "n1": name("", "n1"),
+		"/x": name("", "x")} {
 		if got := cluster.ParseName(text); got != n {
 			t.Errorf("ParseName(%q) = %v, want %v", text, got, n)
 		}
@@ -218,7 +242,8 @@ func TestNames(t *testing.T) {
 	if got := (&cluster.Node{Name: "n1"}).Ref().String(); got != "Node n1" {
 		t.Errorf("reference %q, want Node n1", got)
 	}
-	if a, b := (&cluster.Node{Name: "n1", ChassisID: "c"}).Chassis(), (&cluster.Node{Name: "n1"}).Chassis(); a != "c" || b != "n1" {
+	if a, b := (&cluster.Node{Name: "n1", ChassisID: "c"}).Chassis(), (&cluster.Node{Name: "n1"}).Chassis(); a != "c" ||
+		b != "n1" {
 		t.Errorf("chassis %q and %q, want c and n1", a, b)
 	}
 	for _, p := range []cluster.Pod{{}, {Node: "n", HostNetwork: true}, {Node: "n", Finished: true}} {

@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -60,15 +61,16 @@ func (w *world) carryOut(dirty []nb.Owner) {
 // service is one with a cluster IP of its own, and more addresses.
 func serviceOf(name string, created int64, external ...string) *cluster.Service {
 	s := &cluster.Service{Name: cluster.Name{Namespace: "default", Name: name}, UID: "uid-" + name, Created: created,
-		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, name[0]})}, Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
+		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, name[0]})},
+		Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
 	for _, a := range external {
 		s.ExternalIPs = append(s.ExternalIPs, netip.MustParseAddr(a))
 	}
 	return s
 }
 
-// Of services that claim one address, those that don't have it are told who
-// has: once, and again when it is another address or another loser.
+// Of services that claim one address, those that don't have it are told who has: once, and again when it is another
+// address or another loser.
 func TestServicesThatClaimOneAddress(t *testing.T) {
 	w := newWorld(t)
 	told := func(what string, want ...string) {
@@ -84,7 +86,8 @@ func TestServicesThatClaimOneAddress(t *testing.T) {
 			t.Errorf("%s: problems %q, want %q", what, got, want)
 		}
 	}
-	const lost = "%s: 192.0.2.1:80/TCP is of Service default/%s: want an address and port that no other service has: it does not answer there"
+	const lost = "%s: 192.0.2.1:80/TCP is of Service default/%s: want an address and port that no other service has: " +
+		"it does not answer there"
 	w.put(serviceOf("b", 2, "192.0.2.1"))
 	told("nobody else has it")
 	w.put(serviceOf("c", 3, "192.0.2.1"))
@@ -100,7 +103,8 @@ func TestServicesThatClaimOneAddress(t *testing.T) {
 	w.put(serviceOf("c", 3, "192.0.2.1"))
 	told("and asks again", fmt.Sprintf(lost, "c", "b"))
 	limited := serviceOf("a", 1)
-	limited.Ingress, limited.SourceRanges = []cluster.Ingress{{Addr: netip.MustParseAddr("192.0.2.1")}}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	limited.Ingress = []cluster.Ingress{{Addr: netip.MustParseAddr("192.0.2.1")}}
+	limited.SourceRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	w.put(limited)
 	told("an older one, whose clients the nodes' kernels pick", fmt.Sprintf(lost, "b", "a"))
 	w.drop(limited)
@@ -109,8 +113,10 @@ func TestServicesThatClaimOneAddress(t *testing.T) {
 		many = append(many, fmt.Sprintf("192.0.2.%d", 10+i))
 	}
 	w.put(serviceOf("d", 4, many...), serviceOf("e", 5, many...))
-	told("many at once", "e: 192.0.2.10:80/TCP is of Service default/d, 192.0.2.11:80/TCP is of Service default/d, 192.0.2.12:80/TCP is of Service default/d, "+
-		"192.0.2.13:80/TCP is of Service default/d, and 3 more: want an address and port that no other service has: it does not answer there")
+	told("many at once",
+		"e: 192.0.2.10:80/TCP is of Service default/d, 192.0.2.11:80/TCP is of Service default/d, "+
+			"192.0.2.12:80/TCP is of Service default/d, 192.0.2.13:80/TCP is of Service default/d, and 3 more: "+
+			"want an address and port that no other service has: it does not answer there")
 }
 
 func outsideNode(name string, created int64, ips ...string) *cluster.Node {
@@ -121,15 +127,16 @@ func outsideNode(name string, created int64, ips ...string) *cluster.Node {
 	return n
 }
 
-// Of gateways with one address those that don't have it are told who has: once,
-// and again when it is another address or another loser.
+// Of gateways with one address those that don't have it are told who has: once, and again when it is another address or
+// another loser.
 func TestGatewaysWithOneAddress(t *testing.T) {
 	w := newWorld(t)
 	told := func(what string, want ...string) {
 		t.Helper()
 		var got []string
 		for _, p := range w.reports {
-			if p.Reason != topology.ReasonGatewayAddressInUse || p.UID != "uid-"+p.Ref.Name.Name || p.Ref.Kind != cluster.KindNode {
+			if p.Reason != topology.ReasonGatewayAddressInUse || p.UID != "uid-"+p.Ref.Name.Name ||
+				p.Ref.Kind != cluster.KindNode {
 				t.Errorf("%s: problem %+v", what, p)
 			}
 			got = append(got, p.Ref.Name.Name+": "+p.Message)
@@ -138,8 +145,9 @@ func TestGatewaysWithOneAddress(t *testing.T) {
 			t.Errorf("%s: problems %q, want %q", what, got, want)
 		}
 	}
-	const lost = "%s: annotation k8s.ovn.org/l3-gateway-config: ip-addresses: 192.0.2.1 is already of the gateway of Node %s: " +
-		"the node is no gateway for IPv4: give it an address that no other node has, or delete Node %[2]s if its machine is gone"
+	const lost = "%s: annotation k8s.ovn.org/l3-gateway-config: ip-addresses: 192.0.2.1 is already of the gateway of " +
+		"Node %s: the node is no gateway for IPv4: give it an address that no other node has, " +
+		"or delete Node %[2]s if its machine is gone"
 	again := func(n *cluster.Node) *cluster.Node { // as it is after the patches
 		heir := *n
 		if old := w.State.Nodes[n.Name]; old != nil {
@@ -160,14 +168,13 @@ func TestGatewaysWithOneAddress(t *testing.T) {
 	w.drop(outsideNode("a", 1))
 	told("the oldest goes: the next has it")
 	w.put(outsideNode("d", 4, "192.0.2.1/24", "fd00::1/64"))
-	told("both families", "d: annotation k8s.ovn.org/l3-gateway-config: ip-addresses: 192.0.2.1 is already of the gateway of Node c, fd00::1 is already of the gateway of Node c: "+
-		"the node is no gateway for IPv4, IPv6: give it an address that no other node has, or delete Node c if its machine is gone")
+	told("both families",
+		"d: annotation k8s.ovn.org/l3-gateway-config: ip-addresses: 192.0.2.1 is already of the gateway of Node c, "+
+			"fd00::1 is already of the gateway of Node c: "+
+			"the node is no gateway for IPv4, IPv6: give it an address that no other node has, "+
+			"or delete Node c if its machine is gone")
 	restarted := newWorld(t)
-	var nodes []cluster.Object
-	for _, n := range w.State.Nodes {
-		nodes = append(nodes, n)
-	}
-	restarted.put(nodes...)
+	restarted.put(slices.Collect(w.State.Objects(cluster.KindNode))...)
 	if len(restarted.reports) != 1 {
 		t.Errorf("after a restart %+v, want what d was told", restarted.reports)
 	}

@@ -34,7 +34,7 @@ type Gateways struct {
 	log      *slog.Logger
 	down     map[string]bool // what was handed out
 	recalled bool            // Recall was called
-	presumed map[string]bool // those that Recall named, until they come back
+	presumed map[string]bool // those that Recall named, until they come back or go
 }
 
 // NewGateways is a monitor that knows of no gateway yet.
@@ -116,11 +116,13 @@ func (g *Gateways) Changed(s *cluster.State, changes []cluster.Change) []cluster
 		}
 		nodes = true
 		was, is := outage(c.Old), outage(c.New)
+		if is == "" {
+			delete(g.presumed, c.Ref.Name.Name) // it is back, or no gateway any more: what happens next is news
+		}
 		switch n, there := c.New.(*cluster.Node); {
 		case !there || was == is:
 		case is != "" && g.presumed[n.Name]: // the last master has reported that
 		case is == "" && n.Gateway != nil:
-			delete(g.presumed, n.Name)
 			g.log.Info("gateway is in service", "node", n.Name, "was", was)
 		case is == "":
 		case isGateway(c.Old):

@@ -26,7 +26,8 @@ func TestReady(t *testing.T) {
 	want := func(text string) {
 		t.Helper()
 		err := m.ready()
-		if text == "" && err != nil || text != "" && (err == nil || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "%!")) {
+		if text == "" && err != nil || text != "" && (err == nil || !strings.Contains(err.Error(), text) ||
+			strings.Contains(err.Error(), "%!")) {
 			t.Errorf("ready: %v, want %q", err, text)
 		}
 	}
@@ -41,20 +42,21 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// What can't work at all is an error at once, not a server that never gets
-// ready.
+// What can't work at all is an error at once, not a server that never gets ready.
 func TestRunRefuses(t *testing.T) {
 	for want, alter := range map[string]func(*config.Master){
 		"no API server given": func(m *config.Master) { m.Kubernetes = config.Kubernetes{} },
 		"loading --nb-cert /nonexistent": func(m *config.Master) {
-			m.NB = config.OVSDB{Addresses: []string{"ssl:h:1"}, PrivKey: "/nonexistent", Cert: "/nonexistent", CACert: "/nonexistent"}
+			m.NB = config.OVSDB{Addresses: []string{"ssl:h:1"}, PrivKey: "/nonexistent", Cert: "/nonexistent",
+				CACert: "/nonexistent"}
 		},
 		"--metrics-bind-address nowhere:80": func(m *config.Master) { m.Metrics = "nowhere:80:80" },
 	} {
 		m := config.DefaultMaster()
 		m.Kubernetes.APIServer, m.Metrics = "http://127.0.0.1:1", "127.0.0.1:0"
 		alter(&m)
-		if err := Run(t.Context(), m, slog.New(slog.DiscardHandler), nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Run(t.Context(), m, slog.New(slog.DiscardHandler), nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

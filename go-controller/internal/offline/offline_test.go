@@ -20,10 +20,12 @@ func objects(nodes, pods int) []cluster.Object {
 		out = append(out, &cluster.Node{Name: fmt.Sprintf("n%d", i), UID: fmt.Sprint(i)})
 	}
 	for i := range pods {
-		out = append(out, &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: fmt.Sprintf("p%d", i)}, Node: fmt.Sprintf("n%d", i%nodes)})
+		out = append(out, &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: fmt.Sprintf("p%d", i)},
+			Node: fmt.Sprintf("n%d", i%nodes)})
 	}
-	out = append(out, &cluster.Service{Name: cluster.Name{Namespace: "default", Name: "s"}, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
-		Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}})
+	out = append(out, &cluster.Service{Name: cluster.Name{Namespace: "default", Name: "s"},
+		ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
+		Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}})
 	return out
 }
 
@@ -59,7 +61,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 // Exhaustion is told, and what there is room for is there.
 func TestExhaustion(t *testing.T) {
 	c := config.DefaultCluster()
-	c.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.0.0.0/28"), NodeLength: 29}} // two nodes with three pods each
+	// two nodes with three pods each
+	c.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.0.0.0/28"), NodeLength: 29}}
 	o := offline.New(c, objects(3, 30))
 	db, errs := o.Database()
 	if len(errs) != 0 {
@@ -80,7 +83,9 @@ func TestPodWithoutItsNode(t *testing.T) {
 	lost := &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "lost"}, Node: "gone"}
 	host := &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "host"}, Node: "gone", HostNetwork: true}
 	c := offline.New(config.DefaultCluster(), append(objects(1, 1), lost, host))
-	if len(c.Problems) != 1 || c.Problems[0].Error() != "Pod default/lost: NodeUnknown: spec.nodeName: Node gone is not among the objects: pod default/lost gets no port" {
+	if len(c.Problems) != 1 ||
+		c.Problems[0].Error() != "Pod default/lost: NodeUnknown: spec.nodeName: Node gone is not among the objects: pod "+
+			"default/lost gets no port" {
 		t.Errorf("problems %v, want one of default/lost", c.Problems)
 	}
 }

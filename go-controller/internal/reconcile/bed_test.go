@@ -30,8 +30,7 @@ import (
 // deadline bounds every wait; nothing here takes a tenth of it.
 const deadline = 20 * time.Second
 
-// feed is a Source and a Writer: a cluster whose API server applies every
-// patch at once.
+// feed is a Source and a Writer: a cluster whose API server applies every patch at once.
 type feed struct {
 	mu       sync.Mutex
 	signal   chan struct{}
@@ -43,7 +42,8 @@ type feed struct {
 }
 
 func newFeed(objects ...cluster.Object) *feed {
-	f := &feed{signal: make(chan struct{}, 1), synced: true, objects: map[cluster.Ref]cluster.Object{}, pending: map[cluster.Ref]cluster.Event{}}
+	f := &feed{signal: make(chan struct{}, 1), synced: true, objects: map[cluster.Ref]cluster.Object{},
+		pending: map[cluster.Ref]cluster.Event{}}
 	f.put(objects...)
 	return f
 }
@@ -171,7 +171,8 @@ func newBedOf(t testing.TB, remote string, f *feed, c config.Cluster, with Confi
 		with.Monitor = liveness.NewGateways(nil, m, with.Log)
 	}
 	loop := New(Config{Core: core.New(c, schema, all.Translators(schema)), Database: db, Source: f, Writer: f,
-		Recorder: nbrecord.Records{Router: c.RouterName}, Monitor: with.Monitor, Metrics: m, Log: with.Log, Verify: with.Verify})
+		Recorder: nbrecord.Records{Router: c.RouterName}, Monitor: with.Monitor, Metrics: m, Log: with.Log,
+		Verify: with.Verify})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Add(2)

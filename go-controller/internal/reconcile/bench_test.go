@@ -13,18 +13,19 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// BenchmarkPods makes pods on 100 nodes, 500 a second, and tells the CPU time
-// that each costs from its event to its row in a real ovsdb-server: the master
-// without Kubernetes. One pod in the default second says little:
+// BenchmarkPods makes pods on 100 nodes, 500 a second, and tells the CPU time that each costs from its event to its row
+// in a real ovsdb-server: the master without Kubernetes. One pod in the default second says little:
 //
 //	go test -run '^$' -bench Pods -benchtime 2000x ./go-controller/internal/reconcile
 func BenchmarkPods(b *testing.B) {
 	const nodes = 100
 	f := newFeed(&cluster.Namespace{Name: "ns", UID: "u"})
 	for i := range nodes {
-		f.put(&cluster.Node{Name: fmt.Sprintf("n%d", i), UID: fmt.Sprintf("n%d", i), ChassisID: fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i)})
+		f.put(&cluster.Node{Name: fmt.Sprintf("n%d", i), UID: fmt.Sprintf("n%d", i),
+			ChassisID: fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i)})
 	}
-	bed := newBedWith(b, testkit.StartOVSDB(b, testkit.NBSchemas()["25.03"]), f, Config{Log: slog.New(slog.DiscardHandler)})
+	bed := newBedWith(b, testkit.StartOVSDB(b, testkit.NBSchemas()["25.03"]), f,
+		Config{Log: slog.New(slog.DiscardHandler)})
 	bed.inSync()
 	bed.patched(nodes)
 	before := cpu(b)

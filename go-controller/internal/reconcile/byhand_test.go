@@ -39,12 +39,14 @@ func byHandDatabase(t *testing.T, nodes ...cluster.Object) (remote string) {
 // A cluster that was set up by hand is the master's to keep, not to undo.
 func TestByHandClusterStays(t *testing.T) {
 	gateway := byHandNode("kube-node1", "10.244.0.0/24", "fd01:0:0:0::/64")
-	gateway.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_kube-node1", IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
+	gateway.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_kube-node1",
+		IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 	gateway.JoinAnnotated = []netip.Prefix{netip.MustParsePrefix("100.64.1.2/24"), netip.MustParsePrefix("fd98::2/64")}
 	remote := byHandDatabase(t, byHandNode("kube-master", "10.244.1.0/24", "fd01:0:0:1::/64"), gateway)
 	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}, &cluster.Node{Name: "n1", UID: "u-n1"}))
-	if got := b.nbctl("--bare", "--columns=name", "list", "Logical_Router"); !strings.Contains(got, "kube-master") || !strings.Contains(got, "GR_kube-node1") {
+	if got := b.nbctl("--bare", "--columns=name", "list", "Logical_Router"); !strings.Contains(got, "kube-master") ||
+		!strings.Contains(got, "GR_kube-node1") {
 		t.Errorf("routers %q, want those that were set up by hand", got)
 	}
 	b.eventually("switches", "ext_kube-node1 join kube-master kube-node1 n1", b.names("Logical_Switch"))
@@ -65,8 +67,7 @@ func TestByHandClusterStays(t *testing.T) {
 	})
 }
 
-// What is set up by hand while the master runs stays too; when the node's
-// switch goes, so does the rest of it.
+// What is set up by hand while the master runs stays too; when the node's switch goes, so does the rest of it.
 func TestByHandWhileTheMasterRuns(t *testing.T) {
 	remote := byHandDatabase(t, byHandNode("kube-master", "10.244.1.0/24", "fd01:0:0:1::/64"))
 	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}))
@@ -87,8 +88,8 @@ func TestByHandWhileTheMasterRuns(t *testing.T) {
 	b.eventually("router ports", "rtoj-kube-master rtos-kube-master rtos-n1", b.names("Logical_Router_Port"))
 }
 
-// The Node object takes over what was set up by hand under its name, whether it
-// comes while the master runs or was there when that started.
+// The Node object takes over what was set up by hand under its name, whether it comes while the master runs or was
+// there when that started.
 func TestNodeInheritsWhatWasSetUpByHand(t *testing.T) {
 	node := &cluster.Node{Name: "kube-node1", UID: "u-1"}
 	for when, first := range map[string][]cluster.Object{"later": nil, "before the master": {node}} {
@@ -103,7 +104,8 @@ func inherits(t *testing.T, node *cluster.Node, first ...cluster.Object) {
 	if len(first) == 0 {
 		b.feed.put(node)
 	}
-	b.eventually("the Node's annotations", `{"k8s.ovn.org/node-chassis-id":"chassis-kube-node1","k8s.ovn.org/node-subnets":{"default":["10.244.7.0/24","fd01:0:0:7::/64"]}}`, func() string {
+	b.eventually("the Node's annotations", `{"k8s.ovn.org/node-chassis-id":"chassis-kube-node1",`+
+		`"k8s.ovn.org/node-subnets":{"default":["10.244.7.0/24","fd01:0:0:7::/64"]}}`, func() string {
 		b.feed.mu.Lock()
 		defer b.feed.mu.Unlock()
 		n, _ := b.feed.objects[cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "kube-node1"}}].(*cluster.Node)
@@ -121,14 +123,16 @@ func inherits(t *testing.T, node *cluster.Node, first ...cluster.Object) {
 // A record that somebody spoiled is told of, and stops nothing else.
 func TestSpoiledByHandRecord(t *testing.T) {
 	remote := byHandDatabase(t, byHandNode("kube-node1", "10.244.7.0/24", "fd01:0:0:7::/64"))
-	testkit.Run(t, "ovn-nbctl", "--db="+remote, "set", "Logical_Switch", "kube-node1", `external_ids:"k8s.ovn.org/by-hand"=garbage`)
+	testkit.Run(t, "ovn-nbctl", "--db="+remote, "set", "Logical_Switch", "kube-node1",
+		`external_ids:"k8s.ovn.org/by-hand"=garbage`)
 	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}, &cluster.Node{Name: "n1", UID: "u-n1"}))
 	if got := b.nbctl("get", "Logical_Switch", "kube-node1", "other_config:subnet"); got != `"10.244.7.0/24"` {
 		t.Errorf("the subnet is %s, want what it was", got)
 	}
 	b.feed.mu.Lock()
 	defer b.feed.mu.Unlock()
-	if len(b.feed.problems) == 0 || b.feed.problems[0].Reason != cluster.ReasonByHandRefused || !strings.Contains(b.feed.problems[0].Message, `"garbage"`) {
+	if len(b.feed.problems) == 0 || b.feed.problems[0].Reason != cluster.ReasonByHandRefused ||
+		!strings.Contains(b.feed.problems[0].Message, `"garbage"`) {
 		t.Errorf("problems %v, want one of the record", b.feed.problems)
 	}
 }

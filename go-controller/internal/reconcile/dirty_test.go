@@ -106,3 +106,67 @@ func TestDirtySetParents(t *testing.T) {
 		t.Errorf("somebody is still remembered: %v", d.parents)
 	}
 }
+
+// Owners that want nothing any more go last and in reverse order, over as many transactions as it takes. One that may
+// want something again, or waits for its next attempt, does not go.
+func TestDirtySetVanished(t *testing.T) {
+	now := time.Unix(1000, 0)
+	node, podA, podB, svc := owner(names.KindNode, "n"), owner(names.KindPod, "d/a"), owner(names.KindPod,
+		"d/b"), owner(names.KindService, "d/s")
+	d := newDirtySet()
+	gone := map[nb.Owner]bool{node: true, podA: true, podB: true}
+	var went []nb.Owner
+	// round takes at most some owners, and lists those that were planned. Those that went are in went as well.
+	round := func(most int) []nb.Owner {
+		var out []nb.Owner
+		d.take(now, func(o nb.Owner, _ cause, vanished bool) (postpone, full bool) {
+			if gone[o] && !vanished {
+				return true, false
+			}
+			if vanished {
+				went = append(went, o)
+			}
+			out = append(out, o)
+			return false, len(out) >= most
+		})
+		return out
+	}
+	for _, o := range []nb.Owner{podA, node, svc, podB} {
+		d.add(o, clusterChange)
+	}
+	wantTaken(t, "a full transaction", round(1), svc)
+	if d.size != 3 || len(d.vanished) != 3 {
+		t.Errorf("%d dirty and %d postponed, want 3 each", d.size, len(d.vanished))
+	}
+	d.add(podA, databaseChange)
+	if d.size != 3 || d.vanished[podA] {
+		t.Errorf("%d dirty, want 3; a postponed owner that changed is asked again: %v", d.size, !d.vanished[podA])
+	}
+	delete(gone, podA)
+	wantTaken(t, "one that is back, then the last one", round(2), podA, podB)
+	wantTaken(t, "what went", went, podB)
+	wait := d.fail(podB, now)
+	wantTaken(t, "the rest, without the one that waits", round(9), node)
+	if next, ok := d.nextAttempt(); d.size != 1 || !ok || !next.Equal(now.Add(wait)) {
+		t.Errorf("%d dirty, next attempt at %s, %v; want 1, at %s", d.size, next, ok, now.Add(wait))
+	}
+	now = now.Add(wait)
+	d.add(node, clusterChange)
+	wantTaken(t, "a new one and the one that waited", round(9), podB, node)
+	wantTaken(t, "what went", went, podB, node, podB, node)
+
+	// One that is postponed while its attempt is made waits for its next attempt, too.
+	d.add(podB, clusterChange)
+	d.add(svc, clusterChange)
+	wantTaken(t, "a full transaction", round(1), svc)
+	d.waiting[podB] = backoff{1, now.Add(time.Second)}
+	wantTaken(t, "before its time", round(9))
+	if d.size != 1 || !d.vanished[podB] {
+		t.Errorf("%d dirty, want the one that waits", d.size)
+	}
+	now = now.Add(time.Second)
+	wantTaken(t, "in its time", round(9), podB)
+	if d.size != 0 || len(d.vanished) != 0 {
+		t.Errorf("something is left: %+v", d)
+	}
+}

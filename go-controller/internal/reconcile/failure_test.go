@@ -15,15 +15,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// quiet waits until the loop has nothing left to do: it has taken all events
-// in and a look at everything, --verify, found nothing that differs.
+// quiet waits until the loop has nothing left to do: it has taken all events in and a look at everything, --verify,
+// found nothing that differs.
 func (b *bed) quiet(what string) {
 	b.t.Helper()
 	b.eventually(what, "0", func() string { return fmt.Sprint(testutil.ToFloat64(b.metrics.Dirty)) })
 }
 
-// A node made anew under its name has a new switch in place of the old one,
-// and its pods keep their addresses and move to it.
+// A node made anew under its name has a new switch in place of the old one, and its pods keep their addresses and move
+// to it.
 func TestNodeMadeAnew(t *testing.T) {
 	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), newFeed(someCluster()...))
 	uuid := func() string {
@@ -42,8 +42,8 @@ func TestNodeMadeAnew(t *testing.T) {
 	b.eventually("router ports", "rtoj-ovn_cluster_router rtos-n1 rtos-n2", b.names("Logical_Router_Port"))
 }
 
-// A pod of the same name on another node, and another with its old address,
-// all in the batch in which the first one goes.
+// A pod of the same name on another node, and another with its old address, all in the batch in which the first one
+// goes.
 func TestSameNamesAndAddressesInOneBatch(t *testing.T) {
 	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), newFeed(someCluster()...))
 	for round := range 5 {
@@ -56,9 +56,13 @@ func TestSameNamesAndAddressesInOneBatch(t *testing.T) {
 		heir.Annotated, heir.ClassicOK = old.Annotated, true
 		b.feed.put(moved, heir)
 		b.eventually("the heir's node", "true", func() string {
-			return fmt.Sprint(strings.Contains(b.portsOf(heir.Node)(), "default_"+heir.Name.Name) && !strings.Contains(b.portsOf(heir.Node)(), "default_a "))
+			return fmt.Sprint(strings.Contains(b.portsOf(heir.Node)(), "default_"+heir.Name.Name) &&
+				!strings.Contains(b.portsOf(heir.Node)(), "default_a "))
 		})
-		b.eventually("the pod's node", "true", func() string { return fmt.Sprint(strings.Contains(b.portsOf(moved.Node)(), "default_a ")) })
+		b.eventually("the pod's node", "true", func() string {
+			return fmt.Sprint(strings.Contains(b.portsOf(moved.Node)(),
+				"default_a "))
+		})
 		b.eventually("the heir's addresses", "true", func() string {
 			return fmt.Sprint(strings.HasPrefix(b.addresses("default_"+heir.Name.Name)(), old.Annotated.MAC.String()+" "))
 		})
@@ -70,8 +74,7 @@ func TestSameNamesAndAddressesInOneBatch(t *testing.T) {
 	}
 }
 
-// What went while no master ran is cleared away at the start, and what came is
-// served; completed pods have no port.
+// What went while no master ran is cleared away at the start, and what came is served; completed pods have no port.
 func TestChangesWhileNoMasterRan(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	b := startBed(t, remote, newFeed(someCluster()...))
@@ -81,18 +84,20 @@ func TestChangesWhileNoMasterRan(t *testing.T) {
 	b.feed.mu.Unlock()
 	finished := *done
 	finished.Finished = true
-	again := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default", UID: "uid-default"}, node("n1"), &finished, pod("new", "n1")))
+	again := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default", UID: "uid-default"}, node("n1"), &finished,
+		pod("new", "n1")))
 	again.eventually("switches", "join n1", again.names("Logical_Switch"))
 	again.eventually("ports of n1", "default_new k8s-n1 stor-n1", again.portsOf("n1"))
 	again.eventually("router ports", "rtoj-ovn_cluster_router rtos-n1", again.names("Logical_Router_Port"))
 	again.eventually("load balancers", "", again.names("Load_Balancer"))
 	again.eventually("the namespace's addresses", "10.244.0.3 fd01::3", func() string {
-		return strings.Join(slices.Sorted(strings.FieldsSeq(again.nbctl("--bare", "--columns=addresses", "list", "address_set"))), " ")
+		return strings.Join(slices.Sorted(strings.FieldsSeq(again.nbctl("--bare", "--columns=addresses", "list",
+			"address_set"))), " ")
 	})
 }
 
-// Nothing is deleted before the cluster is known: not while lists are still
-// missing, and not when the API server says that there is nothing at all.
+// Nothing is deleted before the cluster is known: not while lists are still missing, and not when the API server says
+// that there is nothing at all.
 func TestNothingIsDeletedBeforeTheClusterIsKnown(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	first := startBed(t, remote, newFeed(someCluster()...))
@@ -102,7 +107,8 @@ func TestNothingIsDeletedBeforeTheClusterIsKnown(t *testing.T) {
 	f := newFeed()
 	f.synced = false
 	b := newBed(t, remote, f)
-	b.eventually("the database is connected", "true", func() string { return fmt.Sprint(b.loop.Database.Session() != nil) })
+	b.eventually("the database is connected", "true",
+		func() string { return fmt.Sprint(b.loop.Database.Session() != nil) })
 	f.put(node("n9"))
 	b.taken()
 	f.mu.Lock()
@@ -119,8 +125,8 @@ func TestNothingIsDeletedBeforeTheClusterIsKnown(t *testing.T) {
 	b.eventually("ports of n9", "default_x k8s-n9 stor-n9", b.portsOf("n9"))
 }
 
-// taken waits until the loop has taken everything in and waits for more: the
-// signal that a second one leaves behind is gone too.
+// taken waits until the loop has taken everything in and waits for more: the signal that a second one leaves behind is
+// gone too.
 func (b *bed) taken() {
 	b.t.Helper()
 	for range 2 {
@@ -135,8 +141,7 @@ func (b *bed) taken() {
 	}
 }
 
-// No server at the start and in the middle: nothing is lost, and the work goes
-// on when there is one.
+// No server at the start and in the middle: nothing is lost, and the work goes on when there is one.
 func TestDatabaseUnreachable(t *testing.T) {
 	raft := testkit.StartRaft(t, testkit.NBSchemas()["25.03"], ovsdb.DatabaseName)
 	for _, i := range []int{0, 1, 2} {
@@ -170,8 +175,7 @@ func TestDatabaseUnreachable(t *testing.T) {
 	b.eventually("the pod that went", "", b.addresses("default_early"))
 }
 
-// A node whose rows are refused holds up its own pods and nobody else's; when
-// it is mended its pods follow.
+// A node whose rows are refused holds up its own pods and nobody else's; when it is mended its pods follow.
 func TestPodsWaitForTheirNodesSwitch(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	testkit.Run(t, "ovn-nbctl", "--db="+remote, "ls-add", "theirs", "--", "lsp-add", "theirs", "stor-n1")
@@ -192,15 +196,16 @@ func TestPodsWaitForTheirNodesSwitch(t *testing.T) {
 	b.quiet("everything is done")
 }
 
-// Two routers that both say they are the cluster's: nothing is written, until
-// somebody says which.
+// Two routers that both say they are the cluster's: nothing is written, until somebody says which.
 func TestTwoClusterRouters(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	for _, r := range []string{"r1", "r2"} {
-		testkit.Run(t, "ovn-nbctl", "--db="+remote, "lr-add", r, "--", "set", "logical_router", r, "external_ids:"+names.KeyClusterRouter+"=yes")
+		testkit.Run(t, "ovn-nbctl", "--db="+remote, "lr-add", r, "--", "set", "logical_router", r,
+			"external_ids:"+names.KeyClusterRouter+"=yes")
 	}
 	b := newBed(t, remote, newFeed(someCluster()...))
-	b.eventually("the database is connected", "true", func() string { return fmt.Sprint(b.loop.Database.Session() != nil) })
+	b.eventually("the database is connected", "true",
+		func() string { return fmt.Sprint(b.loop.Database.Session() != nil) })
 	b.taken()
 	if got := b.names("Logical_Switch")(); got != "" {
 		t.Errorf("switches %q, want none", got)
@@ -213,12 +218,12 @@ func TestTwoClusterRouters(t *testing.T) {
 // Names of the greatest length that Kubernetes allows pass through.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("n", 253)
-	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"]), newFeed(append(someCluster(), node(long), pod(long, long))...))
+	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"]),
+		newFeed(append(someCluster(), node(long), pod(long, long))...))
 	b.eventually("ports of the node", "default_"+long+" k8s-"+long+" stor-"+long, b.portsOf(long))
 }
 
-// While nothing may be sent, nothing but a signal wakes the loop, however many
-// owners wait for their next attempt.
+// While nothing may be sent, nothing but a signal wakes the loop, however many owners wait for their next attempt.
 func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
 	l := New(Config{})
 	o := owner(names.KindNode, "n1")

@@ -62,15 +62,17 @@ func (f *leases) set(nodes ...string) {
 
 func gatewayNode(name, ip string) *cluster.Node {
 	n := node(name)
-	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + name, IPs: []netip.Prefix{netip.MustParsePrefix(ip)}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
+	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + name,
+		IPs: []netip.Prefix{netip.MustParsePrefix(ip)}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 	return n
 }
 
-// A gateway that is silent loses its routes and nothing else; when all are, they
-// all keep them; and the next master begins where the last one was.
+// A gateway that is silent loses its routes and nothing else; when all are, they all keep them; and the next master
+// begins where the last one was.
 func TestSilentGateways(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	feed, signs := newFeed(append(someCluster(), gatewayNode("n1", "172.18.0.3/16"), gatewayNode("n2", "172.18.0.4/16"))...), newLeases()
+	feed, signs := newFeed(append(someCluster(), gatewayNode("n1", "172.18.0.3/16"),
+		gatewayNode("n2", "172.18.0.4/16"))...), newLeases()
 	with := Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))}
 	start := func(l *leases) *bed {
 		m := metrics.NewMaster(prometheus.NewRegistry())
@@ -81,7 +83,8 @@ func TestSilentGateways(t *testing.T) {
 	b := start(signs)
 	b.inSync()
 	routes := func() string {
-		out := b.nbctl("--bare", "--columns=nexthop", "find", "Logical_Router_Static_Route", `ip_prefix="0.0.0.0/0"`, `nexthop!="172.18.0.1"`)
+		out := b.nbctl("--bare", "--columns=nexthop", "find", "Logical_Router_Static_Route", `ip_prefix="0.0.0.0/0"`,
+			`nexthop!="172.18.0.1"`)
 		return strings.Join(slices.Sorted(strings.FieldsSeq(out)), " ")
 	}
 	const first, second = "100.64.1.2", "100.64.1.3"
@@ -101,11 +104,15 @@ func TestSilentGateways(t *testing.T) {
 	before := rows()
 	signs.set("n2")
 	b.eventually("routes without n2", first, routes)
-	b.eventually("rows that were written: the default route, and that of the node's own pods", "2", func() string { return fmt.Sprint(rows() - before) })
+	b.eventually("rows that were written: the default route, and that of the node's own pods", "2",
+		func() string { return fmt.Sprint(rows() - before) })
 	told := gatewayNode("n2", "172.18.0.4/16")
 	told.ChassisID = "chassis-2" // the Node changes otherwise
 	feed.put(told)
-	b.eventually("chassis", "chassis-2", func() string { return b.nbctl("get", "Logical_Router", "GR_n2", "options:chassis") })
+	b.eventually("chassis", "chassis-2", func() string {
+		return b.nbctl("get", "Logical_Router", "GR_n2",
+			"options:chassis")
+	})
 	b.eventually("routes without n2", first, routes)
 	signs.set("n1", "n2")
 	b.eventually("routes when all are silent", first+" "+second, routes)
@@ -122,8 +129,10 @@ func TestSilentGateways(t *testing.T) {
 	b = start(again)
 	feed.put(slices.Collect(maps.Values(feed.objects))...)
 	b.inSync()
-	if got := slices.Collect(maps.Keys(again.Silent())); !slices.Equal(got, []string{"n2"}) || routes() != first || rows() != 0 {
-		t.Errorf("the next master presumes %v silent, has routes to %s, and wrote %v rows; want n2, %s, 0", got, routes(), rows(), first)
+	if got := slices.Collect(maps.Keys(again.Silent())); !slices.Equal(got, []string{"n2"}) || routes() != first ||
+		rows() != 0 {
+		t.Errorf("the next master presumes %v silent, has routes to %s, and wrote %v rows; want n2, %s, 0", got, routes(),
+			rows(), first)
 	}
 	if out := testutil.ToFloat64(b.metrics.Gateways.WithLabelValues("ipv4", "out")); out != 1 {
 		t.Errorf("it counts %v gateways out of service, want 1", out)

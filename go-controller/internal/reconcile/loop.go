@@ -86,6 +86,7 @@ type Loop struct {
 	passedAt time.Time // when; zero once it has ended
 	inFlight bool
 	sentAt   time.Time         // when the last transaction was started
+	paused   bool              // step left work for after the pause
 	halves   [][]nb.Owner      // parts of refused batches, to be sent first
 	verified bool              // nothing was written since the last verification
 	suspects map[nb.Owner]bool // owners that the last verification found different
@@ -154,8 +155,8 @@ func (l *Loop) untilNext() time.Duration {
 	if t, ok := l.dirty.nextAttempt(); ok {
 		next = min(next, max(time.Until(t), time.Millisecond))
 	}
-	if p := l.pause(); p > 0 && (l.dirty.size > 0 || l.unfinished()) {
-		next = min(next, p)
+	if l.paused && (l.dirty.size > 0 || l.unfinished()) {
+		next = min(next, max(l.pause(), 0)) // the pause may have ended since step looked
 	}
 	return next
 }
@@ -211,7 +212,9 @@ func (l *Loop) takeVerdicts() {
 // begin applies what the database of a new session says.
 func (l *Loop) begin() error {
 	events, problems, err := l.Recorder.Begin(l.Core.State, l.session)
-	l.reportAll(problems)
+	if err == nil || err.Error() != l.refusal {
+		l.reportAll(problems) // begin runs again and again while the database is ambiguous
+	}
 	l.carryOut(l.Core.Step(events))
 	return err
 }

@@ -25,10 +25,12 @@ func pod(name, node string) *cluster.Pod {
 func someCluster() []cluster.Object {
 	return []cluster.Object{
 		&cluster.Namespace{Name: "default", UID: "uid-default"}, node("n1"), node("n2"), pod("a", "n1"), pod("b", "n2"),
-		&cluster.Service{Name: cluster.Name{Namespace: "default", Name: "web"}, UID: "uid-web", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
-			Ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}},
+		&cluster.Service{Name: cluster.Name{Namespace: "default", Name: "web"}, UID: "uid-web",
+			ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
+			Ports:      []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}},
 		&cluster.EndpointSlice{Name: cluster.Name{Namespace: "default", Name: "web-1"}, Service: "web",
-			Ports: []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}}, Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("10.244.0.3"), Conditions: cluster.Ready}}},
+			Ports:     []cluster.EndpointPort{{Name: "http", Protocol: cluster.TCP, Port: 8080}},
+			Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("10.244.0.3"), Conditions: cluster.Ready}}},
 	}
 }
 
@@ -43,7 +45,8 @@ func TestLoopOnRealServers(t *testing.T) {
 			if got, want := b.nbctl("lsp-get-addresses", "default_a"), "0a:58:0a:f4:00:03 10.244.0.3 fd01::3"; got != want {
 				t.Errorf("addresses %q, want %q", got, want)
 			}
-			if got, want := b.nbctl("--bare", "--columns=vips", "list", "Load_Balancer"), "10.96.0.10:80=10.244.0.3:8080"; got != want {
+			if got, want := b.nbctl("--bare", "--columns=vips", "list", "Load_Balancer"),
+				"10.96.0.10:80=10.244.0.3:8080"; got != want {
 				t.Errorf("vips %q, want %q", got, want)
 			}
 			b.follow()
@@ -82,8 +85,7 @@ func (b *bed) portsOf(sw string) func() string {
 	}
 }
 
-// restart stops the loop and starts another: nothing may be written, not even
-// the annotations that the pods now have.
+// restart stops the loop and starts another: nothing may be written, not even the annotations that the pods now have.
 func (b *bed) restart() {
 	b.t.Helper()
 	b.stop()
@@ -124,8 +126,10 @@ func TestRepair(t *testing.T) {
 		{"clear", "logical_switch_port", "default_a", "port_security"},
 		{"set", "logical_switch_port", "default_a", "options:requested-chassis=elsewhere"},
 		{"set", "logical_switch_port", "default_a", "options:extra=1"},
-		{"set", "logical_switch_port", "default_a", "external_ids:k8s.ovn.org/owner-name=default/b"}, // the mark of another pod
-		{"set", "logical_switch_port", "default_a", "external_ids:k8s.ovn.org/owner-type=Nobody"},    // of a kind that we do not know
+		// the mark of another pod
+		{"set", "logical_switch_port", "default_a", "external_ids:k8s.ovn.org/owner-name=default/b"},
+		// of a kind that we do not know
+		{"set", "logical_switch_port", "default_a", "external_ids:k8s.ovn.org/owner-type=Nobody"},
 		{"clear", "logical_switch_port", "default_a", "external_ids"},
 		{"set", "load_balancer", theLB, `vips:"10.96.0.10:80"="1.2.3.4:1"`},
 		{"clear", "load_balancer", theLB, "external_ids"},
@@ -152,8 +156,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// content is what the rows of ours hold, without row order and UUIDs: a row
-// that was just deleted comes back under a stand-in.
+// content is what the rows of ours hold, without row order and UUIDs: a row that was just deleted comes back under a
+// stand-in.
 func (b *bed) content() string {
 	var all []string
 	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
@@ -172,7 +176,8 @@ func TestForeignRowsStay(t *testing.T) {
 	nbctl := func(args ...string) string {
 		return strings.TrimSpace(testkit.Run(t, "ovn-nbctl", append([]string{"--db=" + remote}, args...)...))
 	}
-	nbctl("ls-add", "theirs", "--", "lsp-add", "theirs", "p1", "--", "lr-add", "r1", "--", "lb-add", "lb1", "1.1.1.1:80", "2.2.2.2:80",
+	nbctl("ls-add", "theirs", "--", "lsp-add", "theirs", "p1", "--", "lr-add", "r1", "--", "lb-add", "lb1", "1.1.1.1:80",
+		"2.2.2.2:80",
 		"--", "create", "address_set", "name=ns_x", "addresses=1.2.3.4")
 	b := startBed(t, remote, newFeed(someCluster()...))
 	b.nbctl("lsp-add", "n1", "guest", "--", "set", "logical_switch", "n1", "external_ids:theirs=1")
@@ -185,11 +190,11 @@ func TestForeignRowsStay(t *testing.T) {
 	b.eventually("sets", "ns_default_v4 ns_default_v6 ns_x", b.names("Address_Set"))
 }
 
-// TestRouterOfAnotherIsUsed holds that a router tagged k8s-cluster-router=yes
-// is adopted with its name.
+// TestRouterOfAnotherIsUsed holds that a router tagged k8s-cluster-router=yes is adopted with its name.
 func TestRouterOfAnotherIsUsed(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	testkit.Run(t, "ovn-nbctl", "--db="+remote, "lr-add", "kube-master", "--", "set", "logical_router", "kube-master", "external_ids:k8s-cluster-router=yes")
+	testkit.Run(t, "ovn-nbctl", "--db="+remote, "lr-add", "kube-master", "--", "set", "logical_router", "kube-master",
+		"external_ids:k8s-cluster-router=yes")
 	b := startBed(t, remote, newFeed(someCluster()...))
 	if got, want := b.names("Logical_Router")(), "kube-master"; got != want {
 		t.Errorf("routers %q, want %q", got, want)
@@ -199,8 +204,8 @@ func TestRouterOfAnotherIsUsed(t *testing.T) {
 	}
 }
 
-// TestOneBadOwnerStopsNobody has a name taken by somebody else's row, which
-// the server refuses: the whole batch, unless the culprit is told apart.
+// TestOneBadOwnerStopsNobody has a name taken by somebody else's row, which the server refuses: the whole batch, unless
+// the culprit is told apart.
 func TestOneBadOwnerStopsNobody(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	testkit.Run(t, "ovn-nbctl", "--db="+remote, "ls-add", "theirs", "--", "lsp-add", "theirs", "default_p7")
@@ -211,10 +216,12 @@ func TestOneBadOwnerStopsNobody(t *testing.T) {
 	f := newFeed(objects...)
 	b := startBed(t, remote, f) // one bad object does not keep the rest from being in sync
 	b.eventually("number of pod ports", "21", func() string {
-		return fmt.Sprint(len(strings.Fields(b.nbctl("--bare", "--columns=name", "find", "logical_switch_port", "external_ids:pod=true"))))
+		return fmt.Sprint(len(strings.Fields(b.nbctl("--bare", "--columns=name", "find", "logical_switch_port",
+			"external_ids:pod=true"))))
 	})
 	b.nbctl("lsp-del", "default_p7")
 	b.eventually("number of pod ports", "22", func() string {
-		return fmt.Sprint(len(strings.Fields(b.nbctl("--bare", "--columns=name", "find", "logical_switch_port", "external_ids:pod=true"))))
+		return fmt.Sprint(len(strings.Fields(b.nbctl("--bare", "--columns=name", "find", "logical_switch_port",
+			"external_ids:pod=true"))))
 	})
 }

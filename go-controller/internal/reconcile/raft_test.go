@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// TestRaftFailover kills the leader of a three-server cluster under the loop:
-// it goes on with the next leader, loses nothing, and still repairs.
+// TestRaftFailover kills the leader of a three-server cluster under the loop: it goes on with the next leader, loses
+// nothing, and still repairs.
 func TestRaftFailover(t *testing.T) {
 	raft := testkit.StartRaft(t, testkit.NBSchemas()["25.03"], ovsdb.DatabaseName)
 	b := startBed(t, strings.Join(raft.Remotes(), ","), newFeed(someCluster()...))
@@ -20,7 +20,8 @@ func TestRaftFailover(t *testing.T) {
 		b.feed.put(pod("during", "n1"))
 		b.eventually("a new leader", "true", func() string { return fmt.Sprint(raft.Leader() >= 0) })
 		b.remote = raft.Remotes()[raft.Leader()]
-		b.eventually("the pod that came while no one led", "0a:58:0a:f4:00:0"+address+" 10.244.0."+address+" fd01::"+address, b.addresses("default_during"))
+		b.eventually("the pod that came while no one led", "0a:58:0a:f4:00:0"+address+" 10.244.0."+address+" fd01::"+address,
+			b.addresses("default_during"))
 		b.nbctl("lsp-del", "default_a")
 		b.eventually("a deleted port", "0a:58:0a:f4:00:03 10.244.0.3 fd01::3", b.addresses("default_a"))
 		b.feed.drop(pod("during", "n1"))

@@ -33,8 +33,8 @@ const (
 	maxZoneRows     = 3 * zones
 	maxLocalRows    = 2 * backends // a row for each node with endpoints, and its switch
 
-	// Bytes of one service of both families with one port in a database that a
-	// client reads: two VIPs, ten backends each, and the row around them.
+	// Bytes of one service of both families with one port in a database that a client reads: two VIPs, ten backends each,
+	// and the row around them.
 	maxServiceBytes = 1024
 	maxNodeBytes    = 3072
 )
@@ -59,7 +59,8 @@ func newScale(t *testing.T, nodes, services int) *scale {
 	t.Helper()
 	s := &scale{nodes: nodes, services: services, feed: newFeed(&cluster.Namespace{Name: "ns", UID: "ns"})}
 	for i := range nodes {
-		s.feed.put(&cluster.Node{Name: fmt.Sprintf("n%04d", i), UID: fmt.Sprintf("n%04d", i), ChassisID: fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i), Zone: zone(i)})
+		s.feed.put(&cluster.Node{Name: fmt.Sprintf("n%04d", i), UID: fmt.Sprintf("n%04d", i),
+			ChassisID: fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i), Zone: zone(i)})
 	}
 	for i := range services {
 		svc := scaleService(fmt.Sprintf("web-%05d", i), i)
@@ -84,8 +85,9 @@ func (s *scale) start(t *testing.T) *bed {
 // scaleService is a service of both families; i is below 65,536.
 func scaleService(name string, i int) *cluster.Service {
 	return &cluster.Service{Name: cluster.Name{Namespace: "ns", Name: name}, UID: name, Type: cluster.ClusterIP,
-		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), netip.MustParseAddr(fmt.Sprintf("fd02::%x", 1+i))},
-		Ports:      []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}}
+		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}),
+			netip.MustParseAddr(fmt.Sprintf("fd02::%x", 1+i))},
+		Ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}}
 }
 
 // zone is that of the i-th node or endpoint.
@@ -108,8 +110,7 @@ func near(e *cluster.EndpointSlice, byZone, byNode bool) *cluster.EndpointSlice 
 	return &out
 }
 
-// scaleSlice is a service's endpoints of one family; without the one at
-// position gone, if there is such a position.
+// scaleSlice is a service's endpoints of one family; without the one at position gone, if there is such a position.
 func scaleSlice(svc *cluster.Service, i int, v4 bool, gone ...int) *cluster.EndpointSlice {
 	e := &cluster.EndpointSlice{Name: svc.Name, Service: svc.Name.Name, Ports: []cluster.EndpointPort{
 		{Name: "http", Protocol: cluster.TCP, Port: 8080}, {Name: "https", Protocol: cluster.TCP, Port: 8443}}}
@@ -130,8 +131,7 @@ func scaleSlice(svc *cluster.Service, i int, v4 bool, gone ...int) *cluster.Endp
 	return e
 }
 
-// footprint is what one change takes. It does not depend on the number of
-// digits in a request's id.
+// footprint is what one change takes. It does not depend on the number of digits in a request's id.
 type footprint struct {
 	Operations int
 	Bytes      int // of the operations
@@ -145,8 +145,7 @@ type change struct {
 	do   func(*feed)
 }
 
-// changes happen one after the other, all to objects of their own, so that
-// they are the same in a cluster of any size.
+// changes happen one after the other, all to objects of their own, so that they are the same in a cluster of any size.
 func changes() []change {
 	node := &cluster.Node{Name: "joiner", UID: "joiner", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
 		Annotated: []netip.Prefix{netip.MustParsePrefix("10.131.255.0/24"), netip.MustParsePrefix("fd01:0:0:ffff::/64")}}
@@ -154,7 +153,8 @@ func changes() []change {
 	more := *svc
 	more.Ports = append(slices.Clone(svc.Ports), cluster.ServicePort{Name: "https", Protocol: cluster.TCP, Port: 443})
 	outside := more
-	outside.Type, outside.ExternalIPs = cluster.LoadBalancer, []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
+	outside.Type, outside.ExternalIPs = cluster.LoadBalancer, []netip.Addr{netip.MustParseAddr("192.0.2.1"),
+		netip.MustParseAddr("2001:db8::1")}
 	sticky := outside
 	sticky.AffinitySeconds = 60
 	put := func(o ...cluster.Object) func(*feed) { return func(f *feed) { f.put(o...) } }
@@ -178,8 +178,7 @@ func changes() []change {
 	}
 }
 
-// nearChanges are those of services whose answer depends on where the client
-// is, and of a node when there are such.
+// nearChanges are those of services whose answer depends on where the client is, and of a node when there are such.
 func nearChanges() []change {
 	node := &cluster.Node{Name: "joiner", UID: "joiner", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
 		Annotated: []netip.Prefix{netip.MustParsePrefix("10.131.255.0/24"), netip.MustParsePrefix("fd01:0:0:ffff::/64")}}
@@ -191,7 +190,8 @@ func nearChanges() []change {
 		return near(scaleSlice(s, i, v4, gone...), s == byZone, false)
 	}
 	return []change{
-		{"by zone: a service comes with its endpoints", put(byZone, slice(byZone, 0xfff1, true), slice(byZone, 0xfff1, false))},
+		{"by zone: a service comes with its endpoints", put(byZone, slice(byZone, 0xfff1, true),
+			slice(byZone, 0xfff1, false))},
 		{"by zone: one endpoint goes (IPv4)", put(slice(byZone, 0xfff1, true, 7))},
 		{"by zone: one endpoint comes (IPv4)", put(slice(byZone, 0xfff1, true))},
 		{"by zone: one endpoint goes (IPv6)", put(slice(byZone, 0xfff1, false, 7))},
@@ -205,8 +205,7 @@ func nearChanges() []change {
 	}
 }
 
-// What one change takes does not depend on how many nodes and services there
-// are, and is small.
+// What one change takes does not depend on how many nodes and services there are, and is small.
 func TestServicesAtScale(t *testing.T) {
 	small, full := newScale(t, 10, 100), newScale(t, 1000, 10000)
 	small.checkContents(t)
@@ -221,14 +220,15 @@ func TestServicesAtScale(t *testing.T) {
 		if most := maxRows(c.what); got.Rows > most {
 			t.Errorf("%s: %d rows change, want at most %d", c.what, got.Rows, most)
 		}
-		if strings.Contains(c.what, "one endpoint") && (got.Operations > maxEndpointOps || got.Rows != 1 || got.request > maxEndpointWire) {
+		if strings.Contains(c.what, "one endpoint") && (got.Operations > maxEndpointOps || got.Rows != 1 ||
+			got.request > maxEndpointWire) {
 			t.Errorf("%s: %d operations, %d rows and %d bytes, want at most %d operations, one row and %d bytes", c.what,
 				got.Operations, got.Rows, got.request, maxEndpointOps, maxEndpointWire)
 		}
 	}
 	full.restart(t)
-	// Hints for nodes are the exception: every node's switch lists a load balancer
-	// of such a service, so that one that comes or goes concerns all of them.
+	// Hints for nodes are the exception: every node's switch lists a load balancer of such a service, so that one that
+	// comes or goes concerns all of them.
 	for _, s := range []*scale{small, full} {
 		s.byNode(t)
 	}
@@ -247,9 +247,8 @@ func maxRows(what string) int {
 	return maxServiceRows
 }
 
-// byNode has a service come whose endpoints are hinted to a node each: a load
-// balancer for each of these nodes, one for all others, and a place on every
-// switch. A change of an endpoint concerns its node's row and the others'.
+// byNode has a service come whose endpoints are hinted to a node each: a load balancer for each of these nodes, one for
+// all others, and a place on every switch. A change of an endpoint concerns its node's row and the others'.
 func (s *scale) byNode(t *testing.T) {
 	t.Helper()
 	svc := scaleService("by-node", 0xfff3)
@@ -261,7 +260,8 @@ func (s *scale) byNode(t *testing.T) {
 	}
 	come := s.measure(t, change{"by node: a service comes with its endpoints", func(f *feed) { f.put(svc, v4, v6) }})
 	if want := backends + others + s.nodes; come.Rows != want || come.Operations != want {
-		t.Errorf("by node: a service that comes to %d nodes: %d operations and %d rows, want %d", s.nodes, come.Operations, come.Rows, want)
+		t.Errorf("by node: a service that comes to %d nodes: %d operations and %d rows, want %d", s.nodes, come.Operations,
+			come.Rows, want)
 	}
 	node := &cluster.Node{Name: "joiner", UID: "again", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff"}
 	if joins := s.measure(t, change{"by node: a node joins", func(f *feed) { f.put(node) }}); joins.Rows > maxJoinRows {
@@ -272,8 +272,8 @@ func (s *scale) byNode(t *testing.T) {
 	}
 }
 
-// measure carries a change out, and everything that follows from it: a
-// namespace that comes after it is the only other thing that is written.
+// measure carries a change out, and everything that follows from it: a namespace that comes after it is the only other
+// thing that is written.
 func (s *scale) measure(t *testing.T, c change) footprint {
 	t.Helper()
 	before := s.relay.Wire()
@@ -292,7 +292,8 @@ func (s *scale) measure(t *testing.T, c change) footprint {
 	for _, op := range tx.Operations {
 		f.Bytes += len(op)
 	}
-	t.Logf("%d nodes, %d services: %s: %d operations, %d rows, %d bytes sent, %d answered, %d notified", s.nodes, s.services, c.what,
+	t.Logf("%d nodes, %d services: %s: %d operations, %d rows, %d bytes sent, %d answered, %d notified", s.nodes,
+		s.services, c.what,
 		f.Operations, f.Rows, tx.Request, tx.Answer, middle.Notified-before.Notified)
 	return f
 }
@@ -314,7 +315,8 @@ func (s *scale) checkContents(t *testing.T) {
 	want := map[string]int{
 		nbdb.LoadBalancerTable: s.services, nbdb.LoadBalancerGroupTable: 1 + zones, nbdb.LogicalSwitchTable: 1 + s.nodes,
 		nbdb.LogicalSwitchPortTable: 1 + 2*s.nodes, nbdb.LogicalRouterPortTable: 1 + s.nodes, nbdb.LogicalRouterTable: 1,
-		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.ACLTable: 2 * s.nodes, nbdb.AddressSetTable: 2, nbdb.LogicalRouterPolicyTable: 3,
+		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.ACLTable: 2 * s.nodes, nbdb.AddressSetTable: 2,
+		nbdb.LogicalRouterPolicyTable: 3,
 	}
 	for _, table := range nb.NewSchema().Tables() {
 		if have := len(strings.Fields(s.nbctl("--bare", "--columns=_uuid", "list", table))); have != want[table] {
@@ -323,8 +325,7 @@ func (s *scale) checkContents(t *testing.T) {
 	}
 }
 
-// restart has another loop take over: it reads everything once, and writes
-// nothing.
+// restart has another loop take over: it reads everything once, and writes nothing.
 func (s *scale) restart(t *testing.T) {
 	t.Helper()
 	s.stop()
@@ -333,7 +334,8 @@ func (s *scale) restart(t *testing.T) {
 	s.bed = s.start(t)
 	after := s.relay.Wire()
 	for _, tx := range after.Transactions[len(before.Transactions):] {
-		t.Errorf("a restart with everything in place wrote %d operations, want none: %.500s", len(tx.Operations), tx.Operations)
+		t.Errorf("a restart with everything in place wrote %d operations, want none: %.500s", len(tx.Operations),
+			tx.Operations)
 	}
 	read := after.Received - before.Received
 	t.Logf("%d nodes, %d services: a client reads %d bytes", s.nodes, s.services, read)

@@ -15,7 +15,8 @@ func (l *Loop) step(ctx context.Context) {
 		l.Metrics.Dirty.Set(float64(l.dirty.size))
 		l.Metrics.Failing.Set(float64(len(l.dirty.waiting)))
 	}()
-	if l.session == nil || !l.passed || l.inFlight || l.pause() > 0 {
+	l.paused = l.pause() > 0
+	if l.session == nil || !l.passed || l.inFlight || l.paused {
 		return
 	}
 	b := l.batch()

@@ -23,7 +23,8 @@ func bigMaster(t *testing.T, nodes, podsPerNode, services int) *master {
 		n := fmt.Sprintf("n%d", i)
 		events = append(events, event(&cluster.Node{Name: n}))
 		for j := range podsPerNode {
-			events = append(events, event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: fmt.Sprintf("p-%d-%d", i, j)}, Node: n}))
+			events = append(events, event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: fmt.Sprintf("p-%d-%d", i,
+				j)}, Node: n}))
 		}
 	}
 	for i := range services {
@@ -42,7 +43,8 @@ func bigMaster(t *testing.T, nodes, podsPerNode, services int) *master {
 func event(o cluster.Object) cluster.Event { return cluster.Event{Ref: o.Ref(), New: o} }
 
 func service(n cluster.Name) *cluster.Service {
-	return &cluster.Service{Name: n, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.255.1")}, Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
+	return &cluster.Service{Name: n, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.255.1")},
+		Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
 }
 
 // affected is every owner that an event and what allocate makes of it dirty.
@@ -57,49 +59,75 @@ func (m *master) affected(t *testing.T, e cluster.Event) []nb.Owner {
 	return slices.Compact(out)
 }
 
+// fanOut is a change and the owners that it dirties.
+type fanOut struct {
+	what string
+	e    cluster.Event
+	want []nb.Owner
+}
+
+func gateway(n, ip string) *cluster.Node {
+	return &cluster.Node{Name: n, Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix(ip)},
+		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}
+}
+
+func fanOuts() []fanOut {
+	owner := func(k names.Kind, n string) nb.Owner { return nb.Owner{Kind: k, Name: n} }
+	node := func(n string) nb.Owner { return owner(names.KindNode, n) }
+	pod := func(n string) nb.Owner { return owner(names.KindPod, n) }
+	svc := func(n string) nb.Owner { return owner(names.KindService, "default/"+n) }
+	gatewayOf := func(n string) nb.Owner { return owner(names.KindGateway, n) }
+	name := cluster.Name{Namespace: "default", Name: "new"}
+	return []fanOut{
+		{"a node joins", event(&cluster.Node{Name: "new"}), []nb.Owner{node("new"), svc("same-node")}},
+		{"another gateway joins", event(gateway("new", "172.18.0.4/16")),
+			[]nb.Owner{node("new"), gatewayOf("new"), svc("same-node")}},
+		{"a gateway joins with the address of another", event(gateway("new", "172.18.0.3/16")),
+			[]nb.Owner{node("new"), gatewayOf("new"), svc("same-node")}},
+		{"a gateway takes the address of another", event(gateway("a-new", "172.18.0.3/16")),
+			[]nb.Owner{node("a-new"), gatewayOf("a-new"), gatewayOf("n0"), svc("same-node")}},
+		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()},
+			[]nb.Owner{node("new"), svc("same-node")}},
+		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}),
+			[]nb.Owner{owner(names.KindNamespace, "default"), pod("default/new")}},
+		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}},
+			[]nb.Owner{owner(names.KindNamespace, "default"), pod("default/new")}},
+		{"a pod has the address of health checks", event(&cluster.Pod{Name: name, Node: "n0",
+			Annotated: &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.128.1.254/23")}}}),
+			[]nb.Owner{owner(names.KindNamespace, "default"), pod("default/new"), svc("checked")}},
+		{"a pod's limit comes", event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p-0-0"}, Node: "n0",
+			Bandwidth: cluster.Bandwidth{Egress: 1000}}),
+			[]nb.Owner{pod("default/p-0-0")}},
+		{"a service comes", event(service(name)), []nb.Owner{svc("new")}},
+		{"a service takes the address of another", event(&cluster.Service{Name: name,
+			ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: service(name).Ports}),
+			[]nb.Owner{svc("new"), svc("s7")}},
+		{"a service names the address of another and does not get it",
+			event(&cluster.Service{Name: name, ClusterIPs: service(name).ClusterIPs,
+				ExternalIPs: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: service(name).Ports}),
+			[]nb.Owner{svc("new")}},
+		{"its endpoints change", event(&cluster.EndpointSlice{Name: name, Service: "new"}), []nb.Owner{svc("new")}},
+		{"its endpoints go to another service", event(&cluster.EndpointSlice{Name: name, Service: "s0"}),
+			[]nb.Owner{svc("new"), svc("s0")}},
+		{"a node joins in a zone that is there", event(&cluster.Node{Name: "new", Zone: "a"}),
+			[]nb.Owner{node("new"), svc("same-node")}},
+		{"a node with a local endpoint joins", event(&cluster.Node{Name: "n777"}),
+			[]nb.Owner{node("n777"), svc("checked"), svc("from-outside"), svc("local"), svc("same-node")}},
+		{"the last node of a zone goes to another", event(&cluster.Node{Name: "n2", Zone: "a"}),
+			[]nb.Owner{owner(names.KindZone, "b"), node("n2"), svc("same-node"), svc("same-zone")}},
+		{"a namespace comes", event(&cluster.Namespace{Name: "new"}), []nb.Owner{owner(names.KindNamespace, "new")}},
+	}
+}
+
 // The fan-out laws: what one change dirties does not grow with the cluster.
 func TestFanOut(t *testing.T) {
-	owner := func(k names.Kind, n string) nb.Owner { return nb.Owner{Kind: k, Name: n} }
 	name := cluster.Name{Namespace: "default", Name: "new"}
-	gateway := func(n, ip string) *cluster.Node {
-		return &cluster.Node{Name: n, Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix(ip)}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}
-	}
-	for _, c := range []struct {
-		what string
-		e    cluster.Event
-		want []nb.Owner
-	}{
-		{"a node joins", event(&cluster.Node{Name: "new"}), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
-		{"another gateway joins", event(gateway("new", "172.18.0.4/16")), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindGateway, "new"), owner(names.KindService, "default/same-node")}},
-		{"a gateway joins with the address of another", event(gateway("new", "172.18.0.3/16")), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindGateway, "new"), owner(names.KindService, "default/same-node")}},
-		{"a gateway takes the address of another", event(gateway("a-new", "172.18.0.3/16")),
-			[]nb.Owner{owner(names.KindNode, "a-new"), owner(names.KindGateway, "a-new"), owner(names.KindGateway, "n0"), owner(names.KindService, "default/same-node")}},
-		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()}, []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
-		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}), []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
-		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}}, []nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new")}},
-		{"a pod has the address of health checks", event(&cluster.Pod{Name: name, Node: "n0", Annotated: &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.128.1.254/23")}}}),
-			[]nb.Owner{owner(names.KindNamespace, "default"), owner(names.KindPod, "default/new"), owner(names.KindService, "default/checked")}},
-		{"a pod's limit comes", event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p-0-0"}, Node: "n0", Bandwidth: cluster.Bandwidth{Egress: 1000}}),
-			[]nb.Owner{owner(names.KindPod, "default/p-0-0")}},
-		{"a service comes", event(service(name)), []nb.Owner{owner(names.KindService, "default/new")}},
-		{"a service takes the address of another", event(&cluster.Service{Name: name, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: service(name).Ports}),
-			[]nb.Owner{owner(names.KindService, "default/new"), owner(names.KindService, "default/s7")}},
-		{"a service names the address of another and does not get it", event(&cluster.Service{Name: name, ClusterIPs: service(name).ClusterIPs,
-			ExternalIPs: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: service(name).Ports}), []nb.Owner{owner(names.KindService, "default/new")}},
-		{"its endpoints change", event(&cluster.EndpointSlice{Name: name, Service: "new"}), []nb.Owner{owner(names.KindService, "default/new")}},
-		{"its endpoints go to another service", event(&cluster.EndpointSlice{Name: name, Service: "s0"}), []nb.Owner{owner(names.KindService, "default/new"), owner(names.KindService, "default/s0")}},
-		{"a node joins in a zone that is there", event(&cluster.Node{Name: "new", Zone: "a"}), []nb.Owner{owner(names.KindNode, "new"), owner(names.KindService, "default/same-node")}},
-		{"a node with a local endpoint joins", event(&cluster.Node{Name: "n777"}),
-			[]nb.Owner{owner(names.KindNode, "n777"), owner(names.KindService, "default/checked"), owner(names.KindService, "default/from-outside"),
-				owner(names.KindService, "default/local"), owner(names.KindService, "default/same-node")}},
-		{"the last node of a zone goes to another", event(&cluster.Node{Name: "n2", Zone: "a"}),
-			[]nb.Owner{owner(names.KindZone, "b"), owner(names.KindNode, "n2"), owner(names.KindService, "default/same-node"), owner(names.KindService, "default/same-zone")}},
-		{"a namespace comes", event(&cluster.Namespace{Name: "new"}), []nb.Owner{owner(names.KindNamespace, "new")}},
-	} {
+	for _, c := range fanOuts() {
 		m := bigMaster(t, 50, 10, 50)
 		m.nearby(t)
 		if first := m.affected(t, event(gateway("n0", "172.18.0.3/16"))); len(first) != 1+50+1 {
-			t.Fatalf("the first gateway dirties %d owners, want itself, all 50 nodes, whose pods now leave another way, and the service whose answers would", len(first))
+			t.Fatalf("the first gateway dirties %d owners, want itself, all 50 nodes, whose pods now leave another way, and "+
+				"the service whose answers would", len(first))
 		}
 		m.affected(t, event(gateway("n9", "172.18.0.9/16")))
 		if c.e.New == nil {
@@ -118,8 +146,7 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-// nearby adds what differs per node or zone: n1 and n2 are each alone in theirs,
-// and there is a service of each sort.
+// nearby adds what differs per node or zone: n1 and n2 are each alone in theirs, and there is a service of each sort.
 func (m *master) nearby(t *testing.T) {
 	t.Helper()
 	for _, o := range nearbyObjects() {
@@ -129,8 +156,10 @@ func (m *master) nearby(t *testing.T) {
 
 func nearbyObjects() []cluster.Object {
 	out := []cluster.Object{&cluster.Node{Name: "n1", Zone: "a"}, &cluster.Node{Name: "n2", Zone: "b"}}
-	for i, e := range []cluster.Endpoint{{ForZones: "a"}, {ForNodes: "n1"}, {Node: "n777"}, {Node: "n777"}, {Node: "n777"}} {
-		n := cluster.Name{Namespace: "default", Name: []string{"same-zone", "same-node", "local", "from-outside", "checked"}[i]}
+	for i, e := range []cluster.Endpoint{{ForZones: "a"}, {ForNodes: "n1"}, {Node: "n777"}, {Node: "n777"},
+		{Node: "n777"}} {
+		n := cluster.Name{Namespace: "default", Name: []string{"same-zone", "same-node", "local", "from-outside",
+			"checked"}[i]}
 		svc := service(n)
 		svc.ClusterIPs, svc.InternalLocal = []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 254, byte(i)})}, i == 2
 		switch i {
@@ -147,14 +176,14 @@ func nearbyObjects() []cluster.Object {
 		case 1:
 			other.ForNodes = "n2"
 		}
-		out = append(out, svc, &cluster.EndpointSlice{Name: n, Service: n.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}, Endpoints: []cluster.Endpoint{e, other}})
+		out = append(out, svc, &cluster.EndpointSlice{Name: n, Service: n.Name,
+			Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}, Endpoints: []cluster.Endpoint{e, other}})
 	}
 	return out
 }
 
-// Of services that differ per node or zone, the rows are as many as the zones or
-// nodes that have their own endpoints, and one. Only the lists of nodes that
-// hints for nodes make grow with the cluster.
+// Of services that differ per node or zone, the rows are as many as the zones or nodes that have their own endpoints,
+// and one. Only the lists of nodes that hints for nodes make grow with the cluster.
 func TestRowsOfNearbyServices(t *testing.T) {
 	for _, c := range []struct {
 		service         string
@@ -182,7 +211,8 @@ func TestRowsOfNearbyServices(t *testing.T) {
 			}
 		}
 		if members[0] != c.members || members[1] != c.members+20*c.growth {
-			t.Errorf("%s: %v memberships with 10 and 30 nodes, want %d and %d more for each", c.service, members, c.members, c.growth)
+			t.Errorf("%s: %v memberships with 10 and 30 nodes, want %d and %d more for each", c.service, members, c.members,
+				c.growth)
 		}
 	}
 }
@@ -209,15 +239,17 @@ func TestRowsPerOwnerDoNotGrowWithNodes(t *testing.T) {
 	}
 }
 
-// One endpoint that changes is one row's change, and its bytes are those of the
-// VIPs with their backends, whatever the number of services and nodes.
+// One endpoint that changes is one row's change, and its bytes are those of the VIPs with their backends, whatever the
+// number of services and nodes.
 func TestAnEndpointChangesOneRow(t *testing.T) {
 	m := bigMaster(t, 20, 1, 500)
 	n := cluster.Name{Namespace: "default", Name: "s7"}
 	slice := func(i byte, c cluster.Conditions) *cluster.EndpointSlice {
-		e := &cluster.EndpointSlice{Name: n, Service: n.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
+		e := &cluster.EndpointSlice{Name: n, Service: n.Name,
+			Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
 		for j := range byte(10) {
-			e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, 100, 100 + j}), Conditions: cluster.Ready})
+			e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, 100, 100 + j}),
+				Conditions: cluster.Ready})
 		}
 		e.Endpoints[i].Conditions = c
 		return e
@@ -264,16 +296,16 @@ func (m *master) dirty(t *testing.T, e cluster.Event) []nb.Plan {
 	return plans
 }
 
-// What leads the answers of a Local service's endpoints back is one row a node
-// with endpoints, of which an endpoint changes one, and its conditions none; and
-// none without a gateway.
+// What leads the answers of a Local service's endpoints back is one row a node with endpoints, of which an endpoint
+// changes one, and its conditions none; and none without a gateway.
 func TestReplies(t *testing.T) {
 	m := bigMaster(t, 20, 1, 20)
 	n := cluster.Name{Namespace: "default", Name: "s7"}
 	svc := service(n)
 	svc.ClusterIPs, svc.ExternalLocal, svc.Ports[0].NodePort = []netip.Addr{netip.MustParseAddr("10.96.0.7")}, true, 30080
 	slice := func(endpoints int, c cluster.Conditions) *cluster.EndpointSlice {
-		e := &cluster.EndpointSlice{Name: n, Service: n.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
+		e := &cluster.EndpointSlice{Name: n, Service: n.Name,
+			Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
 		for i := range endpoints {
 			node := fmt.Sprintf("n%d", i%10)
 			a := m.State.NodeSubnets[node][0].Addr().As4()
@@ -304,8 +336,9 @@ func TestReplies(t *testing.T) {
 	}{
 		{"endpoints on ten nodes", event(slice(30, cluster.Ready)), 0, 0},
 		{"the policy becomes Local", event(svc), 0, 0},
-		{"a gateway comes", event(&cluster.Node{Name: "n0", Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
-			NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}), 10, 10},
+		{"a gateway comes", event(&cluster.Node{Name: "n0",
+			Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
+				NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}), 10, 10},
 		{"an endpoint comes", event(slice(31, cluster.Ready)), 1, 10},
 		{"all terminate", event(slice(31, cluster.Serving|cluster.Terminating)), 0, 10},
 		{"those of one node go, and one of another", event(slice(9, cluster.Ready)), 10, 9},

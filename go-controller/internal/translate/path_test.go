@@ -13,9 +13,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// smallCluster is a configuration in which everything runs out: it has subnets
-// for four nodes, a node has addresses for 12 pods, and the join switch for five
-// gateway routers.
+// smallCluster is a configuration in which everything runs out: it has subnets for four nodes, a node has addresses for
+// 12 pods, and the join switch for five gateway routers.
 func smallCluster() config.Cluster {
 	c := config.DefaultCluster()
 	c.Subnets = []config.ClusterSubnet{
@@ -35,8 +34,7 @@ const (
 	manySlices     = 10
 )
 
-// path is a random history of a cluster: the API server's objects, and what
-// happens to them.
+// path is a random history of a cluster: the API server's objects, and what happens to them.
 type path struct {
 	r       *rand.Rand
 	objects map[cluster.Ref]cluster.Object
@@ -56,7 +54,8 @@ func (p *path) uid() string {
 }
 
 func (p *path) name(prefix string, n int) cluster.Name {
-	return cluster.Name{Namespace: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), Name: fmt.Sprintf("%s%d", prefix, p.r.IntN(n))}
+	return cluster.Name{Namespace: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), Name: fmt.Sprintf("%s%d", prefix,
+		p.r.IntN(n))}
 }
 
 // step is one thing that happens.
@@ -73,7 +72,8 @@ func (p *path) step() cluster.Event {
 	case n < 84:
 		o = p.service()
 	case n < 86:
-		o = &cluster.ServiceCIDR{Name: fmt.Sprintf("range%d", p.r.IntN(2)), CIDRs: []netip.Prefix{netip.MustParsePrefix([]string{"10.97.0.0/16", "10.96.0.0/16", "fd03::/112"}[p.r.IntN(3)])}}
+		o = &cluster.ServiceCIDR{Name: fmt.Sprintf("range%d", p.r.IntN(2)),
+			CIDRs: []netip.Prefix{netip.MustParsePrefix([]string{"10.97.0.0/16", "10.96.0.0/16", "fd03::/112"}[p.r.IntN(3)])}}
 	default:
 		o = p.slice()
 	}
@@ -101,7 +101,8 @@ func (p *path) node() cluster.Object {
 	}
 	n.Unreachable = p.chance(10)
 	if p.chance(10) {
-		n.Addrs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("172.18.0.%d", 9+p.r.IntN(2))), netip.MustParseAddr("fc00::10")}
+		n.Addrs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("172.18.0.%d", 9+p.r.IntN(2))),
+			netip.MustParseAddr("fc00::10")}
 	}
 	switch p.r.IntN(10) {
 	case 9: // the label comes, changes or goes
@@ -122,14 +123,16 @@ func (p *path) node() cluster.Object {
 		n.Gateway = nil
 	case 7: // somebody writes a place on the join switch that may be taken or none at all
 		k := 1 + p.r.IntN(6)
-		n.JoinAnnotated, n.JoinAs = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/29", k)), netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", k))}[:1+p.r.IntN(2)], ""
+		n.JoinAnnotated, n.JoinAs = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/29", k)),
+			netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", k))}[:1+p.r.IntN(2)], ""
 	}
 	return n
 }
 
 // gateway is a gateway of one or both families, with next hops or without.
 func (p *path) gateway(node string) *annotation.L3Gateway {
-	g := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + node, MAC: ipnet.MAC{2, byte(p.r.IntN(3))}, VLAN: p.r.IntN(2) * 7,
+	g := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + node,
+		MAC: ipnet.MAC{2, byte(p.r.IntN(3))}, VLAN: p.r.IntN(2) * 7,
 		MTU: p.r.IntN(2) * 1500, PodMTU: p.r.IntN(2) * 1400}
 	for i, ip := range []string{"172.18.0.%d/16", "fc00::%d/64"} {
 		if len(g.IPs) == 0 && i == 1 || p.chance(70) { // an address that another gateway may have
@@ -143,7 +146,8 @@ func (p *path) gateway(node string) *annotation.L3Gateway {
 		g.Out = "ovn-controller does not answer"
 	}
 	if p.chance(30) {
-		g.Rampout = append(g.Rampout, netip.MustParsePrefix([]string{"10.0.0.16/28", "10.0.0.0/26", "fd01::/64"}[p.r.IntN(3)]))
+		g.Rampout = append(g.Rampout, netip.MustParsePrefix([]string{"10.0.0.16/28", "10.0.0.0/26",
+			"fd01::/64"}[p.r.IntN(3)]))
 	}
 	return g
 }
@@ -172,7 +176,8 @@ func (p *path) pod() cluster.Object {
 			a, _ = cluster.HealthSource(netip.PrefixFrom(a, 28).Masked())
 		}
 		ips := []netip.Prefix{netip.PrefixFrom(a, 28), netip.PrefixFrom(b, 64)}
-		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = &annotation.PodNetwork{IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips))}, "", p.chance(50)
+		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = &annotation.PodNetwork{IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips))},
+			"", p.chance(50)
 	case 5, 6: // limits come, change and go
 		pod.Bandwidth = cluster.Bandwidth{Ingress: uint64(p.r.IntN(3)) * 1_000_000, Egress: uint64(p.r.IntN(3)) * 1_000}
 	}
@@ -180,7 +185,8 @@ func (p *path) pod() cluster.Object {
 }
 
 func (p *path) service() cluster.Object {
-	s := &cluster.Service{Name: p.name("s", manyServices), UID: p.uid(), Created: p.clock, Type: cluster.LoadBalancer, Headless: p.chance(5)}
+	s := &cluster.Service{Name: p.name("s", manyServices), UID: p.uid(), Created: p.clock, Type: cluster.LoadBalancer,
+		Headless: p.chance(5)}
 	if old, ok := p.objects[s.Ref()].(*cluster.Service); ok && p.chance(70) {
 		s.UID, s.Created = old.UID, old.Created
 	}
@@ -202,7 +208,8 @@ func (p *path) service() cluster.Object {
 	}
 	for i, proto := range cluster.Protocols() {
 		if p.chance(60) {
-			s.Ports = append(s.Ports, cluster.ServicePort{Name: fmt.Sprintf("port%d", i), Protocol: proto, Port: uint16(1 + p.r.IntN(2)), NodePort: uint16(p.r.IntN(2) * 30000)})
+			s.Ports = append(s.Ports, cluster.ServicePort{Name: fmt.Sprintf("port%d", i), Protocol: proto,
+				Port: uint16(1 + p.r.IntN(2)), NodePort: uint16(p.r.IntN(2) * 30000)})
 		}
 	}
 	s.AffinitySeconds = []int{0, 0, 10800, 86400}[p.r.IntN(4)]
@@ -231,12 +238,14 @@ func (p *path) slice() cluster.Object {
 	}
 	for i, proto := range cluster.Protocols() {
 		if p.chance(60) {
-			e.Ports = append(e.Ports, cluster.EndpointPort{Name: fmt.Sprintf("port%d", i), Protocol: proto, Port: uint16(8080 + p.r.IntN(2))})
+			e.Ports = append(e.Ports, cluster.EndpointPort{Name: fmt.Sprintf("port%d", i), Protocol: proto,
+				Port: uint16(8080 + p.r.IntN(2))})
 		}
 	}
 	zoned, noded, ready := p.chance(50), p.chance(30), p.chance(50)
 	for range p.r.IntN(4) {
-		ep := cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(3 + p.r.IntN(40))}), Conditions: cluster.Conditions(p.r.IntN(8)), Node: fmt.Sprintf("n%d", p.r.IntN(manyNodes))}
+		ep := cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(3 + p.r.IntN(40))}),
+			Conditions: cluster.Conditions(p.r.IntN(8)), Node: fmt.Sprintf("n%d", p.r.IntN(manyNodes))}
 		if p.chance(30) {
 			ep.Addr = netip.AddrFrom16([16]byte{0: 0xfd, 1: 1, 15: byte(3 + p.r.IntN(40))})
 		}
@@ -259,8 +268,8 @@ func (p *path) slice() cluster.Object {
 	return e
 }
 
-// patched is the event of a patch that the API server took; ok is false when
-// the object is gone or another by now, and the patch was refused.
+// patched is the event of a patch that the API server took; ok is false when the object is gone or another by now, and
+// the patch was refused.
 func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 	switch o := p.objects[patch.Ref].(type) {
 	case *cluster.Node:
@@ -272,7 +281,8 @@ func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 			n.Annotated, _ = annotation.ParseNodeSubnets(raw)
 			n.AnnotatedAs = ""
 		}
-		if raw, ok := patch.Annotations[annotation.GatewayJoinAddrs]; ok || slices.Contains(patch.Remove, annotation.GatewayJoinAddrs) {
+		if raw, ok := patch.Annotations[annotation.GatewayJoinAddrs]; ok ||
+			slices.Contains(patch.Remove, annotation.GatewayJoinAddrs) {
 			n.JoinAnnotated, _ = annotation.ParseGatewayJoinAddrs(raw)
 			n.JoinAs = ""
 		}

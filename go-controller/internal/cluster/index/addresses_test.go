@@ -29,8 +29,7 @@ func addressesOf(s *cluster.State, namespace string, is4 bool) []string {
 	return out
 }
 
-// The lists that are kept are those that the state as a whole has, whatever
-// happened and whenever somebody looked.
+// The lists that are kept are those that the state as a whole has, whatever happened and whenever somebody looked.
 func TestAddressesAfterAnyPath(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -38,7 +37,8 @@ func TestAddressesAfterAnyPath(t *testing.T) {
 		for step := range 300 {
 			i := r.IntN(12)
 			name := cluster.Name{Namespace: []string{"a", "b"}[r.IntN(2)], Name: fmt.Sprintf("p%d", i)}
-			pod := &cluster.Pod{Name: name, UID: fmt.Sprint(r.IntN(2)), Node: "n", Finished: r.IntN(4) == 0, HostNetwork: r.IntN(6) == 0}
+			pod := &cluster.Pod{Name: name, UID: fmt.Sprint(r.IntN(2)), Node: "n", Finished: r.IntN(4) == 0,
+				HostNetwork: r.IntN(6) == 0}
 			number := byte(r.IntN(200))
 			switch r.IntN(5) {
 			case 0:

@@ -13,8 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// gatewayNode is a gateway with addresses outside, and a next hop in the family
-// of each.
+// gatewayNode is a gateway with addresses outside, and a next hop in the family of each.
 func gatewayNode(name string, created int64, ips ...string) *cluster.Node {
 	g := &annotation.L3Gateway{}
 	for _, s := range ips {
@@ -25,8 +24,8 @@ func gatewayNode(name string, created int64, ips ...string) *cluster.Node {
 	return &cluster.Node{Name: name, Created: created, Gateway: g}
 }
 
-// Of gateways that name one address the oldest has it; what the others are is
-// told by the families that are left to them.
+// Of gateways that name one address the oldest has it; what the others are is told by the families that are left to
+// them.
 func TestGatewayAddresses(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	step := func(what string, n *cluster.Node, want string, rivals ...string) {
@@ -60,11 +59,15 @@ func TestGatewayAddresses(t *testing.T) {
 	if g := s.Nodes["a"].Gateway; len(g.IPs) != 2 || len(g.NextHops) != 2 {
 		t.Errorf("the node's own value is %+v now", g)
 	}
-	step("one by hand has no age", &cluster.Node{Name: "h", ByHand: true, Gateway: gatewayNode("h", 0, v4, v6).Gateway}, "a[fd00::8/64] [fd00::1] "+both("b"))
-	step("an older one takes IPv4", gatewayNode("c", 4, v4), "a[fd00::8/64] [fd00::1] b[fd00::9/64] [fd00::1] c[192.0.2.9/24] [192.0.2.1]", "b")
+	step("one by hand has no age", &cluster.Node{Name: "h", ByHand: true, Gateway: gatewayNode("h", 0, v4, v6).Gateway},
+		"a[fd00::8/64] [fd00::1] "+both("b"))
+	step("an older one takes IPv4", gatewayNode("c", 4, v4),
+		"a[fd00::8/64] [fd00::1] b[fd00::9/64] [fd00::1] c[192.0.2.9/24] [192.0.2.1]", "b")
 	step("it goes", gatewayNode("c", -1), "a[fd00::8/64] [fd00::1] "+both("b"), "b")
-	step("the holder moves", gatewayNode("b", 5, "192.0.2.7/24"), "a[192.0.2.9/24 fd00::8/64] [192.0.2.1 fd00::1] b[192.0.2.7/24] [192.0.2.1] h[fd00::9/64] [fd00::1]", "a", "h")
-	step("and is none any more", &cluster.Node{Name: "b", Created: 5}, "a[192.0.2.9/24 fd00::8/64] [192.0.2.1 fd00::1] h[fd00::9/64] [fd00::1]")
+	step("the holder moves", gatewayNode("b", 5, "192.0.2.7/24"),
+		"a[192.0.2.9/24 fd00::8/64] [192.0.2.1 fd00::1] b[192.0.2.7/24] [192.0.2.1] h[fd00::9/64] [fd00::1]", "a", "h")
+	step("and is none any more", &cluster.Node{Name: "b", Created: 5},
+		"a[192.0.2.9/24 fd00::8/64] [192.0.2.1 fd00::1] h[fd00::9/64] [fd00::1]")
 	step("the last Node goes", gatewayNode("a", -1), both("h"), "h")
 	step("and that by hand", gatewayNode("h", -1), "")
 	if len(GatewaysOf(s).claims.of) != 0 {
@@ -72,17 +75,19 @@ func TestGatewayAddresses(t *testing.T) {
 	}
 }
 
-// Whatever happened, each family's gateways are those that the state as a whole
-// has, and a gateway that is refused is none of them.
+// Whatever happened, each family's gateways are those that the state as a whole has, and a gateway that is refused is
+// none of them.
 func TestGatewaysAfterAnyPath(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		s := NewState(config.DefaultCluster())
 		for i := range 6 {
-			s.GrantJoin(fmt.Sprintf("n%d", i), []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/24", i+2)), netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", i+2))})
+			s.GrantJoin(fmt.Sprintf("n%d", i), []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/24", i+2)),
+				netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", i+2))})
 		}
 		for step := range 300 {
-			n := gatewayNode(fmt.Sprintf("n%d", r.IntN(6)), int64(r.IntN(3)), []string{fmt.Sprintf("192.0.2.%d/24", r.IntN(3)), fmt.Sprintf("fd00::%d/64", r.IntN(3))}[:1+r.IntN(2)]...)
+			n := gatewayNode(fmt.Sprintf("n%d", r.IntN(6)), int64(r.IntN(3)), []string{fmt.Sprintf("192.0.2.%d/24", r.IntN(3)),
+				fmt.Sprintf("fd00::%d/64", r.IntN(3))}[:1+r.IntN(2)]...)
 			n.Unreachable = r.IntN(4) == 0
 			e := cluster.Event{Ref: n.Ref(), New: n}
 			if r.IntN(4) == 0 {
@@ -102,8 +107,11 @@ func TestGatewaysAfterAnyPath(t *testing.T) {
 					t.Fatalf("seed %d step %d: %d of %d gateways work, want %d of %d", seed, step, working, all, w, a)
 				}
 				for name := range s.Nodes {
-					if GatewaysOf(s).Chosen(s, name, is4) != GatewaysOf(again).Chosen(again, name, is4) || !GatewaysOf(s).Of(s, name).Equal(GatewaysOf(again).Of(again, name)) {
-						t.Fatalf("seed %d step %d: %s serves %v as %+v, want %v, %+v", seed, step, name, GatewaysOf(s).Chosen(s, name, is4), GatewaysOf(s).Of(s, name), GatewaysOf(again).Chosen(again, name, is4), GatewaysOf(again).Of(again, name))
+					if GatewaysOf(s).Chosen(s, name, is4) != GatewaysOf(again).Chosen(again, name, is4) ||
+						!GatewaysOf(s).Of(s, name).Equal(GatewaysOf(again).Of(again, name)) {
+						t.Fatalf("seed %d step %d: %s serves %v as %+v, want %v, %+v", seed, step, name,
+							GatewaysOf(s).Chosen(s, name, is4), GatewaysOf(s).Of(s, name), GatewaysOf(again).Chosen(again, name, is4),
+							GatewaysOf(again).Of(again, name))
 					}
 				}
 			}

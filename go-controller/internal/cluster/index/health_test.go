@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// Only an endpoint that is a pod's, in the pod subnets of its node, can be
-// checked; and services are found by the nodes of their endpoints.
+// Only an endpoint that is a pod's, in the pod subnets of its node, can be checked; and services are found by the nodes
+// of their endpoints.
 func TestProbes(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	s.Apply(cluster.Event{Ref: (&cluster.Node{Name: "n1"}).Ref(), New: &cluster.Node{Name: "n1"}})
@@ -22,15 +22,18 @@ func TestProbes(t *testing.T) {
 		addr, node, pod, source string
 	}{
 		{"10.244.1.3", "n1", "web", "10.244.1.254"}, {"fd01:0:0:1::3", "n1", "web", "fd01::1:0:0:ffff:ffff"},
-		{"10.244.1.3", "n1", "", ""}, {"10.244.2.3", "n1", "web", ""}, {"10.244.1.3", "n2", "web", ""}, {"10.244.1.3", "", "web", ""}, {"172.18.0.2", "n1", "web", ""},
+		{"10.244.1.3", "n1", "", ""}, {"10.244.2.3", "n1", "web", ""}, {"10.244.1.3", "n2", "web", ""},
+		{"10.244.1.3", "", "web", ""}, {"172.18.0.2", "n1", "web", ""},
 	} {
-		p, ok := HealthChecksOf(s).ProbeOf(s, "shop", cluster.Endpoint{Addr: netip.MustParseAddr(c.addr), Node: c.node, Pod: c.pod})
+		p, ok := HealthChecksOf(s).ProbeOf(s, "shop", cluster.Endpoint{Addr: netip.MustParseAddr(c.addr), Node: c.node,
+			Pod: c.pod})
 		if ok != (c.source != "") || ok && (p.Source.String() != c.source || p.Pod.String() != "shop/"+c.pod) {
 			t.Errorf("%+v: %+v %v", c, p, ok)
 		}
 	}
 	name := cluster.Name{Namespace: "shop", Name: "web"}
-	slice := &cluster.EndpointSlice{Name: name, Service: "web", Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("10.244.1.3"), Node: "n1", Pod: "web"}}}
+	slice := &cluster.EndpointSlice{Name: name, Service: "web",
+		Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("10.244.1.3"), Node: "n1", Pod: "web"}}}
 	s.Apply(cluster.Event{Ref: slice.Ref(), New: slice})
 	for _, interval := range []int{0, 5, 0, 5} {
 		svc := &cluster.Service{Name: name, HealthCheck: annotation.HealthCheck{Interval: interval}}
@@ -39,7 +42,8 @@ func TestProbes(t *testing.T) {
 		if interval > 0 {
 			want = []cluster.Name{name}
 		}
-		if got := HealthChecksOf(s).CheckedOn(s, "n1"); !slices.Equal(got, want) || len(HealthChecksOf(s).CheckedOn(s, "n2")) != 0 {
+		if got := HealthChecksOf(s).CheckedOn(s, "n1"); !slices.Equal(got, want) ||
+			len(HealthChecksOf(s).CheckedOn(s, "n2")) != 0 {
 			t.Errorf("with interval %d on n1: %v, on n2: %v", interval, got, HealthChecksOf(s).CheckedOn(s, "n2"))
 		}
 	}
@@ -49,8 +53,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A pod that has the address which checks come from keeps it: nothing is checked
-// in that subnet until it goes.
+// A pod that has the address which checks come from keeps it: nothing is checked in that subnet until it goes.
 func TestSourceHolder(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	subnets := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd01:0:0:1::/64")}
@@ -73,7 +76,8 @@ func TestSourceHolder(t *testing.T) {
 		}
 		var can []string
 		for j, addr := range []string{"10.244.1.9", "fd01:0:0:1::9"} {
-			_, ok := HealthChecksOf(s).ProbeOf(s, "shop", cluster.Endpoint{Addr: netip.MustParseAddr(addr), Node: "n1", Pod: "web"})
+			_, ok := HealthChecksOf(s).ProbeOf(s, "shop", cluster.Endpoint{Addr: netip.MustParseAddr(addr), Node: "n1",
+				Pod: "web"})
 			can = append(can, fmt.Sprint(ok))
 			if holder, held := HealthChecksOf(s).SourceHolder(subnets[j]); held == ok || held && holder != old {
 				t.Errorf("%d: %v has the source of %s: %v, and probes are %v", i, holder, subnets[j], held, ok)

@@ -23,7 +23,8 @@ func TestHolder(t *testing.T) {
 	ports := []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}
 	vip := cluster.VIP{Addr: netip.MustParseAddrPort("192.0.2.1:80"), Protocol: cluster.TCP}
 	svc := func(name string, created int64, ips ...string) *cluster.Service {
-		return &cluster.Service{Name: cluster.Name{Namespace: "d", Name: name}, Created: created, ClusterIPs: addrs(ips...), ExternalIPs: addrs("192.0.2.1"), Ports: ports}
+		return &cluster.Service{Name: cluster.Name{Namespace: "d", Name: name}, Created: created, ClusterIPs: addrs(ips...),
+			ExternalIPs: addrs("192.0.2.1"), Ports: ports}
 	}
 	s := NewState(config.DefaultCluster())
 	step := func(what string, e cluster.Event, holder string, rivals ...string) {
@@ -56,11 +57,15 @@ func TestHolder(t *testing.T) {
 	step("the youngest has the address for its cluster IP", put(svc("a", 6, "192.0.2.1")), "a", "o")
 	step("and gives it up", put(svc("a", 6, "10.96.0.2")), "o", "o")
 	step("the oldest is made anew", put(svc("o", 9, "10.96.0.5")), "l", "l")
-	step("the holder leaves the address", put(&cluster.Service{Name: cluster.Name{Namespace: "d", Name: "l"}, Created: 5, Ports: ports, ClusterIPs: addrs("10.96.0.4")}), "m", "m")
+	step("the holder leaves the address", put(&cluster.Service{Name: cluster.Name{Namespace: "d", Name: "l"}, Created: 5,
+		Ports: ports, ClusterIPs: addrs("10.96.0.4")}), "m", "m")
 	step("the holder goes", gone("m"), "z", "z")
 	step("one that never had it goes", gone("a"), "z")
-	step("the holder has another port", put(&cluster.Service{Name: cluster.Name{Namespace: "d", Name: "z"}, Created: 5, ClusterIPs: addrs("10.96.0.3"), ExternalIPs: addrs("192.0.2.1"), Ports: []cluster.ServicePort{{Protocol: cluster.UDP, Port: 80}}}), "o", "o")
-	limited := &cluster.Service{Name: cluster.Name{Namespace: "d", Name: "n"}, Created: 1, ClusterIPs: addrs("10.96.0.6"), Ingress: []cluster.Ingress{{Addr: vip.Addr.Addr()}}, SourceRanges: []netip.Prefix{{}}, Ports: ports}
+	step("the holder has another port", put(&cluster.Service{Name: cluster.Name{Namespace: "d", Name: "z"}, Created: 5,
+		ClusterIPs: addrs("10.96.0.3"), ExternalIPs: addrs("192.0.2.1"),
+		Ports: []cluster.ServicePort{{Protocol: cluster.UDP, Port: 80}}}), "o", "o")
+	limited := &cluster.Service{Name: cluster.Name{Namespace: "d", Name: "n"}, Created: 1, ClusterIPs: addrs("10.96.0.6"),
+		Ingress: []cluster.Ingress{{Addr: vip.Addr.Addr()}}, SourceRanges: []netip.Prefix{{}}, Ports: ports}
 	step("one whose clients the nodes' kernels pick is older", put(limited), "n", "o")
 	proxied := *limited
 	proxied.Ingress = []cluster.Ingress{{Addr: vip.Addr.Addr(), Proxied: true}}
@@ -75,15 +80,16 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// Holders are those that the state as a whole has, and rivals are exactly the
-// others whose VIPs change, whatever happened.
+// Holders are those that the state as a whole has, and rivals are exactly the others whose VIPs change, whatever
+// happened.
 func TestHoldersAfterAnyPath(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		s := NewState(config.DefaultCluster())
 		held := map[cluster.VIP]cluster.Name{}
 		for step := range 300 {
-			svc := &cluster.Service{Name: cluster.Name{Namespace: "d", Name: fmt.Sprintf("s%d", r.IntN(6))}, Created: int64(r.IntN(3)), ClusterIPs: addrs(fmt.Sprintf("10.96.0.%d", r.IntN(4)))}
+			svc := &cluster.Service{Name: cluster.Name{Namespace: "d", Name: fmt.Sprintf("s%d", r.IntN(6))},
+				Created: int64(r.IntN(3)), ClusterIPs: addrs(fmt.Sprintf("10.96.0.%d", r.IntN(4)))}
 			for range r.IntN(3) {
 				svc.ExternalIPs = append(svc.ExternalIPs, addrs(fmt.Sprintf("10.96.0.%d", r.IntN(6)))...)
 			}

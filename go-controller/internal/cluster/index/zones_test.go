@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// Zones tell nodes apart as soon as one is in a zone, and no longer than that;
-// each change tells what it did to them, and whether the node's switch moved.
+// Zones tell nodes apart as soon as one is in a zone, and no longer than that; each change tells what it did to them,
+// and whether the node's switch moved.
 func TestZones(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	node := func(name, uid, zone string) func() cluster.Change {
@@ -53,8 +53,10 @@ func TestZones(t *testing.T) {
 			zones = append(zones, n.Name)
 		}
 		slices.Sort(zones)
-		if !slices.Equal(zones, c.zones) || got.Concerns(NodeSwitch) != (len(c.moved) > 0) || !slices.Equal(ZonesOf(s).List(), c.all) {
-			t.Errorf("step %d: zones %q, moved %v, all %q; want %q, %v, %q", i, zones, got.Concerns(NodeSwitch), ZonesOf(s).List(), c.zones, c.moved, c.all)
+		if !slices.Equal(zones, c.zones) || got.Concerns(NodeSwitch) != (len(c.moved) > 0) ||
+			!slices.Equal(ZonesOf(s).List(), c.all) {
+			t.Errorf("step %d: zones %q, moved %v, all %q; want %q, %v, %q", i, zones, got.Concerns(NodeSwitch),
+				ZonesOf(s).List(), c.zones, c.moved, c.all)
 		}
 		for _, z := range []string{"", "a", "b"} {
 			if ZonesOf(s).Has(z) != slices.Contains(c.all, z) {
@@ -67,17 +69,19 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// Services are known by what of them may differ per node or zone, for as long
-// as one of their slices, or the service itself, says so.
+// Services are known by what of them may differ per node or zone, for as long as one of their slices, or the service
+// itself, says so.
 func TestNearServices(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	slice := func(n string, e cluster.Endpoint) *cluster.EndpointSlice {
-		return &cluster.EndpointSlice{Name: name("default", n), Service: "web", Endpoints: []cluster.Endpoint{{Node: "n9"}, e}}
+		return &cluster.EndpointSlice{Name: name("default", n), Service: "web", Endpoints: []cluster.Endpoint{{Node: "n9"},
+			e}}
 	}
 	web := name("default", "web")
 	expect := func(what string, zone, node, local bool) {
 		t.Helper()
-		if z, n, l := slices.Contains(ServicesOf(s).ZoneHinted(), web), slices.Contains(ServicesOf(s).NodeHinted(), web), slices.Contains(ServicesOf(s).InternalLocalOn(s, "n1"), web); z != zone || n != node || l != local {
+		if z, n, l := slices.Contains(ServicesOf(s).ZoneHinted(), web), slices.Contains(ServicesOf(s).NodeHinted(), web),
+			slices.Contains(ServicesOf(s).InternalLocalOn(s, "n1"), web); z != zone || n != node || l != local {
 			t.Errorf("%s: zone-hinted %v, node-hinted %v, local on n1 %v; want %v, %v, %v", what, z, n, l, zone, node, local)
 		}
 	}

@@ -24,8 +24,7 @@ const namespace = "default"
 
 func named(n string) cluster.Name { return cluster.Name{Namespace: namespace, Name: n} }
 
-// bed is a cluster on a real OVN: nodes, and network namespaces that stand for
-// pods on them.
+// bed is a cluster on a real OVN: nodes, and network namespaces that stand for pods on them.
 type bed struct {
 	*testing.T
 	objects []cluster.Object // nodes and pods
@@ -33,10 +32,9 @@ type bed struct {
 	session *ovsdb.Session
 }
 
-// onOVN runs a test on a cluster with these nodes, and on each of them pods: a
-// client, and servers. The i-th node's name is ni, its pods are ci and the
-// servers of that node. The pods of a node have their addresses in this order,
-// from .3 on.
+// onOVN runs a test on a cluster with these nodes, and on each of them pods: a client, and servers. The i-th node's
+// name is ni, its pods are ci and the servers of that node. The pods of a node have their addresses in this order, from
+// .3 on.
 func onOVN(t *testing.T, nodes []*cluster.Node, servers [][]string, test func(*bed)) {
 	t.Helper()
 	sb := testkit.StartOVN(t)
@@ -47,34 +45,37 @@ func onOVN(t *testing.T, nodes []*cluster.Node, servers [][]string, test func(*b
 		b.nodes = append(b.nodes, testkit.StartNode(t, n.Name, sb, netip.MustParsePrefix(fmt.Sprintf("10.100.0.%d/24", 1+i))))
 		b.nodes[i].Run(t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:system-id="+n.Name)
 		for _, p := range append([]string{client(i)}, servers[i]...) {
-			b.objects = append(b.objects, &cluster.Pod{Name: named(p), UID: "uid-" + p, Node: n.Name, Created: int64(len(b.objects))})
+			b.objects = append(b.objects, &cluster.Pod{Name: named(p), UID: "uid-" + p, Node: n.Name,
+				Created: int64(len(b.objects))})
 		}
 	}
 	northbound := config.OVSDB{Addresses: []string{"unix:/run/ovn/ovnnb_db.sock"}}
-	err := ovsdb.With(t.Context(), northbound, offline.New(b.config(), nil).Schema, slog.New(slog.DiscardHandler), func(s *ovsdb.Session) error {
-		b.session = s
-		made := b.set()
-		for i := range nodes {
-			for _, p := range append([]string{client(i)}, servers[i]...) {
-				b.attach(made, i, p)
+	err := ovsdb.With(t.Context(), northbound, offline.New(b.config(), nil).Schema, slog.New(slog.DiscardHandler),
+		func(s *ovsdb.Session) error {
+			b.session = s
+			made := b.set()
+			for i := range nodes {
+				for _, p := range append([]string{client(i)}, servers[i]...) {
+					b.attach(made, i, p)
+				}
 			}
-		}
-		for i := range nodes {
-			for _, p := range append([]string{client(i)}, servers[i]...) {
-				b.installed(i, p)
+			for i := range nodes {
+				for _, p := range append([]string{client(i)}, servers[i]...) {
+					b.installed(i, p)
+				}
+				for _, p := range servers[i] {
+					serve(t, p)
+				}
 			}
-			for _, p := range servers[i] {
-				serve(t, p)
-			}
-		}
-		test(b)
-		return nil
-	})
+			test(b)
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range b.nodes {
-		if dropped := strings.TrimSpace(n.Run(t, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error")); dropped != "0" {
+		if dropped := strings.TrimSpace(n.Run(t, "ovs-appctl", "coverage/read-counter",
+			"datapath_drop_recirc_error")); dropped != "0" {
 			t.Errorf("%s packets on %s were recirculated too often", dropped, n.Name)
 		}
 	}
@@ -94,8 +95,7 @@ func (b *bed) config() config.Cluster {
 	return c
 }
 
-// set has the Northbound database be what the translators make of the nodes,
-// the pods, and these services.
+// set has the Northbound database be what the translators make of the nodes, the pods, and these services.
 func (b *bed) set(services ...cluster.Object) *offline.Cluster {
 	b.Helper()
 	made := offline.New(b.config(), slices.Concat(b.objects, services))
@@ -125,8 +125,11 @@ func (b *bed) attach(made *offline.Cluster, node int, p string) {
 	network := made.State.PodNetworks[named(p)]
 	n := b.nodes[node]
 	testkit.Run(b.T, "sh", "-ec", fmt.Sprintf(`ip netns add %[1]s; ip -n %[1]s link set lo up
-		ip link add %[1]s-host netns %[7]s type veth peer name eth0 netns %[1]s; ip -n %[7]s link set %[1]s-host up; ip -n %[1]s link set eth0 address %[2]s mtu 1400 up; ip netns exec %[1]s ethtool -K eth0 tx off
-		ip -n %[1]s addr add %[3]s dev eth0; ip -n %[1]s addr add %[4]s dev eth0 nodad; ip -n %[1]s route add default via %[5]s; ip -n %[1]s route add default via %[6]s`,
+		ip link add %[1]s-host netns %[7]s type veth peer name eth0 netns %[1]s;
+		ip -n %[7]s link set %[1]s-host up; ip -n %[1]s link set eth0 address %[2]s mtu 1400 up;
+		ip netns exec %[1]s ethtool -K eth0 tx off
+		ip -n %[1]s addr add %[3]s dev eth0; ip -n %[1]s addr add %[4]s dev eth0 nodad;
+		ip -n %[1]s route add default via %[5]s; ip -n %[1]s route add default via %[6]s`,
 		p, network.MAC, network.IPs[0], network.IPs[1], network.Gateways[0], network.Gateways[1], n.Name))
 	testkit.Eventually(b.T, "br-int of "+n.Name, func() string {
 		if out, err := n.Try(b.T, "ovs-vsctl", "br-exists", "br-int"); err != nil {
@@ -134,13 +137,15 @@ func (b *bed) attach(made *offline.Cluster, node int, p string) {
 		}
 		return ""
 	})
-	n.Run(b.T, "ovs-vsctl", "add-port", "br-int", p+"-host", "--", "set", "Interface", p+"-host", "external_ids:iface-id=default_"+p, "external_ids:iface-id-ver=uid-"+p)
+	n.Run(b.T, "ovs-vsctl", "add-port", "br-int", p+"-host", "--", "set", "Interface", p+"-host",
+		"external_ids:iface-id=default_"+p, "external_ids:iface-id-ver=uid-"+p)
 }
 
 func (b *bed) installed(node int, p string) {
 	b.Helper()
 	testkit.Eventually(b.T, "the port of "+p, func() string {
-		if out := b.nodes[node].Run(b.T, "ovs-vsctl", "--if-exists", "get", "Interface", p+"-host", "external_ids:ovn-installed"); !strings.Contains(out, "true") {
+		if out := b.nodes[node].Run(b.T, "ovs-vsctl", "--if-exists", "get", "Interface", p+"-host",
+			"external_ids:ovn-installed"); !strings.Contains(out, "true") {
 			return "not installed"
 		}
 		return ""
@@ -149,7 +154,8 @@ func (b *bed) installed(node int, p string) {
 
 // podAddrs is the addresses of the i-th pod of a node; the client is pod 0.
 func podAddrs(node, i int) []netip.Addr {
-	return []netip.Addr{netip.MustParseAddr(fmt.Sprintf("10.128.%d.%d", 2*node, 3+i)), netip.MustParseAddr(fmt.Sprintf("fd01:0:0:%d::%d", node, 3+i))}
+	return []netip.Addr{netip.MustParseAddr(fmt.Sprintf("10.128.%d.%d", 2*node, 3+i)),
+		netip.MustParseAddr(fmt.Sprintf("fd01:0:0:%d::%d", node, 3+i))}
 }
 
 // serve has a pod tell its name to whoever connects to port 8080, TCP or UDP.
@@ -192,8 +198,8 @@ func serve(t *testing.T, pod string) {
 	}
 }
 
-// ask connects n times from a pod, each time from another port, and counts who
-// answers. What fails is counted under its error.
+// ask connects n times from a pod, each time from another port, and counts who answers. What fails is counted under its
+// error.
 func ask(t *testing.T, from, network, vip string, n int) map[string]int {
 	t.Helper()
 	return askFor(t, from, network, vip, n, 5*time.Second)

@@ -12,20 +12,23 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// A UDP flow whose backend is no endpoint any more goes on to another with its
-// next packet, though for connection tracking it is the same connection still.
+// A UDP flow whose backend is no endpoint any more goes on to another with its next packet, though for connection
+// tracking it is the same connection still.
 func TestUDPFlowsMove(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
 	servers := []string{"s1", "s2"}
 	web := func(local bool, endpoints ...int) []cluster.Object {
-		s := &cluster.Service{Name: named("web"), Ports: []cluster.ServicePort{{Protocol: cluster.UDP, Port: 80}}, InternalLocal: local,
-			ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd02::1")}}
-		e := &cluster.EndpointSlice{Name: named("web"), Service: "web", Ports: []cluster.EndpointPort{{Protocol: cluster.UDP, Port: 8080}}}
+		s := &cluster.Service{Name: named("web"), Ports: []cluster.ServicePort{{Protocol: cluster.UDP, Port: 80}},
+			InternalLocal: local,
+			ClusterIPs:    []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd02::1")}}
+		e := &cluster.EndpointSlice{Name: named("web"), Service: "web",
+			Ports: []cluster.EndpointPort{{Protocol: cluster.UDP, Port: 8080}}}
 		for _, i := range endpoints {
 			for _, a := range podAddrs(0, i) {
-				e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: a, Node: "n1", Conditions: cluster.Ready | cluster.Serving})
+				e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: a, Node: "n1",
+					Conditions: cluster.Ready | cluster.Serving})
 			}
 		}
 		return []cluster.Object{s, e}
@@ -96,9 +99,8 @@ func (f *flow) ask() string {
 
 func webVIPs() []string { return []string{"10.96.0.1:80", "[fd02::1]:80"} }
 
-// takenIn waits until OVN has one server answer all new flows, and Open vSwitch
-// has looked again at what it remembers of the others: until then a packet of
-// an old flow may still be led by that, and its connection begin anew at the old
+// takenIn waits until OVN has one server answer all new flows, and Open vSwitch has looked again at what it remembers
+// of the others: until then a packet of an old flow may still be led by that, and its connection begin anew at the old
 // backend.
 func (b *bed) takenIn(server string) {
 	b.Helper()

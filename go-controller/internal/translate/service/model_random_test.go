@@ -11,8 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Clusters are made over few names, addresses and ports, so that services and
-// slices meet.
+// Clusters are made over few names, addresses and ports, so that services and slices meet.
 const (
 	someNodes    = 4 // in two zones, the last in none
 	someServices = 8
@@ -22,13 +21,13 @@ const (
 	outside = someBackends - 1 // this backend is not in the cluster
 )
 
-// backendAddrs is the addresses of the j-th backend, a pod on the node of that
-// number, in turn.
+// backendAddrs is the addresses of the j-th backend, a pod on the node of that number, in turn.
 func backendAddrs(j int) (v4, v6 string) {
 	if j == outside {
 		return "203.0.113.7", "2001:db8:7::7"
 	}
-	return fmt.Sprintf("10.128.%d.%d", 2*(j%someNodes), 10+j), netip.MustParseAddr(fmt.Sprintf("fd01:0:0:%x::%x", j%someNodes, 10+j)).String()
+	return fmt.Sprintf("10.128.%d.%d", 2*(j%someNodes), 10+j),
+		netip.MustParseAddr(fmt.Sprintf("fd01:0:0:%x::%x", j%someNodes, 10+j)).String()
 }
 
 // dice make a random cluster of what an API server accepts.
@@ -81,7 +80,8 @@ func zoneName(i int) string { return string(rune('a' + i%2)) }
 func (d dice) service(i int) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: pick(d, "x", "y"), Name: fmt.Sprintf("s%d", i), UID: "u",
 		CreationTimestamp: metav1.NewTime(time.Unix(int64(1+d.IntN(3)), 0))}}
-	s.Spec.Type = pick(d, corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeLoadBalancer)
+	s.Spec.Type = pick(d, corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer,
+		corev1.ServiceTypeLoadBalancer)
 	s.Spec.Ports = d.ports()
 	s.Spec.PublishNotReadyAddresses = d.chance(10)
 	if d.chance(5) {
@@ -92,34 +92,40 @@ func (d dice) service(i int) *corev1.Service {
 		s.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "other"}
 	}
 	if d.chance(80) {
-		s.Spec.InternalTrafficPolicy = pick(d, new(corev1.ServiceInternalTrafficPolicyCluster), new(corev1.ServiceInternalTrafficPolicyLocal))
+		s.Spec.InternalTrafficPolicy = pick(d, new(corev1.ServiceInternalTrafficPolicyCluster),
+			new(corev1.ServiceInternalTrafficPolicyLocal))
 	}
-	s.Spec.ExternalTrafficPolicy = pick(d, "", corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
-	s.Spec.TrafficDistribution = maybe(d, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode, corev1.ServiceTrafficDistributionPreferClose)
+	s.Spec.ExternalTrafficPolicy = pick(d, "", corev1.ServiceExternalTrafficPolicyCluster,
+		corev1.ServiceExternalTrafficPolicyLocal)
+	s.Spec.TrafficDistribution = maybe(d, corev1.ServiceTrafficDistributionPreferSameZone,
+		corev1.ServiceTrafficDistributionPreferSameNode, corev1.ServiceTrafficDistributionPreferClose)
 	d.addresses(&s.Spec, i)
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		for _, a := range append(some(d, 40, vips()...), some(d, 10, "")...) {
-			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: a, Hostname: "lb.example.com",
-				IPMode: maybe(d, corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPModeProxy)})
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: a,
+				Hostname: "lb.example.com",
+				IPMode:   maybe(d, corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPModeProxy)})
 		}
 		s.Spec.LoadBalancerSourceRanges = some(d, 10, "198.51.100.0/24", "2001:db8:1::/48")
 		s.Spec.AllocateLoadBalancerNodePorts = maybe(d, true, false)
 	}
 	if d.chance(40) {
 		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-		s.Spec.SessionAffinityConfig = maybe(d, corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: maybe(d, int32(1), 60, 10800, 86400)}})
+		s.Spec.SessionAffinityConfig = maybe(d,
+			corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: maybe(d, int32(1), 60, 10800, 86400)}})
 	}
 	return s
 }
 
-// ports are one to three, no number twice per protocol; one alone may have no
-// name.
+// ports are one to three, no number twice per protocol; one alone may have no name.
 func (d dice) ports() []corev1.ServicePort {
 	var out []corev1.ServicePort
-	for i, proto := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP, ""} {
+	for i, proto := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP,
+		corev1.ProtocolSCTP, ""} {
 		if len(out) < 3 && (d.chance(40) || i == 4 && len(out) == 0) {
 			// The last is TCP too: no other port has that number.
-			out = append(out, corev1.ServicePort{Name: fmt.Sprintf("p%d", i), Protocol: proto, Port: []int32{80, 443, 80, 80, 8000}[i], NodePort: int32(d.IntN(2) * (30000 + d.IntN(2767)))})
+			out = append(out, corev1.ServicePort{Name: fmt.Sprintf("p%d", i), Protocol: proto, Port: []int32{80, 443, 80, 80,
+				8000}[i], NodePort: int32(d.IntN(2) * (30000 + d.IntN(2767)))})
 		}
 	}
 	if len(out) == 1 && d.chance(50) {
@@ -128,8 +134,7 @@ func (d dice) ports() []corev1.ServicePort {
 	return out
 }
 
-// vips are addresses that services are given from outside of the cluster, and
-// may name together.
+// vips are addresses that services are given from outside of the cluster, and may name together.
 func vips() []string {
 	var out []string
 	for i := range someVIPs {
@@ -162,15 +167,18 @@ func (d dice) addresses(s *corev1.ServiceSpec, i int) {
 	}
 }
 
-// slicesOf are a service's slices, some of which say the same endpoints, and
-// others that look like the service's and are not.
+// slicesOf are a service's slices, some of which say the same endpoints, and others that look like the service's and
+// are not.
 func (d dice) slicesOf(s *corev1.Service) []*discoveryv1.EndpointSlice {
 	var out []*discoveryv1.EndpointSlice
 	hints := d.hints()
 	for i := range 1 + d.IntN(5) {
 		v4 := d.chance(50)
-		e := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: fmt.Sprintf("%s-%d", s.Name, i), UID: "u",
-			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name}}, AddressType: map[bool]discoveryv1.AddressType{true: discoveryv1.AddressTypeIPv4, false: discoveryv1.AddressTypeIPv6}[v4]}
+		e := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace,
+			Name: fmt.Sprintf("%s-%d", s.Name, i), UID: "u",
+			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name}},
+			AddressType: map[bool]discoveryv1.AddressType{true: discoveryv1.AddressTypeIPv4,
+				false: discoveryv1.AddressTypeIPv6}[v4]}
 		switch d.IntN(25) {
 		case 0:
 			e.Labels = nil
@@ -186,19 +194,21 @@ func (d dice) slicesOf(s *corev1.Service) []*discoveryv1.EndpointSlice {
 			}
 		}
 		if d.chance(4) {
-			e.AddressType, e.Endpoints = discoveryv1.AddressTypeFQDN, []discoveryv1.Endpoint{{Addresses: []string{"example.com"}}}
+			e.AddressType, e.Endpoints = discoveryv1.AddressTypeFQDN,
+				[]discoveryv1.Endpoint{{Addresses: []string{"example.com"}}}
 		}
 		out = append(out, e)
 	}
 	return out
 }
 
-// endpointPorts are some of the service's, with numbers that differ from slice
-// to slice as those of named target ports do.
+// endpointPorts are some of the service's, with numbers that differ from slice to slice as those of named target ports
+// do.
 func (d dice) endpointPorts(ports []corev1.ServicePort) []discoveryv1.EndpointPort {
 	var out []discoveryv1.EndpointPort
 	for _, p := range some(d, 85, ports...) {
-		e := discoveryv1.EndpointPort{Name: new(p.Name), Protocol: new(p.Protocol), Port: new(pick(d, int32(8080), 8080, 8081))}
+		e := discoveryv1.EndpointPort{Name: new(p.Name), Protocol: new(p.Protocol),
+			Port: new(pick(d, int32(8080), 8080, 8081))}
 		if p.Name == "" && d.chance(50) {
 			e.Name = nil
 		}
@@ -216,8 +226,7 @@ func (d dice) endpointPorts(ports []corev1.ServicePort) []discoveryv1.EndpointPo
 	return out
 }
 
-// hints are those of a service's endpoints, by number: all have them most
-// often, since that is when they count.
+// hints are those of a service's endpoints, by number: all have them most often, since that is when they count.
 func (d dice) hints() []*discoveryv1.EndpointHints {
 	out := make([]*discoveryv1.EndpointHints, 2*someBackends)
 	percent := pick(d, 0, 90, 100, 100)
@@ -240,11 +249,12 @@ func (d dice) hints() []*discoveryv1.EndpointHints {
 	return out
 }
 
-// endpoint is the j-th of a family. Its address, node and hints are the same in
-// all slices of the service; its conditions need not be.
+// endpoint is the j-th of a family. Its address, node and hints are the same in all slices of the service; its
+// conditions need not be.
 func (d dice) endpoint(s *corev1.Service, j int, v4 bool, hints []*discoveryv1.EndpointHints) discoveryv1.Endpoint {
 	addr4, addr6 := backendAddrs(j)
-	e := discoveryv1.Endpoint{Addresses: []string{addr4}, Hints: hints[j], NodeName: new(nodeName(j % someNodes)), Zone: new(zoneName(j % someNodes))}
+	e := discoveryv1.Endpoint{Addresses: []string{addr4}, Hints: hints[j], NodeName: new(nodeName(j % someNodes)),
+		Zone: new(zoneName(j % someNodes))}
 	if !v4 {
 		e.Addresses, e.Hints = []string{addr6}, hints[someBackends+j]
 	}
@@ -254,9 +264,12 @@ func (d dice) endpoint(s *corev1.Service, j int, v4 bool, hints []*discoveryv1.E
 	if d.chance(10) {
 		e.Addresses = append(e.Addresses, "192.0.2.99") // without a meaning
 	}
-	e.Conditions = pick(d, discoveryv1.EndpointConditions{}, discoveryv1.EndpointConditions{}, discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
-		discoveryv1.EndpointConditions{Ready: new(false)}, discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false), Terminating: new(true)},
-		discoveryv1.EndpointConditions{Ready: new(false), Terminating: new(true)}, discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)})
+	e.Conditions = pick(d, discoveryv1.EndpointConditions{}, discoveryv1.EndpointConditions{},
+		discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
+		discoveryv1.EndpointConditions{Ready: new(false)}, discoveryv1.EndpointConditions{Ready: new(false),
+			Serving: new(false), Terminating: new(true)},
+		discoveryv1.EndpointConditions{Ready: new(false), Terminating: new(true)},
+		discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)})
 	if s.Spec.PublishNotReadyAddresses {
 		e.Conditions.Ready = new(true)
 	}

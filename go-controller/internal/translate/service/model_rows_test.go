@@ -21,8 +21,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 )
 
-// dualStack is a cluster's configuration, with the services' addresses of the
-// random clusters in its ranges.
+// dualStack is a cluster's configuration, with the services' addresses of the random clusters in its ranges.
 func dualStack() config.Cluster {
 	c := config.DefaultCluster()
 	c.Subnets = []config.ClusterSubnet{
@@ -33,8 +32,8 @@ func dualStack() config.Cluster {
 	return c
 }
 
-// translated is the database that the master makes of a cluster. The only
-// problem in one that is valid is an address that two services name.
+// translated is the database that the master makes of a cluster. The only problem in one that is valid is an address
+// that two services name.
 func (k *kube) translated(t *testing.T) (*offline.Cluster, *nb.Database) {
 	t.Helper()
 	var objects []cluster.Object
@@ -59,7 +58,8 @@ func (k *kube) translated(t *testing.T) (*offline.Cluster, *nb.Database) {
 	}
 	c := offline.New(dualStack(), objects)
 	db, errs := c.Database()
-	others := slices.DeleteFunc(slices.Clone(c.Problems), func(p cluster.Problem) bool { return p.Reason == "AddressInUse" })
+	others := slices.DeleteFunc(slices.Clone(c.Problems),
+		func(p cluster.Problem) bool { return p.Reason == "AddressInUse" })
 	if len(errs)+len(others) != 0 {
 		t.Fatalf("errors %v, problems %v", errs, others)
 	}
@@ -86,15 +86,16 @@ func readAsOVN(db *nb.Database) *asRead {
 	}
 	for _, m := range db.Rows(nbdb.LogicalRouterPolicyTable) {
 		policy := m.(*nbdb.LogicalRouterPolicy)
-		if family, prefix, ok := strings.Cut(policy.Match, ".dst == "); ok && (family == "ip4" || family == "ip6") && policy.Action == nbdb.LogicalRouterPolicyActionDrop {
+		if family, prefix, ok := strings.Cut(policy.Match, ".dst == "); ok && (family == "ip4" || family == "ip6") &&
+			policy.Action == nbdb.LogicalRouterPolicyActionDrop {
 			r.sink = append(r.sink, netip.MustParsePrefix(prefix))
 		}
 	}
 	return r
 }
 
-// carried lists the load balancers of a node's switch, its own and those of
-// its groups; none twice, since OVN takes them as a set.
+// carried lists the load balancers of a node's switch, its own and those of its groups; none twice, since OVN takes
+// them as a set.
 func (r *asRead) carried(node string) []*nbdb.LoadBalancer {
 	uuids := map[string]bool{}
 	for _, m := range r.db.Rows(nbdb.LogicalSwitchTable) {
@@ -116,15 +117,15 @@ func (r *asRead) carried(node string) []*nbdb.LoadBalancer {
 	return out
 }
 
-// answers is what becomes of a new connection from a pod on a node to every
-// VIP of the node's switch, in the words of the model. Of two load balancers
-// with one VIP OVN takes either: that is no answer.
+// answers is what becomes of a new connection from a pod on a node to every VIP of the node's switch, in the words of
+// the model. Of two load balancers with one VIP OVN takes either: that is no answer.
 func (r *asRead) answers(node string) map[vip]string {
 	out := map[vip]string{}
 	for _, lb := range r.carried(node) {
 		for key, backends := range lb.Vips {
 			a := netip.MustParseAddrPort(key)
-			v := newVIP(corev1.Protocol(strings.ToUpper(cmp.Or(value(lb.Protocol, ""), "tcp"))), a.Addr().String(), int32(a.Port()))
+			v := newVIP(corev1.Protocol(strings.ToUpper(cmp.Or(value(lb.Protocol, ""), "tcp"))), a.Addr().String(),
+				int32(a.Port()))
 			text := refused
 			if backends != "" {
 				list := strings.Split(backends, ",")
@@ -140,8 +141,7 @@ func (r *asRead) answers(node string) map[vip]string {
 	return out
 }
 
-// keeps is how long a client keeps its backend, by OVN's timer or by its
-// address alone.
+// keeps is how long a client keeps its backend, by OVN's timer or by its address alone.
 func keeps(lb *nbdb.LoadBalancer) string {
 	switch {
 	case lb.Options["affinity_timeout"] != "":
@@ -152,8 +152,7 @@ func keeps(lb *nbdb.LoadBalancer) string {
 	return ""
 }
 
-// elsewhere is what becomes of a packet to an address that is no VIP of the
-// switch: it goes to the cluster router.
+// elsewhere is what becomes of a packet to an address that is no VIP of the switch: it goes to the cluster router.
 func (r *asRead) elsewhere(v vip) string {
 	_, addr, _ := strings.Cut(string(v), " ")
 	if slices.ContainsFunc(r.sink, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddrPort(addr).Addr()) }) {
@@ -162,8 +161,7 @@ func (r *asRead) elsewhere(v vip) string {
 	return "routed like any other packet"
 }
 
-// differences compares what Kubernetes promises with what the rows do, for
-// every node and every VIP that either knows.
+// differences compares what Kubernetes promises with what the rows do, for every node and every VIP that either knows.
 func (k *kube) differences(r *asRead) []string {
 	var out []string
 	for _, n := range k.nodes {
@@ -175,7 +173,8 @@ func (k *kube) differences(r *asRead) []string {
 		}
 		for v, h := range have {
 			if w, there := want[v]; !there {
-				out = append(out, fmt.Sprintf("from %s to %s: the rows say %q, but it is no service's, or not for OVN", n.Name, v, h))
+				out = append(out, fmt.Sprintf("from %s to %s: the rows say %q, but it is no service's, or not for OVN", n.Name, v,
+					h))
 			} else if w != h {
 				out = append(out, fmt.Sprintf("from %s to %s: Kubernetes says %q, the rows %q", n.Name, v, w, h))
 			}
@@ -185,8 +184,7 @@ func (k *kube) differences(r *asRead) []string {
 	return out
 }
 
-// What Kubernetes promises of random services from every node is what the rows
-// do.
+// What Kubernetes promises of random services from every node is what the rows do.
 func TestRowsDoWhatKubernetesPromises(t *testing.T) {
 	const rounds = 600
 	seen := map[string]int{}
@@ -199,9 +197,11 @@ func TestRowsDoWhatKubernetesPromises(t *testing.T) {
 		k.count(seen)
 	}
 	t.Logf("in %d clusters: %v", rounds, seen)
-	for what, least := range map[string]int{refused: 1000, dropped: 1000, "differs by node": 1000, "sticky": 1000, "claimed twice": 100, "IPv6": 1000} {
+	for what, least := range map[string]int{refused: 1000, dropped: 1000, "differs by node": 1000, "sticky": 1000,
+		"claimed twice": 100, "IPv6": 1000} {
 		if seen[what] < least {
-			t.Errorf("%s: %d times in %d clusters, want %d or more: the clusters prove too little", what, seen[what], rounds, least)
+			t.Errorf("%s: %d times in %d clusters, want %d or more: the clusters prove too little", what, seen[what], rounds,
+				least)
 		}
 	}
 }
@@ -248,8 +248,7 @@ func (k *kube) count(seen map[string]int) {
 	}
 }
 
-// text is the services that claim a VIP in one of the differences, with their
-// slices, as YAML.
+// text is the services that claim a VIP in one of the differences, with their slices, as YAML.
 func (k *kube) text(t *testing.T, differences []string) string {
 	t.Helper()
 	var out []string

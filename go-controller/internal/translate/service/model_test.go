@@ -11,11 +11,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// This file says what Kubernetes promises of services, in as few words as
-// possible, and from the Kubernetes API documentation (k8s.io/api, core/v1
-// ServiceSpec and discovery/v1 EndpointSlice; "Virtual IPs and service proxies",
-// "Topology Aware Routing"), not from the translator. Where Kubernetes leaves
-// something open, it says what docs/features/services.md promises.
+// This file says what Kubernetes promises of services, in as few words as possible, and from the Kubernetes API
+// documentation (k8s.io/api, core/v1 ServiceSpec and discovery/v1 EndpointSlice; "Virtual IPs and service proxies",
+// "Topology Aware Routing"), not from the translator. Where Kubernetes leaves something open, it says what
+// docs/features/services.md promises.
 
 // kube is a cluster as its API server has it.
 type kube struct {
@@ -29,7 +28,8 @@ type kube struct {
 type vip string
 
 func newVIP(p corev1.Protocol, addr string, port int32) vip {
-	return vip(fmt.Sprintf("%s %s", cmp.Or(p, corev1.ProtocolTCP), netip.AddrPortFrom(netip.MustParseAddr(addr), uint16(port))))
+	return vip(fmt.Sprintf("%s %s", cmp.Or(p, corev1.ProtocolTCP), netip.AddrPortFrom(netip.MustParseAddr(addr),
+		uint16(port))))
 }
 
 // What becomes of a new connection, if not backends.
@@ -38,9 +38,8 @@ const (
 	dropped = "dropped"
 )
 
-// answers is what becomes of a new connection from a pod on a node to every
-// address that services have: refused, dropped, or the backends that may get
-// it, followed by how long a client keeps its own. What is not in it is not a
+// answers is what becomes of a new connection from a pod on a node to every address that services have: refused,
+// dropped, or the backends that may get it, followed by how long a client keeps its own. What is not in it is not a
 // service's, or is left to the node's kernel.
 func (k *kube) answers(node *corev1.Node) map[vip]string {
 	out := map[vip]string{}
@@ -70,16 +69,15 @@ type claim struct {
 	limited bool // not everybody may use it: the nodes' kernels answer, as OVN could not keep anybody out
 }
 
-// internalLocal tells whether only endpoints on the client's node may answer:
-// internalTrafficPolicy is about the cluster IP; "traffic sent to an External IP
-// or LoadBalancer IP from within the cluster will always get Cluster semantics".
+// internalLocal tells whether only endpoints on the client's node may answer: internalTrafficPolicy is about the
+// cluster IP; "traffic sent to an External IP or LoadBalancer IP from within the cluster will always get Cluster
+// semantics".
 func (c claim) internalLocal() bool {
 	p := c.service.Spec.InternalTrafficPolicy
 	return c.cluster && !c.outside && p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal
 }
 
-// holders is the one service that has each VIP. Kubernetes says nothing of two
-// that name the same: services.md does.
+// holders is the one service that has each VIP. Kubernetes says nothing of two that name the same: services.md does.
 func (k *kube) holders() map[vip]claim {
 	out := map[vip]claim{}
 	for _, s := range k.services {
@@ -102,10 +100,10 @@ func (c claim) before(d claim) bool {
 		cmp.Compare(c.service.Namespace, d.service.Namespace), cmp.Compare(c.service.Name, d.service.Name)) < 0
 }
 
-// claims lists the ports of a service at each of its addresses that the cluster
-// is to answer.
+// claims lists the ports of a service at each of its addresses that the cluster is to answer.
 func claims(s *corev1.Service) []claim {
-	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == corev1.ClusterIPNone || s.Spec.ClusterIP == "" {
+	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == corev1.ClusterIPNone ||
+		s.Spec.ClusterIP == "" {
 		return nil // an alias in DNS, headless, or not allocated yet
 	}
 	if _, other := s.Labels["service.kubernetes.io/service-proxy-name"]; other {
@@ -140,9 +138,8 @@ func claims(s *corev1.Service) []claim {
 	return out
 }
 
-// fromOutside is where the ClusterIP of a service of internalTrafficPolicy Local
-// takes those whom the nodes' kernels let in (services.md): the numbers from
-// 65535 down that none of its ports has, in their order.
+// fromOutside is where the ClusterIP of a service of internalTrafficPolicy Local takes those whom the nodes' kernels
+// let in (services.md): the numbers from 65535 down that none of its ports has, in their order.
 func fromOutside(s *corev1.Service, a netip.Addr) []claim {
 	var out []claim
 	number := int32(65535)
@@ -165,21 +162,22 @@ type endpoint struct {
 	zones, nodes       []string // that it is hinted to
 }
 
-// endpoints lists the backends of a service port of one family: those of the
-// port's name and protocol in every slice of the service. An endpoint may be in
-// several slices: it counts once, as what any of them says.
+// endpoints lists the backends of a service port of one family: those of the port's name and protocol in every slice of
+// the service. An endpoint may be in several slices: it counts once, as what any of them says.
 func (k *kube) endpoints(s *corev1.Service, port corev1.ServicePort, v4 bool) []endpoint {
 	family := map[bool]discoveryv1.AddressType{true: discoveryv1.AddressTypeIPv4, false: discoveryv1.AddressTypeIPv6}[v4]
 	var out []endpoint
 	for _, slice := range k.slices {
-		if slice.Namespace != s.Namespace || slice.Labels[discoveryv1.LabelServiceName] != s.Name || slice.AddressType != family {
+		if slice.Namespace != s.Namespace || slice.Labels[discoveryv1.LabelServiceName] != s.Name ||
+			slice.AddressType != family {
 			continue
 		}
 		if _, dns := slice.Labels["service.kubernetes.io/headless"]; dns {
 			continue // for DNS only
 		}
 		for _, p := range slice.Ports {
-			if value(p.Name, "") != port.Name || value(p.Protocol, corev1.ProtocolTCP) != cmp.Or(port.Protocol, corev1.ProtocolTCP) || p.Port == nil {
+			if value(p.Name, "") != port.Name || value(p.Protocol, corev1.ProtocolTCP) != cmp.Or(port.Protocol,
+				corev1.ProtocolTCP) || p.Port == nil {
 				continue
 			}
 			for _, e := range slice.Endpoints {
@@ -191,8 +189,10 @@ func (k *kube) endpoints(s *corev1.Service, port corev1.ServicePort, v4 bool) []
 }
 
 func read(e discoveryv1.Endpoint, port int32) endpoint {
-	out := endpoint{addr: netip.AddrPortFrom(netip.MustParseAddr(e.Addresses[0]), uint16(port)).String(), node: value(e.NodeName, ""),
-		ready: value(e.Conditions.Ready, true), terminating: value(e.Conditions.Serving, true) && value(e.Conditions.Terminating, false)}
+	out := endpoint{addr: netip.AddrPortFrom(netip.MustParseAddr(e.Addresses[0]), uint16(port)).String(),
+		node:  value(e.NodeName, ""),
+		ready: value(e.Conditions.Ready, true), terminating: value(e.Conditions.Serving, true) &&
+			value(e.Conditions.Terminating, false)}
 	if e.Hints != nil {
 		for _, z := range e.Hints.ForZones {
 			out.zones = append(out.zones, z.Name)
@@ -204,8 +204,7 @@ func read(e discoveryv1.Endpoint, port int32) endpoint {
 	return out
 }
 
-// merge adds an endpoint. The clusters here never say different things of one
-// endpoint but for its conditions.
+// merge adds an endpoint. The clusters here never say different things of one endpoint but for its conditions.
 func merge(all []endpoint, e endpoint) []endpoint {
 	for i := range all {
 		if all[i].addr == e.addr {
@@ -217,9 +216,8 @@ func merge(all []endpoint, e endpoint) []endpoint {
 	return append(all, e)
 }
 
-// choice is the backends for a client on a node, in order: the ready ones, and
-// when there are none, those that serve while they terminate. With local, those
-// on the node alone; else those that hints keep for the client.
+// choice is the backends for a client on a node, in order: the ready ones, and when there are none, those that serve
+// while they terminate. With local, those on the node alone; else those that hints keep for the client.
 func choice(eps []endpoint, node *corev1.Node, local bool) []string {
 	usable := eps
 	if local {
@@ -240,9 +238,8 @@ func choice(eps []endpoint, node *corev1.Node, local bool) []string {
 	return out
 }
 
-// hinted is the endpoints that are hinted to the client's node, else those
-// hinted to its zone, else all. Hints of a kind are used when every endpoint has
-// them and one of them names the client's node or zone.
+// hinted is the endpoints that are hinted to the client's node, else those hinted to its zone, else all. Hints of a
+// kind are used when every endpoint has them and one of them names the client's node or zone.
 func hinted(eps []endpoint, node *corev1.Node) []endpoint {
 	zone := node.Labels[corev1.LabelTopologyZone]
 	for _, kind := range []struct {
@@ -261,9 +258,8 @@ func hinted(eps []endpoint, node *corev1.Node) []endpoint {
 	return eps
 }
 
-// stickiness is how long a client keeps its backend: " for 60s", nothing without
-// session affinity. Times of three hours, which is the default, and more are
-// kept by the client's address alone (services.md).
+// stickiness is how long a client keeps its backend: " for 60s", nothing without session affinity. Times of three
+// hours, which is the default, and more are kept by the client's address alone (services.md).
 func stickiness(s *corev1.Service) string {
 	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return ""

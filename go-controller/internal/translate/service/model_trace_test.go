@@ -22,8 +22,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// populate adds subnets for the nodes, and pods: the backends, and a client on
-// every node.
+// populate adds subnets for the nodes, and pods: the backends, and a client on every node.
 func (k *kube) populate() {
 	pod := func(name string, node int, v4, v6 string) {
 		ips := []netip.Prefix{netip.PrefixFrom(netip.MustParseAddr(v4), 23), netip.PrefixFrom(netip.MustParseAddr(v6), 64)}
@@ -34,12 +33,14 @@ func (k *kube) populate() {
 		}
 		k.pods = append(k.pods, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: "u", Annotations: map[string]string{
-				annotation.PodNetworks: annotation.MarshalPodNetworks(net), annotation.PodClassic: annotation.MarshalPodClassic(net)}},
+				annotation.PodNetworks: annotation.MarshalPodNetworks(net),
+				annotation.PodClassic:  annotation.MarshalPodClassic(net)}},
 			Spec: corev1.PodSpec{NodeName: nodeName(node)}})
 	}
 	for i, n := range k.nodes {
 		n.Annotations = map[string]string{annotation.NodeSubnets: annotation.MarshalNodeSubnets([]netip.Prefix{
-			netip.MustParsePrefix(fmt.Sprintf("10.128.%d.0/23", 2*i)), netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:%x::/64", i))})}
+			netip.MustParsePrefix(fmt.Sprintf("10.128.%d.0/23", 2*i)),
+			netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:%x::/64", i))})}
 		pod(clientName(n), i, fmt.Sprintf("10.128.%d.99", 2*i), fmt.Sprintf("fd01:0:0:%x::99", i))
 	}
 	for j := range outside {
@@ -88,12 +89,12 @@ func (tr *traced) packet(n *corev1.Node, v vip) string {
 		ip, src = "ip6", network.IPs[1].Addr()
 	}
 	l4 := strings.ToLower(proto)
-	return fmt.Sprintf(`inport == "x_%s" && eth.src == %s && eth.dst == %s && %s.src == %s && %[4]s.dst == %[6]s && ip.ttl == 64 && %[7]s && %[7]s.src == 40000 && %[7]s.dst == %[8]d`,
+	return fmt.Sprintf(`inport == "x_%s" && eth.src == %s && eth.dst == %s && %s.src == %s && %[4]s.dst == %[6]s && `+
+		`ip.ttl == 64 && %[7]s && %[7]s.src == 40000 && %[7]s.dst == %[8]d`,
 		clientName(n), network.MAC, tr.mac["rtos-"+n.Name], ip, src, dst.Addr(), l4, dst.Port())
 }
 
-// What ovn-trace says of load balancing, and of where a packet leaves a switch
-// or router.
+// What ovn-trace says of load balancing, and of where a packet leaves a switch or router.
 var (
 	tracedBackends = regexp.MustCompile(`ct_lb(?:_mark)?\(backends=([^;)]*)(?:; hash_fields="([^"]*)")?`)
 	tracedAffinity = regexp.MustCompile(`commit_lb_aff\(.*timeout = (\d+)`)
@@ -144,11 +145,12 @@ func (tr *traced) lastOutput(trace string) string {
 
 func (tr *traced) trace(n *corev1.Node, v vip, options ...string) string {
 	tr.t.Helper()
-	return testkit.Run(tr.t, "ovn-trace", append(append([]string{"--db=" + tr.sb, "--ct=new"}, options...), n.Name, tr.packet(n, v))...)
+	return testkit.Run(tr.t, "ovn-trace", append(append([]string{"--db=" + tr.sb, "--ct=new"}, options...), n.Name,
+		tr.packet(n, v))...)
 }
 
-// arrives is where a connection to a backend must end: at the pod, or, when the
-// backend is outside of the cluster, at the management port of the client's node.
+// arrives is where a connection to a backend must end: at the pod, or, when the backend is outside of the cluster, at
+// the management port of the client's node.
 func arrives(n *corev1.Node, backend string) string {
 	addr := netip.MustParseAddrPort(backend).Addr().String()
 	for j := range outside {
@@ -171,8 +173,8 @@ func (k *kube) sample(step int, take func(*corev1.Node, vip, string)) {
 	}
 }
 
-// What becomes of packets in the flows that northd makes of the rows is what
-// Kubernetes promises, and they get to the very backends.
+// What becomes of packets in the flows that northd makes of the rows is what Kubernetes promises, and they get to the
+// very backends.
 func TestOVNTraceAgrees(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -206,7 +208,8 @@ func TestOVNTraceAgrees(t *testing.T) {
 		}
 	})
 	t.Log(seen)
-	for what, least := range map[string]int{"traced": 40, "IPv6": 15, refused: 5, "timed": 3, dropped: 5, "delivered": 40} {
+	for what, least := range map[string]int{"traced": 40, "IPv6": 15, refused: 5, "timed": 3, dropped: 5,
+		"delivered": 40} {
 		if seen[what] < least {
 			t.Errorf("%s: %d, want %d or more: the sample proves too little", what, seen[what], least)
 		}

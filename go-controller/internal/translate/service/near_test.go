@@ -48,19 +48,30 @@ func (b *bed) answered(a asked) {
 	}
 }
 
-// Clients have the endpoints that are near them: n1 is in zone a, n2 in b, n3 in
-// none; there is a server on each of the first two.
+// numbered is an address of each of the formats.
+func numbered(n int, formats ...string) []netip.Addr {
+	var out []netip.Addr
+	for _, f := range formats {
+		out = append(out, netip.MustParseAddr(fmt.Sprintf(f, n)))
+	}
+	return out
+}
+
+// Clients have the endpoints that are near them: n1 is in zone a, n2 in b, n3 in none; there is a server on each of the
+// first two.
 func TestNearPackets(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
 	ready := cluster.Ready | cluster.Serving
-	ports := []cluster.ServicePort{{Name: "t", Protocol: cluster.TCP, Port: 80}, {Name: "u", Protocol: cluster.UDP, Port: 80}}
+	ports := []cluster.ServicePort{
+		{Name: "t", Protocol: cluster.TCP, Port: 80}, {Name: "u", Protocol: cluster.UDP, Port: 80}}
+	numbers := []cluster.EndpointPort{
+		{Name: "t", Protocol: cluster.TCP, Port: 8080}, {Name: "u", Protocol: cluster.UDP, Port: 8080}}
 	service := func(name string, n int, local bool, endpoints ...cluster.Endpoint) []cluster.Object {
-		s := &cluster.Service{Name: named(name), Ports: ports, InternalLocal: local}
-		s.ClusterIPs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("10.96.0.%d", n)), netip.MustParseAddr(fmt.Sprintf("fd02::%d", n))}
-		s.ExternalIPs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("192.0.2.%d", n)), netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", n))}
-		e := &cluster.EndpointSlice{Name: named(name), Service: name, Ports: []cluster.EndpointPort{{Name: "t", Protocol: cluster.TCP, Port: 8080}, {Name: "u", Protocol: cluster.UDP, Port: 8080}}}
+		s := &cluster.Service{Name: named(name), Ports: ports, InternalLocal: local,
+			ClusterIPs: numbered(n, "10.96.0.%d", "fd02::%d"), ExternalIPs: numbered(n, "192.0.2.%d", "2001:db8::%d")}
+		e := &cluster.EndpointSlice{Name: named(name), Service: name, Ports: numbers}
 		for i, ep := range endpoints {
 			for _, a := range podAddrs(i, 1) {
 				ep.Addr, ep.Node, ep.Conditions = a, fmt.Sprintf("n%d", i+1), ep.Conditions|ready
@@ -74,7 +85,8 @@ func TestNearPackets(t *testing.T) {
 		b.set(slices.Concat(
 			service("local", 1, true, cluster.Endpoint{}, cluster.Endpoint{}),
 			service("same-zone", 2, false, cluster.Endpoint{ForZones: "a"}, cluster.Endpoint{ForZones: "b"}),
-			service("same-node", 3, false, cluster.Endpoint{ForNodes: "n1", ForZones: "a"}, cluster.Endpoint{ForNodes: "n2", ForZones: "b"}),
+			service("same-node", 3, false,
+				cluster.Endpoint{ForNodes: "n1", ForZones: "a"}, cluster.Endpoint{ForNodes: "n2", ForZones: "b"}),
 			service("one-unhinted", 4, false, cluster.Endpoint{ForZones: "a"}, cluster.Endpoint{}),
 			service("local-nobody", 5, true),
 			service("first", 6, true, cluster.Endpoint{}),
