@@ -53,7 +53,7 @@ func serviceDifference(c item.Change) string {
 	switch {
 	case !there:
 		return "there are no chains for services in table inet northbound, want " + want.String()
-	case have == hostplan.ServicePorts{}:
+	case have.Of() == hostplan.ServicePorts{}:
 		return "the chains for services in table inet northbound are not as this version writes them"
 	case have.Of() == want.Of():
 		return "to be changed: " + c.String()
