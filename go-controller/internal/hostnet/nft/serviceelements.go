@@ -74,7 +74,7 @@ func (s serviceSet) element(e hostplan.ServiceEntry) (out nftables.SetElement, e
 	if e.Kind.HasFrom() {
 		out.Key = append(out.Key, e.From.Masked().Addr().AsSlice()...)
 	}
-	if e.Kind.Leads() {
+	if e.Kind.HasTo() {
 		out.Val = append(binary.BigEndian.AppendUint16(e.To.Addr().AsSlice(), e.To.Port()), 0, 0)
 	}
 	return out, nil
@@ -120,7 +120,7 @@ func (s serviceSet) entry(e nftables.SetElement) hostplan.ServiceEntry {
 		}
 		out.From = rangePrefix(from, last)
 	}
-	if s.kind.Leads() && len(e.Val) >= size+2 {
+	if s.kind.HasTo() && len(e.Val) >= size+2 {
 		to, _ := netip.AddrFromSlice(e.Val[:size])
 		out.To = netip.AddrPortFrom(to, binary.BigEndian.Uint16(e.Val[size:]))
 	}

@@ -173,7 +173,7 @@ func readServiceRules(c *nftables.Conn, chains map[string]*nftables.Chain) (p ho
 // element can't be changed, the sets are made anew, too. The result is what changed,
 // and in how many transactions have became want; 0 when it did not begin with have.
 func applyServicePorts(have, want hostplan.ServicePorts) (changes []hostplan.ServiceChange, transactions int, err error) {
-	remade := have.Of() != want.Of()
+	remade := have.WithoutEntries() != want.WithoutEntries()
 	if remade {
 		if err := makeServiceRules(&want, have.Entries != ""); err != nil {
 			return nil, 0, err

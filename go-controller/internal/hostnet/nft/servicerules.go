@@ -62,7 +62,7 @@ func serviceRules(n hostplan.ServiceNode) (out []rule) {
 				}
 			}
 			if chain == serviceOutChain {
-				for _, kind := range awayKinds() {
+				for _, kind := range remoteKinds() {
 					add("own node ports, "+string(kind), notTo(f.loopback, f.offset), toThisNode(), in(kind, true).dnat())
 				}
 			}

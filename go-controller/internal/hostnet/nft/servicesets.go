@@ -49,7 +49,7 @@ func serviceSets() (out []serviceSet) {
 		for _, kind := range append(localKinds(), hostplan.ServeEntry, hostplan.InsideEntry) {
 			out = append(out, serviceSet{kind, true, f}, serviceSet{kind, false, f})
 		}
-		for _, kind := range awayKinds() {
+		for _, kind := range remoteKinds() {
 			out = append(out, serviceSet{kind, true, f})
 		}
 		out = append(out, serviceSet{hostplan.LimitEntry, false, f}, serviceSet{hostplan.AllowEntry, false, f})
@@ -62,9 +62,9 @@ func localKinds() []hostplan.ServiceEntryKind {
 	return []hostplan.ServiceEntryKind{hostplan.LocalEntry, hostplan.ShareEntry, hostplan.StickEntry}
 }
 
-// awayKinds are the kinds of entries that lead to other nodes.
-func awayKinds() []hostplan.ServiceEntryKind {
-	return []hostplan.ServiceEntryKind{hostplan.AwayEntry, hostplan.AwayShareEntry, hostplan.AwayStickEntry}
+// remoteKinds are the kinds of entries that lead to other nodes.
+func remoteKinds() []hostplan.ServiceEntryKind {
+	return []hostplan.ServiceEntryKind{hostplan.RemoteEntry, hostplan.RemoteShareEntry, hostplan.RemoteStickEntry}
 }
 
 // serviceSetOf is the set that an entry is in.
@@ -87,7 +87,7 @@ func (s serviceSet) set() *nftables.Set {
 		key = append([]nftables.SetDatatype{s.family.addrType}, key...)
 	}
 	out := &nftables.Set{Table: ourTable(), Name: s.name(), Concatenation: true}
-	if s.kind.Leads() {
+	if s.kind.HasTo() {
 		out.IsMap, out.DataType = true, nftables.MustConcatSetType(s.family.addrType, nftables.TypeInetService)
 	}
 	if s.kind.HasBuckets() {
@@ -120,14 +120,14 @@ func (s serviceSet) key() []expr.Any {
 	}
 	buckets := uint32(s.kind.Buckets())
 	switch s.kind {
-	case hostplan.AllowEntry, hostplan.AwayEntry:
+	case hostplan.AllowEntry, hostplan.RemoteEntry:
 		out = append(out, source(reg))
-	case hostplan.ShareEntry, hostplan.AwayShareEntry:
+	case hostplan.ShareEntry, hostplan.RemoteShareEntry:
 		out = append(out, &expr.Numgen{Register: reg, Modulus: buckets, Type: unix.NFT_NG_RANDOM})
 		if s.kind.HasFrom() {
 			out = append(out, source(reg+1))
 		}
-	case hostplan.StickEntry, hostplan.AwayStickEntry:
+	case hostplan.StickEntry, hostplan.RemoteStickEntry:
 		out = append(out, source(reg+1), &expr.Hash{
 			SourceRegister: reg + 1, DestRegister: reg, Length: s.family.size, Modulus: buckets, Seed: bucketSeed, Type: expr.HashTypeJenkins,
 		})
