@@ -20,7 +20,7 @@ import (
 // out. A broken external bridge keeps nothing else from being set up: then the facts
 // lack it, and the plan leaves the gateway's part as it is.
 type egressPath struct {
-	facts      hostplan.Facts // with External and Exit
+	facts      hostplan.Facts // with External and Gateway
 	gateway    config.Gateway
 	annotation string // wanted l3-gateway-config, "" to leave it as it is
 }
@@ -34,18 +34,18 @@ type flowWatch struct {
 // egressPath finds out the gateway's part. The error says what is missing for it.
 func (a *Agent) egressPath(node kubeio.LocalNode, f hostplan.Facts) (e egressPath, err error) {
 	e.facts = f
-	if f.Exit, err = a.exit(node); err != nil {
+	if f.Gateway, err = a.gatewayRecord(node); err != nil {
 		return e, err
 	}
 	c := a.config
-	c.Gateway = a.gatewayFor(node, f.Exit)
+	c.Gateway = a.gatewayFor(node, f.Gateway)
 	e.gateway = c.Gateway
 	a.isGateway.Store(c.Gateway.Mode != "")
 	if c.Gateway.Mode == "" {
 		a.outage.forget()
 		a.tellOutage("")
 		a.watchFlows("")
-		if node.Annotations[annotation.L3GatewayConfig] != "" && f.Exit.Bridge != "" {
+		if node.Annotations[annotation.L3GatewayConfig] != "" && f.Gateway.Bridge != "" {
 			e.annotation = annotation.MarshalL3Gateway(nil)
 		}
 		if _, err = gateway.Plan(f, c); err == nil {
@@ -92,7 +92,7 @@ func (a *Agent) tellOutage(why string) {
 // made of, and what the cluster is told. Without a plan the facts lack the bridge.
 func (a *Agent) sharedGateway(f hostplan.Facts, c config.Node) (hostplan.Facts, *annotation.L3Gateway, error) {
 	without := f
-	without.Exit = hostplan.Exit{}
+	without.Gateway = hostplan.GatewayRecord{}
 	query := extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN}
 	e, err := extbridge.Find(a.ovs, a.kernel, query)
 	if err != nil {
@@ -125,10 +125,10 @@ func missingPatch(e hostplan.External) string {
 	return fmt.Sprintf("ovn-controller has not made the patch port %s", e.Patch)
 }
 
-// exit is what Open vSwitch remembers of the gateway, and whether the cluster
+// gatewayRecord is what Open vSwitch remembers of the gateway, and whether the cluster
 // still needs to be told that it is gone.
-func (a *Agent) exit(node kubeio.LocalNode) (x hostplan.Exit, err error) {
-	if x, err = hostfacts.Exit(a.ovs); err != nil {
+func (a *Agent) gatewayRecord(node kubeio.LocalNode) (x hostplan.GatewayRecord, err error) {
+	if x, err = hostfacts.GatewayRecord(a.ovs); err != nil {
 		return x, err
 	}
 	value, told := node.Annotations[annotation.L3GatewayConfig]
@@ -139,7 +139,7 @@ func (a *Agent) exit(node kubeio.LocalNode) (x hostplan.Exit, err error) {
 
 // gatewayFor is the gateway configuration that holds for this node: none when
 // its labels are not the wanted ones. As long as its labels are not known it stays what it was.
-func (a *Agent) gatewayFor(node kubeio.LocalNode, was hostplan.Exit) config.Gateway {
+func (a *Agent) gatewayFor(node kubeio.LocalNode, was hostplan.GatewayRecord) config.Gateway {
 	g := a.config.Gateway
 	if g.NodeLabel == nil {
 		return g

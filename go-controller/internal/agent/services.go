@@ -17,38 +17,38 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
 )
 
-// ways is how services are reached from outside, and what who asks for their
-// health is told.
-type ways struct {
+// servicePlan is how the kernel serves services, and what load balancers hear of their
+// health.
+type servicePlan struct {
 	plan   hostplan.Plan
 	checks []serviceport.Check
 }
 
-// serving is what came of keeping the way in to services.
+// serving is the outcome of applying a servicePlan.
 type serving struct {
 	known  bool // what services there are, and with that the checks
 	checks []serviceport.Check
 	err    error // why it is not as it should be
 }
 
-// serve makes the kernel's part of services as it should be, for a node with
-// these addresses of its own; before its subnets are known, nothing. Services are
-// reached by links that need not be there yet, so it is apart from the rooms.
+// serve brings the kernel's part of services to what it should be, for a node with
+// these addresses. Before the node's subnets are known it does nothing. It is apart
+// from the rooms, because services need no link and are kept without Open vSwitch.
 func (a *Agent) serve(ctx context.Context, addrs []netip.Addr) serving {
-	ways, err := a.waysIn(a.memory.subnets, addrs)
+	entries, err := a.serviceEntries(a.memory.subnets, addrs)
 	if err != nil || len(a.memory.subnets) == 0 {
-		return serving{err == nil, ways.checks, err}
+		return serving{err == nil, entries.checks, err}
 	}
 	forgetErr := a.kernel.ForgetFlows()
-	items, err := item.Supplement(ctx, a.kernel, ways.plan.Host)
+	items, err := item.Supplement(ctx, a.kernel, entries.plan.Host)
 	for _, c := range items {
 		a.changed(c.Kind(), c.String())
 	}
-	return serving{true, ways.checks, errors.Join(err, forgetErr)}
+	return serving{true, entries.checks, errors.Join(err, forgetErr)}
 }
 
-// answerHealth has who asks for services' health told; others tells whether all
-// else that leads to their endpoints is in place.
+// answerHealth updates what load balancers hear of services' health. others tells
+// whether the rest of the path to the endpoints is in place.
 func (a *Agent) answerHealth(s serving, others bool) {
 	switch {
 	case s.known:
@@ -58,33 +58,33 @@ func (a *Agent) answerHealth(s serving, others bool) {
 	}
 }
 
-// serviceMemory is the last ways in to services, and what they were made of:
-// which versions of services, endpoints and other nodes' addresses, and which
-// addresses of this cluster and node.
+// serviceMemory is the last servicePlan, and what it was made from: versions of
+// services, endpoints and other nodes' addresses, and addresses of this cluster and
+// node.
 type serviceMemory struct {
 	services, endpoints, peers uint64
 	ranges, own                []netip.Prefix
 	addrs                      []netip.Addr
-	away                       []string // the nodes whose addresses matter
-	settled                    bool     // the addresses of all of them were asked for, at least once since the agent began
-	ways                       ways
+	remote                     []string // the nodes whose addresses matter
+	settled                    bool     // all of them have been asked for since the agent started
+	plan                       servicePlan
 	told                       map[serviceport.Note]bool
 }
 
-// same tells whether the ways of m are those of now, which has none yet.
+// same tells whether m's plan is the plan for now, which has none yet.
 func (m serviceMemory) same(now serviceMemory) bool {
 	return m.services == now.services && m.endpoints == now.endpoints && m.peers == now.peers && m.settled == now.settled &&
 		slices.Equal(m.ranges, now.ranges) && slices.Equal(m.own, now.own) && slices.Equal(m.addrs, now.addrs)
 }
 
-// waysIn is the way in to services, for a node whose pods are in own, and whose
-// addresses are addrs. As long as the services are not known, or the endpoints if
-// one needs them, what there is stays; and so does what leads to other nodes, of an
-// agent that begins and has not yet read what their addresses are.
-func (a *Agent) waysIn(own []netip.Prefix, addrs []netip.Addr) (ways, error) {
+// serviceEntries is the plan of services, for a node whose pods are in own, and whose
+// addresses are addrs. While the services are not known, or endpoints that one needs,
+// existing entries stay. Entries to other nodes also stay until a starting agent has
+// read these nodes' addresses.
+func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (servicePlan, error) {
 	services, version, ok := a.kube.Services()
 	if !ok {
-		return ways{}, errors.New("the API server has not listed the services yet: may this agent list and watch them?")
+		return servicePlan{}, errors.New("the API server has not listed the services yet: may this agent list and watch them?")
 	}
 	now := serviceMemory{services: version, own: own, addrs: addrs}
 	var endpoints serviceport.Slices
@@ -96,42 +96,43 @@ func (a *Agent) waysIn(own []netip.Prefix, addrs []netip.Addr) (ways, error) {
 		case errors.Is(err, kubeio.ErrNotAllowed): // that is no reason to keep the others from being served
 			unknown = err
 		case err != nil:
-			return ways{}, fmt.Errorf("for services of externalTrafficPolicy Local: %w", err)
+			return servicePlan{}, fmt.Errorf("for services of externalTrafficPolicy Local: %w", err)
 		}
 	}
 	c, ok := a.ranged()
 	if !ok {
-		return ways{}, errors.New("the API server has not listed the ServiceCIDRs yet")
+		return servicePlan{}, errors.New("the API server has not listed the ServiceCIDRs yet")
 	}
 	now.ranges = c.ServiceCIDRs
 	m := &a.memory.services
-	if now.away = m.away; m.services != now.services || m.endpoints != now.endpoints {
-		now.away = serviceport.Away(services, endpoints, c.Name)
+	if now.remote = m.remote; m.services != now.services || m.endpoints != now.endpoints {
+		now.remote = serviceport.RemoteNodes(services, endpoints, c.Name)
 	}
-	peers := a.kube.Peers(now.away)
+	peers := a.kube.Peers(now.remote)
 	if now.peers, now.settled = peers.Version, m.settled || peers.Read && unknown == nil; !now.settled {
 		peers.Addrs = nil
 	}
 	if m.same(now) && unknown == nil {
-		return m.ways, nil
+		return m.plan, nil
 	}
-	plan, notes := serviceport.Plan(services, serviceport.Facts{Endpoints: endpoints, Own: own, Addrs: addrs, Nodes: peers.Addrs}, c)
+	facts := serviceport.Facts{Endpoints: endpoints, Own: own, Addrs: addrs, Nodes: peers.Addrs}
+	plan, notes := serviceport.Plan(services, facts, c)
 	if unknown != nil {
 		notes = append(notes, withoutEndpoints(services, unknown)...)
 	}
-	plan, err := a.kept(plan, unknown != nil, now.settled)
+	plan, err := a.retained(plan, unknown != nil, now.settled)
 	if err != nil {
-		return ways{}, err
+		return servicePlan{}, err
 	}
-	now.ways, now.told = ways{plan, serviceport.Checks(services, a.config.Name, endpoints)}, a.tell(notes)
+	now.plan, now.told = servicePlan{plan, serviceport.Checks(services, a.config.Name, endpoints)}, a.tell(notes)
 	*m = now
-	return m.ways, nil
+	return m.plan, nil
 }
 
-// kept is a plan with what leads to endpoints as it is, while they are not
-// known; or while the others' addresses are not settled, with what leads to these.
-func (a *Agent) kept(plan hostplan.Plan, unknown, settled bool) (hostplan.Plan, error) {
-	kinds := hostplan.ServiceEntryKind.Away
+// retained is a plan with the present entries to endpoints, while these are not known;
+// or with the present entries to other nodes, while their addresses are not settled.
+func (a *Agent) retained(plan hostplan.Plan, unknown, settled bool) (hostplan.Plan, error) {
+	kinds := hostplan.ServiceEntryKind.Remote
 	switch {
 	case unknown:
 		kinds = hostplan.ServiceEntryKind.OfEndpoints
@@ -142,20 +143,21 @@ func (a *Agent) kept(plan hostplan.Plan, unknown, settled bool) (hostplan.Plan, 
 	if err != nil {
 		return plan, err
 	}
-	return serviceport.Keep(plan, have, kinds), nil
+	return serviceport.Retain(plan, have, kinds), nil
 }
 
 // withoutEndpoints are the notes on services whose endpoints can't be known.
 func withoutEndpoints(services []*cluster.Service, why error) (out []serviceport.Note) {
 	for _, s := range services {
 		if serviceport.NeedsEndpoints(s) {
-			out = append(out, serviceport.Note{Service: s.Name, Message: "externalTrafficPolicy Local: connections from outside of the cluster are led where they were before, or dropped: " + why.Error()})
+			out = append(out, serviceport.Note{Service: s.Name, Message: "externalTrafficPolicy Local: " +
+				"existing rules stay; otherwise traffic from outside is dropped: " + why.Error()})
 		}
 	}
 	return out
 }
 
-// tell logs the notes that were not told before.
+// tell logs the notes that were not logged before.
 func (a *Agent) tell(notes []serviceport.Note) map[serviceport.Note]bool {
 	told := map[serviceport.Note]bool{}
 	for _, n := range notes {
@@ -167,9 +169,8 @@ func (a *Agent) tell(notes []serviceport.Note) map[serviceport.Note]bool {
 	return told
 }
 
-// ranged is the agent's configuration with the ranges of ClusterIPs that were
-// given to it, and those that the API has now; ok is false while these are not
-// known.
+// ranged is the agent's configuration with the ranges of ClusterIPs from its flags and
+// from the API. ok is false while those of the API are not known.
 func (a *Agent) ranged() (c config.Node, ok bool) {
 	c = a.config
 	more, ok := a.kube.ServiceRanges()
@@ -198,10 +199,8 @@ func (a *Agent) withRoutes(want []hostplan.Item) ([]hostplan.Item, error) {
 	}
 	for _, i := range have {
 		r, is := i.(hostplan.Route)
-		if is && r.Protocol == hostplan.RouteProtocol && !slices.ContainsFunc(want, func(w hostplan.Item) bool {
-			other, is := w.(hostplan.Route)
-			return is && other.Dest == r.Dest
-		}) {
+		wanted := func(w hostplan.Item) bool { return w.Key() == i.Key() }
+		if is && r.Protocol == hostplan.RouteProtocol && !slices.ContainsFunc(want, wanted) {
 			want = append(want, r)
 		}
 	}

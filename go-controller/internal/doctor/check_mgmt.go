@@ -171,7 +171,7 @@ func checkSysctls(_ context.Context, h *facts) Finding {
 
 func checkMasquerade(_ context.Context, h *facts) Finding {
 	if h.c.Node.Gateway.Mode != "" || h.ids[names.OVSGatewayBridge] != "" {
-		return unchecked("this node's way out is its gateway router")
+		return unchecked("this node's pods leave through its gateway router")
 	}
 	return h.differences(about("masquerade"), "packets of this node's pods leave with its address")
 }

@@ -28,11 +28,11 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	}
 	// Other nodes' addresses are not asked for; nor is known what slices say that
 	// are not ours to see.
-	kinds := hostplan.ServiceEntryKind.Away
+	kinds := hostplan.ServiceEntryKind.Remote
 	if h.served.Endpoints == nil {
 		kinds = hostplan.ServiceEntryKind.OfEndpoints
 	}
-	plan = serviceport.Keep(plan, have, kinds)
+	plan = serviceport.Retain(plan, have, kinds)
 	changes, _ := item.Diff(plan.Host, have)
 	var f faults
 	for _, c := range changes {
@@ -53,9 +53,9 @@ func serviceDifference(c item.Change) string {
 	switch {
 	case !there:
 		return "there are no chains for services in table inet northbound, want " + want.String()
-	case have == hostplan.ServicePorts{}:
+	case have.WithoutEntries() == hostplan.ServicePorts{}:
 		return "the chains for services in table inet northbound are not as this version writes them"
-	case have.Of() == want.Of():
+	case have.WithoutEntries() == want.WithoutEntries():
 		return "to be changed: " + c.String()
 	}
 	return difference(c)

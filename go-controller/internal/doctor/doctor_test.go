@@ -39,7 +39,7 @@ func serveReady(t *testing.T, ready func() error) string {
 // With another cluster's flags nothing of the host is called wrong: what would
 // mend it would cut the node's pods off.
 func TestOtherFlags(t *testing.T) {
-	h := &facts{nodeOK: true}
+	h := &facts{nodeOK: true, t: Tools{Kernel: emptyKernel{}}}
 	h.c.Node.ClusterSubnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}}
 	h.node.Annotations = map[string]string{"k8s.ovn.org/node-subnets": `{"default":["10.244.1.0/24"]}`}
 	h.planErr = h.plan()
@@ -104,6 +104,13 @@ func TestServers(t *testing.T) {
 		})
 	}
 }
+
+// emptyKernel has nothing of what it is asked for.
+type emptyKernel struct{ *hostnet.Netlink }
+
+func (emptyKernel) Read([]hostplan.Item) ([]hostplan.Item, error)           { return nil, nil }
+func (emptyKernel) Find(netip.Addr) (place hostnet.Place, ok bool, _ error) { return place, false, nil }
+func (emptyKernel) RALinks() ([]string, error)                              { return nil, nil }
 
 // moduleless is a kernel without Open vSwitch.
 type moduleless struct{ *hostnet.Netlink }

@@ -96,8 +96,8 @@ func Addrs(texts []string) (out []netip.Addr) {
 	return out
 }
 
-// Exit is what Open vSwitch has of a gateway, now or from before.
-func Exit(s Switch) (x hostplan.Exit, err error) {
+// GatewayRecord is what Open vSwitch has of a gateway, now or from before.
+func GatewayRecord(s Switch) (x hostplan.GatewayRecord, err error) {
 	for _, part := range []struct {
 		key string
 		to  *string

@@ -68,11 +68,11 @@ func TestOnHost(t *testing.T) {
 	}
 }
 
-func TestExit(t *testing.T) {
-	x, err := Exit(ExternalIDs{
+func TestGatewayRecord(t *testing.T) {
+	x, err := GatewayRecord(ExternalIDs{
 		"ovn-bridge-mappings": "physnet:breth0", "northbound-gateway-bridge": "breth0", "northbound-gateway-mapping": "physnet:breth0",
 	})
-	want := hostplan.Exit{Mappings: "physnet:breth0", Bridge: "breth0", Added: "physnet:breth0"}
+	want := hostplan.GatewayRecord{Mappings: "physnet:breth0", Bridge: "breth0", Added: "physnet:breth0"}
 	if err != nil || x != want {
 		t.Errorf("%+v %v, want %+v", x, err, want)
 	}

@@ -17,17 +17,17 @@ type External struct {
 	PatchPort  int            // its OpenFlow port number; 0 until it is there
 	VLAN       int            // VLAN id of the gateway's network on the NIC, 0 for none
 	LocalTag   int            // VLAN id of which the bridge's local port is an access port, 0 for none
-	Link       string         // the interface of the host that has the addresses: the bridge's own, or a VLAN device on it
+	Link       string         // the host's interface with the addresses: the bridge's own, or a VLAN device on it
 	MAC        ipnet.MAC      // of that interface
 	MTU        int            // of that interface, bytes
 	Addrs      []netip.Prefix // its addresses but link-local ones, in the kernel's order
-	NextHops   []netip.Addr   // of the main table's default routes through it, the best of each family; maybe with link-local ones
+	NextHops   []netip.Addr   // of the best default routes through it in the main table; also link-local ones
 }
 
-// Exit is what the Open_vSwitch row says of the way out.
-type Exit struct {
+// GatewayRecord is what the Open_vSwitch row says of the node as a gateway.
+type GatewayRecord struct {
 	Mappings string // external_ids:ovn-bridge-mappings as it is
 	Bridge   string // the bridge of which we made the node a gateway, "" for none
 	Added    string // the "network:bridge" that we added to the mappings for it, "" for none
-	Release  bool   // the cluster knows that the node is no gateway any more: the memory of it can go
+	Release  bool   // the cluster knows that the node is no gateway any more: the record can go
 }

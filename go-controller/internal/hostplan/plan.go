@@ -21,7 +21,7 @@ type Facts struct {
 	Own      []netip.Addr   // the Node's internal addresses that this host has, at most one per family
 	RALinks  []string       // interfaces with routes from IPv6 router advertisements
 	External *External      // the external bridge of a gateway node; nil when the node is none
-	Exit     Exit           // what Open vSwitch has of a gateway, now or from before
+	Gateway  GatewayRecord  // what Open vSwitch has of a gateway, now or from before
 }
 
 // OVS is the wanted part of the Open_vSwitch database

@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// ServicePorts is the way in to services: connections to what the entries name
-// are sent to ClusterIPs, through the management port and with its address as
-// their source, or to endpoints of this node or other nodes, with the source
-// that they have.
-// Equal contents have equal values: Entries is canonical.
+// ServicePorts has the kernel serve services. It sends connections to the places that
+// the entries name to ClusterIPs, through the management port and with its address as
+// their source. Or it sends them, with the source that they have, to endpoints of
+// this node or to other nodes. Equal contents have equal values: Entries is canonical.
 type ServicePorts struct {
 	Link    string // the management port's interface
 	Ranges  string // those of ClusterIPs as CIDRs, sorted, with commas
 	Own     string // the subnets of this node's pods, likewise
-	Pods    string // those of all pods, likewise: the ones of other nodes come from outside
+	Pods    string // those of all pods, likewise: pods of other nodes count as outside
 	Entries string // ServiceEntry values as text, one a line, sorted, each once
 }
 
@@ -29,45 +28,45 @@ type ServiceEntryKind string
 const (
 	ServeEntry  ServiceEntryKind = "serve"  // connections to At go to To
 	LocalEntry  ServiceEntryKind = "local"  // connections to At from outside go to To, the one endpoint on this node
-	ShareEntry  ServiceEntryKind = "share"  // those that chance puts into Bucket go to To, one of several endpoints
-	StickEntry  ServiceEntryKind = "stick"  // those that the client's address puts into Bucket go to To
-	InsideEntry ServiceEntryKind = "inside" // At is served to this node and to its pods; others are dropped, but for those of the three kinds above
-	// What this node itself sends, from its address From, to its own node port At
-	// goes to To, the same port of another node: of one, or of several by chance,
-	// or by From.
-	AwayEntry      ServiceEntryKind = "away"
-	AwayShareEntry ServiceEntryKind = "away-share"
-	AwayStickEntry ServiceEntryKind = "away-stick"
-	LimitEntry     ServiceEntryKind = "limit" // At is for the sources of AllowEntries; others are dropped
-	AllowEntry     ServiceEntryKind = "allow" // From may connect to At
+	ShareEntry  ServiceEntryKind = "share"  // of these, a random number's Bucket goes to To, one of several endpoints
+	StickEntry  ServiceEntryKind = "stick"  // of these, the Bucket of the client address's hash goes to To
+	InsideEntry ServiceEntryKind = "inside" // this node and its pods may connect to At; others by the three kinds above
+	// This node's own connections, from its address From, to its own node port At go
+	// to To, the same port of another node. Of several nodes a random number decides,
+	// or a hash of From.
+	RemoteEntry      ServiceEntryKind = "away"
+	RemoteShareEntry ServiceEntryKind = "away-share"
+	RemoteStickEntry ServiceEntryKind = "away-stick"
+	LimitEntry       ServiceEntryKind = "limit" // At is for the sources of AllowEntries; others are dropped
+	AllowEntry       ServiceEntryKind = "allow" // From may connect to At
 )
 
-// ServiceBuckets is how many buckets there are, from 0. The number divides by 1
-// to 6, 8, 10 and 12: so many endpoints get equally many connections each, and
-// of others the difference is one bucket.
+// ServiceBuckets is the number of buckets, which count from 0. It divides by 1 to 6,
+// 8, 10 and 12: so many endpoints get equally many connections each. With other
+// numbers of endpoints the difference is one bucket.
 const ServiceBuckets = 120
 
-// AwayBuckets is how many there are for other nodes: who asks a node from itself
-// is one client of many.
-const AwayBuckets = 12
+// RemoteBuckets is the number of buckets for other nodes. A few are enough: the node
+// that connects to itself is one client of many.
+const RemoteBuckets = 12
 
 // ServiceEntry is one line of ServicePorts.
 type ServiceEntry struct {
 	Kind     ServiceEntryKind
 	Protocol string         // TCP, UDP or SCTP
 	At       netip.AddrPort // the unspecified address stands for every address of the node, of that family
-	From     netip.Prefix   // of the same family: of an AllowEntry; of the away kinds, one address
+	From     netip.Prefix   // the source, of the same family: of an AllowEntry; of remote kinds, one address
 	Bucket   int            // from 0, of kinds with Buckets
-	To       netip.AddrPort // where connections go, of the same family: of a ServeEntry ClusterIP and port, of the away kinds another node's, else an endpoint's
+	To       netip.AddrPort // the ClusterIP of a ServeEntry, another node's of remote kinds, else an endpoint's
 }
 
-// Leads tells whether entries of the kind have a To.
-func (k ServiceEntryKind) Leads() bool {
-	return k == ServeEntry || k == LocalEntry || k == AwayEntry || k.HasBuckets()
+// HasTo tells whether entries of the kind have a To.
+func (k ServiceEntryKind) HasTo() bool {
+	return k == ServeEntry || k == LocalEntry || k == RemoteEntry || k.HasBuckets()
 }
 
 // HasFrom tells whether entries of the kind have a From.
-func (k ServiceEntryKind) HasFrom() bool { return k == AllowEntry || k.Away() }
+func (k ServiceEntryKind) HasFrom() bool { return k == AllowEntry || k.Remote() }
 
 // HasBuckets tells whether entries of the kind have a Bucket.
 func (k ServiceEntryKind) HasBuckets() bool { return k.Buckets() > 0 }
@@ -77,23 +76,23 @@ func (k ServiceEntryKind) Buckets() int {
 	switch k {
 	case ShareEntry, StickEntry:
 		return ServiceBuckets
-	case AwayShareEntry, AwayStickEntry:
-		return AwayBuckets
+	case RemoteShareEntry, RemoteStickEntry:
+		return RemoteBuckets
 	}
 	return 0
 }
 
-// Away tells whether entries of the kind lead to other nodes.
-func (k ServiceEntryKind) Away() bool {
-	return k == AwayEntry || k == AwayShareEntry || k == AwayStickEntry
+// Remote tells whether entries of the kind lead to other nodes.
+func (k ServiceEntryKind) Remote() bool {
+	return k == RemoteEntry || k == RemoteShareEntry || k == RemoteStickEntry
 }
 
 // OfEndpoints tells whether entries of the kind depend on a service's endpoints.
-func (k ServiceEntryKind) OfEndpoints() bool { return k.Leads() && k != ServeEntry }
+func (k ServiceEntryKind) OfEndpoints() bool { return k.HasTo() && k != ServeEntry }
 
 // known tells whether there is such a kind.
 func (k ServiceEntryKind) known() bool {
-	return k.Leads() || k == InsideEntry || k == LimitEntry || k == AllowEntry
+	return k.HasTo() || k == InsideEntry || k == LimitEntry || k == AllowEntry
 }
 
 // String is "serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "local TCP 0.0.0.0:30080
@@ -111,7 +110,7 @@ func (e ServiceEntry) String() string {
 	if e.Kind.HasBuckets() {
 		b = strconv.AppendInt(append(b, " bucket "...), int64(e.Bucket), 10)
 	}
-	if e.Kind.Leads() {
+	if e.Kind.HasTo() {
 		b = e.To.AppendTo(append(b, " to "...))
 	}
 	return string(b)
@@ -143,7 +142,7 @@ func ParseServiceEntry(line string) (e ServiceEntry, err error) {
 	}{
 		{"from", e.Kind.HasFrom(), func(v string) (err error) { e.From, err = netip.ParsePrefix(v); return err }},
 		{"bucket", e.Kind.HasBuckets(), func(v string) (err error) { e.Bucket, err = strconv.Atoi(v); return err }},
-		{"to", e.Kind.Leads(), func(v string) (err error) { e.To, err = netip.ParseAddrPort(v); return err }},
+		{"to", e.Kind.HasTo(), func(v string) (err error) { e.To, err = netip.ParseAddrPort(v); return err }},
 	} {
 		if !part.has || err != nil {
 			continue
@@ -184,8 +183,11 @@ func NewServicePorts(n ServiceNode, entries []ServiceEntry) ServicePorts {
 			return !slices.ContainsFunc(other, func(o netip.Prefix) bool { return o.Addr().Is4() == p.Addr().Is4() })
 		}
 	}
-	n.Own, n.Pods = slices.DeleteFunc(slices.Clone(n.Own), alone(n.Pods)), slices.DeleteFunc(slices.Clone(n.Pods), alone(n.Own))
-	return ServicePorts{Link: n.Link, Ranges: prefixList(n.Ranges), Own: prefixList(n.Own), Pods: prefixList(n.Pods), Entries: strings.Join(slices.Compact(lines), "\n")}
+	own, pods := slices.DeleteFunc(slices.Clone(n.Own), alone(n.Pods)), slices.DeleteFunc(slices.Clone(n.Pods), alone(n.Own))
+	return ServicePorts{
+		Link: n.Link, Ranges: prefixList(n.Ranges), Own: prefixList(own), Pods: prefixList(pods),
+		Entries: strings.Join(slices.Compact(lines), "\n"),
+	}
 }
 
 // prefixList is prefixes as text, sorted, each once, with commas.
@@ -286,8 +288,8 @@ func onlyIn(a, b string) map[string]bool {
 	return out
 }
 
-// Of is the item without entries.
-func (p ServicePorts) Of() ServicePorts {
+// WithoutEntries is the item without entries.
+func (p ServicePorts) WithoutEntries() ServicePorts {
 	p.Entries = ""
 	return p
 }
@@ -308,5 +310,6 @@ func (p ServicePorts) Count() int {
 
 // String implements Item; it has the number of entries, not each.
 func (p ServicePorts) String() string {
-	return fmt.Sprintf("service-ports %d entries to %s through %s for pods of %s among %s", p.Count(), p.Ranges, p.Link, p.Own, p.Pods)
+	return fmt.Sprintf("service-ports %d entries to %s through %s for pods of %s among %s",
+		p.Count(), p.Ranges, p.Link, p.Own, p.Pods)
 }

@@ -131,6 +131,9 @@ func TestFlowsOnABridge(t *testing.T) {
 		"add-flow breth0 cookie=0x6e626777,table=7,priority=3,ip,actions=drop": 1,
 		"--strict del-flows breth0 table=1,priority=10":                        1,
 		"add-flow breth0 cookie=0x9,table=1,priority=10,actions=":              1,
+		// No more than a number is another one, and the cookie stays ours.
+		"--strict mod-flows breth0 'table=1,priority=100,ct_state=+trk+est,actions=output:3'":              1,
+		"--strict mod-flows breth0 'table=0,priority=110,ip,in_port=2,actions=ct(commit,zone=1),output:1'": 1,
 	} {
 		before := told.Load()
 		testkit.Run(t, "sh", "-ec", "ovs-ofctl -O OpenFlow14 "+damage)
@@ -155,6 +158,19 @@ func TestFlowsOnABridge(t *testing.T) {
 	others := []string{"cookie=0x1, table=1, priority=50,tcp actions=drop", "priority=0 actions=NORMAL"}
 	if got := rest(); !slices.Contains(got, others[0]) || !slices.Contains(got, others[1]) || len(got) != 2 {
 		t.Errorf("the flows of others are %q, want %q", got, others)
+	}
+	// An older version's flows are replaced in one bundle, and not twice.
+	older := gateway.Flows(external(0), "geneve")
+	for i, f := range older.List {
+		older.List[i].Actions = strings.ReplaceAll(f.Actions, fmt.Sprintf("zone=%d", gateway.Zone), "zone=63999")
+	}
+	for _, version := range []hostplan.Flows{older, want} {
+		if n := len(converge(version)); n != 4 {
+			t.Errorf("another zone changes %d flows, want 4", n)
+		}
+	}
+	if changes, err := NewFlows(vs.Address).Converge(t.Context(), want); err != nil || len(changes) != 0 {
+		t.Errorf("a restart changes %v, %v", changes, err)
 	}
 	// ovs-vswitchd comes back without flows.
 	before := told.Load()

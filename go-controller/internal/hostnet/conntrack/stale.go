@@ -73,7 +73,7 @@ func (s *Stale) note(changes []hostplan.ServiceChange) {
 				s.places[e.At] = true
 			}
 		}
-		if c.Drop.Protocol == "UDP" && c.Drop.Kind.Leads() {
+		if c.Drop.Protocol == "UDP" && c.Drop.Kind.HasTo() {
 			s.ends[flowEnds{c.Drop.At, c.Drop.To}] = true
 		}
 	}
@@ -86,7 +86,7 @@ func (s *Stale) spare(want hostplan.ServicePorts) error {
 		return nil
 	}
 	for line := range strings.Lines(want.Entries) {
-		if kind, rest, _ := strings.Cut(line, " "); !strings.HasPrefix(rest, "UDP ") || !hostplan.ServiceEntryKind(kind).Leads() {
+		if kind, rest, _ := strings.Cut(line, " "); !strings.HasPrefix(rest, "UDP ") || !hostplan.ServiceEntryKind(kind).HasTo() {
 			continue
 		}
 		e, err := hostplan.ParseServiceEntry(line)

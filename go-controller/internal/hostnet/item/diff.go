@@ -43,7 +43,7 @@ func (c Change) String() string {
 func (c Change) services() (s string, ok bool) {
 	have, ok1 := c.Have.(hostplan.ServicePorts)
 	want, ok2 := c.Want.(hostplan.ServicePorts)
-	if !ok1 || !ok2 || have.Of() != want.Of() {
+	if !ok1 || !ok2 || have.WithoutEntries() != want.WithoutEntries() {
 		return "", false
 	}
 	changes, err := hostplan.ServiceChanges(want, have)

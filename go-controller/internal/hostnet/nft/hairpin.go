@@ -1,15 +1,11 @@
 package nft
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -24,42 +20,36 @@ const (
 	hairpinUDPChain  = "hairpin-udp"  // the address that UDP servers answer pods from
 )
 
-func hairpinChains() []string {
-	return []string{hairpinInChain, hairpinOutChain, hairpinMasqChain, hairpinUDPChain}
-}
-
-// hairpinChain is the chain of this name. The kernel's connection tracking comes
-// after the first of them and before the second (netfilter_ipv4.h,
-// enum nf_ip_hook_priorities), so it only ever sees the other address.
-func hairpinChain(table *nftables.Table, name string) *nftables.Chain {
-	c := &nftables.Chain{Name: name, Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw}
-	switch name {
-	case hairpinOutChain:
-		c.Hooknum, c.Priority = nftables.ChainHookPostrouting, nftables.ChainPriorityConntrackHelper
-	case hairpinMasqChain:
-		c.Type, c.Hooknum, c.Priority = nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource
-	case hairpinUDPChain: // after what leads to services
-		c.Type, c.Priority = nftables.ChainTypeNAT, nftables.ChainPriorityRef(*nftables.ChainPriorityNATDest+10)
+// hairpinChains are the four. The kernel's connection tracking comes after the first
+// of them and before the second (netfilter_ipv4.h, enum nf_ip_hook_priorities), so
+// it only ever sees the other address.
+func hairpinChains() []*nftables.Chain {
+	afterServices := nftables.ChainPriorityRef(*nftables.ChainPriorityNATDest + 10)
+	return []*nftables.Chain{
+		ourChain(hairpinInChain, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw),
+		ourChain(hairpinOutChain, nftables.ChainTypeFilter, nftables.ChainHookPostrouting, nftables.ChainPriorityConntrackHelper),
+		ourChain(hairpinMasqChain, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource),
+		ourChain(hairpinUDPChain, nftables.ChainTypeNAT, nftables.ChainHookPrerouting, afterServices),
 	}
-	return c
 }
 
-// as stands between an address and how others see it in a rule's comment.
-const as = " as "
+// addrSet stands for nft's "saddr set" and "daddr set" in what a rule is about,
+// between an address and how others see it.
+const addrSet = " as "
 
 // hairpinRules are four for each family.
-func hairpinRules(h hostplan.Hairpin) (out []serviceRule) {
+func hairpinRules(h hostplan.Hairpin) (out []rule) {
 	for _, own := range []netip.Addr{h.V4, h.V6} {
 		if !own.IsValid() {
 			continue
 		}
-		f, seen := serviceFamilyOf(own), hairpinSource(own)
-		about := own.String() + as + seen.String() + through + h.Link
+		f, seen := familyOf(own), hairpinSource(own)
+		about := own.String() + addrSet + seen.String() + ifname + h.Link
 		out = append(out,
-			serviceRule{hairpinInChain, about, f.rewrite(expr.MetaKeyIIFNAME, h.Link, f.source, own, seen)},
-			serviceRule{hairpinOutChain, about, f.rewrite(expr.MetaKeyOIFNAME, h.Link, f.offset, seen, own)},
-			serviceRule{hairpinMasqChain, about, leaving(netip.PrefixFrom(seen, seen.BitLen()), h.Link, &expr.Masq{})},
-			serviceRule{hairpinUDPChain, about, f.answerable(h.Link, own, seen)})
+			rule{hairpinInChain, about, f.rewrite(expr.MetaKeyIIFNAME, h.Link, f.source, own, seen)},
+			rule{hairpinOutChain, about, f.rewrite(expr.MetaKeyOIFNAME, h.Link, f.offset, seen, own)},
+			rule{hairpinMasqChain, about, leaving(netip.PrefixFrom(seen, seen.BitLen()), h.Link, &expr.Masq{})},
+			rule{hairpinUDPChain, about, f.answerable(h.Link, own, seen)})
 	}
 	return out
 }
@@ -69,7 +59,7 @@ func hairpinRules(h hostplan.Hairpin) (out []serviceRule) {
 // addresses leaves it to the kernel from which it answers, and to pods the kernel
 // answers from OWN: at another address it is asked in vain, were the question
 // not put to OWN, and the answer led back by connection tracking.
-func (f serviceFamily) answerable(link string, own, seen netip.Addr) []expr.Any {
+func (f family) answerable(link string, own, seen netip.Addr) []expr.Any {
 	exprs := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}},
@@ -102,7 +92,7 @@ func hairpinSource(own netip.Addr) netip.Addr {
 // The checksum of TCP, UDP or ICMPv6 follows from CsumFlags, which this library
 // leaves out unless a checksum of the header is named too. IPv6 has none: what
 // is named there is the address itself, which is written after it.
-func (f serviceFamily) rewrite(through expr.MetaKey, link string, at uint32, from, to netip.Addr) []expr.Any {
+func (f family) rewrite(ifname expr.MetaKey, link string, at uint32, from, to netip.Addr) []expr.Any {
 	checksum := uint32(10) // RFC 791 section 3.1
 	if from.Is6() {
 		checksum = at
@@ -110,7 +100,7 @@ func (f serviceFamily) rewrite(through expr.MetaKey, link string, at uint32, fro
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}},
-		&expr.Meta{Key: through, Register: 1},
+		&expr.Meta{Key: ifname, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: interfaceName(link)},
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: at, Len: f.size},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: from.AsSlice()},
@@ -122,70 +112,42 @@ func (f serviceFamily) rewrite(through expr.MetaKey, link string, at uint32, fro
 	}
 }
 
-// readHairpin reads the chains. When chains or rules are not as this version
-// writes them, the link is "", so that all is made anew.
+// readHairpin reads the chains. When they are not as this version writes them, the
+// link is "", so that all is made anew.
 func readHairpin() ([]hostplan.Item, error) {
 	c, chains, err := openTable()
+	if err != nil || !anyOf(chains, hairpinChains()) {
+		return nil, err
+	}
+	have, err := readRules(c, chains, hairpinChains())
 	if err != nil {
 		return nil, err
 	}
 	var h hostplan.Hairpin
-	have, some := map[string][]*nftables.Rule{}, false
-	for _, name := range hairpinChains() {
-		if chains[name] == nil {
-			continue
+	for _, about := range have.abouts() {
+		addrs, link, _ := strings.Cut(about, ifname)
+		own, _, _ := strings.Cut(addrs, addrSet)
+		if a, err := netip.ParseAddr(own); err == nil && a.Is4() {
+			h.V4 = a
+		} else if err == nil {
+			h.V6 = a
 		}
-		some = true
-		if !sameChain(chains[name], hairpinChain(ourTable(), name)) {
-			return []hostplan.Item{hostplan.Hairpin{}}, nil
-		}
-		rules, err := c.GetRules(ourTable(), chains[name])
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("reading nftables rules: %w", err)
-		}
-		have[name] = rules
-		for _, r := range rules {
-			about, link, _ := strings.Cut(ruleComment(r), through)
-			own, _, _ := strings.Cut(about, as)
-			if a, err := netip.ParseAddr(own); err == nil && a.Is4() {
-				h.V4 = a
-			} else if err == nil {
-				h.V6 = a
-			}
-			h.Link = link
-		}
+		h.Link = link
 	}
-	if !some {
-		return nil, nil
-	}
-	if !exactRules(have, hairpinRules(h)) {
+	if !have.exactly(hairpinRules(h)) {
 		return []hostplan.Item{hostplan.Hairpin{}}, nil
 	}
 	return []hostplan.Item{h}, nil
 }
 
-// applyHairpin makes the chains anew, or removes them, and the table with the
-// last chain; in one transaction.
+// applyHairpin makes the chains anew, or removes them.
 func applyHairpin(h hostplan.Hairpin, remove bool) error {
 	c, chains, err := openTable()
 	if err != nil {
 		return err
 	}
-	table := c.AddTable(ourTable())
-	removeChains(c, chains, hairpinChains())
-	made := map[string]*nftables.Chain{}
-	if !remove {
-		for _, name := range hairpinChains() {
-			made[name] = c.AddChain(hairpinChain(table, name))
-		}
-		for _, r := range hairpinRules(h) {
-			c.AddRule(&nftables.Rule{Table: table, Chain: made[r.chain], Exprs: r.exprs, UserData: userdata.AppendString(nil, userdata.TypeComment, r.about)})
-		}
-	} else if len(chains) == 0 {
-		c.DelTable(table)
+	if remove {
+		return setChains(c, chains, hairpinChains(), nil)
 	}
-	if err := c.Flush(); err != nil {
-		return fmt.Errorf("writing nftables: %w", err)
-	}
-	return nil
+	return setChains(c, chains, hairpinChains(), hairpinRules(h))
 }

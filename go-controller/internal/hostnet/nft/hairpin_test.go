@@ -22,7 +22,7 @@ func TestHairpin(t *testing.T) {
 	converge(t, k, want, other)
 	chains := func() (out string) {
 		for _, c := range hairpinChains() {
-			out += testkit.Run(t, "nft", "list", "chain", "inet", "northbound", c)
+			out += testkit.Run(t, "nft", "list", "chain", "inet", "northbound", c.Name)
 		}
 		return out
 	}

@@ -23,15 +23,20 @@ func ingressTable() *nftables.Table {
 
 func ingressChain(link string) string { return "ingress-" + link }
 
+// ingressDropChain is the chain of this link.
+func ingressDropChain(link string) *nftables.Chain {
+	policy, priority := nftables.ChainPolicyDrop, ingressPriority
+	return &nftables.Chain{
+		Name: ingressChain(link), Table: ingressTable(), Type: nftables.ChainTypeFilter, Device: link,
+		Hooknum: nftables.ChainHookIngress, Priority: &priority, Policy: &policy,
+	}
+}
+
 // ReadIngressDrop tells whether the chain of this link is there and drops.
 func ReadIngressDrop(d hostplan.IngressDrop) ([]hostplan.Item, error) {
 	chain, _, err := findIngressChain(d.Link)
-	if err != nil || chain == nil {
+	if err != nil || chain == nil || !sameChain(chain, ingressDropChain(d.Link)) {
 		return nil, err
-	}
-	drops := chain.Hooknum != nil && *chain.Hooknum == *nftables.ChainHookIngress && chain.Policy != nil && *chain.Policy == nftables.ChainPolicyDrop
-	if !drops {
-		return nil, nil
 	}
 	return []hostplan.Item{d}, nil
 }
@@ -76,11 +81,7 @@ func SetIngressDrop(d hostplan.IngressDrop, remove bool) error {
 		c.DelChain(old)
 	}
 	if !remove {
-		policy, priority := nftables.ChainPolicyDrop, ingressPriority
-		c.AddChain(&nftables.Chain{
-			Name: ingressChain(d.Link), Table: table, Type: nftables.ChainTypeFilter, Device: d.Link,
-			Hooknum: nftables.ChainHookIngress, Priority: &priority, Policy: &policy,
-		})
+		c.AddChain(ingressDropChain(d.Link))
 	} else if others == 0 {
 		c.DelTable(table)
 	}

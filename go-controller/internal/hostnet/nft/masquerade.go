@@ -1,18 +1,12 @@
 package nft
 
 import (
-	"errors"
-	"fmt"
-	"maps"
 	"net"
 	"net/netip"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -26,18 +20,37 @@ const natChain = "postrouting"
 // pod by that address.
 const guardChain = "masqueraded-only"
 
-// answersRule is the comment of the first rule of guardChain.
+// answersRule is what the first rule of guardChain is about.
 const answersRule = "answers"
 
-func masqueradeChains() []string { return []string{natChain, guardChain} }
+// oifnameNot stands for nft's "oifname !=" in what a rule is about, between subnet
+// and interface.
+const oifnameNot = " unless through "
 
-// unless stands between subnet and interface in a rule's comment.
-const unless = " unless through "
+// masqueradeChains are the two; guardChain comes after NAT has had its turn.
+func masqueradeChains() []*nftables.Chain {
+	nat, afterNAT := nftables.ChainPriorityNATSource, nftables.ChainPriorityRef(*nftables.ChainPriorityNATSource+1)
+	return []*nftables.Chain{
+		ourChain(natChain, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nat),
+		ourChain(guardChain, nftables.ChainTypeFilter, nftables.ChainHookPostrouting, afterNAT),
+	}
+}
 
-// readMasquerade reads our table's masquerade chains. Each rule carries what it
-// is for as its comment; a chain that has anything else in it is read as an
-// unknown one, so that it is made anew, and so is one beside which the table has
-// chains that are not ours.
+func masqueradeRules(m hostplan.Masquerade) []rule {
+	out := []rule{{guardChain, answersRule, answer()}}
+	for _, p := range []netip.Prefix{m.V4, m.V6} {
+		if p.IsValid() {
+			about := p.String() + oifnameNot + m.Except
+			out = append(out, rule{natChain, about, leaving(p, m.Except, &expr.Masq{})},
+				rule{guardChain, about, leaving(p, m.Except, &expr.Verdict{Kind: expr.VerdictDrop})})
+		}
+	}
+	return out
+}
+
+// readMasquerade reads the chains. When they are not as this version writes them, or
+// the table has chains that are not ours, the result is an unknown item, so that all
+// is made anew.
 func readMasquerade() ([]hostplan.Item, error) {
 	c, chains, err := openTable()
 	if err != nil {
@@ -49,101 +62,47 @@ func readMasquerade() ([]hostplan.Item, error) {
 			return unknown, nil
 		}
 	}
-	if chains[natChain] == nil && chains[guardChain] == nil {
+	if !anyOf(chains, masqueradeChains()) {
 		return nil, nil
 	}
-	var both []hostplan.Masquerade
-	for _, want := range []*nftables.Chain{natChainIn(ourTable()), guardChainIn(ourTable())} {
-		chain := chains[want.Name]
-		if chain == nil || !sameChain(chain, want) {
-			return unknown, nil
-		}
-		rules, err := c.GetRules(ourTable(), chain)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading nftables rules: %w", err)
-		}
-		if want.Name == guardChain {
-			if len(rules) == 0 || ruleComment(rules[0]) != answersRule || len(rules[0].Exprs) != len(answer()) {
-				return unknown, nil
-			}
-			rules = rules[1:]
-		}
-		m, ok := masqueradeOf(rules)
-		if !ok {
-			return unknown, nil
-		}
-		both = append(both, m)
+	have, err := readRules(c, chains, masqueradeChains())
+	if err != nil {
+		return nil, err
 	}
-	if both[0] != both[1] {
+	var m hostplan.Masquerade
+	for _, about := range have.abouts() {
+		subnet, except, _ := strings.Cut(about, oifnameNot)
+		if p, err := netip.ParsePrefix(subnet); err == nil && p.Addr().Is4() {
+			m.V4, m.Except = p, except
+		} else if err == nil {
+			m.V6, m.Except = p, except
+		}
+	}
+	if !have.exactly(masqueradeRules(m)) {
 		return unknown, nil
 	}
-	return []hostplan.Item{both[0]}, nil
+	return []hostplan.Item{m}, nil
 }
 
-// masqueradeOf is what the rules of one of the two chains are for; false when
-// one of them is not ours.
-func masqueradeOf(rules []*nftables.Rule) (m hostplan.Masquerade, ok bool) {
-	for _, r := range rules {
-		subnet, except, _ := strings.Cut(ruleComment(r), unless)
-		p, err := netip.ParsePrefix(subnet)
-		switch {
-		case err != nil || len(r.Exprs) != ruleLength:
-			return m, false
-		case p.Addr().Is4():
-			m.V4 = p
-		default:
-			m.V6 = p
-		}
-		m.Except = except
-	}
-	return m, true
-}
-
-func natChainIn(t *nftables.Table) *nftables.Chain {
-	return &nftables.Chain{Name: natChain, Table: t, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource}
-}
-
-// guardChainIn comes after NAT has had its turn.
-func guardChainIn(t *nftables.Table) *nftables.Chain {
-	return &nftables.Chain{Name: guardChain, Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityRef(*nftables.ChainPriorityNATSource + 1)}
-}
-
-// applyMasquerade makes our table's masquerade chains anew, or removes them, and
-// the table with the last chain; in one transaction. Chains that are not ours go.
+// applyMasquerade makes the chains anew, or removes them. Chains that are not ours
+// go, too.
 func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 	c, chains, err := openTable()
 	if err != nil {
 		return err
 	}
-	table := c.AddTable(ourTable())
-	removeChains(c, chains, slices.DeleteFunc(slices.Collect(maps.Keys(chains)), func(name string) bool {
-		return !slices.Contains(masqueradeChains(), name) && isOurChain(name)
-	}))
-	if !remove {
-		nat, guard := c.AddChain(natChainIn(table)), c.AddChain(guardChainIn(table))
-		c.AddRule(&nftables.Rule{Table: table, Chain: guard, Exprs: answer(), UserData: userdata.AppendString(nil, userdata.TypeComment, answersRule)})
-		for _, p := range []netip.Prefix{m.V4, m.V6} {
-			if !p.IsValid() {
-				continue
-			}
-			comment := userdata.AppendString(nil, userdata.TypeComment, p.String()+unless+m.Except)
-			c.AddRule(&nftables.Rule{Table: table, Chain: nat, Exprs: leaving(p, m.Except, &expr.Masq{}), UserData: comment})
-			c.AddRule(&nftables.Rule{Table: table, Chain: guard, Exprs: leaving(p, m.Except, &expr.Verdict{Kind: expr.VerdictDrop}), UserData: comment})
+	var foreign []*nftables.Chain
+	for name, ch := range chains {
+		if !isOurChain(name) {
+			foreign = append(foreign, ch)
 		}
-	} else if len(chains) == 0 {
-		c.DelTable(table)
 	}
-	if err := c.Flush(); err != nil {
-		return fmt.Errorf("writing nftables: %w", err)
+	removeChains(c, chains, foreign)
+	if remove {
+		return setChains(c, chains, masqueradeChains(), nil)
 	}
-	return nil
+	return setChains(c, chains, masqueradeChains(), masqueradeRules(m))
 }
-
-// ruleLength is the number of expressions in leaving's rule.
-const ruleLength = 8
 
 // leaving is "meta nfproto ipv4 ip saddr SUBNET oifname != EXCEPT" (nft(8)), or
 // its like for IPv6, and what is to be done then.

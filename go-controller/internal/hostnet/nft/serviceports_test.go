@@ -298,7 +298,7 @@ func buckets(at string, endpoints ...string) (out []string) {
 // awayBuckets is the entries of a node port that 198.51.100.1 is led from to these
 // of 203.0.113.0/24.
 func awayBuckets(port int, nodes ...int) (out []string) {
-	for i := range hostplan.AwayBuckets {
+	for i := range hostplan.RemoteBuckets {
 		out = append(out, fmt.Sprintf("away-share TCP 0.0.0.0:%d from 198.51.100.1/32 bucket %d to 203.0.113.%d:%d", port, i, nodes[i%len(nodes)], port))
 	}
 	return out

@@ -21,165 +21,21 @@ const (
 	serviceMasqChain = "service-masq" // gives it the management port's address
 )
 
-// serviceFamily is what differs between IPv4 and IPv6 in a rule.
-type serviceFamily struct {
-	suffix   string // of set names
-	nfproto  byte
-	offset   uint32 // of the destination address in the IP header (RFC 791 section 3.1, RFC 8200 section 3)
-	source   uint32 // of the source address
-	size     uint32 // of an address, bytes
-	addrType nftables.SetDatatype
-	loopback netip.Prefix
-}
-
-func serviceFamilies() []serviceFamily {
-	return []serviceFamily{
-		{"4", unix.NFPROTO_IPV4, 16, 12, 4, nftables.TypeIPAddr, netip.MustParsePrefix("127.0.0.0/8")},
-		{"6", unix.NFPROTO_IPV6, 24, 8, 16, nftables.TypeIP6Addr, netip.MustParsePrefix("::1/128")},
-	}
-}
-
-func serviceFamilyOf(a netip.Addr) serviceFamily {
-	if a.Is4() {
-		return serviceFamilies()[0]
-	}
-	return serviceFamilies()[1]
-}
-
-// serviceSet is a set or map of entries of one kind and family. Its key is, in
-// this order, without what is not in it: destination address, protocol, port,
-// bucket, source address.
-type serviceSet struct {
-	kind   hostplan.ServiceEntryKind
-	ports  bool // of node ports: no destination address
-	family serviceFamily
-}
-
-func serviceSets() (out []serviceSet) {
-	for _, f := range serviceFamilies() {
-		for _, kind := range append(localKinds(), hostplan.ServeEntry, hostplan.InsideEntry) {
-			out = append(out, serviceSet{kind, true, f}, serviceSet{kind, false, f})
-		}
-		for _, kind := range awayKinds() {
-			out = append(out, serviceSet{kind, true, f})
-		}
-		out = append(out, serviceSet{hostplan.LimitEntry, false, f}, serviceSet{hostplan.AllowEntry, false, f})
-	}
-	return out
-}
-
-// localKinds are the kinds of entries that lead to endpoints of this node.
-func localKinds() []hostplan.ServiceEntryKind {
-	return []hostplan.ServiceEntryKind{hostplan.LocalEntry, hostplan.ShareEntry, hostplan.StickEntry}
-}
-
-// awayKinds are the kinds of entries that lead to other nodes.
-func awayKinds() []hostplan.ServiceEntryKind {
-	return []hostplan.ServiceEntryKind{hostplan.AwayEntry, hostplan.AwayShareEntry, hostplan.AwayStickEntry}
-}
-
-// serviceSetOf is the set that an entry is in.
-func serviceSetOf(e hostplan.ServiceEntry) serviceSet {
-	return serviceSet{e.Kind, e.At.Addr().IsUnspecified(), serviceFamilyOf(e.At.Addr())}
-}
-
-// name is such as "serve-ports4" or "allow-addrs6".
-func (s serviceSet) name() string {
-	if s.ports {
-		return string(s.kind) + "-ports" + s.family.suffix
-	}
-	return string(s.kind) + "-addrs" + s.family.suffix
-}
-
-func (s serviceSet) set(table *nftables.Table) *nftables.Set {
-	key := []nftables.SetDatatype{nftables.TypeInetProto, nftables.TypeInetService}
-	if !s.ports {
-		key = append([]nftables.SetDatatype{s.family.addrType}, key...)
-	}
-	out := &nftables.Set{Table: table, Name: s.name(), Concatenation: true}
-	if s.kind.Leads() {
-		out.IsMap, out.DataType = true, nftables.MustConcatSetType(s.family.addrType, nftables.TypeInetService)
-	}
-	if s.kind.HasBuckets() {
-		key = append(key, nftables.TypeMark) // a number as the processor has it, like what numgen and hash make
-	}
-	if s.kind.HasFrom() {
-		key = append(key, s.family.addrType)
-	}
-	out.Interval = s.kind == hostplan.AllowEntry // the others' are single addresses
-	out.KeyType = nftables.MustConcatSetType(key...)
-	return out
-}
-
-// Registers of 4 bytes each (linux/netfilter/nf_tables.h, NFT_REG32_00).
-const firstRegister = unix.NFT_REG32_00
-
-// key loads a packet's key.
-func (s serviceSet) key() []expr.Any {
-	reg := uint32(firstRegister)
-	var out []expr.Any
-	if !s.ports {
-		out = append(out, &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: s.family.offset, Len: s.family.size})
-		reg += s.family.size / 4
-	}
-	out = append(out, &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg},
-		&expr.Payload{DestRegister: reg + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
-	reg += 2
-	source := func(reg uint32) expr.Any {
-		return &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: s.family.source, Len: s.family.size}
-	}
-	buckets := uint32(s.kind.Buckets())
-	switch s.kind {
-	case hostplan.AllowEntry, hostplan.AwayEntry:
-		out = append(out, source(reg))
-	case hostplan.ShareEntry, hostplan.AwayShareEntry:
-		out = append(out, &expr.Numgen{Register: reg, Modulus: buckets, Type: unix.NFT_NG_RANDOM})
-		if s.kind.HasFrom() {
-			out = append(out, source(reg+1))
-		}
-	case hostplan.StickEntry, hostplan.AwayStickEntry:
-		out = append(out, source(reg+1), &expr.Hash{
-			SourceRegister: reg + 1, DestRegister: reg, Length: s.family.size, Modulus: buckets, Seed: bucketSeed, Type: expr.HashTypeJenkins,
-		})
-	}
-	return out
-}
-
-// bucketSeed has every node and every rule put a client into the same bucket.
-const bucketSeed = 1
-
-// contains matches packets whose key is in the set, or is not.
-func (s serviceSet) contains(yes bool) []expr.Any {
-	return append(s.key(), &expr.Lookup{SourceRegister: firstRegister, SetName: s.name(), Invert: !yes})
-}
-
-// dnat sends packets where the map says.
-func (s serviceSet) dnat() []expr.Any {
-	return append(s.key(), &expr.Lookup{SourceRegister: firstRegister, DestRegister: firstRegister, IsDestRegSet: true, SetName: s.name()},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(s.family.nfproto), RegAddrMin: firstRegister, RegProtoMin: firstRegister + s.family.size/4})
-}
-
-// serviceRule is a rule of one of the chains; about is its comment.
-type serviceRule struct {
-	chain, about string
-	exprs        []expr.Any
-}
-
 // serviceRules lists the rules, as many whatever the number of services. Pods of
 // other nodes, which are not in own, come from outside like all that does not
 // come through the link; but as they do, and as the answers of this node's pods
 // would go straight to them, they get the link's address as their source. What
 // this node sends to itself and is led to another node keeps its source.
-func serviceRules(n hostplan.ServiceNode) (out []serviceRule) {
+func serviceRules(n hostplan.ServiceNode) (out []rule) {
 	link := n.Link
 	for _, chain := range []string{serviceInChain, serviceOutChain} {
-		for _, f := range serviceFamilies() {
+		for _, f := range families() {
 			add := func(about string, parts ...[]expr.Any) {
 				exprs := []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}}}
 				for _, p := range parts {
 					exprs = append(exprs, p...)
 				}
-				out = append(out, serviceRule{chain, about + " ipv" + f.suffix + through + link, exprs})
+				out = append(out, rule{chain, about + " ipv" + f.suffix + ifname + link, exprs})
 			}
 			drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 			in := func(kind hostplan.ServiceEntryKind, ports bool) serviceSet { return serviceSet{kind, ports, f} }
@@ -206,7 +62,7 @@ func serviceRules(n hostplan.ServiceNode) (out []serviceRule) {
 				}
 			}
 			if chain == serviceOutChain {
-				for _, kind := range awayKinds() {
+				for _, kind := range remoteKinds() {
 					add("own node ports, "+string(kind), notTo(f.loopback, f.offset), toThisNode(), in(kind, true).dnat())
 				}
 			}
@@ -214,13 +70,13 @@ func serviceRules(n hostplan.ServiceNode) (out []serviceRule) {
 		}
 	}
 	for _, r := range n.Ranges {
-		out = append(out, serviceRule{serviceMasqChain, r.String() + through + link, masqueradeService(r, link, nil)})
+		out = append(out, rule{serviceMasqChain, r.String() + ifname + link, masqueradeService(r, link, nil)})
 	}
 	for _, own := range n.Own {
 		for _, all := range n.Pods {
 			if own.Addr().Is4() == all.Addr().Is4() {
-				source := toRange(all, serviceFamilyOf(all.Addr()).source)
-				out = append(out, serviceRule{serviceMasqChain, own.String() + fromPods + all.String() + through + link, masqueradeService(own, link, source)})
+				source := toRange(all, familyOf(all.Addr()).source)
+				out = append(out, rule{serviceMasqChain, own.String() + fromPods + all.String() + ifname + link, masqueradeService(own, link, source)})
 			}
 		}
 	}
@@ -241,10 +97,10 @@ func betweenPods(about string) (pods, own netip.Prefix, ok bool) {
 
 // fromOtherPods matches what comes through the link and is in none of the
 // subnets of a family; nil when there are none to tell by.
-func fromOtherPods(link string, own []netip.Prefix, f serviceFamily) []expr.Any {
+func fromOtherPods(link string, own []netip.Prefix, f family) []expr.Any {
 	var out []expr.Any
 	for _, p := range own {
-		if serviceFamilyOf(p.Addr()).nfproto == f.nfproto {
+		if familyOf(p.Addr()).nfproto == f.nfproto {
 			out = append(out, notTo(p, f.source)...)
 		}
 	}
@@ -254,8 +110,9 @@ func fromOtherPods(link string, own []netip.Prefix, f serviceFamily) []expr.Any 
 	return append(from(link, expr.CmpOpEq), out...)
 }
 
-// through stands between what a rule is about and the interface.
-const through = " through "
+// ifname stands for nft's "iifname" or "oifname" in what a rule is about, before the
+// interface.
+const ifname = " through "
 
 // from matches packets that came in through an interface, or with CmpOpNeq
 // through any other.
@@ -292,7 +149,7 @@ const statusDNAT = 1 << 5
 // only what was sent to a ClusterIP by a rule, as nothing else has both. further
 // is what else must match.
 func masqueradeService(r netip.Prefix, link string, further []expr.Any) []expr.Any {
-	f := serviceFamilyOf(r.Addr())
+	f := familyOf(r.Addr())
 	mask := binaryutil.NativeEndian.PutUint32(statusDNAT)
 	out := []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}}}
 	out = append(out, toRange(r, f.offset)...)
@@ -309,19 +166,14 @@ func interfaceName(link string) []byte {
 	return name
 }
 
-// serviceChain is the chain of this name.
-func serviceChain(table *nftables.Table, name string) *nftables.Chain {
-	c := &nftables.Chain{Name: name, Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest}
-	switch name {
-	case serviceOutChain:
-		c.Hooknum = nftables.ChainHookOutput
-	case serviceMasqChain:
-		c.Hooknum, c.Priority = nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource
+func serviceChains() []*nftables.Chain {
+	nat := nftables.ChainTypeNAT
+	return []*nftables.Chain{
+		ourChain(serviceInChain, nat, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest),
+		ourChain(serviceOutChain, nat, nftables.ChainHookOutput, nftables.ChainPriorityNATDest),
+		ourChain(serviceMasqChain, nat, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource),
 	}
-	return c
 }
-
-func serviceChains() []string { return []string{serviceInChain, serviceOutChain, serviceMasqChain} }
 
 // The numbers of the protocols (IANA, "Protocol Numbers").
 func protocolNumber(name string) (byte, error) {

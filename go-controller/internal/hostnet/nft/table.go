@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
@@ -13,7 +12,8 @@ import (
 // isOurChain tells whether we have a chain of this name in our table; what else
 // is there is somebody's mistake.
 func isOurChain(name string) bool {
-	return slices.Contains(masqueradeChains(), name) || slices.Contains(serviceChains(), name) || slices.Contains(hairpinChains(), name)
+	all := slices.Concat(masqueradeChains(), serviceChains(), hairpinChains())
+	return slices.ContainsFunc(all, func(c *nftables.Chain) bool { return c.Name == name })
 }
 
 func ourTable() *nftables.Table {
@@ -40,57 +40,60 @@ func openTable() (*nftables.Conn, map[string]*nftables.Chain, error) {
 	return c, chains, nil
 }
 
-// removeChains takes those of these names that are there out of the table and
+// anyOf tells whether the table has one of these chains.
+func anyOf(chains map[string]*nftables.Chain, want []*nftables.Chain) bool {
+	return slices.ContainsFunc(want, func(w *nftables.Chain) bool { return chains[w.Name] != nil })
+}
+
+// removeChains takes those of these chains that are there out of the table and
 // out of chains; none has rules when the first goes, as one may lead to another.
-func removeChains(c *nftables.Conn, chains map[string]*nftables.Chain, names []string) {
-	for _, name := range names {
-		if chains[name] != nil {
-			c.FlushChain(chains[name])
+func removeChains(c *nftables.Conn, chains map[string]*nftables.Chain, gone []*nftables.Chain) {
+	for _, g := range gone {
+		if chains[g.Name] != nil {
+			c.FlushChain(chains[g.Name])
 		}
 	}
-	for _, name := range names {
-		if chains[name] != nil {
-			c.DelChain(chains[name])
-			delete(chains, name)
+	for _, g := range gone {
+		if chains[g.Name] != nil {
+			c.DelChain(chains[g.Name])
+			delete(chains, g.Name)
 		}
 	}
 }
 
-// sameChain tells whether packets come to both chains in the same way, and get
-// past them.
+// setChains makes chains anew in one transaction, so that no packet comes between
+// the old rules and the new. Without any rules it removes them, and the table with
+// its last chain.
+func setChains(c *nftables.Conn, chains map[string]*nftables.Chain, want []*nftables.Chain, rules []rule) error {
+	table := c.AddTable(ourTable())
+	removeChains(c, chains, want)
+	if len(rules) > 0 {
+		addRules(c, want, rules)
+	} else if len(chains) == 0 {
+		c.DelTable(table)
+	}
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("writing nftables: %w", err)
+	}
+	return nil
+}
+
+// ourChain is a chain of our table at a hook.
+func ourChain(
+	name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority,
+) *nftables.Chain {
+	return &nftables.Chain{Name: name, Table: ourTable(), Type: kind, Hooknum: hook, Priority: priority}
+}
+
+// sameChain tells whether packets come to both chains in the same way, and what
+// becomes of those that get past the last rule.
 func sameChain(have, want *nftables.Chain) bool {
-	if have.Policy != nil && *have.Policy != nftables.ChainPolicyAccept {
-		return false
-	}
-	return have.Type == want.Type && have.Hooknum != nil && *have.Hooknum == *want.Hooknum && have.Priority != nil && *have.Priority == *want.Priority
-}
-
-// exactRules tells whether the chains have just these rules, in their order. A
-// rule is known by its comment and its length.
-func exactRules(have map[string][]*nftables.Rule, want []serviceRule) bool {
-	for _, w := range want {
-		rules := have[w.chain]
-		if len(rules) == 0 || ruleComment(rules[0]) != w.about || len(rules[0].Exprs) != readable(w.exprs) {
-			return false
+	policy := func(c *nftables.Chain) nftables.ChainPolicy {
+		if c.Policy == nil {
+			return nftables.ChainPolicyAccept
 		}
-		have[w.chain] = rules[1:]
+		return *c.Policy
 	}
-	for _, rest := range have {
-		if len(rest) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// readable is how many of a rule's expressions the library reads back: it leaves
-// out those of the type socket.
-func readable(exprs []expr.Any) int {
-	n := 0
-	for _, e := range exprs {
-		if _, socket := e.(*expr.Socket); !socket {
-			n++
-		}
-	}
-	return n
+	return have.Type == want.Type && policy(have) == policy(want) && have.Hooknum != nil && *have.Hooknum == *want.Hooknum &&
+		have.Priority != nil && *have.Priority == *want.Priority
 }

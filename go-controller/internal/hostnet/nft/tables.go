@@ -61,7 +61,7 @@ func (t *Tables) apply(c item.Change) error {
 		return applyHairpin(i, remove)
 	case hostplan.ServicePorts:
 		if remove {
-			return makeServiceRules(nil)
+			return makeServiceRules(nil, false)
 		}
 		have, _ := c.Have.(hostplan.ServicePorts)
 		return t.services.apply(have, i)

@@ -24,7 +24,7 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 		return hostplan.Plan{}, nil
 	}
 	e := *f.External
-	others, err := mappings(f.Exit, c)
+	others, err := mappings(f.Gateway, c)
 	if err != nil {
 		return hostplan.Plan{}, err
 	}
@@ -39,8 +39,8 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 		names.OVSBridgeMappings: joined(others), names.OVSGatewayBridge: e.Bridge, names.OVSGatewayMapping: added,
 	}}}
 	p.Flows = []hostplan.Flows{Flows(e, c.EncapType)}
-	if f.Exit.Bridge != "" && f.Exit.Bridge != e.Bridge {
-		p.Flows = append(p.Flows, NoFlows(f.Exit.Bridge))
+	if f.Gateway.Bridge != "" && f.Gateway.Bridge != e.Bridge {
+		p.Flows = append(p.Flows, NoFlows(f.Gateway.Bridge))
 	}
 	if e.Userspace {
 		p.Host = []hostplan.Item{hostplan.IngressDrop{Link: e.Uplink}}
@@ -69,7 +69,7 @@ func Network(others []config.BridgeMapping, bridge string) string {
 
 // PlannedNetwork is Network in the plan of these facts.
 func PlannedNetwork(f hostplan.Facts, c config.Node) (string, error) {
-	others, err := mappings(f.Exit, c)
+	others, err := mappings(f.Gateway, c)
 	if err != nil || f.External == nil {
 		return "", err
 	}
@@ -78,23 +78,23 @@ func PlannedNetwork(f hostplan.Facts, c config.Node) (string, error) {
 
 // undo takes back what the row remembers.
 func undo(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
-	if f.Exit.Bridge == "" {
+	if f.Gateway.Bridge == "" {
 		return hostplan.Plan{}, nil
 	}
-	others, err := mappings(f.Exit, c)
+	others, err := mappings(f.Gateway, c)
 	if err != nil {
 		return hostplan.Plan{}, err
 	}
 	ids := map[string]string{names.OVSBridgeMappings: joined(others)}
-	if f.Exit.Release {
+	if f.Gateway.Release {
 		ids[names.OVSGatewayBridge], ids[names.OVSGatewayMapping] = "", ""
 	}
-	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids}, Flows: []hostplan.Flows{NoFlows(f.Exit.Bridge)}}, nil
+	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids}, Flows: []hostplan.Flows{NoFlows(f.Gateway.Bridge)}}, nil
 }
 
 // mappings are those that aren't ours: the configured ones, else those that the
 // row has, without the one that we added.
-func mappings(x hostplan.Exit, c config.Node) ([]config.BridgeMapping, error) {
+func mappings(x hostplan.GatewayRecord, c config.Node) ([]config.BridgeMapping, error) {
 	if len(c.BridgeMappings) > 0 {
 		return slices.Clone(c.BridgeMappings), nil
 	}

@@ -27,7 +27,7 @@ type input struct {
 		MTU                             int
 		Addrs, NextHops                 []string
 	}
-	Exit hostplan.Exit
+	Exit hostplan.GatewayRecord
 }
 
 func (in input) parse(t *testing.T) (hostplan.Facts, config.Node) {
@@ -44,7 +44,7 @@ func (in input) parse(t *testing.T) (hostplan.Facts, config.Node) {
 	if c.Gateway.NextHops, err = config.ParseAddrs("--gateway-nexthop", in.NextHop); err != nil {
 		t.Fatal(err)
 	}
-	f := hostplan.Facts{Exit: in.Exit}
+	f := hostplan.Facts{Gateway: in.Exit}
 	if e := in.External; e != nil {
 		x := hostplan.External{
 			Bridge: "breth0", Userspace: e.Userspace, Uplink: "eth0", UplinkPort: e.UplinkPort, Patch: "patch-breth0_n1-to-br-int",
@@ -98,13 +98,13 @@ func TestUndoIsTheInverse(t *testing.T) {
 	for _, before := range []string{"", "physnet:br-phys", "a:br-a,b:breth0"} {
 		f, c := input{Mode: "shared"}.parse(t)
 		f.External = &hostplan.External{Bridge: "breth0", Uplink: "eth0", UplinkPort: 1, Link: "breth0"}
-		f.Exit.Mappings = before
+		f.Gateway.Mappings = before
 		plan, err := gateway.Plan(f, c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids := plan.OVS.ExternalIDs
-		f.Exit = hostplan.Exit{Mappings: ids["ovn-bridge-mappings"], Bridge: ids["northbound-gateway-bridge"], Added: ids["northbound-gateway-mapping"], Release: true}
+		f.Gateway = hostplan.GatewayRecord{Mappings: ids["ovn-bridge-mappings"], Bridge: ids["northbound-gateway-bridge"], Added: ids["northbound-gateway-mapping"], Release: true}
 		c.Gateway.Mode = ""
 		plan, err = gateway.Plan(f, c)
 		if err != nil {

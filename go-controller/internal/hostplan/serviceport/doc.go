@@ -1,10 +1,12 @@
-// Package serviceport plans how connections that come to a node for a service
-// find it: those to a node port on one of the node's addresses, and those to an
-// external address or a load balancer's, are sent to the service's ClusterIP,
-// where OVN takes over. Those from outside of the cluster to a service of
-// externalTrafficPolicy Local are sent to its endpoints on this node instead; and
-// where there is none, what the node itself sends to its own node port is sent to
-// that of a node which has some.
-// Checks tells what the node says of these services where it is asked for their
-// health. It is a room of package hostplan and pure like it.
+// Package serviceport plans how the node's kernel sends on connections to services
+// that come to the node. It is a room of package hostplan and pure like it.
+//
+// Connections to a node port, an external address or a load balancer's address go to
+// the service's ClusterIP, where OVN takes over. With externalTrafficPolicy Local,
+// connections from outside the cluster go to the service's endpoints on this node
+// instead. Where it has none here, the node's own connections to its node port go to
+// the node port of a node with endpoints.
+//
+// Checks is what the node answers when load balancers ask for the health of these
+// services.
 package serviceport

@@ -26,7 +26,7 @@ type Facts struct {
 	Endpoints Slices                  // of services of which NeedsEndpoints is true
 	Own       []netip.Prefix          // the subnets of the node's pods
 	Addrs     []netip.Addr            // the node's own addresses, at most one per family
-	Nodes     map[string][]netip.Addr // likewise those of other nodes that Away names, as far as they are known
+	Nodes     map[string][]netip.Addr // likewise those of other nodes that RemoteNodes names, if they are known
 }
 
 // planner gathers entries.
@@ -41,12 +41,15 @@ type planner struct {
 	notes   []Note
 }
 
-// Plan is the way in to these services, in any order. Of several that name one
-// address and port the oldest has it, then the first by name, as in the load
-// balancers; an address that is some service's ClusterIP is that service's, and
-// needs nothing here.
+// Plan serves these services, in any order, to clients outside of the cluster and to
+// the node. An address and port that several services name is the oldest service's,
+// then the first's by name, as in the load balancers. An address that is some
+// service's ClusterIP is that service's, and needs nothing here.
 func Plan(services []*cluster.Service, f Facts, c config.Node) (hostplan.Plan, []Note) {
-	p := planner{node: c.Name, facts: f, prefers: preferences{c.Name, map[string]uint64{}}, ranges: c.ServiceCIDRs, cluster: map[netip.Addr]bool{}, taken: map[hostplan.ServiceEntry]bool{}}
+	p := planner{
+		node: c.Name, facts: f, prefers: preferences{c.Name, map[string]uint64{}}, ranges: c.ServiceCIDRs,
+		cluster: map[netip.Addr]bool{}, taken: map[hostplan.ServiceEntry]bool{},
+	}
 	room := 0
 	for _, s := range services {
 		for _, a := range s.ClusterIPs {
@@ -72,7 +75,7 @@ func Plan(services []*cluster.Service, f Facts, c config.Node) (hostplan.Plan, [
 // usual is how many entries a port of a service mostly has in one family.
 func usual(s *cluster.Service) int {
 	if s.ExternalLocal {
-		return 2 + hostplan.AwayBuckets
+		return 2 + hostplan.RemoteBuckets
 	}
 	return 1
 }
@@ -93,19 +96,24 @@ func (p *planner) note(s *cluster.Service, format string, args ...any) {
 	p.notes = append(p.notes, Note{s.Name, fmt.Sprintf(format, args...)})
 }
 
-// port has a port of a service answer everywhere in one address family.
+// port serves a port of a service at all its places, in one address family.
 func (p *planner) port(s *cluster.Service, port cluster.ServicePort, clusterIP netip.Addr) {
-	w := way{clusterIP: netip.AddrPortFrom(clusterIP, s.OutsidePort(port)), protocol: string(port.Protocol), local: s.ExternalLocal, sticky: s.AffinitySeconds > 0}
+	w := target{
+		clusterIP: netip.AddrPortFrom(clusterIP, s.OutsidePort(port)), protocol: string(port.Protocol),
+		local: s.ExternalLocal, sticky: s.AffinitySeconds > 0,
+	}
 	if s.ExternalLocal {
-		if w.endpoints = cluster.OnNode(p.node, port, clusterIP.Is4(), p.facts.Endpoints[s.Name]); len(w.endpoints) > 1 {
-			w.buckets = spread(w.endpoints, hostplan.ServiceBuckets)
-		}
+		w.endpoints = cluster.OnNode(p.node, port, clusterIP.Is4(), p.facts.Endpoints[s.Name])
+	}
+	if len(w.endpoints) > 1 {
+		w.buckets = assignBuckets(w.endpoints, hostplan.ServiceBuckets)
 	}
 	if port.NodePort != 0 && p.serve(nodePortAt(clusterIP.Is4(), port.NodePort), w) {
-		p.away(s, port, w)
+		p.remoteBackends(s, port, w)
 	}
 	for _, a := range s.Addresses() {
-		if a.Origin == cluster.FromClusterIPs || a.Withheld == cluster.ProxyMode || a.Addr.Is4() != clusterIP.Is4() || p.cluster[a.Addr] {
+		if a.Origin == cluster.FromClusterIPs || a.Withheld == cluster.ProxyMode ||
+			a.Addr.Is4() != clusterIP.Is4() || p.cluster[a.Addr] {
 			continue
 		}
 		at := netip.AddrPortFrom(a.Addr, port.Port)
@@ -123,18 +131,18 @@ func nodePortAt(is4 bool, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.IPv6Unspecified(), port)
 }
 
-// way is where connections to a port of a service go, in one address family.
-type way struct {
+// target is where connections to a port of a service go, in one address family.
+type target struct {
 	clusterIP netip.AddrPort
 	protocol  string
-	local     bool             // from outside only to these, the client's address kept
-	endpoints []netip.AddrPort // sorted
-	buckets   []netip.AddrPort // of several endpoints: which each bucket leads to
+	local     bool             // connections from outside go to endpoints only, and keep the client's address
+	endpoints []netip.AddrPort // on this node, sorted
+	buckets   []netip.AddrPort // the endpoint of each bucket, when there are several
 	sticky    bool             // a client keeps its endpoint
 }
 
-// serve adds the way to a place, if no other service has that.
-func (p *planner) serve(at netip.AddrPort, w way) bool {
+// serve adds entries for a place, unless another service has it.
+func (p *planner) serve(at netip.AddrPort, w target) bool {
 	e := hostplan.ServiceEntry{Kind: hostplan.ServeEntry, Protocol: w.protocol, At: at, To: w.clusterIP}
 	if p.taken[e.Place()] {
 		return false
@@ -147,14 +155,15 @@ func (p *planner) serve(at netip.AddrPort, w way) bool {
 	p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.InsideEntry, Protocol: w.protocol, At: at})
 	switch {
 	case len(w.endpoints) == 1:
-		p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.LocalEntry, Protocol: w.protocol, At: at, To: w.endpoints[0]})
+		e.Kind, e.To = hostplan.LocalEntry, w.endpoints[0]
+		p.entries = append(p.entries, e)
 	case len(w.endpoints) > 1:
-		kind := hostplan.ShareEntry
+		e.Kind = hostplan.ShareEntry
 		if w.sticky {
-			kind = hostplan.StickEntry
+			e.Kind = hostplan.StickEntry
 		}
-		for bucket, to := range w.buckets {
-			p.entries = append(p.entries, hostplan.ServiceEntry{Kind: kind, Protocol: w.protocol, At: at, Bucket: bucket, To: to})
+		for e.Bucket, e.To = range w.buckets {
+			p.entries = append(p.entries, e)
 		}
 	}
 	return true
@@ -163,16 +172,20 @@ func (p *planner) serve(at netip.AddrPort, w way) bool {
 // NeedsEndpoints tells whether the plan depends on the service's endpoints.
 func NeedsEndpoints(s *cluster.Service) bool { return s.ReachedLocally() || s.HealthCheckPort != 0 }
 
-// limit lets only these sources in to the entry's place. A range within another is left out: the
-// kernel's sets take no ranges that overlap. The zero Prefix is nobody.
+// limit admits only these sources to the entry's place. It leaves out a range within
+// another, as the kernel's sets take no ranges that overlap. The zero Prefix is
+// nobody.
 func (p *planner) limit(e hostplan.ServiceEntry, ranges []netip.Prefix) {
-	p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.LimitEntry, Protocol: e.Protocol, At: e.At})
+	e.Kind = hostplan.LimitEntry
+	p.entries = append(p.entries, e)
 	within := func(r netip.Prefix) bool {
-		return slices.ContainsFunc(ranges, func(o netip.Prefix) bool { return o.IsValid() && o.Bits() < r.Bits() && o.Overlaps(r) })
+		wider := func(o netip.Prefix) bool { return o.IsValid() && o.Bits() < r.Bits() && o.Overlaps(r) }
+		return slices.ContainsFunc(ranges, wider)
 	}
 	for _, r := range ranges {
 		if r.IsValid() && r.Addr().Is4() == e.At.Addr().Is4() && !within(r) {
-			p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.AllowEntry, Protocol: e.Protocol, At: e.At, From: r})
+			e.Kind, e.From = hostplan.AllowEntry, r
+			p.entries = append(p.entries, e)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func text(t *testing.T, d decoded) string {
 			fmt.Fprintln(&b, strings.TrimPrefix(line, "+ "))
 		}
 	}
-	if away := serviceport.Away(d.services, d.slices, "n1"); len(away) > 0 {
+	if away := serviceport.RemoteNodes(d.services, d.slices, "n1"); len(away) > 0 {
 		fmt.Fprintln(&b, "to be known are the addresses of", strings.Join(away, " "))
 	}
 	for _, n := range notes {
@@ -166,9 +166,9 @@ func TestAwayFew(t *testing.T) {
 		list, slices[s.Name] = append(list, s), []*cluster.EndpointSlice{slice}
 	}
 	for n := range 100 {
-		away := serviceport.Away(list, slices, fmt.Sprint("without-", n))
-		if len(away) != hostplan.AwayBuckets {
-			t.Fatalf("%d nodes, want %d", len(away), hostplan.AwayBuckets)
+		away := serviceport.RemoteNodes(list, slices, fmt.Sprint("without-", n))
+		if len(away) != hostplan.RemoteBuckets {
+			t.Fatalf("%d nodes, want %d", len(away), hostplan.RemoteBuckets)
 		}
 		for _, name := range away {
 			used[name] = true
@@ -177,7 +177,7 @@ func TestAwayFew(t *testing.T) {
 	if len(used) < 400 {
 		t.Errorf("100 nodes lead to %d of 500 others, want most", len(used))
 	}
-	if away := serviceport.Away(list, slices, "with-7"); len(away) != 0 {
+	if away := serviceport.RemoteNodes(list, slices, "with-7"); len(away) != 0 {
 		t.Errorf("a node with endpoints of its own leads to %v", away)
 	}
 }
@@ -218,13 +218,13 @@ func BenchmarkPlanLocal(b *testing.B) {
 			slices[name] = append(slices[name], slice)
 		}
 	}
-	away := serviceport.Away(list, slices, "n1")
+	away := serviceport.RemoteNodes(list, slices, "n1")
 	for i, name := range away {
 		f.Nodes[name] = []netip.Addr{netip.AddrFrom4([4]byte{172, 18, byte(i / 250), byte(i%250 + 1)}), netip.MustParseAddr(fmt.Sprintf("fd18::%x", i+1))}
 	}
 	b.Run("Away", func(b *testing.B) {
 		for b.Loop() {
-			serviceport.Away(list, slices, "n1")
+			serviceport.RemoteNodes(list, slices, "n1")
 		}
 		b.ReportMetric(float64(len(away)), "nodes")
 	})

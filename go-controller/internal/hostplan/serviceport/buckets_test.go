@@ -11,13 +11,13 @@ import (
 // Every endpoint gets its share, to one bucket, in the same order of endpoints
 // whatever happened before; and of the buckets of those that stay few go to
 // others when one goes.
-func TestSpread(t *testing.T) {
+func TestAssignBuckets(t *testing.T) {
 	var all []netip.AddrPort
 	for i := range 130 {
 		all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 244, 1, byte(3 + i)}), 8080))
 	}
 	for n := 2; n <= len(all); n++ {
-		buckets := spread(all[:n], hostplan.ServiceBuckets)
+		buckets := assignBuckets(all[:n], hostplan.ServiceBuckets)
 		count := map[netip.AddrPort]int{}
 		for _, to := range buckets {
 			count[to]++
@@ -35,8 +35,8 @@ func TestSpread(t *testing.T) {
 			continue
 		}
 		moved, gone := 0, all[n/2]
-		for i, to := range spread(slices.Delete(slices.Clone(all[:n+1]), n/2, n/2+1), hostplan.ServiceBuckets) {
-			if was := spread(all[:n+1], hostplan.ServiceBuckets)[i]; was != gone && was != to {
+		for i, to := range assignBuckets(slices.Delete(slices.Clone(all[:n+1]), n/2, n/2+1), hostplan.ServiceBuckets) {
+			if was := assignBuckets(all[:n+1], hostplan.ServiceBuckets)[i]; was != gone && was != to {
 				moved++
 			}
 		}

@@ -5,15 +5,15 @@ import (
 	"net/netip"
 )
 
-// spread says which endpoint each bucket, of so many, leads to. All get equally
-// many, or one more than others, and when one comes or goes most buckets keep
-// theirs: each endpoint has an order of preference of its own, and in turn they
-// take the next bucket that is free (Eisenbud and others, "Maglev", 2016, section
-// 3.4). An endpoint beyond the number of buckets gets none; one that is listed
+// assignBuckets gives each bucket an endpoint, by consistent hashing (Eisenbud and
+// others, "Maglev", 2016, section 3.4): each endpoint has an order of preference of
+// its own, and in turn they take the next bucket that is free. The numbers of
+// buckets differ by one at most. When an endpoint comes or goes, most buckets keep
+// theirs. An endpoint beyond the number of buckets gets none; one that is listed
 // twice gets twice as many.
-func spread(endpoints []netip.AddrPort, buckets int) []netip.AddrPort {
+func assignBuckets(endpoints []netip.AddrPort, buckets int) []netip.AddrPort {
 	out := make([]netip.AddrPort, buckets)
-	steps := strides(buckets)
+	steps := coprimes(buckets)
 	next, step := make([]int, len(endpoints)), make([]int, len(endpoints))
 	for i, e := range endpoints {
 		h := fnv.New64a()
@@ -36,9 +36,9 @@ func spread(endpoints []netip.AddrPort, buckets int) []netip.AddrPort {
 	return out
 }
 
-// strides are the steps by which one comes past every one of so many buckets:
-// those that have no divisor in common with that number.
-func strides(buckets int) (out []int) {
+// coprimes are the numbers that have no divisor in common with the number of buckets:
+// steps of that size visit every bucket.
+func coprimes(buckets int) (out []int) {
 	for n := 1; n < buckets; n++ {
 		a, b := buckets, n
 		for b != 0 {

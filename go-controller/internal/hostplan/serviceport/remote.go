@@ -13,9 +13,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// Away names the other nodes to which this one may lead what it sends to its own
-// node ports, sorted: the plan takes those of them whose addresses Facts has.
-func Away(services []*cluster.Service, endpoints Slices, node string) []string {
+// RemoteNodes names, sorted, the other nodes to which this node may send connections
+// to its own node ports. The plan uses those whose addresses Facts has.
+func RemoteNodes(services []*cluster.Service, endpoints Slices, node string) []string {
 	prefers := preferences{node, map[string]uint64{}}
 	all := map[string]bool{}
 	for _, s := range services {
@@ -31,14 +31,15 @@ func Away(services []*cluster.Service, endpoints Slices, node string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// preferences tell which nodes a node prefers: others than other nodes do, but
-// for all services alike, so that it needs few nodes' addresses.
+// preferences rank the nodes that a node sends connections to. Each node has a rank
+// of its own, so that the load spreads; it is the same for all services, so that few
+// nodes' addresses are needed.
 type preferences struct {
 	node string
 	memo map[string]uint64
 }
 
-// of is low for nodes that are preferred.
+// of is the rank of a node: the lowest is preferred.
 func (p preferences) of(other string) uint64 {
 	v, ok := p.memo[other]
 	if !ok {
@@ -49,11 +50,12 @@ func (p preferences) of(other string) uint64 {
 	return v
 }
 
-// nodes is where endpoints of a node port serve in one family, those preferred
-// first and as many as there are buckets at most, and how many endpoints each
-// has. There are none for services which are served otherwise: those of policy
-// Cluster, and those with endpoints here.
-func (p preferences) nodes(s *cluster.Service, port cluster.ServicePort, is4 bool, eps []*cluster.EndpointSlice) (names []string, endpoints map[string]int) {
+// nodes are the nodes with endpoints of a node port in one family, and how many
+// endpoints each has. The preferred ones come first, at most one per bucket. There
+// are none for services of policy Cluster, or with endpoints on this node.
+func (p preferences) nodes(
+	s *cluster.Service, port cluster.ServicePort, is4 bool, eps []*cluster.EndpointSlice,
+) (names []string, endpoints map[string]int) {
 	if !s.ExternalLocal || port.NodePort == 0 || len(cluster.OnNode(p.node, port, is4, eps)) > 0 {
 		return nil, nil
 	}
@@ -61,13 +63,13 @@ func (p preferences) nodes(s *cluster.Service, port cluster.ServicePort, is4 boo
 	names = slices.SortedFunc(maps.Keys(endpoints), func(a, b string) int {
 		return cmp.Or(cmp.Compare(p.of(a), p.of(b)), cmp.Compare(a, b))
 	})
-	return names[:min(len(names), hostplan.AwayBuckets)], endpoints
+	return names[:min(len(names), hostplan.RemoteBuckets)], endpoints
 }
 
-// away leads what this node sends to its own node port, with its own address,
-// to the same port of nodes that have endpoints: a node as often as it has. There
-// it comes from outside and is seen from its own address.
-func (p *planner) away(s *cluster.Service, port cluster.ServicePort, w way) {
+// remoteBackends sends connections from this node's own address to its own node port
+// on to the same port of nodes with endpoints, weighted by their endpoints. Those
+// nodes see them come from outside, and from this node's address.
+func (p *planner) remoteBackends(s *cluster.Service, port cluster.ServicePort, w target) {
 	is4 := w.clusterIP.Addr().Is4()
 	names, endpoints := p.prefers.nodes(s, port, is4, p.facts.Endpoints[s.Name])
 	from, ok := ipnet.FirstOf(p.facts.Addrs, is4)
@@ -82,29 +84,32 @@ func (p *planner) away(s *cluster.Service, port cluster.ServicePort, w way) {
 			nodes, times[to] = append(nodes, to), endpoints[name]
 		}
 	}
-	e := hostplan.ServiceEntry{Kind: hostplan.AwayEntry, Protocol: w.protocol, At: nodePortAt(is4, port.NodePort), From: netip.PrefixFrom(from, from.BitLen())}
+	e := hostplan.ServiceEntry{
+		Kind: hostplan.RemoteEntry, Protocol: w.protocol, At: nodePortAt(is4, port.NodePort),
+		From: netip.PrefixFrom(from, from.BitLen()),
+	}
 	switch {
 	case len(nodes) == 1:
 		e.To = nodes[0]
 		p.entries = append(p.entries, e)
 	case len(nodes) > 1:
-		e.Kind = hostplan.AwayShareEntry
+		e.Kind = hostplan.RemoteShareEntry
 		if w.sticky {
-			e.Kind = hostplan.AwayStickEntry
+			e.Kind = hostplan.RemoteStickEntry
 		}
-		for e.Bucket, e.To = range spread(inTurns(nodes, times), hostplan.AwayBuckets) {
+		for e.Bucket, e.To = range assignBuckets(weighted(nodes, times), hostplan.RemoteBuckets) {
 			p.entries = append(p.entries, e)
 		}
 	}
 }
 
-// inTurns lists nodes each so many times, and all of them once before any comes
-// twice; no more than there are buckets.
-func inTurns(nodes []netip.AddrPort, times map[netip.AddrPort]int) (out []netip.AddrPort) {
+// weighted lists each node as often as it has endpoints, at most as many as there are
+// buckets. Every node comes once before any comes twice.
+func weighted(nodes []netip.AddrPort, times map[netip.AddrPort]int) (out []netip.AddrPort) {
 	slices.SortFunc(nodes, netip.AddrPort.Compare)
-	for turn := range hostplan.AwayBuckets {
+	for turn := range hostplan.RemoteBuckets {
 		for _, n := range nodes {
-			if times[n] > turn && len(out) < hostplan.AwayBuckets {
+			if times[n] > turn && len(out) < hostplan.RemoteBuckets {
 				out = append(out, n)
 			}
 		}

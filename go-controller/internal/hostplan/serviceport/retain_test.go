@@ -10,7 +10,7 @@ import (
 
 // Kept is what leads to endpoints, at places of Local services that are served
 // still; where nothing is there, and nothing to keep, the plan is as it was.
-func TestKeep(t *testing.T) {
+func TestRetain(t *testing.T) {
 	ports := func(lines ...string) hostplan.ServicePorts {
 		return hostplan.ServicePorts{Link: "k8s-n1", Entries: strings.Join(lines, "\n")}
 	}
@@ -30,10 +30,10 @@ func TestKeep(t *testing.T) {
 		kinds func(hostplan.ServiceEntryKind) bool
 		want  hostplan.ServicePorts
 	}{
-		{plan, []hostplan.Item{hostplan.Link{Name: "lo"}, have}, of, kept}, {plan, []hostplan.Item{have}, hostplan.ServiceEntryKind.Away, away}, {plan, nil, of, want},
+		{plan, []hostplan.Item{hostplan.Link{Name: "lo"}, have}, of, kept}, {plan, []hostplan.Item{have}, hostplan.ServiceEntryKind.Remote, away}, {plan, nil, of, want},
 		{hostplan.Plan{Host: []hostplan.Item{ports()}}, []hostplan.Item{have}, of, ports()},
 	} {
-		if got := serviceport.Keep(c.plan, c.have, c.kinds).Host[0]; got != c.want {
+		if got := serviceport.Retain(c.plan, c.have, c.kinds).Host[0]; got != c.want {
 			t.Errorf("kept is\n%v\nwant\n%v", got.(hostplan.ServicePorts).Entries, c.want.Entries)
 		}
 	}

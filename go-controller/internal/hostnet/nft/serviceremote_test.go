@@ -64,9 +64,9 @@ func TestServiceAway(t *testing.T) {
 			return netip.AddrPortFrom(netip.MustParseAddr(addr), port).String()
 		}
 		converge(t, k, servicePorts(t, slices.Concat(
-			awayEntries(at(f.all, 30080), hostplan.AwayEntry, f.node, at(f.other, 30080)),
-			awayEntries(at(f.all, 30081), hostplan.AwayShareEntry, f.node, at(f.other, 30081), at(f.another, 30081)),
-			awayEntries(at(f.all, 30082), hostplan.AwayStickEntry, f.node, at(f.other, 30082), at(f.another, 30082)),
+			awayEntries(at(f.all, 30080), hostplan.RemoteEntry, f.node, at(f.other, 30080)),
+			awayEntries(at(f.all, 30081), hostplan.RemoteShareEntry, f.node, at(f.other, 30081), at(f.another, 30081)),
+			awayEntries(at(f.all, 30082), hostplan.RemoteStickEntry, f.node, at(f.other, 30082), at(f.another, 30082)),
 		)...))
 		for port := uint16(30080); port <= 30082; port++ {
 			for _, network := range []string{"tcp", "udp"} {
@@ -111,8 +111,8 @@ func TestServiceAwayStaleFlows(t *testing.T) {
 		entries    []string
 		to, seenAs string
 	}{
-		{awayEntries(all, hostplan.AwayEntry, node, "203.0.113.8:30080"), "203.0.113.8:30080", node},
-		{awayEntries(all, hostplan.AwayEntry, node, "203.0.113.9:30080"), "203.0.113.9:30080", node},
+		{awayEntries(all, hostplan.RemoteEntry, node, "203.0.113.8:30080"), "203.0.113.8:30080", node},
+		{awayEntries(all, hostplan.RemoteEntry, node, "203.0.113.9:30080"), "203.0.113.9:30080", node},
 		{localEntries(all, ""), "10.96.0.10:8080", "10.1.0.2"},
 	} {
 		converge(t, k, servicePorts(t, step.entries...))

@@ -11,6 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/extbridge"
+	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
@@ -44,9 +45,8 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	if err != nil {
 		return problem("%v", err).fixed(h.fixFind(c.Gateway.Interface)...)
 	}
-	host := hostplan.Facts{External: e, Exit: hostplan.Exit{
-		Mappings: h.ids[names.OVSBridgeMappings], Bridge: h.ids[names.OVSGatewayBridge], Added: h.ids[names.OVSGatewayMapping],
-	}}
+	record, _ := hostfacts.GatewayRecord(hostfacts.ExternalIDs(h.ids)) // which were read
+	host := hostplan.Facts{External: e, Gateway: record}
 	plan, err := gateway.Plan(host, c)
 	if err != nil {
 		return problem("%v", err).fixed("ovs-vsctl list interface "+e.Uplink+"  # its ofport and error", "ovs-vsctl get Open_vSwitch . external_ids:"+names.OVSBridgeMappings+"  # want NETWORK:BRIDGE,...")

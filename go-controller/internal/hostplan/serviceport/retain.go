@@ -7,10 +7,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// Keep is a plan that was made without knowing what entries of some kinds depend
-// on, with those that have has: of the places of Local services that the plan
-// serves.
-func Keep(plan hostplan.Plan, have []hostplan.Item, kinds func(hostplan.ServiceEntryKind) bool) hostplan.Plan {
+// Retain adds present entries of some kinds to a plan that was made without knowing
+// what these depend on, such as endpoints. It adds only those at places of Local
+// services that the plan serves.
+func Retain(plan hostplan.Plan, have []hostplan.Item, kinds func(hostplan.ServiceEntryKind) bool) hostplan.Plan {
 	i := slices.IndexFunc(have, func(i hostplan.Item) bool { _, is := i.(hostplan.ServicePorts); return is })
 	if i < 0 {
 		return plan
@@ -19,16 +19,16 @@ func Keep(plan hostplan.Plan, have []hostplan.Item, kinds func(hostplan.ServiceE
 	plan.Host = slices.Clone(plan.Host)
 	for i, item := range plan.Host {
 		if p, is := item.(hostplan.ServicePorts); is {
-			p.Entries = withKept(p.Entries, entries, kinds)
+			p.Entries = withRetained(p.Entries, entries, kinds)
 			plan.Host[i] = p
 		}
 	}
 	return plan
 }
 
-// withKept is the lines of want, and those of have that are of these kinds and
+// withRetained is the lines of want, and those of have that are of these kinds and
 // about its places.
-func withKept(want, have string, kinds func(hostplan.ServiceEntryKind) bool) string {
+func withRetained(want, have string, kinds func(hostplan.ServiceEntryKind) bool) string {
 	lines := slices.Collect(strings.SplitSeq(want, "\n"))
 	places := map[hostplan.ServiceEntry]bool{}
 	for _, line := range lines {
