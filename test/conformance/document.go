@@ -92,15 +92,20 @@ func (d Document) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Conformance
 
-Kubernetes' own end-to-end tests of networking (`+"`%s`"+` of %s), run on a sandbox: three dual-stack nodes (six for
-those of Traffic Distribution), all of them gateways, without kube-proxy, with OVN %s and Open vSwitch %s.
-This page is written by
+Kubernetes' own end-to-end tests of networking: `+"`%s`"+` of %s,
+with OVN %s and Open vSwitch %s.
+
+They run on a sandbox of three dual-stack nodes, six for those of Traffic Distribution. All nodes are gateways, and
+there is no kube-proxy. This command runs them and writes this page:
 
 `+"```\nmake conformance\n```"+`
 
-which exits with an error when a spec fails that is not listed in [failing.txt](../test/conformance/failing.txt), or one passes that is. What is left out, and
-why, is in [exclude.txt](../test/conformance/exclude.txt). It takes about half an hour, so it is not part of `+"`make test`"+`.
-It takes the newest OVN that Debian has, where a mirror of it can be reached, and else that of Debian 13; `+"`make conformance CONFORMANCE='--ovn rootfs'`"+` takes the latter in any case.
+It exits with an error if a spec fails that [failing.txt](../test/conformance/failing.txt) does not list, or if a listed
+one passes. [exclude.txt](../test/conformance/exclude.txt) names the specs that are left out, and why.
+
+It takes 20 to 26 minutes, so it is not part of `+"`make test`"+`. It uses the newest OVN that Debian has, if a mirror of
+it can be reached, and else that of Debian 13. To use Debian 13's in any case:
+`+"`make conformance CONFORMANCE='--ovn rootfs'`"+`.
 
 | | all | Conformance |
 |---|---|---|
@@ -116,15 +121,17 @@ It takes the newest OVN that Debian has, where a mirror of it can be reached, an
 	}
 	row("excluded", slices.Concat(slices.Collect(maps.Values(d.Selection.Excluded))...))
 	d.failures(&b, failed)
-	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)), func(name string) string { return d.Older[name] })
-	section(&b, "Skip themselves", v.Skipped, func(name string) string { return oneLine(d.Results[name].Message) })
+	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)),
+		func(name string) string { return d.Older[name] })
+	section(&b, "Skip themselves", v.Skipped,
+		func(name string) string { return oneLine(d.Results[name].Message) })
 	section(&b, "Not run yet", v.Missing, nil)
 	section(&b, "Pass", v.Passed, nil)
 	fmt.Fprintf(&b, "\n## Excluded\n")
 	for _, reason := range slices.Sorted(maps.Keys(d.Selection.Excluded)) {
 		fmt.Fprintf(&b, "\n%s (%d):\n\n", reason, len(d.Selection.Excluded[reason]))
 		for _, name := range d.Selection.Excluded[reason] {
-			fmt.Fprintf(&b, "- %s\n", short(name))
+			item(&b, short(name))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -148,12 +155,28 @@ func section(b *strings.Builder, title string, names []string, remark func(strin
 	}
 	fmt.Fprintf(b, "\n## %s\n\n", title)
 	for _, name := range names {
-		fmt.Fprintf(b, "- %s", short(name))
+		text := short(name)
 		if remark != nil {
-			fmt.Fprintf(b, ": %s", remark(name))
+			text += ": " + remark(name)
 		}
-		fmt.Fprintln(b)
+		item(b, text)
 	}
+}
+
+// width is where a line of the document ends.
+const width = 120
+
+// item is an item of a list, in lines of that width.
+func item(b *strings.Builder, text string) {
+	line := "-"
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > width {
+			fmt.Fprintln(b, line)
+			line = " "
+		}
+		line += " " + word
+	}
+	fmt.Fprintln(b, line)
 }
 
 // short is a spec's name without what all have; its tags are no links.

@@ -13,7 +13,7 @@ import (
 // ovn-northd keeps the load balancers of several switches apart. That of the
 // sandbox must.
 func TestLoadBalancersApart(t *testing.T) {
-	page, err := os.ReadFile("../../docs/features/services.md")
+	page, err := os.ReadFile("../../docs/reference/service-clients.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestLoadBalancersApart(t *testing.T) {
 	_, after, _ = strings.Cut(after, "```\n")
 	commands, _, ok := strings.Cut(after, "```\n")
 	if !ok {
-		t.Fatal("docs/features/services.md has no such commands")
+		t.Fatal("docs/reference/service-clients.md has no such commands")
 	}
 	c, err := testbed.Open(testbed.DefaultStateRoot, name)
 	if err != nil {

@@ -271,8 +271,8 @@ func (tb *table) print(t *testing.T, backend string, clients []client, ways []wa
 		s.WriteString("\n")
 	}
 	t.Log("\n" + s.String())
-	if page, err := os.ReadFile("../../../docs/features/services.md"); err != nil || !strings.Contains(string(page), s.String()) {
-		t.Errorf("docs/features/services.md has another table (%v)", err)
+	if page, err := os.ReadFile("../../../docs/reference/service-clients.md"); err != nil || !strings.Contains(string(page), s.String()) {
+		t.Errorf("docs/reference/service-clients.md has another table (%v)", err)
 	}
 }
 

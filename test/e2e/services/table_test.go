@@ -8,7 +8,7 @@ import (
 )
 
 // page has the tables.
-const page = "../../../docs/features/services.md"
+const page = "../../../docs/reference/service-clients.md"
 
 // heading tells where in the tables an outcome is: protocols, families,
 // affinities, and the policy that does not matter there, share a place.
@@ -84,7 +84,7 @@ func printTables(t *testing.T, cells []*cell) {
 	for _, table := range all {
 		if !strings.Contains(string(text), table) {
 			title, _, _ := strings.Cut(table, "\n")
-			t.Errorf("docs/features/services.md has another table: %s", title)
+			t.Errorf("docs/reference/service-clients.md has another table: %s", title)
 		}
 	}
 }
