@@ -9,7 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/manifest"
 )
 
 // manifestFlag says where manifests are.
@@ -20,7 +21,7 @@ func manifestFlag(usage string) cli.Flag {
 // manifests reads what manifestFlag names. What can be worked without is told
 // on w; what is broken is in the error, and what is not is returned besides.
 func manifests(c *cli.Context, w io.Writer) ([]cluster.Object, error) {
-	m := kubeio.ReadManifests(c.StringSlice("filename"), c.App.Reader)
+	m := manifest.Read(kinds.All(), c.StringSlice("filename"), c.App.Reader)
 	for _, warning := range m.Warnings {
 		warn(w, warning)
 	}

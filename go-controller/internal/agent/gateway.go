@@ -12,7 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -31,7 +31,7 @@ type flowWatch struct {
 }
 
 // wayOut works out the gateway's part. The error says what is missing for it.
-func (a *Agent) wayOut(node kubeio.LocalNode, f hostplan.Facts) (w wayOut, err error) {
+func (a *Agent) wayOut(node local.Node, f hostplan.Facts) (w wayOut, err error) {
 	if f.Exit, err = a.exit(node); err != nil {
 		return w, err
 	}
@@ -116,7 +116,7 @@ func missingPatch(e hostplan.External) string {
 
 // exit is what Open vSwitch remembers of the gateway, and whether the cluster
 // still needs to be told that it is gone.
-func (a *Agent) exit(node kubeio.LocalNode) (x hostplan.Exit, err error) {
+func (a *Agent) exit(node local.Node) (x hostplan.Exit, err error) {
 	for key, to := range map[string]*string{
 		names.OVSBridgeMappings: &x.Mappings, names.OVSGatewayBridge: &x.Bridge, names.OVSGatewayMapping: &x.Added,
 	} {
@@ -132,7 +132,7 @@ func (a *Agent) exit(node kubeio.LocalNode) (x hostplan.Exit, err error) {
 
 // gatewayFor is the gateway configuration that holds for this node: none when
 // its labels are not the wanted ones. As long as its labels are not known it stays what it was.
-func (a *Agent) gatewayFor(node kubeio.LocalNode, was hostplan.Exit) config.Gateway {
+func (a *Agent) gatewayFor(node local.Node, was hostplan.Exit) config.Gateway {
 	g := a.config.Gateway
 	if g.NodeLabel == nil {
 		return g

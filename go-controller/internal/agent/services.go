@@ -13,7 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 )
 
 // ways is how services are reached from outside, and what who asks for their
@@ -92,7 +92,7 @@ func (a *Agent) waysIn(own []netip.Prefix, addrs []netip.Addr) (ways, error) {
 		var err error
 		endpoints, now.endpoints, err = a.kube.Endpoints()
 		switch {
-		case errors.Is(err, kubeio.ErrNotAllowed): // that is no reason to keep the others from being served
+		case errors.Is(err, local.ErrNotAllowed): // that is no reason to keep the others from being served
 			unknown = err
 		case err != nil:
 			return ways{}, fmt.Errorf("for services of externalTrafficPolicy Local: %w", err)

@@ -9,7 +9,7 @@ import (
 )
 
 // NodeSelector tells from the labels of a Node whether it is meant; package
-// kubeio reads one. Its String is a Kubernetes label selector.
+// kube/selector reads one. Its String is a Kubernetes label selector.
 type NodeSelector interface {
 	fmt.Stringer
 	Accepts(labels map[string]string) bool

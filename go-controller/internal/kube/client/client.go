@@ -1,4 +1,4 @@
-package kubeio
+package client
 
 import (
 	"context"
@@ -14,65 +14,87 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// versionTimeout is how long an API server may take to say which it is.
+// versionTimeout limits how long an API server may take to tell its version.
 const versionTimeout = 10 * time.Second
 
-// Clients is the ways to talk to one API server.
+// Clients are the connections to one API server.
 type Clients struct {
 	Server  string
 	Kube    kubernetes.Interface
-	patches rest.Interface // of the core group; answers are not decoded
-	leases  coordinationv1client.LeasesGetter
+	Patches rest.Interface              // for annotation patches; answers are not decoded
+	leases  coordinationv1.LeasesGetter // for Leases of gateways; nil for Kube's
 }
 
-// NewClients prepares clients; it does not connect. agent names the program in
-// the API server's logs.
-func NewClients(k config.Kubernetes, agent string) (*Clients, error) {
+// GatewayLeases is the client for Leases of gateways.
+func (c *Clients) GatewayLeases() coordinationv1.LeasesGetter {
+	if c.leases == nil {
+		return c.Kube.CoordinationV1()
+	}
+	return c.leases
+}
+
+// New prepares clients; it does not connect. agent names the program in the API server's logs.
+func New(k config.Kubernetes, agent string) (*Clients, error) {
 	rc, err := restConfig(k)
 	if err != nil {
 		return nil, err
 	}
 	rc.UserAgent = agent
-	rc.QPS = -1 // the API server's priority and fairness decides, not we
-	patches, err := patchClient(rc)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the client of the API server %s: %w", rc.Host, err)
+	rc.QPS = -1 // the API server's priority and fairness limits requests
+	c := &Clients{Server: rc.Host}
+	for _, prepare := range []func() error{
+		func() (err error) { c.Patches, err = patchClient(rc); return err },
+		func() (err error) { c.Kube, err = kubernetes.NewForConfig(protobuf(rc)); return err },
+		func() (err error) { c.leases, err = leaseClient(protobuf(rc)); return err },
+	} {
+		if err := prepare(); err != nil {
+			return nil, fmt.Errorf("preparing the client of the API server %s: %w", rc.Host, err)
+		}
 	}
-	rc.ContentType, rc.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
-	kube, err := kubernetes.NewForConfig(rc)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the client of the API server %s: %w", rc.Host, err)
-	}
-	leases, err := leaseClient(rc)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the client of the API server %s: %w", rc.Host, err)
-	}
-	return &Clients{Server: rc.Host, Kube: kube, patches: patches, leases: leases}, nil
+	return c, nil
 }
 
-// patchAnswer asks for no more of a patched object than its metadata: an answer
-// there must be, but nobody reads it.
+// protobuf is rc with protobuf as the preferred encoding.
+func protobuf(rc *rest.Config) *rest.Config {
+	c := rest.CopyConfig(rc)
+	c.ContentType = "application/vnd.kubernetes.protobuf"
+	c.AcceptContentTypes = c.ContentType + ",application/json"
+	return c
+}
+
+// patchAnswer asks for the metadata of a patched object only: nobody reads the answer, but there must be one.
 const patchAnswer = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// patchClient is a client for patches of the core group. They go over HTTP/1.1,
-// a connection for each that is under way: as streams of one HTTP/2 connection,
-// client-go's default, they were seen to fall behind while others made many pods
-// (docs/operate/performance.md). Watches stay with HTTP/2, whose pings tell when
-// a connection is dead.
+// patchClient is a client for patches of any kind. They go over HTTP/1.1, with a connection for each request under way.
+// Patches that shared one HTTP/2 connection, client-go's default, fell behind while others made many pods
+// (docs/operate/performance.md). Watches stay with HTTP/2, whose pings tell when a connection is dead.
 func patchClient(rc *rest.Config) (rest.Interface, error) {
+	c := http1(rc)
+	c.AcceptContentTypes = patchAnswer
+	// Each request sets its own path; the client wants some group.
+	c.APIPath, c.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	return rest.RESTClientFor(c)
+}
+
+// leaseClient is a client for Leases alone. With HTTP/1.1 an attempt without an answer closes its connection, and the
+// next attempt opens another. HTTP/2 would try the same dead connection for another 45 seconds.
+func leaseClient(rc *rest.Config) (coordinationv1.LeasesGetter, error) {
+	return coordinationv1.NewForConfig(http1(rc))
+}
+
+func http1(rc *rest.Config) *rest.Config {
 	c := rest.CopyConfig(rc)
 	c.NextProtos = []string{"http/1.1"}
-	c.AcceptContentTypes = patchAnswer
-	c.APIPath, c.GroupVersion, c.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
-	return rest.RESTClientFor(c)
+	return c
 }
 
 func restConfig(k config.Kubernetes) (*rest.Config, error) {
@@ -113,11 +135,10 @@ func directConfig(k config.Kubernetes) (*rest.Config, error) {
 	return rc, nil
 }
 
-// WaitForServer returns once the API server answers, or with the context's
-// error. Each failure is told in the log, with what to look at.
+// WaitForServer returns once the API server answers, or with the context's error. It logs each failed attempt.
 func (c *Clients) WaitForServer(ctx context.Context, log *slog.Logger) error {
 	for retry := 250 * time.Millisecond; ; retry = min(2*retry, 5*time.Second) {
-		v, err := c.version(ctx)
+		v, err := c.Version(ctx)
 		if err == nil {
 			log.Info("kubernetes connected", "server", c.Server, "version", v)
 			return nil
@@ -131,8 +152,8 @@ func (c *Clients) WaitForServer(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// version asks the server for its version, for at most versionTimeout.
-func (c *Clients) version(ctx context.Context) (string, error) {
+// Version asks the API server for its version, for at most versionTimeout.
+func (c *Clients) Version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	body, err := c.Kube.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
@@ -141,7 +162,7 @@ func (c *Clients) version(ctx context.Context) (string, error) {
 	}
 	var v version.Info
 	if err := json.Unmarshal(body, &v); err != nil {
-		return "", fmt.Errorf("reading its version: %w", err)
+		return "", fmt.Errorf("reading the version of the API server: %w", err)
 	}
 	return v.GitVersion, nil
 }

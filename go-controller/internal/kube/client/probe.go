@@ -1,4 +1,4 @@
-package kubeio
+package client
 
 import (
 	"context"
@@ -8,26 +8,22 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// Answer is what an API server says of itself.
+// Answer is what an API server says about itself.
 type Answer struct {
 	Server  string    // its URL
 	Version string    // "v1.36.3"
-	Date    time.Time // its clock, cut to the second (RFC 9110 section 6.6.1); zero when it does not tell
+	Date    time.Time // its clock, cut to the second (RFC 9110 section 6.6.1); zero when it sends none
 	Asked   time.Time // by our clock
 	Read    time.Time // by our clock
 }
 
-// Skew is how far our clock is ahead of the server's, as far as the answer can
-// tell: 0 when both may be the same.
+// Skew is how far our clock is ahead of the server's. It is 0 as long as both may be the same.
 func (a Answer) Skew() time.Duration {
 	switch earliest, latest := a.Date, a.Date.Add(time.Second); {
 	case a.Date.IsZero():
@@ -78,29 +74,6 @@ func Probe(ctx context.Context, k config.Kubernetes, agent string) (Answer, erro
 		return a, fmt.Errorf("asking the API server %s for its version: %w", base, err)
 	}
 	a.Version = v.GitVersion
-	a.Date, _ = http.ParseTime(resp.Header.Get("Date")) // one that does not tell has the zero time
+	a.Date, _ = http.ParseTime(resp.Header.Get("Date")) // without a date: the zero time
 	return a, nil
-}
-
-// Node reads one Node; ok is false when there is none.
-func (c *Clients) Node(ctx context.Context, name string) (n LocalNode, ok bool, err error) {
-	node, err := c.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return n, false, nil
-	}
-	if err != nil {
-		return n, false, fmt.Errorf("reading Node %q: %w", name, err)
-	}
-	return localNode(node), true, nil
-}
-
-// localNode is what a node agent needs to know of a Node.
-func localNode(node *corev1.Node) LocalNode {
-	n := LocalNode{UID: string(node.UID), Labels: node.Labels, Annotations: node.Annotations}
-	for _, a := range node.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			n.InternalIPs = append(n.InternalIPs, a.Address)
-		}
-	}
-	return n
 }

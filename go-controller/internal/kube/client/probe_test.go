@@ -1,4 +1,4 @@
-package kubeio
+package client
 
 import (
 	"net/http"

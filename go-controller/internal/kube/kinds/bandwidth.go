@@ -1,18 +1,15 @@
-package kubeio
+package kinds
 
 import (
 	"errors"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// The annotations that limit a pod's bandwidth, in bits per second, and the
-// range of their values (Kubernetes docs, "Network Plugins", "Support traffic
-// shaping").
+// The annotations that limit a pod's bandwidth, in bits per second, and the range of their values (Kubernetes docs,
+// "Network Plugins", "Support traffic shaping").
 const (
 	ingressBandwidth = "kubernetes.io/ingress-bandwidth"
 	egressBandwidth  = "kubernetes.io/egress-bandwidth"
@@ -20,30 +17,28 @@ const (
 	mostBandwidth    = 1_000_000_000_000_000
 )
 
-// ReasonInvalidBandwidth is the reason of a Problem of a pod with a bandwidth
-// annotation that is refused.
-const ReasonInvalidBandwidth = "InvalidBandwidth"
+// reasonBandwidth is the reason of a Problem with a pod's bandwidth annotation.
+const reasonBandwidth = "InvalidBandwidth"
 
-// decodeBandwidth reads the limits of a pod; one that is malformed is no limit
-// and a problem.
-func decodeBandwidth(p *corev1.Pod, ref cluster.Ref) (b cluster.Bandwidth, problems []cluster.Problem) {
+// decodeBandwidth reads the limits of a pod. A malformed limit is a Problem and limits nothing.
+func decodeBandwidth(f *findings, annotations map[string]string) (b cluster.Bandwidth) {
 	for _, a := range []struct {
 		key   string
 		limit *uint64
 	}{{ingressBandwidth, &b.Ingress}, {egressBandwidth, &b.Egress}} {
-		raw, ok := p.Annotations[a.key]
+		raw, ok := annotations[a.key]
 		if !ok {
 			continue
 		}
 		limit, err := parseBandwidth(raw)
 		if err != nil {
-			problems = append(problems, cluster.Problem{Ref: ref, UID: string(p.UID), Reason: ReasonInvalidBandwidth, Message: fmt.Sprintf(
-				"annotation %s: %.64q is %v; want bits per second from 1k to 1P, such as 10M: the pod has no limit in that direction", a.key, raw, err)})
+			f.bad(reasonBandwidth, "annotation %s: %.64q is %v; want bits per second from 1k to 1P, such as 10M: "+
+				"the pod has no limit in that direction", a.key, raw, err)
 			continue
 		}
 		*a.limit = limit
 	}
-	return b, problems
+	return b
 }
 
 func parseBandwidth(raw string) (uint64, error) {
@@ -52,7 +47,8 @@ func parseBandwidth(raw string) (uint64, error) {
 		return 0, errors.New("not a quantity")
 	}
 	// Compared as a quantity: one beyond 64 bits has no Value.
-	if q.Cmp(*resource.NewQuantity(leastBandwidth, resource.DecimalSI)) < 0 || q.Cmp(*resource.NewQuantity(mostBandwidth, resource.DecimalSI)) > 0 {
+	if q.Cmp(*resource.NewQuantity(leastBandwidth, resource.DecimalSI)) < 0 ||
+		q.Cmp(*resource.NewQuantity(mostBandwidth, resource.DecimalSI)) > 0 {
 		return 0, errors.New("out of range")
 	}
 	return uint64(q.Value()), nil

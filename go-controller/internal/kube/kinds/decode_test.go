@@ -1,4 +1,4 @@
-package kubeio_test
+package kinds_test
 
 import (
 	"net/netip"
@@ -14,7 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
 func meta(ns, name string, annotations map[string]string) metav1.ObjectMeta {
@@ -25,7 +25,7 @@ func ptr[T any](v T) *T { return &v }
 
 func decode[T cluster.Object](t *testing.T, obj any) (T, []cluster.Problem) {
 	t.Helper()
-	o, problems, ok := kubeio.Decode(obj)
+	o, problems, ok := kinds.Decode(kinds.All(), obj)
 	if !ok {
 		t.Fatalf("%T is not decoded", obj)
 	}
@@ -52,7 +52,7 @@ func wantProblems(t *testing.T, what string, got []cluster.Problem, want ...[2]s
 
 func TestDecodeOthers(t *testing.T) {
 	for _, obj := range []any{&corev1.ConfigMap{}, nil, "text", corev1.Pod{}} {
-		if o, _, ok := kubeio.Decode(obj); ok || o != nil {
+		if o, _, ok := kinds.Decode(kinds.All(), obj); ok || o != nil {
 			t.Errorf("%T is decoded to %v", obj, o)
 		}
 	}

@@ -1,7 +1,7 @@
-package kubeio
+package kinds
 
 import (
-	"fmt"
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,60 +13,53 @@ import (
 
 // Reasons of Problems with services.
 const (
-	reasonServicePort = "InvalidServicePort"
-	reasonClusterIP   = "InvalidClusterIP"
-	reasonExternalIP  = "InvalidExternalIP"
-	reasonIngress     = "InvalidLoadBalancerIngress"
-	reasonSourceRange = "InvalidLoadBalancerSourceRange"
-	reasonNoPorts     = "NoServicePorts"
-	reasonAffinity    = "InvalidSessionAffinity"
+	reasonServiceType   = "InvalidServiceType"
+	reasonTrafficPolicy = "InvalidTrafficPolicy"
+	reasonServicePort   = "InvalidServicePort"
+	reasonHealthPort    = "InvalidHealthCheckNodePort"
+	reasonClusterIP     = "InvalidClusterIP"
+	reasonExternalIP    = "InvalidExternalIP"
+	reasonIngress       = "InvalidLoadBalancerIngress"
+	reasonSourceRange   = "InvalidLoadBalancerSourceRange"
+	reasonNoPorts       = "NoServicePorts"
+	reasonAffinity      = "InvalidSessionAffinity"
 )
 
 // serviceDecoder is a service being decoded.
 type serviceDecoder struct {
-	spec     *corev1.ServiceSpec
-	out      *cluster.Service
-	problems []cluster.Problem
+	findings
+	spec *corev1.ServiceSpec
+	out  *cluster.Service
 }
 
-func (d *serviceDecoder) bad(reason, format string, args ...any) {
-	d.problems = append(d.problems, cluster.Problem{Ref: d.out.Ref(), UID: d.out.UID, Reason: reason, Message: fmt.Sprintf(format, args...)})
-}
-
-// labelServiceProxy is the label by which a service says that a proxy of that
-// name serves it, and nobody else (Kubernetes API, "Well-Known Labels,
+// labelServiceProxy names the proxy that serves a service instead of us (Kubernetes API, "Well-Known Labels,
 // Annotations and Taints").
-const labelServiceProxy = serviceLabels + "service-proxy-name"
+const labelServiceProxy = "service.kubernetes.io/service-proxy-name"
 
-// decodeService takes what the API documents of a service's network. A service
-// that is ExternalName or headless, or has no cluster IP yet, has no virtual
-// address; nothing else of an ExternalName service, or one that another proxy
-// serves, is of account.
+// decodeService takes what the API documents of a service's network. A service that is ExternalName or headless, or has
+// no cluster IP yet, has no virtual address. Of an ExternalName service, or one that another proxy serves, nothing else
+// is read.
 func decodeService(s *corev1.Service) (*cluster.Service, []cluster.Problem) {
-	d := serviceDecoder{spec: &s.Spec, out: &cluster.Service{
-		Name: cluster.Name{Namespace: s.Namespace, Name: s.Name}, UID: string(s.UID), Created: s.CreationTimestamp.Unix(),
-		Type: cluster.ServiceType(s.Spec.Type),
+	d := serviceDecoder{findings: findingsOf(cluster.KindService, s), spec: &s.Spec, out: &cluster.Service{
+		Name: NameOf(s), UID: string(s.UID), Created: s.CreationTimestamp.Unix(),
+		Type: cmp.Or(cluster.ServiceType(s.Spec.Type), cluster.ClusterIP), // the API server's default
 	}}
-	switch d.out.Type {
-	case cluster.ExternalName:
+	if d.out.Type == cluster.ExternalName {
 		return d.out, nil
-	case "":
-		d.out.Type = cluster.ClusterIP // the API server's default
 	}
 	if proxy, labelled := s.Labels[labelServiceProxy]; labelled {
 		d.out.Proxied, d.out.Proxy = true, proxy
 		return d.out, nil
 	}
+	known(&d.findings, reasonServiceType, "spec.type", d.out.Type, "the addresses and ports that it has are served",
+		cluster.ClusterIP, cluster.NodePort, cluster.LoadBalancer, cluster.ExternalName)
 	d.out.Headless = s.Spec.ClusterIP == corev1.ClusterIPNone
 	d.out.PublishNotReady = s.Spec.PublishNotReadyAddresses
-	d.out.InternalLocal = s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
-	d.out.ExternalLocal = s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
-	if d.out.ExternalLocal {
-		d.out.HealthCheckPort = portNumber(s.Spec.HealthCheckNodePort)
-	}
+	d.policies()
 	d.addresses()
 	if d.out.Type == cluster.LoadBalancer {
-		d.loadBalancer(s.Status.LoadBalancer.Ingress)
+		d.ingress(s.Status.LoadBalancer.Ingress)
+		d.sourceRanges()
 	}
 	d.affinity()
 	if !d.out.Headless {
@@ -74,6 +67,23 @@ func decodeService(s *corev1.Service) (*cluster.Service, []cluster.Problem) {
 	}
 	d.healthCheck(s.Annotations)
 	return d.out, d.problems
+}
+
+func (d *serviceDecoder) policies() {
+	internal, external := deref(d.spec.InternalTrafficPolicy), d.spec.ExternalTrafficPolicy
+	known(&d.findings, reasonTrafficPolicy, "spec.internalTrafficPolicy", internal, "Cluster is used",
+		corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)
+	known(&d.findings, reasonTrafficPolicy, "spec.externalTrafficPolicy", external, "Cluster is used",
+		corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
+	d.out.InternalLocal = internal == corev1.ServiceInternalTrafficPolicyLocal
+	d.out.ExternalLocal = external == corev1.ServiceExternalTrafficPolicyLocal
+	if d.out.ExternalLocal {
+		d.out.HealthCheckPort = portNumber(d.spec.HealthCheckNodePort)
+		if d.out.HealthCheckPort == 0 && d.spec.HealthCheckNodePort != 0 {
+			d.bad(reasonHealthPort, "spec.healthCheckNodePort: %d, want a number from 1 to 65535: nodes do not tell load "+
+				"balancers whether they have endpoints", d.spec.HealthCheckNodePort)
+		}
+	}
 }
 
 func (d *serviceDecoder) addresses() {
@@ -102,8 +112,8 @@ func (d *serviceDecoder) addresses() {
 	d.out.ExternalIPs = slices.Compact(d.out.ExternalIPs)
 }
 
-// virtualAddr reads an address that clients are to connect to; why says what
-// is wrong with it. What the API server refuses as an external IP can't be one.
+// virtualAddr reads an address that clients connect to; why says what is wrong with it. An address that the API server
+// refuses as an external IP is refused for all uses.
 func virtualAddr(text string) (a netip.Addr, why string) {
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" {
@@ -111,14 +121,14 @@ func virtualAddr(text string) (a netip.Addr, why string) {
 	}
 	a = a.Unmap()
 	if a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() {
-		return a, "is unspecified, loopback, multicast or link-local, want an address that packets can be sent to from elsewhere"
+		return a, "is unspecified, loopback, multicast or link-local, want an address that packets can be sent to " +
+			"from elsewhere"
 	}
 	return a, ""
 }
 
-// loadBalancer takes the addresses of the load balancer outside, and who may
-// use them.
-func (d *serviceDecoder) loadBalancer(ingress []corev1.LoadBalancerIngress) {
+// ingress takes the addresses of the load balancer outside of the cluster.
+func (d *serviceDecoder) ingress(ingress []corev1.LoadBalancerIngress) {
 	for _, i := range ingress {
 		if i.IP == "" {
 			continue // a host name: for DNS
@@ -128,8 +138,10 @@ func (d *serviceDecoder) loadBalancer(ingress []corev1.LoadBalancerIngress) {
 			d.bad(reasonIngress, "status.loadBalancer.ingress: %q %s: the service does not answer on it", i.IP, why)
 			continue
 		}
-		proxied := i.IPMode != nil && *i.IPMode == corev1.LoadBalancerIPModeProxy
-		d.out.Ingress = append(d.out.Ingress, cluster.Ingress{Addr: a, Proxied: proxied})
+		mode := deref(i.IPMode)
+		known(&d.findings, reasonIngress, "status.loadBalancer.ingress: ipMode of "+i.IP, mode, "VIP is used",
+			corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPModeProxy)
+		d.out.Ingress = append(d.out.Ingress, cluster.Ingress{Addr: a, Proxied: mode == corev1.LoadBalancerIPModeProxy})
 	}
 	slices.SortFunc(d.out.Ingress, func(x, y cluster.Ingress) int {
 		if c := x.Addr.Compare(y.Addr); c != 0 || x.Proxied == y.Proxied {
@@ -141,10 +153,15 @@ func (d *serviceDecoder) loadBalancer(ingress []corev1.LoadBalancerIngress) {
 		return -1
 	})
 	d.out.Ingress = slices.Compact(d.out.Ingress)
+}
+
+// sourceRanges takes which clients may use the addresses of the load balancer outside of the cluster.
+func (d *serviceDecoder) sourceRanges() {
 	for _, text := range d.spec.LoadBalancerSourceRanges {
 		p, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil {
-			d.bad(reasonSourceRange, "spec.loadBalancerSourceRanges: %q is not a CIDR such as 192.0.2.0/24: it lets nobody in", text)
+			d.bad(reasonSourceRange, "spec.loadBalancerSourceRanges: %q is not a CIDR such as 192.0.2.0/24: "+
+				"it lets nobody in", text)
 			p = netip.Prefix{}
 		}
 		d.out.SourceRanges = append(d.out.SourceRanges, p.Masked())
@@ -153,20 +170,16 @@ func (d *serviceDecoder) loadBalancer(ingress []corev1.LoadBalancerIngress) {
 	d.out.SourceRanges = slices.Compact(d.out.SourceRanges)
 }
 
-// The bounds and the default of sessionAffinityConfig.clientIP.timeoutSeconds
-// (Kubernetes API, ClientIPConfig).
+// The bounds and the default of sessionAffinityConfig.clientIP.timeoutSeconds (Kubernetes API, ClientIPConfig).
 const (
 	defaultAffinity = 10800
 	maxAffinity     = 86400
 )
 
 func (d *serviceDecoder) affinity() {
-	switch d.spec.SessionAffinity {
-	case "", corev1.ServiceAffinityNone:
-		return
-	case corev1.ServiceAffinityClientIP:
-	default:
-		d.bad(reasonAffinity, "spec.sessionAffinity: %q, want None or ClientIP: None is used", d.spec.SessionAffinity)
+	known(&d.findings, reasonAffinity, "spec.sessionAffinity", d.spec.SessionAffinity, "None is used",
+		corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP)
+	if d.spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return
 	}
 	d.out.AffinitySeconds = defaultAffinity
@@ -177,7 +190,8 @@ func (d *serviceDecoder) affinity() {
 	if s := *c.ClientIP.TimeoutSeconds; s >= 1 && s <= maxAffinity {
 		d.out.AffinitySeconds = int(s)
 	} else {
-		d.bad(reasonAffinity, "spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d, want 1 to %d: %d is used", s, maxAffinity, defaultAffinity)
+		d.bad(reasonAffinity, "spec.sessionAffinityConfig.clientIP.timeoutSeconds: %d, want 1 to %d: %d is used",
+			s, maxAffinity, defaultAffinity)
 	}
 }
 
@@ -185,22 +199,30 @@ func (d *serviceDecoder) ports() {
 	for _, p := range d.spec.Ports {
 		proto, ok := protocol(p.Protocol)
 		if !ok || portNumber(p.Port) == 0 {
-			d.bad(reasonServicePort, "spec.ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: the port is left out", p.Port, proto)
+			d.bad(reasonServicePort, "spec.ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: "+
+				"the port is left out", p.Port, proto)
 			continue
 		}
 		same := func(q cluster.ServicePort) bool { return q.Protocol == proto && q.Port == uint16(p.Port) }
 		if i := slices.IndexFunc(d.out.Ports, same); i >= 0 {
-			d.bad(reasonServicePort, "spec.ports: port %d/%s is already port %q, want a number once per protocol: port %q is left out", p.Port, proto, d.out.Ports[i].Name, p.Name)
+			d.bad(reasonServicePort, "spec.ports: port %d/%s is already port %q, want a number once per protocol: "+
+				"port %q is left out", p.Port, proto, d.out.Ports[i].Name, p.Name)
 			continue
 		}
-		d.out.Ports = append(d.out.Ports, cluster.ServicePort{Name: p.Name, Protocol: proto, Port: uint16(p.Port), NodePort: portNumber(p.NodePort)})
+		if p.NodePort != 0 && portNumber(p.NodePort) == 0 {
+			d.bad(reasonServicePort, "spec.ports: nodePort %d of port %d/%s: want a number from 1 to 65535: "+
+				"the port has no node port", p.NodePort, p.Port, proto)
+		}
+		d.out.Ports = append(d.out.Ports, cluster.ServicePort{
+			Name: p.Name, Protocol: proto, Port: uint16(p.Port), NodePort: portNumber(p.NodePort),
+		})
 	}
 	if len(d.out.Ports) == 0 && len(d.out.ClusterIPs) > 0 {
 		d.bad(reasonNoPorts, "spec.ports: no valid port, want at least one: the service gets no load balancer")
 	}
 }
 
-// portNumber is a port number; 0 when n is none.
+// portNumber is a port number, or 0 when n is none.
 func portNumber(n int32) uint16 {
 	if n < 1 || n > 65535 {
 		return 0
@@ -208,16 +230,8 @@ func portNumber(n int32) uint16 {
 	return uint16(n)
 }
 
-// protocol reads a protocol; absent means TCP. An unknown one comes back as it
-// is, and ok is false.
+// protocol reads a protocol; none means TCP. For an unknown one ok is false, and p is returned.
 func protocol(p corev1.Protocol) (cluster.Protocol, bool) {
-	switch p {
-	case "", corev1.ProtocolTCP:
-		return cluster.TCP, true
-	case corev1.ProtocolUDP:
-		return cluster.UDP, true
-	case corev1.ProtocolSCTP:
-		return cluster.SCTP, true
-	}
-	return cluster.Protocol(p), false
+	out := cmp.Or(cluster.Protocol(p), cluster.TCP)
+	return out, slices.Contains(cluster.Protocols(), out)
 }

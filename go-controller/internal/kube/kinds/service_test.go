@@ -1,4 +1,4 @@
-package kubeio_test
+package kinds_test
 
 import (
 	"net/netip"

@@ -1,7 +1,6 @@
-package kubeio
+package kinds
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,26 +12,33 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
+// Reasons of Problems with EndpointSlices.
+const (
+	reasonEndpointPort = "InvalidEndpointPort"
+	reasonEndpoint     = "InvalidEndpoint"
+	reasonAddressType  = "InvalidAddressType"
+)
+
 // decodeSlice takes the ports and all endpoints, whatever their conditions.
 func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []cluster.Problem) {
-	out := &cluster.EndpointSlice{Name: cluster.Name{Namespace: e.Namespace, Name: e.Name}, Service: e.Labels[discoveryv1.LabelServiceName]}
-	var problems []cluster.Problem
-	bad := func(reason, format string, args ...any) {
-		problems = append(problems, cluster.Problem{Ref: out.Ref(), UID: string(e.UID), Reason: reason, Message: fmt.Sprintf(format, args...)})
-	}
+	out := &cluster.EndpointSlice{Name: NameOf(e), Service: e.Labels[discoveryv1.LabelServiceName]}
 	if e.AddressType == discoveryv1.AddressTypeFQDN {
 		return out, nil // names have no place in a load balancer
 	}
 	if _, headless := e.Labels[corev1.IsHeadlessService]; headless {
 		return out, nil // its endpoints are for DNS
 	}
+	f := findingsOf(cluster.KindEndpointSlice, e)
+	known(&f, reasonAddressType, "addressType", e.AddressType, "its endpoints are used as their addresses say",
+		discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6, discoveryv1.AddressTypeFQDN)
 	for _, p := range e.Ports {
 		if p.Port == nil {
 			continue // "all ports": of use to consumers that proxy names, not to a load balancer
 		}
 		proto, ok := protocol(deref(p.Protocol))
 		if !ok || portNumber(*p.Port) == 0 {
-			bad("InvalidEndpointPort", "ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: the port is left out", *p.Port, proto)
+			f.bad(reasonEndpointPort, "ports: port %d/%s: want a number from 1 to 65535 and TCP, UDP or SCTP: "+
+				"the port is left out", *p.Port, proto)
 			continue
 		}
 		out.Ports = append(out.Ports, cluster.EndpointPort{Name: deref(p.Name), Protocol: proto, Port: uint16(*p.Port)})
@@ -40,26 +46,27 @@ func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []cluste
 	out.Endpoints = make([]cluster.Endpoint, 0, len(e.Endpoints))
 	for i := range e.Endpoints {
 		ep := &e.Endpoints[i]
-		// No meaning is defined for further addresses (Kubernetes API,
-		// Endpoint.addresses).
+		// No meaning is defined for further addresses (Kubernetes API, Endpoint.addresses).
 		if len(ep.Addresses) == 0 {
-			bad("InvalidEndpoint", "endpoints: an endpoint has no address: it is left out")
+			f.bad(reasonEndpoint, "endpoints: an endpoint has no address: it is left out")
 			continue
 		}
 		a, err := netip.ParseAddr(ep.Addresses[0])
 		if err != nil || a.Zone() != "" {
-			bad("InvalidEndpoint", "endpoints: %q is not an IP address: the endpoint is left out", ep.Addresses[0])
+			f.bad(reasonEndpoint, "endpoints: %q is not an IP address: the endpoint is left out", ep.Addresses[0])
 			continue
 		}
 		out.Endpoints = append(out.Endpoints, decodeEndpoint(e.Namespace, a.Unmap(), ep))
 	}
 	slices.SortFunc(out.Endpoints, cluster.CompareEndpoints)
 	out.Endpoints = slices.Compact(out.Endpoints)
-	return out, problems
+	return out, f.problems
 }
 
 func decodeEndpoint(namespace string, a netip.Addr, ep *discoveryv1.Endpoint) cluster.Endpoint {
-	out := cluster.Endpoint{Addr: a, Conditions: conditions(ep.Conditions), Node: shared(deref(ep.NodeName)), Zone: shared(deref(ep.Zone))}
+	out := cluster.Endpoint{
+		Addr: a, Conditions: conditions(ep.Conditions), Node: shared(deref(ep.NodeName)), Zone: shared(deref(ep.Zone)),
+	}
 	if t := ep.TargetRef; t != nil && t.Kind == "Pod" && (t.Namespace == "" || t.Namespace == namespace) {
 		out.Pod = t.Name
 	}
@@ -70,8 +77,8 @@ func decodeEndpoint(namespace string, a netip.Addr, ep *discoveryv1.Endpoint) cl
 	return out
 }
 
-// conditions reads an endpoint's state: what is not said is ready, serving and
-// not terminating (Kubernetes API, EndpointConditions).
+// conditions reads an endpoint's conditions. Missing conditions take the API's defaults: ready, serving and not
+// terminating (Kubernetes API, EndpointConditions).
 func conditions(c discoveryv1.EndpointConditions) cluster.Conditions {
 	var out cluster.Conditions
 	if c.Ready == nil || *c.Ready {

@@ -1,8 +1,9 @@
-package kubeio
+package lease
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,15 +15,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 )
 
-// A Lease is renewed as long as the node is a gateway, and seldom tried when that
-// is refused. Time is the test's own.
+// newKeeper is a Keeper of node n1, whose UID owner tells, with an API server.
+func newKeeper(owner func() (string, bool)) (*fake.Clientset, *Keeper) {
+	c := fake.NewClientset()
+	return c, NewKeeper(&client.Clients{Kube: c}, "n1", "test", owner, slog.New(slog.DiscardHandler))
+}
+
+// A Lease is renewed as long as the node is a gateway. After a refusal it is tried less often. Time is the test's own.
 func TestKeepLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, client := startLocal(t)
-		awaitNode(l)
+		client, k := newKeeper(func() (string, bool) { return "node-uid", true })
 		var tries, refused int
 		var alive, may atomic.Bool
 		client.PrependReactor("patch", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
@@ -34,7 +42,7 @@ func TestKeepLease(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); l.KeepLease(ctx, alive.Load) }()
+		go func() { defer close(done); k.Run(ctx, alive.Load) }()
 		pass := func(what string, d time.Duration, wantTries, wantRefused int) {
 			t.Helper()
 			tries, refused = 0, 0
@@ -61,21 +69,23 @@ func TestKeepLease(t *testing.T) {
 
 // A Lease is made, and then renewed; whatever somebody did to it is put right.
 func TestRenewLease(t *testing.T) {
-	l, client := startLocal(t)
-	awaitNode(l)
+	there := true
+	client, k := newKeeper(func() (string, bool) { return "node-uid", there })
 	leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 3 {
 		now := start.Add(time.Duration(i) * time.Second)
-		if err := l.renewLease(t.Context(), now); err != nil {
+		if err := k.renew(t.Context(), now); err != nil {
 			t.Fatal(err)
 		}
 		got, err := leases.Get(t.Context(), "ovn-gateway.n1", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !got.Spec.RenewTime.Time.Equal(now) || *got.Spec.LeaseDurationSeconds != 15 || *got.Spec.HolderIdentity != "n1" || got.Labels["k8s.ovn.org/lease"] != "gateway" ||
-			len(got.OwnerReferences) != 1 || got.OwnerReferences[0].UID != "node-uid" || got.OwnerReferences[0].Kind != "Node" {
+		if !got.Spec.RenewTime.Time.Equal(now) || *got.Spec.LeaseDurationSeconds != 15 ||
+			*got.Spec.HolderIdentity != "n1" || got.Labels["k8s.ovn.org/lease"] != "gateway" ||
+			len(got.OwnerReferences) != 1 || got.OwnerReferences[0].UID != "node-uid" ||
+			got.OwnerReferences[0].Kind != "Node" {
 			t.Errorf("lease %+v", got)
 		}
 		got.Labels, got.Spec.LeaseDurationSeconds = nil, nil
@@ -83,11 +93,8 @@ func TestRenewLease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	awaitNoNode(l)
-	if err := l.renewLease(t.Context(), start); err == nil || !strings.Contains(err.Error(), `there is no Node "n1"`) {
+	there = false
+	if err := k.renew(t.Context(), start); err == nil || !strings.Contains(err.Error(), `there is no Node "n1"`) {
 		t.Errorf("without a Node: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package kubeio
+package lease
 
 import (
 	"context"
@@ -9,111 +9,108 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 )
 
-// How often the Leases of gateways are read, how long an answer may take, and
-// after which time without one all of them get a full grace again.
+// The Monitor reads the Leases of gateways every pollInterval, and an answer may take pollTimeout. After pollGap
+// without an answer all gateways get the full time to renew again.
 const (
-	pulseInterval = 2 * time.Second
-	pulseTimeout  = 2 * time.Second
-	pulseGap      = 3 * pulseInterval
+	pollInterval = 2 * time.Second
+	pollTimeout  = 2 * time.Second
+	pollGap      = 3 * pollInterval
 )
 
-// How much later than its agent's a kubelet's last renewal must be for the
-// machine to have outlived the agent, and how late a kubelet's renewal may be.
-// A kubelet renews after a quarter of its Lease's duration, and somewhat more
-// (Kubernetes documentation, "Nodes", heartbeats).
+// A machine has outlived its agent when the kubelet renewed its Lease later than the agent by more than outlivedBy. A
+// kubelet's renewal may be late by kubeletLate. A kubelet renews after a quarter of its Lease's duration, and somewhat
+// more (Kubernetes documentation, "Nodes", heartbeats).
 const (
-	outlived    = leaseInterval + 2*time.Second
+	outlivedBy  = renewInterval + 2*time.Second
 	kubeletLate = 5 * time.Second
 )
 
-// agentStarts is how long a gateway whose machine is back waits for its agent: if
-// it has booted, it forwards nothing before that has set it up.
+// agentStarts is how long the Monitor waits for the agent of a gateway whose machine is back. A machine that has booted
+// forwards nothing before the agent has set it up.
 const agentStarts = time.Minute
 
-// Pulse tells which gateway nodes are dead, sooner than the node controller:
-// those whose agent and whose kubelet both have ceased to renew their Leases. It
-// says nothing of a node whose agent has no Lease, or ceased while the kubelet
-// goes on: that agent may be in the middle of a restart, and OVN forwards
-// without it; not so on a machine that is back, which waits for its agent. Only
-// what changes counts, and when we saw that, so that clocks need not agree; and
-// only while the API server answers us.
-type Pulse struct {
+// Monitor reports gateways whose machines are down, sooner than the node controller does. A gateway is down when
+// neither its agent nor its kubelet renews its Lease. While the kubelet goes on, OVN forwards without the agent, which
+// may be restarting. A gateway without a Lease is never down. A machine that is back stays down until its agent starts.
+//
+// Clocks need not agree: only changes of a renewal time count, and when the Monitor saw them. While the API server does
+// not answer, nothing is concluded.
+type Monitor struct {
 	leases coordinationv1client.LeaseInterface
 	log    *slog.Logger
 	signal chan struct{}
 
 	mu       sync.Mutex
 	followed map[string]bool
-	presumed []string // those of the next poll to be taken for silent
-	silent   map[string]bool
+	presumed []string // gateways that the next poll takes as down
+	down     map[string]bool
 
 	// Of Run alone.
-	beats map[string]*beat
-	last  time.Time // when the Leases were read last; zero for when that is of no account
-	doubt bool      // whether the database may be away from the API server, whose memory tells nothing then
-	told  string    // the last failure
+	gateways map[string]*gateway
+	last     time.Time // of the last answer; zero when the next answer counts as the first
+	doubt    bool      // the API server may have lost its database: then its cache proves nothing
+	failure  string    // the last one, as it was logged
 }
 
-// beat is what is known of one gateway.
-type beat struct {
-	listed   time.Time // when the agent renewed its Lease, by the node's clock, as the list has it; zero when it has none
-	renewed  time.Time // the same as it is known best: a list may be old
-	heard    time.Time // by our clock: when one of these became that, or listening began
-	silent   bool
-	kubelet  time.Time // by the node's clock: the kubelet's last renewal that is known of one that is silent; zero for none
-	back     time.Time // by our clock: when the kubelet of one that is silent went on; zero when it has not
+// gateway is what is known of one gateway. Times are by the node's clock where said so, otherwise by ours.
+type gateway struct {
+	listed   time.Time // node's clock: the agent's last renewal in the list; zero when it has no Lease
+	renewed  time.Time // node's clock: the agent's last renewal that is known; a list may be old
+	heard    time.Time // when one of these changed, or monitoring began
+	down     bool
+	kubelet  time.Time // node's clock: the kubelet's last renewal that is known of a gateway that is down; zero for none
+	back     time.Time // when the kubelet of a gateway that is down renewed again; zero when it has not
 	outlived bool      // the machine goes on without the agent
 }
 
-// NewPulse is a Pulse that follows no gateway yet.
-func NewPulse(c *Clients, log *slog.Logger) *Pulse { return newPulse(c.leases, log) }
-
-func newPulse(leases coordinationv1client.LeasesGetter, log *slog.Logger) *Pulse {
-	return &Pulse{
-		leases: leases.Leases(corev1.NamespaceNodeLease), log: log, signal: make(chan struct{}, 1),
-		followed: map[string]bool{}, silent: map[string]bool{}, beats: map[string]*beat{},
+// NewMonitor is a Monitor that follows no gateway yet.
+func NewMonitor(c *client.Clients, log *slog.Logger) *Monitor {
+	return &Monitor{
+		leases: c.GatewayLeases().Leases(Namespace), log: log, signal: make(chan struct{}, 1),
+		followed: map[string]bool{}, down: map[string]bool{}, gateways: map[string]*gateway{},
 	}
 }
 
 // Signal delivers a value when Silent has changed. Values merge.
-func (p *Pulse) Signal() <-chan struct{} { return p.signal }
+func (m *Monitor) Signal() <-chan struct{} { return m.signal }
 
 // Follow says which nodes are gateways.
-func (p *Pulse) Follow(nodes []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.followed)
+func (m *Monitor) Follow(nodes []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.followed)
 	for _, n := range nodes {
-		p.followed[n] = true
+		m.followed[n] = true
 	}
 }
 
-// Presume has gateways be silent until something is heard of them.
-func (p *Pulse) Presume(nodes []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.presumed = append(p.presumed, nodes...)
+// Presume takes gateways as down until one of their Leases is renewed.
+func (m *Monitor) Presume(nodes []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.presumed = append(m.presumed, nodes...)
 	for _, n := range nodes {
-		p.silent[n] = true
+		m.down[n] = true
 	}
 }
 
-// Silent is the gateways that are dead.
-func (p *Pulse) Silent() map[string]bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.silent)
+// Silent are the gateways that are down.
+func (m *Monitor) Silent() map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.down)
 }
 
 // Run looks at the Leases until ctx ends.
-func (p *Pulse) Run(ctx context.Context) {
-	tick := time.NewTicker(pulseInterval)
+func (m *Monitor) Run(ctx context.Context) {
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -121,83 +118,82 @@ func (p *Pulse) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := p.poll(ctx, time.Now())
+		err := m.poll(ctx, time.Now())
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
-			p.told = ""
-		case err.Error() != p.told:
-			p.told = err.Error()
-			p.log.Warn("gateways that die are noticed later", "error", err)
+			m.failure = ""
+		case err.Error() != m.failure:
+			m.failure = err.Error()
+			m.log.Warn("gateways that die are noticed later", "error", err)
 		}
 	}
 }
 
-// poll looks once. What it can't get to know it leaves as it was.
-func (p *Pulse) poll(ctx context.Context, now time.Time) error {
-	if !p.takeFollowed(now) {
-		p.last = time.Time{}
-		return nil // no gateway, no question
+// poll looks once. What it cannot find out stays as it was.
+func (m *Monitor) poll(ctx context.Context, now time.Time) error {
+	if !m.takeFollowed(now) {
+		m.last = time.Time{}
+		return nil // without gateways there is nothing to ask
 	}
-	leases, err := p.list(ctx)
+	leases, err := m.list(ctx)
 	if err != nil {
 		return err
 	}
-	gap := p.last.IsZero() || now.Sub(p.last) > pulseGap
-	p.last, p.doubt = now, false
+	gap := m.last.IsZero() || now.Sub(m.last) > pollGap
+	m.last, m.doubt = now, false
 	var failure error
-	for node, b := range p.beats {
+	for node, g := range m.gateways {
 		if gap {
-			b.heard = now
+			g.heard = now
 		}
-		if b.listen(now, leases[gatewayLease(node)]) && failure == nil {
-			failure = p.examine(ctx, now, node)
+		if g.listen(now, leases[nameOf(node)]) && failure == nil {
+			failure = m.examine(ctx, now, node)
 		}
 	}
-	if failure != nil { // maybe nobody can renew: until somebody can, nobody is judged, and then all have a full grace
-		p.last, p.doubt = time.Time{}, true
+	if failure != nil {
+		// Maybe nobody can renew. Until somebody can, nobody is judged, and then all have the full time again.
+		m.last, m.doubt = time.Time{}, true
 	}
-	p.tell()
+	m.publish()
 	return failure
 }
 
-// takeFollowed brings beats up to date with what Follow and Presume said, and
-// tells whether there are any.
-func (p *Pulse) takeFollowed(now time.Time) bool {
-	p.mu.Lock()
-	maps.DeleteFunc(p.beats, func(n string, _ *beat) bool { return !p.followed[n] })
-	for n := range p.followed {
-		if p.beats[n] == nil {
-			p.beats[n] = &beat{heard: now}
+// takeFollowed brings gateways up to date with Follow and Presume, and tells whether there are any.
+func (m *Monitor) takeFollowed(now time.Time) bool {
+	m.mu.Lock()
+	maps.DeleteFunc(m.gateways, func(n string, _ *gateway) bool { return !m.followed[n] })
+	for n := range m.followed {
+		if m.gateways[n] == nil {
+			m.gateways[n] = &gateway{heard: now}
 		}
 	}
-	for _, n := range p.presumed {
-		if b := p.beats[n]; b != nil {
-			b.silent = true
+	for _, n := range m.presumed {
+		if g := m.gateways[n]; g != nil {
+			g.down = true
 		}
 	}
-	p.presumed = nil
-	p.mu.Unlock()
-	if len(p.beats) == 0 {
-		p.tell()
+	m.presumed = nil
+	m.mu.Unlock()
+	if len(m.gateways) == 0 {
+		m.publish()
 	}
-	return len(p.beats) > 0
+	return len(m.gateways) > 0
 }
 
-// list is the gateways' Leases by name, as any API server remembers them: that
-// costs no database a question. They may be old, also when the database is away
-// and nobody can renew anything: whoever seems dead by them is asked for, and
-// once that has failed they are as the database has them.
-func (p *Pulse) list(ctx context.Context) (map[string]*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+// list is the gateways' Leases by name, from the API server's cache, which spares its database. The cache may be old,
+// also when the database is away and nobody can renew anything. So whoever seems down by it is asked for one by one. If
+// that fails, the next list comes from the database.
+func (m *Monitor) list(ctx context.Context) (map[string]*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	o := metav1.ListOptions{LabelSelector: leaseLabel + "=" + leaseValue, ResourceVersion: "0"}
-	if p.doubt {
+	if m.doubt {
 		o.ResourceVersion = ""
 	}
-	list, err := p.leases.List(ctx, o)
+	list, err := m.leases.List(ctx, o)
 	if err != nil {
-		return nil, fmt.Errorf("listing the leases of gateways in %s: %w", corev1.NamespaceNodeLease, err)
+		return nil, fmt.Errorf("listing the leases of gateways in %s: %w", Namespace, err)
 	}
 	out := map[string]*coordinationv1.Lease{}
 	for i := range list.Items {
@@ -206,61 +202,60 @@ func (p *Pulse) list(ctx context.Context) (map[string]*coordinationv1.Lease, err
 	return out, nil
 }
 
-// listen takes in what the list says of a gateway's Lease, of which nil is that
-// there is none, and tells whether to ask for it.
-func (b *beat) listen(now time.Time, lease *coordinationv1.Lease) bool {
+// listen takes in a gateway's Lease from the list, nil for none, and tells whether to ask for it.
+func (g *gateway) listen(now time.Time, lease *coordinationv1.Lease) bool {
 	listed := renewal(lease)
 	switch {
-	case b.silent: // it is not back because an old list says something else
+	case g.down: // it is not back because an old list says something else
 		return true
-	case listed.IsZero(), !listed.Equal(b.listed):
-		*b = beat{listed: listed, renewed: listed, heard: now}
+	case listed.IsZero(), !listed.Equal(g.listed):
+		*g = gateway{listed: listed, renewed: listed, heard: now}
 		return false
 	}
-	return !b.outlived && now.Sub(b.heard) >= duration(lease, leaseDuration)
+	return !g.outlived && now.Sub(g.heard) >= duration(lease, leaseDuration)
 }
 
-// examine asks for both Leases of a node whose agent says nothing, and judges.
-func (p *Pulse) examine(ctx context.Context, now time.Time, node string) error {
-	b := p.beats[node]
-	agent, err := p.get(ctx, gatewayLease(node))
+// examine asks for both Leases of a node whose agent has ceased to renew, and judges.
+func (m *Monitor) examine(ctx context.Context, now time.Time, node string) error {
+	g := m.gateways[node]
+	agent, err := m.get(ctx, nameOf(node))
 	if err != nil {
 		return err
 	}
-	kubelet, err := p.get(ctx, node)
+	kubelet, err := m.get(ctx, node)
 	if err != nil {
 		return err
 	}
-	renewed, witness := renewal(agent), renewal(kubelet)
-	if b.silent && b.renewed.IsZero() {
-		b.renewed = renewed // it may be what was said last before it died
+	byAgent, byKubelet := renewal(agent), renewal(kubelet)
+	if g.down && g.renewed.IsZero() {
+		g.renewed = byAgent // it may be the last renewal before the machine died
 	}
 	switch {
-	case renewed.IsZero(), !renewed.Equal(b.renewed):
-		*b = beat{listed: b.listed, renewed: renewed, heard: now}
-	case witness.IsZero():
-		b.silent, b.outlived = false, true
-	case b.silent && b.kubelet.IsZero():
-		b.kubelet = witness
-	case b.silent && !witness.Equal(b.kubelet):
-		if b.kubelet = witness; b.back.IsZero() {
-			b.back = now
+	case byAgent.IsZero(), !byAgent.Equal(g.renewed):
+		*g = gateway{listed: g.listed, renewed: byAgent, heard: now}
+	case byKubelet.IsZero():
+		g.down, g.outlived = false, true
+	case g.down && g.kubelet.IsZero():
+		g.kubelet = byKubelet
+	case g.down && !byKubelet.Equal(g.kubelet):
+		if g.kubelet = byKubelet; g.back.IsZero() {
+			g.back = now
 		}
-		b.outlived = now.Sub(b.back) >= agentStarts
-		b.silent = !b.outlived
-	case !b.silent && witness.Sub(b.renewed) > outlived:
-		b.outlived = true
-	case !b.silent && now.Sub(b.heard) >= duration(kubelet, 0)/4+kubeletLate:
-		b.silent, b.kubelet = true, witness
+		g.outlived = now.Sub(g.back) >= agentStarts
+		g.down = !g.outlived
+	case !g.down && byKubelet.Sub(g.renewed) > outlivedBy:
+		g.outlived = true
+	case !g.down && now.Sub(g.heard) >= duration(kubelet, 0)/4+kubeletLate:
+		g.down, g.kubelet = true, byKubelet
 	}
-	if b.outlived && !witness.IsZero() {
-		p.log.Info("gateway's agent renews its lease no more, its kubelet does", "node", node)
+	if g.outlived && !byKubelet.IsZero() {
+		m.log.Info("gateway's agent renews its lease no more, its kubelet does", "node", node)
 	}
 	return nil
 }
 
-// renewal is when a Lease was renewed, by the clock of who did; zero for one
-// that is nil or does not say.
+// renewal is when a Lease was renewed, by the clock of its holder. It is zero for no Lease, and for one that was never
+// renewed.
 func renewal(l *coordinationv1.Lease) time.Time {
 	if l == nil || l.Spec.RenewTime == nil {
 		return time.Time{}
@@ -269,20 +264,20 @@ func renewal(l *coordinationv1.Lease) time.Time {
 }
 
 // get is a Lease as it is now, nil when there is none.
-func (p *Pulse) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+func (m *Monitor) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	lease, err := p.leases.Get(ctx, name, metav1.GetOptions{})
+	lease, err := m.leases.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading the lease %s/%s: %w", corev1.NamespaceNodeLease, name, err)
+		return nil, fmt.Errorf("reading the lease %s/%s: %w", Namespace, name, err)
 	}
 	return lease, nil
 }
 
-// duration is a Lease's, and at least a least one.
+// duration is a Lease's duration, and at least a least one.
 func duration(l *coordinationv1.Lease, least time.Duration) time.Duration {
 	if l.Spec.LeaseDurationSeconds == nil {
 		return least
@@ -290,25 +285,25 @@ func duration(l *coordinationv1.Lease, least time.Duration) time.Duration {
 	return max(least, time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second)
 }
 
-// tell publishes who is silent, if that changed.
-func (p *Pulse) tell() {
-	silent := map[string]bool{}
-	for n, b := range p.beats {
-		if b.silent {
-			silent[n] = true
+// publish makes known who is down, if that changed.
+func (m *Monitor) publish() {
+	down := map[string]bool{}
+	for n, g := range m.gateways {
+		if g.down {
+			down[n] = true
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, n := range p.presumed {
-		silent[n] = true // since the poll began
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.presumed {
+		down[n] = true // since the poll began
 	}
-	if maps.Equal(silent, p.silent) {
+	if maps.Equal(down, m.down) {
 		return
 	}
-	p.silent = silent
+	m.down = down
 	select {
-	case p.signal <- struct{}{}:
+	case m.signal <- struct{}{}:
 	default:
 	}
 }

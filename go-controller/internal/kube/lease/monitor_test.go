@@ -1,4 +1,4 @@
-package kubeio
+package lease
 
 import (
 	"errors"
@@ -15,23 +15,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 )
 
-// pulseBed is a Pulse with a clock of its own, and nodes whose clocks are others.
-type pulseBed struct {
-	t      *testing.T
-	client *fake.Clientset
-	leases map[string]*coordinationv1.Lease
-	pulse  *Pulse
-	now    time.Time
-	skew   map[string]time.Duration
-	fails  bool                             // the API server does
-	away   bool                             // its database is: it knows only what lists may be made from
-	cached map[string]*coordinationv1.Lease // what lists are made from; nil for what is true
+// monitorBed is a Monitor with a clock of its own, and nodes whose clocks are others.
+type monitorBed struct {
+	t       *testing.T
+	client  *fake.Clientset
+	leases  map[string]*coordinationv1.Lease
+	monitor *Monitor
+	now     time.Time
+	skew    map[string]time.Duration
+	fails   bool                             // the API server does
+	away    bool                             // its database is: it knows only what lists may be made from
+	cached  map[string]*coordinationv1.Lease // what lists are made from; nil for what is true
 }
 
-func newPulseBed(t *testing.T, nodes ...string) *pulseBed {
-	b := &pulseBed{t: t, client: fake.NewClientset(), leases: map[string]*coordinationv1.Lease{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), skew: map[string]time.Duration{}}
+func newMonitorBed(t *testing.T, nodes ...string) *monitorBed {
+	b := &monitorBed{t: t, client: fake.NewClientset(), leases: map[string]*coordinationv1.Lease{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), skew: map[string]time.Duration{}}
 	b.client.PrependReactor("*", "leases", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		if b.fails || a.GetNamespace() != corev1.NamespaceNodeLease {
 			return true, nil, errors.New("connection refused")
@@ -61,17 +63,17 @@ func newPulseBed(t *testing.T, nodes ...string) *pulseBed {
 	return b
 }
 
-// restart is another master's Pulse.
-func (b *pulseBed) restart(nodes ...string) {
-	b.pulse = newPulse(b.client.CoordinationV1(), slog.New(slog.DiscardHandler))
-	b.pulse.Follow(nodes)
+// restart is another master's Monitor.
+func (b *monitorBed) restart(nodes ...string) {
+	b.monitor = NewMonitor(&client.Clients{Kube: b.client}, slog.New(slog.DiscardHandler))
+	b.monitor.Follow(nodes)
 }
 
 // renews has a Lease be renewed now, by the clock of its node.
-func (b *pulseBed) renews(node, lease string, seconds int32) {
+func (b *monitorBed) renews(node, lease string, seconds int32) {
 	at := metav1.NewMicroTime(b.now.Add(b.skew[node]))
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: lease}, Spec: coordinationv1.LeaseSpec{RenewTime: &at, LeaseDurationSeconds: &seconds}}
-	if lease == gatewayLease(node) {
+	if lease == nameOf(node) {
 		l.Labels = map[string]string{leaseLabel: leaseValue}
 	}
 	b.leases[lease] = l
@@ -80,16 +82,16 @@ func (b *pulseBed) renews(node, lease string, seconds int32) {
 // signs are of whom a Lease is renewed for a while.
 type signs struct{ agents, kubelets []string }
 
-// pass has time go by, with a poll every pulseInterval, while those renew their
-// Leases. The agents do every leaseInterval, and the kubelets every 10 seconds.
-func (b *pulseBed) pass(d time.Duration, s signs) {
+// pass has time go by, with a poll every pollInterval, while those renew their
+// Leases. The agents do every renewInterval, and the kubelets every 10 seconds.
+func (b *monitorBed) pass(d time.Duration, s signs) {
 	b.t.Helper()
 	for end := b.now.Add(d); b.now.Before(end); {
 		b.now = b.now.Add(time.Second)
 		second := b.now.Unix()
 		if second%2 == 1 {
 			for _, n := range s.agents {
-				b.renews(n, gatewayLease(n), 15)
+				b.renews(n, nameOf(n), 15)
 			}
 			for _, n := range s.kubelets {
 				if second%10 == 5 {
@@ -98,32 +100,32 @@ func (b *pulseBed) pass(d time.Duration, s signs) {
 			}
 			continue
 		}
-		if err := b.pulse.poll(b.t.Context(), b.now); err != nil != b.fails && !b.away {
+		if err := b.monitor.poll(b.t.Context(), b.now); err != nil != b.fails && !b.away {
 			b.t.Fatalf("poll at %s: %v", b.now, err)
 		}
 	}
 }
 
 // silent checks who is, and whether that was signalled.
-func (b *pulseBed) silent(what string, signalled bool, want ...string) {
+func (b *monitorBed) silent(what string, signalled bool, want ...string) {
 	b.t.Helper()
 	told := false
 	select {
-	case <-b.pulse.Signal():
+	case <-b.monitor.Signal():
 		told = true
 	default:
 	}
-	if got := slices.Sorted(maps.Keys(b.pulse.Silent())); !slices.Equal(got, want) || told != signalled {
+	if got := slices.Sorted(maps.Keys(b.monitor.Silent())); !slices.Equal(got, want) || told != signalled {
 		b.t.Errorf("%s: silent %v, signalled %v; want %v, %v", what, got, told, want, signalled)
 	}
 }
 
 // A dead machine is told from an agent that does not run, whatever its clock
 // says, and nobody is told of anything else.
-func TestPulse(t *testing.T) {
+func TestMonitor(t *testing.T) {
 	both := []string{"a", "b"}
 	all := signs{both, both}
-	b := newPulseBed(t, both...)
+	b := newMonitorBed(t, both...)
 	b.skew["b"] = -time.Hour
 	b.pass(time.Minute, all)
 	b.silent("both live", false)
@@ -150,10 +152,10 @@ func TestPulse(t *testing.T) {
 	b.silent("and its agent", false)
 	b.pass(30*time.Second, signs{})
 	b.silent("both are dead", true, "a", "b")
-	b.pulse.Follow(both[:1])
+	b.monitor.Follow(both[:1])
 	b.pass(2*time.Second, signs{})
 	b.silent("b is no gateway any more", true, "a")
-	b.pulse.Follow(nil)
+	b.monitor.Follow(nil)
 	b.pass(2*time.Second, signs{})
 	b.silent("none is", true)
 	b.client.ClearActions()
@@ -164,9 +166,9 @@ func TestPulse(t *testing.T) {
 }
 
 // What a healthy cluster costs: one question of all gateways at a time.
-func TestPulseRequests(t *testing.T) {
+func TestMonitorRequests(t *testing.T) {
 	gateways := []string{"a", "b", "c", "d"}
-	b := newPulseBed(t, gateways...)
+	b := newMonitorBed(t, gateways...)
 	b.pass(20*time.Second, signs{gateways, gateways})
 	b.client.ClearActions()
 	b.pass(time.Minute, signs{gateways, gateways})
@@ -181,9 +183,9 @@ func TestPulseRequests(t *testing.T) {
 
 // As long as the API server does not answer nobody is judged, and then everyone
 // has a full grace.
-func TestPulseWithoutServer(t *testing.T) {
+func TestMonitorWithoutServer(t *testing.T) {
 	both := []string{"a", "b"}
-	b := newPulseBed(t, both...)
+	b := newMonitorBed(t, both...)
 	b.pass(20*time.Second, signs{both, both})
 	b.fails = true
 	b.pass(time.Minute, signs{})
@@ -199,8 +201,8 @@ func TestPulseWithoutServer(t *testing.T) {
 }
 
 // Whose agent has no Lease, or whose kubelet has none, is not judged.
-func TestPulseOfNodesWithoutLease(t *testing.T) {
-	b := newPulseBed(t, "a", "b")
+func TestMonitorOfNodesWithoutLease(t *testing.T) {
+	b := newMonitorBed(t, "a", "b")
 	b.pass(20*time.Second, signs{[]string{"a"}, []string{"b"}})
 	b.pass(time.Minute, signs{})
 	b.silent("one Lease is missing of each", false)
@@ -208,12 +210,12 @@ func TestPulseOfNodesWithoutLease(t *testing.T) {
 
 // The next master begins with whom the last one had taken for dead, gives all
 // others a full grace, and hears within seconds who lives.
-func TestPulsePresumes(t *testing.T) {
+func TestMonitorPresumes(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e"}
-	b := newPulseBed(t)
+	b := newMonitorBed(t)
 	b.pass(30*time.Second, signs{all[:3], all[:4]})
 	b.restart(all...)
-	b.pulse.Presume([]string{"b", "c", "d", "e"})
+	b.monitor.Presume([]string{"b", "c", "d", "e"})
 	b.silent("presumed", false, "b", "c", "d", "e")
 	b.pass(6*time.Second, signs{all[1:2], all[1:2]})
 	b.silent("b lives; d and e have no Lease; nothing is known of a yet", true, "c")
@@ -226,9 +228,9 @@ func TestPulsePresumes(t *testing.T) {
 // While an API server answers lists and nothing else, since its database is away,
 // nobody can renew: nobody is judged, and then everyone has a full grace. It is
 // not asked for each gateway in vain.
-func TestPulseWithoutDatabase(t *testing.T) {
+func TestMonitorWithoutDatabase(t *testing.T) {
 	all := []string{"a", "b", "c", "d"}
-	b := newPulseBed(t, all...)
+	b := newMonitorBed(t, all...)
 	b.pass(20*time.Second, signs{all, all})
 	b.client.ClearActions()
 	b.away = true
@@ -255,9 +257,9 @@ func TestPulseWithoutDatabase(t *testing.T) {
 
 // An API server whose lists are old, or lack Leases, neither kills a gateway nor
 // brings one back.
-func TestPulseOldLists(t *testing.T) {
+func TestMonitorOldLists(t *testing.T) {
 	both := []string{"a", "b"}
-	b := newPulseBed(t, both...)
+	b := newMonitorBed(t, both...)
 	b.pass(20*time.Second, signs{both, both})
 	b.cached = maps.Clone(b.leases)
 	b.pass(time.Minute, signs{both, both})

@@ -1,34 +1,36 @@
-package kubeio
+package local
 
-import "sync"
+import (
+	"sync"
 
-// localEvents lets many wait for the next change of one key each.
-type localEvents struct {
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// events lets many wait for the next change of one object each.
+type events struct {
 	mu   *sync.Mutex
-	wake map[string]chan struct{} // closed and removed at the key's next change
+	wake map[cluster.Name]chan struct{} // closed and removed at the object's next change
 }
 
-func newLocalEvents() localEvents {
-	return localEvents{&sync.Mutex{}, map[string]chan struct{}{}}
-}
+func newEvents() events { return events{&sync.Mutex{}, map[cluster.Name]chan struct{}{}} }
 
-// next is closed at the next change of key.
-func (e localEvents) next(key string) <-chan struct{} {
+// next is closed at the next change of the object.
+func (e events) next(n cluster.Name) <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.wake[key]
+	c := e.wake[n]
 	if c == nil {
 		c = make(chan struct{})
-		e.wake[key] = c
+		e.wake[n] = c
 	}
 	return c
 }
 
-func (e localEvents) fire(key string) {
+func (e events) fire(n cluster.Name) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if c := e.wake[key]; c != nil {
+	if c := e.wake[n]; c != nil {
 		close(c)
-		delete(e.wake, key)
+		delete(e.wake, n)
 	}
 }

@@ -1,24 +1,21 @@
-package kubeio
+package local
 
 import (
 	"maps"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// goneFor is how long a pod that has gone is remembered: longer than anybody
-// waits for a pod.
+// goneFor is how long a pod that is gone is remembered: longer than anybody waits for a pod.
 const goneFor = 5 * time.Minute
 
-// localGone remembers, by namespace and name, which pod went last. A runtime
-// may still ask for one that was deleted by force; it would wait in vain for
-// what this node's watch has already seen come and go.
-type localGone struct {
+// gone remembers the last pod that went, by name. A runtime may still ask for a pod that was deleted by force. It would
+// wait in vain for a pod that this node's watch has already seen come and go.
+type gone struct {
 	mu   *sync.Mutex
-	last map[string]gonePod
+	last map[cluster.Name]gonePod
 }
 
 type gonePod struct {
@@ -26,46 +23,19 @@ type gonePod struct {
 	at  time.Time
 }
 
-func newLocalGone() localGone { return localGone{&sync.Mutex{}, map[string]gonePod{}} }
+func newGone() gone { return gone{&sync.Mutex{}, map[cluster.Name]gonePod{}} }
 
-// uid is that of the pod of a key that went last, "" for none.
-func (g localGone) uid(key string) string {
+// uid is that of the last pod of a name that went, "" for none.
+func (g gone) uid(n cluster.Name) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.last[key].uid
+	return g.last[n].uid
 }
 
-func (g localGone) note(obj any) {
-	if final, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = final.Obj
-	}
-	m, ok := obj.(metav1.Object)
-	if !ok {
-		return
-	}
+func (g gone) note(n cluster.Name, uid string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(g.last, func(_ string, p gonePod) bool { return now.Sub(p.at) > goneFor })
-	g.last[m.GetNamespace()+"/"+m.GetName()] = gonePod{string(m.GetUID()), now}
-}
-
-// before is a handler that notes who goes, also when another of the same name
-// has come meanwhile, and then calls next.
-func (g localGone) before(next cache.ResourceEventHandler) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: next.OnAdd,
-		UpdateFunc: func(before, after any) {
-			b, ok1 := before.(metav1.Object)
-			a, ok2 := after.(metav1.Object)
-			if ok1 && ok2 && b.GetUID() != a.GetUID() {
-				g.note(before)
-			}
-			next.OnUpdate(before, after)
-		},
-		DeleteFunc: func(obj any) {
-			g.note(obj)
-			next.OnDelete(obj)
-		},
-	}
+	maps.DeleteFunc(g.last, func(_ cluster.Name, p gonePod) bool { return now.Sub(p.at) > goneFor })
+	g.last[n] = gonePod{uid, now}
 }

@@ -1,199 +1,144 @@
-package kubeio
+package local
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/tools/cache"
 
-	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
 )
 
-// LocalPod is what a node agent needs to know of a pod.
-type LocalPod struct {
-	Namespace, Name string
-	UID             string // of the Pod object
-	StaticUID       string // for the mirror of a static pod, the UID by which the kubelet calls it; else ""
-	Network         string // value of the pod-networks annotation, "" until the master has written it
-	Before          string // UID of the pod of this name that went last, "" unless that was not long ago
+// fieldManager signs what an agent writes.
+const fieldManager = "ovnkube-node"
+
+// Watcher watches one node's pods and its Node object. A thousand agents together load the API server with that as one
+// watcher of the whole does. It also watches all services, and all EndpointSlices once somebody asks for them. Of other
+// Nodes it reads those whose addresses somebody asks for.
+type Watcher struct {
+	clients *client.Clients
+	node    string
+	log     *slog.Logger
+	changed chan struct{}
+	watches []reflector.Watch // which run from the start
+	slices  *endpointSlices
+
+	nodes    *table[Node]
+	pods     *table[Pod]
+	services *table[*cluster.Service]
+	ranges   *table[*cluster.ServiceCIDR]
+	peers    *peers
+
+	podEvents events
+	podsGone  gone
 }
 
-// HasUID tells whether the kubelet may mean this pod by uid; "" is any.
-func (p LocalPod) HasUID(uid string) bool {
-	return uid == "" || uid == p.UID || uid == p.StaticUID
+// New prepares the watches of a node; Run starts them.
+func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*Watcher, error) {
+	w := &Watcher{
+		clients: c, node: node, log: log, changed: make(chan struct{}, 1),
+		podEvents: newEvents(), podsGone: newGone(), peers: newPeers(),
+	}
+	if err := kinds.Check(rows); err != nil {
+		return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
+	}
+	row := func(kind cluster.Kind) kinds.Kind {
+		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack one
+		return k
+	}
+	w.nodes = newTable(decodeNode, Node.Equal, func([]change[Node]) { w.notify() }, w.notify)
+	w.pods = newTable(decodePod, func(a, b Pod) bool { return a == b }, w.podsChanged, w.notify)
+	w.services = newTable(decodeWith[*cluster.Service](row(cluster.KindService)), equal, w.servicesChanged, w.notify)
+	w.ranges = newTable(decodeWith[*cluster.ServiceCIDR](row(cluster.KindServiceCIDR)), equal,
+		func([]change[*cluster.ServiceCIDR]) { w.notify() }, w.notify)
+	w.slices = newEndpointSlices(node, row(cluster.KindEndpointSlice), w.notify)
+	if err := w.prepare(rows); err != nil {
+		return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
+	}
+	return w, nil
 }
 
-// LocalNode is what a node agent needs to know of its own Node.
-type LocalNode struct {
-	UID         string
-	Labels      map[string]string
-	Annotations map[string]string
-	InternalIPs []string // status.addresses of type InternalIP, in their order
-}
-
-// Local watches one node's pods and its Node object: of these the load on the
-// API server of a thousand agents is that of one watcher of the whole. And it
-// watches all services, and all EndpointSlices once somebody asks for them. Of
-// other Nodes it reads those whose addresses somebody asks for.
-type Local struct {
-	client    kubernetes.Interface
-	leases    coordinationv1client.LeasesGetter
-	node      string
-	log       *slog.Logger
-	pods      cache.SharedIndexInformer
-	nodes     cache.SharedIndexInformer
-	changed   chan struct{}
-	podEvents localEvents
-	podsGone  localGone
-
-	services       *localObjects[*cluster.Service]
-	serviceWatch   cache.SharedIndexInformer
-	serviceHandler cache.ResourceEventHandlerRegistration
-	ranges         localRanges
-	slices         localSlices
-	peers          *localPeers
-}
-
-// NewLocal prepares the watches of node; Run starts them.
-func NewLocal(client kubernetes.Interface, node string, log *slog.Logger) (*Local, error) {
-	l := &Local{client: client, leases: client.CoordinationV1(), node: node, log: log, changed: make(chan struct{}, 1), podEvents: newLocalEvents(), podsGone: newLocalGone(), services: newLocalObjects[*cluster.Service](), peers: newLocalPeers()}
-	mine := fields.OneTermEqualSelector("spec.nodeName", node).String()
-	podWatch := localListWatch(client, mine, client.CoreV1().Pods(metav1.NamespaceAll).List, client.CoreV1().Pods(metav1.NamespaceAll).Watch)
-	self := fields.OneTermEqualSelector("metadata.name", node).String()
-	nodeWatch := localListWatch(client, self, client.CoreV1().Nodes().List, client.CoreV1().Nodes().Watch)
-	l.pods = cache.NewSharedIndexInformer(podWatch, &corev1.Pod{}, 0, nil)
-	l.nodes = cache.NewSharedIndexInformer(nodeWatch, &corev1.Node{}, 0, nil)
-	l.serviceWatch = cache.NewSharedIndexInformer(l.serviceListWatch(), &corev1.Service{}, 0, nil)
-	for _, setUp := range []func() error{
-		func() error { return l.pods.SetTransform(localStrip) },
-		func() error { return l.nodes.SetTransform(localStrip) },
-		func() error { return l.serviceWatch.SetTransform(localStrip) },
-		func() error { return l.pods.SetWatchErrorHandlerWithContext(l.watchError("pods")) },
-		func() error { return l.nodes.SetWatchErrorHandlerWithContext(l.watchError("nodes")) },
-		func() error { return l.serviceWatch.SetWatchErrorHandlerWithContext(l.watchError("services")) },
-		func() error {
-			_, err := l.pods.AddEventHandler(l.podsGone.before(localHandler(l.podEvent, sameLocalPod)))
-			return err
-		},
-		func() error { _, err := l.nodes.AddEventHandler(localHandler(l.nodeEvent, sameLocalNode)); return err },
-		func() (err error) {
-			l.serviceHandler, err = l.serviceWatch.AddEventHandler(l.serviceEvents())
-			return err
-		},
-		l.prepareRanges,
-		l.prepareSlices,
-	} {
-		if err := setUp(); err != nil {
-			return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
+// prepare makes a watch of each kind that agents watch.
+func (w *Watcher) prepare(rows []kinds.Kind) error {
+	watches := map[cluster.Kind]reflector.Watch{
+		cluster.KindNode: {Sink: w.nodes, Selector: fields.OneTermEqualSelector("metadata.name", w.node).String()},
+		cluster.KindPod:  {Sink: w.pods, Selector: fields.OneTermEqualSelector("spec.nodeName", w.node).String()},
+		// Headless services do not concern a node.
+		cluster.KindService:       {Sink: w.services, Selector: "spec.clusterIP!=" + corev1.ClusterIPNone},
+		cluster.KindServiceCIDR:   {Sink: w.ranges},
+		cluster.KindEndpointSlice: {Sink: w.slices, Refused: w.slices.refuse},
+	}
+	for _, k := range kinds.WatchedBy(rows, kinds.Agent) {
+		watch, ok := watches[k.Kind]
+		if !ok {
+			return fmt.Errorf("kind %s: WatchedBy has the node agent, which does not know what to keep of it", k.Kind)
+		}
+		watch.Kind, watch.Log = k, w.log
+		if delete(watches, k.Kind); k.Kind == cluster.KindEndpointSlice {
+			w.slices.watch = watch
+		} else {
+			w.watches = append(w.watches, watch)
 		}
 	}
-	return l, nil
-}
-
-// Local is NewLocal for these clients.
-func (c *Clients) Local(node string, log *slog.Logger) (*Local, error) {
-	l, err := NewLocal(c.Kube, node, log)
-	if err != nil {
-		return nil, err
+	for kind := range watches {
+		return fmt.Errorf("kind %s: there is no row of it, or its WatchedBy lacks the node agent", kind)
 	}
-	l.leases = c.leases
-	return l, nil
-}
-
-// localListWatch lists and watches what selector accepts.
-func localListWatch[L runtime.Object](client kubernetes.Interface, selector string,
-	list func(context.Context, metav1.ListOptions) (L, error),
-	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) cache.ListerWatcher {
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = selector
-			return list(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = selector
-			return follow(ctx, o)
-		},
-	}, client)
+	return nil
 }
 
 // Run watches until ctx ends.
-func (l *Local) Run(ctx context.Context) {
-	var watches sync.WaitGroup
-	watches.Go(func() { l.nodes.RunWithContext(ctx) })
-	watches.Go(func() { l.pods.RunWithContext(ctx) })
-	watches.Go(func() { l.serviceWatch.RunWithContext(ctx) })
-	watches.Go(func() { l.ranges.watch.RunWithContext(ctx) })
-	watches.Go(func() { l.runSlices(ctx) })
-	watches.Go(func() { l.runPeers(ctx) })
-	for _, synced := range []cache.InformerSynced{l.Synced, l.serviceHandler.HasSynced, l.ranges.handler.HasSynced} {
-		watches.Go(func() { l.tellSynced(ctx, synced) })
+func (w *Watcher) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, watch := range w.watches {
+		running.Go(func() { watch.Run(ctx, w.clients) })
 	}
-	watches.Wait()
-}
-
-// tellSynced has the first list told as a change.
-func (l *Local) tellSynced(ctx context.Context, synced cache.InformerSynced) {
-	if cache.WaitForCacheSync(ctx.Done(), synced) {
-		l.nodeEvent("")
-	}
+	running.Go(func() { w.runSlices(ctx) })
+	running.Go(func() { w.runPeers(ctx) })
+	running.Wait()
 }
 
 // Synced tells whether the first lists of pods and Nodes have arrived.
-func (l *Local) Synced() bool { return l.pods.HasSynced() && l.nodes.HasSynced() }
+func (w *Watcher) Synced() bool { return w.pods.isListed() && w.nodes.isListed() }
 
-// Changed delivers one value after the Node, a service, or what Endpoints or
-// Peers tell has changed, and when first lists are there; several changes
-// may be told at once.
-func (l *Local) Changed() <-chan struct{} { return l.changed }
+// Changed delivers a value after a change of the Node, of a service, or of what Endpoints, ServiceRanges or Peers
+// return, and when a first list has arrived. Values merge.
+func (w *Watcher) Changed() <-chan struct{} { return w.changed }
 
-// Node is the agent's own Node; ok is false when there is none. The maps in it
-// must not be modified.
-func (l *Local) Node() (n LocalNode, ok bool) {
-	obj, ok, err := l.nodes.GetStore().GetByKey(l.node)
-	node, is := obj.(*corev1.Node)
-	if !ok || err != nil || !is {
-		return n, false
+func (w *Watcher) notify() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
 	}
-	return localNode(node), true
 }
 
-// Pod is a pod of this node; ok is false when the watch has not seen it, or has
-// seen it go: only Before is set then.
-func (l *Local) Pod(namespace, name string) (p LocalPod, ok bool) {
-	key := namespace + "/" + name
-	obj, ok, err := l.pods.GetStore().GetByKey(key)
-	pod, is := obj.(*corev1.Pod)
-	if !ok || err != nil || !is {
-		return LocalPod{Before: l.podsGone.uid(key)}, false
-	}
-	return LocalPod{
-		Namespace: namespace, Name: name, UID: string(pod.UID),
-		StaticUID: pod.Annotations[corev1.MirrorPodAnnotationKey], Network: pod.Annotations[annotation.PodNetworks],
-		Before: l.podsGone.uid(key),
-	}, true
+// Node is the agent's own Node; ok is false when there is none. Its maps must not be modified.
+func (w *Watcher) Node() (n Node, ok bool) { return w.nodes.get(cluster.Name{Name: w.node}) }
+
+// Pod is a pod of this node. ok is false when the watch has not seen it, or has seen it go; only Before is set then.
+func (w *Watcher) Pod(namespace, name string) (p Pod, ok bool) {
+	n := cluster.Name{Namespace: namespace, Name: name}
+	p, ok = w.pods.get(n)
+	p.Before = w.podsGone.uid(n)
+	return p, ok
 }
 
-// WaitPod returns once accept is content with the pod; it is asked at once and
-// after each change of the pod. When ctx ends first, the result is its error.
-func (l *Local) WaitPod(ctx context.Context, namespace, name string, accept func(p LocalPod, ok bool) bool) error {
+// WaitPod returns once accept is content with the pod. It asks accept at once and after each change of the pod. When
+// ctx ends first, the result is the context's error.
+func (w *Watcher) WaitPod(ctx context.Context, namespace, name string, accept func(p Pod, ok bool) bool) error {
 	for {
-		woken := l.podEvents.next(namespace + "/" + name) // before looking, so that no change falls between
-		p, ok := l.Pod(namespace, name)
+		// Before looking, so that no change falls between.
+		woken := w.podEvents.next(cluster.Name{Namespace: namespace, Name: name})
+		p, ok := w.Pod(namespace, name)
 		if accept(p, ok) {
 			return nil
 		}
@@ -205,90 +150,34 @@ func (l *Local) WaitPod(ctx context.Context, namespace, name string, accept func
 	}
 }
 
+// podsChanged remembers the pods that are gone, and wakes those who wait for a pod.
+func (w *Watcher) podsChanged(changes []change[Pod]) {
+	for _, c := range changes {
+		if c.was.UID != "" && c.was.UID != c.now.UID {
+			w.podsGone.note(c.name, c.was.UID)
+		}
+		w.podEvents.fire(c.name)
+	}
+}
+
 // PatchNode sets annotations of the agent's own Node, all in one patch.
-func (l *Local) PatchNode(ctx context.Context, annotations map[string]string) error {
+func (w *Watcher) PatchNode(ctx context.Context, annotations map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
-		return fmt.Errorf("building the patch of node %q: %w", l.node, err)
+		return fmt.Errorf("building the patch of node %q: %w", w.node, err)
 	}
-	_, err = l.client.CoreV1().Nodes().Patch(ctx, l.node, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "ovnkube-node"})
-	if err != nil {
-		return fmt.Errorf("patching annotations of node %q: %w", l.node, err)
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if _, err = w.clients.Kube.CoreV1().Nodes().Patch(ctx, w.node, types.MergePatchType, patch, options); err != nil {
+		return fmt.Errorf("patching annotations of node %q: %w", w.node, err)
 	}
 	return nil
 }
 
-func (l *Local) podEvent(key string) { l.podEvents.fire(key) }
-
-func (l *Local) nodeEvent(string) {
-	select {
-	case l.changed <- struct{}{}:
-	default:
+// KeepLease renews this node's Lease as a gateway until ctx ends, at times when alive is true.
+func (w *Watcher) KeepLease(ctx context.Context, alive func() bool) {
+	owner := func() (uid string, ok bool) {
+		n, ok := w.Node()
+		return n.UID, ok
 	}
-}
-
-func (l *Local) watchError(what string) cache.WatchErrorHandlerWithContext {
-	return func(ctx context.Context, _ *cache.Reflector, err error) {
-		if ctx.Err() == nil {
-			l.log.Warn("watch ended, it will be started again", "resource", what, "error", err)
-		}
-	}
-}
-
-// localHandler calls f with the key of every object that changes so that same
-// is false. A Node's heartbeat, or a pod's new status, is no such change.
-func localHandler(f func(key string), same func(before, after any) bool) cache.ResourceEventHandler {
-	call := func(obj any) {
-		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-			f(key)
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: call,
-		UpdateFunc: func(before, after any) {
-			if !same(before, after) {
-				call(after)
-			}
-		},
-		DeleteFunc: call,
-	}
-}
-
-func sameLocalNode(before, after any) bool {
-	b, ok1 := before.(*corev1.Node)
-	a, ok2 := after.(*corev1.Node)
-	return ok1 && ok2 && b.UID == a.UID && maps.Equal(b.Annotations, a.Annotations) && maps.Equal(b.Labels, a.Labels) && slices.Equal(b.Status.Addresses, a.Status.Addresses)
-}
-
-func sameLocalPod(before, after any) bool {
-	b, ok1 := before.(*corev1.Pod)
-	a, ok2 := after.(*corev1.Pod)
-	return ok1 && ok2 && b.UID == a.UID && maps.Equal(b.Annotations, a.Annotations)
-}
-
-// localStrip keeps of an object what Pod and Node read.
-func localStrip(obj any) (any, error) {
-	switch o := obj.(type) {
-	case *corev1.Pod:
-		kept := map[string]string{}
-		for _, k := range []string{annotation.PodNetworks, corev1.MirrorPodAnnotationKey} {
-			if v, ok := o.Annotations[k]; ok {
-				kept[k] = v
-			}
-		}
-		return &corev1.Pod{ObjectMeta: localMeta(o.ObjectMeta, kept)}, nil
-	case *corev1.Node:
-		meta := localMeta(o.ObjectMeta, o.Annotations)
-		meta.Labels = o.Labels
-		return &corev1.Node{ObjectMeta: meta, Status: corev1.NodeStatus{Addresses: o.Status.Addresses}}, nil
-	case *corev1.Service:
-		return stripService(o), nil
-	}
-	return obj, nil
-}
-
-func localMeta(m metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Annotations: annotations,
-	}
+	lease.NewKeeper(w.clients, w.node, fieldManager, owner, w.log).Run(ctx, alive)
 }

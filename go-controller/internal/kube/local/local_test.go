@@ -1,4 +1,4 @@
-package kubeio
+package local
 
 import (
 	"context"
@@ -14,30 +14,36 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
 func localPod(name, uid string, annotations map[string]string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid), Annotations: annotations, Labels: map[string]string{"big": "label"}},
-		Spec:       corev1.PodSpec{NodeName: "n1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(uid), Annotations: annotations,
+			Labels: map[string]string{"big": "label"},
+		},
+		Spec: corev1.PodSpec{NodeName: "n1"},
 	}
 }
 
-func startLocal(t *testing.T) (*Local, *fake.Clientset) {
+func startLocal(t *testing.T) (*Watcher, *fake.Clientset) {
 	t.Helper()
-	return startLocalWith(t, func(*Local) {})
+	return startLocalWith(t, func(*Watcher) {})
 }
 
 // startLocalWith has the watches set up as prepare does, and more objects there.
-func startLocalWith(t *testing.T, prepare func(*Local), more ...runtime.Object) (*Local, *fake.Clientset) {
+func startLocalWith(t *testing.T, prepare func(*Watcher), more ...runtime.Object) (*Watcher, *fake.Clientset) {
 	t.Helper()
-	client := fake.NewClientset(append(more, &corev1.Node{
+	api := fake.NewClientset(append(more, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid", Annotations: map[string]string{"keep": "this"}},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "172.18.0.2"}, {Type: corev1.NodeInternalIP, Address: "fd18::2"},
 		}},
 	})...)
-	l, err := NewLocal(client, "n1", slog.New(slog.DiscardHandler))
+	l, err := New(&client.Clients{Kube: api}, kinds.All(), "n1", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +52,11 @@ func startLocalWith(t *testing.T, prepare func(*Local), more ...runtime.Object) 
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	return l, client
+	return l, api
 }
 
 // awaitNode is the Node, once it is known.
-func awaitNode(l *Local) LocalNode {
+func awaitNode(l *Watcher) Node {
 	for {
 		if n, ok := l.Node(); ok {
 			return n
@@ -60,13 +66,13 @@ func awaitNode(l *Local) LocalNode {
 }
 
 // awaitNoNode waits until the Node is gone.
-func awaitNoNode(l *Local) {
+func awaitNoNode(l *Watcher) {
 	for _, ok := l.Node(); ok; _, ok = l.Node() {
 		<-l.Changed()
 	}
 }
 
-func TestLocalNode(t *testing.T) {
+func TestNode(t *testing.T) {
 	l, client := startLocal(t)
 	n := awaitNode(l)
 	if n.UID != "node-uid" || len(n.InternalIPs) != 2 || n.InternalIPs[1] != "fd18::2" {
@@ -98,11 +104,11 @@ func TestLocalNode(t *testing.T) {
 	}
 	beat := node.DeepCopy()
 	beat.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	if !sameLocalNode(node, beat) {
+	if !nodeOf(node).Equal(nodeOf(beat)) {
 		t.Error("a new condition of the Node counts as a change")
 	}
 	beat.Annotations["a"] = "9"
-	if sameLocalNode(node, beat) {
+	if nodeOf(node).Equal(nodeOf(beat)) {
 		t.Error("a new annotation of the Node does not count as a change")
 	}
 	if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
@@ -116,10 +122,10 @@ func TestLocalNode(t *testing.T) {
 
 func TestLocalWaitPod(t *testing.T) {
 	l, client := startLocal(t)
-	got := make(chan LocalPod, 1)
+	got := make(chan Pod, 1)
 	failed := make(chan error, 1)
 	go func() {
-		failed <- l.WaitPod(t.Context(), "default", "web", func(p LocalPod, ok bool) bool {
+		failed <- l.WaitPod(t.Context(), "default", "web", func(p Pod, ok bool) bool {
 			if !ok || p.Network == "" {
 				return false
 			}
@@ -140,7 +146,7 @@ func TestLocalWaitPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := <-got
-	if p != (LocalPod{Namespace: "default", Name: "web", UID: "u1", StaticUID: "static", Network: "net"}) {
+	if p != (Pod{Namespace: "default", Name: "web", UID: "u1", StaticUID: "static", Network: "net"}) {
 		t.Errorf("pod %+v", p)
 	}
 	for uid, want := range map[string]bool{"": true, "u1": true, "static": true, "u2": false} {
@@ -150,12 +156,11 @@ func TestLocalWaitPod(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := l.WaitPod(short, "default", "none", func(LocalPod, bool) bool { return false }); !errors.Is(err, context.DeadlineExceeded) {
+	if err := l.WaitPod(short, "default", "none", func(Pod, bool) bool { return false }); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting in vain: %v", err)
 	}
-	obj, _, err := l.pods.GetStore().GetByKey("default/web")
-	if kept := obj.(*corev1.Pod); err != nil || kept.Labels != nil || kept.Spec.NodeName != "" {
-		t.Errorf("the watch keeps what nobody reads: %+v %v", kept, err)
+	if kept, ok := l.pods.get(cluster.Name{Namespace: "default", Name: "web"}); !ok || kept != p {
+		t.Errorf("the watch keeps %+v, %v; want what is read of a pod", kept, ok)
 	}
 }
 
@@ -197,9 +202,8 @@ func TestLocalServices(t *testing.T) {
 	if after != before+1 {
 		t.Errorf("the version is %d, want one more than %d: a selector does not count", after, before)
 	}
-	obj, _, err := l.serviceWatch.GetStore().GetByKey("default/web")
-	if kept := obj.(*corev1.Service); err != nil || len(kept.Labels) != 1 || kept.Spec.Selector != nil {
-		t.Errorf("the watch keeps what nobody reads: %+v %v", kept, err)
+	if kept, ok := l.services.get(list[0].Name); !ok || kept != list[0] {
+		t.Errorf("the watch keeps %+v, %v; want the decoded value alone", kept, ok)
 	}
 	if err := services.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package kubeio
+package local
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
 // manyServices is an API server's side of the watches of an agent. Each object is written as it is sent, so that the
@@ -93,13 +95,13 @@ func BenchmarkServicesInMemory(b *testing.B) {
 	const services = 10_000
 	server := httptest.NewServer(manyServices{services})
 	defer server.Close()
-	clients, err := NewClients(config.Kubernetes{APIServer: server.URL}, "test")
+	clients, err := client.New(config.Kubernetes{APIServer: server.URL}, "test")
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
 		heapBefore, rssBefore := memoryInUse(b)
-		l, err := clients.Local("node-1", slog.New(slog.DiscardHandler))
+		l, err := New(clients, kinds.All(), "node-1", slog.New(slog.DiscardHandler))
 		if err != nil {
 			b.Fatal(err)
 		}

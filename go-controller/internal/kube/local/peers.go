@@ -1,4 +1,4 @@
-package kubeio
+package local
 
 import (
 	"cmp"
@@ -15,61 +15,57 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// How often the Node of a name that somebody needs is read again, about; how soon
-// after it told no address for the first time, from which on that doubles; and how
-// long that may take.
+// A Node that somebody needs is read again after about peerRefresh. A Node without an address is read again after
+// peerRetry, and after twice as long each further time. Reading may take peerTimeout.
 const (
 	peerRefresh = 5 * time.Minute
 	peerRetry   = 2 * time.Second
 	peerTimeout = 5 * time.Second
 )
 
-// peersRefreshed is how many Nodes are read again as often as that; of more each
-// is read that much more seldom. There may be a thousand agents, and as many Nodes
-// that each of them needs: those of services with few endpoints each.
+// peersRefreshed is how many Nodes are read again after peerRefresh. Of more Nodes each is read accordingly later.
+// There may be a thousand agents, and each may need as many Nodes: those of services with few endpoints each.
 const peersRefreshed = 60
 
-// peerNews is how often Changed tells of Nodes while others are still being read.
+// peerNews is how often Changed reports Nodes while others are still being read.
 const peerNews = time.Second
 
-// localPeers are the addresses of other Nodes, of which few are needed: each is
-// read, and again now and then. A watch of all Nodes would have every agent told
-// of what every kubelet says of its own.
-type localPeers struct {
+// peers are the addresses of other Nodes. An agent needs few of them, reads each, and reads it again now and then. A
+// watch of all Nodes would send every agent what every kubelet reports.
+type peers struct {
 	mu      sync.Mutex
 	byName  map[string]*peer // those that are needed
-	version uint64           // changes with any of their addresses, and when one is read for the first time
+	version uint64           // differs after a change of an address, and after a first reading
 	woken   chan struct{}    // others are needed
 	refresh time.Duration
 }
 
 type peer struct {
-	addrs []netip.Addr
-	due   time.Time     // when to read it next; the zero time for at once, as it never was
-	wait  time.Duration // from the last reading, which told no address, to the next; 0 when it told some
-	told  string        // what kept it from being read last; "" for nothing
+	addrs   []netip.Addr
+	due     time.Time     // when to read it next; the zero time for a Node that was never read
+	wait    time.Duration // to the next reading after one without an address; 0 after one with an address
+	failure string        // why the last reading failed; "" when it did not
 }
 
-func newLocalPeers() *localPeers {
-	return &localPeers{byName: map[string]*peer{}, version: 1, woken: make(chan struct{}, 1), refresh: peerRefresh}
+func newPeers() *peers {
+	return &peers{byName: map[string]*peer{}, version: 1, woken: make(chan struct{}, 1), refresh: peerRefresh}
 }
 
 // Peers are other Nodes of which somebody needs the addresses.
 type Peers struct {
-	// Addrs are those that are known, by the Node: the first InternalIP of each
-	// family (Kubernetes API, NodeStatus.addresses).
+	// Addrs are the known addresses by Node: the first InternalIP of each family (Kubernetes API,
+	// NodeStatus.addresses).
 	Addrs map[string][]netip.Addr
-	// Version is another number whenever Addrs or Read are others for the same names.
+	// Version differs after each change of Addrs or Read for the same names.
 	Version uint64
-	// Read tells that each was read, or could not be, at least once.
+	// Read tells that each Node was read at least once, or could not be read.
 	Read bool
 }
 
-// Peers are the Nodes of these names. Those that are not known are read, and
-// Changed tells when they are; of those that the last call did not name nothing
-// is known any more.
-func (l *Local) Peers(names []string) Peers {
-	p := l.peers
+// Peers are the Nodes of these names. Unknown ones are read, and Changed reports when they are. Nodes that this call
+// does not name are forgotten.
+func (w *Watcher) Peers(names []string) Peers {
+	p := w.peers
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wanted := make(map[string]bool, len(names))
@@ -97,58 +93,58 @@ func (l *Local) Peers(names []string) Peers {
 }
 
 // runPeers reads Nodes when they are due, one after the other.
-func (l *Local) runPeers(ctx context.Context) {
-	tick := time.NewTicker(min(peerRetry/2, l.peers.refresh))
+func (w *Watcher) runPeers(ctx context.Context) {
+	tick := time.NewTicker(min(peerRetry/2, w.peers.refresh))
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.peers.woken:
+		case <-w.peers.woken:
 		case <-tick.C:
 		}
-		l.readPeers(ctx)
+		w.readPeers(ctx)
 	}
 }
 
-// readPeers reads those that are due.
-func (l *Local) readPeers(ctx context.Context) {
-	changed, told := false, time.Now()
+// readPeers reads the Nodes that are due.
+func (w *Watcher) readPeers(ctx context.Context) {
+	changed, notified := false, time.Now()
 	var unread []string
 	var why error // of the first of them
-	for _, name := range l.peers.due(time.Now()) {
-		node, err := l.readPeer(ctx, name)
+	for _, name := range w.peers.due(time.Now()) {
+		node, err := w.readPeer(ctx, name)
 		if ctx.Err() != nil {
 			return
 		}
-		now, tell := l.peers.take(name, node, err)
-		if tell {
+		now, report := w.peers.take(name, node, err)
+		if report {
 			unread, why = append(unread, name), cmp.Or(why, err)
 		}
 		changed = changed || now
-		if changed && time.Since(told) > peerNews {
-			l.nodeEvent("")
-			changed, told = false, time.Now()
+		if changed && time.Since(notified) > peerNews {
+			w.notify()
+			changed, notified = false, time.Now()
 		}
 	}
 	if changed {
-		l.nodeEvent("")
+		w.notify()
 	}
 	if len(unread) > 0 {
-		l.log.Warn("the addresses of a node with endpoints can't be read: own node ports lead to those it had before, or if none are known, not there",
-			"peer", unread[0], "others", len(unread)-1, "error", why)
+		w.log.Warn("the addresses of a node with endpoints can't be read: this node's own node ports use the addresses "+
+			"known before, or leave that node out", "peer", unread[0], "others", len(unread)-1, "error", why)
 	}
 }
 
-// readPeer reads a Node; what the API server remembers of it will do.
-func (l *Local) readPeer(ctx context.Context, name string) (*corev1.Node, error) {
+// readPeer reads a Node. The API server may answer from its cache.
+func (w *Watcher) readPeer(ctx context.Context, name string) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
-	return l.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
+	return w.clients.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
 }
 
-// due are the names of Nodes to be read now, sorted.
-func (p *localPeers) due(now time.Time) (out []string) {
+// due are the names of the Nodes to read now, sorted.
+func (p *peers) due(now time.Time) (out []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name, known := range p.byName {
@@ -160,31 +156,30 @@ func (p *localPeers) due(now time.Time) (out []string) {
 	return out
 }
 
-// take takes in a Node that was read, or why not; what was known of one that
-// can't be read stays, unless there is none. changed says that there is news of
-// it, tell that the error is to be told: when it begins, and when it is of another
-// kind.
-func (p *localPeers) take(name string, node *corev1.Node, err error) (changed, tell bool) {
+// take takes in a Node that was read, or why it could not be. A failure leaves what was known, unless there is no such
+// Node. changed tells whether what is known changed. report tells whether to log the failure: when it begins, and when
+// its kind changes.
+func (p *peers) take(name string, node *corev1.Node, err error) (changed, report bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.byName[name]
 	if known == nil {
-		return false, false // it is not needed any more
+		return false, false // nobody needs it any more
 	}
 	var addrs []netip.Addr
-	why := ""
+	failure := ""
 	switch {
 	case err == nil:
 		addrs = peerAddresses(node)
 	case !apierrors.IsNotFound(err):
-		addrs, why = known.addrs, "error "+string(apierrors.ReasonForError(err))
+		addrs, failure = known.addrs, "error "+string(apierrors.ReasonForError(err))
 	}
-	tell = why != "" && why != known.told
-	known.told = why
+	report = failure != "" && failure != known.failure
+	known.failure = failure
 	changed = known.due.IsZero() || !slices.Equal(addrs, known.addrs)
 	known.addrs = addrs
 	again := p.refresh * time.Duration(max(len(p.byName), peersRefreshed)) / peersRefreshed
-	if known.wait = min(max(2*known.wait, peerRetry), again); why != "" || len(addrs) == 0 {
+	if known.wait = min(max(2*known.wait, peerRetry), again); failure != "" || len(addrs) == 0 {
 		again = known.wait
 	} else {
 		known.wait = 0
@@ -193,14 +188,15 @@ func (p *localPeers) take(name string, node *corev1.Node, err error) (changed, t
 	if changed {
 		p.version++
 	}
-	return changed, tell
+	return changed, report
 }
 
-// peerAddresses are the first InternalIPs of each family that lead to another host.
+// peerAddresses are the first InternalIPs of each family by which another host can be reached.
 func peerAddresses(node *corev1.Node) (out []netip.Addr) {
-	for _, s := range localNode(node).InternalIPs {
+	for _, s := range nodeOf(node).InternalIPs {
 		a, err := netip.ParseAddr(s)
-		if err != nil || !a.IsGlobalUnicast() || slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == a.Unmap().Is4() }) {
+		known := func(o netip.Addr) bool { return o.Is4() == a.Unmap().Is4() }
+		if err != nil || !a.IsGlobalUnicast() || slices.ContainsFunc(out, known) {
 			continue
 		}
 		out = append(out, a.Unmap())

@@ -1,4 +1,4 @@
-package kubeio
+package local
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ func peerNode(name string, addrs ...string) *corev1.Node {
 }
 
 // awaitPeers waits until all these Nodes were read, and their addresses are so.
-func awaitPeers(t *testing.T, l *Local, want string, names ...string) (version uint64) {
+func awaitPeers(t *testing.T, l *Watcher, want string, names ...string) (version uint64) {
 	t.Helper()
 	for {
 		p := l.Peers(names)
@@ -76,7 +76,7 @@ func gets(client *fake.Clientset, name string) (n int) {
 // keeps what was known, and one that is gone has none.
 func TestPeersChange(t *testing.T) {
 	var refused atomic.Bool
-	l, client := startLocalWith(t, func(l *Local) {
+	l, client := startLocalWith(t, func(l *Watcher) {
 		l.peers.refresh = 1
 		forbidNodes(l, func(name string) bool { return name == "n2" && refused.Load() })
 	}, peerNode("n2", "172.18.0.3"), peerNode("n3", "172.18.0.4"))
@@ -99,7 +99,7 @@ func TestPeersChange(t *testing.T) {
 // server is asked ever more seldom; an error is told when it begins, and when it is
 // of another kind, whatever its text is.
 func TestPeersRetry(t *testing.T) {
-	p := newLocalPeers()
+	p := newPeers()
 	p.byName["n2"] = &peer{}
 	forbidden, gone := apierrors.NewForbidden(corev1.Resource("nodes"), "n2", errors.New("no rights")), apierrors.NewNotFound(corev1.Resource("nodes"), "n2")
 	for i, step := range []struct {
@@ -142,7 +142,7 @@ func TestPeersRetry(t *testing.T) {
 // Many Nodes are read again more seldom: all of them take as many questions as few.
 func TestPeersMany(t *testing.T) {
 	for n, want := range map[int]time.Duration{1: peerRefresh, peersRefreshed: peerRefresh, 3 * peersRefreshed: 3 * peerRefresh} {
-		p := newLocalPeers()
+		p := newPeers()
 		for i := range n {
 			p.byName[fmt.Sprint("n", i)] = &peer{}
 		}
@@ -155,8 +155,8 @@ func TestPeersMany(t *testing.T) {
 }
 
 // forbidNodes has the API refuse to tell some Nodes.
-func forbidNodes(l *Local, which func(name string) bool) {
-	l.client.(*fake.Clientset).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
+func forbidNodes(l *Watcher, which func(name string) bool) {
+	l.clients.Kube.(*fake.Clientset).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		name := a.(k8stesting.GetAction).GetName()
 		return which(name), nil, apierrors.NewForbidden(corev1.Resource("nodes"), name, errors.New("no rights"))
 	})
@@ -170,7 +170,7 @@ func (l lines) Write(b []byte) (int, error) { l <- string(b); return len(b), nil
 // Nodes that can't be read are told of together, once.
 func TestPeersTold(t *testing.T) {
 	told := make(lines, 100)
-	l, client := startLocalWith(t, func(l *Local) {
+	l, client := startLocalWith(t, func(l *Watcher) {
 		l.peers.refresh, l.log = 1, slog.New(slog.NewTextHandler(told, nil))
 		forbidNodes(l, func(name string) bool { return name != "n3" })
 	}, peerNode("n3", "172.18.0.4"))

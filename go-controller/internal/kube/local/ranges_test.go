@@ -1,4 +1,4 @@
-package kubeio
+package local
 
 import (
 	"context"
@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
 func TestServiceRanges(t *testing.T) {
@@ -57,9 +60,9 @@ func TestServiceRangesRefused(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"an older server": apierrors.NewNotFound(what, ""), "no right": apierrors.NewForbidden(what, "", nil),
 	} {
-		client := fake.NewClientset()
-		client.PrependReactor("list", "servicecidrs", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
-		l, err := NewLocal(client, "n1", slog.New(slog.DiscardHandler))
+		api := fake.NewClientset()
+		api.PrependReactor("list", "servicecidrs", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
+		l, err := New(&client.Clients{Kube: api}, kinds.All(), "n1", slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package kubeio
+package local
 
 import (
 	"context"
@@ -13,26 +13,26 @@ import (
 
 // Served is what a node needs to know to serve services.
 type Served struct {
-	Services  []*cluster.Service                        // all, in no order
-	Endpoints map[cluster.Name][]*cluster.EndpointSlice // as of Local.Endpoints; nil when no service needs them, or they are not ours to see
-	Ranges    []netip.Prefix                            // as of Local.ServiceRanges
+	Services  []*cluster.Service                        // as of Watcher.Services
+	Endpoints map[cluster.Name][]*cluster.EndpointSlice // as of Watcher.Endpoints; nil when not needed or not allowed
+	Ranges    []netip.Prefix                            // as of Watcher.ServiceRanges
 }
 
-// Served watches until everything is known, and no longer. needy tells which
-// services need endpoints. It is for who does not run otherwise.
-func (l *Local) Served(ctx context.Context, needy func(*cluster.Service) bool) (Served, error) {
+// Served watches until everything is known, and no longer. It is for programs that do not Run the Watcher. needy tells
+// which services need endpoints.
+func (w *Watcher) Served(ctx context.Context, needy func(*cluster.Service) bool) (Served, error) {
 	watching, stop := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	defer stop()
-	wg.Go(func() { l.Run(watching) })
+	running.Go(func() { w.Run(watching) })
 	for {
-		s, missing := l.served(needy)
+		s, missing := w.served(needy)
 		if missing == nil {
 			return s, nil
 		}
 		select {
-		case <-l.Changed():
+		case <-w.Changed():
 		case <-ctx.Done():
 			return s, fmt.Errorf("%w: %w", missing, ctx.Err())
 		}
@@ -40,17 +40,17 @@ func (l *Local) Served(ctx context.Context, needy func(*cluster.Service) bool) (
 }
 
 // served is what is known now, and what is missing.
-func (l *Local) served(needy func(*cluster.Service) bool) (s Served, missing error) {
+func (w *Watcher) served(needy func(*cluster.Service) bool) (s Served, missing error) {
 	var ok bool
-	if s.Services, _, ok = l.Services(); !ok {
+	if s.Services, _, ok = w.Services(); !ok {
 		return s, errors.New("the API server does not list the services: may this identity list and watch them?")
 	}
-	if s.Ranges, ok = l.ServiceRanges(); !ok {
+	if s.Ranges, ok = w.ServiceRanges(); !ok {
 		return s, errors.New("the API server does not list the ServiceCIDRs")
 	}
 	if slices.ContainsFunc(s.Services, needy) {
 		var err error
-		if s.Endpoints, _, err = l.Endpoints(); err != nil && !errors.Is(err, ErrNotAllowed) {
+		if s.Endpoints, _, err = w.Endpoints(); err != nil && !errors.Is(err, ErrNotAllowed) {
 			return s, err
 		}
 	}

@@ -1,193 +1,224 @@
-package kubeio
+package local
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
 )
 
-// localSlices is the watch of EndpointSlices, which runs when it is needed. Its
-// objects are those of services that clients from outside reach locally, and of
-// others those with endpoints on this node, with just these: what happens
-// elsewhere to the many other services is no change.
-type localSlices struct {
-	mu      *sync.Mutex     // of local, and what becomes of a slice by it
-	local   map[string]bool // those services, by namespace/name
-	objects *localObjects[*cluster.EndpointSlice]
-	keep    cache.ResourceEventHandler // of objects; call it with mu
-	watch   cache.SharedIndexInformer
-	handler cache.ResourceEventHandlerRegistration
-	needed  chan struct{} // closed by need
-	need    func()
-	refused *atomic.Pointer[error] // what the API server said last, if that was that this agent may not
+// endpointSlices is the watch of EndpointSlices, which starts when somebody needs it. It is a Sink.
+//
+// An agent needs all endpoints of the services that clients from outside reach locally. Of other services it needs
+// those on its own node: what happens to their endpoints elsewhere is no change. A service may become one of the former
+// at any time, so the endpoints of all slices are kept.
+type endpointSlices struct {
+	node   string
+	watch  reflector.Watch
+	decode func(runtime.Object) (*cluster.EndpointSlice, bool)
+	needed chan struct{} // closed by need
+	need   func()
+	notify func()
+
+	mu        sync.Mutex
+	all       map[cluster.Name]*cluster.EndpointSlice
+	byService map[cluster.Name][]cluster.Name
+	local     map[cluster.Name]bool                   // services that are reached locally
+	wanted    map[cluster.Name]*cluster.EndpointSlice // what this node needs of all
+	version   uint64                                  // differs after each change of wanted
+	listed    bool
+	refused   error // what the API server said last, if it was that this agent may not list or watch
 }
 
-// ErrNotAllowed tells that the API server does not let this agent read what it
-// needs.
-var ErrNotAllowed = errors.New("this agent may not list and watch endpointslices.discovery.k8s.io: grant it that, such as by the ClusterRole system:node-proxier")
+// ErrNotAllowed tells that the API server does not let this agent read what it needs.
+var ErrNotAllowed = errors.New("this agent may not list and watch endpointslices.discovery.k8s.io: grant it that, " +
+	"such as by the ClusterRole system:node-proxier")
 
 // errSlicesAwaited tells that there is no list yet.
 var errSlicesAwaited = errors.New("the API server has not listed the endpoint slices yet")
 
-// prepareSlices sets the watch up.
-func (l *Local) prepareSlices() (err error) {
-	all := l.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
-	s := localSlices{
-		mu: &sync.Mutex{}, local: map[string]bool{},
-		objects: newLocalObjects[*cluster.EndpointSlice](), needed: make(chan struct{}), refused: &atomic.Pointer[error]{},
-		watch: cache.NewSharedIndexInformer(localListWatch(l.client, "", all.List, all.Watch), &discoveryv1.EndpointSlice{}, 0, cache.Indexers{sliceService: sliceServiceKey}),
+func newEndpointSlices(node string, k kinds.Kind, notify func()) *endpointSlices {
+	s := &endpointSlices{
+		node: node, decode: decodeWith[*cluster.EndpointSlice](k), needed: make(chan struct{}), notify: notify, version: 1,
+		all: map[cluster.Name]*cluster.EndpointSlice{}, byService: map[cluster.Name][]cluster.Name{},
+		local: map[cluster.Name]bool{}, wanted: map[cluster.Name]*cluster.EndpointSlice{},
 	}
 	s.need = sync.OnceFunc(func() { close(s.needed) })
-	l.slices = s
-	if err := s.watch.SetTransform(l.stripSlice); err != nil {
-		return err
-	}
-	if err := s.watch.SetWatchErrorHandlerWithContext(l.slicesError); err != nil {
-		return err
-	}
-	l.slices.keep = s.objects.handler(l.localSlice, func() { l.nodeEvent("") })
-	locked := func(f func()) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		f()
-	}
-	l.slices.handler, err = s.watch.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { locked(func() { l.slices.keep.OnAdd(obj, false) }) },
-		UpdateFunc: func(before, after any) { locked(func() { l.slices.keep.OnUpdate(before, after) }) },
-		DeleteFunc: func(obj any) { locked(func() { l.slices.keep.OnDelete(obj) }) },
-	})
-	return err
+	return s
 }
 
-// sliceService is the index of slices by sliceServiceKey.
-const sliceService = "service"
-
-// sliceServiceKey is the namespace/name of the service that a slice belongs to.
-func sliceServiceKey(obj any) ([]string, error) {
-	if s, ok := obj.(*discoveryv1.EndpointSlice); ok {
-		return []string{s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName]}, nil
-	}
-	return nil, nil
-}
-
-// followService keeps of a service's slices what is to be kept of them, after
-// the service has come, changed or gone.
-func (l *Local) followService(key string) {
-	service, _ := l.services.get(key)
-	local := service != nil && service.ReachedLocally()
-	l.slices.mu.Lock()
-	defer l.slices.mu.Unlock()
-	if l.slices.local[key] == local {
-		return
-	}
-	delete(l.slices.local, key)
-	if local {
-		l.slices.local[key] = true
-	}
-	list, err := l.slices.watch.GetIndexer().ByIndex(sliceService, key)
-	if err != nil {
-		l.log.Error("endpoint slices are not indexed", "service", key, "error", err) // prepareSlices has seen to it that they are
-		return
-	}
-	for _, obj := range list {
-		l.slices.keep.OnUpdate(nil, obj)
-	}
-}
-
-func (l *Local) runSlices(ctx context.Context) {
+func (w *Watcher) runSlices(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-l.slices.needed:
-		var told sync.WaitGroup
-		told.Go(func() { l.tellSynced(ctx, l.slices.handler.HasSynced) })
-		l.slices.watch.RunWithContext(ctx)
-		told.Wait()
+	case <-w.slices.needed:
+		w.slices.watch.Run(ctx, w.clients)
 	}
 }
 
-// slicesError remembers a refusal: that is told to who asks for endpoints.
-func (l *Local) slicesError(ctx context.Context, r *cache.Reflector, err error) {
-	l.watchError("endpointslices")(ctx, r, err)
-	if apierrors.IsForbidden(err) && l.slices.refused.Swap(&err) == nil {
-		l.nodeEvent("")
-	}
-}
-
-// Endpoints are EndpointSlices by service: of services that clients from outside
-// reach locally (cluster.Service.ReachedLocally) all; of others those with
-// endpoints on this node, with just these. version is another number whenever
-// they are others. The first call has them watched. The error says why they are
-// not known; it is ErrNotAllowed if waiting won't help.
-func (l *Local) Endpoints() (byService map[cluster.Name][]*cluster.EndpointSlice, version uint64, err error) {
-	l.slices.need()
-	if !l.slices.handler.HasSynced() {
-		if refused := l.slices.refused.Load(); refused != nil {
-			return nil, 0, fmt.Errorf("%w (%w)", ErrNotAllowed, *refused)
-		}
+// Endpoints are EndpointSlices by service: all slices of services that clients from outside reach locally
+// (cluster.Service.ReachedLocally); of other services the slices with endpoints on this node, with these endpoints
+// only. version differs after each change of them. The first call starts the watch. The error says why they are not
+// known; it is ErrNotAllowed if waiting won't help.
+func (w *Watcher) Endpoints() (byService map[cluster.Name][]*cluster.EndpointSlice, version uint64, err error) {
+	s := w.slices
+	s.need()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.listed && s.refused != nil:
+		return nil, 0, fmt.Errorf("%w (%w)", ErrNotAllowed, s.refused)
+	case !s.listed:
 		return nil, 0, errSlicesAwaited
 	}
-	list, version := l.slices.objects.all()
-	slices.SortFunc(list, func(a, b *cluster.EndpointSlice) int { return cluster.CompareNames(a.Name, b.Name) })
 	byService = map[cluster.Name][]*cluster.EndpointSlice{}
-	for _, s := range list {
-		n := cluster.Name{Namespace: s.Name.Namespace, Name: s.Service}
-		byService[n] = append(byService[n], s)
+	for _, name := range slices.SortedFunc(maps.Keys(s.wanted), cluster.CompareNames) {
+		slice := s.wanted[name]
+		byService[serviceOf(slice)] = append(byService[serviceOf(slice)], slice)
 	}
-	return byService, version, nil
+	return byService, s.version, nil
 }
 
-// stripSlice keeps of a slice what localSlice reads. There are very many.
-func (l *Local) stripSlice(obj any) (any, error) {
-	s, ok := obj.(*discoveryv1.EndpointSlice)
-	if !ok {
-		return obj, nil
+func serviceOf(s *cluster.EndpointSlice) cluster.Name {
+	return cluster.Name{Namespace: s.Name.Namespace, Name: s.Service}
+}
+
+// Known implements reflector.Sink.
+func (s *endpointSlices) Known() iter.Seq[cluster.Name] { return maps.Keys(s.all) }
+
+// Put implements reflector.Sink.
+func (s *endpointSlices) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+	s.mu.Lock()
+	before, first := s.version, listed && !s.listed
+	for _, obj := range came {
+		slice, ok := obj.(*discoveryv1.EndpointSlice)
+		if !ok {
+			s.mu.Unlock()
+			return fmt.Errorf("the watch of EndpointSlices delivers a %T", obj)
+		}
+		s.set(kinds.NameOf(slice), slice)
 	}
-	out := &discoveryv1.EndpointSlice{ObjectMeta: localMeta(s.ObjectMeta, nil), AddressType: s.AddressType}
-	if _, headless := s.Labels[corev1.IsHeadlessService]; headless {
-		return out, nil // for DNS
+	for _, name := range gone {
+		s.set(name, nil)
 	}
+	s.listed = s.listed || listed
+	changed := first || s.version != before
+	s.mu.Unlock()
+	if changed {
+		s.notify()
+	}
+	return nil
+}
+
+// set keeps a slice, nil for one that is gone. Call it with mu.
+func (s *endpointSlices) set(name cluster.Name, obj *discoveryv1.EndpointSlice) {
+	was := s.all[name]
+	var now *cluster.EndpointSlice
+	if obj != nil {
+		now, _ = s.decode(strip(obj))
+	}
+	if now != nil && (now.Service == "" || len(now.Endpoints) == 0) {
+		now = nil // of no service, or with endpoints on no node
+	}
+	switch {
+	case now != nil && was != nil && now.Equal(was):
+		return
+	case was != nil && (now == nil || now.Service != was.Service):
+		service := serviceOf(was)
+		rest := slices.DeleteFunc(s.byService[service], func(n cluster.Name) bool { return n == name })
+		if s.byService[service] = rest; len(rest) == 0 {
+			delete(s.byService, service)
+		}
+	}
+	if now == nil {
+		delete(s.all, name)
+	} else {
+		if was == nil || was.Service != now.Service {
+			s.byService[serviceOf(now)] = append(s.byService[serviceOf(now)], name)
+		}
+		s.all[name] = now
+	}
+	s.want(name)
+}
+
+// strip is a slice with only what an agent reads of it: the endpoints that are on a node.
+func strip(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	out := *s
+	out.Endpoints = nil
 	for _, e := range s.Endpoints {
-		if name := shared(deref(e.NodeName)); name != "" && len(e.Addresses) > 0 {
-			out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses[:1:1], Conditions: e.Conditions, NodeName: &name})
+		if e.NodeName != nil && *e.NodeName != "" && len(e.Addresses) > 0 {
+			out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{
+				Addresses: e.Addresses[:1:1], Conditions: e.Conditions, NodeName: e.NodeName,
+			})
 		}
 	}
-	if len(out.Endpoints) > 0 {
-		out.Ports = s.Ports
-		out.Labels = map[string]string{discoveryv1.LabelServiceName: s.Labels[discoveryv1.LabelServiceName]}
-		keepServiceLabels(&out.ObjectMeta, s.Labels)
-	}
-	return out, nil
+	return &out
 }
 
-// localSlice keeps the slices that belong to a service and have endpoints: of a
-// service that is reached locally any, of others endpoints here. Call it with
-// slices.mu.
-func (l *Local) localSlice(obj any) (*cluster.EndpointSlice, bool) {
-	s, ok := obj.(*discoveryv1.EndpointSlice)
-	if !ok || s.Labels[discoveryv1.LabelServiceName] == "" {
-		return nil, false
+// want brings wanted up to date with a slice. Call it with mu.
+func (s *endpointSlices) want(name cluster.Name) {
+	was, now := s.wanted[name], s.all[name]
+	if now != nil && !s.local[serviceOf(now)] {
+		now = s.here(now)
 	}
-	if key, _ := sliceServiceKey(s); !l.slices.local[key[0]] {
-		here := *s
-		here.Endpoints = nil
-		for _, e := range s.Endpoints {
-			if deref(e.NodeName) == l.node {
-				here.Endpoints = append(here.Endpoints, e)
-			}
+	switch {
+	case was == nil && now == nil, was != nil && now != nil && was.Equal(now):
+		return
+	case now == nil:
+		delete(s.wanted, name)
+	default:
+		s.wanted[name] = now
+	}
+	s.version++
+}
+
+// here is a slice with its endpoints on this node only, nil when there are none.
+func (s *endpointSlices) here(all *cluster.EndpointSlice) *cluster.EndpointSlice {
+	var mine []cluster.Endpoint
+	for _, e := range all.Endpoints {
+		if e.Node == s.node {
+			mine = append(mine, e)
 		}
-		s = &here
 	}
-	now, _ := decodeSlice(s)
-	return now, len(now.Endpoints) > 0
+	if mine == nil {
+		return nil
+	}
+	out := *all
+	out.Endpoints = mine
+	return &out
+}
+
+// follow takes in whether a service is reached locally.
+func (s *endpointSlices) follow(service cluster.Name, local bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.local[service] == local {
+		return
+	}
+	if delete(s.local, service); local {
+		s.local[service] = true
+	}
+	for _, name := range s.byService[service] {
+		s.want(name)
+	}
+}
+
+// refuse remembers that the API server forbids the watch, for those who ask for endpoints.
+func (s *endpointSlices) refuse(err error) {
+	s.mu.Lock()
+	first := s.refused == nil
+	s.refused = err
+	s.mu.Unlock()
+	if first {
+		s.notify()
+	}
 }

@@ -1,4 +1,4 @@
-package kubeio
+package local
 
 import (
 	"errors"

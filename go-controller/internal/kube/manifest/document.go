@@ -1,4 +1,4 @@
-package kubeio
+package manifest
 
 import (
 	"bytes"
@@ -19,10 +19,9 @@ type document struct {
 	text []byte
 }
 
-// documents cuts a file into its documents; empty ones are left out. A YAML
-// document ends at a line that starts with "---" (YAML 1.2.2, section 9.2),
-// whatever is broken inside of it, so that the others can be read. JSON values
-// may also follow each other without a separator.
+// documents cuts a file into its documents and leaves empty ones out. A YAML document ends at a line that starts with
+// "---" (YAML 1.2.2, section 9.2), even when it is broken, so that the others can be read. JSON values may also follow
+// each other without a separator.
 func documents(raw []byte) []document {
 	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
 	var out []document
@@ -52,8 +51,7 @@ func separator(line []byte) bool {
 	return ok && (len(bytes.TrimSpace(rest)) == 0 || rest[0] == ' ' || rest[0] == '\t')
 }
 
-// blank tells whether a text has nothing but space, comments and the end mark
-// of a document.
+// blank tells whether a text has nothing but space, comments and the end mark of a document.
 func blank(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
@@ -64,7 +62,7 @@ func blank(text []byte) bool {
 	return true
 }
 
-// values cuts a document that is a sequence of JSON values into those.
+// values are the JSON values that a document is a sequence of, or the document itself.
 func (d document) values() []document {
 	start := len(d.text) - len(bytes.TrimLeft(d.text, " \t\r\n"))
 	if d.text[start] != '{' {
@@ -79,15 +77,14 @@ func (d document) values() []document {
 			return out
 		}
 		if err != nil {
-			return []document{d} // not JSON, or broken: the YAML parser tells
+			return []document{d} // not JSON, or broken: the YAML parser says why
 		}
 		begin := int(dec.InputOffset()) - len(v)
 		out = append(out, document{line: d.line + bytes.Count(d.text[:begin], []byte("\n")), text: v})
 	}
 }
 
-// json is the document as JSON. A key that is repeated in a mapping is a
-// warning, and its last value counts, as an API server has it.
+// json is the document as JSON. A repeated key in a mapping is a warning; its last value counts, as in an API server.
 func (d document) json() (js []byte, warnings []string, err error) {
 	if json.Valid(d.text) {
 		return d.text, nil, nil

@@ -1,4 +1,4 @@
-package kubeio
+package manifest
 
 import (
 	"cmp"
@@ -12,13 +12,13 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
-// Manifests is what a set of manifest files says, as `kubectl get -o yaml` or
-// `-o json` writes them. It does not depend on the order of files, documents
-// or list items.
+// Manifests is what a set of manifest files says, as `kubectl get -o yaml` or `-o json` writes them. It does not depend
+// on the order of files, documents or list items.
 type Manifests struct {
-	Objects  []cluster.Object  // by kind and name; each named once
+	Objects  []cluster.Object  // by kind and name, each once
 	Problems []cluster.Problem // parts of Objects that were left out
 	Errors   []error           // files, documents and objects that could not be used
 	Warnings []string          // what a Kubernetes API server would drop or merge
@@ -34,11 +34,13 @@ type IgnoredKind struct {
 // Stdin is the path that means standard input.
 const Stdin = "-"
 
-// ReadManifests reads files, directories (recursively: *.yaml, *.yml, *.json)
-// and, for the path "-", stdin. What is broken becomes an error that names file,
-// document and line; the rest is read on.
-func ReadManifests(paths []string, stdin io.Reader) *Manifests {
-	r := &manifestReader{ignored: map[IgnoredKind]int{}, seen: map[cluster.Ref][]manifestObject{}}
+// Read reads objects of the kinds from files, from directories (recursively: *.yaml, *.yml, *.json) and, for the path
+// "-", from stdin. What is broken becomes an error that names file, document and line; the rest is read on.
+func Read(rows []kinds.Kind, paths []string, stdin io.Reader) *Manifests {
+	if err := kinds.Check(rows); err != nil {
+		return &Manifests{Errors: []error{fmt.Errorf("reading manifests: %w", err)}}
+	}
+	r := &reader{kinds: rows, ignored: map[IgnoredKind]int{}, seen: map[cluster.Ref][]located{}}
 	for _, p := range paths {
 		if p == Stdin {
 			r.read("stdin", func() ([]byte, error) { return io.ReadAll(stdin) })
@@ -51,15 +53,16 @@ func ReadManifests(paths []string, stdin io.Reader) *Manifests {
 	return r.result()
 }
 
-// manifestReader collects what was read so far.
-type manifestReader struct {
+// reader collects what was read so far.
+type reader struct {
+	kinds   []kinds.Kind
 	out     Manifests
 	ignored map[IgnoredKind]int // by kind, with Count 0
-	seen    map[cluster.Ref][]manifestObject
+	seen    map[cluster.Ref][]located
 }
 
-// manifestObject is one object and where it was.
-type manifestObject struct {
+// located is one object and where it was.
+type located struct {
 	at       place
 	object   cluster.Object
 	problems []cluster.Problem
@@ -74,8 +77,7 @@ type place struct {
 	documents int // in the file
 }
 
-// String is "pods.yaml: document 2 (line 17), item 3", without what there is
-// only one of.
+// String is "pods.yaml: document 2 (line 17), item 3", without the parts of which there is only one.
 func (p place) String() string {
 	s := p.source
 	if p.documents > 1 {
@@ -91,10 +93,10 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.source, q.source), cmp.Compare(p.document, q.document), cmp.Compare(p.item, q.item))
 }
 
-func (r *manifestReader) fail(err error) { r.out.Errors = append(r.out.Errors, err) }
+func (r *reader) fail(err error) { r.out.Errors = append(r.out.Errors, err) }
 
 // files lists the manifests at path.
-func (r *manifestReader) files(path string) []string {
+func (r *reader) files(path string) []string {
 	info, err := os.Stat(path)
 	if err != nil {
 		r.fail(fmt.Errorf("reading manifests: %w", err))
@@ -127,7 +129,7 @@ func (r *manifestReader) files(path string) []string {
 }
 
 // read takes one file in.
-func (r *manifestReader) read(source string, content func() ([]byte, error)) {
+func (r *reader) read(source string, content func() ([]byte, error)) {
 	raw, err := content()
 	if err != nil {
 		r.fail(fmt.Errorf("reading manifests: %w", err))
@@ -148,26 +150,27 @@ func (r *manifestReader) read(source string, content func() ([]byte, error)) {
 	}
 }
 
-func (r *manifestReader) warn(at place, w string) {
+func (r *reader) warn(at place, w string) {
 	r.out.Warnings = append(r.out.Warnings, fmt.Sprintf("%s: %s", at, w))
 }
 
-// result settles objects that were named more than once and puts everything
-// into an order of its own.
-func (r *manifestReader) result() *Manifests {
+// result settles objects that were given more than once, and sorts everything.
+func (r *reader) result() *Manifests {
 	refs := slices.SortedFunc(maps.Keys(r.seen), func(a, b cluster.Ref) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cluster.CompareNames(a.Name, b.Name))
 	})
 	for _, ref := range refs {
 		found := r.seen[ref]
-		slices.SortFunc(found, func(a, b manifestObject) int { return a.at.compare(b.at) })
+		slices.SortFunc(found, func(a, b located) int { return a.at.compare(b.at) })
 		first := found[0]
-		if i := slices.IndexFunc(found, func(o manifestObject) bool { return !o.object.Equal(first.object) }); i >= 0 {
-			r.fail(fmt.Errorf("%s is given twice with different contents, want it once: %s and %s: neither is used", ref, first.at, found[i].at))
+		if i := slices.IndexFunc(found, func(o located) bool { return !o.object.Equal(first.object) }); i >= 0 {
+			r.fail(fmt.Errorf("%s is given twice with different contents, want it once: %s and %s: neither is used",
+				ref, first.at, found[i].at))
 			continue
 		}
 		if len(found) > 1 {
-			r.out.Warnings = append(r.out.Warnings, fmt.Sprintf("%s is given twice with the same contents: %s and %s", ref, first.at, found[1].at))
+			r.out.Warnings = append(r.out.Warnings,
+				fmt.Sprintf("%s is given twice with the same contents: %s and %s", ref, first.at, found[1].at))
 		}
 		r.out.Objects = append(r.out.Objects, first.object)
 		r.out.Problems = append(r.out.Problems, first.problems...)
@@ -182,5 +185,5 @@ func (r *manifestReader) result() *Manifests {
 	return &r.out
 }
 
-// errNotAnObject is what a document is that has no kind.
+// errNotAnObject tells that a document has no kind.
 var errNotAnObject = errors.New("want a Kubernetes object, a mapping with apiVersion and kind")

@@ -1,4 +1,4 @@
-package kubeio_test
+package manifest_test
 
 import (
 	"os"
@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/manifest"
 )
 
 // files writes files into a directory of the test and returns it.
@@ -27,11 +28,11 @@ func files(t *testing.T, content map[string]string) string {
 	return dir
 }
 
-func stdin(text string) *kubeio.Manifests {
-	return kubeio.ReadManifests([]string{kubeio.Stdin}, strings.NewReader(text))
+func stdin(text string) *manifest.Manifests {
+	return manifest.Read(kinds.All(), []string{manifest.Stdin}, strings.NewReader(text))
 }
 
-func refs(m *kubeio.Manifests) []string {
+func refs(m *manifest.Manifests) []string {
 	var out []string
 	for _, o := range m.Objects {
 		out = append(out, o.Ref().String())
@@ -39,7 +40,7 @@ func refs(m *kubeio.Manifests) []string {
 	return out
 }
 
-func wantRefs(t *testing.T, m *kubeio.Manifests, want ...string) {
+func wantRefs(t *testing.T, m *manifest.Manifests, want ...string) {
 	t.Helper()
 	if got := refs(m); !slices.Equal(got, want) {
 		t.Errorf("objects %q, want %q", got, want)
@@ -60,7 +61,7 @@ func wantTexts[T any](t *testing.T, what string, got []T, text func(T) string, w
 
 func same(s string) string { return s }
 
-func clean(t *testing.T, m *kubeio.Manifests) {
+func clean(t *testing.T, m *manifest.Manifests) {
 	t.Helper()
 	wantTexts(t, "errors", m.Errors, error.Error)
 	wantTexts(t, "warnings", m.Warnings, same)
@@ -110,17 +111,17 @@ func TestManifestFiles(t *testing.T) {
 		"b.yaml": node, "a/pod.yml": web, "a/b/c/svc.json": `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"clusterIP":"None"}}`,
 		"README.md": "not: [a manifest", "a/pod.yaml.orig": "not: [a manifest",
 	})
-	m := kubeio.ReadManifests([]string{dir, kubeio.Stdin}, strings.NewReader("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"))
+	m := manifest.Read(kinds.All(), []string{dir, manifest.Stdin}, strings.NewReader("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"))
 	clean(t, m)
 	wantRefs(t, m, "Namespace a", "Node n1", "Pod a/web", "Service default/s")
 
 	explicit := files(t, map[string]string{"dump.txt": node})
-	m = kubeio.ReadManifests([]string{filepath.Join(explicit, "dump.txt")}, nil)
+	m = manifest.Read(kinds.All(), []string{filepath.Join(explicit, "dump.txt")}, nil)
 	clean(t, m)
 	wantRefs(t, m, "Node n1")
 
 	empty := files(t, map[string]string{"README.md": ""})
-	m = kubeio.ReadManifests([]string{empty, filepath.Join(empty, "nope.yaml"), filepath.Join(dir, "b.yaml")}, nil)
+	m = manifest.Read(kinds.All(), []string{empty, filepath.Join(empty, "nope.yaml"), filepath.Join(dir, "b.yaml")}, nil)
 	wantRefs(t, m, "Node n1")
 	wantTexts(t, "errors", m.Errors, error.Error,
 		"reading manifests: directory "+empty+" holds no *.yaml, *.yml or *.json file",
@@ -138,7 +139,7 @@ func TestManifestIgnoredKinds(t *testing.T) {
 `)
 	clean(t, m)
 	wantRefs(t, m, "Node n1")
-	want := []kubeio.IgnoredKind{{APIVersion: "apps/v1", Kind: "Deployment", Count: 1}, {APIVersion: "example.com/v1", Kind: "BlackList", Count: 1},
+	want := []manifest.IgnoredKind{{APIVersion: "apps/v1", Kind: "Deployment", Count: 1}, {APIVersion: "example.com/v1", Kind: "BlackList", Count: 1},
 		{APIVersion: "example.com/v1", Kind: "Node", Count: 1}, {APIVersion: "v1", Kind: "ConfigMap", Count: 2}}
 	if !slices.Equal(m.Ignored, want) {
 		t.Errorf("ignored %v, want %v", m.Ignored, want)
@@ -231,7 +232,7 @@ func TestManifestDuplicates(t *testing.T) {
 		for _, f := range order {
 			paths = append(paths, at(f))
 		}
-		m := kubeio.ReadManifests(paths, nil)
+		m := manifest.Read(kinds.All(), paths, nil)
 		wantRefs(t, m, "Pod a/web")
 		wantTexts(t, "errors", m.Errors, error.Error,
 			"Node n1 is given twice with different contents, want it once: "+at("a.yaml")+": document 1 (line 1) and "+at("c.yaml")+": neither is used")

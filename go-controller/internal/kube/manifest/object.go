@@ -1,19 +1,18 @@
-package kubeio
+package manifest
 
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
 // typeMeta is apiVersion and kind of an object.
@@ -22,28 +21,15 @@ type typeMeta struct {
 	Kind       string `json:"kind"`
 }
 
-// known makes an empty object of a kind that is used, nil for any other.
-func (m typeMeta) known() metav1.Object {
-	switch m {
-	case typeMeta{"v1", "Node"}:
-		return &corev1.Node{}
-	case typeMeta{"v1", "Namespace"}:
-		return &corev1.Namespace{}
-	case typeMeta{"v1", "Pod"}:
-		return &corev1.Pod{}
-	case typeMeta{"v1", "Service"}:
-		return &corev1.Service{}
-	case typeMeta{"discovery.k8s.io/v1", "EndpointSlice"}:
-		return &discoveryv1.EndpointSlice{}
-	case typeMeta{"networking.k8s.io/v1", "ServiceCIDR"}:
-		return &networkingv1.ServiceCIDR{}
-	}
-	return nil
+// find is the row of a kind that is used; ok is false for any other.
+func (r *reader) find(m typeMeta) (k kinds.Kind, ok bool) {
+	k, ok = kinds.Find(r.kinds, cluster.Kind(m.Kind))
+	return k, ok && k.APIVersion() == m.APIVersion
 }
 
-// object takes in one object, or each item of a list. outer is the list that
-// it is an item of: items of a PodList need not say that they are Pods.
-func (r *manifestReader) object(at place, js []byte, outer typeMeta) {
+// object takes in one object, or each item of a list. outer is the list that it is an item of: items of a PodList need
+// not say that they are Pods.
+func (r *reader) object(at place, js []byte, outer typeMeta) {
 	var probe struct {
 		typeMeta
 		Items *[]json.RawMessage `json:"items"`
@@ -71,12 +57,12 @@ func (r *manifestReader) object(at place, js []byte, outer typeMeta) {
 		}
 		return
 	}
-	obj := m.known()
-	if obj == nil {
+	k, ok := r.find(m)
+	if !ok {
 		r.ignored[IgnoredKind{APIVersion: m.APIVersion, Kind: m.Kind}]++
 		return
 	}
-	r.decode(at, js, m.Kind, obj)
+	r.decode(at, js, k)
 }
 
 // beginning is the start of a text on one line, for an error.
@@ -90,9 +76,10 @@ func beginning(js []byte) string {
 }
 
 // decode takes in an object of a kind that is used.
-func (r *manifestReader) decode(at place, js []byte, kind string, obj metav1.Object) {
+func (r *reader) decode(at place, js []byte, k kinds.Kind) {
+	obj := k.New()
 	unknown, err := kjson.UnmarshalStrict(js, obj)
-	what := strings.TrimSpace(kind + " " + cluster.Name{Namespace: obj.GetNamespace(), Name: obj.GetName()}.String())
+	what := strings.TrimSpace(string(k.Kind) + " " + kinds.NameOf(obj).String())
 	if err != nil {
 		r.fail(fmt.Errorf("%s: %s: %w", at, what, err))
 		return
@@ -100,35 +87,25 @@ func (r *manifestReader) decode(at place, js []byte, kind string, obj metav1.Obj
 	for _, u := range unknown {
 		r.warn(at, fmt.Sprintf("%s: %v", what, u))
 	}
-	switch kind {
-	case "Node", "Namespace", "ServiceCIDR":
-		obj.SetNamespace("")
-	default:
+	if k.Namespaced {
 		obj.SetNamespace(cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault))
+	} else {
+		obj.SetNamespace("")
 	}
-	if err := validName(kind, obj); err != nil {
+	if err := validName(k, obj); err != nil {
 		r.fail(fmt.Errorf("%s: %s: %w", at, what, err))
 		return
 	}
-	o, problems, ok := Decode(obj)
-	if !ok {
-		r.fail(fmt.Errorf("%s: %s: a %T can't be decoded", at, what, obj))
-		return
-	}
-	r.seen[o.Ref()] = append(r.seen[o.Ref()], manifestObject{at, o, problems})
+	o, problems := k.Decode(obj)
+	r.seen[o.Ref()] = append(r.seen[o.Ref()], located{at, o, problems})
 }
 
-// validName holds the names to what an API server accepts: the names of rows
-// are made of them.
-func validName(kind string, obj metav1.Object) error {
+// validName accepts the names that an API server accepts: the names of rows are made of them.
+func validName(k kinds.Kind, obj metav1.Object) error {
 	if obj.GetName() == "" {
-		return fmt.Errorf("metadata.name is missing")
+		return errors.New("metadata.name is missing")
 	}
-	check := validation.IsDNS1123Subdomain
-	if kind == "Namespace" || kind == "Service" {
-		check = validation.IsDNS1123Label
-	}
-	if msgs := check(obj.GetName()); len(msgs) > 0 {
+	if msgs := k.ValidName(obj.GetName()); len(msgs) > 0 {
 		return fmt.Errorf("metadata.name %q: %s", obj.GetName(), msgs[0])
 	}
 	if ns := obj.GetNamespace(); ns != "" {

@@ -1,4 +1,4 @@
-package kubeio
+package reflector
 
 import (
 	"context"
@@ -11,25 +11,27 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// askAgain is how long a kind that the API server does not have, or does not
-// let us see, is taken to have no objects.
+// askAgain is how long an optional kind that the API server withholds is taken to have no objects.
 const askAgain = time.Minute
 
-// perhaps is lw for a kind that an API server need not have, as it is older than
-// the kind, or need not let us see: there are no such objects then, until it is asked
-// again. none is the empty list.
-func perhaps(lw *cache.ListWatch, none runtime.Object, again time.Duration) *cache.ListWatch {
+// optionalListWatch is lw for a kind that the API server may not serve, or may not let us see. As long as it withholds
+// the kind there are no objects, and it is asked again after a while. Once objects are known, a refusal is an error:
+// an API server that boots refuses for some seconds what it served before, and that must not remove the objects.
+func optionalListWatch(
+	lw *cache.ListWatch, none func() runtime.Object, again time.Duration, known func() bool,
+) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := lw.ListWithContext(ctx, o)
-			if withheld(err) {
-				return none.DeepCopyObject(), nil
+			if Withheld(err) && !known() {
+				return none(), nil
 			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := lw.WatchWithContext(ctx, o)
-			if !withheld(err) || o.SendInitialEvents != nil { // who asks for those waits for their end, and lists if there is none to have
+			// A watch that is to send all objects first must fail, so that the reflector lists instead.
+			if !Withheld(err) || known() || o.SendInitialEvents != nil {
 				return w, err
 			}
 			quiet := watch.NewFake()
@@ -39,4 +41,5 @@ func perhaps(lw *cache.ListWatch, none runtime.Object, again time.Duration) *cac
 	}
 }
 
-func withheld(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
+// Withheld tells whether an API server refused because it does not serve the kind, or does not let us see it.
+func Withheld(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }

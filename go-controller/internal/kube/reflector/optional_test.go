@@ -1,7 +1,8 @@
-package kubeio
+package reflector
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,9 +18,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// A kind that is refused has no objects, and has them once it is no longer
-// refused.
-func TestPerhaps(t *testing.T) {
+// A kind that is refused has no objects, and has them once it is no longer refused.
+func TestOptionalListWatch(t *testing.T) {
 	what := schema.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"}
 	for name, refusal := range map[string]error{
 		"an older server": apierrors.NewNotFound(what, ""), "no right": apierrors.NewForbidden(what, "", nil),
@@ -27,7 +27,7 @@ func TestPerhaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var allowed atomic.Bool
 			there := networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more", ResourceVersion: "1"}}
-			lw := perhaps(&cache.ListWatch{
+			lw := optionalListWatch(&cache.ListWatch{
 				ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 					if !allowed.Load() {
 						return nil, refusal
@@ -45,7 +45,7 @@ func TestPerhaps(t *testing.T) {
 					w.Add(&there)
 					return w, nil
 				},
-			}, &networkingv1.ServiceCIDRList{}, time.Millisecond)
+			}, noRanges, time.Millisecond, func() bool { return false })
 			informer := cache.NewSharedIndexInformer(lw, &networkingv1.ServiceCIDR{}, 0, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
@@ -62,5 +62,22 @@ func TestPerhaps(t *testing.T) {
 				return ""
 			})
 		})
+	}
+}
+
+func noRanges() runtime.Object { return &networkingv1.ServiceCIDRList{} }
+
+// An API server that boots refuses what it served before. That is no empty list.
+func TestOptionalListWatchOfKnownObjects(t *testing.T) {
+	refusal := apierrors.NewForbidden(networkingv1.Resource("servicecidrs"), "", errors.New("not yet"))
+	lw := optionalListWatch(&cache.ListWatch{
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, refusal },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refusal },
+	}, noRanges, time.Hour, func() bool { return true })
+	if list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, refusal) {
+		t.Errorf("listing: %v, %v; want the refusal", list, err)
+	}
+	if w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, refusal) {
+		t.Errorf("watching: %v, %v; want the refusal", w, err)
 	}
 }

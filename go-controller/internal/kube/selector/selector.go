@@ -1,4 +1,4 @@
-package kubeio
+package selector
 
 import (
 	"fmt"
@@ -8,21 +8,22 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// nodeSelector is a config.NodeSelector.
-type nodeSelector struct{ labels.Selector }
+// node is a config.NodeSelector.
+type node struct{ labels.Selector }
 
 // Accepts implements config.NodeSelector.
-func (s nodeSelector) Accepts(of map[string]string) bool { return s.Matches(labels.Set(of)) }
+func (s node) Accepts(of map[string]string) bool { return s.Matches(labels.Set(of)) }
 
-// ParseNodeSelector reads a Kubernetes label selector (Kubernetes documentation,
-// "Labels and Selectors"); an empty one is nil. what is where it was given.
-func ParseNodeSelector(what, s string) (config.NodeSelector, error) {
+// ParseNode reads a label selector for Nodes (Kubernetes documentation, "Labels and Selectors"). An empty one is nil.
+// what names the flag that it was given with.
+func ParseNode(what, s string) (config.NodeSelector, error) {
 	if s == "" {
 		return nil, nil
 	}
 	selector, err := labels.Parse(s)
 	if err != nil {
-		return nil, fmt.Errorf("parsing %s %q: %w: want a label selector such as gateway=true or 'role in (edge,border),!retired'", what, s, err)
+		return nil, fmt.Errorf("parsing %s %q: %w: want a label selector such as gateway=true or "+
+			"'role in (edge,border),!retired'", what, s, err)
 	}
-	return nodeSelector{selector}, nil
+	return node{selector}, nil
 }

@@ -1,118 +1,61 @@
-package kubeio
+package source
 
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
 )
 
-// Source watches everything that the cluster is made of. Objects are decoded
-// as they arrive and not kept: what remains of each is its cluster value, in
-// the State of whoever takes the events. Events of one object that were not
-// taken in between are merged into the last.
+// Source watches everything that the cluster is made of. It decodes objects as they arrive and keeps none of them.
+// Events of one object that nobody took in between are merged into the last.
 type Source struct {
-	clients *Clients
+	clients *client.Clients
+	kinds   []kinds.Kind
 	signal  chan struct{}
 
 	mu       sync.Mutex
 	pending  map[cluster.Ref]cluster.Event
 	problems []cluster.Problem
-	told     map[cluster.Ref]string // problems already told, until the object changes
+	reported map[cluster.Ref]string // problems that were handed out, until the object changes
 	waiting  int                    // kinds that have not been listed yet
 }
 
-// NewSource is a Source that watches nothing yet.
-func NewSource(c *Clients) *Source {
-	return &Source{clients: c, signal: make(chan struct{}, 1), pending: map[cluster.Ref]cluster.Event{}, told: map[cluster.Ref]string{}, waiting: len(watches())}
-}
-
-// watched is one kind and how to list and watch it.
-type watched struct {
-	kind cluster.Kind
-	zero runtime.Object
-	lw   func(c *Clients) *cache.ListWatch
-}
-
-func watches() []watched {
-	return []watched{
-		{cluster.KindNode, &corev1.Node{}, func(c *Clients) *cache.ListWatch {
-			return listWatch(c.Kube.CoreV1().Nodes().List, c.Kube.CoreV1().Nodes().Watch)
-		}},
-		{cluster.KindNamespace, &corev1.Namespace{}, func(c *Clients) *cache.ListWatch {
-			return listWatch(c.Kube.CoreV1().Namespaces().List, c.Kube.CoreV1().Namespaces().Watch)
-		}},
-		{cluster.KindPod, &corev1.Pod{}, func(c *Clients) *cache.ListWatch {
-			return listWatch(c.Kube.CoreV1().Pods("").List, c.Kube.CoreV1().Pods("").Watch)
-		}},
-		{cluster.KindService, &corev1.Service{}, func(c *Clients) *cache.ListWatch {
-			return listWatch(c.Kube.CoreV1().Services("").List, c.Kube.CoreV1().Services("").Watch)
-		}},
-		{cluster.KindEndpointSlice, &discoveryv1.EndpointSlice{}, func(c *Clients) *cache.ListWatch {
-			return listWatch(c.Kube.DiscoveryV1().EndpointSlices("").List, c.Kube.DiscoveryV1().EndpointSlices("").Watch)
-		}},
-		{cluster.KindServiceCIDR, &networkingv1.ServiceCIDR{}, func(c *Clients) *cache.ListWatch {
-			return perhaps(listWatch(c.Kube.NetworkingV1().ServiceCIDRs().List, c.Kube.NetworkingV1().ServiceCIDRs().Watch), &networkingv1.ServiceCIDRList{}, askAgain)
-		}},
+// New is a Source of the kinds that the master watches; it watches nothing before Run.
+func New(c *client.Clients, rows []kinds.Kind) (*Source, error) {
+	if err := kinds.Check(rows); err != nil {
+		return nil, fmt.Errorf("preparing the watches: %w", err)
 	}
-}
-
-func listWatch[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), watchFn func(context.Context, metav1.ListOptions) (watch.Interface, error)) *cache.ListWatch {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) },
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := watchFn(ctx, o)
-			if err != nil && ctx.Err() != nil {
-				return watch.NewFake(), nil // the end was asked for: that is no failure to log
-			}
-			return w, err
-		},
-	}
+	watched := kinds.WatchedBy(rows, kinds.Master)
+	return &Source{
+		clients: c, kinds: watched, signal: make(chan struct{}, 1), waiting: len(watched),
+		pending: map[cluster.Ref]cluster.Event{}, reported: map[cluster.Ref]string{},
+	}, nil
 }
 
 // Run watches until ctx ends.
 func (s *Source) Run(ctx context.Context) {
-	var wg sync.WaitGroup
-	for _, w := range watches() {
-		lw := w.lw(s.clients)
-		store := &feed{source: s, kind: w.kind, known: map[cluster.Name]bool{}, some: func() (bool, error) { return some(ctx, lw) }}
-		r := cache.NewReflectorWithOptions(lw, w.zero, store, cache.ReflectorOptions{Name: string(w.kind)})
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			r.RunWithContext(ctx)
-		}()
+	var watches sync.WaitGroup
+	for _, k := range s.kinds {
+		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}}}
+		watches.Go(func() { w.Run(ctx, s.clients) })
 	}
-	wg.Wait()
-}
-
-// some asks the API server itself, not a cache of it, whether there is any
-// object of a kind.
-func some(ctx context.Context, lw *cache.ListWatch) (bool, error) {
-	list, err := lw.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return false, err
-	}
-	return meta.LenList(list) > 0, nil
+	watches.Wait()
 }
 
 // Signal delivers a value when there is something to Take. Values merge.
 func (s *Source) Signal() <-chan struct{} { return s.signal }
 
-// Synced tells whether everything that existed at the start was handed out, or
-// will be by the next Take.
+// Synced tells whether everything that existed at the start was handed out, or will be by the next Take.
 func (s *Source) Synced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +75,8 @@ func (s *Source) Take() ([]cluster.Event, []cluster.Problem) {
 	return events, problems
 }
 
-// put queues events and tells problems that are new.
-func (s *Source) put(events []cluster.Event, problems []cluster.Problem, listed bool) {
+// put queues events, and the problems that are new.
+func (s *Source) put(events []cluster.Event, problems []cluster.Problem, firstList bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var wrong map[cluster.Ref]string
@@ -149,16 +92,16 @@ func (s *Source) put(events []cluster.Event, problems []cluster.Problem, listed 
 		}
 		s.pending[e.Ref] = e
 		if wrong[e.Ref] == "" {
-			delete(s.told, e.Ref)
+			delete(s.reported, e.Ref)
 		}
 	}
 	for _, p := range problems {
-		if s.told[p.Ref] != wrong[p.Ref] {
+		if s.reported[p.Ref] != wrong[p.Ref] {
 			s.problems = append(s.problems, p)
 		}
 	}
-	maps.Copy(s.told, wrong)
-	if listed {
+	maps.Copy(s.reported, wrong)
+	if firstList {
 		s.waiting--
 	}
 	select {
@@ -167,73 +110,38 @@ func (s *Source) put(events []cluster.Event, problems []cluster.Problem, listed 
 	}
 }
 
-// feed is where a reflector puts what it sees of one kind. It remembers only
-// names, so that a new list tells which objects are gone.
+// feed makes events of what is seen of one kind. It remembers only names, so that a new list tells which objects are
+// gone.
 type feed struct {
 	source *Source
-	kind   cluster.Kind
+	kind   kinds.Kind
 	known  map[cluster.Name]bool
-	some   func() (bool, error) // whether there is any, asked again
 	listed bool
 }
 
-// Add implements cache.ReflectorStore.
-func (f *feed) Add(obj any) error { return f.Update(obj) }
+// Known implements reflector.Sink.
+func (f *feed) Known() iter.Seq[cluster.Name] { return maps.Keys(f.known) }
 
-// Update implements cache.ReflectorStore.
-func (f *feed) Update(obj any) error {
-	if o, problems, ok := Decode(obj); ok {
-		f.known[o.Ref().Name] = true
-		f.source.put([]cluster.Event{{Ref: o.Ref(), New: o}}, problems, false)
-	}
-	return nil
-}
-
-// Delete implements cache.ReflectorStore.
-func (f *feed) Delete(obj any) error {
-	if m, ok := obj.(metav1.Object); ok {
-		n := cluster.Name{Namespace: m.GetNamespace(), Name: m.GetName()}
-		delete(f.known, n)
-		f.source.put([]cluster.Event{{Ref: cluster.Ref{Kind: f.kind, Name: n}}}, nil, false)
-	}
-	return nil
-}
-
-// Replace implements cache.ReflectorStore: list is everything there is. A list
-// that came back empty would have everything deleted, so it is believed only
-// when a second look agrees; an error makes the reflector list again.
-func (f *feed) Replace(list []any, _ string) error {
-	if len(list) == 0 {
-		switch there, err := f.some(); {
-		case err != nil:
-			return fmt.Errorf("looking again whether there is no %s: %w", f.kind, err)
-		case there:
-			return fmt.Errorf("the list of kind %s came back empty, but there are some", f.kind)
-		}
-	}
-	now := make(map[cluster.Name]bool, len(list))
-	var events []cluster.Event
+// Put implements reflector.Sink.
+func (f *feed) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+	events := make([]cluster.Event, 0, len(came)+len(gone))
 	var problems []cluster.Problem
-	for _, obj := range list {
-		o, ps, ok := Decode(obj)
-		if !ok {
-			continue
+	for _, obj := range came {
+		o, wrong := f.kind.Decode(obj)
+		if o == nil {
+			return fmt.Errorf("decoding a %T as kind %s", obj, f.kind.Kind)
 		}
-		now[o.Ref().Name] = true
 		events = append(events, cluster.Event{Ref: o.Ref(), New: o})
-		problems = append(problems, ps...)
+		problems = append(problems, wrong...)
 	}
-	for n := range f.known {
-		if !now[n] {
-			events = append(events, cluster.Event{Ref: cluster.Ref{Kind: f.kind, Name: n}})
-		}
+	for _, n := range gone {
+		delete(f.known, n)
+		events = append(events, cluster.Event{Ref: cluster.Ref{Kind: f.kind.Kind, Name: n}})
 	}
-	f.known = now
-	first := !f.listed
-	f.listed = true
-	f.source.put(events, problems, first)
+	for _, e := range events[:len(came)] {
+		f.known[e.Ref.Name] = true
+	}
+	f.source.put(events, problems, listed && !f.listed)
+	f.listed = f.listed || listed
 	return nil
 }
-
-// Resync implements cache.ReflectorStore.
-func (f *feed) Resync() error { return nil }

@@ -1,10 +1,9 @@
-package kubeio
+package source
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -15,9 +14,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -37,9 +39,8 @@ func (l *lists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pods := strings.HasSuffix(r.URL.Path, "/pods")
 	switch {
 	case q.Get("sendInitialEvents") != "":
-		code, text := failure(422, metav1.StatusReasonInvalid)
-		w.WriteHeader(code)
-		fmt.Fprint(w, text)
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_ = json.NewEncoder(w).Encode(status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
 	case q.Get("watch") != "":
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
@@ -49,12 +50,18 @@ func (l *lists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-l.expire:
-			_, text := failure(410, metav1.StatusReasonExpired)
-			fmt.Fprintf(w, `{"type":"ERROR","object":%s}`, text)
+			expired := runtime.RawExtension{Object: status(http.StatusGone, metav1.StatusReasonExpired)}
+			_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: "ERROR", Object: expired})
 		case <-r.Context().Done():
 		}
 	default:
 		l.list(w, pods, q.Get("limit") == "1")
+	}
+}
+
+func status(code int32, reason metav1.StatusReason) *metav1.Status {
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: code, Reason: reason, Message: "no",
 	}
 }
 
@@ -105,11 +112,15 @@ func watching(t *testing.T, l *lists) *seen {
 	l.expire = make(chan struct{})
 	server := httptest.NewServer(l)
 	t.Cleanup(server.Close)
-	clients, err := NewClients(config.Kubernetes{APIServer: server.URL}, "test")
+	clients, err := client.New(config.Kubernetes{APIServer: server.URL}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &seen{source: NewSource(clients), pods: map[string]bool{}}
+	source, err := New(clients, kinds.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &seen{source: source, pods: map[string]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Add(1)
@@ -180,8 +191,12 @@ func TestEmptyLists(t *testing.T) {
 
 // Events that were not taken in between are merged, and what they hid is told.
 func TestMergedEvents(t *testing.T) {
-	s := NewSource(nil)
-	f := &feed{source: s, kind: cluster.KindPod, known: map[cluster.Name]bool{}}
+	s, err := New(nil, kinds.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &feed{source: s, kind: kinds.Pod(), known: map[cluster.Name]bool{}}
+	name := cluster.Name{Namespace: "d", Name: "p"}
 	pod := func(node string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u"}, Spec: corev1.PodSpec{NodeName: node}}
 	}
@@ -190,19 +205,19 @@ func TestMergedEvents(t *testing.T) {
 		between bool
 		gone    bool
 	}{
-		"one":                  {func() error { return f.Update(pod("n1")) }, false, false},
-		"the same twice":       {func() error { return f.Update(pod("n1")) }, false, false},
-		"there and back again": {func() error { return f.Update(pod("n2")) }, true, false},
-		"gone":                 {func() error { return f.Delete(pod("n1")) }, true, true},
+		"one":                  {func() error { return f.Put([]runtime.Object{pod("n1")}, nil, false) }, false, false},
+		"the same twice":       {func() error { return f.Put([]runtime.Object{pod("n1")}, nil, false) }, false, false},
+		"there and back again": {func() error { return f.Put([]runtime.Object{pod("n2")}, nil, false) }, true, false},
+		"gone":                 {func() error { return f.Put(nil, []cluster.Name{name}, false) }, true, true},
 	} {
-		if err := f.Add(pod("n1")); err != nil {
+		if err := f.Put([]runtime.Object{pod("n1")}, nil, false); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.feed(); err != nil {
 			t.Fatal(err)
 		}
 		if what == "there and back again" {
-			if err := f.Update(pod("n1")); err != nil {
+			if err := f.Put([]runtime.Object{pod("n1")}, nil, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -212,28 +227,3 @@ func TestMergedEvents(t *testing.T) {
 		}
 	}
 }
-
-// An API server that accepts and never answers does not keep a program that is
-// told to end.
-func TestWaitForServerEnds(t *testing.T) {
-	asked := make(chan struct{}, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
-		<-r.Context().Done()
-	}))
-	defer server.Close()
-	clients, err := NewClients(config.Kubernetes{APIServer: server.URL}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- clients.WaitForServer(ctx, discard()) }()
-	<-asked
-	cancel()
-	if err := <-done; err == nil {
-		t.Error("no error, want the context's")
-	}
-}
-
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,71 +1,63 @@
-package kubeio
+package write
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
-	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
-// Patch makes one attempt to write annotations of a pod or node. A pod's go
-// through the status subresource, which admission webhooks for pods do not hold
-// up.
-func (c *Clients) Patch(ctx context.Context, p assign.Patch) error {
-	body, err := patchBody(p)
+// patchTimeout limits one attempt to patch.
+const patchTimeout = 15 * time.Second
+
+// Patch makes one attempt to write annotations of an object, as the row of its kind says.
+func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p assign.Patch) error {
+	k, err := annotated(rows, p)
 	if err != nil {
 		return err
 	}
+	body, err := patchBody(p)
+	if err != nil {
+		return fmt.Errorf("building the patch of %s: %w", p.Ref, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
-	r := c.patches.Patch(types.MergePatchType).Body(body)
-	if p.Ref.Kind == cluster.KindPod {
-		r = r.Namespace(p.Ref.Name.Namespace).Resource("pods").SubResource("status")
+	r := c.Patches.Patch(types.MergePatchType).Body(body).Resource(k.Resource.Resource).Name(p.Ref.Name.Name)
+	if k.Resource.Group != "" {
+		r = r.AbsPath("/apis", k.Resource.Group, k.Resource.Version)
 	} else {
-		r = r.Resource("nodes")
+		r = r.AbsPath("/api", k.Resource.Version)
 	}
-	return r.Name(p.Ref.Name.Name).Do(ctx).Error()
+	if k.Namespaced {
+		r = r.Namespace(p.Ref.Name.Namespace)
+	}
+	if k.Subresource != "" {
+		r = r.SubResource(k.Subresource)
+	}
+	return r.Do(ctx).Error()
 }
 
-// Nodes lists the nodes once, with what is wrong with their annotations.
-func (c *Clients) Nodes(ctx context.Context) ([]*cluster.Node, []cluster.Problem, error) {
-	list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing nodes from the API server %s: %w", c.Server, err)
-	}
-	var nodes []*cluster.Node
-	var problems []cluster.Problem
-	for i := range list.Items {
-		n, bad := decodeNode(&list.Items[i])
-		nodes, problems = append(nodes, n), append(problems, bad...)
-	}
-	return nodes, problems, nil
-}
-
-// ServiceRanges lists the ranges of ClusterIPs that the API has ServiceCIDRs for,
-// once; none when it has no such objects, or they are not ours to see.
-func (c *Clients) ServiceRanges(ctx context.Context) (ranges []netip.Prefix, problems []cluster.Problem, err error) {
-	list, err := c.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
+// annotated is the row of a patch's kind, or why there is nothing to patch.
+func annotated(rows []kinds.Kind, p assign.Patch) (kinds.Kind, error) {
+	k, ok := kinds.Find(rows, p.Ref.Kind)
 	switch {
-	case withheld(err):
-		return nil, nil, nil
-	case err != nil:
-		return nil, nil, fmt.Errorf("listing ServiceCIDRs from the API server %s: %w", c.Server, err)
+	case !ok:
+		return k, fmt.Errorf("patching annotations of %s: kind %q has no row, want one of package kinds", p.Ref, p.Ref.Kind)
+	case len(k.AnnotatedBy) == 0:
+		return k, fmt.Errorf("patching annotations of %s: AnnotatedBy of kind %q is empty, want the daemon that annotates it",
+			p.Ref, p.Ref.Kind)
 	}
-	for i := range list.Items {
-		o, bad := decodeServiceCIDR(&list.Items[i])
-		ranges, problems = append(ranges, o.CIDRs...), append(problems, bad...)
-	}
-	return ranges, problems, nil
+	return k, nil
 }
 
-// patchBody is a merge patch (RFC 7386). The UID in it makes the API server
-// refuse it for another object of the same name.
+// patchBody is a merge patch (RFC 7386). The UID in it makes the API server refuse it for another object of the same
+// name.
 func patchBody(p assign.Patch) ([]byte, error) {
 	var b mergePatch
 	b.Metadata.UID = p.UID

@@ -1,4 +1,4 @@
-package kubeio
+package write
 
 import (
 	"encoding/pem"
@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
 // Patches have connections of their own with HTTP/1.1, beside the HTTP/2 of
@@ -44,14 +46,14 @@ func TestPatchesUseHTTP1(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	clients, err := NewClients(config.Kubernetes{APIServer: server.URL, CACert: ca}, "test")
+	clients, err := client.New(config.Kubernetes{APIServer: server.URL, CACert: ca}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := clients.Patch(t.Context(), podPatch("ns", "p", "x")); err != nil {
+	if err := Patch(t.Context(), clients, kinds.All(), podPatch("ns", "p", "x")); err != nil {
 		t.Errorf("a patch: %v", err)
 	}
-	if _, err := clients.version(t.Context()); err != nil {
+	if _, err := clients.Version(t.Context()); err != nil {
 		t.Errorf("another request: %v", err)
 	}
 	if protos[http.MethodPatch] != "HTTP/1.1" || protos[http.MethodGet] != "HTTP/2.0" {

@@ -1,8 +1,9 @@
-package kubeio
+package write
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -22,20 +23,19 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 )
 
 const (
-	patchTimeout = 15 * time.Second // of one attempt
-	drainTimeout = 3 * time.Second  // of what is queued when Run is told to end
+	drainTimeout = 3 * time.Second // for what is queued when Run is told to end
 	firstRetry   = 50 * time.Millisecond
 	lastRetry    = 30 * time.Second
 
-	// Attempts at a time. First attempts and later ones do not compete, and an
-	// attempt that takes longer than slowAfter gives its place to the next, so
-	// that what a webhook holds up holds up nobody else; of such attempts there
-	// are at most maxSlow. Each takes a connection; client-go keeps 25 of them when
-	// they are idle, so first attempts are no more than that.
+	// Attempts at a time. First attempts and later ones do not compete. An attempt that takes longer than slowAfter gives
+	// its place to the next, so that an object that a webhook delays delays no other. There are at most maxSlow such
+	// attempts. Each takes a connection. client-go keeps 25 idle ones, so there are no more places than that.
 	firstPlaces = 24
 	laterPlaces = 16
 	slowAfter   = 500 * time.Millisecond
@@ -44,62 +44,69 @@ const (
 	messageMax = 1024 // bytes of an Event's message (Kubernetes API, events.k8s.io/v1 note)
 )
 
-// Writer writes annotations and Events. Patches of one object are sent one
-// after the other, the last given wins in every annotation; a patch that fails is tried again with
-// backoff until it succeeds or the object is gone.
+type queue = workqueue.TypedRateLimitingInterface[cluster.Ref]
+
+// Writer writes annotations and Events. Patches of one object are sent one after the other, and in every annotation the
+// last one given wins. A patch that fails is tried again with backoff until it succeeds or the object is gone.
 type Writer struct {
-	clients  *Clients
+	clients  *client.Clients
+	kinds    []kinds.Kind
 	log      *slog.Logger
 	metrics  *metrics.Master
-	first    workqueue.TypedRateLimitingInterface[cluster.Ref] // with a new patch
-	later    workqueue.TypedRateLimitingInterface[cluster.Ref] // whose last attempt failed
+	first    queue // objects with a new patch
+	later    queue // objects whose last attempt failed
 	events   record.EventBroadcaster
 	recorder record.EventRecorder
-	slow     atomic.Int64 // attempts that took longer than slowAfter and still go on
+	slow     atomic.Int64 // attempts under way that took longer than slowAfter
 
 	mu      sync.Mutex
 	pending map[cluster.Ref]assign.Patch
 	busy    map[cluster.Ref]bool // an attempt is under way
 }
 
-// NewWriter is a Writer; no patch is sent before Run.
-func NewWriter(c *Clients, component string, m *metrics.Master, log *slog.Logger) *Writer {
-	queue := func() workqueue.TypedRateLimitingInterface[cluster.Ref] {
-		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Ref](firstRetry, lastRetry))
+// New is a Writer; it sends no patch before Run.
+func New(
+	c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger,
+) (*Writer, error) {
+	if err := kinds.Check(rows); err != nil {
+		return nil, fmt.Errorf("preparing to write to the API server: %w", err)
+	}
+	newQueue := func() queue {
+		return workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Ref](firstRetry, lastRetry))
 	}
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
 	return &Writer{
-		clients: c, log: log, metrics: m, pending: map[cluster.Ref]assign.Patch{}, busy: map[cluster.Ref]bool{},
-		first: queue(), later: queue(),
+		clients: c, kinds: rows, log: log, metrics: m, first: newQueue(), later: newQueue(),
+		pending: map[cluster.Ref]assign.Patch{}, busy: map[cluster.Ref]bool{},
 		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
-	}
+	}, nil
 }
 
-// Run sends what it is given until ctx ends, and then what is already queued,
-// for at most drainTimeout.
+// Run sends what it is given until ctx ends, and then what is already queued, for at most drainTimeout.
 func (w *Writer) Run(ctx context.Context) {
 	defer w.events.Shutdown()
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	var wg sync.WaitGroup
-	for queue, places := range map[workqueue.TypedRateLimitingInterface[cluster.Ref]]int{w.first: firstPlaces, w.later: laterPlaces} {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			w.serve(sending, queue, make(chan struct{}, places))
-		}()
-	}
+	var serving sync.WaitGroup
+	serving.Go(func() { w.serve(sending, w.first, make(chan struct{}, firstPlaces)) })
+	serving.Go(func() { w.serve(sending, w.later, make(chan struct{}, laterPlaces)) })
 	<-ctx.Done()
 	w.first.ShutDown()
 	w.later.ShutDown()
 	defer time.AfterFunc(drainTimeout, cancel).Stop()
-	wg.Wait()
+	serving.Wait()
 }
 
-// Patch queues a patch. What an earlier one that is still queued says of other
-// annotations is sent with it.
+// Patch queues a patch. Other annotations of a patch of the object that is still queued are sent with it. A patch of a
+// kind that nobody annotates is refused.
 func (w *Writer) Patch(p assign.Patch) {
+	if _, err := annotated(w.kinds, p); err != nil {
+		w.metrics.Patches.WithLabelValues(string(p.Ref.Kind), "refused").Inc()
+		w.log.Error("annotations are not written", "object", p.Ref.String(), "error", err)
+		return
+	}
 	w.mu.Lock()
 	if queued, ok := w.pending[p.Ref]; ok && queued.UID == p.UID {
 		p = merged(queued, p)
@@ -111,7 +118,9 @@ func (w *Writer) Patch(p assign.Patch) {
 
 // merged is a patch and a later one of the same object as one.
 func merged(p, later assign.Patch) assign.Patch {
-	out := assign.Patch{Ref: p.Ref, UID: p.UID, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove)}
+	out := assign.Patch{
+		Ref: p.Ref, UID: p.UID, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
+	}
 	maps.DeleteFunc(out.Annotations, func(k, _ string) bool { return slices.Contains(later.Remove, k) })
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
@@ -127,40 +136,35 @@ func merged(p, later assign.Patch) assign.Patch {
 
 // Report makes a Kubernetes Event of a problem.
 func (w *Writer) Report(p cluster.Problem) {
+	k, ok := kinds.Find(w.kinds, p.Ref.Kind)
+	if !ok {
+		w.metrics.Problems.WithLabelValues("UnknownKind").Inc()
+		w.log.Error("a problem is reported in no Event: its kind has no row", "object", p.Ref.String(), "error", p)
+		return
+	}
 	message := p.Message
 	if len(message) > messageMax {
 		message = strings.ToValidUTF8(message[:messageMax-3], "") + "..."
 	}
 	w.recorder.Event(&corev1.ObjectReference{
-		Kind: string(p.Ref.Kind), Namespace: p.Ref.Name.Namespace, Name: p.Ref.Name.Name, UID: types.UID(p.UID), APIVersion: apiVersion(p.Ref.Kind),
+		APIVersion: k.APIVersion(), Kind: string(p.Ref.Kind),
+		Namespace: p.Ref.Name.Namespace, Name: p.Ref.Name.Name, UID: types.UID(p.UID),
 	}, corev1.EventTypeWarning, p.Reason, message)
 }
 
-func apiVersion(k cluster.Kind) string {
-	switch k {
-	case cluster.KindEndpointSlice:
-		return "discovery.k8s.io/v1"
-	case cluster.KindServiceCIDR:
-		return "networking.k8s.io/v1"
-	}
-	return "v1"
-}
-
-// serve attempts what is in a queue until that is shut down and empty, as many
-// at a time as there are places.
-func (w *Writer) serve(ctx context.Context, queue workqueue.TypedRateLimitingInterface[cluster.Ref], places chan struct{}) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
+// serve makes attempts for the objects in a queue until it is shut down and empty, as many at a time as there are
+// places.
+func (w *Writer) serve(ctx context.Context, q queue, places chan struct{}) {
+	var attempts sync.WaitGroup
+	defer attempts.Wait()
 	for {
-		ref, down := queue.Get()
+		ref, down := q.Get()
 		if down {
 			return
 		}
 		places <- struct{}{}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			defer queue.Done(ref)
+		attempts.Go(func() {
+			defer q.Done(ref)
 			leave := sync.OnceFunc(func() { <-places })
 			defer leave()
 			timer := time.AfterFunc(slowAfter, func() {
@@ -172,12 +176,11 @@ func (w *Writer) serve(ctx context.Context, queue workqueue.TypedRateLimitingInt
 			if !timer.Stop() {
 				w.slow.Add(-1)
 			}
-		}()
+		})
 	}
 }
 
-// attempt sends the last patch of an object, unless one of it is under way,
-// which then sees to what came after it.
+// attempt sends the last patch of an object, unless an attempt is under way. That one then queues what came after it.
 func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	w.mu.Lock()
 	p, ok := w.pending[ref]
@@ -188,7 +191,7 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	delete(w.pending, ref)
 	w.busy[ref] = true
 	w.mu.Unlock()
-	err := w.clients.Patch(ctx, p)
+	err := Patch(ctx, w.clients, w.kinds, p)
 	w.mu.Lock()
 	delete(w.busy, ref)
 	_, newer := w.pending[ref]
@@ -206,8 +209,8 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 		w.later.Forget(ref)
 	default:
 		w.metrics.Patches.WithLabelValues(kind, "retried").Inc()
-		// The 1st, 2nd, 4th, 8th attempt and so on: an API server that is away
-		// fails thousands of objects, each of them every half minute.
+		// The 1st, 2nd, 4th, 8th attempt and so on: while the API server is away, thousands of objects fail, each of them
+		// every half minute.
 		if n := w.later.NumRequeues(ref) + 1; n&(n-1) == 0 && ctx.Err() == nil {
 			w.log.Warn("writing annotations", "object", ref.String(), "error", err, "attempt", n)
 		}
@@ -220,9 +223,8 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	}
 }
 
-// gone tells whether the object that a patch was meant for is no more: there
-// is none, or another of the same name, whose UID can't be changed. A conflict
-// is with somebody who writes at the same moment, and passes.
+// gone tells whether the object of a patch is gone: there is none, or another of the same name, whose UID can't be
+// changed. A conflict is with somebody who writes at the same moment, and passes.
 func gone(err error) bool {
 	if apierrors.IsNotFound(err) {
 		return true
@@ -231,5 +233,7 @@ func gone(err error) bool {
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return false
 	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == "metadata.uid"
+	})
 }

@@ -1,4 +1,4 @@
-package kubeio
+package write
 
 import (
 	"context"
@@ -22,6 +22,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/assign"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -82,12 +84,14 @@ func newWriter(t *testing.T, a *api) (w *Writer, m *metrics.Master, stop func())
 	a.taken, a.tries = map[string][]string{}, map[string]int{}
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	clients, err := NewClients(config.Kubernetes{APIServer: server.URL}, "test")
+	clients, err := client.New(config.Kubernetes{APIServer: server.URL}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m = metrics.NewMaster(prometheus.NewRegistry())
-	w = NewWriter(clients, "test", m, slog.New(slog.DiscardHandler))
+	if w, err = New(clients, kinds.All(), "test", m, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Add(1)
