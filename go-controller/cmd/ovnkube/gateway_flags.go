@@ -4,7 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/selector"
 )
 
 // gatewayFlags make a node a gateway.
@@ -43,6 +43,6 @@ func gatewayConfig(c *cli.Context) (config.Gateway, error) {
 	if g.Rampout, err = config.ParsePrefixes("--rampout-ip-subnets", c.String("rampout-ip-subnets")); err != nil {
 		return g, err
 	}
-	g.NodeLabel, err = kubeio.ParseNodeSelector("--gateway-node-label", c.String("gateway-node-label"))
+	g.NodeLabel, err = selector.ParseNode("--gateway-node-label", c.String("gateway-node-label"))
 	return g, err
 }

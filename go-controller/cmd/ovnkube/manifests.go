@@ -9,7 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/manifest"
 )
 
 // manifestFlag names files with manifests.
@@ -20,7 +21,7 @@ func manifestFlag(usage string) cli.Flag {
 // manifests reads the files of manifestFlag. It prints warnings and ignored kinds to w. The error describes broken
 // objects; the sound ones are returned with it.
 func manifests(c *cli.Context, w io.Writer) ([]cluster.Object, error) {
-	m := kubeio.ReadManifests(c.StringSlice("filename"), c.App.Reader)
+	m := manifest.Read(kinds.All(), c.StringSlice("filename"), c.App.Reader)
 	for _, warning := range m.Warnings {
 		warn(w, warning)
 	}

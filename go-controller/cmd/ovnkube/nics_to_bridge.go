@@ -12,7 +12,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/nicmove"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
@@ -176,7 +176,7 @@ func confirmTarget(c *cli.Context) (*nicmove.Target, error) {
 	if c.Bool("no-confirm") || c.Bool("boot") || k.APIServer == "" && k.Kubeconfig == "" {
 		return nil, nil
 	}
-	clients, err := kubeio.NewClients(k, "northbound-nics-to-bridge")
+	clients, err := client.New(k, "northbound-nics-to-bridge")
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	kubesource "github.com/northbound-net/northbound/go-controller/internal/kube/source"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
@@ -113,14 +115,17 @@ func warn(w io.Writer, what any) { fmt.Fprintln(w, "ovnkube: warning:", what) }
 func liveObjects(
 	ctx context.Context, k config.Kubernetes, log *slog.Logger,
 ) ([]cluster.Object, []cluster.Problem, error) {
-	clients, err := kubeio.NewClients(k, "northbound-plan")
+	clients, err := client.New(k, "northbound-plan")
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := clients.WaitForServer(ctx, log); err != nil {
 		return nil, nil, fmt.Errorf("waiting for the API server %s: %w", clients.Server, err)
 	}
-	source := kubeio.NewSource(clients)
+	watches, err := kubesource.New(clients, kinds.All())
+	if err != nil {
+		return nil, nil, err
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -128,16 +133,16 @@ func liveObjects(
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
-		source.Run(ctx)
+		watches.Run(ctx)
 	}()
-	for !source.Synced() {
+	for !watches.Synced() {
 		select {
-		case <-source.Signal():
+		case <-watches.Signal():
 		case <-ctx.Done():
 			return nil, nil, fmt.Errorf("listing the cluster from the API server %s: %w", clients.Server, ctx.Err())
 		}
 	}
-	events, problems := source.Take()
+	events, problems := watches.Take()
 	var objects []cluster.Object
 	for _, e := range events {
 		if e.New != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
@@ -38,7 +38,7 @@ const (
 // Agent is one node's daemon.
 type Agent struct {
 	config  config.Node
-	kube    *kubeio.Local
+	kube    *local.Watcher
 	log     *slog.Logger
 	metrics *metrics.Node
 	gate    *gate
@@ -62,7 +62,7 @@ type Agent struct {
 }
 
 // New prepares an agent. Its metrics go to registry.
-func New(c config.Node, kube *kubeio.Local, registry prometheus.Registerer, log *slog.Logger) (*Agent, error) {
+func New(c config.Node, kube *local.Watcher, registry prometheus.Registerer, log *slog.Logger) (*Agent, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,9 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -74,7 +76,7 @@ func (b *bed) makeNode(t *testing.T, annotations map[string]string) {
 func (b *bed) start(t *testing.T) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	kube, err := kubeio.NewLocal(b.client, node, log)
+	kube, err := local.New(&client.Clients{Kube: b.client}, kinds.All(), node, log)
 	if err != nil {
 		t.Fatal(err)
 	}

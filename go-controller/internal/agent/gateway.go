@@ -13,7 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 )
 
 // egressPath is the node as a gateway, or as none, as far as a pass could find it
@@ -32,7 +32,7 @@ type flowWatch struct {
 }
 
 // egressPath finds out the gateway's part. The error says what is missing for it.
-func (a *Agent) egressPath(node kubeio.LocalNode, f hostplan.Facts) (e egressPath, err error) {
+func (a *Agent) egressPath(node local.Node, f hostplan.Facts) (e egressPath, err error) {
 	e.facts = f
 	if f.Gateway, err = a.gatewayRecord(node); err != nil {
 		return e, err
@@ -127,7 +127,7 @@ func missingPatch(e hostplan.External) string {
 
 // gatewayRecord is what Open vSwitch remembers of the gateway, and whether the cluster
 // still needs to be told that it is gone.
-func (a *Agent) gatewayRecord(node kubeio.LocalNode) (x hostplan.GatewayRecord, err error) {
+func (a *Agent) gatewayRecord(node local.Node) (x hostplan.GatewayRecord, err error) {
 	if x, err = hostfacts.GatewayRecord(a.ovs); err != nil {
 		return x, err
 	}
@@ -139,7 +139,7 @@ func (a *Agent) gatewayRecord(node kubeio.LocalNode) (x hostplan.GatewayRecord, 
 
 // gatewayFor is the gateway configuration that holds for this node: none when
 // its labels are not the wanted ones. As long as its labels are not known it stays what it was.
-func (a *Agent) gatewayFor(node kubeio.LocalNode, was hostplan.GatewayRecord) config.Gateway {
+func (a *Agent) gatewayFor(node local.Node, was hostplan.GatewayRecord) config.Gateway {
 	g := a.config.Gateway
 	if g.NodeLabel == nil {
 		return g

@@ -13,7 +13,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/selector"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -402,7 +402,7 @@ func TestGatewayFaults(t *testing.T) {
 	}
 	b := newBed(t)
 	b.stop()
-	labelled, err := kubeio.ParseNodeSelector("--gateway-node-label", "gateway in (yes,true)")
+	labelled, err := selector.ParseNode("--gateway-node-label", "gateway in (yes,true)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/mgmtport"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
@@ -77,10 +77,10 @@ func (a *Agent) pass(ctx context.Context) error {
 
 // hostPass is the part of a pass that takes no Open vSwitch.
 type hostPass struct {
-	node    kubeio.LocalNode // the zero value while it is not known
-	nodeErr error            // why not all of it is known
-	own     []netip.Addr     // its addresses here
-	ownErr  error            // why they can't be told; nothing is served anew then
+	node    local.Node   // the zero value while it is not known
+	nodeErr error        // why not all of it is known
+	own     []netip.Addr // its addresses here
+	ownErr  error        // why they can't be told; nothing is served anew then
 	served  serving
 }
 
@@ -142,7 +142,7 @@ func (a *Agent) openGate(f hostplan.Facts) {
 }
 
 // readSubnets takes the node's subnets from its annotation.
-func (a *Agent) readSubnets(node kubeio.LocalNode) error {
+func (a *Agent) readSubnets(node local.Node) error {
 	value, ok := node.Annotations[annotation.NodeSubnets]
 	if !ok {
 		return nil
@@ -157,7 +157,7 @@ func (a *Agent) readSubnets(node kubeio.LocalNode) error {
 
 // facts gathers what the plan depends on, for a node with these own addresses.
 // Before the API server has answered, that is what Open vSwitch remembers.
-func (a *Agent) facts(node kubeio.LocalNode, own []netip.Addr) (hostplan.Facts, []hostnet.Place, error) {
+func (a *Agent) facts(node local.Node, own []netip.Addr) (hostplan.Facts, []hostnet.Place, error) {
 	encapIPs, err := a.encapIPs(node)
 	if err != nil {
 		return hostplan.Facts{}, nil, err
@@ -178,7 +178,7 @@ func (a *Agent) facts(node kubeio.LocalNode, own []netip.Addr) (hostplan.Facts, 
 // encapIPs are the tunnel addresses: the configured ones; else those in Open
 // vSwitch, if this host has one of them; else the first of the Node's internal
 // ones that it has.
-func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
+func (a *Agent) encapIPs(node local.Node) ([]netip.Addr, error) {
 	if len(a.config.EncapIPs) > 0 {
 		return a.config.EncapIPs, nil
 	}
@@ -204,7 +204,7 @@ func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
 
 // own are the first of each family of the Node's internal addresses that are on
 // this host; those of the last Node while there is none.
-func (a *Agent) own(node kubeio.LocalNode) (out []netip.Addr, err error) {
+func (a *Agent) own(node local.Node) (out []netip.Addr, err error) {
 	if node.UID == "" {
 		return a.memory.own, nil
 	}
@@ -245,7 +245,7 @@ func (a *Agent) changed(kind, line string) {
 }
 
 // annotations are those that the master is to read, each with its wanted value.
-func (a *Agent) annotations(node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place, egress egressPath) map[string]string {
+func (a *Agent) annotations(node local.Node, f hostplan.Facts, places []hostnet.Place, egress egressPath) map[string]string {
 	want := map[string]string{annotation.NodeChassisID: encap.SystemID(f, a.config)}
 	if mac, ok := mgmtport.MAC(f.Subnets); ok {
 		want[annotation.NodeMgmtPortMAC] = annotation.MarshalNodeMgmtPortMAC(mac)
@@ -260,7 +260,7 @@ func (a *Agent) annotations(node kubeio.LocalNode, f hostplan.Facts, places []ho
 }
 
 // publish writes the wanted annotations, in one patch, if they differ.
-func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, want map[string]string) error {
+func (a *Agent) publish(ctx context.Context, node local.Node, want map[string]string) error {
 	if node.UID == "" {
 		return nil // there is no Node, or it is not known yet
 	}
@@ -285,7 +285,7 @@ func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, want map[str
 
 // primaryAddrs are the node's own addresses with their lengths, at most one
 // per family: the tunnel's first, then the Node's internal ones.
-func (a *Agent) primaryAddrs(node kubeio.LocalNode, places []hostnet.Place) (out []netip.Prefix) {
+func (a *Agent) primaryAddrs(node local.Node, places []hostnet.Place) (out []netip.Prefix) {
 	for _, ip := range hostfacts.Addrs(node.InternalIPs) {
 		if more, err := hostfacts.Places(a.kernel, []netip.Addr{ip}); err == nil {
 			places = append(places, more...)

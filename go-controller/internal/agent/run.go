@@ -10,7 +10,9 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/health"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 )
 
 // component is how the agent calls itself to the API server.
@@ -19,11 +21,11 @@ const component = "ovnkube-node"
 // Run is the whole daemon: it works until ctx ends. It returns an error only
 // when it can't start at all; a server that is not there yet is waited for.
 func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
-	clients, err := kubeio.NewClients(c.Kubernetes, component)
+	clients, err := client.New(c.Kubernetes, component)
 	if err != nil {
 		return err
 	}
-	kube, err := clients.Local(c.Name, log)
+	kube, err := local.New(clients, kinds.All(), c.Name, log)
 	if err != nil {
 		return err
 	}

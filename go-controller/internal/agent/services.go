@@ -14,7 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/all"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 )
 
 // servicePlan is how the kernel serves services, and what load balancers hear of their
@@ -93,7 +93,7 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 		var err error
 		endpoints, now.endpoints, err = a.kube.Endpoints()
 		switch {
-		case errors.Is(err, kubeio.ErrNotAllowed): // that is no reason to keep the others from being served
+		case errors.Is(err, local.ErrNotAllowed): // that is no reason to keep the others from being served
 			unknown = err
 		case err != nil:
 			return servicePlan{}, fmt.Errorf("for services of externalTrafficPolicy Local: %w", err)

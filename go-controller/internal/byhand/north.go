@@ -15,7 +15,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/source"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/write"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -35,7 +38,7 @@ type edit func(n *cluster.Node, held []netip.Prefix) error
 // a Node, up to date with a change of this machine's node. With first the
 // cluster's own rows are made too.
 func (s Setup) north(ctx context.Context, first bool, change edit) error {
-	return s.inNorthbound(ctx, func(n *northbound, clients *kubeio.Clients) error {
+	return s.inNorthbound(ctx, func(n *northbound, clients *client.Clients) error {
 		if n.core.State.Config.ServiceCIDRs = ipnet.Union(n.Cluster.ServiceCIDRs, n.kube.ranges); !first {
 			n.core.State.Config.ServiceCIDRs = n.serviceRanges()
 		}
@@ -59,7 +62,7 @@ func (s Setup) north(ctx context.Context, first bool, change edit) error {
 // northUndo removes this machine's node from the Northbound database, and with
 // last the cluster's own rows.
 func (s Setup) northUndo(ctx context.Context, last bool) error {
-	return s.inNorthbound(ctx, func(n *northbound, _ *kubeio.Clients) error {
+	return s.inNorthbound(ctx, func(n *northbound, _ *client.Clients) error {
 		have := n.core.State.Nodes[s.Node.Name]
 		if have != nil && !have.ByHand {
 			fmt.Fprintf(s.Out, "Node %s is one of Kubernetes: its switch stays until the Node is deleted.\n", s.Node.Name)
@@ -82,7 +85,7 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 
 // inNorthbound calls do with what the Northbound database and, if there is one,
 // the API server know.
-func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *kubeio.Clients) error) error {
+func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *client.Clients) error) error {
 	if s.kube == nil {
 		s.kube = &kube{}
 	}
@@ -102,7 +105,7 @@ func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *kubeio.Cl
 // kube is what the API server, if one is known and answers, says.
 type kube struct {
 	asked   bool
-	clients *kubeio.Clients
+	clients *client.Clients
 	nodes   []*cluster.Node
 	ranges  []netip.Prefix // of ClusterIPs, besides those that are given
 }
@@ -114,18 +117,18 @@ func (s Setup) askKube(ctx context.Context) error {
 		return nil
 	}
 	s.kube.asked = true
-	clients, err := kubeio.NewClients(*s.Kubernetes, component)
+	clients, err := client.New(*s.Kubernetes, component)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, kubeTimeout)
 	defer cancel()
-	nodes, problems, err := clients.Nodes(ctx)
+	nodes, problems, err := source.List[*cluster.Node](ctx, clients, kinds.Node())
 	if err != nil {
 		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
 		return nil
 	}
-	ranges, more, err := clients.ServiceRanges(ctx)
+	cidrs, more, err := source.List[*cluster.ServiceCIDR](ctx, clients, kinds.ServiceCIDR())
 	if err != nil {
 		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
 		return nil
@@ -133,7 +136,10 @@ func (s Setup) askKube(ctx context.Context) error {
 	for _, p := range append(problems, more...) {
 		fmt.Fprintln(s.Out, "warning:", p)
 	}
-	s.kube.clients, s.kube.nodes, s.kube.ranges = clients, nodes, ranges
+	for _, c := range cidrs {
+		s.kube.ranges = append(s.kube.ranges, c.CIDRs...)
+	}
+	s.kube.clients, s.kube.nodes = clients, nodes
 	return nil
 }
 
@@ -302,7 +308,7 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 }
 
 // annotate writes to the Node what the master is to agree with.
-func (n *northbound) annotate(ctx context.Context, clients *kubeio.Clients, p allocate.Patch) error {
+func (n *northbound) annotate(ctx context.Context, clients *client.Clients, p allocate.Patch) error {
 	for k, v := range p.Annotations {
 		fmt.Fprintf(n.Out, "~ Node %s  %s=%s\n", n.Node.Name, k, v)
 	}
@@ -312,7 +318,7 @@ func (n *northbound) annotate(ctx context.Context, clients *kubeio.Clients, p al
 	if n.DryRun {
 		return nil
 	}
-	if err := clients.Patch(ctx, p); err != nil {
+	if err := write.Patch(ctx, clients, kinds.All(), p); err != nil {
 		return fmt.Errorf("writing the annotations of Node %s: %w", n.Node.Name, err)
 	}
 	return nil

@@ -45,6 +45,7 @@ type Node struct {
 	AnnotatedAs string         // why the annotation was refused by its parser; "" when it was not
 	ChassisID   string         // OVS system-id, "" until the node agent has published it
 	Zone        string         // label topology.kubernetes.io/zone; "" for none
+	Labels      Labels
 
 	Gateway       *annotation.L3Gateway // nil when the node is no gateway
 	JoinAnnotated []netip.Prefix        // node-gateway-router-lrp-ifaddrs annotation; nil when absent or malformed
@@ -62,8 +63,10 @@ func (n *Node) Ref() Ref { return Ref{KindNode, Name{Name: n.Name}} }
 func (n *Node) Equal(o Object) bool {
 	m, ok := o.(*Node)
 	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.AnnotatedAs == m.AnnotatedAs &&
-		n.ChassisID == m.ChassisID && n.Zone == m.Zone && slices.Equal(n.Annotated, m.Annotated) &&
-		n.Gateway.Equal(m.Gateway) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) && n.JoinAs == m.JoinAs && n.Unreachable == m.Unreachable && n.NoLease == m.NoLease && slices.Equal(n.Addrs, m.Addrs) && n.ByHand == m.ByHand
+		n.ChassisID == m.ChassisID && n.Zone == m.Zone && n.Labels == m.Labels &&
+		slices.Equal(n.Annotated, m.Annotated) && n.Gateway.Equal(m.Gateway) &&
+		slices.Equal(n.JoinAnnotated, m.JoinAnnotated) && n.JoinAs == m.JoinAs && n.Unreachable == m.Unreachable &&
+		n.NoLease == m.NoLease && slices.Equal(n.Addrs, m.Addrs) && n.ByHand == m.ByHand
 }
 
 // Chassis is what a logical port's requested-chassis names: the chassis, or
@@ -77,7 +80,10 @@ func (n *Node) Chassis() string {
 }
 
 // Namespace is a Kubernetes namespace.
-type Namespace struct{ Name, UID string }
+type Namespace struct {
+	Name, UID string
+	Labels    Labels
+}
 
 // Ref implements Object.
 func (n *Namespace) Ref() Ref { return Ref{KindNamespace, Name{Name: n.Name}} }
@@ -96,6 +102,7 @@ type Pod struct {
 	Created     int64  // creation time, Unix seconds
 	HostNetwork bool   // shares its node's network: no port, no address of its own
 	Finished    bool   // Succeeded or Failed: its containers are gone and its address is free
+	Labels      Labels
 	Bandwidth   Bandwidth
 	Annotated   *annotation.PodNetwork
 	AnnotatedAs string // why the annotation was refused by its parser; "" when it was not
@@ -112,7 +119,7 @@ func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 // Equal implements Object.
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
-	return ok && p.SamePlace(q) && p.Bandwidth == q.Bandwidth && p.Created == q.Created && p.AnnotatedAs == q.AnnotatedAs && p.ClassicOK == q.ClassicOK &&
+	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Bandwidth == q.Bandwidth && p.Created == q.Created && p.AnnotatedAs == q.AnnotatedAs && p.ClassicOK == q.ClassicOK &&
 		samePodNetwork(p.Annotated, q.Annotated)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -247,7 +247,7 @@ func TestPodGoesDuringAdd(t *testing.T) {
 // awaitSeen waits until the server's watch knows the pod.
 func (b *bed) awaitSeen(t *testing.T, name string) {
 	t.Helper()
-	err := b.server.Pods.WaitPod(t.Context(), "default", name, func(_ kubeio.LocalPod, ok bool) bool { return ok })
+	err := b.server.Pods.WaitPod(t.Context(), "default", name, func(_ local.Pod, ok bool) bool { return ok })
 	if err != nil {
 		t.Fatal(err)
 	}

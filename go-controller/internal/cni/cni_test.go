@@ -26,7 +26,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	kubeclient "github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -56,8 +58,8 @@ type askedPods struct {
 	asked chan struct{}
 }
 
-func (p askedPods) WaitPod(ctx context.Context, namespace, name string, accept func(kubeio.LocalPod, bool) bool) error {
-	return p.Pods.WaitPod(ctx, namespace, name, func(pod kubeio.LocalPod, ok bool) bool {
+func (p askedPods) WaitPod(ctx context.Context, namespace, name string, accept func(local.Pod, bool) bool) error {
+	return p.Pods.WaitPod(ctx, namespace, name, func(pod local.Pod, ok bool) bool {
 		accepted := accept(pod, ok)
 		select {
 		case p.asked <- struct{}{}:
@@ -147,9 +149,9 @@ func (b *bed) startServer(t *testing.T, adjust func(*server.Server)) {
 }
 
 // newServer is a server with the node's Open vSwitch and the pods of client.
-func newServer(ctx context.Context, client kubernetes.Interface, ovsAddress string) (*server.Server, *kubeio.Local, error) {
+func newServer(ctx context.Context, client kubernetes.Interface, ovsAddress string) (*server.Server, *local.Watcher, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	kube, err := kubeio.NewLocal(client, nodeName, log)
+	kube, err := local.New(&kubeclient.Clients{Kube: client}, kinds.All(), nodeName, log)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 )
 
-// NodeSelector selects Nodes by their labels. Package kubeio parses one from a Kubernetes label selector, which String
-// returns.
+// NodeSelector selects Nodes by their labels. Package kube/selector parses one from a Kubernetes label selector, which
+// String returns.
 type NodeSelector interface {
 	fmt.Stringer
 	Accepts(labels map[string]string) bool

@@ -21,7 +21,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	kubekinds "github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -107,40 +109,40 @@ func newBed(t *testing.T) *bed {
 	t.Cleanup(func() { kernel.Close() })
 	b.tools = tools
 	b.tools.API = &fakeAPI{
-		answer: kubeio.Answer{Server: "https://api", Version: "v1.36.3", Date: time.Now(), Asked: time.Now(), Read: time.Now()},
-		node:   kubeio.LocalNode{UID: "uid", Annotations: map[string]string{annotation.NodeSubnets: subnets}}, there: true, client: b.client,
+		answer: client.Answer{Server: "https://api", Version: "v1.36.3", Date: time.Now(), Asked: time.Now(), Read: time.Now()},
+		node:   local.Node{UID: "uid", Annotations: map[string]string{annotation.NodeSubnets: subnets}}, there: true, client: b.client,
 	}
 	return b
 }
 
 // fakeAPI is an API server that answers what it is told to.
 type fakeAPI struct {
-	answer kubeio.Answer
+	answer client.Answer
 	err    error
-	node   kubeio.LocalNode
+	node   local.Node
 	there  bool
 	client kubernetes.Interface // of services
 }
 
-func (f *fakeAPI) Probe(context.Context) (kubeio.Answer, error) { return f.answer, f.err }
+func (f *fakeAPI) Probe(context.Context) (client.Answer, error) { return f.answer, f.err }
 
-func (f *fakeAPI) Node(context.Context, string) (kubeio.LocalNode, bool, error) {
+func (f *fakeAPI) Node(context.Context, string) (local.Node, bool, error) {
 	return f.node, f.there, nil
 }
 
-func (f *fakeAPI) Served(ctx context.Context, node string, needy func(*cluster.Service) bool) (kubeio.Served, error) {
-	local, err := kubeio.NewLocal(f.client, node, slog.New(slog.DiscardHandler))
+func (f *fakeAPI) Served(ctx context.Context, node string, needy func(*cluster.Service) bool) (local.Served, error) {
+	watcher, err := local.New(&client.Clients{Kube: f.client}, kubekinds.All(), node, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return kubeio.Served{}, err
+		return local.Served{}, err
 	}
-	return local.Served(ctx, needy)
+	return watcher.Served(ctx, needy)
 }
 
 // start runs the agent until the node is ready.
 func (b *bed) start(t *testing.T) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	kube, err := kubeio.NewLocal(b.client, node, log)
+	kube, err := local.New(&client.Clients{Kube: b.client}, kubekinds.All(), node, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/selector"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -54,8 +56,8 @@ func TestOtherFlags(t *testing.T) {
 // What the API server and the agent say, and clocks.
 func TestServers(t *testing.T) {
 	now := time.Now()
-	answer := func(date time.Time) kubeio.Answer {
-		return kubeio.Answer{Server: "https://api", Version: "v1", Date: date, Asked: now, Read: now}
+	answer := func(date time.Time) client.Answer {
+		return client.Answer{Server: "https://api", Version: "v1", Date: date, Asked: now, Read: now}
 	}
 	sick := serveReady(t, func() error { return errors.New("no tunnel address") })
 	for name, c := range map[string]struct {
@@ -119,12 +121,12 @@ func (moduleless) HasFamily(string) (bool, error) { return false, nil }
 
 // labelled is a node that is a gateway when its label says so.
 func labelled(t *testing.T, known bool, labels map[string]string) facts {
-	exits, err := kubeio.ParseNodeSelector("--gateway-node-label", "role=exit")
+	exits, err := selector.ParseNode("--gateway-node-label", "role=exit")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := config.Gateway{Mode: "shared", Interface: "eth0", NodeLabel: exits}
-	return facts{c: Config{Node: config.Node{Gateway: g}}, nodeOK: known, node: kubeio.LocalNode{Labels: labels}, t: Tools{Bridges: bridgeless{}}}
+	return facts{c: Config{Node: config.Node{Gateway: g}}, nodeOK: known, node: local.Node{Labels: labels}, t: Tools{Bridges: bridgeless{}}}
 }
 
 // bridgeless is an Open vSwitch without external bridges.

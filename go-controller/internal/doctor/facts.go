@@ -20,7 +20,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
@@ -45,13 +46,13 @@ type facts struct {
 	encaps   []ovs.Row
 	sbErr    error
 
-	answer  kubeio.Answer
+	answer  client.Answer
 	apiErr  error
-	node    kubeio.LocalNode
+	node    local.Node
 	nodeOK  bool
 	nodeErr error
 
-	served    kubeio.Served
+	served    local.Served
 	servedErr error
 
 	subnets []netip.Prefix

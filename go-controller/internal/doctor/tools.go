@@ -16,7 +16,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	kubekinds "github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
@@ -84,10 +86,10 @@ type Pinger interface {
 
 // API asks the Kubernetes API server.
 type API interface {
-	Probe(ctx context.Context) (kubeio.Answer, error)
-	Node(ctx context.Context, name string) (n kubeio.LocalNode, ok bool, err error)
-	// Served is what this node needs to know to serve services; see kubeio.Local.Served.
-	Served(ctx context.Context, node string, needy func(*cluster.Service) bool) (kubeio.Served, error)
+	Probe(ctx context.Context) (client.Answer, error)
+	Node(ctx context.Context, name string) (n local.Node, ok bool, err error)
+	// Served is what this node needs to know to serve services; see local.Watcher.Served.
+	Served(ctx context.Context, node string, needy func(*cluster.Service) bool) (local.Served, error)
 }
 
 // component is how the doctor calls itself to the API server.
@@ -172,26 +174,26 @@ func (daemons) Ready(ctx context.Context, address string) (bool, error) {
 
 type api struct{ config config.Kubernetes }
 
-func (a api) Probe(ctx context.Context) (kubeio.Answer, error) {
-	return kubeio.Probe(ctx, a.config, component)
+func (a api) Probe(ctx context.Context) (client.Answer, error) {
+	return client.Probe(ctx, a.config, component)
 }
 
-func (a api) Node(ctx context.Context, name string) (kubeio.LocalNode, bool, error) {
-	clients, err := kubeio.NewClients(a.config, component)
+func (a api) Node(ctx context.Context, name string) (local.Node, bool, error) {
+	clients, err := client.New(a.config, component)
 	if err != nil {
-		return kubeio.LocalNode{}, false, err
+		return local.Node{}, false, err
 	}
-	return clients.Node(ctx, name)
+	return local.ReadNode(ctx, clients, name)
 }
 
-func (a api) Served(ctx context.Context, node string, needy func(*cluster.Service) bool) (kubeio.Served, error) {
-	clients, err := kubeio.NewClients(a.config, component)
+func (a api) Served(ctx context.Context, node string, needy func(*cluster.Service) bool) (local.Served, error) {
+	clients, err := client.New(a.config, component)
 	if err != nil {
-		return kubeio.Served{}, err
+		return local.Served{}, err
 	}
-	local, err := clients.Local(node, slog.New(slog.DiscardHandler))
+	watcher, err := local.New(clients, kubekinds.All(), node, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return kubeio.Served{}, err
+		return local.Served{}, err
 	}
-	return local.Served(ctx, needy)
+	return watcher.Served(ctx, needy)
 }

@@ -18,7 +18,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/health"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/source"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/write"
 	"github.com/northbound-net/northbound/go-controller/internal/liveness"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -35,8 +39,10 @@ const component = "northbound-master"
 type master struct {
 	config  config.Master
 	log     *slog.Logger
-	clients *kubeio.Clients
+	clients *client.Clients
 	metrics *metrics.Master
+	source  *source.Source
+	writer  *write.Writer
 
 	mu       sync.Mutex
 	leading  bool
@@ -49,7 +55,7 @@ type master struct {
 // called as soon as everything that can fail at once has not, and may complete
 // the configuration of the cluster.
 func Run(ctx context.Context, c config.Master, log *slog.Logger, started func(context.Context, *config.Master) error) error {
-	clients, err := kubeio.NewClients(c.Kubernetes, component)
+	clients, err := client.New(c.Kubernetes, component)
 	if err != nil {
 		return err
 	}
@@ -59,6 +65,12 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger, started func(co
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &master{config: c, log: log, clients: clients, metrics: metrics.NewMaster(registry)}
+	if m.source, err = source.New(clients, kinds.All()); err != nil {
+		return err
+	}
+	if m.writer, err = write.New(clients, kinds.All(), component, m.metrics, log); err != nil {
+		return err
+	}
 	server, err := health.Listen(c.Metrics, registry, m.ready, log)
 	if err != nil {
 		return err
@@ -119,23 +131,21 @@ func (m *master) ready() error {
 func (m *master) lead(ctx context.Context) {
 	schema := nb.NewSchema()
 	db := ovsdb.New(m.config.NB, schema, m.log)
-	source := kubeio.NewSource(m.clients)
-	pulse := kubeio.NewPulse(m.clients, m.log)
-	writer := kubeio.NewWriter(m.clients, component, m.metrics, m.log)
+	leases := lease.NewMonitor(m.clients, m.log)
 	loop := reconcile.New(reconcile.Config{
 		Core:     core.New(m.config.Cluster, schema, all.Translators(schema)),
-		Database: db, Source: source, Writer: writer,
+		Database: db, Source: m.source, Writer: m.writer,
 		Recorder: nbrecord.Records{Router: m.config.Cluster.RouterName},
-		Monitor:  liveness.NewGateways(pulse, m.metrics, m.log),
+		Monitor:  liveness.NewGateways(leases, m.metrics, m.log),
 		Metrics:  m.metrics, Log: m.log, Verify: m.config.Verify,
 	})
 	m.mu.Lock()
 	m.leading, m.database, m.inSync = true, db, loop.InSync()
 	m.mu.Unlock()
 	var wg sync.WaitGroup
-	run(&wg, func() { source.Run(ctx) })
-	run(&wg, func() { writer.Run(ctx) })
-	run(&wg, func() { pulse.Run(ctx) })
+	run(&wg, func() { m.source.Run(ctx) })
+	run(&wg, func() { m.writer.Run(ctx) })
+	run(&wg, func() { leases.Run(ctx) })
 	// The database outlives the loop, so that a transaction under way ends.
 	dbCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	run(&wg, func() { db.Run(dbCtx) })

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
@@ -18,7 +18,7 @@ import (
 func TestReady(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	clients, err := kubeio.NewClients(config.Kubernetes{APIServer: server.URL}, component)
+	clients, err := client.New(config.Kubernetes{APIServer: server.URL}, component)
 	if err != nil {
 		t.Fatal(err)
 	}

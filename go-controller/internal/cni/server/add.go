@@ -11,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -30,7 +30,7 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 	if err != nil {
 		return nil, err
 	}
-	var pod kubeio.LocalPod
+	var pod local.Pod
 	var network annotation.PodNetwork
 	err = s.phase(PhaseAnnotation, func() (err error) { pod, network, err = s.awaitNetwork(ctx, ref); return err })
 	if err != nil {
@@ -116,12 +116,12 @@ func (s *Server) settings(ctx context.Context) (Settings, error) {
 
 // awaitNetwork waits until the pod that the runtime means has a valid
 // annotation. A malformed one is waited out too: the master rewrites it.
-func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (kubeio.LocalPod, annotation.PodNetwork, error) {
-	var pod kubeio.LocalPod
+func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annotation.PodNetwork, error) {
+	var pod local.Pod
 	var network annotation.PodNetwork
 	var missing string // what is still missing
 	seen, gone := false, false
-	err := s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p kubeio.LocalPod, ok bool) bool {
+	err := s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p local.Pod, ok bool) bool {
 		pod = p
 		var err error
 		mine := ok && p.HasUID(ref.uid)
@@ -158,12 +158,12 @@ var errPodGone = errors.New("the pod was deleted meanwhile")
 
 // whilePodLives is ctx, ended also when the pod goes: nobody needs its network
 // any more, and OVN will not set up a port that the master has removed.
-func (s *Server) whilePodLives(ctx context.Context, pod kubeio.LocalPod) (context.Context, func()) {
+func (s *Server) whilePodLives(ctx context.Context, pod local.Pod) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
-		err := s.Pods.WaitPod(ctx, pod.Namespace, pod.Name, func(p kubeio.LocalPod, ok bool) bool { return !ok || p.UID != pod.UID })
+		err := s.Pods.WaitPod(ctx, pod.Namespace, pod.Name, func(p local.Pod, ok bool) bool { return !ok || p.UID != pod.UID })
 		if err == nil {
 			cancel(errPodGone)
 		}

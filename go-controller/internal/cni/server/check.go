@@ -10,7 +10,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -78,7 +78,7 @@ func (s *Server) checkPort(ctx context.Context, ref podRef, spec podif.Spec) err
 // does not have it at the moment.
 func (s *Server) uid(ctx context.Context, ref podRef) (uid string) {
 	// It accepts at once, so that there is no wait and no error.
-	_ = s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p kubeio.LocalPod, ok bool) bool {
+	_ = s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p local.Pod, ok bool) bool {
 		if ok && p.HasUID(ref.uid) {
 			uid = p.UID
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
@@ -45,9 +45,9 @@ type SwitchState interface {
 	Sandboxes() []string
 }
 
-// Pods is the node's pods; *kubeio.Local is one.
+// Pods is the node's pods; *local.Watcher is one.
 type Pods interface {
-	WaitPod(ctx context.Context, namespace, name string, accept func(p kubeio.LocalPod, ok bool) bool) error
+	WaitPod(ctx context.Context, namespace, name string, accept func(p local.Pod, ok bool) bool) error
 }
 
 // Settings is what holds for all pods of the node.

@@ -17,7 +17,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -71,7 +71,7 @@ func decode(t *testing.T, raw []byte) decoded {
 		if err := yaml.UnmarshalStrict([]byte(doc), obj); err != nil {
 			t.Fatal(err)
 		}
-		switch o, _, _ := kubeio.Decode(obj); o := o.(type) {
+		switch o, _, _ := kinds.Decode(kinds.All(), obj); o := o.(type) {
 		case *cluster.Service:
 			out.services = append(out.services, o)
 		case *cluster.EndpointSlice:

@@ -15,7 +15,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
@@ -38,7 +38,7 @@ func (k *kube) translated(t *testing.T) (*offline.Cluster, *nb.Database) {
 	t.Helper()
 	var objects []cluster.Object
 	decode := func(obj any) {
-		o, problems, ok := kubeio.Decode(obj)
+		o, problems, ok := kinds.Decode(kinds.All(), obj)
 		if !ok || len(problems) != 0 {
 			t.Fatalf("decoding %v: problems %v", obj, problems)
 		}

@@ -1,0 +1,168 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+// versionTimeout limits how long an API server may take to tell its version.
+const versionTimeout = 10 * time.Second
+
+// Clients are the connections to one API server.
+type Clients struct {
+	Server  string
+	Kube    kubernetes.Interface
+	Patches rest.Interface              // for annotation patches; answers are not decoded
+	leases  coordinationv1.LeasesGetter // for Leases of gateways; nil for Kube's
+}
+
+// GatewayLeases is the client for Leases of gateways.
+func (c *Clients) GatewayLeases() coordinationv1.LeasesGetter {
+	if c.leases == nil {
+		return c.Kube.CoordinationV1()
+	}
+	return c.leases
+}
+
+// New prepares clients; it does not connect. agent names the program in the API server's logs.
+func New(k config.Kubernetes, agent string) (*Clients, error) {
+	rc, err := restConfig(k)
+	if err != nil {
+		return nil, err
+	}
+	rc.UserAgent = agent
+	rc.QPS = -1 // the API server's priority and fairness limits requests
+	c := &Clients{Server: rc.Host}
+	for _, prepare := range []func() error{
+		func() (err error) { c.Patches, err = patchClient(rc); return err },
+		func() (err error) { c.Kube, err = kubernetes.NewForConfig(protobuf(rc)); return err },
+		func() (err error) { c.leases, err = leaseClient(protobuf(rc)); return err },
+	} {
+		if err := prepare(); err != nil {
+			return nil, fmt.Errorf("preparing the client of the API server %s: %w", rc.Host, err)
+		}
+	}
+	return c, nil
+}
+
+// protobuf is rc with protobuf as the preferred encoding.
+func protobuf(rc *rest.Config) *rest.Config {
+	c := rest.CopyConfig(rc)
+	c.ContentType = "application/vnd.kubernetes.protobuf"
+	c.AcceptContentTypes = c.ContentType + ",application/json"
+	return c
+}
+
+// patchAnswer asks for the metadata of a patched object only: nobody reads the answer, but there must be one.
+const patchAnswer = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// patchClient is a client for patches of any kind. They go over HTTP/1.1, with a connection for each request under way.
+// Patches that shared one HTTP/2 connection, client-go's default, fell behind while others made many pods
+// (docs/operate/performance.md). Watches stay with HTTP/2, whose pings tell when a connection is dead.
+func patchClient(rc *rest.Config) (rest.Interface, error) {
+	c := http1(rc)
+	c.AcceptContentTypes = patchAnswer
+	// Each request sets its own path; the client wants some group.
+	c.APIPath, c.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	return rest.RESTClientFor(c)
+}
+
+// leaseClient is a client for Leases alone. With HTTP/1.1 an attempt without an answer closes its connection, and the
+// next attempt opens another. HTTP/2 would try the same dead connection for another 45 seconds.
+func leaseClient(rc *rest.Config) (coordinationv1.LeasesGetter, error) {
+	return coordinationv1.NewForConfig(http1(rc))
+}
+
+func http1(rc *rest.Config) *rest.Config {
+	c := rest.CopyConfig(rc)
+	c.NextProtos = []string{"http/1.1"}
+	return c
+}
+
+func restConfig(k config.Kubernetes) (*rest.Config, error) {
+	switch {
+	case k.Kubeconfig != "" && k.APIServer != "":
+		return nil, errors.New("--kubeconfig and --k8s-apiserver: give one of them")
+	case k.Kubeconfig != "":
+		rc, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("loading --kubeconfig %s: %w", k.Kubeconfig, err)
+		}
+		return rc, nil
+	case k.APIServer != "":
+		return directConfig(k)
+	}
+	rc, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, errors.New("no API server given: want --kubeconfig or --k8s-apiserver, or to run in a pod")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("loading the pod's service account: %w", err)
+	}
+	return rc, nil
+}
+
+func directConfig(k config.Kubernetes) (*rest.Config, error) {
+	host := k.APIServer
+	if !strings.Contains(host, "://") {
+		host = "http://" + host
+	}
+	rc := &rest.Config{Host: host, BearerToken: k.Token}
+	if k.CACert != "" {
+		if _, err := os.Stat(k.CACert); err != nil {
+			return nil, fmt.Errorf("loading --k8s-cacert: %w", err)
+		}
+		rc.CAFile = k.CACert
+	}
+	return rc, nil
+}
+
+// WaitForServer returns once the API server answers, or with the context's error. It logs each failed attempt.
+func (c *Clients) WaitForServer(ctx context.Context, log *slog.Logger) error {
+	for retry := 250 * time.Millisecond; ; retry = min(2*retry, 5*time.Second) {
+		v, err := c.Version(ctx)
+		if err == nil {
+			log.Info("kubernetes connected", "server", c.Server, "version", v)
+			return nil
+		}
+		log.Warn("kubernetes not connected", "server", c.Server, "error", err, "retry", retry)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(retry):
+		}
+	}
+}
+
+// Version asks the API server for its version, for at most versionTimeout.
+func (c *Clients) Version(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	body, err := c.Kube.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err != nil {
+		return "", err
+	}
+	var v version.Info
+	if err := json.Unmarshal(body, &v); err != nil {
+		return "", fmt.Errorf("reading the version of the API server: %w", err)
+	}
+	return v.GitVersion, nil
+}

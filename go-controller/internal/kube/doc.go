@@ -1,0 +1,14 @@
+// Package kube is the one place that talks to Kubernetes. Its packages are the only ones that know client-go and the
+// types of k8s.io/api. It holds no code itself:
+//
+//   - client: connections to an API server
+//   - kinds: one row per kind, with its strict decoder
+//   - reflector: the one way to list and watch
+//   - source: what the master watches, as events
+//   - local: what a node agent watches
+//   - write: annotation patches and Events
+//   - lease: Leases of gateways, renewed and monitored
+//   - manifest: objects from files
+//   - selector: label selectors from flags
+//   - permissions: what each daemon may do, derived from the rows of kinds
+package kube

@@ -1,0 +1,157 @@
+package kinds_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+)
+
+func meta(ns, name string, annotations map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-" + name), Annotations: annotations, CreationTimestamp: metav1.Unix(1700000000, 0)}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func decode[T cluster.Object](t *testing.T, obj any) (T, []cluster.Problem) {
+	t.Helper()
+	o, problems, ok := kinds.Decode(kinds.All(), obj)
+	if !ok {
+		t.Fatalf("%T is not decoded", obj)
+	}
+	out, ok := o.(T)
+	if !ok {
+		t.Fatalf("%T decodes to %T", obj, o)
+	}
+	return out, problems
+}
+
+// wantProblems compares reasons, and that each message holds its part.
+func wantProblems(t *testing.T, what string, got []cluster.Problem, want ...[2]string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: problems %v, want %d", what, got, len(want))
+		return
+	}
+	for i, p := range got {
+		if p.Reason != want[i][0] || !strings.Contains(p.Message, want[i][1]) {
+			t.Errorf("%s: problem %q: %q; want %q: ...%q...", what, p.Reason, p.Message, want[i][0], want[i][1])
+		}
+	}
+}
+
+func TestDecodeOthers(t *testing.T) {
+	for _, obj := range []any{&corev1.ConfigMap{}, nil, "text", corev1.Pod{}} {
+		if o, _, ok := kinds.Decode(kinds.All(), obj); ok || o != nil {
+			t.Errorf("%T is decoded to %v", obj, o)
+		}
+	}
+	got, problems := decode[*cluster.Namespace](t, &corev1.Namespace{ObjectMeta: meta("", "default", nil)})
+	if *got != (cluster.Namespace{Name: "default", UID: "uid-default"}) || len(problems) != 0 {
+		t.Errorf("namespace: %+v, %v", got, problems)
+	}
+}
+
+func TestDecodeNode(t *testing.T) {
+	long := strings.Repeat("n", 63)
+	for _, c := range []struct {
+		annotations map[string]string
+		want        []netip.Prefix
+		refused     string
+	}{
+		{nil, nil, ""},
+		{map[string]string{annotation.NodeSubnets: `{"default":["10.244.1.0/24"]}`}, []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, ""},
+		{map[string]string{annotation.NodeSubnets: `{"default":["10.244.1.7/24"]}`}, nil, "10.244.1.7/24 has host bits set"},
+		{map[string]string{annotation.NodeSubnets: ``}, nil, "not JSON"},
+	} {
+		got, problems := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", long, c.annotations)})
+		if got.Name != long || got.UID != "uid-"+long || got.Created != 1700000000 || len(problems) != 0 {
+			t.Errorf("%v: %+v, %v", c.annotations, got, problems)
+		}
+		if !slices.Equal(got.Annotated, c.want) || !strings.Contains(got.AnnotatedAs, c.refused) || (got.AnnotatedAs == "") != (c.refused == "") {
+			t.Errorf("%v: subnets %v, refused as %q", c.annotations, got.Annotated, got.AnnotatedAs)
+		}
+	}
+	got, _ := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", "n", map[string]string{annotation.NodeChassisID: "chassis-1"})})
+	if got.Chassis() != "chassis-1" {
+		t.Errorf("chassis %q, want chassis-1", got.Chassis())
+	}
+	labelled := &corev1.Node{ObjectMeta: meta("", "n", nil)}
+	labelled.Labels = map[string]string{corev1.LabelTopologyZone: "a", corev1.LabelTopologyRegion: "r"}
+	if got, _ := decode[*cluster.Node](t, labelled); got.Zone != "a" {
+		t.Errorf("zone %q, want a", got.Zone)
+	}
+}
+
+func TestDecodePod(t *testing.T) {
+	const networks = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`
+	const classic = `{"gateway_ip":"10.244.1.1","ip_address":"10.244.1.3/24","mac_address":"0a:58:0a:f4:01:03"}`
+	net := &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.244.1.3/24")}, MAC: ipnet.MAC{0x0a, 0x58, 0x0a, 0xf4, 0x01, 0x03},
+		Gateways: []netip.Addr{netip.MustParseAddr("10.244.1.1")}}
+	pod := func(a map[string]string, change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: meta("default", "web-0", a), Spec: corev1.PodSpec{NodeName: "n1"}}
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	base := func(change func(*cluster.Pod)) *cluster.Pod {
+		p := &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "web-0"}, UID: "uid-web-0", Node: "n1", Created: 1700000000}
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	phase := func(ph corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = ph } }
+	finished := base(func(p *cluster.Pod) { p.Finished = true })
+	for what, c := range map[string]struct {
+		pod  *corev1.Pod
+		want *cluster.Pod
+	}{
+		"plain":         {pod(nil, nil), base(nil)},
+		"not scheduled": {pod(nil, func(p *corev1.Pod) { p.Spec.NodeName = "" }), base(func(p *cluster.Pod) { p.Node = "" })},
+		"host network":  {pod(nil, func(p *corev1.Pod) { p.Spec.HostNetwork = true }), base(func(p *cluster.Pod) { p.HostNetwork = true })},
+		"running":       {pod(nil, phase(corev1.PodRunning)), base(nil)},
+		"unknown phase": {pod(nil, phase(corev1.PodUnknown)), base(nil)},
+		"succeeded":     {pod(nil, phase(corev1.PodSucceeded)), finished},
+		"failed":        {pod(nil, phase(corev1.PodFailed)), finished},
+		"being deleted": {pod(nil, func(p *corev1.Pod) { p.DeletionTimestamp = ptr(metav1.Unix(1700000001, 0)) }), base(nil)}, // it has its network until it is gone
+		"annotated": {pod(map[string]string{annotation.PodNetworks: networks, annotation.PodClassic: classic}, nil),
+			base(func(p *cluster.Pod) { p.Annotated, p.ClassicOK = net, true })},
+		"classic missing": {pod(map[string]string{annotation.PodNetworks: networks}, nil), base(func(p *cluster.Pod) { p.Annotated = net })},
+		"classic tampered with": {pod(map[string]string{annotation.PodNetworks: networks, annotation.PodClassic: `{"ip_address":"1.2.3.4/5"}`}, nil),
+			base(func(p *cluster.Pod) { p.Annotated = net })},
+		"classic only": {pod(map[string]string{annotation.PodClassic: classic}, nil), base(nil)},
+	} {
+		got, problems := decode[*cluster.Pod](t, c.pod)
+		if !got.Equal(c.want) || len(problems) != 0 {
+			t.Errorf("%s: %+v, %v; want %+v", what, got, problems, c.want)
+		}
+	}
+	for _, tampered := range []string{"", "{", `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"zz"}}`, strings.Repeat("[", 100000)} {
+		got, _ := decode[*cluster.Pod](t, pod(map[string]string{annotation.PodNetworks: tampered, annotation.PodClassic: classic}, nil))
+		if got.Annotated != nil || got.ClassicOK || !strings.HasPrefix(got.AnnotatedAs, "parsing k8s.ovn.org/pod-networks ") || len(got.AnnotatedAs) > 1000 {
+			t.Errorf("tampered annotation %.40q: %v, refused as %.80q", tampered, got.Annotated, got.AnnotatedAs)
+		}
+	}
+}
+
+func TestDecodeServiceCIDR(t *testing.T) {
+	c, problems := decode[*cluster.ServiceCIDR](t, &networkingv1.ServiceCIDR{ObjectMeta: meta("", "more", nil),
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"fd03::1/112", "10.97.0.0/33", "10.98.0.0/16"}}})
+	want := []netip.Prefix{netip.MustParsePrefix("10.98.0.0/16"), netip.MustParsePrefix("fd03::/112")}
+	if c.Name != "more" || !slices.Equal(c.CIDRs, want) {
+		t.Errorf("decoded %+v, want %v", c, want)
+	}
+	wantProblems(t, "ServiceCIDR", problems, [2]string{"InvalidServiceCIDR", `spec.cidrs[1]: "10.97.0.0/33": want`})
+}

@@ -1,0 +1,49 @@
+package kinds
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// Reasons of Problems with Nodes.
+const (
+	reasonNodeAddress   = "InvalidNodeAddress"
+	reasonNodeCondition = "InvalidNodeCondition"
+)
+
+func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
+	out := &cluster.Node{
+		Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix(),
+		Zone: n.Labels[corev1.LabelTopologyZone], Labels: cluster.NewLabels(n.Labels),
+	}
+	f := findingsOf(cluster.KindNode, n)
+	f.problems = out.ReadAnnotations(n.Annotations)
+	for _, a := range n.Status.Addresses {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		ip, err := netip.ParseAddr(a.Address)
+		if err != nil {
+			f.bad(reasonNodeAddress, "status.addresses: InternalIP %.64q is not an IP address such as 192.0.2.1: it is left out",
+				a.Address)
+			continue
+		}
+		out.Addrs = append(out.Addrs, ip)
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		known(&f, reasonNodeCondition, "status.conditions: status of condition Ready", c.Status,
+			"the kubelet counts as running", corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown)
+		out.Unreachable = out.Unreachable || c.Status == corev1.ConditionUnknown
+	}
+	return out, f.problems
+}
+
+func decodeNamespace(n *corev1.Namespace) (*cluster.Namespace, []cluster.Problem) {
+	return &cluster.Namespace{Name: n.Name, UID: string(n.UID), Labels: cluster.NewLabels(n.Labels)}, nil
+}

@@ -1,0 +1,34 @@
+package kinds
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// reasonPodPhase is the reason of a Problem with a pod's phase.
+const reasonPodPhase = "InvalidPodPhase"
+
+func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
+	out := &cluster.Pod{
+		Name: NameOf(p), UID: string(p.UID), Node: p.Spec.NodeName, Created: p.CreationTimestamp.Unix(),
+		HostNetwork: p.Spec.HostNetwork,
+		Finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Labels:      cluster.NewLabels(p.Labels),
+	}
+	f := findingsOf(cluster.KindPod, p)
+	known(&f, reasonPodPhase, "status.phase", p.Status.Phase, "the pod counts as one that has not finished",
+		corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
+	out.Bandwidth = decodeBandwidth(&f, p.Annotations)
+	if raw, ok := p.Annotations[annotation.PodNetworks]; ok {
+		n, err := annotation.ParsePodNetworks(raw)
+		if err != nil {
+			out.AnnotatedAs = err.Error()
+			return out, f.problems
+		}
+		out.Annotated = &n
+		out.ClassicOK = p.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(n)
+	}
+	return out, f.problems
+}

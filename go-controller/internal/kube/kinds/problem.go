@@ -1,0 +1,55 @@
+package kinds
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// findings collects what is wrong with one object.
+type findings struct {
+	ref      cluster.Ref
+	uid      string
+	problems []cluster.Problem
+}
+
+func findingsOf(kind cluster.Kind, m metav1.Object) findings {
+	return findings{ref: cluster.Ref{Kind: kind, Name: NameOf(m)}, uid: string(m.GetUID())}
+}
+
+// NameOf is the name of an object.
+func NameOf(m metav1.Object) cluster.Name {
+	return cluster.Name{Namespace: m.GetNamespace(), Name: m.GetName()}
+}
+
+// bad notes a Problem. The message names the field, its value, what would be right, and what follows.
+func (f *findings) bad(reason, format string, args ...any) {
+	p := cluster.Problem{Ref: f.ref, UID: f.uid, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	f.problems = append(f.problems, p)
+}
+
+// known checks a field that may have one of a few values, or none. An unknown value is a Problem; instead says what
+// takes the value's place.
+func known[T ~string](f *findings, reason, field string, value T, instead string, values ...T) {
+	if value == "" || slices.Contains(values, value) {
+		return
+	}
+	f.bad(reason, "%s: %.64q, want %s: %s", field, string(value), either(values), instead)
+}
+
+// either is "A, B or C".
+func either[T ~string](values []T) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = string(v)
+	}
+	last := len(texts) - 1
+	if last < 1 {
+		return strings.Join(texts, "")
+	}
+	return strings.Join(texts[:last], ", ") + " or " + texts[last]
+}

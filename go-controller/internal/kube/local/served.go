@@ -1,0 +1,58 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// Served is what a node needs to know to serve services.
+type Served struct {
+	Services  []*cluster.Service                        // as of Watcher.Services
+	Endpoints map[cluster.Name][]*cluster.EndpointSlice // as of Watcher.Endpoints; nil when not needed or not allowed
+	Ranges    []netip.Prefix                            // as of Watcher.ServiceRanges
+}
+
+// Served watches until everything is known, and no longer. It is for programs that do not Run the Watcher. needy tells
+// which services need endpoints.
+func (w *Watcher) Served(ctx context.Context, needy func(*cluster.Service) bool) (Served, error) {
+	watching, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { w.Run(watching) })
+	for {
+		s, missing := w.served(needy)
+		if missing == nil {
+			return s, nil
+		}
+		select {
+		case <-w.Changed():
+		case <-ctx.Done():
+			return s, fmt.Errorf("%w: %w", missing, ctx.Err())
+		}
+	}
+}
+
+// served is what is known now, and what is missing.
+func (w *Watcher) served(needy func(*cluster.Service) bool) (s Served, missing error) {
+	var ok bool
+	if s.Services, _, ok = w.Services(); !ok {
+		return s, errors.New("the API server does not list the services: may this identity list and watch them?")
+	}
+	if s.Ranges, ok = w.ServiceRanges(); !ok {
+		return s, errors.New("the API server does not list the ServiceCIDRs")
+	}
+	if slices.ContainsFunc(s.Services, needy) {
+		var err error
+		if s.Endpoints, _, err = w.Endpoints(); err != nil && !errors.Is(err, ErrNotAllowed) {
+			return s, err
+		}
+	}
+	return s, nil
+}

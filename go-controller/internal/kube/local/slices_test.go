@@ -1,0 +1,166 @@
+package local
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+func endpointSlice(name string, nodeOf map[string]string) *discoveryv1.EndpointSlice {
+	port := int32(8080)
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "web", "big": "label"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port}},
+	}
+	for _, a := range []string{"10.0.1.3", "10.0.1.4", "10.0.2.3"} {
+		if node, ok := nodeOf[a]; ok {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, NodeName: &node, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}})
+		}
+	}
+	return s
+}
+
+// Slices are not watched until they are asked for; then those of this node's
+// endpoints are told, and what happens on other nodes is no change.
+func TestLocalEndpoints(t *testing.T) {
+	l, client := startLocal(t)
+	api := client.DiscoveryV1().EndpointSlices("default")
+	slice := endpointSlice("web-1", map[string]string{"10.0.1.3": "n1", "10.0.2.3": "n2"})
+	for _, s := range []*discoveryv1.EndpointSlice{slice, endpointSlice("web-2", map[string]string{"10.0.2.3": "n2"})} {
+		if _, err := api.Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, _, ok := l.Services(); !ok; _, _, ok = l.Services() {
+		<-l.Changed()
+	}
+	for _, a := range client.Actions() {
+		if a.GetResource().Resource == "endpointslices" && a.GetVerb() != "create" {
+			t.Errorf("nobody asked for endpoints, and the agent does %s", a.GetVerb())
+		}
+	}
+	await := func(n int) (map[cluster.Name][]*cluster.EndpointSlice, uint64) {
+		t.Helper()
+		for {
+			got, version, err := l.Endpoints()
+			if web := got[cluster.Name{Namespace: "default", Name: "web"}]; err == nil && len(got) == min(n, 1) && (n == 0 || len(web) == 1 && len(web[0].Endpoints) == n) {
+				return got, version
+			}
+			<-l.Changed()
+		}
+	}
+	got, before := await(1)
+	web := got[cluster.Name{Namespace: "default", Name: "web"}][0]
+	want := &cluster.EndpointSlice{Name: web.Name, Service: "web", Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}, Endpoints: web.Endpoints}
+	if e := web.Endpoints[0]; !web.Equal(want) || e.Addr.String() != "10.0.1.3" || e.Node != "n1" || e.Pod != "" || !e.Conditions.Has(cluster.Ready) {
+		t.Errorf("slice %+v", web)
+	}
+	for _, nodes := range []map[string]string{{"10.0.1.3": "n1"}, {"10.0.1.3": "n1", "10.0.1.4": "n1"}} { // one goes elsewhere, one comes here
+		if _, err := api.Update(t.Context(), endpointSlice("web-1", nodes), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, after := await(2); after != before+1 {
+		t.Errorf("the version is %d, want one more than %d: what is on other nodes does not count", after, before)
+	}
+	if err := api.Delete(t.Context(), "web-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(0)
+}
+
+// Of a service that is reached locally all endpoints are told, as soon as it is
+// one and as long as that, and what happens on other nodes is a change.
+func TestLocalEndpointsElsewhere(t *testing.T) {
+	l, client := startLocal(t)
+	services, api := client.CoreV1().Services("default"), client.DiscoveryV1().EndpointSlices("default")
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.ServiceSpec{
+		ClusterIPs: []string{"10.96.0.10"}, Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}},
+	}}
+	here, there := endpointSlice("web-1", map[string]string{"10.0.1.3": "n1", "10.0.2.3": "n2"}), endpointSlice("web-2", map[string]string{"10.0.2.3": "n2"})
+	dns := endpointSlice("web-3", map[string]string{"10.0.2.3": "n2"})
+	dns.Labels[corev1.IsHeadlessService] = ""
+	for _, s := range []*discoveryv1.EndpointSlice{here, there, dns} {
+		if _, err := api.Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := services.Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await := func(want string) {
+		t.Helper()
+		for {
+			all, _, err := l.Endpoints()
+			var got []string
+			for _, s := range all[cluster.Name{Namespace: "default", Name: "web"}] {
+				for _, e := range s.Endpoints {
+					got = append(got, s.Name.Name+" "+e.Addr.String()+" "+e.Node)
+				}
+			}
+			if err == nil && strings.Join(got, ", ") == want {
+				return
+			}
+			<-l.Changed()
+		}
+	}
+	await("web-1 10.0.1.3 n1")
+	for _, local := range []bool{true, false, true} {
+		web.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+		want := "web-1 10.0.1.3 n1"
+		if local {
+			web.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+			want = "web-1 10.0.1.3 n1, web-1 10.0.2.3 n2, web-2 10.0.2.3 n2"
+		}
+		if _, err := services.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(want)
+	}
+	if _, err := api.Update(t.Context(), endpointSlice("web-2", map[string]string{"10.0.1.4": "n3"}), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await("web-1 10.0.1.3 n1, web-1 10.0.2.3 n2, web-2 10.0.1.4 n3")
+	if err := services.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await("web-1 10.0.1.3 n1")
+}
+
+// An agent that may not watch slices is told so, until it may.
+func TestLocalEndpointsNotAllowed(t *testing.T) {
+	l, client := startLocal(t)
+	allowed := make(chan struct{})
+	client.PrependReactor("list", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) {
+		select {
+		case <-allowed:
+			return false, nil, nil
+		default:
+			return true, nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), "", errors.New("no rights"))
+		}
+	})
+	_, _, err := l.Endpoints()
+	for ; !errors.Is(err, ErrNotAllowed); _, _, err = l.Endpoints() {
+		if err == nil {
+			t.Fatal("slices that may not be listed are known")
+		}
+		<-l.Changed()
+	}
+	close(allowed)
+	for ; err != nil; _, _, err = l.Endpoints() {
+		<-l.Changed()
+	}
+	if verbs := client.Actions(); !slices.ContainsFunc(verbs, func(a k8stesting.Action) bool { return a.Matches("list", "endpointslices") }) {
+		t.Errorf("no list among %v", verbs)
+	}
+}

@@ -1,0 +1,189 @@
+package manifest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+)
+
+// Manifests is what a set of manifest files says, as `kubectl get -o yaml` or `-o json` writes them. It does not depend
+// on the order of files, documents or list items.
+type Manifests struct {
+	Objects  []cluster.Object  // by kind and name, each once
+	Problems []cluster.Problem // parts of Objects that were left out
+	Errors   []error           // files, documents and objects that could not be used
+	Warnings []string          // what a Kubernetes API server would drop or merge
+	Ignored  []IgnoredKind     // objects of kinds that the network does not depend on
+}
+
+// IgnoredKind counts the objects of one kind that were not used.
+type IgnoredKind struct {
+	APIVersion, Kind string
+	Count            int
+}
+
+// Stdin is the path that means standard input.
+const Stdin = "-"
+
+// Read reads objects of the kinds from files, from directories (recursively: *.yaml, *.yml, *.json) and, for the path
+// "-", from stdin. What is broken becomes an error that names file, document and line; the rest is read on.
+func Read(rows []kinds.Kind, paths []string, stdin io.Reader) *Manifests {
+	if err := kinds.Check(rows); err != nil {
+		return &Manifests{Errors: []error{fmt.Errorf("reading manifests: %w", err)}}
+	}
+	r := &reader{kinds: rows, ignored: map[IgnoredKind]int{}, seen: map[cluster.Ref][]located{}}
+	for _, p := range paths {
+		if p == Stdin {
+			r.read("stdin", func() ([]byte, error) { return io.ReadAll(stdin) })
+			continue
+		}
+		for _, f := range r.files(p) {
+			r.read(f, func() ([]byte, error) { return os.ReadFile(f) })
+		}
+	}
+	return r.result()
+}
+
+// reader collects what was read so far.
+type reader struct {
+	kinds   []kinds.Kind
+	out     Manifests
+	ignored map[IgnoredKind]int // by kind, with Count 0
+	seen    map[cluster.Ref][]located
+}
+
+// located is one object and where it was.
+type located struct {
+	at       place
+	object   cluster.Object
+	problems []cluster.Problem
+}
+
+// place is where in the input something is.
+type place struct {
+	source    string
+	document  int // from 1
+	line      int // on which the document starts, from 1
+	item      int // of a list, from 1; 0 when the document is the object
+	documents int // in the file
+}
+
+// String is "pods.yaml: document 2 (line 17), item 3", without the parts of which there is only one.
+func (p place) String() string {
+	s := p.source
+	if p.documents > 1 {
+		s += fmt.Sprintf(": document %d (line %d)", p.document, p.line)
+	}
+	if p.item > 0 {
+		s += fmt.Sprintf(": item %d", p.item)
+	}
+	return s
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.source, q.source), cmp.Compare(p.document, q.document), cmp.Compare(p.item, q.item))
+}
+
+func (r *reader) fail(err error) { r.out.Errors = append(r.out.Errors, err) }
+
+// files lists the manifests at path.
+func (r *reader) files(path string) []string {
+	info, err := os.Stat(path)
+	if err != nil {
+		r.fail(fmt.Errorf("reading manifests: %w", err))
+		return nil
+	}
+	if !info.IsDir() {
+		return []string{path}
+	}
+	var out []string
+	walk := func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			r.fail(fmt.Errorf("reading manifests: %w", err))
+			if d != nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)) {
+			out = append(out, p)
+		}
+		return nil
+	}
+	if err := filepath.WalkDir(path, walk); err != nil {
+		r.fail(fmt.Errorf("reading manifests: %w", err))
+	}
+	if len(out) == 0 {
+		r.fail(fmt.Errorf("reading manifests: directory %s holds no *.yaml, *.yml or *.json file", path))
+	}
+	return out
+}
+
+// read takes one file in.
+func (r *reader) read(source string, content func() ([]byte, error)) {
+	raw, err := content()
+	if err != nil {
+		r.fail(fmt.Errorf("reading manifests: %w", err))
+		return
+	}
+	docs := documents(raw)
+	for i, d := range docs {
+		at := place{source: source, document: i + 1, line: d.line, documents: len(docs)}
+		js, warnings, err := d.json()
+		for _, w := range warnings {
+			r.warn(at, w)
+		}
+		if err != nil {
+			r.fail(fmt.Errorf("%s: %w", at, err))
+			continue
+		}
+		r.object(at, js, typeMeta{})
+	}
+}
+
+func (r *reader) warn(at place, w string) {
+	r.out.Warnings = append(r.out.Warnings, fmt.Sprintf("%s: %s", at, w))
+}
+
+// result settles objects that were given more than once, and sorts everything.
+func (r *reader) result() *Manifests {
+	refs := slices.SortedFunc(maps.Keys(r.seen), func(a, b cluster.Ref) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cluster.CompareNames(a.Name, b.Name))
+	})
+	for _, ref := range refs {
+		found := r.seen[ref]
+		slices.SortFunc(found, func(a, b located) int { return a.at.compare(b.at) })
+		first := found[0]
+		if i := slices.IndexFunc(found, func(o located) bool { return !o.object.Equal(first.object) }); i >= 0 {
+			r.fail(fmt.Errorf("%s is given twice with different contents, want it once: %s and %s: neither is used",
+				ref, first.at, found[i].at))
+			continue
+		}
+		if len(found) > 1 {
+			r.out.Warnings = append(r.out.Warnings,
+				fmt.Sprintf("%s is given twice with the same contents: %s and %s", ref, first.at, found[1].at))
+		}
+		r.out.Objects = append(r.out.Objects, first.object)
+		r.out.Problems = append(r.out.Problems, first.problems...)
+	}
+	for k, n := range r.ignored {
+		k.Count = n
+		r.out.Ignored = append(r.out.Ignored, k)
+	}
+	slices.SortFunc(r.out.Ignored, func(a, b IgnoredKind) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
+	})
+	return &r.out
+}
+
+// errNotAnObject tells that a document has no kind.
+var errNotAnObject = errors.New("want a Kubernetes object, a mapping with apiVersion and kind")

@@ -1,0 +1,83 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// A kind that is refused has no objects, and has them once it is no longer refused.
+func TestOptionalListWatch(t *testing.T) {
+	what := schema.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"}
+	for name, refusal := range map[string]error{
+		"an older server": apierrors.NewNotFound(what, ""), "no right": apierrors.NewForbidden(what, "", nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var allowed atomic.Bool
+			there := networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more", ResourceVersion: "1"}}
+			lw := optionalListWatch(&cache.ListWatch{
+				ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+					if !allowed.Load() {
+						return nil, refusal
+					}
+					return &networkingv1.ServiceCIDRList{Items: []networkingv1.ServiceCIDR{there}}, nil
+				},
+				WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+					if o.SendInitialEvents != nil {
+						return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+					}
+					if !allowed.Load() {
+						return nil, refusal
+					}
+					w := watch.NewFakeWithChanSize(1, false)
+					w.Add(&there)
+					return w, nil
+				},
+			}, noRanges, time.Millisecond, func() bool { return false })
+			informer := cache.NewSharedIndexInformer(lw, &networkingv1.ServiceCIDR{}, 0, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); informer.RunWithContext(ctx) }()
+			defer func() { cancel(); <-done }()
+			if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().List()) != 0 {
+				t.Fatalf("there are %v, want none", informer.GetStore().List())
+			}
+			allowed.Store(true)
+			testkit.Eventually(t, "the object", func() string {
+				if len(informer.GetStore().List()) == 0 {
+					return "none"
+				}
+				return ""
+			})
+		})
+	}
+}
+
+func noRanges() runtime.Object { return &networkingv1.ServiceCIDRList{} }
+
+// An API server that boots refuses what it served before. That is no empty list.
+func TestOptionalListWatchOfKnownObjects(t *testing.T) {
+	refusal := apierrors.NewForbidden(networkingv1.Resource("servicecidrs"), "", errors.New("not yet"))
+	lw := optionalListWatch(&cache.ListWatch{
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, refusal },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refusal },
+	}, noRanges, time.Hour, func() bool { return true })
+	if list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, refusal) {
+		t.Errorf("listing: %v, %v; want the refusal", list, err)
+	}
+	if w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, refusal) {
+		t.Errorf("watching: %v, %v; want the refusal", w, err)
+	}
+}

@@ -1,0 +1,175 @@
+package reflector
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+)
+
+// Sink takes what a watch sees of one kind. Its methods are called one at a time.
+type Sink interface {
+	// Put takes objects that came or changed, and the names of those that are gone. listed tells that it follows a list
+	// of all objects. After an error the watch begins anew with a list.
+	Put(came []runtime.Object, gone []cluster.Name, listed bool) error
+	// Known are the names of the objects that came and are not gone.
+	Known() iter.Seq[cluster.Name]
+}
+
+// Watch is the watch of one kind.
+type Watch struct {
+	Kind     kinds.Kind
+	Selector string // field selector of the objects to watch; "" for all
+	Sink     Sink
+	// Refused is called when the API server forbids the list or the watch; nil for nobody.
+	Refused func(error)
+	Log     *slog.Logger // for what goes wrong; nil for klog's
+}
+
+// The pause after a failed list or watch grows from firstPause to lastPause, and by up to half of that at random. So
+// watches are back within 6 s after an outage of the API server, and its clients do not all come at once.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 4 * time.Second
+)
+
+func backoff() *wait.Backoff {
+	return &wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.5, Steps: 10, Cap: lastPause}
+}
+
+// Run lists and watches until ctx ends.
+func (w Watch) Run(ctx context.Context, c *client.Clients) {
+	if w.Log != nil {
+		ctx = klog.NewContext(ctx, logr.FromSlogHandler(w.Log.Handler()))
+	}
+	lw := w.listWatch(c)
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, c.Kube), w.Kind.New(),
+		&store{Watch: w, again: func() (bool, error) { return some(ctx, lw) }},
+		cache.ReflectorOptions{Name: string(w.Kind.Kind), Backoff: backoff()})
+	r.RunWithContext(ctx)
+}
+
+// listWatch lists and watches what the selector accepts.
+func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
+	all := w.Kind.ListWatch(c)
+	selected := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = w.Selector
+			list, err := all.ListWithContext(ctx, o)
+			w.noteRefusal(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = w.Selector
+			started, err := all.WatchWithContext(ctx, o)
+			if err != nil && ctx.Err() != nil {
+				return watch.NewFake(), nil // the program ends: that is no failure to log
+			}
+			w.noteRefusal(err)
+			return started, err
+		},
+	}
+	if w.Kind.Optional {
+		return optionalListWatch(selected, w.Kind.NewList, askAgain, w.anyKnown)
+	}
+	return selected
+}
+
+func (w Watch) noteRefusal(err error) {
+	if w.Refused != nil && apierrors.IsForbidden(err) {
+		w.Refused(err)
+	}
+}
+
+func (w Watch) anyKnown() bool {
+	for range w.Sink.Known() {
+		return true
+	}
+	return false
+}
+
+// some asks the API server itself, not a cache of it, whether there is any object.
+func some(ctx context.Context, lw *cache.ListWatch) (bool, error) {
+	list, err := lw.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return false, err
+	}
+	return meta.LenList(list) > 0, nil
+}
+
+// store passes on to the Sink what a reflector sees.
+type store struct {
+	Watch
+	again func() (bool, error) // whether there is any object, asked again
+}
+
+// Add implements cache.ReflectorStore.
+func (s *store) Add(obj any) error { return s.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (s *store) Update(obj any) error {
+	o, ok := obj.(runtime.Object)
+	if !ok {
+		return s.notOfKind(obj)
+	}
+	return s.Sink.Put([]runtime.Object{o}, nil, false)
+}
+
+// Delete implements cache.ReflectorStore.
+func (s *store) Delete(obj any) error {
+	m, ok := obj.(metav1.Object)
+	if !ok {
+		return s.notOfKind(obj)
+	}
+	return s.Sink.Put(nil, []cluster.Name{kinds.NameOf(m)}, false)
+}
+
+// Replace implements cache.ReflectorStore: list is everything there is. An empty list would delete everything, so a
+// second look must agree. After an error the reflector lists again.
+func (s *store) Replace(list []any, _ string) error {
+	if len(list) == 0 {
+		switch there, err := s.again(); {
+		case err != nil:
+			return fmt.Errorf("looking again whether there is no %s: %w", s.Kind.Kind, err)
+		case there:
+			return fmt.Errorf("the list of kind %s came back empty, but there are some", s.Kind.Kind)
+		}
+	}
+	came, now := make([]runtime.Object, 0, len(list)), make(map[cluster.Name]bool, len(list))
+	for _, obj := range list {
+		o, ok := obj.(kinds.Object)
+		if !ok {
+			return s.notOfKind(obj)
+		}
+		came, now[kinds.NameOf(o)] = append(came, o), true
+	}
+	var gone []cluster.Name
+	for n := range s.Sink.Known() {
+		if !now[n] {
+			gone = append(gone, n)
+		}
+	}
+	return s.Sink.Put(came, gone, true)
+}
+
+// Resync implements cache.ReflectorStore.
+func (s *store) Resync() error { return nil }
+
+func (s *store) notOfKind(obj any) error {
+	return fmt.Errorf("the watch of kind %s delivers a %T", s.Kind.Kind, obj)
+}

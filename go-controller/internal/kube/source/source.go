@@ -1,0 +1,147 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
+)
+
+// Source watches everything that the cluster is made of. It decodes objects as they arrive and keeps none of them.
+// Events of one object that nobody took in between are merged into the last.
+type Source struct {
+	clients *client.Clients
+	kinds   []kinds.Kind
+	signal  chan struct{}
+
+	mu       sync.Mutex
+	pending  map[cluster.Ref]cluster.Event
+	problems []cluster.Problem
+	reported map[cluster.Ref]string // problems that were handed out, until the object changes
+	waiting  int                    // kinds that have not been listed yet
+}
+
+// New is a Source of the kinds that the master watches; it watches nothing before Run.
+func New(c *client.Clients, rows []kinds.Kind) (*Source, error) {
+	if err := kinds.Check(rows); err != nil {
+		return nil, fmt.Errorf("preparing the watches: %w", err)
+	}
+	watched := kinds.WatchedBy(rows, kinds.Master)
+	return &Source{
+		clients: c, kinds: watched, signal: make(chan struct{}, 1), waiting: len(watched),
+		pending: map[cluster.Ref]cluster.Event{}, reported: map[cluster.Ref]string{},
+	}, nil
+}
+
+// Run watches until ctx ends.
+func (s *Source) Run(ctx context.Context) {
+	var watches sync.WaitGroup
+	for _, k := range s.kinds {
+		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}}}
+		watches.Go(func() { w.Run(ctx, s.clients) })
+	}
+	watches.Wait()
+}
+
+// Signal delivers a value when there is something to Take. Values merge.
+func (s *Source) Signal() <-chan struct{} { return s.signal }
+
+// Synced tells whether everything that existed at the start was handed out, or will be by the next Take.
+func (s *Source) Synced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting == 0
+}
+
+// Take hands out what happened since the last call.
+func (s *Source) Take() ([]cluster.Event, []cluster.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending)+len(s.problems) == 0 {
+		return nil, nil
+	}
+	events := slices.Collect(maps.Values(s.pending))
+	problems := s.problems
+	s.pending, s.problems = map[cluster.Ref]cluster.Event{}, nil
+	return events, problems
+}
+
+// put queues events, and the problems that are new.
+func (s *Source) put(events []cluster.Event, problems []cluster.Problem, firstList bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var wrong map[cluster.Ref]string
+	for _, p := range problems {
+		if wrong == nil {
+			wrong = map[cluster.Ref]string{}
+		}
+		wrong[p.Ref] += p.Reason + p.Message
+	}
+	for _, e := range events {
+		if was, there := s.pending[e.Ref]; there {
+			e.Between = was.Between || was.New == nil || e.New == nil || !was.New.Equal(e.New)
+		}
+		s.pending[e.Ref] = e
+		if wrong[e.Ref] == "" {
+			delete(s.reported, e.Ref)
+		}
+	}
+	for _, p := range problems {
+		if s.reported[p.Ref] != wrong[p.Ref] {
+			s.problems = append(s.problems, p)
+		}
+	}
+	maps.Copy(s.reported, wrong)
+	if firstList {
+		s.waiting--
+	}
+	select {
+	case s.signal <- struct{}{}:
+	default:
+	}
+}
+
+// feed makes events of what is seen of one kind. It remembers only names, so that a new list tells which objects are
+// gone.
+type feed struct {
+	source *Source
+	kind   kinds.Kind
+	known  map[cluster.Name]bool
+	listed bool
+}
+
+// Known implements reflector.Sink.
+func (f *feed) Known() iter.Seq[cluster.Name] { return maps.Keys(f.known) }
+
+// Put implements reflector.Sink.
+func (f *feed) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+	events := make([]cluster.Event, 0, len(came)+len(gone))
+	var problems []cluster.Problem
+	for _, obj := range came {
+		o, wrong := f.kind.Decode(obj)
+		if o == nil {
+			return fmt.Errorf("decoding a %T as kind %s", obj, f.kind.Kind)
+		}
+		events = append(events, cluster.Event{Ref: o.Ref(), New: o})
+		problems = append(problems, wrong...)
+	}
+	for _, n := range gone {
+		delete(f.known, n)
+		events = append(events, cluster.Event{Ref: cluster.Ref{Kind: f.kind.Kind, Name: n}})
+	}
+	for _, e := range events[:len(came)] {
+		f.known[e.Ref.Name] = true
+	}
+	f.source.put(events, problems, listed && !f.listed)
+	f.listed = f.listed || listed
+	return nil
+}

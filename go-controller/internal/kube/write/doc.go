@@ -1,0 +1,2 @@
+// Package write is the only place that changes objects that others own: it patches annotations and makes Events.
+package write

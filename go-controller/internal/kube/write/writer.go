@@ -1,0 +1,239 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+)
+
+const (
+	drainTimeout = 3 * time.Second // for what is queued when Run is told to end
+	firstRetry   = 50 * time.Millisecond
+	lastRetry    = 30 * time.Second
+
+	// Attempts at a time. First attempts and later ones do not compete. An attempt that takes longer than slowAfter gives
+	// its place to the next, so that an object that a webhook delays delays no other. There are at most maxSlow such
+	// attempts. Each takes a connection. client-go keeps 25 idle ones, so there are no more places than that.
+	firstPlaces = 24
+	laterPlaces = 16
+	slowAfter   = 500 * time.Millisecond
+	maxSlow     = 1000
+
+	messageMax = 1024 // bytes of an Event's message (Kubernetes API, events.k8s.io/v1 note)
+)
+
+type queue = workqueue.TypedRateLimitingInterface[cluster.Ref]
+
+// Writer writes annotations and Events. Patches of one object are sent one after the other, and in every annotation the
+// last one given wins. A patch that fails is tried again with backoff until it succeeds or the object is gone.
+type Writer struct {
+	clients  *client.Clients
+	kinds    []kinds.Kind
+	log      *slog.Logger
+	metrics  *metrics.Master
+	first    queue // objects with a new patch
+	later    queue // objects whose last attempt failed
+	events   record.EventBroadcaster
+	recorder record.EventRecorder
+	slow     atomic.Int64 // attempts under way that took longer than slowAfter
+
+	mu      sync.Mutex
+	pending map[cluster.Ref]allocate.Patch
+	busy    map[cluster.Ref]bool // an attempt is under way
+}
+
+// New is a Writer; it sends no patch before Run.
+func New(
+	c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger,
+) (*Writer, error) {
+	if err := kinds.Check(rows); err != nil {
+		return nil, fmt.Errorf("preparing to write to the API server: %w", err)
+	}
+	newQueue := func() queue {
+		return workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Ref](firstRetry, lastRetry))
+	}
+	events := record.NewBroadcaster()
+	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
+	return &Writer{
+		clients: c, kinds: rows, log: log, metrics: m, first: newQueue(), later: newQueue(),
+		pending: map[cluster.Ref]allocate.Patch{}, busy: map[cluster.Ref]bool{},
+		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
+	}, nil
+}
+
+// Run sends what it is given until ctx ends, and then what is already queued, for at most drainTimeout.
+func (w *Writer) Run(ctx context.Context) {
+	defer w.events.Shutdown()
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var serving sync.WaitGroup
+	serving.Go(func() { w.serve(sending, w.first, make(chan struct{}, firstPlaces)) })
+	serving.Go(func() { w.serve(sending, w.later, make(chan struct{}, laterPlaces)) })
+	<-ctx.Done()
+	w.first.ShutDown()
+	w.later.ShutDown()
+	defer time.AfterFunc(drainTimeout, cancel).Stop()
+	serving.Wait()
+}
+
+// Patch queues a patch. Other annotations of a patch of the object that is still queued are sent with it. A patch of a
+// kind that nobody annotates is refused.
+func (w *Writer) Patch(p allocate.Patch) {
+	if _, err := annotated(w.kinds, p); err != nil {
+		w.metrics.Patches.WithLabelValues(string(p.Ref.Kind), "refused").Inc()
+		w.log.Error("annotations are not written", "object", p.Ref.String(), "error", err)
+		return
+	}
+	w.mu.Lock()
+	if queued, ok := w.pending[p.Ref]; ok && queued.UID == p.UID {
+		p = merged(queued, p)
+	}
+	w.pending[p.Ref] = p
+	w.mu.Unlock()
+	w.first.Add(p.Ref)
+}
+
+// merged is a patch and a later one of the same object as one.
+func merged(p, later allocate.Patch) allocate.Patch {
+	out := allocate.Patch{
+		Ref: p.Ref, UID: p.UID, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
+	}
+	maps.DeleteFunc(out.Annotations, func(k, _ string) bool { return slices.Contains(later.Remove, k) })
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	maps.Copy(out.Annotations, later.Annotations)
+	for _, k := range p.Remove {
+		if _, written := later.Annotations[k]; !written && !slices.Contains(out.Remove, k) {
+			out.Remove = append(out.Remove, k)
+		}
+	}
+	return out
+}
+
+// Report makes a Kubernetes Event of a problem.
+func (w *Writer) Report(p cluster.Problem) {
+	k, ok := kinds.Find(w.kinds, p.Ref.Kind)
+	if !ok {
+		w.metrics.Problems.WithLabelValues("UnknownKind").Inc()
+		w.log.Error("a problem is reported in no Event: its kind has no row", "object", p.Ref.String(), "error", p)
+		return
+	}
+	message := p.Message
+	if len(message) > messageMax {
+		message = strings.ToValidUTF8(message[:messageMax-3], "") + "..."
+	}
+	w.recorder.Event(&corev1.ObjectReference{
+		APIVersion: k.APIVersion(), Kind: string(p.Ref.Kind),
+		Namespace: p.Ref.Name.Namespace, Name: p.Ref.Name.Name, UID: types.UID(p.UID),
+	}, corev1.EventTypeWarning, p.Reason, message)
+}
+
+// serve makes attempts for the objects in a queue until it is shut down and empty, as many at a time as there are
+// places.
+func (w *Writer) serve(ctx context.Context, q queue, places chan struct{}) {
+	var attempts sync.WaitGroup
+	defer attempts.Wait()
+	for {
+		ref, down := q.Get()
+		if down {
+			return
+		}
+		places <- struct{}{}
+		attempts.Go(func() {
+			defer q.Done(ref)
+			leave := sync.OnceFunc(func() { <-places })
+			defer leave()
+			timer := time.AfterFunc(slowAfter, func() {
+				if w.slow.Add(1) <= maxSlow {
+					leave()
+				}
+			})
+			w.attempt(ctx, ref)
+			if !timer.Stop() {
+				w.slow.Add(-1)
+			}
+		})
+	}
+}
+
+// attempt sends the last patch of an object, unless an attempt is under way. That one then queues what came after it.
+func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
+	w.mu.Lock()
+	p, ok := w.pending[ref]
+	if !ok || w.busy[ref] {
+		w.mu.Unlock()
+		return
+	}
+	delete(w.pending, ref)
+	w.busy[ref] = true
+	w.mu.Unlock()
+	err := Patch(ctx, w.clients, w.kinds, p)
+	w.mu.Lock()
+	delete(w.busy, ref)
+	_, newer := w.pending[ref]
+	if err != nil && !newer && !gone(err) {
+		w.pending[ref] = p
+	}
+	w.mu.Unlock()
+	kind := string(ref.Kind)
+	switch {
+	case err == nil:
+		w.metrics.Patches.WithLabelValues(kind, "ok").Inc()
+		w.later.Forget(ref)
+	case gone(err):
+		w.metrics.Patches.WithLabelValues(kind, "dropped").Inc()
+		w.later.Forget(ref)
+	default:
+		w.metrics.Patches.WithLabelValues(kind, "retried").Inc()
+		// The 1st, 2nd, 4th, 8th attempt and so on: while the API server is away, thousands of objects fail, each of them
+		// every half minute.
+		if n := w.later.NumRequeues(ref) + 1; n&(n-1) == 0 && ctx.Err() == nil {
+			w.log.Warn("writing annotations", "object", ref.String(), "error", err, "attempt", n)
+		}
+		if !newer {
+			w.later.AddRateLimited(ref)
+		}
+	}
+	if newer {
+		w.first.Add(ref)
+	}
+}
+
+// gone tells whether the object of a patch is gone: there is none, or another of the same name, whose UID can't be
+// changed. A conflict is with somebody who writes at the same moment, and passes.
+func gone(err error) bool {
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == "metadata.uid"
+	})
+}
