@@ -26,8 +26,8 @@ const referenceDir = repository + "/docs/reference"
 const pageWidth = 120
 
 // generated begins each generated page, after its heading.
-const generated = "This page is generated from the code: `go test ./go-controller/cmd/ovnkube -run TestReference -update`\n" +
-	"writes it, and the same test without `-update` compares it.\n"
+const generated = "This page is generated from the code. To write it anew:\n\n" +
+	"```\ngo test ./go-controller/cmd/ovnkube -run TestReference -update\n```\n\n"
 
 // The reference pages say what the code says.
 func TestReference(t *testing.T) {
@@ -78,11 +78,11 @@ func wrap(first, rest, text string) string {
 // commandsPage lists every subcommand with its flags.
 func commandsPage(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("# Reference: ovnkube, its commands and flags\n\n" + generated + `
-A flag is given as ` + "`--flag VALUE` or `--flag=VALUE`" + `. A flag without a VALUE below is a switch: naming it turns it on.
-An environment variable sets the same value; the flag wins. A command that has ` + "`--config-file`" + ` reads other settings from
-there: see [where settings come from](../operate/by-hand.md#where-settings-come-from).
-`)
+	b.WriteString("# Reference: ovnkube, its commands and flags\n\n" + generated +
+		wrap("", "", "A flag is given as `--flag VALUE` or `--flag=VALUE`. A flag without a value below is a switch: "+
+			"naming it turns it on. An environment variable sets the same value; the flag wins. "+
+			"A command that has `--config-file` reads other settings from there: see "+
+			"[where settings come from](../operate/by-hand.md#where-settings-come-from)."))
 	for _, c := range newApp().Commands {
 		if !c.Hidden {
 			describe(t, &b, []string{c.Name}, c)
@@ -114,15 +114,16 @@ func describe(t *testing.T, b *strings.Builder, path []string, c *cli.Command) {
 			b.WriteString("\n" + wrap("", "", sentence(paragraph)))
 		}
 	}
-	var flags []string
-	for _, f := range c.Flags {
+	byName := func(f, g cli.Flag) int { return strings.Compare(f.Names()[0], g.Names()[0]) }
+	flags := slices.SortedFunc(slices.Values(c.Flags), byName)
+	var texts []string
+	for _, f := range flags {
 		if text := flagText(t, f); text != "" {
-			flags = append(flags, text)
+			texts = append(texts, text)
 		}
 	}
-	slices.Sort(flags)
-	if len(flags) > 0 {
-		b.WriteString("\n" + strings.Join(flags, ""))
+	if len(texts) > 0 {
+		b.WriteString("\n" + strings.Join(texts, ""))
 	}
 }
 
@@ -164,8 +165,12 @@ func flagText(t *testing.T, f cli.Flag) string {
 		names = append(names, "`"+strings.TrimSpace(dashes+n+" "+value)+"`")
 	}
 	text := strings.Join(names, ", ") + ": " + sentence(usage)
-	if def := d.GetDefaultText(); d.TakesValue() && def != "" && def != "0" {
-		text += " Default: `" + strings.Trim(def, `"`) + "`."
+	switch def := strings.Trim(d.GetDefaultText(), `"`); {
+	case !d.TakesValue() || def == "" || def == "0":
+	case strings.Contains(def, " "):
+		text += " Default: " + def + "."
+	default:
+		text += " Default: `" + def + "`."
 	}
 	if env := d.GetEnvVars(); len(env) > 0 {
 		text += " Environment: `" + strings.Join(env, "`, `") + "`."
@@ -206,9 +211,8 @@ func sentence(text string) string {
 // metricsPage lists the metrics that the daemons register.
 func metricsPage(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("# Reference: metrics\n\n" + generated + `
-Prometheus reads them at ` + "`/metrics` of `--metrics-bind-address`" + `. The Go runtime's own metrics are served there, too.
-`)
+	b.WriteString("# Reference: metrics\n\n" + generated + wrap("", "", "Prometheus reads them at `/metrics` of "+
+		"`--metrics-bind-address`. The Go runtime's own metrics are served there, too."))
 	for _, daemon := range []struct {
 		name, address string
 		register      func(prometheus.Registerer)
