@@ -64,7 +64,7 @@ func packages(t *testing.T) (dirs []string) {
 // logLines finds the calls of Info, Warn, Error and Debug of something called
 // log, or Log, or k8sLog.
 func logLines(t *testing.T, dir string) (lines []logLine) {
-	logger, levels := regexp.MustCompile(`(?i)log$`), []string{"Error", "Warn", "Info", "Debug"}
+	logger, levels := regexp.MustCompile(`(?i)log(ger)?$`), []string{"Error", "Warn", "Info", "Debug"}
 	for _, f := range sources(t, dir) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
