@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
@@ -132,8 +131,8 @@ func describe(t *testing.T, b *strings.Builder, path []string, c *cli.Command) {
 func helpOf(t *testing.T, path []string) *cli.Command {
 	t.Helper()
 	var found *cli.Command
-	print := cli.HelpPrinter
-	defer func() { cli.HelpPrinter = print }()
+	printer := cli.HelpPrinter
+	defer func() { cli.HelpPrinter = printer }()
 	cli.HelpPrinter = func(_ io.Writer, _ string, data any) {
 		if c, ok := data.(*cli.Command); ok {
 			found = c
@@ -240,11 +239,11 @@ func (c collect) MustRegister(xs ...prometheus.Collector) {
 }
 func (c collect) Unregister(prometheus.Collector) bool { return false }
 
-// metricText is a list item for a metric: what a registry would gather of it,
-// once it has a value.
+// metricText is a list item for a metric: what a registry gathers of it once it
+// has a value.
 func metricText(t *testing.T, c prometheus.Collector) string {
 	t.Helper()
-	labels := give(t, c)
+	give(t, c)
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(c)
 	families, err := r.Gather()
@@ -252,47 +251,36 @@ func metricText(t *testing.T, c prometheus.Collector) string {
 		t.Fatalf("gathering %T: %d families, %v", c, len(families), err)
 	}
 	f := families[0]
-	text := "`" + f.GetName()
-	if len(labels) > 0 {
-		text += "{" + strings.Join(labels, ",") + "}"
+	var labels []string
+	for _, l := range f.GetMetric()[0].GetLabel() {
+		labels = append(labels, l.GetName())
 	}
-	return wrap("- ", "  ", fmt.Sprintf("%s` (%s): %s", text, strings.ToLower(f.GetType().String()), f.GetHelp()))
+	name := f.GetName()
+	if len(labels) > 0 {
+		name += "{" + strings.Join(labels, ",") + "}"
+	}
+	kind := strings.ToLower(f.GetType().String())
+	return wrap("- ", "  ", fmt.Sprintf("`%s` (%s): %s", name, kind, f.GetHelp()))
 }
 
-// give gives a metric with labels a value, for without one it has none to
-// gather; it returns the labels.
-func give(t *testing.T, c prometheus.Collector) []string {
+// give gives a metric with labels a value. Without one there is nothing to
+// gather.
+func give(t *testing.T, c prometheus.Collector) {
 	t.Helper()
 	for n := range 5 {
 		values := make([]string, n)
-		var m prometheus.Metric
 		var err error
 		switch v := c.(type) {
 		case *prometheus.CounterVec:
-			m, err = v.GetMetricWithLabelValues(values...)
+			_, err = v.GetMetricWithLabelValues(values...)
 		case *prometheus.GaugeVec:
-			m, err = v.GetMetricWithLabelValues(values...)
+			_, err = v.GetMetricWithLabelValues(values...)
 		case *prometheus.HistogramVec:
-			var o prometheus.Observer
-			if o, err = v.GetMetricWithLabelValues(values...); err == nil {
-				m = o.(prometheus.Metric)
-			}
-		default:
-			return nil
+			_, err = v.GetMetricWithLabelValues(values...)
 		}
-		if err != nil {
-			continue
+		if err == nil {
+			return
 		}
-		var wire dto.Metric
-		if err := m.Write(&wire); err != nil {
-			t.Fatal(err)
-		}
-		var labels []string
-		for _, l := range wire.GetLabel() {
-			labels = append(labels, l.GetName())
-		}
-		return labels
 	}
 	t.Fatalf("%T has more labels than expected", c)
-	return nil
 }
