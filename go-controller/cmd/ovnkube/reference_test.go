@@ -80,12 +80,21 @@ func commandsPage(t *testing.T) string {
 	b.WriteString("# Reference: ovnkube, its commands and flags\n\n" + generated +
 		wrap("", "", "A flag is given as `--flag VALUE` or `--flag=VALUE`. A flag without a value below is a switch: "+
 			"naming it turns it on. An environment variable sets the same value; the flag wins. "+
-			"A command that has `--config-file` reads other settings from there: see "+
-			"[where settings come from](../operate/by-hand.md#where-settings-come-from)."))
+			"A command that has `--config-file` also reads [the settings file](#the-settings-file-and-the-open_vswitch-row). "+
+			"[Where settings come from](../operate/by-hand.md#where-settings-come-from) says which source counts."))
 	for _, c := range newApp().Commands {
 		if !c.Hidden {
 			describe(t, &b, []string{c.Name}, c)
 		}
+	}
+	b.WriteString("\n## The settings file and the Open_vSwitch row\n\n" +
+		"| flag | in the file | Open_vSwitch row, `external_ids:` |\n|---|---|---|\n")
+	for _, s := range settings() {
+		row := ""
+		if s.ovs != "" {
+			row = "`" + s.ovs + "`"
+		}
+		fmt.Fprintf(&b, "| `--%s` | `[%s] %s` | %s |\n", s.flag, s.section, s.key, row)
 	}
 	return b.String()
 }
