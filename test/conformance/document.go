@@ -121,10 +121,8 @@ it can be reached, and else that of Debian 13. To use Debian 13's in any case:
 	}
 	row("excluded", slices.Concat(slices.Collect(maps.Values(d.Selection.Excluded))...))
 	d.failures(&b, failed)
-	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)),
-		func(name string) string { return d.Older[name] })
-	section(&b, "Skip themselves", v.Skipped,
-		func(name string) string { return oneLine(d.Results[name].Message) })
+	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)), func(name string) string { return d.Older[name] })
+	section(&b, "Skip themselves", v.Skipped, func(name string) string { return oneLine(d.Results[name].Message) })
 	section(&b, "Not run yet", v.Missing, nil)
 	section(&b, "Pass", v.Passed, nil)
 	fmt.Fprintf(&b, "\n## Excluded\n")

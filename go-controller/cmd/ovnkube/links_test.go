@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,6 +56,33 @@ func TestEveryPageIsLinked(t *testing.T) {
 		if !reached[page] {
 			t.Errorf("no link leads to %s", page)
 		}
+	}
+}
+
+// Every page that code, units, manifests or the Makefile name is there.
+func TestNamedPages(t *testing.T) {
+	named := regexp.MustCompile(`docs/[a-z/-]+[a-z0-9-]+\.md`)
+	found := 0
+	kinds := []string{".go", ".service", ".yaml", ".sh", ""}
+	for _, dir := range []string{"go-controller", "test", "dist", "Makefile"} {
+		err := filepath.WalkDir(filepath.Join(repository, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || !slices.Contains(kinds, filepath.Ext(path)) {
+				return err
+			}
+			for _, page := range named.FindAllString(readFile(t, path), -1) {
+				found++
+				if _, err := os.Stat(filepath.Join(repository, page)); err != nil {
+					t.Errorf("%s names %s, which is not there", path, page)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d pages named, want at least 10", found)
 	}
 }
 

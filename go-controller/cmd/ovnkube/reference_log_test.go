@@ -17,10 +17,9 @@ type logLine struct{ level, message, keys string }
 // logPage lists what the daemons log.
 func logPage(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("# Reference: log lines\n\n" + generated + `
-Messages are constant, so you can search for them. What differs is in the keys. ` + "`--log-format json`" + ` prints a line as an
-object with the same keys, beside ` + "`time`, `level` and `msg`" + `.
-`)
+	b.WriteString("# Reference: log lines\n\n" + generated + wrap("", "", "Messages are constant, so you can search for "+
+		"them. What differs is in the keys. `--log-format json` prints a line as an object with the same keys, beside "+
+		"`time`, `level` and `msg`."))
 	lines := map[string][]logLine{}
 	for _, dir := range packages(t) {
 		for _, l := range logLines(t, dir) {
@@ -49,7 +48,8 @@ object with the same keys, beside ` + "`time`, `level` and `msg`" + `.
 // packages lists the directories of the product's code.
 func packages(t *testing.T) (dirs []string) {
 	t.Helper()
-	err := filepath.WalkDir(filepath.Join(repository, "go-controller"), func(path string, d fs.DirEntry, err error) error {
+	root := filepath.Join(repository, "go-controller")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if d.IsDir() && d.Name() != "testkit" && d.Name() != "testdata" {
 			dirs = append(dirs, path)
 		}
@@ -64,7 +64,7 @@ func packages(t *testing.T) (dirs []string) {
 // logLines finds the calls of Info, Warn, Error and Debug of something called
 // log, or Log, or k8sLog.
 func logLines(t *testing.T, dir string) (lines []logLine) {
-	logger := regexp.MustCompile(`(?i)log$`)
+	logger, levels := regexp.MustCompile(`(?i)log(ger)?$`), []string{"Error", "Warn", "Info", "Debug"}
 	for _, f := range sources(t, dir) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
@@ -72,7 +72,7 @@ func logLines(t *testing.T, dir string) (lines []logLine) {
 				return true
 			}
 			method, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || !slices.Contains([]string{"Error", "Warn", "Info", "Debug"}, method.Sel.Name) || !logger.MatchString(nameOf(method.X)) {
+			if !ok || !slices.Contains(levels, method.Sel.Name) || !logger.MatchString(nameOf(method.X)) {
 				return true
 			}
 			message, ok := literal(call.Args[0])
@@ -124,7 +124,8 @@ func TestEvents(t *testing.T) {
 		have[m[1]] = true
 	}
 	if !maps.Equal(have, want) {
-		t.Errorf("docs/reference/events.md explains\n%v\nthe code has\n%v", slices.Sorted(maps.Keys(have)), slices.Sorted(maps.Keys(want)))
+		t.Errorf("docs/reference/events.md explains\n%v\nthe code has\n%v",
+			slices.Sorted(maps.Keys(have)), slices.Sorted(maps.Keys(want)))
 	}
 }
 

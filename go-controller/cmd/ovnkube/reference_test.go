@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
@@ -26,8 +25,8 @@ const referenceDir = repository + "/docs/reference"
 const pageWidth = 120
 
 // generated begins each generated page, after its heading.
-const generated = "This page is generated from the code: `go test ./go-controller/cmd/ovnkube -run TestReference -update`\n" +
-	"writes it, and the same test without `-update` compares it.\n"
+const generated = "This page is generated from the code. To write it anew:\n\n" +
+	"```\ngo test ./go-controller/cmd/ovnkube -run TestReference -update\n```\n\n"
 
 // The reference pages say what the code says.
 func TestReference(t *testing.T) {
@@ -78,15 +77,24 @@ func wrap(first, rest, text string) string {
 // commandsPage lists every subcommand with its flags.
 func commandsPage(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("# Reference: ovnkube, its commands and flags\n\n" + generated + `
-A flag is given as ` + "`--flag VALUE` or `--flag=VALUE`" + `. A flag without a VALUE below is a switch: naming it turns it on.
-An environment variable sets the same value; the flag wins. A command that has ` + "`--config-file`" + ` reads other settings from
-there: see [where settings come from](../operate/by-hand.md#where-settings-come-from).
-`)
+	b.WriteString("# Reference: ovnkube, its commands and flags\n\n" + generated +
+		wrap("", "", "A flag is given as `--flag VALUE` or `--flag=VALUE`. A flag without a value below is a switch: "+
+			"naming it turns it on. An environment variable sets the same value; the flag wins. "+
+			"A command that has `--config-file` also reads [the settings file](#the-settings-file-and-the-open_vswitch-row). "+
+			"[Where settings come from](../operate/by-hand.md#where-settings-come-from) says which source counts."))
 	for _, c := range newApp().Commands {
 		if !c.Hidden {
 			describe(t, &b, []string{c.Name}, c)
 		}
+	}
+	b.WriteString("\n## The settings file and the Open_vSwitch row\n\n" +
+		"| flag | in the file | Open_vSwitch row, `external_ids:` |\n|---|---|---|\n")
+	for _, s := range settings() {
+		row := ""
+		if s.ovs != "" {
+			row = "`" + s.ovs + "`"
+		}
+		fmt.Fprintf(&b, "| `--%s` | `[%s] %s` | %s |\n", s.flag, s.section, s.key, row)
 	}
 	return b.String()
 }
@@ -114,15 +122,16 @@ func describe(t *testing.T, b *strings.Builder, path []string, c *cli.Command) {
 			b.WriteString("\n" + wrap("", "", sentence(paragraph)))
 		}
 	}
-	var flags []string
-	for _, f := range c.Flags {
+	byName := func(f, g cli.Flag) int { return strings.Compare(f.Names()[0], g.Names()[0]) }
+	flags := slices.SortedFunc(slices.Values(c.Flags), byName)
+	var texts []string
+	for _, f := range flags {
 		if text := flagText(t, f); text != "" {
-			flags = append(flags, text)
+			texts = append(texts, text)
 		}
 	}
-	slices.Sort(flags)
-	if len(flags) > 0 {
-		b.WriteString("\n" + strings.Join(flags, ""))
+	if len(texts) > 0 {
+		b.WriteString("\n" + strings.Join(texts, ""))
 	}
 }
 
@@ -131,8 +140,8 @@ func describe(t *testing.T, b *strings.Builder, path []string, c *cli.Command) {
 func helpOf(t *testing.T, path []string) *cli.Command {
 	t.Helper()
 	var found *cli.Command
-	print := cli.HelpPrinter
-	defer func() { cli.HelpPrinter = print }()
+	printer := cli.HelpPrinter
+	defer func() { cli.HelpPrinter = printer }()
 	cli.HelpPrinter = func(_ io.Writer, _ string, data any) {
 		if c, ok := data.(*cli.Command); ok {
 			found = c
@@ -164,8 +173,12 @@ func flagText(t *testing.T, f cli.Flag) string {
 		names = append(names, "`"+strings.TrimSpace(dashes+n+" "+value)+"`")
 	}
 	text := strings.Join(names, ", ") + ": " + sentence(usage)
-	if def := d.GetDefaultText(); d.TakesValue() && def != "" && def != "0" {
-		text += " Default: `" + strings.Trim(def, `"`) + "`."
+	switch def := strings.Trim(d.GetDefaultText(), `"`); {
+	case !d.TakesValue() || def == "" || def == "0":
+	case strings.Contains(def, " "):
+		text += " Default: " + def + "."
+	default:
+		text += " Default: `" + def + "`."
 	}
 	if env := d.GetEnvVars(); len(env) > 0 {
 		text += " Environment: `" + strings.Join(env, "`, `") + "`."
@@ -206,9 +219,8 @@ func sentence(text string) string {
 // metricsPage lists the metrics that the daemons register.
 func metricsPage(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("# Reference: metrics\n\n" + generated + `
-Prometheus reads them at ` + "`/metrics` of `--metrics-bind-address`" + `. The Go runtime's own metrics are served there, too.
-`)
+	b.WriteString("# Reference: metrics\n\n" + generated + wrap("", "", "Prometheus reads them at `/metrics` of "+
+		"`--metrics-bind-address`. The Go runtime's own metrics are served there, too."))
 	for _, daemon := range []struct {
 		name, address string
 		register      func(prometheus.Registerer)
@@ -236,11 +248,11 @@ func (c collect) MustRegister(xs ...prometheus.Collector) {
 }
 func (c collect) Unregister(prometheus.Collector) bool { return false }
 
-// metricText is a list item for a metric: what a registry would gather of it,
-// once it has a value.
+// metricText is a list item for a metric: what a registry gathers of it once it
+// has a value.
 func metricText(t *testing.T, c prometheus.Collector) string {
 	t.Helper()
-	labels := give(t, c)
+	give(t, c)
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(c)
 	families, err := r.Gather()
@@ -248,47 +260,36 @@ func metricText(t *testing.T, c prometheus.Collector) string {
 		t.Fatalf("gathering %T: %d families, %v", c, len(families), err)
 	}
 	f := families[0]
-	text := "`" + f.GetName()
-	if len(labels) > 0 {
-		text += "{" + strings.Join(labels, ",") + "}"
+	var labels []string
+	for _, l := range f.GetMetric()[0].GetLabel() {
+		labels = append(labels, l.GetName())
 	}
-	return wrap("- ", "  ", fmt.Sprintf("%s` (%s): %s", text, strings.ToLower(f.GetType().String()), f.GetHelp()))
+	name := f.GetName()
+	if len(labels) > 0 {
+		name += "{" + strings.Join(labels, ",") + "}"
+	}
+	kind := strings.ToLower(f.GetType().String())
+	return wrap("- ", "  ", fmt.Sprintf("`%s` (%s): %s", name, kind, f.GetHelp()))
 }
 
-// give gives a metric with labels a value, for without one it has none to
-// gather; it returns the labels.
-func give(t *testing.T, c prometheus.Collector) []string {
+// give gives a metric with labels a value. Without one there is nothing to
+// gather.
+func give(t *testing.T, c prometheus.Collector) {
 	t.Helper()
 	for n := range 5 {
 		values := make([]string, n)
-		var m prometheus.Metric
 		var err error
 		switch v := c.(type) {
 		case *prometheus.CounterVec:
-			m, err = v.GetMetricWithLabelValues(values...)
+			_, err = v.GetMetricWithLabelValues(values...)
 		case *prometheus.GaugeVec:
-			m, err = v.GetMetricWithLabelValues(values...)
+			_, err = v.GetMetricWithLabelValues(values...)
 		case *prometheus.HistogramVec:
-			var o prometheus.Observer
-			if o, err = v.GetMetricWithLabelValues(values...); err == nil {
-				m = o.(prometheus.Metric)
-			}
-		default:
-			return nil
+			_, err = v.GetMetricWithLabelValues(values...)
 		}
-		if err != nil {
-			continue
+		if err == nil {
+			return
 		}
-		var wire dto.Metric
-		if err := m.Write(&wire); err != nil {
-			t.Fatal(err)
-		}
-		var labels []string
-		for _, l := range wire.GetLabel() {
-			labels = append(labels, l.GetName())
-		}
-		return labels
 	}
 	t.Fatalf("%T has more labels than expected", c)
-	return nil
 }

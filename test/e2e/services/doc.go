@@ -5,5 +5,5 @@
 // All services are there at once, and every client asks all of them at the same
 // time. Who answers is held against the rules of the API, written down once more
 // in rules.go; what the backends see is in the tables of
-// docs/reference/service-clients.md, which the test prints.
+// docs/features/services.md, which the test prints.
 package services

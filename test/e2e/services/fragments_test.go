@@ -20,7 +20,7 @@ const fragmented = 2000
 // fragments holds that a datagram of two fragments that begins a flow to a
 // service comes to a backend, and its answer back, which OVN's load balancers
 // see to over the userspace datapath since 26.03. Those of older ones lose it:
-// who finds here that one doesn't any more says so in docs/reference/service-clients.md.
+// who finds here that one doesn't any more says so in docs/features/services.md.
 func (b bed) fragments(t *testing.T, all []*service) {
 	t.Helper()
 	system, err := sandbox.Provide(t.Context(), b.Options)

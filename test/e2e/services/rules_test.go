@@ -5,7 +5,7 @@ import "strings"
 // answering are the nodes whose backends may answer a client at an address of a
 // service, by the Kubernetes API documentation of internalTrafficPolicy and
 // externalTrafficPolicy; none if packets are dropped. What the API leaves open
-// is as in kube-proxy, see docs/reference/service-clients.md.
+// is as in kube-proxy, see docs/features/services.md.
 func answering(c client, w way, s *service) []string {
 	switch {
 	case w.name == clusterIP && s.internal == "Local":

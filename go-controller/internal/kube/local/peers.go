@@ -131,8 +131,8 @@ func (w *Watcher) readPeers(ctx context.Context) {
 		w.notify()
 	}
 	if len(unread) > 0 {
-		w.log.Warn("the addresses of a node with endpoints can't be read: this node's own node ports use the addresses "+
-			"known before, or leave that node out", "peer", unread[0], "others", len(unread)-1, "error", why)
+		w.log.Warn("addresses of a node with endpoints can't be read: the last known ones are used, if any",
+			"peer", unread[0], "others", len(unread)-1, "error", why)
 	}
 }
 

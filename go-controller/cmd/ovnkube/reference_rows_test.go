@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// roleText is a role of an owner's rows as the page describes it. With variants
+// there are several such rows, whose roles go on with what differs.
+type roleText struct {
+	kind     names.Kind
+	role     string
+	variants string
+	what     string
+}
+
+func roleTexts() []roleText {
+	const family, subnet = "`-v4`, `-v6`", "`-SUBNET`"
+	return []roleText{
+		{names.KindCluster, names.RoleRouter, "", "the cluster router"},
+		{names.KindCluster, names.RoleJoin, "", "the join switch"},
+		{names.KindCluster, names.RoleRouterToJoin, "", "the cluster router's port to the join switch"},
+		{names.KindCluster, names.RoleJoinToRouter, "", "the join switch's port to the cluster router"},
+		{names.KindCluster, names.RoleDiscard, "`-RANGE`", "drops what is sent to a ClusterIP that no service has"},
+		{names.KindCluster, names.RoleInside, subnet, "keeps traffic inside the cluster on its ordinary routes"},
+		{names.KindNode, names.RoleSwitch, "", "the node's switch"},
+		{names.KindNode, names.RoleRouterToNode, "", "the cluster router's port to the node's switch"},
+		{names.KindNode, names.RoleNodeToRouter, "", "the node switch's port to the cluster router"},
+		{names.KindNode, names.RoleManagement, "", "the management port"},
+		{names.KindNode, names.RoleEgress, family, "without gateways: pods' packets out of the cluster go to the node"},
+		{names.KindNode, names.RoleHairpin, "", "does not track twice what the node's own kernel gets back"},
+		{names.KindNode, names.RoleUnserved, "", "drops what is sent to a ClusterIP and got no backend"},
+		{names.KindGateway, names.RoleRouter, "", "the gateway router"},
+		{names.KindGateway, names.RoleRouterToJoin, "", "the gateway router's port to the join switch"},
+		{names.KindGateway, names.RoleJoinToRouter, "", "the join switch's port to the gateway router"},
+		{names.KindGateway, names.RoleExternal, "", "the external switch"},
+		{names.KindGateway, names.RoleLocalnet, "", "the external switch's port to the node's bridge"},
+		{names.KindGateway, names.RoleRouterToOut, "", "the gateway router's port to the external switch"},
+		{names.KindGateway, names.RoleOutToRouter, "", "the external switch's port to the gateway router"},
+		{names.KindGateway, names.RoleToCluster, subnet, "the gateway router's route to the pods"},
+		{names.KindGateway, names.RoleDefault, family, "the gateway router's default route"},
+		{names.KindGateway, names.RoleLeave, family, "the cluster router's default route through this gateway"},
+		{names.KindGateway, names.RoleOwnPods, family, "the route of the node's own pods through this gateway"},
+		{names.KindGateway, names.RoleRampout, subnet, "pins the pods of a range to this gateway"},
+		{names.KindGateway, names.RoleToHost, "`-v4`, `-v6`, `-ADDRESS`",
+			"the route to the node's own address, through its management port"},
+		{names.KindGateway, names.RoleToGateway, family,
+			"the route to its address on the join switch, if needed"},
+		{names.KindGateway, names.RoleSNAT, subnet, "gives what pods send the node's address as its source"},
+		{names.KindGateway, names.RoleLeakGuard, "", "drops packets that would leave with a pod's address"},
+		{names.KindNamespace, names.RoleAddresses, family, "the addresses of the namespace's pods"},
+		{names.KindPod, names.RolePort, "", "the pod's port"},
+		{names.KindPod, names.RoleIngressLimit, "", "the limit of what the pod receives"},
+		{names.KindPod, names.RoleEgressLimit, "", "the limit of what the pod sends"},
+		{names.KindService, names.RoleLoadBalancer, "`-tcp`, `-udp`, `-sctp`, and for " +
+			"[near endpoints](../features/services.md#near-endpoints) " +
+			"`-zone-ZONE`, `-other-zones`, `-node-NODE`, `-nodes-of-ZONE`, `-other-nodes`", "a load balancer"},
+		{names.KindService, names.RoleHealthCheck, "", "the health check of one VIP"},
+		{names.KindService, names.RoleReply, "`-NODE-v4`, `-NODE-v6`",
+			"brings endpoints' answers to clients outside back to their node"},
+	}
+}
+
+// rowsPage lists the rows that translating the golden inputs makes.
+func rowsPage(t *testing.T) string {
+	found, keys := goldenRows(t)
+	var b strings.Builder
+	b.WriteString("# Reference: the rows of the Northbound database\n\n" + generated +
+		wrap("", "", "Every row carries three `external_ids`: whose it is, and what for. [The Northbound database, row by "+
+			"row](../design/northbound.md) explains the rows with examples.") + `
+| key | value |
+|---|---|
+| ` + "`" + names.OwnerTypeKey + "` | the kind of the owner |\n" +
+		"| `" + names.OwnerNameKey + "` | the owner's name: `NAME`, or `NAMESPACE/NAME` |\n" +
+		"| `" + names.RoleKey + "` | which of the owner's rows this is |\n\n" +
+		"To list what an object owns:\n\n```\n" +
+		"ovn-nbctl find logical_switch_port 'external_ids:\"" + names.OwnerNameKey + "\"=\"default/web-0\"'\n```\n\n" +
+		"## Roles\n\n| owner | role | table | what it is |\n|---|---|---|---|\n")
+	for _, r := range roleTexts() {
+		table := found[owned{r.kind, r.role}]
+		if table == "" {
+			t.Errorf("no golden input makes a row of %s with role %s", r.kind, r.role)
+		}
+		delete(found, owned{r.kind, r.role})
+		b.WriteString("| " + string(r.kind) + " | `" + r.role + "` | " + table + " | " + r.what + " |\n")
+	}
+	for o, table := range found {
+		t.Errorf("role %s of %s in table %s is not described", o.role, o.kind, table)
+	}
+	b.WriteString("\nThese roles go on with what tells several rows apart:\n\n")
+	for _, r := range roleTexts() {
+		if r.variants != "" {
+			b.WriteString(wrap("- ", "  ", string(r.kind)+" `"+r.role+"`: "+r.variants))
+		}
+	}
+	b.WriteString("\n" + wrap("", "", "`Load_Balancer_Group` has no `external_ids`. Its rows belong to the owners "+
+		"`Cluster` (`"+names.ClusterLBGroup+"`) and `Zone` (`"+names.ZoneLBGroup("ZONE")+"`, `"+names.ZoneLBGroup("")+
+		"` for nodes without a zone), and are known by name and UUID.") + "\n## Other external_ids\n\n" +
+		"The master writes these and removes them where they are not wanted. It leaves all other keys alone.\n\n" +
+		"| key | tables |\n|---|---|\n")
+	for _, key := range keys.sorted() {
+		b.WriteString("| `" + key + "` | " + strings.Join(keys[key], ", ") + " |\n")
+	}
+	return b.String()
+}
+
+// owned is a role of a kind of owner.
+type owned struct {
+	kind names.Kind
+	role string
+}
+
+// keyTables is the tables that have an external_ids key.
+type keyTables map[string][]string
+
+func (k keyTables) sorted() []string {
+	var out []string
+	for key := range k {
+		out = append(out, key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// goldenRows translates the golden inputs, and tells which roles are in which
+// tables, and which other keys.
+func goldenRows(t *testing.T) (map[owned]string, keyTables) {
+	t.Helper()
+	found, keys := map[owned]string{}, keyTables{}
+	inputs, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("golden inputs: %v, %v", inputs, err)
+	}
+	for _, in := range inputs {
+		out := ovnkube(t.Context(), nil, "translate", "-f", in, "-o", "json",
+			"--cluster-subnets", "10.244.0.0/16/24,10.128.0.0/14/23,fd01::/48/64",
+			"--k8s-service-cidrs", "10.96.0.0/16,fd02::/112", "--join-subnet", "100.64.0.0/16,fd98::/48")
+		var tables map[string][]struct {
+			ExternalIDs map[string]string `json:"external_ids"`
+		}
+		if err := json.Unmarshal([]byte(out.stdout), &tables); err != nil {
+			t.Fatalf("translating %s: %v: %s", in, err, out)
+		}
+		for table, rows := range tables {
+			for _, row := range rows {
+				note(t, found, keys, table, row.ExternalIDs)
+			}
+		}
+	}
+	keys[names.ByHandKey] = []string{"Logical_Switch"} // of nodes that no manifest has
+	for _, key := range names.ClassicKeys() {
+		if keys[key] == nil {
+			t.Errorf("no golden input makes a row with external_ids:%s", key)
+		}
+	}
+	return found, keys
+}
+
+// note adds a row to what was found.
+func note(t *testing.T, found map[owned]string, keys keyTables, table string, ids map[string]string) {
+	mark := []string{names.OwnerTypeKey, names.OwnerNameKey, names.RoleKey}
+	for key := range ids {
+		if !slices.Contains(mark, key) && !slices.Contains(keys[key], table) {
+			keys[key] = append(keys[key], table)
+			slices.Sort(keys[key])
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	o := owned{names.Kind(ids[names.OwnerTypeKey]), ids[names.RoleKey]}
+	best := ""
+	for _, r := range roleTexts() {
+		is := r.role == o.role || r.variants != "" && strings.HasPrefix(o.role, r.role+"-")
+		if is && r.kind == o.kind && len(r.role) > len(best) {
+			best = r.role
+		}
+	}
+	if table == "Load_Balancer_Health_Check" {
+		best = names.RoleHealthCheck
+	}
+	if best != "" {
+		o.role = best
+	}
+	if have := found[o]; have != "" && have != table {
+		t.Errorf("role %s of %s is in tables %s and %s", o.role, o.kind, have, table)
+	}
+	found[o] = table
+}
