@@ -75,6 +75,9 @@ func (d *Database) Row(r Ref) model.Model { return d.rows[r] }
 // Parents implements View.
 func (d *Database) Parents(r Ref) []Slot {
 	var out []Slot
+	if d.rows[r] == nil {
+		return nil // collect leaves no reference to it
+	}
 	for _, m := range d.rows {
 		for sl, members := range d.schema.SlotMembers(m) {
 			if d.schema.Child(sl) == r.Table && slices.Contains(members, r.UUID) {

@@ -54,6 +54,10 @@ type Membership struct {
 	UUID   string
 	Label  string
 	Remove bool
+	// Implied says that the server takes the row out of the slot by itself, because the row goes and the slot is a weak
+	// reference. ovsdb-server 3.1 forgets to when something else changes in the slot's row in the same transaction; then
+	// it has to be told.
+	Implied bool
 }
 
 // Plan is everything that moves one owner's rows from have to want.
@@ -136,10 +140,7 @@ func (s *Schema) memberships(v View, w Row, fresh, inserted Scope) []Membership 
 		m.In = s.labelIn(parent, m.Slot.In, fresh, inserted)
 		out = append(out, m)
 	}
-	if _, isFresh := fresh[ref]; isFresh {
-		return out // nothing lists a row that does not exist
-	}
-	m.Remove = true
+	m.Remove = true // from a slot that lists a row before it is inserted, too: see Membership.Implied
 	for _, m.Slot = range v.Parents(ref) {
 		if parent := v.Row(m.Slot.In); !slices.Contains(w.ListIn, m.Slot) && s.ours(parent) {
 			m.In = s.Label(parent)
@@ -175,13 +176,12 @@ func (s *Schema) ours(m model.Model) bool {
 func (s *Schema) remove(p *Plan, v View, ref Ref, k Key) {
 	label := s.Label(v.Row(ref))
 	p.Rows = append(p.Rows, RowChange{Verb: Delete, Key: k, UUID: ref.UUID, Label: label})
-	if s.tables[ref.Table].root {
-		return
-	}
-	for _, sl := range v.Parents(ref) {
-		if s.Keeps(sl) {
-			in := s.Label(v.Row(sl.In))
-			p.Members = append(p.Members, Membership{Slot: sl, In: in, Key: k, UUID: ref.UUID, Label: label, Remove: true})
+	m := Membership{Key: k, UUID: ref.UUID, Label: label, Remove: true}
+	for _, m.Slot = range v.Parents(ref) {
+		parent := v.Row(m.Slot.In)
+		m.In, m.Implied = s.Label(parent), !s.Keeps(m.Slot)
+		if !m.Implied || s.ours(parent) {
+			p.Members = append(p.Members, m)
 		}
 	}
 }

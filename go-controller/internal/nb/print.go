@@ -30,6 +30,9 @@ func (p Plan) String() string {
 		}
 	}
 	for _, m := range p.Members {
+		if m.Implied {
+			continue
+		}
 		sign := "+"
 		if m.Remove {
 			sign = "-"

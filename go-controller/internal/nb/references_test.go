@@ -230,3 +230,24 @@ func TestLoadBalancerGroupUnderStandIn(t *testing.T) {
 		t.Error("a group of somebody else counts as ours for its name")
 	}
 }
+
+// ovsdb-server may keep a weak reference to a row that went. When a row comes under that UUID, it is in the slot already:
+// the plan that inserts it takes it out, unless it is to be there.
+func TestRowThatIsListedBeforeItComes(t *testing.T) {
+	s, v := theSchema(), newIndexed()
+	want := newPoliced(t).want
+	for _, rows := range want {
+		for _, r := range rows {
+			v.put(s, r)
+		}
+	}
+	port := want[nb.Owner{Kind: names.KindPod, Name: "web/a"}][0]
+	ref := s.Ref(port.Model)
+	delete(v.rows, ref)
+	v.owned[port.Key.Owner] = nil
+	port.ListIn = port.ListIn[:2]
+	p, err := s.Plan(v, port.Key.Owner, []nb.Row{port}, nil)
+	if err != nil || len(p.Rows) != 1 || len(p.Members) != 1 || !p.Members[0].Remove || p.Members[0].In != "sel_out" {
+		t.Errorf("plan %v\n%+v, error %v, want it taken out of sel_out", p, p.Members, err)
+	}
+}

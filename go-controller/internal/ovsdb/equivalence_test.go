@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -97,20 +98,29 @@ type derivedOnly struct{ nb.View }
 // Spent implements nb.View.
 func (derivedOnly) Spent(nb.Ref) bool { return false }
 
-// planned compares a view with what a cluster wants, and with what else is
-// there of ours.
-func planned(t *testing.T, c *offline.Cluster, schema *nb.Schema, v nb.View, there []nb.Owner) []nb.Plan {
+// wanted is the rows that a cluster wants, by owner.
+func wanted(t *testing.T, c *offline.Cluster) map[nb.Owner][]nb.Row {
 	t.Helper()
-	owners := append(c.Translators.Owners(c.State), there...)
-	slices.SortFunc(owners, nb.Owner.Compare)
-	var out []nb.Plan
-	scope := nb.Scope{}
-	for _, o := range slices.Compact(owners) {
+	out := map[nb.Owner][]nb.Row{}
+	for _, o := range c.Translators.Owners(c.State) {
 		rows, err := c.Translators.Rows(c.State, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := schema.Plan(v, o, rows, scope)
+		out[o] = rows
+	}
+	return out
+}
+
+// planned compares a view with what is wanted, and with what else is there of ours.
+func planned(t *testing.T, want map[nb.Owner][]nb.Row, schema *nb.Schema, v nb.View, there []nb.Owner) []nb.Plan {
+	t.Helper()
+	owners := append(slices.Collect(maps.Keys(want)), there...)
+	slices.SortFunc(owners, nb.Owner.Compare)
+	var out []nb.Plan
+	scope := nb.Scope{}
+	for _, o := range slices.Compact(owners) {
+		p, err := schema.Plan(v, o, want[o], scope)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,8 +148,9 @@ func TestMemoryBehavesAsTheServer(t *testing.T) {
 			remote, schema := testkit.StartOVSDB(t, file), nb.NewSchema()
 			session, memory := connected(t, remote, schema), nb.NewDatabase(schema)
 			for round := range 40 {
-				c := offline.New(config.DefaultCluster(), randomObjects(r))
-				real, inMemory := planned(t, c, schema, derivedOnly{session.View()}, session.Owners()), planned(t, c, schema, memory, memory.Owners())
+				want := wanted(t, offline.New(config.DefaultCluster(), randomObjects(r)))
+				real := planned(t, want, schema, derivedOnly{session.View()}, session.Owners())
+				inMemory := planned(t, want, schema, memory, memory.Owners())
 				if a, b := text(real), text(inMemory); a != b {
 					t.Fatalf("round %d: the plan from the server's content\n%s\nfrom memory\n%s", round, a, b)
 				}
@@ -150,7 +161,7 @@ func TestMemoryBehavesAsTheServer(t *testing.T) {
 				if err := memory.Apply(inMemory...); err != nil {
 					t.Fatalf("round %d: %v", round, err)
 				}
-				if again := planned(t, c, schema, derivedOnly{session.View()}, session.Owners()); len(again) != 0 {
+				if again := planned(t, want, schema, derivedOnly{session.View()}, session.Owners()); len(again) != 0 {
 					t.Fatalf("round %d: a plan after the transaction:\n%s", round, text(again))
 				}
 				if a, b := serverContent(t, remote, schema), memoryContent(t, schema, memory); a != b {

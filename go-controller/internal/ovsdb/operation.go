@@ -19,11 +19,11 @@ type operation struct {
 	count int
 }
 
-// operations is the plans as one transaction: inserts, then changes, then
-// deletes; the memberships of one slot together.
+// operations is the plans as one transaction: inserts, then changes, then deletes; the memberships of one slot together.
 func operations(schema *nb.Schema, plans []nb.Plan) []operation {
 	var inserts, changes, deletes []operation
 	slots := map[nb.Slot]*membership{}
+	changed := changedRows(plans)
 	for _, p := range plans {
 		for _, rc := range p.Rows {
 			switch rc.Verb {
@@ -39,6 +39,9 @@ func operations(schema *nb.Schema, plans []nb.Plan) []operation {
 			}
 		}
 		for _, m := range p.Members {
+			if m.Implied && !changed[m.Slot.In] {
+				continue
+			}
 			if slots[m.Slot] == nil {
 				slots[m.Slot] = &membership{}
 			}
@@ -49,6 +52,24 @@ func operations(schema *nb.Schema, plans []nb.Plan) []operation {
 		changes = append(changes, slots[sl].operation(sl))
 	}
 	return slices.Concat(inserts, changes, deletes)
+}
+
+// changedRows is the rows that plans change otherwise than by taking out of a slot what goes.
+func changedRows(plans []nb.Plan) map[nb.Ref]bool {
+	out := map[nb.Ref]bool{}
+	for _, p := range plans {
+		for _, rc := range p.Rows {
+			if rc.Verb == nb.Update {
+				out[nb.Ref{Table: rc.Key.Table, UUID: rc.UUID}] = true
+			}
+		}
+		for _, m := range p.Members {
+			if !m.Implied {
+				out[m.Slot.In] = true
+			}
+		}
+	}
+	return out
 }
 
 func compareSlots(a, b nb.Slot) int {
