@@ -139,6 +139,36 @@ func TestLostOwnersAreTold(t *testing.T) {
 	})
 }
 
+// The switch of a node that was set up by hand is known under a stand-in, too.
+func TestByHandUnderStandIn(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	s := session(t, open(t, remote))
+	want := rows(s.schema, "a")
+	want[0].Model.(*nbdb.LogicalSwitch).ExternalIDs[names.ByHandKey] = "record"
+	for _, uuid := range []string{byHandSwitch("n1"), names.StandIn(byHandSwitch("n1"), 1)} {
+		if _, err := s.Transact(t.Context(), []nb.Plan{plan(t, s, want)}); err != nil {
+			t.Fatal(err)
+		}
+		record, ok := s.ByHandRecord("n1")
+		if all := s.ByHand(); !ok || record != "record" || len(all) != 1 || all["n1"] != record {
+			t.Errorf("records %v, of n1 %q, %v; want one", all, record, ok)
+		}
+		if at := s.schema.Ref(s.ByHandSwitch("n1")); at.UUID != uuid {
+			t.Errorf("the switch is at %s, want %s", at.UUID, uuid)
+		}
+		testkit.Run(t, "ovn-nbctl", "--db="+remote, "ls-del", "n1")
+		testkit.Eventually(t, "the switch is gone", func() string {
+			if s.ByHandSwitch("n1") != nil || !s.index.spentNow(uuid) {
+				return "still there"
+			}
+			return ""
+		})
+	}
+	if record, ok := s.ByHandRecord("n1"); ok {
+		t.Errorf("a node that is gone has record %q", record)
+	}
+}
+
 // A cache that is not what the server has is noticed.
 func TestCompareWithServer(t *testing.T) {
 	s := session(t, open(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])))

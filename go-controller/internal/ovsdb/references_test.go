@@ -179,3 +179,68 @@ func uuids(plans []nb.Plan) string {
 	}
 	return b.String()
 }
+
+// When a port group goes, so do rules that only it listed; everybody is dirty who has a row that it listed.
+func TestWhoHearsOfAGroup(t *testing.T) {
+	remote, schema := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"]), nb.NewSchema()
+	session := connected(t, remote, schema)
+	p := &policies{rand.New(rand.NewPCG(1, 1)), schema, map[nb.Owner][]nb.Row{}}
+	owner := func(kind names.Kind, name string) nb.Owner { return nb.Owner{Kind: kind, Name: name} }
+	node, ns, pod, other, rule := owner(names.KindNode, "n"), owner(names.KindNamespace, "ns"), owner(names.KindPod, "ns/a"),
+		owner(names.KindPod, "ns/b"), owner(names.KindService, "ns/rule")
+	sw, group := p.ref(nbdb.LogicalSwitchTable, node, names.RoleSwitch), p.ref(nbdb.PortGroupTable, ns, "group")
+	p.add(sw, node, names.RoleSwitch, &nbdb.LogicalSwitch{UUID: sw.UUID, Name: "n"})
+	p.add(group, ns, "group", &nbdb.PortGroup{UUID: group.UUID, Name: "group"})
+	for _, o := range []nb.Owner{pod, other} {
+		port := p.ref(nbdb.LogicalSwitchPortTable, o, names.RolePort)
+		p.add(port, o, names.RolePort, &nbdb.LogicalSwitchPort{UUID: port.UUID, Name: o.Name}, nb.Slot{In: sw, Column: "ports"})
+	}
+	p.want[pod][0].ListIn = append(p.want[pod][0].ListIn, nb.Slot{In: group, Column: "ports"})
+	acl := p.ref(nbdb.ACLTable, rule, "ingress:0")
+	p.add(acl, rule, "ingress:0", &nbdb.ACL{UUID: acl.UUID, Match: "ip4", Direction: "to-lport", Action: "drop", Tier: 1},
+		nb.Slot{In: group, Column: "acls"})
+	settle := func(want string) {
+		t.Helper()
+		ps := planned(t, p.want, schema, session.View(), session.Owners())
+		if got := text(ps); got != want && want != "" {
+			t.Errorf("the plans are\n%s\nwant\n%s", got, want)
+		}
+		if _, err := session.Transact(t.Context(), ps); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle("")
+	session.TakeDirty()
+	testkit.Run(t, "ovn-nbctl", "--db="+remote, "pg-del", "group")
+	dirty := map[nb.Owner]bool{}
+	testkit.Eventually(t, "the owners of what the group listed are dirty", func() string {
+		for _, o := range session.TakeDirty() {
+			dirty[o] = true
+		}
+		if !dirty[ns] || !dirty[pod] || !dirty[rule] {
+			return fmt.Sprint(dirty)
+		}
+		return ""
+	})
+	if dirty[other] || dirty[node] {
+		t.Errorf("%v are dirty, want only those of whom the group listed a row, and its own", dirty)
+	}
+	settle(`+ Port_Group group  (Namespace ns, group)
+      name  + "group"
+      external_ids  + k8s.ovn.org/owner-name="ns"
+      external_ids  + k8s.ovn.org/owner-type="Namespace"
+      external_ids  + k8s.ovn.org/role="group"
+~ Port_Group group  ports  + Logical_Switch_Port ns/a
++ ACL ip4  (Service ns/rule, ingress:0)
+      direction  + "to-lport"
+      match  + "ip4"
+      action  + "drop"
+      external_ids  + k8s.ovn.org/owner-name="ns/rule"
+      external_ids  + k8s.ovn.org/owner-type="Service"
+      external_ids  + k8s.ovn.org/role="ingress:0"
+~ Port_Group group  acls  + ACL ip4
+`)
+	if at := schema.Find(session.View(), group); at.UUID != names.StandIn(group.UUID, 1) {
+		t.Errorf("the group is at %s, want the first stand-in of %s", at.UUID, group.UUID)
+	}
+}
