@@ -25,8 +25,8 @@ func NewDatabase(s *Schema) *Database {
 // Put adds a row, or replaces it, without regard to marks.
 func (d *Database) Put(m model.Model) { d.rows[d.schema.Ref(m)] = model.Clone(m) }
 
-// Drop removes a row, what only it listed, and every reference to what is gone, as a person does who removes the row
-// by hand.
+// Drop removes a row, what only it listed, and every reference to what is gone, as a person does who removes the row by
+// hand.
 func (d *Database) Drop(r Ref) {
 	delete(d.rows, r)
 	d.collect(func(column) bool { return true })

@@ -18,8 +18,7 @@ import (
 // rounds is how many random worlds each law is held against.
 const rounds = 300
 
-// Law: what is there needs no plan, and from anywhere a plan leads to what is
-// wanted, whole.
+// Law: what is there needs no plan, and from anywhere a plan leads to what is wanted, whole.
 func TestPlanLeadsToWant(t *testing.T) {
 	for seed := range uint64(rounds) {
 		g := newGenerator(seed)
@@ -59,8 +58,7 @@ func TestPlanDoesNotDependOnOrder(t *testing.T) {
 	}
 }
 
-// foreign puts rows of somebody else into db, among them some inside ours and
-// ours inside them, and tells their UUIDs.
+// foreign puts rows of somebody else into db, among them some inside ours and ours inside them, and tells their UUIDs.
 func foreign(g generator, db *nb.Database) map[string]bool {
 	sw, port, lb, group, set, ports, acl := id(g), id(g), id(g), id(g), id(g), id(g), id(g)
 	ids := map[string]bool{sw: true, port: true, lb: true, group: true, set: true, ports: true, acl: true}
@@ -151,8 +149,8 @@ func TestForeignRowsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// foreignRows is the rows of others as text. Load balancers and ports of ours that have gone since leave their groups by
-// themselves, so a group is shown without them.
+// foreignRows is the rows of others as text. Load balancers and ports of ours that have gone since leave their groups
+// by themselves, so a group is shown without them.
 func foreignRows(s *nb.Schema, db *nb.Database, ids map[string]bool) map[string]string {
 	out := map[string]string{}
 	for _, table := range s.Tables() {
@@ -180,8 +178,8 @@ func foreignRows(s *nb.Schema, db *nb.Database, ids map[string]bool) map[string]
 	return out
 }
 
-// Law: on our own rows, what others write stays: external_ids keys of theirs,
-// columns that we never name, members of slots.
+// Law: on our own rows, what others write stays: external_ids keys of theirs, columns that we never name, members of
+// slots.
 func TestForeignParts(t *testing.T) {
 	for seed := range uint64(rounds) {
 		g := newGenerator(seed)
@@ -296,8 +294,8 @@ func TestHandEditsAreRepaired(t *testing.T) {
 	}
 }
 
-// Law: a row that was given the mark of another owner gets its own back, and is
-// not deleted on behalf of that other one.
+// Law: a row that was given the mark of another owner gets its own back, and is not deleted on behalf of that other
+// one.
 func TestMarkOfAnother(t *testing.T) {
 	for seed := range uint64(rounds / 5) {
 		g := newGenerator(seed)
@@ -378,8 +376,8 @@ func TestDeletedRowsComeBack(t *testing.T) {
 	}
 }
 
-// Law: a second row with a mark of ours, which a retried insert of an older
-// version or a copy by hand may leave, goes; the derived one stays.
+// Law: a second row with a mark of ours, which a retried insert of an older version or a copy by hand may leave, goes;
+// the derived one stays.
 func TestDuplicateMarks(t *testing.T) {
 	for seed := range uint64(rounds) {
 		g := newGenerator(seed)
@@ -416,9 +414,8 @@ func TestDuplicateMarks(t *testing.T) {
 	}
 }
 
-// A port whose switch is not there is no reason to insert it: nothing would
-// list it. The plan says which row it waits for, and works once that is there
-// or comes in the same batch.
+// A port whose switch is not there is no reason to insert it: nothing would list it. The plan says which row it waits
+// for, and works once that is there or comes in the same batch.
 func TestMissingParent(t *testing.T) {
 	g := newGenerator(1)
 	w := world{}

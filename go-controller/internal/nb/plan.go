@@ -55,8 +55,8 @@ type Membership struct {
 	Label  string
 	Remove bool
 	// Implied says that the server takes the row out of the slot by itself, because the row goes and the slot is a weak
-	// reference. ovsdb-server 3.1 forgets to when something else changes in the slot's row in the same transaction; then
-	// it has to be told.
+	// reference. ovsdb-server 3.1 forgets to when something else changes in the slot's row in the same transaction;
+	// then it has to be told.
 	Implied bool
 }
 

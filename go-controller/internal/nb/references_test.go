@@ -45,7 +45,8 @@ func newPoliced(t *testing.T) *policed {
 	return p
 }
 
-// settle carries out the plans of all owners as one transaction, looks whether things are as wanted, and tells the plans.
+// settle carries out the plans of all owners as one transaction, looks whether things are as wanted, and tells the
+// plans.
 func (p *policed) settle(t *testing.T) string {
 	t.Helper()
 	ps := plans(t, p.s, p, p.want)
@@ -231,8 +232,8 @@ func TestLoadBalancerGroupUnderStandIn(t *testing.T) {
 	}
 }
 
-// ovsdb-server may keep a weak reference to a row that went. When a row comes under that UUID, it is in the slot already:
-// the plan that inserts it takes it out, unless it is to be there.
+// ovsdb-server may keep a weak reference to a row that went. When a row comes under that UUID, it is in the slot
+// already: the plan that inserts it takes it out, unless it is to be there.
 func TestRowThatIsListedBeforeItComes(t *testing.T) {
 	s, v := theSchema(), newIndexed()
 	want := newPoliced(t).want

@@ -10,8 +10,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// resolver turns the derived UUIDs in wanted rows into those under which the rows are there, or are to be inserted.
-// The two differ for a row that was deleted not long ago: it comes back under a stand-in, so that ovn-northd, which may
+// resolver turns the derived UUIDs in wanted rows into those under which the rows are there, or are to be inserted. The
+// two differ for a row that was deleted not long ago: it comes back under a stand-in, so that ovn-northd, which may
 // still be about to hear that the first is gone, takes the second for another row.
 type resolver struct {
 	*Schema

@@ -15,9 +15,8 @@ type spentView struct {
 
 func (v spentView) Spent(r Ref) bool { return v.spent[r.UUID] }
 
-// TestStandIn holds that a row that was just deleted comes back under another
-// UUID, is known under it, and goes with it; and that it takes the derived one
-// when that is free.
+// TestStandIn holds that a row that was just deleted comes back under another UUID, is known under it, and goes with
+// it; and that it takes the derived one when that is free.
 func TestStandIn(t *testing.T) {
 	s := NewSchema()
 	o := Owner{names.KindNamespace, "a"}
@@ -68,8 +67,8 @@ func TestStandIn(t *testing.T) {
 	}
 }
 
-// TestStandInWithHealthCheck holds that a load balancer comes back under another
-// UUID, too, and has its own health checks in it.
+// TestStandInWithHealthCheck holds that a load balancer comes back under another UUID, too, and has its own health
+// checks in it.
 func TestStandInWithHealthCheck(t *testing.T) {
 	s := NewSchema()
 	o := Owner{names.KindService, "a/b"}

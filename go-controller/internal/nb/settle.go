@@ -2,11 +2,9 @@ package nb
 
 import "slices"
 
-// Settled is the plans of one transaction without the deletes of rows that
-// another of them keeps, and the owners that have nothing left to do. Such a
-// row bears the mark of an owner that does not want it, because somebody wrote
-// that into it; the owner that does want it puts its own mark back, and what
-// lists the row is for that owner to say.
+// Settled is the plans of one transaction without the deletes of rows that another of them keeps, and the owners that
+// have nothing left to do. Such a row bears the mark of an owner that does not want it, because somebody wrote that
+// into it; the owner that does want it puts its own mark back, and what lists the row is for that owner to say.
 func Settled(plans []Plan) (kept []Plan, done []Owner) {
 	written := map[Ref]bool{}
 	for _, p := range plans {

@@ -22,8 +22,7 @@ type world map[nb.Owner][]nb.Row
 
 func (w world) owners() []nb.Owner { return slices.SortedFunc(maps.Keys(w), nb.Owner.Compare) }
 
-// generator makes random worlds over a small set of names, so that two of them
-// share many rows and differ in many.
+// generator makes random worlds over a small set of names, so that two of them share many rows and differ in many.
 type generator struct {
 	r *rand.Rand
 	s *nb.Schema
@@ -286,8 +285,7 @@ func text(ps []nb.Plan) string {
 	return b.String()
 }
 
-// dump is a database as text: every row with every column that is not empty,
-// sets in order.
+// dump is a database as text: every row with every column that is not empty, sets in order.
 func dump(s *nb.Schema, db *nb.Database) string {
 	var lines []string
 	for _, table := range s.Tables() {

@@ -40,8 +40,7 @@ func New(c config.OVSDB, schema *nb.Schema, log *slog.Logger) *Database {
 	return &Database{config: c, schema: schema, log: log, signal: make(chan struct{}, 1)}
 }
 
-// Signal delivers a value when there is a new Session, when one was lost, or
-// when owners are dirty. Values merge.
+// Signal delivers a value when there is a new Session, when one was lost, or when owners are dirty. Values merge.
 func (d *Database) Signal() <-chan struct{} { return d.signal }
 
 // Session is the present connection, nil while there is none.
@@ -72,8 +71,8 @@ func (d *Database) set(s *Session, failure error) {
 	d.wake()
 }
 
-// Run keeps a Session open until ctx ends. A failure is logged when it is new,
-// and again from time to time while it lasts.
+// Run keeps a Session open until ctx ends. A failure is logged when it is new, and again from time to time while it
+// lasts.
 func (d *Database) Run(ctx context.Context) {
 	retry := firstRetry
 	var logged time.Time
@@ -169,8 +168,8 @@ type sessionError string
 
 func (e sessionError) Error() string { return string(e) }
 
-// sink hears what libovsdb logs: it passes on what an operator should know and
-// notices when notifications are dropped, which libovsdb tells in no other way.
+// sink hears what libovsdb logs: it passes on what an operator should know and notices when notifications are dropped,
+// which libovsdb tells in no other way.
 type sink struct {
 	log     *slog.Logger
 	dropped *atomic.Bool

@@ -64,8 +64,8 @@ func plan(t *testing.T, s *Session, want []nb.Row) nb.Plan {
 	return p
 }
 
-// A server that accepts connections and says nothing, as one that is stopped
-// or behind a broken switch does, keeps nobody from reaching the next.
+// A server that accepts connections and says nothing, as one that is stopped or behind a broken switch does, keeps
+// nobody from reaching the next.
 func TestAServerThatHangsDoesNotHideTheOthers(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	sock := filepath.Join(strings.TrimSuffix(strings.TrimPrefix(remote, "unix:"), "db.sock"), "hung.sock")
@@ -95,9 +95,8 @@ func TestFailureNamesEveryServer(t *testing.T) {
 	}
 }
 
-// Raft is at-least-once: a transaction that was carried out may come again.
-// Derived UUIDs make the second a duplicate, and a look at the database then
-// finds nothing to do.
+// Raft is at-least-once: a transaction that was carried out may come again. Derived UUIDs make the second a duplicate,
+// and a look at the database then finds nothing to do.
 func TestTheSameTransactionTwice(t *testing.T) {
 	s := session(t, open(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])))
 	want := rows(s.schema, "0a:58:0a:f4:00:02 10.244.0.2")
@@ -117,8 +116,8 @@ func TestTheSameTransactionTwice(t *testing.T) {
 	}
 }
 
-// An update of a row that somebody deleted in the meantime succeeds in OVSDB
-// and does nothing: its owner is told of as lost.
+// An update of a row that somebody deleted in the meantime succeeds in OVSDB and does nothing: its owner is told of as
+// lost.
 func TestLostOwnersAreTold(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	s := session(t, open(t, remote))
@@ -195,8 +194,7 @@ func TestCompareWithServer(t *testing.T) {
 	}
 }
 
-// Notifications that libovsdb drops are told of only in its log; the session
-// then ends and everything is read anew.
+// Notifications that libovsdb drops are told of only in its log; the session then ends and everything is read anew.
 func TestDroppedNotificationsEndTheSession(t *testing.T) {
 	d := New(config.OVSDB{Addresses: []string{testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])}}, nb.NewSchema(), slog.New(slog.DiscardHandler))
 	var dropped atomic.Bool

@@ -50,8 +50,8 @@ func connected(t *testing.T, remote string, schema *nb.Schema) *ovsdb.Session {
 	return db.Session()
 }
 
-// randomObjects is a cluster over a small set of names; nodes and pods may have
-// been made anew or moved since the last one.
+// randomObjects is a cluster over a small set of names; nodes and pods may have been made anew or moved since the last
+// one.
 func randomObjects(r *rand.Rand) []cluster.Object {
 	some := func(percent int) bool { return r.IntN(100) < percent }
 	uid := func() string { return fmt.Sprintf("uid-%d", r.IntN(2)) }
@@ -91,8 +91,8 @@ func randomObjects(r *rand.Rand) []cluster.Object {
 	return out
 }
 
-// derivedOnly has every row come back under its derived UUID at once, as a
-// database in memory does: no ovn-northd is watching here.
+// derivedOnly has every row come back under its derived UUID at once, as a database in memory does: no ovn-northd is
+// watching here.
 type derivedOnly struct{ nb.View }
 
 // Spent implements nb.View.
@@ -139,8 +139,8 @@ func text(plans []nb.Plan) string {
 	return b.String()
 }
 
-// A database in memory behaves as a real one: the same plans come out of both,
-// and lead to the same content. So what is proven of plans in memory holds.
+// A database in memory behaves as a real one: the same plans come out of both, and lead to the same content. So what is
+// proven of plans in memory holds.
 func TestMemoryBehavesAsTheServer(t *testing.T) {
 	for ovn, file := range testkit.NBSchemas() {
 		t.Run(ovn, func(t *testing.T) {
@@ -216,8 +216,7 @@ func serverContent(t *testing.T, remote string, schema *nb.Schema) string {
 	return lines(tables)
 }
 
-// plain turns a value of the wire (RFC 7047 section 5.1) into the form of
-// show.JSON; nil when it is empty.
+// plain turns a value of the wire (RFC 7047 section 5.1) into the form of show.JSON; nil when it is empty.
 func plain(v any) any {
 	l, isList := v.([]any)
 	if !isList {

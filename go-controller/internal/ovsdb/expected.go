@@ -8,10 +8,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// expected is what the last transaction puts into the database and has not been
-// heard of yet: the rows it inserts and where rows are then listed. Hearing just
-// that is no reason to plan an owner again, which every pod would be, otherwise.
-// Hearing anything else is.
+// expected is what the last transaction puts into the database and has not been heard of yet: the rows it inserts and
+// where rows are then listed. Hearing just that is no reason to plan an owner again, which every pod would be,
+// otherwise. Hearing anything else is.
 type expected struct {
 	rows   map[nb.Ref]model.Model
 	listed map[nb.Ref][]nb.Slot
@@ -35,16 +34,14 @@ func expectation(plans []nb.Plan) expected {
 	return e
 }
 
-// row tells whether a row that came is the one that was expected. Each is
-// expected once.
+// row tells whether a row that came is the one that was expected. Each is expected once.
 func (e expected) row(schema *nb.Schema, r nb.Ref, m model.Model) bool {
 	want := e.rows[r]
 	delete(e.rows, r)
 	return want != nil && schema.SameColumns(want, m)
 }
 
-// listing tells whether a slot was expected to list a row from now on; once, as
-// row does.
+// listing tells whether a slot was expected to list a row from now on; once, as row does.
 func (e expected) listing(sl nb.Slot, r nb.Ref) bool {
 	slots := e.listed[r]
 	i := slices.Index(slots, sl)

@@ -13,8 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// What our own transaction inserts comes back as nobody's news; what somebody
-// does to it afterwards is the owner's.
+// What our own transaction inserts comes back as nobody's news; what somebody does to it afterwards is the owner's.
 func TestOurOwnRowsAreNoNews(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	s := session(t, open(t, remote))
@@ -46,8 +45,7 @@ func TestOurOwnRowsAreNoNews(t *testing.T) {
 	})
 }
 
-// Anything but the very row that is expected, once and where it is expected, is
-// news.
+// Anything but the very row that is expected, once and where it is expected, is news.
 func TestWhatIsNotExpectedIsNews(t *testing.T) {
 	schema := nb.NewSchema()
 	want := rows(schema, "a")
@@ -108,8 +106,8 @@ func TestWhatIsNotExpectedIsNews(t *testing.T) {
 	})
 }
 
-// A row and the place that lists it go together, and are told of one after the
-// other, in any order: whoever looks in between does not use the UUID again.
+// A row and the place that lists it go together, and are told of one after the other, in any order: whoever looks in
+// between does not use the UUID again.
 func TestUnlistedRowIsSpent(t *testing.T) {
 	schema := nb.NewSchema()
 	want := rows(schema, "a")

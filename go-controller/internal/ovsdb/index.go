@@ -11,11 +11,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// index remembers whose row is whose and which slots list it. It says where to
-// look, not what is there: it is fed by events, which come a moment after the
-// cache has changed, so every answer is checked against the cache. What is
-// missing from it for that moment is made good by the event itself, which asks
-// for another look.
+// index remembers whose row is whose and which slots list it. It says where to look, not what is there: it is fed by
+// events, which come a moment after the cache has changed, so every answer is checked against the cache. What is
+// missing from it for that moment is made good by the event itself, which asks for another look.
 type index struct {
 	schema *nb.Schema
 	wake   func() // called when there is news
@@ -30,9 +28,8 @@ type index struct {
 	coming  expected
 }
 
-// A UUID is not used again for spentFor after its row was deleted: ovn-northd
-// will have heard of that by then. No more than spentMax are remembered, and at
-// least the last half of these.
+// A UUID is not used again for spentFor after its row was deleted: ovn-northd will have heard of that by then. No more
+// than spentMax are remembered, and at least the last half of these.
 const (
 	spentFor = time.Minute
 	spentMax = 100_000
@@ -42,9 +39,8 @@ func newIndex(s *nb.Schema, wake func()) *index {
 	return &index{schema: s, wake: wake, owner: map[nb.Ref]nb.Owner{}, owned: map[nb.Owner][]nb.Ref{}, parents: map[nb.Ref][]nb.Slot{}, dirty: map[nb.Owner]bool{}, spent: map[string]time.Time{}}
 }
 
-// change takes in that a row came (before is nil), changed, or went (after is
-// nil), and marks everyone concerned dirty. A row that concerns nobody may be
-// news all the same: the wrong one of two cluster routers is not ours.
+// change takes in that a row came (before is nil), changed, or went (after is nil), and marks everyone concerned dirty.
+// A row that concerns nobody may be news all the same: the wrong one of two cluster routers is not ours.
 func (x *index) change(before, after model.Model) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -82,8 +78,8 @@ func (x *index) reown(before, after model.Model) {
 	}
 }
 
-// concern marks the owners of a row dirty. A row that only lists other rows
-// than before concerns their owners and not its own: changeSlots sees to them.
+// concern marks the owners of a row dirty. A row that only lists other rows than before concerns their owners and not
+// its own: changeSlots sees to them.
 func (x *index) concern(before, after model.Model) {
 	for _, m := range []model.Model{before, after} {
 		if m == nil {
@@ -129,8 +125,7 @@ func (x *index) members(m model.Model, sl nb.Slot) []string {
 	return x.schema.Members(m, sl.Column)
 }
 
-// setListed records that a slot lists a row or no longer does; the row's owner
-// is to look at that, when it is news.
+// setListed records that a slot lists a row or no longer does; the row's owner is to look at that, when it is news.
 func (x *index) setListed(sl nb.Slot, r nb.Ref, listed bool) (news bool) {
 	news = !listed || !x.coming.listing(sl, r)
 	if o, ok := x.owner[r]; ok && news {
@@ -178,8 +173,8 @@ func (x *index) disown(r nb.Ref, o nb.Owner) {
 	}
 }
 
-// expect notes what a transaction that is about to be sent leads to, and
-// forgets what earlier ones led to: what is not heard by then is news.
+// expect notes what a transaction that is about to be sent leads to, and forgets what earlier ones led to: what is not
+// heard by then is news.
 func (x *index) expect(plans []nb.Plan) {
 	coming := expectation(plans)
 	x.mu.Lock()
@@ -187,8 +182,7 @@ func (x *index) expect(plans []nb.Plan) {
 	x.coming = coming
 }
 
-// committed takes in what a transaction of ours did, without waiting for its
-// events.
+// committed takes in what a transaction of ours did, without waiting for its events.
 func (x *index) committed(plans []nb.Plan) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

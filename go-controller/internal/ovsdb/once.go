@@ -22,8 +22,8 @@ func (e notConnected) Error() string        { return e.reason.Error() }
 func (e notConnected) Unwrap() error        { return e.reason }
 func (e notConnected) Is(target error) bool { return target == ErrNotConnected }
 
-// With calls do with a session that is in sync, waiting for one as long as ctx
-// allows, and then closes the connection. It is for programs that look once.
+// With calls do with a session that is in sync, waiting for one as long as ctx allows, and then closes the connection.
+// It is for programs that look once.
 func With(ctx context.Context, c config.OVSDB, schema *nb.Schema, log *slog.Logger, do func(*Session) error) error {
 	if err := Check(c); err != nil {
 		return err

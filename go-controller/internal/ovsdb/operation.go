@@ -13,13 +13,13 @@ import (
 type operation struct {
 	ovsdb.Operation
 	owners []nb.Owner
-	// count is how many rows must be affected for the operation to have been
-	// carried out; -1 where none is fine too (RFC 7047 section 5.2: a mutate
-	// whose condition matches nothing succeeds).
+	// count is how many rows must be affected for the operation to have been carried out; -1 where none is fine too
+	// (RFC 7047 section 5.2: a mutate whose condition matches nothing succeeds).
 	count int
 }
 
-// operations is the plans as one transaction: inserts, then changes, then deletes; the memberships of one slot together.
+// operations is the plans as one transaction: inserts, then changes, then deletes; the memberships of one slot
+// together.
 func operations(schema *nb.Schema, plans []nb.Plan) []operation {
 	var inserts, changes, deletes []operation
 	slots := map[nb.Slot]*membership{}
@@ -140,8 +140,8 @@ func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 			row[c.Column] = scalarValue(c)
 			continue
 		}
-		// Members are added first: the server counts them after every mutation,
-		// and some sets must not be empty (Logical_Router_Port.networks).
+		// Members are added first: the server counts them after every mutation, and some sets must not be empty
+		// (Logical_Router_Port.networks).
 		if len(c.Add) > 0 {
 			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, setValue(c.Add, c.UUIDs)))
 		}

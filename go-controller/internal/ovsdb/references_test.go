@@ -110,8 +110,8 @@ func byHand(t *testing.T, r *rand.Rand, remote string, schema *nb.Schema, memory
 	}
 }
 
-// Rows that refer to rows of other owners are on a server what they are in memory: ports in port groups, rules in groups
-// and switches, whatever goes by plan or by hand, and comes back under other UUIDs.
+// Rows that refer to rows of other owners are on a server what they are in memory: ports in port groups, rules in
+// groups and switches, whatever goes by plan or by hand, and comes back under other UUIDs.
 func TestReferencesOnTheServer(t *testing.T) {
 	for ovn, file := range testkit.NBSchemas() {
 		t.Run(ovn, func(t *testing.T) {

@@ -21,8 +21,7 @@ import (
 // transactTimeout bounds one transaction.
 const transactTimeout = 30 * time.Second
 
-// Session is one connection to the database, in sync from the moment it is
-// handed out until it is lost.
+// Session is one connection to the database, in sync from the moment it is handed out until it is lost.
 type Session struct {
 	schema *nb.Schema
 	client client.Client
@@ -62,8 +61,8 @@ func (s *Session) Owners() []nb.Owner { return s.index.owners() }
 // TakeDirty hands out the owners whose rows changed since the last call.
 func (s *Session) TakeDirty() []nb.Owner { return s.index.takeDirty() }
 
-// Claim tells whose rows these are, for tables that have no place for a mark,
-// so that a change to them is noticed as the owner's.
+// Claim tells whose rows these are, for tables that have no place for a mark, so that a change to them is noticed as
+// the owner's.
 func (s *Session) Claim(rows []nb.Row) {
 	for _, r := range rows {
 		if !s.schema.Marked(r.Key.Table) {
@@ -72,9 +71,8 @@ func (s *Session) Claim(rows []nb.Row) {
 	}
 }
 
-// ClusterRouter is the UUID of the router tagged k8s-cluster-router=yes; ""
-// when there is none. Two of them are an error: choosing would split the
-// cluster.
+// ClusterRouter is the UUID of the router tagged k8s-cluster-router=yes; "" when there is none. Two of them are an
+// error: choosing would split the cluster.
 func (s *Session) ClusterRouter() (string, error) {
 	var found []string
 	for uuid, m := range s.cache.Table(nbdb.LogicalRouterTable).RowsShallow() {
@@ -93,8 +91,8 @@ func (s *Session) ClusterRouter() (string, error) {
 	return found[0], nil
 }
 
-// ClusterRecord is what the cluster router says of the --cluster-subnets and
-// --join-subnet that the cluster was made with; "" where there is none.
+// ClusterRecord is what the cluster router says of the --cluster-subnets and --join-subnet that the cluster was made
+// with; "" where there is none.
 func (s *Session) ClusterRecord() (subnets, join string) {
 	uuid, err := s.ClusterRouter()
 	if r, ok := s.cache.Table(nbdb.LogicalRouterTable).Row(uuid).(*nbdb.LogicalRouter); ok && err == nil && r != nil {
@@ -144,17 +142,15 @@ type Outcome struct {
 	Lost []nb.Owner // owners whose rows had vanished under the operation: to be planned again
 }
 
-// errRejected tells that the server refused a transaction: nothing of it was
-// done.
+// errRejected tells that the server refused a transaction: nothing of it was done.
 const errRejected = sessionError("transaction rejected")
 
-// IsRejected tells whether the server refused a transaction because of what is
-// in it, as opposed to not having been reached.
+// IsRejected tells whether the server refused a transaction because of what is in it, as opposed to not having been
+// reached.
 func IsRejected(err error) bool { return errors.Is(err, errRejected) }
 
-// Transact carries plans out as one transaction. When it returns without
-// error, views show the result. After an error that is not IsRejected the
-// transaction may or may not have been done; planning anew is safe either way.
+// Transact carries plans out as one transaction. When it returns without error, views show the result. After an error
+// that is not IsRejected the transaction may or may not have been done; planning anew is safe either way.
 func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error) {
 	ops := operations(s.schema, plans)
 	raw := make([]ovsdb.Operation, len(ops))
@@ -187,8 +183,8 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 	return out, nil
 }
 
-// rejection is the server's reason to refuse. A transaction that fails at
-// commit has one result more than operations (RFC 7047 section 4.1.3).
+// rejection is the server's reason to refuse. A transaction that fails at commit has one result more than operations
+// (RFC 7047 section 4.1.3).
 func rejection(results []ovsdb.OperationResult, ops []operation) error {
 	for i, r := range results {
 		if r.Error == "" {
@@ -216,9 +212,8 @@ func (s *Session) echo(ctx context.Context, timeout time.Duration) error {
 	return s.client.Echo(ctx)
 }
 
-// CompareWithServer reads the UUIDs of all rows from the server and compares
-// them with the cache. An error tells of the first table that differs; a
-// change in flight may cause one, so only a difference that stays is a fault.
+// CompareWithServer reads the UUIDs of all rows from the server and compares them with the cache. An error tells of the
+// first table that differs; a change in flight may cause one, so only a difference that stays is a fault.
 func (s *Session) CompareWithServer(ctx context.Context) error {
 	tables := s.schema.Tables()
 	ops := make([]ovsdb.Operation, len(tables))

@@ -23,8 +23,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// pki is an authority and one key pair signed by it, as files. The certificate
-// names no host, like those that ovs-pki makes.
+// pki is an authority and one key pair signed by it, as files. The certificate names no host, like those that ovs-pki
+// makes.
 type pki struct{ ca, cert, key string }
 
 func newPKI(t *testing.T) pki {
