@@ -27,7 +27,8 @@ func (v indexed) Spent(nb.Ref) bool                 { return false }
 func (v indexed) Lacks(string, string) bool         { return false }
 
 func newIndexed() indexed {
-	return indexed{map[nb.Ref]model.Model{}, map[nb.Owner][]nb.Ref{}, map[nb.Slot]map[string]bool{}, map[nb.Ref][]nb.Slot{}}
+	return indexed{rows: map[nb.Ref]model.Model{}, owned: map[nb.Owner][]nb.Ref{},
+		lists: map[nb.Slot]map[string]bool{}, in: map[nb.Ref][]nb.Slot{}}
 }
 
 // put has a row and its memberships be there.

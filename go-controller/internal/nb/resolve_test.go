@@ -72,8 +72,9 @@ func TestStandIn(t *testing.T) {
 func TestStandInWithHealthCheck(t *testing.T) {
 	s := NewSchema()
 	o := Owner{names.KindService, "a/b"}
-	lb := &nbdb.LoadBalancer{UUID: names.RowUUID(nbdb.LoadBalancerTable, o.Kind, o.Name, "lb", ""), Name: "Service_a/b_TCP"}
-	check := &nbdb.LoadBalancerHealthCheck{UUID: names.RowUUID(nbdb.LoadBalancerHealthCheckTable, o.Kind, o.Name, "check", ""), Vip: "10.96.0.1:80"}
+	uuid := func(table, role string) string { return names.RowUUID(table, o.Kind, o.Name, role, "") }
+	lb := &nbdb.LoadBalancer{UUID: uuid(nbdb.LoadBalancerTable, "lb"), Name: "Service_a/b_TCP"}
+	check := &nbdb.LoadBalancerHealthCheck{UUID: uuid(nbdb.LoadBalancerHealthCheckTable, "check"), Vip: "10.96.0.1:80"}
 	want := []Row{
 		s.NewRow(Key{nbdb.LoadBalancerTable, o, "lb"}, lb),
 		s.NewRow(Key{nbdb.LoadBalancerHealthCheckTable, o, "check"}, check, Slot{s.Ref(lb), "health_check"}),

@@ -50,9 +50,10 @@ func owner() nb.Owner { return nb.Owner{Kind: names.KindNode, Name: "n1"} }
 func rows(s *nb.Schema, addresses ...string) []nb.Row {
 	key := func(table, role string) nb.Key { return nb.Key{Table: table, Owner: owner(), Role: role} }
 	sw := &nbdb.LogicalSwitch{UUID: names.NodeRow(nbdb.LogicalSwitchTable, "n1", names.RoleSwitch, ""), Name: "n1"}
-	port := &nbdb.LogicalSwitchPort{UUID: names.NodeRow(nbdb.LogicalSwitchPortTable, "n1", names.RoleManagement, ""), Name: "k8s-n1", Addresses: addresses}
+	port := &nbdb.LogicalSwitchPort{UUID: names.NodeRow(nbdb.LogicalSwitchPortTable, "n1", names.RoleManagement, ""),
+		Name: "k8s-n1", Addresses: addresses}
 	return []nb.Row{s.NewRow(key(nbdb.LogicalSwitchTable, names.RoleSwitch), sw),
-		s.NewRow(key(nbdb.LogicalSwitchPortTable, names.RoleManagement), port, nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: sw.UUID}, Column: "ports"})}
+		s.NewRow(key(nbdb.LogicalSwitchPortTable, names.RoleManagement), port, nb.Slot{In: s.Ref(sw), Column: "ports"})}
 }
 
 func plan(t *testing.T, s *Session, want []nb.Row) nb.Plan {
@@ -88,7 +89,8 @@ func TestFailureNamesEveryServer(t *testing.T) {
 		}
 		return ""
 	})
-	for _, want := range []string{"connecting to the Northbound database", "unix:/nonexistent/a.sock: ", "no such file", "tcp:127.0.0.1:1: ", "refused"} {
+	for _, want := range []string{"connecting to the Northbound database", "unix:/nonexistent/a.sock: ", "no such file",
+		"tcp:127.0.0.1:1: ", "refused"} {
 		if got := d.Failure().Error(); !strings.Contains(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("failure %q, want one line with %q", got, want)
 		}
@@ -182,7 +184,8 @@ func TestCompareWithServer(t *testing.T) {
 		if err := table.Delete(uuid); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.CompareWithServer(t.Context()); err == nil || !strings.Contains(err.Error(), "Logical_Switch has 1 rows there, 0 here") {
+		missing := "Logical_Switch has 1 rows there, 0 here"
+		if err := s.CompareWithServer(t.Context()); err == nil || !strings.Contains(err.Error(), missing) {
 			t.Errorf("a row is missing here: %v", err)
 		}
 		if err := table.Create("11111111-1111-4111-8111-111111111111", row, false); err != nil {
@@ -196,7 +199,8 @@ func TestCompareWithServer(t *testing.T) {
 
 // Notifications that libovsdb drops are told of only in its log; the session then ends and everything is read anew.
 func TestDroppedNotificationsEndTheSession(t *testing.T) {
-	d := New(config.OVSDB{Addresses: []string{testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])}}, nb.NewSchema(), slog.New(slog.DiscardHandler))
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	d := New(config.OVSDB{Addresses: []string{remote}}, nb.NewSchema(), slog.New(slog.DiscardHandler))
 	var dropped atomic.Bool
 	logger := logr.New(&sink{log: d.log, dropped: &dropped})
 	cl, err := connect(t.Context(), d.config, d.schema, logger)

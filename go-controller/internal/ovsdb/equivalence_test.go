@@ -79,14 +79,17 @@ func randomObjects(r *rand.Rand) []cluster.Object {
 		if !some(75) {
 			continue
 		}
-		s := &cluster.Service{Name: name("s", i), UID: uid(), ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(i)})}}
+		vip := netip.AddrFrom4([4]byte{10, 96, 0, byte(i)})
+		backend := netip.AddrFrom4([4]byte{10, 128, 0, byte(3 + r.IntN(5))})
+		s := &cluster.Service{Name: name("s", i), UID: uid(), ClusterIPs: []netip.Addr{vip}}
 		for _, p := range []cluster.Protocol{cluster.TCP, cluster.UDP, cluster.SCTP} {
 			if some(60) {
 				s.Ports = append(s.Ports, cluster.ServicePort{Protocol: p, Port: uint16(80 + r.IntN(3))})
 			}
 		}
-		out = append(out, s, &cluster.EndpointSlice{Name: name("s", i), Service: s.Name.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}},
-			Endpoints: []cluster.Endpoint{{Addr: netip.AddrFrom4([4]byte{10, 128, 0, byte(3 + r.IntN(5))}), Conditions: cluster.Ready}}})
+		out = append(out, s, &cluster.EndpointSlice{Name: name("s", i), Service: s.Name.Name,
+			Ports:     []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}},
+			Endpoints: []cluster.Endpoint{{Addr: backend, Conditions: cluster.Ready}}})
 	}
 	return out
 }
@@ -198,7 +201,8 @@ func serverContent(t *testing.T, remote string, schema *nb.Schema) string {
 		t.Fatal(err)
 	}
 	var results []struct{ Rows []map[string]any }
-	if err := json.Unmarshal([]byte(testkit.Run(t, "ovsdb-client", "transact", remote, string(raw))), &results); err != nil {
+	answer := testkit.Run(t, "ovsdb-client", "transact", remote, string(raw))
+	if err := json.Unmarshal([]byte(answer), &results); err != nil {
 		t.Fatal(err)
 	}
 	tables := map[string][]map[string]any{}

@@ -67,16 +67,18 @@ func TestWhatIsNotExpectedIsNews(t *testing.T) {
 		events   []event
 		news     bool
 	}{
-		"the row":                       {[]nb.Plan{p}, []event{{nil, port}}, false},
-		"the row, listed":               {[]nb.Plan{p}, []event{{nil, port}, {want[0].Model, holding}}, false},
-		"listed, the row":               {[]nb.Plan{p}, []event{{want[0].Model, holding}, {nil, port}}, false},
-		"nothing was expected":          {nil, []event{{nil, port}}, true},
-		"listed, nothing was expected":  {[]nb.Plan{{Owner: owner(), Rows: p.Rows}}, []event{{nil, port}, {want[0].Model, holding}}, true},
-		"other content":                 {[]nb.Plan{p}, []event{{nil, other}}, true},
-		"the row, then other content":   {[]nb.Plan{p}, []event{{nil, port}, {port, other}}, true},
-		"the row, then it is gone":      {[]nb.Plan{p}, []event{{nil, port}, {port, nil}}, true},
-		"the row, its mark is taken":    {[]nb.Plan{p}, []event{{nil, port}, {port, unmarked}}, true},
-		"the row, listed, not any more": {[]nb.Plan{p}, []event{{nil, port}, {want[0].Model, holding}, {holding, want[0].Model}}, true},
+		"the row":              {[]nb.Plan{p}, []event{{nil, port}}, false},
+		"the row, listed":      {[]nb.Plan{p}, []event{{nil, port}, {want[0].Model, holding}}, false},
+		"listed, the row":      {[]nb.Plan{p}, []event{{want[0].Model, holding}, {nil, port}}, false},
+		"nothing was expected": {nil, []event{{nil, port}}, true},
+		"listed, nothing was expected": {[]nb.Plan{{Owner: owner(), Rows: p.Rows}},
+			[]event{{nil, port}, {want[0].Model, holding}}, true},
+		"other content":               {[]nb.Plan{p}, []event{{nil, other}}, true},
+		"the row, then other content": {[]nb.Plan{p}, []event{{nil, port}, {port, other}}, true},
+		"the row, then it is gone":    {[]nb.Plan{p}, []event{{nil, port}, {port, nil}}, true},
+		"the row, its mark is taken":  {[]nb.Plan{p}, []event{{nil, port}, {port, unmarked}}, true},
+		"the row, listed, not any more": {[]nb.Plan{p},
+			[]event{{nil, port}, {want[0].Model, holding}, {holding, want[0].Model}}, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			woken := 0

@@ -98,7 +98,8 @@ func (l like) Lacks(table, column string) bool { return l.server.Lacks(table, co
 func byHand(t *testing.T, r *rand.Rand, remote string, schema *nb.Schema, memory *nb.Database) {
 	t.Helper()
 	for table, remove := range map[string][]string{
-		nbdb.LogicalSwitchTable: {"ls-del"}, nbdb.LogicalSwitchPortTable: {"lsp-del"}, nbdb.PortGroupTable: {"destroy", nbdb.PortGroupTable},
+		nbdb.LogicalSwitchTable: {"ls-del"}, nbdb.LogicalSwitchPortTable: {"lsp-del"},
+		nbdb.PortGroupTable: {"destroy", nbdb.PortGroupTable},
 	} {
 		for _, m := range memory.Rows(table) {
 			ref := schema.Ref(m)
@@ -156,7 +157,9 @@ func TestReferencesOnTheServer(t *testing.T) {
 
 // settled is the plans from the server's content and from memory, which are the same as soon as the session has heard
 // what was done by hand.
-func settled(t *testing.T, want map[nb.Owner][]nb.Row, schema *nb.Schema, session *ovsdb.Session, memory *nb.Database) (real, inMemory []nb.Plan) {
+func settled(
+	t *testing.T, want map[nb.Owner][]nb.Row, schema *nb.Schema, session *ovsdb.Session, memory *nb.Database,
+) (real, inMemory []nb.Plan) {
 	t.Helper()
 	testkit.Eventually(t, "the same plans from the server's content and from memory", func() string {
 		real = planned(t, want, schema, session.View(), session.Owners())
@@ -186,14 +189,15 @@ func TestWhoHearsOfAGroup(t *testing.T) {
 	session := connected(t, remote, schema)
 	p := &policies{rand.New(rand.NewPCG(1, 1)), schema, map[nb.Owner][]nb.Row{}}
 	owner := func(kind names.Kind, name string) nb.Owner { return nb.Owner{Kind: kind, Name: name} }
-	node, ns, pod, other, rule := owner(names.KindNode, "n"), owner(names.KindNamespace, "ns"), owner(names.KindPod, "ns/a"),
-		owner(names.KindPod, "ns/b"), owner(names.KindService, "ns/rule")
+	node, ns, rule := owner(names.KindNode, "n"), owner(names.KindNamespace, "ns"), owner(names.KindService, "ns/rule")
+	pod, other := owner(names.KindPod, "ns/a"), owner(names.KindPod, "ns/b")
 	sw, group := p.ref(nbdb.LogicalSwitchTable, node, names.RoleSwitch), p.ref(nbdb.PortGroupTable, ns, "group")
 	p.add(sw, node, names.RoleSwitch, &nbdb.LogicalSwitch{UUID: sw.UUID, Name: "n"})
 	p.add(group, ns, "group", &nbdb.PortGroup{UUID: group.UUID, Name: "group"})
 	for _, o := range []nb.Owner{pod, other} {
 		port := p.ref(nbdb.LogicalSwitchPortTable, o, names.RolePort)
-		p.add(port, o, names.RolePort, &nbdb.LogicalSwitchPort{UUID: port.UUID, Name: o.Name}, nb.Slot{In: sw, Column: "ports"})
+		p.add(port, o, names.RolePort, &nbdb.LogicalSwitchPort{UUID: port.UUID, Name: o.Name},
+			nb.Slot{In: sw, Column: "ports"})
 	}
 	p.want[pod][0].ListIn = append(p.want[pod][0].ListIn, nb.Slot{In: group, Column: "ports"})
 	acl := p.ref(nbdb.ACLTable, rule, "ingress:0")

@@ -83,7 +83,8 @@ func (s *Session) ClusterRouter() (string, error) {
 	if len(found) > 1 {
 		slices.Sort(found)
 		return "", fmt.Errorf(
-			"logical routers %s are all tagged external_ids:%s=yes: want one; remove the tag from the others", strings.Join(found, ", "), names.KeyClusterRouter)
+			"logical routers %s are all tagged external_ids:%s=yes: want one; remove the tag from the others",
+			strings.Join(found, ", "), names.KeyClusterRouter)
 	}
 	if len(found) == 0 {
 		return "", nil
