@@ -26,6 +26,11 @@ func (v indexed) Lists(s nb.Slot, uuid string) bool { return v.lists[s][uuid] }
 func (v indexed) Spent(nb.Ref) bool                 { return false }
 func (v indexed) Lacks(string, string) bool         { return false }
 
+func newIndexed() indexed {
+	return indexed{rows: map[nb.Ref]model.Model{}, owned: map[nb.Owner][]nb.Ref{},
+		lists: map[nb.Slot]map[string]bool{}, in: map[nb.Ref][]nb.Slot{}}
+}
+
 // put has a row and its memberships be there.
 func (v indexed) put(s *nb.Schema, r nb.Row) {
 	ref := s.Ref(r.Model)
@@ -45,7 +50,7 @@ func (v indexed) put(s *nb.Schema, r nb.Row) {
 //	go test -run '^$' -bench Plan -benchmem ./go-controller/internal/nb
 func BenchmarkPlanOfPod(b *testing.B) {
 	s := nb.NewSchema()
-	v := indexed{map[nb.Ref]model.Model{}, map[nb.Owner][]nb.Ref{}, map[nb.Slot]map[string]bool{}, map[nb.Ref][]nb.Slot{}}
+	v := newIndexed()
 	sw := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: names.NodeRow(nbdb.LogicalSwitchTable, "n1", names.RoleSwitch, "u")}
 	node := nb.Key{Table: sw.Table, Owner: nb.Owner{Kind: names.KindNode, Name: "n1"}, Role: names.RoleSwitch}
 	v.put(s, s.NewRow(node, &nbdb.LogicalSwitch{UUID: sw.UUID, Name: "n1"}))

@@ -10,8 +10,8 @@ import (
 	"github.com/ovn-kubernetes/libovsdb/model"
 )
 
-// Database is a Northbound database in memory: what Apply of plans on an empty database leads to, with OVSDB's garbage
-// collection and its strong and weak references. It is for working without a server and for tests.
+// Database is a Northbound database in memory, for working without a server and for tests. It collects rows to which no
+// reference is left and keeps references intact, as ovsdb-server does.
 type Database struct {
 	schema *Schema
 	rows   map[Ref]model.Model
@@ -25,8 +25,8 @@ func NewDatabase(s *Schema) *Database {
 // Put adds a row, or replaces it, without regard to marks.
 func (d *Database) Put(m model.Model) { d.rows[d.schema.Ref(m)] = model.Clone(m) }
 
-// Drop removes a row, what only it listed, and every reference to what is gone, as a person does who removes the row
-// by hand.
+// Drop removes a row, the rows that only it kept, and every reference to what is gone, as an operator does who removes
+// the row by hand.
 func (d *Database) Drop(r Ref) {
 	delete(d.rows, r)
 	d.collect(func(column) bool { return true })
@@ -75,6 +75,9 @@ func (d *Database) Row(r Ref) model.Model { return d.rows[r] }
 // Parents implements View.
 func (d *Database) Parents(r Ref) []Slot {
 	var out []Slot
+	if d.rows[r] == nil {
+		return nil // collect has removed every reference to it
+	}
 	for _, m := range d.rows {
 		for sl, members := range d.schema.SlotMembers(m) {
 			if d.schema.Child(sl) == r.Table && slices.Contains(members, r.UUID) {
@@ -92,13 +95,13 @@ func (d *Database) Lists(s Slot, uuid string) bool {
 	return m != nil && slices.Contains(d.schema.Members(m, s.Column), uuid)
 }
 
-// Spent implements View: nobody has to forget a row of a database in memory.
+// Spent implements View: no ovn-northd watches a database in memory.
 func (d *Database) Spent(Ref) bool { return false }
 
 // Lacks implements View: a database in memory has every column.
 func (d *Database) Lacks(string, string) bool { return false }
 
-// Apply carries plans out as one transaction. After an error the database is of no more use.
+// Apply carries plans out as one transaction. After an error the content is undefined.
 func (d *Database) Apply(plans ...Plan) error {
 	for _, p := range plans {
 		for _, rc := range p.Rows {
@@ -119,7 +122,7 @@ func (d *Database) Apply(plans ...Plan) error {
 }
 
 func (d *Database) applyRow(rc RowChange) error {
-	ref := Ref{rc.Key.Table, rc.UUID}
+	ref := rc.Ref()
 	_, there := d.rows[ref]
 	switch rc.Verb {
 	case Insert:
@@ -209,8 +212,8 @@ func (d *Database) applyMember(m Membership) error {
 	return nil
 }
 
-// collect removes rows to which no strong reference is left, and references to rows that are gone where drop allows
-// that, until nothing changes.
+// collect removes rows to which no strong reference is left until nothing changes. It also removes references to rows
+// that are gone, from the columns that drop selects.
 func (d *Database) collect(drop func(column) bool) {
 	for changed := true; changed; {
 		changed = false
@@ -244,7 +247,7 @@ func (d *Database) dropDangling(c column, f reflect.Value) {
 	}
 }
 
-// dangling is the error that a strong reference leads to no row, for which the server refuses a transaction.
+// dangling is an error when a strong reference points to no row: the server refuses such a transaction.
 func (d *Database) dangling() error {
 	for r, m := range d.rows {
 		t, v := d.schema.of(m)

@@ -33,7 +33,8 @@ func TestTablesFitTheDatabase(t *testing.T) {
 		}
 	}
 	for what, c := range map[string]struct{ got, want []string }{
-		"roots": {roots, []string{"Logical_Router", "Logical_Switch", "Port_Group", "Load_Balancer_Group", "Load_Balancer", "Address_Set"}},
+		"roots": {roots, []string{"Logical_Router", "Logical_Switch", "Port_Group", "Load_Balancer_Group", "Load_Balancer",
+			"Address_Set"}},
 		"references": {references, []string{
 			"Logical_Router.load_balancer_group -> Load_Balancer_Group",
 			"Logical_Router.ports -> Logical_Router_Port",
@@ -63,23 +64,27 @@ func TestTablesThatDoNotFit(t *testing.T) {
 	group := func(columns, slots []string) written {
 		return written{nbdb.PortGroupTable, &nbdb.PortGroup{}, columns, slots}
 	}
+	ids := []string{"external_ids"}
 	for want, w := range map[string]written{
-		"table Mirror_Rule: the schema has no such table":                                {"Mirror_Rule", &nbdb.Mirror{}, nil, nil},
+		"table Mirror_Rule: the schema has no such table": {
+			"Mirror_Rule", &nbdb.Mirror{}, nil, nil},
 		"column Port_Group.port: the schema or the model has no such column":             group([]string{"port"}, nil),
 		"column Port_Group.rules: the schema or the model has no such column":            group(nil, []string{"rules"}),
 		"column Port_Group.name is a slot: want a set of references":                     group(nil, []string{"name"}),
-		"column Port_Group.external_ids is a slot: want a set of references":             group(nil, []string{"external_ids"}),
+		"column Port_Group.external_ids is a slot: want a set":                           group(nil, ids),
 		"column Port_Group.ports refers to table Logical_Switch_Port, which is not ours": group(nil, []string{"ports"}),
 		"column NAT.gateway_port is a slot: want a set of references": {
 			nbdb.NATTable, &nbdb.NAT{}, nil, []string{"gateway_port"}},
 		"column ACL.tier is a slot: want a set of references to rows that every server has": {
 			nbdb.ACLTable, &nbdb.ACL{}, nil, []string{"tier"}},
 	} {
-		if _, err := describe(nbdb.Schema(), nbdb.SchemaFile(), []written{w}); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := describe(nbdb.Schema(), nbdb.SchemaFile(), []written{w})
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", w, err, want)
 		}
 	}
-	if _, err := describe(nbdb.Schema(), "no schema", nil); err == nil || !strings.Contains(err.Error(), "parsing the oldest schema") {
+	const unreadable = "parsing the oldest schema"
+	if _, err := describe(nbdb.Schema(), "no schema", nil); err == nil || !strings.Contains(err.Error(), unreadable) {
 		t.Errorf("a schema that is none: %v", err)
 	}
 }
@@ -106,9 +111,13 @@ func TestSingleReferences(t *testing.T) {
 			s.NewRow(of(nbdb.HAChassisGroupTable, node), &nbdb.HAChassisGroup{UUID: group, Name: "g"}),
 		},
 		pod: {s.NewRow(of(nbdb.LogicalSwitchPortTable, pod), &nbdb.LogicalSwitchPort{
-			UUID: uuid(nbdb.LogicalSwitchPortTable, pod), Name: "p", Dhcpv4Options: &dhcp, HaChassisGroup: &group}, Slot{sw, "ports"})},
+			UUID: uuid(nbdb.LogicalSwitchPortTable, pod), Name: "p", Dhcpv4Options: &dhcp, HaChassisGroup: &group,
+		}, Slot{sw, "ports"})},
 	}
 	v := spentView{NewDatabase(s), map[string]bool{}}
+	port := func() *nbdb.LogicalSwitchPort {
+		return v.Rows(nbdb.LogicalSwitchPortTable)[0].(*nbdb.LogicalSwitchPort)
+	}
 	settle := func() *nbdb.LogicalSwitchPort {
 		t.Helper()
 		for round := range 2 {
@@ -128,7 +137,7 @@ func TestSingleReferences(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return v.Rows(nbdb.LogicalSwitchPortTable)[0].(*nbdb.LogicalSwitchPort)
+		return port()
 	}
 	if p := settle(); *p.Dhcpv4Options != dhcp || *p.HaChassisGroup != group {
 		t.Errorf("the port refers to %s and %s, want %s and %s", *p.Dhcpv4Options, *p.HaChassisGroup, dhcp, group)
@@ -136,11 +145,12 @@ func TestSingleReferences(t *testing.T) {
 	v.spent[dhcp], v.spent[group] = true, true
 	v.Drop(Ref{nbdb.DHCPOptionsTable, dhcp})
 	v.Drop(Ref{nbdb.HAChassisGroupTable, group})
-	if p := v.Rows(nbdb.LogicalSwitchPortTable)[0].(*nbdb.LogicalSwitchPort); p.Dhcpv4Options != nil || p.HaChassisGroup != nil {
+	if p := port(); p.Dhcpv4Options != nil || p.HaChassisGroup != nil {
 		t.Errorf("the port refers to rows that are gone: %+v", p)
 	}
 	if p := settle(); *p.Dhcpv4Options != names.StandIn(dhcp, 1) || *p.HaChassisGroup != names.StandIn(group, 1) {
-		t.Errorf("the port refers to %s and %s, want the stand-ins of %s and %s", *p.Dhcpv4Options, *p.HaChassisGroup, dhcp, group)
+		t.Errorf("the port refers to %s and %s, want the stand-ins of %s and %s",
+			*p.Dhcpv4Options, *p.HaChassisGroup, dhcp, group)
 	}
 	p, err := s.Plan(v, node, wants[node][:1], nil)
 	if err != nil {
@@ -150,9 +160,11 @@ func TestSingleReferences(t *testing.T) {
 		t.Errorf("deleting a row to which a strong reference leads: %v, want an error that names it", err)
 	}
 	var missing *MissingParentError
-	if _, err := s.Plan(NewDatabase(s), pod, wants[pod], Scope{sw: "n"}); !errors.As(err, &missing) || missing.Reference != "dhcpv4_options" ||
-		missing.Slot.In != (Ref{nbdb.DHCPOptionsTable, dhcp}) ||
-		err.Error() != "Logical_Switch_Port of Pod p refers in dhcpv4_options to row "+dhcp+" of DHCP_Options, which does not exist yet" {
+	message := "Logical_Switch_Port of Pod p refers in dhcpv4_options to row " + dhcp +
+		" of DHCP_Options, which does not exist yet"
+	_, err = s.Plan(NewDatabase(s), pod, wants[pod], Scope{sw: "n"})
+	if !errors.As(err, &missing) || missing.Reference != "dhcpv4_options" ||
+		missing.Slot.In != (Ref{nbdb.DHCPOptionsTable, dhcp}) || err.Error() != message {
 		t.Errorf("a reference to a row that is not there: %v", err)
 	}
 }

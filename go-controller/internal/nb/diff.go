@@ -12,8 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// SameColumns tells whether two versions of a row of a database have the same in every column of ours, whatever rows
-// they list: whether diff is empty.
+// SameColumns tells whether two versions of a row are the same in every column of ours. Slots don't count.
 func (s *Schema) SameColumns(before, after model.Model) bool {
 	t, b := s.of(before)
 	if t == nil {
@@ -23,8 +22,8 @@ func (s *Schema) SameColumns(before, after model.Model) bool {
 	return !slices.ContainsFunc(t.cols, func(c column) bool { return !c.same(b.Field(c.field), a.Field(c.field)) })
 }
 
-// same tells whether diff of two values of a database is empty. A set there has no duplicates, so most changes show
-// without sorting.
+// same tells whether two values from a database are equal. A set there has no duplicates, so its length usually shows a
+// change without sorting.
 func (c column) same(h, w reflect.Value) bool {
 	switch c.form {
 	case set:
@@ -75,7 +74,7 @@ func (c column) diff(h, w reflect.Value) (ColumnChange, bool) {
 	}
 }
 
-// list is the value of a set column; it is read through its address because Interface of the value itself would
+// list is the value of a set column. It is read through its address because Interface of the value itself would
 // allocate.
 func list(v reflect.Value) []string {
 	if l, ok := v.Addr().Interface().(*[]string); ok {
@@ -122,8 +121,8 @@ func (d ColumnChange) Integers() map[string]int {
 	return out
 }
 
-// setDiff is what is in want and not in have, and what is in have and not in want, both sorted and without duplicates.
-// Both sides are sorted already more often than not, and may have a member for every pod of a namespace.
+// setDiff is the members that only want has and those that only have has, both sorted and without duplicates. Sets may
+// have a member for every pod of a namespace; usually they are sorted already.
 func setDiff(have, want []string) (add, remove []string) {
 	if slices.Equal(have, want) {
 		return nil, nil
@@ -144,7 +143,7 @@ func setDiff(have, want []string) (add, remove []string) {
 	return add, remove
 }
 
-// sorted is the members in order; l itself when they are.
+// sorted is the members in order: l itself when it is sorted already.
 func sorted(l []string) []string {
 	if slices.IsSorted(l) {
 		return l

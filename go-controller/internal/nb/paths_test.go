@@ -80,7 +80,7 @@ func shape(s *nb.Schema, db *nb.Database) string {
 // as it has one, and what refers to them finds them.
 func TestEveryPathLeadsToWant(t *testing.T) {
 	stood := map[string]int{}
-	for seed := range uint64(rounds / 3) {
+	for seed := range uint64(rounds / 10) {
 		g := newGenerator(seed)
 		v := newRemembering(g.s)
 		for step := range 8 {

@@ -20,13 +20,13 @@ const (
 	Delete
 )
 
-// ColumnChange is the change of one column, in one of three forms.
+// ColumnChange is what happens to one column. Which fields are set depends on the column's form.
 type ColumnChange struct {
 	Column   string
 	Old, New any // a scalar or optional column: string, int, bool, or nil
 
 	Add, Remove []string // a set column: members, sorted
-	UUIDs       bool     // the members are row references
+	UUIDs       bool     // the column refers to rows
 
 	Put  map[string]string // a map column: keys to write, after Drop
 	Drop []string          // keys to remove, sorted; a key whose value changes is in both
@@ -46,6 +46,9 @@ type RowChange struct {
 	Columns []ColumnChange // Update: what differs; Insert: every column that is set
 }
 
+// Ref points at the changed row.
+func (r RowChange) Ref() Ref { return Ref{r.Key.Table, r.UUID} }
+
 // Membership puts a row into a slot or takes it out.
 type Membership struct {
 	Slot   Slot
@@ -54,7 +57,14 @@ type Membership struct {
 	UUID   string
 	Label  string
 	Remove bool
+	// Implied says that the row is deleted and the slot is a weak reference: the server takes the row out by itself.
+	// ovsdb-server 3.1 forgets to when something else changes in the slot's row in the same transaction. Then the
+	// transaction must take the row out explicitly.
+	Implied bool
 }
+
+// Ref points at the row that the slot lists.
+func (m Membership) Ref() Ref { return Ref{m.Key.Table, m.UUID} }
 
 // Plan is everything that moves one owner's rows from have to want.
 type Plan struct {
@@ -136,10 +146,7 @@ func (s *Schema) memberships(v View, w Row, fresh, inserted Scope) []Membership 
 		m.In = s.labelIn(parent, m.Slot.In, fresh, inserted)
 		out = append(out, m)
 	}
-	if _, isFresh := fresh[ref]; isFresh {
-		return out // nothing lists a row that does not exist
-	}
-	m.Remove = true
+	m.Remove = true // a slot may list even a row that is not inserted yet, see Membership.Implied
 	for _, m.Slot = range v.Parents(ref) {
 		if parent := v.Row(m.Slot.In); !slices.Contains(w.ListIn, m.Slot) && s.ours(parent) {
 			m.In = s.Label(parent)
@@ -170,24 +177,23 @@ func (s *Schema) ours(m model.Model) bool {
 	return !s.Marked(ref.Table) && names.IsRowUUID(ref.UUID)
 }
 
-// remove plans the end of a row. A row of a table that is not a root goes when no strong reference to it is left. Weak
-// references go with the row.
+// remove plans the end of a row. A row of a table that is not a root is deleted by taking it out of the slots that keep
+// it. Weak references go with the row.
 func (s *Schema) remove(p *Plan, v View, ref Ref, k Key) {
 	label := s.Label(v.Row(ref))
 	p.Rows = append(p.Rows, RowChange{Verb: Delete, Key: k, UUID: ref.UUID, Label: label})
-	if s.tables[ref.Table].root {
-		return
-	}
-	for _, sl := range v.Parents(ref) {
-		if s.Keeps(sl) {
-			in := s.Label(v.Row(sl.In))
-			p.Members = append(p.Members, Membership{Slot: sl, In: in, Key: k, UUID: ref.UUID, Label: label, Remove: true})
+	m := Membership{Key: k, UUID: ref.UUID, Label: label, Remove: true}
+	for _, m.Slot = range v.Parents(ref) {
+		parent := v.Row(m.Slot.In)
+		m.In, m.Implied = s.Label(parent), !s.Keeps(m.Slot)
+		if !m.Implied || s.ours(parent) {
+			p.Members = append(p.Members, m)
 		}
 	}
 }
 
-// DeletedByGC tells whether rows of the table go by themselves when no strong reference to them is left, so that no
-// delete operation is sent.
+// DeletedByGC tells whether the server deletes a row of the table by itself when no strong reference to it is left, so
+// that no delete operation is sent.
 func (s *Schema) DeletedByGC(name string) bool { t, ok := s.tables[name]; return ok && !t.root }
 
 func (p *Plan) sort() {

@@ -30,11 +30,16 @@ func (p Plan) String() string {
 		}
 	}
 	for _, m := range p.Members {
+		if m.Implied {
+			continue
+		}
 		sign := "+"
 		if m.Remove {
 			sign = "-"
 		}
-		fmt.Fprintf(&b, "~ %s %s  %s  %s %s %s\n", m.Slot.In.Table, orUUID(m.In, m.Slot.In.UUID), m.Slot.Column, sign, m.Key.Table, orUUID(m.Label, m.UUID))
+		in := m.Slot.In
+		fmt.Fprintf(&b, "~ %s %s  %s  %s %s %s\n", in.Table, orUUID(m.In, in.UUID), m.Slot.Column, sign,
+			m.Key.Table, orUUID(m.Label, m.UUID))
 	}
 	return b.String()
 }

@@ -29,23 +29,27 @@ func newPoliced(t *testing.T) *policed {
 	}
 	of := func(r nb.Ref, o nb.Owner, role string) nb.Key { return nb.Key{Table: r.Table, Owner: o, Role: role} }
 	p.sw = ref(nbdb.LogicalSwitchTable, p.node, names.RoleSwitch)
-	p.want[p.node] = []nb.Row{p.s.NewRow(of(p.sw, p.node, names.RoleSwitch), &nbdb.LogicalSwitch{UUID: p.sw.UUID, Name: "n1"})}
+	p.want[p.node] = []nb.Row{p.s.NewRow(of(p.sw, p.node, names.RoleSwitch),
+		&nbdb.LogicalSwitch{UUID: p.sw.UUID, Name: "n1"})}
 	for i, role := range []string{"in", "out"} {
 		p.groups[i] = ref(nbdb.PortGroupTable, p.web, role)
 		p.want[p.web] = append(p.want[p.web], p.s.NewRow(of(p.groups[i], p.web, role),
 			&nbdb.PortGroup{UUID: p.groups[i].UUID, Name: "sel_" + role}))
 	}
 	p.port = ref(nbdb.LogicalSwitchPortTable, p.pod, names.RolePort)
-	p.want[p.pod] = []nb.Row{p.s.NewRow(of(p.port, p.pod, names.RolePort), &nbdb.LogicalSwitchPort{UUID: p.port.UUID, Name: "web_a"},
-		nb.Slot{In: p.sw, Column: "ports"}, nb.Slot{In: p.groups[0], Column: "ports"}, nb.Slot{In: p.groups[1], Column: "ports"})}
+	in := func(r nb.Ref) nb.Slot { return nb.Slot{In: r, Column: "ports"} }
+	p.want[p.pod] = []nb.Row{p.s.NewRow(of(p.port, p.pod, names.RolePort),
+		&nbdb.LogicalSwitchPort{UUID: p.port.UUID, Name: "web_a"}, in(p.sw), in(p.groups[0]), in(p.groups[1]))}
 	p.acl = ref(nbdb.ACLTable, p.rule, "ingress:0")
-	p.want[p.rule] = []nb.Row{p.s.NewRow(of(p.acl, p.rule, "ingress:0"), &nbdb.ACL{UUID: p.acl.UUID, Match: "outport == @sel_in",
-		Direction: "to-lport", Action: "drop", Tier: 2}, nb.Slot{In: p.groups[0], Column: "acls"})}
+	p.want[p.rule] = []nb.Row{p.s.NewRow(of(p.acl, p.rule, "ingress:0"),
+		&nbdb.ACL{UUID: p.acl.UUID, Match: "outport == @sel_in", Direction: "to-lport", Action: "drop", Tier: 2},
+		nb.Slot{In: p.groups[0], Column: "acls"})}
 	p.settle(t)
 	return p
 }
 
-// settle carries out the plans of all owners as one transaction, looks whether things are as wanted, and tells the plans.
+// settle carries out the plans of all owners as one transaction, looks whether things are as wanted, and tells the
+// plans.
 func (p *policed) settle(t *testing.T) string {
 	t.Helper()
 	ps := plans(t, p.s, p, p.want)
@@ -116,7 +120,9 @@ func TestPortLeavesItsGroups(t *testing.T) {
 	}
 	port := p.want[p.pod]
 	delete(p.want, p.pod)
-	const gone = "- Logical_Switch_Port web_a  (Pod web/a, port)\n~ Logical_Switch n1  ports  - Logical_Switch_Port web_a\n"
+	const gone = `- Logical_Switch_Port web_a  (Pod web/a, port)
+~ Logical_Switch n1  ports  - Logical_Switch_Port web_a
+`
 	if got := p.settle(t); got != gone {
 		t.Errorf("the plan is\n%s\nwant\n%s", got, gone)
 	}
@@ -154,13 +160,15 @@ func TestSlotsForOtherTables(t *testing.T) {
 	for _, column := range []string{"acls", "name", "port"} {
 		w := p.want[p.pod][0]
 		w.ListIn = []nb.Slot{{In: p.groups[0], Column: column}}
-		want := "Logical_Switch_Port of Pod web/a can't be listed in Port_Group." + column + ": want a slot for rows of Logical_Switch_Port"
+		want := "Logical_Switch_Port of Pod web/a can't be listed in Port_Group." + column +
+			": want a slot for rows of Logical_Switch_Port"
 		if plan, err := p.s.Plan(p, p.pod, []nb.Row{w}, nil); err == nil || err.Error() != want || !plan.Empty() {
 			t.Errorf("plan %v, error %v, want %q", plan, err, want)
 		}
 	}
 	stranger := nb.Row{Key: nb.Key{Table: "Mirror", Owner: p.pod}, Model: &nbdb.Mirror{}}
-	if _, err := p.s.Plan(p, p.pod, []nb.Row{stranger}, nil); err == nil || !strings.Contains(err.Error(), "no table of ours") {
+	_, err := p.s.Plan(p, p.pod, []nb.Row{stranger}, nil)
+	if err == nil || !strings.Contains(err.Error(), "no table of ours") {
 		t.Errorf("a row of a table that is not ours: %v", err)
 	}
 }
@@ -178,7 +186,8 @@ func TestLackingColumn(t *testing.T) {
 	p.drop(p.acl)
 	v := older{p.remembering}
 	ps := plans(t, p.s, v, p.want)
-	if len(ps) != 1 || len(ps[0].Rows) != 1 || strings.Contains(text(ps), "tier") || ps[0].Rows[0].Model.(*nbdb.ACL).Tier != 0 {
+	if len(ps) != 1 || len(ps[0].Rows) != 1 || strings.Contains(text(ps), "tier") ||
+		ps[0].Rows[0].Model.(*nbdb.ACL).Tier != 0 {
 		t.Errorf("the plan writes a tier:\n%s", text(ps))
 	}
 	applyAll(t, p.Database, ps)
@@ -212,7 +221,8 @@ func TestLoadBalancerGroupUnderStandIn(t *testing.T) {
 		t.Fatalf("the group is at %s, want %s", at.UUID, want)
 	}
 	group := v.Row(at).(*nbdb.LoadBalancerGroup)
-	if k, ok := g.s.Mark(group); !ok || k.Owner != owner || len(group.LoadBalancer) != len(w[nb.Owner{Kind: names.KindService, Name: "default/s"}]) {
+	service := nb.Owner{Kind: names.KindService, Name: "default/s"}
+	if k, ok := g.s.Mark(group); !ok || k.Owner != owner || len(group.LoadBalancer) != len(w[service]) {
 		t.Errorf("%+v is marked as of %v: %v; want %v with all load balancers", group, k, ok, owner)
 	}
 	group.Name = "stolen"
@@ -221,12 +231,33 @@ func TestLoadBalancerGroupUnderStandIn(t *testing.T) {
 	}
 	group.Name = names.ZoneLBGroup("a")
 	delete(w, owner)
-	delete(w, nb.Owner{Kind: names.KindService, Name: "default/s"})
+	delete(w, service)
 	applyAll(t, v.Database, plans(t, g.s, v, w))
 	if v.Row(at) != nil {
 		t.Error("the group of a zone that is gone is still there")
 	}
 	if _, ok := g.s.Mark(&nbdb.LoadBalancerGroup{UUID: id(g), Name: names.ZoneLBGroup("a")}); ok {
 		t.Error("a group of somebody else counts as ours for its name")
+	}
+}
+
+// ovsdb-server may keep a weak reference to a row that went. When a row comes under that UUID, it is in the slot
+// already: the plan that inserts it takes it out, unless it is to be there.
+func TestRowThatIsListedBeforeItComes(t *testing.T) {
+	s, v := theSchema(), newIndexed()
+	want := newPoliced(t).want
+	for _, rows := range want {
+		for _, r := range rows {
+			v.put(s, r)
+		}
+	}
+	port := want[nb.Owner{Kind: names.KindPod, Name: "web/a"}][0]
+	ref := s.Ref(port.Model)
+	delete(v.rows, ref)
+	v.owned[port.Key.Owner] = nil
+	port.ListIn = port.ListIn[:2]
+	p, err := s.Plan(v, port.Key.Owner, []nb.Row{port}, nil)
+	if err != nil || len(p.Rows) != 1 || len(p.Members) != 1 || !p.Members[0].Remove || p.Members[0].In != "sel_out" {
+		t.Errorf("plan %v\n%+v, error %v, want it taken out of sel_out", p, p.Members, err)
 	}
 }

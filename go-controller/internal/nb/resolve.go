@@ -10,16 +10,16 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// resolver turns the derived UUIDs in wanted rows into those under which the rows are there, or are to be inserted.
-// The two differ for a row that was deleted not long ago: it comes back under a stand-in, so that ovn-northd, which may
-// still be about to hear that the first is gone, takes the second for another row.
+// resolver replaces the derived UUIDs in wanted rows by the UUIDs that the rows have, or get, in the database. The two
+// differ for a row that was deleted not long ago. Such a row comes back under a stand-in, so that ovn-northd takes it
+// for another row: it may not have processed the deletion yet.
 type resolver struct {
 	*Schema
 	view     View
 	want     []Row
 	inserted Scope          // rows that earlier plans of the transaction insert
-	moved    map[Ref]string // wanted rows that are under a stand-in, or get one
-	own      map[Ref]bool   // wanted rows; nil until somebody asks
+	moved    map[Ref]string // wanted rows that have a stand-in, or get one
+	own      map[Ref]bool   // wanted rows; nil until the first look-up
 }
 
 // rows is the wanted rows with every UUID resolved, and without values for columns that the database lacks.
@@ -52,8 +52,8 @@ func (r *resolver) rows() ([]Row, error) {
 	return out, nil
 }
 
-// place is the UUID of a row that is not there under its derived one: the stand-in under which it is there, or else the
-// first of its UUIDs that is not spent.
+// place is the UUID for a row that does not exist under its derived one: the stand-in under which it exists, or else
+// the first of its UUIDs that is not spent.
 func (r *resolver) place(derived Ref) string {
 	free := derived.UUID
 	spent := r.view.Spent(derived)
@@ -144,7 +144,7 @@ func (r *resolver) targets(k Key, c column, v reflect.Value) ([]string, error) {
 	return out, nil
 }
 
-// find is where a row is, or will be once the transaction is carried out; there is false when it is neither.
+// find is the place of a row after the transaction; there is false when the row will not exist.
 func (r *resolver) find(derived Ref) (at Ref, there bool) {
 	if uuid, ok := r.moved[derived]; ok {
 		return Ref{derived.Table, uuid}, true
@@ -180,8 +180,8 @@ func (r *resolver) wanted(ref Ref) bool {
 	return r.own[ref]
 }
 
-// Find is where a row is that is known by its derived UUID: under that, or under a stand-in; the derived one when it is
-// not there at all.
+// Find is the place of the row with this derived UUID: the derived UUID or a stand-in. It is the derived one when there
+// is no such row.
 func (s *Schema) Find(v View, derived Ref) Ref {
 	r := resolver{Schema: s, view: v}
 	at, _ := r.find(derived)

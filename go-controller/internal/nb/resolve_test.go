@@ -15,9 +15,8 @@ type spentView struct {
 
 func (v spentView) Spent(r Ref) bool { return v.spent[r.UUID] }
 
-// TestStandIn holds that a row that was just deleted comes back under another
-// UUID, is known under it, and goes with it; and that it takes the derived one
-// when that is free.
+// TestStandIn holds that a row that was just deleted comes back under another UUID, is known under it, and goes with
+// it; and that it takes the derived one when that is free.
 func TestStandIn(t *testing.T) {
 	s := NewSchema()
 	o := Owner{names.KindNamespace, "a"}
@@ -68,13 +67,14 @@ func TestStandIn(t *testing.T) {
 	}
 }
 
-// TestStandInWithHealthCheck holds that a load balancer comes back under another
-// UUID, too, and has its own health checks in it.
+// TestStandInWithHealthCheck holds that a load balancer comes back under another UUID, too, and has its own health
+// checks in it.
 func TestStandInWithHealthCheck(t *testing.T) {
 	s := NewSchema()
 	o := Owner{names.KindService, "a/b"}
-	lb := &nbdb.LoadBalancer{UUID: names.RowUUID(nbdb.LoadBalancerTable, o.Kind, o.Name, "lb", ""), Name: "Service_a/b_TCP"}
-	check := &nbdb.LoadBalancerHealthCheck{UUID: names.RowUUID(nbdb.LoadBalancerHealthCheckTable, o.Kind, o.Name, "check", ""), Vip: "10.96.0.1:80"}
+	uuid := func(table, role string) string { return names.RowUUID(table, o.Kind, o.Name, role, "") }
+	lb := &nbdb.LoadBalancer{UUID: uuid(nbdb.LoadBalancerTable, "lb"), Name: "Service_a/b_TCP"}
+	check := &nbdb.LoadBalancerHealthCheck{UUID: uuid(nbdb.LoadBalancerHealthCheckTable, "check"), Vip: "10.96.0.1:80"}
 	want := []Row{
 		s.NewRow(Key{nbdb.LoadBalancerTable, o, "lb"}, lb),
 		s.NewRow(Key{nbdb.LoadBalancerHealthCheckTable, o, "check"}, check, Slot{s.Ref(lb), "health_check"}),

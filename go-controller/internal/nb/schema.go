@@ -21,8 +21,8 @@ type Schema struct {
 type table struct {
 	name string
 	typ  reflect.Type // the nbdb struct
-	// root rows live until they are deleted. Others go with the last strong reference to them (RFC 7047 section 3.2,
-	// isRoot).
+	// root says that rows live until they are deleted. Others go with the last strong reference to them (RFC 7047
+	// section 3.2, isRoot).
 	root       bool
 	marks      bool // has external_ids, so that its rows carry our mark
 	cols       []column
@@ -185,8 +185,8 @@ func (s *Schema) Child(sl Slot) string {
 	return c.table
 }
 
-// Keeps tells whether a row that is not of a root table stays as long as the slot lists it. A slot that is a weak
-// reference keeps no row: the server takes the row out of the slot when the row goes.
+// Keeps tells whether the slot is a strong reference: a row of a table that is not a root stays as long as such a slot
+// lists it. A weak reference keeps no row: the server removes it when the row goes.
 func (s *Schema) Keeps(sl Slot) bool {
 	c, ok := s.slot(sl)
 	return ok && !c.weak
@@ -217,7 +217,7 @@ func (s *Schema) Newer(name string) []string {
 }
 
 // Monitored is pointers to the fields of m that a monitor needs: the columns of ours and the slots, except those that
-// the server lacks. What others write all the time (up, dynamic_addresses) is not among them.
+// the server lacks. It leaves out what others write all the time (up, dynamic_addresses).
 func (s *Schema) Monitored(m model.Model, lacking ...string) []any {
 	t, v := s.of(m)
 	var out []any

@@ -22,8 +22,7 @@ type world map[nb.Owner][]nb.Row
 
 func (w world) owners() []nb.Owner { return slices.SortedFunc(maps.Keys(w), nb.Owner.Compare) }
 
-// generator makes random worlds over a small set of names, so that two of them
-// share many rows and differ in many.
+// generator makes random worlds over a small set of names, so that two of them share many rows and differ in many.
 type generator struct {
 	r *rand.Rand
 	s *nb.Schema
@@ -113,16 +112,18 @@ func key(table string, kind names.Kind, name, role string) nb.Key {
 func (g generator) cluster(w world) (router, group nb.Ref) {
 	k := func(table, role string) nb.Key { return key(table, names.KindCluster, names.ClusterOwner, role) }
 	router = nb.Ref{Table: nbdb.LogicalRouterTable, UUID: names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)}
-	group = nb.Ref{Table: nbdb.LoadBalancerGroupTable, UUID: names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)}
+	lbGroups := nbdb.LoadBalancerGroupTable
+	group = nb.Ref{Table: lbGroups, UUID: names.ClusterRow(lbGroups, names.RoleLBGroup)}
 	g.add(w, k(nbdb.LogicalRouterTable, names.RoleRouter), &nbdb.LogicalRouter{UUID: router.UUID, Name: g.pick("r", "ovn"),
 		Options: g.options(), ExternalIDs: map[string]string{names.KeyClusterRouter: "yes"}})
-	g.add(w, k(nbdb.LoadBalancerGroupTable, names.RoleLBGroup), &nbdb.LoadBalancerGroup{UUID: group.UUID, Name: names.ClusterLBGroup})
+	g.add(w, k(lbGroups, names.RoleLBGroup), &nbdb.LoadBalancerGroup{UUID: group.UUID, Name: names.ClusterLBGroup})
 	return router, group
 }
 
 // zone is a load balancer group that switches may refer to, and that may go.
 func (g generator) zone(w world, name string) nb.Ref {
-	group := nb.Ref{Table: nbdb.LoadBalancerGroupTable, UUID: names.ZoneRow(nbdb.LoadBalancerGroupTable, name, names.RoleLBGroup)}
+	table := nbdb.LoadBalancerGroupTable
+	group := nb.Ref{Table: table, UUID: names.ZoneRow(table, name, names.RoleLBGroup)}
 	g.add(w, key(group.Table, names.KindZone, name, names.RoleLBGroup),
 		&nbdb.LoadBalancerGroup{UUID: group.UUID, Name: names.ZoneLBGroup(name)})
 	return group
@@ -147,7 +148,8 @@ func (g generator) node(w world, name string, router nb.Ref, groups ...nb.Ref) n
 	if g.chance(50) {
 		g.add(w, k(nbdb.LogicalRouterPolicyTable, names.RoleReply), &nbdb.LogicalRouterPolicy{
 			UUID: names.NodeRow(nbdb.LogicalRouterPolicyTable, name, names.RoleReply, uid), Priority: names.PolicyReply,
-			Match: g.pick("ip4.src == 10.0.0.3", "ip4.src == 10.0.0.4"), Action: nbdb.LogicalRouterPolicyActionReroute, Nexthops: g.some("10.0.0.2", "10.0.1.2"),
+			Match: g.pick("ip4.src == 10.0.0.3", "ip4.src == 10.0.0.4"), Action: nbdb.LogicalRouterPolicyActionReroute,
+			Nexthops: g.some("10.0.0.2", "10.0.1.2"),
 		}, nb.Slot{In: router, Column: "policies"})
 	}
 	var policy *string
@@ -169,8 +171,9 @@ func (g generator) pod(w world, name string, sw nb.Ref, groups ...nb.Ref) {
 		slots = append(slots, nb.Slot{In: group, Column: "ports"})
 	}
 	g.add(w, key(nbdb.LogicalSwitchPortTable, names.KindPod, name, names.RolePort), &nbdb.LogicalSwitchPort{
-		UUID: names.RowUUID(nbdb.LogicalSwitchPortTable, names.KindPod, name, names.RolePort, uid), Name: strings.ReplaceAll(name, "/", "_"),
-		Addresses: g.some("a", "b"), PortSecurity: g.some("a", "b"), Options: g.options(),
+		UUID: names.RowUUID(nbdb.LogicalSwitchPortTable, names.KindPod, name, names.RolePort, uid),
+		Name: strings.ReplaceAll(name, "/", "_"), Addresses: g.some("a", "b"),
+		PortSecurity: g.some("a", "b"), Options: g.options(),
 		ExternalIDs: map[string]string{names.KeyPod: "true"},
 	}, slots...)
 	for _, direction := range g.some("from-lport", "to-lport") {
@@ -192,8 +195,8 @@ func (g generator) bandwidth() map[string]int {
 func (g generator) service(w world, name string, group nb.Ref) {
 	for _, proto := range g.some("tcp", "udp", "sctp") {
 		g.add(w, key(nbdb.LoadBalancerTable, names.KindService, name, proto), &nbdb.LoadBalancer{
-			UUID: names.RowUUID(nbdb.LoadBalancerTable, names.KindService, name, proto, ""), Name: name + proto, Protocol: &proto,
-			Vips: g.options(), Options: g.options(), SelectionFields: g.some("ip_src", "ip_dst"),
+			UUID: names.RowUUID(nbdb.LoadBalancerTable, names.KindService, name, proto, ""), Name: name + proto,
+			Protocol: &proto, Vips: g.options(), Options: g.options(), SelectionFields: g.some("ip_src", "ip_dst"),
 		}, nb.Slot{In: group, Column: "load_balancer"})
 	}
 }
@@ -223,7 +226,9 @@ func (g generator) namespace(w world, name string) nb.Ref {
 	g.add(w, key(nbdb.AddressSetTable, names.KindNamespace, name, "v4"), &nbdb.AddressSet{
 		UUID: names.RowUUID(nbdb.AddressSetTable, names.KindNamespace, name, "v4", ""), Name: name,
 		Addresses: g.some("1.1.1.1", "2.2.2.2", "3.3.3.3")})
-	group := nb.Ref{Table: nbdb.PortGroupTable, UUID: names.RowUUID(nbdb.PortGroupTable, names.KindNamespace, name, "group", g.pick("u1", "u2"))}
+	uid := g.pick("u1", "u2")
+	group := nb.Ref{Table: nbdb.PortGroupTable,
+		UUID: names.RowUUID(nbdb.PortGroupTable, names.KindNamespace, name, "group", uid)}
 	g.add(w, key(group.Table, names.KindNamespace, name, "group"), &nbdb.PortGroup{UUID: group.UUID, Name: "sel_" + name})
 	return group
 }
@@ -286,8 +291,7 @@ func text(ps []nb.Plan) string {
 	return b.String()
 }
 
-// dump is a database as text: every row with every column that is not empty,
-// sets in order.
+// dump is a database as text: every row with every column that is not empty, sets in order.
 func dump(s *nb.Schema, db *nb.Database) string {
 	var lines []string
 	for _, table := range s.Tables() {

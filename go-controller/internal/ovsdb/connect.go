@@ -21,8 +21,7 @@ import (
 // DatabaseName is the name of the database in its schema.
 const DatabaseName = "OVN_Northbound"
 
-// reachTimeout bounds how long one server may take to say what it is, and readTimeout how long reading everything may
-// take.
+// reachTimeout bounds connecting to one server, and readTimeout reading everything from it.
 const (
 	reachTimeout = 5 * time.Second
 	readTimeout  = 60 * time.Second
@@ -34,8 +33,8 @@ type connection struct {
 	models models
 }
 
-// connect opens a connection. Of the servers of a Raft cluster it takes the leader. Servers are tried one by one, each
-// with a client and a deadline of its own: one that does not answer must not use up the time of the others.
+// connect opens a connection, in a Raft cluster to the leader. It tries the servers one by one, each with a client and
+// a deadline of its own: a server that does not answer must not use up the time of the others.
 func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr.Logger) (*connection, error) {
 	var reasons []string
 	for _, address := range c.Addresses {
@@ -51,8 +50,10 @@ func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr
 	return nil, fmt.Errorf("connecting to the Northbound database: %s", strings.Join(reasons, "; "))
 }
 
-// reach asks one server for its schema, and then connects with the models that fit it.
-func reach(ctx context.Context, c config.OVSDB, address string, schema *nb.Schema, logger logr.Logger) (*connection, error) {
+// reach asks one server for its schema, and then connects with models that fit that schema.
+func reach(
+	ctx context.Context, c config.OVSDB, address string, schema *nb.Schema, logger logr.Logger,
+) (*connection, error) {
 	opts := []client.Option{client.WithLogger(&logger), client.WithEndpoint(address)}
 	if strings.HasPrefix(address, "ssl:") {
 		t, err := TLS(c)
@@ -110,7 +111,7 @@ func monitor(ctx context.Context, cl client.Client, ms models) error {
 	return nil
 }
 
-// Check tells what keeps a connection from ever being made: the files that an ssl: address needs.
+// Check reports errors that no retry can cure: those in the files that an ssl: address needs.
 func Check(c config.OVSDB) error {
 	for _, a := range c.Addresses {
 		if strings.HasPrefix(a, "ssl:") {

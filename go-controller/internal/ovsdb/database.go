@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	firstRetry   = 100 * time.Millisecond // between attempts to connect, doubling
+	firstRetry   = 100 * time.Millisecond // between attempts to connect; doubles
 	lastRetry    = 500 * time.Millisecond // an election takes a second or two
-	repeatLog    = 30 * time.Second       // of the same failure
+	repeatLog    = 30 * time.Second       // the same failure
 	echoInterval = 5 * time.Second
 	echoTimeout  = 10 * time.Second
-	compareEvery = 5 * time.Minute // the cache with the server
+	compareEvery = 5 * time.Minute // the cache and the server
 )
 
 // Database keeps a Session open.
@@ -35,16 +35,15 @@ type Database struct {
 	failure error
 }
 
-// New is a database that is not connected yet; Run connects it.
+// New is a database that is not connected yet: Run connects it.
 func New(c config.OVSDB, schema *nb.Schema, log *slog.Logger) *Database {
 	return &Database{config: c, schema: schema, log: log, signal: make(chan struct{}, 1)}
 }
 
-// Signal delivers a value when there is a new Session, when one was lost, or
-// when owners are dirty. Values merge.
+// Signal delivers a value when there is a new Session, when one was lost, or when owners are dirty. Values merge.
 func (d *Database) Signal() <-chan struct{} { return d.signal }
 
-// Session is the present connection, nil while there is none.
+// Session is the current connection, nil while there is none.
 func (d *Database) Session() *Session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,8 +71,7 @@ func (d *Database) set(s *Session, failure error) {
 	d.wake()
 }
 
-// Run keeps a Session open until ctx ends. A failure is logged when it is new,
-// and again from time to time while it lasts.
+// Run keeps a Session open until ctx ends. It logs a failure when it is new, and again every repeatLog while it lasts.
 func (d *Database) Run(ctx context.Context) {
 	retry := firstRetry
 	var logged time.Time
@@ -100,7 +98,7 @@ func (d *Database) Run(ctx context.Context) {
 	}
 }
 
-// runSession connects and watches over the connection until it is lost.
+// runSession connects, and returns when the connection is lost.
 func (d *Database) runSession(ctx context.Context) error {
 	var dropped atomic.Bool
 	cl, err := connect(ctx, d.config, d.schema, logr.New(&sink{log: d.log, dropped: &dropped}))
@@ -110,7 +108,7 @@ func (d *Database) runSession(ctx context.Context) error {
 	defer cl.Close()
 	lost, ended := make(chan struct{}), make(chan struct{})
 	defer close(ended)
-	go func() { // libovsdb tells only who is waiting when it happens
+	go func() { // libovsdb notifies only those who wait at that moment
 		select {
 		case <-cl.DisconnectNotify():
 			close(lost)
@@ -118,8 +116,8 @@ func (d *Database) runSession(ctx context.Context) error {
 		}
 	}()
 	s := newSession(d.schema, cl, d.wake)
-	defer s.end()        // before the client closes, which waits for its calls
-	dropped.Store(false) // what was dropped before is in the cache that newSession read
+	defer s.end()        // before cl.Close, which waits for calls under way
+	dropped.Store(false) // newSession has read from the cache what was dropped before
 	d.log.Info("northbound database connected", "endpoint", cl.CurrentEndpoint(), "owners", len(s.Owners()))
 	d.set(s, nil)
 	return d.watch(ctx, s, lost, &dropped)
@@ -159,7 +157,7 @@ func (d *Database) watch(ctx context.Context, s *Session, lost <-chan struct{}, 
 	}
 }
 
-// errors of a Session.
+// Reasons why a Session ends.
 const (
 	errLost    = sessionError("the connection was lost")
 	errDropped = sessionError("the client library dropped notifications: reading everything again")
@@ -169,8 +167,8 @@ type sessionError string
 
 func (e sessionError) Error() string { return string(e) }
 
-// sink hears what libovsdb logs: it passes on what an operator should know and
-// notices when notifications are dropped, which libovsdb tells in no other way.
+// sink receives what libovsdb logs. It passes messages on at debug level, and notes when libovsdb drops notifications:
+// libovsdb reports that only in its log.
 type sink struct {
 	log     *slog.Logger
 	dropped *atomic.Bool

@@ -50,9 +50,10 @@ func owner() nb.Owner { return nb.Owner{Kind: names.KindNode, Name: "n1"} }
 func rows(s *nb.Schema, addresses ...string) []nb.Row {
 	key := func(table, role string) nb.Key { return nb.Key{Table: table, Owner: owner(), Role: role} }
 	sw := &nbdb.LogicalSwitch{UUID: names.NodeRow(nbdb.LogicalSwitchTable, "n1", names.RoleSwitch, ""), Name: "n1"}
-	port := &nbdb.LogicalSwitchPort{UUID: names.NodeRow(nbdb.LogicalSwitchPortTable, "n1", names.RoleManagement, ""), Name: "k8s-n1", Addresses: addresses}
+	port := &nbdb.LogicalSwitchPort{UUID: names.NodeRow(nbdb.LogicalSwitchPortTable, "n1", names.RoleManagement, ""),
+		Name: "k8s-n1", Addresses: addresses}
 	return []nb.Row{s.NewRow(key(nbdb.LogicalSwitchTable, names.RoleSwitch), sw),
-		s.NewRow(key(nbdb.LogicalSwitchPortTable, names.RoleManagement), port, nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: sw.UUID}, Column: "ports"})}
+		s.NewRow(key(nbdb.LogicalSwitchPortTable, names.RoleManagement), port, nb.Slot{In: s.Ref(sw), Column: "ports"})}
 }
 
 func plan(t *testing.T, s *Session, want []nb.Row) nb.Plan {
@@ -64,8 +65,8 @@ func plan(t *testing.T, s *Session, want []nb.Row) nb.Plan {
 	return p
 }
 
-// A server that accepts connections and says nothing, as one that is stopped
-// or behind a broken switch does, keeps nobody from reaching the next.
+// A server that accepts connections and says nothing, as one that is stopped or behind a broken switch does, keeps
+// nobody from reaching the next.
 func TestAServerThatHangsDoesNotHideTheOthers(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	sock := filepath.Join(strings.TrimSuffix(strings.TrimPrefix(remote, "unix:"), "db.sock"), "hung.sock")
@@ -88,16 +89,16 @@ func TestFailureNamesEveryServer(t *testing.T) {
 		}
 		return ""
 	})
-	for _, want := range []string{"connecting to the Northbound database", "unix:/nonexistent/a.sock: ", "no such file", "tcp:127.0.0.1:1: ", "refused"} {
+	for _, want := range []string{"connecting to the Northbound database", "unix:/nonexistent/a.sock: ", "no such file",
+		"tcp:127.0.0.1:1: ", "refused"} {
 		if got := d.Failure().Error(); !strings.Contains(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("failure %q, want one line with %q", got, want)
 		}
 	}
 }
 
-// Raft is at-least-once: a transaction that was carried out may come again.
-// Derived UUIDs make the second a duplicate, and a look at the database then
-// finds nothing to do.
+// Raft is at-least-once: a transaction that was carried out may come again. Derived UUIDs make the second a duplicate,
+// and a look at the database then finds nothing to do.
 func TestTheSameTransactionTwice(t *testing.T) {
 	s := session(t, open(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])))
 	want := rows(s.schema, "0a:58:0a:f4:00:02 10.244.0.2")
@@ -117,8 +118,8 @@ func TestTheSameTransactionTwice(t *testing.T) {
 	}
 }
 
-// An update of a row that somebody deleted in the meantime succeeds in OVSDB
-// and does nothing: its owner is told of as lost.
+// An update of a row that somebody deleted in the meantime succeeds in OVSDB and does nothing: its owner is told of as
+// lost.
 func TestLostOwnersAreTold(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	s := session(t, open(t, remote))
@@ -139,6 +140,36 @@ func TestLostOwnersAreTold(t *testing.T) {
 	})
 }
 
+// The switch of a node that was set up by hand is known under a stand-in, too.
+func TestByHandUnderStandIn(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	s := session(t, open(t, remote))
+	want := rows(s.schema, "a")
+	want[0].Model.(*nbdb.LogicalSwitch).ExternalIDs[names.ByHandKey] = "record"
+	for _, uuid := range []string{byHandSwitch("n1"), names.StandIn(byHandSwitch("n1"), 1)} {
+		if _, err := s.Transact(t.Context(), []nb.Plan{plan(t, s, want)}); err != nil {
+			t.Fatal(err)
+		}
+		record, ok := s.ByHandRecord("n1")
+		if all := s.ByHand(); !ok || record != "record" || len(all) != 1 || all["n1"] != record {
+			t.Errorf("records %v, of n1 %q, %v; want one", all, record, ok)
+		}
+		if at := s.schema.Ref(s.ByHandSwitch("n1")); at.UUID != uuid {
+			t.Errorf("the switch is at %s, want %s", at.UUID, uuid)
+		}
+		testkit.Run(t, "ovn-nbctl", "--db="+remote, "ls-del", "n1")
+		testkit.Eventually(t, "the switch is gone", func() string {
+			if s.ByHandSwitch("n1") != nil || !s.index.spentNow(uuid) {
+				return "still there"
+			}
+			return ""
+		})
+	}
+	if record, ok := s.ByHandRecord("n1"); ok {
+		t.Errorf("a node that is gone has record %q", record)
+	}
+}
+
 // A cache that is not what the server has is noticed.
 func TestCompareWithServer(t *testing.T) {
 	s := session(t, open(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])))
@@ -153,7 +184,8 @@ func TestCompareWithServer(t *testing.T) {
 		if err := table.Delete(uuid); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.CompareWithServer(t.Context()); err == nil || !strings.Contains(err.Error(), "Logical_Switch has 1 rows there, 0 here") {
+		missing := "Logical_Switch has 1 rows there, 0 here"
+		if err := s.CompareWithServer(t.Context()); err == nil || !strings.Contains(err.Error(), missing) {
 			t.Errorf("a row is missing here: %v", err)
 		}
 		if err := table.Create("11111111-1111-4111-8111-111111111111", row, false); err != nil {
@@ -165,10 +197,10 @@ func TestCompareWithServer(t *testing.T) {
 	}
 }
 
-// Notifications that libovsdb drops are told of only in its log; the session
-// then ends and everything is read anew.
+// Notifications that libovsdb drops are told of only in its log; the session then ends and everything is read anew.
 func TestDroppedNotificationsEndTheSession(t *testing.T) {
-	d := New(config.OVSDB{Addresses: []string{testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])}}, nb.NewSchema(), slog.New(slog.DiscardHandler))
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	d := New(config.OVSDB{Addresses: []string{remote}}, nb.NewSchema(), slog.New(slog.DiscardHandler))
 	var dropped atomic.Bool
 	logger := logr.New(&sink{log: d.log, dropped: &dropped})
 	cl, err := connect(t.Context(), d.config, d.schema, logger)

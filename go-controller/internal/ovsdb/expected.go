@@ -8,26 +8,24 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// expected is what the last transaction puts into the database and has not been
-// heard of yet: the rows it inserts and where rows are then listed. Hearing just
-// that is no reason to plan an owner again, which every pod would be, otherwise.
-// Hearing anything else is.
+// expected is the news that our last transaction will cause: the rows that it inserts and the slots that then list
+// them. Exactly this news makes no owner dirty. Otherwise every new pod would be planned twice.
 type expected struct {
 	rows   map[nb.Ref]model.Model
 	listed map[nb.Ref][]nb.Slot
 }
 
-// expectation is what plans lead to.
+// expectation is the news that plans will cause.
 func expectation(plans []nb.Plan) expected {
 	e := expected{map[nb.Ref]model.Model{}, map[nb.Ref][]nb.Slot{}}
 	for _, p := range plans {
 		for _, rc := range p.Rows {
 			if rc.Verb == nb.Insert {
-				e.rows[nb.Ref{Table: rc.Key.Table, UUID: rc.UUID}] = rc.Model
+				e.rows[rc.Ref()] = rc.Model
 			}
 		}
 		for _, m := range p.Members {
-			if r := (nb.Ref{Table: m.Key.Table, UUID: m.UUID}); !m.Remove {
+			if r := m.Ref(); !m.Remove {
 				e.listed[r] = append(e.listed[r], m.Slot)
 			}
 		}
@@ -35,16 +33,14 @@ func expectation(plans []nb.Plan) expected {
 	return e
 }
 
-// row tells whether a row that came is the one that was expected. Each is
-// expected once.
+// row tells whether a row that was inserted is expected. Each is expected once.
 func (e expected) row(schema *nb.Schema, r nb.Ref, m model.Model) bool {
 	want := e.rows[r]
 	delete(e.rows, r)
 	return want != nil && schema.SameColumns(want, m)
 }
 
-// listing tells whether a slot was expected to list a row from now on; once, as
-// row does.
+// listing tells whether it is expected that the slot lists the row now. Each listing is expected once.
 func (e expected) listing(sl nb.Slot, r nb.Ref) bool {
 	slots := e.listed[r]
 	i := slices.Index(slots, sl)

@@ -13,8 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// What our own transaction inserts comes back as nobody's news; what somebody
-// does to it afterwards is the owner's.
+// What our own transaction inserts comes back as nobody's news; what somebody does to it afterwards is the owner's.
 func TestOurOwnRowsAreNoNews(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	s := session(t, open(t, remote))
@@ -46,8 +45,7 @@ func TestOurOwnRowsAreNoNews(t *testing.T) {
 	})
 }
 
-// Anything but the very row that is expected, once and where it is expected, is
-// news.
+// Anything but the very row that is expected, once and where it is expected, is news.
 func TestWhatIsNotExpectedIsNews(t *testing.T) {
 	schema := nb.NewSchema()
 	want := rows(schema, "a")
@@ -69,16 +67,18 @@ func TestWhatIsNotExpectedIsNews(t *testing.T) {
 		events   []event
 		news     bool
 	}{
-		"the row":                       {[]nb.Plan{p}, []event{{nil, port}}, false},
-		"the row, listed":               {[]nb.Plan{p}, []event{{nil, port}, {want[0].Model, holding}}, false},
-		"listed, the row":               {[]nb.Plan{p}, []event{{want[0].Model, holding}, {nil, port}}, false},
-		"nothing was expected":          {nil, []event{{nil, port}}, true},
-		"listed, nothing was expected":  {[]nb.Plan{{Owner: owner(), Rows: p.Rows}}, []event{{nil, port}, {want[0].Model, holding}}, true},
-		"other content":                 {[]nb.Plan{p}, []event{{nil, other}}, true},
-		"the row, then other content":   {[]nb.Plan{p}, []event{{nil, port}, {port, other}}, true},
-		"the row, then it is gone":      {[]nb.Plan{p}, []event{{nil, port}, {port, nil}}, true},
-		"the row, its mark is taken":    {[]nb.Plan{p}, []event{{nil, port}, {port, unmarked}}, true},
-		"the row, listed, not any more": {[]nb.Plan{p}, []event{{nil, port}, {want[0].Model, holding}, {holding, want[0].Model}}, true},
+		"the row":              {[]nb.Plan{p}, []event{{nil, port}}, false},
+		"the row, listed":      {[]nb.Plan{p}, []event{{nil, port}, {want[0].Model, holding}}, false},
+		"listed, the row":      {[]nb.Plan{p}, []event{{want[0].Model, holding}, {nil, port}}, false},
+		"nothing was expected": {nil, []event{{nil, port}}, true},
+		"listed, nothing was expected": {[]nb.Plan{{Owner: owner(), Rows: p.Rows}},
+			[]event{{nil, port}, {want[0].Model, holding}}, true},
+		"other content":               {[]nb.Plan{p}, []event{{nil, other}}, true},
+		"the row, then other content": {[]nb.Plan{p}, []event{{nil, port}, {port, other}}, true},
+		"the row, then it is gone":    {[]nb.Plan{p}, []event{{nil, port}, {port, nil}}, true},
+		"the row, its mark is taken":  {[]nb.Plan{p}, []event{{nil, port}, {port, unmarked}}, true},
+		"the row, listed, not any more": {[]nb.Plan{p},
+			[]event{{nil, port}, {want[0].Model, holding}, {holding, want[0].Model}}, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			woken := 0
@@ -108,8 +108,8 @@ func TestWhatIsNotExpectedIsNews(t *testing.T) {
 	})
 }
 
-// A row and the place that lists it go together, and are told of one after the
-// other, in any order: whoever looks in between does not use the UUID again.
+// A row and the place that lists it go together, and are told of one after the other, in any order: whoever looks in
+// between does not use the UUID again.
 func TestUnlistedRowIsSpent(t *testing.T) {
 	schema := nb.NewSchema()
 	want := rows(schema, "a")

@@ -11,11 +11,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// index remembers whose row is whose and which slots list it. It says where to
-// look, not what is there: it is fed by events, which come a moment after the
-// cache has changed, so every answer is checked against the cache. What is
-// missing from it for that moment is made good by the event itself, which asks
-// for another look.
+// index knows the owner of each row and the slots that list it, so that neither is searched for. Events feed it, a
+// moment after the cache has changed. So it says only where to look, and every answer is checked against the cache.
+// What it lacks at that moment is looked at again when the event arrives.
 type index struct {
 	schema *nb.Schema
 	wake   func() // called when there is news
@@ -25,26 +23,25 @@ type index struct {
 	owned   map[nb.Owner][]nb.Ref
 	parents map[nb.Ref][]nb.Slot
 	dirty   map[nb.Owner]bool
-	spent   map[string]time.Time // when the row of a UUID was deleted
-	earlier map[string]time.Time // the same of those before
+	spent   map[string]time.Time // when the row of each UUID was deleted
+	earlier map[string]time.Time // the same, of earlier rows
 	coming  expected
 }
 
-// A UUID is not used again for spentFor after its row was deleted: ovn-northd
-// will have heard of that by then. No more than spentMax are remembered, and at
-// least the last half of these.
+// A UUID is not used again for spentFor after its row was deleted: ovn-northd has processed the deletion by then. At
+// most spentMax UUIDs are remembered, and at least the last half of these.
 const (
 	spentFor = time.Minute
 	spentMax = 100_000
 )
 
 func newIndex(s *nb.Schema, wake func()) *index {
-	return &index{schema: s, wake: wake, owner: map[nb.Ref]nb.Owner{}, owned: map[nb.Owner][]nb.Ref{}, parents: map[nb.Ref][]nb.Slot{}, dirty: map[nb.Owner]bool{}, spent: map[string]time.Time{}}
+	return &index{schema: s, wake: wake, owner: map[nb.Ref]nb.Owner{}, owned: map[nb.Owner][]nb.Ref{},
+		parents: map[nb.Ref][]nb.Slot{}, dirty: map[nb.Owner]bool{}, spent: map[string]time.Time{}}
 }
 
-// change takes in that a row came (before is nil), changed, or went (after is
-// nil), and marks everyone concerned dirty. A row that concerns nobody may be
-// news all the same: the wrong one of two cluster routers is not ours.
+// change records that a row was inserted (before is nil), changed, or deleted (after is nil), and marks the owners
+// concerned dirty. A row without an owner is news, too: the wrong one of two cluster routers is not ours.
 func (x *index) change(before, after model.Model) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -61,7 +58,7 @@ func (x *index) change(before, after model.Model) {
 	}
 }
 
-// reown brings up to date whose row it is.
+// reown records the row's owner.
 func (x *index) reown(before, after model.Model) {
 	var was, is nb.Key
 	var had, has bool
@@ -82,8 +79,8 @@ func (x *index) reown(before, after model.Model) {
 	}
 }
 
-// concern marks the owners of a row dirty. A row that only lists other rows
-// than before concerns their owners and not its own: changeSlots sees to them.
+// concern marks the owners of a row dirty. When only its slots change, that concerns the owners of the listed rows
+// instead: see changeSlots.
 func (x *index) concern(before, after model.Model) {
 	for _, m := range []model.Model{before, after} {
 		if m == nil {
@@ -98,7 +95,7 @@ func (x *index) concern(before, after model.Model) {
 	}
 }
 
-// changeSlots takes in what a row lists now, and tells whether that is news.
+// changeSlots records what a row lists now, and tells whether that is news.
 func (x *index) changeSlots(before, after model.Model) (news bool) {
 	row := after
 	if row == nil {
@@ -106,7 +103,7 @@ func (x *index) changeSlots(before, after model.Model) (news bool) {
 	}
 	for _, sl := range x.schema.Slots(row) {
 		had, has := x.members(before, sl), x.members(after, sl)
-		n := 0 // what comes is put behind the rest, mostly
+		n := 0 // new members usually come last
 		for n < len(had) && n < len(has) && had[n] == has[n] {
 			n++
 		}
@@ -129,13 +126,12 @@ func (x *index) members(m model.Model, sl nb.Slot) []string {
 	return x.schema.Members(m, sl.Column)
 }
 
-// setListed records that a slot lists a row or no longer does; the row's owner
-// is to look at that, when it is news.
+// setListed records whether a slot lists a row. When that is news, the row's owner becomes dirty.
 func (x *index) setListed(sl nb.Slot, r nb.Ref, listed bool) (news bool) {
 	news = !listed || !x.coming.listing(sl, r)
 	if o, ok := x.owner[r]; ok && news {
 		x.dirty[o] = true
-		if !listed { // it may be gone as well, and the event that says so the next one
+		if !listed { // the next event may say that the row is deleted
 			x.spend(r.UUID)
 		}
 	}
@@ -178,8 +174,7 @@ func (x *index) disown(r nb.Ref, o nb.Owner) {
 	}
 }
 
-// expect notes what a transaction that is about to be sent leads to, and
-// forgets what earlier ones led to: what is not heard by then is news.
+// expect records what a transaction that is about to be sent will cause, in place of what earlier ones caused.
 func (x *index) expect(plans []nb.Plan) {
 	coming := expectation(plans)
 	x.mu.Lock()
@@ -187,14 +182,13 @@ func (x *index) expect(plans []nb.Plan) {
 	x.coming = coming
 }
 
-// committed takes in what a transaction of ours did, without waiting for its
-// events.
+// committed records what our transaction did, without waiting for its events.
 func (x *index) committed(plans []nb.Plan) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, p := range plans {
 		for _, rc := range p.Rows {
-			r := nb.Ref{Table: rc.Key.Table, UUID: rc.UUID}
+			r := rc.Ref()
 			if rc.Verb == nb.Delete {
 				x.disown(r, rc.Key.Owner)
 				x.spend(rc.UUID)
@@ -203,7 +197,7 @@ func (x *index) committed(plans []nb.Plan) {
 			}
 		}
 		for _, m := range p.Members {
-			x.list(m.Slot, nb.Ref{Table: m.Key.Table, UUID: m.UUID}, !m.Remove)
+			x.list(m.Slot, m.Ref(), !m.Remove)
 		}
 	}
 }

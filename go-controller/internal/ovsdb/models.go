@@ -9,9 +9,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// models is the models for one server. The client library refuses a model with a column that the server lacks. So a
-// table of which the server lacks columns gets a struct type of its own, equal to nbdb's but for the tags of these
-// columns: the library ignores fields without a tag, and Go converts between such types without a copy.
+// models is the row types that the client library fills for one server. The library refuses a type with a column that
+// the server lacks. So a table that has such columns gets a struct type of its own. It differs from nbdb's only in the
+// tags, which these columns don't have: the library ignores fields without a tag, and Go converts between such types
+// without a copy.
 type models struct {
 	schema  *nb.Schema
 	types   map[string]reflect.Type       // by table: the struct type, where it is not nbdb's
@@ -19,7 +20,7 @@ type models struct {
 	lacking map[string][]string           // columns by table
 }
 
-// modelsFor compares the models with the schema of a server.
+// modelsFor finds out which columns of ours the server lacks.
 func modelsFor(schema *nb.Schema, server ovsdb.DatabaseSchema) models {
 	ms := models{schema, map[string]reflect.Type{}, map[reflect.Type]reflect.Type{}, map[string][]string{}}
 	for _, table := range schema.Tables() {

@@ -12,18 +12,18 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// ErrNotConnected says that no session came about in time.
+// ErrNotConnected says that the Northbound database could not be reached in time.
 var ErrNotConnected = errors.New("the Northbound database can't be reached")
 
-// notConnected is ErrNotConnected with its reason, which says it all.
+// notConnected is ErrNotConnected that reads as its reason alone.
 type notConnected struct{ reason error }
 
 func (e notConnected) Error() string        { return e.reason.Error() }
 func (e notConnected) Unwrap() error        { return e.reason }
 func (e notConnected) Is(target error) bool { return target == ErrNotConnected }
 
-// With calls do with a session that is in sync, waiting for one as long as ctx
-// allows, and then closes the connection. It is for programs that look once.
+// With is for programs that look once. It waits for a session as long as ctx allows, calls do with it, and then closes
+// the connection.
 func With(ctx context.Context, c config.OVSDB, schema *nb.Schema, log *slog.Logger, do func(*Session) error) error {
 	if err := Check(c); err != nil {
 		return err
@@ -39,7 +39,8 @@ func With(ctx context.Context, c config.OVSDB, schema *nb.Schema, log *slog.Logg
 		select {
 		case <-db.Signal():
 		case <-ctx.Done():
-			return notConnected{cmp.Or(db.Failure(), fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, ctx.Err()))}
+			late := fmt.Errorf("connecting to the Northbound database %v: %w", c.Addresses, ctx.Err())
+			return notConnected{cmp.Or(db.Failure(), late)}
 		}
 	}
 	return do(session)

@@ -9,21 +9,21 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// operation is one OVSDB operation and the owners it was made for.
+// operation is one OVSDB operation and the owners whose plans it carries out.
 type operation struct {
 	ovsdb.Operation
 	owners []nb.Owner
-	// count is how many rows must be affected for the operation to have been
-	// carried out; -1 where none is fine too (RFC 7047 section 5.2: a mutate
-	// whose condition matches nothing succeeds).
+	// count is how many rows the operation must affect. It is -1 where none is fine, too: an operation whose condition
+	// matches nothing succeeds (RFC 7047 section 5.2).
 	count int
 }
 
-// operations is the plans as one transaction: inserts, then changes, then
-// deletes; the memberships of one slot together.
+// operations is the plans as one transaction: inserts, then changes, then deletes. The memberships of a slot become one
+// operation.
 func operations(schema *nb.Schema, plans []nb.Plan) []operation {
 	var inserts, changes, deletes []operation
 	slots := map[nb.Slot]*membership{}
+	changed := changedRows(plans)
 	for _, p := range plans {
 		for _, rc := range p.Rows {
 			switch rc.Verb {
@@ -33,12 +33,14 @@ func operations(schema *nb.Schema, plans []nb.Plan) []operation {
 				changes = append(changes, updateOps(rc, p.Owner)...)
 			case nb.Delete:
 				if !schema.DeletedByGC(rc.Key.Table) {
-					deletes = append(deletes, operation{
-						ovsdb.Operation{Op: ovsdb.OperationDelete, Table: rc.Key.Table, Where: byUUID(rc.UUID)}, []nb.Owner{p.Owner}, -1})
+					deletes = append(deletes, operation{on(ovsdb.OperationDelete, rc.Ref()), []nb.Owner{p.Owner}, -1})
 				}
 			}
 		}
 		for _, m := range p.Members {
+			if m.Implied && !changed[m.Slot.In] {
+				continue
+			}
 			if slots[m.Slot] == nil {
 				slots[m.Slot] = &membership{}
 			}
@@ -49,6 +51,24 @@ func operations(schema *nb.Schema, plans []nb.Plan) []operation {
 		changes = append(changes, slots[sl].operation(sl))
 	}
 	return slices.Concat(inserts, changes, deletes)
+}
+
+// changedRows is the rows that plans change, apart from what is implied by the deletion of other rows.
+func changedRows(plans []nb.Plan) map[nb.Ref]bool {
+	out := map[nb.Ref]bool{}
+	for _, p := range plans {
+		for _, rc := range p.Rows {
+			if rc.Verb == nb.Update {
+				out[rc.Ref()] = true
+			}
+		}
+		for _, m := range p.Members {
+			if !m.Implied {
+				out[m.Slot.In] = true
+			}
+		}
+	}
+	return out
 }
 
 func compareSlots(a, b nb.Slot) int {
@@ -71,7 +91,7 @@ func (m *membership) take(c nb.Membership, o nb.Owner) {
 }
 
 func (m *membership) operation(sl nb.Slot) operation {
-	op := operation{Operation: ovsdb.Operation{Op: ovsdb.OperationMutate, Table: sl.In.Table, Where: byUUID(sl.In.UUID)}, owners: m.owners, count: -1}
+	op := operation{on(ovsdb.OperationMutate, sl.In), m.owners, -1}
 	if len(m.remove) > 0 {
 		op.Mutations = append(op.Mutations, mutation(sl.Column, ovsdb.MutateOperationDelete, setValue(m.remove, true)))
 	}
@@ -82,8 +102,10 @@ func (m *membership) operation(sl nb.Slot) operation {
 	return op
 }
 
-func byUUID(u string) []ovsdb.Condition {
-	return []ovsdb.Condition{{Column: "_uuid", Function: ovsdb.ConditionEqual, Value: uuidValue(u)}}
+// on is an operation on one row.
+func on(op string, r nb.Ref) ovsdb.Operation {
+	where := []ovsdb.Condition{{Column: "_uuid", Function: ovsdb.ConditionEqual, Value: uuidValue(r.UUID)}}
+	return ovsdb.Operation{Op: op, Table: r.Table, Where: where}
 }
 
 func mutation(column string, how ovsdb.Mutator, value any) ovsdb.Mutation {
@@ -110,7 +132,7 @@ func wholeValue(c nb.ColumnChange) any {
 	}
 }
 
-// updateOps is one update for the scalar columns and one mutate for the rest.
+// updateOps is at most one update, for scalar columns, and one mutate, for the rest.
 func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 	row := ovsdb.Row{}
 	var ms []ovsdb.Mutation
@@ -119,8 +141,8 @@ func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 			row[c.Column] = scalarValue(c)
 			continue
 		}
-		// Members are added first: the server counts them after every mutation,
-		// and some sets must not be empty (Logical_Router_Port.networks).
+		// Members are added before others are removed: the server counts them after every mutation, and some sets must
+		// not be empty (Logical_Router_Port.networks).
 		if len(c.Add) > 0 {
 			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, setValue(c.Add, c.UUIDs)))
 		}
@@ -136,15 +158,19 @@ func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 	}
 	var out []operation
 	if len(row) > 0 {
-		out = append(out, operation{ovsdb.Operation{Op: ovsdb.OperationUpdate, Table: rc.Key.Table, Where: byUUID(rc.UUID), Row: row}, []nb.Owner{o}, 1})
+		update := on(ovsdb.OperationUpdate, rc.Ref())
+		update.Row = row
+		out = append(out, operation{update, []nb.Owner{o}, 1})
 	}
 	if len(ms) > 0 {
-		out = append(out, operation{ovsdb.Operation{Op: ovsdb.OperationMutate, Table: rc.Key.Table, Where: byUUID(rc.UUID), Mutations: ms}, []nb.Owner{o}, 1})
+		mutate := on(ovsdb.OperationMutate, rc.Ref())
+		mutate.Mutations = ms
+		out = append(out, operation{mutate, []nb.Owner{o}, 1})
 	}
 	return out
 }
 
-// scalarValue is the new value; an optional column without one is the empty set.
+// scalarValue is the new value. An optional column without a value is the empty set.
 func scalarValue(c nb.ColumnChange) any {
 	uuid, isText := c.New.(string)
 	switch {
@@ -157,7 +183,7 @@ func scalarValue(c nb.ColumnChange) any {
 	}
 }
 
-// newKeys is what a map column is to gain.
+// newKeys is the keys that a map column gains.
 func newKeys(c nb.ColumnChange) any {
 	if c.Numbers {
 		return mapValue(c.Integers())

@@ -21,19 +21,18 @@ import (
 // transactTimeout bounds one transaction.
 const transactTimeout = 30 * time.Second
 
-// Session is one connection to the database, in sync from the moment it is
-// handed out until it is lost.
+// Session is one connection to the database, in sync from the moment it is handed out until it is lost.
 type Session struct {
 	schema *nb.Schema
 	client client.Client
 	models models
 	cache  *cache.TableCache
 	index  *index
-	ended  context.Context // done once the connection is given up
+	ended  context.Context // done once the session has ended
 	end    context.CancelFunc
 }
 
-// newSession starts listening to the cache and takes in what it holds.
+// newSession starts to listen to the cache, and indexes what it holds.
 func newSession(schema *nb.Schema, cl *connection, wake func()) *Session {
 	s := &Session{schema: schema, client: cl, models: cl.models, cache: cl.Cache(), index: newIndex(schema, wake)}
 	s.ended, s.end = context.WithCancel(context.Background())
@@ -51,7 +50,7 @@ func newSession(schema *nb.Schema, cl *connection, wake func()) *Session {
 	return s
 }
 
-// View is what is there now, for the length of one batch.
+// View is what is there now. It serves for one batch.
 func (s *Session) View() nb.View {
 	return &view{Session: s, rows: map[nb.Ref]model.Model{}, lists: map[nb.Slot]*listed{}}
 }
@@ -59,11 +58,11 @@ func (s *Session) View() nb.View {
 // Owners lists every owner that a row's mark names.
 func (s *Session) Owners() []nb.Owner { return s.index.owners() }
 
-// TakeDirty hands out the owners whose rows changed since the last call.
+// TakeDirty returns the owners whose rows changed since the last call.
 func (s *Session) TakeDirty() []nb.Owner { return s.index.takeDirty() }
 
-// Claim tells whose rows these are, for tables that have no place for a mark,
-// so that a change to them is noticed as the owner's.
+// Claim records the owners of rows in tables that have no room for a mark, so that a change of such a row makes its
+// owner dirty.
 func (s *Session) Claim(rows []nb.Row) {
 	for _, r := range rows {
 		if !s.schema.Marked(r.Key.Table) {
@@ -72,9 +71,8 @@ func (s *Session) Claim(rows []nb.Row) {
 	}
 }
 
-// ClusterRouter is the UUID of the router tagged k8s-cluster-router=yes; ""
-// when there is none. Two of them are an error: choosing would split the
-// cluster.
+// ClusterRouter is the UUID of the router tagged k8s-cluster-router=yes, "" when there is none. Two of them are an
+// error: choosing one would split the cluster.
 func (s *Session) ClusterRouter() (string, error) {
 	var found []string
 	for uuid, m := range s.cache.Table(nbdb.LogicalRouterTable).RowsShallow() {
@@ -84,7 +82,8 @@ func (s *Session) ClusterRouter() (string, error) {
 	}
 	if len(found) > 1 {
 		slices.Sort(found)
-		return "", fmt.Errorf("logical routers %s are all tagged external_ids:%s=yes: want one; remove the tag from the others",
+		return "", fmt.Errorf(
+			"logical routers %s are all tagged external_ids:%s=yes: want one; remove the tag from the others",
 			strings.Join(found, ", "), names.KeyClusterRouter)
 	}
 	if len(found) == 0 {
@@ -93,8 +92,8 @@ func (s *Session) ClusterRouter() (string, error) {
 	return found[0], nil
 }
 
-// ClusterRecord is what the cluster router says of the --cluster-subnets and
-// --join-subnet that the cluster was made with; "" where there is none.
+// ClusterRecord is the --cluster-subnets and the --join-subnet with which the cluster was made, as the cluster router
+// records them. Each is "" when there is no record.
 func (s *Session) ClusterRecord() (subnets, join string) {
 	uuid, err := s.ClusterRouter()
 	if r, ok := s.cache.Table(nbdb.LogicalRouterTable).Row(uuid).(*nbdb.LogicalRouter); ok && err == nil && r != nil {
@@ -141,20 +140,18 @@ func byHandRecord(m model.Model) (record string, ok bool) {
 // Outcome is what a transaction did.
 type Outcome struct {
 	Ops  int        // operations sent
-	Lost []nb.Owner // owners whose rows had vanished under the operation: to be planned again
+	Lost []nb.Owner // owners whose rows vanished before the operation: plan them again
 }
 
-// errRejected tells that the server refused a transaction: nothing of it was
-// done.
+// errRejected says that the server refused a transaction. Then no part of it was carried out.
 const errRejected = sessionError("transaction rejected")
 
-// IsRejected tells whether the server refused a transaction because of what is
-// in it, as opposed to not having been reached.
+// IsRejected tells whether the server refused a transaction because of its content. Otherwise the server was not
+// reached.
 func IsRejected(err error) bool { return errors.Is(err, errRejected) }
 
-// Transact carries plans out as one transaction. When it returns without
-// error, views show the result. After an error that is not IsRejected the
-// transaction may or may not have been done; planning anew is safe either way.
+// Transact carries plans out as one transaction. When it returns without error, views show the result. After an error
+// that is not IsRejected the server may or may not have carried it out. Planning anew is safe either way.
 func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error) {
 	ops := operations(s.schema, plans)
 	raw := make([]ovsdb.Operation, len(ops))
@@ -187,8 +184,8 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 	return out, nil
 }
 
-// rejection is the server's reason to refuse. A transaction that fails at
-// commit has one result more than operations (RFC 7047 section 4.1.3).
+// rejection is the server's reason to refuse a transaction. One that fails at commit has one more result than
+// operations (RFC 7047 section 4.1.3).
 func rejection(results []ovsdb.OperationResult, ops []operation) error {
 	for i, r := range results {
 		if r.Error == "" {
@@ -209,16 +206,15 @@ func rejection(results []ovsdb.OperationResult, ops []operation) error {
 	return nil
 }
 
-// echo asks the server for a sign of life.
+// echo checks that the server answers.
 func (s *Session) echo(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return s.client.Echo(ctx)
 }
 
-// CompareWithServer reads the UUIDs of all rows from the server and compares
-// them with the cache. An error tells of the first table that differs; a
-// change in flight may cause one, so only a difference that stays is a fault.
+// CompareWithServer reads the UUIDs of all rows from the server and compares them with the cache. The error names the
+// first table that differs. A change in flight may cause a difference: only one that stays is a fault.
 func (s *Session) CompareWithServer(ctx context.Context) error {
 	tables := s.schema.Tables()
 	ops := make([]ovsdb.Operation, len(tables))
@@ -237,7 +233,8 @@ func (s *Session) CompareWithServer(ctx context.Context) error {
 	for i, t := range tables {
 		have := s.cache.Table(t)
 		if have.Len() != len(results[i].Rows) {
-			return fmt.Errorf("comparing the cache with the server: table %s has %d rows there, %d here", t, len(results[i].Rows), have.Len())
+			return fmt.Errorf("comparing the cache with the server: table %s has %d rows there, %d here",
+				t, len(results[i].Rows), have.Len())
 		}
 		for _, row := range results[i].Rows {
 			if u, ok := row["_uuid"].(ovsdb.UUID); !ok || !have.HasRow(u.GoUUID) {

@@ -23,8 +23,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// pki is an authority and one key pair signed by it, as files. The certificate
-// names no host, like those that ovs-pki makes.
+// pki is an authority and one key pair signed by it, as files. The certificate names no host, like those that ovs-pki
+// makes.
 type pki struct{ ca, cert, key string }
 
 func newPKI(t *testing.T) pki {
@@ -47,7 +47,9 @@ func newPKI(t *testing.T) pki {
 	return p
 }
 
-func certificate(t *testing.T, name string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
+func certificate(
+	t *testing.T, name string, parent *x509.Certificate, signer *ecdsa.PrivateKey,
+) (*ecdsa.PrivateKey, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -82,7 +84,8 @@ func TestTLS(t *testing.T) {
 		problem string
 	}{
 		{"right", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: ours.ca}, ""},
-		{"another authority", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: others.ca}, "--nb-cacert " + others.ca},
+		{"another authority", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: others.ca},
+			"--nb-cacert " + others.ca},
 		{"no certificate", config.OVSDB{CACert: ours.ca}, "an ssl: address needs --nb-privkey, --nb-cert and --nb-cacert"},
 		{"key of another", config.OVSDB{PrivKey: others.key, Cert: ours.cert, CACert: ours.ca}, "--nb-privkey " + others.key},
 		{"not a certificate", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: ours.key}, "no PEM certificate"},

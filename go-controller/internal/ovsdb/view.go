@@ -8,15 +8,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// view is a nb.View of a session's cache for the length of one batch: it remembers what it has read.
+// view is the nb.View of a session for one batch. It remembers what it has read from the cache.
 type view struct {
 	*Session
 	rows  map[nb.Ref]model.Model
 	lists map[nb.Slot]*listed
 }
 
-// listed is the members of one slot, in order until there were searchMax questions and then as a set: a switch is asked
-// about the one pod that comes to it, or, in a full pass, about all that are on it.
+// listed is the members of one slot. After searchMax look-ups it also keeps them as a set: most batches ask a switch
+// about one pod, a full pass about all.
 type listed struct {
 	members []string
 	asked   int
@@ -71,7 +71,7 @@ func (v *view) Parents(r nb.Ref) []nb.Slot {
 		}
 	}
 	if !slices.ContainsFunc(out, v.schema.Keeps) && v.schema.DeletedByGC(r.Table) && v.Row(r) != nil {
-		return v.search(r) // something must keep it, or it would not be there: the index lags behind
+		return v.search(r) // a strong reference must keep it: the index lags behind
 	}
 	return out
 }
@@ -84,7 +84,7 @@ func (v *view) Lacks(table, column string) bool {
 	return slices.Contains(v.models.lacking[table], column)
 }
 
-// search looks for the slots that list a row in all rows that may.
+// search finds the slots that list a row without the index: it looks at all rows that may list it.
 func (v *view) search(r nb.Ref) []nb.Slot {
 	var out []nb.Slot
 	for _, sl := range v.schema.ParentTables(r.Table) {

@@ -1,16 +1,14 @@
 package ovsdb
 
-// Values of operations as they are on the wire (RFC 7047 section 5.1), in plain
-// Go types. libovsdb's OvsSet, OvsMap and UUID say the same, but encode level by
-// level, and match every UUID with a regular expression.
+// These are the values of operations as JSON (RFC 7047 section 5.1), in plain Go types. libovsdb's OvsSet, OvsMap and
+// UUID give the same bytes, but are encoded level by level, and match every UUID with a regular expression.
 
 // wireUUID is a reference to a row: ["uuid", uuid].
 type wireUUID = [2]string
 
 func uuidValue(u string) wireUUID { return wireUUID{"uuid", u} }
 
-// setValue is a set of strings or, with uuids, of references to rows. A set of
-// one is that one.
+// setValue is a set of strings or, with uuids, of references to rows. A set with one member is written as that member.
 func setValue(members []string, uuids bool) any {
 	switch {
 	case len(members) == 1 && uuids:

@@ -12,7 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -154,6 +156,11 @@ func TestRepair(t *testing.T) {
 	if got := testutil.ToFloat64(b.metrics.Differences); got != 0 {
 		t.Errorf("verification found %v differences, want 0", got)
 	}
+	derived := names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter)
+	if router := b.nbctl("--bare", "--columns=_uuid", "list", "logical_router"); router != names.StandIn(derived, 1) {
+		t.Errorf("the router that was deleted is %s now, want the first stand-in of %s", router, derived)
+	}
+	b.restart()
 }
 
 // content is what the rows of ours hold, without row order and UUIDs: a row that was just deleted comes back under a
