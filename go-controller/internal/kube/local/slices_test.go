@@ -4,13 +4,19 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -163,4 +169,52 @@ func TestLocalEndpointsNotAllowed(t *testing.T) {
 	if verbs := client.Actions(); !slices.ContainsFunc(verbs, func(a k8stesting.Action) bool { return a.Matches("list", "endpointslices") }) {
 		t.Errorf("no list among %v", verbs)
 	}
+}
+
+// Once the slices are known, a refusal removes none of them, nor does a lost watch. What went meanwhile is gone after the
+// next list. Time is the test's own.
+func TestLocalEndpointsRefusedLater(t *testing.T) {
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil // one sleeps, by a clock that must not be a test's own
+	defer func() { utilruntime.ErrorHandlers = handlers }()
+	synctest.Test(t, func(t *testing.T) {
+		var refuse atomic.Bool
+		watches := make(chan *watch.FakeWatcher, 10)
+		l, api := startLocalWith(t, func(l *Watcher) {
+			c := l.clients.Kube.(*fake.Clientset)
+			c.PrependWatchReactor("endpointslices", func(k8stesting.Action) (bool, watch.Interface, error) {
+				w := watch.NewFake()
+				watches <- w
+				return true, w, nil
+			})
+			c.PrependReactor("list", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) {
+				return refuse.Load(), nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), "", errors.New("booting"))
+			})
+		}, endpointSlice("web-1", map[string]string{"10.0.1.3": "n1"}), endpointSlice("web-2", map[string]string{"10.0.1.4": "n1"}))
+		count := func() int {
+			all, _, err := l.Endpoints()
+			if err != nil {
+				return -1
+			}
+			return len(all[cluster.Name{Namespace: "default", Name: "web"}])
+		}
+		await := func(n int) {
+			t.Helper()
+			for count() != n {
+				<-l.Changed()
+			}
+		}
+		await(2)
+		refuse.Store(true)
+		if err := api.Tracker().Delete(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), "default", "web-2"); err != nil {
+			t.Fatal(err)
+		}
+		(<-watches).Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+		time.Sleep(time.Minute)
+		if n := count(); n != 2 {
+			t.Errorf("%d slices are known while they are refused, want 2", n)
+		}
+		refuse.Store(false)
+		await(1)
+	})
 }

@@ -241,6 +241,19 @@ func TestManifestDuplicates(t *testing.T) {
 	}
 }
 
+// An object in a version of its API that is not read is an error. The same kind of another group is none of ours.
+func TestManifestVersions(t *testing.T) {
+	m := stdin("apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: s}\n---\n" +
+		"apiVersion: example.test/v1\nkind: Node\nmetadata: {name: n}\n")
+	wantRefs(t, m)
+	wantTexts(t, "errors", m.Errors, error.Error,
+		`stdin: document 1 (line 1): apiVersion "discovery.k8s.io/v1beta1" of kind EndpointSlice, want "discovery.k8s.io/v1": `+
+			`the object is not used`)
+	if len(m.Ignored) != 1 || m.Ignored[0].APIVersion != "example.test/v1" {
+		t.Errorf("ignored %v, want the Node of another group", m.Ignored)
+	}
+}
+
 func TestManifestProblems(t *testing.T) {
 	m := stdin("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: 10.96.0.1}\n")
 	wantRefs(t, m, "Service default/s")
