@@ -19,7 +19,8 @@ func TestAll(t *testing.T) {
 		t.Error(err)
 	}
 	for _, kind := range []cluster.Kind{
-		cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindService, cluster.KindEndpointSlice, cluster.KindServiceCIDR,
+		cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindService, cluster.KindEndpointSlice,
+		cluster.KindServiceCIDR,
 	} {
 		k, ok := kinds.Find(rows, kind)
 		if !ok {
@@ -34,7 +35,8 @@ func TestAll(t *testing.T) {
 	if k, ok := kinds.Find(rows, "Widget"); ok {
 		t.Errorf("there is a row of Widgets: %+v", k)
 	}
-	if slice := kinds.EndpointSlice(); slice.APIVersion() != "discovery.k8s.io/v1" || slice.Plural() != "endpointslices.discovery.k8s.io" {
+	if slice := kinds.EndpointSlice(); slice.APIVersion() != "discovery.k8s.io/v1" ||
+		slice.Plural() != "endpointslices.discovery.k8s.io" {
 		t.Errorf("EndpointSlices are %s of %s", slice.Plural(), slice.APIVersion())
 	}
 }
@@ -42,16 +44,19 @@ func TestAll(t *testing.T) {
 // A row that lacks something, or contradicts itself or another, is named.
 func TestCheck(t *testing.T) {
 	for want, change := range map[string]func(*kinds.Kind){
-		`row 0 of the kinds, "": field Kind is not set`:                                     func(k *kinds.Kind) { k.Kind = "" },
-		`row 0 of the kinds, "Pod": field Resource is not set`:                              func(k *kinds.Kind) { k.Resource.Version = "" },
-		`field WatchedBy is not set`:                                                        func(k *kinds.Kind) { k.WatchedBy = nil },
-		`field ValidName is not set`:                                                        func(k *kinds.Kind) { k.ValidName = nil },
-		`field New is not set`:                                                              func(k *kinds.Kind) { k.New = nil },
-		`field NewList is not set`:                                                          func(k *kinds.Kind) { k.NewList = nil },
-		`field ListWatch is not set`:                                                        func(k *kinds.Kind) { k.ListWatch = nil },
-		`field Decode is not set`:                                                           func(k *kinds.Kind) { k.Decode = nil },
-		`field Decode does not decode the *v1.Pod that New makes`:                           func(k *kinds.Kind) { k.Decode = kinds.Node().Decode },
-		`field Decode makes "Pod name" of an object that is "Gizmo name"`:                   func(k *kinds.Kind) { k.Kind, k.Namespaced = "Gizmo", false },
+		`row 0 of the kinds, "": field Kind is not set`:           func(k *kinds.Kind) { k.Kind = "" },
+		`row 0 of the kinds, "Pod": field Resource is not set`:    func(k *kinds.Kind) { k.Resource.Version = "" },
+		`field WatchedBy is not set`:                              func(k *kinds.Kind) { k.WatchedBy = nil },
+		`field ValidName is not set`:                              func(k *kinds.Kind) { k.ValidName = nil },
+		`field New is not set`:                                    func(k *kinds.Kind) { k.New = nil },
+		`field NewList is not set`:                                func(k *kinds.Kind) { k.NewList = nil },
+		`field ListWatch is not set`:                              func(k *kinds.Kind) { k.ListWatch = nil },
+		`field Decode is not set`:                                 func(k *kinds.Kind) { k.Decode = nil },
+		`field Decode does not decode the *v1.Pod that New makes`: func(k *kinds.Kind) { k.Decode = kinds.Node().Decode },
+		`field Decode makes "Pod name" of an object that is "Gizmo name"`: func(k *kinds.Kind) {
+			k.Kind,
+				k.Namespaced = "Gizmo", false
+		},
 		`row 1 of the kinds, "Pod" (pods): there is a row for it already, want one`:         func(*kinds.Kind) {},
 		`field Decode makes "Pod namespace/name" of an object that is "Pod2 namespace/name`: func(k *kinds.Kind) { k.Kind = "Pod2" },
 	} {
@@ -96,8 +101,10 @@ func TestUnknownValues(t *testing.T) {
 			"InvalidSessionAffinity", `spec.sessionAffinity: "Cookie", want None or ClientIP: None is used`},
 		{service(func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 70000 }), service(func(*corev1.Service) {}),
 			"InvalidServicePort", `spec.ports: nodePort 70000 of port 80/TCP: want a number from 1 to 65535`},
-		{service(func(s *corev1.Service) { s.Status.LoadBalancer.Ingress[0].IPMode = &mode }), service(func(*corev1.Service) {}),
-			"InvalidLoadBalancerIngress", `status.loadBalancer.ingress: ipMode of 192.0.2.1: "Magic", want VIP or Proxy: VIP is used`},
+		{service(func(s *corev1.Service) { s.Status.LoadBalancer.Ingress[0].IPMode = &mode }),
+			service(func(*corev1.Service) {}),
+			"InvalidLoadBalancerIngress",
+			`status.loadBalancer.ingress: ipMode of 192.0.2.1: "Magic", want VIP or Proxy: VIP is used`},
 		{service(func(s *corev1.Service) {
 			s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, -1
 		}), service(func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }),
@@ -115,7 +122,8 @@ func TestUnknownValues(t *testing.T) {
 		{node(func(n *corev1.Node) {
 			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0"}}
 		}), node(func(*corev1.Node) {}),
-			"InvalidNodeAddress", `status.addresses: InternalIP "10.0.0" is not an IP address such as 192.0.2.1: it is left out`},
+			"InvalidNodeAddress",
+			`status.addresses: InternalIP "10.0.0" is not an IP address such as 192.0.2.1: it is left out`},
 	} {
 		o, problems, _ := kinds.Decode(kinds.All(), c.object)
 		wantProblems(t, c.text, problems, [2]string{c.reason, c.text})

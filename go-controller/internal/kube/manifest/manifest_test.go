@@ -108,10 +108,12 @@ func TestManifestForms(t *testing.T) {
 
 func TestManifestFiles(t *testing.T) {
 	dir := files(t, map[string]string{
-		"b.yaml": node, "a/pod.yml": web, "a/b/c/svc.json": `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"clusterIP":"None"}}`,
-		"README.md": "not: [a manifest", "a/pod.yaml.orig": "not: [a manifest",
+		"b.yaml": node, "a/pod.yml": web,
+		"a/b/c/svc.json": `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"clusterIP":"None"}}`,
+		"README.md":      "not: [a manifest", "a/pod.yaml.orig": "not: [a manifest",
 	})
-	m := manifest.Read(kinds.All(), []string{dir, manifest.Stdin}, strings.NewReader("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"))
+	m := manifest.Read(kinds.All(), []string{dir, manifest.Stdin},
+		strings.NewReader("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"))
 	clean(t, m)
 	wantRefs(t, m, "Namespace a", "Node n1", "Pod a/web", "Service default/s")
 
@@ -139,7 +141,8 @@ func TestManifestIgnoredKinds(t *testing.T) {
 `)
 	clean(t, m)
 	wantRefs(t, m, "Node n1")
-	want := []manifest.IgnoredKind{{APIVersion: "apps/v1", Kind: "Deployment", Count: 1}, {APIVersion: "example.com/v1", Kind: "BlackList", Count: 1},
+	want := []manifest.IgnoredKind{{APIVersion: "apps/v1", Kind: "Deployment", Count: 1},
+		{APIVersion: "example.com/v1", Kind: "BlackList", Count: 1},
 		{APIVersion: "example.com/v1", Kind: "Node", Count: 1}, {APIVersion: "v1", Kind: "ConfigMap", Count: 2}}
 	if !slices.Equal(m.Ignored, want) {
 		t.Errorf("ignored %v, want %v", m.Ignored, want)
@@ -225,7 +228,8 @@ func TestManifestWarnings(t *testing.T) {
 // One object in two places: the same twice is harmless, two different ones are
 // an error, and neither is a matter of luck.
 func TestManifestDuplicates(t *testing.T) {
-	dir := files(t, map[string]string{"a.yaml": node + "---\n" + web, "b.yaml": web, "c.yaml": strings.Replace(node, "u1", "u2", 1)})
+	dir := files(t, map[string]string{"a.yaml": node + "---\n" + web, "b.yaml": web,
+		"c.yaml": strings.Replace(node, "u1", "u2", 1)})
 	at := func(f string) string { return filepath.Join(dir, f) }
 	for _, order := range [][]string{{"a.yaml", "b.yaml", "c.yaml"}, {"c.yaml", "b.yaml", "a.yaml"}} {
 		var paths []string

@@ -51,7 +51,8 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 
 `)
 	for _, d := range []kinds.Daemon{kinds.Master, kinds.Agent} {
-		fmt.Fprintf(&b, "## `%s`\n\n| API group | resource | verbs | namespace | needed | what for |\n|---|---|---|---|---|---|\n", d)
+		fmt.Fprintf(&b,
+			"## `%s`\n\n| API group | resource | verbs | namespace | needed | what for |\n|---|---|---|---|---|---|\n", d)
 		for _, r := range permissions.Of(rows, d) {
 			needed := "yes"
 			if r.Optional {
@@ -114,7 +115,8 @@ func TestGatewayLeases(t *testing.T) {
 		var want []rbacv1.PolicyRule
 		for _, r := range permissions.Of(kinds.All(), d) {
 			if r.Namespace == lease.Namespace {
-				want = append(want, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs})
+				want = append(want, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource},
+					Verbs: r.Verbs})
 			}
 		}
 		if got := roles[name]; got.Namespace != lease.Namespace || fmt.Sprint(got.Rules) != fmt.Sprint(want) {
@@ -138,7 +140,8 @@ func TestRules(t *testing.T) {
 	}
 	want := []string{
 		"ovnkube master:  nodes [patch]", "ovnkube master:  pods/status [patch]", "ovnkube master:  events [create patch]",
-		"ovnkube master: coordination.k8s.io leases [get list]", "ovnkube master: coordination.k8s.io leases [get create update]",
+		"ovnkube master: coordination.k8s.io leases [get list]",
+		"ovnkube master: coordination.k8s.io leases [get create update]",
 		"ovnkube node:  nodes [patch]", "ovnkube node: coordination.k8s.io leases [create patch]",
 	}
 	if !slices.Equal(got, want) {

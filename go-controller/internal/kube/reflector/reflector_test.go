@@ -54,7 +54,8 @@ func (n *names) Put(came []runtime.Object, gone []cluster.Name, listed bool) err
 }
 
 // services is the row of services with an API server that the test plays.
-func services(list func(metav1.ListOptions) (*corev1.ServiceList, error), w func() (watch.Interface, error)) kinds.Kind {
+func services(list func(metav1.ListOptions) (*corev1.ServiceList, error),
+	w func() (watch.Interface, error)) kinds.Kind {
 	k := kinds.Service()
 	k.ListWatch = func(*client.Clients) *cache.ListWatch {
 		return &cache.ListWatch{
