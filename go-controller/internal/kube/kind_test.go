@@ -189,7 +189,8 @@ func TestNewKind(t *testing.T) {
 	events := watch.NewFake()
 	rows := append(kinds.All(), widgetRow(widgets(events)))
 	t.Run("manifest", func(t *testing.T) {
-		text := "apiVersion: example.test/v1\nkind: Widget\nmetadata: {name: w, namespace: ns}\nspec: {color: plaid, size: 1}\n"
+		text := "apiVersion: example.test/v1\nkind: Widget\nmetadata: {name: w, namespace: ns}\nspec: {color: plaid, " +
+			"size: 1}\n"
 		m := manifest.Read(rows, []string{manifest.Stdin}, strings.NewReader(text))
 		if len(m.Objects) != 1 || m.Objects[0].Ref().String() != "Widget ns/w" || len(m.Problems) != 1 || len(m.Errors) != 0 {
 			t.Errorf("read %+v", m)

@@ -98,7 +98,8 @@ func TestDecodeNode(t *testing.T) {
 }
 
 func TestDecodePod(t *testing.T) {
-	const networks = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`
+	const networks = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
+		`"gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`
 	const classic = `{"gateway_ip":"10.244.1.1","ip_address":"10.244.1.3/24","mac_address":"0a:58:0a:f4:01:03"}`
 	net := &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.244.1.3/24")},
 		MAC:      ipnet.MAC{0x0a, 0x58, 0x0a, 0xf4, 0x01, 0x03},

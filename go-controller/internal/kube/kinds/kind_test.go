@@ -57,8 +57,8 @@ func TestCheck(t *testing.T) {
 			k.Kind,
 				k.Namespaced = "Gizmo", false
 		},
-		`row 1 of the kinds, "Pod" (pods): there is a row for it already, want one`:         func(*kinds.Kind) {},
-		`field Decode makes "Pod namespace/name" of an object that is "Pod2 namespace/name`: func(k *kinds.Kind) { k.Kind = "Pod2" },
+		`row 1 of the kinds, "Pod" (pods): there is a row for it already, want one`: func(*kinds.Kind) {},
+		`makes "Pod namespace/name" of an object that is "Pod2 namespace/name`:      func(k *kinds.Kind) { k.Kind = "Pod2" },
 	} {
 		k := kinds.Pod()
 		change(&k)

@@ -133,7 +133,8 @@ func TestDecodeServiceFields(t *testing.T) {
 		"health check, malformed": {spec(func(s *corev1.Service) {
 			s.Annotations = map[string]string{"k8s.ovn.org/service-health-check": "often"}
 		}), want(func(*cluster.Service) {}), [][2]string{{"InvalidServiceHealthCheck",
-			`parsing k8s.ovn.org/service-health-check "often": not JSON, want such as {"interval":5,"timeout":20,"successes":3,"failures":3}: the endpoints are not checked`}}},
+			`parsing k8s.ovn.org/service-health-check "often": not JSON, want such as {"interval":5,"timeout":20,` +
+				`"successes":3,"failures":3}: the endpoints are not checked`}}},
 		"health check and SCTP": {spec(func(s *corev1.Service) {
 			s.Annotations = map[string]string{"k8s.ovn.org/service-health-check": "{}"}
 			s.Spec.Ports[0].Protocol = "SCTP"
@@ -186,7 +187,9 @@ func TestDecodeServiceFields(t *testing.T) {
 			want(func(s *cluster.Service) {
 				s.SourceRanges = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("2001:db8::/32")}
 			}), nil},
-		"a source range that can't be read lets nobody in": {spec(func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"everybody"} }),
+		"a source range that can't be read lets nobody in": {spec(func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{"everybody"}
+		}),
 			want(func(s *cluster.Service) { s.SourceRanges = []netip.Prefix{{}} }),
 			[][2]string{{"InvalidLoadBalancerSourceRange", `"everybody" is not a CIDR`}}},
 		"no affinity": {spec(func(s *corev1.Service) {

@@ -107,7 +107,9 @@ func TestDecodeEndpoint(t *testing.T) {
 			Serving: no, Terminating: no}}, cluster.Endpoint{}},
 		"terminating": {discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: no,
 			Serving: yes, Terminating: yes}}, cluster.Endpoint{Conditions: cluster.Serving | cluster.Terminating}},
-		"of a maker that does not know serving": {discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: no}}, cluster.Endpoint{Conditions: cluster.Serving}},
+		"of a maker that does not know serving": {
+			discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: no}},
+			cluster.Endpoint{Conditions: cluster.Serving}},
 		"everything": {all,
 			cluster.Endpoint{Conditions: cluster.Ready | cluster.Serving, Node: "n1", Zone: "a", Pod: "web-0", ForZones: "a,b",
 				ForNodes: "n1,n2"}},

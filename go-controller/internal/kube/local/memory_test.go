@@ -50,9 +50,12 @@ func (m manyServices) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 const manyMeta = `"metadata":{"name":"%[2]s","namespace":"team-%[1]d","uid":"6f1f3bd2-0d7a-4c56-9a3e-%012[1]d",` +
-	`"resourceVersion":"%[1]d","creationTimestamp":"2026-01-01T00:00:00Z","labels":{%[3]s"app.kubernetes.io/name":"shop",` +
-	`"app.kubernetes.io/instance":"shop-%[1]d","app.kubernetes.io/part-of":"store"},"annotations":{"note":"made by a pipeline"},` +
-	`"managedFields":[{"manager":"kubectl","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}}}]}`
+	`"resourceVersion":"%[1]d","creationTimestamp":"2026-01-01T00:00:00Z",` +
+	`"labels":{%[3]s"app.kubernetes.io/name":"shop",` +
+	`"app.kubernetes.io/instance":"shop-%[1]d","app.kubernetes.io/part-of":"store"},"annotations":{"note":"made by a ` +
+	`pipeline"},` +
+	`"managedFields":[{"manager":"kubectl","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",` +
+	`"fieldsV1":{"f:spec":{}}}]}`
 
 // writeService writes a dual-stack service of type NodePort; the first has externalTrafficPolicy Local.
 func writeService(w io.Writer, i int) {
@@ -67,7 +70,8 @@ func writeService(w io.Writer, i int) {
 			`"clusterIPs":["10.96.%[2]d.%[3]d","fd02::%[1]x"],"ipFamilies":["IPv4","IPv6"],"ipFamilyPolicy":"PreferDualStack",`+
 			`"internalTrafficPolicy":"Cluster","externalTrafficPolicy":%[4]q,"sessionAffinity":"None","ports":[`+
 			`{"name":"http","protocol":"TCP","port":80,"targetPort":8080,"nodePort":%[5]d},`+
-			`{"name":"https","protocol":"TCP","port":443,"targetPort":8443,"nodePort":%[6]d}]},"status":{"loadBalancer":{}}}}`+"\n",
+			`{"name":"https","protocol":"TCP","port":443,"targetPort":8443,"nodePort":%[6]d}]},`+
+			`"status":{"loadBalancer":{}}}}`+"\n",
 		i+1, i/250, i%250+1, policy, 20000+i, 40000+i)
 }
 

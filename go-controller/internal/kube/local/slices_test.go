@@ -181,8 +181,8 @@ func TestLocalEndpointsNotAllowed(t *testing.T) {
 	}
 }
 
-// Once the slices are known, a refusal removes none of them, nor does a lost watch. What went meanwhile is gone after the
-// next list. Time is the test's own.
+// Once the slices are known, a refusal removes none of them, nor does a lost watch. What went meanwhile is gone after
+// the next list. Time is the test's own.
 func TestLocalEndpointsRefusedLater(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil // one sleeps, by a clock that must not be a test's own

@@ -17,7 +17,7 @@ type Rule struct {
 	Verbs    []string
 	// Namespace has the objects; "" for all namespaces, and for objects without one.
 	Namespace string
-	Optional  bool   // the daemon works without it, with what Why says
+	Optional  bool   // the daemon works without it
 	Why       string // what it is for
 }
 
@@ -27,12 +27,8 @@ func Read() []string { return []string{"get", "list", "watch"} }
 // Of are the rules of a daemon, in the order of the rows.
 func Of(rows []kinds.Kind, d kinds.Daemon) (out []Rule) {
 	for _, k := range kinds.WatchedBy(rows, d) {
-		why := "watched"
-		if k.Optional {
-			why = "watched; without it, there are none"
-		}
 		out = append(out, Rule{
-			Group: k.Resource.Group, Resource: k.Resource.Resource, Verbs: Read(), Optional: k.Optional, Why: why,
+			Group: k.Resource.Group, Resource: k.Resource.Resource, Verbs: Read(), Optional: k.Optional, Why: "watched",
 		})
 	}
 	for _, k := range rows {
@@ -49,7 +45,7 @@ func Of(rows []kinds.Kind, d kinds.Daemon) (out []Rule) {
 	}
 	if d == kinds.Master {
 		out = append(out, Rule{
-			Group: corev1.GroupName, Resource: "events", Verbs: []string{"create", "patch"}, Why: "reports problems with objects",
+			Group: corev1.GroupName, Resource: "events", Verbs: []string{"create", "patch"}, Why: "reports problems",
 		})
 	}
 	return append(out, leases(d)...)
@@ -65,12 +61,11 @@ func leases(d kinds.Daemon) []Rule {
 	switch d {
 	case kinds.Master:
 		return []Rule{
-			rule(lease.Namespace, "finds gateways that are down; without it, later", "get", "list"),
-			rule("of `--leader-elect-namespace`", "elects the leader; only with `--leader-elect`", "get", "create", "update"),
+			rule(lease.Namespace, "finds gateways that are down", "get", "list"),
+			rule("of `--leader-elect-namespace`", "elects the leader", "get", "create", "update"),
 		}
 	case kinds.Agent:
-		return []Rule{rule(lease.Namespace, "renews the Lease of a gateway; without it, the master finds later that it is down",
-			"create", "patch")}
+		return []Rule{rule(lease.Namespace, "renews a gateway's Lease", "create", "patch")}
 	}
 	return nil
 }

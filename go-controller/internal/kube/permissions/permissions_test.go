@@ -63,23 +63,26 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString(`An agent reads and annotates its own Node, and reads the pods on it. Of other Nodes it gets those with endpoints of
-services of ` + "`externalTrafficPolicy: Local`" + `. It watches EndpointSlices as soon as there is such a service, and without that
-right it serves all other services. The Leases in ` + "`kube-node-lease`" + ` have a manifest:
+	b.WriteString(`An agent reads and annotates its own Node, and reads the pods on it. Of other Nodes it gets those with
+endpoints of services of ` + "`externalTrafficPolicy: Local`" + `. It watches EndpointSlices as soon as there is such a
+service. Without that right it serves all other services.
+
+Leader election needs its Lease only with ` + "`--leader-elect`" + `. Without the rights to the Leases in
+` + "`kube-node-lease`" + ` the master notices later that a gateway is down. These rights have a manifest:
 [dist/kubernetes/gateway-leases.yaml](../../dist/kubernetes/gateway-leases.yaml).
 
 ## What is read
 
-| kind | API version | scope | read by | annotated by | when the API server withholds it |
+| kind | API version | scope | read by | annotated by | a daemon that may not read it |
 |---|---|---|---|---|---|
 `)
 	for _, k := range rows {
-		scope, withheld := "cluster", "the daemon waits for it"
+		scope, withheld := "cluster", "waits"
 		if k.Namespaced {
 			scope = "namespace"
 		}
 		if k.Optional {
-			withheld = "there are none, until it is asked again"
+			withheld = "takes it that there are none, asks again"
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", k.Kind, k.APIVersion(), scope, daemons(k.WatchedBy),
 			daemons(k.AnnotatedBy), withheld)
@@ -90,7 +93,7 @@ right it serves all other services. The Leases in ` + "`kube-node-lease`" + ` ha
 func daemons(all []kinds.Daemon) string {
 	var out []string
 	for _, d := range all {
-		out = append(out, "`"+string(d)+"`")
+		out = append(out, strings.TrimPrefix(string(d), "ovnkube "))
 	}
 	return strings.Join(out, ", ")
 }
