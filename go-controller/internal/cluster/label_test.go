@@ -121,7 +121,7 @@ func TestLabelsChange(t *testing.T) {
 		state.Apply(cluster.Event{Ref: o.Ref(), New: o})
 	}
 	want := map[cluster.Kind]string{
-		cluster.KindNode: "[node/n]", cluster.KindNamespace: "[namespace/default]", cluster.KindPod: "[]",
+		cluster.KindNode: "[Node n]", cluster.KindNamespace: "[Namespace default]", cluster.KindPod: "[]",
 	}
 	for _, o := range with("b") {
 		change, ok := state.Apply(cluster.Event{Ref: o.Ref(), New: o})
