@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
 func TestLabels(t *testing.T) {
@@ -101,4 +104,33 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// Another label is a change of the object, which alters the rows of no pod, and of no owner but the object's own.
+func TestLabelsChange(t *testing.T) {
+	state, translators := cluster.NewState(config.Cluster{}), all.Translators(nb.NewSchema())
+	with := func(label string) []cluster.Object {
+		labels := cluster.NewLabels(map[string]string{"app": label})
+		return []cluster.Object{
+			&cluster.Node{Name: "n", UID: "u", Labels: labels},
+			&cluster.Namespace{Name: "default", UID: "u", Labels: labels},
+			&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p"}, UID: "u", Node: "n", Labels: labels},
+		}
+	}
+	for _, o := range with("a") {
+		state.Apply(cluster.Event{Ref: o.Ref(), New: o})
+	}
+	want := map[cluster.Kind]string{
+		cluster.KindNode: "[Node n]", cluster.KindNamespace: "[Namespace default]", cluster.KindPod: "[]",
+	}
+	for _, o := range with("b") {
+		change, ok := state.Apply(cluster.Event{Ref: o.Ref(), New: o})
+		if !ok {
+			t.Errorf("%s: another label is no change", o.Ref())
+			continue
+		}
+		if got := fmt.Sprint(translators.Affected(state, change)); got != want[o.Ref().Kind] {
+			t.Errorf("%s: another label affects %s, want %s", o.Ref(), got, want[o.Ref().Kind])
+		}
+	}
 }

@@ -31,7 +31,8 @@ func TestProbe(t *testing.T) {
 		t.Errorf("skew %s, want an hour", skew)
 	}
 	status = http.StatusUnauthorized
-	if _, err := Probe(t.Context(), k, "test"); err == nil || !strings.Contains(err.Error(), "it answers 401 Unauthorized") {
+	if _, err := Probe(t.Context(), k, "test"); err == nil ||
+		!strings.Contains(err.Error(), "it answers 401 Unauthorized") {
 		t.Error(err)
 	}
 	s.Close()

@@ -18,7 +18,8 @@ import (
 )
 
 func meta(ns, name string, annotations map[string]string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-" + name), Annotations: annotations, CreationTimestamp: metav1.Unix(1700000000, 0)}
+	return metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-" + name), Annotations: annotations,
+		CreationTimestamp: metav1.Unix(1700000000, 0)}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -70,7 +71,8 @@ func TestDecodeNode(t *testing.T) {
 		refused     string
 	}{
 		{nil, nil, ""},
-		{map[string]string{annotation.NodeSubnets: `{"default":["10.244.1.0/24"]}`}, []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, ""},
+		{map[string]string{annotation.NodeSubnets: `{"default":["10.244.1.0/24"]}`},
+			[]netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, ""},
 		{map[string]string{annotation.NodeSubnets: `{"default":["10.244.1.7/24"]}`}, nil, "10.244.1.7/24 has host bits set"},
 		{map[string]string{annotation.NodeSubnets: ``}, nil, "not JSON"},
 	} {
@@ -78,11 +80,13 @@ func TestDecodeNode(t *testing.T) {
 		if got.Name != long || got.UID != "uid-"+long || got.Created != 1700000000 || len(problems) != 0 {
 			t.Errorf("%v: %+v, %v", c.annotations, got, problems)
 		}
-		if !slices.Equal(got.Annotated, c.want) || !strings.Contains(got.AnnotatedAs, c.refused) || (got.AnnotatedAs == "") != (c.refused == "") {
+		if !slices.Equal(got.Annotated, c.want) || !strings.Contains(got.AnnotatedAs, c.refused) ||
+			(got.AnnotatedAs == "") != (c.refused == "") {
 			t.Errorf("%v: subnets %v, refused as %q", c.annotations, got.Annotated, got.AnnotatedAs)
 		}
 	}
-	got, _ := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", "n", map[string]string{annotation.NodeChassisID: "chassis-1"})})
+	got, _ := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", "n",
+		map[string]string{annotation.NodeChassisID: "chassis-1"})})
 	if got.Chassis() != "chassis-1" {
 		t.Errorf("chassis %q, want chassis-1", got.Chassis())
 	}
@@ -94,9 +98,11 @@ func TestDecodeNode(t *testing.T) {
 }
 
 func TestDecodePod(t *testing.T) {
-	const networks = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`
+	const networks = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
+		`"gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`
 	const classic = `{"gateway_ip":"10.244.1.1","ip_address":"10.244.1.3/24","mac_address":"0a:58:0a:f4:01:03"}`
-	net := &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.244.1.3/24")}, MAC: ipnet.MAC{0x0a, 0x58, 0x0a, 0xf4, 0x01, 0x03},
+	net := &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.244.1.3/24")},
+		MAC:      ipnet.MAC{0x0a, 0x58, 0x0a, 0xf4, 0x01, 0x03},
 		Gateways: []netip.Addr{netip.MustParseAddr("10.244.1.1")}}
 	pod := func(a map[string]string, change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: meta("default", "web-0", a), Spec: corev1.PodSpec{NodeName: "n1"}}
@@ -106,7 +112,8 @@ func TestDecodePod(t *testing.T) {
 		return p
 	}
 	base := func(change func(*cluster.Pod)) *cluster.Pod {
-		p := &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "web-0"}, UID: "uid-web-0", Node: "n1", Created: 1700000000}
+		p := &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "web-0"}, UID: "uid-web-0", Node: "n1",
+			Created: 1700000000}
 		if change != nil {
 			change(p)
 		}
@@ -120,16 +127,20 @@ func TestDecodePod(t *testing.T) {
 	}{
 		"plain":         {pod(nil, nil), base(nil)},
 		"not scheduled": {pod(nil, func(p *corev1.Pod) { p.Spec.NodeName = "" }), base(func(p *cluster.Pod) { p.Node = "" })},
-		"host network":  {pod(nil, func(p *corev1.Pod) { p.Spec.HostNetwork = true }), base(func(p *cluster.Pod) { p.HostNetwork = true })},
+		"host network": {pod(nil, func(p *corev1.Pod) { p.Spec.HostNetwork = true }),
+			base(func(p *cluster.Pod) { p.HostNetwork = true })},
 		"running":       {pod(nil, phase(corev1.PodRunning)), base(nil)},
 		"unknown phase": {pod(nil, phase(corev1.PodUnknown)), base(nil)},
 		"succeeded":     {pod(nil, phase(corev1.PodSucceeded)), finished},
 		"failed":        {pod(nil, phase(corev1.PodFailed)), finished},
-		"being deleted": {pod(nil, func(p *corev1.Pod) { p.DeletionTimestamp = ptr(metav1.Unix(1700000001, 0)) }), base(nil)}, // it has its network until it is gone
+		// it has its network until it is gone
+		"being deleted": {pod(nil, func(p *corev1.Pod) { p.DeletionTimestamp = ptr(metav1.Unix(1700000001, 0)) }), base(nil)},
 		"annotated": {pod(map[string]string{annotation.PodNetworks: networks, annotation.PodClassic: classic}, nil),
 			base(func(p *cluster.Pod) { p.Annotated, p.ClassicOK = net, true })},
-		"classic missing": {pod(map[string]string{annotation.PodNetworks: networks}, nil), base(func(p *cluster.Pod) { p.Annotated = net })},
-		"classic tampered with": {pod(map[string]string{annotation.PodNetworks: networks, annotation.PodClassic: `{"ip_address":"1.2.3.4/5"}`}, nil),
+		"classic missing": {pod(map[string]string{annotation.PodNetworks: networks}, nil),
+			base(func(p *cluster.Pod) { p.Annotated = net })},
+		"classic tampered with": {pod(map[string]string{annotation.PodNetworks: networks,
+			annotation.PodClassic: `{"ip_address":"1.2.3.4/5"}`}, nil),
 			base(func(p *cluster.Pod) { p.Annotated = net })},
 		"classic only": {pod(map[string]string{annotation.PodClassic: classic}, nil), base(nil)},
 	} {
@@ -138,9 +149,12 @@ func TestDecodePod(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", what, got, problems, c.want)
 		}
 	}
-	for _, tampered := range []string{"", "{", `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"zz"}}`, strings.Repeat("[", 100000)} {
-		got, _ := decode[*cluster.Pod](t, pod(map[string]string{annotation.PodNetworks: tampered, annotation.PodClassic: classic}, nil))
-		if got.Annotated != nil || got.ClassicOK || !strings.HasPrefix(got.AnnotatedAs, "parsing k8s.ovn.org/pod-networks ") || len(got.AnnotatedAs) > 1000 {
+	for _, tampered := range []string{"", "{", `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"zz"}}`,
+		strings.Repeat("[", 100000)} {
+		got, _ := decode[*cluster.Pod](t, pod(map[string]string{annotation.PodNetworks: tampered,
+			annotation.PodClassic: classic}, nil))
+		if got.Annotated != nil || got.ClassicOK ||
+			!strings.HasPrefix(got.AnnotatedAs, "parsing k8s.ovn.org/pod-networks ") || len(got.AnnotatedAs) > 1000 {
 			t.Errorf("tampered annotation %.40q: %v, refused as %.80q", tampered, got.Annotated, got.AnnotatedAs)
 		}
 	}

@@ -38,7 +38,8 @@ func TestKeepLease(t *testing.T) {
 				return false, nil, nil
 			}
 			refused++
-			return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "ovn-gateway.n1", errors.New("not yours"))
+			return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "ovn-gateway.n1",
+				errors.New("not yours"))
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -61,7 +62,8 @@ func TestKeepLease(t *testing.T) {
 		pass("no gateway any more", 20*time.Second, 0, 0)
 		cancel()
 		<-done
-		if _, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "ovn-gateway.n1", metav1.GetOptions{}); err != nil {
+		if _, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "ovn-gateway.n1",
+			metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

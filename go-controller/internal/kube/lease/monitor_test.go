@@ -33,7 +33,8 @@ type monitorBed struct {
 }
 
 func newMonitorBed(t *testing.T, nodes ...string) *monitorBed {
-	b := &monitorBed{t: t, client: fake.NewClientset(), leases: map[string]*coordinationv1.Lease{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), skew: map[string]time.Duration{}}
+	b := &monitorBed{t: t, client: fake.NewClientset(), leases: map[string]*coordinationv1.Lease{},
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), skew: map[string]time.Duration{}}
 	b.client.PrependReactor("*", "leases", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		if b.fails || a.GetNamespace() != corev1.NamespaceNodeLease {
 			return true, nil, errors.New("connection refused")
@@ -72,7 +73,8 @@ func (b *monitorBed) restart(nodes ...string) {
 // renews has a Lease be renewed now, by the clock of its node.
 func (b *monitorBed) renews(node, lease string, seconds int32) {
 	at := metav1.NewMicroTime(b.now.Add(b.skew[node]))
-	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: lease}, Spec: coordinationv1.LeaseSpec{RenewTime: &at, LeaseDurationSeconds: &seconds}}
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: lease},
+		Spec: coordinationv1.LeaseSpec{RenewTime: &at, LeaseDurationSeconds: &seconds}}
 	if lease == nameOf(node) {
 		l.Labels = map[string]string{leaseLabel: leaseValue}
 	}

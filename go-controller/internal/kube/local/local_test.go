@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,7 +41,8 @@ func startLocalWith(t *testing.T, prepare func(*Watcher), more ...runtime.Object
 	api := fake.NewClientset(append(more, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid", Annotations: map[string]string{"keep": "this"}},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "172.18.0.2"}, {Type: corev1.NodeInternalIP, Address: "fd18::2"},
+			{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "172.18.0.2"},
+			{Type: corev1.NodeInternalIP, Address: "fd18::2"},
 		}},
 	})...)
 	l, err := New(&client.Clients{Kube: api}, kinds.All(), "n1", slog.New(slog.DiscardHandler))
@@ -156,7 +158,8 @@ func TestLocalWaitPod(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := l.WaitPod(short, "default", "none", func(Pod, bool) bool { return false }); !errors.Is(err, context.DeadlineExceeded) {
+	if err := l.WaitPod(short, "default", "none", func(Pod, bool) bool { return false }); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("waiting in vain: %v", err)
 	}
 	if kept, ok := l.pods.get(cluster.Name{Namespace: "default", Name: "web"}); !ok || kept != p {
@@ -173,9 +176,11 @@ func TestLocalServices(t *testing.T) {
 	}
 	services := client.CoreV1().Services("default")
 	svc := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u1", Labels: map[string]string{"big": "label", "service.kubernetes.io/x": "kept"}},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIPs: []string{"10.96.0.10"}, Selector: map[string]string{"a": "b"},
-			Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u1",
+			Labels: map[string]string{"big": "label", "service.kubernetes.io/x": "kept"}},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIPs: []string{"10.96.0.10"},
+			Selector: map[string]string{"a": "b"},
+			Ports:    []corev1.ServicePort{{Port: 80, NodePort: 30080}}},
 	}
 	if _, err := services.Create(t.Context(), svc, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -184,7 +189,8 @@ func TestLocalServices(t *testing.T) {
 	for ; len(list) != 1; list, before, _ = l.Services() {
 		<-l.Changed()
 	}
-	if s := list[0]; s.Name.Name != "web" || len(s.Ports) != 1 || s.Ports[0].NodePort != 30080 || s.ClusterIPs[0].String() != "10.96.0.10" {
+	if s := list[0]; s.Name.Name != "web" || len(s.Ports) != 1 || s.Ports[0].NodePort != 30080 ||
+		s.ClusterIPs[0].String() != "10.96.0.10" {
 		t.Errorf("service %+v", s)
 	}
 	svc.Spec.Selector["c"] = "d"
@@ -211,5 +217,24 @@ func TestLocalServices(t *testing.T) {
 	for len(list) > 0 {
 		<-l.Changed()
 		list, _, _ = l.Services()
+	}
+}
+
+// A row that agents watch but have no use for, and one that is missing, are refused by name.
+func TestRows(t *testing.T) {
+	namespaces := kinds.Namespace()
+	namespaces.WatchedBy = append(namespaces.WatchedBy, kinds.Agent)
+	broken := kinds.Pod()
+	broken.Decode = nil
+	for want, rows := range map[string][]kinds.Kind{
+		"kind Namespace: WatchedBy has the node agent, which does not know what to keep of it": {namespaces},
+		"kind ServiceCIDR: there is no row of it": {kinds.Node(), kinds.Pod(),
+			kinds.Service(), kinds.EndpointSlice()},
+		"field Decode is not set": {broken},
+	} {
+		_, err := New(&client.Clients{Kube: fake.NewClientset()}, rows, "n1", slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
 	}
 }

@@ -50,9 +50,12 @@ func (m manyServices) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 const manyMeta = `"metadata":{"name":"%[2]s","namespace":"team-%[1]d","uid":"6f1f3bd2-0d7a-4c56-9a3e-%012[1]d",` +
-	`"resourceVersion":"%[1]d","creationTimestamp":"2026-01-01T00:00:00Z","labels":{%[3]s"app.kubernetes.io/name":"shop",` +
-	`"app.kubernetes.io/instance":"shop-%[1]d","app.kubernetes.io/part-of":"store"},"annotations":{"note":"made by a pipeline"},` +
-	`"managedFields":[{"manager":"kubectl","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}}}]}`
+	`"resourceVersion":"%[1]d","creationTimestamp":"2026-01-01T00:00:00Z",` +
+	`"labels":{%[3]s"app.kubernetes.io/name":"shop",` +
+	`"app.kubernetes.io/instance":"shop-%[1]d","app.kubernetes.io/part-of":"store"},"annotations":{"note":"made by a ` +
+	`pipeline"},` +
+	`"managedFields":[{"manager":"kubectl","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",` +
+	`"fieldsV1":{"f:spec":{}}}]}`
 
 // writeService writes a dual-stack service of type NodePort; the first has externalTrafficPolicy Local.
 func writeService(w io.Writer, i int) {
@@ -62,11 +65,13 @@ func writeService(w io.Writer, i int) {
 	}
 	name := fmt.Sprint("shop-", i)
 	fmt.Fprintf(w, `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Service",`+manyMeta, i, name, "")
-	fmt.Fprintf(w, `,"spec":{"type":"NodePort","selector":{"app.kubernetes.io/instance":"shop-%[1]d"},"clusterIP":"10.96.%[2]d.%[3]d",`+
-		`"clusterIPs":["10.96.%[2]d.%[3]d","fd02::%[1]x"],"ipFamilies":["IPv4","IPv6"],"ipFamilyPolicy":"PreferDualStack",`+
-		`"internalTrafficPolicy":"Cluster","externalTrafficPolicy":%[4]q,"sessionAffinity":"None","ports":[`+
-		`{"name":"http","protocol":"TCP","port":80,"targetPort":8080,"nodePort":%[5]d},`+
-		`{"name":"https","protocol":"TCP","port":443,"targetPort":8443,"nodePort":%[6]d}]},"status":{"loadBalancer":{}}}}`+"\n",
+	fmt.Fprintf(w,
+		`,"spec":{"type":"NodePort","selector":{"app.kubernetes.io/instance":"shop-%[1]d"},"clusterIP":"10.96.%[2]d.%[3]d",`+
+			`"clusterIPs":["10.96.%[2]d.%[3]d","fd02::%[1]x"],"ipFamilies":["IPv4","IPv6"],"ipFamilyPolicy":"PreferDualStack",`+
+			`"internalTrafficPolicy":"Cluster","externalTrafficPolicy":%[4]q,"sessionAffinity":"None","ports":[`+
+			`{"name":"http","protocol":"TCP","port":80,"targetPort":8080,"nodePort":%[5]d},`+
+			`{"name":"https","protocol":"TCP","port":443,"targetPort":8443,"nodePort":%[6]d}]},`+
+			`"status":{"loadBalancer":{}}}}`+"\n",
 		i+1, i/250, i%250+1, policy, 20000+i, 40000+i)
 }
 
@@ -76,15 +81,17 @@ func writeSlices(w io.Writer, i int) {
 		name := fmt.Sprintf("shop-%d-%s", i, strings.ToLower(family))
 		fmt.Fprint(w, `{"type":"ADDED","object":{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice",`)
 		fmt.Fprintf(w, manyMeta+`,"addressType":%[4]q,"ports":[{"name":"http","protocol":"TCP","port":8080},`+
-			`{"name":"https","protocol":"TCP","port":8443}],"endpoints":[`, i, name, fmt.Sprintf(`"kubernetes.io/service-name":"shop-%d",`, i), family)
+			`{"name":"https","protocol":"TCP","port":8443}],"endpoints":[`, i, name,
+			fmt.Sprintf(`"kubernetes.io/service-name":"shop-%d",`, i), family)
 		for e := range 3 {
 			node, addr := (3*i+e)%100, fmt.Sprintf("10.%d.%d.%d", 128+e, i/250, i%250+2)
 			if family == "IPv6" {
 				addr = fmt.Sprintf("fd01:0:0:%x::%x", e, i+2)
 			}
-			fmt.Fprintf(w, `%[1]s{"addresses":[%[2]q],"nodeName":"node-%[3]d","zone":"zone-%[4]d","conditions":{"ready":true,"serving":true,`+
-				`"terminating":false},"targetRef":{"kind":"Pod","namespace":"team-%[5]d","name":"shop-%[5]d-7d9c5b8f6-x%[6]d",`+
-				`"uid":"0b0e7c51-52f0-4d33-b0a4-%012[5]d"}}`, strings.Repeat(",", min(e, 1)), addr, node, node%3, i, e)
+			fmt.Fprintf(w,
+				`%[1]s{"addresses":[%[2]q],"nodeName":"node-%[3]d","zone":"zone-%[4]d","conditions":{"ready":true,"serving":true,`+
+					`"terminating":false},"targetRef":{"kind":"Pod","namespace":"team-%[5]d","name":"shop-%[5]d-7d9c5b8f6-x%[6]d",`+
+					`"uid":"0b0e7c51-52f0-4d33-b0a4-%012[5]d"}}`, strings.Repeat(",", min(e, 1)), addr, node, node%3, i, e)
 		}
 		fmt.Fprint(w, "]}}\n")
 	}

@@ -46,7 +46,8 @@ func awaitPeers(t *testing.T, l *Watcher, want string, names ...string) (version
 // the second.
 func TestPeers(t *testing.T) {
 	l, client := startLocal(t)
-	for _, n := range []*corev1.Node{peerNode("n2", "172.18.0.3", "172.18.0.33", "fd18::3"), peerNode("n3", "", "127.0.0.1", "::ffff:172.18.0.4"), peerNode("n4", "::1", "fe80::1", "0.0.0.0")} {
+	for _, n := range []*corev1.Node{peerNode("n2", "172.18.0.3", "172.18.0.33", "fd18::3"),
+		peerNode("n3", "", "127.0.0.1", "::ffff:172.18.0.4"), peerNode("n4", "::1", "fe80::1", "0.0.0.0")} {
 		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,8 @@ func TestPeersChange(t *testing.T) {
 func TestPeersRetry(t *testing.T) {
 	p := newPeers()
 	p.byName["n2"] = &peer{}
-	forbidden, gone := apierrors.NewForbidden(corev1.Resource("nodes"), "n2", errors.New("no rights")), apierrors.NewNotFound(corev1.Resource("nodes"), "n2")
+	forbidden, gone := apierrors.NewForbidden(corev1.Resource("nodes"), "n2", errors.New("no rights")),
+		apierrors.NewNotFound(corev1.Resource("nodes"), "n2")
 	for i, step := range []struct {
 		node          *corev1.Node
 		err           error
@@ -128,7 +130,8 @@ func TestPeersRetry(t *testing.T) {
 		changed, tell := p.take("n2", step.node, step.err)
 		known := p.byName["n2"]
 		if changed != step.changed || tell != step.tell || known.wait != step.wait {
-			t.Errorf("step %d: changed %v, to be told %v, again after %v; want %v, %v, %v", i, changed, tell, known.wait, step.changed, step.tell, step.wait)
+			t.Errorf("step %d: changed %v, to be told %v, again after %v; want %v, %v, %v", i, changed, tell, known.wait,
+				step.changed, step.tell, step.wait)
 		}
 		if step.wait == 0 {
 			step.wait = peerRefresh
@@ -141,7 +144,8 @@ func TestPeersRetry(t *testing.T) {
 
 // Many Nodes are read again more seldom: all of them take as many questions as few.
 func TestPeersMany(t *testing.T) {
-	for n, want := range map[int]time.Duration{1: peerRefresh, peersRefreshed: peerRefresh, 3 * peersRefreshed: 3 * peerRefresh} {
+	for n, want := range map[int]time.Duration{1: peerRefresh, peersRefreshed: peerRefresh,
+		3 * peersRefreshed: 3 * peerRefresh} {
 		p := newPeers()
 		for i := range n {
 			p.byName[fmt.Sprint("n", i)] = &peer{}
@@ -156,10 +160,11 @@ func TestPeersMany(t *testing.T) {
 
 // forbidNodes has the API refuse to tell some Nodes.
 func forbidNodes(l *Watcher, which func(name string) bool) {
-	l.clients.Kube.(*fake.Clientset).PrependReactor("get", "nodes", func(a k8stesting.Action) (bool, runtime.Object, error) {
-		name := a.(k8stesting.GetAction).GetName()
-		return which(name), nil, apierrors.NewForbidden(corev1.Resource("nodes"), name, errors.New("no rights"))
-	})
+	l.clients.Kube.(*fake.Clientset).PrependReactor("get", "nodes",
+		func(a k8stesting.Action) (bool, runtime.Object, error) {
+			name := a.(k8stesting.GetAction).GetName()
+			return which(name), nil, apierrors.NewForbidden(corev1.Resource("nodes"), name, errors.New("no rights"))
+		})
 }
 
 // lines has what is logged, a line each.

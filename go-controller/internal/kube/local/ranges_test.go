@@ -38,7 +38,8 @@ func TestServiceRanges(t *testing.T) {
 	}
 	add := func(name string, cidrs ...string) {
 		t.Helper()
-		r := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs}}
+		r := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs}}
 		if _, err := api.Create(t.Context(), r, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,10 @@ func TestServiceRangesRefused(t *testing.T) {
 		"an older server": apierrors.NewNotFound(what, ""), "no right": apierrors.NewForbidden(what, "", nil),
 	} {
 		api := fake.NewClientset()
-		api.PrependReactor("list", "servicecidrs", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
+		api.PrependReactor("list", "servicecidrs", func(k8stesting.Action) (bool, runtime.Object, error) {
+			return true, nil,
+				refusal
+		})
 		l, err := New(&client.Clients{Kube: api}, kinds.All(), "n1", slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

@@ -4,13 +4,19 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -19,12 +25,14 @@ import (
 func endpointSlice(name string, nodeOf map[string]string) *discoveryv1.EndpointSlice {
 	port := int32(8080)
 	s := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "web", "big": "label"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+			Labels: map[string]string{discoveryv1.LabelServiceName: "web", "big": "label"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port}},
 	}
 	for _, a := range []string{"10.0.1.3", "10.0.1.4", "10.0.2.3"} {
 		if node, ok := nodeOf[a]; ok {
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, NodeName: &node, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}})
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, NodeName: &node,
+				TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}})
 		}
 	}
 	return s
@@ -53,7 +61,8 @@ func TestLocalEndpoints(t *testing.T) {
 		t.Helper()
 		for {
 			got, version, err := l.Endpoints()
-			if web := got[cluster.Name{Namespace: "default", Name: "web"}]; err == nil && len(got) == min(n, 1) && (n == 0 || len(web) == 1 && len(web[0].Endpoints) == n) {
+			if web := got[cluster.Name{Namespace: "default", Name: "web"}]; err == nil && len(got) == min(n, 1) &&
+				(n == 0 || len(web) == 1 && len(web[0].Endpoints) == n) {
 				return got, version
 			}
 			<-l.Changed()
@@ -61,11 +70,14 @@ func TestLocalEndpoints(t *testing.T) {
 	}
 	got, before := await(1)
 	web := got[cluster.Name{Namespace: "default", Name: "web"}][0]
-	want := &cluster.EndpointSlice{Name: web.Name, Service: "web", Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}, Endpoints: web.Endpoints}
-	if e := web.Endpoints[0]; !web.Equal(want) || e.Addr.String() != "10.0.1.3" || e.Node != "n1" || e.Pod != "" || !e.Conditions.Has(cluster.Ready) {
+	want := &cluster.EndpointSlice{Name: web.Name, Service: "web",
+		Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}, Endpoints: web.Endpoints}
+	if e := web.Endpoints[0]; !web.Equal(want) || e.Addr.String() != "10.0.1.3" || e.Node != "n1" || e.Pod != "" ||
+		!e.Conditions.Has(cluster.Ready) {
 		t.Errorf("slice %+v", web)
 	}
-	for _, nodes := range []map[string]string{{"10.0.1.3": "n1"}, {"10.0.1.3": "n1", "10.0.1.4": "n1"}} { // one goes elsewhere, one comes here
+	// one goes elsewhere, one comes here
+	for _, nodes := range []map[string]string{{"10.0.1.3": "n1"}, {"10.0.1.3": "n1", "10.0.1.4": "n1"}} {
 		if _, err := api.Update(t.Context(), endpointSlice("web-1", nodes), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -85,9 +97,11 @@ func TestLocalEndpointsElsewhere(t *testing.T) {
 	l, client := startLocal(t)
 	services, api := client.CoreV1().Services("default"), client.DiscoveryV1().EndpointSlices("default")
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.ServiceSpec{
-		ClusterIPs: []string{"10.96.0.10"}, Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}},
+		ClusterIPs: []string{"10.96.0.10"}, Type: corev1.ServiceTypeNodePort,
+		Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}},
 	}}
-	here, there := endpointSlice("web-1", map[string]string{"10.0.1.3": "n1", "10.0.2.3": "n2"}), endpointSlice("web-2", map[string]string{"10.0.2.3": "n2"})
+	here, there := endpointSlice("web-1", map[string]string{"10.0.1.3": "n1", "10.0.2.3": "n2"}),
+		endpointSlice("web-2", map[string]string{"10.0.2.3": "n2"})
 	dns := endpointSlice("web-3", map[string]string{"10.0.2.3": "n2"})
 	dns.Labels[corev1.IsHeadlessService] = ""
 	for _, s := range []*discoveryv1.EndpointSlice{here, there, dns} {
@@ -127,7 +141,8 @@ func TestLocalEndpointsElsewhere(t *testing.T) {
 		}
 		await(want)
 	}
-	if _, err := api.Update(t.Context(), endpointSlice("web-2", map[string]string{"10.0.1.4": "n3"}), metav1.UpdateOptions{}); err != nil {
+	if _, err := api.Update(t.Context(), endpointSlice("web-2", map[string]string{"10.0.1.4": "n3"}),
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	await("web-1 10.0.1.3 n1, web-1 10.0.2.3 n2, web-2 10.0.1.4 n3")
@@ -160,7 +175,58 @@ func TestLocalEndpointsNotAllowed(t *testing.T) {
 	for ; err != nil; _, _, err = l.Endpoints() {
 		<-l.Changed()
 	}
-	if verbs := client.Actions(); !slices.ContainsFunc(verbs, func(a k8stesting.Action) bool { return a.Matches("list", "endpointslices") }) {
+	if verbs := client.Actions(); !slices.ContainsFunc(verbs,
+		func(a k8stesting.Action) bool { return a.Matches("list", "endpointslices") }) {
 		t.Errorf("no list among %v", verbs)
 	}
+}
+
+// Once the slices are known, a refusal removes none of them, nor does a lost watch. What went meanwhile is gone after
+// the next list. Time is the test's own.
+func TestLocalEndpointsRefusedLater(t *testing.T) {
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil // one sleeps, by a clock that must not be a test's own
+	defer func() { utilruntime.ErrorHandlers = handlers }()
+	synctest.Test(t, func(t *testing.T) {
+		var refuse atomic.Bool
+		watches := make(chan *watch.FakeWatcher, 10)
+		l, api := startLocalWith(t, func(l *Watcher) {
+			c := l.clients.Kube.(*fake.Clientset)
+			c.PrependWatchReactor("endpointslices", func(k8stesting.Action) (bool, watch.Interface, error) {
+				w := watch.NewFake()
+				watches <- w
+				return true, w, nil
+			})
+			c.PrependReactor("list", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) {
+				return refuse.Load(), nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), "", errors.New("booting"))
+			})
+		}, endpointSlice("web-1", map[string]string{"10.0.1.3": "n1"}),
+			endpointSlice("web-2", map[string]string{"10.0.1.4": "n1"}))
+		count := func() int {
+			all, _, err := l.Endpoints()
+			if err != nil {
+				return -1
+			}
+			return len(all[cluster.Name{Namespace: "default", Name: "web"}])
+		}
+		await := func(n int) {
+			t.Helper()
+			for count() != n {
+				<-l.Changed()
+			}
+		}
+		await(2)
+		refuse.Store(true)
+		if err := api.Tracker().Delete(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), "default",
+			"web-2"); err != nil {
+			t.Fatal(err)
+		}
+		(<-watches).Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+		time.Sleep(time.Minute)
+		if n := count(); n != 2 {
+			t.Errorf("%d slices are known while they are refused, want 2", n)
+		}
+		refuse.Store(false)
+		await(1)
+	})
 }

@@ -75,16 +75,22 @@ const (
 
 func TestManifestForms(t *testing.T) {
 	for what, text := range map[string]string{
-		"documents":                node + "---\n" + web,
-		"separators everywhere":    "---\n---\n# nothing\n---\n" + node + "--- # the pod\n" + web + "...\n---\n",
-		"windows line ends":        strings.ReplaceAll(node+"---\n"+web, "\n", "\r\n"),
-		"byte order mark":          "\xef\xbb\xbf" + node + "---\n" + web,
-		"content after separator":  "--- {apiVersion: v1, kind: Node, metadata: {name: n1, uid: u1}}\n---\n" + web,
-		"List":                     "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: web, namespace: a}, spec: {nodeName: n1}}\n- {apiVersion: v1, kind: Node, metadata: {name: n1, uid: u1}}\n",
-		"typed lists without kind": "apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: web, namespace: a}\n  spec: {nodeName: n1}\n---\napiVersion: v1\nkind: NodeList\nmetadata: {}\nitems:\n- metadata: {name: n1, uid: u1}\n",
-		"JSON":                     `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u1"}},{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"a"},"spec":{"nodeName":"n1"}}]}`,
-		"JSON with tabs, one after another": "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Node\",\n\t\"metadata\": {\"name\": \"n1\", \"uid\": \"u1\"}\n}\n" +
-			"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web\",\"namespace\":\"a\"},\"spec\":{\"nodeName\":\"n1\"}}",
+		"documents":               node + "---\n" + web,
+		"separators everywhere":   "---\n---\n# nothing\n---\n" + node + "--- # the pod\n" + web + "...\n---\n",
+		"windows line ends":       strings.ReplaceAll(node+"---\n"+web, "\n", "\r\n"),
+		"byte order mark":         "\xef\xbb\xbf" + node + "---\n" + web,
+		"content after separator": "--- {apiVersion: v1, kind: Node, metadata: {name: n1, uid: u1}}\n---\n" + web,
+		"List": "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: " +
+			"web, namespace: a}, spec: {nodeName: n1}}\n- {apiVersion: v1, kind: Node, metadata: {name: n1, uid: u1}}\n",
+		"typed lists without kind": "apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: web, namespace: a}\n  " +
+			"spec: {nodeName: n1}\n---\napiVersion: v1\nkind: NodeList\nmetadata: {}\nitems:\n- metadata: {name: n1, uid: u1}\n",
+		"JSON": `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node",` +
+			`"metadata":{"name":"n1","uid":"u1"}},{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"a"},` +
+			`"spec":{"nodeName":"n1"}}]}`,
+		"JSON with tabs, one after another": "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Node\",\n\t\"metadata\": " +
+			"{\"name\": \"n1\", \"uid\": \"u1\"}\n}\n" +
+			"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web\",\"namespace\":\"a\"}," +
+			"\"spec\":{\"nodeName\":\"n1\"}}",
 		"the other order": web + "---\n" + node,
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -108,10 +114,12 @@ func TestManifestForms(t *testing.T) {
 
 func TestManifestFiles(t *testing.T) {
 	dir := files(t, map[string]string{
-		"b.yaml": node, "a/pod.yml": web, "a/b/c/svc.json": `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"clusterIP":"None"}}`,
-		"README.md": "not: [a manifest", "a/pod.yaml.orig": "not: [a manifest",
+		"b.yaml": node, "a/pod.yml": web,
+		"a/b/c/svc.json": `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"clusterIP":"None"}}`,
+		"README.md":      "not: [a manifest", "a/pod.yaml.orig": "not: [a manifest",
 	})
-	m := manifest.Read(kinds.All(), []string{dir, manifest.Stdin}, strings.NewReader("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"))
+	m := manifest.Read(kinds.All(), []string{dir, manifest.Stdin},
+		strings.NewReader("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"))
 	clean(t, m)
 	wantRefs(t, m, "Namespace a", "Node n1", "Pod a/web", "Service default/s")
 
@@ -133,13 +141,15 @@ func TestManifestIgnoredKinds(t *testing.T) {
 	m := stdin(node + `---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}
 ---
-{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap}, {apiVersion: v1, kind: ConfigMap}, {apiVersion: example.com/v1, kind: Node, metadata: {name: UPPER}}]}
+{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap}, {apiVersion: v1, kind: ConfigMap},
+  {apiVersion: example.com/v1, kind: Node, metadata: {name: UPPER}}]}
 ---
 {apiVersion: example.com/v1, kind: BlackList}
 `)
 	clean(t, m)
 	wantRefs(t, m, "Node n1")
-	want := []manifest.IgnoredKind{{APIVersion: "apps/v1", Kind: "Deployment", Count: 1}, {APIVersion: "example.com/v1", Kind: "BlackList", Count: 1},
+	want := []manifest.IgnoredKind{{APIVersion: "apps/v1", Kind: "Deployment", Count: 1},
+		{APIVersion: "example.com/v1", Kind: "BlackList", Count: 1},
 		{APIVersion: "example.com/v1", Kind: "Node", Count: 1}, {APIVersion: "v1", Kind: "ConfigMap", Count: 2}}
 	if !slices.Equal(m.Ignored, want) {
 		t.Errorf("ignored %v, want %v", m.Ignored, want)
@@ -191,21 +201,28 @@ items:
 {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}
 `)
 	wantRefs(t, m, "Node n1", "Pod default/ok")
-	const subdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+	const subdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', " +
+		"and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is " +
+		"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 	wantTexts(t, "errors", m.Errors, error.Error,
 		`stdin: document 2 (line 5): parsing: yaml: line 8: mapping values are not allowed in this context`,
 		`stdin: document 3 (line 9): want a Kubernetes object, a mapping with apiVersion and kind, got "just text"`,
 		`stdin: document 4 (line 11): want a Kubernetes object, a mapping with apiVersion and kind, got ["a","b"]`,
-		`stdin: document 5 (line 14): want a Kubernetes object, a mapping with apiVersion and kind, got {"kind":"Pod","metadata":{"name":"x"}}`,
-		`stdin: document 6 (line 17): Pod a/web: json: cannot unmarshal number into Go struct field PodSpec.spec.nodeName of type string`,
+		`stdin: document 5 (line 14): want a Kubernetes object, a mapping with apiVersion and kind, got {"kind":"Pod",`+
+			`"metadata":{"name":"x"}}`,
+		`stdin: document 6 (line 17): Pod a/web: json: cannot unmarshal number into Go struct field `+
+			`PodSpec.spec.nodeName of type string`,
 		`stdin: document 7 (line 19): Pod a/: metadata.name is missing`,
 		`stdin: document 8 (line 21): Pod a/WEB_1: metadata.name "WEB_1": `+subdomain,
 		`stdin: document 9 (line 23): Pod a.b/web: metadata.namespace "a.b": must not contain dots`,
 		`stdin: document 10 (line 25): item 2: Pod a/b: metadata.name "a/b": `+subdomain,
 		`stdin: document 10 (line 25): item 3: a PodList inside of a PodList: want the objects themselves`,
 		`stdin: document 10 (line 25): item 4: want a Kubernetes object, a mapping with apiVersion and kind, got 7`,
-		`stdin: document 11 (line 35): Namespace nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn: metadata.name "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn": must be no more than 63 characters`,
-		`stdin: document 12 (line 37): Service s: json: cannot unmarshal number 99999999999 into Go struct field ServicePort.spec.ports.port of type int32`,
+		`stdin: document 11 (line 35): Namespace nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn: `+
+			`metadata.name "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn": must be no more than 63 `+
+			`characters`,
+		`stdin: document 12 (line 37): Service s: json: cannot unmarshal number 99999999999 into Go struct field `+
+			`ServicePort.spec.ports.port of type int32`,
 		`stdin: document 13 (line 39): parsing: yaml: line 40: did not find expected ',' or '}'`,
 	)
 }
@@ -225,7 +242,8 @@ func TestManifestWarnings(t *testing.T) {
 // One object in two places: the same twice is harmless, two different ones are
 // an error, and neither is a matter of luck.
 func TestManifestDuplicates(t *testing.T) {
-	dir := files(t, map[string]string{"a.yaml": node + "---\n" + web, "b.yaml": web, "c.yaml": strings.Replace(node, "u1", "u2", 1)})
+	dir := files(t, map[string]string{"a.yaml": node + "---\n" + web, "b.yaml": web,
+		"c.yaml": strings.Replace(node, "u1", "u2", 1)})
 	at := func(f string) string { return filepath.Join(dir, f) }
 	for _, order := range [][]string{{"a.yaml", "b.yaml", "c.yaml"}, {"c.yaml", "b.yaml", "a.yaml"}} {
 		var paths []string
@@ -235,9 +253,24 @@ func TestManifestDuplicates(t *testing.T) {
 		m := manifest.Read(kinds.All(), paths, nil)
 		wantRefs(t, m, "Pod a/web")
 		wantTexts(t, "errors", m.Errors, error.Error,
-			"Node n1 is given twice with different contents, want it once: "+at("a.yaml")+": document 1 (line 1) and "+at("c.yaml")+": neither is used")
+			"Node n1 is given twice with different contents, want it once: "+at("a.yaml")+
+				": document 1 (line 1) and "+at("c.yaml")+": neither is used")
 		wantTexts(t, "warnings", m.Warnings, same,
 			"Pod a/web is given twice with the same contents: "+at("a.yaml")+": document 2 (line 6) and "+at("b.yaml"))
+	}
+}
+
+// An object in a version of its API that is not read is an error. The same kind of another group is none of ours.
+func TestManifestVersions(t *testing.T) {
+	m := stdin("apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: s}\n---\n" +
+		"apiVersion: example.test/v1\nkind: Node\nmetadata: {name: n}\n")
+	wantRefs(t, m)
+	wantTexts(t, "errors", m.Errors, error.Error,
+		`stdin: document 1 (line 1): apiVersion "discovery.k8s.io/v1beta1" of kind EndpointSlice, want `+
+			`"discovery.k8s.io/v1": `+
+			`the object is not used`)
+	if len(m.Ignored) != 1 || m.Ignored[0].APIVersion != "example.test/v1" {
+		t.Errorf("ignored %v, want the Node of another group", m.Ignored)
 	}
 }
 

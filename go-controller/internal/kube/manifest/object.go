@@ -21,10 +21,21 @@ type typeMeta struct {
 	Kind       string `json:"kind"`
 }
 
-// find is the row of a kind that is used; ok is false for any other.
-func (r *reader) find(m typeMeta) (k kinds.Kind, ok bool) {
-	k, ok = kinds.Find(r.kinds, cluster.Kind(m.Kind))
-	return k, ok && k.APIVersion() == m.APIVersion
+// find is the row of a kind that is used; ok is false for any other. A kind that is used in another version of its API
+// group is an error.
+func (r *reader) find(m typeMeta) (k kinds.Kind, ok bool, err error) {
+	group, _, hasGroup := strings.Cut(m.APIVersion, "/")
+	if !hasGroup {
+		group = ""
+	}
+	if k, ok = kinds.Find(r.kinds, cluster.Kind(m.Kind)); !ok || k.Resource.Group != group {
+		return k, false, nil
+	}
+	if k.APIVersion() != m.APIVersion {
+		return k, false, fmt.Errorf("apiVersion %q of kind %s, want %q: the object is not used",
+			m.APIVersion, m.Kind, k.APIVersion())
+	}
+	return k, true, nil
 }
 
 // object takes in one object, or each item of a list. outer is the list that it is an item of: items of a PodList need
@@ -57,7 +68,11 @@ func (r *reader) object(at place, js []byte, outer typeMeta) {
 		}
 		return
 	}
-	k, ok := r.find(m)
+	k, ok, err := r.find(m)
+	if err != nil {
+		r.fail(fmt.Errorf("%s: %w", at, err))
+		return
+	}
 	if !ok {
 		r.ignored[IgnoredKind{APIVersion: m.APIVersion, Kind: m.Kind}]++
 		return

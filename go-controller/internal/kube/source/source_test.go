@@ -61,21 +61,24 @@ func (l *lists) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func status(code int32, reason metav1.StatusReason) *metav1.Status {
 	return &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: code, Reason: reason, Message: "no",
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: code, Reason: reason,
+		Message: "no",
 	}
 }
 
 func (l *lists) list(w http.ResponseWriter, pods, again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+		ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 	if pods && l.lie && !again {
 		l.lies++
 		pods = false
 	}
 	if pods {
 		for _, p := range l.pods {
-			list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: p, UID: "u", ResourceVersion: "1"}})
+			list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: p, UID: "u",
+				ResourceVersion: "1"}})
 		}
 	}
 	_ = json.NewEncoder(w).Encode(list)
@@ -198,7 +201,8 @@ func TestMergedEvents(t *testing.T) {
 	f := &feed{source: s, kind: kinds.Pod(), known: map[cluster.Name]bool{}}
 	name := cluster.Name{Namespace: "d", Name: "p"}
 	pod := func(node string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u"}, Spec: corev1.PodSpec{NodeName: node}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u"},
+			Spec: corev1.PodSpec{NodeName: node}}
 	}
 	for what, c := range map[string]struct {
 		feed    func() error

@@ -26,7 +26,8 @@ func TestPatchesUseHTTP1(t *testing.T) {
 		protos[r.Method] = r.Proto
 		mu.Unlock()
 		if r.Method == http.MethodPatch {
-			if got := r.Header.Get("Accept"); !strings.HasPrefix(got, "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;") {
+			if got := r.Header.Get("Accept"); !strings.HasPrefix(got,
+				"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;") {
 				t.Errorf("a patch accepts %q, want metadata as protobuf first", got)
 			}
 			if got := r.Header.Get("Content-Type"); got != "application/merge-patch+json" {
@@ -43,7 +44,8 @@ func TestPatchesUseHTTP1(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	clients, err := client.New(config.Kubernetes{APIServer: server.URL, CACert: ca}, "test")

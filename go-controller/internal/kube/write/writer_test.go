@@ -73,7 +73,8 @@ func (a *api) count(path string) (tries, taken int) {
 }
 
 func failure(code int, reason metav1.StatusReason, causes ...metav1.StatusCause) (int, string) {
-	b, _ := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: reason,
+	b, _ := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
+		Code: int32(code), Reason: reason,
 		Message: "no", Details: &metav1.StatusDetails{Causes: causes}})
 	return code, string(b)
 }
@@ -114,7 +115,8 @@ func TestPatchBodies(t *testing.T) {
 	a := &api{answer: ok}
 	w, _, _ := newWriter(t, a)
 	w.Patch(podPatch("ns", "p", `{"a":1}`))
-	w.Patch(allocate.Patch{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "n"}}, Annotations: map[string]string{"k": "v"}, Remove: []string{"old"}})
+	w.Patch(allocate.Patch{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "n"}},
+		Annotations: map[string]string{"k": "v"}, Remove: []string{"old"}})
 	for path, want := range map[string]string{
 		podPath("ns", "p"): `{"metadata":{"annotations":{"k8s.ovn.org/pod-networks":"{\"a\":1}"},"uid":"u"}}`,
 		"/api/v1/nodes/n":  `{"metadata":{"annotations":{"k":"v","old":null}}}`,
@@ -180,9 +182,12 @@ func TestSlowPatchesHoldUpNobodyElse(t *testing.T) {
 // What fails is tried until it works, as often as it takes; what is gone is
 // dropped.
 func TestFailingPatches(t *testing.T) {
-	uid := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.uid", Message: "field is immutable"}
-	other := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.annotations", Message: "a webhook's opinion"}
-	until := func(times int, code int, reason metav1.StatusReason, causes ...metav1.StatusCause) func(string, int, *http.Request) (int, string) {
+	uid := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.uid",
+		Message: "field is immutable"}
+	other := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.annotations",
+		Message: "a webhook's opinion"}
+	until := func(times int, code int, reason metav1.StatusReason, causes ...metav1.StatusCause) func(string, int,
+		*http.Request) (int, string) {
 		return func(path string, try int, _ *http.Request) (int, string) {
 			if try <= times && strings.Contains(path, "/bad/") {
 				return failure(code, reason, causes...)
@@ -320,7 +325,8 @@ func TestWriterEnds(t *testing.T) {
 func TestLongMessages(t *testing.T) {
 	a := &api{answer: ok}
 	w, _, _ := newWriter(t, a)
-	w.Report(cluster.Problem{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "n"}}, UID: "u", Reason: "Bad", Message: strings.Repeat("é", 2000)})
+	w.Report(cluster.Problem{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "n"}}, UID: "u",
+		Reason: "Bad", Message: strings.Repeat("é", 2000)})
 	testkit.Eventually(t, "the event", func() string {
 		a.mu.Lock()
 		defer a.mu.Unlock()
