@@ -69,7 +69,8 @@ func New(c config.Node, kube *kubeio.Local, registry prometheus.Registerer, log 
 	a := &Agent{
 		config: c, kube: kube, log: log, metrics: metrics.NewNode(registry), gate: newGate(),
 		flows: ovs.NewFlows(c.OVSAddress), kicked: make(chan struct{}, 1), wanted: &sync.Map{},
-		outage: newOutage(), noOVS: fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?", c.OVSAddress),
+		outage: newOutage(), noOVS: fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?",
+			c.OVSAddress),
 	}
 	a.health = newHealthChecks(log, a.metrics.Unheard)
 	return a, nil

@@ -46,7 +46,8 @@ type pluginConf struct {
 func confBytes(socket string, withPortmap bool) ([]byte, error) {
 	plugins := []pluginConf{{Type: "ovn_cni", Socket: socket}}
 	if withPortmap {
-		plugins = append(plugins, pluginConf{Type: portmap, Capabilities: map[string]bool{"portMappings": true}, SNAT: true, MasqAll: true})
+		plugins = append(plugins,
+			pluginConf{Type: portmap, Capabilities: map[string]bool{"portMappings": true}, SNAT: true, MasqAll: true})
 	}
 	b, err := json.MarshalIndent(conflist{
 		CNIVersion: "1.0.0", CNIVersions: []string{"0.4.0", "1.0.0", "1.1.0"}, Name: "ovn-kubernetes", Plugins: plugins,

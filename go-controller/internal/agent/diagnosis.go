@@ -21,7 +21,9 @@ type diagnosis struct {
 
 // last is the last answer; another is asked for with ask unless one is under
 // way. changed is called when the answer has become another.
-func (d *diagnosis) last(ctx context.Context, work *sync.WaitGroup, ask func(context.Context) string, changed func()) string {
+func (d *diagnosis) last(
+	ctx context.Context, work *sync.WaitGroup, ask func(context.Context) string, changed func(),
+) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.asking {

@@ -66,7 +66,8 @@ func (a *Agent) pass(ctx context.Context) error {
 	}
 	errs = append(errs, err, applyErr, publishErr, a.sweep(ctx))
 	if len(facts.Subnets) == 0 && node.UID != "" {
-		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))
+		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name,
+			annotation.NodeSubnets))
 	}
 	a.openGate(facts)
 	if err := errors.Join(errs...); err != nil {
@@ -198,7 +199,8 @@ func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
 	if len(here) > 0 {
 		return []netip.Addr{here[0].Prefix.Addr()}, nil
 	}
-	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an address of this host; give --encap-ip%s",
+	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an "+
+		"address of this host; give --encap-ip%s",
 		names.OVSEncapIP, set, node.InternalIPs, a.lastSeen(set))
 }
 
@@ -245,7 +247,9 @@ func (a *Agent) changed(kind, line string) {
 }
 
 // annotations are those that the master is to read, each with its wanted value.
-func (a *Agent) annotations(node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place, egress egressPath) map[string]string {
+func (a *Agent) annotations(
+	node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place, egress egressPath,
+) map[string]string {
 	want := map[string]string{annotation.NodeChassisID: encap.SystemID(f, a.config)}
 	if mac, ok := mgmtport.MAC(f.Subnets); ok {
 		want[annotation.NodeMgmtPortMAC] = annotation.MarshalNodeMgmtPortMAC(mac)
@@ -307,12 +311,14 @@ func (a *Agent) finish() error {
 	name := names.ManagementInterface(a.config.Name)
 	if state, _ := a.ovs.Interface(name); !state.Installed() {
 		if state.Ofport <= 0 {
-			return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not opened by Open vSwitch: %q; look whether ovs-vswitchd runs, and at its log", name, state.Error)}
+			return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not opened by Open vSwitch: %q; "+
+				"look whether ovs-vswitchd runs, and at its log", name, state.Error)}
 		}
 		why := a.diagnosis.last(a.life, &a.parts, func(ctx context.Context) string {
 			return a.ovs.Binding(ctx, names.ManagementPort(a.config.Name))
 		}, a.kick)
-		return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not bound, or its flows are not installed: %s", name, cmp.Or(why, "look whether ovn-controller runs"))}
+		return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not bound, "+
+			"or its flows are not installed: %s", name, cmp.Or(why, "look whether ovn-controller runs"))}
 	}
 	line, err := keepConf(a.config)
 	if line != "" {
@@ -333,9 +339,11 @@ func (a *Agent) askController(ctx context.Context) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return ""
 	case err != nil:
-		return fmt.Sprintf("ovn-controller does not answer: %v: is it running? Pods that are there keep their network, new ones get none", err)
+		return fmt.Sprintf("ovn-controller does not answer: %v: is it running? Pods that are there keep their network, "+
+			"new ones get none", err)
 	case status != "connected":
-		return fmt.Sprintf("ovn-controller is %s to the Southbound database: is that running, and external_ids:%s right?", status, names.OVSRemote)
+		return fmt.Sprintf("ovn-controller is %s to the Southbound database: is that running, and external_ids:%s right?",
+			status, names.OVSRemote)
 	}
 	return ""
 }

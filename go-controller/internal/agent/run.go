@@ -37,7 +37,8 @@ func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Info("node agent started", "node", c.Name, "metrics", web.Addr(), "ovs", c.OVSAddress, "kubernetes", clients.Server)
+	log.Info("node agent started", "node", c.Name, "metrics", web.Addr(), "ovs", c.OVSAddress, "kubernetes",
+		clients.Server)
 	defer log.Info("node agent stopped", "node", c.Name)
 	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup

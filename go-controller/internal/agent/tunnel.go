@@ -32,7 +32,8 @@ func (a *Agent) lastSeen(list string) (out string) {
 	for _, ip := range strings.Split(list, ",") {
 		for _, p := range a.memory.places {
 			if p.Prefix.Addr().String() == strings.TrimSpace(ip) {
-				out += fmt.Sprintf(" (it was on %[1]s: `ip link set %[1]s up; ip addr add %[2]s dev %[1]s`, and its routes)", p.Link, p.Prefix)
+				out += fmt.Sprintf(" (it was on %[1]s: `ip link set %[1]s up; ip addr add %[2]s dev %[1]s`, and its routes)",
+					p.Link, p.Prefix)
 			}
 		}
 	}
@@ -42,7 +43,8 @@ func (a *Agent) lastSeen(list string) (out string) {
 // remember keeps where tunnel addresses are.
 func (a *Agent) remember(places []hostnet.Place) {
 	for _, p := range places {
-		a.memory.places = slices.DeleteFunc(a.memory.places, func(old hostnet.Place) bool { return old.Prefix.Addr() == p.Prefix.Addr() })
+		a.memory.places = slices.DeleteFunc(a.memory.places,
+			func(old hostnet.Place) bool { return old.Prefix.Addr() == p.Prefix.Addr() })
 		a.memory.places = append(a.memory.places, p)
 	}
 }

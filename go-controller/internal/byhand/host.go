@@ -42,8 +42,11 @@ func (h *host) sameNode() error {
 	if err != nil || old == "" || old == h.Node.Name {
 		return err
 	}
-	if port, there := h.ovs.Interface(names.ManagementInterface(old)); there && port.ExternalIDs[names.IfaceID] == names.ManagementPort(old) {
-		return fmt.Errorf("--node-name %s: this machine is node %s already (external_ids:%s, and port %s on %s): undo that first, or give that name", h.Node.Name, old, names.OVSHostname, names.ManagementInterface(old), names.IntegrationBridge)
+	if port, there := h.ovs.Interface(names.ManagementInterface(old)); there &&
+		port.ExternalIDs[names.IfaceID] == names.ManagementPort(old) {
+		return fmt.Errorf("--node-name %s: this machine is node %s already (external_ids:%s, and port %s on %s): "+
+			"undo that first, or give that name", h.Node.Name, old, names.OVSHostname, names.ManagementInterface(old),
+			names.IntegrationBridge)
 	}
 	return nil
 }
@@ -118,14 +121,16 @@ func (h *host) encapIPs() ([]netip.Addr, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("no tunnel address: give --encap-ip, or set external_ids:%s of the Open_vSwitch row (external_ids:%s is %q, which does not tell one)", names.OVSEncapIP, names.OVSRemote, remote)
+	return nil, fmt.Errorf("no tunnel address: give --encap-ip, or set external_ids:%s of the Open_vSwitch row "+
+		"(external_ids:%s is %q, which does not tell one)", names.OVSEncapIP, names.OVSRemote, remote)
 }
 
 // gatewayPlan is what Open vSwitch must have for a gateway, and the gateway as
 // its annotation describes it.
 func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, error) {
 	g := &annotation.L3Gateway{IPs: want.IPs, NextHops: want.NextHops, VLAN: want.VLAN, Rampout: want.Rampout}
-	if management, _, err := h.link(names.ManagementInterface(h.Node.Name)); err == nil { // without it the node is not set up, which comes to light later
+	// Without the management interface the node is not set up: a later step reports that.
+	if management, _, err := h.link(names.ManagementInterface(h.Node.Name)); err == nil {
 		g.PodMTU = management.MTU
 	}
 	ipnet.Sort(g.IPs)
@@ -138,11 +143,13 @@ func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, 
 			return hostplan.Plan{}, nil, err
 		}
 		g.MAC, g.MTU = link.MAC, link.MTU
-		port := hostplan.Port{Bridge: names.IntegrationBridge, Name: want.NIC, ExternalIDs: map[string]string{names.IfaceID: g.Port}}
+		port := hostplan.Port{Bridge: names.IntegrationBridge, Name: want.NIC,
+			ExternalIDs: map[string]string{names.IfaceID: g.Port}}
 		return hostplan.Plan{OVS: hostplan.OVS{Ports: []hostplan.Port{port}}}, g, nil
 	}
 	if !h.ovs.HasBridge(want.Bridge) {
-		return hostplan.Plan{}, nil, fmt.Errorf("--bridge-interface %s: there is no such Open vSwitch bridge: `ovnkube nics-to-bridge NIC` makes one of a NIC", want.Bridge)
+		return hostplan.Plan{}, nil, fmt.Errorf("--bridge-interface %s: there is no such Open vSwitch bridge: "+
+			"`ovnkube nics-to-bridge NIC` makes one of a NIC", want.Bridge)
 	}
 	link, addrs, err := h.link(want.Bridge)
 	if err != nil {
@@ -150,7 +157,8 @@ func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, 
 	}
 	for _, ip := range want.IPs { // in a VLAN the addresses may be another device's
 		if want.VLAN == 0 && !slices.Contains(addrs, ip) {
-			return hostplan.Plan{}, nil, fmt.Errorf("--physical-ip %s: bridge %s has %v: give what it has", ip, want.Bridge, addrs)
+			return hostplan.Plan{}, nil,
+				fmt.Errorf("--physical-ip %s: bridge %s has %v: give what it has", ip, want.Bridge, addrs)
 		}
 	}
 	g.Bridge, g.Port, g.MAC, g.MTU = want.Bridge, names.LocalnetPort(want.Bridge, h.Node.Name), link.MAC, link.MTU
@@ -195,10 +203,14 @@ func (h *host) nic(name string) (hostplan.Link, error) {
 		return hostplan.Link{}, err
 	}
 	if len(addrs) > 0 {
-		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it has the addresses %v, which the machine would lose: remove them if OVN is to have the interface alone, or share it: `ovnkube nics-to-bridge %s` and --bridge-interface br%s", name, addrs, name, name)
+		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it has the addresses %v, "+
+			"which the machine would lose: remove them if OVN is to have the interface alone, or share it: "+
+			"`ovnkube nics-to-bridge %s` and --bridge-interface br%s", name, addrs, name, name)
 	}
 	if bridge, ok := h.ovs.BridgeOf(name); ok && (bridge != names.IntegrationBridge || h.ovs.HasBridge(name)) {
-		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it is in the Open vSwitch bridge %s, which would be cut off: share it (--bridge-interface %s), or take it out if OVN is to have it alone", name, bridge, bridge)
+		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it is in the Open vSwitch bridge %s, "+
+			"which would be cut off: share it (--bridge-interface %s), or take it out if OVN is to have it alone", name, bridge,
+			bridge)
 	}
 	return link, nil
 }

@@ -90,7 +90,8 @@ func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *kubeio.Cl
 	}
 	schema := nb.NewSchema()
 	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
-		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema), others: map[nb.Owner]bool{}}
+		n := &northbound{Setup: s, schema: schema, session: session, translators: all.Translators(schema),
+			others: map[nb.Owner]bool{}}
 		if err := n.read(s.kube.nodes); err != nil {
 			return err
 		}
@@ -194,8 +195,11 @@ func (n *northbound) foreign() error {
 	view := n.session.View()
 	for _, ref := range view.Owned(nb.Owner{Kind: names.KindNode, Name: name}) {
 		byHand := ref.UUID == names.NodeRow(ref.Table, name, names.RoleSwitch, "") // of before the Node came
-		if ref.Table == nbdb.LogicalSwitchTable && ref.UUID != names.NodeRow(ref.Table, name, names.RoleSwitch, uid) && !byHand {
-			return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, whose API server is not known or does not answer: give --k8s-apiserver, or set external_ids:k8s-api-server of the Open_vSwitch row", name, name)
+		if ref.Table == nbdb.LogicalSwitchTable && ref.UUID != names.NodeRow(ref.Table, name, names.RoleSwitch, uid) &&
+			!byHand {
+			return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, "+
+				"whose API server is not known or does not answer: give --k8s-apiserver, "+
+				"or set external_ids:k8s-api-server of the Open_vSwitch row", name, name)
 		}
 	}
 	return nil
@@ -278,7 +282,8 @@ func (n *northbound) owners(whole bool) []nb.Owner {
 	}
 	for _, o := range slices.Clone(out) {
 		if node := n.state.Nodes[o.Name]; o.Kind == names.KindNode && node != nil && n.state.HasZone(node.Zone) {
-			out = append(out, nb.Owner{Kind: names.KindZone, Name: names.ZoneOwner(node.Zone)}) // whose group the node's switch is to carry
+			// The node's switch is to carry the group of its zone.
+			out = append(out, nb.Owner{Kind: names.KindZone, Name: names.ZoneOwner(node.Zone)})
 		}
 	}
 	if whole {
@@ -312,7 +317,8 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 		p, err := n.schema.Plan(view, o, rows, inserted)
 		var missing *nb.MissingParentError
 		if errors.As(err, &missing) {
-			return nil, errors.New("the Northbound database has no cluster router: run master-init first, on the machine that is to be the master")
+			return nil, errors.New("the Northbound database has no cluster router: run master-init first, " +
+				"on the machine that is to be the master")
 		}
 		if err != nil {
 			return nil, err

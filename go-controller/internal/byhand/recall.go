@@ -77,7 +77,8 @@ func (n *northbound) recall() error {
 		return out
 	}
 	if given := ranges(n.Cluster.Subnets); len(given) > 0 && !slices.Equal(given, ranges(subnets)) {
-		return fmt.Errorf("--cluster-ip-subnet %s: the cluster was made with %s: give that", config.PrefixList(given), config.PrefixList(ranges(subnets)))
+		return fmt.Errorf("--cluster-ip-subnet %s: the cluster was made with %s: give that", config.PrefixList(given),
+			config.PrefixList(ranges(subnets)))
 	}
 	n.Cluster.Subnets = subnets
 	if n.Cluster.JoinSubnets, err = config.ParsePrefixes(names.JoinKey+" of the cluster router", join); err != nil {

@@ -59,7 +59,8 @@ func (s Setup) node(ctx context.Context, subnets []netip.Prefix, first bool) err
 		}
 		err = h.north(ctx, first, func(n *cluster.Node, held []netip.Prefix) error {
 			if len(held) > 0 && fmt.Sprint(held) != fmt.Sprint(subnets) {
-				return fmt.Errorf("node %s has the subnets %v already, %v was asked for: undo that first, or ask for what it has", n.Name, held, subnets)
+				return fmt.Errorf("node %s has the subnets %v already, %v was asked for: undo that first, or ask for what it has",
+					n.Name, held, subnets)
 			}
 			n.Annotated, n.AnnotatedAs, n.ChassisID = subnets, "", chassis
 			return nil
@@ -88,10 +89,12 @@ func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
 				return fmt.Errorf("node %s is not set up: run minion-init (or master-init) on it first", n.Name)
 			}
 			if chassis == "" && n.ChassisID == "" {
-				return errors.New("external_ids:system-id of the Open_vSwitch row is empty, so the gateway router can't be bound to this machine: run minion-init first")
+				return errors.New("external_ids:system-id of the Open_vSwitch row is empty, " +
+					"so the gateway router can't be bound to this machine: run minion-init first")
 			}
 			if chassis != "" && n.ChassisID != "" && chassis != n.ChassisID {
-				return fmt.Errorf("node %s is the chassis %s, and this machine is %s (external_ids:system-id): is --node-name this machine's? If it is, run minion-init first", n.Name, n.ChassisID, chassis)
+				return fmt.Errorf("node %s is the chassis %s, and this machine is %s (external_ids:system-id): "+
+					"is --node-name this machine's? If it is, run minion-init first", n.Name, n.ChassisID, chassis)
 			}
 			if chassis != "" {
 				n.ChassisID = chassis
@@ -200,7 +203,8 @@ func (g Gateway) Validate() error {
 		return errors.Join(append(errs, fmt.Errorf("--vlan-id %d: want 1 to 4094, or 0 for none", g.VLAN))...)
 	}
 	if len(g.IPs) == 0 {
-		errs = append(errs, errors.New("--physical-ip: this machine's address with its prefix length is needed, such as 172.17.42.31/16"))
+		errs = append(errs, errors.New("--physical-ip: this machine's address with its prefix length is needed, "+
+			"such as 172.17.42.31/16"))
 	}
 	// What the annotation's reader refuses, the master would refuse.
 	if len(g.IPs) > 0 {
@@ -209,8 +213,10 @@ func (g Gateway) Validate() error {
 			errs = append(errs, fmt.Errorf("--physical-ip %v --default-gw %v: %w", g.IPs, g.NextHops, err))
 		}
 		for _, hop := range g.NextHops {
-			if !hop.IsLinkLocalUnicast() && !slices.ContainsFunc(g.IPs, func(p netip.Prefix) bool { return p.Masked().Contains(hop) }) {
-				errs = append(errs, fmt.Errorf("--default-gw %s: is not in the network of --physical-ip %s", hop, config.PrefixList(g.IPs)))
+			if !hop.IsLinkLocalUnicast() && !slices.ContainsFunc(g.IPs,
+				func(p netip.Prefix) bool { return p.Masked().Contains(hop) }) {
+				errs = append(errs, fmt.Errorf("--default-gw %s: is not in the network of --physical-ip %s", hop,
+					config.PrefixList(g.IPs)))
 			}
 		}
 	}

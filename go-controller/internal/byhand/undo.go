@@ -18,7 +18,7 @@ import (
 
 // before is what a command found on the machine: what its inverse puts back.
 type before struct {
-	ExternalIDs map[string]string    `json:"external_ids,omitempty"` // of the Open_vSwitch row, as they were; "" for absent
+	ExternalIDs map[string]string    `json:"external_ids,omitempty"` // of the row, as they were; "" for absent
 	Bridges     []string             `json:"bridges,omitempty"`      // that were not there
 	Ports       []string             `json:"ports,omitempty"`        // that were not there
 	Sysctls     map[string]string    `json:"sysctls,omitempty"`      // as they were, by path
@@ -148,7 +148,8 @@ func (h *host) undo(ctx context.Context, what string) error {
 }
 
 func (h *host) restoreOVS(ctx context.Context, b before) error {
-	remove := func(kind string, list []string, there func(string) bool, do func(context.Context, string) (bool, error)) error {
+	remove := func(kind string, list []string, there func(string) bool,
+		do func(context.Context, string) (bool, error)) error {
 		for _, name := range list {
 			if !there(name) {
 				continue

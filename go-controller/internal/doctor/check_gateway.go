@@ -39,7 +39,8 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	}
 	var e *hostplan.External
 	err := h.timed(ctx, func(ctx context.Context) (err error) {
-		e, err = h.t.Bridges.Find(ctx, c.OVSAddress, extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN})
+		e, err = h.t.Bridges.Find(ctx, c.OVSAddress,
+			extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN})
 		return err
 	})
 	if err != nil {
@@ -49,13 +50,15 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	host := hostplan.Facts{External: e, Gateway: record}
 	plan, err := gateway.Plan(host, c)
 	if err != nil {
-		return problem("%v", err).fixed("ovs-vsctl list interface "+e.Uplink+"  # its ofport and error", "ovs-vsctl get Open_vSwitch . external_ids:"+names.OVSBridgeMappings+"  # want NETWORK:BRIDGE,...")
+		return problem("%v", err).fixed("ovs-vsctl list interface "+e.Uplink+"  # its ofport and error",
+			"ovs-vsctl get Open_vSwitch . external_ids:"+names.OVSBridgeMappings+"  # want NETWORK:BRIDGE,...")
 	}
 	var f faults
 	if err := h.timed(ctx, func(ctx context.Context) error { return h.compareBridge(ctx, *e, plan, &f) }); err != nil {
 		return unchecked("%v", err)
 	}
-	if l3, err := annotation.ParseL3Gateway(h.node.Annotations[annotation.L3GatewayConfig]); err == nil && l3 != nil && l3.Out != "" {
+	if l3, err := annotation.ParseL3Gateway(h.node.Annotations[annotation.L3GatewayConfig]); err == nil && l3 != nil &&
+		l3.Out != "" {
 		f.add("the gateway is out of service, so that other nodes' pods leave through others: " + l3.Out)
 	}
 	answered := ""
@@ -128,7 +131,8 @@ func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hos
 			return err
 		}
 		if len(changes) > 0 {
-			f.add(fmt.Sprintf("%d flows of %s differ, the first is %q", len(changes), want.Bridge, changes[0].String()), commands...)
+			f.add(fmt.Sprintf("%d flows of %s differ, the first is %q", len(changes), want.Bridge, changes[0].String()),
+				commands...)
 		}
 	}
 	have, err := h.t.Kernel.Read(plan.Host)
@@ -144,10 +148,12 @@ func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hos
 	want, is := plan.OVS.ExternalIDs[names.OVSBridgeMappings], h.ids[names.OVSBridgeMappings]
 	switch {
 	case is != want:
-		f.add(fmt.Sprintf("%s is %q, want %q", names.OVSBridgeMappings, is, want), fmt.Sprintf("ovs-vsctl set Open_vSwitch . external_ids:%s='%q'", names.OVSBridgeMappings, want))
+		f.add(fmt.Sprintf("%s is %q, want %q", names.OVSBridgeMappings, is, want),
+			fmt.Sprintf("ovs-vsctl set Open_vSwitch . external_ids:%s='%q'", names.OVSBridgeMappings, want))
 	case e.PatchPort == 0: // without the mapping nobody would make it
 		f.add(fmt.Sprintf("there is no patch port %s", e.Patch),
-			"ovn-nbctl show ext_"+h.c.Node.Name+"  # has the master made it, with the port "+names.LocalnetPort(e.Bridge, h.c.Node.Name)+"?", fixRestartController)
+			"ovn-nbctl show ext_"+h.c.Node.Name+"  # has the master made it, with the port "+
+				names.LocalnetPort(e.Bridge, h.c.Node.Name)+"?", fixRestartController)
 	}
 	return nil
 }
@@ -173,7 +179,8 @@ func (h *facts) pingHops(ctx context.Context, host hostplan.Facts, c config.Node
 		case err == nil:
 			answered = append(answered, hop.String())
 		case errors.Is(err, ping.ErrNoAnswer):
-			f.add(fmt.Sprintf("the next hop %s does not answer", hop), fmt.Sprintf("ip neigh show %s dev %s  # FAILED: it is not there; else it may filter pings", hop, e.Link))
+			f.add(fmt.Sprintf("the next hop %s does not answer", hop),
+				fmt.Sprintf("ip neigh show %s dev %s  # FAILED: it is not there; else it may filter pings", hop, e.Link))
 		default:
 			f.add(fmt.Sprintf("the next hop %s is not reached: %v", hop, err), "ip route get "+hop.String())
 		}

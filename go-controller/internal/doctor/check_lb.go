@@ -32,7 +32,8 @@ func checkLoadBalancers(ctx context.Context, h *facts) Finding {
 		return noSouthbound()
 	}
 	id := names.ManagementPort(h.c.Node.Name)
-	rows, err := h.askSouthbound(ctx, ovs.Select{Table: "Port_Binding", Columns: []string{"datapath"}, Where: ovs.Is("logical_port", id)})
+	rows, err := h.askSouthbound(ctx,
+		ovs.Select{Table: "Port_Binding", Columns: []string{"datapath"}, Where: ovs.Is("logical_port", id)})
 	if err != nil {
 		return unchecked("%v", err)
 	}
@@ -61,7 +62,8 @@ func checkLoadBalancers(ctx context.Context, h *facts) Finding {
 		}
 		return problem("several load balancers have the same address on the node's switch: %s", several(list)).fixed(
 			"# ovn-northd 26.03.1 mixes up load balancers of nodes and zones, 25.03.0 and 26.09.0 do not: take another release",
-			"# for now, until the next change, on the host of the active ovn-northd: ovn-appctl -t ovn-northd inc-engine/recompute",
+			"# for now, until the next change, on the host of the active ovn-northd: "+
+				"ovn-appctl -t ovn-northd inc-engine/recompute",
 			"# or rows of somebody else have the address: ovn-nbctl ls-lb-list "+h.c.Node.Name)
 	}
 	return ok("no address is of several load balancers on the node's switch")
@@ -89,7 +91,8 @@ func (h *facts) clashes(ctx context.Context, datapath string) (map[string]string
 	var selects []ovs.Select
 	for _, m := range matches {
 		for _, id := range same[m] {
-			selects = append(selects, ovs.Select{Table: "Logical_Flow", Columns: []string{"actions", "external_ids"}, Where: ovs.IsRow("_uuid", id)})
+			selects = append(selects,
+				ovs.Select{Table: "Logical_Flow", Columns: []string{"actions", "external_ids"}, Where: ovs.IsRow("_uuid", id)})
 		}
 	}
 	rows, err := h.askSouthbound(ctx, selects...)
@@ -112,8 +115,9 @@ func (h *facts) clashes(ctx context.Context, datapath string) (map[string]string
 func (h *facts) matchingSame(ctx context.Context, datapath string) (map[string][]string, error) {
 	rows, err := h.askSouthbound(ctx,
 		ovs.Select{Table: "Logical_DP_Group", Columns: []string{"_uuid"}, Where: ovs.HasRow("datapaths", datapath)},
-		ovs.Select{Table: "Logical_Flow", Columns: []string{"_uuid", "logical_datapath", "logical_dp_group", "priority", "match"},
-			Where: ovs.HasPair("external_ids", "stage-name", lbStage)})
+		ovs.Select{Table: "Logical_Flow",
+			Columns: []string{"_uuid", "logical_datapath", "logical_dp_group", "priority", "match"},
+			Where:   ovs.HasPair("external_ids", "stage-name", lbStage)})
 	if err != nil {
 		return nil, err
 	}

@@ -34,9 +34,12 @@ func checkOVSDatabase(_ context.Context, h *facts) Finding {
 	case errors.Is(h.ovsErr, ovs.ErrNoRoot):
 		return problem("%v", h.ovsErr).fixed("ovs-vsctl --no-wait init")
 	case h.ovsErr != nil:
-		return problem("the Open vSwitch database does not answer: %v", h.ovsErr).fixed(fixRestartOVS, "# or --ovs-address is another: now "+h.c.Node.OVSAddress)
+		return problem("the Open vSwitch database does not answer: %v", h.ovsErr).fixed(fixRestartOVS,
+			"# or --ovs-address is another: now "+h.c.Node.OVSAddress)
 	case len(lacking) > 0:
-		return problem("its schema %s has no %s", h.schema.Version, several(lacking)).fixed("# upgrade Open vSwitch to "+oldestOVS+" or newer; when it is, its database is converted by a restart:", fixRestartOVS)
+		return problem("its schema %s has no %s", h.schema.Version, several(lacking)).
+			fixed("# upgrade Open vSwitch to "+oldestOVS+" or newer; when it is, its database is converted by a restart:",
+				fixRestartOVS)
 	}
 	return ok("%s, schema %s", h.c.Node.OVSAddress, h.schema.Version)
 }
@@ -45,7 +48,8 @@ func checkOVSDatabase(_ context.Context, h *facts) Finding {
 // aborts in connection tracking ("assertion conn->conn_type ==
 // CT_CONN_TYPE_DEFAULT failed"): 3.1 before 3.1.3, and 3.2 before 3.2.3.
 func brokenUserspace(version string) bool {
-	return atLeast(version, "3.1.0") && !atLeast(version, "3.1.3") || atLeast(version, "3.2.0") && !atLeast(version, "3.2.3")
+	return atLeast(version, "3.1.0") && !atLeast(version, "3.1.3") ||
+		atLeast(version, "3.2.0") && !atLeast(version, "3.2.3")
 }
 
 func checkVSwitchd(ctx context.Context, h *facts) Finding {
@@ -59,11 +63,13 @@ func checkVSwitchd(ctx context.Context, h *facts) Finding {
 	version := versionIn(out)
 	switch {
 	case err != nil:
-		return problem("ovs-vswitchd does not answer: %v", err).fixed(fixRestartOVS, "# why it ended: /var/log/openvswitch/ovs-vswitchd.log")
+		return problem("ovs-vswitchd does not answer: %v", err).fixed(fixRestartOVS,
+			"# why it ended: /var/log/openvswitch/ovs-vswitchd.log")
 	case !atLeast(version, oldestOVS):
 		return problem("ovs-vswitchd is %s, older than %s", version, oldestOVS).fixed("# upgrade Open vSwitch")
 	case h.c.Node.DatapathType == config.DatapathNetdev && brokenUserspace(version):
-		return problem("the userspace datapath of Open vSwitch %s aborts now and then in connection tracking", version).fixed("# upgrade Open vSwitch to 3.1.3, 3.2.3, 3.3.0 or newer")
+		return problem("the userspace datapath of Open vSwitch %s aborts now and then in connection tracking", version).
+			fixed("# upgrade Open vSwitch to 3.1.3, 3.2.3, 3.3.0 or newer")
 	}
 	return ok("ovs-vswitchd %s", version)
 }
@@ -80,7 +86,8 @@ func checkDatapath(_ context.Context, h *facts) Finding {
 		return unchecked("%v", err)
 	}
 	if !has {
-		return problem("the kernel's Open vSwitch module is not loaded").fixed("modprobe openvswitch", "# where there is no such module: --datapath-type "+config.DatapathNetdev)
+		return problem("the kernel's Open vSwitch module is not loaded").fixed("modprobe openvswitch",
+			"# where there is no such module: --datapath-type "+config.DatapathNetdev)
 	}
 	return ok("kernel module")
 }
@@ -95,7 +102,8 @@ func checkBridge(_ context.Context, h *facts) Finding {
 	if have.DatapathType == "" {
 		have.DatapathType = config.DatapathSystem // ovs-vswitchd.conf.db(5): the empty string means system
 	}
-	fix := fmt.Sprintf("ovs-vsctl --may-exist add-br %s -- set bridge %s fail_mode=%s datapath_type=%s", want.Name, want.Name, want.FailMode, want.DatapathType)
+	fix := fmt.Sprintf("ovs-vsctl --may-exist add-br %s -- set bridge %s fail_mode=%s datapath_type=%s", want.Name,
+		want.Name, want.FailMode, want.DatapathType)
 	switch {
 	case !exists:
 		return problem("there is no bridge %s", want.Name).fixed(fix)
@@ -103,7 +111,8 @@ func checkBridge(_ context.Context, h *facts) Finding {
 		return problem("%s, want fail_mode=%s datapath_type=%s", have, want.FailMode, want.DatapathType).fixed(fix)
 	}
 	if i, exists := h.iface(want.Name); exists && i.Text("error") != "" {
-		return problem("ovs-vswitchd can't open %s: %s", want.Name, i.Text("error")).fixed("# see the check datapath, and /var/log/openvswitch/ovs-vswitchd.log")
+		return problem("ovs-vswitchd can't open %s: %s", want.Name, i.Text("error")).
+			fixed("# see the check datapath, and /var/log/openvswitch/ovs-vswitchd.log")
 	}
 	return ok("fail_mode=%s datapath_type=%s", have.FailMode, have.DatapathType)
 }
@@ -137,7 +146,8 @@ func checkExternalIDs(_ context.Context, h *facts) Finding {
 	if len(wrong) > 0 {
 		return problem("%s", several(wrong)).fixed(fixes...)
 	}
-	return ok("%s=%s %s=%s %s=%s", names.OVSSystemID, h.ids[names.OVSSystemID], names.OVSEncapType, h.ids[names.OVSEncapType], names.OVSEncapIP, h.ids[names.OVSEncapIP])
+	return ok("%s=%s %s=%s %s=%s", names.OVSSystemID, h.ids[names.OVSSystemID], names.OVSEncapType,
+		h.ids[names.OVSEncapType], names.OVSEncapIP, h.ids[names.OVSEncapIP])
 }
 
 // several joins a list that may be long.

@@ -21,7 +21,8 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	case len(h.subnets) == 0 || h.planErr != nil:
 		return unchecked("the node's subnets are not known")
 	}
-	plan, _ := serviceport.Plan(h.served.Services, serviceport.Facts{Endpoints: h.served.Endpoints, Own: h.subnets}, h.c.Node) // what can't be served is told by the agent
+	facts := serviceport.Facts{Endpoints: h.served.Endpoints, Own: h.subnets}
+	plan, _ := serviceport.Plan(h.served.Services, facts, h.c.Node) // the agent reports what can't be served
 	have, err := h.t.Kernel.Read(plan.Host)
 	if err != nil {
 		return unchecked("%v", err)
@@ -41,7 +42,9 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 		}
 	}
 	if len(f.wrong) > 0 {
-		return problem("%s", several(f.wrong)).fixed("# `ovnkube node` keeps this: does it run, and what does it log of services? systemctl restart ovnkube-node", "nft list table inet northbound")
+		return problem("%s", several(f.wrong)).
+			fixed("# `ovnkube node` keeps this: does it run, and what does it log of services? systemctl restart ovnkube-node",
+				"nft list table inet northbound")
 	}
 	return ok("%d entries of the services that are reached from outside", plan.Host[0].(hostplan.ServicePorts).Count())
 }

@@ -177,10 +177,12 @@ func (h *facts) keys(ctx context.Context) (*tls.Config, error) {
 		return nil, err
 	}
 	if len(rows[0]) == 0 {
-		return nil, errors.New("an ssl: address needs keys, and Open vSwitch has none: `ovs-vsctl set-ssl KEY CERTIFICATE CA`")
+		return nil, errors.New("an ssl: address needs keys, and Open vSwitch has none: " +
+			"`ovs-vsctl set-ssl KEY CERTIFICATE CA`")
 	}
 	r := rows[0][0]
-	keys, err := ovsdb.TLS(config.OVSDB{PrivKey: r.Text("private_key"), Cert: r.Text("certificate"), CACert: r.Text("ca_cert")})
+	keys, err := ovsdb.TLS(config.OVSDB{PrivKey: r.Text("private_key"), Cert: r.Text("certificate"),
+		CACert: r.Text("ca_cert")})
 	if err != nil {
 		return nil, fmt.Errorf("reading the keys that Open vSwitch names: %w", err)
 	}
@@ -201,7 +203,8 @@ func (h *facts) plan() error {
 	}
 	var failed []error
 	h.want, failed = all.Plan(h.host, h.c.Node)
-	failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, encap.ErrNoAddress) }) // not the kernel's
+	notKernel := func(err error) bool { return errors.Is(err, encap.ErrNoAddress) }
+	failed = slices.DeleteFunc(failed, notKernel)
 	if err := cmp.Or(subnetsErr, errors.Join(failed...)); err != nil {
 		return err
 	}

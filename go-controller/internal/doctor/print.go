@@ -21,7 +21,8 @@ func (r Report) WriteText(w io.Writer) error {
 			notChecked++
 		}
 	}
-	fmt.Fprintf(&b, "node %s: %s, %d of %d checks not made\n", r.Node, count(r.Problems, "problem"), notChecked, len(r.Findings))
+	fmt.Fprintf(&b, "node %s: %s, %d of %d checks not made\n", r.Node, count(r.Problems, "problem"), notChecked,
+		len(r.Findings))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -112,7 +112,9 @@ func (c closer) Close() error {
 
 type databases struct{}
 
-func (databases) Ask(ctx context.Context, remote string, keys *tls.Config, database string, selects ...ovs.Select) ([][]ovs.Row, error) {
+func (databases) Ask(
+	ctx context.Context, remote string, keys *tls.Config, database string, selects ...ovs.Select,
+) ([][]ovs.Row, error) {
 	return ovs.Ask(ctx, remote, keys, database, selects...)
 }
 
@@ -120,7 +122,9 @@ func (databases) Schema(ctx context.Context, remote string, keys *tls.Config, da
 	return ovs.AskSchema(ctx, remote, keys, database)
 }
 
-func (databases) Explain(ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string) (string, error) {
+func (databases) Explain(
+	ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string,
+) (string, error) {
 	return ovs.ExplainBinding(ctx, remote, keys, logicalPort, systemID)
 }
 

@@ -70,7 +70,8 @@ func findUplink(s Switch, k Kernel, q Query) (b ovs.BridgeState, uplink ovs.Brid
 		uplink, err = portOf(b, q.Interface)
 	}
 	if err == nil && uplink.Tag != 0 {
-		err = fmt.Errorf("port %s has tag=%d: take it off; for a gateway in that VLAN give --gateway-vlan-id %d", uplink.Name, uplink.Tag, uplink.Tag)
+		err = fmt.Errorf("port %s has tag=%d: take it off; for a gateway in that VLAN give --gateway-vlan-id %d", uplink.Name,
+			uplink.Tag, uplink.Tag)
 	}
 	return b, uplink, err
 }
@@ -89,7 +90,8 @@ func noBridge(k Kernel, name string) error {
 func portOf(b ovs.BridgeState, iface string) (ovs.BridgePort, error) {
 	p, ok := b.Port(iface)
 	if !ok || p.Bond {
-		return p, fmt.Errorf("interface %s is in a bond of Open vSwitch on bridge %s: flows can't name it; bond the NICs in the kernel and put that into the bridge", iface, b.Name)
+		return p, fmt.Errorf("interface %s is in a bond of Open vSwitch on bridge %s: flows can't name it; "+
+			"bond the NICs in the kernel and put that into the bridge", iface, b.Name)
 	}
 	return p, nil
 }
@@ -104,7 +106,8 @@ func onlyNIC(b ovs.BridgeState) (nic ovs.BridgePort, err error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nic, fmt.Errorf("bridge %s has no NIC: run `ovnkube nics-to-bridge`, or `ovs-vsctl add-port %s NIC`", b.Name, b.Name)
+		return nic, fmt.Errorf("bridge %s has no NIC: run `ovnkube nics-to-bridge`, or `ovs-vsctl add-port %s NIC`", b.Name,
+			b.Name)
 	case len(found) > 1:
 		return nic, fmt.Errorf("bridge %s has %s: say which is the NIC that leads outside", b.Name, strings.Join(found, ", "))
 	case nic.Bond:
@@ -144,7 +147,8 @@ func findLink(e *hostplan.External, k Kernel) error {
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("the host is not in VLAN %d: neither has port %s tag=%d, nor is there a VLAN device with that id on %s", e.VLAN, e.Bridge, e.VLAN, e.Bridge)
+			return fmt.Errorf("the host is not in VLAN %d: neither has port %s tag=%d, "+
+				"nor is there a VLAN device with that id on %s", e.VLAN, e.Bridge, e.VLAN, e.Bridge)
 		}
 		e.Link = name
 	}

@@ -156,7 +156,8 @@ func (n *Netlink) LinkNames() (map[string]bool, error) {
 // advertisement (RFC 4861).
 func (n *Netlink) RALinks() ([]string, error) {
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_RA}
-	list, err := n.items.Handle.RouteListFiltered(unix.AF_INET6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+	list, err := n.items.Handle.RouteListFiltered(unix.AF_INET6, filter,
+		netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, fmt.Errorf("reading routes from router advertisements: %w", err)
 	}

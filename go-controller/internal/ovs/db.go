@@ -77,7 +77,8 @@ func (d *DB) connect(ctx context.Context) error {
 		client.WithTable(root, &root.Bridges, &root.ExternalIDs, &root.OVSVersion),
 		client.WithTable(bridge, &bridge.Name, &bridge.Ports, &bridge.FailMode, &bridge.DatapathType),
 		client.WithTable(port, &port.Name, &port.Interfaces, &port.Tag),
-		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport, &iface.Error),
+		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport,
+			&iface.Error),
 	)
 	_, err := d.client.Monitor(ctx, monitor)
 	return err

@@ -88,7 +88,8 @@ func (f *Flows) Converge(ctx context.Context, want hostplan.Flows) ([]Change, er
 		return changes, err
 	}
 	if left, _ := diffFlows(want, have); len(left) > 0 {
-		return changes, fmt.Errorf("writing flows of bridge %s: Open vSwitch took them, and yet %d differ, the first is %q", want.Bridge, len(left), left[0])
+		return changes, fmt.Errorf("writing flows of bridge %s: Open vSwitch took them, and yet %d differ, the first is %q",
+			want.Bridge, len(left), left[0])
 	}
 	return changes, nil
 }

@@ -30,7 +30,8 @@ func diffFlows(want hostplan.Flows, have []hostplan.Flow) ([]Change, string) {
 	for _, h := range have {
 		h.Match = sortedFields(h.Match)
 		if !wanted[h.Key()] {
-			fmt.Fprintf(&script, "delete_strict cookie=%#x/-1,table=%d,priority=%d,%s\n", want.Cookie, h.Table, h.Priority, h.Match)
+			fmt.Fprintf(&script, "delete_strict cookie=%#x/-1,table=%d,priority=%d,%s\n", want.Cookie, h.Table, h.Priority,
+				h.Match)
 			changes = append(changes, Change{Kind: "flow", Text: fmt.Sprintf("- flow of %s %s", want.Bridge, h)})
 		}
 	}
@@ -89,7 +90,8 @@ func parseFlow(head, actions string) (hostplan.Flow, error) {
 			f.Table, err = strconv.Atoi(value)
 		case "priority":
 			f.Priority, err = strconv.Atoi(value)
-		case "idle_timeout", "hard_timeout", "importance", "send_flow_rem", "no_packet_counts", "no_byte_counts", "reset_counts", "check_overlap":
+		case "idle_timeout", "hard_timeout", "importance", "send_flow_rem", "no_packet_counts", "no_byte_counts",
+			"reset_counts", "check_overlap":
 			// Not what a flow matches, and nothing that ours have: such a
 			// flow is another, and is replaced.
 			f.Actions += " " + field

@@ -42,7 +42,8 @@ func (d *DB) RemoveBridge(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-	ops, err := d.client.Where(row).Mutate(row, model.Mutation{Field: &row.Bridges, Mutator: ovsdb.MutateOperationDelete, Value: []string{bridge.UUID}})
+	ops, err := d.client.Where(row).Mutate(row,
+		model.Mutation{Field: &row.Bridges, Mutator: ovsdb.MutateOperationDelete, Value: []string{bridge.UUID}})
 	if err != nil {
 		return false, fmt.Errorf("building the removal of bridge %s: %w", name, err)
 	}

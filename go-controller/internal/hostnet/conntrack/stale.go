@@ -86,7 +86,8 @@ func (s *Stale) spare(want hostplan.ServicePorts) error {
 		return nil
 	}
 	for line := range strings.Lines(want.Entries) {
-		if kind, rest, _ := strings.Cut(line, " "); !strings.HasPrefix(rest, "UDP ") || !hostplan.ServiceEntryKind(kind).HasTo() {
+		if kind, rest, _ := strings.Cut(line, " "); !strings.HasPrefix(rest, "UDP ") ||
+			!hostplan.ServiceEntryKind(kind).HasTo() {
 			continue
 		}
 		e, err := hostplan.ParseServiceEntry(line)

@@ -2,6 +2,7 @@ package nft
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -27,7 +28,8 @@ func hairpinChains() []*nftables.Chain {
 	afterServices := nftables.ChainPriorityRef(*nftables.ChainPriorityNATDest + 10)
 	return []*nftables.Chain{
 		ourChain(hairpinInChain, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw),
-		ourChain(hairpinOutChain, nftables.ChainTypeFilter, nftables.ChainHookPostrouting, nftables.ChainPriorityConntrackHelper),
+		ourChain(hairpinOutChain, nftables.ChainTypeFilter, nftables.ChainHookPostrouting,
+			nftables.ChainPriorityConntrackHelper),
 		ourChain(hairpinMasqChain, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource),
 		ourChain(hairpinUDPChain, nftables.ChainTypeNAT, nftables.ChainHookPrerouting, afterServices),
 	}
@@ -60,16 +62,11 @@ func hairpinRules(h hostplan.Hairpin) (out []rule) {
 // answers from OWN: at another address it is asked in vain, were the question
 // not put to OWN, and the answer led back by connection tracking.
 func (f family) answerable(link string, own, seen netip.Addr) []expr.Any {
-	exprs := []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}},
-		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: interfaceName(link)},
+	exprs := append(slices.Concat(f.match(), iif(expr.CmpOpEq, link)),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: f.source, Len: f.size},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: seen.AsSlice()},
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}},
-	}
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}})
 	exprs = append(exprs, toThisNode()...)
 	return append(exprs,
 		&expr.Socket{Key: expr.SocketKeyWildcard, Register: 1},
@@ -97,19 +94,14 @@ func (f family) rewrite(ifname expr.MetaKey, link string, at uint32, from, to ne
 	if from.Is6() {
 		checksum = at
 	}
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}},
-		&expr.Meta{Key: ifname, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: interfaceName(link)},
+	return append(slices.Concat(f.match(), atInterface(ifname, expr.CmpOpEq, link)),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: at, Len: f.size},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: from.AsSlice()},
 		&expr.Immediate{Register: 1, Data: to.AsSlice()},
 		&expr.Payload{
 			OperationType: expr.PayloadWrite, SourceRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: at, Len: f.size,
 			CsumType: expr.CsumTypeInet, CsumOffset: checksum, CsumFlags: unix.NFT_PAYLOAD_L4CSUM_PSEUDOHDR,
-		},
-	}
+		})
 }
 
 // readHairpin reads the chains. When they are not as this version writes them, the

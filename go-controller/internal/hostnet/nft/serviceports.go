@@ -142,7 +142,9 @@ func readServicePorts() ([]hostplan.Item, error) {
 
 // readServiceRules reads all but the entries from what the rules are about; known is
 // false, and the item the zero one, when there is anything but the rules for these.
-func readServiceRules(c *nftables.Conn, chains map[string]*nftables.Chain) (p hostplan.ServicePorts, known bool, err error) {
+func readServiceRules(
+	c *nftables.Conn, chains map[string]*nftables.Chain,
+) (p hostplan.ServicePorts, known bool, err error) {
 	have, err := readRules(c, chains, serviceChains())
 	if err != nil {
 		return p, false, err
@@ -172,7 +174,9 @@ func readServiceRules(c *nftables.Conn, chains map[string]*nftables.Chain) (p ho
 // transaction and around the sets, and changes the elements that differ. When an
 // element can't be changed, the sets are made anew, too. The result is what changed,
 // and in how many transactions have became want; 0 when it did not begin with have.
-func applyServicePorts(have, want hostplan.ServicePorts) (changes []hostplan.ServiceChange, transactions int, err error) {
+func applyServicePorts(
+	have, want hostplan.ServicePorts,
+) (changes []hostplan.ServiceChange, transactions int, err error) {
 	remade := have.WithoutEntries() != want.WithoutEntries()
 	if remade {
 		if err := makeServiceRules(&want, have.Entries != ""); err != nil {

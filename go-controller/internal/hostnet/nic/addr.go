@@ -98,7 +98,8 @@ func (n NICs) carryAddr(a nicmove.Addr, remove bool) error {
 	if checked {
 		first.Flags |= nicmove.FlagNoDAD
 	}
-	if err := send(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, addrHeader(first, index), addrAttrs(first)...); err != nil || !checked {
+	if err := send(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, addrHeader(first, index),
+		addrAttrs(first)...); err != nil || !checked {
 		return err
 	}
 	return send(unix.RTM_NEWADDR, unix.NLM_F_REPLACE, addrHeader(a, index), addrAttrs(a)...)

@@ -212,7 +212,8 @@ func (n NICs) readStaticNeighbours(name string, index int) ([]nicmove.Neighbour,
 			ip, ok := netip.AddrFromSlice(ne.IP)
 			proxy := ne.Flags&netlink.NTF_PROXY != 0
 			item := nicmove.Neighbour{Neighbour: hostplan.Neighbour{Link: name, IP: ip.Unmap()}, Proxy: proxy}
-			if !ok || ne.LinkIndex != index || !proxy && (ne.State&netlink.NUD_PERMANENT == 0 || len(ne.HardwareAddr) != len(item.MAC)) {
+			if !ok || ne.LinkIndex != index || !proxy &&
+				(ne.State&netlink.NUD_PERMANENT == 0 || len(ne.HardwareAddr) != len(item.MAC)) {
 				continue
 			}
 			if !proxy {
@@ -232,7 +233,8 @@ func (n NICs) carryNeighbour(ne nicmove.Neighbour, remove bool) error {
 	if err != nil {
 		return err
 	}
-	kn := &netlink.Neigh{LinkIndex: link.Attrs().Index, Flags: netlink.NTF_PROXY, IP: ne.IP.AsSlice(), Family: familyOf(ne.IP)}
+	kn := &netlink.Neigh{LinkIndex: link.Attrs().Index, Flags: netlink.NTF_PROXY, IP: ne.IP.AsSlice(),
+		Family: familyOf(ne.IP)}
 	if remove {
 		return n.items.Handle.NeighDel(kn)
 	}

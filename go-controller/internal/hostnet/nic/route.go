@@ -44,7 +44,8 @@ func (n NICs) readAllRoutes(link string) ([]nicmove.Route, error) {
 				continue
 			}
 			if slices.ContainsFunc(r.Other, func(a nicmove.Attr) bool { return a.Type == rtaNHID }) {
-				return nil, fmt.Errorf("%s uses a nexthop object (ip-nexthop(8)), which is bound to the interface: give the route its gateway itself", r)
+				return nil, fmt.Errorf("%s uses a nexthop object (ip-nexthop(8)), which is bound to the interface: "+
+					"give the route its gateway itself", r)
 			}
 			out = append(out, r)
 		}
@@ -146,7 +147,8 @@ func decodeHops(b []byte, links map[int]string) ([]nicmove.Hop, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the next hops of a route: %w", err)
 		}
-		h := nicmove.Hop{Link: links[int(binary.NativeEndian.Uint32(b[4:]))], Weight: int(b[3]) + 1, OnLink: b[2]&unix.RTNH_F_ONLINK != 0}
+		h := nicmove.Hop{Link: links[int(binary.NativeEndian.Uint32(b[4:]))], Weight: int(b[3]) + 1,
+			OnLink: b[2]&unix.RTNH_F_ONLINK != 0}
 		for _, a := range attrs {
 			if !takeHopAttr(&h, a.Attr.Type, a.Value, links) {
 				h.Other = append(h.Other, nicmove.Attr{Type: a.Attr.Type, Value: hex.EncodeToString(a.Value)})

@@ -98,7 +98,8 @@ func carryRule(r nicmove.Rule, remove bool) error {
 	if err != nil {
 		return err
 	}
-	attrs = append(attrs, nl.NewRtAttr(nl.FRA_PRIORITY, nl.Uint32Attr(r.Priority)), nl.NewRtAttr(nl.FRA_TABLE, nl.Uint32Attr(r.Table)))
+	attrs = append(attrs, nl.NewRtAttr(nl.FRA_PRIORITY, nl.Uint32Attr(r.Priority)),
+		nl.NewRtAttr(nl.FRA_TABLE, nl.Uint32Attr(r.Table)))
 	if r.To.IsValid() {
 		h[1] = byte(r.To.Bits())
 		attrs = append(attrs, nl.NewRtAttr(nl.FRA_DST, r.To.Addr().AsSlice()))

@@ -116,10 +116,12 @@ func joined(list []config.BridgeMapping) string {
 // Fits tells why the bridge can't be shared as it is.
 func Fits(e hostplan.External) error {
 	if e.UplinkPort <= 0 {
-		return fmt.Errorf("the NIC %s on bridge %s is not opened by Open vSwitch: is the interface there, and does ovs-vswitchd run?", e.Uplink, e.Bridge)
+		return fmt.Errorf("the NIC %s on bridge %s is not opened by Open vSwitch: is the interface there, "+
+			"and does ovs-vswitchd run?", e.Uplink, e.Bridge)
 	}
 	if e.LocalTag != 0 && e.LocalTag != e.VLAN {
-		return fmt.Errorf("port %s has tag=%d: give --gateway-vlan-id %d, or take the tag off", e.Bridge, e.LocalTag, e.LocalTag)
+		return fmt.Errorf("port %s has tag=%d: give --gateway-vlan-id %d, or take the tag off", e.Bridge, e.LocalTag,
+			e.LocalTag)
 	}
 	return nil
 }

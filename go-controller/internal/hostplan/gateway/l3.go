@@ -19,7 +19,8 @@ import (
 // at all it is an error.
 func L3(e hostplan.External, node, network string, c config.Gateway) (*annotation.L3Gateway, error) {
 	g := &annotation.L3Gateway{
-		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN, MTU: e.MTU, Rampout: c.Rampout,
+		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN, MTU: e.MTU,
+		Rampout:  c.Rampout,
 		NodePort: true, // by the node's kernel, as on every node
 	}
 	for _, is4 := range []bool{true, false} {
@@ -28,7 +29,8 @@ func L3(e hostplan.External, node, network string, c config.Gateway) (*annotatio
 		}
 	}
 	if len(g.IPs) == 0 {
-		return nil, fmt.Errorf("interface %s of the external bridge %s has no address that others could reach: the gateway shares the host's", e.Link, e.Bridge)
+		return nil, fmt.Errorf("interface %s of the external bridge %s has no address that others could reach: "+
+			"the gateway shares the host's", e.Link, e.Bridge)
 	}
 	return g, nil
 }

@@ -23,7 +23,8 @@ func hairpin(link string, ends []attachment, own []netip.Addr) []hostplan.Item {
 		} else {
 			rewrite.V6 = e.address
 		}
-		r := hostplan.Route{Dest: netip.PrefixFrom(seen, seen.BitLen()), Via: e.router, Link: link, Protocol: hostplan.RouteProtocol}
+		r := hostplan.Route{Dest: netip.PrefixFrom(seen, seen.BitLen()), Via: e.router, Link: link,
+			Protocol: hostplan.RouteProtocol}
 		if i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.Is4() == seen.Is4() }); i >= 0 {
 			r.Src = own[i]
 		}

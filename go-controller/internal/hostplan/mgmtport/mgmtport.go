@@ -99,7 +99,8 @@ func routes(link string, ends []attachment, c config.Node) (out []hostplan.Item)
 			if e.subnet.Addr().Is4() != dest.Addr().Is4() || e.subnet == dest {
 				continue // the address's own on-link route is there
 			}
-			out = append(out, hostplan.Route{Dest: dest, Via: e.router, Link: link, Src: e.address, Protocol: hostplan.RouteProtocol})
+			out = append(out, hostplan.Route{Dest: dest, Via: e.router, Link: link, Src: e.address,
+				Protocol: hostplan.RouteProtocol})
 		}
 	}
 	return out
