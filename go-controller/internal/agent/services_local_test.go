@@ -52,7 +52,8 @@ func webSlice(ready bool) *discoveryv1.EndpointSlice {
 // awaitHealth waits until health is answered so, on every address of the node.
 func awaitHealth(t *testing.T, port int, status, endpoints int, healthy bool) {
 	t.Helper()
-	want := fmt.Sprintf(`%d map[localEndpoints:%d service:map[name:web namespace:default] serviceProxyHealthy:%v] weight %d`,
+	want := fmt.Sprintf(`%d map[localEndpoints:%d service:map[name:web namespace:default] serviceProxyHealthy:%v] `+
+		`weight %d`,
 		status, endpoints, healthy, endpoints)
 	for _, host := range []string{"172.18.0.2", "127.0.0.1", "::1"} {
 		testkit.Eventually(t, "health "+want, func() string {

@@ -127,7 +127,8 @@ var damages = []damage{
 		message: "the plugin is missing: stat /run/bin/ovn_cni", fix: "install -m 755 ovn_cni /run/bin/",
 		undo: "mv /run/bin/away /run/bin/ovn_cni"},
 	{do: `mv /run/bin/ovn_cni /run/bin/away; ` +
-		`printf '#!/bin/sh\necho "{\\"cniVersion\\":\\"0.2.0\\",\\"supportedVersions\\":[\\"0.2.0\\"]}"\n' >/run/bin/ovn_cni; chmod +x /run/bin/ovn_cni`,
+		`printf '#!/bin/sh\necho "{\\"cniVersion\\":\\"0.2.0\\",\\"supportedVersions\\":[\\"0.2.0\\"]}"\n' ` +
+		`>/run/bin/ovn_cni; chmod +x /run/bin/ovn_cni`,
 		check: "cni-plugins", message: "knows CNI 0.2.0, the configuration is of", fix: "a newer one",
 		undo: "mv /run/bin/away /run/bin/ovn_cni"},
 }

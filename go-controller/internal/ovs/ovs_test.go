@@ -251,8 +251,8 @@ func TestBinding(t *testing.T) {
 	const chassis = `{"rows":[{"_uuid":["uuid","11"],"name":"me"},{"_uuid":["uuid","22"],"name":"other"}]}`
 	for rows, want := range map[string]string{
 		``: "has no Port_Binding default_web",
-		`{"chassis":["set",[]],"up":false,"options":["map",[["requested-chassis","me"]]]}`: `port not bound: no chassis has ` +
-			`claimed Port_Binding default_web (requested-chassis "me", this node is "me")`,
+		`{"chassis":["set",[]],"up":false,"options":["map",[["requested-chassis","me"]]]}`: `port ` +
+			`not bound: no chassis has claimed Port_Binding default_web (requested-chassis "me", this node is "me")`,
 		`{"chassis":["uuid","22"],"up":true,"options":["map",[]]}`:  `port not bound here: chassis "other" has`,
 		`{"chassis":["uuid","11"],"up":false,"options":["map",[]]}`: "flows not installed",
 		`{"chassis":["uuid","11"],"up":true,"options":["map",[]]}`:  "only ovn-installed is missing",

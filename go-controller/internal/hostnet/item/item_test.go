@@ -81,7 +81,8 @@ func TestConverge(t *testing.T) {
 ~ link m0 mac 0a:58:00:00:00:02 mtu 1400 up (was: link m0 mac 0a:58:00:00:00:09 mtu 1500 down)
 + addr 10.1.0.2/24 dev m0
 + addr fd01::2/64 dev m0
-~ neigh 10.1.0.1 lladdr 0a:58:00:00:00:01 dev m0 permanent (was: neigh 10.1.0.1 lladdr 0a:58:00:00:00:07 dev m0 permanent)
+~ neigh 10.1.0.1 lladdr 0a:58:00:00:00:01 dev m0 permanent ` +
+		`(was: neigh 10.1.0.1 lladdr 0a:58:00:00:00:07 dev m0 permanent)
 + neigh fd01::1 lladdr 0a:58:00:00:00:01 dev m0 permanent
 + route 10.0.0.0/8 via 10.1.0.1 dev m0 src 10.1.0.2 proto 78
 + route fd00::/16 via fd01::1 dev m0 src fd01::2 proto 78

@@ -84,7 +84,8 @@ route fd0b::/64 proto boot metric 1024 nexthop via fd01::9 dev m0 weight 2 nexth
 route fe80::/64 dev m0 proto kernel metric 256
 route default inet6 via fd01::1 dev m0 proto boot metric 99 pref 1
 rule 500: from 10.1.0.0/16 iif m0 lookup 1000
-rule 501: not to 10.9.0.0/16 oif m0 fwmark 16 suppress_prefixlength 8 fwmask 240 uidrange 0-1000 ipproto 6 dport 80-90 lookup 254
+rule 501: not to 10.9.0.0/16 oif m0 fwmark 16 suppress_prefixlength 8 ` +
+	`fwmask 240 uidrange 0-1000 ipproto 6 dport 80-90 lookup 254
 rule inet6 502: from fd01::/64 iif m0 lookup 100
 neigh 10.1.0.77 lladdr 02:00:00:00:00:77 dev m0 permanent
 neigh proxy 10.1.0.88 dev m0

@@ -1,0 +1,69 @@
+package byhand
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/assign"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kubeio"
+)
+
+// component names the program in the API server's logs.
+const component = "northbound-byhand"
+
+// kube is what the API server, if one is known and answers, says.
+type kube struct {
+	asked   bool
+	clients *kubeio.Clients
+	nodes   []*cluster.Node
+	ranges  []netip.Prefix // of ClusterIPs, besides those that are given
+}
+
+// askKube asks the API server, if one is known, for its nodes and its ranges of
+// ClusterIPs, once. One that does not answer is done without.
+func (s Setup) askKube(ctx context.Context) error {
+	if s.Kubernetes == nil || s.kube.asked {
+		return nil
+	}
+	s.kube.asked = true
+	clients, err := kubeio.NewClients(*s.Kubernetes, component)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kubeTimeout)
+	defer cancel()
+	nodes, problems, err := clients.Nodes(ctx)
+	if err != nil {
+		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
+		return nil
+	}
+	ranges, more, err := clients.ServiceRanges(ctx)
+	if err != nil {
+		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
+		return nil
+	}
+	for _, p := range append(problems, more...) {
+		fmt.Fprintln(s.Out, "warning:", p)
+	}
+	s.kube.clients, s.kube.nodes, s.kube.ranges = clients, nodes, ranges
+	return nil
+}
+
+// annotate writes to the Node what the master is to agree with.
+func (n *northbound) annotate(ctx context.Context, clients *kubeio.Clients, p assign.Patch) error {
+	for k, v := range p.Annotations {
+		fmt.Fprintf(n.Out, "~ Node %s  %s=%s\n", n.Node.Name, k, v)
+	}
+	for _, k := range p.Remove {
+		fmt.Fprintf(n.Out, "- Node %s  %s\n", n.Node.Name, k)
+	}
+	if n.DryRun {
+		return nil
+	}
+	if err := clients.Patch(ctx, p); err != nil {
+		return fmt.Errorf("writing the annotations of Node %s: %w", n.Node.Name, err)
+	}
+	return nil
+}
