@@ -23,7 +23,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// passMemory is what one pass leaves to the next.
+// passMemory is what one pass keeps for the next.
 type passMemory struct {
 	subnets []netip.Prefix  // the last valid ones: a Node without them is not a node to tear down
 	own     []netip.Addr    // the last Node's own addresses on this host
@@ -35,8 +35,8 @@ type passMemory struct {
 	services serviceMemory
 }
 
-// pass compares everything once and repairs it. The error says what is still
-// missing; what could be done without that has been done.
+// pass compares everything once and repairs it. A part that fails does not keep the
+// others from being repaired. The error says what is still missing.
 func (a *Agent) pass(ctx context.Context) error {
 	host := a.passHost(ctx)
 	err := a.connected()
@@ -76,7 +76,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	return a.finish()
 }
 
-// hostPass is the part of a pass that takes no Open vSwitch.
+// hostPass is the part of a pass that needs no Open vSwitch.
 type hostPass struct {
 	node    kubeio.LocalNode // the zero value while it is not known
 	nodeErr error            // why not all of it is known
@@ -85,11 +85,11 @@ type hostPass struct {
 	served  serving
 }
 
-// err is all that is wrong.
+// err is everything that is wrong.
 func (h hostPass) err() error { return errors.Join(h.nodeErr, h.ownErr, h.served.err) }
 
-// passHost reads the Node, and keeps the way in to services: they change while
-// Open vSwitch is away, too.
+// passHost reads the Node, and keeps the kernel's part of services. Services change
+// while Open vSwitch does not answer, too.
 func (a *Agent) passHost(ctx context.Context) (h hostPass) {
 	if !a.kube.Synced() {
 		h.nodeErr = errors.New("the API server has not answered yet")
@@ -104,9 +104,9 @@ func (a *Agent) passHost(ctx context.Context) (h hostPass) {
 	return h
 }
 
-// sweep removes pods' ports whose device has gone: after a reboot, or when a
-// container went while no agent ran that could have been told. The ports are
-// listed before the devices: each had its device first.
+// sweep removes pods' ports whose device is gone: after a reboot, or after a container
+// ended while no agent ran. It lists the ports before the devices, because a device
+// exists before its port.
 func (a *Agent) sweep(ctx context.Context) error {
 	if time.Since(a.memory.swept) < tickInterval {
 		return nil
@@ -133,8 +133,8 @@ func (a *Agent) sweep(ctx context.Context) error {
 	return nil
 }
 
-// openGate lets the CNI server work as soon as what all pods share is known,
-// and br-int is there.
+// openGate admits pods once br-int exists and the settings that all pods share are
+// known.
 func (a *Agent) openGate(f hostplan.Facts) {
 	_, bridge := a.ovs.Interface(names.IntegrationBridge)
 	if mtu, err := encap.MTU(f, a.config); err == nil && bridge && len(f.Subnets) > 0 {
@@ -142,7 +142,7 @@ func (a *Agent) openGate(f hostplan.Facts) {
 	}
 }
 
-// readSubnets takes the node's subnets from its annotation.
+// readSubnets reads the node's subnets from its annotation.
 func (a *Agent) readSubnets(node kubeio.LocalNode) error {
 	value, ok := node.Annotations[annotation.NodeSubnets]
 	if !ok {
@@ -156,8 +156,8 @@ func (a *Agent) readSubnets(node kubeio.LocalNode) error {
 	return nil
 }
 
-// facts gathers what the plan depends on, for a node with these own addresses.
-// Before the API server has answered, that is what Open vSwitch remembers.
+// facts gathers what the plan depends on, for a node with these addresses of its own.
+// Before the API server has answered, Open vSwitch has the tunnel addresses.
 func (a *Agent) facts(node kubeio.LocalNode, own []netip.Addr) (hostplan.Facts, []hostnet.Place, error) {
 	encapIPs, err := a.encapIPs(node)
 	if err != nil {
@@ -176,9 +176,9 @@ func (a *Agent) facts(node kubeio.LocalNode, own []netip.Addr) (hostplan.Facts, 
 	return f, places, nil
 }
 
-// encapIPs are the tunnel addresses: the configured ones; else those in Open
-// vSwitch, if this host has one of them; else the first of the Node's internal
-// ones that it has.
+// encapIPs are the tunnel addresses: the configured ones; else those in Open vSwitch,
+// if this host has one of them; else the Node's first internal address that this host
+// has.
 func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
 	if len(a.config.EncapIPs) > 0 {
 		return a.config.EncapIPs, nil
@@ -204,8 +204,8 @@ func (a *Agent) encapIPs(node kubeio.LocalNode) ([]netip.Addr, error) {
 		names.OVSEncapIP, set, node.InternalIPs, a.lastSeen(set))
 }
 
-// own are the first of each family of the Node's internal addresses that are on
-// this host; those of the last Node while there is none.
+// own is the first of each family of the Node's internal addresses that this host has.
+// Without a Node it is the last Node's.
 func (a *Agent) own(node kubeio.LocalNode) (out []netip.Addr, err error) {
 	if node.UID == "" {
 		return a.memory.own, nil
@@ -216,9 +216,9 @@ func (a *Agent) own(node kubeio.LocalNode) (out []netip.Addr, err error) {
 	return out, err
 }
 
-// apply makes Open vSwitch and, withHost, the kernel as planned. Without
-// subnets or with an incomplete plan the kernel is left as it is: not to know
-// what should be there is no reason to remove what is.
+// apply brings Open vSwitch and, with withHost, the kernel to the plan. Without
+// subnets, or with an incomplete plan, the kernel stays as it is: nothing is removed
+// because a wanted state is unknown.
 func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) error {
 	flowErr := a.applyFlows(ctx, plan, true)
 	rows, err := a.ovs.Converge(ctx, plan.OVS)
@@ -246,7 +246,7 @@ func (a *Agent) changed(kind, line string) {
 	a.log.Info("node changed", "node", a.config.Name, "kind", kind, "change", line)
 }
 
-// annotations are those that the master is to read, each with its wanted value.
+// annotations are the wanted values of those annotations that the master reads.
 func (a *Agent) annotations(
 	node kubeio.LocalNode, f hostplan.Facts, places []hostnet.Place, egress egressPath,
 ) map[string]string {
@@ -263,7 +263,7 @@ func (a *Agent) annotations(
 	return want
 }
 
-// publish writes the wanted annotations, in one patch, if they differ.
+// publish writes those annotations that differ, in one patch.
 func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, want map[string]string) error {
 	if node.UID == "" {
 		return nil // there is no Node, or it is not known yet
@@ -287,8 +287,8 @@ func (a *Agent) publish(ctx context.Context, node kubeio.LocalNode, want map[str
 	return nil
 }
 
-// primaryAddrs are the node's own addresses with their lengths, at most one
-// per family: the tunnel's first, then the Node's internal ones.
+// primaryAddrs are the node's own addresses with their prefix lengths, at most one per
+// family. Tunnel addresses come before the Node's internal ones.
 func (a *Agent) primaryAddrs(node kubeio.LocalNode, places []hostnet.Place) (out []netip.Prefix) {
 	for _, ip := range hostfacts.Addrs(node.InternalIPs) {
 		if more, err := hostfacts.Places(a.kernel, []netip.Addr{ip}); err == nil {
@@ -305,8 +305,8 @@ func (a *Agent) primaryAddrs(node kubeio.LocalNode, places []hostnet.Place) (out
 	return out
 }
 
-// finish writes the CNI configuration, by which the kubelet takes the network
-// for ready, once the management port works.
+// finish writes the CNI configuration once the management port works. By that file the
+// kubelet takes the network for ready.
 func (a *Agent) finish() error {
 	name := names.ManagementInterface(a.config.Name)
 	if state, _ := a.ovs.Interface(name); !state.Installed() {
@@ -325,14 +325,15 @@ func (a *Agent) finish() error {
 		a.changed("cni", line)
 	}
 	if why := a.controller.last(a.life, &a.parts, a.askController, a.kick); why != "" {
-		// What it installed stays, so running pods go on; new ones can't.
+		// Installed flows stay, so running pods keep their network; new pods get
+		// none.
 		return errors.Join(err, &server.LimitedError{Reason: errors.New(why)})
 	}
 	return err
 }
 
-// askController says what is wrong with ovn-controller, "" when nothing is. One
-// that never ran where it is looked for may run elsewhere.
+// askController says what is wrong with ovn-controller, "" when nothing is. One that
+// was never found in its run directory may run elsewhere.
 func (a *Agent) askController(ctx context.Context) string {
 	status, err := ovs.Appctl(ctx, a.config.OVNRunDir, "ovn-controller", "connection-status")
 	switch {

@@ -36,7 +36,7 @@ type host struct {
 	kernel *hostnet.Netlink
 }
 
-// sameNode is the error that this machine is a node of another name already.
+// sameNode is the error that this machine is already a node of another name.
 func (h *host) sameNode() error {
 	old, err := h.ovs.ExternalID(names.OVSHostname)
 	if err != nil || old == "" || old == h.Node.Name {
@@ -51,7 +51,7 @@ func (h *host) sameNode() error {
 	return nil
 }
 
-// nodePlan is what a node with these subnets looks like, and its chassis name.
+// nodePlan is the plan of a node with these subnets, and its chassis name.
 func (h *host) nodePlan(ctx context.Context, subnets []netip.Prefix) (hostplan.Plan, string, error) {
 	known := hostfacts.Node{Subnets: subnets}
 	var err error
@@ -79,8 +79,8 @@ func (h *host) nodePlan(ctx context.Context, subnets []netip.Prefix) (hostplan.P
 	return plan, encap.SystemID(f, h.Node), errors.Join(failed...)
 }
 
-// own are the first of each family of the addresses by which Kubernetes knows
-// the node and which this machine has.
+// own is the first address of each family by which Kubernetes knows the node and which
+// this machine has.
 func (h *host) own(ctx context.Context) (out []netip.Addr, err error) {
 	if err := h.askKube(ctx); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (h *host) own(ctx context.Context) (out []netip.Addr, err error) {
 	return hostfacts.OnHost(h.kernel, h.kube.nodes[i].Addrs)
 }
 
-// encapIPs are the tunnel addresses: those given, else those that Open vSwitch
-// has, else the address from which the Southbound database is reached.
+// encapIPs are the tunnel addresses: those given, else those of Open vSwitch, else the
+// source address of packets to the Southbound database.
 func (h *host) encapIPs() ([]netip.Addr, error) {
 	if len(h.Node.EncapIPs) > 0 {
 		return h.Node.EncapIPs, nil
@@ -172,8 +172,8 @@ func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, 
 	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: map[string]string{names.OVSBridgeMappings: mappings}}}, g, nil
 }
 
-// mapped is the network that the mappings have for a bridge, and the mappings
-// with it: a network of its own if they have none.
+// mapped is the network that the mappings have for a bridge, and the mappings with it.
+// A bridge without a mapping gets a network of its own.
 func mapped(mappings, bridge string) (network, all string, err error) {
 	list, err := config.ParseBridgeMappings(mappings)
 	if err != nil {
@@ -195,8 +195,8 @@ func mapped(mappings, bridge string) (network, all string, err error) {
 	return network, mappings + "," + added, nil
 }
 
-// nic is an interface that is to be OVN's alone: one with addresses
-// would be lost to the machine.
+// nic is an interface that OVN is to have alone. One with addresses is refused: the
+// machine would lose them.
 func (h *host) nic(name string) (hostplan.Link, error) {
 	link, addrs, err := h.link(name)
 	if err != nil {
@@ -215,7 +215,7 @@ func (h *host) nic(name string) (hostplan.Link, error) {
 	return link, nil
 }
 
-// link is an interface and its addresses but link-local ones.
+// link is an interface and its addresses except link-local ones.
 func (h *host) link(name string) (hostplan.Link, []netip.Prefix, error) {
 	items, err := h.kernel.Read([]hostplan.Item{hostplan.Link{Name: name}})
 	if err != nil {
@@ -237,8 +237,8 @@ func (h *host) link(name string) (hostplan.Link, []netip.Prefix, error) {
 	return link, addrs, nil
 }
 
-// apply makes the machine as planned and prints what changed. what names the
-// file that tells what was there before.
+// apply brings the machine to the plan and prints what changed. what names the file
+// that records the state before.
 func (h *host) apply(ctx context.Context, what string, plan hostplan.Plan) error {
 	rows, err := h.ovs.Preview(plan.OVS)
 	if err != nil {
@@ -269,8 +269,8 @@ func (h *host) apply(ctx context.Context, what string, plan hostplan.Plan) error
 	return h.converge(ctx, plan.Host)
 }
 
-// converge makes the kernel as planned, waiting for the interfaces that Open
-// vSwitch makes.
+// converge brings the kernel to the plan. It waits for the interfaces that Open vSwitch
+// makes.
 func (h *host) converge(ctx context.Context, want []hostplan.Item) error {
 	if len(want) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 // component names the program in the API server's logs.
 const component = "northbound-byhand"
 
-// kube is what the API server, if one is known and answers, says.
+// kube is what the API server says, if one is known and answers.
 type kube struct {
 	asked   bool
 	clients *kubeio.Clients
@@ -22,7 +22,7 @@ type kube struct {
 }
 
 // askKube asks the API server, if one is known, for its nodes and its ranges of
-// ClusterIPs, once. One that does not answer is done without.
+// ClusterIPs, once. Without an answer the command goes on with a warning.
 func (s Setup) askKube(ctx context.Context) error {
 	if s.Kubernetes == nil || s.kube.asked {
 		return nil
@@ -51,7 +51,7 @@ func (s Setup) askKube(ctx context.Context) error {
 	return nil
 }
 
-// annotate writes to the Node what the master is to agree with.
+// annotate writes annotations of the Node, so that the master agrees.
 func (n *northbound) annotate(ctx context.Context, clients *kubeio.Clients, p assign.Patch) error {
 	for k, v := range p.Annotations {
 		fmt.Fprintf(n.Out, "~ Node %s  %s=%s\n", n.Node.Name, k, v)

@@ -23,13 +23,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
-// edit changes what is said of this machine's node; held is the subnets that
-// it has.
+// edit changes this machine's node. held is the subnets that it has.
 type edit func(n *cluster.Node, held []netip.Prefix) error
 
-// north brings the Northbound database, and the Node's annotations if there is
-// a Node, up to date with a change of this machine's node. With first the
-// cluster's own rows are made too.
+// north applies a change of this machine's node to the Northbound database, and to the
+// Node's annotations if there is a Node. With first it makes the cluster's own rows,
+// too.
 func (s Setup) north(ctx context.Context, first bool, change edit) error {
 	return s.inNorthbound(ctx, func(n *northbound, clients *kubeio.Clients) error {
 		if n.state.Config.ServiceCIDRs = ipnet.Union(n.Cluster.ServiceCIDRs, n.kube.ranges); !first {
@@ -52,8 +51,8 @@ func (s Setup) north(ctx context.Context, first bool, change edit) error {
 	})
 }
 
-// northUndo removes this machine's node from the Northbound database, and with
-// last the cluster's own rows.
+// northUndo removes this machine's node from the Northbound database. With last it
+// removes the cluster's own rows, too.
 func (s Setup) northUndo(ctx context.Context, last bool) error {
 	return s.inNorthbound(ctx, func(n *northbound, _ *kubeio.Clients) error {
 		have := n.state.Nodes[s.Node.Name]
@@ -76,8 +75,8 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 	})
 }
 
-// inNorthbound calls do with what the Northbound database and, if there is one,
-// the API server know.
+// inNorthbound connects to the Northbound database, asks the API server if there is
+// one, and calls do.
 func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *kubeio.Clients) error) error {
 	if s.kube == nil {
 		s.kube = &kube{}
@@ -110,7 +109,7 @@ type northbound struct {
 	gone        bool                         // the cluster's own rows are not wanted
 }
 
-// read takes in the nodes that there are.
+// read puts all known nodes into the state.
 func (n *northbound) read(nodes []*cluster.Node) error {
 	if err := n.recall(); err != nil {
 		return err
@@ -130,7 +129,7 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 		n.state.Apply(cluster.Event{Ref: node.Ref(), New: node})
 	}
 	n.strangers = map[string]bool{}
-	for _, node := range n.unheard() {
+	for _, node := range n.unreported() {
 		n.strangers[node.Name] = true
 		n.state.Apply(cluster.Event{Ref: node.Ref(), New: node})
 	}
@@ -144,8 +143,8 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 	return n.foreign()
 }
 
-// foreign is the error that the switch of this machine's node is of a Node of
-// Kubernetes that we know nothing of.
+// foreign is the error that this machine's switch belongs to a Node of Kubernetes,
+// while the API server does not answer.
 func (n *northbound) foreign() error {
 	name, uid := n.Node.Name, ""
 	if have := n.state.Nodes[name]; have != nil {
@@ -164,7 +163,7 @@ func (n *northbound) foreign() error {
 	return nil
 }
 
-// apply has this machine's node be as node says; nil for gone.
+// apply replaces this machine's node in the state, or removes it when node is nil.
 func (n *northbound) apply(name string, node *cluster.Node) assign.Result {
 	e := cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: name}}}
 	if node != nil {
@@ -185,8 +184,8 @@ func (n *northbound) apply(name string, node *cluster.Node) assign.Result {
 	return res
 }
 
-// change applies an edit to this machine's node, with what it is granted. The
-// patch is for its Node.
+// change applies an edit to this machine's node, and what it is granted. The patch is
+// for its Node.
 func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 	name := n.Node.Name
 	node := cluster.Node{Name: name, ByHand: true}
@@ -230,8 +229,8 @@ func (n *northbound) change(do edit) (*cluster.Node, assign.Patch, error) {
 	return &granted, patch, nil
 }
 
-// owners are those whose rows this command is to see to; whole tells that the
-// cluster's own rows are among them.
+// owners are the owners of the rows that this command writes. whole includes the
+// cluster's own.
 func (n *northbound) owners(whole bool) []nb.Owner {
 	out := []nb.Owner{{Kind: names.KindNode, Name: n.Node.Name}, {Kind: names.KindGateway, Name: n.Node.Name}}
 	for o := range n.others {
@@ -251,7 +250,7 @@ func (n *northbound) owners(whole bool) []nb.Owner {
 	return out
 }
 
-// alone is the error that others use the cluster's rows.
+// alone is the error that other nodes use the cluster's rows.
 func (n *northbound) alone() error {
 	for _, o := range n.session.Owners() {
 		if o.Kind != names.KindCluster && o.Name != n.Node.Name {
@@ -290,12 +289,12 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 	return plans, nil
 }
 
-// attempts is how often a transaction is planned anew when somebody else was
-// faster: a master that has read the Node's annotations makes the same rows.
+// attempts is how often a transaction is planned anew when somebody else was faster. A
+// master that has read the Node's annotations makes the same rows.
 const attempts = 5
 
-// carryOut plans the owners, sends the plans as one transaction and prints
-// what that did.
+// carryOut plans the owners, sends the plans as one transaction and prints what
+// changed.
 func (n *northbound) carryOut(ctx context.Context, owners []nb.Owner) error {
 	for attempt := 1; ; attempt++ {
 		plans, err := n.plans(owners)
@@ -322,7 +321,7 @@ func (n *northbound) carryOut(ctx context.Context, owners []nb.Owner) error {
 	}
 }
 
-// retryAfter is how long another's change may take to be seen here.
+// retryAfter is how long somebody else's change may take to be seen here.
 const retryAfter = 200 * time.Millisecond
 
 func (n *northbound) print(plans []nb.Plan) error {
@@ -337,7 +336,7 @@ func (n *northbound) print(plans []nb.Plan) error {
 	return nil
 }
 
-// brief is a plan of which a row that comes prints as one line.
+// brief is a plan that prints each inserted row as one line.
 func brief(p nb.Plan) nb.Plan {
 	out := nb.Plan{Owner: p.Owner, Rows: slices.Clone(p.Rows)}
 	fresh := map[string]bool{}

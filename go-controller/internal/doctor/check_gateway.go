@@ -19,7 +19,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
-// faults are what is wrong with one thing, and what mends it.
+// faults are the problems of one thing, and the commands that solve them.
 type faults struct{ wrong, fixes []string }
 
 func (f *faults) add(message string, fixes ...string) {
@@ -27,8 +27,8 @@ func (f *faults) add(message string, fixes ...string) {
 	f.fixes = append(f.fixes, fixes...)
 }
 
-// checkExternalBridge compares a gateway node's bridge with what `ovnkube node`
-// wants of it, and pings the next hops.
+// checkExternalBridge compares a gateway node's bridge with the plan of `ovnkube node`,
+// and pings the next hops.
 func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
@@ -71,8 +71,8 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	return ok("%s with %s, %d flows, %s; %s", e.Bridge, e.Uplink, len(plan.Flows[0].List), e.Patch, answered)
 }
 
-// gatewayConfig is the node's configuration with what makes it a gateway, or why
-// it is none. Without flags that is what Open vSwitch and the Node remember.
+// gatewayConfig is the node's configuration as a gateway, or why it is none. Without
+// flags it is what Open vSwitch and the Node record.
 func (h *facts) gatewayConfig() (c config.Node, why string) {
 	c = h.c.Node
 	was, label := h.ids[names.OVSGatewayBridge], c.Gateway.NodeLabel
@@ -99,8 +99,8 @@ func (h *facts) gatewayConfig() (c config.Node, why string) {
 	return c, ""
 }
 
-// fixFind is what to do when the bridge or its NIC is not found as it should be,
-// beside what the error says.
+// fixFind is what to type when the bridge or its NIC is not found, besides what the
+// error says.
 func (h *facts) fixFind(name string) []string {
 	if _, known := h.iface(name); known {
 		return []string{"ovs-vsctl show  # the ports of " + name + ", their tags and bonds", "ip -br link"}
@@ -108,7 +108,8 @@ func (h *facts) fixFind(name string) []string {
 	return []string{"ovnkube nics-to-bridge " + name, "# or --gateway-interface is another: ip -br link; ovs-vsctl show"}
 }
 
-// compareBridge adds what is not as planned. The error is of not getting to know.
+// compareBridge adds what differs from the plan. The error says that something could
+// not be read.
 func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hostplan.Plan, f *faults) error {
 	address := h.c.Node.OVSAddress
 	rest, has, err := h.t.Bridges.CatchAll(ctx, address, e.Bridge)
@@ -158,8 +159,8 @@ func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hos
 	return nil
 }
 
-// pingHops pings the next hop of each family from the gateway's address, and
-// tells which answered.
+// pingHops pings the next hop of each family from the gateway's address, and names
+// those that answered.
 func (h *facts) pingHops(ctx context.Context, host hostplan.Facts, c config.Node, f *faults) string {
 	e := *host.External
 	l3, err := gateway.L3(e, c.Name, "", c.Gateway)

@@ -35,8 +35,8 @@ func checkAPIServer(_ context.Context, h *facts) Finding {
 	return ok("%s %s, Node %s", h.answer.Server, h.answer.Version, h.c.Node.Name)
 }
 
-// maxSkew is how far clocks may be apart: leases and fresh certificates bear
-// more, logs that are to be read together don't.
+// maxSkew is how far clocks may be apart. Leases and fresh certificates bear more, but
+// logs of two machines can't be read together then.
 const maxSkew = 5 * time.Second
 
 func checkClock(_ context.Context, h *facts) Finding {

@@ -15,7 +15,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
-// fixStartAgent has the agent repair what it keeps true.
+// fixStartAgent restarts the agent, which repairs what it keeps.
 const fixStartAgent = "# `ovnkube node` keeps this: systemctl restart ovnkube-node; by hand:"
 
 func checkSubnets(_ context.Context, h *facts) Finding {
@@ -62,7 +62,7 @@ func checkManagementPort(ctx context.Context, h *facts) Finding {
 	return ok("%s is bound to %s and has its flows", name, id)
 }
 
-// notInstalled tells how far the logical port has come.
+// notInstalled reports how far the logical port has come.
 func (h *facts) notInstalled(ctx context.Context, id string) Finding {
 	why := "the Southbound database does not answer"
 	if h.sbErr == nil {
@@ -77,8 +77,8 @@ func (h *facts) notInstalled(ctx context.Context, id string) Finding {
 		fixed("ovn-nbctl lsp-list "+h.c.Node.Name+"  # is "+id+" there?", fixRestartController)
 }
 
-// differences compares those items of the plan that of accepts with what is
-// there.
+// differences compares items of the plan with the kernel's: those of changes that of
+// accepts.
 func (h *facts) differences(of func(item.Change) bool, fine string) Finding {
 	switch {
 	case errors.Is(h.planErr, errNoSubnets):
@@ -109,7 +109,7 @@ func (h *facts) differences(of func(item.Change) bool, fine string) Finding {
 	return ok("%s", fine)
 }
 
-// difference is a change as what is wrong now.
+// difference is a change in words: what is there, and what should be.
 func difference(c item.Change) string {
 	switch {
 	case c.Have == nil:

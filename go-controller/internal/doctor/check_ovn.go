@@ -16,7 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// fixRestartController starts ovn-controller, or starts it again.
+// fixRestartController starts ovn-controller, or restarts it.
 const fixRestartController = "systemctl restart ovn-controller"
 
 func checkController(ctx context.Context, h *facts) Finding {
@@ -46,7 +46,7 @@ func checkController(ctx context.Context, h *facts) Finding {
 	return ok("ovn-controller %s, connected", version)
 }
 
-// noSouthbound is what a check says that needs the database.
+// noSouthbound is the finding of checks that need the Southbound database.
 func noSouthbound() Finding { return unchecked("the Southbound database does not answer") }
 
 func checkSouthbound(_ context.Context, h *facts) Finding {
@@ -106,7 +106,7 @@ func checkChassis(_ context.Context, h *facts) Finding {
 	return ok("%s, tunnel ends %v", id, want)
 }
 
-// checkDuplicates looks for other chassis that say that they are this node.
+// checkDuplicates looks for other chassis with this node's name or tunnel address.
 func checkDuplicates(_ context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
@@ -137,7 +137,8 @@ func checkDuplicates(_ context.Context, h *facts) Finding {
 	return ok("no other chassis has this node's name or addresses")
 }
 
-// checkNorthbound is for hosts of which commands are run that write there.
+// checkNorthbound is for hosts on which commands are run that write to the Northbound
+// database.
 func checkNorthbound(ctx context.Context, h *facts) Finding {
 	if h.c.Northbound == nil {
 		return unchecked("--nb-address is not given; a node does not need it")

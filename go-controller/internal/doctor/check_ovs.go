@@ -23,10 +23,10 @@ const (
 	oldestOVN = "23.03.0"
 )
 
-// fixRestartOVS starts Open vSwitch, or starts it again.
+// fixRestartOVS starts Open vSwitch, or restarts it.
 const fixRestartOVS = "systemctl restart openvswitch-switch"
 
-// noOVS is what a check says that needs the database.
+// noOVS is the finding of checks that need the Open vSwitch database.
 func noOVS() Finding { return unchecked("the Open vSwitch database does not answer") }
 
 func checkOVSDatabase(_ context.Context, h *facts) Finding {
@@ -44,9 +44,9 @@ func checkOVSDatabase(_ context.Context, h *facts) Finding {
 	return ok("%s, schema %s", h.c.Node.OVSAddress, h.schema.Version)
 }
 
-// brokenUserspace tells versions of Open vSwitch whose userspace datapath
-// aborts in connection tracking ("assertion conn->conn_type ==
-// CT_CONN_TYPE_DEFAULT failed"): 3.1 before 3.1.3, and 3.2 before 3.2.3.
+// brokenUserspace tells whether the userspace datapath of this version of Open vSwitch
+// aborts in connection tracking ("assertion conn->conn_type == CT_CONN_TYPE_DEFAULT
+// failed"): 3.1 before 3.1.3, and 3.2 before 3.2.3.
 func brokenUserspace(version string) bool {
 	return atLeast(version, "3.1.0") && !atLeast(version, "3.1.3") ||
 		atLeast(version, "3.2.0") && !atLeast(version, "3.2.3")
@@ -117,8 +117,8 @@ func checkBridge(_ context.Context, h *facts) Finding {
 	return ok("fail_mode=%s datapath_type=%s", have.FailMode, have.DatapathType)
 }
 
-// checkExternalIDs compares the keys that ovn-controller reads with what
-// `ovnkube node` writes.
+// checkExternalIDs compares the keys that ovn-controller reads with the plan of
+// `ovnkube node`.
 func checkExternalIDs(_ context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
@@ -150,7 +150,7 @@ func checkExternalIDs(_ context.Context, h *facts) Finding {
 		h.ids[names.OVSEncapType], names.OVSEncapIP, h.ids[names.OVSEncapIP])
 }
 
-// several joins a list that may be long.
+// several joins a list, and shortens a long one.
 func several(list []string) string {
 	const most = 5
 	if len(list) > most {
@@ -167,7 +167,7 @@ func versionIn(text string) string {
 // atLeast compares version numbers, part by part.
 func atLeast(version, least string) bool {
 	parts := func(s string) (out [3]int) {
-		// What is not a number, or not there, is 0.
+		// A part that is missing or no number counts as 0.
 		_, _ = fmt.Sscanf(s, "%d.%d.%d", &out[0], &out[1], &out[2])
 		return out
 	}

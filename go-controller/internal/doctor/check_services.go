@@ -8,8 +8,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 )
 
-// checkServicePorts compares the nftables chains and sets by which services are
-// reached from outside with what `ovnkube node` wants of them.
+// checkServicePorts compares the nftables chains and sets for services with the plan of
+// `ovnkube node`.
 func checkServicePorts(_ context.Context, h *facts) Finding {
 	switch {
 	case !h.c.Kubernetes:
@@ -27,8 +27,8 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	if err != nil {
 		return unchecked("%v", err)
 	}
-	// Other nodes' addresses are not asked for; nor is known what slices say that
-	// are not ours to see.
+	// Other nodes' addresses are not asked for. EndpointSlices may not be readable
+	// either.
 	kinds := hostplan.ServiceEntryKind.Remote
 	if h.served.Endpoints == nil {
 		kinds = hostplan.ServiceEntryKind.OfEndpoints
@@ -49,7 +49,7 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	return ok("%d entries of the services that are reached from outside", plan.Host[0].(hostplan.ServicePorts).Count())
 }
 
-// serviceDifference is a change as what is wrong now.
+// serviceDifference is a change in words: what is there, and what should be.
 func serviceDifference(c item.Change) string {
 	want, _ := c.Want.(hostplan.ServicePorts)
 	have, there := c.Have.(hostplan.ServicePorts)

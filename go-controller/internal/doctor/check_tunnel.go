@@ -82,7 +82,7 @@ func (h *facts) peers() (out []peer) {
 	return out
 }
 
-// checkTunnels looks for an open tunnel to each other chassis.
+// checkTunnels looks for a working tunnel to each other chassis.
 func checkTunnels(ctx context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
@@ -133,8 +133,8 @@ func checkTunnels(ctx context.Context, h *facts) Finding {
 	return ok("to each of %d other chassis", len(without))
 }
 
-// unroutable lists the tunnel ends to which the userspace datapath has no
-// route: it keeps its own table, of the kernel's routes through bridges.
+// unroutable lists the tunnel ends to which the userspace datapath has no route. It
+// keeps a routing table of its own, with the kernel's routes through bridges.
 func (h *facts) unroutable(ctx context.Context) (out []string) {
 	dir, local := h.c.Node.OVSRunDir()
 	if h.c.Node.DatapathType != config.DatapathNetdev || !local {
@@ -153,8 +153,7 @@ func (h *facts) unroutable(ctx context.Context) (out []string) {
 	return out
 }
 
-// sourceFor is our tunnel address of the family of ip; the zero Addr when
-// there is none here.
+// sourceFor is this node's tunnel address of the family of ip, the zero Addr for none.
 func (h *facts) sourceFor(ip netip.Addr) netip.Addr {
 	for _, p := range h.places {
 		if p.Prefix.Addr().Is4() == ip.Is4() {
@@ -171,8 +170,8 @@ const (
 	smallPing   = 64
 )
 
-// checkPaths looks whether the largest packets that pods can send reach the
-// other chassis in one piece.
+// checkPaths tests whether the largest packets that pods can send reach the other
+// chassis unfragmented.
 func checkPaths(ctx context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
@@ -221,8 +220,8 @@ func checkPaths(ctx context.Context, h *facts) Finding {
 		mtu+encap.Overhead(h.c.Node.EncapType, h.host.EncapIPs), count)
 }
 
-// path tells what is wrong on the way to one peer, and what mends it; quiet is
-// true when that can't be known.
+// path is what is wrong on the path to one peer, and the command that solves it. quiet
+// is true when that can't be known.
 func (h *facts) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why, fix string, quiet bool) {
 	overhead := encap.Overhead(h.c.Node.EncapType, []netip.Addr{p.ip})
 	size := mtu + overhead

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// WriteText prints a report for a person: a line for each check, and under a
-// problem what to type.
+// WriteText prints a report for a person: a line for each check, and the commands under
+// a problem.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	notChecked := 0

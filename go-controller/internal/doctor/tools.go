@@ -21,7 +21,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
-// Tools are the ways to look. All of them only ask.
+// Tools are the doctor's sources. None of them changes anything.
 type Tools struct {
 	Databases Databases
 	Daemons   Daemons
@@ -43,8 +43,8 @@ type Databases interface {
 type Daemons interface {
 	// Appctl is ovs.Appctl.
 	Appctl(ctx context.Context, runDir, daemon, command string, args ...string) (string, error)
-	// Ready asks a daemon's /readyz: nil when it is ready, else what it says.
-	// answers is false when nobody does.
+	// Ready asks a daemon's /readyz. It is nil when the daemon is ready, else what it
+	// says. answers is false when no daemon answers.
 	Ready(ctx context.Context, address string) (answers bool, err error)
 }
 

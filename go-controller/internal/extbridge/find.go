@@ -31,7 +31,8 @@ type Query struct {
 	VLAN      int    // VLAN id of the gateway's network on the NIC, 0 for none
 }
 
-// Find looks at the bridge. Its errors say what to do about them.
+// Find reads the bridge and the interface with its addresses. Its errors say what to do
+// about them.
 func Find(s Switch, k Kernel, q Query) (*hostplan.External, error) {
 	bridge, uplink, err := findUplink(s, k, q)
 	if err != nil {
@@ -96,7 +97,7 @@ func portOf(b ovs.BridgeState, iface string) (ovs.BridgePort, error) {
 	return p, nil
 }
 
-// onlyNIC is the one port that is neither internal nor a patch.
+// onlyNIC is the bridge's only port that is neither internal nor a patch port.
 func onlyNIC(b ovs.BridgeState) (nic ovs.BridgePort, err error) {
 	var found []string
 	for _, p := range b.Ports {
@@ -116,7 +117,8 @@ func onlyNIC(b ovs.BridgeState) (nic ovs.BridgePort, err error) {
 	return nic, nil
 }
 
-// findPatch finds ovn-controller's port for the gateway's localnet port.
+// findPatch finds the patch port that ovn-controller made for the gateway's localnet
+// port.
 func findPatch(e *hostplan.External, b ovs.BridgeState, node string) error {
 	if node != "" {
 		e.Patch = names.PatchPort(names.LocalnetPort(b.Name, node))
@@ -137,8 +139,8 @@ func findPatch(e *hostplan.External, b ovs.BridgeState, node string) error {
 	return nil
 }
 
-// findLink finds the interface with the addresses: the bridge's own; for a VLAN
-// that the bridge does not untag, the VLAN device on it.
+// findLink finds the interface with the addresses: the bridge's own, or for a VLAN that
+// the bridge does not untag, the VLAN device on it.
 func findLink(e *hostplan.External, k Kernel) error {
 	e.Link = e.Bridge
 	if e.VLAN != 0 && e.LocalTag == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/vswitchdb"
 )
 
-// Preview tells what Converge would change, and changes nothing.
+// Preview lists what Converge would change, and changes nothing.
 func (d *DB) Preview(want hostplan.OVS) ([]Change, error) { return d.diff(want) }
 
 // HasBridge tells whether there is a bridge of this name.

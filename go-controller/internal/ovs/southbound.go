@@ -16,9 +16,8 @@ const (
 	Database           = "Open_vSwitch"
 )
 
-// Binding says, for a person, how far a logical port has come: what the
-// Southbound database that ovn-controller uses knows of it. It is for the
-// message of a wait that was in vain; it opens a connection of its own, and is
+// Binding explains, for an error message, how far a logical port has come, by the
+// Southbound database that ovn-controller uses. It opens a connection of its own. It is
 // "" when there is no answer, or none without keys (ssl:).
 func (d *DB) Binding(ctx context.Context, logicalPort string) string {
 	remotes, err := d.ExternalID(names.OVSRemote)

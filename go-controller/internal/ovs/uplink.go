@@ -22,9 +22,9 @@ const hwaddr = "hwaddr"
 // settlePoll is how often Settle looks.
 const settlePoll = 10 * time.Millisecond
 
-// Uplink reads a bridge as one that has taken a NIC in; the zero Bridge when
-// there is none of this name. It asks the server and not the cache, so it sees
-// what was written a moment ago.
+// Uplink reads a bridge that has taken in a NIC; the zero Bridge when there is none of
+// this name. It asks the server and not the cache, so it sees what was written a moment
+// ago.
 func (d *DB) Uplink(ctx context.Context, bridge string) (b nicmove.Bridge, err error) {
 	row, err := d.selectRow(ctx, vswitchdb.BridgeTable, bridge, "fail_mode", "datapath_type", "other_config",
 		"external_ids")
@@ -48,8 +48,8 @@ func (d *DB) Uplink(ctx context.Context, bridge string) (b nicmove.Bridge, err e
 	return b, nil
 }
 
-// UplinkOf is the bridge that has this interface, "" when none has, and the
-// names of the other interfaces of that bridge but the local one.
+// UplinkOf is the bridge that has this interface, "" for none, and the bridge's other
+// interfaces except the local one.
 func (d *DB) UplinkOf(ctx context.Context, nic string) (bridge string, others []string, err error) {
 	ops := []ovsdb.Operation{
 		{Op: ovsdb.OperationSelect, Table: vswitchdb.BridgeTable, Columns: []string{"name", "ports"}},
@@ -90,8 +90,8 @@ func (d *DB) UplinkOf(ctx context.Context, nic string) (bridge string, others []
 	return "", nil, nil
 }
 
-// Carry makes a step's change of the database, which ovs-vswitchd then follows,
-// see Settle; steps of the kernel are not for here.
+// Carry makes a step's change of the database. ovs-vswitchd then follows, see Settle.
+// Steps of the kernel are package nic's.
 func (d *DB) Carry(ctx context.Context, s nicmove.Step) error {
 	var ops []ovsdb.Operation
 	var err error
@@ -207,9 +207,9 @@ func (d *DB) Opened(ctx context.Context, p nicmove.Port) error {
 	return fmt.Errorf("ovs-vswitchd has not opened %s: %q; look at its log", p.NIC, text(row["error"]))
 }
 
-// Settle waits until ovs-vswitchd has carried out all that is in the database
-// now (ovs-vswitchd.conf.db(5), "next_cfg" and "cur_cfg"); also the way to learn
-// whether it runs.
+// Settle waits until ovs-vswitchd has carried out what is in the database now
+// (ovs-vswitchd.conf.db(5), "next_cfg" and "cur_cfg"). It fails when ovs-vswitchd does
+// not run.
 func (d *DB) Settle(ctx context.Context) error {
 	root, err := d.root()
 	if err != nil {
@@ -278,7 +278,7 @@ func member(v any, key string) string {
 	return text(m.GoMap[key])
 }
 
-// members are the values of a set column, of which a single one is not in a set.
+// members are the values of a set column. A single value comes without a set.
 func members(v any) []any {
 	if set, ok := v.(ovsdb.OvsSet); ok {
 		return set.GoSet

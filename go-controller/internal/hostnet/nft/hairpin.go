@@ -56,11 +56,11 @@ func hairpinRules(h hostplan.Hairpin) (out []rule) {
 	return out
 }
 
-// answerable is "iifname LINK ip saddr != SEEN meta l4proto udp fib daddr type
-// local socket wildcard 1 dnat to OWN". A UDP server that listens at all
-// addresses leaves it to the kernel from which it answers, and to pods the kernel
-// answers from OWN: at another address it is asked in vain, were the question
-// not put to OWN, and the answer led back by connection tracking.
+// answerable is "iifname LINK ip saddr != SEEN meta l4proto udp fib daddr type local
+// socket wildcard 1 dnat to OWN" (nft(8)). A UDP server that listens at all addresses
+// lets the kernel choose the address of its answers. To pods the kernel chooses OWN. A
+// pod that asked another address would not take such an answer. So its question is sent
+// to OWN, and connection tracking translates the answer back.
 func (f family) answerable(link string, own, seen netip.Addr) []expr.Any {
 	exprs := append(slices.Concat(f.match(), iif(expr.CmpOpEq, link)),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: f.source, Len: f.size},
@@ -75,7 +75,7 @@ func (f family) answerable(link string, own, seen netip.Addr) []expr.Any {
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.nfproto), RegAddrMin: 1})
 }
 
-// hairpinSource is what stands for own.
+// hairpinSource is the address that replaces own.
 func hairpinSource(own netip.Addr) netip.Addr {
 	if own.Is4() {
 		return netip.MustParseAddr(names.HairpinSource4)

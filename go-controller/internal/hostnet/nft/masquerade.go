@@ -103,14 +103,14 @@ func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 	return setChains(c, chains, masqueradeChains(), masqueradeRules(m))
 }
 
-// leaving is "meta nfproto ipv4 ip saddr SUBNET oifname != EXCEPT" (nft(8)), or
-// its like for IPv6, and what is to be done then.
+// leaving is "meta nfproto ipv4 ip saddr SUBNET oifname != EXCEPT" (nft(8)), or the
+// same for IPv6, and a statement.
 func leaving(subnet netip.Prefix, except string, then expr.Any) []expr.Any {
 	f := familyOf(subnet.Addr())
 	return slices.Concat(f.match(), toRange(subnet, f.source), oif(expr.CmpOpNeq, except), []expr.Any{then})
 }
 
-// answer is "ct direction reply accept" (nft(8)). It does not match what has no
+// answer is "ct direction reply accept" (nft(8)). It does not match packets without a
 // connection.
 func answer() []expr.Any {
 	return []expr.Any{

@@ -21,11 +21,11 @@ const (
 	serviceMasqChain = "service-masq" // gives it the management port's address
 )
 
-// serviceRules lists the rules, as many whatever the number of services. Pods of
-// other nodes, which are not in own, come from outside like all that does not
-// come through the link; but as they do, and as the answers of this node's pods
-// would go straight to them, they get the link's address as their source. What
-// this node sends to itself and is led to another node keeps its source.
+// serviceRules lists the rules. Their number does not depend on the number of services.
+// Pods of other nodes, which are not in own, count as outside, although they come
+// through the link. The answers of this node's pods would go straight to them, so their
+// connections get the link's address as the source. This node's own connections to
+// other nodes keep their source.
 func serviceRules(n hostplan.ServiceNode) (out []rule) {
 	link := n.Link
 	for _, chain := range []string{serviceInChain, serviceOutChain} {
@@ -91,7 +91,7 @@ func serviceRules(n hostplan.ServiceNode) (out []rule) {
 // what pods send to pods of this node.
 const fromPods = " from pods of "
 
-// betweenPods reads such a rule's subnets.
+// betweenPods reads the subnets from what such a rule is about.
 func betweenPods(about string) (pods, own netip.Prefix, ok bool) {
 	to, from, _ := strings.Cut(about, fromPods)
 	own, err1 := netip.ParsePrefix(to)
@@ -99,8 +99,8 @@ func betweenPods(about string) (pods, own netip.Prefix, ok bool) {
 	return pods, own, err1 == nil && err2 == nil
 }
 
-// fromOtherPods matches what comes through the link and is in none of the
-// subnets of a family; nil when there are none to tell by.
+// fromOtherPods matches packets through the link from outside a family's subnets; nil
+// without subnets.
 func fromOtherPods(link string, own []netip.Prefix, f family) []expr.Any {
 	var out []expr.Any
 	for _, p := range own {
@@ -121,9 +121,9 @@ const ifname = " through "
 // statusDNAT is IPS_DST_NAT (linux/netfilter/nf_conntrack_common.h).
 const statusDNAT = 1 << 5
 
-// masqueradeService is "ip daddr RANGE oifname LINK ct status dnat masquerade":
-// only what was sent to a ClusterIP by a rule, as nothing else has both. further
-// is what else must match.
+// masqueradeService is "ip daddr RANGE oifname LINK ct status dnat masquerade"
+// (nft(8)): only connections that a rule sent to a ClusterIP match both. further is
+// what else must match.
 func masqueradeService(r netip.Prefix, link string, further []expr.Any) []expr.Any {
 	f := familyOf(r.Addr())
 	mask := binaryutil.NativeEndian.PutUint32(statusDNAT)

@@ -138,7 +138,7 @@ func (s serviceSet) key() []expr.Any {
 	return out
 }
 
-// bucketSeed has every node and every rule put a client into the same bucket.
+// bucketSeed makes every node and every rule put a client into the same bucket.
 const bucketSeed = 1
 
 // contains matches packets whose key is in the set, or is not.

@@ -17,8 +17,8 @@ const (
 	ifaProto      = 11
 )
 
-// readAddrs reads the addresses of an interface in the kernel's order: the
-// library's reader leaves out the metric and the protocol.
+// readAddrs reads the addresses of an interface in the kernel's order. The library's
+// reader leaves out the metric and the protocol.
 func readAddrs(link string, index int) ([]nicmove.Addr, error) {
 	header := make([]byte, unix.SizeofIfAddrmsg)
 	messages, err := dump(unix.RTM_GETADDR, unix.RTM_NEWADDR, header)

@@ -20,8 +20,8 @@ const userHZ = 100
 // rtaNHID is RTA_NH_ID of linux/rtnetlink.h.
 const rtaNHID = 30
 
-// readAllRoutes reads the routes of all tables that have a hop on the link, but
-// for those that the kernel keeps in its table "local" by itself.
+// readAllRoutes reads the routes of all tables with a hop on the link, except those
+// that the kernel itself keeps in its table "local".
 func (n NICs) readAllRoutes(link string) ([]nicmove.Route, error) {
 	links, err := n.linkNames()
 	if err != nil {
@@ -177,9 +177,9 @@ func rawAttrs(b []byte) ([]nicmove.Attr, error) {
 	return out, nil
 }
 
-// carryRoute adds or removes a route, or with replace exchanges the one to the
-// same destination with the same table, TOS and metric. An added one comes
-// after such others (NLM_F_APPEND), which stay.
+// carryRoute adds or removes a route. With replace it exchanges the one to the same
+// destination with the same table, TOS and metric. An added route comes after such
+// others (NLM_F_APPEND), which stay.
 func (n NICs) carryRoute(r nicmove.Route, replace, remove bool) error {
 	names, err := n.linkNames()
 	if err != nil {

@@ -19,8 +19,8 @@ const ruleHeaderSize = 12
 // the kernel's account of the rule.
 const settableRuleFlags = 0x1 | 0x2
 
-// readRules reads the policy rules that name the link, with all that they
-// match: the library's reader knows only a part of that.
+// readRules reads the policy rules that name the link, with all their matches. The
+// library's reader knows only some of these.
 func readRules(link string) ([]nicmove.Rule, error) {
 	var out []nicmove.Rule
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
