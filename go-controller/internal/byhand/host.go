@@ -18,6 +18,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/all"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
@@ -179,20 +180,14 @@ func mapped(mappings, bridge string) (network, all string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("external_ids:%s: %w", names.OVSBridgeMappings, err)
 	}
-	network = annotation.DefaultPhysicalNetwork
-	for _, m := range list {
-		if m.Bridge == bridge {
-			return m.Network, mappings, nil
-		}
-		if m.Network == network {
-			network = bridge // the usual name is another bridge's
-		}
+	m := config.BridgeMapping{Network: gateway.Network(list, bridge), Bridge: bridge}
+	switch {
+	case slices.Contains(list, m):
+		return m.Network, mappings, nil
+	case mappings == "":
+		return m.Network, m.String(), nil
 	}
-	added := config.BridgeMapping{Network: network, Bridge: bridge}.String()
-	if mappings == "" {
-		return network, added, nil
-	}
-	return network, mappings + "," + added, nil
+	return m.Network, mappings + "," + m.String(), nil
 }
 
 // nic is an interface that OVN is to have alone. One with addresses is refused: the

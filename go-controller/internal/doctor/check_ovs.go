@@ -96,7 +96,7 @@ func checkBridge(_ context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
 	}
-	want := hostplan.Bridge{Name: names.IntegrationBridge, FailMode: "secure", DatapathType: h.c.Node.DatapathType}
+	want := encap.Bridge(h.c.Node)
 	row, exists := h.bridge(want.Name)
 	have := hostplan.Bridge{Name: want.Name, FailMode: row.Text("fail_mode"), DatapathType: row.Text("datapath_type")}
 	if have.DatapathType == "" {

@@ -3,6 +3,8 @@ package hostnet
 import (
 	"context"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
@@ -91,7 +93,7 @@ func TestNetlink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := item.NewMemory(have...).String(); got != wantedDump {
+	if got := text(have); got != wantedDump {
 		t.Errorf("read back:\n%s\nwant:\n%s", got, wantedDump)
 	}
 	if again, err := item.Converge(t.Context(), k, wanted()); err != nil || len(again) != 0 {
@@ -110,7 +112,7 @@ func TestNetlink(t *testing.T) {
 		t.Fatal(err)
 	}
 	have, err = k.Read(fewer)
-	if got, want := item.NewMemory(have...).String(),
+	if got, want := text(have),
 		fewer[0].String()+"\n"+other.String()+"\n"; err != nil || got != want {
 		t.Errorf("after taking away: %v\n%s\nwant:\n%s", err, got, want)
 	}
@@ -152,6 +154,16 @@ func TestNetlink(t *testing.T) {
 	if links, err := k.RALinks(); err != nil || len(links) != 1 || links[0] != "m0" {
 		t.Errorf("RALinks: %v %v, want m0", links, err)
 	}
+}
+
+// text is items, one a line, sorted.
+func text(items []hostplan.Item) string {
+	var lines []string
+	for _, i := range items {
+		lines = append(lines, i.String()+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
 }
 
 // drain empties the channel.

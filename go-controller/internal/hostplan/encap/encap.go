@@ -84,8 +84,12 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if len(c.BridgeMappings) > 0 {
 		ids[names.OVSBridgeMappings] = join(c.BridgeMappings)
 	}
-	bridge := hostplan.Bridge{Name: names.IntegrationBridge, FailMode: "secure", DatapathType: c.DatapathType}
-	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids, Bridges: []hostplan.Bridge{bridge}}}, nil
+	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids, Bridges: []hostplan.Bridge{Bridge(c)}}}, nil
+}
+
+// Bridge is the integration bridge.
+func Bridge(c config.Node) hostplan.Bridge {
+	return hostplan.Bridge{Name: names.IntegrationBridge, FailMode: "secure", DatapathType: c.DatapathType}
 }
 
 // SystemID is the chassis name: the one that OVS has, else one derived from
