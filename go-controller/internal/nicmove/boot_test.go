@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/nicmove"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -25,7 +26,7 @@ ip rule del pref 500; ip -6 rule del pref 502; ip route del 10.12.0.0/16; ip -6 
 		t.Fatal(err)
 	}
 	defer k.Close()
-	if err := k.Apply(hostnet.Change{Have: hostplan.IngressDrop{Link: "eth0"}}); err != nil {
+	if err := k.Apply(item.Change{Have: hostplan.IngressDrop{Link: "eth0"}}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Run(t, "sh", "-ec", script)
