@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -119,7 +120,7 @@ func TestNetlink(t *testing.T) {
 	if err := k.Apply(item.Change{Have: other}); err != nil {
 		t.Fatal(err)
 	}
-	if have, err := k.Read([]hostplan.Item{other}); err != nil || len(have) != 0 {
+	if have, err := nft.NewTables().Read([]hostplan.Item{other}); err != nil || len(have) != 0 {
 		t.Errorf("after removing the table: %v %v", have, err)
 	}
 	if links, err := k.RALinks(); err != nil || len(links) != 0 {
@@ -140,7 +141,7 @@ func TestNetlink(t *testing.T) {
 	for range 2 { // made, and removed
 		drain(events)
 		change := item.Change{Want: other}
-		if have, err := k.Read([]hostplan.Item{other}); err != nil {
+		if have, err := nft.NewTables().Read([]hostplan.Item{other}); err != nil {
 			t.Fatal(err)
 		} else if len(have) > 0 {
 			change = item.Change{Have: other}
