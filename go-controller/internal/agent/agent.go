@@ -21,10 +21,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// How often everything is compared although nobody told of a change; how close
-// together two passes may come; how long a pass that failed waits for the next,
-// at first and at most; and how long a pass, its patch of the Node, and an
-// attempt to reach Open vSwitch may take.
+// The intervals and limits of the agent's work: the time between passes without a
+// change, the least time between two passes, the first and the longest delay after a
+// failed pass, and the time that a pass, its patch of the Node, and an attempt to reach
+// Open vSwitch may take.
 const (
 	tickInterval = 10 * time.Second
 	passGap      = 20 * time.Millisecond
@@ -69,17 +69,18 @@ func New(c config.Node, kube *local.Watcher, registry prometheus.Registerer, log
 	a := &Agent{
 		config: c, kube: kube, log: log, metrics: metrics.NewNode(registry), gate: newGate(),
 		flows: ovs.NewFlows(c.OVSAddress), kicked: make(chan struct{}, 1), wanted: &sync.Map{},
-		outage: newOutage(), noOVS: fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?", c.OVSAddress),
+		outage: newOutage(), noOVS: fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?",
+			c.OVSAddress),
 	}
 	a.health = newHealthChecks(log, a.metrics.HealthPortsFailed)
 	return a, nil
 }
 
-// Ready is nil when the node is as it should be and pods can be served, else
-// it says what is missing.
+// Ready is nil when the node is set up and pods can be served. Otherwise it says what
+// is missing.
 func (a *Agent) Ready() error { return a.gate.Missing() }
 
-// Run works until ctx ends; an error means that it could not.
+// Run works until ctx ends. An error means that it could not start, or not go on.
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -124,8 +125,8 @@ func (a *Agent) cniServer() *server.Server {
 	}
 }
 
-// openOVS connects to Open vSwitch, however long that takes; meanwhile the node
-// keeps what it needs no Open vSwitch for.
+// openOVS connects to Open vSwitch, however long that takes. Meanwhile it keeps the
+// parts of the node that need no Open vSwitch.
 func (a *Agent) openOVS(ctx context.Context) error {
 	told := ""
 	for {
@@ -151,7 +152,7 @@ func (a *Agent) openOVS(ctx context.Context) error {
 	}
 }
 
-// connected tells why Open vSwitch can't be asked, nil when it can.
+// connected is the error that Open vSwitch does not answer, nil when it does.
 func (a *Agent) connected() error {
 	if a.ovs.Connected() {
 		return nil
@@ -159,8 +160,8 @@ func (a *Agent) connected() error {
 	return a.noOVS
 }
 
-// watchKernel has the kernel tell of changes, and starts again when its
-// messages were lost.
+// watchKernel starts a pass for each relevant event of the kernel. When events were
+// lost it subscribes again.
 func (a *Agent) watchKernel(ctx context.Context) {
 	for ctx.Err() == nil {
 		watch, cancel := context.WithCancelCause(ctx)
@@ -185,7 +186,7 @@ func (a *Agent) watchKernel(ctx context.Context) {
 	}
 }
 
-// forward turns the others' change notices into kicks.
+// forward turns change notices of other parts into passes.
 func (a *Agent) forward(ctx context.Context, sources ...<-chan struct{}) {
 	var wg sync.WaitGroup
 	for _, source := range sources {
@@ -242,11 +243,12 @@ func (a *Agent) timedPass(ctx context.Context) error {
 	return a.pass(ctx)
 }
 
-// isAliveGateway tells whether the node is to be a gateway, and the Node says of it
-// what this agent found: then the agent's life is the master's business.
+// isAliveGateway tells whether the agent must keep a Lease: whether the node is to be a
+// gateway, and the Node's annotation has the state that this agent found.
 func (a *Agent) isAliveGateway() bool { return a.isGateway.Load() && a.told.Load() }
 
-// report tells the outcome of a pass, once each time it changes.
+// report logs the outcome of a pass, and sets it in the gate and the metrics. It logs
+// only changes.
 func (a *Agent) report(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return

@@ -52,7 +52,8 @@ func newBed(t *testing.T) *bed {
 	c.Name, c.DatapathType, c.SBAddress = node, config.DatapathNetdev, "tcp:172.18.0.1:6642"
 	c.CNIConfDir, c.CNISocketDir = "/run/net.d", "/run/cni"
 	c.ClusterSubnets = []config.ClusterSubnet{
-		{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}, {CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
+		{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23},
+		{CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
 	}
 	c.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd02::/112")}
 	b := &bed{vs: vs, config: c, client: fake.NewClientset()}
@@ -197,7 +198,8 @@ func (b *bed) awaitState(t *testing.T, want string) {
 func (b *bed) becomeReady(t *testing.T) {
 	t.Helper()
 	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
-	testkit.Run(t, "ovs-vsctl", "--timeout=20", "wait-until", "interface", mgmtLink, "ofport>0", "--", "set", "interface", mgmtLink, "external_ids:ovn-installed=true")
+	testkit.Run(t, "ovs-vsctl", "--timeout=20", "wait-until", "interface", mgmtLink, "ofport>0", "--", "set", "interface",
+		mgmtLink, "external_ids:ovn-installed=true")
 	b.awaitReady(t)
 	b.awaitState(t, wantState)
 }
@@ -296,28 +298,6 @@ func TestRestarts(t *testing.T) {
 	b.awaitAnnotations(t, map[string]string{annotation.NodeMgmtPortMAC: `{"default":"0a:58:0a:80:04:02"}`})
 }
 
-const movedState = `
-k8s-worker-1.ex UNKNOWN 10.128.4.2/23
-link/ether 0a:58:0a:80:04:02 mtu 1442
-10.96.0.0/16 via 10.128.4.1 dev k8s-worker-1.ex src 10.128.4.2
-10.128.0.0/14 via 10.128.4.1 dev k8s-worker-1.ex src 10.128.4.2
-169.254.169.6 via 10.128.4.1 dev k8s-worker-1.ex src 172.18.0.2
-10.128.4.1 lladdr 0a:58:0a:80:04:01 PERMANENT
-1 1 2 1 0
-1 1
-br-int secure netdev
-internal
-0a:58:0a:80:04:02
-1442
-iface-id=k8s-worker-1.example ovn-installed=true
-hostname=worker-1.example
-ovn-bridge-datapath-type=netdev
-ovn-encap-ip=172.18.0.2
-ovn-encap-type=geneve
-ovn-remote=tcp:172.18.0.1:6642
-system-id=SYSTEMID
-`
-
 func (b *bed) awaitNotReady(t *testing.T) {
 	t.Helper()
 	testkit.Eventually(t, "not to be ready", func() string {
@@ -326,50 +306,6 @@ func (b *bed) awaitNotReady(t *testing.T) {
 		}
 		return ""
 	})
-}
-
-// A tunnel address that was given but is nowhere keeps the node from being
-// ready, and nothing else.
-func TestLostTunnelAddress(t *testing.T) {
-	if !testkit.Isolated(t) {
-		return
-	}
-	b := newBed(t)
-	b.stop()
-	b.config.EncapIPs, b.config.MTU = []netip.Addr{netip.MustParseAddr("172.18.0.2")}, 1442
-	b.start(t)
-	b.becomeReady(t)
-	testkit.Run(t, "ip", "addr", "del", "172.18.0.2/16", "dev", "eth0")
-	b.awaitMissing(t, "on no interface of this host is the tunnel address 172.18.0.2 (it was on eth0: `ip link set eth0 up; ip addr add 172.18.0.2/16 dev eth0`, and its routes)")
-	testkit.Run(t, "ip", "addr", "del", "10.128.2.2/23", "dev", mgmtLink)
-	b.awaitState(t, strings.Replace(wantState, " src 172.18.0.2\n", "\n", 1))
-	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/16", "dev", "eth0")
-	b.awaitReady(t)
-}
-
-// A bridge that carries the tunnel address keeps it, and its routes, when
-// ovs-vswitchd is killed and starts again: the agent has nothing to put back.
-func TestTunnelBridgeOutlivesTheSwitch(t *testing.T) {
-	if !testkit.Isolated(t) {
-		return
-	}
-	b := newBed(t)
-	b.stop()
-	testkit.Run(t, "sh", "-ec", `ip addr del 172.18.0.2/16 dev eth0; ovs-vsctl add-br br-phys -- set bridge br-phys datapath_type=netdev -- add-port br-phys eth0
-		ip addr add 172.18.0.2/16 dev br-phys; ip link set br-phys up; ip route add 172.19.0.0/16 via 172.18.0.9`)
-	b.start(t)
-	b.grantSubnets(t, "10.128.2.0/23")
-	testkit.Run(t, "ovs-vsctl", "--timeout=20", "wait-until", "interface", mgmtLink, "ofport>0", "--", "set", "interface", mgmtLink, "external_ids:ovn-installed=true")
-	b.awaitReady(t)
-	const look = "cat /sys/class/net/br-phys/ifindex; ip -o addr show dev br-phys scope global; ip -4 route show dev br-phys"
-	before := testkit.Run(t, "sh", "-c", look)
-	b.vs.StopDaemon(t)
-	b.vs.StartDaemon(t)
-	awaitOutput(t, before, "sh", "-c", look)
-	b.awaitReady(t)
-	testkit.Run(t, "ovs-vsctl", "del-br", "br-phys")
-	b.awaitMissing(t, "no tunnel address")
-	b.awaitMissing(t, "it was on br-phys: `ip link set br-phys up; ip addr add 172.18.0.2/16 dev br-phys`")
 }
 
 // A pod's port whose device has gone goes too; one with its device stays, and
@@ -382,8 +318,10 @@ func TestSweep(t *testing.T) {
 	b.becomeReady(t)
 	b.stop()
 	testkit.Run(t, "ip", "link", "add", "aaaaaaaaaaaaaaa", "type", "veth", "peer", "name", "apeer")
-	testkit.Run(t, "ovs-vsctl", "--no-wait", "add-port", "br-int", "aaaaaaaaaaaaaaa", "--", "set", "interface", "aaaaaaaaaaaaaaa", "external_ids:sandbox=aaaaaaaaaaaaaaaa1",
-		"--", "add-port", "br-int", "bbbbbbbbbbbbbbb", "--", "set", "interface", "bbbbbbbbbbbbbbb", "external_ids:sandbox=bbbbbbbbbbbbbbbb2",
+	testkit.Run(t, "ovs-vsctl", "--no-wait", "add-port", "br-int", "aaaaaaaaaaaaaaa", "--", "set", "interface",
+		"aaaaaaaaaaaaaaa", "external_ids:sandbox=aaaaaaaaaaaaaaaa1",
+		"--", "add-port", "br-int", "bbbbbbbbbbbbbbb", "--", "set", "interface", "bbbbbbbbbbbbbbb",
+		"external_ids:sandbox=bbbbbbbbbbbbbbbb2",
 		"--", "add-port", "br-int", "foreign")
 	b.start(t)
 	awaitOutput(t, "aaaaaaaaaaaaaaa\nforeign\n"+mgmtLink, "ovs-vsctl", "list-ports", "br-int")
@@ -402,7 +340,8 @@ func TestKeepsSystemID(t *testing.T) {
 	testkit.Run(t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:system-id=mine")
 	b.start(t)
 	b.awaitAnnotations(t, map[string]string{annotation.NodeChassisID: "mine"})
-	if got := strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:system-id")); got != "mine" {
+	if got := strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "get", "Open_vSwitch", ".",
+		"external_ids:system-id")); got != "mine" {
 		t.Errorf("system-id %q, want mine", got)
 	}
 }

@@ -20,9 +20,8 @@ const ConfName = "10-ovn-kubernetes.conflist"
 // portmap is the plugin that serves hostPort (CNI's own, from its plugins).
 const portmap = "portmap"
 
-// conflist is a network configuration list (CNI specification 1.1.0, section
-// 1). cniVersion is what runtimes that know nothing of cniVersions, which came
-// with 1.1.0, understand; the others choose from the list.
+// conflist is a network configuration list (CNI specification 1.1.0, section 1).
+// Runtimes that know version 1.1.0 choose from cniVersions. Older ones read cniVersion.
 type conflist struct {
 	CNIVersion  string       `json:"cniVersion"`
 	CNIVersions []string     `json:"cniVersions"`
@@ -39,14 +38,14 @@ type pluginConf struct {
 	MasqAll      bool            `json:"masqAll,omitempty"`
 }
 
-// confBytes is the file's contents. What comes through a hostPort gets the
-// node's management address as its source, so that the pod's answer comes back
-// through this node's address translation wherever else the pod's packets leave
-// the cluster.
+// confBytes is the file's contents. A connection to a hostPort gets the node's
+// management address as its source. So the pod's answer comes back through this node's
+// address translation, wherever else the pod's packets leave the cluster.
 func confBytes(socket string, withPortmap bool) ([]byte, error) {
 	plugins := []pluginConf{{Type: "ovn_cni", Socket: socket}}
 	if withPortmap {
-		plugins = append(plugins, pluginConf{Type: portmap, Capabilities: map[string]bool{"portMappings": true}, SNAT: true, MasqAll: true})
+		plugins = append(plugins,
+			pluginConf{Type: portmap, Capabilities: map[string]bool{"portMappings": true}, SNAT: true, MasqAll: true})
 	}
 	b, err := json.MarshalIndent(conflist{
 		CNIVersion: "1.0.0", CNIVersions: []string{"0.4.0", "1.0.0", "1.1.0"}, Name: "ovn-kubernetes", Plugins: plugins,
@@ -57,9 +56,9 @@ func confBytes(socket string, withPortmap bool) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// keepConf sees that the configuration is as it should be. The line says what
-// it had to write, "" for nothing. portmap is chained as long as the runtime
-// can find it: a chain with a plugin that is not there fails every pod.
+// keepConf writes the configuration if it is missing or differs. The line says what was
+// written, "" for nothing. portmap is part of the chain only while its program exists:
+// a chain with a missing plugin fails every pod.
 func keepConf(c config.Node) (line string, err error) {
 	info, statErr := os.Stat(filepath.Join(c.CNIBinDir, portmap))
 	chained := statErr == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
@@ -78,8 +77,8 @@ func keepConf(c config.Node) (line string, err error) {
 	return line + " with ovn_cni alone: " + c.CNIBinDir + " has no program portmap, so that hostPort is not served", nil
 }
 
-// writeConf sees that the file in dir has these contents, and tells whether it
-// had to write it. A reader sees the old file or the new one, never a part.
+// writeConf gives the file in dir these contents, and tells whether it had to write. A
+// reader sees the old file or the new one, never a part.
 func writeConf(dir string, want []byte) (written bool, err error) {
 	path := filepath.Join(dir, ConfName)
 	have, err := os.ReadFile(path)
@@ -92,7 +91,7 @@ func writeConf(dir string, want []byte) (written bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return false, fmt.Errorf("making the CNI configuration directory: %w", err)
 	}
-	// Runtimes skip what it writes beside it: that ends in .tmp.
+	// Runtimes ignore the temporary file beside it, whose name ends in .tmp.
 	if err := atomicfile.Write(path, want, 0o644); err != nil {
 		return false, fmt.Errorf("writing the CNI configuration: %w", err)
 	}

@@ -9,19 +9,20 @@ import (
 // askTimeout bounds asking the Southbound database.
 const askTimeout = 5 * time.Second
 
-// diagnosis is what somebody, such as the Southbound database of the management
-// port, was last found to say. Asking takes as long as the network takes, so that passes
-// don't wait for it: each failing pass has it asked again, and takes the last
-// answer.
+// diagnosis is the last answer to a question, such as how far the Southbound database
+// has bound the management port. An answer takes as long as the network takes, so
+// passes do not wait for it: each failing pass asks again and uses the last answer.
 type diagnosis struct {
 	mu     sync.Mutex
 	asking bool
 	answer string
 }
 
-// last is the last answer; another is asked for with ask unless one is under
-// way. changed is called when the answer has become another.
-func (d *diagnosis) last(ctx context.Context, work *sync.WaitGroup, ask func(context.Context) string, changed func()) string {
+// last is the last answer. It asks again with ask, unless a question is under way, and
+// calls changed when the answer is another one.
+func (d *diagnosis) last(
+	ctx context.Context, work *sync.WaitGroup, ask func(context.Context) string, changed func(),
+) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.asking {

@@ -11,7 +11,7 @@ import (
 
 var errStarting = errors.New("the agent is starting")
 
-// gate knows whether pods can be served; it implements server.Node.
+// gate tells the CNI server whether pods can be served. It implements server.Node.
 type gate struct {
 	mu       sync.Mutex
 	settings *server.Settings // nil until the first pass that got so far
@@ -39,7 +39,7 @@ func (g *gate) Missing() error {
 	return g.missing
 }
 
-// watch has Missing ask live too.
+// watch adds a condition that Missing checks each time.
 func (g *gate) watch(live func() error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -52,8 +52,8 @@ func (g *gate) miss(err error) {
 	g.missing = err
 }
 
-// open lets pods in: what they need of the node itself is there. It stays so
-// when a later pass fails; what the pod then misses, its own ADD says.
+// open admits pods once all that they share on this node exists. It stays open when a
+// later pass fails: the pod's own ADD reports what is missing then.
 func (g *gate) open(s server.Settings) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

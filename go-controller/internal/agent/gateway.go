@@ -16,9 +16,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 )
 
-// egressPath is the node as a gateway, or as none, as far as a pass could find it
-// out. A broken external bridge keeps nothing else from being set up: then the facts
-// lack it, and the plan leaves the gateway's part as it is.
+// egressPath is what a pass found of the node's gateway. A fault of the external bridge
+// must not keep other parts from being set up. Then facts lack the bridge, and the plan
+// leaves the gateway's part as it is.
 type egressPath struct {
 	facts      hostplan.Facts // with External and Gateway
 	gateway    config.Gateway
@@ -31,7 +31,7 @@ type flowWatch struct {
 	stop   context.CancelFunc
 }
 
-// egressPath finds out the gateway's part. The error says what is missing for it.
+// egressPath looks at the node's gateway. The error says what is missing for it.
 func (a *Agent) egressPath(node local.Node, f hostplan.Facts) (e egressPath, err error) {
 	e.facts = f
 	if f.Gateway, err = a.gatewayRecord(node); err != nil {
@@ -71,8 +71,7 @@ func (a *Agent) egressPath(node local.Node, f hostplan.Facts) (e egressPath, err
 	return e, err
 }
 
-// tellOutage tells operators that the gateway went out of service, and for
-// what, or came back.
+// tellOutage logs that the gateway went out of service, and why, or that it is back.
 func (a *Agent) tellOutage(why string) {
 	a.metrics.GatewayOut.Set(0)
 	if why != "" {
@@ -88,8 +87,9 @@ func (a *Agent) tellOutage(why string) {
 	a.memory.outage = why
 }
 
-// sharedGateway is the gateway that the node is to be: the facts that its plan is
-// made of, and what the cluster is told. Without a plan the facts lack the bridge.
+// sharedGateway looks at the gateway's external bridge. It returns the facts for the
+// plan, and the gateway as its annotation is to describe it. When no plan can be made,
+// the facts lack the bridge.
 func (a *Agent) sharedGateway(f hostplan.Facts, c config.Node) (hostplan.Facts, *annotation.L3Gateway, error) {
 	without := f
 	without.Gateway = hostplan.GatewayRecord{}
@@ -125,8 +125,8 @@ func missingPatch(e hostplan.External) string {
 	return fmt.Sprintf("ovn-controller has not made the patch port %s", e.Patch)
 }
 
-// gatewayRecord is what Open vSwitch remembers of the gateway, and whether the cluster
-// still needs to be told that it is gone.
+// gatewayRecord is what Open vSwitch has of the gateway. Release is set once the
+// cluster knows that the node is no gateway any more.
 func (a *Agent) gatewayRecord(node local.Node) (x hostplan.GatewayRecord, err error) {
 	if x, err = hostfacts.GatewayRecord(a.ovs); err != nil {
 		return x, err
@@ -137,8 +137,8 @@ func (a *Agent) gatewayRecord(node local.Node) (x hostplan.GatewayRecord, err er
 	return x, nil
 }
 
-// gatewayFor is the gateway configuration that holds for this node: none when
-// its labels are not the wanted ones. As long as its labels are not known it stays what it was.
+// gatewayFor is the gateway configuration of this node: none when its labels do not
+// match. While its labels are not known, a gateway stays one.
 func (a *Agent) gatewayFor(node local.Node, was hostplan.GatewayRecord) config.Gateway {
 	g := a.config.Gateway
 	if g.NodeLabel == nil {
@@ -151,7 +151,8 @@ func (a *Agent) gatewayFor(node local.Node, was hostplan.GatewayRecord) config.G
 	return config.Gateway{}
 }
 
-// watchExternal has events of what the gateway is made of start a pass.
+// watchExternal makes events of the gateway's interfaces and default routes start a
+// pass.
 func (a *Agent) watchExternal(e hostplan.External) {
 	for _, link := range []string{e.Bridge, e.Uplink, e.Link} {
 		a.wanted.Store(link, true)
@@ -162,7 +163,7 @@ func (a *Agent) watchExternal(e hostplan.External) {
 	a.watchFlows(e.Bridge)
 }
 
-// watchFlows has changes of this bridge's flows start a pass, "" for none.
+// watchFlows makes changes of this bridge's flows start a pass. "" stops that.
 func (a *Agent) watchFlows(bridge string) {
 	if a.memory.flows.bridge == bridge {
 		return
@@ -179,10 +180,10 @@ func (a *Agent) watchFlows(bridge string) {
 	a.parts.Go(func() { a.flows.Watch(ctx, bridge, a.kick) })
 }
 
-// applyFlows makes those bridges' flows as planned that want some, or those
-// that want none: the former come before the patch port that needs them, and
-// the latter after the mapping by which it is there. A bridge that is gone has
-// no flows to remove.
+// applyFlows writes the flows of bridges that want some, or, without some, removes the
+// flows of bridges that want none. Flows come before the patch port that needs them,
+// and go after the mapping that makes the patch port. A bridge that is gone has no
+// flows to remove.
 func (a *Agent) applyFlows(ctx context.Context, plan hostplan.Plan, some bool) error {
 	for _, want := range plan.Flows {
 		if some != (len(want.List) > 0) {

@@ -3,10 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +26,8 @@ ip netns add out; ip -n out link set lo up
 out=eth0peer
 if [ -n "$vlan" ]; then
 	out=vout; ip link add vsw type veth peer name vout; ip link set vsw up
-	ovs-vsctl add-br switch -- set bridge switch datapath_type=netdev -- add-port switch eth0peer -- add-port switch vsw tag=$vlan
+	ovs-vsctl add-br switch -- set bridge switch datapath_type=netdev -- add-port switch eth0peer \
+	-- add-port switch vsw tag=$vlan
 fi
 ip link set $out netns out; ip -n out link set $out up
 ip -n out addr add 172.18.0.1/16 dev $out; ip -n out addr add fd18::1/64 dev $out nodad
@@ -40,7 +38,8 @@ ip -n far addr add 192.0.2.1/24 dev e; ip -n far addr add 2001:db8::1/64 dev e n
 ip -n far route add default via 192.0.2.254; ip -n far -6 route add default via 2001:db8::254
 ip netns exec out sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding'
 for d in $out f; do ip netns exec out ethtool -K $d tx off; done; ip netns exec far ethtool -K e tx off
-ovs-vsctl add-br breth0 -- set bridge breth0 datapath_type=netdev fail-mode=standalone other_config:hwaddr=\"$mac\" -- set port breth0 tag=[$vlan] -- add-port breth0 eth0
+ovs-vsctl add-br breth0 -- set bridge breth0 datapath_type=netdev fail-mode=standalone other_config:hwaddr=\"$mac\" \
+	-- set port breth0 tag=[$vlan] -- add-port breth0 eth0
 ip link set breth0 up; ip addr add 172.18.0.2/16 dev breth0; ip addr add fd18::2/64 dev breth0 nodad
 ip route add default via 172.18.0.1; ip -6 route add default via fd18::1
 `
@@ -49,23 +48,35 @@ ip route add default via 172.18.0.1; ip -6 route add default via fd18::1
 // MAC, addresses and next hops are those of the annotation.
 const gatewayRouterScript = `
 ovn-nbctl lr-add cr -- lrp-add cr rtos-$n 0a:58:0a:80:02:01 10.128.2.1/23 fd01:0:0:1::1/64 -- ls-add $n \
- -- lsp-add $n stor-$n -- lsp-set-type stor-$n router -- lsp-set-addresses stor-$n router -- lsp-set-options stor-$n router-port=rtos-$n \
- -- lsp-add $n k8s-$n -- lsp-set-addresses k8s-$n "0a:58:0a:80:02:02 10.128.2.2 fd01:0:0:1::2" \
- -- lsp-add $n default_a -- lsp-set-addresses default_a "0a:58:0a:80:02:03 10.128.2.3 fd01:0:0:1::3" \
- -- ls-add join -- lrp-add cr rtoj-cr 0a:58:64:40:01:01 100.64.1.1/24 fd98::1/64 \
- -- lsp-add join jtor-cr -- lsp-set-type jtor-cr router -- lsp-set-addresses jtor-cr router -- lsp-set-options jtor-cr router-port=rtoj-cr \
- -- lr-add GR_$n -- set logical_router GR_$n options:chassis=$chassis -- lrp-add GR_$n rtoj-GR_$n 0a:58:64:40:01:02 100.64.1.2/24 fd98::2/64 \
- -- lsp-add join jtor-GR_$n -- lsp-set-type jtor-GR_$n router -- lsp-set-addresses jtor-GR_$n router -- lsp-set-options jtor-GR_$n router-port=rtoj-GR_$n \
- -- ls-add ext_$n -- lsp-add ext_$n $localnet -- lsp-set-type $localnet localnet -- lsp-set-addresses $localnet unknown -- lsp-set-options $localnet network_name=$network ${vlan:+-- set logical_switch_port $localnet tag_request=$vlan} \
- -- lrp-add GR_$n rtoe-GR_$n $mac $ips -- lsp-add ext_$n etor-GR_$n -- lsp-set-type etor-GR_$n router -- lsp-set-addresses etor-GR_$n router \
- -- lsp-set-options etor-GR_$n router-port=rtoe-GR_$n -- lr-route-add GR_$n 10.128.0.0/14 100.64.1.1 -- lr-route-add GR_$n fd01::/48 fd98::1 \
- -- lr-route-add GR_$n 0.0.0.0/0 $hop4 rtoe-GR_$n -- lr-route-add GR_$n ::/0 $hop6 rtoe-GR_$n \
- -- --portrange lr-nat-add GR_$n snat ${ip4%/*} 10.128.0.0/14 $ports -- --portrange lr-nat-add GR_$n snat ${ip6%/*} fd01::/48 $ports \
- -- lr-route-add cr 0.0.0.0/0 100.64.1.2 -- lr-route-add cr ::/0 fd98::2
-ip netns add a; ip link add va type veth peer name eth0 netns a; ip link set va up; ip -n a link set lo up; ip -n a link set eth0 address 0a:58:0a:80:02:03 mtu 1400 up
+	-- lsp-add $n stor-$n -- lsp-set-type stor-$n router -- lsp-set-addresses stor-$n router \
+	-- lsp-set-options stor-$n router-port=rtos-$n \
+	-- lsp-add $n k8s-$n -- lsp-set-addresses k8s-$n "0a:58:0a:80:02:02 10.128.2.2 fd01:0:0:1::2" \
+	-- lsp-add $n default_a -- lsp-set-addresses default_a "0a:58:0a:80:02:03 10.128.2.3 fd01:0:0:1::3" \
+	-- ls-add join -- lrp-add cr rtoj-cr 0a:58:64:40:01:01 100.64.1.1/24 fd98::1/64 \
+	-- lsp-add join jtor-cr -- lsp-set-type jtor-cr router -- lsp-set-addresses jtor-cr router \
+	-- lsp-set-options jtor-cr router-port=rtoj-cr \
+	-- lr-add GR_$n -- set logical_router GR_$n options:chassis=$chassis \
+	-- lrp-add GR_$n rtoj-GR_$n 0a:58:64:40:01:02 100.64.1.2/24 fd98::2/64 \
+	-- lsp-add join jtor-GR_$n -- lsp-set-type jtor-GR_$n router -- lsp-set-addresses jtor-GR_$n router \
+	-- lsp-set-options jtor-GR_$n router-port=rtoj-GR_$n \
+	-- ls-add ext_$n -- lsp-add ext_$n $localnet -- lsp-set-type $localnet localnet \
+	-- lsp-set-addresses $localnet unknown -- lsp-set-options $localnet network_name=$network ${vlan:+-- set \
+logical_switch_port $localnet tag_request=$vlan} \
+	-- lrp-add GR_$n rtoe-GR_$n $mac $ips -- lsp-add ext_$n etor-GR_$n -- lsp-set-type etor-GR_$n router \
+	-- lsp-set-addresses etor-GR_$n router \
+	-- lsp-set-options etor-GR_$n router-port=rtoe-GR_$n -- lr-route-add GR_$n 10.128.0.0/14 100.64.1.1 \
+	-- lr-route-add GR_$n fd01::/48 fd98::1 \
+	-- lr-route-add GR_$n 0.0.0.0/0 $hop4 rtoe-GR_$n -- lr-route-add GR_$n ::/0 $hop6 rtoe-GR_$n \
+	-- --portrange lr-nat-add GR_$n snat ${ip4%/*} 10.128.0.0/14 $ports \
+	-- --portrange lr-nat-add GR_$n snat ${ip6%/*} fd01::/48 $ports \
+	-- lr-route-add cr 0.0.0.0/0 100.64.1.2 -- lr-route-add cr ::/0 fd98::2
+ip netns add a; ip link add va type veth peer name eth0 netns a; ip link set va up; ip -n a link set lo up
+ip -n a link set eth0 address 0a:58:0a:80:02:03 mtu 1400 up
 ip -n a addr add 10.128.2.3/23 dev eth0; ip -n a addr add fd01:0:0:1::3/64 dev eth0 nodad
-ip -n a route add default via 10.128.2.1; ip -n a -6 route add default via fd01:0:0:1::1; ip netns exec a ethtool -K eth0 tx off
-ovs-vsctl --timeout=20 wait-until bridge br-int -- add-port br-int va -- set interface va external_ids:iface-id=default_a external_ids:sandbox=va
+ip -n a route add default via 10.128.2.1; ip -n a -6 route add default via fd01:0:0:1::1
+ip netns exec a ethtool -K eth0 tx off
+ovs-vsctl --timeout=20 wait-until bridge br-int -- add-port br-int va \
+	-- set interface va external_ids:iface-id=default_a external_ids:sandbox=va
 `
 
 // shared is the gateway of the tests: breth0's addresses are the host's too.
@@ -109,8 +120,10 @@ func (b *bed) makeGatewayRouter(t *testing.T) {
 	if len(g.IPs) != 2 || len(g.NextHops) != 2 || g.Bridge != "breth0" {
 		t.Fatalf("the annotation says %+v, want breth0 with two addresses and two next hops", g)
 	}
-	testkit.Run(t, "sh", "-ec", fmt.Sprintf("ports=%s n=%s chassis=%s localnet=%s vlan=%s network=%s mac=%s ips='%s %s' ip4=%s ip6=%s hop4=%s hop6=%s\n", names.SNATPorts, node, names.SystemID(node),
-		g.Port, tagOf(g.VLAN), g.Network, g.MAC, g.IPs[0], g.IPs[1], g.IPs[0], g.IPs[1], g.NextHops[0], g.NextHops[1])+gatewayRouterScript)
+	testkit.Run(t, "sh", "-ec", fmt.Sprintf("ports=%s n=%s chassis=%s localnet=%s vlan=%s network=%s mac=%s ips='%s %s' "+
+		"ip4=%s ip6=%s hop4=%s hop6=%s\n", names.SNATPorts, node, names.SystemID(node),
+		g.Port, tagOf(g.VLAN), g.Network, g.MAC, g.IPs[0], g.IPs[1], g.IPs[0], g.IPs[1], g.NextHops[0],
+		g.NextHops[1])+gatewayRouterScript)
 	testkit.StartOVNController(t)
 	b.awaitFlows(t, 23)
 	testkit.Eventually(t, "the pod reaches the outside host", func() string {
@@ -142,138 +155,6 @@ var (
 	hostSvc = []string{"172.18.0.2:7000", "[fd18::2]:7000"}
 )
 
-// mayBeLost is how many UDP questions of a check may stay without an answer:
-// nobody sends them again.
-const mayBeLost = 2
-
-// checkBoth has the pod, the host and the outside talk at the same time: each
-// of rounds asks over TCP and UDP in both families. Nobody sends a UDP packet
-// again that is lost, as one is now and then on a busy machine: that is asked
-// again, but hardly ever.
-func checkBoth(t *testing.T, rounds int) {
-	t.Helper()
-	var asked, lost atomic.Int32
-	var wg sync.WaitGroup
-	ask := func(netns, network, address, source string) {
-		wg.Go(func() {
-			for range rounds {
-				from, err := testkit.AskOnce(netns, network, address)
-				if err != nil && network == "udp" && lost.Add(1) <= mayBeLost {
-					from, err = testkit.AskOnce(netns, network, address)
-				}
-				if err != nil || from != source {
-					t.Errorf("from %q to %s %s: source %q, %v; want %s", netns, network, address, from, err, source)
-					return
-				}
-				asked.Add(1)
-			}
-		})
-	}
-	for i, shared := range sharedIPs {
-		for _, network := range []string{"tcp", "udp"} {
-			ask("a", network, outside[i], shared)
-			ask("a", network, far[i], shared)
-			ask("", network, outside[i], shared)
-			ask("", network, far[i], shared)
-			ask("out", network, hostSvc[i], []string{"172.18.0.1", "fd18::1"}[i])
-		}
-	}
-	wg.Wait()
-	if want := int32(rounds * 20); asked.Load() != want {
-		t.Errorf("%d answers, want %d", asked.Load(), want)
-	}
-}
-
-// checkPorts: the host's questions are answered although the pod has asked the
-// same server from as many ports before, whose connections are remembered.
-func checkPorts(t *testing.T) {
-	t.Helper()
-	const questions = 400 // from 28,232 ports: without a range of the pods' own about 6 would meet
-	for _, address := range outside {
-		for _, netns := range []string{"a", ""} {
-			lost := 0
-			for i := range questions {
-				if _, err := testkit.AskOnce(netns, "udp", address); err != nil {
-					if lost++; lost > mayBeLost {
-						t.Fatalf("question %d from %q to %s: %v, and %d before", i, netns, address, err, lost-1)
-					}
-				}
-			}
-		}
-	}
-}
-
-// checkPings has all three ping at the same time: each echo is answered once.
-func checkPings(t *testing.T) {
-	t.Helper()
-	var wg sync.WaitGroup
-	for _, args := range []string{
-		"netns exec a ping 172.18.0.1", "netns exec a ping fd18::1", "netns exec out ping 172.18.0.2", "netns exec out ping fd18::2",
-		"netns exec far ping 172.18.0.2", "netns exec far ping fd18::2", "vrf exec default ping 172.18.0.1", "vrf exec default ping fd18::1",
-	} {
-		wg.Go(func() {
-			words := strings.Fields(strings.Replace(args, "ping", "ping -q -c 20 -i 0.05 -W 3", 1))
-			name := "ip"
-			if words[0] == "vrf" {
-				name, words = words[3], words[4:]
-			}
-			out, err := exec.Command(testkit.Tool(t, name), words...).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "20 packets transmitted, 20 received, 0% packet loss") {
-				t.Errorf("%s: %v\n%s", args, err, out) // duplicates are in that line too
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// stream is a TCP connection that is used all the time.
-type stream struct {
-	count atomic.Int32
-	stop  chan struct{}
-	done  chan struct{} // closed when it has ended
-	err   error         // why, once it has
-}
-
-func startStream(t *testing.T, netns, address string) *stream {
-	t.Helper()
-	w, err := testkit.DialWhoami(netns, "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &stream{stop: make(chan struct{}), done: make(chan struct{})}
-	go func() {
-		defer close(s.done)
-		defer w.Close()
-		for s.err == nil {
-			select {
-			case <-s.stop:
-				return
-			default:
-			}
-			_, s.err = w.Ask("still there")
-			s.count.Add(1)
-		}
-	}()
-	return s
-}
-
-// check fails the test if the stream has ended.
-func (s *stream) check(t *testing.T, when string) {
-	t.Helper()
-	before := s.count.Load()
-	testkit.Eventually(t, "the stream goes on "+when, func() string {
-		select {
-		case <-s.done:
-			t.Fatalf("a stream ended after %d answers, %s: %v", s.count.Load(), when, s.err)
-		default:
-		}
-		if s.count.Load() == before {
-			return fmt.Sprintf("no answer after %d", before)
-		}
-		return ""
-	})
-}
-
 // The whole of a shared gateway, with packets: pod, host and outside talk at
 // the same time with the one address, before, while and after flows come, are
 // damaged and go.
@@ -299,12 +180,15 @@ func TestGateway(t *testing.T) {
 
 	// What the host sends goes to the NIC alone, and OVN's answers reach no
 	// other address of the host's than they should: it keeps its own.
-	testkit.Run(t, "sh", "-ec", "ip addr add fd18::22/64 dev breth0; ip addr del fd18::2/64 dev breth0; ip addr add fd18::2/64 dev breth0")
+	testkit.Run(t, "sh", "-ec", "ip addr add fd18::22/64 dev breth0; ip addr del fd18::2/64 dev breth0; "+
+		"ip addr add fd18::2/64 dev breth0")
 	awaitOutput(t, "", "ip", "-6", "addr", "show", "dev", "breth0", "tentative")
 	awaitOutput(t, "", "ip", "-6", "addr", "show", "dev", "breth0", "dadfailed")
 	testkit.Run(t, "ip", "addr", "del", "fd18::22/64", "dev", "breth0")
-	awaitOutput(t, "LOCAL", "sh", "-ec", `ovs-appctl fdb/show breth0 | grep $(cat /sys/class/net/breth0/address) | awk '{print $1}'`)
-	awaitOutput(t, "1", "sh", "-ec", `ovs-appctl fdb/show breth0 | grep $(ip netns exec out cat /sys/class/net/eth0peer/address) | awk '{print $1}'`)
+	awaitOutput(t, "LOCAL", "sh", "-ec",
+		`ovs-appctl fdb/show breth0 | grep $(cat /sys/class/net/breth0/address) | awk '{print $1}'`)
+	awaitOutput(t, "1", "sh", "-ec",
+		`ovs-appctl fdb/show breth0 | grep $(ip netns exec out cat /sys/class/net/eth0peer/address) | awk '{print $1}'`)
 
 	streams("with addresses that came and went")
 
@@ -315,7 +199,8 @@ func TestGateway(t *testing.T) {
 		"ovs-ofctl mod-flows breth0 table=1,actions=drop",
 		"ovs-ofctl add-flow breth0 cookie=0x6e626777,priority=999,ip,actions=drop",
 		"ovs-vsctl remove Open_vSwitch . external_ids ovn-bridge-mappings",
-		"ovs-vsctl --timeout=20 del-port patch-breth0_" + node + "-to-br-int", // ovn-controller makes it again, with another number
+		// ovn-controller makes it again, with another number.
+		"ovs-vsctl --timeout=20 del-port patch-breth0_" + node + "-to-br-int",
 	} {
 		testkit.Run(t, "sh", "-ec", damage)
 		b.awaitFlows(t, 23)
@@ -340,7 +225,8 @@ func TestGateway(t *testing.T) {
 	for _, key := range []string{names.OVSBridgeMappings, names.OVSGatewayBridge, names.OVSGatewayMapping} {
 		b.awaitExternalID(t, key, "")
 	}
-	awaitOutput(t, "1", "sh", "-c", "ovs-ofctl dump-flows breth0 | grep -c priority=0.actions=NORMAL; true") // all were deleted above
+	// All were deleted above.
+	awaitOutput(t, "1", "sh", "-c", "ovs-ofctl dump-flows breth0 | grep -c priority=0.actions=NORMAL; true")
 	awaitOutput(t, "eth0", "ovs-vsctl", "list-ports", "breth0")
 	streams("after the gateway")
 	awaitOutput(t, "0", "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error")
@@ -351,30 +237,13 @@ func TestGateway(t *testing.T) {
 func (b *bed) awaitExternalID(t *testing.T, key, want string) {
 	t.Helper()
 	testkit.Eventually(t, "external_ids:"+key, func() string {
-		out := strings.Trim(strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "--if-exists", "get", "Open_vSwitch", ".", "external_ids:"+key)), `"`)
+		out := strings.Trim(strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "--if-exists", "get", "Open_vSwitch", ".",
+			"external_ids:"+key)), `"`)
 		if out != want {
 			return fmt.Sprintf("%q, want %q", out, want)
 		}
 		return ""
 	})
-}
-
-// checkPathMTU: that a packet is too large for the network behind the outside
-// host is told to whoever sent it, pod or host.
-func checkPathMTU(t *testing.T) {
-	t.Helper()
-	for _, in := range []string{"", "-n a "} {
-		ping := "ping"
-		if in != "" {
-			ping = "ip netns exec a ping"
-		}
-		for _, dest := range []string{"192.0.2.1", "2001:db8::1"} {
-			script := fmt.Sprintf("%s -c 2 -i 0.2 -W 3 -M do -s 1350 %s && exit 1; ip %sroute get %s", ping, dest, in, dest)
-			if out := testkit.Run(t, "sh", "-c", script); !strings.Contains(out, "mtu 1300") {
-				t.Errorf("whoever is to learn the path MTU of 1300 has not: %s:\n%s", script, out)
-			}
-		}
-	}
 }
 
 // The gateway's network is a VLAN, which the bridge takes off for the host. What
@@ -412,13 +281,15 @@ func TestGatewayFaults(t *testing.T) {
 	if v, ok := b.node(t).Annotations[annotation.L3GatewayConfig]; ok {
 		t.Errorf("a node without the label is told to be a gateway: %s", v)
 	}
-	if l, err := b.client.CoordinationV1().Leases("kube-node-lease").List(t.Context(), metav1.ListOptions{}); err != nil || len(l.Items) != 0 || b.agent.isAliveGateway() {
+	if l, err := b.client.CoordinationV1().Leases("kube-node-lease").List(t.Context(), metav1.ListOptions{}); err != nil ||
+		len(l.Items) != 0 || b.agent.isAliveGateway() {
 		t.Errorf("a node that is no gateway has the leases %v (%v), or is about to, want none", l, err)
 	}
 	b.label(t, "yes")
 	b.awaitMissing(t, "interface eth0 is not in a bridge: run `ovnkube nics-to-bridge eth0`")
 	b.awaitState(t, wantState)
-	testkit.Run(t, "ovs-vsctl", "add-br", "breth0", "--", "set", "bridge", "breth0", "datapath_type=netdev", "--", "set", "port", "breth0", "tag=7", "--", "add-port", "breth0", "eth0")
+	testkit.Run(t, "ovs-vsctl", "add-br", "breth0", "--", "set", "bridge", "breth0", "datapath_type=netdev", "--", "set",
+		"port", "breth0", "tag=7", "--", "add-port", "breth0", "eth0")
 	b.awaitMissing(t, "port breth0 has tag=7: give --gateway-vlan-id 7")
 	testkit.Run(t, "ovs-vsctl", "clear", "port", "breth0", "tag", "--", "set", "interface", "breth0", "external_ids:x=y")
 	b.awaitMissing(t, "interface breth0 of the external bridge breth0 has no address")
@@ -427,7 +298,8 @@ func TestGatewayFaults(t *testing.T) {
 	b.awaitExternalID(t, names.OVSGatewayBridge, "breth0")
 	b.awaitFlows(t, 2)
 	testkit.Eventually(t, "the sign of life", func() string {
-		l, err := b.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "ovn-gateway."+node, metav1.GetOptions{})
+		l, err := b.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "ovn-gateway."+node,
+			metav1.GetOptions{})
 		if err != nil || l.Spec.RenewTime == nil || l.OwnerReferences[0].UID != "node-uid" {
 			return fmt.Sprintf("%+v, %v", l, err)
 		}

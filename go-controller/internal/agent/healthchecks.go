@@ -20,8 +20,8 @@ import (
 // healthTimeout bounds a request for a service's health.
 const healthTimeout = 5 * time.Second
 
-// healthChecks answers, on every address of the node, load balancers that ask
-// whether it has endpoints of a service. Its methods are for one goroutine.
+// healthChecks answers load balancers, on every address of the node, whether the node
+// has endpoints of a service. One goroutine calls its methods.
 type healthChecks struct {
 	log     *slog.Logger
 	unheard prometheus.Gauge // ports that can't be listened on
@@ -34,7 +34,7 @@ func newHealthChecks(log *slog.Logger, unheard prometheus.Gauge) *healthChecks {
 	return &healthChecks{log: log, unheard: unheard, servers: map[uint16]*healthServer{}, failed: map[uint16]string{}}
 }
 
-// healthServer is one port's.
+// healthServer is the server of one port.
 type healthServer struct {
 	http     *http.Server
 	listener net.Listener
@@ -52,8 +52,9 @@ type healthAnswer struct {
 	ServiceProxyHealthy bool `json:"serviceProxyHealthy"`
 }
 
-// set has just these ports answer. A port that is somebody else's, or whose
-// server has ended, is tried again the next time. healthy tells whether what leads to the endpoints is in place.
+// set serves exactly these ports. It tries again a port that is in use by somebody
+// else, or whose server has ended. healthy tells whether the path to the endpoints is
+// in place.
 func (h *healthChecks) set(checks []serviceport.Check, healthy bool) {
 	wanted := map[uint16]bool{}
 	for _, c := range checks {
@@ -80,7 +81,7 @@ func (h *healthChecks) set(checks []serviceport.Check, healthy bool) {
 	h.unheard.Set(float64(len(h.failed)))
 }
 
-// doubt has all say that what leads to the endpoints may not be in place.
+// doubt answers on all ports that the path to the endpoints may not be in place.
 func (h *healthChecks) doubt() {
 	for _, s := range h.servers {
 		a := *s.answer.Load()
@@ -89,7 +90,7 @@ func (h *healthChecks) doubt() {
 	}
 }
 
-// listen starts a port's server; nil when that can't be.
+// listen starts a port's server. It returns nil when the port can't be used.
 func (h *healthChecks) listen(c serviceport.Check) *healthServer {
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", c.Port))
 	if err != nil {
@@ -117,7 +118,7 @@ func (h *healthChecks) listen(c serviceport.Check) *healthServer {
 	return s
 }
 
-// close ends all.
+// close ends all servers.
 func (h *healthChecks) close() {
 	h.set(nil, false)
 	h.serving.Wait()

@@ -12,17 +12,17 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// How often a gateway node's daemons are asked whether they are there, how long
-// each may take to answer, and how long a part of the gateway may be broken
-// before the gateway is out of service: a daemon that is started again is there
-// sooner, and others' connections move to another gateway only once.
+// How often the agent probes a gateway node's daemons, how long each may take to
+// answer, and how long a part may be broken before the gateway is out of service. A
+// daemon that restarts is back within that time, so that connections do not move to
+// another gateway and back.
 const (
 	probeInterval = time.Second
 	probeTimeout  = 2 * time.Second
 	outageGrace   = 5 * time.Second
 )
 
-// part is what a gateway is made of, as far as it can be broken.
+// part is a part of a gateway that can fail.
 type part string
 
 const (
@@ -46,7 +46,7 @@ type fault struct {
 
 func newOutage() *outage { return &outage{broken: map[part]fault{}, worked: map[part]bool{}} }
 
-// note takes in what is wrong with a part now, "" for nothing.
+// note records what is wrong with a part now, "" for nothing.
 func (o *outage) note(p part, why string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,23 +62,22 @@ func (o *outage) note(p part, why string, now time.Time) {
 	o.broken[p] = fault{why, was.since}
 }
 
-// forget is for a node that is no gateway any more: what was broken then says
-// nothing of the day when it is one again.
+// forget is for a node that is no gateway any more. Old faults must not count when it
+// becomes one again.
 func (o *outage) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.broken)
 }
 
-// seen tells whether a part was ever seen to work.
+// seen tells whether a part has ever worked.
 func (o *outage) seen(p part) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.worked[p]
 }
 
-// why is the reason for which the gateway is out of service, "" when it is in
-// service.
+// why is the reason why the gateway is out of service, "" when it is in service.
 func (o *outage) why(now time.Time) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,8 +89,8 @@ func (o *outage) why(now time.Time) string {
 	return ""
 }
 
-// watchDaemons asks the daemons of a gateway node again and again, and has a
-// pass tell the cluster when the gateway goes out of service or comes back.
+// watchDaemons probes the daemons of a gateway node. It starts a pass when the gateway
+// goes out of service or comes back, so that the Node's annotation says so.
 func (a *Agent) watchDaemons(ctx context.Context) {
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
@@ -114,8 +113,8 @@ func (a *Agent) watchDaemons(ctx context.Context) {
 	}
 }
 
-// probe asks each daemon once. One that never ran where it is looked for may
-// run elsewhere; ovs-vswitchd is where its database is.
+// probe asks each daemon once. ovs-vswitchd runs beside its database. An ovn-controller
+// that was never found in its run directory may run elsewhere.
 func (a *Agent) probe(ctx context.Context) {
 	ovsDir, local := a.config.OVSRunDir()
 	for p, dir := range map[part]string{partVSwitchd: ovsDir, partController: a.config.OVNRunDir} {

@@ -60,7 +60,8 @@ func (b *bed) checkOutages(t *testing.T) {
 	testkit.StartOVNController(t)
 	b.awaitOut(t, "")
 	testkit.Run(t, "ip", "link", "set", "eth0peer", "down")
-	b.awaitOut(t, "the NIC eth0 of the gateway's external bridge breth0 has no carrier: is it up, and its cable plugged in?")
+	b.awaitOut(t, "the NIC eth0 of the gateway's external bridge breth0 has no carrier: is it up, "+
+		"and its cable plugged in?")
 	testkit.Run(t, "ip", "link", "set", "eth0peer", "up")
 	b.awaitOut(t, "")
 	testkit.Run(t, "ovs-vsctl", "del-port", "breth0", "eth0")

@@ -23,7 +23,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// passMemory is what one pass leaves to the next.
+// passMemory is what one pass keeps for the next.
 type passMemory struct {
 	subnets []netip.Prefix  // the last valid ones: a Node without them is not a node to tear down
 	own     []netip.Addr    // the last Node's own addresses on this host
@@ -35,8 +35,8 @@ type passMemory struct {
 	services serviceMemory
 }
 
-// pass compares everything once and repairs it. The error says what is still
-// missing; what could be done without that has been done.
+// pass compares everything once and repairs it. A part that fails does not keep the
+// others from being repaired. The error says what is still missing.
 func (a *Agent) pass(ctx context.Context) error {
 	host := a.passHost(ctx)
 	err := a.connected()
@@ -66,7 +66,8 @@ func (a *Agent) pass(ctx context.Context) error {
 	}
 	errs = append(errs, err, applyErr, publishErr, a.sweep(ctx))
 	if len(facts.Subnets) == 0 && node.UID != "" {
-		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name, annotation.NodeSubnets))
+		errs = append(errs, fmt.Errorf("node %q has no annotation %s yet: `ovnkube master` writes it", a.config.Name,
+			annotation.NodeSubnets))
 	}
 	a.openGate(facts)
 	if err := errors.Join(errs...); err != nil {
@@ -75,7 +76,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	return a.finish()
 }
 
-// hostPass is the part of a pass that takes no Open vSwitch.
+// hostPass is the part of a pass that needs no Open vSwitch.
 type hostPass struct {
 	node    local.Node   // the zero value while it is not known
 	nodeErr error        // why not all of it is known
@@ -84,11 +85,11 @@ type hostPass struct {
 	served  serving
 }
 
-// err is all that is wrong.
+// err is everything that is wrong.
 func (h hostPass) err() error { return errors.Join(h.nodeErr, h.ownErr, h.served.err) }
 
-// passHost reads the Node, and keeps the way in to services: they change while
-// Open vSwitch is away, too.
+// passHost reads the Node, and keeps the kernel's part of services. Services change
+// while Open vSwitch does not answer, too.
 func (a *Agent) passHost(ctx context.Context) (h hostPass) {
 	if !a.kube.Synced() {
 		h.nodeErr = errors.New("the API server has not answered yet")
@@ -103,9 +104,9 @@ func (a *Agent) passHost(ctx context.Context) (h hostPass) {
 	return h
 }
 
-// sweep removes pods' ports whose device has gone: after a reboot, or when a
-// container went while no agent ran that could have been told. The ports are
-// listed before the devices: each had its device first.
+// sweep removes pods' ports whose device is gone: after a reboot, or after a container
+// ended while no agent ran. It lists the ports before the devices, because a device
+// exists before its port.
 func (a *Agent) sweep(ctx context.Context) error {
 	if time.Since(a.memory.swept) < tickInterval {
 		return nil
@@ -132,8 +133,8 @@ func (a *Agent) sweep(ctx context.Context) error {
 	return nil
 }
 
-// openGate lets the CNI server work as soon as what all pods share is known,
-// and br-int is there.
+// openGate admits pods once br-int exists and the settings that all pods share are
+// known.
 func (a *Agent) openGate(f hostplan.Facts) {
 	_, bridge := a.ovs.Interface(names.IntegrationBridge)
 	if mtu, err := encap.MTU(f, a.config); err == nil && bridge && len(f.Subnets) > 0 {
@@ -141,7 +142,7 @@ func (a *Agent) openGate(f hostplan.Facts) {
 	}
 }
 
-// readSubnets takes the node's subnets from its annotation.
+// readSubnets reads the node's subnets from its annotation.
 func (a *Agent) readSubnets(node local.Node) error {
 	value, ok := node.Annotations[annotation.NodeSubnets]
 	if !ok {
@@ -155,8 +156,8 @@ func (a *Agent) readSubnets(node local.Node) error {
 	return nil
 }
 
-// facts gathers what the plan depends on, for a node with these own addresses.
-// Before the API server has answered, that is what Open vSwitch remembers.
+// facts gathers what the plan depends on, for a node with these addresses of its own.
+// Before the API server has answered, Open vSwitch has the tunnel addresses.
 func (a *Agent) facts(node local.Node, own []netip.Addr) (hostplan.Facts, []hostnet.Place, error) {
 	encapIPs, err := a.encapIPs(node)
 	if err != nil {
@@ -175,9 +176,9 @@ func (a *Agent) facts(node local.Node, own []netip.Addr) (hostplan.Facts, []host
 	return f, places, nil
 }
 
-// encapIPs are the tunnel addresses: the configured ones; else those in Open
-// vSwitch, if this host has one of them; else the first of the Node's internal
-// ones that it has.
+// encapIPs are the tunnel addresses: the configured ones; else those in Open vSwitch,
+// if this host has one of them; else the Node's first internal address that this host
+// has.
 func (a *Agent) encapIPs(node local.Node) ([]netip.Addr, error) {
 	if len(a.config.EncapIPs) > 0 {
 		return a.config.EncapIPs, nil
@@ -198,12 +199,13 @@ func (a *Agent) encapIPs(node local.Node) ([]netip.Addr, error) {
 	if len(here) > 0 {
 		return []netip.Addr{here[0].Prefix.Addr()}, nil
 	}
-	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an address of this host; give --encap-ip%s",
+	return nil, fmt.Errorf("no tunnel address: neither external_ids:%s (%q) nor an InternalIP of the Node (%q) is an "+
+		"address of this host; give --encap-ip%s",
 		names.OVSEncapIP, set, node.InternalIPs, a.lastSeen(set))
 }
 
-// own are the first of each family of the Node's internal addresses that are on
-// this host; those of the last Node while there is none.
+// own is the first of each family of the Node's internal addresses that this host has.
+// Without a Node it is the last Node's.
 func (a *Agent) own(node local.Node) (out []netip.Addr, err error) {
 	if node.UID == "" {
 		return a.memory.own, nil
@@ -214,9 +216,9 @@ func (a *Agent) own(node local.Node) (out []netip.Addr, err error) {
 	return out, err
 }
 
-// apply makes Open vSwitch and, withHost, the kernel as planned. Without
-// subnets or with an incomplete plan the kernel is left as it is: not to know
-// what should be there is no reason to remove what is.
+// apply brings Open vSwitch and, with withHost, the kernel to the plan. Without
+// subnets, or with an incomplete plan, the kernel stays as it is: nothing is removed
+// because a wanted state is unknown.
 func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) error {
 	flowErr := a.applyFlows(ctx, plan, true)
 	rows, err := a.ovs.Converge(ctx, plan.OVS)
@@ -244,8 +246,10 @@ func (a *Agent) changed(kind, line string) {
 	a.log.Info("node changed", "node", a.config.Name, "kind", kind, "change", line)
 }
 
-// annotations are those that the master is to read, each with its wanted value.
-func (a *Agent) annotations(node local.Node, f hostplan.Facts, places []hostnet.Place, egress egressPath) map[string]string {
+// annotations are the wanted values of those annotations that the master reads.
+func (a *Agent) annotations(
+	node local.Node, f hostplan.Facts, places []hostnet.Place, egress egressPath,
+) map[string]string {
 	want := map[string]string{annotation.NodeChassisID: encap.SystemID(f, a.config)}
 	if mac, ok := mgmtport.MAC(f.Subnets); ok {
 		want[annotation.NodeMgmtPortMAC] = annotation.MarshalNodeMgmtPortMAC(mac)
@@ -259,7 +263,7 @@ func (a *Agent) annotations(node local.Node, f hostplan.Facts, places []hostnet.
 	return want
 }
 
-// publish writes the wanted annotations, in one patch, if they differ.
+// publish writes those annotations that differ, in one patch.
 func (a *Agent) publish(ctx context.Context, node local.Node, want map[string]string) error {
 	if node.UID == "" {
 		return nil // there is no Node, or it is not known yet
@@ -283,8 +287,8 @@ func (a *Agent) publish(ctx context.Context, node local.Node, want map[string]st
 	return nil
 }
 
-// primaryAddrs are the node's own addresses with their lengths, at most one
-// per family: the tunnel's first, then the Node's internal ones.
+// primaryAddrs are the node's own addresses with their prefix lengths, at most one per
+// family. Tunnel addresses come before the Node's internal ones.
 func (a *Agent) primaryAddrs(node local.Node, places []hostnet.Place) (out []netip.Prefix) {
 	for _, ip := range hostfacts.Addrs(node.InternalIPs) {
 		if more, err := hostfacts.Places(a.kernel, []netip.Addr{ip}); err == nil {
@@ -301,41 +305,46 @@ func (a *Agent) primaryAddrs(node local.Node, places []hostnet.Place) (out []net
 	return out
 }
 
-// finish writes the CNI configuration, by which the kubelet takes the network
-// for ready, once the management port works.
+// finish writes the CNI configuration once the management port works. By that file the
+// kubelet takes the network for ready.
 func (a *Agent) finish() error {
 	name := names.ManagementInterface(a.config.Name)
 	if state, _ := a.ovs.Interface(name); !state.Installed() {
 		if state.Ofport <= 0 {
-			return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not opened by Open vSwitch: %q; look whether ovs-vswitchd runs, and at its log", name, state.Error)}
+			return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not opened by Open vSwitch: %q; "+
+				"look whether ovs-vswitchd runs, and at its log", name, state.Error)}
 		}
 		why := a.diagnosis.last(a.life, &a.parts, func(ctx context.Context) string {
 			return a.ovs.Binding(ctx, names.ManagementPort(a.config.Name))
 		}, a.kick)
-		return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not bound, or its flows are not installed: %s", name, cmp.Or(why, "look whether ovn-controller runs"))}
+		return &server.LimitedError{Reason: fmt.Errorf("the management port %s is not bound, "+
+			"or its flows are not installed: %s", name, cmp.Or(why, "look whether ovn-controller runs"))}
 	}
 	line, err := keepConf(a.config)
 	if line != "" {
 		a.changed("cni", line)
 	}
 	if why := a.controller.last(a.life, &a.parts, a.askController, a.kick); why != "" {
-		// What it installed stays, so running pods go on; new ones can't.
+		// Installed flows stay, so running pods keep their network; new pods get
+		// none.
 		return errors.Join(err, &server.LimitedError{Reason: errors.New(why)})
 	}
 	return err
 }
 
-// askController says what is wrong with ovn-controller, "" when nothing is. One
-// that never ran where it is looked for may run elsewhere.
+// askController says what is wrong with ovn-controller, "" when nothing is. One that
+// was never found in its run directory may run elsewhere.
 func (a *Agent) askController(ctx context.Context) string {
 	status, err := ovs.Appctl(ctx, a.config.OVNRunDir, "ovn-controller", "connection-status")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return ""
 	case err != nil:
-		return fmt.Sprintf("ovn-controller does not answer: %v: is it running? Pods that are there keep their network, new ones get none", err)
+		return fmt.Sprintf("ovn-controller does not answer: %v: is it running? Pods that are there keep their network, "+
+			"new ones get none", err)
 	case status != "connected":
-		return fmt.Sprintf("ovn-controller is %s to the Southbound database: is that running, and external_ids:%s right?", status, names.OVSRemote)
+		return fmt.Sprintf("ovn-controller is %s to the Southbound database: is that running, and external_ids:%s right?",
+			status, names.OVSRemote)
 	}
 	return ""
 }

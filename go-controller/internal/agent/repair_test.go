@@ -54,7 +54,8 @@ echo link/ether $(cat /sys/class/net/@/address) mtu $(cat /sys/class/net/@/mtu)
 ip -4 route show proto 78
 ip -6 route show proto 78
 ip neigh show dev @ nud permanent
-cd /proc/sys/net; echo $(cat ipv4/conf/all/arp_ignore ipv4/conf/@/forwarding ipv4/conf/@/rp_filter ipv6/conf/@/forwarding ipv6/conf/@/disable_ipv6)
+cd /proc/sys/net; echo $(cat ipv4/conf/all/arp_ignore ipv4/conf/@/forwarding ipv4/conf/@/rp_filter \
+ipv6/conf/@/forwarding ipv6/conf/@/disable_ipv6)
 echo $(cat ipv4/ip_forward ipv6/conf/all/forwarding)
 for b in $(ovs-vsctl list-br); do echo $b $(ovs-vsctl get bridge $b fail_mode datapath_type); done
 ovs-vsctl get interface @ type mac mtu_request | tr -d '"'
@@ -115,11 +116,13 @@ var damages = []string{
 	"ip link set " + mgmtLink + " address 02:00:00:00:00:09",
 	"echo 1 >/proc/sys/net/ipv6/conf/" + mgmtLink + "/disable_ipv6",
 	// Nobody tells of these: they are found at the next look.
-	"cd /proc/sys/net; for f in ipv4/ip_forward ipv4/conf/all/arp_ignore ipv4/conf/" + mgmtLink + "/rp_filter ipv6/conf/all/forwarding; do echo 0 >$f; done",
+	"cd /proc/sys/net; for f in ipv4/ip_forward ipv4/conf/all/arp_ignore ipv4/conf/" + mgmtLink +
+		"/rp_filter ipv6/conf/all/forwarding; do echo 0 >$f; done",
 	"ovs-vsctl remove Open_vSwitch . external_ids ovn-remote",
 	"ovs-vsctl remove Open_vSwitch . external_ids hostname -- remove Open_vSwitch . external_ids system-id",
 	"ovs-vsctl set Open_vSwitch . external_ids:ovn-encap-ip=9.9.9.9",
-	"ovs-vsctl set Open_vSwitch . external_ids:ovn-encap-type=vxlan -- remove Open_vSwitch . external_ids ovn-bridge-datapath-type",
+	"ovs-vsctl set Open_vSwitch . external_ids:ovn-encap-type=vxlan -- remove Open_vSwitch . " +
+		"external_ids ovn-bridge-datapath-type",
 	"ovs-vsctl set bridge br-int fail_mode=standalone",
 	"ovs-vsctl set bridge br-int datapath_type=system" + reinstalled,
 	"ovs-vsctl set interface " + mgmtLink + " external_ids:iface-id=other",
@@ -130,16 +133,19 @@ var damages = []string{
 }
 
 // reinstalled is what ovn-controller does when the management port is back.
-const reinstalled = " && ovs-vsctl --timeout=10 wait-until interface " + mgmtLink + " 'ofport>0' && ovs-vsctl set interface " + mgmtLink + " external_ids:ovn-installed=true"
+const reinstalled = " && ovs-vsctl --timeout=10 wait-until interface " + mgmtLink +
+	" 'ofport>0' && ovs-vsctl set interface " + mgmtLink + " external_ids:ovn-installed=true"
 
 // damageRules removes and edits the nftables rules, and waits until they are
 // back.
 func (b *bed) damageRules(t *testing.T) {
 	t.Helper()
-	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.128.2.0/23"), V6: netip.MustParsePrefix("fd01:0:0:1::/64"), Except: mgmtLink}
+	masquerade := hostplan.Masquerade{V4: netip.MustParsePrefix("10.128.2.0/23"),
+		V6: netip.MustParsePrefix("fd01:0:0:1::/64"), Except: mgmtLink}
 	others := masquerade
 	others.V4, others.Except = netip.MustParsePrefix("10.1.0.0/16"), "eth0"
-	hairpin := hostplan.Hairpin{Link: mgmtLink, V4: netip.MustParseAddr("10.128.2.2"), V6: netip.MustParseAddr("fd01:0:0:1::2")}
+	hairpin := hostplan.Hairpin{Link: mgmtLink, V4: netip.MustParseAddr("10.128.2.2"),
+		V6: netip.MustParseAddr("fd01:0:0:1::2")}
 	another := hairpin
 	another.V6, another.Link = netip.Addr{}, "eth0"
 	k, err := hostnet.NewNetlink()
@@ -147,7 +153,8 @@ func (b *bed) damageRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	for _, damage := range []item.Change{{Have: masquerade}, {Have: masquerade, Want: others}, {Have: hairpin}, {Have: hairpin, Want: another}} {
+	for _, damage := range []item.Change{{Have: masquerade}, {Have: masquerade, Want: others}, {Have: hairpin},
+		{Have: hairpin, Want: another}} {
 		if err := k.Apply(damage); err != nil {
 			t.Fatal(err)
 		}

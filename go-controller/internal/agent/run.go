@@ -15,11 +15,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 )
 
-// component is how the agent calls itself to the API server.
+// component is the agent's name in the API server's logs.
 const component = "ovnkube-node"
 
-// Run is the whole daemon: it works until ctx ends. It returns an error only
-// when it can't start at all; a server that is not there yet is waited for.
+// Run is the whole daemon. It works until ctx ends, and waits for servers that do not
+// answer yet. It returns an error only when it can't start at all.
 func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
 	clients, err := client.New(c.Kubernetes, component)
 	if err != nil {
@@ -39,7 +39,8 @@ func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Info("node agent started", "node", c.Name, "metrics", web.Addr(), "ovs", c.OVSAddress, "kubernetes", clients.Server)
+	log.Info("node agent started", "node", c.Name, "metrics", web.Addr(), "ovs", c.OVSAddress, "kubernetes",
+		clients.Server)
 	defer log.Info("node agent stopped", "node", c.Name)
 	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup

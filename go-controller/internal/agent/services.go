@@ -73,7 +73,8 @@ type serviceMemory struct {
 
 // same tells whether m's plan is the plan for now, which has none yet.
 func (m serviceMemory) same(now serviceMemory) bool {
-	return m.services == now.services && m.endpoints == now.endpoints && m.peers == now.peers && m.settled == now.settled &&
+	return m.services == now.services && m.endpoints == now.endpoints && m.peers == now.peers &&
+		m.settled == now.settled &&
 		slices.Equal(m.ranges, now.ranges) && slices.Equal(m.own, now.own) && slices.Equal(m.addrs, now.addrs)
 }
 
@@ -84,7 +85,8 @@ func (m serviceMemory) same(now serviceMemory) bool {
 func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (servicePlan, error) {
 	services, version, ok := a.kube.Services()
 	if !ok {
-		return servicePlan{}, errors.New("the API server has not listed the services yet: may this agent list and watch them?")
+		return servicePlan{}, errors.New("the API server has not listed the services yet: " +
+			"may this agent list and watch them?")
 	}
 	now := serviceMemory{services: version, own: own, addrs: addrs}
 	var endpoints serviceport.Slices

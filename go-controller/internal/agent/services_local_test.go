@@ -39,7 +39,8 @@ func localService(healthPort int32) *corev1.Service {
 func webSlice(ready bool) *discoveryv1.EndpointSlice {
 	port, here, there := int32(8080), node, "elsewhere"
 	return &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1",
+			Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port}},
 		Endpoints: []discoveryv1.Endpoint{
 			{Addresses: []string{"10.128.2.5"}, NodeName: &here, Conditions: discoveryv1.EndpointConditions{Ready: &ready}},
@@ -51,7 +52,9 @@ func webSlice(ready bool) *discoveryv1.EndpointSlice {
 // awaitHealth waits until health is answered so, on every address of the node.
 func awaitHealth(t *testing.T, port int, status, endpoints int, healthy bool) {
 	t.Helper()
-	want := fmt.Sprintf(`%d map[localEndpoints:%d service:map[name:web namespace:default] serviceProxyHealthy:%v] weight %d`, status, endpoints, healthy, endpoints)
+	want := fmt.Sprintf(`%d map[localEndpoints:%d service:map[name:web namespace:default] serviceProxyHealthy:%v] `+
+		`weight %d`,
+		status, endpoints, healthy, endpoints)
 	for _, host := range []string{"172.18.0.2", "127.0.0.1", "::1"} {
 		testkit.Eventually(t, "health "+want, func() string {
 			resp, err := http.Get("http://" + net.JoinHostPort(host, fmt.Sprint(port)) + "/")
@@ -67,7 +70,8 @@ func awaitHealth(t *testing.T, port int, status, endpoints int, healthy bool) {
 			if err := json.Unmarshal(raw, &body); err != nil {
 				return fmt.Sprintf("%q: %v", raw, err)
 			}
-			if got := fmt.Sprintf("%d %v weight %s", resp.StatusCode, body, resp.Header.Get("X-Load-Balancing-Endpoint-Weight")); got != want {
+			if got := fmt.Sprintf("%d %v weight %s", resp.StatusCode, body,
+				resp.Header.Get("X-Load-Balancing-Endpoint-Weight")); got != want {
 				return got
 			}
 			return ""
@@ -147,7 +151,8 @@ func TestLocalServicesElsewhere(t *testing.T) {
 	if _, err := slices.Create(t.Context(), elsewhere, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.client.CoreV1().Services("default").Create(t.Context(), localService(31000), metav1.CreateOptions{}); err != nil {
+	if _, err := b.client.CoreV1().Services("default").Create(t.Context(), localService(31000),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitElementsOf(t, "inside-ports4", "tcp . 30080")
@@ -200,10 +205,12 @@ func TestHealthPortTaken(t *testing.T) {
 	defer taken.Close()
 	b := newBed(t)
 	b.becomeReady(t)
-	if _, err := b.client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), webSlice(true), metav1.CreateOptions{}); err != nil {
+	if _, err := b.client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), webSlice(true),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.client.CoreV1().Services("default").Create(t.Context(), localService(31000), metav1.CreateOptions{}); err != nil {
+	if _, err := b.client.CoreV1().Services("default").Create(t.Context(), localService(31000),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitElementsOf(t, "local-ports4", "tcp . 30080 : 10.128.2.5 . 8080")
@@ -296,7 +303,8 @@ func TestServicesWithoutOpenVSwitch(t *testing.T) {
 	b.becomeReady(t)
 	services := b.client.CoreV1().Services("default")
 	web := localService(31000)
-	if _, err := b.client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), webSlice(true), metav1.CreateOptions{}); err != nil {
+	if _, err := b.client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), webSlice(true),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.vs.StopDB(t)

@@ -56,7 +56,8 @@ func TestServicePorts(t *testing.T) {
 	const element = "tcp . 30080 : 10.96.0.10 . 80"
 	awaitElements(t, element)
 	for _, damage := range []string{
-		"delete element inet northbound serve-ports4 { tcp . 30080 }", "flush ruleset", "flush chain inet northbound service-in",
+		"delete element inet northbound serve-ports4 { tcp . 30080 }", "flush ruleset",
+		"flush chain inet northbound service-in",
 		"delete table inet northbound",
 	} {
 		testkit.Run(t, "nft", damage)

@@ -18,6 +18,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/all"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
@@ -36,19 +37,22 @@ type host struct {
 	kernel *hostnet.Netlink
 }
 
-// sameNode is the error that this machine is a node of another name already.
+// sameNode is the error that this machine is already a node of another name.
 func (h *host) sameNode() error {
 	old, err := h.ovs.ExternalID(names.OVSHostname)
 	if err != nil || old == "" || old == h.Node.Name {
 		return err
 	}
-	if port, there := h.ovs.Interface(names.ManagementInterface(old)); there && port.ExternalIDs[names.IfaceID] == names.ManagementPort(old) {
-		return fmt.Errorf("--node-name %s: this machine is node %s already (external_ids:%s, and port %s on %s): undo that first, or give that name", h.Node.Name, old, names.OVSHostname, names.ManagementInterface(old), names.IntegrationBridge)
+	if port, there := h.ovs.Interface(names.ManagementInterface(old)); there &&
+		port.ExternalIDs[names.IfaceID] == names.ManagementPort(old) {
+		return fmt.Errorf("--node-name %s: this machine is node %s already (external_ids:%s, and port %s on %s): "+
+			"undo that first, or give that name", h.Node.Name, old, names.OVSHostname, names.ManagementInterface(old),
+			names.IntegrationBridge)
 	}
 	return nil
 }
 
-// nodePlan is what a node with these subnets looks like, and its chassis name.
+// nodePlan is the plan of a node with these subnets, and its chassis name.
 func (h *host) nodePlan(ctx context.Context, subnets []netip.Prefix) (hostplan.Plan, string, error) {
 	known := hostfacts.Node{Subnets: subnets}
 	var err error
@@ -76,8 +80,8 @@ func (h *host) nodePlan(ctx context.Context, subnets []netip.Prefix) (hostplan.P
 	return plan, encap.SystemID(f, h.Node), errors.Join(failed...)
 }
 
-// own are the first of each family of the addresses by which Kubernetes knows
-// the node and which this machine has.
+// own is the first address of each family by which Kubernetes knows the node and which
+// this machine has.
 func (h *host) own(ctx context.Context) (out []netip.Addr, err error) {
 	if err := h.askKube(ctx); err != nil {
 		return nil, err
@@ -89,8 +93,8 @@ func (h *host) own(ctx context.Context) (out []netip.Addr, err error) {
 	return hostfacts.OnHost(h.kernel, h.kube.nodes[i].Addrs)
 }
 
-// encapIPs are the tunnel addresses: those given, else those that Open vSwitch
-// has, else the address from which the Southbound database is reached.
+// encapIPs are the tunnel addresses: those given, else those of Open vSwitch, else the
+// source address of packets to the Southbound database.
 func (h *host) encapIPs() ([]netip.Addr, error) {
 	if len(h.Node.EncapIPs) > 0 {
 		return h.Node.EncapIPs, nil
@@ -118,14 +122,16 @@ func (h *host) encapIPs() ([]netip.Addr, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("no tunnel address: give --encap-ip, or set external_ids:%s of the Open_vSwitch row (external_ids:%s is %q, which does not tell one)", names.OVSEncapIP, names.OVSRemote, remote)
+	return nil, fmt.Errorf("no tunnel address: give --encap-ip, or set external_ids:%s of the Open_vSwitch row "+
+		"(external_ids:%s is %q, which does not tell one)", names.OVSEncapIP, names.OVSRemote, remote)
 }
 
 // gatewayPlan is what Open vSwitch must have for a gateway, and the gateway as
 // its annotation describes it.
 func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, error) {
 	g := &annotation.L3Gateway{IPs: want.IPs, NextHops: want.NextHops, VLAN: want.VLAN, Rampout: want.Rampout}
-	if management, _, err := h.link(names.ManagementInterface(h.Node.Name)); err == nil { // without it the node is not set up, which comes to light later
+	// Without the management interface the node is not set up: a later step reports that.
+	if management, _, err := h.link(names.ManagementInterface(h.Node.Name)); err == nil {
 		g.PodMTU = management.MTU
 	}
 	ipnet.Sort(g.IPs)
@@ -138,11 +144,13 @@ func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, 
 			return hostplan.Plan{}, nil, err
 		}
 		g.MAC, g.MTU = link.MAC, link.MTU
-		port := hostplan.Port{Bridge: names.IntegrationBridge, Name: want.NIC, ExternalIDs: map[string]string{names.IfaceID: g.Port}}
+		port := hostplan.Port{Bridge: names.IntegrationBridge, Name: want.NIC,
+			ExternalIDs: map[string]string{names.IfaceID: g.Port}}
 		return hostplan.Plan{OVS: hostplan.OVS{Ports: []hostplan.Port{port}}}, g, nil
 	}
 	if !h.ovs.HasBridge(want.Bridge) {
-		return hostplan.Plan{}, nil, fmt.Errorf("--bridge-interface %s: there is no such Open vSwitch bridge: `ovnkube nics-to-bridge NIC` makes one of a NIC", want.Bridge)
+		return hostplan.Plan{}, nil, fmt.Errorf("--bridge-interface %s: there is no such Open vSwitch bridge: "+
+			"`ovnkube nics-to-bridge NIC` makes one of a NIC", want.Bridge)
 	}
 	link, addrs, err := h.link(want.Bridge)
 	if err != nil {
@@ -150,7 +158,8 @@ func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, 
 	}
 	for _, ip := range want.IPs { // in a VLAN the addresses may be another device's
 		if want.VLAN == 0 && !slices.Contains(addrs, ip) {
-			return hostplan.Plan{}, nil, fmt.Errorf("--physical-ip %s: bridge %s has %v: give what it has", ip, want.Bridge, addrs)
+			return hostplan.Plan{}, nil,
+				fmt.Errorf("--physical-ip %s: bridge %s has %v: give what it has", ip, want.Bridge, addrs)
 		}
 	}
 	g.Bridge, g.Port, g.MAC, g.MTU = want.Bridge, names.LocalnetPort(want.Bridge, h.Node.Name), link.MAC, link.MTU
@@ -164,46 +173,44 @@ func (h *host) gatewayPlan(want Gateway) (hostplan.Plan, *annotation.L3Gateway, 
 	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: map[string]string{names.OVSBridgeMappings: mappings}}}, g, nil
 }
 
-// mapped is the network that the mappings have for a bridge, and the mappings
-// with it: a network of its own if they have none.
+// mapped is the network that the mappings have for a bridge, and the mappings with it.
+// A bridge without a mapping gets a network of its own.
 func mapped(mappings, bridge string) (network, all string, err error) {
 	list, err := config.ParseBridgeMappings(mappings)
 	if err != nil {
 		return "", "", fmt.Errorf("external_ids:%s: %w", names.OVSBridgeMappings, err)
 	}
-	network = annotation.DefaultPhysicalNetwork
-	for _, m := range list {
-		if m.Bridge == bridge {
-			return m.Network, mappings, nil
-		}
-		if m.Network == network {
-			network = bridge // the usual name is another bridge's
-		}
+	m := config.BridgeMapping{Network: gateway.Network(list, bridge), Bridge: bridge}
+	switch {
+	case slices.Contains(list, m):
+		return m.Network, mappings, nil
+	case mappings == "":
+		return m.Network, m.String(), nil
 	}
-	added := config.BridgeMapping{Network: network, Bridge: bridge}.String()
-	if mappings == "" {
-		return network, added, nil
-	}
-	return network, mappings + "," + added, nil
+	return m.Network, mappings + "," + m.String(), nil
 }
 
-// nic is an interface that is to be OVN's alone: one with addresses
-// would be lost to the machine.
+// nic is an interface that OVN is to have alone. One with addresses is refused: the
+// machine would lose them.
 func (h *host) nic(name string) (hostplan.Link, error) {
 	link, addrs, err := h.link(name)
 	if err != nil {
 		return hostplan.Link{}, err
 	}
 	if len(addrs) > 0 {
-		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it has the addresses %v, which the machine would lose: remove them if OVN is to have the interface alone, or share it: `ovnkube nics-to-bridge %s` and --bridge-interface br%s", name, addrs, name, name)
+		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it has the addresses %v, "+
+			"which the machine would lose: remove them if OVN is to have the interface alone, or share it: "+
+			"`ovnkube nics-to-bridge %s` and --bridge-interface br%s", name, addrs, name, name)
 	}
 	if bridge, ok := h.ovs.BridgeOf(name); ok && (bridge != names.IntegrationBridge || h.ovs.HasBridge(name)) {
-		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it is in the Open vSwitch bridge %s, which would be cut off: share it (--bridge-interface %s), or take it out if OVN is to have it alone", name, bridge, bridge)
+		return hostplan.Link{}, fmt.Errorf("--physical-interface %s: it is in the Open vSwitch bridge %s, "+
+			"which would be cut off: share it (--bridge-interface %s), or take it out if OVN is to have it alone", name, bridge,
+			bridge)
 	}
 	return link, nil
 }
 
-// link is an interface and its addresses but link-local ones.
+// link is an interface and its addresses except link-local ones.
 func (h *host) link(name string) (hostplan.Link, []netip.Prefix, error) {
 	items, err := h.kernel.Read([]hostplan.Item{hostplan.Link{Name: name}})
 	if err != nil {
@@ -225,8 +232,8 @@ func (h *host) link(name string) (hostplan.Link, []netip.Prefix, error) {
 	return link, addrs, nil
 }
 
-// apply makes the machine as planned and prints what changed. what names the
-// file that tells what was there before.
+// apply brings the machine to the plan and prints what changed. what names the file
+// that records the state before.
 func (h *host) apply(ctx context.Context, what string, plan hostplan.Plan) error {
 	rows, err := h.ovs.Preview(plan.OVS)
 	if err != nil {
@@ -257,8 +264,8 @@ func (h *host) apply(ctx context.Context, what string, plan hostplan.Plan) error
 	return h.converge(ctx, plan.Host)
 }
 
-// converge makes the kernel as planned, waiting for the interfaces that Open
-// vSwitch makes.
+// converge brings the kernel to the plan. It waits for the interfaces that Open vSwitch
+// makes.
 func (h *host) converge(ctx context.Context, want []hostplan.Item) error {
 	if len(want) == 0 {
 		return nil

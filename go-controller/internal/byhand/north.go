@@ -16,9 +16,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
-	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
-	"github.com/northbound-net/northbound/go-controller/internal/kube/source"
-	"github.com/northbound-net/northbound/go-controller/internal/kube/write"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -27,16 +24,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
-// component names the program in the API server's logs.
-const component = "northbound-byhand"
-
-// edit changes what is said of this machine's node; held is the subnets that
-// it has.
+// edit changes this machine's node. held is the subnets that it has.
 type edit func(n *cluster.Node, held []netip.Prefix) error
 
-// north brings the Northbound database, and the Node's annotations if there is
-// a Node, up to date with a change of this machine's node. With first the
-// cluster's own rows are made too.
+// north applies a change of this machine's node to the Northbound database, and to the
+// Node's annotations if there is a Node. With first it makes the cluster's own rows,
+// too.
 func (s Setup) north(ctx context.Context, first bool, change edit) error {
 	return s.inNorthbound(ctx, func(n *northbound, clients *client.Clients) error {
 		if n.core.State.Config.ServiceCIDRs = ipnet.Union(n.Cluster.ServiceCIDRs, n.kube.ranges); !first {
@@ -59,8 +52,8 @@ func (s Setup) north(ctx context.Context, first bool, change edit) error {
 	})
 }
 
-// northUndo removes this machine's node from the Northbound database, and with
-// last the cluster's own rows.
+// northUndo removes this machine's node from the Northbound database. With last it
+// removes the cluster's own rows, too.
 func (s Setup) northUndo(ctx context.Context, last bool) error {
 	return s.inNorthbound(ctx, func(n *northbound, _ *client.Clients) error {
 		have := n.core.State.Nodes[s.Node.Name]
@@ -94,53 +87,13 @@ func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *client.Cl
 	}
 	schema := nb.NewSchema()
 	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
-		n := &northbound{Setup: s, core: core.New(s.Cluster, schema, all.Translators(schema)), session: session, others: map[nb.Owner]bool{}}
+		n := &northbound{Setup: s, core: core.New(s.Cluster, schema, all.Translators(schema)), session: session,
+			others: map[nb.Owner]bool{}}
 		if err := n.read(s.kube.nodes); err != nil {
 			return err
 		}
 		return do(n, s.kube.clients)
 	})
-}
-
-// kube is what the API server, if one is known and answers, says.
-type kube struct {
-	asked   bool
-	clients *client.Clients
-	nodes   []*cluster.Node
-	ranges  []netip.Prefix // of ClusterIPs, besides those that are given
-}
-
-// askKube asks the API server, if one is known, for its nodes and its ranges of
-// ClusterIPs, once. One that does not answer is done without.
-func (s Setup) askKube(ctx context.Context) error {
-	if s.Kubernetes == nil || s.kube.asked {
-		return nil
-	}
-	s.kube.asked = true
-	clients, err := client.New(*s.Kubernetes, component)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, kubeTimeout)
-	defer cancel()
-	nodes, problems, err := source.List[*cluster.Node](ctx, clients, kinds.Node())
-	if err != nil {
-		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
-		return nil
-	}
-	cidrs, more, err := source.List[*cluster.ServiceCIDR](ctx, clients, kinds.ServiceCIDR())
-	if err != nil {
-		fmt.Fprintf(s.Out, "warning: going on without the API server: %v\n", err)
-		return nil
-	}
-	for _, p := range append(problems, more...) {
-		fmt.Fprintln(s.Out, "warning:", p)
-	}
-	for _, c := range cidrs {
-		s.kube.ranges = append(s.kube.ranges, c.CIDRs...)
-	}
-	s.kube.clients, s.kube.nodes = clients, nodes
-	return nil
 }
 
 // northbound is the Northbound side of one command.
@@ -154,7 +107,7 @@ type northbound struct {
 	gone      bool                         // the cluster's own rows are not wanted
 }
 
-// read takes in the nodes that there are.
+// read puts all known nodes into the state.
 func (n *northbound) read(nodes []*cluster.Node) error {
 	if err := n.recall(); err != nil {
 		return err
@@ -176,7 +129,7 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 	}
 	n.core.Step(events)
 	n.strangers = map[string]bool{}
-	for _, node := range n.unheard() {
+	for _, node := range n.unreported() {
 		n.strangers[node.Name] = true
 		n.core.Step([]cluster.Event{{Ref: node.Ref(), New: node}})
 	}
@@ -186,8 +139,8 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 	return n.foreign()
 }
 
-// foreign is the error that the switch of this machine's node is of a Node of
-// Kubernetes that we know nothing of.
+// foreign is the error that this machine's switch belongs to a Node of Kubernetes,
+// while the API server does not answer.
 func (n *northbound) foreign() error {
 	name, uid := n.Node.Name, ""
 	if have := n.core.State.Nodes[name]; have != nil {
@@ -199,14 +152,16 @@ func (n *northbound) foreign() error {
 			return names.IsUUIDOf(names.NodeRow(ref.Table, name, names.RoleSwitch, uid), ref.UUID)
 		}
 		if ref.Table == nbdb.LogicalSwitchTable && !is(uid) && !is("") { // "": of before the Node came
-			return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, whose API server is not known or does not answer: give --k8s-apiserver, or set external_ids:k8s-api-server of the Open_vSwitch row", name, name)
+			return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, "+
+				"whose API server is not known or does not answer: give --k8s-apiserver, "+
+				"or set external_ids:k8s-api-server of the Open_vSwitch row", name, name)
 		}
 	}
 	return nil
 }
 
-// apply has this machine's node be as node says; nil for gone. It returns what is
-// wrong with that.
+// apply replaces this machine's node in the state, or removes it when node is nil. It
+// returns what is wrong with it.
 func (n *northbound) apply(name string, node *cluster.Node) []cluster.Problem {
 	e := cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: name}}}
 	if node != nil {
@@ -221,8 +176,8 @@ func (n *northbound) apply(name string, node *cluster.Node) []cluster.Problem {
 	return res.Problems
 }
 
-// change applies an edit to this machine's node, with what it is granted. The
-// patch is for its Node.
+// change applies an edit to this machine's node, and what it is granted. The patch is
+// for its Node.
 func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 	name := n.Node.Name
 	node := cluster.Node{Name: name, ByHand: true}
@@ -266,8 +221,8 @@ func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 	return &granted, patch, nil
 }
 
-// owners are those whose rows this command is to see to; whole tells that the
-// cluster's own rows are among them.
+// owners are the owners of the rows that this command writes. whole includes the
+// cluster's own.
 func (n *northbound) owners(whole bool) []nb.Owner {
 	out := []nb.Owner{{Kind: names.KindNode, Name: n.Node.Name}, {Kind: names.KindGateway, Name: n.Node.Name}}
 	for o := range n.others {
@@ -276,8 +231,10 @@ func (n *northbound) owners(whole bool) []nb.Owner {
 		}
 	}
 	for _, o := range slices.Clone(out) {
-		if node := n.core.State.Nodes[o.Name]; o.Kind == names.KindNode && node != nil && index.ZonesOf(n.core.State).Has(node.Zone) {
-			out = append(out, nb.Owner{Kind: names.KindZone, Name: names.ZoneOwner(node.Zone)}) // whose group the node's switch is to carry
+		node := n.core.State.Nodes[o.Name]
+		if o.Kind == names.KindNode && node != nil && index.ZonesOf(n.core.State).Has(node.Zone) {
+			// The node's switch is to carry the group of its zone.
+			out = append(out, nb.Owner{Kind: names.KindZone, Name: names.ZoneOwner(node.Zone)})
 		}
 	}
 	if whole {
@@ -286,7 +243,7 @@ func (n *northbound) owners(whole bool) []nb.Owner {
 	return out
 }
 
-// alone is the error that others use the cluster's rows.
+// alone is the error that other nodes use the cluster's rows.
 func (n *northbound) alone() error {
 	for _, o := range n.session.Owners() {
 		if o.Kind != names.KindCluster && o.Name != n.Node.Name {
@@ -301,35 +258,19 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 	b := n.core.Plan(n.session.View(), owners, func(o nb.Owner) bool { return n.gone && o.Kind == names.KindCluster })
 	for _, f := range b.Failed {
 		if _, missing := f.MissingParent(); missing {
-			return nil, errors.New("the Northbound database has no cluster router: run master-init first, on the machine that is to be the master")
+			return nil, errors.New("the Northbound database has no cluster router: run master-init first, " +
+				"on the machine that is to be the master")
 		}
 	}
 	return b.Plans, b.Err()
-}
-
-// annotate writes to the Node what the master is to agree with.
-func (n *northbound) annotate(ctx context.Context, clients *client.Clients, p allocate.Patch) error {
-	for k, v := range p.Annotations {
-		fmt.Fprintf(n.Out, "~ Node %s  %s=%s\n", n.Node.Name, k, v)
-	}
-	for _, k := range p.Remove {
-		fmt.Fprintf(n.Out, "- Node %s  %s\n", n.Node.Name, k)
-	}
-	if n.DryRun {
-		return nil
-	}
-	if err := write.Patch(ctx, clients, kinds.All(), p); err != nil {
-		return fmt.Errorf("writing the annotations of Node %s: %w", n.Node.Name, err)
-	}
-	return nil
 }
 
 // attempts is how often a transaction is planned anew when somebody else was
 // faster: a master that has read the Node's annotations makes the same rows.
 const attempts = 5
 
-// carryOut plans the owners, sends the plans as one transaction and prints
-// what that did.
+// carryOut plans the owners, sends the plans as one transaction and prints what
+// changed.
 func (n *northbound) carryOut(ctx context.Context, owners []nb.Owner) error {
 	for attempt := 1; ; attempt++ {
 		plans, err := n.plans(owners)
@@ -356,7 +297,7 @@ func (n *northbound) carryOut(ctx context.Context, owners []nb.Owner) error {
 	}
 }
 
-// retryAfter is how long another's change may take to be seen here.
+// retryAfter is how long somebody else's change may take to be seen here.
 const retryAfter = 200 * time.Millisecond
 
 func (n *northbound) print(plans []nb.Plan) error {
@@ -371,7 +312,7 @@ func (n *northbound) print(plans []nb.Plan) error {
 	return nil
 }
 
-// brief is a plan of which a row that comes prints as one line.
+// brief is a plan that prints each inserted row as one line.
 func brief(p nb.Plan) nb.Plan {
 	out := nb.Plan{Owner: p.Owner, Rows: slices.Clone(p.Rows)}
 	fresh := map[string]bool{}

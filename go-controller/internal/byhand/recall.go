@@ -16,10 +16,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 )
 
-// unheard is the nodes that the database has rows of and nobody else tells of,
-// which is those of Kubernetes when its API server is not known: what they hold
-// is taken.
-func (n *northbound) unheard() []*cluster.Node {
+// unreported is the nodes that only the database has. Without an API server these are
+// Kubernetes' nodes. What they hold is not free.
+func (n *northbound) unreported() []*cluster.Node {
 	view := n.session.View()
 	var out []*cluster.Node
 	for _, o := range n.session.Owners() {
@@ -46,7 +45,7 @@ func (n *northbound) unheard() []*cluster.Node {
 	return out
 }
 
-// zoneOf is the zone that a node's switch is in, by the group that it carries; ""
+// zoneOf is the zone of a node's switch, by the load balancer group that it carries; ""
 // for none.
 func zoneOf(view nb.View, ls *nbdb.LogicalSwitch) string {
 	for _, group := range ls.LoadBalancerGroup {
@@ -59,7 +58,8 @@ func zoneOf(view nb.View, ls *nbdb.LogicalSwitch) string {
 	return ""
 }
 
-// recall takes the ranges that the cluster was made with; others are an error.
+// recall takes the ranges that the cluster was made with. It is an error to give
+// others.
 func (n *northbound) recall() error {
 	recorded, join := n.session.ClusterRecord()
 	if recorded == "" {
@@ -77,7 +77,8 @@ func (n *northbound) recall() error {
 		return out
 	}
 	if given := ranges(n.Cluster.Subnets); len(given) > 0 && !slices.Equal(given, ranges(subnets)) {
-		return fmt.Errorf("--cluster-ip-subnet %s: the cluster was made with %s: give that", config.PrefixList(given), config.PrefixList(ranges(subnets)))
+		return fmt.Errorf("--cluster-ip-subnet %s: the cluster was made with %s: give that", config.PrefixList(given),
+			config.PrefixList(ranges(subnets)))
 	}
 	n.Cluster.Subnets = subnets
 	if n.Cluster.JoinSubnets, err = config.ParsePrefixes(names.JoinKey+" of the cluster router", join); err != nil {
@@ -86,9 +87,9 @@ func (n *northbound) recall() error {
 	return nil
 }
 
-// serviceRanges is the ranges of ClusterIPs that the cluster's rows are for, which
-// are in the marks of the policies that drop what is for no service; those of
-// this command when there is no such row yet.
+// serviceRanges is the ranges of ClusterIPs that the cluster's rows are for. The
+// policies that drop packets to unused ClusterIPs have them in their marks. Without
+// such a row they are this command's.
 func (n *northbound) serviceRanges() []netip.Prefix {
 	view := n.session.View()
 	var out []netip.Prefix

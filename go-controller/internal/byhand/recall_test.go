@@ -50,7 +50,8 @@ func zonedSubnets(t *testing.T) []config.ClusterSubnet {
 // alone is a command on a machine that knows of no API server.
 func alone(t *testing.T, remote, node string) Setup {
 	t.Helper()
-	s := Setup{NB: config.OVSDB{Addresses: []string{remote}}, Cluster: config.DefaultCluster(), Node: config.DefaultNode(), Out: io.Discard, Log: slog.New(slog.DiscardHandler)}
+	s := Setup{NB: config.OVSDB{Addresses: []string{remote}}, Cluster: config.DefaultCluster(), Node: config.DefaultNode(),
+		Out: io.Discard, Log: slog.New(slog.DiscardHandler)}
 	s.Cluster.Subnets, s.Node.Name = zonedSubnets(t), node
 	return s
 }
@@ -59,8 +60,10 @@ func alone(t *testing.T, remote, node string) Setup {
 func groups(t *testing.T, remote, node string) string {
 	t.Helper()
 	var out []string
-	for _, uuid := range strings.Fields(testkit.Run(t, "ovn-nbctl", "--db="+remote, "--bare", "--columns=load_balancer_group", "list", "Logical_Switch", node)) {
-		out = append(out, strings.TrimSpace(testkit.Run(t, "ovn-nbctl", "--db="+remote, "get", "Load_Balancer_Group", uuid, "name")))
+	for _, uuid := range strings.Fields(testkit.Run(t, "ovn-nbctl", "--db="+remote, "--bare",
+		"--columns=load_balancer_group", "list", "Logical_Switch", node)) {
+		out = append(out, strings.TrimSpace(testkit.Run(t, "ovn-nbctl", "--db="+remote, "get", "Load_Balancer_Group", uuid,
+			"name")))
 	}
 	slices.Sort(out)
 	return strings.Join(out, " ")
@@ -69,7 +72,8 @@ func groups(t *testing.T, remote, node string) string {
 // What a command can't know without Kubernetes, it leaves as it is: which groups
 // a switch is in, and which ranges of ClusterIPs there are.
 func TestRowsOfKubernetesStay(t *testing.T) {
-	node := &cluster.Node{Name: "kube-node1", ByHand: true, ChassisID: "c-1", Annotated: []netip.Prefix{netip.MustParsePrefix("10.244.9.0/24")}}
+	node := &cluster.Node{Name: "kube-node1", ByHand: true, ChassisID: "c-1",
+		Annotated: []netip.Prefix{netip.MustParsePrefix("10.244.9.0/24")}}
 	remote := zoned(t, node)
 	acls := func() string {
 		return testkit.Run(t, "ovn-nbctl", "--db="+remote, "acl-list", "kube-node1")
@@ -80,13 +84,15 @@ func TestRowsOfKubernetesStay(t *testing.T) {
 	}
 	err := alone(t, remote, "kube-node1").north(t.Context(), false, func(n *cluster.Node, _ []netip.Prefix) error {
 		n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_kube-node1",
-			IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
+			IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
+			NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := testkit.Run(t, "ovn-nbctl", "--db="+remote, "--bare", "--columns=name", "find", "Logical_Router", "name=GR_kube-node1"); strings.TrimSpace(got) == "" {
+	if got := testkit.Run(t, "ovn-nbctl", "--db="+remote, "--bare", "--columns=name", "find", "Logical_Router",
+		"name=GR_kube-node1"); strings.TrimSpace(got) == "" {
 		t.Error("there is no gateway router")
 	}
 	if got := groups(t, remote, "kube-node1"); got != "clusterLBGroup zoneLBGroup_-" {
@@ -100,10 +106,12 @@ func TestRowsOfKubernetesStay(t *testing.T) {
 // master-init again keeps what the ranges are for that the API has besides those
 // of its flag; of a range that neither has nothing stays.
 func TestRangesOfTheAPI(t *testing.T) {
-	node := &cluster.Node{Name: "kube-master", ByHand: true, ChassisID: "c-1", Annotated: []netip.Prefix{netip.MustParsePrefix("10.244.9.0/24")}}
+	node := &cluster.Node{Name: "kube-master", ByHand: true, ChassisID: "c-1",
+		Annotated: []netip.Prefix{netip.MustParsePrefix("10.244.9.0/24")}}
 	remote := zoned(t, node)
 	content := func() string {
-		return testkit.Run(t, "ovn-nbctl", "--db="+remote, "acl-list", "kube-master") + testkit.Run(t, "ovn-nbctl", "--db="+remote, "lr-policy-list", "kube-master")
+		return testkit.Run(t, "ovn-nbctl", "--db="+remote, "acl-list", "kube-master") + testkit.Run(t, "ovn-nbctl",
+			"--db="+remote, "lr-policy-list", "kube-master")
 	}
 	before := content()
 	s := alone(t, remote, "kube-master")
@@ -134,7 +142,8 @@ func TestFirstNodeInNoZone(t *testing.T) {
 		t.Fatalf("n1 begins with %s", got)
 	}
 	names := func() string {
-		list := strings.Fields(testkit.Run(t, "ovn-nbctl", "--db="+remote, "--bare", "--columns=name", "list", "Load_Balancer_Group"))
+		list := strings.Fields(testkit.Run(t, "ovn-nbctl", "--db="+remote, "--bare", "--columns=name", "list",
+			"Load_Balancer_Group"))
 		slices.Sort(list)
 		return strings.Join(list, " ")
 	}

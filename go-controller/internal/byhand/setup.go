@@ -19,8 +19,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// kubeTimeout is how long an API server that is known of may take to answer
-// before the work goes on without it.
+// kubeTimeout is how long an API server may take to answer before the command goes on
+// without it.
 const kubeTimeout = 5 * time.Second
 
 // Setup is what a command works with.
@@ -59,7 +59,8 @@ func (s Setup) node(ctx context.Context, subnets []netip.Prefix, first bool) err
 		}
 		err = h.north(ctx, first, func(n *cluster.Node, held []netip.Prefix) error {
 			if len(held) > 0 && fmt.Sprint(held) != fmt.Sprint(subnets) {
-				return fmt.Errorf("node %s has the subnets %v already, %v was asked for: undo that first, or ask for what it has", n.Name, held, subnets)
+				return fmt.Errorf("node %s has the subnets %v already, %v was asked for: undo that first, or ask for what it has",
+					n.Name, held, subnets)
 			}
 			n.Annotated, n.AnnotatedAs, n.ChassisID = subnets, "", chassis
 			return nil
@@ -88,10 +89,12 @@ func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
 				return fmt.Errorf("node %s is not set up: run minion-init (or master-init) on it first", n.Name)
 			}
 			if chassis == "" && n.ChassisID == "" {
-				return errors.New("external_ids:system-id of the Open_vSwitch row is empty, so the gateway router can't be bound to this machine: run minion-init first")
+				return errors.New("external_ids:system-id of the Open_vSwitch row is empty, " +
+					"so the gateway router can't be bound to this machine: run minion-init first")
 			}
 			if chassis != "" && n.ChassisID != "" && chassis != n.ChassisID {
-				return fmt.Errorf("node %s is the chassis %s, and this machine is %s (external_ids:system-id): is --node-name this machine's? If it is, run minion-init first", n.Name, n.ChassisID, chassis)
+				return fmt.Errorf("node %s is the chassis %s, and this machine is %s (external_ids:system-id): "+
+					"is --node-name this machine's? If it is, run minion-init first", n.Name, n.ChassisID, chassis)
 			}
 			if chassis != "" {
 				n.ChassisID = chassis
@@ -107,8 +110,8 @@ func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
 	})
 }
 
-// UndoNode is the inverse of MinionInit, and with last of MasterInit, which
-// must be the last to be undone.
+// UndoNode is the inverse of MinionInit. With last it is the inverse of MasterInit, and
+// must come after all others.
 func (s Setup) UndoNode(ctx context.Context, last bool) error {
 	return s.onHost(ctx, func(h *host) error {
 		err := h.northUndo(ctx, last)
@@ -119,7 +122,7 @@ func (s Setup) UndoNode(ctx context.Context, last bool) error {
 	})
 }
 
-// errNoNode says that there is no node whose gateway could be taken back.
+// errNoNode says that there is no node with a gateway to remove.
 var errNoNode = errors.New("there is no such node")
 
 // UndoGateway is the inverse of GatewayInit.
@@ -142,8 +145,8 @@ func (s Setup) UndoGateway(ctx context.Context) error {
 	})
 }
 
-// onHost opens this machine's Open vSwitch and kernel. When nothing has been
-// printed in the end, there was nothing to do.
+// onHost opens this machine's Open vSwitch and kernel. When do prints nothing, there
+// was nothing to do.
 func (s Setup) onHost(ctx context.Context, do func(*host) error) error {
 	told := &counter{w: s.Out}
 	s.Out, s.kube = told, &kube{}
@@ -177,7 +180,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// Gateway is what gateway-init is told.
+// Gateway is what gateway-init gets.
 type Gateway struct {
 	Bridge   string         // an external bridge that this machine shares with OVN; or
 	NIC      string         // an interface for OVN alone
@@ -187,7 +190,7 @@ type Gateway struct {
 	Rampout  []netip.Prefix
 }
 
-// Validate tells everything that is wrong, each error naming the flag.
+// Validate reports everything that is wrong. Each error names the flag.
 func (g Gateway) Validate() error {
 	var errs []error
 	if (g.Bridge == "") == (g.NIC == "") {
@@ -200,17 +203,20 @@ func (g Gateway) Validate() error {
 		return errors.Join(append(errs, fmt.Errorf("--vlan-id %d: want 1 to 4094, or 0 for none", g.VLAN))...)
 	}
 	if len(g.IPs) == 0 {
-		errs = append(errs, errors.New("--physical-ip: this machine's address with its prefix length is needed, such as 172.17.42.31/16"))
+		errs = append(errs, errors.New("--physical-ip: this machine's address with its prefix length is needed, "+
+			"such as 172.17.42.31/16"))
 	}
-	// What the annotation's reader refuses, the master would refuse.
+	// The master refuses what the annotation's reader refuses.
 	if len(g.IPs) > 0 {
 		l3 := annotation.L3Gateway{Bridge: "b", Port: "p", IPs: g.IPs, NextHops: g.NextHops, VLAN: g.VLAN, Rampout: g.Rampout}
 		if _, err := annotation.ParseL3Gateway(annotation.MarshalL3Gateway(&l3)); err != nil {
 			errs = append(errs, fmt.Errorf("--physical-ip %v --default-gw %v: %w", g.IPs, g.NextHops, err))
 		}
 		for _, hop := range g.NextHops {
-			if !hop.IsLinkLocalUnicast() && !slices.ContainsFunc(g.IPs, func(p netip.Prefix) bool { return p.Masked().Contains(hop) }) {
-				errs = append(errs, fmt.Errorf("--default-gw %s: is not in the network of --physical-ip %s", hop, config.PrefixList(g.IPs)))
+			if !hop.IsLinkLocalUnicast() && !slices.ContainsFunc(g.IPs,
+				func(p netip.Prefix) bool { return p.Masked().Contains(hop) }) {
+				errs = append(errs, fmt.Errorf("--default-gw %s: is not in the network of --physical-ip %s", hop,
+					config.PrefixList(g.IPs)))
 			}
 		}
 	}

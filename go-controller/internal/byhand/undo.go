@@ -16,9 +16,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// before is what a command found on the machine: what its inverse puts back.
+// before is the state of the machine before a command. The inverse restores it.
 type before struct {
-	ExternalIDs map[string]string    `json:"external_ids,omitempty"` // of the Open_vSwitch row, as they were; "" for absent
+	ExternalIDs map[string]string    `json:"external_ids,omitempty"` // of the row, as they were; "" for absent
 	Bridges     []string             `json:"bridges,omitempty"`      // that were not there
 	Ports       []string             `json:"ports,omitempty"`        // that were not there
 	Sysctls     map[string]string    `json:"sysctls,omitempty"`      // as they were, by path
@@ -30,8 +30,8 @@ func (h *host) file(what string) string {
 	return filepath.Join(h.StateDir, fmt.Sprintf("%s-%s.json", h.Node.Name, what))
 }
 
-// remember notes what was there before a plan is carried out. What an earlier
-// run noted stays: that was before everything.
+// remember records the state before a plan is carried out. What an earlier run recorded
+// stays.
 func (h *host) remember(what string, plan hostplan.Plan, have []hostplan.Item) error {
 	b := before{ExternalIDs: map[string]string{}, Sysctls: map[string]string{}}
 	raw, err := os.ReadFile(h.file(what))
@@ -50,7 +50,7 @@ func (h *host) remember(what string, plan hostplan.Plan, have []hostplan.Item) e
 	return writeFile(h.file(what), b)
 }
 
-// note adds what a plan will change to what was changed before.
+// note adds what a plan will change.
 func (h *host) note(b *before, plan hostplan.Plan, have []hostplan.Item) error {
 	for k := range plan.OVS.ExternalIDs {
 		was, err := h.ovs.ExternalID(k)
@@ -95,7 +95,7 @@ func (h *host) note(b *before, plan hostplan.Plan, have []hostplan.Item) error {
 	return nil
 }
 
-// writeFile has what was there before on the disk before it returns.
+// writeFile returns when the record is on the disk.
 func writeFile(name string, b before) error {
 	raw, err := json.MarshalIndent(b, "", "  ")
 	if err == nil {
@@ -110,15 +110,15 @@ func writeFile(name string, b before) error {
 	return nil
 }
 
-// undoAnyway is undo, also when the time for reaching the database has run out:
-// a machine that an init has cut off must be able to get back.
+// undoAnyway is undo, also when the time for reaching the database has run out: a
+// machine that an init has cut off must be able to get back.
 func (h *host) undoAnyway(ctx context.Context, what string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linkTimeout)
 	defer cancel()
 	return h.undo(ctx, what)
 }
 
-// undo puts back what was there before.
+// undo restores the state before the command.
 func (h *host) undo(ctx context.Context, what string) error {
 	raw, err := os.ReadFile(h.file(what))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +148,8 @@ func (h *host) undo(ctx context.Context, what string) error {
 }
 
 func (h *host) restoreOVS(ctx context.Context, b before) error {
-	remove := func(kind string, list []string, there func(string) bool, do func(context.Context, string) (bool, error)) error {
+	remove := func(kind string, list []string, there func(string) bool,
+		do func(context.Context, string) (bool, error)) error {
 		for _, name := range list {
 			if !there(name) {
 				continue

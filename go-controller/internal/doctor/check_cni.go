@@ -53,7 +53,8 @@ func checkCNIConf(ctx context.Context, h *facts) Finding {
 		return unchecked("%v", err)
 	}
 	if first != agent.ConfName {
-		return problem("%s comes before %s in %s: the runtime takes that one", first, agent.ConfName, h.c.Node.CNIConfDir).fixed("mv " + filepath.Join(h.c.Node.CNIConfDir, first) + " /root/")
+		return problem("%s comes before %s in %s: the runtime takes that one", first, agent.ConfName, h.c.Node.CNIConfDir).
+			fixed("mv " + filepath.Join(h.c.Node.CNIConfDir, first) + " /root/")
 	}
 	socket := ""
 	for _, p := range conf.Plugins {
@@ -103,7 +104,8 @@ func checkCNIPlugins(ctx context.Context, h *facts) Finding {
 		path := filepath.Join(h.c.Node.CNIBinDir, p.Type)
 		install := "install -m 755 " + p.Type + " " + h.c.Node.CNIBinDir + "/"
 		if _, err := os.Stat(path); err != nil {
-			return problem("the plugin is missing: %v", err).fixed(install, "# when the runtime looks elsewhere, --cni-bin-dir is another")
+			return problem("the plugin is missing: %v", err).fixed(install,
+				"# when the runtime looks elsewhere, --cni-bin-dir is another")
 		}
 		info, err := invoke.GetVersionInfo(ctx, path, nil)
 		if err != nil {
@@ -111,7 +113,8 @@ func checkCNIPlugins(ctx context.Context, h *facts) Finding {
 		}
 		versions := info.SupportedVersions()
 		if conf.CNIVersion != "" && !slices.Contains(versions, conf.CNIVersion) {
-			return problem("%s knows CNI %s, the configuration is of %s", path, strings.Join(versions, ", "), conf.CNIVersion).fixed(install + "  # a newer one")
+			return problem("%s knows CNI %s, the configuration is of %s", path, strings.Join(versions, ", "), conf.CNIVersion).
+				fixed(install + "  # a newer one")
 		}
 		found = append(found, fmt.Sprintf("%s to %s", p.Type, versions[len(versions)-1]))
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
-// faults are what is wrong with one thing, and what mends it.
+// faults are the problems of one thing, and the commands that solve them.
 type faults struct{ wrong, fixes []string }
 
 func (f *faults) add(message string, fixes ...string) {
@@ -27,8 +27,8 @@ func (f *faults) add(message string, fixes ...string) {
 	f.fixes = append(f.fixes, fixes...)
 }
 
-// checkExternalBridge compares a gateway node's bridge with what `ovnkube node`
-// wants of it, and pings the next hops.
+// checkExternalBridge compares a gateway node's bridge with the plan of `ovnkube node`,
+// and pings the next hops.
 func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
@@ -39,7 +39,8 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	}
 	var e *hostplan.External
 	err := h.timed(ctx, func(ctx context.Context) (err error) {
-		e, err = h.t.Bridges.Find(ctx, c.OVSAddress, extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN})
+		e, err = h.t.Bridges.Find(ctx, c.OVSAddress,
+			extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN})
 		return err
 	})
 	if err != nil {
@@ -49,13 +50,15 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	host := hostplan.Facts{External: e, Gateway: record}
 	plan, err := gateway.Plan(host, c)
 	if err != nil {
-		return problem("%v", err).fixed("ovs-vsctl list interface "+e.Uplink+"  # its ofport and error", "ovs-vsctl get Open_vSwitch . external_ids:"+names.OVSBridgeMappings+"  # want NETWORK:BRIDGE,...")
+		return problem("%v", err).fixed("ovs-vsctl list interface "+e.Uplink+"  # its ofport and error",
+			"ovs-vsctl get Open_vSwitch . external_ids:"+names.OVSBridgeMappings+"  # want NETWORK:BRIDGE,...")
 	}
 	var f faults
 	if err := h.timed(ctx, func(ctx context.Context) error { return h.compareBridge(ctx, *e, plan, &f) }); err != nil {
 		return unchecked("%v", err)
 	}
-	if l3, err := annotation.ParseL3Gateway(h.node.Annotations[annotation.L3GatewayConfig]); err == nil && l3 != nil && l3.Out != "" {
+	if l3, err := annotation.ParseL3Gateway(h.node.Annotations[annotation.L3GatewayConfig]); err == nil && l3 != nil &&
+		l3.Out != "" {
 		f.add("the gateway is out of service, so that other nodes' pods leave through others: " + l3.Out)
 	}
 	answered := ""
@@ -68,8 +71,8 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	return ok("%s with %s, %d flows, %s; %s", e.Bridge, e.Uplink, len(plan.Flows[0].List), e.Patch, answered)
 }
 
-// gatewayConfig is the node's configuration with what makes it a gateway, or why
-// it is none. Without flags that is what Open vSwitch and the Node remember.
+// gatewayConfig is the node's configuration as a gateway, or why it is none. Without
+// flags it is what Open vSwitch and the Node record.
 func (h *facts) gatewayConfig() (c config.Node, why string) {
 	c = h.c.Node
 	was, label := h.ids[names.OVSGatewayBridge], c.Gateway.NodeLabel
@@ -96,8 +99,8 @@ func (h *facts) gatewayConfig() (c config.Node, why string) {
 	return c, ""
 }
 
-// fixFind is what to do when the bridge or its NIC is not found as it should be,
-// beside what the error says.
+// fixFind is what to type when the bridge or its NIC is not found, besides what the
+// error says.
 func (h *facts) fixFind(name string) []string {
 	if _, known := h.iface(name); known {
 		return []string{"ovs-vsctl show  # the ports of " + name + ", their tags and bonds", "ip -br link"}
@@ -105,7 +108,8 @@ func (h *facts) fixFind(name string) []string {
 	return []string{"ovnkube nics-to-bridge " + name, "# or --gateway-interface is another: ip -br link; ovs-vsctl show"}
 }
 
-// compareBridge adds what is not as planned. The error is of not getting to know.
+// compareBridge adds what differs from the plan. The error says that something could
+// not be read.
 func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hostplan.Plan, f *faults) error {
 	address := h.c.Node.OVSAddress
 	rest, has, err := h.t.Bridges.CatchAll(ctx, address, e.Bridge)
@@ -128,7 +132,8 @@ func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hos
 			return err
 		}
 		if len(changes) > 0 {
-			f.add(fmt.Sprintf("%d flows of %s differ, the first is %q", len(changes), want.Bridge, changes[0].String()), commands...)
+			f.add(fmt.Sprintf("%d flows of %s differ, the first is %q", len(changes), want.Bridge, changes[0].String()),
+				commands...)
 		}
 	}
 	have, err := h.t.Kernel.Read(plan.Host)
@@ -144,16 +149,18 @@ func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hos
 	want, is := plan.OVS.ExternalIDs[names.OVSBridgeMappings], h.ids[names.OVSBridgeMappings]
 	switch {
 	case is != want:
-		f.add(fmt.Sprintf("%s is %q, want %q", names.OVSBridgeMappings, is, want), fmt.Sprintf("ovs-vsctl set Open_vSwitch . external_ids:%s='%q'", names.OVSBridgeMappings, want))
+		f.add(fmt.Sprintf("%s is %q, want %q", names.OVSBridgeMappings, is, want),
+			fmt.Sprintf("ovs-vsctl set Open_vSwitch . external_ids:%s='%q'", names.OVSBridgeMappings, want))
 	case e.PatchPort == 0: // without the mapping nobody would make it
 		f.add(fmt.Sprintf("there is no patch port %s", e.Patch),
-			"ovn-nbctl show ext_"+h.c.Node.Name+"  # has the master made it, with the port "+names.LocalnetPort(e.Bridge, h.c.Node.Name)+"?", fixRestartController)
+			"ovn-nbctl show ext_"+h.c.Node.Name+"  # has the master made it, with the port "+
+				names.LocalnetPort(e.Bridge, h.c.Node.Name)+"?", fixRestartController)
 	}
 	return nil
 }
 
-// pingHops pings the next hop of each family from the gateway's address, and
-// tells which answered.
+// pingHops pings the next hop of each family from the gateway's address, and names
+// those that answered.
 func (h *facts) pingHops(ctx context.Context, host hostplan.Facts, c config.Node, f *faults) string {
 	e := *host.External
 	l3, err := gateway.L3(e, c.Name, "", c.Gateway)
@@ -173,7 +180,8 @@ func (h *facts) pingHops(ctx context.Context, host hostplan.Facts, c config.Node
 		case err == nil:
 			answered = append(answered, hop.String())
 		case errors.Is(err, ping.ErrNoAnswer):
-			f.add(fmt.Sprintf("the next hop %s does not answer", hop), fmt.Sprintf("ip neigh show %s dev %s  # FAILED: it is not there; else it may filter pings", hop, e.Link))
+			f.add(fmt.Sprintf("the next hop %s does not answer", hop),
+				fmt.Sprintf("ip neigh show %s dev %s  # FAILED: it is not there; else it may filter pings", hop, e.Link))
 		default:
 			f.add(fmt.Sprintf("the next hop %s is not reached: %v", hop, err), "ip route get "+hop.String())
 		}

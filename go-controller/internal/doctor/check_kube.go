@@ -23,17 +23,20 @@ func checkAPIServer(_ context.Context, h *facts) Finding {
 	case !h.c.Kubernetes:
 		return unchecked("no API server is given (--kubeconfig or --k8s-apiserver)")
 	case h.apiErr != nil:
-		return problem("%v", h.apiErr).fixed("# does it run, and is it reached from here? is the certificate authority (--k8s-cacert) its own?")
+		return problem("%v", h.apiErr).
+			fixed("# does it run, and is it reached from here? is the certificate authority (--k8s-cacert) its own?")
 	case h.nodeErr != nil:
-		return problem("%v", h.nodeErr).fixed("# the identity needs get, list and watch of its own Node: a kubelet's has them")
+		return problem("%v", h.nodeErr).
+			fixed("# the identity needs get, list and watch of its own Node: a kubelet's has them")
 	case !h.nodeOK:
-		return problem("there is no Node %q", h.c.Node.Name).fixed("# the kubelet makes it: does it run? is --node-name right? kubectl get nodes")
+		return problem("there is no Node %q", h.c.Node.Name).
+			fixed("# the kubelet makes it: does it run? is --node-name right? kubectl get nodes")
 	}
 	return ok("%s %s, Node %s", h.answer.Server, h.answer.Version, h.c.Node.Name)
 }
 
-// maxSkew is how far clocks may be apart: leases and fresh certificates bear
-// more, logs that are to be read together don't.
+// maxSkew is how far clocks may be apart. Leases and fresh certificates bear more, but
+// logs of two machines can't be read together then.
 const maxSkew = 5 * time.Second
 
 func checkClock(_ context.Context, h *facts) Finding {
@@ -49,7 +52,8 @@ func checkClock(_ context.Context, h *facts) Finding {
 		if skew < 0 {
 			way = "behind"
 		}
-		return problem("this host's clock is %s %s the API server's", skew.Abs().Round(time.Second), way).fixed("timedatectl set-ntp true", "chronyc makestep  # where chrony keeps the time")
+		return problem("this host's clock is %s %s the API server's", skew.Abs().Round(time.Second), way).
+			fixed("timedatectl set-ntp true", "chronyc makestep  # where chrony keeps the time")
 	}
 	return ok("less than %s apart from the API server's", maxSkew)
 }

@@ -16,23 +16,23 @@ import (
 // "Ingress Table: LB").
 const lbStage = "ls_in_lb"
 
-// lookAgain is how long a service may need to move from one load balancer to
-// another: what is wrong for longer is a problem.
+// lookAgain is how long a service may need to move from one load balancer to another. A
+// fault that lasts longer is a problem.
 const lookAgain = time.Second
 
 // maxClashes bounds how many matches are looked into.
 const maxClashes = 50
 
-// checkLoadBalancers looks for addresses of which this node's switch has flows
-// of several load balancers: OVN takes either. Between them are rows that
-// nobody should have written, or an ovn-northd that gave flows to a switch that
-// they are not for.
+// checkLoadBalancers looks for addresses for which this node's switch has flows of
+// several load balancers: OVN uses any of them. The cause is a row that nobody should
+// have written, or an ovn-northd that gave a switch flows of other switches.
 func checkLoadBalancers(ctx context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
 	}
 	id := names.ManagementPort(h.c.Node.Name)
-	rows, err := h.askSouthbound(ctx, ovs.Select{Table: "Port_Binding", Columns: []string{"datapath"}, Where: ovs.Is("logical_port", id)})
+	rows, err := h.askSouthbound(ctx,
+		ovs.Select{Table: "Port_Binding", Columns: []string{"datapath"}, Where: ovs.Is("logical_port", id)})
 	if err != nil {
 		return unchecked("%v", err)
 	}
@@ -61,7 +61,8 @@ func checkLoadBalancers(ctx context.Context, h *facts) Finding {
 		}
 		return problem("several load balancers have the same address on the node's switch: %s", several(list)).fixed(
 			"# ovn-northd 26.03.1 mixes up load balancers of nodes and zones, 25.03.0 and 26.09.0 do not: take another release",
-			"# for now, until the next change, on the host of the active ovn-northd: ovn-appctl -t ovn-northd inc-engine/recompute",
+			"# for now, until the next change, on the host of the active ovn-northd: "+
+				"ovn-appctl -t ovn-northd inc-engine/recompute",
 			"# or rows of somebody else have the address: ovn-nbctl ls-lb-list "+h.c.Node.Name)
 	}
 	return ok("no address is of several load balancers on the node's switch")
@@ -75,10 +76,9 @@ func (h *facts) askSouthbound(ctx context.Context, selects ...ovs.Select) (rows 
 	return rows, err
 }
 
-// clashes is where flows of a switch's stage of load balancers lead that match
-// the same, by that: OVN takes either (ovn-sb(5), Logical_Flow). Those that lead to
-// the same backends are none. The actions, which are what is large, are read of
-// those only that match the same.
+// clashes lists, by match, where flows of the switch's load balancer stage lead that
+// match the same: OVN uses any of them (ovn-sb(5), Logical_Flow). Flows to the same
+// backends are no clash. It reads the actions, which are large, of such flows only.
 func (h *facts) clashes(ctx context.Context, datapath string) (map[string]string, error) {
 	same, err := h.matchingSame(ctx, datapath)
 	if err != nil || len(same) == 0 {
@@ -89,7 +89,8 @@ func (h *facts) clashes(ctx context.Context, datapath string) (map[string]string
 	var selects []ovs.Select
 	for _, m := range matches {
 		for _, id := range same[m] {
-			selects = append(selects, ovs.Select{Table: "Logical_Flow", Columns: []string{"actions", "external_ids"}, Where: ovs.IsRow("_uuid", id)})
+			selects = append(selects,
+				ovs.Select{Table: "Logical_Flow", Columns: []string{"actions", "external_ids"}, Where: ovs.IsRow("_uuid", id)})
 		}
 	}
 	rows, err := h.askSouthbound(ctx, selects...)
@@ -107,13 +108,14 @@ func (h *facts) clashes(ctx context.Context, datapath string) (map[string]string
 	return out, nil
 }
 
-// matchingSame is the UUIDs of flows of a switch's stage of load balancers of
-// which several match the same with one priority, by match and priority.
+// matchingSame is the UUIDs of those flows of a switch's load balancer stage that have
+// the same match and priority as another, by match and priority.
 func (h *facts) matchingSame(ctx context.Context, datapath string) (map[string][]string, error) {
 	rows, err := h.askSouthbound(ctx,
 		ovs.Select{Table: "Logical_DP_Group", Columns: []string{"_uuid"}, Where: ovs.HasRow("datapaths", datapath)},
-		ovs.Select{Table: "Logical_Flow", Columns: []string{"_uuid", "logical_datapath", "logical_dp_group", "priority", "match"},
-			Where: ovs.HasPair("external_ids", "stage-name", lbStage)})
+		ovs.Select{Table: "Logical_Flow",
+			Columns: []string{"_uuid", "logical_datapath", "logical_dp_group", "priority", "match"},
+			Where:   ovs.HasPair("external_ids", "stage-name", lbStage)})
 	if err != nil {
 		return nil, err
 	}
@@ -135,9 +137,9 @@ func (h *facts) matchingSame(ctx context.Context, datapath string) (map[string][
 // maxBackends is how much is shown of a flow's backends.
 const maxBackends = 60
 
-// leads tells to which backends flows lead, sorted, each once, and of which
-// load balancer they are. What stands before the backends may differ: two ports of
-// an address have a flow each for a client that is to keep its backend.
+// leads is the backends of flows, sorted, each once, and the load balancer that they
+// are of. Text before the backends may differ: with session affinity, two ports of an
+// address have a flow each.
 func leads(flows []ovs.Row) []string {
 	of := map[string]string{}
 	for _, f := range flows {

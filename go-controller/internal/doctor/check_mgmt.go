@@ -15,7 +15,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
-// fixStartAgent has the agent repair what it keeps true.
+// fixStartAgent restarts the agent, which repairs what it keeps.
 const fixStartAgent = "# `ovnkube node` keeps this: systemctl restart ovnkube-node; by hand:"
 
 func checkSubnets(_ context.Context, h *facts) Finding {
@@ -25,15 +25,19 @@ func checkSubnets(_ context.Context, h *facts) Finding {
 	}
 	switch {
 	case errors.Is(h.planErr, errOtherFlags):
-		return problem("%v", h.planErr).fixed("# give the doctor the flags, the environment or the --config-file of `ovnkube node`")
+		return problem("%v", h.planErr).
+			fixed("# give the doctor the flags, the environment or the --config-file of `ovnkube node`")
 	case len(list) > 0 && !errors.Is(h.planErr, errNoSubnets):
 		return ok("%s (%s)", strings.Join(list, ", "), h.source)
 	case errors.Is(h.planErr, errNoSubnets) && h.nodeOK:
-		return problem("Node %q has no annotation %s", h.c.Node.Name, annotation.NodeSubnets).fixed("# `ovnkube master` writes it: does it run, and are subnets left?")
+		return problem("Node %q has no annotation %s", h.c.Node.Name, annotation.NodeSubnets).
+			fixed("# `ovnkube master` writes it: does it run, and are subnets left?")
 	case errors.Is(h.planErr, errNoSubnets):
 		return unchecked("neither a Node nor the management port %s tells them", names.ManagementInterface(h.c.Node.Name))
 	}
-	return problem("%v", h.planErr).fixed("kubectl annotate node " + h.c.Node.Name + " " + annotation.NodeSubnets + "-  # `ovnkube master` writes it anew")
+	return problem("%v", h.planErr).
+		fixed("kubectl annotate node " + h.c.Node.Name + " " + annotation.NodeSubnets +
+			"-  # `ovnkube master` writes it anew")
 }
 
 func checkManagementPort(ctx context.Context, h *facts) Finding {
@@ -41,13 +45,15 @@ func checkManagementPort(ctx context.Context, h *facts) Finding {
 		return noOVS()
 	}
 	name, id := names.ManagementInterface(h.c.Node.Name), names.ManagementPort(h.c.Node.Name)
-	add := fmt.Sprintf("ovs-vsctl --may-exist add-port %s %s -- set interface %s type=internal external_ids:%s=%s", names.IntegrationBridge, name, name, names.IfaceID, id)
+	add := fmt.Sprintf("ovs-vsctl --may-exist add-port %s %s -- set interface %s type=internal external_ids:%s=%s",
+		names.IntegrationBridge, name, name, names.IfaceID, id)
 	i, exists := h.iface(name)
 	switch {
 	case !exists:
 		return problem("there is no port %s in Open vSwitch", name).fixed(fixStartAgent, add)
 	case i.Text("type") != "internal" || i.Map("external_ids")[names.IfaceID] != id:
-		return problem("port %s has type %q and %s %q, want internal and %s", name, i.Text("type"), names.IfaceID, i.Map("external_ids")[names.IfaceID], id).fixed(fixStartAgent, add)
+		return problem("port %s has type %q and %s %q, want internal and %s", name, i.Text("type"), names.IfaceID,
+			i.Map("external_ids")[names.IfaceID], id).fixed(fixStartAgent, add)
 	case i.Int("ofport") <= 0:
 		return problem("ovs-vswitchd has not opened port %s: %q", name, i.Text("error")).fixed(fixRestartOVS)
 	case i.Map("external_ids")[names.IfaceInstalled] != "true":
@@ -56,7 +62,7 @@ func checkManagementPort(ctx context.Context, h *facts) Finding {
 	return ok("%s is bound to %s and has its flows", name, id)
 }
 
-// notInstalled tells how far the logical port has come.
+// notInstalled reports how far the logical port has come.
 func (h *facts) notInstalled(ctx context.Context, id string) Finding {
 	why := "the Southbound database does not answer"
 	if h.sbErr == nil {
@@ -67,11 +73,12 @@ func (h *facts) notInstalled(ctx context.Context, id string) Finding {
 			why = err.Error()
 		}
 	}
-	return problem("the flows of %s are not installed: %s", id, why).fixed("ovn-nbctl lsp-list "+h.c.Node.Name+"  # is "+id+" there?", fixRestartController)
+	return problem("the flows of %s are not installed: %s", id, why).
+		fixed("ovn-nbctl lsp-list "+h.c.Node.Name+"  # is "+id+" there?", fixRestartController)
 }
 
-// differences compares those items of the plan that of accepts with what is
-// there.
+// differences compares items of the plan with the kernel's: those of changes that of
+// accepts.
 func (h *facts) differences(of func(item.Change) bool, fine string) Finding {
 	switch {
 	case errors.Is(h.planErr, errNoSubnets):
@@ -102,7 +109,7 @@ func (h *facts) differences(of func(item.Change) bool, fine string) Finding {
 	return ok("%s", fine)
 }
 
-// difference is a change as what is wrong now.
+// difference is a change in words: what is there, and what should be.
 func difference(c item.Change) string {
 	switch {
 	case c.Have == nil:
@@ -200,7 +207,8 @@ func checkRouter(ctx context.Context, h *facts) Finding {
 			if !errors.Is(err, ping.ErrNoAnswer) {
 				return unchecked("%v", err)
 			}
-			return problem("the cluster router's %s does not answer: %v", router, err).fixed("# when the checks before are fine: ovn-nbctl show; ovn-trace " + h.c.Node.Name)
+			return problem("the cluster router's %s does not answer: %v", router, err).
+				fixed("# when the checks before are fine: ovn-nbctl show; ovn-trace " + h.c.Node.Name)
 		}
 		answered = append(answered, router.String())
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// fixRestartController starts ovn-controller, or starts it again.
+// fixRestartController starts ovn-controller, or restarts it.
 const fixRestartController = "systemctl restart ovn-controller"
 
 func checkController(ctx context.Context, h *facts) Finding {
@@ -24,10 +24,12 @@ func checkController(ctx context.Context, h *facts) Finding {
 	defer cancel()
 	out, err := h.t.Daemons.Appctl(ctx, h.c.Node.OVNRunDir, "ovn-controller", "version")
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem("ovn-controller does not run: %v", err).fixed("systemctl start ovn-controller", "# when it runs, --ovn-rundir is another: now "+h.c.Node.OVNRunDir)
+		return problem("ovn-controller does not run: %v", err).fixed("systemctl start ovn-controller",
+			"# when it runs, --ovn-rundir is another: now "+h.c.Node.OVNRunDir)
 	}
 	if err != nil {
-		return problem("ovn-controller does not answer: %v", err).fixed(fixRestartController, "# why it ended: /var/log/ovn/ovn-controller.log")
+		return problem("ovn-controller does not answer: %v", err).fixed(fixRestartController,
+			"# why it ended: /var/log/ovn/ovn-controller.log")
 	}
 	version := versionIn(out)
 	if !atLeast(version, oldestOVN) {
@@ -38,12 +40,13 @@ func checkController(ctx context.Context, h *facts) Finding {
 		return problem("ovn-controller does not answer: %v", err).fixed(fixRestartController)
 	}
 	if status != "connected" {
-		return problem("ovn-controller %s is %s to the Southbound database (%s=%q)", version, status, names.OVSRemote, h.ids[names.OVSRemote]).fixed("# see the check southbound, and /var/log/ovn/ovn-controller.log")
+		return problem("ovn-controller %s is %s to the Southbound database (%s=%q)", version, status, names.OVSRemote,
+			h.ids[names.OVSRemote]).fixed("# see the check southbound, and /var/log/ovn/ovn-controller.log")
 	}
 	return ok("ovn-controller %s, connected", version)
 }
 
-// noSouthbound is what a check says that needs the database.
+// noSouthbound is the finding of checks that need the Southbound database.
 func noSouthbound() Finding { return unchecked("the Southbound database does not answer") }
 
 func checkSouthbound(_ context.Context, h *facts) Finding {
@@ -51,9 +54,12 @@ func checkSouthbound(_ context.Context, h *facts) Finding {
 	case h.ovsErr != nil:
 		return noOVS()
 	case errors.Is(h.sbErr, errNoRemote):
-		return problem("%v: ovn-controller does not know its database", h.sbErr).fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSRemote + "=tcp:HOST:6642")
+		return problem("%v: ovn-controller does not know its database", h.sbErr).
+			fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSRemote + "=tcp:HOST:6642")
 	case h.sbErr != nil:
-		return problem("the Southbound database does not answer: %v", h.sbErr).fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-sbctl set-connection ptcp:6642`", "# between: is the port open?")
+		return problem("the Southbound database does not answer: %v", h.sbErr).
+			fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-sbctl set-connection ptcp:6642`",
+				"# between: is the port open?")
 	}
 	return ok("%s, %d chassis", h.sbRemote, len(h.chassis))
 }
@@ -79,23 +85,28 @@ func checkChassis(_ context.Context, h *facts) Finding {
 	id := h.ids[names.OVSSystemID]
 	i := slices.IndexFunc(h.chassis, func(r ovs.Row) bool { return r.Text("name") == id })
 	if i < 0 {
-		return problem("chassis %q, which is this node's system-id, is not in the Southbound database", id).fixed(fixRestartController, "# why it does not register: /var/log/ovn/ovn-controller.log")
+		return problem("chassis %q, which is this node's system-id, is not in the Southbound database", id).
+			fixed(fixRestartController, "# why it does not register: /var/log/ovn/ovn-controller.log")
 	}
 	if hostname := h.chassis[i].Text("hostname"); hostname != h.c.Node.Name {
-		return problem("chassis %s is registered as host %q, this node is %q", id, hostname, h.c.Node.Name).fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSHostname + "=" + h.c.Node.Name)
+		return problem("chassis %s is registered as host %q, this node is %q", id, hostname, h.c.Node.Name).
+			fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSHostname + "=" + h.c.Node.Name)
 	}
 	var want []endpoint
 	for _, ip := range h.host.EncapIPs {
 		want = append(want, endpoint{h.ids[names.OVSEncapType], ip.String()})
 	}
-	slices.SortFunc(want, func(a, b endpoint) int { return slices.Compare([]string{a.ip, a.kind}, []string{b.ip, b.kind}) })
+	slices.SortFunc(want, func(a, b endpoint) int {
+		return slices.Compare([]string{a.ip, a.kind}, []string{b.ip, b.kind})
+	})
 	if have := h.endpoints(id); !slices.Equal(have, want) {
-		return problem("chassis %s is registered with tunnel ends %v, this node's are %v", id, have, want).fixed(fixRestartController)
+		return problem("chassis %s is registered with tunnel ends %v, this node's are %v", id, have, want).
+			fixed(fixRestartController)
 	}
 	return ok("%s, tunnel ends %v", id, want)
 }
 
-// checkDuplicates looks for other chassis that say that they are this node.
+// checkDuplicates looks for other chassis with this node's name or tunnel address.
 func checkDuplicates(_ context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
@@ -120,12 +131,14 @@ func checkDuplicates(_ context.Context, h *facts) Finding {
 		}
 	}
 	if len(found) > 0 {
-		return problem("%s", several(found)).fixed(append([]string{"# if they are left over from this node's former system-id:"}, fixes...)...)
+		return problem("%s", several(found)).
+			fixed(append([]string{"# if they are left over from this node's former system-id:"}, fixes...)...)
 	}
 	return ok("no other chassis has this node's name or addresses")
 }
 
-// checkNorthbound is for hosts of which commands are run that write there.
+// checkNorthbound is for hosts on which commands are run that write to the Northbound
+// database.
 func checkNorthbound(ctx context.Context, h *facts) Finding {
 	if h.c.Northbound == nil {
 		return unchecked("--nb-address is not given; a node does not need it")
@@ -140,7 +153,8 @@ func checkNorthbound(ctx context.Context, h *facts) Finding {
 		}
 		last = err
 	}
-	return problem("the Northbound database does not answer: %v", last).fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-nbctl set-connection ptcp:6641`")
+	return problem("the Northbound database does not answer: %v", last).
+		fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-nbctl set-connection ptcp:6641`")
 }
 
 func (h *facts) northboundSchema(ctx context.Context, address string, c config.OVSDB) (ovs.Schema, error) {

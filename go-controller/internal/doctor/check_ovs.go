@@ -23,10 +23,10 @@ const (
 	oldestOVN = "23.03.0"
 )
 
-// fixRestartOVS starts Open vSwitch, or starts it again.
+// fixRestartOVS starts Open vSwitch, or restarts it.
 const fixRestartOVS = "systemctl restart openvswitch-switch"
 
-// noOVS is what a check says that needs the database.
+// noOVS is the finding of checks that need the Open vSwitch database.
 func noOVS() Finding { return unchecked("the Open vSwitch database does not answer") }
 
 func checkOVSDatabase(_ context.Context, h *facts) Finding {
@@ -34,18 +34,22 @@ func checkOVSDatabase(_ context.Context, h *facts) Finding {
 	case errors.Is(h.ovsErr, ovs.ErrNoRoot):
 		return problem("%v", h.ovsErr).fixed("ovs-vsctl --no-wait init")
 	case h.ovsErr != nil:
-		return problem("the Open vSwitch database does not answer: %v", h.ovsErr).fixed(fixRestartOVS, "# or --ovs-address is another: now "+h.c.Node.OVSAddress)
+		return problem("the Open vSwitch database does not answer: %v", h.ovsErr).fixed(fixRestartOVS,
+			"# or --ovs-address is another: now "+h.c.Node.OVSAddress)
 	case len(lacking) > 0:
-		return problem("its schema %s has no %s", h.schema.Version, several(lacking)).fixed("# upgrade Open vSwitch to "+oldestOVS+" or newer; when it is, its database is converted by a restart:", fixRestartOVS)
+		return problem("its schema %s has no %s", h.schema.Version, several(lacking)).
+			fixed("# upgrade Open vSwitch to "+oldestOVS+" or newer; when it is, its database is converted by a restart:",
+				fixRestartOVS)
 	}
 	return ok("%s, schema %s", h.c.Node.OVSAddress, h.schema.Version)
 }
 
-// brokenUserspace tells versions of Open vSwitch whose userspace datapath
-// aborts in connection tracking ("assertion conn->conn_type ==
-// CT_CONN_TYPE_DEFAULT failed"): 3.1 before 3.1.3, and 3.2 before 3.2.3.
+// brokenUserspace tells whether the userspace datapath of this version of Open vSwitch
+// aborts in connection tracking ("assertion conn->conn_type == CT_CONN_TYPE_DEFAULT
+// failed"): 3.1 before 3.1.3, and 3.2 before 3.2.3.
 func brokenUserspace(version string) bool {
-	return atLeast(version, "3.1.0") && !atLeast(version, "3.1.3") || atLeast(version, "3.2.0") && !atLeast(version, "3.2.3")
+	return atLeast(version, "3.1.0") && !atLeast(version, "3.1.3") ||
+		atLeast(version, "3.2.0") && !atLeast(version, "3.2.3")
 }
 
 func checkVSwitchd(ctx context.Context, h *facts) Finding {
@@ -59,11 +63,13 @@ func checkVSwitchd(ctx context.Context, h *facts) Finding {
 	version := versionIn(out)
 	switch {
 	case err != nil:
-		return problem("ovs-vswitchd does not answer: %v", err).fixed(fixRestartOVS, "# why it ended: /var/log/openvswitch/ovs-vswitchd.log")
+		return problem("ovs-vswitchd does not answer: %v", err).fixed(fixRestartOVS,
+			"# why it ended: /var/log/openvswitch/ovs-vswitchd.log")
 	case !atLeast(version, oldestOVS):
 		return problem("ovs-vswitchd is %s, older than %s", version, oldestOVS).fixed("# upgrade Open vSwitch")
 	case h.c.Node.DatapathType == config.DatapathNetdev && brokenUserspace(version):
-		return problem("the userspace datapath of Open vSwitch %s aborts now and then in connection tracking", version).fixed("# upgrade Open vSwitch to 3.1.3, 3.2.3, 3.3.0 or newer")
+		return problem("the userspace datapath of Open vSwitch %s aborts now and then in connection tracking", version).
+			fixed("# upgrade Open vSwitch to 3.1.3, 3.2.3, 3.3.0 or newer")
 	}
 	return ok("ovs-vswitchd %s", version)
 }
@@ -80,7 +86,8 @@ func checkDatapath(_ context.Context, h *facts) Finding {
 		return unchecked("%v", err)
 	}
 	if !has {
-		return problem("the kernel's Open vSwitch module is not loaded").fixed("modprobe openvswitch", "# where there is no such module: --datapath-type "+config.DatapathNetdev)
+		return problem("the kernel's Open vSwitch module is not loaded").fixed("modprobe openvswitch",
+			"# where there is no such module: --datapath-type "+config.DatapathNetdev)
 	}
 	return ok("kernel module")
 }
@@ -89,13 +96,14 @@ func checkBridge(_ context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
 	}
-	want := hostplan.Bridge{Name: names.IntegrationBridge, FailMode: "secure", DatapathType: h.c.Node.DatapathType}
+	want := encap.Bridge(h.c.Node)
 	row, exists := h.bridge(want.Name)
 	have := hostplan.Bridge{Name: want.Name, FailMode: row.Text("fail_mode"), DatapathType: row.Text("datapath_type")}
 	if have.DatapathType == "" {
 		have.DatapathType = config.DatapathSystem // ovs-vswitchd.conf.db(5): the empty string means system
 	}
-	fix := fmt.Sprintf("ovs-vsctl --may-exist add-br %s -- set bridge %s fail_mode=%s datapath_type=%s", want.Name, want.Name, want.FailMode, want.DatapathType)
+	fix := fmt.Sprintf("ovs-vsctl --may-exist add-br %s -- set bridge %s fail_mode=%s datapath_type=%s", want.Name,
+		want.Name, want.FailMode, want.DatapathType)
 	switch {
 	case !exists:
 		return problem("there is no bridge %s", want.Name).fixed(fix)
@@ -103,13 +111,14 @@ func checkBridge(_ context.Context, h *facts) Finding {
 		return problem("%s, want fail_mode=%s datapath_type=%s", have, want.FailMode, want.DatapathType).fixed(fix)
 	}
 	if i, exists := h.iface(want.Name); exists && i.Text("error") != "" {
-		return problem("ovs-vswitchd can't open %s: %s", want.Name, i.Text("error")).fixed("# see the check datapath, and /var/log/openvswitch/ovs-vswitchd.log")
+		return problem("ovs-vswitchd can't open %s: %s", want.Name, i.Text("error")).
+			fixed("# see the check datapath, and /var/log/openvswitch/ovs-vswitchd.log")
 	}
 	return ok("fail_mode=%s datapath_type=%s", have.FailMode, have.DatapathType)
 }
 
-// checkExternalIDs compares the keys that ovn-controller reads with what
-// `ovnkube node` writes.
+// checkExternalIDs compares the keys that ovn-controller reads with the plan of
+// `ovnkube node`.
 func checkExternalIDs(_ context.Context, h *facts) Finding {
 	if h.ovsErr != nil {
 		return noOVS()
@@ -137,10 +146,11 @@ func checkExternalIDs(_ context.Context, h *facts) Finding {
 	if len(wrong) > 0 {
 		return problem("%s", several(wrong)).fixed(fixes...)
 	}
-	return ok("%s=%s %s=%s %s=%s", names.OVSSystemID, h.ids[names.OVSSystemID], names.OVSEncapType, h.ids[names.OVSEncapType], names.OVSEncapIP, h.ids[names.OVSEncapIP])
+	return ok("%s=%s %s=%s %s=%s", names.OVSSystemID, h.ids[names.OVSSystemID], names.OVSEncapType,
+		h.ids[names.OVSEncapType], names.OVSEncapIP, h.ids[names.OVSEncapIP])
 }
 
-// several joins a list that may be long.
+// several joins a list, and shortens a long one.
 func several(list []string) string {
 	const most = 5
 	if len(list) > most {
@@ -157,7 +167,7 @@ func versionIn(text string) string {
 // atLeast compares version numbers, part by part.
 func atLeast(version, least string) bool {
 	parts := func(s string) (out [3]int) {
-		// What is not a number, or not there, is 0.
+		// A part that is missing or no number counts as 0.
 		_, _ = fmt.Sscanf(s, "%d.%d.%d", &out[0], &out[1], &out[2])
 		return out
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 )
 
-// checkServicePorts compares the nftables chains and sets by which services are
-// reached from outside with what `ovnkube node` wants of them.
+// checkServicePorts compares the nftables chains and sets for services with the plan of
+// `ovnkube node`.
 func checkServicePorts(_ context.Context, h *facts) Finding {
 	switch {
 	case !h.c.Kubernetes:
@@ -21,13 +21,14 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	case len(h.subnets) == 0 || h.planErr != nil:
 		return unchecked("the node's subnets are not known")
 	}
-	plan, _ := serviceport.Plan(h.served.Services, serviceport.Facts{Endpoints: h.served.Endpoints, Own: h.subnets}, h.c.Node) // what can't be served is told by the agent
+	facts := serviceport.Facts{Endpoints: h.served.Endpoints, Own: h.subnets}
+	plan, _ := serviceport.Plan(h.served.Services, facts, h.c.Node) // the agent reports what can't be served
 	have, err := h.t.Kernel.Read(plan.Host)
 	if err != nil {
 		return unchecked("%v", err)
 	}
-	// Other nodes' addresses are not asked for; nor is known what slices say that
-	// are not ours to see.
+	// Other nodes' addresses are not asked for. EndpointSlices may not be readable
+	// either.
 	kinds := hostplan.ServiceEntryKind.Remote
 	if h.served.Endpoints == nil {
 		kinds = hostplan.ServiceEntryKind.OfEndpoints
@@ -41,12 +42,14 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 		}
 	}
 	if len(f.wrong) > 0 {
-		return problem("%s", several(f.wrong)).fixed("# `ovnkube node` keeps this: does it run, and what does it log of services? systemctl restart ovnkube-node", "nft list table inet northbound")
+		return problem("%s", several(f.wrong)).
+			fixed("# `ovnkube node` keeps this: does it run, and what does it log of services? systemctl restart ovnkube-node",
+				"nft list table inet northbound")
 	}
 	return ok("%d entries of the services that are reached from outside", plan.Host[0].(hostplan.ServicePorts).Count())
 }
 
-// serviceDifference is a change as what is wrong now.
+// serviceDifference is a change in words: what is there, and what should be.
 func serviceDifference(c item.Change) string {
 	want, _ := c.Want.(hostplan.ServicePorts)
 	have, there := c.Have.(hostplan.ServicePorts)

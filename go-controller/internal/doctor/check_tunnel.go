@@ -20,7 +20,8 @@ func checkEncapIP(_ context.Context, h *facts) Finding {
 		return noOVS()
 	}
 	if len(h.host.EncapIPs) == 0 {
-		return problem("no tunnel address: external_ids:%s is %q", names.OVSEncapIP, h.ids[names.OVSEncapIP]).fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSEncapIP + "=ADDRESS")
+		return problem("no tunnel address: external_ids:%s is %q", names.OVSEncapIP, h.ids[names.OVSEncapIP]).
+			fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSEncapIP + "=ADDRESS")
 	}
 	var where, lost, fixes []string
 	for _, ip := range h.host.EncapIPs {
@@ -36,7 +37,8 @@ func checkEncapIP(_ context.Context, h *facts) Finding {
 		}
 	}
 	if len(lost) > 0 {
-		fixes = append(fixes, "# with its routes. A bridge that is made anew, or an `ovs-appctl exit --cleanup`, takes them away;",
+		fixes = append(fixes, "# with its routes. A bridge that is made anew, or an `ovs-appctl exit --cleanup`, "+
+			"takes them away;",
 			"# with another address: ovs-vsctl set Open_vSwitch . external_ids:"+names.OVSEncapIP+"=ADDRESS")
 		return problem("tunnel address %s is on no interface of this host", strings.Join(lost, ", ")).fixed(fixes...)
 	}
@@ -80,7 +82,7 @@ func (h *facts) peers() (out []peer) {
 	return out
 }
 
-// checkTunnels looks for an open tunnel to each other chassis.
+// checkTunnels looks for a working tunnel to each other chassis.
 func checkTunnels(ctx context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
@@ -121,16 +123,18 @@ func checkTunnels(ctx context.Context, h *facts) Finding {
 	slices.Sort(missing)
 	if len(missing) > 0 {
 		return problem("no tunnel to %d of %d other chassis: %s", len(missing), len(without), several(missing)).fixed(
-			fixRestartController, "# the same --encap-type on every node; with the kernel's datapath: modprobe "+h.ids[names.OVSEncapType])
+			fixRestartController,
+			"# the same --encap-type on every node; with the kernel's datapath: modprobe "+h.ids[names.OVSEncapType])
 	}
 	if lost := h.unroutable(ctx); len(lost) > 0 {
-		return problem("the userspace datapath has no route to %s", several(lost)).fixed("ovs-appctl ovs/route/show", "# the bridge with the tunnel address must be up and have its routes")
+		return problem("the userspace datapath has no route to %s", several(lost)).fixed("ovs-appctl ovs/route/show",
+			"# the bridge with the tunnel address must be up and have its routes")
 	}
 	return ok("to each of %d other chassis", len(without))
 }
 
-// unroutable lists the tunnel ends to which the userspace datapath has no
-// route: it keeps its own table, of the kernel's routes through bridges.
+// unroutable lists the tunnel ends to which the userspace datapath has no route. It
+// keeps a routing table of its own, with the kernel's routes through bridges.
 func (h *facts) unroutable(ctx context.Context) (out []string) {
 	dir, local := h.c.Node.OVSRunDir()
 	if h.c.Node.DatapathType != config.DatapathNetdev || !local {
@@ -140,7 +144,8 @@ func (h *facts) unroutable(ctx context.Context) (out []string) {
 	defer cancel()
 	for _, p := range h.peers() {
 		if h.sourceFor(p.ip).IsValid() {
-			if answer, err := h.t.Daemons.Appctl(ctx, dir, "ovs-vswitchd", "ovs/route/lookup", p.ip.String()); err == nil && !strings.Contains(answer, "dev ") {
+			if answer, err := h.t.Daemons.Appctl(ctx, dir, "ovs-vswitchd", "ovs/route/lookup", p.ip.String()); err == nil &&
+				!strings.Contains(answer, "dev ") {
 				out = append(out, fmt.Sprintf("%s (chassis %s)", p.ip, p.chassis))
 			}
 		}
@@ -148,8 +153,7 @@ func (h *facts) unroutable(ctx context.Context) (out []string) {
 	return out
 }
 
-// sourceFor is our tunnel address of the family of ip; the zero Addr when
-// there is none here.
+// sourceFor is this node's tunnel address of the family of ip, the zero Addr for none.
 func (h *facts) sourceFor(ip netip.Addr) netip.Addr {
 	for _, p := range h.places {
 		if p.Prefix.Addr().Is4() == ip.Is4() {
@@ -166,8 +170,8 @@ const (
 	smallPing   = 64
 )
 
-// checkPaths looks whether the largest packets that pods can send reach the
-// other chassis in one piece.
+// checkPaths tests whether the largest packets that pods can send reach the other
+// chassis unfragmented.
 func checkPaths(ctx context.Context, h *facts) Finding {
 	if h.sbErr != nil {
 		return noSouthbound()
@@ -212,11 +216,12 @@ func checkPaths(ctx context.Context, h *facts) Finding {
 	case len(silent) > 0:
 		return unchecked("%d of %d: %s", len(silent), count, several(silent))
 	}
-	return ok("packets of %d bytes reach each of %d other tunnel ends", mtu+encap.Overhead(h.c.Node.EncapType, h.host.EncapIPs), count)
+	return ok("packets of %d bytes reach each of %d other tunnel ends",
+		mtu+encap.Overhead(h.c.Node.EncapType, h.host.EncapIPs), count)
 }
 
-// path tells what is wrong on the way to one peer, and what mends it; quiet is
-// true when that can't be known.
+// path is what is wrong on the path to one peer, and the command that solves it. quiet
+// is true when that can't be known.
 func (h *facts) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why, fix string, quiet bool) {
 	overhead := encap.Overhead(h.c.Node.EncapType, []netip.Addr{p.ip})
 	size := mtu + overhead
@@ -228,7 +233,8 @@ func (h *facts) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why
 	case !reachable:
 		return "there is no route to " + who, fmt.Sprintf("ip route add %s via ROUTER", p.ip), false
 	case route.MTU < size:
-		return fmt.Sprintf("the route to %s through %s has an MTU of %d, packets may have %d bytes", who, route.Link, route.MTU, size),
+		return fmt.Sprintf("the route to %s through %s has an MTU of %d, packets may have %d bytes", who, route.Link,
+				route.MTU, size),
 			fmt.Sprintf("# raise the MTU of %s, or give every node: --mtu %d", route.Link, route.MTU-overhead), false
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
@@ -246,5 +252,6 @@ func (h *facts) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why
 		return who + " answers no ping: it is down, or ICMP is filtered", "", true
 	}
 	return fmt.Sprintf("packets of %d bytes do not reach %s, small ones do: %v", size, who, err),
-		fmt.Sprintf("# find the largest that does: ping -M do -s %d -I %s %s; give every node --mtu of %d less", size-ping.Headers(p.ip), from, p.ip, overhead), false
+		fmt.Sprintf("# find the largest that does: ping -M do -s %d -I %s %s; give every node --mtu of %d less",
+			size-ping.Headers(p.ip), from, p.ip, overhead), false
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// Config is what is to be examined.
+// Config says what to examine.
 type Config struct {
 	Node       config.Node   // as `ovnkube node` has it; Name may be empty: then Open vSwitch's hostname is it
 	Kubernetes bool          // whether an API server was named
@@ -16,7 +16,7 @@ type Config struct {
 	Timeout    time.Duration // of each question, at most
 }
 
-// Status is what a check comes to.
+// Status is the outcome of a check.
 type Status string
 
 // The three outcomes. They are part of the JSON output.
@@ -49,7 +49,7 @@ func unchecked(format string, args ...any) Finding {
 	return Finding{Status: NotChecked, Message: fmt.Sprintf(format, args...)}
 }
 
-// problem makes a finding; fixed adds what to type.
+// problem makes a finding. fixed adds commands.
 func problem(format string, args ...any) Finding {
 	return Finding{Status: Problem, Message: fmt.Sprintf(format, args...)}
 }
@@ -59,13 +59,13 @@ func (f Finding) fixed(commands ...string) Finding {
 	return f
 }
 
-// check is one thing to look at.
+// check is one check and its name.
 type check struct {
 	name string
 	run  func(context.Context, *facts) Finding
 }
 
-// checks lists them in the order in which one thing rests on another.
+// checks lists all checks. A check comes after those that it depends on.
 func checks() []check {
 	return []check{
 		{"ovs-database", checkOVSDatabase},
@@ -100,8 +100,8 @@ func checks() []check {
 	}
 }
 
-// Examine runs every check. It takes as long as the slowest answers, at most
-// some times Config.Timeout.
+// Examine runs every check. It takes as long as the slowest answer, at most a few times
+// Config.Timeout.
 func Examine(ctx context.Context, c Config, t Tools) Report {
 	h := gather(ctx, c, t)
 	r := Report{Node: h.c.Node.Name}

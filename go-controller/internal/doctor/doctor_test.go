@@ -45,7 +45,8 @@ func TestOtherFlags(t *testing.T) {
 	h.c.Node.ClusterSubnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}}
 	h.node.Annotations = map[string]string{"k8s.ovn.org/node-subnets": `{"default":["10.244.1.0/24"]}`}
 	h.planErr = h.plan()
-	if f := checkSubnets(t.Context(), h); f.Status != Problem || !strings.Contains(f.Message, "10.244.1.0/24 is in none of --cluster-subnets 10.128.0.0/14/23") {
+	if f := checkSubnets(t.Context(), h); f.Status != Problem || !strings.Contains(f.Message,
+		"10.244.1.0/24 is in none of --cluster-subnets 10.128.0.0/14/23") {
 		t.Errorf("subnets: %+v", f)
 	}
 	if f := checkRoutes(t.Context(), h); f.Status != NotChecked || len(f.Fix) > 0 {
@@ -66,41 +67,74 @@ func TestServers(t *testing.T) {
 		status       Status
 		message, fix string
 	}{
-		"no API server given":   {checkAPIServer, facts{}, NotChecked, "no API server is given", ""},
-		"API server away":       {checkAPIServer, facts{c: Config{Kubernetes: true}, apiErr: errors.New("connection refused")}, Problem, "connection refused", "does it run"},
-		"no rights":             {checkAPIServer, facts{c: Config{Kubernetes: true}, nodeErr: errors.New("forbidden")}, Problem, "forbidden", "get, list and watch"},
-		"no Node":               {checkAPIServer, facts{c: Config{Kubernetes: true, Node: config.Node{Name: "n1"}}}, Problem, `there is no Node "n1"`, "--node-name"},
-		"API server well":       {checkAPIServer, facts{c: Config{Kubernetes: true}, answer: answer(now), nodeOK: true}, OK, "https://api v1", ""},
-		"Node without subnets":  {checkSubnets, facts{nodeOK: true, planErr: errNoSubnets}, Problem, "has no annotation k8s.ovn.org/node-subnets", "ovnkube master"},
-		"subnets of nobody":     {checkSubnets, facts{planErr: errNoSubnets}, NotChecked, "neither a Node nor the management port", ""},
-		"subnets malformed":     {checkSubnets, facts{nodeOK: true, planErr: errors.New("host bits")}, Problem, "host bits", "kubectl annotate node"},
-		"clock ahead":           {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(now.Add(-time.Minute))}, Problem, "59s ahead of the API server's", "timedatectl set-ntp true"},
-		"clock behind":          {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(now.Add(time.Minute))}, Problem, "1m0s behind the API server's", "chronyc makestep"},
-		"clock right":           {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(now)}, OK, "less than 5s", ""},
-		"clock without a date":  {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(time.Time{})}, NotChecked, "does not tell the time", ""},
-		"clock without API":     {checkClock, facts{}, NotChecked, "no API server", ""},
-		"agent away":            {checkAgent, facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: "127.0.0.1:1"}}, t: Tools{Daemons: daemons{}}}, NotChecked, "no agent answers", ""},
-		"agent says":            {checkAgent, facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: sick}}, t: Tools{Daemons: daemons{}}}, Problem, "no tunnel address", "journalctl"},
-		"remote Open vSwitch":   {checkVSwitchd, facts{c: Config{Node: config.Node{OVSAddress: "tcp:10.0.0.1:6640"}}}, NotChecked, "no socket of this host", ""},
-		"no kernel module":      {checkDatapath, facts{c: Config{Node: config.Node{DatapathType: "system"}}, t: Tools{Kernel: moduleless{}}}, Problem, "module is not loaded", "modprobe openvswitch"},
-		"old Open vSwitch":      {checkVSwitchd, vswitchd("system", "ovs-vswitchd (Open vSwitch) 2.17.9"), Problem, "2.17.9, older than 3.1.0", "upgrade"},
-		"broken Open vSwitch":   {checkVSwitchd, vswitchd("netdev", "ovs-vswitchd (Open vSwitch) 3.1.0"), Problem, "aborts now and then", "3.1.3, 3.2.3"},
+		"no API server given": {checkAPIServer, facts{}, NotChecked, "no API server is given", ""},
+		"API server away": {checkAPIServer,
+			facts{c: Config{Kubernetes: true}, apiErr: errors.New("connection refused")}, Problem, "connection refused",
+			"does it run"},
+		"no rights": {checkAPIServer, facts{c: Config{Kubernetes: true}, nodeErr: errors.New("forbidden")},
+			Problem, "forbidden", "get, list and watch"},
+		"no Node": {checkAPIServer, facts{c: Config{Kubernetes: true, Node: config.Node{Name: "n1"}}}, Problem,
+			`there is no Node "n1"`, "--node-name"},
+		"API server well": {checkAPIServer, facts{c: Config{Kubernetes: true}, answer: answer(now), nodeOK: true}, OK,
+			"https://api v1", ""},
+		"Node without subnets": {checkSubnets, facts{nodeOK: true, planErr: errNoSubnets}, Problem,
+			"has no annotation k8s.ovn.org/node-subnets", "ovnkube master"},
+		"subnets of nobody": {checkSubnets, facts{planErr: errNoSubnets}, NotChecked,
+			"neither a Node nor the management port", ""},
+		"subnets malformed": {checkSubnets, facts{nodeOK: true, planErr: errors.New("host bits")}, Problem, "host bits",
+			"kubectl annotate node"},
+		"clock ahead": {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(now.Add(-time.Minute))},
+			Problem, "59s ahead of the API server's", "timedatectl set-ntp true"},
+		"clock behind": {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(now.Add(time.Minute))},
+			Problem, "1m0s behind the API server's", "chronyc makestep"},
+		"clock right": {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(now)}, OK, "less than 5s",
+			""},
+		"clock without a date": {checkClock, facts{c: Config{Kubernetes: true}, answer: answer(time.Time{})}, NotChecked,
+			"does not tell the time", ""},
+		"clock without API": {checkClock, facts{}, NotChecked, "no API server", ""},
+		"agent away": {checkAgent,
+			facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: "127.0.0.1:1"}}, t: Tools{Daemons: daemons{}}},
+			NotChecked, "no agent answers", ""},
+		"agent says": {checkAgent,
+			facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: sick}}, t: Tools{Daemons: daemons{}}}, Problem,
+			"no tunnel address", "journalctl"},
+		"remote Open vSwitch": {checkVSwitchd, facts{c: Config{Node: config.Node{OVSAddress: "tcp:10.0.0.1:6640"}}},
+			NotChecked, "no socket of this host", ""},
+		"no kernel module": {checkDatapath,
+			facts{c: Config{Node: config.Node{DatapathType: "system"}}, t: Tools{Kernel: moduleless{}}}, Problem,
+			"module is not loaded", "modprobe openvswitch"},
+		"old Open vSwitch": {checkVSwitchd, vswitchd("system", "ovs-vswitchd (Open vSwitch) 2.17.9"), Problem,
+			"2.17.9, older than 3.1.0", "upgrade"},
+		"broken Open vSwitch": {checkVSwitchd, vswitchd("netdev", "ovs-vswitchd (Open vSwitch) 3.1.0"), Problem,
+			"aborts now and then", "3.1.3, 3.2.3"},
 		"new Open vSwitch":      {checkVSwitchd, vswitchd("netdev", "ovs-vswitchd (Open vSwitch) 3.10.0"), OK, "3.10.0", ""},
 		"kernel's Open vSwitch": {checkVSwitchd, vswitchd("system", "ovs-vswitchd (Open vSwitch) 3.1.0"), OK, "3.1.0", ""},
-		"old OVN":               {checkController, vswitchd("system", "ovn-controller 22.03.1\nOpen vSwitch Library 2.17.2"), Problem, "22.03.1, older than 23.03.0", "upgrade OVN"},
-		"gateway node":          {checkMasquerade, facts{c: Config{Node: config.Node{Gateway: config.Gateway{Mode: "shared"}}}}, NotChecked, "gateway router", ""},
-		"services unknown":      {checkServicePorts, facts{c: Config{Kubernetes: true}, servedErr: errors.New("may this identity list them?")}, NotChecked, "may this identity list them?", ""},
-		"services without API":  {checkServicePorts, facts{}, NotChecked, "no API server is given", ""},
-		"services of no subnet": {checkServicePorts, facts{c: Config{Kubernetes: true}, planErr: errNoSubnets}, NotChecked, "subnets are not known", ""},
-		"no gateway":            {checkExternalBridge, facts{}, NotChecked, "neither --gateway-mode nor external_ids:northbound-gateway-bridge is set", ""},
-		"gateway unlabelled":    {checkExternalBridge, labelled(t, true, nil), NotChecked, "its labels do not match --gateway-node-label role=exit", ""},
-		"label not known":       {checkExternalBridge, labelled(t, false, nil), NotChecked, "it is not known whether the labels of the Node match --gateway-node-label role=exit", ""},
-		"gateway's bridge away": {checkExternalBridge, labelled(t, true, map[string]string{"role": "exit"}), Problem, "there is no such bridge", "ovnkube nics-to-bridge eth0"},
-		"bridge remembered":     {checkExternalBridge, facts{ids: map[string]string{"northbound-gateway-bridge": "breth7"}, t: Tools{Bridges: bridgeless{}}}, Problem, "there is no such bridge", "ovnkube nics-to-bridge breth7"},
+		"old OVN": {checkController, vswitchd("system", "ovn-controller 22.03.1\nOpen vSwitch Library 2.17.2"),
+			Problem, "22.03.1, older than 23.03.0", "upgrade OVN"},
+		"gateway node": {checkMasquerade,
+			facts{c: Config{Node: config.Node{Gateway: config.Gateway{Mode: "shared"}}}}, NotChecked, "gateway router", ""},
+		"services unknown": {checkServicePorts,
+			facts{c: Config{Kubernetes: true}, servedErr: errors.New("may this identity list them?")}, NotChecked,
+			"may this identity list them?", ""},
+		"services without API": {checkServicePorts, facts{}, NotChecked, "no API server is given", ""},
+		"services of no subnet": {checkServicePorts, facts{c: Config{Kubernetes: true}, planErr: errNoSubnets}, NotChecked,
+			"subnets are not known", ""},
+		"no gateway": {checkExternalBridge, facts{}, NotChecked,
+			"neither --gateway-mode nor external_ids:northbound-gateway-bridge is set", ""},
+		"gateway unlabelled": {checkExternalBridge, labelled(t, true, nil), NotChecked,
+			"its labels do not match --gateway-node-label role=exit", ""},
+		"label not known": {checkExternalBridge, labelled(t, false, nil), NotChecked,
+			"it is not known whether the labels of the Node match --gateway-node-label role=exit", ""},
+		"gateway's bridge away": {checkExternalBridge, labelled(t, true, map[string]string{"role": "exit"}), Problem,
+			"there is no such bridge", "ovnkube nics-to-bridge eth0"},
+		"bridge remembered": {checkExternalBridge,
+			facts{ids: map[string]string{"northbound-gateway-bridge": "breth7"}, t: Tools{Bridges: bridgeless{}}}, Problem,
+			"there is no such bridge", "ovnkube nics-to-bridge breth7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.check(t.Context(), &c.h)
-			if f.Status != c.status || !strings.Contains(f.Message, c.message) || !strings.Contains(strings.Join(f.Fix, "\n"), c.fix) {
+			if f.Status != c.status || !strings.Contains(f.Message, c.message) || !strings.Contains(strings.Join(f.Fix, "\n"),
+				c.fix) {
 				t.Errorf("%s %q, fix %q; want %s, %q, %q", f.Status, f.Message, f.Fix, c.status, c.message, c.fix)
 			}
 		})
@@ -146,7 +180,8 @@ func (a answering) Appctl(context.Context, string, string, string, ...string) (s
 func (a answering) Ready(context.Context, string) (bool, error) { return true, nil }
 
 func vswitchd(datapath, says string) facts {
-	return facts{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: "unix:/run/db.sock", DatapathType: datapath}}, t: Tools{Daemons: answering{says}}}
+	return facts{c: Config{Timeout: time.Second,
+		Node: config.Node{OVSAddress: "unix:/run/db.sock", DatapathType: datapath}}, t: Tools{Daemons: answering{says}}}
 }
 
 // Flows that lead to the same backends do not contradict each other; of others it
@@ -159,8 +194,10 @@ func TestLeads(t *testing.T) {
 	if have := leads([]ovs.Row{flow("a", "reg2[0..15] = 80"+to), flow("a", "reg2[0..15] = 443"+to)}); len(have) != 1 {
 		t.Errorf("two ports of an address with one target: %q", have)
 	}
-	have := leads([]ovs.Row{flow("b", "ct_lb_mark(backends="+strings.Repeat("10.128.0.9:80,", 9)+"10.128.0.9:81);"), flow("c", "drop;")})
-	want := []string{"10.128.0.9:80,10.128.0.9:80,10.128.0.9:80,10.128.0.9:80,10.1... (load balancer b...)", "drop; (load balancer c...)"}
+	have := leads([]ovs.Row{flow("b", "ct_lb_mark(backends="+strings.Repeat("10.128.0.9:80,", 9)+"10.128.0.9:81);"),
+		flow("c", "drop;")})
+	want := []string{"10.128.0.9:80,10.128.0.9:80,10.128.0.9:80,10.128.0.9:80,10.1... (load balancer b...)",
+		"drop; (load balancer c...)"}
 	if !slices.Equal(have, want) {
 		t.Errorf("have\n%q\nwant\n%q", have, want)
 	}
@@ -169,7 +206,8 @@ func TestLeads(t *testing.T) {
 // The Northbound database is asked when its address is given.
 func TestNorthbound(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	h := facts{c: Config{Timeout: time.Second, Northbound: &config.OVSDB{Addresses: []string{"unix:/nonexistent", remote}}}, t: Tools{Databases: databases{}}}
+	h := facts{c: Config{Timeout: time.Second,
+		Northbound: &config.OVSDB{Addresses: []string{"unix:/nonexistent", remote}}}, t: Tools{Databases: databases{}}}
 	if f := checkNorthbound(t.Context(), &h); f.Status != OK || !strings.Contains(f.Message, "schema 7.11.0") {
 		t.Errorf("%+v", f)
 	}
@@ -193,7 +231,8 @@ func TestEmptyAndOldDatabase(t *testing.T) {
 	}
 	h.ovsErr = nil
 	delete(h.schema.Columns, "Port")
-	if f := checkOVSDatabase(t.Context(), &h); f.Status != Problem || !strings.Contains(f.Message, "has no Port.") || !strings.Contains(f.Message, "more") {
+	if f := checkOVSDatabase(t.Context(), &h); f.Status != Problem || !strings.Contains(f.Message, "has no Port.") ||
+		!strings.Contains(f.Message, "more") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -235,7 +274,8 @@ node n1: 1 problem, 1 of 3 checks not made
 		t.Fatal(err)
 	}
 	const wantJSON = `{"node":"n1","problems":1,"findings":[{"check":"br-int","status":"ok","message":"fine"},` +
-		`{"check":"routes","status":"problem","message":"missing <x>","fix":["# by hand:","ip route add"]},{"check":"clock","status":"not checked","message":"no API server"}]}`
+		`{"check":"routes","status":"problem","message":"missing <x>","fix":["# by hand:","ip route add"]},` +
+		`{"check":"clock","status":"not checked","message":"no API server"}]}`
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, js.Bytes()); err != nil || compact.String() != wantJSON {
 		t.Errorf("JSON %s, %v", compact.String(), err)

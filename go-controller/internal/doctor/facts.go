@@ -27,7 +27,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// facts is what was gathered of the node. Each part has its error beside it.
+// facts is what was gathered of the node for more than one check. Each part has its
+// error beside it.
 type facts struct {
 	c Config
 	t Tools
@@ -64,7 +65,7 @@ type facts struct {
 	planErr error // why the kernel's part of the plan can't be compared
 }
 
-// gather asks everything that more than one check needs.
+// gather reads everything that more than one check needs.
 func gather(ctx context.Context, c Config, t Tools) *facts {
 	h := &facts{c: c, t: t}
 	h.ovsErr = h.timed(ctx, h.readOVS)
@@ -89,8 +90,8 @@ func gather(ctx context.Context, c Config, t Tools) *facts {
 	return h
 }
 
-// readServices asks for the services, and for the ranges of ClusterIPs, which are
-// as good as those of --k8s-service-cidrs.
+// readServices reads the services and the ranges of ClusterIPs. These add to
+// --k8s-service-cidrs.
 func (h *facts) readServices(ctx context.Context) (err error) {
 	if h.served, err = h.t.API.Served(ctx, h.c.Node.Name, serviceport.NeedsEndpoints); err != nil {
 		return err
@@ -126,7 +127,8 @@ func (h *facts) readOVS(ctx context.Context) (err error) {
 	return nil
 }
 
-// name is the node's: given, or as Open vSwitch or the kernel has it.
+// name is the node's name: from the flags, else from Open vSwitch, else from the
+// kernel.
 func (h *facts) name() {
 	if h.c.Node.Name == "" {
 		h.c.Node.Name = h.ids[names.OVSHostname]
@@ -138,8 +140,8 @@ func (h *facts) name() {
 
 var errNoRemote = errors.New("external_ids:" + names.OVSRemote + " is not set")
 
-// readSouthbound asks the servers that ovn-controller uses, with its keys,
-// until one answers.
+// readSouthbound asks ovn-controller's servers in turn, with its keys, until one
+// answers.
 func (h *facts) readSouthbound(ctx context.Context) error {
 	if h.ovsErr != nil {
 		return h.ovsErr
@@ -169,8 +171,7 @@ func (h *facts) readSouthbound(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// keys are those of the SSL row, which ovn-controller uses too
-// (ovn-controller(8)).
+// keys are those of the SSL row, which ovn-controller uses too (ovn-controller(8)).
 func (h *facts) keys(ctx context.Context) (*tls.Config, error) {
 	rows, err := h.t.Databases.Ask(ctx, h.c.Node.OVSAddress, nil, ovs.Database,
 		ovs.Select{Table: "SSL", Columns: []string{"private_key", "certificate", "ca_cert"}})
@@ -178,18 +179,20 @@ func (h *facts) keys(ctx context.Context) (*tls.Config, error) {
 		return nil, err
 	}
 	if len(rows[0]) == 0 {
-		return nil, errors.New("an ssl: address needs keys, and Open vSwitch has none: `ovs-vsctl set-ssl KEY CERTIFICATE CA`")
+		return nil, errors.New("an ssl: address needs keys, and Open vSwitch has none: " +
+			"`ovs-vsctl set-ssl KEY CERTIFICATE CA`")
 	}
 	r := rows[0][0]
-	keys, err := ovsdb.TLS(config.OVSDB{PrivKey: r.Text("private_key"), Cert: r.Text("certificate"), CACert: r.Text("ca_cert")})
+	keys, err := ovsdb.TLS(config.OVSDB{PrivKey: r.Text("private_key"), Cert: r.Text("certificate"),
+		CACert: r.Text("ca_cert")})
 	if err != nil {
 		return nil, fmt.Errorf("reading the keys that Open vSwitch names: %w", err)
 	}
 	return keys, nil
 }
 
-// plan is what `ovnkube node` would want of this node, and what the kernel has. The
-// error says why the kernel's part can't be compared.
+// plan computes what `ovnkube node` would want of this node, and reads what the kernel
+// has. The error says why the kernel's part can't be compared.
 func (h *facts) plan() error {
 	subnetsErr := h.findSubnets()
 	own, err := h.findOwn()
@@ -202,7 +205,8 @@ func (h *facts) plan() error {
 	}
 	var failed []error
 	h.want, failed = all.Plan(h.host, h.c.Node)
-	failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, encap.ErrNoAddress) }) // not the kernel's
+	notKernel := func(err error) bool { return errors.Is(err, encap.ErrNoAddress) }
+	failed = slices.DeleteFunc(failed, notKernel)
 	if err := cmp.Or(subnetsErr, errors.Join(failed...)); err != nil {
 		return err
 	}
@@ -220,9 +224,8 @@ func (h *facts) encapIPs() []netip.Addr {
 	return set
 }
 
-// findOwn takes the addresses by which the cluster knows the node, without which
-// the routes that the agent makes can't be compared: those of the Node; without
-// one, what the routes themselves have.
+// findOwn is the addresses by which the cluster knows the node: those of the Node, or
+// without a Node, those in the routes. The plan's routes have them.
 func (h *facts) findOwn() ([]netip.Addr, error) {
 	own, err := hostfacts.OnHost(h.t.Kernel, hostfacts.Addrs(h.node.InternalIPs))
 	if len(own) > 0 || err != nil {
@@ -246,11 +249,11 @@ func (h *facts) findOwn() ([]netip.Addr, error) {
 	return own, nil
 }
 
-// errNoSubnets says that nothing tells which subnets the node has.
+// errNoSubnets says that no source has the node's subnets.
 var errNoSubnets = errors.New("the node has no subnets")
 
-// errOtherFlags says that the flags are not the agent's: what is planned by them
-// must not be typed.
+// errOtherFlags says that the flags are not the agent's. Commands of a plan by such
+// flags would harm the node.
 var errOtherFlags = errors.New("not the flags of this node's agent")
 
 // findSubnets takes the node's subnets from its annotation, else from the
@@ -295,7 +298,7 @@ func (h *facts) readSubnets() error {
 	return nil
 }
 
-// mtu is that of pods and the management port.
+// mtu is the MTU of pods and the management port.
 func (h *facts) mtu() (int, error) { return encap.MTU(h.host, h.c.Node) }
 
 // iface is the Interface row of this name.

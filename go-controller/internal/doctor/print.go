@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// WriteText prints a report for a person: a line for each check, and under a
-// problem what to type.
+// WriteText prints a report for a person: a line for each check, and the commands under
+// a problem.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	notChecked := 0
@@ -21,7 +21,8 @@ func (r Report) WriteText(w io.Writer) error {
 			notChecked++
 		}
 	}
-	fmt.Fprintf(&b, "node %s: %s, %d of %d checks not made\n", r.Node, count(r.Problems, "problem"), notChecked, len(r.Findings))
+	fmt.Fprintf(&b, "node %s: %s, %d of %d checks not made\n", r.Node, count(r.Problems, "problem"), notChecked,
+		len(r.Findings))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
-// Tools are the ways to look. All of them only ask.
+// Tools are the doctor's sources. None of them changes anything.
 type Tools struct {
 	Databases Databases
 	Daemons   Daemons
@@ -45,8 +45,8 @@ type Databases interface {
 type Daemons interface {
 	// Appctl is ovs.Appctl.
 	Appctl(ctx context.Context, runDir, daemon, command string, args ...string) (string, error)
-	// Ready asks a daemon's /readyz: nil when it is ready, else what it says.
-	// answers is false when nobody does.
+	// Ready asks a daemon's /readyz. It is nil when the daemon is ready, else what it
+	// says. answers is false when no daemon answers.
 	Ready(ctx context.Context, address string) (answers bool, err error)
 }
 
@@ -114,7 +114,9 @@ func (c closer) Close() error {
 
 type databases struct{}
 
-func (databases) Ask(ctx context.Context, remote string, keys *tls.Config, database string, selects ...ovs.Select) ([][]ovs.Row, error) {
+func (databases) Ask(
+	ctx context.Context, remote string, keys *tls.Config, database string, selects ...ovs.Select,
+) ([][]ovs.Row, error) {
 	return ovs.Ask(ctx, remote, keys, database, selects...)
 }
 
@@ -122,7 +124,9 @@ func (databases) Schema(ctx context.Context, remote string, keys *tls.Config, da
 	return ovs.AskSchema(ctx, remote, keys, database)
 }
 
-func (databases) Explain(ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string) (string, error) {
+func (databases) Explain(
+	ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string,
+) (string, error) {
 	return ovs.ExplainBinding(ctx, remote, keys, logicalPort, systemID)
 }
 

@@ -31,7 +31,8 @@ type Query struct {
 	VLAN      int    // VLAN id of the gateway's network on the NIC, 0 for none
 }
 
-// Find looks at the bridge. Its errors say what to do about them.
+// Find reads the bridge and the interface with its addresses. Its errors say what to do
+// about them.
 func Find(s Switch, k Kernel, q Query) (*hostplan.External, error) {
 	bridge, uplink, err := findUplink(s, k, q)
 	if err != nil {
@@ -70,7 +71,8 @@ func findUplink(s Switch, k Kernel, q Query) (b ovs.BridgeState, uplink ovs.Brid
 		uplink, err = portOf(b, q.Interface)
 	}
 	if err == nil && uplink.Tag != 0 {
-		err = fmt.Errorf("port %s has tag=%d: take it off; for a gateway in that VLAN give --gateway-vlan-id %d", uplink.Name, uplink.Tag, uplink.Tag)
+		err = fmt.Errorf("port %s has tag=%d: take it off; for a gateway in that VLAN give --gateway-vlan-id %d", uplink.Name,
+			uplink.Tag, uplink.Tag)
 	}
 	return b, uplink, err
 }
@@ -89,12 +91,13 @@ func noBridge(k Kernel, name string) error {
 func portOf(b ovs.BridgeState, iface string) (ovs.BridgePort, error) {
 	p, ok := b.Port(iface)
 	if !ok || p.Bond {
-		return p, fmt.Errorf("interface %s is in a bond of Open vSwitch on bridge %s: flows can't name it; bond the NICs in the kernel and put that into the bridge", iface, b.Name)
+		return p, fmt.Errorf("interface %s is in a bond of Open vSwitch on bridge %s: flows can't name it; "+
+			"bond the NICs in the kernel and put that into the bridge", iface, b.Name)
 	}
 	return p, nil
 }
 
-// onlyNIC is the one port that is neither internal nor a patch.
+// onlyNIC is the bridge's only port that is neither internal nor a patch port.
 func onlyNIC(b ovs.BridgeState) (nic ovs.BridgePort, err error) {
 	var found []string
 	for _, p := range b.Ports {
@@ -104,7 +107,8 @@ func onlyNIC(b ovs.BridgeState) (nic ovs.BridgePort, err error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nic, fmt.Errorf("bridge %s has no NIC: run `ovnkube nics-to-bridge`, or `ovs-vsctl add-port %s NIC`", b.Name, b.Name)
+		return nic, fmt.Errorf("bridge %s has no NIC: run `ovnkube nics-to-bridge`, or `ovs-vsctl add-port %s NIC`", b.Name,
+			b.Name)
 	case len(found) > 1:
 		return nic, fmt.Errorf("bridge %s has %s: say which is the NIC that leads outside", b.Name, strings.Join(found, ", "))
 	case nic.Bond:
@@ -113,7 +117,8 @@ func onlyNIC(b ovs.BridgeState) (nic ovs.BridgePort, err error) {
 	return nic, nil
 }
 
-// findPatch finds ovn-controller's port for the gateway's localnet port.
+// findPatch finds the patch port that ovn-controller made for the gateway's localnet
+// port.
 func findPatch(e *hostplan.External, b ovs.BridgeState, node string) error {
 	if node != "" {
 		e.Patch = names.PatchPort(names.LocalnetPort(b.Name, node))
@@ -134,8 +139,8 @@ func findPatch(e *hostplan.External, b ovs.BridgeState, node string) error {
 	return nil
 }
 
-// findLink finds the interface with the addresses: the bridge's own; for a VLAN
-// that the bridge does not untag, the VLAN device on it.
+// findLink finds the interface with the addresses: the bridge's own, or for a VLAN that
+// the bridge does not untag, the VLAN device on it.
 func findLink(e *hostplan.External, k Kernel) error {
 	e.Link = e.Bridge
 	if e.VLAN != 0 && e.LocalTag == 0 {
@@ -144,7 +149,8 @@ func findLink(e *hostplan.External, k Kernel) error {
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("the host is not in VLAN %d: neither has port %s tag=%d, nor is there a VLAN device with that id on %s", e.VLAN, e.Bridge, e.VLAN, e.Bridge)
+			return fmt.Errorf("the host is not in VLAN %d: neither has port %s tag=%d, "+
+				"nor is there a VLAN device with that id on %s", e.VLAN, e.Bridge, e.VLAN, e.Bridge)
 		}
 		e.Link = name
 	}

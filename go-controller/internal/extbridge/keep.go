@@ -13,9 +13,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// How often the flows are compared although nobody told of a change, how long
-// it takes until they are after a failure, and how close together two
-// comparisons may come.
+// The time between comparisons without a change, the delay after a failure, and the
+// least time between two comparisons.
 const (
 	keepInterval = 10 * time.Second
 	keepRetry    = time.Second
@@ -31,7 +30,7 @@ type Keeper struct {
 	Log    *slog.Logger
 }
 
-// Want is the flows that the bridge is to have, as it is now.
+// Want is the flows that the bridge should have, given its present ports.
 func (k *Keeper) Want() (hostplan.Flows, error) {
 	e, err := Find(k.DB, k.Kernel, k.Query)
 	if err != nil {
@@ -48,9 +47,9 @@ func (k *Keeper) Want() (hostplan.Flows, error) {
 	return gateway.Flows(*e, strings.TrimSpace(encap)), nil
 }
 
-// Run works until ctx ends, and leaves the flows then. It calls ready once they
-// are there for the first time; that they can't be is an error until then, and
-// afterwards logged and tried again.
+// Run works until ctx ends, and leaves the flows then. Once they are in place for the
+// first time it calls ready. A failure before that is returned; a later one is logged,
+// and Run tries again.
 func (k *Keeper) Run(ctx context.Context, ready func()) error {
 	if err := k.pass(ctx); err != nil {
 		return err
@@ -104,7 +103,7 @@ func (k *Keeper) loop(ctx context.Context, told <-chan struct{}) {
 	}
 }
 
-// pass compares once and repairs.
+// pass compares and repairs once.
 func (k *Keeper) pass(ctx context.Context) error {
 	want, err := k.Want()
 	if err != nil {

@@ -70,7 +70,8 @@ func TestOnHost(t *testing.T) {
 
 func TestGatewayRecord(t *testing.T) {
 	x, err := GatewayRecord(ExternalIDs{
-		"ovn-bridge-mappings": "physnet:breth0", "northbound-gateway-bridge": "breth0", "northbound-gateway-mapping": "physnet:breth0",
+		"ovn-bridge-mappings": "physnet:breth0", "northbound-gateway-bridge": "breth0",
+		"northbound-gateway-mapping": "physnet:breth0",
 	})
 	want := hostplan.GatewayRecord{Mappings: "physnet:breth0", Bridge: "breth0", Added: "physnet:breth0"}
 	if err != nil || x != want {

@@ -12,7 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// Device is an interface as others on its network see it.
+// Device is an interface as other hosts on its network see it.
 type Device struct {
 	Name     string
 	MAC      ipnet.MAC
@@ -55,8 +55,8 @@ func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
 	return d, true, nil
 }
 
-// defaultHops are the gateways of the default routes through a link, only the
-// ones of the lowest metric.
+// defaultHops are the next hops of the default routes through a link, only those of the
+// lowest metric.
 func (n *Netlink) defaultHops(index, family int) (out []netip.Addr, err error) {
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN}
 	list, err := n.items.Handle.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE)

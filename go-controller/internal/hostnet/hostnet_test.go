@@ -3,9 +3,12 @@ package hostnet
 import (
 	"context"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -19,7 +22,8 @@ func addr(s string) hostplan.Addr {
 
 func route(dest, via, src string) hostplan.Route {
 	return hostplan.Route{
-		Dest: netip.MustParsePrefix(dest), Via: netip.MustParseAddr(via), Link: "m0", Src: netip.MustParseAddr(src), Protocol: hostplan.RouteProtocol,
+		Dest: netip.MustParsePrefix(dest), Via: netip.MustParseAddr(via), Link: "m0", Src: netip.MustParseAddr(src),
+		Protocol: hostplan.RouteProtocol,
 	}
 }
 
@@ -36,7 +40,8 @@ func wanted() []hostplan.Item {
 		addr("10.1.0.2/24"), addr("fd01::2/64"), neigh("10.1.0.1", 1), neigh("fd01::1", 1),
 		route("10.0.0.0/8", "10.1.0.1", "10.1.0.2"), route("fd00::/16", "fd01::1", "fd01::2"),
 		hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), V6: netip.MustParsePrefix("fd01::/64"), Except: "m0"},
-		hostplan.Route{Dest: netip.MustParsePrefix("169.254.169.6/32"), Via: netip.MustParseAddr("10.1.0.1"), Link: "m0", Protocol: hostplan.RouteProtocol},
+		hostplan.Route{Dest: netip.MustParsePrefix("169.254.169.6/32"), Via: netip.MustParseAddr("10.1.0.1"), Link: "m0",
+			Protocol: hostplan.RouteProtocol},
 		route("fd69::6/128", "fd01::1", "fd01::2"),
 		hostplan.Hairpin{Link: "m0", V4: netip.MustParseAddr("10.1.0.2"), V6: netip.MustParseAddr("fd01::2")},
 	}
@@ -89,7 +94,7 @@ func TestNetlink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := item.NewMemory(have...).String(); got != wantedDump {
+	if got := text(have); got != wantedDump {
 		t.Errorf("read back:\n%s\nwant:\n%s", got, wantedDump)
 	}
 	if again, err := item.Converge(t.Context(), k, wanted()); err != nil || len(again) != 0 {
@@ -108,13 +113,14 @@ func TestNetlink(t *testing.T) {
 		t.Fatal(err)
 	}
 	have, err = k.Read(fewer)
-	if got, want := item.NewMemory(have...).String(), fewer[0].String()+"\n"+other.String()+"\n"; err != nil || got != want {
+	if got, want := text(have),
+		fewer[0].String()+"\n"+other.String()+"\n"; err != nil || got != want {
 		t.Errorf("after taking away: %v\n%s\nwant:\n%s", err, got, want)
 	}
 	if err := k.Apply(item.Change{Have: other}); err != nil {
 		t.Fatal(err)
 	}
-	if have, err := k.Read([]hostplan.Item{other}); err != nil || len(have) != 0 {
+	if have, err := nft.NewTables().Read([]hostplan.Item{other}); err != nil || len(have) != 0 {
 		t.Errorf("after removing the table: %v %v", have, err)
 	}
 	if links, err := k.RALinks(); err != nil || len(links) != 0 {
@@ -122,8 +128,10 @@ func TestNetlink(t *testing.T) {
 	}
 	// Each of these is told.
 	for _, cmd := range []string{
-		"ip link set m0 mtu 1300", "ip addr add 10.1.0.2/24 dev m0", "ip route add 10.0.0.0/8 dev m0", "ip route replace 10.0.0.0/8 dev m1",
-		"ip route add 10.7.0.0/16 dev m1 proto 78", "ip neigh add 10.1.0.9 lladdr 02:00:00:00:00:01 dev m0 nud permanent", "ip neigh del 10.1.0.9 dev m0",
+		"ip link set m0 mtu 1300", "ip addr add 10.1.0.2/24 dev m0", "ip route add 10.0.0.0/8 dev m0",
+		"ip route replace 10.0.0.0/8 dev m1",
+		"ip route add 10.7.0.0/16 dev m1 proto 78", "ip neigh add 10.1.0.9 lladdr 02:00:00:00:00:01 dev m0 nud permanent",
+		"ip neigh del 10.1.0.9 dev m0",
 		"ip route del 10.0.0.0/8",
 	} {
 		drain(events)
@@ -133,7 +141,7 @@ func TestNetlink(t *testing.T) {
 	for range 2 { // made, and removed
 		drain(events)
 		change := item.Change{Want: other}
-		if have, err := k.Read([]hostplan.Item{other}); err != nil {
+		if have, err := nft.NewTables().Read([]hostplan.Item{other}); err != nil {
 			t.Fatal(err)
 		} else if len(have) > 0 {
 			change = item.Change{Have: other}
@@ -147,6 +155,16 @@ func TestNetlink(t *testing.T) {
 	if links, err := k.RALinks(); err != nil || len(links) != 1 || links[0] != "m0" {
 		t.Errorf("RALinks: %v %v, want m0", links, err)
 	}
+}
+
+// text is items, one a line, sorted.
+func text(items []hostplan.Item) string {
+	var lines []string
+	for _, i := range items {
+		lines = append(lines, i.String()+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
 }
 
 // drain empties the channel.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Path is how the kernel would send packets to an address.
+// Path is how the kernel sends packets to an address.
 type Path struct {
 	Link string
 	Via  netip.Addr // the router, the zero Addr when it is on the link

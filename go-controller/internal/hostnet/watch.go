@@ -14,8 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// Filter says which of the kernel's events matter; its functions are called
-// from another goroutine.
+// Filter selects the kernel's events. Another goroutine calls its functions.
 type Filter struct {
 	Link func(name string) bool
 	Dest func(dest netip.Prefix) bool // of a route
@@ -85,7 +84,7 @@ func Watch(ctx context.Context, f Filter, changed func(), lost func(error)) erro
 	return nil
 }
 
-// index tells whether the link of this index is accepted, or has gone.
+// index tells whether the link of this index is accepted, or is gone.
 func (f Filter) index(index int) bool {
 	link, err := netlink.LinkByIndex(index)
 	return err != nil || f.Link(link.Attrs().Name)
@@ -96,16 +95,15 @@ func (f Filter) route(u netlink.RouteUpdate) bool {
 	return int(u.Protocol) == hostplan.RouteProtocol || ok && f.Dest(dest)
 }
 
-// Place is where an address is: the interface, the prefix length it has there,
-// and the interface's MTU in bytes.
+// Place is where an address is: its interface, its prefix length there, and the
+// interface's MTU in bytes.
 type Place struct {
 	Link   string
 	Prefix netip.Prefix
 	MTU    int
 }
 
-// Find tells where on this host the address is; ok is false when it is on no
-// interface.
+// Find looks for the address on this host; ok is false when no interface has it.
 func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
 	addrs, err := n.items.Handle.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
@@ -125,7 +123,7 @@ func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
 	return p, false, nil
 }
 
-// SourceTo is the address of this host from which packets to a are sent.
+// SourceTo is this host's source address of packets to a.
 func (n *Netlink) SourceTo(a netip.Addr) (netip.Addr, error) {
 	routes, err := n.items.Handle.RouteGet(a.AsSlice())
 	if err != nil {
@@ -156,7 +154,8 @@ func (n *Netlink) LinkNames() (map[string]bool, error) {
 // advertisement (RFC 4861).
 func (n *Netlink) RALinks() ([]string, error) {
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_RA}
-	list, err := n.items.Handle.RouteListFiltered(unix.AF_INET6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+	list, err := n.items.Handle.RouteListFiltered(unix.AF_INET6, filter,
+		netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, fmt.Errorf("reading routes from router advertisements: %w", err)
 	}

@@ -6,12 +6,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Hairpin gives packets that come out of the management port with the node's own
-// address there as their source the source names.HairpinSource4 or
-// HairpinSource6, whichever of the node's programs or of its clients they are
-// from, and answers the same the other way round. Without it the kernel would
-// take them for forged. Where such packets are forwarded they get the node's own
-// address.
+// Hairpin changes the source of packets that come back to the node through the
+// management port and have the node's own address there as their source. The kernel
+// would take them for forged. Their source becomes names.HairpinSource4 or
+// HairpinSource6, and answers are translated back. Packets that the node forwards get
+// its own address.
 type Hairpin struct {
 	Link   string     // the management port's interface, which need not exist
 	V4, V6 netip.Addr // the node's addresses there; the zero Addr for none

@@ -12,16 +12,16 @@ import (
 // mark that is not wanted is removed; other routes are left alone.
 const RouteProtocol = 78
 
-// Item is one piece of kernel state. Items are comparable with ==; two with
-// the same Key are two states of the same thing.
+// Item is one piece of kernel state. Items are comparable with ==. Two items with the
+// same Key are two states of one thing.
 type Item interface {
 	Key() string
 	Device() string // the link it depends on, "" for none
 	String() string // as ip(8) or sysctl(8) would show it
 }
 
-// Link is a network interface. It is never created or removed here: Open
-// vSwitch makes it.
+// Link is a network interface. It is never made or removed here: Open vSwitch does
+// that.
 type Link struct {
 	Name string
 	MAC  ipnet.MAC
@@ -121,9 +121,9 @@ func (s Sysctl) Device() string { return s.Link }
 // String implements Item.
 func (s Sysctl) String() string { return "sysctl " + s.Path + " = " + s.Value }
 
-// Masquerade gives packets of the node's pods the node's own address, of the
-// interface through which they leave, unless that is the management port, and
-// drops what can't be given it.
+// Masquerade gives packets of the node's pods the address of the interface through
+// which they leave, unless that is the management port. It drops packets that can't be
+// translated.
 type Masquerade struct {
 	V4, V6 netip.Prefix // the pods of each family; the zero Prefix for none
 	Except string       // the management port's interface, which need not exist

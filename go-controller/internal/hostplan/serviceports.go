@@ -183,7 +183,8 @@ func NewServicePorts(n ServiceNode, entries []ServiceEntry) ServicePorts {
 			return !slices.ContainsFunc(other, func(o netip.Prefix) bool { return o.Addr().Is4() == p.Addr().Is4() })
 		}
 	}
-	own, pods := slices.DeleteFunc(slices.Clone(n.Own), alone(n.Pods)), slices.DeleteFunc(slices.Clone(n.Pods), alone(n.Own))
+	own, pods := slices.DeleteFunc(slices.Clone(n.Own), alone(n.Pods)),
+		slices.DeleteFunc(slices.Clone(n.Pods), alone(n.Own))
 	return ServicePorts{
 		Link: n.Link, Ranges: prefixList(n.Ranges), Own: prefixList(own), Pods: prefixList(pods),
 		Entries: strings.Join(slices.Compact(lines), "\n"),

@@ -12,11 +12,14 @@ import (
 
 func TestAsk(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.VSwitchSchema())
-	testkit.Run(t, "ovs-vsctl", "--db="+remote, "--no-wait", "init", "--", "set", "Open_vSwitch", ".", "external_ids:a=1", "external_ids:b=x y",
-		"--", "add-br", "br0", "--", "add-port", "br0", "p0", "--", "set", "bridge", "br0", "mcast_snooping_enable=true", "flood_vlans=3")
+	testkit.Run(t, "ovs-vsctl", "--db="+remote, "--no-wait", "init", "--", "set", "Open_vSwitch", ".", "external_ids:a=1",
+		"external_ids:b=x y",
+		"--", "add-br", "br0", "--", "add-port", "br0", "p0", "--", "set", "bridge", "br0", "mcast_snooping_enable=true",
+		"flood_vlans=3")
 	rows, err := Ask(t.Context(), remote, nil, Database,
 		Select{Table: "Open_vSwitch", Columns: []string{"external_ids", "ovs_version"}},
-		Select{Table: "Bridge", Columns: []string{"name", "ports", "mcast_snooping_enable", "flood_vlans", "fail_mode"}, Where: Is("name", "br0")},
+		Select{Table: "Bridge", Columns: []string{"name", "ports", "mcast_snooping_enable", "flood_vlans", "fail_mode"},
+			Where: Is("name", "br0")},
 		Select{Table: "Bridge", Columns: []string{"name"}, Where: Is("name", "br1")},
 		Select{Table: "Open_vSwitch", Columns: []string{"_uuid"}, Where: HasPair("external_ids", "a", "1")},
 		Select{Table: "Open_vSwitch", Columns: []string{"_uuid"}, Where: HasPair("external_ids", "a", "x y")},
@@ -28,7 +31,8 @@ func TestAsk(t *testing.T) {
 		t.Errorf("external_ids %v", ids)
 	}
 	b := rows[1][0]
-	if len(rows[1]) != 1 || len(rows[2]) != 0 || b.Text("name") != "br0" || len(b.Set("ports")) != 2 || len(b.Text("ports")) != 36 ||
+	if len(rows[1]) != 1 || len(rows[2]) != 0 || b.Text("name") != "br0" || len(b.Set("ports")) != 2 ||
+		len(b.Text("ports")) != 36 ||
 		!b.Bool("mcast_snooping_enable") || b.Int("flood_vlans") != 3 || b.Text("fail_mode") != "" || b.Text("nosuch") != "" {
 		t.Errorf("bridge %v", rows[1:])
 	}
@@ -40,7 +44,8 @@ func TestAsk(t *testing.T) {
 		Select{Table: "Bridge", Columns: []string{"name"}, Where: HasRow("ports", port)},
 		Select{Table: "Bridge", Columns: []string{"name"}, Where: HasRow("mirrors", port)},
 		Select{Table: "Port", Columns: []string{"name"}, Where: IsRow("_uuid", port)})
-	if err != nil || len(rows[0]) != 1 || rows[0][0].Text("name") != "br0" || len(rows[1]) != 0 || len(rows[2]) != 1 || rows[2][0].Text("name") != "p0" {
+	if err != nil || len(rows[0]) != 1 || rows[0][0].Text("name") != "br0" || len(rows[1]) != 0 || len(rows[2]) != 1 ||
+		rows[2][0].Text("name") != "p0" {
 		t.Errorf("bridges with port %s: %v, %v", port, rows, err)
 	}
 	for want, ask := range map[string]func() error{
@@ -107,7 +112,8 @@ func TestLacking(t *testing.T) {
 	}
 	s.Columns["Bridge"] = slices.DeleteFunc(s.Columns["Bridge"], func(c string) bool { return c == "fail_mode" })
 	delete(s.Columns, "Port")
-	if lacking := Lacking(s); !slices.Contains(lacking, "Bridge.fail_mode") || !slices.Contains(lacking, "Port.name") || slices.Contains(lacking, "Bridge.name") {
+	if lacking := Lacking(s); !slices.Contains(lacking, "Bridge.fail_mode") || !slices.Contains(lacking, "Port.name") ||
+		slices.Contains(lacking, "Bridge.name") {
 		t.Errorf("lacking %v", lacking)
 	}
 }
@@ -122,15 +128,18 @@ func TestAppctl(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	testkit.Eventually(t, "the command that a vswitchd has a moment after it answers", func() string {
-		if out, err := Appctl(t.Context(), "/run/openvswitch", "ovs-vswitchd", "ovs/route/lookup", "127.0.0.1"); err != nil || !strings.Contains(out, "dev lo") {
+		if out, err := Appctl(t.Context(), "/run/openvswitch", "ovs-vswitchd", "ovs/route/lookup", "127.0.0.1"); err != nil ||
+			!strings.Contains(out, "dev lo") {
 			return fmt.Sprintf("%q, %v", out, err)
 		}
 		return ""
 	})
-	if _, err := Appctl(t.Context(), "/run/openvswitch", "ovs-vswitchd", "nosuch"); err == nil || !strings.Contains(err.Error(), `"nosuch" is not a valid command`) {
+	if _, err := Appctl(t.Context(), "/run/openvswitch", "ovs-vswitchd", "nosuch"); err == nil ||
+		!strings.Contains(err.Error(), `"nosuch" is not a valid command`) {
 		t.Error(err)
 	}
-	if _, err := Appctl(t.Context(), "/run/openvswitch", "nosuch", "version"); err == nil || !strings.Contains(err.Error(), "finding nosuch") {
+	if _, err := Appctl(t.Context(), "/run/openvswitch", "nosuch", "version"); err == nil || !strings.Contains(err.Error(),
+		"finding nosuch") {
 		t.Error(err)
 	}
 }

@@ -71,13 +71,15 @@ func (d *DB) connect(ctx context.Context) error {
 	d.client.Cache().AddEventHandler(d)
 	root, bridge := &vswitchdb.OpenvSwitch{}, &vswitchdb.Bridge{}
 	port, iface := &vswitchdb.Port{}, &vswitchdb.Interface{}
-	// Only what is used: the statistics of every interface change every few
-	// seconds, and ovn-controller keeps its notes in the bridge's external_ids.
+	// It monitors only the columns in use: the statistics of every interface change
+	// every few seconds, and ovn-controller keeps its notes in the bridge's
+	// external_ids.
 	monitor := d.client.NewMonitor(
 		client.WithTable(root, &root.Bridges, &root.ExternalIDs, &root.OVSVersion),
 		client.WithTable(bridge, &bridge.Name, &bridge.Ports, &bridge.FailMode, &bridge.DatapathType),
 		client.WithTable(port, &port.Name, &port.Interfaces, &port.Tag),
-		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport, &iface.Error),
+		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport,
+			&iface.Error),
 	)
 	_, err := d.client.Monitor(ctx, monitor)
 	return err
@@ -86,12 +88,12 @@ func (d *DB) connect(ctx context.Context) error {
 // Close ends the connection.
 func (d *DB) Close() { d.client.Close() }
 
-// Connected tells whether the server is there at this moment. (The client's own
+// Connected tells whether the server answers at this moment. (The client's own
 // Connected stays true while it reconnects.)
 func (d *DB) Connected() bool { return d.client.CurrentEndpoint() != "" }
 
-// Changed delivers one value after anything that a plan may contain has
-// changed; several changes may be told at once.
+// Changed delivers a value after a change of anything that a plan may contain. One
+// value may stand for several changes.
 func (d *DB) Changed() <-chan struct{} { return d.changed }
 
 // OnAdd implements cache.EventHandler.
@@ -105,8 +107,8 @@ func (d *DB) OnDelete(_ string, row model.Model) { d.event(row, row) }
 
 var _ cache.EventHandler = (*DB)(nil)
 
-// event wakes those who wait for interfaces, and the node's loop unless the
-// change is a pod port's.
+// event wakes those who wait for interfaces. It also starts a pass of the agent, unless
+// the change is a pod port's.
 func (d *DB) event(before, after model.Model) {
 	if i, ok := after.(*vswitchdb.Interface); ok {
 		d.mu.Lock()
@@ -126,7 +128,7 @@ func (d *DB) event(before, after model.Model) {
 }
 
 // podsOnly tells whether a change can't matter to the node's own rows: a pod's
-// interface, or ports that came and went on a bridge.
+// interface, or a port that was added to a bridge or removed from it.
 func podsOnly(before, after model.Model) bool {
 	switch a := after.(type) {
 	case *vswitchdb.Interface:
@@ -203,9 +205,9 @@ func (d *DB) iface(name string) (*vswitchdb.Interface, bool) {
 	return lookup(d, vswitchdb.InterfaceTable, &vswitchdb.Interface{Name: name})
 }
 
-// transact sends the operations as one transaction. Every operation must
-// succeed, and every mutate or update must have found its row: OVSDB takes one
-// that finds none for a success (RFC 7047 section 5.2.4).
+// transact sends the operations as one transaction. Every operation must succeed, and
+// every mutate or update must find its row. OVSDB itself counts an operation that finds
+// none as a success (RFC 7047 section 5.2.4).
 func (d *DB) transact(ctx context.Context, ops []ovsdb.Operation) error {
 	if len(ops) == 0 {
 		return nil
@@ -222,8 +224,8 @@ func (d *DB) transact(ctx context.Context, ops []ovsdb.Operation) error {
 	return nil
 }
 
-// submit sends the operations as one transaction and returns the result of each:
-// all of them are there, and none has failed.
+// submit sends the operations as one transaction and returns the result of each.
+// Without an error all results are there and none has failed.
 func (d *DB) submit(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.OperationResult, error) {
 	results, err := d.client.Transact(ctx, ops...)
 	if err != nil {

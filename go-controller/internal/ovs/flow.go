@@ -17,14 +17,14 @@ import (
 // ofctl is the program that speaks OpenFlow to bridges.
 const ofctl = "ovs-ofctl"
 
-// flowTimeout bounds one run of ofctl, and flowSeconds is the same for it to
-// know: it then tells what it was waiting for.
+// flowTimeout bounds one run of ofctl. flowSeconds is the limit that ofctl itself gets,
+// so that it says what it was waiting for.
 const (
 	flowTimeout = 6 * time.Second
 	flowSeconds = "5"
 )
 
-// openFlow14 has bundles, and one way to show each flow.
+// openFlow14 has bundles, and shows each flow in one form.
 const openFlow14 = "--protocols=OpenFlow14"
 
 // Flows reads and writes the flows of this host's bridges.
@@ -32,9 +32,9 @@ type Flows struct {
 	dir string // where ovs-vswitchd has its sockets; "" for ofctl's default
 }
 
-// NewFlows is for the bridges of the Open vSwitch whose database is at address:
-// ovs-vswitchd(8) has its sockets beside a unix one. For any other address they
-// are where OVS_RUNDIR says, or at the default place.
+// NewFlows is for the bridges of the Open vSwitch whose database is at address.
+// ovs-vswitchd(8) has its sockets beside a unix one. For any other address they are
+// where OVS_RUNDIR says, or at the default place.
 func NewFlows(address string) *Flows {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return &Flows{filepath.Dir(path)}
@@ -55,7 +55,7 @@ func (f *Flows) Read(ctx context.Context, bridge string, cookie uint64) ([]hostp
 	return f.dump(ctx, bridge, fmt.Sprintf("cookie=%#x/-1", cookie))
 }
 
-// dump lists the flows of a bridge that a filter lets pass.
+// dump lists the flows of a bridge that match a filter.
 func (f *Flows) dump(ctx context.Context, bridge string, filter ...string) ([]hostplan.Flow, error) {
 	out, err := f.run(ctx, "", append([]string{"--no-names", "--no-stats", "dump-flows", f.target(bridge)}, filter...)...)
 	if err != nil {
@@ -68,13 +68,12 @@ func (f *Flows) dump(ctx context.Context, bridge string, filter ...string) ([]ho
 	return flows, nil
 }
 
-// Converge compares the flows that have want's cookie with want and sends what
-// differs as one bundle (OpenFlow 1.4 section 7.3.9): all or nothing, without a
-// moment in between. It tells what it changed. A flow of another cookie is
-// replaced only if it has the same table, priority and match as a wanted one,
-// of which a bridge can have but one. A bridge that would be left with nothing
-// in table 0, and so drop all there is, gets the flow that Open vSwitch had made
-// for it back.
+// Converge compares the bridge's flows of want's cookie with want, and sends the
+// difference as one bundle (OpenFlow 1.4 section 7.3.9): all or nothing, with no state
+// in between. It returns what it changed. It replaces a flow of another cookie only if
+// that has the table, priority and match of a wanted one, since a bridge can have but
+// one of these. A bridge whose table 0 would be left empty, which drops everything,
+// gets back the flow that Open vSwitch had made for it.
 func (f *Flows) Converge(ctx context.Context, want hostplan.Flows) ([]Change, error) {
 	changes, script, err := f.compare(ctx, want)
 	if len(changes) == 0 || err != nil {
@@ -88,7 +87,8 @@ func (f *Flows) Converge(ctx context.Context, want hostplan.Flows) ([]Change, er
 		return changes, err
 	}
 	if left, _ := diffFlows(want, have); len(left) > 0 {
-		return changes, fmt.Errorf("writing flows of bridge %s: Open vSwitch took them, and yet %d differ, the first is %q", want.Bridge, len(left), left[0])
+		return changes, fmt.Errorf("writing flows of bridge %s: Open vSwitch took them, and yet %d differ, the first is %q",
+			want.Bridge, len(left), left[0])
 	}
 	return changes, nil
 }
@@ -99,12 +99,12 @@ func (f *Flows) Preview(ctx context.Context, want hostplan.Flows) ([]Change, err
 	return changes, err
 }
 
-// ownFlow is what a bridge without a controller has as long as nobody deletes it
+// ownFlow is the flow of a bridge without a controller, until somebody deletes it
 // (ovs-vswitchd.conf.db(5), Bridge.fail_mode, "standalone").
 const ownFlow = "table=0,priority=0,actions=NORMAL"
 
-// compare is diffFlows with what the bridge has now, and with what it needs when
-// the last of the cookie's flows goes.
+// compare is diffFlows against the bridge's present flows. When the last of the
+// cookie's flows goes, it adds the flow that the bridge needs then.
 func (f *Flows) compare(ctx context.Context, want hostplan.Flows) ([]Change, string, error) {
 	have, err := f.Read(ctx, want.Bridge, want.Cookie)
 	if err != nil {
@@ -126,7 +126,7 @@ func (f *Flows) compare(ctx context.Context, want hostplan.Flows) ([]Change, str
 	return changes, script, nil
 }
 
-// Compare is Preview, and the commands that make its changes one by one.
+// Compare is Preview, with the commands that make the changes one by one.
 func (f *Flows) Compare(ctx context.Context, want hostplan.Flows) (changes []Change, commands []string, err error) {
 	changes, script, err := f.compare(ctx, want)
 	for line := range strings.Lines(script) {
@@ -140,9 +140,9 @@ func (f *Flows) Compare(ctx context.Context, want hostplan.Flows) (changes []Cha
 	return changes, commands, err
 }
 
-// CatchAll is the flow of table 0 for packets that meet no more special one: of
-// those that match everything the one of the highest priority, whoever's it is.
-// ok is false when there is none, and such packets are dropped.
+// CatchAll is the flow of table 0 for packets that no more specific flow matches: of
+// those that match everything, the one of the highest priority, with any cookie. ok is
+// false when there is none. Such packets are dropped then.
 func (f *Flows) CatchAll(ctx context.Context, bridge string) (flow hostplan.Flow, ok bool, err error) {
 	all, err := f.dump(ctx, bridge, "table=0")
 	if err != nil {
@@ -177,7 +177,7 @@ func (f *Flows) run(ctx context.Context, stdin string, args ...string) (string, 
 	return out.String(), nil
 }
 
-// firstLines is enough of what a program has to complain about.
+// firstLines shortens a program's error output.
 func firstLines(s string) string {
 	const most = 400
 	s = strings.Join(strings.Fields(s), " ")

@@ -9,12 +9,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// defaultPriority is that of a flow which is shown with none (ovs-ofctl(8),
+// defaultPriority is the priority of a flow that is shown without one (ovs-ofctl(8),
 // "Flow Syntax").
 const defaultPriority = 32768
 
-// diffFlows lists what turns have into want, removals first, and the input by
-// which ovs-ofctl does it ("add-flows", ovs-ofctl(8)).
+// diffFlows lists the changes that turn have into want, removals first, and the input
+// for ovs-ofctl that makes them ("add-flows", ovs-ofctl(8)).
 func diffFlows(want hostplan.Flows, have []hostplan.Flow) ([]Change, string) {
 	now, wanted := map[string]hostplan.Flow{}, map[string]bool{}
 	for _, h := range have {
@@ -30,7 +30,8 @@ func diffFlows(want hostplan.Flows, have []hostplan.Flow) ([]Change, string) {
 	for _, h := range have {
 		h.Match = sortedFields(h.Match)
 		if !wanted[h.Key()] {
-			fmt.Fprintf(&script, "delete_strict cookie=%#x/-1,table=%d,priority=%d,%s\n", want.Cookie, h.Table, h.Priority, h.Match)
+			fmt.Fprintf(&script, "delete_strict cookie=%#x/-1,table=%d,priority=%d,%s\n", want.Cookie, h.Table, h.Priority,
+				h.Match)
 			changes = append(changes, Change{Kind: "flow", Text: fmt.Sprintf("- flow of %s %s", want.Bridge, h)})
 		}
 	}
@@ -50,8 +51,8 @@ func diffFlows(want hostplan.Flows, have []hostplan.Flow) ([]Change, string) {
 	return changes, script.String()
 }
 
-// sortedFields is a match with its fields in one order: ovs-ofctl has an order
-// of its own, which is another one from version to version.
+// sortedFields is a match with its fields sorted: the order that ovs-ofctl prints
+// differs between versions.
 func sortedFields(match string) string {
 	fields := strings.Split(match, ",")
 	slices.Sort(fields)
@@ -89,9 +90,10 @@ func parseFlow(head, actions string) (hostplan.Flow, error) {
 			f.Table, err = strconv.Atoi(value)
 		case "priority":
 			f.Priority, err = strconv.Atoi(value)
-		case "idle_timeout", "hard_timeout", "importance", "send_flow_rem", "no_packet_counts", "no_byte_counts", "reset_counts", "check_overlap":
-			// Not what a flow matches, and nothing that ours have: such a
-			// flow is another, and is replaced.
+		case "idle_timeout", "hard_timeout", "importance", "send_flow_rem", "no_packet_counts", "no_byte_counts",
+			"reset_counts", "check_overlap":
+			// These are not part of the match, and our flows have none of them: such
+			// a flow is another one, and is replaced.
 			f.Actions += " " + field
 		default:
 			match = append(match, field)

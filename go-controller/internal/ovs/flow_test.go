@@ -175,7 +175,8 @@ func TestFlowsOnABridge(t *testing.T) {
 	// ovs-vswitchd comes back without flows.
 	before := told.Load()
 	vs.StopDaemon(t)
-	if _, err := flows.Read(t.Context(), "breth0", gateway.Cookie); err == nil || !strings.Contains(err.Error(), "reading the flows of bridge breth0") {
+	if _, err := flows.Read(t.Context(), "breth0", gateway.Cookie); err == nil || !strings.Contains(err.Error(),
+		"reading the flows of bridge breth0") {
 		t.Errorf("without ovs-vswitchd: %v", err)
 	}
 	vs.StartDaemon(t)
@@ -222,11 +223,15 @@ func TestFlowsOnABridge(t *testing.T) {
 	if again := converge(gateway.NoFlows("breth0")); len(again) != 0 {
 		t.Errorf("a second time changes %v", again)
 	}
-	if _, err := flows.Converge(t.Context(), hostplan.Flows{Bridge: "breth0", Cookie: 7, List: []hostplan.Flow{{Match: "nonsense=1", Actions: "drop"}}}); err == nil || !strings.Contains(err.Error(), "nonsense") {
+	if _, err := flows.Converge(t.Context(),
+		hostplan.Flows{Bridge: "breth0", Cookie: 7,
+			List: []hostplan.Flow{{Match: "nonsense=1", Actions: "drop"}}}); err == nil || !strings.Contains(err.Error(),
+		"nonsense") {
 		t.Errorf("a flow that can't be: %v", err)
 	}
 	t.Setenv("PATH", "/nowhere")
-	if _, err := flows.Read(t.Context(), "breth0", 7); err == nil || !strings.Contains(err.Error(), "install openvswitch-switch") {
+	if _, err := flows.Read(t.Context(), "breth0", 7); err == nil || !strings.Contains(err.Error(),
+		"install openvswitch-switch") {
 		t.Errorf("without ovs-ofctl: %v", err)
 	}
 }

@@ -13,10 +13,10 @@ import (
 // watchRetry is how long Watch waits before it listens again.
 const watchRetry = time.Second
 
-// Watch calls changed after any flow of the bridge has been added, modified or
-// removed, by whomever; and when ovs-vswitchd, which has lost all flows when it
-// comes back, answers again. It works until ctx ends, with `ovs-ofctl monitor`
-// (ovs-ofctl(8), "watch:"); as long as that can't run nothing is told.
+// Watch calls changed after anybody has added, modified or removed a flow of the
+// bridge. It also does so when ovs-vswitchd, which loses all flows when it restarts,
+// answers again. It works until ctx ends, with `ovs-ofctl monitor` (ovs-ofctl(8),
+// "watch:"). While that can't run, changes go unnoticed.
 func (f *Flows) Watch(ctx context.Context, bridge string, changed func()) {
 	for ctx.Err() == nil {
 		f.monitor(ctx, bridge, func(line string) {

@@ -20,7 +20,7 @@ func models() map[string]model.Model {
 	}
 }
 
-// Lacking lists, as TABLE.COLUMN, what Open needs and a schema has not.
+// Lacking lists, as TABLE.COLUMN, what Open needs and a schema lacks.
 func Lacking(s Schema) []string {
 	var out []string
 	all := models()

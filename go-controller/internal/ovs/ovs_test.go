@@ -37,7 +37,8 @@ func wanted() hostplan.OVS {
 		ExternalIDs: map[string]string{"hostname": "n1", "ovn-encap-ip": "172.18.0.2", "ovn-bridge-datapath-type": ""},
 		Bridges:     []hostplan.Bridge{{Name: "br-int", FailMode: "secure", DatapathType: "netdev"}},
 		Ports: []hostplan.Port{{
-			Bridge: "br-int", Name: "k8s-n.1", Type: "internal", MAC: "0a:58:0a:80:02:02", MTU: 1442, ExternalIDs: map[string]string{"iface-id": "k8s-n.1"},
+			Bridge: "br-int", Name: "k8s-n.1", Type: "internal", MAC: "0a:58:0a:80:02:02", MTU: 1442,
+			ExternalIDs: map[string]string{"iface-id": "k8s-n.1"},
 		}},
 	}
 }
@@ -60,7 +61,8 @@ func TestConverge(t *testing.T) {
 	if _, err := db.Converge(t.Context(), wanted()); !errors.Is(err, ErrNoRoot) {
 		t.Fatalf("on an empty database: %v, want ErrNoRoot", err)
 	}
-	vsctl("init", "--", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-datapath-type=system", "external_ids:foreign=stays", "external_ids:hostname=old")
+	vsctl("init", "--", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-datapath-type=system",
+		"external_ids:foreign=stays", "external_ids:hostname=old")
 	testkit.Eventually(t, "the row is seen", func() string {
 		if v, err := db.ExternalID("foreign"); v != "stays" {
 			return fmt.Sprint(v, err)
@@ -77,12 +79,14 @@ func TestConverge(t *testing.T) {
 	}
 	const port = `k8s-n.1 "" internal "0a:58:0a:80:02:02" 1442 {iface-id=k8s-n.1}`
 	show := func() string {
-		return strings.Join(strings.Fields(vsctl("get", "interface", "k8s-n.1", "name", "type", "mac", "mtu_request", "external_ids")), " ")
+		return strings.Join(strings.Fields(vsctl("get", "interface", "k8s-n.1", "name", "type", "mac", "mtu_request",
+			"external_ids")), " ")
 	}
 	if got := show(); got != strings.Replace(port, ` ""`, "", 1) {
 		t.Errorf("interface %s", got)
 	}
-	if got := vsctl("get", "Open_vSwitch", ".", "external_ids"); got != `{foreign=stays, hostname=n1, ovn-encap-ip="172.18.0.2"}` {
+	if got := vsctl("get", "Open_vSwitch", ".",
+		"external_ids"); got != `{foreign=stays, hostname=n1, ovn-encap-ip="172.18.0.2"}` {
 		t.Errorf("external_ids %s", got)
 	}
 	if got := vsctl("list-ports", "br-int"); got != "k8s-n.1" {
@@ -93,7 +97,8 @@ func TestConverge(t *testing.T) {
 	}
 	for _, damage := range []struct{ cmd, change string }{
 		{"", ""},
-		{"set bridge br-int fail_mode=standalone", "~ bridge br-int fail_mode=secure datapath_type=netdev (was: bridge br-int fail_mode=standalone datapath_type=netdev)"},
+		{"set bridge br-int fail_mode=standalone", "~ bridge br-int fail_mode=secure datapath_type=netdev (was: " +
+			"bridge br-int fail_mode=standalone datapath_type=netdev)"},
 		{"clear interface k8s-n.1 mac", "~ port"},
 		{"set interface k8s-n.1 mtu_request=1500", "~ port"},
 		{"set interface k8s-n.1 external_ids:iface-id=x external_ids:other=stays", "~ port"},
@@ -130,13 +135,15 @@ func TestConverge(t *testing.T) {
 }
 
 func podPort(sandbox, pod string) hostplan.Port {
-	return hostplan.PodPort("default_"+pod, "uid-"+pod, sandbox, annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.128.2.3/23")}})
+	return hostplan.PodPort("default_"+pod, "uid-"+pod, sandbox,
+		annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.128.2.3/23")}})
 }
 
 func TestPodPorts(t *testing.T) {
 	db, vsctl := open(t)
 	ctx := t.Context()
-	if err := db.AddPodPort(ctx, podPort("a-sandbox-with-long-id", "web")); err == nil || !strings.Contains(err.Error(), "no bridge br-int") {
+	if err := db.AddPodPort(ctx, podPort("a-sandbox-with-long-id", "web")); err == nil || !strings.Contains(err.Error(),
+		"no bridge br-int") {
 		t.Errorf("without a bridge: %v", err)
 	}
 	vsctl("init", "--", "add-br", "br-int", "--", "add-port", "br-int", "eth7")
@@ -153,14 +160,16 @@ func TestPodPorts(t *testing.T) {
 		}
 	}
 	state, ok := db.Interface("a-sandbox-with-")
-	if !ok || state.Bridge != "br-int" || state.ExternalIDs[names.IfaceID] != "default_web" || state.Ofport != 0 || state.Installed() {
+	if !ok || state.Bridge != "br-int" || state.ExternalIDs[names.IfaceID] != "default_web" || state.Ofport != 0 ||
+		state.Installed() {
 		t.Errorf("state %+v %v", state, ok)
 	}
 	// A newer sandbox of the pod takes its logical port.
 	if err := db.AddPodPort(ctx, podPort("b-sandbox-with-long-id", "web")); err != nil {
 		t.Fatal(err)
 	}
-	if old, _ := db.Interface("a-sandbox-with-"); old.ExternalIDs[names.IfaceID] != "" || old.ExternalIDs[names.IfaceSandbox] != "a-sandbox-with-long-id" {
+	if old, _ := db.Interface("a-sandbox-with-"); old.ExternalIDs[names.IfaceID] != "" ||
+		old.ExternalIDs[names.IfaceSandbox] != "a-sandbox-with-long-id" {
 		t.Errorf("the old sandbox's port %+v, want no iface-id", old)
 	}
 	// A port that no sandbox owns is left alone.
@@ -171,7 +180,8 @@ func TestPodPorts(t *testing.T) {
 		}
 		return ""
 	})
-	if err := db.AddPodPort(ctx, podPort("c-sandbox-with-long-id", "db")); err == nil || !strings.Contains(err.Error(), "no pod's") {
+	if err := db.AddPodPort(ctx, podPort("c-sandbox-with-long-id", "db")); err == nil || !strings.Contains(err.Error(),
+		"no pod's") {
 		t.Errorf("on a foreign port: %v", err)
 	}
 	if got := db.Sandboxes(); len(got) != 2 {
@@ -187,7 +197,8 @@ func TestPodPorts(t *testing.T) {
 	if got := vsctl("list-ports", "br-int"); got != "c-sandbox-with-\neth7" {
 		t.Errorf("left are %q", got)
 	}
-	if got := vsctl("--columns=name", "--bare", "find", "interface", "external_ids:sandbox!=\"\""); strings.Contains(got, "sandbox-with-l") {
+	if got := vsctl("--columns=name", "--bare", "find", "interface", "external_ids:sandbox!=\"\""); strings.Contains(got,
+		"sandbox-with-l") {
 		t.Errorf("interfaces left: %q", got)
 	}
 }
@@ -240,11 +251,12 @@ func TestBinding(t *testing.T) {
 	const chassis = `{"rows":[{"_uuid":["uuid","11"],"name":"me"},{"_uuid":["uuid","22"],"name":"other"}]}`
 	for rows, want := range map[string]string{
 		``: "has no Port_Binding default_web",
-		`{"chassis":["set",[]],"up":false,"options":["map",[["requested-chassis","me"]]]}`: `port not bound: no chassis has claimed Port_Binding default_web (requested-chassis "me", this node is "me")`,
-		`{"chassis":["uuid","22"],"up":true,"options":["map",[]]}`:                         `port not bound here: chassis "other" has`,
-		`{"chassis":["uuid","11"],"up":false,"options":["map",[]]}`:                        "flows not installed",
-		`{"chassis":["uuid","11"],"up":true,"options":["map",[]]}`:                         "only ovn-installed is missing",
-		`{"chassis":7,"up":"x","options":3}`:                                               "port not bound",
+		`{"chassis":["set",[]],"up":false,"options":["map",[["requested-chassis","me"]]]}`: `port ` +
+			`not bound: no chassis has claimed Port_Binding default_web (requested-chassis "me", this node is "me")`,
+		`{"chassis":["uuid","22"],"up":true,"options":["map",[]]}`:  `port not bound here: chassis "other" has`,
+		`{"chassis":["uuid","11"],"up":false,"options":["map",[]]}`: "flows not installed",
+		`{"chassis":["uuid","11"],"up":true,"options":["map",[]]}`:  "only ovn-installed is missing",
+		`{"chassis":7,"up":"x","options":3}`:                        "port not bound",
 	} {
 		go func() {
 			c, err := l.Accept()

@@ -39,9 +39,8 @@ func (d *DB) Interface(name string) (s InterfaceState, ok bool) {
 	return s, true
 }
 
-// WaitInstalled returns when ovn-controller has installed the flows of the
-// interface; event-driven. When ctx ends first it returns the last state with
-// ctx's error.
+// WaitInstalled returns once ovn-controller has installed the flows of the interface.
+// It waits for events. When ctx ends first it returns the last state with ctx's error.
 func (d *DB) WaitInstalled(ctx context.Context, name string) (InterfaceState, error) {
 	for {
 		woken := d.nextEvent(name) // before reading, so that no change falls between
@@ -57,11 +56,10 @@ func (d *DB) WaitInstalled(ctx context.Context, name string) (InterfaceState, er
 	}
 }
 
-// AddPodPort puts a pod's port onto its bridge, in one transaction. What an
-// earlier attempt of the same sandbox left is replaced. An older sandbox of
-// the same pod whose DEL has not come yet loses its iface-id, so that the
-// logical port goes to the new one. A port of this name that no sandbox owns
-// is an error.
+// AddPodPort puts a pod's port onto its bridge, in one transaction. It replaces what an
+// earlier attempt of the same sandbox left. An older sandbox of the same pod, whose DEL
+// has not come yet, loses its iface-id, so that the logical port goes to the new one. A
+// port of this name that belongs to no sandbox is an error.
 func (d *DB) AddPodPort(ctx context.Context, want hostplan.Port) error {
 	bridge, ok := d.bridge(want.Bridge)
 	if !ok {
@@ -90,8 +88,8 @@ func (d *DB) AddPodPort(ctx context.Context, want hostplan.Port) error {
 	return d.transact(ctx, ops.list)
 }
 
-// RemovePodPorts removes the ports of every sandbox that gone accepts, and
-// tells their names. Ports without the sandbox key are nobody's business here.
+// RemovePodPorts removes the ports of every sandbox that gone accepts, and returns
+// their names. It leaves ports without the sandbox key alone.
 func (d *DB) RemovePodPorts(ctx context.Context, gone func(sandbox string) bool) ([]string, error) {
 	var ops operations
 	var removed []string
@@ -120,8 +118,8 @@ func (d *DB) Sandboxes() []string {
 	return out
 }
 
-// removePort takes the port off its bridge; the rows then go by themselves,
-// as nothing refers to them (RFC 7047 section 3.2, isRoot).
+// removePort takes the port off its bridge. The rows then go by themselves, since
+// nothing refers to them (RFC 7047 section 3.2, isRoot).
 func (d *DB) removePort(name string) ([]ovsdb.Operation, error) {
 	port, ok := d.port(name)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/vswitchdb"
 )
 
-// Preview tells what Converge would change, and changes nothing.
+// Preview lists what Converge would change, and changes nothing.
 func (d *DB) Preview(want hostplan.OVS) ([]Change, error) { return d.diff(want) }
 
 // HasBridge tells whether there is a bridge of this name.
@@ -42,7 +42,8 @@ func (d *DB) RemoveBridge(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-	ops, err := d.client.Where(row).Mutate(row, model.Mutation{Field: &row.Bridges, Mutator: ovsdb.MutateOperationDelete, Value: []string{bridge.UUID}})
+	ops, err := d.client.Where(row).Mutate(row,
+		model.Mutation{Field: &row.Bridges, Mutator: ovsdb.MutateOperationDelete, Value: []string{bridge.UUID}})
 	if err != nil {
 		return false, fmt.Errorf("building the removal of bridge %s: %w", name, err)
 	}

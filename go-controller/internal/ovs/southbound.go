@@ -16,9 +16,8 @@ const (
 	Database           = "Open_vSwitch"
 )
 
-// Binding says, for a person, how far a logical port has come: what the
-// Southbound database that ovn-controller uses knows of it. It is for the
-// message of a wait that was in vain; it opens a connection of its own, and is
+// Binding explains, for an error message, how far a logical port has come, by the
+// Southbound database that ovn-controller uses. It opens a connection of its own. It is
 // "" when there is no answer, or none without keys (ssl:).
 func (d *DB) Binding(ctx context.Context, logicalPort string) string {
 	remotes, err := d.ExternalID(names.OVSRemote)
@@ -41,7 +40,9 @@ func (d *DB) Binding(ctx context.Context, logicalPort string) string {
 }
 
 // ExplainBinding asks one Southbound database what Binding says.
-func ExplainBinding(ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string) (string, error) {
+func ExplainBinding(
+	ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string,
+) (string, error) {
 	b, err := askBinding(ctx, remote, keys, logicalPort)
 	if err != nil {
 		return "", err
@@ -60,16 +61,22 @@ type binding struct {
 func (b binding) explain(logicalPort, systemID string) string {
 	switch {
 	case !b.found:
-		return fmt.Sprintf("the Southbound database has no Port_Binding %s: has `ovnkube master` written the port, and does ovn-northd run?", logicalPort)
+		return fmt.Sprintf("the Southbound database has no Port_Binding %s: has `ovnkube master` written the port, "+
+			"and does ovn-northd run?", logicalPort)
 	case b.chassis == "":
-		return fmt.Sprintf("port not bound: no chassis has claimed Port_Binding %s (requested-chassis %q, this node is %q); does ovn-controller run here, and is it connected (`ovn-appctl -t ovn-controller connection-status`)?",
+		return fmt.Sprintf("port not bound: no chassis has claimed Port_Binding %s (requested-chassis %q, "+
+			"this node is %q); does ovn-controller run here, "+
+			"and is it connected (`ovn-appctl -t ovn-controller connection-status`)?",
 			logicalPort, b.requested, systemID)
 	case b.chassis != systemID:
-		return fmt.Sprintf("port not bound here: chassis %q has Port_Binding %s, this node is %q", b.chassis, logicalPort, systemID)
+		return fmt.Sprintf("port not bound here: chassis %q has Port_Binding %s, this node is %q", b.chassis, logicalPort,
+			systemID)
 	case !b.up:
-		return fmt.Sprintf("flows not installed: this node has bound Port_Binding %s, but it is not up; look at ovn-controller's log", logicalPort)
+		return fmt.Sprintf("flows not installed: this node has bound Port_Binding %s, but it is not up; "+
+			"look at ovn-controller's log", logicalPort)
 	}
-	return fmt.Sprintf("Port_Binding %s is bound here and up, only ovn-installed is missing; look at ovn-controller's log", logicalPort)
+	return fmt.Sprintf("Port_Binding %s is bound here and up, only ovn-installed is missing; look at ovn-controller's log",
+		logicalPort)
 }
 
 // askBinding reads the row.

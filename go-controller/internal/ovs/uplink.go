@@ -22,11 +22,12 @@ const hwaddr = "hwaddr"
 // settlePoll is how often Settle looks.
 const settlePoll = 10 * time.Millisecond
 
-// Uplink reads a bridge as one that has taken a NIC in; the zero Bridge when
-// there is none of this name. It asks the server and not the cache, so it sees
-// what was written a moment ago.
+// Uplink reads a bridge that has taken in a NIC; the zero Bridge when there is none of
+// this name. It asks the server and not the cache, so it sees what was written a moment
+// ago.
 func (d *DB) Uplink(ctx context.Context, bridge string) (b nicmove.Bridge, err error) {
-	row, err := d.selectRow(ctx, vswitchdb.BridgeTable, bridge, "fail_mode", "datapath_type", "other_config", "external_ids")
+	row, err := d.selectRow(ctx, vswitchdb.BridgeTable, bridge, "fail_mode", "datapath_type", "other_config",
+		"external_ids")
 	if row == nil || err != nil {
 		return b, err
 	}
@@ -47,8 +48,8 @@ func (d *DB) Uplink(ctx context.Context, bridge string) (b nicmove.Bridge, err e
 	return b, nil
 }
 
-// UplinkOf is the bridge that has this interface, "" when none has, and the
-// names of the other interfaces of that bridge but the local one.
+// UplinkOf is the bridge that has this interface, "" for none, and the bridge's other
+// interfaces except the local one.
 func (d *DB) UplinkOf(ctx context.Context, nic string) (bridge string, others []string, err error) {
 	ops := []ovsdb.Operation{
 		{Op: ovsdb.OperationSelect, Table: vswitchdb.BridgeTable, Columns: []string{"name", "ports"}},
@@ -89,8 +90,8 @@ func (d *DB) UplinkOf(ctx context.Context, nic string) (bridge string, others []
 	return "", nil, nil
 }
 
-// Carry makes a step's change of the database, which ovs-vswitchd then follows,
-// see Settle; steps of the kernel are not for here.
+// Carry makes a step's change of the database. ovs-vswitchd then follows, see Settle.
+// Steps of the kernel are package nic's.
 func (d *DB) Carry(ctx context.Context, s nicmove.Step) error {
 	var ops []ovsdb.Operation
 	var err error
@@ -126,7 +127,8 @@ func (d *DB) carryBridge(ctx context.Context, b nicmove.Bridge, s nicmove.Step) 
 		return nil, nil
 	case s.Want == nil:
 		r := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-		return d.client.Where(r).Mutate(r, model.Mutation{Field: &r.Bridges, Mutator: ovsdb.MutateOperationDelete, Value: []string{uuidOf(row)}})
+		return d.client.Where(r).Mutate(r,
+			model.Mutation{Field: &r.Bridges, Mutator: ovsdb.MutateOperationDelete, Value: []string{uuidOf(row)}})
 	case row == nil:
 		return d.createUplink(root.UUID, b)
 	}
@@ -140,13 +142,15 @@ func (d *DB) createUplink(root string, b nicmove.Bridge) ([]ovsdb.Operation, err
 	port := &vswitchdb.Port{UUID: "uplink_port", Name: b.Name, Interfaces: []string{iface.UUID}}
 	bridge := &vswitchdb.Bridge{
 		UUID: "uplink_bridge", Name: b.Name, Ports: []string{port.UUID}, FailMode: &b.FailMode, DatapathType: b.Datapath,
-		OtherConfig: map[string]string{hwaddr: b.MAC}, ExternalIDs: map[string]string{names.BridgeID: b.ID, names.BridgeUplink: b.NIC},
+		OtherConfig: map[string]string{hwaddr: b.MAC},
+		ExternalIDs: map[string]string{names.BridgeID: b.ID, names.BridgeUplink: b.NIC},
 	}
 	ops.add(d.client.Create(iface))
 	ops.add(d.client.Create(port))
 	ops.add(d.client.Create(bridge))
 	r := &vswitchdb.OpenvSwitch{UUID: root}
-	ops.add(d.client.Where(r).Mutate(r, model.Mutation{Field: &r.Bridges, Mutator: ovsdb.MutateOperationInsert, Value: []string{bridge.UUID}}))
+	ops.add(d.client.Where(r).Mutate(r,
+		model.Mutation{Field: &r.Bridges, Mutator: ovsdb.MutateOperationInsert, Value: []string{bridge.UUID}}))
 	return ops.list, ops.err
 }
 
@@ -158,7 +162,8 @@ func (d *DB) updateUplink(uuid string, b nicmove.Bridge) ([]ovsdb.Operation, err
 	for _, m := range []struct {
 		field any
 		pairs map[string]string
-	}{{&row.OtherConfig, map[string]string{hwaddr: b.MAC}}, {&row.ExternalIDs, map[string]string{names.BridgeID: b.ID, names.BridgeUplink: b.NIC}}} {
+	}{{&row.OtherConfig, map[string]string{hwaddr: b.MAC}},
+		{&row.ExternalIDs, map[string]string{names.BridgeID: b.ID, names.BridgeUplink: b.NIC}}} {
 		var keys []string
 		for k := range m.pairs {
 			keys = append(keys, k)
@@ -202,16 +207,17 @@ func (d *DB) Opened(ctx context.Context, p nicmove.Port) error {
 	return fmt.Errorf("ovs-vswitchd has not opened %s: %q; look at its log", p.NIC, text(row["error"]))
 }
 
-// Settle waits until ovs-vswitchd has carried out all that is in the database
-// now (ovs-vswitchd.conf.db(5), "next_cfg" and "cur_cfg"); also the way to learn
-// whether it runs.
+// Settle waits until ovs-vswitchd has carried out what is in the database now
+// (ovs-vswitchd.conf.db(5), "next_cfg" and "cur_cfg"). It fails when ovs-vswitchd does
+// not run.
 func (d *DB) Settle(ctx context.Context) error {
 	root, err := d.root()
 	if err != nil {
 		return err
 	}
 	where := []ovsdb.Condition{ovsdb.NewCondition("_uuid", ovsdb.ConditionEqual, ovsdb.UUID{GoUUID: root.UUID})}
-	read := ovsdb.Operation{Op: ovsdb.OperationSelect, Table: vswitchdb.OpenvSwitchTable, Where: where, Columns: []string{"next_cfg", "cur_cfg"}}
+	read := ovsdb.Operation{Op: ovsdb.OperationSelect, Table: vswitchdb.OpenvSwitchTable, Where: where,
+		Columns: []string{"next_cfg", "cur_cfg"}}
 	bump := ovsdb.Operation{
 		Op: ovsdb.OperationMutate, Table: vswitchdb.OpenvSwitchTable, Where: where,
 		Mutations: []ovsdb.Mutation{*ovsdb.NewMutation("next_cfg", ovsdb.MutateOperationAdd, 1)},
@@ -233,7 +239,8 @@ func (d *DB) Settle(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("ovs-vswitchd does not carry out what is in its database: does it run? %w", errors.Join(ctx.Err(), err))
+			return fmt.Errorf("ovs-vswitchd does not carry out what is in its database: does it run? %w",
+				errors.Join(ctx.Err(), err))
 		case <-time.After(settlePoll):
 		}
 	}
@@ -242,7 +249,8 @@ func (d *DB) Settle(ctx context.Context) error {
 // selectRow asks the server for the row of this name; nil when there is none.
 func (d *DB) selectRow(ctx context.Context, table, name string, columns ...string) (ovsdb.Row, error) {
 	results, err := d.submit(ctx, ovsdb.Operation{
-		Op: ovsdb.OperationSelect, Table: table, Columns: columns, Where: []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, name)},
+		Op: ovsdb.OperationSelect, Table: table, Columns: columns,
+		Where: []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, name)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking Open vSwitch for %s %s: %w", table, name, err)
@@ -270,7 +278,7 @@ func member(v any, key string) string {
 	return text(m.GoMap[key])
 }
 
-// members are the values of a set column, of which a single one is not in a set.
+// members are the values of a set column. A single value comes without a set.
 func members(v any) []any {
 	if set, ok := v.(ovsdb.OvsSet); ok {
 		return set.GoSet

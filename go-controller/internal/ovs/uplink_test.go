@@ -53,7 +53,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 			{failed, "constraint violation: no such row"},
 		} {
 			db.client = answering{healthy, c.results}
-			if err := ask(); err == nil || !strings.HasPrefix(err.Error(), what) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "%!") {
+			if err := ask(); err == nil || !strings.HasPrefix(err.Error(), what) || !strings.Contains(err.Error(), c.want) ||
+				strings.Contains(err.Error(), "%!") {
 				t.Errorf("with %v: %v, want %q and %q", c.results, err, what, c.want)
 			}
 		}

@@ -13,15 +13,16 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// Stale matches UDP flows that would be led another way today. It
-// implements netlink.CustomConntrackFilter.
+// Stale matches UDP flows that the present rules would send elsewhere. It implements
+// netlink.CustomConntrackFilter.
 type Stale struct {
 	places map[netip.AddrPort]bool // all flows to them
 	ends   map[flowEnds]bool       // those that were led there
 	delete func(netlink.InetFamily, *Stale) error
 }
 
-// flowEnds is what a client sent to, and where that was led.
+// flowEnds is the address that a client sends to, and the address to which that was
+// translated.
 type flowEnds struct{ at, to netip.AddrPort }
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
@@ -53,8 +54,8 @@ func NewStale() *Stale {
 	return &Stale{map[netip.AddrPort]bool{}, map[flowEnds]bool{}, deleteFlows}
 }
 
-// ForgetAfter has the kernel forget flows that would be led another way after
-// changes which led to want, and those of which it failed to before.
+// ForgetAfter has the kernel forget flows that changes towards want have made stale,
+// and those of which that failed earlier.
 func (s *Stale) ForgetAfter(changes []hostplan.ServiceChange, want hostplan.ServicePorts) error {
 	s.note(changes)
 	if err := s.spare(want); err != nil {
@@ -63,9 +64,8 @@ func (s *Stale) ForgetAfter(changes []hostplan.ServiceChange, want hostplan.Serv
 	return s.Forget()
 }
 
-// note takes in flows to places that are served otherwise than before, and those
-// to endpoints that are not led to any more: UDP knows no end, and rules are
-// asked for a flow's first packet only.
+// note adds flows to places that are served in another way than before, and flows to
+// endpoints that are not used any more.
 func (s *Stale) note(changes []hostplan.ServiceChange) {
 	for _, c := range changes {
 		for _, e := range []hostplan.ServiceEntry{c.Drop, c.Add} {
@@ -79,14 +79,15 @@ func (s *Stale) note(changes []hostplan.ServiceChange) {
 	}
 }
 
-// spare takes out the ends that are still led to: an endpoint that gained or
-// lost buckets keeps its flows.
+// spare takes out endpoints that are still used: an endpoint that gained or lost
+// buckets keeps its flows.
 func (s *Stale) spare(want hostplan.ServicePorts) error {
 	if len(s.ends) == 0 {
 		return nil
 	}
 	for line := range strings.Lines(want.Entries) {
-		if kind, rest, _ := strings.Cut(line, " "); !strings.HasPrefix(rest, "UDP ") || !hostplan.ServiceEntryKind(kind).HasTo() {
+		if kind, rest, _ := strings.Cut(line, " "); !strings.HasPrefix(rest, "UDP ") ||
+			!hostplan.ServiceEntryKind(kind).HasTo() {
 			continue
 		}
 		e, err := hostplan.ParseServiceEntry(line)
@@ -98,8 +99,7 @@ func (s *Stale) spare(want hostplan.ServicePorts) error {
 	return nil
 }
 
-// Forget has the kernel forget the flows; those of which it did not are stale
-// still.
+// Forget has the kernel forget the stale flows. Flows of which that fails stay stale.
 func (s *Stale) Forget() error {
 	if len(s.places)+len(s.ends) == 0 {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// Apply implements Kernel. What is to be removed may have gone already, by
-// itself or with something else: an address takes its routes along.
+// Apply implements Kernel. An item that is to be removed may be gone already, by itself
+// or with another one: an address takes its routes along.
 func (n Netlink) Apply(c Change) error {
 	err := n.apply(c)
 	if c.Want == nil && IsGone(err) {

@@ -19,8 +19,7 @@ type Kernel interface {
 	Apply(Change) error
 }
 
-// Change is one difference: Have is nil for what is missing, Want is nil for
-// what must go.
+// Change is one difference. Have is nil for a missing item, Want for one that must go.
 type Change struct{ Have, Want hostplan.Item }
 
 // String is the change as a line that starts with +, - or ~.
@@ -38,8 +37,7 @@ func (c Change) String() string {
 	}
 }
 
-// services is String for entries of service ports that are others: it tells
-// which.
+// services is String for changed entries of service ports: it names them.
 func (c Change) services() (s string, ok bool) {
 	have, ok1 := c.Have.(hostplan.ServicePorts)
 	want, ok2 := c.Want.(hostplan.ServicePorts)
@@ -83,9 +81,9 @@ func (c Change) Kind() string {
 	}
 }
 
-// Diff lists what turns have into want: removals first, then the rest in
-// want's order. absent names the wanted links that do not exist; nothing that
-// depends on them is in the list.
+// Diff lists what turns have into want: removals first, then the rest in want's order.
+// absent names the wanted links that do not exist. Changes of items on these are left
+// out.
 func Diff(want, have []hostplan.Item) (changes []Change, absent []string) {
 	now := map[string]hostplan.Item{}
 	for _, h := range have {
@@ -114,9 +112,8 @@ func Diff(want, have []hostplan.Item) (changes []Change, absent []string) {
 	return changes, absent
 }
 
-// Missing lists what turns have into want as if every link were there: for a
-// preview of what Converge does in the end. Nothing that is ours and unwanted
-// is in it.
+// Missing lists what turns have into want as if every link existed: a preview of what
+// Converge does in the end. It removes nothing.
 func Missing(want, have []hostplan.Item) []Change {
 	now := map[string]hostplan.Item{}
 	for _, h := range have {
@@ -131,9 +128,9 @@ func Missing(want, have []hostplan.Item) []Change {
 	return out
 }
 
-// Converge reads, compares and applies. It tells what it changed; one change
-// that does not work does not keep the others from being made. The error also
-// names wanted links that do not exist (yet).
+// Converge reads, compares and applies, and returns what it changed. A change that
+// fails does not keep others from being made. The error also names wanted links that do
+// not exist.
 func Converge(ctx context.Context, k Kernel, want []hostplan.Item) ([]Change, error) {
 	have, err := k.Read(want)
 	if err != nil {
@@ -148,8 +145,8 @@ func Converge(ctx context.Context, k Kernel, want []hostplan.Item) ([]Change, er
 	return done, errors.Join(errs...)
 }
 
-// Supplement is Converge for a part of what is wanted that needs no link: nothing
-// that is not in it is removed.
+// Supplement is Converge for a part of the plan that needs no link. It removes nothing
+// else.
 func Supplement(ctx context.Context, k Kernel, want []hostplan.Item) ([]Change, error) {
 	have, err := k.Read(want)
 	if err != nil {

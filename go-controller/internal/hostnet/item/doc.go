@@ -3,9 +3,7 @@
 // one thing.
 //
 // The interface Kernel stands for the kernel. Netlink is the real one for links,
-// addresses, routes, neighbours and sysctls, and nft.Tables for nftables; Memory
-// keeps the state in a map and prints it as text. Only what is wanted, and what
-// carries our mark, is ever read, changed or removed: addresses and permanent
-// neighbours of the links that are wanted, and routes with
-// hostplan.RouteProtocol.
+// addresses, routes, neighbours and sysctls, and nft.Tables for nftables. Only wanted
+// items, and items with our mark, are ever read, changed or removed: addresses and
+// permanent neighbours of wanted links, and routes with hostplan.RouteProtocol.
 package item

@@ -18,7 +18,8 @@ func addr(s string) hostplan.Addr {
 
 func route(dest, via, src string) hostplan.Route {
 	return hostplan.Route{
-		Dest: netip.MustParsePrefix(dest), Via: netip.MustParseAddr(via), Link: "m0", Src: netip.MustParseAddr(src), Protocol: hostplan.RouteProtocol,
+		Dest: netip.MustParsePrefix(dest), Via: netip.MustParseAddr(via), Link: "m0", Src: netip.MustParseAddr(src),
+		Protocol: hostplan.RouteProtocol,
 	}
 }
 
@@ -35,7 +36,8 @@ func wanted() []hostplan.Item {
 		addr("10.1.0.2/24"), addr("fd01::2/64"), neigh("10.1.0.1", 1), neigh("fd01::1", 1),
 		route("10.0.0.0/8", "10.1.0.1", "10.1.0.2"), route("fd00::/16", "fd01::1", "fd01::2"),
 		hostplan.Masquerade{V4: netip.MustParsePrefix("10.1.0.0/24"), V6: netip.MustParsePrefix("fd01::/64"), Except: "m0"},
-		hostplan.Route{Dest: netip.MustParsePrefix("169.254.169.6/32"), Via: netip.MustParseAddr("10.1.0.1"), Link: "m0", Protocol: hostplan.RouteProtocol},
+		hostplan.Route{Dest: netip.MustParsePrefix("169.254.169.6/32"), Via: netip.MustParseAddr("10.1.0.1"), Link: "m0",
+			Protocol: hostplan.RouteProtocol},
 		route("fd69::6/128", "fd01::1", "fd01::2"),
 		hostplan.Hairpin{Link: "m0", V4: netip.MustParseAddr("10.1.0.2"), V6: netip.MustParseAddr("fd01::2")},
 	}
@@ -79,7 +81,8 @@ func TestConverge(t *testing.T) {
 ~ link m0 mac 0a:58:00:00:00:02 mtu 1400 up (was: link m0 mac 0a:58:00:00:00:09 mtu 1500 down)
 + addr 10.1.0.2/24 dev m0
 + addr fd01::2/64 dev m0
-~ neigh 10.1.0.1 lladdr 0a:58:00:00:00:01 dev m0 permanent (was: neigh 10.1.0.1 lladdr 0a:58:00:00:00:07 dev m0 permanent)
+~ neigh 10.1.0.1 lladdr 0a:58:00:00:00:01 dev m0 permanent ` +
+		`(was: neigh 10.1.0.1 lladdr 0a:58:00:00:00:07 dev m0 permanent)
 + neigh fd01::1 lladdr 0a:58:00:00:00:01 dev m0 permanent
 + route 10.0.0.0/8 via 10.1.0.1 dev m0 src 10.1.0.2 proto 78
 + route fd00::/16 via fd01::1 dev m0 src fd01::2 proto 78
@@ -90,7 +93,8 @@ func TestConverge(t *testing.T) {
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("changes:\n%s\nwant:\n%s", got, want)
 	}
-	const foreigners = "addr 192.0.2.1/24 dev eth0\nlink eth0 mac 0a:58:00:00:00:08 mtu 1500 up\nroute 10.9.0.0/16 via 10.1.0.1 dev m0 src 10.1.0.2 proto 4\n"
+	const foreigners = "addr 192.0.2.1/24 dev eth0\nlink eth0 mac 0a:58:00:00:00:08 mtu 1500 up\nroute 10.9.0.0/16 via " +
+		"10.1.0.1 dev m0 src 10.1.0.2 proto 4\n"
 	for _, l := range strings.SplitAfter(foreigners+wantedDump, "\n") {
 		if !strings.Contains(m.String(), l) {
 			t.Errorf("the host lacks %sit is:\n%s", l, m)
@@ -129,7 +133,8 @@ func (b broken) Apply(c Change) error {
 func TestOneFailureDoesNotStopTheOthers(t *testing.T) {
 	m := NewMemory(hostplan.Link{Name: "m0", MAC: mac(2), MTU: 1400, Up: true})
 	changes, err := Converge(t.Context(), broken{m}, wanted())
-	if err == nil || strings.Count(err.Error(), "applying") != 2 || !strings.Contains(err.Error(), `applying "+ addr 10.1.0.2/24 dev m0": no`) {
+	if err == nil || strings.Count(err.Error(), "applying") != 2 || !strings.Contains(err.Error(),
+		`applying "+ addr 10.1.0.2/24 dev m0": no`) {
 		t.Errorf("error %v, want one for each of two addresses", err)
 	}
 	if len(changes) != 10 {

@@ -85,8 +85,8 @@ func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
 	return out, nil
 }
 
-// readRoutes reads the routes of the main table that are ours or lead to one
-// of dests. Of several to the same destination ours counts, then the first.
+// readRoutes reads the main table's routes that are ours or lead to one of dests. Of
+// several routes to one destination ours counts, then the first.
 func (n Netlink) readRoutes(dests map[netip.Prefix]bool) ([]hostplan.Item, error) {
 	links, err := n.Handle.LinkList()
 	if err != nil {
@@ -131,8 +131,8 @@ func defaultMetric(family int) int {
 	return 0
 }
 
-// routeOf is a kernel route as a plan has it; ok is false for one that can't
-// collide with a planned one: of another metric or type.
+// routeOf is a kernel route as a plan has it. ok is false for a route of another metric
+// or type, which can't collide with a planned one.
 func routeOf(kr netlink.Route, family int, nameOf map[int]string) (r hostplan.Route, ok bool) {
 	if kr.Priority != defaultMetric(family) || kr.Type != unix.RTN_UNICAST {
 		return r, false

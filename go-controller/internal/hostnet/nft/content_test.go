@@ -105,7 +105,8 @@ func TestComments(t *testing.T) {
 		}
 		for i, r := range c.rules() {
 			other := otherNumber(r).comment()
-			if about, hash, ok := strings.Cut(other, hashMark); !ok || about != r.about || len(hash) != 2*hashSize || other == first[i] {
+			if about, hash, ok := strings.Cut(other, hashMark); !ok || about != r.about || len(hash) != 2*hashSize ||
+				other == first[i] {
 				t.Errorf("%s: with another number the comment %q is %q", c.item.Key(), first[i], other)
 			}
 		}
@@ -135,7 +136,8 @@ func TestContentRepaired(t *testing.T) {
 				})
 			}) - 1 // changedElements makes one itself
 			if changes != int(n) || made != n || elements != 0 {
-				t.Errorf("%s, %s: %d changes in %d transactions with %d elements, want %d", c.item.Key(), damage, changes, made, elements, n)
+				t.Errorf("%s, %s: %d changes in %d transactions with %d elements, want %d", c.item.Key(), damage, changes, made,
+					elements, n)
 			}
 			if got := testkit.Run(t, "nft", "list", "table", "inet", "northbound"); got != want {
 				t.Fatalf("%s, %s: the table is\n%s\nwant\n%s", c.item.Key(), damage, got, want)
@@ -178,7 +180,8 @@ func TestReplacedByHand(t *testing.T) {
 	for _, copied := range []bool{false, true} {
 		var handle, comment string
 		for line := range strings.Lines(testkit.Run(t, "nft", "-a", "list", "chain", "inet", "northbound", "hairpin-in")) {
-			if before, after, ok := strings.Cut(strings.TrimSpace(line), " # handle "); ok && strings.Contains(before, "169.254") {
+			if before, after, ok := strings.Cut(strings.TrimSpace(line), " # handle "); ok && strings.Contains(before,
+				"169.254") {
 				_, comment, _ = strings.Cut(before, " comment ")
 				handle = after
 			}

@@ -2,6 +2,7 @@ package nft
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -27,7 +28,8 @@ func hairpinChains() []*nftables.Chain {
 	afterServices := nftables.ChainPriorityRef(*nftables.ChainPriorityNATDest + 10)
 	return []*nftables.Chain{
 		ourChain(hairpinInChain, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw),
-		ourChain(hairpinOutChain, nftables.ChainTypeFilter, nftables.ChainHookPostrouting, nftables.ChainPriorityConntrackHelper),
+		ourChain(hairpinOutChain, nftables.ChainTypeFilter, nftables.ChainHookPostrouting,
+			nftables.ChainPriorityConntrackHelper),
 		ourChain(hairpinMasqChain, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource),
 		ourChain(hairpinUDPChain, nftables.ChainTypeNAT, nftables.ChainHookPrerouting, afterServices),
 	}
@@ -54,22 +56,17 @@ func hairpinRules(h hostplan.Hairpin) (out []rule) {
 	return out
 }
 
-// answerable is "iifname LINK ip saddr != SEEN meta l4proto udp fib daddr type
-// local socket wildcard 1 dnat to OWN". A UDP server that listens at all
-// addresses leaves it to the kernel from which it answers, and to pods the kernel
-// answers from OWN: at another address it is asked in vain, were the question
-// not put to OWN, and the answer led back by connection tracking.
+// answerable is "iifname LINK ip saddr != SEEN meta l4proto udp fib daddr type local
+// socket wildcard 1 dnat to OWN" (nft(8)). A UDP server that listens at all addresses
+// lets the kernel choose the address of its answers. To pods the kernel chooses OWN. A
+// pod that asked another address would not take such an answer. So its question is sent
+// to OWN, and connection tracking translates the answer back.
 func (f family) answerable(link string, own, seen netip.Addr) []expr.Any {
-	exprs := []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}},
-		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: interfaceName(link)},
+	exprs := append(slices.Concat(f.match(), iif(expr.CmpOpEq, link)),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: f.source, Len: f.size},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: seen.AsSlice()},
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}},
-	}
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}})
 	exprs = append(exprs, toThisNode()...)
 	return append(exprs,
 		&expr.Socket{Key: expr.SocketKeyWildcard, Register: 1},
@@ -78,7 +75,7 @@ func (f family) answerable(link string, own, seen netip.Addr) []expr.Any {
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.nfproto), RegAddrMin: 1})
 }
 
-// hairpinSource is what stands for own.
+// hairpinSource is the address that replaces own.
 func hairpinSource(own netip.Addr) netip.Addr {
 	if own.Is4() {
 		return netip.MustParseAddr(names.HairpinSource4)
@@ -97,19 +94,14 @@ func (f family) rewrite(ifname expr.MetaKey, link string, at uint32, from, to ne
 	if from.Is6() {
 		checksum = at
 	}
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}},
-		&expr.Meta{Key: ifname, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: interfaceName(link)},
+	return append(slices.Concat(f.match(), atInterface(ifname, expr.CmpOpEq, link)),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: at, Len: f.size},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: from.AsSlice()},
 		&expr.Immediate{Register: 1, Data: to.AsSlice()},
 		&expr.Payload{
 			OperationType: expr.PayloadWrite, SourceRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: at, Len: f.size,
 			CsumType: expr.CsumTypeInet, CsumOffset: checksum, CsumFlags: unix.NFT_PAYLOAD_L4CSUM_PSEUDOHDR,
-		},
-	}
+		})
 }
 
 // readHairpin reads the chains. When they are not as this version writes them, the

@@ -28,9 +28,12 @@ func TestHairpin(t *testing.T) {
 	}
 	before := chains()
 	for _, rule := range []string{
-		`type filter hook prerouting priority raw;`, `iifname "m0" ip saddr 10.1.0.2 ip saddr set 169.254.169.6 `, `iifname "m0" ip6 saddr fd01::2 ip6 saddr set fd69::6 `,
-		`type filter hook postrouting priority 300;`, `oifname "m0" ip daddr 169.254.169.6 ip daddr set 10.1.0.2 `, `oifname "m0" ip6 daddr fd69::6 ip6 daddr set fd01::2 `,
-		`type nat hook postrouting priority srcnat;`, `ip saddr 169.254.169.6 oifname != "m0" masquerade `, `ip6 saddr fd69::6 oifname != "m0" masquerade `,
+		`type filter hook prerouting priority raw;`, `iifname "m0" ip saddr 10.1.0.2 ip saddr set 169.254.169.6 `,
+		`iifname "m0" ip6 saddr fd01::2 ip6 saddr set fd69::6 `,
+		`type filter hook postrouting priority 300;`, `oifname "m0" ip daddr 169.254.169.6 ip daddr set 10.1.0.2 `,
+		`oifname "m0" ip6 daddr fd69::6 ip6 daddr set fd01::2 `,
+		`type nat hook postrouting priority srcnat;`, `ip saddr 169.254.169.6 oifname != "m0" masquerade `,
+		`ip6 saddr fd69::6 oifname != "m0" masquerade `,
 		`type nat hook prerouting priority dstnat + 10;`,
 		`iifname "m0" ip saddr != 169.254.169.6 meta l4proto udp fib daddr type local socket wildcard 1 dnat ip to 10.1.0.2 `,
 		`iifname "m0" ip6 saddr != fd69::6 meta l4proto udp fib daddr type local socket wildcard 1 dnat ip6 to fd01::2 `,
@@ -40,8 +43,10 @@ func TestHairpin(t *testing.T) {
 		}
 	}
 	for _, damage := range []string{
-		"flush chain inet northbound hairpin-in", "add rule inet northbound hairpin-out drop", "delete chain inet northbound hairpin-masq",
-		"delete chain inet northbound hairpin-out; add chain inet northbound hairpin-out { type filter hook input priority 0; }",
+		"flush chain inet northbound hairpin-in", "add rule inet northbound hairpin-out drop",
+		"delete chain inet northbound hairpin-masq",
+		"delete chain inet northbound hairpin-out; " +
+			"add chain inet northbound hairpin-out { type filter hook input priority 0; }",
 		"insert rule inet northbound hairpin-in ip6 saddr fd01::2 accept", "delete table inet northbound",
 	} {
 		testkit.Run(t, "nft", damage)

@@ -11,8 +11,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// ingressPriority comes before anything else that is usually hooked to ingress:
-// "filter" is 0 there (nft(8), "Standard priority names").
+// ingressPriority comes before any other usual hook of ingress: there "filter" is 0
+// (nft(8), "Standard priority names").
 const ingressPriority = nftables.ChainPriority(-500)
 
 // ingressTable is of the family netdev and has nothing but one chain per link,

@@ -1,13 +1,12 @@
 package nft
 
 import (
-	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
@@ -104,27 +103,14 @@ func applyMasquerade(m hostplan.Masquerade, remove bool) error {
 	return setChains(c, chains, masqueradeChains(), masqueradeRules(m))
 }
 
-// leaving is "meta nfproto ipv4 ip saddr SUBNET oifname != EXCEPT" (nft(8)), or
-// its like for IPv6, and what is to be done then.
+// leaving is "meta nfproto ipv4 ip saddr SUBNET oifname != EXCEPT" (nft(8)), or the
+// same for IPv6, and a statement.
 func leaving(subnet netip.Prefix, except string, then expr.Any) []expr.Any {
-	family, offset := byte(unix.NFPROTO_IPV4), uint32(12) // RFC 791 section 3.1
-	if subnet.Addr().Is6() {
-		family, offset = unix.NFPROTO_IPV6, 8 // RFC 8200 section 3
-	}
-	size := uint32(subnet.Addr().BitLen() / 8)
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{family}},
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: net.CIDRMask(subnet.Bits(), subnet.Addr().BitLen()), Xor: make([]byte, size)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: subnet.Masked().Addr().AsSlice()},
-		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: interfaceName(except)},
-		then,
-	}
+	f := familyOf(subnet.Addr())
+	return slices.Concat(f.match(), toRange(subnet, f.source), oif(expr.CmpOpNeq, except), []expr.Any{then})
 }
 
-// answer is "ct direction reply accept" (nft(8)). It does not match what has no
+// answer is "ct direction reply accept" (nft(8)). It does not match packets without a
 // connection.
 func answer() []expr.Any {
 	return []expr.Any{

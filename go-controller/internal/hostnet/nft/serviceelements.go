@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// changeElements makes the changes in one transaction, with one message for
-// what goes and one for what comes in each set.
+// changeElements makes the changes in one transaction, with one message for removals
+// and one for additions in each set.
 func changeElements(changes []hostplan.ServiceChange) error {
 	c, err := nftables.New()
 	if err != nil {
@@ -43,7 +43,7 @@ func changeElements(changes []hostplan.ServiceChange) error {
 	return nil
 }
 
-// gather adds an entry, unless it is the zero one, to those of its set.
+// gather adds an entry to the elements of its set, unless it is the zero one.
 func gather(to map[string][]nftables.SetElement, e hostplan.ServiceEntry) error {
 	if e == (hostplan.ServiceEntry{}) {
 		return nil
@@ -90,8 +90,8 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return a
 }
 
-// entry reads an element. Of one that isn't ours the result is some other
-// entry than any that is wanted, by which it is removed.
+// entry reads an element. One that is not ours becomes an entry that is not wanted, and
+// is removed so.
 func (s serviceSet) entry(e nftables.SetElement) hostplan.ServiceEntry {
 	out := hostplan.ServiceEntry{Kind: s.kind}
 	key, size := e.Key, int(s.family.size)
@@ -127,8 +127,8 @@ func (s serviceSet) entry(e nftables.SetElement) hostplan.ServiceEntry {
 	return out
 }
 
-// rangePrefix is the prefix from first to last; the single address when they
-// are the ends of none.
+// rangePrefix is the prefix from first to last, or first alone when they are the ends
+// of none.
 func rangePrefix(first, last netip.Addr) netip.Prefix {
 	for bits := range first.BitLen() {
 		if p := netip.PrefixFrom(first, bits); p.Masked() == p && lastOf(p) == last {

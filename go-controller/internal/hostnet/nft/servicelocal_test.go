@@ -26,24 +26,31 @@ import (
 func localBed(t *testing.T) *Tables {
 	t.Helper()
 	testkit.Run(t, "sh", "-ec", `echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
-ip netns add outside; ip link add eth0 type veth peer name eth0 netns outside; ip link set eth0 up; ip link add m0 type bridge; ip link set m0 up
-for n in p5 p6 p7 other ovn; do ip netns add $n; ip link add $n type veth peer name eth0 netns $n; ip link set $n master m0 up; done
+ip netns add outside; ip link add eth0 type veth peer name eth0 netns outside; ip link set eth0 up
+ip link add m0 type bridge; ip link set m0 up
+for n in p5 p6 p7 other ovn; do ip netns add $n; ip link add $n type veth peer name eth0 netns $n
+ip link set $n master m0 up; done
 for n in p5 p6 p7 other ovn outside; do ip -n $n link set eth0 up; ip -n $n link set lo up; done
-ip addr add 198.51.100.1/24 dev eth0; ip addr add 2001:db8:5::1/64 dev eth0 nodad; ip addr add 10.1.0.2/24 dev m0; ip addr add fd01::2/64 dev m0 nodad
-for i in 2 3 4 5 6 7 8 9; do ip -n outside addr add 198.51.100.$i/24 dev eth0; ip -n outside addr add 2001:db8:5::$i/64 dev eth0 nodad; done
+ip addr add 198.51.100.1/24 dev eth0; ip addr add 2001:db8:5::1/64 dev eth0 nodad; ip addr add 10.1.0.2/24 dev m0
+ip addr add fd01::2/64 dev m0 nodad
+for i in 2 3 4 5 6 7 8 9; do ip -n outside addr add 198.51.100.$i/24 dev eth0
+ip -n outside addr add 2001:db8:5::$i/64 dev eth0 nodad; done
 ip -n outside route add default via 198.51.100.1; ip -n outside route add default via 2001:db8:5::1
 for i in 5 6 7; do ip -n p$i addr add 10.1.0.$i/24 dev eth0; ip -n p$i addr add fd01::$i/64 dev eth0 nodad
 	ip -n p$i route add default via 10.1.0.2; ip -n p$i route add default via fd01::2; done
-ip -n other addr add 10.1.1.5/23 dev eth0; ip -n other addr add fd01:0:0:1::5/63 dev eth0 nodad; ip route add 10.1.1.0/24 dev m0; ip route add fd01:0:0:1::/64 dev m0
+ip -n other addr add 10.1.1.5/23 dev eth0; ip -n other addr add fd01:0:0:1::5/63 dev eth0 nodad
+ip route add 10.1.1.0/24 dev m0; ip route add fd01:0:0:1::/64 dev m0
 ip -n other route add default via 10.1.0.2; ip -n other route add default via fd01::2
 ip -n ovn addr add 10.96.0.10/32 dev eth0; ip -n ovn addr add fd02::10/128 dev eth0 nodad
-ip -n ovn route add 10.1.0.0/24 dev eth0; ip -n ovn route add fd01::/64 dev eth0; ip route add 10.96.0.0/16 dev m0; ip route add fd02::/112 dev m0`)
+ip -n ovn route add 10.1.0.0/24 dev eth0; ip -n ovn route add fd01::/64 dev eth0; ip route add 10.96.0.0/16 dev m0
+ip route add fd02::/112 dev m0`)
 	for _, netns := range []string{"p5", "p6", "p7", "ovn"} {
 		testkit.StartWhoami(t, netns, 8080)
 	}
 	testkit.StartWhoami(t, "", 9090)
 	// IPv6 takes a moment to be there; from then on no packet may be lost.
-	for _, to := range []string{"10.1.0.5", "10.1.0.6", "10.1.0.7", "10.96.0.10", "fd01::5", "fd01::6", "fd01::7", "fd02::10"} {
+	for _, to := range []string{"10.1.0.5", "10.1.0.6", "10.1.0.7", "10.96.0.10", "fd01::5", "fd01::6", "fd01::7",
+		"fd02::10"} {
 		testkit.Eventually(t, to+" answers the node", func() string { return answers("", net.JoinHostPort(to, "8080")) })
 	}
 	for _, to := range []string{"198.51.100.1:9090", "[2001:db8:5::1]:9090"} {
@@ -157,13 +164,15 @@ func TestServiceLocal(t *testing.T) {
 		}
 		converge(t, k, servicePorts(t, slices.Concat(
 			localEntries(at(f.all, 30080), "", at(f.pod, 8080)), localEntries(at(f.external, 80), "", at(f.pod, 8080)),
-			localEntries(at(f.all, 30081), "", at(f.node, 9090)), localEntries(at(f.all, 30082), ""), localEntries(at(f.external, 82), ""),
+			localEntries(at(f.all, 30081), "", at(f.node, 9090)), localEntries(at(f.all, 30082), ""),
+			localEntries(at(f.external, 82), ""),
 		)...))
 		for _, network := range []string{"tcp", "udp"} {
 			for _, to := range []string{at(f.node, 30080), at(f.external, 80), at(f.node, 30081)} {
 				testkit.Eventually(t, "outside asks "+to+" over "+network, func() string { // the neighbours are found by the first
 					seen, err := testkit.AskOnce("outside", network, to)
-					if ip, _ := netip.ParseAddr(seen); err != nil || !strings.HasPrefix(ip.String(), strings.TrimSuffix(f.client, "2")) || seen == f.node {
+					if ip, _ := netip.ParseAddr(seen); err != nil || !strings.HasPrefix(ip.String(),
+						strings.TrimSuffix(f.client, "2")) || seen == f.node {
 						return fmt.Sprintf("seen as %q, %v", seen, err)
 					}
 					return ""
@@ -177,7 +186,8 @@ func TestServiceLocal(t *testing.T) {
 		}
 		for _, network := range []string{"tcp", "udp"} {
 			if seen, err := testkit.AskOnce("other", network, at(f.node, 30080)); seen != f.inside || err != nil {
-				t.Errorf("a pod of another node asks %s over %s: seen as %q, %v; want %s", at(f.node, 30080), network, seen, err, f.inside)
+				t.Errorf("a pod of another node asks %s over %s: seen as %q, %v; want %s", at(f.node, 30080), network, seen, err,
+					f.inside)
 			}
 		}
 		if n := ledTo(t, at(f.node, 30080))[f.other]; len(n) != 1 || n[0] != at(f.pod, 8080) {
@@ -214,7 +224,9 @@ func TestServiceLocalSeveral(t *testing.T) {
 			return netip.AddrPortFrom(netip.MustParseAddr(addr), port).String()
 		}
 		shared, sticky := at(f.node, 30080), at(f.node, 30081)
-		converge(t, k, servicePorts(t, append(localEntries(at(f.all, 30080), hostplan.ShareEntry, f.pods...), localEntries(at(f.all, 30081), hostplan.StickEntry, f.pods...)...)...))
+		converge(t, k, servicePorts(t,
+			append(localEntries(at(f.all, 30080), hostplan.ShareEntry, f.pods...),
+				localEntries(at(f.all, 30081), hostplan.StickEntry, f.pods...)...)...))
 		for client := range 8 {
 			from := netip.MustParseAddr(f.client + fmt.Sprint(2+client))
 			for range 10 {

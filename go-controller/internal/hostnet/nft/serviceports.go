@@ -22,10 +22,9 @@ import (
 // attributes has 64 KiB at most (struct nlattr, linux/netlink.h).
 const elementsAtOnce = 500
 
-// serviceReader remembers what was read until there is another generation of
-// nftables' rules (NFT_MSG_GETGEN, linux/netfilter/nf_tables.h): there may be ten
-// thousands of elements, and a look every few seconds. It remembers flows, too,
-// that are to be forgotten.
+// serviceReader keeps what was read until nftables' rules have another generation
+// (NFT_MSG_GETGEN, linux/netfilter/nf_tables.h). There may be ten thousands of
+// elements, and a read every few seconds. It also keeps flows that are to be forgotten.
 type serviceReader struct {
 	mu         sync.Mutex
 	generation uint32
@@ -37,7 +36,7 @@ func newServiceReader() *serviceReader {
 	return &serviceReader{stale: conntrack.NewStale()}
 }
 
-// forget has flows forgotten that could not be before.
+// forget retries to forget flows of which that failed earlier.
 func (r *serviceReader) forget() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,9 +61,8 @@ func (r *serviceReader) read() ([]hostplan.Item, error) {
 	return items, nil
 }
 
-// apply makes what was read into want. When nobody else has changed nftables'
-// rules since, there is no need to read them again: each transaction is the next
-// generation.
+// apply turns what was read into want. Each transaction is the next generation, so
+// nothing is read again unless somebody else has changed nftables' rules meanwhile.
 func (r *serviceReader) apply(have, want hostplan.ServicePorts) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,8 +78,8 @@ func (r *serviceReader) apply(have, want hostplan.ServicePorts) error {
 	return r.stale.ForgetAfter(changes, want)
 }
 
-// ruleGeneration is the number of nftables' present rules, which every
-// transaction changes; 0 when the kernel does not tell.
+// ruleGeneration is the number of nftables' present rules. Every transaction changes
+// it. It is 0 when the kernel does not tell.
 func ruleGeneration() (uint32, error) {
 	request := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETGEN, 0)
 	request.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_UNSPEC})
@@ -142,7 +140,9 @@ func readServicePorts() ([]hostplan.Item, error) {
 
 // readServiceRules reads all but the entries from what the rules are about; known is
 // false, and the item the zero one, when there is anything but the rules for these.
-func readServiceRules(c *nftables.Conn, chains map[string]*nftables.Chain) (p hostplan.ServicePorts, known bool, err error) {
+func readServiceRules(
+	c *nftables.Conn, chains map[string]*nftables.Chain,
+) (p hostplan.ServicePorts, known bool, err error) {
 	have, err := readRules(c, chains, serviceChains())
 	if err != nil {
 		return p, false, err
@@ -172,7 +172,9 @@ func readServiceRules(c *nftables.Conn, chains map[string]*nftables.Chain) (p ho
 // transaction and around the sets, and changes the elements that differ. When an
 // element can't be changed, the sets are made anew, too. The result is what changed,
 // and in how many transactions have became want; 0 when it did not begin with have.
-func applyServicePorts(have, want hostplan.ServicePorts) (changes []hostplan.ServiceChange, transactions int, err error) {
+func applyServicePorts(
+	have, want hostplan.ServicePorts,
+) (changes []hostplan.ServiceChange, transactions int, err error) {
 	remade := have.WithoutEntries() != want.WithoutEntries()
 	if remade {
 		if err := makeServiceRules(&want, have.Entries != ""); err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -35,24 +34,32 @@ func servicePorts(t *testing.T, lines ...string) hostplan.ServicePorts {
 	}
 	ranges := []netip.Prefix{netip.MustParsePrefix("fd02::/112"), netip.MustParsePrefix("10.96.0.0/16")}
 	own := []netip.Prefix{netip.MustParsePrefix("fd01::/64"), netip.MustParsePrefix("10.1.0.0/24")}
-	pods := []netip.Prefix{netip.MustParsePrefix("fd01::/48"), netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.2.0.0/16")}
+	pods := []netip.Prefix{netip.MustParsePrefix("fd01::/48"), netip.MustParsePrefix("10.1.0.0/16"),
+		netip.MustParsePrefix("10.2.0.0/16")}
 	return hostplan.NewServicePorts(hostplan.ServiceNode{Link: "m0", Ranges: ranges, Own: own, Pods: pods}, entries)
 }
 
 // everyEntry has one of every kind, family and protocol.
 func everyEntry() []string {
 	return []string{
-		"serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "serve UDP 0.0.0.0:30080 to 10.96.0.10:53", "serve SCTP [::]:30081 to [fd02::10]:80",
+		"serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "serve UDP 0.0.0.0:30080 to 10.96.0.10:53",
+		"serve SCTP [::]:30081 to [fd02::10]:80",
 		"serve TCP 192.0.2.7:80 to 10.96.0.10:80", "serve TCP [2001:db8::7]:80 to [fd02::10]:80",
 		"local TCP 0.0.0.0:30080 to 10.1.0.5:8080", "local SCTP [2001:db8::7]:80 to [fd01::5]:8080",
-		"share UDP 0.0.0.0:30080 bucket 0 to 10.1.0.5:8080", "share TCP [::]:30080 bucket 119 to [fd01::5]:8080", "share TCP [2001:db8::7]:81 bucket 7 to [fd01::5]:8080",
-		"stick TCP 192.0.2.7:80 bucket 7 to 10.1.0.5:8080", "stick SCTP [::]:30081 bucket 1 to [fd01::6]:8080", "stick TCP 0.0.0.0:30088 bucket 2 to 10.1.0.6:8080",
-		"away TCP 0.0.0.0:30083 from 198.51.100.1/32 to 203.0.113.8:30083", "away SCTP [::]:30083 from 2001:db8:5::1/128 to [2001:db8:9::8]:30083",
-		"away-share UDP 0.0.0.0:30084 from 198.51.100.1/32 bucket 11 to 203.0.113.8:30084", "away-share TCP [::]:30084 from 2001:db8:5::1/128 bucket 0 to [2001:db8:9::8]:30084",
-		"away-stick SCTP 0.0.0.0:30085 from 198.51.100.1/32 bucket 1 to 203.0.113.8:30085", "away-stick UDP [::]:30085 from 2001:db8:5::1/128 bucket 7 to [2001:db8:9::8]:30085",
+		"share UDP 0.0.0.0:30080 bucket 0 to 10.1.0.5:8080", "share TCP [::]:30080 bucket 119 to [fd01::5]:8080",
+		"share TCP [2001:db8::7]:81 bucket 7 to [fd01::5]:8080",
+		"stick TCP 192.0.2.7:80 bucket 7 to 10.1.0.5:8080", "stick SCTP [::]:30081 bucket 1 to [fd01::6]:8080",
+		"stick TCP 0.0.0.0:30088 bucket 2 to 10.1.0.6:8080",
+		"away TCP 0.0.0.0:30083 from 198.51.100.1/32 to 203.0.113.8:30083",
+		"away SCTP [::]:30083 from 2001:db8:5::1/128 to [2001:db8:9::8]:30083",
+		"away-share UDP 0.0.0.0:30084 from 198.51.100.1/32 bucket 11 to 203.0.113.8:30084",
+		"away-share TCP [::]:30084 from 2001:db8:5::1/128 bucket 0 to [2001:db8:9::8]:30084",
+		"away-stick SCTP 0.0.0.0:30085 from 198.51.100.1/32 bucket 1 to 203.0.113.8:30085",
+		"away-stick UDP [::]:30085 from 2001:db8:5::1/128 bucket 7 to [2001:db8:9::8]:30085",
 		"inside UDP 0.0.0.0:30080", "inside SCTP [::]:30081", "inside TCP 192.0.2.7:80", "inside TCP [2001:db8::7]:80",
 		"limit TCP 192.0.2.7:80", "allow TCP 192.0.2.7:80 from 198.51.100.0/24", "allow TCP 192.0.2.7:80 from 203.0.113.9/32",
-		"allow TCP 192.0.2.7:80 from 10.0.0.0/8", "limit TCP [2001:db8::7]:80", "allow TCP [2001:db8::7]:80 from 2001:db8:1::/48",
+		"allow TCP 192.0.2.7:80 from 10.0.0.0/8", "limit TCP [2001:db8::7]:80",
+		"allow TCP [2001:db8::7]:80 from 2001:db8:1::/48",
 	}
 }
 
@@ -113,7 +120,9 @@ func TestServicePorts(t *testing.T) {
 	elsewhere := slices.Clone(all)
 	elsewhere[0] = "serve TCP 0.0.0.0:30080 to 10.96.0.99:80"
 	changes := converge(t, k, masquerade, servicePorts(t, elsewhere...))
-	if want := "service-ports - serve TCP 0.0.0.0:30443 to 10.96.0.11:443, ~ serve TCP 0.0.0.0:30080 to 10.96.0.99:80 (was: serve TCP 0.0.0.0:30080 to 10.96.0.10:80)"; len(changes) != 1 || changes[0].String() != want {
+	if want := "service-ports - serve TCP 0.0.0.0:30443 to 10.96.0.11:443, " +
+		"~ serve TCP 0.0.0.0:30080 to 10.96.0.99:80 (was: serve TCP 0.0.0.0:30080 to 10.96.0.10:80)"; len(changes) != 1 ||
+		changes[0].String() != want {
 		t.Errorf("changes %v, want %s", changes, want)
 	}
 	converge(t, k, masquerade, servicePorts(t, all...))
@@ -133,7 +142,8 @@ func TestServicePorts(t *testing.T) {
 	if err := k.Apply(item.Change{Have: other}); err != nil {
 		t.Fatal(err)
 	}
-	if left := ruleset(t); strings.Contains(left, "service") || strings.Contains(left, "set ") || !strings.Contains(left, "10.2.0.0/24") {
+	if left := ruleset(t); strings.Contains(left, "service") || strings.Contains(left, "set ") || !strings.Contains(left,
+		"10.2.0.0/24") {
 		t.Errorf("without service ports the table is\n%s", left)
 	}
 	if err := k.Apply(item.Change{Have: masquerade}); err != nil {
@@ -182,12 +192,15 @@ func TestServicePortsRepaired(t *testing.T) {
 	for _, damage := range []string{
 		"flush ruleset", "flush table inet northbound", "delete table inet northbound",
 		"flush map inet northbound serve-ports4", "delete element inet northbound serve-ports4 { tcp . 30080 }",
-		"delete element inet northbound serve-ports4 { tcp . 30080 }; add element inet northbound serve-ports4 { tcp . 30080 : 10.96.0.66 . 80 }",
-		"add element inet northbound share-ports4 { udp . 30080 . 3 : 10.1.0.66 . 8080 }", "flush map inet northbound stick-addrs4",
+		"delete element inet northbound serve-ports4 { tcp . 30080 }; add element inet northbound serve-ports4 { tcp . " +
+			"30080 : 10.96.0.66 . 80 }",
+		"add element inet northbound share-ports4 { udp . 30080 . 3 : 10.1.0.66 . 8080 }",
+		"flush map inet northbound stick-addrs4",
 		"add element inet northbound serve-ports4 { icmp . 30080 : 10.96.0.66 . 80 }",
 		"add element inet northbound allow-addrs4 { 192.0.2.7 . tcp . 80 . 172.16.0.3-172.16.0.77 }",
 		"add element inet northbound allow-addrs4 { 192.0.2.7 . tcp . 80-90 . 172.16.0.0/16 }",
-		"flush chain inet northbound service-in", "insert rule inet northbound service-in accept", "add rule inet northbound service-masq accept",
+		"flush chain inet northbound service-in", "insert rule inet northbound service-in accept",
+		"add rule inet northbound service-masq accept",
 		"add chain inet northbound foreign; add rule inet northbound foreign jump service-foreign",
 		"add chain inet northbound foreign; add rule inet northbound foreign accept",
 		"flush chain inet northbound service-out; delete chain inet northbound service-out",
@@ -205,103 +218,12 @@ func TestServicePortsRepaired(t *testing.T) {
 	}
 }
 
-// Ten thousand services, of which a tenth has endpoints for clients from outside
-// here, some of them two, and a tenth has them on two other nodes alone; and one more, of
-// which the endpoints change. How long each step takes is in the test's log.
-func TestServicePortsMany(t *testing.T) {
-	if !testkit.Isolated(t) {
-		return
-	}
-	k := NewTables()
-	var lines []string
-	for i := range 10000 {
-		lines = append(lines, fmt.Sprintf("serve TCP 0.0.0.0:%d to 10.96.%d.%d:80", 20000+i, i/250, i%250), fmt.Sprintf("serve UDP [::]:%d to [fd02::%x]:80", 20000+i, i+1))
-		at := fmt.Sprintf("0.0.0.0:%d", 20000+i)
-		switch {
-		case i%100 == 0:
-			lines = append(append(lines, "inside TCP "+at), buckets(at, "10.1.0.3", "10.1.0.4")...)
-		case i%10 == 0:
-			lines = append(lines, "inside TCP "+at, fmt.Sprintf("local TCP %s to 10.1.0.%d:8080", at, 3+i%200))
-		case i%10 == 5:
-			lines = append(append(lines, "inside TCP "+at), awayBuckets(20000+i, 8, 9)...)
-		}
-	}
-	all := servicePorts(t, lines...)
-	timed := func(what string, do func()) {
-		start := time.Now()
-		do()
-		t.Logf("%s: %v", what, time.Since(start).Round(100*time.Microsecond))
-	}
-	apply := func(want hostplan.ServicePorts) (line string) {
-		changes, err := item.Converge(t.Context(), k, []hostplan.Item{want})
-		if err != nil || len(changes) != 1 {
-			t.Fatalf("changes %v, %v", changes, err)
-		}
-		return changes[0].String()
-	}
-	look := func() {
-		if have, err := k.Read([]hostplan.Item{all}); err != nil || len(have) != 1 || have[0] != hostplan.Item(all) {
-			t.Errorf("read back: %v %v", have, err)
-		}
-	}
-	timed(fmt.Sprintf("%d elements from nothing", len(lines)), func() { apply(all) })
-	look()
-	timed("a look when nothing has changed", look)
-	testkit.Run(t, "nft", "add table ip another")
-	timed("a look after somebody's change", look)
-	const at = "192.0.2.7:80"
-	for _, step := range []struct {
-		lines    []string
-		change   string
-		elements int // that come or go
-	}{
-		{[]string{"serve TCP 192.0.2.7:80 to 10.96.0.10:80"}, "+ serve TCP 192.0.2.7:80 to 10.96.0.10:80", 1},
-		{[]string{"local TCP 192.0.2.7:80 to 10.1.0.3:8080"}, "+ local TCP 192.0.2.7:80 to 10.1.0.3:8080, - serve TCP 192.0.2.7:80 to 10.96.0.10:80", 2},
-		{buckets(at, "10.1.0.3", "10.1.0.4"), "+ share TCP 192.0.2.7:80 to 10.1.0.3:8080 (60 buckets), + share TCP 192.0.2.7:80 to 10.1.0.4:8080 (60 buckets), - local TCP 192.0.2.7:80 to 10.1.0.3:8080", 121},
-		{buckets(at, "10.1.0.3", "10.1.0.9"), "~ share TCP 192.0.2.7:80 to 10.1.0.9:8080 (was: share TCP 192.0.2.7:80 to 10.1.0.4:8080) (60 buckets)", 120},
-		{append(buckets(at, "10.1.0.3", "10.1.0.9"), awayBuckets(19999, 8, 9)...),
-			"+ away-share TCP 0.0.0.0:19999 from 198.51.100.1/32 to 203.0.113.8:19999 (6 buckets), + away-share TCP 0.0.0.0:19999 from 198.51.100.1/32 to 203.0.113.9:19999 (6 buckets)", 12},
-		{append(buckets(at, "10.1.0.3", "10.1.0.9"), awayBuckets(19999, 8, 10)...),
-			"~ away-share TCP 0.0.0.0:19999 from 198.51.100.1/32 to 203.0.113.10:19999 (was: away-share TCP 0.0.0.0:19999 from 198.51.100.1/32 to 203.0.113.9:19999) (6 buckets)", 12},
-	} {
-		want := servicePorts(t, append(slices.Clone(lines), step.lines...)...)
-		if n := changedElements(t, func() {
-			timed(fmt.Sprintf("%d elements more or less", step.elements), func() {
-				if got := apply(want); got != "service-ports "+step.change {
-					t.Errorf("change %s, want %s", got, step.change)
-				}
-			})
-			timed("a look after it", func() { converged(t, k, want) })
-		}); n != step.elements {
-			t.Errorf("%s: %d elements, want %d", step.change, n, step.elements)
-		}
-		converge(t, k, want)
-	}
-}
-
 // converged holds that there is nothing to do.
 func converged(t *testing.T, k *Tables, want ...hostplan.Item) {
 	t.Helper()
 	if again, err := item.Converge(t.Context(), k, want); err != nil || len(again) != 0 {
 		t.Fatalf("a second time: %v, %v; want nothing", again, err)
 	}
-}
-
-// buckets is the entries of endpoints that share a place.
-func buckets(at string, endpoints ...string) (out []string) {
-	for i := range hostplan.ServiceBuckets {
-		out = append(out, fmt.Sprintf("share TCP %s bucket %d to %s:8080", at, i, endpoints[i%len(endpoints)]))
-	}
-	return out
-}
-
-// awayBuckets is the entries of a node port that 198.51.100.1 is led from to these
-// of 203.0.113.0/24.
-func awayBuckets(port int, nodes ...int) (out []string) {
-	for i := range hostplan.RemoteBuckets {
-		out = append(out, fmt.Sprintf("away-share TCP 0.0.0.0:%d from 198.51.100.1/32 bucket %d to 203.0.113.%d:%d", port, i, nodes[i%len(nodes)], port))
-	}
-	return out
 }
 
 // A UDP flow that began before its place was served is forgotten, so that its
@@ -311,7 +233,8 @@ func TestStaleFlows(t *testing.T) {
 		return
 	}
 	k := NewTables()
-	testkit.Run(t, "sh", "-ec", "ip link add d0 type veth peer name d1; ip link set d1 up; ip link set d0 up; ip addr add 198.51.100.1/24 dev d0; ip addr add 2001:db8::1/64 dev d0 nodad")
+	testkit.Run(t, "sh", "-ec", "ip link add d0 type veth peer name d1; ip link set d1 up; ip link set d0 up; "+
+		"ip addr add 198.51.100.1/24 dev d0; ip addr add 2001:db8::1/64 dev d0 nodad")
 	converge(t, k, servicePorts(t))
 	for _, to := range []string{"198.51.100.1:30080", "[2001:db8::1]:30080", "198.51.100.1:30999"} {
 		conn, err := net.Dial("udp", to)
@@ -336,11 +259,13 @@ func TestStaleFlows(t *testing.T) {
 		}
 		return out
 	}
-	if got := flows(); got["198.51.100.1:30080"] != 1 || got["[2001:db8::1]:30080"] != 1 || got["198.51.100.1:30999"] != 1 {
+	if got := flows(); got["198.51.100.1:30080"] != 1 || got["[2001:db8::1]:30080"] != 1 ||
+		got["198.51.100.1:30999"] != 1 {
 		t.Fatalf("flows %v, want all three", got)
 	}
 	converge(t, k, servicePorts(t, "serve UDP 0.0.0.0:30080 to 10.96.0.10:53", "serve TCP 0.0.0.0:30999 to 10.96.0.10:53"))
-	if got := flows(); got["198.51.100.1:30080"] != 0 || got["[2001:db8::1]:30080"] != 1 || got["198.51.100.1:30999"] != 1 {
+	if got := flows(); got["198.51.100.1:30080"] != 0 || got["[2001:db8::1]:30080"] != 1 ||
+		got["198.51.100.1:30999"] != 1 {
 		t.Errorf("flows %v, want the two that nothing was changed for", got)
 	}
 	converge(t, k, servicePorts(t, "serve UDP [2001:db8::1]:30080 to [fd02::10]:53"))
@@ -372,7 +297,8 @@ func TestServicePortsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		if k.services.generation != generation || len(k.services.items) != 1 || k.services.items[0] != hostplan.Item(want) {
-			t.Errorf("after %d entries generation %d with %v is remembered, it is %d with %v", i+1, k.services.generation, k.services.items, generation, want)
+			t.Errorf("after %d entries generation %d with %v is remembered, it is %d with %v", i+1, k.services.generation,
+				k.services.items, generation, want)
 		}
 	}
 	// Somebody is quicker than the change.

@@ -18,7 +18,8 @@ func awayEntries(at string, kind hostplan.ServiceEntryKind, from string, nodes .
 	out := localEntries(at, "")
 	source := netip.MustParseAddr(from)
 	for _, p := range []string{"TCP", "UDP", "SCTP"} {
-		e := hostplan.ServiceEntry{Kind: kind, Protocol: p, At: netip.MustParseAddrPort(at), From: netip.PrefixFrom(source, source.BitLen())}
+		e := hostplan.ServiceEntry{Kind: kind, Protocol: p, At: netip.MustParseAddrPort(at),
+			From: netip.PrefixFrom(source, source.BitLen())}
 		for e.Bucket = range max(kind.Buckets(), 1) {
 			e.To = netip.MustParseAddrPort(nodes[e.Bucket%len(nodes)])
 			out = append(out, e.String())
@@ -34,10 +35,14 @@ func awayBed(t *testing.T, ports ...int) *Tables {
 	k := localBed(t)
 	for i := 8; i <= 9; i++ {
 		netns := fmt.Sprint("node", i)
-		testkit.Run(t, "sh", "-ec", fmt.Sprintf(`ip netns add node%[1]d; ip link add node%[1]d type veth peer name eth0 netns node%[1]d; ip link set node%[1]d up
-ip -n node%[1]d link set eth0 up; ip -n node%[1]d addr add 203.0.113.%[1]d/32 dev eth0; ip -n node%[1]d addr add 2001:db8:9::%[1]d/128 dev eth0 nodad
-ip -n node%[1]d route add 198.51.100.1 dev eth0; ip addr add fe80::1/64 dev node%[1]d nodad; ip -n node%[1]d route add 2001:db8:5::1 via fe80::1 dev eth0
-ip route add 203.0.113.%[1]d dev node%[1]d src 198.51.100.1; ip route add 2001:db8:9::%[1]d dev node%[1]d src 2001:db8:5::1`, i))
+		testkit.Run(t, "sh", "-ec", fmt.Sprintf(`ip netns add node%[1]d
+ip link add node%[1]d type veth peer name eth0 netns node%[1]d; ip link set node%[1]d up
+ip -n node%[1]d link set eth0 up; ip -n node%[1]d addr add 203.0.113.%[1]d/32 dev eth0
+ip -n node%[1]d addr add 2001:db8:9::%[1]d/128 dev eth0 nodad
+ip -n node%[1]d route add 198.51.100.1 dev eth0; ip addr add fe80::1/64 dev node%[1]d nodad
+ip -n node%[1]d route add 2001:db8:5::1 via fe80::1 dev eth0
+ip route add 203.0.113.%[1]d dev node%[1]d src 198.51.100.1
+ip route add 2001:db8:9::%[1]d dev node%[1]d src 2001:db8:5::1`, i))
 		for _, port := range ports {
 			testkit.StartWhoami(t, netns, port)
 		}
@@ -75,9 +80,11 @@ func TestServiceAway(t *testing.T) {
 						t.Fatalf("the node asks its port %d over %s: seen as %q, %v; want %s", port, network, seen, err, f.node)
 					}
 				}
-				for netns, to := range map[string]string{"": f.inside, "p5": f.node} { // from another address of the node, and from a pod
+				// From another address of the node, and from a pod.
+				for netns, to := range map[string]string{"": f.inside, "p5": f.node} {
 					if seen, err := testkit.AskOnce(netns, network, at(to, port)); seen != f.inside || err != nil {
-						t.Errorf("%q asks %s over %s: seen as %q, %v; want %s, as by the ClusterIP", netns, at(to, port), network, seen, err, f.inside)
+						t.Errorf("%q asks %s over %s: seen as %q, %v; want %s, as by the ClusterIP", netns, at(to, port), network, seen,
+							err, f.inside)
 					}
 				}
 			}

@@ -2,8 +2,8 @@ package nft
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -21,17 +21,17 @@ const (
 	serviceMasqChain = "service-masq" // gives it the management port's address
 )
 
-// serviceRules lists the rules, as many whatever the number of services. Pods of
-// other nodes, which are not in own, come from outside like all that does not
-// come through the link; but as they do, and as the answers of this node's pods
-// would go straight to them, they get the link's address as their source. What
-// this node sends to itself and is led to another node keeps its source.
+// serviceRules lists the rules. Their number does not depend on the number of services.
+// Pods of other nodes, which are not in own, count as outside, although they come
+// through the link. The answers of this node's pods would go straight to them, so their
+// connections get the link's address as the source. This node's own connections to
+// other nodes keep their source.
 func serviceRules(n hostplan.ServiceNode) (out []rule) {
 	link := n.Link
 	for _, chain := range []string{serviceInChain, serviceOutChain} {
 		for _, f := range families() {
 			add := func(about string, parts ...[]expr.Any) {
-				exprs := []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}}}
+				exprs := f.match()
 				for _, p := range parts {
 					exprs = append(exprs, p...)
 				}
@@ -39,8 +39,9 @@ func serviceRules(n hostplan.ServiceNode) (out []rule) {
 			}
 			drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 			in := func(kind hostplan.ServiceEntryKind, ports bool) serviceSet { return serviceSet{kind, ports, f} }
-			add("other sources", in(hostplan.LimitEntry, false).contains(true), in(hostplan.AllowEntry, false).contains(false), drop)
-			outside := from(link, expr.CmpOpNeq)
+			add("other sources", in(hostplan.LimitEntry, false).contains(true), in(hostplan.AllowEntry, false).contains(false),
+				drop)
+			outside := iif(expr.CmpOpNeq, link)
 			if chain == serviceInChain {
 				for _, kind := range localKinds() {
 					add("from outside to addresses, "+string(kind), outside, in(kind, false).dnat())
@@ -51,14 +52,16 @@ func serviceRules(n hostplan.ServiceNode) (out []rule) {
 			if chain == serviceInChain {
 				foreign := fromOtherPods(link, n.Own, f)
 				for _, kind := range localKinds() {
-					add("from outside to node ports, "+string(kind), outside, notTo(f.loopback, f.offset), toThisNode(), in(kind, true).dnat())
+					add("from outside to node ports, "+string(kind), outside, notTo(f.loopback, f.offset), toThisNode(),
+						in(kind, true).dnat())
 					if foreign != nil {
 						add("from other nodes' pods to node ports, "+string(kind), foreign, toThisNode(), in(kind, true).dnat())
 					}
 				}
 				add("not from inside to node ports", outside, toThisNode(), in(hostplan.InsideEntry, true).contains(true), drop)
 				if foreign != nil {
-					add("not from other nodes' pods to node ports", foreign, toThisNode(), in(hostplan.InsideEntry, true).contains(true), drop)
+					add("not from other nodes' pods to node ports", foreign, toThisNode(),
+						in(hostplan.InsideEntry, true).contains(true), drop)
 				}
 			}
 			if chain == serviceOutChain {
@@ -76,7 +79,8 @@ func serviceRules(n hostplan.ServiceNode) (out []rule) {
 		for _, all := range n.Pods {
 			if own.Addr().Is4() == all.Addr().Is4() {
 				source := toRange(all, familyOf(all.Addr()).source)
-				out = append(out, rule{serviceMasqChain, own.String() + fromPods + all.String() + ifname + link, masqueradeService(own, link, source)})
+				out = append(out, rule{serviceMasqChain, own.String() + fromPods + all.String() + ifname + link,
+					masqueradeService(own, link, source)})
 			}
 		}
 	}
@@ -87,7 +91,7 @@ func serviceRules(n hostplan.ServiceNode) (out []rule) {
 // what pods send to pods of this node.
 const fromPods = " from pods of "
 
-// betweenPods reads such a rule's subnets.
+// betweenPods reads the subnets from what such a rule is about.
 func betweenPods(about string) (pods, own netip.Prefix, ok bool) {
 	to, from, _ := strings.Cut(about, fromPods)
 	own, err1 := netip.ParsePrefix(to)
@@ -95,8 +99,8 @@ func betweenPods(about string) (pods, own netip.Prefix, ok bool) {
 	return pods, own, err1 == nil && err2 == nil
 }
 
-// fromOtherPods matches what comes through the link and is in none of the
-// subnets of a family; nil when there are none to tell by.
+// fromOtherPods matches packets through the link from outside a family's subnets; nil
+// without subnets.
 func fromOtherPods(link string, own []netip.Prefix, f family) []expr.Any {
 	var out []expr.Any
 	for _, p := range own {
@@ -107,63 +111,27 @@ func fromOtherPods(link string, own []netip.Prefix, f family) []expr.Any {
 	if out == nil {
 		return nil
 	}
-	return append(from(link, expr.CmpOpEq), out...)
+	return append(iif(expr.CmpOpEq, link), out...)
 }
 
 // ifname stands for nft's "iifname" or "oifname" in what a rule is about, before the
 // interface.
 const ifname = " through "
 
-// from matches packets that came in through an interface, or with CmpOpNeq
-// through any other.
-func from(link string, op expr.CmpOp) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: interfaceName(link)}}
-}
-
-// toThisNode is "fib daddr type local".
-func toThisNode() []expr.Any {
-	return []expr.Any{&expr.Fib{Register: 1, FlagDADDR: true, ResultADDRTYPE: true},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)}}
-}
-
-func notTo(p netip.Prefix, offset uint32) []expr.Any {
-	exprs := toRange(p, offset)
-	exprs[len(exprs)-1].(*expr.Cmp).Op = expr.CmpOpNeq
-	return exprs
-}
-
-// toRange matches packets to an address, at offset of the IP header, in p.
-func toRange(p netip.Prefix, offset uint32) []expr.Any {
-	size := uint32(p.Addr().BitLen() / 8)
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()), Xor: make([]byte, size)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Masked().Addr().AsSlice()},
-	}
-}
-
 // statusDNAT is IPS_DST_NAT (linux/netfilter/nf_conntrack_common.h).
 const statusDNAT = 1 << 5
 
-// masqueradeService is "ip daddr RANGE oifname LINK ct status dnat masquerade":
-// only what was sent to a ClusterIP by a rule, as nothing else has both. further
-// is what else must match.
+// masqueradeService is "ip daddr RANGE oifname LINK ct status dnat masquerade"
+// (nft(8)): only connections that a rule sent to a ClusterIP match both. further is
+// what else must match.
 func masqueradeService(r netip.Prefix, link string, further []expr.Any) []expr.Any {
 	f := familyOf(r.Addr())
 	mask := binaryutil.NativeEndian.PutUint32(statusDNAT)
-	out := []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f.nfproto}}}
-	out = append(out, toRange(r, f.offset)...)
-	out = append(out, further...)
+	out := slices.Concat(f.match(), toRange(r, f.offset), further, oif(expr.CmpOpEq, link))
 	return append(out,
-		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: interfaceName(link)},
-		&expr.Ct{Key: expr.CtKeySTATUS, Register: 1}, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)},
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: mask, Xor: make([]byte, 4)},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)}, &expr.Masq{})
-}
-
-func interfaceName(link string) []byte {
-	name := make([]byte, unix.IFNAMSIZ)
-	copy(name, link)
-	return name
 }
 
 func serviceChains() []*nftables.Chain {

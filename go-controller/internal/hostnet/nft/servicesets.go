@@ -109,14 +109,16 @@ func (s serviceSet) key() []expr.Any {
 	reg := uint32(firstRegister)
 	var out []expr.Any
 	if !s.ports {
-		out = append(out, &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: s.family.offset, Len: s.family.size})
+		out = append(out, &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: s.family.offset,
+			Len: s.family.size})
 		reg += s.family.size / 4
 	}
 	out = append(out, &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg},
 		&expr.Payload{DestRegister: reg + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
 	reg += 2
 	source := func(reg uint32) expr.Any {
-		return &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: s.family.source, Len: s.family.size}
+		return &expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: s.family.source,
+			Len: s.family.size}
 	}
 	buckets := uint32(s.kind.Buckets())
 	switch s.kind {
@@ -129,13 +131,14 @@ func (s serviceSet) key() []expr.Any {
 		}
 	case hostplan.StickEntry, hostplan.RemoteStickEntry:
 		out = append(out, source(reg+1), &expr.Hash{
-			SourceRegister: reg + 1, DestRegister: reg, Length: s.family.size, Modulus: buckets, Seed: bucketSeed, Type: expr.HashTypeJenkins,
+			SourceRegister: reg + 1, DestRegister: reg, Length: s.family.size, Modulus: buckets, Seed: bucketSeed,
+			Type: expr.HashTypeJenkins,
 		})
 	}
 	return out
 }
 
-// bucketSeed has every node and every rule put a client into the same bucket.
+// bucketSeed makes every node and every rule put a client into the same bucket.
 const bucketSeed = 1
 
 // contains matches packets whose key is in the set, or is not.
@@ -145,8 +148,10 @@ func (s serviceSet) contains(yes bool) []expr.Any {
 
 // dnat sends packets where the map says.
 func (s serviceSet) dnat() []expr.Any {
-	return append(s.key(), &expr.Lookup{SourceRegister: firstRegister, DestRegister: firstRegister, IsDestRegSet: true, SetName: s.name()},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(s.family.nfproto), RegAddrMin: firstRegister, RegProtoMin: firstRegister + s.family.size/4})
+	return append(s.key(), &expr.Lookup{SourceRegister: firstRegister, DestRegister: firstRegister, IsDestRegSet: true,
+		SetName: s.name()},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(s.family.nfproto), RegAddrMin: firstRegister,
+			RegProtoMin: firstRegister + s.family.size/4})
 }
 
 // stays tells whether the kernel has the set as set makes it.

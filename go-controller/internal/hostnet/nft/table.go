@@ -94,6 +94,7 @@ func sameChain(have, want *nftables.Chain) bool {
 		}
 		return *c.Policy
 	}
-	return have.Type == want.Type && policy(have) == policy(want) && have.Hooknum != nil && *have.Hooknum == *want.Hooknum &&
+	return have.Type == want.Type && policy(have) == policy(want) && have.Hooknum != nil &&
+		*have.Hooknum == *want.Hooknum &&
 		have.Priority != nil && *have.Priority == *want.Priority
 }

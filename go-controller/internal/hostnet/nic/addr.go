@@ -17,8 +17,8 @@ const (
 	ifaProto      = 11
 )
 
-// readAddrs reads the addresses of an interface in the kernel's order: the
-// library's reader leaves out the metric and the protocol.
+// readAddrs reads the addresses of an interface in the kernel's order. The library's
+// reader leaves out the metric and the protocol.
 func readAddrs(link string, index int) ([]nicmove.Addr, error) {
 	header := make([]byte, unix.SizeofIfAddrmsg)
 	messages, err := dump(unix.RTM_GETADDR, unix.RTM_NEWADDR, header)
@@ -98,7 +98,8 @@ func (n NICs) carryAddr(a nicmove.Addr, remove bool) error {
 	if checked {
 		first.Flags |= nicmove.FlagNoDAD
 	}
-	if err := send(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, addrHeader(first, index), addrAttrs(first)...); err != nil || !checked {
+	if err := send(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, addrHeader(first, index),
+		addrAttrs(first)...); err != nil || !checked {
 		return err
 	}
 	return send(unix.RTM_NEWADDR, unix.NLM_F_REPLACE, addrHeader(a, index), addrAttrs(a)...)

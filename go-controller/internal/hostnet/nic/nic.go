@@ -26,7 +26,7 @@ type NICs struct{ items item.Netlink }
 // New is for the namespace of items.
 func New(items item.Netlink) NICs { return NICs{items} }
 
-// Standing is how an interface stands to others.
+// Standing is an interface's relation to other interfaces.
 type Standing struct {
 	Kind     string // of the link (ip-link(8), "type"); "device" for hardware
 	Loopback bool
@@ -34,8 +34,8 @@ type Standing struct {
 	Upper    []string // VLAN, macvlan and ipvlan interfaces on top of it, as "NAME (KIND)"
 }
 
-// Standing tells how an interface stands to others; ok is false when there is
-// none of this name.
+// Standing reads an interface's relation to others; ok is false when there is none of
+// this name.
 func (n NICs) Standing(name string) (s Standing, ok bool, err error) {
 	list, err := n.items.Handle.LinkList()
 	if err != nil {
@@ -65,8 +65,8 @@ func (n NICs) Standing(name string) (s Standing, ok bool, err error) {
 	return s, true, nil
 }
 
-// NIC reads all that an interface has; the zero Device when there is none of
-// this name. It fails on what could not be put onto another interface as it is.
+// NIC reads all that an interface has; the zero Device when there is none of this name.
+// It fails on a setting that can't be put onto another interface.
 func (n NICs) NIC(name string) (d nicmove.Device, err error) {
 	link, err := n.items.Handle.LinkByName(name)
 	if item.IsAbsent(err) {
@@ -101,8 +101,8 @@ func (n NICs) NIC(name string) (d nicmove.Device, err error) {
 	return d, err
 }
 
-// Carry makes a step's change of the kernel; steps of Open vSwitch are not for
-// here. To remove what is gone, or to make what is there, is no error.
+// Carry makes a step's change of the kernel. Steps of Open vSwitch are package ovs's.
+// Removing what is gone, or adding what exists, is no error.
 func (n NICs) Carry(s nicmove.Step) error {
 	err := n.carry(s)
 	switch {
@@ -142,8 +142,8 @@ func (n NICs) carry(s nicmove.Step) error {
 	}
 }
 
-// RemoveTap removes an interface of kind tap, and tells whether there was one.
-// Those of Open vSwitch's userspace datapath outlive it when it is killed.
+// RemoveTap removes an interface of kind tap, and tells whether there was one. Taps of
+// Open vSwitch's userspace datapath outlive an ovs-vswitchd that is killed.
 func (n NICs) RemoveTap(name string) (bool, error) {
 	link, err := n.items.Handle.LinkByName(name)
 	if item.IsAbsent(err) {
@@ -161,7 +161,7 @@ func (n NICs) RemoveTap(name string) (bool, error) {
 	return true, nil
 }
 
-// dump asks the kernel for a whole table. The header tells the family.
+// dump reads a whole table of the kernel. The header tells the family.
 func dump(message int, answer uint16, header []byte) ([][]byte, error) {
 	const attempts = 5 // a table that changes while it is told has to be asked for again
 	var out [][]byte
@@ -212,7 +212,8 @@ func (n NICs) readStaticNeighbours(name string, index int) ([]nicmove.Neighbour,
 			ip, ok := netip.AddrFromSlice(ne.IP)
 			proxy := ne.Flags&netlink.NTF_PROXY != 0
 			item := nicmove.Neighbour{Neighbour: hostplan.Neighbour{Link: name, IP: ip.Unmap()}, Proxy: proxy}
-			if !ok || ne.LinkIndex != index || !proxy && (ne.State&netlink.NUD_PERMANENT == 0 || len(ne.HardwareAddr) != len(item.MAC)) {
+			if !ok || ne.LinkIndex != index || !proxy &&
+				(ne.State&netlink.NUD_PERMANENT == 0 || len(ne.HardwareAddr) != len(item.MAC)) {
 				continue
 			}
 			if !proxy {
@@ -232,19 +233,19 @@ func (n NICs) carryNeighbour(ne nicmove.Neighbour, remove bool) error {
 	if err != nil {
 		return err
 	}
-	kn := &netlink.Neigh{LinkIndex: link.Attrs().Index, Flags: netlink.NTF_PROXY, IP: ne.IP.AsSlice(), Family: familyOf(ne.IP)}
+	kn := &netlink.Neigh{LinkIndex: link.Attrs().Index, Flags: netlink.NTF_PROXY, IP: ne.IP.AsSlice(),
+		Family: familyOf(ne.IP)}
 	if remove {
 		return n.items.Handle.NeighDel(kn)
 	}
 	return n.items.Handle.NeighSet(kn)
 }
 
-// notMoved are sysctls of an interface that can't be set, or go with something
-// else.
+// notMoved tells whether a sysctl of an interface can't be set, or follows from another
+// setting.
 func notMoved(name string) bool { return name == "mtu" || name == "mc_forwarding" }
 
-// readConf reads the sysctls of an interface, or with "default" those of one
-// that is made now.
+// readConf reads the sysctls of an interface. "default" has those of a new one.
 func readConf(link string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, family := range []string{"ipv4", "ipv6"} {
@@ -270,6 +271,6 @@ func readConf(link string) (map[string]string, error) {
 	return out, nil
 }
 
-// ConfDefaults reads the sysctls of an interface that is made now, by the keys
-// of nicmove.Device.Sysctls.
+// ConfDefaults reads the sysctls of a new interface, by the keys of
+// nicmove.Device.Sysctls.
 func (n NICs) ConfDefaults() (map[string]string, error) { return readConf("default") }

@@ -45,7 +45,8 @@ ip -6 route add fd09::/64 via fd01::9 dev m0 table 100 expires 900
 ip -6 route add fd0a::/64 from fd01::/64 via fd01::9 dev m0
 ip -6 route add fd0b::/64 nexthop via fd01::9 dev m0 weight 2 nexthop via fd05::9 dev m2 weight 4
 ip rule add from 10.1.0.0/16 iif m0 lookup 1000 pref 500
-ip rule add not to 10.9.0.0/16 oif m0 fwmark 0x10/0xf0 ipproto tcp dport 80-90 uidrange 0-1000 suppress_prefixlength 8 lookup main pref 501
+ip rule add not to 10.9.0.0/16 oif m0 fwmark 0x10/0xf0 ipproto tcp dport 80-90 uidrange 0-1000 suppress_prefixlength \
+8 lookup main pref 501
 ip -6 rule add from fd01::/64 iif m0 lookup 100 pref 502
 ip rule add from all iif m2 lookup 7 pref 503
 ip neigh add 10.1.0.77 lladdr 02:00:00:00:00:77 dev m0 nud permanent
@@ -83,7 +84,8 @@ route fd0b::/64 proto boot metric 1024 nexthop via fd01::9 dev m0 weight 2 nexth
 route fe80::/64 dev m0 proto kernel metric 256
 route default inet6 via fd01::1 dev m0 proto boot metric 99 pref 1
 rule 500: from 10.1.0.0/16 iif m0 lookup 1000
-rule 501: not to 10.9.0.0/16 oif m0 fwmark 16 suppress_prefixlength 8 fwmask 240 uidrange 0-1000 ipproto 6 dport 80-90 lookup 254
+rule 501: not to 10.9.0.0/16 oif m0 fwmark 16 suppress_prefixlength 8 ` +
+	`fwmask 240 uidrange 0-1000 ipproto 6 dport 80-90 lookup 254
 rule inet6 502: from fd01::/64 iif m0 lookup 100
 neigh 10.1.0.77 lladdr 02:00:00:00:00:77 dev m0 permanent
 neigh proxy 10.1.0.88 dev m0
@@ -228,10 +230,12 @@ func TestStanding(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
-	testkit.Run(t, "sh", "-ec", "ip link add m0 type veth peer name m1; ip link add b0 type bridge; ip link set m1 master b0; ip link add link m0 name mv0 type macvlan")
+	testkit.Run(t, "sh", "-ec", "ip link add m0 type veth peer name m1; ip link add b0 type bridge; "+
+		"ip link set m1 master b0; ip link add link m0 name mv0 type macvlan")
 	k := kernel(t)
 	for name, want := range map[string]Standing{
-		"lo": {Kind: "device", Loopback: true}, "m0": {Kind: "veth", Upper: []string{"mv0 (macvlan)"}}, "m1": {Kind: "veth", Master: "b0"}, "b0": {Kind: "bridge"},
+		"lo": {Kind: "device", Loopback: true}, "m0": {Kind: "veth", Upper: []string{"mv0 (macvlan)"}},
+		"m1": {Kind: "veth", Master: "b0"}, "b0": {Kind: "bridge"},
 	} {
 		if got, ok, err := k.Standing(name); err != nil || !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v %v %v, want %+v", name, got, ok, err, want)

@@ -14,8 +14,8 @@ import (
 // flagLRO is ETH_FLAG_LRO of linux/ethtool.h.
 const flagLRO = 1 << 15
 
-// readOffloads tells which of the interface's ways to glue received packets
-// together are on: "gro" and "lro".
+// readOffloads tells which offloads that merge received packets are on: "gro" and
+// "lro".
 func readOffloads(link string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for name, command := range map[string]uint32{"gro": unix.ETHTOOL_GGRO, "lro": unix.ETHTOOL_GFLAGS} {

@@ -20,8 +20,8 @@ const userHZ = 100
 // rtaNHID is RTA_NH_ID of linux/rtnetlink.h.
 const rtaNHID = 30
 
-// readAllRoutes reads the routes of all tables that have a hop on the link, but
-// for those that the kernel keeps in its table "local" by itself.
+// readAllRoutes reads the routes of all tables with a hop on the link, except those
+// that the kernel itself keeps in its table "local".
 func (n NICs) readAllRoutes(link string) ([]nicmove.Route, error) {
 	links, err := n.linkNames()
 	if err != nil {
@@ -44,7 +44,8 @@ func (n NICs) readAllRoutes(link string) ([]nicmove.Route, error) {
 				continue
 			}
 			if slices.ContainsFunc(r.Other, func(a nicmove.Attr) bool { return a.Type == rtaNHID }) {
-				return nil, fmt.Errorf("%s uses a nexthop object (ip-nexthop(8)), which is bound to the interface: give the route its gateway itself", r)
+				return nil, fmt.Errorf("%s uses a nexthop object (ip-nexthop(8)), which is bound to the interface: "+
+					"give the route its gateway itself", r)
 			}
 			out = append(out, r)
 		}
@@ -146,7 +147,8 @@ func decodeHops(b []byte, links map[int]string) ([]nicmove.Hop, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the next hops of a route: %w", err)
 		}
-		h := nicmove.Hop{Link: links[int(binary.NativeEndian.Uint32(b[4:]))], Weight: int(b[3]) + 1, OnLink: b[2]&unix.RTNH_F_ONLINK != 0}
+		h := nicmove.Hop{Link: links[int(binary.NativeEndian.Uint32(b[4:]))], Weight: int(b[3]) + 1,
+			OnLink: b[2]&unix.RTNH_F_ONLINK != 0}
 		for _, a := range attrs {
 			if !takeHopAttr(&h, a.Attr.Type, a.Value, links) {
 				h.Other = append(h.Other, nicmove.Attr{Type: a.Attr.Type, Value: hex.EncodeToString(a.Value)})
@@ -175,9 +177,9 @@ func rawAttrs(b []byte) ([]nicmove.Attr, error) {
 	return out, nil
 }
 
-// carryRoute adds or removes a route, or with replace exchanges the one to the
-// same destination with the same table, TOS and metric. An added one comes
-// after such others (NLM_F_APPEND), which stay.
+// carryRoute adds or removes a route. With replace it exchanges the one to the same
+// destination with the same table, TOS and metric. An added route comes after such
+// others (NLM_F_APPEND), which stay.
 func (n NICs) carryRoute(r nicmove.Route, replace, remove bool) error {
 	names, err := n.linkNames()
 	if err != nil {

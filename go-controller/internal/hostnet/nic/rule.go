@@ -19,8 +19,8 @@ const ruleHeaderSize = 12
 // the kernel's account of the rule.
 const settableRuleFlags = 0x1 | 0x2
 
-// readRules reads the policy rules that name the link, with all that they
-// match: the library's reader knows only a part of that.
+// readRules reads the policy rules that name the link, with all their matches. The
+// library's reader knows only some of these.
 func readRules(link string) ([]nicmove.Rule, error) {
 	var out []nicmove.Rule
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
@@ -98,7 +98,8 @@ func carryRule(r nicmove.Rule, remove bool) error {
 	if err != nil {
 		return err
 	}
-	attrs = append(attrs, nl.NewRtAttr(nl.FRA_PRIORITY, nl.Uint32Attr(r.Priority)), nl.NewRtAttr(nl.FRA_TABLE, nl.Uint32Attr(r.Table)))
+	attrs = append(attrs, nl.NewRtAttr(nl.FRA_PRIORITY, nl.Uint32Attr(r.Priority)),
+		nl.NewRtAttr(nl.FRA_TABLE, nl.Uint32Attr(r.Table)))
 	if r.To.IsValid() {
 		h[1] = byte(r.To.Bits())
 		attrs = append(attrs, nl.NewRtAttr(nl.FRA_DST, r.To.Addr().AsSlice()))

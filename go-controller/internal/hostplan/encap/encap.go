@@ -45,13 +45,15 @@ func MTU(f hostplan.Facts, c config.Node) (int, error) {
 		return c.MTU, nil
 	}
 	if f.EncapMTU == 0 {
-		return 0, errors.New("the tunnel interface's MTU is unknown: give --mtu, or an --encap-ip that is on an interface of this node")
+		return 0, errors.New("the tunnel interface's MTU is unknown: give --mtu, " +
+			"or an --encap-ip that is on an interface of this node")
 	}
 	mtu := f.EncapMTU - Overhead(c.EncapType, f.EncapIPs)
 	check := c
 	check.MTU = mtu
 	if mtu <= 0 || check.Validate() != nil {
-		return 0, fmt.Errorf("the tunnel interface's MTU of %d leaves %d for pods, which is too little: raise it, or give --mtu", f.EncapMTU, mtu)
+		return 0, fmt.Errorf("the tunnel interface's MTU of %d leaves %d for pods, which is too little: raise it, "+
+			"or give --mtu", f.EncapMTU, mtu)
 	}
 	return mtu, nil
 }
@@ -82,8 +84,12 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if len(c.BridgeMappings) > 0 {
 		ids[names.OVSBridgeMappings] = join(c.BridgeMappings)
 	}
-	bridge := hostplan.Bridge{Name: names.IntegrationBridge, FailMode: "secure", DatapathType: c.DatapathType}
-	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids, Bridges: []hostplan.Bridge{bridge}}}, nil
+	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids, Bridges: []hostplan.Bridge{Bridge(c)}}}, nil
+}
+
+// Bridge is the integration bridge.
+func Bridge(c config.Node) hostplan.Bridge {
+	return hostplan.Bridge{Name: names.IntegrationBridge, FailMode: "secure", DatapathType: c.DatapathType}
 }
 
 // SystemID is the chassis name: the one that OVS has, else one derived from

@@ -28,10 +28,9 @@ const (
 	unknown = 10  // table 1: of none
 )
 
-// learn has the bridge's NORMAL switching learn where a frame came from, without
-// sending it anywhere: to its own source it would go out where it came in.
-// Otherwise what the host sends would go to all ports, as the answers never
-// pass NORMAL.
+// learn makes the bridge's NORMAL switching learn the source of a frame, without
+// sending the frame anywhere: a frame to its own source would leave where it came in.
+// Answers never pass NORMAL. Without this, the host's packets would go to all ports.
 const learn = "clone(move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],NORMAL)"
 
 // neighbourDiscovery are the ICMPv6 types of RFC 4861 section 4, and the first
@@ -99,8 +98,8 @@ type demux struct {
 	out hostplan.Flows
 }
 
-// tunnels keeps the overlay's packets off conntrack. Only whole ones: of a
-// fragment the port isn't known.
+// tunnels keeps the overlay's packets off conntrack. They must be whole: a fragment has
+// no port.
 func (d *demux) tunnels(encapType string) {
 	if port, ok := tunnelPort(encapType); ok {
 		for _, udp := range []string{"udp", "udp6"} {
@@ -140,8 +139,8 @@ func (d *demux) fromOVN(priority int, match, first string) {
 }
 
 // toHost is the output to the host. An access port's frames have no tag there
-// (ovs-vswitchd.conf.db(5), Port.tag); an explicit output knows nothing of
-// that. It must be the last action.
+// (ovs-vswitchd.conf.db(5), Port.tag), but an explicit output does not remove it. It
+// must be the last action.
 func (d *demux) toHost() string {
 	if d.e.VLAN != 0 && d.e.LocalTag == d.e.VLAN {
 		return "pop_vlan,LOCAL"

@@ -11,11 +11,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Plan is the flows of the external bridge, its place in ovn-bridge-mappings,
-// and a memory of both in the Open_vSwitch row: by it a node that is no gateway
-// any more, or has another external bridge, is rid of what an earlier
-// configuration brought, and of nothing else. Without External it is not known
-// how things are, and all stays.
+// Plan is the flows of the external bridge, its place in ovn-bridge-mappings, and a
+// record of both in the Open_vSwitch row. By the record, a node that is no gateway any
+// more, or has another external bridge, removes what an earlier configuration added,
+// and nothing else. Without External nothing is known, and everything stays.
 func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if c.Gateway.Mode == "" {
 		return undo(f, c)
@@ -48,11 +47,11 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	return p, nil
 }
 
-// NoFlows is a bridge without flows of ours.
+// NoFlows is a bridge without our flows.
 func NoFlows(bridge string) hostplan.Flows { return hostplan.Flows{Bridge: bridge, Cookie: Cookie} }
 
-// Network is what ovn-bridge-mappings calls, or is to call, the network behind
-// bridge, in the presence of these mappings.
+// Network is the name that ovn-bridge-mappings has, or gets, for the network behind
+// bridge, beside these mappings.
 func Network(others []config.BridgeMapping, bridge string) string {
 	taken := false
 	for _, m := range others {
@@ -76,7 +75,7 @@ func PlannedNetwork(f hostplan.Facts, c config.Node) (string, error) {
 	return Network(others, f.External.Bridge), nil
 }
 
-// undo takes back what the row remembers.
+// undo takes back what the record has.
 func undo(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if f.Gateway.Bridge == "" {
 		return hostplan.Plan{}, nil
@@ -92,8 +91,8 @@ func undo(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids}, Flows: []hostplan.Flows{NoFlows(f.Gateway.Bridge)}}, nil
 }
 
-// mappings are those that aren't ours: the configured ones, else those that the
-// row has, without the one that we added.
+// mappings are those that are not ours: the configured ones, else those of the row
+// without the one that we added.
 func mappings(x hostplan.GatewayRecord, c config.Node) ([]config.BridgeMapping, error) {
 	if len(c.BridgeMappings) > 0 {
 		return slices.Clone(c.BridgeMappings), nil
@@ -113,13 +112,15 @@ func joined(list []config.BridgeMapping) string {
 	return strings.Join(out, ",")
 }
 
-// Fits tells why the bridge can't be shared as it is.
+// Fits is the error why the bridge can't be shared as it is.
 func Fits(e hostplan.External) error {
 	if e.UplinkPort <= 0 {
-		return fmt.Errorf("the NIC %s on bridge %s is not opened by Open vSwitch: is the interface there, and does ovs-vswitchd run?", e.Uplink, e.Bridge)
+		return fmt.Errorf("the NIC %s on bridge %s is not opened by Open vSwitch: is the interface there, "+
+			"and does ovs-vswitchd run?", e.Uplink, e.Bridge)
 	}
 	if e.LocalTag != 0 && e.LocalTag != e.VLAN {
-		return fmt.Errorf("port %s has tag=%d: give --gateway-vlan-id %d, or take the tag off", e.Bridge, e.LocalTag, e.LocalTag)
+		return fmt.Errorf("port %s has tag=%d: give --gateway-vlan-id %d, or take the tag off", e.Bridge, e.LocalTag,
+			e.LocalTag)
 	}
 	return nil
 }

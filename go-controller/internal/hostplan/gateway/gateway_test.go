@@ -47,8 +47,10 @@ func (in input) parse(t *testing.T) (hostplan.Facts, config.Node) {
 	f := hostplan.Facts{Gateway: in.Exit}
 	if e := in.External; e != nil {
 		x := hostplan.External{
-			Bridge: "breth0", Userspace: e.Userspace, Uplink: "eth0", UplinkPort: e.UplinkPort, Patch: "patch-breth0_n1-to-br-int",
-			PatchPort: e.PatchPort, MTU: e.MTU, VLAN: in.VLAN, LocalTag: e.LocalTag, Link: "breth0", MAC: ipnet.MAC{0x02, 0x42, 0xac, 0x12, 0, 2},
+			Bridge: "breth0", Userspace: e.Userspace, Uplink: "eth0", UplinkPort: e.UplinkPort,
+			Patch:     "patch-breth0_n1-to-br-int",
+			PatchPort: e.PatchPort, MTU: e.MTU, VLAN: in.VLAN, LocalTag: e.LocalTag, Link: "breth0",
+			MAC: ipnet.MAC{0x02, 0x42, 0xac, 0x12, 0, 2},
 		}
 		for _, a := range e.Addrs {
 			x.Addrs = append(x.Addrs, netip.MustParsePrefix(a))
@@ -104,14 +106,17 @@ func TestUndoIsTheInverse(t *testing.T) {
 			t.Fatal(err)
 		}
 		ids := plan.OVS.ExternalIDs
-		f.Gateway = hostplan.GatewayRecord{Mappings: ids["ovn-bridge-mappings"], Bridge: ids["northbound-gateway-bridge"], Added: ids["northbound-gateway-mapping"], Release: true}
+		f.Gateway = hostplan.GatewayRecord{Mappings: ids["ovn-bridge-mappings"], Bridge: ids["northbound-gateway-bridge"],
+			Added: ids["northbound-gateway-mapping"], Release: true}
 		c.Gateway.Mode = ""
 		plan, err = gateway.Plan(f, c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{"ovn-bridge-mappings": before, "northbound-gateway-bridge": "", "northbound-gateway-mapping": ""}
-		if got := fmt.Sprint(plan.OVS.ExternalIDs); got != fmt.Sprint(want) || len(plan.Flows) != 1 || len(plan.Flows[0].List) != 0 {
+		want := map[string]string{"ovn-bridge-mappings": before, "northbound-gateway-bridge": "",
+			"northbound-gateway-mapping": ""}
+		if got := fmt.Sprint(plan.OVS.ExternalIDs); got != fmt.Sprint(want) || len(plan.Flows) != 1 ||
+			len(plan.Flows[0].List) != 0 {
 			t.Errorf("of %q the undoing is %s %v, want %v and no flows", before, got, plan.Flows, want)
 		}
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// L3 is what the cluster is told of the node's way out: the external bridge's
-// MAC and, for each family, an address and the next hop. network is what
-// ovn-bridge-mappings calls the bridge, see Network. Configured next hops, at most
-// one per family, take the place of the default routes'; each must be on the
-// network of an address. A family without an address has no way out; with none
-// at all it is an error.
+// L3 is the gateway as its annotation tells the cluster: the external bridge's MAC and,
+// for each family, an address and the next hop. network is the bridge's name in
+// ovn-bridge-mappings, see Network. Configured next hops, at most one per family,
+// replace those of the default routes. Each must be on the network of an address. A
+// family without an address has no gateway; none at all is an error.
 func L3(e hostplan.External, node, network string, c config.Gateway) (*annotation.L3Gateway, error) {
 	g := &annotation.L3Gateway{
-		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN, MTU: e.MTU, Rampout: c.Rampout,
+		Bridge: e.Bridge, Network: network, Port: names.LocalnetPort(e.Bridge, node), MAC: e.MAC, VLAN: e.VLAN, MTU: e.MTU,
+		Rampout:  c.Rampout,
 		NodePort: true, // by the node's kernel, as on every node
 	}
 	for _, is4 := range []bool{true, false} {
@@ -28,7 +28,8 @@ func L3(e hostplan.External, node, network string, c config.Gateway) (*annotatio
 		}
 	}
 	if len(g.IPs) == 0 {
-		return nil, fmt.Errorf("interface %s of the external bridge %s has no address that others could reach: the gateway shares the host's", e.Link, e.Bridge)
+		return nil, fmt.Errorf("interface %s of the external bridge %s has no address that others could reach: "+
+			"the gateway shares the host's", e.Link, e.Bridge)
 	}
 	return g, nil
 }

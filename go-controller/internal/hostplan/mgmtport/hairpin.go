@@ -8,11 +8,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// hairpin lets the node reach itself through a service, and its answers find
-// the way back: through the port that they came from. The route's source
-// address is for UDP servers that leave it to the kernel: they answer from the
-// address by which the cluster knows the node, and hence from the one at which
-// a backend on the host network is asked.
+// hairpin lets the node reach itself through a service. Answers go back through the
+// port that the packets came from. The route's source address is for UDP servers that
+// let the kernel choose one: they answer from the address by which the cluster knows
+// the node, at which a host-network backend is asked.
 func hairpin(link string, ends []attachment, own []netip.Addr) []hostplan.Item {
 	rewrite := hostplan.Hairpin{Link: link}
 	var routes []hostplan.Item
@@ -23,7 +22,8 @@ func hairpin(link string, ends []attachment, own []netip.Addr) []hostplan.Item {
 		} else {
 			rewrite.V6 = e.address
 		}
-		r := hostplan.Route{Dest: netip.PrefixFrom(seen, seen.BitLen()), Via: e.router, Link: link, Protocol: hostplan.RouteProtocol}
+		r := hostplan.Route{Dest: netip.PrefixFrom(seen, seen.BitLen()), Via: e.router, Link: link,
+			Protocol: hostplan.RouteProtocol}
 		if i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.Is4() == seen.Is4() }); i >= 0 {
 			r.Src = own[i]
 		}

@@ -99,17 +99,18 @@ func routes(link string, ends []attachment, c config.Node) (out []hostplan.Item)
 			if e.subnet.Addr().Is4() != dest.Addr().Is4() || e.subnet == dest {
 				continue // the address's own on-link route is there
 			}
-			out = append(out, hostplan.Route{Dest: dest, Via: e.router, Link: link, Src: e.address, Protocol: hostplan.RouteProtocol})
+			out = append(out, hostplan.Route{Dest: dest, Via: e.router, Link: link, Src: e.address,
+				Protocol: hostplan.RouteProtocol})
 		}
 	}
 	return out
 }
 
-// sysctls lets the management port receive what comes from pods and services
-// whatever the node's other routes are (rp_filter 2 is loose, Linux
-// ip-sysctl.rst), and be forwarded through. With the userspace datapath the
-// kernel also sees the frames that Open vSwitch reads from its devices:
-// arp_ignore keeps it from answering ARP for an address of another device.
+// sysctls lets the management port receive packets from pods and services whatever the
+// node's other routes are (rp_filter 2 is loose, Linux ip-sysctl.rst), and forward
+// them. With the userspace datapath the kernel also sees the frames that Open vSwitch
+// reads from its devices: arp_ignore keeps it from answering ARP for an address of
+// another device.
 func sysctls(link string, ends []attachment, c config.Node) (out []hostplan.Item) {
 	if c.DatapathType == config.DatapathNetdev {
 		out = append(out, hostplan.Sysctl{Path: "net/ipv4/conf/all/arp_ignore", Value: "1"})

@@ -12,7 +12,8 @@ import (
 // once where endpoints are: of either family, a pod with both once, those of this
 // node that are ready.
 func TestChecks(t *testing.T) {
-	web := &cluster.Service{Name: cluster.Name{Namespace: "shop", Name: "web"}, Type: cluster.LoadBalancer, ExternalLocal: true, HealthCheckPort: 31000,
+	web := &cluster.Service{Name: cluster.Name{Namespace: "shop", Name: "web"}, Type: cluster.LoadBalancer,
+		ExternalLocal: true, HealthCheckPort: 31000,
 		ClusterIPs: []netip.Addr{netip.MustParseAddr("fd02::1")}}
 	if !NeedsEndpoints(web) {
 		t.Error("nobody asks for its endpoints")
@@ -20,7 +21,9 @@ func TestChecks(t *testing.T) {
 	slice := func(addrs ...string) *cluster.EndpointSlice {
 		e := &cluster.EndpointSlice{Service: "web"}
 		for i, a := range addrs {
-			e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: netip.MustParseAddr(a), Node: []string{"n1", "n1", "n2"}[i], Conditions: cluster.Ready | cluster.Serving})
+			e.Endpoints = append(e.Endpoints,
+				cluster.Endpoint{Addr: netip.MustParseAddr(a), Node: []string{"n1", "n1", "n2"}[i],
+					Conditions: cluster.Ready | cluster.Serving})
 		}
 		return e
 	}

@@ -37,7 +37,8 @@ func facts(endpoints serviceport.Slices) serviceport.Facts {
 	return serviceport.Facts{
 		Endpoints: endpoints, Own: ownSubnets(), Addrs: addrs("172.18.0.2", "fd18::2"),
 		Nodes: map[string][]netip.Addr{
-			"n2": addrs("172.18.0.3", "fd18::3"), "n3": addrs("172.18.0.4"), "n4": addrs("172.18.0.5", "fd18::5"), "n5": addrs("fd18::6", "172.18.0.6"),
+			"n2": addrs("172.18.0.3", "fd18::3"), "n3": addrs("172.18.0.4"), "n4": addrs("172.18.0.5", "fd18::5"),
+			"n5": addrs("fd18::6", "172.18.0.6"),
 		},
 	}
 }
@@ -130,8 +131,9 @@ func TestCost(t *testing.T) {
 	var list []*cluster.Service
 	for i := range 10000 {
 		list = append(list, &cluster.Service{
-			Name: cluster.Name{Namespace: "default", Name: fmt.Sprint("s", i)}, ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)})},
-			Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(20000 + i)}},
+			Name:       cluster.Name{Namespace: "default", Name: fmt.Sprint("s", i)},
+			ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)})},
+			Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(20000 + i)}},
 		})
 	}
 	item := func() hostplan.ServicePorts {
@@ -144,7 +146,8 @@ func TestCost(t *testing.T) {
 	}
 	list[77].Ports[0].NodePort = 32000
 	changes, err := hostplan.ServiceChanges(item(), before)
-	if err != nil || len(changes) != 2 || changes[0].String() != "+ serve TCP 0.0.0.0:32000 to 10.96.0.78:80" || changes[1].String() != "- serve TCP 0.0.0.0:20077 to 10.96.0.78:80" {
+	if err != nil || len(changes) != 2 || changes[0].String() != "+ serve TCP 0.0.0.0:32000 to 10.96.0.78:80" ||
+		changes[1].String() != "- serve TCP 0.0.0.0:20077 to 10.96.0.78:80" {
 		t.Errorf("another node port: %v %v", changes, err)
 	}
 }
@@ -156,12 +159,16 @@ func TestAwayFew(t *testing.T) {
 	var list []*cluster.Service
 	for i := range 5 {
 		s := &cluster.Service{
-			Name: cluster.Name{Namespace: "default", Name: fmt.Sprint("s", i)}, ExternalLocal: true, ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(i + 1)})},
-			Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(30000 + i)}},
+			Name: cluster.Name{Namespace: "default", Name: fmt.Sprint("s", i)}, ExternalLocal: true,
+			ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(i + 1)})},
+			Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(30000 + i)}},
 		}
-		slice := &cluster.EndpointSlice{Service: s.Name.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
+		slice := &cluster.EndpointSlice{Service: s.Name.Name,
+			Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
 		for n := range 500 {
-			slice.Endpoints = append(slice.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 128, byte(n / 250), byte(n%250 + 1)}), Node: fmt.Sprint("with-", n), Conditions: cluster.Ready})
+			slice.Endpoints = append(slice.Endpoints,
+				cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 128, byte(n / 250), byte(n%250 + 1)}),
+					Node: fmt.Sprint("with-", n), Conditions: cluster.Ready})
 		}
 		list, slices[s.Name] = append(list, s), []*cluster.EndpointSlice{slice}
 	}
@@ -185,11 +192,16 @@ func TestAwayFew(t *testing.T) {
 func TestParseServiceEntry(t *testing.T) {
 	for _, line := range []string{
 		"", "serve", "serve TCP 10.0.0.1:80", "serve TCP 10.0.0.1:80 to nowhere", "serve TCP 10.0.0.1 to 10.96.0.1:80",
-		"local TCP 10.0.0.1:80", "local TCP 10.0.0.1:80 bucket 7 to 10.244.1.5:80", "share TCP 10.0.0.1:80 to 10.244.1.5:80", "stick TCP 10.0.0.1:80 bucket x to 10.244.1.5:80",
-		"share TCP 10.0.0.1:80 bucket 7 to nowhere", "inside TCP 10.0.0.1:80 bucket 7", "serve TCP 10.0.0.1:80 bucket 7 to 10.96.0.1:80",
-		"allow TCP 10.0.0.1:80 to 10.96.0.1:80", "allow TCP 10.0.0.1:80 from 10.96.0.1", "inside TCP 10.0.0.1:80 to 10.96.0.1:80", "other TCP 10.0.0.1:80",
-		"away TCP 10.0.0.1:80 to 10.0.0.2:80", "away TCP 10.0.0.1:80 from 10.0.0.1/32", "away-share TCP 10.0.0.1:80 bucket 7 from 10.0.0.1/32 to 10.0.0.2:80",
-		"away-stick TCP 10.0.0.1:80 from 10.0.0.1/32 to 10.0.0.2:80", "away TCP 10.0.0.1:80 from 10.0.0.1/32 to 10.0.0.2:80 or so",
+		"local TCP 10.0.0.1:80", "local TCP 10.0.0.1:80 bucket 7 to 10.244.1.5:80", "share TCP 10.0.0.1:80 to 10.244.1.5:80",
+		"stick TCP 10.0.0.1:80 bucket x to 10.244.1.5:80",
+		"share TCP 10.0.0.1:80 bucket 7 to nowhere", "inside TCP 10.0.0.1:80 bucket 7",
+		"serve TCP 10.0.0.1:80 bucket 7 to 10.96.0.1:80",
+		"allow TCP 10.0.0.1:80 to 10.96.0.1:80", "allow TCP 10.0.0.1:80 from 10.96.0.1",
+		"inside TCP 10.0.0.1:80 to 10.96.0.1:80", "other TCP 10.0.0.1:80",
+		"away TCP 10.0.0.1:80 to 10.0.0.2:80", "away TCP 10.0.0.1:80 from 10.0.0.1/32",
+		"away-share TCP 10.0.0.1:80 bucket 7 from 10.0.0.1/32 to 10.0.0.2:80",
+		"away-stick TCP 10.0.0.1:80 from 10.0.0.1/32 to 10.0.0.2:80",
+		"away TCP 10.0.0.1:80 from 10.0.0.1/32 to 10.0.0.2:80 or so",
 	} {
 		if e, err := hostplan.ParseServiceEntry(line); err == nil {
 			t.Errorf("%q is read as %v", line, e)
@@ -205,22 +217,28 @@ func BenchmarkPlanLocal(b *testing.B) {
 	for i := range 10000 {
 		name := cluster.Name{Namespace: "default", Name: fmt.Sprint("s", i)}
 		list = append(list, &cluster.Service{
-			Name: name, ExternalLocal: true, Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(20000 + i)}},
-			ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)}), netip.MustParseAddr(fmt.Sprintf("fd02::%x", i+1))},
+			Name: name, ExternalLocal: true,
+			Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(20000 + i)}},
+			ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)}),
+				netip.MustParseAddr(fmt.Sprintf("fd02::%x", i+1))},
 		})
 		for _, prefix := range []string{"::ffff:10.128.0.0", "fd01::"} {
-			slice := &cluster.EndpointSlice{Service: name.Name, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
+			slice := &cluster.EndpointSlice{Service: name.Name,
+				Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}}
 			for n := range 3 {
 				a := netip.MustParseAddr(prefix).As16()
 				a[14], a[15] = byte(i%1000/250), byte(i%250+n+1)
-				slice.Endpoints = append(slice.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom16(a).Unmap(), Node: fmt.Sprint("with-", (i*3+n*7)%1000), Conditions: cluster.Ready})
+				slice.Endpoints = append(slice.Endpoints,
+					cluster.Endpoint{Addr: netip.AddrFrom16(a).Unmap(), Node: fmt.Sprint("with-", (i*3+n*7)%1000),
+						Conditions: cluster.Ready})
 			}
 			slices[name] = append(slices[name], slice)
 		}
 	}
 	away := serviceport.RemoteNodes(list, slices, "n1")
 	for i, name := range away {
-		f.Nodes[name] = []netip.Addr{netip.AddrFrom4([4]byte{172, 18, byte(i / 250), byte(i%250 + 1)}), netip.MustParseAddr(fmt.Sprintf("fd18::%x", i+1))}
+		f.Nodes[name] = []netip.Addr{netip.AddrFrom4([4]byte{172, 18, byte(i / 250), byte(i%250 + 1)}),
+			netip.MustParseAddr(fmt.Sprintf("fd18::%x", i+1))}
 	}
 	b.Run("Away", func(b *testing.B) {
 		for b.Loop() {

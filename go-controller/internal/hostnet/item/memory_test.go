@@ -9,7 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// Memory is a Kernel for unit tests: a set of items that prints itself.
+// Memory is a Kernel without a kernel: a set of items that prints itself.
 type Memory struct{ items map[string]hostplan.Item }
 
 // NewMemory is a kernel in which items are there.
