@@ -14,14 +14,14 @@ type Row struct {
 	Table string `json:"table"`
 	Name  string `json:"name"`
 	UUID  string `json:"uuid"`
-	// In the database that it was compared with; empty when with none.
+	// The result of comparing the row with a database; empty without one.
 	State       State    `json:"state,omitempty"`
 	Differences []string `json:"differences,omitempty"`
 
 	key nb.Key
 }
 
-// State is how a row is in a database.
+// State is how a row compares with a database.
 type State string
 
 // The states.
@@ -32,14 +32,14 @@ const (
 	Unwanted  State = "not wanted"
 )
 
-// Compare tells how the rows of the service are in a database.
+// Compare sets the states of the service's rows by comparing them with a database.
 func (e *Service) Compare(s *cluster.State, schema *nb.Schema, v nb.View) error {
 	owner := service.Owner(cluster.ParseName(e.Name))
 	want, err := service.Translator{Schema: schema}.Rows(s, owner)
 	if err != nil {
 		return fmt.Errorf("translating %s: %w", owner, err)
 	}
-	// A group that is missing is not for this service to make.
+	// Other owners create groups: the plan of this service must not fail because one is missing.
 	made := nb.Scope{}
 	for _, r := range want {
 		for _, slot := range r.ListIn {
@@ -56,7 +56,7 @@ func (e *Service) Compare(s *cluster.State, schema *nb.Schema, v nb.View) error 
 		e.Rows[i].State = Equal
 		for _, ref := range v.Owned(owner) {
 			if k, ok := schema.Mark(v.Row(ref)); ok && k == e.Rows[i].key {
-				e.Rows[i].UUID = ref.UUID // a stand-in for the derived one, perhaps
+				e.Rows[i].UUID = ref.UUID // may differ from the derived UUID
 			}
 		}
 	}
@@ -64,14 +64,14 @@ func (e *Service) Compare(s *cluster.State, schema *nb.Schema, v nb.View) error 
 	return nil
 }
 
-// differ notes what a plan would change.
+// differ records what a plan would change.
 func (e *Service) differ(plan nb.Plan) {
 	for _, rc := range plan.Rows {
 		r := e.row(rc.Key, rc.UUID)
 		switch {
 		case rc.Verb == nb.Delete:
 			e.Rows = append(e.Rows, Row{Table: rc.Key.Table, Name: rc.Label, UUID: rc.UUID, State: Unwanted, key: rc.Key})
-		case r == nil: // every row that is wanted is there
+		case r == nil: // does not happen: e.Rows has every wanted row
 		case rc.Verb == nb.Insert:
 			r.State, r.UUID = Missing, rc.UUID
 		default:
@@ -96,8 +96,8 @@ func (e *Service) differ(plan nb.Plan) {
 	}
 }
 
-// row is the row of a key; of several with one mark, one of which is too many,
-// that of the UUID.
+// row returns the row with a key. If several rows have the key, because the database has a superfluous one, it returns
+// the row with the UUID.
 func (e *Service) row(k nb.Key, uuid string) *Row {
 	var found *Row
 	for i := range e.Rows {

@@ -16,7 +16,7 @@ func (e *Service) WriteJSON(w io.Writer) error {
 	return enc.Encode(e)
 }
 
-// WriteText prints the explanation for a person.
+// WriteText prints the explanation for people.
 func (e *Service) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "Service %s, %s\n", e.Name, e.Type)
@@ -98,7 +98,7 @@ func (p Port) write(w io.Writer) error {
 	return nil
 }
 
-// whom is for whom of the port's clients an endpoint is, and why not for others.
+// whom lists the groups of clients that an endpoint serves, and says why it does not serve the others.
 func (p Port) whom(e Endpoint) string {
 	if !e.In || len(p.Clients) == 0 {
 		return ""
@@ -110,11 +110,12 @@ func (p Port) whom(e Endpoint) string {
 	return text
 }
 
-// where is what an endpoint is besides its address.
+// where describes an endpoint: its pod, node, zone, hints and slice.
 func (e Endpoint) where() string {
 	var out []string
 	for _, x := range []struct{ what, value string }{
-		{"pod", e.Pod}, {"node", e.Node}, {"zone", e.Zone}, {"for zones", e.ForZones}, {"for nodes", e.ForNodes}, {"slice", e.Slice}, {"checked from", e.Checked},
+		{"pod", e.Pod}, {"node", e.Node}, {"zone", e.Zone}, {"for zones", e.ForZones}, {"for nodes", e.ForNodes},
+		{"slice", e.Slice}, {"checked from", e.Checked},
 	} {
 		if x.value != "" {
 			out = append(out, x.what+" "+x.value)
