@@ -23,7 +23,7 @@ func checks(svc *cluster.Service) string {
 
 // noteChecks sets the address from which each endpoint is checked. notes says why some endpoints are not checked.
 func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) (notes []string) {
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, p := range ports {
 		if !service.Checks(svc, cluster.Protocol(p.Protocol)) {
 			continue
@@ -35,8 +35,8 @@ func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) (notes []s
 			}
 			if probe, ok := s.ProbeOf(svc.Name.Namespace, cluster.Endpoint{Addr: at.Addr(), Node: e.Node, Pod: e.Pod}); ok {
 				p.Endpoints[i].Checked = probe.Source.String()
-			} else if line := unchecked(s, at.Addr(), e); line != "" && !told[line] {
-				told[line] = true
+			} else if line := unchecked(s, at.Addr(), e); line != "" && !seen[line] {
+				seen[line] = true
 				notes = append(notes, line)
 			}
 		}

@@ -71,7 +71,7 @@ func TestBoot(t *testing.T) {
 	}
 	mustRun(t, back())
 	numbers := regexp.MustCompile(`(?m)^[0-9]+: eth0@if[0-9]+`) // a new interface has a new number
-	same(t, "eth0 after the way back", numbers.ReplaceAllString(dump(t, "eth0"), "eth0"), numbers.ReplaceAllString(before,
+	same(t, "eth0 after the return", numbers.ReplaceAllString(dump(t, "eth0"), "eth0"), numbers.ReplaceAllString(before,
 		"eth0"))
 	clean(t)
 	reachable(t)

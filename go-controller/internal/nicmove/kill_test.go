@@ -47,7 +47,7 @@ func TestKill(t *testing.T) {
 	steps("the move", func() {}, forward())
 	reachable(t)
 	mustRun(t, back())
-	steps("the way back", func() { mustRun(t, forward()) }, back())
+	steps("the return", func() { mustRun(t, forward()) }, back())
 	reachable(t)
 	clean(t)
 	same(t, "eth0 at the end", dump(t, "eth0"), before)
@@ -124,13 +124,13 @@ func TestNobodyLeft(t *testing.T) {
 		interrupted(forward(), step)
 		out := mustRun(t, forward())
 		if !strings.Contains(out, "continuing an interrupted move") {
-			t.Errorf("going on from step %d prints:\n%s", step, out)
+			t.Errorf("continuing from step %d prints:\n%s", step, out)
 		}
 		same(t, "what breth0 has", belongings(t, "breth0"), had)
 		interrupted(back(), 12)
 		if out, err := run(t, forward()); err == nil || !strings.Contains(err.Error(),
 			"its return was interrupted: run bridges-to-nic breth0") {
-			t.Errorf("moving when the way back was interrupted: %v\n%s", err, out)
+			t.Errorf("moving when the return was interrupted: %v\n%s", err, out)
 		}
 		mustRun(t, back())
 		same(t, "eth0", dump(t, "eth0"), before)
@@ -177,7 +177,7 @@ func TestOpenVSwitchDies(t *testing.T) {
 		}
 		awaitTakeOver(t)
 		testkit.Run(t, "sh", "-c", "ip link del ovs-netdev; true")    // the daemon's own
-		testkit.Run(t, "ip", "link", "set", "eth0", "promisc", "off") // likewise
+		testkit.Run(t, "ip", "link", "set", "eth0", "promisc", "off") // the daemon's, too
 		same(t, "eth0", dump(t, "eth0"), before)
 		clean(t)
 		reachable(t)

@@ -53,11 +53,11 @@ func TestMove(t *testing.T) {
 	if out = mustRun(t, back()); !strings.HasPrefix(steady(out), steady(plan)) {
 		t.Errorf("planned:\n%s\nmade:\n%s", plan, out)
 	}
-	same(t, "eth0 after the way back", dump(t, "eth0"), before)
+	same(t, "eth0 after the return", dump(t, "eth0"), before)
 	clean(t)
 	reachable(t)
 	if out := mustRun(t, back()); out != "breth0: nothing to do: there is no such bridge, and no undo file names it\n" {
-		t.Errorf("a second way back prints:\n%s", out)
+		t.Errorf("a second return prints:\n%s", out)
 	}
 }
 

@@ -87,7 +87,7 @@ func refuseSameBridge(t *testing.T) {
 	mustRun(t, call{Bridges: []string{"brenp129s0f0np1"}})
 	if _, err := run(t, call{Bridges: []string{"brx"}}); err == nil || !strings.HasPrefix(err.Error(),
 		"brx: it has no external_ids:bridge-uplink, so its NIC is unknown") {
-		t.Errorf("the way back from a foreign bridge: %v", err)
+		t.Errorf("the return from a foreign bridge: %v", err)
 	}
 
 }

@@ -22,7 +22,7 @@ type State string
 const (
 	Moving    State = "moving"    // in progress or not yet confirmed: undone if its process is gone
 	Moved     State = "moved"     // confirmed
-	Returning State = "returning" // on the way back: finished if its process is gone
+	Returning State = "returning" // the NIC is being restored: finished if its process is gone
 )
 
 // Undo is the content of an undo file: the NIC's configuration before the move.

@@ -1,4 +1,3 @@
-// Package healthcheck proves that OVN takes an endpoint whose server has died
-// out of a service that asks for it, while its pod stays ready, and takes it in
-// again.
+// Package healthcheck checks that OVN takes an endpoint out of a service with health checks when its server dies,
+// although its pod stays ready, and brings it back into service later.
 package healthcheck

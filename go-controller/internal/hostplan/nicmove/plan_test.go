@@ -249,10 +249,10 @@ func TestFromEveryStep(t *testing.T) {
 			}
 			if n > 0 {
 				for range 2 {
-					settle(t, w, "going on", func() []Step { return forward(w, datapath) })
+					settle(t, w, "continuing", func() []Step { return forward(w, datapath) })
 				}
 				if got := sorted(w.Bridge); got != moved {
-					t.Errorf("%s: going on after %d steps the bridge has\n%s\nwant\n%s", datapath, n, got, moved)
+					t.Errorf("%s: continuing after %d steps the bridge has\n%s\nwant\n%s", datapath, n, got, moved)
 				}
 				w = newWorld()
 				for _, s := range all[:n] {
