@@ -211,7 +211,7 @@ func (p Port) endpoints(s *cluster.State, choice cluster.Choice, n numbered) []E
 		}
 		out[i].Why = why(out[i].In, ep, at, choice)
 		if !out[i].In && usable(ep.Conditions, choice) {
-			out[i].Why += left(s, ep, at, choice)
+			out[i].Why += unservedReason(s, ep, at, choice)
 		}
 	}
 	return out
@@ -250,8 +250,8 @@ func why(in bool, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice
 	return text
 }
 
-// left explains why a usable endpoint serves no client.
-func left(s *cluster.State, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice) string {
+// unservedReason explains why a usable endpoint serves no client.
+func unservedReason(s *cluster.State, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice) string {
 	switch {
 	case !choice.Local:
 		return ": its hints name nobody who is there"

@@ -79,7 +79,7 @@ func (p Port) write(w io.Writer) error {
 		if e.In {
 			sign = "in"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s%s  (%s)\n", sign, e.Address, e.Why, p.whom(e), e.where())
+		fmt.Fprintf(t, "  %s\t%s\t%s%s  (%s)\n", sign, e.Address, e.Why, p.servedClients(e), e.where())
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (p Port) write(w io.Writer) error {
 	return nil
 }
 
-// whom lists the groups of clients that an endpoint serves, and says why it does not serve the others.
-func (p Port) whom(e Endpoint) string {
+// servedClients lists the groups of clients that an endpoint serves, and says why it does not serve the others.
+func (p Port) servedClients(e Endpoint) string {
 	if !e.In || len(p.Clients) == 0 {
 		return ""
 	}

@@ -35,15 +35,15 @@ func newApp() *cli.App {
 		Name:  "conformance",
 		Usage: "Kubernetes' own tests of networking, on a sandbox",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "repository", Value: ".", Usage: "`DIR` of the repository: its bin, its lists, its docs"},
+			&cli.StringFlag{Name: "repository", Value: ".", Usage: "`DIR` of the repository, with bin, lists and docs"},
 			&cli.StringFlag{Name: "name", Value: "conformance", Usage: "`NAME` of the sandbox"},
 			&cli.StringFlag{Name: "ovn", EnvVars: []string{sandbox.OVNVariable},
-				Usage: "where OVN comes `FROM`, as of sandbox up (default: newest, or rootfs if that is not available)"},
+				Usage: "`SOURCE` of OVN, as of sandbox up (default: newest, or rootfs if that is not available)"},
 			&cli.StringFlag{Name: "focus", Usage: "run only specs that `REGEXP` matches, and write no document"},
-			&cli.BoolFlag{Name: "resume", Usage: "go on with the results of an earlier run: what came out as expected is " +
-				"not run again"},
-			&cli.IntFlag{Name: "procs", Value: 4, Usage: "run `N` specs at a time, but for those that want to be alone"},
-			&cli.BoolFlag{Name: "list", Usage: "only tell what would be run"},
+			&cli.BoolFlag{Name: "resume", Usage: "continue with the results of an earlier run: specs with the expected " +
+				"result do not run again"},
+			&cli.IntFlag{Name: "procs", Value: 4, Usage: "run `N` specs at a time, except those that must run alone"},
+			&cli.BoolFlag{Name: "list", Usage: "only list the specs that would run"},
 		},
 		HideHelpCommand: true,
 		ExitErrHandler:  func(*cli.Context, error) {}, // main prints errors
