@@ -58,8 +58,8 @@ func TestVersionsInAChain(t *testing.T) {
 		before := `{"name":"first0","mac":"02:00:00:00:00:09","sandbox":"` + ns + `"}`
 		beforeIP := `{` + four + `"interface":0,"address":"192.0.2.1/24","gateway":"192.0.2.254"}`
 		beforeRoute := `{"dst":"198.51.100.0/24","gw":"192.0.2.254"}`
-		c := add(p, id, ns).in(v).after(json.RawMessage(`{"cniVersion":"` + v + `","interfaces":[` + before + `],"ips":[` +
-			beforeIP + `],"routes":[` + beforeRoute + `],
+		c := add(p, id, ns).in(v).after(json.RawMessage(`{"cniVersion":"` + v + `","interfaces":[` + before + `],
+			"ips":[` + beforeIP + `],"routes":[` + beforeRoute + `],
 			"dns":{"nameservers":["192.0.2.53"],"domain":"first.example"}}`))
 		c.extra = map[string]any{"dns": map[string]any{"nameservers": []string{"10.96.0.10"},
 			"search": []string{"cluster.local"}, "options": []string{"ndots:5"}}}
@@ -89,13 +89,18 @@ func TestVersionsInAChain(t *testing.T) {
 	for _, v := range []string{"0.2.0", "0.3.2", "2.0.0"} {
 		add(p, idA, "/run/netns/v0").in(v).fail(t, 1, "incompatible")
 	}
+	printsVersions(t)
+	if got := left(t); got != "" {
+		t.Errorf("left on the node:\n%s", got)
+	}
+}
+
+func printsVersions(t *testing.T) {
+	t.Helper()
 	out := testkit.Run(t, "sh", "-c", "CNI_COMMAND=VERSION "+plugin+" </dev/null")
 	const want = `{"cniVersion":"1.1.0","supportedVersions":["0.3.0","0.3.1","0.4.0","1.0.0","1.1.0"]}`
 	if strings.TrimSpace(out) != want {
 		t.Errorf("VERSION prints %s, want %s", out, want)
-	}
-	if got := left(t); got != "" {
-		t.Errorf("left on the node:\n%s", got)
 	}
 }
 

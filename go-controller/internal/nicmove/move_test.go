@@ -42,9 +42,10 @@ func TestMove(t *testing.T) {
 			t.Errorf("running again prints:\n%s", out)
 		}
 	}
-	if got := testkit.Run(t, "ovs-vsctl", "get", "bridge", "breth0", "fail_mode", "datapath_type", "other_config",
-		"external_ids"); got !=
-		"standalone\nnetdev\n{hwaddr=\"0a:58:00:00:00:01\"}\n{bridge-id=breth0, bridge-uplink=eth0}\n" {
+	const want = "standalone\nnetdev\n{hwaddr=\"0a:58:00:00:00:01\"}\n{bridge-id=breth0, bridge-uplink=eth0}\n"
+	got := testkit.Run(t, "ovs-vsctl", "get", "bridge", "breth0", "fail_mode", "datapath_type", "other_config",
+		"external_ids")
+	if got != want {
 		t.Errorf("bridge: %s", got)
 	}
 	dry = back()

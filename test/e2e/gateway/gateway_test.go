@@ -102,8 +102,8 @@ func TestGateway(t *testing.T) {
 			}
 		}
 		b.strays("a", "b")
-		if out, err := b.NBCtl(t.Context(), "--bare", "--columns=name", "find", "Logical_Router",
-			"name!=ovn_cluster_router"); err != nil || strings.TrimSpace(out) != "" {
+		out, err := b.NBCtl(t.Context(), "--bare", "--columns=name", "find", "Logical_Router", "name!=ovn_cluster_router")
+		if err != nil || strings.TrimSpace(out) != "" {
 			t.Errorf("gateway routers are left: %q %v", out, err)
 		}
 	})

@@ -42,8 +42,8 @@ func wire(m, control *member.Member, f underlay.Families) error {
 	defer c.Close()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = controlEnd
-	if err := c.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: link,
-		PeerNamespace: netlink.NsPid(m.PID())}); err != nil {
+	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: link, PeerNamespace: netlink.NsPid(m.PID())}
+	if err := c.LinkAdd(pair); err != nil {
 		return fmt.Errorf("making the link: %w", err)
 	}
 	if err := underlay.Address(c, controlEnd, f.OutsideRouter()); err != nil {

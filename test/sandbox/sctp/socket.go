@@ -130,8 +130,8 @@ func (s *socket) answer(to path, p Packet) error {
 	} else {
 		control = unix.PktInfo6(&unix.Inet6Pktinfo{Addr: to.to.As16()})
 	}
-	if _, _, err := s.conn.WriteMsgIP(p.Marshal(), control, &net.IPAddr{IP: to.from.AsSlice(),
-		Zone: to.from.Zone()}); err != nil {
+	peer := &net.IPAddr{IP: to.from.AsSlice(), Zone: to.from.Zone()}
+	if _, _, err := s.conn.WriteMsgIP(p.Marshal(), control, peer); err != nil {
 		return fmt.Errorf("answering: %w", err)
 	}
 	return nil
