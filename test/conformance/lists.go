@@ -33,8 +33,9 @@ type Lists struct {
 	Failing map[string]Failure // by spec
 }
 
-// ReadLists reads the file of exclusions, with lines "REGEXP -- reason", and the file of known failures, with lines
-// "SPEC -- reason" or "SPEC -- before OVN RELEASE -- reason". Empty lines and lines that begin with # are ignored.
+// ReadLists reads the file of exclusions, with lines "REGEXP -- reason". It also reads the file of known failures, with
+// lines "SPEC -- reason" or "SPEC -- before OVN RELEASE -- reason". Empty lines and lines that begin with # are
+// ignored.
 func ReadLists(exclude, failing string) (Lists, error) {
 	l := Lists{Failing: map[string]Failure{}}
 	err := errors.Join(

@@ -84,7 +84,7 @@ func more(t *testing.T, streams []*stream, n int64) {
 }
 
 // TestAgentRestartLosesNoPacket checks that running pods do not need the node agent. No packet is lost while the agent
-// stops or is killed, while it is down, and while it starts again, and the new agent has nothing to change.
+// is stopped or killed, while it is down, and while it starts again. The new agent has nothing to change.
 func TestAgentRestartLosesNoPacket(t *testing.T) {
 	apply(t, deployment("steady", 4))
 	ps := readyPods(t, "steady", 4)

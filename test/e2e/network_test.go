@@ -108,8 +108,8 @@ func checkPort(t *testing.T, p pod) {
 	}
 }
 
-// TestClusterIP checks that a service reaches every ready endpoint and no other, from a pod and from a node, in both
-// families and all protocols, also while endpoints change.
+// TestClusterIP checks that a service reaches every ready endpoint and no other, also while endpoints change. It asks
+// from a pod and from a node, in both families and all protocols.
 func TestClusterIP(t *testing.T) {
 	apply(t, deployment("web", 3)+service("web", "web"))
 	ps := readyPods(t, "web", 3)

@@ -1,3 +1,3 @@
-// Package healthcheck checks that OVN takes an endpoint out of a service with health checks when its server dies,
-// although its pod stays ready, and brings it back into service later.
+// Package healthcheck checks services with health checks. When the server of an endpoint dies, OVN takes the endpoint
+// out of service, although its pod stays ready, and brings it back later.
 package healthcheck

@@ -1,8 +1,8 @@
 // Package member runs the machines of a sandbox. Each member has network, mount, PID and UTS namespaces and a root
 // directory of its own. Init (the program `sandbox init`), which is PID 1 in it, holds them.
 //
-// The root is a tmpfs. It has the read-only /usr of a source system (the cached root filesystem, or the host), a
-// private /etc, /run, /var and /tmp, and a /sys of the member's network namespace. The sandbox's directory has the same
+// The root is a tmpfs with the read-only /usr of a source system (the cached root filesystem, or the host). /etc, /run,
+// /var and /tmp are private, and /sys is that of the member's network namespace. The sandbox's directory has the same
 // path as on the host, so that sockets and logs can be reached from both sides.
 //
 // Init starts the member's services on request over a unix socket, and reaps them. Their output goes to files in the

@@ -20,8 +20,8 @@ const (
 	servicesBurst   = "services-burst"
 )
 
-// services measures how fast services get into Northbound, both those that wait for a master and those that are created
-// while it runs, and how long an endpoint's change takes.
+// services measures how fast services get into Northbound: those that wait for a master, and those that are created
+// while it runs. It also measures how long an endpoint's change takes.
 func (b *bench) services(ctx context.Context) (err error) {
 	seen, err := load.ObserveServices(b.rig.NB.Socket)
 	if err != nil {

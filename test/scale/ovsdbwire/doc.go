@@ -1,4 +1,4 @@
-// Package ovsdbwire speaks just enough of the OVSDB protocol (RFC 7047, and monitor_cond of ovsdb-server(7)) to write
-// as fast as a server accepts, to watch rows, and to count committed transactions. It keeps no copy of the data, so
+// Package ovsdbwire speaks a small part of the OVSDB protocol (RFC 7047, and monitor_cond of ovsdb-server(7)). It
+// writes as fast as a server accepts, watches rows, and counts committed transactions. It keeps no copy of the data, so
 // that it costs little compared with what it measures.
 package ovsdbwire

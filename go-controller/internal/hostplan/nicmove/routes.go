@@ -146,8 +146,8 @@ func (r Route) becomes(w Route, here Device, there string) bool {
 	return moved.identity() == w.identity() || w.standsInFor(moved)
 }
 
-// satisfies reports whether the device has the route or, for a stand-in, the learned route, or whether the kernel will
-// make the route for an address that the device gets.
+// satisfies reports whether the device has the route or, for a stand-in, the learned route. A route that the kernel
+// will make for an address that the device gets counts, too.
 func (d Device) satisfies(w Route, want Device) bool {
 	for _, r := range d.Routes {
 		if r.identity() == w.identity() || w.standsInFor(r) || r.standsInFor(w) {
