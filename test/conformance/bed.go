@@ -26,24 +26,25 @@ var dnsManifest string
 // dnsAddress is the ClusterIP in dnsManifest.
 const dnsAddress = "10.96.0.10"
 
-// bed is the cluster that specs run on.
+// bed is the cluster that the specs run on.
 type bed struct {
 	*sandbox.Cluster
-	kubectl string // a program that specs run
+	kubectl string // program that specs run
 }
 
-// zones is how many zones the nodes are in.
+// zones is the number of zones of the nodes.
 const zones = 3
 
-// up brings up dual-stack nodes, all gateways, with every controller that
-// Kubernetes runs by default, cluster DNS, and the images that specs ask for.
+// up starts a dual-stack cluster in which all nodes are gateways, with every controller that Kubernetes runs by
+// default, cluster DNS, and the images that specs use.
 func up(ctx context.Context, o Options, nodes int) (*bed, error) {
 	log := progress.New(o.Out)
 	if err := rootfs.Install(ctx, log, hostPackages()...); err != nil {
 		return nil, err
 	}
 	c, err := sandbox.Up(ctx, sandbox.Options{
-		Name: o.Sandbox, OVN: o.OVN, DualStack: true, Nodes: nodes, Gateways: nodes, BinDir: o.Bin, Replace: true, Progress: o.Out,
+		Name: o.Sandbox, OVN: o.OVN, DualStack: true, Nodes: nodes, Gateways: nodes, BinDir: o.Bin, Replace: true,
+		Progress:    o.Out,
 		Controllers: "*", ClusterDNS: []netip.Addr{netip.MustParseAddr(dnsAddress)},
 	})
 	if err != nil {
@@ -56,7 +57,7 @@ func up(ctx context.Context, o Options, nodes int) (*bed, error) {
 	return b, nil
 }
 
-// down removes the cluster, also when ctx has ended.
+// down removes the cluster, even if ctx has ended.
 func (b *bed) down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -71,15 +72,16 @@ func (b *bed) prepare(ctx context.Context, log *progress.Log) error {
 	if err := os.WriteFile(b.kubectl, []byte(script), 0o755); err != nil {
 		return fmt.Errorf("writing kubectl: %w", err)
 	}
-	for i, n := range b.Nodes { // some specs are about zones
-		if out, err := b.Kubectl(ctx, "label", "node", n.Spec.Name, fmt.Sprintf("%s=z%d", corev1.LabelTopologyZone, i%zones+1)).CombinedOutput(); err != nil {
+	for i, n := range b.Nodes { // some specs need zones
+		if out, err := b.Kubectl(ctx, "label", "node", n.Spec.Name, fmt.Sprintf("%s=z%d", corev1.LabelTopologyZone,
+			i%zones+1)).CombinedOutput(); err != nil {
 			return fmt.Errorf("labelling the nodes with zones: %w: %s", err, out)
 		}
 	}
 	if err := b.reachPods(ctx); err != nil {
 		return fmt.Errorf("letting the API server reach pods: %w", err)
 	}
-	for _, n := range b.Nodes { // hostPort is portmap's work, which the product chains when it is there
+	for _, n := range b.Nodes { // hostPort needs portmap, which the product chains if it is installed
 		if _, err := n.Run(ctx, "ln", "--symbolic", "/usr/lib/cni/portmap", member.CNIBinDir+"/portmap"); err != nil {
 			return err
 		}
@@ -93,7 +95,8 @@ func (b *bed) prepare(ctx context.Context, log *progress.Log) error {
 }
 
 func (b *bed) loadImages(ctx context.Context) error {
-	images, err := Images(ctx, filepath.Join(b.Options.State(), "images"), b.Options.BinDir, filepath.Join(b.Options.BinDir, program))
+	images, err := Images(ctx, filepath.Join(b.Options.State(), "images"), b.Options.BinDir,
+		filepath.Join(b.Options.BinDir, program))
 	if err != nil {
 		return err
 	}

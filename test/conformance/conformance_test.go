@@ -76,8 +76,9 @@ func TestBadLists(t *testing.T) {
 	for _, c := range []struct{ exclude, failing, want string }{
 		{"\\[Slow\\]\n", "", `line 1: "\\[Slow\\]": want ` + "`WHAT -- REASON`"},
 		{"ok -- why\n( -- why\n", "", "line 2: error parsing regexp"},
-		{"", extra + " -- a\n" + extra + " -- b\n", "line 2: spec \"" + extra + "\" is there already"},
-		{"", extra + " -- since OVN 26.03 -- a\n", "line 1: \"since OVN 26.03\": want `SPEC -- REASON` or `SPEC -- before OVN RELEASE -- REASON`"},
+		{"", extra + " -- a\n" + extra + " -- b\n", "line 2: spec \"" + extra + "\" is listed twice"},
+		{"", extra + " -- since OVN 26.03 -- a\n",
+			"line 1: \"since OVN 26.03\": want `SPEC -- REASON` or `SPEC -- before OVN RELEASE -- REASON`"},
 		{"", extra + " -- before OVN new -- a\n", "line 1: parsing OVN's version \"new\": want one such as 26.03"},
 	} {
 		if _, err := lists(t, c.exclude, c.failing); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -86,8 +87,7 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
-// TestKnown holds that a failure is known with the OVN that it is of, and told
-// of with a later one.
+// TestKnown checks that a failure is known only for the OVN releases that it names.
 func TestKnown(t *testing.T) {
 	l, err := lists(t, "", extra+" -- before OVN 26.03 -- a bug of OVN\n"+alone+" -- a bug\n")
 	if err != nil {
@@ -115,7 +115,8 @@ func TestJudge(t *testing.T) {
 	known := map[string]string{"known": "a bug", "mended": "a bug"}
 	all := []string{"good", "known", "new", "mended", "other", "absent"}
 	v := Judge(all, known, Results{
-		"good": {State: Passed}, "known": {State: Failed}, "new": {State: Failed}, "mended": {State: Passed}, "other": {State: Skipped},
+		"good": {State: Passed}, "known": {State: Failed}, "new": {State: Failed}, "mended": {State: Passed},
+		"other": {State: Skipped},
 	})
 	for _, c := range []struct {
 		what string
@@ -139,12 +140,13 @@ func TestJudge(t *testing.T) {
 	if err := v.Err(); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("error %v, want it to end with %q", err, want)
 	}
-	if err := Judge([]string{"good", "known"}, known, Results{"good": {State: Passed}, "known": {State: Failed}}).Err(); err != nil {
+	if err := Judge([]string{"good", "known"}, known, Results{"good": {State: Passed},
+		"known": {State: Failed}}).Err(); err != nil {
 		t.Errorf("exactly the known failures failed, and still: %v", err)
 	}
 }
 
-// TestAdd reads a report as e2e.test writes it.
+// TestAdd reads a report in the format of e2e.test.
 func TestAdd(t *testing.T) {
 	records, err := readReport("testdata/report.json")
 	if err != nil {
@@ -173,16 +175,20 @@ func TestDocument(t *testing.T) {
 	d := Document{
 		Version: "Kubernetes v1", System: sandbox.System{OVN: "26.03.1", OpenVSwitch: "4.0.0"},
 		Failing: map[string]string{extra: "a bug"}, Older: map[string]string{mandatory: "an older bug"},
-		Selection: Selection{Run: []string{mandatory, extra, "[sig-network] New", "[sig-network] Absent"}, Excluded: map[string][]string{"needs a cloud": {cloud}}},
-		Results:   Results{mandatory: {State: Passed}, extra: {State: Failed, Message: "no answer"}, "[sig-network] New": {State: Failed, Message: "odd\nvery"}},
+		Selection: Selection{Run: []string{mandatory, extra, "[sig-network] New", "[sig-network] Absent"},
+			Excluded: map[string][]string{"needs a cloud": {cloud}}},
+		Results: Results{mandatory: {State: Passed}, extra: {State: Failed, Message: "no answer"},
+			"[sig-network] New": {State: Failed, Message: "odd\nvery"}},
 	}
 	if err := d.Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"with OVN 26.03.1 and Open vSwitch 4.0.0.\n", "## Fail with an older OVN only\n\n- Services should serve \\[Conformance\\]: an older bug\n",
+		"with OVN 26.03.1 and Open vSwitch 4.0.0.\n",
+		"## Fail with an older OVN only\n\n- Services should serve \\[Conformance\\]: an older bug\n",
 		"| pass | 1 | 1 |", "| fail | 2 | 0 |", "| not run yet | 1 | 0 |", "| excluded | 1 | 0 |",
-		"- Services should hairpin: a bug\n", "- New: not looked into: odd\n", "## Pass\n\n- Services should serve \\[Conformance\\]\n",
+		"- Services should hairpin: a bug\n", "- New: not looked into: odd\n",
+		"## Pass\n\n- Services should serve \\[Conformance\\]\n",
 		"needs a cloud (1):\n\n- LoadBalancers \\[Feature:LoadBalancer\\] should work\n",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -203,11 +209,11 @@ func TestFirstSubnet(t *testing.T) {
 	}
 }
 
-// TestProvide holds that what is asked for is taken or an error, and never
-// something else.
+// TestProvide checks that the requested system is used, or is an error, but never replaced by another.
 func TestProvide(t *testing.T) {
 	var out bytes.Buffer
-	if _, err := Provide(t.Context(), "../../bin", "elsewhere", &out); err == nil || !strings.Contains(err.Error(), `OVN from "elsewhere"`) || out.Len() > 0 {
+	if _, err := Provide(t.Context(), "../../bin", "elsewhere", &out); err == nil || !strings.Contains(err.Error(),
+		`OVN from "elsewhere"`) || out.Len() > 0 {
 		t.Errorf("OVN from elsewhere: %v, and it said %q, want an error alone", err, out.String())
 	}
 	s, err := Provide(t.Context(), "../../bin", sandbox.OVNRootfs, &out)
@@ -219,8 +225,8 @@ func TestProvide(t *testing.T) {
 	}
 }
 
-// TestNewest holds that where the newest can't be had another is taken, not
-// silently, and that an interrupted run takes none.
+// TestNewest checks that another system replaces the newest if that is unavailable, with a message, and that an
+// interrupted run uses none.
 func TestNewest(t *testing.T) {
 	var out bytes.Buffer
 	var tried []string

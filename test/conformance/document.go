@@ -11,11 +11,11 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// Verdict is what a run says about the product and about the lists.
+// Verdict is the result of a run about the product and about the lists.
 type Verdict struct {
 	Passed, Failing, Skipped []string // Failing are known failures that failed
-	Broken                   []string // failed, and not known to
-	Mended                   []string // passed, and known to fail
+	Broken                   []string // failed, but not known to fail
+	Mended                   []string // passed, but known to fail
 	Missing                  []string // not run
 }
 
@@ -44,7 +44,7 @@ func Judge(run []string, failing map[string]string, results Results) Verdict {
 	return v
 }
 
-// Err is what is wrong, or nil when exactly the known failures failed.
+// Err returns what is wrong, or nil if exactly the known failures failed.
 func (v Verdict) Err() error {
 	var lines []string
 	for what, names := range map[string][]string{
@@ -61,9 +61,8 @@ func (v Verdict) Err() error {
 	return fmt.Errorf("the results aren't as expected:\n%s", strings.Join(lines, "\n"))
 }
 
-// File is where the document of these results goes: docs/conformance.md of the
-// repository, or while there are specs that were not run, conformance.md in the
-// directory of the results.
+// File is the path for the document: docs/conformance.md of the repository. While some specs were not run, it is
+// conformance.md in the directory of the results.
 func (v Verdict) File(repository, work string) string {
 	if len(v.Missing) > 0 {
 		return filepath.Join(work, "conformance.md")
@@ -71,17 +70,17 @@ func (v Verdict) File(repository, work string) string {
 	return filepath.Join(repository, "docs", "conformance.md")
 }
 
-// Document is docs/conformance.md.
+// Document is the content of docs/conformance.md.
 type Document struct {
 	Version   string // of Kubernetes
 	System    sandbox.System
 	Selection Selection
-	Failing   map[string]string // with this system: why, by spec
+	Failing   map[string]string // with this system: the reason by spec
 	Older     map[string]string // with an older OVN only
 	Results   Results
 }
 
-// Write writes it.
+// Write writes the document.
 func (d Document) Write(w io.Writer) error {
 	v := Judge(d.Selection.Run, d.Failing, d.Results)
 	failed := slices.Sorted(slices.Values(slices.Concat(v.Failing, v.Broken)))
@@ -121,7 +120,9 @@ it can be reached, and else that of Debian 13. To use Debian 13's in any case:
 	}
 	row("excluded", slices.Concat(slices.Collect(maps.Values(d.Selection.Excluded))...))
 	d.failures(&b, failed)
-	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)), func(name string) string { return d.Older[name] })
+	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)), func(name string) string {
+		return d.Older[name]
+	})
 	section(&b, "Skip themselves", v.Skipped, func(name string) string { return oneLine(d.Results[name].Message) })
 	section(&b, "Not run yet", v.Missing, nil)
 	section(&b, "Pass", v.Passed, nil)
@@ -145,8 +146,7 @@ func (d Document) failures(b *strings.Builder, failed []string) {
 	})
 }
 
-// section is a heading and a list of specs, each with a remark; nothing when
-// there are none.
+// section writes a heading and a list of specs, each with a remark. It writes nothing without specs.
 func section(b *strings.Builder, title string, names []string, remark func(string) string) {
 	if len(names) == 0 {
 		return
@@ -183,7 +183,7 @@ func short(name string) string {
 	return strings.NewReplacer("[", `\[`, "]", `\]`).Replace(name)
 }
 
-// conformance is how many of the specs every conformant cluster must pass.
+// conformance counts the specs that every conformant cluster must pass.
 func conformance(names []string) int {
 	n := 0
 	for _, name := range names {
@@ -194,7 +194,7 @@ func conformance(names []string) int {
 	return n
 }
 
-// oneLine is the beginning of a message.
+// oneLine returns the beginning of a message.
 func oneLine(message string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	if len(first) > 200 {

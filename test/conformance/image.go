@@ -15,18 +15,17 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/image"
 )
 
-// dnsImage is cluster DNS's. No registry has it.
+// dnsImage is the image of cluster DNS. No registry has it.
 const dnsImage = "localhost/dns:1"
 
-// hostPackages have the programs of this machine that go into the images.
+// hostPackages are Debian packages whose programs go into the images.
 func hostPackages() []string {
 	return []string{"busybox-static", "curl", "netcat-openbsd", "bind9-dnsutils", "wget", "dash"}
 }
 
-// tools are those programs: what specs run in their pods that busybox hasn't. A
-// shell is among them because busybox's takes applets for programs: its own nc,
-// which knows no -v, whatever /bin/nc is. And busybox is static: where there is
-// a libc beside it, its wget crashes on looking up a host.
+// tools are programs that specs run in their pods and that busybox does not have. One is a shell: busybox's shell would
+// run its own applets, such as its nc without -v, whatever /bin/nc is. Another is wget: busybox is static, and if there
+// is a libc beside it, its wget crashes when it looks up a host.
 func tools() map[string]string {
 	return map[string]string{
 		"/bin/sh":       "/usr/bin/dash",
@@ -39,8 +38,7 @@ func tools() map[string]string {
 	}
 }
 
-// contents says how to make an image that specs ask for, by the last part of
-// its repository's name.
+// contents returns how to make the image of a spec, by the last part of its repository's name.
 func contents(ctx context.Context, bin string) (map[string]image.Image, error) {
 	links, err := applets(ctx)
 	if err != nil {
@@ -51,28 +49,29 @@ func contents(ctx context.Context, bin string) (map[string]image.Image, error) {
 		return nil, err
 	}
 	for file := range data {
-		delete(links, file) // the real one, not busybox's
+		delete(links, file) // the real program replaces busybox's
 	}
 	shell := image.Image{Links: links, Data: data, Files: map[string]string{"/bin/busybox": "/usr/bin/busybox"}}
 	agnhost, busybox := shell, shell
 	agnhost.Entrypoint, agnhost.Cmd = []string{"/agnhost"}, []string{"pause"}
 	agnhost.Files = map[string]string{"/bin/busybox": "/usr/bin/busybox", "/agnhost": filepath.Join(bin, "agnhost")}
 	agnhost.Data = maps.Clone(data)
-	for _, name := range []string{"localhost.crt", "localhost.key"} { // of `agnhost porter`
+	for _, name := range []string{"localhost.crt", "localhost.key"} { // for `agnhost porter`
 		agnhost.Data["/"+name] = filepath.Join(bin, "agnhost.d", name)
 	}
 	agnhost.Files["/coredns"] = filepath.Join(bin, "dns")
 	busybox.Cmd = []string{"sh"}
 	return map[string]image.Image{
-		"agnhost":                agnhost,
-		"busybox":                busybox,
-		"glibc-dns-testing":      busybox,
-		"regression-issue-74839": {Entrypoint: []string{"/boom-server"}, Files: map[string]string{"/boom-server": filepath.Join(bin, "boom-server")}},
-		"pause":                  {Entrypoint: []string{"/bin/pause"}, Files: map[string]string{"/bin/pause": filepath.Join(bin, "pause")}},
+		"agnhost":           agnhost,
+		"busybox":           busybox,
+		"glibc-dns-testing": busybox,
+		"regression-issue-74839": {Entrypoint: []string{"/boom-server"},
+			Files: map[string]string{"/boom-server": filepath.Join(bin, "boom-server")}},
+		"pause": {Entrypoint: []string{"/bin/pause"}, Files: map[string]string{"/bin/pause": filepath.Join(bin, "pause")}},
 	}, nil
 }
 
-// applets are the links to busybox.
+// applets returns the links to busybox.
 func applets(ctx context.Context) (map[string]string, error) {
 	out, err := exec.CommandContext(ctx, "/usr/bin/busybox", "--list").Output()
 	if err != nil {
@@ -82,12 +81,12 @@ func applets(ctx context.Context) (map[string]string, error) {
 	for name := range strings.Lines(string(out)) {
 		links["/bin/"+strings.TrimSpace(name)] = "busybox"
 	}
-	delete(links, "/bin/busybox") // itself
+	delete(links, "/bin/busybox") // not a link to itself
 	return links, nil
 }
 
-// withLibraries are programs (path in the image -> file on this machine), and
-// the loader and libraries that they need where the loader looks for them.
+// withLibraries returns programs (path in the image -> file on this machine), with the loader and the libraries at the
+// paths where the loader looks for them.
 func withLibraries(ctx context.Context, programs map[string]string) (map[string]string, error) {
 	files := maps.Clone(programs)
 	for _, p := range programs {
@@ -106,14 +105,14 @@ func withLibraries(ctx context.Context, programs map[string]string) (map[string]
 	return files, nil
 }
 
-// Image is an image in a tar file, and its names.
+// Image is an image in a tar file, with its names.
 type Image struct {
 	File  string
-	Names []string // the first is in the file
+	Names []string // the file has the first
 }
 
-// Images makes the images that specs ask for, and cluster DNS's, in dir. All
-// versions of one are the same. program, e2e.test, says the names.
+// Images makes the images that specs use, and that of cluster DNS, in dir. All versions of an image are the same.
+// program, e2e.test, lists the names.
 func Images(ctx context.Context, dir, bin, program string) ([]Image, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making images: %w", err)

@@ -12,18 +12,18 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// separator is between what a line of a list is about and the reason.
+// separator separates the subject of a line from the reason.
 const separator = " -- "
 
-// Exclusion keeps the specs that Pattern matches from being run.
+// Exclusion excludes the specs that Pattern matches.
 type Exclusion struct {
 	Pattern *regexp.Regexp
 	Reason  string
 }
 
-// Failure is why a spec fails.
+// Failure is the reason for a known failure.
 type Failure struct {
-	Before sandbox.Release // only with an OVN older than that; nil with every one
+	Before sandbox.Release // only with an OVN older than that; nil: with every OVN
 	Reason string
 }
 
@@ -33,10 +33,9 @@ type Lists struct {
 	Failing map[string]Failure // by spec
 }
 
-// ReadLists reads the file of exclusions, one "REGEXP -- reason" a line, and
-// the file of known failures, one "SPEC -- reason" or
-// "SPEC -- before OVN RELEASE -- reason" a line. Empty lines and those that
-// begin with # are left out.
+// ReadLists reads the file of exclusions, with lines "REGEXP -- reason". It also reads the file of known failures, with
+// lines "SPEC -- reason" or "SPEC -- before OVN RELEASE -- reason". Empty lines and lines that begin with # are
+// ignored.
 func ReadLists(exclude, failing string) (Lists, error) {
 	l := Lists{Failing: map[string]Failure{}}
 	err := errors.Join(
@@ -47,7 +46,7 @@ func ReadLists(exclude, failing string) (Lists, error) {
 		}),
 		eachLine(failing, func(what, reason string) error {
 			if _, twice := l.Failing[what]; twice {
-				return fmt.Errorf("spec %q is there already", what)
+				return fmt.Errorf("spec %q is listed twice", what)
 			}
 			f, err := failure(reason)
 			l.Failing[what] = f
@@ -56,7 +55,7 @@ func ReadLists(exclude, failing string) (Lists, error) {
 	return l, err
 }
 
-// before begins the part of a line that says with which OVN it holds.
+// before is the beginning of the part of a line with the OVN release.
 const before = "before OVN "
 
 func failure(text string) (f Failure, err error) {
@@ -66,15 +65,15 @@ func failure(text string) (f Failure, err error) {
 	}
 	release, ok := strings.CutPrefix(when, before)
 	if !ok {
-		return f, fmt.Errorf("%q: want `SPEC%sREASON` or `SPEC%s%sRELEASE%sREASON`", when, separator, separator, before, separator)
+		return f, fmt.Errorf("%q: want `SPEC%sREASON` or `SPEC%s%sRELEASE%sREASON`", when, separator, separator, before,
+			separator)
 	}
 	f.Reason = reason
 	f.Before, err = sandbox.ParseRelease(release)
 	return f, err
 }
 
-// Known divides the known failures into those with this OVN and those with
-// older ones only, each a reason by spec.
+// Known divides the known failures into those with this OVN and those with older ones only. Both map specs to reasons.
 func (l Lists) Known(ovn sandbox.Release) (now, older map[string]string) {
 	now, older = map[string]string{}, map[string]string{}
 	for spec, f := range l.Failing {
@@ -113,14 +112,13 @@ func eachLine(file string, do func(what, reason string) error) error {
 	return nil
 }
 
-// Selection is what becomes of each spec.
+// Selection says which specs run.
 type Selection struct {
 	Run      []string            // in order
 	Excluded map[string][]string // reason -> specs, in order
 }
 
-// Select divides the specs. A line of the lists that is about none of them is
-// an error: it is out of date.
+// Select divides the specs. It is an error if a line of the lists matches no spec: the line is out of date.
 func (l Lists) Select(specs []string) (Selection, error) {
 	s := Selection{Excluded: map[string][]string{}}
 	used := make([]bool, len(l.Exclude))
@@ -148,8 +146,8 @@ func (l Lists) Select(specs []string) (Selection, error) {
 	return s, errors.Join(errs...)
 }
 
-// mandatoryFirst orders specs by name, those that every conformant cluster must
-// pass before the others, and those that run alone last.
+// mandatoryFirst sorts specs by name: those that every conformant cluster must pass come first, those that run alone
+// last.
 func mandatoryFirst(a, b string) int {
 	rank := func(name string) int {
 		switch {

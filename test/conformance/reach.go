@@ -9,14 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// subnetsAnnotation is where the product publishes a node's subnets:
-// {"default":["10.244.1.0/24"]}.
+// subnetsAnnotation is the annotation with a node's subnets: {"default":["10.244.1.0/24"]}.
 const subnetsAnnotation = "k8s.ovn.org/node-subnets"
 
-// reachPods lets the API server reach pods, whose machine is not a node of the
-// cluster: specs ask it to proxy to pods, by their first address. It goes by
-// way of the pod's node, and pods see the node's own address, as they would if
-// the API server ran on a node.
+// reachPods lets the API server, whose machine is not a node, reach pods at their first address: some specs need it as
+// a proxy to pods. Its packets go through the pod's node, and pods see the node's address, as if the API server ran on
+// a node.
 func (b *bed) reachPods(ctx context.Context) error {
 	client, err := b.Control.Client()
 	if err != nil {
@@ -32,10 +30,12 @@ func (b *bed) reachPods(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading annotation %s of node %s: %w", subnetsAnnotation, n.Spec.Name, err)
 		}
-		if _, err := n.Run(ctx, "iptables", "-t", "nat", "-A", "POSTROUTING", "-s", from.String(), "-d", subnet.String(), "-j", "MASQUERADE"); err != nil {
+		if _, err := n.Run(ctx, "iptables", "-t", "nat", "-A", "POSTROUTING", "-s", from.String(), "-d", subnet.String(),
+			"-j", "MASQUERADE"); err != nil {
 			return err
 		}
-		if _, err := b.Control.Run(ctx, "ip", "route", "replace", subnet.String(), "via", n.Config.Addrs[0].Addr().String()); err != nil {
+		if _, err := b.Control.Run(ctx, "ip", "route", "replace", subnet.String(), "via",
+			n.Config.Addrs[0].Addr().String()); err != nil {
 			return err
 		}
 	}

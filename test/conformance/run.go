@@ -20,68 +20,65 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 )
 
-// program is Kubernetes' tests, in bin/, and runner what runs them several at a
-// time.
+// program is Kubernetes' tests in bin/. runner runs several of them at a time.
 const (
 	program = "e2e.test"
 	runner  = "ginkgo"
 )
 
-// wide begins the specs that need two nodes in each of three zones.
+// wide is the beginning of the specs that need two nodes in each of three zones.
 const (
 	wide      = SIG + " Traffic Distribution"
 	wideNodes = 2 * zones
 )
 
-// batch is how many specs one run of the runner has. What came out is recorded
-// after each, so that an interrupted run can go on.
+// batch is the number of specs in a run of the runner. The results are recorded after each, so that an interrupted run
+// can continue.
 const batch = 30
 
-// batchLimit is how long a batch may take; a spec that waits in vain takes some
-// minutes.
+// batchLimit is how long a batch may take. A spec that waits in vain takes some minutes.
 const batchLimit = time.Hour
 
-// States of a spec that was run.
+// Outcomes of a spec.
 const (
 	Passed  = "passed"
 	Failed  = "failed"
-	Skipped = "skipped" // by itself: the spec found that it doesn't apply
+	Skipped = "skipped" // the spec found that it does not apply
 )
 
-// Result is what came of one spec.
+// Result is the outcome of a spec.
 type Result struct {
 	State   string  `json:"state"`
 	Seconds float64 `json:"seconds"`
-	Message string  `json:"message,omitempty"` // of a failure, or why it was skipped
+	Message string  `json:"message,omitempty"` // of a failure, or the reason for skipping
 }
 
-// Results are those of all specs that were run, by name.
+// Results are the outcomes of all specs that were run, by name.
 type Results map[string]Result
 
-// Options say what is run.
+// Options configure a run.
 type Options struct {
-	Bin     string            // programs
-	Work    string            // where reports, e2e.test's output and the results so far go
-	Sandbox string            // its name
-	OVN     string            // where it is from, as sandbox.Options.OVN
-	Focus   *regexp.Regexp    // only specs that it matches; nil for all
-	Resume  bool              // go on with the results so far: what came out as expected is not run again
+	Bin     string            // directory of the programs
+	Work    string            // directory of reports, e2e.test's output and the results so far
+	Sandbox string            // name of the sandbox
+	OVN     string            // source of OVN, as in sandbox.Options.OVN
+	Focus   *regexp.Regexp    // run only specs that it matches; nil: all
+	Resume  bool              // keep the results so far, and run only specs without the expected result
 	Failing map[string]string // the specs that are expected to fail
-	Procs   int               // how many specs run at a time, but for those that want to be alone
-	Out     io.Writer         // progress
+	Procs   int               // how many specs run at a time, except those that must run alone
+	Out     io.Writer         // gets progress messages
 }
 
 func (o Options) resultsFile() string { return filepath.Join(o.Work, "results.json") }
 
-// expected tells whether a spec was run and came out as it should.
+// expected reports whether a spec was run with the expected outcome.
 func (o Options) expected(spec string, r Result) bool {
 	_, known := o.Failing[spec]
 	return r.State == Passed && !known || r.State == Failed && known
 }
 
-// Run runs the selected specs, a few at a time, and returns what came out, also
-// when it is interrupted. It is an error, too, when the datapath didn't work
-// well meanwhile.
+// Run runs the selected specs, a few at a time, and returns their outcomes, also if it is interrupted. It is an error,
+// too, if the datapath had faults meanwhile.
 func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 	if err := os.MkdirAll(o.Work, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of results: %w", err)
@@ -100,7 +97,9 @@ func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 	}
 	var errs []error
 	for _, nodes := range []int{sandbox.DefaultNodes, wideNodes} {
-		some := slices.DeleteFunc(slices.Clone(todo), func(s string) bool { return strings.HasPrefix(s, wide) != (nodes == wideNodes) })
+		some := slices.DeleteFunc(slices.Clone(todo), func(s string) bool {
+			return strings.HasPrefix(s, wide) != (nodes == wideNodes)
+		})
 		if len(some) > 0 && ctx.Err() == nil {
 			errs = append(errs, runOn(ctx, o, nodes, some, results))
 		}
@@ -108,7 +107,7 @@ func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 	return results, errors.Join(errs...)
 }
 
-// runOn runs specs on a sandbox of so many nodes.
+// runOn runs specs on a sandbox with the given number of nodes.
 func runOn(ctx context.Context, o Options, nodes int, specs []string, results Results) error {
 	b, err := up(ctx, o, nodes)
 	if err != nil {
@@ -139,8 +138,7 @@ func (b *bed) runAll(ctx context.Context, o Options, todo []string, results Resu
 	return nil
 }
 
-// runSome runs some specs. It is an error when the runner didn't get as far as
-// reporting what came out.
+// runSome runs some specs. It is an error if the runner did not report results.
 func (b *bed) runSome(ctx context.Context, o Options, specs []string, results Results, step *progress.Step) error {
 	const name = "report.json"
 	report := filepath.Join(o.Work, name)
@@ -148,15 +146,19 @@ func (b *bed) runSome(ctx context.Context, o Options, specs []string, results Re
 		return fmt.Errorf("removing an old report: %w", err)
 	}
 	args := append([]string{
-		filepath.Join(o.Bin, runner), "-v", "--no-color", "--procs=" + strconv.Itoa(o.Procs), "--timeout=" + batchLimit.String(),
+		filepath.Join(o.Bin, runner), "-v", "--no-color", "--procs=" + strconv.Itoa(o.Procs), "--timeout=" +
+			batchLimit.String(),
 		"--output-dir=" + o.Work, "--json-report=" + name,
 	}, focuses(specs)...)
-	args = append(args, filepath.Join(o.Bin, program), "--", "--provider=local", "--kubeconfig="+b.Control.AdminKubeconfig(),
-		"--kubectl-path="+b.kubectl, "--num-nodes="+strconv.Itoa(len(b.Nodes)), "--e2e-verify-service-account=false", "--e2e-output-dir="+o.Work)
+	args = append(args, filepath.Join(o.Bin, program), "--", "--provider=local", "--kubeconfig="+
+		b.Control.AdminKubeconfig(),
+		"--kubectl-path="+b.kubectl, "--num-nodes="+strconv.Itoa(len(b.Nodes)), "--e2e-verify-service-account=false",
+		"--e2e-output-dir="+o.Work)
 	cmd := b.Control.NetworkCommand(ctx, args...)
 	cmd.Dir = o.Work
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                                // of the runner's processes
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) } // they clean up, and report
+	// a process group for the runner and its children
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) } // they clean up and report
 	cmd.WaitDelay = time.Minute
 	output, err := os.OpenFile(filepath.Join(o.Work, "output.txt"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -165,18 +167,19 @@ func (b *bed) runSome(ctx context.Context, o Options, specs []string, results Re
 	defer output.Close()
 	cmd.Stdout = io.MultiWriter(output, &follower{step: step})
 	cmd.Stderr = cmd.Stdout
-	ended := cmd.Run() // its exit code says that specs failed, and so does the report
+	ended := cmd.Run() // the exit code says that specs failed, and so does the report
 	records, err := readReport(report)
 	if err != nil {
 		return errors.Join(err, ended)
 	}
 	if n := results.add(records, specs); n != len(specs) && ctx.Err() == nil {
-		return errors.Join(fmt.Errorf("running %s: it reported %d of %d specs; its output is in %s", program, n, len(specs), output.Name()), ended)
+		return errors.Join(fmt.Errorf("running %s: it reported %d of %d specs; its output is in %s", program, n, len(specs),
+			output.Name()), ended)
 	}
 	return nil
 }
 
-// focuses are the flags that select specs by their names.
+// focuses returns the flags that select specs by their names.
 func focuses(specs []string) []string {
 	var flags []string
 	for _, s := range specs {
@@ -185,8 +188,7 @@ func focuses(specs []string) []string {
 	return flags
 }
 
-// add records what came of the wanted specs, and returns of how many that is
-// known.
+// add records the outcomes of the wanted specs, and returns for how many specs they are known.
 func (r Results) add(records []record, want []string) int {
 	n := 0
 	for _, s := range want {
@@ -200,7 +202,7 @@ func (r Results) add(records []record, want []string) int {
 	return n
 }
 
-// state maps ginkgo's states: a spec that panicked or took too long has failed.
+// state maps ginkgo's states. A spec that panicked or timed out has failed.
 func state(ginkgo string) string {
 	if ginkgo == Passed || ginkgo == Skipped {
 		return ginkgo
@@ -233,8 +235,7 @@ func (r Results) write(file string) error {
 	return nil
 }
 
-// follower reads e2e.test's output for the names of the specs, to tell which is
-// running.
+// follower reads the names of the running specs from e2e.test's output.
 type follower struct {
 	step *progress.Step
 	rest string

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// SIG is the part of Kubernetes' specs that is run.
+// SIG selects the part of Kubernetes' specs that is run.
 const SIG = "[sig-network]"
 
-// record is one spec in the report of a run, as ginkgo writes it with
-// --json-report (Ginkgo's documentation, "Generating machine-readable reports").
+// record is a spec in the report of a run, in the format of ginkgo's --json-report (Ginkgo's documentation, "Generating
+// machine-readable reports").
 type record struct {
 	ContainerHierarchyTexts []string
 	LeafNodeType            string
@@ -30,13 +30,13 @@ func (r record) name() string {
 	return strings.Join(append(r.ContainerHierarchyTexts, r.LeafNodeText), " ")
 }
 
-// isSpec tells specs from what is run before and after them.
+// isSpec tells specs from setup and cleanup nodes.
 func (r record) isSpec() bool { return r.LeafNodeType == "It" }
 
-// ended tells the specs that ran to their end. One that the process never came
-// to is skipped, too, but without saying why.
+// ended reports whether a spec ran to its end. A spec that was never reached counts as skipped, too, but has no reason.
 func (r record) ended() bool {
-	return r.isSpec() && r.State != "interrupted" && r.State != "pending" && (r.State != Skipped || r.Failure.Message != "")
+	return r.isSpec() && r.State != "interrupted" && r.State != "pending" &&
+		(r.State != Skipped || r.Failure.Message != "")
 }
 
 func readReport(file string) ([]record, error) {
@@ -55,7 +55,7 @@ func readReport(file string) ([]record, error) {
 	return all, nil
 }
 
-// Specs are the names of the SIG's specs that program, e2e.test, has.
+// Specs lists the names of the SIG's specs in program, e2e.test.
 func Specs(ctx context.Context, program string) (names []string, err error) {
 	dir, err := os.MkdirTemp("", "conformance")
 	if err != nil {

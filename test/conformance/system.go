@@ -8,15 +8,14 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// System is what sandboxes take OVN from.
+// System is the system from which sandboxes take OVN.
 type System struct {
 	From string // as sandbox.Options.OVN
 	sandbox.System
 }
 
-// Provide fetches the system that specs are run on: that of from, as
-// sandbox.Options.OVN; of "" the newest, or where that can't be had the one of
-// all other tests, and it says so.
+// Provide fetches the system that specs run on: that of from, as in sandbox.Options.OVN. For "", it is the newest, or
+// the one of all other tests, with a message, if the newest is unavailable.
 func Provide(ctx context.Context, bin, from string, out io.Writer) (System, error) {
 	if from != "" {
 		return provide(ctx, bin, from, out)
@@ -24,13 +23,13 @@ func Provide(ctx context.Context, bin, from string, out io.Writer) (System, erro
 	return newest(ctx, out, func(from string) (System, error) { return provide(ctx, bin, from, out) })
 }
 
-// newest gets the newest, or when that fails what tests use.
+// newest fetches the newest system, or the tests' system if that fails.
 func newest(ctx context.Context, out io.Writer, get func(from string) (System, error)) (System, error) {
 	s, err := get(sandbox.OVNNewest)
 	if err == nil || ctx.Err() != nil {
 		return s, err
 	}
-	fmt.Fprintf(out, "The newest OVN can't be had, so the specs run with that of the other tests: %v\n", err)
+	fmt.Fprintf(out, "The newest OVN is not available, so the specs run with that of the other tests: %v\n", err)
 	return get(sandbox.OVNRootfs)
 }
 

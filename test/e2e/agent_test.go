@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// stream is a ping that goes on, a packet every 10 ms, until the test ends.
+// stream is a ping that sends a packet every 10 ms until the test ends.
 type stream struct {
 	what    string
 	cmd     *exec.Cmd
 	replies atomic.Int64 // so far
-	gaps    atomic.Int64 // places where a reply did not have the number that follows
+	gaps    atomic.Int64 // places where a sequence number is missing
 }
 
-// startStream runs a ping, in a pod or on a node, by a command of the sandbox.
+// startStream runs a ping in a pod or on a node, with a command of bin/sandbox.
 func startStream(t *testing.T, what string, args ...string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -38,18 +38,17 @@ func startStream(t *testing.T, what string, args ...string) *stream {
 	go func() {
 		defer close(ended)
 		s.count(out)
-		_ = s.cmd.Wait() // it ends by a signal
+		_ = s.cmd.Wait() // a signal ends it
 	}()
 	t.Cleanup(func() {
 		cancel()
-		_ = out.Close() // ping itself may outlive the command: then its next line ends it
+		_ = out.Close() // ping may outlive the command: its next line then ends it
 		<-ended
 	})
 	return s
 }
 
-// count reads ping's lines to their end. That of iputils counts from 1, that of
-// busybox from 0; a sequence number has 16 bits (RFC 792).
+// count reads ping's output to its end. iputils counts from 1, busybox from 0. A sequence number has 16 bits (RFC 792).
 func (s *stream) count(out io.Reader) {
 	number := regexp.MustCompile(`seq=(\d+)`)
 	next := -1
@@ -84,10 +83,8 @@ func more(t *testing.T, streams []*stream, n int64) {
 	}
 }
 
-// TestAgentRestartLosesNoPacket holds that the network of running pods does not
-// depend on the node agent: not one packet is lost while it is stopped or
-// killed, while it is away, and while it starts again; and that the new agent
-// finds nothing to change.
+// TestAgentRestartLosesNoPacket checks that running pods do not need the node agent. No packet is lost while the agent
+// is stopped or killed, while it is down, and while it starts again. The new agent has nothing to change.
 func TestAgentRestartLosesNoPacket(t *testing.T) {
 	apply(t, deployment("steady", 4))
 	ps := readyPods(t, "steady", 4)
@@ -110,7 +107,8 @@ func TestAgentRestartLosesNoPacket(t *testing.T) {
 		more(t, streams, 100)
 		must(t, "restart", "n1/ovnkube-node")
 		eventually(t, "the agent is ready", func() string {
-			if out, err := sandbox(t.Context(), "metrics", "n1"); err != nil || !strings.Contains(out, "northbound_node_ready 1") {
+			if out, err := sandbox(t.Context(), "metrics", "n1"); err != nil ||
+				!strings.Contains(out, "northbound_node_ready 1") {
 				return fmt.Sprint("not yet: ", err)
 			}
 			return ""
@@ -127,7 +125,7 @@ func TestAgentRestartLosesNoPacket(t *testing.T) {
 	}
 }
 
-// on is the first of the pods that is on the node.
+// on returns the first of the pods on the node.
 func on(t *testing.T, ps []pod, node string) pod {
 	t.Helper()
 	for _, p := range ps {
@@ -139,11 +137,10 @@ func on(t *testing.T, ps []pod, node string) pod {
 	return pod{}
 }
 
-// agentPID is the process of a node's agent, in the node's numbering; "" when
-// it does not run.
+// agentPID is the process id of a node's agent, in the node's PID namespace; "" if it does not run.
 func agentPID(t *testing.T, node string) string {
 	t.Helper()
-	// What isn't running makes it exit with 1; the list is whole nevertheless.
+	// It exits with 1 if a service is not running, but the list is complete.
 	out, _ := sandbox(t.Context(), "status")
 	_, mine, ok := strings.Cut("\n"+out, "\n"+node+" ")
 	m := regexp.MustCompile(`(?m)^  ovnkube-node +(.*)$`).FindStringSubmatch(mine)
@@ -157,10 +154,11 @@ func agentPID(t *testing.T, node string) string {
 	return pid[1]
 }
 
-// TestDoctor holds that on a healthy node the doctor finds nothing, with the
-// flags of the agent, and that it finds what is wrong.
+// TestDoctor checks that the doctor finds no problem on a healthy node, with the agent's flags, and that it finds a
+// fault.
 func TestDoctor(t *testing.T) {
-	args := strings.Split(strings.TrimSuffix(must(t, "node", "n1", "--", "cat", "/proc/"+agentPID(t, "n1")+"/cmdline"), "\x00"), "\x00")
+	args := strings.Split(strings.TrimSuffix(must(t, "node", "n1", "--", "cat", "/proc/"+agentPID(t, "n1")+"/cmdline"),
+		"\x00"), "\x00")
 	examine := func(more ...string) (string, error) {
 		return sandbox(t.Context(), slices.Concat([]string{"node", "n1", "--", "ovnkube", "doctor"}, args[2:], more)...)
 	}
@@ -171,7 +169,9 @@ func TestDoctor(t *testing.T) {
 		}
 		return ""
 	})
-	if out, err := examine("-o", "json", "--metrics-bind-address", "127.0.0.1:1", "--mtu", "1500"); err == nil || !strings.Contains(out, `"check": "path-mtu"`) || !strings.Contains(out, `has an MTU of 1500, packets may have 1558 bytes`) {
+	if out, err := examine("-o", "json", "--metrics-bind-address", "127.0.0.1:1", "--mtu", "1500"); err == nil ||
+		!strings.Contains(out, `"check": "path-mtu"`) ||
+		!strings.Contains(out, `has an MTU of 1500, packets may have 1558 bytes`) {
 		t.Errorf("pods with the underlay's MTU are no problem: %v\n%s", err, out)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Pods come in waves, spread over the nodes. Of each wave some are deleted by
-// force as soon as they have an address, those first whose sandboxes are being
-// made; the others when all of them run, while the next wave comes.
+// Pods are created in waves on all nodes. Some of each wave are force-deleted as soon as they have an address,
+// preferably while their sandboxes are being made. The others are deleted when all of them run, while the next wave is
+// created.
 const (
 	waves       = 5
 	wavePods    = 40
@@ -20,14 +20,14 @@ const (
 	networksKey = "k8s.ovn.org/pod-networks"
 )
 
-// churnPod is a pod and what it had when it was last seen.
+// churnPod is a pod with its last known properties.
 type churnPod struct {
 	name, node, phase string
 	networks          string // the annotation
 }
 
-// TestChurn holds that 200 pods that come and go leave nothing behind: on the
-// nodes, in the databases, and among the addresses that are taken.
+// TestChurn checks that 200 pods that are created and deleted leave nothing behind: on the nodes, in the databases, and
+// among the allocated addresses.
 func TestChurn(t *testing.T) {
 	nodes := []string{"n1", "n2", "n3"}
 	eventually(t, "the pods of the tests before", func() string { return kubectl(t, "get", "pods", "-o", "name") })
@@ -61,14 +61,14 @@ func TestChurn(t *testing.T) {
 	claim(t, nodes, forced, ran)
 }
 
-// wave makes pods and deletes them; the last deletions are still under way
-// when it returns.
+// wave creates and deletes pods. The last deletions are still in progress when it returns.
 func wave(t *testing.T, w int, nodes []string) (forced, ran []churnPod) {
 	t.Helper()
 	label := fmt.Sprintf("wave=w%d", w)
 	var manifest strings.Builder
 	for i := range wavePods {
-		manifest.WriteString(pausePod(fmt.Sprintf("churn-%d-%d", w, i), nodes[i%len(nodes)], fmt.Sprintf("{app: churn, wave: w%d}", w), ""))
+		manifest.WriteString(pausePod(fmt.Sprintf("churn-%d-%d", w, i), nodes[i%len(nodes)],
+			fmt.Sprintf("{app: churn, wave: w%d}", w), ""))
 	}
 	apply(t, manifest.String())
 	eventually(t, fmt.Sprintf("%d pods of %s that have addresses", waveForced, label), func() string {
@@ -78,7 +78,7 @@ func wave(t *testing.T, w int, nodes []string) (forced, ran []churnPod) {
 		}
 		return ""
 	})
-	// Those that are being made come first: by now there may be just a few.
+	// Pods whose sandboxes are being made come first: there may be few of them.
 	slices.SortStableFunc(forced, func(a, b churnPod) int { return cmp.Compare(a.phase, b.phase) }) // Pending, Running
 	forced = forced[:waveForced]
 	kubectl(t, append([]string{"delete", "pod", "--force", "--grace-period=0", "--wait=false"}, churnNames(forced)...)...)
@@ -95,7 +95,7 @@ func wave(t *testing.T, w int, nodes []string) (forced, ran []churnPod) {
 	return forced, ran
 }
 
-// pausePod is a pod that does nothing.
+// pausePod is a pod that only waits.
 func pausePod(name, node, labels, annotations string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -139,15 +139,15 @@ func churnNames(ps []churnPod) []string {
 	return out
 }
 
-// sandboxes is the Open vSwitch ports that a container has.
+// sandboxes lists the Open vSwitch ports of containers.
 func sandboxes(t *testing.T, node string) string {
 	t.Helper()
-	return must(t, "node", node, "--", "ovs-vsctl", "--bare", "--columns=name", "find", "Interface", `external_ids:sandbox!=""`)
+	return must(t, "node", node, "--", "ovs-vsctl", "--bare", "--columns=name", "find", "Interface",
+		`external_ids:sandbox!=""`)
 }
 
-// inventory is everything on a node that a pod's network may leave: links,
-// Open vSwitch interfaces, network namespaces, and the runtime's record of CNI
-// results.
+// inventory lists everything that a pod's network may leave on a node: links, Open vSwitch interfaces, network
+// namespaces, and the runtime's record of CNI results.
 func inventory(t *testing.T, node string) string {
 	t.Helper()
 	out := must(t, "node", node, "--", "/bin/sh", "-c", `
@@ -160,18 +160,19 @@ ls /var/lib/cni/results 2>/dev/null | sed 's/^/result /'`)
 	return strings.Join(lines, "\n")
 }
 
-// databases is what both OVN databases have of pods.
+// databases lists the rows of pods in both OVN databases.
 func databases(t *testing.T) string {
 	t.Helper()
 	lines := slices.Concat(
 		strings.Fields(nbctl(t, "--bare", "--columns=name", "list", "Logical_Switch_Port")),
-		strings.Fields(nbctl(t, "--bare", "--columns=addresses", "find", "Address_Set", `external_ids:k8s.ovn.org/owner-name=default`)),
+		strings.Fields(nbctl(t, "--bare", "--columns=addresses", "find", "Address_Set",
+			`external_ids:k8s.ovn.org/owner-name=default`)),
 		strings.Fields(must(t, "sbctl", "--bare", "--columns=logical_port", "list", "Port_Binding")))
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
 
-// same waits until something is as it was.
+// same waits until something is as it was before.
 func same(t *testing.T, what, before string, now func() string) {
 	t.Helper()
 	eventually(t, what+" as before", func() string {
@@ -186,15 +187,16 @@ func same(t *testing.T, what, before string, now func() string) {
 	})
 }
 
-// begun holds that the deletions by force came while sandboxes were being
-// made: the agents were asked to add at least one of these pods. None of them was
-// waited for until the time was up.
+// begun checks that some pods were force-deleted while their sandboxes were being made: the agents got an ADD for at
+// least one of them. No ADD waited until its timeout.
 func begun(t *testing.T, nodes []string, forced []churnPod) {
 	t.Helper()
 	n := 0
 	for _, node := range nodes {
 		for line := range strings.Lines(must(t, "logs", node+"/ovnkube-node")) {
-			if strings.Contains(line, "command=ADD") && slices.ContainsFunc(forced, func(p churnPod) bool { return strings.Contains(line, "K8S_POD_NAME="+p.name+";") }) {
+			if strings.Contains(line, "command=ADD") && slices.ContainsFunc(forced, func(p churnPod) bool {
+				return strings.Contains(line, "K8S_POD_NAME="+p.name+";")
+			}) {
 				n++
 			}
 			if strings.Contains(line, "watch has not seen pod") {
@@ -203,7 +205,8 @@ func begun(t *testing.T, nodes []string, forced []churnPod) {
 		}
 	}
 	pending := len(slices.DeleteFunc(slices.Clone(forced), func(p churnPod) bool { return p.phase != "Pending" }))
-	t.Logf("%d pods were deleted by force, %d of them while they were being made, CNI ADD was asked for %d of them", len(forced), pending, n)
+	t.Logf("%d pods were deleted by force, %d of them while they were being made, CNI ADD was asked for %d of them",
+		len(forced), pending, n)
 	if pending == 0 {
 		t.Error("all pods that were deleted by force were running")
 	}
@@ -212,8 +215,8 @@ func begun(t *testing.T, nodes []string, forced []churnPod) {
 	}
 }
 
-// claim holds that addresses are free again: for each node, a new pod asks for
-// the address of one that was deleted by force and of one that ran, and has it.
+// claim checks that addresses are free again: on each node, new pods request the addresses of a force-deleted pod and
+// of a pod that ran, and get them.
 func claim(t *testing.T, nodes []string, groups ...[]churnPod) {
 	t.Helper()
 	var manifest strings.Builder

@@ -20,16 +20,15 @@ import (
 const (
 	name     = "e2e"            // of the sandbox
 	deadline = 60 * time.Second // of every wait
-	upLimit  = 15 * time.Minute // of bringing the cluster up: it may have to fetch and build
+	upLimit  = 15 * time.Minute // for starting the cluster, which may download and build
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-// run is TestMain with its defers.
+// run is TestMain with defers.
 func run(m *testing.M) int {
-	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM) // to the end of the process
-	// Whatever an earlier run left is removed first, whatever this one leaves at
-	// the end.
+	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM) // until the process exits
+	// Remove leftovers of an earlier run first, and those of this run at the end.
 	if out, err := sandbox(context.Background(), "down"); err != nil {
 		fmt.Fprintf(os.Stderr, "removing an earlier sandbox: %v\n%s", err, out)
 		return 1
@@ -48,7 +47,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "bringing the sandbox up: %v\n", err)
 		return 1
 	}
-	go func() { // tests don't know of the interrupt
+	go func() { // tests do not notice the interrupt
 		<-ctx.Done()
 		down()
 		os.Exit(1)
@@ -56,7 +55,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// command is bin/sandbox on the cluster of these tests.
+// command returns a command of bin/sandbox for the cluster of these tests.
 func command(ctx context.Context, args ...string) *exec.Cmd {
 	bin, err := filepath.Abs("../../bin/sandbox")
 	if err != nil {
@@ -68,7 +67,7 @@ func command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// sandbox runs bin/sandbox to its end and returns what it printed.
+// sandbox runs bin/sandbox to its end and returns its output.
 func sandbox(ctx context.Context, args ...string) (string, error) {
 	out, err := command(ctx, args...).Output()
 	var exit *exec.ExitError
@@ -78,7 +77,7 @@ func sandbox(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// must is sandbox, and the end of the test if it fails.
+// must is like sandbox, but ends the test on an error.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := sandbox(t.Context(), args...)
@@ -98,7 +97,7 @@ func nbctl(t *testing.T, args ...string) string {
 	return must(t, append([]string{"nbctl"}, args...)...)
 }
 
-// eventually waits until ok returns "" and fails with what it last returned.
+// eventually waits until ok returns "", or fails with what it returned last.
 func eventually(t *testing.T, what string, ok func() string) {
 	t.Helper()
 	end := time.Now().Add(deadline)
@@ -138,15 +137,14 @@ func applyStdin(t *testing.T, manifest string) {
 	}
 }
 
-// pod is what the tests need to know of a pod.
+// pod has the properties of a pod that the tests need.
 type pod struct {
 	Name, Node string
-	IPs        []string // as the annotation says, without prefix lengths
+	IPs        []string // from the annotation, without prefix lengths
 	MAC        string
 }
 
-// pods lists the ready pods with a label, sorted by name. Others are those that
-// are not ready, or are going.
+// pods lists the ready pods with a label, sorted by name. others are pods that are not ready or are being deleted.
 func pods(t *testing.T, app string) (out []pod, others int) {
 	t.Helper()
 	var list struct {
@@ -166,7 +164,9 @@ func pods(t *testing.T, app string) (out []pod, others int) {
 		t.Fatal(err)
 	}
 	for _, i := range list.Items {
-		ready := slices.ContainsFunc(i.Status.Conditions, func(c struct{ Type, Status string }) bool { return c.Type == "Ready" && c.Status == "True" })
+		ready := slices.ContainsFunc(i.Status.Conditions, func(c struct{ Type, Status string }) bool {
+			return c.Type == "Ready" && c.Status == "True"
+		})
 		if !ready || i.Metadata.DeletionTimestamp != nil {
 			others++
 			continue
@@ -190,8 +190,8 @@ func pods(t *testing.T, app string) (out []pod, others int) {
 	return out, others
 }
 
-// readyPods waits until n pods with a label are ready, and none is left that is
-// going: it could answer until its kubelet has ended it.
+// readyPods waits until n pods with a label are ready and no other is being deleted: a pod may answer until its kubelet
+// has ended it.
 func readyPods(t *testing.T, app string, n int) []pod {
 	t.Helper()
 	var out []pod
@@ -205,7 +205,7 @@ func readyPods(t *testing.T, app string, n int) []pod {
 	return out
 }
 
-// metric is the sum over all labels of a metric of the master.
+// metric returns the sum over all labels of a metric of the master.
 func metric(t *testing.T, name string) float64 {
 	t.Helper()
 	var sum float64

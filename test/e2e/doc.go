@@ -1,8 +1,6 @@
-// Package e2e proves, with real packets on a real three-node dual-stack
-// cluster, what the product promises. It is black box: it runs bin/sandbox and
-// looks with kubectl, ovn-nbctl, ping and sockets, as a person would.
+// Package e2e checks the product's promises with real packets on a real three-node dual-stack cluster. It is a black
+// box test: it runs bin/sandbox and observes with kubectl, ovn-nbctl, ping and sockets, as people do.
 //
-// The cluster is brought up once for all tests and removed afterwards, also
-// when tests fail or the run is interrupted. Tests wait for conditions with
-// deadlines.
+// One cluster serves all tests. It is removed afterwards, even if tests fail or the run is interrupted. Tests wait for
+// conditions with deadlines.
 package e2e

@@ -9,9 +9,8 @@ import (
 	testbed "github.com/northbound-net/northbound/test/sandbox"
 )
 
-// TestLoadBalancersApart runs the commands that tell users whether their
-// ovn-northd keeps the load balancers of several switches apart. That of the
-// sandbox must.
+// TestLoadBalancersApart runs the commands by which users check whether ovn-northd keeps the load balancers of several
+// switches apart. The sandbox's ovn-northd must.
 func TestLoadBalancersApart(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/service-clients.md")
 	if err != nil {
@@ -30,7 +29,8 @@ func TestLoadBalancersApart(t *testing.T) {
 	t.Cleanup(func() {
 		// The test's own context has ended.
 		out, err := sandbox(context.Background(), "nbctl", "--if-exists", "lb-del", "a", "--", "--if-exists", "lb-del", "b",
-			"--", "--if-exists", "ls-del", "x1", "--", "--if-exists", "ls-del", "x2", "--", "--if-exists", "ls-del", "x3", "--", "--if-exists", "ls-del", "x4")
+			"--", "--if-exists", "ls-del", "x1", "--", "--if-exists", "ls-del", "x2", "--", "--if-exists", "ls-del", "x3", "--",
+			"--if-exists", "ls-del", "x4")
 		if err != nil {
 			t.Errorf("deleting the test's rows: %v\n%s", err, out)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
-// asker runs the echo client somewhere: in a pod, or on a node.
+// asker runs the echo client in a pod or on a node.
 type asker struct {
 	what string
 	run  func(args ...string) (string, error)
@@ -27,8 +27,7 @@ func fromNode(t *testing.T, node string) asker {
 	}}
 }
 
-// reaches asks target until everyone in want has answered; an answer from
-// anyone else fails at once.
+// reaches asks target until all of want have answered. An answer from another server fails at once.
 func (a asker) reaches(t *testing.T, protocol, target string, want []string) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -88,8 +87,7 @@ func TestPodsOnOtherNodes(t *testing.T) {
 	}
 }
 
-// checkPort compares the pod's interface and its logical port with its
-// annotation.
+// checkPort compares the pod's interface and its logical port with its annotation.
 func checkPort(t *testing.T, p pod) {
 	t.Helper()
 	if len(p.IPs) != 2 {
@@ -110,9 +108,8 @@ func checkPort(t *testing.T, p pod) {
 	}
 }
 
-// TestClusterIP holds that a service reaches every ready endpoint and no
-// other, from a pod and from a node, in both families and protocols, also
-// while endpoints come and go.
+// TestClusterIP checks that a service reaches every ready endpoint and no other, also while endpoints change. It asks
+// from a pod and from a node, in both families and all protocols.
 func TestClusterIP(t *testing.T) {
 	apply(t, deployment("web", 3)+service("web", "web"))
 	ps := readyPods(t, "web", 3)
@@ -148,7 +145,7 @@ func names(ps []pod) []string {
 	return out
 }
 
-// settled waits until the load balancer has just these pods as backends.
+// settled waits until the load balancer has exactly these pods as backends.
 func settled(t *testing.T, svc string, ps []pod) {
 	t.Helper()
 	var want []string
@@ -172,7 +169,7 @@ func settled(t *testing.T, svc string, ps []pod) {
 	})
 }
 
-// TestNoEndpoints holds that a service without endpoints refuses at once.
+// TestNoEndpoints checks that a service without endpoints refuses connections at once.
 func TestNoEndpoints(t *testing.T) {
 	apply(t, deployment("lonely", 1)+service("empty", "nobody"))
 	p := readyPods(t, "lonely", 1)[0]
@@ -194,8 +191,7 @@ func TestNoEndpoints(t *testing.T) {
 	}
 }
 
-// TestDeletedPodLeavesNothing holds that a pod's port goes with it, and its
-// interface on the node.
+// TestDeletedPodLeavesNothing checks that a pod's port, and its interface on the node, are removed with it.
 func TestDeletedPodLeavesNothing(t *testing.T) {
 	apply(t, deployment("gone", 2))
 	p := readyPods(t, "gone", 2)[0]
@@ -207,7 +203,8 @@ func TestDeletedPodLeavesNothing(t *testing.T) {
 		return ""
 	})
 	eventually(t, "interface of the deleted pod", func() string {
-		out := must(t, "node", p.Node, "--", "ovs-vsctl", "--bare", "--columns=name", "find", "Interface", "external_ids:iface-id=default_"+p.Name)
+		out := must(t, "node", p.Node, "--", "ovs-vsctl", "--bare", "--columns=name", "find", "Interface",
+			"external_ids:iface-id=default_"+p.Name)
 		if out != "" {
 			return out + " is still there"
 		}

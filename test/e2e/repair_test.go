@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRepair breaks rows by hand and sees them put back, and counted.
+// TestRepair breaks rows by hand, and checks that they are repaired and counted.
 func TestRepair(t *testing.T) {
 	apply(t, deployment("fix", 1)+service("fix", "fix"))
 	p := readyPods(t, "fix", 1)[0]
@@ -28,7 +28,9 @@ func TestRepair(t *testing.T) {
 		{[]string{"lsp-del", port}, count("Logical_Switch_Port", "name="+port)},
 		{[]string{"lb-del", "Service_default/fix_TCP"}, count("Load_Balancer", "name=Service_default/fix_TCP")},
 		{[]string{"lr-route-del", "ovn_cluster_router"}, routes},
-		{[]string{"lsp-set-addresses", port, "0a:00:00:00:00:01 10.1.2.3"}, func() string { return nbctl(t, "lsp-get-addresses", port) }},
+		{[]string{"lsp-set-addresses", port, "0a:00:00:00:00:01 10.1.2.3"}, func() string {
+			return nbctl(t, "lsp-get-addresses", port)
+		}},
 	} {
 		want := c.look()
 		if want == "0" {
@@ -59,10 +61,11 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestForeignRows holds that rows of others stay as they are.
+// TestForeignRows checks that rows of other owners do not change.
 func TestForeignRows(t *testing.T) {
-	nbctl(t, "ls-add", "theirs", "--", "lsp-add", "theirs", "their-port", "--", "lb-add", "their-lb", "192.0.2.1:80", "192.0.2.2:80")
-	t.Cleanup(func() { // the test's own context has ended by then
+	nbctl(t, "ls-add", "theirs", "--", "lsp-add", "theirs", "their-port", "--", "lb-add", "their-lb", "192.0.2.1:80",
+		"192.0.2.2:80")
+	t.Cleanup(func() { // the test's context has ended
 		if out, err := sandbox(context.Background(), "nbctl", "ls-del", "theirs", "--", "lb-del", "their-lb"); err != nil {
 			t.Errorf("deleting the test's rows: %v\n%s", err, out)
 		}
@@ -71,23 +74,26 @@ func TestForeignRows(t *testing.T) {
 	readyPods(t, "foreign", 1)
 	must(t, "restart", "master")
 	inSync(t)
-	for _, c := range [][]string{{"Logical_Switch", "theirs"}, {"Logical_Switch_Port", "their-port"}, {"Load_Balancer", "their-lb"}} {
+	for _, c := range [][]string{{"Logical_Switch", "theirs"}, {"Logical_Switch_Port", "their-port"},
+		{"Load_Balancer", "their-lb"}} {
 		if got := nbctl(t, "--bare", "--columns=name", "find", c[0], "name="+c[1]); got != c[1] {
 			t.Errorf("%s %s: %q", c[0], c[1], got)
 		}
 	}
 }
 
-// TestRestartWritesNothing holds that a restart on an unchanged cluster writes
-// no row and no annotation.
+// TestRestartWritesNothing checks that a restart on an unchanged cluster writes no row and no annotation.
 func TestRestartWritesNothing(t *testing.T) {
 	apply(t, deployment("still", 3)+service("still", "still"))
 	settled(t, "still", readyPods(t, "still", 3))
-	eventually(t, "the pods of the tests before", func() string { return kubectl(t, "get", "pods", "-l", "app!=still", "-o", "name") })
+	eventually(t, "the pods of the tests before", func() string {
+		return kubectl(t, "get", "pods", "-l", "app!=still", "-o", "name")
+	})
 	eventually(t, "their ports", func() string { return portsBut(t, "default_still-") })
 	must(t, "restart", "master")
 	inSync(t)
-	for _, m := range []string{"northbound_nb_operations_total", "northbound_nb_rows_written_total", "northbound_k8s_patches_total", "northbound_verify_differences_total"} {
+	for _, m := range []string{"northbound_nb_operations_total", "northbound_nb_rows_written_total",
+		"northbound_k8s_patches_total", "northbound_verify_differences_total"} {
 		if got := metric(t, m); got != 0 {
 			t.Errorf("%s is %v after a restart, want 0", m, got)
 		}
@@ -97,15 +103,16 @@ func TestRestartWritesNothing(t *testing.T) {
 	}
 }
 
-// portsBut lists the pods' ports in the Northbound database, but for those whose
-// names begin so.
+// portsBut lists the pods' ports in the Northbound database, except those whose names have the prefix.
 func portsBut(t *testing.T, prefix string) string {
 	t.Helper()
 	ports := strings.Fields(nbctl(t, "--bare", "--columns=name", "find", "Logical_Switch_Port", "external_ids:pod=true"))
-	return strings.Join(slices.DeleteFunc(ports, func(p string) bool { return prefix != "" && strings.HasPrefix(p, prefix) }), " ")
+	return strings.Join(slices.DeleteFunc(ports, func(p string) bool {
+		return prefix != "" && strings.HasPrefix(p, prefix)
+	}), " ")
 }
 
-// inSync waits until the master's database is what the cluster wants.
+// inSync waits until the master reports that its database is in sync.
 func inSync(t *testing.T) {
 	t.Helper()
 	eventually(t, "the master in sync", func() string {

@@ -11,47 +11,52 @@ import (
 	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
-// kubectlStatus writes the status of a service, as the controller of a load
-// balancer would.
+// kubectlStatus writes the status of a service, like the controller of a load balancer.
 func kubectlStatus(t *testing.T, svc, patch string) {
 	t.Helper()
 	kubectl(t, "patch", "service", svc, "--subresource=status", "--type=merge", "-p", patch)
 }
 
-// explained is what `ovnkube explain svc` prints of a service.
+// explained returns the output of `ovnkube explain svc`.
 func explained(t *testing.T, svc string, flags ...string) string {
 	t.Helper()
 	args := append([]string{"node", "control", "--", "ovnkube", "explain", "svc", "--log-level=error",
-		"--kubeconfig=/var/lib/northbound/" + name + "/control/api/admin.kubeconfig", "--nb-address=unix:/run/ovn/ovnnb_db.sock"}, flags...)
+		"--kubeconfig=/var/lib/northbound/" + name + "/control/api/admin.kubeconfig",
+		"--nb-address=unix:/run/ovn/ovnnb_db.sock"}, flags...)
 	return must(t, append(args, "default/"+svc)...)
 }
 
-// TestServiceAddresses holds that a service answers on its external addresses
-// and those of its load balancer, as far as they are its own.
+// TestServiceAddresses checks that a service answers on those of its external and load balancer addresses that no other
+// service has.
 func TestServiceAddresses(t *testing.T) {
 	apply(t, deployment("shop", 3)+service("shop", "shop"))
 	ps := readyPods(t, "shop", 3)
 	kubectl(t, "patch", "service", "shop", "--type=merge", "-p",
 		`{"spec":{"type":"LoadBalancer","externalTrafficPolicy":"Local","externalIPs":["192.0.2.1","2001:db8::1"]}}`)
-	kubectlStatus(t, "shop", `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.2","ipMode":"VIP"},{"ip":"2001:db8::2"},{"ip":"192.0.2.3","ipMode":"Proxy"}]}}}`)
+	kubectlStatus(t, "shop", `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.2","ipMode":"VIP"},`+
+		`{"ip":"2001:db8::2"},{"ip":"192.0.2.3","ipMode":"Proxy"}]}}}`)
 	for _, ip := range []string{"192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:db8::2"} {
 		for _, protocol := range machines.Protocols(t) {
 			fromPod(t, ps[0]).reaches(t, protocol, hostPort(ip, 80), names(ps))
 		}
 	}
-	// Another service wants the address: it is told, and shop keeps it.
+	// Another service requests the address: it gets an Event, and shop keeps the address.
 	apply(t, strings.Replace(service("rival", "nobody"), "spec:\n", "spec:\n  externalIPs: [192.0.2.1]\n", 1))
 	eventually(t, "an Event of the rival", func() string {
-		out := kubectl(t, "get", "events", "-o", "jsonpath={range .items[*]}{.involvedObject.name} {.reason} {.message}{\"\\n\"}{end}")
-		if !strings.Contains(out, "rival AddressInUse 192.0.2.1:80/SCTP is of Service default/shop, 192.0.2.1:80/TCP is of Service default/shop, 192.0.2.1:80/UDP is of Service default/shop") {
+		out := kubectl(t, "get", "events", "-o",
+			"jsonpath={range .items[*]}{.involvedObject.name} {.reason} {.message}{\"\\n\"}{end}")
+		if !strings.Contains(out, "rival AddressInUse 192.0.2.1:80/SCTP is of Service default/shop, 192.0.2.1:80/TCP is "+
+			"of Service default/shop, 192.0.2.1:80/UDP is of Service default/shop") {
 			return out
 		}
 		return ""
 	})
 	fromPod(t, ps[1]).reaches(t, "tcp", "192.0.2.1:80", names(ps))
 	out := explained(t, "shop")
-	for _, want := range []string{"  VIP +192.0.2.1:80 +spec.externalIPs\n", "  no VIP +192.0.2.3:80 .*ipMode is Proxy", "Load_Balancer Service_default/shop_TCP  [0-9a-f-]+  as wanted",
-		"Load_Balancer Service_default/shop_UDP  [0-9a-f-]+  as wanted", "  in +" + regexp.QuoteMeta(hostPort(ps[0].IPs[0], 8080)) + " +ready  \\(pod " + ps[0].Name + ", node " + ps[0].Node + ", "} {
+	for _, want := range []string{"  VIP +192.0.2.1:80 +spec.externalIPs\n", "  no VIP +192.0.2.3:80 .*ipMode is Proxy",
+		"Load_Balancer Service_default/shop_TCP  [0-9a-f-]+  as wanted",
+		"Load_Balancer Service_default/shop_UDP  [0-9a-f-]+  as wanted", "  in +" +
+			regexp.QuoteMeta(hostPort(ps[0].IPs[0], 8080)) + " +ready  \\(pod " + ps[0].Name + ", node " + ps[0].Node + ", "} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("explained:\n%s\nwant %s", out, want)
 		}
@@ -60,10 +65,11 @@ func TestServiceAddresses(t *testing.T) {
 		t.Errorf("explained:\n%s\nwant who has the address", out)
 	}
 	var parsed struct{ Rows []struct{ State string } }
-	if err := json.Unmarshal([]byte(explained(t, "shop", "-o", "json")), &parsed); err != nil || len(parsed.Rows) != len(machines.Protocols(t)) || parsed.Rows[0].State != "as wanted" {
+	if err := json.Unmarshal([]byte(explained(t, "shop", "-o", "json")), &parsed); err != nil ||
+		len(parsed.Rows) != len(machines.Protocols(t)) || parsed.Rows[0].State != "as wanted" {
 		t.Errorf("explained as JSON: %+v, %v", parsed, err)
 	}
-	// The older one goes: the other has the address, and nobody behind it.
+	// When the older service is deleted, the other one gets the address, without a backend.
 	kubectl(t, "delete", "service", "shop")
 	eventually(t, "the rival has the address", func() string {
 		out, err := fromPod(t, ps[0]).run("ask", "tcp", "192.0.2.1:80", "1", "5s")
@@ -74,25 +80,28 @@ func TestServiceAddresses(t *testing.T) {
 	})
 }
 
-// TestSessionAffinity holds that each client keeps its backend, in both
-// families and protocols, over the cluster IP.
+// TestSessionAffinity checks that each client keeps its backend at the cluster IP, in both families and all protocols.
 func TestSessionAffinity(t *testing.T) {
-	apply(t, deployment("sticky", 3)+strings.Replace(service("sticky", "sticky"), "spec:\n", "spec:\n  sessionAffinity: ClientIP\n", 1))
+	apply(t, deployment("sticky", 3)+strings.Replace(service("sticky", "sticky"), "spec:\n",
+		"spec:\n  sessionAffinity: ClientIP\n", 1))
 	ps := readyPods(t, "sticky", 3)
 	settled(t, "sticky", ps)
-	fromPod(t, ps[0]).reaches(t, "tcp", hostPort(ps[1].IPs[0], 8080), []string{ps[1].Name}) // the network between the nodes is awake
+	// makes the nodes resolve each other
+	fromPod(t, ps[0]).reaches(t, "tcp", hostPort(ps[1].IPs[0], 8080), []string{ps[1].Name})
 	for _, ip := range clusterIPs(t, "sticky") {
 		for _, protocol := range machines.Protocols(t) {
 			for _, p := range ps {
-				eventually(t, fmt.Sprintf("%s to %s %s", p.Name, protocol, ip), func() string { return keeps(t, p, protocol, ip, ps) })
+				eventually(t, fmt.Sprintf("%s to %s %s", p.Name, protocol, ip), func() string {
+					return keeps(t, p, protocol, ip, ps)
+				})
 			}
 		}
 	}
 }
 
-// keeps asks a service 20 times from a pod, and tells what came if not the same
-// backend each time. Once the client's node knows of all backends it is always the
-// same: of three that are chosen by chance it is in one case of a billion.
+// keeps asks a service 20 times from a pod, and returns an error unless the same backend answers each time. It waits
+// until the client's node knows all backends. With three backends chosen at random, that would happen once in a
+// billion.
 func keeps(t *testing.T, from pod, protocol, ip string, ps []pod) string {
 	t.Helper()
 	out, err := fromPod(t, from).run("ask", protocol, hostPort(ip, 80), "20", "2s")

@@ -7,9 +7,8 @@ import (
 	testbed "github.com/northbound-net/northbound/test/sandbox"
 )
 
-// TestEverythingIsWell runs last, as the test of the last file: no packet ran
-// out of recirculations, no switch has died, and northd still runs, after all
-// that the tests before have done.
+// TestEverythingIsWell runs last, because it is in the last file. After all other tests, no packet has exceeded the
+// recirculations, no switch has died, and northd still runs.
 func TestEverythingIsWell(t *testing.T) {
 	c, err := testbed.Open(testbed.DefaultStateRoot, name)
 	if err != nil {
@@ -21,13 +20,13 @@ func TestEverythingIsWell(t *testing.T) {
 	if err := c.CheckSwitches(t.Context()); err != nil {
 		t.Error(err)
 	}
-	// A commit of northd's that fails because somebody else wrote at the same time
-	// is tried again, and is no fault; one that can never succeed is.
+	// northd may fail to commit because another client wrote at the same time. It then tries again, and that is no fault.
+	// A commit that can never succeed is one.
 	for line := range strings.Lines(must(t, "logs", "northd")) {
 		if strings.Contains(line, "remaining reference") {
 			t.Errorf("northd: %s", line)
 		}
 	}
 	nbctl(t, "--timeout=30", "--wait=sb", "sync")
-	must(t, "status") // which fails when something has ended
+	must(t, "status") // fails if a service has ended
 }

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// image has the echo server as its entry point, and busybox beside it.
+// image has the echo server as its entry point, and busybox.
 const image = "localhost/echo:1"
 
-// deployment is n echo servers, spread over the nodes.
+// deployment returns n echo servers, spread over the nodes.
 func deployment(app string, n int) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -23,7 +23,8 @@ spec:
     spec:
       terminationGracePeriodSeconds: 0
       topologySpreadConstraints:
-      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: %[1]s}}}
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule,
+         labelSelector: {matchLabels: {app: %[1]s}}}
       containers:
       - name: echo
         image: %[3]s
@@ -33,7 +34,7 @@ spec:
 `, app, n, image)
 }
 
-// service is a dual-stack service on port 80 of every protocol.
+// service returns a dual-stack service on port 80 for every protocol.
 func service(name, app string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -50,7 +51,7 @@ spec:
 `, name, app)
 }
 
-// clusterIPs is the virtual addresses of a service, one per family.
+// clusterIPs returns the virtual addresses of a service, one in each family.
 func clusterIPs(t *testing.T, svc string) []string {
 	t.Helper()
 	ips := strings.Fields(kubectl(t, "get", "service", svc, "-o", "jsonpath={.spec.clusterIPs[*]}"))
@@ -60,7 +61,7 @@ func clusterIPs(t *testing.T, svc string) []string {
 	return ips
 }
 
-// hostPort is "address:port" with brackets where IPv6 needs them.
+// hostPort returns "address:port", with brackets for IPv6.
 func hostPort(ip string, port int) string {
 	if strings.Contains(ip, ":") {
 		return fmt.Sprintf("[%s]:%d", ip, port)

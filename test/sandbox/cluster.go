@@ -22,15 +22,15 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
-// Cluster is a sandbox that is up.
+// Cluster is a running sandbox.
 type Cluster struct {
 	Options Options
 	Control *control.Control
 	Nodes   []*node.Node   // in the order of their numbers
-	Outside *member.Member // the host outside; nil in a sandbox without gateways
+	Outside *member.Member // the host outside the cluster; nil in a sandbox without gateways
 }
 
-// Open finds a sandbox that is up.
+// Open finds a running sandbox.
 func Open(stateRoot, name string) (*Cluster, error) {
 	c := &Cluster{}
 	b, err := os.ReadFile(optionsFile(Options{Name: name, StateRoot: stateRoot}.State()))
@@ -45,7 +45,8 @@ func Open(stateRoot, name string) (*Cluster, error) {
 	}
 	m, err := member.Open(c.Options.State(), control.Name)
 	if err != nil {
-		return nil, fmt.Errorf("sandbox %s never got as far as a control machine: `sandbox --name %s down` removes it", name, name)
+		return nil, fmt.Errorf("sandbox %s never got as far as a control machine: `sandbox --name %s down` removes it", name,
+			name)
 	}
 	c.Control = c.control(m)
 	if c.Options.Gateways > 0 {
@@ -86,11 +87,12 @@ func (c *Cluster) node(m *member.Member, index int, images []string) *node.Node 
 		Index: index, Addrs: c.families().Node(index), Control: c.families().Control()[0].Addr(),
 		Cgroup:         cgroupName(c.Options.Name, m.Spec.Name),
 		ClusterSubnets: c.Options.ClusterSubnets(), ServiceCIDRs: c.Options.ServiceCIDRs(),
-		Images: images, ClusterDNS: c.Options.ClusterDNS, AgentArgs: c.Options.AgentArgs, Router: c.router(), Gateway: index <= c.Options.Gateways,
+		Images: images, ClusterDNS: c.Options.ClusterDNS, AgentArgs: c.Options.AgentArgs, Router: c.router(),
+		Gateway: index <= c.Options.Gateways,
 	}}
 }
 
-// router is the way out of the sandbox's underlay, if there is an outside.
+// router returns the next hops from the underlay to the host outside, if there is one.
 func (c *Cluster) router() []netip.Prefix {
 	if c.Options.Gateways == 0 {
 		return nil
@@ -105,8 +107,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 	return Down(ctx, c.Options.StateRoot, c.Options.Name)
 }
 
-// Down removes every trace of a sandbox, whatever state it is in. One that
-// isn't there is a success.
+// Down removes every trace of a sandbox, whatever its state. It succeeds if there is none.
 func Down(ctx context.Context, stateRoot, name string) error {
 	state := Options{Name: name, StateRoot: stateRoot}.State()
 	members, err := member.List(state)
@@ -128,8 +129,9 @@ func Down(ctx context.Context, stateRoot, name string) error {
 	if err := os.RemoveAll(state); err != nil {
 		return fmt.Errorf("taking down sandbox %s: %w", name, err)
 	}
-	// The directory of all sandboxes goes with the last.
-	if err := os.Remove(stateRoot); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) && !isNotEmpty(stateRoot) {
+	// The directory of all sandboxes is removed with the last one.
+	if err := os.Remove(stateRoot); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) &&
+		!isNotEmpty(stateRoot) {
 		return fmt.Errorf("taking down sandbox %s: %w", name, err)
 	}
 	return nil
@@ -140,7 +142,7 @@ func isNotEmpty(dir string) bool {
 	return err == nil && len(entries) > 0
 }
 
-// notReady says of each of count nodes that isn't Ready what it waits for.
+// notReady lists, of count nodes, those that are not Ready, with the reason.
 func notReady(nodes []corev1.Node, count int) []string {
 	var waiting []string
 	if len(nodes) < count {
@@ -156,8 +158,7 @@ func notReady(nodes []corev1.Node, count int) []string {
 	return waiting
 }
 
-// Kubectl is the kubectl that is built into the sandbox program, as the
-// administrator; it sees the host's files.
+// Kubectl runs the kubectl that is built into the sandbox program, as the administrator. It sees the host's files.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := c.Control.NetworkCommand(ctx, append([]string{c.program(), "kubectl-in-place"}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Control.AdminKubeconfig())
@@ -166,12 +167,14 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 
 // NBCtl runs ovn-nbctl on the Northbound database and returns what it printed.
 func (c *Cluster) NBCtl(ctx context.Context, args ...string) (string, error) {
-	return c.Control.Run(ctx, append([]string{"ovn-nbctl", "--no-leader-only", "--db=unix:" + control.NBSocket}, args...)...)
+	return c.Control.Run(ctx, append([]string{"ovn-nbctl", "--no-leader-only", "--db=unix:" + control.NBSocket},
+		args...)...)
 }
 
 // SBCtl runs ovn-sbctl on the Southbound database and returns what it printed.
 func (c *Cluster) SBCtl(ctx context.Context, args ...string) (string, error) {
-	return c.Control.Run(ctx, append([]string{"ovn-sbctl", "--no-leader-only", "--db=unix:" + control.SBSocket}, args...)...)
+	return c.Control.Run(ctx, append([]string{"ovn-sbctl", "--no-leader-only", "--db=unix:" + control.SBSocket},
+		args...)...)
 }
 
 // Node finds a node by number ("2") or name ("n2").
@@ -184,8 +187,7 @@ func (c *Cluster) Node(which string) (*node.Node, error) {
 	return nil, fmt.Errorf("there is no node %q: want 1 to %d", which, len(c.Nodes))
 }
 
-// Members are the control machine, the host outside if there is one, and the
-// nodes.
+// Members lists the control machine, the host outside if there is one, and the nodes.
 func (c *Cluster) Members() []*member.Member {
 	all := []*member.Member{c.Control.Member}
 	if c.Outside != nil {
@@ -197,8 +199,7 @@ func (c *Cluster) Members() []*member.Member {
 	return all
 }
 
-// Logs are the files of every component's output, by name: "master",
-// "n1/kubelet".
+// Logs maps components ("master", "n1/kubelet") to the files with their output.
 func (c *Cluster) Logs() (map[string]string, error) {
 	all := map[string]string{}
 	for _, m := range c.Members() {

@@ -10,8 +10,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
-// Component finds the machine and the service of a component: "master" is on
-// the control machine, "n1/kubelet" on node n1.
+// Component finds the machine and the service of a component: "master" on the control machine, "n1/kubelet" on node n1.
 func (c *Cluster) Component(name string) (*member.Member, string, error) {
 	machine, service, ok := strings.Cut(name, "/")
 	if !ok {
@@ -25,8 +24,7 @@ func (c *Cluster) Component(name string) (*member.Member, string, error) {
 	return nil, "", fmt.Errorf("component %q: there is no machine %q", name, machine)
 }
 
-// Restart stops a component and starts it again. It doesn't wait until the
-// component is ready.
+// Restart stops a component and starts it again. It does not wait until the component is ready.
 func (c *Cluster) Restart(ctx context.Context, component string) error {
 	m, service, err := c.Component(component)
 	if err != nil {
@@ -35,8 +33,7 @@ func (c *Cluster) Restart(ctx context.Context, component string) error {
 	return m.RestartService(ctx, service)
 }
 
-// Metrics are those of a part of the product, as Prometheus reads them: of the
-// master ("master", or empty), or of a node's agent ("n1").
+// Metrics fetches the Prometheus metrics of the master ("master", or empty) or of a node's agent ("n1").
 func (c *Cluster) Metrics(ctx context.Context, of string) (string, error) {
 	if of == "" || of == control.Master {
 		return c.Control.Get(ctx, "http://"+control.MasterMetrics+"/metrics")
@@ -48,8 +45,7 @@ func (c *Cluster) Metrics(ctx context.Context, of string) (string, error) {
 	return n.Get(ctx, "http://"+node.AgentMetrics+"/metrics")
 }
 
-// Metric is the sum over all labels of one of the master's metrics; 0 when it
-// has none.
+// Metric returns the sum over all labels of one of the master's metrics, 0 if it does not exist.
 func (c *Cluster) Metric(ctx context.Context, name string) (float64, error) {
 	text, err := c.Metrics(ctx, "")
 	if err != nil {

@@ -18,31 +18,31 @@ import (
 // Where OVN, Open vSwitch and containerd come from.
 const (
 	OVNRootfs = "rootfs" // a cached Debian 13 root filesystem
-	OVNNewest = "newest" // a cached Debian unstable root filesystem with the OVN of experimental where that is newer, as it was on the day when it was made
-	OVNHost   = "host"   // this machine's own packages
+	// a cached Debian unstable root filesystem with the OVN of experimental where that is newer, as it was on the day when
+	// it was made
+	OVNNewest = "newest"
+	OVNHost   = "host" // this machine's own packages
 )
 
-// OVNVariable names the environment variable that is Options.OVN of sandboxes
-// that don't say: another OVN for the tests.
+// OVNVariable is the environment variable that sets Options.OVN for sandboxes that leave it empty.
 const OVNVariable = "SANDBOX_OVN"
 
-// Options say what a sandbox is made of. The zero value is a cluster of three
-// IPv4 nodes named "sandbox".
+// Options configure a sandbox. The zero value is a cluster of three IPv4 nodes with the name "sandbox".
 type Options struct {
-	Name        string       // default "sandbox"; sandboxes of different names live side by side
+	Name        string       // default "sandbox"; sandboxes with different names can exist at the same time
 	Nodes       int          // default 3
 	NoNodes     bool         // only the API server, the OVN databases and northd: no master, no nodes
-	Gateways    int          // how many of the nodes are gateways; with any there is a host outside, too
+	Gateways    int          // how many of the nodes are gateways; if any, there is a host outside, too
 	DualStack   bool         // IPv4 and IPv6: nodes, pods and services
-	OVN         string       // OVNRootfs, OVNNewest or OVNHost; default what OVNVariable says, else OVNRootfs
+	OVN         string       // OVNRootfs, OVNNewest or OVNHost; default that of OVNVariable, else OVNRootfs
 	BinDir      string       // programs; default the repository's bin/
-	StateRoot   string       // holds a directory per sandbox; default /var/lib/northbound
+	StateRoot   string       // directory with a directory for each sandbox; default /var/lib/northbound
 	Cache       string       // of root filesystems; default /var/cache/northbound
-	Replace     bool         // take down a sandbox of that name first
-	Keep        bool         // leave what is there when Up fails
-	Progress    io.Writer    `json:"-"` // where to tell progress; default nowhere
+	Replace     bool         // take down a sandbox of the same name first
+	Keep        bool         // keep everything if Up fails
+	Progress    io.Writer    `json:"-"` // gets progress messages; default none
 	Controllers string       // of kube-controller-manager, as its --controllers; default those that pods and services need
-	ClusterDNS  []netip.Addr // of the service that pods ask for names; default none
+	ClusterDNS  []netip.Addr // of cluster DNS; default none
 	MasterArgs  []string     // further arguments of ovnkube master
 	AgentArgs   []string     // further arguments of ovnkube node
 }
@@ -98,7 +98,7 @@ func (o Options) validate() error {
 	if all := []string{OVNRootfs, OVNNewest, OVNHost}; !slices.Contains(all, o.OVN) {
 		errs = append(errs, fmt.Errorf("OVN from %q: want one of %s", o.OVN, strings.Join(all, ", ")))
 	}
-	// A socket's path has 107 characters at most (unix(7)).
+	// The path of a socket has at most 107 characters (unix(7)).
 	if !filepath.IsAbs(o.StateRoot) || len(o.StateRoot) > 40 {
 		errs = append(errs, fmt.Errorf("state directory %q: want an absolute path of at most 40 characters", o.StateRoot))
 	}
@@ -120,8 +120,7 @@ func (o Options) programs() []string {
 	return []string{"sandbox", "sandbox-apiserver", "kubelet", "echo", "pause", "ovnkube", "ovn_cni"}
 }
 
-// findBin looks for the repository's bin/: that of the running program, else
-// the nearest above the working directory.
+// findBin looks for the repository's bin/: that of the running program, else the nearest above the working directory.
 func findBin() (string, error) {
 	var from []string
 	if self, err := os.Executable(); err == nil {
@@ -145,7 +144,7 @@ func findBin() (string, error) {
 	return "", errors.New("the sandbox's programs are not built: run `make sandbox`")
 }
 
-// State is the directory of the sandbox: everything of it is there.
+// State is the directory with everything of the sandbox.
 func (o Options) State() string { return filepath.Join(o.StateRoot, o.Name) }
 
 // Address ranges of the cluster.

@@ -16,12 +16,13 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// traces lists what is left of a sandbox on this machine.
+// traces lists everything that is left of a sandbox on this machine.
 func traces(t *testing.T, stateRoot, name string) []string {
 	t.Helper()
 	var found []string
 	for _, pattern := range []string{
-		filepath.Join(stateRoot, name), "/sys/fs/cgroup/northbound-" + name + "-*", "/sys/fs/cgroup/*/northbound-" + name + "-*",
+		filepath.Join(stateRoot, name), "/sys/fs/cgroup/northbound-" + name + "-*", "/sys/fs/cgroup/*/northbound-" + name +
+			"-*",
 	} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
@@ -55,10 +56,10 @@ func globbed(t *testing.T, pattern string) []string {
 	return paths
 }
 
-// options are those of a test's sandbox, which is removed when the test ends.
+// options returns options for a sandbox that is removed when the test ends.
 func options(t *testing.T, name string) sandbox.Options {
 	t.Helper()
-	// A socket's path is short: t.TempDir's isn't.
+	// The path of a socket must be short, and t.TempDir's is long.
 	root, err := os.MkdirTemp("", "sb")
 	if err != nil {
 		t.Fatal(err)
@@ -87,8 +88,7 @@ func up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 	return c
 }
 
-// TestSideBySide holds that two sandboxes live at the same time and that each
-// has an API server and databases of its own.
+// TestSideBySide checks that two sandboxes exist at the same time, each with an API server and databases of its own.
 func TestSideBySide(t *testing.T) {
 	one, two := up(t, options(t, "test-one")), up(t, options(t, "test-two"))
 	if _, err := one.NBCtl(t.Context(), "ls-add", "only-in-one"); err != nil {
@@ -119,8 +119,7 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// TestUpTwice holds that a sandbox that is up is not overwritten, and one that
-// was killed is replaced.
+// TestUpTwice checks that Up does not overwrite a running sandbox, and replaces one that was killed.
 func TestUpTwice(t *testing.T) {
 	o := options(t, "test-twice")
 	c := up(t, o)
@@ -147,8 +146,7 @@ func gone(t *testing.T, c *sandbox.Cluster) {
 	}
 }
 
-// TestInterrupted holds that an Up that is interrupted, whenever that is,
-// removes what it has made.
+// TestInterrupted checks that an interrupted Up removes everything that it made, at any moment.
 func TestInterrupted(t *testing.T) {
 	for _, after := range []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, time.Second} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
@@ -179,11 +177,12 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestProvide holds that the environment chooses another OVN, for who doesn't
-// choose one, and that the system that is provided is known by its versions.
+// TestProvide checks that the environment chooses another OVN if the options do not, and that the provided system
+// reports its versions.
 func TestProvide(t *testing.T) {
 	t.Setenv(sandbox.OVNVariable, "elsewhere")
-	if _, err := sandbox.Provide(t.Context(), sandbox.Options{}); err == nil || !strings.Contains(err.Error(), `OVN from "elsewhere"`) {
+	if _, err := sandbox.Provide(t.Context(), sandbox.Options{}); err == nil || !strings.Contains(err.Error(),
+		`OVN from "elsewhere"`) {
 		t.Errorf("OVN from elsewhere, as the environment says: %v, want an error", err)
 	}
 	s, err := sandbox.Provide(t.Context(), sandbox.Options{OVN: sandbox.OVNRootfs, Progress: os.Stderr})

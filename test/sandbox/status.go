@@ -11,16 +11,15 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/member"
 )
 
-// MemberStatus is the state of one machine.
+// MemberStatus is the state of a machine.
 type MemberStatus struct {
 	Name     string
-	PID      int // of its init, 0 when the machine is gone
+	PID      int // of its Init, 0 if the machine is gone
 	Services []member.ServiceStatus
-	Ready    string // of its Kubernetes Node: "Ready", or why it isn't; empty for a machine that is no node
+	Ready    string // of its Kubernetes Node: "Ready", or why it is not; empty for other machines
 }
 
-// Status tells the state of every machine. What can't be asked is told as such,
-// and is no error.
+// Status returns the state of every machine. A question that fails is part of the state, and no error.
 func (c *Cluster) Status(ctx context.Context) []MemberStatus {
 	ready := c.ready(ctx)
 	var all []MemberStatus
@@ -56,7 +55,7 @@ func (c *Cluster) ready(ctx context.Context) map[string]string {
 	return ready
 }
 
-// Healthy tells whether every machine and service runs and every node is Ready.
+// Healthy reports whether every machine and service runs and every node is Ready.
 func Healthy(all []MemberStatus) bool {
 	for _, m := range all {
 		if m.PID == 0 || (m.Ready != "" && m.Ready != "Ready") {
@@ -71,7 +70,7 @@ func Healthy(all []MemberStatus) bool {
 	return true
 }
 
-// String is a few lines for a person.
+// String returns a few lines for people.
 func (s MemberStatus) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s", s.Name)

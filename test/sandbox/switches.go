@@ -14,19 +14,18 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
-// recirculations counts packets that went through more tables than the
-// userspace datapath allows (coverage counters, ovs-appctl(8)).
+// recirculations counts packets that passed more tables than the userspace datapath allows (coverage counters,
+// ovs-appctl(8)).
 const recirculations = "datapath_drop_recirc_error"
 
-// switchesLimit is how long CheckSwitches waits for answers: a switch that crashed
-// may give none.
+// switchesLimit is how long CheckSwitches waits for answers: a switch that crashed may give none.
 const switchesLimit = time.Minute
 
-// CheckSwitches is an error when what was seen in the sandbox may be wrong since a
-// node's datapath lost packets or crashed, or ovn-northd gave a node flows that
-// are not for it.
+// CheckSwitches returns an error if observations in the sandbox may be wrong: a node's datapath lost packets or
+// crashed, or ovn-northd gave a node flows of another node.
 func (c *Cluster) CheckSwitches(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, switchesLimit, fmt.Errorf("the nodes' switches and the Southbound database did not all answer within %v", switchesLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, switchesLimit,
+		fmt.Errorf("the nodes' switches and the Southbound database did not all answer within %v", switchesLimit))
 	defer cancel()
 	var errs []error
 	for _, n := range c.Nodes {
@@ -41,7 +40,7 @@ func (c *Cluster) CheckSwitches(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("reading what ovs-vswitchd said: %w", err))
 		}
 		for line := range strings.Lines(string(text)) {
-			// Of its own monitor, and of a failed assertion (ovs-vswitchd(8)).
+			// The log lines of its monitor, and of a failed assertion (ovs-vswitchd(8)).
 			if strings.Contains(line, "|EMER|") || strings.Contains(line, "died") {
 				errs = append(errs, fmt.Errorf("node %s: ovs-vswitchd crashed: %s", n.Spec.Name, strings.TrimSpace(line)))
 			}
@@ -50,8 +49,8 @@ func (c *Cluster) CheckSwitches(ctx context.Context) error {
 	return errors.Join(append(errs, c.checkFlows(ctx))...)
 }
 
-// checkFlows looks for switches with several load balancers of one address. While
-// objects of a test go, there may be two for a moment.
+// checkFlows looks for switches with several load balancers for the same address. While a test's objects are deleted,
+// there may be two for a moment.
 func (c *Cluster) checkFlows(ctx context.Context) error {
 	flows, err := c.SBCtl(ctx, "lflow-list")
 	if err != nil {
@@ -73,13 +72,13 @@ func (c *Cluster) checkFlows(ctx context.Context) error {
 		return nil
 	}
 	flow := slices.Sorted(maps.Keys(still))[0]
-	return fmt.Errorf("ovn-northd made several flows for %d addresses of load balancers, such as %s: %s", len(still), flow, still[flow])
+	return fmt.Errorf("ovn-northd made several flows for %d addresses of load balancers, such as %s: %s", len(still), flow,
+		still[flow])
 }
 
-// ambiguous is where flows of a switch lead, in the stage of load balancers,
-// that match the same and lead to other backends, by all that is before the
-// actions: OVN takes any of them. flows are as `ovn-sbctl lflow-list` prints them. Two ports of one address have a flow each
-// for a client that is to keep its backend; these differ before the backends only.
+// ambiguous returns the backends of a switch's load balancer flows that match the same packets and lead to different
+// backends: OVN may use any of them. flows has the format of `ovn-sbctl lflow-list`. Two service ports with the same
+// address have a flow each for session affinity. These differ before the backends, and are not ambiguous.
 func ambiguous(flows string) map[string]string {
 	var datapath string
 	first, out := map[string]string{}, map[string]string{} // first is the backends of the flow that comes first

@@ -12,15 +12,14 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
 )
 
-// System is where the machines of a sandbox take their programs from.
+// System is the system from which the machines of a sandbox take their programs.
 type System struct {
-	OVN         string // versions, as 25.03.0
+	OVN         string // versions, such as 25.03.0
 	OpenVSwitch string
 	Release     Release // of OVN
 }
 
-// Provide fetches what a sandbox of these options takes its programs from,
-// unless it is there, and says what it is. Up does so, too.
+// Provide fetches the system for a sandbox of these options if need be, and describes it. Up calls it, too.
 func Provide(ctx context.Context, options Options) (s System, err error) {
 	o, err := options.complete()
 	if err != nil {
@@ -40,11 +39,10 @@ func Provide(ctx context.Context, options Options) (s System, err error) {
 	return s, err
 }
 
-// Release is a release of OVN: 26, 3 and maybe more.
+// Release is a release of OVN: 26, 3 and possibly more numbers.
 type Release []int
 
-// ParseRelease parses a version, "26.03" or "26.03.1~rc1": of what follows the
-// numbers nothing is kept.
+// ParseRelease parses a version such as "26.03" or "26.03.1~rc1". It ignores everything after the numbers.
 func ParseRelease(version string) (Release, error) {
 	var r Release
 	numbers := regexp.MustCompile(`^\d+\.\d+(\.\d+)*`).FindString(version)
@@ -58,10 +56,10 @@ func ParseRelease(version string) (Release, error) {
 	return r, nil
 }
 
-// Before tells whether it is older than other.
+// Before reports whether r is older than other.
 func (r Release) Before(other Release) bool { return slices.Compare(r, other) < 0 }
 
-// String is how OVN writes it: 26.03.
+// String has OVN's form: 26.03.
 func (r Release) String() string {
 	var parts []string
 	for i, n := range r {

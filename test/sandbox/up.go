@@ -23,12 +23,11 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
-// Timeout is how long the machines may take to be ready, on a slow machine.
+// Timeout is how long the machines may take to become ready, on a slow machine.
 const Timeout = 5 * time.Minute
 
-// Up makes a sandbox and returns when it is ready: all nodes Ready, or with
-// NoNodes the API server and the databases. When it fails, or ctx ends, it
-// takes down what it has made, unless Options.Keep.
+// Up makes a sandbox and returns when it is ready: all nodes Ready, or with NoNodes the API server and the databases.
+// If it fails, or ctx ends, it removes everything that it made, unless Options.Keep.
 func Up(ctx context.Context, options Options) (*Cluster, error) {
 	o, err := options.complete()
 	if err != nil {
@@ -56,8 +55,8 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 	return nil, errors.Join(fmt.Errorf("bringing up sandbox %s: %w", o.Name, err), c.Down(down))
 }
 
-// vacate makes room: an earlier sandbox of the name is an error, unless it is
-// to be replaced or nothing of it runs any more.
+// vacate deals with an earlier sandbox of the same name. That is an error, unless it is to be replaced or nothing of it
+// runs.
 func vacate(ctx context.Context, o Options) error {
 	members, err := member.List(o.State())
 	if err != nil {
@@ -83,14 +82,14 @@ func provide(ctx context.Context, o Options, log *progress.Log) (string, error) 
 	}
 }
 
-// hostPackages are the Debian packages that a sandbox needs of the host when it
-// doesn't use a root filesystem.
+// hostPackages are the Debian packages that a sandbox needs on the host if it does not use a root filesystem.
 func hostPackages(o Options) []string {
 	all := []string{"ovn-central", "iproute2", "ethtool"}
 	if o.NoNodes {
 		return all
 	}
-	return append(all, "ovn-host", "openvswitch-switch", "containerd", "runc", "containernetworking-plugins", "busybox-static", "iputils-ping")
+	return append(all, "ovn-host", "openvswitch-switch", "containerd", "runc", "containernetworking-plugins",
+		"busybox-static", "iputils-ping")
 }
 
 func (c *Cluster) up(ctx context.Context, source string, log *progress.Log) error {
@@ -141,7 +140,7 @@ func (c *Cluster) upControl(ctx context.Context, source string) error {
 	if err := underlay.MakeBridge(m, c.Control.Config.Addrs); err != nil {
 		return err
 	}
-	// Open vSwitch needs the checksums of what the kernel sends to it.
+	// Open vSwitch needs packets with checksums.
 	if _, err := m.Run(ctx, "ethtool", "-K", underlay.Bridge, "tx", "off"); err != nil {
 		return err
 	}
@@ -228,7 +227,7 @@ func (c *Cluster) waitReady(ctx context.Context, step *progress.Step) error {
 	return c.Control.WaitDefaults(ctx)
 }
 
-// summary is the first of several reasons, which are often the same one.
+// summary returns the first of several reasons, which are often the same.
 func summary(reasons []string) string {
 	if len(reasons) == 1 {
 		return reasons[0]
@@ -236,7 +235,7 @@ func summary(reasons []string) string {
 	return fmt.Sprintf("%s; and %d more", reasons[0], len(reasons)-1)
 }
 
-// prime makes the nodes know each other's link addresses.
+// prime makes the nodes resolve each other's link addresses.
 func (c *Cluster) prime(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range c.Nodes {

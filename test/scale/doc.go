@@ -1,6 +1,5 @@
-// Package scale is the measuring of `ovnkube master` with many pods, and of the
-// CNI plugin on one node: the program cmd/bench, and small tests that the counts
-// hold. They see the product from outside, on a real API server, real databases
+// Package scale measures `ovnkube master` with many pods, and the CNI plugin on one node: with the program cmd/bench,
+// and with small tests that check the counts. Both see the product from outside, with a real API server, real databases
 // and, for the plugin, a real node.
 //
 //	netns      a network namespace of one's own

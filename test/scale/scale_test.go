@@ -15,11 +15,11 @@ import (
 
 const (
 	nodes     = 20
-	waiting   = 300 // pods that are there before the master
-	more      = 200 // pods that come while it runs
+	waiting   = 300 // pods that exist before the master
+	more      = 200 // pods that are created while it runs
 	services  = 50
 	namespace = "scale"
-	deadline  = 3 * time.Minute // of everything; it takes some ten seconds
+	deadline  = 3 * time.Minute // of the whole test, which takes about ten seconds
 )
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// bed is a rig with nodes, watched.
+// bed is an observed rig with nodes.
 type bed struct {
 	*rig.Rig
 	*testing.T
@@ -67,7 +67,7 @@ func (b *bed) must(err error) {
 	}
 }
 
-// observe watches until the test ends.
+// observe observes until the test ends.
 func (b *bed) observe() *load.Observer {
 	b.Helper()
 	o, err := load.Observe(context.WithoutCancel(b.Context()), b.Kube, b.NB.Socket)
@@ -111,7 +111,7 @@ func (b *bed) counts() rig.Counts {
 	return c
 }
 
-// create makes pods from to to-1.
+// create makes the pods from to to-1.
 func (b *bed) create(ctx context.Context, from, to int) {
 	b.Helper()
 	b.must(load.Parallel(ctx, to-from, func(ctx context.Context, i int) error {
@@ -120,8 +120,7 @@ func (b *bed) create(ctx context.Context, from, to int) {
 	}))
 }
 
-// TestCounts follows the master from a backlog through a burst to a restart and
-// to services, and counts what it writes.
+// TestCounts counts the writes of the master through a backlog, a burst, a restart and services.
 func TestCounts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -137,8 +136,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// backlog starts the master when pods are waiting: a handful of transactions
-// carries them all.
+// backlog starts the master when pods are waiting: a few transactions have all writes.
 func (b *bed) backlog(ctx context.Context) {
 	b.create(ctx, 0, waiting)
 	before := b.counts()
@@ -147,16 +145,17 @@ func (b *bed) backlog(ctx context.Context) {
 	b.must(load.WaitNodes(ctx, b.Kube, nodes))
 	wrote := b.counts().Sub(before)
 	if sent := max(wrote.Transactions, wrote.Logged); sent > waiting/10 || wrote.Refused != 0 {
-		b.Errorf("%d Northbound transactions for %d pods, %d of them refused: want at most %d, and none refused", sent, waiting, wrote.Refused, waiting/10)
+		b.Errorf("%d Northbound transactions for %d pods, %d of them refused: want at most %d, and none refused", sent,
+			waiting, wrote.Refused, waiting/10)
 	}
 	if wrote.PodPatches != waiting || wrote.NodePatches != nodes {
-		b.Errorf("%d patches of pods and %d of nodes, want one for each of %d and %d", wrote.PodPatches, wrote.NodePatches, waiting, nodes)
+		b.Errorf("%d patches of pods and %d of nodes, want one for each of %d and %d", wrote.PodPatches, wrote.NodePatches,
+			waiting, nodes)
 	}
 }
 
-// burst makes pods at once while the master runs: each is annotated once, and
-// written once. How many transactions that takes depends on how fast the API
-// server makes pods, so it is bounded by the pods only.
+// burst creates pods at once while the master runs. Each is annotated once, and written once. The number of
+// transactions depends on the speed of the API server, so only the number of pods limits it.
 func (b *bed) burst(ctx context.Context) {
 	before := b.counts()
 	b.create(ctx, waiting, waiting+more)
@@ -165,17 +164,17 @@ func (b *bed) burst(ctx context.Context) {
 	if wrote.PodPatches != more || wrote.NodePatches != 0 {
 		b.Errorf("%d patches of pods and %d of nodes, want %d and none", wrote.PodPatches, wrote.NodePatches, more)
 	}
-	// A pod takes an insert, a place on its switch, and an address in its
-	// namespace's set, if it is alone in its transaction.
+	// A pod takes an insert, a place on its switch, and an address in its namespace's set, if it is alone in its
+	// transaction.
 	if wrote.Refused != 0 || wrote.Transactions > more || wrote.Operations < more || wrote.Operations > 3*more {
-		b.Errorf("%d Northbound transactions, %d refused, with %d operations for %d pods: want no more transactions than pods, and one to three operations each",
+		b.Errorf("%d Northbound transactions, %d refused, with %d operations for %d pods: want no more transactions than "+
+			"pods, and one to three operations each",
 			wrote.Transactions, wrote.Refused, wrote.Operations, more)
 	}
 }
 
-// restart starts the master anew: it finds everything as it should be. A new
-// pod's writes follow on whatever the start had to write, so once they are
-// seen, the counts are final: they must be that pod's own.
+// restart restarts the master when nothing has to change. A new pod's writes follow all writes of the start. So once
+// they are seen, the counts are final, and must be those of the pod alone.
 func (b *bed) restart(ctx context.Context) {
 	b.stop()
 	before := b.counts()
@@ -191,8 +190,7 @@ func (b *bed) restart(ctx context.Context) {
 	}
 }
 
-// services makes services while the master runs, and takes one endpoint of
-// each: an operation each.
+// services creates services while the master runs, and removes one endpoint of each: one operation each.
 func (b *bed) services(ctx context.Context) {
 	seen, err := load.ObserveServices(b.NB.Socket)
 	b.must(err)
@@ -203,8 +201,7 @@ func (b *bed) services(ctx context.Context) {
 	_, err = seen.Whole.Wait(ctx, namespace, services)
 	b.must(err)
 	made := b.counts().Sub(before)
-	// A service may come before its endpoints: an insert, its place in the group,
-	// and a change.
+	// A service may come before its endpoints: an insert, its place in the group, and an update.
 	if made.Refused != 0 || made.Operations > 3*services || made.Transactions > 2*services || made.Patches != 0 {
 		b.Errorf("%d services wrote %+v, want at most 3 operations each in 2 transactions, and no patches", services, made)
 	}

@@ -71,7 +71,8 @@ func nodeInitFlags() []cli.Flag {
 	}, initFlags())
 }
 
-// initFlags are the common flags of master-init, minion-init and gateway-init.
+// initFlags are the common flags of master-init, minion-init and gateway-init. These commands print their changes, so
+// that they log only what goes wrong.
 func initFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
 		stringFlag("cluster-ip-subnet", "", "`CIDR`,... that contains every node's subnet, one per address family; "+
@@ -83,7 +84,7 @@ func initFlags() []cli.Flag {
 		dryRunFlag(),
 		boolFlag("undo", "revert what the command did"),
 		timeoutFlag(time.Minute, "`DURATION` to wait for the databases and for Open vSwitch"),
-	}, kubernetesFlags(), northboundFlags(), []cli.Flag{configFlag()}, quietLogFlags())
+	}, kubernetesFlags(), northboundFlags(), []cli.Flag{configFlag()}, logFlags("warn"))
 }
 
 // setup reads initFlags. length returns the prefix length of a node's subnet in an address family.
@@ -114,16 +115,17 @@ func setup(c *cli.Context, length func(is4 bool) int) (byhand.Setup, error) {
 	if c.Bool("undo") && c.String("cluster-ip-subnet") == "" {
 		return s, nil // the cluster router records the ranges
 	}
-	ranges, err := config.ParsePrefixes("--cluster-ip-subnet", c.String("cluster-ip-subnet"))
-	if err != nil {
-		return s, err
+	r := listReader{Context: c}
+	ranges := r.prefixes("cluster-ip-subnet")
+	if r.err != nil {
+		return s, r.err
 	}
 	if len(ranges) == 0 {
 		return s, usageError{errors.New("--cluster-ip-subnet: the range that contains all nodes' subnets is needed, " +
 			"such as 192.168.0.0/16")}
 	}
-	for _, r := range ranges {
-		subnet := config.ClusterSubnet{CIDR: r, NodeLength: max(length(r.Addr().Is4()), r.Bits())}
+	for _, p := range ranges {
+		subnet := config.ClusterSubnet{CIDR: p, NodeLength: max(length(p.Addr().Is4()), p.Bits())}
 		s.Cluster.Subnets = append(s.Cluster.Subnets, subnet)
 	}
 	s.Node.ClusterSubnets = s.Cluster.Subnets
@@ -131,9 +133,10 @@ func setup(c *cli.Context, length func(is4 bool) int) (byhand.Setup, error) {
 }
 
 func runNodeInit(c *cli.Context, subnetFlag string, first bool) error {
-	subnets, err := config.ParsePrefixes("--"+subnetFlag, c.String(subnetFlag))
-	if err != nil {
-		return err
+	r := listReader{Context: c}
+	subnets := r.prefixes(subnetFlag)
+	if r.err != nil {
+		return r.err
 	}
 	ipnet.Sort(subnets)
 	s, err := setup(c, func(is4 bool) int {
@@ -148,19 +151,15 @@ func runNodeInit(c *cli.Context, subnetFlag string, first bool) error {
 		return err
 	}
 	s.Node.EncapType, s.Node.MTU, s.Node.SBAddress = c.String("encap-type"), c.Int("mtu"), c.String("sb-address")
-	if s.Node.EncapIPs, err = config.ParseAddrs("--encap-ip", c.String("encap-ip")); err != nil {
-		return err
-	}
-	if s.Node.ServiceCIDRs, err = config.ParsePrefixes("--k8s-service-cidrs", c.String("k8s-service-cidrs")); err != nil {
-		return err
-	}
+	s.Node.EncapIPs, s.Node.ServiceCIDRs = r.addrs("encap-ip"), r.prefixes("k8s-service-cidrs")
 	if first {
 		s.Cluster.RouterName, s.Cluster.RouterNamed = s.Node.Name, true
-		if join := c.String("join-subnet"); join != "" {
-			if s.Cluster.JoinSubnets, err = config.ParsePrefixes("--join-subnet", join); err != nil {
-				return err
-			}
+		if c.String("join-subnet") != "" {
+			s.Cluster.JoinSubnets = r.prefixes("join-subnet")
 		}
+	}
+	if r.err != nil {
+		return r.err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
@@ -192,14 +191,11 @@ func runGatewayInit(c *cli.Context) error {
 		return s.UndoGateway(ctx)
 	}
 	g := byhand.Gateway{Bridge: c.String("bridge-interface"), NIC: c.String("physical-interface"), VLAN: c.Int("vlan-id")}
-	if g.IPs, err = config.ParseInterfaceAddrs("--physical-ip", c.String("physical-ip")); err != nil {
-		return err
-	}
-	if g.NextHops, err = config.ParseAddrs("--default-gw", c.String("default-gw")); err != nil {
-		return err
-	}
-	if g.Rampout, err = config.ParsePrefixes("--rampout-ip-subnets", c.String("rampout-ip-subnets")); err != nil {
-		return err
+	r := listReader{Context: c}
+	g.IPs = readList(&r, "physical-ip", config.ParseInterfaceAddrs)
+	g.NextHops, g.Rampout = r.addrs("default-gw"), r.prefixes("rampout-ip-subnets")
+	if r.err != nil {
+		return r.err
 	}
 	if err := errors.Join(g.Validate(), s.Node.Validate()); err != nil {
 		return err

@@ -88,7 +88,7 @@ func (e explainer) command() *cli.Command {
 			"With -f, reads the " + e.kind + " from manifests and asks no server.\n\n" +
 			"Exit code 1: there is no such " + e.kind + ", a server does not answer, or a manifest is broken.",
 		Flags: slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
-			topologyFlags(), []cli.Flag{configFlag()}, logFlags()),
+			topologyFlags(), []cli.Flag{configFlag()}, logFlags("info")),
 		Before:       withSettings(func(*cli.Context) error { return nil }),
 		OnUsageError: onUsageError,
 		Action:       e.run,

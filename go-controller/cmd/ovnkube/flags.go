@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -119,25 +121,38 @@ func joinSubnetFlag() cli.Flag {
 		"that joins the cluster router and the gateway routers; a family that pods do not use is ignored")
 }
 
+// listReader reads flags with comma-separated lists. It keeps the first error.
+type listReader struct {
+	*cli.Context
+	err error
+}
+
+func readList[T any](r *listReader, flag string, parse func(what, s string) ([]T, error)) []T {
+	list, err := parse("--"+flag, r.String(flag))
+	r.err = cmp.Or(r.err, err)
+	return list
+}
+
+func (r *listReader) prefixes(flag string) []netip.Prefix {
+	return readList(r, flag, config.ParsePrefixes)
+}
+func (r *listReader) addrs(flag string) []netip.Addr { return readList(r, flag, config.ParseAddrs) }
+
 // clusterConfig reads clusterFlags, and topologyFlags where the command has them.
 func clusterConfig(c *cli.Context) (config.Cluster, error) {
-	d := config.DefaultCluster()
+	d, r := config.DefaultCluster(), listReader{Context: c}
 	var err error
 	if d.Subnets, err = config.ParseClusterSubnets(c.String("cluster-subnets")); err != nil {
 		return d, fmt.Errorf("--cluster-subnets: %w", err)
 	}
-	if d.ServiceCIDRs, err = config.ParsePrefixes("--k8s-service-cidrs", c.String("k8s-service-cidrs")); err != nil {
-		return d, err
-	}
-	if join := c.String("join-subnet"); join != "" {
-		if d.JoinSubnets, err = config.ParsePrefixes("--join-subnet", join); err != nil {
-			return d, err
-		}
+	d.ServiceCIDRs = r.prefixes("k8s-service-cidrs")
+	if c.String("join-subnet") != "" {
+		d.JoinSubnets = r.prefixes("join-subnet")
 	}
 	if name := c.String("router-name"); name != "" {
 		d.RouterName, d.RouterNamed = name, c.IsSet("router-name")
 	}
-	return d, nil
+	return d, r.err
 }
 
 // ovsFlag names the local Open vSwitch database. The default is where Open vSwitch's own tools look for it:
@@ -150,13 +165,8 @@ func ovsFlag() cli.Flag {
 	return stringFlag("ovs-address", address, "`ADDRESS` of the local Open vSwitch database: unix:PATH or tcp:HOST:PORT")
 }
 
-// logFlags shape the log.
-func logFlags() []cli.Flag { return logFlagsAt("info") }
-
-// quietLogFlags are for commands that print what they do and log only what goes wrong.
-func quietLogFlags() []cli.Flag { return logFlagsAt("warn") }
-
-func logFlagsAt(level string) []cli.Flag {
+// logFlags configure the log. level is the default of --log-level.
+func logFlags(level string) []cli.Flag {
 	return []cli.Flag{
 		stringFlag("log-level", level, "least severe `LEVEL` to log: debug, info, warn or error"),
 		logFormatFlag(),

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -36,13 +38,9 @@ func gatewayConfig(c *cli.Context) (config.Gateway, error) {
 	g := config.Gateway{
 		Mode: c.String("gateway-mode"), Interface: c.String("gateway-interface"), VLAN: c.Int("gateway-vlan-id"),
 	}
+	r := listReader{Context: c}
+	g.NextHops, g.Rampout = r.addrs("gateway-nexthop"), r.prefixes("rampout-ip-subnets")
 	var err error
-	if g.NextHops, err = config.ParseAddrs("--gateway-nexthop", c.String("gateway-nexthop")); err != nil {
-		return g, err
-	}
-	if g.Rampout, err = config.ParsePrefixes("--rampout-ip-subnets", c.String("rampout-ip-subnets")); err != nil {
-		return g, err
-	}
 	g.NodeLabel, err = selector.ParseNode("--gateway-node-label", c.String("gateway-node-label"))
-	return g, err
+	return g, cmp.Or(r.err, err)
 }

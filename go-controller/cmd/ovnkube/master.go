@@ -26,7 +26,7 @@ func masterCommand() *cli.Command {
 			boolFlag("dry-run", "print what would change, as ovnkube plan does, and change nothing; "+
 				"exit code 0: nothing to do, 2: changes, 1: an error"),
 			timeoutFlag(planTimeout, "`DURATION` that --dry-run may take"),
-		}, []cli.Flag{configFlag()}, logFlags()),
+		}, []cli.Flag{configFlag()}, logFlags("info")),
 		Action: runMaster,
 	}
 }

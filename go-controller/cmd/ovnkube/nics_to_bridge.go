@@ -39,7 +39,7 @@ func nicsToBridgeCommand() *cli.Command {
 			boolFlag("no-confirm", "keep the move without asking any target"),
 			dryRunFlag(),
 			boolFlag("boot", "after a reboot, restore moves that were confirmed before, without asking any target"),
-		}, nicFlags(), kubernetesFlags(), []cli.Flag{configFlag()}, logFlags()),
+		}, nicFlags(), kubernetesFlags(), []cli.Flag{configFlag()}, logFlags("info")),
 		Before: someArguments("NIC", "eth0"),
 		Action: runNICsToBridge,
 	}
@@ -54,7 +54,7 @@ func bridgesToNICCommand() *cli.Command {
 		Description: "Prints its changes. It reads the undo file of nics-to-bridge or, if that is lost, the bridge's\n" +
 			"configuration. Addresses and routes that the bridge got since the move go to the NIC as well. If\n" +
 			"the command dies half-way, its watchdog finishes the work.",
-		Flags:  slices.Concat(nicFlags(), []cli.Flag{dryRunFlag(), configFlag()}, logFlags()),
+		Flags:  slices.Concat(nicFlags(), []cli.Flag{dryRunFlag(), configFlag()}, logFlags("info")),
 		Before: someArguments("bridge", "breth0"),
 		Action: func(c *cli.Context) error {
 			m, done, err := newMover(c)
@@ -77,7 +77,7 @@ func nicWatchdogCommand() *cli.Command {
 			&cli.StringFlag{Name: "nic", Required: true},
 			&cli.StringFlag{Name: "session", Required: true},
 			&cli.DurationFlag{Name: "silence", Value: watchdogSilence},
-		}, nicFlags(), logFlags()),
+		}, nicFlags(), logFlags("info")),
 		Action: func(c *cli.Context) error {
 			m, done, err := newMover(c)
 			if err != nil {

@@ -122,19 +122,19 @@ func TestNICsToBridge(t *testing.T) {
 	if out := run("nics-to-bridge", "eth0"); !strings.Contains(out, moved) {
 		t.Errorf("moving:\n%s", out)
 	}
-	if out := run("nics-to-bridge", "eth0"); out != "eth0: nothing to do: bridge breth0 has all that it needs\n" {
+	if out := run("nics-to-bridge", "eth0"); out != "eth0: nothing to do: bridge breth0 is set up already\n" {
 		t.Errorf("again:\n%s", out)
 	}
 	if got := testkit.Run(t, "ip", "route", "show", "default"); got != "default via 192.0.2.1 dev breth0 \n" {
 		t.Errorf("default route %q", got)
 	}
-	if out := run("bridges-to-nic", "breth0"); !strings.HasSuffix(out, "breth0: eth0 has again what it had\n") {
+	if out := run("bridges-to-nic", "breth0"); !strings.HasSuffix(out, "breth0: eth0 has its configuration again\n") {
 		t.Errorf("the way back:\n%s", out)
 	}
 	killWhileAsking(t)
 	testkit.Eventually(t, "the watchdog's work", func() string {
 		text, err := os.ReadFile("/run/nics/eth0.watchdog.log")
-		if err != nil || !strings.Contains(string(text), "it has all of it again") {
+		if err != nil || !strings.Contains(string(text), "it has its configuration again") {
 			return "it says: " + string(text)
 		}
 		return ""

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -42,7 +43,8 @@ func nodeFlags() []cli.Flag {
 		stringFlag("cni-socket-dir", d.CNISocketDir, "`DIR` of the socket that ovn_cni connects to"),
 		metricsFlag(d.Metrics),
 	}
-	return slices.Concat(own, gatewayFlags(), clusterFlags(), kubernetesFlags(), []cli.Flag{configFlag()}, logFlags())
+	return slices.Concat(own, gatewayFlags(), clusterFlags(), kubernetesFlags(), []cli.Flag{configFlag()},
+		logFlags("info"))
 }
 
 func metricsFlag(address string) cli.Flag {
@@ -91,11 +93,10 @@ func nodeSettings(c *cli.Context) (config.Node, error) {
 		return n, err
 	}
 	n.ClusterSubnets, n.ServiceCIDRs = cluster.Subnets, cluster.ServiceCIDRs
-	if n.EncapIPs, err = config.ParseAddrs("--encap-ip", c.String("encap-ip")); err != nil {
-		return n, err
-	}
-	if n.BridgeMappings, err = config.ParseBridgeMappings(c.String("bridge-mappings")); err != nil {
-		return n, err
+	r := listReader{Context: c}
+	n.EncapIPs = r.addrs("encap-ip")
+	if n.BridgeMappings, err = config.ParseBridgeMappings(c.String("bridge-mappings")); cmp.Or(r.err, err) != nil {
+		return n, cmp.Or(r.err, err)
 	}
 	if n.Gateway, err = gatewayConfig(c); err != nil {
 		return n, err

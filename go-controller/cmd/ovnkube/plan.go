@@ -41,7 +41,7 @@ func planCommand() *cli.Command {
 			"Exit code 0: nothing to do; 2: there are changes; 1: an error, even if part of the plan was\n" +
 			"printed.",
 		Flags: slices.Concat(serversOrManifestsFlags(), clusterFlags(), topologyFlags(), []cli.Flag{configFlag()},
-			logFlags()),
+			logFlags("info")),
 		Action: runPlan,
 	}
 }

@@ -104,8 +104,8 @@ func TestBadSettings(t *testing.T) {
 		write("no-number", "[default]\nmtu = large\n"): `setting --mtu to "large" from [default] mtu of --config-file ` +
 			dir + "/no-number: ",
 	} {
-		if _, _, err := read(t, nodeInitFlags(), "--config-file", file, "--ovs-address",
-			"unix:/nonexistent/db.sock"); err == nil || !strings.Contains(err.Error(), want) {
+		_, _, err := read(t, nodeInitFlags(), "--config-file", file, "--ovs-address", "unix:/nonexistent/db.sock")
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}

@@ -20,13 +20,13 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// Container ids as containerd makes them, cut to what matters.
+// Container ids like those of containerd, but shorter.
 const (
 	idA = "aaaaaaaaaaaaaaaa1111111111111111"
 	idB = "bbbbbbbbbbbbbbbb2222222222222222"
 )
 
-// podState is what a container finds.
+// podState is the network that a container sees.
 const podState = `ip -br addr show dev eth0 scope global
 ip -br link show dev eth0 | cut -d' ' -f1 | cut -d@ -f1
 cat /sys/class/net/eth0/address /sys/class/net/eth0/mtu
@@ -66,22 +66,26 @@ func TestAddCheckDel(t *testing.T) {
 	if got := inPod(t, "web"); got != wantPodState {
 		t.Errorf("in the pod:\n%s\nwant:\n%s", got, wantPodState)
 	}
-	wantPhases := []server.Phase{server.PhaseAgent, server.PhaseAnnotation, server.PhaseInterface, server.PhasePort, server.PhaseFlows}
+	wantPhases := []server.Phase{server.PhaseAgent, server.PhaseAnnotation, server.PhaseInterface, server.PhasePort,
+		server.PhaseFlows}
 	if got := b.seen.take(); !slices.Equal(got, wantPhases) {
 		t.Errorf("phases %v, want %v", got, wantPhases)
 	}
-	wantIDs := `{attached_mac="0a:58:0a:80:02:03", iface-id=default_web, iface-id-ver=uid-web, ip_addresses="10.128.2.3/23,fd01:0:0:1::3/64", ovn-installed="true", sandbox=` + idA + `}`
-	if got := strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "get", "interface", names.HostVeth(idA), "external_ids")); got != wantIDs {
+	wantIDs := `{attached_mac="0a:58:0a:80:02:03", iface-id=default_web, iface-id-ver=uid-web, ` +
+		`ip_addresses="10.128.2.3/23,fd01:0:0:1::3/64", ovn-installed="true", sandbox=` + idA + `}`
+	if got := strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "get", "interface", names.HostVeth(idA),
+		"external_ids")); got != wantIDs {
 		t.Errorf("external_ids %s\nwant %s", got, wantIDs)
 	}
 	a.as(protocol.Check).after(result).succeed(t)
 
-	// The same name again in the same container.
+	// A second interface of the same name in the same container.
 	add(p, idB, ns).fail(t, protocol.CodeInvalidEnv, "CNI_IFNAME is taken", "eth0")
 	for range 3 {
 		a.as(protocol.Del).succeed(t)
 	}
-	a.as(protocol.Check).after(result).fail(t, protocol.CodeCheck, "is not on the node", "is not in Open vSwitch", "eth0 is not in the container")
+	a.as(protocol.Check).after(result).fail(t, protocol.CodeCheck, "is not on the node", "is not in Open vSwitch",
+		"eth0 is not in the container")
 	testkit.Run(t, "ip", "netns", "del", "web")
 	a.as(protocol.Del).after(result).succeed(t)
 	a.as(protocol.Del).after(json.RawMessage("{}")).succeed(t)
@@ -90,7 +94,7 @@ func TestAddCheckDel(t *testing.T) {
 	never.as(protocol.Del).succeed(t)
 	never.args = ""
 	never.as(protocol.Del).succeed(t)
-	never.netns = "/proc/self/ns/net" // the process was the pod's once
+	never.netns = "/proc/self/ns/net" // as if the process id had been the pod's once
 	never.as(protocol.Del).succeed(t)
 	if got := left(t); got != "" {
 		t.Errorf("left on the node:\n%s", got)
@@ -126,7 +130,7 @@ func checkResult(t *testing.T, raw json.RawMessage) {
 	}
 }
 
-// An ADD that fails says in which phase, and leaves nothing.
+// An ADD that fails names the phase, and leaves nothing behind.
 func TestAddFails(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -176,8 +180,7 @@ func (b *bed) annotate(t *testing.T, p pod, value string) {
 	}
 }
 
-// The waits of ADD end with the event, and a plugin that is killed leaves
-// nothing.
+// The waits of ADD end with the event that they wait for, and a plugin that is killed leaves nothing behind.
 func TestAddWaits(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -211,7 +214,7 @@ func TestAddWaits(t *testing.T) {
 	testkit.Eventually(t, "nothing is left", func() string { return left(t) })
 }
 
-// A pod that goes while its ADD waits ends the wait, in whichever phase.
+// An ADD ends when its pod is deleted, in every phase.
 func TestPodGoesDuringAdd(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -253,9 +256,8 @@ func (b *bed) awaitSeen(t *testing.T, name string) {
 	}
 }
 
-// A pod that is made again under its name is another pod: its ADD waits for
-// its own annotation, takes the logical port from the sandbox of the old one,
-// and the old one's late DEL does not touch it.
+// A pod that is created again under its name is another pod. Its ADD waits for its own annotation and takes the logical
+// port from the old pod's sandbox, and the old pod's late DEL does not touch it.
 func TestRecreatedPod(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -282,12 +284,14 @@ func TestRecreatedPod(t *testing.T) {
 		t.Fatalf("ADD of the new pod: %v %s", err, out)
 	}
 	ids := func(id string) string {
-		return strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "--if-exists", "get", "interface", names.HostVeth(id), "external_ids:iface-id", "external_ids:iface-id-ver"))
+		return strings.TrimSpace(testkit.Run(t, "ovs-vsctl", "--if-exists", "get", "interface", names.HostVeth(id),
+			"external_ids:iface-id", "external_ids:iface-id-ver"))
 	}
 	if got := ids(idB); got != "default_web\nuid-newer" {
 		t.Errorf("the new sandbox's port: %s", got)
 	}
-	if out, err := exec.Command(testkit.Tool(t, "ovs-vsctl"), "get", "interface", names.HostVeth(idA), "external_ids:iface-id").CombinedOutput(); err == nil {
+	if out, err := exec.Command(testkit.Tool(t, "ovs-vsctl"), "get", "interface", names.HostVeth(idA),
+		"external_ids:iface-id").CombinedOutput(); err == nil {
 		t.Errorf("the old sandbox's port still has iface-id %s", out)
 	}
 	first.as(protocol.Del).succeed(t)

@@ -14,21 +14,23 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// The other pods hear of a new one: they see one ARP announcement and one
-// unsolicited neighbour advertisement, and correct what they remembered.
+// Other pods receive one ARP announcement and one unsolicited neighbour advertisement for a new pod, and update their
+// neighbour tables.
 func TestAnnouncement(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
 	b := newBed(t, 20*time.Second)
 	b.startOVN(t, true)
-	listener := pod{"listener", "uid-listener", []string{"10.128.2.9/23", "fd01:0:0:1::9/64"}, []string{"10.128.2.1", "fd01:0:0:1::1"}}
+	listener := pod{"listener", "uid-listener", []string{"10.128.2.9/23", "fd01:0:0:1::9/64"},
+		[]string{"10.128.2.1", "fd01:0:0:1::1"}}
 	for _, p := range []pod{listener, web()} {
 		logicalPort(t, p)
 		b.create(t, p, true)
 	}
 	add(listener, idB, netns(t, listener.name)).succeed(t)
-	testkit.Run(t, "sh", "-ec", `for a in 10.128.2.3 fd01:0:0:1::3; do ip -n listener neigh add $a lladdr 02:00:00:00:00:01 dev eth0 nud stale; done`)
+	testkit.Run(t, "sh", "-ec", `for a in 10.128.2.3 fd01:0:0:1::3; do ip -n listener neigh add $a lladdr `+
+		`02:00:00:00:00:01 dev eth0 nud stale; done`)
 	fd := capture(t, "/run/netns/listener")
 	add(web(), idA, netns(t, "web")).succeed(t)
 
@@ -36,7 +38,8 @@ func TestAnnouncement(t *testing.T) {
 		"\x0a\x58\x0a\x80\x02\x03\x0a\x80\x02\x03\x00\x00\x00\x00\x00\x00\x0a\x80\x02\x03")
 	addr := "\xfd\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x03"
 	icmp := []byte("\x88\x00\x00\x00\x20\x00\x00\x00" + addr + "\x02\x01\x0a\x58\x0a\x80\x02\x03")
-	ip := []byte(addr + "\xff\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" + "\x00\x00\x00\x20\x00\x00\x00\x3a")
+	ip := []byte(addr + "\xff\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" +
+		"\x00\x00\x00\x20\x00\x00\x00\x3a")
 	binary.BigEndian.PutUint16(icmp[2:], ^sum(append(ip, icmp...)))
 	na := []byte("\x33\x33\x00\x00\x00\x01\x0a\x58\x0a\x80\x02\x03\x86\xdd\x60")
 	seen := map[string]int{}
@@ -70,7 +73,7 @@ func TestAnnouncement(t *testing.T) {
 	})
 }
 
-// capture opens a socket that gets every frame in a network namespace.
+// capture opens a socket that receives all frames in a network namespace.
 func capture(t *testing.T, netns string) (fd int) {
 	t.Helper()
 	err := ns.WithNetNSPath(netns, func(ns.NetNS) (err error) {

@@ -40,8 +40,8 @@ const (
 	plugin   = testkit.ProgramDir + "/ovn_cni"
 )
 
-// bed is a CNI server with a real Open vSwitch, kernel and plugin. The API is
-// a fake, and ovn-controller is the test.
+// bed is a CNI server with a real Open vSwitch, kernel and plugin. The API server is a fake, and the test plays
+// ovn-controller.
 type bed struct {
 	client *fake.Clientset
 	vs     *testkit.VSwitch
@@ -52,7 +52,7 @@ type bed struct {
 	stop   func()
 }
 
-// askedPods tells when the server has looked at a pod.
+// askedPods signals when the server has looked at a pod.
 type askedPods struct {
 	server.Pods
 	asked chan struct{}
@@ -69,11 +69,11 @@ func (p askedPods) WaitPod(ctx context.Context, namespace, name string, accept f
 	})
 }
 
-// fakeNode is the agent.
+// fakeNode plays the agent.
 type fakeNode struct {
 	mu      sync.Mutex
 	missing error
-	hasty   bool // Settings does not wait for what is missing
+	hasty   bool // Settings fails at once instead of waiting
 }
 
 func (n *fakeNode) Missing() error { n.mu.Lock(); defer n.mu.Unlock(); return n.missing }
@@ -114,14 +114,15 @@ func (o *observer) take() []server.Phase {
 
 func newBed(t *testing.T, timeout time.Duration) *bed {
 	t.Helper()
-	b := &bed{vs: testkit.StartVSwitch(t), client: fake.NewClientset(), node: &fakeNode{}, seen: &observer{}, asked: make(chan struct{}, 1)}
-	testkit.Run(t, "ovs-vsctl", "add-br", "br-int", "--", "set", "bridge", "br-int", "datapath_type=netdev", "fail_mode=secure")
+	b := &bed{vs: testkit.StartVSwitch(t), client: fake.NewClientset(), node: &fakeNode{}, seen: &observer{},
+		asked: make(chan struct{}, 1)}
+	testkit.Run(t, "ovs-vsctl", "add-br", "br-int", "--", "set", "bridge", "br-int", "datapath_type=netdev",
+		"fail_mode=secure")
 	b.startServer(t, func(s *server.Server) { s.Timeout = timeout })
 	return b
 }
 
-// startServer runs an agent's CNI server, set up further by adjust, until the
-// test ends or b.stop is called.
+// startServer runs a CNI server, after adjust, until the test ends or b.stop is called.
 func (b *bed) startServer(t *testing.T, adjust func(*server.Server)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,7 +150,8 @@ func (b *bed) startServer(t *testing.T, adjust func(*server.Server)) {
 }
 
 // newServer is a server with the node's Open vSwitch and the pods of client.
-func newServer(ctx context.Context, client kubernetes.Interface, ovsAddress string) (*server.Server, *local.Watcher, error) {
+func newServer(ctx context.Context, client kubernetes.Interface, ovsAddress string) (*server.Server, *local.Watcher,
+	error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	kube, err := local.New(&kubeclient.Clients{Kube: client}, kinds.All(), nodeName, log)
 	if err != nil {
@@ -159,10 +161,11 @@ func newServer(ctx context.Context, client kubernetes.Interface, ovsAddress stri
 	if err != nil {
 		return nil, nil, err
 	}
-	return &server.Server{Switch: db, Pods: kube, Node: &fakeNode{}, Observer: &observer{}, Log: log, Binding: db.Binding}, kube, nil
+	return &server.Server{Switch: db, Pods: kube, Node: &fakeNode{}, Observer: &observer{}, Log: log,
+		Binding: db.Binding}, kube, nil
 }
 
-// pod is what the master would have annotated.
+// pod is a pod with the network that the master would annotate.
 type pod struct {
 	name, uid string
 	ips       []string
@@ -181,7 +184,7 @@ func (p pod) network() annotation.PodNetwork {
 	return n
 }
 
-// object is the pod as the master leaves it.
+// object is the annotated pod.
 func (p pod) object() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -196,7 +199,7 @@ func web() pod {
 	return pod{"web", "uid-web", []string{"10.128.2.3/23", "fd01:0:0:1::3/64"}, []string{"10.128.2.1", "fd01:0:0:1::1"}}
 }
 
-// create makes the pod; with annotate, as the master leaves it.
+// create creates the pod, with its annotations if annotate is set.
 func (b *bed) create(t *testing.T, p pod, annotate bool) {
 	t.Helper()
 	obj := p.object()
@@ -227,7 +230,8 @@ type call struct {
 func add(p pod, id, netns string) call {
 	return call{
 		command: protocol.Add, id: id, netns: netns, version: "1.0.0",
-		args: fmt.Sprintf("IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=%s;K8S_POD_INFRA_CONTAINER_ID=%s;K8S_POD_UID=%s", p.name, id, p.uid),
+		args: fmt.Sprintf("IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=%s;"+
+			"K8S_POD_INFRA_CONTAINER_ID=%s;K8S_POD_UID=%s", p.name, id, p.uid),
 	}
 }
 
@@ -268,7 +272,7 @@ func (c call) cmd(ctx context.Context, t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// run calls the plugin: its output, or the error that it printed.
+// run calls the plugin and returns its output, or the error that it printed.
 func (c call) run(t *testing.T) (json.RawMessage, *protocol.Error) {
 	t.Helper()
 	out, err := c.cmd(t.Context(), t).Output()
@@ -290,7 +294,7 @@ func (c call) run(t *testing.T) (json.RawMessage, *protocol.Error) {
 	return nil, &protocol.Error{Code: e.Code, Msg: e.Msg, Details: e.Details}
 }
 
-// succeed calls the plugin, which must not fail.
+// succeed calls the plugin, which must succeed.
 func (c call) succeed(t *testing.T) json.RawMessage {
 	t.Helper()
 	out, err := c.run(t)
@@ -300,7 +304,7 @@ func (c call) succeed(t *testing.T) json.RawMessage {
 	return out
 }
 
-// fail calls the plugin, which must fail with the code and all of the words.
+// fail calls the plugin, which must fail with the code and a message that contains all words.
 func (c call) fail(t *testing.T, code uint, words ...string) {
 	t.Helper()
 	out, err := c.run(t)
@@ -317,7 +321,7 @@ func (c call) fail(t *testing.T, code uint, words ...string) {
 	}
 }
 
-// install does what ovn-controller does, as soon as the port is there.
+// install marks the port as installed as soon as it exists, as ovn-controller does.
 func install(t *testing.T, id string) {
 	t.Helper()
 	name := names.HostVeth(id)
@@ -339,10 +343,12 @@ func netns(t *testing.T, name string) string {
 	return "/run/netns/" + name
 }
 
-// left is what there is of pods on the node: interfaces and ports.
+// left lists the interfaces and ports of pods on the node.
 func left(t *testing.T) string {
 	t.Helper()
-	return lines(testkit.Run(t, "sh", "-c", "ip -br link show type veth; ovs-vsctl --bare --columns=name find interface type='\"\"'; ovs-vsctl list-ports br-int; ovs-vsctl --bare --columns=name find port name!=br-int"))
+	return lines(testkit.Run(t, "sh", "-c",
+		"ip -br link show type veth; ovs-vsctl --bare --columns=name find interface type='\"\"'; ovs-vsctl list-ports "+
+			"br-int; ovs-vsctl --bare --columns=name find port name!=br-int"))
 }
 
 func lines(s string) string {

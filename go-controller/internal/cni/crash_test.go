@@ -19,8 +19,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// crashAfter names the step of ADD after which an agent of TestAgentCrashes
-// kills itself. The test binary is such an agent when it is set.
+// crashAfter is an environment variable with the step of ADD after which an agent of TestAgentCrashes kills itself. If
+// it is set, the test binary runs as such an agent.
 const crashAfter = "NORTHBOUND_TEST_CRASH_AFTER"
 
 func TestMain(m *testing.M) {
@@ -69,7 +69,8 @@ func (b *bed) crash(t *testing.T, a call, step string) {
 		return ""
 	})
 	// After the last step the runtime has its answer.
-	if _, err := a.run(t); step != server.StepAnswered && (err == nil || err.Code != protocol.CodeTryAgain || !strings.Contains(err.Msg, "went away")) {
+	if _, err := a.run(t); step != server.StepAnswered && (err == nil || err.Code != protocol.CodeTryAgain ||
+		!strings.Contains(err.Msg, "went away")) {
 		t.Fatalf("ADD of an agent that is killed after %q: %v", step, err)
 	}
 	var exit *exec.ExitError
@@ -78,8 +79,8 @@ func (b *bed) crash(t *testing.T, a call, step string) {
 	}
 }
 
-// Whatever step of an ADD the agent is killed after, the next agent's ADD does
-// the whole of it, and its DEL and GC leave nothing.
+// Whatever step of an ADD the agent is killed after, the next agent's ADD succeeds, and its DEL and GC leave nothing
+// behind.
 func TestAgentCrashes(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -106,7 +107,8 @@ func TestAgentCrashes(t *testing.T) {
 				result := a.succeed(t)
 				a.as(protocol.Check).after(result).succeed(t)
 				if got := strings.Count(left(t), a.id[:15]); got != 4 {
-					t.Errorf("%s: after the second ADD there are %d things of the container, want pair, interface, port on br-int and port:\n%s", step, got, left(t))
+					t.Errorf("%s: after the second ADD there are %d things of the container, want pair, interface, port on br-int "+
+						"and port:\n%s", step, got, left(t))
 				}
 				a.as(protocol.Del).succeed(t)
 			case protocol.Del:
@@ -141,7 +143,7 @@ func TestPluginIsKilled(t *testing.T) {
 	a := add(p, idA, netns(t, p.name))
 	for _, step := range server.Steps() {
 		if step == server.StepAnswered {
-			continue // the plugin's part is over
+			continue // the plugin has its answer already
 		}
 		var cmd *exec.Cmd
 		killed := make(chan error, 1)

@@ -8,8 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// A pod that was deleted, by force, before its ADD begins is not waited for,
-// also when there is a new one of its name.
+// ADD does not wait for a pod that was force-deleted before, even if there is a new pod of the same name.
 func TestPodGoneBeforeAdd(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return

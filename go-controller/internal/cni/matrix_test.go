@@ -17,17 +17,17 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// notCalled stands for a verb that the specification's version does not have:
-// libcni does not call the plugin.
+// notCalled stands for a verb that the version of the specification does not have, so that libcni does not call the
+// plugin.
 const notCalled = 1 << 16
 
-// outcomes are the error codes of the verbs in one state, 0 for success.
+// outcomes are the error codes of the verbs in a state, 0 for success.
 type outcomes struct {
 	add, del, check, gc, status uint
 	checkSays                   string
 }
 
-// state is what an attachment and its node can be in when the runtime calls.
+// state is a state of an attachment and its node in which the runtime may call the plugin.
 type state struct {
 	name  string
 	enter func(*attachment)
@@ -39,16 +39,32 @@ func states() []state {
 		{"nothing there", func(*attachment) {}, outcomes{check: 7, checkSays: "no prevResult"}},
 		{"added", (*attachment).added, outcomes{add: 4}},
 		{"half added", (*attachment).half, outcomes{check: 7, checkSays: "no prevResult"}},
-		{"added, netns gone", func(a *attachment) { a.added(); a.deleteNetns() }, outcomes{add: 4, check: 101, checkSays: "no such network namespace"}},
-		{"replaced by a new sandbox", func(a *attachment) { a.added(); a.replace() }, outcomes{add: 4, check: 101, checkSays: `external_ids:iface-id=""`}},
-		{"agent not ready", func(a *attachment) { a.bed.node.miss(errors.New("no subnets yet")) }, outcomes{add: 11, check: 7, checkSays: "no prevResult", status: 50}},
-		{"added, agent not ready", func(a *attachment) { a.added(); a.bed.node.miss(errors.New("no subnets yet")) }, outcomes{add: 11, status: 50}},
-		{"added, switch not there", func(a *attachment) { a.added(); a.bed.node.miss(&server.LimitedError{Reason: errors.New("no OVS")}) }, outcomes{add: 11, status: 51}},
-		{"no agent", func(a *attachment) { a.bed.stop() }, outcomes{add: 11, del: 11, check: 11, checkSays: "is not running", gc: 11, status: 50}},
+		{"added, netns gone", func(a *attachment) {
+			a.added()
+			a.deleteNetns()
+		}, outcomes{add: 4, check: 101, checkSays: "no such network namespace"}},
+		{"replaced by a new sandbox", func(a *attachment) {
+			a.added()
+			a.replace()
+		}, outcomes{add: 4, check: 101, checkSays: `external_ids:iface-id=""`}},
+		{"agent not ready", func(a *attachment) {
+			a.bed.node.miss(errors.New("no subnets yet"))
+		}, outcomes{add: 11, check: 7, checkSays: "no prevResult", status: 50}},
+		{"added, agent not ready", func(a *attachment) {
+			a.added()
+			a.bed.node.miss(errors.New("no subnets yet"))
+		}, outcomes{add: 11, status: 50}},
+		{"added, switch not there", func(a *attachment) {
+			a.added()
+			a.bed.node.miss(&server.LimitedError{Reason: errors.New("no OVS")})
+		}, outcomes{add: 11, status: 51}},
+		{"no agent", func(a *attachment) {
+			a.bed.stop()
+		}, outcomes{add: 11, del: 11, check: 11, checkSays: "is not running", gc: 11, status: 50}},
 	}
 }
 
-// attachment is one container of the matrix, driven through libcni.
+// attachment is a container of the matrix. libcni calls the plugin for it.
 type attachment struct {
 	t    *testing.T
 	bed  *bed
@@ -61,19 +77,22 @@ type attachment struct {
 
 func newAttachment(t *testing.T, b *bed, version string, n int) *attachment {
 	t.Helper()
-	list, err := libcni.ConfListFromBytes([]byte(`{"cniVersion":"` + version + `","name":"ovn-kubernetes","plugins":[{"type":"ovn_cni","socket":"` + socket + `"}]}`))
+	list, err := libcni.ConfListFromBytes([]byte(`{"cniVersion":"` + version +
+		`","name":"ovn-kubernetes","plugins":[{"type":"ovn_cni","socket":"` + socket + `"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lib := libcni.NewCNIConfigWithCacheDir([]string{testkit.ProgramDir}, "/run/cache", nil)
-	return &attachment{t: t, bed: b, lib: lib, list: list, rt: runtimeConf(t, fmt.Sprintf("%04d-of-the-matrix", n), fmt.Sprintf("m%d", n))}
+	return &attachment{t: t, bed: b, lib: lib, list: list, rt: runtimeConf(t, fmt.Sprintf("%04d-of-the-matrix", n),
+		fmt.Sprintf("m%d", n))}
 }
 
 func runtimeConf(t *testing.T, id, ns string) *libcni.RuntimeConf {
 	t.Helper()
 	return &libcni.RuntimeConf{
 		ContainerID: id, NetNS: netns(t, ns), IfName: "eth0",
-		Args: [][2]string{{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", "web"}, {"K8S_POD_UID", "uid-web"}},
+		Args: [][2]string{{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", "web"},
+			{"K8S_POD_UID", "uid-web"}},
 	}
 }
 
@@ -86,10 +105,11 @@ func (a *attachment) addTo(rt *libcni.RuntimeConf) {
 
 func (a *attachment) added() { a.t.Helper(); a.addTo(a.rt) }
 
-// half is what an agent leaves that is killed before the port is there.
+// half makes what an agent leaves behind that is killed before it adds the port.
 func (a *attachment) half() {
 	a.t.Helper()
-	spec := podif.Spec{ContainerID: a.rt.ContainerID, Netns: a.rt.NetNS, IfName: "eth0", Network: web().network(), MTU: 1442, Userspace: true}
+	spec := podif.Spec{ContainerID: a.rt.ContainerID, Netns: a.rt.NetNS, IfName: "eth0", Network: web().network(),
+		MTU: 1442, Userspace: true}
 	if _, err := podif.Add(spec, func(string) {}); err != nil {
 		a.t.Fatalf("entering the state: %v", err)
 	}
@@ -125,7 +145,7 @@ func (a *attachment) expect(verb string, err error, want uint, says string) {
 	}
 }
 
-// observe calls the verbs that change nothing.
+// observe calls the verbs that do not change anything.
 func (a *attachment) observe(version string, want outcomes) {
 	a.t.Helper()
 	info, err := a.lib.GetVersionInfo(a.t.Context(), "ovn_cni")
@@ -136,7 +156,7 @@ func (a *attachment) observe(version string, want outcomes) {
 		want.check = notCalled
 	}
 	if version < "1.1.0" {
-		want.status = 0 // not called, and then libcni reports no error
+		want.status = 0 // libcni does not call the plugin, and reports no error
 	}
 	a.expect(protocol.Status, a.lib.GetStatusNetworkList(a.t.Context(), a.list), want.status, "")
 	a.expect(protocol.Check, a.lib.CheckNetworkList(a.t.Context(), a.list, a.rt), want.check, want.checkSays)
@@ -150,7 +170,8 @@ func (a *attachment) add(version string, want outcomes) {
 		return
 	}
 	raw, err := json.Marshal(result)
-	if err != nil || result.Version() != version || strings.Count(string(raw), `"address":`) != 2 || strings.Contains(string(raw), `"mtu"`) != (version >= "1.1.0") {
+	if err != nil || result.Version() != version || strings.Count(string(raw), `"address":`) != 2 ||
+		strings.Contains(string(raw), `"mtu"`) != (version >= "1.1.0") {
 		a.t.Errorf("ADD: %v %s", err, raw)
 	}
 	if version >= "0.4.0" {
@@ -158,7 +179,7 @@ func (a *attachment) add(version string, want outcomes) {
 	}
 }
 
-// gc has the runtime know no container but the one that replaces this one.
+// gc runs a GC in which the runtime knows only the container that replaces this one.
 func (a *attachment) gc(version string, want outcomes) {
 	a.t.Helper()
 	args := &libcni.GCArgs{}
@@ -166,13 +187,13 @@ func (a *attachment) gc(version string, want outcomes) {
 		args.ValidAttachments = []types.GCAttachment{{ContainerID: a.newer.ContainerID, IfName: "eth0"}}
 	}
 	if version < "1.1.0" {
-		want.gc = 0 // libcni deletes what it remembers, and does not call GC
+		want.gc = 0 // libcni deletes the attachments that it remembers, and does not call GC
 	}
 	a.expect(protocol.GC, a.lib.GCNetworkList(a.t.Context(), a.list, args), want.gc, "")
 }
 
-// finish ends the state: the newer sandbox is untouched, a DEL succeeds, and
-// nothing is left. gone says that nothing of this one may be there before it.
+// finish ends the state: a DEL succeeds, does not touch the newer sandbox, and leaves nothing behind. With gone,
+// nothing of this attachment may exist even before it.
 func (a *attachment) finish(gone bool) {
 	a.t.Helper()
 	a.bed.node.miss(nil)
@@ -196,8 +217,7 @@ func (a *attachment) finish(gone bool) {
 	testkit.Run(a.t, "sh", "-c", "ip netns del "+strings.TrimPrefix(a.rt.NetNS, "/run/netns/")+" 2>/dev/null || true")
 }
 
-// Every verb in every version of the specification and every state, as libcni
-// calls the plugin, with a real OVN.
+// libcni calls every verb, in every version of the specification and every state, with a real OVN.
 func TestVerbVersionState(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -207,7 +227,7 @@ func TestVerbVersionState(t *testing.T) {
 	b.startOVN(t, true)
 	logicalPort(t, web())
 	b.create(t, web(), true)
-	restart := func() { b.startServer(t, func(*server.Server) {}) } // lives as long as t, not a subtest
+	restart := func() { b.startServer(t, func(*server.Server) {}) } // runs until t ends, not a subtest
 	n := 0
 	for _, version := range []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"} {
 		for _, s := range states() {
@@ -227,7 +247,7 @@ func TestVerbVersionState(t *testing.T) {
 					if s.name == "no agent" {
 						restart()
 					}
-					// Before 1.1.0 there is no GC for what libcni does not remember.
+					// Before 1.1.0 there is no GC for attachments that libcni does not remember.
 					a.finish(verb != protocol.Add && (verb != protocol.GC || version >= "1.1.0" || s.name != "half added"))
 				})
 			}

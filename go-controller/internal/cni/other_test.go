@@ -24,7 +24,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// The runtimes' own library drives the plugin through the configuration list.
+// libcni, the library of the runtimes, calls the plugin by the configuration list.
 func TestLibcni(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -32,14 +32,16 @@ func TestLibcni(t *testing.T) {
 	b := newBed(t, 20*time.Second)
 	p := web()
 	b.create(t, p, true)
-	conf, err := libcni.ConfListFromBytes([]byte(`{"cniVersion":"1.0.0","cniVersions":["0.4.0","1.0.0","1.1.0"],"name":"ovn-kubernetes",
+	conf, err := libcni.ConfListFromBytes([]byte(`{
+			"cniVersion":"1.0.0","cniVersions":["0.4.0","1.0.0","1.1.0"],"name":"ovn-kubernetes",
 		"plugins":[{"type":"ovn_cni","socket":"` + socket + `"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	rt := &libcni.RuntimeConf{
 		ContainerID: idA, NetNS: netns(t, "web"), IfName: "eth0",
-		Args: [][2]string{{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", "web"}, {"K8S_POD_UID", "uid-web"}},
+		Args: [][2]string{{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", "web"},
+			{"K8S_POD_UID", "uid-web"}},
 	}
 	lib := libcni.NewCNIConfigWithCacheDir([]string{testkit.ProgramDir}, "/run/cache", nil)
 	if err := lib.GetStatusNetworkList(t.Context(), conf); err != nil {
@@ -79,7 +81,8 @@ func TestStatusAndGC(t *testing.T) {
 	b.node.miss(nil)
 
 	for i, id := range []string{idA, idB} {
-		p := pod{fmt.Sprint("p", i), fmt.Sprint("uid", i), []string{fmt.Sprintf("10.128.2.%d/23", 10+i)}, []string{"10.128.2.1"}}
+		p := pod{fmt.Sprint("p", i), fmt.Sprint("uid", i), []string{fmt.Sprintf("10.128.2.%d/23", 10+i)},
+			[]string{"10.128.2.1"}}
 		b.create(t, p, true)
 		install(t, id)
 		add(p, id, netns(t, p.name)).succeed(t)
@@ -90,7 +93,8 @@ func TestStatusAndGC(t *testing.T) {
 	gc.extra = map[string]any{"cni.dev/valid-attachments": []map[string]string{{"containerID": idB, "ifname": "eth0"}}}
 	for range 2 {
 		gc.succeed(t)
-		if got := strings.Fields(testkit.Run(t, "ovs-vsctl", "list-ports", "br-int")); len(got) != 2 || got[0] != names.HostVeth(idB) || got[1] != "foreign" {
+		if got := strings.Fields(testkit.Run(t, "ovs-vsctl", "list-ports", "br-int")); len(got) != 2 ||
+			got[0] != names.HostVeth(idB) || got[1] != "foreign" {
 			t.Errorf("ports after GC: %v", got)
 		}
 		if _, err := net.InterfaceByName(names.HostVeth(idA)); err == nil {
@@ -102,7 +106,7 @@ func TestStatusAndGC(t *testing.T) {
 	}
 }
 
-// What the plugin says when it is called wrongly, or the agent is not there.
+// The plugin reports wrong calls and a missing agent.
 func TestBadCalls(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -162,7 +166,7 @@ func TestBadCalls(t *testing.T) {
 	}
 }
 
-// Who only looks whether there is an agent is told nothing, and not of.
+// A client that only checks whether an agent is listening gets no answer and no log line.
 func TestLook(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -182,7 +186,7 @@ func TestLook(t *testing.T) {
 	if err := protocol.Write(&status, protocol.Request{Command: protocol.Status, Config: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
-	raw(t, status.Bytes()) // the one before is at work or done
+	raw(t, status.Bytes()) // by now the server has accepted the connection before
 	b.stop()
 	if got := log.String(); strings.Contains(got, "WARN") || strings.Count(got, "\n") != 1 {
 		t.Errorf("the log, of one request:\n%s", got)
@@ -206,7 +210,7 @@ func raw(t *testing.T, message []byte) (r protocol.Response) {
 	return r
 }
 
-// Many containers at once.
+// ADD and DEL of many containers run at the same time.
 func TestManyAtOnce(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -216,7 +220,8 @@ func TestManyAtOnce(t *testing.T) {
 	cmds := make([]*exec.Cmd, n)
 	var calls [n]call
 	for i := range n {
-		p := pod{fmt.Sprint("p", i), fmt.Sprint("uid", i), []string{fmt.Sprintf("10.128.2.%d/23", 10+i)}, []string{"10.128.2.1"}}
+		p := pod{fmt.Sprint("p", i), fmt.Sprint("uid", i), []string{fmt.Sprintf("10.128.2.%d/23", 10+i)},
+			[]string{"10.128.2.1"}}
 		b.create(t, p, true)
 		id := fmt.Sprintf("%04d-container-of-many", i)
 		install(t, id)
@@ -252,8 +257,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// The plugin stays small: four packages of ours, no Kubernetes client, static,
-// and 5 MB.
+// The plugin stays small: four packages of this project, no Kubernetes client, statically linked, at most 5 MB.
 func TestPluginIsSmall(t *testing.T) {
 	const cmd = "github.com/northbound-net/northbound/go-controller/cmd/ovn_cni"
 	var ours []string

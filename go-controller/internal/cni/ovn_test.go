@@ -9,21 +9,22 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// startOVN runs OVN on the bed's Open vSwitch, with a logical switch for its
-// pods and, withController, the node's ovn-controller.
+// startOVN runs OVN on the bed's Open vSwitch, with a logical switch for its pods. With withController, it also runs
+// the node's ovn-controller.
 func (b *bed) startOVN(t *testing.T, withController bool) {
 	t.Helper()
 	sb := testkit.StartOVN(t)
-	testkit.Run(t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:ovn-remote="+sb, "external_ids:system-id="+nodeName,
-		"external_ids:ovn-encap-type=geneve", "external_ids:ovn-encap-ip=127.0.0.1", "external_ids:ovn-bridge-datapath-type=netdev")
+	testkit.Run(t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:ovn-remote="+sb, "external_ids:system-id="+
+		nodeName,
+		"external_ids:ovn-encap-type=geneve", "external_ids:ovn-encap-ip=127.0.0.1",
+		"external_ids:ovn-bridge-datapath-type=netdev")
 	testkit.Run(t, "ovn-nbctl", "ls-add", "sw")
 	if withController {
 		startController(t)
 	}
 }
 
-// startController runs the node's ovn-controller, and returns once it has
-// registered and has its first flows in.
+// startController runs the node's ovn-controller, and returns once it has registered and installed its first flows.
 func startController(t *testing.T) {
 	t.Helper()
 	testkit.StartOVNController(t)
@@ -36,7 +37,7 @@ func startController(t *testing.T) {
 	})
 }
 
-// logicalPort does the master's part for a pod in the Northbound database.
+// logicalPort creates a pod's port in the Northbound database, as the master does.
 func logicalPort(t *testing.T, p pod) {
 	t.Helper()
 	addresses := p.network().MAC.String()
@@ -44,7 +45,8 @@ func logicalPort(t *testing.T, p pod) {
 		addresses += " " + netip.MustParsePrefix(ip).Addr().String()
 	}
 	port := "default_" + p.name
-	testkit.Run(t, "ovn-nbctl", "lsp-add", "sw", port, "--", "lsp-set-addresses", port, addresses, "--", "lsp-set-port-security", port, addresses,
+	testkit.Run(t, "ovn-nbctl", "lsp-add", "sw", port, "--", "lsp-set-addresses", port, addresses, "--",
+		"lsp-set-port-security", port, addresses,
 		"--", "lsp-set-options", port, "requested-chassis="+nodeName, "iface-id-ver="+p.uid)
 }
 
@@ -54,13 +56,13 @@ func isBound(t *testing.T, p pod) {
 	testkit.Run(t, "ovn-sbctl", "--timeout=20", "wait-until", "Port_Binding", "default_"+p.name, "chassis!=[]")
 }
 
-// signal sends a signal to a server by its process id file.
+// signal sends a signal to the process of a pidfile.
 func signal(t *testing.T, name, pidfile string) {
 	t.Helper()
 	testkit.Run(t, "sh", "-c", fmt.Sprintf("kill -%s $(cat %s)", name, pidfile))
 }
 
-// neighbours is what a pod's kernel has learned, without states.
+// neighbours lists the neighbours that a pod's kernel has learned, without their states.
 func neighbours(t *testing.T, ns string) string {
 	t.Helper()
 	return strings.TrimSpace(testkit.Run(t, "ip", "-n", ns, "neigh", "show"))

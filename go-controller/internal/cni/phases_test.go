@@ -14,8 +14,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// stuck starts an ADD that can't end by itself, has while run when its port is
-// in Open vSwitch, and ends it by deleting the pod. It is what the plugin says.
+// stuck starts an ADD that cannot end by itself, calls while once its port is in Open vSwitch, and ends it by deleting
+// the pod. It returns the plugin's error.
 func (b *bed) stuck(t *testing.T, p pod, a call, while func()) string {
 	t.Helper()
 	b.create(t, p, true)
@@ -45,8 +45,7 @@ func (b *bed) stuck(t *testing.T, p pod, a call, while func()) string {
 	return out.String()
 }
 
-// The flows phase says how far the port has come, as the Southbound database
-// knows it, and what to look at.
+// The error of the flows phase has the port's state in the Southbound database, and says what to check.
 func TestFlowsPhaseSaysWhatIsMissing(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -58,7 +57,8 @@ func TestFlowsPhaseSaysWhatIsMissing(t *testing.T) {
 	a := add(p, idA, netns(t, p.name))
 	expect := func(have string, words ...string) {
 		t.Helper()
-		for _, w := range append(words, `"code": 11`, "OVN has not set up the port of pod default/web", "the pod was deleted meanwhile") {
+		for _, w := range append(words, `"code": 11`, "OVN has not set up the port of pod default/web",
+			"the pod was deleted meanwhile") {
 			if !strings.Contains(have, w) {
 				t.Errorf("ADD says:\n%s\nwant it to say %q", have, w)
 			}
@@ -71,10 +71,12 @@ func TestFlowsPhaseSaysWhatIsMissing(t *testing.T) {
 
 	logicalPort(t, p)
 	testkit.Run(t, "ovn-sbctl", "--timeout=20", "wait-until", "Port_Binding", "default_web")
-	expect(b.stuck(t, p, a, func() {}), "port not bound: no chassis has claimed Port_Binding default_web", "does ovn-controller run here")
+	expect(b.stuck(t, p, a, func() {
 
-	// ovn-controller claims the port and can't install its flows: it is held up
-	// until the device is open, and then ovs-vswitchd is.
+	}), "port not bound: no chassis has claimed Port_Binding default_web", "does ovn-controller run here")
+
+	// ovn-controller claims the port and cannot install its flows: first ovn-controller is stopped until the device is
+	// open, and then ovs-vswitchd is.
 	startController(t)
 	const controller, vswitchd = "/run/ovn/ovn-controller.pid", "/run/openvswitch/ovs-vswitchd.pid"
 	signal(t, "STOP", controller)
@@ -86,7 +88,7 @@ func TestFlowsPhaseSaysWhatIsMissing(t *testing.T) {
 	signal(t, "CONT", vswitchd)
 }
 
-// refusing is Open vSwitch that does not let go of one container.
+// refusing is an Open vSwitch that does not remove the port of one container.
 type refusing struct {
 	server.Switch
 	sandbox string
@@ -99,7 +101,7 @@ func (r refusing) RemovePodPorts(ctx context.Context, gone func(string) bool) ([
 	return r.Switch.RemovePodPorts(ctx, gone)
 }
 
-// GC goes on after an error, and then reports it.
+// GC continues after an error, and then reports it.
 func TestGCGoesOn(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -117,7 +119,8 @@ func TestGCGoesOn(t *testing.T) {
 	b.startServer(t, func(s *server.Server) { s.Switch = refusing{s.Switch, ids[1]} })
 	gc := call{command: protocol.GC, version: "1.1.0", extra: map[string]any{"cni.dev/valid-attachments": nil}}
 	gc.fail(t, protocol.CodeTryAgain, "some containers' interfaces could not be removed", "the switch refuses")
-	if got := strings.Fields(testkit.Run(t, "ovs-vsctl", "list-ports", "br-int")); len(got) != 1 || got[0] != names.HostVeth(ids[1]) {
+	if got := strings.Fields(testkit.Run(t, "ovs-vsctl", "list-ports", "br-int")); len(got) != 1 ||
+		got[0] != names.HostVeth(ids[1]) {
 		t.Errorf("ports after GC: %v, want the one that could not be removed", got)
 	}
 	b.stop()
@@ -128,8 +131,7 @@ func TestGCGoesOn(t *testing.T) {
 	}
 }
 
-// Without ovsdb-server the verbs say so; DEL succeeds, and its port goes as
-// soon as the server is back.
+// Without ovsdb-server, the verbs report that. DEL succeeds, and its port is removed as soon as the server is back.
 func TestNoOpenVSwitch(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -151,7 +153,8 @@ func TestNoOpenVSwitch(t *testing.T) {
 	gc := a.as(protocol.GC)
 	gc.extra = map[string]any{"cni.dev/valid-attachments": []any{}}
 	gc.fail(t, protocol.CodeTryAgain, "some containers' interfaces could not be removed")
-	add(p, idB, netns(t, "second")).fail(t, protocol.CodeTryAgain, "adding the port of pod default/web to Open vSwitch", "ovsdb-server")
+	add(p, idB, netns(t, "second")).fail(t, protocol.CodeTryAgain, "adding the port of pod default/web to Open vSwitch",
+		"ovsdb-server")
 	a.as(protocol.Del).succeed(t)
 	if got := testkit.Run(t, "ip", "-br", "link", "show", "type", "veth"); got != "" {
 		t.Errorf("left in the kernel: %s", got)

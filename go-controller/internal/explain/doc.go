@@ -1,8 +1,7 @@
-// Package explain says what the network makes of a Kubernetes object, and why:
-// of a Service, the addresses that it answers on and those that it does not, of
-// each endpoint whether it serves, what each field comes to, and the Northbound
-// rows, which can be compared with those of a database.
+// Package explain explains how the network serves a Kubernetes object. For a Service, it shows which addresses are
+// served, which endpoints serve and why, and the effect of each field. It also shows the Northbound rows, and can
+// compare them with a database.
 //
-// What it says is what the translators decide, asked of them and not worked out
-// anew. The package is pure, and its types are the JSON that is printed.
+// It asks the translators for their decisions and does not repeat their logic. The package is pure. Its types define
+// the JSON output.
 package explain

@@ -10,21 +10,21 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
-// checks is how OVN checks the service's endpoints, "" when it does not. What it
-// finds is not in the Northbound database.
+// checks describes how OVN checks the service's endpoints, "" if it does not. The results are not in the Northbound
+// database.
 func checks(svc *cluster.Service) string {
 	h := svc.HealthCheck
 	if h.Interval == 0 {
 		return ""
 	}
-	return fmt.Sprintf("metadata.annotations: %s: OVN checks pods over TCP and UDP every %d s, waits %d s for an answer, and takes one out after %d failures and in after %d successes; `ovn-sbctl list Service_Monitor` tells",
+	return fmt.Sprintf("metadata.annotations: %s: OVN checks pods over TCP and UDP every %d s, waits %d s for an answer, "+
+		"and takes one out after %d failures and in after %d successes; `ovn-sbctl list Service_Monitor` tells",
 		annotation.ServiceHealthCheck, h.Interval, h.Timeout, h.Failures, h.Successes)
 }
 
-// noteChecks says of the endpoints of a service's ports from where they are
-// checked. notes is why some are not, though OVN could.
+// noteChecks sets the address from which each endpoint is checked. notes says why some endpoints are not checked.
 func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) (notes []string) {
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, p := range ports {
 		if !service.Checks(svc, cluster.Protocol(p.Protocol)) {
 			continue
@@ -32,12 +32,12 @@ func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) (notes []s
 		for i, e := range p.Endpoints {
 			at, err := netip.ParseAddrPort(e.Address)
 			if err != nil {
-				continue // one without the port
+				continue // an endpoint without the port
 			}
 			if probe, ok := index.HealthChecksOf(s).ProbeOf(s, svc.Name.Namespace, cluster.Endpoint{Addr: at.Addr(), Node: e.Node, Pod: e.Pod}); ok {
 				p.Endpoints[i].Checked = probe.Source.String()
-			} else if line := unchecked(s, at.Addr(), e); line != "" && !told[line] {
-				told[line] = true
+			} else if line := unchecked(s, at.Addr(), e); line != "" && !seen[line] {
+				seen[line] = true
 				notes = append(notes, line)
 			}
 		}
@@ -45,13 +45,14 @@ func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) (notes []s
 	return notes
 }
 
-// unchecked tells of the pod that has the address from which an endpoint would be
-// checked, "" when that is not why it isn't.
+// unchecked explains that an endpoint is not checked because a pod has the source address of the checks. It returns ""
+// if that is not the reason.
 func unchecked(s *cluster.State, addr netip.Addr, e Endpoint) string {
 	for _, subnet := range s.NodeSubnets[e.Node] {
 		if holder, held := index.HealthChecksOf(s).SourceHolder(subnet); held && e.Pod != "" && subnet.Contains(addr) {
 			source, _ := cluster.HealthSource(subnet)
-			return fmt.Sprintf("endpoints in %s of node %s are not checked as long as Pod %s has the address %s, from which they would be", subnet, e.Node, holder, source)
+			return fmt.Sprintf("endpoints in %s of node %s are not checked as long as Pod %s has the address %s, "+
+				"from which they would be", subnet, e.Node, holder, source)
 		}
 	}
 	return ""

@@ -11,13 +11,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
-// notes is what the fields of a service come to that is not seen in its ports.
+// notes describes the effects of a service's fields that its ports do not show.
 func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	if svc.Type == cluster.ExternalName {
 		return []string{"spec.type: ExternalName is an answer of DNS: there is nothing to do for the network"}
 	}
 	if svc.Proxied {
-		return []string{fmt.Sprintf("metadata.labels: service.kubernetes.io/service-proxy-name: a proxy named %q serves it: there is nothing to do here", svc.Proxy)}
+		return []string{fmt.Sprintf("metadata.labels: service.kubernetes.io/service-proxy-name: "+
+			"a proxy named %q serves it: there is nothing to do here", svc.Proxy)}
 	}
 	var out []string
 	note := func(when bool, format string, args ...any) {
@@ -30,7 +31,8 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	note(!svc.Headless && !has, "spec.clusterIP: none yet: without it the service answers on no other address either")
 	note(has && len(svc.Ports) == 0, "spec.ports: none that is valid: the service answers nowhere")
 	note(len(eps) == 0, "endpoints: no EndpointSlice is labelled kubernetes.io/service-name=%s", svc.Name.Name)
-	note(svc.PublishNotReady, "spec.publishNotReadyAddresses: whoever makes the EndpointSlices marks endpoints ready that are not")
+	note(svc.PublishNotReady, "spec.publishNotReadyAddresses: "+
+		"whoever makes the EndpointSlices marks endpoints ready that are not")
 	if !has {
 		return out
 	}
@@ -39,28 +41,35 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	}
 	switch service.AffinityOf(svc) {
 	case service.AffinityHash:
-		note(true, "spec.sessionAffinity: ClientIP for %d s: a client's address decides on its backend, as long as these are the endpoints", svc.AffinitySeconds)
+		note(true, "spec.sessionAffinity: ClientIP for %d s: a client's address decides on its backend, "+
+			"as long as these are the endpoints", svc.AffinitySeconds)
 	case service.AffinityTimer:
-		note(true, "spec.sessionAffinity: ClientIP for %d s: OVN keeps the time; the packet by which it learns of a client is lost", svc.AffinitySeconds)
+		note(true, "spec.sessionAffinity: ClientIP for %d s: OVN keeps the time; "+
+			"the packet by which it learns of a client is lost", svc.AffinitySeconds)
 	}
-	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local: at the ClusterIPs clients have the endpoints of their own node; packets of nodes without any are dropped")
+	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local: at the ClusterIPs clients have the endpoints "+
+		"of their own node; packets of nodes without any are dropped")
 	if line := checks(svc); line != "" {
 		note(true, "%s", line)
 	}
-	note(svc.ReachedLocally(), "spec.externalTrafficPolicy: Local: clients from outside have the endpoints of the node that they come to, which see the clients' addresses; those in the cluster reach all")
+	const external = "spec.externalTrafficPolicy: Local: "
+	note(svc.ReachedLocally(), external+"clients from outside have the endpoints of the node that they come to, "+
+		"which see the clients' addresses; those in the cluster reach all")
 	for _, line := range fromOutside(svc, eps) {
-		note(true, "spec.externalTrafficPolicy: Local: %s", line)
+		note(true, external+"%s", line)
 	}
-	note(svc.ReachedLocally() && len(nodePorts(svc)) > 0, "spec.externalTrafficPolicy: Local: a node without endpoints leads what it sends to its own node port to a node that has some; they see the asking node's address")
-	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is answered by the node agents: 200 where an endpoint is ready, else 503", svc.HealthCheckPort)
-	if ports := nodePorts(svc); len(ports) > 0 {
-		note(true, "spec.ports: node ports %s are answered by the nodes' kernels, which send them to the ClusterIPs", strings.Join(ports, ", "))
-	}
+	ports := nodePorts(svc)
+	note(svc.ReachedLocally() && len(ports) > 0, external+"a node without endpoints leads what it sends to its own "+
+		"node port to a node that has some; they see the asking node's address")
+	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is answered by the node agents: "+
+		"200 where an endpoint is ready, else 503", svc.HealthCheckPort)
+	note(len(ports) > 0, "spec.ports: node ports %s are answered by the nodes' kernels, "+
+		"which send them to the ClusterIPs", strings.Join(ports, ", "))
 	return out
 }
 
-// fromOutside tells of a service of externalTrafficPolicy Local, port by port,
-// whom clients from outside have at which node.
+// fromOutside lists, for a service with externalTrafficPolicy Local, the endpoints that clients from outside reach at
+// each node, port by port.
 func fromOutside(svc *cluster.Service, eps []*cluster.EndpointSlice) (out []string) {
 	if !svc.ReachedLocally() {
 		return nil
@@ -75,7 +84,8 @@ func fromOutside(svc *cluster.Service, eps []*cluster.EndpointSlice) (out []stri
 			if len(parts) == 0 {
 				parts = []string{"nobody, at any node"}
 			}
-			out = append(out, fmt.Sprintf("port %d/%s over %s: %s", p.Port, p.Protocol, family(a.Is4()), strings.Join(parts, ", ")))
+			out = append(out, fmt.Sprintf("port %d/%s over %s: %s",
+				p.Port, p.Protocol, family(a.Is4()), strings.Join(parts, ", ")))
 		}
 	}
 	return out
@@ -99,7 +109,7 @@ func nodePorts(svc *cluster.Service) []string {
 	return out
 }
 
-// unusedFamily is the family that the service has endpoints of, and no address.
+// unusedFamily returns the address family in which the service has endpoints but no address, "" if there is none.
 func unusedFamily(svc *cluster.Service, eps []*cluster.EndpointSlice) string {
 	for _, is4 := range []bool{true, false} {
 		of := func(a netip.Addr) bool { return a.Is4() == is4 }

@@ -14,14 +14,14 @@ type Row struct {
 	Table string `json:"table"`
 	Name  string `json:"name"`
 	UUID  string `json:"uuid"`
-	// In the database that it was compared with; empty when with none.
+	// The result of comparing the row with a database; empty without one.
 	State       State    `json:"state,omitempty"`
 	Differences []string `json:"differences,omitempty"`
 
 	key nb.Key
 }
 
-// State is how a row is in a database.
+// State is how a row compares with a database.
 type State string
 
 // The states.

@@ -31,25 +31,25 @@ type Port struct {
 	Family    string     `json:"family"` // IPv4 or IPv6
 	Local     bool       `json:"local"`  // internalTrafficPolicy Local: clients have the endpoints of their own node
 	VIPs      []VIP      `json:"vips"`
-	Backends  []string   `json:"backends"` // "address:port", of all clients; none: a connection is rejected
-	Clients   []Clients  `json:"clients"`  // who has which backends, where that differs
+	Backends  []string   `json:"backends"` // "address:port" for all clients; if empty, connections are rejected
+	Clients   []Clients  `json:"clients"`  // groups of clients, if their backends differ
 	Hints     []string   `json:"hints"`    // why hints of endpoints are not followed
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
-// VIP is an address and port that the service names.
+// VIP is an address and port of the service.
 type VIP struct {
 	Address string `json:"address"` // "address:port"
-	From    string `json:"from"`    // the field that names it
+	From    string `json:"from"`    // the field that has it
 	Served  bool   `json:"served"`
-	Why     string `json:"why,omitempty"` // it is not served
+	Why     string `json:"why,omitempty"` // why it is not served
 }
 
-// Endpoint is one that is a backend of the port, or is not.
+// Endpoint is an endpoint of the service in the port's address family. In says whether it is a backend.
 type Endpoint struct {
-	Address  string   `json:"address"` // "address:port", or the address of one without the port
+	Address  string   `json:"address"` // "address:port", or the address of an endpoint without the port
 	In       bool     `json:"in"`
-	Serves   []string `json:"serves,omitempty"` // which of Port.Clients, if there are any
+	Serves   []string `json:"serves,omitempty"` // the groups of Port.Clients that it serves
 	Why      string   `json:"why"`
 	Slice    string   `json:"endpointSlice"`
 	Pod      string   `json:"pod,omitempty"`
@@ -57,7 +57,7 @@ type Endpoint struct {
 	Zone     string   `json:"zone,omitempty"`
 	ForZones string   `json:"forZones,omitempty"`
 	ForNodes string   `json:"forNodes,omitempty"`
-	Checked  string   `json:"checkedFrom,omitempty"` // where OVN checks it from; "" when it does not
+	Checked  string   `json:"checkedFrom,omitempty"` // source address of OVN's health checks, "" without any
 }
 
 // OfService explains a service of the cluster. problems are those of the whole
@@ -97,7 +97,7 @@ func (e *Service) Compare(c *core.Core, v nb.View) error {
 	return e.Rows.compare(c, service.Owner(cluster.ParseName(e.Name)), v)
 }
 
-// unknown is the error for a service that is not there.
+// unknown is the error for a service that does not exist.
 func unknown(s *cluster.State, n cluster.Name) error {
 	const most = 8
 	var there []string
@@ -116,7 +116,7 @@ func unknown(s *cluster.State, n cluster.Name) error {
 	return fmt.Errorf("there is no Service %s: namespace %s has %s", n, n.Namespace, strings.Join(there, ", "))
 }
 
-// vips explains where a port of a service answers, of one family and policy.
+// vips lists the addresses of a service's port in a family, with internalTrafficPolicy Local or without.
 func vips(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, is4, local bool) []VIP {
 	var out []VIP
 	add := func(a cluster.ServiceAddr, number uint16, from string) {
@@ -143,9 +143,12 @@ func vips(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, is4, lo
 	return out
 }
 
-// port explains who answers a port in one family by one policy.
+// port explains the backends of a port in a family, with internalTrafficPolicy Local or without.
 func port(s *cluster.State, p cluster.ServicePort, is4, local bool, eps []*cluster.EndpointSlice) Port {
-	out := Port{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Family: family(is4), Local: local, Backends: []string{}, Clients: []Clients{}, Hints: []string{}, Endpoints: []Endpoint{}}
+	out := Port{
+		Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, Family: family(is4), Local: local,
+		Backends: []string{}, Clients: []Clients{}, Hints: []string{}, Endpoints: []Endpoint{},
+	}
 	choice := cluster.ChooseFor(local, p, is4, eps)
 	out.Clients = append(out.Clients, clients(s, choice)...)
 	if len(out.Clients) == 0 {
@@ -162,7 +165,7 @@ func port(s *cluster.State, p cluster.ServicePort, is4, local bool, eps []*clust
 	return out
 }
 
-// taken says why another service has an address that a service names.
+// taken explains why another service has the address.
 func taken(svc, holder *cluster.Service, a netip.Addr) string {
 	switch {
 	case slices.Contains(holder.ClusterIPs, a) && !slices.Contains(svc.ClusterIPs, a):
@@ -180,17 +183,19 @@ func family(is4 bool) string {
 	return "IPv6"
 }
 
-// numbered is an endpoint with the numbers that its slice gives to a port.
+// numbered is an endpoint with the port numbers that its slice has for a service port.
 type numbered struct {
 	slice   *cluster.EndpointSlice
 	ep      *cluster.Endpoint
 	numbers []uint16
 }
 
-// endpoints explains an endpoint, once for each of its numbers.
+// endpoints explains an endpoint, once for each of its port numbers.
 func (p Port) endpoints(s *cluster.State, choice cluster.Choice, n numbered) []Endpoint {
 	ep := n.ep
-	one := Endpoint{Slice: n.slice.Name.Name, Pod: ep.Pod, Node: ep.Node, Zone: ep.Zone, ForZones: ep.ForZones, ForNodes: ep.ForNodes}
+	one := Endpoint{
+		Slice: n.slice.Name.Name, Pod: ep.Pod, Node: ep.Node, Zone: ep.Zone, ForZones: ep.ForZones, ForNodes: ep.ForNodes,
+	}
 	if len(n.numbers) == 0 {
 		one.Address, one.Why = ep.Addr.String(), fmt.Sprintf("the slice has no port named %q of %s", p.Name, p.Protocol)
 		return []Endpoint{one}
@@ -206,13 +211,13 @@ func (p Port) endpoints(s *cluster.State, choice cluster.Choice, n numbered) []E
 		}
 		out[i].Why = why(out[i].In, ep, at, choice)
 		if !out[i].In && usable(ep.Conditions, choice) {
-			out[i].Why += left(s, ep, at, choice)
+			out[i].Why += unservedReason(s, ep, at, choice)
 		}
 	}
 	return out
 }
 
-// usable tells whether an endpoint may serve anybody.
+// usable reports whether an endpoint may serve any client.
 func usable(c cluster.Conditions, choice cluster.Choice) bool {
 	if !choice.Local {
 		return c.Has(choice.Conditions)
@@ -220,7 +225,7 @@ func usable(c cluster.Conditions, choice cluster.Choice) bool {
 	return slices.ContainsFunc(cluster.Stages(), c.Has)
 }
 
-// why is the state of an endpoint, and what follows from it.
+// why describes the state of an endpoint and its consequence.
 func why(in bool, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice) string {
 	c, before, where := ep.Conditions, choice.Backends, ""
 	if choice.Local {
@@ -245,8 +250,8 @@ func why(in bool, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice
 	return text
 }
 
-// left says why an endpoint that may serve serves nobody.
-func left(s *cluster.State, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice) string {
+// unservedReason explains why a usable endpoint serves no client.
+func unservedReason(s *cluster.State, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice) string {
 	switch {
 	case !choice.Local:
 		return ": its hints name nobody who is there"

@@ -20,7 +20,7 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// WriteText prints the explanation for a person.
+// WriteText prints the explanation for people.
 func (e *Service) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "Service %s, %s\n", e.Name, e.Type)
@@ -69,7 +69,7 @@ func (p Port) write(w io.Writer) error {
 		if e.In {
 			sign = "in"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s%s  (%s)\n", sign, e.Address, e.Why, p.whom(e), e.where())
+		fmt.Fprintf(t, "  %s\t%s\t%s%s  (%s)\n", sign, e.Address, e.Why, p.servedClients(e), e.where())
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (p Port) write(w io.Writer) error {
 	return nil
 }
 
-// whom is for whom of the port's clients an endpoint is, and why not for others.
-func (p Port) whom(e Endpoint) string {
+// servedClients lists the groups of clients that an endpoint serves, and says why it does not serve the others.
+func (p Port) servedClients(e Endpoint) string {
 	if !e.In || len(p.Clients) == 0 {
 		return ""
 	}
@@ -100,11 +100,12 @@ func (p Port) whom(e Endpoint) string {
 	return text
 }
 
-// where is what an endpoint is besides its address.
+// where describes an endpoint: its pod, node, zone, hints and slice.
 func (e Endpoint) where() string {
 	var out []string
 	for _, x := range []struct{ what, value string }{
-		{"pod", e.Pod}, {"node", e.Node}, {"zone", e.Zone}, {"for zones", e.ForZones}, {"for nodes", e.ForNodes}, {"slice", e.Slice}, {"checked from", e.Checked},
+		{"pod", e.Pod}, {"node", e.Node}, {"zone", e.Zone}, {"for zones", e.ForZones}, {"for nodes", e.ForNodes},
+		{"slice", e.Slice}, {"checked from", e.Checked},
 	} {
 		if x.value != "" {
 			out = append(out, x.what+" "+x.value)

@@ -111,8 +111,8 @@ func (m *MAC) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MACOf derives the MAC of the interface with address a: 0a:58, followed by the IPv4 address or by the exclusive or of
-// the IPv6 address's four 32-bit words. In one subnet, the MACs of IPv6 addresses that differ only in the low 32 bits
+// MACOf derives the MAC of the interface with address a: 0a:58, followed by the IPv4 address, or by the exclusive or
+// of the IPv6 address's four words. In one subnet, the MACs of IPv6 addresses that differ only in the low 32 bits
 // are different: see MaxNumber.
 func MACOf(a netip.Addr) MAC {
 	a = a.Unmap()

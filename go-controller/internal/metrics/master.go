@@ -1,6 +1,9 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Master has the metrics of `ovnkube master`.
 type Master struct {
@@ -23,17 +26,17 @@ type Master struct {
 
 // NewMaster makes the metrics and registers them with r.
 func NewMaster(r prometheus.Registerer) *Master {
-	f := factory{r}
+	f := factory{promauto.With(r)}
 	return &Master{
 		Transactions: f.counters("nb_transactions_total", "Northbound transactions, by result.", "result"),
 		Operations:   f.counter("nb_operations_total", "OVSDB operations in committed Northbound transactions."),
 		Rows:         f.counters("nb_rows_written_total", "Northbound rows inserted, updated and deleted.", "verb"),
 		Repairs: f.counters("nb_repairs_total",
 			"Repairs of rows that somebody else had changed, by kind of owner.", "kind"),
-		Transaction: f.histogram("nb_transaction_seconds",
-			"Time from sending a Northbound transaction to its result.", prometheus.ExponentialBuckets(0.001, 2, 14)),
-		Batch: f.histogram("nb_batch_owners",
-			"Owners in one Northbound transaction.", prometheus.ExponentialBuckets(1, 2, 12)),
+		Transaction: f.NewHistogram(histogramOpts("nb_transaction_seconds",
+			"Time from sending a Northbound transaction to its result.", prometheus.ExponentialBuckets(0.001, 2, 14))),
+		Batch: f.NewHistogram(histogramOpts("nb_batch_owners",
+			"Owners in one Northbound transaction.", prometheus.ExponentialBuckets(1, 2, 12))),
 		Dirty:   f.gauge("owners_dirty", "Owners whose rows wait to be compared."),
 		Failing: f.gauge("owners_failing", "Owners whose last attempt failed and that wait for the next one."),
 		InSync: f.gauge("in_sync", "1 if, since the last connection, every owner was compared with the Northbound "+
@@ -45,7 +48,7 @@ func NewMaster(r prometheus.Registerer) *Master {
 		Problems: f.counters("problems_total", "Problems found in users' objects, by reason.", "reason"),
 		Differences: f.counter("verify_differences_total",
 			"Owners for which --verify found rows that differ from a full translation. Any is a bug."),
-		Gateways: f.gauges("gateways",
-			"Gateways with an egress path for a family, by state: working or out of service.", "family", "state"),
+		Gateways: f.NewGaugeVec(prometheus.GaugeOpts(opts("gateways",
+			"Gateways with an egress path for a family, by state: working or out of service.")), []string{"family", "state"}),
 	}
 }

@@ -1,6 +1,9 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Node has the metrics of `ovnkube node`.
 type Node struct {
@@ -17,16 +20,17 @@ type Node struct {
 
 // NewNode makes the metrics and registers them with r.
 func NewNode(r prometheus.Registerer) *Node {
-	f := factory{r}
+	f := factory{promauto.With(r)}
 	return &Node{
 		Ready: f.gauge("node_ready", "1 if the node is fully configured and pods can be served."),
-		Pass: f.histogram("node_pass_seconds",
-			"Time to compare the node with its wanted state and to repair it.", prometheus.ExponentialBuckets(0.0005, 4, 8)),
+		Pass: f.NewHistogram(histogramOpts("node_pass_seconds",
+			"Time to compare the node with its wanted state and to repair it.", prometheus.ExponentialBuckets(0.0005, 4, 8))),
 		Changes: f.counters("node_changes_total", "Changes made to the node, by what was changed.", "kind"),
-		Requests: f.histograms("cni_request_seconds", "Time to serve CNI requests, by command and error code (0: success).",
-			prometheus.ExponentialBuckets(0.005, 2, 14), "command", "code"),
-		Phases: f.histograms("cni_add_phase_seconds", "Time of each step of CNI ADD.",
-			prometheus.ExponentialBuckets(0.001, 2, 16), "phase"),
+		Requests: f.NewHistogramVec(histogramOpts("cni_request_seconds",
+			"Time to serve CNI requests, by command and error code (0: success).",
+			prometheus.ExponentialBuckets(0.005, 2, 14)), []string{"command", "code"}),
+		Phases: f.NewHistogramVec(histogramOpts("cni_add_phase_seconds", "Time of each step of CNI ADD.",
+			prometheus.ExponentialBuckets(0.001, 2, 16)), []string{"phase"}),
 		HealthPortsFailed: f.gauge("node_health_check_ports_unheard",
 			"healthCheckNodePorts of services on which the agent cannot listen."),
 		GatewayOut: f.gauge("node_gateway_out_of_service",

@@ -18,9 +18,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// wires makes eth1 and then eth0, whose other ends are in the network namespace
-// "outside". eth1, which stays where it is, is up first: the kernel lists equal
-// routes (fe80::/64) in the order of their making.
+// wires makes eth1 and then eth0, with their other ends in the network namespace "outside". eth1, which does not move,
+// is up first: the kernel lists equal routes (fe80::/64) in the order in which they were made.
 const wires = `
 ip netns add outside
 ip -n outside link set lo up
@@ -39,7 +38,7 @@ ip -n outside addr add 10.1.0.1/24 dev veth0; ip -n outside addr add fd01::1/64 
 ip link set eth0 up; ip -n outside link set veth0 up
 `
 
-// distribution gives eth0 all that a move has to take along.
+// distribution configures eth0 with an item of every kind that a move must take along.
 const distribution = `
 sysctl -qw net.ipv6.conf.eth0.accept_ra=0 net.ipv4.conf.eth0.rp_filter=2 net.ipv4.conf.eth0.arp_ignore=1
 ip link set eth0 mtu 1400; ip -n outside link set veth0 mtu 1400; ethtool -K eth0 gro on
@@ -70,7 +69,7 @@ ip neigh add proxy 10.1.0.88 dev eth0
 
 const rich = wires + distribution
 
-// setUp makes the namespaces' links by a script, and starts Open vSwitch.
+// setUp makes the links with a script, and starts Open vSwitch.
 func setUp(t *testing.T, script string) *testkit.VSwitch {
 	t.Helper()
 	testkit.Run(t, "sh", "-ec", script)
@@ -87,8 +86,7 @@ func awaitChecked(t *testing.T) {
 	})
 }
 
-// helper starts the test binary as another program, maybe in the namespace
-// outside, and waits for its first line.
+// helper starts the test binary as another program, in a namespace if one is given, and waits for its first line.
 func helper(t *testing.T, netns, as string, args ...string) {
 	t.Helper()
 	line := []string{self(t)}
@@ -115,7 +113,7 @@ func helper(t *testing.T, netns, as string, args ...string) {
 	}
 }
 
-// self is the test binary.
+// self returns the path of the test binary.
 func self(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -125,8 +123,7 @@ func self(t *testing.T) string {
 	return path
 }
 
-// run is a mover that runs to its end; it answers what it printed, and its
-// error line.
+// run runs a mover to its end, and returns its output and its error.
 func run(t *testing.T, c call) (string, error) {
 	t.Helper()
 	cmd := moverCommand(t, c)
@@ -158,8 +155,8 @@ func moverCommand(t *testing.T, c call) *exec.Cmd {
 	return cmd
 }
 
-// runTo is a mover that is stopped, by signal, before the given step. It
-// answers false when there are fewer steps: the move is done then.
+// runTo runs a mover and sends it a signal before the given step. It returns false if there are fewer steps, so that
+// the move is complete.
 func runTo(t *testing.T, c call, step int, signal syscall.Signal) (*exec.Cmd, bool) {
 	t.Helper()
 	c.StopAt = step
@@ -187,7 +184,7 @@ func runTo(t *testing.T, c call, step int, signal syscall.Signal) (*exec.Cmd, bo
 	return nil, false
 }
 
-// runUntil is a mover that gets a signal when it prints a line.
+// runUntil runs a mover and sends it a signal when it prints a line.
 func runUntil(t *testing.T, c call, line string, signal syscall.Signal) (string, error) {
 	t.Helper()
 	cmd := moverCommand(t, c)
@@ -214,17 +211,17 @@ func runUntil(t *testing.T, c call, line string, signal syscall.Signal) (string,
 	return stdout.String(), nil
 }
 
-// seconds is what counts down in a dump.
+// seconds matches the lifetimes in a dump.
 func seconds() *regexp.Regexp { return regexp.MustCompile(`(_lft|expires) [0-9]+sec`) }
 
-// dump is all that ip(8) and the others say of an interface and of the host's
-// routes, rules and neighbours, without what counts down. neighbours that the
-// kernel has found by itself are left out.
+// dump is the output of ip(8) and other tools about an interface and the host's routes, rules and neighbours, without
+// lifetimes and without neighbours that the kernel learned.
 func dump(t *testing.T, link string) string {
 	t.Helper()
 	var b strings.Builder
 	for _, c := range []string{
-		"ip -d link show " + link, "ip -d addr show " + link, "ip -d -4 route show table all", "ip -d -6 route show table all", "ip -4 rule", "ip -6 rule",
+		"ip -d link show " + link, "ip -d addr show " + link, "ip -d -4 route show table all",
+		"ip -d -6 route show table all", "ip -4 rule", "ip -6 rule",
 		"ip neigh show dev " + link + " nud permanent", "ip neigh show proxy dev " + link, "ethtool -k " + link,
 		"cd /proc/sys/net; grep -r . ipv4/conf/" + link + " ipv6/conf/" + link + " 2>/dev/null | sort || true",
 	} {
@@ -233,8 +230,7 @@ func dump(t *testing.T, link string) string {
 	return seconds().ReplaceAllString(b.String(), "$1 N")
 }
 
-// belongings is dump without what a bridge's own interface has otherwise: its
-// kind, its number, and the sizes of its queues.
+// belongings is dump without the properties in which a bridge's interface differs: kind, number and queue sizes.
 func belongings(t *testing.T, link string) string {
 	t.Helper()
 	var out []string
@@ -269,8 +265,7 @@ func same(t *testing.T, what, got, want string) {
 	t.Errorf("%s differs:\n%s", what, out)
 }
 
-// clean checks that nothing of a move is left but the watchdog's note, and
-// waits for the watchdog.
+// clean waits for the watchdog, and checks that the move left nothing behind but the watchdog's log.
 func clean(t *testing.T) {
 	t.Helper()
 	unlock, err := nicmove.Store{Dir: stateDir}.Lock("eth0", true)
@@ -290,7 +285,7 @@ func clean(t *testing.T) {
 	}
 }
 
-// processes lists those of the test binary but this one and the servers.
+// processes lists the other processes of the test binary, except the servers.
 func processes(t *testing.T) (out []string) {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -298,7 +293,7 @@ func processes(t *testing.T) (out []string) {
 		t.Fatal(err)
 	}
 	for _, d := range dirs {
-		environ, err := os.ReadFile(d + "/environ") // empty for one that has ended
+		environ, err := os.ReadFile(d + "/environ") // empty if the process has exited
 		if err != nil {
 			continue
 		}
@@ -309,17 +304,17 @@ func processes(t *testing.T) (out []string) {
 	return out
 }
 
-// reachable has the outside ping the node, and the node the outside, by every
-// address, and looks for duplicates.
+// reachable pings the node from outside, and the outside from the node, at every address, and checks for duplicates.
 func reachable(t *testing.T) {
 	t.Helper()
-	for _, from := range []string{"ip netns exec outside ping 10.1.0.2", "ip netns exec outside ping fd01::2", "ping 192.0.2.1", "ping 2001:db8::1"} {
+	for _, from := range []string{"ip netns exec outside ping 10.1.0.2", "ip netns exec outside ping fd01::2",
+		"ping 192.0.2.1", "ping 2001:db8::1"} {
 		pinged(t, from)
 	}
 }
 
-// pinged waits until three pings are answered, each once. On a busy machine one
-// is lost now and then while Open vSwitch learns where everything is.
+// pinged waits until three pings are each answered once. On a busy machine, pings may be lost while Open vSwitch learns
+// MAC addresses.
 func pinged(t *testing.T, command string) {
 	t.Helper()
 	testkit.Eventually(t, command, func() string {

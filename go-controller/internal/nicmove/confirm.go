@@ -15,26 +15,29 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
 
-// How long one question to a target may take, and the time between two.
+// How long a target has to answer one request, and the pause between two requests.
 const (
 	askTimeout  = 2 * time.Second
 	askInterval = 250 * time.Millisecond
 )
 
-// Target is something outside that answers when the node is reachable.
+// Target is a host or server outside. Its answer proves that the node is reachable.
 type Target struct {
 	name string
 	ask  func(context.Context) error
 }
 
-// String names the target for a person.
+// String names the target for people.
 func (t *Target) String() string { return t.name }
 
-// ParseTarget reads HOST:PORT, which answers when it accepts a connection, or
-// an IP address, which answers to an echo request.
+func pingTarget(name string, a netip.Addr) *Target {
+	return &Target{name, func(ctx context.Context) error { return ping.Send(ctx, netip.Addr{}, a, 0) }}
+}
+
+// ParseTarget reads HOST:PORT, which must accept a TCP connection, or an IP address, which must answer a ping.
 func ParseTarget(s string) (*Target, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
-		return &Target{s, func(ctx context.Context) error { return ping.Send(ctx, netip.Addr{}, a, 0) }}, nil
+		return pingTarget(s, a), nil
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || host == "" || port == "" {
@@ -49,8 +52,8 @@ func ParseTarget(s string) (*Target, error) {
 	}}, nil
 }
 
-// APIServer is a Kubernetes API server by its URL; no scheme means http. Any
-// answer will do, also a refusal.
+// APIServer is the Kubernetes API server at a URL; without a scheme, http is assumed. Any HTTP response counts as an
+// answer.
 func APIServer(url string) *Target {
 	if !strings.Contains(url, "://") {
 		url = "http://" + url
@@ -61,8 +64,7 @@ func APIServer(url string) *Target {
 			return err
 		}
 		client := &http.Client{Transport: &http.Transport{
-			// Nothing is believed that it says and nothing is told it: this
-			// asks whether it can be reached.
+			// Only reachability is tested. The response is not used, and the request has no secrets.
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 			DisableKeepAlives: true,
 		}}
@@ -74,9 +76,8 @@ func APIServer(url string) *Target {
 	}}
 }
 
-// router is a default router behind the NIC that answers a ping now; nil when
-// there is none.
-func router(ctx context.Context, d nicmove.Device) *Target {
+// defaultRouter finds a default router behind the NIC that answers a ping now. It returns nil if there is none.
+func defaultRouter(ctx context.Context, d nicmove.Device) *Target {
 	for _, r := range d.Routes {
 		for _, hop := range r.Hops {
 			if r.Dest.Bits() != 0 || !hop.Via.IsValid() {
@@ -84,34 +85,35 @@ func router(ctx context.Context, d nicmove.Device) *Target {
 			}
 			via := hop.Via
 			if via.IsLinkLocalUnicast() {
-				continue // its zone is to change
+				continue // the move changes its zone
 			}
-			one, done := context.WithTimeout(ctx, askTimeout)
-			err := ping.Send(one, netip.Addr{}, via, 0)
-			done()
-			if err == nil {
-				return &Target{"the default router " + via.String(), func(ctx context.Context) error { return ping.Send(ctx, netip.Addr{}, via, 0) }}
+			t := pingTarget("the default router "+via.String(), via)
+			if t.tryOnce(ctx) == nil {
+				return t
 			}
 		}
 	}
 	return nil
 }
 
-// await asks the target until it answers, for at most this long. beat is
-// called before each question.
+func (t *Target) tryOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return t.ask(ctx)
+}
+
+// await asks the target until it answers or the timeout ends. It calls beat before each request.
 func (t *Target) await(ctx context.Context, timeout time.Duration, beat func()) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var last error
 	for {
 		beat()
-		one, done := context.WithTimeout(ctx, askTimeout)
-		err := t.ask(one)
-		done()
+		err := t.tryOnce(ctx)
 		if err == nil {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil { // the last one's error is only that time is up
+		if last == nil || ctx.Err() == nil { // an error after the timeout only says that time is up
 			last = err
 		}
 		select {

@@ -1,14 +1,11 @@
-// Package nicmove moves a NIC of this host into an Open vSwitch bridge, with all
-// that hosts reach it by, and back: `ovnkube nics-to-bridge` and
-// `bridges-to-nic`. What to do is planned by package hostplan/nicmove; this
-// package reads the host, carries the steps out, and sees to it that a mistake
-// does not cut the node off:
+// Package nicmove moves a NIC of this host, with its addresses and routes, into an Open vSwitch bridge and back: it is
+// `ovnkube nics-to-bridge` and `bridges-to-nic`. Package hostplan/nicmove plans the steps; this package reads the host,
+// executes the steps, and makes sure that a mistake does not cut the node off:
 //
-//   - what the NIC has is written to a file and synced before the first change;
-//   - a second process, the watchdog, is told of each step and takes everything
-//     back when this one dies or falls silent;
-//   - the move stands only when a target outside has answered through the bridge.
+//   - before the first change, it writes the NIC's configuration to an undo file and syncs it;
+//   - a second process, the watchdog, hears of each step, and undoes the move if this process dies or hangs;
+//   - the move stands only after a target outside has answered through the bridge.
 //
-// All state is in the kernel, in Open vSwitch and in that file. Whoever comes
-// next, the watchdog, the next call, or the one at boot, compares and goes on.
+// All state is in the kernel, in Open vSwitch and in the undo file. The watchdog, the next call and the call at boot
+// compare it with the wanted state and continue from there.
 package nicmove

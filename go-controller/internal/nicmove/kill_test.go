@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// Killed before any step, on the way there and on the way back, the node has
-// what it had, is reachable, and nothing is left; the watchdog sees to that.
+// A mover that is killed before any step of a move or a return leaves a reachable node with its old configuration: the
+// watchdog restores it.
 func TestKill(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -47,26 +47,25 @@ func TestKill(t *testing.T) {
 	steps("the move", func() {}, forward())
 	reachable(t)
 	mustRun(t, back())
-	steps("the way back", func() { mustRun(t, forward()) }, back())
+	steps("the return", func() { mustRun(t, forward()) }, back())
 	reachable(t)
 	clean(t)
 	same(t, "eth0 at the end", dump(t, "eth0"), before)
 }
 
-// ghosts are routes of interfaces that are gone, which the kernel lists for a
-// moment after.
+// ghosts matches routes of removed interfaces, which the kernel still lists for a moment.
 func ghosts(t *testing.T) string {
 	t.Helper()
 	return testkit.Run(t, "sh", "-c", "ip -6 route show table all | grep -E ' dev (if[0-9]|breth0)' || true")
 }
 
-// awaitTakeOver waits until the watchdog has told that it is through.
+// awaitTakeOver waits until the watchdog reports that it has finished.
 func awaitTakeOver(t *testing.T) {
 	t.Helper()
-	awaitLog(t, "it has all of it again")
+	awaitLog(t, "it has its configuration again")
 }
 
-// awaitLog waits until the watchdog has said this.
+// awaitLog waits until the watchdog has logged the text.
 func awaitLog(t *testing.T, part string) {
 	t.Helper()
 	testkit.Eventually(t, "the watchdog's work", func() string {
@@ -78,7 +77,7 @@ func awaitLog(t *testing.T, part string) {
 	})
 }
 
-// A mover that hangs is ended by the watchdog, and the move is taken back.
+// The watchdog kills a mover that hangs, and undoes the move.
 func TestHang(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -97,9 +96,8 @@ func TestHang(t *testing.T) {
 	reachable(t)
 }
 
-// When the watchdog is gone too, as after a loss of power, the next call goes
-// on; at boot the unconfirmed move is taken back, and an interrupted way back
-// is finished.
+// If the watchdog is gone, too, as after a loss of power, the next call continues the move. At boot, an unconfirmed
+// move is undone, and an interrupted return is finished.
 func TestNobodyLeft(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -125,13 +123,14 @@ func TestNobodyLeft(t *testing.T) {
 	for _, step := range []int{2, 17, 31, 43} {
 		interrupted(forward(), step)
 		out := mustRun(t, forward())
-		if !strings.Contains(out, "an earlier move was interrupted: going on with it") {
-			t.Errorf("going on from step %d prints:\n%s", step, out)
+		if !strings.Contains(out, "continuing an interrupted move") {
+			t.Errorf("continuing from step %d prints:\n%s", step, out)
 		}
 		same(t, "what breth0 has", belongings(t, "breth0"), had)
 		interrupted(back(), 12)
-		if out, err := run(t, forward()); err == nil || !strings.Contains(err.Error(), "its way back was interrupted: run bridges-to-nic breth0") {
-			t.Errorf("moving when the way back was interrupted: %v\n%s", err, out)
+		if out, err := run(t, forward()); err == nil || !strings.Contains(err.Error(),
+			"its return was interrupted: run bridges-to-nic breth0") {
+			t.Errorf("moving when the return was interrupted: %v\n%s", err, out)
 		}
 		mustRun(t, back())
 		same(t, "eth0", dump(t, "eth0"), before)
@@ -140,7 +139,8 @@ func TestNobodyLeft(t *testing.T) {
 	boot := forward()
 	boot.Options.Boot = true
 	interrupted(forward(), 31)
-	if out, err := run(t, boot); err == nil || !strings.Contains(err.Error(), "rolled back: the move to breth0 had not been confirmed when this host stopped") {
+	if out, err := run(t, boot); err == nil || !strings.Contains(err.Error(),
+		"rolled back: the move to breth0 had not been confirmed when this host stopped") {
 		t.Errorf("at boot: %v\n%s", err, out)
 	}
 	same(t, "eth0", dump(t, "eth0"), before)
@@ -152,9 +152,8 @@ func TestNobodyLeft(t *testing.T) {
 	clean(t)
 }
 
-// When ovs-vswitchd dies during a move, the move is taken back without it. When
-// its database is gone too, the host is reachable through the NIC, and the
-// bridge is removed once the database is there again.
+// If ovs-vswitchd dies during a move, the move is undone without it. If its database is gone, too, the host is
+// reachable through the NIC, and the bridge is removed once the database is back.
 func TestOpenVSwitchDies(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -178,7 +177,7 @@ func TestOpenVSwitchDies(t *testing.T) {
 		}
 		awaitTakeOver(t)
 		testkit.Run(t, "sh", "-c", "ip link del ovs-netdev; true")    // the daemon's own
-		testkit.Run(t, "ip", "link", "set", "eth0", "promisc", "off") // likewise
+		testkit.Run(t, "ip", "link", "set", "eth0", "promisc", "off") // the daemon's, too
 		same(t, "eth0", dump(t, "eth0"), before)
 		clean(t)
 		reachable(t)

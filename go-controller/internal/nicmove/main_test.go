@@ -24,19 +24,19 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// asEnv makes the test binary be another program: "mover", "watchdog",
-// "outside" (servers), "router" (router advertisements).
+// asEnv makes the test binary run as another program: "mover", "watchdog", "outside" (servers), "router" (router
+// advertisements).
 const asEnv = "NORTHBOUND_TEST_NICMOVE"
 
 const stateDir = "/run/nics"
 
-// call is what a mover is told, as its argument.
+// call is the argument of a mover, in JSON.
 type call struct {
 	NICs, Bridges []string // to move; to return
 	Options       nicmove.Options
 	Target        string // HOST:PORT or an IP
 	API           string // or the URL of an API server
-	StopAt        int    // before this step it says "stopped" and waits for its end
+	StopAt        int    // before this step, print "stopped" and wait for a signal
 	Silence       time.Duration
 }
 
@@ -76,7 +76,8 @@ func open(ctx context.Context, out io.Writer, silence time.Duration) (*nicmove.M
 	guard := func(u nicmove.Undo) []string {
 		return []string{"/usr/bin/env", asEnv + "=watchdog", self, u.NIC, u.Session, silence.String()}
 	}
-	return &nicmove.Mover{OVS: db, Kernel: kernel, Store: nicmove.Store{Dir: stateDir}, Out: out, Now: time.Now, Guard: guard}, nil
+	return &nicmove.Mover{OVS: db, Kernel: kernel, Store: nicmove.Store{Dir: stateDir}, Out: out, Now: time.Now,
+		Guard: guard}, nil
 }
 
 func mover(argument string) error {
@@ -123,19 +124,22 @@ func watchdog(nic, session, silence string) error {
 	return nicmove.Watch(ctx, m, nicmove.WatchOptions{NIC: nic, Session: session, Silence: d}, os.Stdin, os.Stdout)
 }
 
-// outside serves on all addresses: 7 echoes, 80 is HTTP, 443 HTTPS; both of
-// these refuse whoever asks, as an API server refuses strangers.
+// outside serves on all addresses: TCP echo on port 7, HTTP on 80, HTTPS on 443. The latter two refuse all requests, as
+// an API server refuses unknown clients.
 func outside() error {
 	echo, err := net.Listen("tcp", ":7")
 	if err != nil {
 		return err
 	}
-	for port, start := range map[string]func(*httptest.Server){":80": (*httptest.Server).Start, ":443": (*httptest.Server).StartTLS} {
+	for port, start := range map[string]func(*httptest.Server){":80": (*httptest.Server).Start,
+		":443": (*httptest.Server).StartTLS} {
 		l, err := net.Listen("tcp", port)
 		if err != nil {
 			return err
 		}
-		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
 		s.Listener = l
 		start(s)
 	}
@@ -152,8 +156,8 @@ func outside() error {
 	}
 }
 
-// router advertises itself as a router on a link, with a prefix for addresses:
-// at once, and whenever it is solicited (RFC 4861 section 4.2, RFC 4862).
+// router sends router advertisements with a prefix for addresses on a link: at once, and whenever it is solicited
+// (RFC 4861 section 4.2, RFC 4862).
 func router(link string) error {
 	conn, err := icmp.ListenPacket("ip6:ipv6-icmp", "::")
 	if err != nil {
@@ -165,7 +169,8 @@ func router(link string) error {
 	}
 	p := conn.IPv6PacketConn()
 	allNodes, allRouters := net.ParseIP("ff02::1"), net.ParseIP("ff02::2")
-	for _, err := range []error{p.SetMulticastHopLimit(255), p.SetMulticastInterface(iface), p.JoinGroup(iface, &net.IPAddr{IP: allRouters})} {
+	for _, err := range []error{p.SetMulticastHopLimit(255), p.SetMulticastInterface(iface),
+		p.JoinGroup(iface, &net.IPAddr{IP: allRouters})} {
 		if err != nil {
 			return err
 		}
@@ -173,7 +178,8 @@ func router(link string) error {
 	body := []byte{64, 0, 0x07, 0x08, 0, 0, 0, 0, 0, 0, 0, 0} // hop limit, flags, lifetime 1800 s
 	body = append(body, 1, 1)                                 // source link-layer address
 	body = append(body, iface.HardwareAddr...)
-	body = append(body, 3, 4, 64, 0xc0, 0, 0, 0x1c, 0x20, 0, 0, 0x0e, 0x10, 0, 0, 0, 0) // prefix /64, valid 7200 s, preferred 3600 s
+	// prefix /64, valid 7200 s, preferred 3600 s
+	body = append(body, 3, 4, 64, 0xc0, 0, 0, 0x1c, 0x20, 0, 0, 0x0e, 0x10, 0, 0, 0, 0)
 	body = append(body, net.ParseIP("2001:db8:1::")...)
 	message, err := (&icmp.Message{Type: ipv6.ICMPTypeRouterAdvertisement, Body: &icmp.RawBody{Data: body}}).Marshal(nil)
 	if err != nil {

@@ -12,21 +12,22 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Options says how NICs are moved.
+// Options say how to move NICs.
 type Options struct {
-	Datapath    string        // datapath_type of the bridges; "": as it is, or system
-	Target      *Target       // must answer for a move to stand; nil: the NIC's default router, if it answers before
-	Timeout     time.Duration // how long Target may take
-	Unconfirmed bool          // let a move stand without asking
+	Datapath    string        // datapath_type of the bridges; "": that of an existing bridge, else system
+	Target      *Target       // must answer for a move to stand; nil: a default router that answers before the move
+	Timeout     time.Duration // how long Target has to answer
+	Unconfirmed bool          // let a move stand without asking Target
 	DryRun      bool          // only print the steps
-	Boot        bool          // put back into effect what was moved before a reboot
+	Boot        bool          // restore a move after a reboot
 }
 
-// ErrNoTarget says that nobody is known who could confirm a move.
-var ErrNoTarget = errors.New("nobody is known who could confirm that the node is reachable after the move, and no default router behind the NIC answers a ping: give --confirm-target HOST:PORT or IP, or the API server (--k8s-apiserver, --kubeconfig, or external_ids:k8s-api-server in Open vSwitch), or --no-confirm")
+// ErrNoTarget says that no target for confirming a move is known.
+var ErrNoTarget = errors.New("no target can confirm that the node is reachable after the move, since no default " +
+	"router behind the NIC answers a ping: give --confirm-target HOST:PORT or IP, or the API server (--k8s-apiserver, " +
+	"--kubeconfig, or external_ids:k8s-api-server in Open vSwitch), or --no-confirm")
 
-// Move moves NICs into their bridges, one after the other. The first that does
-// not work ends it, with that NIC as it was before.
+// Move moves NICs into their bridges, one after the other. If one fails, it stops and leaves that NIC as it was before.
 func (m *Mover) Move(ctx context.Context, nics []string, o Options) error {
 	if err := collisions(nics); err != nil {
 		return err
@@ -50,7 +51,7 @@ func (m *Mover) moveOne(ctx context.Context, nic string, o Options) error {
 		return err
 	}
 	if known && !o.DryRun {
-		if done, err := m.unfinished(ctx, u, o.Boot); done || err != nil {
+		if done, err := m.finishEarlier(ctx, u, o.Boot); done || err != nil {
 			return err
 		}
 	}
@@ -60,17 +61,18 @@ func (m *Mover) moveOne(ctx context.Context, nic string, o Options) error {
 		return err
 	}
 	datapath := cmp.Or(o.Datapath, have.Row.Datapath, u.Datapath, config.DatapathSystem)
-	if o.Boot { // what has been confirmed counts
+	if o.Boot { // keep the datapath that was confirmed
 		datapath = cmp.Or(have.Row.Datapath, u.Datapath, datapath)
 	}
 	if err := m.refuse(nic, bridge, datapath, have); err != nil {
 		return err
 	}
 	if o.Boot && !known && have.PortOn == "" {
-		return errors.New("it has not been moved to a bridge yet, so there is nothing to do at boot: run nics-to-bridge without --boot first")
+		return errors.New("it has not been moved to a bridge yet, so there is nothing to do at boot: " +
+			"run nics-to-bridge without --boot first")
 	}
-	device, fresh := m.moving(u, known, have)
-	if fresh {
+	device, newUndo := m.deviceToMove(u, known, have)
+	if newUndo {
 		u = Undo{NIC: nic, Bridge: bridge, Saved: m.Now(), Device: have.Before()}
 	}
 	u.Datapath = datapath
@@ -90,43 +92,43 @@ func (m *Mover) moveOne(ctx context.Context, nic string, o Options) error {
 		m.preview(nic, steps)
 		return nil
 	case len(steps) == 0 && u.State != Moving:
-		m.say("%s: nothing to do: bridge %s has all that it needs", nic, bridge)
+		m.say("%s: nothing to do: bridge %s is set up already", nic, bridge)
 		return nil
 	case o.Boot:
 		return m.boot(ctx, u, plan)
 	}
-	return m.confirmed(ctx, u, plan, o)
+	return m.moveAndConfirm(ctx, u, plan, o)
 }
 
-// unfinished deals with what an earlier run has left unfinished, where that is
-// not to move on. done tells that no more is to be done.
-func (m *Mover) unfinished(ctx context.Context, u Undo, boot bool) (done bool, err error) {
+// finishEarlier deals with an unfinished earlier run, unless this run continues it. done means that nothing is left to
+// do.
+func (m *Mover) finishEarlier(ctx context.Context, u Undo, boot bool) (done bool, err error) {
 	switch {
 	case boot && u.State == Moving:
-		m.say("%s: the move to %s had not been confirmed when this host stopped: taking it back", u.NIC, u.Bridge)
+		m.say("%s: the move to %s had not been confirmed when this host stopped: rolling back", u.NIC, u.Bridge)
 		if err := m.back(ctx, u); err != nil {
 			return true, err
 		}
 		return true, fmt.Errorf("rolled back: the move to %s had not been confirmed when this host stopped", u.Bridge)
 	case boot && u.State == Returning:
-		m.say("%s: finishing the way back from %s", u.NIC, u.Bridge)
+		m.say("%s: finishing the return from %s", u.NIC, u.Bridge)
 		return true, m.back(ctx, u)
 	case u.State == Returning:
-		return true, fmt.Errorf("its way back was interrupted: run bridges-to-nic %s to finish it", u.Bridge)
+		return true, fmt.Errorf("its return was interrupted: run bridges-to-nic %s to finish it", u.Bridge)
 	case u.State == Moving:
-		m.say("%s: an earlier move was interrupted: going on with it", u.NIC)
+		m.say("%s: continuing an interrupted move", u.NIC)
 	}
 	return false, nil
 }
 
-// moving is what has to be on the bridge. fresh tells that an undo file has to
-// be begun.
-func (m *Mover) moving(u Undo, known bool, have nicmove.Host) (device nicmove.Device, fresh bool) {
-	inside := have.PortOn == have.Row.Name && have.PortOn != ""
+// deviceToMove returns the configuration that the bridge must get. newUndo means that the undo file has to be written
+// anew.
+func (m *Mover) deviceToMove(u Undo, known bool, have nicmove.Host) (device nicmove.Device, newUndo bool) {
+	isPort := have.PortOn == have.Row.Name && have.PortOn != ""
 	switch {
 	case known && u.State == Moving, known && !have.NIC.Carries() && !have.Bridge.Carries():
-		return u.saved(m.Now()), false // what is there is at most half of it
-	case inside: // after a reboot, the distribution has given the NIC what it had; or all is as it should be
+		return u.saved(m.Now()), false // the interfaces have only part of it
+	case isPort: // the move is complete, or after a reboot the distribution has configured the NIC again
 		device = have.NIC
 		device.Sysctls = nil
 		if known && have.NIC.Carries() {
@@ -138,24 +140,25 @@ func (m *Mover) moving(u Undo, known bool, have nicmove.Host) (device nicmove.De
 	return have.NIC, true
 }
 
-// boot moves without asking anybody: the move was confirmed before the reboot,
-// and whom to ask may not be up yet.
+// boot moves without asking a target: the move was confirmed before the reboot, and the target may not be up yet.
 func (m *Mover) boot(ctx context.Context, u Undo, plan func() ([]nicmove.Step, error)) error {
 	u.State = Moved
 	if err := m.Store.Save(u); err != nil {
 		return err
 	}
-	if err := m.follow(ctx, plan, true); err != nil {
+	if err := m.converge(ctx, plan, true); err != nil {
 		return err
 	}
 	m.say("%s: moved to bridge %s again", u.NIC, u.Bridge)
 	return nil
 }
 
-// confirmed moves, and takes the move back unless the target answers.
-func (m *Mover) confirmed(ctx context.Context, u Undo, plan func() ([]nicmove.Step, error), o Options) error {
+// moveAndConfirm moves the NIC, and undoes the move unless the target answers.
+func (m *Mover) moveAndConfirm(
+	ctx context.Context, u Undo, plan func() ([]nicmove.Step, error), o Options,
+) error {
 	if o.Target == nil && !o.Unconfirmed {
-		if o.Target = router(ctx, u.Device); o.Target == nil {
+		if o.Target = defaultRouter(ctx, u.Device); o.Target == nil {
 			return ErrNoTarget
 		}
 	}
@@ -166,10 +169,10 @@ func (m *Mover) confirmed(ctx context.Context, u Undo, plan func() ([]nicmove.St
 		return err
 	}
 	defer m.unguard()
-	err := m.follow(ctx, plan, false)
+	err := m.converge(ctx, plan, false)
 	if err == nil && !o.Unconfirmed {
 		m.say("%s: asking %s for up to %s", u.NIC, o.Target, o.Timeout)
-		err = o.Target.await(ctx, o.Timeout, m.dog.beat)
+		err = o.Target.await(ctx, o.Timeout, m.watchdog.beat)
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", context.Cause(ctx))
@@ -190,22 +193,25 @@ func (m *Mover) confirmed(ctx context.Context, u Undo, plan func() ([]nicmove.St
 	return nil
 }
 
-// rollBack gives the NIC back what it had, also when ctx has ended.
+// rollBack restores the NIC's configuration, even if ctx has ended.
 func (m *Mover) rollBack(ctx context.Context, u Undo, cause error) error {
 	m.say("%s: rolling back: %v", u.NIC, cause)
 	if err := m.back(context.WithoutCancel(ctx), u); err != nil {
-		m.dog.leave()
-		m.dog = nil
-		return fmt.Errorf("%w; rolling back has not worked: %w; the watchdog goes on trying (%s), and bridges-to-nic %s would", cause, err, m.Store.path(u.NIC, logSuffix), u.Bridge)
+		m.watchdog.leave()
+		m.watchdog = nil
+		return fmt.Errorf("%w; rolling back failed: %w; the watchdog keeps trying (see %s); you can also run "+
+			"bridges-to-nic %s",
+			cause, err, m.Store.path(u.NIC, logSuffix), u.Bridge)
 	}
-	return fmt.Errorf("rolled back, it has again what it had: %w", cause)
+	return fmt.Errorf("rolled back, it has its configuration again: %w", cause)
 }
 
-// adviseDHCP tells of leases: the client that holds one knows only the NIC.
+// adviseDHCP advises on addresses that are leases: the DHCP client that renews them runs on the NIC.
 func (m *Mover) adviseDHCP(u Undo) {
 	for _, a := range u.Device.Addrs {
 		if a.Prefix.Addr().Is4() && a.Valid != nicmove.Forever {
-			m.say("%s: %s is a lease that ends %d s after it was last renewed: have the DHCP client run on %s from now on", u.NIC, a.Prefix, a.Valid, u.Bridge)
+			m.say("%s: %s is a DHCP lease that ends %d s after its last renewal: run the DHCP client on %s from now on",
+				u.NIC, a.Prefix, a.Valid, u.Bridge)
 		}
 	}
 }
@@ -219,7 +225,7 @@ func (m *Mover) preview(nic string, steps []nicmove.Step) {
 	}
 }
 
-// Return gives NICs back what their bridges have, and removes the bridges.
+// Return moves the configuration of bridges back to their NICs, and removes the bridges.
 func (m *Mover) Return(ctx context.Context, bridges []string, dryRun bool) error {
 	for _, bridge := range bridges {
 		if err := m.returnOne(ctx, bridge, dryRun); err != nil {
@@ -252,7 +258,7 @@ func (m *Mover) returnOne(ctx context.Context, bridge string, dryRun bool) error
 		return err
 	}
 	if !known {
-		m.say("%s: there is no undo file: %s gets what is on the bridge", bridge, nic)
+		m.say("%s: there is no undo file: %s gets the bridge's configuration", bridge, nic)
 		u = Undo{NIC: nic, Bridge: bridge, Datapath: have.Row.Datapath, Saved: m.Now(), Device: have.Before()}
 	}
 	if dryRun {
@@ -260,7 +266,7 @@ func (m *Mover) returnOne(ctx context.Context, bridge string, dryRun bool) error
 		return nil
 	}
 	if _, others, err := m.OVS.UplinkOf(ctx, nic); err == nil && len(others) > 0 {
-		m.say("%s: removing it with its other ports %v", bridge, others)
+		m.say("%s: removing the bridge with its other ports %v", bridge, others)
 	}
 	if err := m.running(ctx); err != nil {
 		return err
@@ -272,6 +278,6 @@ func (m *Mover) returnOne(ctx context.Context, bridge string, dryRun bool) error
 	if err := m.back(context.WithoutCancel(ctx), u); err != nil {
 		return err
 	}
-	m.say("%s: %s has again what it had", bridge, nic)
+	m.say("%s: %s has its configuration again", bridge, nic)
 	return nil
 }

@@ -11,14 +11,14 @@ import (
 )
 
 func forward() call {
-	return call{NICs: []string{"eth0"}, Target: "192.0.2.1", Options: nicmove.Options{Datapath: "netdev", Timeout: 10 * time.Second}}
+	return call{NICs: []string{"eth0"}, Target: "192.0.2.1", Options: nicmove.Options{Datapath: "netdev",
+		Timeout: 10 * time.Second}}
 }
 
 func back() call { return call{Bridges: []string{"breth0"}} }
 
-// What eth0 had is on breth0 after the move, each thing of it; and on eth0 to
-// the letter after the way back. Hosts are reachable by all addresses, nothing
-// is answered twice, and running again changes nothing.
+// After the move, breth0 has the whole configuration of eth0. After the return, eth0 has exactly its old configuration.
+// The node is reachable at all addresses, pings are answered once, and a second run changes nothing.
 func TestMove(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -38,12 +38,14 @@ func TestMove(t *testing.T) {
 	same(t, "what breth0 has", belongings(t, "breth0"), had)
 	reachable(t)
 	for range 2 {
-		if out := mustRun(t, forward()); out != "eth0: nothing to do: bridge breth0 has all that it needs\n" {
+		if out := mustRun(t, forward()); out != "eth0: nothing to do: bridge breth0 is set up already\n" {
 			t.Errorf("running again prints:\n%s", out)
 		}
 	}
-	if got := testkit.Run(t, "ovs-vsctl", "get", "bridge", "breth0", "fail_mode", "datapath_type", "other_config", "external_ids"); got !=
-		"standalone\nnetdev\n{hwaddr=\"0a:58:00:00:00:01\"}\n{bridge-id=breth0, bridge-uplink=eth0}\n" {
+	const want = "standalone\nnetdev\n{hwaddr=\"0a:58:00:00:00:01\"}\n{bridge-id=breth0, bridge-uplink=eth0}\n"
+	got := testkit.Run(t, "ovs-vsctl", "get", "bridge", "breth0", "fail_mode", "datapath_type", "other_config",
+		"external_ids")
+	if got != want {
 		t.Errorf("bridge: %s", got)
 	}
 	dry = back()
@@ -52,15 +54,15 @@ func TestMove(t *testing.T) {
 	if out = mustRun(t, back()); !strings.HasPrefix(steady(out), steady(plan)) {
 		t.Errorf("planned:\n%s\nmade:\n%s", plan, out)
 	}
-	same(t, "eth0 after the way back", dump(t, "eth0"), before)
+	same(t, "eth0 after the return", dump(t, "eth0"), before)
 	clean(t)
 	reachable(t)
 	if out := mustRun(t, back()); out != "breth0: nothing to do: there is no such bridge, and no undo file names it\n" {
-		t.Errorf("a second way back prints:\n%s", out)
+		t.Errorf("a second return prints:\n%s", out)
 	}
 }
 
-// steady is a printed plan without what counts down.
+// steady is a printed plan without lifetimes.
 func steady(s string) string {
 	return regexp.MustCompile(`(_lft|expires) [0-9]+s`).ReplaceAllString(s, "$1 N")
 }

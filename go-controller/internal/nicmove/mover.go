@@ -13,8 +13,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// How long one step may take, and how often the host is compared anew: the
-// kernel makes some things by itself, and not at once.
+// How long one step may take, and how often the host is compared again: the kernel makes some changes by itself, and
+// not at once.
 const (
 	stepTimeout   = 10 * time.Second
 	maxPasses     = 5
@@ -25,21 +25,21 @@ const (
 
 // Mover moves NICs of the network namespace that it was made in.
 type Mover struct {
-	OVS    *ovs.DB
-	Kernel *hostnet.Netlink
-	Store  Store
-	Out    io.Writer             // what is done, one line each
-	Step   func(number int)      // called before each step, from 1; nil for nothing
-	Guard  func(u Undo) []string // the command line of a watchdog for the undo file
-	Now    func() time.Time      // the clock
-	steps  int                   // made so far
-	deaf   bool                  // ovs-vswitchd has not followed
-	dog    *Watchdog             // nil when there is none
+	OVS      *ovs.DB
+	Kernel   *hostnet.Netlink
+	Store    Store
+	Out      io.Writer             // gets a line for each step
+	Step     func(number int)      // called before each step, which are numbered from 1; may be nil
+	Guard    func(u Undo) []string // returns the command line of a watchdog for the undo file
+	Now      func() time.Time
+	steps    int       // executed so far
+	ovsStuck bool      // ovs-vswitchd did not apply a change in time
+	watchdog *Watchdog // nil if there is none
 }
 
 func (m *Mover) say(format string, args ...any) { fmt.Fprintf(m.Out, format+"\n", args...) }
 
-// read reads what a plan is compared with.
+// read reads the host's state that plans are compared with.
 func (m *Mover) read(ctx context.Context, nic, bridge string) (nicmove.Host, error) {
 	h, err := m.readKernel(nic, bridge)
 	if err != nil {
@@ -72,9 +72,9 @@ func (m *Mover) readOVS(ctx context.Context, h *nicmove.Host, nic, bridge string
 	return err
 }
 
-// follow carries out what plan answers until that is nothing. With brave a step
-// that does not work does not keep the others from being made.
-func (m *Mover) follow(ctx context.Context, plan func() ([]nicmove.Step, error), brave bool) error {
+// converge executes the steps that plan returns until it returns none. With keepGoing, a step that fails does not stop
+// the others.
+func (m *Mover) converge(ctx context.Context, plan func() ([]nicmove.Step, error), keepGoing bool) error {
 	var failed []error
 	for pass := range maxPasses {
 		if pass > 1 {
@@ -93,9 +93,9 @@ func (m *Mover) follow(ctx context.Context, plan func() ([]nicmove.Step, error),
 		}
 		failed = nil
 		for _, s := range steps {
-			if err := m.make(ctx, s); err != nil {
+			if err := m.apply(ctx, s); err != nil {
 				err = fmt.Errorf("applying %q: %w", s, err)
-				if !brave {
+				if !keepGoing {
 					return err
 				}
 				failed = append(failed, err)
@@ -110,15 +110,15 @@ func (m *Mover) follow(ctx context.Context, plan func() ([]nicmove.Step, error),
 	for _, s := range steps {
 		lines = append(lines, s.String())
 	}
-	return errors.Join(append(failed, fmt.Errorf("after %d attempts this is still to be done: %s", maxPasses, strings.Join(lines, "; ")))...)
+	rest := fmt.Errorf("after %d attempts these steps are left: %s", maxPasses, strings.Join(lines, "; "))
+	return errors.Join(append(failed, rest)...)
 }
 
-// make makes one step.
-func (m *Mover) make(ctx context.Context, s nicmove.Step) error {
+func (m *Mover) apply(ctx context.Context, s nicmove.Step) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	m.dog.beat()
+	m.watchdog.beat()
 	m.steps++
 	if m.Step != nil {
 		m.Step(m.steps)
@@ -126,8 +126,8 @@ func (m *Mover) make(ctx context.Context, s nicmove.Step) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	var err error
-	if ofOVS(s) {
-		err = m.makeOVS(ctx, s)
+	if isOVS(s) {
+		err = m.applyOVS(ctx, s)
 	} else {
 		err = m.Kernel.Carry(s)
 	}
@@ -137,16 +137,13 @@ func (m *Mover) make(ctx context.Context, s nicmove.Step) error {
 	return err
 }
 
-// makeOVS makes a step of Open vSwitch. It waits for ovs-vswitchd to follow, but
-// not again for one that has not.
-func (m *Mover) makeOVS(ctx context.Context, s nicmove.Step) error {
-	if err := m.OVS.Carry(ctx, s); err != nil || m.deaf {
+// applyOVS applies a step to Open vSwitch, and waits for ovs-vswitchd unless that was in vain before.
+func (m *Mover) applyOVS(ctx context.Context, s nicmove.Step) error {
+	if err := m.OVS.Carry(ctx, s); err != nil || m.ovsStuck {
 		return err
 	}
-	settling, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	if err := m.OVS.Settle(settling); err != nil {
-		m.deaf = true
+	if err := m.running(ctx); err != nil {
+		m.ovsStuck = true
 		return err
 	}
 	if p, ok := s.Want.(nicmove.Port); ok {
@@ -155,7 +152,7 @@ func (m *Mover) makeOVS(ctx context.Context, s nicmove.Step) error {
 	return nil
 }
 
-func ofOVS(s nicmove.Step) bool {
+func isOVS(s nicmove.Step) bool {
 	thing := s.Want
 	if thing == nil {
 		thing = s.Have
@@ -167,21 +164,21 @@ func ofOVS(s nicmove.Step) bool {
 	return false
 }
 
-// running makes sure, before anything is changed, that ovs-vswitchd runs.
+// running makes sure that ovs-vswitchd runs and has applied all changes.
 func (m *Mover) running(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	return m.OVS.Settle(ctx)
 }
 
-// guard writes the undo file and starts the watchdog, before the first change.
-// Without a watchdog the file is as before: was is its state then, "" for none.
+// guard writes the undo file and starts the watchdog, before the first change. If that fails, it restores the file to
+// its earlier state was, or removes it if that is "".
 func (m *Mover) guard(was State, u *Undo, state State) error {
 	u.State, u.Session = state, fmt.Sprint(m.Now().UnixNano())
 	if err := m.Store.Save(*u); err != nil {
 		return err
 	}
-	dog, err := startWatchdog(m.Guard(*u), m.Store.path(u.NIC, logSuffix))
+	watchdog, err := startWatchdog(m.Guard(*u), m.Store.path(u.NIC, logSuffix))
 	if err != nil {
 		if was == "" {
 			return errors.Join(err, m.Store.Remove(u.NIC))
@@ -189,22 +186,21 @@ func (m *Mover) guard(was State, u *Undo, state State) error {
 		u.State = was
 		return errors.Join(err, m.Store.Save(*u))
 	}
-	m.dog = dog
+	m.watchdog = watchdog
 	return nil
 }
 
-// unguard ends the watchdog, which has had nothing to tell.
+// unguard ends the watchdog.
 func (m *Mover) unguard() {
-	m.dog.end()
-	m.dog = nil
+	m.watchdog.end()
+	m.watchdog = nil
 }
 
-// back gives the NIC what the undo file says and removes the bridge and then
-// the file. When Open vSwitch fails, the kernel's part is done nevertheless, so
-// that the host is reachable through the NIC; the file stays.
+// back restores the NIC's configuration from the undo file, removes the bridge, and then removes the file. If Open
+// vSwitch fails, it still configures the kernel, so that the host is reachable through the NIC; the file stays.
 func (m *Mover) back(ctx context.Context, u Undo) error {
-	m.deaf = false
-	err := m.follow(ctx, func() ([]nicmove.Step, error) {
+	m.ovsStuck = false
+	err := m.converge(ctx, func() ([]nicmove.Step, error) {
 		have, err := m.readKernel(u.NIC, u.Bridge)
 		if err != nil {
 			return nil, err
@@ -215,7 +211,7 @@ func (m *Mover) back(ctx context.Context, u Undo) error {
 		err = m.readOVS(ctx, &have, u.NIC, u.Bridge)
 		steps := nicmove.Back(u.saved(m.Now()), have)
 		if err != nil && len(steps) > 0 {
-			m.say("%s: without Open vSwitch, which does not answer", u.NIC)
+			m.say("%s: Open vSwitch does not answer: only the kernel is configured", u.NIC)
 			err = nil
 		}
 		return steps, err
@@ -224,29 +220,28 @@ func (m *Mover) back(ctx context.Context, u Undo) error {
 		err = m.awaitGone(ctx, u.Bridge)
 	}
 	if err != nil {
-		return fmt.Errorf("giving %s back what it had: %w", u.NIC, errors.Join(err, m.silence(ctx, u.Bridge)))
+		return fmt.Errorf("restoring the configuration of %s: %w", u.NIC, errors.Join(err, m.takeDown(ctx, u.Bridge)))
 	}
 	return m.Store.Remove(u.NIC)
 }
 
-// silence takes an interface that Open vSwitch should have removed down, so that
-// its routes don't compete with the NIC's.
-func (m *Mover) silence(ctx context.Context, bridge string) error {
+// takeDown sets an interface down that Open vSwitch should have removed, so that its routes do not compete with the
+// NIC's.
+func (m *Mover) takeDown(ctx context.Context, bridge string) error {
 	d, err := m.Kernel.NIC(bridge)
 	if err != nil || !d.Link.Up {
 		return err
 	}
 	down := d.Link
 	down.Up = false
-	return m.make(ctx, nicmove.Step{Have: d.Link, Want: down})
+	return m.apply(ctx, nicmove.Step{Have: d.Link, Want: down})
 }
 
-// awaitGone waits until the kernel has no interface of this name any more: it
-// goes a moment after the bridge's row. One that an ovs-vswitchd that was killed
-// has left is removed here.
+// awaitGone waits until the kernel has no interface of this name: it vanishes a moment after the bridge's row. If
+// ovs-vswitchd was killed and left the interface behind, awaitGone removes it.
 func (m *Mover) awaitGone(ctx context.Context, link string) error {
 	limit := settleTimeout
-	if m.deaf {
+	if m.ovsStuck {
 		limit = 0
 	}
 	waiting, cancel := context.WithTimeout(ctx, limit)
@@ -261,7 +256,7 @@ func (m *Mover) awaitGone(ctx context.Context, link string) error {
 			if removed, err := m.Kernel.RemoveTap(link); removed || err != nil {
 				return err
 			}
-			return fmt.Errorf("interface %s is still there although Open vSwitch has no such bridge any more: does ovs-vswitchd run?", link)
+			return fmt.Errorf("interface %s still exists, but Open vSwitch has no such bridge: is ovs-vswitchd running?", link)
 		case <-time.After(settlePause):
 		}
 	}

@@ -15,15 +15,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// stream is a TCP connection over which bytes go out and come back, all the
-// while until stop.
+// stream is a TCP connection to an echo server that sends continuously until stop.
 type stream struct {
 	echoed atomic.Int64
 	quit   chan struct{}
 	failed chan error
 }
 
-// block is the unit of a stream.
+// block is the size in bytes that a stream sends at once.
 const block = 1000
 
 func startStream(t *testing.T, address string) *stream {
@@ -78,7 +77,7 @@ func startStream(t *testing.T, address string) *stream {
 	return s
 }
 
-// flows waits until more has come back.
+// flows waits until more bytes have come back.
 func (s *stream) flows(t *testing.T) {
 	t.Helper()
 	from := s.echoed.Load()
@@ -95,7 +94,7 @@ func (s *stream) flows(t *testing.T) {
 	})
 }
 
-// stop ends the stream: all that was sent must have come back.
+// stop ends the stream, and checks that all bytes have come back.
 func (s *stream) stop(t *testing.T) {
 	t.Helper()
 	close(s.quit)
@@ -109,8 +108,7 @@ func (s *stream) stop(t *testing.T) {
 	}
 }
 
-// Streams of both families live through the move and the way back, several
-// times over.
+// Streams of both families survive several moves and returns.
 func TestStream(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -139,8 +137,8 @@ func TestStream(t *testing.T) {
 	clean(t)
 }
 
-// A move stands when the API server answers, in whatever way, or a connection
-// or a ping does; else all is as before, and it says so.
+// A move stands if the API server sends any response, or if a connection or ping succeeds. Otherwise it is undone, with
+// an error.
 func TestConfirm(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -149,10 +147,12 @@ func TestConfirm(t *testing.T) {
 	helper(t, "outside", "outside")
 	before := dump(t, "eth0")
 	for _, c := range []call{
-		{API: "192.0.2.1:80"}, {API: "http://[2001:db8::1]"}, {API: "https://192.0.2.1"}, {Target: "10.1.0.1:7"}, {Target: "[fd01::1]:7"}, {Target: "2001:db8::1"}, {Target: "192.0.2.1"},
+		{API: "192.0.2.1:80"}, {API: "http://[2001:db8::1]"}, {API: "https://192.0.2.1"}, {Target: "10.1.0.1:7"},
+		{Target: "[fd01::1]:7"}, {Target: "2001:db8::1"}, {Target: "192.0.2.1"},
 	} {
 		c.NICs, c.Options = []string{"eth0"}, forward().Options
-		if out := mustRun(t, c); !strings.Contains(out, "eth0: moved to bridge breth0: ") || !strings.Contains(out, c.API+c.Target+" has answered") {
+		if out := mustRun(t, c); !strings.Contains(out, "eth0: moved to bridge breth0: ") ||
+			!strings.Contains(out, c.API+c.Target+" has answered") {
 			t.Errorf("%+v prints:\n%s", c, out)
 		}
 		mustRun(t, back())
@@ -170,7 +170,8 @@ func TestConfirm(t *testing.T) {
 		c.call.NICs, c.call.Options = []string{"eth0"}, forward().Options
 		c.call.Options.Timeout = time.Second
 		out, err := run(t, c.call)
-		if err == nil || !strings.HasPrefix(err.Error(), "eth0: rolled back, it has again what it had: "+c.want) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.HasPrefix(err.Error(), "eth0: rolled back, it has its configuration again: "+c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v\n%s", c.call, err, out)
 		}
 		same(t, "eth0", dump(t, "eth0"), before)
@@ -178,20 +179,33 @@ func TestConfirm(t *testing.T) {
 	}
 	c := forward()
 	c.Target, c.Options.Timeout = "10.1.0.200", time.Hour
-	if out, err := runUntil(t, c, "eth0: asking 10.1.0.200 for up to 1h0m0s", syscall.SIGTERM); err == nil || !strings.HasPrefix(err.Error(), "eth0: rolled back, it has again what it had: interrupted: ") {
+	if out, err := runUntil(t, c, "eth0: asking 10.1.0.200 for up to 1h0m0s", syscall.SIGTERM); err == nil ||
+		!strings.HasPrefix(err.Error(), "eth0: rolled back, it has its configuration again: interrupted: ") {
 		t.Errorf("interrupted: %v\n%s", err, out)
 	}
 	same(t, "eth0", dump(t, "eth0"), before)
 	clean(t)
-	c = forward()
+	confirmByRouter(t, before)
+	if _, err := nicmove.ParseTarget("10.0.0.1:"); err == nil {
+		t.Error("10.0.0.1: is taken for a target")
+	}
+}
+
+// Without a target, a default router that answers pings confirms a move.
+func confirmByRouter(t *testing.T, before string) {
+	t.Helper()
+	c := forward()
 	c.Target = ""
-	if out := mustRun(t, c); !strings.Contains(out, "eth0: moved to bridge breth0: the default router 10.1.0.1 has answered") {
+	if out := mustRun(t, c); !strings.Contains(out,
+		"eth0: moved to bridge breth0: the default router 10.1.0.1 has answered") {
 		t.Errorf("without a target, but with a router:\n%s", out)
 	}
 	mustRun(t, back())
 	same(t, "eth0", dump(t, "eth0"), before)
-	testkit.Run(t, "ip", "netns", "exec", "outside", "sysctl", "-q", "-w", "net.ipv4.icmp_echo_ignore_all=1", "net.ipv6.icmp.echo_ignore_all=1")
-	if out, err := run(t, c); err == nil || !strings.Contains(err.Error(), "no default router behind the NIC answers a ping: give --confirm-target HOST:PORT or IP") || out != "" {
+	testkit.Run(t, "ip", "netns", "exec", "outside", "sysctl", "-q", "-w", "net.ipv4.icmp_echo_ignore_all=1",
+		"net.ipv6.icmp.echo_ignore_all=1")
+	if out, err := run(t, c); err == nil || !strings.Contains(err.Error(),
+		"no default router behind the NIC answers a ping: give --confirm-target HOST:PORT or IP") || out != "" {
 		t.Errorf("without a target, and the router is silent: %v\n%s", err, out)
 	}
 	same(t, "eth0", dump(t, "eth0"), before)
@@ -200,7 +214,4 @@ func TestConfirm(t *testing.T) {
 		t.Errorf("unconfirmed:\n%s", out)
 	}
 	mustRun(t, back())
-	if _, err := nicmove.ParseTarget("10.0.0.1:"); err == nil {
-		t.Error("10.0.0.1: is taken for a target")
-	}
 }

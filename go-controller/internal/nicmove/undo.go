@@ -15,42 +15,42 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
 )
 
-// State is how far a NIC has come.
+// State says how far the move of a NIC has come.
 type State string
 
 // The states of an undo file.
 const (
-	Moving    State = "moving"    // on the way, or not yet confirmed: to be taken back if nobody is at it
-	Moved     State = "moved"     // it has been confirmed
-	Returning State = "returning" // on the way back: to be finished
+	Moving    State = "moving"    // in progress or not yet confirmed: undone if its process is gone
+	Moved     State = "moved"     // confirmed
+	Returning State = "returning" // the NIC is being restored: finished if its process is gone
 )
 
-// Undo is the undo file: what the NIC had.
+// Undo is the content of an undo file: the NIC's configuration before the move.
 type Undo struct {
-	Version  int            `json:"version"` // of this form: 1
+	Version  int            `json:"version"` // of the file's format: 1
 	State    State          `json:"state"`
 	NIC      string         `json:"nic"`
 	Bridge   string         `json:"bridge"`
 	Datapath string         `json:"datapath"` // datapath_type of the bridge
 	Session  string         `json:"session"`  // the run that last changed State to Moving or Returning
-	Saved    time.Time      `json:"saved"`    // when Device was read; its lifetimes count from here
+	Saved    time.Time      `json:"saved"`    // when Device was read; its lifetimes count from then
 	Device   nicmove.Device `json:"device"`
 }
 
-// undoVersion is the version of the undo file's form.
+// undoVersion is the version of the undo file's format.
 const undoVersion = 1
 
-// saved is what the NIC had, with the lifetimes that are left at this time.
+// saved returns the NIC's configuration before the move, with the lifetimes that remain now.
 func (u Undo) saved(now time.Time) nicmove.Device {
 	return u.Device.Aged(uint32(max(0, now.Sub(u.Saved)) / time.Second))
 }
 
-// Store keeps the undo files, one per NIC, in a directory.
+// Store is a directory with an undo file for each NIC.
 type Store struct{ Dir string }
 
 func (s Store) path(nic, suffix string) string { return filepath.Join(s.Dir, nic+suffix) }
 
-// Load reads a NIC's undo file; ok is false when there is none.
+// Load reads a NIC's undo file. ok is false if there is none.
 func (s Store) Load(nic string) (u Undo, ok bool, err error) {
 	path := s.path(nic, ".json")
 	text, err := os.ReadFile(path)
@@ -61,7 +61,8 @@ func (s Store) Load(nic string) (u Undo, ok bool, err error) {
 		err = json.Unmarshal(text, &u)
 	}
 	if err == nil && (u.Version != undoVersion || u.NIC != nic || u.Bridge == "") {
-		err = fmt.Errorf("it has version %d, NIC %q and bridge %q: want version %d and NIC %q", u.Version, u.NIC, u.Bridge, undoVersion, nic)
+		err = fmt.Errorf("it has version %d, NIC %q and bridge %q: want version %d and NIC %q",
+			u.Version, u.NIC, u.Bridge, undoVersion, nic)
 	}
 	if err != nil {
 		return u, false, fmt.Errorf("reading the undo file %s: %w", path, err)
@@ -69,8 +70,7 @@ func (s Store) Load(nic string) (u Undo, ok bool, err error) {
 	return u, true, nil
 }
 
-// Save writes the file so that it is either there whole or as it was before,
-// also after a loss of power.
+// Save replaces the undo file atomically, so that it survives a loss of power.
 func (s Store) Save(u Undo) error {
 	u.Version = undoVersion
 	text, err := json.MarshalIndent(u, "", "  ")
@@ -94,7 +94,7 @@ func (s Store) Remove(nic string) error {
 	return atomicfile.SyncDir(s.Dir)
 }
 
-// NICOf finds the NIC whose undo file names the bridge, "" for none.
+// NICOf finds the NIC whose undo file names the bridge. It returns "" if there is none.
 func (s Store) NICOf(bridge string) (string, error) {
 	files, err := filepath.Glob(s.path("*", ".json"))
 	if err != nil {
@@ -113,11 +113,12 @@ func (s Store) NICOf(bridge string) (string, error) {
 	return "", nil
 }
 
-// errLocked says that another process is at the NIC.
-var errLocked = errors.New("another ovnkube is moving it at this moment (or its watchdog takes a move back): wait for it to end")
+// errLocked says that another process is changing the NIC.
+var errLocked = errors.New("another ovnkube is moving it at this moment (or its watchdog undoes a move): wait " +
+	"for it to end")
 
-// Lock keeps others away from the NIC until unlock is called or the process
-// ends. With wait it waits for them, else it fails with errLocked.
+// Lock keeps other processes from changing the NIC until unlock is called or this process ends. If another process has
+// the lock, it waits, or without wait fails with errLocked.
 func (s Store) Lock(nic string, wait bool) (unlock func(), err error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making --state-dir: %w", err)

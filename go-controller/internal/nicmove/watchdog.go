@@ -11,34 +11,33 @@ import (
 	"time"
 )
 
-// Words between a mover and its watchdog, one a line.
+// Messages between a mover and its watchdog, one on each line.
 const (
-	wordReady = "ready" // from the watchdog: it has begun
-	wordAlive = "alive" // a step is about to be made
-	wordDone  = "done"  // there is nothing to take back any more
+	msgReady = "ready" // from the watchdog: it has started
+	msgAlive = "alive" // from the mover: the next step begins
+	msgDone  = "done"  // from the mover: there is nothing to undo
 )
 
-// logSuffix ends the name of the file in which the watchdog tells what it did.
+// logSuffix is the end of the name of the watchdog's log file.
 const logSuffix = ".watchdog.log"
 
-// readyTimeout is how long the watchdog may take to begin.
+// readyTimeout is how long the watchdog may take to start.
 const readyTimeout = 10 * time.Second
 
-// How long the watchdog goes on trying to give a NIC back what it had, when
-// Open vSwitch does not answer, and the time between two attempts.
+// How long the watchdog tries to restore a NIC while Open vSwitch does not answer, and the pause between two attempts.
 const (
-	patience   = 10 * time.Minute
-	retryPause = time.Second
+	retryTimeout = 10 * time.Minute
+	retryPause   = time.Second
 )
 
-// Watchdog is the other process, seen from the mover.
+// Watchdog is the mover's handle on the watchdog process.
 type Watchdog struct {
 	cmd  *exec.Cmd
 	pipe *os.File
 }
 
-// startWatchdog starts the watchdog in a session of its own, and returns when
-// it watches. It learns of this process' end by the end of the pipe.
+// startWatchdog starts the watchdog in a session of its own, and returns once it watches. The watchdog notices the end
+// of this process by the end of the pipe.
 func startWatchdog(argv []string, log string) (*Watchdog, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = "/"
@@ -71,24 +70,24 @@ func startWatchdog(argv []string, log string) (*Watchdog, error) {
 	}()
 	select {
 	case line := <-said:
-		if line == wordReady+"\n" {
+		if line == msgReady+"\n" {
 			return d, nil
 		}
 	case <-time.After(readyTimeout):
 	}
 	d.end()
 	text, _ := os.ReadFile(log)
-	return nil, fmt.Errorf("starting the watchdog: it does not watch: %s", text)
+	return nil, fmt.Errorf("starting the watchdog: it did not report ready: %s", text)
 }
 
-// beat tells the watchdog that the mover is at work.
+// beat tells the watchdog that the mover is alive.
 func (d *Watchdog) beat() {
 	if d != nil {
-		_, _ = io.WriteString(d.pipe, wordAlive+"\n") // one that is gone can't be told, and the work goes on
+		_, _ = io.WriteString(d.pipe, msgAlive+"\n") // the move continues even if the watchdog is gone
 	}
 }
 
-// leave leaves what is not done to the watchdog.
+// leave lets the watchdog finish the work.
 func (d *Watchdog) leave() {
 	if d != nil {
 		d.pipe.Close()
@@ -96,59 +95,56 @@ func (d *Watchdog) leave() {
 	}
 }
 
-// end tells the watchdog that it is not needed any more, and waits for it.
+// end tells the watchdog that there is nothing to undo, and waits for it.
 func (d *Watchdog) end() {
 	if d == nil {
 		return
 	}
-	_, _ = io.WriteString(d.pipe, wordDone+"\n")
+	_, _ = io.WriteString(d.pipe, msgDone+"\n")
 	d.pipe.Close()
-	_ = d.cmd.Wait() // how it ended makes no difference here
+	_ = d.cmd.Wait() // its exit status does not matter
 }
 
-// Watch is the watchdog's work: it reads what the mover says on in, and when
-// that ends before the last word, or nothing comes for the time of silence, it
-// ends the mover and takes the move back. It answers on out when it has begun.
-// What it does then is told by m.
+// Watch does the watchdog's work. It reports on out that it has started, and reads the mover's messages from in. If
+// they end without msgDone, or none arrives for o.Silence, it kills the mover and undoes the move. m logs what it does.
 func Watch(ctx context.Context, m *Mover, o WatchOptions, in io.Reader, out io.Writer) error {
 	mover := os.Getppid()
-	words := make(chan string)
+	messages := make(chan string)
 	go func() {
-		defer close(words)
+		defer close(messages)
 		for lines := bufio.NewScanner(in); lines.Scan(); {
-			words <- lines.Text()
+			messages <- lines.Text()
 		}
 	}()
-	if _, err := fmt.Fprintln(out, wordReady); err != nil {
+	if _, err := fmt.Fprintln(out, msgReady); err != nil {
 		return fmt.Errorf("answering the mover: %w", err)
 	}
 	for {
 		select {
-		case word, ok := <-words:
-			if word == wordDone {
+		case message, ok := <-messages:
+			if message == msgDone {
 				return nil
 			}
 			if !ok {
 				return m.takeOver(ctx, o, "the process that moved it has died")
 			}
 		case <-time.After(o.Silence):
-			// The pipe is open, so the mover is there, and this is its number.
+			// Since the pipe is open, the mover exists and still has this process id.
 			if err := syscall.Kill(mover, syscall.SIGKILL); err != nil {
-				return fmt.Errorf("ending process %d, which has said nothing for %s: %w", mover, o.Silence, err)
+				return fmt.Errorf("killing process %d, which reported nothing for %s: %w", mover, o.Silence, err)
 			}
-			return m.takeOver(ctx, o, fmt.Sprintf("the process that moved it had said nothing for %s", o.Silence))
+			return m.takeOver(ctx, o, fmt.Sprintf("the process that moved it reported nothing for %s", o.Silence))
 		}
 	}
 }
 
-// WatchOptions says what a watchdog watches.
+// WatchOptions say which move a watchdog watches.
 type WatchOptions struct {
 	NIC, Session string
 	Silence      time.Duration
 }
 
-// takeOver takes back, or finishes the way back of, what is the session's and
-// not yet done.
+// takeOver restores the NIC if the move, or the return, of the session is unfinished.
 func (m *Mover) takeOver(ctx context.Context, o WatchOptions, why string) error {
 	unlock, err := m.Store.Lock(o.NIC, true)
 	if err != nil {
@@ -157,16 +153,16 @@ func (m *Mover) takeOver(ctx context.Context, o WatchOptions, why string) error 
 	defer unlock()
 	u, ok, err := m.Store.Load(o.NIC)
 	if err != nil || !ok || u.Session != o.Session || u.State == Moved {
-		return err // finished, or somebody else's by now
+		return err // finished, or another session has taken over
 	}
-	m.say("%s: %s: giving %s back what it had", o.NIC, why, o.NIC)
+	m.say("%s: %s: restoring its configuration", o.NIC, why)
 	for begun := m.Now(); ; {
 		err := m.back(ctx, u)
 		if err == nil {
 			break
 		}
 		m.say("%s: %v", o.NIC, err)
-		if m.Now().Sub(begun) > patience {
+		if m.Now().Sub(begun) > retryTimeout {
 			return err
 		}
 		select {
@@ -175,6 +171,6 @@ func (m *Mover) takeOver(ctx context.Context, o WatchOptions, why string) error 
 		case <-time.After(retryPause):
 		}
 	}
-	m.say("%s: it has all of it again; bridge %s is removed", o.NIC, u.Bridge)
+	m.say("%s: it has its configuration again; bridge %s is removed", o.NIC, u.Bridge)
 	return nil
 }

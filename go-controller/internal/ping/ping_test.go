@@ -36,11 +36,11 @@ func TestPing(t *testing.T) {
 		t.Errorf("into a link of 1400: %v", err)
 	}
 	if err := send("10.9.0.1", "10.9.0.9", 64); err == nil {
-		t.Error("somebody answers for nobody")
+		t.Error("an address without a host answers")
 	}
 	if err := send("10.9.0.7", "10.9.0.2", 64); err == nil || !strings.Contains(err.Error(),
 		"opening a raw socket from 10.9.0.7") {
-		t.Errorf("from an address of nobody: %v", err)
+		t.Errorf("from an address that the node does not have: %v", err)
 	}
 	if err := Send(t.Context(), netip.Addr{}, netip.MustParseAddr("fd09::2"), 0); err != nil {
 		t.Errorf("from whichever address the kernel takes: %v", err)

@@ -1,6 +1,5 @@
-// Command dns is the conformance tests' cluster DNS: CoreDNS with the plugins
-// that serve the names of services and pods, those that the specs' own DNS
-// servers use, and no other.
+// Command dns is the cluster DNS of the conformance tests: CoreDNS with only the plugins that serve the names of
+// services and pods, and those that the specs' own DNS servers use.
 package main
 
 import (

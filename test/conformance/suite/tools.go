@@ -1,7 +1,7 @@
 //go:build tools
 
-// Package suite keeps Kubernetes' end-to-end tests and agnhost in a go.mod of
-// their own: what they need stays out of the build of everything else.
+// Package suite keeps Kubernetes' end-to-end tests and agnhost in a go.mod of their own, to keep their dependencies out
+// of all other builds.
 package suite
 
 import (

@@ -12,8 +12,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
-// The outermost headers are within the underlay's MTU of 1500 when a packet is
-// as large as the management port lets it be.
+// A packet of the management port's full MTU and its outer headers must fit the underlay's MTU of 1500.
 func TestTunnels(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "encap", Nodes: 2, DualStack: true})
 	for _, k := range []struct {
@@ -49,9 +48,8 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
-// awaitTunnels waits until the node has tunnels of this type to these addresses
-// and no other: one from each of its own addresses to each, of which those
-// between different families never open.
+// awaitTunnels waits until the node has exactly the tunnels of this type to these addresses: one from each of its own
+// addresses to each. Those between different families never open.
 func awaitTunnels(t *testing.T, n *node.Node, encapType string, own int, remotes []string) {
 	t.Helper()
 	slices.Sort(remotes)
@@ -68,16 +66,15 @@ func awaitTunnels(t *testing.T, n *node.Node, encapType string, own int, remotes
 	})
 }
 
-// tunnels is the node's tunnel interfaces that fulfil the conditions: only they
-// have a remote_ip.
+// tunnels lists the node's tunnel interfaces that match the conditions. Only tunnels have a remote_ip.
 func tunnels(t *testing.T, n *node.Node, conditions ...string) []string {
 	t.Helper()
 	argv := []string{"ovs-vsctl", "--bare", "--columns=name", "find", "Interface", `options:remote_ip!=""`}
 	return strings.Fields(machines.Run(t, n, append(argv, conditions...)...))
 }
 
-// crossTunnel pings the other node's management port with packets that fill
-// the MTU and must not be fragmented, and sees them in the tunnel.
+// crossTunnel pings the other node's management port with unfragmented packets of the full MTU, and counts them in the
+// tunnel.
 func crossTunnel(t *testing.T, from, to *node.Node, encapType string, mtu int) {
 	t.Helper()
 	before := sent(t, from)
@@ -85,17 +82,19 @@ func crossTunnel(t *testing.T, from, to *node.Node, encapType string, mtu int) {
 	pings := 0
 	for _, headers := range []int{20 + 8, 40 + 8} { // IPv4 and IPv6, with ICMP
 		target := managementAddress(t, to, headers == 20+8)
-		// Some may be lost while OVN is still changing the tunnels.
-		machines.Eventually(t, fmt.Sprintf("%s reaches %s with %d bytes", from.Spec.Name, target, mtu), func(ctx context.Context) string {
-			out, err := from.Run(ctx, "ping", "-n", "-q", "-i0.05", "-c", fmt.Sprint(packets), "-W2", "-M", "do", "-s", fmt.Sprint(mtu-headers), target)
-			if err != nil || !strings.Contains(out, " 0% packet loss") {
-				return fmt.Sprintf("%v\n%s", err, out)
-			}
-			return ""
-		})
+		// Some may be lost while OVN still changes the tunnels.
+		machines.Eventually(t, fmt.Sprintf("%s reaches %s with %d bytes", from.Spec.Name, target, mtu),
+			func(ctx context.Context) string {
+				out, err := from.Run(ctx, "ping", "-n", "-q", "-i0.05", "-c", fmt.Sprint(packets), "-W2", "-M", "do", "-s",
+					fmt.Sprint(mtu-headers), target)
+				if err != nil || !strings.Contains(out, " 0% packet loss") {
+					return fmt.Sprintf("%v\n%s", err, out)
+				}
+				return ""
+			})
 		pings += packets
 	}
-	// The revalidators count them, a moment later.
+	// The revalidators update the counters a moment later.
 	machines.Eventually(t, from.Spec.Name+" counts its packets", func(context.Context) string {
 		if after := sent(t, from); after < before+pings {
 			return fmt.Sprintf("%d packets through its %s tunnels, want %d at least", after-before, encapType, pings)
@@ -104,7 +103,7 @@ func crossTunnel(t *testing.T, from, to *node.Node, encapType string, mtu int) {
 	})
 }
 
-// sent is how many packets have gone into the node's tunnels.
+// sent returns how many packets the node has sent into its tunnels.
 func sent(t *testing.T, n *node.Node) int {
 	t.Helper()
 	total := 0

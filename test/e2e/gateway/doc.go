@@ -1,5 +1,4 @@
-// Package gateway proves the ways out of the cluster with a host outside, which
-// says where it sees packets come from: through a node's own gateway, through
-// another's, and without any; and that what the agent and the master set up is
-// what the commands by hand would.
+// Package gateway checks the egress paths of the cluster with a host outside, which reports the source addresses that
+// it sees: through a node's own gateway, through another node's gateway, and without gateways. It also checks that the
+// agent and the master set up the same as the commands by hand.
 package gateway

@@ -12,7 +12,7 @@ import (
 // elsewherePort is the service's node port.
 const elsewherePort = 30040
 
-// elsewhere is a service without a selector, whose endpoint is the host outside.
+// elsewhere is a service without a selector. Its endpoint is the host outside.
 func elsewhere() string {
 	docs := []string{fmt.Sprintf(`
 apiVersion: v1
@@ -39,9 +39,8 @@ endpoints: [{addresses: ["%[3]s"]}]
 	return strings.Join(docs, "---")
 }
 
-// endpointElsewhere has pods, nodes and the host outside itself come to a service
-// whose endpoint is outside of the cluster: through the gateway, with its
-// address, whoever asks.
+// endpointElsewhere checks that pods, nodes and the host outside reach a service whose endpoint is outside the cluster.
+// The endpoint sees the gateway's address, whoever the client is.
 func (b bed) endpointElsewhere() {
 	b.t.Helper()
 	machines.Kubectl(b.t, b.Cluster, elsewhere(), "apply", "-f", "-")
@@ -67,7 +66,8 @@ func (b bed) endpointElsewhere() {
 	}
 	for _, n := range b.Nodes {
 		for _, p := range addrs(n) {
-			all = append(all, asking{"outside", netip.AddrPortFrom(p.Addr(), elsewherePort), func(ctx context.Context, protocol string, to netip.AddrPort) string {
+			all = append(all, asking{"outside", netip.AddrPortFrom(p.Addr(), elsewherePort), func(ctx context.Context,
+				protocol string, to netip.AddrPort) string {
 				return machines.AskOn(ctx, b.Outside, protocol, to)
 			}})
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
-// Pods a and b are on n1, which is a gateway, and on n2, which is none.
+// Pod a is on n1, which is a gateway. Pod b is on n2, which is not.
 const pods = `
 apiVersion: v1
 kind: Pod
@@ -36,14 +36,13 @@ spec:
 
 func families() underlay.Families { return underlay.Families{DualStack: true} }
 
-// bed is the sandbox with the pods on it.
+// bed is the sandbox with its pods.
 type bed struct {
 	*sandbox.Cluster
 	t *testing.T
 }
 
-// awaitSource waits until the host outside sees a pod come from the address, in
-// every protocol.
+// awaitSource waits until the host outside sees the pod's packets with the address as their source, in every protocol.
 func (b bed) awaitSource(pod string, from netip.Addr) {
 	b.t.Helper()
 	for _, outside := range families().Outside() {
@@ -64,7 +63,7 @@ func (b bed) awaitSource(pod string, from netip.Addr) {
 	}
 }
 
-// addrs are a node's own addresses.
+// addrs returns a node's own addresses.
 func addrs(n *node.Node) []netip.Prefix { return n.Config.Addrs }
 
 func TestGateway(t *testing.T) {
@@ -80,29 +79,11 @@ func TestGateway(t *testing.T) {
 			}
 		}
 	})
-	t.Run("packets of no connection", func(t *testing.T) { bed{b.Cluster, t}.strays("a", "b") })
+	t.Run("packets that belong to no connection", func(t *testing.T) { bed{b.Cluster, t}.strays("a", "b") })
 	t.Run("the gateway's own address is the host's", func(t *testing.T) { bed{b.Cluster, t}.hostIsReached() })
-	t.Run("flows that are removed come back", func(t *testing.T) {
-		count := func() string {
-			return machines.Run(t, n1, "sh", "-c", "ovs-ofctl dump-flows br-phys cookie=0x6e626777/-1 | grep -c cookie; true")
-		}
-		want := count()
-		machines.Run(t, n1, "ovs-ofctl", "del-flows", "br-phys") // the bridge's own too
-		machines.Eventually(t, "the flows", func(context.Context) string {
-			if have := count(); have != want {
-				return fmt.Sprintf("%s, want %s", have, want)
-			}
-			return ""
-		})
-		for _, pod := range []string{"a", "b"} { // b by a tunnel to n1
-			for _, p := range addrs(n1) {
-				bed{b.Cluster, t}.awaitSource(pod, p.Addr())
-			}
-		}
-		bed{b.Cluster, t}.hostIsReached()
-	})
+	t.Run("flows that are removed come back", func(t *testing.T) { bed{b.Cluster, t}.flowsComeBack(n1) })
 	t.Run("a service whose endpoint is outside", func(t *testing.T) { bed{b.Cluster, t}.endpointElsewhere() })
-	t.Run("packets that are too large are told of", func(t *testing.T) { bed{b.Cluster, t}.mtu(n1) })
+	t.Run("senders of too large packets learn the MTU", func(t *testing.T) { bed{b.Cluster, t}.mtu(n1) })
 	t.Run("by hand there is nothing to do", func(t *testing.T) { bed{b.Cluster, t}.byHand(n1) })
 	t.Run("a gateway by hand, of a Node of Kubernetes", func(t *testing.T) { bed{b.Cluster, t}.gatewayByHand(n1, n2) })
 	t.Run("another gateway, and none", func(t *testing.T) {
@@ -121,7 +102,8 @@ func TestGateway(t *testing.T) {
 			}
 		}
 		b.strays("a", "b")
-		if out, err := b.NBCtl(t.Context(), "--bare", "--columns=name", "find", "Logical_Router", "name!=ovn_cluster_router"); err != nil || strings.TrimSpace(out) != "" {
+		out, err := b.NBCtl(t.Context(), "--bare", "--columns=name", "find", "Logical_Router", "name!=ovn_cluster_router")
+		if err != nil || strings.TrimSpace(out) != "" {
 			t.Errorf("gateway routers are left: %q %v", out, err)
 		}
 	})
@@ -129,31 +111,53 @@ func TestGateway(t *testing.T) {
 	t.Run("pods asked at their own addresses", func(t *testing.T) { bed{b.Cluster, t}.podsAreAsked() })
 }
 
-// podsAreAsked has a machine that is no node ask the pods at their own
-// addresses, by routes through their nodes, as API servers are made to: they
-// answer, although no packet of theirs leaves untranslated otherwise.
+// flowsComeBack removes the flows of the gateway's external bridge, and checks that the agent restores them.
+func (b bed) flowsComeBack(n1 *node.Node) {
+	count := func() string {
+		return machines.Run(b.t, n1, "sh", "-c",
+			"ovs-ofctl dump-flows br-phys cookie=0x6e626777/-1 | grep -c cookie; true")
+	}
+	want := count()
+	machines.Run(b.t, n1, "ovs-ofctl", "del-flows", "br-phys") // the bridge's own flow, too
+	machines.Eventually(b.t, "the flows", func(context.Context) string {
+		if have := count(); have != want {
+			return fmt.Sprintf("%s, want %s", have, want)
+		}
+		return ""
+	})
+	for _, pod := range []string{"a", "b"} { // b through a tunnel to n1
+		for _, p := range addrs(n1) {
+			b.awaitSource(pod, p.Addr())
+		}
+	}
+	b.hostIsReached()
+}
+
+// podsAreAsked checks that pods answer a machine outside the cluster at their own addresses, through routes by their
+// nodes, as some API servers use them. All other egress packets of pods are translated.
 func (b bed) podsAreAsked() {
 	for i, pod := range []string{"a", "b"} {
 		for f, subnet := range machines.Subnets(b.t, b.Cluster, b.Nodes[i].Spec.Name) {
-			if out, err := b.Control.Run(b.t.Context(), "ip", "route", "replace", subnet.String(), "via", addrs(b.Nodes[i])[f].Addr().String()); err != nil {
+			if out, err := b.Control.Run(b.t.Context(), "ip", "route", "replace", subnet.String(), "via",
+				addrs(b.Nodes[i])[f].Addr().String()); err != nil {
 				b.t.Fatal(err, out)
 			}
 			for _, protocol := range machines.Protocols(b.t) {
 				to := netip.AddrPortFrom(machines.PodIPs(b.t, b.Cluster, pod)[f], 8080)
-				machines.Eventually(b.t, fmt.Sprintf("the API server's machine asks pod %s at %s over %s", pod, to, protocol), func(ctx context.Context) string {
-					if answer := machines.AskOn(ctx, b.Control.Member, protocol, to); !strings.HasPrefix(answer, pod+" ") {
-						return answer
-					}
-					return ""
-				})
+				machines.Eventually(b.t, fmt.Sprintf("the API server's machine asks pod %s at %s over %s", pod, to, protocol),
+					func(ctx context.Context) string {
+						if answer := machines.AskOn(ctx, b.Control.Member, protocol, to); !strings.HasPrefix(answer, pod+" ") {
+							return answer
+						}
+						return ""
+					})
 			}
 		}
 	}
 }
 
-// hostIsReached asks the gateway node's own services, from the pods and from
-// outside, while its gateway router has the same address. If packets of either
-// went astray one in so many would be lost each time.
+// hostIsReached asks the gateway node's own services, from pods and from outside: its gateway router has the same
+// address. If packets went to the wrong one, some requests would fail each time.
 func (b bed) hostIsReached() {
 	b.t.Helper()
 	n := b.Nodes[0]
@@ -181,21 +185,22 @@ func (b bed) hostIsReached() {
 	for _, o := range families().Outside() {
 		to := netip.AddrPortFrom(o.Addr(), 8080).String()
 		machines.Eventually(b.t, "the host asks "+to, func(ctx context.Context) string {
-			if out, err := n.Run(ctx, machines.Echo, "ask", "tcp", to, "10", "1s"); err != nil || strings.Count(out, "outside ") != 10 {
+			if out, err := n.Run(ctx, machines.Echo, "ask", "tcp", to, "10", "1s"); err != nil ||
+				strings.Count(out, "outside ") != 10 {
 				return fmt.Sprintf("%v\n%s", err, out)
 			}
 			return ""
 		})
 	}
-	// Nobody outside can address a pod.
+	// Hosts outside have no route to pods.
 	ip := machines.Kubectl(b.t, b.Cluster, "", "get", "pod", "a", "-o", "jsonpath={.status.podIP}")
 	if out, err := b.Outside.Run(b.t.Context(), "ping", "-n", "-c1", "-W1", ip); err == nil {
 		b.t.Errorf("outside reaches pod address %s:\n%s", ip, out)
 	}
 }
 
-// gatewayByHand makes n2, whose agent is stopped, a gateway by hand, and takes
-// that back. The master agrees with it through the Node's annotations.
+// gatewayByHand stops n2's agent, makes n2 a gateway by hand, and undoes that. The master follows through the Node's
+// annotations.
 func (b bed) gatewayByHand(n1, n2 *node.Node) {
 	b.t.Helper()
 	if err := n2.StopService(b.t.Context(), node.Agent, syscall.SIGTERM); err != nil {
@@ -204,11 +209,13 @@ func (b bed) gatewayByHand(n1, n2 *node.Node) {
 	const helper = "--physical-bridge=" + node.PhysicalBridge
 	run := func(argv ...string) { b.t.Log(strings.Join(argv, " ") + "\n" + machines.Run(b.t, n2, argv...)) }
 	run(b.gatewayInit(n2)...)
-	run("ovnkube", "gateway-helper", helper, "--physical-interface="+underlay.Uplink, "--pidfile=/run/helper.pid", "--detach")
+	run("ovnkube", "gateway-helper", helper, "--physical-interface="+underlay.Uplink, "--pidfile=/run/helper.pid",
+		"--detach")
 	for _, p := range addrs(n2) {
 		b.awaitSource("b", p.Addr())
 	}
-	if got := machines.Kubectl(b.t, b.Cluster, "", "get", "node", n2.Spec.Name, "-o", `jsonpath={.metadata.annotations.k8s\.ovn\.org/l3-gateway-config}`); !strings.Contains(got, addrs(n2)[0].String()) {
+	if got := machines.Kubectl(b.t, b.Cluster, "", "get", "node", n2.Spec.Name, "-o",
+		`jsonpath={.metadata.annotations.k8s\.ovn\.org/l3-gateway-config}`); !strings.Contains(got, addrs(n2)[0].String()) {
 		b.t.Errorf("the Node's annotation is %q", got)
 	}
 	run("sh", "-c", "kill $(cat /run/helper.pid)")
@@ -218,15 +225,17 @@ func (b bed) gatewayByHand(n1, n2 *node.Node) {
 	for _, p := range addrs(n1) {
 		b.awaitSource("b", p.Addr())
 	}
-	if got := machines.Kubectl(b.t, b.Cluster, "", "get", "node", n2.Spec.Name, "-o", `jsonpath={.metadata.annotations}`); strings.Contains(got, "l3-gateway-config") {
+	if got := machines.Kubectl(b.t, b.Cluster, "", "get", "node", n2.Spec.Name, "-o",
+		`jsonpath={.metadata.annotations}`); strings.Contains(got, "l3-gateway-config") {
 		b.t.Errorf("the Node's annotations are %s", got)
 	}
 }
 
-// byHandFlags are what all commands by hand are told.
+// byHandFlags are the common flags of the commands by hand.
 func (b bed) byHandFlags(n *node.Node) []string {
 	_, kubeconfig := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
-	return []string{"--node-name", n.Spec.Name, "--kubeconfig", kubeconfig, "--nb-address", fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.NBPort)),
+	return []string{"--node-name", n.Spec.Name, "--kubeconfig", kubeconfig, "--nb-address",
+		fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.NBPort)),
 		"--cluster-ip-subnet", "10.244.0.0/16,fd00:10:244::/48", "--datapath-type", "netdev"}
 }
 
@@ -236,16 +245,17 @@ func (b bed) gatewayInit(n *node.Node) []string {
 	for i, p := range addrs(n) {
 		ips, routers = append(ips, p.String()), append(routers, families().Control()[i].Addr().String())
 	}
-	return append([]string{"ovnkube", "gateway-init", "--bridge-interface", node.PhysicalBridge, "--physical-ip", strings.Join(ips, ","),
+	return append([]string{"ovnkube", "gateway-init", "--bridge-interface", node.PhysicalBridge, "--physical-ip",
+		strings.Join(ips, ","),
 		"--default-gw", strings.Join(routers, ",")}, b.byHandFlags(n)...)
 }
 
-// byHand runs what an operator would run on the node: it must find everything
-// as it should be.
+// byHand runs the commands by hand on the node. They must find nothing to change.
 func (b bed) byHand(n *node.Node) {
 	b.t.Helper()
 	for _, argv := range [][]string{
-		append([]string{"ovnkube", "minion-init", "--minion-switch-subnet", strings.Join(b.subnets(n), ","), "--mtu", "1400", "--k8s-service-cidrs", "10.96.0.0/16,fd02::/112"}, b.byHandFlags(n)...),
+		append([]string{"ovnkube", "minion-init", "--minion-switch-subnet", strings.Join(b.subnets(n), ","), "--mtu", "1400",
+			"--k8s-service-cidrs", "10.96.0.0/16,fd02::/112"}, b.byHandFlags(n)...),
 		b.gatewayInit(n),
 	} {
 		if out := machines.Run(b.t, n, argv...); out != "Nothing to do: it is as it should be." {

@@ -15,8 +15,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/member"
 )
 
-// inside are the addresses that nobody outside is to see as a source: those of
-// pods, and of routers on the join switch.
+// inside are the source addresses that must not appear outside: those of pods, and of routers on the join switch.
 func inside() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48"),
@@ -24,28 +23,27 @@ func inside() []netip.Prefix {
 	}
 }
 
-// The frames that are looked at, and where their addresses are (IEEE 802.3, RFC
-// 791, RFC 8200).
+// The frames to check, and the positions of their addresses (IEEE 802.3, RFC 791, RFC 8200).
 const (
-	headers = 14 + 40 // Ethernet's and the longer of the two
+	headers = 14 + 40 // Ethernet's header and the longer IP header
 	buffer  = 64 << 20
 )
 
-// capture looks at every frame on every link of a machine.
+// capture reads every frame on every link of a machine.
 type capture struct {
 	fd    int
 	done  chan struct{}
 	mu    sync.Mutex
 	ended bool
-	seen  map[netip.Addr]int // frames by source
+	seen  map[netip.Addr]int // number of frames by source
 	leaks []string
 }
 
-// watch captures what a machine sees until the test ends, or check is called.
+// watch captures the frames of a machine until the test ends or check is called.
 func watch(t *testing.T, m *member.Member) *capture {
 	t.Helper()
 	c := &capture{done: make(chan struct{}), seen: map[netip.Addr]int{}}
-	const everything = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8 // in network order
+	const everything = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8 // in network byte order
 	err := m.Within(func() (err error) {
 		c.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, everything)
 		return err
@@ -109,8 +107,7 @@ func (c *capture) stop() {
 	}
 }
 
-// check ends the capture: it must have seen everything, and packets with each
-// of these sources, but none with one from inside.
+// check ends the capture. It must have lost no frame, have seen packets from each of the sources, and none from inside.
 func (c *capture) check(t *testing.T, sources ...netip.Addr) {
 	t.Helper()
 	lost, err := unix.GetsockoptTpacketStats(c.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
@@ -131,14 +128,14 @@ func (c *capture) check(t *testing.T, sources ...netip.Addr) {
 	}
 }
 
-// strays has pods send to the host outside what belongs to no connection.
+// strays makes pods send packets that belong to no connection to the host outside.
 func (b bed) strays(pods ...string) {
 	b.t.Helper()
 	for _, pod := range pods {
 		for _, o := range families().Outside() {
 			machines.Kubectl(b.t, b.Cluster, "", "exec", pod, "--", machines.EchoInPod, "stray", o.Addr().String())
 		}
-		for _, o := range families().Outside() { // and then something that is answered, when all that has been seen
+		for _, o := range families().Outside() { // the answers prove that all earlier packets were captured
 			b.mirror(pod, o.Addr(), 1000)
 		}
 	}

@@ -10,30 +10,31 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
-// The sandbox's pods have an MTU of 1400, its NICs of 1500.
+// The sandbox's pods have an MTU of 1400, its NICs have 1500.
 const (
 	podMTU    = 1400
 	smallMTU  = 1300
-	forPods   = 1450 - 28 // of UDP over IPv4, and a little more over IPv6: too large for pods, not for NICs
-	forSmall  = 1350 - 28 // too large for the small MTU, not for pods
+	forPods   = 1450 - 28 // UDP over IPv4, a little more over IPv6: too large for pods, but not for NICs
+	forSmall  = 1350 - 28 // too large for the small MTU, but not for pods
 	headroom6 = 20        // an IPv6 header is that much longer
 )
 
-// mirror sends datagrams of a size from a pod to the host outside, which sends
-// them back, until one has come back whole.
+// mirror sends datagrams from a pod to the host outside, which sends them back, until one returns complete.
 func (b bed) mirror(pod string, to netip.Addr, size int) {
 	b.t.Helper()
-	machines.Eventually(b.t, fmt.Sprintf("pod %s exchanges %d bytes with %s", pod, size, to), func(ctx context.Context) string {
-		out, err := b.Kubectl(ctx, "exec", pod, "--", machines.EchoInPod, "mirror", netip.AddrPortFrom(to, 8080).String(), "2", fmt.Sprint(size)).CombinedOutput()
-		if !strings.Contains(string(out), fmt.Sprintf("%d bytes\n", size)) {
-			return fmt.Sprintf("%v: %s", err, out)
-		}
-		return ""
-	})
+	machines.Eventually(b.t, fmt.Sprintf("pod %s exchanges %d bytes with %s", pod, size, to),
+		func(ctx context.Context) string {
+			out, err := b.Kubectl(ctx, "exec", pod, "--", machines.EchoInPod, "mirror", netip.AddrPortFrom(to, 8080).String(),
+				"2", fmt.Sprint(size)).CombinedOutput()
+			if !strings.Contains(string(out), fmt.Sprintf("%d bytes\n", size)) {
+				return fmt.Sprintf("%v: %s", err, out)
+			}
+			return ""
+		})
 }
 
-// mtu checks that whoever sends a packet that is too large for what is behind a
-// gateway is told, and sends smaller ones then.
+// mtu checks that senders of packets that are too large for the network behind a gateway learn its MTU and send smaller
+// packets.
 func (b bed) mtu(n *node.Node) {
 	b.t.Helper()
 	for i, outside := range families().Outside() {
@@ -46,11 +47,13 @@ func (b bed) mtu(n *node.Node) {
 			b.t.Errorf("the host outside knows of no MTU of %d on the way to %s: %v %s", podMTU, ip, err, out)
 		}
 	}
-	// The network outside takes less than pods send: the NIC of the switch that the
-	// gateway is connected to drops what is larger, without a word.
+	// The external network accepts smaller packets than pods send: the NIC of the gateway's switch silently drops larger
+	// ones.
 	b.setMTU(n, smallMTU)
 	defer b.setMTU(n, 1500)
-	if out, err := b.Kubectl(b.t.Context(), "exec", "a", "--", machines.EchoInPod, "mirror", netip.AddrPortFrom(families().Outside()[0].Addr(), 8080).String(), "3", fmt.Sprint(forSmall)).CombinedOutput(); err == nil {
+	if out, err := b.Kubectl(b.t.Context(), "exec", "a", "--", machines.EchoInPod, "mirror",
+		netip.AddrPortFrom(families().Outside()[0].Addr(), 8080).String(), "3",
+		fmt.Sprint(forSmall)).CombinedOutput(); err == nil {
 		b.t.Errorf("packets are not dropped that should be, so that nothing is proved here: %s", out)
 	}
 	machines.Run(b.t, n, "ovs-vsctl", "set", "interface", node.PhysicalBridge, fmt.Sprintf("mtu_request=%d", smallMTU))

@@ -12,7 +12,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
-// subnets are a node's, as flags list them.
+// subnets returns a node's subnets as a flag's value.
 func (b bed) subnets(n *node.Node) (out []string) {
 	b.t.Helper()
 	for _, s := range machines.Subnets(b.t, b.Cluster, n.Spec.Name) {
@@ -21,8 +21,7 @@ func (b bed) subnets(n *node.Node) (out []string) {
 	return out
 }
 
-// insideIsReached has every pod ask every pod, and the kubelet of every node at
-// each of its addresses, gateways' or not.
+// insideIsReached makes every pod ask every pod, and the kubelet of every node at all its addresses, gateway or not.
 func (b bed) insideIsReached(pods ...string) {
 	b.t.Helper()
 	type target struct {
@@ -53,9 +52,8 @@ func (b bed) insideIsReached(pods ...string) {
 	}
 }
 
-// pins has pods leave through other gateways than they would: b through n1,
-// though its own node n2 is a gateway, and c, by its addresses alone, through
-// n2. What stays inside takes the ways it took.
+// pins makes pods use certain gateways: b uses n1, although its own node n2 is a gateway, and c, by its addresses
+// alone, uses n2. Traffic inside the cluster does not change.
 func (b bed) pins(t *testing.T) {
 	n1, n2, n3 := b.Nodes[0], b.Nodes[1], b.Nodes[2]
 	var c []string
@@ -66,16 +64,16 @@ func (b bed) pins(t *testing.T) {
 	machines.RestartAgent(t, n2, "--rampout-ip-subnets", strings.Join(c, ","))
 	b.awaitSpread(time.Minute, "a", n1)
 	b.awaitSpread(time.Minute, "b", n1)
-	b.awaitSpread(time.Minute, "c", n2) // the smaller pin
+	b.awaitSpread(time.Minute, "c", n2) // the more specific pin wins
 	b.insideIsReached("a", "b", "c")
-	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(c, ",")) // both
+	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(c, ",")) // both pins
 	b.awaitSpread(time.Minute, "c", n1, n2)
 	b.awaitSpread(time.Minute, "b", n2)
 	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(b.subnets(n2), ","))
 	machines.RestartAgent(t, n2, "--rampout-ip-subnets", "")
 	b.awaitSpread(time.Minute, "b", n1)
 	machines.Run(t, n1, "sh", "-c", "kill -9 $(cat /run/ovn/ovn-controller.pid)")
-	b.awaitSpread(time.Minute, "b", n2) // there is no better way
+	b.awaitSpread(time.Minute, "b", n2) // the only egress path left
 	restart(t, n1, node.Controller)
 	b.awaitSpread(time.Minute, "b", n1)
 	machines.RestartAgent(t, n1, "--rampout-ip-subnets", "")

@@ -31,10 +31,11 @@ spec:
 `, name, on)
 }
 
-// sources asks the host outside from a pod, each time anew, and tells from which
-// addresses it was seen; what was not answered is "".
+// sources asks the host outside repeatedly from a pod, each time with a new connection, and returns the source
+// addresses that it saw; "" if there was no answer.
 func (b bed) sources(ctx context.Context, pod, protocol string, to netip.AddrPort, times int) map[string]int {
-	out, _ := b.Kubectl(ctx, "exec", pod, "--", machines.EchoInPod, "ask", protocol, to.String(), fmt.Sprint(times), "1s").Output()
+	out, _ := b.Kubectl(ctx, "exec", pod, "--", machines.EchoInPod, "ask", protocol, to.String(), fmt.Sprint(times),
+		"1s").Output()
 	seen := map[string]int{}
 	for line := range strings.Lines(string(out)) {
 		who, where, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -47,17 +48,17 @@ func (b bed) sources(ctx context.Context, pod, protocol string, to netip.AddrPor
 	return seen
 }
 
-// awaitSpread waits until connections of a pod leave through all of these nodes
-// and no others, of both families, without one that is not answered. Open
-// vSwitch spreads TCP and SCTP by the ports as well; of UDP all that a pod sends
-// to one address goes one way.
+// awaitSpread waits until connections of a pod use all of these nodes and no others, in both families, and all are
+// answered. Open vSwitch includes the ports in the hash for TCP and SCTP; for UDP, all packets of a pod to one address
+// use the same gateway.
 func (b bed) awaitSpread(limit time.Duration, pod string, through ...*node.Node) {
 	b.t.Helper()
-	const times = 24 // the chance that one of two gateways is never taken is 2^-23
+	const times = 24 // the chance that one of two gateways is never chosen is 2^-23
 	for i, outside := range families().Outside() {
 		for _, protocol := range machines.Protocols(b.t) {
 			to := netip.AddrPortFrom(outside.Addr(), 8080)
-			machines.Within(b.t, limit, fmt.Sprintf("pod %s reaches %s over %s through %d gateways", pod, to, protocol, len(through)), func(ctx context.Context) string {
+			machines.Within(b.t, limit, fmt.Sprintf("pod %s reaches %s over %s through %d gateways", pod, to, protocol,
+				len(through)), func(ctx context.Context) string {
 				seen := b.sources(ctx, pod, protocol, to, times)
 				answered, taken := 0, 0
 				for _, n := range through {
@@ -74,25 +75,29 @@ func (b bed) awaitSpread(limit time.Duration, pod string, through ...*node.Node)
 	}
 }
 
-// fault breaks a node and mends it.
+// fault breaks a node and repairs it.
 type fault struct {
 	name        string
 	do, undo    func(t *testing.T, b bed, n *node.Node)
 	why         string // of the Event
-	ownGoOn     bool   // the node's own pods don't notice
+	ownGoOn     bool   // the node's own pods are not affected
 	doctorKnows bool
-	sooner      bool // than the node controller, which waits for 50 seconds
+	sooner      bool // earlier than the node controller, which waits 50 seconds
 }
 
 func faults() []fault {
 	return []fault{
 		{"ovn-controller is killed", func(t *testing.T, _ bed, n *node.Node) {
 			machines.Run(t, n, "sh", "-c", "kill -9 $(cat /run/ovn/ovn-controller.pid)")
-		}, func(t *testing.T, _ bed, n *node.Node) { restart(t, n, node.Controller) }, "ovn-controller does not answer", true, true, false},
+		}, func(t *testing.T, _ bed, n *node.Node) {
+			restart(t, n, node.Controller)
+		}, "ovn-controller does not answer", true, true, false},
 		{"ovs-vswitchd is killed, and with it the network of the node", func(t *testing.T, _ bed, n *node.Node) {
 			monitor := service(t, n, node.VSwitchd)
 			machines.Run(t, n, "sh", "-c", fmt.Sprintf("kill -9 %d $(cat /run/openvswitch/ovs-vswitchd.pid)", monitor.PID))
-		}, func(t *testing.T, _ bed, n *node.Node) { restart(t, n, node.VSwitchd) }, "the node is not heard of", false, false, true},
+		}, func(t *testing.T, _ bed, n *node.Node) {
+			restart(t, n, node.VSwitchd)
+		}, "the node is not heard of", false, false, true},
 		{"the node's cable is pulled", func(t *testing.T, b bed, n *node.Node) { b.plug(t, n, false) },
 			func(t *testing.T, b bed, n *node.Node) { b.plug(t, n, true) }, "the node is not heard of", false, false, true},
 	}
@@ -120,7 +125,7 @@ func restart(t *testing.T, n *node.Node, name string) {
 	}
 }
 
-// plug connects a node to the others, or not.
+// plug connects a node to the others, or disconnects it.
 func (b bed) plug(t *testing.T, n *node.Node, in bool) {
 	t.Helper()
 	h, err := b.Control.Netlink()
@@ -138,8 +143,7 @@ func (b bed) plug(t *testing.T, n *node.Node, in bool) {
 	}
 }
 
-// Of several gateways one that fails drops out: pods that leave through either
-// leave through the other, and through both when it is back.
+// If one of several gateways fails, its pods use the others, and both when it recovers.
 func TestSeveralGateways(t *testing.T) {
 	b := bed{machines.Up(t, sandbox.Options{Name: "gateways", Nodes: 3, Gateways: 2, DualStack: true}), t}
 	machines.Kubectl(b.t, b.Cluster, pod("a", "n1")+pod("b", "n2")+pod("c", "n3"), "apply", "-f", "-")
@@ -176,7 +180,8 @@ func TestSeveralGateways(t *testing.T) {
 			if out := b.metric(t, `northbound_gateways{family="ipv4",state="out"} 1`); out != "" {
 				t.Error(out)
 			}
-			if out, err := n1.Run(t.Context(), "ovnkube", "doctor"); f.doctorKnows && (err == nil || !strings.Contains(out, "the gateway is out of service")) {
+			if out, err := n1.Run(t.Context(), "ovnkube", "doctor"); f.doctorKnows &&
+				(err == nil || !strings.Contains(out, "the gateway is out of service")) {
 				t.Errorf("doctor: %v\n%s", err, out)
 			}
 			f.undo(t, b, n1)
@@ -187,28 +192,29 @@ func TestSeveralGateways(t *testing.T) {
 			}
 		})
 		if !ok {
-			return // what is broken would be taken for the next fault
+			return // otherwise the next fault would be mistaken
 		}
 	}
 }
 
-// isOutSooner waits until a gateway is out of service, and has that be before
-// the node controller says anything of n1.
+// isOutSooner waits until a gateway is out of service, and checks that the node controller has not reported n1 before.
 func (b bed) isOutSooner() {
 	b.t.Helper()
 	machines.Within(b.t, time.Minute, "n1 is out of service", func(context.Context) string {
 		return b.metric(b.t, `northbound_gateways{family="ipv4",state="out"} 1`)
 	})
-	if ready := machines.Kubectl(b.t, b.Cluster, "", "get", "node", "n1", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); ready != "True" {
+	if ready := machines.Kubectl(b.t, b.Cluster, "", "get", "node", "n1", "-o",
+		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`); ready != "True" {
 		b.t.Errorf("when the gateway is out of service, its Node is Ready: %s already", ready)
 	}
 }
 
-// awaitEvent waits for the Event of n1's gateway with this reason.
+// awaitEvent waits for the Event with this reason for n1's gateway.
 func (b bed) awaitEvent(why string) {
 	b.t.Helper()
 	machines.Eventually(b.t, "an Event of the gateway: "+why, func(context.Context) string {
-		events := machines.Kubectl(b.t, b.Cluster, "", "get", "events", "--field-selector=reason=GatewayOutOfService,involvedObject.name=n1", "-o", "jsonpath={.items[*].message}")
+		events := machines.Kubectl(b.t, b.Cluster, "", "get", "events",
+			"--field-selector=reason=GatewayOutOfService,involvedObject.name=n1", "-o", "jsonpath={.items[*].message}")
 		if !strings.Contains(events, why) {
 			return events
 		}
@@ -216,8 +222,7 @@ func (b bed) awaitEvent(why string) {
 	})
 }
 
-// metric looks for a line among the master's metrics, and returns those of
-// gateways when it is not there.
+// metric finds a line among the master's metrics. It returns the lines about gateways if there is no such line.
 func (b bed) metric(t *testing.T, want string) string {
 	t.Helper()
 	all, err := b.Control.Get(t.Context(), "http://"+control.MasterMetrics+"/metrics")

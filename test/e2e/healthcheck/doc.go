@@ -1,4 +1,3 @@
-// Package healthcheck proves that OVN takes an endpoint whose server has died
-// out of a service that asks for it, while its pod stays ready, and takes it in
-// again.
+// Package healthcheck checks services with health checks. When the server of an endpoint dies, OVN takes the endpoint
+// out of service, although its pod stays ready, and brings it back later.
 package healthcheck

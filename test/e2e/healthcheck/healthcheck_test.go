@@ -12,12 +12,13 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// The backends' servers die when there is a file /dead, and come back when it
-// has gone; their pods don't notice.
+// The servers of the backends die while the file /dead exists, and come back afterwards. Their pods stay ready.
 const workload = `
 apiVersion: v1
 kind: Service
-metadata: {name: web, annotations: {k8s.ovn.org/service-health-check: '{"interval":1,"timeout":1,"successes":1,"failures":2}'}}
+metadata:
+  name: web
+  annotations: {k8s.ovn.org/service-health-check: '{"interval":1,"timeout":1,"successes":1,"failures":2}'}
 spec:
   ipFamilyPolicy: RequireDualStack
   selector: {app: web}
@@ -38,8 +39,10 @@ spec: {nodeName: n1, ` + podBody + `
 
 const (
 	podHead = "apiVersion: v1\nkind: Pod"
-	podBody = `terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent, ` +
-		`command: [/bin/sh, -c, "while :; do /bin/echo-server serve 8080 & echo $! >/server; wait; while [ -e /dead ]; do /bin/busybox sleep 0.1; done; done"]}]}`
+	podBody = `terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1", ` +
+		`imagePullPolicy: IfNotPresent, ` +
+		`command: [/bin/sh, -c, "while :; do /bin/echo-server serve 8080 & echo $! >/server; wait; while [ -e /dead ]; ` +
+		`do /bin/busybox sleep 0.1; done; done"]}]}`
 )
 
 // bed is a cluster with the workload.
@@ -48,8 +51,8 @@ type bed struct {
 	vips []netip.AddrPort
 }
 
-// ask is who answers 12 questions from a pod and as many from a node, over a
-// protocol: a set of "name", "refused" and the like, sorted.
+// ask asks 12 times from a pod and from a node over a protocol. It returns the sorted set of answers: "name", "refused"
+// and so on.
 func (b bed) ask(ctx context.Context, protocol string, to netip.AddrPort) []string {
 	args := []string{"ask", protocol, to.String(), "12", "1s"}
 	pod, _ := b.Kubectl(ctx, append([]string{"exec", "client-n1", "--", machines.EchoInPod}, args...)...).CombinedOutput()
@@ -69,8 +72,7 @@ func (b bed) ask(ctx context.Context, protocol string, to netip.AddrPort) []stri
 	return slices.Compact(out)
 }
 
-// answered waits until just these answer, at every address and over both
-// protocols.
+// answered waits until exactly these backends answer, at every address and over both protocols.
 func (b bed) answered(t *testing.T, who ...string) {
 	t.Helper()
 	for _, protocol := range []string{"tcp", "udp"} {
@@ -87,12 +89,15 @@ func (b bed) answered(t *testing.T, who ...string) {
 
 func (b bed) die(t *testing.T, pod string) {
 	t.Helper()
-	machines.Kubectl(t, b.Cluster, "", "exec", pod, "--", "/bin/sh", "-c", "echo >/dead; read server </server; kill -9 $server")
+	machines.Kubectl(t, b.Cluster, "", "exec", pod, "--", "/bin/sh", "-c",
+		"echo >/dead; read server </server; kill -9 $server")
 }
 
 func (b bed) ready(t *testing.T) {
 	t.Helper()
-	if got := machines.Kubectl(t, b.Cluster, "", "get", "pods", "-l", "app=web", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status} {.items[*].status.containerStatuses[*].restartCount}`); got != "True True 0 0" {
+	if got := machines.Kubectl(t, b.Cluster, "", "get", "pods", "-l", "app=web", "-o",
+		`jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status} `+
+			`{.items[*].status.containerStatuses[*].restartCount}`); got != "True True 0 0" {
 		t.Errorf("the backends' pods are %s, want them ready and never restarted", got)
 	}
 }
@@ -101,7 +106,8 @@ func TestHealthCheck(t *testing.T) {
 	b := bed{Cluster: machines.Up(t, sandbox.Options{Name: "healthcheck", Nodes: 2, DualStack: true})}
 	machines.Kubectl(t, b.Cluster, workload, "apply", "-f", "-")
 	machines.Kubectl(t, b.Cluster, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
-	for _, ip := range strings.Fields(machines.Kubectl(t, b.Cluster, "", "get", "service", "web", "-o", "jsonpath={.spec.clusterIPs[*]}")) {
+	for _, ip := range strings.Fields(machines.Kubectl(t, b.Cluster, "", "get", "service", "web", "-o",
+		"jsonpath={.spec.clusterIPs[*]}")) {
 		b.vips = append(b.vips, netip.AddrPortFrom(netip.MustParseAddr(ip), 80))
 	}
 	b.answered(t, "web-n1", "web-n2")
@@ -119,24 +125,24 @@ func TestHealthCheck(t *testing.T) {
 	machines.Kubectl(t, b.Cluster, "", "exec", "web-n1", "--", "/bin/busybox", "rm", "/dead")
 	b.answered(t, "web-n1")
 
-	// Without the annotation whatever is ready serves, dead or not.
+	// Without the annotation, every ready backend serves, dead or not.
 	machines.Kubectl(t, b.Cluster, "", "annotate", "service", "web", "k8s.ovn.org/service-health-check-")
 	b.monitors(t, "", 0)
 	machines.Kubectl(t, b.Cluster, "", "exec", "web-n2", "--", "/bin/busybox", "rm", "/dead")
 	b.answered(t, "web-n1", "web-n2")
 
-	// One that makes no sense is told.
+	// A malformed annotation is reported.
 	machines.Kubectl(t, b.Cluster, "", "annotate", "service", "web", "k8s.ovn.org/service-health-check=often")
 	machines.Eventually(t, "the event", func(context.Context) string {
-		if got := machines.Kubectl(t, b.Cluster, "", "get", "events", "--field-selector=reason=InvalidServiceHealthCheck", "-o", "jsonpath={.items[*].message}"); !strings.Contains(got, `"often": not JSON, want such as {"interval":5`) {
+		if got := machines.Kubectl(t, b.Cluster, "", "get", "events", "--field-selector=reason=InvalidServiceHealthCheck",
+			"-o", "jsonpath={.items[*].message}"); !strings.Contains(got, `"often": not JSON, want such as {"interval":5`) {
 			return got
 		}
 		return ""
 	})
 }
 
-// monitors waits until so many endpoints, of 8 or none in all, have a state in
-// the Southbound database.
+// monitors waits until the given number of endpoints, out of 8 or 0, have a state in the Southbound database.
 func (b bed) monitors(t *testing.T, status string, n int) {
 	t.Helper()
 	machines.Eventually(t, fmt.Sprintf("%d monitors %s", n, status), func(ctx context.Context) string {

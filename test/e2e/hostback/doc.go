@@ -1,4 +1,3 @@
-// Package hostback proves that services whose backends are on the host network
-// are reached by everybody, the backend's own node included, with and without
-// gateways; and says as whom the backends see them.
+// Package hostback checks that all clients reach services with backends on the host network, from the backend's own
+// node, too, with and without gateways. It also checks the client addresses that the backends see.
 package hostback

@@ -14,16 +14,16 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
-// As whom a backend sees what comes through its own node's kernel.
+// The client address that a backend sees for connections through its own node's kernel.
 const hairpin = "the node itself"
 
 // nodes of the cluster.
 const nodes = 2
 
-// workload has, for each node, a service with its only backend there on the
-// host network, and a pod.
+// workload has, for each node, a service whose only backend is on that node's host network, and a pod.
 func workload() string {
-	const body = `terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent, command: [/bin/echo-server, serve, "9090"]}]}`
+	const body = `terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1", ` +
+		`imagePullPolicy: IfNotPresent, command: [/bin/echo-server, serve, "9090"]}]}`
 	var docs []string
 	for i := range nodes {
 		n := fmt.Sprint("n", i+1)
@@ -59,17 +59,19 @@ func servicePort(backend int) uint16 { return uint16(7001 + backend) }
 // bed is a cluster with the workload.
 type bed struct {
 	*sandbox.Cluster
-	names map[netip.Addr]string // whose an address is
+	names map[netip.Addr]string // name of each address
 }
 
 func up(t *testing.T, gateways int) bed {
 	c := machines.Up(t, sandbox.Options{Name: "hostback-test", Nodes: nodes, Gateways: gateways, DualStack: true})
-	b := bed{c, map[netip.Addr]string{netip.MustParseAddr("169.254.169.6"): hairpin, netip.MustParseAddr("fd69::6"): hairpin}}
+	b := bed{c, map[netip.Addr]string{netip.MustParseAddr("169.254.169.6"): hairpin,
+		netip.MustParseAddr("fd69::6"): hairpin}}
 	machines.Kubectl(t, c, workload(), "apply", "-f", "-")
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
 	for i, n := range c.Nodes {
 		name := n.Spec.Name
-		for f, external := range []string{"192.0.2.0/24", "2001:db8:2::/64"} { // some route is needed; the kernel changes the destination
+		// the kernel needs a route before it changes the destination
+		for f, external := range []string{"192.0.2.0/24", "2001:db8:2::/64"} {
 			machines.Run(t, n, "ip", "route", "replace", external, "via", c.Nodes[(i+1)%nodes].Config.Addrs[f].Addr().String())
 		}
 		for _, p := range n.Config.Addrs {
@@ -88,8 +90,8 @@ func up(t *testing.T, gateways int) bed {
 // client is a place from which services are asked.
 type client struct {
 	name string
-	node int  // where it is, -1 for outside
-	pod  bool // its packets come to OVN before they come to a node's kernel
+	node int  // its node, -1 for outside
+	pod  bool // its packets reach OVN before a node's kernel
 	ask  func(ctx context.Context, protocol string, to netip.AddrPort) string
 }
 
@@ -106,19 +108,21 @@ func (b bed) pod(node int) client {
 	}}
 }
 
-// way is a way into a service: addresses of both families and a port.
+// way is an address of a service: one in each family, with a port.
 type way struct {
 	name  string
-	node  int // whose node port it is, else -1
+	node  int // the node of the node port, else -1
 	addrs []netip.Addr
 	port  uint16
 }
 
 func (b bed) ways(t *testing.T, backend int) []way {
 	name := fmt.Sprint("on-n", backend+1)
-	clusterIP := way{name: "ClusterIP", node: -1, port: servicePort(backend), addrs: machines.Addresses(t, b.Cluster, "service", name, "{.spec.clusterIPs[*]}")}
+	clusterIP := way{name: "ClusterIP", node: -1, port: servicePort(backend), addrs: machines.Addresses(t, b.Cluster,
+		"service", name, "{.spec.clusterIPs[*]}")}
 	external := way{name: "external IP", node: -1, port: servicePort(backend), addrs: []netip.Addr{
-		netip.MustParseAddr(fmt.Sprintf("192.0.2.%d", backend+1)), netip.MustParseAddr(fmt.Sprintf("2001:db8:2::%d", backend+1)),
+		netip.MustParseAddr(fmt.Sprintf("192.0.2.%d", backend+1)),
+		netip.MustParseAddr(fmt.Sprintf("2001:db8:2::%d", backend+1)),
 	}}
 	out := []way{clusterIP, external}
 	for i, n := range b.Nodes {
@@ -131,8 +135,7 @@ func (b bed) ways(t *testing.T, backend int) []way {
 	return out
 }
 
-// entry is the node whose kernel sends a connection into OVN, -1 when a pod's
-// goes there by itself.
+// entry is the node whose kernel sends a connection into OVN, -1 for a pod's connection, which enters OVN directly.
 func entry(c client, w way) int {
 	switch {
 	case w.node >= 0:
@@ -143,11 +146,10 @@ func entry(c client, w way) int {
 	return c.node
 }
 
-// seen is as whom the backend on the host network of a node sees a connection.
+// seen is the client address that the backend on a node's host network sees.
 type seen func(b bed, c client, w way, backend int) string
 
-// withoutGateways: what OVN balances leaves it through the management port that
-// it came in through, or that of the pod's node.
+// withoutGateways: connections leave OVN through the management port by which they entered, or that of the pod's node.
 func withoutGateways(b bed, c client, w way, backend int) string {
 	e := entry(c, w)
 	switch {
@@ -161,8 +163,7 @@ func withoutGateways(b bed, c client, w way, backend int) string {
 	return b.Nodes[e].Spec.Name
 }
 
-// behindGateway: n1 is the gateway; OVN gives its own address to its host, and
-// goes through its router to all others.
+// behindGateway: n1 is the gateway. OVN uses its own address towards its host, and its router towards all others.
 func behindGateway(b bed, c client, w way, backend int) string {
 	e := entry(c, w)
 	switch {
@@ -206,44 +207,46 @@ func TestHostBackends(t *testing.T) {
 	}
 }
 
-// ask has every client ask, over all protocols and both families, until the backend
-// answers, and holds that it sees who it should.
+// ask makes every client ask, over all protocols and both families, until the backend answers, and checks that it sees
+// the right client.
 func (b bed) ask(t *testing.T, clients func(func(client) bool), w way, backend int, sees seen) {
 	for c := range clients {
 		if c.node < 0 && w.node < 0 {
-			continue // nobody outside has a route to these
+			continue // hosts outside have no route to these
 		}
 		for _, a := range w.addrs {
 			for _, protocol := range machines.Protocols(t) {
 				to, want := netip.AddrPortFrom(a, w.port), sees(b, c, w, backend)
-				machines.Eventually(t, fmt.Sprintf("%s asks %s (%s of on-n%d) over %s", c.name, to, w.name, backend+1, protocol), func(ctx context.Context) string {
-					got := c.ask(ctx, protocol, to)
-					name, from, _ := strings.Cut(got, " ")
-					source, err := netip.ParseAddrPort(from)
-					if name != b.Nodes[backend].Spec.Name || err != nil {
-						return fmt.Sprintf("%q, want %s to answer", got, b.Nodes[backend].Spec.Name)
-					}
-					if who := b.names[source.Addr().Unmap()]; who != want {
-						return fmt.Sprintf("seen from %s, %q, want %s", source, who, want)
-					}
-					return ""
-				})
+				machines.Eventually(t, fmt.Sprintf("%s asks %s (%s of on-n%d) over %s", c.name, to, w.name, backend+1, protocol),
+					func(ctx context.Context) string {
+						got := c.ask(ctx, protocol, to)
+						name, from, _ := strings.Cut(got, " ")
+						source, err := netip.ParseAddrPort(from)
+						if name != b.Nodes[backend].Spec.Name || err != nil {
+							return fmt.Sprintf("%q, want %s to answer", got, b.Nodes[backend].Spec.Name)
+						}
+						if who := b.names[source.Addr().Unmap()]; who != want {
+							return fmt.Sprintf("seen from %s, %q, want %s", source, who, want)
+						}
+						return ""
+					})
 			}
 		}
 	}
 }
 
-// source holds that UDP servers which leave their address to the kernel answer
-// the node itself from the one at which they are asked.
+// source checks that UDP servers that let the kernel choose their source address answer the node from the address that
+// it asked.
 func (b bed) source(t *testing.T, n *node.Node) {
 	for i, seen := range []string{"169.254.169.6", "fd69::6"} {
-		if got, want := machines.Run(t, n, "ip", "-o", "route", "get", seen), " src "+n.Config.Addrs[i].Addr().String()+" "; !strings.Contains(got, want) {
+		if got, want := machines.Run(t, n, "ip", "-o", "route", "get", seen), " src "+n.Config.Addrs[i].Addr().String()+
+			" "; !strings.Contains(got, want) {
 			t.Errorf("on %s: %s, want%s", n.Spec.Name, got, want)
 		}
 	}
 }
 
-// repaired holds that the row and the rules come back.
+// repaired checks that the row and the rules are restored.
 func (b bed) repaired(t *testing.T, c client) {
 	acls := func() string {
 		out, err := b.Control.Run(t.Context(), "ovn-nbctl", "--bare", "--columns=action,match", "list", "ACL")

@@ -13,7 +13,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/sctp"
 )
 
-// Kubectl is what kubectl prints, blanks around it aside.
+// Kubectl returns the output of kubectl without surrounding white space.
 func Kubectl(t *testing.T, c *sandbox.Cluster, stdin string, args ...string) string {
 	t.Helper()
 	cmd := c.Kubectl(t.Context(), args...)
@@ -25,7 +25,7 @@ func Kubectl(t *testing.T, c *sandbox.Cluster, stdin string, args ...string) str
 	return strings.TrimSpace(string(out))
 }
 
-// Addresses are those that an object has at a JSON path, "{.status.podIPs[*].ip}".
+// Addresses returns an object's addresses at a JSON path, such as "{.status.podIPs[*].ip}".
 func Addresses(t *testing.T, c *sandbox.Cluster, kind, name, path string) (out []netip.Addr) {
 	t.Helper()
 	for _, s := range strings.Fields(Kubectl(t, c, "", "get", kind, name, "-o", "jsonpath="+path)) {
@@ -38,13 +38,13 @@ func Addresses(t *testing.T, c *sandbox.Cluster, kind, name, path string) (out [
 	return out
 }
 
-// PodIPs are a pod's addresses.
+// PodIPs returns a pod's addresses.
 func PodIPs(t *testing.T, c *sandbox.Cluster, pod string) []netip.Addr {
 	t.Helper()
 	return Addresses(t, c, "pod", pod, "{.status.podIPs[*].ip}")
 }
 
-// Subnets are those of a node's pods, as its Node says.
+// Subnets returns the pod subnets of a node, from its Node.
 func Subnets(t *testing.T, c *sandbox.Cluster, node string) []netip.Prefix {
 	t.Helper()
 	var subnets struct{ Default []netip.Prefix }
@@ -55,8 +55,7 @@ func Subnets(t *testing.T, c *sandbox.Cluster, node string) []netip.Prefix {
 	return subnets.Default
 }
 
-// ManagementAddresses are those of a node's management port: the second of each
-// of its subnets.
+// ManagementAddresses returns the addresses of a node's management port: the second address of each of its subnets.
 func ManagementAddresses(t *testing.T, c *sandbox.Cluster, node string) (out []netip.Addr) {
 	t.Helper()
 	for _, s := range Subnets(t, c, node) {
@@ -65,15 +64,13 @@ func ManagementAddresses(t *testing.T, c *sandbox.Cluster, node string) (out []n
 	return out
 }
 
-// Echo is the program on the machines that asks servers, and is one; in pods of
-// the image localhost/echo:1 it is EchoInPod.
+// Echo is the client and server program on the machines. EchoInPod is its path in pods of the image localhost/echo:1.
 const (
 	Echo      = "/opt/northbound/bin/echo"
 	EchoInPod = "/bin/echo-server"
 )
 
-// Protocols are those that Echo asks and answers over. A test that wants them
-// ends at once, and says why, where it can't over one of them.
+// Protocols are those that Echo supports. A test that needs them fails at once, with the reason, if one is unavailable.
 func Protocols(t *testing.T) []string {
 	t.Helper()
 	if err := sctp.Usable(); err != nil {
@@ -82,16 +79,17 @@ func Protocols(t *testing.T) []string {
 	return []string{"tcp", "udp", "sctp"}
 }
 
-// AskOn asks a server once from a machine. It answers who it is, and from where
-// it sees the question come; else the result says what failed.
+// AskOn asks a server once from a machine. It returns the server's name and the client address that the server sees, or
+// what failed.
 func AskOn(ctx context.Context, m *member.Member, protocol string, to netip.AddrPort) string {
 	out, err := m.Run(ctx, append([]string{Echo}, question(protocol, to)...)...)
 	return answer(out, err)
 }
 
-// AskIn is AskOn from a pod.
+// AskIn is AskOn for a pod.
 func AskIn(ctx context.Context, c *sandbox.Cluster, pod, protocol string, to netip.AddrPort) string {
-	out, err := c.Kubectl(ctx, append([]string{"exec", pod, "--", EchoInPod}, question(protocol, to)...)...).CombinedOutput()
+	out, err := c.Kubectl(ctx, append([]string{"exec", pod, "--", EchoInPod},
+		question(protocol, to)...)...).CombinedOutput()
 	return answer(string(out), err)
 }
 

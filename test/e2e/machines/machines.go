@@ -1,6 +1,5 @@
-// Package machines is what end-to-end tests that work on the machines of a
-// sandbox have in common: bringing one up, running programs on its nodes,
-// starting an agent with other flags, kubectl, asking servers, and waiting.
+// Package machines has the common parts of end-to-end tests that work on the machines of a sandbox: starting one,
+// running programs on its nodes, restarting an agent with other flags, kubectl, asking servers, and waiting.
 package machines
 
 import (
@@ -21,13 +20,12 @@ import (
 )
 
 const (
-	upLimit  = 15 * time.Minute // of bringing the cluster up: it may have to fetch and build
+	upLimit  = 15 * time.Minute // for starting the cluster, which may download and build
 	deadline = 60 * time.Second // of every wait
 )
 
-// Up brings a sandbox up, and takes it down when the test ends: then no node's
-// switch must have crashed, or dropped a packet for want of recirculations. Its
-// name must be one that no other test has.
+// Up starts a sandbox, and takes it down when the test ends. By then, no node's switch may have crashed or dropped a
+// packet for lack of recirculations. No other test may have the same name.
 func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 	t.Helper()
 	dir, err := filepath.Abs("../../../bin")
@@ -42,7 +40,7 @@ func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx := context.Background() // the test's own has ended
+		ctx := context.Background() // the test's context has ended
 		if err := errors.Join(c.CheckSwitches(ctx), c.Down(ctx)); err != nil {
 			t.Error(err)
 		}
@@ -50,8 +48,7 @@ func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 	return c
 }
 
-// RestartAgent starts a node's agent anew, with its flags as before but for
-// these, and waits until the node is as it wants it.
+// RestartAgent restarts a node's agent with additional flags, and waits until it is ready.
 func RestartAgent(t *testing.T, n *node.Node, flags ...string) {
 	t.Helper()
 	services, err := n.Services(t.Context())
@@ -83,7 +80,7 @@ func RestartAgent(t *testing.T, n *node.Node, flags ...string) {
 	})
 }
 
-// Run is what a program on the node prints, quotes and the blanks around it aside.
+// Run returns the output of a program on the node, without quotes and surrounding white space.
 func Run(t *testing.T, n *node.Node, argv ...string) string {
 	t.Helper()
 	out, err := n.Run(t.Context(), argv...)
@@ -105,14 +102,13 @@ func AwaitOutput(t *testing.T, n *node.Node, want string, argv ...string) {
 	})
 }
 
-// Eventually waits until ok returns "", and fails the test with what it last
-// returned.
+// Eventually waits until ok returns "", or fails the test with what it returned last.
 func Eventually(t *testing.T, what string, ok func(context.Context) string) {
 	t.Helper()
 	Within(t, deadline, what, ok)
 }
 
-// Within is Eventually for what takes its time.
+// Within is Eventually with a longer deadline.
 func Within(t *testing.T, limit time.Duration, what string, ok func(context.Context) string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

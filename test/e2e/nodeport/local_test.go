@@ -10,9 +10,8 @@ import (
 	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
-// Services of externalTrafficPolicy Local. Pods serve on n1, the gateway, and on
-// n2; on the host network there is a backend on n2, and one on n1 which has a
-// service of its own.
+// Services with externalTrafficPolicy Local. There are pods on n1, which is the gateway, and on n2. On the host network
+// there is a backend on n2, and one with a service of its own on n1.
 const localWorkload = `
 ---
 apiVersion: v1
@@ -67,33 +66,33 @@ metadata: {name: gateway-host, labels: {local: gateway-host}}
 spec: {nodeName: n1, hostNetwork: true, ` + podBody + `
 `
 
-// leaving is a pod of local-pods on n3 that goes on serving for as long as it may
-// when it is to end: the shell, its first process, is not ended by a signal that
-// it leaves alone.
+// leaving is a pod of local-pods on n3 that keeps serving during its termination grace period: its first process, a
+// shell, ignores the signal.
 const leaving = podHead + `
 metadata: {name: leaving, labels: {local: pod}}
 spec: {nodeName: n3, terminationGracePeriodSeconds: 600, ` + podEcho + `/bin/echo-server serve 8080 & wait"]}]}
 `
 
-// localWay is a way to a service of policy Local: at which node it ends, and who
-// serves there, "" for nobody.
+// localWay is an address of a service with policy Local: the node at which it arrives, and the backend there, "" for
+// none.
 type localWay struct {
 	way
 	node    int
-	address bool // an external or load balancer's address, which pods' switches and every node know
+	address bool // an external or load balancer's address, which all switches and nodes know
 	who     string
 }
 
-// local holds who is served with externalTrafficPolicy Local, by whom, and as
-// whom they are seen: who comes from outside by the endpoint of the node that it
-// comes to, with its own address, or not at all.
+// local checks externalTrafficPolicy Local: which clients are served, by which backend, and with which client address.
+// Clients from outside are served by the endpoint of the node that they use, which sees their own address, or not at
+// all.
 func (b bed) local(t *testing.T) {
 	tb := &table{cells: map[[3]string]string{}}
 	backends := []struct {
 		name string
 		ways []localWay
 	}{
-		{"Local, pods on the gateway and on the backend's node", b.localWays(b.ways(30012, 8080, "11", "12"), "gateway-backend", "backend", "")},
+		{"Local, pods on the gateway and on the backend's node", b.localWays(b.ways(30012, 8080, "11", "12"),
+			"gateway-backend", "backend", "")},
 		{"Local, host network", b.localWays(b.ways(30022, 9090, "13", "14"), "", "n2", "")},
 	}
 	clients := b.clients()
@@ -120,10 +119,10 @@ func (b bed) local(t *testing.T) {
 	t.Run("without gateways", func(t *testing.T) { b.withoutGateways(t) })
 }
 
-// localWays says of ways where they end and who serves there: on each node.
+// localWays returns the addresses at each node, with the backend there.
 func (b bed) localWays(ways []way, who ...string) (out []localWay) {
 	for i, w := range ways {
-		node := map[int]int{3: 1, 4: 2}[i] // the external IP is routed to n2, the load balancer's to n3
+		node := map[int]int{3: 1, 4: 2}[i] // routes: the external IP to n2, the load balancer's to n3
 		if i < 3 {
 			node = i
 		}
@@ -132,9 +131,9 @@ func (b bed) localWays(ways []way, who ...string) (out []localWay) {
 	return out
 }
 
-// inside tells whether a client comes from inside, so that every endpoint of the
-// cluster serves it: at addresses, and a node, or a pod of the gateway, at its own
-// node's ports; other pods come to their own node by way of the gateway.
+// inside reports whether a client counts as inside the cluster, so that every endpoint serves it: at addresses, and,
+// for a node or a pod of the gateway, at the ports of its own node. Other pods reach their own node through the
+// gateway.
 func (w localWay) inside(c client) bool {
 	switch {
 	case c.node == 0:
@@ -147,8 +146,7 @@ func (w localWay) inside(c client) bool {
 	return w.node == c.node
 }
 
-// fillLocal asks in every protocol and family. A cell has who answers and whom
-// it sees.
+// fillLocal asks in every protocol and family. A cell has the server and the client address that it sees.
 func (tb *table) fillLocal(t *testing.T, b bed, c client, w localWay, backend string) {
 	for _, protocol := range machines.Protocols(t) {
 		for _, a := range w.addrs {
@@ -195,14 +193,14 @@ func isNoAnswer(got string) bool {
 	return false
 }
 
-// localGateway asks the backend on the gateway's own addresses from outside.
+// localGateway asks the backend from outside at the gateway's own addresses.
 func (b bed) localGateway(t *testing.T) {
 	for _, to := range b.nodePorts(30023)[:2] {
 		b.keeps(t, to, "n1")
 	}
 }
 
-// keeps holds that outside is answered by who, which sees its address.
+// keeps checks that the backend answers the host outside, and sees its address.
 func (b bed) keeps(t *testing.T, to netip.AddrPort, who string) {
 	t.Helper()
 	client := b.outside()[0]
@@ -212,18 +210,19 @@ func (b bed) keeps(t *testing.T, to netip.AddrPort, who string) {
 	onMachine("outside", b.Outside).expect(t, to, fmt.Sprintf("%s %s:", who, client), fmt.Sprintf("%s [%s]:", who, client))
 }
 
-// withoutGateways has n1 be none any more: pods leave by way of their nodes, and
-// so do the answers.
+// withoutGateways makes n1 an ordinary node: pods, and the answers, then use the egress path of their own nodes.
 func (b bed) withoutGateways(t *testing.T) {
 	machines.RestartAgent(t, b.Nodes[0], "--gateway-mode", "", "--gateway-interface", "")
 	machines.Eventually(t, "no policy leads answers back", func(ctx context.Context) string {
-		out, err := b.Control.Run(ctx, "ovn-nbctl", "--bare", "--columns=match", "find", "Logical_Router_Policy", "priority=1000")
+		out, err := b.Control.Run(ctx, "ovn-nbctl", "--bare", "--columns=match", "find", "Logical_Router_Policy",
+			"priority=1000")
 		if err != nil {
 			return err.Error()
 		}
 		return strings.TrimSpace(out)
 	})
-	for port, who := range map[uint16][]string{30012: {"gateway-backend", "backend", ""}, 30022: {"", "n2", ""}, 30023: {"n1", "", ""}} {
+	for port, who := range map[uint16][]string{30012: {"gateway-backend", "backend", ""}, 30022: {"", "n2", ""},
+		30023: {"n1", "", ""}} {
 		for i, to := range b.nodePorts(port) {
 			if name := who[i/2]; name != "" {
 				b.keeps(t, to, name)
@@ -234,8 +233,8 @@ func (b bed) withoutGateways(t *testing.T) {
 	}
 }
 
-// terminating has the last endpoint of a node end: as long as it serves it is
-// sent clients, though the load balancer is told to turn away.
+// terminating ends the last endpoint of a node. While it still serves, it gets clients, although the load balancer is
+// told to stop.
 func (b bed) terminating(t *testing.T) {
 	machines.Kubectl(t, b.Cluster, leaving, "apply", "-f", "-")
 	machines.Kubectl(t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/leaving", "--timeout=60s")
@@ -253,7 +252,8 @@ func (b bed) terminating(t *testing.T) {
 		}
 	}
 	said := func(endpoints int) string {
-		return fmt.Sprintf(`{"service":{"namespace":"default","name":"local-pods"},"localEndpoints":%d,"serviceProxyHealthy":true}`, endpoints)
+		return fmt.Sprintf(`{"service":{"namespace":"default","name":"local-pods"},"localEndpoints":%d,`+
+			`"serviceProxyHealthy":true}`, endpoints)
 	}
 	for node := range b.Nodes {
 		health(node, said(1))

@@ -82,7 +82,7 @@ metadata: {name: host-network}
 spec: {nodeName: n3, hostNetwork: true, ` + podBody + `
 `
 
-// Every pod serves on the port of both services: on a host one of them is free.
+// Every pod serves on the ports of both services, because on a host one of them may be in use.
 const (
 	podHead = "apiVersion: v1\nkind: Pod"
 	podBody = `terminationGracePeriodSeconds: 0, ` + podEcho + `exec /bin/echo-server serve 8080"]}]}`
@@ -90,17 +90,17 @@ const (
 		`command: [/bin/sh, -c, "/bin/echo-server serve 9090 & `
 )
 
-// bed is the sandbox with the workload on it.
+// bed is the sandbox with the workload.
 type bed struct {
 	*sandbox.Cluster
-	names map[netip.Addr]string // whose an address is, as the table says it
+	names map[netip.Addr]string // name of each address in the table
 }
 
 // client is a place from which services are asked.
 type client struct {
 	name string
 	node int  // 1 is n1; 0 is outside
-	pod  bool // with an address of its own
+	pod  bool // has an address of its own
 	ask  func(ctx context.Context, protocol string, to netip.AddrPort) string
 }
 
@@ -116,13 +116,13 @@ func (b bed) inPod(name, pod string) client {
 	}}
 }
 
-// on says on which node a client is.
+// on returns the node of a client.
 func (c client) on(node int, pod bool) client {
 	c.node, c.pod = node, pod
 	return c
 }
 
-// askAtOnce has every client ask, all at the same time.
+// askAtOnce makes all clients ask at the same time.
 func askAtOnce(t *testing.T, clients []client, ask func(t *testing.T, c client)) {
 	t.Run("table", func(t *testing.T) {
 		for _, c := range clients {
@@ -136,14 +136,16 @@ func askAtOnce(t *testing.T, clients []client, ask func(t *testing.T, c client))
 
 func (b bed) clients() []client {
 	return []client{
-		b.inPod("pod on the backend's node", "same-node").on(2, true), b.inPod("pod on another node", "other-node").on(3, true),
-		b.inPod("pod on the gateway", "on-gateway").on(1, true), onMachine("the backend's node", b.Nodes[1].Member).on(2, false),
+		b.inPod("pod on the backend's node", "same-node").on(2, true), b.inPod("pod on another node", "other-node").on(3,
+			true),
+		b.inPod("pod on the gateway", "on-gateway").on(1, true), onMachine("the backend's node", b.Nodes[1].Member).on(2,
+			false),
 		onMachine("another node", b.Nodes[2].Member).on(3, false), onMachine("the gateway", b.Nodes[0].Member).on(1, false),
 		b.inPod("host-network pod", "host-network").on(3, false), onMachine("outside", b.Outside),
 	}
 }
 
-// way is a way into a service: addresses of both families and a port.
+// way is an address of a service: one in each family, with a port.
 type way struct {
 	name  string
 	addrs []netip.Addr
@@ -155,7 +157,8 @@ func (b bed) ways(nodePort, port uint16, external, ingress string) []way {
 		return []netip.Addr{netip.MustParseAddr("192.0.2." + last), netip.MustParseAddr("2001:db8:2::" + last)}
 	}
 	var out []way
-	for i, name := range []string{"node port, the gateway's", "node port, the backend's node's", "node port, another node's"} {
+	for i, name := range []string{"node port, the gateway's", "node port, the backend's node's",
+		"node port, another node's"} {
 		w := way{name: name, port: nodePort}
 		for _, p := range b.Nodes[i].Config.Addrs {
 			w.addrs = append(w.addrs, p.Addr())
@@ -165,7 +168,7 @@ func (b bed) ways(nodePort, port uint16, external, ingress string) []way {
 	return append(out, way{"external IP", parse(external), port}, way{"load balancer's IP", parse(ingress), port})
 }
 
-// route has the router outside send what is for an address to a node.
+// route makes the router outside send packets for an address to a node.
 func (b bed) route(t *testing.T, last string, node int) {
 	t.Helper()
 	for i, prefix := range []string{"192.0.2.", "2001:db8:2::"} {
@@ -212,14 +215,14 @@ func setIngress(t *testing.T, c *sandbox.Cluster, service, last string) {
 		fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.%s"},{"ip":"2001:db8:2::%s"}]}}}`, last, last))
 }
 
-// table is who sees whom: by backend and way, and by client.
+// table has the client address that a backend sees, by backend and way, and by client.
 type table struct {
 	mu    sync.Mutex
 	cells map[[3]string]string
 }
 
-// fill asks in every protocol and family, waits until who answers, and holds
-// that it sees the same client in each.
+// fill asks in every protocol and family, waits until a server answers, and checks that it sees the same client in
+// each.
 func (tb *table) fill(t *testing.T, b bed, c client, w way, backend, who string) {
 	for _, protocol := range machines.Protocols(t) {
 		for _, a := range w.addrs {
@@ -242,7 +245,7 @@ func (tb *table) fill(t *testing.T, b bed, c client, w way, backend, who string)
 	}
 }
 
-// set notes what is seen, which is to be the same in every protocol and family.
+// set records the client address, which must be the same in every protocol and family.
 func (tb *table) set(t *testing.T, backend, way, client, seen string) {
 	t.Helper()
 	key := [3]string{backend, way, client}
@@ -254,7 +257,7 @@ func (tb *table) set(t *testing.T, backend, way, client, seen string) {
 	tb.cells[key] = seen
 }
 
-// print shows the table, which must be the one in the documentation.
+// print prints the table and compares it with the documentation.
 func (tb *table) print(t *testing.T, backend string, clients []client, ways []way) {
 	t.Helper()
 	var s strings.Builder
@@ -302,7 +305,7 @@ func TestFromOutside(t *testing.T) {
 	t.Run("externalTrafficPolicy Local", func(t *testing.T) { b.local(t) })
 }
 
-// outside is the addresses of the client outside, one of each family.
+// outside returns the addresses of the client outside, one in each family.
 func (b bed) outside() (out []netip.Addr) {
 	for _, p := range (underlay.Families{DualStack: true}).Outside() {
 		out = append(out, p.Addr())
@@ -310,7 +313,7 @@ func (b bed) outside() (out []netip.Addr) {
 	return out
 }
 
-// nodePorts are a port on the nodes' addresses.
+// nodePorts returns a port at the nodes' addresses.
 func (b bed) nodePorts(port uint16) (out []netip.AddrPort) {
 	for _, n := range b.Nodes {
 		for _, p := range n.Config.Addrs {
@@ -320,7 +323,7 @@ func (b bed) nodePorts(port uint16) (out []netip.AddrPort) {
 	return out
 }
 
-// expect asks until the answer has one of these in it.
+// expect asks until the answer contains one of these strings.
 func (c client) expect(t *testing.T, to netip.AddrPort, want ...string) {
 	t.Helper()
 	for _, protocol := range machines.Protocols(t) {
@@ -334,16 +337,16 @@ func (c client) expect(t *testing.T, to netip.AddrPort, want ...string) {
 	}
 }
 
-// noAnswer are the ways to say that packets are dropped; the last is what a
-// host says of a datagram of its own (nft(8), verdict drop in an output hook).
+// noAnswer lists the errors for dropped packets. The last one is the error for a datagram that the host itself sends
+// (nft(8), verdict drop in an output hook).
 func noAnswer() []string {
 	return []string{"deadline exceeded", "i/o timeout", "operation not permitted"}
 }
 
-// refusals are the ways to say that nobody serves; the last is SCTP's.
+// refusals lists the errors of refused connections. The last one is SCTP's.
 func refusals() []string { return []string{"connection refused", "aborted by the other side"} }
 
-// refused holds that a service without endpoints refuses at once.
+// refused checks that a service without endpoints refuses connections at once.
 func (b bed) refused(t *testing.T) {
 	for _, to := range b.nodePorts(30011) {
 		onMachine("outside", b.Outside).expect(t, to, refusals()...)
@@ -351,14 +354,15 @@ func (b bed) refused(t *testing.T) {
 	}
 }
 
-// limited holds that just the sources of loadBalancerSourceRanges get an answer
-// at the load balancer's addresses, and everybody at the node ports.
+// limited checks that only the sources in loadBalancerSourceRanges get an answer at the load balancer's addresses, and
+// that everybody does at the node ports.
 func (b bed) limited(t *testing.T, service, last string, nodePort uint16) {
 	var outside []string
 	for _, a := range b.outside() {
 		outside = append(outside, netip.PrefixFrom(a, a.BitLen()).String())
 	}
-	balanced := []netip.AddrPort{netip.MustParseAddrPort("192.0.2." + last + ":8080"), netip.MustParseAddrPort("[2001:db8:2::" + last + "]:8080")}
+	balanced := []netip.AddrPort{netip.MustParseAddrPort("192.0.2." + last + ":8080"),
+		netip.MustParseAddrPort("[2001:db8:2::" + last + "]:8080")}
 	set := func(ranges ...string) {
 		raw, err := json.Marshal(map[string]any{"spec": map[string]any{"loadBalancerSourceRanges": ranges}})
 		if err != nil {

@@ -20,16 +20,17 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
-// bed is a sandbox, all nodes gateways, with all services, backends and clients.
+// bed is a sandbox in which all nodes are gateways, with all services, backends and clients.
 type bed struct {
 	*sandbox.Cluster
 	addrs map[string][]netip.Addr // of nodes, by name
-	whose map[netip.Addr]string   // what the tables call an address
+	whose map[netip.Addr]string   // name of each address in the tables
 }
 
 func up(t *testing.T, all []*service) bed {
 	t.Helper()
-	c := machines.Up(t, sandbox.Options{Name: "services", Nodes: sandbox.DefaultNodes, Gateways: sandbox.DefaultNodes, DualStack: true})
+	c := machines.Up(t, sandbox.Options{Name: "services", Nodes: sandbox.DefaultNodes, Gateways: sandbox.DefaultNodes,
+		DualStack: true})
 	conf, err := c.Control.RESTConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -43,12 +44,13 @@ func up(t *testing.T, all []*service) bed {
 	for _, n := range c.Nodes {
 		b.knowNode(t, n.Spec.Name, n.Config.Addrs)
 	}
-	// What a node's kernel sent to a service, and comes back to it.
+	// The source address of packets that a node's kernel sends to a service that has its backend on that node.
 	b.whose[netip.MustParseAddr("169.254.169.6")], b.whose[netip.MustParseAddr("fd69::6")] = "itself", "itself"
 	for _, p := range (underlay.Families{DualStack: true}).Outside() {
 		b.whose[p.Addr()] = "outside"
 	}
-	for prefix, node := range map[string]int{externalV4 + "0/24": 1, externalV6 + "/64": 1, balancedV4 + "0/24": 0, balancedV6 + "/64": 0} {
+	for prefix, node := range map[string]int{externalV4 + "0/24": 1, externalV6 + "/64": 1, balancedV4 + "0/24": 0,
+		balancedV6 + "/64": 0} {
 		via := c.Nodes[node].Config.Addrs[0]
 		if netip.MustParsePrefix(prefix).Addr().Is6() {
 			via = c.Nodes[node].Config.Addrs[1]
@@ -86,8 +88,7 @@ func makeService(t *testing.T, client kubernetes.Interface, s *service) {
 	}
 }
 
-// knowNode learns what the tables call the node's addresses: by its name, and
-// that of its management port.
+// knowNode records the names of a node's addresses and of its management port's.
 func (b bed) knowNode(t *testing.T, name string, addrs []netip.Prefix) {
 	t.Helper()
 	for _, p := range addrs {
@@ -99,7 +100,7 @@ func (b bed) knowNode(t *testing.T, name string, addrs []netip.Prefix) {
 	}
 }
 
-// knowPod waits until a pod is ready, and learns its addresses.
+// knowPod waits until a pod is ready, and records its addresses.
 func (b bed) knowPod(t *testing.T, client kubernetes.Interface, p *corev1.Pod) {
 	t.Helper()
 	machines.Eventually(t, "pod "+p.Name+" is ready", func(ctx context.Context) string {
@@ -124,8 +125,8 @@ func (b bed) knowPod(t *testing.T, client kubernetes.Interface, p *corev1.Pod) {
 // client is a place from which services are asked.
 type client struct {
 	name string
-	node string // "" outside of the cluster
-	host bool   // it is in the host's network
+	node string // "" for outside the cluster
+	host bool   // on the host network
 	run  func(ctx context.Context, argv ...string) *exec.Cmd
 }
 
@@ -151,8 +152,7 @@ func (b bed) clients() (all []client) {
 	return all
 }
 
-// ask asks all questions, "tcp 10.96.0.1:80", at the same time, and returns the
-// answer to each.
+// ask asks all questions, such as "tcp 10.96.0.1:80", at the same time, and returns the answers.
 func (c client) ask(ctx context.Context, questions []string) ([]string, error) {
 	cmd := c.run(ctx, "questions", "1s")
 	cmd.Stdin = strings.NewReader(strings.Join(questions, "\n") + "\n")

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// cell is what one client got at one address of a service, over one protocol.
+// cell has the answers to one client at one address of a service, over one protocol.
 type cell struct {
 	client   client
 	way      way
@@ -19,24 +19,23 @@ type cell struct {
 	to       netip.AddrPort
 
 	who, seen map[string]bool // the nodes of the backends that answered, and the sources they saw
-	wrong     string          // with the last round; "" when all was as it should be
-	settled   bool            // all was, before
-	broken    string          // what was wrong nevertheless
+	wrong     string          // what was wrong in the last round; "" if nothing was
+	settled   bool            // a round before was right
+	broken    string          // what was wrong in a later round
 }
 
 func (c *cell) question() string { return c.protocol + " " + c.to.String() }
 
-// times is how often it is asked in a round: what is dropped, once, as it takes
-// its time; the more often, the more backends there are to be met.
+// times is the number of questions in a round: one if packets are dropped, since that takes long; more, the more
+// backends must be seen.
 func (c *cell) times() int { return 1 + len(answering(c.client, c.way, c.service)) }
 
 func (c *cell) String() string {
 	return fmt.Sprintf("%s asks %s, %s of %s", c.client.name, c.question(), c.way.name, c.service)
 }
 
-// take judges the answers of a round. What is lost now and then is asked again;
-// an answer from a backend that may not answer is wrong, and so is one that saw
-// somebody else than it must.
+// take checks the answers of a round. Lost answers are asked for again. An answer from a backend that must not answer
+// is wrong, and so is an answer with a wrong client address.
 func (c *cell) take(answers []string, whose map[netip.Addr]string) {
 	want := answering(c.client, c.way, c.service)
 	who := map[string]bool{}
@@ -73,7 +72,7 @@ func (c *cell) take(answers []string, whose map[netip.Addr]string) {
 		who[node], c.seen[seen] = true, true
 	}
 	if !c.settled && c.service.affinity == corev1.ServiceAffinityClientIP {
-		clear(c.who) // of endpoints that were still to come
+		clear(c.who) // endpoints were still missing
 	}
 	maps.Copy(c.who, who)
 	switch {
@@ -85,8 +84,8 @@ func (c *cell) take(answers []string, whose map[netip.Addr]string) {
 	}
 }
 
-// settle begins the round that counts: what was seen on the way there, when
-// rows and rules were still to come, is not what the tables tell.
+// settle begins the final round. Earlier observations, when rows and rules were still missing, do not count for the
+// tables.
 func (c *cell) settle() {
 	c.settled = true
 	clear(c.seen)
@@ -95,12 +94,13 @@ func (c *cell) settle() {
 	}
 }
 
-// dropped tells how a client notices that its packets are dropped; the last is
-// what a host says of a datagram of its own (nft(8), drop in an output hook).
+// dropped reports whether an error means that packets are dropped. The last one is the error for a datagram that a host
+// itself sends (nft(8), drop in an output hook).
 func dropped(answer string) bool {
-	return slices.ContainsFunc([]string{"deadline exceeded", "i/o timeout", "operation not permitted"}, func(s string) bool {
-		return strings.Contains(answer, s)
-	})
+	return slices.ContainsFunc([]string{"deadline exceeded", "i/o timeout", "operation not permitted"},
+		func(s string) bool {
+			return strings.Contains(answer, s)
+		})
 }
 
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -13,14 +13,12 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// fragmented is the size of a datagram that a network of ours, or of the nodes,
-// carries in two pieces only.
+// fragmented is a datagram size that needs two fragments in the pod network and between the nodes.
 const fragmented = 2000
 
-// fragments holds that a datagram of two fragments that begins a flow to a
-// service comes to a backend, and its answer back, which OVN's load balancers
-// see to over the userspace datapath since 26.03. Those of older ones lose it:
-// who finds here that one doesn't any more says so in docs/features/services.md.
+// fragments checks that a datagram of two fragments that starts a flow to a service reaches a backend, and its answer
+// comes back. OVN's load balancers support that in the userspace datapath since 26.03. Older ones lose the datagram; if
+// this test finds one that does not, docs/features/services.md must say so.
 func (b bed) fragments(t *testing.T, all []*service) {
 	t.Helper()
 	system, err := sandbox.Provide(t.Context(), b.Options)
@@ -30,7 +28,8 @@ func (b bed) fragments(t *testing.T, all []*service) {
 	arrives := !system.Release.Before(sandbox.Release{26, 3})
 	pods := machines.PodIPs(t, b.Cluster, "backend-n2")
 	all = slices.DeleteFunc(slices.Clone(all), func(s *service) bool {
-		return s.internal != "Cluster" || s.external != "Cluster" || s.affinity != corev1.ServiceAffinityNone || len(s.nodes) > 1
+		return s.internal != "Cluster" || s.external != "Cluster" || s.affinity != corev1.ServiceAffinityNone ||
+			len(s.nodes) > 1
 	})
 	var asking sync.WaitGroup
 	for _, c := range b.clients() {
@@ -55,9 +54,8 @@ func (b bed) fragments(t *testing.T, all []*service) {
 	asking.Wait()
 }
 
-// mirror sends a large datagram from a socket of its own: some times if it is
-// to arrive, as over IPv6 the first one may be what tells the sender of a
-// link's MTU.
+// mirror sends a large datagram from a socket of its own, several times if it is to arrive: over IPv6, the first one
+// may only make the sender learn a link's MTU.
 func (c client) mirror(t *testing.T, what string, to netip.AddrPort, arrives bool) {
 	t.Helper()
 	want := fmt.Sprintf("%d bytes\n", fragmented)
@@ -71,5 +69,6 @@ func (c client) mirror(t *testing.T, what string, to netip.AddrPort, arrives boo
 			break
 		}
 	}
-	t.Errorf("%s sends %d bytes to %s, %s: that they come back is %v, want %v", c.name, fragmented, to, what, !arrives, arrives)
+	t.Errorf("%s sends %d bytes to %s, %s: that they come back is %v, want %v", c.name, fragmented, to, what, !arrives,
+		arrives)
 }

@@ -2,10 +2,9 @@ package services
 
 import "strings"
 
-// answering are the nodes whose backends may answer a client at an address of a
-// service, by the Kubernetes API documentation of internalTrafficPolicy and
-// externalTrafficPolicy; none if packets are dropped. What the API leaves open
-// is as in kube-proxy, see docs/features/services.md.
+// answering returns the nodes whose backends may answer a client at an address of a service, by the Kubernetes API
+// documentation of internalTrafficPolicy and externalTrafficPolicy; none if packets are dropped. Where the API leaves a
+// choice, the rule is that of kube-proxy, see docs/features/services.md.
 func answering(c client, w way, s *service) []string {
 	switch {
 	case w.name == clusterIP && s.internal == "Local":
@@ -13,16 +12,15 @@ func answering(c client, w way, s *service) []string {
 	case w.name == clusterIP, s.external == "Cluster":
 		return s.nodes
 	case c.node == "", w.nodePort && c.node != w.entry:
-		return s.local(w.entry) // to a node, another one and its pods are outside
-	default: // within the cluster there is no policy for external traffic
+		return s.local(w.entry) // for a node, another node and its pods are outside
+	default: // inside the cluster, externalTrafficPolicy does not apply
 		return s.nodes
 	}
 }
 
-// keeps is whom the backend must see, as the tables say it: the client itself
-// through the cluster IP if it is a pod (and the backend too), and from outside of
-// a service of externalTrafficPolicy Local, as which a node counts that is led to
-// other nodes from its own. "" leaves it open.
+// keeps is the client that the backend must see, in the words of the tables; "" if any will do. Through the cluster IP,
+// a pod that is served by a pod is seen itself. So is a client from outside at a service with externalTrafficPolicy
+// Local; a node counts as outside if its own node port forwards it to another node.
 func keeps(c client, w way, s *service) string {
 	switch {
 	case strings.HasPrefix(c.name, "a pod on"):
@@ -38,5 +36,5 @@ func keeps(c client, w way, s *service) string {
 	return ""
 }
 
-// asks tells whether a client has a way to that address.
+// asks reports whether a client can use that address.
 func asks(c client, w way) bool { return c.node != "" || w.name != clusterIP }

@@ -10,14 +10,13 @@ import (
 	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
-// patience is how long answers may be lost, or rows be on their way; those of
-// all clients that ask at the same time have to get through a few processors.
+// patience is how long answers may be lost or rows may be missing. All clients share a few processors.
 const patience = 3 * time.Minute
 
-// atOnce is how many clients ask at a time.
+// atOnce is the number of clients that ask at the same time.
 const atOnce = 3
 
-// complaints is how many wrong cells of a client a failing test tells of.
+// complaints is the number of wrong cells of a client that a failing test reports.
 const complaints = 25
 
 func TestEveryCombination(t *testing.T) {
@@ -39,7 +38,7 @@ func TestEveryCombination(t *testing.T) {
 	b.fragments(t, all)
 }
 
-// cells are all questions that there are.
+// cells returns all questions.
 func (b bed) cells(all []*service, protocols []string) (cells []*cell) {
 	for _, c := range b.clients() {
 		for _, w := range b.ways() {
@@ -60,8 +59,7 @@ func (b bed) cells(all []*service, protocols []string) (cells []*cell) {
 	return cells
 }
 
-// askAll asks every question of a client until all were answered as they should
-// be, and then all once more: what has become right stays so.
+// askAll asks every question of a client until all answers are right, and then once more: they must stay right.
 func (b bed) askAll(t *testing.T, c client, cells []*cell) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -89,14 +87,13 @@ func (b bed) askAll(t *testing.T, c client, cells []*cell) {
 	}
 }
 
-// untilRight asks again what was not answered as it should be, until ctx ends,
-// and returns what never was.
+// untilRight repeats the questions with wrong answers until ctx ends, and returns those that never were right.
 func (b bed) untilRight(ctx context.Context, t *testing.T, c client, open []*cell) ([]*cell, error) {
 	for len(open) > 0 {
 		asked := len(open)
 		if err := b.round(ctx, c, open); err != nil {
 			if ctx.Err() != nil {
-				err = nil // the answers so far say what is wrong
+				err = nil // the answers so far show what is wrong
 			}
 			return open, err
 		}

@@ -10,18 +10,19 @@ import (
 // page has the tables.
 const page = "../../../docs/reference/service-clients.md"
 
-// heading tells where in the tables an outcome is: protocols, families,
-// affinities, and the policy that does not matter there, share a place.
+// heading is the place of an outcome in the tables. Protocols, families, affinities and the policy that does not matter
+// there share a place.
 type heading struct{ table, row, column string }
 
 func (c *cell) heading() heading {
 	if c.way.name == clusterIP {
 		return heading{"cluster IP; client", c.client.name, c.service.backend.name + ", `" + c.service.internal + "`"}
 	}
-	return heading{c.service.backend.name + ", `externalTrafficPolicy: " + c.service.external + "`; client", c.client.name, c.way.name}
+	return heading{c.service.backend.name + ", `externalTrafficPolicy: " + c.service.external + "`; client", c.client.name,
+		c.way.name}
 }
 
-// outcome is who answers, and whom they see.
+// outcome has the backends that answer, and the client that they see.
 type outcome struct{ who, seen map[string]bool }
 
 func (o outcome) String() string {
@@ -31,7 +32,7 @@ func (o outcome) String() string {
 	return strings.Join(sorted(o.who), ", ") + " ← " + strings.Join(sorted(o.seen), ", ")
 }
 
-// tables are Markdown, in the order of the cells.
+// tables are Markdown tables in the order of the cells.
 func tables(cells []*cell) (all []string) {
 	outcomes := map[heading]outcome{}
 	var names []string
@@ -62,7 +63,7 @@ func tables(cells []*cell) (all []string) {
 	return all
 }
 
-// add appends what is not there yet.
+// add appends an element unless it exists.
 func add(list []string, s string) []string {
 	for _, have := range list {
 		if have == s {
@@ -72,7 +73,7 @@ func add(list []string, s string) []string {
 	return append(list, s)
 }
 
-// print shows the tables, which must be the ones in the documentation.
+// print prints the tables and compares them with the documentation.
 func printTables(t *testing.T, cells []*cell) {
 	t.Helper()
 	all := tables(cells)

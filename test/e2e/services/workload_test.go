@@ -11,20 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What external and load balancers' addresses are below; a service has the one
-// of its number. The router outside has a route to a node for each.
+// Prefixes of external and load balancers' addresses. A service's number completes them. The router outside has a route
+// to a node for each.
 const (
 	externalV4, externalV6 = "192.0.2.", "2001:db8:2::"
 	balancedV4, balancedV6 = "198.51.100.", "2001:db8:3::"
 )
 
-// Ports that servers listen on. On a host both may not be free.
+// Ports of the servers. On a host, each may be in use.
 const (
 	podPort  = 8080
 	hostPort = 9090
 )
 
-// backend is who serves: pods on these nodes, or those nodes' host networks.
+// backend describes servers: pods on these nodes, or the host networks of these nodes.
 type backend struct {
 	name  string
 	label string // of the pods
@@ -40,22 +40,23 @@ func backends() []backend {
 	}
 }
 
-// service is one combination. Its number gives it its addresses and node port.
+// service is a combination. Its number determines its addresses and node port.
 type service struct {
 	backend
 	number             int
 	internal, external string // traffic policies
 	affinity           corev1.ServiceAffinity
-	clusterIPs         []netip.Addr // known when it is made
+	clusterIPs         []netip.Addr // known when it is created
 }
 
-// services are all combinations.
+// services returns all combinations.
 func services() (all []*service) {
 	for _, b := range backends() {
 		for _, internal := range []string{"Cluster", "Local"} {
 			for _, external := range []string{"Cluster", "Local"} {
 				for _, affinity := range []corev1.ServiceAffinity{corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP} {
-					all = append(all, &service{backend: b, number: len(all) + 1, internal: internal, external: external, affinity: affinity})
+					all = append(all, &service{backend: b, number: len(all) + 1, internal: internal, external: external,
+						affinity: affinity})
 				}
 			}
 		}
@@ -66,20 +67,21 @@ func services() (all []*service) {
 func (s *service) name() string { return fmt.Sprintf("s%d", s.number) }
 
 func (s *service) String() string {
-	return fmt.Sprintf("%s (backend %s, internal %s, external %s, affinity %s)", s.name(), s.backend.name, s.internal, s.external, s.affinity)
+	return fmt.Sprintf("%s (backend %s, internal %s, external %s, affinity %s)", s.name(), s.backend.name, s.internal,
+		s.external, s.affinity)
 }
 
-// nodePort is among those that the API server gives to nobody who doesn't ask
-// for them while others are free: with the default range, 30000 to 30085
-// (Kubernetes API docs, "Avoiding collisions" of Service node ports). Health
-// check ports are given out of the same range.
+// nodePort is in the range from which the API server allocates only when the rest is used: with the default range,
+// 30000 to 30085 (Kubernetes API docs, "Avoiding collisions" of Service node ports). Health check node ports come from
+// the same range.
 func (s *service) nodePort() uint16 { return uint16(30000 + s.number) }
 
 func (s *service) object() *corev1.Service {
 	internal, family := corev1.ServiceInternalTrafficPolicy(s.internal), corev1.IPFamilyPolicyRequireDualStack
 	port := func(p corev1.Protocol) corev1.ServicePort {
 		return corev1.ServicePort{
-			Name: strings.ToLower(string(p)), Protocol: p, Port: podPort, TargetPort: intstr.FromInt32(s.port), NodePort: int32(s.nodePort()),
+			Name: strings.ToLower(string(p)), Protocol: p, Port: podPort, TargetPort: intstr.FromInt32(s.port),
+			NodePort: int32(s.nodePort()),
 		}
 	}
 	return &corev1.Service{
@@ -87,18 +89,19 @@ func (s *service) object() *corev1.Service {
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, IPFamilyPolicy: &family, Selector: map[string]string{s.label: ""},
 			InternalTrafficPolicy: &internal, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicy(s.external),
-			SessionAffinity: s.affinity, Ports: []corev1.ServicePort{port(corev1.ProtocolTCP), port(corev1.ProtocolUDP), port(corev1.ProtocolSCTP)},
+			SessionAffinity: s.affinity, Ports: []corev1.ServicePort{port(corev1.ProtocolTCP), port(corev1.ProtocolUDP),
+				port(corev1.ProtocolSCTP)},
 			ExternalIPs: s.addresses(externalV4, externalV6),
 		},
 	}
 }
 
-// addresses are the service's of two prefixes.
+// addresses returns the service's addresses in two prefixes.
 func (s *service) addresses(v4, v6 string) []string {
 	return []string{fmt.Sprint(v4, s.number), fmt.Sprintf("%s%x", v6, s.number)}
 }
 
-// ingress are the load balancer's addresses, as a cloud would set them.
+// ingress returns the load balancer's addresses, as a cloud would set them.
 func (s *service) ingress() (all []corev1.LoadBalancerIngress) {
 	for _, a := range s.addresses(balancedV4, balancedV6) {
 		all = append(all, corev1.LoadBalancerIngress{IP: a})
@@ -106,16 +109,16 @@ func (s *service) ingress() (all []corev1.LoadBalancerIngress) {
 	return all
 }
 
-// pods are the backends, with the labels of all services that they are of, and
-// the clients in pods.
+// pods returns the backends, with the labels of all their services, and the clients in pods.
 func pods() (all []*corev1.Pod) {
 	pod := func(name, node string, host bool, labels ...string) {
 		p := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
-			Spec: corev1.PodSpec{NodeName: node, HostNetwork: host, TerminationGracePeriodSeconds: new(int64), Containers: []corev1.Container{{
-				Name: "echo", Image: "localhost/echo:1", ImagePullPolicy: corev1.PullIfNotPresent,
-				Args: []string{fmt.Sprint(map[bool]int{false: podPort, true: hostPort}[host])},
-			}}},
+			Spec: corev1.PodSpec{NodeName: node, HostNetwork: host, TerminationGracePeriodSeconds: new(int64),
+				Containers: []corev1.Container{{
+					Name: "echo", Image: "localhost/echo:1", ImagePullPolicy: corev1.PullIfNotPresent,
+					Args: []string{fmt.Sprint(map[bool]int{false: podPort, true: hostPort}[host])},
+				}}},
 		}
 		for _, l := range labels {
 			p.Labels[l] = ""
@@ -132,11 +135,11 @@ func pods() (all []*corev1.Pod) {
 	return all
 }
 
-// way is an address of services.
+// way is a kind of address of services.
 type way struct {
 	name     string
 	nodePort bool
-	entry    string // the node at which who comes from outside enters
+	entry    string // the node by which clients from outside enter
 	of       func(*service) []netip.AddrPort
 }
 
@@ -147,8 +150,8 @@ func both(addrs []string, port uint16) (all []netip.AddrPort) {
 	return all
 }
 
-// ways are all. Those from outside lead to the node that has a backend of every
-// service, or to the one that has none.
+// ways returns all kinds of addresses. Those from outside lead to the node that has a backend of every service, or to
+// the node that has none.
 func (b bed) ways() []way {
 	nodePort := func(node string) way {
 		return way{node + "'s node port", true, node, func(s *service) (all []netip.AddrPort) {
@@ -159,7 +162,9 @@ func (b bed) ways() []way {
 		}}
 	}
 	routed := func(what, node, v4, v6 string) way {
-		return way{what + ", routed to " + node, false, node, func(s *service) []netip.AddrPort { return both(s.addresses(v4, v6), podPort) }}
+		return way{what + ", routed to " + node, false, node, func(s *service) []netip.AddrPort {
+			return both(s.addresses(v4, v6), podPort)
+		}}
 	}
 	return []way{
 		{clusterIP, false, "", func(s *service) (all []netip.AddrPort) {
@@ -177,7 +182,7 @@ func (b bed) ways() []way {
 
 const clusterIP = "cluster IP"
 
-// local are the backend's nodes that are this one.
+// local returns the backend's nodes that are this node.
 func (s *service) local(node string) (all []string) {
 	if slices.Contains(s.nodes, node) {
 		all = append(all, node)

@@ -45,7 +45,7 @@ func hierarchies() ([]hierarchy, error) {
 	return all, nil
 }
 
-// Make makes the group in every hierarchy, ready for groups below it.
+// Make makes the group in every hierarchy, ready for child groups.
 func Make(name string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -73,7 +73,7 @@ func Make(name string) error {
 	return nil
 }
 
-// delegate enables in dir's children every controller that dir has.
+// delegate enables dir's controllers for its children.
 func delegate(dir string) error {
 	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -87,7 +87,7 @@ func delegate(dir string) error {
 	return nil
 }
 
-// inherit copies what a version 1 cpuset doesn't inherit by itself.
+// inherit copies the settings that a version 1 cpuset does not inherit by itself.
 func inherit(parent, dir string) error {
 	for _, file := range []string{"cpuset.mems", "cpuset.cpus"} {
 		b, err := os.ReadFile(filepath.Join(parent, file))
@@ -104,8 +104,8 @@ func inherit(parent, dir string) error {
 	return nil
 }
 
-// Remove removes the group and those below it, whose processes must be ending:
-// it waits for them until ctx ends.
+// Remove removes the group and its child groups. Their processes must already be ending: it waits for them until ctx
+// ends.
 func Remove(ctx context.Context, name string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -128,8 +128,7 @@ func Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// removeTree removes directories, the deepest first; their files vanish with
-// them.
+// removeTree removes directories, the deepest first. Their files vanish with them.
 func removeTree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

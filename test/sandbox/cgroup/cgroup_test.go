@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestMakeAndRemove makes a group, puts a process in a group below it, and
-// removes both when the process has ended, and not before.
+// TestMakeAndRemove makes a group and puts a process into a child group. Remove succeeds only after the process has
+// ended.
 func TestMakeAndRemove(t *testing.T) {
 	name := fmt.Sprintf("northbound-test-%d", os.Getpid())
 	if err := Make(name); err != nil {

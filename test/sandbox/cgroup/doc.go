@@ -1,4 +1,3 @@
-// Package cgroup makes and removes the control group that a node's kubelet
-// keeps its pods in, in every hierarchy that this machine has (cgroups(7)):
-// version 1, version 2, or both.
+// Package cgroup makes and removes the control group for the pods of a node's kubelet, in every hierarchy of this
+// machine (cgroups(7)): version 1, version 2, or both.
 package cgroup

@@ -1,7 +1,6 @@
 //go:build tools
 
-// Package cmd holds the sandbox's programs; this file keeps the kubelet, which
-// is built from its own module, in go.mod.
+// Package cmd holds the sandbox's programs. This file keeps the kubelet, which is built from its own module, in go.mod.
 package cmd
 
 import (

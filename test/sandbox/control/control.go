@@ -44,51 +44,51 @@ const (
 	SBSocket = "/run/ovn/ovnsb_db.sock"
 )
 
-// Config is what the control plane must know about the cluster.
+// Config configures the control plane.
 type Config struct {
 	Addrs          []netip.Prefix // of the machine
 	ServiceCIDRs   string
 	ClusterSubnets string
-	Nodes          []string // that get an identity
-	Controllers    string   // of kube-controller-manager; empty for those that pods and services need
+	Nodes          []string // the nodes that get an identity
+	Controllers    string   // of kube-controller-manager; empty: those that pods and services need
 	MasterArgs     []string // further arguments of ovnkube master
 }
 
-// Control is the machine.
+// Control is the control machine.
 type Control struct {
 	*member.Member
 	Config Config
 }
 
-// Dir holds certificates, kubeconfigs and etcd's data.
+// Dir is the directory of certificates, kubeconfigs and etcd's data.
 func (c *Control) Dir() string { return filepath.Join(c.Spec.Dir(), "api") }
 
-// AdminKubeconfig is the file of the administrator's identity.
+// AdminKubeconfig is the administrator's kubeconfig file.
 func (c *Control) AdminKubeconfig() string { return filepath.Join(c.Dir(), "admin.kubeconfig") }
 
 func (c *Control) masterKubeconfig() string { return filepath.Join(c.Dir(), "master.kubeconfig") }
 
-// NodeKubeconfigs are the files of a node's two identities: its kubelet's and
-// its agent's.
+// NodeKubeconfigs returns the kubeconfig files of a node's kubelet and agent.
 func NodeKubeconfigs(state, node string) (kubelet, agent string) {
 	dir := filepath.Join(state, Name, "api")
 	return filepath.Join(dir, node+".kubelet.kubeconfig"), filepath.Join(dir, node+".agent.kubeconfig")
 }
 
-// Host is a path in the machine's /run as the host sees it.
+// Host returns the host's path of a path in the machine's /run.
 func (c *Control) Host(path string) string {
 	return filepath.Join(c.Spec.RunDir(), strings.TrimPrefix(path, "/run/"))
 }
 
-// StartAPI makes the identities and starts the Kubernetes control plane. It
-// returns when the API server is ready and knows the identities' rights.
+// StartAPI makes the identities and starts the Kubernetes control plane. It returns when the API server is ready and
+// the identities have their rights.
 func (c *Control) StartAPI(ctx context.Context) error {
 	if err := c.identities(); err != nil {
 		return fmt.Errorf("making the cluster's identities: %w", err)
 	}
 	ready := filepath.Join(c.Dir(), "ready")
 	argv := []string{
-		"sandbox-apiserver", "--dir", c.Dir(), "--bind", "0.0.0.0", "--advertise", c.addr().String(), "--port", strconv.Itoa(APIPort),
+		"sandbox-apiserver", "--dir", c.Dir(), "--bind", "0.0.0.0", "--advertise", c.addr().String(), "--port",
+		strconv.Itoa(APIPort),
 		"--service-cidrs", c.Config.ServiceCIDRs, "--scheduler", "--ready-file", ready,
 	}
 	if c.Config.Controllers != "" {
@@ -114,7 +114,7 @@ func (c *Control) StartAPI(ctx context.Context) error {
 
 func (c *Control) addr() netip.Addr { return c.Config.Addrs[0].Addr() }
 
-// Server is the API server's URL within the sandbox's network.
+// Server is the URL of the API server in the sandbox's network.
 func (c *Control) Server() string {
 	return "https://" + netip.AddrPortFrom(c.addr(), APIPort).String()
 }
@@ -138,7 +138,8 @@ func (c *Control) identities() error {
 		}
 		addrs = append(addrs, p.Masked().Addr().Next()) // the kubernetes service's
 	}
-	hosts := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	hosts := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local"}
 	errs := []error{
 		ca.Server(c.Dir(), "apiserver", addrs, hosts),
 		ca.Client(c.Dir(), "kubelet-client", "kube-apiserver-kubelet-client", "system:masters"),
@@ -155,8 +156,7 @@ func (c *Control) identities() error {
 	return errors.Join(errs...)
 }
 
-// RESTConfig reaches the API server from any network namespace, as the
-// administrator.
+// RESTConfig returns the administrator's client configuration. It works from any network namespace.
 func (c *Control) RESTConfig() (*rest.Config, error) {
 	conf, err := clientcmd.BuildConfigFromFlags("", c.AdminKubeconfig())
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *Control) RESTConfig() (*rest.Config, error) {
 	return conf, nil
 }
 
-// Client is a client of the API server, as the administrator.
+// Client returns a client of the API server with the administrator's rights.
 func (c *Control) Client() (*kubernetes.Clientset, error) {
 	conf, err := c.RESTConfig()
 	if err != nil {
@@ -180,14 +180,12 @@ func (c *Control) Client() (*kubernetes.Clientset, error) {
 	return client, nil
 }
 
-// Sysctls are what the control machine's kernel needs, which is also the router
-// to the outside.
+// Sysctls are those of the control machine, which is also the router to the outside.
 func Sysctls() map[string]string {
 	return map[string]string{"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
 }
 
-// StartOVN starts the databases and northd, and returns when northd has written
-// to the Southbound database.
+// StartOVN starts the databases and northd. It returns when northd has written to the Southbound database.
 func (c *Control) StartOVN(ctx context.Context) error {
 	databases := []struct {
 		name, schema, socket string
@@ -199,7 +197,8 @@ func (c *Control) StartOVN(ctx context.Context) error {
 			return err
 		}
 		err := c.StartService(ctx, member.Service{Name: d.name, Argv: []string{
-			"ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/" + d.name + ".pid", "--unixctl=/run/ovn/" + d.name + ".ctl",
+			"ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/" + d.name + ".pid", "--unixctl=/run/ovn/" +
+				d.name + ".ctl",
 			"--remote=punix:" + d.socket, fmt.Sprintf("--remote=ptcp:%d:0.0.0.0", d.port), file,
 		}})
 		if err != nil {
@@ -224,7 +223,7 @@ func (c *Control) StartOVN(ctx context.Context) error {
 	return err
 }
 
-// StartMaster starts ovnkube master, and returns when it says that it is ready.
+// StartMaster starts ovnkube master, and returns when it reports ready.
 func (c *Control) StartMaster(ctx context.Context) error {
 	argv := append([]string{
 		"ovnkube", "master", "--kubeconfig", c.masterKubeconfig(), "--nb-address", "unix:" + NBSocket,

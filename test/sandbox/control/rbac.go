@@ -23,7 +23,7 @@ func rule(group string, resources, verbs []string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// roles are the least that each part needs.
+// roles are the minimal rights of each part.
 func roles() map[string][]rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	events := rule("", []string{"events"}, []string{"create", "patch"})
@@ -40,9 +40,10 @@ func roles() map[string][]rbacv1.PolicyRule {
 		agentGroup: {
 			rule("", []string{"nodes", "pods", "services"}, read),
 			rule("networking.k8s.io", []string{"servicecidrs"}, read),
-			rule("discovery.k8s.io", []string{"endpointslices"}, read),                   // for services of externalTrafficPolicy Local
+			// for services of externalTrafficPolicy Local
+			rule("discovery.k8s.io", []string{"endpointslices"}, read),
 			rule("", []string{"nodes"}, []string{"patch"}),                               // annotations of its own
-			rule("coordination.k8s.io", []string{"leases"}, []string{"create", "patch"}), // a gateway's sign of life
+			rule("coordination.k8s.io", []string{"leases"}, []string{"create", "patch"}), // the lease of a gateway
 			events,
 		},
 	}
@@ -61,28 +62,30 @@ func grant(ctx context.Context, client kubernetes.Interface) error {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 			Subjects:   []rbacv1.Subject{subjects[name]},
 		}
-		if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("making cluster role %s: %w", name, err)
 		}
-		if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("binding cluster role %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// WaitDefaults waits until what Kubernetes makes by itself is there: the
-// kubernetes service, and the account without which no pod can be created in the
-// default namespace.
+// WaitDefaults waits for the objects that Kubernetes itself creates: the kubernetes service, and the default service
+// account, without which no pod can be created in the default namespace.
 func (c *Control) WaitDefaults(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {
 		return err
 	}
-	return c.Until(ctx, "the kubernetes service and the default service account are there", func(ctx context.Context) bool {
-		core := client.CoreV1()
-		_, noService := core.Services(corev1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
-		_, noAccount := core.ServiceAccounts(corev1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
-		return noService == nil && noAccount == nil
-	}, APIServer)
+	return c.Until(ctx, "the kubernetes service and the default service account are there",
+		func(ctx context.Context) bool {
+			core := client.CoreV1()
+			_, noService := core.Services(corev1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+			_, noAccount := core.ServiceAccounts(corev1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+			return noService == nil && noAccount == nil
+		}, APIServer)
 }

@@ -1,4 +1,3 @@
-// Package image makes container images from static programs: an OCI image
-// layout in a tar file, which `ctr images import` takes (OCI Image Format
-// Specification 1.1.0, image-layout.md). Nothing is pulled from anywhere.
+// Package image makes container images from static programs: an OCI image layout in a tar file, as `ctr images import`
+// accepts it (OCI Image Format Specification 1.1.0, image-layout.md). It pulls nothing from a registry.
 package image

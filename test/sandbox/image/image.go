@@ -14,13 +14,13 @@ import (
 	"sort"
 )
 
-// Image is what goes into one.
+// Image describes an image.
 type Image struct {
 	Name       string            // as pods refer to it, with a tag
-	Entrypoint []string          // of its containers
-	Cmd        []string          // the entrypoint's arguments, unless a pod gives others
+	Entrypoint []string          // of containers
+	Cmd        []string          // the entrypoint's default arguments
 	Files      map[string]string // static programs: path in the image -> file on this machine
-	Data       map[string]string // other files, as they are; programs that aren't static come with their loader and libraries
+	Data       map[string]string // other files, unchanged; dynamic programs need their loader and libraries here, too
 	Links      map[string]string // path in the image -> target
 }
 
@@ -102,7 +102,7 @@ func (i Image) writeLayout(file string, b blobs, index []byte) error {
 	return f.Close()
 }
 
-// layer is the image's only layer: the files, and what programs expect.
+// layer makes the image's only layer: the files, and the directories and files that programs expect.
 func (i Image) layer() ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -158,7 +158,7 @@ func addProgram(w *tar.Writer, name, file string, checks ...func(*os.File) error
 	return addFile(w, path.Clean(name)[1:], 0o755, info.Size(), f)
 }
 
-// static is an error when the program needs a loader, which an image hasn't.
+// static returns an error if the program needs a loader, which images do not have.
 func static(f *os.File) error {
 	program, err := elf.NewFile(f)
 	if err != nil {

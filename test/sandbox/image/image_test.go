@@ -38,7 +38,8 @@ func files(t *testing.T, r io.Reader) map[string][]byte {
 func TestWrite(t *testing.T) {
 	const program = "../../../bin/pause" // `make sandbox` builds it
 	out := filepath.Join(t.TempDir(), "i.tar")
-	i := Image{Name: "localhost/x:1", Entrypoint: []string{"/bin/x"}, Files: map[string]string{"/bin/x": program}, Links: map[string]string{"/bin/y": "x"}}
+	i := Image{Name: "localhost/x:1", Entrypoint: []string{"/bin/x"}, Files: map[string]string{"/bin/x": program},
+		Links: map[string]string{"/bin/y": "x"}}
 	if err := i.Write(out); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func decode(t *testing.T, b []byte, v any) {
 	}
 }
 
-// TestDynamic holds that a program that needs a loader is refused.
+// TestDynamic checks that a program that needs a loader is refused.
 func TestDynamic(t *testing.T) {
 	i := Image{Name: "localhost/x:1", Files: map[string]string{"/bin/ls": "/bin/ls"}}
 	err := i.Write(filepath.Join(t.TempDir(), "i.tar"))

@@ -14,24 +14,22 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Command is a program to run in the member, with its files, processes and
-// network, as exec.CommandContext would run it on the host.
+// Command returns a program to run in the member, with its files, processes and network, like exec.CommandContext.
 func (m *Member) Command(ctx context.Context, argv ...string) *exec.Cmd {
-	args := append([]string{"--target", strconv.Itoa(m.record.PID), "--mount", "--net", "--pid", "--uts", "--ipc", "--wd=/", "--"}, argv...)
+	args := append([]string{"--target", strconv.Itoa(m.record.PID), "--mount", "--net", "--pid", "--uts", "--ipc",
+		"--wd=/", "--"}, argv...)
 	cmd := exec.CommandContext(ctx, "nsenter", args...)
 	cmd.Env = Environment()
 	return cmd
 }
 
-// NetworkCommand is a program of the host, with the host's files, in the
-// member's network.
+// NetworkCommand returns a program of the host to run with the host's files in the member's network.
 func (m *Member) NetworkCommand(ctx context.Context, argv ...string) *exec.Cmd {
 	args := append([]string{"--target", strconv.Itoa(m.record.PID), "--net", "--"}, argv...)
 	return exec.CommandContext(ctx, "nsenter", args...)
 }
 
-// Run runs a program in the member and returns what it printed to its standard
-// output. The error has what it printed to its standard error.
+// Run runs a program in the member and returns its standard output. An error has its standard error.
 func (m *Member) Run(ctx context.Context, argv ...string) (string, error) {
 	if m.PID() == 0 {
 		return "", fmt.Errorf("running %s in %s: it isn't up", argv[0], m.Spec.Name)
@@ -40,12 +38,13 @@ func (m *Member) Run(ctx context.Context, argv ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("running %q in %s: %w: %s", strings.Join(argv, " "), m.Spec.Name, err, strings.TrimSpace(errs.String()))
+		return out.String(), fmt.Errorf("running %q in %s: %w: %s", strings.Join(argv, " "), m.Spec.Name, err,
+			strings.TrimSpace(errs.String()))
 	}
 	return out.String(), nil
 }
 
-// Netlink is a handle in the member's network namespace; the caller closes it.
+// Netlink returns a handle in the member's network namespace. The caller closes it.
 func (m *Member) Netlink() (*netlink.Handle, error) {
 	ns, err := netns.GetFromPid(m.record.PID)
 	if err != nil {
@@ -59,8 +58,7 @@ func (m *Member) Netlink() (*netlink.Handle, error) {
 	return h, nil
 }
 
-// Dial opens a connection from within the member's network; address must be
-// numeric. It fits http.Transport and rest.Config.
+// Dial opens a connection from the member's network. address must be numeric. It fits http.Transport and rest.Config.
 func (m *Member) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, fmt.Errorf("dialling from %s: %w", m.Spec.Name, err)
@@ -77,9 +75,8 @@ func (m *Member) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, nil
 }
 
-// Within runs do on a thread that is in the member's network namespace. Sockets
-// that do makes itself, not in goroutines, stay in it. A thread that can't be
-// brought back is not used again.
+// Within runs do on a thread in the member's network namespace. Sockets that do makes itself, not in goroutines, stay
+// in it. A thread that cannot be moved back is not used again.
 func (m *Member) Within(do func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -109,5 +106,5 @@ func (m *Member) Within(do func() error) error {
 	return <-done
 }
 
-// closeNS gives up a handle of a namespace; the namespace stays as it is.
+// closeNS closes a handle of a namespace. The namespace stays.
 func closeNS(ns netns.NsHandle) { _ = ns.Close() }

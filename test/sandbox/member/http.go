@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Get fetches a URL from within the member's network. Another status than 200
-// is an error that holds what the server said.
+// Get fetches a URL from the member's network. A status other than 200 is an error with the server's response.
 func (m *Member) Get(ctx context.Context, url string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: m.Dial}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

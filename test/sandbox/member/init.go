@@ -21,9 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Init is PID 1 of a member: it builds the root, then starts services when
-// asked, and reaps whatever ends. It returns only when it can't begin; a
-// running one ends by being killed.
+// Init is PID 1 of a member: it builds the root, starts services on request, and reaps processes. It returns only if it
+// fails to start; otherwise it ends by being killed.
 func Init(specFile string) error {
 	if os.Getpid() != 1 {
 		return errors.New("sandbox init is run by the sandbox itself, as PID 1 of a member")
@@ -50,8 +49,7 @@ func Init(specFile string) error {
 	if err != nil {
 		return fmt.Errorf("setting the loopback link up: %w", err)
 	}
-	// Only SIGKILL ends a member. They are received, not ignored: services would
-	// inherit that.
+	// Only SIGKILL ends a member. Signals are received and not ignored, because services would inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	s := &supervisor{spec: spec, byName: map[string]*service{}, byPID: map[int]*service{}}
 	go s.reap()
@@ -72,18 +70,18 @@ func setSysctls(want map[string]string) error {
 	return nil
 }
 
-// Service is a program that Init keeps the books of. It isn't restarted: a
-// program of the product that ends is for the test to see.
+// Service is a program that Init started. Init does not restart it: tests must notice when a program of the product
+// ends.
 type Service struct {
 	Name string   `json:"name"`
 	Argv []string `json:"argv"` // Argv[0] is found in the member's PATH
 	Env  []string `json:"env"`  // NAME=value, beside PATH and HOME
 }
 
-// ServiceStatus is what became of a service.
+// ServiceStatus is the state of a service.
 type ServiceStatus struct {
 	Service
-	PID  int    `json:"pid"`  // in the member's numbering; 0 when it isn't running
+	PID  int    `json:"pid"`  // in the member's PID namespace; 0 if it is not running
 	Exit string `json:"exit"` // how it ended: "exit status 1", "signal: killed"; empty while it runs
 }
 
@@ -131,7 +129,7 @@ func answer(w http.ResponseWriter, err error) {
 	}
 }
 
-// Environment is what every program in a member has.
+// Environment is the environment of every program in a member.
 func Environment() []string {
 	return []string{
 		"PATH=" + BinDir + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/share/openvswitch/scripts",
@@ -139,8 +137,7 @@ func Environment() []string {
 	}
 }
 
-// start runs a service. The lock is held until its PID is known, so that reap
-// can't miss one that ends at once.
+// start starts a service. It holds the lock until the PID is known, so that reap finds a service that exits at once.
 func (s *supervisor) start(want Service) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +186,7 @@ func lookPath(program string) (string, error) {
 	return "", fmt.Errorf("there is no program %q in the member", program)
 }
 
-// stop sends a signal and waits until the service has ended. One that has ended
-// or never began is a success.
+// stop sends a signal and waits until the service has ended. It succeeds if the service is not running.
 func (s *supervisor) stop(ctx context.Context, name string, signal syscall.Signal) error {
 	s.mu.Lock()
 	v := s.byName[name]
@@ -225,7 +221,7 @@ func (s *supervisor) status() []ServiceStatus {
 	return all
 }
 
-// reap waits for every child, its own and those it inherits as PID 1.
+// reap waits for every child: services, and the orphans that PID 1 inherits.
 func (s *supervisor) reap() {
 	child := make(chan os.Signal, 1)
 	signal.Notify(child, unix.SIGCHLD)

@@ -16,16 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Member is one machine of a sandbox.
+// Member is a machine of a sandbox.
 type Member struct {
 	Spec   Spec
 	record record
 }
 
-// Start makes the member's directories and its Init, with program (the sandbox
-// binary) as Init, and returns when services can be started. A caller that dies
-// in the middle leaves nothing that Kill can't find: Init waits until its
-// process is recorded, and ends when the caller ends before that.
+// Start makes the member's directories and starts its Init with program (the sandbox binary). It returns when services
+// can be started. If the caller dies in the middle, Kill still finds everything: Init waits until its process is
+// recorded, and ends if the caller dies before.
 func Start(ctx context.Context, program string, spec Spec) (*Member, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, err
@@ -57,7 +56,7 @@ func Start(ctx context.Context, program string, spec Spec) (*Member, error) {
 	}
 }
 
-// launch clones Init into namespaces of its own, records it, and lets it go on.
+// launch starts Init in new namespaces, records it, and lets it continue.
 func (m *Member) launch(program string) (exited chan struct{}, err error) {
 	logFile, err := os.Create(m.logFile("init"))
 	if err != nil {
@@ -82,7 +81,7 @@ func (m *Member) launch(program string) (exited chan struct{}, err error) {
 	}
 	exited = make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // its log says how it ended
 		close(exited)
 	}()
 	_, start, err := stat(cmd.Process.Pid)
@@ -99,8 +98,7 @@ func (m *Member) launch(program string) (exited chan struct{}, err error) {
 	return exited, nil
 }
 
-// Open finds a member that Start made, running or not. The error is
-// fs.ErrNotExist when there is no such member.
+// Open finds a member that Start made, running or not. The error is fs.ErrNotExist if there is none.
 func Open(state, name string) (*Member, error) {
 	m := &Member{Spec: Spec{Name: name, State: state}}
 	if err := readJSON(m.Spec.specFile(), &m.Spec); err != nil {
@@ -112,7 +110,7 @@ func Open(state, name string) (*Member, error) {
 	return m, nil
 }
 
-// PID is Init's process, in the host's numbering, or 0 when it has ended.
+// PID returns Init's process id on the host, 0 if it has ended.
 func (m *Member) PID() int {
 	if m.record.PID == 0 {
 		return 0
@@ -123,8 +121,8 @@ func (m *Member) PID() int {
 	return m.record.PID
 }
 
-// Kill ends the member: every process, mount and link of it. It returns when
-// they are gone; a member that has ended is a success.
+// Kill ends the member: every process, mount and link of it. It returns when they are gone, and succeeds if the member
+// has ended before.
 func (m *Member) Kill(ctx context.Context) error {
 	if m.record.PID == 0 {
 		return nil
@@ -137,16 +135,15 @@ func (m *Member) Kill(ctx context.Context) error {
 		return fmt.Errorf("killing member %s (process %d): %w", m.Spec.Name, m.record.PID, err)
 	}
 	defer unix.Close(fd)
-	// What fd means can't change any more; is it Init, or another's process with
-	// its number?
+	// fd always refers to the same process from here on. Check that it is Init and not another process that reused its id.
 	if _, start, err := stat(m.record.PID); err != nil || start != m.record.Start {
 		return nil
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("killing member %s (process %d): %w", m.Spec.Name, m.record.PID, err)
 	}
-	// It is readable when the last thread has ended (pidfd_open(2)), which waits
-	// for every process of the namespace (pid_namespaces(7)).
+	// fd becomes readable when the last thread has ended (pidfd_open(2)). That waits for every process of the namespace
+	// (pid_namespaces(7)).
 	for ctx.Err() == nil {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 20)
 		if n > 0 {
@@ -159,14 +156,14 @@ func (m *Member) Kill(ctx context.Context) error {
 	return fmt.Errorf("waiting for member %s (process %d) to end: %w", m.Spec.Name, m.record.PID, ctx.Err())
 }
 
-// stat is the state of a process, and when it began, in clock ticks after boot
-// (proc_pid_stat(5), fields 3 and 22).
+// stat returns the state of a process, and its start time in clock ticks after boot (proc_pid_stat(5), fields 3 and
+// 22).
 func stat(pid int) (state, start string, err error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", "", err
 	}
-	// The second field is the program's name in parentheses, which may hold spaces.
+	// The second field is the program's name in parentheses. It may have spaces.
 	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 	if len(fields) < 20 {
 		return "", "", fmt.Errorf("reading /proc/%d/stat: %d fields after the name, want 20 at least", pid, len(fields))
@@ -178,7 +175,7 @@ func (m *Member) logFile(service string) string {
 	return filepath.Join(m.Spec.LogDir(), service+".log")
 }
 
-// logTail is the end of a service's log, for error messages.
+// logTail returns the end of a service's log, for error messages.
 func (m *Member) logTail(service string) string {
 	b, err := os.ReadFile(m.logFile(service))
 	if err != nil {

@@ -8,17 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount is one mount below the new root.
+// mount is a mount below the new root.
 type mount struct {
 	source, target, kind string
 	flags                uintptr
 	data                 string
 }
 
-// buildRoot makes the member's root and moves into it.
+// buildRoot makes the member's root and changes into it.
 func buildRoot(s Spec) error {
-	// Nothing that is mounted from here on is seen by the host, and the other
-	// way round.
+	// From here on, mounts do not propagate to the host, nor the host's mounts to here.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
@@ -48,7 +47,7 @@ func buildRoot(s Spec) error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	// The kubelet wants to see the mounts that containers and volumes make.
+	// The kubelet must see the mounts of containers and volumes.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("making mounts shared: %w", err)
 	}
@@ -68,10 +67,10 @@ func mounts(s Spec) []mount {
 		readonly(filepath.Join(s.Source, "etc/alternatives"), "/etc/alternatives"),
 		readonly(s.Bin, BinDir),
 		{source: "proc", target: "/proc", kind: "proc"},
-		{source: "sysfs", target: "/sys", kind: "sysfs"}, // of this network namespace
+		{source: "sysfs", target: "/sys", kind: "sysfs"}, // of the member's network namespace
 		bind("/sys/fs/cgroup", "/sys/fs/cgroup"),
 		bind("/dev", "/dev"),
-		{source: s.State, target: s.State, flags: unix.MS_BIND}, // not what is mounted in it: the new root is
+		{source: s.State, target: s.State, flags: unix.MS_BIND}, // without the mounts below it, such as the new root
 		bind(s.RunDir(), "/run"),
 		bind(s.LogDir(), "/var/log"),
 	}
@@ -95,8 +94,7 @@ func mountAll(root string, all []mount) error {
 	return nil
 }
 
-// fill makes the rest of the root: what an ordinary system has and programs
-// look for.
+// fill makes the other files and directories that programs expect.
 func fill(root string, s Spec) error {
 	dirs := []string{
 		"/etc/openvswitch", "/etc/ovn", "/etc/cni/net.d", CNIBinDir, "/root", "/tmp", "/var/tmp", "/var/lib/openvswitch",
@@ -107,7 +105,8 @@ func fill(root string, s Spec) error {
 			return err
 		}
 	}
-	for _, d := range []string{"/var/lib/kubelet", "/var/lib/containerd"} { // too big for memory, and below an overlay
+	// too big for memory, and not possible on an overlay
+	for _, d := range []string{"/var/lib/kubelet", "/var/lib/containerd"} {
 		if err := bindDir(root, d, filepath.Join(s.Dir(), filepath.Base(d))); err != nil {
 			return err
 		}

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// StartService starts a program in the member. Its output is appended to
-// LogDir/NAME.log.
+// StartService starts a program in the member, and appends its output to LogDir/NAME.log.
 func (m *Member) StartService(ctx context.Context, s Service) error {
 	body, err := json.Marshal(s)
 	if err != nil {
@@ -28,8 +27,7 @@ func (m *Member) StartService(ctx context.Context, s Service) error {
 	return nil
 }
 
-// StopService sends a signal and waits until the service has ended. One that
-// doesn't run is a success.
+// StopService sends a signal and waits until the service has ended. It succeeds if the service is not running.
 func (m *Member) StopService(ctx context.Context, name string, signal syscall.Signal) error {
 	_, err := m.ask(ctx, http.MethodDelete, fmt.Sprintf("/services/%s?signal=%d", url.PathEscape(name), int(signal)), nil)
 	if err != nil {
@@ -38,7 +36,7 @@ func (m *Member) StopService(ctx context.Context, name string, signal syscall.Si
 	return nil
 }
 
-// Services tells every service that was started, by name.
+// Services returns the status of every service that was started, by name.
 func (m *Member) Services(ctx context.Context) ([]ServiceStatus, error) {
 	b, err := m.ask(ctx, http.MethodGet, "/services", nil)
 	if err != nil {
@@ -74,8 +72,8 @@ func (m *Member) ask(ctx context.Context, method, path string, body []byte) ([]b
 	return b, err
 }
 
-// Until calls done every 20 ms until it says true, and fails when ctx ends or
-// one of the named services has ended, with the end of that service's log.
+// Until calls done every 20 ms until it returns true. It fails if ctx ends, or if one of the named services has ended;
+// the error then has the end of its log.
 func (m *Member) Until(ctx context.Context, what string, done func(context.Context) bool, services ...string) error {
 	for !done(ctx) {
 		if err := m.running(ctx, services); err != nil {
@@ -108,7 +106,7 @@ func (m *Member) running(ctx context.Context, names []string) error {
 	return nil
 }
 
-// Ended is an error when any service that was started has ended.
+// Ended returns an error if any service that was started has ended.
 func (m *Member) Ended(ctx context.Context) error {
 	all, err := m.Services(ctx)
 	if err != nil {
@@ -121,8 +119,7 @@ func (m *Member) Ended(ctx context.Context) error {
 	return m.running(ctx, names)
 }
 
-// RestartService stops a service with SIGTERM and starts it again as it was
-// started.
+// RestartService stops a service with SIGTERM and starts it again with the same command.
 func (m *Member) RestartService(ctx context.Context, name string) error {
 	all, err := m.Services(ctx)
 	if err != nil {

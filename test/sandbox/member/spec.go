@@ -10,12 +10,13 @@ import (
 	"regexp"
 )
 
-// Spec is what a member is made from.
+// Spec describes a member.
 type Spec struct {
-	Name    string            `json:"name"`    // host name and directory name: n1, control
-	State   string            `json:"state"`   // directory of the whole sandbox, absolute
-	Source  string            `json:"source"`  // system whose /usr is used: a root filesystem's directory, or /
-	Bin     string            `json:"bin"`     // directory of the programs under test, read-only at BinDir inside
+	Name  string `json:"name"`  // host name and directory name: n1, control
+	State string `json:"state"` // directory of the whole sandbox, absolute
+	// system whose /usr the member uses: the directory of a root filesystem, or /
+	Source  string            `json:"source"`
+	Bin     string            `json:"bin"`     // directory of the programs under test, mounted read-only at BinDir
 	Sysctls map[string]string `json:"sysctls"` // dotted names, set in the member's network namespace
 }
 
@@ -25,23 +26,23 @@ const (
 	CNIBinDir = "/opt/cni/bin"
 )
 
-// Dir is the member's own directory on the host.
+// Dir is the member's directory on the host.
 func (s Spec) Dir() string { return filepath.Join(s.State, s.Name) }
 
-// LogDir holds one file per service.
+// LogDir has a file for each service.
 func (s Spec) LogDir() string { return filepath.Join(s.Dir(), "log") }
 
-// RunDir is the member's /run, as the host sees it.
+// RunDir is the host's path of the member's /run.
 func (s Spec) RunDir() string { return filepath.Join(s.Dir(), "run") }
 
 func (s Spec) specFile() string   { return filepath.Join(s.Dir(), "spec.json") }
 func (s Spec) recordFile() string { return filepath.Join(s.Dir(), "init.json") }
 func (s Spec) socket() string     { return filepath.Join(s.Dir(), "init.sock") }
 
-// nameForm is what host names and directory names both allow (RFC 1123).
+// nameForm matches names that are valid for both hosts and directories (RFC 1123).
 const nameForm = `^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`
 
-// Validate tells what is wrong with the spec.
+// Validate returns what is wrong with the spec.
 func (s Spec) Validate() error {
 	if ok, err := regexp.MatchString(nameForm, s.Name); err != nil || !ok {
 		return fmt.Errorf("member name %q: want 1 to 32 of a-z, 0-9 and -", s.Name)
@@ -54,7 +55,7 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-// record identifies Init's process for as long as the machine runs.
+// record identifies Init's process while the machine runs.
 type record struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"` // field 22 of /proc/PID/stat (proc_pid_stat(5)), clock ticks after boot
@@ -85,7 +86,7 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// List is every member of the sandbox in state, running or not, as recorded.
+// List returns every recorded member of the sandbox in state, running or not.
 func List(state string) ([]*Member, error) {
 	entries, err := os.ReadDir(state)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +102,7 @@ func List(state string) ([]*Member, error) {
 		}
 		m, err := Open(state, e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // not a member, or one that never began
+			continue // not a member, or one that was never started
 		}
 		if err != nil {
 			return nil, err

@@ -31,9 +31,8 @@ state = "/run/containerd"
 `, image.Pause, member.CNIBinDir)
 }
 
-// kubeletConfig is the kubelet's configuration file (Kubernetes API docs,
-// kubelet.config.k8s.io/v1beta1 KubeletConfiguration): no service manager, no
-// limits that several nodes on one machine would run into.
+// kubeletConfig is the kubelet's configuration file (Kubernetes API docs, kubelet.config.k8s.io/v1beta1
+// KubeletConfiguration). It uses no service manager, and no limits that several nodes on one machine would reach.
 func (n *Node) kubeletConfig() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -74,7 +73,7 @@ serializeImagePulls: false
 `, n.Config.Cgroup, list(n.Config.ClusterDNS))
 }
 
-// list is addresses as an element of a YAML list in one line.
+// list returns addresses as an inline YAML list.
 func list(addrs []netip.Addr) string {
 	var all []string
 	for _, a := range addrs {

@@ -1,9 +1,7 @@
-// Package node is one worker machine of a sandbox: Open vSwitch with the
-// userspace datapath, ovn-controller, containerd, a real kubelet, and `ovnkube
-// node` under an identity of its own.
+// Package node is a worker machine of a sandbox: Open vSwitch with the userspace datapath, ovn-controller, containerd,
+// a real kubelet, and `ovnkube node` with an identity of its own.
 //
-// The sandbox makes what an administrator would have: the physical bridge with
-// the node's addresses, and the chassis's name. br-int, the tunnels, the
-// management port and the CNI configuration are the product's work, and the
-// node is Ready when the product has written that configuration.
+// The sandbox makes what an administrator would make: the physical bridge with the node's addresses, and the chassis's
+// name. The product makes br-int, the tunnels, the management port and the CNI configuration. The node is Ready when
+// the product has written that configuration.
 package node

@@ -24,23 +24,23 @@ const (
 	Agent      = "ovnkube-node"
 )
 
-// AgentMetrics is where ovnkube node serves metrics, in the node's network.
+// AgentMetrics is the address of ovnkube node's metrics in the node's network.
 const AgentMetrics = "127.0.0.1:9410"
 
-// PhysicalBridge carries the node's addresses and its tunnels.
+// PhysicalBridge has the node's addresses and carries its tunnels.
 const PhysicalBridge = "br-phys"
 
-// Config is what a node must know.
+// Config configures a node.
 type Config struct {
 	Index          int            // from 1
 	Addrs          []netip.Prefix // of the node, IPv4 first
 	Control        netip.Addr     // of the control machine
-	Cgroup         string         // name of the group that its pods are in
+	Cgroup         string         // name of the control group of its pods
 	ClusterSubnets string
 	ServiceCIDRs   string
 	Images         []string       // tar files
-	ClusterDNS     []netip.Addr   // of the service that pods ask for names; none for no names
-	Router         []netip.Prefix // next hops to the outside; none when there is no outside
+	ClusterDNS     []netip.Addr   // of cluster DNS; none if there is no cluster DNS
+	Router         []netip.Prefix // next hops to the outside; none if there is no outside
 	Gateway        bool           // whether the node is a gateway
 	AgentArgs      []string       // further arguments of ovnkube node
 }
@@ -51,15 +51,15 @@ type Node struct {
 	Config Config
 }
 
-// Name is that of the machine and of the Kubernetes Node.
+// Name is the name of the machine and of the Kubernetes Node.
 func Name(index int) string { return fmt.Sprintf("n%d", index) }
 
-// Sysctls are what the userspace datapath needs of a node's kernel.
+// Sysctls are those that the userspace datapath needs.
 func Sysctls(dualStack bool) map[string]string {
 	s := map[string]string{
 		"net.ipv4.ip_forward": "1",
-		// The kernel sees the frames on the veths that Open vSwitch reads, and must
-		// not answer ARP for an address of another link.
+		// The kernel sees the frames on the veths that Open vSwitch reads. It must not answer ARP for an address of another
+		// link.
 		"net.ipv4.conf.all.arp_ignore":    "1",
 		"net.ipv4.conf.all.rp_filter":     "0",
 		"net.ipv4.conf.default.rp_filter": "0",
@@ -85,7 +85,8 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 	if _, err := n.Run(ctx, "ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema"); err != nil {
 		return err
 	}
-	err := n.service(ctx, OVSDB, "ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile", "--remote=punix:/run/openvswitch/db.sock", db)
+	err := n.service(ctx, OVSDB, "ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile",
+		"--remote=punix:/run/openvswitch/db.sock", db)
 	if err != nil {
 		return err
 	}
@@ -102,13 +103,14 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 	if err != nil {
 		return err
 	}
-	// With --monitor a crash of the datapath is a line in the log and a restart,
-	// as on a real node.
-	if err := n.service(ctx, VSwitchd, "ovs-vswitchd", "--monitor", "--no-chdir", "-vsyslog:off", "--pidfile"); err != nil {
+	// With --monitor, the datapath restarts after a crash and logs it, as on a real node.
+	if err := n.service(ctx, VSwitchd, "ovs-vswitchd", "--monitor", "--no-chdir", "-vsyslog:off",
+		"--pidfile"); err != nil {
 		return err
 	}
 	_, err = n.Run(ctx, "ovs-vsctl", "--timeout=30", "--", "add-br", PhysicalBridge, "--", "set", "bridge", PhysicalBridge,
-		"datapath_type=netdev", "fail-mode=standalone", fmt.Sprintf("other_config:hwaddr=02:00:00:00:00:%02x", n.Config.Index),
+		"datapath_type=netdev", "fail-mode=standalone", fmt.Sprintf("other_config:hwaddr=02:00:00:00:00:%02x",
+			n.Config.Index),
 		"--", "add-port", PhysicalBridge, underlay.Uplink)
 	if err != nil {
 		return err
@@ -116,11 +118,11 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 	if err := n.address(); err != nil {
 		return err
 	}
-	return n.service(ctx, Controller, "ovn-controller", "unix:/run/openvswitch/db.sock", "--no-chdir", "-vsyslog:off", "--pidfile")
+	return n.service(ctx, Controller, "ovn-controller", "unix:/run/openvswitch/db.sock", "--no-chdir", "-vsyslog:off",
+		"--pidfile")
 }
 
-// linkLogs makes the logs of Open vSwitch and OVN appear where people look for
-// them.
+// linkLogs links the logs of Open vSwitch and OVN to their usual paths.
 func (n *Node) linkLogs() error {
 	for dir, names := range map[string][]string{"openvswitch": {OVSDB, VSwitchd}, "ovn": {Controller}} {
 		if err := os.MkdirAll(filepath.Join(n.Spec.LogDir(), dir), 0o755); err != nil {
@@ -178,8 +180,8 @@ func (n *Node) StartRuntime(ctx context.Context) error {
 	return nil
 }
 
-// StartAgent starts ovnkube node. What every ovnkube on the node has to know is
-// in the settings file, so that a person need not say it.
+// StartAgent starts ovnkube node. Settings that every ovnkube on the node needs are in the settings file, so that
+// people need not give them.
 func (n *Node) StartAgent(ctx context.Context) error {
 	settings := filepath.Join(n.Spec.Dir(), "ovn_k8s.conf")
 	if err := os.WriteFile(settings, []byte(n.settings()), 0o644); err != nil {
@@ -204,7 +206,8 @@ func (n *Node) StartAgent(ctx context.Context) error {
 // settings is the node's settings file.
 func (n *Node) settings() string {
 	_, kubeconfig := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
-	return fmt.Sprintf("[default]\ncluster-subnets = %s\ndatapath-type = netdev\nmtu = 1400\n[kubernetes]\nkubeconfig = %s\nservice-cidrs = %s\n",
+	return fmt.Sprintf("[default]\ncluster-subnets = %s\ndatapath-type = netdev\nmtu = 1400\n[kubernetes]\nkubeconfig "+
+		"= %s\nservice-cidrs = %s\n",
 		n.Config.ClusterSubnets, kubeconfig, n.Config.ServiceCIDRs)
 }
 
@@ -227,8 +230,8 @@ func (n *Node) addrs() string {
 	return strings.Join(all, ",")
 }
 
-// Reach sends pings to an address until one is answered: the first packet
-// between two machines is lost while the underlay resolves its neighbour.
+// Reach pings an address until it answers: the first packet between two machines is lost while they resolve the
+// neighbour.
 func (n *Node) Reach(ctx context.Context, addr netip.Addr) error {
 	return n.Until(ctx, fmt.Sprintf("%s reaches %s", n.Spec.Name, addr), func(ctx context.Context) bool {
 		_, err := n.Run(ctx, "ping", "-n", "-q", "-c1", "-W1", addr.String())

@@ -1,4 +1,3 @@
-// Package outside is a host that is no part of the cluster: it knows the way to
-// the machines of the sandbox, through the control machine, and to nothing
-// behind them. It answers questions about where a packet seems to come from.
+// Package outside is a host that is not part of the cluster. It can reach the machines of the sandbox, through the
+// control machine, but nothing behind them. It answers with the source address that it sees.
 package outside

@@ -10,7 +10,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
-// Name is that of the machine.
+// Name is the name of the machine.
 const Name = "outside"
 
 // Echo is its service: `echo serve` on port 8080, TCP and UDP.
@@ -27,7 +27,7 @@ func Connect(ctx context.Context, m, control *member.Member, f underlay.Families
 	if err := wire(m, control, f); err != nil {
 		return fmt.Errorf("connecting %s: %w", Name, err)
 	}
-	// What this kernel sends, Open vSwitch reads: it must have its checksums.
+	// Open vSwitch reads the packets of this kernel, so they must have checksums.
 	if _, err := m.Run(ctx, "ethtool", "-K", link, "tx", "off"); err != nil {
 		return err
 	}
@@ -42,7 +42,8 @@ func wire(m, control *member.Member, f underlay.Families) error {
 	defer c.Close()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = controlEnd
-	if err := c.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: link, PeerNamespace: netlink.NsPid(m.PID())}); err != nil {
+	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: link, PeerNamespace: netlink.NsPid(m.PID())}
+	if err := c.LinkAdd(pair); err != nil {
 		return fmt.Errorf("making the link: %w", err)
 	}
 	if err := underlay.Address(c, controlEnd, f.OutsideRouter()); err != nil {

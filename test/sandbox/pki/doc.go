@@ -1,6 +1,5 @@
-// Package pki makes the certificates and kubeconfig files of one sandbox: an
-// authority that lives as long as the sandbox, a serving certificate, a key for
-// service account tokens, and a client certificate for each identity, whose
-// common name and organisations are user and groups to Kubernetes (Kubernetes
-// documentation, "X509 client certificates").
+// Package pki makes the certificates and kubeconfig files of a sandbox: a certificate authority for the sandbox's
+// lifetime, a serving certificate, a key for service account tokens, and a client certificate for each identity.
+// Kubernetes takes its common name and organisations for user and groups (Kubernetes documentation, "X509 client
+// certificates").
 package pki

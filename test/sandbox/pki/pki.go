@@ -75,7 +75,7 @@ func (a *Authority) issue(t *x509.Certificate) (cert, key []byte, err error) {
 	return encode("CERTIFICATE", der), encode("EC PRIVATE KEY", k), nil
 }
 
-// Server writes NAME.crt and NAME.key to dir, for the addresses and host names.
+// Server writes NAME.crt and NAME.key to dir, for addresses and host names.
 func (a *Authority) Server(dir, name string, addrs []netip.Addr, hosts []string) error {
 	t := template(name, nil)
 	t.ExtKeyUsage, t.DNSNames = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, hosts
@@ -103,8 +103,7 @@ func (a *Authority) pair(dir, name string, t *x509.Certificate) error {
 	return write(filepath.Join(dir, name+".key"), key)
 }
 
-// Kubeconfig writes a kubeconfig file for a user in groups, with the
-// certificates in it.
+// Kubeconfig writes a kubeconfig file for a user in groups, which includes the certificates.
 func (a *Authority) Kubeconfig(path, server, user string, groups ...string) error {
 	t := template(user, groups)
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}

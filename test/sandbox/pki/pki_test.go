@@ -30,8 +30,8 @@ func authority(t *testing.T) (a *Authority, dir string, roots *x509.CertPool) {
 	return a, dir, roots
 }
 
-// TestServer holds that a client that trusts ca.crt accepts the server at both
-// kinds of address and by name, and nowhere else.
+// TestServer checks that a client that trusts ca.crt accepts the server at its addresses and by its name, and at no
+// others.
 func TestServer(t *testing.T) {
 	a, dir, roots := authority(t)
 	addrs := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
@@ -42,16 +42,17 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for host, want := range map[string]bool{"192.0.2.1": true, "2001:db8::1": true, "kubernetes": true, "192.0.2.2": false, "other": false} {
-		_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	for host, want := range map[string]bool{"192.0.2.1": true, "2001:db8::1": true, "kubernetes": true, "192.0.2.2": false,
+		"other": false} {
+		_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host,
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 		if (err == nil) != want {
 			t.Errorf("%s: %v, want accepted: %v", host, err, want)
 		}
 	}
 }
 
-// TestKubeconfig holds that the identity in a kubeconfig is the one asked for,
-// and that its certificate is for clients only.
+// TestKubeconfig checks that a kubeconfig has the requested identity, with a certificate for clients only.
 func TestKubeconfig(t *testing.T) {
 	a, dir, roots := authority(t)
 	file := filepath.Join(dir, "k")
@@ -67,10 +68,12 @@ func TestKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	who := pair.Leaf.Subject
-	if conf.Host != "https://192.0.2.1:6443" || who.CommonName != "system:node:n1" || !slices.Equal(who.Organization, []string{"system:nodes"}) {
+	if conf.Host != "https://192.0.2.1:6443" || who.CommonName != "system:node:n1" || !slices.Equal(who.Organization,
+		[]string{"system:nodes"}) {
 		t.Errorf("%s is %s in %v", conf.Host, who.CommonName, who.Organization)
 	}
-	for usage, want := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageClientAuth: true, x509.ExtKeyUsageServerAuth: false} {
+	for usage, want := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageClientAuth: true,
+		x509.ExtKeyUsageServerAuth: false} {
 		_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{usage}})
 		if (err == nil) != want {
 			t.Errorf("usage %v: %v, want accepted: %v", usage, err, want)

@@ -11,17 +11,15 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 )
 
-// preferences let apt take OVN and Open vSwitch, and what they need that is
-// nowhere else, from a suite that it otherwise takes nothing from
-// (apt_preferences(5)).
+// preferences let apt take OVN and Open vSwitch, with dependencies that no other suite has, from a suite that it does
+// not use otherwise (apt_preferences(5)).
 const preferences = `Package: src:ovn src:openvswitch
 Pin: release a=%s
 Pin-Priority: 500
 `
 
-// inRoot upgrades the packages that it is given in a root filesystem.
-// policy-rc.d keeps their services from starting (invoke-rc.d(8)). A mirror that
-// lags behind will do, as it does for debootstrap.
+// inRoot upgrades packages in a root filesystem. policy-rc.d keeps their services from starting (invoke-rc.d(8)). An
+// outdated mirror is good enough, as for debootstrap.
 const inRoot = `set -e
 root=$1
 shift
@@ -37,16 +35,16 @@ rm -f "$root/usr/sbin/policy-rc.d" "$root/etc/resolv.conf" "$root"/var/cache/apt
 rm -r "$root"/var/lib/apt/lists/*
 `
 
-// upgrade takes the OVN of the suite ahead where the mirror has that, and a newer
-// one in it.
+// upgrade installs the OVN of the suite ahead if the mirror has that suite with a newer OVN.
 func upgrade(ctx context.Context, step *progress.Step, dir string, r release) error {
 	there, err := r.hasAhead(ctx)
 	if err != nil || !there {
 		return err
 	}
 	files := map[string]string{
-		"etc/apt/sources.list.d/ahead.list": fmt.Sprintf("deb %s %s %s\n", r.mirror, r.ahead, strings.ReplaceAll(r.components, ",", " ")),
-		"etc/apt/preferences.d/ahead":       fmt.Sprintf(preferences, r.ahead),
+		"etc/apt/sources.list.d/ahead.list": fmt.Sprintf("deb %s %s %s\n", r.mirror, r.ahead, strings.ReplaceAll(r.components,
+			",", " ")),
+		"etc/apt/preferences.d/ahead": fmt.Sprintf(preferences, r.ahead),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -59,8 +57,8 @@ func upgrade(ctx context.Context, step *progress.Step, dir string, r release) er
 	return nil
 }
 
-// hasAhead tells whether the mirror has the suite ahead. One that is not asked over
-// HTTP is not reached from within a root filesystem, and counts as one without.
+// hasAhead reports whether the mirror has the suite ahead. A mirror that does not use HTTP cannot be reached from a
+// root filesystem, and counts as one without the suite.
 func (r release) hasAhead(ctx context.Context) (bool, error) {
 	if r.ahead == "" || !strings.HasPrefix(r.mirror, "http") {
 		return false, nil

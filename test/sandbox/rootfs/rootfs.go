@@ -19,13 +19,13 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 )
 
-// DefaultCache is where root filesystems are kept.
+// DefaultCache is the directory of the root filesystems.
 const DefaultCache = "/var/cache/northbound"
 
 // MirrorVariable names the environment variable that overrides apt's mirror.
 const MirrorVariable = "NORTHBOUND_MIRROR"
 
-// packages are what is in it beside a minimal system.
+// packages are installed in addition to a minimal system.
 func packages(choice Choice) []string {
 	all := []string{
 		"ovn-central", "ovn-host", "openvswitch-switch",
@@ -33,21 +33,21 @@ func packages(choice Choice) []string {
 		"iproute2", "iputils-ping", "ethtool", "tcpdump", "procps",
 	}
 	if choice == Newest {
-		all = append(all, "iptables") // plugins use it, and before depended on it
+		all = append(all, "iptables") // plugins use it; earlier releases depended on it
 	}
 	return all
 }
 
-// Choice is which of a distribution's releases a root filesystem is of.
+// Choice selects a release of a distribution.
 type Choice int
 
 // Choices.
 const (
-	Tested Choice = iota // the release that the tests depend on: it has one OVN for good
-	Newest               // the one with the distribution's newest OVN, which changes from day to day
+	Tested Choice = iota // the release that the tests depend on: its OVN does not change
+	Newest               // the release with the distribution's newest OVN, which changes from day to day
 )
 
-// prefix begins the names of the directories of a choice.
+// prefix returns the beginning of the names of a choice's directories.
 func (c Choice) prefix() string {
 	if c == Newest {
 		return "rootfs-newest-"
@@ -55,19 +55,18 @@ func (c Choice) prefix() string {
 	return "rootfs-"
 }
 
-// release is a distribution's release that has a usable OVN.
+// release is a release of a distribution with a usable OVN.
 type release struct {
 	suite      string
 	components string
 	what       string
-	ahead      string // the suite whose OVN and Open vSwitch are taken where they are newer; "" for none
+	ahead      string // the suite from which a newer OVN and Open vSwitch are taken; "" for none
 
-	mirror   string   // that has it, once that is known
-	packages []string // what is taken of it
+	mirror   string   // the mirror that has the release, once it is known
+	packages []string // to install
 }
 
-// releases are those of each distribution, by the name that its archives give
-// as their origin.
+// releases maps each distribution, by the origin in its archives, to its releases.
 func releases() map[string]map[Choice]release {
 	return map[string]map[Choice]release{
 		"Debian": {
@@ -78,9 +77,8 @@ func releases() map[string]map[Choice]release {
 	}
 }
 
-// Ensure returns the directory of the root filesystem below cache, making it
-// first when it isn't there. One that was interrupted is begun anew; two at
-// once make it once. One of the newest release stays as it was made until its
+// Ensure returns the directory of the root filesystem below cache, and makes it first if need be. It starts over if an
+// earlier attempt was interrupted. Concurrent calls make it once. One of the newest release stays as it is until its
 // directory is removed.
 func Ensure(ctx context.Context, cache string, choice Choice, log *progress.Log) (string, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
@@ -109,7 +107,7 @@ func Ensure(ctx context.Context, cache string, choice Choice, log *progress.Log)
 	return dir, nil
 }
 
-// complete tells whether dir was finished: it gets its name when it is.
+// complete reports whether dir was finished: it gets its name only then.
 func complete(dir string) bool {
 	_, err := os.Stat(dir)
 	return err == nil
@@ -153,11 +151,12 @@ func debootstrap(ctx context.Context, step *progress.Step, dir string, r release
 	return nil
 }
 
-// isolated runs a program that installs packages in mount and PID namespaces of
-// its own, so that neither what it mounts nor what it starts can outlive it.
+// isolated runs a program that installs packages in mount and PID namespaces of its own, so that its mounts and
+// processes end with it.
 func isolated(ctx context.Context, step *progress.Step, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS,
+		Pdeathsig: unix.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("running %s: %w", name, err)
@@ -181,8 +180,8 @@ func isolated(ctx context.Context, step *progress.Step, name string, args ...str
 	return nil
 }
 
-// source is the release to take, from the mirror that this machine's apt uses. A
-// machine that has never updated its package lists does so now.
+// source returns the release, from the mirror that this machine's apt uses. It updates the package lists if that never
+// happened.
 func source(ctx context.Context, choice Choice) (r release, err error) {
 	mirror, origin, err := known(ctx)
 	if err == nil && mirror == "" {
@@ -191,7 +190,8 @@ func source(ctx context.Context, choice Choice) (r release, err error) {
 		}
 	}
 	if err == nil && mirror == "" {
-		err = fmt.Errorf("this machine's apt sources name no Debian or Ubuntu mirror: set %s to a Debian mirror's URL", MirrorVariable)
+		err = fmt.Errorf("this machine's apt sources name no Debian or Ubuntu mirror: set %s to a Debian mirror's URL",
+			MirrorVariable)
 	}
 	if err != nil {
 		return r, err
@@ -205,19 +205,19 @@ func source(ctx context.Context, choice Choice) (r release, err error) {
 	return r, nil
 }
 
-// known is the mirror that apt's package lists came from, or "", and whose it
-// is.
+// known returns the mirror that apt's package lists came from, or "", and its distribution.
 func known(ctx context.Context) (mirror, origin string, err error) {
 	if override := os.Getenv(MirrorVariable); override != "" {
 		return override, "Debian", nil
 	}
-	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(SITE)", "Created-By: Packages").Output()
+	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(SITE)",
+		"Created-By: Packages").Output()
 	if err != nil {
 		return "", "", fmt.Errorf("asking apt-get for its mirror: %w", err)
 	}
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
-		if len(f) != 3 || f[0] != f[1] { // the label of a security archive says so
+		if len(f) != 3 || f[0] != f[1] { // the label of a security archive differs
 			continue
 		}
 		if _, ok := releases()[f[0]]; ok {
@@ -227,18 +227,18 @@ func known(ctx context.Context) (mirror, origin string, err error) {
 	return "", "", nil
 }
 
-// Version is a package's upstream version in the system at dir, which is a root
-// filesystem's directory or "/".
+// Version returns a package's upstream version in the system at dir, which is the directory of a root filesystem or
+// "/".
 func Version(ctx context.Context, dir, name string) (string, error) {
-	out, err := exec.CommandContext(ctx, "dpkg-query", "--admindir="+filepath.Join(dir, "var/lib/dpkg"), "-W", "-f", "${source:Upstream-Version}", name).Output()
+	out, err := exec.CommandContext(ctx, "dpkg-query", "--admindir="+filepath.Join(dir, "var/lib/dpkg"), "-W", "-f",
+		"${source:Upstream-Version}", name).Output()
 	if err != nil {
 		return "", fmt.Errorf("asking dpkg in %s for the version of %s: %w", dir, name, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Install installs Debian packages that are missing. No service is started by
-// it.
+// Install installs missing Debian packages. It starts no service.
 func Install(ctx context.Context, log *progress.Log, names ...string) error {
 	var missing []string
 	for _, n := range names {

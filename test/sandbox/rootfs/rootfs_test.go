@@ -15,13 +15,12 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 )
 
-// TestInterrupted holds that a root filesystem that was interrupted is not taken
-// for a finished one, and that nothing of it stays.
+// TestInterrupted checks that an interrupted root filesystem does not count as finished, and is removed.
 func TestInterrupted(t *testing.T) {
 	cache := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	go func() { // interrupt it as soon as it has begun to write
+	go func() { // interrupt it as soon as it has started to write
 		for ctx.Err() == nil {
 			if begun, _ := filepath.Glob(filepath.Join(cache, "*.partial", "debootstrap", "*")); len(begun) > 0 {
 				cancel()
@@ -48,7 +47,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestLock holds that waiting for another's work ends with the context.
+// TestLock checks that waiting for the lock ends with the context.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path)
@@ -68,8 +67,8 @@ func TestLock(t *testing.T) {
 	unlock()
 }
 
-// TestSource holds that this machine's mirror is found, with a release of each
-// choice or a word about which there is none of.
+// TestSource checks that this machine's mirror is found, with a release of each choice or an error that says why there
+// is none.
 func TestSource(t *testing.T) {
 	for _, choice := range []Choice{Tested, Newest} {
 		r, err := source(t.Context(), choice)
@@ -85,7 +84,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestOverride holds that a mirror that is named is taken, as one of Debian.
+// TestOverride checks that a mirror in the environment is used, as one of Debian.
 func TestOverride(t *testing.T) {
 	const mirror = "http://mirror.example/debian"
 	t.Setenv(MirrorVariable, mirror)
@@ -97,8 +96,7 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// TestAhead holds that a mirror without the suite ahead is one that has nothing
-// newer, and that one that fails is no such mirror.
+// TestAhead checks that a mirror without the suite ahead has nothing newer, and that a mirror that fails is an error.
 func TestAhead(t *testing.T) {
 	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -110,12 +108,14 @@ func TestAhead(t *testing.T) {
 		}
 	}))
 	defer mirror.Close()
-	for url, want := range map[string]bool{mirror.URL + "/debian": true, mirror.URL + "/debian/": true, mirror.URL + "/old": false, "file:///srv/debian": false} {
+	for url, want := range map[string]bool{mirror.URL + "/debian": true, mirror.URL + "/debian/": true, mirror.URL +
+		"/old": false, "file:///srv/debian": false} {
 		if have, err := (release{mirror: url, ahead: "experimental"}).hasAhead(t.Context()); err != nil || have != want {
 			t.Errorf("%s has it: %v, %v, want %v", url, have, err, want)
 		}
 	}
-	if _, err := (release{mirror: mirror.URL + "/broken", ahead: "experimental"}).hasAhead(t.Context()); err == nil || !strings.Contains(err.Error(), "503") {
+	if _, err := (release{mirror: mirror.URL + "/broken", ahead: "experimental"}).hasAhead(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "503") {
 		t.Errorf("a mirror that fails: %v", err)
 	}
 	if have, err := (release{mirror: mirror.URL + "/debian"}).hasAhead(t.Context()); have || err != nil {
@@ -123,13 +123,14 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestVersion asks this system's own dpkg about itself.
+// TestVersion asks dpkg of this system for its own version.
 func TestVersion(t *testing.T) {
 	have, err := Version(t.Context(), "/", "dpkg")
 	if err != nil || !strings.HasPrefix(have, "1.") {
 		t.Errorf("version of dpkg: %q, %v, want 1.something", have, err)
 	}
-	if _, err := Version(t.Context(), "/", "no-such-package"); err == nil || !strings.Contains(err.Error(), "no-such-package") {
+	if _, err := Version(t.Context(), "/", "no-such-package"); err == nil || !strings.Contains(err.Error(),
+		"no-such-package") {
 		t.Errorf("version of a package that isn't there: %v, want an error that names it", err)
 	}
 }

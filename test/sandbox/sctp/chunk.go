@@ -4,22 +4,22 @@ import "encoding/binary"
 
 // initiation is the value of INIT and INIT ACK (RFC 9260 sections 3.3.2 and 3.3.3).
 type initiation struct {
-	tag    uint32 // the one that packets to its sender are to have
-	tsn    uint32 // of its sender's first DATA
+	tag    uint32 // the verification tag for packets to the sender
+	tsn    uint32 // of the sender's first DATA
 	cookie []byte // of INIT ACK
 }
 
 const (
 	initiationSize = 16      // without parameters
-	window         = 1 << 16 // of bytes that may be under way
+	window         = 1 << 16 // receive window in bytes
 	cookieParam    = 7       // State Cookie, a parameter of INIT ACK
-	paramSize      = 4       // of a parameter's header
+	paramSize      = 4       // size of a parameter's header
 )
 
 func (i initiation) chunk(t ChunkType) Chunk {
 	b := binary.BigEndian.AppendUint32(nil, i.tag)
 	b = binary.BigEndian.AppendUint32(b, window)
-	b = append(b, 0, 1, 0, 1) // one stream out, one in
+	b = append(b, 0, 1, 0, 1) // one stream in each direction
 	b = binary.BigEndian.AppendUint32(b, i.tsn)
 	if t == InitAck {
 		b = binary.BigEndian.AppendUint16(b, cookieParam)
@@ -29,8 +29,7 @@ func (i initiation) chunk(t ChunkType) Chunk {
 	return Chunk{Type: t, Value: b}
 }
 
-// initiation reads the value of INIT and INIT ACK; ok is false when there is
-// none, or one without what it must have.
+// initiation parses the value of INIT and INIT ACK. ok is false if it is malformed.
 func (c Chunk) initiation() (i initiation, ok bool) {
 	if len(c.Value) < initiationSize {
 		return i, false
@@ -52,10 +51,10 @@ func (c Chunk) initiation() (i initiation, ok bool) {
 // Flags of DATA: it begins and ends a message (RFC 9260 section 3.3.1).
 const wholeMessage = 3
 
-const dataSize = 12 // what comes before a message: TSN, stream, its number there, protocol
+const dataSize = 12 // size of the header: TSN, stream, sequence number, protocol
 
-// MaxMessage is the size of the longest question and answer, in bytes: a packet
-// of it passes any tunnel of a network with an MTU of 1280.
+// MaxMessage is the largest size of a question or answer in bytes: its packet passes every tunnel of a network with an
+// MTU of 1280.
 const MaxMessage = 1024
 
 func data(tsn uint32, message []byte) Chunk {
@@ -63,7 +62,7 @@ func data(tsn uint32, message []byte) Chunk {
 	return Chunk{Type: Data, Flags: wholeMessage, Value: append(append(b, make([]byte, dataSize-len(b))...), message...)}
 }
 
-// message is what a DATA chunk carries; ok is false when that is not a whole one.
+// message returns the payload of a DATA chunk. ok is false if that is not a whole message.
 func (c Chunk) message() (tsn uint32, message []byte, ok bool) {
 	if c.Flags&wholeMessage != wholeMessage || len(c.Value) <= dataSize {
 		return 0, nil, false
@@ -71,20 +70,20 @@ func (c Chunk) message() (tsn uint32, message []byte, ok bool) {
 	return binary.BigEndian.Uint32(c.Value), c.Value[dataSize:], true
 }
 
-// sack acknowledges all up to a TSN (RFC 9260 section 3.3.4).
+// sack acknowledges everything up to a TSN (RFC 9260 section 3.3.4).
 func sack(tsn uint32) Chunk {
 	b := binary.BigEndian.AppendUint32(nil, tsn)
 	b = binary.BigEndian.AppendUint32(b, window)
 	return Chunk{Type: Sack, Value: append(b, 0, 0, 0, 0)} // no gaps, no duplicates
 }
 
-// shutdown says that no more comes, and acknowledges (RFC 9260 section 3.3.8).
+// shutdown says that no more DATA follows, and acknowledges (RFC 9260 section 3.3.8).
 func shutdown(tsn uint32) Chunk {
 	return Chunk{Type: Shutdown, Value: binary.BigEndian.AppendUint32(nil, tsn)}
 }
 
-// acknowledges tells whether a SACK or SHUTDOWN acknowledges a TSN, in serial
-// number arithmetic (RFC 9260 section 1.6).
+// acknowledges reports whether a SACK or SHUTDOWN acknowledges a TSN, in serial number arithmetic (RFC 9260 section
+// 1.6).
 func (c Chunk) acknowledges(tsn uint32) bool {
 	return len(c.Value) >= 4 && int32(binary.BigEndian.Uint32(c.Value)-tsn) >= 0
 }

@@ -12,24 +12,20 @@ import (
 	"time"
 )
 
-// ErrAborted is the error of an association that the other side, or who stands
-// for it, does not want: it sent an ABORT.
+// ErrAborted is the error of an association that the other side, or a firewall in its name, refused with an ABORT.
 var ErrAborted = errors.New("aborted by the other side")
 
-// repeat is after how long something is sent again that was not answered.
+// repeat is the time after which a packet without an answer is sent again.
 const repeat = 250 * time.Millisecond
 
-// firstPort is the first of those that associations of clients come from. Two of
-// one kernel at the same time may come to have the same one, seldom; with the
-// same server both then see packets with wrong verification tags, and fail.
+// firstPort is the first source port of clients. Rarely, two clients on a kernel choose the same port. If they ask the
+// same server, both see packets with wrong verification tags, and fail.
 const firstPort = 10000
 
-// Ask opens an association, sends the question in it, returns the answer and
-// shuts the association down.
+// Ask opens an association, sends the question, returns the answer and shuts the association down.
 //
-// Errors: ErrAborted; ErrKernel; the context's; those of the socket, among which are the
-// ICMP errors that the other side's kernel sends. As a raw socket has no port,
-// such an error may be about another association with the same address.
+// Errors: ErrAborted; ErrKernel; the context's; those of the socket, among them ICMP errors from the other side's
+// kernel. Since a raw socket has no port, such an error may concern another association with the same address.
 func Ask(ctx context.Context, to netip.AddrPort, question []byte) ([]byte, error) {
 	if len(question) == 0 || len(question) > MaxMessage {
 		return nil, fmt.Errorf("a question of %d bytes: want 1 to %d", len(question), MaxMessage)
@@ -54,15 +50,15 @@ func Ask(ctx context.Context, to netip.AddrPort, question []byte) ([]byte, error
 	return answer, errors.Join(err, raw.Close())
 }
 
-// asking is an association from its client's side.
+// asking is an association on the client's side.
 type asking struct {
-	conn      *net.IPConn // connected: it sees the other side's address alone
+	conn      *net.IPConn // connected: receives packets of the other side's address only
 	from, to  uint16
 	own, peer initiation
 }
 
 func (a *asking) ask(ctx context.Context, question []byte) (answer []byte, err error) {
-	var failed error // what the peer sent and should not
+	var failed error // unexpected packets of the peer
 	err = a.exchange(ctx, 0, a.own.chunk(Init), func(c Chunk) (done bool) {
 		if c.Type == InitAck {
 			if a.peer, done = c.initiation(); !done {
@@ -74,13 +70,15 @@ func (a *asking) ask(ctx context.Context, question []byte) (answer []byte, err e
 	if err = errors.Join(err, failed); err != nil {
 		return nil, fmt.Errorf("waiting for INIT ACK: %w", err)
 	}
-	a.peer.cookie = slices.Clone(a.peer.cookie) // it was a part of the packet
+	a.peer.cookie = slices.Clone(a.peer.cookie) // it was a slice of the packet
 	defer func() {
-		if err != nil && !errors.Is(err, ErrAborted) { // so that nobody waits for the rest
+		if err != nil && !errors.Is(err, ErrAborted) { // so that the server does not wait for the rest
 			err = errors.Join(err, a.send(a.peer.tag, Chunk{Type: Abort}))
 		}
 	}()
-	err = a.exchange(ctx, a.peer.tag, Chunk{Type: CookieEcho, Value: a.peer.cookie}, func(c Chunk) bool { return c.Type == CookieAck })
+	err = a.exchange(ctx, a.peer.tag, Chunk{Type: CookieEcho, Value: a.peer.cookie}, func(c Chunk) bool {
+		return c.Type == CookieAck
+	})
 	if err != nil {
 		return nil, fmt.Errorf("waiting for COOKIE ACK: %w", err)
 	}
@@ -109,8 +107,7 @@ func (a *asking) ask(ctx context.Context, question []byte) (answer []byte, err e
 	return answer, a.send(a.peer.tag, Chunk{Type: ShutdownComplete})
 }
 
-// exchange sends a chunk, again and again, until one comes that done says is what
-// was to come.
+// exchange sends a chunk repeatedly until done accepts a chunk of the other side.
 func (a *asking) exchange(ctx context.Context, tag uint32, c Chunk, done func(Chunk) bool) error {
 	buf := make([]byte, maxPacket)
 	for {
@@ -142,11 +139,11 @@ func (a *asking) exchange(ctx context.Context, tag uint32, c Chunk, done func(Ch
 	}
 }
 
-// take looks at a packet; those of others are nothing.
+// take handles a packet. It ignores packets of other associations.
 func (a *asking) take(b []byte, done func(Chunk) bool) (bool, error) {
 	p, err := Parse(b)
 	if err != nil || p.From != a.to || p.To != a.from {
-		return false, nil //nolint:nilerr // as a kernel does: what is damaged is as if it were lost
+		return false, nil //nolint:nilerr // like a kernel, ignore a damaged packet: it counts as lost
 	}
 	for _, c := range p.Chunks {
 		mine := p.Tag == a.own.tag

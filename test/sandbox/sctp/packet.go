@@ -14,18 +14,17 @@ type Packet struct {
 	Chunks   []Chunk
 }
 
-// Chunk is one of a packet's (RFC 9260 section 3.2); Value is what follows its
-// length, without padding.
+// Chunk is a chunk of a packet (RFC 9260 section 3.2). Value is the part after its length, without padding.
 type Chunk struct {
 	Type  ChunkType
 	Flags byte
 	Value []byte
 }
 
-// ChunkType says what a chunk is.
+// ChunkType is the type of a chunk.
 type ChunkType byte
 
-// Those of RFC 9260 section 3.2 that are handled here.
+// The types of RFC 9260 section 3.2 that this package handles.
 const (
 	Data             ChunkType = 0
 	Init             ChunkType = 1
@@ -42,8 +41,8 @@ const (
 	ShutdownComplete ChunkType = 14
 )
 
-// flagT of ABORT and SHUTDOWN COMPLETE: the packet has the verification tag that
-// its sender was sent, as it knows of no association (RFC 9260 section 8.5.1).
+// flagT of ABORT and SHUTDOWN COMPLETE: the packet has the verification tag that its sender received, because the
+// sender has no association (RFC 9260 section 8.5.1).
 const flagT = 1
 
 const (
@@ -52,10 +51,10 @@ const (
 	checksumAt      = 8
 )
 
-// ErrPacket is the error of bytes that are not an SCTP packet.
+// ErrPacket is the error for bytes that are not an SCTP packet.
 var ErrPacket = errors.New("not an SCTP packet")
 
-// Marshal is the packet as it is sent, with its checksum.
+// Marshal returns the packet's bytes, with its checksum.
 func (p Packet) Marshal() []byte {
 	b := binary.BigEndian.AppendUint16(nil, p.From)
 	b = binary.BigEndian.AppendUint16(b, p.To)
@@ -71,9 +70,9 @@ func (p Packet) Marshal() []byte {
 	return b
 }
 
-// Parse reads a packet. Its chunks' values are parts of b.
+// Parse parses a packet. The values of its chunks are slices of b.
 //
-// Errors: ErrPacket, with what is wrong.
+// Errors: ErrPacket, with the reason.
 func Parse(b []byte) (Packet, error) {
 	if len(b) < headerSize {
 		return Packet{}, fmt.Errorf("%w: %d bytes", ErrPacket, len(b))
@@ -96,8 +95,8 @@ func Parse(b []byte) (Packet, error) {
 	return p, nil
 }
 
-// checksum is the CRC32c of a packet whose checksum is taken as zero; it is sent
-// with the least significant byte first (RFC 9260 appendix A).
+// checksum returns the CRC32c of a packet, with its checksum field taken as zero. It is sent with the least significant
+// byte first (RFC 9260 appendix A).
 func checksum(b []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	sum := crc32.Update(0, table, b[:checksumAt])
@@ -105,5 +104,5 @@ func checksum(b []byte) uint32 {
 	return crc32.Update(sum, table, b[headerSize:])
 }
 
-// padding is how many bytes are missing to a multiple of four.
+// padding returns the number of bytes to the next multiple of four.
 func padding(size int) int { return -size & 3 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// bitwise is CRC32c as RFC 9260 appendix A defines it, a bit at a time.
+// bitwise is CRC32c as in RFC 9260 appendix A, bit by bit.
 func bitwise(b []byte) uint32 {
 	sum := ^uint32(0)
 	for _, x := range b {
@@ -25,7 +25,7 @@ func bitwise(b []byte) uint32 {
 }
 
 func TestChecksum(t *testing.T) {
-	// RFC 3720 appendix B.4, 32 bytes of zeroes: those of the checksum are, too.
+	// RFC 3720 appendix B.4: 32 bytes of zeroes, including those of the checksum.
 	if have := checksum(make([]byte, 32)); have != 0x8a9136aa {
 		t.Errorf("32 zeroes have the checksum %08x, want 8a9136aa", have)
 	}
@@ -39,7 +39,8 @@ func TestChecksum(t *testing.T) {
 
 func TestPacket(t *testing.T) {
 	want := Packet{From: 40000, To: 80, Tag: 0x12345678, Chunks: []Chunk{
-		initiation{tag: 1, tsn: 2, cookie: []byte("cookie.")}.chunk(InitAck), data(3, []byte("four5")), {Type: CookieAck, Value: []byte{}},
+		initiation{tag: 1, tsn: 2, cookie: []byte("cookie.")}.chunk(InitAck), data(3, []byte("four5")),
+		{Type: CookieAck, Value: []byte{}},
 		{Type: Abort, Flags: flagT, Value: []byte{1}},
 	}}
 	b := want.Marshal()
@@ -65,10 +66,11 @@ func TestPacket(t *testing.T) {
 	}
 }
 
-// Bytes whose checksum is right need not be a packet.
+// Bytes with a correct checksum need not be a packet.
 func TestNoPacket(t *testing.T) {
 	for name, rest := range map[string]string{
-		"half a chunk's header": "\x00\x00", "a chunk of no bytes": "\x00\x00\x00\x00", "a chunk of three": "\x00\x00\x00\x03",
+		"half a chunk's header": "\x00\x00", "a chunk of no bytes": "\x00\x00\x00\x00",
+		"a chunk of three":                   "\x00\x00\x00\x03",
 		"a chunk that ends after the packet": "\x00\x00\x00\x09\x01\x02\x03\x04",
 	} {
 		b := append(make([]byte, headerSize), rest...)

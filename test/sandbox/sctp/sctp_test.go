@@ -53,8 +53,7 @@ func served(t *testing.T, port uint16, name string) {
 	})
 }
 
-// Two servers beside each other, asked by many at the same time at several
-// addresses of both families.
+// Many clients ask two servers at the same time, at several addresses of both families.
 func TestAsk(t *testing.T) {
 	served(t, 80, "one")
 	served(t, 81, "two")
@@ -99,7 +98,7 @@ func TestAskNobody(t *testing.T) {
 	}
 }
 
-// An INIT is refused by an ABORT that has its tag, and by no other.
+// Only an ABORT with the right tag refuses an INIT.
 func TestAborted(t *testing.T) {
 	s, err := listen(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
@@ -141,7 +140,7 @@ func TestAborted(t *testing.T) {
 	}
 }
 
-// What a server answers, packet by packet: what is lost comes again.
+// A server answers each packet, and repeats its answers when packets are repeated.
 func TestReply(t *testing.T) {
 	asked := 0
 	s := newServer(nil, 80, func(netip.AddrPort, []byte) []byte { asked++; return []byte("!") })
@@ -194,7 +193,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// A kernel without SCTP says so, at an address whose packets no raw socket gets.
+// A kernel without SCTP reports that, at an address whose packets no raw socket receives.
 func TestAskUnserved(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -203,7 +202,7 @@ func TestAskUnserved(t *testing.T) {
 	}
 }
 
-// A kernel that has SCTP is told from one that has none.
+// Usable tells a kernel with SCTP from one without.
 func TestUsable(t *testing.T) {
 	dir := t.TempDir()
 	if err := usable(dir); err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Lifetimes of a cookie, and of an association that is not shut down.
+// Lifetimes of a cookie, and of an association without shutdown.
 const (
 	cookieLife      = 60 * time.Second
 	associationLife = 5 * time.Minute
@@ -24,7 +24,7 @@ type Listener struct {
 	sockets []*socket
 }
 
-// Listen opens a server's sockets. From then on INITs wait for Serve.
+// Listen opens a server's sockets. From then on, INITs wait for Serve.
 //
 // Errors: ErrKernel; those of the sockets.
 func Listen(port uint16) (*Listener, error) {
@@ -42,9 +42,8 @@ func Listen(port uint16) (*Listener, error) {
 	return l, nil
 }
 
-// Serve answers the first message of each association with what answer says to
-// who sent it: 1 to MaxMessage bytes. It ends with an error, when a socket fails or
-// is closed (net.ErrClosed).
+// Serve answers the first message of each association with the result of answer: 1 to MaxMessage bytes. It ends with an
+// error if a socket fails or is closed (net.ErrClosed).
 func (l *Listener) Serve(answer func(from netip.AddrPort, question []byte) []byte) error {
 	ended := make(chan error, len(l.sockets))
 	for _, s := range l.sockets {
@@ -70,17 +69,17 @@ type server struct {
 	open    map[end]*serving
 }
 
-// end is the other side of an association, as it is seen at an own address.
+// end identifies the other side of an association and our own address.
 type end struct {
 	path
 	port uint16
 }
 
-// serving is an association from its server's side.
+// serving is an association on the server's side.
 type serving struct {
 	own, peer initiation
 	since     time.Time
-	answer    []byte // nil until there was a question
+	answer    []byte // nil until the question has come
 }
 
 func newServer(s *socket, port uint16, answer func(netip.AddrPort, []byte) []byte) *server {
@@ -97,17 +96,17 @@ func (s *server) run() error {
 		}
 		p, err := Parse(b)
 		if err != nil || p.To != s.port || len(p.Chunks) == 0 {
-			continue // as a kernel does: it is as if it were lost
+			continue // like a kernel: it counts as lost
 		}
 		e := end{way, p.From}
 		if tag, chunks := s.reply(e, p); len(chunks) > 0 {
-			// One that can't be sent is lost, and asked for again.
+			// A packet that cannot be sent is lost, and the client repeats its own.
 			_ = s.answer(way, Packet{s.port, p.From, tag, chunks})
 		}
 	}
 }
 
-// reply is what is sent back for a packet: chunks, and the verification tag.
+// reply returns the chunks to send for a packet, and their verification tag.
 func (s *server) reply(e end, p Packet) (tag uint32, chunks []Chunk) {
 	first := p.Chunks[0]
 	if first.Type == Init {
@@ -142,13 +141,13 @@ func (s *server) reply(e end, p Packet) (tag uint32, chunks []Chunk) {
 	return a.peer.tag, chunks
 }
 
-// take is what an association answers to a chunk.
+// take returns an association's answer to a chunk.
 func (s *server) take(e end, a *serving, c Chunk) []Chunk {
 	switch c.Type {
 	case Data:
 		tsn, message, whole := c.message()
 		if !whole || tsn != a.peer.tsn {
-			delete(s.open, e) // a question has one chunk, which comes first
+			delete(s.open, e) // only the first chunk can be the question
 			return []Chunk{{Type: Abort}}
 		}
 		if a.answer == nil {
@@ -168,7 +167,7 @@ func (s *server) take(e end, a *serving, c Chunk) []Chunk {
 	return nil
 }
 
-// astray answers a packet of no association (RFC 9260 section 8.4).
+// astray answers a packet without an association (RFC 9260 section 8.4).
 func astray(first Chunk) []Chunk {
 	switch first.Type {
 	case Abort, ShutdownComplete, CookieAck, Error:
@@ -179,9 +178,8 @@ func astray(first Chunk) []Chunk {
 	return []Chunk{{Type: Abort, Flags: flagT}}
 }
 
-// cookie is all that a server keeps of an INIT, and the client keeps for it (RFC
-// 9260 section 5.1.3): the time, tags and first TSNs of both, signed together with
-// where it came from.
+// cookie is the state that the server would need for an INIT. The client keeps it for the server (RFC 9260 section
+// 5.1.3): the time, the tags and first TSNs of both sides, signed together with the client's address.
 func (s *server) cookie(e end, own, peer initiation) []byte {
 	b := binary.BigEndian.AppendUint64(nil, uint64(time.Now().Unix()))
 	for _, n := range []uint32{own.tag, own.tsn, peer.tag, peer.tsn} {
@@ -198,15 +196,16 @@ func (s *server) signature(e end, cookie []byte) []byte {
 	return m.Sum(nil)
 }
 
-// establish opens the association of a cookie; ok is false when it is not of this
-// server, too old, or not of who sends it. One that comes again changes nothing.
+// establish opens the association of a cookie. ok is false if the cookie is not from this server, too old, or not for
+// this client. A repeated cookie changes nothing.
 func (s *server) establish(e end, tag uint32, cookie []byte) (ok bool) {
 	if len(cookie) < cookieSize || !hmac.Equal(cookie[cookieSize:], s.signature(e, cookie[:cookieSize])) {
 		return false
 	}
 	number := func(i int) uint32 { return binary.BigEndian.Uint32(cookie[8+4*i:]) }
 	now := time.Now()
-	a := &serving{own: initiation{tag: number(0), tsn: number(1)}, peer: initiation{tag: number(2), tsn: number(3)}, since: now}
+	a := &serving{own: initiation{tag: number(0), tsn: number(1)}, peer: initiation{tag: number(2), tsn: number(3)},
+		since: now}
 	if tag != a.own.tag || now.Sub(time.Unix(int64(binary.BigEndian.Uint64(cookie)), 0)) > cookieLife {
 		return false
 	}
@@ -216,7 +215,7 @@ func (s *server) establish(e end, tag uint32, cookie []byte) (ok bool) {
 		}
 	}
 	if b := s.open[e]; b == nil || b.own.tag != a.own.tag {
-		s.open[e] = a // also instead of one whose client has forgotten it
+		s.open[e] = a // also replaces an association that the client has forgotten
 	}
 	return true
 }

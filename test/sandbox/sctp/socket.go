@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrKernel is the error of a kernel that has SCTP of its own.
-var ErrKernel = errors.New("this machine's kernel has SCTP, and refuses what package sctp is asked for: unload it (`modprobe -r sctp`), or use another machine")
+// ErrKernel is the error on a kernel that has SCTP itself.
+var ErrKernel = errors.New("this machine's kernel has SCTP, and refuses what package sctp is asked for: unload it " +
+	"(`modprobe -r sctp`), or use another machine")
 
-// Usable is ErrKernel where this package does not work, else nil.
+// Usable returns ErrKernel if this package does not work here, else nil.
 func Usable() error { return usable("/proc/net") }
 
-// usable looks into /proc/net (proc_pid_net(5)), where SCTP has a directory while
-// the kernel has it.
+// usable looks into /proc/net (proc_pid_net(5)), where SCTP has a directory while the kernel has it loaded.
 func usable(procNet string) error {
 	sctp := filepath.Join(procNet, "sctp")
 	_, err := os.Stat(sctp)
@@ -32,12 +32,12 @@ func usable(procNet string) error {
 	return fmt.Errorf("looking whether the kernel has SCTP: %w", err)
 }
 
-// maxPacket is the most that one receives.
+// maxPacket is the largest packet to receive.
 const maxPacket = 65535
 
 const ipv4Header = 20 // bytes, without options
 
-// network is what package net calls raw sockets of the protocol.
+// network is the name of SCTP's raw sockets in package net.
 func network(a netip.Addr) string {
 	if a.Is4() {
 		return "ip4:132"
@@ -45,7 +45,7 @@ func network(a netip.Addr) string {
 	return "ip6:132"
 }
 
-// socket is a raw one of a server, of one family; it sees where packets were sent.
+// socket is a server's raw socket for one family. It knows the destinations of packets.
 type socket struct {
 	conn *net.IPConn
 	any  netip.Addr // 0.0.0.0 or ::
@@ -58,13 +58,15 @@ func listen(addr netip.Addr) (*socket, error) {
 		return nil, fmt.Errorf("opening a raw socket: %w", err)
 	}
 	s := &socket{conn, addr, make([]byte, maxPacket)}
-	if addr.Is4() { // a packet comes with its header, which has its destination
+	if addr.Is4() { // a packet comes with its header, which has the destination
 		return s, nil
 	}
 	raw, err := conn.SyscallConn()
 	if err == nil {
 		var failed error
-		err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1) })
+		err = raw.Control(func(fd uintptr) {
+			failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+		})
 		err = errors.Join(err, failed)
 	}
 	if err != nil {
@@ -73,10 +75,10 @@ func listen(addr netip.Addr) (*socket, error) {
 	return s, nil
 }
 
-// path is from where to where a packet went.
+// path has the source and the destination of a packet.
 type path struct{ from, to netip.Addr }
 
-// receive waits for a packet, which is kept until the next one is received.
+// receive waits for a packet. Its bytes are valid until the next call.
 func (s *socket) receive() ([]byte, path, error) {
 	control := make([]byte, 128)
 	for {
@@ -105,21 +107,22 @@ func (s *socket) receive() ([]byte, path, error) {
 	}
 }
 
-// destination is what IPV6_PKTINFO says (ipv6(7)).
+// destination reads the address in IPV6_PKTINFO (ipv6(7)).
 func destination(control []byte) (netip.Addr, error) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("reading where a packet was sent: %w", err)
 	}
 	for _, m := range messages {
-		if m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= unix.SizeofInet6Pktinfo {
+		if m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO &&
+			len(m.Data) >= unix.SizeofInet6Pktinfo {
 			return netip.AddrFrom16([16]byte(m.Data[:16])), nil
 		}
 	}
 	return netip.Addr{}, errors.New("reading where a packet was sent: the kernel does not say")
 }
 
-// answer sends a packet back the way that one came.
+// answer sends a packet back along a path.
 func (s *socket) answer(to path, p Packet) error {
 	var control []byte
 	if s.any.Is4() {
@@ -127,7 +130,8 @@ func (s *socket) answer(to path, p Packet) error {
 	} else {
 		control = unix.PktInfo6(&unix.Inet6Pktinfo{Addr: to.to.As16()})
 	}
-	if _, _, err := s.conn.WriteMsgIP(p.Marshal(), control, &net.IPAddr{IP: to.from.AsSlice(), Zone: to.from.Zone()}); err != nil {
+	peer := &net.IPAddr{IP: to.from.AsSlice(), Zone: to.from.Zone()}
+	if _, _, err := s.conn.WriteMsgIP(p.Marshal(), control, peer); err != nil {
 		return fmt.Errorf("answering: %w", err)
 	}
 	return nil

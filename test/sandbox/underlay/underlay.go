@@ -9,10 +9,10 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/member"
 )
 
-// Families of addresses: IPv4 always, IPv6 in a dual-stack sandbox.
+// Address families: IPv4 always, IPv6 in a dual-stack sandbox.
 type Families struct{ DualStack bool }
 
-// MaxNodes is how many nodes fit.
+// MaxNodes is the largest number of nodes.
 const MaxNodes = 100
 
 func (f Families) of(v4, v6 string) []netip.Prefix {
@@ -23,25 +23,24 @@ func (f Families) of(v4, v6 string) []netip.Prefix {
 	return all
 }
 
-// Control is the control machine's addresses, with prefix lengths.
+// Control returns the control machine's addresses, with prefix lengths.
 func (f Families) Control() []netip.Prefix { return f.of("172.30.255.254/16", "fd00:30::ffff/64") }
 
-// Node is the addresses of node n, counted from 1.
+// Node returns the addresses of node n, counted from 1.
 func (f Families) Node(n int) []netip.Prefix {
 	return f.of(fmt.Sprintf("172.30.0.%d/16", n), fmt.Sprintf("fd00:30::%x/64", n))
 }
 
-// Outside is the addresses of the host outside, on a network of its own
-// (RFC 5737, RFC 3849).
+// Outside returns the addresses of the host outside, in a network of its own (RFC 5737, RFC 3849).
 func (f Families) Outside() []netip.Prefix { return f.of("203.0.113.10/24", "2001:db8:30::a/64") }
 
-// OutsideRouter is the control machine's addresses on that network.
+// OutsideRouter returns the control machine's addresses in that network.
 func (f Families) OutsideRouter() []netip.Prefix { return f.of("203.0.113.1/24", "2001:db8:30::1/64") }
 
 // Bridge is the name of the bridge.
 const Bridge = "br-ul"
 
-// Uplink is the name of a node's end of its veth.
+// Uplink is the name of the node's end of its veth.
 const Uplink = "eth0"
 
 // MakeBridge makes the bridge in the control machine, with its addresses.
@@ -60,8 +59,7 @@ func MakeBridge(control *member.Member, addrs []netip.Prefix) error {
 	return Address(h, Bridge, addrs)
 }
 
-// Address gives a link its addresses, without duplicate address detection, and
-// sets it up.
+// Address sets a link up and gives it addresses, without duplicate address detection.
 func Address(h *netlink.Handle, name string, addrs []netip.Prefix) error {
 	link, err := h.LinkByName(name)
 	if err != nil {
@@ -83,8 +81,7 @@ func Address(h *netlink.Handle, name string, addrs []netip.Prefix) error {
 	return nil
 }
 
-// DefaultRoutes leads everything that is not nearer to the routers, which are on
-// the link.
+// DefaultRoutes adds default routes by the routers, which are on the link.
 func DefaultRoutes(h *netlink.Handle, name string, routers []netip.Prefix) error {
 	link, err := h.LinkByName(name)
 	if err != nil {
@@ -98,7 +95,7 @@ func DefaultRoutes(h *netlink.Handle, name string, routers []netip.Prefix) error
 	return nil
 }
 
-// Attach makes the veth of a node, whose end is Uplink there, without addresses.
+// Attach makes a node's veth, whose end in the node is Uplink, without addresses.
 func Attach(control, node *member.Member) error {
 	h, err := control.Netlink()
 	if err != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/northbound-net/northbound/test/scale/load"
 )
 
-const deadline = 3 * time.Minute // of everything; it takes some ten seconds
+const deadline = 3 * time.Minute // of the whole test, which takes about ten seconds
 
-// One pod is attached by the plugin, one port by hand; each phase is told of,
-// and DEL leaves nothing.
+// The plugin attaches one pod, and Bare attaches one port. Every phase is measured, and DEL leaves nothing behind.
 func TestAttach(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -44,14 +43,14 @@ func TestAttach(t *testing.T) {
 	if bare.Veth <= 0 || bare.Port <= 0 || bare.Installed <= 0 {
 		t.Errorf("by hand it took %+v", bare)
 	}
-	ports(t, b, 1) // the other one is no container's
+	ports(t, b, 1) // the other port does not belong to a container
 	_, err = b.Del(ctx, 0)
 	must(t, err)
 	ports(t, b, 0)
 	flows(ctx, t, b)
 }
 
-// flows sees a service come to the node's flows, and an endpoint of it go.
+// flows watches a service arrive in the node's flows, and an endpoint vanish.
 func flows(ctx context.Context, t *testing.T, b *attach.Bed) {
 	t.Helper()
 	come, gone := load.NewTracker("the flow"), load.NewTracker("the changed flow")
@@ -68,7 +67,8 @@ func flows(ctx context.Context, t *testing.T, b *attach.Bed) {
 	second, err := gone.WaitName(ctx, load.Name{Name: addresses[0]})
 	must(t, err)
 	if !first.Before(sent) || !second.After(sent) {
-		t.Errorf("the flow came at %s and changed at %s, the change was asked for at %s: want that in between", first, second, sent)
+		t.Errorf("the flow came at %s and changed at %s, the change was asked for at %s: want that in between", first, second,
+			sent)
 	}
 }
 
@@ -86,7 +86,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// The plugin and another program are run equally often.
+// Compare runs both programs equally often.
 func TestCompare(t *testing.T) {
 	plugin, err := filepath.Abs("../../../bin/ovn_cni")
 	must(t, err)

@@ -26,11 +26,10 @@ type BareTiming struct {
 	Installed time.Duration // until ovn-controller has set ovn-installed
 }
 
-// Whole is all of it.
+// Whole is the sum.
 func (t BareTiming) Whole() time.Duration { return t.Veth + t.Port + t.Installed }
 
-// firstBare is the number, in the node's subnets, of the first address that
-// the bare ports have; pods get theirs from below.
+// firstBare is the number, within the node's subnets, of the first address of the bare ports. Pods get lower ones.
 const firstBare = 128
 
 const mtu = 1400
@@ -46,13 +45,13 @@ func ovsMap(pairs ...string) []any {
 	return []any{"map", out}
 }
 
-// CreateBare makes n logical ports such as the master makes for pods.
+// CreateBare makes n logical ports like those that the master makes for pods.
 func (b *Bed) CreateBare(n int) error {
 	nb, err := ovsdbwire.Dial(b.cluster.Control.Host(control.NBSocket))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = nb.Close() }() // every answer has come by then
+	defer func() { _ = nb.Close() }() // all answers have arrived
 	var ops []any
 	for i := range n {
 		address := b.bareMAC(i).String()
@@ -62,7 +61,8 @@ func (b *Bed) CreateBare(n int) error {
 		id := fmt.Sprintf("port%d", i)
 		ops = append(ops,
 			object{"op": "insert", "table": "Logical_Switch_Port", "uuid-name": id, "row": object{
-				"name": bareName(i), "addresses": address, "port_security": address, "options": ovsMap("requested-chassis", b.node.Spec.Name)}},
+				"name": bareName(i), "addresses": address, "port_security": address, "options": ovsMap("requested-chassis",
+					b.node.Spec.Name)}},
 			object{"op": "mutate", "table": "Logical_Switch", "where": []any{[]any{"name", "==", b.node.Spec.Name}},
 				"mutations": []any{[]any{"ports", "insert", []string{"named-uuid", id}}}})
 	}
@@ -80,7 +80,7 @@ func (b *Bed) bareAddresses(i int) []netip.Prefix {
 	for _, s := range b.subnets {
 		a := s.Addr().AsSlice()
 		a[len(a)-1] = byte(firstBare + i)
-		addr, _ := netip.AddrFromSlice(a) // of the length of an address
+		addr, _ := netip.AddrFromSlice(a) // has the length of an address
 		out = append(out, netip.PrefixFrom(addr, s.Bits()))
 	}
 	return out
@@ -97,8 +97,10 @@ func (b *Bed) Bare(ctx context.Context, i int) (t BareTiming, err error) {
 	installed := b.ovs.installed(name)
 	began = time.Now()
 	err = b.ovs.wire.Transact("Open_vSwitch",
-		object{"op": "insert", "table": "Interface", "uuid-name": "iface", "row": object{"name": name, "external_ids": ovsMap("iface-id", bareName(i))}},
-		object{"op": "insert", "table": "Port", "uuid-name": "port", "row": object{"name": name, "interfaces": []string{"named-uuid", "iface"}}},
+		object{"op": "insert", "table": "Interface", "uuid-name": "iface", "row": object{"name": name,
+			"external_ids": ovsMap("iface-id", bareName(i))}},
+		object{"op": "insert", "table": "Port", "uuid-name": "port", "row": object{"name": name,
+			"interfaces": []string{"named-uuid", "iface"}}},
 		object{"op": "mutate", "table": "Bridge", "where": []any{[]any{"name", "==", "br-int"}},
 			"mutations": []any{[]any{"ports", "insert", []string{"named-uuid", "port"}}}})
 	if err != nil {
@@ -132,7 +134,8 @@ func (b *Bed) bareVeth(name string, i int) error {
 	defer host.Close()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = name, mtu
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerHardwareAddr: b.bareMAC(i), PeerNamespace: netlink.NsFd(int(podNS))}
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerHardwareAddr: b.bareMAC(i),
+		PeerNamespace: netlink.NsFd(int(podNS))}
 	if err := host.LinkAdd(veth); err != nil {
 		return err
 	}
@@ -174,13 +177,12 @@ func (b *Bed) barePod(podNS netns.NsHandle, i int) error {
 	return nil
 }
 
-// switchClient is a connection to the node's Open_vSwitch database that
-// follows its interfaces.
+// switchClient is a connection to the node's Open_vSwitch database that follows its interfaces.
 type switchClient struct {
 	wire *ovsdbwire.Client
 
 	mu    sync.Mutex
-	names map[string]string        // of the row of a UUID
+	names map[string]string        // UUID of a row -> name
 	done  map[string]chan struct{} // by name; closed when ovn-installed is set
 }
 
@@ -191,13 +193,13 @@ func dialSwitch(socket string) (*switchClient, error) {
 	}
 	s := &switchClient{wire: wire, names: map[string]string{}, done: map[string]chan struct{}{}}
 	if err := wire.Monitor("Open_vSwitch", "Interface", []string{"name", "external_ids"}, s.update); err != nil {
-		_ = wire.Close() // the first error tells
+		_ = wire.Close() // the first error counts
 		return nil, err
 	}
 	return s, nil
 }
 
-// installed is closed when ovn-installed of the interface is set.
+// installed returns a channel that is closed when ovn-installed of the interface is set.
 func (s *switchClient) installed(name string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +218,7 @@ func (s *switchClient) update(_ string, rows map[string]ovsdbwire.RowUpdate) {
 				ExternalIDs [2]json.RawMessage `json:"external_ids"` // "map", [[key, value], ...]
 			}
 			if raw == nil || json.Unmarshal(raw, &row) != nil {
-				continue // what is not of this form is no pod's
+				continue // without external_ids of this form, it is not a pod's
 			}
 			if row.Name != "" {
 				s.names[uuid] = row.Name

@@ -24,34 +24,35 @@ import (
 
 const downTimeout = time.Minute
 
-// Namespace is that of the pods, and BareNamespace stands in its place in the
-// names of logical ports that belong to no pod.
+// Namespace is the namespace of the pods. BareNamespace replaces it in the names of logical ports that belong to no
+// pod.
 const (
 	Namespace     = "attach"
 	BareNamespace = "bare"
 )
 
-// Bed is the node and its cluster.
+// Bed is the node with its cluster.
 type Bed struct {
 	cluster *sandbox.Cluster
 	node    *node.Node
 	kube    kubernetes.Interface
 	plugin  string         // path of ovn_cni
 	subnets []netip.Prefix // of the node
-	bound   *load.Tracker  // logical ports that ovn-controller knows of
+	bound   *load.Tracker  // logical ports that ovn-controller knows
 	sb      *ovsdbwire.Client
 	ovs     *switchClient
 }
 
-// New brings up a dual-stack cluster of one node from the programs in bin. It is
-// the sandbox of that name; one left over is replaced. Progress is told on w.
-// After an error nothing is left.
+// New starts a dual-stack cluster of one node with the programs in bin. It replaces a sandbox of the same name. w gets
+// progress messages. After an error, nothing is left behind.
 func New(ctx context.Context, name, bin string, w io.Writer) (b *Bed, err error) {
-	c, err := sandbox.Up(ctx, sandbox.Options{Name: name, Nodes: 1, DualStack: true, BinDir: bin, Replace: true, Progress: w})
+	c, err := sandbox.Up(ctx, sandbox.Options{Name: name, Nodes: 1, DualStack: true, BinDir: bin, Replace: true,
+		Progress: w})
 	if err != nil {
 		return nil, err
 	}
-	b = &Bed{cluster: c, node: c.Nodes[0], plugin: filepath.Join(bin, "ovn_cni"), bound: load.NewTracker("the port bindings")}
+	b = &Bed{cluster: c, node: c.Nodes[0], plugin: filepath.Join(bin, "ovn_cni"),
+		bound: load.NewTracker("the port bindings")}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.Close())
@@ -104,32 +105,33 @@ func (b *Bed) readSubnets(ctx context.Context) error {
 	return nil
 }
 
-// watchBindings follows the Southbound database's port bindings.
+// watchBindings follows the port bindings in the Southbound database.
 func (b *Bed) watchBindings() (err error) {
 	if b.sb, err = ovsdbwire.Dial(b.cluster.Control.Host(control.SBSocket)); err != nil {
 		return err
 	}
-	return b.sb.Monitor("OVN_Southbound", "Port_Binding", []string{"logical_port"}, func(_ string, rows map[string]ovsdbwire.RowUpdate) {
-		for _, u := range rows {
-			var row struct {
-				LogicalPort string `json:"logical_port"`
+	return b.sb.Monitor("OVN_Southbound", "Port_Binding", []string{"logical_port"},
+		func(_ string, rows map[string]ovsdbwire.RowUpdate) {
+			for _, u := range rows {
+				var row struct {
+					LogicalPort string `json:"logical_port"`
+				}
+				raw := u.Insert
+				if raw == nil {
+					raw = u.Initial
+				}
+				if raw == nil {
+					continue
+				}
+				if err := json.Unmarshal(raw, &row); err != nil {
+					b.bound.Fail(fmt.Errorf("reading a port binding: %w", err))
+					return
+				}
+				if ns, name, ok := strings.Cut(row.LogicalPort, "_"); ok {
+					b.bound.See(load.Name{Namespace: ns, Name: name})
+				}
 			}
-			raw := u.Insert
-			if raw == nil {
-				raw = u.Initial
-			}
-			if raw == nil {
-				continue
-			}
-			if err := json.Unmarshal(raw, &row); err != nil {
-				b.bound.Fail(fmt.Errorf("reading a port binding: %w", err))
-				return
-			}
-			if ns, name, ok := strings.Cut(row.LogicalPort, "_"); ok {
-				b.bound.See(load.Name{Namespace: ns, Name: name})
-			}
-		}
-	})
+		})
 }
 
 // Create makes the i-th pod.
@@ -142,8 +144,7 @@ func (b *Bed) Create(ctx context.Context, i int) error {
 	return nil
 }
 
-// WaitBound waits until ovn-controller can know of n logical ports of a
-// namespace.
+// WaitBound waits until ovn-controller can know n logical ports of a namespace.
 func (b *Bed) WaitBound(ctx context.Context, namespace string, n int) error {
 	_, err := b.bound.Wait(ctx, namespace, n)
 	return err
@@ -162,7 +163,7 @@ func (b *Bed) Netns(ctx context.Context, namespace string, n int) error {
 
 func netnsName(namespace string, i int) string { return fmt.Sprintf("%s-%d", namespace, i) }
 
-// Ports counts the ports of br-int that are a container's.
+// Ports counts the ports of br-int that belong to containers.
 func (b *Bed) Ports(ctx context.Context) (int, error) {
 	out, err := b.node.Run(ctx, "ovs-vsctl", "--bare", "--columns=name", "find", "Interface", `external_ids:sandbox!=""`)
 	return len(strings.Fields(out)), err

@@ -1,8 +1,7 @@
-// Package attach attaches pods to one real node, and times it: by the CNI
-// plugin, as a container runtime would; and by hand, with as little as a pod's
-// network takes (Bare). Both are on the same machine in the same state. It also
-// sees services come to that node's flows, and change there (FlowWatch).
+// Package attach attaches pods to one real node and measures the time: with the CNI plugin, as a container runtime
+// does, and with the bare minimum that a pod's network needs (Bare). Both run on the same machine in the same state. It
+// also measures when services arrive and change in that node's flows (FlowWatch).
 //
-// The node is a sandbox's, with Open vSwitch, ovn-controller, the master and the
-// node agent. Its kubelet is stopped: nobody else attaches pods.
+// The node is a sandbox's, with Open vSwitch, ovn-controller, the master and the node agent. Its kubelet is stopped, so
+// that it does not attach pods.
 package attach

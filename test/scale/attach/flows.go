@@ -20,11 +20,10 @@ import (
 	"github.com/northbound-net/northbound/test/scale/process"
 )
 
-// NBSocket is where the cluster's Northbound database listens.
+// NBSocket is the socket of the cluster's Northbound database.
 func (b *Bed) NBSocket() string { return b.cluster.Control.Host(control.NBSocket) }
 
-// CreateServices makes the first n services of a namespace and tells what their
-// cluster IPs are.
+// CreateServices makes the first n services of a namespace and returns their cluster IPs.
 func (b *Bed) CreateServices(ctx context.Context, namespace string, n int) ([]string, error) {
 	if err := load.Namespace(ctx, b.kube, namespace); err != nil {
 		return nil, err
@@ -42,8 +41,7 @@ func (b *Bed) SetBackends(ctx context.Context, namespace string, i, n int) (sent
 	return load.SetBackends(ctx, b.kube, namespace, i, n)
 }
 
-// FlowWatch sees the flows of br-int by which packets to virtual addresses are
-// balanced come and change.
+// FlowWatch follows the flows of br-int that load-balance packets to virtual addresses.
 type FlowWatch struct {
 	cmd     *exec.Cmd
 	tracker atomic.Pointer[load.Tracker]
@@ -51,10 +49,8 @@ type FlowWatch struct {
 	closed  atomic.Bool
 }
 
-// WatchFlows begins to watch; what is there and what comes is seen by t, under
-// the virtual address as the name. Of a change that OVN makes, the group of new
-// backends comes first and the flow that leads to it last: that flow is what is
-// seen.
+// WatchFlows starts to watch. t sees existing and new flows, by virtual address. When OVN changes backends, it adds the
+// group of new backends first and the flow that uses it last: t sees that flow.
 func (b *Bed) WatchFlows(t *load.Tracker) (*FlowWatch, error) {
 	path, err := process.Find("ovs-ofctl", "openvswitch-common")
 	if err != nil {
@@ -62,13 +58,14 @@ func (b *Bed) WatchFlows(t *load.Tracker) (*FlowWatch, error) {
 	}
 	w := &FlowWatch{done: make(chan struct{})}
 	w.tracker.Store(t)
-	w.cmd = exec.Command(path, "--unixctl=none", "monitor", "unix:"+filepath.Join(b.node.Spec.RunDir(), "openvswitch/br-int.mgmt"), "watch:")
+	w.cmd = exec.Command(path, "--unixctl=none", "monitor", "unix:"+filepath.Join(b.node.Spec.RunDir(),
+		"openvswitch/br-int.mgmt"), "watch:")
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("watching flows: %w", err)
 	}
-	w.cmd.Stderr = w.cmd.Stdout // it prints there what comes unasked
+	w.cmd.Stderr = w.cmd.Stdout // unsolicited messages go there
 	started := make(chan error, 1)
 	go func() {
 		// Pdeathsig fires when the thread that forked ends (prctl(2)).
@@ -81,7 +78,7 @@ func (b *Bed) WatchFlows(t *load.Tracker) (*FlowWatch, error) {
 			return
 		}
 		last := w.read(out)
-		_ = w.cmd.Wait() // why it ended is in its last line
+		_ = w.cmd.Wait() // its last line says why it ended
 		if !w.closed.Load() {
 			w.tracker.Load().Fail(fmt.Errorf("watching flows: ovs-ofctl ended: %s", last))
 		}
@@ -92,10 +89,10 @@ func (b *Bed) WatchFlows(t *load.Tracker) (*FlowWatch, error) {
 	return w, nil
 }
 
-// To has what comes from now on be seen by another tracker.
+// To makes another tracker see events from now on.
 func (w *FlowWatch) To(t *load.Tracker) { w.tracker.Store(t) }
 
-// Close ends watching.
+// Close stops watching.
 func (w *FlowWatch) Close() error {
 	w.closed.Store(true)
 	if err := w.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -105,10 +102,9 @@ func (w *FlowWatch) Close() error {
 	return nil
 }
 
-// read takes in the lines of events, such as the following,
-// and returns the last, whatever it is:
+// read handles the lines of events, such as the following, and returns the last line of any kind:
 //
-//	event=ADDED table=20 cookie=0x1 priority=120,ct_state=+new+trk,tcp,metadata=0x2,nw_dst=10.96.0.7,tp_dst=80 actions=...,group:3
+//	event=ADDED table=20 cookie=0x1 priority=120,ct_state=+new+trk,tcp,nw_dst=10.96.0.7,tp_dst=80 actions=...,group:3
 func (w *FlowWatch) read(out io.Reader) (last string) {
 	balanced := regexp.MustCompile(`event=(?:ADDED|MODIFIED) .*nw_dst=([0-9.]+),.*group:`)
 	lines := bufio.NewScanner(out)

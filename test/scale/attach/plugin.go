@@ -16,15 +16,15 @@ import (
 	"github.com/northbound-net/northbound/test/scale/load"
 )
 
-// Timing is how long one ADD took.
+// Timing is the duration of an ADD.
 type Timing struct {
 	Whole  time.Duration            // of the plugin's process, as the runtime sees it
-	Served time.Duration            // of that, in the agent
-	Phases map[string]time.Duration // of that, by the agent's name of the phase
+	Served time.Duration            // the part in the agent
+	Phases map[string]time.Duration // the parts of Served, by the agent's names of the phases
 }
 
-// The agent's histograms. ADDs come one after the other here, so that the
-// difference of their sums is the time of one.
+// The agent's histograms. ADDs run one after the other here, so that the difference of two sums is the duration of one
+// ADD.
 const (
 	phaseMetric   = "northbound_cni_add_phase_seconds"
 	requestMetric = "northbound_cni_request_seconds"
@@ -58,18 +58,20 @@ func (b *Bed) Add(ctx context.Context, i int) (t Timing, err error) {
 // Del runs the plugin's DEL for the i-th pod.
 func (b *Bed) Del(ctx context.Context, i int) (time.Duration, error) { return b.run(ctx, "DEL", i) }
 
-// run executes the plugin on the host: it needs nothing of the node but the
-// agent's socket. Paths that the agent opens are the node's.
+// run executes the plugin on the host: it needs only the agent's socket of the node. Paths that the agent opens are the
+// node's.
 func (b *Bed) run(ctx context.Context, command string, i int) (time.Duration, error) {
 	id := fmt.Sprintf("%x", sha256.Sum256([]byte(netnsName(Namespace, i))))
 	cmd := exec.CommandContext(ctx, b.plugin)
 	cmd.Env = []string{
 		"CNI_COMMAND=" + command, "CNI_CONTAINERID=" + id, "CNI_IFNAME=eth0", "CNI_PATH=" + filepath.Dir(b.plugin),
 		"CNI_NETNS=/run/netns/" + netnsName(Namespace, i),
-		fmt.Sprintf("CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=%s;K8S_POD_NAME=%s;K8S_POD_INFRA_CONTAINER_ID=%s", Namespace, load.PodName(i), id),
+		fmt.Sprintf("CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=%s;K8S_POD_NAME=%s;K8S_POD_INFRA_CONTAINER_ID=%s", Namespace,
+			load.PodName(i), id),
 	}
 	socket := filepath.Join(b.node.Spec.RunDir(), "ovn-kubernetes/cni/ovn-cni-server.sock")
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"cniVersion":"1.0.0","name":"ovn-kubernetes","type":"ovn_cni","socket":%q}`, socket))
+	const conf = `{"cniVersion":"1.0.0","name":"ovn-kubernetes","type":"ovn_cni","socket":%q}`
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(conf, socket))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	began := time.Now()
@@ -81,7 +83,7 @@ func (b *Bed) run(ctx context.Context, command string, i int) (time.Duration, er
 	return took, nil
 }
 
-// sums is the agent's sum of seconds, by phase of ADD and for ADD as a whole.
+// sums returns the agent's sums of seconds: of the phases of ADD, and of ADD as a whole.
 func (b *Bed) sums(ctx context.Context) (map[string]float64, error) {
 	text, err := b.node.Get(ctx, "http://"+node.AgentMetrics+"/metrics")
 	if err != nil {
@@ -107,14 +109,13 @@ func (b *Bed) sums(ctx context.Context) (map[string]float64, error) {
 	return out, nil
 }
 
-// Program is what a program's file and a run of it cost.
+// Program is the size of a program's file and the durations of its runs.
 type Program struct {
 	Size int64           // bytes
 	Runs []time.Duration // of each run
 }
 
-// Compare runs two programs in turn, n times each: the plugin, asked for the
-// versions that it speaks, which needs no agent; and another.
+// Compare runs two programs in turn, n times each: the plugin with VERSION, which needs no agent, and another program.
 func Compare(ctx context.Context, plugin, other string, n int) (p, o Program, err error) {
 	for path, program := range map[string]*Program{plugin: &p, other: &o} {
 		info, err := os.Stat(path)

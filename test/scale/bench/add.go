@@ -12,23 +12,22 @@ import (
 )
 
 const (
-	warmAdds    = 3       // that are not counted, of each way
-	shimRuns    = 200     // of each program
-	maxAdds     = 60      // what the node's subnet has room for, see package attach
+	warmAdds    = 3       // not measured, for each kind
+	shimRuns    = 200     // for each program
+	maxAdds     = 60      // the size of the node's subnet limits it, see package attach
 	maxShimSize = 5 << 20 // bytes
 )
 
 // addPhases are the agent's phases of ADD in their order.
 func addPhases() []string { return []string{"agent", "annotation", "interface", "port", "flows"} }
 
-// adds is the phase "add": pods are attached to a real node, by the CNI plugin
-// and with the bare minimum in turn.
+// adds is the phase "add": it attaches pods to a real node, in turn with the CNI plugin and with the bare minimum.
 type adds struct {
 	Config
 	bed    *attach.Bed
 	report *Report
 
-	known, fresh []attach.Timing     // pods that OVN knew before; pods made at that moment
+	known, fresh []attach.Timing     // pods that OVN knew before; pods created at that moment
 	bare         []attach.BareTiming // in turn with known
 	dels         []time.Duration
 }
@@ -69,11 +68,12 @@ func (a *adds) shim(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes everything that is there before a runtime calls the plugin:
-// pods with addresses and logical ports, and network namespaces.
+// prepare makes everything that exists before a runtime calls the plugin: pods with addresses and logical ports, and
+// network namespaces.
 func (a *adds) prepare(ctx context.Context) error {
 	n := warmAdds + a.Adds
-	if err := errors.Join(a.bed.Netns(ctx, attach.Namespace, n+a.Adds), a.bed.Netns(ctx, attach.BareNamespace, n)); err != nil {
+	if err := errors.Join(a.bed.Netns(ctx, attach.Namespace, n+a.Adds), a.bed.Netns(ctx, attach.BareNamespace,
+		n)); err != nil {
 		return err
 	}
 	if err := a.bed.CreateBare(n); err != nil {
@@ -87,8 +87,7 @@ func (a *adds) prepare(ctx context.Context) error {
 	return errors.Join(a.bed.WaitBound(ctx, attach.Namespace, n), a.bed.WaitBound(ctx, attach.BareNamespace, n))
 }
 
-// inTurn attaches one pod by the plugin, one by hand, and so on, so that both
-// see the same node.
+// inTurn attaches pods alternately with the plugin and by hand, so that both work on the same node.
 func (a *adds) inTurn(ctx context.Context) error {
 	for i := range warmAdds + a.Adds {
 		t, err := a.bed.Add(ctx, i)
@@ -106,7 +105,7 @@ func (a *adds) inTurn(ctx context.Context) error {
 	return nil
 }
 
-// atOnce calls the plugin for pods that have only just been made.
+// atOnce calls the plugin for pods that were just created.
 func (a *adds) atOnce(ctx context.Context) error {
 	for i := range a.Adds {
 		if err := a.bed.Create(ctx, warmAdds+a.Adds+i); err != nil {
@@ -121,7 +120,7 @@ func (a *adds) atOnce(ctx context.Context) error {
 	return nil
 }
 
-// remove detaches all pods, and counts.
+// remove detaches all pods, and checks counts.
 func (a *adds) remove(ctx context.Context) error {
 	want := warmAdds + 2*a.Adds
 	have, err := a.bed.Ports(ctx)
@@ -174,17 +173,18 @@ func (a *adds) tell() {
 	a.checkPhases()
 }
 
-// checkPhases sees that the agent has told of every phase, and of no other.
+// checkPhases checks that the agent reported every phase, and no other.
 func (a *adds) checkPhases() {
 	for _, t := range slices.Concat(a.known, a.fresh) {
 		for name := range t.Phases {
 			if !slices.Contains(addPhases(), name) {
-				a.report.violate("add: the agent tells of a phase %q that this table does not have", name)
+				a.report.violate("add: the agent reports a phase %q that this table does not have", name)
 				return
 			}
 		}
 		if len(t.Phases) != len(addPhases()) || t.Served <= 0 {
-			a.report.violate("add: the agent tells of %d phases of ADD and %s in all, want %d phases", len(t.Phases), t.Served, len(addPhases()))
+			a.report.violate("add: the agent reports %d phases of ADD and %s in all, want %d phases", len(t.Phases), t.Served,
+				len(addPhases()))
 			return
 		}
 	}
@@ -194,7 +194,7 @@ func phase(name string) func(attach.Timing) time.Duration {
 	return func(t attach.Timing) time.Duration { return t.Phases[name] }
 }
 
-// each is one duration of every sample.
+// each returns one of the durations of every sample.
 func each[T any](samples []T, f func(T) time.Duration) []time.Duration {
 	out := make([]time.Duration, 0, len(samples))
 	for _, s := range samples {
@@ -203,7 +203,7 @@ func each[T any](samples []T, f func(T) time.Duration) []time.Duration {
 	return out
 }
 
-// checkAdds tells what is wrong with the part of a Config that "add" uses.
+// checkAdds returns what is wrong with the part of a Config for "add".
 func (c Config) checkAdds() error {
 	if c.Adds < 1 || c.Adds > maxAdds {
 		return fmt.Errorf("--adds %d: want 1 to %d", c.Adds, maxAdds)

@@ -16,22 +16,22 @@ import (
 	"github.com/northbound-net/northbound/test/scale/rig"
 )
 
-// maxTransactionsPerPod is what the burst may take.
+// maxTransactionsPerPod limits the transactions of the burst.
 const maxTransactionsPerPod = 0.1
 
-// phaseTimeout bounds one phase, on any machine.
+// phaseTimeout limits the duration of a phase, on any machine.
 const phaseTimeout = 10 * time.Minute
 
 // Config says what to measure.
 type Config struct {
 	rig.Programs
-	Pods        int      // of the raw limits, of the backlog and of the burst
+	Pods        int      // for the raw limits, the backlog and the burst
 	Nodes       int      // fake ones, in all phases
-	RestartPods int      // that exist when the master restarts
-	Services    int      // that wait for the master, again as many that come while it runs, and in phase flows
+	RestartPods int      // exist when the master restarts
+	Services    int      // that wait for the master; as many come while it runs, and in phase flows
 	Adds        int      // ADDs of each kind, in phase add
 	Bin         string   // directory of the sandbox's programs and of ovn_cni
-	Hello       string   // a hello-world program, to set the plugin beside
+	Hello       string   // a hello-world program, to compare the plugin with
 	Only        []string // phases; empty: all
 }
 
@@ -47,7 +47,7 @@ func Phases() []string {
 	return out
 }
 
-// nodePhase is a phase with a cluster of a real node to itself.
+// nodePhase is a phase that has a cluster with a real node to itself.
 type nodePhase struct {
 	name string
 	run  func(context.Context, Config, *Report, io.Writer) error
@@ -55,7 +55,7 @@ type nodePhase struct {
 
 func nodePhases() []nodePhase { return []nodePhase{{phaseFlows, runFlows}, {phaseAdd, runAdds}} }
 
-// NeedsNode tells whether a phase is to run that brings up a real node.
+// NeedsNode reports whether a phase with a real node is to run.
 func (c Config) NeedsNode() bool {
 	return slices.ContainsFunc(nodePhases(), func(p nodePhase) bool { return c.Runs(p.name) })
 }
@@ -67,20 +67,21 @@ func masterPhases() []string {
 // Plugin is the path of the CNI plugin.
 func (c Config) Plugin() string { return filepath.Join(c.Bin, "ovn_cni") }
 
-// Runs tells whether a phase is to run.
+// Runs reports whether a phase is to run.
 func (c Config) Runs(phase string) bool { return len(c.Only) == 0 || slices.Contains(c.Only, phase) }
 
-// maxPodsPerNode is what a /23, the default node subnet, has room for.
+// maxPodsPerNode is the number of pods in a /23, the default node subnet.
 const maxPodsPerNode = 508
 
-// maxServices is what the addresses of their endpoints have room for, twice.
+// maxServices is half the number of services for which there are endpoint addresses.
 const maxServices = 2000
 
-// Validate tells what is wrong with a Config.
+// Validate returns what is wrong with a Config.
 func (c Config) Validate() error {
 	errs := []error{c.checkAdds()}
 	if c.Pods < 1 || c.Nodes < 1 || c.RestartPods < 1 {
-		errs = append(errs, fmt.Errorf("--pods %d --nodes %d --restart-pods %d: want at least 1 of each", c.Pods, c.Nodes, c.RestartPods))
+		errs = append(errs, fmt.Errorf("--pods %d --nodes %d --restart-pods %d: want at least 1 of each", c.Pods, c.Nodes,
+			c.RestartPods))
 	}
 	if c.Services < 1 || c.Services > maxServices {
 		errs = append(errs, fmt.Errorf("--services %d: want 1 to %d", c.Services, maxServices))
@@ -99,7 +100,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// bench is a run under way.
+// bench is a running measurement.
 type bench struct {
 	Config
 	rig      *rig.Rig
@@ -107,12 +108,11 @@ type bench struct {
 	master   *rig.Master
 	limits   limits
 	report   *Report
-	pods     int // that exist by now and have their network
-	grown    int // of these, those in the namespace of the restart
+	pods     int // pods that exist and have their network
+	grown    int // of these, the pods in the namespace of the restart
 }
 
-// Run measures. It returns what it has got also when it fails, and leaves
-// nothing running. Progress is told on w.
+// Run measures. It returns its results even if it fails, and leaves nothing running. w gets progress messages.
 func Run(ctx context.Context, c Config, w io.Writer) (*Report, error) {
 	report := &Report{Machine: machine(c)}
 	if err := c.Validate(); err != nil {
@@ -137,7 +137,7 @@ func Run(ctx context.Context, c Config, w io.Writer) (*Report, error) {
 	return report, nil
 }
 
-// runMaster measures the phases in which there are no real nodes.
+// runMaster measures the phases without real nodes.
 func runMaster(ctx context.Context, c Config, report *Report, tell func(string)) (err error) {
 	tell("starting the API server and ovsdb-server")
 	r, err := rig.New(ctx, c.Programs)
@@ -153,8 +153,7 @@ func runMaster(ctx context.Context, c Config, report *Report, tell func(string))
 	if err := load.Nodes(ctx, r.Kube, c.Nodes); err != nil {
 		return err
 	}
-	// Watched from the beginning, so that being watched costs the servers the
-	// same in all phases, the raw ones included.
+	// Watch from the beginning, so that watching costs the servers the same in all phases, including the raw ones.
 	if b.observer, err = load.Observe(ctx, r.Kube, r.NB.Socket); err != nil {
 		return err
 	}
@@ -200,7 +199,7 @@ func (b *bench) close() error {
 	return errors.Join(append(errs, b.rig.Close())...)
 }
 
-// prepare has a master running and ready, observed, and an empty namespace.
+// prepare starts a master, waits until it is ready, and makes an empty namespace that is observed.
 func (b *bench) prepare(ctx context.Context, namespace string) error {
 	if err := load.Namespace(ctx, b.rig.Kube, namespace); err != nil {
 		return err
@@ -218,8 +217,7 @@ func (b *bench) prepare(ctx context.Context, namespace string) error {
 	return load.WaitNodes(ctx, b.rig.Kube, b.Nodes)
 }
 
-// done waits until n pods of a namespace have their network, and tells when
-// they had annotations and when ports.
+// done waits until n pods of a namespace have their network. It returns when they had annotations and when ports.
 func (b *bench) done(ctx context.Context, namespace string, n int) (annotated, ported time.Time, err error) {
 	if annotated, err = b.observer.Annotated.Wait(ctx, namespace, n); err != nil {
 		return annotated, ported, err
@@ -228,12 +226,14 @@ func (b *bench) done(ctx context.Context, namespace string, n int) (annotated, p
 	return annotated, ported, err
 }
 
-// machine describes what is measured on.
+// machine describes this machine.
 func machine(c Config) string {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		load = []byte("unknown")
 	}
-	return fmt.Sprintf("%d pods on %d fake nodes, %d ADDs of each kind on a real one; %d processors, %s/%s, load average before: %s",
-		c.Pods, c.Nodes, c.Adds, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, strings.Join(strings.Fields(string(load))[:min(3, len(strings.Fields(string(load))))], " "))
+	return fmt.Sprintf("%d pods on %d fake nodes, %d ADDs of each kind on a real one; %d processors, %s/%s, load "+
+		"average before: %s",
+		c.Pods, c.Nodes, c.Adds, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
+		strings.Join(strings.Fields(string(load))[:min(3, len(strings.Fields(string(load))))], " "))
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/northbound-net/northbound/test/scale/load"
 )
 
-// phaseFlows measures how long it is from an endpoint's change to the flows of a
-// real node, with as many services as phase services has in one go.
+// phaseFlows measures the time from an endpoint's change to the flows of a real node, with as many services as phase
+// services creates at once.
 const phaseFlows = "flows"
 
-// flowInterval is the time between changes: OVN's part of one takes long enough
-// for changes at the rate of the other phases to pile up.
+// flowInterval is the time between changes. OVN needs so long for one that changes at the rate of the other phases
+// would queue.
 const flowInterval = 250 * time.Millisecond
 
 // flowChanges is how many endpoints change.
@@ -50,7 +50,8 @@ func runFlows(ctx context.Context, c Config, r *Report, progress io.Writer) (err
 	if err != nil {
 		return err
 	}
-	r.add(phaseFlows, "services made at once: until all are in the node's flows", "%.0f services/s (%s)", perSecond(c.Services, flowing.Sub(began)), seconds(flowing.Sub(began))).
+	r.add(phaseFlows, "services made at once: until all are in the node's flows", "%.0f services/s (%s)",
+		perSecond(c.Services, flowing.Sub(began)), seconds(flowing.Sub(began))).
 		beside("made in %s; %d services with %d endpoints", seconds(created), c.Services, load.Backends)
 	changed := load.NewTracker("the changed flows")
 	watch.To(changed)
@@ -64,7 +65,9 @@ func runFlows(ctx context.Context, c Config, r *Report, progress io.Writer) (err
 	if _, err := waitFlows(ctx, changed, addresses[:changes]); err != nil {
 		return err
 	}
-	request, written, err := ways(samples, seen.Short, func(i int) load.Name { return load.Name{Namespace: phaseFlows, Name: load.ServiceName(i)} })
+	request, written, err := ways(samples, seen.Short, func(i int) load.Name {
+		return load.Name{Namespace: phaseFlows, Name: load.ServiceName(i)}
+	})
 	if err != nil {
 		return err
 	}
@@ -73,11 +76,12 @@ func runFlows(ctx context.Context, c Config, r *Report, progress io.Writer) (err
 		return err
 	}
 	r.add(phaseFlows, "an endpoint goes: request to the node's flows, p50 p95 p99", "%s", percentiles(whole)).
-		beside("request to Northbound %s; the request itself %s; %d changes", percentiles(written), percentiles(request), changes)
+		beside("request to Northbound %s; the request itself %s; %d changes", percentiles(written), percentiles(request),
+			changes)
 	return nil
 }
 
-// waitFlows waits until all addresses were seen, and tells when the last was.
+// waitFlows waits until all addresses were seen, and returns when the last one was.
 func waitFlows(ctx context.Context, t *load.Tracker, addresses []string) (last time.Time, err error) {
 	for _, a := range addresses {
 		at, err := t.WaitName(ctx, load.Name{Name: a})

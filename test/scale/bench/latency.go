@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	steadyInterval = 50 * time.Millisecond // between pods, or changes: 20 a second
+	steadyInterval = 50 * time.Millisecond // between pods or changes: 20 a second
 	steadyPods     = 300                   // for 15 seconds
-	steadyChanges  = 300                   // of endpoints, likewise
+	steadyChanges  = 300                   // of endpoints, also for 15 seconds
 )
 
-// sample is one request's way.
+// sample is the timing of a request.
 type sample struct {
 	sent, answered time.Time
 	err            error
 }
 
-// latency measures how long one pod takes while pods come steadily.
+// latency measures how long a pod takes while pods arrive at a steady rate.
 func (b *bench) latency(ctx context.Context) error {
 	const namespace = "latency"
 	if err := b.prepare(ctx, namespace); err != nil {
@@ -65,8 +65,9 @@ func (b *bench) latency(ctx context.Context) error {
 	return nil
 }
 
-// steady sends n requests, one each interval, whatever each takes.
-func steady(ctx context.Context, n int, interval time.Duration, request func(i int) (sent, answered time.Time, err error)) ([]sample, error) {
+// steady sends n requests, one in each interval, however long each takes.
+func steady(ctx context.Context, n int, interval time.Duration, request func(i int) (sent, answered time.Time,
+	err error)) ([]sample, error) {
 	samples := make([]sample, n)
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -91,15 +92,13 @@ func steady(ctx context.Context, n int, interval time.Duration, request func(i i
 	return samples, errors.Join(errs...)
 }
 
-// percentiles is the 50th, 95th and 99th, each the smallest sample that so many
-// per cent of all do not exceed.
+// percentiles returns the 50th, 95th and 99th percentile.
 func percentiles(d []time.Duration) string {
 	at := func(p int) string { return milliseconds(percentile(d, p)) }
 	return at(50) + ", " + at(95) + ", " + at(99)
 }
 
-// percentile is the smallest sample that p per cent of all do not exceed. It
-// sorts d.
+// percentile returns the smallest sample that is not exceeded by p per cent of all samples. It sorts d.
 func percentile(d []time.Duration, p int) time.Duration {
 	slices.Sort(d)
 	return d[(len(d)*p+99)/100-1]

@@ -15,21 +15,19 @@ import (
 	"github.com/northbound-net/northbound/test/scale/rig"
 )
 
-// perTransaction is how many ports or load balancers the raw writer puts into a
-// transaction.
+// perTransaction is the number of ports or load balancers in a transaction of the raw writer.
 const perTransaction = 100
 
-// limits is what this machine can do at most, per second; 0 when not measured.
+// limits are the maximum rates of this machine, per second; 0 if not measured.
 type limits struct {
 	ports, creates, patches float64
-	patchCPU                time.Duration // that a patch takes of all processors together, the sender's share included
+	patchCPU                time.Duration // CPU time of a patch on all processors, including the sender
 }
 
-// lower is the lower one of the two things that every pod needs.
+// lower is the lower of the two rates that every pod depends on.
 func (l limits) lower() float64 { return min(l.ports, l.patches) }
 
-// both is the rate at which the API server can do a create and a patch for
-// each pod, had it nothing else to do.
+// both is the rate at which the API server could create and patch pods if it had no other work.
 func (l limits) both() float64 {
 	if l.creates == 0 || l.patches == 0 {
 		return 0
@@ -49,23 +47,25 @@ func (b *bench) raw(ctx context.Context) error {
 		return err
 	}
 	b.report.add("raw", "a creation, then a patch", "%.0f pods/s", b.limits.both()).
-		beside("computed from the two above: a burst with a master that costs nothing").ratio(b.limits.both(), b.limits.lower())
+		beside("computed from the two above: a burst with a master that costs nothing").ratio(b.limits.both(),
+		b.limits.lower())
 	return nil
 }
 
-// rawPorts writes ports as the master does, to a database of its own.
+// rawPorts writes ports like the master's, to a database of its own.
 func (b *bench) rawPorts(ctx context.Context) (perSec float64, err error) {
 	var switches []any
 	for i := range b.Nodes {
-		switches = append(switches, object{"op": "insert", "table": "Logical_Switch", "uuid": rowUUID(1, i), "row": object{"name": load.NodeName(i)}})
+		switches = append(switches, object{"op": "insert", "table": "Logical_Switch", "uuid": rowUUID(1, i),
+			"row": object{"name": load.NodeName(i)}})
 	}
 	return b.rawWrites(ctx, "raw", b.Pods, switches, func(i int) []any { return rawPort(i, b.Nodes) })
 }
 
-// rawWrites carries the operations for each of n things out, perTransaction at
-// a time, in a database of its own of that name, which begins with others. It
-// tells how many things a second that is.
-func (b *bench) rawWrites(ctx context.Context, name string, n int, begin []any, operations func(i int) []any) (perSec float64, err error) {
+// rawWrites sends the operations for n things, perTransaction at a time, to a new database with the given name, after
+// the operations of begin. It returns the number of things a second.
+func (b *bench) rawWrites(ctx context.Context, name string, n int, begin []any,
+	operations func(i int) []any) (perSec float64, err error) {
 	db, err := b.rig.StartNorthbound(ctx, name)
 	if err != nil {
 		return 0, err
@@ -79,7 +79,7 @@ func (b *bench) rawWrites(ctx context.Context, name string, n int, begin []any, 
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = c.Close() }() // every answer has come by then
+	defer func() { _ = c.Close() }() // all answers have arrived
 	if err := c.Transact(rig.Database, begin...); err != nil {
 		return 0, err
 	}
@@ -99,11 +99,10 @@ func (b *bench) rawWrites(ctx context.Context, name string, n int, begin []any, 
 // object is a JSON object.
 type object map[string]any
 
-// rowUUID is the UUID of the i-th row of a kind.
+// rowUUID returns the UUID of the i-th row of a kind.
 func rowUUID(kind, i int) string { return fmt.Sprintf("%08d-0000-5000-8000-%012d", kind, i) }
 
-// rawPort is the operations for one port, whose row has the columns and the
-// lengths of the master's.
+// rawPort returns the operations for a port whose row has columns and lengths like the master's.
 func rawPort(i, nodes int) []any {
 	name := load.PodName(i)
 	address := fmt.Sprintf("0a:58:0a:80:%02x:%02x 10.128.%d.%d", i>>8, i&255, i>>8, i&255)
@@ -116,7 +115,8 @@ func rawPort(i, nodes int) []any {
 	port := rowUUID(2, i)
 	return []any{
 		object{"op": "insert", "table": "Logical_Switch_Port", "uuid": port, "row": row},
-		object{"op": "mutate", "table": "Logical_Switch", "where": []any{[]any{"_uuid", "==", []string{"uuid", rowUUID(1, i%nodes)}}},
+		object{"op": "mutate", "table": "Logical_Switch",
+			"where":     []any{[]any{"_uuid", "==", []string{"uuid", rowUUID(1, i%nodes)}}},
 			"mutations": []any{[]any{"ports", "insert", []any{"set", []any{[]string{"uuid", port}}}}}},
 	}
 }
@@ -129,7 +129,7 @@ func ovsMap(pairs ...string) []any {
 	return []any{"map", out}
 }
 
-// rawPods makes pods and patches them, with no master about, and removes them.
+// rawPods creates, patches and removes pods while no master runs.
 func (b *bench) rawPods(ctx context.Context) (err error) {
 	const namespace = "raw"
 	if err := load.Namespace(ctx, b.rig.Kube, namespace); err != nil {
@@ -146,19 +146,22 @@ func (b *bench) rawPods(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
-	b.limits.patches, b.limits.patchCPU, err = b.rawRate("annotation patches", func() error { return b.patch(ctx, namespace, list.Items) })
+	b.limits.patches, b.limits.patchCPU, err = b.rawRate("annotation patches", func() error {
+		return b.patch(ctx, namespace, list.Items)
+	})
 	if err != nil {
 		return err
 	}
 	zero := int64(0)
-	if err := b.rig.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{}); err != nil {
+	if err := b.rig.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero},
+		metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("removing pods: %w", err)
 	}
 	return nil
 }
 
-// rawRate is how many pods a second the API server takes of what do does to
-// b.Pods of them, and the CPU time that one takes of everyone. It reports both.
+// rawRate measures the rate at which the API server accepts do for b.Pods pods, and the CPU time of each. It reports
+// and returns both.
 func (b *bench) rawRate(what string, do func() error) (perSec float64, cpu time.Duration, err error) {
 	before, err := spent(b.rig, nil)
 	if err != nil {
@@ -180,7 +183,7 @@ func (b *bench) rawRate(what string, do func() error) (perSec float64, cpu time.
 	return rate, took.ours() / time.Duration(b.Pods), nil
 }
 
-// patch annotates pods as the master does.
+// patch annotates pods like the master.
 func (b *bench) patch(ctx context.Context, namespace string, items []corev1.Pod) error {
 	pods := b.rig.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace)
 	return load.Parallel(ctx, len(items), func(ctx context.Context, i int) error {
@@ -195,12 +198,14 @@ func (b *bench) patch(ctx context.Context, namespace string, items []corev1.Pod)
 	})
 }
 
-// rawPatch is a patch of the master's size.
+// rawPatch returns a patch of the same size as the master's.
 func rawPatch(uid string, i int) ([]byte, error) {
-	ip, gw, mac := fmt.Sprintf("10.128.%d.%d", i>>8, i&255), fmt.Sprintf("10.128.%d.1", i>>8), fmt.Sprintf("0a:58:0a:80:%02x:%02x", i>>8, i&255)
+	ip, gw, mac := fmt.Sprintf("10.128.%d.%d", i>>8, i&255), fmt.Sprintf("10.128.%d.1",
+		i>>8), fmt.Sprintf("0a:58:0a:80:%02x:%02x", i>>8, i&255)
 	body, err := json.Marshal(object{"metadata": object{"uid": uid, "annotations": object{
-		load.PodNetworks: fmt.Sprintf(`{"default":{"ip_addresses":["%s/23"],"mac_address":"%s","gateway_ips":["%s"],"ip_address":"%s/23","gateway_ip":"%s","role":"primary"}}`, ip, mac, gw, ip, gw),
-		load.PodClassic:  fmt.Sprintf(`{"gateway_ip":"%s","ip_address":"%s/23","mac_address":"%s"}`, gw, ip, mac),
+		load.PodNetworks: fmt.Sprintf(`{"default":{"ip_addresses":["%s/23"],"mac_address":"%s","gateway_ips":["%s"],`+
+			`"ip_address":"%s/23","gateway_ip":"%s","role":"primary"}}`, ip, mac, gw, ip, gw),
+		load.PodClassic: fmt.Sprintf(`{"gateway_ip":"%s","ip_address":"%s/23","mac_address":"%s"}`, gw, ip, mac),
 	}}})
 	if err != nil {
 		return nil, fmt.Errorf("making a patch: %w", err)

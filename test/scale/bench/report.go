@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Report is what was measured.
+// Report has the measurements.
 type Report struct {
 	Machine    string
 	Lines      []Line
-	Noise      []string // phases in which other programs took more than maxNoise
-	Violations []string // counts that are not as they must be
+	Noise      []string // phases in which other programs used more than maxNoise
+	Violations []string // wrong counts
 }
 
-// Line is one measurement.
+// Line is a measurement.
 type Line struct {
 	Phase, What string
 	Figure      string
-	Beside      string // what it is to be seen against, with its figure
+	Beside      string // what to compare it with, with a value
 	Ratio       string
 }
 
@@ -38,14 +38,14 @@ func (l *Line) ratio(figure, limit float64) *Line {
 	return l
 }
 
-// maxNoise is the part of the machine that other programs may use before times
-// say little.
+// maxNoise is the share of the machine that other programs may use. Beyond it, times say little.
 const maxNoise = 0.1
 
-// disturbed notes how much other programs ran meanwhile, if that was much.
+// disturbed records how much other programs ran meanwhile, if that was much.
 func (r *Report) disturbed(phase string, c cost) {
 	if n := c.noise(); n > maxNoise {
-		r.Noise = append(r.Noise, fmt.Sprintf("%s: other programs used %.0f %% of the processors: these times say little", phase, 100*n))
+		r.Noise = append(r.Noise, fmt.Sprintf("%s: other programs used %.0f %% of the processors: these times say little",
+			phase, 100*n))
 	}
 }
 
@@ -93,7 +93,7 @@ func megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
 // perSecond is a rate.
 func perSecond(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
 
-// perPod is what a total of CPU time is for each pod.
+// perPod returns the CPU time for each pod.
 func perPod(total time.Duration, pods int) string {
 	return fmt.Sprintf("%.2f ms", float64(total)/float64(time.Millisecond)/float64(pods))
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/northbound-net/northbound/test/scale/rig"
 )
 
-// restarted is the namespace of the pods that are made for the restart.
+// restarted is the namespace of the pods for the restart.
 const restarted = "restart"
 
-// restart measures a master that starts when everything is already as it
-// should be: it must find that out, and write nothing.
+// restart measures a master that starts when nothing has to change: it must notice that, and write nothing.
 func (b *bench) restart(ctx context.Context) error {
 	if err := b.grow(ctx); err != nil {
 		return err
@@ -41,12 +40,12 @@ func (b *bench) restart(ctx context.Context) error {
 	return nil
 }
 
-// grow makes pods until there are as many as the restart is to find.
+// grow makes pods until there are as many as the restart needs.
 func (b *bench) grow(ctx context.Context) error {
 	if err := b.prepare(ctx, restarted); err != nil {
 		return err
 	}
-	// At least one: the namespace is to have all its rows before the restart.
+	// At least one pod, so that the namespace has all its rows before the restart.
 	missing := max(1, b.RestartPods-b.pods)
 	before, err := b.master.Usage()
 	if err != nil {
@@ -68,11 +67,12 @@ func (b *bench) grow(ctx context.Context) error {
 	}
 	b.report.add("restart", "burst up to that many pods", "%.0f pods/s", perSecond(missing, annotated.Sub(began))).
 		beside("%d more, %d in all; %s of the master's CPU time each", missing, b.pods, perPod(u.CPU-before.CPU, missing))
-	b.report.add("restart", "memory of the master before (RSS)", "%s", megabytes(u.RSS)).beside("at most %s; %d pods", megabytes(u.Peak), b.pods)
+	b.report.add("restart", "memory of the master before (RSS)", "%s", megabytes(u.RSS)).beside("at most %s; %d pods",
+		megabytes(u.Peak), b.pods)
 	return nil
 }
 
-// again stops the master and tells what there was before it starts again.
+// again stops the master and returns the counts before it starts again.
 func (b *bench) again(ctx context.Context) (rig.Counts, error) {
 	m := b.master
 	b.master = nil
@@ -82,9 +82,8 @@ func (b *bench) again(ctx context.Context) (rig.Counts, error) {
 	return b.rig.Counts(ctx, nil)
 }
 
-// restartIdle starts on an unchanged cluster. When it is ready, one new pod is
-// made: whatever the start had to write would go out before that pod's writes,
-// so once these are seen, the counts are final.
+// restartIdle starts the master on an unchanged cluster. When it is ready, one new pod is created. Everything that the
+// start had to write goes out before that pod's writes. So once these are seen, the counts are final.
 func (b *bench) restartIdle(ctx context.Context) error {
 	before, err := b.again(ctx)
 	if err != nil {
@@ -98,7 +97,8 @@ func (b *bench) restartIdle(ctx context.Context) error {
 		return err
 	}
 	const what = "on an unchanged cluster"
-	b.report.add("restart", "start to /readyz ok, "+what, "%s", seconds(ready.Sub(b.master.Started))).beside("%d pods, %d nodes", b.pods, b.Nodes)
+	b.report.add("restart", "start to /readyz ok, "+what, "%s",
+		seconds(ready.Sub(b.master.Started))).beside("%d pods, %d nodes", b.pods, b.Nodes)
 	sent, _, err := load.CreatePod(ctx, b.rig.Kube, restarted, b.grown, b.Nodes)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (b *bench) restartIdle(ctx context.Context) error {
 	return b.settled(ctx, what, before)
 }
 
-// restartWaiting starts when one pod was made while no master ran.
+// restartWaiting starts the master after one pod was created without a master.
 func (b *bench) restartWaiting(ctx context.Context) error {
 	before, err := b.again(ctx)
 	if err != nil {
@@ -138,15 +138,15 @@ func (b *bench) restartWaiting(ctx context.Context) error {
 	return b.settled(ctx, what, before)
 }
 
-// Of the one new pod.
+// Writes for the one new pod.
 const (
 	ownPatches      = 1
 	ownTransactions = 1
 	ownOperations   = 3 // the port's insert, its place on the switch, its address in the namespace's set
 )
 
-// settled reports what was written beside the one new pod's patch and
-// transaction, which must be nothing, and what the master costs now.
+// settled reports writes other than the new pod's patch and transaction, of which there must be none, and the master's
+// current cost.
 func (b *bench) settled(ctx context.Context, what string, before rig.Counts) error {
 	counts, err := b.rig.Counts(ctx, b.master)
 	if err != nil {
@@ -159,13 +159,15 @@ func (b *bench) settled(ctx context.Context, what string, before rig.Counts) err
 	b.report.add("restart", "written without need", "%d operations, %d patches", operations, patches).
 		beside("beside the new pod's own %d and %d", ownOperations, ownPatches)
 	if operations != 0 || transactions != 0 || patches != 0 {
-		b.report.violate("restart %s: %d Northbound operations, %d transactions and %d patches without need, want 0", what, operations, transactions, patches)
+		b.report.violate("restart %s: %d Northbound operations, %d transactions and %d patches without need, want 0", what,
+			operations, transactions, patches)
 	}
 	u, err := b.master.Usage()
 	if err != nil {
 		return err
 	}
 	b.report.add("restart", "memory of the master after (RSS)", "%s", megabytes(u.RSS)).
-		beside("at most %s; %d pods; %s of CPU time in %s", megabytes(u.Peak), b.pods, seconds(u.CPU), seconds(time.Since(b.master.Started)))
+		beside("at most %s; %d pods; %s of CPU time in %s", megabytes(u.Peak), b.pods, seconds(u.CPU),
+			seconds(time.Since(b.master.Started)))
 	return nil
 }

@@ -13,16 +13,15 @@ import (
 // phaseServices measures services with load.Backends endpoints each.
 const phaseServices = "services"
 
-// servicesWaiting is the namespace of the services that are there before the
-// master, and servicesBurst that of those that come while it runs.
+// servicesWaiting is the namespace of the services that exist before the master starts. servicesBurst is the namespace
+// of those that are created while it runs.
 const (
 	servicesWaiting = "services-waiting"
 	servicesBurst   = "services-burst"
 )
 
-// services measures how fast services get into Northbound, those that wait for
-// a master and those that come while it runs, and how long an endpoint's change
-// takes.
+// services measures how fast services get into Northbound: those that wait for a master, and those that are created
+// while it runs. It also measures how long an endpoint's change takes.
 func (b *bench) services(ctx context.Context) (err error) {
 	seen, err := load.ObserveServices(b.rig.NB.Socket)
 	if err != nil {
@@ -48,11 +47,11 @@ func (b *bench) services(ctx context.Context) (err error) {
 	return b.endpointChanges(ctx, seen)
 }
 
-// rawBalancers writes load balancers as the master does, to a database of its
-// own.
+// rawBalancers writes load balancers like the master's, to a database of its own.
 func (b *bench) rawBalancers(ctx context.Context) (perSec float64, err error) {
 	const group = 5 // of row UUIDs
-	return b.rawWrites(ctx, "raw-services", b.Services, []any{object{"op": "insert", "table": "Load_Balancer_Group", "uuid": rowUUID(group, 0), "row": object{"name": "clusterLBGroup"}}},
+	return b.rawWrites(ctx, "raw-services", b.Services, []any{object{"op": "insert", "table": "Load_Balancer_Group",
+		"uuid": rowUUID(group, 0), "row": object{"name": "clusterLBGroup"}}},
 		func(i int) []any {
 			var backends []string
 			for j := range load.Backends {
@@ -60,21 +59,23 @@ func (b *bench) rawBalancers(ctx context.Context) (perSec float64, err error) {
 			}
 			name := servicesWaiting + "/" + load.ServiceName(i)
 			row := object{
-				"name": "Service_" + name + "_TCP", "protocol": "tcp", "vips": ovsMap(fmt.Sprintf("10.96.%d.%d:80", i>>8, i&255), strings.Join(backends, ",")),
+				"name": "Service_" + name + "_TCP", "protocol": "tcp", "vips": ovsMap(fmt.Sprintf("10.96.%d.%d:80", i>>8, i&255),
+					strings.Join(backends, ",")),
 				"options":          ovsMap("hairpin_snat_ip", "169.254.169.5 fd69::5", "reject", "true"),
 				"selection_fields": []any{"set", []string{"ip_src", "ip_dst", "tp_src", "tp_dst"}},
-				"external_ids":     ovsMap("k8s.ovn.org/owner-type", "Service", "k8s.ovn.org/owner-name", name, "k8s.ovn.org/role", "TCP"),
+				"external_ids": ovsMap("k8s.ovn.org/owner-type", "Service", "k8s.ovn.org/owner-name", name, "k8s.ovn.org/role",
+					"TCP"),
 			}
 			return []any{
 				object{"op": "insert", "table": "Load_Balancer", "uuid": rowUUID(group+1, i), "row": row},
-				object{"op": "mutate", "table": "Load_Balancer_Group", "where": []any{[]any{"_uuid", "==", []string{"uuid", rowUUID(group, 0)}}},
+				object{"op": "mutate", "table": "Load_Balancer_Group",
+					"where":     []any{[]any{"_uuid", "==", []string{"uuid", rowUUID(group, 0)}}},
 					"mutations": []any{[]any{"load_balancer", "insert", []any{"set", []any{[]string{"uuid", rowUUID(group+1, i)}}}}}},
 			}
 		})
 }
 
-// waitingServices makes the services that the master finds, while there is no
-// master, and tells how many the API server took a second.
+// waitingServices creates the services for the backlog while no master runs, and returns the API server's rate.
 func (b *bench) waitingServices(ctx context.Context) (perSec float64, err error) {
 	if b.master != nil {
 		if err := b.master.Stop(); err != nil {
@@ -119,10 +120,10 @@ func (b *bench) servicesBacklog(ctx context.Context, seen *load.ServiceObserver,
 	}
 	took := done.Sub(b.master.Started)
 	rate := perSecond(b.Services, took)
-	b.report.add(phaseServices, "those that wait, from the master's start until all are in Northbound", "%.0f services/s (%s)", rate, seconds(took)).
+	b.report.add(phaseServices, "those that wait, from the master's start until all are in Northbound",
+		"%.0f services/s (%s)", rate, seconds(took)).
 		beside("raw writes %.0f/s", limit).ratio(rate, limit)
-	// Northbound writes gather: those of everything that waits in a few
-	// transactions, those of the burst as they come.
+	// Writes to Northbound are batched: those of the backlog in a few transactions, those of the burst as they arrive.
 	if err := b.serviceCosts(ctx, "waiting", before, b.Services/10+10); err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (b *bench) servicesBacklog(ctx context.Context, seen *load.ServiceObserver,
 	return err
 }
 
-// servicesBurst makes services at once while the master runs.
+// servicesBurst creates services at once while the master runs.
 func (b *bench) servicesBurst(ctx context.Context, seen *load.ServiceObserver, limit float64) error {
 	if err := load.Namespace(ctx, b.rig.Kube, servicesBurst); err != nil {
 		return err
@@ -148,14 +149,14 @@ func (b *bench) servicesBurst(ctx context.Context, seen *load.ServiceObserver, l
 		return err
 	}
 	rate := perSecond(b.Services, done.Sub(began))
-	b.report.add(phaseServices, "burst: until all are in Northbound", "%.0f services/s (%s)", rate, seconds(done.Sub(began))).
+	b.report.add(phaseServices, "burst: until all are in Northbound", "%.0f services/s (%s)", rate,
+		seconds(done.Sub(began))).
 		beside("raw creations %.0f/s", limit).ratio(rate, limit)
 	return b.serviceCosts(ctx, "burst", before, 2*b.Services)
 }
 
-// serviceCosts reports what b.Services services took since before, and checks
-// it: each is an insert, its place in the group, and, if its endpoints came
-// later than it, a change; in at most so many transactions.
+// serviceCosts reports and checks the writes for b.Services services since before. Each service takes an insert, its
+// place in the group, and, if its endpoints came later, an update, in at most the given number of transactions.
 func (b *bench) serviceCosts(ctx context.Context, what string, before moment, transactions int) error {
 	now, err := b.mark(ctx)
 	if err != nil {
@@ -164,16 +165,19 @@ func (b *bench) serviceCosts(ctx context.Context, what string, before moment, tr
 	wrote, took := now.counts.Sub(before.counts), now.cost.sub(before.cost)
 	b.report.disturbed("services, "+what, took)
 	n := float64(b.Services)
-	b.report.add(phaseServices, what+": Northbound transactions, operations", "%.3f, %.2f a service", float64(wrote.Transactions)/n, float64(wrote.Operations)/n).
-		beside("%d sent, %d refused; CPU time of the master %s a service", wrote.Transactions, wrote.Refused, perPod(took.master, b.Services))
-	most := 3*b.Services + 2*7*b.Nodes // of a start that also finds nodes
+	b.report.add(phaseServices, what+": Northbound transactions, operations", "%.3f, %.2f a service",
+		float64(wrote.Transactions)/n, float64(wrote.Operations)/n).
+		beside("%d sent, %d refused; CPU time of the master %s a service", wrote.Transactions, wrote.Refused,
+			perPod(took.master, b.Services))
+	most := 3*b.Services + 2*7*b.Nodes // a start also finds nodes
 	if wrote.Refused != 0 || wrote.Operations > most || wrote.Transactions > transactions {
-		b.report.violate("services, %s: %d transactions, %d refused, %d operations, want at most %d, none and %d", what, wrote.Transactions, wrote.Refused, wrote.Operations, transactions, most)
+		b.report.violate("services, %s: %d transactions, %d refused, %d operations, want at most %d, none and %d", what,
+			wrote.Transactions, wrote.Refused, wrote.Operations, transactions, most)
 	}
 	return nil
 }
 
-// endpointChanges takes one endpoint from a service at a time, at an even rate.
+// endpointChanges removes one endpoint from a service at a time, at a steady rate.
 func (b *bench) endpointChanges(ctx context.Context, seen *load.ServiceObserver) error {
 	changes := min(steadyChanges, b.Services)
 	before, err := b.mark(ctx)
@@ -204,13 +208,14 @@ func (b *bench) endpointChanges(ctx context.Context, seen *load.ServiceObserver)
 	wrote, took := now.counts.Sub(before.counts), now.cost.sub(before.cost)
 	b.report.disturbed("an endpoint goes", took)
 	if wrote.Operations != changes || wrote.Refused != 0 {
-		b.report.violate("services: %d operations for %d changes of an endpoint, %d refused, want one each", wrote.Operations, changes, wrote.Refused)
+		b.report.violate("services: %d operations for %d changes of an endpoint, %d refused, want one each", wrote.Operations,
+			changes, wrote.Refused)
 	}
 	return nil
 }
 
-// ways is how long requests took, and how long it was from each until a tracker
-// saw what came of it; name tells what the tracker knows the i-th under.
+// ways returns how long requests took, and the time from each request until a tracker saw its effect. name returns the
+// tracker's name of the i-th request.
 func ways(samples []sample, t *load.Tracker, name func(i int) load.Name) (request, whole []time.Duration, err error) {
 	for i, s := range samples {
 		at, ok := t.At(name(i))

@@ -27,7 +27,7 @@ func (b *bench) backlog(ctx context.Context) error {
 	return b.throughput(ctx, namespace, b.master.Started, before)
 }
 
-// burst measures a running master while many pods are made at once.
+// burst measures a running master while many pods are created at once.
 func (b *bench) burst(ctx context.Context) error {
 	const namespace = "burst"
 	if err := b.prepare(ctx, namespace); err != nil {
@@ -49,7 +49,7 @@ func (b *bench) burst(ctx context.Context) error {
 	return nil
 }
 
-// moment is what was spent and written up to some moment.
+// moment is the cost and the counts up to a moment.
 type moment struct {
 	cost   cost
 	counts rig.Counts
@@ -63,8 +63,7 @@ func (b *bench) mark(ctx context.Context) (m moment, err error) {
 	return m, err
 }
 
-// throughput waits for the pods of a namespace and reports how long it took
-// and what it cost.
+// throughput waits for the pods of a namespace and reports how long that took and what it cost.
 func (b *bench) throughput(ctx context.Context, namespace string, began time.Time, before moment) error {
 	annotated, ported, err := b.done(ctx, namespace, b.Pods)
 	if err != nil {
@@ -100,19 +99,20 @@ func (b *bench) throughput(ctx context.Context, namespace string, began time.Tim
 	if raw := b.limits.patchCPU; raw > 0 {
 		all := spentNow.ours()
 		b.report.add(namespace, "CPU time of everyone here", "%s a pod", perPod(all, b.Pods)).
-			beside("a raw patch takes %s; what the ratio is when nobody else wants the processors", perPod(raw, 1)).
+			beside("a raw patch takes %s; the ratio if nothing else uses the processors", perPod(raw, 1)).
 			ratio(perSecond(b.Pods, all), perSecond(1, raw))
 	}
 	u, err := b.master.Usage()
 	if err != nil {
 		return err
 	}
-	b.report.add(namespace, "memory of the master (RSS)", "%s", megabytes(u.RSS)).beside("at most %s; %d pods", megabytes(u.Peak), b.pods)
+	b.report.add(namespace, "memory of the master (RSS)", "%s", megabytes(u.RSS)).beside("at most %s; %d pods",
+		megabytes(u.Peak), b.pods)
 	b.checkWrites(namespace, wrote)
 	return nil
 }
 
-// speed reports a rate and sets it beside the lower raw limit.
+// speed reports a rate and compares it with the lower raw limit.
 func (b *bench) speed(phase, what string, took time.Duration) {
 	rate := perSecond(b.Pods, took)
 	l := b.report.add(phase, what, "%.0f pods/s (%s)", rate, seconds(took))
@@ -121,7 +121,7 @@ func (b *bench) speed(phase, what string, took time.Duration) {
 	}
 }
 
-// checkWrites holds the counts of a burst or backlog against what they must be.
+// checkWrites checks the counts of a burst or backlog.
 func (b *bench) checkWrites(phase string, wrote rig.Counts) {
 	sent := max(wrote.Transactions, wrote.Logged)
 	if most := maxTransactionsPerPod * float64(b.Pods); float64(sent) > most {

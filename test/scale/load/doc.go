@@ -1,5 +1,4 @@
-// Package load makes fake Nodes and Pods that are bound to them, and sees when
-// each pod has its annotation and its Northbound port. It makes services with
-// EndpointSlices, and sees their load balancers. No kubelet runs: what is measured
-// is the control plane alone.
+// Package load makes fake Nodes and Pods on them, and observes when each pod has its annotation and its Northbound
+// port. It also makes services with EndpointSlices, and observes their load balancers. No kubelet runs: only the
+// control plane is measured.
 package load

@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Workers is how many requests are under way at once.
+// Workers is the number of concurrent requests.
 const Workers = 32
 
-// Parallel calls do for 0 to n-1, Workers at a time. The first error ends it.
+// Parallel calls do for 0 to n-1, Workers at a time. The first error stops it.
 func Parallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -39,8 +39,7 @@ func Parallel(ctx context.Context, n int, do func(ctx context.Context, i int) er
 // NodeName is the name of the i-th node.
 func NodeName(i int) string { return fmt.Sprintf("node-%03d", i) }
 
-// Nodes makes n Nodes, each with the chassis annotation that a node agent
-// publishes.
+// Nodes makes n Nodes with the chassis annotation of a node agent.
 func Nodes(ctx context.Context, kube kubernetes.Interface, n int) error {
 	return Parallel(ctx, n, func(ctx context.Context, i int) error {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -76,14 +75,15 @@ func WaitNodes(ctx context.Context, kube kubernetes.Interface, n int) error {
 	return nil
 }
 
-// Namespace makes a namespace, with the service account that pods need where
-// the API server checks for one.
+// Namespace makes a namespace with its default service account, without which some API servers refuse pods.
 func Namespace(ctx context.Context, kube kubernetes.Interface, name string) error {
-	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("making namespace %s: %w", name, err)
 	}
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: name}}
-	if _, err := kube.CoreV1().ServiceAccounts(name).Create(ctx, sa, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := kube.CoreV1().ServiceAccounts(name).Create(ctx, sa, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making the service account of namespace %s: %w", name, err)
 	}
 	return nil
@@ -92,11 +92,12 @@ func Namespace(ctx context.Context, kube kubernetes.Interface, name string) erro
 // PodName is the name of the i-th pod of a namespace.
 func PodName(i int) string { return fmt.Sprintf("web-6f8d7c9b54-%05d", i) }
 
-// Pod is a pod as a Deployment's, bound to a node.
+// Pod returns a pod like a Deployment's, bound to a node.
 func Pod(namespace string, i, nodes int) *corev1.Pod {
 	no := false
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: PodName(i), Namespace: namespace, Labels: map[string]string{"app": "web", "pod-template-hash": "6f8d7c9b54"}},
+		ObjectMeta: metav1.ObjectMeta{Name: PodName(i), Namespace: namespace, Labels: map[string]string{"app": "web",
+			"pod-template-hash": "6f8d7c9b54"}},
 		Spec: corev1.PodSpec{
 			NodeName:                     NodeName(i % nodes),
 			AutomountServiceAccountToken: &no,
@@ -109,9 +110,9 @@ func Pod(namespace string, i, nodes int) *corev1.Pod {
 	}
 }
 
-// CreatePod makes the i-th pod of a namespace and tells when the request was
-// sent and when it was answered.
-func CreatePod(ctx context.Context, kube kubernetes.Interface, namespace string, i, nodes int) (sent, answered time.Time, err error) {
+// CreatePod makes the i-th pod of a namespace and returns when the request was sent and when it was answered.
+func CreatePod(ctx context.Context, kube kubernetes.Interface, namespace string, i, nodes int) (sent,
+	answered time.Time, err error) {
 	sent = time.Now()
 	if _, err := kube.CoreV1().Pods(namespace).Create(ctx, Pod(namespace, i, nodes), metav1.CreateOptions{}); err != nil {
 		return sent, sent, fmt.Errorf("making a pod: %w", err)
@@ -119,9 +120,9 @@ func CreatePod(ctx context.Context, kube kubernetes.Interface, namespace string,
 	return sent, time.Now(), nil
 }
 
-// CreatePods makes n pods in a namespace, on nodes in turn, and tells when it
-// began.
-func CreatePods(ctx context.Context, kube kubernetes.Interface, namespace string, n, nodes int) (began time.Time, err error) {
+// CreatePods makes n pods in a namespace, on all nodes in turn, and returns when it started.
+func CreatePods(ctx context.Context, kube kubernetes.Interface, namespace string, n, nodes int) (began time.Time,
+	err error) {
 	began = time.Now()
 	return began, Parallel(ctx, n, func(ctx context.Context, i int) error {
 		_, _, err := CreatePod(ctx, kube, namespace, i, nodes)

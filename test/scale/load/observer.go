@@ -30,7 +30,7 @@ const (
 	portTable = "Logical_Switch_Port"
 )
 
-// Observer sees pods get what they need, as a node would: by watching.
+// Observer watches pods get their network, as a node does.
 type Observer struct {
 	Annotated *Tracker // pods that have both annotations
 	Ported    *Tracker // pods whose logical switch port exists
@@ -40,8 +40,7 @@ type Observer struct {
 	done sync.WaitGroup
 }
 
-// Observe begins to watch all pods, and all ports of the database behind
-// nbSocket.
+// Observe starts to watch all pods, and all ports of the database at nbSocket.
 func Observe(ctx context.Context, kube kubernetes.Interface, nbSocket string) (*Observer, error) {
 	o := &Observer{Annotated: NewTracker("the annotations"), Ported: NewTracker("the Northbound port")}
 	ctx, o.stop = context.WithCancel(ctx)
@@ -80,7 +79,7 @@ func Observe(ctx context.Context, kube kubernetes.Interface, nbSocket string) (*
 	return o, nil
 }
 
-// Close ends watching.
+// Close stops watching.
 func (o *Observer) Close() {
 	o.stop()
 	if o.wire != nil {
@@ -89,7 +88,7 @@ func (o *Observer) Close() {
 	o.done.Wait()
 }
 
-// follow takes in what happens to pods.
+// follow handles the events of pods.
 func (o *Observer) follow(ctx context.Context, w watch.Interface) {
 	for e := range w.ResultChan() {
 		switch obj := e.Object.(type) {
@@ -116,8 +115,7 @@ func (o *Observer) pod(p *corev1.Pod) {
 	}
 }
 
-// ports takes in new ports: those of pods are named <namespace>_<pod>, and a
-// namespace has no underscore (RFC 1123 label).
+// ports handles new ports. Those of pods have names <namespace>_<pod>; a namespace has no underscore (RFC 1123 label).
 func (o *Observer) ports(_ string, rows map[string]ovsdbwire.RowUpdate) {
 	var names []Name
 	for _, u := range rows {

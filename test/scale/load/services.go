@@ -16,16 +16,16 @@ import (
 	"github.com/northbound-net/northbound/test/scale/ovsdbwire"
 )
 
-// Backends is how many endpoints a service has.
+// Backends is the number of endpoints of a service.
 const Backends = 10
 
 // ServiceName is the name of the i-th service of a namespace, and of its slice.
 func ServiceName(i int) string { return fmt.Sprintf("web-%05d", i) }
 
-// CreateService makes the i-th service of a namespace, with a slice of Backends
-// endpoints, and returns its cluster IP. It has no selector, so that no
-// controller has a say in the slice.
-func CreateService(ctx context.Context, kube kubernetes.Interface, namespace string, i int) (clusterIP string, err error) {
+// CreateService makes the i-th service of a namespace, with a slice of Backends endpoints, and returns its cluster IP.
+// It has no selector, so that no controller changes the slice.
+func CreateService(ctx context.Context, kube kubernetes.Interface, namespace string, i int) (clusterIP string,
+	err error) {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ServiceName(i)},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
@@ -33,38 +33,43 @@ func CreateService(ctx context.Context, kube kubernetes.Interface, namespace str
 	if s, err = kube.CoreV1().Services(namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil {
 		return "", fmt.Errorf("making a service: %w", err)
 	}
-	if _, err := kube.DiscoveryV1().EndpointSlices(namespace).Create(ctx, slice(namespace, i, Backends), metav1.CreateOptions{}); err != nil {
+	if _, err := kube.DiscoveryV1().EndpointSlices(namespace).Create(ctx, slice(namespace, i, Backends),
+		metav1.CreateOptions{}); err != nil {
 		return "", fmt.Errorf("making an endpoint slice: %w", err)
 	}
 	return s.Spec.ClusterIP, nil
 }
 
-// SetBackends changes how many endpoints the i-th service of a namespace has,
-// and tells when the request was sent and when it was answered.
-func SetBackends(ctx context.Context, kube kubernetes.Interface, namespace string, i, n int) (sent, answered time.Time, err error) {
+// SetBackends changes the number of endpoints of the i-th service, and returns when the request was sent and when it
+// was answered.
+func SetBackends(ctx context.Context, kube kubernetes.Interface, namespace string, i, n int) (sent, answered time.Time,
+	err error) {
 	sent = time.Now()
-	if _, err := kube.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice(namespace, i, n), metav1.UpdateOptions{}); err != nil {
+	if _, err := kube.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice(namespace, i, n),
+		metav1.UpdateOptions{}); err != nil {
 		return sent, sent, fmt.Errorf("changing an endpoint slice: %w", err)
 	}
 	return sent, time.Now(), nil
 }
 
-// slice is the first n endpoints of the i-th service.
+// slice returns the first n endpoints of the i-th service.
 func slice(namespace string, i, n int) *discoveryv1.EndpointSlice {
 	name, port := "http", int32(8080)
 	e := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: ServiceName(i), Labels: map[string]string{discoveryv1.LabelServiceName: ServiceName(i)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ServiceName(i),
+			Labels: map[string]string{discoveryv1.LabelServiceName: ServiceName(i)}},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
 	}
 	for j := range n {
-		e.Endpoints = append(e.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.%d", 128+j%4, i&255, 16*(i>>8)+3+j)}})
+		e.Endpoints = append(e.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.%d", 128+j%4, i&255,
+			16*(i>>8)+3+j)}})
 	}
 	return e
 }
 
-// CreateServices makes services from to to-1 in a namespace, and tells when it
-// began.
-func CreateServices(ctx context.Context, kube kubernetes.Interface, namespace string, from, to int) (began time.Time, err error) {
+// CreateServices makes the services from to to-1 in a namespace, and returns when it started.
+func CreateServices(ctx context.Context, kube kubernetes.Interface, namespace string, from, to int) (began time.Time,
+	err error) {
 	began = time.Now()
 	return began, Parallel(ctx, to-from, func(ctx context.Context, i int) error {
 		_, err := CreateService(ctx, kube, namespace, from+i)
@@ -72,19 +77,19 @@ func CreateServices(ctx context.Context, kube kubernetes.Interface, namespace st
 	})
 }
 
-// ServiceObserver sees services get their load balancers.
+// ServiceObserver watches services get their load balancers.
 type ServiceObserver struct {
-	Whole *Tracker // services whose load balancer has had Backends backends
-	Short *Tracker // those whose has had one less
+	Whole *Tracker // services whose load balancer has had all backends
+	Short *Tracker // services whose load balancer has had one backend less
 
 	wire  *ovsdbwire.Client
-	names map[string]Name // by the load balancer's UUID
+	names map[string]Name // UUID of the load balancer -> service
 }
 
-// ObserveServices begins to watch all load balancers of the database behind
-// nbSocket.
+// ObserveServices starts to watch all load balancers of the database at nbSocket.
 func ObserveServices(nbSocket string) (*ServiceObserver, error) {
-	o := &ServiceObserver{Whole: NewTracker("the load balancers"), Short: NewTracker("the changed load balancers"), names: map[string]Name{}}
+	o := &ServiceObserver{Whole: NewTracker("the load balancers"), Short: NewTracker("the changed load balancers"),
+		names: map[string]Name{}}
 	var err error
 	if o.wire, err = ovsdbwire.Dial(nbSocket); err != nil {
 		return nil, err
@@ -101,11 +106,10 @@ func ObserveServices(nbSocket string) (*ServiceObserver, error) {
 	return o, nil
 }
 
-// Close ends watching.
+// Close stops watching.
 func (o *ServiceObserver) Close() error { return o.wire.Close() }
 
-// balancers takes in new and changed load balancers: those of services are
-// named Service_<namespace>/<name>_<protocol>.
+// balancers handles new and changed load balancers. Those of services have names Service_<namespace>/<name>_<protocol>.
 func (o *ServiceObserver) balancers(_ string, rows map[string]ovsdbwire.RowUpdate) {
 	for uuid, u := range rows {
 		for _, raw := range []json.RawMessage{u.Initial, u.Insert, u.Modify} {
@@ -128,8 +132,7 @@ func (o *ServiceObserver) balancers(_ string, rows map[string]ovsdbwire.RowUpdat
 	}
 }
 
-// take looks at VIPs as they are on the wire: ["map", [["10.96.0.1:80",
-// "10.128.0.3:8080,10.128.0.4:8080"], ...]].
+// take reads VIPs in their wire form: ["map", [["10.96.0.1:80", "10.128.0.3:8080,10.128.0.4:8080"], ...]].
 func (o *ServiceObserver) take(name Name, vips []json.RawMessage) {
 	var pairs [][2]string
 	if len(vips) != 2 || json.Unmarshal(vips[1], &pairs) != nil || len(pairs) != 1 {

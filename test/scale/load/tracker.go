@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Name names a pod, or what else a Tracker is to remember.
+// Name is the name of a pod or another thing that a Tracker remembers.
 type Name struct{ Namespace, Name string }
 
-// Tracker remembers when something was first seen of each pod.
+// Tracker remembers when each thing was first seen.
 type Tracker struct {
 	what string
 
@@ -19,15 +19,16 @@ type Tracker struct {
 	counts  map[string]int
 	last    map[string]time.Time
 	failure error
-	changed chan struct{} // closed and replaced with every change
+	changed chan struct{} // closed and replaced after every change
 }
 
-// NewTracker is a Tracker; what names it in errors.
+// NewTracker returns a Tracker. what names it in errors.
 func NewTracker(what string) *Tracker {
-	return &Tracker{what: what, at: map[Name]time.Time{}, counts: map[string]int{}, last: map[string]time.Time{}, changed: make(chan struct{})}
+	return &Tracker{what: what, at: map[Name]time.Time{}, counts: map[string]int{}, last: map[string]time.Time{},
+		changed: make(chan struct{})}
 }
 
-// See records that pods were seen now, unless they had been before.
+// See records that things were seen now, unless they were seen before.
 func (t *Tracker) See(names ...Name) {
 	now := time.Now()
 	t.mu.Lock()
@@ -43,7 +44,7 @@ func (t *Tracker) See(names ...Name) {
 	t.wake()
 }
 
-// Fail makes everyone who waits give up.
+// Fail makes all waits fail.
 func (t *Tracker) Fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +57,7 @@ func (t *Tracker) wake() {
 	t.changed = make(chan struct{})
 }
 
-// At is when a pod was first seen; ok is false when it was not.
+// At returns when a thing was first seen. ok is false if it was not.
 func (t *Tracker) At(n Name) (at time.Time, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,15 +65,14 @@ func (t *Tracker) At(n Name) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// Count is how many pods of a namespace were seen.
+// Count returns how many things of a namespace were seen.
 func (t *Tracker) Count(namespace string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.counts[namespace]
 }
 
-// Wait waits until n pods of a namespace were seen, and tells when the last of
-// them was.
+// Wait waits until n things of a namespace were seen, and returns when the last one was.
 func (t *Tracker) Wait(ctx context.Context, namespace string, n int) (last time.Time, err error) {
 	what := func() string {
 		return fmt.Sprintf("of %d pods in namespace %s: %d so far", n, namespace, t.Count(namespace))
@@ -84,7 +84,7 @@ func (t *Tracker) Wait(ctx context.Context, namespace string, n int) (last time.
 	return last, err
 }
 
-// WaitName waits until one was seen, and tells when it was.
+// WaitName waits until a thing was seen, and returns when it was.
 func (t *Tracker) WaitName(ctx context.Context, n Name) (at time.Time, err error) {
 	err = t.wait(ctx, func() string { return fmt.Sprintf("of %s %s", n.Namespace, n.Name) }, func() (ok bool) {
 		at, ok = t.at[n]
@@ -93,8 +93,7 @@ func (t *Tracker) WaitName(ctx context.Context, n Name) (at time.Time, err error
 	return at, err
 }
 
-// wait waits until seen, which is called with the lock held, returns true; what
-// says for an error what it was.
+// wait waits until seen returns true, which it calls with the lock held. what describes the wait in errors.
 func (t *Tracker) wait(ctx context.Context, what func() string, seen func() bool) error {
 	for {
 		t.mu.Lock()

@@ -12,13 +12,12 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// mark in the environment tells the program that it is inside.
+// mark is an environment variable of the program inside the namespace.
 const mark = "NORTHBOUND_OWN_NETNS"
 
-// Enter is to be called first in main. Outside, it runs the program once more
-// inside, with the same arguments and files, and returns that one's exit code:
-// there is nothing left to do but to exit with it. Inside, it sets the loopback
-// device up and returns inside = true.
+// Enter must be called first in main. Outside, it runs the program again inside the namespace, with the same arguments
+// and files, and returns its exit code, with which the caller must exit. Inside, it sets the loopback device up and
+// returns inside = true.
 func Enter() (inside bool, code int, err error) {
 	if os.Getenv(mark) != "" {
 		if err := os.Unsetenv(mark); err != nil {
@@ -41,7 +40,7 @@ func loopbackUp() error {
 	return nil
 }
 
-// again runs the program in a new network namespace and passes signals on.
+// again runs the program in a new network namespace and forwards signals.
 func again() (code int, err error) {
 	// Pdeathsig fires when the thread that forked ends (prctl(2)).
 	runtime.LockOSThread()
@@ -63,7 +62,7 @@ func again() (code int, err error) {
 		for {
 			select {
 			case s := <-signals:
-				_ = cmd.Process.Signal(s) // it may have ended by itself meanwhile
+				_ = cmd.Process.Signal(s) // it may have exited meanwhile
 			case <-done:
 				return
 			}

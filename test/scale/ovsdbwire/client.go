@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// Client is one connection to a server. Its methods may be called from several
-// goroutines.
+// Client is a connection to a server. Its methods may be called concurrently.
 type Client struct {
 	conn net.Conn
 
@@ -17,13 +16,12 @@ type Client struct {
 	encoder *json.Encoder
 	next    int
 	waiting map[int]chan message
-	failure error // set once reading has ended
+	failure error // set when the read loop has ended
 	ended   chan struct{}
 	rows    func(table string, rows map[string]RowUpdate)
 }
 
-// RowUpdate is one row of an update2 notification (ovsdb-server(7)): exactly
-// one member is set.
+// RowUpdate is a row of an update2 notification (ovsdb-server(7)). Exactly one member is set.
 type RowUpdate struct {
 	Initial, Insert, Modify json.RawMessage
 	Delete                  *json.RawMessage
@@ -49,10 +47,10 @@ func Dial(socket string) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Ended is closed when the connection has ended.
+// Ended returns a channel that is closed when the connection has ended.
 func (c *Client) Ended() <-chan struct{} { return c.ended }
 
 // call sends a request and waits for its response.
@@ -81,7 +79,7 @@ func (c *Client) call(method string, params any) (json.RawMessage, error) {
 	return m.Result, nil
 }
 
-// read takes in everything that the server sends, until the connection ends.
+// read handles all messages of the server until the connection ends.
 func (c *Client) read() {
 	dec := json.NewDecoder(c.conn)
 	for {
@@ -129,7 +127,7 @@ func (c *Client) answer(m message) error {
 	return nil
 }
 
-// end gives up on everything that is waited for.
+// end fails all pending requests.
 func (c *Client) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,8 +139,7 @@ func (c *Client) end(err error) {
 	}
 }
 
-// Transact carries operations out as one transaction (RFC 7047, section
-// 4.1.3). An operation that fails is an error.
+// Transact sends operations as one transaction (RFC 7047, section 4.1.3). It is an error if an operation fails.
 func (c *Client) Transact(database string, operations ...any) error {
 	result, err := c.call("transact", append([]any{database}, operations...))
 	if err != nil {
@@ -160,14 +157,15 @@ func (c *Client) Transact(database string, operations ...any) error {
 	return nil
 }
 
-// Monitor has rows called for every change of the given columns of a table:
-// once with what is there now, and then, in order, from another goroutine. One
-// monitor per connection.
-func (c *Client) Monitor(database, table string, columns []string, rows func(table string, rows map[string]RowUpdate)) error {
+// Monitor calls rows for every change of the given columns of a table: first for the existing rows, and then for
+// changes in their order, from another goroutine. A connection can have one monitor.
+func (c *Client) Monitor(database, table string, columns []string,
+	rows func(table string, rows map[string]RowUpdate)) error {
 	c.mu.Lock()
 	c.rows = rows
 	c.mu.Unlock()
-	result, err := c.call("monitor_cond", []any{database, "rows", map[string]any{table: []any{map[string]any{"columns": columns}}}})
+	result, err := c.call("monitor_cond",
+		[]any{database, "rows", map[string]any{table: []any{map[string]any{"columns": columns}}}})
 	if err != nil {
 		return err
 	}

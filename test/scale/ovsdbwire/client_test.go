@@ -22,14 +22,16 @@ func serve(t *testing.T) (socket, file string) {
 	t.Helper()
 	dir := t.TempDir()
 	file, socket = filepath.Join(dir, "nb.db"), filepath.Join(dir, "nb.sock")
-	if out, err := exec.Command("ovsdb-tool", "create", file, "/usr/share/ovn/ovn-nb.ovsschema").CombinedOutput(); err != nil {
+	if out, err := exec.Command("ovsdb-tool", "create", file,
+		"/usr/share/ovn/ovn-nb.ovsschema").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	server, err := process.Find("ovsdb-server", "openvswitch-common")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := process.Start("ovsdb-server", filepath.Join(dir, "log"), server, "--no-chdir", "--unixctl="+filepath.Join(dir, "ctl"), "--remote=punix:"+socket, file)
+	p, err := process.Start("ovsdb-server", filepath.Join(dir, "log"), server, "--no-chdir", "--unixctl="+
+		filepath.Join(dir, "ctl"), "--remote=punix:"+socket, file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func insert(name string) object {
 	return object{"op": "insert", "table": "Logical_Switch", "row": object{"name": name}}
 }
 
-// TestClient writes, watches and counts.
+// TestClient writes, watches and counts rows.
 func TestClient(t *testing.T) {
 	socket, file := serve(t)
 	writer, watcher := dial(t, socket), dial(t, socket)
@@ -69,21 +71,22 @@ func TestClient(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
 	heard := make(chan struct{}, 16)
-	err := watcher.Monitor(database, "Logical_Switch", []string{"name"}, func(_ string, rows map[string]ovsdbwire.RowUpdate) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, u := range rows {
-			switch {
-			case u.Initial != nil:
-				seen = append(seen, "initial "+string(u.Initial))
-			case u.Insert != nil:
-				seen = append(seen, "insert "+string(u.Insert))
-			default:
-				seen = append(seen, "other")
+	err := watcher.Monitor(database, "Logical_Switch", []string{"name"},
+		func(_ string, rows map[string]ovsdbwire.RowUpdate) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, u := range rows {
+				switch {
+				case u.Initial != nil:
+					seen = append(seen, "initial "+string(u.Initial))
+				case u.Insert != nil:
+					seen = append(seen, "insert "+string(u.Insert))
+				default:
+					seen = append(seen, "other")
+				}
 			}
-		}
-		heard <- struct{}{}
-	})
+			heard <- struct{}{}
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +97,8 @@ func TestClient(t *testing.T) {
 	<-heard
 	mu.Lock()
 	slices.Sort(seen)
-	if want := []string{`initial {"name":"before"}`, `insert {"name":"a"}`, `insert {"name":"b"}`}; !slices.Equal(seen, want) {
+	if want := []string{`initial {"name":"before"}`, `insert {"name":"a"}`, `insert {"name":"b"}`}; !slices.Equal(seen,
+		want) {
 		t.Errorf("saw %q, want %q", seen, want)
 	}
 	mu.Unlock()
@@ -104,7 +108,8 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	records(t, log, 4)
-	err = writer.Transact(database, insert("d"), object{"op": "insert", "table": "Logical_Switch", "row": object{"no_such_column": "e"}})
+	err = writer.Transact(database, insert("d"), object{"op": "insert", "table": "Logical_Switch",
+		"row": object{"no_such_column": "e"}})
 	if err == nil || !strings.Contains(err.Error(), "no_such_column") {
 		t.Errorf("error %v, want one about the column no_such_column", err)
 	}

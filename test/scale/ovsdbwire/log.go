@@ -9,11 +9,9 @@ import (
 	"strings"
 )
 
-// Log counts the transactions in a standalone server's database file: the
-// server appends one record for each that changed something (ovsdb(5),
-// "Standalone Format"; ovsdb(7), "Standalone Database Model"). The server may
-// go on writing. A file that was compacted in between can't be counted on; a
-// server does that ten minutes after its start at the earliest.
+// Log counts the transactions in the database file of a standalone server, which appends a record for each transaction
+// with changes (ovsdb(5), "Standalone Format"; ovsdb(7), "Standalone Database Model"). The server may continue to
+// write. If the server compacts the file, the count is wrong; it does so ten minutes after its start at the earliest.
 type Log struct {
 	path    string
 	offset  int64
@@ -23,7 +21,7 @@ type Log struct {
 // OpenLog prepares to count the records of a database file.
 func OpenLog(path string) *Log { return &Log{path: path} }
 
-// Records is how many records the file has by now; the first is the schema.
+// Records returns the number of records in the file. The first is the schema.
 func (l *Log) Records() (int, error) {
 	f, err := os.Open(l.path)
 	if err != nil {
@@ -44,7 +42,7 @@ func (l *Log) Records() (int, error) {
 	for {
 		header, err := r.ReadString('\n')
 		if errors.Is(err, io.EOF) {
-			return l.records, nil // the end, or a header that is being written
+			return l.records, nil // the end, or an incomplete header
 		}
 		if err != nil {
 			return 0, fmt.Errorf("counting transactions: %w", err)

@@ -1,4 +1,3 @@
-// Package process runs the programs that a measurement needs and tells what
-// they cost. Every process it starts ends with Stop, and also when the program
-// that started it is killed. It works on Linux only (proc(5), prctl(2)).
+// Package process runs the programs of a measurement and measures their cost. Every process ends with Stop, or when the
+// program that started it is killed. It works on Linux only (proc(5), prctl(2)).
 package process

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// tail is how much of a log an error shows.
+// tail is the size of the part of a log in errors.
 const tail = 2000
 
 // Process is a running program whose output goes to a file.
@@ -23,7 +23,7 @@ type Process struct {
 	done chan struct{}
 }
 
-// Start runs a program; both its outputs are appended to the file logPath.
+// Start runs a program and appends its output to the file logPath.
 func Start(name, logPath, path string, args ...string) (*Process, error) {
 	out, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -31,13 +31,12 @@ func Start(name, logPath, path string, args ...string) (*Process, error) {
 	}
 	p := &Process{Name: name, cmd: exec.Command(path, args...), log: logPath, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	// A group of its own: an interrupt at the terminal reaches the caller only,
-	// which then stops its processes in order.
+	// A process group of its own: an interrupt from the terminal reaches only the caller, which then stops its processes
+	// in order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	started := make(chan error, 1)
 	go func() {
-		// Pdeathsig fires when the thread that forked ends (prctl(2)), so that
-		// thread must last as long as the process.
+		// Pdeathsig fires when the thread that forked ends (prctl(2)), so the thread must live as long as the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(p.done)
@@ -45,7 +44,7 @@ func Start(name, logPath, path string, args ...string) (*Process, error) {
 		_ = out.Close() // the process has its own descriptor
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // how it ended is told by its log
+			_ = p.cmd.Wait() // its log says how it ended
 		}
 	}()
 	if err := <-started; err != nil {
@@ -57,11 +56,11 @@ func Start(name, logPath, path string, args ...string) (*Process, error) {
 // PID is the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Stop sends SIGTERM, and SIGKILL when the process is still there after grace.
-// It returns when the process is gone; needing SIGKILL is an error.
+// Stop sends SIGTERM, and SIGKILL if the process still runs after grace. It returns when the process is gone. It is an
+// error if SIGKILL was needed.
 func (p *Process) Stop(grace time.Duration) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("ending %s: %w", p.Name, err)
@@ -84,7 +83,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Tail is the end of what the process has written.
+// Tail returns the end of the process's output.
 func (p *Process) Tail() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
@@ -96,9 +95,8 @@ func (p *Process) Tail() string {
 	return strings.TrimSpace(string(b))
 }
 
-// Find is the path of a program, looked up in PATH and in the directories
-// where distributions put daemons. want tells what to install when there is
-// none.
+// Find returns the path of a program, from PATH and the directories where distributions install daemons. If there is
+// none, the error has want, which says what to install.
 func Find(name, want string) (string, error) {
 	if p, err := exec.LookPath(name); err == nil {
 		return p, nil

@@ -22,7 +22,7 @@ func start(t *testing.T, script string) *Process {
 	return p
 }
 
-// said waits until the process has written text.
+// said waits until the process has written the text.
 func said(t *testing.T, p *Process, text string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !strings.Contains(p.Tail(), text); {

@@ -12,17 +12,17 @@ import (
 // (USER_HZ) on every architecture that Go runs on.
 const tick = 10 * time.Millisecond
 
-// Usage is what a process has cost so far.
+// Usage is the cost of a process so far.
 type Usage struct {
 	CPU  time.Duration // user and system, in steps of 10 ms
 	RSS  int64         // bytes, now
 	Peak int64         // bytes, the most it has ever been
 }
 
-// Usage reads what the process has cost.
+// Usage returns the cost of the process.
 func (p *Process) Usage() (Usage, error) { return UsageOf(p.PID()) }
 
-// UsageOf reads what a process has cost (proc(5): stat, status).
+// UsageOf returns the cost of a process (proc(5): stat, status).
 func UsageOf(pid int) (Usage, error) {
 	cpu, err := cpuOf(pid)
 	if err != nil {
@@ -55,8 +55,7 @@ func cpuOf(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading CPU time: %w", err)
 	}
-	// The command in parentheses may hold spaces; utime and stime are fields 14
-	// and 15, the 12th and 13th after it.
+	// The command in parentheses may have spaces. utime and stime are fields 14 and 15, the 12th and 13th after it.
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	f := strings.Fields(rest)
 	if len(f) < 13 {
@@ -65,8 +64,8 @@ func cpuOf(pid int) (time.Duration, error) {
 	return ticks(f[11:13])
 }
 
-// Machine is the CPU time that the whole machine has spent working, all
-// processors together (proc(5): /proc/stat; idle and iowait left out).
+// Machine returns the CPU time that all processors of the machine have worked (proc(5): /proc/stat without idle and
+// iowait).
 func Machine() (time.Duration, error) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {

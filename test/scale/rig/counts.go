@@ -8,36 +8,35 @@ import (
 	"time"
 )
 
-// Counts are what a master has written, up to some moment. The first three are
-// counted by those who received it, the rest by the master.
+// Counts are the writes of masters up to a moment. The receivers count the first members, the master counts the others.
 type Counts struct {
-	Logged      int // transactions that changed the Northbound database, whoever sent them
-	PodPatches  int // PATCH requests for pods that the API server answered, whoever sent them
+	Logged      int // transactions that changed the Northbound database, from any sender
+	PodPatches  int // PATCH requests for pods that the API server answered, from any sender
 	NodePatches int
 
 	Transactions int // Northbound transactions, whatever their result
 	Refused      int // of these, those that did not succeed
-	Operations   int // operations in those that did
+	Operations   int // operations in successful transactions
 	Patches      int // annotation patches, whatever their result
 	Retried      int // of these, those that did not succeed
 }
 
-// Sub is what was written between o and c.
+// Sub returns the writes between o and c.
 func (c Counts) Sub(o Counts) Counts {
 	return Counts{
 		Logged: c.Logged - o.Logged, PodPatches: c.PodPatches - o.PodPatches, NodePatches: c.NodePatches - o.NodePatches,
-		Transactions: c.Transactions - o.Transactions, Refused: c.Refused - o.Refused, Operations: c.Operations - o.Operations,
-		Patches: c.Patches - o.Patches, Retried: c.Retried - o.Retried,
+		Transactions: c.Transactions - o.Transactions, Refused: c.Refused - o.Refused,
+		Operations: c.Operations - o.Operations,
+		Patches:    c.Patches - o.Patches, Retried: c.Retried - o.Retried,
 	}
 }
 
-// settleTime is how long the counters may take to catch up with each other.
+// settleTime is how long the counters may take to agree.
 const settleTime = 5 * time.Second
 
-// Counts reads the counters. m may be nil: then the master's own are 0. A
-// counter is raised a moment after what it counts, so those of sender and
-// receiver are read again until they agree; if they don't within settleTime,
-// they are told as they are.
+// Counts reads the counters. m may be nil; then the master's own are 0. A counter changes a moment after the event, so
+// the counters of sender and receiver are read again until they agree. If they do not within settleTime, they are
+// returned as they are.
 func (r *Rig) Counts(ctx context.Context, m *Master) (Counts, error) {
 	end := time.Now().Add(settleTime)
 	for {
@@ -49,13 +48,14 @@ func (r *Rig) Counts(ctx context.Context, m *Master) (Counts, error) {
 			return c, err
 		}
 		got := c.Sub(m.before)
-		if agree := got.Transactions-got.Refused >= got.Logged && got.Patches == got.PodPatches+got.NodePatches; agree || time.Now().After(end) {
+		if agree := got.Transactions-got.Refused >= got.Logged && got.Patches == got.PodPatches+got.NodePatches; agree ||
+			time.Now().After(end) {
 			return c, nil
 		}
 	}
 }
 
-// received counts what arrived.
+// received reads the counters of the receivers.
 func (r *Rig) received(ctx context.Context) (c Counts, err error) {
 	if c.Logged, err = r.NB.Log.Records(); err != nil {
 		return c, err
@@ -70,7 +70,7 @@ func (r *Rig) received(ctx context.Context) (c Counts, err error) {
 	return c, nil
 }
 
-// sent adds what the master says it has sent.
+// sent adds the counters of the master.
 func (m *Master) sent(ctx context.Context, c *Counts) error {
 	own, err := m.metrics(ctx)
 	if err != nil {
@@ -87,8 +87,7 @@ func (m *Master) sent(ctx context.Context, c *Counts) error {
 // exposition is metrics in the Prometheus text format.
 type exposition string
 
-// sum adds up the counters of a name that have all the given labels, each as
-// `name="value"`.
+// sum adds up the counters of a name that have all the given labels, each as `name="value"`.
 func (e exposition) sum(name string, labels ...string) int {
 	total := 0.0
 lines:
@@ -102,7 +101,7 @@ lines:
 				continue lines
 			}
 		}
-		// A value stands behind the labels; there are no timestamps here.
+		// The value follows the labels. There are no timestamps here.
 		if v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' ')+1:]), 64); err == nil {
 			total += v
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/northbound-net/northbound/test/scale/process"
 )
 
-// metricsAddr is where a master serves metrics; there is one at a time.
+// metricsAddr is the address of the master's metrics. Only one master runs at a time.
 const metricsAddr = "127.0.0.1:9409"
 
 // Master is a running `ovnkube master`.
 type Master struct {
 	*process.Process
 	Started time.Time // when it was executed
-	before  Counts    // of what had arrived by then
+	before  Counts    // what had arrived by then
 	url     string
 	http    *http.Client
 }
@@ -30,20 +30,22 @@ func (r *Rig) StartMaster(ctx context.Context) (*Master, error) {
 		return nil, err
 	}
 	r.masters++
-	m := &Master{before: before, url: "http://" + metricsAddr, http: &http.Client{Timeout: 10 * time.Second}, Started: time.Now()}
-	p, err := process.Start("ovnkube master", filepath.Join(r.Dir, fmt.Sprintf("master-%d.log", r.masters)), r.programs.OVNKube,
+	m := &Master{before: before, url: "http://" + metricsAddr, http: &http.Client{Timeout: 10 * time.Second},
+		Started: time.Now()}
+	p, err := process.Start("ovnkube master", filepath.Join(r.Dir, fmt.Sprintf("master-%d.log", r.masters)),
+		r.programs.OVNKube,
 		"master", "--kubeconfig", r.kubeconfig, "--nb-address", "unix:"+r.NB.Socket, "--metrics-bind-address", metricsAddr)
 	m.Process = p
 	return m, err
 }
 
-// Stop ends the master in an orderly way.
+// Stop ends the master with SIGTERM.
 func (m *Master) Stop() error {
 	m.http.CloseIdleConnections()
 	return m.Process.Stop(stopGrace)
 }
 
-// WaitReady waits until /readyz is ok and tells when that was.
+// WaitReady waits until /readyz is ok and returns when that was.
 func (m *Master) WaitReady(ctx context.Context) (time.Time, error) {
 	err := waitFor(ctx, m.Process, func() bool {
 		resp, err := m.http.Get(m.url + "/readyz")
@@ -56,7 +58,7 @@ func (m *Master) WaitReady(ctx context.Context) (time.Time, error) {
 	return time.Now(), err
 }
 
-// metrics reads what the master says of itself.
+// metrics reads the master's metrics.
 func (m *Master) metrics(ctx context.Context) (exposition, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/metrics", nil)
 	if err != nil {

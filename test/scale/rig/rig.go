@@ -21,19 +21,19 @@ import (
 )
 
 const (
-	startTimeout = 60 * time.Second // of a server, on a busy machine
+	startTimeout = 60 * time.Second // for a server to start, on a busy machine
 	stopGrace    = 10 * time.Second
 	pollInterval = 5 * time.Millisecond
 )
 
-// Programs are the paths of what a Rig runs.
+// Programs are the paths of the programs of a Rig.
 type Programs struct {
 	APIServer string // sandbox-apiserver
 	OVNKube   string // ovnkube
 	Schema    string // the Northbound schema file, ovn-nb.ovsschema
 }
 
-// Check tells which of the programs is missing, and how to come by it.
+// Check returns which of the programs is missing, and how to get it.
 func (p Programs) Check() error {
 	var errs []error
 	for path, want := range map[string]string{
@@ -62,7 +62,7 @@ type Rig struct {
 	masters    int // started so far
 }
 
-// New starts a Rig. After an error nothing is left.
+// New starts a Rig. After an error, nothing is left behind.
 func New(ctx context.Context, p Programs) (r *Rig, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -93,15 +93,13 @@ func (r *Rig) Close() error {
 		errs = append(errs, db.stop())
 	}
 	if r.APIServer != nil {
-		// Its data goes with the directory: nothing is gained by waiting for a
-		// clean end.
+		// Its data is removed, so a clean shutdown is not needed.
 		errs = append(errs, r.APIServer.Kill())
 	}
 	return errors.Join(append(errs, os.RemoveAll(r.Dir))...)
 }
 
-// apiServerURL is where the API server listens, in the network namespace of
-// this program.
+// apiServerURL is the URL of the API server in the network namespace of this program.
 const apiServerURL = "https://127.0.0.1:6443"
 
 func (r *Rig) startAPIServer() (err error) {
@@ -111,12 +109,12 @@ func (r *Rig) startAPIServer() (err error) {
 	}
 	r.APIServer, err = process.Start("the API server", filepath.Join(r.Dir, "apiserver.log"), r.programs.APIServer,
 		"--dir="+dir, "--ready-file="+filepath.Join(dir, "ready"), "--controllers=",
-		// It refuses to publish a loopback address as the kubernetes service's.
+		// It refuses a loopback address for the kubernetes service.
 		"--apiserver-arg=--endpoint-reconciler-type=none")
 	return err
 }
 
-// identities writes what sandbox-apiserver expects to find.
+// identities writes the files that sandbox-apiserver needs.
 func identities(dir, kubeconfig string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -147,7 +145,8 @@ func (r *Rig) waitForAPIServer(ctx context.Context) error {
 	}
 	rc.QPS = -1
 	meta := metadata.ConfigFor(rest.CopyConfig(rc))
-	rc.ContentType, rc.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	rc.ContentType = "application/vnd.kubernetes.protobuf"
+	rc.AcceptContentTypes = rc.ContentType + ",application/json"
 	if r.Kube, err = kubernetes.NewForConfig(rc); err != nil {
 		return fmt.Errorf("preparing a client: %w", err)
 	}
@@ -167,8 +166,7 @@ type Northbound struct {
 // Database is the name of the database in its schema.
 const Database = "OVN_Northbound"
 
-// StartNorthbound starts an ovsdb-server with an empty database; name tells
-// several apart.
+// StartNorthbound starts an ovsdb-server with an empty database. name distinguishes several.
 func (r *Rig) StartNorthbound(ctx context.Context, name string) (*Northbound, error) {
 	tool, err := process.Find("ovsdb-tool", "openvswitch-common")
 	if err != nil {
@@ -195,7 +193,7 @@ func (r *Rig) StartNorthbound(ctx context.Context, name string) (*Northbound, er
 	})
 }
 
-// StopNorthbound ends a server that is needed no more.
+// StopNorthbound stops a server.
 func (r *Rig) StopNorthbound(db *Northbound) error { return db.stop() }
 
 func (n *Northbound) stop() error {
@@ -207,8 +205,8 @@ func (n *Northbound) stop() error {
 	}
 }
 
-// waitFor waits until ready returns true; it is an error that the process ends
-// before, or that it takes longer than startTimeout.
+// waitFor waits until ready returns true. It is an error if the process ends before, or if that takes longer than
+// startTimeout.
 func waitFor(ctx context.Context, p *process.Process, ready func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -13,8 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Check compares the pair with what Add made of the same Spec and names
-// everything that differs.
+// Check compares the pair with what Add makes for the same Spec, and names every difference.
 func Check(s Spec) error {
 	podNS, err := openNetns(s.Netns)
 	if err != nil {
@@ -23,7 +22,7 @@ func Check(s Spec) error {
 	defer podNS.Close()
 	var errs []error
 	name := names.HostVeth(s.ContainerID)
-	peer := 0 // index of the pod's end, by what the node's end says
+	peer := 0 // index of the pod's end according to the node's end
 	switch link, err := netlink.LinkByName(name); {
 	case isAbsent(err):
 		errs = append(errs, fmt.Errorf("interface %s is not on the node", name))
@@ -44,8 +43,7 @@ func Check(s Spec) error {
 	return errors.Join(errs...)
 }
 
-// checkPod compares the pod's end; it runs in the pod's namespace. A peer of 0
-// is not known.
+// checkPod compares the pod's end. It runs in the pod's namespace. peer is 0 if unknown.
 func checkPod(s Spec, peer int) error {
 	link, err := netlink.LinkByName(s.IfName)
 	if isAbsent(err) {
@@ -57,7 +55,8 @@ func checkPod(s Spec, peer int) error {
 	var errs []error
 	a := link.Attrs()
 	if peer != 0 && a.Index != peer {
-		errs = append(errs, fmt.Errorf("interface %s in the container is not the other end of %s", s.IfName, names.HostVeth(s.ContainerID)))
+		errs = append(errs, fmt.Errorf("interface %s in the container is not the other end of %s",
+			s.IfName, names.HostVeth(s.ContainerID)))
 	}
 	if !bytes.Equal(a.HardwareAddr, s.Network.MAC[:]) {
 		errs = append(errs, fmt.Errorf("MAC of %s is %s, want %s", s.IfName, a.HardwareAddr, s.Network.MAC))

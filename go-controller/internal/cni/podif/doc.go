@@ -1,11 +1,8 @@
-// Package podif makes, checks, announces and removes the kernel part of a
-// pod's network: a veth pair with one end in the pod's network namespace, that
-// end's MAC, addresses, routes and MTU, and the other end ready to be a port of
+// Package podif makes, checks, announces and removes the kernel part of a pod's network: a veth pair. One end is in the
+// pod's network namespace, with MAC, addresses, routes and MTU. The other end is on the node, ready to be a port of
 // Open vSwitch.
 //
-// The host's end is named after the container id, is made in a link group of
-// its own, and has the container id as its alias (ip-link(8)), after a prefix
-// until Finish: whatever instant the agent ends at, the next Add, Remove or
-// Containers knows what it has before it. Remove removes only a link of the
-// right container.
+// The node's end is named after the container id and is in a link group of its own. Its alias (ip-link(8)) is the
+// container id, with a prefix until Finish. So Add, Remove and Containers recognise what an agent left behind that
+// ended at any moment. Remove removes only a link of the given container.
 package podif

@@ -8,10 +8,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ethtool"
 )
 
-// checksumsInSoftware makes the kernel fill in the checksums of what it sends
-// through the interface, as `ethtool -K IFACE tx off`. Between two kernels a
-// veth passes packets with checksums left to do; Open vSwitch in userspace
-// reads and forwards them as they are, and the receiver drops them.
+// checksumsInSoftware makes the kernel compute the checksums of packets that it sends through the interface, like
+// `ethtool -K IFACE tx off`. Otherwise a veth passes packets without checksums on; Open vSwitch in userspace would
+// forward them as they are, and the receiver would drop them.
 func checksumsInSoftware(iface string) error {
 	if _, err := ethtool.Call(iface, unix.ETHTOOL_STXCSUM, 0); err != nil {
 		return fmt.Errorf("switching checksum offload of %s off: %w", iface, err)
@@ -19,7 +18,7 @@ func checksumsInSoftware(iface string) error {
 	return nil
 }
 
-// computesChecksums tells whether checksumsInSoftware is in effect.
+// computesChecksums reports whether checksumsInSoftware is in effect.
 func computesChecksums(iface string) (bool, error) {
 	offload, err := ethtool.Call(iface, unix.ETHTOOL_GTXCSUM, 0)
 	if err != nil {

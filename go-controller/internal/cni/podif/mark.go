@@ -11,15 +11,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// linkGroup is the group (ip-link(8) "group") that the node's ends are made
-// in. It is the one mark that a link can have from its first moment.
+// linkGroup is the group (ip-link(8) "group") of the node's ends. Unlike an alias, it is set in the moment in which the
+// link is made.
 const linkGroup = 0x6e62
 
-// unfinished precedes the container id in the alias until the runtime has its
-// answer: an ADD that finds this was not survived by the agent that served it.
+// unfinished is the prefix of the alias until the runtime has its answer. An ADD that finds it knows that the agent
+// ended in the middle of an earlier ADD.
 const unfinished = "unfinished "
 
-// belongs tells whether the link is the container's, however far its ADD came.
+// belongs reports whether the link is the container's, whichever step its ADD reached.
 func belongs(link netlink.Link, containerID string) bool {
 	a := link.Attrs()
 	if link.Type() != "veth" {
@@ -28,8 +28,7 @@ func belongs(link netlink.Link, containerID string) bool {
 	return strings.TrimPrefix(a.Alias, unfinished) == containerID || a.Alias == "" && a.Group == linkGroup
 }
 
-// Finish marks the container's pair as given to the runtime; a pair that has
-// gone meanwhile is no error.
+// Finish marks the container's pair as delivered to the runtime. It is no error if the pair is gone.
 func Finish(containerID string) error {
 	name := names.HostVeth(containerID)
 	link, err := netlink.LinkByName(name)
@@ -42,9 +41,8 @@ func Finish(containerID string) error {
 	return nil
 }
 
-// Containers lists the containers that have a pair on this node. Of one whose
-// ADD ended before the pair was marked it is the name of the node's end, which
-// Remove takes for its id.
+// Containers lists the ids of the containers that have a pair on this node. If an ADD ended before the pair was marked,
+// the list has the name of the node's end, which Remove accepts as an id.
 func Containers() ([]string, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -65,8 +63,8 @@ func Containers() ([]string, error) {
 	return out, nil
 }
 
-// Remove removes the pair of a container; none is no error, and a link of the
-// same name that is another's is left alone.
+// Remove removes the pair of a container. It is no error if there is none. It does not touch another owner's link of
+// the same name.
 func Remove(containerID string) error {
 	name := names.HostVeth(containerID)
 	link, err := netlink.LinkByName(name)
@@ -85,7 +83,7 @@ func Remove(containerID string) error {
 	return nil
 }
 
-// isAbsent tells whether netlink's error means that there is no such link.
+// isAbsent reports whether netlink's error means that there is no such link.
 func isAbsent(err error) bool {
 	var nf netlink.LinkNotFoundError
 	return errors.As(err, &nf) || errors.Is(err, unix.ENODEV)

@@ -17,17 +17,17 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Spec is a pod's interface as it should be.
+// Spec describes a pod's interface.
 type Spec struct {
 	ContainerID string
 	Netns       string // path of the pod's network namespace
 	IfName      string // in the pod
 	Network     annotation.PodNetwork
 	MTU         int  // bytes
-	Userspace   bool // the datapath is userspace: the pod must compute its own checksums
+	Userspace   bool // the datapath is userspace: the pod's kernel must compute checksums
 }
 
-// Veth is what Add made.
+// Veth is the node's end of the pair that Add made.
 type Veth struct {
 	HostName string
 	HostMAC  ipnet.MAC
@@ -39,7 +39,7 @@ var ErrExists = errors.New("interface exists in the container")
 // ErrNetns says that the network namespace can't be opened.
 var ErrNetns = errors.New("no such network namespace")
 
-// Steps of Add, as reached is told of them.
+// Steps of Add, for the callback reached.
 const (
 	StepPair      = "pair made"
 	StepMarked    = "pair marked"
@@ -50,9 +50,8 @@ const (
 // Steps lists the steps of Add in their order.
 func Steps() []string { return []string{StepPair, StepMarked, StepContainer, StepNode} }
 
-// Add makes the pair. When it fails nothing of it is left; when the process
-// ends before Finish, the next Add of the container replaces what is there.
-// reached is called after each step.
+// Add makes the pair and calls reached after each step. If it fails, it leaves nothing behind. If the process ends
+// before Finish, the next Add of the container replaces the pair.
 func Add(s Spec, reached func(step string)) (Veth, error) {
 	podNS, err := openNetns(s.Netns)
 	if err != nil {
@@ -101,8 +100,7 @@ func sameFile(a, b string) (bool, error) {
 	return os.SameFile(ia, ib), nil
 }
 
-// claimName sees that neither end's name is taken. What is left of an attempt
-// for the same container that the agent did not survive is removed.
+// claimName makes sure that the names of both ends are free. It removes an unfinished pair of the same container.
 func claimName(s Spec, podNS ns.NetNS) error {
 	name := names.HostVeth(s.ContainerID)
 	link, err := netlink.LinkByName(name)
@@ -113,7 +111,8 @@ func claimName(s Spec, podNS ns.NetNS) error {
 	case !belongs(link, s.ContainerID):
 		return fmt.Errorf("interface %s exists on the node and is not this container's", name)
 	case link.Attrs().Alias == s.ContainerID:
-		return fmt.Errorf("%w: this container has its interface on this network, %s on the node, and has not been deleted since", ErrExists, name)
+		return fmt.Errorf("%w: this container has its interface on this network, %s on the node, "+
+			"and has not been deleted since", ErrExists, name)
 	default:
 		if err := Remove(s.ContainerID); err != nil {
 			return err
@@ -137,7 +136,8 @@ func addPair(s Spec, podNS ns.NetNS, reached func(string)) (Veth, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.Group = v.HostName, s.MTU, linkGroup
 	err := netlink.LinkAdd(&netlink.Veth{
-		LinkAttrs: attrs, PeerName: s.IfName, PeerHardwareAddr: s.Network.MAC[:], PeerNamespace: netlink.NsFd(int(podNS.Fd())),
+		LinkAttrs: attrs, PeerName: s.IfName, PeerHardwareAddr: s.Network.MAC[:],
+		PeerNamespace: netlink.NsFd(int(podNS.Fd())),
 	})
 	if err != nil {
 		return v, fmt.Errorf("making the veth pair %s: %w", v.HostName, err)
@@ -163,8 +163,7 @@ func addPair(s Spec, podNS ns.NetNS, reached func(string)) (Veth, error) {
 	return v, nil
 }
 
-// setUpHost brings the node's end up. It is a switch port, not an interface of
-// the node: without IPv6 it sends nothing of its own.
+// setUpHost brings the node's end up, without IPv6: as a switch port, it must not send packets of its own.
 func setUpHost(link netlink.Link) error {
 	name := link.Attrs().Name
 	if err := disableIPv6(name, "1"); err != nil {
@@ -176,7 +175,7 @@ func setUpHost(link netlink.Link) error {
 	return nil
 }
 
-// setUpPod configures the pod's end; it runs in the pod's namespace.
+// setUpPod configures the pod's end. It runs in the pod's namespace.
 func setUpPod(s Spec) error {
 	link, err := netlink.LinkByName(s.IfName)
 	if err != nil {
@@ -207,8 +206,8 @@ func setUpPod(s Spec) error {
 func addAddress(link netlink.Link, p netip.Prefix) error {
 	a := &netlink.Addr{IPNet: ipNet(p)}
 	if p.Addr().Is6() {
-		// A runtime may have switched IPv6 off; and no other pod has the
-		// address, so duplicate detection would only delay the pod's start.
+		// A runtime may have disabled IPv6. Since no other pod has the address, duplicate detection would only delay
+		// the pod's start.
 		if err := disableIPv6(link.Attrs().Name, "0"); err != nil {
 			return err
 		}
@@ -220,7 +219,7 @@ func addAddress(link netlink.Link, p netip.Prefix) error {
 	return nil
 }
 
-// routes are the pod's: a default route for each gateway, then the extra ones.
+// routes returns the pod's routes: a default route for each gateway, then the additional ones.
 func routes(n annotation.PodNetwork) []annotation.Route {
 	var out []annotation.Route
 	for _, g := range n.Gateways {
@@ -233,8 +232,8 @@ func routes(n annotation.PodNetwork) []annotation.Route {
 	return append(out, n.Routes...)
 }
 
-// disableIPv6 writes the interface's sysctl of that name, in the namespace of
-// the calling thread. A kernel without IPv6 has none.
+// disableIPv6 sets the interface's sysctl disable_ipv6 in the namespace of the calling thread. A kernel without IPv6
+// does not have it.
 func disableIPv6(name, value string) error {
 	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte(value), 0o644)
 	if err != nil && (value != "1" || !errors.Is(err, fs.ErrNotExist)) {

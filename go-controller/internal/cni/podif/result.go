@@ -12,7 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 )
 
-// Routes are the routes that Add gives a pod, in CNI's form.
+// Routes returns the routes that Add gives a pod, in CNI's form.
 func Routes(n annotation.PodNetwork) []*types.Route {
 	var out []*types.Route
 	for _, r := range routes(n) {
@@ -21,10 +21,8 @@ func Routes(n annotation.PodNetwork) []*types.Route {
 	return out
 }
 
-// ReadResult fills in s's network from the result that Add's caller built;
-// index is the container's interface in it. A route is this interface's when
-// one of its addresses reaches the next hop: other plugins of a chain may have
-// added routes of their own.
+// ReadResult sets s.Network from the result of an ADD, in which index is that of the container's interface. It takes
+// only the routes whose next hop is in a subnet of the interface: other plugins of a chain may have added theirs.
 func ReadResult(s *Spec, result *types100.Result, index int) error {
 	mac, err := net.ParseMAC(result.Interfaces[index].Mac)
 	if err != nil || len(mac) != len(s.Network.MAC) {
@@ -46,8 +44,10 @@ func ReadResult(s *Spec, result *types100.Result, index int) error {
 		hop, ok := netip.AddrFromSlice(r.GW)
 		dst, okDst := netip.AddrFromSlice(r.Dst.IP)
 		ones, _ := r.Dst.Mask.Size()
-		if ok && okDst && slices.ContainsFunc(s.Network.IPs, func(p netip.Prefix) bool { return p.Contains(hop.Unmap()) }) {
-			s.Network.Routes = append(s.Network.Routes, annotation.Route{Dest: netip.PrefixFrom(dst.Unmap(), ones), NextHop: hop.Unmap()})
+		hop = hop.Unmap()
+		if ok && okDst && slices.ContainsFunc(s.Network.IPs, func(p netip.Prefix) bool { return p.Contains(hop) }) {
+			route := annotation.Route{Dest: netip.PrefixFrom(dst.Unmap(), ones), NextHop: hop}
+			s.Network.Routes = append(s.Network.Routes, route)
 		}
 	}
 	return nil

@@ -1,9 +1,7 @@
-// Package protocol is what the CNI plugin and the node agent say to each other
-// on the agent's unix socket: one Request and one Response per connection, each
-// a JSON document after its length in four bytes, most significant first. The
-// plugin keeps the connection open until the answer comes; when it goes away
-// earlier the agent undoes what it has done.
+// Package protocol defines the messages between the CNI plugin and the node agent on the agent's unix socket: one
+// Request and one Response for each connection. Each is a JSON document after its length in four bytes, most
+// significant first. The plugin keeps the connection open until the answer comes; if it closes it earlier, the agent
+// undoes its work.
 //
-// The package imports nothing but the standard library, as it is linked into
-// the plugin.
+// The package imports only the standard library, to keep the plugin small.
 package protocol

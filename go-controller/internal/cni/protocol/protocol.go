@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Timeouts. The agent answers within ServeTimeout; the plugin waits a little
-// longer, so that it is the agent's reason that the user sees.
+// Timeouts. The agent answers within ServeTimeout. The plugin waits a little longer, so that the user sees the agent's
+// error.
 const (
 	ServeTimeout  = 60 * time.Second
 	AnswerTimeout = ServeTimeout + 15*time.Second
 )
 
-// MaxSize bounds a message, in bytes. A network configuration with its
-// prevResult is a few kilobytes; a GC request names every container of a node.
+// MaxSize limits the size of a message in bytes. A network configuration with its prevResult has a few kilobytes; a GC
+// request names every container of a node.
 const MaxSize = 1 << 20
 
 // ErrTooLarge is Write's error for a message that exceeds MaxSize.
@@ -32,8 +32,7 @@ const (
 	Status = "STATUS"
 )
 
-// Error codes (CNI specification 1.1.0, section 5 "Error"); those from 100 on
-// are this plugin's own.
+// Error codes (CNI specification 1.1.0, section 5 "Error"). Those from 100 on are this plugin's own.
 const (
 	CodeUnsupportedField = 2
 	CodeUnknownContainer = 3
@@ -43,10 +42,10 @@ const (
 	CodeInvalidConfig    = 7
 	CodeTryAgain         = 11
 	CodeNotAvailable     = 50  // STATUS: ADD can't be served
-	CodeLimited          = 51  // STATUS: nor may those that are there have their network
-	CodeInternal         = 999 // as CNI's own library has it
+	CodeLimited          = 51  // STATUS: ADD can't be served, and existing containers may have no network
+	CodeInternal         = 999 // the same as in CNI's library
 	CodeInterface        = 100 // the interface in the container could not be made
-	CodeCheck            = 101 // CHECK: something is not as ADD left it
+	CodeCheck            = 101 // CHECK: something has changed since ADD
 )
 
 // Request is one call of the plugin.
@@ -59,17 +58,17 @@ type Request struct {
 	Config      json.RawMessage `json:"config"`         // the plugin's standard input
 }
 
-// Response is the answer: an error, or what to print.
+// Response is the answer: an error, or the result to print.
 type Response struct {
-	Result json.RawMessage `json:"result,omitempty"` // of ADD, in the version that the configuration asks for
+	Result json.RawMessage `json:"result,omitempty"` // of ADD, in the configuration's CNI version
 	Error  *Error          `json:"error,omitempty"`
 }
 
-// Error is an error as CNI prints it.
+// Error is an error in CNI's form.
 type Error struct {
 	Code    uint   `json:"code"`
-	Msg     string `json:"msg"`               // short, for a person
-	Details string `json:"details,omitempty"` // what to look at
+	Msg     string `json:"msg"`               // short
+	Details string `json:"details,omitempty"` // the cause, and what to check
 }
 
 // Error implements error.
@@ -96,7 +95,7 @@ func Write(w io.Writer, v any) error {
 	return nil
 }
 
-// Read receives one message. No more than MaxSize bytes are read.
+// Read receives one message of at most MaxSize bytes.
 func Read(r io.Reader, v any) error {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

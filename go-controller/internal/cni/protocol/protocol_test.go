@@ -11,7 +11,8 @@ import (
 )
 
 func TestRoundTrip(t *testing.T) {
-	r := Request{Command: Add, ContainerID: "c", Netns: "/n", IfName: "eth0", Args: "A=b", Config: json.RawMessage(`{"name":"x"}`)}
+	r := Request{Command: Add, ContainerID: "c", Netns: "/n", IfName: "eth0", Args: "A=b",
+		Config: json.RawMessage(`{"name":"x"}`)}
 	var b bytes.Buffer
 	if err := Write(&b, r); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// add gives a container its interface. It is the CNI result as JSON.
+// add makes a container's interface, and returns the CNI result as JSON.
 func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMessage, err error) {
 	conf, prev, err := parseConf(r.Config)
 	if err != nil {
@@ -43,7 +43,8 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 		Network: network, MTU: settings.MTU, Userspace: settings.Userspace,
 	}
 	var veth podif.Veth
-	if err := s.phase(PhaseInterface, func() (err error) { veth, err = podif.Add(spec, s.reached); return err }); err != nil {
+	err = s.phase(PhaseInterface, func() (err error) { veth, err = podif.Add(spec, s.reached); return err })
+	if err != nil {
 		return nil, interfaceError(ref, err)
 	}
 	if err = s.attach(ctx, ref, pod.UID, spec); err == nil {
@@ -57,8 +58,8 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 	return result, nil
 }
 
-// announce tells the network of the pod's addresses. Nobody depends on it who
-// asks OVN for a MAC; so that it goes wrong is no reason to refuse the pod.
+// announce announces the pod's addresses to other hosts. A failure is no reason to refuse the pod, since OVN answers
+// requests for its MAC.
 func (s *Server) announce(spec podif.Spec) {
 	if err := podif.Announce(spec); err != nil {
 		s.Log.Warn("addresses of a pod not announced", "sandbox", spec.ContainerID, "error", err)
@@ -66,16 +67,15 @@ func (s *Server) announce(spec podif.Spec) {
 	s.reached(StepAnnounced)
 }
 
-// reached tells a test how far ADD has come.
+// reached tells a test which step ADD has finished.
 func (s *Server) reached(step string) {
 	if s.Reached != nil {
 		s.Reached(step)
 	}
 }
 
-// settle ends an ADD that went well. What was made for a runtime that has not
-// heard of it is undone.
-func (s *Server) settle(ctx context.Context, containerID string, delivered bool) {
+// finish ends a successful ADD. It undoes the ADD if the runtime did not get the answer.
+func (s *Server) finish(ctx context.Context, containerID string, delivered bool) {
 	if !delivered {
 		s.undo(ctx, containerID)
 		return
@@ -86,7 +86,7 @@ func (s *Server) settle(ctx context.Context, containerID string, delivered bool)
 	}
 }
 
-// undo removes what an ADD has made, also when ctx has ended.
+// undo removes what an ADD made, even if ctx has ended.
 func (s *Server) undo(ctx context.Context, containerID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (s *Server) undo(ctx context.Context, containerID string) {
 	}
 }
 
-// phase runs one step of ADD and tells how long it took.
+// phase runs a phase of ADD and records how long it took.
 func (s *Server) phase(p Phase, step func() error) error {
 	start := time.Now()
 	err := step()
@@ -114,8 +114,8 @@ func (s *Server) settings(ctx context.Context) (Settings, error) {
 	return settings, nil
 }
 
-// awaitNetwork waits until the pod that the runtime means has a valid
-// annotation. A malformed one is waited out too: the master rewrites it.
+// awaitNetwork waits until the pod that the runtime names has a valid annotation. It waits also while the annotation is
+// malformed, since the master rewrites it.
 func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annotation.PodNetwork, error) {
 	var pod local.Pod
 	var network annotation.PodNetwork
@@ -134,14 +134,17 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annot
 		case !ok:
 			missing = fmt.Sprintf("this node's watch has not seen pod %s; is it there, and on this node?", ref)
 		case !mine:
-			missing = fmt.Sprintf("pod %s has UID %s, the runtime asks for one with UID %s, which was deleted or has not been seen yet", ref, p.UID, ref.uid)
+			missing = fmt.Sprintf("pod %s has UID %s, the runtime asks for one with UID %s, which was deleted or "+
+				"has not been seen yet", ref, p.UID, ref.uid)
 		case p.Network == "":
-			missing = fmt.Sprintf("pod %s has no annotation %s yet; `ovnkube master` writes it: look whether it runs, and at the pod's events", ref, annotation.PodNetworks)
+			missing = fmt.Sprintf("pod %s has no annotation %s yet; `ovnkube master` writes it: look whether it runs, "+
+				"and at the pod's events", ref, annotation.PodNetworks)
 		default:
 			if network, err = annotation.ParsePodNetworks(p.Network); err == nil {
 				return true
 			}
-			missing = fmt.Sprintf("the annotation of pod %s is malformed: %v; `ovnkube master` rewrites it: look whether it runs", ref, err)
+			missing = fmt.Sprintf("the annotation of pod %s is malformed: %v; `ovnkube master` rewrites it: "+
+				"look whether it runs", ref, err)
 		}
 		return false
 	})
@@ -149,22 +152,22 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annot
 		missing = fmt.Sprintf("%s (%v)", missing, context.Cause(ctx))
 	}
 	if err != nil || gone {
-		return pod, network, &protocol.Error{Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("no address for pod %s", ref), Details: missing}
+		err = &protocol.Error{Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("no address for pod %s", ref), Details: missing}
 	}
-	return pod, network, nil
+	return pod, network, err
 }
 
 var errPodGone = errors.New("the pod was deleted meanwhile")
 
-// whilePodLives is ctx, ended also when the pod goes: nobody needs its network
-// any more, and OVN will not set up a port that the master has removed.
+// whilePodLives returns a context that also ends when the pod is deleted: OVN will not set up the port then, since the
+// master removes it.
 func (s *Server) whilePodLives(ctx context.Context, pod local.Pod) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
-		err := s.Pods.WaitPod(ctx, pod.Namespace, pod.Name, func(p local.Pod, ok bool) bool { return !ok || p.UID != pod.UID })
-		if err == nil {
+		deleted := func(p local.Pod, ok bool) bool { return !ok || p.UID != pod.UID }
+		if err := s.Pods.WaitPod(ctx, pod.Namespace, pod.Name, deleted); err == nil {
 			cancel(errPodGone)
 		}
 	}()
@@ -175,7 +178,9 @@ func (s *Server) whilePodLives(ctx context.Context, pod local.Pod) (context.Cont
 }
 
 func interfaceError(ref podRef, err error) error {
-	e := &protocol.Error{Code: protocol.CodeInterface, Msg: fmt.Sprintf("making the interface of pod %s", ref), Details: err.Error()}
+	e := &protocol.Error{
+		Code: protocol.CodeInterface, Msg: fmt.Sprintf("making the interface of pod %s", ref), Details: err.Error(),
+	}
 	switch {
 	case errors.Is(err, podif.ErrNetns):
 		e.Code = protocol.CodeInvalidEnv
@@ -187,7 +192,7 @@ func interfaceError(ref podRef, err error) error {
 	return e
 }
 
-// attach puts the interface onto br-int and waits for its flows.
+// attach adds the interface to br-int and waits for its flows.
 func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.Spec) error {
 	logicalPort := names.LogicalPort(ref.namespace, ref.name)
 	port := hostplan.PodPort(logicalPort, uid, spec.ContainerID, spec.Network)
@@ -213,9 +218,8 @@ func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.
 	})
 }
 
-// graceful is ctx, ended later by grace. A transaction that is given up while
-// it is under way may take effect all the same, after the undoing of it has
-// looked for what there is to remove.
+// graceful returns a context that ends later than ctx by grace. Without it, a transaction that is cancelled on its way
+// could still take effect after undo has looked for what to remove.
 func graceful(ctx context.Context, grace time.Duration) (context.Context, func()) {
 	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -231,15 +235,15 @@ func graceful(ctx context.Context, grace time.Duration) (context.Context, func()
 	}
 }
 
-// notInstalled says which part of the way from the port to its flows is
-// missing.
+// notInstalled returns the error for a port without flows: it says which step is missing.
 func (s *Server) notInstalled(ctx context.Context, ref podRef, iface string, ofport int, openError string) error {
 	e := &protocol.Error{Code: protocol.CodeTryAgain}
 	cause := context.Cause(ctx)
 	logicalPort := names.LogicalPort(ref.namespace, ref.name)
 	if ofport <= 0 {
 		e.Msg = fmt.Sprintf("Open vSwitch has not opened the interface of pod %s", ref)
-		e.Details = fmt.Sprintf("interface %s: %q (%v); look whether ovs-vswitchd runs, and at its log", iface, openError, cause)
+		e.Details = fmt.Sprintf("interface %s: %q (%v); look whether ovs-vswitchd runs, and at its log", iface, openError,
+			cause)
 		return e
 	}
 	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), ioTimeout)
@@ -249,7 +253,8 @@ func (s *Server) notInstalled(ctx context.Context, ref podRef, iface string, ofp
 		why = s.Binding(ask, logicalPort)
 	}
 	if why == "" {
-		why = "look whether ovn-controller runs and is connected, and at `ovn-sbctl find Port_Binding logical_port=" + logicalPort + "`"
+		why = "look whether ovn-controller runs and is connected, and at `ovn-sbctl find Port_Binding logical_port=" +
+			logicalPort + "`"
 	}
 	e.Msg = fmt.Sprintf("OVN has not set up the port of pod %s: not bound, or its flows are not installed", ref)
 	e.Details = fmt.Sprintf("logical port %s on interface %s: %s (%v)", logicalPort, iface, why, cause)

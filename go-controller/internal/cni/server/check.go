@@ -14,8 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// check verifies that everything is as ADD's result, which the configuration
-// carries, says.
+// check compares the pod's network with the result of ADD, which is in the configuration.
 func (s *Server) check(ctx context.Context, r protocol.Request) error {
 	_, prev, err := parseConf(r.Config)
 	if err != nil {
@@ -34,7 +33,8 @@ func (s *Server) check(ctx context.Context, r protocol.Request) error {
 	}
 	if !s.Switch.Connected() {
 		return &protocol.Error{
-			Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("the port of pod %s can't be looked at: Open vSwitch does not answer", ref),
+			Code:    protocol.CodeTryAgain,
+			Msg:     fmt.Sprintf("the port of pod %s can't be looked at: Open vSwitch does not answer", ref),
 			Details: "look whether ovsdb-server runs on this node",
 		}
 	}
@@ -46,12 +46,15 @@ func (s *Server) check(ctx context.Context, r protocol.Request) error {
 		spec.Userspace = settings.Userspace
 	}
 	if err := errors.Join(podif.Check(spec), s.checkPort(ctx, ref, spec)); err != nil {
-		return &protocol.Error{Code: protocol.CodeCheck, Msg: fmt.Sprintf("the network of pod %s is not as it was made", ref), Details: oneLine(err)}
+		return &protocol.Error{
+			Code: protocol.CodeCheck, Msg: fmt.Sprintf("the network of pod %s is not as it was made", ref),
+			Details: oneLine(err),
+		}
 	}
 	return nil
 }
 
-// checkPort compares the Open vSwitch side.
+// checkPort compares the port in Open vSwitch.
 func (s *Server) checkPort(ctx context.Context, ref podRef, spec podif.Spec) error {
 	want := hostplan.PodPort(names.LogicalPort(ref.namespace, ref.name), s.uid(ctx, ref), spec.ContainerID, spec.Network)
 	state, ok := s.Switch.Interface(want.Name)
@@ -74,10 +77,9 @@ func (s *Server) checkPort(ctx context.Context, ref podRef, spec podif.Spec) err
 	return errors.Join(errs...)
 }
 
-// uid is the UID of the pod that the runtime means, "" when the agent's watch
-// does not have it at the moment.
+// uid returns the UID of the pod that the runtime names, or "" if the agent's watch does not have the pod.
 func (s *Server) uid(ctx context.Context, ref podRef) (uid string) {
-	// It accepts at once, so that there is no wait and no error.
+	// The callback accepts at once, so that there is no wait and no error.
 	_ = s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p local.Pod, ok bool) bool {
 		if ok && p.HasUID(ref.uid) {
 			uid = p.UID
@@ -87,7 +89,7 @@ func (s *Server) uid(ctx context.Context, ref podRef) (uid string) {
 	return uid
 }
 
-// specOf is the interface that a result describes.
+// specOf returns the interface that a result describes.
 func specOf(prev *types100.Result, r protocol.Request) (podif.Spec, error) {
 	spec := podif.Spec{ContainerID: r.ContainerID, Netns: r.Netns, IfName: r.IfName}
 	index := -1

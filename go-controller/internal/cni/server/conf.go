@@ -12,22 +12,33 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 )
 
-// parseConf reads the network configuration and its prevResult (CNI
-// specification 1.1.0, section 1 and 2).
+// decodeConf decodes the network configuration.
+func decodeConf(raw json.RawMessage, into any) error {
+	if err := json.Unmarshal(raw, into); err != nil {
+		return &protocol.Error{Code: protocol.CodeDecoding, Msg: "decoding the network configuration", Details: err.Error()}
+	}
+	return nil
+}
+
+// malformed is the error for a field of the network configuration.
+func malformed(field string, err error) error {
+	return &protocol.Error{
+		Code: protocol.CodeInvalidConfig, Msg: field + " in the network configuration is malformed", Details: err.Error(),
+	}
+}
+
+// parseConf reads the network configuration and its prevResult (CNI specification 1.1.0, section 1 and 2).
 func parseConf(raw json.RawMessage) (types.NetConf, *types100.Result, error) {
 	var c types.NetConf
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return c, nil, &protocol.Error{Code: protocol.CodeDecoding, Msg: "decoding the network configuration", Details: err.Error()}
-	}
-	if c.RawPrevResult == nil {
-		return c, nil, nil
+	if err := decodeConf(raw, &c); err != nil || c.RawPrevResult == nil {
+		return c, nil, err
 	}
 	if err := version.ParsePrevResult(&c); err != nil {
-		return c, nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "prevResult in the network configuration is malformed", Details: err.Error()}
+		return c, nil, malformed("prevResult", err)
 	}
 	prev, err := types100.NewResultFromResult(c.PrevResult)
 	if err != nil {
-		return c, nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "prevResult in the network configuration is malformed", Details: err.Error()}
+		return c, nil, malformed("prevResult", err)
 	}
 	return c, prev, nil
 }

@@ -1,12 +1,9 @@
-// Package server is the node agent's end of CNI: it listens on a unix socket
-// that only root may use, and serves ADD, DEL, CHECK, GC and STATUS (CNI
-// specification 1.1.0).
+// Package server is the node agent's side of CNI. It listens on a unix socket that only root may use, and serves ADD,
+// DEL, CHECK, GC and STATUS (CNI specification 1.1.0).
 //
-// ADD waits for the pod's annotation, makes the interface, puts it onto br-int,
-// waits until ovn-controller has installed the flows and announces the pod's
-// addresses; all waits are for events. Whatever it made is undone when a step
-// fails, the deadline passes or the plugin goes away before it has its answer,
-// and the error names the step. What an agent leaves that ends in the middle is
-// marked as unfinished: the next ADD, DEL or GC takes it away. DEL removes only
-// what carries its container's id, any number of times.
+// ADD waits for the pod's annotation, makes the interface, adds it to br-int, waits until ovn-controller has installed
+// the flows, and announces the pod's addresses. It waits for events and never polls. If a step fails, the deadline
+// passes, or the plugin goes away, ADD undoes its work, and the error names the step. If the agent itself ends in the
+// middle, the interface is marked as unfinished, and the next ADD, DEL or GC removes it. DEL may be repeated, and
+// removes only what has its container's id.
 package server

@@ -5,19 +5,18 @@ import (
 	"sync"
 )
 
-// locks is a lock per key; the zero value is ready.
+// locks has a lock for each key. The zero value is ready to use.
 type locks struct {
 	mu   sync.Mutex
 	held map[string]*held
 }
 
 type held struct {
-	token chan struct{} // full while somebody has the lock
-	users int           // who have it or wait for it
+	token chan struct{} // full while the lock is held
+	users int           // holders and waiters
 }
 
-// lock waits for the key's lock; unlock must be called once. When ctx ends
-// first, the result is its cause.
+// lock waits for the key's lock. unlock must be called once. If ctx ends first, the error is its cause.
 func (l *locks) lock(ctx context.Context, key string) (unlock func(), err error) {
 	h, leave := l.enter(key)
 	select {
@@ -41,7 +40,7 @@ func (l *locks) tryLock(key string) (unlock func(), ok bool) {
 	}
 }
 
-// enter counts one more user of the key's lock; leave must be called once.
+// enter adds a user of the key's lock. leave must be called once.
 func (l *locks) enter(key string) (h *held, leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,9 +15,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 )
 
-// addResult describes what was made (CNI specification 1.1.0, section 5
-// "ADD Success"), after what plugins before this one did. Name servers are
-// those of the configuration: the cluster's the kubelet sets itself.
+// addResult appends the interface to the result of earlier plugins (CNI specification 1.1.0, section 5 "ADD Success").
+// Name servers are those of the configuration; the kubelet configures those of the cluster itself.
 func addResult(conf types.NetConf, prev *types100.Result, spec podif.Spec, veth podif.Veth) *types100.Result {
 	out := &types100.Result{}
 	if prev != nil {
@@ -25,7 +24,7 @@ func addResult(conf types.NetConf, prev *types100.Result, spec podif.Spec, veth 
 	}
 	mtu := spec.MTU
 	if has, err := version.GreaterThanOrEqualTo(conf.CNIVersion, "1.1.0"); err != nil || !has {
-		mtu = 0 // the field came with 1.1.0
+		mtu = 0 // the field is new in 1.1.0
 	}
 	out.Interfaces = append(out.Interfaces,
 		&types100.Interface{Name: veth.HostName, Mac: veth.HostMAC.String(), Mtu: mtu},
@@ -45,7 +44,7 @@ func addResult(conf types.NetConf, prev *types100.Result, spec podif.Spec, veth 
 	return out
 }
 
-// gateway is the one of the address's own family, nil if there is none.
+// gateway returns the gateway of the address's family, nil if there is none.
 func gateway(p netip.Prefix, gateways []netip.Addr) net.IP {
 	for _, g := range gateways {
 		if g.Is4() == p.Addr().Is4() {
@@ -58,7 +57,10 @@ func gateway(p netip.Prefix, gateways []netip.Addr) net.IP {
 func marshalResult(version string, r *types100.Result) (json.RawMessage, error) {
 	converted, err := r.GetAsVersion(version)
 	if err != nil {
-		return nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: fmt.Sprintf("giving the result in version %q of CNI", version), Details: err.Error()}
+		return nil, &protocol.Error{
+			Code: protocol.CodeInvalidConfig, Msg: fmt.Sprintf("giving the result in version %q of CNI", version),
+			Details: err.Error(),
+		}
 	}
 	raw, err := json.Marshal(converted)
 	if err != nil {

@@ -19,17 +19,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// How long a plugin may take to send its request and to read the answer, how
-// long undoing a failed ADD may take, how long DEL waits for Open vSwitch, and
-// how long a change that is under way there is waited for when ADD has ended.
 const (
-	ioTimeout     = 5 * time.Second
-	undoTimeout   = 10 * time.Second
-	delTimeout    = 5 * time.Second
-	settleTimeout = 2 * time.Second
+	ioTimeout     = 5 * time.Second  // for a plugin to send its request or to read the answer
+	undoTimeout   = 10 * time.Second // for undoing a failed ADD
+	delTimeout    = 5 * time.Second  // for Open vSwitch to answer DEL
+	settleTimeout = 2 * time.Second  // for a transaction that is on its way when ADD ends
 )
 
-// Switch is Open vSwitch; *ovs.DB is one.
+// Switch is Open vSwitch. *ovs.DB implements it.
 type Switch interface {
 	SwitchState
 	AddPodPort(ctx context.Context, want hostplan.Port) error
@@ -37,20 +34,19 @@ type Switch interface {
 	WaitInstalled(ctx context.Context, name string) (ovs.InterfaceState, error)
 }
 
-// SwitchState is what is known of Open vSwitch without asking it; it is as of
-// the last moment when Connected was true.
+// SwitchState is the cached state of Open vSwitch, as of the last moment at which Connected was true.
 type SwitchState interface {
 	Connected() bool
 	Interface(name string) (ovs.InterfaceState, bool)
 	Sandboxes() []string
 }
 
-// Pods is the node's pods; *local.Watcher is one.
+// Pods has the node's pods. *local.Watcher implements it.
 type Pods interface {
 	WaitPod(ctx context.Context, namespace, name string, accept func(p local.Pod, ok bool) bool) error
 }
 
-// Settings is what holds for all pods of the node.
+// Settings are common to all pods of the node.
 type Settings struct {
 	MTU       int  // bytes
 	Userspace bool // br-int's datapath is userspace
@@ -58,21 +54,20 @@ type Settings struct {
 
 // Node is the agent.
 type Node interface {
-	// Settings returns once pods can be served. When ctx ends first, the error
-	// says what is missing.
+	// Settings returns once pods can be served. If ctx ends first, the error says what is missing.
 	Settings(ctx context.Context) (Settings, error)
-	// Missing says what keeps pods from being served, nil for nothing; a
-	// LimitedError when pods that are there may be without their network too.
+	// Missing returns why pods cannot be served, or nil if they can. It is a LimitedError if running pods may be
+	// without network, too.
 	Missing() error
 }
 
-// LimitedError is something missing that running pods need too.
+// LimitedError says that something is missing that running pods need, too.
 type LimitedError struct{ Reason error }
 
 // Error implements error.
 func (e *LimitedError) Error() string { return e.Reason.Error() }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *LimitedError) Unwrap() error { return e.Reason }
 
 // Phase is a step of ADD.
@@ -87,7 +82,7 @@ const (
 	PhaseFlows      Phase = "flows"      // waiting for ovn-installed
 )
 
-// Steps of ADD after podif's, as Server.Reached is told of them.
+// Steps of ADD after those of podif, for Server.Reached.
 const (
 	StepPort      = "port added"
 	StepFlows     = "flows installed"
@@ -98,8 +93,7 @@ const (
 // Steps lists all steps of ADD in their order.
 func Steps() []string { return append(podif.Steps(), StepPort, StepFlows, StepAnnounced, StepAnswered) }
 
-// Observer is told how long things took; the methods are called from many
-// goroutines.
+// Observer records durations. Its methods are called from many goroutines.
 type Observer interface {
 	Phase(p Phase, took time.Duration)
 	Request(command string, code uint, took time.Duration) // code 0 is success
@@ -112,31 +106,29 @@ type Server struct {
 	Node     Node
 	Observer Observer
 	Log      *slog.Logger
-	// Binding says why a logical port is not up yet, "" when that is not
-	// known; it is asked when ADD has waited in vain.
+	// Binding returns why a logical port is not up, "" if unknown. It is called when ADD has waited in vain.
 	Binding func(ctx context.Context, logicalPort string) string
-	// Timeout bounds one request; 0 is protocol.ServeTimeout.
+	// Timeout limits the time for a request. 0 stands for protocol.ServeTimeout.
 	Timeout time.Duration
-	// Reached, if set, is called after each of the Steps of an ADD: tests end
-	// the agent or the plugin there.
+	// Reached, if set, is called after each of the Steps of an ADD. Tests end the agent or the plugin there.
 	Reached func(step string)
 
 	locks locks
 	work  sync.WaitGroup
 
-	mu      sync.Mutex
-	life    context.Context // of Serve
-	pending map[string]bool // containers whose port is still to be removed
+	mu       sync.Mutex
+	serveCtx context.Context // of Serve
+	pending  map[string]bool // containers whose port is still to be removed
 }
 
-// Serve answers requests until ctx ends, then waits for those at work; they
-// are cut short and undo what they did.
+// Serve answers requests until ctx ends. It then waits for the running requests, which are cancelled and undo their
+// work.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	defer s.work.Wait()
 	s.mu.Lock()
-	s.life = ctx
+	s.serveCtx = ctx
 	s.mu.Unlock()
 	for {
 		c, err := l.AcceptUnix()
@@ -148,7 +140,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 		}
 		s.work.Go(func() {
 			s.serve(ctx, c)
-			_ = c.Close() // the answer is out, or nobody waits for it
+			_ = c.Close() // the answer is sent, or the plugin is gone
 		})
 	}
 }
@@ -163,7 +155,7 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 	_ = c.SetReadDeadline(start.Add(ioTimeout))
 	if err := protocol.Read(c, &r); err != nil {
 		if errors.Is(err, io.EOF) {
-			return // somebody only looked whether there is an agent: another agent, or the doctor
+			return // another agent or the doctor only checked that an agent is listening
 		}
 		s.answer(c, protocol.Response{Error: &protocol.Error{Code: protocol.CodeDecoding, Msg: err.Error()}})
 		s.Log.Warn("CNI request not understood", "error", err)
@@ -176,46 +168,48 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 	hungUp, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	go func() {
-		// The plugin sends nothing more: what ends the read is its end.
+		// The plugin sends nothing more, so that the read ends when the plugin goes away.
 		if _, err := c.Read(make([]byte, 1)); err != nil {
 			gone(errGone)
 		}
 	}()
-	response, unlock := s.alone(hungUp, r)
+	response, unlock := s.handleLocked(hungUp, r)
 	defer unlock()
-	s.tell(r, response, time.Since(start))
+	s.record(r, response, time.Since(start))
 	delivered := s.answer(c, response)
 	if r.Command == protocol.Add && response.Error == nil {
-		s.settle(ctx, r.ContainerID, delivered)
+		s.finish(ctx, r.ContainerID, delivered)
 	}
 }
 
-// alone serves a request while no other one for the same container is at work,
-// and keeps others waiting until unlock.
-func (s *Server) alone(ctx context.Context, r protocol.Request) (response protocol.Response, unlock func()) {
+// handleLocked serves a request when no other request for the same container is running. Others wait until unlock.
+func (s *Server) handleLocked(ctx context.Context, r protocol.Request) (response protocol.Response, unlock func()) {
 	if r.Command == protocol.GC || r.Command == protocol.Status {
-		return s.handle(ctx, r), func() {} // of no container, whatever the environment says
+		return s.handle(ctx, r), func() {} // these concern no container, even if the environment names one
 	}
 	unlock, err := s.locks.lock(ctx, names.HostVeth(r.ContainerID))
 	if err != nil {
-		return failure(&protocol.Error{Code: protocol.CodeTryAgain, Msg: "another request for this container is at work", Details: err.Error()}), func() {}
+		return failure(&protocol.Error{
+			Code: protocol.CodeTryAgain, Msg: "another request for this container is at work", Details: err.Error(),
+		}), func() {}
 	}
 	return s.handle(ctx, r), unlock
 }
 
-// tell logs and counts how a request ended.
-func (s *Server) tell(r protocol.Request, response protocol.Response, took time.Duration) {
+// record logs and counts a request.
+func (s *Server) record(r protocol.Request, response protocol.Response, took time.Duration) {
+	log := s.Log.With("command", r.Command, "sandbox", r.ContainerID, "args", r.Args, "took", took)
 	var code uint
 	if e := response.Error; e != nil {
 		code = e.Code
-		s.Log.Warn("CNI request failed", "command", r.Command, "sandbox", r.ContainerID, "args", r.Args, "took", took, "code", code, "error", e)
+		log.Warn("CNI request failed", "code", code, "error", e)
 	} else {
-		s.Log.Info("CNI request served", "command", r.Command, "sandbox", r.ContainerID, "args", r.Args, "took", took)
+		log.Info("CNI request served")
 	}
 	s.Observer.Request(r.Command, code, took)
 }
 
-// errGone is why a request's context ended when nobody waits for its answer.
+// errGone is the cause when a request's context ends because the plugin went away.
 var errGone = errors.New("the container runtime gave up waiting")
 
 func (s *Server) answer(c *net.UnixConn, r protocol.Response) (delivered bool) {
@@ -245,11 +239,12 @@ func (s *Server) handle(ctx context.Context, r protocol.Request) protocol.Respon
 	case protocol.Status:
 		return failure(s.status())
 	default:
-		return failure(&protocol.Error{Code: protocol.CodeInvalidEnv, Msg: fmt.Sprintf("CNI_COMMAND %q is not known", r.Command)})
+		msg := fmt.Sprintf("CNI_COMMAND %q is not known", r.Command)
+		return failure(&protocol.Error{Code: protocol.CodeInvalidEnv, Msg: msg})
 	}
 }
 
-// failure is the answer to a request that ended with err, which may be nil.
+// failure returns the response for err, which may be nil.
 func failure(err error) protocol.Response {
 	if err == nil {
 		return protocol.Response{}
@@ -261,28 +256,27 @@ func failure(err error) protocol.Response {
 	return protocol.Response{Error: e}
 }
 
-// removeLater keeps trying to remove a container's port until it works or the
-// server ends.
+// removeLater tries to remove a container's port until it succeeds or the server ends.
 func (s *Server) removeLater(containerID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending[containerID] || s.life == nil {
+	if s.pending[containerID] || s.serveCtx == nil {
 		return
 	}
 	if s.pending == nil {
 		s.pending = map[string]bool{}
 	}
 	s.pending[containerID] = true
-	life := s.life
+	ctx := s.serveCtx
 	s.work.Go(func() {
 		defer func() { s.mu.Lock(); delete(s.pending, containerID); s.mu.Unlock() }()
-		for life.Err() == nil {
-			if err := s.removePort(life, containerID); err == nil {
+		for ctx.Err() == nil {
+			if err := s.removePort(ctx, containerID); err == nil {
 				s.Log.Info("port of a deleted container removed", "sandbox", containerID)
 				return
 			}
 			select {
-			case <-life.Done():
+			case <-ctx.Done():
 			case <-time.After(retryInterval):
 			}
 		}

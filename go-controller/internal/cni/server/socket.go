@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen makes the socket. Its directory is made, and kept, accessible to its
-// owner only. A socket that nobody answers on is replaced.
+// Listen makes the socket, in a directory that only its owner can access. It replaces a stale socket.
 func Listen(path string) (*net.UnixListener, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -31,24 +30,24 @@ func Listen(path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, err)
 	}
-	// A successor may have made its own by the time this one ends.
+	// When this agent ends, the path may already be the socket of the next agent.
 	l.SetUnlinkOnClose(false)
 	return l, nil
 }
 
-// peer is the user id of the process at the other end (unix(7), SO_PEERCRED).
+// peer returns the user id of the process at the other end (unix(7), SO_PEERCRED).
 func peer(c *net.UnixConn) (uid uint32, err error) {
+	var cred *unix.Ucred
 	raw, err := c.SyscallConn()
+	if err == nil {
+		var credErr error
+		err = raw.Control(func(fd uintptr) {
+			cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		})
+		err = errors.Join(err, credErr)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
-	}
-	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
-	}
-	if credErr != nil {
-		return 0, fmt.Errorf("reading the peer's credentials: %w", credErr)
 	}
 	return cred.Uid, nil
 }

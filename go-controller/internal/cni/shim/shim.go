@@ -17,33 +17,32 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 )
 
-// defaultSocket is where the agent listens unless the configuration tells.
+// defaultSocket is the agent's socket unless the configuration has another path.
 const defaultSocket = "/run/ovn-kubernetes/cni/ovn-cni-server.sock"
 
 const connectTimeout = 5 * time.Second
 
-// conf is what the plugin itself reads of its network configuration.
+// conf is the part of the network configuration that the plugin itself reads.
 type conf struct {
 	Socket string `json:"socket"` // path of the agent's socket
 }
 
-// SupportedVersions lists the versions of the CNI specification that the
-// plugin speaks.
+// SupportedVersions lists the versions of the CNI specification that the plugin supports.
 func SupportedVersions() []string { return []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"} }
 
-// plugin is what one run of the program depends on.
+// plugin has the output and the timeouts of one run of the program.
 type plugin struct {
-	out     io.Writer     // where the result goes
-	connect time.Duration // bounds connecting to the agent: it accepts at once or it is not there
-	answer  time.Duration // bounds waiting for its answer
+	out     io.Writer     // gets the result
+	connect time.Duration // timeout for connecting to the agent
+	answer  time.Duration // timeout for its answer
 }
 
-// Main runs one CNI command: environment and standard input in, result or
-// error on standard output. It is the exit code.
+// Main runs one CNI command. It reads environment and standard input, and prints the result or an error to standard
+// output. It returns the exit code.
 func Main() int {
 	if os.Getenv("CNI_COMMAND") == protocol.Del {
-		// A path below /proc may lead to the node's own namespace by now, as
-		// the process is another's; that would fail a DEL which has succeeded.
+		// A path below /proc may lead to the node's own namespace if another process has got the process id. The library
+		// would then fail a DEL that has succeeded.
 		if err := os.Setenv("CNI_NETNS_OVERRIDE", "1"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -56,7 +55,8 @@ func Main() int {
 	err := skel.PluginMainFuncsWithError(skel.CNIFuncs{
 		Add: call(protocol.Add), Del: call(protocol.Del), Check: call(protocol.Check),
 		GC: call(protocol.GC), Status: call(protocol.Status),
-	}, version.PluginSupports(SupportedVersions()...), "ovn_cni: gives pods a port on the OVN network; needs the node agent, `ovnkube node`")
+	}, version.PluginSupports(SupportedVersions()...),
+		"ovn_cni: gives pods a port on the OVN network; needs the node agent, `ovnkube node`")
 	if err == nil {
 		return 0
 	}
@@ -92,7 +92,7 @@ func (p plugin) forward(command string, args *skel.CmdArgs) error {
 	return nil
 }
 
-// agentError is what the runtime is told when the agent can't be asked.
+// agentError is the error for the runtime if the agent does not answer.
 func agentError(command, socket string, err error) error {
 	if errors.Is(err, protocol.ErrTooLarge) {
 		return types.NewError(types.ErrInvalidNetworkConfig, "the network configuration is too large", err.Error())
@@ -103,7 +103,8 @@ func agentError(command, socket string, err error) error {
 	}
 	var netErr net.Error
 	if errors.As(err, &netErr) && netErr.Timeout() {
-		return types.NewError(code, "the node agent did not answer in time", fmt.Sprintf("socket %s: %v; look at the log of `ovnkube node`", socket, err))
+		return types.NewError(code, "the node agent did not answer in time",
+			fmt.Sprintf("socket %s: %v; look at the log of `ovnkube node`", socket, err))
 	}
 	return types.NewError(code, "the node agent is not running, or went away while it worked on this request",
 		fmt.Sprintf("socket %s: %v; start `ovnkube node` on this node, or look at its log", socket, err))

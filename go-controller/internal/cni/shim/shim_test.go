@@ -16,7 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 )
 
-// agent listens on a socket and hands each connection to serve.
+// agent listens on a socket and passes each connection to serve.
 func agent(t *testing.T, serve func(net.Conn)) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
@@ -40,7 +40,7 @@ func agent(t *testing.T, serve func(net.Conn)) (socket string) {
 	return socket
 }
 
-// What the runtime is told when the agent does not give a proper answer.
+// The runtime gets a clear error if the agent does not answer properly.
 func TestNoAnswer(t *testing.T) {
 	silent := agent(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }) // until the plugin goes
 	rude := agent(t, func(net.Conn) {})
@@ -62,7 +62,8 @@ func TestNoAnswer(t *testing.T) {
 		{garbled, protocol.Add, `{}`, 11, []string{"receiving the message", "at most 1048576"}},
 		{"/nowhere/s", protocol.Add, `{}`, 11, []string{"node agent is not running", "/nowhere/s", "start `ovnkube node`"}},
 		{"/nowhere/s", protocol.Status, `{}`, 50, []string{"node agent is not running"}},
-		{silent, protocol.Add, `{"x":"` + strings.Repeat("x", protocol.MaxSize) + `"}`, 7, []string{"network configuration is too large", "at most 1048576"}},
+		{silent, protocol.Add, `{"x":"` + strings.Repeat("x", protocol.MaxSize) + `"}`, 7,
+			[]string{"network configuration is too large", "at most 1048576"}},
 		{silent, protocol.Add, `[]`, 6, []string{"decoding the network configuration"}},
 	} {
 		conf := c.conf
@@ -77,7 +78,8 @@ func TestNoAnswer(t *testing.T) {
 		err := p.forward(c.command, &skel.CmdArgs{ContainerID: "c", StdinData: []byte(conf)})
 		var e *types.Error
 		if !errors.As(err, &e) || e.Code != c.code || out.Len() > 0 {
-			t.Errorf("%s to %s: %v, printed %q; want code %d and nothing printed", c.command, c.socket, err, out.String(), c.code)
+			t.Errorf("%s to %s: %v, printed %q; want code %d and nothing printed", c.command, c.socket, err, out.String(),
+				c.code)
 			continue
 		}
 		for _, w := range c.words {
@@ -88,7 +90,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// A result goes to standard output, and an error of the agent is the plugin's.
+// The plugin prints the agent's result, or fails with the agent's error.
 func TestAnswers(t *testing.T) {
 	answer := protocol.Response{Result: []byte(`{"cniVersion":"1.1.0"}`)}
 	socket := agent(t, func(c net.Conn) {
@@ -108,7 +110,8 @@ func TestAnswers(t *testing.T) {
 	}
 	answer = protocol.Response{Error: &protocol.Error{Code: 101, Msg: "broken", Details: "here"}}
 	var e *types.Error
-	if err := p.forward(protocol.Check, args); !errors.As(err, &e) || e.Code != 101 || e.Msg != "broken" || e.Details != "here" {
+	if err := p.forward(protocol.Check, args); !errors.As(err, &e) || e.Code != 101 || e.Msg != "broken" ||
+		e.Details != "here" {
 		t.Errorf("CHECK: %v", err)
 	}
 }

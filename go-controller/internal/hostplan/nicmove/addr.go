@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Forever is the lifetime of an address that does not expire (rtnetlink(7),
-// struct ifa_cacheinfo).
+// Forever is the lifetime of an address that does not expire (rtnetlink(7), struct ifa_cacheinfo).
 const Forever = 0xffffffff
 
 // Flags of an address (linux/if_addr.h).
@@ -21,26 +20,25 @@ const (
 	flagMCAutoJoin     = 0x400
 )
 
-// SettableFlags are those that a person can give an address; the rest is the
-// kernel's own account.
+// SettableFlags are the flags that a user can set. The kernel maintains the others.
 const SettableFlags = FlagNoDAD | flagHomeAddress | flagManageTempAddr | flagNoPrefixRoute | flagMCAutoJoin
 
-// Addr is an address of a link with all that the kernel keeps with it.
+// Addr is an address of a link with all its attributes.
 type Addr struct {
 	Link      string       `json:"link"`
-	Prefix    netip.Prefix `json:"prefix"`              // the address itself with the subnet's length
-	Peer      netip.Addr   `json:"peer,omitzero"`       // the other end, to which the length belongs
+	Prefix    netip.Prefix `json:"prefix"`              // the address with the subnet's length
+	Peer      netip.Addr   `json:"peer,omitzero"`       // the other end; the subnet is then that of the peer
 	Broadcast netip.Addr   `json:"broadcast,omitzero"`  // IPv4
 	Label     string       `json:"label,omitempty"`     // IPv4
 	Scope     uint8        `json:"scope,omitempty"`     // as in /etc/iproute2/rt_scopes
 	Flags     uint32       `json:"flags,omitempty"`     // linux/if_addr.h
 	Valid     uint32       `json:"valid"`               // seconds, or Forever
-	Preferred uint32       `json:"preferred,omitempty"` // seconds, or Forever; 0 is deprecated
+	Preferred uint32       `json:"preferred,omitempty"` // seconds, or Forever; 0: the address is deprecated
 	Metric    uint32       `json:"metric,omitempty"`    // of the route to its subnet
-	Protocol  uint8        `json:"protocol,omitempty"`  // who made it; IFA_PROTO
+	Protocol  uint8        `json:"protocol,omitempty"`  // who added it (IFA_PROTO)
 }
 
-// String shows it as ip(8) would.
+// String has the form of ip(8).
 func (a Addr) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "addr %s", a.Prefix)
@@ -61,8 +59,9 @@ func (a Addr) String() string {
 		bit  uint32
 		name string
 	}{
-		{FlagNoDAD, "nodad"}, {flagHomeAddress, "home"}, {flagManageTempAddr, "mngtmpaddr"}, {flagNoPrefixRoute, "noprefixroute"},
-		{flagMCAutoJoin, "autojoin"}, {FlagTentative, "tentative"}, {FlagDADFailed, "dadfailed"},
+		{FlagNoDAD, "nodad"}, {flagHomeAddress, "home"}, {flagManageTempAddr, "mngtmpaddr"},
+		{flagNoPrefixRoute, "noprefixroute"}, {flagMCAutoJoin, "autojoin"}, {FlagTentative, "tentative"},
+		{FlagDADFailed, "dadfailed"},
 	} {
 		if a.Flags&f.bit != 0 {
 			b.WriteString(" " + f.name)
@@ -87,8 +86,8 @@ func lifetime(seconds uint32) string {
 	return fmt.Sprintf("%ds", seconds)
 }
 
-// on is the address on another link. The first part of a label is the link's
-// name; a label that would be too long stays as it is.
+// on returns the address for another link. A label begins with the link's name; a label that would become too long
+// stays as it is.
 func (a Addr) on(from, to string) Addr {
 	a.Link = to
 	if rest, ok := strings.CutPrefix(a.Label, from); ok && len(to+rest) <= maxName {
@@ -100,11 +99,11 @@ func (a Addr) on(from, to string) Addr {
 // maxName is the longest name of an interface or label (IFNAMSIZ - 1).
 const maxName = 15
 
-// same tells whether an address that is there is as wanted. Lifetimes run
-// down, and routers prolong them: only one that is shorter by more than a
-// minute is not the same.
+// same reports whether an existing address is as wanted. Since lifetimes run down and routers prolong them, only a
+// lifetime that is more than a minute too short makes a difference.
 func (a Addr) same(want Addr) bool {
-	if short(a.Valid, want.Valid) || short(a.Preferred, want.Preferred) || (a.Valid == Forever) != (want.Valid == Forever) {
+	if tooShort(a.Valid, want.Valid) || tooShort(a.Preferred, want.Preferred) ||
+		(a.Valid == Forever) != (want.Valid == Forever) {
 		return false
 	}
 	a.Flags, want.Flags = a.Flags&SettableFlags, want.Flags&SettableFlags
@@ -112,20 +111,22 @@ func (a Addr) same(want Addr) bool {
 	return a == want
 }
 
-func short(have, want uint32) bool { return have < want && want-have > 60 }
+func tooShort(have, want uint32) bool { return have < want && want-have > 60 }
 
-// connected tells whether the kernel itself makes this route for the address.
+// connected reports whether r is the route that the kernel makes for the address.
 func (a Addr) connected(r Route) bool {
 	subnet := a.Prefix.Masked()
 	if a.Peer.IsValid() {
 		subnet = netip.PrefixFrom(a.Peer, a.Prefix.Bits()).Masked()
 	}
-	if a.Flags&flagNoPrefixRoute != 0 || r.Protocol != protoKernel || r.Type != typeUnicast || r.Table != tableMain || r.Dest != subnet {
+	if a.Flags&flagNoPrefixRoute != 0 || r.Protocol != protoKernel || r.Type != typeUnicast || r.Table != tableMain ||
+		r.Dest != subnet {
 		return false
 	}
 	metric := a.Metric
 	if metric == 0 && r.Dest.Addr().Is6() {
 		metric = 256 // IP6_RT_PRIO_ADDRCONF
 	}
-	return r.Metric == metric && len(r.Hops) == 1 && r.Hops[0].Link == a.Link && !r.Hops[0].Via.IsValid() && (!r.Src.IsValid() || r.Src == a.Prefix.Addr())
+	return r.Metric == metric && len(r.Hops) == 1 && r.Hops[0].Link == a.Link && !r.Hops[0].Via.IsValid() &&
+		(!r.Src.IsValid() || r.Src == a.Prefix.Addr())
 }

@@ -9,31 +9,30 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// Device is what a network interface has. The zero Device is one that does not
-// exist.
+// Device is the configuration of a network interface. The zero Device means that the interface does not exist.
 type Device struct {
 	Link       hostplan.Link     `json:"link"`
 	Addrs      []Addr            `json:"addrs,omitempty"` // in the kernel's order
 	Routes     []Route           `json:"routes,omitempty"`
-	Rules      []Rule            `json:"rules,omitempty"` // that name it
+	Rules      []Rule            `json:"rules,omitempty"` // those that name the interface
 	Neighbours []Neighbour       `json:"neighbours,omitempty"`
 	Sysctls    map[string]string `json:"sysctls,omitempty"`  // "ipv6/accept_ra" is net/ipv6/conf/NAME/accept_ra
-	Offloads   map[string]bool   `json:"offloads,omitempty"` // "gro", "lro", where the driver has them
+	Offloads   map[string]bool   `json:"offloads,omitempty"` // "gro" and "lro", if the driver has them
 	Drop       bool              `json:"-"`                  // hostplan.IngressDrop is in effect
 }
 
-// Exists tells whether there is such an interface.
+// Exists reports whether the interface exists.
 func (d Device) Exists() bool { return d.Link.Name != "" }
 
-// Carries tells whether the interface has anything that hosts are reached by:
-// an address other than link-local ones, or a route beyond those.
+// Carries reports whether the interface can carry traffic beyond its link: it has an address that is not link-local, or
+// a route that the kernel did not make.
 func (d Device) Carries() bool {
 	global := func(a Addr) bool { return !a.Prefix.Addr().IsLinkLocalUnicast() }
 	routed := func(r Route) bool { return r.Protocol != protoKernel }
 	return slices.ContainsFunc(d.Addrs, global) || slices.ContainsFunc(d.Routes, routed)
 }
 
-// String is the whole device as text, one thing a line.
+// String returns the configuration as text, with an item on each line.
 func (d Device) String() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, d.Link)
@@ -59,7 +58,7 @@ func lines[T fmt.Stringer](b *strings.Builder, list []T) {
 	}
 }
 
-// On is the device's belongings on an interface of another name.
+// On returns the same configuration for an interface of another name.
 func (d Device) On(name string) Device {
 	from := d.Link.Name
 	out := d
@@ -79,8 +78,7 @@ func mapped[T any](list []T, f func(T) T) []T {
 	return out
 }
 
-// Aged is the device as it is a number of seconds later: lifetimes have gone
-// down, and what has expired is gone.
+// Aged returns the configuration as it is some seconds later: with shorter lifetimes, and without what has expired.
 func (d Device) Aged(seconds uint32) Device {
 	out := d
 	out.Addrs = nil
@@ -107,13 +105,13 @@ func (d Device) Aged(seconds uint32) Device {
 	return out
 }
 
-// Neighbour is a permanent or a proxied neighbour entry.
+// Neighbour is a permanent neighbour entry or a proxy entry, which has no MAC.
 type Neighbour struct {
 	hostplan.Neighbour
-	Proxy bool `json:"proxy,omitempty"` // it has no MAC then
+	Proxy bool `json:"proxy,omitempty"`
 }
 
-// String shows it as ip(8) would.
+// String has the form of ip(8).
 func (n Neighbour) String() string {
 	if n.Proxy {
 		return fmt.Sprintf("neigh proxy %s dev %s", n.IP, n.Link)
@@ -121,13 +119,13 @@ func (n Neighbour) String() string {
 	return n.Neighbour.String()
 }
 
-// Offload is a feature of an interface, as `ethtool -K LINK NAME on|off`.
+// Offload is an offload feature of an interface, as in `ethtool -K LINK NAME on|off`.
 type Offload struct {
 	Link, Name string
 	On         bool
 }
 
-// String shows it as ethtool(8) would.
+// String has the form of ethtool(8).
 func (o Offload) String() string {
 	state := "off"
 	if o.On {
@@ -136,8 +134,7 @@ func (o Offload) String() string {
 	return fmt.Sprintf("offload %s %s dev %s", o.Name, state, o.Link)
 }
 
-// Bridge is the Open vSwitch bridge that takes a NIC in, without the NIC's port
-// (ovs-vswitchd.conf.db(5)).
+// Bridge is the Open vSwitch bridge for a NIC, without the NIC's port (ovs-vswitchd.conf.db(5)).
 type Bridge struct {
 	Name     string
 	ID       string // external_ids:bridge-id
@@ -148,33 +145,34 @@ type Bridge struct {
 	MTU      int    // mtu_request of the local port, bytes
 }
 
-// BridgeFor is the bridge of this name that a NIC wants: a plain switch with
-// the NIC's MAC and MTU.
+// BridgeFor returns the bridge for a NIC: a plain switch with the NIC's MAC and MTU.
 func BridgeFor(nic hostplan.Link, name, datapath string) Bridge {
-	return Bridge{Name: name, ID: name, NIC: nic.Name, FailMode: "standalone", Datapath: datapath, MAC: nic.MAC.String(), MTU: nic.MTU}
+	return Bridge{Name: name, ID: name, NIC: nic.Name, FailMode: "standalone", Datapath: datapath,
+		MAC: nic.MAC.String(), MTU: nic.MTU}
 }
 
-// String shows the bridge on one line.
+// String returns the bridge on one line.
 func (b Bridge) String() string {
-	return fmt.Sprintf("bridge %s fail_mode=%s datapath_type=%s hwaddr=%s mtu_request=%d bridge-id=%s bridge-uplink=%s", b.Name, b.FailMode, b.Datapath, b.MAC, b.MTU, b.ID, b.NIC)
+	return fmt.Sprintf("bridge %s fail_mode=%s datapath_type=%s hwaddr=%s mtu_request=%d bridge-id=%s bridge-uplink=%s",
+		b.Name, b.FailMode, b.Datapath, b.MAC, b.MTU, b.ID, b.NIC)
 }
 
 // Port is the NIC's port.
 type Port struct{ Bridge, NIC string }
 
-// String shows the port on one line.
+// String returns the port on one line.
 func (p Port) String() string { return fmt.Sprintf("port %s on %s", p.NIC, p.Bridge) }
 
-// Host is what a plan is compared with.
+// Host is the state that a plan is compared with.
 type Host struct {
 	NIC, Bridge Device
 	Row         Bridge            // zero: Open vSwitch has no such bridge
 	PortOn      string            // the bridge that has the NIC as a port, "" for none
-	Defaults    map[string]string // sysctls of an interface that is made now, by the keys of Device.Sysctls
+	Defaults    map[string]string // sysctls that a new interface gets, by the keys of Device.Sysctls
 }
 
-// Before is what the NIC had before a move of which nobody has kept account:
-// what it has, and what the bridge has of it.
+// Before reconstructs the NIC's configuration before a move without an undo file: what the NIC has, and what the bridge
+// has from it.
 func (h Host) Before() Device {
 	d := h.NIC
 	if !h.Bridge.Exists() {
@@ -184,7 +182,7 @@ func (h Host) Before() Device {
 		d.Sysctls = h.Bridge.Sysctls
 	}
 	bridge := h.Bridge.On(d.Link.Name)
-	bridge.Routes = slices.DeleteFunc(bridge.Routes, Route.ours)
+	bridge.Routes = slices.DeleteFunc(bridge.Routes, Route.ofAgent)
 	return d.Merged(bridge)
 }
 

@@ -1,17 +1,14 @@
-// Package nicmove plans how what a NIC has moves to the Open vSwitch bridge
-// that takes the NIC in, and how it moves back: addresses, routes, policy
-// rules, neighbours, MAC, MTU and sysctls.
+// Package nicmove plans how the configuration of a NIC moves to an Open vSwitch bridge that gets the NIC as a port, and
+// back: addresses, routes, policy rules, neighbours, MAC, MTU and sysctls.
 //
-// A Device is what an interface has, as the kernel tells it, without loss: what
-// has no field of its own is kept as the kernel's attribute. A Host is what the
-// NIC, the bridge and Open vSwitch have at one moment. Forward and Back compare
-// what should move with a Host and answer the ordered steps that are left to do.
-// So a move that was interrupted anywhere is finished or taken back by asking
-// again, and where all is as it should be the answer is empty.
+// A Device is the complete configuration of an interface: netlink attributes without a field of their own are kept as
+// they are. A Host is the state of the NIC, the bridge and Open vSwitch at one moment. Forward and Back compare the
+// configuration with a Host and return the remaining steps in order. So planning again continues or undoes a move that
+// was interrupted at any point, and the plan of a finished move is empty.
 //
-// Order matters, because packets flow meanwhile. Nothing is taken from one
-// interface before the other has it; default routes change over last.
+// The order matters, because packets flow meanwhile. One interface loses nothing before the other has it, and default
+// routes move last.
 //
-// The package is pure like hostplan; hostnet and ovs read Hosts and carry steps
-// out, and package internal/nicmove conducts.
+// The package is pure like hostplan. Packages hostnet and ovs read Hosts and execute steps; package internal/nicmove
+// controls the move.
 package nicmove

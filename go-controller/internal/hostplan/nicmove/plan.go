@@ -8,26 +8,23 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// DatapathNetdev is Open vSwitch's userspace datapath, which reads a NIC
-// through a packet socket.
+// DatapathNetdev is Open vSwitch's userspace datapath, which reads a NIC through a packet socket.
 const DatapathNetdev = "netdev"
 
-// Sysctls that a move plays with.
+// Sysctls that a move depends on or sets.
 const (
-	disableIPv6   = "ipv6/disable_ipv6"
-	addrGenMode   = "ipv6/addr_gen_mode"
-	raMetric      = "ipv6/ra_defrtr_metric"
-	genModeNone   = "1" // IN6_ADDR_GEN_MODE_NONE
-	usualRAMetric = 1024
+	disableIPv6     = "ipv6/disable_ipv6"
+	addrGenMode     = "ipv6/addr_gen_mode"
+	raMetric        = "ipv6/ra_defrtr_metric"
+	genModeNone     = "1" // IN6_ADDR_GEN_MODE_NONE
+	defaultRAMetric = 1024
 )
 
-// Forward lists what is left to do until the bridge has all of move and the NIC
-// nothing. move is what the NIC has, or had before an earlier attempt. Without
-// sysctls in it none of the bridge's is touched.
+// Forward lists the remaining steps until the bridge has all of move and the NIC nothing. move is the configuration of
+// the NIC, now or before an earlier attempt. If it has no sysctls, those of the bridge do not change.
 //
-// The order: the bridge, without the NIC, gets sysctls and addresses; the NIC
-// goes in, and from here on frames arrive at the bridge; rules and routes
-// change over one by one, default routes last; the NIC is emptied.
+// The order is: the bridge, still without the NIC, gets sysctls and addresses; the NIC becomes a port, so that its
+// frames arrive at the bridge; rules and routes move one by one, default routes last; the NIC is emptied.
 func Forward(move Device, row Bridge, have Host) []Step {
 	var s steps
 	move = move.replaceLearned()
@@ -36,33 +33,32 @@ func Forward(move Device, row Bridge, have Host) []Step {
 		s.change(have.Row, row, have.Row == Bridge{})
 	}
 	early := withoutGenMode(want.Sysctls, want.Link.Up && !have.Bridge.Link.Up)
-	s.sysctls(row.Name, early, have.Bridge.orMade(have.Defaults))
+	s.sysctls(row.Name, early, have.Bridge.sysctlsOr(have.Defaults))
 	if want.Link != have.Bridge.Link {
 		s.change(have.Bridge.Link, want.Link, !have.Bridge.Exists())
 	}
 	s.addresses(want.Addrs, have.Bridge.Addrs)
 	s.missing(want.Neighbours, have.Bridge.Neighbours)
-	s.enter(row, move.Link, have)
+	s.addPort(row, move.Link, have)
 	s.moveRules(want.Rules, have.NIC.Rules, have.Bridge.Rules)
 	s.moveRoutes(want, have.NIC, have.Bridge)
 	s.unwantedConnected(want, have.Bridge)
 	s.empty(have.NIC)
-	s.sysctls(row.Name, want.Sysctls, overlay(have.Bridge.orMade(have.Defaults), early))
+	s.sysctls(row.Name, want.Sysctls, overlay(have.Bridge.sysctlsOr(have.Defaults), early))
 	return s
 }
 
-// Back lists what is left to do until the NIC has all of saved again, and the
-// bridge is gone. What somebody has given the bridge meanwhile goes to the NIC
-// too, but for what is the agent's. Lifetimes are those that the bridge has now.
+// Back lists the remaining steps until the NIC has all of saved again and the bridge is gone. The NIC also gets what
+// was added to the bridge meanwhile, except by the agent. Lifetimes are the bridge's current ones.
 func Back(saved Device, have Host) []Step {
 	var s steps
 	nic := saved.Link.Name
 	want := saved.Merged(have.Bridge.extras().On(nic)).Merged(have.NIC).replaceLearned()
-	reborn := have.NIC.Sysctls[disableIPv6] == "1" && want.Sysctls[disableIPv6] == "0"
-	early := withoutGenMode(want.Sysctls, reborn)
+	enableIPv6 := have.NIC.Sysctls[disableIPv6] == "1" && want.Sysctls[disableIPv6] == "0"
+	early := withoutGenMode(want.Sysctls, enableIPv6)
 	delete(early, disableIPv6)
 	s.sysctls(nic, early, have.NIC.Sysctls)
-	if reborn {
+	if enableIPv6 {
 		early[disableIPv6] = "0"
 		s.add(sysctl(nic, disableIPv6, "0"))
 	}
@@ -71,7 +67,7 @@ func Back(saved Device, have Host) []Step {
 	}
 	s.addresses(want.Addrs, have.NIC.Addrs)
 	s.missing(want.Neighbours, have.NIC.Neighbours)
-	s.leave(saved, have)
+	s.removePort(saved, have)
 	s.moveRules(want.Rules, have.Bridge.Rules, have.NIC.Rules)
 	s.moveRoutes(want, Device{Link: have.Bridge.Link, Routes: have.Bridge.shared()}, have.NIC)
 	s.unwantedConnected(want, have.NIC)
@@ -82,15 +78,14 @@ func Back(saved Device, have Host) []Step {
 	return s
 }
 
-// withoutGenMode is sysctls without the one by which the kernel makes link-local
-// addresses: a device whose addresses are still to come gets that last, or the
-// kernel would make one by itself and check it for duplicates. With none it is
-// switched off until then.
-func withoutGenMode(sysctls map[string]string, none bool) map[string]string {
+// withoutGenMode removes the sysctl that makes the kernel generate link-local addresses. A device gets it only after
+// its addresses, or else the kernel would generate one itself and check it for duplicates. With off, the result
+// disables the generation until then.
+func withoutGenMode(sysctls map[string]string, off bool) map[string]string {
 	out := maps.Clone(sysctls)
 	if _, ok := out[addrGenMode]; ok {
 		delete(out, addrGenMode)
-		if none {
+		if off {
 			out[addrGenMode] = genModeNone
 		}
 	}
@@ -105,8 +100,8 @@ func (s *steps) change(have, want fmt.Stringer, absent bool) {
 	s.replace(have, want)
 }
 
-// orMade is the device's sysctls, or those of one that is made now.
-func (d Device) orMade(defaults map[string]string) map[string]string {
+// sysctlsOr returns the device's sysctls, or the defaults for a new device if it does not exist.
+func (d Device) sysctlsOr(defaults map[string]string) map[string]string {
 	if d.Exists() {
 		return d.Sysctls
 	}
@@ -128,8 +123,8 @@ func (s *steps) sysctls(link string, want, have map[string]string) {
 	}
 }
 
-// addresses adds what is missing. The kernel lists the IPv4 addresses in the
-// order in which they came, and the latest IPv6 address first.
+// addresses adds missing addresses, in the order that makes the kernel list them as wanted: it lists IPv4 addresses in
+// the order in which they were added, but the latest IPv6 address first.
 func (s *steps) addresses(want, have []Addr) {
 	var v4, v6 []Addr
 	for _, a := range want {
@@ -159,10 +154,10 @@ func (s *steps) missing(want, have []Neighbour) {
 	}
 }
 
-// enter puts the NIC into the bridge. link is how the NIC itself has to be.
-func (s *steps) enter(row Bridge, link hostplan.Link, have Host) {
+// addPort makes the NIC a port of the bridge. link has the NIC's wanted state and MTU.
+func (s *steps) addPort(row Bridge, link hostplan.Link, have Host) {
 	userspace := row.Datapath == DatapathNetdev
-	if userspace { // frames that the kernel has glued together don't fit what Open vSwitch reads
+	if userspace { // frames that the kernel has merged do not fit the buffers of Open vSwitch
 		for _, k := range slices.Sorted(maps.Keys(have.NIC.Offloads)) {
 			if have.NIC.Offloads[k] {
 				s.add(Offload{Link: row.NIC, Name: k})
@@ -180,8 +175,8 @@ func (s *steps) enter(row Bridge, link hostplan.Link, have Host) {
 	s.drop(row.NIC, userspace, have.NIC.Drop)
 }
 
-// leave takes the NIC out of the bridge, so that frames arrive at it again.
-func (s *steps) leave(saved Device, have Host) {
+// removePort takes the NIC out of the bridge, so that the host gets its frames again.
+func (s *steps) removePort(saved Device, have Host) {
 	nic := saved.Link.Name
 	s.drop(nic, false, have.NIC.Drop)
 	if have.PortOn != "" {
@@ -204,8 +199,7 @@ func (s *steps) drop(nic string, want, have bool) {
 	}
 }
 
-// moveRules adds the wanted rules that there has not, and removes those that
-// here has.
+// moveRules adds the wanted rules that are missing there, and removes those of here.
 func (s *steps) moveRules(want, here, there []Rule) {
 	for _, w := range want {
 		if !slices.ContainsFunc(there, func(r Rule) bool { return r.String() == w.String() }) {
@@ -217,15 +211,15 @@ func (s *steps) moveRules(want, here, there []Rule) {
 	}
 }
 
-// empty removes what the NIC still has.
+// empty removes the rest of the NIC's configuration.
 func (s *steps) empty(nic Device) {
 	for _, n := range nic.Neighbours {
 		s.remove(n)
 	}
 	if nic.Sysctls[disableIPv6] == "0" {
-		s.add(sysctl(nic.Link.Name, disableIPv6, "1")) // all of IPv6
+		s.add(sysctl(nic.Link.Name, disableIPv6, "1")) // removes all IPv6 addresses and routes
 	}
-	for _, a := range slices.Backward(nic.Addrs) { // a first address takes those in its subnet along
+	for _, a := range slices.Backward(nic.Addrs) { // removing a primary address removes its secondary addresses, too
 		if a.Prefix.Addr().Is4() {
 			s.remove(a)
 		}

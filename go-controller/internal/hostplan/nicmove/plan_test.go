@@ -21,14 +21,15 @@ func addr(prefix string) Addr {
 }
 
 func route(dest, via string, metric uint32) Route {
-	r := Route{Dest: netip.MustParsePrefix(dest), Table: tableMain, Type: typeUnicast, Protocol: 4, Metric: metric, Hops: []Hop{{Link: "eth0"}}}
+	r := Route{Dest: netip.MustParsePrefix(dest), Table: tableMain, Type: typeUnicast, Protocol: 4, Metric: metric,
+		Hops: []Hop{{Link: "eth0"}}}
 	if via != "" {
 		r.Hops[0].Via = netip.MustParseAddr(via)
 	}
 	return r
 }
 
-// connected is the route that the kernel makes for an address.
+// connected returns the route that the kernel makes for an address.
 func connected(a Addr) Route {
 	r := route(a.Prefix.Masked().String(), "", 0)
 	r.Protocol, r.Hops[0].Link = protoKernel, a.Link
@@ -40,7 +41,7 @@ func connected(a Addr) Route {
 	return r
 }
 
-// nic is a NIC with something of every kind.
+// nic is a NIC with an item of every kind.
 func nic() Device {
 	lease := addr("192.0.2.7/24")
 	lease.Valid, lease.Preferred, lease.Label = 3600, 1800, "eth0:dhcp"
@@ -55,7 +56,8 @@ func nic() Device {
 	tuned := route("0.0.0.0/0", "192.0.2.1", 50)
 	tuned.Src, tuned.Metrics = silent.Prefix.Addr(), []Attr{{2, "14050000"}}
 	shared := route("203.0.113.0/24", "192.0.2.2", 0)
-	shared.Hops = []Hop{{Via: netip.MustParseAddr("192.0.2.2"), Link: "eth0", Weight: 1}, {Via: netip.MustParseAddr("10.9.9.9"), Link: "eth1", Weight: 2}}
+	shared.Hops = []Hop{{Via: netip.MustParseAddr("192.0.2.2"), Link: "eth0", Weight: 1},
+		{Via: netip.MustParseAddr("10.9.9.9"), Link: "eth1", Weight: 2}}
 	far := route("10.0.0.0/8", "100.64.0.1", 0)
 	far.Hops[0].OnLink, far.Table = true, 100
 	return Device{
@@ -64,20 +66,23 @@ func nic() Device {
 		Routes: []Route{tuned, connected(lease), shared, far, connected(slaac), connected(local), learned},
 		Rules:  []Rule{{Priority: 500, From: netip.MustParsePrefix("192.0.2.0/24"), IIF: "eth0", Action: 1, Table: 100}},
 		Neighbours: []Neighbour{
-			{Neighbour: hostplan.Neighbour{Link: "eth0", IP: netip.MustParseAddr("192.0.2.9"), MAC: ipnet.MAC{2, 0, 0, 0, 0, 9}}},
+			{Neighbour: hostplan.Neighbour{Link: "eth0", IP: netip.MustParseAddr("192.0.2.9"), MAC: ipnet.MAC{2, 0, 0, 0, 0,
+				9}}},
 			{Neighbour: hostplan.Neighbour{Link: "eth0", IP: netip.MustParseAddr("2001:db8::9")}, Proxy: true},
 		},
-		Sysctls:  map[string]string{disableIPv6: "0", addrGenMode: "0", "ipv6/accept_ra": "2", "ipv4/rp_filter": "2", raMetric: "1024"},
+		Sysctls: map[string]string{disableIPv6: "0", addrGenMode: "0", "ipv6/accept_ra": "2", "ipv4/rp_filter": "2",
+			raMetric: "1024"},
 		Offloads: map[string]bool{"gro": true, "lro": false},
 	}
 }
 
 func defaults() map[string]string {
-	return map[string]string{disableIPv6: "0", addrGenMode: "0", "ipv6/accept_ra": "1", "ipv4/rp_filter": "0", raMetric: "1024"}
+	return map[string]string{disableIPv6: "0", addrGenMode: "0", "ipv6/accept_ra": "1", "ipv4/rp_filter": "0",
+		raMetric: "1024"}
 }
 
-// world is a host of the kind that the kernel and Open vSwitch make, as far as a
-// plan can tell: what goes with an address, a bridge or IPv6 comes and goes.
+// world imitates the kernel and Open vSwitch as far as a plan depends on them: routes come and go with addresses,
+// bridges and IPv6.
 type world struct{ Host }
 
 func newWorld() *world {
@@ -181,8 +186,7 @@ func without[T any](list []T, key string, of func(T) string) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return of(v) == key })
 }
 
-// sorted is a device's text, its lines in order, with stand-ins for learned
-// routes shown as these.
+// sorted is a device's text with sorted lines. Stand-ins are shown as the learned routes that they replace.
 func sorted(d Device) string {
 	text := strings.ReplaceAll(d.String(), "proto ra metric 1025", "proto ra metric 1024")
 	lines := strings.SplitAfter(text, "\n")
@@ -224,8 +228,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// From wherever a move or a way back has stopped, going on and going back both
-// lead to where they should, and then there is nothing left to do.
+// Wherever a move or a return is interrupted, both continuing and going back reach their goal, and the next plan is
+// empty.
 func TestFromEveryStep(t *testing.T) {
 	for _, datapath := range []string{"system", "netdev"} {
 		there := newWorld()
@@ -234,7 +238,8 @@ func TestFromEveryStep(t *testing.T) {
 			there.make(t, s)
 		}
 		moved := sorted(there.Bridge)
-		if want := sorted(nic().On("breth0")); strings.ReplaceAll(moved, "offload", "") != strings.ReplaceAll(withoutOffloads(want), "offload", "") {
+		if want := sorted(nic().On("breth0")); strings.ReplaceAll(moved, "offload",
+			"") != strings.ReplaceAll(withoutOffloads(want), "offload", "") {
 			t.Errorf("the bridge has\n%s\nwant\n%s", moved, want)
 		}
 		for n := range len(all) + 1 {
@@ -244,10 +249,10 @@ func TestFromEveryStep(t *testing.T) {
 			}
 			if n > 0 {
 				for range 2 {
-					settle(t, w, "going on", func() []Step { return forward(w, datapath) })
+					settle(t, w, "continuing", func() []Step { return forward(w, datapath) })
 				}
 				if got := sorted(w.Bridge); got != moved {
-					t.Errorf("%s: going on after %d steps the bridge has\n%s\nwant\n%s", datapath, n, got, moved)
+					t.Errorf("%s: continuing after %d steps the bridge has\n%s\nwant\n%s", datapath, n, got, moved)
 				}
 				w = newWorld()
 				for _, s := range all[:n] {
@@ -283,8 +288,7 @@ func backFromEveryStep(t *testing.T, datapath string, all []Step, steps int) {
 	}
 }
 
-// settle carries out plans until one is empty; the second must be, or at the
-// latest the third.
+// settle executes plans until one is empty: the second, or at the latest the third.
 func settle(t *testing.T, w *world, what string, plan func() []Step) {
 	t.Helper()
 	for range 3 {
@@ -311,8 +315,8 @@ func withoutOffloads(text string) string {
 	return strings.Join(out, "")
 }
 
-// Lifetimes run down, what has expired is not given back, and what the bridge
-// has now counts more than what the file says.
+// Lifetimes run down, and expired addresses and routes are not restored. The bridge's lifetimes override those of the
+// undo file.
 func TestAged(t *testing.T) {
 	old := nic().Aged(2000)
 	if a := old.Addrs[0]; a.Valid != 1600 || a.Preferred != 0 {
@@ -344,7 +348,7 @@ func TestAged(t *testing.T) {
 	}
 }
 
-// What the bridge has got since goes to the NIC; what is the agent's does not.
+// What was added to the bridge since the move goes to the NIC, except what the agent added.
 func TestExtras(t *testing.T) {
 	w := newWorld()
 	for _, s := range forward(w, "system") {
@@ -359,7 +363,8 @@ func TestExtras(t *testing.T) {
 	settle(t, w, "going back", func() []Step { return back(w) })
 	text := w.NIC.String()
 	for line, want := range map[string]bool{
-		"addr 172.16.0.7/16 dev eth0": true, "route 172.16.0.0/16 dev eth0 proto kernel": true, "route 172.17.0.0/16 via 172.16.0.1 dev eth0": true, "route 10.96.0.0/16": false,
+		"addr 172.16.0.7/16 dev eth0": true, "route 172.16.0.0/16 dev eth0 proto kernel": true,
+		"route 172.17.0.0/16 via 172.16.0.1 dev eth0": true, "route 10.96.0.0/16": false,
 	} {
 		if strings.Contains(text, line) != want {
 			t.Errorf("%q is there: %v, want %v:\n%s", line, !want, want, text)

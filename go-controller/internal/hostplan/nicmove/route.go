@@ -11,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
 
-// Numbers of rtnetlink(7) that matter to a plan.
+// Constants of rtnetlink(7).
 const (
 	protoKernel = 2
 	protoRA     = 9 // learned from a router advertisement
@@ -19,13 +19,13 @@ const (
 	tableMain   = 254
 )
 
-// Attr is a netlink attribute that is carried along as it is.
+// Attr is a netlink attribute that is copied unchanged.
 type Attr struct {
 	Type  uint16 `json:"type"`
 	Value string `json:"value"` // hexadecimal
 }
 
-// Route is a route of any table with all that the kernel keeps with it.
+// Route is a route of any table with all its attributes.
 type Route struct {
 	Dest     netip.Prefix `json:"dest"`            // 0.0.0.0/0 or ::/0 is the default
 	From     netip.Prefix `json:"from,omitzero"`   // IPv6: for packets with this source
@@ -37,13 +37,13 @@ type Route struct {
 	Metric   uint32       `json:"metric,omitempty"`
 	Src      netip.Addr   `json:"src,omitzero"`
 	Pref     uint8        `json:"pref,omitempty"`    // IPv6, RFC 4191 section 2.1
-	Expires  uint32       `json:"expires,omitempty"` // seconds; 0: it does not
+	Expires  uint32       `json:"expires,omitempty"` // seconds; 0: never
 	Metrics  []Attr       `json:"metrics,omitempty"` // RTAX_*, by type: mtu, advmss, ...
 	Other    []Attr       `json:"other,omitempty"`   // attributes that have no field here
-	Hops     []Hop        `json:"hops"`              // at least one; several share the load
+	Hops     []Hop        `json:"hops"`              // at least one; several make a multipath route
 }
 
-// Hop is one way to go.
+// Hop is a next hop of a route.
 type Hop struct {
 	Via    netip.Addr `json:"via,omitzero"` // also an IPv6 gateway of an IPv4 route
 	Link   string     `json:"link"`
@@ -52,15 +52,15 @@ type Hop struct {
 	Other  []Attr     `json:"other,omitempty"`
 }
 
-// Default tells whether it leads everywhere.
+// Default reports whether r is a default route.
 func (r Route) Default() bool { return r.Dest.Bits() == 0 }
 
-// Uses tells whether one of its hops is on the link.
+// Uses reports whether one of the hops is on the link.
 func (r Route) Uses(link string) bool {
 	return slices.ContainsFunc(r.Hops, func(h Hop) bool { return h.Link == link })
 }
 
-// String shows it as ip(8) would.
+// String has the form of ip(8).
 func (r Route) String() string {
 	s := r.identity()
 	if r.Expires != 0 {
@@ -69,7 +69,7 @@ func (r Route) String() string {
 	return s
 }
 
-// identity is all of it but what changes by itself.
+// identity is the route's text without its lifetime, which changes by itself.
 func (r Route) identity() string {
 	var b strings.Builder
 	b.WriteString("route ")
@@ -141,8 +141,7 @@ func attrs(list []Attr) string {
 	return s
 }
 
-// text shows an attribute that has a name. Most are numbers, in the machine's
-// byte order.
+// text prints an attribute with its name. Most are numbers in the machine's byte order.
 func (a Attr) text(names map[uint32]string) string {
 	name := named(names, uint32(a.Type))
 	raw, err := hex.DecodeString(a.Value)
@@ -161,7 +160,7 @@ func (a Attr) text(names map[uint32]string) string {
 	return fmt.Sprintf(" %s 0x%s", name, a.Value)
 }
 
-// on is the route with its hops on one link moved to another.
+// on returns the route with the hops on one link moved to another.
 func (r Route) on(from, to string) Route {
 	r.Hops = mapped(r.Hops, func(h Hop) Hop {
 		if h.Link == from {
@@ -172,19 +171,19 @@ func (r Route) on(from, to string) Route {
 	return r
 }
 
-// slot is what the kernel allows one multipath route for.
-func (r Route) slot() string {
+// multipathKey has the fields for which the kernel allows only one multipath route.
+func (r Route) multipathKey() string {
 	return fmt.Sprint(r.Dest, r.From, r.Table, r.TOS, r.Metric)
 }
 
-// learned tells whether the kernel made it from a router advertisement, which
-// it then also prolongs and removes by itself.
+// learned reports whether the kernel made the route from a router advertisement. The kernel also prolongs and removes
+// such routes.
 func (r Route) learned(raMetric uint32) bool {
 	return r.Protocol == protoRA && r.Metric == raMetric
 }
 
-// ours tells whether it is the agent's.
-func (r Route) ours() bool { return r.Protocol == hostplan.RouteProtocol }
+// ofAgent reports whether the node agent made the route.
+func (r Route) ofAgent() bool { return r.Protocol == hostplan.RouteProtocol }
 
 func named(names map[uint32]string, n uint32) string {
 	if s, ok := names[n]; ok {
@@ -198,7 +197,8 @@ func scopeNames() map[uint32]string {
 }
 
 func typeNames() map[uint32]string {
-	return map[uint32]string{1: "unicast", 2: "local", 3: "broadcast", 4: "anycast", 5: "multicast", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw", 10: "nat"}
+	return map[uint32]string{1: "unicast", 2: "local", 3: "broadcast", 4: "anycast", 5: "multicast", 6: "blackhole",
+		7: "unreachable", 8: "prohibit", 9: "throw", 10: "nat"}
 }
 
 func protocolNames() map[uint32]string {
@@ -207,7 +207,8 @@ func protocolNames() map[uint32]string {
 
 func metricNames() map[uint32]string {
 	return map[uint32]string{
-		1: "lock", 2: "mtu", 3: "window", 4: "rtt", 5: "rttvar", 6: "ssthresh", 7: "cwnd", 8: "advmss", 9: "reordering", 10: "hoplimit", 11: "initcwnd",
-		12: "features", 13: "rto_min", 14: "initrwnd", 15: "quickack", 16: "congctl", 17: "fastopen_no_cookie",
+		1: "lock", 2: "mtu", 3: "window", 4: "rtt", 5: "rttvar", 6: "ssthresh", 7: "cwnd", 8: "advmss", 9: "reordering",
+		10: "hoplimit", 11: "initcwnd", 12: "features", 13: "rto_min", 14: "initrwnd", 15: "quickack", 16: "congctl",
+		17: "fastopen_no_cookie",
 	}
 }

@@ -9,21 +9,20 @@ import (
 func (d Device) raMetric() uint32 {
 	n, err := strconv.ParseUint(d.Sysctls[raMetric], 10, 32)
 	if err != nil {
-		return usualRAMetric
+		return defaultRAMetric
 	}
 	return uint32(n)
 }
 
-// replaceLearned puts a stand-in for each route that the kernel has learned
-// from a router advertisement: the same with the next metric. The kernel can't
-// prolong a route that it has not made, but on the other interface it learns
-// its own from the next advertisement, and prefers that one; the stand-in then
-// ends when the router's lifetime does.
+// replaceLearned replaces each route that the kernel learned from a router advertisement by a stand-in: the same route
+// with the next metric. The kernel does not prolong a route that it did not make. With the next advertisement it learns
+// a route of its own on the other interface, and prefers that one. The stand-in expires with the router's lifetime.
 func (d Device) replaceLearned() Device {
 	var out []Route
 	for _, r := range d.Routes {
 		r = d.standIn(r)
-		if !slices.ContainsFunc(out, func(q Route) bool { return q.identity() == r.identity() }) { // an earlier stand-in may be there still
+		// A stand-in of an earlier move may still exist.
+		if !slices.ContainsFunc(out, func(q Route) bool { return q.identity() == r.identity() }) {
 			out = append(out, r)
 		}
 	}
@@ -38,10 +37,8 @@ func (d Device) standIn(r Route) Route {
 	return r
 }
 
-// Merged adds what more has and d has not, but for routes that the kernel makes
-// for d's addresses: if d lacks one, somebody has removed it. Where both have an
-// address or route, its lifetime, and how far the kernel is with checking it,
-// are more's.
+// Merged adds to d what only more has, except the routes that the kernel makes for d's addresses: if d lacks such a
+// route, somebody removed it. If both have an address or route, its lifetime and the kernel's flags are those of more.
 func (d Device) Merged(more Device) Device {
 	before := d
 	d.Addrs, d.Routes = slices.Clone(d.Addrs), slices.Clone(d.Routes)
@@ -78,7 +75,7 @@ func (d Device) Merged(more Device) Device {
 	return d
 }
 
-// standsInFor tells whether r is what replaceLearned makes of learned.
+// standsInFor reports whether r is the stand-in that replaceLearned makes for learned.
 func (r Route) standsInFor(learned Route) bool {
 	if r.Protocol != protoRA || learned.Protocol != protoRA || r.Metric != learned.Metric+1 {
 		return false
@@ -87,34 +84,30 @@ func (r Route) standsInFor(learned Route) bool {
 	return r.identity() == learned.identity()
 }
 
-// extras is what of a bridge's belongings has to go to the NIC when it leaves:
-// not link-local addresses, of which each interface has its own, nor the
-// agent's routes.
+// extras is the part of a bridge's configuration that a NIC gets when it leaves the bridge: without the agent's routes,
+// and without link-local addresses, of which each interface has its own.
 func (d Device) extras() Device {
 	out, local := d, d
 	linkLocal := func(a Addr) bool { return a.Prefix.Addr().IsLinkLocalUnicast() }
 	out.Addrs = slices.DeleteFunc(slices.Clone(d.Addrs), linkLocal)
 	local.Addrs = slices.DeleteFunc(slices.Clone(d.Addrs), func(a Addr) bool { return !linkLocal(a) })
-	out.Routes = slices.DeleteFunc(slices.Clone(d.Routes), func(r Route) bool { return r.ours() || local.connected(r) })
+	out.Routes = slices.DeleteFunc(slices.Clone(d.Routes), func(r Route) bool { return r.ofAgent() || local.connected(r) })
 	return out
 }
 
-// connected tells whether the kernel makes this route for one of the device's
-// addresses.
+// connected reports whether r is a route that the kernel makes for one of the device's addresses.
 func (d Device) connected(r Route) bool {
 	return slices.ContainsFunc(d.Addrs, func(a Addr) bool { return a.connected(r) })
 }
 
-// shared are the routes of which only a part is on this device. The others go
-// when it does.
+// shared returns the routes of which only some hops are on this device. The other routes vanish together with it.
 func (d Device) shared() []Route {
 	return slices.DeleteFunc(slices.Clone(d.Routes), func(r Route) bool {
 		return len(r.Hops) == 1 || !slices.ContainsFunc(r.Hops, func(h Hop) bool { return h.Link != d.Link.Name })
 	})
 }
 
-// moveRoutes gives want's routes to the device there, and takes here's away:
-// default routes last.
+// moveRoutes adds want's routes to the device there, and removes those of here: default routes last.
 func (s *steps) moveRoutes(want, here, there Device) {
 	for _, last := range []bool{false, true} {
 		rest := slices.Clone(here.Routes)
@@ -123,7 +116,7 @@ func (s *steps) moveRoutes(want, here, there Device) {
 				continue
 			}
 			i := slices.IndexFunc(rest, func(r Route) bool { return r.becomes(w, here, want.Link.Name) })
-			if len(w.Hops) > 1 && i >= 0 { // the kernel has one such; it is exchanged in one go
+			if len(w.Hops) > 1 && i >= 0 { // the kernel allows only one such route, so replace it in one step
 				s.replace(rest[i], w)
 				rest = slices.Delete(rest, i, i+1)
 				continue
@@ -144,18 +137,17 @@ func (s *steps) moveRoutes(want, here, there Device) {
 	}
 }
 
-// becomes tells whether r, which is on the device here, is what w was before
-// the move to the link there.
+// becomes reports whether moving r from the device here to the link there gives w.
 func (r Route) becomes(w Route, here Device, there string) bool {
 	if len(w.Hops) > 1 || len(r.Hops) > 1 {
-		return len(r.Hops) > 1 && len(w.Hops) > 1 && r.slot() == w.slot() && r.Uses(here.Link.Name)
+		return len(r.Hops) > 1 && len(w.Hops) > 1 && r.multipathKey() == w.multipathKey() && r.Uses(here.Link.Name)
 	}
 	moved := r.on(here.Link.Name, there)
 	return moved.identity() == w.identity() || w.standsInFor(moved)
 }
 
-// satisfies tells whether the device has the route or, for a stand-in, the
-// real one, or gets it from the kernel with an address that it gets.
+// satisfies reports whether the device has the route or, for a stand-in, the learned route. A route that the kernel
+// will make for an address that the device gets counts, too.
 func (d Device) satisfies(w Route, want Device) bool {
 	for _, r := range d.Routes {
 		if r.identity() == w.identity() || w.standsInFor(r) || r.standsInFor(w) {
@@ -168,8 +160,8 @@ func (d Device) satisfies(w Route, want Device) bool {
 	})
 }
 
-// unwantedConnected removes routes that the kernel has made for addresses, and
-// that somebody had removed on the other side.
+// unwantedConnected removes routes that the kernel made for addresses, but that somebody had removed from the other
+// interface.
 func (s *steps) unwantedConnected(want, have Device) {
 	for _, r := range have.Routes {
 		same := func(w Route) bool { return w.identity() == r.identity() }

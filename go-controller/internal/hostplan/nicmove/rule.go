@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Rule is a policy routing rule that names an interface. What a rule can match
-// besides is in Attrs, as the kernel has it.
+// Rule is a policy routing rule that names an interface. Attrs has the attributes without a field here.
 type Rule struct {
 	IPv6     bool         `json:"ipv6,omitempty"`
 	Priority uint32       `json:"priority"`
@@ -22,7 +21,7 @@ type Rule struct {
 	Attrs    []Attr       `json:"attrs,omitempty"` // FRA_*
 }
 
-// String shows it as ip(8) would.
+// String has the form of ip(8).
 func (r Rule) String() string {
 	var b strings.Builder
 	b.WriteString("rule ")
@@ -50,7 +49,7 @@ func (r Rule) String() string {
 		}
 	}
 	for _, a := range r.Attrs {
-		if a != (Attr{fraProtocol, "00"}) { // made by nobody in particular
+		if a != (Attr{fraProtocol, "00"}) { // unspecified
 			b.WriteString(a.text(ruleNames()))
 		}
 	}
@@ -67,7 +66,7 @@ func (r Rule) String() string {
 
 const flagInvert = 2 // FIB_RULE_INVERT, linux/fib_rules.h
 
-// on is the rule with one interface's name replaced by another's.
+// on returns the rule for an interface of another name.
 func (r Rule) on(from, to string) Rule {
 	if r.IIF == from {
 		r.IIF = to
@@ -83,7 +82,8 @@ const fraProtocol = 21 // FRA_PROTOCOL
 // ruleNames are FRA_* of linux/fib_rules.h in the words of ip-rule(8).
 func ruleNames() map[uint32]string {
 	return map[uint32]string{
-		4: "goto", 10: "fwmark", 11: "realms", 12: "tun_id", 13: "suppress_ifgroup", 14: "suppress_prefixlength", 16: "fwmask", 19: "l3mdev", 20: "uidrange",
-		fraProtocol: "protocol", 22: "ipproto", 23: "sport", 24: "dport", 25: "dscp",
+		4: "goto", 10: "fwmark", 11: "realms", 12: "tun_id", 13: "suppress_ifgroup", 14: "suppress_prefixlength",
+		16: "fwmask", 19: "l3mdev", 20: "uidrange", fraProtocol: "protocol", 22: "ipproto", 23: "sport", 24: "dport",
+		25: "dscp",
 	}
 }

@@ -2,12 +2,11 @@ package nicmove
 
 import "fmt"
 
-// Step is one thing to do: Have is nil for what is to be made, Want for what is
-// to be removed. Both are of one type: Bridge, Port, Addr, Route, Rule,
-// Neighbour, Offload, hostplan.Link, hostplan.Sysctl or hostplan.IngressDrop.
+// Step is one change. Have is nil if Want is to be created; Want is nil if Have is to be removed. Both have the same
+// type: Bridge, Port, Addr, Route, Rule, Neighbour, Offload, hostplan.Link, hostplan.Sysctl or hostplan.IngressDrop.
 type Step struct{ Have, Want fmt.Stringer }
 
-// String is the step as a line that starts with +, - or ~.
+// String returns the step as a line that starts with +, - or ~.
 func (s Step) String() string {
 	switch {
 	case s.Have == nil:

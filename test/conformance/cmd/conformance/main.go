@@ -1,5 +1,5 @@
-// Command conformance runs Kubernetes' networking specs on a sandbox and writes
-// docs/conformance.md; package conformance has the details.
+// Command conformance runs Kubernetes' networking specs on a sandbox and writes docs/conformance.md. See package
+// conformance.
 package main
 
 import (
@@ -35,16 +35,18 @@ func newApp() *cli.App {
 		Name:  "conformance",
 		Usage: "Kubernetes' own tests of networking, on a sandbox",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "repository", Value: ".", Usage: "`DIR` of the repository: its bin, its lists, its docs"},
+			&cli.StringFlag{Name: "repository", Value: ".", Usage: "`DIR` of the repository, with bin, lists and docs"},
 			&cli.StringFlag{Name: "name", Value: "conformance", Usage: "`NAME` of the sandbox"},
-			&cli.StringFlag{Name: "ovn", EnvVars: []string{sandbox.OVNVariable}, Usage: "where OVN comes `FROM`, as of sandbox up (default: newest, or rootfs where that can't be had)"},
+			&cli.StringFlag{Name: "ovn", EnvVars: []string{sandbox.OVNVariable},
+				Usage: "`SOURCE` of OVN, as of sandbox up (default: newest, or rootfs if that is not available)"},
 			&cli.StringFlag{Name: "focus", Usage: "run only specs that `REGEXP` matches, and write no document"},
-			&cli.BoolFlag{Name: "resume", Usage: "go on with the results of an earlier run: what came out as expected is not run again"},
-			&cli.IntFlag{Name: "procs", Value: 4, Usage: "run `N` specs at a time, but for those that want to be alone"},
-			&cli.BoolFlag{Name: "list", Usage: "only tell what would be run"},
+			&cli.BoolFlag{Name: "resume", Usage: "continue with the results of an earlier run: specs with the expected " +
+				"result do not run again"},
+			&cli.IntFlag{Name: "procs", Value: 4, Usage: "run `N` specs at a time, except those that must run alone"},
+			&cli.BoolFlag{Name: "list", Usage: "only list the specs that would run"},
 		},
 		HideHelpCommand: true,
-		ExitErrHandler:  func(*cli.Context, error) {}, // main says it, once
+		ExitErrHandler:  func(*cli.Context, error) {}, // main prints errors
 		Action:          run,
 	}
 }
@@ -69,21 +71,12 @@ func run(c *cli.Context) error {
 			return fmt.Errorf("parsing --focus: %w", err)
 		}
 	}
-	lists := filepath.Join(root, "test", "conformance")
-	l, err := conformance.ReadLists(filepath.Join(lists, "exclude.txt"), filepath.Join(lists, "failing.txt"))
-	if err != nil {
-		return err
-	}
 	suite := filepath.Join(o.Bin, "e2e.test")
 	version, err := kubernetesVersion(c.Context, suite)
 	if err != nil {
 		return err
 	}
-	specs, err := conformance.Specs(c.Context, suite)
-	if err != nil {
-		return err
-	}
-	selection, err := l.Select(specs)
+	l, selection, err := selectSpecs(c.Context, filepath.Join(root, "test", "conformance"), suite)
 	if err != nil {
 		return err
 	}
@@ -98,7 +91,7 @@ func run(c *cli.Context) error {
 	var older map[string]string
 	o.OVN = system.From
 	o.Failing, older = l.Known(system.Release)
-	o.Work = filepath.Join(o.Work, "ovn-"+system.OVN) // what came out with another isn't gone on with
+	o.Work = filepath.Join(o.Work, "ovn-"+system.OVN) // do not continue with the results of another OVN
 	results, ran := conformance.Run(c.Context, o, selection.Run)
 	verdict := conformance.Judge(selection.Run, o.Failing, results)
 	fmt.Fprintf(c.App.Writer, "%d passed, %d failed as known, %d failed, %d skipped themselves, %d not run\n",
@@ -106,10 +99,25 @@ func run(c *cli.Context) error {
 	if o.Focus != nil || results == nil {
 		return errors.Join(ran, verdict.Err())
 	}
-	document := conformance.Document{Version: version, System: system.System, Selection: selection, Failing: o.Failing, Older: older, Results: results}
+	document := conformance.Document{Version: version, System: system.System, Selection: selection, Failing: o.Failing,
+		Older: older, Results: results}
 	file := verdict.File(root, o.Work)
 	fmt.Fprintln(c.App.Writer, "They are in", file)
 	return errors.Join(ran, write(file, document), verdict.Err())
+}
+
+// selectSpecs reads the lists in dir, and selects from suite's specs.
+func selectSpecs(ctx context.Context, dir, suite string) (l conformance.Lists, s conformance.Selection, err error) {
+	l, err = conformance.ReadLists(filepath.Join(dir, "exclude.txt"), filepath.Join(dir, "failing.txt"))
+	if err != nil {
+		return l, s, err
+	}
+	specs, err := conformance.Specs(ctx, suite)
+	if err != nil {
+		return l, s, err
+	}
+	s, err = l.Select(specs)
+	return l, s, err
 }
 
 func kubernetesVersion(ctx context.Context, suite string) (string, error) {

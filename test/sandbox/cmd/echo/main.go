@@ -1,4 +1,4 @@
-// Command echo is the test network's other end.
+// Command echo is the client and the server of the tests' connections.
 //
 //	echo serve [PORT]                               answers on TCP (HTTP), UDP and SCTP
 //	echo ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]  asks that often, WAIT for each answer
@@ -7,16 +7,13 @@
 //	echo flood HOST:PORT COUNT SIZE                 sends COUNT UDP datagrams of SIZE bytes
 //	echo stray ADDRESS                              sends packets that belong to no connection
 //
-// SCTP is that of package sctp, as the kernel may have none; where it has, nothing
-// is asked or answered over SCTP, and an error says so. It has no names for hosts,
-// only addresses. A datagram is answered from the address at which it came. An answer is one
-// line: the host name of who answers, a space, and the address and port that it
-// saw the question come from. ask prints one line a question: the answer, or
-// "error: " and what went wrong; each question is a connection, an association, or
-// a UDP socket, of its own. It exits with 1 when none was answered. So it is with mirror, but
-// of an answer the size is printed. questions prints such a line for each of its
-// input, in their order. flood sends 1,000 datagrams a second, or as many as it
-// can, and waits for no answer.
+// SCTP is that of package sctp, since the kernel may not have it. If the kernel has SCTP, echo uses none and reports an
+// error. SCTP takes addresses only, no host names. A server answers a datagram from the address that it was sent to. An
+// answer is one line: the server's host name, a space, and the client's address and port as the server sees them. ask
+// prints a line for each question: the answer, or "error: " and the error. Each question uses a connection, an
+// association or a UDP socket of its own. ask exits with 1 if there was no answer at all. mirror does the same, but
+// prints the size of each answer. questions prints such a line for each line of its input, in the same order. flood
+// sends up to 1,000 datagrams a second, and does not wait for answers.
 package main
 
 import (
@@ -46,7 +43,8 @@ func main() {
 }
 
 func run(args []string) error {
-	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE` or `stray ADDRESS`")
+	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, " +
+		"`mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE` or `stray ADDRESS`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
@@ -65,7 +63,9 @@ func run(args []string) error {
 				return fmt.Errorf("wait %q: %w", args[4], err)
 			}
 		}
-		return asked(args[2], count, wait, func(ctx context.Context) (string, error) { return question(ctx, args[1], args[2]) })
+		return asked(args[2], count, wait, func(ctx context.Context) (string, error) {
+			return question(ctx, args[1], args[2])
+		})
 	case (len(args) == 1 || len(args) == 2) && args[0] == "questions":
 		wait := time.Second
 		if len(args) == 2 {
@@ -98,7 +98,7 @@ func run(args []string) error {
 	}
 }
 
-// networks are those that questions are asked over.
+// networks are the protocols of questions.
 func networks() []string { return []string{"tcp", "udp", "sctp"} }
 
 // serve answers until a server fails.
@@ -119,31 +119,35 @@ func serve(port string) error {
 	associations, err := sctp.Listen(uint16(at.Port))
 	switch {
 	case errors.Is(err, sctp.ErrKernel):
-		fmt.Fprintln(os.Stderr, "echo: not over SCTP:", err) // who asks over it is told, too
+		fmt.Fprintln(os.Stderr, "echo: not over SCTP:", err) // clients of SCTP get an error, too
 	case err != nil:
 		return fmt.Errorf("listening for SCTP: %w", err)
 	default:
 		go func() {
-			failed <- associations.Serve(func(from netip.AddrPort, _ []byte) []byte { return []byte(name + " " + from.String() + "\n") })
+			failed <- associations.Serve(func(from netip.AddrPort, _ []byte) []byte {
+				return []byte(name + " " + from.String() + "\n")
+			})
 		}()
 	}
 	go func() { failed <- servePackets(packets, name) }()
 	go func() {
 		failed <- (&http.Server{
 			Addr: ":" + port, ReadHeaderTimeout: 10 * time.Second,
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s\n", name, r.RemoteAddr) }),
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(w, "%s %s\n", name, r.RemoteAddr)
+			}),
 		}).ListenAndServe()
 	}()
 	return <-failed
 }
 
-// mirrored is the first byte of a datagram that is to come back as it is.
+// mirrored is the first byte of a datagram that the server sends back unchanged.
 const mirrored = '='
 
-// maxDatagram is the most that UDP over IPv4 carries.
+// maxDatagram is the largest UDP payload over IPv4.
 const maxDatagram = 65507
 
-// asked asks that often and prints each answer.
+// asked asks the given number of times and prints each answer.
 func asked(address string, count int, wait time.Duration, question func(context.Context) (string, error)) error {
 	answered := 0
 	for range count {
@@ -182,7 +186,7 @@ func question(ctx context.Context, network, address string) (string, error) {
 	return strings.TrimSpace(string(answer)), err
 }
 
-// exchange sends a UDP datagram and returns the one that comes back.
+// exchange sends a UDP datagram and returns the answer.
 func exchange(ctx context.Context, address string, datagram []byte) ([]byte, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", address)
 	if err != nil {
@@ -204,8 +208,7 @@ func exchange(ctx context.Context, address string, datagram []byte) ([]byte, err
 // floodInterval is the time between two datagrams of a flood.
 const floodInterval = time.Millisecond
 
-// flood sends from a socket that is not connected, so that a refusal of one
-// datagram does not keep the next.
+// flood uses an unconnected socket, so that an ICMP error for one datagram does not stop the next.
 func flood(address string, count, size int) error {
 	to, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
@@ -215,7 +218,7 @@ func flood(address string, count, size int) error {
 	if err != nil {
 		return fmt.Errorf("opening a socket: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // all is sent, or the error is told
+	defer func() { _ = conn.Close() }() // everything is sent, or the error is reported
 	payload := make([]byte, size)
 	tick := time.NewTicker(floodInterval)
 	defer tick.Stop()

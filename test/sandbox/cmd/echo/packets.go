@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// servePackets answers each datagram from the address to which it was sent, as
-// a server on a machine with several addresses must.
+// servePackets answers each datagram from the address that it was sent to: the machine may have several.
 func servePackets(conn *net.UDPConn, name string) error {
 	if err := askForDestinations(conn); err != nil {
 		return err
@@ -29,14 +28,13 @@ func servePackets(conn *net.UDPConn, name string) error {
 		if size > 0 && buf[0] == mirrored {
 			answer = buf[:size]
 		}
-		// An answer that can't be sent is one that the asker misses.
+		// An answer that cannot be sent is lost for the client.
 		_, _, _ = conn.WriteMsgUDPAddrPort(answer, source, from)
 	}
 }
 
-// askForDestinations has the kernel tell where datagrams were sent (ip(7),
-// IP_PKTINFO; ipv6(7), IPV6_PKTINFO, which on a socket of both families tells
-// IPv4 addresses too).
+// askForDestinations makes the kernel report the destination of datagrams (ip(7), IP_PKTINFO; ipv6(7), IPV6_PKTINFO,
+// which on a dual-stack socket reports IPv4 addresses, too).
 func askForDestinations(conn *net.UDPConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -45,7 +43,7 @@ func askForDestinations(conn *net.UDPConn) error {
 	var failed error
 	err = raw.Control(func(fd uintptr) {
 		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
-		if failed != nil { // a socket of IPv4 alone
+		if failed != nil { // an IPv4-only socket
 			failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
 		}
 	})
@@ -55,8 +53,8 @@ func askForDestinations(conn *net.UDPConn) error {
 	return nil
 }
 
-// answerFrom is the control message that sends from where a datagram was sent
-// to, through whichever interface the routes say.
+// answerFrom returns the control message that makes the destination of a datagram the source of the answer. The routes
+// choose the interface.
 func answerFrom(control []byte) ([]byte, error) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -64,7 +62,8 @@ func answerFrom(control []byte) ([]byte, error) {
 	}
 	for _, m := range messages {
 		switch {
-		case m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= unix.SizeofInet6Pktinfo:
+		case m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO &&
+			len(m.Data) >= unix.SizeofInet6Pktinfo:
 			info := &unix.Inet6Pktinfo{}
 			copy(info.Addr[:], m.Data)
 			return unix.PktInfo6(info), nil

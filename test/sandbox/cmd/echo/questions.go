@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// atOnce is how many questions are under way at a time.
+// atOnce is the number of concurrent questions.
 const atOnce = 24
 
-// askAll asks what it reads, "tcp HOST:PORT" or so a line, and prints the answers,
-// in the order of the questions.
+// askAll reads questions, such as "tcp HOST:PORT", one on each line, and prints the answers in the same order.
 func askAll(questions io.Reader, wait time.Duration) error {
 	var answers []chan string
 	room := make(chan struct{}, atOnce)

@@ -9,14 +9,11 @@ import (
 	"slices"
 )
 
-// strayProtocols are IP protocols (IANA, Assigned Internet Protocol Numbers)
-// that connection tracking may know nothing of: IGMP, GRE, ESP, OSPF, PIM,
-// VRRP, SCTP, UDP-Lite, and one for experiments. What is sent is nothing that
-// they know.
+// strayProtocols are IP protocols (IANA, Assigned Internet Protocol Numbers) that connection tracking may not support:
+// IGMP, GRE, ESP, OSPF, PIM, VRRP, SCTP, UDP-Lite, and an experimental one. The payload is malformed for all of them.
 func strayProtocols() []int { return []int{2, 47, 50, 89, 103, 112, 132, 136, 253} }
 
-// strayICMP are types of ICMP messages that answer, or are an error about, a
-// packet that was never sent: RFC 792; RFC 4443 for those over IPv6.
+// strayICMP are ICMP types of answers and errors to packets that were never sent: RFC 792; RFC 4443 for IPv6.
 func strayICMP(is4 bool) []byte {
 	if is4 {
 		return []byte{0, 3, 5, 11, 42}
@@ -24,8 +21,7 @@ func strayICMP(is4 bool) []byte {
 	return []byte{1, 2, 3, 4, 129}
 }
 
-// stray sends an address packets that belong to no connection. One that the
-// kernel refuses to send is an error.
+// stray sends packets that belong to no connection to an address. It is an error if the kernel refuses one.
 func stray(address string) error {
 	to, err := netip.ParseAddr(address)
 	if err != nil {
@@ -50,13 +46,13 @@ func stray(address string) error {
 	return errors.Join(errs...)
 }
 
-// send sends one packet of an IP protocol.
+// send sends a packet of an IP protocol.
 func send(network, address string, payload []byte) error {
 	conn, err := net.Dial(network, address)
 	if err != nil {
 		return fmt.Errorf("opening a socket: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // all is sent, or the error is told
+	defer func() { _ = conn.Close() }() // everything is sent, or the error is reported
 	if _, err := conn.Write(payload); err != nil {
 		return fmt.Errorf("sending: %w", err)
 	}

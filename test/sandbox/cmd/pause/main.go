@@ -1,5 +1,5 @@
-// Command pause is the process that holds a pod's namespaces: it waits, and
-// reaps the children that it inherits where pods share a PID namespace.
+// Command pause is the process that holds a pod's namespaces. It waits, and reaps orphaned processes if the pod's
+// containers share a PID namespace.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// reap waits for one child that has ended, if there is one.
+// reap waits for one child that has exited, if there is one.
 func reap() bool {
 	pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 	return pid > 0 || errors.Is(err, syscall.EINTR)

@@ -102,7 +102,8 @@ func runControllers(ctx context.Context, c config) error {
 	if err != nil {
 		return fmt.Errorf("starting kube-controller-manager: %w", err)
 	}
-	all, disabled, aliases := controllers.KnownControllers(), controllers.ControllersDisabledByDefault(), controllers.ControllerAliases()
+	all, aliases := controllers.KnownControllers(), controllers.ControllerAliases()
+	disabled := controllers.ControllersDisabledByDefault()
 	sets := s.Flags(all, disabled, aliases)
 	args := []string{
 		"--kubeconfig=" + c.file("admin.kubeconfig"),

@@ -7,8 +7,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// startEtcd starts an etcd of one member that keeps its data in dir. It doesn't
-// wait for the disk: a test's cluster need not outlive a power failure.
+// startEtcd starts a single etcd that keeps its data in dir. It does not sync to the disk: a test's cluster need not
+// survive a power failure.
 func startEtcd(dir string) (*embed.Etcd, error) {
 	cfg := embed.NewConfig()
 	cfg.Dir = dir

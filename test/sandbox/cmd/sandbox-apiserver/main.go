@@ -1,11 +1,9 @@
-// Command sandbox-apiserver is etcd, kube-apiserver, the controllers that pods
-// and services need, and kube-scheduler, in one process: a whole Kubernetes
-// control plane for tests, ready in about three seconds.
+// Command sandbox-apiserver runs etcd, kube-apiserver, the controllers that pods and services need, and kube-scheduler
+// in one process: a complete Kubernetes control plane for tests that is ready in about three seconds.
 //
-// It finds certificates and keys in --dir, where package pki writes them:
-// ca.crt, apiserver.crt, apiserver.key, kubelet-client.crt, kubelet-client.key,
-// sa.key, and admin.kubeconfig for its own controllers. It keeps etcd's data
-// there too.
+// --dir has the certificates and keys that package pki writes: ca.crt, apiserver.crt, apiserver.key,
+// kubelet-client.crt, kubelet-client.key, sa.key, and admin.kubeconfig for its own controllers. etcd's data is there,
+// too.
 package main
 
 import (
@@ -52,7 +50,8 @@ func main() {
 			&cli.IntFlag{Name: "port", Value: 6443, Usage: "`PORT` to listen on"},
 			&cli.StringFlag{Name: "service-cidrs", Value: "10.96.0.0/16", Usage: "`CIDR`,... of ClusterIPs, two for dual stack"},
 			&cli.StringFlag{Name: "authorization-mode", Value: "Node,RBAC", Usage: "`MODES` of kube-apiserver"},
-			&cli.StringFlag{Name: "controllers", Value: strings.Join(defaultControllers(), ","), Usage: "`NAMES` of the controllers to run; empty for none"},
+			&cli.StringFlag{Name: "controllers", Value: strings.Join(defaultControllers(), ","),
+				Usage: "`NAMES` of the controllers to run; empty for none"},
 			&cli.BoolFlag{Name: "scheduler", Usage: "run kube-scheduler"},
 			&cli.StringFlag{Name: "ready-file", Usage: "`FILE` made when the API server is ready"},
 			&cli.StringSliceFlag{Name: "apiserver-arg", Usage: "further `FLAG` of kube-apiserver"},
@@ -78,19 +77,20 @@ func main() {
 	}
 }
 
-// defaultControllers are those that pods, services and their clean-up need.
+// defaultControllers are the controllers that pods, services and garbage collection need.
 func defaultControllers() []string {
 	return []string{
-		"endpointslice-controller", "namespace-controller", "serviceaccount-controller", "root-ca-certificate-publisher-controller",
+		"endpointslice-controller", "namespace-controller", "serviceaccount-controller",
+		"root-ca-certificate-publisher-controller",
 		"replicaset-controller", "deployment-controller", "daemonset-controller", "pod-garbage-collector-controller",
 		"garbage-collector-controller", "node-lifecycle-controller", "taint-eviction-controller",
 	}
 }
 
-// run works until ctx ends or a component does.
+// run works until ctx ends or a component fails.
 func run(ctx context.Context, c config) error {
 	start := time.Now()
-	// Several components in one process apply the same logging settings.
+	// Several components in one process may apply the same logging settings.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	etcd, err := startEtcd(c.file("etcd"))
 	if err != nil {
@@ -128,7 +128,7 @@ func run(ctx context.Context, c config) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	select { // the API server ends before its etcd does
+	select { // stop the API server before its etcd
 	case <-api:
 	case <-time.After(10 * time.Second):
 	}

@@ -1,7 +1,6 @@
-// Command bench measures `ovnkube master` and the CNI plugin on this machine and
-// prints a table: throughput, latency, restart, services, ADD, and beside them what the
-// machine can do at most. It exits non-zero when a count is not as it must be. It needs root, for
-// a network namespace of its own.
+// Command bench measures `ovnkube master` and the CNI plugin on this machine and prints a table: throughput, latency,
+// restart, services, ADD, and the limits of the machine for comparison. It exits non-zero if a count is wrong. It needs
+// root, for a network namespace of its own.
 package main
 
 import (
@@ -43,7 +42,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 		fmt.Fprintln(progress, "bench:", err)
 		return usage
 	}
-	// What may have to be fetched is fetched outside: inside there is no way out.
+	// Downloads happen outside: the network namespace has no connection to the internet.
 	if c.NeedsNode() {
 		if _, err := sandbox.Provide(ctx, sandbox.Options{BinDir: c.Bin, Progress: progress}); err != nil {
 			fmt.Fprintln(progress, "bench:", err)
@@ -70,7 +69,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 	return 0
 }
 
-// parse reads the command line. The programs are looked for beside this one.
+// parse reads the command line. It looks for programs in the directory of this one.
 func parse(args []string, w io.Writer) (bench.Config, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -84,11 +83,12 @@ func parse(args []string, w io.Writer) (bench.Config, error) {
 	f.IntVar(&c.Pods, "pods", 2000, "`NUMBER` of pods in each of the raw limits, the backlog and the burst")
 	f.IntVar(&c.Nodes, "nodes", 100, "`NUMBER` of fake nodes")
 	f.IntVar(&c.RestartPods, "restart-pods", 10000, "`NUMBER` of pods that exist at the restart")
-	f.IntVar(&c.Services, "services", 1000, "`NUMBER` of services in phase services, those that wait and those that come, and in phase flows")
+	f.IntVar(&c.Services, "services", 1000, "`NUMBER` of services in phase flows, and in phase services: as many wait "+
+		"for the master as are created while it runs")
 	f.IntVar(&c.Adds, "adds", 50, "`NUMBER` of CNI ADDs of each kind")
 	f.StringVar(&only, "only", "", "`PHASES` to run, comma-separated: "+strings.Join(bench.Phases(), ","))
 	f.StringVar(&c.APIServer, "apiserver", filepath.Join(bin, "sandbox-apiserver"), "`PATH` of the API server")
-	f.StringVar(&c.OVNKube, "ovnkube", filepath.Join(bin, "ovnkube"), "`PATH` of what is measured")
+	f.StringVar(&c.OVNKube, "ovnkube", filepath.Join(bin, "ovnkube"), "`PATH` of the program to measure")
 	f.StringVar(&c.Bin, "bin", bin, "`DIR` of the sandbox's programs and of ovn_cni, for phases flows and add")
 	f.StringVar(&c.Hello, "hello", filepath.Join(bin, "hello"), "`PATH` of a hello-world program, for phase add")
 	f.StringVar(&c.Schema, "nb-schema", "/usr/share/ovn/ovn-nb.ovsschema", "`PATH` of the Northbound schema")

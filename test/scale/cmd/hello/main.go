@@ -1,5 +1,4 @@
-// Command hello is the least that a Go program can be: bench sets the CNI
-// plugin beside it.
+// Command hello is a minimal Go program, with which bench compares the CNI plugin.
 package main
 
 import "fmt"

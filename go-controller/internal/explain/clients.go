@@ -9,7 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 )
 
-// Clients are those that have the same backends, where not all have.
+// Clients is a group of clients with the same backends, if the backends differ between clients.
 type Clients struct {
 	Who      string   `json:"who"`      // "on node n1", "in zone a", "elsewhere"
 	Backends []string `json:"backends"` // "address:port"
@@ -18,11 +18,10 @@ type Clients struct {
 	at []netip.AddrPort
 }
 
-// elsewhere is the clients that no other Clients are.
+// elsewhere is the group of all clients that are in no other group.
 const elsewhere = "elsewhere"
 
-// clients tells what is there for whom of the nodes that there are; nothing
-// when it is the same for all.
+// clients groups the clients on existing nodes by their backends. It returns nil if all clients have the same backends.
 func clients(s *cluster.State, choice cluster.Choice) []Clients {
 	var out []Clients
 	covered := map[string]bool{}
@@ -57,7 +56,7 @@ func clients(s *cluster.State, choice cluster.Choice) []Clients {
 	return out
 }
 
-// serves lists whom an endpoint serves.
+// serves lists the groups of clients that an endpoint serves.
 func serves(of []Clients, at netip.AddrPort) []string {
 	var out []string
 	for _, c := range of {
@@ -68,8 +67,10 @@ func serves(of []Clients, at netip.AddrPort) []string {
 	return out
 }
 
-// hints says why hints of a port's endpoints are not followed.
-func hints(s *cluster.State, choice cluster.Choice, p cluster.ServicePort, is4 bool, eps []*cluster.EndpointSlice) []string {
+// hints explains why hints of a port's endpoints are not followed.
+func hints(
+	s *cluster.State, choice cluster.Choice, p cluster.ServicePort, is4 bool, eps []*cluster.EndpointSlice,
+) []string {
 	if choice.Local || choice.Conditions != cluster.Ready {
 		return nil
 	}
