@@ -55,25 +55,25 @@ func (w *world) drop(objects ...cluster.Object) Result {
 // batch takes events in, and then the patches that they lead to, which may lead to nothing more.
 func (w *world) batch(events ...cluster.Event) Result {
 	w.t.Helper()
-	w.last = w.assign(events)
+	w.last = w.update(events)
 	var patched []cluster.Event
 	for _, p := range w.last.Patches {
 		patched = append(patched, w.patched(p))
 	}
-	if more := w.assign(patched); len(more.Patches)+len(more.Problems)+len(more.Changes) != 0 {
+	if more := w.update(patched); len(more.Patches)+len(more.Problems)+len(more.Changes) != 0 {
 		w.t.Fatalf("the patches %v led to %+v", w.last.Patches, more)
 	}
 	return w.last
 }
 
-func (w *world) assign(events []cluster.Event) Result {
+func (w *world) update(events []cluster.Event) Result {
 	var changes []cluster.Change
 	for _, e := range events {
 		if c, ok := w.state.Apply(e); ok {
 			changes = append(changes, c)
 		}
 	}
-	return w.ledger.Assign(w.state, changes)
+	return w.ledger.Update(w.state, changes)
 }
 
 // patched is the event of a patch.
@@ -87,14 +87,14 @@ func (w *world) patched(p Patch) cluster.Event {
 		}
 		var errs [2]error
 		if raw, ok := p.Annotations[annotation.NodeSubnets]; ok || slices.Contains(p.Remove, annotation.NodeSubnets) {
-			n.Annotated, n.AnnotatedAs = nil, ""
+			n.Annotated, n.AnnotationError = nil, ""
 			if ok {
 				n.Annotated, errs[0] = annotation.ParseNodeSubnets(raw)
 			}
 		}
 		if raw, ok := p.Annotations[annotation.GatewayJoinAddrs]; ok ||
 			slices.Contains(p.Remove, annotation.GatewayJoinAddrs) {
-			n.JoinAnnotated, n.JoinAs = nil, ""
+			n.JoinAnnotated, n.JoinError = nil, ""
 			if ok {
 				n.JoinAnnotated, errs[1] = annotation.ParseGatewayJoinAddrs(raw)
 			}
@@ -106,14 +106,14 @@ func (w *world) patched(p Patch) cluster.Event {
 	case *cluster.Pod:
 		q := *o
 		if len(p.Remove) > 0 {
-			q.Annotated, q.AnnotatedAs, q.ClassicOK = nil, "", false
+			q.Annotated, q.AnnotationError, q.ClassicOK = nil, "", false
 			return cluster.Event{Ref: p.Ref, New: &q}
 		}
 		net, err := annotation.ParsePodNetworks(p.Annotations[annotation.PodNetworks])
 		if err != nil || p.UID != o.UID || p.Annotations[annotation.PodClassic] != annotation.MarshalPodClassic(net) {
 			w.t.Fatalf("patch %v of %s %s: %v", p, o.Name, o.UID, err)
 		}
-		q.Annotated, q.AnnotatedAs, q.ClassicOK = &net, "", true
+		q.Annotated, q.AnnotationError, q.ClassicOK = &net, "", true
 		return cluster.Event{Ref: p.Ref, New: &q}
 	}
 	w.t.Fatalf("patch of %s, which is not there", p.Ref)
@@ -130,7 +130,7 @@ func (w *world) restarted() *world {
 	for _, p := range w.state.Pods {
 		events = append(events, cluster.Event{Ref: p.Ref(), New: p})
 	}
-	again.last = again.assign(events)
+	again.last = again.update(events)
 	return again
 }
 
@@ -291,7 +291,7 @@ func TestSameNameOnAnotherNode(t *testing.T) {
 // An annotation that can't be right is refused and written anew, once.
 func TestPodAnnotations(t *testing.T) {
 	garbage := pod("p", "n1")
-	garbage.AnnotatedAs = "parsing it: garbage"
+	garbage.AnnotationError = "parsing it: garbage"
 	noClassic := annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64")
 	noClassic.ClassicOK = false
 	for what, c := range map[string]struct {
@@ -358,7 +358,7 @@ func TestTamperedAndDeletedAnnotations(t *testing.T) {
 			"Node n1: NodeSubnetRefused: annotation k8s.ovn.org/node-subnets: [10.0.7.0/24] is not what the node holds: "+
 				"[10.0.0.0/24] is written again")
 		bad := node("n1", 1)
-		bad.AnnotatedAs = "garbage"
+		bad.AnnotationError = "garbage"
 		w.put(bad)
 		w.result(1, "garbage: [10.0.0.0/24] is written again")
 		w.address("p", "10.0.0.3")
@@ -375,10 +375,10 @@ func TestTamperedWhileThePatchIsOnItsWay(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
 	w.put(node("n1", 1), pod("p", "n1"))
 	bad := annotated("p", "n1", true, "10.0.0.77/24")
-	if res := w.assign([]cluster.Event{{Ref: bad.Ref(), New: bad}}); len(res.Patches) != 1 {
+	if res := w.update([]cluster.Event{{Ref: bad.Ref(), New: bad}}); len(res.Patches) != 1 {
 		t.Fatalf("%+v, want a patch", res)
 	}
-	if res := w.assign([]cluster.Event{{Ref: bad.Ref(), New: bad}}); len(res.Patches) != 0 {
+	if res := w.update([]cluster.Event{{Ref: bad.Ref(), New: bad}}); len(res.Patches) != 0 {
 		t.Errorf("the same version again: %+v, want nothing", res)
 	}
 	w.batch(cluster.Event{Ref: bad.Ref(), New: bad, Between: true})

@@ -74,7 +74,7 @@ func TestJoinAnnotationOfNoGateway(t *testing.T) {
 
 func TestJoinAnnotations(t *testing.T) {
 	malformed := gateway("n", 2)
-	malformed.JoinAs = "parsing it: garbage"
+	malformed.JoinError = "parsing it: garbage"
 	for what, c := range map[string]struct {
 		node    *cluster.Node
 		want    string

@@ -18,7 +18,7 @@ func TestReservedNodeName(t *testing.T) {
 			New: &cluster.Node{Name: n}})
 		changes = append(changes, ch)
 	}
-	res := l.Assign(s, changes)
+	res := l.Update(s, changes)
 	if len(res.Problems) != 1 || res.Problems[0].Reason != ReasonNameReserved {
 		t.Errorf("problems %v, want one: %s", res.Problems, ReasonNameReserved)
 	}

@@ -176,13 +176,13 @@ func TestLargeRanges(t *testing.T) {
 // Nodes that come and go under ever new names leave nothing behind.
 func TestNodesThatNeverReturn(t *testing.T) {
 	w := newWorld(t, "fd00::/16/64")
-	for i := range remembered * 2 {
+	for i := range maxFormer * 2 {
 		n := node(fmt.Sprint("n", i), int64(i))
 		w.assignAll(n)
 	}
-	if len(w.ledger.before.held) != remembered || len(w.ledger.before.order) != remembered {
-		t.Errorf("%d nodes are remembered, in an order of %d, want %d", len(w.ledger.before.held), len(w.ledger.before.order),
-			remembered)
+	if len(w.ledger.former.held) != maxFormer || len(w.ledger.former.order) != maxFormer {
+		t.Errorf("%d nodes are remembered, in an order of %d, want %d", len(w.ledger.former.held), len(w.ledger.former.order),
+			maxFormer)
 	}
 	if len(w.ledger.subnets.held) != 0 {
 		t.Errorf("%d subnets are held, want none", len(w.ledger.subnets.held))

@@ -36,13 +36,13 @@ func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 		case 0:
 			return cluster.Event{Ref: n.Ref()}
 		case 1:
-			n.Annotated, n.AnnotatedAs = nil, "garbage"
+			n.Annotated, n.AnnotationError = nil, "garbage"
 		case 2:
-			n.Annotated, n.AnnotatedAs = nil, ""
+			n.Annotated, n.AnnotationError = nil, ""
 		case 3:
 			v4, _ := ipnet.Subnet(netip.MustParsePrefix("10.0.0.0/25"), 26+r.IntN(3), uint64(r.IntN(4)))
 			v6, _ := ipnet.Subnet(netip.MustParsePrefix("fd01::/61"), 63+r.IntN(2), uint64(r.IntN(8)))
-			n.Annotated, n.AnnotatedAs = []netip.Prefix{v4, v6}, ""
+			n.Annotated, n.AnnotationError = []netip.Prefix{v4, v6}, ""
 		}
 		return cluster.Event{Ref: n.Ref(), New: n}
 	}
@@ -57,11 +57,11 @@ func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 	case 2:
 		p.Finished = true
 	case 3:
-		p.Annotated, p.AnnotatedAs, p.ClassicOK = nil, "garbage", false
+		p.Annotated, p.AnnotationError, p.ClassicOK = nil, "garbage", false
 	case 4:
 		q := annotated(p.Name.Name, p.Node, r.IntN(2) == 0, fmt.Sprintf("10.0.0.%d/28", r.IntN(80)),
 			fmt.Sprintf("fd01:0:0:%d::%x/64", r.IntN(5), r.IntN(20)))
-		p.Annotated, p.AnnotatedAs, p.ClassicOK = q.Annotated, "", r.IntN(2) == 0
+		p.Annotated, p.AnnotationError, p.ClassicOK = q.Annotated, "", r.IntN(2) == 0
 	}
 	return cluster.Event{Ref: p.Ref(), New: p}
 }
@@ -196,9 +196,9 @@ func (w *world) empty(r *rand.Rand) {
 		w.batch(cluster.Event{Ref: ref})
 	}
 	l := w.ledger
-	if n := len(l.nodes) + len(l.pods) + len(l.starvedNodes) + len(l.starvedPods) + len(l.subnets.held) +
+	if n := len(l.nodes) + len(l.pods) + len(l.waitingNodes) + len(l.waitingPods) + len(l.subnets.held) +
 		len(l.subnets.odd); n != 0 {
-		w.t.Errorf("left: nodes %v, pods %v, starved %v %v, subnets %v %v", l.nodes, l.pods, l.starvedNodes, l.starvedPods,
+		w.t.Errorf("left: nodes %v, pods %v, starved %v %v, subnets %v %v", l.nodes, l.pods, l.waitingNodes, l.waitingPods,
 			l.subnets.held, l.subnets.odd)
 	}
 	if n := len(w.state.NodeSubnets) + len(w.state.PodNetworks); n != 0 {

@@ -43,7 +43,7 @@ func TestByHandRecord(t *testing.T) {
 }
 
 // A Node gets what it does not say itself, and nothing for what it says in a form that can't be read.
-func TestInherit(t *testing.T) {
+func TestAdopt(t *testing.T) {
 	bare := &Node{Name: "n", UID: "u"}
 	if got := bare.Adopt(whole()); len(got) != 4 || len(bare.Annotations()) != 4 || bare.ByHand || bare.UID != "u" {
 		t.Errorf("%v, %+v", got, bare)
@@ -56,7 +56,7 @@ func TestInherit(t *testing.T) {
 	if got := own.Adopt(whole()); got != nil {
 		t.Errorf("a second time: %v", got)
 	}
-	bad := &Node{Name: "n", AnnotatedAs: "malformed"}
+	bad := &Node{Name: "n", AnnotationError: "malformed"}
 	if got := bad.Adopt(whole()); got != nil || bad.Gateway != nil {
 		t.Errorf("%v, %+v", got, bad)
 	}

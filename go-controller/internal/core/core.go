@@ -64,7 +64,7 @@ func (c *Core) Start() Result {
 
 // follow grants what changes ask for, and names the owners that they concern.
 func (c *Core) follow(out *Result) {
-	res := c.ledger.Assign(c.State, out.Changes)
+	res := c.ledger.Update(c.State, out.Changes)
 	out.Changes = append(out.Changes, res.Changes...)
 	out.Patches = append(out.Patches, res.Patches...)
 	out.Problems = append(out.Problems, res.Problems...)

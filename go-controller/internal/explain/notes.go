@@ -47,11 +47,11 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	if line := checks(svc); line != "" {
 		note(true, "%s", line)
 	}
-	note(svc.ReachedLocally(), "spec.externalTrafficPolicy: Local: clients from outside have the endpoints of the node that they come to, which see the clients' addresses; those in the cluster reach all")
+	note(svc.LocalFromOutside(), "spec.externalTrafficPolicy: Local: clients from outside have the endpoints of the node that they come to, which see the clients' addresses; those in the cluster reach all")
 	for _, line := range fromOutside(svc, eps) {
 		note(true, "spec.externalTrafficPolicy: Local: %s", line)
 	}
-	note(svc.ReachedLocally() && len(nodePorts(svc)) > 0, "spec.externalTrafficPolicy: Local: a node without endpoints leads what it sends to its own node port to a node that has some; they see the asking node's address")
+	note(svc.LocalFromOutside() && len(nodePorts(svc)) > 0, "spec.externalTrafficPolicy: Local: a node without endpoints leads what it sends to its own node port to a node that has some; they see the asking node's address")
 	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is answered by the node agents: 200 where an endpoint is ready, else 503", svc.HealthCheckPort)
 	if ports := nodePorts(svc); len(ports) > 0 {
 		note(true, "spec.ports: node ports %s are answered by the nodes' kernels, which send them to the ClusterIPs", strings.Join(ports, ", "))
@@ -62,7 +62,7 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 // fromOutside tells of a service of externalTrafficPolicy Local, port by port,
 // whom clients from outside have at which node.
 func fromOutside(svc *cluster.Service, eps []*cluster.EndpointSlice) (out []string) {
-	if !svc.ReachedLocally() {
+	if !svc.LocalFromOutside() {
 		return nil
 	}
 	for _, p := range svc.Ports {

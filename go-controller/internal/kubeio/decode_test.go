@@ -78,8 +78,8 @@ func TestDecodeNode(t *testing.T) {
 		if got.Name != long || got.UID != "uid-"+long || got.Created != 1700000000 || len(problems) != 0 {
 			t.Errorf("%v: %+v, %v", c.annotations, got, problems)
 		}
-		if !slices.Equal(got.Annotated, c.want) || !strings.Contains(got.AnnotatedAs, c.refused) || (got.AnnotatedAs == "") != (c.refused == "") {
-			t.Errorf("%v: subnets %v, refused as %q", c.annotations, got.Annotated, got.AnnotatedAs)
+		if !slices.Equal(got.Annotated, c.want) || !strings.Contains(got.AnnotationError, c.refused) || (got.AnnotationError == "") != (c.refused == "") {
+			t.Errorf("%v: subnets %v, refused as %q", c.annotations, got.Annotated, got.AnnotationError)
 		}
 	}
 	got, _ := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", "n", map[string]string{annotation.NodeChassisID: "chassis-1"})})
@@ -140,8 +140,8 @@ func TestDecodePod(t *testing.T) {
 	}
 	for _, tampered := range []string{"", "{", `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"zz"}}`, strings.Repeat("[", 100000)} {
 		got, _ := decode[*cluster.Pod](t, pod(map[string]string{annotation.PodNetworks: tampered, annotation.PodClassic: classic}, nil))
-		if got.Annotated != nil || got.ClassicOK || !strings.HasPrefix(got.AnnotatedAs, "parsing k8s.ovn.org/pod-networks ") || len(got.AnnotatedAs) > 1000 {
-			t.Errorf("tampered annotation %.40q: %v, refused as %.80q", tampered, got.Annotated, got.AnnotatedAs)
+		if got.Annotated != nil || got.ClassicOK || !strings.HasPrefix(got.AnnotationError, "parsing k8s.ovn.org/pod-networks ") || len(got.AnnotationError) > 1000 {
+			t.Errorf("tampered annotation %.40q: %v, refused as %.80q", tampered, got.Annotated, got.AnnotationError)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func sliceServiceKey(obj any) ([]string, error) {
 // the service has come, changed or gone.
 func (l *Local) followService(key string) {
 	service, _ := l.services.get(key)
-	local := service != nil && service.ReachedLocally()
+	local := service != nil && service.LocalFromOutside()
 	l.slices.mu.Lock()
 	defer l.slices.mu.Unlock()
 	if l.slices.local[key] == local {
@@ -125,7 +125,7 @@ func (l *Local) slicesError(ctx context.Context, r *cache.Reflector, err error) 
 }
 
 // Endpoints are EndpointSlices by service: of services that clients from outside
-// reach locally (cluster.Service.ReachedLocally) all; of others those with
+// reach locally (cluster.Service.LocalFromOutside) all; of others those with
 // endpoints on this node, with just these. version is another number whenever
 // they are others. The first call has them watched. The error says why they are
 // not known; it is ErrNotAllowed if waiting won't help.

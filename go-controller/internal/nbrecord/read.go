@@ -45,7 +45,7 @@ func Nodes(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
 		uuid := names.NodeRow(nbdb.LogicalSwitchTable, name, names.RoleSwitch, "")
 		ls, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: uuid}).(*nbdb.LogicalSwitch)
 		if ok && len(n.Annotated) == 0 {
-			n.Annotated, n.AnnotatedAs = SwitchSubnets(ls), "" // the record is damaged: the switch still has them
+			n.Annotated, n.AnnotationError = SwitchSubnets(ls), "" // the record is damaged: the switch still has them
 		}
 		nodes, problems = append(nodes, n), append(problems, bad...)
 	}

@@ -161,7 +161,7 @@ func (p *planner) serve(at netip.AddrPort, w way) bool {
 }
 
 // NeedsEndpoints tells whether the plan depends on the service's endpoints.
-func NeedsEndpoints(s *cluster.Service) bool { return s.ReachedLocally() || s.HealthCheckPort != 0 }
+func NeedsEndpoints(s *cluster.Service) bool { return s.LocalFromOutside() || s.HealthCheckPort != 0 }
 
 // limit lets only these sources in to the entry's place. A range within another is left out: the
 // kernel's sets take no ranges that overlap. The zero Prefix is nobody.

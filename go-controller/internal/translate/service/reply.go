@@ -27,7 +27,7 @@ import (
 // All endpoints count, also those that are sent no new connections: they have
 // old ones.
 func (t Translator) replies(s *cluster.State, o nb.Owner, svc *cluster.Service, eps []*cluster.EndpointSlice) ([]nb.Row, error) {
-	if !svc.ReachedLocally() {
+	if !svc.LocalFromOutside() {
 		return nil, nil
 	}
 	var rows []nb.Row
@@ -117,9 +117,9 @@ func (p replyPlace) match() string {
 func repliers(s *cluster.State, c cluster.Change) []cluster.Name {
 	switch {
 	case c.Concerns(index.GatewayExists):
-		return index.ServicesOf(s).ReachedLocally()
+		return index.ServicesOf(s).LocalFromOutside()
 	case c.Granted:
-		return index.ServicesOf(s).ReachedLocallyOn(s, c.Ref.Name.Name)
+		return index.ServicesOf(s).LocalFromOutsideOn(s, c.Ref.Name.Name)
 	}
 	return nil
 }
