@@ -176,7 +176,8 @@ func (p *path) pod() cluster.Object {
 			a, _ = cluster.HealthSource(netip.PrefixFrom(a, 28).Masked())
 		}
 		ips := []netip.Prefix{netip.PrefixFrom(a, 28), netip.PrefixFrom(b, 64)}
-		pod.Annotated, pod.AnnotationError, pod.ClassicOK = &annotation.PodNetwork{IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips))},
+		pod.Annotated, pod.AnnotationError, pod.ClassicOK = &annotation.PodNetwork{IPs: ips,
+			MAC: ipnet.MACFor(ipnet.Addrs(ips))},
 			"", p.chance(50)
 	case 5, 6: // limits come, change and go
 		pod.Bandwidth = cluster.Bandwidth{Ingress: uint64(p.r.IntN(3)) * 1_000_000, Egress: uint64(p.r.IntN(3)) * 1_000}

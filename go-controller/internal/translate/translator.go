@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// Translator defines, for one kind of owner, which rows an owner wants and which changes can alter them. All methods are
-// pure functions of the state.
+// Translator defines, for one kind of owner, which rows an owner wants and which changes can alter them. All methods
+// are pure functions of the state.
 type Translator interface {
 	// Kind is the kind of owner this translator answers for.
 	Kind() names.Kind

@@ -11,13 +11,13 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// limitPriority is the priority of the rows that limit bandwidth. OVN uses the row of the highest priority that matches a
-// packet, separately for bandwidth and for DSCP.
+// limitPriority is the priority of the rows that limit bandwidth. OVN uses the row of the highest priority that matches
+// a packet, separately for bandwidth and for DSCP.
 const limitPriority = 1000
 
-// The highest rate and the least burst, in kilobits. The column holds twice the rate (ovn-nb(5), QoS), but datapaths add
-// the burst to it in 32 bits. A packet longer than the burst never passes: the longest that a pod hands to Open vSwitch,
-// before segmentation, has 64 KiB.
+// The highest rate and the least burst, in kilobits. The column holds twice the rate (ovn-nb(5), QoS), but datapaths
+// add the burst to it in 32 bits. A packet longer than the burst never passes: the longest that a pod hands to Open
+// vSwitch, before segmentation, has 64 KiB.
 const (
 	mostKilobits = math.MaxUint32 / 2
 	leastBurst   = (64<<10)*8/1000 + 1
@@ -42,9 +42,9 @@ func limits(m translate.Maker, p *cluster.Pod, sw nb.Ref) []nb.Row {
 	return out
 }
 
-// bandwidth is the value of the column for a limit in bits per second. The limit polices: it drops what exceeds the rate
-// and delays nothing. A burst of 80 % of the rate lets TCP come near the rate nevertheless (ovs-vswitchd.conf.db(5),
-// ingress_policing_burst).
+// bandwidth is the value of the column for a limit in bits per second. The limit polices: it drops what exceeds the
+// rate and delays nothing. A burst of 80 % of the rate lets TCP come near the rate nevertheless
+// (ovs-vswitchd.conf.db(5), ingress_policing_burst).
 func bandwidth(bits uint64) map[string]int {
 	rate := min(max(bits/1000, 1), mostKilobits)
 	return map[string]int{nbdb.QoSBandwidthRate: int(rate), nbdb.QoSBandwidthBurst: int(max(rate*8/10, leastBurst))}

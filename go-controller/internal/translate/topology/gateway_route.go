@@ -41,8 +41,8 @@ func (r gatewayRows) routes() []nb.Row {
 	return rows
 }
 
-// egressRoutes are the cluster router's routes to a gateway that is in service: one for its node's own pods, and one for
-// all pods whose node has no gateway.
+// egressRoutes are the cluster router's routes to a gateway that is in service: one for its node's own pods, and one
+// for all pods whose node has no gateway.
 func (r gatewayRows) egressRoutes(via netip.Addr) []nb.Row {
 	is4 := via.Is4()
 	family := names.FamilyOf(is4)
@@ -56,8 +56,8 @@ func (r gatewayRows) egressRoutes(via netip.Addr) []nb.Row {
 	return rows
 }
 
-// outranked is true when a route by the source address of a node's pods matches better than the join subnet, because its
-// prefix is longer. The gateway router's address there then needs a route that matches still better (ovn-nb(5),
+// outranked is true when a route by the source address of a node's pods matches better than the join subnet, because
+// its prefix is longer. The gateway router's address there then needs a route that matches still better (ovn-nb(5),
 // Logical_Router_Static_Route policy).
 func (r gatewayRows) outranked(is4 bool) bool {
 	for _, c := range r.state.Config.Subnets {

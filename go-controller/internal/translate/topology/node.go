@@ -34,7 +34,8 @@ func (Node) Depends() translate.Dependencies {
 }
 
 // Affected implements translate.Translator. The first gateway of the cluster, or the loss of the last, changes how the
-// pods of all nodes leave the cluster. With the first zone the nodes in no zone get a group; with the last they lose it.
+// pods of all nodes leave the cluster. With the first zone the nodes in no zone get a group; with the last they lose
+// it.
 func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind == cluster.KindServiceCIDR {
 		return t.Owners(s)
@@ -134,9 +135,9 @@ func (r nodeRows) management(addrs []netip.Prefix) nb.Row {
 	}, r.inSwitch("ports"))
 }
 
-// egress sends what the node's pods send out of the cluster to the node itself, through the management port. A connected
-// subnet is a better match than this route as long as node subnets are of one size: OVN prefers the longer prefix, and
-// of equal ones the destination (ovn-nb(5), Logical_Router_Static_Route policy).
+// egress sends what the node's pods send out of the cluster to the node itself, through the management port. A
+// connected subnet is a better match than this route as long as node subnets are of one size: OVN prefers the longer
+// prefix, and of equal ones the destination (ovn-nb(5), Logical_Router_Static_Route policy).
 func (r nodeRows) egress(subnet netip.Prefix, via netip.Addr) nb.Row {
 	policy := nbdb.LogicalRouterStaticRoutePolicySrcIP
 	return r.Row(names.FamilyRole(names.RoleEgress, names.FamilyOf(subnet.Addr().Is4())), &nbdb.LogicalRouterStaticRoute{
