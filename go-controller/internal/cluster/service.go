@@ -49,8 +49,8 @@ type Ingress struct {
 	Proxied bool
 }
 
-// Service is a Kubernetes service, with the fields that matter to a network. The meaning of ports.targetPort is in the
-// EndpointSlices.
+// Service is a Kubernetes service, with the fields that matter to the network. ports.targetPort is left out: the
+// EndpointSlices say which ports it means.
 type Service struct {
 	Name        Name
 	UID         string

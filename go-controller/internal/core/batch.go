@@ -54,8 +54,8 @@ func (c *Core) NewBatch(v nb.View, claim func([]nb.Row)) *Batch {
 // the caller hands that to AddVanished.
 func (b *Batch) Add(o nb.Owner) (vanished bool) { return b.add(o, false) }
 
-// AddVanished plans an owner that Add left out. Add such owners after all others and in reverse order: a row that others
-// refer to must be deleted after them.
+// AddVanished plans an owner that Add left out. Add such owners after all others and in reverse order: a row that
+// others refer to must be deleted after them.
 func (b *Batch) AddVanished(o nb.Owner) { b.add(o, true) }
 
 // Drop plans the deletion of an owner's rows, whatever it wants.

@@ -1,6 +1,6 @@
-// Package core turns what the cluster is into what the Northbound database should hold. Start-up, an ordinary event, repair
-// of drift, garbage collection, `plan`, `translate`, `explain` and the commands by hand all use it; none has a copy of its
-// steps:
+// Package core turns what the cluster is into what the Northbound database should hold. Start-up, an ordinary event,
+// repair of drift, garbage collection, `plan`, `translate`, `explain` and the commands by hand all use it; none has a
+// copy of its steps:
 //
 //   - Step applies events to the State, lets package allocate grant what is missing, and names the owners whose rows may
 //     have changed.

@@ -45,9 +45,10 @@ type master struct {
 }
 
 // Run works until ctx ends. It returns an error only when it can't start at all; it waits for servers that are not up
-// yet. started, if not nil, is called when everything is set up that can fail at once. It may complete the configuration
-// of the cluster.
-func Run(ctx context.Context, c config.Master, log *slog.Logger, started func(context.Context, *config.Master) error) error {
+// yet. started, if not nil, is called when everything is set up that can fail at once. It may complete the
+// configuration of the cluster.
+func Run(ctx context.Context, c config.Master, log *slog.Logger,
+	started func(context.Context, *config.Master) error) error {
 	clients, err := kubeio.NewClients(c.Kubernetes, component)
 	if err != nil {
 		return err
@@ -172,7 +173,8 @@ func (m *master) elect(ctx context.Context) error {
 	var mu sync.Mutex
 	var led chan struct{} // closed when leading has ended; nil before it begins
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: le.Lease, RenewDeadline: le.Lease * 2 / 3, RetryPeriod: le.Lease / 7, ReleaseOnCancel: true, Name: le.Name,
+		Lock: lock, LeaseDuration: le.Lease, RenewDeadline: le.Lease * 2 / 3, RetryPeriod: le.Lease / 7,
+		ReleaseOnCancel: true, Name: le.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(holding context.Context) {
 				mu.Lock()

@@ -60,8 +60,8 @@ func SwitchSubnets(ls *nbdb.LogicalSwitch) []netip.Prefix {
 }
 
 // DownGateways lists the gateways that a master had found down when it last wrote, sorted: their routers exist, the
-// cluster router's routes to them do not, and nothing that is known now explains that. When this applies to all gateways,
-// the list is empty. It leaves out gateways that were set up by hand: they have no Lease.
+// cluster router's routes to them do not, and nothing that is known now explains that. When this applies to all
+// gateways, the list is empty. It leaves out gateways that were set up by hand: they have no Lease.
 func DownGateways(s *cluster.State, view nb.View) []string {
 	var down []string
 	gateways := index.GatewaysOf(s).List()

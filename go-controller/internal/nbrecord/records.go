@@ -13,8 +13,8 @@ type Records struct {
 	Router string
 }
 
-// Begin reads a database after a new connection. It fails when the database has several cluster routers; the events hold
-// all the same.
+// Begin reads a database after a new connection. It fails when the database has several cluster routers; the events
+// hold all the same.
 func (r Records) Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Event, []cluster.Problem, error) {
 	s.Config.RouterName = r.Router
 	err := Router(s, session)
@@ -34,7 +34,8 @@ func (r Records) Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Even
 }
 
 // Changed reads the rows of owners again: somebody may have set up a node by hand, or undone that.
-func (Records) Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event, []cluster.Problem) {
+func (Records) Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event,
+	[]cluster.Problem) {
 	var events []cluster.Event
 	var problems []cluster.Problem
 	for _, o := range owners {

@@ -70,7 +70,7 @@ func sources(s *cluster.State, pod cluster.Name) []netip.Addr {
 }
 
 // SourceHolder is the pod that has the HealthSource of a node subnet. An older version granted the address, and the pod
-// keeps it. Endpoints in the subnet are not checked until then.
+// keeps it. While it does, OVN checks no endpoints in the subnet.
 func (h *HealthChecks) SourceHolder(subnet netip.Prefix) (pod cluster.Name, held bool) {
 	if source, ok := cluster.HealthSource(subnet); ok {
 		pod, held = h.holders[source]
