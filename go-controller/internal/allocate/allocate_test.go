@@ -14,7 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// world is a ledger and the cluster it works on, whose API server applies every patch at once.
+// world is a ledger and its cluster. The API server of the cluster applies every patch at once.
 type world struct {
 	t      *testing.T
 	config config.Cluster
@@ -33,7 +33,7 @@ func newWorld(t *testing.T, subnets string) *world {
 	return &world{t: t, config: c, state: index.NewState(c), ledger: New(c)}
 }
 
-// put has objects come or change, in one batch.
+// put adds or changes objects, in one batch.
 func (w *world) put(objects ...cluster.Object) Result {
 	w.t.Helper()
 	var events []cluster.Event
@@ -52,7 +52,7 @@ func (w *world) drop(objects ...cluster.Object) Result {
 	return w.batch(events...)
 }
 
-// batch takes events in, and then the patches that they lead to, which may lead to nothing more.
+// batch applies events, and then the patches that they lead to, which must not lead to anything more.
 func (w *world) batch(events ...cluster.Event) Result {
 	w.t.Helper()
 	w.last = w.update(events)
@@ -76,7 +76,7 @@ func (w *world) update(events []cluster.Event) Result {
 	return w.ledger.Update(w.state, changes)
 }
 
-// patched is the event of a patch.
+// patched is the event that a patch leads to.
 func (w *world) patched(p Patch) cluster.Event {
 	w.t.Helper()
 	switch o := w.state.Object(p.Ref).(type) {
@@ -120,7 +120,7 @@ func (w *world) patched(p Patch) cluster.Event {
 	return cluster.Event{}
 }
 
-// restarted is the same cluster with a ledger that knows nothing.
+// restarted is the same cluster with an empty ledger.
 func (w *world) restarted() *world {
 	again := &world{t: w.t, config: w.config, state: index.NewState(w.config), ledger: New(w.config)}
 	var events []cluster.Event
@@ -152,8 +152,8 @@ func (w *world) address(pod, want string) {
 	}
 }
 
-// result holds what the last batch led to: how many patches, and the reasons of its problems, each with a part of its
-// message.
+// result checks what the last batch led to: the number of patches, and the reasons of its problems, each with a part of
+// its message.
 func (w *world) result(patches int, problems ...string) {
 	w.t.Helper()
 	if len(w.last.Patches) != patches {
@@ -184,7 +184,7 @@ func pod(name, node string) *cluster.Pod {
 	return &cluster.Pod{Name: podName(name), UID: "uid-" + name, Node: node}
 }
 
-// annotated is a pod that says it has addresses, with the MAC and gateway that belong to them when sane.
+// annotated is a pod that claims addresses, with the right MAC and gateways if sane.
 func annotated(name, node string, sane bool, ips ...string) *cluster.Pod {
 	p := pod(name, node)
 	l := &nodeLease{}
@@ -233,8 +233,8 @@ func TestWhoWantsNothing(t *testing.T) {
 	}
 }
 
-// Completed pods do not own their address any more, neither live nor at a restart, where their annotation still names
-// it.
+// Completed pods do not own their address any more, neither while the ledger runs nor after a restart, although their
+// annotation still has it.
 func TestCompletedPods(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/28/28") // 11 addresses for pods
 	w.put(node("n1", 1))
@@ -369,8 +369,8 @@ func TestTamperedAndDeletedAnnotations(t *testing.T) {
 	}
 }
 
-// Somebody writes the same wrong value again while our patch is on its way: of the versions between only the fact that
-// there were some comes through.
+// Somebody writes the same wrong value again while our patch is on its way. Of the versions in between, the event only
+// says that there were some.
 func TestTamperedWhileThePatchIsOnItsWay(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
 	w.put(node("n1", 1), pod("p", "n1"))

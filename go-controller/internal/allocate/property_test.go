@@ -15,15 +15,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// assignAll has a node come and go.
-func (w *world) assignAll(n *cluster.Node) {
+// updateAll adds a node and deletes it.
+func (w *world) updateAll(n *cluster.Node) {
 	w.t.Helper()
 	w.put(n)
 	w.drop(n)
 }
 
-// random is one thing that happens to a small cluster, in which everything runs out, of users that write what they
-// like.
+// random is one random event in a small cluster in which everything runs out, and whose users write what they like.
 func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 	uid := fmt.Sprint("uid-", clock)
 	if r.IntN(5) == 0 {
@@ -66,7 +65,7 @@ func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 	return cluster.Event{Ref: p.Ref(), New: p}
 }
 
-// hasSource tells whether an address is where health checks come from.
+// hasSource is true when one of the addresses is the source of health checks.
 func hasSource(ips []netip.Prefix) bool {
 	return slices.ContainsFunc(ips, func(ip netip.Prefix) bool {
 		source, ok := cluster.HealthSource(ip.Masked())
@@ -74,7 +73,7 @@ func hasSource(ips []netip.Prefix) bool {
 	})
 }
 
-// asking is the pods that say they have such an address, now or after events.
+// asking lists the pods that claim the source address of health checks, now or after the events.
 func (w *world) asking(events []cluster.Event) map[cluster.Name]bool {
 	out := map[cluster.Name]bool{}
 	ask := func(p *cluster.Pod) {
@@ -93,7 +92,7 @@ func (w *world) asking(events []cluster.Event) map[cluster.Name]bool {
 	return out
 }
 
-// check holds what must be true at any moment. asked is the pods that said they have the address of health checks.
+// check checks what must be true at any moment. asked is the pods that claimed the source address of health checks.
 func (w *world) check(asked map[cluster.Name]bool) {
 	w.t.Helper()
 	for a, as := range w.state.NodeSubnets {
@@ -146,8 +145,8 @@ func (w *world) check(asked map[cluster.Name]bool) {
 	}
 }
 
-// No two grants overlap, every grant is inside its node's subnet, a ledger that is rebuilt from the annotations grants
-// the same and writes nothing, and when everything is deleted nothing is left.
+// No two grants overlap, and every grant is inside its node's subnet. A ledger that is rebuilt from the annotations
+// grants the same and writes nothing. When everything is deleted, nothing is left.
 func TestProperties(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -206,7 +205,7 @@ func (w *world) empty(r *rand.Rand) {
 	}
 }
 
-// MarshalNodeSubnets and ParseNodeSubnets are inverse for what is granted.
+// ParseNodeSubnets is the inverse of MarshalNodeSubnets for granted subnets.
 func TestGrantsSurviveTheWire(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
 	w.put(node("n1", 1), pod("p", "n1"))

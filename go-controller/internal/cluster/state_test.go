@@ -78,7 +78,7 @@ func TestApply(t *testing.T) {
 
 func endpoint(e cluster.Endpoint) []cluster.Endpoint { return []cluster.Endpoint{e} }
 
-// differing lists, by kind, objects of which no two are equal.
+// differing lists objects by kind; no two of them are equal.
 func differing() map[string][]cluster.Object {
 	net := annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}, MAC: ipnet.MAC{1},
 		Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
@@ -142,7 +142,7 @@ func differing() map[string][]cluster.Object {
 	}
 }
 
-// Every field that a translator or the allocator reads counts as a difference.
+// Equal compares every field that a translator or package allocate reads.
 func TestEqualSeesEveryDifference(t *testing.T) {
 	groups := differing()
 	for kind, variants := range groups {

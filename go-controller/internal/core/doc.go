@@ -2,8 +2,8 @@
 // repair of drift, garbage collection, `plan`, `translate`, `explain` and the commands by hand all use it; none has a
 // copy of its steps:
 //
-//   - Step applies events to the State, lets package allocate grant what is missing, and names the owners whose rows may
-//     have changed.
+//   - Step applies events to the State, lets package allocate grant what is missing, and names the owners whose rows
+//     may have changed.
 //   - Batch asks the translators for the rows that these owners want, compares them with a database, and collects the
 //     plans of one transaction.
 //

@@ -20,7 +20,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// leases is a liveness.Leases that says what the test does.
+// leases is a liveness.Leases that the test sets.
 type leases struct {
 	mu       sync.Mutex
 	signal   chan struct{}
@@ -46,7 +46,7 @@ func (f *leases) Silent() map[string]bool {
 	return maps.Clone(f.silent)
 }
 
-// set says who is silent now, and signals.
+// set sets the silent nodes, and signals.
 func (f *leases) set(nodes ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -34,7 +34,7 @@ const (
 	manySlices     = 10
 )
 
-// path is a random history of a cluster: the API server's objects, and what happens to them.
+// path is a random history of a cluster: the API server's objects, and the events.
 type path struct {
 	r       *rand.Rand
 	objects map[cluster.Ref]cluster.Object
@@ -58,7 +58,7 @@ func (p *path) name(prefix string, n int) cluster.Name {
 		p.r.IntN(n))}
 }
 
-// step is one thing that happens.
+// step is one event.
 func (p *path) step() cluster.Event {
 	p.clock++
 	var o cluster.Object
@@ -221,7 +221,7 @@ func (p *path) service() cluster.Object {
 	return s
 }
 
-// addresses is up to n addresses of each family, most often one of the first.
+// addresses lists up to n addresses of each family, most often one of the first.
 func (p *path) addresses(v4, v6 string, n int) []netip.Addr {
 	var out []netip.Addr
 	for _, format := range []string{v4, v6} {
@@ -269,8 +269,8 @@ func (p *path) slice() cluster.Object {
 	return e
 }
 
-// patched is the event of a patch that the API server took; ok is false when the object is gone or another by now, and
-// the patch was refused.
+// patched is the event that a patch leads to. ok is false when the object was deleted or replaced meanwhile, and the
+// patch was refused.
 func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 	switch o := p.objects[patch.Ref].(type) {
 	case *cluster.Node:
