@@ -46,17 +46,13 @@ func (c Choice) For(node, zone string) (backends []netip.AddrPort, served bool) 
 // Hints are followed as kube-proxy does it (Kubernetes API, EndpointHints). Hints for nodes, or else for zones, count
 // if every ready endpoint has them. A client follows them if an endpoint is hinted for its node or zone.
 func Choose(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
-	all := candidates(port, is4, eps, anywhere)
-	stages := Stages()
-	if ready := all.having(stages[0]); len(ready) > 0 {
-		return Choice{Conditions: stages[0], Backends: ready.addrs(),
-			Nodes: ready.hinted(func(e *Endpoint) string { return e.ForNodes }),
-			Zones: ready.hinted(func(e *Endpoint) string { return e.ForZones })}
+	serving, stage := candidates(port, is4, eps, anywhere).serving()
+	out := Choice{Conditions: stage, Backends: serving.addrs()}
+	if stage == Stages()[0] && len(serving) > 0 {
+		out.Nodes = serving.hinted(func(e *Endpoint) string { return e.ForNodes })
+		out.Zones = serving.hinted(func(e *Endpoint) string { return e.ForZones })
 	}
-	if last := all.having(stages[1]); len(last) > 0 {
-		return Choice{Conditions: stages[1], Backends: last.addrs()}
-	}
-	return Choice{Conditions: stages[0]}
+	return out
 }
 
 // ChooseLocal is Choose under policy Local: clients get the endpoints of their own node, ready ones if it has any. On a
@@ -80,29 +76,19 @@ func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 // OnNode is what ChooseLocal picks for clients on one node, sorted. The node's agent asks for it often, so that it
 // looks at nothing else.
 func OnNode(node string, port ServicePort, is4 bool, eps []*EndpointSlice) []netip.AddrPort {
-	here := candidates(port, is4, eps, func(e *Endpoint) bool { return e.Node == node })
-	for _, stage := range Stages() {
-		if at := here.having(stage); len(at) > 0 {
-			return at.addrs()
-		}
-	}
-	return nil
+	here, _ := candidates(port, is4, eps, func(e *Endpoint) bool { return e.Node == node }).serving()
+	return here.addrs()
 }
 
 // ServingNodes is how many endpoints of a service port in one family serve on each node: of those that Choose picks
 // without hints.
 func ServingNodes(port ServicePort, is4 bool, eps []*EndpointSlice) map[string]int {
-	all := candidates(port, is4, eps, anywhere)
-	for _, stage := range Stages() {
-		if of := all.having(stage).byNode(); len(of) > 0 {
-			out := make(map[string]int, len(of))
-			for node, g := range of {
-				out[node] = len(g.addrs())
-			}
-			return out
-		}
+	serving, _ := candidates(port, is4, eps, func(e *Endpoint) bool { return e.Node != "" }).serving()
+	out := map[string]int{}
+	for node, g := range serving.byNode() {
+		out[node] = len(g.addrs())
 	}
-	return nil
+	return out
 }
 
 // ChooseFor is ChooseLocal if local, else Choose.
@@ -149,6 +135,16 @@ func (g group) having(c Conditions) group {
 	return out
 }
 
+// serving lists the endpoints of the first of Stages that has any, and returns that stage.
+func (g group) serving() (group, Conditions) {
+	for _, stage := range Stages() {
+		if at := g.having(stage); len(at) > 0 {
+			return at, stage
+		}
+	}
+	return nil, Stages()[0]
+}
+
 // byNode groups the endpoints by node.
 func (g group) byNode() map[string]group {
 	of := map[string]group{}
@@ -162,6 +158,9 @@ func (g group) byNode() map[string]group {
 
 // addrs lists the endpoints' addresses and ports, sorted, each once.
 func (g group) addrs() []netip.AddrPort {
+	if len(g) == 0 {
+		return nil
+	}
 	out := make([]netip.AddrPort, len(g))
 	for i, x := range g {
 		out[i] = netip.AddrPortFrom(x.Addr, x.number)

@@ -42,17 +42,17 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		return translate.Rows{}, err
 	}
 	m := translate.Maker{Schema: t.Schema, Owner: o}
-	name, router := s.Config.RouterName, routerRef(s)
+	name := s.Config.RouterName
 	port, peer := patch{name: names.RouterToJoin(name), addrs: first, peer: names.JoinToRouter(name)}.models()
 	port.ExternalIDs = map[string]string{names.KeyConnectToJoin: "yes"}
 	return translate.Rows{Rows: append([]nb.Row{
 		m.Row(names.RoleRouter, &nbdb.LogicalRouter{
-			UUID: router.UUID, Name: name, Options: routerOptions(),
+			UUID: s.ClusterRouter(nbdb.LogicalRouterTable), Name: name, Options: routerOptions(),
 			ExternalIDs: map[string]string{names.KeyClusterRouter: "yes",
 				names.SubnetsKey: config.SubnetList(s.Config.Subnets), names.JoinKey: config.PrefixList(s.Config.JoinSubnets)},
 		}),
 		m.Row(names.RoleJoin, &nbdb.LogicalSwitch{Name: names.JoinSwitch}),
-		m.Row(names.RoleRouterToJoin, port, nb.Slot{In: router, Column: "ports"}),
+		m.Row(names.RoleRouterToJoin, port, inClusterRouter(s, "ports")),
 		m.Row(names.RoleJoinToRouter, peer, m.In(nbdb.LogicalSwitchTable, names.RoleJoin, "ports")),
 		m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ClusterLBGroup}),
 	}, policies(m, s)...)}, nil
@@ -68,7 +68,7 @@ func policies(m translate.Maker, s *cluster.State) []nb.Row {
 	add := func(role string, to netip.Prefix, action nbdb.LogicalRouterPolicyAction) {
 		rows = append(rows, m.Row(names.PrefixRole(role, to), &nbdb.LogicalRouterPolicy{
 			Priority: names.PolicyInside, Match: destination(to), Action: action,
-		}, nb.Slot{In: routerRef(s), Column: "policies"}))
+		}, inClusterRouter(s, "policies")))
 	}
 	for _, c := range s.Config.Subnets {
 		add(names.RoleInside, c.CIDR, nbdb.LogicalRouterPolicyActionAllow)
@@ -85,10 +85,14 @@ func routerOptions() map[string]string {
 	return map[string]string{"always_learn_from_arp_request": "false", "dynamic_neigh_routers": "true"}
 }
 
-// routerRef is the cluster router's row.
-func routerRef(s *cluster.State) nb.Ref {
-	return nb.Ref{Table: nbdb.LogicalRouterTable, UUID: s.ClusterRouter(nbdb.LogicalRouterTable)}
+// inClusterRouter is a slot of the cluster router's row.
+func inClusterRouter(s *cluster.State, column string) nb.Slot {
+	router := nb.Ref{Table: nbdb.LogicalRouterTable, UUID: s.ClusterRouter(nbdb.LogicalRouterTable)}
+	return nb.Slot{In: router, Column: column}
 }
+
+// familyRole is the role of a row of which there is one per address family.
+func familyRole(role string, is4 bool) string { return names.FamilyRole(role, names.FamilyOf(is4)) }
 
 // joinAddresses lists the cluster router's addresses on the join switch: the first of each subnet.
 func joinAddresses(s *cluster.State) ([]netip.Prefix, error) {

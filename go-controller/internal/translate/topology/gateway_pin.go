@@ -42,7 +42,7 @@ func (r gatewayRows) pins() []nb.Row {
 		rows = append(rows, r.Row(names.PrefixRole(names.RoleRampout, subnet), &nbdb.LogicalRouterPolicy{
 			Priority: names.PolicyPin + subnet.Bits(), Match: r.pinMatch(subnet, external),
 			Action: nbdb.LogicalRouterPolicyActionReroute, Nexthops: hops,
-		}, nb.Slot{In: routerRef(r.state), Column: "policies"}))
+		}, inClusterRouter(r.state, "policies")))
 	}
 	return rows
 }

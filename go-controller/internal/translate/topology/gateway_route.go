@@ -25,14 +25,13 @@ func (r gatewayRows) routes() []nb.Row {
 	port := names.RouterToExternal(r.node.Name)
 	for _, hop := range r.gateway.NextHops {
 		is4 := hop.Is4()
-		family := names.FamilyOf(is4)
-		rows = append(rows, r.gatewayRoute(names.FamilyRole(names.RoleDefault, family), anywhere(is4), hop, &port))
+		rows = append(rows, r.gatewayRoute(familyRole(names.RoleDefault, is4), anywhere(is4), hop, &port))
 		via, ok := r.state.JoinAddr(r.node.Name, is4)
 		if !ok {
 			continue // no pod has an address of this family
 		}
 		if r.outranked(is4) {
-			rows = append(rows, r.clusterRoute(names.FamilyRole(names.RoleToGateway, family), single(via), via, nil))
+			rows = append(rows, r.clusterRoute(familyRole(names.RoleToGateway, is4), single(via), via, nil))
 		}
 		if r.gateways.Chosen(r.state, r.node.Name, is4) {
 			rows = append(rows, r.egressRoutes(via)...)
@@ -45,12 +44,11 @@ func (r gatewayRows) routes() []nb.Row {
 // for all pods whose node has no gateway.
 func (r gatewayRows) egressRoutes(via netip.Addr) []nb.Row {
 	is4 := via.Is4()
-	family := names.FamilyOf(is4)
-	rows := []nb.Row{r.clusterRoute(names.FamilyRole(names.RoleLeave, family), anywhere(is4), via, nil)}
+	rows := []nb.Row{r.clusterRoute(familyRole(names.RoleLeave, is4), anywhere(is4), via, nil)}
 	bySource := nbdb.LogicalRouterStaticRoutePolicySrcIP
 	for _, subnet := range r.state.NodeSubnets[r.node.Name] {
 		if subnet.Addr().Is4() == is4 {
-			rows = append(rows, r.clusterRoute(names.FamilyRole(names.RoleOwnPods, family), subnet, via, &bySource))
+			rows = append(rows, r.clusterRoute(familyRole(names.RoleOwnPods, is4), subnet, via, &bySource))
 		}
 	}
 	return rows
@@ -86,7 +84,7 @@ func (r gatewayRows) routesToNode() ([]nb.Row, error) {
 		if !ok {
 			continue
 		}
-		rows = append(rows, r.clusterRoute(names.FamilyRole(names.RoleToHost, names.FamilyOf(is4)), single(ip), via, nil))
+		rows = append(rows, r.clusterRoute(familyRole(names.RoleToHost, is4), single(ip), via, nil))
 		seen := map[netip.Addr]bool{ip: true}
 		for _, other := range r.node.Addrs {
 			if other.Is4() == is4 && !seen[other] {
@@ -110,7 +108,7 @@ func (r gatewayRows) clusterRoute(
 	role string, match netip.Prefix, via netip.Addr, policy *nbdb.LogicalRouterStaticRoutePolicy,
 ) nb.Row {
 	return r.Row(role, &nbdb.LogicalRouterStaticRoute{IPPrefix: match.String(), Nexthop: via.String(), Policy: policy},
-		nb.Slot{In: routerRef(r.state), Column: "static_routes"})
+		inClusterRouter(r.state, "static_routes"))
 }
 
 // snat gives packets of pods that leave through the gateway the node's address.

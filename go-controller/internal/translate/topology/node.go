@@ -70,7 +70,7 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	port, peer := patch{name: names.RouterToSwitch(n.Name), addrs: router, peer: names.SwitchToRouter(n.Name)}.models()
 	rows := []nb.Row{
 		r.nodeSwitch(subnets, router),
-		r.Row(names.RoleRouterToNode, port, nb.Slot{In: routerRef(s), Column: "ports"}),
+		r.Row(names.RoleRouterToNode, port, inClusterRouter(s, "ports")),
 		r.Row(names.RoleNodeToRouter, peer, r.inSwitch("ports")),
 		r.management(management),
 		r.hairpin(management),
@@ -140,9 +140,9 @@ func (r nodeRows) management(addrs []netip.Prefix) nb.Row {
 // prefix, and of equal ones the destination (ovn-nb(5), Logical_Router_Static_Route policy).
 func (r nodeRows) egress(subnet netip.Prefix, via netip.Addr) nb.Row {
 	policy := nbdb.LogicalRouterStaticRoutePolicySrcIP
-	return r.Row(names.FamilyRole(names.RoleEgress, names.FamilyOf(subnet.Addr().Is4())), &nbdb.LogicalRouterStaticRoute{
+	return r.Row(familyRole(names.RoleEgress, subnet.Addr().Is4()), &nbdb.LogicalRouterStaticRoute{
 		IPPrefix: subnet.String(), Nexthop: via.String(), Policy: &policy,
-	}, nb.Slot{In: routerRef(r.state), Column: "static_routes"})
+	}, inClusterRouter(r.state, "static_routes"))
 }
 
 // nths lists the n-th address of each subnet, with the subnet's length.
