@@ -14,7 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// world is a ledger and the cluster it works on, whose API server applies every patch at once.
+// world is a ledger and its cluster. The API server of the cluster applies every patch at once.
 type world struct {
 	t      *testing.T
 	config config.Cluster
@@ -33,7 +33,7 @@ func newWorld(t *testing.T, subnets string) *world {
 	return &world{t: t, config: c, state: index.NewState(c), ledger: New(c)}
 }
 
-// put has objects come or change, in one batch.
+// put adds or changes objects, in one batch.
 func (w *world) put(objects ...cluster.Object) Result {
 	w.t.Helper()
 	var events []cluster.Event
@@ -52,31 +52,31 @@ func (w *world) drop(objects ...cluster.Object) Result {
 	return w.batch(events...)
 }
 
-// batch takes events in, and then the patches that they lead to, which may lead to nothing more.
+// batch applies events, and then the patches that they lead to, which must not lead to anything more.
 func (w *world) batch(events ...cluster.Event) Result {
 	w.t.Helper()
-	w.last = w.assign(events)
+	w.last = w.update(events)
 	var patched []cluster.Event
 	for _, p := range w.last.Patches {
 		patched = append(patched, w.patched(p))
 	}
-	if more := w.assign(patched); len(more.Patches)+len(more.Problems)+len(more.Changes) != 0 {
+	if more := w.update(patched); len(more.Patches)+len(more.Problems)+len(more.Changes) != 0 {
 		w.t.Fatalf("the patches %v led to %+v", w.last.Patches, more)
 	}
 	return w.last
 }
 
-func (w *world) assign(events []cluster.Event) Result {
+func (w *world) update(events []cluster.Event) Result {
 	var changes []cluster.Change
 	for _, e := range events {
 		if c, ok := w.state.Apply(e); ok {
 			changes = append(changes, c)
 		}
 	}
-	return w.ledger.Assign(w.state, changes)
+	return w.ledger.Update(w.state, changes)
 }
 
-// patched is the event of a patch.
+// patched is the event that a patch leads to.
 func (w *world) patched(p Patch) cluster.Event {
 	w.t.Helper()
 	switch o := w.state.Object(p.Ref).(type) {
@@ -87,14 +87,14 @@ func (w *world) patched(p Patch) cluster.Event {
 		}
 		var errs [2]error
 		if raw, ok := p.Annotations[annotation.NodeSubnets]; ok || slices.Contains(p.Remove, annotation.NodeSubnets) {
-			n.Annotated, n.AnnotatedAs = nil, ""
+			n.Annotated, n.AnnotationError = nil, ""
 			if ok {
 				n.Annotated, errs[0] = annotation.ParseNodeSubnets(raw)
 			}
 		}
 		if raw, ok := p.Annotations[annotation.GatewayJoinAddrs]; ok ||
 			slices.Contains(p.Remove, annotation.GatewayJoinAddrs) {
-			n.JoinAnnotated, n.JoinAs = nil, ""
+			n.JoinAnnotated, n.JoinError = nil, ""
 			if ok {
 				n.JoinAnnotated, errs[1] = annotation.ParseGatewayJoinAddrs(raw)
 			}
@@ -106,21 +106,21 @@ func (w *world) patched(p Patch) cluster.Event {
 	case *cluster.Pod:
 		q := *o
 		if len(p.Remove) > 0 {
-			q.Annotated, q.AnnotatedAs, q.ClassicOK = nil, "", false
+			q.Annotated, q.AnnotationError, q.ClassicOK = nil, "", false
 			return cluster.Event{Ref: p.Ref, New: &q}
 		}
 		net, err := annotation.ParsePodNetworks(p.Annotations[annotation.PodNetworks])
 		if err != nil || p.UID != o.UID || p.Annotations[annotation.PodClassic] != annotation.MarshalPodClassic(net) {
 			w.t.Fatalf("patch %v of %s %s: %v", p, o.Name, o.UID, err)
 		}
-		q.Annotated, q.AnnotatedAs, q.ClassicOK = &net, "", true
+		q.Annotated, q.AnnotationError, q.ClassicOK = &net, "", true
 		return cluster.Event{Ref: p.Ref, New: &q}
 	}
 	w.t.Fatalf("patch of %s, which is not there", p.Ref)
 	return cluster.Event{}
 }
 
-// restarted is the same cluster with a ledger that knows nothing.
+// restarted is the same cluster with an empty ledger.
 func (w *world) restarted() *world {
 	again := &world{t: w.t, config: w.config, state: index.NewState(w.config), ledger: New(w.config)}
 	var events []cluster.Event
@@ -130,7 +130,7 @@ func (w *world) restarted() *world {
 	for _, p := range w.state.Pods {
 		events = append(events, cluster.Event{Ref: p.Ref(), New: p})
 	}
-	again.last = again.assign(events)
+	again.last = again.update(events)
 	return again
 }
 
@@ -152,8 +152,8 @@ func (w *world) address(pod, want string) {
 	}
 }
 
-// result holds what the last batch led to: how many patches, and the reasons of its problems, each with a part of its
-// message.
+// result checks what the last batch led to: the number of patches, and the reasons of its problems, each with a part of
+// its message.
 func (w *world) result(patches int, problems ...string) {
 	w.t.Helper()
 	if len(w.last.Patches) != patches {
@@ -184,7 +184,7 @@ func pod(name, node string) *cluster.Pod {
 	return &cluster.Pod{Name: podName(name), UID: "uid-" + name, Node: node}
 }
 
-// annotated is a pod that says it has addresses, with the MAC and gateway that belong to them when sane.
+// annotated is a pod that claims addresses, with the right MAC and gateways if sane.
 func annotated(name, node string, sane bool, ips ...string) *cluster.Pod {
 	p := pod(name, node)
 	l := &nodeLease{}
@@ -233,8 +233,8 @@ func TestWhoWantsNothing(t *testing.T) {
 	}
 }
 
-// Completed pods do not own their address any more, neither live nor at a restart, where their annotation still names
-// it.
+// Completed pods do not own their address any more, neither while the ledger runs nor after a restart, although their
+// annotation still has it.
 func TestCompletedPods(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/28/28") // 11 addresses for pods
 	w.put(node("n1", 1))
@@ -291,7 +291,7 @@ func TestSameNameOnAnotherNode(t *testing.T) {
 // An annotation that can't be right is refused and written anew, once.
 func TestPodAnnotations(t *testing.T) {
 	garbage := pod("p", "n1")
-	garbage.AnnotatedAs = "parsing it: garbage"
+	garbage.AnnotationError = "parsing it: garbage"
 	noClassic := annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64")
 	noClassic.ClassicOK = false
 	for what, c := range map[string]struct {
@@ -358,7 +358,7 @@ func TestTamperedAndDeletedAnnotations(t *testing.T) {
 			"Node n1: NodeSubnetRefused: annotation k8s.ovn.org/node-subnets: [10.0.7.0/24] is not what the node holds: "+
 				"[10.0.0.0/24] is written again")
 		bad := node("n1", 1)
-		bad.AnnotatedAs = "garbage"
+		bad.AnnotationError = "garbage"
 		w.put(bad)
 		w.result(1, "garbage: [10.0.0.0/24] is written again")
 		w.address("p", "10.0.0.3")
@@ -369,16 +369,16 @@ func TestTamperedAndDeletedAnnotations(t *testing.T) {
 	}
 }
 
-// Somebody writes the same wrong value again while our patch is on its way: of the versions between only the fact that
-// there were some comes through.
+// Somebody writes the same wrong value again while our patch is on its way. Of the versions in between, the event only
+// says that there were some.
 func TestTamperedWhileThePatchIsOnItsWay(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
 	w.put(node("n1", 1), pod("p", "n1"))
 	bad := annotated("p", "n1", true, "10.0.0.77/24")
-	if res := w.assign([]cluster.Event{{Ref: bad.Ref(), New: bad}}); len(res.Patches) != 1 {
+	if res := w.update([]cluster.Event{{Ref: bad.Ref(), New: bad}}); len(res.Patches) != 1 {
 		t.Fatalf("%+v, want a patch", res)
 	}
-	if res := w.assign([]cluster.Event{{Ref: bad.Ref(), New: bad}}); len(res.Patches) != 0 {
+	if res := w.update([]cluster.Event{{Ref: bad.Ref(), New: bad}}); len(res.Patches) != 0 {
 		t.Errorf("the same version again: %+v, want nothing", res)
 	}
 	w.batch(cluster.Event{Ref: bad.Ref(), New: bad, Between: true})

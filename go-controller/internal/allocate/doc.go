@@ -1,26 +1,20 @@
-// Package allocate decides which subnets a node gets and which addresses a pod
-// gets.
+// Package allocate grants subnets to nodes, addresses on the join switch to gateway routers, and addresses to pods.
 //
-// The annotations are the durable record: a valid annotation is honoured, also
-// after a restart, a new leader, or the loss of the Northbound database. An
-// annotation that can't be right (outside the node's subnet, taken, malformed)
-// is refused with a Problem and written anew, never trusted. Of two objects
-// that claim the same thing the older one keeps it. What an object says that
-// gets nothing, because nothing is left, is removed from it.
+// The annotations are the durable record. A valid annotation is honoured, also after a restart, a new leader, or the
+// loss of the Northbound database. An annotation that can't be right (outside the node's subnet, taken, malformed) is
+// reported as a Problem and written anew. When two objects claim the same thing, the older one keeps it. When nothing
+// is left for an object, its annotation is removed.
 //
-// A node that lost its annotation, or was made anew under its name, gets the
-// subnets back that its pods have addresses in as long as they are free.
+// A node that lost its annotation, or was made anew under its name, gets the subnets back that its pods have addresses
+// in, as long as they are free.
 //
-// The Ledger is what allocate remembers; it is rebuilt from the State at the
-// start, by handing it every object as one Change. Within one call all claims
-// are heard before anything new is given out, so that nobody is given what
-// another already holds.
+// The Ledger records who holds what. It is rebuilt from the State at the start, where each object is a Change. One call
+// of Update looks at all claims before it grants anything new: nothing is granted that another object already claims.
 //
-// Addresses are given out in turn, not lowest first, so that the address of a
-// pod just deleted is not at once another pod's. .0 is the subnet, .1 its
-// router, .2 the node's management port, and the last address of an IPv4
-// subnet its broadcast address; the last one else is where services' health
-// checks come from (cluster.HealthSource); pods get the others.
+// Addresses are granted in turn, not lowest first: the address of a deleted pod is not reused at once. In a node subnet
+// .0 is the network, .1 the router, and .2 the management port. The last address of an IPv4 subnet is the broadcast
+// address. The last one before that is where health checks of services come from (cluster.HealthSource). Pods get the
+// others.
 //
 // The package is pure.
 package allocate

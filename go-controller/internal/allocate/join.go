@@ -12,28 +12,22 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// firstJoin is the number of the first address on the join switch that gateway
-// routers get; the one before is the cluster router's.
+// firstJoin is the number of the first address on the join switch that gateway routers get. The one before is the
+// cluster router's.
 const firstJoin = 2
 
-// joinPool is the addresses of gateway routers on the join switch. A node has
-// the same number in the subnet of each family.
+// joinPool is the addresses of gateway routers on the join switch. A node has the same number in each family's subnet.
 type joinPool struct {
 	subnets []netip.Prefix    // of the families that pods have, IPv4 first
 	holder  map[uint64]string // nodes by number
 	number  map[string]uint64
-	starved map[string]bool
+	waiting map[string]bool // gateways for which no number was left
 }
 
 func newJoinPool(c config.Cluster) *joinPool {
-	p := &joinPool{holder: map[uint64]string{}, number: map[string]uint64{}, starved: map[string]bool{}}
-	for _, s := range c.JoinSubnets {
-		if s.Addr().Is4() && c.HasIPv4() || s.Addr().Is6() && c.HasIPv6() {
-			p.subnets = append(p.subnets, s)
-		}
+	return &joinPool{
+		subnets: cluster.JoinSubnets(c), holder: map[uint64]string{}, number: map[string]uint64{}, waiting: map[string]bool{},
 	}
-	ipnet.Sort(p.subnets)
-	return p
 }
 
 // last is the highest number that every subnet has an address for.
@@ -59,14 +53,15 @@ func (p *joinPool) addrs(n uint64) []netip.Prefix {
 	return out
 }
 
-// claim gives a node the very addresses that it says it has.
+// claim grants a node the very addresses that it claims.
 func (p *joinPool) claim(node string, addrs []netip.Prefix) error {
 	if len(addrs) == 0 || len(p.subnets) == 0 {
 		return fmt.Errorf("%v: want one address in each of the join subnets %v", addrs, p.subnets)
 	}
 	n, ok := ipnet.Index(p.subnets[0], addrs[0].Addr())
 	if !ok || n < firstJoin || n > p.last() || !slices.Equal(p.addrs(n), addrs) {
-		return fmt.Errorf("%v: want the same number, %d to %d, of each of the join subnets %v", addrs, firstJoin, p.last(), p.subnets)
+		return fmt.Errorf("%v: want the same number, %d to %d, of each of the join subnets %v",
+			addrs, firstJoin, p.last(), p.subnets)
 	}
 	if other, taken := p.holder[n]; taken {
 		return fmt.Errorf("%v: held by the gateway router of Node %s", addrs, other)
@@ -77,10 +72,10 @@ func (p *joinPool) claim(node string, addrs []netip.Prefix) error {
 
 func (p *joinPool) hold(node string, n uint64) {
 	p.holder[n], p.number[node] = node, n
-	delete(p.starved, node)
+	delete(p.waiting, node)
 }
 
-// take gives a node the next free addresses.
+// take grants a node the next free addresses.
 func (p *joinPool) take(node string) bool {
 	for n := uint64(firstJoin); n <= p.last() && len(p.subnets) > 0; n++ {
 		if _, taken := p.holder[n]; !taken {
@@ -94,75 +89,80 @@ func (p *joinPool) take(node string) bool {
 func (p *joinPool) release(node string) {
 	delete(p.holder, p.number[node])
 	delete(p.number, node)
-	delete(p.starved, node)
+	delete(p.waiting, node)
 }
 
-// joinNodes gives gateway nodes their addresses on the join switch: what they
-// say they have, the oldest first, then what is free.
-func (a *assignment) joinNodes() {
-	for _, name := range sortedKeys(a.nodes) {
-		n := a.s.Nodes[name]
+// releaseJoins takes the addresses on the join switch of nodes that are no gateway any more.
+func (u *update) releaseJoins() {
+	for _, name := range sortedKeys(u.nodes) {
+		n := u.s.Nodes[name]
 		if n != nil && n.Gateway != nil {
 			continue
 		}
-		if _, held := a.join.number[name]; held {
-			a.Changes = append(a.Changes, a.s.GrantJoin(name, nil))
-			for starved := range a.join.starved {
-				a.nodes[starved] = true
+		if _, held := u.join.number[name]; held {
+			u.Changes = append(u.Changes, u.s.GrantJoin(name, nil))
+			for waiting := range u.join.waiting {
+				u.nodes[waiting] = true
 			}
 		}
-		a.join.release(name)
-		if n != nil && (len(n.JoinAnnotated) > 0 || n.JoinAs != "") {
-			a.patched[name] = true
+		u.join.release(name)
+		if n != nil && n.ClaimsJoin() {
+			u.patched[name] = true
 		}
 	}
-	nodes := slices.DeleteFunc(a.sortedNodes(), func(n *cluster.Node) bool { return n.Gateway == nil })
+}
+
+// allocateJoins grants gateway nodes their addresses on the join switch: what they claim, the oldest node first, then
+// what is free.
+func (u *update) allocateJoins() {
 	var wanting []*cluster.Node
-	for _, n := range nodes {
-		if !a.confirmJoin(n) {
+	for _, n := range u.sortedNodes() {
+		if n.Gateway != nil && !u.confirmJoin(n) {
 			wanting = append(wanting, n)
 		}
 	}
 	for _, n := range wanting {
-		if !a.join.take(n.Name) {
-			if !a.join.starved[n.Name] {
-				a.problem(n, n.UID, ReasonJoinExhausted, fmt.Sprintf("no address for the node's gateway router is free in the join subnets %v: it waits for one; widen --join-subnet or remove gateways", a.join.subnets))
-			}
-			a.join.starved[n.Name] = true
+		if u.join.take(n.Name) {
+			u.grantJoin(n)
+			u.patched[n.Name] = true
 			continue
 		}
-		a.grantJoin(n)
-		a.patched[n.Name] = true
+		if !u.join.waiting[n.Name] {
+			u.problem(n, n.UID, ReasonJoinExhausted, fmt.Sprintf("no address for the node's gateway router is free in the "+
+				"join subnets %v: it waits for one; widen --join-subnet or remove gateways", u.join.subnets))
+		}
+		u.join.waiting[n.Name] = true
 	}
 }
 
-// confirmJoin compares what a gateway node says with what it holds; false when
-// it holds nothing yet and what it says, if anything, can't be.
-func (a *assignment) confirmJoin(n *cluster.Node) bool {
-	number, held := a.join.number[n.Name]
-	if held && n.JoinAs == "" && slices.Equal(n.JoinAnnotated, a.join.addrs(number)) {
+// confirmJoin compares what a gateway node claims with what it holds. It is false when the node holds nothing yet and
+// its claim, if any, is refused.
+func (u *update) confirmJoin(n *cluster.Node) bool {
+	number, held := u.join.number[n.Name]
+	if held && n.JoinError == "" && slices.Equal(n.JoinAnnotated, u.join.addrs(number)) {
 		return true
 	}
-	why := n.JoinAs
+	why := n.JoinError
 	if why == "" && len(n.JoinAnnotated) > 0 {
 		if held {
 			why = fmt.Sprintf("%v is not what the gateway router holds", n.JoinAnnotated)
-		} else if err := a.join.claim(n.Name, n.JoinAnnotated); err != nil {
+		} else if err := u.join.claim(n.Name, n.JoinAnnotated); err != nil {
 			why = err.Error()
 		} else {
-			a.grantJoin(n)
+			u.grantJoin(n)
 			return true
 		}
 	}
 	if why != "" {
-		a.problem(n, n.UID, ReasonJoinRefused, cmp.Or(n.JoinAs, "annotation "+annotation.GatewayJoinAddrs+": "+why)+": it is written anew")
+		u.problem(n, n.UID, ReasonJoinRefused,
+			cmp.Or(n.JoinError, "annotation "+annotation.GatewayJoinAddrs+": "+why)+": it is written anew")
 	}
 	if held {
-		a.patched[n.Name] = true
+		u.patched[n.Name] = true
 	}
 	return held
 }
 
-func (a *assignment) grantJoin(n *cluster.Node) {
-	a.Changes = append(a.Changes, a.s.GrantJoin(n.Name, a.join.addrs(a.join.number[n.Name])))
+func (u *update) grantJoin(n *cluster.Node) {
+	u.Changes = append(u.Changes, u.s.GrantJoin(n.Name, u.join.addrs(u.join.number[n.Name])))
 }

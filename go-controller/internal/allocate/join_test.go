@@ -12,18 +12,18 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 )
 
-// ownOutside is an address that no other of a test's gateways has.
-func ownOutside(name string) netip.Prefix {
+// ownExternal is an external address that no other gateway of a test has.
+func ownExternal(name string) netip.Prefix {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	sum := h.Sum32()
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 18, byte(sum >> 8), byte(sum)}), 16)
 }
 
-// gateway is a node that is one, and may say what its place on the join switch is.
+// gateway is a gateway node; addrs is what it claims on the join switch.
 func gateway(name string, created int64, join ...string) *cluster.Node {
 	n := node(name, created)
-	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Port: "breth0_" + name, IPs: []netip.Prefix{ownOutside(name)},
+	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Port: "breth0_" + name, IPs: []netip.Prefix{ownExternal(name)},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 	for _, j := range join {
 		n.JoinAnnotated = append(n.JoinAnnotated, netip.MustParsePrefix(j))
@@ -59,7 +59,7 @@ func TestGatewaysGetTheNextFreeJoinAddresses(t *testing.T) {
 	again.join("n3", "100.64.1.2/24 fd98::2/64")
 }
 
-// A node that is a gateway no more, and still says it has a place, loses it.
+// A node that is no gateway any more loses its addresses on the join switch, although its annotation still has them.
 func TestJoinAnnotationOfNoGateway(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
 	n := gateway("n1", 1, "100.64.1.7/24")
@@ -74,7 +74,7 @@ func TestJoinAnnotationOfNoGateway(t *testing.T) {
 
 func TestJoinAnnotations(t *testing.T) {
 	malformed := gateway("n", 2)
-	malformed.JoinAs = "parsing it: garbage"
+	malformed.JoinError = "parsing it: garbage"
 	for what, c := range map[string]struct {
 		node    *cluster.Node
 		want    string
@@ -136,7 +136,7 @@ func TestJoinSubnetExhausted(t *testing.T) {
 	w.join("late", "100.64.1.4/29")
 }
 
-// A node that was set up by hand is no object that could be patched.
+// A node that was set up by hand is no object of the API server and is not patched.
 func TestByHandNodesAreNotPatched(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
 	n := gateway("n1", 0)

@@ -19,22 +19,22 @@ type Patch struct {
 	Remove      []string
 }
 
-// Result is what one call of Assign led to.
+// Result is what one call of Update led to.
 type Result struct {
 	Changes  []cluster.Change  // grants, which the state already contains
 	Patches  []Patch           // for the API server
-	Problems []cluster.Problem // for the objects' owners
+	Problems []cluster.Problem // for the authors of objects
 }
 
-// Ledger remembers who holds what.
+// Ledger records who holds what.
 type Ledger struct {
 	subnets *subnetPool
 	nodes   map[string]*nodeLease
 	pods    map[cluster.Name]*podLease
-	// Those that want what is not there to be given, with their UIDs.
-	starvedNodes map[string]string
-	starvedPods  map[string]map[cluster.Name]string // by node
-	before       *memory
+	// Objects for which nothing was left, with their UIDs. They are looked at again when something is released.
+	waitingNodes map[string]string
+	waitingPods  map[string]map[cluster.Name]string // by node
+	former       *formerSubnets
 	join         *joinPool
 }
 
@@ -44,15 +44,14 @@ func New(c config.Cluster) *Ledger {
 		subnets:      newSubnetPool(c.Subnets),
 		nodes:        map[string]*nodeLease{},
 		pods:         map[cluster.Name]*podLease{},
-		starvedNodes: map[string]string{},
-		starvedPods:  map[string]map[cluster.Name]string{},
-		before:       newMemory(),
+		waitingNodes: map[string]string{},
+		waitingPods:  map[string]map[cluster.Name]string{},
+		former:       newFormerSubnets(),
 		join:         newJoinPool(c),
 	}
 }
 
-// Check is the reason why a node can't have the subnets; nil when it has them
-// already.
+// Check is why a node can't have the subnets; nil when it has them already, or could get them.
 func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 	if lease := l.nodes[node]; lease != nil && slices.Equal(lease.subnets, subnets) {
 		return nil
@@ -60,35 +59,34 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 	return l.subnets.check(subnets)
 }
 
-// Assign brings the grants in s up to date after changes, which s already
-// contains.
-func (l *Ledger) Assign(s *cluster.State, changes []cluster.Change) Result {
-	a := &assignment{Ledger: l, s: s, nodes: map[string]bool{}, pods: map[cluster.Name]bool{}, patched: map[string]bool{}}
+// Update brings the grants in s up to date after changes, which s already contains.
+func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
+	u := &update{Ledger: l, s: s, nodes: map[string]bool{}, pods: map[cluster.Name]bool{}, patched: map[string]bool{}}
 	for _, c := range changes {
 		switch {
 		case c.Granted:
 		case c.Ref.Kind == cluster.KindNode && c.Ref.Name.Name == names.JoinSwitch:
-			a.refuseName(c)
+			u.refuseName(c)
 		case c.Ref.Kind == cluster.KindNode:
-			a.nodes[c.Ref.Name.Name] = true
+			u.nodes[c.Ref.Name.Name] = true
 		case c.Ref.Kind == cluster.KindPod:
-			a.pods[c.Ref.Name] = true
+			u.pods[c.Ref.Name] = true
 		}
 	}
-	a.releaseNodes()
-	a.releasePods()
-	a.claimNodes()
-	a.allocateNodes()
-	a.joinNodes()
-	a.patchNodes()
-	a.claimPods()
-	a.allocatePods()
-	return a.Result
+	u.releaseNodes()
+	u.releasePods()
+	u.claimNodes()
+	u.allocateNodes()
+	u.releaseJoins()
+	u.allocateJoins()
+	u.patchNodes()
+	u.claimPods()
+	u.allocatePods()
+	return u.Result
 }
 
-// assignment is one call of Assign: what is still to be looked at, and the
-// result so far.
-type assignment struct {
+// update is one call of Update: the objects that are still to be looked at, and the result so far.
+type update struct {
 	*Ledger
 	Result
 	s     *cluster.State
@@ -98,38 +96,28 @@ type assignment struct {
 	patched map[string]bool // nodes whose annotations are to be written
 }
 
-func (a *assignment) problem(o cluster.Object, uid, reason, message string) {
-	a.Problems = append(a.Problems, cluster.Problem{Ref: o.Ref(), UID: uid, Reason: reason, Message: message})
+func (u *update) problem(o cluster.Object, uid, reason, message string) {
+	u.Problems = append(u.Problems, cluster.Problem{Ref: o.Ref(), UID: uid, Reason: reason, Message: message})
 }
 
-func (a *assignment) sortedNodes() []*cluster.Node {
+// sortedNodes lists the nodes that are to be looked at and exist, the oldest first.
+func (u *update) sortedNodes() []*cluster.Node {
 	var out []*cluster.Node
-	for n := range a.nodes {
-		if o := a.s.Nodes[n]; o != nil {
+	for n := range u.nodes {
+		if o := u.s.Nodes[n]; o != nil {
 			out = append(out, o)
 		}
 	}
-	slices.SortFunc(out, func(x, y *cluster.Node) int {
-		return cmp.Or(later(x.ByHand)-later(y.ByHand), cmp.Compare(x.Created, y.Created), cmp.Compare(x.Name, y.Name))
-	})
+	slices.SortFunc(out, (*cluster.Node).CompareAge)
 	return out
 }
 
-// later is 1 for what comes after the others: a node that was set up by hand
-// has no age, and must not take what a Node holds.
-func later(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-// sortedPods is the pods to be looked at that want a network on a node that
-// has subnets.
-func (a *assignment) sortedPods() []*cluster.Pod {
+// sortedPods lists the pods that are to be looked at, want a network, and are on a node that has subnets; the oldest
+// first.
+func (u *update) sortedPods() []*cluster.Pod {
 	var out []*cluster.Pod
-	for n := range a.pods {
-		if p := a.s.Pods[n]; p != nil && p.WantsNetwork() && a.Ledger.nodes[p.Node] != nil {
+	for n := range u.pods {
+		if p := u.s.Pods[n]; p != nil && p.WantsNetwork() && u.Ledger.nodes[p.Node] != nil {
 			out = append(out, p)
 		}
 	}
@@ -139,5 +127,4 @@ func (a *assignment) sortedPods() []*cluster.Pod {
 	return out
 }
 
-// sortedKeys is a map's keys in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

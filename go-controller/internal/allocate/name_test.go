@@ -8,7 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// A node whose switch would clash with the join switch is refused with a reason; the others are served.
+// A node whose switch would have the name of the join switch is refused with a reason. Other nodes are served.
 func TestReservedNodeName(t *testing.T) {
 	c := config.DefaultCluster()
 	s, l := cluster.NewState(c), New(c)
@@ -18,7 +18,7 @@ func TestReservedNodeName(t *testing.T) {
 			New: &cluster.Node{Name: n}})
 		changes = append(changes, ch)
 	}
-	res := l.Assign(s, changes)
+	res := l.Update(s, changes)
 	if len(res.Problems) != 1 || res.Problems[0].Reason != ReasonNameReserved {
 		t.Errorf("problems %v, want one: %s", res.Problems, ReasonNameReserved)
 	}

@@ -1,7 +1,6 @@
 package allocate
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -36,130 +35,116 @@ func newNodeLease(uid string, subnets []netip.Prefix) *nodeLease {
 	return l
 }
 
-// refuseName leaves a node without subnets whose switch would have the name of
-// the join switch.
-func (a *assignment) refuseName(c cluster.Change) {
+// refuseName reports a node whose switch would have the name of the join switch. The node gets no subnets.
+func (u *update) refuseName(c cluster.Change) {
 	if n, ok := c.New.(*cluster.Node); ok {
-		a.problem(n, n.UID, ReasonNameReserved, fmt.Sprintf("metadata.name: %q is the name of the join switch: the node gets no network; want another name", n.Name))
+		u.problem(n, n.UID, ReasonNameReserved, fmt.Sprintf("metadata.name: %q is the name of the join switch: "+
+			"the node gets no network; want another name", n.Name))
 	}
 }
 
-func (a *assignment) releaseNodes() {
-	for _, name := range sortedKeys(a.nodes) {
-		lease, node := a.Ledger.nodes[name], a.s.Nodes[name]
+// releaseNodes takes the subnets of nodes that are gone, or that were made anew and claim others.
+func (u *update) releaseNodes() {
+	for _, name := range sortedKeys(u.nodes) {
+		lease, node := u.Ledger.nodes[name], u.s.Nodes[name]
 		if node == nil {
-			delete(a.starvedNodes, name)
+			delete(u.waitingNodes, name)
 		}
 		if lease == nil || node != nil && node.UID == lease.uid {
 			continue
 		}
-		if node != nil && node.AnnotatedAs == "" && (len(node.Annotated) == 0 || slices.Equal(node.Annotated, lease.subnets)) {
-			lease.uid = node.UID // made anew under its name: it and its pods keep what they have
+		if node != nil && node.AnnotationError == "" &&
+			(len(node.Annotated) == 0 || slices.Equal(node.Annotated, lease.subnets)) {
+			lease.uid = node.UID // made anew under its name: the node and its pods keep what they have
 			continue
 		}
-		for _, n := range a.s.PodsOn(name) {
-			a.pods[n] = true
-			a.releasePod(n)
+		for _, n := range u.s.PodsOn(name) {
+			u.pods[n] = true
+			u.releasePod(n)
 		}
-		a.before.put(name, lease.subnets)
-		a.subnets.release(name, lease.subnets)
-		delete(a.Ledger.nodes, name)
-		a.Changes = append(a.Changes, a.s.GrantNode(name, nil))
-		for n := range a.starvedNodes {
-			a.nodes[n] = true
+		u.former.put(name, lease.subnets)
+		u.subnets.release(name, lease.subnets)
+		delete(u.Ledger.nodes, name)
+		u.Changes = append(u.Changes, u.s.GrantNode(name, nil))
+		for n := range u.waitingNodes {
+			u.nodes[n] = true
 		}
 	}
 }
 
-// claimNodes hears what nodes say they hold, the oldest first; those that claim
-// what would never be given to them (subnets of an older --cluster-subnets) come
-// last, so that one who claims everything gets only what is left.
-func (a *assignment) claimNodes() {
-	nodes := a.sortedNodes()
-	slices.SortStableFunc(nodes, func(x, y *cluster.Node) int {
-		return cmp.Compare(a.oddity(x), a.oddity(y))
-	})
+// claimNodes grants nodes the subnets that they claim, the oldest node first. Subnets that allocate would never grant,
+// such as those of an older --cluster-subnets, come last: a node that claims everything gets only what is left.
+func (u *update) claimNodes() {
+	regular := func(n *cluster.Node) bool { return u.subnets.regular(n.Annotated...) }
+	nodes := u.sortedNodes()
+	slices.SortStableFunc(nodes, func(x, y *cluster.Node) int { return cluster.CompareBool(!regular(x), !regular(y)) })
 	for _, n := range nodes {
-		lease := a.Ledger.nodes[n.Name]
-		if lease != nil {
-			a.confirmNode(n, lease)
-			continue
+		lease := u.Ledger.nodes[n.Name]
+		switch {
+		case lease != nil:
+			u.confirmNode(n, lease)
+		case n.AnnotationError != "":
+			u.problem(n, n.UID, ReasonSubnetRefused, n.AnnotationError+": new subnets are given out")
+		case len(n.Annotated) > 0:
+			if err := u.subnets.claim(n.Name, n.Annotated); err != nil {
+				u.problem(n, n.UID, ReasonSubnetRefused,
+					fmt.Sprintf("annotation %s: %v: new subnets are given out", annotation.NodeSubnets, err))
+				continue
+			}
+			u.grantNode(n, n.Annotated)
 		}
-		if n.AnnotatedAs != "" {
-			a.problem(n, n.UID, ReasonSubnetRefused, n.AnnotatedAs+": new subnets are given out")
-			continue
-		}
-		if len(n.Annotated) == 0 {
-			continue
-		}
-		if err := a.subnets.claim(n.Name, n.Annotated); err != nil {
-			a.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("annotation %s: %v: new subnets are given out", annotation.NodeSubnets, err))
-			continue
-		}
-		a.grantNode(n, n.Annotated)
 	}
 }
 
-// oddity is 1 for a node whose claim is not of subnets as they are given, else
-// 0.
-func (a *assignment) oddity(n *cluster.Node) int {
-	if a.subnets.regular(n.Annotated) {
-		return 0
-	}
-	return 1
-}
-
-// confirmNode compares what a node says with what it holds. While a patch is on
-// its way a change of something else leads to the same patch again, which does
-// no harm; not to write it could lose what somebody writes at that moment.
-func (a *assignment) confirmNode(n *cluster.Node, lease *nodeLease) {
+// confirmNode has a node's annotation written again when it is not what the node holds. While a patch is on its way,
+// another change of the node leads to the same patch again, which does no harm. Leaving it out could keep what a user
+// wrote at that moment.
+func (u *update) confirmNode(n *cluster.Node, lease *nodeLease) {
 	switch {
-	case n.AnnotatedAs != "":
-		a.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("%s: %v is written again", n.AnnotatedAs, lease.subnets))
+	case n.AnnotationError != "":
+		u.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("%s: %v is written again", n.AnnotationError, lease.subnets))
 	case slices.Equal(n.Annotated, lease.subnets):
 		return
 	case len(n.Annotated) > 0:
-		a.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("annotation %s: %v is not what the node holds: %v is written again",
-			annotation.NodeSubnets, n.Annotated, lease.subnets))
+		u.problem(n, n.UID, ReasonSubnetRefused,
+			fmt.Sprintf("annotation %s: %v is not what the node holds: %v is written again",
+				annotation.NodeSubnets, n.Annotated, lease.subnets))
 	}
-	a.patched[n.Name] = true
+	u.patched[n.Name] = true
 }
 
-// allocateNodes gives subnets to nodes that have none: first, to each that had
-// some, the same; then what is free.
-func (a *assignment) allocateNodes() {
+// allocateNodes grants subnets to nodes that have none. Nodes that had subnets get those back, before the others get
+// what is free.
+func (u *update) allocateNodes() {
 	var wanting []*cluster.Node
-	for _, n := range a.sortedNodes() {
-		switch {
-		case a.Ledger.nodes[n.Name] != nil:
-		case !a.inherit(n):
+	for _, n := range u.sortedNodes() {
+		if u.Ledger.nodes[n.Name] == nil && !u.restoreNode(n) {
 			wanting = append(wanting, n)
 		}
 	}
 	for _, n := range wanting {
-		subnets, err := a.subnets.allocate(n.Name)
-		if err != nil {
-			if a.starvedNodes[n.Name] != n.UID {
-				a.problem(n, n.UID, ReasonSubnetExhausted, err.Error())
-			}
-			a.starvedNodes[n.Name] = n.UID
-			a.clearNode(n)
+		subnets, err := u.subnets.allocate(n.Name)
+		if err == nil {
+			u.grantNode(n, subnets)
+			u.patched[n.Name] = true
 			continue
 		}
-		a.give(n, subnets)
+		if u.waitingNodes[n.Name] != n.UID {
+			u.problem(n, n.UID, ReasonSubnetExhausted, err.Error())
+		}
+		u.waitingNodes[n.Name] = n.UID
+		if n.ClaimsSubnets() { // after a restart the claim would be believed
+			u.patched[n.Name] = true
+		}
 	}
 }
 
-// inherit gives a node the subnets that it had: before it was deleted, or, when
-// the ledger does not go back that far, those that its pods have addresses in.
-// Otherwise pods that run would have to change their addresses.
-func (a *assignment) inherit(n *cluster.Node) bool {
-	if had := a.before.get(n.Name); len(had) > 0 && a.subnets.claim(n.Name, had) == nil {
-		a.give(n, had)
-		return true
-	}
-	for _, name := range a.s.PodsOn(n.Name) {
-		p := a.s.Pods[name]
+// restoreNode grants a node the subnets that it had before it was deleted. When the ledger does not go back that far,
+// it grants those that the node's pods have addresses in. With other subnets running pods would lose their addresses.
+func (u *update) restoreNode(n *cluster.Node) bool {
+	candidates := [][]netip.Prefix{u.former.held[n.Name]}
+	for _, name := range u.s.PodsOn(n.Name) {
+		p := u.s.Pods[name]
 		if p.Annotated == nil || !p.WantsNetwork() {
 			continue
 		}
@@ -167,66 +152,55 @@ func (a *assignment) inherit(n *cluster.Node) bool {
 		for _, ip := range p.Annotated.IPs {
 			subnets = append(subnets, ip.Masked())
 		}
-		if a.subnets.regular(subnets) && a.subnets.claim(n.Name, subnets) == nil {
-			a.give(n, subnets)
+		if u.subnets.regular(subnets...) {
+			candidates = append(candidates, subnets)
+		}
+	}
+	for _, subnets := range candidates {
+		if len(subnets) > 0 && u.subnets.claim(n.Name, subnets) == nil {
+			u.grantNode(n, subnets)
+			u.patched[n.Name] = true
 			return true
 		}
 	}
 	return false
 }
 
-func (a *assignment) give(n *cluster.Node, subnets []netip.Prefix) {
-	a.grantNode(n, subnets)
-	a.patched[n.Name] = true
-}
-
-func (a *assignment) grantNode(n *cluster.Node, subnets []netip.Prefix) {
-	a.Ledger.nodes[n.Name] = newNodeLease(n.UID, subnets)
-	delete(a.starvedNodes, n.Name)
-	a.before.drop(n.Name)
-	a.Changes = append(a.Changes, a.s.GrantNode(n.Name, subnets))
-	for _, p := range a.s.PodsOn(n.Name) {
-		a.pods[p] = true
+func (u *update) grantNode(n *cluster.Node, subnets []netip.Prefix) {
+	u.Ledger.nodes[n.Name] = newNodeLease(n.UID, subnets)
+	delete(u.waitingNodes, n.Name)
+	u.former.drop(n.Name)
+	u.Changes = append(u.Changes, u.s.GrantNode(n.Name, subnets))
+	for _, p := range u.s.PodsOn(n.Name) {
+		u.pods[p] = true
 	}
 }
 
-// clearNode removes what a node that gets nothing says it holds: after a
-// restart it would be believed.
-func (a *assignment) clearNode(n *cluster.Node) {
-	if len(n.Annotated) > 0 || n.AnnotatedAs != "" {
-		a.patched[n.Name] = true
-	}
-}
-
-// patchNodes writes what nodes hold, each node's in one patch. A node that was
-// set up by hand is no object of the API server.
-func (a *assignment) patchNodes() {
-	for _, name := range sortedKeys(a.patched) {
-		n := a.s.Nodes[name]
+// patchNodes writes what nodes hold, one patch a node. A node that was set up by hand is no object of the API server.
+func (u *update) patchNodes() {
+	for _, name := range sortedKeys(u.patched) {
+		n := u.s.Nodes[name]
 		if n.ByHand {
 			continue
 		}
 		p := Patch{Ref: n.Ref(), UID: n.UID}
-		write := func(key, value string, said bool) {
-			switch {
-			case value != "":
-				if p.Annotations == nil {
-					p.Annotations = map[string]string{}
-				}
-				p.Annotations[key] = value
-			case said:
-				p.Remove = append(p.Remove, key)
-			}
+		if lease := u.Ledger.nodes[name]; lease != nil {
+			p.set(annotation.NodeSubnets, annotation.MarshalNodeSubnets(lease.subnets))
+		} else if n.ClaimsSubnets() {
+			p.Remove = append(p.Remove, annotation.NodeSubnets)
 		}
-		subnets, join := "", ""
-		if lease := a.Ledger.nodes[name]; lease != nil {
-			subnets = annotation.MarshalNodeSubnets(lease.subnets)
+		if number, held := u.join.number[name]; held {
+			p.set(annotation.GatewayJoinAddrs, annotation.MarshalGatewayJoinAddrs(u.join.addrs(number)))
+		} else if n.ClaimsJoin() {
+			p.Remove = append(p.Remove, annotation.GatewayJoinAddrs)
 		}
-		if number, held := a.join.number[name]; held {
-			join = annotation.MarshalGatewayJoinAddrs(a.join.addrs(number))
-		}
-		write(annotation.NodeSubnets, subnets, len(n.Annotated) > 0 || n.AnnotatedAs != "")
-		write(annotation.GatewayJoinAddrs, join, len(n.JoinAnnotated) > 0 || n.JoinAs != "")
-		a.Patches = append(a.Patches, p)
+		u.Patches = append(u.Patches, p)
 	}
+}
+
+func (p *Patch) set(key, value string) {
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[key] = value
 }

@@ -20,7 +20,7 @@ func TestTwoNodesClaimOneSubnet(t *testing.T) {
 	w.restarted().result(0)
 }
 
-// What a node that got nothing had said it holds is removed: nobody believes it after a restart. One that claims
+// The annotation of a node that got nothing is removed: after a restart it would be believed. A node that claims
 // everything gets what is left.
 func TestRefusedClaimsAreNotHeardAgain(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/24/26")
@@ -99,8 +99,8 @@ func TestNodeSubnetsRunOutAndComeBack(t *testing.T) {
 	w.result(0)
 }
 
-// A node that is made anew keeps its subnets as long as they are free, and its pods their addresses: at once, after a
-// while, and when the master was not there to see it.
+// A node that is made anew keeps its subnets as long as they are free, and its pods keep their addresses: when it
+// returns at once, after a while, and when the master did not see it.
 func TestNodeMadeAnew(t *testing.T) {
 	anew := node("n2", 9)
 	anew.UID = "another"
@@ -160,7 +160,7 @@ func TestNodeMadeAnew(t *testing.T) {
 	})
 }
 
-// Who holds very much does not hold up the search, nor does a large range.
+// Neither a node with a very large subnet nor a large range slows down the search.
 func TestLargeRanges(t *testing.T) {
 	w := newWorld(t, "fd00::/8/64")
 	w.put(node("greedy", 1, "fd00::/9"))
@@ -173,16 +173,16 @@ func TestLargeRanges(t *testing.T) {
 	w.subnets("n3", "fd80:0:0:2::/64")
 }
 
-// Nodes that come and go under ever new names leave nothing behind.
+// Nodes that come and go under ever new names leave nothing behind but the former subnets of the last ones.
 func TestNodesThatNeverReturn(t *testing.T) {
 	w := newWorld(t, "fd00::/16/64")
-	for i := range remembered * 2 {
+	for i := range maxFormer * 2 {
 		n := node(fmt.Sprint("n", i), int64(i))
-		w.assignAll(n)
+		w.updateAll(n)
 	}
-	if len(w.ledger.before.held) != remembered || len(w.ledger.before.order) != remembered {
-		t.Errorf("%d nodes are remembered, in an order of %d, want %d", len(w.ledger.before.held), len(w.ledger.before.order),
-			remembered)
+	if len(w.ledger.former.held) != maxFormer || len(w.ledger.former.order) != maxFormer {
+		t.Errorf("%d nodes are remembered, in an order of %d, want %d", len(w.ledger.former.held), len(w.ledger.former.order),
+			maxFormer)
 	}
 	if len(w.ledger.subnets.held) != 0 {
 		t.Errorf("%d subnets are held, want none", len(w.ledger.subnets.held))

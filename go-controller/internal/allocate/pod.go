@@ -15,131 +15,125 @@ type podLease struct {
 	numbers   []uint64
 }
 
-func (a *assignment) releasePods() {
-	for n := range a.pods {
-		p, lease := a.s.Pods[n], a.Ledger.pods[n]
-		for node := range a.starvedPods {
+// releasePods takes the addresses of pods that are gone, finished, made anew, or on another node.
+func (u *update) releasePods() {
+	for n := range u.pods {
+		p, lease := u.s.Pods[n], u.Ledger.pods[n]
+		for node := range u.waitingPods {
 			if p == nil || !p.WantsNetwork() || p.Node != node {
-				a.feedPod(node, n)
+				u.stopWaiting(node, n)
 			}
 		}
 		if lease != nil && (p == nil || !p.WantsNetwork() || p.UID != lease.uid || p.Node != lease.node) {
-			a.releasePod(n)
+			u.releasePod(n)
 		}
 	}
 }
 
-func (a *assignment) releasePod(n cluster.Name) {
-	lease := a.Ledger.pods[n]
+func (u *update) releasePod(n cluster.Name) {
+	lease := u.Ledger.pods[n]
 	if lease == nil {
 		return
 	}
-	delete(a.Ledger.pods, n)
-	if node := a.Ledger.nodes[lease.node]; node != nil {
+	delete(u.Ledger.pods, n)
+	if node := u.Ledger.nodes[lease.node]; node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
 		}
 	}
-	a.Changes = append(a.Changes, a.s.GrantPod(n, nil))
-	for starved := range a.starvedPods[lease.node] {
-		a.pods[starved] = true
+	u.Changes = append(u.Changes, u.s.GrantPod(n, nil))
+	for waiting := range u.waitingPods[lease.node] {
+		u.pods[waiting] = true
 	}
 }
 
-// claimPods hears what pods say they hold, the oldest first.
-func (a *assignment) claimPods() {
-	for _, p := range a.sortedPods() {
-		if a.Ledger.pods[p.Name] != nil {
-			a.confirmPod(p)
+// claimPods grants pods the addresses that they claim, the oldest pod first.
+func (u *update) claimPods() {
+	for _, p := range u.sortedPods() {
+		if u.Ledger.pods[p.Name] != nil {
+			u.confirmPod(p, u.s.PodNetworks[p.Name])
 			continue
 		}
-		if p.AnnotatedAs != "" {
-			a.refuse(p, p.AnnotatedAs)
+		if p.AnnotationError != "" {
+			u.refuse(p, p.AnnotationError)
 		}
 		if p.Annotated == nil {
 			continue
 		}
-		node := a.Ledger.nodes[p.Node]
-		numbers, err := node.claim(p.Name, p.Annotated.IPs)
+		numbers, err := u.Ledger.nodes[p.Node].claim(p.Name, p.Annotated.IPs)
 		if err != nil {
-			a.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
+			u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
 			continue
 		}
-		net := a.grantPod(p, numbers)
-		if !cluster.SamePodNetwork(net, *p.Annotated) {
-			a.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalPodNetworks(net)))
-		}
-		if !cluster.SamePodNetwork(net, *p.Annotated) || !p.ClassicOK {
-			a.patchPod(p, net)
-		}
+		u.confirmPod(p, u.grantPod(p, numbers))
 	}
 }
 
-func (a *assignment) refuse(p *cluster.Pod, message string) {
-	a.problem(p, p.UID, ReasonAddressRefused, message+": it is written anew")
+func (u *update) refuse(p *cluster.Pod, message string) {
+	u.problem(p, p.UID, ReasonAddressRefused, message+": it is written anew")
 }
 
-// confirmPod compares what a pod says with what it holds, as confirmNode does.
-func (a *assignment) confirmPod(p *cluster.Pod) {
-	net := a.s.PodNetworks[p.Name]
+// confirmPod has a pod's annotations written again when they are not what the pod holds, as confirmNode does.
+func (u *update) confirmPod(p *cluster.Pod, net annotation.PodNetwork) {
 	switch same := p.Annotated != nil && cluster.SamePodNetwork(net, *p.Annotated); {
 	case same && p.ClassicOK:
 		return
-	case p.AnnotatedAs != "":
-		a.refuse(p, p.AnnotatedAs)
+	case p.AnnotationError != "":
+		u.refuse(p, p.AnnotationError)
 	case p.Annotated != nil && !same:
-		a.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalPodNetworks(net)))
+		u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalPodNetworks(net)))
 	}
-	a.patchPod(p, net)
+	u.patchPod(p, net)
 }
 
-func (a *assignment) allocatePods() {
-	for _, p := range a.sortedPods() {
-		if a.Ledger.pods[p.Name] != nil {
+// allocatePods grants addresses to pods that have none.
+func (u *update) allocatePods() {
+	for _, p := range u.sortedPods() {
+		if u.Ledger.pods[p.Name] != nil {
 			continue
 		}
-		node := a.Ledger.nodes[p.Node]
-		numbers, full := node.take(p.Name)
-		if full.IsValid() {
-			a.starve(p, full)
-			continue
+		if numbers, full := u.Ledger.nodes[p.Node].take(p.Name); full.IsValid() {
+			u.waitForAddress(p, full)
+		} else {
+			u.patchPod(p, u.grantPod(p, numbers))
 		}
-		a.patchPod(p, a.grantPod(p, numbers))
 	}
 }
 
-// starve notes that a pod waits for an address; its owner is told once.
-func (a *assignment) starve(p *cluster.Pod, full netip.Prefix) {
-	if a.starvedPods[p.Node] == nil {
-		a.starvedPods[p.Node] = map[cluster.Name]string{}
+// waitForAddress records that a pod waits for an address, and reports that once.
+func (u *update) waitForAddress(p *cluster.Pod, full netip.Prefix) {
+	if u.waitingPods[p.Node] == nil {
+		u.waitingPods[p.Node] = map[cluster.Name]string{}
 	}
-	if uid, told := a.starvedPods[p.Node][p.Name]; !told || uid != p.UID {
-		a.problem(p, p.UID, ReasonAddressGone, fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one", full, p.Node))
+	if uid, reported := u.waitingPods[p.Node][p.Name]; !reported || uid != p.UID {
+		u.problem(p, p.UID, ReasonAddressGone,
+			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one", full, p.Node))
 	}
-	a.starvedPods[p.Node][p.Name] = p.UID
-	if p.Annotated != nil || p.AnnotatedAs != "" { // somebody would believe it
-		a.Patches = append(a.Patches, Patch{Ref: p.Ref(), UID: p.UID, Remove: []string{annotation.PodNetworks, annotation.PodClassic}})
-	}
-}
-
-// feedPod notes that a pod no longer waits for an address on a node.
-func (a *assignment) feedPod(node string, n cluster.Name) {
-	delete(a.starvedPods[node], n)
-	if len(a.starvedPods[node]) == 0 {
-		delete(a.starvedPods, node)
+	u.waitingPods[p.Node][p.Name] = p.UID
+	if p.Annotated != nil || p.AnnotationError != "" { // after a restart the claim would be believed
+		u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID,
+			Remove: []string{annotation.PodNetworks, annotation.PodClassic}})
 	}
 }
 
-func (a *assignment) grantPod(p *cluster.Pod, numbers []uint64) annotation.PodNetwork {
-	a.Ledger.pods[p.Name] = &podLease{uid: p.UID, node: p.Node, numbers: numbers}
-	a.feedPod(p.Node, p.Name)
-	net := a.Ledger.nodes[p.Node].network(numbers)
-	a.Changes = append(a.Changes, a.s.GrantPod(p.Name, &net))
+// stopWaiting records that a pod no longer waits for an address on a node.
+func (u *update) stopWaiting(node string, n cluster.Name) {
+	delete(u.waitingPods[node], n)
+	if len(u.waitingPods[node]) == 0 {
+		delete(u.waitingPods, node)
+	}
+}
+
+func (u *update) grantPod(p *cluster.Pod, numbers []uint64) annotation.PodNetwork {
+	u.Ledger.pods[p.Name] = &podLease{uid: p.UID, node: p.Node, numbers: numbers}
+	u.stopWaiting(p.Node, p.Name)
+	net := u.Ledger.nodes[p.Node].network(numbers)
+	u.Changes = append(u.Changes, u.s.GrantPod(p.Name, &net))
 	return net
 }
 
-func (a *assignment) patchPod(p *cluster.Pod, net annotation.PodNetwork) {
-	a.Patches = append(a.Patches, Patch{Ref: p.Ref(), UID: p.UID, Annotations: map[string]string{
+func (u *update) patchPod(p *cluster.Pod, net annotation.PodNetwork) {
+	u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID, Annotations: map[string]string{
 		annotation.PodNetworks: annotation.MarshalPodNetworks(net),
 		annotation.PodClassic:  annotation.MarshalPodClassic(net),
 	}})
@@ -158,7 +152,7 @@ func (l *nodeLease) network(numbers []uint64) annotation.PodNetwork {
 	return net
 }
 
-// claim gives a pod the very addresses ips, one in each pool.
+// claim grants a pod the very addresses ips, one in each pool.
 func (l *nodeLease) claim(pod cluster.Name, ips []netip.Prefix) ([]uint64, error) {
 	if len(ips) != len(l.subnets) {
 		return nil, fmt.Errorf("%v: want one address in each of the node's subnets %v", ips, l.subnets)
@@ -177,8 +171,8 @@ func (l *nodeLease) claim(pod cluster.Name, ips []netip.Prefix) ([]uint64, error
 	return numbers, nil
 }
 
-// take gives a pod the next free address of each pool; full is the subnet that
-// has none, and then nothing is taken.
+// take grants a pod the next free address of each pool. When a subnet has none, full is that subnet and nothing is
+// granted.
 func (l *nodeLease) take(pod cluster.Name) (numbers []uint64, full netip.Prefix) {
 	for i, p := range l.pools {
 		n, ok := p.take(pod)

@@ -15,12 +15,12 @@ const firstPod = 3
 type pool struct {
 	subnet netip.Prefix
 	used   map[uint64]cluster.Name
-	next   uint64 // where to look first
-	last   uint64 // the last number that is given out; a pod that has the next one keeps it
+	next   uint64 // the number to try first
+	last   uint64 // the last number that is granted; last+1 is the HealthSource, which a pod may keep
 }
 
-// newPool gives out the numbers of the subnet from firstPod to the one before
-// cluster.HealthSource, which pods were given when nothing else was done with it.
+// newPool grants the numbers from firstPod to the one before cluster.HealthSource. Older versions granted that one to
+// pods, too.
 func newPool(subnet netip.Prefix) *pool {
 	p := &pool{subnet: subnet, used: map[uint64]cluster.Name{}, next: firstPod}
 	if source, ok := cluster.HealthSource(subnet); ok {
@@ -30,15 +30,15 @@ func newPool(subnet netip.Prefix) *pool {
 	return p
 }
 
-// check tells the number of an address that a pod says it has, or why it
-// can't have it.
+// check is the number of an address that a pod claims. The error is why the pod can't have it.
 func (p *pool) check(ip netip.Prefix) (uint64, error) {
 	n, ok := ipnet.Index(p.subnet, ip.Addr())
 	if !ok || ip.Bits() != p.subnet.Bits() {
 		return 0, fmt.Errorf("%s is not in the node's subnet %s", ip, p.subnet)
 	}
 	if n < firstPod || n > p.last+1 {
-		return 0, fmt.Errorf("%s is not one for pods in the node's subnet %s: want number %d to %d of it", ip, p.subnet, firstPod, p.last)
+		return 0, fmt.Errorf("%s is not one for pods in the node's subnet %s: want number %d to %d of it",
+			ip, p.subnet, firstPod, p.last)
 	}
 	if other, taken := p.used[n]; taken {
 		return 0, fmt.Errorf("%s is already the address of Pod %s", ip, other)
@@ -46,7 +46,8 @@ func (p *pool) check(ip netip.Prefix) (uint64, error) {
 	return n, nil
 }
 
-func (p *pool) take(pod cluster.Name) (uint64, bool) {
+// take grants the next free number to a pod; ok is false when none is free.
+func (p *pool) take(pod cluster.Name) (n uint64, ok bool) {
 	if p.full() {
 		return 0, false
 	}
@@ -62,7 +63,7 @@ func (p *pool) take(pod cluster.Name) (uint64, bool) {
 	}
 }
 
-// full tells whether every number that is given out is taken.
+// full is true when no number is left to grant.
 func (p *pool) full() bool {
 	taken := uint64(len(p.used))
 	if _, kept := p.used[p.last+1]; kept {

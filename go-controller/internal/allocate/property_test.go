@@ -15,15 +15,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// assignAll has a node come and go.
-func (w *world) assignAll(n *cluster.Node) {
+// updateAll adds a node and deletes it.
+func (w *world) updateAll(n *cluster.Node) {
 	w.t.Helper()
 	w.put(n)
 	w.drop(n)
 }
 
-// random is one thing that happens to a small cluster, in which everything runs out, of users that write what they
-// like.
+// random is one random event in a small cluster in which everything runs out, and whose users write what they like.
 func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 	uid := fmt.Sprint("uid-", clock)
 	if r.IntN(5) == 0 {
@@ -36,13 +35,13 @@ func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 		case 0:
 			return cluster.Event{Ref: n.Ref()}
 		case 1:
-			n.Annotated, n.AnnotatedAs = nil, "garbage"
+			n.Annotated, n.AnnotationError = nil, "garbage"
 		case 2:
-			n.Annotated, n.AnnotatedAs = nil, ""
+			n.Annotated, n.AnnotationError = nil, ""
 		case 3:
 			v4, _ := ipnet.Subnet(netip.MustParsePrefix("10.0.0.0/25"), 26+r.IntN(3), uint64(r.IntN(4)))
 			v6, _ := ipnet.Subnet(netip.MustParsePrefix("fd01::/61"), 63+r.IntN(2), uint64(r.IntN(8)))
-			n.Annotated, n.AnnotatedAs = []netip.Prefix{v4, v6}, ""
+			n.Annotated, n.AnnotationError = []netip.Prefix{v4, v6}, ""
 		}
 		return cluster.Event{Ref: n.Ref(), New: n}
 	}
@@ -57,16 +56,16 @@ func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 	case 2:
 		p.Finished = true
 	case 3:
-		p.Annotated, p.AnnotatedAs, p.ClassicOK = nil, "garbage", false
+		p.Annotated, p.AnnotationError, p.ClassicOK = nil, "garbage", false
 	case 4:
 		q := annotated(p.Name.Name, p.Node, r.IntN(2) == 0, fmt.Sprintf("10.0.0.%d/28", r.IntN(80)),
 			fmt.Sprintf("fd01:0:0:%d::%x/64", r.IntN(5), r.IntN(20)))
-		p.Annotated, p.AnnotatedAs, p.ClassicOK = q.Annotated, "", r.IntN(2) == 0
+		p.Annotated, p.AnnotationError, p.ClassicOK = q.Annotated, "", r.IntN(2) == 0
 	}
 	return cluster.Event{Ref: p.Ref(), New: p}
 }
 
-// hasSource tells whether an address is where health checks come from.
+// hasSource is true when one of the addresses is the source of health checks.
 func hasSource(ips []netip.Prefix) bool {
 	return slices.ContainsFunc(ips, func(ip netip.Prefix) bool {
 		source, ok := cluster.HealthSource(ip.Masked())
@@ -74,7 +73,7 @@ func hasSource(ips []netip.Prefix) bool {
 	})
 }
 
-// asking is the pods that say they have such an address, now or after events.
+// asking lists the pods that claim the source address of health checks, now or after the events.
 func (w *world) asking(events []cluster.Event) map[cluster.Name]bool {
 	out := map[cluster.Name]bool{}
 	ask := func(p *cluster.Pod) {
@@ -93,7 +92,7 @@ func (w *world) asking(events []cluster.Event) map[cluster.Name]bool {
 	return out
 }
 
-// check holds what must be true at any moment. asked is the pods that said they have the address of health checks.
+// check checks what must be true at any moment. asked is the pods that claimed the source address of health checks.
 func (w *world) check(asked map[cluster.Name]bool) {
 	w.t.Helper()
 	for a, as := range w.state.NodeSubnets {
@@ -146,8 +145,8 @@ func (w *world) check(asked map[cluster.Name]bool) {
 	}
 }
 
-// No two grants overlap, every grant is inside its node's subnet, a ledger that is rebuilt from the annotations grants
-// the same and writes nothing, and when everything is deleted nothing is left.
+// No two grants overlap, and every grant is inside its node's subnet. A ledger that is rebuilt from the annotations
+// grants the same and writes nothing. When everything is deleted, nothing is left.
 func TestProperties(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -196,9 +195,9 @@ func (w *world) empty(r *rand.Rand) {
 		w.batch(cluster.Event{Ref: ref})
 	}
 	l := w.ledger
-	if n := len(l.nodes) + len(l.pods) + len(l.starvedNodes) + len(l.starvedPods) + len(l.subnets.held) +
+	if n := len(l.nodes) + len(l.pods) + len(l.waitingNodes) + len(l.waitingPods) + len(l.subnets.held) +
 		len(l.subnets.odd); n != 0 {
-		w.t.Errorf("left: nodes %v, pods %v, starved %v %v, subnets %v %v", l.nodes, l.pods, l.starvedNodes, l.starvedPods,
+		w.t.Errorf("left: nodes %v, pods %v, starved %v %v, subnets %v %v", l.nodes, l.pods, l.waitingNodes, l.waitingPods,
 			l.subnets.held, l.subnets.odd)
 	}
 	if n := len(w.state.NodeSubnets) + len(w.state.PodNetworks); n != 0 {
@@ -206,7 +205,7 @@ func (w *world) empty(r *rand.Rand) {
 	}
 }
 
-// MarshalNodeSubnets and ParseNodeSubnets are inverse for what is granted.
+// ParseNodeSubnets is the inverse of MarshalNodeSubnets for granted subnets.
 func TestGrantsSurviveTheWire(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
 	w.put(node("n1", 1), pod("p", "n1"))

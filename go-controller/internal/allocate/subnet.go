@@ -9,31 +9,28 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// subnetPool is the node subnets of all cluster subnets.
+// subnetPool grants node subnets out of the cluster subnets.
 type subnetPool struct {
 	ranges []config.ClusterSubnet
-	held   map[netip.Prefix]string // by whom
-	odd    map[netip.Prefix]bool   // held ones that are not of their range's node length
-	next   []uint64                // by range: where to look first
+	held   map[netip.Prefix]string // the node that holds a subnet
+	odd    map[netip.Prefix]bool   // held subnets whose length is not the node length of their cluster subnet
+	next   []uint64                // by cluster subnet: the number to try first
 }
 
 func newSubnetPool(ranges []config.ClusterSubnet) *subnetPool {
-	return &subnetPool{ranges: ranges, held: map[netip.Prefix]string{}, odd: map[netip.Prefix]bool{}, next: make([]uint64, len(ranges))}
-}
-
-// families lists which families a node needs a subnet of, IPv4 first; true is
-// IPv4.
-func (p *subnetPool) families() []bool {
-	var out []bool
-	for _, v4 := range []bool{true, false} {
-		if slices.ContainsFunc(p.ranges, func(r config.ClusterSubnet) bool { return r.CIDR.Addr().Is4() == v4 }) {
-			out = append(out, v4)
-		}
+	return &subnetPool{
+		ranges: ranges, held: map[netip.Prefix]string{}, odd: map[netip.Prefix]bool{}, next: make([]uint64, len(ranges)),
 	}
-	return out
 }
 
-// claim gives node the very subnets it says it has.
+// families lists the address families that a node needs a subnet of, IPv4 first; true is IPv4.
+func (p *subnetPool) families() []bool {
+	return slices.DeleteFunc([]bool{true, false}, func(is4 bool) bool {
+		return !slices.ContainsFunc(p.ranges, func(r config.ClusterSubnet) bool { return r.CIDR.Addr().Is4() == is4 })
+	})
+}
+
+// claim grants a node the very subnets that it claims.
 func (p *subnetPool) claim(node string, subnets []netip.Prefix) error {
 	if err := p.check(subnets); err != nil {
 		return err
@@ -44,11 +41,12 @@ func (p *subnetPool) claim(node string, subnets []netip.Prefix) error {
 	return nil
 }
 
-// check is the reason why somebody who holds nothing can't have the subnets.
+// check is why a node that holds nothing can't have the subnets.
 func (p *subnetPool) check(subnets []netip.Prefix) error {
 	families := p.families()
 	if len(subnets) != len(families) {
-		return fmt.Errorf("%v: want one subnet of each of the %d address families of the cluster subnets %v", subnets, len(families), p.ranges)
+		return fmt.Errorf("%v: want one subnet of each of the %d address families of the cluster subnets %v",
+			subnets, len(families), p.ranges)
 	}
 	for i, s := range subnets {
 		if s.Addr().Is4() != families[i] {
@@ -69,20 +67,28 @@ func (p *subnetPool) check(subnets []netip.Prefix) error {
 
 func (p *subnetPool) hold(node string, s netip.Prefix) {
 	p.held[s] = node
-	if i := p.rangeOf(s); i >= 0 && s.Bits() != p.ranges[i].NodeLength {
+	if !p.regular(s) {
 		p.odd[s] = true
 	}
 }
 
-// rangeOf is the cluster subnet that contains s, -1 for none.
+// rangeOf is the index of the cluster subnet that contains s, -1 for none.
 func (p *subnetPool) rangeOf(s netip.Prefix) int {
 	return slices.IndexFunc(p.ranges, func(r config.ClusterSubnet) bool {
 		return r.CIDR.Bits() <= s.Bits() && r.CIDR.Contains(s.Addr())
 	})
 }
 
-// overlapping finds who holds any part of s. Subnets of one length overlap
-// only if they are equal; only the odd ones need a closer look.
+// regular is true when all subnets have the length that allocate grants.
+func (p *subnetPool) regular(subnets ...netip.Prefix) bool {
+	return !slices.ContainsFunc(subnets, func(s netip.Prefix) bool {
+		i := p.rangeOf(s)
+		return i < 0 || p.ranges[i].NodeLength != s.Bits()
+	})
+}
+
+// overlapping is a held subnet that overlaps s, and its holder. Subnets of one length overlap only if they are equal,
+// so that a regular one is only compared with the odd ones.
 func (p *subnetPool) overlapping(s netip.Prefix) (other netip.Prefix, holder string, found bool) {
 	if h, ok := p.held[s]; ok {
 		return s, h, true
@@ -92,7 +98,7 @@ func (p *subnetPool) overlapping(s netip.Prefix) (other netip.Prefix, holder str
 			return o, p.held[o], true
 		}
 	}
-	if i := p.rangeOf(s); i >= 0 && s.Bits() == p.ranges[i].NodeLength {
+	if p.regular(s) {
 		return netip.Prefix{}, "", false
 	}
 	for o, h := range p.held {
@@ -103,22 +109,15 @@ func (p *subnetPool) overlapping(s netip.Prefix) (other netip.Prefix, holder str
 	return netip.Prefix{}, "", false
 }
 
-// regular tells whether subnets are such as allocate gives.
-func (p *subnetPool) regular(subnets []netip.Prefix) bool {
-	return !slices.ContainsFunc(subnets, func(s netip.Prefix) bool {
-		i := p.rangeOf(s)
-		return i < 0 || p.ranges[i].NodeLength != s.Bits()
-	})
-}
-
-// allocate gives node a subnet of each family.
+// allocate grants a node a free subnet of each family.
 func (p *subnetPool) allocate(node string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
-	for _, v4 := range p.families() {
-		s, ok := p.free(v4)
+	for _, is4 := range p.families() {
+		s, ok := p.free(is4)
 		if !ok {
 			p.release(node, out)
-			return nil, fmt.Errorf("no subnet for the node is free in the cluster subnets %v: the node waits for one; widen --cluster-subnets or remove nodes", p.ranges)
+			return nil, fmt.Errorf("no subnet for the node is free in the cluster subnets %v: the node waits for one; "+
+				"widen --cluster-subnets or remove nodes", p.ranges)
 		}
 		p.hold(node, s)
 		out = append(out, s)
@@ -126,12 +125,11 @@ func (p *subnetPool) allocate(node string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// free is the next free subnet of a family. Each step passes all of one
-// holder's, so that there are no more steps than holders, however large what
-// somebody holds.
-func (p *subnetPool) free(v4 bool) (netip.Prefix, bool) {
+// free is the next free subnet of a family. Each step skips a whole held subnet, so that the number of steps is bounded
+// by the number of holders, however large their subnets.
+func (p *subnetPool) free(is4 bool) (netip.Prefix, bool) {
 	for i, r := range p.ranges {
-		if r.CIDR.Addr().Is4() != v4 {
+		if r.CIDR.Addr().Is4() != is4 {
 			continue
 		}
 		n := ipnet.Subnets(r.CIDR, r.NodeLength)

@@ -5,33 +5,30 @@ import (
 	"slices"
 )
 
-// Choice is which endpoints of a service port and address family serve which
-// clients. What is there for a client depends on its node: Nodes comes first,
-// then Zones, then Backends.
+// Choice is which endpoints of a service port and address family serve which clients. The node of a client decides: its
+// entry in Nodes comes first, then that of its zone in Zones, then Backends.
 type Choice struct {
-	// Local tells that clients have the endpoints of their own node only.
+	// Local is true when clients get only the endpoints of their own node.
 	Local bool
-	// Conditions are those that an endpoint must have to serve. With Local each
-	// node has the first of Stages of which it has an endpoint.
+	// Conditions are those that an endpoint must have to serve. With Local, each node uses the first of Stages of which it
+	// has an endpoint.
 	Conditions Conditions
-	// Backends are the endpoints, sorted, for clients whom Nodes and Zones don't
-	// tell of; with none, a connection is rejected, or if Dropped, dropped.
+	// Backends are the endpoints, sorted, for clients that have no entry in Nodes and Zones. Without any, a connection is
+	// rejected, or dropped if Dropped.
 	Backends []netip.AddrPort
 	Dropped  bool
-	// Nodes and Zones are the endpoints, sorted, for clients on a node, or on
-	// any node of a zone. They may name nodes and zones that there are none of.
+	// Nodes and Zones are the endpoints, sorted, for clients on a node, or on any node of a zone. They may name nodes and
+	// zones that do not exist.
 	Nodes, Zones map[string][]netip.AddrPort
 }
 
-// Stages are the conditions of endpoints that serve: those of an earlier stage
-// leave none to a later one (Kubernetes, "Pod Lifecycle: terminating
-// endpoints").
+// Stages are the conditions of endpoints that serve. A later stage counts only while no endpoint is in an earlier one
+// (Kubernetes, "Pod Lifecycle: terminating endpoints").
 func Stages() []Conditions {
 	return []Conditions{Ready, Serving | Terminating}
 }
 
-// For is the backends of a client on a node of a zone. served is false when its
-// packets are dropped.
+// For is the backends of a client on a node of a zone. served is false when its packets are dropped.
 func (c Choice) For(node, zone string) (backends []netip.AddrPort, served bool) {
 	if b, ok := c.Nodes[node]; ok {
 		return b, true
@@ -42,32 +39,24 @@ func (c Choice) For(node, zone string) (backends []netip.AddrPort, served bool) 
 	return c.Backends, !c.Dropped
 }
 
-// Choose picks the endpoints of a service port in one family for traffic of
-// policy Cluster: those that are ready, and of these the near ones if hints
-// tell which; when none is ready, those that still serve while they terminate.
-// Slices name the port as the service does, and each says which number that is.
-// An endpoint that is in several slices serves if one of them has it serve.
+// Choose picks the endpoints of a service port in one family under policy Cluster: the ready ones, or when none is
+// ready, those that still serve while they terminate. Slices name the port as the service does, and each has a number
+// for it. An endpoint in several slices serves if one of them says so.
 //
-// Hints are followed as kube-proxy does: those for nodes, or else for zones, if
-// every ready endpoint has them; and by clients of whose node or zone there is
-// one (Kubernetes API, EndpointHints).
+// Hints are followed as kube-proxy does it (Kubernetes API, EndpointHints). Hints for nodes, or else for zones, count
+// if every ready endpoint has them. A client follows them if an endpoint is hinted for its node or zone.
 func Choose(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
-	all := candidates(port, is4, eps, anywhere)
-	stages := Stages()
-	if ready := all.having(stages[0]); len(ready) > 0 {
-		return Choice{Conditions: stages[0], Backends: ready.addrs(),
-			Nodes: ready.hinted(func(e *Endpoint) string { return e.ForNodes }),
-			Zones: ready.hinted(func(e *Endpoint) string { return e.ForZones })}
+	serving, stage := candidates(port, is4, eps, anywhere).serving()
+	out := Choice{Conditions: stage, Backends: serving.addrs()}
+	if stage == Stages()[0] && len(serving) > 0 {
+		out.Nodes = serving.hinted(func(e *Endpoint) string { return e.ForNodes })
+		out.Zones = serving.hinted(func(e *Endpoint) string { return e.ForZones })
 	}
-	if last := all.having(stages[1]); len(last) > 0 {
-		return Choice{Conditions: stages[1], Backends: last.addrs()}
-	}
-	return Choice{Conditions: stages[0]}
+	return out
 }
 
-// ChooseLocal is Choose for traffic of policy Local: clients have the endpoints
-// of their own node, ready ones if it has any. While there are endpoints on
-// other nodes, those of a node without any are dropped (Kubernetes API,
+// ChooseLocal is Choose under policy Local: clients get the endpoints of their own node, ready ones if it has any. On a
+// node without endpoints, connections are dropped while other nodes have endpoints (Kubernetes API,
 // ServiceSpec.internalTrafficPolicy).
 func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 	out := Choice{Local: true, Nodes: map[string][]netip.AddrPort{}}
@@ -84,35 +73,25 @@ func ChooseLocal(port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 	return out
 }
 
-// OnNode is what ChooseLocal picks for clients on one node, sorted; that node's
-// agent asks for it time and again.
+// OnNode is what ChooseLocal picks for clients on one node, sorted. The node's agent asks for it often, so that it
+// looks at nothing else.
 func OnNode(node string, port ServicePort, is4 bool, eps []*EndpointSlice) []netip.AddrPort {
-	here := candidates(port, is4, eps, func(e *Endpoint) bool { return e.Node == node })
-	for _, stage := range Stages() {
-		if at := here.having(stage); len(at) > 0 {
-			return at.addrs()
-		}
-	}
-	return nil
+	here, _ := candidates(port, is4, eps, func(e *Endpoint) bool { return e.Node == node }).serving()
+	return here.addrs()
 }
 
-// ServingNodes is how many endpoints of a service port in one family serve on
-// each node, counted among those that Choose picks when there are no hints.
+// ServingNodes is how many endpoints of a service port in one family serve on each node: of those that Choose picks
+// without hints.
 func ServingNodes(port ServicePort, is4 bool, eps []*EndpointSlice) map[string]int {
-	all := candidates(port, is4, eps, anywhere)
-	for _, stage := range Stages() {
-		if of := all.having(stage).byNode(); len(of) > 0 {
-			out := make(map[string]int, len(of))
-			for node, g := range of {
-				out[node] = len(g.addrs())
-			}
-			return out
-		}
+	serving, _ := candidates(port, is4, eps, func(e *Endpoint) bool { return e.Node != "" }).serving()
+	out := map[string]int{}
+	for node, g := range serving.byNode() {
+		out[node] = len(g.addrs())
 	}
-	return nil
+	return out
 }
 
-// ChooseFor is ChooseLocal or Choose.
+// ChooseFor is ChooseLocal if local, else Choose.
 func ChooseFor(local bool, port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 	if local {
 		return ChooseLocal(port, is4, eps)
@@ -120,7 +99,7 @@ func ChooseFor(local bool, port ServicePort, is4 bool, eps []*EndpointSlice) Cho
 	return Choose(port, is4, eps)
 }
 
-// candidate is an endpoint under the number of a port.
+// candidate is an endpoint with the number of its port.
 type candidate struct {
 	*Endpoint
 	number uint16
@@ -128,8 +107,7 @@ type candidate struct {
 
 type group []candidate
 
-// candidates is the endpoints of a family that have the port, of those in some
-// places.
+// candidates lists the endpoints of a family that have the port and satisfy in.
 func candidates(port ServicePort, is4 bool, eps []*EndpointSlice, in func(*Endpoint) bool) group {
 	var out group
 	for _, e := range eps {
@@ -146,7 +124,7 @@ func candidates(port ServicePort, is4 bool, eps []*EndpointSlice, in func(*Endpo
 
 func anywhere(*Endpoint) bool { return true }
 
-// having is the endpoints that have all of the conditions.
+// having lists the endpoints that have all of the conditions.
 func (g group) having(c Conditions) group {
 	var out group
 	for _, x := range g {
@@ -157,7 +135,17 @@ func (g group) having(c Conditions) group {
 	return out
 }
 
-// byNode is those that are on some node, by its name.
+// serving lists the endpoints of the first of Stages that has any, and returns that stage.
+func (g group) serving() (group, Conditions) {
+	for _, stage := range Stages() {
+		if at := g.having(stage); len(at) > 0 {
+			return at, stage
+		}
+	}
+	return nil, Stages()[0]
+}
+
+// byNode groups the endpoints by node.
 func (g group) byNode() map[string]group {
 	of := map[string]group{}
 	for _, c := range g {
@@ -168,8 +156,11 @@ func (g group) byNode() map[string]group {
 	return of
 }
 
-// addrs is where the endpoints are, sorted, each once.
+// addrs lists the endpoints' addresses and ports, sorted, each once.
 func (g group) addrs() []netip.AddrPort {
+	if len(g) == 0 {
+		return nil
+	}
 	out := make([]netip.AddrPort, len(g))
 	for i, x := range g {
 		out[i] = netip.AddrPortFrom(x.Addr, x.number)
@@ -178,8 +169,7 @@ func (g group) addrs() []netip.AddrPort {
 	return slices.Compact(out)
 }
 
-// hinted is the endpoints by whom they are hinted for; none if one of them has
-// no such hint.
+// hinted groups the endpoints by the names that they are hinted for. It is nil if one of them has no such hint.
 func (g group) hinted(hints func(*Endpoint) string) map[string][]netip.AddrPort {
 	if slices.ContainsFunc(g, func(x candidate) bool { return hints(x.Endpoint) == "" }) {
 		return nil
@@ -197,8 +187,7 @@ func (g group) hinted(hints func(*Endpoint) string) map[string][]netip.AddrPort 
 	return out
 }
 
-// Numbers lists the numbers that a slice gives to a service port: one, or none
-// when its endpoints don't have the port.
+// Numbers lists the numbers that a slice has for a service port: one, or none when its endpoints lack the port.
 func Numbers(port ServicePort, e *EndpointSlice) []uint16 {
 	var out []uint16
 	for _, p := range e.Ports {

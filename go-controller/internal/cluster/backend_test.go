@@ -8,8 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// On a node those of its own endpoints serve that are ready there, else those that terminate there, whatever there is
-// elsewhere.
+// A node uses its own endpoints that are ready, or else those that terminate, whatever other nodes have.
 func TestChooseLocal(t *testing.T) {
 	const going = cluster.Serving | cluster.Terminating
 	ep := func(addr, node string, c cluster.Conditions) cluster.Endpoint {

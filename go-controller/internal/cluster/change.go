@@ -1,18 +1,18 @@
 package cluster
 
-// Event says what a source says of an object now. New is nil when the object is
-// gone. Between tells that the source said something else since the last Event:
-// somebody may have changed the object and changed it back.
+import "slices"
+
+// Event is an object as a source reports it now. New is nil when the object is gone. Between is true when the source
+// reported something else since the last Event: somebody may have changed the object and changed it back.
 type Event struct {
 	Ref     Ref
 	New     Object
 	Between bool
 }
 
-// Change is what an Event or a grant altered. Old is nil for an object that
-// came, New for one that went. Both are the same object when only what was
-// granted to it changed; then Granted is true. Topics say which answers of the
-// indexes changed with it.
+// Change is what an Event or a grant altered. Old is nil for an object that was added, New for one that was deleted.
+// When only what was granted to an object changed, both are that object, and Granted is true. Topics list which answers
+// of the indexes changed with it.
 type Change struct {
 	Ref      Ref
 	Old, New Object
@@ -23,7 +23,7 @@ type Change struct {
 // Subject is a question that an Index answers.
 type Subject string
 
-// Topic is one answer of an Index that changed: that to Subject about Key.
+// Topic is an answer of an Index that changed: the answer to Subject for Key.
 type Topic struct {
 	Subject Subject
 	Key     Name
@@ -40,25 +40,19 @@ func (c Change) About(s Subject) []Name {
 	return out
 }
 
-// Concerns tells whether the change has a topic of the subject.
+// Concerns is true when the change has a topic of the subject.
 func (c Change) Concerns(s Subject) bool {
-	for _, t := range c.Topics {
-		if t.Subject == s {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Topics, func(t Topic) bool { return t.Subject == s })
 }
 
-// Index answers one question about the cluster, such as which zones have nodes,
-// without a look at every object. A State keeps it up to date: it calls Before
-// and After around each change of an object of Kinds and of what was granted to
+// Index answers one question about the cluster, such as which zones have nodes, without a look at every object. A State
+// keeps it up to date: it calls Before and After around each change of an object of Kinds, and of what was granted to
 // such an object.
 type Index interface {
 	// Kinds lists the kinds that the answer depends on.
 	Kinds() []Kind
-	// Before takes out what the object contributes; s does not have the change yet.
+	// Before removes what the object contributes. The State does not have the change yet.
 	Before(s *State, r Ref)
-	// After puts in what the object contributes now, and lists what that changed.
+	// After adds what the object contributes now, and lists the answers that changed.
 	After(s *State, r Ref) []Topic
 }

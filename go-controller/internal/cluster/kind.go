@@ -1,6 +1,9 @@
 package cluster
 
-import "iter"
+import (
+	"iter"
+	"maps"
+)
 
 // Kind is a Kubernetes kind that the cluster is made of.
 type Kind string
@@ -15,8 +18,7 @@ const (
 	KindServiceCIDR   Kind = "ServiceCIDR"
 )
 
-// The kinds of events about nodes that Kubernetes does not know of. Package core
-// merges them into the Node.
+// The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
 const (
 	KindNodeRecord  Kind = "NodeRecord"
 	KindGatewayDown Kind = "GatewayDown"
@@ -26,21 +28,19 @@ const (
 type KindInfo struct {
 	Kind       Kind
 	Namespaced bool
-	// table is the typed table of the State that holds the objects; nil for a
-	// kind whose objects are only read through Objects.
+	// table is the typed table of the State that holds the objects.
 	table func(*State) table
 }
 
-// Kinds lists the kinds that the cluster is made of. A State also holds objects
-// of other kinds; Objects lists them.
+// Kinds lists the kinds that the cluster is made of. A State also holds objects of other kinds; Objects lists them.
 func Kinds() []KindInfo {
 	return []KindInfo{
-		{KindNode, false, func(s *State) table { return byName[Node, *Node](s.Nodes) }},
-		{KindNamespace, false, func(s *State) table { return byName[Namespace, *Namespace](s.Namespaces) }},
-		{KindPod, true, func(s *State) table { return byNamespace[Pod, *Pod](s.Pods) }},
-		{KindService, true, func(s *State) table { return byNamespace[Service, *Service](s.Services) }},
-		{KindEndpointSlice, true, func(s *State) table { return byNamespace[EndpointSlice, *EndpointSlice](s.Slices) }},
-		{KindServiceCIDR, false, func(s *State) table { return byName[ServiceCIDR, *ServiceCIDR](s.ServiceCIDRs) }},
+		{KindNode, false, func(s *State) table { return byName(s.Nodes) }},
+		{KindNamespace, false, func(s *State) table { return byName(s.Namespaces) }},
+		{KindPod, true, func(s *State) table { return byNamespace(s.Pods) }},
+		{KindService, true, func(s *State) table { return byNamespace(s.Services) }},
+		{KindEndpointSlice, true, func(s *State) table { return byNamespace(s.Slices) }},
+		{KindServiceCIDR, false, func(s *State) table { return byName(s.ServiceCIDRs) }},
 	}
 }
 
@@ -57,21 +57,48 @@ type pointer[T any] interface {
 	Object
 }
 
-// byName is the table of a cluster-scoped kind.
-type byName[T any, P pointer[T]] map[string]*T
+// typed is the table of a kind that has a map of its own in the State.
+type typed[K comparable, T any, P pointer[T]] struct {
+	objects map[K]*T
+	key     func(Name) K
+}
 
-func (t byName[T, P]) get(n Name) Object     { return orNil[T, P](t[n.Name]) }
-func (t byName[T, P]) put(n Name, o Object)  { put(t, n.Name, o) }
-func (t byName[T, P]) all() iter.Seq[Object] { return values[string, T, P](t) }
+// byName is the table of a cluster-scoped kind.
+func byName[T any, P pointer[T]](m map[string]*T) table {
+	return typed[string, T, P]{m, func(n Name) string { return n.Name }}
+}
 
 // byNamespace is the table of a namespaced kind.
-type byNamespace[T any, P pointer[T]] map[Name]*T
+func byNamespace[T any, P pointer[T]](m map[Name]*T) table {
+	return typed[Name, T, P]{m, func(n Name) Name { return n }}
+}
 
-func (t byNamespace[T, P]) get(n Name) Object     { return orNil[T, P](t[n]) }
-func (t byNamespace[T, P]) put(n Name, o Object)  { put(t, n, o) }
-func (t byNamespace[T, P]) all() iter.Seq[Object] { return values[Name, T, P](t) }
+func (t typed[K, T, P]) get(n Name) Object {
+	if o := t.objects[t.key(n)]; o != nil {
+		return P(o)
+	}
+	return nil
+}
 
-// untyped is the table of a kind that has no table of its own in the State.
+func (t typed[K, T, P]) put(n Name, o Object) {
+	if v, ok := o.(P); ok && v != nil {
+		t.objects[t.key(n)] = v
+	} else {
+		delete(t.objects, t.key(n))
+	}
+}
+
+func (t typed[K, T, P]) all() iter.Seq[Object] {
+	return func(yield func(Object) bool) {
+		for _, o := range t.objects {
+			if !yield(P(o)) {
+				return
+			}
+		}
+	}
+}
+
+// untyped is the table of a kind that has no map of its own in the State.
 type untyped map[Name]Object
 
 func (t untyped) get(n Name) Object { return t[n] }
@@ -84,38 +111,4 @@ func (t untyped) put(n Name, o Object) {
 	}
 }
 
-func (t untyped) all() iter.Seq[Object] {
-	return func(yield func(Object) bool) {
-		for _, o := range t {
-			if !yield(o) {
-				return
-			}
-		}
-	}
-}
-
-func values[K comparable, T any, P pointer[T]](m map[K]*T) iter.Seq[Object] {
-	return func(yield func(Object) bool) {
-		for _, o := range m {
-			if !yield(P(o)) {
-				return
-			}
-		}
-	}
-}
-
-// orNil turns a nil pointer into a nil interface.
-func orNil[T any, P pointer[T]](p *T) Object {
-	if p == nil {
-		return nil
-	}
-	return P(p)
-}
-
-func put[K comparable, T any](m map[K]*T, k K, o Object) {
-	if v, ok := any(o).(*T); ok && v != nil {
-		m[k] = v
-	} else {
-		delete(m, k)
-	}
-}
+func (t untyped) all() iter.Seq[Object] { return maps.Values(t) }

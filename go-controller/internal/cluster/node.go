@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -14,36 +15,36 @@ const (
 	ReasonByHandRefused  = "ByHandRecordRefused"
 )
 
-// ReadAnnotations takes what a node's annotations say of it. A gateway
-// configuration that can't be read is a Problem: the node is then no gateway.
+// ReadAnnotations sets the node's fields from its annotations. A gateway configuration that can't be parsed is a
+// Problem: the node is then no gateway.
 func (n *Node) ReadAnnotations(a map[string]string) []Problem {
 	n.ChassisID = a[annotation.NodeChassisID]
 	if raw, ok := a[annotation.NodeSubnets]; ok {
 		subnets, err := annotation.ParseNodeSubnets(raw)
 		n.Annotated = subnets
 		if err != nil {
-			n.AnnotatedAs = err.Error()
+			n.AnnotationError = err.Error()
 		}
 	}
 	if raw, ok := a[annotation.GatewayJoinAddrs]; ok {
 		addrs, err := annotation.ParseGatewayJoinAddrs(raw)
 		n.JoinAnnotated = addrs
 		if err != nil {
-			n.JoinAs = err.Error()
+			n.JoinError = err.Error()
 		}
 	}
 	if raw, ok := a[annotation.L3GatewayConfig]; ok {
 		gateway, err := annotation.ParseL3Gateway(raw)
 		if err != nil {
-			return []Problem{{Ref: n.Ref(), UID: n.UID, Reason: ReasonGatewayRefused, Message: err.Error() + ": the node is no gateway"}}
+			return []Problem{{Ref: n.Ref(), UID: n.UID, Reason: ReasonGatewayRefused,
+				Message: err.Error() + ": the node is no gateway"}}
 		}
 		n.Gateway = gateway
 	}
 	return nil
 }
 
-// NodeRecord says that the Northbound database has the record of a node that was
-// set up by hand.
+// NodeRecord is the record that the Northbound database has of a node that was set up by hand.
 type NodeRecord struct{ Node *Node }
 
 // Ref implements Object.
@@ -55,7 +56,7 @@ func (r *NodeRecord) Equal(o Object) bool {
 	return ok && r.Node.Equal(q.Node)
 }
 
-// GatewayDown says that the monitor of gateways found the gateway of a node down.
+// GatewayDown is the verdict of the gateway monitor that the gateway of a node is down.
 type GatewayDown struct{ Node string }
 
 // Ref implements Object.
@@ -67,8 +68,7 @@ func (d *GatewayDown) Equal(o Object) bool {
 	return ok && *d == *e
 }
 
-// Annotations is the inverse of ReadAnnotations: what is known of the node, as
-// annotations.
+// Annotations is the inverse of ReadAnnotations.
 func (n *Node) Annotations() map[string]string {
 	out := map[string]string{}
 	if len(n.Annotated) > 0 {
@@ -86,29 +86,28 @@ func (n *Node) Annotations() map[string]string {
 	return out
 }
 
-// Outage is why the node's gateway is out of service, "" when it is not, or the
-// node is no gateway. What the agent said last is of no account once the node
-// is not heard of.
+// Outage is why the node's gateway is out of service, "" when it is in service or the node is no gateway. Once the node
+// itself is silent, what its agent reported last no longer counts.
 func (n *Node) Outage() string {
 	switch {
 	case n.Gateway == nil:
 		return ""
 	case n.Unreachable, n.NoLease:
-		return "the node is not heard of: its agent and its kubelet renew their Leases no more, or its condition Ready is Unknown"
+		return "the node is not heard of: its agent and its kubelet renew their Leases no more, or its condition Ready " +
+			"is Unknown"
 	default:
 		return n.Gateway.Out
 	}
 }
 
-// ParseByHand reads the record that a node set up by hand leaves in the
-// Northbound database, where there is no Node object to annotate: the
-// annotations as one JSON object, those that are JSON themselves as such.
+// ParseByHand reads the record of a node that was set up by hand and may have no Node object. The record is the node's
+// annotations as one JSON object. Annotations that are JSON themselves are embedded as JSON.
 func ParseByHand(name, record string) (*Node, []Problem) {
 	n := &Node{Name: name, ByHand: true}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(record), &raw); err != nil {
-		return n, []Problem{{Ref: n.Ref(), Reason: ReasonByHandRefused,
-			Message: fmt.Sprintf("the record of the node that was set up by hand is not a JSON object of annotations: %.300q: set the node up again", record)}}
+		return n, []Problem{{Ref: n.Ref(), Reason: ReasonByHandRefused, Message: fmt.Sprintf("the record of the node that "+
+			"was set up by hand is not a JSON object of annotations: %.300q: set the node up again", record)}}
 	}
 	a := map[string]string{}
 	for k, v := range raw {
@@ -121,8 +120,7 @@ func ParseByHand(name, record string) (*Node, []Problem) {
 	return n, n.ReadAnnotations(a)
 }
 
-// ByHandRecord is the inverse of ParseByHand. The same node always gives the
-// same bytes.
+// ByHandRecord is the inverse of ParseByHand. The same node always gives the same bytes.
 func (n *Node) ByHandRecord() string {
 	record := map[string]any{}
 	for k, v := range n.Annotations() {
@@ -133,38 +131,33 @@ func (n *Node) ByHandRecord() string {
 	}
 	b, err := json.Marshal(record) // keys come sorted
 	if err != nil {
-		return "" // of strings and valid JSON: it can't be
+		return "" // impossible: the record is made of strings and valid JSON
 	}
 	return string(b)
 }
 
-// Adopt fills in what a node that was set up by hand under the same name has and
-// n does not say. It returns that as annotations, which n is to get.
+// Adopt fills in the annotated values that n lacks and a node that was set up by hand under the same name has. It
+// returns them as annotations, which the Node object is to get.
 func (n *Node) Adopt(byHand *Node) map[string]string {
-	got := map[string]string{}
-	have := n.Annotations()
-	for k, v := range byHand.Annotations() {
-		if _, said := have[k]; !said {
-			got[k] = v
-		}
+	if n.AnnotationError != "" || n.JoinError != "" {
+		return nil // package allocate decides about what is malformed
 	}
-	if n.AnnotatedAs != "" || n.JoinAs != "" {
-		return nil // what is malformed is for allocate to judge
-	}
+	have, got := n.Annotations(), byHand.Annotations()
+	maps.DeleteFunc(got, func(k, _ string) bool { return have[k] != "" })
 	if len(got) == 0 {
 		return nil
 	}
-	if _, ok := got[annotation.NodeSubnets]; ok {
-		n.Annotated = byHand.Annotated
-	}
-	if _, ok := got[annotation.NodeChassisID]; ok {
-		n.ChassisID = byHand.ChassisID
-	}
-	if _, ok := got[annotation.L3GatewayConfig]; ok {
-		n.Gateway = byHand.Gateway
-	}
-	if _, ok := got[annotation.GatewayJoinAddrs]; ok {
-		n.JoinAnnotated = byHand.JoinAnnotated
+	for k := range got {
+		switch k {
+		case annotation.NodeSubnets:
+			n.Annotated = byHand.Annotated
+		case annotation.NodeChassisID:
+			n.ChassisID = byHand.ChassisID
+		case annotation.L3GatewayConfig:
+			n.Gateway = byHand.Gateway
+		case annotation.GatewayJoinAddrs:
+			n.JoinAnnotated = byHand.JoinAnnotated
+		}
 	}
 	return got
 }

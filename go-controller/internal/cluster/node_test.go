@@ -18,7 +18,7 @@ func whole() *Node {
 			Rampout:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}}
 }
 
-// What a record says survives writing and reading, and is JSON all through.
+// A record survives writing and reading, and embeds JSON as JSON.
 func TestByHandRecord(t *testing.T) {
 	for _, n := range []*Node{whole(), {Name: "n", ByHand: true}} {
 		record := n.ByHandRecord()
@@ -42,8 +42,8 @@ func TestByHandRecord(t *testing.T) {
 	}
 }
 
-// A Node gets what it does not say itself, and nothing for what it says in a form that can't be read.
-func TestInherit(t *testing.T) {
+// A Node adopts the values that it lacks. It adopts nothing when one of its annotations is malformed.
+func TestAdopt(t *testing.T) {
 	bare := &Node{Name: "n", UID: "u"}
 	if got := bare.Adopt(whole()); len(got) != 4 || len(bare.Annotations()) != 4 || bare.ByHand || bare.UID != "u" {
 		t.Errorf("%v, %+v", got, bare)
@@ -56,7 +56,7 @@ func TestInherit(t *testing.T) {
 	if got := own.Adopt(whole()); got != nil {
 		t.Errorf("a second time: %v", got)
 	}
-	bad := &Node{Name: "n", AnnotatedAs: "malformed"}
+	bad := &Node{Name: "n", AnnotationError: "malformed"}
 	if got := bad.Adopt(whole()); got != nil || bad.Gateway != nil {
 		t.Errorf("%v, %+v", got, bad)
 	}

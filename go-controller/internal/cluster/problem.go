@@ -2,8 +2,8 @@ package cluster
 
 import "fmt"
 
-// Problem is something wrong with a user's object. It becomes a Kubernetes
-// Event and a line on stderr, and stops nothing else.
+// Problem is something wrong with a user's object. It becomes a Kubernetes Event and a log line, and stops nothing
+// else.
 type Problem struct {
 	Ref     Ref
 	UID     string

@@ -24,8 +24,7 @@ func Protocols() []Protocol { return []Protocol{TCP, UDP, SCTP} }
 // ServiceType is spec.type of a Service.
 type ServiceType string
 
-// The types. They say how far a service is known, not what its network needs:
-// that follows from its addresses and ports.
+// The types. What a service needs from the network follows from its addresses and ports, not from its type.
 const (
 	ClusterIP    ServiceType = "ClusterIP"
 	NodePort     ServiceType = "NodePort"
@@ -41,42 +40,39 @@ type ServicePort struct {
 	NodePort uint16 // on every node's addresses; 0 for none
 }
 
-// Ingress is an address of the load balancer outside of the cluster that
-// stands before a service (status.loadBalancer.ingress; those that have a host
-// name only are none).
+// Ingress is an address of the external load balancer of a service (status.loadBalancer.ingress). An entry that has
+// only a host name is left out.
 type Ingress struct {
 	Addr netip.Addr
-	// Proxied tells that the load balancer itself answers on the address and
-	// connects to nodes or pods (ipMode Proxy): packets to it are not ours.
+	// Proxied is true when the load balancer itself answers on the address and connects to nodes or pods (ipMode Proxy).
+	// OVN then has nothing to do with packets to the address.
 	Proxied bool
 }
 
-// Service is a Kubernetes service, as the API documents its fields. Those that
-// say nothing to a network (selector, externalName, ports.appProtocol, ...) are
-// left out; ports.targetPort is what EndpointSlices are made from.
+// Service is a Kubernetes service, with the fields that matter to the network. ports.targetPort is left out: the
+// EndpointSlices say which ports it means.
 type Service struct {
 	Name        Name
 	UID         string
-	Created     int64 // creation time, Unix seconds: of two services that claim one address the older has it
+	Created     int64 // creation time, Unix seconds: when two services claim one address, the older has it
 	Type        ServiceType
-	Headless    bool   // clusterIP None: no virtual address whatsoever
-	Proxied     bool   // a proxy of another name serves it: nothing of what follows is known
-	Proxy       string // that name
+	Headless    bool   // clusterIP None: no virtual address
+	Proxied     bool   // another proxy serves it (label service-proxy-name): the fields below are empty
+	Proxy       string // the name of that proxy
 	ClusterIPs  []netip.Addr
 	ExternalIPs []netip.Addr // sorted
-	Ingress     []Ingress    // sorted; of type LoadBalancer only
+	Ingress     []Ingress    // sorted; only for type LoadBalancer
 	Ports       []ServicePort
 
 	AffinitySeconds int  // sessionAffinity ClientIP: how long a client keeps its backend; 0 for None
 	InternalLocal   bool // internalTrafficPolicy Local
 	ExternalLocal   bool // externalTrafficPolicy Local
 	HealthCheckPort uint16
-	// SourceRanges are the clients that may use the Ingress addresses, sorted;
-	// none is everybody. What could not be read is there as the zero Prefix, in
-	// which nobody is.
+	// SourceRanges are the clients that may use the Ingress addresses, sorted; none admits everybody. A range that can't
+	// be parsed is the zero Prefix, which contains nobody.
 	SourceRanges    []netip.Prefix
-	HealthCheck     annotation.HealthCheck // by OVN, from outside of the pods; the zero one for none
-	PublishNotReady bool                   // publishNotReadyAddresses; its endpoints are marked ready by who makes the slices
+	HealthCheck     annotation.HealthCheck // OVN's health check of the endpoints; the zero value for none
+	PublishNotReady bool                   // publishNotReadyAddresses: the endpoint controller marks its endpoints ready
 }
 
 // Ref implements Object.
@@ -85,16 +81,17 @@ func (s *Service) Ref() Ref { return Ref{KindService, s.Name} }
 // Equal implements Object.
 func (s *Service) Equal(o Object) bool {
 	t, ok := o.(*Service)
-	return ok && s.Name == t.Name && s.UID == t.UID && s.Created == t.Created && s.Type == t.Type && s.Headless == t.Headless && s.Proxied == t.Proxied && s.Proxy == t.Proxy &&
-		slices.Equal(s.ClusterIPs, t.ClusterIPs) && slices.Equal(s.ExternalIPs, t.ExternalIPs) && slices.Equal(s.Ingress, t.Ingress) &&
-		slices.Equal(s.Ports, t.Ports) && s.AffinitySeconds == t.AffinitySeconds && s.InternalLocal == t.InternalLocal &&
-		s.ExternalLocal == t.ExternalLocal && s.HealthCheckPort == t.HealthCheckPort && slices.Equal(s.SourceRanges, t.SourceRanges) &&
-		s.PublishNotReady == t.PublishNotReady && s.HealthCheck == t.HealthCheck
+	return ok && s.Name == t.Name && s.UID == t.UID && s.Created == t.Created && s.Type == t.Type &&
+		s.Headless == t.Headless && s.Proxied == t.Proxied && s.Proxy == t.Proxy &&
+		s.AffinitySeconds == t.AffinitySeconds && s.InternalLocal == t.InternalLocal && s.ExternalLocal == t.ExternalLocal &&
+		s.HealthCheckPort == t.HealthCheckPort && s.PublishNotReady == t.PublishNotReady && s.HealthCheck == t.HealthCheck &&
+		slices.Equal(s.ClusterIPs, t.ClusterIPs) && slices.Equal(s.ExternalIPs, t.ExternalIPs) &&
+		slices.Equal(s.Ingress, t.Ingress) && slices.Equal(s.Ports, t.Ports) && slices.Equal(s.SourceRanges, t.SourceRanges)
 }
 
-// ReachedLocally tells whether clients from outside of the cluster reach the
-// service at nodes, and there just the endpoints that are on the same node.
-func (s *Service) ReachedLocally() bool {
+// LocalFromOutside is true when clients outside the cluster can reach the service and, by externalTrafficPolicy Local,
+// get only the endpoints on the node that they reach it at.
+func (s *Service) LocalFromOutside() bool {
 	return s.ExternalLocal && len(s.ClusterIPs) > 0 && (len(s.ExternalIPs)+len(s.Ingress) > 0 ||
 		slices.ContainsFunc(s.Ports, func(p ServicePort) bool { return p.NodePort != 0 }))
 }
@@ -116,7 +113,8 @@ type Withheld string
 const (
 	NotWithheld   Withheld = ""
 	ProxyMode     Withheld = "ipMode is Proxy: the load balancer answers on the address, and the cluster leaves it alone"
-	SourcesLimits Withheld = "spec.loadBalancerSourceRanges: the nodes' kernels let just these sources in, and send them to the ClusterIPs"
+	SourcesLimits Withheld = "spec.loadBalancerSourceRanges: the nodes' kernels let just these sources in, " +
+		"and send them to the ClusterIPs"
 )
 
 // ServiceAddr is an address that a service names.
@@ -126,9 +124,9 @@ type ServiceAddr struct {
 	Withheld Withheld
 }
 
-// Addresses lists the addresses that the service names, each once: under the
-// first field of those that have it answer. Without a cluster IP there are none,
-// whatever else the service says (Kubernetes API, ServiceSpec.clusterIP: "None").
+// Addresses lists the addresses that the service names, each once. When several fields name an address, the first field
+// by which the service answers there counts. Without a cluster IP a service has no addresses (Kubernetes API,
+// ServiceSpec.clusterIP: "None").
 func (s *Service) Addresses() []ServiceAddr {
 	if len(s.ClusterIPs) == 0 {
 		return nil
@@ -145,7 +143,8 @@ func (s *Service) Addresses() []ServiceAddr {
 		add(ServiceAddr{a, FromClusterIPs, NotWithheld})
 	}
 	for _, a := range s.ExternalIPs {
-		if len(s.SourceRanges) == 0 || !slices.Contains(s.Ingress, Ingress{Addr: a}) { // the load balancer's limits hold there, too
+		// The limits of the load balancer hold at its address, also when externalIPs name it.
+		if len(s.SourceRanges) == 0 || !slices.Contains(s.Ingress, Ingress{Addr: a}) {
 			add(ServiceAddr{a, FromExternalIPs, NotWithheld})
 		}
 	}
@@ -162,17 +161,15 @@ func (s *Service) Addresses() []ServiceAddr {
 	return out
 }
 
-// LocalAt tells whether clients in the cluster have the endpoints of their own
-// node only at an address of the service: internalTrafficPolicy is about its
-// ClusterIPs.
+// LocalAt is true when clients in the cluster get only the endpoints of their own node at an address of the service:
+// internalTrafficPolicy Local applies to its ClusterIPs.
 func (s *Service) LocalAt(a ServiceAddr) bool {
 	return s.InternalLocal && a.Origin == FromClusterIPs
 }
 
-// OutsidePort is the port of the ClusterIPs to which nodes' kernels lead who
-// comes from outside to a port of the service: its own, but with
-// internalTrafficPolicy Local, which is not about these, a number that is no
-// port of the service, from 65535 down.
+// OutsidePort is the port of the ClusterIPs to which the nodes' kernels forward connections from outside to a port of
+// the service. It is the port itself. With internalTrafficPolicy Local, which does not apply to connections from
+// outside, it is a spare port: the highest ones that the service does not use.
 func (s *Service) OutsidePort(p ServicePort) uint16 {
 	if !s.InternalLocal || !s.fromOutside(p) {
 		return p.Port
@@ -190,7 +187,7 @@ func (s *Service) OutsidePort(p ServicePort) uint16 {
 	return number
 }
 
-// fromOutside tells whether a port can be asked for from outside.
+// fromOutside is true when clients outside the cluster can connect to a port.
 func (s *Service) fromOutside(p ServicePort) bool {
 	return p.NodePort != 0 || len(s.ExternalIPs)+len(s.Ingress) > 0
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A field that comes to be must be compared: one that is set alone makes an object another one.
+// Equal compares every field of a Service, also one that is added later: an object with one field set differs from an
+// object with none.
 func TestEqualComparesEveryField(t *testing.T) {
 	for _, zero := range []Object{&Service{}, &EndpointSlice{}} {
 		typ := reflect.TypeOf(zero).Elem()
@@ -31,7 +32,7 @@ func TestEqualComparesEveryField(t *testing.T) {
 	}
 }
 
-// something is a value of a type other than the zero value.
+// something is a value of a type that is not the zero value.
 func something(t *testing.T, typ reflect.Type) reflect.Value {
 	t.Helper()
 	v := reflect.New(typ).Elem()
@@ -58,8 +59,8 @@ func something(t *testing.T, typ reflect.Type) reflect.Value {
 	return v
 }
 
-// With internalTrafficPolicy Local who comes from outside is led to numbers of the ClusterIP that the service does not
-// have, each port to another.
+// With internalTrafficPolicy Local, connections from outside go to ports of the ClusterIP that the service does not
+// have, each to another one.
 func TestOutsidePort(t *testing.T) {
 	tcp := func(port, nodePort uint16) ServicePort {
 		return ServicePort{Protocol: TCP, Port: port, NodePort: nodePort}
@@ -94,7 +95,7 @@ func addrs(texts ...string) []netip.Addr {
 	return out
 }
 
-// What a service names, and which of it the service answers on.
+// The addresses that a service names, and those where it answers.
 func TestAddresses(t *testing.T) {
 	a := addrs("10.96.0.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")
 	s := &Service{ClusterIPs: a[:1], ExternalIPs: a[:2], Ingress: []Ingress{{Addr: a[1], Proxied: true}, {Addr: a[2]},

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// ServiceCIDR is ranges that the API server takes ClusterIPs from, besides those
-// that are configured (Kubernetes API, networking.k8s.io/v1 ServiceCIDR).
+// ServiceCIDR is ranges of ClusterIPs besides the configured ones (Kubernetes API, networking.k8s.io/v1 ServiceCIDR).
 type ServiceCIDR struct {
 	Name  string
 	CIDRs []netip.Prefix // of either family, sorted
@@ -21,8 +20,7 @@ func (c *ServiceCIDR) Equal(o Object) bool {
 	return ok && c.Name == d.Name && slices.Equal(c.CIDRs, d.CIDRs)
 }
 
-// ServiceRanges lists all ranges of ClusterIPs, of the configuration and of the
-// API, sorted, each once.
+// ServiceRanges lists all ranges of ClusterIPs, configured and from the API, sorted, each once.
 func (s *State) ServiceRanges() []netip.Prefix {
 	out := slices.Clone(s.Config.ServiceCIDRs)
 	for _, c := range s.ServiceCIDRs {

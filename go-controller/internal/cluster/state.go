@@ -3,47 +3,44 @@ package cluster
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // State is the whole cluster.
 type State struct {
 	Config config.Cluster
-	// RouterUUID is the UUID of a cluster router that was there before us and
-	// is used instead of a new one; "" when there was none.
+	// RouterUUID is the UUID of a cluster router that somebody else made and that is used instead of a new one; "" for
+	// none.
 	RouterUUID string
 
-	Nodes      map[string]*Node
-	Namespaces map[string]*Namespace
-	Pods       map[Name]*Pod
-	Services   map[Name]*Service
-	Slices     map[Name]*EndpointSlice
-	// ServiceCIDRs are those of the API.
+	Nodes        map[string]*Node
+	Namespaces   map[string]*Namespace
+	Pods         map[Name]*Pod
+	Services     map[Name]*Service
+	Slices       map[Name]*EndpointSlice
 	ServiceCIDRs map[string]*ServiceCIDR
 
-	// What allocate granted, by the name of the node or pod.
+	// What package allocate granted, by the name of the node or pod.
 	NodeSubnets map[string][]netip.Prefix
 	PodNetworks map[Name]annotation.PodNetwork
-	JoinAddrs   map[string][]netip.Prefix // of gateway nodes' routers on the join switch
+	JoinAddrs   map[string][]netip.Prefix // of gateway routers on the join switch
 
 	tables  map[Kind]table
 	indexes map[reflect.Type]Index
 	byKind  map[Kind][]Index // the indexes that depend on a kind
 
-	podsByNode      map[string]set
-	slicesByService map[Name]set
+	podsByNode      NameSets[string]
+	slicesByService NameSets[Name]
 }
 
-type set = map[Name]struct{}
-
-// NewState is an empty cluster that keeps the indexes, one of a type, up to date.
+// NewState is an empty cluster. It keeps the indexes, of which there is one of each type, up to date.
 func NewState(c config.Cluster, indexes ...Index) *State {
 	s := &State{
 		Config:          c,
@@ -59,14 +56,11 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		tables:          map[Kind]table{},
 		indexes:         map[reflect.Type]Index{},
 		byKind:          map[Kind][]Index{},
-		podsByNode:      map[string]set{},
-		slicesByService: map[Name]set{},
+		podsByNode:      NameSets[string]{},
+		slicesByService: NameSets[Name]{},
 	}
 	for _, k := range Kinds() {
-		s.tables[k.Kind] = untyped{}
-		if k.table != nil {
-			s.tables[k.Kind] = k.table(s)
-		}
+		s.tables[k.Kind] = k.table(s)
 	}
 	for _, i := range indexes {
 		s.indexes[reflect.TypeOf(i)] = i
@@ -77,15 +71,13 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 	return s
 }
 
-// IndexOf is the index of a type that the State keeps; ok is false when it was
-// made without one.
+// IndexOf is the State's index of a type; ok is false when the State was made without one.
 func IndexOf[I Index](s *State) (i I, ok bool) {
 	i, ok = s.indexes[reflect.TypeFor[I]()].(I)
 	return i, ok
 }
 
-// ClusterRouter is the UUID of the cluster router's row, in the table of logical
-// routers: that of one that was there already, or ours.
+// ClusterRouter is the UUID of the cluster router's row in the table of logical routers.
 func (s *State) ClusterRouter(table string) string {
 	return cmp.Or(s.RouterUUID, names.ClusterRow(table, names.RoleRouter))
 }
@@ -106,7 +98,7 @@ func (s *State) Objects(k Kind) iter.Seq[Object] {
 	return func(func(Object) bool) {}
 }
 
-// All lists every object as a Change that says that it just came, in no order.
+// All lists every object as a Change by which it was added, in no order. The Changes have no topics.
 func (s *State) All() []Change {
 	var out []Change
 	for _, t := range s.tables {
@@ -117,9 +109,8 @@ func (s *State) All() []Change {
 	return out
 }
 
-// Apply brings the state up to date with e. ok is false when e says nothing
-// new. An object that was changed and changed back is a Change from itself to
-// itself: a write of ours may be what was undone.
+// Apply records what e says. ok is false when e says nothing new. An object that was changed and changed back is a
+// Change from itself to itself: what was undone may be a write of ours.
 func (s *State) Apply(e Event) (c Change, ok bool) {
 	old := s.Object(e.Ref)
 	switch {
@@ -140,8 +131,7 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 	}), true
 }
 
-// change alters the state in what concerns an object, and brings the indexes up
-// to date with that.
+// change alters what the State says of an object, and brings the indexes up to date.
 func (s *State) change(r Ref, granted bool, alter func()) Change {
 	c := Change{Ref: r, Old: s.Object(r), Granted: granted}
 	for _, i := range s.byKind[r.Kind] {
@@ -155,18 +145,17 @@ func (s *State) change(r Ref, granted bool, alter func()) Change {
 	return c
 }
 
-// GrantNode records the subnets of a node; none takes them back.
+// GrantNode records the subnets of a node. With none it takes them back.
 func (s *State) GrantNode(node string, subnets []netip.Prefix) Change {
 	return grant(s, nodeRef(node), s.NodeSubnets, node, subnets, len(subnets) > 0)
 }
 
-// GrantJoin records the addresses of a node's gateway router on the join
-// switch; none takes them back.
+// GrantJoin records the addresses of a node's gateway router on the join switch. With none it takes them back.
 func (s *State) GrantJoin(node string, addrs []netip.Prefix) Change {
 	return grant(s, nodeRef(node), s.JoinAddrs, node, addrs, len(addrs) > 0)
 }
 
-// GrantPod records the attachment of a pod; nil takes it back.
+// GrantPod records the attachment of a pod. With nil it takes the attachment back.
 func (s *State) GrantPod(pod Name, n *annotation.PodNetwork) Change {
 	r := Ref{KindPod, pod}
 	if n == nil {
@@ -177,7 +166,7 @@ func (s *State) GrantPod(pod Name, n *annotation.PodNetwork) Change {
 
 func nodeRef(name string) Ref { return Ref{KindNode, Name{Name: name}} }
 
-// grant records or, if !given, takes back what was granted to an object.
+// grant records what was granted to an object, or takes it back unless given.
 func grant[K comparable, V any](s *State, r Ref, to map[K]V, k K, v V, given bool) Change {
 	return s.change(r, true, func() {
 		if given {
@@ -188,65 +177,52 @@ func grant[K comparable, V any](s *State, r Ref, to map[K]V, k K, v V, given boo
 	})
 }
 
-// place enters an object into the look-ups by node and by service, or takes it
-// out.
+// place adds an object to podsByNode or slicesByService, or removes it.
 func (s *State) place(o Object, in bool) {
 	switch o := o.(type) {
 	case *Pod:
 		if o.Node != "" {
-			mark(s.podsByNode, o.Node, o.Name, in)
+			s.podsByNode.Put(o.Node, o.Name, in)
 		}
 	case *EndpointSlice:
 		if o.Service != "" {
-			mark(s.slicesByService, Name{o.Name.Namespace, o.Service}, o.Name, in)
+			s.slicesByService.Put(Name{o.Name.Namespace, o.Service}, o.Name, in)
 		}
 	}
 }
 
-func mark[K comparable](m map[K]set, k K, n Name, add bool) {
-	if add {
-		if m[k] == nil {
-			m[k] = set{}
-		}
-		m[k][n] = struct{}{}
-		return
-	}
-	delete(m[k], n)
-	if len(m[k]) == 0 {
-		delete(m, k)
-	}
-}
-
-// HasSwitch tells whether a node has a logical switch: it is there, and has
-// subnets.
+// HasSwitch is true when a node has a logical switch: it exists and has subnets.
 func (s *State) HasSwitch(node string) bool {
 	return s.Nodes[node] != nil && len(s.NodeSubnets[node]) > 0
 }
 
-// JoinAddr is the address of a family of a node's gateway router on the join
-// switch; ok is false when the node is no gateway, or has not been granted one.
+// JoinAddr is the address of a family of a node's gateway router on the join switch. ok is false when none was granted.
 func (s *State) JoinAddr(node string, is4 bool) (a netip.Addr, ok bool) {
-	for _, p := range s.JoinAddrs[node] {
-		if p.Addr().Is4() == is4 {
-			return p.Addr(), true
-		}
-	}
-	return netip.Addr{}, false
+	return ipnet.FirstOf(ipnet.Addrs(s.JoinAddrs[node]), is4)
+}
+
+// JoinSubnets lists the join subnets of the families that pods have, IPv4 first.
+func JoinSubnets(c config.Cluster) []netip.Prefix {
+	out := slices.DeleteFunc(slices.Clone(c.JoinSubnets), func(p netip.Prefix) bool {
+		return p.Addr().Is4() && !c.HasIPv4() || p.Addr().Is6() && !c.HasIPv6()
+	})
+	ipnet.Sort(out)
+	return out
 }
 
 // PodsOn lists the pods on a node, sorted.
-func (s *State) PodsOn(node string) []Name { return sorted(s.podsByNode[node]) }
+func (s *State) PodsOn(node string) []Name { return s.podsByNode[node].Sorted() }
 
 // SlicesOf lists the endpoint slices of a service, sorted by name.
 func (s *State) SlicesOf(service Name) []*EndpointSlice {
 	var out []*EndpointSlice
-	for _, n := range sorted(s.slicesByService[service]) {
+	for _, n := range s.slicesByService[service].Sorted() {
 		out = append(out, s.Slices[n])
 	}
 	return out
 }
 
-// HasEndpointsOn tells whether a service has endpoints on a node.
+// HasEndpointsOn is true when a service has endpoints on a node.
 func (s *State) HasEndpointsOn(service Name, node string) bool {
 	for slice := range s.slicesByService[service] {
 		if slices.ContainsFunc(s.Slices[slice].Endpoints, func(e Endpoint) bool { return e.Node == node }) {
@@ -254,11 +230,4 @@ func (s *State) HasEndpointsOn(service Name, node string) bool {
 		}
 	}
 	return false
-}
-
-func sorted(m set) []Name { return slices.SortedFunc(maps.Keys(m), CompareNames) }
-
-// CompareNames orders names by namespace, then name.
-func CompareNames(a, b Name) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

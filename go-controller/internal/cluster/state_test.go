@@ -78,7 +78,7 @@ func TestApply(t *testing.T) {
 
 func endpoint(e cluster.Endpoint) []cluster.Endpoint { return []cluster.Endpoint{e} }
 
-// differing lists, by kind, objects of which no two are equal.
+// differing lists objects by kind; no two of them are equal.
 func differing() map[string][]cluster.Object {
 	net := annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}, MAC: ipnet.MAC{1},
 		Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
@@ -109,7 +109,7 @@ func differing() map[string][]cluster.Object {
 	return map[string][]cluster.Object{
 		"Node": {
 			&cluster.Node{Name: "n"}, &cluster.Node{Name: "n", UID: "u"}, &cluster.Node{Name: "n", Created: 1},
-			&cluster.Node{Name: "n", Annotated: subnet}, &cluster.Node{Name: "n", AnnotatedAs: "bad"},
+			&cluster.Node{Name: "n", Annotated: subnet}, &cluster.Node{Name: "n", AnnotationError: "bad"},
 			&cluster.Node{Name: "n", ChassisID: "c"},
 		},
 		"Namespace": {&cluster.Namespace{Name: "n"}, &cluster.Namespace{Name: "n", UID: "u"}},
@@ -117,7 +117,7 @@ func differing() map[string][]cluster.Object {
 			&cluster.Pod{Name: n}, &cluster.Pod{Name: n, UID: "u"}, &cluster.Pod{Name: n, Node: "n"},
 			&cluster.Pod{Name: n, Created: 1},
 			&cluster.Pod{Name: n, HostNetwork: true}, &cluster.Pod{Name: n, Finished: true},
-			&cluster.Pod{Name: n, AnnotatedAs: "bad"},
+			&cluster.Pod{Name: n, AnnotationError: "bad"},
 			&cluster.Pod{Name: n, ClassicOK: true}, &cluster.Pod{Name: n, Annotated: &net},
 			&cluster.Pod{Name: n, Annotated: &otherMAC},
 			&cluster.Pod{Name: n, Annotated: &otherGW}, &cluster.Pod{Name: n, Annotated: &otherRoutes},
@@ -142,7 +142,7 @@ func differing() map[string][]cluster.Object {
 	}
 }
 
-// Every field that a translator or the allocator reads counts as a difference.
+// Equal compares every field that a translator or package allocate reads.
 func TestEqualSeesEveryDifference(t *testing.T) {
 	groups := differing()
 	for kind, variants := range groups {

@@ -11,9 +11,8 @@ type VIP struct {
 // String is "10.96.0.1:80/TCP".
 func (v VIP) String() string { return v.Addr.String() + "/" + string(v.Protocol) }
 
-// VIPs lists what the service would have clients connect to, in no order:
-// every port on every address at which the cluster answers, be it OVN or the
-// nodes' kernels, and where the ClusterIPs take who comes from outside.
+// VIPs lists what clients of the service may connect to, in no order: every port on every address at which OVN or the
+// nodes' kernels answer, and the OutsidePorts of the ClusterIPs.
 func (s *Service) VIPs() []VIP {
 	var out []VIP
 	for _, a := range s.Addresses() {

@@ -9,13 +9,13 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// Batch is the plans of one transaction, in the making.
+// Batch collects the plans of one transaction.
 type Batch struct {
 	Plans   []nb.Plan
-	Done    []nb.Owner // owners that have nothing to do
+	Done    []nb.Owner // owners whose rows are as they should be
 	Failed  []Failure
 	Reports []Report
-	Ops     int // how many operations the plans take at most
+	Ops     int // the number of operations of all plans, at most
 
 	core     *Core
 	view     nb.View
@@ -23,20 +23,19 @@ type Batch struct {
 	inserted nb.Scope
 }
 
-// Report is what users must hear about an owner.
+// Report is what is to be reported to users about an owner; no Problems when an earlier report no longer holds.
 type Report struct {
 	Owner    nb.Owner
 	Problems []cluster.Problem
 }
 
-// Failure is an owner without a plan.
+// Failure is an owner that could not be planned.
 type Failure struct {
 	Owner nb.Owner
 	Err   error
 }
 
-// MissingParent is the slot that a failed owner waits for; ok is false when it
-// failed for another reason.
+// MissingParent is the slot that a failed owner waits for; ok is false when it failed for another reason.
 func (f Failure) MissingParent() (s nb.Slot, ok bool) {
 	var missing *nb.MissingParentError
 	if errors.As(f.Err, &missing) {
@@ -45,21 +44,21 @@ func (f Failure) MissingParent() (s nb.Slot, ok bool) {
 	return nb.Slot{}, false
 }
 
-// NewBatch is a batch without plans, for a database as v shows it. claim, unless
-// nil, is told the rows that each owner wants.
+// NewBatch is an empty batch for a database as v shows it. claim, unless nil, is called with the rows that each owner
+// wants.
 func (c *Core) NewBatch(v nb.View, claim func([]nb.Row)) *Batch {
 	return &Batch{core: c, view: v, claim: claim, inserted: nb.Scope{}}
 }
 
-// Add plans an owner. It leaves out, and returns true for, an owner that wants
-// nothing any more but still has rows: those go last, by AddVanished.
+// Add plans an owner. It does not plan, and returns true for, an owner that wants nothing any more but still has rows:
+// the caller hands that to AddVanished.
 func (b *Batch) Add(o nb.Owner) (vanished bool) { return b.add(o, false) }
 
-// AddVanished plans an owner that Add left out. Such owners must be added after
-// all others and in reverse order: a row that others refer to goes after them.
+// AddVanished plans an owner that Add left out. Add such owners after all others and in reverse order: a row that
+// others refer to must be deleted after them.
 func (b *Batch) AddVanished(o nb.Owner) { b.add(o, true) }
 
-// Drop plans the end of an owner's rows, whatever it wants.
+// Drop plans the deletion of an owner's rows, whatever it wants.
 func (b *Batch) Drop(o nb.Owner) { b.plan(o, nil) }
 
 func (b *Batch) add(o nb.Owner, last bool) (vanished bool) {
@@ -94,7 +93,7 @@ func (b *Batch) plan(o nb.Owner, rows []nb.Row) {
 	}
 }
 
-// Settle completes the batch: a row that one plan deletes and another keeps stays.
+// Settle completes the batch: a row that one plan deletes and another plan keeps is kept.
 func (b *Batch) Settle() {
 	var done []nb.Owner
 	b.Plans, done = nb.Settled(b.Plans)
@@ -110,9 +109,8 @@ func (b *Batch) Err() error {
 	return errors.Join(errs...)
 }
 
-// Plan plans owners, each once, as one transaction; the plans are in the order
-// of their owners. Those for which
-// gone (which may be nil) is true lose their rows.
+// Plan plans owners, each once, as one transaction. The plans are in the order of their owners. Owners for which gone
+// (which may be nil) is true lose their rows.
 func (c *Core) Plan(v nb.View, owners []nb.Owner, gone func(nb.Owner) bool) *Batch {
 	b := c.NewBatch(v, nil)
 	owners = slices.Clone(owners)
@@ -136,8 +134,7 @@ func (c *Core) Plan(v nb.View, owners []nb.Owner, gone func(nb.Owner) bool) *Bat
 	return b
 }
 
-// Compare plans one owner beside a database. What its rows are to be listed in
-// is taken to be there: that is for other owners to make.
+// Compare plans one owner alone. The rows of other owners that are to list its rows are assumed to exist.
 func (c *Core) Compare(v nb.View, o nb.Owner) (nb.Plan, error) {
 	want, err := c.Rows(o)
 	if err != nil {
@@ -158,22 +155,22 @@ func (c *Core) Compare(v nb.View, o nb.Owner) (nb.Plan, error) {
 	return plan, nil
 }
 
-// News lists what the reports of b say that users have not heard yet: the report
-// of an owner is told once, until it changes.
+// News lists what the reports of b contain that was not reported yet: each report of an owner counts once, until it
+// changes.
 func (c *Core) News(b *Batch) []cluster.Problem {
 	var out []cluster.Problem
 	for _, r := range b.Reports {
-		said := ""
+		text := ""
 		for _, p := range r.Problems {
-			said += p.UID + p.Reason + p.Message
+			text += p.UID + p.Reason + p.Message
 		}
-		if c.reported[r.Owner] != said {
+		if c.reported[r.Owner] != text {
 			out = append(out, r.Problems...)
 		}
-		if said == "" {
+		if text == "" {
 			delete(c.reported, r.Owner)
 		} else {
-			c.reported[r.Owner] = said
+			c.reported[r.Owner] = text
 		}
 	}
 	return out

@@ -14,8 +14,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
-// Owners that vanish are planned last and in reverse order, also over two batches: after the first, what other rows
-// referred to is still there; after the second, only the cluster's own rows are left.
+// Owners that vanish are planned last and in reverse order, also over two batches. After the first batch, the rows that
+// others referred to still exist. After the second, only the cluster's own rows are left.
 func TestVanishedOwnersOverTwoBatches(t *testing.T) {
 	c := config.DefaultCluster()
 	c.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeLength: 24}}

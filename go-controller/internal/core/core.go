@@ -9,7 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// Core is a cluster and what is granted in it. It belongs to one goroutine.
+// Core is a cluster, what is granted in it, and the translators of its rows. It belongs to one goroutine.
 type Core struct {
 	State  *cluster.State
 	Schema *nb.Schema
@@ -17,8 +17,8 @@ type Core struct {
 	ledger      *allocate.Ledger
 	translators translate.Set
 	started     bool
-	down        map[string]bool     // nodes whose gateways the monitor found down
-	reported    map[nb.Owner]string // what the last plan of an owner reported
+	down        map[string]bool     // nodes whose gateways the gateway monitor found down
+	reported    map[nb.Owner]string // what was last reported about an owner
 }
 
 // New is the core of an empty cluster.
@@ -31,14 +31,14 @@ func New(c config.Cluster, schema *nb.Schema, ts translate.Set) *Core {
 
 // Result is what events led to.
 type Result struct {
-	Changes  []cluster.Change  // of objects and grants; the state contains them
+	Changes  []cluster.Change  // of objects and grants; the State contains them
 	Patches  []allocate.Patch  // for the API server
 	Problems []cluster.Problem // for the authors of objects
-	Dirty    []nb.Owner        // owners whose rows may have changed, some perhaps more than once
+	Dirty    []nb.Owner        // owners whose rows may have changed; an owner may occur more than once
 }
 
-// Step takes in events. Before Start it only remembers the objects: nothing is
-// granted while somebody may hold it who was not heard yet.
+// Step applies events. Before Start it only records the objects: nothing may be granted while an object that is not
+// known yet may hold it.
 func (c *Core) Step(events []cluster.Event) Result {
 	var out Result
 	for _, e := range events {
@@ -54,7 +54,7 @@ func (c *Core) Step(events []cluster.Event) Result {
 	return out
 }
 
-// Start grants what the objects that are known ask for. From then on Step does.
+// Start grants what the known objects ask for. From then on, Step does so.
 func (c *Core) Start() Result {
 	c.started = true
 	out := Result{Changes: c.State.All()}
@@ -62,9 +62,9 @@ func (c *Core) Start() Result {
 	return out
 }
 
-// follow grants what changes ask for, and names the owners that they concern.
+// follow grants what the changes ask for, and names the owners that they concern.
 func (c *Core) follow(out *Result) {
-	res := c.ledger.Assign(c.State, out.Changes)
+	res := c.ledger.Update(c.State, out.Changes)
 	out.Changes = append(out.Changes, res.Changes...)
 	out.Patches = append(out.Patches, res.Patches...)
 	out.Problems = append(out.Problems, res.Problems...)
@@ -76,8 +76,8 @@ func (c *Core) follow(out *Result) {
 // Owners lists every owner that wants rows, in order.
 func (c *Core) Owners() []nb.Owner { return c.translators.Owners(c.State) }
 
-// Rows is what an owner wants, and what users must hear about it.
+// Rows is the rows that an owner wants, and what is reported to users about it.
 func (c *Core) Rows(o nb.Owner) (translate.Rows, error) { return c.translators.Rows(c.State, o) }
 
-// Ledger is who holds what.
+// Ledger records who holds what.
 func (c *Core) Ledger() *allocate.Ledger { return c.ledger }

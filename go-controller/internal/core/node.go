@@ -7,15 +7,17 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// merge turns an event into those that the State applies. Three sources speak of
-// a node: its Node object, the record that the commands by hand leave in the
-// Northbound database, and the monitor of gateways. The State has one Node of
-// them all.
+// merge turns an event into those that the State applies. Three sources report on a node: its Node object, the record
+// of a node that was set up by hand (in the Northbound database), and the gateway monitor. The State has one Node for
+// all.
 func (c *Core) merge(e cluster.Event, out *Result) []cluster.Event {
 	switch e.Ref.Kind {
 	case cluster.KindNode:
 		if n, ok := e.New.(*cluster.Node); ok {
-			e.New = c.marked(c.adopted(n, out))
+			if have := c.State.Nodes[n.Name]; have != nil && have.ByHand && !n.ByHand {
+				n = adopt(n, have, out)
+			}
+			e.New = c.withVerdict(n)
 		}
 		return []cluster.Event{e}
 	case cluster.KindNodeRecord:
@@ -26,29 +28,20 @@ func (c *Core) merge(e cluster.Event, out *Result) []cluster.Event {
 	return []cluster.Event{e}
 }
 
-// adopted is a Node object with what a node of its name that was set up by hand
-// leaves it.
-func (c *Core) adopted(n *cluster.Node, out *Result) *cluster.Node {
-	if have := c.State.Nodes[n.Name]; have != nil && have.ByHand && !n.ByHand {
-		return adopt(n, have, out)
-	}
-	return n
-}
-
-// adopt is a Node with what the record says and the Node does not. That is
-// written to the Node as well.
+// adopt adds to a Node the annotated values that it lacks and the record of its name has. They are written to the Node
+// object as well.
 func adopt(n, record *cluster.Node, out *Result) *cluster.Node {
-	heir := *n
-	annotations := heir.Adopt(record)
+	adopting := *n
+	annotations := adopting.Adopt(record)
 	if len(annotations) == 0 {
 		return n
 	}
 	out.Patches = append(out.Patches, allocate.Patch{Ref: n.Ref(), UID: n.UID, Annotations: annotations})
-	return &heir
+	return &adopting
 }
 
-// mergeRecord has a node that was set up by hand come, change or go. A Node
-// object of the same name counts for more, and adopts what the record says.
+// mergeRecord adds, changes or deletes a node that was set up by hand. A Node object of the same name takes precedence,
+// and adopts what the record has.
 func (c *Core) mergeRecord(e cluster.Event, out *Result) []cluster.Event {
 	ref := cluster.Ref{Kind: cluster.KindNode, Name: e.Ref.Name}
 	have := c.State.Nodes[e.Ref.Name.Name]
@@ -59,12 +52,12 @@ func (c *Core) mergeRecord(e cluster.Event, out *Result) []cluster.Event {
 	case have != nil && !have.ByHand:
 		return []cluster.Event{{Ref: ref, New: adopt(have, record.Node, out)}}
 	case ok:
-		return []cluster.Event{{Ref: ref, New: c.marked(record.Node)}}
+		return []cluster.Event{{Ref: ref, New: c.withVerdict(record.Node)}}
 	}
 	return []cluster.Event{{Ref: ref}}
 }
 
-// mergeDown notes whether a gateway is down.
+// mergeDown records whether a gateway is down.
 func (c *Core) mergeDown(e cluster.Event) []cluster.Event {
 	name := e.Ref.Name.Name
 	if e.New != nil {
@@ -76,11 +69,11 @@ func (c *Core) mergeDown(e cluster.Event) []cluster.Event {
 	if n == nil {
 		return nil
 	}
-	return []cluster.Event{{Ref: n.Ref(), New: c.marked(n)}}
+	return []cluster.Event{{Ref: n.Ref(), New: c.withVerdict(n)}}
 }
 
-// marked is a node with the monitor's verdict.
-func (c *Core) marked(n *cluster.Node) *cluster.Node {
+// withVerdict is a node with the verdict of the gateway monitor.
+func (c *Core) withVerdict(n *cluster.Node) *cluster.Node {
 	if n.NoLease == c.down[n.Name] {
 		return n
 	}
@@ -89,5 +82,5 @@ func (c *Core) marked(n *cluster.Node) *cluster.Node {
 	return &out
 }
 
-// Down lists the gateways that the monitor found down.
+// Down lists the gateways that the gateway monitor found down.
 func (c *Core) Down() map[string]bool { return maps.Clone(c.down) }

@@ -16,7 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/topology"
 )
 
-// world is a core with a database in memory, and what users last heard.
+// world is a core with a database in memory, and what was last reported to users.
 type world struct {
 	*core.Core
 	t       *testing.T
@@ -31,7 +31,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// put has objects come or change.
+// put adds or changes objects.
 func (w *world) put(objects ...cluster.Object) {
 	w.t.Helper()
 	var events []cluster.Event
@@ -58,7 +58,7 @@ func (w *world) carryOut(dirty []nb.Owner) {
 	w.reports = w.News(b)
 }
 
-// service is one with a cluster IP of its own, and more addresses.
+// serviceOf is a service with a cluster IP of its own, and external addresses.
 func serviceOf(name string, created int64, external ...string) *cluster.Service {
 	s := &cluster.Service{Name: cluster.Name{Namespace: "default", Name: name}, UID: "uid-" + name, Created: created,
 		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, name[0]})},
@@ -69,8 +69,8 @@ func serviceOf(name string, created int64, external ...string) *cluster.Service 
 	return s
 }
 
-// Of services that claim one address, those that don't have it are told who has: once, and again when it is another
-// address or another loser.
+// When services claim one address, those without it are told which service has it: once, and again when the address or
+// the loser is another.
 func TestServicesThatClaimOneAddress(t *testing.T) {
 	w := newWorld(t)
 	told := func(what string, want ...string) {
@@ -127,8 +127,8 @@ func outsideNode(name string, created int64, ips ...string) *cluster.Node {
 	return n
 }
 
-// Of gateways with one address those that don't have it are told who has: once, and again when it is another address or
-// another loser.
+// When gateways claim one address, those without it are told which gateway has it: once, and again when the address or
+// the loser is another.
 func TestGatewaysWithOneAddress(t *testing.T) {
 	w := newWorld(t)
 	told := func(what string, want ...string) {

@@ -53,13 +53,13 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 		note(true, "%s", line)
 	}
 	const external = "spec.externalTrafficPolicy: Local: "
-	note(svc.ReachedLocally(), external+"clients from outside have the endpoints of the node that they come to, "+
+	note(svc.LocalFromOutside(), external+"clients from outside have the endpoints of the node that they come to, "+
 		"which see the clients' addresses; those in the cluster reach all")
 	for _, line := range fromOutside(svc, eps) {
 		note(true, external+"%s", line)
 	}
 	ports := nodePorts(svc)
-	note(svc.ReachedLocally() && len(ports) > 0, external+"a node without endpoints leads what it sends to its own "+
+	note(svc.LocalFromOutside() && len(ports) > 0, external+"a node without endpoints leads what it sends to its own "+
 		"node port to a node that has some; they see the asking node's address")
 	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is answered by the node agents: "+
 		"200 where an endpoint is ready, else 503", svc.HealthCheckPort)
@@ -71,7 +71,7 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 // fromOutside lists, for a service with externalTrafficPolicy Local, the endpoints that clients from outside reach at
 // each node, port by port.
 func fromOutside(svc *cluster.Service, eps []*cluster.EndpointSlice) (out []string) {
-	if !svc.ReachedLocally() {
+	if !svc.LocalFromOutside() {
 		return nil
 	}
 	for _, p := range svc.Ports {

@@ -11,33 +11,32 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// ReasonGatewayOut is the reason of the Problem that a gateway went out of
-// service.
+// ReasonGatewayOut is the reason of the Problem that a gateway went out of service.
 const ReasonGatewayOut = "GatewayOutOfService"
 
-// Leases tells which nodes' Leases nobody renews.
+// Leases reports which nodes' Leases nobody renews.
 type Leases interface {
 	// Signal delivers a value when Silent has changed. Values merge.
 	Signal() <-chan struct{}
-	// Follow says which nodes are gateways.
+	// Follow sets the nodes to watch.
 	Follow(nodes []string)
-	// Presume takes nodes for silent until one of their Leases is renewed.
+	// Presume takes nodes as silent until one of their Leases is renewed.
 	Presume(nodes []string)
-	// Silent is those of the followed nodes whose Leases nobody renews.
+	// Silent lists the followed nodes whose Leases nobody renews.
 	Silent() map[string]bool
 }
 
 // Gateways reports which gateways are down, sooner than their Nodes do.
 type Gateways struct {
-	leases   Leases // nil: only the Nodes tell
+	leases   Leases // nil: only the Nodes' conditions count
 	metrics  *metrics.Master
 	log      *slog.Logger
-	down     map[string]bool // what was handed out
+	down     map[string]bool // the verdicts that Take and Recall returned
 	recalled bool            // Recall was called
-	presumed map[string]bool // those that Recall named, until they come back or go
+	presumed map[string]bool // the gateways that Recall returned, until they come back or are deleted
 }
 
-// NewGateways is a monitor that knows of no gateway yet.
+// NewGateways is a monitor that follows no gateway yet.
 func NewGateways(l Leases, m *metrics.Master, log *slog.Logger) *Gateways {
 	return &Gateways{leases: l, metrics: m, log: log, down: map[string]bool{}, presumed: map[string]bool{}}
 }
@@ -50,7 +49,7 @@ func (g *Gateways) Signal() <-chan struct{} {
 	return g.leases.Signal()
 }
 
-// Take hands out which gateways went down or came back since the last call.
+// Take returns which gateways went down or came back since the last call.
 func (g *Gateways) Take() []cluster.Event {
 	if g.leases == nil {
 		return nil
@@ -71,10 +70,9 @@ func (g *Gateways) Take() []cluster.Event {
 	return events
 }
 
-// Recall takes those gateways for down that the last master had found down.
-// Otherwise packets would be sent to them until they are found down again. One
-// that is alive renews its Lease within seconds. Recall is for the first full
-// pass, which looks at all owners anyway.
+// Recall takes gateways as down that the last master had found down. Otherwise packets would be sent to them until they
+// are found down again. A gateway that is alive renews its Lease within seconds. Recall acts only on its first call,
+// before the first full pass.
 func (g *Gateways) Recall(s *cluster.State, session *ovsdb.Session) []cluster.Event {
 	if g.leases == nil || g.recalled {
 		return nil
@@ -85,7 +83,7 @@ func (g *Gateways) Recall(s *cluster.State, session *ovsdb.Session) []cluster.Ev
 		return nil
 	}
 	g.leases.Presume(down)
-	g.down = maps.Clone(g.down) // what Leases says besides is news to Take
+	g.down = maps.Clone(g.down) // Take returns the other gateways that Leases reports
 	var events []cluster.Event
 	for _, name := range down {
 		g.down[name], g.presumed[name] = true, true
@@ -95,7 +93,7 @@ func (g *Gateways) Recall(s *cluster.State, session *ovsdb.Session) []cluster.Ev
 	return events
 }
 
-// verdict is the event that a gateway is down, or not any more.
+// verdict is the event that a gateway is down, or that it no longer is.
 func verdict(node string, down bool) cluster.Event {
 	e := cluster.Event{Ref: (&cluster.GatewayDown{Node: node}).Ref()}
 	if down {
@@ -104,9 +102,8 @@ func verdict(node string, down bool) cluster.Event {
 	return e
 }
 
-// Changed reports gateways that went out of service, logs those that came back,
-// and counts them. A new gateway comes into service when it is ready: that is no
-// Problem.
+// Changed reports gateways that went out of service, logs those that came back, and counts them. A new gateway that is
+// not ready yet is no Problem.
 func (g *Gateways) Changed(s *cluster.State, changes []cluster.Change) []cluster.Problem {
 	var problems []cluster.Problem
 	nodes := false
@@ -117,11 +114,11 @@ func (g *Gateways) Changed(s *cluster.State, changes []cluster.Change) []cluster
 		nodes = true
 		was, is := outage(c.Old), outage(c.New)
 		if is == "" {
-			delete(g.presumed, c.Ref.Name.Name) // it is back, or no gateway any more: what happens next is news
+			delete(g.presumed, c.Ref.Name.Name) // it is back or gone: the next outage is news
 		}
 		switch n, there := c.New.(*cluster.Node); {
 		case !there || was == is:
-		case is != "" && g.presumed[n.Name]: // the last master has reported that
+		case is != "" && g.presumed[n.Name]: // the last master reported that
 		case is == "" && n.Gateway != nil:
 			g.log.Info("gateway is in service", "node", n.Name, "was", was)
 		case is == "":

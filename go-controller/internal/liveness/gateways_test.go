@@ -14,8 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 )
 
-// What the last master has reported is not reported again. When the gateway comes back or goes, the next time that it
-// is down is news.
+// What the last master reported is not reported again. When the gateway comes back or is deleted, its next outage is.
 func TestReportsOfRecalledGateways(t *testing.T) {
 	gateway := func(down bool) *cluster.Node {
 		return &cluster.Node{Name: "g", UID: "u", NoLease: down,

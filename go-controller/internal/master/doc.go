@@ -1,4 +1,3 @@
-// Package master wires `ovnkube master` together: watch the cluster, watch the
-// Northbound database, reconcile, write annotations, serve metrics; alone or
-// as one of several that take turns through a Lease.
+// Package master wires `ovnkube master` together: watch the cluster, watch the Northbound database, reconcile, write
+// annotations, serve metrics; alone, or as one of several of which a Lease elects the leader.
 package master

@@ -7,23 +7,22 @@ import (
 	"sync"
 )
 
-// headroom is how much garbage, in bytes, may always gather before it is
-// collected. By default Go collects when there is as much as live objects, which
-// in a small cluster is little: a burst of pods then collects every few dozen
-// pods. Where there are more live objects than this, the default holds.
+// headroom is how many bytes of garbage may always gather before a collection. By default Go collects when there is as
+// much garbage as live objects. In a small cluster that is little: a burst of pods then causes a collection every few
+// dozen pods. The default holds when there are more live objects than this.
 const headroom = 48 << 20
 
-// mostPercent bounds the value of GOGC, for the first moments.
+// mostPercent bounds the value of GOGC just after the start, when almost nothing is live.
 const mostPercent = 1000
 
-// collector sets GOGC after each collection so that headroom is kept.
+// collector sets GOGC after each collection so that headroom bytes may gather.
 type collector struct {
 	mu      sync.Mutex
 	stopped bool
 }
 
-// keepHeadroom starts that and returns what ends it. It does nothing where the
-// environment sets GOGC: then somebody has decided.
+// keepHeadroom starts a collector and returns what stops it. It does nothing where the environment sets GOGC: the
+// operator has decided.
 func keepHeadroom() (stop func()) {
 	const byDefault = 100
 	if figure("/gc/gogc:percent") != byDefault {
@@ -39,15 +38,14 @@ func keepHeadroom() (stop func()) {
 	}
 }
 
-// figure reads one of the metrics of the runtime that are whole numbers.
+// figure reads a metric of the Go runtime that is a whole number.
 func figure(name string) uint64 {
 	s := []metrics.Sample{{Name: name}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
 }
 
-// collected sets GOGC, and has itself called after the next collection: what
-// nothing refers to lives until then.
+// collected sets GOGC, and schedules itself for the next collection: the cleanup of an unreachable object runs then.
 func (c *collector) collected() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +56,7 @@ func (c *collector) collected() {
 	runtime.AddCleanup(&struct{ _ [64]byte }{}, (*collector).collected, c)
 }
 
-// percent is the GOGC that leaves headroom beside live bytes.
+// percent is the GOGC with which headroom bytes of garbage may gather beside the live bytes.
 func percent(live uint64) int {
 	return int(min(max(100*headroom/max(live, 1), 100), mostPercent))
 }

@@ -19,8 +19,8 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// GOGC follows the live heap from collection to collection, is as it was afterwards, and is left alone where somebody
-// has set it.
+// GOGC follows the live heap from collection to collection. Afterwards it is what it was. The collector does not touch
+// it where the operator has set it.
 func TestKeepHeadroom(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	stop := keepHeadroom()

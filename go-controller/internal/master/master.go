@@ -32,7 +32,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
-// component is how the master signs Events and requests.
+// component is the name of the master in Events and requests.
 const component = "northbound-master"
 
 // master is the parts of a running master.
@@ -50,11 +50,11 @@ type master struct {
 	inSync   <-chan struct{}
 }
 
-// Run works until ctx ends. It returns an error only when it can't start at
-// all; a server that is not there yet is waited for. started, if not nil, is
-// called as soon as everything that can fail at once has not, and may complete
-// the configuration of the cluster.
-func Run(ctx context.Context, c config.Master, log *slog.Logger, started func(context.Context, *config.Master) error) error {
+// Run works until ctx ends. It returns an error only when it can't start at all; it waits for servers that are not up
+// yet. started, if not nil, is called when everything is set up that can fail at once. It may complete the
+// configuration of the cluster.
+func Run(ctx context.Context, c config.Master, log *slog.Logger,
+	started func(context.Context, *config.Master) error) error {
 	clients, err := client.New(c.Kubernetes, component)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger, started func(co
 	defer cancel()
 	run(&wg, func() { server.Run(ctx) })
 	if err := clients.WaitForServer(ctx, log); err != nil {
-		return nil // told to stop while waiting
+		return nil // ctx ended while waiting
 	}
 	if c.LeaderElect.Enabled {
 		return m.elect(ctx)
@@ -107,7 +107,7 @@ func run(wg *sync.WaitGroup, f func()) {
 	}()
 }
 
-// ready tells what is missing for the work to be done; a standby is ready.
+// ready is why the master does not do its work yet, nil when it does. A standby is ready.
 func (m *master) ready() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,13 +146,13 @@ func (m *master) lead(ctx context.Context) {
 	run(&wg, func() { m.source.Run(ctx) })
 	run(&wg, func() { m.writer.Run(ctx) })
 	run(&wg, func() { leases.Run(ctx) })
-	// The database outlives the loop, so that a transaction under way ends.
+	// The database runs longer than the loop, so that a transaction in flight ends.
 	dbCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	run(&wg, func() { db.Run(dbCtx) })
 	run(&wg, func() {
 		select {
 		case <-loop.InSync():
-			// The lists of the start are garbage now: hand their memory back.
+			// The first lists are garbage now: return their memory.
 			debug.FreeOSMemory()
 		case <-ctx.Done():
 		}
@@ -170,9 +170,8 @@ func notConnected(why error) error {
 	return fmt.Errorf("the Northbound database is not connected: %w", why)
 }
 
-// elect leads when it holds the Lease. Losing it ends the process: another
-// leads now, and a fresh start is the one state that is surely right. A leader
-// that is told to stop gives the Lease back after its last write.
+// elect leads while it holds the Lease. Losing the Lease ends the process: another leads now, and only a fresh start is
+// surely in a right state. A leader that is told to stop releases the Lease after its last write.
 func (m *master) elect(ctx context.Context) error {
 	lock, err := m.lease()
 	if err != nil {
@@ -184,7 +183,8 @@ func (m *master) elect(ctx context.Context) error {
 	var mu sync.Mutex
 	var led chan struct{} // closed when leading has ended; nil before it begins
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: le.Lease, RenewDeadline: le.Lease * 2 / 3, RetryPeriod: le.Lease / 7, ReleaseOnCancel: true, Name: le.Name,
+		Lock: lock, LeaseDuration: le.Lease, RenewDeadline: le.Lease * 2 / 3, RetryPeriod: le.Lease / 7,
+		ReleaseOnCancel: true, Name: le.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(holding context.Context) {
 				mu.Lock()

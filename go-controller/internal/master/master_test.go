@@ -14,7 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// /readyz says what is missing, in words, at every stage.
+// /readyz says in words what is missing, at every stage.
 func TestReady(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -42,7 +42,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// What can't work at all is an error at once, not a server that never gets ready.
+// A configuration that can't work is an error at once, not a server that never gets ready.
 func TestRunRefuses(t *testing.T) {
 	for want, alter := range map[string]func(*config.Master){
 		"no API server given": func(m *config.Master) { m.Kubernetes = config.Kubernetes{} },

@@ -14,9 +14,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// Router puts a cluster router that is there already into the state: its UUID if
-// it was not made by us, and its name unless the configuration asks for one. It
-// fails when there are several.
+// Router records an existing cluster router in the State: its UUID if somebody else made it, and its name unless the
+// configuration asks for one. It fails when there are several.
 func Router(s *cluster.State, session *ovsdb.Session) error {
 	uuid, err := session.ClusterRouter()
 	if err != nil {
@@ -34,8 +33,7 @@ func Router(s *cluster.State, session *ovsdb.Session) error {
 	return nil
 }
 
-// Nodes lists the nodes that were set up by hand, by name, and what is wrong
-// with their records.
+// Nodes lists the nodes that were set up by hand, by name, and what is wrong with their records.
 func Nodes(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
 	records := session.ByHand()
 	var nodes []*cluster.Node
@@ -44,15 +42,14 @@ func Nodes(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
 		n, bad := cluster.ParseByHand(name, records[name])
 		ls, ok := session.ByHandSwitch(name).(*nbdb.LogicalSwitch)
 		if ok && len(n.Annotated) == 0 {
-			n.Annotated, n.AnnotatedAs = SwitchSubnets(ls), "" // the record is damaged: the switch still has them
+			n.Annotated, n.AnnotationError = SwitchSubnets(ls), "" // the record is damaged: the switch still has them
 		}
 		nodes, problems = append(nodes, n), append(problems, bad...)
 	}
 	return nodes, problems
 }
 
-// SwitchSubnets is the subnets of a node's switch: it has the router's addresses
-// in them.
+// SwitchSubnets is the subnets of a node's switch, whose row has the router's addresses in them.
 func SwitchSubnets(ls *nbdb.LogicalSwitch) []netip.Prefix {
 	out := ipnet.Prefixes([]string{ls.ExternalIDs[names.KeyGatewayIP], ls.ExternalIDs[names.KeyGatewayIPv6]})
 	for i, p := range out {
@@ -61,10 +58,9 @@ func SwitchSubnets(ls *nbdb.LogicalSwitch) []netip.Prefix {
 	return out
 }
 
-// DownGateways lists, sorted, the gateways that were down when a master wrote
-// last, for a reason that nobody tells now: their routers are there, the cluster
-// router's routes to them are not. When that is so of all gateways, the list is
-// empty. So is it for a gateway that was set up by hand: it has no Lease.
+// DownGateways lists the gateways that a master had found down when it last wrote, sorted: their routers exist, the
+// cluster router's routes to them do not, and nothing that is known now explains that. When this applies to all
+// gateways, the list is empty. It leaves out gateways that were set up by hand: they have no Lease.
 func DownGateways(s *cluster.State, view nb.View) []string {
 	var down []string
 	gateways := index.GatewaysOf(s).List()

@@ -7,14 +7,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// Records turns what the database says into events.
+// Records turns the records in the database into events.
 type Records struct {
 	// Router is the name of the cluster router that is configured.
 	Router string
 }
 
-// Begin reads a database to which there is a new connection. It fails when the
-// database is ambiguous; the events hold all the same.
+// Begin reads a database after a new connection. It fails when the database has several cluster routers; the events
+// hold all the same.
 func (r Records) Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Event, []cluster.Problem, error) {
 	s.Config.RouterName = r.Router
 	err := Router(s, session)
@@ -33,9 +33,9 @@ func (r Records) Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Even
 	return events, problems, err
 }
 
-// Changed reads the rows of owners again: somebody may have set a node up by
-// hand, or undone that.
-func (Records) Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event, []cluster.Problem) {
+// Changed reads the rows of owners again: somebody may have set up a node by hand, or undone that.
+func (Records) Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event,
+	[]cluster.Problem) {
 	var events []cluster.Event
 	var problems []cluster.Problem
 	for _, o := range owners {
@@ -54,14 +54,14 @@ func (Records) Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Own
 		n, bad := cluster.ParseByHand(o.Name, text)
 		problems = append(problems, bad...)
 		if len(bad) > 0 && have != nil {
-			continue // what is known counts, and the record is written again
+			continue // the known values stay, and the record is written again
 		}
 		events = append(events, record(o.Name, n))
 	}
 	return events, problems
 }
 
-// record is the event that the record of a node is n, or is gone.
+// record is the event that the record of a node is n, or with nil, that it was deleted.
 func record(name string, n *cluster.Node) cluster.Event {
 	e := cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNodeRecord, Name: cluster.Name{Name: name}}}
 	if n != nil {

@@ -1,6 +1,5 @@
-// Package offline works out what the Northbound database should hold from a set
-// of objects, at once and with no server: what the master arrives at when it
-// has seen them all. Valid annotations hold; nodes and pods that have none get
-// subnets and addresses as the master would give them. The result does not
-// depend on the order of the objects. The package is pure.
+// Package offline works out what the Northbound database should hold for a set of objects, at once and without a
+// server. The result is what the master arrives at when it has seen all objects. Valid annotations hold; nodes and pods
+// without them get subnets and addresses as the master would grant them. The order of the objects does not matter. The
+// package is pure.
 package offline

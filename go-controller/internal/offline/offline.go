@@ -17,12 +17,12 @@ import (
 type Cluster struct {
 	*core.Core
 	Patches  []allocate.Patch  // annotations that the master would write
-	Problems []cluster.Problem // what users would hear of
+	Problems []cluster.Problem // what would be reported to users
 
 	batch *core.Batch
 }
 
-// New takes in the objects, each of them once.
+// New translates the objects, each of them once.
 func New(c config.Cluster, objects []cluster.Object) *Cluster {
 	schema := nb.NewSchema()
 	return NewOf(c, schema, all.Translators(schema), objects)
@@ -39,18 +39,17 @@ func NewOf(c config.Cluster, schema *nb.Schema, ts translate.Set, objects []clus
 		out.Patches = append(out.Patches, r.Patches...)
 		out.Problems = append(out.Problems, r.Problems...)
 	}
-	out.batch = out.Plan(nb.NewDatabase(schema), out.Owners(), nil) // nothing is there yet, so all plans make one transaction
-	out.Problems = slices.Concat(out.Problems, out.News(out.batch), homeless(out.State))
+	out.batch = out.Plan(nb.NewDatabase(schema), out.Owners(), nil) // an empty database: one transaction makes all rows
+	out.Problems = slices.Concat(out.Problems, out.News(out.batch), withoutNode(out.State))
 	return out
 }
 
-// ReasonNodeUnknown is the reason of a Problem of a pod whose node is not
-// among the objects.
+// ReasonNodeUnknown is the reason of the Problem that a pod's node is not among the objects.
 const ReasonNodeUnknown = "NodeUnknown"
 
-// homeless lists the pods whose node is not among the objects. In a running
-// cluster that is a matter of time; here it is final.
-func homeless(s *cluster.State) []cluster.Problem {
+// withoutNode lists the pods whose node is not among the objects. In a running cluster the node may come later; here it
+// can't.
+func withoutNode(s *cluster.State) []cluster.Problem {
 	var out []cluster.Problem
 	for n, p := range s.Pods {
 		if p.WantsNetwork() && s.Nodes[p.Node] == nil {
@@ -62,8 +61,8 @@ func homeless(s *cluster.State) []cluster.Problem {
 	return out
 }
 
-// Database is the Northbound database that the cluster wants. An owner whose
-// rows can't be made is an error, and is left out.
+// Database is the Northbound database that the cluster wants. An owner whose rows can't be made is left out, and is an
+// error.
 func (c *Cluster) Database() (*nb.Database, []error) {
 	db := nb.NewDatabase(c.Schema)
 	var errs []error

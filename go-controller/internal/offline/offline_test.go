@@ -58,7 +58,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// Exhaustion is told, and what there is room for is there.
+// Exhaustion is reported, and what there is room for is translated.
 func TestExhaustion(t *testing.T) {
 	c := config.DefaultCluster()
 	// two nodes with three pods each

@@ -27,7 +27,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
-// deadline bounds every wait; nothing here takes a tenth of it.
+// deadline bounds every wait. Nothing here takes a tenth of it.
 const deadline = 20 * time.Second
 
 // feed is a Source and a Writer: a cluster whose API server applies every patch at once.
@@ -158,7 +158,7 @@ func newBedWith(t testing.TB, remote string, f *feed, with Config) *bed {
 	return newBedOf(t, remote, f, bedConfig(), with)
 }
 
-// newBedOf is the same of another cluster.
+// newBedOf is newBedWith for another cluster.
 func newBedOf(t testing.TB, remote string, f *feed, c config.Cluster, with Config) *bed {
 	t.Helper()
 	schema := nb.NewSchema()

@@ -13,8 +13,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// BenchmarkPods makes pods on 100 nodes, 500 a second, and tells the CPU time that each costs from its event to its row
-// in a real ovsdb-server: the master without Kubernetes. One pod in the default second says little:
+// BenchmarkPods adds pods on 100 nodes, 500 a second, and reports the CPU time of each from its event to its row in a
+// real ovsdb-server: the master without Kubernetes. The default of one second is too short to say much:
 //
 //	go test -run '^$' -bench Pods -benchtime 2000x ./go-controller/internal/reconcile
 func BenchmarkPods(b *testing.B) {
@@ -56,7 +56,7 @@ func (b *bed) patched(n int) {
 	})
 }
 
-// written waits until n ports are written and nobody is dirty.
+// written waits until n ports are written and no owner is dirty.
 func (b *bed) written(n int) {
 	b.t.Helper()
 	testkit.Eventually(b.t, "the ports", func() string {
@@ -68,7 +68,7 @@ func (b *bed) written(n int) {
 	})
 }
 
-// cpu is the CPU time of this process so far.
+// cpu is the CPU time that this process has used.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -36,7 +36,7 @@ func byHandDatabase(t *testing.T, nodes ...cluster.Object) (remote string) {
 	return testkit.ServeOVSDB(t, b.String(), "")
 }
 
-// A cluster that was set up by hand is the master's to keep, not to undo.
+// The master keeps a cluster that was set up by hand.
 func TestByHandClusterStays(t *testing.T) {
 	gateway := byHandNode("kube-node1", "10.244.0.0/24", "fd01:0:0:0::/64")
 	gateway.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_kube-node1",
@@ -67,7 +67,7 @@ func TestByHandClusterStays(t *testing.T) {
 	})
 }
 
-// What is set up by hand while the master runs stays too; when the node's switch goes, so does the rest of it.
+// The master also keeps what is set up by hand while it runs. When the node's switch is deleted, it deletes the rest.
 func TestByHandWhileTheMasterRuns(t *testing.T) {
 	remote := byHandDatabase(t, byHandNode("kube-master", "10.244.1.0/24", "fd01:0:0:1::/64"))
 	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}))
@@ -88,8 +88,8 @@ func TestByHandWhileTheMasterRuns(t *testing.T) {
 	b.eventually("router ports", "rtoj-kube-master rtos-kube-master rtos-n1", b.names("Logical_Router_Port"))
 }
 
-// The Node object takes over what was set up by hand under its name, whether it comes while the master runs or was
-// there when that started.
+// The Node object adopts what was set up by hand under its name, whether it is added while the master runs or existed
+// before.
 func TestNodeInheritsWhatWasSetUpByHand(t *testing.T) {
 	node := &cluster.Node{Name: "kube-node1", UID: "u-1"}
 	for when, first := range map[string][]cluster.Object{"later": nil, "before the master": {node}} {
@@ -120,7 +120,7 @@ func inherits(t *testing.T, node *cluster.Node, first ...cluster.Object) {
 	}
 }
 
-// A record that somebody spoiled is told of, and stops nothing else.
+// A damaged record is reported, and stops nothing else.
 func TestSpoiledByHandRecord(t *testing.T) {
 	remote := byHandDatabase(t, byHandNode("kube-node1", "10.244.7.0/24", "fd01:0:0:7::/64"))
 	testkit.Run(t, "ovn-nbctl", "--db="+remote, "set", "Logical_Switch", "kube-node1",
@@ -137,7 +137,7 @@ func TestSpoiledByHandRecord(t *testing.T) {
 	}
 }
 
-// One that is spoiled while the master runs is written again.
+// A record that is damaged while the master runs is written again.
 func TestByHandRecordSpoiledLater(t *testing.T) {
 	remote := byHandDatabase(t, byHandNode("kube-node1", "10.244.7.0/24", "fd01:0:0:7::/64"))
 	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}))

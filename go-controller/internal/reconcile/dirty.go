@@ -9,13 +9,13 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// cause is why an owner is dirty; several may hold.
+// cause is why an owner is dirty: a set of the constants below.
 type cause uint8
 
 const (
-	clusterChange  cause = 1 << iota // its object changed
+	clusterChange  cause = 1 << iota // an object that its rows depend on changed
 	databaseChange                   // one of its rows changed
-	fullPass                         // everything is looked at
+	fullPass                         // all owners are compared
 	retry                            // the last attempt failed
 )
 
@@ -30,19 +30,21 @@ type backoff struct {
 	until    time.Time
 }
 
-// dirtySet is the owners to be planned, by kind so that they are taken in the
-// order of names.Kinds.
+// dirtySet is the owners to be planned. They are kept by kind, so that take finds them in the order of names.Kinds.
 type dirtySet struct {
 	byKind  map[names.Kind]map[nb.Owner]cause
 	waiting map[nb.Owner]backoff
-	// Owners of byKind that want nothing any more, and whose rows go last.
+	// Owners of byKind that want nothing any more. They are planned last.
 	vanished map[nb.Owner]bool
-	parents  map[nb.Ref]map[nb.Owner]bool // rows that are missing, and who waits for them
+	parents  map[nb.Ref]map[nb.Owner]bool // missing rows, and the owners that wait for them
 	size     int
 }
 
 func newDirtySet() *dirtySet {
-	return &dirtySet{byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{}, vanished: map[nb.Owner]bool{}, parents: map[nb.Ref]map[nb.Owner]bool{}}
+	return &dirtySet{
+		byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{},
+		vanished: map[nb.Owner]bool{}, parents: map[nb.Ref]map[nb.Owner]bool{},
+	}
 }
 
 func (d *dirtySet) add(o nb.Owner, c cause) {
@@ -55,20 +57,20 @@ func (d *dirtySet) add(o nb.Owner, c cause) {
 		d.size++
 	}
 	m[o] |= c
-	delete(d.vanished, o) // perhaps it is back
-	if b, waits := d.waiting[o]; waits && c == clusterChange {
-		d.waiting[o] = backoff{b.attempts, time.Time{}} // the object changed: perhaps that was what was wrong
+	delete(d.vanished, o) // it may want rows again
+	if c == clusterChange {
+		d.retryNow(o) // the change may have removed what was wrong
 	}
 }
 
-// take hands out owners, kind by kind, until next says that the transaction is
-// full. An owner that waits for its next attempt stays. One that next postpones
-// comes again when all others were handed out, as vanished and in reverse order.
+// take calls next with owners, kind by kind, until next returns that the transaction is full. Owners that wait for
+// their next attempt stay in the set. An owner that next postpones stays, too: take calls next with it again after all
+// other owners, as vanished and in reverse order.
 func (d *dirtySet) take(now time.Time, next func(o nb.Owner, c cause, vanished bool) (postpone, full bool)) {
 	kinds := names.Kinds()
 	for k := range d.byKind {
 		if !slices.Contains(kinds, k) {
-			kinds = append(kinds, k) // rows of another version's kinds, to be removed
+			kinds = append(kinds, k) // left over from another version
 		}
 	}
 	for _, k := range kinds {
@@ -99,14 +101,14 @@ func (d *dirtySet) take(now time.Time, next func(o nb.Owner, c cause, vanished b
 	}
 }
 
-// drop takes an owner out of the set.
+// drop removes an owner from the set.
 func (d *dirtySet) drop(o nb.Owner) {
 	delete(d.byKind[o.Kind], o)
 	delete(d.vanished, o)
 	d.size--
 }
 
-// fail puts an owner back to be tried again later, and tells when.
+// fail puts an owner back to be tried again, and returns how long it waits.
 func (d *dirtySet) fail(o nb.Owner, now time.Time) time.Duration {
 	b := d.waiting[o]
 	wait := min(firstBackoff<<min(b.attempts, 20), lastBackoff)
@@ -115,7 +117,7 @@ func (d *dirtySet) fail(o nb.Owner, now time.Time) time.Duration {
 	return wait
 }
 
-// park notes that a failed owner waits for a row.
+// park records that a failed owner waits for a row.
 func (d *dirtySet) park(o nb.Owner, parent nb.Ref) {
 	if d.parents[parent] == nil {
 		d.parents[parent] = map[nb.Owner]bool{}
@@ -123,14 +125,19 @@ func (d *dirtySet) park(o nb.Owner, parent nb.Ref) {
 	d.parents[parent][o] = true
 }
 
-// arrived has those be tried at once that wait for a row which is there now.
+// arrived retries at once the owners that wait for a row, which exists now.
 func (d *dirtySet) arrived(parent nb.Ref) {
 	for o := range d.parents[parent] {
-		if b, waits := d.waiting[o]; waits {
-			d.waiting[o] = backoff{b.attempts, time.Time{}}
-		}
+		d.retryNow(o)
 	}
 	delete(d.parents, parent)
+}
+
+// retryNow ends an owner's wait for its next attempt.
+func (d *dirtySet) retryNow(o nb.Owner) {
+	if b, waits := d.waiting[o]; waits {
+		d.waiting[o] = backoff{attempts: b.attempts}
+	}
 }
 
 // forgive forgets all failures.
@@ -142,8 +149,7 @@ func (d *dirtySet) forgive() {
 // succeed forgets an owner's failures.
 func (d *dirtySet) succeed(o nb.Owner) { delete(d.waiting, o) }
 
-// nextAttempt is when the first waiting owner may be tried; ok is false when
-// none waits.
+// nextAttempt is when the first waiting owner may be tried; ok is false when none waits.
 func (d *dirtySet) nextAttempt() (t time.Time, ok bool) {
 	for o, b := range d.waiting {
 		if d.byKind[o.Kind][o] == 0 {

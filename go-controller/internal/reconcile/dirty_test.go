@@ -11,7 +11,7 @@ import (
 
 func owner(k names.Kind, name string) nb.Owner { return nb.Owner{Kind: k, Name: name} }
 
-// taken is what a set hands out at a moment.
+// taken lists what a set returns at a moment, at most some.
 func taken(d *dirtySet, now time.Time, most int) []nb.Owner {
 	var out []nb.Owner
 	d.take(now, func(o nb.Owner, _ cause, _ bool) (postpone, full bool) {
@@ -65,7 +65,7 @@ func TestDirtySet(t *testing.T) {
 		at = next
 	}
 
-	// A row of its own that changes does not shorten the wait, its object does.
+	// A change of its rows does not shorten an owner's wait; a change of its object does.
 	d.fail(pod, at)
 	d.add(pod, databaseChange)
 	wantTaken(t, "after an event", taken(d, at, 9))
@@ -82,7 +82,7 @@ func TestDirtySet(t *testing.T) {
 	}
 }
 
-// Who waits for a row is tried as soon as it is there.
+// An owner that waits for a row is retried as soon as the row exists.
 func TestDirtySetParents(t *testing.T) {
 	now := time.Unix(1000, 0)
 	d := newDirtySet()
@@ -107,8 +107,8 @@ func TestDirtySetParents(t *testing.T) {
 	}
 }
 
-// Owners that want nothing any more go last and in reverse order, over as many transactions as it takes. One that may
-// want something again, or waits for its next attempt, does not go.
+// Owners that want nothing any more are planned last and in reverse order, over as many transactions as it takes. An
+// owner that may want something again, or waits for its next attempt, is not.
 func TestDirtySetVanished(t *testing.T) {
 	now := time.Unix(1000, 0)
 	node, podA, podB, svc := owner(names.KindNode, "n"), owner(names.KindPod, "d/a"), owner(names.KindPod,
@@ -116,7 +116,8 @@ func TestDirtySetVanished(t *testing.T) {
 	d := newDirtySet()
 	gone := map[nb.Owner]bool{node: true, podA: true, podB: true}
 	var went []nb.Owner
-	// round takes at most some owners, and lists those that were planned. Those that went are in went as well.
+	// round takes at most some owners, and lists those that were planned. Those that were planned as vanished are in went
+	// as well.
 	round := func(most int) []nb.Owner {
 		var out []nb.Owner
 		d.take(now, func(o nb.Owner, _ cause, vanished bool) (postpone, full bool) {
@@ -155,7 +156,7 @@ func TestDirtySetVanished(t *testing.T) {
 	wantTaken(t, "a new one and the one that waited", round(9), podB, node)
 	wantTaken(t, "what went", went, podB, node, podB, node)
 
-	// One that is postponed while its attempt is made waits for its next attempt, too.
+	// An owner that is postponed and then fails waits for its next attempt, too.
 	d.add(podB, clusterChange)
 	d.add(svc, clusterChange)
 	wantTaken(t, "a full transaction", round(1), svc)

@@ -15,15 +15,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// quiet waits until the loop has nothing left to do: it has taken all events in and a look at everything, --verify,
-// found nothing that differs.
+// quiet waits until the loop has nothing left to do: it has applied all events, and --verify found no difference.
 func (b *bed) quiet(what string) {
 	b.t.Helper()
 	b.eventually(what, "0", func() string { return fmt.Sprint(testutil.ToFloat64(b.metrics.Dirty)) })
 }
 
-// A node made anew under its name has a new switch in place of the old one, and its pods keep their addresses and move
-// to it.
+// A node made anew under its name gets a new switch in place of the old one. Its pods keep their addresses and move to
+// it.
 func TestNodeMadeAnew(t *testing.T) {
 	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), newFeed(someCluster()...))
 	uuid := func() string {
@@ -42,8 +41,8 @@ func TestNodeMadeAnew(t *testing.T) {
 	b.eventually("router ports", "rtoj-ovn_cluster_router rtos-n1 rtos-n2", b.names("Logical_Router_Port"))
 }
 
-// A pod of the same name on another node, and another with its old address, all in the batch in which the first one
-// goes.
+// A pod of the same name on another node, and another pod with its old address, are added in the batch in which the
+// first is deleted.
 func TestSameNamesAndAddressesInOneBatch(t *testing.T) {
 	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), newFeed(someCluster()...))
 	for round := range 5 {
@@ -74,7 +73,8 @@ func TestSameNamesAndAddressesInOneBatch(t *testing.T) {
 	}
 }
 
-// What went while no master ran is cleared away at the start, and what came is served; completed pods have no port.
+// What was deleted while no master ran is removed at the start, and what was added is served. Completed pods have no
+// port.
 func TestChangesWhileNoMasterRan(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	b := startBed(t, remote, newFeed(someCluster()...))
@@ -96,8 +96,8 @@ func TestChangesWhileNoMasterRan(t *testing.T) {
 	})
 }
 
-// Nothing is deleted before the cluster is known: not while lists are still missing, and not when the API server says
-// that there is nothing at all.
+// Nothing is deleted before the cluster is known: neither while lists are missing, nor when the API server says that
+// there is nothing at all.
 func TestNothingIsDeletedBeforeTheClusterIsKnown(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	first := startBed(t, remote, newFeed(someCluster()...))
@@ -125,8 +125,8 @@ func TestNothingIsDeletedBeforeTheClusterIsKnown(t *testing.T) {
 	b.eventually("ports of n9", "default_x k8s-n9 stor-n9", b.portsOf("n9"))
 }
 
-// taken waits until the loop has taken everything in and waits for more: the signal that a second one leaves behind is
-// gone too.
+// taken waits until the loop has applied everything and waits for more: also the signal that a second change leaves
+// behind.
 func (b *bed) taken() {
 	b.t.Helper()
 	for range 2 {
@@ -141,7 +141,7 @@ func (b *bed) taken() {
 	}
 }
 
-// No server at the start and in the middle: nothing is lost, and the work goes on when there is one.
+// Without a server at the start and later, nothing is lost, and the loop continues when there is one.
 func TestDatabaseUnreachable(t *testing.T) {
 	raft := testkit.StartRaft(t, testkit.NBSchemas()["25.03"], ovsdb.DatabaseName)
 	for _, i := range []int{0, 1, 2} {
@@ -175,7 +175,7 @@ func TestDatabaseUnreachable(t *testing.T) {
 	b.eventually("the pod that went", "", b.addresses("default_early"))
 }
 
-// A node whose rows are refused holds up its own pods and nobody else's; when it is mended its pods follow.
+// A node whose rows are refused delays its own pods and nobody else's. When it is repaired, its pods follow.
 func TestPodsWaitForTheirNodesSwitch(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	testkit.Run(t, "ovn-nbctl", "--db="+remote, "ls-add", "theirs", "--", "lsp-add", "theirs", "stor-n1")
@@ -196,7 +196,7 @@ func TestPodsWaitForTheirNodesSwitch(t *testing.T) {
 	b.quiet("everything is done")
 }
 
-// Two routers that both say they are the cluster's: nothing is written, until somebody says which.
+// When two routers are marked as the cluster's, nothing is written until an operator decides.
 func TestTwoClusterRouters(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	for _, r := range []string{"r1", "r2"} {
@@ -215,7 +215,7 @@ func TestTwoClusterRouters(t *testing.T) {
 	b.eventually("router ports", "rtoj-r2 rtos-n1 rtos-n2", b.names("Logical_Router_Port"))
 }
 
-// Names of the greatest length that Kubernetes allows pass through.
+// Names of the greatest length that Kubernetes allows work.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("n", 253)
 	b := startBed(t, testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"]),
@@ -223,7 +223,7 @@ func TestLongNames(t *testing.T) {
 	b.eventually("ports of the node", "default_"+long+" k8s-"+long+" stor-"+long, b.portsOf(long))
 }
 
-// While nothing may be sent, nothing but a signal wakes the loop, however many owners wait for their next attempt.
+// While nothing may be sent, only a signal wakes the loop, however many owners wait for their next attempt.
 func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
 	l := New(Config{})
 	o := owner(names.KindNode, "n1")

@@ -20,7 +20,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// leases is a liveness.Leases that says what the test does.
+// leases is a liveness.Leases that the test sets.
 type leases struct {
 	mu       sync.Mutex
 	signal   chan struct{}
@@ -46,7 +46,7 @@ func (f *leases) Silent() map[string]bool {
 	return maps.Clone(f.silent)
 }
 
-// set says who is silent now, and signals.
+// set sets the silent nodes, and signals.
 func (f *leases) set(nodes ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,81 +67,96 @@ func gatewayNode(name, ip string) *cluster.Node {
 	return n
 }
 
-// A gateway that is silent loses its routes and nothing else; when all are, they all keep them; and the next master
-// begins where the last one was.
+// silentBed starts loops with gateways n1 and n2, one after the other, on one database.
+type silentBed struct {
+	*bed
+	feed   *feed
+	remote string
+}
+
+// Next hops of the cluster router's default routes.
+const first, second = "100.64.1.2", "100.64.1.3"
+
+func newSilentBed(t *testing.T) *silentBed {
+	feed := newFeed(append(someCluster(), gatewayNode("n1", "172.18.0.3/16"), gatewayNode("n2", "172.18.0.4/16"))...)
+	return &silentBed{feed: feed, remote: testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])}
+}
+
+// start starts the next loop.
+func (b *silentBed) start(t *testing.T, l *leases) {
+	m, log := metrics.NewMaster(prometheus.NewRegistry()), slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	b.bed = newBedWith(t, b.remote, b.feed, Config{Verify: true, Log: log, Metrics: m, Monitor: liveness.NewGateways(l, m,
+		log)})
+}
+
+func (b *silentBed) routes() string {
+	out := b.nbctl("--bare", "--columns=nexthop", "find", "Logical_Router_Static_Route", `ip_prefix="0.0.0.0/0"`,
+		`nexthop!="172.18.0.1"`)
+	return strings.Join(slices.Sorted(strings.FieldsSeq(out)), " ")
+}
+
+// rows is how many rows the loop has written.
+func (b *silentBed) rows() float64 {
+	n := 0.0
+	for _, verb := range []string{"insert", "update", "delete"} {
+		n += testutil.ToFloat64(b.metrics.Rows.WithLabelValues(verb))
+	}
+	return n
+}
+
+func (b *silentBed) problems() []cluster.Problem {
+	b.feed.mu.Lock()
+	defer b.feed.mu.Unlock()
+	return slices.Clone(b.feed.problems)
+}
+
+// A silent gateway loses its routes and nothing else. When all gateways are silent, they all keep their routes. The
+// next master begins where the last one was.
 func TestSilentGateways(t *testing.T) {
-	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	feed, signs := newFeed(append(someCluster(), gatewayNode("n1", "172.18.0.3/16"),
-		gatewayNode("n2", "172.18.0.4/16"))...), newLeases()
-	with := Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))}
-	start := func(l *leases) *bed {
-		m := metrics.NewMaster(prometheus.NewRegistry())
-		with.Monitor = liveness.NewGateways(l, m, with.Log)
-		with.Metrics = m
-		return newBedWith(t, remote, feed, with)
-	}
-	b := start(signs)
+	b, signs := newSilentBed(t), newLeases()
+	b.start(t, signs)
 	b.inSync()
-	routes := func() string {
-		out := b.nbctl("--bare", "--columns=nexthop", "find", "Logical_Router_Static_Route", `ip_prefix="0.0.0.0/0"`,
-			`nexthop!="172.18.0.1"`)
-		return strings.Join(slices.Sorted(strings.FieldsSeq(out)), " ")
-	}
-	const first, second = "100.64.1.2", "100.64.1.3"
-	rows := func() float64 {
-		n := 0.0
-		for _, verb := range []string{"insert", "update", "delete"} {
-			n += testutil.ToFloat64(b.metrics.Rows.WithLabelValues(verb))
-		}
-		return n
-	}
-	b.eventually("routes", first+" "+second, routes)
+	b.eventually("routes", first+" "+second, b.routes)
 	b.eventually("followed", "n1 n2", func() string {
 		signs.mu.Lock()
 		defer signs.mu.Unlock()
 		return strings.Join(signs.followed, " ")
 	})
-	before := rows()
+	before := b.rows()
 	signs.set("n2")
-	b.eventually("routes without n2", first, routes)
+	b.eventually("routes without n2", first, b.routes)
 	b.eventually("rows that were written: the default route, and that of the node's own pods", "2",
-		func() string { return fmt.Sprint(rows() - before) })
+		func() string { return fmt.Sprint(b.rows() - before) })
 	told := gatewayNode("n2", "172.18.0.4/16")
 	told.ChassisID = "chassis-2" // the Node changes otherwise
-	feed.put(told)
-	b.eventually("chassis", "chassis-2", func() string {
-		return b.nbctl("get", "Logical_Router", "GR_n2",
-			"options:chassis")
-	})
-	b.eventually("routes without n2", first, routes)
+	b.feed.put(told)
+	b.eventually("chassis", "chassis-2",
+		func() string { return b.nbctl("get", "Logical_Router", "GR_n2", "options:chassis") })
+	b.eventually("routes without n2", first, b.routes)
 	signs.set("n1", "n2")
-	b.eventually("routes when all are silent", first+" "+second, routes)
+	b.eventually("routes when all are silent", first+" "+second, b.routes)
 	signs.set("n1")
-	b.eventually("routes without n1", second, routes)
+	b.eventually("routes without n1", second, b.routes)
 	signs.set("n2") // n1's come back under other UUIDs than they had
-	b.eventually("routes without n2", first, routes)
-	feed.mu.Lock()
-	events := len(feed.problems)
-	feed.mu.Unlock()
+	b.eventually("routes without n2", first, b.routes)
+	events := len(b.problems())
 	b.stop()
 
 	again := newLeases()
-	b = start(again)
-	feed.put(slices.Collect(maps.Values(feed.objects))...)
+	b.start(t, again)
+	b.feed.put(slices.Collect(maps.Values(b.feed.objects))...)
 	b.inSync()
-	if got := slices.Collect(maps.Keys(again.Silent())); !slices.Equal(got, []string{"n2"}) || routes() != first ||
-		rows() != 0 {
-		t.Errorf("the next master presumes %v silent, has routes to %s, and wrote %v rows; want n2, %s, 0", got, routes(),
-			rows(), first)
+	if got := slices.Collect(maps.Keys(again.Silent())); !slices.Equal(got, []string{"n2"}) || b.routes() != first ||
+		b.rows() != 0 {
+		t.Errorf("the next master presumes %v silent, has routes to %s, and wrote %v rows; want n2, %s, 0",
+			got, b.routes(), b.rows(), first)
 	}
 	if out := testutil.ToFloat64(b.metrics.Gateways.WithLabelValues("ipv4", "out")); out != 1 {
 		t.Errorf("it counts %v gateways out of service, want 1", out)
 	}
-	feed.mu.Lock()
-	if len(feed.problems) != events {
-		t.Errorf("it tells again: %v", feed.problems[events:])
+	if problems := b.problems(); len(problems) != events {
+		t.Errorf("it reports again: %v", problems[events:])
 	}
-	feed.mu.Unlock()
 	again.set()
-	b.eventually("routes when n2 is heard", first+" "+second, routes)
+	b.eventually("routes when n2 is heard", first+" "+second, b.routes)
 }

@@ -13,54 +13,48 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// Source is where the cluster comes from.
+// Source delivers what the API server says of the cluster.
 type Source interface {
-	// Signal delivers a value when there is something to take. Values merge.
+	// Signal delivers a value when Take has something. Values merge.
 	Signal() <-chan struct{}
-	// Synced tells whether everything that existed at the start has been handed
-	// to Take, or will be by the next call.
+	// Synced is true when Take has returned everything that existed at the start, or will with its next call.
 	Synced() bool
-	// Take hands out what happened since the last call.
+	// Take returns what happened since the last call.
 	Take() ([]cluster.Event, []cluster.Problem)
 }
 
-// Writer is where annotations and Kubernetes Events go. It returns at once and
-// sees to retries by itself.
+// Writer writes annotations and Kubernetes Events. Its methods return at once; it retries by itself.
 type Writer interface {
 	Patch(p allocate.Patch)
 	Report(p cluster.Problem)
 }
 
-// Recorder reads what the Northbound database alone knows of the cluster.
+// Recorder reads what only the Northbound database knows of the cluster.
 type Recorder interface {
-	// Begin reads a database to which there is a new connection. While it fails
-	// nothing is written; the events hold all the same.
+	// Begin reads a database after a new connection. While it fails, nothing is written; the events hold all the same.
 	Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Event, []cluster.Problem, error)
 	// Changed reads the rows of owners that changed.
 	Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event, []cluster.Problem)
 }
 
-// Monitor finds out what can only be known by waiting.
+// Monitor finds out what can only be known by waiting: which gateways are down.
 type Monitor interface {
 	// Signal delivers a value when Take has something. Values merge.
 	Signal() <-chan struct{}
-	// Take hands out what was found out since the last call.
+	// Take returns what was found out since the last call.
 	Take() []cluster.Event
-	// Recall reads from the database what an earlier monitor found out. It is
-	// called before each full pass.
+	// Recall reads from the database what the monitor of an earlier master found out. It is called before each full pass.
 	Recall(s *cluster.State, session *ovsdb.Session) []cluster.Event
-	// Changed hears of changes in the cluster, and returns what to report.
+	// Changed is called with changes in the cluster, and returns what to report.
 	Changed(s *cluster.State, changes []cluster.Change) []cluster.Problem
 }
 
-// maxOps is about how many operations a transaction holds.
+// maxOps is the number of operations at which a transaction is full.
 const maxOps = 1000
 
-// pace is the least time between the starts of two transactions, unless there
-// is enough for a full one. A single change after a quiet time is sent at once;
-// under load a transaction then carries what gathered in that time, which costs
-// everyone behind the database (northd, ovn-controller) far less than the same
-// rows one by one.
+// pace is the least time between the starts of two transactions, unless there is enough for a full one. A single change
+// after a quiet time is sent at once. Under load, a transaction carries what gathered in that time: that costs northd
+// and ovn-controller far less than the same rows one by one.
 const pace = 40 * time.Millisecond
 
 // Config is what a Loop works with.
@@ -83,14 +77,14 @@ type Loop struct {
 	session  *ovsdb.Session
 	synced   bool      // the source is
 	passed   bool      // the full pass over this session has begun
-	passedAt time.Time // when; zero once it has ended
+	passedAt time.Time // when it began; zero once it has ended
 	inFlight bool
 	sentAt   time.Time         // when the last transaction was started
 	paused   bool              // step left work for after the pause
-	halves   [][]nb.Owner      // parts of refused batches, to be sent first
+	halves   [][]nb.Owner      // parts of rejected batches, to be sent first
 	verified bool              // nothing was written since the last verification
 	suspects map[nb.Owner]bool // owners that the last verification found different
-	verifyAt time.Time         // when to look at them again; zero for whenever there is nothing else
+	verifyAt time.Time         // when to look at them again; zero for as soon as there is nothing else to do
 	refusal  string            // why the full pass can't begin; logged once
 	results  chan result
 	inSync   chan struct{}
@@ -111,11 +105,10 @@ type result struct {
 	took    time.Duration
 }
 
-// InSync is closed once the database is equal to what the cluster wants for
-// the first time.
+// InSync is closed when the database holds what the cluster wants for the first time.
 func (l *Loop) InSync() <-chan struct{} { return l.inSync }
 
-// Run works until ctx ends, and then waits for the transaction under way.
+// Run works until ctx ends, and then waits for the transaction in flight.
 func (l *Loop) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -135,15 +128,14 @@ func (l *Loop) Run(ctx context.Context) {
 		}
 		l.takeSession()
 		l.takeEvents()
-		l.takeVerdicts()
+		l.takeGatewayEvents()
 		l.takeDirty()
 		l.step(ctx)
 		timer.Reset(l.untilNext())
 	}
 }
 
-// untilNext is how long until something is to be done without being signalled:
-// nothing, as long as nothing may be sent.
+// untilNext is how long Run may wait for a signal. While nothing may be sent, only a signal can change that.
 func (l *Loop) untilNext() time.Duration {
 	next := time.Hour
 	if l.session == nil || !l.passed || l.inFlight {
@@ -161,13 +153,12 @@ func (l *Loop) untilNext() time.Duration {
 	return next
 }
 
-// unfinished tells whether idle has something to do as soon as there is nothing
-// to write.
+// unfinished is true when idle has something to do as soon as there is nothing to write.
 func (l *Loop) unfinished() bool {
 	return !l.passedAt.IsZero() || l.Verify && !l.verified && l.verifyAt.IsZero()
 }
 
-// pause is how long to gather before the next transaction.
+// pause is how long to gather changes before the next transaction.
 func (l *Loop) pause() time.Duration {
 	if len(l.halves) > 0 || l.dirty.size >= maxOps/2 {
 		return 0
@@ -175,8 +166,8 @@ func (l *Loop) pause() time.Duration {
 	return pace - time.Since(l.sentAt)
 }
 
-// takeEvents applies what the API server said. Before the source is in sync
-// nothing is granted: a claim not yet heard must not be given to another.
+// takeEvents applies what the API server said. Before the source is in sync nothing is granted: an object that is not
+// known yet may claim it.
 func (l *Loop) takeEvents() {
 	ready := l.synced || l.Source.Synced()
 	events, problems := l.Source.Take()
@@ -187,40 +178,39 @@ func (l *Loop) takeEvents() {
 	}
 	s := l.Core.State
 	if len(s.Namespaces) == 0 {
-		// Every cluster has namespaces: an empty list is a fault, not news.
+		// Every cluster has namespaces: an empty list is a fault of the API server.
 		l.Log.Warn("the API server lists no namespaces: waiting, nothing is written")
 		return
 	}
 	if l.session == nil && l.Database.Failure() == nil {
-		return // it is being connected to, and may know of nodes that hold subnets
+		return // the connection is being made, and the database may have nodes that hold subnets
 	}
 	l.synced = true
 	if l.session != nil {
-		_ = l.begin() // now, so that everybody's claims are heard together; an error counts before the full pass
+		_ = l.begin() // the nodes set up by hand have claims, too; takeDirty calls it again and handles the error
 	}
 	l.Log.Info("cluster known", "nodes", len(s.Nodes), "pods", len(s.Pods), "services", len(s.Services))
 	l.carryOut(l.Core.Start())
 }
 
-// takeVerdicts applies what the monitor found out.
-func (l *Loop) takeVerdicts() {
+// takeGatewayEvents applies what the monitor found out.
+func (l *Loop) takeGatewayEvents() {
 	if l.synced {
 		l.carryOut(l.Core.Step(l.Monitor.Take()))
 	}
 }
 
-// begin applies what the database of a new session says.
+// begin applies the records in the database of a new session.
 func (l *Loop) begin() error {
 	events, problems, err := l.Recorder.Begin(l.Core.State, l.session)
 	if err == nil || err.Error() != l.refusal {
-		l.reportAll(problems) // begin runs again and again while the database is ambiguous
+		l.reportAll(problems) // only once while the database is ambiguous and begin is called again and again
 	}
 	l.carryOut(l.Core.Step(events))
 	return err
 }
 
-// carryOut writes to Kubernetes what a step led to, and marks dirty whom it
-// concerns.
+// carryOut writes to Kubernetes what a step led to, and marks the owners that it concerns as dirty.
 func (l *Loop) carryOut(r core.Result) {
 	for _, p := range r.Patches {
 		l.Writer.Patch(p)
@@ -236,30 +226,26 @@ func (l *Loop) carryOut(r core.Result) {
 
 func (l *Loop) reportAll(problems []cluster.Problem) {
 	for _, p := range problems {
-		l.report(p)
+		l.Metrics.Problems.WithLabelValues(p.Reason).Inc()
+		l.Log.Warn("problem in an object", "object", p.Ref.String(), "reason", p.Reason, "message", p.Message)
+		l.Writer.Report(p)
 	}
 }
 
-func (l *Loop) report(p cluster.Problem) {
-	l.Metrics.Problems.WithLabelValues(p.Reason).Inc()
-	l.Log.Warn("problem in an object", "object", p.Ref.String(), "reason", p.Reason, "message", p.Message)
-	l.Writer.Report(p)
-}
-
-// takeSession notices a new connection: everything is to be looked at.
+// takeSession notices a new connection. It leads to a full pass.
 func (l *Loop) takeSession() {
 	s := l.Database.Session()
 	if s == l.session {
 		return
 	}
 	l.session, l.passed, l.halves = s, false, nil
-	l.dirty.forgive() // what failed before may have failed for want of a connection
+	l.dirty.forgive() // earlier attempts may have failed because the connection was lost
 	l.suspects, l.refusal = nil, ""
 	l.Metrics.InSync.Set(0)
 }
 
-// takeDirty marks whom changes in the database concern, and starts the full
-// pass once both sides are known.
+// takeDirty marks the owners that changes in the database concern as dirty. It starts the full pass once cluster and
+// database are both known.
 func (l *Loop) takeDirty() {
 	if l.session == nil || !l.synced {
 		return

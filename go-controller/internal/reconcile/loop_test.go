@@ -163,8 +163,8 @@ func TestRepair(t *testing.T) {
 	b.restart()
 }
 
-// content is what the rows of ours hold, without row order and UUIDs: a row that was just deleted comes back under a
-// stand-in.
+// content is what our rows hold, without row order and UUIDs: a row that was just deleted comes back under another
+// UUID.
 func (b *bed) content() string {
 	var all []string
 	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
@@ -177,7 +177,7 @@ func (b *bed) content() string {
 	return strings.Join(all, "")
 }
 
-// TestForeignRowsStay holds that what is not ours is never touched.
+// TestForeignRowsStay checks that rows without our mark are never touched.
 func TestForeignRowsStay(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
 	nbctl := func(args ...string) string {
@@ -197,7 +197,7 @@ func TestForeignRowsStay(t *testing.T) {
 	b.eventually("sets", "ns_default_v4 ns_default_v6 ns_x", b.names("Address_Set"))
 }
 
-// TestRouterOfAnotherIsUsed holds that a router tagged k8s-cluster-router=yes is adopted with its name.
+// TestRouterOfAnotherIsUsed checks that a router tagged k8s-cluster-router=yes is adopted with its name.
 func TestRouterOfAnotherIsUsed(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	testkit.Run(t, "ovn-nbctl", "--db="+remote, "lr-add", "kube-master", "--", "set", "logical_router", "kube-master",
@@ -211,8 +211,8 @@ func TestRouterOfAnotherIsUsed(t *testing.T) {
 	}
 }
 
-// TestOneBadOwnerStopsNobody has a name taken by somebody else's row, which the server refuses: the whole batch, unless
-// the culprit is told apart.
+// TestOneBadOwnerStopsNobody has a name in use by somebody else's row. The server rejects the whole batch until the
+// owner to blame is alone.
 func TestOneBadOwnerStopsNobody(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	testkit.Run(t, "ovn-nbctl", "--db="+remote, "ls-add", "theirs", "--", "lsp-add", "theirs", "default_p7")

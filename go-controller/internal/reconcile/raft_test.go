@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// TestRaftFailover kills the leader of a three-server cluster under the loop: it goes on with the next leader, loses
-// nothing, and still repairs.
+// TestRaftFailover kills the leader of a three-server cluster under the loop. The loop continues with the next leader,
+// loses nothing, and still repairs.
 func TestRaftFailover(t *testing.T) {
 	raft := testkit.StartRaft(t, testkit.NBSchemas()["25.03"], ovsdb.DatabaseName)
 	b := startBed(t, strings.Join(raft.Remotes(), ","), newFeed(someCluster()...))

@@ -23,7 +23,7 @@ const (
 	backends = 10 // of every service, in each family
 	zones    = 3  // that nodes and endpoints are in
 
-	// fillDeadline bounds writing everything; it takes some seconds.
+	// fillDeadline bounds writing everything, which takes some seconds.
 	fillDeadline = 3 * time.Minute
 
 	maxJoinRows     = 10   // that change when a node joins
@@ -33,13 +33,13 @@ const (
 	maxZoneRows     = 3 * zones
 	maxLocalRows    = 2 * backends // a row for each node with endpoints, and its switch
 
-	// Bytes of one service of both families with one port in a database that a client reads: two VIPs, ten backends each,
-	// and the row around them.
+	// The bytes that a client reads for one service of both families with one port: two VIPs, ten backends each, and the
+	// row around them.
 	maxServiceBytes = 1024
 	maxNodeBytes    = 3072
 )
 
-// scale is a loop on a real server, with so many nodes and services.
+// scale is a loop on a real server, with many nodes and services.
 type scale struct {
 	*bed
 	nodes, services int
@@ -90,10 +90,10 @@ func scaleService(name string, i int) *cluster.Service {
 		Ports: []cluster.ServicePort{{Name: "http", Protocol: cluster.TCP, Port: 80}}}
 }
 
-// zone is that of the i-th node or endpoint.
+// zone is the zone of the i-th node or endpoint.
 func zone(i int) string { return fmt.Sprintf("zone-%d", i%zones) }
 
-// near is a slice whose endpoints are on one node each, and hinted as asked.
+// near is a slice whose endpoints are on one node each, with hints as asked.
 func near(e *cluster.EndpointSlice, byZone, byNode bool) *cluster.EndpointSlice {
 	out := *e
 	out.Endpoints = slices.Clone(e.Endpoints)
@@ -110,7 +110,7 @@ func near(e *cluster.EndpointSlice, byZone, byNode bool) *cluster.EndpointSlice 
 	return &out
 }
 
-// scaleSlice is a service's endpoints of one family; without the one at position gone, if there is such a position.
+// scaleSlice is a service's endpoints of one family, without the one at position gone, if there is one.
 func scaleSlice(svc *cluster.Service, i int, v4 bool, gone ...int) *cluster.EndpointSlice {
 	e := &cluster.EndpointSlice{Name: svc.Name, Service: svc.Name.Name, Ports: []cluster.EndpointPort{
 		{Name: "http", Protocol: cluster.TCP, Port: 8080}, {Name: "https", Protocol: cluster.TCP, Port: 8443}}}
@@ -131,7 +131,7 @@ func scaleSlice(svc *cluster.Service, i int, v4 bool, gone ...int) *cluster.Endp
 	return e
 }
 
-// footprint is what one change takes. It does not depend on the number of digits in a request's id.
+// footprint is what one change costs. It does not depend on the number of digits in a request's id.
 type footprint struct {
 	Operations int
 	Bytes      int // of the operations
@@ -139,13 +139,14 @@ type footprint struct {
 	request    int // bytes of the whole request; a longer id makes it longer
 }
 
-// change is one thing that happens to a cluster.
+// change is one event in a cluster.
 type change struct {
 	what string
 	do   func(*feed)
 }
 
-// changes happen one after the other, all to objects of their own, so that they are the same in a cluster of any size.
+// changes happen one after the other, each to an object of its own, so that they cost the same in a cluster of any
+// size.
 func changes() []change {
 	node := &cluster.Node{Name: "joiner", UID: "joiner", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
 		Annotated: []netip.Prefix{netip.MustParsePrefix("10.131.255.0/24"), netip.MustParsePrefix("fd01:0:0:ffff::/64")}}
@@ -178,7 +179,7 @@ func changes() []change {
 	}
 }
 
-// nearChanges are those of services whose answer depends on where the client is, and of a node when there are such.
+// nearChanges are changes of services whose backends depend on the client's node, and of a node while there are such.
 func nearChanges() []change {
 	node := &cluster.Node{Name: "joiner", UID: "joiner", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
 		Annotated: []netip.Prefix{netip.MustParsePrefix("10.131.255.0/24"), netip.MustParsePrefix("fd01:0:0:ffff::/64")}}
@@ -205,7 +206,7 @@ func nearChanges() []change {
 	}
 }
 
-// What one change takes does not depend on how many nodes and services there are, and is small.
+// The cost of one change is small and does not depend on the number of nodes and services.
 func TestServicesAtScale(t *testing.T) {
 	small, full := newScale(t, 10, 100), newScale(t, 1000, 10000)
 	small.checkContents(t)
@@ -227,14 +228,14 @@ func TestServicesAtScale(t *testing.T) {
 		}
 	}
 	full.restart(t)
-	// Hints for nodes are the exception: every node's switch lists a load balancer of such a service, so that one that
-	// comes or goes concerns all of them.
+	// Hints for nodes are the exception. Every node's switch lists a load balancer of such a service, so that adding or
+	// removing one concerns all nodes.
 	for _, s := range []*scale{small, full} {
 		s.byNode(t)
 	}
 }
 
-// maxRows is how many rows a change may change.
+// maxRows is how many rows one change may alter.
 func maxRows(what string) int {
 	switch {
 	case strings.HasPrefix(what, "a node"):
@@ -247,8 +248,8 @@ func maxRows(what string) int {
 	return maxServiceRows
 }
 
-// byNode has a service come whose endpoints are hinted to a node each: a load balancer for each of these nodes, one for
-// all others, and a place on every switch. A change of an endpoint concerns its node's row and the others'.
+// byNode adds a service whose endpoints are hinted for a node each: a load balancer for each of these nodes, one for
+// all others, and a slot on every switch. A change of an endpoint concerns the rows of its node and of the others.
 func (s *scale) byNode(t *testing.T) {
 	t.Helper()
 	svc := scaleService("by-node", 0xfff3)
@@ -272,7 +273,7 @@ func (s *scale) byNode(t *testing.T) {
 	}
 }
 
-// measure carries a change out, and everything that follows from it: a namespace that comes after it is the only other
+// measure makes a change and waits for everything that follows. A namespace that is added after it is the only other
 // thing that is written.
 func (s *scale) measure(t *testing.T, c change) footprint {
 	t.Helper()
@@ -325,7 +326,7 @@ func (s *scale) checkContents(t *testing.T) {
 	}
 }
 
-// restart has another loop take over: it reads everything once, and writes nothing.
+// restart starts another loop, which reads everything once and writes nothing.
 func (s *scale) restart(t *testing.T) {
 	t.Helper()
 	s.stop()

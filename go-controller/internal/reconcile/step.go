@@ -9,7 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// step sends the next transaction, if one may be sent and there is a reason.
+// step sends the next transaction, if one may be sent and there is something to send.
 func (l *Loop) step(ctx context.Context) {
 	defer func() {
 		l.Metrics.Dirty.Set(float64(l.dirty.size))
@@ -27,14 +27,13 @@ func (l *Loop) step(ctx context.Context) {
 	l.send(ctx, b)
 }
 
-// batch is the plans of one transaction and why their owners were planned.
+// batch is the plans of one transaction and the causes for which their owners were planned.
 type batch struct {
 	*core.Batch
 	causes map[nb.Owner]cause
 }
 
-// batch is the next transaction. Owners that have nothing to do, or can't be
-// planned, are done with here.
+// batch plans the next transaction. It also handles the owners that need no change or can't be planned.
 func (l *Loop) batch() *batch {
 	b := &batch{&core.Batch{}, map[nb.Owner]cause{}}
 	if l.dirty.size == 0 && len(l.halves) == 0 {
@@ -64,8 +63,7 @@ func (l *Loop) batch() *batch {
 	return b
 }
 
-// settled takes in which owners of a batch are done and which failed, and
-// reports what is news.
+// settled handles the owners of a batch that are done or failed, and reports what is new.
 func (l *Loop) settled(b *batch) {
 	for _, o := range b.Done {
 		l.dirty.succeed(o)
@@ -82,21 +80,20 @@ func (l *Loop) settled(b *batch) {
 	l.reportAll(l.Core.News(b.Batch))
 }
 
-// send commits a batch in the background; its result comes back through
-// l.results.
+// send commits a batch in the background. The result comes back through l.results.
 func (l *Loop) send(ctx context.Context, b *batch) {
 	l.inFlight, l.verified = true, false
 	s := l.session
 	started := time.Now()
 	l.sentAt = started
 	go func() {
-		// A transaction under way is finished also when the program ends.
+		// A transaction in flight is completed even when the program ends.
 		out, err := s.Transact(context.WithoutCancel(ctx), b.Plans)
 		l.results <- result{session: s, plans: b.Plans, causes: b.causes, outcome: out, err: err, took: time.Since(started)}
 	}()
 }
 
-// finish takes in how a transaction ended.
+// finish handles the result of a transaction.
 func (l *Loop) finish(r result) {
 	l.inFlight = false
 	l.Metrics.Transaction.Observe(r.took.Seconds())
@@ -149,20 +146,20 @@ func (l *Loop) committed(r result) {
 			l.Log.Warn("repaired", "owner", p.Owner.String(), "plan", p.String())
 		}
 	}
-	l.Metrics.Rows.WithLabelValues("insert").Add(float64(rows[nb.Insert]))
-	l.Metrics.Rows.WithLabelValues("update").Add(float64(rows[nb.Update]))
-	l.Metrics.Rows.WithLabelValues("delete").Add(float64(rows[nb.Delete]))
+	for verb, name := range map[nb.Verb]string{nb.Insert: "insert", nb.Update: "update", nb.Delete: "delete"} {
+		l.Metrics.Rows.WithLabelValues(name).Add(float64(rows[verb]))
+	}
 	for _, o := range r.outcome.Lost {
 		wait := l.dirty.fail(o, time.Now())
 		l.Log.Warn("a row vanished while it was written to", "owner", o.String(), "retry", wait)
 	}
 	l.Log.Info("transaction", "owners", len(r.plans), "operations", r.outcome.Ops,
-		"inserted", rows[nb.Insert], "updated", rows[nb.Update], "deleted", rows[nb.Delete], "took", r.took.Round(time.Microsecond))
+		"inserted", rows[nb.Insert], "updated", rows[nb.Update], "deleted", rows[nb.Delete], "took",
+		r.took.Round(time.Microsecond))
 }
 
-// idle runs when there is nothing to write; owners whose last attempt failed
-// may still wait for their next. One bad object does not keep the rest from
-// being in sync.
+// idle is called when there is nothing to write. Failed owners may still wait for their next attempt: one bad object
+// does not keep the rest from being in sync.
 func (l *Loop) idle() {
 	if !l.passedAt.IsZero() {
 		took := time.Since(l.passedAt)
@@ -181,13 +178,12 @@ func (l *Loop) idle() {
 	}
 }
 
-// verifyAgain is how long a notification may take from libovsdb's cache to us.
+// verifyAgain is how long a notification may take from libovsdb's cache to the loop.
 const verifyAgain = time.Second
 
-// verify compares every owner with the database and reports what following
-// changes has missed: a difference that is still there when it looks again and
-// that nobody has told of in between. It repairs nothing by itself: the owners
-// are made dirty, so they take the usual road.
+// verify compares every owner with the database and reports what the loop has missed: a difference that is still there
+// when verify looks again, although nothing marked the owner as dirty in between. It marks the owner as dirty, and the
+// loop repairs it as usual.
 func (l *Loop) verify() {
 	b := l.Core.Plan(l.session.View(), append(l.Core.Owners(), l.session.Owners()...), nil)
 	if err := b.Err(); err != nil {

@@ -26,8 +26,7 @@ func loopWithout(t *testing.T, f *feed, r Recorder) *Loop {
 	return l
 }
 
-// A pause that ends between the look at it and the setting of the timer is no reason to sleep until something else
-// happens.
+// The loop does not sleep when the pause ends between the look at it and the setting of the timer.
 func TestWakesAfterThePause(t *testing.T) {
 	l := loopWithout(t, newFeed(), nil)
 	l.passed = true
@@ -46,14 +45,14 @@ func TestWakesAfterThePause(t *testing.T) {
 	}
 }
 
-// ambiguous is a Recorder of a database in which a record is damaged, and there are two cluster routers.
+// ambiguous is a Recorder for a database with a damaged record and two cluster routers.
 type ambiguous struct{ Recorder }
 
 func (ambiguous) Begin(*cluster.State, *ovsdb.Session) ([]cluster.Event, []cluster.Problem, error) {
 	return nil, []cluster.Problem{{Reason: cluster.ReasonByHandRefused}}, errors.New("two routers")
 }
 
-// While the database is ambiguous, every wake reads it again. What is wrong with its records is reported once.
+// While the database is ambiguous, every wake reads it again. A damaged record is reported once.
 func TestReportsOnceWhileAmbiguous(t *testing.T) {
 	f := newFeed()
 	l := loopWithout(t, f, ambiguous{})

@@ -47,7 +47,7 @@ func service(n cluster.Name) *cluster.Service {
 		Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
 }
 
-// affected is every owner that an event and what allocate makes of it dirty.
+// affected lists every owner that an event, and what package allocate makes of it, dirties.
 func (m *master) affected(t *testing.T, e cluster.Event) []nb.Owner {
 	t.Helper()
 	res := m.Step([]cluster.Event{e})
@@ -146,7 +146,8 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-// nearby adds what differs per node or zone: n1 and n2 are each alone in theirs, and there is a service of each sort.
+// nearby adds what differs per node or zone: n1 and n2 are each alone in their zone, and there is a service of each
+// kind.
 func (m *master) nearby(t *testing.T) {
 	t.Helper()
 	for _, o := range nearbyObjects() {
@@ -182,8 +183,8 @@ func nearbyObjects() []cluster.Object {
 	return out
 }
 
-// Of services that differ per node or zone, the rows are as many as the zones or nodes that have their own endpoints,
-// and one. Only the lists of nodes that hints for nodes make grow with the cluster.
+// A service that differs per node or zone has a row for each zone or node with endpoints of its own, and one more. Only
+// the lists of nodes that hints for nodes make grow with the cluster.
 func TestRowsOfNearbyServices(t *testing.T) {
 	for _, c := range []struct {
 		service         string
@@ -239,8 +240,8 @@ func TestRowsPerOwnerDoNotGrowWithNodes(t *testing.T) {
 	}
 }
 
-// One endpoint that changes is one row's change, and its bytes are those of the VIPs with their backends, whatever the
-// number of services and nodes.
+// The change of one endpoint changes one row. Its bytes are those of the VIPs with their backends, whatever the number
+// of services and nodes.
 func TestAnEndpointChangesOneRow(t *testing.T) {
 	m := bigMaster(t, 20, 1, 500)
 	n := cluster.Name{Namespace: "default", Name: "s7"}
@@ -281,7 +282,7 @@ func TestAnEndpointChangesOneRow(t *testing.T) {
 	}
 }
 
-// dirty is the plans of what an event dirties, carried out.
+// dirty lists the plans that an event leads to, and applies them.
 func (m *master) dirty(t *testing.T, e cluster.Event) []nb.Plan {
 	t.Helper()
 	need := nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner} // what lists the rows
@@ -296,8 +297,8 @@ func (m *master) dirty(t *testing.T, e cluster.Event) []nb.Plan {
 	return plans
 }
 
-// What leads the answers of a Local service's endpoints back is one row a node with endpoints, of which an endpoint
-// changes one, and its conditions none; and none without a gateway.
+// The policies for replies of a Local service are one row a node with endpoints. An endpoint changes one of them, and
+// its conditions change none. Without a gateway there are none.
 func TestReplies(t *testing.T) {
 	m := bigMaster(t, 20, 1, 20)
 	n := cluster.Name{Namespace: "default", Name: "s7"}

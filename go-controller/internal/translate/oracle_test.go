@@ -32,14 +32,14 @@ func newMasterOf(c config.Cluster) *master {
 	return m
 }
 
-// unstarted is a master that grants nothing yet.
+// unstarted is a master that does not grant anything yet.
 func unstarted(c config.Cluster) *master {
 	s := nb.NewSchema()
 	return &master{Core: core.New(c, s, all.Translators(s)), db: nb.NewDatabase(s), rows: map[nb.Owner][]nb.Row{},
 		parked: map[nb.Owner]bool{}}
 }
 
-// batch takes events in and brings the database up to date; it returns the patches for the API server.
+// batch applies events, brings the database up to date, and returns the patches for the API server.
 func (m *master) batch(events []cluster.Event) ([]allocate.Patch, error) {
 	res := m.Step(events)
 	dirty := maps.Clone(m.parked)
@@ -49,7 +49,7 @@ func (m *master) batch(events []cluster.Event) ([]allocate.Patch, error) {
 	return res.Patches, m.update(dirty)
 }
 
-// update plans and applies the dirty owners as one transaction, and goes on with the owners whose rows that took away.
+// update plans and applies the dirty owners as one transaction, and then the owners whose rows that deleted.
 func (m *master) update(dirty map[nb.Owner]bool) error {
 	for len(dirty) > 0 {
 		before := m.owned()
@@ -118,7 +118,7 @@ func full(t *testing.T, c *core.Core) map[nb.Owner][]nb.Row {
 	return out
 }
 
-// check holds the oracle's laws for the state that m is in.
+// check checks the oracle's laws for the state that m is in.
 func (m *master) check(t *testing.T) {
 	t.Helper()
 	want := full(t, m.Core)
@@ -187,8 +187,8 @@ func dump(s *nb.Schema, db *nb.Database) string {
 	return b.String()
 }
 
-// run drives a path through m: random batches, with the patches of earlier ones coming back later, or not at all when
-// the object changed meanwhile.
+// run applies random batches to m. The patches of earlier batches come back later, or not at all when the object
+// changed meanwhile.
 func run(t *testing.T, p *path, m *master, batches int, each func()) {
 	t.Helper()
 	var patches []allocate.Patch
@@ -228,9 +228,9 @@ func run(t *testing.T, p *path, m *master, batches int, each func()) {
 	}
 }
 
-// The contract of every translator: whatever the path of changes, following Affected leads where a full translation of
-// the final state leads; there, no plan has anything left to do; and the database is the one that a start from nothing
-// makes.
+// The contract of every translator. After any path of changes, following Affected leads to the rows of a full
+// translation of the final state. Then no plan has anything left to do, and the database is the one that a start from
+// nothing makes.
 func TestIncrementalEqualsFull(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -34,7 +34,7 @@ const (
 	manySlices     = 10
 )
 
-// path is a random history of a cluster: the API server's objects, and what happens to them.
+// path is a random history of a cluster: the API server's objects, and the events.
 type path struct {
 	r       *rand.Rand
 	objects map[cluster.Ref]cluster.Object
@@ -58,7 +58,7 @@ func (p *path) name(prefix string, n int) cluster.Name {
 		p.r.IntN(n))}
 }
 
-// step is one thing that happens.
+// step is one event.
 func (p *path) step() cluster.Event {
 	p.clock++
 	var o cluster.Object
@@ -110,20 +110,20 @@ func (p *path) node() cluster.Object {
 	case 0:
 		n.ChassisID = fmt.Sprintf("chassis-%d", p.r.IntN(3))
 	case 1:
-		n.Annotated, n.AnnotatedAs = nil, ""
+		n.Annotated, n.AnnotationError = nil, ""
 	case 2:
-		n.Annotated, n.AnnotatedAs = nil, "malformed"
+		n.Annotated, n.AnnotationError = nil, "malformed"
 	case 3: // somebody writes subnets that may be taken, of the wrong size, or out of range
 		v4, _ := ipnet.Subnet(netip.MustParsePrefix("10.0.0.0/25"), 27+p.r.IntN(3), uint64(p.r.IntN(4)))
 		v6, _ := ipnet.Subnet(netip.MustParsePrefix("fd01::/61"), 64, uint64(p.r.IntN(8)))
-		n.Annotated, n.AnnotatedAs = []netip.Prefix{v4, v6}[:1+p.r.IntN(2)], ""
+		n.Annotated, n.AnnotationError = []netip.Prefix{v4, v6}[:1+p.r.IntN(2)], ""
 	case 4, 5:
 		n.Gateway = p.gateway(name)
 	case 6:
 		n.Gateway = nil
 	case 7: // somebody writes a place on the join switch that may be taken or none at all
 		k := 1 + p.r.IntN(6)
-		n.JoinAnnotated, n.JoinAs = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/29", k)),
+		n.JoinAnnotated, n.JoinError = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/29", k)),
 			netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", k))}[:1+p.r.IntN(2)], ""
 	}
 	return n
@@ -166,9 +166,9 @@ func (p *path) pod() cluster.Object {
 	case 1:
 		pod.HostNetwork = !pod.HostNetwork
 	case 2:
-		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = nil, "", false
+		pod.Annotated, pod.AnnotationError, pod.ClassicOK = nil, "", false
 	case 3:
-		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = nil, "malformed", false
+		pod.Annotated, pod.AnnotationError, pod.ClassicOK = nil, "malformed", false
 	case 4: // somebody writes an address that may be taken or not the node's
 		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(p.r.IntN(80))})
 		b, _ := ipnet.Nth(netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:%d::/64", p.r.IntN(4))), uint64(p.r.IntN(20)))
@@ -176,7 +176,8 @@ func (p *path) pod() cluster.Object {
 			a, _ = cluster.HealthSource(netip.PrefixFrom(a, 28).Masked())
 		}
 		ips := []netip.Prefix{netip.PrefixFrom(a, 28), netip.PrefixFrom(b, 64)}
-		pod.Annotated, pod.AnnotatedAs, pod.ClassicOK = &annotation.PodNetwork{IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips))},
+		pod.Annotated, pod.AnnotationError, pod.ClassicOK = &annotation.PodNetwork{IPs: ips,
+			MAC: ipnet.MACFor(ipnet.Addrs(ips))},
 			"", p.chance(50)
 	case 5, 6: // limits come, change and go
 		pod.Bandwidth = cluster.Bandwidth{Ingress: uint64(p.r.IntN(3)) * 1_000_000, Egress: uint64(p.r.IntN(3)) * 1_000}
@@ -220,7 +221,7 @@ func (p *path) service() cluster.Object {
 	return s
 }
 
-// addresses is up to n addresses of each family, most often one of the first.
+// addresses lists up to n addresses of each family, most often one of the first.
 func (p *path) addresses(v4, v6 string, n int) []netip.Addr {
 	var out []netip.Addr
 	for _, format := range []string{v4, v6} {
@@ -268,8 +269,8 @@ func (p *path) slice() cluster.Object {
 	return e
 }
 
-// patched is the event of a patch that the API server took; ok is false when the object is gone or another by now, and
-// the patch was refused.
+// patched is the event that a patch leads to. ok is false when the object was deleted or replaced meanwhile, and the
+// patch was refused.
 func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 	switch o := p.objects[patch.Ref].(type) {
 	case *cluster.Node:
@@ -279,12 +280,12 @@ func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 		n := *o
 		if raw, ok := patch.Annotations[annotation.NodeSubnets]; ok || slices.Contains(patch.Remove, annotation.NodeSubnets) {
 			n.Annotated, _ = annotation.ParseNodeSubnets(raw)
-			n.AnnotatedAs = ""
+			n.AnnotationError = ""
 		}
 		if raw, ok := patch.Annotations[annotation.GatewayJoinAddrs]; ok ||
 			slices.Contains(patch.Remove, annotation.GatewayJoinAddrs) {
 			n.JoinAnnotated, _ = annotation.ParseGatewayJoinAddrs(raw)
-			n.JoinAs = ""
+			n.JoinError = ""
 		}
 		return p.set(patch.Ref, &n), true
 	case *cluster.Pod:
@@ -293,11 +294,11 @@ func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 		}
 		q := *o
 		if len(patch.Remove) > 0 {
-			q.Annotated, q.AnnotatedAs, q.ClassicOK = nil, "", false
+			q.Annotated, q.AnnotationError, q.ClassicOK = nil, "", false
 			return p.set(patch.Ref, &q), true
 		}
 		net, err := annotation.ParsePodNetworks(patch.Annotations[annotation.PodNetworks])
-		q.Annotated, q.AnnotatedAs = &net, ""
+		q.Annotated, q.AnnotationError = &net, ""
 		q.ClassicOK = err == nil && patch.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(net)
 		return p.set(patch.Ref, &q), true
 	}

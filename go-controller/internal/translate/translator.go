@@ -9,44 +9,42 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// Translator answers, for one kind of owner, which rows it wants and which
-// changes can alter that answer. All methods are pure functions of the state.
+// Translator defines, for one kind of owner, which rows an owner wants and which changes can alter them. All methods
+// are pure functions of the state.
 type Translator interface {
 	// Kind is the kind of owner this translator answers for.
 	Kind() names.Kind
-	// Depends says which changes can alter the rows of any owner of the kind.
+	// Depends names the changes that can alter the rows of any owner of the kind.
 	Depends() Dependencies
 	// Owners lists every owner of the kind, for a full pass.
 	Owners(s *cluster.State) []nb.Owner
-	// Affected lists the owners whose Rows may differ after c, which s already
-	// contains and which is one that Depends names. Naming one owner too many
-	// costs time; one too few is a bug.
+	// Affected lists the owners whose Rows may differ after c. The state already contains c, and Depends names it. One
+	// owner too many costs time; one too few is a bug.
 	Affected(s *cluster.State, c cluster.Change) []nb.Owner
-	// Rows is what the owner wants; nothing for an owner that is gone. What a user
-	// got wrong is a report. An error is a bug, or a configuration that no rows can
-	// be made of.
+	// Rows is what the owner wants: nothing when the owner is gone. A user's mistake is a report. An error is a bug, or a
+	// configuration that no rows can be made of.
 	Rows(s *cluster.State, o nb.Owner) (Rows, error)
 }
 
-// Indexed is a Translator that answers with the help of indexes of its own.
+// Indexed is a Translator that has indexes of its own.
 type Indexed interface {
-	// Indexes makes them anew, for a new State.
+	// Indexes makes the indexes, for a new State.
 	Indexes() []cluster.Index
 }
 
-// Dependencies are changes: of objects of a kind and what was granted to them,
-// or with a topic of a subject.
+// Dependencies are changes: those of objects of some kinds and of what was granted to them, and those that have a topic
+// of some subjects.
 type Dependencies struct {
 	Kinds    []cluster.Kind
 	Subjects []cluster.Subject
 }
 
-// has tells whether c is among the dependencies.
+// has is true when c is among the dependencies.
 func (d Dependencies) has(c cluster.Change) bool {
 	return slices.Contains(d.Kinds, c.Ref.Kind) || slices.ContainsFunc(d.Subjects, c.Concerns)
 }
 
-// Rows is what an owner wants, and what users must hear about it.
+// Rows is the rows that an owner wants, and what is reported to users about it.
 type Rows struct {
 	Rows    []nb.Row
 	Reports []cluster.Problem
@@ -55,7 +53,7 @@ type Rows struct {
 // Set is the translators of a program, in the order of the kinds of owners.
 type Set []entry
 
-// entry is a translator with what it depends on.
+// entry is a translator and what it depends on.
 type entry struct {
 	Translator
 	depends Dependencies
@@ -105,8 +103,8 @@ func (ts Set) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	return out
 }
 
-// Rows is what o wants. An owner of a kind that no translator answers for
-// wants nothing: its rows are left over from another version.
+// Rows is what o wants. An owner of a kind without a translator wants nothing: its rows are left over from another
+// version.
 func (ts Set) Rows(s *cluster.State, o nb.Owner) (Rows, error) {
 	for _, t := range ts {
 		if t.Kind() == o.Kind {

@@ -8,15 +8,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// addressList is the addresses of one family in one namespace, as text, in
-// order. Changes gather until somebody asks for the list, so that merging many
-// costs as much as merging one.
+// addressList is the addresses of one family in one namespace, as sorted text. Changes gather until list is called, so
+// that merging many costs as much as merging one.
 type addressList struct {
-	sorted []string // never changed in place: rows hold it
-	delta  map[string]int
+	sorted []string       // never changed in place: rows refer to it
+	delta  map[string]int // by address: 1 to add it, -1 to remove it
 }
 
-// change adds (by = 1) or takes away (by = -1) an address.
+// change adds (by = 1) or removes (by = -1) an address.
 func (l *addressList) change(a string, by int) {
 	if l.delta == nil {
 		l.delta = map[string]int{}
@@ -27,7 +26,7 @@ func (l *addressList) change(a string, by int) {
 	}
 }
 
-// list is the addresses; the caller must not change them.
+// list is the addresses. The caller must not change them.
 func (l *addressList) list() []string {
 	if len(l.delta) == 0 {
 		return l.sorted
@@ -50,14 +49,14 @@ func (l *addressList) list() []string {
 	return l.sorted
 }
 
-// NamespaceAddresses is the subject of topics about a namespace whose pods gained
-// or lost an address; the key's name is the namespace.
+// NamespaceAddresses is the subject of topics about a namespace whose pods gained or lost an address; the key's name is
+// the namespace.
 const NamespaceAddresses cluster.Subject = "addresses of a namespace"
 
 // Addresses lists the addresses of each namespace's pods.
 type Addresses struct {
 	lists  map[listKey]*addressList
-	before []netip.Addr // of the pod that changes
+	before []netip.Addr // of the pod, as they were before it changed
 }
 
 // listKey names an addressList.
@@ -109,8 +108,8 @@ func (x *Addresses) listOf(pod cluster.Name, a netip.Addr) *addressList {
 	return x.lists[k]
 }
 
-// List lists the addresses of one family that pods of a namespace hold and use,
-// in the order of their text. The caller must not change the list.
+// List lists the addresses of one family that pods of a namespace hold and use, sorted as text. The caller must not
+// change the list.
 func (x *Addresses) List(namespace string, is4 bool) []string {
 	k := listKey{namespace, is4}
 	l := x.lists[k]

@@ -12,7 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// addressesOf is what Addresses must be, from the whole state.
+// addressesOf is what Addresses must list, worked out from the whole state.
 func addressesOf(s *cluster.State, namespace string, is4 bool) []string {
 	var out []string
 	for n, p := range s.Pods {
@@ -29,7 +29,7 @@ func addressesOf(s *cluster.State, namespace string, is4 bool) []string {
 	return out
 }
 
-// The lists that are kept are those that the state as a whole has, whatever happened and whenever somebody looked.
+// Addresses lists what the whole state says, whatever happened and whenever somebody asked.
 func TestAddressesAfterAnyPath(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -6,11 +6,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// claims records which objects claim a key, such as an address, in their order.
-// The first of them holds the key.
+// claims records which objects claim a key, such as an address. The first in order holds the key.
 type claims[K comparable, T any] struct {
 	of    map[K][]*T
-	order func(k K, a, b *T) int // never 0 for two that claim at the same time
+	order func(k K, a, b *T) int // never 0 for two objects that claim k at the same time
 }
 
 func newClaims[K comparable, T any](order func(k K, a, b *T) int) claims[K, T] {
@@ -25,41 +24,38 @@ func (c claims[K, T]) holder(k K) *T {
 	return nil
 }
 
-// replace replaces the claims of old, an object as it was, by those of now, the
-// object as it is; either may be nil. It lists the other objects that gained or
-// lost a key by that, some perhaps more than once.
+// replace replaces the claims of an object as it was by those of the object as it is; either may be nil. It lists the
+// other objects that gained or lost a key by that, some perhaps more than once.
 func (c claims[K, T]) replace(old, now *T, dropped, added []K) []*T {
-	type change struct{ drop, add bool }
-	keys := map[K]change{}
+	before := map[K]*T{}
+	for _, k := range slices.Concat(dropped, added) {
+		before[k] = c.holder(k)
+	}
 	for _, k := range dropped {
-		keys[k] = change{drop: true}
+		c.drop(k, old)
 	}
 	for _, k := range added {
-		keys[k] = change{keys[k].drop, true}
+		c.add(k, now)
 	}
-	var rivals []*T
-	for k, change := range keys {
-		was := c.holder(k)
-		if change.drop {
-			c.drop(k, old)
-		}
-		if change.add {
-			c.add(k, now)
-		}
+	var others []*T
+	for k, was := range before {
 		is := c.holder(k)
 		for _, h := range []*T{was, is} {
 			if was != is && h != nil && h != old && h != now {
-				rivals = append(rivals, h)
+				others = append(others, h)
 			}
 		}
 	}
-	return rivals
+	return others
 }
 
+// add adds a claim. An object may name a key twice and claims it once.
 func (c claims[K, T]) add(k K, by *T) {
 	l := c.of[k]
 	i, _ := slices.BinarySearchFunc(l, by, func(a, b *T) int { return c.order(k, a, b) })
-	c.of[k] = slices.Insert(l, i, by)
+	if i == len(l) || l[i] != by {
+		c.of[k] = slices.Insert(l, i, by)
+	}
 }
 
 func (c claims[K, T]) drop(k K, by *T) {
@@ -71,7 +67,7 @@ func (c claims[K, T]) drop(k K, by *T) {
 	}
 }
 
-// sortedNames is the names of objects, each once.
+// sortedNames lists the names of objects, sorted, each once.
 func sortedNames[T cluster.Object](objects []T) []cluster.Name {
 	var out []cluster.Name
 	for _, o := range objects {

@@ -1,38 +1,39 @@
 package index
 
 import (
-	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // Subjects of topics about gateways.
 const (
-	// GatewayExists: an address family gained its first gateway or lost its
-	// last; the key is the family.
+	// GatewayExists: an address family gained its first gateway or lost its last; the key is the family.
 	GatewayExists cluster.Subject = "gateway exists"
-	// GatewayInService: an address family gained its first gateway that is in
-	// service, or lost its last; the key is the family.
+	// GatewayInService: an address family gained its first working gateway or lost its last; the key is the family.
 	GatewayInService cluster.Subject = "gateway in service"
-	// GatewayAddress: a gateway other than the one that changed gained or lost
-	// an address that both claim; the key is that gateway's node.
+	// GatewayAddress: another gateway than the one that changed gained or lost an address that both claim; the key is the
+	// node of that other gateway.
 	GatewayAddress cluster.Subject = "gateway address"
 )
 
-// Gateways tells which nodes packets can leave the cluster through.
+// Gateways answers which nodes packets can leave the cluster through.
 type Gateways struct {
-	claims    claims[netip.Addr, cluster.Node] // of gateways' addresses
-	usable    sets[bool]                       // by family, the nodes of which Usable is true
-	inService sets[bool]                       // those of them that are in service
+	claims    claims[netip.Addr, cluster.Node] // of external addresses
+	usable    cluster.NameSets[bool]           // by family, the nodes for which Usable is true
+	inService cluster.NameSets[bool]           // those of them that are in service
 	old       *cluster.Node                    // the node that changes, as it was
 }
 
 func newGateways() *Gateways {
-	return &Gateways{claims: newClaims(compareGateways), usable: sets[bool]{}, inService: sets[bool]{}}
+	return &Gateways{
+		claims: newClaims(func(_ netip.Addr, a, b *cluster.Node) int { return a.CompareAge(b) }),
+		usable: cluster.NameSets[bool]{}, inService: cluster.NameSets[bool]{},
+	}
 }
 
 // GatewaysOf is the index of a State.
@@ -57,8 +58,8 @@ func (g *Gateways) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 		existed, served := g.Any(is4), len(g.inService[is4]) > 0
 		for _, n := range append(slices.Clone(rivals), r.Name) {
 			usable := g.Usable(s, n.Name, is4)
-			g.usable.put(is4, n, usable)
-			g.inService.put(is4, n, usable && s.Nodes[n.Name].Outage() == "")
+			g.usable.Put(is4, n, usable)
+			g.inService.Put(is4, n, usable && s.Nodes[n.Name].Outage() == "")
 		}
 		if g.Any(is4) != existed {
 			out = append(out, cluster.Topic{Subject: GatewayExists, Key: family(is4)})
@@ -75,32 +76,15 @@ func gatewayAddrs(n *cluster.Node) []netip.Addr {
 	if n == nil || n.Gateway == nil {
 		return nil
 	}
-	var out []netip.Addr
-	for _, p := range n.Gateway.IPs {
-		out = append(out, p.Addr())
-	}
-	return out
+	return ipnet.Addrs(n.Gateway.IPs)
 }
 
-// compareGateways orders the gateways that claim an address, its holder first.
-func compareGateways(_ netip.Addr, a, b *cluster.Node) int {
-	byHand := func(n *cluster.Node) int {
-		if n.ByHand {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(cmp.Compare(byHand(a), byHand(b)), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name))
-}
-
-// Holder is the gateway that has an external address: of those that claim it
-// the oldest Node, then the first by name. A node that was set up by hand has no
-// age and comes last. It is nil when no gateway claims the address.
+// Holder is the gateway that has an external address: the first by Node.CompareAge of those that claim it. It is nil
+// when no gateway claims the address.
 func (g *Gateways) Holder(a netip.Addr) *cluster.Node { return g.claims.holder(a) }
 
-// Of is the gateway configuration of a node: what its annotation says, without
-// the families whose address another gateway has. It is nil when the node is no
-// gateway, or no family is left.
+// Of is the gateway configuration of a node: its annotation, without the families whose address another gateway has. It
+// is nil when the node is no gateway, or no family is left.
 func (g *Gateways) Of(s *cluster.State, node string) *annotation.L3Gateway {
 	n := s.Nodes[node]
 	if n == nil || n.Gateway == nil {
@@ -124,8 +108,8 @@ func (g *Gateways) Of(s *cluster.State, node string) *annotation.L3Gateway {
 	return &left
 }
 
-// Usable tells whether packets of a family can leave the cluster through the
-// node: it is a gateway with a next hop and an address on the join switch.
+// Usable is true when packets of a family can leave the cluster through the node: it is a gateway with a next hop and
+// an address on the join switch.
 func (g *Gateways) Usable(s *cluster.State, node string, is4 bool) bool {
 	c := g.Of(s, node)
 	if c == nil {
@@ -136,24 +120,23 @@ func (g *Gateways) Usable(s *cluster.State, node string, is4 bool) bool {
 	return hop && joined
 }
 
-// Chosen tells whether packets of a family are to leave through the node: it is
-// usable and in service. When no gateway of the family is in service, all that
-// are usable are chosen: the verdict may be wrong, and there is nothing better.
+// Chosen is true when packets of a family are to leave through the node: it is usable and in service. When no gateway
+// of the family is in service, all usable ones are chosen: the verdict may be wrong, and there is no alternative.
 func (g *Gateways) Chosen(s *cluster.State, node string, is4 bool) bool {
 	return g.Usable(s, node, is4) && (len(g.inService[is4]) == 0 || s.Nodes[node].Outage() == "")
 }
 
-// Any tells whether packets of a family can leave through any node's gateway.
+// Any is true when packets of a family can leave through any node.
 func (g *Gateways) Any(is4 bool) bool { return len(g.usable[is4]) > 0 }
 
 // List lists the nodes through which packets of any family can leave, sorted.
 func (g *Gateways) List() []string {
-	all := set{}
+	all := cluster.NameSet{}
 	for _, is4 := range families() {
 		maps.Copy(all, g.usable[is4])
 	}
 	var out []string
-	for _, n := range all.sorted() {
+	for _, n := range all.Sorted() {
 		out = append(out, n.Name)
 	}
 	return out

@@ -13,7 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// gatewayNode is a gateway with addresses outside, and a next hop in the family of each.
+// gatewayNode is a gateway with external addresses, and a next hop of the family of each.
 func gatewayNode(name string, created int64, ips ...string) *cluster.Node {
 	g := &annotation.L3Gateway{}
 	for _, s := range ips {
@@ -24,8 +24,7 @@ func gatewayNode(name string, created int64, ips ...string) *cluster.Node {
 	return &cluster.Node{Name: name, Created: created, Gateway: g}
 }
 
-// Of gateways that name one address the oldest has it; what the others are is told by the families that are left to
-// them.
+// When gateways claim the same address, the oldest has it. The others keep the families that are left.
 func TestGatewayAddresses(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	step := func(what string, n *cluster.Node, want string, rivals ...string) {
@@ -75,8 +74,7 @@ func TestGatewayAddresses(t *testing.T) {
 	}
 }
 
-// Whatever happened, each family's gateways are those that the state as a whole has, and a gateway that is refused is
-// none of them.
+// Whatever happened, Gateways says what the whole state says. A gateway without any address of its own is not usable.
 func TestGatewaysAfterAnyPath(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 4))

@@ -7,20 +7,19 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// HealthSource is the subject of topics about a pod that got the address from
-// which OVN checks endpoints (cluster.HealthSource), or gave it back; the key is
-// the pod.
+// HealthSource is the subject of topics about a pod that gained or lost the address from which OVN checks endpoints
+// (cluster.HealthSource); the key is the pod.
 const HealthSource cluster.Subject = "health check source"
 
-// HealthChecks tells which Services OVN checks the endpoints of, and from where.
+// HealthChecks answers which Services OVN checks the endpoints of, and from which addresses.
 type HealthChecks struct {
-	checked set
-	holders map[netip.Addr]cluster.Name // which pod has a HealthSource
-	before  []netip.Addr                // the HealthSources of the pod that changes
+	checked cluster.NameSet
+	holders map[netip.Addr]cluster.Name // the pod that has a HealthSource
+	before  []netip.Addr                // the HealthSources of the pod, as they were before it changed
 }
 
 func newHealthChecks() *HealthChecks {
-	return &HealthChecks{checked: set{}, holders: map[netip.Addr]cluster.Name{}}
+	return &HealthChecks{checked: cluster.NameSet{}, holders: map[netip.Addr]cluster.Name{}}
 }
 
 // HealthChecksOf is the index of a State.
@@ -46,7 +45,7 @@ func (h *HealthChecks) Before(s *cluster.State, r cluster.Ref) {
 func (h *HealthChecks) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	if r.Kind == cluster.KindService {
 		svc := s.Services[r.Name]
-		h.checked.put(r.Name, svc != nil && svc.HealthCheck.Interval > 0)
+		h.checked.Put(r.Name, svc != nil && svc.HealthCheck.Interval > 0)
 		return nil
 	}
 	before, after := h.before, sources(s, r.Name)
@@ -70,9 +69,8 @@ func sources(s *cluster.State, pod cluster.Name) []netip.Addr {
 	return out
 }
 
-// SourceHolder is the pod that has the HealthSource of a node subnet: it was
-// given that address before it was reserved for checks, and keeps it. Endpoints
-// in the subnet are not checked meanwhile.
+// SourceHolder is the pod that has the HealthSource of a node subnet. An older version granted the address, and the pod
+// keeps it. While it does, OVN checks no endpoints in the subnet.
 func (h *HealthChecks) SourceHolder(subnet netip.Prefix) (pod cluster.Name, held bool) {
 	if source, ok := cluster.HealthSource(subnet); ok {
 		pod, held = h.holders[source]
@@ -80,16 +78,14 @@ func (h *HealthChecks) SourceHolder(subnet netip.Prefix) (pod cluster.Name, held
 	return pod, held
 }
 
-// Probe is how OVN checks an endpoint: on the chassis of the pod's logical port,
-// from an address of the same subnet.
+// Probe is how OVN checks an endpoint: at the logical port of a pod, from an address of the same subnet.
 type Probe struct {
 	Pod    cluster.Name
 	Source netip.Addr
 }
 
-// ProbeOf is how an endpoint of a namespace is checked. ok is false for one that
-// can't be checked: it is no pod, or its address is not in the node's subnets
-// (host network), or a pod has the address that checks would come from.
+// ProbeOf is how an endpoint of a namespace is checked. ok is false for an endpoint that can't be checked: it is no
+// pod, its address is not in the node's subnets (host network), or a pod has the address that checks would come from.
 func (h *HealthChecks) ProbeOf(s *cluster.State, namespace string, e cluster.Endpoint) (p Probe, ok bool) {
 	if e.Pod == "" {
 		return Probe{}, false
@@ -107,10 +103,9 @@ func (h *HealthChecks) ProbeOf(s *cluster.State, namespace string, e cluster.End
 }
 
 // Checked lists the Services with a health check, in no order.
-func (h *HealthChecks) Checked() []cluster.Name { return h.checked.list() }
+func (h *HealthChecks) Checked() []cluster.Name { return h.checked.List() }
 
-// CheckedOn lists the Services with a health check that have endpoints on a
-// node, in no order.
+// CheckedOn lists those of Checked that have endpoints on a node, in no order.
 func (h *HealthChecks) CheckedOn(s *cluster.State, node string) []cluster.Name {
 	return withEndpointsOn(s, node, h.checked)
 }

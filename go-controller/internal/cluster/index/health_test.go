@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// Only an endpoint that is a pod's, in the pod subnets of its node, can be checked; and services are found by the nodes
-// of their endpoints.
+// Only an endpoint that is a pod, in the pod subnets of its node, can be checked. Services are found by the nodes of
+// their endpoints.
 func TestProbes(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	s.Apply(cluster.Event{Ref: (&cluster.Node{Name: "n1"}).Ref(), New: &cluster.Node{Name: "n1"}})
@@ -53,7 +53,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A pod that has the address which checks come from keeps it: nothing is checked in that subnet until it goes.
+// A pod that has the source address of checks keeps it. Nothing in its subnet is checked until the pod is deleted.
 func TestSourceHolder(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	subnets := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd01:0:0:1::/64")}

@@ -1,19 +1,23 @@
 package index
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// Services finds the Services whose rows depend on more than themselves.
+// Services answers which Services have rows that depend on nodes.
 type Services struct {
-	zoneHinted, nodeHinted      sets[cluster.Name] // by Service, its slices that have such hints
-	internalLocal, reachedLocal set
+	zoneHinted, nodeHinted          cluster.NameSets[cluster.Name] // by Service, its slices that have such hints
+	internalLocal, localFromOutside cluster.NameSet
 }
 
 func newServices() *Services {
-	return &Services{zoneHinted: sets[cluster.Name]{}, nodeHinted: sets[cluster.Name]{}, internalLocal: set{}, reachedLocal: set{}}
+	return &Services{
+		zoneHinted: cluster.NameSets[cluster.Name]{}, nodeHinted: cluster.NameSets[cluster.Name]{},
+		internalLocal: cluster.NameSet{}, localFromOutside: cluster.NameSet{},
+	}
 }
 
 // ServicesOf is the index of a State.
@@ -36,61 +40,46 @@ func (v *Services) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 func (v *Services) put(o cluster.Object, in bool) {
 	switch o := o.(type) {
 	case *cluster.Service:
-		v.internalLocal.put(o.Name, in && o.InternalLocal)
-		v.reachedLocal.put(o.Name, in && o.ReachedLocally())
+		v.internalLocal.Put(o.Name, in && o.InternalLocal)
+		v.localFromOutside.Put(o.Name, in && o.LocalFromOutside())
 	case *cluster.EndpointSlice:
 		if o.Service == "" {
 			return
 		}
 		svc := cluster.Name{Namespace: o.Name.Namespace, Name: o.Service}
-		if slices.ContainsFunc(o.Endpoints, func(e cluster.Endpoint) bool { return e.ForZones != "" }) {
-			v.zoneHinted.put(svc, o.Name, in)
-		}
-		if slices.ContainsFunc(o.Endpoints, func(e cluster.Endpoint) bool { return e.ForNodes != "" }) {
-			v.nodeHinted.put(svc, o.Name, in)
-		}
+		zones := slices.ContainsFunc(o.Endpoints, func(e cluster.Endpoint) bool { return e.ForZones != "" })
+		nodes := slices.ContainsFunc(o.Endpoints, func(e cluster.Endpoint) bool { return e.ForNodes != "" })
+		v.zoneHinted.Put(svc, o.Name, in && zones)
+		v.nodeHinted.Put(svc, o.Name, in && nodes)
 	}
 }
 
-// ZoneHinted lists the Services that have endpoints with hints for zones, in no
-// order.
-func (v *Services) ZoneHinted() []cluster.Name { return keys(v.zoneHinted) }
+// ZoneHinted lists the Services that have endpoints with hints for zones, in no order.
+func (v *Services) ZoneHinted() []cluster.Name { return slices.Collect(maps.Keys(v.zoneHinted)) }
 
-// NodeHinted lists the Services that have endpoints with hints for nodes, in no
-// order.
-func (v *Services) NodeHinted() []cluster.Name { return keys(v.nodeHinted) }
+// NodeHinted lists the Services that have endpoints with hints for nodes, in no order.
+func (v *Services) NodeHinted() []cluster.Name { return slices.Collect(maps.Keys(v.nodeHinted)) }
 
-// InternalLocalOn lists the Services of internalTrafficPolicy Local that have
-// endpoints on a node, in no order.
+// InternalLocalOn lists the Services with internalTrafficPolicy Local that have endpoints on a node, in no order.
 func (v *Services) InternalLocalOn(s *cluster.State, node string) []cluster.Name {
 	return withEndpointsOn(s, node, v.internalLocal)
 }
 
-// ReachedLocally lists the Services of which Service.ReachedLocally is true, in
-// no order.
-func (v *Services) ReachedLocally() []cluster.Name { return v.reachedLocal.list() }
+// LocalFromOutside lists the Services for which Service.LocalFromOutside is true, in no order.
+func (v *Services) LocalFromOutside() []cluster.Name { return v.localFromOutside.List() }
 
-// ReachedLocallyOn lists those of ReachedLocally that have endpoints on a node,
-// in no order.
-func (v *Services) ReachedLocallyOn(s *cluster.State, node string) []cluster.Name {
-	return withEndpointsOn(s, node, v.reachedLocal)
+// LocalFromOutsideOn lists those of LocalFromOutside that have endpoints on a node, in no order.
+func (v *Services) LocalFromOutsideOn(s *cluster.State, node string) []cluster.Name {
+	return withEndpointsOn(s, node, v.localFromOutside)
 }
 
 // withEndpointsOn lists those of the Services that have endpoints on a node.
-func withEndpointsOn(s *cluster.State, node string, services set) []cluster.Name {
+func withEndpointsOn(s *cluster.State, node string, services cluster.NameSet) []cluster.Name {
 	var out []cluster.Name
 	for svc := range services {
 		if s.HasEndpointsOn(svc, node) {
 			out = append(out, svc)
 		}
-	}
-	return out
-}
-
-func keys(m sets[cluster.Name]) []cluster.Name {
-	out := make([]cluster.Name, 0, len(m))
-	for n := range m {
-		out = append(out, n)
 	}
 	return out
 }

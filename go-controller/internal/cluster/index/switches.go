@@ -2,15 +2,15 @@ package index
 
 import "github.com/northbound-net/northbound/go-controller/internal/cluster"
 
-// NodeSwitch is the subject of topics about a node whose logical switch came,
-// went, was made anew, or moved to another zone; the key is the node.
+// NodeSwitch is the subject of topics about a node whose logical switch was added, deleted, made anew, or moved to
+// another zone; the key is the node.
 const NodeSwitch cluster.Subject = "node switch"
 
 // Switches notices what happens to the logical switches of nodes.
 type Switches struct{ before nodeSwitch }
 
-// nodeSwitch is what tells two logical switches apart: the UID of the Node is
-// part of the row's UUID. It is zero for a node without a switch.
+// nodeSwitch identifies the logical switch of a node: the Node's UID is part of the row's UUID. It is zero for a node
+// without a switch.
 type nodeSwitch struct {
 	exists    bool
 	uid, zone string

@@ -7,12 +7,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// VIPHolder is the subject of topics about a Service, other than the one that
-// changed, that gained or lost a virtual IP which both claim; the key is that
-// Service.
+// VIPHolder is the subject of topics about another Service than the one that changed, when it gained or lost a virtual
+// IP that both claim; the key is that other Service.
 const VIPHolder cluster.Subject = "virtual IP holder"
 
-// VIPs tells which Service holds a virtual IP.
+// VIPs answers which Service holds a virtual IP.
 type VIPs struct {
 	claims claims[cluster.VIP, cluster.Service]
 	old    *cluster.Service // the Service that changes, as it was
@@ -43,19 +42,14 @@ func (v *VIPs) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	return topics(VIPHolder, sortedNames(v.claims.replace(old, now, dropped, added))...)
 }
 
-// Holder is the Service that has a virtual IP. Of those that claim it, one whose
-// cluster IP it is comes first: the API server gives out cluster IPs, while a
-// user may write anything into the other fields. Then the oldest comes first,
-// then the first by name. Holder is nil when no Service claims the virtual IP.
+// Holder is the Service that has a virtual IP, nil when none claims it. A Service whose cluster IP it is comes first:
+// the API server gives out cluster IPs, while a user may write anything into the other fields. Then the oldest comes
+// first, then the first by name.
 func (v *VIPs) Holder(vip cluster.VIP) *cluster.Service { return v.claims.holder(vip) }
 
 // compareClaims orders the Services that claim v, its holder first.
 func compareClaims(v cluster.VIP, a, b *cluster.Service) int {
-	named := func(s *cluster.Service) int {
-		if slices.Contains(s.ClusterIPs, v.Addr.Addr()) {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(named(a), named(b)), cmp.Compare(a.Created, b.Created), cluster.CompareNames(a.Name, b.Name))
+	other := func(s *cluster.Service) bool { return !slices.Contains(s.ClusterIPs, v.Addr.Addr()) }
+	return cmp.Or(cluster.CompareBool(other(a), other(b)), cmp.Compare(a.Created, b.Created),
+		cluster.CompareNames(a.Name, b.Name))
 }

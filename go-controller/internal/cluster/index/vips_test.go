@@ -80,8 +80,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// Holders are those that the state as a whole has, and rivals are exactly the others whose VIPs change, whatever
-// happened.
+// Whatever happened, holders are what the whole state says, and the topics name exactly the other services whose VIPs
+// changed.
 func TestHoldersAfterAnyPath(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -136,7 +136,7 @@ func TestHoldersAfterAnyPath(t *testing.T) {
 	}
 }
 
-// holders is who has which VIP, from all services.
+// holders is the service that has each VIP, worked out from all services.
 func holders(s *cluster.State) map[cluster.VIP]cluster.Name {
 	best := map[cluster.VIP]*cluster.Service{}
 	for _, svc := range s.Services {

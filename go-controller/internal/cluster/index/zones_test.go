@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
-// Zones tell nodes apart as soon as one is in a zone, and no longer than that; each change tells what it did to them,
-// and whether the node's switch moved.
+// Zones count while at least one node is in a zone. Each change says which zones it added or removed, and whether the
+// node's switch changed.
 func TestZones(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	node := func(name, uid, zone string) func() cluster.Change {
@@ -69,8 +69,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// Services are known by what of them may differ per node or zone, for as long as one of their slices, or the service
-// itself, says so.
+// Services are found by hints and policies as long as one of their slices, or the service itself, has them.
 func TestNearServices(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	slice := func(n string, e cluster.Endpoint) *cluster.EndpointSlice {
@@ -106,7 +105,7 @@ func TestNearServices(t *testing.T) {
 
 func name(ns, n string) cluster.Name { return cluster.Name{Namespace: ns, Name: n} }
 
-// apply puts an object into the state, and wants that to be a change.
+// apply puts an object into the state, and requires that this is a change.
 func apply(t *testing.T, s *cluster.State, o cluster.Object) cluster.Change {
 	t.Helper()
 	return change(t, s, cluster.Event{Ref: o.Ref(), New: o})

@@ -170,7 +170,7 @@ func (p *planner) serve(at netip.AddrPort, w target) bool {
 }
 
 // NeedsEndpoints tells whether the plan depends on the service's endpoints.
-func NeedsEndpoints(s *cluster.Service) bool { return s.ReachedLocally() || s.HealthCheckPort != 0 }
+func NeedsEndpoints(s *cluster.Service) bool { return s.LocalFromOutside() || s.HealthCheckPort != 0 }
 
 // limit admits only these sources to the entry's place. It leaves out a range within
 // another, as the kernel's sets take no ranges that overlap. The zero Prefix is

@@ -80,9 +80,9 @@ func TestDecodeNode(t *testing.T) {
 		if got.Name != long || got.UID != "uid-"+long || got.Created != 1700000000 || len(problems) != 0 {
 			t.Errorf("%v: %+v, %v", c.annotations, got, problems)
 		}
-		if !slices.Equal(got.Annotated, c.want) || !strings.Contains(got.AnnotatedAs, c.refused) ||
-			(got.AnnotatedAs == "") != (c.refused == "") {
-			t.Errorf("%v: subnets %v, refused as %q", c.annotations, got.Annotated, got.AnnotatedAs)
+		if !slices.Equal(got.Annotated, c.want) || !strings.Contains(got.AnnotationError, c.refused) ||
+			(got.AnnotationError == "") != (c.refused == "") {
+			t.Errorf("%v: subnets %v, refused as %q", c.annotations, got.Annotated, got.AnnotationError)
 		}
 	}
 	got, _ := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", "n",
@@ -154,8 +154,8 @@ func TestDecodePod(t *testing.T) {
 		got, _ := decode[*cluster.Pod](t, pod(map[string]string{annotation.PodNetworks: tampered,
 			annotation.PodClassic: classic}, nil))
 		if got.Annotated != nil || got.ClassicOK ||
-			!strings.HasPrefix(got.AnnotatedAs, "parsing k8s.ovn.org/pod-networks ") || len(got.AnnotatedAs) > 1000 {
-			t.Errorf("tampered annotation %.40q: %v, refused as %.80q", tampered, got.Annotated, got.AnnotatedAs)
+			!strings.HasPrefix(got.AnnotationError, "parsing k8s.ovn.org/pod-networks ") || len(got.AnnotationError) > 1000 {
+			t.Errorf("tampered annotation %.40q: %v, refused as %.80q", tampered, got.Annotated, got.AnnotationError)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	if raw, ok := p.Annotations[annotation.PodNetworks]; ok {
 		n, err := annotation.ParsePodNetworks(raw)
 		if err != nil {
-			out.AnnotatedAs = err.Error()
+			out.AnnotationError = err.Error()
 			return out, f.problems
 		}
 		out.Annotated = &n

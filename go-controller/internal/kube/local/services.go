@@ -15,7 +15,7 @@ func (w *Watcher) Services() (list []*cluster.Service, version uint64, ok bool) 
 // servicesChanged has the slices of the services kept as the services need it.
 func (w *Watcher) servicesChanged(changes []change[*cluster.Service]) {
 	for _, c := range changes {
-		w.slices.follow(c.name, c.now != nil && c.now.ReachedLocally())
+		w.slices.follow(c.name, c.now != nil && c.now.LocalFromOutside())
 	}
 	w.notify()
 }

@@ -66,7 +66,7 @@ func (w *Watcher) runSlices(ctx context.Context) {
 }
 
 // Endpoints are EndpointSlices by service: all slices of services that clients from outside reach locally
-// (cluster.Service.ReachedLocally); of other services the slices with endpoints on this node, with these endpoints
+// (cluster.Service.LocalFromOutside); of other services the slices with endpoints on this node, with these endpoints
 // only. version differs after each change of them. The first call starts the watch. The error says why they are not
 // known; it is ErrNotAllowed if waiting won't help.
 func (w *Watcher) Endpoints() (byService map[cluster.Name][]*cluster.EndpointSlice, version uint64, err error) {

@@ -1,3 +1,3 @@
-// Package namespace translates namespaces: each is one address set per address
-// family with the addresses of its pods, for policies to refer to.
+// Package namespace translates namespaces. Each becomes one address set per address family with the addresses of its
+// pods, which policies refer to.
 package namespace

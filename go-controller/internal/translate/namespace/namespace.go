@@ -50,19 +50,15 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	addresses := index.AddressesOf(s)
 	var rows []nb.Row
-	if s.Config.HasIPv4() {
-		rows = append(rows, t.addressSet(o, ns, names.IPv4, addresses.List(ns.Name, true)))
-	}
-	if s.Config.HasIPv6() {
-		rows = append(rows, t.addressSet(o, ns, names.IPv6, addresses.List(ns.Name, false)))
+	m := translate.Maker{Schema: t.Schema, Owner: o, UID: ns.UID}
+	for _, is4 := range []bool{true, false} {
+		if is4 && !s.Config.HasIPv4() || !is4 && !s.Config.HasIPv6() {
+			continue
+		}
+		f := names.FamilyOf(is4)
+		rows = append(rows, m.Row(names.FamilyRole(names.RoleAddresses, f), &nbdb.AddressSet{
+			Name: names.NamespaceAddressSet(ns.Name, f), Addresses: addresses.List(ns.Name, is4),
+		}))
 	}
 	return translate.Rows{Rows: rows}, nil
-}
-
-func (t Translator) addressSet(o nb.Owner, ns *cluster.Namespace, f names.Family, addresses []string) nb.Row {
-	role := names.FamilyRole(names.RoleAddresses, f)
-	return t.Schema.NewRow(nb.Key{Table: nbdb.AddressSetTable, Owner: o, Role: role}, &nbdb.AddressSet{
-		UUID: names.RowUUID(nbdb.AddressSetTable, o.Kind, o.Name, role, ns.UID),
-		Name: names.NamespaceAddressSet(ns.Name, f), Addresses: addresses,
-	})
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a limit in bits per second is in kilobits: never more than asked for, never 0, never more than a datapath can
-// count; and a burst that lets the longest packet pass.
+// A limit in kilobits is never more than the limit in bits, never 0, and never more than a datapath can count. The
+// burst lets the longest packet pass.
 func TestBandwidth(t *testing.T) {
 	for bits, want := range map[uint64]map[string]int{
 		1_000:                 {"rate": 1, "burst": 525},

@@ -1,4 +1,3 @@
-// Package pod translates pods: each is one logical switch port on its node's
-// switch, with the addresses granted to it, port security so that it can't use
-// others, and the only chassis that may claim it.
+// Package pod translates pods. Each becomes one logical switch port on its node's switch, with the addresses that were
+// granted, port security so that the pod can't use others, and the only chassis that may claim the port.
 package pod

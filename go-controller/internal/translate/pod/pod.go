@@ -26,15 +26,15 @@ func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{Kinds: []cluster.Kind{cluster.KindPod, cluster.KindNode}}
 }
 
-// Affected implements translate.Translator. A node alters its pods' ports when
-// it comes, goes, is made anew, or its chassis becomes known.
+// Affected implements translate.Translator. A node alters its pods' ports when it is added, deleted or made anew, and
+// when its chassis becomes known.
 func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch c.Ref.Kind {
 	case cluster.KindPod:
 		old, _ := c.Old.(*cluster.Pod)
 		now, _ := c.New.(*cluster.Pod)
 		if !c.Granted && old != nil && now != nil && old.SamePlace(now) && old.Bandwidth == now.Bandwidth {
-			return nil // only the addresses' annotations differ: allocate decides what that means
+			return nil // only annotations with addresses differ: package allocate grants what follows from that
 		}
 		return []nb.Owner{owner(c.Ref.Name)}
 	case cluster.KindNode:
@@ -54,7 +54,7 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 
 // Rows implements translate.Translator.
 func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
-	p := find(s, o)
+	p := s.Pods[cluster.ParseName(o.Name)]
 	if p == nil || !p.WantsNetwork() {
 		return translate.Rows{}, nil
 	}
@@ -71,18 +71,13 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if p.UID != "" {
 		options["iface-id-ver"] = p.UID
 	}
-	sw := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: names.NodeRow(nbdb.LogicalSwitchTable, node.Name, names.RoleSwitch, node.UID)}
-	port := t.Schema.NewRow(
-		nb.Key{Table: nbdb.LogicalSwitchPortTable, Owner: o, Role: names.RolePort},
-		&nbdb.LogicalSwitchPort{
-			UUID:      names.RowUUID(nbdb.LogicalSwitchPortTable, o.Kind, o.Name, names.RolePort, p.UID),
-			Name:      names.LogicalPort(p.Name.Namespace, p.Name.Name),
-			Addresses: []string{address}, PortSecurity: []string{address}, Options: options,
-			ExternalIDs: map[string]string{names.KeyPod: "true", names.KeyNamespace: p.Name.Namespace},
-		},
-		nb.Slot{In: sw, Column: "ports"},
-	)
-	return translate.Rows{Rows: append([]nb.Row{port}, t.limits(o, p, sw)...)}, nil
+	sw := nb.Ref{Table: nbdb.LogicalSwitchTable,
+		UUID: names.NodeRow(nbdb.LogicalSwitchTable, node.Name, names.RoleSwitch, node.UID)}
+	m := translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}
+	port := m.Row(names.RolePort, &nbdb.LogicalSwitchPort{
+		Name: names.LogicalPort(p.Name.Namespace, p.Name.Name), Options: options,
+		Addresses: []string{address}, PortSecurity: []string{address},
+		ExternalIDs: map[string]string{names.KeyPod: "true", names.KeyNamespace: p.Name.Namespace},
+	}, nb.Slot{In: sw, Column: "ports"})
+	return translate.Rows{Rows: append([]nb.Row{port}, limits(m, p, sw)...)}, nil
 }
-
-func find(s *cluster.State, o nb.Owner) *cluster.Pod { return s.Pods[cluster.ParseName(o.Name)] }

@@ -6,25 +6,23 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// Affinity is how a client keeps its backend.
+// Affinity is the way in which a client keeps its backend.
 type Affinity int
 
-// The ways. OVN's own timer is exact, but has a price: the packet by which OVN
-// learns of a client is dropped (the logical flow with commit_lb_aff goes no
-// further, in 23.03 and 25.03), and with the userspace datapath so is whatever
-// repeats it, which is that connection. It is used where the time matters.
+// The kinds of affinity. OVN's own timer is exact, but OVN drops the packet by which it learns of a client: the logical
+// flow with commit_lb_aff goes no further, in 23.03 and 25.03. With the userspace datapath it also drops what repeats
+// that packet, which is the whole connection. So the timer is used only where the time matters.
 const (
 	NoAffinity    Affinity = iota
-	AffinityHash           // by the client's address alone, for as long as the endpoints are the same ones
-	AffinityTimer          // for a time, which OVN keeps
+	AffinityHash           // by a hash of the client's address, while the endpoints stay the same
+	AffinityTimer          // by OVN's timer
 )
 
-// longAffinity is the time from which a client may as well keep its backend for
-// good: the API's default (ClientIPConfig.timeoutSeconds). All that OVN's timer
-// can't hold, which is more than 65535 seconds (ovn-nb(5)), is longer.
+// longAffinity is the timeout from which a client may as well keep its backend for ever: the API's default
+// (ClientIPConfig.timeoutSeconds). OVN's timer holds up to 65535 seconds (ovn-nb(5)), which is longer.
 const longAffinity = 10800
 
-// AffinityOf is how clients of a service keep their backend.
+// AffinityOf is the affinity of a service's clients.
 func AffinityOf(svc *cluster.Service) Affinity {
 	switch {
 	case svc.AffinitySeconds == 0:
@@ -35,9 +33,9 @@ func AffinityOf(svc *cluster.Service) Affinity {
 	return AffinityHash
 }
 
-// options is the options of the service's load balancers of a protocol. A UDP
-// flow has no end: with ct_flush, ovn-controller makes connection tracking
-// forget those of a backend that goes, so that the next packet finds another.
+// options is the options of the service's load balancers of a protocol. A UDP flow has no end: with ct_flush,
+// ovn-controller deletes the flows of a removed backend from connection tracking, so that the next packet gets another
+// backend.
 func options(svc *cluster.Service, proto cluster.Protocol) map[string]string {
 	out := map[string]string{"hairpin_snat_ip": hairpinSNAT, "reject": "true"}
 	if proto == cluster.UDP {
@@ -49,9 +47,8 @@ func options(svc *cluster.Service, proto cluster.Protocol) map[string]string {
 	return out
 }
 
-// selectionFields are what a backend is chosen by. That the load balancer names
-// them at all spares the userspace datapath a recirculation, of which it has
-// only a few.
+// selectionFields are the fields whose hash chooses a backend. Naming any fields saves the userspace datapath one of
+// its few recirculations.
 func selectionFields(svc *cluster.Service) []string {
 	if AffinityOf(svc) == AffinityHash {
 		return []string{"ip_src"}

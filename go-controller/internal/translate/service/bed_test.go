@@ -32,9 +32,8 @@ type bed struct {
 	session *ovsdb.Session
 }
 
-// onOVN runs a test on a cluster with these nodes, and on each of them pods: a client, and servers. The i-th node's
-// name is ni, its pods are ci and the servers of that node. The pods of a node have their addresses in this order, from
-// .3 on.
+// onOVN runs a test on a cluster with these nodes. Each node has pods: a client, and servers. The i-th node is ni, its
+// client is ci. The pods of a node have addresses from .3 on, in this order.
 func onOVN(t *testing.T, nodes []*cluster.Node, servers [][]string, test func(*bed)) {
 	t.Helper()
 	sb := testkit.StartOVN(t)
@@ -95,7 +94,7 @@ func (b *bed) config() config.Cluster {
 	return c
 }
 
-// set has the Northbound database be what the translators make of the nodes, the pods, and these services.
+// set makes the Northbound database what the translators make of the nodes, the pods, and these services.
 func (b *bed) set(services ...cluster.Object) *offline.Cluster {
 	b.Helper()
 	made := offline.New(b.config(), slices.Concat(b.objects, services))
@@ -152,13 +151,13 @@ func (b *bed) installed(node int, p string) {
 	})
 }
 
-// podAddrs is the addresses of the i-th pod of a node; the client is pod 0.
+// podAddrs lists the addresses of the i-th pod of a node; the client is pod 0.
 func podAddrs(node, i int) []netip.Addr {
 	return []netip.Addr{netip.MustParseAddr(fmt.Sprintf("10.128.%d.%d", 2*node, 3+i)),
 		netip.MustParseAddr(fmt.Sprintf("fd01:0:0:%d::%d", node, 3+i))}
 }
 
-// serve has a pod tell its name to whoever connects to port 8080, TCP or UDP.
+// serve makes a pod answer every connection to port 8080, TCP or UDP, with its name.
 func serve(t *testing.T, pod string) {
 	t.Helper()
 	err := testkit.InNetns(pod, func() error {
@@ -198,14 +197,14 @@ func serve(t *testing.T, pod string) {
 	}
 }
 
-// ask connects n times from a pod, each time from another port, and counts who answers. What fails is counted under its
-// error.
+// ask connects n times from a pod, each time from another port, and counts the names that answer. Failures are counted
+// under their error.
 func ask(t *testing.T, from, network, vip string, n int) map[string]int {
 	t.Helper()
 	return askFor(t, from, network, vip, n, 5*time.Second)
 }
 
-// askFor is ask with the time that an answer may take.
+// askFor is ask with a time limit for each answer.
 func askFor(t *testing.T, from, network, vip string, n int, limit time.Duration) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -232,7 +231,7 @@ func askOnce(from, network, vip string, limit time.Duration) (string, error) {
 	return question(c, network, limit)
 }
 
-// question asks over a connection who is there.
+// question asks over a connection for the name of the server.
 func question(c net.Conn, network string, limit time.Duration) (string, error) {
 	if err := c.SetDeadline(time.Now().Add(limit)); err != nil {
 		return "", err

@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// A UDP flow whose backend is no endpoint any more goes on to another with its next packet, though for connection
-// tracking it is the same connection still.
+// A UDP flow whose backend was removed goes to another backend with its next packet, although connection tracking still
+// has the old connection.
 func TestUDPFlowsMove(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -59,13 +59,13 @@ func TestUDPFlowsMove(t *testing.T) {
 	})
 }
 
-// flow is a UDP socket of the client's.
+// flow is a UDP socket of the client.
 type flow struct {
 	name string
 	c    net.Conn
 }
 
-// flowTo is a flow whose packets get to a server.
+// flowTo is a flow whose packets reach a server.
 func (b *bed) flowTo(vip, server string) *flow {
 	b.Helper()
 	var f *flow
@@ -88,7 +88,7 @@ func (b *bed) flowTo(vip, server string) *flow {
 	return f
 }
 
-// ask is who answers the flow's next packet.
+// ask is the server that answers the flow's next packet.
 func (f *flow) ask() string {
 	who, err := question(f.c, "udp", time.Second)
 	if err != nil {
@@ -99,9 +99,8 @@ func (f *flow) ask() string {
 
 func webVIPs() []string { return []string{"10.96.0.1:80", "[fd02::1]:80"} }
 
-// takenIn waits until OVN has one server answer all new flows, and Open vSwitch has looked again at what it remembers
-// of the others: until then a packet of an old flow may still be led by that, and its connection begin anew at the old
-// backend.
+// takenIn waits until one server answers all new flows, and Open vSwitch has revalidated its cached flows of the
+// others. Before that, a cached flow may still take a packet of an old connection to the old backend.
 func (b *bed) takenIn(server string) {
 	b.Helper()
 	for _, vip := range webVIPs() {
@@ -117,7 +116,7 @@ func (b *bed) takenIn(server string) {
 	}
 }
 
-// answeredBy holds that a server answers flows, each of them several packets.
+// answeredBy checks that a server answers several packets of each flow.
 func (b *bed) answeredBy(flows []*flow, server string) {
 	b.Helper()
 	for _, f := range flows {

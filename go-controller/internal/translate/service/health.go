@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
@@ -14,42 +13,35 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// checked completes a load balancer for a service that has its endpoints checked
-// by OVN: who can be is in its ip_port_mappings, and each VIP has a row that
-// says how. The rows are the load balancer's and these. OVN takes an endpoint
-// without a mapping for healthy, and checks no SCTP (ovn-nb(5),
-// Load_Balancer health_check).
-func (t Translator) checked(s *cluster.State, svc *cluster.Service, row nb.Row) []nb.Row {
-	rows := []nb.Row{row}
-	lb, ok := row.Model.(*nbdb.LoadBalancer)
-	if !ok || !Checks(svc, cluster.Protocol(strings.ToUpper(*lb.Protocol))) {
-		return rows
+// healthChecks has OVN check the endpoints of a load balancer: its ip_port_mappings list the endpoints that can be
+// checked, and each VIP gets a row with the parameters. OVN takes an endpoint without a mapping for healthy, and does
+// not check SCTP (ovn-nb(5), Load_Balancer health_check).
+func (r serviceRows) healthChecks(proto cluster.Protocol, role string, lb *nbdb.LoadBalancer) []nb.Row {
+	if !Checks(r.svc, proto) {
+		return nil
 	}
-	lb.IPPortMappings = mappings(s, svc)
+	svc := r.svc
+	lb.IPPortMappings = mappings(r.state, svc)
 	h := svc.HealthCheck
 	options := map[string]string{
 		"interval": strconv.Itoa(h.Interval), "timeout": strconv.Itoa(h.Timeout),
 		"success_count": strconv.Itoa(h.Successes), "failure_count": strconv.Itoa(h.Failures),
 	}
-	slot := nb.Slot{In: nb.Ref{Table: nbdb.LoadBalancerTable, UUID: lb.UUID}, Column: "health_check"}
-	o := row.Key.Owner
+	var rows []nb.Row
 	for _, vip := range slices.Sorted(maps.Keys(lb.Vips)) {
-		role := row.Key.Role + "-" + names.RoleHealthCheck + "-" + vip
-		rows = append(rows, t.Schema.NewRow(nb.Key{Table: nbdb.LoadBalancerHealthCheckTable, Owner: o, Role: role}, &nbdb.LoadBalancerHealthCheck{
-			UUID: names.RowUUID(nbdb.LoadBalancerHealthCheckTable, o.Kind, o.Name, role, svc.UID), Vip: vip, Options: options,
-		}, slot))
+		rows = append(rows, r.Row(role+"-"+names.RoleHealthCheck+"-"+vip,
+			&nbdb.LoadBalancerHealthCheck{Vip: vip, Options: options}, r.In(nbdb.LoadBalancerTable, role, "health_check")))
 	}
 	return rows
 }
 
-// Checks tells whether OVN checks the service's endpoints of a protocol.
+// Checks is true when OVN checks the service's endpoints of a protocol.
 func Checks(svc *cluster.Service, proto cluster.Protocol) bool {
 	return svc.HealthCheck.Interval > 0 && proto != cluster.SCTP
 }
 
-// mappings says, for the address of each endpoint that can be checked, at which
-// logical port and from where: "IP" to "PORT:SOURCE", with brackets around IPv6
-// addresses (ovn-nb(5), Load_Balancer ip_port_mappings).
+// mappings is, for each endpoint that can be checked, its logical port and the address that the check comes from: "IP"
+// to "PORT:SOURCE", with brackets around IPv6 addresses (ovn-nb(5), Load_Balancer ip_port_mappings).
 func mappings(s *cluster.State, svc *cluster.Service) map[string]string {
 	out, checks := map[string]string{}, index.HealthChecksOf(s)
 	for _, slice := range s.SlicesOf(svc.Name) {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Clusters are made over few names, addresses and ports, so that services and slices meet.
+// Clusters use few names, addresses and ports, so that services and slices clash.
 const (
 	someNodes    = 4 // in two zones, the last in none
 	someServices = 8
@@ -21,7 +21,7 @@ const (
 	outside = someBackends - 1 // this backend is not in the cluster
 )
 
-// backendAddrs is the addresses of the j-th backend, a pod on the node of that number, in turn.
+// backendAddrs lists the addresses of the j-th backend, a pod. The nodes take turns.
 func backendAddrs(j int) (v4, v6 string) {
 	if j == outside {
 		return "203.0.113.7", "2001:db8:7::7"
@@ -30,7 +30,7 @@ func backendAddrs(j int) (v4, v6 string) {
 		netip.MustParseAddr(fmt.Sprintf("fd01:0:0:%x::%x", j%someNodes, 10+j)).String()
 }
 
-// dice make a random cluster of what an API server accepts.
+// dice make a random cluster that an API server accepts.
 type dice struct{ *rand.Rand }
 
 func (d dice) chance(percent int) bool { return d.IntN(100) < percent }
@@ -117,7 +117,7 @@ func (d dice) service(i int) *corev1.Service {
 	return s
 }
 
-// ports are one to three, no number twice per protocol; one alone may have no name.
+// ports are one to three, no number twice per protocol. A single port may have no name.
 func (d dice) ports() []corev1.ServicePort {
 	var out []corev1.ServicePort
 	for i, proto := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP,
@@ -134,7 +134,7 @@ func (d dice) ports() []corev1.ServicePort {
 	return out
 }
 
-// vips are addresses that services are given from outside of the cluster, and may name together.
+// vips are external addresses that services are given, and that several services may name.
 func vips() []string {
 	var out []string
 	for i := range someVIPs {
@@ -167,8 +167,7 @@ func (d dice) addresses(s *corev1.ServiceSpec, i int) {
 	}
 }
 
-// slicesOf are a service's slices, some of which say the same endpoints, and others that look like the service's and
-// are not.
+// slicesOf are a service's slices, some of which repeat endpoints, and slices that look like the service's but are not.
 func (d dice) slicesOf(s *corev1.Service) []*discoveryv1.EndpointSlice {
 	var out []*discoveryv1.EndpointSlice
 	hints := d.hints()
@@ -202,7 +201,7 @@ func (d dice) slicesOf(s *corev1.Service) []*discoveryv1.EndpointSlice {
 	return out
 }
 
-// endpointPorts are some of the service's, with numbers that differ from slice to slice as those of named target ports
+// endpointPorts are some of the service's ports. Their numbers differ between slices, as those of named target ports
 // do.
 func (d dice) endpointPorts(ports []corev1.ServicePort) []discoveryv1.EndpointPort {
 	var out []discoveryv1.EndpointPort
@@ -226,7 +225,7 @@ func (d dice) endpointPorts(ports []corev1.ServicePort) []discoveryv1.EndpointPo
 	return out
 }
 
-// hints are those of a service's endpoints, by number: all have them most often, since that is when they count.
+// hints are those of a service's endpoints, by number. Most often all endpoints have them: only then they count.
 func (d dice) hints() []*discoveryv1.EndpointHints {
 	out := make([]*discoveryv1.EndpointHints, 2*someBackends)
 	percent := pick(d, 0, 90, 100, 100)
@@ -250,7 +249,7 @@ func (d dice) hints() []*discoveryv1.EndpointHints {
 }
 
 // endpoint is the j-th of a family. Its address, node and hints are the same in all slices of the service; its
-// conditions need not be.
+// conditions may differ.
 func (d dice) endpoint(s *corev1.Service, j int, v4 bool, hints []*discoveryv1.EndpointHints) discoveryv1.Endpoint {
 	addr4, addr6 := backendAddrs(j)
 	e := discoveryv1.Endpoint{Addresses: []string{addr4}, Hints: hints[j], NodeName: new(nodeName(j % someNodes)),

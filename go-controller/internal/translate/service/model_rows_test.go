@@ -32,8 +32,8 @@ func dualStack() config.Cluster {
 	return c
 }
 
-// translated is the database that the master makes of a cluster. The only problem in one that is valid is an address
-// that two services name.
+// translated is the database that the master makes of a cluster. In a valid cluster the only problem is an address that
+// two services name.
 func (k *kube) translated(t *testing.T) (*offline.Cluster, *nb.Database) {
 	t.Helper()
 	var objects []cluster.Object
@@ -94,8 +94,8 @@ func readAsOVN(db *nb.Database) *asRead {
 	return r
 }
 
-// carried lists the load balancers of a node's switch, its own and those of its groups; none twice, since OVN takes
-// them as a set.
+// carried lists the load balancers of a node's switch: its own and those of its groups. None may be there twice: OVN
+// takes them as a set.
 func (r *asRead) carried(node string) []*nbdb.LoadBalancer {
 	uuids := map[string]bool{}
 	for _, m := range r.db.Rows(nbdb.LogicalSwitchTable) {
@@ -117,8 +117,8 @@ func (r *asRead) carried(node string) []*nbdb.LoadBalancer {
 	return out
 }
 
-// answers is what becomes of a new connection from a pod on a node to every VIP of the node's switch, in the words of
-// the model. Of two load balancers with one VIP OVN takes either: that is no answer.
+// answers is the result, in the words of the model, for new connections from a pod on a node to every VIP of the node's
+// switch. When two load balancers have a VIP, OVN takes either: that is no answer.
 func (r *asRead) answers(node string) map[vip]string {
 	out := map[vip]string{}
 	for _, lb := range r.carried(node) {
@@ -141,7 +141,7 @@ func (r *asRead) answers(node string) map[vip]string {
 	return out
 }
 
-// keeps is how long a client keeps its backend, by OVN's timer or by its address alone.
+// keeps is how long a client keeps its backend, by OVN's timer or by its address.
 func keeps(lb *nbdb.LoadBalancer) string {
 	switch {
 	case lb.Options["affinity_timeout"] != "":
@@ -152,7 +152,7 @@ func keeps(lb *nbdb.LoadBalancer) string {
 	return ""
 }
 
-// elsewhere is what becomes of a packet to an address that is no VIP of the switch: it goes to the cluster router.
+// elsewhere is the result for a packet to an address that is no VIP of the switch: it goes to the cluster router.
 func (r *asRead) elsewhere(v vip) string {
 	_, addr, _ := strings.Cut(string(v), " ")
 	if slices.ContainsFunc(r.sink, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddrPort(addr).Addr()) }) {
@@ -184,7 +184,7 @@ func (k *kube) differences(r *asRead) []string {
 	return out
 }
 
-// What Kubernetes promises of random services from every node is what the rows do.
+// The rows of random services do what Kubernetes promises, seen from every node.
 func TestRowsDoWhatKubernetesPromises(t *testing.T) {
 	const rounds = 600
 	seen := map[string]int{}
@@ -206,7 +206,7 @@ func TestRowsDoWhatKubernetesPromises(t *testing.T) {
 	}
 }
 
-// count tells what there was to get wrong.
+// count counts the cases that could have gone wrong.
 func (k *kube) count(seen map[string]int) {
 	by := map[vip]map[string]bool{}
 	for _, n := range k.nodes {
@@ -248,7 +248,7 @@ func (k *kube) count(seen map[string]int) {
 	}
 }
 
-// text is the services that claim a VIP in one of the differences, with their slices, as YAML.
+// text is the services that claim a VIP of one of the differences, with their slices, as YAML.
 func (k *kube) text(t *testing.T, differences []string) string {
 	t.Helper()
 	var out []string

@@ -11,9 +11,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// This file says what Kubernetes promises of services, in as few words as possible, and from the Kubernetes API
+// This file states what Kubernetes promises of services, in as few words as possible. It follows the Kubernetes API
 // documentation (k8s.io/api, core/v1 ServiceSpec and discovery/v1 EndpointSlice; "Virtual IPs and service proxies",
-// "Topology Aware Routing"), not from the translator. Where Kubernetes leaves something open, it says what
+// "Topology Aware Routing"), not the translator. Where Kubernetes leaves something open, it states what
 // docs/features/services.md promises.
 
 // kube is a cluster as its API server has it.
@@ -32,15 +32,15 @@ func newVIP(p corev1.Protocol, addr string, port int32) vip {
 		uint16(port))))
 }
 
-// What becomes of a new connection, if not backends.
+// The results for a new connection that gets no backend.
 const (
 	refused = "refused" // at once
 	dropped = "dropped"
 )
 
-// answers is what becomes of a new connection from a pod on a node to every address that services have: refused,
-// dropped, or the backends that may get it, followed by how long a client keeps its own. What is not in it is not a
-// service's, or is left to the node's kernel.
+// answers is the result for a new connection from a pod on a node to every address that services have: refused,
+// dropped, or the possible backends and how long a client keeps its own. An address that is missing belongs to no
+// service, or is left to the node's kernel.
 func (k *kube) answers(node *corev1.Node) map[vip]string {
 	out := map[vip]string{}
 	for v, c := range k.holders() {
@@ -69,7 +69,7 @@ type claim struct {
 	limited bool // not everybody may use it: the nodes' kernels answer, as OVN could not keep anybody out
 }
 
-// internalLocal tells whether only endpoints on the client's node may answer: internalTrafficPolicy is about the
+// internalLocal is true when only endpoints on the client's node may answer. internalTrafficPolicy applies to the
 // cluster IP; "traffic sent to an External IP or LoadBalancer IP from within the cluster will always get Cluster
 // semantics".
 func (c claim) internalLocal() bool {
@@ -77,7 +77,8 @@ func (c claim) internalLocal() bool {
 	return c.cluster && !c.outside && p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal
 }
 
-// holders is the one service that has each VIP. Kubernetes says nothing of two that name the same: services.md does.
+// holders is the service that has each VIP. Kubernetes does not say what holds when two name the same; services.md
+// does.
 func (k *kube) holders() map[vip]claim {
 	out := map[vip]claim{}
 	for _, s := range k.services {
@@ -91,7 +92,7 @@ func (k *kube) holders() map[vip]claim {
 	return out
 }
 
-// before tells whether c has the VIP when d names it too.
+// before is true when c has the VIP although d names it too.
 func (c claim) before(d claim) bool {
 	if c.cluster != d.cluster {
 		return c.cluster
@@ -100,7 +101,7 @@ func (c claim) before(d claim) bool {
 		cmp.Compare(c.service.Namespace, d.service.Namespace), cmp.Compare(c.service.Name, d.service.Name)) < 0
 }
 
-// claims lists the ports of a service at each of its addresses that the cluster is to answer.
+// claims lists the ports of a service at each address where the cluster is to answer.
 func claims(s *corev1.Service) []claim {
 	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == corev1.ClusterIPNone ||
 		s.Spec.ClusterIP == "" {
@@ -117,7 +118,7 @@ func claims(s *corev1.Service) []claim {
 		for _, i := range s.Status.LoadBalancer.Ingress {
 			switch {
 			case i.IP == "" || i.IPMode != nil && *i.IPMode != corev1.LoadBalancerIPModeVIP:
-				// With ipMode Proxy packets come with a node's or a pod's address.
+				// With ipMode Proxy, packets arrive with a node's or a pod's address as the destination.
 			default: // the limits hold at the address, whatever else it is
 				addrs[i.IP], limited[i.IP] = false, len(s.Spec.LoadBalancerSourceRanges) > 0
 			}
@@ -138,8 +139,9 @@ func claims(s *corev1.Service) []claim {
 	return out
 }
 
-// fromOutside is where the ClusterIP of a service of internalTrafficPolicy Local takes those whom the nodes' kernels
-// let in (services.md): the numbers from 65535 down that none of its ports has, in their order.
+// fromOutside lists the ports of a ClusterIP to which the nodes' kernels forward connections from outside, for a
+// service with internalTrafficPolicy Local (services.md): those from 65535 down that none of its ports has, in their
+// order.
 func fromOutside(s *corev1.Service, a netip.Addr) []claim {
 	var out []claim
 	number := int32(65535)
@@ -163,7 +165,7 @@ type endpoint struct {
 }
 
 // endpoints lists the backends of a service port of one family: those of the port's name and protocol in every slice of
-// the service. An endpoint may be in several slices: it counts once, as what any of them says.
+// the service. An endpoint in several slices counts once, with the conditions of all.
 func (k *kube) endpoints(s *corev1.Service, port corev1.ServicePort, v4 bool) []endpoint {
 	family := map[bool]discoveryv1.AddressType{true: discoveryv1.AddressTypeIPv4, false: discoveryv1.AddressTypeIPv6}[v4]
 	var out []endpoint
@@ -204,7 +206,7 @@ func read(e discoveryv1.Endpoint, port int32) endpoint {
 	return out
 }
 
-// merge adds an endpoint. The clusters here never say different things of one endpoint but for its conditions.
+// merge adds an endpoint. In these clusters, slices differ in an endpoint's conditions only.
 func merge(all []endpoint, e endpoint) []endpoint {
 	for i := range all {
 		if all[i].addr == e.addr {
@@ -216,8 +218,8 @@ func merge(all []endpoint, e endpoint) []endpoint {
 	return append(all, e)
 }
 
-// choice is the backends for a client on a node, in order: the ready ones, and when there are none, those that serve
-// while they terminate. With local, those on the node alone; else those that hints keep for the client.
+// choice lists the backends for a client on a node, in order: the ready ones, or when there are none, those that serve
+// while they terminate. With local, only those on the node count; otherwise those that hints choose for the client.
 func choice(eps []endpoint, node *corev1.Node, local bool) []string {
 	usable := eps
 	if local {
@@ -238,8 +240,8 @@ func choice(eps []endpoint, node *corev1.Node, local bool) []string {
 	return out
 }
 
-// hinted is the endpoints that are hinted to the client's node, else those hinted to its zone, else all. Hints of a
-// kind are used when every endpoint has them and one of them names the client's node or zone.
+// hinted lists the endpoints that are hinted for the client's node, else those for its zone, else all. Hints of a kind
+// are used when every endpoint has them and one of them names the client's node or zone.
 func hinted(eps []endpoint, node *corev1.Node) []endpoint {
 	zone := node.Labels[corev1.LabelTopologyZone]
 	for _, kind := range []struct {
@@ -258,8 +260,8 @@ func hinted(eps []endpoint, node *corev1.Node) []endpoint {
 	return eps
 }
 
-// stickiness is how long a client keeps its backend: " for 60s", nothing without session affinity. Times of three
-// hours, which is the default, and more are kept by the client's address alone (services.md).
+// stickiness is how long a client keeps its backend: " for 60s", or nothing without session affinity. From three hours
+// on, the default, the client's address alone decides (services.md).
 func stickiness(s *corev1.Service) string {
 	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return ""
@@ -284,7 +286,7 @@ func filter(eps []endpoint, keep func(endpoint) bool) []endpoint {
 	return out
 }
 
-// value is what p points to, or what the API says that its absence means.
+// value is what p points to, or what the API says that absence means.
 func value[T any](p *T, absent T) T {
 	if p == nil {
 		return absent

@@ -53,7 +53,7 @@ func backendName(j int) string { return fmt.Sprintf("b%d", j) }
 
 func clientName(n *corev1.Node) string { return "client-" + n.Name }
 
-// traced is a real OVN with a database of ours.
+// traced is a real OVN with a database that the translators made.
 type traced struct {
 	t   *testing.T
 	sb  string
@@ -94,14 +94,14 @@ func (tr *traced) packet(n *corev1.Node, v vip) string {
 		clientName(n), network.MAC, tr.mac["rtos-"+n.Name], ip, src, dst.Addr(), l4, dst.Port())
 }
 
-// What ovn-trace says of load balancing, and of where a packet leaves a switch or router.
+// The lines in which ovn-trace reports load balancing, and the port where a packet leaves a switch or router.
 var (
 	tracedBackends = regexp.MustCompile(`ct_lb(?:_mark)?\(backends=([^;)]*)(?:; hash_fields="([^"]*)")?`)
 	tracedAffinity = regexp.MustCompile(`commit_lb_aff\(.*timeout = (\d+)`)
 	tracedOutput   = regexp.MustCompile(`output to "([^"]*)"`)
 )
 
-// answer is what becomes of a packet, in the words of the model.
+// answer is the result for a packet, in the words of the model.
 func (tr *traced) answer(n *corev1.Node, v vip) string {
 	tr.t.Helper()
 	text := tr.trace(n, v)
@@ -132,7 +132,7 @@ func sticks(trace, hashFields string) string {
 	return ""
 }
 
-// lastOutput is the port at which a packet ended, but for a router's.
+// lastOutput is the port at which a packet ended, without those of routers.
 func (tr *traced) lastOutput(trace string) string {
 	out := ""
 	for _, m := range tracedOutput.FindAllStringSubmatch(trace, -1) {
@@ -149,8 +149,8 @@ func (tr *traced) trace(n *corev1.Node, v vip, options ...string) string {
 		tr.packet(n, v))...)
 }
 
-// arrives is where a connection to a backend must end: at the pod, or, when the backend is outside of the cluster, at
-// the management port of the client's node.
+// arrives is the port where a connection to a backend must end: the pod's, or for a backend outside the cluster the
+// management port of the client's node.
 func arrives(n *corev1.Node, backend string) string {
 	addr := netip.MustParseAddrPort(backend).Addr().String()
 	for j := range outside {
@@ -173,8 +173,8 @@ func (k *kube) sample(step int, take func(*corev1.Node, vip, string)) {
 	}
 }
 
-// What becomes of packets in the flows that northd makes of the rows is what Kubernetes promises, and they get to the
-// very backends.
+// The flows that northd makes of the rows do with packets what Kubernetes promises, and deliver them to the very
+// backends.
 func TestOVNTraceAgrees(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return

@@ -13,19 +13,19 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// What comes of a connection to no server.
+// The results for a connection that reaches no server.
 const (
 	refusal = "connection refused" // also to a UDP packet
 	nobody  = "i/o timeout"
 )
 
-// asked is a VIP, and who is to answer it from each node.
+// asked is a VIP, and the servers that are to answer it from each node.
 type asked struct {
 	vip  string
 	want [3]string
 }
 
-// answered waits until that is so: OVN takes in changes in its own time.
+// answered waits until these servers answer: OVN applies changes in its own time.
 func (b *bed) answered(a asked) {
 	b.Helper()
 	for i, want := range a.want {
@@ -57,8 +57,7 @@ func numbered(n int, formats ...string) []netip.Addr {
 	return out
 }
 
-// Clients have the endpoints that are near them: n1 is in zone a, n2 in b, n3 in none; there is a server on each of the
-// first two.
+// Clients get the endpoints that are near them. n1 is in zone a, n2 in b, n3 in none; the first two have a server each.
 func TestNearPackets(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -110,7 +109,7 @@ func TestNearPackets(t *testing.T) {
 				at(6, "s1", "s1", "s1")
 			}
 		}
-		// Node n3 is put into zone b, and the server of n1 goes.
+		// Node n3 moves to zone b, and the server of n1 is removed.
 		nodes[2].Zone = "b"
 		b.set(slices.Concat(
 			service("same-zone", 2, false, cluster.Endpoint{ForZones: "a"}, cluster.Endpoint{ForZones: "b"}),

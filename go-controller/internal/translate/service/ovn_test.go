@@ -10,9 +10,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// Packets go where the rows say: to every ready endpoint, to always the same one when there is affinity, to those that
-// are on their way out when there is nobody else, and nowhere, at once, when there is nobody at all; on every sort of
-// address.
+// Packets go to every ready endpoint; with affinity always to the same one; without ready endpoints to those that
+// terminate; and without any they are rejected at once. This holds on every kind of address.
 func TestPackets(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -68,7 +67,7 @@ func packets(t *testing.T) {
 				}
 				return ""
 			})
-			// That one of three is never chosen in 24 fair choices has odds of 1 in 5,000.
+			// The odds that one of three is never chosen in 24 fair choices are 1 in 5,000.
 			if got := ask(t, client(0), network, vip(1), 4*connections); len(got) != 3 ||
 				got["s1"]+got["s2"]+got["s3"] != 4*connections {
 				t.Errorf("%s %s is answered by %v, want all three", network, vip(1), got)

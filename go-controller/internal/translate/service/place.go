@@ -12,142 +12,132 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// answer is a VIP and who answers there.
-type answer struct {
+// choice is a VIP and its backends.
+type choice struct {
 	vip netip.AddrPort
 	cluster.Choice
 }
 
-// placed is a load balancer of a service: its VIPs with their backends, and
-// what lists it. Place tells it from the service's others, and is part of the
-// row's identity.
-type placed struct {
-	place string
+// placement is one load balancer of a service: its VIPs with their backends, and the slots that list it. The scope
+// tells it from the service's other load balancers, and is part of the row's identity.
+type placement struct {
+	scope string
 	vips  map[string]string
 	slots []nb.Slot
 }
 
-// The places.
+// The scopes.
 const (
-	everywhere = ""            // all nodes
-	inZone     = "zone-"       // with the zone: its nodes
-	otherZones = "other-zones" // nodes of which no zone has its own
-	onNode     = "node-"       // with the node
-	nodesOf    = "nodes-of-"   // with the zone: its nodes, but for those that have their own
-	otherNodes = "other-nodes" // nodes that have neither their own nor their zone's
+	allNodes    = ""            // all nodes
+	inZone      = "zone-"       // followed by a zone: its nodes
+	otherZones  = "other-zones" // nodes of zones without backends of their own
+	onNode      = "node-"       // followed by a node: that node
+	nodesOfZone = "nodes-of-"   // followed by a zone: its nodes without backends of their own
+	otherNodes  = "other-nodes" // nodes where neither the node nor its zone has backends of its own
 )
 
-// places is the load balancers that VIPs of one protocol come to. No node has a
-// VIP in two of them, since OVN would take either: a VIP is in the one for
-// everybody, or in those of zones, or in those of nodes.
-func places(s *cluster.State, answers []answer) []placed {
-	var all, byZone, byNode []answer
-	for _, a := range answers {
+// placements are the load balancers for VIPs of one protocol. A VIP is in the one for all nodes, or in those of zones,
+// or in those of nodes. No node has a VIP in two load balancers: OVN would take either of them.
+func placements(s *cluster.State, choices []choice) []placement {
+	var all, byZone, byNode []choice
+	for _, c := range choices {
 		switch {
-		case a.differsByNode(s):
-			byNode = append(byNode, a)
-		case a.differsByZone(s):
-			byZone = append(byZone, a)
+		case c.differsByNode(s):
+			byNode = append(byNode, c)
+		case c.differsByZone(s):
+			byZone = append(byZone, c)
 		default:
-			all = append(all, a)
+			all = append(all, c)
 		}
 	}
-	var out []placed
+	var out []placement
 	if len(all) > 0 {
 		group := names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)
-		out = append(out, placed{everywhere, vipsFor(all, "", ""), []nb.Slot{inGroup(group)}})
+		out = append(out, placement{allNodes, vipsFor(all, "", ""), []nb.Slot{inGroup(group)}})
 	}
-	if len(byZone) > 0 {
-		out = append(out, zonePlaces(s, byZone)...)
-	}
-	if len(byNode) > 0 {
-		out = append(out, nodePlaces(s, byNode)...)
-	}
-	return out
+	return slices.Concat(out, zonePlacements(s, byZone), nodePlacements(s, byNode))
 }
 
-// differsByNode tells whether nodes of one zone have different backends.
-func (a answer) differsByNode(s *cluster.State) bool {
-	if a.Local {
-		return a.Dropped // otherwise everybody is rejected
+// differsByNode is true when nodes of one zone have different backends.
+func (c choice) differsByNode(s *cluster.State) bool {
+	if c.Local {
+		return c.Dropped // otherwise connections are rejected everywhere
 	}
-	for node, b := range a.Nodes {
+	for node, b := range c.Nodes {
 		if !s.HasSwitch(node) {
 			continue
 		}
-		if other, _ := a.For("", s.Nodes[node].Zone); !slices.Equal(b, other) {
+		if other, _ := c.For("", s.Nodes[node].Zone); !slices.Equal(b, other) {
 			return true
 		}
 	}
 	return false
 }
 
-// differsByZone tells whether zones have different backends.
-func (a answer) differsByZone(s *cluster.State) bool {
-	for zone, b := range a.Zones {
-		if index.ZonesOf(s).Has(zone) && !slices.Equal(b, a.Backends) {
+// differsByZone is true when zones have different backends.
+func (c choice) differsByZone(s *cluster.State) bool {
+	for zone, b := range c.Zones {
+		if index.ZonesOf(s).Has(zone) && !slices.Equal(b, c.Backends) {
 			return true
 		}
 	}
 	return false
 }
 
-// zonePlaces is a load balancer for each zone that has backends of its own, and
-// one for the others.
-func zonePlaces(s *cluster.State, answers []answer) []placed {
-	var out []placed
-	rest := placed{place: otherZones, vips: vipsFor(answers, "", "")}
+// zonePlacements is a load balancer for each zone that has backends of its own, and one for the other zones.
+func zonePlacements(s *cluster.State, choices []choice) []placement {
+	var out []placement
+	rest := placement{scope: otherZones, vips: vipsFor(choices, "", "")}
 	for _, z := range index.ZonesOf(s).List() {
 		in := inGroup(names.ZoneRow(nbdb.LoadBalancerGroupTable, z, names.RoleLBGroup))
-		if anyZone(answers, z) {
-			out = append(out, placed{inZone + z, vipsFor(answers, "", z), []nb.Slot{in}})
+		if anyZone(choices, z) {
+			out = append(out, placement{inZone + z, vipsFor(choices, "", z), []nb.Slot{in}})
 		} else {
 			rest.slots = append(rest.slots, in)
 		}
 	}
-	if len(rest.slots) > 0 {
+	if len(rest.slots) > 0 && len(choices) > 0 {
 		out = append(out, rest)
 	}
 	return out
 }
 
-// nodePlaces is a load balancer for each node that has backends of its own, and
-// if the other nodes have any, one for those of each zone that has its own, and
-// one for the rest. They are listed by the nodes' switches one by one: a group
-// would bring a VIP to nodes that have it already.
-func nodePlaces(s *cluster.State, answers []answer) []placed {
-	var out []placed
+// nodePlacements is a load balancer for each node that has backends of its own. If the other nodes have any, there is
+// one more for those of each zone that has backends of its own, and one for the rest. The nodes' switches list them one
+// by one: in a group, a VIP would also get to nodes that have it already.
+func nodePlacements(s *cluster.State, choices []choice) []placement {
+	var out []placement
 	at := map[string]int{}
-	for _, n := range concerned(s, answers) {
+	for _, n := range nodesWithVIPs(s, choices) {
 		node := s.Nodes[n]
-		p := placed{place: otherNodes}
+		p := placement{scope: otherNodes}
 		switch {
-		case slices.ContainsFunc(answers, func(a answer) bool { return a.Nodes[n] != nil }):
-			p.place = onNode + n
-		case anyZone(answers, node.Zone):
-			p.place = nodesOf + node.Zone
+		case slices.ContainsFunc(choices, func(c choice) bool { return c.Nodes[n] != nil }):
+			p.scope = onNode + n
+		case anyZone(choices, node.Zone):
+			p.scope = nodesOfZone + node.Zone
 		}
-		i, made := at[p.place]
+		i, made := at[p.scope]
 		if !made {
-			if p.vips = vipsFor(answers, n, node.Zone); len(p.vips) == 0 {
+			if p.vips = vipsFor(choices, n, node.Zone); len(p.vips) == 0 {
 				continue
 			}
 			i = len(out)
-			at[p.place], out = i, append(out, p)
+			at[p.scope], out = i, append(out, p)
 		}
 		ls := names.NodeRow(nbdb.LogicalSwitchTable, n, names.RoleSwitch, node.UID)
-		out[i].slots = append(out[i].slots, nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: ls}, Column: "load_balancer"})
+		out[i].slots = append(out[i].slots,
+			nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: ls}, Column: "load_balancer"})
 	}
 	return out
 }
 
-// concerned lists the nodes that have a switch and may have one of the VIPs,
-// sorted.
-func concerned(s *cluster.State, answers []answer) []string {
+// nodesWithVIPs lists the nodes that have a switch and may have one of the VIPs, sorted.
+func nodesWithVIPs(s *cluster.State, choices []choice) []string {
 	nodes := map[string]bool{}
-	for _, a := range answers {
-		if a.Local {
-			for n := range a.Nodes {
+	for _, c := range choices {
+		if c.Local {
+			for n := range c.Nodes {
 				nodes[n] = true
 			}
 			continue
@@ -160,18 +150,18 @@ func concerned(s *cluster.State, answers []answer) []string {
 	return slices.Sorted(maps.Keys(nodes))
 }
 
-// anyZone tells whether a VIP has backends of its own for a zone.
-func anyZone(answers []answer, zone string) bool {
-	return slices.ContainsFunc(answers, func(a answer) bool { return a.Zones[zone] != nil })
+// anyZone is true when a VIP has backends of its own for a zone.
+func anyZone(choices []choice, zone string) bool {
+	return slices.ContainsFunc(choices, func(c choice) bool { return c.Zones[zone] != nil })
 }
 
-// vipsFor maps "address:port" of every VIP that clients on a node of a zone
-// have to its backends, "" for none (ovn-nb(5), Load_Balancer vips).
-func vipsFor(answers []answer, node, zone string) map[string]string {
-	out := make(map[string]string, len(answers))
-	for _, a := range answers {
-		if b, served := a.For(node, zone); served {
-			out[a.vip.String()] = text(b)
+// vipsFor maps "address:port" of each VIP that clients on a node of a zone have to its backends, "address:port,..." or
+// "" for none (ovn-nb(5), Load_Balancer vips).
+func vipsFor(choices []choice, node, zone string) map[string]string {
+	out := make(map[string]string, len(choices))
+	for _, c := range choices {
+		if b, served := c.For(node, zone); served {
+			out[c.vip.String()] = joined(b, ",")
 		}
 	}
 	return out

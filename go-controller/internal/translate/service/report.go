@@ -9,14 +9,13 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 )
 
-// ReasonAddressInUse is the reason of the report that another Service has an
-// address and port of this one.
+// ReasonAddressInUse is the reason of the report that another Service has an address and port of this one.
 const ReasonAddressInUse = "AddressInUse"
 
 // mostListed is how many lost addresses a report spells out.
 const mostListed = 4
 
-// lostVIPs reports to a Service which of its addresses and ports another has.
+// lostVIPs reports which addresses and ports of a Service another Service has.
 func lostVIPs(s *cluster.State, svc *cluster.Service) []cluster.Problem {
 	var lost []string
 	holders := index.VIPsOf(s)

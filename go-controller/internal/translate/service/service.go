@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,9 +14,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// hairpinSNAT is the source address that a pod sees when it reaches itself
-// through a service, one per family (ovn-nb(5), Load_Balancer
-// options:hairpin_snat_ip).
+// hairpinSNAT is the source address that a pod sees when it reaches itself through a service, one per family
+// (ovn-nb(5), Load_Balancer options:hairpin_snat_ip).
 const hairpinSNAT = "169.254.169.5 fd69::5"
 
 // Translator translates services.
@@ -54,12 +54,12 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 		return owners(slices.Compact(of))
 	case cluster.KindNode:
-		of := append(near(s, c), repliers(s, c)...)
+		of := append(withOtherBackends(s, c), withOtherReplies(s, c)...)
 		if c.Granted {
 			of = append(of, index.HealthChecksOf(s).CheckedOn(s, c.Ref.Name.Name)...)
 		}
 		return owners(of)
-	default: // a pod got the address that checks come from, or gave it back
+	default: // a pod gained or lost the address that health checks come from
 		return owners(index.HealthChecksOf(s).Checked())
 	}
 }
@@ -72,20 +72,19 @@ func owners(services []cluster.Name) []nb.Owner {
 	return out
 }
 
-// near lists the services that may have other rows after a change of a node.
-// Those with hints for zones depend on which zones there are. Those with hints
-// for nodes list other nodes' switches, too; those of internalTrafficPolicy Local
-// list the switches of nodes with endpoints.
-func near(s *cluster.State, c cluster.Change) []cluster.Name {
+// withOtherBackends lists the services whose load balancers may change with a node. Those with hints for zones depend
+// on which zones have nodes. The load balancers of services with hints for nodes are listed by all switches; those of
+// services with internalTrafficPolicy Local, by the switches of nodes with endpoints.
+func withOtherBackends(s *cluster.State, c cluster.Change) []cluster.Name {
 	var out []cluster.Name
 	services := index.ServicesOf(s)
 	if c.Concerns(index.ZoneInUse) {
-		out = append(out, services.ZoneHinted()...)
+		out = services.ZoneHinted()
 	}
-	if !c.Concerns(index.NodeSwitch) {
-		return out
+	if c.Concerns(index.NodeSwitch) {
+		out = slices.Concat(out, services.NodeHinted(), services.InternalLocalOn(s, c.Ref.Name.Name))
 	}
-	return slices.Concat(out, services.NodeHinted(), services.InternalLocalOn(s, c.Ref.Name.Name))
+	return out
 }
 
 // Rows implements translate.Translator.
@@ -94,29 +93,37 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if svc == nil || len(svc.ClusterIPs) == 0 {
 		return translate.Rows{}, nil
 	}
+	r := serviceRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: svc.UID}, svc: svc, state: s}
 	out := translate.Rows{Reports: lostVIPs(s, svc)}
 	eps := s.SlicesOf(svc.Name)
 	for _, proto := range cluster.Protocols() {
-		for _, p := range places(s, answers(s, svc, proto, eps)) {
-			out.Rows = append(out.Rows, t.checked(s, svc, t.loadBalancer(o, svc, proto, p))...)
+		for _, p := range placements(s, r.choices(proto, eps)) {
+			out.Rows = append(out.Rows, r.loadBalancer(proto, p)...)
 		}
 	}
-	replies, err := t.replies(s, o, svc, eps)
+	replies, err := r.replies(eps)
 	out.Rows = append(out.Rows, replies...)
 	return out, err
 }
 
-// answers is every VIP of the protocol that the service has, with who answers
-// there.
-func answers(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps []*cluster.EndpointSlice) []answer {
-	var out []answer
-	addrs, holders := svc.Addresses(), index.VIPsOf(s)
+// serviceRows makes the rows of one service.
+type serviceRows struct {
+	translate.Maker
+	svc   *cluster.Service
+	state *cluster.State
+}
+
+// choices lists every VIP of the protocol that the service has, with its backends.
+func (r serviceRows) choices(proto cluster.Protocol, eps []*cluster.EndpointSlice) []choice {
+	var out []choice
+	svc, holders := r.svc, index.VIPsOf(r.state)
+	addrs := svc.Addresses()
 	for _, port := range svc.Ports {
 		if port.Protocol != proto {
 			continue
 		}
 		for _, is4 := range []bool{true, false} {
-			made := map[bool]*cluster.Choice{}
+			made := map[bool]*cluster.Choice{} // by whether clients get only their node's endpoints
 			add := func(a netip.Addr, number uint16, local bool) {
 				vip := cluster.VIP{Addr: netip.AddrPortFrom(a, number), Protocol: proto}
 				if holders.Holder(vip) != svc {
@@ -126,7 +133,7 @@ func answers(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps
 					c := cluster.ChooseFor(local, port, is4, eps)
 					made[local] = &c
 				}
-				out = append(out, answer{vip.Addr, *made[local]})
+				out = append(out, choice{vip.Addr, *made[local]})
 			}
 			for _, a := range addrs {
 				if a.Addr.Is4() != is4 || a.Withheld != cluster.NotWithheld {
@@ -142,30 +149,29 @@ func answers(s *cluster.State, svc *cluster.Service, proto cluster.Protocol, eps
 	return out
 }
 
-func (t Translator) loadBalancer(o nb.Owner, svc *cluster.Service, proto cluster.Protocol, p placed) nb.Row {
+// loadBalancer is a load balancer and its health checks.
+func (r serviceRows) loadBalancer(proto cluster.Protocol, p placement) []nb.Row {
 	protocol := strings.ToLower(string(proto))
 	role := names.RoleLoadBalancer + "-" + protocol
-	if p.place != everywhere {
-		role += "-" + p.place
+	if p.scope != allNodes {
+		role += "-" + p.scope
 	}
-	return t.Schema.NewRow(nb.Key{Table: nbdb.LoadBalancerTable, Owner: o, Role: role}, &nbdb.LoadBalancer{
-		UUID:     names.RowUUID(nbdb.LoadBalancerTable, o.Kind, o.Name, role, svc.UID),
-		Name:     names.LoadBalancer(svc.Name.Namespace, svc.Name.Name, string(proto), p.place),
-		Protocol: &protocol, Vips: p.vips,
-		Options:         options(svc, proto),
-		SelectionFields: selectionFields(svc),
-	}, p.slots...)
+	lb := &nbdb.LoadBalancer{
+		Name:     names.LoadBalancer(r.svc.Name.Namespace, r.svc.Name.Name, string(proto), p.scope),
+		Protocol: &protocol, Vips: p.vips, Options: options(r.svc, proto), SelectionFields: selectionFields(r.svc),
+	}
+	checks := r.healthChecks(proto, role, lb)
+	return append([]nb.Row{r.Row(role, lb, p.slots...)}, checks...)
 }
 
-// text is backends in the form of ovn-nb(5) Load_Balancer vips,
-// "address:port,...".
-func text(backends []netip.AddrPort) string {
+// joined is values as text with a separator between them.
+func joined[T fmt.Stringer](values []T, separator string) string {
 	var b strings.Builder
-	for i, a := range backends {
+	for i, v := range values {
 		if i > 0 {
-			b.WriteByte(',')
+			b.WriteString(separator)
 		}
-		b.WriteString(a.String())
+		b.WriteString(v.String())
 	}
 	return b.String()
 }

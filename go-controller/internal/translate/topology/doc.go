@@ -1,8 +1,8 @@
-// Package topology translates the cluster itself (its distributed router, the
-// join switch between it and the gateway routers, the load balancer group that
-// every node carries, and the policies that drop what is for a ClusterIP that
-// nobody has), the zones that nodes are in, and its nodes (each a logical
-// switch, its two ports to the router, its management port with an ACL for what
-// the node gets back through it, and the route by which its pods leave the
-// cluster).
+// Package topology translates the shape of the network:
+//
+//   - the cluster: its distributed router, the join switch between that and the gateway routers, the load balancer
+//     group of all nodes, and the policies that drop packets to a ClusterIP that no service has
+//   - zones: a load balancer group each
+//   - nodes: a logical switch each, with a port to the router, a management port, and a route by which pods leave
+//   - gateways: a gateway router each, with its external switch, routes, SNAT, and pinned subnets
 package topology

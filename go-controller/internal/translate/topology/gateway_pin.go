@@ -14,24 +14,23 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// pins is the policies by which pods leave through the gateways that their
-// subnet is pinned to, whatever the routes say: their own node's gateway too
-// has only a route. Of two subnets that contain a pod the smaller counts. One that several gateways name is a row of the first of
-// them by name, and pods leave through all of these that are in service;
-// through any gateway, when none of these is.
+// pins are the policies by which pods leave through the gateways that their subnet is pinned to. A policy comes before
+// all routes, also before the route through the gateway of the pods' own node. When two subnets contain a pod, the
+// smaller counts. When several gateways name a subnet, the first of them by name has the row: pods leave through all of
+// these gateways that are in service. When none of them is, pods leave as the routes say.
 func (r gatewayRows) pins() []nb.Row {
 	var rows []nb.Row
 	for _, subnet := range r.gateway.Rampout {
-		of := pinning(r.state, subnet)
-		if len(of) == 0 || of[0] != r.node.Name {
+		gateways := pinnedTo(r.state, subnet)
+		if len(gateways) == 0 || gateways[0] != r.node.Name {
 			continue
 		}
 		is4 := subnet.Addr().Is4()
 		var hops []string
-		var own []netip.Addr
-		for _, name := range of {
+		var external []netip.Addr
+		for _, name := range gateways {
 			if ip, ok := ipnet.FirstOf(ipnet.Addrs(r.gateways.Of(r.state, name).IPs), is4); ok {
-				own = append(own, ip)
+				external = append(external, ip)
 			}
 			if via, ok := r.state.JoinAddr(name, is4); ok && r.gateways.Chosen(r.state, name, is4) {
 				hops = append(hops, via.String())
@@ -40,41 +39,34 @@ func (r gatewayRows) pins() []nb.Row {
 		if len(hops) == 0 {
 			continue
 		}
-		role := names.PrefixRole(names.RoleRampout, subnet)
-		rows = append(rows, r.schema.NewRow(r.key(nbdb.LogicalRouterPolicyTable, role), &nbdb.LogicalRouterPolicy{
-			UUID: r.uuid(nbdb.LogicalRouterPolicyTable, role), Priority: names.PolicyPin + subnet.Bits(), Match: r.pinned(subnet, own),
+		rows = append(rows, r.Row(names.PrefixRole(names.RoleRampout, subnet), &nbdb.LogicalRouterPolicy{
+			Priority: names.PolicyPin + subnet.Bits(), Match: r.pinMatch(subnet, external),
 			Action: nbdb.LogicalRouterPolicyActionReroute, Nexthops: hops,
-		}, nb.Slot{In: routerRef(r.state), Column: "policies"}))
+		}, inClusterRouter(r.state, "policies")))
 	}
 	return rows
 }
 
-// pinned matches what leaves the cluster from a subnet. What is for pods and
-// services is not its concern (names.PolicyInside); gateway routers, and the
-// nodes whose addresses they share, would keep what is for them.
-func (r gatewayRows) pinned(subnet netip.Prefix, own []netip.Addr) string {
+// pinMatch matches packets from a subnet that leave the cluster. Policies of a higher priority take packets to pods and
+// services (names.PolicyInside). Packets to gateway routers, and to the nodes whose addresses they share, stay.
+func (r gatewayRows) pinMatch(subnet netip.Prefix, external []netip.Addr) string {
 	var inside []string
 	for _, p := range r.state.Config.JoinSubnets {
 		if p.Addr().Is4() == subnet.Addr().Is4() {
 			inside = append(inside, p.String())
 		}
 	}
-	for _, ip := range own {
-		inside = append(inside, ip.String())
-	}
-	field := "ip6"
-	if subnet.Addr().Is4() {
-		field = "ip4"
-	}
-	return fmt.Sprintf("%[1]s.src == %[2]s && %[1]s.dst != {%[3]s}", field, subnet, strings.Join(inside, ", "))
+	inside = append(inside, texts(external)...)
+	return fmt.Sprintf("%[1]s.src == %[2]s && %[1]s.dst != {%[3]s}",
+		ip(subnet.Addr().Is4()), subnet, strings.Join(inside, ", "))
 }
 
-// pinning lists the gateways that a subnet is pinned to and through which
-// packets of its family can leave, sorted.
-func pinning(s *cluster.State, subnet netip.Prefix) []string {
+// pinnedTo lists the gateways that a subnet is pinned to and that are usable for its family, sorted.
+func pinnedTo(s *cluster.State, subnet netip.Prefix) []string {
 	var out []string
 	for name, n := range s.Nodes {
-		if n.Gateway != nil && slices.Contains(n.Gateway.Rampout, subnet) && index.GatewaysOf(s).Usable(s, name, subnet.Addr().Is4()) {
+		if n.Gateway != nil && slices.Contains(n.Gateway.Rampout, subnet) &&
+			index.GatewaysOf(s).Usable(s, name, subnet.Addr().Is4()) {
 			out = append(out, name)
 		}
 	}
@@ -82,14 +74,13 @@ func pinning(s *cluster.State, subnet netip.Prefix) []string {
 	return out
 }
 
-// pinningToo lists the other gateways that have a pin in common with what a
-// node and its rivals were or are: whose row such a pin is, and what it says,
-// depends on all.
-func pinningToo(s *cluster.State, c cluster.Change) []nb.Owner {
+// othersWithPins lists the other gateways that share a pinned subnet with a node that changed, or with a gateway that
+// gained or lost an address by that: all of these decide which of them has the row, and what it says.
+func othersWithPins(s *cluster.State, c cluster.Change) []nb.Owner {
 	var pins []netip.Prefix
 	changed := []cluster.Object{c.Old, c.New}
-	for _, rival := range c.About(index.GatewayAddress) {
-		changed = append(changed, s.Object(cluster.Ref{Kind: cluster.KindNode, Name: rival}))
+	for _, other := range c.About(index.GatewayAddress) {
+		changed = append(changed, s.Object(cluster.Ref{Kind: cluster.KindNode, Name: other}))
 	}
 	for _, o := range changed {
 		if n, ok := o.(*cluster.Node); ok && n.Gateway != nil {

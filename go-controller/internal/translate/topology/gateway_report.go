@@ -11,12 +11,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// ReasonGatewayAddressInUse is the reason of the report that another gateway has
-// an external address of this one.
+// ReasonGatewayAddressInUse is the reason of the report that another gateway has an external address of this one.
 const ReasonGatewayAddressInUse = "GatewayAddressInUse"
 
-// lostAddresses reports to a gateway node which of its external addresses
-// another gateway has.
+// lostAddresses reports which external addresses of a gateway node another gateway has.
 func lostAddresses(s *cluster.State, node string) []cluster.Problem {
 	n := s.Nodes[node]
 	if n == nil || n.Gateway == nil {

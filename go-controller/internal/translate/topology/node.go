@@ -14,7 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// Node translates nodes.
+// Node translates nodes. Each becomes a logical switch with a port to the cluster router and a management port.
 type Node struct{ Schema *nb.Schema }
 
 // Kind implements translate.Translator.
@@ -25,8 +25,7 @@ func (Node) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindNode, s.Nodes, func(n string) string { return n })
 }
 
-// Depends implements translate.Translator. Ranges of ClusterIPs are in an ACL of
-// each node.
+// Depends implements translate.Translator. An ACL of each node has the ranges of ClusterIPs.
 func (Node) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindNode, cluster.KindServiceCIDR},
@@ -34,9 +33,9 @@ func (Node) Depends() translate.Dependencies {
 	}
 }
 
-// Affected implements translate.Translator. With the first gateway of the
-// cluster, or without its last, all nodes' pods leave another way. With the first
-// zone, or without the last, the nodes in no zone come to a group or leave it.
+// Affected implements translate.Translator. The first gateway of the cluster, or the loss of the last, changes how the
+// pods of all nodes leave the cluster. With the first zone the nodes in no zone get a group; with the last they lose
+// it.
 func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind == cluster.KindServiceCIDR {
 		return t.Owners(s)
@@ -53,138 +52,108 @@ func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	return out
 }
 
-// Rows implements translate.Translator. A node wants nothing until it has
-// subnets.
+// Rows implements translate.Translator. A node wants nothing until it has subnets.
 func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	n, subnets := s.Nodes[o.Name], s.NodeSubnets[o.Name]
 	if n == nil || len(subnets) == 0 {
 		return translate.Rows{}, nil
 	}
-	var first, second []netip.Prefix
-	for _, p := range subnets {
-		a, err := nth(p, 1)
-		if err != nil {
-			return translate.Rows{}, err
-		}
-		b, err := nth(p, 2)
-		if err != nil {
-			return translate.Rows{}, err
-		}
-		first, second = append(first, a), append(second, b)
+	router, err := nths(subnets, 1)
+	if err != nil {
+		return translate.Rows{}, err
 	}
-	r := nodeRows{schema: t.Schema, owner: o, node: n, state: s}
-	rows := []nb.Row{r.nodeSwitch(subnets, first), r.routerPort(first), r.switchPort(first), r.management(second), r.hairpin(second)}
-	rows = append(rows, r.unserved()...)
+	management, err := nths(subnets, 2)
+	if err != nil {
+		return translate.Rows{}, err
+	}
+	r := nodeRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, node: n, state: s}
+	port, peer := patch{name: names.RouterToSwitch(n.Name), addrs: router, peer: names.SwitchToRouter(n.Name)}.models()
+	rows := []nb.Row{
+		r.nodeSwitch(subnets, router),
+		r.Row(names.RoleRouterToNode, port, inClusterRouter(s, "ports")),
+		r.Row(names.RoleNodeToRouter, peer, r.inSwitch("ports")),
+		r.management(management),
+		r.hairpin(management),
+	}
+	rows = append(rows, r.noBackend()...)
 	for i, p := range subnets {
 		if !index.GatewaysOf(s).Any(p.Addr().Is4()) {
-			rows = append(rows, r.egress(p, second[i].Addr()))
+			rows = append(rows, r.egress(p, management[i].Addr()))
 		}
 	}
 	return translate.Rows{Rows: rows}, nil
 }
 
+// nodeRows makes the rows of one node.
 type nodeRows struct {
-	schema *nb.Schema
-	owner  nb.Owner
-	node   *cluster.Node
-	state  *cluster.State
+	translate.Maker
+	node  *cluster.Node
+	state *cluster.State
 }
 
-func (r nodeRows) key(table, role string) nb.Key {
-	return nb.Key{Table: table, Owner: r.owner, Role: role}
+func (r nodeRows) inSwitch(column string) nb.Slot {
+	return r.In(nbdb.LogicalSwitchTable, names.RoleSwitch, column)
 }
 
-func (r nodeRows) uuid(table, role string) string {
-	return names.NodeRow(table, r.node.Name, role, r.node.UID)
-}
-
-func (r nodeRows) inSwitch() nb.Slot {
-	return nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: r.uuid(nbdb.LogicalSwitchTable, names.RoleSwitch)}, Column: "ports"}
-}
-
-func (r nodeRows) nodeSwitch(subnets, first []netip.Prefix) nb.Row {
+func (r nodeRows) nodeSwitch(subnets, router []netip.Prefix) nb.Row {
 	ls := &nbdb.LogicalSwitch{
-		UUID: r.uuid(nbdb.LogicalSwitchTable, names.RoleSwitch), Name: names.NodeSwitch(r.node.Name),
+		Name:              names.NodeSwitch(r.node.Name),
 		LoadBalancerGroup: []string{names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)},
 		OtherConfig:       map[string]string{}, ExternalIDs: map[string]string{},
 	}
 	if index.ZonesOf(r.state).Has(r.node.Zone) {
-		ls.LoadBalancerGroup = append(ls.LoadBalancerGroup, names.ZoneRow(nbdb.LoadBalancerGroupTable, r.node.Zone, names.RoleLBGroup))
+		group := names.ZoneRow(nbdb.LoadBalancerGroupTable, r.node.Zone, names.RoleLBGroup)
+		ls.LoadBalancerGroup = append(ls.LoadBalancerGroup, group)
 	}
 	for i, p := range subnets {
-		switch {
-		case p.Addr().Is4():
+		key := names.KeyGatewayIP
+		if p.Addr().Is4() {
 			ls.OtherConfig["subnet"] = p.String()
-			ls.ExternalIDs[names.KeyGatewayIP] = first[i].String()
-		case len(subnets) == 1:
+		} else {
 			ls.OtherConfig["ipv6_prefix"] = p.Addr().String()
-			ls.ExternalIDs[names.KeyGatewayIP] = first[i].String()
-		default:
-			ls.OtherConfig["ipv6_prefix"] = p.Addr().String()
-			ls.ExternalIDs[names.KeyGatewayIPv6] = first[i].String()
+			if len(subnets) > 1 {
+				key = names.KeyGatewayIPv6
+			}
 		}
+		ls.ExternalIDs[key] = router[i].String()
 	}
 	if r.node.ByHand {
 		ls.ExternalIDs[names.ByHandKey] = r.node.ByHandRecord()
 	}
-	return r.schema.NewRow(r.key(nbdb.LogicalSwitchTable, names.RoleSwitch), ls)
+	return r.Row(names.RoleSwitch, ls)
 }
 
-func (r nodeRows) routerPort(first []netip.Prefix) nb.Row {
-	return r.schema.NewRow(r.key(nbdb.LogicalRouterPortTable, names.RoleRouterToNode), &nbdb.LogicalRouterPort{
-		UUID: r.uuid(nbdb.LogicalRouterPortTable, names.RoleRouterToNode), Name: names.RouterToSwitch(r.node.Name),
-		MAC: ipnet.MACFor(ipnet.Addrs(first)).String(), Networks: texts(first),
-	}, nb.Slot{In: routerRef(r.state), Column: "ports"})
-}
-
-func (r nodeRows) switchPort(first []netip.Prefix) nb.Row {
-	return r.schema.NewRow(r.key(nbdb.LogicalSwitchPortTable, names.RoleNodeToRouter), &nbdb.LogicalSwitchPort{
-		UUID: r.uuid(nbdb.LogicalSwitchPortTable, names.RoleNodeToRouter), Name: names.SwitchToRouter(r.node.Name),
-		Type: "router", Addresses: []string{ipnet.MACFor(ipnet.Addrs(first)).String()},
-		Options: map[string]string{"router-port": names.RouterToSwitch(r.node.Name)},
-	}, r.inSwitch())
-}
-
-// management has no port security: the node sends through it what it forwards
-// for others.
-func (r nodeRows) management(second []netip.Prefix) nb.Row {
-	address := ipnet.MACFor(ipnet.Addrs(second)).String()
-	for _, p := range second {
+// management is the port through which the node itself reaches pods. It has no port security: the node also forwards
+// packets of others through it.
+func (r nodeRows) management(addrs []netip.Prefix) nb.Row {
+	address := ipnet.MACFor(ipnet.Addrs(addrs)).String()
+	for _, p := range addrs {
 		address += " " + p.Addr().String()
 	}
-	return r.schema.NewRow(r.key(nbdb.LogicalSwitchPortTable, names.RoleManagement), &nbdb.LogicalSwitchPort{
-		UUID: r.uuid(nbdb.LogicalSwitchPortTable, names.RoleManagement), Name: names.ManagementPort(r.node.Name),
-		Addresses: []string{address},
-	}, r.inSwitch())
+	return r.Row(names.RoleManagement, &nbdb.LogicalSwitchPort{
+		Name: names.ManagementPort(r.node.Name), Addresses: []string{address},
+	}, r.inSwitch("ports"))
 }
 
-// egress sends what the node's pods address to no one in the cluster to the
-// node itself, through the management port. A connected subnet is a better
-// match than this route as long as node subnets are of one size: OVN prefers
-// the longer prefix, and of equal ones the destination (ovn-nb(5),
-// Logical_Router_Static_Route policy).
+// egress sends what the node's pods send out of the cluster to the node itself, through the management port. A
+// connected subnet is a better match than this route as long as node subnets are of one size: OVN prefers the longer
+// prefix, and of equal ones the destination (ovn-nb(5), Logical_Router_Static_Route policy).
 func (r nodeRows) egress(subnet netip.Prefix, via netip.Addr) nb.Row {
-	role := names.FamilyRole(names.RoleEgress, names.FamilyOf(subnet.Addr().Is4()))
 	policy := nbdb.LogicalRouterStaticRoutePolicySrcIP
-	return r.schema.NewRow(r.key(nbdb.LogicalRouterStaticRouteTable, role), &nbdb.LogicalRouterStaticRoute{
-		UUID: r.uuid(nbdb.LogicalRouterStaticRouteTable, role), IPPrefix: subnet.String(), Nexthop: via.String(), Policy: &policy,
-	}, nb.Slot{In: routerRef(r.state), Column: "static_routes"})
+	return r.Row(familyRole(names.RoleEgress, subnet.Addr().Is4()), &nbdb.LogicalRouterStaticRoute{
+		IPPrefix: subnet.String(), Nexthop: via.String(), Policy: &policy,
+	}, inClusterRouter(r.state, "static_routes"))
 }
 
-// nth is the n-th address of a subnet with the subnet's length.
-func nth(p netip.Prefix, n uint64) (netip.Prefix, error) {
-	a, ok := ipnet.Nth(p, n)
-	if !ok {
-		return netip.Prefix{}, fmt.Errorf("subnet %s has no address number %d: too small", p, n)
+// nths lists the n-th address of each subnet, with the subnet's length.
+func nths(subnets []netip.Prefix, n uint64) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, p := range subnets {
+		a, ok := ipnet.Nth(p, n)
+		if !ok {
+			return nil, fmt.Errorf("subnet %s has no address number %d: too small", p, n)
+		}
+		out = append(out, netip.PrefixFrom(a, p.Bits()))
 	}
-	return netip.PrefixFrom(a, p.Bits()), nil
-}
-
-func texts(ps []netip.Prefix) []string {
-	out := make([]string, len(ps))
-	for i, p := range ps {
-		out[i] = p.String()
-	}
-	slices.Sort(out)
-	return out
+	return out, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// Zone translates the zones that nodes are in, each a load balancer group that
-// their switches carry. While no node is in a zone there is none.
+// Zone translates the zones that have nodes. Each becomes a load balancer group, which the switches of its nodes list.
+// While no node is in a zone there are no such groups.
 type Zone struct{ Schema *nb.Schema }
 
 // Kind implements translate.Translator.
@@ -47,8 +47,7 @@ func (t Zone) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if !index.ZonesOf(s).Has(zone) {
 		return translate.Rows{}, nil
 	}
-	key := nb.Key{Table: nbdb.LoadBalancerGroupTable, Owner: o, Role: names.RoleLBGroup}
-	return translate.Rows{Rows: []nb.Row{t.Schema.NewRow(key, &nbdb.LoadBalancerGroup{
-		UUID: names.ZoneRow(nbdb.LoadBalancerGroupTable, zone, names.RoleLBGroup), Name: names.ZoneLBGroup(zone),
-	})}}, nil
+	m := translate.Maker{Schema: t.Schema, Owner: o}
+	group := m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ZoneLBGroup(zone)})
+	return translate.Rows{Rows: []nb.Row{group}}, nil
 }

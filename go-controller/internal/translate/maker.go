@@ -1,0 +1,34 @@
+package translate
+
+import (
+	"reflect"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// Maker makes the rows of one owner. UID is the Kubernetes UID of the object behind the owner, "" for none.
+type Maker struct {
+	Schema *nb.Schema
+	Owner  nb.Owner
+	UID    string
+}
+
+// UUID is the UUID of the owner's row of a role.
+func (m Maker) UUID(table, role string) string {
+	return names.RowUUID(table, m.Owner.Kind, m.Owner.Name, role, m.UID)
+}
+
+// In is the slot of one of the owner's own rows.
+func (m Maker) In(table, role, column string) nb.Slot {
+	return nb.Slot{In: nb.Ref{Table: table, UUID: m.UUID(table, role)}, Column: column}
+}
+
+// Row is the wanted row of a role. It sets the UUID of the model unless the model has one.
+func (m Maker) Row(role string, model any, listIn ...nb.Slot) nb.Row {
+	table := m.Schema.Ref(model).Table
+	if uuid := reflect.ValueOf(model).Elem().FieldByName("UUID"); uuid.String() == "" {
+		uuid.SetString(m.UUID(table, role))
+	}
+	return m.Schema.NewRow(nb.Key{Table: table, Owner: m.Owner, Role: role}, model, listIn...)
+}
