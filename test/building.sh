@@ -29,5 +29,5 @@ build() {
     echo "  ... $((SECONDS - started)) s so far, $still of $all packages left"
   done
   wait "$pid"
-  [ $((SECONDS - started)) -lt 5 ] || echo "Built ${*##*/} in $((SECONDS - started)) s"
+  echo "Built ${*##*/} in $((SECONDS - started)) s"
 }
