@@ -1,5 +1,5 @@
 // Command lint checks the project's rules of Go code. `go vet -vettool` runs it
-// on each package, and keeps what it said of a package until that changes.
+// on each package, and caches what it reports until the package changes.
 //
 // It is composed of public analyzers, so that it takes a minute to build and not
 // five; `make lint` builds it.
@@ -32,8 +32,9 @@ func main() {
 	unitchecker.Main(rules...)
 }
 
-// cheapFacts work out which functions are deprecated, and which print as Printf
-// does. The other facts of rules cost minutes.
+// cheapFacts are the analyzers for packages of other modules. They find which
+// functions are deprecated, and which print as Printf does. Finding every fact
+// that the rules can use would cost minutes.
 func cheapFacts(rules []*analysis.Analyzer) []*analysis.Analyzer {
 	cheap := []*analysis.Analyzer{deprecated.Analyzer, printf.Analyzer}
 	others := &analysis.Analyzer{

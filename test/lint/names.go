@@ -10,7 +10,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// confidence is how sure a rule of revive must be; this is revive's own default.
+// confidence is how sure revive must be to report; this is its own default.
 const confidence = 0.8
 
 // names checks names and comments, with rules of revive.
@@ -19,7 +19,7 @@ func names() *analysis.Analyzer {
 		&rule.ExportedRule{}, &rule.PackageCommentsRule{}, &rule.BlankImportsRule{}, &rule.ErrorStringsRule{},
 		&rule.ReceiverNamingRule{}, &rule.VarNamingRule{},
 	}
-	// The names of packages are another rule's.
+	// Short names of packages, such as nb, are welcome.
 	arguments := map[string]lint.Arguments{
 		"var-naming": {[]any{}, []any{}, []any{map[string]any{"skip-package-name-checks": true}}},
 	}
@@ -54,7 +54,7 @@ func names() *analysis.Analyzer {
 	}
 }
 
-// report reports at a position that an analyzer knows by its name and line.
+// report reports at a position of which only the file and the line are known.
 func report(pass *analysis.Pass, at token.Position, format string, args ...any) {
 	for _, f := range pass.Files {
 		if file := pass.Fset.File(f.Pos()); file.Name() == at.Filename {

@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/test/lint/source"
 )
 
-// restrict leaves out what a rule says of files that it is not for, and of lines
-// whose comment names it, and adds its name to the rest.
+// restrict drops what a rule reports of files that the rule does not apply to, and
+// of lines whose comment suppresses it. It adds the rule's name to the rest.
 func restrict(a *analysis.Analyzer, applies func(*ast.File, string) bool) {
 	run := a.Run
 	a.Run = func(pass *analysis.Pass) (any, error) {
@@ -43,7 +43,8 @@ func handWrittenProduct(f *ast.File, name string) bool {
 	return handWritten(f, name) && !strings.HasSuffix(filepath.Base(name), "_test.go")
 }
 
-// suppression is a comment such as "//nolint:errcheck // why", and what it names.
+// suppression matches a comment such as "//nolint:errcheck // why". Its groups are
+// the rules and the rest.
 func suppression() *regexp.Regexp { return regexp.MustCompile(`^//\s*nolint\b(?::([\w,-]*))?(.*)$`) }
 
 // suppressed are the rules that a line's comment names.
@@ -58,7 +59,8 @@ func suppressed(pass *analysis.Pass, f *ast.File, line int) []string {
 	return nil
 }
 
-// suppressions has comments that suppress a rule name it, and say why.
+// suppressions checks that a comment that suppresses a rule names the rule and
+// says why.
 func suppressions() *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name: "nolintlint", Doc: "check that comments that suppress a rule name it and say why",

@@ -46,8 +46,8 @@ func analyzers() ([]*analysis.Analyzer, error) {
 	return append(everywhere, notInTests...), nil
 }
 
-// staticChecks are staticcheck's, but for those of names and comments that
-// revive's rules are instead of.
+// staticChecks are staticcheck's analyzers, except those of names and comments:
+// revive checks these.
 func staticChecks() []*analysis.Analyzer {
 	without := []string{"ST1000", "ST1003", "ST1016", "ST1020", "ST1021", "ST1022"}
 	var all []*analysis.Analyzer
