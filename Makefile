@@ -7,7 +7,6 @@ export CGO_ENABLED = 0
 export MAKECMDGOALS
 GO      ?= go
 LDFLAGS  = -s -w
-LINT_VERSION = v2.15.0
 
 .DEFAULT_GOAL := help
 
@@ -61,13 +60,8 @@ bench: sandbox ## figures: throughput, latency, restart, services, CNI ADD; besi
 	bin/bench
 
 .PHONY: lint
-lint: bin/golangci-lint ## gofmt, vet, staticcheck, and the house's import rules
-	bin/golangci-lint run ./...
-	cd test && ../bin/golangci-lint run --config ../.golangci.yml ./...
-
-bin/golangci-lint:
-	@echo "building golangci-lint $(LINT_VERSION), once"
-	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+lint: ## the rules of code: gofmt, vet, staticcheck and others, imports, sizes
+	@test/lint.sh
 
 .PHONY: generate
 generate: ## make the database models again from their schemas

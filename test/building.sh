@@ -18,7 +18,7 @@ build() {
   local output=$bin/$1 words=$2 flags=$3 started=$SECONDS all=0 pid still
   shift 3
   # shellcheck disable=SC2086 # words
-  go $words -ldflags "-s -w $flags" -o "$output" "$@" &
+  go $words -ldflags "-s -w${flags:+ $flags}" -o "$output" "$@" &
   pid=$!
   while kill -0 "$pid" 2>/dev/null; do
     # Wait a little, but not longer than the build.
@@ -29,5 +29,5 @@ build() {
     echo "  ... $((SECONDS - started)) s so far, $still of $all packages left"
   done
   wait "$pid"
-  [ $((SECONDS - started)) -lt 5 ] || echo "Built ${*##*/} in $((SECONDS - started)) s"
+  echo "Built ${*##*/} in $((SECONDS - started)) s"
 }

@@ -9,10 +9,10 @@ cold=false
 if $cold; then
   cat <<'END'
 make demo brings up a real Kubernetes cluster of three nodes on this machine. The first time this takes a while:
-  about 1 minute     Go modules are downloaded (700 MB on disk)
+  about 1 minute     Go modules are downloaded (800 MB on disk)
   about 1 minute     ovnkube is compiled
   about 7 minutes    Kubernetes' API server and kubelet are compiled, on two cores (4 GB of disk)
-  about 1 minute     a Debian 13 root filesystem with OVN is fetched (400 MB)
+  about 1 minute     a Debian 13 root filesystem with OVN is fetched (500 MB)
 and then, as every later time:
   about 1 minute     the cluster comes up, is shown at work, and is removed
 END

@@ -6,12 +6,12 @@ set -euo pipefail
 stop() { echo "$*" >&2; exit 1; }
 
 need_go() {
-  if ! command -v "${GO:-go}" >/dev/null; then
+  if ! command -v go >/dev/null; then
     [ ! -x /usr/local/go/bin/go ] || stop 'Go is not in PATH. Type: export PATH=$PATH:/usr/local/go/bin'
     stop "Go is missing. Install Go 1.26 or newer (https://go.dev/doc/install) and put its bin directory into PATH."
   fi
   local have
-  have=$(cd / && "${GO:-go}" env GOVERSION)
+  have=$(cd / && go env GOVERSION)
   # From 1.21 on, the go command fetches the version that go.mod names by itself.
   [ "$(printf '%s\n' go1.21 "$have" | sort -V | head -n 1)" = go1.21 ] ||
     stop "$have is too old. Install Go 1.26 or newer (https://go.dev/doc/install)."

@@ -41,7 +41,8 @@ func Isolated(t *testing.T) bool {
 	if d, ok := t.Deadline(); ok {
 		timeout = time.Until(d) - 5*time.Second
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run="+strings.Join(parts, "/"), "-test.v", "-test.count=1", "-test.timeout="+timeout.String())
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run="+strings.Join(parts, "/"),
+		"-test.v", "-test.count=1", "-test.timeout="+timeout.String())
 	cmd.Env = append(os.Environ(), isolatedEnv+"="+t.Name())
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -106,7 +107,8 @@ func StartVSwitch(t *testing.T) *VSwitch {
 	Run(t, "ovsdb-tool", "create", db, schema)
 	v := &VSwitch{Address: "unix:" + dir + "/db.sock"}
 	v.StartDB(t)
-	Run(t, "ovs-vsctl", "--no-wait", "init", "--", "set", "Open_vSwitch", ".", "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1")
+	Run(t, "ovs-vsctl", "--no-wait", "init", "--", "set", "Open_vSwitch", ".",
+		"other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1")
 	v.StartDaemon(t)
 	return v
 }
@@ -114,7 +116,8 @@ func StartVSwitch(t *testing.T) *VSwitch {
 // StartDB starts ovsdb-server on the existing database.
 func (v *VSwitch) StartDB(t *testing.T) {
 	t.Helper()
-	v.DB = start(t, Tool(t, "ovsdb-server"), "--pidfile", "--log-file=/run/openvswitch/ovsdb-server.log", "-vconsole:off", "--remote=punix:/run/openvswitch/db.sock", "/run/openvswitch/conf.db")
+	v.DB = start(t, Tool(t, "ovsdb-server"), "--pidfile", "--log-file=/run/openvswitch/ovsdb-server.log",
+		"-vconsole:off", "--remote=punix:/run/openvswitch/db.sock", "/run/openvswitch/conf.db")
 	v.DB.waitFor(t, "serving the Open_vSwitch database", func() bool {
 		return exec.Command(Tool(t, "ovs-vsctl"), "--timeout=5", "--no-wait", "show").Run() == nil
 	})
@@ -123,7 +126,8 @@ func (v *VSwitch) StartDB(t *testing.T) {
 // StartDaemon starts ovs-vswitchd.
 func (v *VSwitch) StartDaemon(t *testing.T) {
 	t.Helper()
-	v.Daemon = start(t, Tool(t, "ovs-vswitchd"), "--pidfile", "--log-file=/run/openvswitch/ovs-vswitchd.log", "-vconsole:off")
+	v.Daemon = start(t, Tool(t, "ovs-vswitchd"), "--pidfile", "--log-file=/run/openvswitch/ovs-vswitchd.log",
+		"-vconsole:off")
 	v.Daemon.waitFor(t, "answering", func() bool {
 		return exec.Command(Tool(t, "ovs-appctl"), "version").Run() == nil
 	})
@@ -158,7 +162,8 @@ type Controller struct{ process *process }
 // StartOVNController starts ovn-controller on this namespace's Open vSwitch.
 func StartOVNController(t *testing.T) *Controller {
 	t.Helper()
-	return &Controller{start(t, Tool(t, "ovn-controller"), "--pidfile", "--log-file=/run/ovn/ovn-controller.log", "-vconsole:emer")}
+	return &Controller{start(t, Tool(t, "ovn-controller"), "--pidfile",
+		"--log-file=/run/ovn/ovn-controller.log", "-vconsole:emer")}
 }
 
 // Kill ends ovn-controller, as in a crash: its rows stay.

@@ -33,20 +33,28 @@ func StartNode(t *testing.T, name, sb string, encap netip.Prefix) *Node {
 	n.Wire(t, "underlay", "eth1")
 	db := filepath.Join(n.Dir, "conf.db")
 	Run(t, "ovsdb-tool", "create", db, "/usr/share/openvswitch/vswitch.ovsschema")
-	server := start(t, Tool(t, "ip"), n.args(t, "ovsdb-server", "--no-chdir", "--pidfile", "--log-file="+n.Dir+"/ovsdb-server.log", "-vconsole:off",
+	server := start(t, Tool(t, "ip"), n.args(t, "ovsdb-server", "--no-chdir", "--pidfile",
+		"--log-file="+n.Dir+"/ovsdb-server.log", "-vconsole:off",
 		"--remote=punix:"+n.Dir+"/db.sock", db)...)
-	server.waitFor(t, "serving "+db, func() bool { return n.command(t, "ovs-vsctl", "--timeout=5", "--no-wait", "show").Run() == nil })
-	n.Run(t, "ovs-vsctl", "--no-wait", "init", "--", "set", "Open_vSwitch", ".", "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1")
-	daemon := start(t, Tool(t, "ip"), n.args(t, "ovs-vswitchd", "--no-chdir", "--pidfile", "--log-file="+n.Dir+"/ovs-vswitchd.log", "-vconsole:off", "unix:"+n.Dir+"/db.sock")...)
+	server.waitFor(t, "serving "+db, func() bool {
+		return n.command(t, "ovs-vsctl", "--timeout=5", "--no-wait", "show").Run() == nil
+	})
+	n.Run(t, "ovs-vsctl", "--no-wait", "init", "--", "set", "Open_vSwitch", ".",
+		"other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1")
+	daemon := start(t, Tool(t, "ip"), n.args(t, "ovs-vswitchd", "--no-chdir", "--pidfile",
+		"--log-file="+n.Dir+"/ovs-vswitchd.log", "-vconsole:off", "unix:"+n.Dir+"/db.sock")...)
 	daemon.waitFor(t, "answering", func() bool { return n.command(t, "ovs-appctl", "version").Run() == nil })
 	// The kernel sees the frames that Open vSwitch reads from eth1, too: it must
 	// not answer ARP for addresses that are elsewhere.
 	n.Run(t, "sh", "-ec", fmt.Sprintf(`sysctl -q -w net.ipv4.conf.all.arp_ignore=1
-		ovs-vsctl add-br br-phys -- set bridge br-phys datapath_type=netdev fail_mode=standalone other_config:hwaddr=02:00:00:01:%02x:%02x -- add-port br-phys eth1
+		ovs-vsctl add-br br-phys -- set bridge br-phys datapath_type=netdev fail_mode=standalone \
+			other_config:hwaddr=02:00:00:01:%02x:%02x -- add-port br-phys eth1
 		ip link set br-phys up; ip addr add %s dev br-phys
-		ovs-vsctl set Open_vSwitch . external_ids:ovn-remote=%s external_ids:ovn-encap-type=geneve external_ids:ovn-encap-ip=%s external_ids:ovn-bridge-datapath-type=netdev`,
+		ovs-vsctl set Open_vSwitch . external_ids:ovn-remote=%s external_ids:ovn-encap-type=geneve \
+			external_ids:ovn-encap-ip=%s external_ids:ovn-bridge-datapath-type=netdev`,
 		encap.Addr().AsSlice()[2], encap.Addr().AsSlice()[3], encap, sb, encap.Addr()))
-	start(t, Tool(t, "ip"), n.args(t, "ovn-controller", "unix:"+n.Dir+"/db.sock", "--no-chdir", "--pidfile="+n.Dir+"/ovn-controller.pid", "--log-file="+n.Dir+"/ovn-controller.log", "-vconsole:emer")...)
+	start(t, Tool(t, "ip"), n.args(t, "ovn-controller", "unix:"+n.Dir+"/db.sock", "--no-chdir",
+		"--pidfile="+n.Dir+"/ovn-controller.pid", "--log-file="+n.Dir+"/ovn-controller.log", "-vconsole:emer")...)
 	return n
 }
 
@@ -86,5 +94,6 @@ func (n *Node) args(t *testing.T, name string, args ...string) []string {
 	if !filepath.IsAbs(name) {
 		name = Tool(t, name)
 	}
-	return append([]string{"netns", "exec", n.Name, "env", "OVS_RUNDIR=" + n.Dir, "OVN_RUNDIR=" + n.Dir, "OVS_DBDIR=" + n.Dir, "OVS_LOGDIR=" + n.Dir, "OVN_LOGDIR=" + n.Dir, name}, args...)
+	return append([]string{"netns", "exec", n.Name, "env", "OVS_RUNDIR=" + n.Dir, "OVN_RUNDIR=" + n.Dir,
+		"OVS_DBDIR=" + n.Dir, "OVS_LOGDIR=" + n.Dir, "OVN_LOGDIR=" + n.Dir, name}, args...)
 }

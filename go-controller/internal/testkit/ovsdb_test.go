@@ -10,11 +10,13 @@ func TestStartOVSDB(t *testing.T) {
 	for ovn, schema := range NBSchemas() {
 		t.Run(ovn, func(t *testing.T) {
 			remote := StartOVSDB(t, schema)
-			if got := strings.TrimSpace(Run(t, "ovsdb-client", "get-schema-version", remote, "OVN_Northbound")); got != want[ovn] {
+			got := strings.TrimSpace(Run(t, "ovsdb-client", "get-schema-version", remote, "OVN_Northbound"))
+			if got != want[ovn] {
 				t.Errorf("schema version %q, want %q", got, want[ovn])
 			}
 			Run(t, "ovn-nbctl", "--no-leader-only", "--db="+remote, "ls-add", "a")
-			if got := Run(t, "ovn-nbctl", "--db="+remote, "--bare", "--columns=name", "list", "Logical_Switch"); strings.TrimSpace(got) != "a" {
+			got = Run(t, "ovn-nbctl", "--db="+remote, "--bare", "--columns=name", "list", "Logical_Switch")
+			if strings.TrimSpace(got) != "a" {
 				t.Errorf("switches %q, want a", got)
 			}
 		})
@@ -36,7 +38,8 @@ func TestRelay(t *testing.T) {
 	}
 	// In an empty database ovn-nbctl makes the row of NB_Global too.
 	if inserts != 3 || tx.Request <= bytes || tx.Answer == 0 || w.Sent < tx.Request || w.Received < w.Notified+tx.Answer {
-		t.Errorf("%d inserts, %d bytes of operations, want 3 and fewer bytes than in the request of %d; an answer of %d, %d sent, %d received",
+		t.Errorf("%d inserts, %d bytes of operations, want 3 and fewer bytes than in the request of %d; "+
+			"an answer of %d, %d sent, %d received",
 			inserts, bytes, tx.Request, tx.Answer, w.Sent, w.Received)
 	}
 	if w.Changed != 3 || w.Notified == 0 {

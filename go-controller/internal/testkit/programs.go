@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,15 +26,18 @@ func RunWith(m *testing.M, packages ...string) int {
 		return m.Run() // the process of an isolated test
 	}
 	dir, err := buildPrograms(packages)
-	defer os.RemoveAll(dir)
+	code := 1
 	if err == nil {
 		err = os.Setenv(programsEnv, dir)
 	}
-	if err != nil {
+	if err == nil {
+		code = m.Run()
+	}
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	return code
 }
 
 func buildPrograms(packages []string) (dir string, err error) {

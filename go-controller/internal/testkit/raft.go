@@ -70,7 +70,8 @@ func (r *Raft) Remotes() []string {
 func (r *Raft) Start(i int) {
 	r.t.Helper()
 	m := r.members[i]
-	m.process = start(r.t, Tool(r.t, "ovsdb-server"), "--unixctl="+filepath.Join(m.dir, "ctl"), "--remote=p"+m.remote, m.db)
+	m.process = start(r.t, Tool(r.t, "ovsdb-server"), "--unixctl="+filepath.Join(m.dir, "ctl"),
+		"--remote=p"+m.remote, m.db)
 	m.process.waitFor(r.t, fmt.Sprintf("server %d has joined", i), func() bool {
 		status := r.status(i, "Status:")
 		return status == "cluster member" || strings.HasPrefix(status, "disconnected from the cluster")
@@ -105,7 +106,8 @@ func (r *Raft) Leader() int {
 // status is a field of what the server says of itself; "" while it does not
 // answer.
 func (r *Raft) status(i int, field string) string {
-	out, err := exec.CommandContext(r.t.Context(), Tool(r.t, "ovs-appctl"), "-t", filepath.Join(r.members[i].dir, "ctl"), "cluster/status", r.name).Output()
+	ctl := filepath.Join(r.members[i].dir, "ctl")
+	out, err := exec.CommandContext(r.t.Context(), Tool(r.t, "ovs-appctl"), "-t", ctl, "cluster/status", r.name).Output()
 	if err != nil {
 		return ""
 	}

@@ -133,7 +133,8 @@ func (r *Relay) request(p *pendingTransactions, message []byte) {
 	r.mu.Lock()
 	r.wire.Sent += len(message)
 	r.mu.Unlock()
-	if json.Unmarshal(message, &m) != nil || m.Method != "transact" || len(m.Params) == 0 || string(m.Params[0]) == `"_Server"` {
+	if json.Unmarshal(message, &m) != nil || m.Method != "transact" || len(m.Params) == 0 ||
+		string(m.Params[0]) == `"_Server"` {
 		return
 	}
 	p.mu.Lock()

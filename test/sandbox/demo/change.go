@@ -77,7 +77,8 @@ func (d *Demo) repair(ctx context.Context) error {
 	took := time.Since(start)
 	d.sandbox(append([]string{"nbctl"}, get...)...)
 	fmt.Fprint(d.Out, want)
-	fmt.Fprintf(d.Out, "repaired and seen to be so after %d ms; %s went from %v to %v\n", took.Milliseconds(), repairsMetric, before, after)
+	fmt.Fprintf(d.Out, "repaired and seen to be so after %d ms; %s went from %v to %v\n",
+		took.Milliseconds(), repairsMetric, before, after)
 	return nil
 }
 
@@ -109,7 +110,8 @@ func (d *Demo) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Out, "in sync after %d ms: %v rows written, %v annotations written\n", took.Milliseconds(), rows, patches)
+	fmt.Fprintf(d.Out, "in sync after %d ms: %v rows written, %v annotations written\n",
+		took.Milliseconds(), rows, patches)
 	if rows != 0 || patches != 0 {
 		return fmt.Errorf("a restart wrote %v rows and %v annotations, want none", rows, patches)
 	}

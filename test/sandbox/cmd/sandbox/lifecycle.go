@@ -22,7 +22,8 @@ func upFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "nodes", Value: sandbox.DefaultNodes, Usage: "`COUNT` of nodes"},
 		&cli.BoolFlag{Name: "no-nodes", Usage: "only the API server, the OVN databases and northd: no master, no nodes"},
-		&cli.IntFlag{Name: "gateways", Usage: "`COUNT` of nodes that are gateways, the first ones; there is a host outside, too"},
+		&cli.IntFlag{Name: "gateways",
+			Usage: "`COUNT` of nodes that are gateways, the first ones; there is a host outside, too"},
 		&cli.BoolFlag{Name: "dual-stack", Usage: "IPv4 and IPv6: nodes, pods and services"},
 		ovnFlag(),
 		&cli.BoolFlag{Name: "replace", Usage: "take down a sandbox of that name first"},
@@ -33,7 +34,8 @@ func upFlags() []cli.Flag {
 func upOptions(c *cli.Context) sandbox.Options {
 	return sandbox.Options{
 		Name: c.String("name"), StateRoot: c.String("dir"), Nodes: c.Int("nodes"), NoNodes: c.Bool("no-nodes"),
-		Gateways: c.Int("gateways"), DualStack: c.Bool("dual-stack"), OVN: c.String("ovn"), Replace: c.Bool("replace"), Keep: c.Bool("keep"),
+		Gateways: c.Int("gateways"), DualStack: c.Bool("dual-stack"), OVN: c.String("ovn"),
+		Replace: c.Bool("replace"), Keep: c.Bool("keep"),
 		Progress: os.Stderr,
 	}
 }
@@ -50,7 +52,8 @@ func upCommand() *cli.Command {
 				return err
 			}
 			fmt.Fprintf(c.App.Writer, "Northbound database: unix:%s\n", cluster.Control.Host("/run/ovn/ovnnb_db.sock"))
-			fmt.Fprintf(c.App.Writer, "Kubernetes: `sandbox --name %s kubectl get nodes`; from a program, %s within the sandbox's network\n",
+			fmt.Fprintf(c.App.Writer,
+				"Kubernetes: `sandbox --name %s kubectl get nodes`; from a program, %s within the sandbox's network\n",
 				cluster.Options.Name, cluster.Control.AdminKubeconfig())
 			return nil
 		},

@@ -35,8 +35,10 @@ func newApp() *cli.App {
 		Name:  "sandbox",
 		Usage: "a real Kubernetes cluster with OVN on this machine",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "name", Value: sandbox.DefaultName, Usage: "`NAME` of the sandbox; several live side by side", EnvVars: []string{"SANDBOX_NAME"}},
-			&cli.StringFlag{Name: "dir", Value: sandbox.DefaultStateRoot, Usage: "`DIR` that holds the state of sandboxes", EnvVars: []string{"SANDBOX_DIR"}},
+			&cli.StringFlag{Name: "name", Value: sandbox.DefaultName,
+				Usage: "`NAME` of the sandbox; several live side by side", EnvVars: []string{"SANDBOX_NAME"}},
+			&cli.StringFlag{Name: "dir", Value: sandbox.DefaultStateRoot,
+				Usage: "`DIR` that holds the state of sandboxes", EnvVars: []string{"SANDBOX_DIR"}},
 		},
 		HideHelpCommand: true,
 		Action: func(c *cli.Context) error {

@@ -87,7 +87,8 @@ func execCommand() *cli.Command {
 
 func nodeCommand() *cli.Command {
 	return &cli.Command{
-		Name: "node", Usage: "run a program on a node, on the control machine, or on the host outside", ArgsUsage: "N|control|outside -- COMMAND...", SkipFlagParsing: true,
+		Name: "node", Usage: "run a program on a node, on the control machine, or on the host outside",
+		ArgsUsage: "N|control|outside -- COMMAND...", SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
 			which, argv, err := target(c, "N|control|outside")
 			if err != nil {

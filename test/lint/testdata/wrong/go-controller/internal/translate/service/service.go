@@ -1,0 +1,2 @@
+// Package service is a room.
+package service

@@ -1,0 +1,1 @@
+package nodoc // want revive

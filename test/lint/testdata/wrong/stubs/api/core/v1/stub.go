@@ -1,0 +1,2 @@
+// Package v1 stands for the real one.
+package v1

@@ -1,0 +1,2 @@
+// Package cli stands for the real one.
+package cli

@@ -1,0 +1,2 @@
+// Package client stands for the real one.
+package client

@@ -1,0 +1,3 @@
+module github.com/ovn-kubernetes/libovsdb
+
+go 1.26.0

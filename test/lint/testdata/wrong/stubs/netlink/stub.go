@@ -1,0 +1,2 @@
+// Package netlink stands for the real one.
+package netlink
