@@ -14,8 +14,9 @@ import (
 
 func TestGatewayHelperFlagsWrong(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--physical-bridge: the bridge": {"--physical-interface", "eth0"},
-		"--physical-interface: the NIC": {"--physical-bridge", "breth0"},
+		"ovnkube: --physical-interface: the NIC": {},
+		"--physical-bridge: the bridge":          {"--physical-interface", "eth0"},
+		"--physical-interface: the NIC":          {"--physical-bridge", "breth0"},
 		"--gateway-vlan-id 5000: want 1 to 4094": {"--physical-bridge", "breth0", "--physical-interface", "eth0",
 			"--gateway-vlan-id", "5000"},
 		"--detach: goes with neither": {"--physical-bridge", "breth0", "--undo", "--detach"},

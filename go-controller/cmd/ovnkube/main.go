@@ -117,6 +117,9 @@ func report(w io.Writer, err error) int {
 
 // flatten lists the errors that errors.Join joined.
 func flatten(err error) []error {
+	if reflect.TypeOf(err) == reflect.TypeOf(usageError{}) {
+		err = errors.Unwrap(err)
+	}
 	joined, ok := err.(interface{ Unwrap() []error })
 	// An error of fmt.Errorf with several %w unwraps to a list, too, but is one line.
 	if !ok || reflect.TypeOf(err) != reflect.TypeOf(errors.Join(err)) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,10 +67,15 @@ func ParseClusterSubnets(s string) ([]ClusterSubnet, error) {
 }
 
 // SubnetList is the form that ParseClusterSubnets reads.
-func SubnetList(list []ClusterSubnet) string {
+func SubnetList(list []ClusterSubnet) string { return joined(list) }
+
+// PrefixList is the form that ParsePrefixes reads.
+func PrefixList(list []netip.Prefix) string { return joined(list) }
+
+func joined[T fmt.Stringer](list []T) string {
 	out := make([]string, len(list))
-	for i, c := range list {
-		out[i] = c.String()
+	for i, v := range list {
+		out[i] = v.String()
 	}
 	return strings.Join(out, ",")
 }
@@ -153,15 +159,6 @@ func ParseInterfaceAddrs(what, s string) ([]netip.Prefix, error) {
 	})
 }
 
-// PrefixList is the form that ParsePrefixes reads.
-func PrefixList(ps []netip.Prefix) string {
-	out := make([]string, len(ps))
-	for i, p := range ps {
-		out[i] = p.String()
-	}
-	return strings.Join(out, ",")
-}
-
 // HasIPv4 reports whether pods get IPv4 addresses.
 func (c Cluster) HasIPv4() bool { return c.has(true) }
 
@@ -169,12 +166,7 @@ func (c Cluster) HasIPv4() bool { return c.has(true) }
 func (c Cluster) HasIPv6() bool { return c.has(false) }
 
 func (c Cluster) has(v4 bool) bool {
-	for _, s := range c.Subnets {
-		if s.CIDR.Addr().Is4() == v4 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Subnets, func(s ClusterSubnet) bool { return s.CIDR.Addr().Is4() == v4 })
 }
 
 // Validate returns an error for everything that is wrong, with the flag's name.

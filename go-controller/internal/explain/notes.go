@@ -79,7 +79,7 @@ func fromOutside(svc *cluster.Service, eps []*cluster.EndpointSlice) (out []stri
 			nodes := cluster.ChooseLocal(p, a.Is4(), eps).Nodes
 			parts := make([]string, 0, len(nodes))
 			for _, n := range slices.Sorted(maps.Keys(nodes)) {
-				parts = append(parts, fmt.Sprintf("at %s %s", n, joined(nodes[n])))
+				parts = append(parts, fmt.Sprintf("at %s %s", n, strings.Join(texts(nodes[n]), " ")))
 			}
 			if len(parts) == 0 {
 				parts = []string{"nobody, at any node"}
@@ -89,14 +89,6 @@ func fromOutside(svc *cluster.Service, eps []*cluster.EndpointSlice) (out []stri
 		}
 	}
 	return out
-}
-
-func joined(endpoints []netip.AddrPort) string {
-	texts := make([]string, len(endpoints))
-	for i, e := range endpoints {
-		texts[i] = e.String()
-	}
-	return strings.Join(texts, " ")
 }
 
 func nodePorts(svc *cluster.Service) []string {

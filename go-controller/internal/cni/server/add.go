@@ -106,10 +106,8 @@ func (s *Server) phase(p Phase, step func() error) error {
 func (s *Server) settings(ctx context.Context) (Settings, error) {
 	settings, err := s.Node.Settings(ctx)
 	if err != nil {
-		return settings, &protocol.Error{
-			Code: protocol.CodeTryAgain, Msg: "the node agent can't serve pods yet",
-			Details: fmt.Sprintf("%v (%v); its /readyz says the same", err, context.Cause(ctx)),
-		}
+		details := fmt.Sprintf("%v (%v); its /readyz says the same", err, context.Cause(ctx))
+		return settings, cniError(protocol.CodeTryAgain, details, "the node agent can't serve pods yet")
 	}
 	return settings, nil
 }
@@ -152,7 +150,7 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annot
 		missing = fmt.Sprintf("%s (%v)", missing, context.Cause(ctx))
 	}
 	if err != nil || gone {
-		err = &protocol.Error{Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("no address for pod %s", ref), Details: missing}
+		err = cniError(protocol.CodeTryAgain, missing, "no address for pod %s", ref)
 	}
 	return pod, network, err
 }
@@ -178,9 +176,7 @@ func (s *Server) whilePodLives(ctx context.Context, pod local.Pod) (context.Cont
 }
 
 func interfaceError(ref podRef, err error) error {
-	e := &protocol.Error{
-		Code: protocol.CodeInterface, Msg: fmt.Sprintf("making the interface of pod %s", ref), Details: err.Error(),
-	}
+	e := cniError(protocol.CodeInterface, err.Error(), "making the interface of pod %s", ref)
 	switch {
 	case errors.Is(err, podif.ErrNetns):
 		e.Code = protocol.CodeInvalidEnv
@@ -202,10 +198,8 @@ func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.
 		return s.Switch.AddPodPort(settled, port)
 	})
 	if err != nil {
-		return &protocol.Error{
-			Code: protocol.CodeTryAgain, Msg: fmt.Sprintf("adding the port of pod %s to Open vSwitch", ref),
-			Details: fmt.Sprintf("%v; look whether ovsdb-server and ovs-vswitchd run on this node", err),
-		}
+		details := fmt.Sprintf("%v; look whether ovsdb-server and ovs-vswitchd run on this node", err)
+		return cniError(protocol.CodeTryAgain, details, "adding the port of pod %s to Open vSwitch", ref)
 	}
 	s.reached(StepPort)
 	return s.phase(PhaseFlows, func() error {

@@ -21,7 +21,7 @@ func (s *Server) check(ctx context.Context, r protocol.Request) error {
 		return err
 	}
 	if prev == nil {
-		return &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "the network configuration of CHECK has no prevResult"}
+		return cniError(protocol.CodeInvalidConfig, "", "the network configuration of CHECK has no prevResult")
 	}
 	ref, err := parsePod(r.Args)
 	if err != nil {
@@ -29,14 +29,11 @@ func (s *Server) check(ctx context.Context, r protocol.Request) error {
 	}
 	spec, err := specOf(prev, r)
 	if err != nil {
-		return &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "prevResult is not this plugin's", Details: err.Error()}
+		return cniError(protocol.CodeInvalidConfig, err.Error(), "prevResult is not this plugin's")
 	}
 	if !s.Switch.Connected() {
-		return &protocol.Error{
-			Code:    protocol.CodeTryAgain,
-			Msg:     fmt.Sprintf("the port of pod %s can't be looked at: Open vSwitch does not answer", ref),
-			Details: "look whether ovsdb-server runs on this node",
-		}
+		return cniError(protocol.CodeTryAgain, "look whether ovsdb-server runs on this node",
+			"the port of pod %s can't be looked at: Open vSwitch does not answer", ref)
 	}
 	if s.Node.Missing() == nil {
 		settings, err := s.settings(ctx)
@@ -46,10 +43,7 @@ func (s *Server) check(ctx context.Context, r protocol.Request) error {
 		spec.Userspace = settings.Userspace
 	}
 	if err := errors.Join(podif.Check(spec), s.checkPort(ctx, ref, spec)); err != nil {
-		return &protocol.Error{
-			Code: protocol.CodeCheck, Msg: fmt.Sprintf("the network of pod %s is not as it was made", ref),
-			Details: oneLine(err),
-		}
+		return cniError(protocol.CodeCheck, oneLine(err), "the network of pod %s is not as it was made", ref)
 	}
 	return nil
 }

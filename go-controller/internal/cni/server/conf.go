@@ -15,16 +15,14 @@ import (
 // decodeConf decodes the network configuration.
 func decodeConf(raw json.RawMessage, into any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
-		return &protocol.Error{Code: protocol.CodeDecoding, Msg: "decoding the network configuration", Details: err.Error()}
+		return cniError(protocol.CodeDecoding, err.Error(), "decoding the network configuration")
 	}
 	return nil
 }
 
 // malformed is the error for a field of the network configuration.
 func malformed(field string, err error) error {
-	return &protocol.Error{
-		Code: protocol.CodeInvalidConfig, Msg: field + " in the network configuration is malformed", Details: err.Error(),
-	}
+	return cniError(protocol.CodeInvalidConfig, err.Error(), "%s in the network configuration is malformed", field)
 }
 
 // parseConf reads the network configuration and its prevResult (CNI specification 1.1.0, section 1 and 2).
@@ -63,10 +61,8 @@ func parsePod(args string) (podRef, error) {
 		}
 	}
 	if p.namespace == "" || p.name == "" {
-		return p, &protocol.Error{
-			Code: protocol.CodeInvalidEnv, Msg: "CNI_ARGS has no K8S_POD_NAMESPACE or no K8S_POD_NAME",
-			Details: fmt.Sprintf("CNI_ARGS=%q; this network is for pods", args),
-		}
+		return p, cniError(protocol.CodeInvalidEnv, fmt.Sprintf("CNI_ARGS=%q; this network is for pods", args),
+			"CNI_ARGS has no K8S_POD_NAMESPACE or no K8S_POD_NAME")
 	}
 	return p, nil
 }

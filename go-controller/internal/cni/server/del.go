@@ -65,9 +65,7 @@ func (s *Server) gc(ctx context.Context, r protocol.Request) error {
 		unlock()
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &protocol.Error{
-			Code: protocol.CodeTryAgain, Msg: "some containers' interfaces could not be removed", Details: oneLine(err),
-		}
+		return cniError(protocol.CodeTryAgain, oneLine(err), "some containers' interfaces could not be removed")
 	}
 	return nil
 }
@@ -85,7 +83,7 @@ func validContainers(config json.RawMessage) (map[string]bool, error) {
 	}
 	raw, ok := conf[key]
 	if !ok { // unlike an empty list, which is written as [] or null
-		return nil, &protocol.Error{Code: protocol.CodeInvalidConfig, Msg: "the network configuration of GC has no " + key}
+		return nil, cniError(protocol.CodeInvalidConfig, "", "the network configuration of GC has no %s", key)
 	}
 	var attachments []struct {
 		ContainerID string `json:"containerID"`
@@ -106,8 +104,7 @@ func (s *Server) status() error {
 	if err == nil {
 		return nil
 	}
-	e := &protocol.Error{Code: protocol.CodeNotAvailable, Msg: "the node agent can't serve pods yet",
-		Details: oneLine(err)}
+	e := cniError(protocol.CodeNotAvailable, oneLine(err), "the node agent can't serve pods yet")
 	var limited *LimitedError
 	if errors.As(err, &limited) {
 		e.Code = protocol.CodeLimited

@@ -57,10 +57,7 @@ func gateway(p netip.Prefix, gateways []netip.Addr) net.IP {
 func marshalResult(version string, r *types100.Result) (json.RawMessage, error) {
 	converted, err := r.GetAsVersion(version)
 	if err != nil {
-		return nil, &protocol.Error{
-			Code: protocol.CodeInvalidConfig, Msg: fmt.Sprintf("giving the result in version %q of CNI", version),
-			Details: err.Error(),
-		}
+		return nil, cniError(protocol.CodeInvalidConfig, err.Error(), "giving the result in version %q of CNI", version)
 	}
 	raw, err := json.Marshal(converted)
 	if err != nil {

@@ -189,9 +189,8 @@ func (s *Server) handleLocked(ctx context.Context, r protocol.Request) (response
 	}
 	unlock, err := s.locks.lock(ctx, names.HostVeth(r.ContainerID))
 	if err != nil {
-		return failure(&protocol.Error{
-			Code: protocol.CodeTryAgain, Msg: "another request for this container is at work", Details: err.Error(),
-		}), func() {}
+		err = cniError(protocol.CodeTryAgain, err.Error(), "another request for this container is at work")
+		return failure(err), func() {}
 	}
 	return s.handle(ctx, r), unlock
 }
@@ -239,9 +238,12 @@ func (s *Server) handle(ctx context.Context, r protocol.Request) protocol.Respon
 	case protocol.Status:
 		return failure(s.status())
 	default:
-		msg := fmt.Sprintf("CNI_COMMAND %q is not known", r.Command)
-		return failure(&protocol.Error{Code: protocol.CodeInvalidEnv, Msg: msg})
+		return failure(cniError(protocol.CodeInvalidEnv, "", "CNI_COMMAND %q is not known", r.Command))
 	}
+}
+
+func cniError(code uint, details, format string, args ...any) *protocol.Error {
+	return &protocol.Error{Code: code, Msg: fmt.Sprintf(format, args...), Details: details}
 }
 
 // failure returns the response for err, which may be nil.
