@@ -92,7 +92,7 @@ func (p *joinPool) release(node string) {
 	delete(p.waiting, node)
 }
 
-// releaseJoins takes the addresses on the join switch of nodes that are no gateway any more.
+// releaseJoins takes back the addresses on the join switch of nodes that are no gateway any more.
 func (u *update) releaseJoins() {
 	for _, name := range sortedKeys(u.nodes) {
 		n := u.s.Nodes[name]

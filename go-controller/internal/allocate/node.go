@@ -43,7 +43,7 @@ func (u *update) refuseName(c cluster.Change) {
 	}
 }
 
-// releaseNodes takes the subnets of nodes that are gone, or that were made anew and claim others.
+// releaseNodes takes back the subnets of nodes that are gone, or that were made anew and claim others.
 func (u *update) releaseNodes() {
 	for _, name := range sortedKeys(u.nodes) {
 		lease, node := u.Ledger.nodes[name], u.s.Nodes[name]

@@ -15,7 +15,7 @@ type podLease struct {
 	numbers   []uint64
 }
 
-// releasePods takes the addresses of pods that are gone, finished, made anew, or on another node.
+// releasePods takes back the addresses of pods that are gone, finished, made anew, or on another node.
 func (u *update) releasePods() {
 	for n := range u.pods {
 		p, lease := u.s.Pods[n], u.Ledger.pods[n]

@@ -48,15 +48,15 @@ func (g *Gateways) Before(s *cluster.State, r cluster.Ref) { g.old = s.Nodes[r.N
 // After implements cluster.Index.
 func (g *Gateways) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	now := s.Nodes[r.Name.Name]
-	var rivals []cluster.Name
+	var others []cluster.Name
 	if g.old != now {
-		rivals = sortedNames(g.claims.replace(g.old, now, gatewayAddrs(g.old), gatewayAddrs(now)))
+		others = sortedNames(g.claims.replace(g.old, now, gatewayAddrs(g.old), gatewayAddrs(now)))
 	}
 	g.old = nil
-	out := topics(GatewayAddress, rivals...)
+	out := topics(GatewayAddress, others...)
 	for _, is4 := range families() {
 		existed, served := g.Any(is4), len(g.inService[is4]) > 0
-		for _, n := range append(slices.Clone(rivals), r.Name) {
+		for _, n := range append(slices.Clone(others), r.Name) {
 			usable := g.Usable(s, n.Name, is4)
 			g.usable.Put(is4, n, usable)
 			g.inService.Put(is4, n, usable && s.Nodes[n.Name].Outage() == "")
