@@ -110,7 +110,8 @@ func (h *healthChecks) listen(c serviceport.Check) *healthServer {
 	h.servers[c.Port] = s
 	h.serving.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			h.log.Warn("health check port of a service is not served any more", "service", c.Service, "port", c.Port, "error", err)
+			h.log.Warn("health check port of a service is not served any more",
+				"service", c.Service, "port", c.Port, "error", err)
 			_ = s.http.Close() // who is connected would get this answer for ever
 			s.ended.Store(true)
 		}
