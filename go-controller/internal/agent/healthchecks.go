@@ -95,7 +95,7 @@ func (h *healthChecks) listen(c serviceport.Check) *healthServer {
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", c.Port))
 	if err != nil {
 		if h.failed[c.Port] != err.Error() {
-			h.log.Warn("health of a service can't be asked for", "service", c.Service, "port", c.Port, "error", err)
+			h.log.Warn("health check port of a service can't be served", "service", c.Service, "port", c.Port, "error", err)
 		}
 		h.failed[c.Port] = err.Error()
 		return nil
@@ -110,7 +110,8 @@ func (h *healthChecks) listen(c serviceport.Check) *healthServer {
 	h.servers[c.Port] = s
 	h.serving.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			h.log.Warn("health of a service can't be asked for any more", "service", c.Service, "port", c.Port, "error", err)
+			h.log.Warn("health check port of a service is not served any more",
+				"service", c.Service, "port", c.Port, "error", err)
 			_ = s.http.Close() // who is connected would get this answer for ever
 			s.ended.Store(true)
 		}

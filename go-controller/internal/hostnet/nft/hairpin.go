@@ -131,15 +131,3 @@ func readHairpin() ([]hostplan.Item, error) {
 	}
 	return []hostplan.Item{h}, nil
 }
-
-// applyHairpin makes the chains anew, or removes them.
-func applyHairpin(h hostplan.Hairpin, remove bool) error {
-	c, chains, err := openTable()
-	if err != nil {
-		return err
-	}
-	if remove {
-		return setChains(c, chains, hairpinChains(), nil)
-	}
-	return setChains(c, chains, hairpinChains(), hairpinRules(h))
-}

@@ -83,26 +83,6 @@ func readMasquerade() ([]hostplan.Item, error) {
 	return []hostplan.Item{m}, nil
 }
 
-// applyMasquerade makes the chains anew, or removes them. Chains that are not ours
-// go, too.
-func applyMasquerade(m hostplan.Masquerade, remove bool) error {
-	c, chains, err := openTable()
-	if err != nil {
-		return err
-	}
-	var foreign []*nftables.Chain
-	for name, ch := range chains {
-		if !isOurChain(name) {
-			foreign = append(foreign, ch)
-		}
-	}
-	removeChains(c, chains, foreign)
-	if remove {
-		return setChains(c, chains, masqueradeChains(), nil)
-	}
-	return setChains(c, chains, masqueradeChains(), masqueradeRules(m))
-}
-
 // leaving is "meta nfproto ipv4 ip saddr SUBNET oifname != EXCEPT" (nft(8)), or the
 // same for IPv6, and a statement.
 func leaving(subnet netip.Prefix, except string, then expr.Any) []expr.Any {

@@ -61,6 +61,26 @@ func removeChains(c *nftables.Conn, chains map[string]*nftables.Chain, gone []*n
 	}
 }
 
+// setItem makes an item's chains anew, or removes them. Chains that are not ours go,
+// too.
+func setItem(want []*nftables.Chain, rules []rule, remove bool) error {
+	c, chains, err := openTable()
+	if err != nil {
+		return err
+	}
+	var foreign []*nftables.Chain
+	for name, ch := range chains {
+		if !isOurChain(name) {
+			foreign = append(foreign, ch)
+		}
+	}
+	removeChains(c, chains, foreign)
+	if remove {
+		rules = nil
+	}
+	return setChains(c, chains, want, rules)
+}
+
 // setChains makes chains anew in one transaction, so that no packet comes between
 // the old rules and the new. Without any rules it removes them, and the table with
 // its last chain.

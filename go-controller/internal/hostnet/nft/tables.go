@@ -56,9 +56,9 @@ func (t *Tables) apply(c item.Change) error {
 	}
 	switch i := thing.(type) {
 	case hostplan.Masquerade:
-		return applyMasquerade(i, remove)
+		return setItem(masqueradeChains(), masqueradeRules(i), remove)
 	case hostplan.Hairpin:
-		return applyHairpin(i, remove)
+		return setItem(hairpinChains(), hairpinRules(i), remove)
 	case hostplan.ServicePorts:
 		if remove {
 			return makeServiceRules(nil, false)
