@@ -18,9 +18,9 @@ func NewSchema() *Schema {
 	return s
 }
 
-// describe joins what is ours with what the database's schema says about it: which tables are roots, and which columns
-// refer to rows of which table. oldest is the oldest schema that a server may have, as JSON. The errors name what does
-// not fit the schema.
+// describe looks up what is ours in the database's schema: which tables are roots, and which columns refer to rows of
+// which table. oldest is the oldest schema that a server may have, as JSON. The error names everything that does not
+// fit.
 func describe(newest ovsdb.DatabaseSchema, oldest string, ours []written) (*Schema, error) {
 	var first struct {
 		Tables map[string]struct{ Columns map[string]json.RawMessage }
@@ -51,7 +51,7 @@ func describe(newest ovsdb.DatabaseSchema, oldest string, ours []written) (*Sche
 	return s, errors.Join(faults...)
 }
 
-// newTable knows where the columns are in the table's model.
+// newTable finds the fields of the table's model.
 func newTable(w written, root bool) *table {
 	typ := reflect.TypeOf(w.zero).Elem()
 	t := &table{name: w.table, typ: typ, root: root, label: -1, field: make(map[string]int, typ.NumField())}
@@ -68,7 +68,7 @@ func newTable(w written, root bool) *table {
 	return t
 }
 
-// describe takes in the columns that are ours; first is the columns that the table has in the oldest schema.
+// describe adds the columns that are ours. first is the columns that the table has in the oldest schema.
 func (t *table) describe(w written, in ovsdb.TableSchema, first map[string]json.RawMessage) error {
 	var faults []error
 	for _, name := range slices.Concat(w.columns, w.slots) {

@@ -11,7 +11,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// Schema knows the tables that this version writes, which of their columns are ours, and what these refer to.
+// Schema knows the tables that this version writes, which of their columns are ours, and to which rows these columns
+// refer.
 type Schema struct {
 	tables map[string]*table
 	byType map[reflect.Type]*table

@@ -6,12 +6,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// written says what this version writes of a table. Everything else about the table comes from the database's schema.
+// written names what this version writes of a table. Everything else about the table comes from the database's schema.
 type written struct {
 	table   string
 	zero    model.Model
-	columns []string // ours whole; of external_ids, the keys that are ours
-	slots   []string // references to rows of many owners, each of which adds and removes its own
+	columns []string // columns that belong to us; of external_ids only our keys
+	slots   []string // columns that refer to rows of many owners: each owner adds and removes its own
 }
 
 // tables lists what this version writes, parents before what they list.
