@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
@@ -115,13 +116,7 @@ func BenchmarkServicesInMemory(b *testing.B) {
 		ctx, cancel := context.WithCancel(b.Context())
 		var running sync.WaitGroup
 		running.Go(func() { l.Run(ctx) })
-		for known := false; !known; {
-			list, _, ok := l.Services()
-			_, _, err := l.Endpoints()
-			if known = ok && err == nil && len(list) == services; !known {
-				<-l.Changed()
-			}
-		}
+		awaitServices(l, services)
 		heap, rss := memoryInUse(b)
 		b.ReportMetric(float64(heap-heapBefore)/(1<<20), "MB-heap")
 		b.ReportMetric(float64(rss-rssBefore)/(1<<20), "MB-RSS-more")
@@ -147,4 +142,47 @@ func memoryInUse(b *testing.B) (heap, rss int64) {
 		b.Fatal(err)
 	}
 	return int64(m.HeapAlloc), pages * int64(os.Getpagesize())
+}
+
+// An API server may stream a list as events. What an agent makes of it is the same as of a list.
+func TestStreamedLists(t *testing.T) {
+	server := httptest.NewServer(manyServices{3})
+	t.Cleanup(server.Close)
+	clients, err := client.New(config.Kubernetes{APIServer: server.URL}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(clients, kinds.All(), "node-1", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { l.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	list, slices := awaitServices(l, 3)
+	if len(slices) != 1 {
+		t.Errorf("endpoints of %d services, want of the one that is reached locally", len(slices))
+	}
+	for _, s := range list {
+		of := slices[s.Name]
+		switch {
+		case s.ReachedLocally() && (len(of) != 2 || len(of[0].Endpoints) != 3 || len(of[1].Endpoints) != 3):
+			t.Errorf("service %s has slices %+v, want two of three endpoints", s.Name, of)
+		case len(s.Ports) != 2 || len(s.ClusterIPs) != 2:
+			t.Errorf("service %+v", s)
+		}
+	}
+}
+
+// awaitServices waits until so many services are known, and the endpoints.
+func awaitServices(l *Watcher, n int) ([]*cluster.Service, map[cluster.Name][]*cluster.EndpointSlice) {
+	for {
+		list, _, ok := l.Services()
+		slices, _, err := l.Endpoints()
+		if ok && err == nil && len(list) == n {
+			return list, slices
+		}
+		<-l.Changed()
+	}
 }

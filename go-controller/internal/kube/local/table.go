@@ -62,14 +62,13 @@ func (t *table[T]) Put(came []runtime.Object, gone []cluster.Name, listed bool) 
 			changes = append(changes, c)
 		}
 	}
-	t.mu.Lock()
-	first := listed && !t.listed
-	t.listed = t.listed || listed
-	t.mu.Unlock()
 	if len(changes) > 0 {
 		t.changed(changes)
 	}
-	if first {
+	if listed && !t.isListed() { // after changed, so that what follows from a first list is known with it
+		t.mu.Lock()
+		t.listed = true
+		t.mu.Unlock()
 		t.onList()
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -54,12 +55,15 @@ func backoff() *wait.Backoff {
 
 // Run lists and watches until ctx ends.
 func (w Watch) Run(ctx context.Context, c *client.Clients) {
+	log := logr.ToSlogHandler(klog.Background())
 	if w.Log != nil {
-		ctx = klog.NewContext(ctx, logr.FromSlogHandler(w.Log.Handler()))
+		log = w.Log.Handler()
 	}
+	var failures atomic.Uint64
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(sparseHandler{log, &failures}))
 	lw := w.listWatch(c)
 	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, c.Kube), w.Kind.New(),
-		&store{Watch: w, again: func() (bool, error) { return some(ctx, lw) }},
+		&store{Watch: w, failures: &failures, again: func() (bool, error) { return some(ctx, lw) }},
 		cache.ReflectorOptions{Name: string(w.Kind.Kind), Backoff: backoff()})
 	r.RunWithContext(ctx)
 }
@@ -115,7 +119,8 @@ func some(ctx context.Context, lw *cache.ListWatch) (bool, error) {
 // store passes on to the Sink what a reflector sees.
 type store struct {
 	Watch
-	again func() (bool, error) // whether there is any object, asked again
+	failures *atomic.Uint64       // to log, since the watch last worked
+	again    func() (bool, error) // whether there is any object, asked again
 }
 
 // Add implements cache.ReflectorStore.
@@ -164,7 +169,11 @@ func (s *store) Replace(list []any, _ string) error {
 			gone = append(gone, n)
 		}
 	}
-	return s.Sink.Put(came, gone, true)
+	if err := s.Sink.Put(came, gone, true); err != nil {
+		return err
+	}
+	s.failures.Store(0)
+	return nil
 }
 
 // Resync implements cache.ReflectorStore.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,16 +76,16 @@ func serviceList(of ...string) *corev1.ServiceList {
 	return out
 }
 
-// quiet has client-go's handlers of errors do nothing: one sleeps, by a clock that must not be a test's own.
-func quiet(t *testing.T) {
+// withoutPauses has client-go log errors without a pause after each, which goes by a clock that is not the test's own.
+func withoutPauses(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
-	utilruntime.ErrorHandlers = nil
+	utilruntime.ErrorHandlers = handlers[:1]
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
 }
 
 // After an outage of the API server, however long, a watch is back within seconds. Time is the test's own.
 func TestBackAfterOutage(t *testing.T) {
-	quiet(t)
+	withoutPauses(t)
 	for name, refusal := range map[string]error{
 		"no connection": errors.New("connection reset by peer"),
 		"overloaded":    apierrors.NewTooManyRequestsError("later"),
@@ -109,7 +111,10 @@ func TestBackAfterOutage(t *testing.T) {
 				sink := newNames()
 				var running sync.WaitGroup
 				refusals := 0
-				w := Watch{Kind: k, Sink: sink, Refused: func(error) { refusals++ }}
+				var logged strings.Builder
+				w := Watch{
+					Kind: k, Sink: sink, Refused: func(error) { refusals++ }, Log: slog.New(slog.NewTextHandler(&logged, nil)),
+				}
 				running.Go(func() { w.Run(ctx, &client.Clients{Kube: fake.NewClientset()}) })
 				<-sink.listed
 				away.Store(true)
@@ -122,6 +127,10 @@ func TestBackAfterOutage(t *testing.T) {
 				}
 				if len(sink.there) != 1 || (refusals > 0) != apierrors.IsForbidden(refusal) {
 					t.Errorf("during the outage %v are known, after %d refusals", sink.there, refusals)
+				}
+				synctest.Wait()
+				if n := strings.Count(logged.String(), "Failed to watch"); n < 6 || n > 10 {
+					t.Errorf("%d failures are logged in 10 minutes, want the 1st, 2nd, 4th and so on:\n%s", n, logged.String())
 				}
 				away.Store(false)
 				back := time.Now()
@@ -137,7 +146,7 @@ func TestBackAfterOutage(t *testing.T) {
 
 // An empty list removes nothing unless a second look agrees; a selector goes along with every request.
 func TestEmptyListIsLookedAtTwice(t *testing.T) {
-	quiet(t)
+	withoutPauses(t)
 	synctest.Test(t, func(t *testing.T) {
 		var step atomic.Int64 // 0: two services; 1: lists lie; 2: one service; 3: none
 		watches := make(chan *watch.FakeWatcher, 1)
