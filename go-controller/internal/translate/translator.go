@@ -71,6 +71,15 @@ func NewSet(ts ...Translator) Set {
 	return out
 }
 
+// With is the set and one more translator.
+func (ts Set) With(t Translator) Set {
+	all := []Translator{t}
+	for _, e := range ts {
+		all = append(all, e.Translator)
+	}
+	return NewSet(all...)
+}
+
 // Indexes makes the translators' own indexes, for a new State.
 func (ts Set) Indexes() []cluster.Index {
 	var out []cluster.Index
@@ -108,7 +117,7 @@ func (ts Set) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 func (ts Set) Rows(s *cluster.State, o nb.Owner) (Rows, error) {
 	for _, t := range ts {
 		if t.Kind() == o.Kind {
-			return t.Translator.Rows(s, o)
+			return t.Rows(s, o)
 		}
 	}
 	return Rows{}, nil

@@ -18,13 +18,15 @@ func TestAll(t *testing.T) {
 	if err := kinds.Check(rows); err != nil {
 		t.Error(err)
 	}
-	for _, kind := range []cluster.Kind{
-		cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindService, cluster.KindEndpointSlice,
-		cluster.KindServiceCIDR,
-	} {
+	infos := cluster.Kinds()
+	if len(infos) != len(rows) {
+		t.Errorf("%d rows here, %d in package cluster: a kind needs both", len(rows), len(infos))
+	}
+	for _, info := range infos {
+		kind := info.Kind
 		k, ok := kinds.Find(rows, kind)
-		if !ok {
-			t.Errorf("kind %s has no row", kind)
+		if !ok || k.Namespaced != info.Namespaced {
+			t.Errorf("kind %s has the row %+v, want one that is namespaced: %v", kind, k, info.Namespaced)
 			continue
 		}
 		list, err := runtime.DefaultUnstructuredConverter.ToUnstructured(k.NewList())

@@ -167,7 +167,7 @@ func TestStreamedLists(t *testing.T) {
 	for _, s := range list {
 		of := slices[s.Name]
 		switch {
-		case s.ReachedLocally() && (len(of) != 2 || len(of[0].Endpoints) != 3 || len(of[1].Endpoints) != 3):
+		case s.LocalFromOutside() && (len(of) != 2 || len(of[0].Endpoints) != 3 || len(of[1].Endpoints) != 3):
 			t.Errorf("service %s has slices %+v, want two of three endpoints", s.Name, of)
 		case len(s.Ports) != 2 || len(s.ClusterIPs) != 2:
 			t.Errorf("service %+v", s)

@@ -1,4 +1,4 @@
-package kube_test
+package newkind_test
 
 import (
 	"context"
@@ -184,8 +184,8 @@ func start(t *testing.T) (*server, *client.Clients) {
 	return s, c
 }
 
-// A new kind is one row: manifests, watches, Events, patches and permissions follow from it.
-func TestNewKind(t *testing.T) {
+// A row is all that package kube needs of a new kind: manifests, watches and permissions follow from it.
+func TestANewKindIsOneRow(t *testing.T) {
 	events := watch.NewFake()
 	rows := append(kinds.All(), widgetRow(widgets(events)))
 	t.Run("manifest", func(t *testing.T) {
