@@ -36,9 +36,10 @@ type explainer struct {
 
 // explainers lists what explain takes, services first.
 func explainers() []explainer {
-	out := []explainer{{"svc", "NAMESPACE/NAME", func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+	service := func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
 		return explain.OfService(c, cluster.ParseName(name), problems)
-	}}}
+	}
+	out := []explainer{{"svc", "NAMESPACE/NAME", service}}
 	for _, k := range names.Kinds() {
 		argument := "NAME"
 		switch k {
@@ -84,8 +85,8 @@ func (e explainer) command() *cli.Command {
 		Name:      e.kind,
 		Usage:     "show which Northbound rows a " + e.kind + " has",
 		ArgsUsage: e.argument,
-		Description: "Without -f, reads the " + e.kind + " from the cluster and compares its rows with the Northbound database.\n" +
-			"With -f, reads the " + e.kind + " from manifests and asks no server.\n\n" +
+		Description: "Without -f, reads the " + e.kind + " from the cluster and compares its rows with the Northbound " +
+			"database.\nWith -f, reads the " + e.kind + " from manifests and asks no server.\n\n" +
 			"Exit code 1: there is no such " + e.kind + ", a server does not answer, or a manifest is broken.",
 		Flags: slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
 			topologyFlags(), []cli.Flag{configFlag()}, logFlags("info")),

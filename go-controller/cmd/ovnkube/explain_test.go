@@ -133,7 +133,7 @@ func TestExplainErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no kind":        {nil, "explain: the kind is missing: want one of svc, cluster, zone, node, gateway, namespace, pod"},
+		"no kind":        {nil, "explain: the kind is missing: want one of svc, cluster, zone, node, gateway, namespace"},
 		"unknown kind":   {[]string{"widget", "a/b"}, `explain: no kind "widget": want one of svc, cluster`},
 		"no name":        {[]string{"svc"}, "explain svc: the name is missing: want NAMESPACE/NAME"},
 		"no namespace":   {[]string{"svc", "web"}, `explain svc: "web": want NAMESPACE/NAME`},

@@ -7,6 +7,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
 // podLease is a pod's addresses, one for each of its node's pools.
@@ -144,7 +145,7 @@ func (l *nodeLease) network(numbers []uint64) annotation.PodNetwork {
 	var net annotation.PodNetwork
 	for i, p := range l.subnets {
 		a, _ := ipnet.Nth(p, numbers[i])
-		gw, _ := ipnet.Nth(p, 1)
+		gw, _ := subnet.Router(p)
 		net.IPs = append(net.IPs, netip.PrefixFrom(a, p.Bits()))
 		net.Gateways = append(net.Gateways, gw)
 	}

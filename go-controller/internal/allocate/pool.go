@@ -6,10 +6,11 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
 // firstPod is the number of the first address that pods get.
-const firstPod = 3
+const firstPod = subnet.FirstPodHost
 
 // pool is the pods' addresses in one subnet, by their number in it.
 type pool struct {

@@ -10,10 +10,10 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
-	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
 // replies are policies of the cluster router that return the service's replies to clients outside the cluster to the
@@ -29,7 +29,7 @@ func (r serviceRows) replies(eps []*cluster.EndpointSlice) ([]nb.Row, error) {
 	}
 	var rows []nb.Row
 	for _, at := range replySources(r.state, r.svc, eps) {
-		management, ok := ipnet.Nth(at.subnet, 2)
+		management, ok := subnet.Management(at.subnet)
 		if !ok {
 			return nil, fmt.Errorf("subnet %s of node %s has no address number 2: too small", at.subnet, at.node)
 		}

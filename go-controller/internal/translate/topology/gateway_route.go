@@ -7,6 +7,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
 // routes lead packets between the pods and the outside. The gateway router sends them back to the cluster router, or on
@@ -74,7 +75,7 @@ func (r gatewayRows) outranked(is4 bool) bool {
 func (r gatewayRows) routesToNode() ([]nb.Row, error) {
 	var rows []nb.Row
 	subnets := r.state.NodeSubnets[r.node.Name]
-	management, err := nths(subnets, 2)
+	management, err := nths(subnets, subnet.ManagementHost)
 	if err != nil {
 		return nil, err
 	}

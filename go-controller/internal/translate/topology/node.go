@@ -11,6 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
@@ -58,11 +59,11 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if n == nil || len(subnets) == 0 {
 		return translate.Rows{}, nil
 	}
-	router, err := nths(subnets, 1)
+	router, err := nths(subnets, subnet.RouterHost)
 	if err != nil {
 		return translate.Rows{}, err
 	}
-	management, err := nths(subnets, 2)
+	management, err := nths(subnets, subnet.ManagementHost)
 	if err != nil {
 		return translate.Rows{}, err
 	}
