@@ -16,14 +16,14 @@ const ReasonGatewayOut = "GatewayOutOfService"
 
 // Leases reports which nodes' Leases nobody renews.
 type Leases interface {
-	// Signal delivers a value when Silent has changed. Values merge.
+	// Signal delivers a value when Expired has changed. Values merge.
 	Signal() <-chan struct{}
 	// Follow sets the nodes to watch.
 	Follow(nodes []string)
-	// Presume takes nodes as silent until one of their Leases is renewed.
-	Presume(nodes []string)
-	// Silent lists the followed nodes whose Leases nobody renews.
-	Silent() map[string]bool
+	// PresumeExpired takes the Leases of nodes as expired until one of their Leases is renewed.
+	PresumeExpired(nodes []string)
+	// Expired lists the followed nodes whose Leases nobody renews.
+	Expired() map[string]bool
 }
 
 // Gateways reports which gateways are down, sooner than their Nodes do.
@@ -54,7 +54,7 @@ func (g *Gateways) Take() []cluster.Event {
 	if g.leases == nil {
 		return nil
 	}
-	was, is := g.down, g.leases.Silent()
+	was, is := g.down, g.leases.Expired()
 	if maps.Equal(was, is) {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (g *Gateways) Recall(s *cluster.State, session *ovsdb.Session) []cluster.Ev
 	if len(down) == 0 {
 		return nil
 	}
-	g.leases.Presume(down)
+	g.leases.PresumeExpired(down)
 	g.down = maps.Clone(g.down) // Take returns the other gateways that Leases reports
 	var events []cluster.Event
 	for _, name := range down {

@@ -25,10 +25,10 @@ type leases struct {
 	mu       sync.Mutex
 	signal   chan struct{}
 	followed []string
-	silent   map[string]bool
+	expired  map[string]bool
 }
 
-func newLeases() *leases { return &leases{signal: make(chan struct{}, 1), silent: map[string]bool{}} }
+func newLeases() *leases { return &leases{signal: make(chan struct{}, 1), expired: map[string]bool{}} }
 
 func (f *leases) Signal() <-chan struct{} { return f.signal }
 
@@ -38,21 +38,21 @@ func (f *leases) Follow(nodes []string) {
 	f.followed = nodes
 }
 
-func (f *leases) Presume(nodes []string) { f.set(nodes...) }
+func (f *leases) PresumeExpired(nodes []string) { f.set(nodes...) }
 
-func (f *leases) Silent() map[string]bool {
+func (f *leases) Expired() map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return maps.Clone(f.silent)
+	return maps.Clone(f.expired)
 }
 
-// set sets the silent nodes, and signals.
+// set sets whose Leases are expired, and signals.
 func (f *leases) set(nodes ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.silent = map[string]bool{}
+	f.expired = map[string]bool{}
 	for _, n := range nodes {
-		f.silent[n] = true
+		f.expired[n] = true
 	}
 	select {
 	case f.signal <- struct{}{}:
@@ -67,8 +67,8 @@ func gatewayNode(name, ip string) *cluster.Node {
 	return n
 }
 
-// silentBed starts loops with gateways n1 and n2, one after the other, on one database.
-type silentBed struct {
+// gatewaysBed starts loops with gateways n1 and n2, one after the other, on one database.
+type gatewaysBed struct {
 	*bed
 	feed   *feed
 	remote string
@@ -77,26 +77,26 @@ type silentBed struct {
 // Next hops of the cluster router's default routes.
 const first, second = "100.64.1.2", "100.64.1.3"
 
-func newSilentBed(t *testing.T) *silentBed {
+func newGatewaysBed(t *testing.T) *gatewaysBed {
 	feed := newFeed(append(someCluster(), gatewayNode("n1", "172.18.0.3/16"), gatewayNode("n2", "172.18.0.4/16"))...)
-	return &silentBed{feed: feed, remote: testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])}
+	return &gatewaysBed{feed: feed, remote: testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])}
 }
 
 // start starts the next loop.
-func (b *silentBed) start(t *testing.T, l *leases) {
+func (b *gatewaysBed) start(t *testing.T, l *leases) {
 	m, log := metrics.NewMaster(prometheus.NewRegistry()), slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	b.bed = newBedWith(t, b.remote, b.feed, Config{Verify: true, Log: log, Metrics: m, Monitor: liveness.NewGateways(l, m,
 		log)})
 }
 
-func (b *silentBed) routes() string {
+func (b *gatewaysBed) routes() string {
 	out := b.nbctl("--bare", "--columns=nexthop", "find", "Logical_Router_Static_Route", `ip_prefix="0.0.0.0/0"`,
 		`nexthop!="172.18.0.1"`)
 	return strings.Join(slices.Sorted(strings.FieldsSeq(out)), " ")
 }
 
 // rows is how many rows the loop has written.
-func (b *silentBed) rows() float64 {
+func (b *gatewaysBed) rows() float64 {
 	n := 0.0
 	for _, verb := range []string{"insert", "update", "delete"} {
 		n += testutil.ToFloat64(b.metrics.Rows.WithLabelValues(verb))
@@ -104,16 +104,16 @@ func (b *silentBed) rows() float64 {
 	return n
 }
 
-func (b *silentBed) problems() []cluster.Problem {
+func (b *gatewaysBed) problems() []cluster.Problem {
 	b.feed.mu.Lock()
 	defer b.feed.mu.Unlock()
 	return slices.Clone(b.feed.problems)
 }
 
-// A silent gateway loses its routes and nothing else. When all gateways are silent, they all keep their routes. The
+// A gateway without a Lease loses its routes and nothing else. When no gateway has one, they all keep their routes. The
 // next master begins where the last one was.
-func TestSilentGateways(t *testing.T) {
-	b, signs := newSilentBed(t), newLeases()
+func TestGatewaysWithoutLease(t *testing.T) {
+	b, signs := newGatewaysBed(t), newLeases()
 	b.start(t, signs)
 	b.inSync()
 	b.eventually("routes", first+" "+second, b.routes)
@@ -134,7 +134,7 @@ func TestSilentGateways(t *testing.T) {
 		func() string { return b.nbctl("get", "Logical_Router", "GR_n2", "options:chassis") })
 	b.eventually("routes without n2", first, b.routes)
 	signs.set("n1", "n2")
-	b.eventually("routes when all are silent", first+" "+second, b.routes)
+	b.eventually("routes when none has a Lease", first+" "+second, b.routes)
 	signs.set("n1")
 	b.eventually("routes without n1", second, b.routes)
 	signs.set("n2") // n1's come back under other UUIDs than they had
@@ -146,9 +146,9 @@ func TestSilentGateways(t *testing.T) {
 	b.start(t, again)
 	b.feed.put(slices.Collect(maps.Values(b.feed.objects))...)
 	b.inSync()
-	if got := slices.Collect(maps.Keys(again.Silent())); !slices.Equal(got, []string{"n2"}) || b.routes() != first ||
+	if got := slices.Collect(maps.Keys(again.Expired())); !slices.Equal(got, []string{"n2"}) || b.routes() != first ||
 		b.rows() != 0 {
-		t.Errorf("the next master presumes %v silent, has routes to %s, and wrote %v rows; want n2, %s, 0",
+		t.Errorf("the next master presumes %v without Leases, has routes to %s, and wrote %v rows; want n2, %s, 0",
 			got, b.routes(), b.rows(), first)
 	}
 	if out := testutil.ToFloat64(b.metrics.Gateways.WithLabelValues("ipv4", "out")); out != 1 {

@@ -78,7 +78,7 @@ func NewMonitor(c *client.Clients, log *slog.Logger) *Monitor {
 	}
 }
 
-// Signal delivers a value when Silent has changed. Values merge.
+// Signal delivers a value when Expired has changed. Values merge.
 func (m *Monitor) Signal() <-chan struct{} { return m.signal }
 
 // Follow says which nodes are gateways.
@@ -91,8 +91,8 @@ func (m *Monitor) Follow(nodes []string) {
 	}
 }
 
-// Presume takes gateways as down until one of their Leases is renewed.
-func (m *Monitor) Presume(nodes []string) {
+// PresumeExpired takes gateways as down until one of their Leases is renewed.
+func (m *Monitor) PresumeExpired(nodes []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.presumed = append(m.presumed, nodes...)
@@ -101,8 +101,8 @@ func (m *Monitor) Presume(nodes []string) {
 	}
 }
 
-// Silent are the gateways that are down.
-func (m *Monitor) Silent() map[string]bool {
+// Expired are the gateways that are down.
+func (m *Monitor) Expired() map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.down)
@@ -159,7 +159,7 @@ func (m *Monitor) poll(ctx context.Context, now time.Time) error {
 	return failure
 }
 
-// takeFollowed brings gateways up to date with Follow and Presume, and tells whether there are any.
+// takeFollowed brings gateways up to date with Follow and PresumeExpired, and tells whether there are any.
 func (m *Monitor) takeFollowed(now time.Time) bool {
 	m.mu.Lock()
 	maps.DeleteFunc(m.gateways, func(n string, _ *gateway) bool { return !m.followed[n] })

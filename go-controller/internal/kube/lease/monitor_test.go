@@ -108,8 +108,8 @@ func (b *monitorBed) pass(d time.Duration, s signs) {
 	}
 }
 
-// silent checks who is, and whether that was signalled.
-func (b *monitorBed) silent(what string, signalled bool, want ...string) {
+// expired checks whose Leases are, and whether that was signalled.
+func (b *monitorBed) expired(what string, signalled bool, want ...string) {
 	b.t.Helper()
 	told := false
 	select {
@@ -117,8 +117,8 @@ func (b *monitorBed) silent(what string, signalled bool, want ...string) {
 		told = true
 	default:
 	}
-	if got := slices.Sorted(maps.Keys(b.monitor.Silent())); !slices.Equal(got, want) || told != signalled {
-		b.t.Errorf("%s: silent %v, signalled %v; want %v, %v", what, got, told, want, signalled)
+	if got := slices.Sorted(maps.Keys(b.monitor.Expired())); !slices.Equal(got, want) || told != signalled {
+		b.t.Errorf("%s: expired %v, signalled %v; want %v, %v", what, got, told, want, signalled)
 	}
 }
 
@@ -130,36 +130,36 @@ func TestMonitor(t *testing.T) {
 	b := newMonitorBed(t, both...)
 	b.skew["b"] = -time.Hour
 	b.pass(time.Minute, all)
-	b.silent("both live", false)
+	b.expired("both live", false)
 	b.pass(10*time.Second, signs{both[:1], both[:1]})
-	b.silent("b is dead for less than its Lease", false)
+	b.expired("b is dead for less than its Lease", false)
 	b.pass(12*time.Second, signs{both[:1], both[:1]})
-	b.silent("b is dead", true, "b")
+	b.expired("b is dead", true, "b")
 	b.pass(time.Minute, signs{both[:1], both[:1]})
-	b.silent("b stays dead", false, "b")
+	b.expired("b stays dead", false, "b")
 	b.pass(4*time.Second, all)
-	b.silent("b is back", true)
+	b.expired("b is back", true)
 	b.pass(5*time.Minute, signs{both[:1], both})
-	b.silent("b's agent is stopped, its kubelet goes on", false)
+	b.expired("b's agent is stopped, its kubelet goes on", false)
 	b.pass(time.Minute, all)
 	b.pass(time.Minute, signs{both, both[:1]})
-	b.silent("b's kubelet is stopped, its agent goes on", false)
+	b.expired("b's kubelet is stopped, its agent goes on", false)
 	b.pass(time.Minute, signs{both[:1], both[:1]})
-	b.silent("now its agent ceases too", true, "b")
+	b.expired("now its agent ceases too", true, "b")
 	b.pass(time.Minute, signs{both[:1], both})
-	b.silent("its kubelet is back", false, "b")
+	b.expired("its kubelet is back", false, "b")
 	b.pass(20*time.Second, signs{both[:1], both})
-	b.silent("its agent does not come", true)
+	b.expired("its agent does not come", true)
 	b.pass(20*time.Second, all)
-	b.silent("and its agent", false)
+	b.expired("and its agent", false)
 	b.pass(30*time.Second, signs{})
-	b.silent("both are dead", true, "a", "b")
+	b.expired("both are dead", true, "a", "b")
 	b.monitor.Follow(both[:1])
 	b.pass(2*time.Second, signs{})
-	b.silent("b is no gateway any more", true, "a")
+	b.expired("b is no gateway any more", true, "a")
 	b.monitor.Follow(nil)
 	b.pass(2*time.Second, signs{})
-	b.silent("none is", true)
+	b.expired("none is", true)
 	b.client.ClearActions()
 	b.pass(time.Minute, signs{})
 	if n := len(b.client.Actions()); n != 0 {
@@ -191,15 +191,15 @@ func TestMonitorWithoutServer(t *testing.T) {
 	b.pass(20*time.Second, signs{both, both})
 	b.fails = true
 	b.pass(time.Minute, signs{})
-	b.silent("nobody can renew, nor can we read", false)
+	b.expired("nobody can renew, nor can we read", false)
 	b.fails = false
 	b.pass(10*time.Second, signs{})
-	b.silent("the server is back, the agents not yet", false)
+	b.expired("the server is back, the agents not yet", false)
 	b.pass(20*time.Second, signs{both[:1], both[:1]})
-	b.silent("one of them does not come back", true, "b")
+	b.expired("one of them does not come back", true, "b")
 	b.fails = true
 	b.pass(time.Minute, signs{})
-	b.silent("who was dead stays so", false, "b")
+	b.expired("who was dead stays so", false, "b")
 }
 
 // Whose agent has no Lease, or whose kubelet has none, is not judged.
@@ -207,7 +207,7 @@ func TestMonitorOfNodesWithoutLease(t *testing.T) {
 	b := newMonitorBed(t, "a", "b")
 	b.pass(20*time.Second, signs{[]string{"a"}, []string{"b"}})
 	b.pass(time.Minute, signs{})
-	b.silent("one Lease is missing of each", false)
+	b.expired("one Lease is missing of each", false)
 }
 
 // The next master begins with whom the last one had taken for dead, gives all
@@ -217,14 +217,14 @@ func TestMonitorPresumes(t *testing.T) {
 	b := newMonitorBed(t)
 	b.pass(30*time.Second, signs{all[:3], all[:4]})
 	b.restart(all...)
-	b.monitor.Presume([]string{"b", "c", "d", "e"})
-	b.silent("presumed", false, "b", "c", "d", "e")
+	b.monitor.PresumeExpired([]string{"b", "c", "d", "e"})
+	b.expired("presumed", false, "b", "c", "d", "e")
 	b.pass(6*time.Second, signs{all[1:2], all[1:2]})
-	b.silent("b lives; d and e have no Lease; nothing is known of a yet", true, "c")
+	b.expired("b lives; d and e have no Lease; nothing is known of a yet", true, "c")
 	b.pass(16*time.Second, signs{all[1:2], all[1:3]})
-	b.silent("c's kubelet lives, a is dead", true, "a", "c")
+	b.expired("c's kubelet lives, a is dead", true, "a", "c")
 	b.pass(time.Minute, signs{all[1:2], all[1:3]})
-	b.silent("c's agent does not come", true, "a")
+	b.expired("c's agent does not come", true, "a")
 }
 
 // While an API server answers lists and nothing else, since its database is away,
@@ -237,7 +237,7 @@ func TestMonitorWithoutDatabase(t *testing.T) {
 	b.client.ClearActions()
 	b.away = true
 	b.pass(time.Minute, signs{})
-	b.silent("nobody can renew", false)
+	b.expired("nobody can renew", false)
 	lists, gets := 0, 0
 	for _, a := range b.client.Actions() {
 		switch a.GetVerb() {
@@ -252,9 +252,9 @@ func TestMonitorWithoutDatabase(t *testing.T) {
 	}
 	b.away = false
 	b.pass(10*time.Second, signs{})
-	b.silent("the database is back, the agents not yet", false)
+	b.expired("the database is back, the agents not yet", false)
 	b.pass(20*time.Second, signs{all[1:], all[1:]})
-	b.silent("one of them does not come back", true, "a")
+	b.expired("one of them does not come back", true, "a")
 }
 
 // An API server whose lists are old, or lack Leases, neither kills a gateway nor
@@ -265,15 +265,15 @@ func TestMonitorOldLists(t *testing.T) {
 	b.pass(20*time.Second, signs{both, both})
 	b.cached = maps.Clone(b.leases)
 	b.pass(time.Minute, signs{both, both})
-	b.silent("both live, lists are old", false)
+	b.expired("both live, lists are old", false)
 	b.pass(35*time.Second, signs{both[:1], both[:1]})
-	b.silent("b is dead, lists are old", true, "b")
+	b.expired("b is dead, lists are old", true, "b")
 	b.cached = nil
 	b.pass(10*time.Second, signs{both[:1], both[:1]})
-	b.silent("lists are right again", false, "b")
+	b.expired("lists are right again", false, "b")
 	b.cached = map[string]*coordinationv1.Lease{}
 	b.pass(10*time.Second, signs{both[:1], both[:1]})
-	b.silent("lists are empty", false, "b")
+	b.expired("lists are empty", false, "b")
 	b.pass(4*time.Second, signs{both, both})
-	b.silent("b is back, lists are empty", true)
+	b.expired("b is back, lists are empty", true)
 }
