@@ -19,7 +19,7 @@ check() {
 # formatted prints the files that gofmt would change.
 formatted() { [ -z "$(gofmt -l go-controller test | grep -v /testdata/ | tee /dev/stderr)" ]; }
 
-(cd test/lint && build "" build "" . ./limits) || exit 1
+(cd test/lint && build "" build "" ../lint ./limits) || exit 1
 check "gofmt" formatted
 check "lines, functions and files that are too long" bin/limits . test/lint/pending.txt
 check "the linter's own tests" go test -C test/lint ./...

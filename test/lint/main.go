@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -18,9 +19,13 @@ import (
 	"honnef.co/go/tools/analysis/facts/deprecated"
 )
 
+// collectAt is by how many percent the heap grows before it is collected.
+const collectAt = 800
+
 const ours = "github.com/northbound-net/northbound/"
 
 func main() {
+	debug.SetGCPercent(collectAt) // there is a process for each package, and it ends soon
 	rules, err := analyzers()
 	if err == nil && foreign(os.Args[len(os.Args)-1]) {
 		rules = cheapFacts(rules)
