@@ -108,7 +108,7 @@ func (ts Set) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 func (ts Set) Rows(s *cluster.State, o nb.Owner) (Rows, error) {
 	for _, t := range ts {
 		if t.Kind() == o.Kind {
-			return t.Translator.Rows(s, o)
+			return t.Rows(s, o)
 		}
 	}
 	return Rows{}, nil
