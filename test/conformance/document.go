@@ -102,7 +102,8 @@ there is no kube-proxy. This command runs them and writes this page:
 It exits with an error if a spec fails that [failing.txt](../test/conformance/failing.txt) does not list, or if a listed
 one passes. [exclude.txt](../test/conformance/exclude.txt) names the specs that are left out, and why.
 
-It takes 20 to 26 minutes, so it is not part of `+"`make test`"+`. It uses the newest OVN that Debian has, if a mirror of
+It takes 20 to 26 minutes, so it is not part of `+"`make test`"+`. `+
+		`It uses the newest OVN that Debian has, if a mirror of
 it can be reached, and else that of Debian 13. To use Debian 13's in any case:
 `+"`make conformance CONFORMANCE='--ovn rootfs'`"+`.
 

@@ -38,8 +38,10 @@ func importRules() *depguard.LinterSettings {
 			},
 		},
 		"netlink": {
-			Files: []string{product, "!**/internal/hostnet/*.go", "!**/internal/hostnet/**/*.go", "!**/internal/cni/podif/*.go", noTest},
-			Deny:  map[string]string{"github.com/vishvananda/netlink": "netlink stops at hostnet and cni/podif"},
+			Files: []string{
+				product, "!**/internal/hostnet/*.go", "!**/internal/hostnet/**/*.go", "!**/internal/cni/podif/*.go", noTest,
+			},
+			Deny: map[string]string{"github.com/vishvananda/netlink": "netlink stops at hostnet and cni/podif"},
 		},
 		// The rooms of translate never import each other.
 		"rooms": {

@@ -73,12 +73,18 @@ func TestHostPort(t *testing.T) {
 	}
 	b.start(t)
 	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
-	testkit.Run(t, "sh", "-ec", `ovn-nbctl lr-add cr -- lrp-add cr rtos 0a:58:0a:80:02:01 10.128.2.1/23 fd01:0:0:1::1/64 -- ls-add sw \
-		-- lsp-add sw stor -- lsp-set-type stor router -- lsp-set-addresses stor router -- lsp-set-options stor router-port=rtos \
-		-- lsp-add sw k8s-worker-1.example -- lsp-set-addresses k8s-worker-1.example "0a:58:0a:80:02:02 10.128.2.2 fd01:0:0:1::2" \
-		-- lsp-add sw default_web -- lsp-set-addresses default_web "0a:58:0a:80:02:03 10.128.2.3 fd01:0:0:1::3" -- lsp-set-options default_web iface-id-ver=uid-web
-		ip addr add fd18::2/64 dev eth0 nodad; ip netns add out; ip link set eth0peer netns out; ip -n out link set lo up; ip -n out link set eth0peer up
-		ip -n out addr add 172.18.0.1/16 dev eth0peer; ip -n out addr add fd18::1/64 dev eth0peer nodad; ethtool -K eth0 tx off; ip netns exec out ethtool -K eth0peer tx off
+	testkit.Run(t, "sh", "-ec", `ovn-nbctl lr-add cr \
+		-- lrp-add cr rtos 0a:58:0a:80:02:01 10.128.2.1/23 fd01:0:0:1::1/64 -- ls-add sw \
+		-- lsp-add sw stor -- lsp-set-type stor router -- lsp-set-addresses stor router \
+		-- lsp-set-options stor router-port=rtos \
+		-- lsp-add sw k8s-worker-1.example \
+		-- lsp-set-addresses k8s-worker-1.example "0a:58:0a:80:02:02 10.128.2.2 fd01:0:0:1::2" \
+		-- lsp-add sw default_web -- lsp-set-addresses default_web "0a:58:0a:80:02:03 10.128.2.3 fd01:0:0:1::3" \
+		-- lsp-set-options default_web iface-id-ver=uid-web
+		ip addr add fd18::2/64 dev eth0 nodad; ip netns add out; ip link set eth0peer netns out
+		ip -n out link set lo up; ip -n out link set eth0peer up
+		ip -n out addr add 172.18.0.1/16 dev eth0peer; ip -n out addr add fd18::1/64 dev eth0peer nodad
+		ethtool -K eth0 tx off; ip netns exec out ethtool -K eth0peer tx off
 		ip netns add web; ip -n web link set lo up`)
 	testkit.StartOVNController(t)
 	b.awaitReady(t)
@@ -99,8 +105,10 @@ func TestHostPort(t *testing.T) {
 	b.makePod(t, "web", "10.128.2.3/23", "fd01:0:0:1::3/64")
 	rt := &libcni.RuntimeConf{
 		ContainerID: "container-web-with-a-long-id", NetNS: "/run/netns/web", IfName: "eth0",
-		Args:           [][2]string{{"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", "web"}, {"K8S_POD_UID", "uid-web"}},
-		CapabilityArgs: map[string]any{"portMappings": []map[string]any{{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}}},
+		Args: [][2]string{{"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", "web"}, {"K8S_POD_UID", "uid-web"}},
+		CapabilityArgs: map[string]any{
+			"portMappings": []map[string]any{{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}},
+		},
 	}
 	lib := libcni.NewCNIConfigWithCacheDir([]string{binDir}, "/run/cache", nil)
 	if _, err := lib.AddNetworkList(t.Context(), list, rt); err != nil {
@@ -143,14 +151,19 @@ func TestHostPort(t *testing.T) {
 // makePod makes a pod as the master leaves it.
 func (b *bed) makePod(t *testing.T, name string, ips ...string) {
 	t.Helper()
-	n := annotation.PodNetwork{Gateways: []netip.Addr{netip.MustParseAddr("10.128.2.1"), netip.MustParseAddr("fd01:0:0:1::1")}}
+	n := annotation.PodNetwork{
+		Gateways: []netip.Addr{netip.MustParseAddr("10.128.2.1"), netip.MustParseAddr("fd01:0:0:1::1")},
+	}
 	for _, s := range ips {
 		n.IPs = append(n.IPs, netip.MustParsePrefix(s))
 	}
 	n.MAC = ipnet.MACFor(ipnet.Addrs(n.IPs))
 	_, err := b.client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(n)}},
-		Spec:       corev1.PodSpec{NodeName: node},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID("uid-" + name),
+			Annotations: map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(n)},
+		},
+		Spec: corev1.PodSpec{NodeName: node},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +175,8 @@ func (b *bed) makePod(t *testing.T, name string, ips ...string) {
 func tellPeers(t *testing.T, netns string) {
 	t.Helper()
 	var l net.Listener
-	if err := ns.WithNetNSPath(netns, func(ns.NetNS) (err error) { l, err = net.Listen("tcp", ":80"); return err }); err != nil {
+	listen := func(ns.NetNS) (err error) { l, err = net.Listen("tcp", ":80"); return err }
+	if err := ns.WithNetNSPath(netns, listen); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})

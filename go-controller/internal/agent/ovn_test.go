@@ -34,8 +34,10 @@ func TestWithOVN(t *testing.T) {
 	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
 	b.awaitMissing(t, "the Southbound database has no Port_Binding k8s-worker-1.example")
 	nbctl(`-- lr-add cr -- lrp-add cr rtos 0a:58:0a:80:02:01 10.128.2.1/23 fd01:0:0:1::1/64 -- ls-add sw \
-		-- lsp-add sw stor -- lsp-set-type stor router -- lsp-set-addresses stor router -- lsp-set-options stor router-port=rtos \
-		-- lsp-add sw k8s-worker-1.example -- lsp-set-addresses k8s-worker-1.example "0a:58:0a:80:02:02 10.128.2.2 fd01:0:0:1::2"`)
+		-- lsp-add sw stor -- lsp-set-type stor router -- lsp-set-addresses stor router \
+		-- lsp-set-options stor router-port=rtos \
+		-- lsp-add sw k8s-worker-1.example \
+		-- lsp-set-addresses k8s-worker-1.example "0a:58:0a:80:02:02 10.128.2.2 fd01:0:0:1::2"`)
 	b.awaitMissing(t, "port not bound: no chassis has claimed")
 	testkit.StartOVNController(t)
 	b.awaitReady(t)
@@ -43,18 +45,24 @@ func TestWithOVN(t *testing.T) {
 
 	for i, pod := range []string{"a", "b"} {
 		ips := []netip.Prefix{
-			netip.MustParsePrefix(fmt.Sprintf("10.128.2.%d/23", 3+i)), netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:1::%d/64", 3+i)),
+			netip.MustParsePrefix(fmt.Sprintf("10.128.2.%d/23", 3+i)),
+			netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:1::%d/64", 3+i)),
 		}
 		n := annotation.PodNetwork{
 			IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips)),
 			Gateways: []netip.Addr{netip.MustParseAddr("10.128.2.1"), netip.MustParseAddr("fd01:0:0:1::1")},
 		}
 		addresses := fmt.Sprintf("%s %s %s", n.MAC, ips[0].Addr(), ips[1].Addr())
-		nbctl(fmt.Sprintf(`-- lsp-add sw default_%s -- lsp-set-addresses default_%s "%s" -- lsp-set-port-security default_%s "%s" \
-			-- lsp-set-options default_%s requested-chassis=%s iface-id-ver=uid-%s`, pod, pod, addresses, pod, addresses, pod, names.SystemID(node), pod))
+		nbctl(fmt.Sprintf(`-- lsp-add sw default_%[1]s \
+			-- lsp-set-addresses default_%[1]s "%[2]s" -- lsp-set-port-security default_%[1]s "%[2]s" \
+			-- lsp-set-options default_%[1]s requested-chassis=%[3]s iface-id-ver=uid-%[1]s`,
+			pod, addresses, names.SystemID(node)))
 		_, err := b.client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod, UID: types.UID("uid-" + pod), Annotations: map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(n)}},
-			Spec:       corev1.PodSpec{NodeName: node},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: pod, UID: types.UID("uid-" + pod),
+				Annotations: map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(n)},
+			},
+			Spec: corev1.PodSpec{NodeName: node},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -71,9 +79,12 @@ func TestWithOVN(t *testing.T) {
 		testkit.Run(t, "sh", "-c", ping)
 	}
 	// Outside hosts see the node's address.
-	nbctl(`-- --policy=src-ip lr-route-add cr 10.128.2.0/23 10.128.2.2 -- --policy=src-ip lr-route-add cr fd01:0:0:1::/64 fd01:0:0:1::2`)
-	testkit.Run(t, "sh", "-ec", `ip addr add fd18::2/64 dev eth0 nodad; ip netns add out; ip link set eth0peer netns out; ip -n out link set lo up; ip -n out link set eth0peer up
-		ip -n out addr add 172.18.0.1/16 dev eth0peer; ip -n out addr add fd18::1/64 dev eth0peer nodad; ethtool -K eth0 tx off; ip netns exec out ethtool -K eth0peer tx off`)
+	nbctl(`-- --policy=src-ip lr-route-add cr 10.128.2.0/23 10.128.2.2 \
+		-- --policy=src-ip lr-route-add cr fd01:0:0:1::/64 fd01:0:0:1::2`)
+	testkit.Run(t, "sh", "-ec", `ip addr add fd18::2/64 dev eth0 nodad; ip netns add out; ip link set eth0peer netns out
+		ip -n out link set lo up; ip -n out link set eth0peer up
+		ip -n out addr add 172.18.0.1/16 dev eth0peer; ip -n out addr add fd18::1/64 dev eth0peer nodad
+		ethtool -K eth0 tx off; ip netns exec out ethtool -K eth0peer tx off`)
 	testkit.Eventually(t, "pods reach an outside host", func() string {
 		for _, dest := range []string{"172.18.0.1", "fd18::1"} {
 			if out, err := exec.Command("ip", "netns", "exec", "a", "ping", "-c1", "-W1", dest).CombinedOutput(); err != nil {
@@ -83,7 +94,8 @@ func TestWithOVN(t *testing.T) {
 		return ""
 	})
 	// The node's restart of the agent does not disturb a pod's traffic.
-	flood := exec.Command(testkit.Tool(t, "ip"), "netns", "exec", "a", "ping", "-q", "-i", "0.01", "-c", "150", "-W", "5", "10.128.2.4")
+	flood := exec.Command(testkit.Tool(t, "ip"), "netns", "exec", "a",
+		"ping", "-q", "-i", "0.01", "-c", "150", "-W", "5", "10.128.2.4")
 	var out bytes.Buffer
 	flood.Stdout = &out
 	if err := flood.Start(); err != nil {
@@ -108,7 +120,8 @@ func TestWithOVN(t *testing.T) {
 func cniAdd(t *testing.T, socket, pod string) {
 	t.Helper()
 	cmd := exec.Command(testkit.Program(t, "ovn_cni"))
-	cmd.Stdin = strings.NewReader(`{"cniVersion":"1.0.0","name":"ovn-kubernetes","type":"ovn_cni","socket":"` + socket + `"}`)
+	cmd.Stdin = strings.NewReader(`{"cniVersion":"1.0.0","name":"ovn-kubernetes",` +
+		`"type":"ovn_cni","socket":"` + socket + `"}`)
 	cmd.Env = []string{
 		"CNI_COMMAND=ADD", "CNI_CONTAINERID=container-" + pod + "-with-a-long-id", "CNI_NETNS=/run/netns/" + pod,
 		"CNI_IFNAME=eth0", "CNI_PATH=" + testkit.ProgramDir,

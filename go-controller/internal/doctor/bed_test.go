@@ -59,13 +59,15 @@ ip -n peer addr add 172.18.0.3/16 dev eth0peer
 ip -n peer link set eth0peer up
 ip -n peer link set lo up
 ovn-nbctl lr-add cr -- lrp-add cr rtos 0a:58:0a:80:02:01 10.128.2.1/23 fd01:0:0:1::1/64 -- ls-add sw \
-	-- lsp-add sw stor -- lsp-set-type stor router -- lsp-set-addresses stor router -- lsp-set-options stor router-port=rtos
+	-- lsp-add sw stor -- lsp-set-type stor router -- lsp-set-addresses stor router \
+	-- lsp-set-options stor router-port=rtos
 ` + addPort + `
 ovn-sbctl chassis-add peer geneve 172.18.0.3
 `
 
 // addPort makes the management port's logical port.
-const addPort = `ovn-nbctl lsp-add sw k8s-worker-1.example -- lsp-set-addresses k8s-worker-1.example "0a:58:0a:80:02:02 10.128.2.2 fd01:0:0:1::2"`
+const addPort = `ovn-nbctl lsp-add sw k8s-worker-1.example \
+	-- lsp-set-addresses k8s-worker-1.example "0a:58:0a:80:02:02 10.128.2.2 fd01:0:0:1::2"`
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
@@ -76,13 +78,16 @@ func newBed(t *testing.T) *bed {
 	c.Name, c.DatapathType, c.SBAddress = node, config.DatapathNetdev, sb
 	c.CNIConfDir, c.CNISocketDir, c.CNIBinDir, c.Metrics = "/run/net.d", "/run/cni", testkit.ProgramDir, "127.0.0.1:9410"
 	c.ClusterSubnets = []config.ClusterSubnet{
-		{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23}, {CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
+		{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23},
+		{CIDR: netip.MustParsePrefix("fd01::/48"), NodeLength: 64},
 	}
 	c.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd02::/112")}
 	b.config = Config{Node: c, Kubernetes: true, Timeout: 3 * time.Second}
-	subnets := annotation.MarshalNodeSubnets([]netip.Prefix{netip.MustParsePrefix("10.128.2.0/23"), netip.MustParsePrefix("fd01:0:0:1::/64")})
+	annotations := map[string]string{annotation.NodeSubnets: annotation.MarshalNodeSubnets([]netip.Prefix{
+		netip.MustParsePrefix("10.128.2.0/23"), netip.MustParsePrefix("fd01:0:0:1::/64"),
+	})}
 	_, err := b.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node, UID: "uid", Annotations: map[string]string{annotation.NodeSubnets: subnets}},
+		ObjectMeta: metav1.ObjectMeta{Name: node, UID: "uid", Annotations: annotations},
 		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.18.0.2"}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -90,15 +95,19 @@ func newBed(t *testing.T) *bed {
 	}
 	_, err = b.client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.112.0.10", ClusterIPs: []string{"10.112.0.10"},
-			Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080}}},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.112.0.10", ClusterIPs: []string{"10.112.0.10"},
+			Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080}},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A range of ClusterIPs that only the API knows.
-	_, err = b.client.NetworkingV1().ServiceCIDRs().Create(t.Context(), &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"},
-		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.112.0.0/16"}}}, metav1.CreateOptions{})
+	_, err = b.client.NetworkingV1().ServiceCIDRs().Create(t.Context(), &networkingv1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: "more"},
+		Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.112.0.0/16"}},
+	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +118,10 @@ func newBed(t *testing.T) *bed {
 	t.Cleanup(func() { kernel.Close() })
 	b.tools = tools
 	b.tools.API = &fakeAPI{
-		answer: client.Answer{Server: "https://api", Version: "v1.36.3", Date: time.Now(), Asked: time.Now(), Read: time.Now()},
-		node:   local.Node{UID: "uid", Annotations: map[string]string{annotation.NodeSubnets: subnets}}, there: true, client: b.client,
+		answer: client.Answer{
+			Server: "https://api", Version: "v1.36.3", Date: time.Now(), Asked: time.Now(), Read: time.Now(),
+		},
+		node: local.Node{UID: "uid", Annotations: annotations}, there: true, client: b.client,
 	}
 	return b
 }

@@ -160,7 +160,10 @@ func labelled(t *testing.T, known bool, labels map[string]string) facts {
 		t.Fatal(err)
 	}
 	g := config.Gateway{Mode: "shared", Interface: "eth0", NodeLabel: exits}
-	return facts{c: Config{Node: config.Node{Gateway: g}}, nodeOK: known, node: local.Node{Labels: labels}, t: Tools{Bridges: bridgeless{}}}
+	return facts{
+		c: Config{Node: config.Node{Gateway: g}}, t: Tools{Bridges: bridgeless{}},
+		nodeOK: known, node: local.Node{Labels: labels},
+	}
 }
 
 // bridgeless is an Open vSwitch without external bridges.

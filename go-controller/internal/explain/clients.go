@@ -90,7 +90,8 @@ func hints(
 	case zones && choice.Zones == nil:
 		out = append(out, "hints for zones are not followed: some ready endpoint has none")
 	case zones && !there(choice.Zones, index.ZonesOf(s).Has):
-		out = append(out, "hints for zones are not followed: no node is in one of these zones (label topology.kubernetes.io/zone)")
+		out = append(out, "hints for zones are not followed: "+
+			"no node is in one of these zones (label topology.kubernetes.io/zone)")
 	}
 	switch {
 	case nodes && choice.Nodes == nil:

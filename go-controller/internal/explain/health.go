@@ -34,7 +34,8 @@ func noteChecks(s *cluster.State, svc *cluster.Service, ports []Port) (notes []s
 			if err != nil {
 				continue // an endpoint without the port
 			}
-			if probe, ok := index.HealthChecksOf(s).ProbeOf(s, svc.Name.Namespace, cluster.Endpoint{Addr: at.Addr(), Node: e.Node, Pod: e.Pod}); ok {
+			endpoint := cluster.Endpoint{Addr: at.Addr(), Node: e.Node, Pod: e.Pod}
+			if probe, ok := index.HealthChecksOf(s).ProbeOf(s, svc.Name.Namespace, endpoint); ok {
 				p.Endpoints[i].Checked = probe.Source.String()
 			} else if line := unchecked(s, at.Addr(), e); line != "" && !seen[line] {
 				seen[line] = true

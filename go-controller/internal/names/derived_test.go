@@ -30,7 +30,9 @@ func TestRowUUIDIsVersion5(t *testing.T) {
 // RowUUID allocates its result and nothing else: a burst of pods asks for
 // thousands.
 func TestRowUUIDAllocations(t *testing.T) {
-	n := testing.AllocsPerRun(100, func() { names.RowUUID("Logical_Switch_Port", names.KindPod, "default/web-0", "port", "uid") })
+	n := testing.AllocsPerRun(100, func() {
+		names.RowUUID("Logical_Switch_Port", names.KindPod, "default/web-0", "port", "uid")
+	})
 	if n > 1 {
 		t.Errorf("%v allocations, want 1", n)
 	}

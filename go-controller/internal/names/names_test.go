@@ -50,7 +50,9 @@ func TestClassicNames(t *testing.T) {
 func TestAddressSetNamesAreValidAndDiffer(t *testing.T) {
 	valid := regexp.MustCompile(`^[A-Za-z_.][A-Za-z0-9_.]*$`)
 	seen := map[string]string{}
-	for _, ns := range []string{"default", "a-b", "a--b", "0", "1-2", "ab", strings.Repeat("x", 63), strings.Repeat("9-", 31) + "9"} {
+	for _, ns := range []string{
+		"default", "a-b", "a--b", "0", "1-2", "ab", strings.Repeat("x", 63), strings.Repeat("9-", 31) + "9",
+	} {
 		for _, f := range []names.Family{names.IPv4, names.IPv6} {
 			n := names.NamespaceAddressSet(ns, f)
 			if !valid.MatchString(n) {
@@ -89,7 +91,8 @@ func TestRowUUID(t *testing.T) {
 	if !names.IsRowUUID(base) || names.IsRowUUID("0b0d6b8e-1fb4-4b53-9d8e-6f6cf2a5f6d1") || names.IsRowUUID("") {
 		t.Error("IsRowUUID: want true for a derived UUID only")
 	}
-	if again := names.RowUUID("Logical_Switch_Port", names.KindPod, "default/web-0", names.RolePort, "uid-1"); again != base {
+	again := names.RowUUID("Logical_Switch_Port", names.KindPod, "default/web-0", names.RolePort, "uid-1")
+	if again != base {
 		t.Errorf("the same row has UUIDs %s and %s", base, again)
 	}
 	all := []string{
@@ -121,7 +124,10 @@ func TestRowUUIDIsPinned(t *testing.T) {
 }
 
 func TestKindsListsEveryKindOnce(t *testing.T) {
-	want := []names.Kind{names.KindCluster, names.KindZone, names.KindNode, names.KindGateway, names.KindNamespace, names.KindPod, names.KindService}
+	want := []names.Kind{
+		names.KindCluster, names.KindZone, names.KindNode, names.KindGateway,
+		names.KindNamespace, names.KindPod, names.KindService,
+	}
 	if got := names.Kinds(); !slices.Equal(got, want) {
 		t.Errorf("Kinds() = %v, want %v", got, want)
 	}

@@ -33,9 +33,9 @@ const (
 	OwnerTypeKey = "k8s.ovn.org/owner-type"      // a Kind
 	OwnerNameKey = "k8s.ovn.org/owner-name"      // "<namespace>/<name>", "<name>", or the cluster's router name
 	RoleKey      = "k8s.ovn.org/role"            // which of the owner's rows this is
-	SubnetsKey   = "k8s.ovn.org/cluster-subnets" // Logical_Router of the cluster: --cluster-subnets, for commands that are not told
+	SubnetsKey   = "k8s.ovn.org/cluster-subnets" // Logical_Router of the cluster: --cluster-subnets, if a command lacks it
 	JoinKey      = "k8s.ovn.org/join-subnet"     // the same for --join-subnet
-	ByHandKey    = "k8s.ovn.org/by-hand"         // Logical_Switch of a node that was set up by hand: what its annotations would say
+	ByHandKey    = "k8s.ovn.org/by-hand"         // Logical_Switch of a node set up by hand: what annotations would say
 )
 
 // KeyPrefix begins every external_ids key that belongs to this project. A key with
@@ -58,7 +58,10 @@ const (
 // ClassicKeys lists the external_ids keys without KeyPrefix that this project
 // writes and therefore also removes.
 func ClassicKeys() []string {
-	return []string{KeyClusterRouter, KeyConnectToJoin, KeyGatewayIP, KeyGatewayIPv6, KeyPhysicalIP, KeyPhysicalIPs, KeyPhysicalPort, KeyPod, KeyNamespace}
+	return []string{
+		KeyClusterRouter, KeyConnectToJoin, KeyGatewayIP, KeyGatewayIPv6,
+		KeyPhysicalIP, KeyPhysicalIPs, KeyPhysicalPort, KeyPod, KeyNamespace,
+	}
 }
 
 // rowSpace is the UUIDv5 name space of all rows (RFC 4122 section 4.3),

@@ -22,9 +22,9 @@ const (
 	RoleToCluster    = "to-cluster"    // Gateway, with the cluster subnet: route of its router to the pods
 	RoleDefault      = "default"       // Gateway, with the family: default route of its router
 	RoleLeave        = "leave"         // Gateway, with the family: default route of the cluster router through it
-	RoleToGateway    = "to-gateway"    // Gateway, with the family: route of the cluster router to its place on the join switch
+	RoleToGateway    = "to-gateway"    // Gateway, with the family: route of the cluster router to it on the join switch
 	RoleOwnPods      = "own-pods"      // Gateway, with the family: route of its node's pods through it
-	RoleRampout      = "rampout"       // Gateway, with the subnet: the policy that pins these pods to it, and to others that say so
+	RoleRampout      = "rampout"       // Gateway, with the subnet: policy that pins its pods to the gateways that list it
 	RoleToHost       = "to-host"       // Gateway, with the family, or the address: route to the node's own address
 	RoleLeakGuard    = "leak-guard"    // Gateway: the ACL that lets no address of a pod out
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
@@ -37,8 +37,8 @@ const (
 	RoleEgressLimit  = "egress-limit"  // Pod: the limit of what it sends
 	RoleAddresses    = "addresses"     // Namespace, with the family: its address set
 	RoleLoadBalancer = "load-balancer" // Service, with the protocol, and the nodes that it is for unless that is all
-	RoleReply        = "reply"         // Service, with the node and the family: the way of its endpoints' answers to clients from outside
-	RoleInside       = "inside"        // Cluster, with the cluster subnet: the policy that comes before others for what stays in it
+	RoleReply        = "reply"         // Service, with node and family: route of its endpoints' replies to outside clients
+	RoleInside       = "inside"        // Cluster, with the cluster subnet: policy for traffic that stays in it
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster
 )
 

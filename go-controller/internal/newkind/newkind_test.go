@@ -46,7 +46,7 @@ type apiWidget struct {
 
 func (w *apiWidget) DeepCopyObject() runtime.Object {
 	out := *w
-	out.ObjectMeta = *w.ObjectMeta.DeepCopy()
+	out.ObjectMeta = *w.DeepCopy()
 	return &out
 }
 

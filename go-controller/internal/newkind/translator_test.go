@@ -145,7 +145,8 @@ func TestANewFeatureIsOneTranslator(t *testing.T) {
 		if b, told := step(came(widgetNamed("b", "red"))...); len(b.Plans) != 1 || len(told) != 2 {
 			t.Errorf("another of one color: plans %v, reports %v; want one plan, and both told", b.Plans, told)
 		}
-		if b, _ := step(cluster.Event{Ref: widgetNamed("b", "").Ref()}); len(b.Plans) != 1 || len(db.Rows(nbdb.AddressSetTable)) != 1 {
+		b, _ := step(cluster.Event{Ref: widgetNamed("b", "").Ref()})
+		if len(b.Plans) != 1 || len(db.Rows(nbdb.AddressSetTable)) != 1 {
 			t.Errorf("one goes: plans %v", b.Plans)
 		}
 		db.Drop(nb.Ref{Table: nbdb.AddressSetTable, UUID: addressSet(db).UUID}) // somebody removes the row

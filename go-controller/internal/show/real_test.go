@@ -146,7 +146,9 @@ func withLabels(v any, labels map[string]string) string {
 func TestScriptMakesTheContent(t *testing.T) {
 	s, db := sample(t)
 	group := &nbdb.PortGroup{UUID: "11111111-1111-4111-8111-111111111111", Name: "group"}
-	acl := &nbdb.ACL{UUID: "22222222-2222-4222-8222-222222222222", Match: "inport == @group", Action: "drop", Direction: "from-lport"}
+	acl := &nbdb.ACL{
+		UUID: "22222222-2222-4222-8222-222222222222", Match: "inport == @group", Action: "drop", Direction: "from-lport",
+	}
 	for _, m := range db.Rows(nbdb.LogicalSwitchPortTable) {
 		group.Ports = append(group.Ports, s.Ref(m).UUID)
 	}

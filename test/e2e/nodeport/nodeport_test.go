@@ -274,7 +274,8 @@ func (tb *table) print(t *testing.T, backend string, clients []client, ways []wa
 		s.WriteString("\n")
 	}
 	t.Log("\n" + s.String())
-	if page, err := os.ReadFile("../../../docs/reference/service-clients.md"); err != nil || !strings.Contains(string(page), s.String()) {
+	page, err := os.ReadFile("../../../docs/reference/service-clients.md")
+	if err != nil || !strings.Contains(string(page), s.String()) {
 		t.Errorf("docs/reference/service-clients.md has another table (%v)", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/member"
 )
 
-// Address families: IPv4 always, IPv6 in a dual-stack sandbox.
+// Families are the address families of a sandbox: IPv4 always, IPv6 in a dual-stack one.
 type Families struct{ DualStack bool }
 
 // MaxNodes is the largest number of nodes.
