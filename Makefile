@@ -45,7 +45,7 @@ unit: ## the tests of the product's module alone; as root
 	GOPROXY=off $(GO) test ./...
 
 .PHONY: conformance
-conformance: ## Kubernetes' own tests of networking, and docs/conformance.md; takes about half an hour
+conformance: ## Kubernetes' own tests of networking, and docs/conformance.md; takes 20 to 26 minutes
 	@test/need.sh go root
 	@test/deps.sh
 	@test/modules.sh . test test/conformance/suite test/conformance/dns
