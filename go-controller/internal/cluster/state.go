@@ -60,7 +60,10 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		slicesByService: NameSets[Name]{},
 	}
 	for _, k := range Kinds() {
-		s.tables[k.Kind] = k.table(s)
+		s.tables[k.Kind] = untyped{}
+		if k.table != nil {
+			s.tables[k.Kind] = k.table(s)
+		}
 	}
 	for _, i := range indexes {
 		s.indexes[reflect.TypeOf(i)] = i

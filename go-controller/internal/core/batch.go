@@ -63,15 +63,15 @@ func (b *Batch) Drop(o nb.Owner) { b.plan(o, nil) }
 
 func (b *Batch) add(o nb.Owner, last bool) (vanished bool) {
 	want, err := b.core.Rows(o)
-	if err != nil {
-		b.Failed = append(b.Failed, Failure{o, fmt.Errorf("translating %s: %w", o, err)})
-		return false
-	}
-	if len(want.Rows) == 0 && !last && len(b.view.Owned(o)) > 0 {
+	if err == nil && len(want.Rows) == 0 && !last && len(b.view.Owned(o)) > 0 {
 		return true
 	}
 	if len(want.Reports) > 0 || b.core.reported[o] != "" {
 		b.Reports = append(b.Reports, Report{o, want.Reports})
+	}
+	if err != nil {
+		b.Failed = append(b.Failed, Failure{o, fmt.Errorf("translating %s: %w", o, err)})
+		return false
 	}
 	if b.claim != nil {
 		b.claim(want.Rows)

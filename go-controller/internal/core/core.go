@@ -17,15 +17,17 @@ type Core struct {
 	ledger      *allocate.Ledger
 	translators translate.Set
 	started     bool
-	down        map[string]bool     // nodes whose gateways the gateway monitor found down
-	reported    map[nb.Owner]string // what was last reported about an owner
+	down        map[string]bool          // nodes whose gateways the gateway monitor found down
+	records     map[string]*cluster.Node // of nodes set up by hand, until their Node objects have adopted all
+	reported    map[nb.Owner]string      // what was last reported about an owner
 }
 
 // New is the core of an empty cluster.
 func New(c config.Cluster, schema *nb.Schema, ts translate.Set) *Core {
 	return &Core{
 		State: index.NewState(c, ts.Indexes()...), Schema: schema,
-		ledger: allocate.New(c), translators: ts, down: map[string]bool{}, reported: map[nb.Owner]string{},
+		ledger: allocate.New(c), translators: ts, down: map[string]bool{},
+		records: map[string]*cluster.Node{}, reported: map[nb.Owner]string{},
 	}
 }
 

@@ -14,10 +14,9 @@ func (c *Core) merge(e cluster.Event, out *Result) []cluster.Event {
 	switch e.Ref.Kind {
 	case cluster.KindNode:
 		if n, ok := e.New.(*cluster.Node); ok {
-			if have := c.State.Nodes[n.Name]; have != nil && have.ByHand && !n.ByHand {
-				n = adopt(n, have, out)
-			}
-			e.New = c.withVerdict(n)
+			e.New = c.withVerdict(c.adopting(n, out))
+		} else {
+			delete(c.records, e.Ref.Name.Name)
 		}
 		return []cluster.Event{e}
 	case cluster.KindNodeRecord:
@@ -26,6 +25,24 @@ func (c *Core) merge(e cluster.Event, out *Result) []cluster.Event {
 		return c.mergeDown(e)
 	}
 	return []cluster.Event{e}
+}
+
+// adopting is a Node with what it adopts from a node of its name that was set up by hand. The record is kept until the
+// Node object has all of it: an event of the object from before the patch must not take anything back.
+func (c *Core) adopting(n *cluster.Node, out *Result) *cluster.Node {
+	record := c.records[n.Name]
+	if have := c.State.Nodes[n.Name]; have != nil && have.ByHand {
+		record = have
+	}
+	if record == nil || n.ByHand {
+		return n
+	}
+	c.records[n.Name] = record
+	adopted := adopt(n, record, out)
+	if adopted == n {
+		delete(c.records, n.Name)
+	}
+	return adopted
 }
 
 // adopt adds to a Node the annotated values that it lacks and the record of its name has. They are written to the Node
@@ -50,6 +67,7 @@ func (c *Core) mergeRecord(e cluster.Event, out *Result) []cluster.Event {
 	case have != nil && !have.ByHand && !ok:
 		return nil
 	case have != nil && !have.ByHand:
+		c.records[have.Name] = record.Node
 		return []cluster.Event{{Ref: ref, New: adopt(have, record.Node, out)}}
 	case ok:
 		return []cluster.Event{{Ref: ref, New: c.withVerdict(record.Node)}}

@@ -179,3 +179,27 @@ func TestGatewaysWithOneAddress(t *testing.T) {
 		t.Errorf("after a restart %+v, want what d was told", restarted.reports)
 	}
 }
+
+// A Node object that adopts a node set up by hand loses none of it to an event from before the patch.
+func TestAdoptionOutlivesOlderEvents(t *testing.T) {
+	w := newWorld(t)
+	byHand := outsideNode("n", 0, "192.0.2.1/24")
+	byHand.UID, byHand.ByHand, byHand.ChassisID = "", true, "chassis"
+	w.put(&cluster.NodeRecord{Node: byHand})
+	bare := func(labels map[string]string) *cluster.Node {
+		return &cluster.Node{Name: "n", UID: "u", Created: 1, Labels: cluster.NewLabels(labels)}
+	}
+	for _, labels := range []map[string]string{nil, {"a": "b"}, {"a": "c"}} {
+		w.put(bare(labels))
+		if n := w.State.Nodes["n"]; n.ByHand || n.Gateway == nil || n.ChassisID != "chassis" {
+			t.Fatalf("the Node object is %+v, want it to have adopted the gateway and the chassis", n)
+		}
+	}
+	patched := bare(nil)
+	patched.Gateway, patched.ChassisID = byHand.Gateway, byHand.ChassisID
+	w.put(patched)
+	w.put(bare(nil)) // somebody removes the annotations
+	if n := w.State.Nodes["n"]; n.Gateway != nil || n.ChassisID != "" {
+		t.Errorf("the Node object is %+v, want nothing adopted any more", n)
+	}
+}

@@ -66,27 +66,36 @@ func (p painter) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 }
 
 // colors is the feature's own index: how many widgets have a color.
-type colors struct{ users map[string]int }
+type colors struct {
+	users  map[string]int
+	before string // the color of the widget that changes
+}
 
 const colorShared cluster.Subject = "color shared"
 
 func (*colors) Kinds() []cluster.Kind { return []cluster.Kind{kindWidget} }
 
 func (x *colors) Before(s *cluster.State, r cluster.Ref) {
+	x.before = ""
 	if w, ok := s.Object(r).(*widget); ok {
+		x.before = w.color
 		x.users[w.color]--
 	}
 }
 
 func (x *colors) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
-	w, ok := s.Object(r).(*widget)
-	if !ok {
-		return nil
+	now := ""
+	if w, ok := s.Object(r).(*widget); ok {
+		now = w.color
+		x.users[now]++
 	}
-	if x.users[w.color]++; x.users[w.color] > 1 {
-		return []cluster.Topic{{Subject: colorShared, Key: cluster.Name{Name: w.color}}}
+	var out []cluster.Topic
+	for _, color := range []string{x.before, now} {
+		if x.before != now && x.users[color] > 0 { // others have it, who may have to hear
+			out = append(out, cluster.Topic{Subject: colorShared, Key: cluster.Name{Name: color}})
+		}
 	}
-	return nil
+	return out
 }
 
 // translators are the product's and the new one.
@@ -149,6 +158,10 @@ func TestANewFeatureIsOneTranslator(t *testing.T) {
 		if len(b.Plans) != 1 || len(db.Rows(nbdb.AddressSetTable)) != 1 {
 			t.Errorf("one goes: plans %v", b.Plans)
 		}
+		if _, told := step(came(widgetNamed("c", "red"))...); len(told) != 2 {
+			t.Errorf("another comes: reports %v, want both told again", told)
+		}
+		step(cluster.Event{Ref: widgetNamed("c", "").Ref()})
 		db.Drop(nb.Ref{Table: nbdb.AddressSetTable, UUID: addressSet(db).UUID}) // somebody removes the row
 		if b := c.Plan(db, c.Owners(), nil); len(b.Plans) < 1 {
 			t.Error("no plan repairs it")

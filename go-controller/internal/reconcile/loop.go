@@ -76,6 +76,7 @@ type Loop struct {
 	dirty    *dirtySet
 	session  *ovsdb.Session
 	synced   bool      // the source is
+	begun    bool      // the records of this session are known
 	passed   bool      // the full pass over this session has begun
 	passedAt time.Time // when it began; zero once it has ended
 	inFlight bool
@@ -182,13 +183,11 @@ func (l *Loop) takeEvents() {
 		l.Log.Warn("the API server lists no namespaces: waiting, nothing is written")
 		return
 	}
-	if l.session == nil && l.Database.Failure() == nil {
-		return // the connection is being made, and the database may have nodes that hold subnets
+	if l.session == nil {
+		return // the database may have nodes that hold subnets
 	}
 	l.synced = true
-	if l.session != nil {
-		_ = l.begin() // the nodes set up by hand have claims, too; takeDirty calls it again and handles the error
-	}
+	l.begin() // the nodes set up by hand have claims, too
 	l.Log.Info("cluster known", "nodes", len(s.Nodes), "pods", len(s.Pods), "services", len(s.Services))
 	l.carryOut(l.Core.Start())
 }
@@ -200,14 +199,23 @@ func (l *Loop) takeGatewayEvents() {
 	}
 }
 
-// begin applies the records in the database of a new session.
-func (l *Loop) begin() error {
+// begin applies the records in the database of a new session, until that succeeds. ok is false while the database is
+// ambiguous; that and what is wrong with records is reported once.
+func (l *Loop) begin() (ok bool) {
+	if l.begun {
+		return true
+	}
 	events, problems, err := l.Recorder.Begin(l.Core.State, l.session)
 	if err == nil || err.Error() != l.refusal {
-		l.reportAll(problems) // only once while the database is ambiguous and begin is called again and again
+		l.reportAll(problems)
+	}
+	if err != nil && err.Error() != l.refusal {
+		l.refusal = err.Error()
+		l.Log.Error("northbound database is ambiguous: nothing is written", "error", err)
 	}
 	l.carryOut(l.Core.Step(events))
-	return err
+	l.begun = err == nil
+	return l.begun
 }
 
 // carryOut writes to Kubernetes what a step led to, and marks the owners that it concerns as dirty.
@@ -218,6 +226,9 @@ func (l *Loop) carryOut(r core.Result) {
 	l.reportAll(r.Problems)
 	for _, o := range r.Dirty {
 		l.dirty.add(o, clusterChange)
+	}
+	if len(r.Changes) > 0 {
+		l.verified = false
 	}
 	if l.synced && len(r.Changes) > 0 {
 		l.reportAll(l.Monitor.Changed(l.Core.State, r.Changes))
@@ -238,7 +249,7 @@ func (l *Loop) takeSession() {
 	if s == l.session {
 		return
 	}
-	l.session, l.passed, l.halves = s, false, nil
+	l.session, l.begun, l.passed, l.halves = s, false, false, nil
 	l.dirty.forgive() // earlier attempts may have failed because the connection was lost
 	l.suspects, l.refusal = nil, ""
 	l.Metrics.InSync.Set(0)
@@ -262,11 +273,7 @@ func (l *Loop) takeDirty() {
 		}
 		return
 	}
-	if err := l.begin(); err != nil {
-		if l.refusal != err.Error() {
-			l.refusal = err.Error()
-			l.Log.Error("northbound database is ambiguous: nothing is written", "error", err)
-		}
+	if !l.begin() {
 		return
 	}
 	l.session.TakeDirty()
