@@ -103,7 +103,7 @@ func (s *State) Objects(k Kind) iter.Seq[Object] {
 
 // All lists every object as a Change by which it was added, in no order. The Changes have no topics.
 func (s *State) All() []Change {
-	var out []Change
+	out := make([]Change, 0, len(s.Pods)+len(s.Nodes)+len(s.Services)+len(s.Slices)+len(s.Namespaces))
 	for _, t := range s.tables {
 		for o := range t.all() {
 			out = append(out, Change{Ref: o.Ref(), New: o})

@@ -21,7 +21,8 @@ func TestVanishedOwnersOverTwoBatches(t *testing.T) {
 	c.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeLength: 24}}
 	schema := nb.NewSchema()
 	w := &world{Core: core.New(c, schema, all.Translators(schema)), t: t, db: nb.NewDatabase(schema)}
-	w.carryOut(w.Start().Dirty)
+	w.Start()
+	w.carryOut(w.Owners())
 	pod := &cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p"}, UID: "uid-p", Node: "n"}
 	objects := []cluster.Object{
 		&cluster.Node{Name: "n", UID: "uid-n", Zone: "z"}, &cluster.Namespace{Name: "default", UID: "uid-d"}, pod,

@@ -56,12 +56,13 @@ func (c *Core) Step(events []cluster.Event) Result {
 	return out
 }
 
-// Start grants what the known objects ask for. From then on, Step does so.
+// Start grants what the known objects ask for. From then on, Step does so. The Changes are the objects as if they had
+// just come, without the grants. No owner is named as dirty: all of Owners are.
 func (c *Core) Start() Result {
 	c.started = true
-	out := Result{Changes: c.State.All()}
-	c.follow(&out)
-	return out
+	all := c.State.All()
+	res := c.ledger.Update(c.State, all)
+	return Result{Changes: all, Patches: res.Patches, Problems: res.Problems}
 }
 
 // follow grants what the changes ask for, and names the owners that they concern.

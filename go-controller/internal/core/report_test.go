@@ -27,7 +27,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	s := nb.NewSchema()
 	w := &world{Core: core.New(config.DefaultCluster(), s, all.Translators(s)), t: t, db: nb.NewDatabase(s)}
-	w.carryOut(w.Start().Dirty)
+	w.Start()
+	w.carryOut(w.Owners())
 	return w
 }
 

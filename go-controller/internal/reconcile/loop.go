@@ -278,8 +278,10 @@ func (l *Loop) takeDirty() {
 	}
 	l.session.TakeDirty()
 	l.carryOut(l.Core.Step(l.Monitor.Recall(l.Core.State, l.session)))
-	for _, o := range append(l.session.Owners(), l.Core.Owners()...) {
-		l.dirty.add(o, fullPass)
+	for _, owners := range [][]nb.Owner{l.session.Owners(), l.Core.Owners()} {
+		for _, o := range owners {
+			l.dirty.add(o, fullPass)
+		}
 	}
 	l.passed, l.passedAt = true, time.Now()
 	l.Metrics.FullPasses.Inc()
