@@ -1,8 +1,6 @@
 package core
 
 import (
-	"maps"
-
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
@@ -99,6 +97,3 @@ func (c *Core) withVerdict(n *cluster.Node) *cluster.Node {
 	out.NoLease = c.down[n.Name]
 	return &out
 }
-
-// Down lists the gateways that the gateway monitor found down.
-func (c *Core) Down() map[string]bool { return maps.Clone(c.down) }

@@ -227,10 +227,11 @@ func (l *Loop) carryOut(r core.Result) {
 	for _, o := range r.Dirty {
 		l.dirty.add(o, clusterChange)
 	}
-	if len(r.Changes) > 0 {
-		l.verified = false
+	if len(r.Changes) == 0 {
+		return
 	}
-	if l.synced && len(r.Changes) > 0 {
+	l.verified = false
+	if l.synced {
 		l.reportAll(l.Monitor.Changed(l.Core.State, r.Changes))
 	}
 }
