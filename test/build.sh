@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Builds into bin/: with "product" ovnkube, with the links of its classic names,
 # and ovn_cni; else the sandbox's programs, and the manifests that it applies.
-# The first time that compiles
-# Kubernetes' API server and kubelet, which takes minutes; after that Go's cache
-# has them.
+# The first time that compiles Kubernetes' API server and kubelet, which takes
+# minutes; after that Go's cache has them.
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=$PWD/../bin

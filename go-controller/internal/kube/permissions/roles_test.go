@@ -15,7 +15,8 @@ import (
 
 const rolesFile = "../../../../dist/kubernetes/roles.yaml"
 
-const rolesHead = `# The rights of ovnkube at the API server, no more than it uses: docs/reference/permissions.md says what each is for.
+const rolesHead = `# The rights of ovnkube at the API server, no more than it uses.
+# docs/reference/permissions.md says what each right is for.
 # Generated: go test ./go-controller/internal/kube/permissions -update
 #
 # A daemon is known by its certificate or by its ServiceAccount:
@@ -38,8 +39,9 @@ func identities() map[kinds.Daemon]identity {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
 	return map[kinds.Daemon]identity{
-		kinds.Master: {"ovnkube-master", []rbacv1.Subject{named(rbacv1.UserKind, "ovnkube-master"), account("ovnkube-master")}},
-		kinds.Agent:  {"ovnkube-node", []rbacv1.Subject{named(rbacv1.GroupKind, "ovnkube-nodes"), account("ovnkube-node")}},
+		kinds.Master: {"ovnkube-master",
+			[]rbacv1.Subject{named(rbacv1.UserKind, "ovnkube-master"), account("ovnkube-master")}},
+		kinds.Agent: {"ovnkube-node", []rbacv1.Subject{named(rbacv1.GroupKind, "ovnkube-nodes"), account("ovnkube-node")}},
 	}
 }
 
