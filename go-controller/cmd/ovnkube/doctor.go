@@ -64,11 +64,11 @@ func runDoctor(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	tools, kernel, err := doctor.Real(conf.Node.Kubernetes)
+	tools, closed, err := doctor.Real(conf.Node.Kubernetes)
 	if err != nil {
 		return err
 	}
-	defer kernel.Close()
+	defer closed()
 	report := doctor.Examine(c.Context, conf, tools)
 	write := report.WriteText
 	if c.String("output") == "json" {
