@@ -36,7 +36,8 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	plan = serviceport.Retain(plan, have, kinds)
 	changes, _ := item.Diff(plan.Host, have)
 	f := faults{fixes: []string{
-		"# `ovnkube node` keeps this: does it run, and what does it log of services? systemctl restart ovnkube-node",
+		"# `ovnkube node` keeps this: does it run, and what does it log of services? " +
+			"systemctl restart ovnkube-node",
 		"nft list table inet northbound"}}
 	for _, c := range changes {
 		if about(plan.Host[0].Key())(c) { // our routes are of another check

@@ -201,7 +201,7 @@ func TestLeads(t *testing.T) {
 func TestNorthbound(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	h := facts{c: Config{Timeout: time.Second,
-		Northbound: &config.OVSDB{Addresses: []string{"unix:/nonexistent", remote}}}, t: Tools{Ask: ovs.Ask, Schema: ovs.AskSchema}}
+		Northbound: &config.OVSDB{Addresses: []string{"unix:/nonexistent", remote}}}, t: Tools{Schema: ovs.AskSchema}}
 	if f := checkNorthbound(t.Context(), &h); f.Status != OK || !strings.Contains(f.Message, "schema 7.11.0") {
 		t.Errorf("%+v", f)
 	}
@@ -218,7 +218,8 @@ func TestNorthbound(t *testing.T) {
 // A database that has never been used, or that an old Open vSwitch made.
 func TestEmptyAndOldDatabase(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.VSwitchSchema())
-	h := facts{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: remote}}, t: Tools{Ask: ovs.Ask, Schema: ovs.AskSchema}}
+	h := facts{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: remote}},
+		t: Tools{Ask: ovs.Ask, Schema: ovs.AskSchema}}
 	h.ovsErr = h.timed(t.Context(), h.readOVS)
 	if f := checkOVSDatabase(t.Context(), &h); f.Status != Problem || f.Fix[0] != "ovs-vsctl --no-wait init" {
 		t.Errorf("%+v", f)

@@ -27,7 +27,7 @@ import (
 // Tools are the doctor's sources. None of them changes anything.
 type Tools struct {
 	// Ask and Schema read OVSDB servers: ovs.Ask and ovs.AskSchema.
-	Ask    func(ctx context.Context, remote string, keys *tls.Config, database string, s ...ovs.Select) ([][]ovs.Row, error)
+	Ask    func(ctx context.Context, remote string, keys *tls.Config, db string, s ...ovs.Select) ([][]ovs.Row, error)
 	Schema func(ctx context.Context, remote string, keys *tls.Config, database string) (ovs.Schema, error)
 	// Explain is ovs.ExplainBinding.
 	Explain func(ctx context.Context, remote string, keys *tls.Config, logicalPort, systemID string) (string, error)

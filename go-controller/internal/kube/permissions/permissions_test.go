@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
-	"github.com/northbound-net/northbound/go-controller/internal/kube/permissions"
 )
 
 const (
@@ -53,7 +55,7 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 	for _, d := range []kinds.Daemon{kinds.Master, kinds.Agent} {
 		fmt.Fprintf(&b,
 			"## `%s`\n\n| API group | resource | verbs | namespace | needed | what for |\n|---|---|---|---|---|---|\n", d)
-		for _, r := range permissions.Of(rows, d) {
+		for _, r := range rulesOf(rows, d) {
 			needed := "yes"
 			if r.Optional {
 				needed = "no"
@@ -116,7 +118,7 @@ func TestGatewayLeases(t *testing.T) {
 	}
 	for name, d := range map[string]kinds.Daemon{"northbound-gateway": kinds.Agent, "northbound-master": kinds.Master} {
 		var want []rbacv1.PolicyRule
-		for _, r := range permissions.Of(kinds.All(), d) {
+		for _, r := range rulesOf(kinds.All(), d) {
 			if r.Namespace == lease.Namespace {
 				want = append(want, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource},
 					Verbs: r.Verbs})
@@ -131,12 +133,72 @@ func TestGatewayLeases(t *testing.T) {
 	}
 }
 
+// rule is one rule of a Role: what may be done with the objects of one resource.
+type rule struct {
+	Group    string // of the API; "" for the core group
+	Resource string // with its subresource: "pods/status"
+	Verbs    []string
+	// Namespace has the objects; "" for all namespaces, and for objects without one.
+	Namespace string
+	Optional  bool   // the daemon works without it
+	Why       string // what it is for
+}
+
+// readVerbs are the verbs for a kind that is watched.
+func readVerbs() []string { return []string{"get", "list", "watch"} }
+
+// rulesOf are the rules of a daemon, in the order of the rows.
+func rulesOf(rows []kinds.Kind, d kinds.Daemon) (out []rule) {
+	for _, k := range kinds.WatchedBy(rows, d) {
+		out = append(out, rule{
+			Group: k.Resource.Group, Resource: k.Resource.Resource, Verbs: readVerbs(), Optional: k.Optional, Why: "watched",
+		})
+	}
+	for _, k := range rows {
+		if !slices.Contains(k.AnnotatedBy, d) {
+			continue
+		}
+		resource := k.Resource.Resource
+		if k.Subresource != "" {
+			resource += "/" + k.Subresource
+		}
+		out = append(out, rule{
+			Group: k.Resource.Group, Resource: resource, Verbs: []string{"patch"}, Why: "writes annotations",
+		})
+	}
+	if d == kinds.Master {
+		out = append(out, rule{
+			Group: corev1.GroupName, Resource: "events", Verbs: []string{"create", "patch"}, Why: "reports problems",
+		})
+	}
+	return append(out, leases(d)...)
+}
+
+// leases are the rules about Leases. Those of leader election are in the namespace that the operator chooses.
+func leases(d kinds.Daemon) []rule {
+	of := func(namespace, why string, verbs ...string) rule {
+		return rule{
+			Group: coordinationv1.GroupName, Resource: "leases", Verbs: verbs, Namespace: namespace, Optional: true, Why: why,
+		}
+	}
+	switch d {
+	case kinds.Master:
+		return []rule{
+			of(lease.Namespace, "finds gateways that are down", "get", "list"),
+			of("of `--leader-elect-namespace`", "elects the leader", "get", "create", "update"),
+		}
+	case kinds.Agent:
+		return []rule{of(lease.Namespace, "renews a gateway's Lease", "create", "patch")}
+	}
+	return nil
+}
+
 // What the code asks for, beside the rows.
 func TestRules(t *testing.T) {
 	var got []string
 	for _, d := range []kinds.Daemon{kinds.Master, kinds.Agent} {
-		for _, r := range permissions.Of(kinds.All(), d) {
-			if !slices.Equal(r.Verbs, permissions.Read()) {
+		for _, r := range rulesOf(kinds.All(), d) {
+			if !slices.Equal(r.Verbs, readVerbs()) {
 				got = append(got, fmt.Sprintf("%s: %s %s %v", d, r.Group, r.Resource, r.Verbs))
 			}
 		}
@@ -149,5 +211,22 @@ func TestRules(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("rules\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The rules about a new kind follow from its row.
+func TestNewKind(t *testing.T) {
+	widget := kinds.Kind{
+		Resource:  schema.GroupVersionResource{Group: "example.test", Version: "v1", Resource: "widgets"},
+		WatchedBy: []kinds.Daemon{kinds.Master}, AnnotatedBy: []kinds.Daemon{kinds.Master}, Subresource: "status",
+	}
+	var got []string
+	for _, r := range rulesOf(append(kinds.All(), widget), kinds.Master) {
+		if r.Group == "example.test" {
+			got = append(got, fmt.Sprint(r.Resource, r.Verbs))
+		}
+	}
+	if want := []string{"widgets[get list watch]", "widgets/status[patch]"}; !slices.Equal(got, want) {
+		t.Errorf("rules %v, want %v", got, want)
 	}
 }
