@@ -133,6 +133,8 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 		n.strangers[node.Name] = true
 		n.core.Step([]cluster.Event{{Ref: node.Ref(), New: node}})
 	}
+	n.core.Advance(time.Now().Unix())
+	n.core.Ledger().Keep(nbrecord.Records{}.Freed(n.core.State, n.session))
 	for _, p := range append(problems, n.core.Start().Problems...) {
 		fmt.Fprintln(n.Out, "warning:", p)
 	}
