@@ -19,7 +19,8 @@ func masterCommand() *cli.Command {
 			metricsFlag(d.Metrics),
 			boolFlag("verify", "when idle, compare the database with a full translation; "+
 				"log differences as errors and count them in northbound_verify_differences_total"),
-			boolFlag("leader-elect", "elect a leader among several masters with a Lease; the others stand by"),
+			&cli.BoolFlag{Name: "leader-elect", Value: d.LeaderElect.Enabled, EnvVars: env("leader-elect"),
+				Usage: "elect a leader among several masters with a Lease; the others stand by"},
 			stringFlag("leader-elect-namespace", d.LeaderElect.Namespace, "`NAMESPACE` of the Lease"),
 			durationFlag("leader-elect-lease", d.LeaderElect.Lease, "`DURATION` for which a leader that stops "+
 				"renewing the Lease still holds it, at least 3s"),

@@ -5,21 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/health"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/leader"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/source"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/write"
@@ -43,6 +40,7 @@ type master struct {
 	metrics *metrics.Master
 	source  *source.Source
 	writer  *write.Writer
+	leader  *leader.Leader
 
 	mu       sync.Mutex
 	leading  bool
@@ -71,6 +69,10 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	if m.writer, err = write.New(clients, kinds.All(), component, m.metrics, log); err != nil {
 		return err
 	}
+	if m.leader, err = leader.New(clients, c.LeaderElect, log); err != nil {
+		return err
+	}
+	m.writer.While(m.leader.Holds)
 	server, err := health.Listen(c.Metrics, registry, m.ready, log)
 	if err != nil {
 		return err
@@ -92,11 +94,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	if err := clients.WaitForServer(ctx, log); err != nil {
 		return nil // ctx ended while waiting
 	}
-	if c.LeaderElect.Enabled {
-		return m.elect(ctx)
-	}
-	m.lead(ctx)
-	return nil
+	return m.leader.Run(ctx, m.lead)
 }
 
 func run(wg *sync.WaitGroup, f func()) {
@@ -127,8 +125,8 @@ func (m *master) ready() error {
 	}
 }
 
-// lead does the master's work until ctx ends.
-func (m *master) lead(ctx context.Context) {
+// lead does the master's work until ctx ends, or until another master leads.
+func (m *master) lead(ctx context.Context) error {
 	schema := nb.NewSchema()
 	db := ovsdb.New(m.config.NB, schema, m.log)
 	leases := lease.NewMonitor(m.clients, m.log)
@@ -136,12 +134,14 @@ func (m *master) lead(ctx context.Context) {
 		Core:     core.New(m.config.Cluster, schema, all.Translators(schema)),
 		Database: db, Source: m.source, Writer: m.writer,
 		Recorder: nbrecord.Records{Router: m.config.Cluster.RouterName},
-		Monitor:  liveness.NewGateways(leases, m.metrics, m.log),
-		Metrics:  m.metrics, Log: m.log, Verify: m.config.Verify,
+		Monitor:  liveness.NewGateways(leases, m.metrics, m.log), Leader: m.leader,
+		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
 	})
 	m.mu.Lock()
 	m.leading, m.database, m.inSync = true, db, loop.InSync()
 	m.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var wg sync.WaitGroup
 	run(&wg, func() { m.source.Run(ctx) })
 	run(&wg, func() { m.writer.Run(ctx) })
@@ -157,10 +157,12 @@ func (m *master) lead(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	})
-	loop.Run(ctx)
+	err := loop.Run(ctx)
+	cancel()
 	stop()
 	wg.Wait()
 	m.log.Info("master stopped")
+	return err
 }
 
 func notConnected(why error) error {
@@ -168,72 +170,4 @@ func notConnected(why error) error {
 		return errors.New("the Northbound database is not connected yet")
 	}
 	return fmt.Errorf("the Northbound database is not connected: %w", why)
-}
-
-// elect leads while it holds the Lease. Losing the Lease ends the process: another leads now, and only a fresh start is
-// surely in a right state. A leader that is told to stop releases the Lease after its last write.
-func (m *master) elect(ctx context.Context) error {
-	lock, err := m.lease()
-	if err != nil {
-		return err
-	}
-	le := m.config.LeaderElect
-	electing, release := context.WithCancel(context.WithoutCancel(ctx))
-	defer release()
-	var mu sync.Mutex
-	var led chan struct{} // closed when leading has ended; nil before it begins
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: le.Lease, RenewDeadline: le.Lease * 2 / 3, RetryPeriod: le.Lease / 7,
-		ReleaseOnCancel: true, Name: le.Name,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(holding context.Context) {
-				mu.Lock()
-				led = make(chan struct{})
-				mu.Unlock()
-				m.log.Info("leading", "lease", le.Namespace+"/"+le.Name)
-				leading, cancel := context.WithCancel(holding)
-				defer context.AfterFunc(ctx, cancel)()
-				m.lead(leading)
-				cancel()
-				close(led)
-				release()
-			},
-			OnStoppedLeading: func() {},
-			OnNewLeader:      func(id string) { m.log.Info("leader elected", "identity", id) },
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("preparing leader election: %w", err)
-	}
-	begun := func() chan struct{} {
-		mu.Lock()
-		defer mu.Unlock()
-		return led
-	}
-	defer context.AfterFunc(ctx, func() {
-		if begun() == nil {
-			release()
-		}
-	})()
-	elector.Run(electing)
-	lost := ctx.Err() == nil
-	if l := begun(); l != nil {
-		<-l
-	}
-	if lost {
-		return fmt.Errorf("the lease %s/%s was lost", le.Namespace, le.Name)
-	}
-	return nil
-}
-
-func (m *master) lease() (*resourcelock.LeaseLock, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("finding an identity for leader election: %w", err)
-	}
-	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: m.config.LeaderElect.Namespace, Name: m.config.LeaderElect.Name},
-		Client:     m.clients.Kube.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s_%d", host, os.Getpid())},
-	}, nil
 }

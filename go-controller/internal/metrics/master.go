@@ -18,7 +18,7 @@ type Master struct {
 	InSync       prometheus.Gauge
 	FullPasses   prometheus.Counter
 	FullPass     prometheus.Gauge
-	Patches      *prometheus.CounterVec // kind, result: ok, retried, dropped, refused
+	Patches      *prometheus.CounterVec // kind, result: ok, retried, dropped, refused, overtaken
 	Problems     *prometheus.CounterVec // reason
 	Differences  prometheus.Counter
 	Gateways     *prometheus.GaugeVec // family: ipv4, ipv6; state: working, out

@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
@@ -65,6 +66,7 @@ type Config struct {
 	Writer   Writer
 	Recorder Recorder
 	Monitor  Monitor
+	Leader   Leader // nil: no other master is reckoned with, and no leader epoch is raised
 	Metrics  *metrics.Master
 	Log      *slog.Logger
 	Verify   bool // compare with a full translation whenever there is nothing else to do
@@ -77,6 +79,10 @@ type Loop struct {
 	session  *ovsdb.Session
 	synced   bool      // the source is
 	begun    bool      // the records of this session are known
+	leads    bool      // the leader epoch in this session's database is ours
+	epoch    uint64    // the last one that was raised here
+	raiseAt  time.Time // when to try again to raise it
+	stopped  error     // why the loop must end
 	passed   bool      // the full pass over this session has begun
 	passedAt time.Time // when it began; zero once it has ended
 	inFlight bool
@@ -99,6 +105,7 @@ func New(c Config) *Loop {
 // result is how a transaction ended.
 type result struct {
 	session *ovsdb.Session
+	raised  uint64 // the epoch that the transaction was to raise; 0 for others
 	plans   []nb.Plan
 	causes  map[nb.Owner]cause
 	outcome ovsdb.Outcome
@@ -109,8 +116,9 @@ type result struct {
 // InSync is closed when the database holds what the cluster wants for the first time.
 func (l *Loop) InSync() <-chan struct{} { return l.inSync }
 
-// Run works until ctx ends, and then waits for the transaction in flight.
-func (l *Loop) Run(ctx context.Context) {
+// Run works until ctx ends, and then waits for the transaction in flight. It returns ErrNotLeader as soon as another
+// master leads.
+func (l *Loop) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -119,7 +127,7 @@ func (l *Loop) Run(ctx context.Context) {
 			if l.inFlight {
 				l.finish(<-l.results)
 			}
-			return
+			return nil
 		case <-l.Source.Signal():
 		case <-l.Database.Signal():
 		case <-l.Monitor.Signal():
@@ -128,10 +136,14 @@ func (l *Loop) Run(ctx context.Context) {
 			l.finish(r)
 		}
 		l.takeSession()
+		l.lead(ctx)
 		l.takeEvents()
 		l.takeGatewayEvents()
 		l.takeDirty()
 		l.step(ctx)
+		if l.stopped != nil && !l.inFlight {
+			return l.stopped
+		}
 		timer.Reset(l.untilNext())
 	}
 }
@@ -139,6 +151,9 @@ func (l *Loop) Run(ctx context.Context) {
 // untilNext is how long Run may wait for a signal. While nothing may be sent, only a signal can change that.
 func (l *Loop) untilNext() time.Duration {
 	next := time.Hour
+	if l.session != nil && l.begun && !l.leads && !l.inFlight {
+		return max(time.Until(l.raiseAt), time.Millisecond)
+	}
 	if l.session == nil || !l.passed || l.inFlight {
 		return next
 	}
@@ -186,8 +201,10 @@ func (l *Loop) takeEvents() {
 	if l.session == nil {
 		return // the database may have nodes that hold subnets
 	}
+	if l.begin(); !l.leads { // the nodes set up by hand have claims, too
+		return // another master may grant the same
+	}
 	l.synced = true
-	l.begin() // the nodes set up by hand have claims, too
 	l.Log.Info("cluster known", "nodes", len(s.Nodes), "pods", len(s.Pods), "services", len(s.Services))
 	l.carryOut(l.Core.Start())
 }
@@ -250,7 +267,7 @@ func (l *Loop) takeSession() {
 	if s == l.session {
 		return
 	}
-	l.session, l.begun, l.passed, l.halves = s, false, false, nil
+	l.session, l.begun, l.leads, l.passed, l.halves = s, false, false, false, nil
 	l.dirty.forgive() // earlier attempts may have failed because the connection was lost
 	l.suspects, l.refusal = nil, ""
 	l.Metrics.InSync.Set(0)
@@ -266,6 +283,9 @@ func (l *Loop) takeDirty() {
 		dirty := l.session.TakeDirty()
 		for _, o := range dirty {
 			l.dirty.add(o, databaseChange)
+			if o.Kind == names.KindCluster {
+				l.checkEpoch()
+			}
 		}
 		if len(dirty) > 0 {
 			events, problems := l.Recorder.Changed(l.Core.State, l.session, dirty)
@@ -274,7 +294,7 @@ func (l *Loop) takeDirty() {
 		}
 		return
 	}
-	if !l.begin() {
+	if !l.begin() || !l.leads {
 		return
 	}
 	l.session.TakeDirty()

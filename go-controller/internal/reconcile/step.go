@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/core"
@@ -16,7 +17,7 @@ func (l *Loop) step(ctx context.Context) {
 		l.Metrics.Failing.Set(float64(len(l.dirty.waiting)))
 	}()
 	l.paused = l.pause() > 0
-	if l.session == nil || !l.passed || l.inFlight || l.paused {
+	if l.session == nil || !l.passed || !l.mayWrite() || l.inFlight || l.paused {
 		return
 	}
 	b := l.batch()
@@ -98,11 +99,16 @@ func (l *Loop) finish(r result) {
 	l.inFlight = false
 	l.Metrics.Transaction.Observe(r.took.Seconds())
 	switch {
+	case r.raised > 0:
+		l.raised(r)
 	case r.err == nil:
 		l.committed(r)
 	case r.session != l.Database.Session() || !ovsdb.IsRejected(r.err):
 		l.Metrics.Transactions.WithLabelValues("failed").Inc()
 		l.Log.Warn("transaction", "owners", len(r.plans), "error", r.err, "took", r.took)
+		if errors.Is(r.err, ovsdb.ErrFenced) && r.session == l.session {
+			l.leads = false
+		}
 		for _, p := range r.plans {
 			l.dirty.fail(p.Owner, time.Now())
 		}
