@@ -24,6 +24,7 @@ func masterCommand() *cli.Command {
 			stringFlag("leader-elect-namespace", d.LeaderElect.Namespace, "`NAMESPACE` of the Lease"),
 			durationFlag("leader-elect-lease", d.LeaderElect.Lease, "`DURATION` for which a leader that stops "+
 				"renewing the Lease still holds it, at least 3s"),
+			boolFlag("adopt", "take over a Northbound database that is recorded for another cluster; look at ovnkube plan first"),
 			boolFlag("dry-run", "print what would change, as ovnkube plan does, and change nothing; "+
 				"exit code 0: nothing to do, 2: changes, 1: an error"),
 			timeoutFlag(planTimeout, "`DURATION` that --dry-run may take"),
@@ -62,7 +63,7 @@ func masterConfig(c *cli.Context) (config.Master, error) {
 	if hasFlag(c.Command, "leader-elect") {
 		m.LeaderElect.Enabled, m.LeaderElect.Namespace = c.Bool("leader-elect"), c.String("leader-elect-namespace")
 		m.LeaderElect.Lease = c.Duration("leader-elect-lease").Round(time.Millisecond)
-		m.Verify = c.Bool("verify")
+		m.Verify, m.Adopt = c.Bool("verify"), c.Bool("adopt")
 	}
 	return m, m.Validate()
 }

@@ -17,6 +17,7 @@ type Master struct {
 	Metrics     string // HOST:PORT of /metrics, /healthz, /readyz
 	Verify      bool   // when idle, compare the database with a full translation
 	LeaderElect LeaderElection
+	Adopt       bool // take over a database that is recorded for another cluster
 }
 
 // LeaderElection configures the Lease by which several masters elect a leader.

@@ -134,7 +134,7 @@ func (m *master) lead(ctx context.Context) error {
 		Core:     core.New(m.config.Cluster, schema, all.Translators(schema)),
 		Database: db, Source: m.source, Writer: m.writer,
 		Recorder: nbrecord.Records{Router: m.config.Cluster.RouterName},
-		Monitor:  liveness.NewGateways(leases, m.metrics, m.log), Leader: m.leader,
+		Monitor:  liveness.NewGateways(leases, m.metrics, m.log), Leader: m.leader, Adopt: m.config.Adopt,
 		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
 	})
 	m.mu.Lock()

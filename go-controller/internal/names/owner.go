@@ -60,10 +60,11 @@ const (
 const (
 	EpochKey  = KeyPrefix + "leader-epoch" // a number that every new leader raises before it writes
 	LeaderKey = KeyPrefix + "leader"       // the identity of the master that raised it
+	UIDKey    = KeyPrefix + "cluster-uid"  // the UID of the namespace kube-system of the cluster
 )
 
 // RecordKeys lists the external_ids keys with KeyPrefix that plans leave alone.
-func RecordKeys() []string { return []string{EpochKey, LeaderKey} }
+func RecordKeys() []string { return []string{EpochKey, LeaderKey, UIDKey} }
 
 // ClassicKeys lists the external_ids keys without KeyPrefix that this project
 // writes and therefore also removes.

@@ -25,6 +25,7 @@ const waitFailed = "timed out"
 type Epoch struct {
 	Number uint64 // 0: nobody has raised it
 	Leader string // the identity of the master that raised it
+	UID    string // of the cluster that the database is for; "" while that is not recorded
 
 	router      string            // the row that records it; "" when there is no cluster router
 	externalIDs map[string]string // of that row
@@ -40,18 +41,17 @@ func (s *Session) Epoch() (Epoch, error) {
 	if !ok || r == nil {
 		return Epoch{}, nil
 	}
-	e := Epoch{Leader: r.ExternalIDs[names.LeaderKey], router: uuid, externalIDs: maps.Clone(r.ExternalIDs)}
+	e := Epoch{Leader: r.ExternalIDs[names.LeaderKey], UID: r.ExternalIDs[names.UIDKey], router: uuid,
+		externalIDs: maps.Clone(r.ExternalIDs)}
 	e.Number, _ = strconv.ParseUint(r.ExternalIDs[names.EpochKey], 10, 64) // what is no number counts as nobody's
 	return e, nil
 }
 
-// Raise makes leader the only one who can write, with the epoch number, by a transaction of its own. From then on every
-// transaction of the session waits on that epoch. Raise fails with ErrFenced when the epoch is no longer seen, which
-// the caller has read before it made sure that it may lead. Where there is no cluster router yet, plans must insert it.
-func (s *Session) Raise(
-	ctx context.Context, seen Epoch, leader string, number uint64, plans []nb.Plan,
-) (Outcome, error) {
-	next := Epoch{Number: number, Leader: leader, router: seen.router}
+// Raise makes the leader of next the only one who can write, by a transaction of its own. From then on every
+// transaction of the session waits on next. Raise fails with ErrFenced when the epoch is no longer seen, which the
+// caller has read before it made sure that it may lead. Where there is no cluster router yet, plans must insert it.
+func (s *Session) Raise(ctx context.Context, seen, next Epoch, plans []nb.Plan) (Outcome, error) {
+	next.router = seen.router
 	var first []operation
 	if seen.router != "" {
 		first, plans = []operation{seen.whole(), next.write()}, nil
@@ -64,7 +64,7 @@ func (s *Session) Raise(
 	}
 	out, err := s.transact(ctx, first, plans)
 	if err != nil {
-		return out, fmt.Errorf("raising the leader epoch to %d: %w", number, err)
+		return out, fmt.Errorf("raising the leader epoch to %d: %w", next.Number, err)
 	}
 	s.held = next
 	return out, nil
@@ -72,7 +72,11 @@ func (s *Session) Raise(
 
 // record is the epoch as external_ids.
 func (e Epoch) record() map[string]string {
-	return map[string]string{names.EpochKey: strconv.FormatUint(e.Number, 10), names.LeaderKey: e.Leader}
+	out := map[string]string{names.EpochKey: strconv.FormatUint(e.Number, 10), names.LeaderKey: e.Leader}
+	if e.UID != "" {
+		out[names.UIDKey] = e.UID
+	}
+	return out
 }
 
 // unchanged waits on the epoch; nothing for the zero Epoch.
@@ -114,7 +118,7 @@ func wait(op ovsdb.Operation, until ovsdb.WaitCondition, column string, value an
 func (e Epoch) write() operation {
 	op := on(ovsdb.OperationMutate, nb.Ref{Table: nbdb.LogicalRouterTable, UUID: e.router})
 	op.Mutations = []ovsdb.Mutation{
-		mutation("external_ids", ovsdb.MutateOperationDelete, setValue([]string{names.EpochKey, names.LeaderKey}, false)),
+		mutation("external_ids", ovsdb.MutateOperationDelete, setValue(names.RecordKeys(), false)),
 		mutation("external_ids", ovsdb.MutateOperationInsert, mapValue(e.record())),
 	}
 	return operation{op, nil, -1}

@@ -41,16 +41,16 @@ func TestFencing(t *testing.T) {
 			remote := testkit.StartOVSDB(t, schema)
 			a, b := session(t, open(t, remote)), session(t, open(t, remote))
 			none, unseen := epoch(t, b), routerPlan(t, b)
-			if _, err := a.Raise(t.Context(), epoch(t, a), "a", 1, nil); err == nil {
+			if _, err := a.Raise(t.Context(), epoch(t, a), Epoch{Number: 1, Leader: "a"}, nil); err == nil {
 				t.Error("an epoch was raised without a router")
 			}
-			if _, err := a.Raise(t.Context(), epoch(t, a), "a", 1, routerPlan(t, a)); err != nil {
+			if _, err := a.Raise(t.Context(), epoch(t, a), Epoch{Number: 1, Leader: "a"}, routerPlan(t, a)); err != nil {
 				t.Fatal(err)
 			}
 			if e := epoch(t, a); e.Number != 1 || e.Leader != "a" {
 				t.Fatalf("the epoch is %d of %q", e.Number, e.Leader)
 			}
-			if _, err := b.Raise(t.Context(), none, "b", 1, unseen); !errors.Is(err, ErrFenced) {
+			if _, err := b.Raise(t.Context(), none, Epoch{Number: 1, Leader: "b"}, unseen); !errors.Is(err, ErrFenced) {
 				t.Fatalf("raised over a router that was not seen: %v", err)
 			}
 			first := plan(t, a, rows(a.schema, "0a:00:00:00:00:01"))
@@ -65,14 +65,14 @@ func TestFencing(t *testing.T) {
 				return ""
 			})
 			seen := epoch(t, a)
-			if _, err := b.Raise(t.Context(), epoch(t, b), "b", 2, nil); err != nil {
+			if _, err := b.Raise(t.Context(), epoch(t, b), Epoch{Number: 2, Leader: "b"}, nil); err != nil {
 				t.Fatal(err)
 			}
 			_, err = a.Transact(t.Context(), []nb.Plan{plan(t, a, rows(a.schema, "0a:00:00:00:00:02"))})
 			if !errors.Is(err, ErrFenced) || IsRejected(err) {
 				t.Errorf("a fenced transaction: %v", err)
 			}
-			if _, err := a.Raise(t.Context(), seen, "a", 3, nil); !errors.Is(err, ErrFenced) {
+			if _, err := a.Raise(t.Context(), seen, Epoch{Number: 3, Leader: "a"}, nil); !errors.Is(err, ErrFenced) {
 				t.Errorf("raised over an epoch that was not seen: %v", err)
 			}
 			if _, err := b.Transact(t.Context(), []nb.Plan{plan(t, b, rows(b.schema, "0a:00:00:00:00:03"))}); err != nil {

@@ -14,6 +14,9 @@ import (
 // ErrNotLeader says that this master must not write any more.
 var ErrNotLeader = errors.New("this master does not lead any more")
 
+// ErrOtherCluster says that the database is not this cluster's.
+var ErrOtherCluster = errors.New("the Northbound database belongs to another cluster")
+
 // Leader tells whether this process is the master that writes.
 type Leader interface {
 	// Identity is this process among all masters that there ever were.
@@ -45,17 +48,21 @@ func (l *Loop) lead(ctx context.Context) {
 		return
 	}
 	me := l.Leader.Identity()
+	if !l.sameCluster(seen) {
+		return
+	}
 	if l.epoch > 0 && seen.Number > l.epoch && seen.Leader != me {
 		l.stopped = fmt.Errorf("%w: master %s has raised the leader epoch from %d to %d", ErrNotLeader, seen.Leader,
 			l.epoch, seen.Number)
 		return
 	}
 	plans := l.clusterPlan()
-	session, number, started := l.session, max(seen.Number, l.epoch)+1, time.Now()
+	session, started := l.session, time.Now()
+	next := ovsdb.Epoch{Number: max(seen.Number, l.epoch) + 1, Leader: me, UID: l.uid()}
 	l.inFlight = true
 	go func() {
-		r := result{session: session, raised: number, plans: plans}
-		r.outcome, r.err = raise(ctx, l.Leader, session, seen, number, plans)
+		r := result{session: session, raised: next, plans: plans}
+		r.outcome, r.err = raise(ctx, l.Leader, session, seen, next, plans)
 		r.took = time.Since(started)
 		l.results <- r
 	}()
@@ -64,16 +71,15 @@ func (l *Loop) lead(ctx context.Context) {
 // raise asks whether this master may write after seen was read, and before the transaction. When another master raised
 // the epoch in between, the transaction fails. When none did, none has begun to write.
 func raise(
-	ctx context.Context, leader Leader, s *ovsdb.Session, seen ovsdb.Epoch, number uint64, plans []nb.Plan,
+	ctx context.Context, leader Leader, s *ovsdb.Session, seen, next ovsdb.Epoch, plans []nb.Plan,
 ) (ovsdb.Outcome, error) {
-	me := leader.Identity()
 	switch holder, err := leader.Holder(ctx); {
 	case err != nil:
 		return ovsdb.Outcome{}, fmt.Errorf("asking which master leads: %w", err)
-	case holder != me:
+	case holder != next.Leader:
 		return ovsdb.Outcome{}, fmt.Errorf("%w: master %q does", ErrNotLeader, holder)
 	}
-	return s.Raise(ctx, seen, me, number, plans)
+	return s.Raise(ctx, seen, next, plans)
 }
 
 // clusterPlan is the plan of the cluster's own rows while there is no cluster router: the router comes with the epoch.
@@ -96,8 +102,8 @@ func (l *Loop) raised(r result) {
 		l.raiseAt = time.Now().Add(raiseAgain)
 		l.Log.Warn("the leader epoch is not raised: nothing is written", "error", r.err, "retry", raiseAgain)
 	case r.session == l.session:
-		l.leads, l.epoch = true, r.raised
-		l.Log.Info("leader epoch raised", "epoch", r.raised)
+		l.leads, l.epoch, l.cluster = true, r.raised.Number, r.raised.UID
+		l.Log.Info("leader epoch raised", "epoch", l.epoch, "cluster", l.cluster)
 		if len(r.plans) > 0 {
 			l.committed(r)
 		}
@@ -123,5 +129,40 @@ func (l *Loop) mayWrite() bool {
 		l.stopped = fmt.Errorf("%w: %w", ErrNotLeader, err)
 		return false
 	}
-	return true
+	return l.sameCluster(ovsdb.Epoch{UID: l.cluster})
+}
+
+// uid is the UID of this cluster: that of its namespace kube-system, "" while there is none.
+func (l *Loop) uid() string {
+	if ns := l.Core.State.Namespaces[systemNamespace]; ns != nil {
+		return ns.UID
+	}
+	return ""
+}
+
+// systemNamespace is the namespace that every cluster has from its beginning to its end.
+const systemNamespace = "kube-system"
+
+// sameCluster tells whether the database is this cluster's, as far as that is recorded. The database of another cluster
+// ends the loop: all its rows would be deleted.
+func (l *Loop) sameCluster(recorded ovsdb.Epoch) bool {
+	is := l.uid()
+	switch {
+	case recorded.UID == "" || recorded.UID == is:
+		return true
+	case is == "":
+		l.raiseAt = time.Now().Add(raiseAgain)
+		if !l.noUID {
+			l.noUID = true
+			l.Log.Warn("the API server has no namespace kube-system: waiting, nothing is written")
+		}
+		return false
+	case l.Adopt && l.cluster == "":
+		l.Log.Warn("the database of another cluster is adopted", "recorded", recorded.UID, "cluster", is)
+		return true
+	}
+	l.stopped = fmt.Errorf("%w: it is recorded for the cluster whose namespace kube-system has the UID %s, and here that "+
+		"UID is %s: check --kubeconfig and --nb-address; --adopt makes the database this cluster's", ErrOtherCluster,
+		recorded.UID, is)
+	return false
 }

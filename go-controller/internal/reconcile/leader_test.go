@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -181,5 +182,51 @@ func TestTheEpochComesBack(t *testing.T) {
 	})
 	if n := testutil.ToFloat64(b.metrics.Differences); n != 0 {
 		t.Errorf("%v differences", n)
+	}
+}
+
+// A database that is recorded for another cluster is not touched, unless it is adopted. A master of the first cluster
+// ends when its cluster's UID changes under it, and waits while there is none.
+func TestAnotherCluster(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	system := func(uid string) *cluster.Namespace { return &cluster.Namespace{Name: "kube-system", UID: uid} }
+	a := lead(t, remote, newFeed(append(someCluster(), system("one"))...), newCandidate("a"))
+	a.inSync()
+	a.stop()
+	before := a.content()
+	b := lead(t, remote, newFeed(system("two")), newCandidate("b"))
+	b.refuses("one", "two")
+	if got := a.content(); got != before {
+		t.Errorf("the database of another cluster was changed:\n%s\nwas\n%s", got, before)
+	}
+	c := newBedWith(t, remote, newFeed(system("two")), Config{Leader: newCandidate("c"), Adopt: true,
+		Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
+	c.inSync()
+	c.eventually("switches", "join", c.names("Logical_Switch"))
+	c.feed.drop(system("two"))
+	c.feed.put(node("n1"))
+	c.taken()
+	if got := c.names("Logical_Switch")(); got != "join" {
+		t.Errorf("switches %q, want none more while the cluster has no UID", got)
+	}
+	c.feed.put(system("two"))
+	c.eventually("switches", "join n1", c.names("Logical_Switch"))
+	c.feed.put(system("three"))
+	c.refuses("two", "three")
+}
+
+// refuses waits until the loop has ended because the database belongs to another cluster.
+func (b *bed) refuses(uids ...string) {
+	b.t.Helper()
+	select {
+	case err := <-b.ended:
+		b.ended <- nil // for stop
+		for _, uid := range uids {
+			if !errors.Is(err, ErrOtherCluster) || !strings.Contains(err.Error(), uid) {
+				b.t.Errorf("the loop ended with %v, want that it names %s", err, uid)
+			}
+		}
+	case <-time.After(deadline):
+		b.t.Fatal("the loop still runs")
 	}
 }

@@ -67,6 +67,7 @@ type Config struct {
 	Recorder Recorder
 	Monitor  Monitor
 	Leader   Leader // nil: no other master is reckoned with, and no leader epoch is raised
+	Adopt    bool   // take over the database of another cluster
 	Metrics  *metrics.Master
 	Log      *slog.Logger
 	Verify   bool // compare with a full translation whenever there is nothing else to do
@@ -81,6 +82,8 @@ type Loop struct {
 	begun    bool      // the records of this session are known
 	leads    bool      // the leader epoch in this session's database is ours
 	epoch    uint64    // the last one that was raised here
+	cluster  string    // the UID that was recorded with it
+	noUID    bool      // that this cluster has no UID was logged
 	raiseAt  time.Time // when to try again to raise it
 	stopped  error     // why the loop must end
 	passed   bool      // the full pass over this session has begun
@@ -105,7 +108,7 @@ func New(c Config) *Loop {
 // result is how a transaction ended.
 type result struct {
 	session *ovsdb.Session
-	raised  uint64 // the epoch that the transaction was to raise; 0 for others
+	raised  ovsdb.Epoch // what the transaction was to record; zero for others
 	plans   []nb.Plan
 	causes  map[nb.Owner]cause
 	outcome ovsdb.Outcome

@@ -99,7 +99,7 @@ func (l *Loop) finish(r result) {
 	l.inFlight = false
 	l.Metrics.Transaction.Observe(r.took.Seconds())
 	switch {
-	case r.raised > 0:
+	case r.raised.Number > 0:
 		l.raised(r)
 	case r.err == nil:
 		l.committed(r)

@@ -67,7 +67,7 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 endpoints of services of ` + "`externalTrafficPolicy: Local`" + `. It watches EndpointSlices as soon as there is such a
 service. Without that right it serves all other services.
 
-Leader election needs its Lease only with ` + "`--leader-elect`" + `. Without the rights to the Leases in
+Leader election needs its Lease unless ` + "`--leader-elect=false`" + `. Without the rights to the Leases in
 ` + "`kube-node-lease`" + ` the master notices later that a gateway is down. These rights have a manifest:
 [dist/kubernetes/gateway-leases.yaml](../../dist/kubernetes/gateway-leases.yaml).
 
