@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -45,7 +46,7 @@ type master struct {
 	mu       sync.Mutex
 	leading  bool
 	database *ovsdb.Database
-	inSync   <-chan struct{}
+	loop     *reconcile.Loop
 }
 
 // Run works until ctx ends. It returns an error only when it can't start at all; it waits for servers that are not up
@@ -73,7 +74,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 		return err
 	}
 	m.writer.While(m.leader.Holds)
-	server, err := health.Listen(c.Metrics, registry, m.ready, log)
+	server, err := health.Listen(c.Metrics, registry, health.Probes{Alive: m.alive, Ready: m.ready}, log)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,31 @@ func run(wg *sync.WaitGroup, f func()) {
 	}()
 }
 
-// ready is why the master does not do its work yet, nil when it does. A standby is ready.
+// A loop that has not turned for turnWithin does not do its work. After stuckAfter it will not do it any more.
+const (
+	turnWithin = 30 * time.Second
+	stuckAfter = 2 * time.Minute
+)
+
+// alive is why the process must be started again, nil when it need not.
+func (m *master) alive() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.leading {
+		return turning(m.loop.Turned(), stuckAfter)
+	}
+	return nil
+}
+
+// turning is an error when the loop last turned longer ago than within.
+func turning(last time.Time, within time.Duration) error {
+	if since := time.Since(last); since > within {
+		return fmt.Errorf("the loop has not turned for %s", since.Round(time.Second))
+	}
+	return nil
+}
+
+// ready is why the master does not do its work, nil when it does. A standby is ready.
 func (m *master) ready() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,15 +139,18 @@ func (m *master) ready() error {
 		return nil
 	case !m.leading:
 		return fmt.Errorf("the API server %s does not answer", m.clients.Server)
-	case m.database.Session() == nil:
-		return notConnected(m.database.Failure())
 	}
-	select {
-	case <-m.inSync:
-		return nil
-	default:
+	session := m.database.Session()
+	switch {
+	case session == nil:
+		return notConnected(m.database.Failure())
+	case !m.loop.Compared(session):
 		return errors.New("the Northbound database is not in sync yet")
 	}
+	if err := turning(m.loop.Turned(), turnWithin); err != nil {
+		return err
+	}
+	return m.source.Behind()
 }
 
 // lead does the master's work until ctx ends, or until another master leads.
@@ -138,7 +166,7 @@ func (m *master) lead(ctx context.Context) error {
 		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
 	})
 	m.mu.Lock()
-	m.leading, m.database, m.inSync = true, db, loop.InSync()
+	m.leading, m.database, m.loop = true, db, loop
 	m.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

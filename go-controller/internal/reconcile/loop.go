@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
@@ -98,11 +99,15 @@ type Loop struct {
 	refusal  string            // why the full pass can't begin; logged once
 	results  chan result
 	inSync   chan struct{}
+	compared atomic.Pointer[ovsdb.Session] // the session whose full pass has ended
+	turned   atomic.Int64                  // when the loop last turned, Unix nanoseconds
 }
 
 // New makes a Loop.
 func New(c Config) *Loop {
-	return &Loop{Config: c, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
+	l := &Loop{Config: c, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
+	l.turned.Store(time.Now().UnixNano())
+	return l
 }
 
 // result is how a transaction ended.
@@ -119,12 +124,22 @@ type result struct {
 // InSync is closed when the database holds what the cluster wants for the first time.
 func (l *Loop) InSync() <-chan struct{} { return l.inSync }
 
+// heartbeat is how often the loop turns although there is nothing to do.
+const heartbeat = 10 * time.Second
+
+// Compared tells whether every owner was compared with the database of a session.
+func (l *Loop) Compared(s *ovsdb.Session) bool { return l.compared.Load() == s }
+
+// Turned is when the loop last turned.
+func (l *Loop) Turned() time.Time { return time.Unix(0, l.turned.Load()) }
+
 // Run works until ctx ends, and then waits for the transaction in flight. It returns ErrNotLeader as soon as another
 // master leads.
 func (l *Loop) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		l.turned.Store(time.Now().UnixNano())
 		select {
 		case <-ctx.Done():
 			if l.inFlight {
@@ -147,7 +162,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		if l.stopped != nil && !l.inFlight {
 			return l.stopped
 		}
-		timer.Reset(l.untilNext())
+		timer.Reset(min(l.untilNext(), heartbeat))
 	}
 }
 

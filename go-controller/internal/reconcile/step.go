@@ -172,6 +172,7 @@ func (l *Loop) idle() {
 		l.passedAt = time.Time{}
 		l.Metrics.FullPass.Set(took.Seconds())
 		l.Metrics.InSync.Set(1)
+		l.compared.Store(l.session)
 		l.Log.Info("in sync: the database is what the cluster wants", "took", took.Round(time.Microsecond))
 		select {
 		case <-l.inSync:
