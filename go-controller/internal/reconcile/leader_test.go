@@ -60,13 +60,16 @@ func (c *candidate) set(holder string, err error) {
 // lead starts a loop with a Leader.
 func lead(t *testing.T, remote string, f *feed, c *candidate) *bed {
 	t.Helper()
-	return newBedWith(t, remote, f, Config{Verify: true, Leader: c, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
+	return newBedWith(t, remote, f, Config{Verify: true, Leader: c,
+		Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
 }
 
 // epoch is the number and the master that the cluster router records.
 func (b *bed) epoch() string {
-	return b.nbctl("--if-exists", "get", "logical_router", "ovn_cluster_router", "external_ids:\""+names.EpochKey+"\"") + " " +
-		b.nbctl("--if-exists", "get", "logical_router", "ovn_cluster_router", "external_ids:\""+names.LeaderKey+"\"")
+	get := func(key string) string {
+		return b.nbctl("--if-exists", "get", "logical_router", "ovn_cluster_router", "external_ids:\""+key+"\"")
+	}
+	return get(names.EpochKey) + " " + get(names.LeaderKey)
 }
 
 // stopsLeading waits until the loop has ended because another master leads.

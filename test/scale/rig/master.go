@@ -25,7 +25,7 @@ type Master struct {
 
 // StartMaster executes the only master and returns at once.
 func (r *Rig) StartMaster(ctx context.Context) (*Master, error) {
-	return r.StartMasterAt(ctx, metricsAddr)
+	return r.StartMasterAt(ctx, metricsAddr, "--leader-elect=false")
 }
 
 // StartMasterAt executes one of several masters, with more flags, and returns at once.
