@@ -144,6 +144,8 @@ func (m *master) ready() error {
 	switch {
 	case session == nil:
 		return notConnected(m.database.Failure())
+	case m.loop.HeldBack() != nil:
+		return m.loop.HeldBack()
 	case !m.loop.Compared(session):
 		return errors.New("the Northbound database is not in sync yet")
 	}

@@ -61,10 +61,12 @@ const (
 	EpochKey  = KeyPrefix + "leader-epoch" // a number that every new leader raises before it writes
 	LeaderKey = KeyPrefix + "leader"       // the identity of the master that raised it
 	UIDKey    = KeyPrefix + "cluster-uid"  // the UID of the namespace kube-system of the cluster
+	// ApprovalKey has the digest of the removal that an operator approved.
+	ApprovalKey = KeyPrefix + "approved-removal"
 )
 
 // RecordKeys lists the external_ids keys with KeyPrefix that plans leave alone.
-func RecordKeys() []string { return []string{EpochKey, LeaderKey, UIDKey} }
+func RecordKeys() []string { return []string{EpochKey, LeaderKey, UIDKey, ApprovalKey} }
 
 // ClassicKeys lists the external_ids keys without KeyPrefix that this project
 // writes and therefore also removes.

@@ -118,7 +118,7 @@ func wait(op ovsdb.Operation, until ovsdb.WaitCondition, column string, value an
 func (e Epoch) write() operation {
 	op := on(ovsdb.OperationMutate, nb.Ref{Table: nbdb.LogicalRouterTable, UUID: e.router})
 	op.Mutations = []ovsdb.Mutation{
-		mutation("external_ids", ovsdb.MutateOperationDelete, setValue(names.RecordKeys(), false)),
+		mutation("external_ids", ovsdb.MutateOperationDelete, setValue([]string{names.EpochKey, names.LeaderKey, names.UIDKey}, false)),
 		mutation("external_ids", ovsdb.MutateOperationInsert, mapValue(e.record())),
 	}
 	return operation{op, nil, -1}

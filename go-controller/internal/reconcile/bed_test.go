@@ -173,7 +173,7 @@ func newBedOf(t testing.TB, remote string, f *feed, c config.Cluster, with Confi
 	}
 	loop := New(Config{Core: core.New(c, schema, all.Translators(schema)), Database: db, Source: f, Writer: f,
 		Recorder: nbrecord.Records{Router: c.RouterName}, Monitor: with.Monitor, Metrics: m, Log: with.Log,
-		Verify: with.Verify, Leader: with.Leader})
+		Verify: with.Verify, Leader: with.Leader, Adopt: with.Adopt})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Add(2)

@@ -97,9 +97,11 @@ type Loop struct {
 	suspects map[nb.Owner]bool // owners that the last verification found different
 	verifyAt time.Time         // when to look at them again; zero for as soon as there is nothing else to do
 	refusal  string            // why the full pass can't begin; logged once
+	guard    guard             // what the full pass does not remove yet
 	results  chan result
 	inSync   chan struct{}
 	compared atomic.Pointer[ovsdb.Session] // the session whose full pass has ended
+	heldBack atomic.Pointer[error]         // what waits for approval
 	turned   atomic.Int64                  // when the loop last turned, Unix nanoseconds
 }
 
@@ -303,6 +305,7 @@ func (l *Loop) takeDirty() {
 			l.dirty.add(o, databaseChange)
 			if o.Kind == names.KindCluster {
 				l.checkEpoch()
+				l.guard.review = true
 			}
 		}
 		if len(dirty) > 0 {
@@ -317,7 +320,9 @@ func (l *Loop) takeDirty() {
 	}
 	l.session.TakeDirty()
 	l.carryOut(l.Core.Step(l.Monitor.Recall(l.Core.State, l.session)))
-	for _, owners := range [][]nb.Owner{l.session.Owners(), l.Core.Owners()} {
+	there := l.session.Owners()
+	l.holdBack(there)
+	for _, owners := range [][]nb.Owner{there, l.Core.Owners()} {
 		for _, o := range owners {
 			l.dirty.add(o, fullPass)
 		}

@@ -20,6 +20,7 @@ func (l *Loop) step(ctx context.Context) {
 	if l.session == nil || !l.passed || !l.mayWrite() || l.inFlight || l.paused {
 		return
 	}
+	l.reviewHeld()
 	b := l.batch()
 	if len(b.Plans) == 0 {
 		l.idle()
@@ -51,10 +52,14 @@ func (l *Loop) batch() *batch {
 	if len(b.Plans) == 0 {
 		l.dirty.take(time.Now(), func(o nb.Owner, c cause, vanished bool) (postpone, full bool) {
 			b.causes[o] = c
-			if vanished {
+			switch {
+			case vanished && l.guard.held[o]:
+			case vanished:
 				b.AddVanished(o)
-			} else {
-				postpone = b.Add(o)
+			case !b.Add(o):
+				l.wanted(o)
+			default:
+				postpone = !l.guard.held[o]
 			}
 			return postpone, b.Ops >= maxOps
 		})
@@ -167,7 +172,7 @@ func (l *Loop) committed(r result) {
 // idle is called when there is nothing to write. Failed owners may still wait for their next attempt: one bad object
 // does not keep the rest from being in sync.
 func (l *Loop) idle() {
-	if !l.passedAt.IsZero() {
+	if !l.passedAt.IsZero() && len(l.guard.held) == 0 {
 		took := time.Since(l.passedAt)
 		l.passedAt = time.Time{}
 		l.Metrics.FullPass.Set(took.Seconds())
@@ -180,7 +185,7 @@ func (l *Loop) idle() {
 			close(l.inSync)
 		}
 	}
-	if l.Verify && !l.verified && l.dirty.size == 0 && !l.verifyAt.After(time.Now()) {
+	if l.Verify && !l.verified && l.dirty.size == 0 && len(l.guard.held) == 0 && !l.verifyAt.After(time.Now()) {
 		l.verify()
 	}
 }
