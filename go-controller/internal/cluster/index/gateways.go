@@ -16,8 +16,8 @@ const (
 	GatewayExists cluster.Subject = "gateway exists"
 	// GatewayInService: an address family gained its first working gateway or lost its last; the key is the family.
 	GatewayInService cluster.Subject = "gateway in service"
-	// GatewayAddress: another gateway than the one that changed gained or lost an address that both claim; the key is the
-	// node of that other gateway.
+	// GatewayAddress: another gateway than the one that changed claims an address that has another holder now; the key is
+	// the node of that other gateway.
 	GatewayAddress cluster.Subject = "gateway address"
 )
 

@@ -61,8 +61,8 @@ func TestGatewayAddresses(t *testing.T) {
 	step("one by hand has no age", &cluster.Node{Name: "h", ByHand: true, Gateway: gatewayNode("h", 0, v4, v6).Gateway},
 		"a[fd00::8/64] [fd00::1] "+both("b"))
 	step("an older one takes IPv4", gatewayNode("c", 4, v4),
-		"a[fd00::8/64] [fd00::1] b[fd00::9/64] [fd00::1] c[192.0.2.9/24] [192.0.2.1]", "b")
-	step("it goes", gatewayNode("c", -1), "a[fd00::8/64] [fd00::1] "+both("b"), "b")
+		"a[fd00::8/64] [fd00::1] b[fd00::9/64] [fd00::1] c[192.0.2.9/24] [192.0.2.1]", "a", "b", "h")
+	step("it goes", gatewayNode("c", -1), "a[fd00::8/64] [fd00::1] "+both("b"), "a", "b", "h")
 	step("the holder moves", gatewayNode("b", 5, "192.0.2.7/24"),
 		"a[192.0.2.9/24 fd00::8/64] [192.0.2.1 fd00::1] b[192.0.2.7/24] [192.0.2.1] h[fd00::9/64] [fd00::1]", "a", "h")
 	step("and is none any more", &cluster.Node{Name: "b", Created: 5},
