@@ -86,6 +86,7 @@ func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *client.Cl
 		return err
 	}
 	schema := nb.NewSchema()
+	s.Cluster.Claims.Unchecked = true // who runs the command may write the database
 	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
 		n := &northbound{Setup: s, core: core.New(s.Cluster, schema, all.Translators(schema)), session: session,
 			others: map[nb.Owner]bool{}}

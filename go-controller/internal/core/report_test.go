@@ -124,6 +124,7 @@ func outsideNode(name string, created int64, ips ...string) *cluster.Node {
 	n := &cluster.Node{Name: name, UID: "uid-" + name, Created: created, Gateway: &annotation.L3Gateway{}}
 	for _, ip := range ips {
 		n.Gateway.IPs = append(n.Gateway.IPs, netip.MustParsePrefix(ip))
+		n.Addrs = append(n.Addrs, netip.MustParsePrefix(ip).Addr())
 	}
 	return n
 }

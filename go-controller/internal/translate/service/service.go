@@ -36,7 +36,7 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindNode},
-		Subjects: []cluster.Subject{index.HealthSource},
+		Subjects: []cluster.Subject{index.HealthSource, index.GatewayExists},
 	}
 }
 
@@ -46,7 +46,7 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	case cluster.KindService:
 		return owners(append([]cluster.Name{c.Ref.Name}, c.About(index.VIPHolder)...))
 	case cluster.KindEndpointSlice:
-		var of []cluster.Name
+		of := withoutGateways(s, c)
 		for _, o := range []cluster.Object{c.Old, c.New} {
 			if e, ok := o.(*cluster.EndpointSlice); ok && e.Service != "" {
 				of = append(of, cluster.Name{Namespace: e.Name.Namespace, Name: e.Service})
@@ -54,13 +54,15 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 		return owners(slices.Compact(of))
 	case cluster.KindNode:
-		of := append(withOtherBackends(s, c), withOtherReplies(s, c)...)
+		of := slices.Concat(withOtherBackends(s, c), withoutGateways(s, c), withOtherReplies(s, c))
 		if c.Granted {
 			of = append(of, index.HealthChecksOf(s).CheckedOn(s, c.Ref.Name.Name)...)
 		}
 		return owners(of)
-	default: // a pod gained or lost the address that health checks come from
+	case cluster.KindPod: // it gained or lost the address that health checks come from
 		return owners(index.HealthChecksOf(s).Checked())
+	default:
+		return owners(withoutGateways(s, c))
 	}
 }
 
