@@ -51,7 +51,9 @@ func (t Gateway) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		return append(slices.DeleteFunc(t.Owners(s), func(o nb.Owner) bool { return slices.Contains(out, o) }), out...)
 	}
 	for _, other := range append(c.About(index.GatewayAddress), c.About(index.NodeChassis)...) {
-		out = append(out, gatewayOwner(other.Name))
+		if n := s.Nodes[other.Name]; n != nil && n.Gateway != nil {
+			out = append(out, gatewayOwner(other.Name))
+		}
 	}
 	return append(out, othersWithPins(s, c)...)
 }
