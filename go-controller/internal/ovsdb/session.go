@@ -31,6 +31,7 @@ type Session struct {
 	ended  context.Context // done once the session has ended
 	end    context.CancelFunc
 	held   Epoch // that every transaction waits on; zero for none
+	freed  freedRecord
 }
 
 // newSession starts to listen to the cache, and indexes what it holds.
@@ -160,7 +161,8 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 
 // transact carries out operations, and then plans, as one transaction.
 func (s *Session) transact(ctx context.Context, first []operation, plans []nb.Plan) (Outcome, error) {
-	ops := append(first, operations(s.schema, plans)...)
+	freed := s.freed.take()
+	ops := slices.Concat(first, operations(s.schema, plans), s.freedOperations(freed))
 	raw := make([]ovsdb.Operation, len(ops))
 	for i, o := range ops {
 		raw[i] = o.Operation
@@ -175,10 +177,12 @@ func (s *Session) transact(ctx context.Context, first []operation, plans []nb.Pl
 	results, err := s.client.Transact(ctx, raw...)
 	if err != nil {
 		s.index.expect(nil)
+		s.freed.add(freed, false)
 		return Outcome{}, fmt.Errorf("sending %d operations: %w", len(ops), err)
 	}
 	if err := rejection(results, ops); err != nil {
 		s.index.expect(nil)
+		s.freed.add(freed, false)
 		return Outcome{}, err
 	}
 	s.index.committed(plans)
