@@ -162,7 +162,8 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 // transact carries out operations, and then plans, as one transaction.
 func (s *Session) transact(ctx context.Context, first []operation, plans []nb.Plan) (Outcome, error) {
 	freed := s.freed.take()
-	ops := slices.Concat(first, operations(s.schema, plans), s.freedOperations(freed))
+	ops := append(first, operations(s.schema, plans)...)
+	ops = append(ops, s.freedOperations(freed)...)
 	raw := make([]ovsdb.Operation, len(ops))
 	for i, o := range ops {
 		raw[i] = o.Operation

@@ -97,6 +97,7 @@ type Loop struct {
 	sentAt   time.Time         // when the last transaction was started
 	paused   bool              // step left work for after the pause
 	halves   [][]nb.Owner      // parts of rejected batches, to be sent first
+	most     int               // the number of owners at which a transaction is full, after one had no answer; 0 for any
 	verified bool              // nothing was written since the last verification
 	suspects map[nb.Owner]bool // owners that the last verification found different
 	verifyAt time.Time         // when to look at them again; zero for as soon as there is nothing else to do
@@ -111,9 +112,9 @@ type Loop struct {
 
 // New makes a Loop.
 func New(c Config) *Loop {
-	l := &Loop{Config: c, born: time.Now(), dirty: newDirtySet(), results: make(chan result, 1),
-		inSync: make(chan struct{})}
-	l.turned.Store(time.Now().UnixNano())
+	now := time.Now()
+	l := &Loop{Config: c, born: now, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
+	l.turned.Store(now.UnixNano())
 	return l
 }
 
@@ -161,8 +162,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.finish(r)
 		}
 		l.takeSession()
-		l.lead(ctx)
 		l.advance()
+		l.lead(ctx)
 		l.takeEvents()
 		l.takeGatewayEvents()
 		l.takeDirty()
