@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/netip"
 	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 )
 
 func TestTwoNodesClaimOneSubnet(t *testing.T) {
