@@ -68,6 +68,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	if m.source, err = source.New(clients, kinds.All()); err != nil {
 		return err
 	}
+	m.source.Refusals.Count = m.metrics.KindsRefused
 	if m.writer, err = write.New(clients, kinds.All(), component, m.metrics, log); err != nil {
 		return err
 	}
@@ -118,6 +119,9 @@ func (m *master) ready() error {
 		return fmt.Errorf("the API server %s does not answer", m.clients.Server)
 	case m.database.Session() == nil:
 		return notConnected(m.database.Failure())
+	}
+	if err := m.source.Refusals.Err(); err != nil {
+		return err
 	}
 	select {
 	case <-m.inSync:

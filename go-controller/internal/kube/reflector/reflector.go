@@ -37,7 +37,7 @@ type Watch struct {
 	Kind     kinds.Kind
 	Selector string // field selector of the objects to watch; "" for all
 	Sink     Sink
-	// Refused is called when the API server forbids the list or the watch; nil for nobody.
+	// Refused is called when the API server refuses the list or the watch, and with nil when it does not; nil for nobody.
 	Refused func(error)
 	Log     *slog.Logger // for what goes wrong; nil for klog's
 }
@@ -74,9 +74,7 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 	selected := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = w.Selector
-			list, err := all.ListWithContext(ctx, o)
-			w.noteRefusal(err)
-			return list, err
+			return all.ListWithContext(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = w.Selector
@@ -84,27 +82,34 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 			if err != nil && ctx.Err() != nil {
 				return watch.NewFake(), nil // the program ends: that is no failure to log
 			}
-			w.noteRefusal(err)
 			return started, err
 		},
 	}
 	if w.Kind.Optional {
-		return optionalListWatch(selected, w.Kind.NewList, askAgain, w.anyKnown)
+		selected = optionalListWatch(selected, w.Kind.NewList, askAgain)
 	}
-	return selected
+	if w.Refused == nil {
+		return selected
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := selected.ListWithContext(ctx, o)
+			w.noteRefusal(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			started, err := selected.WatchWithContext(ctx, o)
+			w.noteRefusal(err)
+			return started, err
+		},
+	}
 }
 
+// noteRefusal reports whether the API server refuses. Other errors tell nothing about that.
 func (w Watch) noteRefusal(err error) {
-	if w.Refused != nil && apierrors.IsForbidden(err) {
+	if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || NotServed(err) {
 		w.Refused(err)
 	}
-}
-
-func (w Watch) anyKnown() bool {
-	for range w.Sink.Known() {
-		return true
-	}
-	return false
 }
 
 // some asks the API server itself, not a cache of it, whether there is any object.

@@ -22,6 +22,8 @@ type Source struct {
 	clients *client.Clients
 	kinds   []kinds.Kind
 	signal  chan struct{}
+	// Refusals is what the API server refuses to list or watch.
+	Refusals reflector.Refusals
 
 	mu       sync.Mutex
 	pending  map[cluster.Ref]cluster.Event
@@ -46,7 +48,8 @@ func New(c *client.Clients, rows []kinds.Kind) (*Source, error) {
 func (s *Source) Run(ctx context.Context) {
 	var watches sync.WaitGroup
 	for _, k := range s.kinds {
-		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}}}
+		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}},
+			Refused: s.Refusals.Of(k, func() {})}
 		watches.Go(func() { w.Run(ctx, s.clients) })
 	}
 	watches.Wait()
