@@ -75,6 +75,7 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		r.Row(names.RoleNodeToRouter, peer, r.inSwitch("ports")),
 		r.management(management),
 		r.hairpin(management),
+		r.spoofGuard(),
 	}
 	rows = append(rows, r.noBackend()...)
 	for i, p := range subnets {
