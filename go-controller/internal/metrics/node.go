@@ -34,7 +34,7 @@ func NewNode(r prometheus.Registerer) *Node {
 			prometheus.ExponentialBuckets(0.001, 2, 16)), []string{"phase"}),
 		KindsRefused: f.gauge("node_k8s_kinds_refused",
 			"Kinds that the API server refuses to list or watch: the agent lacks a right."),
-		HealthPortsFailed: f.gauge("node_health_check_ports_unheard",
+		HealthPortsFailed: f.gauge("node_health_check_node_ports_failed",
 			"healthCheckNodePorts of services on which the agent cannot listen."),
 		GatewayOut: f.gauge("node_gateway_out_of_service",
 			"1 if the node is a gateway that does not work, so that pods of other nodes do not use it."),

@@ -32,6 +32,7 @@ type Watcher struct {
 	changed chan struct{}
 	watches []reflector.Watch // which run from the start
 	slices  *endpointSlices
+	api     *apiServer
 	// Refusals is what the API server refuses to list or watch, apart from EndpointSlices: see Endpoints.
 	Refusals reflector.Refusals
 
@@ -51,11 +52,8 @@ func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*
 		clients: c, node: node, log: log, changed: make(chan struct{}, 1),
 		podEvents: newEvents(), podsGone: newGone(), peers: newPeers(),
 	}
-	if err := kinds.Check(rows); err != nil {
-		return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
-	}
 	row := func(kind cluster.Kind) kinds.Kind {
-		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack one
+		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack it
 		return k
 	}
 	w.nodes = newTable(decodeNode, Node.Equal, func([]change[Node]) { w.notify() }, w.notify)
@@ -64,6 +62,8 @@ func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*
 	w.ranges = newTable(decodeWith[*cluster.ServiceCIDR](row(cluster.KindServiceCIDR)), equal,
 		func([]change[*cluster.ServiceCIDR]) { w.notify() }, w.notify)
 	w.slices = newEndpointSlices(node, row(cluster.KindEndpointSlice), w.notify)
+	w.api = newAPIServer(row(cluster.KindEndpointSlice), w.notify)
+	w.api.watch.Log = log
 	if err := w.prepare(rows); err != nil {
 		return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
 	}
@@ -106,6 +106,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		running.Go(func() { watch.Run(ctx, w.clients) })
 	}
 	running.Go(func() { w.runSlices(ctx) })
+	running.Go(func() { w.api.run(ctx, w) })
 	running.Go(func() { w.runPeers(ctx) })
 	running.Wait()
 }

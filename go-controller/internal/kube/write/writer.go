@@ -3,7 +3,6 @@ package write
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -64,12 +63,7 @@ type Writer struct {
 }
 
 // New is a Writer; it sends no patch before Run.
-func New(
-	c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger,
-) (*Writer, error) {
-	if err := kinds.Check(rows); err != nil {
-		return nil, fmt.Errorf("preparing to write to the API server: %w", err)
-	}
+func New(c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger) *Writer {
 	newQueue := workqueue.NewTypedDelayingQueue[cluster.Ref]
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
@@ -78,7 +72,7 @@ func New(
 		first: newQueue(), later: newQueue(), retries: &retries{failed: map[cluster.Ref]failures{}},
 		pending: map[cluster.Ref]allocate.Patch{}, busy: map[cluster.Ref]bool{},
 		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
-	}, nil
+	}
 }
 
 // Run sends what it is given until ctx ends, and then what is already queued, for at most drainTimeout.
