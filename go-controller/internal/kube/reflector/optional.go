@@ -17,8 +17,8 @@ const askAgain = time.Minute
 
 // optionalListWatch is lw for a kind that the API server may not serve. As long as it does not know the kind there are
 // no objects, and it is asked again after a while. Once it has served the kind, "no such kind" is an error: an API
-// server that boots may not know yet what it served before, and that must not remove the objects. A refusal is always an
-// error: there may be objects.
+// server that boots may not know yet what it served before, and that must not remove the objects. A refusal is always
+// an error: there may be objects.
 func optionalListWatch(
 	lw *cache.ListWatch, none func() runtime.Object, again time.Duration,
 ) *cache.ListWatch {

@@ -114,7 +114,8 @@ func TestBackAfterOutage(t *testing.T) {
 				refusals := 0
 				var logged strings.Builder
 				w := Watch{
-					Kind: k, Sink: sink, Refused: refused.Of(k, func() { refusals++ }), Log: slog.New(slog.NewTextHandler(&logged, nil)),
+					Kind: k, Sink: sink, Refused: refused.Of(k, func() { refusals++ }),
+					Log: slog.New(slog.NewTextHandler(&logged, nil)),
 				}
 				running.Go(func() { w.Run(ctx, &client.Clients{Kube: fake.NewClientset()}) })
 				<-sink.listed
