@@ -34,6 +34,7 @@ func roleTexts() []roleText {
 		{names.KindNode, names.RoleManagement, "", "the management port"},
 		{names.KindNode, names.RoleEgress, family, "without gateways: pods' packets out of the cluster go to the node"},
 		{names.KindNode, names.RoleHairpin, "", "does not track twice what the node's own kernel gets back"},
+		{names.KindNode, names.RoleSpoofGuard, "", "drops what only the network may send: DHCP answers, redirects"},
 		{names.KindNode, names.RoleUnserved, "", "drops what is sent to a ClusterIP and got no backend"},
 		{names.KindGateway, names.RoleRouter, "", "the gateway router"},
 		{names.KindGateway, names.RoleRouterToJoin, "", "the gateway router's port to the join switch"},

@@ -186,6 +186,9 @@ func setUpPod(s Spec) error {
 			return err
 		}
 	}
+	if err := refuseRouters(s.IfName); err != nil {
+		return err
+	}
 	for _, p := range s.Network.IPs {
 		if err := addAddress(link, p); err != nil {
 			return err
@@ -232,12 +235,28 @@ func routes(n annotation.PodNetwork) []annotation.Route {
 	return append(out, n.Routes...)
 }
 
-// disableIPv6 sets the interface's sysctl disable_ipv6 in the namespace of the calling thread. A kernel without IPv6
-// does not have it.
+// refuseRouters keeps a pod from believing another pod that says it is a router: all addresses and routes are given.
+func refuseRouters(name string) error {
+	for _, key := range []string{"accept_ra", "autoconf", "accept_redirects"} {
+		if err := setIPv6(name, key, "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// disableIPv6 sets the interface's sysctl disable_ipv6.
 func disableIPv6(name, value string) error {
-	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte(value), 0o644)
-	if err != nil && (value != "1" || !errors.Is(err, fs.ErrNotExist)) {
-		return fmt.Errorf("setting disable_ipv6=%s of %s: %w", value, name, err)
+	if err := setIPv6(name, "disable_ipv6", value); err != nil && (value != "1" || !errors.Is(err, fs.ErrNotExist)) {
+		return err
+	}
+	return nil
+}
+
+// setIPv6 sets an interface's sysctl in the namespace of the calling thread. A kernel without IPv6 does not have it.
+func setIPv6(name, key, value string) error {
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/"+key, []byte(value), 0o644); err != nil {
+		return fmt.Errorf("setting %s=%s of %s: %w", key, value, name, err)
 	}
 	return nil
 }

@@ -33,6 +33,8 @@ type Watcher struct {
 	watches []reflector.Watch // which run from the start
 	slices  *endpointSlices
 	api     *apiServer
+	// Refusals is what the API server refuses to list or watch, apart from EndpointSlices: see Endpoints.
+	Refusals reflector.Refusals
 
 	nodes    *table[Node]
 	pods     *table[Pod]
@@ -87,6 +89,7 @@ func (w *Watcher) prepare(rows []kinds.Kind) error {
 		if delete(watches, k.Kind); k.Kind == cluster.KindEndpointSlice {
 			w.slices.watch = watch
 		} else {
+			watch.Refused = w.Refusals.Of(k, w.notify)
 			w.watches = append(w.watches, watch)
 		}
 	}

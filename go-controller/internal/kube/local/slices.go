@@ -185,13 +185,13 @@ func (s *endpointSlices) follow(service cluster.Name, local bool) {
 	}
 }
 
-// refuse remembers that the API server forbids the watch, for those who ask for endpoints.
+// refuse remembers whether the API server refuses the watch, for those who ask for endpoints.
 func (s *endpointSlices) refuse(err error) {
 	s.mu.Lock()
-	first := s.refused == nil
+	news := (s.refused == nil) != (err == nil)
 	s.refused = err
 	s.mu.Unlock()
-	if first {
+	if news {
 		s.notify()
 	}
 }

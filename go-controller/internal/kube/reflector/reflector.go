@@ -46,7 +46,7 @@ type Watch struct {
 	Kind     kinds.Kind
 	Selector string // field selector of the objects to watch; "" for all
 	Sink     Sink
-	// Refused is called when the API server forbids the list or the watch; nil for nobody.
+	// Refused is called when the API server refuses the list or the watch, and with nil when it does not; nil for nobody.
 	Refused func(error)
 	// Heard is called with nil whenever the API server says something of the kind, a bookmark at least, and with why a
 	// list or a watch fails; nil for nobody.
@@ -86,9 +86,7 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 	selected := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = w.Selector
-			list, err := all.ListWithContext(ctx, o)
-			w.note(err)
-			return list, err
+			return all.ListWithContext(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = w.Selector
@@ -96,34 +94,35 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 			if err != nil && ctx.Err() != nil {
 				return watch.NewFake(), nil // the program ends: that is no failure to log
 			}
-			w.note(err)
 			return started, err
 		},
 	}
 	if w.Kind.Optional {
-		return optionalListWatch(selected, w.Kind.NewList, askAgain, w.anyKnown)
+		selected = optionalListWatch(selected, w.Kind.NewList, askAgain)
 	}
-	return selected
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := selected.ListWithContext(ctx, o)
+			w.note(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			started, err := selected.WatchWithContext(ctx, o)
+			w.note(err)
+			return started, err
+		},
+	}
 }
 
+// note reports what came of a list or a watch. Errors other than refusals tell nothing about whether the API server
+// refuses.
 func (w Watch) note(err error) {
-	if w.Refused != nil && apierrors.IsForbidden(err) {
+	if w.Refused != nil && (err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || NotServed(err)) {
 		w.Refused(err)
 	}
-	if w.Heard == nil {
-		return
+	if w.Heard != nil {
+		w.Heard(err)
 	}
-	if w.Kind.Optional && Withheld(err) {
-		err = nil
-	}
-	w.Heard(err)
-}
-
-func (w Watch) anyKnown() bool {
-	for range w.Sink.Known() {
-		return true
-	}
-	return false
 }
 
 // some asks the API server itself, not a cache of it, whether there is any object.

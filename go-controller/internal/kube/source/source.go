@@ -21,6 +21,8 @@ type Source struct {
 	clients *client.Clients
 	kinds   []kinds.Kind
 	signal  chan struct{}
+	// Refusals is what the API server refuses to list or watch.
+	Refusals reflector.Refusals
 
 	mu       sync.Mutex
 	pending  map[cluster.Ref]cluster.Event
@@ -55,7 +57,7 @@ func (s *Source) Run(ctx context.Context) {
 	var watches sync.WaitGroup
 	for _, k := range s.kinds {
 		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}},
-			Heard: func(err error) { s.hear(k.Kind, err) }}
+			Refused: s.Refusals.Of(k, func() {}), Heard: func(err error) { s.hear(k.Kind, err) }}
 		watches.Go(func() { w.Run(ctx, s.clients) })
 	}
 	watches.Wait()

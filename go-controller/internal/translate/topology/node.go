@@ -85,6 +85,7 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		r.Row(names.RoleNodeToRouter, peer, r.inSwitch("ports")),
 		r.management(management),
 		r.hairpin(management),
+		r.spoofGuard(),
 	}
 	out.Rows = append(out.Rows, r.noBackend()...)
 	for i, p := range subnets {
