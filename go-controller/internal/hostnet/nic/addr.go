@@ -62,9 +62,8 @@ func decodeAddr(m []byte) (a nicmove.Addr, ok bool, err error) {
 			a.Label = nl.BytesToString(at.Value)
 		case unix.IFA_FLAGS:
 			a.Flags = binary.NativeEndian.Uint32(at.Value)
-		case unix.IFA_CACHEINFO:
-			info := nl.DeserializeIfaCacheInfo(at.Value)
-			a.Preferred, a.Valid = info.Prefered, info.Valid
+		case unix.IFA_CACHEINFO: // struct ifa_cacheinfo: preferred, valid, ...
+			a.Preferred, a.Valid = binary.NativeEndian.Uint32(at.Value), binary.NativeEndian.Uint32(at.Value[4:])
 		case ifaRTPriority:
 			a.Metric = binary.NativeEndian.Uint32(at.Value)
 		case ifaProto:
@@ -117,12 +116,14 @@ func addrAttrs(a nicmove.Addr) []*nl.RtAttr {
 	if a.Peer.IsValid() {
 		address = a.Peer
 	}
-	info := nl.IfaCacheInfo{IfaCacheinfo: unix.IfaCacheinfo{Prefered: a.Preferred, Valid: a.Valid}}
+	info := make([]byte, unix.SizeofIfaCacheinfo)
+	binary.NativeEndian.PutUint32(info, a.Preferred)
+	binary.NativeEndian.PutUint32(info[4:], a.Valid)
 	out := []*nl.RtAttr{
 		nl.NewRtAttr(unix.IFA_LOCAL, a.Prefix.Addr().AsSlice()),
 		nl.NewRtAttr(unix.IFA_ADDRESS, address.AsSlice()),
 		nl.NewRtAttr(unix.IFA_FLAGS, nl.Uint32Attr(a.Flags&nicmove.SettableFlags)),
-		nl.NewRtAttr(unix.IFA_CACHEINFO, info.Serialize()),
+		nl.NewRtAttr(unix.IFA_CACHEINFO, info),
 	}
 	out = addrAttr(out, unix.IFA_BROADCAST, a.Broadcast)
 	out = textAttr(out, unix.IFA_LABEL, a.Label)
