@@ -255,7 +255,7 @@ func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
 
 // An owner whose transaction never gets an answer costs the others a few attempts. Once it changes it is tried again.
 func TestUnansweredTransactionIsIsolated(t *testing.T) {
-	relay := testkit.StartRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+	relay := startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
 	var cuts, alone atomic.Int32
 	relay.Cut = func(m []byte) bool {
 		cut := bytes.Contains(m, []byte(`"transact"`)) && bytes.Contains(m, []byte("default/killer")) &&
