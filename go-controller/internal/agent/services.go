@@ -152,17 +152,16 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 	return m.plan, nil
 }
 
-// held is the addresses that no service may have as external ones, as far as this node knows them. ok is false while the
-// API server's own are not known, which are asked for once a service has an external address.
+// held is the addresses that no service may have as external ones, as far as this node knows them. ok is false while
+// the API server's own are not known, which are asked for once a service has an external address.
 func (a *Agent) held(services []*cluster.Service) (held map[netip.Addr]cluster.Holder, ok bool) {
 	held = a.memory.uses.held
 	if !slices.ContainsFunc(services, func(s *cluster.Service) bool { return len(s.ExternalIPs)+len(s.Ingress) > 0 }) {
 		return held, true
 	}
 	addrs, ok := a.kube.APIServers()
-	if len(addrs) > 0 {
-		held = maps.Clone(held)
-	}
+	held = make(map[netip.Addr]cluster.Holder, len(held)+len(addrs))
+	maps.Copy(held, a.memory.uses.held)
 	for _, addr := range addrs {
 		held[addr] = cluster.Holder{As: cluster.HolderAPI}
 	}

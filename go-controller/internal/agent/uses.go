@@ -90,8 +90,9 @@ func (a *Agent) resolve(ctx context.Context, hosts []string) {
 			now[host] = []netip.AddrPort{netip.AddrPortFrom(to.Addr().Unmap(), to.Port())}
 			continue
 		}
-		now[host] = u.resolved[host]
-		if look || now[host] == nil {
+		last, known := u.resolved[host]
+		now[host] = last
+		if look || !known {
 			u.asked = time.Now()
 			if to := lookUp(ctx, host); len(to) > 0 {
 				now[host] = to

@@ -204,7 +204,8 @@ func TestLimitOfEndpoints(t *testing.T) {
 		return e
 	}
 	const v4, v6 = "10.244.0.%d", "fd01::%d"
-	eps := []*EndpointSlice{slice(v4, 0, Serving|Terminating, Ready), slice(v4, Ready, Ready), slice(v6, Ready, Ready, Ready)}
+	eps := []*EndpointSlice{slice(v4, 0, Serving|Terminating, Ready), slice(v4, Ready, Ready),
+		slice(v6, Ready, Ready, Ready)}
 	kept := func(s *Service, limit int) (string, int) {
 		got, left := s.Within(config.Services{MaxEndpoints: limit}, eps)
 		out := ""
@@ -244,7 +245,8 @@ func TestLimitOfEndpoints(t *testing.T) {
 func TestTaken(t *testing.T) {
 	var taken Taken
 	for i, h := range []Holder{{As: HolderNode, Name: Name{Name: "n1"}}, {As: HolderAPI},
-		{As: HolderService, Name: Name{Namespace: "d", Name: "b"}}, {As: HolderService, Name: Name{Namespace: "d", Name: "a"}}} {
+		{As: HolderService, Name: Name{Namespace: "d", Name: "b"}},
+		{As: HolderService, Name: Name{Namespace: "d", Name: "a"}}} {
 		taken.Put(addrs("172.18.0.3", "172.18.0.4", "10.97.0.1", "10.97.0.1")[i], h, true)
 	}
 	taken.Put(netip.MustParseAddr("192.0.2.9"), Holder{As: HolderAPI}, true)
@@ -272,9 +274,10 @@ func TestTaken(t *testing.T) {
 	for addr, want := range map[string]string{
 		"172.18.0.3": "it is an address of Node n1", "172.18.0.4": "it is an address of the API server",
 		"10.97.0.1": "it is the ClusterIP of Service d/a", "10.96.7.7": "it is for ClusterIPs: in the range 10.96.0.0/16",
-		"fd02::7": "it is for ClusterIPs: in the range fd02::/112",
-		"fd01::7": "it is for pods: in --cluster-subnets fd01::/48", "100.64.1.2": "it is for routers: in --join-subnet 100.64.1.0/24",
-		"fd69::5": "it is the source of packets that come back: fd69::5/128", "192.0.2.9": "", "2001:db8::1": "",
+		"fd02::7":    "it is for ClusterIPs: in the range fd02::/112",
+		"fd01::7":    "it is for pods: in --cluster-subnets fd01::/48",
+		"100.64.1.2": "it is for routers: in --join-subnet 100.64.1.0/24",
+		"fd69::5":    "it is the source of packets that come back: fd69::5/128", "192.0.2.9": "", "2001:db8::1": "",
 	} {
 		if got := why(config.Services{}, addr); got != want {
 			t.Errorf("%s: %q, want %q", addr, got, want)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ func open(t *testing.T) (*DB, func(args ...string) string) {
 func wanted() hostplan.OVS {
 	return hostplan.OVS{
 		ExternalIDs: map[string]string{"hostname": "n1", "ovn-encap-ip": "172.18.0.2", "ovn-bridge-datapath-type": ""},
+		Defaults:    map[string]string{"foreign": "ours", "ovn-remote-probe-interval": "60000"},
 		Bridges:     []hostplan.Bridge{{Name: "br-int", FailMode: "secure", DatapathType: "netdev"}},
 		Ports: []hostplan.Port{{
 			Bridge: "br-int", Name: "k8s-n.1", Type: "internal", MAC: "0a:58:0a:80:02:02", MTU: 1442,
@@ -72,6 +74,7 @@ func TestConverge(t *testing.T) {
 	const first = `~ external_ids:hostname=n1 (was: old)
 - external_ids:ovn-bridge-datapath-type=system
 + external_ids:ovn-encap-ip=172.18.0.2
++ external_ids:ovn-remote-probe-interval=60000
 + bridge br-int fail_mode=secure datapath_type=netdev
 + port k8s-n.1 on br-int type=internal mac=0a:58:0a:80:02:02 mtu_request=1442 external_ids:iface-id=k8s-n.1`
 	if got := converge(t, db); got != first {
@@ -86,7 +89,8 @@ func TestConverge(t *testing.T) {
 		t.Errorf("interface %s", got)
 	}
 	if got := vsctl("get", "Open_vSwitch", ".",
-		"external_ids"); got != `{foreign=stays, hostname=n1, ovn-encap-ip="172.18.0.2"}` {
+		"external_ids"); got != `{foreign=stays, hostname=n1, ovn-encap-ip="172.18.0.2", `+
+		`ovn-remote-probe-interval="60000"}` {
 		t.Errorf("external_ids %s", got)
 	}
 	if got := vsctl("list-ports", "br-int"); got != "k8s-n.1" {
@@ -132,6 +136,23 @@ func TestConverge(t *testing.T) {
 			t.Errorf("after %q a second time changes:\n%s", damage.cmd, again)
 		}
 	}
+}
+
+// Tunnels are the addresses of the ports that ovn-controller makes for other chassis.
+func TestTunnels(t *testing.T) {
+	db, vsctl := open(t)
+	vsctl("init", "--", "add-br", "br-int", "--", "add-port", "br-int", "ovn-a-0", "--", "set", "interface", "ovn-a-0",
+		"type=geneve", "options:remote_ip=172.18.0.3", "--", "add-port", "br-int", "ovn-b-0", "--", "set", "interface",
+		"ovn-b-0", "type=geneve", `options:remote_ip="fd18::4"`, "--", "add-port", "br-int", "ovn-c-0", "--", "set",
+		"interface", "ovn-c-0", "type=geneve", "options:remote_ip=flow")
+	testkit.Eventually(t, "the tunnels are seen", func() string {
+		got := db.Tunnels()
+		slices.SortFunc(got, netip.Addr.Compare)
+		if text := fmt.Sprint(got); text != "[172.18.0.3 fd18::4]" {
+			return text
+		}
+		return ""
+	})
 }
 
 func podPort(sandbox, pod string) hostplan.Port {

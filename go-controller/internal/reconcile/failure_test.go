@@ -277,7 +277,8 @@ func TestUnansweredTransactionIsIsolated(t *testing.T) {
 	}
 	f := newFeed(objects...)
 	b := startBed(t, relay.Remote, f)
-	b.eventually("number of ports of n1", "23", func() string { return fmt.Sprint(len(strings.Fields(b.portsOf("n1")()))) })
+	b.eventually("number of ports of n1", "23",
+		func() string { return fmt.Sprint(len(strings.Fields(b.portsOf("n1")()))) })
 	b.eventually("load balancers", "Service_default/web_TCP", b.names("Load_Balancer"))
 	if alone.Load() == 0 || cuts.Load() > 20 {
 		t.Errorf("%d transactions with the killer ended the connection, %d of them without pods: want few, and some",

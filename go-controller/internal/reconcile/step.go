@@ -128,8 +128,8 @@ func (l *Loop) finish(r result) {
 }
 
 // unanswered handles a transaction without an answer: it took too long, or the connection was lost. The server may not
-// survive one of the owners, or may be kept busy by it for so long that it counts as dead. So the next transactions have
-// half as many owners, until that one is alone. It then waits, also when there is a new connection.
+// survive one of the owners, or may be kept busy by it for so long that it counts as dead. So the next transactions
+// have half as many owners, until that one is alone. It then waits, also when there is a new connection.
 func (l *Loop) unanswered(r result) {
 	l.Metrics.Transactions.WithLabelValues("failed").Inc()
 	l.Log.Warn("transaction", "owners", len(r.plans), "error", r.err, "took", r.took)

@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// AddressTaken is the subject of topics about a Service that names, as an external one, an address that somebody took or
-// gave up; the key is that Service.
+// AddressTaken is the subject of topics about a Service that names, as an external one, an address that somebody took
+// or gave up; the key is that Service.
 const AddressTaken cluster.Subject = "address taken"
 
 // apiServer is the Service of the API server, which writes its EndpointSlice itself.
@@ -98,7 +98,8 @@ func held(o cluster.Object) map[netip.Addr]cluster.Holder {
 	case *cluster.Service:
 		h, addrs = cluster.Holder{As: cluster.HolderService, Name: o.Name}, o.ClusterIPs
 	case *cluster.Node:
-		h, addrs = cluster.Holder{As: cluster.HolderNode, Name: cluster.Name{Name: o.Name}}, slices.Concat(o.Addrs, o.ExternalAddrs)
+		h = cluster.Holder{As: cluster.HolderNode, Name: cluster.Name{Name: o.Name}}
+		addrs = slices.Concat(o.Addrs, o.ExternalAddrs)
 		if o.Gateway != nil {
 			addrs = append(addrs, ipnet.Addrs(o.Gateway.IPs)...)
 		}

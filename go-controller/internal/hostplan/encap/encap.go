@@ -83,7 +83,8 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if len(c.BridgeMappings) > 0 {
 		ids[names.OVSBridgeMappings] = hostplan.Join(c.BridgeMappings)
 	}
-	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids, Defaults: probes(), Bridges: []hostplan.Bridge{Bridge(c)}}}, nil
+	ovs := hostplan.OVS{ExternalIDs: ids, Defaults: probes(), Bridges: []hostplan.Bridge{Bridge(c)}}
+	return hostplan.Plan{OVS: ovs}, nil
 }
 
 // probes is how long ovn-controller may hear nothing of the Southbound database (in ms) and of ovs-vswitchd (in s)

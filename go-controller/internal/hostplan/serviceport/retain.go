@@ -39,12 +39,7 @@ func Present(have []hostplan.Item, uses []netip.AddrPort) hostplan.Plan {
 		return hostplan.Plan{}
 	}
 	want := have[i].(hostplan.ServicePorts)
-	var lines []string
-	for line := range strings.SplitSeq(want.Entries, "\n") {
-		if line != "" && !strings.HasPrefix(line, string(hostplan.ExemptEntry)+" ") {
-			lines = append(lines, line)
-		}
-	}
+	lines := strings.FieldsFunc(want.Entries, func(r rune) bool { return r == '\n' })
 	for _, e := range exempt(uses) {
 		lines = append(lines, e.String())
 	}
@@ -76,7 +71,8 @@ func withRetained(want, have string, kinds func(hostplan.ServiceEntryKind) bool)
 		if err != nil || !kinds(e.Kind) {
 			continue
 		}
-		if e.Kind == hostplan.ExemptEntry || places[hostplan.ServiceEntry{Kind: hostplan.InsideEntry, Protocol: e.Protocol, At: e.At}] {
+		place := hostplan.ServiceEntry{Kind: hostplan.InsideEntry, Protocol: e.Protocol, At: e.At}
+		if e.Kind == hostplan.ExemptEntry || places[place] {
 			lines = append(lines, line)
 		}
 	}

@@ -230,7 +230,8 @@ func TestHeldAndHostile(t *testing.T) {
 // A service of policy Local with very many places has one endpoint of the node at each.
 func TestLocalAtManyPlaces(t *testing.T) {
 	s := &cluster.Service{Name: cluster.Name{Namespace: "d", Name: "s"}, ExternalLocal: true,
-		ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")}, ExternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+		ClusterIPs:  []netip.Addr{netip.MustParseAddr("10.96.0.1")},
+		ExternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
 	slice := &cluster.EndpointSlice{Service: "s", Endpoints: []cluster.Endpoint{
 		{Addr: netip.MustParseAddr("10.128.2.3"), Node: "n1", Conditions: cluster.Ready},
 		{Addr: netip.MustParseAddr("10.128.2.4"), Node: "n1", Conditions: cluster.Ready}}}
@@ -260,7 +261,7 @@ func TestPresent(t *testing.T) {
 	have := hostplan.ServicePorts{Link: "m0", Ranges: "10.96.0.0/16",
 		Entries: "exempt TCP 172.18.0.8:6443\nserve TCP 172.18.0.9:6443 to 10.96.0.10:80"}
 	want := have
-	want.Entries = "exempt TCP 172.18.0.9:6443\nserve TCP 172.18.0.9:6443 to 10.96.0.10:80"
+	want.Entries = "exempt TCP 172.18.0.8:6443\nexempt TCP 172.18.0.9:6443\nserve TCP 172.18.0.9:6443 to 10.96.0.10:80"
 	if got := serviceport.Present([]hostplan.Item{have}, uses).Host; len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

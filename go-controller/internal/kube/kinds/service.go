@@ -121,8 +121,8 @@ func virtualAddr(text string) (a netip.Addr, why string) {
 	}
 	a = a.Unmap()
 	if !a.IsGlobalUnicast() {
-		return a, "is unspecified, loopback, multicast, broadcast or link-local, want an address that packets can be sent to " +
-			"from elsewhere"
+		return a, "is unspecified, loopback, multicast, broadcast or link-local, want an address that packets can be " +
+			"sent to from elsewhere"
 	}
 	return a, ""
 }

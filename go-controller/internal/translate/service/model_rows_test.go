@@ -33,8 +33,8 @@ func dualStack() config.Cluster {
 	return c
 }
 
-// translated is the database that the master makes of a cluster. In a valid cluster the only problems are addresses that
-// two services name, and those of ClusterIPs.
+// translated is the database that the master makes of a cluster. In a valid cluster the only problems are addresses
+// that two services name, and those of ClusterIPs.
 func (k *kube) translated(t *testing.T) (*offline.Cluster, *nb.Database) {
 	t.Helper()
 	var objects []cluster.Object

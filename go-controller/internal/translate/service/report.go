@@ -55,8 +55,8 @@ func overLimits(c config.Services, svc *cluster.Service, left int) []cluster.Pro
 		vips = []string{excess}
 	}
 	if left > 0 {
-		endpoints = []string{fmt.Sprintf("%d endpoints too many: want at most --max-service-endpoints %d for a service of up "+
-			"to 10 addresses x ports, and fewer for more of them: these endpoints do not serve", left, c.MaxEndpoints)}
+		endpoints = []string{fmt.Sprintf("%d endpoints too many: want at most --max-service-endpoints %d for a service of "+
+			"up to 10 addresses x ports, and fewer for more of them: these endpoints do not serve", left, c.MaxEndpoints)}
 	}
 	return append(report(svc, ReasonTooManyVIPs, vips, ""), report(svc, ReasonTooManyEndpoints, endpoints, "")...)
 }
