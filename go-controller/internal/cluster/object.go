@@ -41,7 +41,7 @@ type Node struct {
 	JoinError     string                // why that annotation can't be parsed; "" when it can
 	Addrs         []netip.Addr          // status.addresses of type InternalIP
 	Unreachable   bool                  // the kubelet stopped reporting: condition Ready is Unknown
-	NoLease       bool                  // neither the gateway's agent nor its kubelet renews its Lease
+	LeaseExpired  bool                  // neither the gateway's agent nor its kubelet renews its Lease
 	ByHand        bool                  // set up by hand: recorded in the Northbound database, not in Kubernetes
 }
 
@@ -53,7 +53,7 @@ func (n *Node) Equal(o Object) bool {
 	m, ok := o.(*Node)
 	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.ChassisID == m.ChassisID &&
 		n.Zone == m.Zone && n.Labels == m.Labels && n.AnnotationError == m.AnnotationError && n.JoinError == m.JoinError &&
-		n.Unreachable == m.Unreachable && n.NoLease == m.NoLease && n.ByHand == m.ByHand &&
+		n.Unreachable == m.Unreachable && n.LeaseExpired == m.LeaseExpired && n.ByHand == m.ByHand &&
 		slices.Equal(n.Annotated, m.Annotated) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) &&
 		slices.Equal(n.Addrs, m.Addrs) && n.Gateway.Equal(m.Gateway)
 }
