@@ -131,6 +131,8 @@ func (n *northbound) read(schema *nb.Schema) error {
 		n.strangers[node.Name] = true
 		n.core.Step([]cluster.Event{{Ref: node.Ref(), New: node}})
 	}
+	n.core.Advance(time.Now().Unix())
+	n.core.Ledger().Keep(nbrecord.Records{}.Freed(n.core.State, n.session))
 	for _, p := range append(problems, n.core.Start().Problems...) {
 		fmt.Fprintln(n.Out, "warning:", p)
 	}

@@ -30,6 +30,7 @@ type Session struct {
 	index  *index
 	ended  context.Context // done once the session has ended
 	end    context.CancelFunc
+	freed  freedRecord
 }
 
 // newSession starts to listen to the cache, and indexes what it holds.
@@ -153,7 +154,8 @@ func IsRejected(err error) bool { return errors.Is(err, errRejected) }
 // Transact carries plans out as one transaction. When it returns without error, views show the result. After an error
 // that is not IsRejected the server may or may not have carried it out. Planning anew is safe either way.
 func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error) {
-	ops := operations(s.schema, plans)
+	freed := s.freed.take()
+	ops := append(operations(s.schema, plans), s.freedOperations(freed)...)
 	raw := make([]ovsdb.Operation, len(ops))
 	for i, o := range ops {
 		raw[i] = o.Operation
@@ -168,10 +170,12 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 	results, err := s.client.Transact(ctx, raw...)
 	if err != nil {
 		s.index.expect(nil)
+		s.freed.add(freed, false)
 		return Outcome{}, fmt.Errorf("sending %d operations: %w", len(ops), err)
 	}
 	if err := rejection(results, ops); err != nil {
 		s.index.expect(nil)
+		s.freed.add(freed, false)
 		return Outcome{}, err
 	}
 	s.index.committed(plans)

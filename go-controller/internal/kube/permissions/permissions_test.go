@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
@@ -29,7 +31,7 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 	for _, d := range []kinds.Daemon{kinds.Master, kinds.Agent} {
 		fmt.Fprintf(&b,
 			"## `%s`\n\n| API group | resource | verbs | namespace | needed | what for |\n|---|---|---|---|---|---|\n", d)
-		for _, r := range Of(rows, d) {
+		for _, r := range rulesOf(rows, d) {
 			needed := "yes"
 			if r.Optional {
 				needed = "no"
@@ -82,8 +84,8 @@ func daemons(all []kinds.Daemon) string {
 func TestRules(t *testing.T) {
 	var got []string
 	for _, d := range []kinds.Daemon{kinds.Master, kinds.Agent} {
-		for _, r := range Of(kinds.All(), d) {
-			if !slices.Equal(r.Verbs, Watch()) {
+		for _, r := range rulesOf(kinds.All(), d) {
+			if !slices.Equal(r.Verbs, watchVerbs()) {
 				got = append(got, fmt.Sprintf("%s: %s %s %v", d, r.Group, r.Resource, r.Verbs))
 			}
 		}
@@ -98,5 +100,22 @@ func TestRules(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("rules\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The rules about a new kind follow from its row.
+func TestNewKind(t *testing.T) {
+	widget := kinds.Kind{
+		Resource:  schema.GroupVersionResource{Group: "example.test", Version: "v1", Resource: "widgets"},
+		WatchedBy: []kinds.Daemon{kinds.Master}, AnnotatedBy: []kinds.Daemon{kinds.Master}, Subresource: "status",
+	}
+	var got []string
+	for _, r := range rulesOf(append(kinds.All(), widget), kinds.Master) {
+		if r.Group == "example.test" {
+			got = append(got, fmt.Sprint(r.Resource, r.Verbs))
+		}
+	}
+	if want := []string{"widgets[list watch]", "widgets/status[patch]"}; !slices.Equal(got, want) {
+		t.Errorf("rules %v, want %v", got, want)
 	}
 }

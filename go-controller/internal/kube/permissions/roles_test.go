@@ -84,7 +84,7 @@ func roles(d kinds.Daemon) (out []any) {
 	who := identities()[d]
 	rules := map[string][]rbacv1.PolicyRule{}
 	namespaces := []string{""}
-	for _, r := range Of(kinds.All(), d) {
+	for _, r := range rulesOf(kinds.All(), d) {
 		if rules[r.Namespace] == nil && r.Namespace != "" {
 			namespaces = append(namespaces, r.Namespace)
 		}
