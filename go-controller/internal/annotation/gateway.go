@@ -100,11 +100,7 @@ const l3GatewayExample = `{"default":{"mode":"shared","bridge-id":"breth0","inte
 // ParseL3Gateway reads an l3-gateway-config annotation. It returns nil if the annotation says that the node is no
 // gateway. For errors see ParseNodeSubnets.
 func ParseL3Gateway(value string) (*L3Gateway, error) {
-	g, err := parseL3Gateway(value)
-	if err != nil {
-		return nil, refused(L3GatewayConfig, value, err)
-	}
-	return g, nil
+	return parse(L3GatewayConfig, value, parseL3Gateway)
 }
 
 func parseL3Gateway(value string) (*L3Gateway, error) {
@@ -226,14 +222,18 @@ func MarshalL3Gateway(g *L3Gateway) string {
 // ParseGatewayJoinAddrs reads a node-gateway-router-lrp-ifaddrs annotation: the addresses of the node's gateway router
 // on the join switch, IPv4 first. For errors see ParseNodeSubnets.
 func ParseGatewayJoinAddrs(value string) ([]netip.Prefix, error) {
+	return parse(GatewayJoinAddrs, value, parseGatewayJoinAddrs)
+}
+
+func parseGatewayJoinAddrs(value string) ([]netip.Prefix, error) {
 	const example = `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`
 	var nets map[string]addrPairJSON
 	if err := json.Unmarshal([]byte(value), &nets); err != nil {
-		return nil, refused(GatewayJoinAddrs, value, malformed(err, example))
+		return nil, malformed(err, example)
 	}
 	j, ok := nets[defaultNetwork]
 	if !ok {
-		return nil, refused(GatewayJoinAddrs, value, noNetwork(example))
+		return nil, noNetwork(example)
 	}
 	var list []string
 	for _, s := range []string{j.IPv4, j.IPv6} {
@@ -241,11 +241,7 @@ func ParseGatewayJoinAddrs(value string) ([]netip.Prefix, error) {
 			list = append(list, s)
 		}
 	}
-	out, err := prefixes(list)
-	if err != nil {
-		return nil, refused(GatewayJoinAddrs, value, err)
-	}
-	return out, nil
+	return prefixes(list)
 }
 
 // MarshalGatewayJoinAddrs writes a node-gateway-router-lrp-ifaddrs annotation.

@@ -28,11 +28,7 @@ const nodeSubnetsExample = `{"default":["10.244.1.0/24","fd01:0:0:1::/64"]}`
 // {"default":"10.244.1.0/24"}. It returns at most one subnet per family, IPv4 first. An error quotes the value, cut if
 // it is long, and says what would be right.
 func ParseNodeSubnets(value string) ([]netip.Prefix, error) {
-	ps, err := parseNodeSubnets(value)
-	if err != nil {
-		return nil, refused(NodeSubnets, value, err)
-	}
-	return ps, nil
+	return parse(NodeSubnets, value, parseNodeSubnets)
 }
 
 func parseNodeSubnets(value string) ([]netip.Prefix, error) {
@@ -143,6 +139,21 @@ func brief(value string) string {
 // noNetwork is the error for an annotation without an entry for the cluster's pod network.
 func noNetwork(example string) error {
 	return fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, example)
+}
+
+// maxSize is how many bytes of an annotation are parsed. The API allows 256 KiB for all annotations of an object.
+const maxSize = 16 << 10
+
+// parse reads an annotation.
+func parse[T any](key, value string, read func(value string) (T, error)) (out T, err error) {
+	if len(value) > maxSize {
+		return out, refused(key, value, fmt.Errorf("%d bytes, want at most %d", len(value), maxSize))
+	}
+	v, err := read(value)
+	if err != nil {
+		return out, refused(key, value, err)
+	}
+	return v, nil
 }
 
 // refused is the error for an annotation that cannot be used.

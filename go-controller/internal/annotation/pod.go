@@ -58,11 +58,7 @@ const podNetworksExample = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_ad
 
 // ParsePodNetworks reads a pod-networks annotation. For errors see ParseNodeSubnets.
 func ParsePodNetworks(value string) (PodNetwork, error) {
-	n, err := parsePodNetworks(value)
-	if err != nil {
-		return PodNetwork{}, refused(PodNetworks, value, err)
-	}
-	return n, nil
+	return parse(PodNetworks, value, parsePodNetworks)
 }
 
 func parsePodNetworks(value string) (PodNetwork, error) {

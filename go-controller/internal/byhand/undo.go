@@ -59,7 +59,8 @@ func (h *host) recorded(what string) (before, error) {
 
 // note adds what a plan will change.
 func (h *host) note(b *before, plan hostplan.Plan, have []hostplan.Item) error {
-	for k := range plan.OVS.ExternalIDs {
+	keys := slices.Concat(slices.Collect(maps.Keys(plan.OVS.ExternalIDs)), slices.Collect(maps.Keys(plan.OVS.Defaults)))
+	for _, k := range keys {
 		was, err := h.ovs.ExternalID(k)
 		if err != nil {
 			return err

@@ -40,6 +40,7 @@ type Node struct {
 	JoinAnnotated []netip.Prefix        // node-gateway-router-lrp-ifaddrs annotation; nil when absent or malformed
 	JoinError     string                // why that annotation can't be parsed; "" when it can
 	Addrs         []netip.Addr          // status.addresses of type InternalIP
+	ExternalAddrs []netip.Addr          // status.addresses of type ExternalIP
 	Unreachable   bool                  // the kubelet stopped reporting: condition Ready is Unknown
 	LeaseExpired  bool                  // neither the gateway's agent nor its kubelet renews its Lease
 	ByHand        bool                  // set up by hand: recorded in the Northbound database, not in Kubernetes
@@ -55,7 +56,8 @@ func (n *Node) Equal(o Object) bool {
 		n.Zone == m.Zone && n.Labels == m.Labels && n.AnnotationError == m.AnnotationError && n.JoinError == m.JoinError &&
 		n.Unreachable == m.Unreachable && n.LeaseExpired == m.LeaseExpired && n.ByHand == m.ByHand &&
 		slices.Equal(n.Annotated, m.Annotated) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) &&
-		slices.Equal(n.Addrs, m.Addrs) && n.Gateway.Equal(m.Gateway)
+		slices.Equal(n.Addrs, m.Addrs) &&
+		slices.Equal(n.ExternalAddrs, m.ExternalAddrs) && n.Gateway.Equal(m.Gateway)
 }
 
 // Chassis is the value of requested-chassis for the node's logical ports: the chassis, or the host name while that is

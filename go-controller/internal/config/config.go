@@ -44,6 +44,7 @@ type Cluster struct {
 	JoinSubnets  []netip.Prefix // at most one per family
 	RouterName   string         // name of the cluster router
 	RouterNamed  bool           // the operator gave RouterName; otherwise an existing cluster router keeps its name
+	Services     Services
 }
 
 // The longest prefix lengths of node subnets. A node needs addresses for .1, .2 and its pods.
@@ -197,7 +198,7 @@ func (c Cluster) Validate() error {
 			}
 		}
 	}
-	errs = append(errs, c.validateJoin()...)
+	errs = append(append(errs, c.validateJoin()...), c.Services.Validate())
 	if c.RouterName == "" {
 		errs = append(errs, errors.New("--router-name: the cluster router needs a name"))
 	}

@@ -29,9 +29,8 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	}
 	// Other nodes' addresses are not asked for. EndpointSlices may not be readable
 	// either.
-	kinds := hostplan.ServiceEntryKind.Remote
-	if h.served.Endpoints == nil {
-		kinds = hostplan.ServiceEntryKind.OfEndpoints
+	kinds := func(k hostplan.ServiceEntryKind) bool {
+		return k == hostplan.ExemptEntry || k.Remote() || h.served.Endpoints == nil && k.OfEndpoints()
 	}
 	plan = serviceport.Retain(plan, have, kinds)
 	changes, _ := item.Diff(plan.Host, have)

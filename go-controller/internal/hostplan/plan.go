@@ -28,6 +28,7 @@ type Facts struct {
 // (ovs-vswitchd.conf.db(5)); what is not named in it is left alone.
 type OVS struct {
 	ExternalIDs map[string]string // of the Open_vSwitch row; "" means that the key must be absent
+	Defaults    map[string]string // likewise; a key that has another value already keeps it: an operator chose that
 	Bridges     []Bridge
 	Ports       []Port
 }
@@ -81,9 +82,10 @@ type Plan struct {
 
 // Merge joins the plans of several rooms.
 func Merge(plans ...Plan) Plan {
-	out := Plan{OVS: OVS{ExternalIDs: map[string]string{}}}
+	out := Plan{OVS: OVS{ExternalIDs: map[string]string{}, Defaults: map[string]string{}}}
 	for _, p := range plans {
 		maps.Copy(out.OVS.ExternalIDs, p.OVS.ExternalIDs)
+		maps.Copy(out.OVS.Defaults, p.OVS.Defaults)
 		out.OVS.Bridges = append(out.OVS.Bridges, p.OVS.Bridges...)
 		out.OVS.Ports = append(out.OVS.Ports, p.OVS.Ports...)
 		out.Flows = append(out.Flows, p.Flows...)
@@ -101,6 +103,9 @@ func (p Plan) String() string {
 		} else {
 			fmt.Fprintf(&b, "external_ids:%s absent\n", k)
 		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(p.OVS.Defaults)) {
+		fmt.Fprintf(&b, "external_ids:%s=%s unless it is set\n", k, p.OVS.Defaults[k])
 	}
 	for _, r := range p.OVS.Bridges {
 		fmt.Fprintln(&b, r)

@@ -58,7 +58,13 @@ func (d *DB) diff(want hostplan.OVS) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, err := d.diffExternalIDs(root, want.ExternalIDs)
+	ids := maps.Clone(want.Defaults)
+	maps.DeleteFunc(ids, func(k, _ string) bool { return root.ExternalIDs[k] != "" })
+	if ids == nil {
+		ids = map[string]string{}
+	}
+	maps.Copy(ids, want.ExternalIDs)
+	changes, err := d.diffExternalIDs(root, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (d *DB) connect(ctx context.Context) error {
 		client.WithTable(bridge, &bridge.Name, &bridge.Ports, &bridge.FailMode, &bridge.DatapathType),
 		client.WithTable(port, &port.Name, &port.Interfaces, &port.Tag),
 		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport,
-			&iface.Error),
+			&iface.Error, &iface.Options),
 	)
 	_, err := d.client.Monitor(ctx, monitor)
 	return err

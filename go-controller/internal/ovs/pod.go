@@ -3,6 +3,7 @@ package ovs
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
@@ -113,6 +114,17 @@ func (d *DB) Sandboxes() []string {
 	for _, r := range d.rows(vswitchdb.InterfaceTable) {
 		if s := r.(*vswitchdb.Interface).ExternalIDs[names.IfaceSandbox]; s != "" {
 			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Tunnels lists the tunnel addresses of other chassis: ovn-controller makes a port for each.
+func (d *DB) Tunnels() []netip.Addr {
+	var out []netip.Addr
+	for _, r := range d.rows(vswitchdb.InterfaceTable) {
+		if a, err := netip.ParseAddr(r.(*vswitchdb.Interface).Options["remote_ip"]); err == nil {
+			out = append(out, a.Unmap())
 		}
 	}
 	return out

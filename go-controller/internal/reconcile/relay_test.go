@@ -16,6 +16,8 @@ import (
 // relay stands between a client and an ovsdb-server and counts what passes.
 type relay struct {
 	Remote string // what the client connects to, "unix:PATH"
+	// Cut, unless nil, tells which messages of a client end its connection instead of reaching the server.
+	Cut func(message []byte) bool
 
 	server string
 	mu     sync.Mutex
@@ -108,21 +110,28 @@ func (r *relay) accept(l net.Listener) {
 		}
 		r.mu.Unlock()
 		pending := &pendingTransactions{byID: map[string]transaction{}}
-		r.done.Go(func() { r.pass(client, server, func(m []byte) { r.request(pending, m) }) })
-		r.done.Go(func() { r.pass(server, client, func(m []byte) { r.answer(pending, m) }) })
+		r.done.Go(func() {
+			r.pass(client, server, func(m []byte) bool {
+				r.request(pending, m)
+				return r.Cut == nil || !r.Cut(m)
+			})
+		})
+		r.done.Go(func() { r.pass(server, client, func(m []byte) bool { r.answer(pending, m); return true }) })
 	}
 }
 
 // pass hands on message by message, each after it was counted, so that nobody
 // acts on what is not counted yet.
-func (r *relay) pass(from io.Reader, to net.Conn, count func(message []byte)) {
+func (r *relay) pass(from io.Reader, to net.Conn, count func(message []byte) (goOn bool)) {
 	d := json.NewDecoder(from)
 	for {
 		var m json.RawMessage
 		if err := d.Decode(&m); err != nil {
 			break
 		}
-		count(m)
+		if !count(m) {
+			break
+		}
 		if _, err := to.Write(m); err != nil {
 			break
 		}

@@ -55,7 +55,7 @@ func (l *Loop) batch() *batch {
 			} else {
 				postpone = b.Add(o)
 			}
-			return postpone, b.Ops >= maxOps
+			return postpone, b.Ops >= maxOps || l.most > 0 && len(b.Plans) >= l.most
 		})
 	}
 	b.Settle()
@@ -102,11 +102,7 @@ func (l *Loop) finish(r result) {
 	case r.err == nil:
 		l.committed(r)
 	case r.session != l.Database.Session() || !ovsdb.IsRejected(r.err):
-		l.Metrics.Transactions.WithLabelValues("failed").Inc()
-		l.Log.Warn("transaction", "owners", len(r.plans), "error", r.err, "took", r.took)
-		for _, p := range r.plans {
-			l.dirty.fail(p.Owner, time.Now())
-		}
+		l.unanswered(r)
 	case len(r.plans) > 1:
 		l.Metrics.Transactions.WithLabelValues("rejected").Inc()
 		l.Log.Warn("transaction refused: halving the batch", "owners", len(r.plans), "error", r.err)
@@ -120,6 +116,21 @@ func (l *Loop) finish(r result) {
 	}
 }
 
+// unanswered handles a transaction without an answer: it took too long, or the connection was lost. The server may not
+// survive one of the owners, or may be kept busy by it for so long that it counts as dead. So the next transactions have
+// half as many owners, until that one is alone. It then waits, also when there is a new connection.
+func (l *Loop) unanswered(r result) {
+	l.Metrics.Transactions.WithLabelValues("failed").Inc()
+	l.Log.Warn("transaction", "owners", len(r.plans), "error", r.err, "took", r.took)
+	l.most = max(len(r.plans)/2, 1)
+	for _, p := range r.plans {
+		l.dirty.fail(p.Owner, time.Now())
+		if len(r.plans) == 1 {
+			l.dirty.blame(p.Owner)
+		}
+	}
+}
+
 func ownersOf(plans []nb.Plan) []nb.Owner {
 	out := make([]nb.Owner, len(plans))
 	for i, p := range plans {
@@ -130,6 +141,9 @@ func ownersOf(plans []nb.Plan) []nb.Owner {
 
 func (l *Loop) committed(r result) {
 	l.Metrics.Transactions.WithLabelValues("ok").Inc()
+	if l.most *= 2; l.most >= maxOps {
+		l.most = 0
+	}
 	l.Metrics.Operations.Add(float64(r.outcome.Ops))
 	l.Metrics.Batch.Observe(float64(len(r.plans)))
 	var rows [3]int

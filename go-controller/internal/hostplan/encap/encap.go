@@ -84,7 +84,15 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if len(c.BridgeMappings) > 0 {
 		ids[names.OVSBridgeMappings] = join(c.BridgeMappings)
 	}
-	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids, Bridges: []hostplan.Bridge{Bridge(c)}}}, nil
+	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids, Defaults: probes(), Bridges: []hostplan.Bridge{Bridge(c)}}}, nil
+}
+
+// probes is how long ovn-controller may hear nothing of the Southbound database (in ms) and of ovs-vswitchd (in s)
+// before it asks whether they are there, and takes no answer in the same time for a lost connection
+// (ovn-controller(8)). OVN's own 5 s are less than a busy server may be silent: ovn-controller would then connect and
+// read everything again and again, which keeps the server busy.
+func probes() map[string]string {
+	return map[string]string{names.OVSRemoteProbe: "60000", names.OVSOpenFlowProbe: "60"}
 }
 
 // Bridge is the integration bridge.

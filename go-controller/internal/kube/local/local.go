@@ -32,6 +32,7 @@ type Watcher struct {
 	changed chan struct{}
 	watches []reflector.Watch // which run from the start
 	slices  *endpointSlices
+	api     *apiServer
 
 	nodes    *table[Node]
 	pods     *table[Pod]
@@ -59,6 +60,8 @@ func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*
 	w.ranges = newTable(decodeWith[*cluster.ServiceCIDR](row(cluster.KindServiceCIDR)), equal,
 		func([]change[*cluster.ServiceCIDR]) { w.notify() }, w.notify)
 	w.slices = newEndpointSlices(node, row(cluster.KindEndpointSlice), w.notify)
+	w.api = newAPIServer(row(cluster.KindEndpointSlice), w.notify)
+	w.api.watch.Log = log
 	if err := w.prepare(rows); err != nil {
 		return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
 	}
@@ -100,6 +103,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		running.Go(func() { watch.Run(ctx, w.clients) })
 	}
 	running.Go(func() { w.runSlices(ctx) })
+	running.Go(func() { w.api.run(ctx, w) })
 	running.Go(func() { w.runPeers(ctx) })
 	running.Wait()
 }

@@ -43,7 +43,8 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 	}
 	b.WriteString(`An agent reads and annotates its own Node, and reads the pods on it. Of other Nodes it gets those with
 endpoints of services of ` + "`externalTrafficPolicy: Local`" + `. It watches EndpointSlices as soon as there is such a
-service. Without that right it serves all other services.
+service, and that of the API server alone once a service has an external address. Without that right it serves all
+other services.
 
 The Lease of leader election is in the namespace of ` + "`--leader-elect-namespace`" + `. Without the rights to the Leases
 in ` + "`kube-node-lease`" + ` the master notices later that a gateway is down.
