@@ -145,6 +145,10 @@ func plansFor(
 			warn(warnings, fmt.Sprintf("Node %s: the cluster router has no routes to its gateway: planned as a gateway "+
 				"that is down (docs/features/gateway.md); a master adds them once it sees the gateway's Lease renewed", name))
 		}
+		if r := want.Removal(session.View(), session.Owners()); r.Large() {
+			warn(warnings, fmt.Sprintf("%d of %d rows are to be removed: after its start the master waits for "+
+				"ovnkube approve --digest %s", r.Rows, r.Of, r.Digest()))
+		}
 		batch := want.Plan(session.View(), append(want.Owners(), session.Owners()...), nil)
 		plans = batch.Plans
 		return batch.Err()

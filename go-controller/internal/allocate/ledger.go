@@ -11,10 +11,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Patch is annotations to be written to an object, and those to be removed.
+// Patch is annotations to be written to an object, and those to be removed. It holds for an object whose annotations of
+// these keys are Found: another master may have written since.
 type Patch struct {
 	Ref         cluster.Ref
 	UID         string
+	Found       cluster.Found
 	Annotations map[string]string
 	Remove      []string
 }

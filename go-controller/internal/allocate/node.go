@@ -181,7 +181,7 @@ func (u *update) patchNodes() {
 		if n.ByHand {
 			continue
 		}
-		p := Patch{Ref: n.Ref(), UID: n.UID}
+		p := Patch{Ref: n.Ref(), UID: n.UID, Found: n.Found}
 		if lease := u.Ledger.nodes[name]; lease != nil {
 			p.set(annotation.NodeSubnets, annotation.MarshalNodeSubnets(lease.subnets))
 		} else if n.ClaimsSubnets() {

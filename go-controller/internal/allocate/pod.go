@@ -111,7 +111,7 @@ func (u *update) waitForAddress(p *cluster.Pod, full netip.Prefix) {
 	}
 	u.waitingPods[p.Node][p.Name] = p.UID
 	if p.Annotated != nil || p.AnnotationError != "" { // after a restart the claim would be believed
-		u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID,
+		u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID, Found: p.FoundNow(),
 			Remove: []string{annotation.PodNetworks, annotation.PodClassic}})
 	}
 }
@@ -133,7 +133,7 @@ func (u *update) grantPod(p *cluster.Pod, numbers []uint64) annotation.PodNetwor
 }
 
 func (u *update) patchPod(p *cluster.Pod, net annotation.PodNetwork) {
-	u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID, Annotations: map[string]string{
+	u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID, Found: p.FoundNow(), Annotations: map[string]string{
 		annotation.PodNetworks: annotation.MarshalPodNetworks(net),
 		annotation.PodClassic:  annotation.MarshalPodClassic(net),
 	}})

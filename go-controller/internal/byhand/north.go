@@ -206,7 +206,7 @@ func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 	granted := node
 	granted.JoinAnnotated = n.core.State.JoinAddrs[name]
 	n.apply(name, &granted)
-	patch := allocate.Patch{Ref: granted.Ref(), UID: granted.UID, Annotations: map[string]string{}}
+	patch := allocate.Patch{Ref: granted.Ref(), UID: granted.UID, Found: granted.Found, Annotations: map[string]string{}}
 	after := granted.Annotations()
 	for k, v := range after {
 		if before[k] != v {

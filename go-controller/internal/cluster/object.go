@@ -44,6 +44,7 @@ type Node struct {
 	Unreachable   bool                  // the kubelet stopped reporting: condition Ready is Unknown
 	LeaseExpired  bool                  // neither the gateway's agent nor its kubelet renews its Lease
 	ByHand        bool                  // set up by hand: recorded in the Northbound database, not in Kubernetes
+	Found         Found                 // every annotation that a master writes
 }
 
 // Ref implements Object.
@@ -56,8 +57,8 @@ func (n *Node) Equal(o Object) bool {
 		n.Zone == m.Zone && n.Labels == m.Labels && n.AnnotationError == m.AnnotationError && n.JoinError == m.JoinError &&
 		n.Unreachable == m.Unreachable && n.LeaseExpired == m.LeaseExpired && n.ByHand == m.ByHand &&
 		slices.Equal(n.Annotated, m.Annotated) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) &&
-		slices.Equal(n.Addrs, m.Addrs) &&
-		slices.Equal(n.ExternalAddrs, m.ExternalAddrs) && n.Gateway.Equal(m.Gateway)
+		slices.Equal(n.Addrs, m.Addrs) && slices.Equal(n.ExternalAddrs, m.ExternalAddrs) &&
+		n.Gateway.Equal(m.Gateway) && n.Found.Equal(m.Found)
 }
 
 // Chassis is the value of requested-chassis for the node's logical ports: the chassis, or the host name while that is
@@ -115,6 +116,7 @@ type Pod struct {
 	Annotated       *annotation.PodNetwork
 	AnnotationError string // why the annotation can't be parsed; "" when it can
 	ClassicOK       bool   // the classic `ovn` annotation says the same as Annotated
+	Found           Found  // without annotations that are as this version writes them: see FoundNow
 }
 
 // Bandwidth is the most that a pod may receive and send, in bits per second; 0 is no limit.
@@ -127,7 +129,8 @@ func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
 	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Bandwidth == q.Bandwidth && p.Created == q.Created &&
-		p.AnnotationError == q.AnnotationError && p.ClassicOK == q.ClassicOK && samePodNetwork(p.Annotated, q.Annotated)
+		p.AnnotationError == q.AnnotationError && p.ClassicOK == q.ClassicOK && samePodNetwork(p.Annotated, q.Annotated) &&
+		p.Found.Equal(q.Found)
 }
 
 // SamePlace is true when q is the same pod on the same node in the same stage of life, whatever its annotations say.

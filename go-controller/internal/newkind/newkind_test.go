@@ -259,7 +259,9 @@ func TestWriteNewKind(t *testing.T) {
 		events  int
 	}{
 		"with its row": {append(kinds.All(), widgetRow(nil)), 0,
-			`[/apis/example.test/v1/namespaces/ns/widgets/w/status {"metadata":{"annotations":{"a":"b"},"uid":"u"}}]`, 1},
+			`[/apis/example.test/v1/namespaces/ns/widgets/w/status ` +
+				`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/annotations/a"},` +
+				`{"op":"add","path":"/metadata/annotations/a","value":"b"}]]`, 1},
 		"without": {kinds.All(), 1, "[]", 0},
 	} {
 		t.Run(what, func(t *testing.T) {

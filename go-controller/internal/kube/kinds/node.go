@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
@@ -19,6 +20,8 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 		Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix(),
 		Zone: n.Labels[corev1.LabelTopologyZone], Labels: cluster.NewLabels(n.Labels),
 	}
+	out.Found = cluster.NewFound(n.Annotations, annotation.NodeSubnets, annotation.GatewayJoinAddrs,
+		annotation.NodeChassisID, annotation.L3GatewayConfig)
 	f := findingsOf(cluster.KindNode, n)
 	f.problems = out.ReadAnnotations(n.Annotations)
 	for _, a := range n.Status.Addresses {

@@ -21,6 +21,7 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	known(&f, reasonPodPhase, "status.phase", p.Status.Phase, "the pod counts as one that has not finished",
 		corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
 	out.Bandwidth = decodeBandwidth(&f, p.Annotations)
+	out.Found = cluster.NewFound(p.Annotations, annotation.PodNetworks, annotation.PodClassic)
 	if raw, ok := p.Annotations[annotation.PodNetworks]; ok {
 		n, err := annotation.ParsePodNetworks(raw)
 		if err != nil {
@@ -29,6 +30,9 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 		}
 		out.Annotated = &n
 		out.ClassicOK = p.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(n)
+		if out.ClassicOK && raw == annotation.MarshalPodNetworks(n) {
+			out.Found.Values = nil
+		}
 	}
 	return out, f.problems
 }

@@ -48,7 +48,7 @@ type Watcher struct {
 func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*Watcher, error) {
 	w := &Watcher{
 		clients: c, node: node, log: log, changed: make(chan struct{}, 1),
-		podEvents: newEvents(), podsGone: newGone(), peers: newPeers(),
+		podsGone: newGone(), peers: newPeers(),
 	}
 	row := func(kind cluster.Kind) kinds.Kind {
 		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack it
@@ -76,7 +76,7 @@ func (w *Watcher) prepare(rows []kinds.Kind) error {
 		// Headless services do not concern a node.
 		cluster.KindService:       {Sink: w.services, Selector: "spec.clusterIP!=" + corev1.ClusterIPNone},
 		cluster.KindServiceCIDR:   {Sink: w.ranges},
-		cluster.KindEndpointSlice: {Sink: w.slices, Refused: w.slices.refuse},
+		cluster.KindEndpointSlice: {Sink: w.slices.all, Refused: w.slices.refuse},
 	}
 	for _, k := range kinds.WatchedBy(rows, kinds.Agent) {
 		watch, ok := watches[k.Kind]

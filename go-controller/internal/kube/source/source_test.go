@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -224,4 +226,31 @@ func TestMergedEvents(t *testing.T) {
 			t.Errorf("%s: %+v, want one event, between %v, gone %v", what, events, c.between, c.gone)
 		}
 	}
+}
+
+// A source is behind while a kind's list or watch fails, and when nothing was heard of a kind for too long.
+func TestBehind(t *testing.T) {
+	s := watching(t, &lists{}).source
+	testkit.Eventually(t, "all kinds are heard of", func() string {
+		if err := s.Behind(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	says := func(want string) {
+		t.Helper()
+		if err := s.Behind(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("behind: %v, want %q", err, want)
+		}
+	}
+	s.hear(cluster.KindPod, errors.New("refused"))
+	says("the watch of pods fails: refused")
+	s.hear(cluster.KindPod, nil)
+	if err := s.Behind(); err != nil {
+		t.Error(err)
+	}
+	s.mu.Lock()
+	s.heard[cluster.KindNode] = contact{at: time.Now().Add(-silence - time.Second)}
+	s.mu.Unlock()
+	says("nothing was heard of nodes for 11m1s")
 }

@@ -2,7 +2,6 @@ package write
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -44,7 +42,8 @@ const (
 type queue = workqueue.TypedDelayingInterface[cluster.Ref]
 
 // Writer writes annotations and Events. Patches of one object are sent one after the other, and in every annotation the
-// last one given wins. A patch that fails is tried again with backoff until it succeeds or the object is gone.
+// last one given wins. A patch that fails is tried again with backoff until it succeeds, the object is gone, or the
+// object is not as it was when the patch was made.
 type Writer struct {
 	clients  *client.Clients
 	kinds    []kinds.Kind
@@ -56,6 +55,7 @@ type Writer struct {
 	events   record.EventBroadcaster
 	recorder record.EventRecorder
 	slow     atomic.Int64 // attempts under way that took longer than slowAfter
+	leads    func() error // why nothing may be written; nil while it may
 
 	mu      sync.Mutex
 	pending map[cluster.Ref]allocate.Patch
@@ -71,9 +71,13 @@ func New(c *client.Clients, rows []kinds.Kind, component string, m *metrics.Mast
 		clients: c, kinds: rows, log: log, metrics: m,
 		first: newQueue(), later: newQueue(), retries: &retries{failed: map[cluster.Ref]failures{}},
 		pending: map[cluster.Ref]allocate.Patch{}, busy: map[cluster.Ref]bool{},
+		leads:  func() error { return nil },
 		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
 	}
 }
+
+// While lets the Writer patch only while leads returns nil. Patches that it is given otherwise are dropped.
+func (w *Writer) While(leads func() error) { w.leads = leads }
 
 // Run sends what it is given until ctx ends, and then what is already queued, for at most drainTimeout.
 func (w *Writer) Run(ctx context.Context) {
@@ -110,7 +114,7 @@ func (w *Writer) Patch(p allocate.Patch) {
 // merged is a patch and a later one of the same object as one.
 func merged(p, later allocate.Patch) allocate.Patch {
 	out := allocate.Patch{
-		Ref: p.Ref, UID: p.UID, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
+		Ref: p.Ref, UID: p.UID, Found: later.Found, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
 	}
 	maps.DeleteFunc(out.Annotations, func(k, _ string) bool { return slices.Contains(later.Remove, k) })
 	if out.Annotations == nil {
@@ -182,11 +186,16 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	delete(w.pending, ref)
 	w.busy[ref] = true
 	w.mu.Unlock()
-	err := Patch(ctx, w.clients, w.kinds, p)
+	notLeader := w.leads()
+	err := notLeader
+	if err == nil {
+		err = Patch(ctx, w.clients, w.kinds, p)
+	}
+	again := err != nil && notLeader == nil && !overtaken(err) && !apierrors.IsNotFound(err)
 	w.mu.Lock()
 	delete(w.busy, ref)
 	_, newer := w.pending[ref]
-	if err != nil && !newer && !gone(err) {
+	if again && !newer {
 		w.pending[ref] = p
 	}
 	w.mu.Unlock()
@@ -195,7 +204,11 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	case err == nil:
 		w.metrics.Patches.WithLabelValues(kind, "ok").Inc()
 		w.retries.forget(ref)
-	case gone(err):
+	case overtaken(err):
+		// The object has changed since. The event of that leads to another patch, if any is needed.
+		w.metrics.Patches.WithLabelValues(kind, "overtaken").Inc()
+		w.retries.forget(ref)
+	case !again:
 		w.metrics.Patches.WithLabelValues(kind, "dropped").Inc()
 		w.retries.forget(ref)
 	default:
@@ -213,19 +226,4 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	if newer {
 		w.first.Add(ref)
 	}
-}
-
-// gone tells whether the object of a patch is gone: there is none, or another of the same name, whose UID can't be
-// changed. A conflict is with somebody who writes at the same moment, and passes.
-func gone(err error) bool {
-	if apierrors.IsNotFound(err) {
-		return true
-	}
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
-		return c.Field == "metadata.uid"
-	})
 }
