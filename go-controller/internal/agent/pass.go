@@ -140,7 +140,8 @@ func (a *Agent) sweep(ctx context.Context) error {
 func (a *Agent) openGate(f hostplan.Facts) {
 	_, bridge := a.ovs.Interface(names.IntegrationBridge)
 	if mtu, err := encap.MTU(f, a.config); err == nil && bridge && len(f.Subnets) > 0 {
-		a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev})
+		a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev,
+			Subnets: f.Subnets})
 	}
 }
 

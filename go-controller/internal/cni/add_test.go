@@ -264,7 +264,7 @@ func TestRecreatedPod(t *testing.T) {
 	}
 	b := newBed(t, 20*time.Second)
 	older, newer := web(), web()
-	newer.uid, newer.ips, newer.gateways = "uid-newer", []string{"10.128.2.9/23"}, []string{"10.128.2.1"}
+	newer.uid, newer.ips = "uid-newer", []string{"10.128.2.9/23", "fd01:0:0:1::9/64"}
 	b.create(t, older, true)
 	first, second := add(older, idA, netns(t, "old")), add(newer, idB, netns(t, "new"))
 	install(t, idA)

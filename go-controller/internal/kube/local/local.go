@@ -133,6 +133,12 @@ func (w *Watcher) Pod(namespace, name string) (p Pod, ok bool) {
 	return p, ok
 }
 
+// LocalPods are the pods of this node, in no order.
+func (w *Watcher) LocalPods() []Pod {
+	pods, _ := w.pods.all()
+	return pods
+}
+
 // WaitPod returns once accept is content with the pod. It asks accept at once and after each change of the pod. When
 // ctx ends first, the result is the context's error.
 func (w *Watcher) WaitPod(ctx context.Context, namespace, name string, accept func(p Pod, ok bool) bool) error {
