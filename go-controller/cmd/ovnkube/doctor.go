@@ -66,11 +66,11 @@ func runDoctor(c *cli.Context) error {
 		return err
 	}
 	defer closed()
-	report := doctor.Examine(c.Context, conf, tools)
-	if err := write(report); err != nil {
+	diagnosis := doctor.Examine(c.Context, conf, tools)
+	if err := write(diagnosis); err != nil {
 		return err
 	}
-	if report.Problems > 0 {
+	if diagnosis.Problems > 0 {
 		return cli.Exit("", exitProblems)
 	}
 	return nil

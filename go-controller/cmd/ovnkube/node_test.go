@@ -29,8 +29,7 @@ func TestNodeFlags(t *testing.T) {
 		"--encap-type", "geneve", "--datapath-type", "netdev", "--bridge-mappings", "physnet:br-phys", "--mtu", "1400",
 		"--cni-conf-dir", "/c", "--cni-bin-dir", "/b", "--cni-socket-dir", "/s",
 		"--metrics-bind-address", "127.0.0.1:0", "--cluster-subnets", "10.0.0.0/14/23,fd01::/48/64", "--k8s-service-cidrs",
-		"10.96.0.0/16,fd02::/112", "--external-ip-cidrs", "192.0.2.0/24", "--max-service-vips", "7",
-		"--max-service-endpoints", "8",
+		"10.96.0.0/16,fd02::/112",
 		"--k8s-apiserver", "https://api", "--k8s-cacert", "/ca", "--k8s-token", "t", "--gateway-mode", "shared",
 		"--gateway-interface", "eth0",
 		"--gateway-nexthop", "10.0.0.9,fd00::9", "--gateway-vlan-id", "7", "--rampout-ip-subnets", "10.0.2.0/23,fd01::/64",
@@ -41,13 +40,8 @@ func TestNodeFlags(t *testing.T) {
 	got := fmt.Sprintf("%+v", n)
 	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t} Name:n1 " +
 		"ClusterSubnets:[10.0.0.0/14/23 fd01::/48/64] " +
-<<<<<<< HEAD
 		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] Services:{MaxVIPs:4096 MaxEndpoints:10000 ExternalCIDRs:[]} " +
 		"OVSAddress:unix:/x/db.sock SBAddress:tcp:10.0.0.1:6642 " +
-=======
-		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] " +
-		"Services:{MaxVIPs:7 MaxEndpoints:8 ExternalCIDRs:[192.0.2.0/24]} OVSAddress:unix:/x/db.sock SBAddress:tcp:10.0.0.1:6642 " +
->>>>>>> svc
 		"EncapIPs:[10.0.0.2 fd00::2] EncapType:geneve DatapathType:netdev " +
 		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 " +
 		"Rampout:[10.0.2.0/23 fd01::/64] NodeLabel:gateway=yes} MTU:1400 OVNRunDir:/x/ovn CNIConfDir:/c CNIBinDir:/b " +

@@ -127,7 +127,7 @@ func (n *Node) Outage() string {
 	switch {
 	case n.Gateway == nil:
 		return ""
-	case n.Unreachable, n.NoLease:
+	case n.Unreachable, n.LeaseExpired:
 		return "the node is not heard of: its agent and its kubelet renew their Leases no more, or its condition Ready " +
 			"is Unknown"
 	default:

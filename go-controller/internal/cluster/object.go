@@ -42,7 +42,7 @@ type Node struct {
 	Addrs         []netip.Addr          // status.addresses of type InternalIP
 	ExternalAddrs []netip.Addr          // status.addresses of type ExternalIP
 	Unreachable   bool                  // the kubelet stopped reporting: condition Ready is Unknown
-	NoLease       bool                  // neither the gateway's agent nor its kubelet renews its Lease
+	LeaseExpired  bool                  // neither the gateway's agent nor its kubelet renews its Lease
 	ByHand        bool                  // set up by hand: recorded in the Northbound database, not in Kubernetes
 	Found         Found                 // every annotation that a master writes
 }
@@ -55,7 +55,7 @@ func (n *Node) Equal(o Object) bool {
 	m, ok := o.(*Node)
 	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.ChassisID == m.ChassisID &&
 		n.Zone == m.Zone && n.Labels == m.Labels && n.AnnotationError == m.AnnotationError && n.JoinError == m.JoinError &&
-		n.Unreachable == m.Unreachable && n.NoLease == m.NoLease && n.ByHand == m.ByHand &&
+		n.Unreachable == m.Unreachable && n.LeaseExpired == m.LeaseExpired && n.ByHand == m.ByHand &&
 		slices.Equal(n.Annotated, m.Annotated) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) &&
 		slices.Equal(n.Addrs, m.Addrs) && slices.Equal(n.ExternalAddrs, m.ExternalAddrs) &&
 		n.Gateway.Equal(m.Gateway) && n.Found.Equal(m.Found)

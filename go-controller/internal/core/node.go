@@ -91,10 +91,10 @@ func (c *Core) mergeDown(e cluster.Event) []cluster.Event {
 
 // withVerdict is a node with the verdict of the gateway monitor.
 func (c *Core) withVerdict(n *cluster.Node) *cluster.Node {
-	if n.NoLease == c.down[n.Name] {
+	if n.LeaseExpired == c.down[n.Name] {
 		return n
 	}
 	out := *n
-	out.NoLease = c.down[n.Name]
+	out.LeaseExpired = c.down[n.Name]
 	return &out
 }

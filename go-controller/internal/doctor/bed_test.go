@@ -183,8 +183,8 @@ func (b *bed) start(t *testing.T) {
 	})
 }
 
-// examine is the report, with the findings by name.
-func (b *bed) examine(t *testing.T) (Report, map[string]Finding) {
+// examine is the diagnosis, with the findings by name.
+func (b *bed) examine(t *testing.T) (Diagnosis, map[string]Finding) {
 	t.Helper()
 	r := Examine(t.Context(), b.config, b.tools)
 	found := map[string]Finding{}

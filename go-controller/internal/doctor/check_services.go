@@ -48,7 +48,8 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 			f.add(serviceDifference(c))
 		}
 	}
-	return f.finding("%d entries of the services that are reached from outside", plan.Host[0].(hostplan.ServicePorts).Count())
+	return f.finding("%d entries of the services that are reached from outside",
+		plan.Host[0].(hostplan.ServicePorts).Count())
 }
 
 // serviceDifference is a change in words: what is there, and what should be.

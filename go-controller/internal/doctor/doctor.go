@@ -34,8 +34,8 @@ type Finding struct {
 	Fix     []string `json:"fix,omitempty"` // under a problem: commands to type, or what to look at after "#"
 }
 
-// Report is the outcome of all checks, in their order.
-type Report struct {
+// Diagnosis is the outcome of all checks, in their order.
+type Diagnosis struct {
 	Node     string    `json:"node"`
 	Problems int       `json:"problems"`
 	Findings []Finding `json:"findings"`
@@ -127,9 +127,9 @@ func checks() []check {
 
 // Examine runs every check. It takes as long as the slowest answer, at most a few times
 // Config.Timeout.
-func Examine(ctx context.Context, c Config, t Tools) Report {
+func Examine(ctx context.Context, c Config, t Tools) Diagnosis {
 	h := gather(ctx, c, t)
-	r := Report{Node: h.c.Node.Name}
+	r := Diagnosis{Node: h.c.Node.Name}
 	failed := map[string]error{openVSwitch: h.ovsErr, southbound: h.sbErr}
 	for _, check := range checks() {
 		f := noAnswer(check.needs)

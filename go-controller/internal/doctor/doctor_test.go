@@ -245,7 +245,7 @@ func TestRepairs(t *testing.T) {
 
 // The two forms of a report. That of JSON is documented, and must not change.
 func TestForms(t *testing.T) {
-	r := Report{Node: "n1", Problems: 1, Findings: []Finding{
+	r := Diagnosis{Node: "n1", Problems: 1, Findings: []Finding{
 		{Check: "br-int", Status: OK, Message: "fine"},
 		{Check: "routes", Status: Problem, Message: "missing <x>", Fix: []string{"# by hand:", "ip route add"}},
 		{Check: "clock", Status: NotChecked, Message: "no API server"},

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// WriteText prints a report for a person: a line for each check, and the commands under
+// WriteText prints a diagnosis for a person: a line for each check, and the commands under
 // a problem.
-func (r Report) WriteText(w io.Writer) error {
+func (d Diagnosis) WriteText(w io.Writer) error {
 	var b strings.Builder
 	notChecked := 0
-	for _, f := range r.Findings {
+	for _, f := range d.Findings {
 		fmt.Fprintf(&b, "%-11s  %-20s  %s\n", f.Status, f.Check, f.Message)
 		for _, line := range f.Fix {
 			fmt.Fprintf(&b, "%-11s  %-20s    %s\n", "", "", line)
@@ -21,18 +21,18 @@ func (r Report) WriteText(w io.Writer) error {
 			notChecked++
 		}
 	}
-	fmt.Fprintf(&b, "node %s: %s, %d of %d checks not made\n", r.Node, count(r.Problems, "problem"), notChecked,
-		len(r.Findings))
+	fmt.Fprintf(&b, "node %s: %s, %d of %d checks not made\n", d.Node, count(d.Problems, "problem"), notChecked,
+		len(d.Findings))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// WriteJSON prints a report for a program.
-func (r Report) WriteJSON(w io.Writer) error {
+// WriteJSON prints a diagnosis for a program.
+func (d Diagnosis) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(r)
+	return e.Encode(d)
 }
 
 // count is "no problems", "1 problem", "2 problems".

@@ -88,16 +88,16 @@ func hints(
 	var out []string
 	switch {
 	case zones && choice.Zones == nil:
-		out = append(out, "hints for zones are not followed: some ready endpoint has none")
+		out = append(out, "zone hints are ignored because a ready endpoint has none")
 	case zones && !there(choice.Zones, index.ZonesOf(s).Has):
-		out = append(out, "hints for zones are not followed: "+
-			"no node is in one of these zones (label topology.kubernetes.io/zone)")
+		out = append(out, "zone hints are ignored because no node is in any of these zones "+
+			"(label topology.kubernetes.io/zone)")
 	}
 	switch {
 	case nodes && choice.Nodes == nil:
-		out = append(out, "hints for nodes are not followed: some ready endpoint has none")
+		out = append(out, "node hints are ignored because a ready endpoint has none")
 	case nodes && !there(choice.Nodes, func(n string) bool { return s.Nodes[n] != nil }):
-		out = append(out, "hints for nodes are not followed: there is none of these nodes")
+		out = append(out, "node hints are ignored because none of these nodes exists")
 	}
 	return out
 }

@@ -17,8 +17,8 @@ func checks(svc *cluster.Service) string {
 	if h.Interval == 0 {
 		return ""
 	}
-	return fmt.Sprintf("metadata.annotations: %s: OVN checks pods over TCP and UDP every %d s, waits %d s for an answer, "+
-		"and takes one out after %d failures and in after %d successes; `ovn-sbctl list Service_Monitor` tells",
+	return fmt.Sprintf("metadata.annotations: %s: OVN checks pods over TCP and UDP every %d s and waits %d s for an "+
+		"answer; %d failures take an endpoint out, %d successes bring it back; see `ovn-sbctl list Service_Monitor`",
 		annotation.ServiceHealthCheck, h.Interval, h.Timeout, h.Failures, h.Successes)
 }
 
@@ -52,8 +52,8 @@ func unchecked(s *cluster.State, addr netip.Addr, e Endpoint) string {
 	for _, subnet := range s.NodeSubnets[e.Node] {
 		if holder, held := index.HealthChecksOf(s).SourceHolder(subnet); held && e.Pod != "" && subnet.Contains(addr) {
 			source, _ := cluster.HealthSource(subnet)
-			return fmt.Sprintf("endpoints in %s of node %s are not checked as long as Pod %s has the address %s, "+
-				"from which they would be", subnet, e.Node, holder, source)
+			return fmt.Sprintf("endpoints in %s of node %s are not checked while Pod %s has the address %s, "+
+				"which is the source of the checks", subnet, e.Node, holder, source)
 		}
 	}
 	return ""

@@ -15,11 +15,11 @@ import (
 // notes describes the effects of a service's fields that its ports do not show.
 func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	if svc.Type == cluster.ExternalName {
-		return []string{"spec.type: ExternalName is an answer of DNS: there is nothing to do for the network"}
+		return []string{"spec.type: ExternalName: DNS answers for the service; the network has nothing to do"}
 	}
 	if svc.Proxied {
 		return []string{fmt.Sprintf("metadata.labels: service.kubernetes.io/service-proxy-name: "+
-			"a proxy named %q serves it: there is nothing to do here", svc.Proxy)}
+			"the proxy %q serves it, Northbound does not", svc.Proxy)}
 	}
 	var out []string
 	note := func(when bool, format string, args ...any) {
@@ -28,44 +28,44 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 		}
 	}
 	has := len(svc.ClusterIPs) > 0
-	note(svc.Headless, "spec.clusterIP: None: there is no virtual address; clients find the endpoints in DNS")
-	note(!svc.Headless && !has, "spec.clusterIP: none yet: without it the service answers on no other address either")
-	note(has && len(svc.Ports) == 0, "spec.ports: none that is valid: the service answers nowhere")
+	note(svc.Headless, "spec.clusterIP: None: the service has no virtual address; clients find its endpoints in DNS")
+	note(!svc.Headless && !has, "spec.clusterIP: not allocated yet: until then the service answers on no address")
+	note(has && len(svc.Ports) == 0, "spec.ports: no port is valid, so the service answers nowhere")
 	note(len(eps) == 0, "endpoints: no EndpointSlice is labelled kubernetes.io/service-name=%s", svc.Name.Name)
 	note(svc.PublishNotReady, "spec.publishNotReadyAddresses: "+
-		"whoever makes the EndpointSlices marks endpoints ready that are not")
+		"EndpointSlices report endpoints as ready even if their pods are not")
 	if !has {
 		return out
 	}
 	if unused := unusedFamily(svc, eps); unused != "" {
-		note(true, "spec.clusterIPs: none of %s: endpoints of that family get nothing", unused)
+		note(true, "spec.clusterIPs: the service has no %[1]s address, so its %[1]s endpoints serve nobody", unused)
 	}
 	switch service.AffinityOf(svc) {
 	case service.AffinityHash:
-		note(true, "spec.sessionAffinity: ClientIP for %d s: a client's address decides on its backend, "+
-			"as long as these are the endpoints", svc.AffinitySeconds)
+		note(true, "spec.sessionAffinity: ClientIP for %d s: the client's address selects the backend; "+
+			"the choice may change when the endpoints do", svc.AffinitySeconds)
 	case service.AffinityTimer:
-		note(true, "spec.sessionAffinity: ClientIP for %d s: OVN keeps the time; "+
-			"the packet by which it learns of a client is lost", svc.AffinitySeconds)
+		note(true, "spec.sessionAffinity: ClientIP for %d s: OVN remembers each client's backend for that "+
+			"time, and loses the packet from which it learns a client", svc.AffinitySeconds)
 	}
-	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local: at the ClusterIPs clients have the endpoints "+
-		"of their own node; packets of nodes without any are dropped")
+	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local: at the ClusterIPs, clients reach only endpoints on "+
+		"their own node; packets from a node without endpoints are dropped")
 	if line := checks(svc); line != "" {
 		note(true, "%s", line)
 	}
 	const external = "spec.externalTrafficPolicy: Local: "
-	note(svc.LocalFromOutside(), external+"clients from outside have the endpoints of the node that they come to, "+
-		"which see the clients' addresses; those in the cluster reach all")
+	note(svc.LocalFromOutside(), external+"clients from outside reach only endpoints on the node that they connect to, "+
+		"which see the client's address; clients in the cluster reach all endpoints")
 	for _, line := range fromOutside(svc, eps) {
 		note(true, external+"%s", line)
 	}
 	ports := nodePorts(svc)
-	note(svc.LocalFromOutside() && len(ports) > 0, external+"a node without endpoints leads what it sends to its own "+
-		"node port to a node that has some; they see the asking node's address")
-	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: %d is answered by the node agents: "+
-		"200 where an endpoint is ready, else 503", svc.HealthCheckPort)
-	note(len(ports) > 0, "spec.ports: node ports %s are answered by the nodes' kernels, "+
-		"which send them to the ClusterIPs", strings.Join(ports, ", "))
+	note(svc.LocalFromOutside() && len(ports) > 0, external+"a node without endpoints forwards what it sends to its "+
+		"own node port to a node with endpoints, which see the first node's address")
+	note(svc.HealthCheckPort != 0, "spec.healthCheckNodePort: the node agents answer on port %d: "+
+		"200 if an endpoint on the node is ready, otherwise 503", svc.HealthCheckPort)
+	note(len(ports) > 0, "spec.ports: the nodes' kernels answer on the node ports %s "+
+		"and forward to the ClusterIPs", strings.Join(ports, ", "))
 	return out
 }
 
@@ -80,10 +80,10 @@ func fromOutside(svc *cluster.Service, eps []*cluster.EndpointSlice) (out []stri
 			nodes := cluster.ChooseLocal(p, a.Is4(), eps).Nodes
 			parts := make([]string, 0, len(nodes))
 			for _, n := range slices.Sorted(maps.Keys(nodes)) {
-				parts = append(parts, fmt.Sprintf("at %s %s", n, strings.Join(texts(nodes[n]), " ")))
+				parts = append(parts, fmt.Sprintf("%s on node %s", strings.Join(texts(nodes[n]), " and "), n))
 			}
 			if len(parts) == 0 {
-				parts = []string{"nobody, at any node"}
+				parts = []string{"no endpoint on any node"}
 			}
 			out = append(out, fmt.Sprintf("port %d/%s over %s: %s",
 				p.Port, p.Protocol, family(a.Is4()), strings.Join(parts, ", ")))

@@ -146,7 +146,7 @@ func (x answered) vips(p cluster.ServicePort, outside uint16) []VIP {
 			add(a, p.Port, string(a.Origin))
 		}
 		if outside != p.Port && !x.local && a.Origin == cluster.FromClusterIPs {
-			add(a, outside, string(a.Origin)+", for those whom the nodes' kernels let in from outside")
+			add(a, outside, string(a.Origin)+", to which the nodes' kernels send packets from outside the cluster")
 		}
 	}
 	return out
@@ -180,9 +180,9 @@ func taken(svc, holder *cluster.Service, a netip.Addr) string {
 	case slices.Contains(holder.ClusterIPs, a) && !slices.Contains(svc.ClusterIPs, a):
 		return fmt.Sprintf("it is the cluster IP of Service %s", holder.Name)
 	case holder.Created < svc.Created:
-		return fmt.Sprintf("Service %s has it, and is older", holder.Name)
+		return fmt.Sprintf("it belongs to Service %s, which is older", holder.Name)
 	}
-	return fmt.Sprintf("Service %s has it, and comes first by name", holder.Name)
+	return fmt.Sprintf("it belongs to Service %s, whose name sorts first", holder.Name)
 }
 
 func family(is4 bool) string {
@@ -206,7 +206,7 @@ func (p Port) endpoints(s *cluster.State, choice cluster.Choice, n numbered) []E
 		Slice: n.slice.Name.Name, Pod: ep.Pod, Node: ep.Node, Zone: ep.Zone, ForZones: ep.ForZones, ForNodes: ep.ForNodes,
 	}
 	if len(n.numbers) == 0 {
-		one.Address, one.Why = ep.Addr.String(), fmt.Sprintf("the slice has no port named %q of %s", p.Name, p.Protocol)
+		one.Address, one.Why = ep.Addr.String(), fmt.Sprintf("its slice has no %s port named %q", p.Protocol, p.Name)
 		return []Endpoint{one}
 	}
 	out := make([]Endpoint, len(n.numbers))
@@ -252,9 +252,9 @@ func why(in bool, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice
 	}
 	switch {
 	case in:
-		return text + ": no endpoint is ready" + where
+		return text + ": it serves because no endpoint is ready" + where
 	case len(before) > 0 && !slices.Contains(before, at) && c.Has(cluster.Serving|cluster.Terminating):
-		return text + ": there are ready ones" + where
+		return text + ": other endpoints are ready" + where
 	}
 	return text
 }
@@ -263,11 +263,11 @@ func why(in bool, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice
 func unservedReason(s *cluster.State, ep *cluster.Endpoint, at netip.AddrPort, choice cluster.Choice) string {
 	switch {
 	case !choice.Local:
-		return ": its hints name nobody who is there"
+		return ", but its hints name no zone or node that exists"
 	case ep.Node == "":
-		return ": the slice does not say on which node it is"
+		return ", but its slice names no node"
 	case s.Nodes[ep.Node] == nil && slices.Contains(choice.Nodes[ep.Node], at):
-		return ": there is no Node " + ep.Node
+		return ", but there is no Node " + ep.Node
 	}
 	return ""
 }

@@ -53,7 +53,7 @@ func (p Port) write(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\nPort %s over %s", name, p.Family)
 	if p.Local {
-		fmt.Fprint(w, ", to clients on the endpoints' own nodes")
+		fmt.Fprint(w, ", for clients on the same node as an endpoint")
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -79,7 +79,7 @@ func (p Port) write(w io.Writer) error {
 	}
 	for _, c := range p.Clients {
 		if c.Dropped {
-			fmt.Fprintf(w, "  no backend for clients %s: their packets are dropped\n", c.Who)
+			fmt.Fprintf(w, "  clients %s have no endpoint: their packets are dropped\n", c.Who)
 		}
 	}
 	if len(p.Backends)+len(p.Clients) == 0 {
@@ -95,7 +95,7 @@ func (p Port) servedClients(e Endpoint) string {
 	}
 	text := ", for clients " + strings.Join(e.Serves, " and ")
 	if len(e.Serves) < len(p.Clients) && !p.Local {
-		text += "; hints give the others nearer ones"
+		text += "; hints give other clients nearer endpoints"
 	}
 	return text
 }

@@ -17,7 +17,7 @@ import (
 // What the last master reported is not reported again. When the gateway comes back or is deleted, its next outage is.
 func TestReportsOfRecalledGateways(t *testing.T) {
 	gateway := func(down bool) *cluster.Node {
-		return &cluster.Node{Name: "g", UID: "u", NoLease: down,
+		return &cluster.Node{Name: "g", UID: "u", LeaseExpired: down,
 			Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}}}
 	}
 	steps := map[string][]*cluster.Node{
