@@ -124,7 +124,7 @@ func (w *world) check(asked map[cluster.Name]bool) {
 				w.t.Fatalf("pod %s is said to hold the source of %s, and holds %v", holder, s, w.state.PodNetworks[holder].IPs)
 			}
 			if !s.Contains(ip.Addr()) || ip.Bits() != s.Bits() || ip.Addr().Less(first) || s.Addr().Is4() &&
-				ip.Addr() == last(s) {
+				ip.Addr() == ipnet.Last(s) {
 				w.t.Fatalf("pod %s holds %v on a node with %v", n, ip, s)
 			}
 			if other, twice := taken[ip.Addr()]; twice {
@@ -213,14 +213,4 @@ func TestGrantsSurviveTheWire(t *testing.T) {
 	if err != nil || !cluster.SamePodNetwork(got, w.state.PodNetworks[podName("p")]) {
 		t.Errorf("%v, %v, want %v", got, err, w.state.PodNetworks)
 	}
-}
-
-// last is p's last address: the broadcast address of an IPv4 subnet.
-func last(p netip.Prefix) netip.Addr {
-	bytes := p.Addr().AsSlice()
-	for bit := p.Bits(); bit < p.Addr().BitLen(); bit++ {
-		bytes[bit/8] |= 1 << (7 - bit%8)
-	}
-	a, _ := netip.AddrFromSlice(bytes)
-	return a
 }

@@ -72,6 +72,24 @@ func Subnets(p netip.Prefix, length int) uint64 {
 	return 1 << (length - p.Bits())
 }
 
+// Last returns p's last address: the broadcast address of an IPv4 subnet.
+func Last(p netip.Prefix) netip.Addr {
+	p = p.Masked()
+	hi, lo := words(p.Addr())
+	mh, ml := ^uint64(0), ^uint64(0)
+	switch host := uint(p.Addr().BitLen() - p.Bits()); {
+	case host == 0:
+		mh, ml = 0, 0
+	case host < 64:
+		mh, ml = 0, 1<<host-1
+	case host == 64:
+		mh = 0
+	case host < 128:
+		mh = 1<<(host-64) - 1
+	}
+	return fromWords(hi|mh, lo|ml, p.Addr().Is4())
+}
+
 // MAC is an Ethernet address.
 type MAC [6]byte
 

@@ -87,8 +87,8 @@ func TestSizes(t *testing.T) {
 		if got := ipnet.Size(p); got != c.size {
 			t.Errorf("Size(%s) = %d, want %d", p, got, c.size)
 		}
-		if got := last(p); got != addr(c.last) {
-			t.Errorf("last(%s) = %s, want %s", p, got, c.last)
+		if got := ipnet.Last(p); got != addr(c.last) {
+			t.Errorf("Last(%s) = %s, want %s", p, got, c.last)
 		}
 		if got := ipnet.Subnets(p, c.length); got != c.subnets {
 			t.Errorf("Subnets(%s, %d) = %d, want %d", p, c.length, got, c.subnets)
@@ -139,16 +139,16 @@ func TestArithmeticLaws(t *testing.T) {
 		} else if n < ipnet.Size(p) {
 			t.Fatalf("Nth(%s, %d): no address, but the size is %d", p, n, ipnet.Size(p))
 		}
-		if !p.Contains(last(p)) || p.Contains(last(p).Next()) && last(p).Next().IsValid() {
-			t.Fatalf("last(%s) = %s", p, last(p))
+		if !p.Contains(ipnet.Last(p)) || p.Contains(ipnet.Last(p).Next()) && ipnet.Last(p).Next().IsValid() {
+			t.Fatalf("Last(%s) = %s", p, ipnet.Last(p))
 		}
 		length := p.Bits() + r.IntN(p.Addr().BitLen()-p.Bits()+1)
 		k := r.Uint64N(ipnet.Subnets(p, length))
 		s, ok := ipnet.Subnet(p, length, k)
-		if !ok || s.Bits() != length || s != s.Masked() || !p.Contains(s.Addr()) || !p.Contains(last(s)) {
+		if !ok || s.Bits() != length || s != s.Masked() || !p.Contains(s.Addr()) || !p.Contains(ipnet.Last(s)) {
 			t.Fatalf("Subnet(%s, %d, %d) = %s, %v", p, length, k, s, ok)
 		}
-		if next, ok := ipnet.Subnet(p, length, k+1); ok && last(s).Next() != next.Addr() {
+		if next, ok := ipnet.Subnet(p, length, k+1); ok && ipnet.Last(s).Next() != next.Addr() {
 			t.Fatalf("Subnet(%s, %d, %d) = %s does not follow %s", p, length, k+1, next, s)
 		}
 	}
@@ -277,14 +277,4 @@ func TestMACText(t *testing.T) {
 			t.Errorf("%q is taken for a MAC", bad)
 		}
 	}
-}
-
-// last is p's last address: the broadcast address of an IPv4 subnet.
-func last(p netip.Prefix) netip.Addr {
-	bytes := p.Addr().AsSlice()
-	for bit := p.Bits(); bit < p.Addr().BitLen(); bit++ {
-		bytes[bit/8] |= 1 << (7 - bit%8)
-	}
-	a, _ := netip.AddrFromSlice(bytes)
-	return a
 }
