@@ -141,7 +141,12 @@ func topologyFlags() []cli.Flag {
 	router := stringFlag("router-name", config.DefaultCluster().RouterName, "`NAME` of the cluster router; "+
 		"unless this is given, a router that is tagged k8s-cluster-router=yes keeps its name")
 	router.Aliases = []string{"node-name"} // the classic name of this flag
-	return []cli.Flag{joinSubnetFlag(), router}
+	return []cli.Flag{joinSubnetFlag(), router,
+		stringFlag("gateway-cidrs", "", "`CIDR`,... of outside addresses that gateways may have although their Nodes do not "+
+			"report them (status.addresses)"),
+		stringFlag("gateway-pin-cidrs", "", "`CIDR`,... of pods that a gateway on any node may name in --rampout-ip-subnets "+
+			"(default: each gateway those of its own node)"),
+	}
 }
 
 func joinSubnetFlag() cli.Flag {
@@ -179,6 +184,7 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 	if c.String("join-subnet") != "" {
 		d.JoinSubnets = r.prefixes("join-subnet")
 	}
+	d.Claims = config.Claims{GatewayCIDRs: r.prefixes("gateway-cidrs"), PinCIDRs: r.prefixes("gateway-pin-cidrs")}
 	if name := c.String("router-name"); name != "" {
 		d.RouterName, d.RouterNamed = name, c.IsSet("router-name")
 	}

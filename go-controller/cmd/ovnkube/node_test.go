@@ -41,8 +41,13 @@ func TestNodeFlags(t *testing.T) {
 	got := fmt.Sprintf("%+v", n)
 	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t} Name:n1 " +
 		"ClusterSubnets:[10.0.0.0/14/23 fd01::/48/64] " +
+<<<<<<< HEAD
+		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] Services:{MaxVIPs:4096 MaxEndpoints:10000 ExternalCIDRs:[]} " +
+		"OVSAddress:unix:/x/db.sock SBAddress:tcp:10.0.0.1:6642 " +
+=======
 		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] " +
 		"Services:{MaxVIPs:7 MaxEndpoints:8 ExternalCIDRs:[192.0.2.0/24]} OVSAddress:unix:/x/db.sock SBAddress:tcp:10.0.0.1:6642 " +
+>>>>>>> svc
 		"EncapIPs:[10.0.0.2 fd00::2] EncapType:geneve DatapathType:netdev " +
 		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 " +
 		"Rampout:[10.0.2.0/23 fd01::/64] NodeLabel:gateway=yes} MTU:1400 OVNRunDir:/x/ovn CNIConfDir:/c CNIBinDir:/b " +

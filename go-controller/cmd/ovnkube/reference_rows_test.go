@@ -34,6 +34,7 @@ func roleTexts() []roleText {
 		{names.KindNode, names.RoleManagement, "", "the management port"},
 		{names.KindNode, names.RoleEgress, family, "without gateways: pods' packets out of the cluster go to the node"},
 		{names.KindNode, names.RoleHairpin, "", "does not track twice what the node's own kernel gets back"},
+		{names.KindNode, names.RoleSpoofGuard, "", "drops what only the network may send: DHCP answers, redirects"},
 		{names.KindNode, names.RoleUnserved, "", "drops what is sent to a ClusterIP and got no backend"},
 		{names.KindGateway, names.RoleRouter, "", "the gateway router"},
 		{names.KindGateway, names.RoleRouterToJoin, "", "the gateway router's port to the join switch"},
@@ -139,7 +140,8 @@ func goldenRows(t *testing.T) (map[owned]string, keyTables) {
 	for _, in := range inputs {
 		out := ovnkube(t.Context(), nil, "translate", "-f", in, "-o", "json",
 			"--cluster-subnets", "10.244.0.0/16/24,10.128.0.0/14/23,fd01::/48/64",
-			"--k8s-service-cidrs", "10.96.0.0/16,fd02::/112", "--join-subnet", "100.64.0.0/16,fd98::/48")
+			"--k8s-service-cidrs", "10.96.0.0/16,fd02::/112", "--join-subnet", "100.64.0.0/16,fd98::/48",
+			"--gateway-pin-cidrs", "10.244.0.0/16")
 		var tables map[string][]struct {
 			ExternalIDs map[string]string `json:"external_ids"`
 		}

@@ -45,6 +45,8 @@ func settings() []setting {
 		{"sb-address", "ovnsouth", "address", ""},
 		{"cluster-subnets", "default", "cluster-subnets", ""},
 		{"join-subnet", "default", "join-subnet", ""},
+		{"gateway-cidrs", "default", "gateway-cidrs", ""},
+		{"gateway-pin-cidrs", "default", "gateway-pin-cidrs", ""},
 		{"mtu", "default", "mtu", ""},
 		{"encap-ip", "default", "encap-ip", ""},
 		{"encap-type", "default", "encap-type", ""},

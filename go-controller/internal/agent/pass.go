@@ -79,6 +79,7 @@ func (a *Agent) pass(ctx context.Context) error {
 
 // hostPass is the part of a pass that needs no Open vSwitch.
 type hostPass struct {
+	refused error        // what the API server refuses to list or watch
 	node    local.Node   // the zero value while it is not known
 	nodeErr error        // why not all of it is known
 	own     []netip.Addr // its addresses here
@@ -87,11 +88,12 @@ type hostPass struct {
 }
 
 // err is everything that is wrong.
-func (h hostPass) err() error { return errors.Join(h.nodeErr, h.ownErr, h.served.err) }
+func (h hostPass) err() error { return errors.Join(h.refused, h.nodeErr, h.ownErr, h.served.err) }
 
 // passHost reads the Node, and keeps the kernel's part of services. Services change
 // while Open vSwitch does not answer, too.
 func (a *Agent) passHost(ctx context.Context) (h hostPass) {
+	h.refused = a.kube.Refusals.Err()
 	if !a.kube.Synced() {
 		h.nodeErr = errors.New("the API server has not answered yet")
 	} else if n, ok := a.kube.Node(); !ok {
@@ -140,7 +142,8 @@ func (a *Agent) sweep(ctx context.Context) error {
 func (a *Agent) openGate(f hostplan.Facts) {
 	_, bridge := a.ovs.Interface(names.IntegrationBridge)
 	if mtu, err := encap.MTU(f, a.config); err == nil && bridge && len(f.Subnets) > 0 {
-		a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev})
+		a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev,
+			Subnets: f.Subnets})
 	}
 }
 

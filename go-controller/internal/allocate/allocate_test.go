@@ -132,6 +132,7 @@ func (w *world) patched(p Patch) cluster.Event {
 // restarted is the same cluster with an empty ledger.
 func (w *world) restarted() *world {
 	again := &world{t: w.t, config: w.config, state: index.NewState(w.config), ledger: New(w.config)}
+	again.state.SwitchSubnets = w.state.SwitchSubnets
 	var events []cluster.Event
 	for _, n := range w.state.Nodes {
 		events = append(events, cluster.Event{Ref: n.Ref(), New: n})

@@ -5,8 +5,8 @@
 // reported as a Problem and written anew. When two objects claim the same thing, the older one keeps it. When nothing
 // is left for an object, its annotation is removed.
 //
-// A node that lost its annotation, or was made anew under its name, gets the subnets back that its pods have addresses
-// in, as long as they are free.
+// A node that lost its annotation, or was made anew under its name, gets the subnets back that its switch has in the
+// database, as long as they are free. Of several nodes that claim the same, the one whose switch has it comes first.
 //
 // The Ledger records who holds what. It is rebuilt from the State at the start, where each object is a Change. One call
 // of Update looks at all claims before it grants anything new: nothing is granted that another object already claims.

@@ -17,7 +17,7 @@ func (w *world) wait(seconds int64) {
 	w.pause = 0
 }
 
-// What was freed is not given again for a minute. Those that find nothing else wait, are reported once, and get it then.
+// What was freed is not given again for a minute. Who finds nothing else waits, is reported once, and gets it then.
 func TestFreedWaits(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/28/29,fd01::/63/64") // two nodes of three pods each
 	w.pause = 0

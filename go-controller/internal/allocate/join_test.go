@@ -25,6 +25,7 @@ func gateway(name string, created int64, join ...string) *cluster.Node {
 	n := node(name, created)
 	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Port: "breth0_" + name, IPs: []netip.Prefix{ownExternal(name)},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
+	n.Addrs = []netip.Addr{ownExternal(name).Addr()}
 	for _, j := range join {
 		n.JoinAnnotated = append(n.JoinAnnotated, netip.MustParsePrefix(j))
 	}

@@ -1,6 +1,7 @@
 package allocate
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -70,12 +71,18 @@ func (u *update) releaseNodes() {
 	}
 }
 
-// claimNodes grants nodes the subnets that they claim, the oldest node first. Subnets that allocate would never grant,
-// such as those of an older --cluster-subnets, come last: a node that claims everything gets only what is left.
+// claimNodes grants nodes the subnets that they claim: first those that their switches have, and then the oldest node
+// first. Subnets that allocate would never grant, such as those of an older --cluster-subnets, come last: a node that
+// claims everything gets only what is left.
 func (u *update) claimNodes() {
 	regular := func(n *cluster.Node) bool { return u.subnets.regular(n.Annotated...) }
+	recorded := func(n *cluster.Node) bool {
+		return len(n.Annotated) > 0 && slices.Equal(n.Annotated, u.s.SwitchSubnets[n.Name])
+	}
 	nodes := u.sortedNodes()
-	slices.SortStableFunc(nodes, func(x, y *cluster.Node) int { return cluster.CompareBool(!regular(x), !regular(y)) })
+	slices.SortStableFunc(nodes, func(x, y *cluster.Node) int {
+		return cmp.Or(cluster.CompareBool(!recorded(x), !recorded(y)), cluster.CompareBool(!regular(x), !regular(y)))
+	})
 	for _, n := range nodes {
 		lease := u.Ledger.nodes[n.Name]
 		switch {
@@ -138,23 +145,10 @@ func (u *update) allocateNodes() {
 }
 
 // restoreNode grants a node the subnets that it had before it was deleted. When the ledger does not go back that far,
-// it grants those that the node's pods have addresses in. With other subnets running pods would lose their addresses.
+// it grants those that the node's switch has in the database. With other subnets running pods would lose their
+// addresses. What the pods' annotations say does not count: whoever may create a pod may write them.
 func (u *update) restoreNode(n *cluster.Node) bool {
-	candidates := [][]netip.Prefix{u.former.held[n.Name]}
-	for _, name := range u.s.PodsOn(n.Name) {
-		p := u.s.Pods[name]
-		if p.Annotated == nil || !p.WantsNetwork() {
-			continue
-		}
-		var subnets []netip.Prefix
-		for _, ip := range p.Annotated.IPs {
-			subnets = append(subnets, ip.Masked())
-		}
-		if u.subnets.regular(subnets...) {
-			candidates = append(candidates, subnets)
-		}
-	}
-	for _, subnets := range candidates {
+	for _, subnets := range [][]netip.Prefix{u.former.held[n.Name], u.s.SwitchSubnets[n.Name]} {
 		if len(subnets) > 0 && u.subnets.claim(n.Name, subnets) == nil {
 			u.grantNode(n, subnets)
 			u.patched[n.Name] = true

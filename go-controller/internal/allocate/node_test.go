@@ -2,8 +2,11 @@ package allocate
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 )
 
 func TestTwoNodesClaimOneSubnet(t *testing.T) {
@@ -153,11 +156,37 @@ func TestNodeMadeAnew(t *testing.T) {
 		w := start(t)
 		w.drop(node("waiting", 5), node("n1", 1))
 		w.state.Nodes["n2"] = anew // without its annotation
+		w.state.SwitchSubnets = map[string][]netip.Prefix{"n2": {netip.MustParsePrefix("10.0.1.0/24")}}
 		again := w.restarted()
 		again.result(1)
 		again.subnets("n2", "10.0.1.0/24")
 		again.address("p", "10.0.1.3")
 	})
+	t.Run("unseen, and a pod's author names subnets", func(t *testing.T) {
+		w := start(t)
+		w.drop(node("waiting", 5), node("n4", 4), node("n1", 1))
+		w.state.Nodes["n2"] = anew
+		hostile := *w.state.Pods[podName("p")]
+		hostile.Annotated = &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.0.3.9/24")}}
+		w.state.Pods[podName("p")] = &hostile
+		again := w.restarted()
+		again.subnets("n2", "10.0.0.0/24") // the first that is free
+		again.address("p", "10.0.0.3")
+	})
+}
+
+// After a restart a node keeps the subnets that its switch has, although an older node claims them meanwhile.
+func TestSubnetsOfASwitchAreKept(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/22/24,fd01::/48/64")
+	w.put(node("old", 1), node("n", 2))
+	w.subnets("n", "10.0.1.0/24 fd01:0:0:1::/64")
+	w.state.SwitchSubnets = maps.Clone(w.state.NodeSubnets)
+	thief := *w.state.Nodes["old"]
+	thief.Annotated = w.state.NodeSubnets["n"]
+	w.state.Nodes["old"] = &thief
+	again := w.restarted()
+	again.subnets("n", "10.0.1.0/24 fd01:0:0:1::/64")
+	again.subnets("old", "10.0.0.0/24 fd01::/64")
 }
 
 // Neither a node with a very large subnet nor a large range slows down the search.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
@@ -141,15 +140,7 @@ func (u *update) patchPod(p *cluster.Pod, net annotation.PodNetwork) {
 
 // network is the attachment with the given address number in each pool.
 func (l *nodeLease) network(numbers []uint64) annotation.PodNetwork {
-	var net annotation.PodNetwork
-	for i, p := range l.subnets {
-		a, _ := ipnet.Nth(p, numbers[i])
-		gw, _ := subnet.Router(p)
-		net.IPs = append(net.IPs, netip.PrefixFrom(a, p.Bits()))
-		net.Gateways = append(net.Gateways, gw)
-	}
-	net.MAC = ipnet.MACFor(ipnet.Addrs(net.IPs))
-	return net
+	return subnet.Attachment(l.subnets, numbers)
 }
 
 // claim grants a pod the very addresses ips, one in each pool.

@@ -22,24 +22,19 @@ type pool struct {
 
 // newPool grants the numbers from firstPod to the one before cluster.HealthSource. Older versions granted that one to
 // pods, too.
-func newPool(subnet netip.Prefix) *pool {
-	p := &pool{subnet: subnet, used: map[uint64]cluster.Name{}, next: firstPod}
-	if source, ok := cluster.HealthSource(subnet); ok {
-		n, _ := ipnet.Index(subnet, source)
-		p.last = n - 1
+func newPool(s netip.Prefix) *pool {
+	p := &pool{subnet: s, used: map[uint64]cluster.Name{}, next: firstPod}
+	if last, ok := subnet.LastHost(s); ok {
+		p.last = last - 1
 	}
 	return p
 }
 
 // check is the number of an address that a pod claims. The error is why the pod can't have it.
 func (p *pool) check(ip netip.Prefix) (uint64, error) {
-	n, ok := ipnet.Index(p.subnet, ip.Addr())
-	if !ok || ip.Bits() != p.subnet.Bits() {
-		return 0, fmt.Errorf("%s is not in the node's subnet %s", ip, p.subnet)
-	}
-	if n < firstPod || n > p.last+1 {
-		return 0, fmt.Errorf("%s is not one for pods in the node's subnet %s: want number %d to %d of it",
-			ip, p.subnet, firstPod, p.last)
+	n, err := subnet.PodHost(p.subnet, ip)
+	if err != nil {
+		return 0, err
 	}
 	if other, taken := p.used[n]; taken {
 		return 0, fmt.Errorf("%s is already the address of Pod %s", ip, other)

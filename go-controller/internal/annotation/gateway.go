@@ -137,6 +137,9 @@ func (j l3GatewayJSON) gateway() (*L3Gateway, error) {
 		return nil, fmt.Errorf("mac-address: %q is not an Ethernet address such as 02:42:ac:12:00:03", j.MAC)
 	}
 	copy(g.MAC[:], hw)
+	if g.MAC == (ipnet.MAC{}) || g.MAC[0]&1 != 0 {
+		return nil, fmt.Errorf("mac-address: %s is not the address of one interface: want the NIC's", g.MAC)
+	}
 	if len(j.IPs) == 0 && j.IP != "" {
 		j.IPs = []string{j.IP}
 	}

@@ -85,6 +85,7 @@ func (s Setup) inNorthbound(ctx context.Context, do func(*northbound) error) err
 		return err
 	}
 	schema := nb.NewSchema()
+	s.Cluster.Claims.Unchecked = true // who runs the command may write the database
 	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
 		n := &northbound{Setup: s, session: session, strangers: map[string]bool{}, others: map[nb.Owner]bool{}}
 		if err := n.read(schema); err != nil {

@@ -12,11 +12,8 @@ import (
 // and ND for it, so that a pod with the address would be cut off while there are checks. It can't be the router's
 // address for the same reason. ok is false for a subnet without room for it.
 func HealthSource(s netip.Prefix) (a netip.Addr, ok bool) {
-	n := min(ipnet.Size(s)-1, ipnet.MaxNumber)
-	if s.Addr().Is4() && n > 0 {
-		n--
-	}
-	if n < subnet.FirstPodHost {
+	n, ok := subnet.LastHost(s)
+	if !ok {
 		return netip.Addr{}, false
 	}
 	return ipnet.Nth(s, n)

@@ -7,18 +7,27 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Reasons of the Problems that a Node's annotations lead to.
 const (
 	ReasonGatewayRefused = "GatewayConfigRefused"
 	ReasonByHandRefused  = "ByHandRecordRefused"
+	ReasonChassisRefused = "NodeChassisRefused"
 )
 
-// ReadAnnotations sets the node's fields from its annotations. A gateway configuration that can't be parsed is a
-// Problem: the node is then no gateway.
-func (n *Node) ReadAnnotations(a map[string]string) []Problem {
-	n.ChassisID = a[annotation.NodeChassisID]
+// ReadAnnotations sets the node's fields from its annotations. A gateway configuration that can't be parsed, or names
+// the port of another, is a Problem: the node is then no gateway. So is a chassis that can't be one: it is then unknown.
+func (n *Node) ReadAnnotations(a map[string]string) (problems []Problem) {
+	refuse := func(reason, message string) {
+		problems = append(problems, Problem{Ref: n.Ref(), UID: n.UID, Reason: reason, Message: message})
+	}
+	if n.ChassisID = a[annotation.NodeChassisID]; !validChassis(n.ChassisID) {
+		refuse(ReasonChassisRefused, fmt.Sprintf("annotation %s: %.64q: want the system-id of one Open vSwitch, of letters, "+
+			"digits and any of .:_- only: it is not used", annotation.NodeChassisID, n.ChassisID))
+		n.ChassisID = ""
+	}
 	if raw, ok := a[annotation.NodeSubnets]; ok {
 		subnets, err := annotation.ParseNodeSubnets(raw)
 		n.Annotated = subnets
@@ -35,11 +44,37 @@ func (n *Node) ReadAnnotations(a map[string]string) []Problem {
 	}
 	if raw, ok := a[annotation.L3GatewayConfig]; ok {
 		gateway, err := annotation.ParseL3Gateway(raw)
+		if err == nil && gateway != nil {
+			err = n.checkPort(gateway)
+		}
 		if err != nil {
-			return []Problem{{Ref: n.Ref(), UID: n.UID, Reason: ReasonGatewayRefused,
-				Message: err.Error() + ": the node is no gateway"}}
+			refuse(ReasonGatewayRefused, err.Error()+": the node is no gateway")
+			return problems
 		}
 		n.Gateway = gateway
+	}
+	return problems
+}
+
+// maxChassis is the length of the longest chassis name: a host name may be one.
+const maxChassis = 253
+
+// validChassis is true for a name that can be one chassis. A list of several, with commas, would bind ports to all of
+// them (ovn-nb(5), Logical_Switch_Port options:requested-chassis).
+func validChassis(id string) bool {
+	return len(id) <= maxChassis && strings.IndexFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(".:_-", r)
+	}) < 0
+}
+
+// checkPort checks that the gateway's port has the name that its bridge or NIC gives it, and no other port's.
+func (n *Node) checkPort(g *annotation.L3Gateway) error {
+	device, own := strings.CutSuffix(g.Port, names.LocalnetPort("", n.Name))
+	switch {
+	case !own, g.Bridge != names.IntegrationBridge && device != g.Bridge, !names.IsInterface(device):
+		return fmt.Errorf("annotation %s: interface-id %.64q of bridge-id %.64q: want the name of the bridge, or in %s of the "+
+			"NIC, with %q behind it", annotation.L3GatewayConfig, g.Port, g.Bridge, names.IntegrationBridge,
+			names.LocalnetPort("", n.Name))
 	}
 	return nil
 }

@@ -61,9 +61,8 @@ func (n *Node) Equal(o Object) bool {
 		n.Gateway.Equal(m.Gateway) && n.Found.Equal(m.Found)
 }
 
-// Chassis is the value of requested-chassis for the node's logical ports: the chassis, or the host name while that is
-// unknown. ovn-controller accepts both (ovn-nb(5), Logical_Switch_Port options:requested-chassis).
-func (n *Node) Chassis() string { return cmp.Or(n.ChassisID, n.Name) }
+// Reported is the addresses that the Node object reports in its status. The kubelet writes them.
+func (n *Node) Reported() []netip.Addr { return slices.Concat(n.Addrs, n.ExternalAddrs) }
 
 // ClaimsSubnets is true when the Node object has an annotation with its subnets, right or wrong.
 func (n *Node) ClaimsSubnets() bool { return len(n.Annotated) > 0 || n.AnnotationError != "" }

@@ -19,6 +19,8 @@ type State struct {
 	// RouterUUID is the UUID of a cluster router that somebody else made and that is used instead of a new one; "" for
 	// none.
 	RouterUUID string
+	// SwitchSubnets is the subnets of the nodes' switches when the database was last connected to, by node.
+	SwitchSubnets map[string][]netip.Prefix
 
 	Nodes        map[string]*Node
 	Namespaces   map[string]*Namespace

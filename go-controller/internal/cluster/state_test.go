@@ -242,10 +242,6 @@ func TestNames(t *testing.T) {
 	if got := (&cluster.Node{Name: "n1"}).Ref().String(); got != "Node n1" {
 		t.Errorf("reference %q, want Node n1", got)
 	}
-	if a, b := (&cluster.Node{Name: "n1", ChassisID: "c"}).Chassis(), (&cluster.Node{Name: "n1"}).Chassis(); a != "c" ||
-		b != "n1" {
-		t.Errorf("chassis %q and %q, want c and n1", a, b)
-	}
 	for _, p := range []cluster.Pod{{}, {Node: "n", HostNetwork: true}, {Node: "n", Finished: true}} {
 		if p.WantsNetwork() {
 			t.Errorf("%+v wants a network", p)

@@ -31,7 +31,8 @@ const podState = `ip -br addr show dev eth0 scope global
 ip -br link show dev eth0 | cut -d' ' -f1 | cut -d@ -f1
 cat /sys/class/net/eth0/address /sys/class/net/eth0/mtu
 ip -4 route; ip -6 route show default
-ethtool -k eth0 | grep ^tx-checksumming`
+ethtool -k eth0 | grep ^tx-checksumming
+grep . /proc/sys/net/ipv6/conf/eth0/accept_ra /proc/sys/net/ipv6/conf/eth0/autoconf`
 
 const wantPodState = `eth0@if# UP 10.128.2.3/23 fd01:0:0:1::3/64
 eth0
@@ -40,7 +41,9 @@ eth0
 default via 10.128.2.1 dev eth0
 10.128.2.0/23 dev eth0 proto kernel scope link src 10.128.2.3
 default via fd01:0:0:1::1 dev eth0 metric 1024 pref medium
-tx-checksumming: off`
+tx-checksumming: off
+/proc/sys/net/ipv6/conf/eth0/accept_ra:0
+/proc/sys/net/ipv6/conf/eth0/autoconf:0`
 
 func inPod(t *testing.T, ns string) string {
 	t.Helper()
@@ -264,7 +267,7 @@ func TestRecreatedPod(t *testing.T) {
 	}
 	b := newBed(t, 20*time.Second)
 	older, newer := web(), web()
-	newer.uid, newer.ips, newer.gateways = "uid-newer", []string{"10.128.2.9/23"}, []string{"10.128.2.1"}
+	newer.uid, newer.ips = "uid-newer", []string{"10.128.2.9/23", "fd01:0:0:1::9/64"}
 	b.create(t, older, true)
 	first, second := add(older, idA, netns(t, "old")), add(newer, idB, netns(t, "new"))
 	install(t, idA)

@@ -87,7 +87,8 @@ func (n *fakeNode) Settings(ctx context.Context) (server.Settings, error) {
 		}
 		return server.Settings{}, err
 	}
-	return server.Settings{MTU: 1442, Userspace: true}, nil
+	return server.Settings{MTU: 1442, Userspace: true, Subnets: []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23"),
+		netip.MustParsePrefix("fd01:0:0:1::/64")}}, nil
 }
 
 // observer remembers which phases ADD went through.
@@ -182,6 +183,12 @@ func (p pod) network() annotation.PodNetwork {
 	}
 	n.MAC = ipnet.MACFor(ipnet.Addrs(n.IPs))
 	return n
+}
+
+// numbered is the i-th of several pods, with addresses of its own.
+func numbered(i int) pod {
+	return pod{fmt.Sprint("p", i), fmt.Sprint("uid", i), []string{fmt.Sprintf("10.128.2.%d/23", 10+i),
+		fmt.Sprintf("fd01:0:0:1::%x/64", 10+i)}, []string{"10.128.2.1", "fd01:0:0:1::1"}}
 }
 
 // object is the annotated pod.

@@ -81,8 +81,7 @@ func TestStatusAndGC(t *testing.T) {
 	b.node.miss(nil)
 
 	for i, id := range []string{idA, idB} {
-		p := pod{fmt.Sprint("p", i), fmt.Sprint("uid", i), []string{fmt.Sprintf("10.128.2.%d/23", 10+i)},
-			[]string{"10.128.2.1"}}
+		p := numbered(i)
 		b.create(t, p, true)
 		install(t, id)
 		add(p, id, netns(t, p.name)).succeed(t)
@@ -220,8 +219,7 @@ func TestManyAtOnce(t *testing.T) {
 	cmds := make([]*exec.Cmd, n)
 	var calls [n]call
 	for i := range n {
-		p := pod{fmt.Sprint("p", i), fmt.Sprint("uid", i), []string{fmt.Sprintf("10.128.2.%d/23", 10+i)},
-			[]string{"10.128.2.1"}}
+		p := numbered(i)
 		b.create(t, p, true)
 		id := fmt.Sprintf("%04d-container-of-many", i)
 		install(t, id)

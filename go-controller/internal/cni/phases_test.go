@@ -109,8 +109,7 @@ func TestGCGoesOn(t *testing.T) {
 	b := newBed(t, 20*time.Second)
 	ids := []string{"aaaa-container-of-gc", "bbbb-container-of-gc", "cccc-container-of-gc"}
 	for i, id := range ids {
-		p := web()
-		p.name, p.uid = string(rune('a'+i)), "uid-"+string(rune('a'+i))
+		p := numbered(i)
 		b.create(t, p, true)
 		install(t, id)
 		add(p, id, netns(t, p.name)).succeed(t)

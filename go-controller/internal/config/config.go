@@ -45,6 +45,14 @@ type Cluster struct {
 	RouterName   string         // name of the cluster router
 	RouterNamed  bool           // the operator gave RouterName; otherwise an existing cluster router keeps its name
 	Services     Services
+	Claims       Claims
+}
+
+// Claims says what nodes may claim beyond what Kubernetes knows to be theirs. Only the master needs it.
+type Claims struct {
+	GatewayCIDRs []netip.Prefix // outside addresses that gateways may have although no Node reports them
+	PinCIDRs     []netip.Prefix // pods on any node that a gateway may name as pinned to it
+	Unchecked    bool           // every claim holds: a command on the node itself, whose user may write the database
 }
 
 // The longest prefix lengths of node subnets. A node needs addresses for .1, .2 and its pods.
@@ -199,6 +207,12 @@ func (c Cluster) Validate() error {
 		}
 	}
 	errs = append(append(errs, c.validateJoin()...), c.Services.Validate())
+	for _, p := range c.Claims.PinCIDRs {
+		if !slices.ContainsFunc(c.Subnets, func(s ClusterSubnet) bool { return s.CIDR.Overlaps(p) }) {
+			errs = append(errs, fmt.Errorf("--gateway-pin-cidrs %s: no pod has an address there: want ranges of "+
+				"--cluster-subnets %s", p, SubnetList(c.Subnets)))
+		}
+	}
 	if c.RouterName == "" {
 		errs = append(errs, errors.New("--router-name: the cluster router needs a name"))
 	}

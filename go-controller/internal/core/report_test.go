@@ -70,8 +70,8 @@ func serviceOf(name string, created int64, external ...string) *cluster.Service 
 	return s
 }
 
-// When services claim one address, those without it are told which service has it: once, and again when the address or
-// the loser is another.
+// When services claim one address, those without it are told which service has it: once, and again when the address,
+// the loser or the holder is another.
 func TestServicesThatClaimOneAddress(t *testing.T) {
 	w := newWorld(t)
 	told := func(what string, want ...string) {
@@ -96,9 +96,9 @@ func TestServicesThatClaimOneAddress(t *testing.T) {
 	w.put(serviceOf("c", 3, "192.0.2.1", "192.0.2.2"))
 	told("the same loss again")
 	w.put(serviceOf("a", 1, "192.0.2.1"))
-	told("an older one", fmt.Sprintf(lost, "b", "a"))
+	told("an older one: the youngest hears who has it now", fmt.Sprintf(lost, "b", "a"), fmt.Sprintf(lost, "c", "a"))
 	w.drop(serviceOf("a", 1))
-	told("the oldest goes: the next has it")
+	told("the oldest goes: the next has it", fmt.Sprintf(lost, "c", "b"))
 	w.put(serviceOf("c", 3))
 	told("a loser asks no more")
 	w.put(serviceOf("c", 3, "192.0.2.1"))
@@ -107,7 +107,7 @@ func TestServicesThatClaimOneAddress(t *testing.T) {
 	limited.Ingress = []cluster.Ingress{{Addr: netip.MustParseAddr("192.0.2.1")}}
 	limited.SourceRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	w.put(limited)
-	told("an older one, whose clients the nodes' kernels pick", fmt.Sprintf(lost, "b", "a"))
+	told("an older one, whose clients the nodes' kernels pick", fmt.Sprintf(lost, "b", "a"), fmt.Sprintf(lost, "c", "a"))
 	w.drop(limited)
 	var many []string
 	for i := range 7 {
@@ -124,12 +124,13 @@ func outsideNode(name string, created int64, ips ...string) *cluster.Node {
 	n := &cluster.Node{Name: name, UID: "uid-" + name, Created: created, Gateway: &annotation.L3Gateway{}}
 	for _, ip := range ips {
 		n.Gateway.IPs = append(n.Gateway.IPs, netip.MustParsePrefix(ip))
+		n.Addrs = append(n.Addrs, netip.MustParsePrefix(ip).Addr())
 	}
 	return n
 }
 
-// When gateways claim one address, those without it are told which gateway has it: once, and again when the address or
-// the loser is another.
+// When gateways claim one address, those without it are told which gateway has it: once, and again when the address,
+// the loser or the holder is another.
 func TestGatewaysWithOneAddress(t *testing.T) {
 	w := newWorld(t)
 	told := func(what string, want ...string) {
@@ -163,7 +164,7 @@ func TestGatewaysWithOneAddress(t *testing.T) {
 	w.put(again(outsideNode("c", 3, "192.0.2.1/24", "fd00::1/64")))
 	told("the same loss again")
 	w.put(outsideNode("a", 1, "192.0.2.1/24"))
-	told("an older one", fmt.Sprintf(lost, "b", "a"))
+	told("an older one: the youngest hears who has it now", fmt.Sprintf(lost, "c", "a"), fmt.Sprintf(lost, "b", "a"))
 	w.put(again(outsideNode("b", 2, "192.0.2.2/24")))
 	told("a loser gets an address of its own")
 	w.drop(outsideNode("a", 1))

@@ -2,10 +2,12 @@ package doctor
 
 import (
 	"context"
+	"errors"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
 )
 
 // checkServicePorts compares the nftables chains and sets for services with the plan of
@@ -16,6 +18,9 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 		return unchecked("no API server is given, which knows the services")
 	case h.apiErr != nil || h.nodeErr != nil:
 		return unchecked("the API server does not tell the services")
+	case errors.Is(h.servedErr, reflector.ErrRefused):
+		return problem("%v", h.servedErr).fixed("kubectl create clusterrolebinding northbound-node-proxier " +
+			"--clusterrole=system:node-proxier --group=system:nodes  # if the agent uses the kubelet's identity")
 	case h.servedErr != nil:
 		return unchecked("%v", h.servedErr)
 	case len(h.subnets) == 0 || h.planErr != nil:

@@ -122,21 +122,26 @@ func (p Plan) String() string {
 	return b.String()
 }
 
+// Join is values as text, with commas.
+func Join[T fmt.Stringer](list []T) string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = v.String()
+	}
+	return strings.Join(out, ",")
+}
+
 // PodPort is the OVS port of a pod (ovn-architecture(7), "Life Cycle of a
 // VIF"): iface-id ties it to the logical port, iface-id-ver to this very pod
 // and not one of the same name before or after it, and sandbox to the
 // container that it must vanish with.
 func PodPort(logicalPort, podUID, sandbox string, n annotation.PodNetwork) Port {
-	addrs := make([]string, len(n.IPs))
-	for i, p := range n.IPs {
-		addrs[i] = p.String()
-	}
 	return Port{
 		Bridge: names.IntegrationBridge,
 		Name:   names.HostVeth(sandbox),
 		ExternalIDs: map[string]string{
 			names.IfaceID: logicalPort, names.IfaceIDVer: podUID, names.IfaceSandbox: sandbox,
-			names.IfaceAttachedMAC: n.MAC.String(), names.IfaceIPAddresses: strings.Join(addrs, ","),
+			names.IfaceAttachedMAC: n.MAC.String(), names.IfaceIPAddresses: Join(n.IPs),
 		},
 	}
 }

@@ -196,11 +196,7 @@ func NewServicePorts(n ServiceNode, entries []ServiceEntry) ServicePorts {
 // prefixList is prefixes as text, sorted, each once, with commas.
 func prefixList(prefixes []netip.Prefix) string {
 	sorted := slices.SortedFunc(slices.Values(prefixes), netip.Prefix.Compare)
-	texts := make([]string, 0, len(sorted))
-	for _, p := range slices.Compact(sorted) {
-		texts = append(texts, p.String())
-	}
-	return strings.Join(texts, ",")
+	return Join(slices.Compact(sorted))
 }
 
 // ServiceChange is a step from one ServicePorts to another: what goes and what

@@ -65,6 +65,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &master{config: c, log: log, clients: clients, metrics: metrics.NewMaster(registry)}
 	m.source = source.New(clients, kinds.All())
+	m.source.Refusals.Count = m.metrics.KindsRefused
 	m.writer = write.New(clients, kinds.All(), component, m.metrics, log)
 	if m.leader, err = leader.New(clients, c.LeaderElect, log); err != nil {
 		return err
@@ -136,10 +137,12 @@ func (m *master) ready() error {
 	case !m.leading:
 		return fmt.Errorf("the API server %s does not answer", m.clients.Server)
 	}
-	session := m.database.Session()
+	session, refused := m.database.Session(), m.source.Refusals.Err()
 	switch {
 	case session == nil:
 		return notConnected(m.database.Failure())
+	case refused != nil:
+		return refused
 	case m.loop.HeldBack() != nil:
 		return m.loop.HeldBack()
 	case !m.loop.Compared(session):

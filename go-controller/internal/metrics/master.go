@@ -22,6 +22,7 @@ type Master struct {
 	Patches      *prometheus.CounterVec // kind, result: ok, retried, dropped, refused, overtaken
 	Problems     *prometheus.CounterVec // reason
 	Differences  prometheus.Counter
+	KindsRefused prometheus.Gauge
 	Gateways     *prometheus.GaugeVec // family: ipv4, ipv6; state: working, out
 }
 
@@ -50,6 +51,8 @@ func NewMaster(r prometheus.Registerer) *Master {
 		Problems: f.counters("problems_total", "Problems found in users' objects, by reason.", "reason"),
 		Differences: f.counter("verify_differences_total",
 			"Owners for which --verify found rows that differ from a full translation. Any is a bug."),
+		KindsRefused: f.gauge("k8s_kinds_refused",
+			"Kinds that the API server refuses to list or watch: the master lacks a right."),
 		Gateways: f.NewGaugeVec(prometheus.GaugeOpts(opts("gateways",
 			"Gateways with an egress path for a family, by state: working or out of service.")), []string{"family", "state"}),
 	}

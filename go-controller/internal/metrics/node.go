@@ -16,6 +16,7 @@ type Node struct {
 	GatewayOut        prometheus.Gauge
 	Phases            *prometheus.HistogramVec // phase: of ADD, see package cni/server
 	HealthPortsFailed prometheus.Gauge
+	KindsRefused      prometheus.Gauge
 }
 
 // NewNode makes the metrics and registers them with r.
@@ -31,6 +32,8 @@ func NewNode(r prometheus.Registerer) *Node {
 			prometheus.ExponentialBuckets(0.005, 2, 14)), []string{"command", "code"}),
 		Phases: f.NewHistogramVec(histogramOpts("cni_add_phase_seconds", "Time of each step of CNI ADD.",
 			prometheus.ExponentialBuckets(0.001, 2, 16)), []string{"phase"}),
+		KindsRefused: f.gauge("node_k8s_kinds_refused",
+			"Kinds that the API server refuses to list or watch: the agent lacks a right."),
 		HealthPortsFailed: f.gauge("node_health_check_node_ports_failed",
 			"healthCheckNodePorts of services on which the agent cannot listen."),
 		GatewayOut: f.gauge("node_gateway_out_of_service",

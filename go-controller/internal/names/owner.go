@@ -55,8 +55,8 @@ const (
 	KeyNamespace     = "namespace"           // Logical_Switch_Port: the pod's namespace
 )
 
-// External_ids keys of the cluster router that record who may write. No owner wants them: package ovsdb writes them, and
-// a plan leaves them alone.
+// External_ids keys of the cluster router that record who may write what. No owner wants them: package ovsdb writes
+// them, and a plan leaves them alone.
 const (
 	EpochKey  = KeyPrefix + "leader-epoch" // a number that every new leader raises before it writes
 	LeaderKey = KeyPrefix + "leader"       // the identity of the master that raised it

@@ -31,6 +31,7 @@ const (
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out of the cluster
 	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP
 	RoleUnserved     = "unserved"      // Node: what is for a ClusterIP and got no backend
+	RoleSpoofGuard   = "spoof-guard"   // Node: the ACL that drops what only the network may send
 	RoleHairpin      = "hairpin"       // Node: what its own kernel gets back is not tracked twice
 	RolePort         = "port"          // Pod: its logical switch port
 	RoleIngressLimit = "ingress-limit" // Pod: the limit of what it receives

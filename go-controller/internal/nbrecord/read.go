@@ -49,6 +49,22 @@ func Nodes(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
 	return nodes, problems
 }
 
+// switches lists the subnets of all nodes' switches. Only a master writes those.
+func switches(session *ovsdb.Session) map[string][]netip.Prefix {
+	view, out := session.View(), map[string][]netip.Prefix{}
+	for _, o := range session.Owners() {
+		if o.Kind != names.KindNode {
+			continue
+		}
+		for _, ref := range view.Owned(o) {
+			if ls, ok := view.Row(ref).(*nbdb.LogicalSwitch); ok {
+				out[o.Name] = SwitchSubnets(ls)
+			}
+		}
+	}
+	return out
+}
+
 // SwitchSubnets is the subnets of a node's switch, whose row has the router's addresses in them.
 func SwitchSubnets(ls *nbdb.LogicalSwitch) []netip.Prefix {
 	out := ipnet.Prefixes([]string{ls.ExternalIDs[names.KeyGatewayIP], ls.ExternalIDs[names.KeyGatewayIPv6]})

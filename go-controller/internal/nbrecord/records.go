@@ -18,6 +18,7 @@ type Records struct {
 func (r Records) Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Event, []cluster.Problem, error) {
 	s.Config.RouterName = r.Router
 	err := Router(s, session)
+	s.SwitchSubnets = switches(session)
 	var events []cluster.Event
 	nodes, problems := Nodes(session)
 	there := map[string]bool{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
@@ -146,11 +147,8 @@ func (d *DB) removePort(name string) ([]ovsdb.Operation, error) {
 
 func (d *DB) bridgesOf(portUUID string) (out []*vswitchdb.Bridge) {
 	for _, r := range d.rows(vswitchdb.BridgeTable) {
-		b := r.(*vswitchdb.Bridge)
-		for _, p := range b.Ports {
-			if p == portUUID {
-				out = append(out, b)
-			}
+		if b := r.(*vswitchdb.Bridge); slices.Contains(b.Ports, portUUID) {
+			out = append(out, b)
 		}
 	}
 	return out

@@ -117,8 +117,9 @@ func wait(op ovsdb.Operation, until ovsdb.WaitCondition, column string, value an
 // write records the epoch in the row.
 func (e Epoch) write() operation {
 	op := on(ovsdb.OperationMutate, nb.Ref{Table: nbdb.LogicalRouterTable, UUID: e.router})
+	keys := []string{names.EpochKey, names.LeaderKey, names.UIDKey}
 	op.Mutations = []ovsdb.Mutation{
-		mutation("external_ids", ovsdb.MutateOperationDelete, setValue([]string{names.EpochKey, names.LeaderKey, names.UIDKey}, false)),
+		mutation("external_ids", ovsdb.MutateOperationDelete, setValue(keys, false)),
 		mutation("external_ids", ovsdb.MutateOperationInsert, mapValue(e.record())),
 	}
 	return operation{op, nil, -1}

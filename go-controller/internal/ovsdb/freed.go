@@ -16,8 +16,8 @@ import (
 
 // freedRecord is what of the record of freed addresses is still to be written. The record is the external_ids of an
 // address set without addresses: "10.128.1.7"="2026-01-02T15:04:05Z" is an address that must not be given before that
-// time. No owner wants that row, and ovn-northd does not read the column. A transaction that deletes the row of what was
-// freed carries the record, too.
+// time. No owner wants that row, and ovn-northd does not read the column. A transaction that deletes the row of what
+// was freed carries the record, too.
 type freedRecord struct {
 	mu  sync.Mutex
 	set map[string]string // by key; "" removes a key
@@ -30,8 +30,8 @@ func freedSet() nb.Ref {
 	}
 }
 
-// Record has the next transaction record what was freed, and until when it must not be given, in seconds since 1970; and
-// forget what may be given again.
+// Record has the next transaction record what was freed, and until when it must not be given, in seconds since 1970.
+// The transaction forgets what may be given again.
 func (s *Session) Record(freed map[netip.Prefix]int64, over []netip.Prefix) {
 	set := make(map[string]string, len(freed)+len(over))
 	for _, p := range over {

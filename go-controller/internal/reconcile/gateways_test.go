@@ -64,6 +64,7 @@ func gatewayNode(name, ip string) *cluster.Node {
 	n := node(name)
 	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + name,
 		IPs: []netip.Prefix{netip.MustParsePrefix(ip)}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
+	n.Addrs = []netip.Addr{n.Gateway.IPs[0].Addr()}
 	return n
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 	"github.com/northbound-net/northbound/go-controller/internal/show"
@@ -33,7 +34,7 @@ func sample(t *testing.T) (*nb.Schema, *nb.Database) {
 		n := &cluster.Node{Name: fmt.Sprintf("n%d", i+1), ByHand: i == 2}
 		n.UID, n.ChassisID = "u-"+n.Name, "chassis-"+n.Name
 		if i == 1 {
-			n.Gateway = gateway
+			n.Gateway, n.Addrs = gateway, ipnet.Addrs(gateway.IPs)
 		}
 		node := n.Name
 		objects = append(objects, n)

@@ -67,8 +67,15 @@ type fanOut struct {
 }
 
 func gateway(n, ip string) *cluster.Node {
-	return &cluster.Node{Name: n, Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix(ip)},
+	p := netip.MustParsePrefix(ip)
+	return &cluster.Node{Name: n, Addrs: []netip.Addr{p.Addr()}, Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{p},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}
+}
+
+// withChassis is a node with a chassis.
+func withChassis(n *cluster.Node, id string) *cluster.Node {
+	n.ChassisID = id
+	return n
 }
 
 func fanOuts() []fanOut {
@@ -86,6 +93,8 @@ func fanOuts() []fanOut {
 			[]nb.Owner{node("new"), gatewayOf("new"), svc("same-node")}},
 		{"a gateway takes the address of another", event(gateway("a-new", "172.18.0.3/16")),
 			[]nb.Owner{node("a-new"), gatewayOf("a-new"), gatewayOf("n0"), svc("same-node")}},
+		{"a node names the chassis of another", event(withChassis(gateway("a-new", "172.18.0.5/16"), "chassis-0")),
+			[]nb.Owner{node("a-new"), gatewayOf("a-new"), svc("same-node")}},
 		{"a node leaves", cluster.Event{Ref: (&cluster.Node{Name: "new"}).Ref()},
 			[]nb.Owner{node("new"), svc("same-node")}},
 		{"a pod comes", event(&cluster.Pod{Name: name, Node: "n0"}),
@@ -337,9 +346,7 @@ func TestReplies(t *testing.T) {
 	}{
 		{"endpoints on ten nodes", event(slice(30, cluster.Ready)), 0, 0},
 		{"the policy becomes Local", event(svc), 0, 0},
-		{"a gateway comes", event(&cluster.Node{Name: "n0",
-			Gateway: &annotation.L3Gateway{IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
-				NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}}), 10, 10},
+		{"a gateway comes", event(gateway("n0", "172.18.0.3/16")), 10, 10},
 		{"an endpoint comes", event(slice(31, cluster.Ready)), 1, 10},
 		{"all terminate", event(slice(31, cluster.Serving|cluster.Terminating)), 0, 10},
 		{"those of one node go, and one of another", event(slice(9, cluster.Ready)), 10, 9},

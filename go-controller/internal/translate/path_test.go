@@ -22,6 +22,8 @@ func smallCluster() config.Cluster {
 		{CIDR: netip.MustParsePrefix("fd01::/62"), NodeLength: 64},
 	}
 	c.JoinSubnets = []netip.Prefix{netip.MustParsePrefix("100.64.1.0/29"), netip.MustParsePrefix("fd98::/64")}
+	c.Claims.GatewayCIDRs = []netip.Prefix{netip.MustParsePrefix("172.18.0.0/29"), netip.MustParsePrefix("fc00::/125")}
+	c.Claims.PinCIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/26")}
 	return c
 }
 
@@ -101,8 +103,8 @@ func (p *path) node() cluster.Object {
 	}
 	n.Unreachable = p.chance(10)
 	if p.chance(10) {
-		n.Addrs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("172.18.0.%d", 9+p.r.IntN(2))),
-			netip.MustParseAddr("fc00::10")}
+		n.Addrs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("172.18.0.%d", 7+p.r.IntN(4))),
+			netip.MustParseAddr([]string{"fc00::10", "fc00::9", "10.0.0.5"}[p.r.IntN(3)])}
 	}
 	switch p.r.IntN(10) {
 	case 9: // the label comes, changes or goes

@@ -145,7 +145,9 @@ func (b bed) plug(t *testing.T, n *node.Node, in bool) {
 
 // If one of several gateways fails, its pods use the others, and both when it recovers.
 func TestSeveralGateways(t *testing.T) {
-	b := bed{machines.Up(t, sandbox.Options{Name: "gateways", Nodes: 3, Gateways: 2, DualStack: true}), t}
+	b := bed{machines.Up(t, sandbox.Options{Name: "gateways", Nodes: 3, Gateways: 2, DualStack: true,
+		MasterArgs: []string{"--gateway-cidrs", "172.30.0.77/32", // moves
+			"--gateway-pin-cidrs", "10.244.0.0/16,fd00:10:244::/48"}}), t} // pins
 	machines.Kubectl(b.t, b.Cluster, pod("a", "n1")+pod("b", "n2")+pod("c", "n3"), "apply", "-f", "-")
 	machines.Kubectl(b.t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/a", "pod/b", "pod/c", "--timeout=60s")
 	n1, n2 := b.Nodes[0], b.Nodes[1]

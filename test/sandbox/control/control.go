@@ -227,8 +227,8 @@ func (c *Control) StartOVN(ctx context.Context) error {
 	return err
 }
 
-// StartMaster starts ovnkube master, the only one, and returns when it reports ready. It takes part in no election: as a
-// standby it would be ready before it works, and it would end whenever a busy machine keeps it from renewing.
+// StartMaster starts ovnkube master, the only one, and returns when it reports ready. It takes part in no election: as
+// a standby it would be ready before it works, and it would end whenever a busy machine keeps it from renewing.
 func (c *Control) StartMaster(ctx context.Context) error {
 	argv := append([]string{
 		"ovnkube", "master", "--kubeconfig", c.masterKubeconfig(), "--nb-address", "unix:" + NBSocket,

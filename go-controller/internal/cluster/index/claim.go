@@ -25,7 +25,8 @@ func (c claims[K, T]) holder(k K) *T {
 }
 
 // replace replaces the claims of an object as it was by those of the object as it is; either may be nil. It lists the
-// other objects that gained or lost a key by that, some perhaps more than once.
+// other objects that claim a key which has another holder now, some perhaps more than once. Those that neither gained
+// nor lost the key are among them: what users hear of their claim names the holder.
 func (c claims[K, T]) replace(old, now *T, dropped, added []K) []*T {
 	before := map[K]*T{}
 	for _, k := range slices.Concat(dropped, added) {
@@ -40,13 +41,15 @@ func (c claims[K, T]) replace(old, now *T, dropped, added []K) []*T {
 	var others []*T
 	for k, was := range before {
 		is := c.holder(k)
-		for _, h := range []*T{was, is} {
-			if was != is && h != nil && h != old && h != now {
-				others = append(others, h)
-			}
+		if was == is || was == old && is == now && old != nil {
+			continue
+		}
+		others = append(others, c.of[k]...)
+		if was != nil {
+			others = append(others, was)
 		}
 	}
-	return others
+	return slices.DeleteFunc(others, func(o *T) bool { return o == old || o == now })
 }
 
 // add adds a claim. An object may name a key twice and claims it once.

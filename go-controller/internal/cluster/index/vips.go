@@ -7,8 +7,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// VIPHolder is the subject of topics about another Service than the one that changed, when it gained or lost a virtual
-// IP that both claim; the key is that other Service.
+// VIPHolder is the subject of topics about another Service than the one that changed, when it claims a virtual IP that
+// has another holder now; the key is that other Service.
 const VIPHolder cluster.Subject = "virtual IP holder"
 
 // VIPs answers which Service holds a virtual IP.

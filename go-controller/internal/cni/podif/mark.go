@@ -1,13 +1,12 @@
 package podif
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -35,7 +34,7 @@ func Finish(containerID string) error {
 	if err == nil && belongs(link, containerID) {
 		err = netlink.LinkSetAlias(link, containerID)
 	}
-	if err != nil && !isAbsent(err) {
+	if err != nil && !item.IsAbsent(err) {
 		return fmt.Errorf("marking %s as finished: %w", name, err)
 	}
 	return nil
@@ -68,7 +67,7 @@ func Containers() ([]string, error) {
 func Remove(containerID string) error {
 	name := names.HostVeth(containerID)
 	link, err := netlink.LinkByName(name)
-	if isAbsent(err) {
+	if item.IsAbsent(err) {
 		return nil
 	}
 	if err != nil {
@@ -77,14 +76,8 @@ func Remove(containerID string) error {
 	if !belongs(link, containerID) {
 		return nil
 	}
-	if err := netlink.LinkDel(link); err != nil && !isAbsent(err) {
+	if err := netlink.LinkDel(link); err != nil && !item.IsAbsent(err) {
 		return fmt.Errorf("removing %s: %w", name, err)
 	}
 	return nil
-}
-
-// isAbsent reports whether netlink's error means that there is no such link.
-func isAbsent(err error) bool {
-	var nf netlink.LinkNotFoundError
-	return errors.As(err, &nf) || errors.Is(err, unix.ENODEV)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/netip"
 	"os"
 
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
@@ -105,7 +105,7 @@ func claimName(s Spec, podNS ns.NetNS) error {
 	name := names.HostVeth(s.ContainerID)
 	link, err := netlink.LinkByName(name)
 	switch {
-	case isAbsent(err):
+	case item.IsAbsent(err):
 	case err != nil:
 		return fmt.Errorf("looking for %s: %w", name, err)
 	case !belongs(link, s.ContainerID):
@@ -125,7 +125,7 @@ func claimName(s Spec, podNS ns.NetNS) error {
 	if err == nil {
 		return fmt.Errorf("%w: %s", ErrExists, s.IfName)
 	}
-	if !isAbsent(err) {
+	if !item.IsAbsent(err) {
 		return fmt.Errorf("looking for %s in the container: %w", s.IfName, err)
 	}
 	return nil
@@ -186,6 +186,9 @@ func setUpPod(s Spec) error {
 			return err
 		}
 	}
+	if err := refuseRouters(s.IfName); err != nil {
+		return err
+	}
 	for _, p := range s.Network.IPs {
 		if err := addAddress(link, p); err != nil {
 			return err
@@ -195,7 +198,7 @@ func setUpPod(s Spec) error {
 		return fmt.Errorf("bringing %s up in the container: %w", s.IfName, err)
 	}
 	for _, r := range routes(s.Network) {
-		kr := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(r.Dest), Gw: r.NextHop.AsSlice()}
+		kr := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipnet.IPNet(r.Dest), Gw: r.NextHop.AsSlice()}
 		if err := netlink.RouteAdd(kr); err != nil {
 			return fmt.Errorf("adding route %s via %s in the container: %w", r.Dest, r.NextHop, err)
 		}
@@ -204,7 +207,7 @@ func setUpPod(s Spec) error {
 }
 
 func addAddress(link netlink.Link, p netip.Prefix) error {
-	a := &netlink.Addr{IPNet: ipNet(p)}
+	a := &netlink.Addr{IPNet: ipnet.IPNet(p)}
 	if p.Addr().Is6() {
 		// A runtime may have disabled IPv6. Since no other pod has the address, duplicate detection would only delay
 		// the pod's start.
@@ -232,16 +235,28 @@ func routes(n annotation.PodNetwork) []annotation.Route {
 	return append(out, n.Routes...)
 }
 
-// disableIPv6 sets the interface's sysctl disable_ipv6 in the namespace of the calling thread. A kernel without IPv6
-// does not have it.
-func disableIPv6(name, value string) error {
-	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte(value), 0o644)
-	if err != nil && (value != "1" || !errors.Is(err, fs.ErrNotExist)) {
-		return fmt.Errorf("setting disable_ipv6=%s of %s: %w", value, name, err)
+// refuseRouters keeps a pod from believing another pod that says it is a router: all addresses and routes are given.
+func refuseRouters(name string) error {
+	for _, key := range []string{"accept_ra", "autoconf", "accept_redirects"} {
+		if err := setIPv6(name, key, "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }
 
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+// disableIPv6 sets the interface's sysctl disable_ipv6.
+func disableIPv6(name, value string) error {
+	if err := setIPv6(name, "disable_ipv6", value); err != nil && (value != "1" || !errors.Is(err, fs.ErrNotExist)) {
+		return err
+	}
+	return nil
+}
+
+// setIPv6 sets an interface's sysctl in the namespace of the calling thread. A kernel without IPv6 does not have it.
+func setIPv6(name, key, value string) error {
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/"+key, []byte(value), 0o644); err != nil {
+		return fmt.Errorf("setting %s=%s of %s: %w", key, value, name, err)
+	}
+	return nil
 }

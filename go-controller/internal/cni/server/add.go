@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -36,7 +37,7 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 	if err != nil {
 		return nil, err
 	}
-	ctx, release := s.whilePodLives(ctx, pod)
+	ctx, release := s.whilePodLives(ctx, pod, network)
 	defer release()
 	spec := podif.Spec{
 		ContainerID: r.ContainerID, Netns: r.Netns, IfName: r.IfName,
@@ -48,6 +49,9 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 		return nil, interfaceError(ref, err)
 	}
 	if err = s.attach(ctx, ref, pod.UID, spec); err == nil {
+		err = s.confirm(ctx, ref, pod, network)
+	}
+	if err == nil {
 		s.announce(spec)
 		result, err = marshalResult(conf.CNIVersion, addResult(conf, prev, spec, veth))
 	}
@@ -112,14 +116,17 @@ func (s *Server) settings(ctx context.Context) (Settings, error) {
 	return settings, nil
 }
 
+// recheck is how often a wait for the annotation looks again: other objects may decide whether it is valid.
+const recheck = time.Second
+
 // awaitNetwork waits until the pod that the runtime names has a valid annotation. It waits also while the annotation is
-// malformed, since the master rewrites it.
+// malformed or refused, since the master rewrites it.
 func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annotation.PodNetwork, error) {
 	var pod local.Pod
 	var network annotation.PodNetwork
 	var missing string // what is still missing
 	seen, gone := false, false
-	err := s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p local.Pod, ok bool) bool {
+	look := func(p local.Pod, ok bool) bool {
 		pod = p
 		var err error
 		mine := ok && p.HasUID(ref.uid)
@@ -138,14 +145,23 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annot
 			missing = fmt.Sprintf("pod %s has no annotation %s yet; `ovnkube master` writes it: look whether it runs, "+
 				"and at the pod's events", ref, annotation.PodNetworks)
 		default:
-			if network, err = annotation.ParsePodNetworks(p.Network); err == nil {
+			if network, err = s.networkOf(ctx, p); err == nil {
 				return true
 			}
-			missing = fmt.Sprintf("the annotation of pod %s is malformed: %v; `ovnkube master` rewrites it: "+
-				"look whether it runs", ref, err)
+			missing = fmt.Sprintf("the annotation of pod %s is refused: %v; `ovnkube master` rewrites it: "+
+				"look whether it runs, and at the pod's events", ref, err)
 		}
 		return false
-	})
+	}
+	again := func() error {
+		ctx, cancel := context.WithTimeout(ctx, recheck)
+		defer cancel()
+		return s.Pods.WaitPod(ctx, ref.namespace, ref.name, look)
+	}
+	err := again()
+	for err != nil && ctx.Err() == nil {
+		err = again()
+	}
 	if err != nil {
 		missing = fmt.Sprintf("%s (%v)", missing, context.Cause(ctx))
 	}
@@ -155,18 +171,32 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annot
 	return pod, network, err
 }
 
-var errPodGone = errors.New("the pod was deleted meanwhile")
+// Why an ADD ends before the runtime has its answer.
+var (
+	errPodGone        = errors.New("the pod was deleted meanwhile")
+	errNetworkChanged = errors.New("the pod's annotation was changed meanwhile")
+)
 
-// whilePodLives returns a context that also ends when the pod is deleted: OVN will not set up the port then, since the
-// master removes it.
-func (s *Server) whilePodLives(ctx context.Context, pod local.Pod) (context.Context, func()) {
+// whilePodLives returns a context that also ends when the pod is deleted or gets another annotation: OVN will not set up
+// the port then, since the master removes it or gives it other addresses.
+func (s *Server) whilePodLives(
+	ctx context.Context, pod local.Pod, made annotation.PodNetwork,
+) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
-		deleted := func(p local.Pod, ok bool) bool { return !ok || p.UID != pod.UID }
-		if err := s.Pods.WaitPod(ctx, pod.Namespace, pod.Name, deleted); err == nil {
-			cancel(errPodGone)
+		cause := errPodGone
+		other := func(p local.Pod, ok bool) bool {
+			if !ok || p.UID != pod.UID {
+				return true
+			}
+			cause = errNetworkChanged
+			now, err := annotation.ParsePodNetworks(p.Network)
+			return err != nil || !cluster.SamePodNetwork(now, made)
+		}
+		if err := s.Pods.WaitPod(ctx, pod.Namespace, pod.Name, other); err == nil {
+			cancel(cause)
 		}
 	}()
 	return ctx, func() {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,12 +46,19 @@ type SwitchState interface {
 // Pods has the node's pods. *local.Watcher implements it.
 type Pods interface {
 	WaitPod(ctx context.Context, namespace, name string, accept func(p local.Pod, ok bool) bool) error
+	LocalPods() []local.Pod
 }
 
 // Settings are common to all pods of the node.
 type Settings struct {
-	MTU       int  // bytes
-	Userspace bool // br-int's datapath is userspace
+	MTU       int            // bytes
+	Userspace bool           // br-int's datapath is userspace
+	Subnets   []netip.Prefix // the node's, IPv4 first
+}
+
+// Equal tells whether t says the same.
+func (s Settings) Equal(t Settings) bool {
+	return s.MTU == t.MTU && s.Userspace == t.Userspace && slices.Equal(s.Subnets, t.Subnets)
 }
 
 // Node is the agent.

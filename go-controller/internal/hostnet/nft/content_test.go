@@ -58,7 +58,7 @@ func otherNumber(r rule) rule {
 // their own.
 func (c content) write(t *testing.T, rules []rule, comments []string) {
 	t.Helper()
-	conn, chains, err := openTable()
+	conn, chains, err := openTable(ourTable())
 	if err != nil {
 		t.Fatal(err)
 	}

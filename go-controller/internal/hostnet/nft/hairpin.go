@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // The chains of hostplan.Hairpin in our table.
@@ -45,7 +44,7 @@ func hairpinRules(h hostplan.Hairpin) (out []rule) {
 		if !own.IsValid() {
 			continue
 		}
-		f, seen := familyOf(own), hairpinSource(own)
+		f, seen := familyOf(own), hostplan.HairpinSource(own)
 		about := own.String() + addrSet + seen.String() + ifname + h.Link
 		out = append(out,
 			rule{hairpinInChain, about, f.rewrite(expr.MetaKeyIIFNAME, h.Link, f.source, own, seen)},
@@ -75,14 +74,6 @@ func (f family) answerable(link string, own, seen netip.Addr) []expr.Any {
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.nfproto), RegAddrMin: 1})
 }
 
-// hairpinSource is the address that replaces own.
-func hairpinSource(own netip.Addr) netip.Addr {
-	if own.Is4() {
-		return netip.MustParseAddr(names.HairpinSource4)
-	}
-	return netip.MustParseAddr(names.HairpinSource6)
-}
-
 // rewrite is "iifname LINK ip saddr FROM ip saddr set TO" (nft(8)), or its like
 // for the other direction and family; at is the address's offset in the header.
 //
@@ -107,12 +98,8 @@ func (f family) rewrite(ifname expr.MetaKey, link string, at uint32, from, to ne
 // readHairpin reads the chains. When they are not as this version writes them, the
 // link is "", so that all is made anew.
 func readHairpin() ([]hostplan.Item, error) {
-	c, chains, err := openTable()
-	if err != nil || !anyOf(chains, hairpinChains()) {
-		return nil, err
-	}
-	have, err := readRules(c, chains, hairpinChains())
-	if err != nil {
+	have, ok, err := readRules(hairpinChains())
+	if !ok || err != nil {
 		return nil, err
 	}
 	var h hostplan.Hairpin

@@ -21,68 +21,37 @@ func ingressTable() *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyNetdev, Name: names.NFTable}
 }
 
-func ingressChain(link string) string { return "ingress-" + link }
-
 // ingressDropChain is the chain of this link.
 func ingressDropChain(link string) *nftables.Chain {
 	policy, priority := nftables.ChainPolicyDrop, ingressPriority
 	return &nftables.Chain{
-		Name: ingressChain(link), Table: ingressTable(), Type: nftables.ChainTypeFilter, Device: link,
+		Name: "ingress-" + link, Table: ingressTable(), Type: nftables.ChainTypeFilter, Device: link,
 		Hooknum: nftables.ChainHookIngress, Priority: &priority, Policy: &policy,
 	}
 }
 
 // ReadIngressDrop tells whether the chain of this link is there and drops.
 func ReadIngressDrop(d hostplan.IngressDrop) ([]hostplan.Item, error) {
-	chain, _, err := findIngressChain(d.Link)
-	if err != nil || chain == nil || !sameChain(chain, ingressDropChain(d.Link)) {
+	_, chains, err := openTable(ingressTable())
+	want := ingressDropChain(d.Link)
+	if have := chains[want.Name]; have == nil || !sameChain(have, want) {
 		return nil, err
 	}
 	return []hostplan.Item{d}, nil
 }
 
-// findIngressChain finds the chain of this link, and tells how many others the
-// table has.
-func findIngressChain(link string) (chain *nftables.Chain, others int, err error) {
-	c, err := nftables.New()
-	if err != nil {
-		return nil, 0, fmt.Errorf("opening nftables: %w", err)
-	}
-	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyNetdev)
-	if err != nil {
-		return nil, 0, fmt.Errorf("reading nftables chains: %w", err)
-	}
-	for _, ch := range chains {
-		switch {
-		case ch.Table.Name != names.NFTable:
-		case ch.Name == ingressChain(link):
-			chain = ch
-		default:
-			others++
-		}
-	}
-	return chain, others, nil
-}
-
 // SetIngressDrop makes the link's chain anew, or removes it, and the table
 // with the last one; in one transaction.
 func SetIngressDrop(d hostplan.IngressDrop, remove bool) error {
-	old, others, err := findIngressChain(d.Link)
+	c, chains, err := openTable(ingressTable())
 	if err != nil {
 		return err
 	}
-	c, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("opening nftables: %w", err)
-	}
-	table := c.AddTable(ingressTable())
-	if old != nil {
-		c.FlushChain(old)
-		c.DelChain(old)
-	}
+	table, chain := c.AddTable(ingressTable()), ingressDropChain(d.Link)
+	removeChains(c, chains, []*nftables.Chain{chain})
 	if !remove {
-		c.AddChain(ingressDropChain(d.Link))
-	} else if others == 0 {
+		c.AddChain(chain)
+	} else if len(chains) == 0 {
 		c.DelTable(table)
 	}
 	if err := c.Flush(); err != nil && (!remove || !errors.Is(err, os.ErrNotExist)) {

@@ -13,10 +13,9 @@ import (
 
 const natChain = "postrouting"
 
-// guardChain drops what natChain was to masquerade and did not: NAT takes no
-// packet that conntrack can't make out. What answers a connection that came to a
-// pod's own address, whatever its route, is none of that: who began it knows the
-// pod by that address.
+// guardChain drops packets that natChain should have masqueraded and did not: NAT does
+// not translate packets that conntrack finds invalid. Replies on connections to a pod's
+// own address pass: the client knows the pod by that address.
 const guardChain = "masqueraded-only"
 
 // answersRule is what the first rule of guardChain is about.
@@ -51,22 +50,18 @@ func masqueradeRules(m hostplan.Masquerade) []rule {
 // the table has chains that are not ours, the result is an unknown item, so that all
 // is made anew.
 func readMasquerade() ([]hostplan.Item, error) {
-	c, chains, err := openTable()
+	have, ok, err := readRules(masqueradeChains())
 	if err != nil {
 		return nil, err
 	}
 	unknown := []hostplan.Item{hostplan.Masquerade{Except: "what somebody has put there"}}
-	for name := range chains {
+	for name := range have.chains {
 		if !isOurChain(name) {
 			return unknown, nil
 		}
 	}
-	if !anyOf(chains, masqueradeChains()) {
+	if !ok {
 		return nil, nil
-	}
-	have, err := readRules(c, chains, masqueradeChains())
-	if err != nil {
-		return nil, err
 	}
 	var m hostplan.Masquerade
 	for _, about := range have.abouts() {

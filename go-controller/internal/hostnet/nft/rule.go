@@ -77,26 +77,32 @@ func about(r *nftables.Rule) string {
 
 // ruleSet is the rules of those chains of an item that the kernel has.
 type ruleSet struct {
-	rules map[string][]*nftables.Rule // by chain
-	whole bool                        // all chains are there, and hooked as they should be
+	conn   *nftables.Conn
+	chains map[string]*nftables.Chain  // all of our table, by name
+	rules  map[string][]*nftables.Rule // by chain
+	whole  bool                        // all of the item's chains are there, and hooked as they should be
 }
 
-// readRules reads an item's chains.
-func readRules(c *nftables.Conn, chains map[string]*nftables.Chain, want []*nftables.Chain) (s ruleSet, err error) {
-	s = ruleSet{map[string][]*nftables.Rule{}, true}
+// readRules reads an item's chains. ok is false when none of them is there.
+func readRules(want []*nftables.Chain) (s ruleSet, ok bool, err error) {
+	s = ruleSet{rules: map[string][]*nftables.Rule{}, whole: true}
+	if s.conn, s.chains, err = openTable(ourTable()); err != nil {
+		return s, false, err
+	}
 	for _, w := range want {
-		have := chains[w.Name]
+		have := s.chains[w.Name]
+		ok = ok || have != nil
 		if have == nil || !sameChain(have, w) {
 			s.whole = false
 			continue
 		}
-		rules, err := c.GetRules(ourTable(), have)
+		rules, err := s.conn.GetRules(ourTable(), have)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return s, fmt.Errorf("reading nftables rules: %w", err)
+			return s, false, fmt.Errorf("reading nftables rules: %w", err)
 		}
 		s.rules[w.Name] = rules
 	}
-	return s, nil
+	return s, ok, nil
 }
 
 // abouts lists what the rules are for.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // changeElements makes the changes in one transaction, with one message for removals
@@ -69,7 +70,7 @@ func (s serviceSet) element(e hostplan.ServiceEntry) (out nftables.SetElement, e
 		out.Key = binary.NativeEndian.AppendUint32(out.Key, uint32(e.Bucket))
 	}
 	if e.Kind == hostplan.AllowEntry {
-		out.KeyEnd = append(slices.Clone(out.Key), lastOf(e.From).AsSlice()...)
+		out.KeyEnd = append(slices.Clone(out.Key), ipnet.Last(e.From).AsSlice()...)
 	}
 	if e.Kind.HasFrom() {
 		out.Key = append(out.Key, e.From.Masked().Addr().AsSlice()...)
@@ -78,16 +79,6 @@ func (s serviceSet) element(e hostplan.ServiceEntry) (out nftables.SetElement, e
 		out.Val = append(binary.BigEndian.AppendUint16(e.To.Addr().AsSlice(), e.To.Port()), 0, 0)
 	}
 	return out, nil
-}
-
-// lastOf is the last address of p.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Masked().Addr().AsSlice()
-	for i := p.Bits(); i < len(b)*8; i++ {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
 }
 
 // entry reads an element. One that is not ours becomes an entry that is not wanted, and
@@ -131,7 +122,7 @@ func (s serviceSet) entry(e nftables.SetElement) hostplan.ServiceEntry {
 // of none.
 func rangePrefix(first, last netip.Addr) netip.Prefix {
 	for bits := range first.BitLen() {
-		if p := netip.PrefixFrom(first, bits); p.Masked() == p && lastOf(p) == last {
+		if p := netip.PrefixFrom(first, bits); p.Masked() == p && ipnet.Last(p) == last {
 			return p
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/nftables"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
@@ -30,10 +29,6 @@ type serviceReader struct {
 	generation uint32
 	items      []hostplan.Item
 	stale      *conntrack.Stale
-}
-
-func newServiceReader() *serviceReader {
-	return &serviceReader{stale: conntrack.NewStale()}
 }
 
 // forget retries to forget flows of which that failed earlier.
@@ -88,17 +83,8 @@ func ruleGeneration() (uint32, error) {
 		return 0, fmt.Errorf("reading the generation of nftables rules: %w", err)
 	}
 	for _, m := range messages {
-		if len(m) < nfgenmsgSize {
-			continue
-		}
-		attrs, err := nl.ParseRouteAttr(m[nfgenmsgSize:])
-		if err != nil {
-			return 0, fmt.Errorf("reading the generation of nftables rules: %w", err)
-		}
-		for _, a := range attrs {
-			if a.Attr.Type == unix.NFTA_GEN_ID && len(a.Value) == 4 {
-				return binary.BigEndian.Uint32(a.Value), nil
-			}
+		if id := attribute(m, unix.NFTA_GEN_ID); len(id) == 4 {
+			return binary.BigEndian.Uint32(id), nil
 		}
 	}
 	return 0, nil
@@ -108,20 +94,20 @@ func ruleGeneration() (uint32, error) {
 // version writes them, the link is "", and so they are made anew; the entries are
 // those of the sets that can stay.
 func readServicePorts() ([]hostplan.Item, error) {
-	c, chains, err := openTable()
-	if err != nil || !anyOf(chains, serviceChains()) {
+	have, ok, err := readRules(serviceChains())
+	if !ok || err != nil {
 		return nil, err
 	}
-	p, known, err := readServiceRules(c, chains)
+	p, known, err := serviceItem(have)
 	if err != nil {
 		return nil, err
 	}
 	var lines []string
 	for _, s := range serviceSets() {
-		if !known && !s.stays(c) { // known rules go with known sets
+		if !known && !s.stays(have.conn) { // known rules go with known sets
 			continue
 		}
-		elements, err := c.GetSetElements(s.set())
+		elements, err := have.conn.GetSetElements(s.set())
 		if errors.Is(err, os.ErrNotExist) {
 			p = hostplan.ServicePorts{}
 			continue
@@ -138,15 +124,9 @@ func readServicePorts() ([]hostplan.Item, error) {
 	return []hostplan.Item{p}, nil
 }
 
-// readServiceRules reads all but the entries from what the rules are about; known is
+// serviceItem reads all but the entries from what the rules are about; known is
 // false, and the item the zero one, when there is anything but the rules for these.
-func readServiceRules(
-	c *nftables.Conn, chains map[string]*nftables.Chain,
-) (p hostplan.ServicePorts, known bool, err error) {
-	have, err := readRules(c, chains, serviceChains())
-	if err != nil {
-		return p, false, err
-	}
+func serviceItem(have ruleSet) (p hostplan.ServicePorts, known bool, err error) {
 	var n hostplan.ServiceNode
 	for _, text := range have.abouts() {
 		about, link, _ := strings.Cut(text, ifname)
@@ -213,7 +193,7 @@ func changeEntries(have, want hostplan.ServicePorts) ([]hostplan.ServiceChange, 
 // when want is nil. With keep, sets stay with their elements, so that services are
 // served all the time; the others are made anew and empty.
 func makeServiceRules(want *hostplan.ServicePorts, keep bool) error {
-	c, chains, err := openTable()
+	c, chains, err := openTable(ourTable())
 	if err != nil {
 		return err
 	}

@@ -20,29 +20,24 @@ func ourTable() *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyINet, Name: names.NFTable}
 }
 
-// openTable begins a transaction, and tells which chains our table has: none
+// openTable begins a transaction, and tells which chains the table has: none
 // when there is no table.
-func openTable() (*nftables.Conn, map[string]*nftables.Chain, error) {
+func openTable(table *nftables.Table) (*nftables.Conn, map[string]*nftables.Chain, error) {
 	c, err := nftables.New()
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening nftables: %w", err)
 	}
-	list, err := c.ListChainsOfTableFamily(nftables.TableFamilyINet)
+	list, err := c.ListChainsOfTableFamily(table.Family)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading nftables chains: %w", err)
 	}
 	chains := map[string]*nftables.Chain{}
 	for _, ch := range list {
-		if ch.Table.Name == names.NFTable {
+		if ch.Table.Name == table.Name {
 			chains[ch.Name] = ch
 		}
 	}
 	return c, chains, nil
-}
-
-// anyOf tells whether the table has one of these chains.
-func anyOf(chains map[string]*nftables.Chain, want []*nftables.Chain) bool {
-	return slices.ContainsFunc(want, func(w *nftables.Chain) bool { return chains[w.Name] != nil })
 }
 
 // removeChains takes those of these chains that are there out of the table and
@@ -64,7 +59,7 @@ func removeChains(c *nftables.Conn, chains map[string]*nftables.Chain, gone []*n
 // setItem makes an item's chains anew, or removes them. Chains that are not ours go,
 // too.
 func setItem(want []*nftables.Chain, rules []rule, remove bool) error {
-	c, chains, err := openTable()
+	c, chains, err := openTable(ourTable())
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package nft
 import (
 	"fmt"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/conntrack"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 )
@@ -12,7 +13,7 @@ import (
 type Tables struct{ services *serviceReader }
 
 // NewTables has read nothing yet.
-func NewTables() *Tables { return &Tables{newServiceReader()} }
+func NewTables() *Tables { return &Tables{&serviceReader{stale: conntrack.NewStale()}} }
 
 // ForgetFlows has the kernel forget UDP flows to services that have changed, if
 // that failed when the change was applied.
@@ -50,11 +51,8 @@ func (t *Tables) Apply(c item.Change) error {
 }
 
 func (t *Tables) apply(c item.Change) error {
-	thing, remove := c.Want, c.Want == nil
-	if remove {
-		thing = c.Have
-	}
-	switch i := thing.(type) {
+	remove := c.Want == nil
+	switch i := c.Item().(type) {
 	case hostplan.Masquerade:
 		return setItem(masqueradeChains(), masqueradeRules(i), remove)
 	case hostplan.Hairpin:
@@ -68,6 +66,6 @@ func (t *Tables) apply(c item.Change) error {
 	case hostplan.IngressDrop:
 		return SetIngressDrop(i, remove)
 	default:
-		return fmt.Errorf("%T is not known here", thing)
+		return fmt.Errorf("%T is not known here", i)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -44,24 +46,21 @@ func Watch(ctx context.Context, changed func(), lost func(error)) error {
 	return nil
 }
 
-// nfgenmsgSize is the size of struct nfgenmsg (linux/netfilter/nfnetlink.h).
-const nfgenmsgSize = 4
-
-// tableName is the table that an nftables message is about. After the header
-// (struct nfgenmsg) it is the attribute of number 1 of tables, chains,
-// rules and sets alike (linux/netfilter/nf_tables.h).
+// tableName is the table that an nftables message is about: the attribute of number 1
+// of tables, chains, rules and sets alike (linux/netfilter/nf_tables.h).
 func tableName(message []byte) string {
-	if len(message) < nfgenmsgSize {
-		return ""
+	return strings.TrimRight(string(attribute(message, unix.NFTA_TABLE_NAME)), "\x00")
+}
+
+// attribute is the value of an nftables message's attribute; nil when it has none.
+func attribute(message []byte, number uint16) []byte {
+	if len(message) < nl.SizeofNfgenmsg {
+		return nil
 	}
-	attrs, err := nl.ParseRouteAttr(message[nfgenmsgSize:])
-	if err != nil {
-		return ""
+	attrs, err := nl.ParseRouteAttr(message[nl.SizeofNfgenmsg:])
+	i := slices.IndexFunc(attrs, func(a syscall.NetlinkRouteAttr) bool { return a.Attr.Type == number })
+	if err != nil || i < 0 {
+		return nil
 	}
-	for _, a := range attrs {
-		if a.Attr.Type == unix.NFTA_TABLE_NAME {
-			return strings.TrimRight(string(a.Value), "\x00")
-		}
-	}
-	return ""
+	return attrs[i].Value
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -71,7 +70,7 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 		names.OVSSystemID:  SystemID(f, c),
 		names.OVSHostname:  c.Name,
 		names.OVSEncapType: c.EncapType,
-		names.OVSEncapIP:   join(f.EncapIPs),
+		names.OVSEncapIP:   hostplan.Join(f.EncapIPs),
 		// ovn-controller makes br-int itself when it comes first, of this type.
 		names.OVSBridgeDatapath: "",
 	}
@@ -82,7 +81,7 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 		ids[names.OVSRemote] = c.SBAddress
 	}
 	if len(c.BridgeMappings) > 0 {
-		ids[names.OVSBridgeMappings] = join(c.BridgeMappings)
+		ids[names.OVSBridgeMappings] = hostplan.Join(c.BridgeMappings)
 	}
 	ovs := hostplan.OVS{ExternalIDs: ids, Defaults: probes(), Bridges: []hostplan.Bridge{Bridge(c)}}
 	return hostplan.Plan{OVS: ovs}, nil
@@ -108,12 +107,4 @@ func SystemID(f hostplan.Facts, c config.Node) string {
 		return f.SystemID
 	}
 	return names.SystemID(c.Name)
-}
-
-func join[T fmt.Stringer](list []T) string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = v.String()
-	}
-	return strings.Join(out, ",")
 }

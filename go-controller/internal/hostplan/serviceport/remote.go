@@ -89,23 +89,12 @@ func (p *planner) remoteBackends(s serving, port cluster.ServicePort, w target) 
 			nodes, times[to] = append(nodes, to), endpoints[name]
 		}
 	}
-	e := hostplan.ServiceEntry{
-		Kind: hostplan.RemoteEntry, Protocol: w.protocol, At: nodePortAt(is4, port.NodePort),
-		From: netip.PrefixFrom(from, from.BitLen()),
+	if len(nodes) > 1 {
+		nodes = assignBuckets(weighted(nodes, times), hostplan.RemoteBuckets)
 	}
-	switch {
-	case len(nodes) == 1:
-		e.To = nodes[0]
-		p.entries = append(p.entries, e)
-	case len(nodes) > 1:
-		e.Kind = hostplan.RemoteShareEntry
-		if w.sticky {
-			e.Kind = hostplan.RemoteStickEntry
-		}
-		for e.Bucket, e.To = range assignBuckets(weighted(nodes, times), hostplan.RemoteBuckets) {
-			p.entries = append(p.entries, e)
-		}
-	}
+	p.spread(hostplan.ServiceEntry{
+		Protocol: w.protocol, At: nodePortAt(is4, port.NodePort), From: netip.PrefixFrom(from, from.BitLen()),
+	}, nodes, kinds{hostplan.RemoteEntry, hostplan.RemoteShareEntry, hostplan.RemoteStickEntry}, w.sticky)
 }
 
 // weighted lists each node as often as it has endpoints, at most as many as there are

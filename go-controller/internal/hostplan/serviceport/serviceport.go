@@ -171,12 +171,12 @@ func (p *planner) port(s serving, i int, clusterIP netip.Addr) {
 		local: s.ExternalLocal, sticky: s.AffinitySeconds > 0,
 	}
 	if s.ExternalLocal {
-		w.endpoints = cluster.OnNode(p.node, port, is4, s.endpoints)
+		w.backends = cluster.OnNode(p.node, port, is4, s.endpoints)
 	}
-	if n := len(w.endpoints); n > 1 && len(s.Ports)*len(s.ClusterIPs)+len(s.Ports)*len(s.external) > mostShared {
-		w.endpoints = w.endpoints[i%n:][:1]
+	if n := len(w.backends); n > 1 && len(s.Ports)*len(s.ClusterIPs)+len(s.Ports)*len(s.external) > mostShared {
+		w.backends = w.backends[i%n:][:1]
 	} else if n > 1 {
-		w.buckets = assignBuckets(w.endpoints, hostplan.ServiceBuckets)
+		w.backends = assignBuckets(w.backends, hostplan.ServiceBuckets)
 	}
 	if port.NodePort != 0 && s.nodePorts && p.serve(nodePortAt(is4, port.NodePort), w) {
 		p.remoteBackends(s, port, w)
@@ -205,8 +205,7 @@ type target struct {
 	clusterIP netip.AddrPort
 	protocol  string
 	local     bool             // connections from outside go to endpoints only, and keep the client's address
-	endpoints []netip.AddrPort // on this node, sorted
-	buckets   []netip.AddrPort // the endpoint of each bucket, when there are several
+	backends  []netip.AddrPort // of endpoints on this node: none, the only one, or that of each bucket
 	sticky    bool             // a client keeps its endpoint
 }
 
@@ -222,20 +221,28 @@ func (p *planner) serve(at netip.AddrPort, w target) bool {
 		return true
 	}
 	p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.InsideEntry, Protocol: w.protocol, At: at})
-	switch {
-	case len(w.endpoints) == 1:
-		e.Kind, e.To = hostplan.LocalEntry, w.endpoints[0]
-		p.entries = append(p.entries, e)
-	case len(w.endpoints) > 1:
-		e.Kind = hostplan.ShareEntry
-		if w.sticky {
-			e.Kind = hostplan.StickEntry
-		}
-		for e.Bucket, e.To = range w.buckets {
-			p.entries = append(p.entries, e)
-		}
-	}
+	p.spread(e, w.backends, kinds{hostplan.LocalEntry, hostplan.ShareEntry, hostplan.StickEntry}, w.sticky)
 	return true
+}
+
+// kinds are the kinds of entries for one backend, and for a random one or the client's
+// of several.
+type kinds struct{ only, share, stick hostplan.ServiceEntryKind }
+
+// spread sends connections to an entry's place to the only backend, or to that of their
+// bucket.
+func (p *planner) spread(e hostplan.ServiceEntry, backends []netip.AddrPort, k kinds, sticky bool) {
+	switch {
+	case len(backends) == 1:
+		e.Kind = k.only
+	case sticky:
+		e.Kind = k.stick
+	default:
+		e.Kind = k.share
+	}
+	for e.Bucket, e.To = range backends {
+		p.entries = append(p.entries, e)
+	}
 }
 
 // NeedsEndpoints tells whether the plan depends on the service's endpoints.

@@ -95,8 +95,8 @@ func TestDecodeNode(t *testing.T) {
 	}
 	got, _ := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", "n",
 		map[string]string{annotation.NodeChassisID: "chassis-1"})})
-	if got.Chassis() != "chassis-1" {
-		t.Errorf("chassis %q, want chassis-1", got.Chassis())
+	if got.ChassisID != "chassis-1" {
+		t.Errorf("chassis %q, want chassis-1", got.ChassisID)
 	}
 	labelled := &corev1.Node{ObjectMeta: meta("", "n", nil)}
 	labelled.Labels = map[string]string{corev1.LabelTopologyZone: "a", corev1.LabelTopologyRegion: "r"}

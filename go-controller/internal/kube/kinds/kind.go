@@ -32,7 +32,7 @@ type Kind struct {
 	Kind       cluster.Kind
 	Resource   schema.GroupVersionResource
 	Namespaced bool
-	// Optional tells that an API server may not serve this kind, or may not let us see it. Then there are no objects.
+	// Optional tells that an API server may not serve this kind. Then there are no objects.
 	Optional    bool
 	WatchedBy   []Daemon
 	AnnotatedBy []Daemon // who patches annotations of its objects

@@ -33,6 +33,8 @@ type Watcher struct {
 	watches []reflector.Watch // which run from the start
 	slices  *endpointSlices
 	api     *apiServer
+	// Refusals is what the API server refuses to list or watch, apart from EndpointSlices: see Endpoints.
+	Refusals reflector.Refusals
 
 	nodes    *table[Node]
 	pods     *table[Pod]
@@ -48,7 +50,7 @@ type Watcher struct {
 func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*Watcher, error) {
 	w := &Watcher{
 		clients: c, node: node, log: log, changed: make(chan struct{}, 1),
-		podEvents: newEvents(), podsGone: newGone(), peers: newPeers(),
+		podsGone: newGone(), peers: newPeers(),
 	}
 	row := func(kind cluster.Kind) kinds.Kind {
 		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack it
@@ -76,7 +78,7 @@ func (w *Watcher) prepare(rows []kinds.Kind) error {
 		// Headless services do not concern a node.
 		cluster.KindService:       {Sink: w.services, Selector: "spec.clusterIP!=" + corev1.ClusterIPNone},
 		cluster.KindServiceCIDR:   {Sink: w.ranges},
-		cluster.KindEndpointSlice: {Sink: w.slices, Refused: w.slices.refuse},
+		cluster.KindEndpointSlice: {Sink: w.slices.all, Refused: w.slices.refuse},
 	}
 	for _, k := range kinds.WatchedBy(rows, kinds.Agent) {
 		watch, ok := watches[k.Kind]
@@ -87,6 +89,7 @@ func (w *Watcher) prepare(rows []kinds.Kind) error {
 		if delete(watches, k.Kind); k.Kind == cluster.KindEndpointSlice {
 			w.slices.watch = watch
 		} else {
+			watch.Refused = w.Refusals.Of(k, w.notify)
 			w.watches = append(w.watches, watch)
 		}
 	}
@@ -131,6 +134,12 @@ func (w *Watcher) Pod(namespace, name string) (p Pod, ok bool) {
 	p, ok = w.pods.get(n)
 	p.Before = w.podsGone.uid(n)
 	return p, ok
+}
+
+// LocalPods are the pods of this node, in no order.
+func (w *Watcher) LocalPods() []Pod {
+	pods, _ := w.pods.all()
+	return pods
 }
 
 // WaitPod returns once accept is content with the pod. It asks accept at once and after each change of the pod. When

@@ -23,6 +23,8 @@ type Pod struct {
 	UID             string // of the Pod object
 	StaticUID       string // for the mirror of a static pod, the UID that the kubelet uses; else ""
 	Network         string // value of the pod-networks annotation, "" until the master has written it
+	Created         int64  // creation time, Unix seconds
+	Released        bool   // shares its node's network or has finished: it has no address, whatever its annotation says
 	Before          string // UID of the last pod of this name that went within the last minutes; "" for none
 }
 
@@ -39,6 +41,8 @@ func decodePod(obj runtime.Object) (p Pod, keep bool) {
 	return Pod{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		StaticUID: pod.Annotations[corev1.MirrorPodAnnotationKey], Network: pod.Annotations[annotation.PodNetworks],
+		Created:  pod.CreationTimestamp.Unix(),
+		Released: pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}, true
 }
 

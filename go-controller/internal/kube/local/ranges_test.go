@@ -2,9 +2,13 @@ package local
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -17,6 +21,8 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
 func TestServiceRanges(t *testing.T) {
@@ -55,31 +61,52 @@ func TestServiceRanges(t *testing.T) {
 	await("192.0.2.0/24")
 }
 
-// An API server that has no ServiceCIDRs, or doesn't show them, has none.
+// An API server that does not serve ServiceCIDRs has none. One that refuses to list them may have some: they are not
+// known, and the refusal is reported until it ends.
 func TestServiceRangesRefused(t *testing.T) {
 	what := schema.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"}
-	for name, refusal := range map[string]error{
-		"an older server": apierrors.NewNotFound(what, ""), "no right": apierrors.NewForbidden(what, "", nil),
+	for name, c := range map[string]struct {
+		refusal error
+		known   bool
+	}{
+		"an older server": {apierrors.NewNotFound(what, ""), true},
+		"no right":        {apierrors.NewForbidden(what, "", errors.New("no RBAC policy matched")), false},
 	} {
-		api := fake.NewClientset()
-		api.PrependReactor("list", "servicecidrs", func(k8stesting.Action) (bool, runtime.Object, error) {
-			return true, nil,
-				refusal
+		t.Run(name, func(t *testing.T) {
+			var allowed atomic.Bool
+			api := fake.NewClientset()
+			api.PrependReactor("list", "servicecidrs", func(k8stesting.Action) (bool, runtime.Object, error) {
+				return !allowed.Load(), nil, c.refusal
+			})
+			l, err := New(&client.Clients{Kube: api}, kinds.All(), "n1", slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := l.ServiceRanges(); ok {
+				t.Error("the ranges are known before anybody asked")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); l.Run(ctx) }()
+			defer func() { cancel(); <-done }()
+			until := func(what string, done func() bool) {
+				t.Helper()
+				testkit.Eventually(t, what, func() string {
+					return map[bool]string{false: fmt.Sprint(l.Refusals.Err())}[done()]
+				})
+			}
+			known := func() bool { have, ok := l.ServiceRanges(); return ok && len(have) == 0 }
+			if !c.known {
+				until("the refusal", func() bool { return errors.Is(l.Refusals.Err(), reflector.ErrRefused) })
+				if have, ok := l.ServiceRanges(); ok {
+					t.Errorf("the ranges are known to be %v, though the API server refuses to list them", have)
+				}
+				if err := l.Refusals.Err(); !strings.Contains(err.Error(), "servicecidrs.networking.k8s.io") {
+					t.Errorf("the refusal %q does not name what is refused", err)
+				}
+				allowed.Store(true)
+			}
+			until("the ranges", func() bool { return known() && l.Refusals.Err() == nil })
 		})
-		l, err := New(&client.Clients{Kube: api}, kinds.All(), "n1", slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := l.ServiceRanges(); ok {
-			t.Errorf("%s: the ranges are known before anybody asked", name)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); l.Run(ctx) }()
-		for have, ok := l.ServiceRanges(); !ok || len(have) > 0; have, ok = l.ServiceRanges() {
-			<-l.Changed()
-		}
-		cancel()
-		<-done
 	}
 }

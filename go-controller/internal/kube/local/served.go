@@ -42,6 +42,9 @@ func (w *Watcher) Served(ctx context.Context, needy func(*cluster.Service) bool)
 // served is what is known now, and what is missing.
 func (w *Watcher) served(needy func(*cluster.Service) bool) (s Served, missing error) {
 	var ok bool
+	if err := w.Refusals.Err(); err != nil {
+		return s, err
+	}
 	if s.Services, _, ok = w.Services(); !ok {
 		return s, errors.New("the API server does not list the services: may this identity list and watch them?")
 	}

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,27 +12,31 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// askAgain is how long an optional kind that the API server withholds is taken to have no objects.
+// askAgain is how long an optional kind that the API server does not serve is taken to have no objects.
 const askAgain = time.Minute
 
-// optionalListWatch is lw for a kind that the API server may not serve, or may not let us see. As long as it withholds
-// the kind there are no objects, and it is asked again after a while. Once objects are known, a refusal is an error:
-// an API server that boots refuses for some seconds what it served before, and that must not remove the objects.
+// optionalListWatch is lw for a kind that the API server may not serve. As long as it does not know the kind there are
+// no objects, and it is asked again after a while. Once it has served the kind, "no such kind" is an error: an API
+// server that boots may not know yet what it served before, and that must not remove the objects. A refusal is always
+// an error: there may be objects.
 func optionalListWatch(
-	lw *cache.ListWatch, none func() runtime.Object, again time.Duration, known func() bool,
+	lw *cache.ListWatch, none func() runtime.Object, again time.Duration,
 ) *cache.ListWatch {
+	var served atomic.Bool
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := lw.ListWithContext(ctx, o)
-			if Withheld(err) && !known() {
+			if NotServed(err) && !served.Load() {
 				return none(), nil
 			}
+			served.CompareAndSwap(false, err == nil)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := lw.WatchWithContext(ctx, o)
 			// A watch that is to send all objects first must fail, so that the reflector lists instead.
-			if !Withheld(err) || known() || o.SendInitialEvents != nil {
+			if !NotServed(err) || served.Load() || o.SendInitialEvents != nil {
+				served.CompareAndSwap(false, err == nil)
 				return w, err
 			}
 			quiet := watch.NewFake()
@@ -41,5 +46,5 @@ func optionalListWatch(
 	}
 }
 
-// Withheld tells whether an API server refused because it does not serve the kind, or does not let us see it.
-func Withheld(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
+// NotServed tells whether an API server does not know a kind.
+func NotServed(err error) bool { return apierrors.IsNotFound(err) }

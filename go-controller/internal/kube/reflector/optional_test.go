@@ -18,13 +18,18 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// A kind that is refused has no objects, and has them once it is no longer refused.
+// A kind that is not served has no objects, and has them once it is. Of one that is refused nothing is known.
 func TestOptionalListWatch(t *testing.T) {
 	what := schema.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"}
-	for name, refusal := range map[string]error{
-		"an older server": apierrors.NewNotFound(what, ""), "no right": apierrors.NewForbidden(what, "", nil),
+	for name, c := range map[string]struct {
+		refusal error
+		none    bool
+	}{
+		"an older server": {apierrors.NewNotFound(what, ""), true},
+		"no right":        {apierrors.NewForbidden(what, "", nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			refusal := c.refusal
 			var allowed atomic.Bool
 			there := networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more", ResourceVersion: "1"}}
 			lw := optionalListWatch(&cache.ListWatch{
@@ -45,14 +50,17 @@ func TestOptionalListWatch(t *testing.T) {
 					w.Add(&there)
 					return w, nil
 				},
-			}, noRanges, time.Millisecond, func() bool { return false })
+			}, noRanges, time.Millisecond)
 			informer := cache.NewSharedIndexInformer(lw, &networkingv1.ServiceCIDR{}, 0, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); informer.RunWithContext(ctx) }()
 			defer func() { cancel(); <-done }()
-			if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().List()) != 0 {
+			if c.none && !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().List()) != 0 {
 				t.Fatalf("there are %v, want none", informer.GetStore().List())
+			}
+			if list, err := lw.ListWithContext(ctx, metav1.ListOptions{}); (err == nil) != c.none {
+				t.Fatalf("listing: %v, %v; want an error unless the kind is not served", list, err)
 			}
 			allowed.Store(true)
 			testkit.Eventually(t, "the object", func() string {
@@ -67,13 +75,19 @@ func TestOptionalListWatch(t *testing.T) {
 
 func noRanges() runtime.Object { return &networkingv1.ServiceCIDRList{} }
 
-// An API server that boots refuses what it served before. That is no empty list.
-func TestOptionalListWatchOfKnownObjects(t *testing.T) {
-	refusal := apierrors.NewForbidden(networkingv1.Resource("servicecidrs"), "", errors.New("not yet"))
+// An API server that boots does not know yet what it served before. That is no empty list.
+func TestOptionalListWatchOfServedKind(t *testing.T) {
+	var refusal error
 	lw := optionalListWatch(&cache.ListWatch{
-		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, refusal },
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return noRanges(), refusal
+		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refusal },
-	}, noRanges, time.Hour, func() bool { return true })
+	}, noRanges, time.Hour)
+	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	refusal = apierrors.NewNotFound(networkingv1.Resource("servicecidrs"), "")
 	if list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, refusal) {
 		t.Errorf("listing: %v, %v; want the refusal", list, err)
 	}

@@ -40,11 +40,13 @@ func newNames() *names {
 
 func (n *names) Known() iter.Seq[cluster.Name] { return maps.Keys(n.there) }
 
-func (n *names) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+func (n *names) Decode(kinds.Object) (any, error) { return nil, nil }
+
+func (n *names) Put(came []Item, gone []cluster.Name, listed bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, obj := range came {
-		n.there[kinds.NameOf(obj.(kinds.Object))] = true
+	for _, it := range came {
+		n.there[it.Name] = true
 	}
 	for _, g := range gone {
 		delete(n.there, g)
@@ -110,10 +112,12 @@ func TestBackAfterOutage(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				sink := newNames()
 				var running sync.WaitGroup
+				var refused Refusals
 				refusals := 0
 				var logged strings.Builder
 				w := Watch{
-					Kind: k, Sink: sink, Refused: func(error) { refusals++ }, Log: slog.New(slog.NewTextHandler(&logged, nil)),
+					Kind: k, Sink: sink, Refused: refused.Of(k, func() { refusals++ }),
+					Log: slog.New(slog.NewTextHandler(&logged, nil)),
 				}
 				running.Go(func() { w.Run(ctx, &client.Clients{Kube: fake.NewClientset()}) })
 				<-sink.listed
@@ -125,7 +129,8 @@ func TestBackAfterOutage(t *testing.T) {
 				if n := tries.Load(); n > 10*60 {
 					t.Errorf("%d tries in 10 minutes, want at most one a second", n)
 				}
-				if len(sink.there) != 1 || (refusals > 0) != apierrors.IsForbidden(refusal) {
+				forbidden := apierrors.IsForbidden(refusal)
+				if len(sink.there) != 1 || (refusals == 1) != forbidden || (refused.Err() != nil) != forbidden {
 					t.Errorf("during the outage %v are known, after %d refusals", sink.there, refusals)
 				}
 				synctest.Wait()

@@ -15,12 +15,12 @@ import (
 )
 
 // List lists the objects of a kind once, with what is wrong with them. Of an optional kind that the API server
-// withholds there are none. T is the kind's type, such as *cluster.Node.
+// does not serve there are none. T is the kind's type, such as *cluster.Node.
 func List[T cluster.Object](
 	ctx context.Context, c *client.Clients, k kinds.Kind,
 ) (out []T, problems []cluster.Problem, err error) {
 	list, err := k.ListWatch(c).ListWithContext(ctx, metav1.ListOptions{})
-	if k.Optional && reflector.Withheld(err) {
+	if k.Optional && reflector.NotServed(err) {
 		return nil, nil, nil
 	}
 	if err == nil {

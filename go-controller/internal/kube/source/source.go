@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
@@ -23,6 +21,8 @@ type Source struct {
 	clients *client.Clients
 	kinds   []kinds.Kind
 	signal  chan struct{}
+	// Refusals is what the API server refuses to list or watch.
+	Refusals reflector.Refusals
 
 	mu       sync.Mutex
 	pending  map[cluster.Ref]cluster.Event
@@ -57,7 +57,7 @@ func (s *Source) Run(ctx context.Context) {
 	var watches sync.WaitGroup
 	for _, k := range s.kinds {
 		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}},
-			Heard: func(err error) { s.hear(k.Kind, err) }}
+			Refused: s.Refusals.Of(k, func() {}), Heard: func(err error) { s.hear(k.Kind, err) }}
 		watches.Go(func() { w.Run(ctx, s.clients) })
 	}
 	watches.Wait()
@@ -162,17 +162,32 @@ type feed struct {
 // Known implements reflector.Sink.
 func (f *feed) Known() iter.Seq[cluster.Name] { return maps.Keys(f.known) }
 
+// decoded is an object, and what is wrong with it.
+type decoded struct {
+	cluster.Object
+	problems []cluster.Problem
+}
+
+// Decode implements reflector.Sink.
+func (f *feed) Decode(obj kinds.Object) (any, error) {
+	o, wrong := f.kind.Decode(obj)
+	if o == nil {
+		return nil, fmt.Errorf("decoding a %T as kind %s", obj, f.kind.Kind)
+	}
+	return decoded{o, wrong}, nil
+}
+
 // Put implements reflector.Sink.
-func (f *feed) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+func (f *feed) Put(came []reflector.Item, gone []cluster.Name, listed bool) error {
 	events := make([]cluster.Event, 0, len(came)+len(gone))
 	var problems []cluster.Problem
-	for _, obj := range came {
-		o, wrong := f.kind.Decode(obj)
-		if o == nil {
-			return fmt.Errorf("decoding a %T as kind %s", obj, f.kind.Kind)
+	for _, it := range came {
+		o, ok := it.Value.(decoded)
+		if !ok {
+			return fmt.Errorf("taking a %T as kind %s: want it decoded", it.Value, f.kind.Kind)
 		}
-		events = append(events, cluster.Event{Ref: o.Ref(), New: o})
-		problems = append(problems, wrong...)
+		events = append(events, cluster.Event{Ref: o.Ref(), New: o.Object})
+		problems = append(problems, o.problems...)
 	}
 	for _, n := range gone {
 		delete(f.known, n)

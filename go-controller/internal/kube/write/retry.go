@@ -11,8 +11,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// The pause after a failed attempt grows from firstRetry: to lastAway while the API server is away, so that it gets what
-// waits soon after it is back; to lastRefused when it refuses the patch, such as by a webhook. When many
+// The pause after a failed attempt grows from firstRetry: to lastAway while the API server is away, so that what waits
+// is written soon after it is back; to lastRefused when it refuses the patch, such as by a webhook. When many
 // objects fail, each waits at least retryEach for each of them: that bounds the attempts in a second.
 const (
 	firstRetry  = 50 * time.Millisecond

@@ -114,7 +114,8 @@ func (w *Writer) Patch(p allocate.Patch) {
 // merged is a patch and a later one of the same object as one.
 func merged(p, later allocate.Patch) allocate.Patch {
 	out := allocate.Patch{
-		Ref: p.Ref, UID: p.UID, Found: later.Found, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
+		Ref: p.Ref, UID: p.UID, Found: later.Found,
+		Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
 	}
 	maps.DeleteFunc(out.Annotations, func(k, _ string) bool { return slices.Contains(later.Remove, k) })
 	if out.Annotations == nil {

@@ -1,7 +1,10 @@
 package pod
 
 import (
+	"slices"
+
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -27,7 +30,7 @@ func (Translator) Depends() translate.Dependencies {
 }
 
 // Affected implements translate.Translator. A node alters its pods' ports when it is added, deleted or made anew, and
-// when its chassis becomes known.
+// when its chassis becomes known or another node's.
 func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch c.Ref.Kind {
 	case cluster.KindPod:
@@ -40,12 +43,15 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	case cluster.KindNode:
 		old, _ := c.Old.(*cluster.Node)
 		now, _ := c.New.(*cluster.Node)
-		if c.Granted || old != nil && now != nil && old.UID == now.UID && old.Chassis() == now.Chassis() {
-			return nil
+		nodes := c.About(index.NodeChassis)
+		if !c.Granted && (old == nil || now == nil || old.UID != now.UID) && !slices.Contains(nodes, c.Ref.Name) {
+			nodes = append(nodes, c.Ref.Name)
 		}
 		var out []nb.Owner
-		for _, n := range s.PodsOn(c.Ref.Name.Name) {
-			out = append(out, owner(n))
+		for _, node := range nodes {
+			for _, n := range s.PodsOn(node.Name) {
+				out = append(out, owner(n))
+			}
 		}
 		return out
 	}
@@ -67,7 +73,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	for _, a := range cluster.PodAddrs(net) {
 		address += " " + a.String()
 	}
-	options := map[string]string{"requested-chassis": node.Chassis()}
+	options := map[string]string{"requested-chassis": index.ChassisOf(s).Of(node.Name)}
 	if p.UID != "" {
 		options["iface-id-ver"] = p.UID
 	}

@@ -105,14 +105,19 @@ func (r replySource) match() string {
 	return strings.Join(parts, " || ")
 }
 
-// withOtherReplies lists the services whose replies may take another path after a change of a node: all, when the
-// cluster gains its first gateway of a family or loses its last; those with endpoints on the node, when it gains or
-// loses subnets.
-func withOtherReplies(s *cluster.State, c cluster.Change) []cluster.Name {
-	switch {
-	case c.Concerns(index.GatewayExists):
+// withoutGateways lists the services whose replies may take another path because the cluster gained its first gateway of
+// a family or lost its last.
+func withoutGateways(s *cluster.State, c cluster.Change) []cluster.Name {
+	if c.Concerns(index.GatewayExists) {
 		return index.ServicesOf(s).LocalFromOutside()
-	case c.Granted:
+	}
+	return nil
+}
+
+// withOtherReplies lists the services whose replies may take another path because a node gained or lost subnets: those
+// with endpoints on the node.
+func withOtherReplies(s *cluster.State, c cluster.Change) []cluster.Name {
+	if c.Granted && !c.Concerns(index.GatewayExists) {
 		return index.ServicesOf(s).LocalFromOutsideOn(s, c.Ref.Name.Name)
 	}
 	return nil

@@ -35,13 +35,13 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindNode},
-		Subjects: []cluster.Subject{index.HealthSource, index.AddressTaken},
+		Subjects: []cluster.Subject{index.HealthSource, index.AddressTaken, index.GatewayExists},
 	}
 }
 
 // Affected implements translate.Translator.
 func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	of := c.About(index.AddressTaken)
+	of := append(c.About(index.AddressTaken), withoutGateways(s, c)...)
 	switch c.Ref.Kind {
 	case cluster.KindService:
 		return owners(append(append(of, c.Ref.Name), c.About(index.VIPHolder)...))
@@ -53,7 +53,7 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 		return owners(slices.Compact(of))
 	case cluster.KindNode:
-		of = append(append(of, withOtherBackends(s, c)...), withOtherReplies(s, c)...)
+		of = slices.Concat(of, withOtherBackends(s, c), withOtherReplies(s, c))
 		if c.Granted {
 			of = append(of, index.HealthChecksOf(s).CheckedOn(s, c.Ref.Name.Name)...)
 		}

@@ -35,25 +35,27 @@ func (Gateway) Owners(s *cluster.State) []nb.Owner {
 
 // Depends implements translate.Translator.
 func (Gateway) Depends() translate.Dependencies {
-	return translate.Dependencies{Kinds: []cluster.Kind{cluster.KindNode}}
+	return translate.Dependencies{
+		Kinds: []cluster.Kind{cluster.KindNode}, Subjects: []cluster.Subject{index.GatewayInService, index.GatewayAddress},
+	}
 }
 
 // Affected implements translate.Translator. While no gateway of a family works, packets leave through all of them. So
 // the first one that works again, and the loss of the last, concern all gateways.
 func (t Gateway) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	all := c.Concerns(index.GatewayInService)
-	if !isGateway(c.Old) && !isGateway(c.New) && !all {
-		return nil
+	var out []nb.Owner
+	if isGateway(c.Old) || isGateway(c.New) {
+		out = append(out, gatewayOwner(c.Ref.Name.Name))
 	}
-	changed := gatewayOwner(c.Ref.Name.Name)
-	if all {
-		return append(slices.DeleteFunc(t.Owners(s), func(o nb.Owner) bool { return o == changed }), changed)
+	if c.Concerns(index.GatewayInService) {
+		return append(slices.DeleteFunc(t.Owners(s), func(o nb.Owner) bool { return slices.Contains(out, o) }), out...)
 	}
-	out := append(othersWithPins(s, c), changed)
-	for _, other := range c.About(index.GatewayAddress) {
-		out = append(out, gatewayOwner(other.Name))
+	for _, other := range append(c.About(index.GatewayAddress), c.About(index.NodeChassis)...) {
+		if n := s.Nodes[other.Name]; n != nil && n.Gateway != nil {
+			out = append(out, gatewayOwner(other.Name))
+		}
 	}
-	return out
+	return append(out, othersWithPins(s, c)...)
 }
 
 func gatewayOwner(node string) nb.Owner { return nb.Owner{Kind: names.KindGateway, Name: node} }
@@ -65,7 +67,7 @@ func isGateway(o cluster.Object) bool {
 
 // Rows implements translate.Translator.
 func (t Gateway) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
-	out := translate.Rows{Reports: lostAddresses(s, o.Name)}
+	out := translate.Rows{Reports: append(refusedClaims(s, o.Name), lostAddresses(s, o.Name)...)}
 	gateways := index.GatewaysOf(s)
 	n, gateway, join := s.Nodes[o.Name], gateways.Of(s, o.Name), s.JoinAddrs[o.Name]
 	if gateway == nil || len(join) == 0 {
@@ -98,11 +100,13 @@ type gatewayRows struct {
 	clusterRouter []netip.Addr   // of the cluster router there
 }
 
+func (r gatewayRows) chassis() string { return index.ChassisOf(r.state).Of(r.node.Name) }
+
 // router is the gateway router, bound to the node's chassis, and its link to the join switch.
 func (r gatewayRows) router() []nb.Row {
 	name := names.GatewayRouter(r.node.Name)
 	options := routerOptions()
-	options["chassis"] = r.node.Chassis()
+	options["chassis"] = r.chassis()
 	options["lb_force_snat_ip"] = strings.Join(texts(ipnet.Addrs(r.join)), " ")
 	ids := map[string]string{names.KeyPhysicalIP: r.gateway.IPs[0].Addr().String()}
 	if len(r.gateway.IPs) > 1 {
@@ -140,7 +144,7 @@ func (r gatewayRows) external() []nb.Row {
 		Options: map[string]string{"network_name": r.gateway.Network},
 	}
 	if r.gateway.Bridge == names.IntegrationBridge { // the NIC is a port of the integration bridge, as a pod's
-		localnet.Type, localnet.Options = "", map[string]string{"requested-chassis": r.node.Chassis()}
+		localnet.Type, localnet.Options = "", map[string]string{"requested-chassis": r.chassis()}
 	}
 	if r.gateway.VLAN != 0 {
 		vlan := r.gateway.VLAN

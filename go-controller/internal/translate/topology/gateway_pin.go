@@ -65,7 +65,7 @@ func (r gatewayRows) pinMatch(subnet netip.Prefix, external []netip.Addr) string
 func pinnedTo(s *cluster.State, subnet netip.Prefix) []string {
 	var out []string
 	for name, n := range s.Nodes {
-		if n.Gateway != nil && slices.Contains(n.Gateway.Rampout, subnet) &&
+		if n.Gateway != nil && slices.Contains(n.Gateway.Rampout, subnet) && index.GatewaysOf(s).Pins(name, subnet) &&
 			index.GatewaysOf(s).Usable(s, name, subnet.Addr().Is4()) {
 			out = append(out, name)
 		}

@@ -11,8 +11,32 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// ReasonGatewayAddressInUse is the reason of the report that another gateway has an external address of this one.
-const ReasonGatewayAddressInUse = "GatewayAddressInUse"
+// Reasons of the reports on what a gateway node says of itself.
+const (
+	ReasonGatewayAddressInUse = "GatewayAddressInUse" // another gateway has the external address
+	ReasonClaimRefused        = "GatewayClaimRefused" // it disagrees with what the cluster says
+)
+
+// mostRefused is how many refused claims a report spells out.
+const mostRefused = 4
+
+// refusedClaims reports which parts of what a gateway node says of itself have no effect.
+func refusedClaims(s *cluster.State, node string) []cluster.Problem {
+	var parts []string
+	refused := index.GatewaysOf(s).Refused(node)
+	for _, r := range refused[:min(len(refused), mostRefused)] {
+		parts = append(parts, fmt.Sprintf("%s: %s: %s", r.Field, r.Value, r.Why))
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	if more := len(refused) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	n := s.Nodes[node]
+	return []cluster.Problem{{Ref: n.Ref(), UID: n.UID, Reason: ReasonClaimRefused,
+		Message: strings.Join(parts, "; ") + ": it is not used"}}
+}
 
 // lostAddresses reports which external addresses of a gateway node another gateway has.
 func lostAddresses(s *cluster.State, node string) []cluster.Problem {
@@ -22,7 +46,7 @@ func lostAddresses(s *cluster.State, node string) []cluster.Problem {
 	}
 	var lost, families, holders []string
 	for _, p := range n.Gateway.IPs {
-		if h := index.GatewaysOf(s).Holder(p.Addr()); h != n {
+		if h := index.GatewaysOf(s).Holder(p.Addr()); h != n && index.GatewaysOf(s).Admitted(node, p.Addr()) {
 			lost = append(lost, fmt.Sprintf("%s is already of the gateway of Node %s", p.Addr(), h.Name))
 			families = append(families, "IP"+string(names.FamilyOf(p.Addr().Is4())))
 			holders = append(holders, "Node "+h.Name)

@@ -87,7 +87,7 @@ func (r gatewayRows) routesToNode() ([]nb.Row, error) {
 		}
 		rows = append(rows, r.clusterRoute(familyRole(names.RoleToHost, is4), single(ip), via, nil))
 		seen := map[netip.Addr]bool{ip: true}
-		for _, other := range r.node.Addrs {
+		for _, other := range r.gateways.Own(r.node.Name) {
 			if other.Is4() == is4 && !seen[other] {
 				seen[other] = true
 				p := single(other)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -30,7 +31,7 @@ func (Node) Owners(s *cluster.State) []nb.Owner {
 func (Node) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindNode, cluster.KindServiceCIDR},
-		Subjects: []cluster.Subject{index.GatewayExists, index.ZoneInUse},
+		Subjects: []cluster.Subject{index.GatewayExists, index.ZoneInUse, index.NodeChassis},
 	}
 }
 
@@ -41,9 +42,17 @@ func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind == cluster.KindServiceCIDR {
 		return t.Owners(s)
 	}
-	out := []nb.Owner{{Kind: names.KindNode, Name: c.Ref.Name.Name}}
+	var out []nb.Owner
+	if c.Ref.Kind == cluster.KindNode {
+		out = append(out, nb.Owner{Kind: names.KindNode, Name: c.Ref.Name.Name})
+	}
 	if c.Concerns(index.GatewayExists) {
 		return append(t.Owners(s), out...)
+	}
+	for _, n := range c.About(index.NodeChassis) {
+		if n != c.Ref.Name {
+			out = append(out, nb.Owner{Kind: names.KindNode, Name: n.Name})
+		}
 	}
 	if slices.Contains(c.About(index.ZoneInUse), cluster.Name{}) {
 		for _, n := range index.ZonesOf(s).Nodes("") {
@@ -56,33 +65,52 @@ func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 // Rows implements translate.Translator. A node wants nothing until it has subnets.
 func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	n, subnets := s.Nodes[o.Name], s.NodeSubnets[o.Name]
+	out := translate.Rows{Reports: lostChassis(s, n)}
 	if n == nil || len(subnets) == 0 {
-		return translate.Rows{}, nil
+		return out, nil
 	}
 	router, err := nths(subnets, subnet.RouterHost)
 	if err != nil {
-		return translate.Rows{}, err
+		return out, err
 	}
 	management, err := nths(subnets, subnet.ManagementHost)
 	if err != nil {
-		return translate.Rows{}, err
+		return out, err
 	}
 	r := nodeRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, node: n, state: s}
 	port, peer := patch{name: names.RouterToSwitch(n.Name), addrs: router, peer: names.SwitchToRouter(n.Name)}.models()
-	rows := []nb.Row{
+	out.Rows = []nb.Row{
 		r.nodeSwitch(subnets, router),
 		r.Row(names.RoleRouterToNode, port, inClusterRouter(s, "ports")),
 		r.Row(names.RoleNodeToRouter, peer, r.inSwitch("ports")),
 		r.management(management),
 		r.hairpin(management),
+		r.spoofGuard(),
 	}
-	rows = append(rows, r.noBackend()...)
+	out.Rows = append(out.Rows, r.noBackend()...)
 	for i, p := range subnets {
 		if !index.GatewaysOf(s).Any(p.Addr().Is4()) {
-			rows = append(rows, r.egress(p, management[i].Addr()))
+			out.Rows = append(out.Rows, r.egress(p, management[i].Addr()))
 		}
 	}
-	return translate.Rows{Rows: rows}, nil
+	return out, nil
+}
+
+// ReasonChassisInUse is the reason of the report that another node has the chassis of this one.
+const ReasonChassisInUse = "NodeChassisInUse"
+
+// lostChassis reports that another node has the chassis that a node names; n may be nil.
+func lostChassis(s *cluster.State, n *cluster.Node) []cluster.Problem {
+	if n == nil || n.ChassisID == "" {
+		return nil
+	}
+	h := index.ChassisOf(s).Holder(n.ChassisID)
+	if h == nil || h == n {
+		return nil
+	}
+	return []cluster.Problem{{Ref: n.Ref(), UID: n.UID, Reason: ReasonChassisInUse, Message: fmt.Sprintf(
+		"annotation %s: %q is the chassis of Node %s: it is not used: give this machine an external_ids:system-id of its "+
+			"own, or delete Node %[3]s if its machine is gone", annotation.NodeChassisID, n.ChassisID, h.Name)}}
 }
 
 // nodeRows makes the rows of one node.
