@@ -137,12 +137,14 @@ func (m *master) ready() error {
 	case !m.leading:
 		return fmt.Errorf("the API server %s does not answer", m.clients.Server)
 	}
-	session, refused := m.database.Session(), m.source.Refusals.Err()
-	switch {
-	case session == nil:
+	session := m.database.Session()
+	if session == nil {
 		return notConnected(m.database.Failure())
-	case refused != nil:
-		return refused
+	}
+	if err := m.source.Refusals.Err(); err != nil {
+		return err
+	}
+	switch {
 	case m.loop.HeldBack() != nil:
 		return m.loop.HeldBack()
 	case !m.loop.Compared(session):

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -83,7 +84,7 @@ func TestSameNamesAndAddressesInOneBatch(t *testing.T) {
 }
 
 // What was deleted while no master ran is removed at the start, and what was added is served. Completed pods have no
-// port.
+// port, and nobody gets their addresses at once.
 func TestChangesWhileNoMasterRan(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	b := startBed(t, remote, newFeed(someCluster()...))
@@ -99,7 +100,7 @@ func TestChangesWhileNoMasterRan(t *testing.T) {
 	again.eventually("ports of n1", "default_new k8s-n1 stor-n1", again.portsOf("n1"))
 	again.eventually("router ports", "rtoj-ovn_cluster_router rtos-n1", again.names("Logical_Router_Port"))
 	again.eventually("load balancers", "", again.names("Load_Balancer"))
-	again.eventually("the namespace's addresses", "10.244.0.3 fd01::3", func() string {
+	again.eventually("the namespace's addresses", "10.244.0.4 fd01::4", func() string {
 		return strings.Join(slices.Sorted(strings.FieldsSeq(again.nbctl("--bare", "--columns=addresses", "list",
 			"address_set"))), " ")
 	})
@@ -234,7 +235,7 @@ func TestLongNames(t *testing.T) {
 
 // While nothing may be sent, only a signal wakes the loop, however many owners wait for their next attempt.
 func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
-	l := New(Config{})
+	l := New(Config{Core: core.New(bedConfig(), nb.NewSchema(), nil)})
 	o := owner(names.KindNode, "n1")
 	l.dirty.fail(o, time.Now().Add(-time.Minute))
 	for what, set := range map[string]func(){

@@ -105,7 +105,8 @@ func (b bed) byAgents() (all []attempt) {
 		patchNode(agent, "the finalizers", c, "n1", meta("finalizers", []string{"example.com/x"})),
 		patchNode(agent, "the owner", c, "n1", meta("ownerReferences", []any{map[string]any{
 			"apiVersion": "v1", "kind": "Node", "name": "n2", "uid": "0"}})),
-		patchNode(agent, "the taints", c, "n1", spec("taints", []any{map[string]any{"key": "example.com/x", "effect": "NoSchedule"}})),
+		patchNode(agent, "the taints", c, "n1", spec("taints", []any{map[string]any{"key": "example.com/x",
+			"effect": "NoSchedule"}})),
 		patchNode(agent, "unschedulable", c, "n1", spec("unschedulable", true)),
 		patchNode(agent, "unschedulable", c, "n2", spec("unschedulable", true)),
 		patchNode(agent, "the status", c, "n1", map[string]any{"status": map[string]any{"phase": "x"}}, "status"),
@@ -135,12 +136,18 @@ func (b bed) byAgentsElsewhere() []attempt {
 			_, err := core.Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n9"}}, metav1.CreateOptions{})
 			return err
 		}),
-		by("deletes Node n2", func(ctx context.Context) error { return core.Nodes().Delete(ctx, "n2", metav1.DeleteOptions{}) }),
+		by("deletes Node n2", func(ctx context.Context) error {
+			return core.Nodes().Delete(ctx, "n2",
+				metav1.DeleteOptions{})
+		}),
 		by("makes a Pod", func(ctx context.Context) error {
 			_, err := core.Pods(tenant).Create(ctx, pod("by-agent"), metav1.CreateOptions{})
 			return err
 		}),
-		by("annotates a Pod", func(ctx context.Context) error { return patchPod(ctx, c, "on-n1", podNetworks, "x", "status") }),
+		by("annotates a Pod", func(ctx context.Context) error {
+			return patchPod(ctx, c, "on-n1", podNetworks, "x",
+				"status")
+		}),
 		by("deletes a Pod", func(ctx context.Context) error {
 			return core.Pods(tenant).Delete(ctx, "on-n2", metav1.DeleteOptions{})
 		}),
@@ -155,7 +162,8 @@ func (b bed) byAgentsElsewhere() []attempt {
 			return err
 		}),
 		by("makes an Event", func(ctx context.Context) error {
-			_, err := core.Events(tenant).Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+			_, err := core.Events(tenant).Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+				metav1.CreateOptions{})
 			return err
 		}),
 		by("asks for the master's token", func(ctx context.Context) error {
@@ -180,9 +188,10 @@ func (b bed) byKubelets() (all []attempt) {
 	const kubelet = "n1's kubelet"
 	c := b.kubelet
 	onPod := func(name, key string) attempt {
-		return attempt{fmt.Sprintf("%s changes annotation %s of Pod %s", kubelet, key, name), func(ctx context.Context) error {
-			return patchPod(ctx, c, name, key, "x", "status")
-		}}
+		return attempt{fmt.Sprintf("%s changes annotation %s of Pod %s", kubelet, key, name),
+			func(ctx context.Context) error {
+				return patchPod(ctx, c, name, key, "x", "status")
+			}}
 	}
 	return []attempt{
 		annotate(kubelet, c, "n1", subnets, `{"default":["10.244.0.0/16"]}`), annotate(kubelet, c, "n1", joinAddrs, "x"),

@@ -92,7 +92,8 @@ func (b bed) inOrder() (all []attempt) {
 				ObjectMeta: metav1.ObjectMeta{Name: "unbound"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n2"},
 			}, metav1.CreateOptions{})
 		}},
-		attempt{"the administrator takes an annotation away, and the master writes it again", func(ctx context.Context) error {
-			return patchPod(ctx, b.admin, "on-n1", classic, nil, "status")
-		}})
+		attempt{"the administrator takes an annotation away, and the master writes it again",
+			func(ctx context.Context) error {
+				return patchPod(ctx, b.admin, "on-n1", classic, nil, "status")
+			}})
 }

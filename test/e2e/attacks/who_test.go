@@ -47,8 +47,8 @@ func (b bed) grant(t *testing.T, user string, right rbacv1.PolicyRule) {
 	must(t, err)
 }
 
-// makePods makes a pod of the tenant on each node, and one whose place no scheduler chooses. The agent's pod is only the
-// object that its token is bound to.
+// makePods makes a pod of the tenant on each node, and one whose place no scheduler chooses. The agent's pod is only
+// the object that its token is bound to.
 func (b bed) makePods(t *testing.T) {
 	t.Helper()
 	for name, node := range map[string]string{"on-n1": "n1", "on-n2": "n2", "unbound": ""} {

@@ -16,8 +16,8 @@ const patience = 5 * time.Minute
 // atOnce is the number of clients that ask at the same time.
 const atOnce = 3
 
-// longestWait is the longest wait for answers. A round waits longer than the one before it, so that a busy machine gives
-// the last answers, too.
+// longestWait is the longest wait for answers. A round waits longer than the one before it, so that a busy machine
+// gives the last answers, too.
 const longestWait = 5 * time.Second
 
 // complaints is the number of wrong cells of a client that a failing test reports.

@@ -76,6 +76,13 @@ func serviceRules(n hostplan.ServiceNode) (out []rule) {
 			add("node ports", notTo(f.loopback, f.offset), toThisNode(), in(hostplan.ServeEntry, true).dnat())
 		}
 	}
+	return append(out, addressRules(n)...)
+}
+
+// addressRules give connections to services the link's address as the source where the answers would not come back
+// otherwise.
+func addressRules(n hostplan.ServiceNode) (out []rule) {
+	link := n.Link
 	for _, r := range n.Ranges {
 		out = append(out, rule{serviceMasqChain, r.String() + ifname + link, masqueradeService(r, link, nil)})
 	}

@@ -153,6 +153,11 @@ func TestDecodePod(t *testing.T) {
 		"classic only": {pod(map[string]string{annotation.PodClassic: classic}, nil), base(nil)},
 	} {
 		got, problems := decode[*cluster.Pod](t, c.pod)
+		if found := cluster.NewFound(c.pod.Annotations, annotation.PodNetworks, annotation.PodClassic); !got.FoundNow().
+			Equal(found) {
+			t.Errorf("%s: found %+v, want %+v", what, got.FoundNow(), found)
+		}
+		c.want.Found = got.Found
 		if !got.Equal(c.want) || len(problems) != 0 {
 			t.Errorf("%s: %+v, %v; want %+v", what, got, problems, c.want)
 		}

@@ -75,7 +75,8 @@ type candidate struct {
 func start(ctx context.Context, t *testing.T, api *fake.Clientset, ending time.Duration) *candidate {
 	t.Helper()
 	l, err := New(&client.Clients{Kube: api},
-		config.LeaderElection{Enabled: true, Namespace: namespace, Name: name, Lease: duration}, slog.New(slog.DiscardHandler))
+		config.LeaderElection{Enabled: true, Namespace: namespace, Name: name, Lease: duration},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

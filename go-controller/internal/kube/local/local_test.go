@@ -148,7 +148,8 @@ func TestLocalWaitPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := <-got
-	if p != (Pod{Namespace: "default", Name: "web", UID: "u1", StaticUID: "static", Network: "net"}) {
+	if p != (Pod{Namespace: "default", Name: "web", UID: "u1", StaticUID: "static", Network: "net",
+		Created: time.Time{}.Unix()}) {
 		t.Errorf("pod %+v", p)
 	}
 	for uid, want := range map[string]bool{"": true, "u1": true, "static": true, "u2": false} {

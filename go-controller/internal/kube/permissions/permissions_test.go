@@ -46,8 +46,8 @@ endpoints of services of ` + "`externalTrafficPolicy: Local`" + `. It watches En
 service, and that of the API server alone once a service has an external address. Without that right it serves all
 other services.
 
-The Lease of leader election is in the namespace of ` + "`--leader-elect-namespace`" + `. Without the rights to the Leases
-in ` + "`kube-node-lease`" + ` the master notices later that a gateway is down.
+The Lease of leader election is in the namespace of ` + "`--leader-elect-namespace`" + `. Without the rights to the
+Leases in ` + "`kube-node-lease`" + ` the master notices later that a gateway is down.
 
 ` + "`k8s.ovn.org annotations`" + ` is no resource of the API server. It is a right that only the [admission
 policies](../operate/permissions.md) ask for.
