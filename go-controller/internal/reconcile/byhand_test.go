@@ -7,6 +7,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 	"github.com/northbound-net/northbound/go-controller/internal/show"
@@ -40,6 +41,7 @@ func byHandDatabase(t *testing.T, nodes ...cluster.Object) (remote string) {
 func TestByHandClusterStays(t *testing.T) {
 	gateway := byHandNode("kube-node1", "10.244.0.0/24", "fd01:0:0:0::/64")
 	gateway.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_kube-node1",
+		MAC:      ipnet.MAC{2},
 		IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 	gateway.JoinAnnotated = []netip.Prefix{netip.MustParsePrefix("100.64.1.2/24"), netip.MustParsePrefix("fd98::2/64")}
