@@ -122,10 +122,10 @@ func lookUp(ctx context.Context, host string) (out []netip.AddrPort) {
 
 // serverHost is HOST:PORT of an API server's URL, "" when it has none.
 func serverHost(server string) string {
-	u, err := url.Parse(server)
-	if err != nil || u.Hostname() == "" {
-		u, err = url.Parse("https://" + server)
+	if !strings.Contains(server, "://") {
+		server = "https://" + server
 	}
+	u, err := url.Parse(server)
 	if err != nil || u.Hostname() == "" {
 		return ""
 	}

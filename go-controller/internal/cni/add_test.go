@@ -152,7 +152,7 @@ func TestAddFails(t *testing.T) {
 	other.args = strings.ReplaceAll(a.args, "uid-web", "uid-of-old")
 	other.fail(t, protocol.CodeTryAgain, "UID uid-web", "UID uid-of-old")
 	b.annotate(t, p, `{"default":{"ip_addresses":["10.128.2.3"],"mac_address":"x"}}`)
-	a.fail(t, protocol.CodeTryAgain, "malformed", "10.128.2.3")
+	a.fail(t, protocol.CodeTryAgain, "is refused", "10.128.2.3", "not a CIDR")
 	b.annotate(t, p, annotation.MarshalPodNetworks(p.network()))
 	a.fail(t, protocol.CodeTryAgain, "OVN has not set up the port of pod default/web", "default_web", "ovn-controller")
 	b.vs.StopDaemon(t)

@@ -186,9 +186,9 @@ func (s *Server) whilePodLives(
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
-		cause := errPodGone
+		var cause error
 		other := func(p local.Pod, ok bool) bool {
-			if !ok || p.UID != pod.UID {
+			if cause = errPodGone; !ok || p.UID != pod.UID {
 				return true
 			}
 			cause = errNetworkChanged
