@@ -11,6 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 	"github.com/northbound-net/northbound/go-controller/internal/show"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -84,6 +85,7 @@ func TestRowsOfKubernetesStay(t *testing.T) {
 	}
 	err := alone(t, remote, "kube-node1").north(t.Context(), false, func(n *cluster.Node, _ []netip.Prefix) error {
 		n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_kube-node1",
+			MAC:      ipnet.MAC{2},
 			IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
 			NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 		return nil

@@ -188,7 +188,8 @@ func (g Gateway) Validate() error {
 	}
 	// The master refuses what the annotation's reader refuses.
 	if len(g.IPs) > 0 {
-		l3 := annotation.L3Gateway{Bridge: "b", Port: "p", MAC: ipnet.MAC{2}, IPs: g.IPs, NextHops: g.NextHops, VLAN: g.VLAN, Rampout: g.Rampout}
+		l3 := annotation.L3Gateway{Bridge: "b", Port: "p", MAC: ipnet.MAC{2}, IPs: g.IPs, NextHops: g.NextHops,
+			VLAN: g.VLAN, Rampout: g.Rampout}
 		if _, err := annotation.ParseL3Gateway(annotation.MarshalL3Gateway(&l3)); err != nil {
 			errs = append(errs, fmt.Errorf("--physical-ip %v --default-gw %v: %w", g.IPs, g.NextHops, err))
 		}

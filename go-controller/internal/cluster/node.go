@@ -18,7 +18,8 @@ const (
 )
 
 // ReadAnnotations sets the node's fields from its annotations. A gateway configuration that can't be parsed, or names
-// the port of another, is a Problem: the node is then no gateway. So is a chassis that can't be one: it is then unknown.
+// the port of another, is a Problem: the node is then no gateway. A chassis that can't be one is a Problem, too: it is
+// then unknown.
 func (n *Node) ReadAnnotations(a map[string]string) (problems []Problem) {
 	refuse := func(reason, message string) {
 		problems = append(problems, Problem{Ref: n.Ref(), UID: n.UID, Reason: reason, Message: message})
@@ -70,10 +71,9 @@ func validChassis(id string) bool {
 // checkPort checks that the gateway's port has the name that its bridge or NIC gives it, and no other port's.
 func (n *Node) checkPort(g *annotation.L3Gateway) error {
 	device, own := strings.CutSuffix(g.Port, names.LocalnetPort("", n.Name))
-	switch {
-	case !own, g.Bridge != names.IntegrationBridge && device != g.Bridge, !names.IsInterface(device):
-		return fmt.Errorf("annotation %s: interface-id %.64q of bridge-id %.64q: want the name of the bridge, or in %s of the "+
-			"NIC, with %q behind it", annotation.L3GatewayConfig, g.Port, g.Bridge, names.IntegrationBridge,
+	if !own || g.Bridge != names.IntegrationBridge && device != g.Bridge || !names.IsInterface(device) {
+		return fmt.Errorf("annotation %s: interface-id %.64q of bridge-id %.64q: want the name of the bridge, or in %s of "+
+			"the NIC, with %q behind it", annotation.L3GatewayConfig, g.Port, g.Bridge, names.IntegrationBridge,
 			names.LocalnetPort("", n.Name))
 	}
 	return nil

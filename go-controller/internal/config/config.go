@@ -55,6 +55,11 @@ type Claims struct {
 	Unchecked    bool           // every claim holds: a command on the node itself, whose user may write the database
 }
 
+// ListsGateway is true for an outside address that the operator lists for gateways.
+func (c Claims) ListsGateway(a netip.Addr) bool {
+	return slices.ContainsFunc(c.GatewayCIDRs, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
 // The longest prefix lengths of node subnets. A node needs addresses for .1, .2 and its pods.
 const (
 	maxNodeLengthV4 = 29

@@ -129,7 +129,8 @@ const ifNameMax = 15
 // IsInterface is true for what can be the name of a Linux network interface: the
 // kernel takes no slash and no space (net/core/dev.c, dev_valid_name).
 func IsInterface(name string) bool {
-	return name != "" && len(name) <= ifNameMax && name != "." && name != ".." && !strings.ContainsAny(name, "/: \t\n\v\f\r")
+	return name != "" && len(name) <= ifNameMax && name != "." && name != ".." &&
+		!strings.ContainsAny(name, "/: \t\n\v\f\r")
 }
 
 // ManagementInterface is the Linux name of the management port's internal

@@ -101,7 +101,7 @@ func (f *feed) Patch(p allocate.Patch) {
 		if o.UID != p.UID {
 			return
 		}
-		n := cluster.Node{Name: o.Name, UID: o.UID, Created: o.Created, Zone: o.Zone}
+		n := cluster.Node{Name: o.Name, UID: o.UID, Created: o.Created, Zone: o.Zone, Addrs: o.Addrs}
 		annotations := o.Annotations()
 		maps.Copy(annotations, p.Annotations)
 		for _, k := range p.Remove {

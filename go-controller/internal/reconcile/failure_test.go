@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/liveness"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -62,7 +63,7 @@ func (f *leases) set(nodes ...string) {
 
 func gatewayNode(name, ip string) *cluster.Node {
 	n := node(name)
-	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + name,
+	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_" + name, MAC: ipnet.MAC{2},
 		IPs: []netip.Prefix{netip.MustParsePrefix(ip)}, NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 	n.Addrs = []netip.Addr{n.Gateway.IPs[0].Addr()}
 	return n

@@ -130,13 +130,12 @@ func (j judge) address(a netip.Addr) string {
 	if in := j.inside(a); in != "" {
 		return in + ": want an address outside of the cluster's ranges"
 	}
-	listed := slices.ContainsFunc(j.s.Config.Claims.GatewayCIDRs, func(p netip.Prefix) bool { return p.Contains(a) })
 	own, h := slices.Contains(j.n.Reported(), a), j.reports.holder(a)
 	_, control := j.n.Labels.Get(labelControlPlane)
 	switch {
 	case h != nil && h != j.n && !(own && named(h, a)):
 		return fmt.Sprintf("it is an address of Node %s: want one that no other Node reports", h.Name)
-	case listed, j.n.ByHand:
+	case j.s.Config.Claims.ListsGateway(a), j.n.ByHand:
 		return ""
 	case !own:
 		return fmt.Sprintf("want an address that the Node reports %v, or one in --gateway-cidrs %v of the master",
@@ -180,8 +179,8 @@ func (j judge) pin(p netip.Prefix) string {
 		j.s.NodeSubnets[j.n.Name], j.s.Config.Claims.PinCIDRs)
 }
 
-// labelControlPlane marks the Nodes of API servers. A kubelet can't set it on its own Node (Kubernetes, admission plugin
-// NodeRestriction).
+// labelControlPlane marks the Nodes of API servers. A kubelet can't set it on its own Node (Kubernetes, admission
+// plugin NodeRestriction).
 const labelControlPlane = "node-role.kubernetes.io/control-plane"
 
 // apiServers is the slice that the API server itself keeps: the addresses at which it is reached.

@@ -229,3 +229,19 @@ func TestGatewayClaimsAreJudgedAgain(t *testing.T) {
 		expect(t, s, step.want, step.refused)
 	}
 }
+
+// A node that names an outside address as its gateway's keeps it from no Service, unless the operator lists it.
+func TestGatewayClaimsAndServices(t *testing.T) {
+	svc := &cluster.Service{Name: cluster.Name{Namespace: "d", Name: "s"}, ClusterIPs: addrs("10.96.0.9"),
+		ExternalIPs: addrs("192.0.2.7", "2001:db8::7"), Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
+	n := claimer([]string{"192.0.2.7/24", "2001:db8::7/64"}, nil, nil)
+	for want, c := range map[int]config.Cluster{3: listed(), 1: listed("192.0.2.0/24", "2001:db8::/64")} {
+		s := around(c)
+		for _, o := range []cluster.Object{svc, n} {
+			s.Apply(cluster.Event{Ref: o.Ref(), New: o})
+		}
+		if got := svc.VIPs(svc.Addresses(s.Config.Services, TakenOf(s))); len(got) != want {
+			t.Errorf("with --gateway-cidrs %v the Service has %v, want %d", c.Claims.GatewayCIDRs, got, want)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // AddressTaken is the subject of topics about a Service that names, as an external one, an address that somebody took
@@ -39,7 +38,7 @@ func (*Taken) Kinds() []cluster.Kind {
 // Before implements cluster.Index.
 func (t *Taken) Before(s *cluster.State, r cluster.Ref) {
 	o := s.Object(r)
-	t.before, t.ranges = held(o), nil
+	t.before, t.ranges = held(s, o), nil
 	if r.Kind == cluster.KindServiceCIDR {
 		t.ranges = s.ServiceRanges()
 	}
@@ -49,7 +48,7 @@ func (t *Taken) Before(s *cluster.State, r cluster.Ref) {
 // After implements cluster.Index.
 func (t *Taken) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	o := s.Object(r)
-	before, now := t.before, held(o)
+	before, now := t.before, held(s, o)
 	t.before = nil
 	t.name(o, true)
 	of := cluster.NameSet{}
@@ -90,8 +89,9 @@ func (t *Taken) name(o cluster.Object, in bool) {
 	}
 }
 
-// held is the addresses that an object takes.
-func held(o cluster.Object) map[netip.Addr]cluster.Holder {
+// held is the addresses that an object takes. Those that only a gateway's annotation names don't count unless the
+// operator lists them: a node could keep them from Services.
+func held(s *cluster.State, o cluster.Object) map[netip.Addr]cluster.Holder {
 	var addrs []netip.Addr
 	h := cluster.Holder{}
 	switch o := o.(type) {
@@ -99,9 +99,11 @@ func held(o cluster.Object) map[netip.Addr]cluster.Holder {
 		h, addrs = cluster.Holder{As: cluster.HolderService, Name: o.Name}, o.ClusterIPs
 	case *cluster.Node:
 		h = cluster.Holder{As: cluster.HolderNode, Name: cluster.Name{Name: o.Name}}
-		addrs = slices.Concat(o.Addrs, o.ExternalAddrs)
-		if o.Gateway != nil {
-			addrs = append(addrs, ipnet.Addrs(o.Gateway.IPs)...)
+		addrs = o.Reported()
+		for _, a := range gatewayAddrs(o) {
+			if o.ByHand || s.Config.Claims.ListsGateway(a) {
+				addrs = append(addrs, a)
+			}
 		}
 	case *cluster.EndpointSlice:
 		if (cluster.Name{Namespace: o.Name.Namespace, Name: o.Service}) != apiServer() {

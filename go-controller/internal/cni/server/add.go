@@ -177,8 +177,8 @@ var (
 	errNetworkChanged = errors.New("the pod's annotation was changed meanwhile")
 )
 
-// whilePodLives returns a context that also ends when the pod is deleted or gets another annotation: OVN will not set up
-// the port then, since the master removes it or gives it other addresses.
+// whilePodLives returns a context that also ends when the pod is deleted or gets another annotation. OVN will not set
+// up the port then, since the master removes it or gives it other addresses.
 func (s *Server) whilePodLives(
 	ctx context.Context, pod local.Pod, made annotation.PodNetwork,
 ) (context.Context, func()) {
