@@ -61,7 +61,8 @@ func TestServiceAddresses(t *testing.T) {
 			t.Errorf("explained:\n%s\nwant %s", out, want)
 		}
 	}
-	if out := explained(t, "rival"); !strings.Contains(out, "spec.externalIPs: Service default/shop has it") {
+	if out := explained(t, "rival"); !strings.Contains(out,
+		"spec.externalIPs: it belongs to Service default/shop, which is older") {
 		t.Errorf("explained:\n%s\nwant who has the address", out)
 	}
 	var parsed struct{ Rows []struct{ State string } }

@@ -24,7 +24,8 @@ func masterCommand() *cli.Command {
 			stringFlag("leader-elect-namespace", d.LeaderElect.Namespace, "`NAMESPACE` of the Lease"),
 			durationFlag("leader-elect-lease", d.LeaderElect.Lease, "`DURATION` for which a leader that stops "+
 				"renewing the Lease still holds it, at least 3s"),
-			boolFlag("adopt", "take over a Northbound database that is recorded for another cluster; look at ovnkube plan first"),
+			boolFlag("adopt", "take over a Northbound database that is recorded for another cluster; look at ovnkube plan "+
+				"first"),
 			boolFlag("dry-run", "print what would change, as ovnkube plan does, and change nothing; "+
 				"exit code 0: nothing to do, 2: changes, 1: an error"),
 			timeoutFlag(planTimeout, "`DURATION` that --dry-run may take"),

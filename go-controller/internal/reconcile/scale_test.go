@@ -26,7 +26,7 @@ const (
 	// fillDeadline bounds writing everything, which takes some seconds.
 	fillDeadline = 3 * time.Minute
 
-	maxJoinRows     = 10   // that change when a node joins
+	maxJoinRows     = 11   // that change when a node joins
 	maxEndpointOps  = 2    // for one endpoint
 	maxEndpointWire = 1024 // bytes that are sent for it
 	maxServiceRows  = 4    // that change with a service, whose answer is the same everywhere
@@ -260,7 +260,8 @@ func (s *scale) byNode(t *testing.T) {
 		others = 1
 	}
 	come := s.measure(t, change{"by node: a service comes with its endpoints", func(f *feed) { f.put(svc, v4, v6) }})
-	if want := backends + others + s.nodes; come.Rows != want || come.Operations != want {
+	// The record of what was freed may take two operations more.
+	if want := backends + others + s.nodes; come.Rows != want || come.Operations < want || come.Operations > want+2 {
 		t.Errorf("by node: a service that comes to %d nodes: %d operations and %d rows, want %d", s.nodes, come.Operations,
 			come.Rows, want)
 	}

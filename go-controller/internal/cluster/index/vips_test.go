@@ -109,7 +109,8 @@ func TestHoldersAfterAnyPath(t *testing.T) {
 			now := holders(s)
 			var rivals []cluster.Name
 			for _, other := range s.Services { // losers, too: what they are told names the holder
-				if slices.ContainsFunc(other.VIPs(other.Addresses(s.Config.Services, nil)), func(v cluster.VIP) bool { return held[v] != now[v] }) {
+				vips := other.VIPs(other.Addresses(s.Config.Services, nil))
+				if slices.ContainsFunc(vips, func(v cluster.VIP) bool { return held[v] != now[v] }) {
 					rivals = append(rivals, other.Name)
 				}
 			}

@@ -59,7 +59,7 @@ func exempt(uses []netip.AddrPort) (out []hostplan.ServiceEntry) {
 // withRetained is the lines of want, and those of have that are of these kinds and
 // about its places.
 func withRetained(want, have string, kinds func(hostplan.ServiceEntryKind) bool) string {
-	lines := slices.Collect(strings.SplitSeq(want, "\n"))
+	lines := strings.FieldsFunc(want, func(r rune) bool { return r == '\n' })
 	places := map[hostplan.ServiceEntry]bool{}
 	for _, line := range lines {
 		if e, err := hostplan.ParseServiceEntry(line); err == nil && e.Kind == hostplan.InsideEntry {

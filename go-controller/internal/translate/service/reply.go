@@ -105,8 +105,8 @@ func (r replySource) match() string {
 	return strings.Join(parts, " || ")
 }
 
-// withoutGateways lists the services whose replies may take another path because the cluster gained its first gateway of
-// a family or lost its last.
+// withoutGateways lists the services whose replies may take another path because the cluster gained its first gateway
+// of a family or lost its last.
 func withoutGateways(s *cluster.State, c cluster.Change) []cluster.Name {
 	if c.Concerns(index.GatewayExists) {
 		return index.ServicesOf(s).LocalFromOutside()
