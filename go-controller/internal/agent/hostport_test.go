@@ -161,7 +161,7 @@ func (b *bed) makePod(t *testing.T, name string, ips ...string) {
 	_, err := b.client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: name, UID: types.UID("uid-" + name),
-			Annotations: map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(n)},
+			Annotations: map[string]string{annotation.PodNetworks: annotation.SetPodNetwork("", "default", "primary", n)},
 		},
 		Spec: corev1.PodSpec{NodeName: node},
 	}, metav1.CreateOptions{})

@@ -60,7 +60,7 @@ func TestWithOVN(t *testing.T) {
 		_, err := b.client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "default", Name: pod, UID: types.UID("uid-" + pod),
-				Annotations: map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(n)},
+				Annotations: map[string]string{annotation.PodNetworks: annotation.SetPodNetwork("", "default", "primary", n)},
 			},
 			Spec: corev1.PodSpec{NodeName: node},
 		}, metav1.CreateOptions{})

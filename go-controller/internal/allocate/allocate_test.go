@@ -85,20 +85,16 @@ func (w *world) patched(p Patch) cluster.Event {
 		if p.UID != o.UID {
 			w.t.Fatalf("patch %v of %s %s", p, o.Name, o.UID)
 		}
-		var errs [2]error
 		if raw, ok := p.Annotations[annotation.NodeSubnets]; ok || slices.Contains(p.Remove, annotation.NodeSubnets) {
-			n.Annotated, n.AnnotationError = nil, ""
-			if ok {
-				n.Annotated, errs[0] = annotation.ParseNodeSubnets(raw)
-			}
+			n.Annotated = raw
 		}
 		if raw, ok := p.Annotations[annotation.GatewayJoinAddrs]; ok ||
 			slices.Contains(p.Remove, annotation.GatewayJoinAddrs) {
-			n.JoinAnnotated, n.JoinError = nil, ""
-			if ok {
-				n.JoinAnnotated, errs[1] = annotation.ParseGatewayJoinAddrs(raw)
-			}
+			n.JoinAnnotated = raw
 		}
+		var errs [2]error
+		_, _, errs[0] = claimedSubnets(&n)
+		_, _, errs[1] = claimedJoin(&n)
 		if err := errors.Join(errs[:]...); err != nil {
 			w.t.Fatalf("patch %v of %s: %v", p, o.Name, err)
 		}
@@ -106,14 +102,14 @@ func (w *world) patched(p Patch) cluster.Event {
 	case *cluster.Pod:
 		q := *o
 		if len(p.Remove) > 0 {
-			q.Annotated, q.AnnotationError, q.ClassicOK = nil, "", false
+			q.Annotated, q.ClassicOK = "", false
 			return cluster.Event{Ref: p.Ref, New: &q}
 		}
 		net, err := annotation.ParsePodNetworks(p.Annotations[annotation.PodNetworks])
 		if err != nil || p.UID != o.UID || p.Annotations[annotation.PodClassic] != annotation.MarshalPodClassic(net) {
 			w.t.Fatalf("patch %v of %s %s: %v", p, o.Name, o.UID, err)
 		}
-		q.Annotated, q.AnnotationError, q.ClassicOK = &net, "", true
+		q.Annotated, q.ClassicOK = p.Annotations[annotation.PodNetworks], true
 		return cluster.Event{Ref: p.Ref, New: &q}
 	}
 	w.t.Fatalf("patch of %s, which is not there", p.Ref)
@@ -174,10 +170,15 @@ func podName(n string) cluster.Name { return cluster.Name{Namespace: "default", 
 
 func node(name string, created int64, annotated ...string) *cluster.Node {
 	n := &cluster.Node{Name: name, UID: "uid-" + name, Created: created}
-	for _, a := range annotated {
-		n.Annotated = append(n.Annotated, netip.MustParsePrefix(a))
-	}
+	n.Annotated = annotation.MarshalNodeSubnets(prefixes(annotated...))
 	return n
+}
+
+func prefixes(list ...string) (out []netip.Prefix) {
+	for _, s := range list {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
 }
 
 func pod(name, node string) *cluster.Pod {
@@ -202,7 +203,7 @@ func annotated(name, node string, sane bool, ips ...string) *cluster.Pod {
 	if !sane {
 		net.MAC[5]++
 	}
-	p.Annotated, p.ClassicOK = &net, true
+	p.Annotated, p.ClassicOK = annotation.SetPodNetwork("", "default", "primary", net), true
 	return p
 }
 
@@ -291,7 +292,7 @@ func TestSameNameOnAnotherNode(t *testing.T) {
 // An annotation that can't be right is refused and written anew, once.
 func TestPodAnnotations(t *testing.T) {
 	garbage := pod("p", "n1")
-	garbage.AnnotationError = "parsing it: garbage"
+	garbage.Annotated = "garbage"
 	noClassic := annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64")
 	noClassic.ClassicOK = false
 	for what, c := range map[string]struct {
@@ -303,7 +304,7 @@ func TestPodAnnotations(t *testing.T) {
 		"right": {annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64"), 0, "10.0.0.9 fd01::9", ""},
 		"none":  {pod("p", "n1"), 1, "10.0.0.4 fd01::4", ""},
 		"garbage": {garbage, 1, "10.0.0.4 fd01::4",
-			"Pod default/p: PodAddressRefused: parsing it: garbage: it is written anew"},
+			"Pod default/p: PodAddressRefused: parsing k8s.ovn.org/"},
 		"no classic": {noClassic, 1, "10.0.0.9 fd01::9", ""},
 		"wrong MAC": {annotated("p", "n1", false, "10.0.0.9/24", "fd01::9/64"), 1, "10.0.0.9 fd01::9",
 			"want {\"default\":{\"ip_addresses\":[\"10.0.0.9/24\",\"fd01::9/64\"]"},
@@ -358,9 +359,9 @@ func TestTamperedAndDeletedAnnotations(t *testing.T) {
 			"Node n1: NodeSubnetRefused: annotation k8s.ovn.org/node-subnets: [10.0.7.0/24] is not what the node holds: "+
 				"[10.0.0.0/24] is written again")
 		bad := node("n1", 1)
-		bad.AnnotationError = "garbage"
+		bad.Annotated = "garbage"
 		w.put(bad)
-		w.result(1, "garbage: [10.0.0.0/24] is written again")
+		w.result(1, ": [10.0.0.0/24] is written again")
 		w.address("p", "10.0.0.3")
 		w.subnets("n1", "10.0.0.0/24")
 	}

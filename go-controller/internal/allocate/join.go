@@ -1,7 +1,6 @@
 package allocate
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // firstJoin is the number of the first address on the join switch that gateway routers get. The one before is the
@@ -106,7 +106,10 @@ func (u *update) releaseJoins() {
 			}
 		}
 		u.join.release(name)
-		if n != nil && n.ClaimsJoin() {
+		if n == nil {
+			continue
+		}
+		if _, ok, err := claimedJoin(n); ok || err != nil {
 			u.patched[name] = true
 		}
 	}
@@ -139,28 +142,34 @@ func (u *update) allocateJoins() {
 // its claim, if any, is refused.
 func (u *update) confirmJoin(n *cluster.Node) bool {
 	number, held := u.join.number[n.Name]
-	if held && n.JoinError == "" && slices.Equal(n.JoinAnnotated, u.join.addrs(number)) {
-		return true
-	}
-	why := n.JoinError
-	if why == "" && len(n.JoinAnnotated) > 0 {
-		if held {
-			why = fmt.Sprintf("%v is not what the gateway router holds", n.JoinAnnotated)
-		} else if err := u.join.claim(n.Name, n.JoinAnnotated); err != nil {
-			why = err.Error()
-		} else {
+	claimed, ok, err := claimedJoin(n)
+	switch {
+	case !ok:
+	case !held:
+		if err = u.join.claim(n.Name, claimed); err == nil {
 			u.grantJoin(n)
 			return true
 		}
+	case slices.Equal(claimed, u.join.addrs(number)):
+		return true
+	default:
+		err = fmt.Errorf("%v is not what the gateway router holds", claimed)
 	}
-	if why != "" {
-		u.problem(n, n.UID, ReasonJoinRefused,
-			cmp.Or(n.JoinError, "annotation "+annotation.GatewayJoinAddrs+": "+why)+": it is written anew")
+	if ok {
+		err = fmt.Errorf("annotation %s: %w", annotation.GatewayJoinAddrs, err)
+	}
+	if err != nil {
+		u.problem(n, n.UID, ReasonJoinRefused, err.Error()+": it is written anew")
 	}
 	if held {
 		u.patched[n.Name] = true
 	}
 	return held
+}
+
+// claimedJoin is the addresses on the join switch that a node claims; ok is false when it claims none.
+func claimedJoin(n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
+	return annotation.GatewayJoinAddrsIn(n.JoinAnnotated, names.Own)
 }
 
 func (u *update) grantJoin(n *cluster.Node) {

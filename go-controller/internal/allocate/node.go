@@ -7,6 +7,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Reasons of the Problems of this package.
@@ -53,10 +54,11 @@ func (u *update) releaseNodes() {
 		if lease == nil || node != nil && node.UID == lease.uid {
 			continue
 		}
-		if node != nil && node.AnnotationError == "" &&
-			(len(node.Annotated) == 0 || slices.Equal(node.Annotated, lease.subnets)) {
-			lease.uid = node.UID // made anew under its name: the node and its pods keep what they have
-			continue
+		if node != nil {
+			if claimed, ok, err := claimedSubnets(node); err == nil && (!ok || slices.Equal(claimed, lease.subnets)) {
+				lease.uid = node.UID // made anew under its name: the node and its pods keep what they have
+				continue
+			}
 		}
 		for _, n := range u.s.PodsOn(name) {
 			u.pods[n] = true
@@ -75,40 +77,55 @@ func (u *update) releaseNodes() {
 // claimNodes grants nodes the subnets that they claim, the oldest node first. Subnets that allocate would never grant,
 // such as those of an older --cluster-subnets, come last: a node that claims everything gets only what is left.
 func (u *update) claimNodes() {
-	regular := func(n *cluster.Node) bool { return u.subnets.regular(n.Annotated...) }
-	nodes := u.sortedNodes()
-	slices.SortStableFunc(nodes, func(x, y *cluster.Node) int { return cluster.CompareBool(!regular(x), !regular(y)) })
-	for _, n := range nodes {
+	var regular, odd []nodeClaim
+	for _, n := range u.sortedNodes() {
+		subnets, ok, err := claimedSubnets(n)
 		lease := u.Ledger.nodes[n.Name]
 		switch {
 		case lease != nil:
-			u.confirmNode(n, lease)
-		case n.AnnotationError != "":
-			u.problem(n, n.UID, ReasonSubnetRefused, n.AnnotationError+": new subnets are given out")
-		case len(n.Annotated) > 0:
-			if err := u.subnets.claim(n.Name, n.Annotated); err != nil {
-				u.problem(n, n.UID, ReasonSubnetRefused,
-					fmt.Sprintf("annotation %s: %v: new subnets are given out", annotation.NodeSubnets, err))
-				continue
-			}
-			u.grantNode(n, n.Annotated)
+			u.confirmNode(n, lease, subnets, err)
+		case err != nil:
+			u.problem(n, n.UID, ReasonSubnetRefused, err.Error()+": new subnets are given out")
+		case ok && u.subnets.regular(subnets...):
+			regular = append(regular, nodeClaim{n, subnets})
+		case ok:
+			odd = append(odd, nodeClaim{n, subnets})
 		}
 	}
+	for _, c := range append(regular, odd...) {
+		if err := u.subnets.claim(c.node.Name, c.subnets); err != nil {
+			u.problem(c.node, c.node.UID, ReasonSubnetRefused,
+				fmt.Sprintf("annotation %s: %v: new subnets are given out", annotation.NodeSubnets, err))
+			continue
+		}
+		u.grantNode(c.node, c.subnets)
+	}
+}
+
+// nodeClaim is the subnets that a node claims.
+type nodeClaim struct {
+	node    *cluster.Node
+	subnets []netip.Prefix
+}
+
+// claimedSubnets is the subnets that a node claims; ok is false when it claims none.
+func claimedSubnets(n *cluster.Node) (subnets []netip.Prefix, ok bool, err error) {
+	return annotation.NodeSubnetsIn(n.Annotated, names.Own)
 }
 
 // confirmNode has a node's annotation written again when it is not what the node holds. While a patch is on its way,
 // another change of the node leads to the same patch again, which does no harm. Leaving it out could keep what a user
 // wrote at that moment.
-func (u *update) confirmNode(n *cluster.Node, lease *nodeLease) {
+func (u *update) confirmNode(n *cluster.Node, lease *nodeLease, claimed []netip.Prefix, err error) {
 	switch {
-	case n.AnnotationError != "":
-		u.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("%s: %v is written again", n.AnnotationError, lease.subnets))
-	case slices.Equal(n.Annotated, lease.subnets):
+	case err != nil:
+		u.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("%v: %v is written again", err, lease.subnets))
+	case slices.Equal(claimed, lease.subnets):
 		return
-	case len(n.Annotated) > 0:
+	case len(claimed) > 0:
 		u.problem(n, n.UID, ReasonSubnetRefused,
 			fmt.Sprintf("annotation %s: %v is not what the node holds: %v is written again",
-				annotation.NodeSubnets, n.Annotated, lease.subnets))
+				annotation.NodeSubnets, claimed, lease.subnets))
 	}
 	u.patched[n.Name] = true
 }
@@ -133,7 +150,7 @@ func (u *update) allocateNodes() {
 			u.problem(n, n.UID, ReasonSubnetExhausted, err.Error())
 		}
 		u.waitingNodes[n.Name] = n.UID
-		if n.ClaimsSubnets() { // after a restart the claim would be believed
+		if _, ok, err := claimedSubnets(n); ok || err != nil { // after a restart the claim would be believed
 			u.patched[n.Name] = true
 		}
 	}
@@ -145,11 +162,12 @@ func (u *update) restoreNode(n *cluster.Node) bool {
 	candidates := [][]netip.Prefix{u.former.held[n.Name]}
 	for _, name := range u.s.PodsOn(n.Name) {
 		p := u.s.Pods[name]
-		if p.Annotated == nil || !p.WantsNetwork() {
+		claimed, ok, err := annotation.PodNetworkIn(p.Annotated, string(names.Own))
+		if !ok || err != nil || !p.WantsNetwork() {
 			continue
 		}
 		var subnets []netip.Prefix
-		for _, ip := range p.Annotated.IPs {
+		for _, ip := range claimed.IPs {
 			subnets = append(subnets, ip.Masked())
 		}
 		if u.subnets.regular(subnets...) {
@@ -183,24 +201,33 @@ func (u *update) patchNodes() {
 		if n.ByHand {
 			continue
 		}
-		p := Patch{Ref: n.Ref(), UID: n.UID}
+		subnets, join := n.Annotated, n.JoinAnnotated
 		if lease := u.Ledger.nodes[name]; lease != nil {
-			p.set(annotation.NodeSubnets, annotation.MarshalNodeSubnets(lease.subnets))
-		} else if n.ClaimsSubnets() {
-			p.Remove = append(p.Remove, annotation.NodeSubnets)
+			subnets = annotation.SetNodeSubnets(subnets, names.Own, lease.subnets)
+		} else {
+			subnets = annotation.Without(subnets, string(names.Own))
 		}
 		if number, held := u.join.number[name]; held {
-			p.set(annotation.GatewayJoinAddrs, annotation.MarshalGatewayJoinAddrs(u.join.addrs(number)))
-		} else if n.ClaimsJoin() {
-			p.Remove = append(p.Remove, annotation.GatewayJoinAddrs)
+			join = annotation.SetGatewayJoinAddrs(join, names.Own, u.join.addrs(number))
+		} else {
+			join = annotation.Without(join, string(names.Own))
 		}
+		p := Patch{Ref: n.Ref(), UID: n.UID}
+		p.set(annotation.NodeSubnets, n.Annotated, subnets)
+		p.set(annotation.GatewayJoinAddrs, n.JoinAnnotated, join)
 		u.Patches = append(u.Patches, p)
 	}
 }
 
-func (p *Patch) set(key, value string) {
-	if p.Annotations == nil {
-		p.Annotations = map[string]string{}
+// set writes an annotation, or removes it when there was one and nothing is left of it.
+func (p *Patch) set(key, before, value string) {
+	switch {
+	case value != "":
+		if p.Annotations == nil {
+			p.Annotations = map[string]string{}
+		}
+		p.Annotations[key] = value
+	case before != "":
+		p.Remove = append(p.Remove, key)
 	}
-	p.Annotations[key] = value
 }

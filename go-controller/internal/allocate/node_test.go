@@ -2,8 +2,9 @@ package allocate
 
 import (
 	"fmt"
-	"net/netip"
 	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 )
 
 func TestTwoNodesClaimOneSubnet(t *testing.T) {
@@ -125,7 +126,7 @@ func TestNodeMadeAnew(t *testing.T) {
 		w.drop(node("waiting", 5))
 		w.drop(node("n3", 3))
 		other := *anew
-		other.Annotated = []netip.Prefix{netip.MustParsePrefix("10.0.2.0/24")}
+		other.Annotated = annotation.MarshalNodeSubnets(prefixes("10.0.2.0/24"))
 		w.put(&other)
 		w.result(1, "10.0.1.3/24 is not in the node's subnet 10.0.2.0/24")
 		w.subnets("n2", "10.0.2.0/24")

@@ -7,6 +7,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
@@ -48,43 +49,39 @@ func (u *update) releasePod(n cluster.Name) {
 	}
 }
 
-// claimPods grants pods the addresses that they claim, the oldest pod first.
+// claimPods grants pods the addresses that they claim, the oldest pod first. It has the annotations written again of
+// pods that hold something else, as confirmNode does.
 func (u *update) claimPods() {
 	for _, p := range u.sortedPods() {
-		if u.Ledger.pods[p.Name] != nil {
-			u.confirmPod(p, u.s.PodNetworks[p.Name])
-			continue
-		}
-		if p.AnnotationError != "" {
-			u.refuse(p, p.AnnotationError)
-		}
-		if p.Annotated == nil {
-			continue
-		}
-		numbers, err := u.Ledger.nodes[p.Node].claim(p.Name, p.Annotated.IPs)
+		claimed, ok, err := annotation.PodNetworkIn(p.Annotated, string(names.Own))
 		if err != nil {
-			u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
-			continue
+			u.refuse(p, err.Error())
 		}
-		u.confirmPod(p, u.grantPod(p, numbers))
+		net := u.s.PodNetworks[p.Name]
+		if u.Ledger.pods[p.Name] == nil {
+			if !ok {
+				continue
+			}
+			numbers, err := u.Ledger.nodes[p.Node].claim(p.Name, claimed.IPs)
+			if err != nil {
+				u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
+				continue
+			}
+			net = u.grantPod(p, numbers)
+		}
+		same := ok && cluster.SamePodNetwork(net, claimed)
+		if ok && !same {
+			want := annotation.SetPodNetwork("", string(names.Own), annotation.RolePrimary, net)
+			u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, want))
+		}
+		if !same || !p.ClassicOK { // see confirmNode
+			u.patchPod(p, net)
+		}
 	}
 }
 
 func (u *update) refuse(p *cluster.Pod, message string) {
 	u.problem(p, p.UID, ReasonAddressRefused, message+": it is written anew")
-}
-
-// confirmPod has a pod's annotations written again when they are not what the pod holds, as confirmNode does.
-func (u *update) confirmPod(p *cluster.Pod, net annotation.PodNetwork) {
-	switch same := p.Annotated != nil && cluster.SamePodNetwork(net, *p.Annotated); {
-	case same && p.ClassicOK:
-		return
-	case p.AnnotationError != "":
-		u.refuse(p, p.AnnotationError)
-	case p.Annotated != nil && !same:
-		u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalPodNetworks(net)))
-	}
-	u.patchPod(p, net)
 }
 
 // allocatePods grants addresses to pods that have none.
@@ -111,7 +108,7 @@ func (u *update) waitForAddress(p *cluster.Pod, full netip.Prefix) {
 			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one", full, p.Node))
 	}
 	u.waitingPods[p.Node][p.Name] = p.UID
-	if p.Annotated != nil || p.AnnotationError != "" { // after a restart the claim would be believed
+	if p.Annotated != "" { // after a restart the claim would be believed
 		u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID,
 			Remove: []string{annotation.PodNetworks, annotation.PodClassic}})
 	}
@@ -135,7 +132,7 @@ func (u *update) grantPod(p *cluster.Pod, numbers []uint64) annotation.PodNetwor
 
 func (u *update) patchPod(p *cluster.Pod, net annotation.PodNetwork) {
 	u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID, Annotations: map[string]string{
-		annotation.PodNetworks: annotation.MarshalPodNetworks(net),
+		annotation.PodNetworks: annotation.SetPodNetwork(p.Annotated, string(names.Own), annotation.RolePrimary, net),
 		annotation.PodClassic:  annotation.MarshalPodClassic(net),
 	}})
 }

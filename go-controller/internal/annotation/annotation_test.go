@@ -37,10 +37,10 @@ func TestWireForm(t *testing.T) {
 		"fd01::1"),
 		Routes: []annotation.Route{{Dest: netip.MustParsePrefix("10.96.0.0/16"), NextHop: netip.MustParseAddr("10.244.1.1")}}}
 	for _, c := range []struct{ got, want string }{
-		{annotation.MarshalPodNetworks(single),
+		{annotation.SetPodNetwork("", "default", "primary", single),
 			`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"],` +
 				`"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`},
-		{annotation.MarshalPodNetworks(dual),
+		{annotation.SetPodNetwork("", "default", "primary", dual),
 			`{"default":{"ip_addresses":["10.244.1.3/24","fd01::3/64"],"mac_address":"0a:58:0a:f4:01:03",` +
 				`"gateway_ips":["10.244.1.1","fd01::1"],"routes":[{"dest":"10.96.0.0/16","nextHop":"10.244.1.1"}],` +
 				`"role":"primary"}}`},

@@ -45,13 +45,13 @@ func FuzzParsePodNetworks(f *testing.F) {
 		if len(want.IPs) == 0 || len(want.IPs) > 2 {
 			t.Errorf("%d addresses of %q, want one or two", len(want.IPs), value)
 		}
-		text := annotation.MarshalPodNetworks(want)
+		text := annotation.SetPodNetwork("", "default", "primary", want)
 		got, err := annotation.ParsePodNetworks(text)
 		if err != nil || !slices.Equal(got.IPs, want.IPs) || got.MAC != want.MAC ||
 			!slices.Equal(got.Gateways, want.Gateways) || !slices.Equal(got.Routes, want.Routes) {
 			t.Errorf("%q: %+v came back as %+v, %v", value, want, got, err)
 		}
-		if again := annotation.MarshalPodNetworks(got); again != text {
+		if again := annotation.SetPodNetwork("", "default", "primary", got); again != text {
 			t.Errorf("%q marshals to %q and then to %q", value, text, again)
 		}
 	})

@@ -1,7 +1,6 @@
 package annotation
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -21,7 +20,7 @@ type Route struct {
 	NextHop netip.Addr   `json:"nextHop"`
 }
 
-// PodNetwork is a pod's attachment to the cluster network.
+// PodNetwork is a pod's attachment to a network.
 type PodNetwork struct {
 	IPs      []netip.Prefix // addresses with the node subnet's prefix length, one per family, IPv4 first
 	MAC      ipnet.MAC
@@ -41,11 +40,6 @@ type podNetworkJSON struct {
 	Role      string   `json:"role,omitempty"`
 }
 
-// podNetworksJSON is the whole annotation as we write it. Annotations that we read may have other networks, too.
-type podNetworksJSON struct {
-	Default podNetworkJSON `json:"default"` // defaultNetwork
-}
-
 type podClassicJSON struct {
 	GatewayIP string `json:"gateway_ip"`
 	IPAddress string `json:"ip_address"`
@@ -56,24 +50,27 @@ type podClassicJSON struct {
 const podNetworksExample = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
 	`"gateway_ips":["10.244.1.1"]}}`
 
-// ParsePodNetworks reads a pod-networks annotation. For errors see ParseNodeSubnets.
+// ParsePodNetworks reads the attachment to the cluster's own network, which must be there. For errors see
+// NodeSubnetsIn.
 func ParsePodNetworks(value string) (PodNetwork, error) {
-	n, err := parsePodNetworks(value)
-	if err != nil {
-		return PodNetwork{}, refused(PodNetworks, value, err)
-	}
-	return n, nil
+	n, ok, err := PodNetworkIn(value, defaultNetwork)
+	return n, ownEntry(PodNetworks, value, podNetworksExample, ok, err)
 }
 
-func parsePodNetworks(value string) (PodNetwork, error) {
-	var nets map[string]podNetworkJSON
-	if err := json.Unmarshal([]byte(value), &nets); err != nil {
-		return PodNetwork{}, malformed(err, podNetworksExample)
+// PodNetworkIn reads the attachment of a key in a pod-networks annotation; ok is false when there is no entry. For
+// errors see NodeSubnetsIn.
+func PodNetworkIn(value, key string) (n PodNetwork, ok bool, err error) {
+	var j podNetworkJSON
+	if ok, err = entry(value, key, podNetworksExample, &j); ok {
+		n, err = j.podNetwork()
 	}
-	j, ok := nets[defaultNetwork]
-	if !ok {
-		return PodNetwork{}, noNetwork(podNetworksExample)
+	if err != nil {
+		return PodNetwork{}, false, refused(PodNetworks, value, err)
 	}
+	return n, ok, nil
+}
+
+func (j podNetworkJSON) podNetwork() (PodNetwork, error) {
 	if len(j.IPs) == 0 && j.IPAddress != "" {
 		j.IPs = []string{j.IPAddress}
 	}
@@ -108,9 +105,15 @@ func parsePodNetworks(value string) (PodNetwork, error) {
 // plainAddr reports whether a means the same on every host: it has no zone and is not IPv4-mapped.
 func plainAddr(a netip.Addr) bool { return a.IsValid() && a.Zone() == "" && !a.Is4In6() }
 
-// MarshalPodNetworks writes a pod-networks annotation.
-func MarshalPodNetworks(n PodNetwork) string {
-	j := podNetworkJSON{MAC: n.MAC.String(), Routes: n.Routes, Role: "primary"}
+// The roles of a network for a pod.
+const (
+	RolePrimary   = "primary"   // has the pod's default routes
+	RoleSecondary = "secondary" // leads only to the network itself
+)
+
+// SetPodNetwork is a pod-networks annotation with the attachment of a key.
+func SetPodNetwork(value, key, role string, n PodNetwork) string {
+	j := podNetworkJSON{MAC: n.MAC.String(), Routes: n.Routes, Role: role}
 	for _, p := range n.IPs {
 		j.IPs = append(j.IPs, p.String())
 	}
@@ -123,7 +126,7 @@ func MarshalPodNetworks(n PodNetwork) string {
 	if len(j.Gateways) == 1 {
 		j.GatewayIP = j.Gateways[0]
 	}
-	return marshal(podNetworksJSON{j})
+	return set(value, key, j)
 }
 
 // MarshalPodClassic writes the classic annotation, which has only the pod's first address: IPv4 if it has one.

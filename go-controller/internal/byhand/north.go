@@ -191,7 +191,11 @@ func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 	if err := do(&node, n.core.State.NodeSubnets[name]); err != nil {
 		return nil, allocate.Patch{}, err
 	}
-	if err := n.core.Ledger().Check(name, node.Annotated); err != nil {
+	claimed, _, err := annotation.NodeSubnetsIn(node.Annotated, names.Own)
+	if err == nil {
+		err = n.core.Ledger().Check(name, claimed)
+	}
+	if err != nil {
 		return nil, allocate.Patch{}, fmt.Errorf("setting up node %s: subnets %w", name, err)
 	}
 	var errs []error
@@ -204,7 +208,10 @@ func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 		return nil, allocate.Patch{}, fmt.Errorf("setting up node %s: %w", name, err)
 	}
 	granted := node
-	granted.JoinAnnotated = n.core.State.JoinAddrs[name]
+	granted.JoinAnnotated = ""
+	if join := n.core.State.JoinAddrs[name]; len(join) > 0 {
+		granted.JoinAnnotated = annotation.SetGatewayJoinAddrs(node.JoinAnnotated, names.Own, join)
+	}
 	n.apply(name, &granted)
 	patch := allocate.Patch{Ref: granted.Ref(), UID: granted.UID, Annotations: map[string]string{}}
 	after := granted.Annotations()

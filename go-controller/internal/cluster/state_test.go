@@ -109,7 +109,7 @@ func differing() map[string][]cluster.Object {
 	return map[string][]cluster.Object{
 		"Node": {
 			&cluster.Node{Name: "n"}, &cluster.Node{Name: "n", UID: "u"}, &cluster.Node{Name: "n", Created: 1},
-			&cluster.Node{Name: "n", Annotated: subnet}, &cluster.Node{Name: "n", AnnotationError: "bad"},
+			&cluster.Node{Name: "n", Annotated: "a"}, &cluster.Node{Name: "n", JoinAnnotated: "a"},
 			&cluster.Node{Name: "n", ChassisID: "c"},
 		},
 		"Namespace": {&cluster.Namespace{Name: "n"}, &cluster.Namespace{Name: "n", UID: "u"}},
@@ -117,10 +117,7 @@ func differing() map[string][]cluster.Object {
 			&cluster.Pod{Name: n}, &cluster.Pod{Name: n, UID: "u"}, &cluster.Pod{Name: n, Node: "n"},
 			&cluster.Pod{Name: n, Created: 1},
 			&cluster.Pod{Name: n, HostNetwork: true}, &cluster.Pod{Name: n, Finished: true},
-			&cluster.Pod{Name: n, AnnotationError: "bad"},
-			&cluster.Pod{Name: n, ClassicOK: true}, &cluster.Pod{Name: n, Annotated: &net},
-			&cluster.Pod{Name: n, Annotated: &otherMAC},
-			&cluster.Pod{Name: n, Annotated: &otherGW}, &cluster.Pod{Name: n, Annotated: &otherRoutes},
+			&cluster.Pod{Name: n, ClassicOK: true}, &cluster.Pod{Name: n, Annotated: "a"},
 		},
 		"Service": services,
 		"EndpointSlice": {

@@ -150,7 +150,7 @@ func TestAddFails(t *testing.T) {
 	other.fail(t, protocol.CodeTryAgain, "UID uid-web", "UID uid-of-old")
 	b.annotate(t, p, `{"default":{"ip_addresses":["10.128.2.3"],"mac_address":"x"}}`)
 	a.fail(t, protocol.CodeTryAgain, "malformed", "10.128.2.3")
-	b.annotate(t, p, annotation.MarshalPodNetworks(p.network()))
+	b.annotate(t, p, annotation.SetPodNetwork("", "default", "primary", p.network()))
 	a.fail(t, protocol.CodeTryAgain, "OVN has not set up the port of pod default/web", "default_web", "ovn-controller")
 	b.vs.StopDaemon(t)
 	a.fail(t, protocol.CodeTryAgain, "Open vSwitch has not opened the interface of pod default/web", "ovs-vswitchd")
@@ -194,7 +194,7 @@ func TestAddWaits(t *testing.T) {
 	cmd := a.cmd(t.Context(), t)
 	go func() { _, err := cmd.Output(); done <- err }()
 	b.create(t, p, false)
-	b.annotate(t, p, annotation.MarshalPodNetworks(p.network()))
+	b.annotate(t, p, annotation.SetPodNetwork("", "default", "primary", p.network()))
 	if err := <-done; err != nil {
 		t.Fatalf("ADD: %v", err)
 	}

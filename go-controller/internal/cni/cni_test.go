@@ -189,7 +189,7 @@ func (p pod) object() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: p.name, UID: types.UID(p.uid),
-			Annotations: map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(p.network())},
+			Annotations: map[string]string{annotation.PodNetworks: annotation.SetPodNetwork("", "default", "primary", p.network())},
 		},
 		Spec: corev1.PodSpec{NodeName: nodeName},
 	}

@@ -21,13 +21,8 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	known(&f, reasonPodPhase, "status.phase", p.Status.Phase, "the pod counts as one that has not finished",
 		corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
 	out.Bandwidth = decodeBandwidth(&f, p.Annotations)
-	if raw, ok := p.Annotations[annotation.PodNetworks]; ok {
-		n, err := annotation.ParsePodNetworks(raw)
-		if err != nil {
-			out.AnnotationError = err.Error()
-			return out, f.problems
-		}
-		out.Annotated = &n
+	out.Annotated = annotation.Kept(p.Annotations[annotation.PodNetworks])
+	if n, err := annotation.ParsePodNetworks(out.Annotated); err == nil {
 		out.ClassicOK = p.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(n)
 	}
 	return out, f.problems

@@ -33,7 +33,7 @@ func (k *kube) populate() {
 		}
 		k.pods = append(k.pods, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: "u", Annotations: map[string]string{
-				annotation.PodNetworks: annotation.MarshalPodNetworks(net),
+				annotation.PodNetworks: annotation.SetPodNetwork("", "default", "primary", net),
 				annotation.PodClassic:  annotation.MarshalPodClassic(net)}},
 			Spec: corev1.PodSpec{NodeName: nodeName(node)}})
 	}

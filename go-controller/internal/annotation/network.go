@@ -1,0 +1,78 @@
+package annotation
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Several annotations are a JSON object with an entry for each network, such as {"default":["10.244.1.0/24"]}. They
+// stay text until an entry is needed. Whoever writes an entry keeps all others, also those that it can't read.
+
+// maxKept limits how much of a user's annotation is kept, in bytes: an attachment takes about 250.
+const maxKept = 16 << 10
+
+// Kept is what is kept of an annotation that users can write. One that is longer than any that the master writes is
+// cut, and so malformed.
+func Kept(value string) string {
+	if len(value) <= maxKept {
+		return value
+	}
+	return strings.Clone(value[:maxKept])
+}
+
+// entry reads the entry of one key; ok is false when there is none. example is an annotation for errors.
+func entry(value, key, example string, into any) (ok bool, err error) {
+	if value == "" {
+		return false, nil
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(value), &all); err != nil {
+		return false, malformed(err, example)
+	}
+	raw, ok := all[key]
+	if !ok {
+		return false, nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return false, malformed(err, example)
+	}
+	return true, nil
+}
+
+// ownEntry is the entry of the cluster's own network, which must be there.
+func ownEntry(annotation, value, example string, ok bool, err error) error {
+	switch {
+	case err != nil || ok:
+		return err
+	case value == "":
+		return refused(annotation, value, fmt.Errorf("not JSON, want such as %s", example))
+	}
+	return refused(annotation, value, noNetwork(example))
+}
+
+// set is the value with the entry of key. Nothing of a malformed value is kept.
+func set(value, key string, v any) string {
+	if value == "" {
+		return "{" + marshal(key) + ":" + marshal(v) + "}"
+	}
+	var all map[string]json.RawMessage
+	if json.Unmarshal([]byte(value), &all) != nil || all == nil {
+		return set("", key, v)
+	}
+	all[key] = json.RawMessage(marshal(v))
+	return marshal(all)
+}
+
+// Without is the value without the entry of key, "" when no entry is left.
+func Without(value, key string) string {
+	var all map[string]json.RawMessage
+	if json.Unmarshal([]byte(value), &all) != nil {
+		return ""
+	}
+	delete(all, key)
+	if len(all) == 0 {
+		return ""
+	}
+	return marshal(all)
+}
