@@ -39,7 +39,8 @@ func annotationTexts() []annotationText {
 		{annotation.PodNetworks, "the master, on the Pod", "The pod's addresses, MAC and gateways. " +
 			"It is the record of the allocation. " +
 			"A pod with one address family also has `ip_address` and `gateway_ip`, for older readers.",
-			[]string{annotation.SetPodNetwork("", "default", "primary", single), annotation.SetPodNetwork("", "default", "primary", dual)}},
+			[]string{annotation.SetPodNetwork("", "default", "primary", single),
+				annotation.SetPodNetwork("", "default", "primary", dual)}},
 		{annotation.PodClassic, "the master, on the Pod",
 			"The same in the classic form, which has room for the first address. " +
 				"The master writes it in one patch with the annotation above.",
@@ -61,7 +62,7 @@ func annotationTexts() []annotationText {
 				annotation.MarshalL3Gateway(nil)}},
 		{annotation.GatewayJoinAddrs, "the master, on the Node",
 			"The addresses of the node's gateway router on the join switch.",
-			[]string{annotation.SetGatewayJoinAddrs("", names.Own, []netip.Prefix{netip.MustParsePrefix("100.64.1.2/24")})}},
+			[]string{annotation.MarshalGatewayJoinAddrs([]netip.Prefix{netip.MustParsePrefix("100.64.1.2/24")})}},
 		{annotation.ServiceHealthCheck, "a user, on the Service", "Has OVN check the service's endpoints: see " +
 			"[health checks](../features/services.md#health-checks). Members that are left out have the values shown.",
 			[]string{`{"interval":5,"timeout":20,"successes":3,"failures":3}`}},

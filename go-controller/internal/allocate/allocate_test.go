@@ -93,8 +93,8 @@ func (w *world) patched(p Patch) cluster.Event {
 			n.JoinAnnotated = raw
 		}
 		var errs [2]error
-		_, _, errs[0] = claimedSubnets(&n)
-		_, _, errs[1] = claimedJoin(&n)
+		_, _, errs[0] = w.ledger.claimedSubnets(&n)
+		_, _, errs[1] = w.ledger.claimedJoin(&n)
 		if err := errors.Join(errs[:]...); err != nil {
 			w.t.Fatalf("patch %v of %s: %v", p, o.Name, err)
 		}
@@ -140,7 +140,7 @@ func (w *world) subnets(node, want string) {
 func (w *world) address(pod, want string) {
 	w.t.Helper()
 	var got []string
-	for _, ip := range w.state.PodNetworks[podName(pod)].IPs {
+	for _, ip := range w.state.PodNetworks[cluster.PodPort{Pod: podName(pod)}].IPs {
 		got = append(got, ip.Addr().String())
 	}
 	if strings.Join(got, " ") != want {

@@ -7,9 +7,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // firstJoin is the number of the first address on the join switch that gateway routers get. The one before is the
@@ -18,15 +16,15 @@ const firstJoin = 2
 
 // joinPool is the addresses of gateway routers on the join switch. A node has the same number in each family's subnet.
 type joinPool struct {
-	subnets []netip.Prefix    // of the families that pods have, IPv4 first
+	subnets []netip.Prefix    // of the families that pods have, IPv4 first; none when there is no join switch
 	holder  map[uint64]string // nodes by number
 	number  map[string]uint64
 	waiting map[string]bool // gateways for which no number was left
 }
 
-func newJoinPool(c config.Cluster) *joinPool {
+func newJoinPool(subnets []netip.Prefix) *joinPool {
 	return &joinPool{
-		subnets: cluster.JoinSubnets(c), holder: map[uint64]string{}, number: map[string]uint64{}, waiting: map[string]bool{},
+		subnets: subnets, holder: map[uint64]string{}, number: map[string]uint64{}, waiting: map[string]bool{},
 	}
 }
 
@@ -100,7 +98,7 @@ func (u *update) releaseJoins() {
 			continue
 		}
 		if _, held := u.join.number[name]; held {
-			u.Changes = append(u.Changes, u.s.GrantJoin(name, nil))
+			u.Changes = append(u.Changes, u.s.GrantJoin(u.network.Name, name, nil))
 			for waiting := range u.join.waiting {
 				u.nodes[waiting] = true
 			}
@@ -109,7 +107,7 @@ func (u *update) releaseJoins() {
 		if n == nil {
 			continue
 		}
-		if _, ok, err := claimedJoin(n); ok || err != nil {
+		if _, ok, err := u.claimedJoin(n); ok || err != nil {
 			u.patched[name] = true
 		}
 	}
@@ -120,7 +118,7 @@ func (u *update) releaseJoins() {
 func (u *update) allocateJoins() {
 	var wanting []*cluster.Node
 	for _, n := range u.sortedNodes() {
-		if n.Gateway != nil && !u.confirmJoin(n) {
+		if n.Gateway != nil && len(u.join.subnets) > 0 && !u.confirmJoin(n) {
 			wanting = append(wanting, n)
 		}
 	}
@@ -142,7 +140,7 @@ func (u *update) allocateJoins() {
 // its claim, if any, is refused.
 func (u *update) confirmJoin(n *cluster.Node) bool {
 	number, held := u.join.number[n.Name]
-	claimed, ok, err := claimedJoin(n)
+	claimed, ok, err := u.claimedJoin(n)
 	switch {
 	case !ok:
 	case !held:
@@ -168,10 +166,10 @@ func (u *update) confirmJoin(n *cluster.Node) bool {
 }
 
 // claimedJoin is the addresses on the join switch that a node claims; ok is false when it claims none.
-func claimedJoin(n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
-	return annotation.GatewayJoinAddrsIn(n.JoinAnnotated, names.Own)
+func (b *book) claimedJoin(n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
+	return annotation.GatewayJoinAddrsIn(n.JoinAnnotated, b.network.Name)
 }
 
 func (u *update) grantJoin(n *cluster.Node) {
-	u.Changes = append(u.Changes, u.s.GrantJoin(n.Name, u.join.addrs(u.join.number[n.Name])))
+	u.Changes = append(u.Changes, u.s.GrantJoin(u.network.Name, n.Name, u.join.addrs(u.join.number[n.Name])))
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // ownExternal is an external address that no other gateway of a test has.
@@ -27,7 +26,7 @@ func gateway(name string, created int64, join ...string) *cluster.Node {
 	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Port: "breth0_" + name, IPs: []netip.Prefix{ownExternal(name)},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 	if len(join) > 0 {
-		n.JoinAnnotated = annotation.SetGatewayJoinAddrs("", names.Own, prefixes(join...))
+		n.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(prefixes(join...))
 	}
 	return n
 }
@@ -114,7 +113,7 @@ func TestTamperedJoinAnnotation(t *testing.T) {
 	w.put(gateway("n1", 1))
 	for range 2 {
 		tampered := *w.state.Nodes["n1"]
-		tampered.JoinAnnotated = annotation.SetGatewayJoinAddrs("", names.Own, prefixes("100.64.1.77/24"))
+		tampered.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(prefixes("100.64.1.77/24"))
 		w.put(&tampered)
 		w.result(1, "[100.64.1.77/24] is not what the gateway router holds: it is written anew")
 		w.join("n1", "100.64.1.2/24")

@@ -47,7 +47,7 @@ func (u *update) refuseName(c cluster.Change) {
 // releaseNodes takes back the subnets of nodes that are gone, or that were made anew and claim others.
 func (u *update) releaseNodes() {
 	for _, name := range sortedKeys(u.nodes) {
-		lease, node := u.Ledger.nodes[name], u.s.Nodes[name]
+		lease, node := u.book.nodes[name], u.s.Nodes[name]
 		if node == nil {
 			delete(u.waitingNodes, name)
 		}
@@ -55,19 +55,20 @@ func (u *update) releaseNodes() {
 			continue
 		}
 		if node != nil {
-			if claimed, ok, err := claimedSubnets(node); err == nil && (!ok || slices.Equal(claimed, lease.subnets)) {
+			if claimed, ok, err := u.claimedSubnets(node); err == nil && (!ok || slices.Equal(claimed, lease.subnets)) {
 				lease.uid = node.UID // made anew under its name: the node and its pods keep what they have
 				continue
 			}
 		}
-		for _, n := range u.s.PodsOn(name) {
-			u.pods[n] = true
-			u.releasePod(n)
+		for _, port := range u.lookAtPodsOn(name) {
+			if u.book.pods[port] != nil {
+				u.releasePod(port)
+			}
 		}
 		u.former.put(name, lease.subnets)
 		u.subnets.release(name, lease.subnets)
-		delete(u.Ledger.nodes, name)
-		u.Changes = append(u.Changes, u.s.GrantNode(name, nil))
+		delete(u.book.nodes, name)
+		u.Changes = append(u.Changes, u.s.GrantNode(u.network.Name, name, nil))
 		for n := range u.waitingNodes {
 			u.nodes[n] = true
 		}
@@ -79,8 +80,8 @@ func (u *update) releaseNodes() {
 func (u *update) claimNodes() {
 	var regular, odd []nodeClaim
 	for _, n := range u.sortedNodes() {
-		subnets, ok, err := claimedSubnets(n)
-		lease := u.Ledger.nodes[n.Name]
+		subnets, ok, err := u.claimedSubnets(n)
+		lease := u.book.nodes[n.Name]
 		switch {
 		case lease != nil:
 			u.confirmNode(n, lease, subnets, err)
@@ -109,8 +110,8 @@ type nodeClaim struct {
 }
 
 // claimedSubnets is the subnets that a node claims; ok is false when it claims none.
-func claimedSubnets(n *cluster.Node) (subnets []netip.Prefix, ok bool, err error) {
-	return annotation.NodeSubnetsIn(n.Annotated, names.Own)
+func (b *book) claimedSubnets(n *cluster.Node) (subnets []netip.Prefix, ok bool, err error) {
+	return annotation.NodeSubnetsIn(n.Annotated, b.network.Name)
 }
 
 // confirmNode has a node's annotation written again when it is not what the node holds. While a patch is on its way,
@@ -135,7 +136,7 @@ func (u *update) confirmNode(n *cluster.Node, lease *nodeLease, claimed []netip.
 func (u *update) allocateNodes() {
 	var wanting []*cluster.Node
 	for _, n := range u.sortedNodes() {
-		if u.Ledger.nodes[n.Name] == nil && !u.restoreNode(n) {
+		if u.book.nodes[n.Name] == nil && !u.restoreNode(n) {
 			wanting = append(wanting, n)
 		}
 	}
@@ -150,7 +151,7 @@ func (u *update) allocateNodes() {
 			u.problem(n, n.UID, ReasonSubnetExhausted, err.Error())
 		}
 		u.waitingNodes[n.Name] = n.UID
-		if _, ok, err := claimedSubnets(n); ok || err != nil { // after a restart the claim would be believed
+		if _, ok, err := u.claimedSubnets(n); ok || err != nil { // after a restart the claim would be believed
 			u.patched[n.Name] = true
 		}
 	}
@@ -162,19 +163,19 @@ func (u *update) restoreNode(n *cluster.Node) bool {
 	candidates := [][]netip.Prefix{u.former.held[n.Name]}
 	for _, name := range u.s.PodsOn(n.Name) {
 		p := u.s.Pods[name]
-		claimed, ok, err := annotation.PodNetworkIn(p.Annotated, string(names.Own))
-		if !ok || err != nil || !p.WantsNetwork() {
-			continue
-		}
-		var subnets []netip.Prefix
-		for _, ip := range claimed.IPs {
-			subnets = append(subnets, ip.Masked())
-		}
-		if u.subnets.regular(subnets...) {
-			candidates = append(candidates, subnets)
+		for a := range p.All() {
+			if a.Network != u.network.Name || !p.WantsNetwork() {
+				continue
+			}
+			if claimed, ok, err := annotation.PodNetworkIn(p.Annotated, a.Key); ok && err == nil {
+				candidates = append(candidates, masked(claimed.IPs))
+			}
 		}
 	}
-	for _, subnets := range candidates {
+	for i, subnets := range candidates {
+		if i > 0 && !u.subnets.regular(subnets...) {
+			continue
+		}
 		if len(subnets) > 0 && u.subnets.claim(n.Name, subnets) == nil {
 			u.grantNode(n, subnets)
 			u.patched[n.Name] = true
@@ -185,49 +186,40 @@ func (u *update) restoreNode(n *cluster.Node) bool {
 }
 
 func (u *update) grantNode(n *cluster.Node, subnets []netip.Prefix) {
-	u.Ledger.nodes[n.Name] = newNodeLease(n.UID, subnets)
+	u.book.nodes[n.Name] = newNodeLease(n.UID, subnets)
 	delete(u.waitingNodes, n.Name)
 	u.former.drop(n.Name)
-	u.Changes = append(u.Changes, u.s.GrantNode(n.Name, subnets))
-	for _, p := range u.s.PodsOn(n.Name) {
-		u.pods[p] = true
+	u.Changes = append(u.Changes, u.s.GrantNode(u.network.Name, n.Name, subnets))
+	u.lookAtPodsOn(n.Name)
+}
+
+// masked is the subnets of addresses.
+func masked(ips []netip.Prefix) (out []netip.Prefix) {
+	for _, ip := range ips {
+		out = append(out, ip.Masked())
 	}
+	return out
 }
 
 // patchNodes writes what nodes hold, one patch a node. A node that was set up by hand is no object of the API server.
+// The annotations keep the entries of networks that the ledger does not know.
 func (u *update) patchNodes() {
 	for _, name := range sortedKeys(u.patched) {
 		n := u.s.Nodes[name]
-		if n.ByHand {
+		if n == nil || n.ByHand {
 			continue
 		}
-		subnets, join := n.Annotated, n.JoinAnnotated
-		if lease := u.Ledger.nodes[name]; lease != nil {
-			subnets = annotation.SetNodeSubnets(subnets, names.Own, lease.subnets)
-		} else {
-			subnets = annotation.Without(subnets, string(names.Own))
+		subnets, join := map[names.Network][]netip.Prefix{}, map[names.Network][]netip.Prefix{}
+		for _, network := range u.gone {
+			subnets[network], join[network] = nil, nil
 		}
-		if number, held := u.join.number[name]; held {
-			join = annotation.SetGatewayJoinAddrs(join, names.Own, u.join.addrs(number))
-		} else {
-			join = annotation.Without(join, string(names.Own))
+		for network := range u.books {
+			held := u.s.In(network)
+			subnets[network], join[network] = held.NodeSubnets[name], held.JoinAddrs[name]
 		}
 		p := Patch{Ref: n.Ref(), UID: n.UID}
-		p.set(annotation.NodeSubnets, n.Annotated, subnets)
-		p.set(annotation.GatewayJoinAddrs, n.JoinAnnotated, join)
+		p.set(annotation.NodeSubnets, n.Annotated, annotation.SetNodeSubnets(n.Annotated, subnets))
+		p.set(annotation.GatewayJoinAddrs, n.JoinAnnotated, annotation.SetGatewayJoinAddrs(n.JoinAnnotated, join))
 		u.Patches = append(u.Patches, p)
-	}
-}
-
-// set writes an annotation, or removes it when there was one and nothing is left of it.
-func (p *Patch) set(key, before, value string) {
-	switch {
-	case value != "":
-		if p.Annotations == nil {
-			p.Annotations = map[string]string{}
-		}
-		p.Annotations[key] = value
-	case before != "":
-		p.Remove = append(p.Remove, key)
 	}
 }

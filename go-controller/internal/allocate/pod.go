@@ -3,11 +3,11 @@ package allocate
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
@@ -17,33 +17,32 @@ type podLease struct {
 	numbers   []uint64
 }
 
-// releasePods takes back the addresses of pods that are gone, finished, made anew, or on another node.
+// releasePods takes back the addresses of pods that are gone, finished, made anew, on another node, or not attached any
+// more.
 func (u *update) releasePods() {
 	for n := range u.pods {
-		p, lease := u.s.Pods[n], u.Ledger.pods[n]
+		p, wanted := u.port(n)
 		for node := range u.waitingPods {
-			if p == nil || !p.WantsNetwork() || p.Node != node {
+			if !wanted || p.pod.Node != node {
 				u.stopWaiting(node, n)
 			}
 		}
-		if lease != nil && (p == nil || !p.WantsNetwork() || p.UID != lease.uid || p.Node != lease.node) {
+		lease := u.book.pods[n]
+		if lease != nil && (!wanted || p.pod.UID != lease.uid || p.pod.Node != lease.node) {
 			u.releasePod(n)
 		}
 	}
 }
 
-func (u *update) releasePod(n cluster.Name) {
-	lease := u.Ledger.pods[n]
-	if lease == nil {
-		return
-	}
-	delete(u.Ledger.pods, n)
-	if node := u.Ledger.nodes[lease.node]; node != nil {
+func (u *update) releasePod(n cluster.PodPort) {
+	lease := u.book.pods[n]
+	delete(u.book.pods, n)
+	if node := u.book.nodes[lease.node]; node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
 		}
 	}
-	u.Changes = append(u.Changes, u.s.GrantPod(n, nil))
+	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, n, nil))
 	for waiting := range u.waitingPods[lease.node] {
 		u.pods[waiting] = true
 	}
@@ -53,88 +52,130 @@ func (u *update) releasePod(n cluster.Name) {
 // pods that hold something else, as confirmNode does.
 func (u *update) claimPods() {
 	for _, p := range u.sortedPods() {
-		claimed, ok, err := annotation.PodNetworkIn(p.Annotated, string(names.Own))
+		claimed, ok, err := annotation.PodNetworkIn(p.pod.Annotated, p.key)
 		if err != nil {
 			u.refuse(p, err.Error())
 		}
-		net := u.s.PodNetworks[p.Name]
-		if u.Ledger.pods[p.Name] == nil {
+		if u.book.pods[p.PodPort] == nil {
 			if !ok {
 				continue
 			}
-			numbers, err := u.Ledger.nodes[p.Node].claim(p.Name, claimed.IPs)
+			numbers, err := u.book.nodes[p.pod.Node].claim(p.Pod, claimed.IPs)
 			if err != nil {
 				u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
 				continue
 			}
-			net = u.grantPod(p, numbers)
+			u.grantPod(p, numbers)
 		}
-		same := ok && cluster.SamePodNetwork(net, claimed)
+		held := u.held(p.PodPort)
+		same := ok && cluster.SamePodNetwork(held, claimed)
 		if ok && !same {
-			want := annotation.SetPodNetwork("", string(names.Own), annotation.RolePrimary, net)
+			want := annotation.SetPodNetwork("", p.key, u.network.Role, held)
 			u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, want))
 		}
-		if !same || !p.ClassicOK { // see confirmNode
-			u.patchPod(p, net)
+		if !same || !p.pod.ClassicOK { // see confirmNode
+			u.patchedPods = append(u.patchedPods, p.pod)
 		}
 	}
 }
 
-func (u *update) refuse(p *cluster.Pod, message string) {
-	u.problem(p, p.UID, ReasonAddressRefused, message+": it is written anew")
+func (u *update) refuse(p port, message string) {
+	u.problem(p.pod, p.pod.UID, ReasonAddressRefused, message+": it is written anew")
+}
+
+// held is what a pod holds in this network.
+func (u *update) held(p cluster.PodPort) annotation.PodNetwork {
+	return u.s.In(u.network.Name).PodNetworks[p]
 }
 
 // allocatePods grants addresses to pods that have none.
 func (u *update) allocatePods() {
 	for _, p := range u.sortedPods() {
-		if u.Ledger.pods[p.Name] != nil {
+		if u.book.pods[p.PodPort] != nil {
 			continue
 		}
-		if numbers, full := u.Ledger.nodes[p.Node].take(p.Name); full.IsValid() {
+		if numbers, full := u.book.nodes[p.pod.Node].take(p.Pod); full.IsValid() {
 			u.waitForAddress(p, full)
 		} else {
-			u.patchPod(p, u.grantPod(p, numbers))
+			u.grantPod(p, numbers)
+			u.patchedPods = append(u.patchedPods, p.pod)
 		}
 	}
 }
 
 // waitForAddress records that a pod waits for an address, and reports that once.
-func (u *update) waitForAddress(p *cluster.Pod, full netip.Prefix) {
-	if u.waitingPods[p.Node] == nil {
-		u.waitingPods[p.Node] = map[cluster.Name]string{}
+func (u *update) waitForAddress(p port, full netip.Prefix) {
+	node := p.pod.Node
+	if u.waitingPods[node] == nil {
+		u.waitingPods[node] = map[cluster.PodPort]string{}
 	}
-	if uid, reported := u.waitingPods[p.Node][p.Name]; !reported || uid != p.UID {
-		u.problem(p, p.UID, ReasonAddressGone,
-			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one", full, p.Node))
+	if uid, reported := u.waitingPods[node][p.PodPort]; !reported || uid != p.pod.UID {
+		u.problem(p.pod, p.pod.UID, ReasonAddressGone,
+			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one", full, node))
 	}
-	u.waitingPods[p.Node][p.Name] = p.UID
-	if p.Annotated != "" { // after a restart the claim would be believed
-		u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID,
-			Remove: []string{annotation.PodNetworks, annotation.PodClassic}})
+	u.waitingPods[node][p.PodPort] = p.pod.UID
+	if p.pod.Annotated != "" { // after a restart the claim would be believed
+		u.patchedPods = append(u.patchedPods, p.pod)
 	}
 }
 
 // stopWaiting records that a pod no longer waits for an address on a node.
-func (u *update) stopWaiting(node string, n cluster.Name) {
+func (u *update) stopWaiting(node string, n cluster.PodPort) {
 	delete(u.waitingPods[node], n)
 	if len(u.waitingPods[node]) == 0 {
 		delete(u.waitingPods, node)
 	}
 }
 
-func (u *update) grantPod(p *cluster.Pod, numbers []uint64) annotation.PodNetwork {
-	u.Ledger.pods[p.Name] = &podLease{uid: p.UID, node: p.Node, numbers: numbers}
-	u.stopWaiting(p.Node, p.Name)
-	net := u.Ledger.nodes[p.Node].network(numbers)
-	u.Changes = append(u.Changes, u.s.GrantPod(p.Name, &net))
-	return net
+func (u *update) grantPod(p port, numbers []uint64) {
+	u.book.pods[p.PodPort] = &podLease{uid: p.pod.UID, node: p.pod.Node, numbers: numbers}
+	u.stopWaiting(p.pod.Node, p.PodPort)
+	net := u.attachment(u.book.nodes[p.pod.Node], numbers)
+	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, p.PodPort, &net))
 }
 
-func (u *update) patchPod(p *cluster.Pod, net annotation.PodNetwork) {
-	u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID, Annotations: map[string]string{
-		annotation.PodNetworks: annotation.SetPodNetwork(p.Annotated, string(names.Own), annotation.RolePrimary, net),
-		annotation.PodClassic:  annotation.MarshalPodClassic(net),
-	}})
+// patchPods writes what pods hold in every network, one patch a pod. The annotation keeps the entries of others.
+func (u *update) patchPods() {
+	slices.SortFunc(u.patchedPods, comparePods)
+	for _, pod := range slices.Compact(u.patchedPods) {
+		networks, classic := pod.Annotated, ""
+		for a := range pod.All() {
+			held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
+			switch {
+			case !ok:
+				networks = annotation.RemovePodNetwork(networks, a.Key)
+				continue
+			case a.Interface == "":
+				classic = annotation.MarshalPodClassic(held)
+			}
+			networks = annotation.SetPodNetwork(networks, a.Key, u.books[a.Network].network.Role, held)
+		}
+		if networks == pod.Annotated && (pod.ClassicOK || classic == "") {
+			continue
+		}
+		p := Patch{Ref: pod.Ref(), UID: pod.UID}
+		p.set(annotation.PodNetworks, pod.Annotated, networks)
+		p.set(annotation.PodClassic, pod.Annotated, classic)
+		u.Patches = append(u.Patches, p)
+	}
+}
+
+// attachment is a pod's attachment to this network, with the given address number in each pool of its node. Its routes
+// lead everywhere, or in a secondary network to that network.
+func (b *book) attachment(l *nodeLease, numbers []uint64) annotation.PodNetwork {
+	net := l.network(numbers)
+	if b.network.Role == annotation.RolePrimary {
+		return net
+	}
+	for _, gw := range net.Gateways {
+		for _, s := range b.network.Subnets {
+			if s.CIDR.Addr().Is4() == gw.Is4() {
+				net.Routes = append(net.Routes, annotation.Route{Dest: s.CIDR, NextHop: gw})
+			}
+		}
+	}
+	net.Gateways = nil
+	return net
 }
 
 // network is the attachment with the given address number in each pool.

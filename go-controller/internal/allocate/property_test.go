@@ -111,7 +111,8 @@ func (w *world) check(asked map[cluster.Name]bool) {
 		}
 	}
 	taken := map[any]cluster.Name{}
-	for n, net := range w.state.PodNetworks {
+	for port, net := range w.state.PodNetworks {
+		n := port.Pod
 		p := w.state.Pods[n]
 		if p == nil || !p.WantsNetwork() {
 			w.t.Fatalf("pod %s holds %v and is %+v", n, net.IPs, p)
@@ -123,8 +124,8 @@ func (w *world) check(asked map[cluster.Name]bool) {
 				w.t.Fatalf("pod %s was given %v, where health checks come from", n, ip)
 			}
 			if holder, held := index.HealthChecksOf(w.state).SourceHolder(s); held &&
-				!hasSource(w.state.PodNetworks[holder].IPs) {
-				w.t.Fatalf("pod %s is said to hold the source of %s, and holds %v", holder, s, w.state.PodNetworks[holder].IPs)
+				!hasSource(w.state.PodNetworks[cluster.PodPort{Pod: holder}].IPs) {
+				w.t.Fatalf("pod %s is said to hold the source of %s, and does not", holder, s)
 			}
 			if !s.Contains(ip.Addr()) || ip.Bits() != s.Bits() || ip.Addr().Less(first) || s.Addr().Is4() &&
 				ip.Addr() == ipnet.Last(s) {
@@ -142,7 +143,8 @@ func (w *world) check(asked map[cluster.Name]bool) {
 	}
 	for _, p := range w.state.Pods {
 		lease := w.ledger.nodes[p.Node]
-		if _, has := w.state.PodNetworks[p.Name]; !has && p.WantsNetwork() && lease != nil && !lease.pools[0].full() {
+		_, has := w.state.PodNetworks[cluster.PodPort{Pod: p.Name}]
+		if !has && p.WantsNetwork() && lease != nil && !lease.pools[0].full() {
 			w.t.Fatalf("pod %s has no address, with %d of %v taken", p.Name, len(lease.pools[0].used), lease.subnets)
 		}
 	}
@@ -212,9 +214,10 @@ func (w *world) empty(r *rand.Rand) {
 func TestGrantsSurviveTheWire(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
 	w.put(node("n1", 1), pod("p", "n1"))
-	text := annotation.SetPodNetwork("", "default", "primary", w.state.PodNetworks[podName("p")])
+	held := w.state.PodNetworks[cluster.PodPort{Pod: podName("p")}]
+	text := annotation.SetPodNetwork("", "default", "primary", held)
 	got, err := annotation.ParsePodNetworks(text)
-	if err != nil || !cluster.SamePodNetwork(got, w.state.PodNetworks[podName("p")]) {
+	if err != nil || !cluster.SamePodNetwork(got, held) {
 		t.Errorf("%v, %v, want %v", got, err, w.state.PodNetworks)
 	}
 }

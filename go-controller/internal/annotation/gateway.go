@@ -239,7 +239,13 @@ func GatewayJoinAddrsIn(value string, network names.Network) (ps []netip.Prefix,
 	return ps, ok, nil
 }
 
-// SetGatewayJoinAddrs is a node-gateway-router-lrp-ifaddrs annotation with the entry of a network.
-func SetGatewayJoinAddrs(value string, network names.Network, addrs []netip.Prefix) string {
-	return set(value, string(network), addrPair(addrs))
+// SetGatewayJoinAddrs is a node-gateway-router-lrp-ifaddrs annotation with the entries of networks. One without
+// addresses has no entry.
+func SetGatewayJoinAddrs(value string, addrs map[names.Network][]netip.Prefix) string {
+	return set(value, addrs, func(ps []netip.Prefix) (any, bool) { return addrPair(ps), len(ps) > 0 })
+}
+
+// MarshalGatewayJoinAddrs writes the same annotation with only the cluster's own network; "" for no addresses.
+func MarshalGatewayJoinAddrs(addrs []netip.Prefix) string {
+	return SetGatewayJoinAddrs("", map[names.Network][]netip.Prefix{names.Own: addrs})
 }

@@ -34,7 +34,7 @@ func TestL3GatewayWireForm(t *testing.T) {
 				`"vlan-id":"7","physical-network":"physnet","rampout-ip-subnets":["10.244.1.0/24"],"mtu":1500,"pod-mtu":1400,` +
 				`"out-of-service":"broken"}}`},
 		{annotation.MarshalL3Gateway(nil), `{"default":{"mode":"disabled"}}`},
-		{annotation.SetGatewayJoinAddrs("", names.Own, prefixes("100.64.1.2/24")), `{"default":{"ipv4":"100.64.1.2/24","ipv6":""}}`},
+		{annotation.MarshalGatewayJoinAddrs(prefixes("100.64.1.2/24")), `{"default":{"ipv4":"100.64.1.2/24","ipv6":""}}`},
 	} {
 		if c.got != c.want {
 			t.Errorf("\n got %s\nwant %s", c.got, c.want)
@@ -114,7 +114,7 @@ func FuzzParseGatewayJoinAddrs(f *testing.F) {
 		if err != nil || !ok {
 			return
 		}
-		got, _, err := annotation.GatewayJoinAddrsIn(annotation.SetGatewayJoinAddrs("", names.Own, want), names.Own)
+		got, _, err := annotation.GatewayJoinAddrsIn(annotation.MarshalGatewayJoinAddrs(want), names.Own)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v came back as %v, %v", value, want, got, err)
 		}

@@ -51,26 +51,20 @@ func ownEntry(annotation, value, example string, ok bool, err error) error {
 	return refused(annotation, value, noNetwork(example))
 }
 
-// set is the value with the entry of key. Nothing of a malformed value is kept.
-func set(value, key string, v any) string {
-	if value == "" {
-		return "{" + marshal(key) + ":" + marshal(v) + "}"
+// set is the value with the entries of keys. wire is the wire form of an entry; ok is false for one to be removed. Of a
+// malformed value nothing is kept. The value is "" when no entry is left.
+func set[K ~string, V any](value string, entries map[K]V, wire func(V) (v any, ok bool)) string {
+	all := map[string]json.RawMessage{}
+	if value != "" && json.Unmarshal([]byte(value), &all) != nil || all == nil {
+		all = map[string]json.RawMessage{}
 	}
-	var all map[string]json.RawMessage
-	if json.Unmarshal([]byte(value), &all) != nil || all == nil {
-		return set("", key, v)
+	for k, e := range entries {
+		if v, ok := wire(e); ok {
+			all[string(k)] = json.RawMessage(marshal(v))
+		} else {
+			delete(all, string(k))
+		}
 	}
-	all[key] = json.RawMessage(marshal(v))
-	return marshal(all)
-}
-
-// Without is the value without the entry of key, "" when no entry is left.
-func Without(value, key string) string {
-	var all map[string]json.RawMessage
-	if json.Unmarshal([]byte(value), &all) != nil {
-		return ""
-	}
-	delete(all, key)
 	if len(all) == 0 {
 		return ""
 	}

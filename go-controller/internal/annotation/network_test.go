@@ -1,6 +1,7 @@
 package annotation_test
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -19,8 +20,8 @@ func TestSeveralNetworks(t *testing.T) {
 		Routes: []annotation.Route{{Dest: prefixes("10.244.0.0/16")[0], NextHop: addrs("10.244.1.1")[0]}}}
 	v = annotation.SetPodNetwork(v, "team/blue", annotation.RoleSecondary, blue)
 	v = annotation.SetPodNetwork(v, "default", annotation.RolePrimary, own)
-	want := `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03","gateway_ips":["10.244.1.1"],` +
-		`"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"},` +
+	want := `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
+		`"gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"},` +
 		`"team/blue":{"ip_addresses":["10.244.1.9/24","fd01::9/64"],"mac_address":"0a:58:0a:f4:01:03",` +
 		`"routes":[{"dest":"10.244.0.0/16","nextHop":"10.244.1.1"}],"role":"secondary"},` + foreign + "}"
 	if v != want {
@@ -39,18 +40,18 @@ func TestSeveralNetworks(t *testing.T) {
 	if _, _, err := annotation.PodNetworkIn(v, "team/red"); err == nil {
 		t.Error("an entry of another form is read")
 	}
-	v = annotation.Without(annotation.Without(v, "team/blue"), "default")
+	v = annotation.RemovePodNetwork(annotation.RemovePodNetwork(v, "team/blue"), "default")
 	if v != "{"+foreign+"}" {
 		t.Errorf("without ours: %s", v)
 	}
-	if v = annotation.Without(v, "team/red"); v != "" {
+	if v = annotation.RemovePodNetwork(v, "team/red"); v != "" {
 		t.Errorf("without any: %q", v)
 	}
 }
 
 func TestSeveralNetworksOfANode(t *testing.T) {
-	v := annotation.SetNodeSubnets(`{"red":"10.1.0.0/24","odd":{"a":1}}`, "blue", prefixes("10.244.1.0/24", "fd01::/64"))
-	v = annotation.SetNodeSubnets(v, names.Own, prefixes("10.244.1.0/24"))
+	v := annotation.SetNodeSubnets(`{"gone":[],"red":"10.1.0.0/24","odd":{"a":1}}`, map[names.Network][]netip.Prefix{
+		"blue": prefixes("10.244.1.0/24", "fd01::/64"), names.Own: prefixes("10.244.1.0/24"), "gone": nil, "never": nil})
 	want := `{"blue":["10.244.1.0/24","fd01::/64"],"default":["10.244.1.0/24"],"odd":{"a":1},"red":"10.1.0.0/24"}`
 	if v != want {
 		t.Errorf("\n got %s\nwant %s", v, want)
@@ -63,8 +64,8 @@ func TestSeveralNetworksOfANode(t *testing.T) {
 			t.Errorf("%s: %v, %v, %v; want %s", network, got, ok, err, subnets)
 		}
 	}
-	j := annotation.SetGatewayJoinAddrs(annotation.SetGatewayJoinAddrs("", names.Own, prefixes("100.64.1.2/24")), "blue",
-		prefixes("100.88.0.2/24", "fd97::2/64"))
+	j := annotation.SetGatewayJoinAddrs(annotation.MarshalGatewayJoinAddrs(prefixes("100.64.1.2/24")),
+		map[names.Network][]netip.Prefix{"blue": prefixes("100.88.0.2/24", "fd97::2/64")})
 	want = `{"blue":{"ipv4":"100.88.0.2/24","ipv6":"fd97::2/64"},"default":{"ipv4":"100.64.1.2/24","ipv6":""}}`
 	if j != want {
 		t.Errorf("\n got %s\nwant %s", j, want)
@@ -74,10 +75,11 @@ func TestSeveralNetworksOfANode(t *testing.T) {
 // Nothing of a malformed annotation is kept, and writing into one never fails.
 func TestSetInMalformed(t *testing.T) {
 	for _, v := range []string{"", "x", "[]", "null", `{"default":`, "7", strings.Repeat("[", 20_000)} {
-		if got := annotation.SetNodeSubnets(v, names.Own, prefixes("10.0.0.0/24")); got != `{"default":["10.0.0.0/24"]}` {
+		if got := annotation.SetNodeSubnets(v,
+			map[names.Network][]netip.Prefix{names.Own: prefixes("10.0.0.0/24")}); got != `{"default":["10.0.0.0/24"]}` {
 			t.Errorf("%.20q: %s", v, got)
 		}
-		if got := annotation.Without(v, "default"); got != "" {
+		if got := annotation.RemovePodNetwork(v, "default"); got != "" {
 			t.Errorf("without: %.20q: %s", v, got)
 		}
 	}

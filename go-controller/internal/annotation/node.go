@@ -32,8 +32,8 @@ func ParseNodeSubnets(value string) ([]netip.Prefix, error) {
 }
 
 // NodeSubnetsIn reads the entry of a network in a node-subnets annotation, also in the older form with a bare string,
-// {"default":"10.244.1.0/24"}. It returns at most one subnet per family, IPv4 first; ok is false when there is no entry.
-// An error quotes the value, cut if it is long, and says what would be right.
+// {"default":"10.244.1.0/24"}. It returns at most one subnet per family, IPv4 first; ok is false when there is no
+// entry. An error quotes the value, cut if it is long, and says what would be right.
 func NodeSubnetsIn(value string, network names.Network) (ps []netip.Prefix, ok bool, err error) {
 	var list subnetList
 	if ok, err = entry(value, string(network), nodeSubnetsExample, &list); ok {
@@ -71,17 +71,14 @@ func subnets(list []string) ([]netip.Prefix, error) {
 	return ps, nil
 }
 
-// SetNodeSubnets is a node-subnets annotation with the entry of a network.
-func SetNodeSubnets(value string, network names.Network, subnets []netip.Prefix) string {
-	return set(value, string(network), subnets)
+// SetNodeSubnets is a node-subnets annotation with the entries of networks. One without subnets has no entry.
+func SetNodeSubnets(value string, subnets map[names.Network][]netip.Prefix) string {
+	return set(value, subnets, func(ps []netip.Prefix) (any, bool) { return ps, len(ps) > 0 })
 }
 
 // MarshalNodeSubnets writes a node-subnets annotation that has only the cluster's own network; "" for no subnets.
 func MarshalNodeSubnets(subnets []netip.Prefix) string {
-	if len(subnets) == 0 {
-		return ""
-	}
-	return SetNodeSubnets("", names.Own, subnets)
+	return SetNodeSubnets("", map[names.Network][]netip.Prefix{names.Own: subnets})
 }
 
 // MarshalNodeMgmtPortMAC writes a node-mgmt-port-mac-addresses annotation.

@@ -113,6 +113,19 @@ const (
 
 // SetPodNetwork is a pod-networks annotation with the attachment of a key.
 func SetPodNetwork(value, key, role string, n PodNetwork) string {
+	if value == "" { // most pods, once
+		return "{" + marshal(key) + ":" + marshal(n.wire(role)) + "}"
+	}
+	return set(value, map[string]PodNetwork{key: n}, func(n PodNetwork) (any, bool) { return n.wire(role), true })
+}
+
+// RemovePodNetwork is a pod-networks annotation without the attachment of a key; "" when no attachment is left.
+func RemovePodNetwork(value, key string) string {
+	return set(value, map[string]any{key: nil}, func(any) (any, bool) { return nil, false })
+}
+
+// wire is the wire form of an attachment.
+func (n PodNetwork) wire(role string) podNetworkJSON {
 	j := podNetworkJSON{MAC: n.MAC.String(), Routes: n.Routes, Role: role}
 	for _, p := range n.IPs {
 		j.IPs = append(j.IPs, p.String())
@@ -126,7 +139,7 @@ func SetPodNetwork(value, key, role string, n PodNetwork) string {
 	if len(j.Gateways) == 1 {
 		j.GatewayIP = j.Gateways[0]
 	}
-	return set(value, key, j)
+	return j
 }
 
 // MarshalPodClassic writes the classic annotation, which has only the pod's first address: IPv4 if it has one.

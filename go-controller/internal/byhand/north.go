@@ -208,10 +208,7 @@ func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 		return nil, allocate.Patch{}, fmt.Errorf("setting up node %s: %w", name, err)
 	}
 	granted := node
-	granted.JoinAnnotated = ""
-	if join := n.core.State.JoinAddrs[name]; len(join) > 0 {
-		granted.JoinAnnotated = annotation.SetGatewayJoinAddrs(node.JoinAnnotated, names.Own, join)
-	}
+	granted.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(n.core.State.JoinAddrs[name])
 	n.apply(name, &granted)
 	patch := allocate.Patch{Ref: granted.Ref(), UID: granted.UID, Annotations: map[string]string{}}
 	after := granted.Annotations()

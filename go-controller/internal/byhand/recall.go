@@ -35,8 +35,9 @@ func (n *northbound) unreported() []*cluster.Node {
 		for _, ref := range view.Owned(nb.Owner{Kind: names.KindGateway, Name: o.Name}) {
 			if p, ok := view.Row(ref).(*nbdb.LogicalRouterPort); ok && p.ExternalIDs[names.KeyConnectToJoin] == "yes" {
 				join := ipnet.Prefixes(p.Networks)
-				node.JoinAnnotated = annotation.SetGatewayJoinAddrs("", names.Own, join)
-				node.Gateway = &annotation.L3Gateway{NextHops: ipnet.Addrs(join)} // of these families packets leave, as far as known
+				node.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(join)
+				// As far as is known, packets of these families leave.
+				node.Gateway = &annotation.L3Gateway{NextHops: ipnet.Addrs(join)}
 			}
 		}
 		out = append(out, node)

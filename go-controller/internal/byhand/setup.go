@@ -62,7 +62,7 @@ func (s Setup) node(ctx context.Context, subnets []netip.Prefix, first bool) err
 				return fmt.Errorf("node %s has the subnets %v already, %v was asked for: undo that first, or ask for what it has",
 					n.Name, held, subnets)
 			}
-			n.Annotated, n.ChassisID = annotation.SetNodeSubnets(n.Annotated, names.Own, subnets), chassis
+			n.Annotated, n.ChassisID = annotation.MarshalNodeSubnets(subnets), chassis
 			return nil
 		})
 		if err != nil {

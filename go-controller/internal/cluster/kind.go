@@ -18,6 +18,9 @@ const (
 	KindServiceCIDR   Kind = "ServiceCIDR"
 )
 
+// KindNetwork is the kind of networks besides the cluster's own.
+const KindNetwork Kind = "Network"
+
 // The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
 const (
 	KindNodeRecord  Kind = "NodeRecord"

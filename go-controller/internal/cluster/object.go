@@ -102,8 +102,9 @@ type Pod struct {
 	Finished    bool   // Succeeded or Failed: its containers are gone and its address is free
 	Labels      Labels
 	Bandwidth   Bandwidth
-	Annotated   string // pod-networks annotation; "" when absent
-	ClassicOK   bool   // the classic `ovn` annotation says the same as Annotated
+	Attachments []Attachment // to networks besides the cluster's own
+	Annotated   string       // pod-networks annotation; "" when absent
+	ClassicOK   bool         // the classic `ovn` annotation says the same as Annotated
 }
 
 // Bandwidth is the most that a pod may receive and send, in bits per second; 0 is no limit.
@@ -116,7 +117,7 @@ func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
 	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Bandwidth == q.Bandwidth && p.Created == q.Created &&
-		p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK
+		p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK && slices.Equal(p.Attachments, q.Attachments)
 }
 
 // SamePlace is true when q is the same pod on the same node in the same stage of life, whatever its annotations say.

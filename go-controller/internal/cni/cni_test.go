@@ -2,6 +2,7 @@ package cni_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,7 +190,8 @@ func (p pod) object() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: p.name, UID: types.UID(p.uid),
-			Annotations: map[string]string{annotation.PodNetworks: annotation.SetPodNetwork("", "default", "primary", p.network())},
+			Annotations: map[string]string{
+				annotation.PodNetworks: annotation.SetPodNetwork("", "default", "primary", p.network())},
 		},
 		Spec: corev1.PodSpec{NodeName: nodeName},
 	}
@@ -225,6 +227,7 @@ type call struct {
 	prev                     json.RawMessage
 	extra                    map[string]any
 	drop                     string // an environment variable to leave out
+	ifName                   string // "" for eth0
 }
 
 func add(p pod, id, netns string) call {
@@ -262,7 +265,8 @@ func (c call) cmd(ctx context.Context, t *testing.T) *exec.Cmd {
 	cmd.Stdin = bytes.NewReader(conf)
 	cmd.Env = []string{}
 	for _, kv := range []string{
-		"CNI_COMMAND=" + c.command, "CNI_CONTAINERID=" + c.id, "CNI_NETNS=" + c.netns, "CNI_IFNAME=eth0",
+		"CNI_COMMAND=" + c.command, "CNI_CONTAINERID=" + c.id, "CNI_NETNS=" + c.netns,
+		"CNI_IFNAME=" + cmp.Or(c.ifName, "eth0"),
 		"CNI_ARGS=" + c.args, "CNI_PATH=" + filepath.Dir(plugin),
 	} {
 		if k, _, _ := strings.Cut(kv, "="); k != c.drop {

@@ -22,10 +22,11 @@ func Router(s *cluster.State, session *ovsdb.Session) error {
 	if err != nil {
 		return err
 	}
-	s.RouterUUID = uuid
+	own := s.Networks[names.Own]
+	own.RouterUUID = uuid
 	ours := names.IsUUIDOf(names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter), uuid)
 	if ours {
-		s.RouterUUID = ""
+		own.RouterUUID = ""
 	}
 	r, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalRouterTable, UUID: uuid}).(*nbdb.LogicalRouter)
 	if ok && (!ours || !s.Config.RouterNamed) {

@@ -16,7 +16,8 @@ import (
 // byHandNode is a node that was set up by hand.
 func byHandNode(name, subnet, subnet6 string) *cluster.Node {
 	return &cluster.Node{Name: name, ByHand: true, ChassisID: "chassis-" + name,
-		Annotated: annotation.MarshalNodeSubnets([]netip.Prefix{netip.MustParsePrefix(subnet), netip.MustParsePrefix(subnet6)})}
+		Annotated: annotation.MarshalNodeSubnets([]netip.Prefix{netip.MustParsePrefix(subnet),
+			netip.MustParsePrefix(subnet6)})}
 }
 
 // byHandDatabase is a real server with a cluster that was set up by hand.

@@ -260,11 +260,14 @@ func TestRestart(t *testing.T) {
 			for _, patch := range again.Start().Patches {
 				t.Errorf("patch of %s after a restart: %v", patch.Ref, patch.Annotations)
 			}
-			if !reflect.DeepEqual(again.State.NodeSubnets, m.State.NodeSubnets) {
-				t.Errorf("node subnets %v after a restart, before %v", again.State.NodeSubnets, m.State.NodeSubnets)
-			}
-			if !maps.EqualFunc(again.State.PodNetworks, m.State.PodNetworks, cluster.SamePodNetwork) {
-				t.Errorf("pod addresses %v after a restart, before %v", again.State.PodNetworks, m.State.PodNetworks)
+			for n := range m.State.Networks {
+				got, want := again.State.In(n), m.State.In(n)
+				if !maps.EqualFunc(got.NodeSubnets, want.NodeSubnets, slices.Equal) {
+					t.Errorf("%s: node subnets %v after a restart, before %v", n, got.NodeSubnets, want.NodeSubnets)
+				}
+				if !maps.EqualFunc(got.PodNetworks, want.PodNetworks, cluster.SamePodNetwork) {
+					t.Errorf("%s: pod addresses %v after a restart, before %v", n, got.PodNetworks, want.PodNetworks)
+				}
 			}
 			for o, rows := range full(t, again.Core) {
 				if plan, err := again.Schema.Plan(again.db, o, rows, nb.Scope{}); err != nil || !plan.Empty() {

@@ -11,7 +11,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // smallCluster is a configuration in which everything runs out: it has subnets for four nodes, a node has addresses for
@@ -64,6 +63,8 @@ func (p *path) step() cluster.Event {
 	p.clock++
 	var o cluster.Object
 	switch n := p.r.IntN(100); {
+	case n < 2:
+		o = p.network()
 	case n < 10:
 		o = p.node()
 	case n < 15:
@@ -92,6 +93,18 @@ func (p *path) set(r cluster.Ref, o cluster.Object) cluster.Event {
 		p.objects[r] = o
 	}
 	return cluster.Event{Ref: r, New: o}
+}
+
+// network is a network that has the cluster's own subnets, or some of them: those for two nodes.
+func (p *path) network() cluster.Object {
+	n := &cluster.Network{Name: "blue", Role: annotation.RoleSecondary, Subnets: smallCluster().Subnets}
+	switch p.r.IntN(3) {
+	case 0:
+		n.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.0.0.0/27"), NodeLength: 28}}
+	case 1:
+		n.JoinSubnets = smallCluster().JoinSubnets
+	}
+	return n
 }
 
 func (p *path) node() cluster.Object {
@@ -126,7 +139,7 @@ func (p *path) node() cluster.Object {
 		k := 1 + p.r.IntN(6)
 		addrs := []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/29", k)),
 			netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", k))}
-		n.JoinAnnotated = annotation.SetGatewayJoinAddrs("", names.Own, addrs[:1+p.r.IntN(2)])
+		n.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(addrs[:1+p.r.IntN(2)])
 	}
 	return n
 }
@@ -181,6 +194,10 @@ func (p *path) pod() cluster.Object {
 		pod.Annotated = annotation.SetPodNetwork(pod.Annotated, "default", "primary",
 			annotation.PodNetwork{IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips))})
 		pod.ClassicOK = p.chance(50)
+	case 7: // interfaces in another network come and go; one network is never there
+		all := []cluster.Attachment{{Network: "blue", Interface: "net1", Key: "ns/blue"},
+			{Network: "blue", Interface: "net2", Key: "ns/blue/2"}, {Network: "green", Interface: "net3", Key: "ns/green"}}
+		pod.Attachments = all[:p.r.IntN(4)]
 	case 5, 6: // limits come, change and go
 		pod.Bandwidth = cluster.Bandwidth{Ingress: uint64(p.r.IntN(3)) * 1_000_000, Egress: uint64(p.r.IntN(3)) * 1_000}
 	}

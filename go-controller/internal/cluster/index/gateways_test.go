@@ -11,6 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // gatewayNode is a gateway with external addresses, and a next hop of the family of each.
@@ -80,7 +81,8 @@ func TestGatewaysAfterAnyPath(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		s := NewState(config.DefaultCluster())
 		for i := range 6 {
-			s.GrantJoin(fmt.Sprintf("n%d", i), []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/24", i+2)),
+			s.GrantJoin(names.Own, fmt.Sprintf("n%d", i), []netip.Prefix{
+				netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/24", i+2)),
 				netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", i+2))})
 		}
 		for step := range 300 {
@@ -97,7 +99,7 @@ func TestGatewaysAfterAnyPath(t *testing.T) {
 				again.Apply(cluster.Event{Ref: n.Ref(), New: n})
 			}
 			for name, addrs := range s.JoinAddrs {
-				again.GrantJoin(name, addrs)
+				again.GrantJoin(names.Own, name, addrs)
 			}
 			for _, is4 := range []bool{true, false} {
 				working, all := GatewaysOf(s).Count(is4)

@@ -12,11 +12,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
 // add makes a container's interface, and returns the CNI result as JSON.
-func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMessage, err error) {
+func (s *Server) add(ctx context.Context, r request) (result json.RawMessage, err error) {
 	conf, prev, err := parseConf(r.Config)
 	if err != nil {
 		return nil, err
@@ -32,14 +32,14 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 	}
 	var pod local.Pod
 	var network annotation.PodNetwork
-	err = s.phase(PhaseAnnotation, func() (err error) { pod, network, err = s.awaitNetwork(ctx, ref); return err })
+	err = s.phase(PhaseAnnotation, func() (err error) { pod, network, err = s.awaitNetwork(ctx, ref, r.key); return err })
 	if err != nil {
 		return nil, err
 	}
 	ctx, release := s.whilePodLives(ctx, pod)
 	defer release()
 	spec := podif.Spec{
-		ContainerID: r.ContainerID, Netns: r.Netns, IfName: r.IfName,
+		ID: r.id, Netns: r.Netns, IfName: r.IfName,
 		Network: network, MTU: settings.MTU, Userspace: settings.Userspace,
 	}
 	var veth podif.Veth
@@ -47,12 +47,12 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 	if err != nil {
 		return nil, interfaceError(ref, err)
 	}
-	if err = s.attach(ctx, ref, pod.UID, spec); err == nil {
+	if err = s.attach(ctx, ref, r.logicalPort(ref), pod.UID, spec); err == nil {
 		s.announce(spec)
 		result, err = marshalResult(conf.CNIVersion, addResult(conf, prev, spec, veth))
 	}
 	if err != nil {
-		s.undo(ctx, r.ContainerID)
+		s.undo(ctx, r.id)
 		return nil, err
 	}
 	return result, nil
@@ -62,7 +62,7 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 // requests for its MAC.
 func (s *Server) announce(spec podif.Spec) {
 	if err := podif.Announce(spec); err != nil {
-		s.Log.Warn("addresses of a pod not announced", "sandbox", spec.ContainerID, "error", err)
+		s.Log.Warn("addresses of a pod not announced", "sandbox", spec.ID, "error", err)
 	}
 	s.reached(StepAnnounced)
 }
@@ -75,23 +75,23 @@ func (s *Server) reached(step string) {
 }
 
 // finish ends a successful ADD. It undoes the ADD if the runtime did not get the answer.
-func (s *Server) finish(ctx context.Context, containerID string, delivered bool) {
+func (s *Server) finish(ctx context.Context, id string, delivered bool) {
 	if !delivered {
-		s.undo(ctx, containerID)
+		s.undo(ctx, id)
 		return
 	}
 	s.reached(StepAnswered)
-	if err := podif.Finish(containerID); err != nil {
-		s.Log.Warn("interface of a container not marked as finished", "sandbox", containerID, "error", err)
+	if err := podif.Finish(id); err != nil {
+		s.Log.Warn("interface of a container not marked as finished", "sandbox", id, "error", err)
 	}
 }
 
 // undo removes what an ADD made, even if ctx has ended.
-func (s *Server) undo(ctx context.Context, containerID string) {
+func (s *Server) undo(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	if err := s.remove(ctx, containerID); err != nil {
-		s.Log.Warn("undoing an ADD left something for DEL", "sandbox", containerID, "error", err)
+	if err := s.remove(ctx, id); err != nil {
+		s.Log.Warn("undoing an ADD left something for DEL", "sandbox", id, "error", err)
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *Server) settings(ctx context.Context) (Settings, error) {
 
 // awaitNetwork waits until the pod that the runtime names has a valid annotation. It waits also while the annotation is
 // malformed, since the master rewrites it.
-func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annotation.PodNetwork, error) {
+func (s *Server) awaitNetwork(ctx context.Context, ref podRef, key string) (local.Pod, annotation.PodNetwork, error) {
 	var pod local.Pod
 	var network annotation.PodNetwork
 	var missing string // what is still missing
@@ -138,8 +138,13 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annot
 			missing = fmt.Sprintf("pod %s has no annotation %s yet; `ovnkube master` writes it: look whether it runs, "+
 				"and at the pod's events", ref, annotation.PodNetworks)
 		default:
-			if network, err = annotation.ParsePodNetworks(p.Network); err == nil {
+			var has bool
+			network, has, err = annotation.PodNetworkIn(p.Network, key)
+			switch {
+			case has:
 				return true
+			case err == nil:
+				err = fmt.Errorf("it has no entry %q", key)
 			}
 			missing = fmt.Sprintf("the annotation of pod %s is malformed: %v; `ovnkube master` rewrites it: "+
 				"look whether it runs", ref, err)
@@ -189,9 +194,8 @@ func interfaceError(ref podRef, err error) error {
 }
 
 // attach adds the interface to br-int and waits for its flows.
-func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.Spec) error {
-	logicalPort := names.LogicalPort(ref.namespace, ref.name)
-	port := hostplan.PodPort(logicalPort, uid, spec.ContainerID, spec.Network)
+func (s *Server) attach(ctx context.Context, ref podRef, logicalPort, uid string, spec podif.Spec) error {
+	port := hostplan.PodPort(logicalPort, uid, spec.ID, spec.Network)
 	err := s.phase(PhasePort, func() error {
 		settled, release := graceful(ctx, settleTimeout)
 		defer release()
@@ -208,7 +212,7 @@ func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.
 			s.reached(StepFlows)
 			return nil
 		}
-		return s.notInstalled(ctx, ref, port.Name, state.Ofport, state.Error)
+		return s.notInstalled(ctx, ref, logicalPort, port.Name, state)
 	})
 }
 
@@ -230,13 +234,13 @@ func graceful(ctx context.Context, grace time.Duration) (context.Context, func()
 }
 
 // notInstalled returns the error for a port without flows: it says which step is missing.
-func (s *Server) notInstalled(ctx context.Context, ref podRef, iface string, ofport int, openError string) error {
+func (s *Server) notInstalled(ctx context.Context, ref podRef, logicalPort, iface string,
+	state ovs.InterfaceState) error {
 	e := &protocol.Error{Code: protocol.CodeTryAgain}
 	cause := context.Cause(ctx)
-	logicalPort := names.LogicalPort(ref.namespace, ref.name)
-	if ofport <= 0 {
+	if state.Ofport <= 0 {
 		e.Msg = fmt.Sprintf("Open vSwitch has not opened the interface of pod %s", ref)
-		e.Details = fmt.Sprintf("interface %s: %q (%v); look whether ovs-vswitchd runs, and at its log", iface, openError,
+		e.Details = fmt.Sprintf("interface %s: %q (%v); look whether ovs-vswitchd runs, and at its log", iface, state.Error,
 			cause)
 		return e
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // decodeConf decodes the network configuration.
@@ -39,6 +40,36 @@ func parseConf(raw json.RawMessage) (types.NetConf, *types100.Result, error) {
 		return c, nil, malformed("prevResult", err)
 	}
 	return c, prev, nil
+}
+
+// request is a request, and the attachment that it is about.
+type request struct {
+	protocol.Request
+	id      string        // names.AttachmentID
+	network names.Network // the configuration's name; names.Own for the cluster's own network
+	iface   string        // the interface in another network; "" in the cluster's own, where a pod has only one
+	key     string        // of the attachment in the annotation of the pod
+	all     bool          // the network is the one that every pod is in
+}
+
+// requestOf reads from the network configuration which attachment a request is about: that to the cluster's own network
+// unless netAttachDefName names another. A malformed configuration is reported by the command, unless that is DEL.
+func requestOf(r protocol.Request) request {
+	out := request{r, r.ContainerID, names.Own, "", string(names.Own), true}
+	var conf struct {
+		Name names.Network `json:"name"`
+		Key  string        `json:"netAttachDefName"`
+	}
+	if json.Unmarshal(r.Config, &conf) == nil && conf.Key != "" {
+		out.id, out.network = names.AttachmentID(r.ContainerID, r.IfName), conf.Name
+		out.iface, out.key, out.all = r.IfName, conf.Key, false
+	}
+	return out
+}
+
+// logicalPort is the attachment's logical port.
+func (r request) logicalPort(p podRef) string {
+	return r.network.LogicalPort(p.namespace, p.name, r.iface)
 }
 
 // podRef is the pod that the runtime names in CNI_ARGS.

@@ -47,7 +47,7 @@ func mappings(s *cluster.State, svc *cluster.Service) map[string]string {
 	for _, slice := range s.SlicesOf(svc.Name) {
 		for _, e := range slice.Endpoints {
 			if p, ok := checks.ProbeOf(s, slice.Name.Namespace, e); ok {
-				out[bracketed(e.Addr)] = names.LogicalPort(p.Pod.Namespace, p.Pod.Name) + ":" + bracketed(p.Source)
+				out[bracketed(e.Addr)] = names.Own.LogicalPort(p.Pod.Namespace, p.Pod.Name, "") + ":" + bracketed(p.Source)
 			}
 		}
 	}
