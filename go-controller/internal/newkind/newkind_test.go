@@ -256,7 +256,7 @@ func TestANewKindIsOneRow(t *testing.T) {
 				got = append(got, fmt.Sprint(r.Resource, r.Verbs))
 			}
 		}
-		if want := []string{"widgets[get list watch]", "widgets/status[patch]"}; !slices.Equal(got, want) {
+		if want := []string{"widgets[list watch]", "widgets/status[patch]"}; !slices.Equal(got, want) {
 			t.Errorf("rules %v, want %v", got, want)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
 )
@@ -21,14 +22,22 @@ type Rule struct {
 	Why       string // what it is for
 }
 
-// Read are the verbs for a kind that is watched.
-func Read() []string { return []string{"get", "list", "watch"} }
+// The right to write the annotations that dist/kubernetes/admission.yaml reserves. The API server has no such resource:
+// only the policies there ask for this right.
+const (
+	annotationGroup = "k8s.ovn.org"
+	annotations     = "annotations"
+	write           = "write"
+)
+
+// Watch are the verbs for a kind that is watched.
+func Watch() []string { return []string{"list", "watch"} }
 
 // Of are the rules of a daemon, in the order of the rows.
 func Of(rows []kinds.Kind, d kinds.Daemon) (out []Rule) {
 	for _, k := range kinds.WatchedBy(rows, d) {
 		out = append(out, Rule{
-			Group: k.Resource.Group, Resource: k.Resource.Resource, Verbs: Read(), Optional: k.Optional, Why: "watched",
+			Group: k.Resource.Group, Resource: k.Resource.Resource, Verbs: Watch(), Optional: k.Optional, Why: "watched",
 		})
 	}
 	for _, k := range rows {
@@ -43,15 +52,21 @@ func Of(rows []kinds.Kind, d kinds.Daemon) (out []Rule) {
 			Group: k.Resource.Group, Resource: resource, Verbs: []string{"patch"}, Why: "writes annotations",
 		})
 	}
-	if d == kinds.Master {
-		out = append(out, Rule{
-			Group: corev1.GroupName, Resource: "events", Verbs: []string{"create", "patch"}, Why: "reports problems",
+	core := func(resource, why string, verbs ...string) Rule {
+		return Rule{Group: corev1.GroupName, Resource: resource, Verbs: verbs, Why: why}
+	}
+	switch d {
+	case kinds.Master:
+		out = append(out, core("events", "reports problems", "create", "patch"), Rule{
+			Group: annotationGroup, Resource: annotations, Verbs: []string{write}, Why: "may write reserved annotations",
 		})
+	case kinds.Agent:
+		out = append(out, core("nodes", "reads its own Node, and gateways", "get"))
 	}
 	return append(out, leases(d)...)
 }
 
-// leases are the rules about Leases. Those of leader election are in the namespace that the operator chooses.
+// leases are the rules about Leases. The namespace of leader election is the default of --leader-elect-namespace.
 func leases(d kinds.Daemon) []Rule {
 	rule := func(namespace, why string, verbs ...string) Rule {
 		return Rule{
@@ -62,7 +77,7 @@ func leases(d kinds.Daemon) []Rule {
 	case kinds.Master:
 		return []Rule{
 			rule(lease.Namespace, "finds gateways that are down", "get", "list"),
-			rule("of `--leader-elect-namespace`", "elects the leader", "get", "create", "update"),
+			rule(config.DefaultMaster().LeaderElect.Namespace, "elects the leader", "get", "create", "update"),
 		}
 	case kinds.Agent:
 		return []Rule{rule(lease.Namespace, "renews a gateway's Lease", "create", "patch")}
