@@ -50,6 +50,24 @@ func outputFlag(value, formats string) cli.Flag {
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: value, Usage: "output `FORMAT`: " + formats}
 }
 
+// printable is printed in one of two formats.
+type printable interface {
+	WriteText(w io.Writer) error
+	WriteJSON(w io.Writer) error
+}
+
+// textOrJSON reads the flag --output of commands that print text or JSON.
+func textOrJSON(c *cli.Context) (write func(printable) error, err error) {
+	switch format := c.String("output"); format {
+	case "text":
+		return func(p printable) error { return p.WriteText(c.App.Writer) }, nil
+	case "json":
+		return func(p printable) error { return p.WriteJSON(c.App.Writer) }, nil
+	default:
+		return nil, usageError{fmt.Errorf("--output %q: want text or json", format)}
+	}
+}
+
 // kubernetesFlags say how to reach the API server.
 func kubernetesFlags() []cli.Flag {
 	return []cli.Flag{
@@ -100,7 +118,17 @@ func clusterFlags() []cli.Flag {
 		stringFlag("cluster-subnets", config.SubnetList(d.Subnets), "`CIDR/NODE-LENGTH`,... of pod addresses, "+
 			"and the length of the subnet that each node gets; IPv4 and IPv6 ranges make a dual-stack cluster"),
 		serviceCIDRsFlag(),
+		stringFlag("external-ip-cidrs", "", "`CIDR`,... that externalIPs and load balancer IPs of Services must be in "+
+			"(default: any address that is nobody else's)"),
+		limitFlag("max-service-vips", d.Services.MaxVIPs, "`N` addresses x ports of a Service at most; "+
+			"0: no limit"),
+		limitFlag("max-service-endpoints", d.Services.MaxEndpoints, "`N` endpoints of a Service and address family at "+
+			"most, and fewer for a Service of more than 10 addresses x ports; 0: no limit"),
 	}
+}
+
+func limitFlag(name string, value int, usage string) cli.Flag {
+	return &cli.IntFlag{Name: name, Value: value, Usage: usage, EnvVars: env(name)}
 }
 
 func serviceCIDRsFlag() cli.Flag {
@@ -146,6 +174,8 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 		return d, fmt.Errorf("--cluster-subnets: %w", err)
 	}
 	d.ServiceCIDRs = r.prefixes("k8s-service-cidrs")
+	d.Services = config.Services{MaxVIPs: c.Int("max-service-vips"), MaxEndpoints: c.Int("max-service-endpoints"),
+		ExternalCIDRs: r.prefixes("external-ip-cidrs")}
 	if c.String("join-subnet") != "" {
 		d.JoinSubnets = r.prefixes("join-subnet")
 	}

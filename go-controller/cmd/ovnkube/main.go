@@ -35,7 +35,8 @@ func newApp() *cli.App {
 		// File names may contain commas.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
-			masterCommand(), nodeCommand(), doctorCommand(), translateCommand(), planCommand(), explainCommand(),
+			masterCommand(), nodeCommand(), doctorCommand(), translateCommand(), planCommand(), approveCommand(),
+			explainCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(), versionCommand(),
 		},

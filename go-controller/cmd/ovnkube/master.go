@@ -19,10 +19,12 @@ func masterCommand() *cli.Command {
 			metricsFlag(d.Metrics),
 			boolFlag("verify", "when idle, compare the database with a full translation; "+
 				"log differences as errors and count them in northbound_verify_differences_total"),
-			boolFlag("leader-elect", "elect a leader among several masters with a Lease; the others stand by"),
+			&cli.BoolFlag{Name: "leader-elect", Value: d.LeaderElect.Enabled, EnvVars: env("leader-elect"),
+				Usage: "elect a leader among several masters with a Lease; the others stand by"},
 			stringFlag("leader-elect-namespace", d.LeaderElect.Namespace, "`NAMESPACE` of the Lease"),
 			durationFlag("leader-elect-lease", d.LeaderElect.Lease, "`DURATION` for which a leader that stops "+
 				"renewing the Lease still holds it, at least 3s"),
+			boolFlag("adopt", "take over a Northbound database that is recorded for another cluster; look at ovnkube plan first"),
 			boolFlag("dry-run", "print what would change, as ovnkube plan does, and change nothing; "+
 				"exit code 0: nothing to do, 2: changes, 1: an error"),
 			timeoutFlag(planTimeout, "`DURATION` that --dry-run may take"),
@@ -61,7 +63,7 @@ func masterConfig(c *cli.Context) (config.Master, error) {
 	if hasFlag(c.Command, "leader-elect") {
 		m.LeaderElect.Enabled, m.LeaderElect.Namespace = c.Bool("leader-elect"), c.String("leader-elect-namespace")
 		m.LeaderElect.Lease = c.Duration("leader-elect-lease").Round(time.Millisecond)
-		m.Verify = c.Bool("verify")
+		m.Verify, m.Adopt = c.Bool("verify"), c.Bool("adopt")
 	}
 	return m, m.Validate()
 }

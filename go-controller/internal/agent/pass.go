@@ -33,6 +33,7 @@ type passMemory struct {
 	outage  string // why the gateway was out of service
 
 	services serviceMemory
+	uses     usage
 }
 
 // pass compares everything once and repairs it. A part that fails does not keep the
@@ -98,6 +99,7 @@ func (a *Agent) passHost(ctx context.Context) (h hostPass) {
 	} else {
 		h.node, h.nodeErr = n, a.readSubnets(n)
 	}
+	a.uses(ctx, h.node)
 	if h.own, h.ownErr = a.own(h.node); h.ownErr == nil {
 		h.served = a.serve(ctx, h.own)
 	}

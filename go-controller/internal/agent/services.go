@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -37,7 +38,7 @@ type serving struct {
 func (a *Agent) serve(ctx context.Context, addrs []netip.Addr) serving {
 	entries, err := a.serviceEntries(a.memory.subnets, addrs)
 	if err != nil || len(a.memory.subnets) == 0 {
-		return serving{err == nil, entries.checks, err}
+		return serving{err == nil, entries.checks, errors.Join(err, a.exempt(ctx))}
 	}
 	forgetErr := a.kernel.ForgetFlows()
 	items, err := item.Supplement(ctx, a.kernel, entries.plan.Host)
@@ -45,6 +46,20 @@ func (a *Agent) serve(ctx context.Context, addrs []netip.Addr) serving {
 		a.changed(c.Kind(), c.String())
 	}
 	return serving{true, entries.checks, errors.Join(err, forgetErr)}
+}
+
+// exempt keeps what this node uses out of the reach of the entries that are there, whatever these say, while it is not
+// known what they should be. So the agent can always hear of that.
+func (a *Agent) exempt(ctx context.Context) error {
+	have, err := a.kernel.Read([]hostplan.Item{hostplan.ServicePorts{}})
+	if err != nil {
+		return err
+	}
+	items, err := item.Supplement(ctx, a.kernel, serviceport.Present(have, a.memory.uses.to).Host)
+	for _, c := range items {
+		a.changed(c.Kind(), c.String())
+	}
+	return err
 }
 
 // answerHealth updates what load balancers hear of services' health. others tells
@@ -65,6 +80,8 @@ type serviceMemory struct {
 	services, endpoints, peers uint64
 	ranges, own                []netip.Prefix
 	addrs                      []netip.Addr
+	uses                       []netip.AddrPort
+	held                       map[netip.Addr]cluster.Holder
 	remote                     []string // the nodes whose addresses matter
 	settled                    bool     // all of them have been asked for since the agent started
 	plan                       servicePlan
@@ -74,7 +91,7 @@ type serviceMemory struct {
 // same tells whether m's plan is the plan for now, which has none yet.
 func (m serviceMemory) same(now serviceMemory) bool {
 	return m.services == now.services && m.endpoints == now.endpoints && m.peers == now.peers &&
-		m.settled == now.settled &&
+		m.settled == now.settled && slices.Equal(m.uses, now.uses) && maps.Equal(m.held, now.held) &&
 		slices.Equal(m.ranges, now.ranges) && slices.Equal(m.own, now.own) && slices.Equal(m.addrs, now.addrs)
 }
 
@@ -88,7 +105,10 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 		return servicePlan{}, errors.New("the API server has not listed the services yet: " +
 			"may this agent list and watch them?")
 	}
-	now := serviceMemory{services: version, own: own, addrs: addrs}
+	now := serviceMemory{services: version, own: own, addrs: addrs, uses: a.memory.uses.to}
+	if now.held, ok = a.held(services); !ok {
+		return servicePlan{}, errors.New("the API server has not listed its own addresses yet")
+	}
 	var endpoints serviceport.Slices
 	var unknown error
 	if slices.ContainsFunc(services, serviceport.NeedsEndpoints) {
@@ -108,7 +128,7 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 	now.ranges = c.ServiceCIDRs
 	m := &a.memory.services
 	if now.remote = m.remote; m.services != now.services || m.endpoints != now.endpoints {
-		now.remote = serviceport.RemoteNodes(services, endpoints, c.Name)
+		now.remote = serviceport.RemoteNodes(services, endpoints, c)
 	}
 	peers := a.kube.Peers(now.remote)
 	if now.peers, now.settled = peers.Version, m.settled || peers.Read && unknown == nil; !now.settled {
@@ -117,7 +137,8 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 	if m.same(now) && unknown == nil {
 		return m.plan, nil
 	}
-	facts := serviceport.Facts{Endpoints: endpoints, Own: own, Addrs: addrs, Nodes: peers.Addrs}
+	facts := serviceport.Facts{Endpoints: endpoints, Own: own, Addrs: addrs, Nodes: peers.Addrs, Held: now.held,
+		Uses: now.uses}
 	plan, notes := serviceport.Plan(services, facts, c)
 	if unknown != nil {
 		notes = append(notes, withoutEndpoints(services, unknown)...)
@@ -129,6 +150,23 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 	now.plan, now.told = servicePlan{plan, serviceport.Checks(services, a.config.Name, endpoints)}, a.tell(notes)
 	*m = now
 	return m.plan, nil
+}
+
+// held is the addresses that no service may have as external ones, as far as this node knows them. ok is false while the
+// API server's own are not known, which are asked for once a service has an external address.
+func (a *Agent) held(services []*cluster.Service) (held map[netip.Addr]cluster.Holder, ok bool) {
+	held = a.memory.uses.held
+	if !slices.ContainsFunc(services, func(s *cluster.Service) bool { return len(s.ExternalIPs)+len(s.Ingress) > 0 }) {
+		return held, true
+	}
+	addrs, ok := a.kube.APIServers()
+	if len(addrs) > 0 {
+		held = maps.Clone(held)
+	}
+	for _, addr := range addrs {
+		held[addr] = cluster.Holder{As: cluster.HolderAPI}
+	}
+	return held, ok
 }
 
 // retained is a plan with the present entries to endpoints, while these are not known;

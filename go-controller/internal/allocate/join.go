@@ -20,11 +20,13 @@ type joinPool struct {
 	holder  map[uint64]string // nodes by number
 	number  map[string]uint64
 	waiting map[string]bool // gateways for which no number was left
+	freed   *freedSet
 }
 
-func newJoinPool(subnets []netip.Prefix) *joinPool {
+func newJoinPool(subnets []netip.Prefix, freed *freedSet) *joinPool {
 	return &joinPool{
 		subnets: subnets, holder: map[uint64]string{}, number: map[string]uint64{}, waiting: map[string]bool{},
+		freed: freed,
 	}
 }
 
@@ -76,7 +78,7 @@ func (p *joinPool) hold(node string, n uint64) {
 // take grants a node the next free addresses.
 func (p *joinPool) take(node string) bool {
 	for n := uint64(firstJoin); n <= p.last() && len(p.subnets) > 0; n++ {
-		if _, taken := p.holder[n]; !taken {
+		if _, taken := p.holder[n]; !taken && !p.freed.has(p.addrs(n)[0].Addr()) {
 			p.hold(node, n)
 			return true
 		}
@@ -85,7 +87,12 @@ func (p *joinPool) take(node string) bool {
 }
 
 func (p *joinPool) release(node string) {
-	delete(p.holder, p.number[node])
+	if number, held := p.number[node]; held {
+		for _, a := range p.addrs(number) {
+			p.freed.add(netip.PrefixFrom(a.Addr(), a.Addr().BitLen()))
+		}
+		delete(p.holder, number)
+	}
 	delete(p.number, node)
 	delete(p.waiting, node)
 }
@@ -99,9 +106,6 @@ func (u *update) releaseJoins() {
 		}
 		if _, held := u.join.number[name]; held {
 			u.Changes = append(u.Changes, u.s.GrantJoin(u.network.Name, name, nil))
-			for waiting := range u.join.waiting {
-				u.nodes[waiting] = true
-			}
 		}
 		u.join.release(name)
 		if n == nil {
@@ -130,7 +134,8 @@ func (u *update) allocateJoins() {
 		}
 		if !u.join.waiting[n.Name] {
 			u.problem(n, n.UID, ReasonJoinExhausted, fmt.Sprintf("no address for the node's gateway router is free in the "+
-				"join subnets %v: it waits for one; widen --join-subnet or remove gateways", u.join.subnets))
+				"join subnets %v: it waits for one; widen --join-subnet or remove gateways; "+
+				"one that another gateway had is free after a minute", u.join.subnets))
 		}
 		u.join.waiting[n.Name] = true
 	}

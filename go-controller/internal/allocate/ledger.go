@@ -11,10 +11,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Patch is annotations to be written to an object, and those to be removed.
+// Patch is annotations to be written to an object, and those to be removed. It holds for an object whose annotations of
+// these keys are Found: another master may have written since.
 type Patch struct {
 	Ref         cluster.Ref
 	UID         string
+	Found       cluster.Found
 	Annotations map[string]string
 	Remove      []string
 }
@@ -52,29 +54,32 @@ type book struct {
 	subnets *subnetPool
 	nodes   map[string]*nodeLease
 	pods    map[cluster.PodPort]*podLease
-	// Objects for which nothing was left, with their UIDs. They are looked at again when something is released.
+	// Objects for which nothing was left, with their UIDs. They are looked at again when something may be given.
 	waitingNodes map[string]string
 	waitingPods  map[string]map[cluster.PodPort]string // by node
 	former       *formerSubnets
 	join         *joinPool
+	freed        *freedSet
+	retry        bool // those that wait are to be looked at again
 }
 
 // New is a ledger in which nobody holds anything.
 func New(c config.Cluster) *Ledger {
-	own := newBook(cluster.OwnNetwork(c))
+	own := newBook(cluster.OwnNetwork(c), newFreedSet())
 	return &Ledger{book: own, books: map[names.Network]*book{own.network.Name: own}}
 }
 
-func newBook(n *cluster.Network) *book {
+func newBook(n *cluster.Network, freed *freedSet) *book {
 	return &book{
 		network:      n,
-		subnets:      newSubnetPool(n.Subnets),
+		subnets:      newSubnetPool(n.Subnets, freed),
 		nodes:        map[string]*nodeLease{},
 		pods:         map[cluster.PodPort]*podLease{},
 		waitingNodes: map[string]string{},
 		waitingPods:  map[string]map[cluster.PodPort]string{},
 		former:       newFormerSubnets(),
-		join:         newJoinPool(n.JoinSubnets),
+		join:         newJoinPool(n.JoinSubnets, freed),
+		freed:        freed,
 	}
 }
 
@@ -156,6 +161,7 @@ func (u *update) settle() {
 		}
 		u.fresh = false
 	}
+	u.tryAgain()
 	u.releaseNodes()
 	u.releasePods()
 	u.claimNodes()

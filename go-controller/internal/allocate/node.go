@@ -67,11 +67,9 @@ func (u *update) releaseNodes() {
 		}
 		u.former.put(name, lease.subnets)
 		u.subnets.release(name, lease.subnets)
+		u.freed.add(lease.subnets...)
 		delete(u.book.nodes, name)
 		u.Changes = append(u.Changes, u.s.GrantNode(u.network.Name, name, nil))
-		for n := range u.waitingNodes {
-			u.nodes[n] = true
-		}
 	}
 }
 
@@ -217,7 +215,7 @@ func (u *update) patchNodes() {
 			held := u.s.In(network)
 			subnets[network], join[network] = held.NodeSubnets[name], held.JoinAddrs[name]
 		}
-		p := Patch{Ref: n.Ref(), UID: n.UID}
+		p := Patch{Ref: n.Ref(), UID: n.UID, Found: n.Found}
 		p.set(annotation.NodeSubnets, n.Annotated, annotation.SetNodeSubnets(n.Annotated, subnets))
 		p.set(annotation.GatewayJoinAddrs, n.JoinAnnotated, annotation.SetGatewayJoinAddrs(n.JoinAnnotated, join))
 		u.Patches = append(u.Patches, p)

@@ -35,16 +35,18 @@ func (u *update) releasePods() {
 }
 
 func (u *update) releasePod(n cluster.PodPort) {
-	lease := u.book.pods[n]
-	delete(u.book.pods, n)
-	if node := u.book.nodes[lease.node]; node != nil {
+	u.book.freePod(n)
+	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, n, nil))
+}
+
+func (b *book) freePod(n cluster.PodPort) {
+	lease := b.pods[n]
+	delete(b.pods, n)
+	if node := b.nodes[lease.node]; node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
+			b.freed.add(netip.PrefixFrom(node.pools[i].addr(number), node.pools[i].subnet.Addr().BitLen()))
 		}
-	}
-	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, n, nil))
-	for waiting := range u.waitingPods[lease.node] {
-		u.pods[waiting] = true
 	}
 }
 
@@ -94,7 +96,7 @@ func (u *update) allocatePods() {
 		if u.book.pods[p.PodPort] != nil {
 			continue
 		}
-		if numbers, full := u.book.nodes[p.pod.Node].take(p.Pod); full.IsValid() {
+		if numbers, full := u.book.nodes[p.pod.Node].take(p.Pod, u.freed); full.IsValid() {
 			u.waitForAddress(p, full)
 		} else {
 			u.grantPod(p, numbers)
@@ -111,7 +113,8 @@ func (u *update) waitForAddress(p port, full netip.Prefix) {
 	}
 	if uid, reported := u.waitingPods[node][p.PodPort]; !reported || uid != p.pod.UID {
 		u.problem(p.pod, p.pod.UID, ReasonAddressGone,
-			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one", full, node))
+			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one; "+
+				"one that another pod had is free after a minute", full, node))
 	}
 	u.waitingPods[node][p.PodPort] = p.pod.UID
 	if p.pod.Annotated != "" { // after a restart the claim would be believed
@@ -153,7 +156,7 @@ func (u *update) patchPods() {
 		if networks == pod.Annotated && (pod.ClassicOK || classic == "") {
 			continue
 		}
-		p := Patch{Ref: pod.Ref(), UID: pod.UID}
+		p := Patch{Ref: pod.Ref(), UID: pod.UID, Found: pod.FoundNow()}
 		p.set(annotation.PodNetworks, pod.Annotated, networks)
 		p.set(annotation.PodClassic, pod.Annotated, classic)
 		u.Patches = append(u.Patches, p)
@@ -212,9 +215,9 @@ func (l *nodeLease) claim(pod cluster.Name, ips []netip.Prefix) ([]uint64, error
 
 // take grants a pod the next free address of each pool. When a subnet has none, full is that subnet and nothing is
 // granted.
-func (l *nodeLease) take(pod cluster.Name) (numbers []uint64, full netip.Prefix) {
+func (l *nodeLease) take(pod cluster.Name, freed *freedSet) (numbers []uint64, full netip.Prefix) {
 	for i, p := range l.pools {
-		n, ok := p.take(pod)
+		n, ok := p.take(pod, freed)
 		if !ok {
 			for j := range i {
 				l.pools[j].release(numbers[j])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 func prefixes(list ...string) []netip.Prefix {
@@ -202,6 +203,32 @@ func TestParseServiceHealthCheck(t *testing.T) {
 		} else if !strings.Contains(err.Error(), want) ||
 			!strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/service-health-check ") {
 			t.Errorf("%s: error %q, want one about %q that names the annotation", in, err, want)
+		}
+	}
+}
+
+// An annotation that is too long is not parsed, whatever it says.
+func TestLongAnnotationsAreNotParsed(t *testing.T) {
+	long := strings.Repeat(" ", 16<<10)
+	for key, parse := range map[string]func(string) error{
+		`{"default":"10.244.1.0/24"}`: func(v string) error { _, err := annotation.ParseNodeSubnets(v); return err },
+		`{"default":{"mode":""}}`:     func(v string) error { _, err := annotation.ParseL3Gateway(v); return err },
+		`{"default":{"ipv4":"100.64.1.2/24"}}`: func(v string) error {
+			_, _, err := annotation.GatewayJoinAddrsIn(v, names.Own)
+			return err
+		},
+		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03"}}`: func(v string) error {
+			_, err := annotation.ParsePodNetworks(v)
+			return err
+		},
+		`{"interval":5}`: func(v string) error { _, err := annotation.ParseServiceHealthCheck(v); return err },
+	} {
+		if err := parse(key + long[:len(long)-len(key)]); err != nil {
+			t.Errorf("16 KiB: %v", err)
+		}
+		if err := parse(key + long); err == nil || !strings.Contains(err.Error(), "want at most 16384") ||
+			len(err.Error()) > 1000 {
+			t.Errorf("more than 16 KiB: %.200v", err)
 		}
 	}
 }

@@ -101,11 +101,7 @@ const l3GatewayExample = `{"default":{"mode":"shared","bridge-id":"breth0","inte
 // ParseL3Gateway reads an l3-gateway-config annotation. It returns nil if the annotation says that the node is no
 // gateway. For errors see NodeSubnetsIn.
 func ParseL3Gateway(value string) (*L3Gateway, error) {
-	g, err := parseL3Gateway(value)
-	if err != nil {
-		return nil, refused(L3GatewayConfig, value, err)
-	}
-	return g, nil
+	return parse(L3GatewayConfig, value, parseL3Gateway)
 }
 
 func parseL3Gateway(value string) (*L3Gateway, error) {

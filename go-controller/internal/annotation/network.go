@@ -9,22 +9,21 @@ import (
 // Several annotations are a JSON object with an entry for each network, such as {"default":["10.244.1.0/24"]}. They
 // stay text until an entry is needed. Whoever writes an entry keeps all others, also those that it can't read.
 
-// maxKept limits how much of a user's annotation is kept, in bytes: an attachment takes about 250.
-const maxKept = 16 << 10
-
-// Kept is what is kept of an annotation that users can write. One that is longer than any that the master writes is
-// cut, and so malformed.
+// Kept is what is kept of an annotation that users can write. One that is too long is cut, and still too long.
 func Kept(value string) string {
-	if len(value) <= maxKept {
+	if len(value) <= maxSize {
 		return value
 	}
-	return strings.Clone(value[:maxKept])
+	return strings.Clone(value[:maxSize+1])
 }
 
 // entry reads the entry of one key; ok is false when there is none. example is an annotation for errors.
 func entry(value, key, example string, into any) (ok bool, err error) {
 	if value == "" {
 		return false, nil
+	}
+	if err := checkSize(value); err != nil {
+		return false, err
 	}
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(value), &all); err != nil {
@@ -52,10 +51,10 @@ func ownEntry(annotation, value, example string, ok bool, err error) error {
 }
 
 // set is the value with the entries of keys. wire is the wire form of an entry; ok is false for one to be removed. Of a
-// malformed value nothing is kept. The value is "" when no entry is left.
+// malformed value, and of one that is too long, nothing is kept. The value is "" when no entry is left.
 func set[K ~string, V any](value string, entries map[K]V, wire func(V) (v any, ok bool)) string {
 	all := map[string]json.RawMessage{}
-	if value != "" && json.Unmarshal([]byte(value), &all) != nil || all == nil {
+	if value != "" && (checkSize(value) != nil || json.Unmarshal([]byte(value), &all) != nil) || all == nil {
 		all = map[string]json.RawMessage{}
 	}
 	for k, e := range entries {

@@ -158,6 +158,29 @@ func noNetwork(example string) error {
 	return fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, example)
 }
 
+// maxSize is how many bytes of an annotation are parsed. The API allows 256 KiB for all annotations of an object.
+const maxSize = 16 << 10
+
+// checkSize is why an annotation is too long.
+func checkSize(value string) error {
+	if len(value) <= maxSize {
+		return nil
+	}
+	return fmt.Errorf("the value is too long, want at most %d bytes", maxSize)
+}
+
+// parse reads an annotation.
+func parse[T any](key, value string, read func(value string) (T, error)) (out T, err error) {
+	if err := checkSize(value); err != nil {
+		return out, refused(key, value, err)
+	}
+	v, err := read(value)
+	if err != nil {
+		return out, refused(key, value, err)
+	}
+	return v, nil
+}
+
 // refused is the error for an annotation that cannot be used.
 func refused(key, value string, why error) error {
 	return fmt.Errorf("parsing %s %q: %s", key, brief(value), strings.ToValidUTF8(brief(why.Error()), ""))

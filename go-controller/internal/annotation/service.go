@@ -38,11 +38,7 @@ const healthCheckExample = `{"interval":5,"timeout":20,"successes":3,"failures":
 // ParseServiceHealthCheck reads the annotation ServiceHealthCheck. Missing members take OVN's defaults: 5 s, 20 s, 3
 // and 3.
 func ParseServiceHealthCheck(value string) (HealthCheck, error) {
-	h, err := readHealthCheck(value)
-	if err != nil {
-		return HealthCheck{}, refused(ServiceHealthCheck, value, err)
-	}
-	return h, nil
+	return parse(ServiceHealthCheck, value, readHealthCheck)
 }
 
 func readHealthCheck(value string) (HealthCheck, error) {

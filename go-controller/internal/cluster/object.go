@@ -39,9 +39,11 @@ type Node struct {
 	Gateway       *annotation.L3Gateway // nil when the node is no gateway
 	JoinAnnotated string                // node-gateway-router-lrp-ifaddrs annotation; "" when absent
 	Addrs         []netip.Addr          // status.addresses of type InternalIP
+	ExternalAddrs []netip.Addr          // status.addresses of type ExternalIP
 	Unreachable   bool                  // the kubelet stopped reporting: condition Ready is Unknown
 	NoLease       bool                  // neither the gateway's agent nor its kubelet renews its Lease
 	ByHand        bool                  // set up by hand: recorded in the Northbound database, not in Kubernetes
+	Found         Found                 // every annotation that a master writes
 }
 
 // Ref implements Object.
@@ -53,7 +55,8 @@ func (n *Node) Equal(o Object) bool {
 	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.ChassisID == m.ChassisID &&
 		n.Zone == m.Zone && n.Labels == m.Labels && n.Annotated == m.Annotated && n.JoinAnnotated == m.JoinAnnotated &&
 		n.Unreachable == m.Unreachable && n.NoLease == m.NoLease && n.ByHand == m.ByHand &&
-		slices.Equal(n.Addrs, m.Addrs) && n.Gateway.Equal(m.Gateway)
+		slices.Equal(n.Addrs, m.Addrs) && slices.Equal(n.ExternalAddrs, m.ExternalAddrs) &&
+		n.Gateway.Equal(m.Gateway) && n.Found.Equal(m.Found)
 }
 
 // Chassis is the value of requested-chassis for the node's logical ports: the chassis, or the host name while that is
@@ -105,6 +108,7 @@ type Pod struct {
 	Attachments []Attachment // to networks besides the cluster's own
 	Annotated   string       // pod-networks annotation; "" when absent
 	ClassicOK   bool         // the classic `ovn` annotation says the same as Annotated
+	Found       Found        // without annotations that follow from Annotated: see FoundNow
 }
 
 // Bandwidth is the most that a pod may receive and send, in bits per second; 0 is no limit.
@@ -117,7 +121,8 @@ func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
 	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Bandwidth == q.Bandwidth && p.Created == q.Created &&
-		p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK && slices.Equal(p.Attachments, q.Attachments)
+		p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK && slices.Equal(p.Attachments, q.Attachments) &&
+		p.Found.Equal(q.Found)
 }
 
 // SamePlace is true when q is the same pod on the same node in the same stage of life, whatever its annotations say.

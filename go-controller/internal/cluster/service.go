@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"math"
 	"net/netip"
 	"slices"
 
@@ -94,100 +93,4 @@ func (s *Service) Equal(o Object) bool {
 func (s *Service) LocalFromOutside() bool {
 	return s.ExternalLocal && len(s.ClusterIPs) > 0 && (len(s.ExternalIPs)+len(s.Ingress) > 0 ||
 		slices.ContainsFunc(s.Ports, func(p ServicePort) bool { return p.NodePort != 0 }))
-}
-
-// Origin is the field of a Service that an address is from.
-type Origin string
-
-// The fields.
-const (
-	FromClusterIPs  Origin = "spec.clusterIPs"
-	FromExternalIPs Origin = "spec.externalIPs"
-	FromIngress     Origin = "status.loadBalancer.ingress"
-)
-
-// Withheld is why a service does not answer on an address that it names.
-type Withheld string
-
-// The reasons.
-const (
-	NotWithheld   Withheld = ""
-	ProxyMode     Withheld = "ipMode is Proxy: the load balancer answers on the address, and the cluster leaves it alone"
-	SourcesLimits Withheld = "spec.loadBalancerSourceRanges: the nodes' kernels let just these sources in, " +
-		"and send them to the ClusterIPs"
-)
-
-// ServiceAddr is an address that a service names.
-type ServiceAddr struct {
-	Addr     netip.Addr
-	Origin   Origin
-	Withheld Withheld
-}
-
-// Addresses lists the addresses that the service names, each once. When several fields name an address, the first field
-// by which the service answers there counts. Without a cluster IP a service has no addresses (Kubernetes API,
-// ServiceSpec.clusterIP: "None").
-func (s *Service) Addresses() []ServiceAddr {
-	if len(s.ClusterIPs) == 0 {
-		return nil
-	}
-	out := make([]ServiceAddr, 0, len(s.ClusterIPs)+len(s.ExternalIPs)+len(s.Ingress))
-	add := func(a ServiceAddr) {
-		if !slices.ContainsFunc(out, func(b ServiceAddr) bool {
-			return a.Addr == b.Addr && (b.Withheld == NotWithheld || a.Withheld == b.Withheld)
-		}) {
-			out = append(out, a)
-		}
-	}
-	for _, a := range s.ClusterIPs {
-		add(ServiceAddr{a, FromClusterIPs, NotWithheld})
-	}
-	for _, a := range s.ExternalIPs {
-		// The limits of the load balancer hold at its address, also when externalIPs name it.
-		if len(s.SourceRanges) == 0 || !slices.Contains(s.Ingress, Ingress{Addr: a}) {
-			add(ServiceAddr{a, FromExternalIPs, NotWithheld})
-		}
-	}
-	for _, i := range s.Ingress {
-		why := NotWithheld
-		switch {
-		case i.Proxied:
-			why = ProxyMode
-		case len(s.SourceRanges) > 0:
-			why = SourcesLimits
-		}
-		add(ServiceAddr{i.Addr, FromIngress, why})
-	}
-	return out
-}
-
-// LocalAt is true when clients in the cluster get only the endpoints of their own node at an address of the service:
-// internalTrafficPolicy Local applies to its ClusterIPs.
-func (s *Service) LocalAt(a ServiceAddr) bool {
-	return s.InternalLocal && a.Origin == FromClusterIPs
-}
-
-// OutsidePort is the port of the ClusterIPs to which the nodes' kernels forward connections from outside to a port of
-// the service. It is the port itself. With internalTrafficPolicy Local, which does not apply to connections from
-// outside, it is a spare port: the highest ones that the service does not use.
-func (s *Service) OutsidePort(p ServicePort) uint16 {
-	if !s.InternalLocal || !s.fromOutside(p) {
-		return p.Port
-	}
-	number := uint16(math.MaxUint16)
-	for _, q := range s.Ports {
-		for slices.ContainsFunc(s.Ports, func(r ServicePort) bool { return r.Port == number }) {
-			number--
-		}
-		if q == p {
-			break
-		}
-		number--
-	}
-	return number
-}
-
-// fromOutside is true when clients outside the cluster can connect to a port.
-func (s *Service) fromOutside(p ServicePort) bool {
-	return p.NodePort != 0 || len(s.ExternalIPs)+len(s.Ingress) > 0
 }

@@ -14,6 +14,7 @@ func DefaultCluster() Cluster {
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
 		JoinSubnets:  []netip.Prefix{netip.MustParsePrefix("100.64.1.0/24"), netip.MustParsePrefix("fd98::/64")},
 		RouterName:   names.DefaultClusterRouter,
+		Services:     DefaultServices(),
 	}
 }
 

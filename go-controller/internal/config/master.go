@@ -17,6 +17,7 @@ type Master struct {
 	Metrics     string // HOST:PORT of /metrics, /healthz, /readyz
 	Verify      bool   // when idle, compare the database with a full translation
 	LeaderElect LeaderElection
+	Adopt       bool // take over a database that is recorded for another cluster
 }
 
 // LeaderElection configures the Lease by which several masters elect a leader.
@@ -27,13 +28,15 @@ type LeaderElection struct {
 	Lease     time.Duration // how long a leader that stops renewing still holds the Lease
 }
 
-// DefaultMaster is a single master.
+// DefaultMaster is one of several masters.
 func DefaultMaster() Master {
 	return Master{
-		NB:          OVSDB{Addresses: []string{"unix:/var/run/ovn/ovnnb_db.sock"}},
-		Cluster:     DefaultCluster(),
-		Metrics:     DefaultMasterMetrics,
-		LeaderElect: LeaderElection{Namespace: "kube-system", Name: "northbound-master", Lease: 15 * time.Second},
+		NB:      OVSDB{Addresses: []string{"unix:/var/run/ovn/ovnnb_db.sock"}},
+		Cluster: DefaultCluster(),
+		Metrics: DefaultMasterMetrics,
+		LeaderElect: LeaderElection{
+			Enabled: true, Namespace: "kube-system", Name: "northbound-master", Lease: 15 * time.Second,
+		},
 	}
 }
 

@@ -32,6 +32,7 @@ type Node struct {
 	Name           string          // of the Kubernetes Node
 	ClusterSubnets []ClusterSubnet // ranges of all pods, reached through the management port
 	ServiceCIDRs   []netip.Prefix  // ranges of ClusterIPs, reached through the management port
+	Services       Services
 	OVSAddress     string          // the local Open_vSwitch database, unix:PATH or tcp:HOST:PORT
 	SBAddress      string          // the Southbound database for ovn-controller; empty: ovn-remote stays as it is
 	EncapIPs       []netip.Addr    // tunnel end points; empty: ovn-encap-ip, else the Node's InternalIP
@@ -66,6 +67,7 @@ func DefaultNode() Node {
 	return Node{
 		ClusterSubnets: c.Subnets,
 		ServiceCIDRs:   c.ServiceCIDRs,
+		Services:       c.Services,
 		OVSAddress:     "unix:/var/run/openvswitch/db.sock",
 		EncapType:      EncapGeneve,
 		DatapathType:   DatapathSystem,
@@ -101,7 +103,7 @@ func (n Node) Validate() error {
 		errs = append(errs, fmt.Errorf("--datapath-type %q: want %s (kernel module) or %s (userspace)",
 			n.DatapathType, DatapathSystem, DatapathNetdev))
 	}
-	errs = append(errs, n.validateMTU(), n.validateEncapIPs(), n.Gateway.Validate(),
+	errs = append(errs, n.validateMTU(), n.validateEncapIPs(), n.Gateway.Validate(), n.Services.Validate(),
 		validateRemote("--ovs-address", n.OVSAddress))
 	if n.SBAddress != "" {
 		for _, r := range strings.Split(n.SBAddress, ",") {

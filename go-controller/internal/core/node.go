@@ -51,7 +51,8 @@ func adopt(n, record *cluster.Node, out *Result) *cluster.Node {
 	if len(annotations) == 0 {
 		return n
 	}
-	out.Patches = append(out.Patches, allocate.Patch{Ref: n.Ref(), UID: n.UID, Annotations: annotations})
+	out.Patches = append(out.Patches, allocate.Patch{Ref: n.Ref(), UID: n.UID, Found: n.Found,
+		Annotations: annotations})
 	return &adopting
 }
 

@@ -46,8 +46,10 @@ func Run(ctx context.Context, o Options, work func(ctx context.Context, log io.W
 	if err != nil {
 		return err
 	}
+	var to io.Writer // a nil *os.File would be a Writer that is not nil
 	if log != nil {
 		defer log.Close()
+		to = log
 	}
 	if err := o.writePidfile(); err != nil {
 		return err
@@ -64,10 +66,7 @@ func Run(ctx context.Context, o Options, work func(ctx context.Context, log io.W
 			}
 		}
 	}
-	if log == nil {
-		return work(ctx, nil, ready)
-	}
-	return work(ctx, log, ready)
+	return work(ctx, to, ready)
 }
 
 // redirect sends standard output and standard error to the log, or discards them if there is none.
@@ -104,14 +103,8 @@ func (o Options) detach() error {
 	if err == nil {
 		return cmd.Process.Release()
 	}
-	return errors.Join(errors.New(strings.TrimSpace(output)), wrapped("the background process ended", cmd.Wait()))
-}
-
-func wrapped(what string, err error) error {
-	if err == nil {
-		return errors.New(what)
-	}
-	return fmt.Errorf("%s: %w", what, err)
+	_ = cmd.Wait() // ProcessState has the result
+	return fmt.Errorf("%s\nthe background process ended: %s", strings.TrimSpace(output), cmd.ProcessState)
 }
 
 // readUntil reads until the text ends in end. It fails if the other side closes before.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
@@ -105,7 +106,7 @@ func nodePorts(svc *cluster.Service) []string {
 func unusedFamily(svc *cluster.Service, eps []*cluster.EndpointSlice) string {
 	for _, is4 := range []bool{true, false} {
 		of := func(a netip.Addr) bool { return a.Is4() == is4 }
-		address := slices.ContainsFunc(svc.Addresses(), func(a cluster.ServiceAddr) bool { return of(a.Addr) })
+		address := slices.ContainsFunc(svc.Addresses(config.Services{}, nil), func(a cluster.ServiceAddr) bool { return of(a.Addr) })
 		endpoint := slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool {
 			return slices.ContainsFunc(e.Endpoints, func(ep cluster.Endpoint) bool { return of(ep.Addr) })
 		})

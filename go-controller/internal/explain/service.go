@@ -69,11 +69,12 @@ func OfService(c *core.Core, n cluster.Name, problems []cluster.Problem) (*Servi
 		return nil, unknown(s, n)
 	}
 	out := &Service{Name: n.String(), Type: string(svc.Type), Ports: []Port{}, Notes: []string{}, Problems: []string{}}
-	eps := s.SlicesOf(n)
-	for _, p := range svc.Ports {
+	eps, _ := svc.Within(s.Config.Services, s.SlicesOf(n)) // problems has how many are left out
+	addrs, outside := svc.Addresses(s.Config.Services, index.TakenOf(s)), svc.OutsidePorts()
+	for i, p := range svc.Ports {
 		for _, is4 := range []bool{true, false} {
 			for _, local := range []bool{true, false} {
-				if vips := vips(s, svc, p, is4, local); len(vips) > 0 {
+				if vips := (answered{s, svc, addrs, is4, local}).vips(p, outside[i]); len(vips) > 0 {
 					out.Ports = append(out.Ports, port(s, p, is4, local, eps))
 					out.Ports[len(out.Ports)-1].VIPs = vips
 				}
@@ -116,28 +117,36 @@ func unknown(s *cluster.State, n cluster.Name) error {
 	return fmt.Errorf("there is no Service %s: namespace %s has %s", n, n.Namespace, strings.Join(there, ", "))
 }
 
-// vips lists the addresses of a service's port in a family, with internalTrafficPolicy Local or without.
-func vips(s *cluster.State, svc *cluster.Service, p cluster.ServicePort, is4, local bool) []VIP {
+// answered is the addresses of a service in a family, with internalTrafficPolicy Local or without.
+type answered struct {
+	state      *cluster.State
+	svc        *cluster.Service
+	addrs      []cluster.ServiceAddr
+	is4, local bool
+}
+
+// vips lists the VIPs of a port, which the nodes' kernels forward to another port of the ClusterIPs.
+func (x answered) vips(p cluster.ServicePort, outside uint16) []VIP {
 	var out []VIP
 	add := func(a cluster.ServiceAddr, number uint16, from string) {
 		v := cluster.VIP{Addr: netip.AddrPortFrom(a.Addr, number), Protocol: p.Protocol}
 		vip := VIP{Address: v.Addr.String(), From: from, Served: true}
-		if h := index.VIPsOf(s).Holder(v); a.Withheld != cluster.ProxyMode && h != svc {
-			vip.Served, vip.Why = false, taken(svc, h, a.Addr)
+		if h := index.VIPsOf(x.state).Holder(v); a.Withheld.Served() && h != x.svc {
+			vip.Served, vip.Why = false, taken(x.svc, h, a.Addr)
 		} else if a.Withheld != cluster.NotWithheld {
 			vip.Served, vip.Why = false, string(a.Withheld)
 		}
 		out = append(out, vip)
 	}
-	for _, a := range svc.Addresses() {
-		if a.Addr.Is4() != is4 {
+	for _, a := range x.addrs {
+		if a.Addr.Is4() != x.is4 {
 			continue
 		}
-		if svc.LocalAt(a) == local {
+		if x.svc.LocalAt(a) == x.local {
 			add(a, p.Port, string(a.Origin))
 		}
-		if n := svc.OutsidePort(p); n != p.Port && !local && a.Origin == cluster.FromClusterIPs {
-			add(a, n, string(a.Origin)+", for those whom the nodes' kernels let in from outside")
+		if outside != p.Port && !x.local && a.Origin == cluster.FromClusterIPs {
+			add(a, outside, string(a.Origin)+", for those whom the nodes' kernels let in from outside")
 		}
 	}
 	return out

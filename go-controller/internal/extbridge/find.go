@@ -126,10 +126,10 @@ func findPatch(e *hostplan.External, b ovs.BridgeState, node string) error {
 		e.PatchPort = max(p.Ofport, 0)
 		return nil
 	}
+	beforeNode, afterNode, _ := strings.Cut(names.PatchPort(names.LocalnetPort(b.Name, "\x00")), "\x00")
 	var found []string
 	for _, p := range b.Ports {
-		if before, after, _ := strings.Cut(names.PatchPort(names.LocalnetPort(b.Name, "\x00")), "\x00"); p.Type == "patch" &&
-			strings.HasPrefix(p.Name, before) && strings.HasSuffix(p.Name, after) {
+		if p.Type == "patch" && strings.HasPrefix(p.Name, beforeNode) && strings.HasSuffix(p.Name, afterNode) {
 			e.Patch, e.PatchPort, found = p.Name, max(p.Ofport, 0), append(found, p.Name)
 		}
 	}

@@ -1,3 +1,3 @@
-// Package health serves a daemon's /healthz (the process is alive), /readyz (it does its work, or the body says what
-// is missing) and /metrics.
+// Package health serves a daemon's /healthz (503 when it must be started again), /readyz (503 while it does not do its
+// work, and the body says why) and /metrics.
 package health

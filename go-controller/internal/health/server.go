@@ -22,23 +22,36 @@ type Server struct {
 	log      *slog.Logger
 }
 
-// Listen opens address ("host:port"; port 0 picks a free port). Every request for /readyz calls ready: nil means ready.
-func Listen(address string, metrics prometheus.Gatherer, ready func() error, log *slog.Logger) (*Server, error) {
+// Probes answer the requests of probes: nil means yes.
+type Probes struct {
+	Alive func() error // for /healthz; nil: as long as the process answers
+	Ready func() error // for /readyz
+}
+
+// Listen opens address ("host:port"; port 0 picks a free port).
+func Listen(address string, metrics prometheus.Gatherer, p Probes, log *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening on --metrics-bind-address %s: %w", address, err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := ready(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
+	mux.HandleFunc("/healthz", answer(p.Alive))
+	mux.HandleFunc("/readyz", answer(p.Ready))
+	return &Server{listener: l, log: log, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}, nil
+}
+
+// answer is 200, or 503 with why not.
+func answer(probe func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if probe != nil {
+			if err := probe(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
 		}
 		fmt.Fprintln(w, "ok")
-	})
-	return &Server{listener: l, log: log, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}, nil
+	}
 }
 
 // Addr returns the address that the server listens on.

@@ -1,6 +1,7 @@
 package hostfacts
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
@@ -98,17 +99,9 @@ func Addrs(texts []string) (out []netip.Addr) {
 
 // GatewayRecord is what Open vSwitch has of a gateway, now or from before.
 func GatewayRecord(s Switch) (x hostplan.GatewayRecord, err error) {
-	for _, part := range []struct {
-		key string
-		to  *string
-	}{
-		{names.OVSBridgeMappings, &x.Mappings},
-		{names.OVSGatewayBridge, &x.Bridge},
-		{names.OVSGatewayMapping, &x.Added},
-	} {
-		if *part.to, err = s.ExternalID(part.key); err != nil {
-			return x, err
-		}
-	}
-	return x, nil
+	var errs [3]error
+	x.Mappings, errs[0] = s.ExternalID(names.OVSBridgeMappings)
+	x.Bridge, errs[1] = s.ExternalID(names.OVSGatewayBridge)
+	x.Added, errs[2] = s.ExternalID(names.OVSGatewayMapping)
+	return x, cmp.Or(errs[:]...)
 }

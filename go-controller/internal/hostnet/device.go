@@ -8,7 +8,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
@@ -24,12 +23,9 @@ type Device struct {
 
 // Device reads an interface; ok is false when there is none of that name.
 func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
-	link, err := n.items.Handle.LinkByName(name)
-	if item.IsAbsent(err) {
-		return d, false, nil
-	}
-	if err != nil {
-		return d, false, fmt.Errorf("reading interface %s: %w", name, err)
+	link, err := n.items.Link(name)
+	if link == nil || err != nil {
+		return d, false, err
 	}
 	d.Name, d.MTU, d.Carrier = name, link.Attrs().MTU, link.Attrs().RawFlags&unix.IFF_LOWER_UP != 0
 	copy(d.MAC[:], link.Attrs().HardwareAddr)
@@ -39,7 +35,7 @@ func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
 	}
 	const passing = unix.IFA_F_TEMPORARY | unix.IFA_F_DEPRECATED | unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED
 	for _, a := range addrs {
-		p, ok := item.PrefixOf(a.IPNet)
+		p, ok := ipnet.OfIPNet(a.IPNet)
 		secondary := p.Addr().Is6() && a.Flags&passing != 0 // IFA_F_TEMPORARY is IFA_F_SECONDARY for IPv4
 		if ok && !secondary && !p.Addr().IsLinkLocalUnicast() {
 			d.Addrs = append(d.Addrs, p)
@@ -65,24 +61,20 @@ func (n *Netlink) defaultHops(index, family int) (out []netip.Addr, err error) {
 	}
 	best := -1
 	add := func(metric, link int, gw []byte) {
-		hop, ok := netip.AddrFromSlice(gw)
-		if !ok || link != index || (best >= 0 && metric > best) {
+		hop := ipnet.OfIP(gw)
+		if !hop.IsValid() || link != index || (best >= 0 && metric > best) {
 			return
 		}
 		if best < 0 || metric < best {
 			best, out = metric, nil
 		}
-		if hop = hop.Unmap(); !slices.Contains(out, hop) {
+		if !slices.Contains(out, hop) {
 			out = append(out, hop)
 		}
 	}
 	for _, r := range list {
-		if r.Dst != nil {
-			if p, ok := item.PrefixOf(r.Dst); !ok || p.Bits() != 0 {
-				continue
-			}
-		}
-		if r.Type != unix.RTN_UNICAST {
+		dest, ok := ipnet.OfIPNet(r.Dst)
+		if r.Dst != nil && (!ok || dest.Bits() != 0) || r.Type != unix.RTN_UNICAST {
 			continue
 		}
 		add(r.Priority, r.LinkIndex, r.Gw)
@@ -97,18 +89,16 @@ func (n *Netlink) defaultHops(index, family int) (out []netip.Addr, err error) {
 // VLANDevice is the VLAN interface with this id on the interface parent; ok is
 // false when there is none.
 func (n *Netlink) VLANDevice(parent string, id int) (name string, ok bool, err error) {
+	below, err := n.items.Link(parent)
+	if below == nil || err != nil {
+		return "", false, err
+	}
 	links, err := n.items.Handle.LinkList()
 	if err != nil {
 		return "", false, fmt.Errorf("reading interfaces: %w", err)
 	}
-	index := -1
 	for _, l := range links {
-		if l.Attrs().Name == parent {
-			index = l.Attrs().Index
-		}
-	}
-	for _, l := range links {
-		if v, is := l.(*netlink.Vlan); is && v.VlanId == id && v.Attrs().ParentIndex == index {
+		if v, is := l.(*netlink.Vlan); is && v.VlanId == id && v.Attrs().ParentIndex == below.Attrs().Index {
 			return v.Attrs().Name, true, nil
 		}
 	}

@@ -1,12 +1,15 @@
 package hostnet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // Path is how the kernel sends packets to an address.
@@ -31,14 +34,7 @@ func (n *Netlink) PathTo(from, to netip.Addr) (p Path, ok bool, err error) {
 	if err != nil {
 		return p, false, fmt.Errorf("reading the interface of the route to %s: %w", to, err)
 	}
-	p = Path{Link: link.Attrs().Name, MTU: link.Attrs().MTU}
-	if r.MTU != 0 {
-		p.MTU = r.MTU
-	}
-	if via, ok := netip.AddrFromSlice(r.Gw); ok {
-		p.Via = via.Unmap()
-	}
-	return p, true, nil
+	return Path{link.Attrs().Name, ipnet.OfIP(r.Gw), cmp.Or(r.MTU, link.Attrs().MTU)}, true, nil
 }
 
 // HasFamily tells whether the kernel has a generic netlink family, such as

@@ -2,6 +2,7 @@ package hostnet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,12 +10,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// Filter selects the kernel's events. Another goroutine calls its functions.
+// Filter selects the kernel's events. Other goroutines call its functions.
 type Filter struct {
 	Link func(name string) bool
 	Dest func(dest netip.Prefix) bool // of a route
@@ -35,64 +36,45 @@ func Watch(ctx context.Context, f Filter, changed func(), lost func(error)) erro
 	addrs := make(chan netlink.AddrUpdate)
 	routes := make(chan netlink.RouteUpdate)
 	neighs := make(chan netlink.NeighUpdate)
-	err := netlink.LinkSubscribeWithOptions(links, stop, netlink.LinkSubscribeOptions{ErrorCallback: lost})
-	if err == nil {
-		err = netlink.AddrSubscribeWithOptions(addrs, stop, netlink.AddrSubscribeOptions{ErrorCallback: lost})
-	}
-	if err == nil {
-		err = netlink.RouteSubscribeWithOptions(routes, stop, netlink.RouteSubscribeOptions{ErrorCallback: lost})
-	}
-	if err == nil {
-		err = netlink.NeighSubscribeWithOptions(neighs, stop, netlink.NeighSubscribeOptions{ErrorCallback: lost})
-	}
-	if err == nil {
-		err = nft.Watch(ctx, changed, lost)
-	}
+	err := errors.Join(
+		netlink.LinkSubscribeWithOptions(links, stop, netlink.LinkSubscribeOptions{ErrorCallback: lost}),
+		netlink.AddrSubscribeWithOptions(addrs, stop, netlink.AddrSubscribeOptions{ErrorCallback: lost}),
+		netlink.RouteSubscribeWithOptions(routes, stop, netlink.RouteSubscribeOptions{ErrorCallback: lost}),
+		netlink.NeighSubscribeWithOptions(neighs, stop, netlink.NeighSubscribeOptions{ErrorCallback: lost}),
+		nft.Watch(ctx, changed, lost))
 	if err != nil {
 		return fmt.Errorf("subscribing to the kernel's network events: %w", err)
 	}
-	go func() {
-		for links != nil || addrs != nil || routes != nil || neighs != nil {
-			relevant := false
-			select {
-			case u, ok := <-links:
-				if !ok {
-					links = nil
-				}
-				relevant = ok && f.Link(u.Attrs().Name)
-			case _, ok := <-addrs:
-				if !ok {
-					addrs = nil
-				}
-				relevant = ok
-			case u, ok := <-routes:
-				if !ok {
-					routes = nil
-				}
-				relevant = ok && f.route(u)
-			case u, ok := <-neighs:
-				if !ok {
-					neighs = nil
-				}
-				relevant = ok && (u.State&netlink.NUD_PERMANENT != 0 || u.Type == unix.RTM_DELNEIGH) && f.index(u.LinkIndex)
-			}
-			if relevant {
-				changed()
-			}
-		}
-	}()
+	go report(links, f.link, changed)
+	go report(addrs, func(netlink.AddrUpdate) bool { return true }, changed)
+	go report(routes, f.route, changed)
+	go report(neighs, f.neigh, changed)
 	return nil
 }
 
-// index tells whether the link of this index is accepted, or is gone.
-func (f Filter) index(index int) bool {
-	link, err := netlink.LinkByIndex(index)
-	return err != nil || f.Link(link.Attrs().Name)
+// report calls changed for each relevant event until the channel is closed.
+func report[T any](events <-chan T, relevant func(T) bool, changed func()) {
+	for e := range events {
+		if relevant(e) {
+			changed()
+		}
+	}
 }
 
+func (f Filter) link(u netlink.LinkUpdate) bool { return f.Link(u.Attrs().Name) }
+
 func (f Filter) route(u netlink.RouteUpdate) bool {
-	dest, ok := item.PrefixOf(u.Dst)
+	dest, ok := ipnet.OfIPNet(u.Dst)
 	return int(u.Protocol) == hostplan.RouteProtocol || ok && f.Dest(dest)
+}
+
+// neigh accepts permanent neighbours, and also those of a link that is gone.
+func (f Filter) neigh(u netlink.NeighUpdate) bool {
+	if u.State&netlink.NUD_PERMANENT == 0 && u.Type != unix.RTM_DELNEIGH {
+		return false
+	}
+	link, err := netlink.LinkByIndex(u.LinkIndex)
+	return err != nil || f.Link(link.Attrs().Name)
 }
 
 // Place is where an address is: its interface, its prefix length there, and the
@@ -110,7 +92,7 @@ func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
 		return p, false, fmt.Errorf("reading addresses: %w", err)
 	}
 	for _, ka := range addrs {
-		prefix, valid := item.PrefixOf(ka.IPNet)
+		prefix, valid := ipnet.OfIPNet(ka.IPNet)
 		if !valid || prefix.Addr() != a {
 			continue
 		}
@@ -130,8 +112,8 @@ func (n *Netlink) SourceTo(a netip.Addr) (netip.Addr, error) {
 		return netip.Addr{}, fmt.Errorf("looking for the route to %s: %w", a, err)
 	}
 	for _, r := range routes {
-		if src, ok := netip.AddrFromSlice(r.Src); ok {
-			return src.Unmap(), nil
+		if src := ipnet.OfIP(r.Src); src.IsValid() {
+			return src, nil
 		}
 	}
 	return netip.Addr{}, fmt.Errorf("looking for the route to %s: the kernel tells no source address", a)
@@ -139,15 +121,12 @@ func (n *Netlink) SourceTo(a netip.Addr) (netip.Addr, error) {
 
 // LinkNames is the set of the names of all interfaces.
 func (n *Netlink) LinkNames() (map[string]bool, error) {
-	list, err := n.items.Handle.LinkList()
-	if err != nil {
-		return nil, fmt.Errorf("reading interfaces: %w", err)
-	}
+	byIndex, err := n.items.LinkNames()
 	out := map[string]bool{}
-	for _, l := range list {
-		out[l.Attrs().Name] = true
+	for _, name := range byIndex {
+		out[name] = true
 	}
-	return out, nil
+	return out, err
 }
 
 // RALinks lists, sorted, the interfaces that have a route from an IPv6 router

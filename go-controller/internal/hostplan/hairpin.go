@@ -25,13 +25,18 @@ func (h Hairpin) Device() string { return "" }
 // String implements Item.
 func (h Hairpin) String() string {
 	s := "hairpin through " + h.Link
-	for _, e := range []struct {
-		own  netip.Addr
-		seen string
-	}{{h.V4, names.HairpinSource4}, {h.V6, names.HairpinSource6}} {
-		if e.own.IsValid() {
-			s += ", " + e.own.String() + " as " + e.seen
+	for _, own := range []netip.Addr{h.V4, h.V6} {
+		if own.IsValid() {
+			s += ", " + own.String() + " as " + HairpinSource(own).String()
 		}
 	}
 	return s
+}
+
+// HairpinSource is the address that replaces the node's own.
+func HairpinSource(own netip.Addr) netip.Addr {
+	if own.Is4() {
+		return netip.MustParseAddr(names.HairpinSource4)
+	}
+	return netip.MustParseAddr(names.HairpinSource6)
 }

@@ -28,6 +28,7 @@ type Facts struct {
 // (ovs-vswitchd.conf.db(5)); what is not named in it is left alone.
 type OVS struct {
 	ExternalIDs map[string]string // of the Open_vSwitch row; "" means that the key must be absent
+	Defaults    map[string]string // likewise; a key that has another value already keeps it: an operator chose that
 	Bridges     []Bridge
 	Ports       []Port
 }
@@ -81,9 +82,10 @@ type Plan struct {
 
 // Merge joins the plans of several rooms.
 func Merge(plans ...Plan) Plan {
-	out := Plan{OVS: OVS{ExternalIDs: map[string]string{}}}
+	out := Plan{OVS: OVS{ExternalIDs: map[string]string{}, Defaults: map[string]string{}}}
 	for _, p := range plans {
 		maps.Copy(out.OVS.ExternalIDs, p.OVS.ExternalIDs)
+		maps.Copy(out.OVS.Defaults, p.OVS.Defaults)
 		out.OVS.Bridges = append(out.OVS.Bridges, p.OVS.Bridges...)
 		out.OVS.Ports = append(out.OVS.Ports, p.OVS.Ports...)
 		out.Flows = append(out.Flows, p.Flows...)
@@ -102,6 +104,9 @@ func (p Plan) String() string {
 			fmt.Fprintf(&b, "external_ids:%s absent\n", k)
 		}
 	}
+	for _, k := range slices.Sorted(maps.Keys(p.OVS.Defaults)) {
+		fmt.Fprintf(&b, "external_ids:%s=%s unless it is set\n", k, p.OVS.Defaults[k])
+	}
 	for _, r := range p.OVS.Bridges {
 		fmt.Fprintln(&b, r)
 	}
@@ -117,21 +122,26 @@ func (p Plan) String() string {
 	return b.String()
 }
 
+// Join is values as text, with commas.
+func Join[T fmt.Stringer](list []T) string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = v.String()
+	}
+	return strings.Join(out, ",")
+}
+
 // PodPort is the OVS port of a pod (ovn-architecture(7), "Life Cycle of a
 // VIF"): iface-id ties it to the logical port, iface-id-ver to this very pod
 // and not one of the same name before or after it, and sandbox to the
 // container that it must vanish with.
 func PodPort(logicalPort, podUID, sandbox string, n annotation.PodNetwork) Port {
-	addrs := make([]string, len(n.IPs))
-	for i, p := range n.IPs {
-		addrs[i] = p.String()
-	}
 	return Port{
 		Bridge: names.IntegrationBridge,
 		Name:   names.HostVeth(sandbox),
 		ExternalIDs: map[string]string{
 			names.IfaceID: logicalPort, names.IfaceIDVer: podUID, names.IfaceSandbox: sandbox,
-			names.IfaceAttachedMAC: n.MAC.String(), names.IfaceIPAddresses: strings.Join(addrs, ","),
+			names.IfaceAttachedMAC: n.MAC.String(), names.IfaceIPAddresses: Join(n.IPs),
 		},
 	}
 }

@@ -37,8 +37,9 @@ const (
 	RemoteEntry      ServiceEntryKind = "away"
 	RemoteShareEntry ServiceEntryKind = "away-share"
 	RemoteStickEntry ServiceEntryKind = "away-stick"
-	LimitEntry       ServiceEntryKind = "limit" // At is for the sources of AllowEntries; others are dropped
-	AllowEntry       ServiceEntryKind = "allow" // From may connect to At
+	ExemptEntry      ServiceEntryKind = "exempt" // this node itself connects to At, and no other entry applies
+	LimitEntry       ServiceEntryKind = "limit"  // At is for the sources of AllowEntries; others are dropped
+	AllowEntry       ServiceEntryKind = "allow"  // From may connect to At
 )
 
 // ServiceBuckets is the number of buckets, which count from 0. It divides by 1 to 6,
@@ -92,13 +93,14 @@ func (k ServiceEntryKind) OfEndpoints() bool { return k.HasTo() && k != ServeEnt
 
 // known tells whether there is such a kind.
 func (k ServiceEntryKind) known() bool {
-	return k.HasTo() || k == InsideEntry || k == LimitEntry || k == AllowEntry
+	return k.HasTo() || k == InsideEntry || k == ExemptEntry || k == LimitEntry || k == AllowEntry
 }
 
 // String is "serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "local TCP 0.0.0.0:30080
 // to 10.244.1.5:8080", "share TCP 0.0.0.0:30080 bucket 7 to 10.244.1.5:8080",
 // "away-share TCP 0.0.0.0:30080 from 172.18.0.2/32 bucket 7 to
-// 172.18.0.3:30080", "inside TCP 0.0.0.0:30080", "limit TCP 192.0.2.7:80" or
+// 172.18.0.3:30080", "inside TCP 0.0.0.0:30080", "exempt TCP
+// 192.0.2.1:6443", "limit TCP 192.0.2.7:80" or
 // "allow TCP 192.0.2.7:80 from 198.51.100.0/24".
 func (e ServiceEntry) String() string {
 	b := make([]byte, 0, maxEntry)
@@ -194,11 +196,7 @@ func NewServicePorts(n ServiceNode, entries []ServiceEntry) ServicePorts {
 // prefixList is prefixes as text, sorted, each once, with commas.
 func prefixList(prefixes []netip.Prefix) string {
 	sorted := slices.SortedFunc(slices.Values(prefixes), netip.Prefix.Compare)
-	texts := make([]string, 0, len(sorted))
-	for _, p := range slices.Compact(sorted) {
-		texts = append(texts, p.String())
-	}
-	return strings.Join(texts, ",")
+	return Join(slices.Compact(sorted))
 }
 
 // ServiceChange is a step from one ServicePorts to another: what goes and what

@@ -185,6 +185,27 @@ func FirstOf(addrs []netip.Addr, is4 bool) (a netip.Addr, ok bool) {
 	return addrs[i], true
 }
 
+// OfIP converts an address of package net. It returns the zero Addr for none.
+func OfIP(ip net.IP) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip)
+	return a.Unmap()
+}
+
+// OfIPNet converts a network of package net. ok is false for none.
+func OfIPNet(n *net.IPNet) (p netip.Prefix, ok bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	ones, _ := n.Mask.Size()
+	p = netip.PrefixFrom(OfIP(n.IP), ones)
+	return p, p.Addr().IsValid()
+}
+
+// IPNet converts a prefix to a network of package net. The address keeps its host part.
+func IPNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
 // Addrs returns the address part of each prefix.
 func Addrs(ps []netip.Prefix) []netip.Addr {
 	out := make([]netip.Addr, len(ps))

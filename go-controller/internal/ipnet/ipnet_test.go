@@ -2,6 +2,7 @@ package ipnet_test
 
 import (
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -228,6 +229,26 @@ func TestUnion(t *testing.T) {
 	got := ipnet.Union(given, []netip.Prefix{c, a, c})
 	if want := []netip.Prefix{a, b, c}; !slices.Equal(got, want) || given[:3][2] == c {
 		t.Errorf("union %v, want %v, and what was given as it was", got, want)
+	}
+}
+
+// Addresses of package net come with 4 or 16 bytes. Both are the same IPv4 address.
+func TestPackageNet(t *testing.T) {
+	for _, s := range []string{"10.0.0.7/24", "0.0.0.0/0", "fd00::7/64", "::/0", "192.0.2.1/32"} {
+		p := netip.MustParsePrefix(s)
+		n := ipnet.IPNet(p)
+		if back, ok := ipnet.OfIPNet(n); !ok || back != p || n.String() != p.String() {
+			t.Errorf("%s is %s in package net, and back %s, %v", p, n, back, ok)
+		}
+		if a := ipnet.OfIP(n.IP.To16()); a != p.Addr() {
+			t.Errorf("16 bytes of %s are %s", p.Addr(), a)
+		}
+	}
+	if _, ok := ipnet.OfIPNet(nil); ok || ipnet.OfIP(nil).IsValid() || ipnet.OfIP(net.IP{1, 2, 3}).IsValid() {
+		t.Error("what is no address is one")
+	}
+	if _, ok := ipnet.OfIPNet(&net.IPNet{}); ok {
+		t.Error("a network without an address is one")
 	}
 }
 

@@ -8,6 +8,7 @@
 //   - local: what a node agent watches
 //   - write: annotation patches and Events
 //   - lease: Leases of gateways, renewed and monitored
+//   - leader: the election of the one master that works
 //   - manifest: objects from files
 //   - selector: label selectors from flags
 //   - permissions: what each daemon may do, derived from the rows of kinds

@@ -5,21 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/health"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/leader"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/source"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/write"
@@ -43,11 +41,12 @@ type master struct {
 	metrics *metrics.Master
 	source  *source.Source
 	writer  *write.Writer
+	leader  *leader.Leader
 
 	mu       sync.Mutex
 	leading  bool
 	database *ovsdb.Database
-	inSync   <-chan struct{}
+	loop     *reconcile.Loop
 }
 
 // Run works until ctx ends. It returns an error only when it can't start at all; it waits for servers that are not up
@@ -65,13 +64,13 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &master{config: c, log: log, clients: clients, metrics: metrics.NewMaster(registry)}
-	if m.source, err = source.New(clients, kinds.All()); err != nil {
+	m.source = source.New(clients, kinds.All())
+	m.writer = write.New(clients, kinds.All(), component, m.metrics, log)
+	if m.leader, err = leader.New(clients, c.LeaderElect, log); err != nil {
 		return err
 	}
-	if m.writer, err = write.New(clients, kinds.All(), component, m.metrics, log); err != nil {
-		return err
-	}
-	server, err := health.Listen(c.Metrics, registry, m.ready, log)
+	m.writer.While(m.leader.Holds)
+	server, err := health.Listen(c.Metrics, registry, health.Probes{Alive: m.alive, Ready: m.ready}, log)
 	if err != nil {
 		return err
 	}
@@ -92,11 +91,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	if err := clients.WaitForServer(ctx, log); err != nil {
 		return nil // ctx ended while waiting
 	}
-	if c.LeaderElect.Enabled {
-		return m.elect(ctx)
-	}
-	m.lead(ctx)
-	return nil
+	return m.leader.Run(ctx, m.lead)
 }
 
 func run(wg *sync.WaitGroup, f func()) {
@@ -107,7 +102,31 @@ func run(wg *sync.WaitGroup, f func()) {
 	}()
 }
 
-// ready is why the master does not do its work yet, nil when it does. A standby is ready.
+// A loop that has not turned for turnWithin does not do its work. After stuckAfter it will not do it any more.
+const (
+	turnWithin = 30 * time.Second
+	stuckAfter = 2 * time.Minute
+)
+
+// alive is why the process must be started again, nil when it need not.
+func (m *master) alive() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.leading {
+		return turning(m.loop.Turned(), stuckAfter)
+	}
+	return nil
+}
+
+// turning is an error when the loop last turned longer ago than within.
+func turning(last time.Time, within time.Duration) error {
+	if since := time.Since(last); since > within {
+		return fmt.Errorf("the loop has not turned for %s", since.Round(time.Second))
+	}
+	return nil
+}
+
+// ready is why the master does not do its work, nil when it does. A standby is ready.
 func (m *master) ready() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,19 +135,24 @@ func (m *master) ready() error {
 		return nil
 	case !m.leading:
 		return fmt.Errorf("the API server %s does not answer", m.clients.Server)
-	case m.database.Session() == nil:
-		return notConnected(m.database.Failure())
 	}
-	select {
-	case <-m.inSync:
-		return nil
-	default:
+	session := m.database.Session()
+	switch {
+	case session == nil:
+		return notConnected(m.database.Failure())
+	case m.loop.HeldBack() != nil:
+		return m.loop.HeldBack()
+	case !m.loop.Compared(session):
 		return errors.New("the Northbound database is not in sync yet")
 	}
+	if err := turning(m.loop.Turned(), turnWithin); err != nil {
+		return err
+	}
+	return m.source.Behind()
 }
 
-// lead does the master's work until ctx ends.
-func (m *master) lead(ctx context.Context) {
+// lead does the master's work until ctx ends, or until another master leads.
+func (m *master) lead(ctx context.Context) error {
 	schema := nb.NewSchema()
 	db := ovsdb.New(m.config.NB, schema, m.log)
 	leases := lease.NewMonitor(m.clients, m.log)
@@ -136,12 +160,14 @@ func (m *master) lead(ctx context.Context) {
 		Core:     core.New(m.config.Cluster, schema, all.Translators(schema)),
 		Database: db, Source: m.source, Writer: m.writer,
 		Recorder: nbrecord.Records{Router: m.config.Cluster.RouterName},
-		Monitor:  liveness.NewGateways(leases, m.metrics, m.log),
-		Metrics:  m.metrics, Log: m.log, Verify: m.config.Verify,
+		Monitor:  liveness.NewGateways(leases, m.metrics, m.log), Leader: m.leader, Adopt: m.config.Adopt,
+		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
 	})
 	m.mu.Lock()
-	m.leading, m.database, m.inSync = true, db, loop.InSync()
+	m.leading, m.database, m.loop = true, db, loop
 	m.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var wg sync.WaitGroup
 	run(&wg, func() { m.source.Run(ctx) })
 	run(&wg, func() { m.writer.Run(ctx) })
@@ -157,10 +183,12 @@ func (m *master) lead(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	})
-	loop.Run(ctx)
+	err := loop.Run(ctx)
+	cancel()
 	stop()
 	wg.Wait()
 	m.log.Info("master stopped")
+	return err
 }
 
 func notConnected(why error) error {
@@ -168,72 +196,4 @@ func notConnected(why error) error {
 		return errors.New("the Northbound database is not connected yet")
 	}
 	return fmt.Errorf("the Northbound database is not connected: %w", why)
-}
-
-// elect leads while it holds the Lease. Losing the Lease ends the process: another leads now, and only a fresh start is
-// surely in a right state. A leader that is told to stop releases the Lease after its last write.
-func (m *master) elect(ctx context.Context) error {
-	lock, err := m.lease()
-	if err != nil {
-		return err
-	}
-	le := m.config.LeaderElect
-	electing, release := context.WithCancel(context.WithoutCancel(ctx))
-	defer release()
-	var mu sync.Mutex
-	var led chan struct{} // closed when leading has ended; nil before it begins
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: le.Lease, RenewDeadline: le.Lease * 2 / 3, RetryPeriod: le.Lease / 7,
-		ReleaseOnCancel: true, Name: le.Name,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(holding context.Context) {
-				mu.Lock()
-				led = make(chan struct{})
-				mu.Unlock()
-				m.log.Info("leading", "lease", le.Namespace+"/"+le.Name)
-				leading, cancel := context.WithCancel(holding)
-				defer context.AfterFunc(ctx, cancel)()
-				m.lead(leading)
-				cancel()
-				close(led)
-				release()
-			},
-			OnStoppedLeading: func() {},
-			OnNewLeader:      func(id string) { m.log.Info("leader elected", "identity", id) },
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("preparing leader election: %w", err)
-	}
-	begun := func() chan struct{} {
-		mu.Lock()
-		defer mu.Unlock()
-		return led
-	}
-	defer context.AfterFunc(ctx, func() {
-		if begun() == nil {
-			release()
-		}
-	})()
-	elector.Run(electing)
-	lost := ctx.Err() == nil
-	if l := begun(); l != nil {
-		<-l
-	}
-	if lost {
-		return fmt.Errorf("the lease %s/%s was lost", le.Namespace, le.Name)
-	}
-	return nil
-}
-
-func (m *master) lease() (*resourcelock.LeaseLock, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("finding an identity for leader election: %w", err)
-	}
-	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: m.config.LeaderElect.Namespace, Name: m.config.LeaderElect.Name},
-		Client:     m.clients.Kube.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s_%d", host, os.Getpid())},
-	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
@@ -23,6 +24,7 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &master{config: config.DefaultMaster(), clients: clients}
+	m.config.LeaderElect.Enabled = false
 	want := func(text string) {
 		t.Helper()
 		err := m.ready()
@@ -39,6 +41,16 @@ func TestReady(t *testing.T) {
 	want("the Northbound database is not connected yet")
 	if err := notConnected(errors.New("refused")); !strings.Contains(err.Error(), "not connected: refused") {
 		t.Error(err)
+	}
+}
+
+// A loop that has not turned for a while is an error that says for how long.
+func TestTurning(t *testing.T) {
+	if err := turning(time.Now().Add(-turnWithin/2), turnWithin); err != nil {
+		t.Error(err)
+	}
+	if err := turning(time.Now().Add(-time.Minute), turnWithin); err == nil || !strings.Contains(err.Error(), "for 1m0s") {
+		t.Errorf("a loop that last turned a minute ago: %v", err)
 	}
 }
 

@@ -16,9 +16,10 @@ type Master struct {
 	Dirty        prometheus.Gauge
 	Failing      prometheus.Gauge
 	InSync       prometheus.Gauge
+	HeldBack     prometheus.Gauge
 	FullPasses   prometheus.Counter
 	FullPass     prometheus.Gauge
-	Patches      *prometheus.CounterVec // kind, result: ok, retried, dropped, refused
+	Patches      *prometheus.CounterVec // kind, result: ok, retried, dropped, refused, overtaken
 	Problems     *prometheus.CounterVec // reason
 	Differences  prometheus.Counter
 	Gateways     *prometheus.GaugeVec // family: ipv4, ipv6; state: working, out
@@ -41,6 +42,7 @@ func NewMaster(r prometheus.Registerer) *Master {
 		Failing: f.gauge("owners_failing", "Owners whose last attempt failed and that wait for the next one."),
 		InSync: f.gauge("in_sync", "1 if, since the last connection, every owner was compared with the Northbound "+
 			"database and all differences were written."),
+		HeldBack:   f.gauge("rows_held_back", "Rows that a full pass would remove and that wait for ovnkube approve."),
 		FullPasses: f.counter("full_passes_total", "Times that every owner was compared."),
 		FullPass:   f.gauge("full_pass_seconds", "How long planning the last full pass took."),
 		Patches: f.counters("k8s_patches_total",

@@ -39,6 +39,13 @@ const (
 	HairpinSource6 = "fd69::6"
 )
 
+// The source address that a pod sees when it reaches itself through a service (ovn-nb(5), Load_Balancer
+// options:hairpin_snat_ip).
+const (
+	HairpinSNAT4 = "169.254.169.5"
+	HairpinSNAT6 = "fd69::5"
+)
+
 // Priorities of the cluster router's policies (ovn-nb(5), Logical_Router_Policy).
 const (
 	PolicyInside = 1001 // what is for pods goes where the routes say, and what is for no service is dropped

@@ -8,6 +8,9 @@ const (
 	OVSSystemID       = "system-id"
 	OVSHostname       = "hostname"
 	OVSRemote         = "ovn-remote"
+	OVSNorthbound     = "ovn-nb" // for programs that connect to the Northbound database
+	OVSRemoteProbe    = "ovn-remote-probe-interval"
+	OVSOpenFlowProbe  = "ovn-openflow-probe-interval"
 	OVSEncapType      = "ovn-encap-type"
 	OVSEncapIP        = "ovn-encap-ip"
 	OVSBridgeMappings = "ovn-bridge-mappings"

@@ -55,6 +55,19 @@ const (
 	KeyNamespace     = "namespace"           // Logical_Switch_Port: the pod's namespace
 )
 
+// External_ids keys of the cluster router that record who may write. No owner wants them: package ovsdb writes them, and
+// a plan leaves them alone.
+const (
+	EpochKey  = KeyPrefix + "leader-epoch" // a number that every new leader raises before it writes
+	LeaderKey = KeyPrefix + "leader"       // the identity of the master that raised it
+	UIDKey    = KeyPrefix + "cluster-uid"  // the UID of the namespace kube-system of the cluster
+	// ApprovalKey has the digest of the removal that an operator approved.
+	ApprovalKey = KeyPrefix + "approved-removal"
+)
+
+// RecordKeys lists the external_ids keys with KeyPrefix that plans leave alone.
+func RecordKeys() []string { return []string{EpochKey, LeaderKey, UIDKey, ApprovalKey} }
+
 // ClassicKeys lists the external_ids keys without KeyPrefix that this project
 // writes and therefore also removes.
 func ClassicKeys() []string {

@@ -194,5 +194,6 @@ func (d *ColumnChange) drop(key, was string) {
 
 // ownKey tells whether an external_ids key is ours to remove.
 func ownKey(k string) bool {
-	return strings.HasPrefix(k, names.KeyPrefix) || slices.Contains(names.ClassicKeys(), k)
+	return strings.HasPrefix(k, names.KeyPrefix) && !slices.Contains(names.RecordKeys(), k) ||
+		slices.Contains(names.ClassicKeys(), k)
 }

@@ -126,9 +126,10 @@ func (m *Mover) apply(ctx context.Context, s nicmove.Step) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	var err error
-	if isOVS(s) {
+	switch s.Thing().(type) {
+	case nicmove.Bridge, nicmove.Port:
 		err = m.applyOVS(ctx, s)
-	} else {
+	default:
 		err = m.Kernel.Carry(s)
 	}
 	if err == nil {
@@ -150,18 +151,6 @@ func (m *Mover) applyOVS(ctx context.Context, s nicmove.Step) error {
 		return m.OVS.Opened(ctx, p)
 	}
 	return nil
-}
-
-func isOVS(s nicmove.Step) bool {
-	thing := s.Want
-	if thing == nil {
-		thing = s.Have
-	}
-	switch thing.(type) {
-	case nicmove.Bridge, nicmove.Port:
-		return true
-	}
-	return false
 }
 
 // running makes sure that ovs-vswitchd runs and has applied all changes.

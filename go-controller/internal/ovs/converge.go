@@ -16,13 +16,22 @@ import (
 
 // Change is one difference, printed as a line with +, - or ~.
 type Change struct {
-	Kind string // "external_ids", "bridge", "port"
+	Kind string // "external_ids", "bridge", "port", "flow"
 	Text string
-	ops  []ovsdb.Operation
 }
 
 // String is the change as a line.
 func (c Change) String() string { return c.Text }
+
+// difference collects changes and the operations that make them.
+type difference struct {
+	changes []Change
+	operations
+}
+
+func (d *difference) changed(kind, format string, args ...any) {
+	d.changes = append(d.changes, Change{kind, fmt.Sprintf(format, args...)})
+}
 
 // SystemID is the chassis name that the database has, "" when it has none.
 func (d *DB) SystemID() (string, error) { return d.ExternalID(names.OVSSystemID) }
@@ -39,37 +48,37 @@ func (d *DB) ExternalID(key string) (string, error) {
 // Converge compares the database with want and sends what differs as one
 // transaction. It tells what it changed.
 func (d *DB) Converge(ctx context.Context, want hostplan.OVS) ([]Change, error) {
-	changes, err := d.diff(want)
+	diff, err := d.diff(want)
 	if err != nil {
 		return nil, err
 	}
-	var ops []ovsdb.Operation
-	for _, c := range changes {
-		ops = append(ops, c.ops...)
-	}
-	if err := d.transact(ctx, ops); err != nil {
+	if err := d.transact(ctx, diff.list); err != nil {
 		return nil, err
 	}
-	return changes, nil
+	return diff.changes, nil
 }
 
-func (d *DB) diff(want hostplan.OVS) ([]Change, error) {
+// Preview lists what Converge would change, and changes nothing.
+func (d *DB) Preview(want hostplan.OVS) ([]Change, error) {
+	diff, err := d.diff(want)
+	return diff.changes, err
+}
+
+func (d *DB) diff(want hostplan.OVS) (out difference, err error) {
 	root, err := d.root()
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	changes, err := d.diffExternalIDs(root, want.ExternalIDs)
-	if err != nil {
-		return nil, err
+	ids := maps.Clone(want.Defaults)
+	maps.DeleteFunc(ids, func(k, _ string) bool { return root.ExternalIDs[k] != "" })
+	if ids == nil {
+		ids = map[string]string{}
 	}
+	maps.Copy(ids, want.ExternalIDs)
+	d.diffExternalIDs(&out, root, ids)
 	bridgeRefs := map[string]string{}
 	for _, b := range want.Bridges {
-		c, ref, err := d.diffBridge(root, b)
-		if err != nil {
-			return nil, fmt.Errorf("comparing %s: %w", b, err)
-		}
-		bridgeRefs[b.Name] = ref
-		changes = append(changes, c...)
+		bridgeRefs[b.Name] = d.diffBridge(&out, b)
 	}
 	for _, p := range want.Ports {
 		ref := bridgeRefs[p.Bridge]
@@ -77,15 +86,14 @@ func (d *DB) diff(want hostplan.OVS) ([]Change, error) {
 			ref = b.UUID
 		}
 		if ref == "" {
-			return nil, fmt.Errorf("comparing %s: there is no bridge %s", p, p.Bridge)
+			return out, fmt.Errorf("comparing %s: there is no bridge %s", p, p.Bridge)
 		}
-		c, err := d.diffPort(ref, p)
-		if err != nil {
-			return nil, fmt.Errorf("comparing %s: %w", p, err)
-		}
-		changes = append(changes, c...)
+		d.diffPort(&out, ref, p)
 	}
-	return changes, nil
+	if out.err != nil {
+		return out, fmt.Errorf("building the changes of Open vSwitch: %w", out.err)
+	}
+	return out, nil
 }
 
 // mapDiff is what turns the wanted keys of have into want: first the keys to
@@ -127,65 +135,61 @@ func mapMutations(field any, del []string, ins map[string]string) (out []model.M
 	return out
 }
 
-func (d *DB) diffExternalIDs(root *vswitchdb.OpenvSwitch, want map[string]string) ([]Change, error) {
+func (d *DB) diffExternalIDs(out *difference, root *vswitchdb.OpenvSwitch, want map[string]string) {
 	del, ins, lines := mapDiff(root.ExternalIDs, want)
 	if len(lines) == 0 {
-		return nil, nil
+		return
 	}
 	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-	ops, err := d.client.Where(row).Mutate(row, mapMutations(&row.ExternalIDs, del, ins)...)
-	if err != nil {
-		return nil, fmt.Errorf("building the change of external_ids: %w", err)
+	out.add(d.client.Where(row).Mutate(row, mapMutations(&row.ExternalIDs, del, ins)...))
+	for _, l := range lines {
+		out.changed("external_ids", "%s", l)
 	}
-	var out []Change
-	for i, l := range lines {
-		c := Change{Kind: "external_ids", Text: l}
-		if i == 0 {
-			c.ops = ops
-		}
-		out = append(out, c)
-	}
-	return out, nil
 }
 
-// diffBridge tells also by which UUID, real or named, the bridge goes in this
+// diffBridge returns by which UUID, real or named, the bridge goes in this
 // transaction.
-func (d *DB) diffBridge(root *vswitchdb.OpenvSwitch, want hostplan.Bridge) ([]Change, string, error) {
+func (d *DB) diffBridge(out *difference, want hostplan.Bridge) string {
+	row := &vswitchdb.Bridge{Name: want.Name, FailMode: &want.FailMode, DatapathType: want.DatapathType}
 	have, ok := d.bridge(want.Name)
 	if !ok {
-		c, ref, err := d.createBridge(root, want)
-		return c, ref, err
+		out.changed("bridge", "+ %s", want)
+		out.add(d.createBridge(row, 0))
+		return row.UUID
 	}
 	is := hostplan.Bridge{Name: have.Name, FailMode: value(have.FailMode), DatapathType: have.DatapathType}
 	same := is
 	if same.DatapathType == "" {
 		same.DatapathType = "system" // ovs-vswitchd.conf.db(5): the empty string means system
 	}
-	if same == want {
-		return nil, have.UUID, nil
+	if same != want {
+		row.UUID = have.UUID
+		out.changed("bridge", "~ %s (was: %s)", want, is)
+		out.add(d.client.Where(row).Update(row, &row.FailMode, &row.DatapathType))
 	}
-	row := &vswitchdb.Bridge{UUID: have.UUID, FailMode: &want.FailMode, DatapathType: want.DatapathType}
-	ops, err := d.client.Where(row).Update(row, &row.FailMode, &row.DatapathType)
-	return []Change{{"bridge", fmt.Sprintf("~ %s (was: %s)", want, is), ops}}, have.UUID, err
+	return have.UUID
 }
 
-// createBridge makes the bridge with its local port, as `ovs-vsctl add-br`.
-func (d *DB) createBridge(root *vswitchdb.OpenvSwitch, want hostplan.Bridge) ([]Change, string, error) {
+// createBridge makes the bridge with its local port, as `ovs-vsctl add-br`. It sets the
+// row's named UUID and ports. mtu is for the local port; 0 leaves it unset.
+func (d *DB) createBridge(row *vswitchdb.Bridge, mtu int) ([]ovsdb.Operation, error) {
 	var ops operations
-	iface := &vswitchdb.Interface{UUID: "bridge_iface", Name: want.Name, Type: "internal"}
-	port := &vswitchdb.Port{UUID: "bridge_port", Name: want.Name, Interfaces: []string{iface.UUID}}
-	bridge := &vswitchdb.Bridge{
-		UUID: "bridge_" + rowName(want.Name), Name: want.Name, Ports: []string{port.UUID},
-		FailMode: &want.FailMode, DatapathType: want.DatapathType,
+	port := d.createPortRows(&ops, hostplan.Port{Name: row.Name, Type: "internal", MTU: mtu})
+	row.UUID, row.Ports = "bridge_"+rowName(row.Name), []string{port}
+	ops.add(d.client.Create(row))
+	ops.add(d.rootBridges(ovsdb.MutateOperationInsert, row.UUID))
+	return ops.list, ops.err
+}
+
+// rootBridges adds a bridge to the Open_vSwitch row, or removes it with all that is on
+// it (RFC 7047 section 3.2, isRoot).
+func (d *DB) rootBridges(how ovsdb.Mutator, uuid string) ([]ovsdb.Operation, error) {
+	root, err := d.root()
+	if err != nil {
+		return nil, err
 	}
-	ops.add(d.client.Create(iface))
-	ops.add(d.client.Create(port))
-	ops.add(d.client.Create(bridge))
 	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-	ops.add(d.client.Where(row).Mutate(row, model.Mutation{
-		Field: &row.Bridges, Mutator: ovsdb.MutateOperationInsert, Value: []string{bridge.UUID},
-	}))
-	return []Change{{"bridge", "+ " + want.String(), ops.list}}, bridge.UUID, ops.err
+	return d.client.Where(row).Mutate(row, model.Mutation{Field: &row.Bridges, Mutator: how, Value: []string{uuid}})
 }
 
 // rowName makes an <id> of RFC 7047 section 3.1 of a name: a named UUID may
@@ -200,43 +204,49 @@ func rowName(name string) string {
 	return string(out)
 }
 
-func (d *DB) diffPort(bridgeRef string, want hostplan.Port) ([]Change, error) {
+func (d *DB) diffPort(out *difference, bridgeRef string, want hostplan.Port) {
 	iface, ok := d.iface(want.Name)
 	port, okPort := d.port(want.Name)
 	if !ok || !okPort {
-		ops, err := d.createPort(bridgeRef, want)
-		return []Change{{"port", "+ " + want.String(), ops}}, err
-	}
-	ops, err := d.movePort(port, bridgeRef)
-	moved := len(ops) > 0
-	del, ins, lines := mapDiff(iface.ExternalIDs, want.ExternalIDs)
-	row := &vswitchdb.Interface{UUID: iface.UUID}
-	if len(lines) > 0 {
-		o, e := d.client.Where(row).Mutate(row, mapMutations(&row.ExternalIDs, del, ins)...)
-		ops, err = append(ops, o...), firstError(err, e)
-	}
-	columns := iface.Type != want.Type || value(iface.MAC) != want.MAC || value(iface.MTURequest) != want.MTU
-	if columns {
-		row.Type, row.MAC, row.MTURequest = want.Type, optional(want.MAC), optional(want.MTU)
-		o, e := d.client.Where(row).Update(row, &row.Type, &row.MAC, &row.MTURequest)
-		ops, err = append(ops, o...), firstError(err, e)
-	}
-	if !moved && !columns && len(lines) == 0 {
-		return nil, nil
+		out.changed("port", "+ %s", want)
+		out.add(d.createPort(bridgeRef, want))
+		return
 	}
 	was := hostplan.Port{
 		Bridge: want.Bridge, Name: iface.Name, Type: iface.Type, MAC: value(iface.MAC), MTU: value(iface.MTURequest),
 		ExternalIDs: iface.ExternalIDs,
 	}
-	if moved {
+	moves, err := d.movePort(port, bridgeRef)
+	out.add(moves, err)
+	if len(moves) > 0 {
 		was.Bridge = "another bridge"
 	}
-	return []Change{{"port", fmt.Sprintf("~ %s (was: %s)", want, was), ops}}, err
+	del, ins, lines := mapDiff(iface.ExternalIDs, want.ExternalIDs)
+	row := &vswitchdb.Interface{UUID: iface.UUID}
+	if len(lines) > 0 {
+		out.add(d.client.Where(row).Mutate(row, mapMutations(&row.ExternalIDs, del, ins)...))
+	}
+	columns := was.Type != want.Type || was.MAC != want.MAC || was.MTU != want.MTU
+	if columns {
+		row.Type, row.MAC, row.MTURequest = want.Type, optional(want.MAC), optional(want.MTU)
+		out.add(d.client.Where(row).Update(row, &row.Type, &row.MAC, &row.MTURequest))
+	}
+	if len(moves) > 0 || columns || len(lines) > 0 {
+		out.changed("port", "~ %s (was: %s)", want, was)
+	}
 }
 
 // createPort makes the port and its interface.
 func (d *DB) createPort(bridgeRef string, want hostplan.Port) ([]ovsdb.Operation, error) {
 	var ops operations
+	port := d.createPortRows(&ops, want)
+	ops.add(d.bridgePorts(bridgeRef, ovsdb.MutateOperationInsert, port))
+	return ops.list, ops.err
+}
+
+// createPortRows makes the rows of a port and its interface. It returns the port's named
+// UUID.
+func (d *DB) createPortRows(ops *operations, want hostplan.Port) string {
 	iface := &vswitchdb.Interface{
 		UUID: "iface_" + rowName(want.Name), Name: want.Name, Type: want.Type,
 		MAC: optional(want.MAC), MTURequest: optional(want.MTU), ExternalIDs: want.ExternalIDs,
@@ -244,8 +254,7 @@ func (d *DB) createPort(bridgeRef string, want hostplan.Port) ([]ovsdb.Operation
 	port := &vswitchdb.Port{UUID: "port_" + rowName(want.Name), Name: want.Name, Interfaces: []string{iface.UUID}}
 	ops.add(d.client.Create(iface))
 	ops.add(d.client.Create(port))
-	ops.add(d.bridgePorts(bridgeRef, ovsdb.MutateOperationInsert, port.UUID))
-	return ops.list, ops.err
+	return port.UUID
 }
 
 // movePort puts a port that hangs on other bridges onto this one.
@@ -279,11 +288,4 @@ func optional[T comparable](v T) *T {
 		return nil
 	}
 	return &v
-}
-
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }

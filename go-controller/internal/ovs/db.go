@@ -34,9 +34,7 @@ var ErrNoRoot = errors.New("the Open_vSwitch table is empty: run `ovs-vsctl --no
 type DB struct {
 	client  client.Client
 	changed chan struct{}
-
-	mu   sync.Mutex
-	wake map[string]chan struct{} // by name of an Interface: closed and removed at its next change
+	wake    sync.Map // by name of an Interface: a chan struct{}, closed and removed at its next change
 }
 
 // Open connects to address (unix:PATH, tcp:HOST:PORT) and reads the database.
@@ -54,7 +52,7 @@ func Open(ctx context.Context, address string, log *slog.Logger) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", address, err)
 	}
-	d := &DB{client: c, changed: make(chan struct{}, 1), wake: map[string]chan struct{}{}}
+	d := &DB{client: c, changed: make(chan struct{}, 1)}
 	if err := d.connect(ctx); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("connecting to the Open vSwitch database at %s: %w", address, err)
@@ -79,7 +77,7 @@ func (d *DB) connect(ctx context.Context) error {
 		client.WithTable(bridge, &bridge.Name, &bridge.Ports, &bridge.FailMode, &bridge.DatapathType),
 		client.WithTable(port, &port.Name, &port.Interfaces, &port.Tag),
 		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport,
-			&iface.Error),
+			&iface.Error, &iface.Options),
 	)
 	_, err := d.client.Monitor(ctx, monitor)
 	return err
@@ -111,12 +109,9 @@ var _ cache.EventHandler = (*DB)(nil)
 // the change is a pod port's.
 func (d *DB) event(before, after model.Model) {
 	if i, ok := after.(*vswitchdb.Interface); ok {
-		d.mu.Lock()
-		if c := d.wake[i.Name]; c != nil {
-			close(c)
-			delete(d.wake, i.Name)
+		if c, ok := d.wake.LoadAndDelete(i.Name); ok {
+			close(c.(chan struct{}))
 		}
-		d.mu.Unlock()
 	}
 	if podsOnly(before, after) {
 		return
@@ -144,14 +139,8 @@ func podsOnly(before, after model.Model) bool {
 
 // nextEvent is closed at the next change of the interface of this name.
 func (d *DB) nextEvent(name string) <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.wake[name]
-	if c == nil {
-		c = make(chan struct{})
-		d.wake[name] = c
-	}
-	return c
+	c, _ := d.wake.LoadOrStore(name, make(chan struct{}))
+	return c.(chan struct{})
 }
 
 // root is the one row of the Open_vSwitch table.
@@ -162,31 +151,30 @@ func (d *DB) root() (*vswitchdb.OpenvSwitch, error) {
 	return nil, ErrNoRoot
 }
 
+// table is a table's cache; nil while there is none.
+func (d *DB) table(name string) *cache.RowCache {
+	if c := d.client.Cache(); c != nil {
+		return c.Table(name)
+	}
+	return nil
+}
+
 // rows is a table as it is now; the rows must not be modified.
 func (d *DB) rows(table string) map[string]model.Model {
-	c := d.client.Cache()
-	if c == nil {
-		return nil
+	if t := d.table(table); t != nil {
+		return t.RowsShallow()
 	}
-	t := c.Table(table)
-	if t == nil {
-		return nil
-	}
-	return t.RowsShallow()
+	return nil
 }
 
 // lookup finds a row by one of its table's indexes: the name.
 func lookup[T model.Model](d *DB, table string, key T) (row T, ok bool) {
-	c := d.client.Cache()
-	if c == nil {
-		return row, false
-	}
-	t := c.Table(table)
+	t := d.table(table)
 	if t == nil {
 		return row, false
 	}
 	_, m, err := t.RowByModel(key)
-	if err != nil || m == nil {
+	if err != nil {
 		return row, false
 	}
 	row, ok = m.(T)

@@ -43,12 +43,12 @@ func (f *Flows) monitor(ctx context.Context, bridge string, each func(line strin
 	if err != nil {
 		return
 	}
-	cmd.Stderr = cmd.Stdout // it prints there what comes unasked
+	cmd.Stderr = cmd.Stdout // for unsolicited messages
 	if err := cmd.Start(); err != nil {
 		return
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		each(lines.Text())
 	}
-	_ = cmd.Wait() // why it ended is of no account: it is begun again
+	_ = cmd.Wait() // Watch starts it again, whatever the reason
 }

@@ -116,7 +116,7 @@ func TestConverge(t *testing.T) {
 		}
 		if damage.cmd != "" {
 			testkit.Eventually(t, "the damage is seen: "+damage.cmd, func() string {
-				if c, err := db.diff(wanted()); err != nil || len(c) == 0 {
+				if c, err := db.Preview(wanted()); err != nil || len(c) == 0 {
 					return fmt.Sprint("no difference ", err)
 				}
 				return ""

@@ -3,6 +3,8 @@ package ovs
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
@@ -118,6 +120,17 @@ func (d *DB) Sandboxes() []string {
 	return out
 }
 
+// Tunnels lists the tunnel addresses of other chassis: ovn-controller makes a port for each.
+func (d *DB) Tunnels() []netip.Addr {
+	var out []netip.Addr
+	for _, r := range d.rows(vswitchdb.InterfaceTable) {
+		if a, err := netip.ParseAddr(r.(*vswitchdb.Interface).Options["remote_ip"]); err == nil {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}
+
 // removePort takes the port off its bridge. The rows then go by themselves, since
 // nothing refers to them (RFC 7047 section 3.2, isRoot).
 func (d *DB) removePort(name string) ([]ovsdb.Operation, error) {
@@ -134,11 +147,8 @@ func (d *DB) removePort(name string) ([]ovsdb.Operation, error) {
 
 func (d *DB) bridgesOf(portUUID string) (out []*vswitchdb.Bridge) {
 	for _, r := range d.rows(vswitchdb.BridgeTable) {
-		b := r.(*vswitchdb.Bridge)
-		for _, p := range b.Ports {
-			if p == portUUID {
-				out = append(out, b)
-			}
+		if b := r.(*vswitchdb.Bridge); slices.Contains(b.Ports, portUUID) {
+			out = append(out, b)
 		}
 	}
 	return out

@@ -4,15 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ovn-kubernetes/libovsdb/model"
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
-
-	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/vswitchdb"
 )
-
-// Preview lists what Converge would change, and changes nothing.
-func (d *DB) Preview(want hostplan.OVS) ([]Change, error) { return d.diff(want) }
 
 // HasBridge tells whether there is a bridge of this name.
 func (d *DB) HasBridge(name string) bool {
@@ -37,13 +30,7 @@ func (d *DB) RemoveBridge(ctx context.Context, name string) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	root, err := d.root()
-	if err != nil {
-		return false, err
-	}
-	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-	ops, err := d.client.Where(row).Mutate(row,
-		model.Mutation{Field: &row.Bridges, Mutator: ovsdb.MutateOperationDelete, Value: []string{bridge.UUID}})
+	ops, err := d.rootBridges(ovsdb.MutateOperationDelete, bridge.UUID)
 	if err != nil {
 		return false, fmt.Errorf("building the removal of bridge %s: %w", name, err)
 	}

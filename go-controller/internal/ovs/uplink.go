@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
-	"github.com/ovn-kubernetes/libovsdb/model"
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -95,17 +96,13 @@ func (d *DB) UplinkOf(ctx context.Context, nic string) (bridge string, others []
 func (d *DB) Carry(ctx context.Context, s nicmove.Step) error {
 	var ops []ovsdb.Operation
 	var err error
-	thing := s.Want
-	if thing == nil {
-		thing = s.Have
-	}
-	switch t := thing.(type) {
+	switch t := s.Thing().(type) {
 	case nicmove.Bridge:
 		ops, err = d.carryBridge(ctx, t, s)
 	case nicmove.Port:
 		ops, err = d.carryPort(ctx, t, s.Want == nil)
 	default:
-		return fmt.Errorf("%T is not known here", thing)
+		return fmt.Errorf("%T is not known here", t)
 	}
 	if err != nil {
 		return fmt.Errorf("building the change: %w", err)
@@ -118,40 +115,18 @@ func (d *DB) carryBridge(ctx context.Context, b nicmove.Bridge, s nicmove.Step) 
 	if err != nil {
 		return nil, err
 	}
-	root, err := d.root()
-	if err != nil {
-		return nil, err
-	}
 	switch {
 	case s.Want == nil && row == nil:
 		return nil, nil
 	case s.Want == nil:
-		r := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-		return d.client.Where(r).Mutate(r,
-			model.Mutation{Field: &r.Bridges, Mutator: ovsdb.MutateOperationDelete, Value: []string{uuidOf(row)}})
+		return d.rootBridges(ovsdb.MutateOperationDelete, uuidOf(row))
 	case row == nil:
-		return d.createUplink(root.UUID, b)
+		return d.createBridge(&vswitchdb.Bridge{
+			Name: b.Name, FailMode: &b.FailMode, DatapathType: b.Datapath, OtherConfig: map[string]string{hwaddr: b.MAC},
+			ExternalIDs: map[string]string{names.BridgeID: b.ID, names.BridgeUplink: b.NIC},
+		}, b.MTU)
 	}
 	return d.updateUplink(uuidOf(row), b)
-}
-
-// createUplink makes the bridge with its local port.
-func (d *DB) createUplink(root string, b nicmove.Bridge) ([]ovsdb.Operation, error) {
-	var ops operations
-	iface := &vswitchdb.Interface{UUID: "uplink_iface", Name: b.Name, Type: "internal", MTURequest: optional(b.MTU)}
-	port := &vswitchdb.Port{UUID: "uplink_port", Name: b.Name, Interfaces: []string{iface.UUID}}
-	bridge := &vswitchdb.Bridge{
-		UUID: "uplink_bridge", Name: b.Name, Ports: []string{port.UUID}, FailMode: &b.FailMode, DatapathType: b.Datapath,
-		OtherConfig: map[string]string{hwaddr: b.MAC},
-		ExternalIDs: map[string]string{names.BridgeID: b.ID, names.BridgeUplink: b.NIC},
-	}
-	ops.add(d.client.Create(iface))
-	ops.add(d.client.Create(port))
-	ops.add(d.client.Create(bridge))
-	r := &vswitchdb.OpenvSwitch{UUID: root}
-	ops.add(d.client.Where(r).Mutate(r,
-		model.Mutation{Field: &r.Bridges, Mutator: ovsdb.MutateOperationInsert, Value: []string{bridge.UUID}}))
-	return ops.list, ops.err
 }
 
 // updateUplink sets what b has and leaves other keys alone.
@@ -159,17 +134,12 @@ func (d *DB) updateUplink(uuid string, b nicmove.Bridge) ([]ovsdb.Operation, err
 	var ops operations
 	row := &vswitchdb.Bridge{UUID: uuid, FailMode: &b.FailMode, DatapathType: b.Datapath}
 	ops.add(d.client.Where(row).Update(row, &row.FailMode, &row.DatapathType))
-	for _, m := range []struct {
-		field any
-		pairs map[string]string
-	}{{&row.OtherConfig, map[string]string{hwaddr: b.MAC}},
-		{&row.ExternalIDs, map[string]string{names.BridgeID: b.ID, names.BridgeUplink: b.NIC}}} {
-		var keys []string
-		for k := range m.pairs {
-			keys = append(keys, k)
-		}
-		ops.add(d.client.Where(row).Mutate(row, mapMutations(m.field, keys, m.pairs)...))
+	set := func(field any, pairs map[string]string) {
+		keys := slices.Collect(maps.Keys(pairs))
+		ops.add(d.client.Where(row).Mutate(row, mapMutations(field, keys, pairs)...))
 	}
+	set(&row.OtherConfig, map[string]string{hwaddr: b.MAC})
+	set(&row.ExternalIDs, map[string]string{names.BridgeID: b.ID, names.BridgeUplink: b.NIC})
 	ops.list = append(ops.list, ovsdb.Operation{
 		Op: ovsdb.OperationUpdate, Table: vswitchdb.InterfaceTable, Row: ovsdb.Row{"mtu_request": b.MTU},
 		Where: []ovsdb.Condition{ovsdb.NewCondition("name", ovsdb.ConditionEqual, b.Name)},

@@ -30,6 +30,8 @@ type Session struct {
 	index  *index
 	ended  context.Context // done once the session has ended
 	end    context.CancelFunc
+	held   Epoch // that every transaction waits on; zero for none
+	freed  freedRecord
 }
 
 // newSession starts to listen to the cache, and indexes what it holds.
@@ -150,10 +152,18 @@ const errRejected = sessionError("transaction rejected")
 // reached.
 func IsRejected(err error) bool { return errors.Is(err, errRejected) }
 
-// Transact carries plans out as one transaction. When it returns without error, views show the result. After an error
-// that is not IsRejected the server may or may not have carried it out. Planning anew is safe either way.
+// Transact carries plans out as one transaction. When it returns without error, views show the result. After ErrFenced
+// nothing was carried out. After another error that is not IsRejected the server may or may not have carried it out.
+// Planning anew is safe either way. Between Raise and the next one, one goroutine at a time may call it.
 func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error) {
-	ops := operations(s.schema, plans)
+	return s.transact(ctx, s.held.unchanged(), plans)
+}
+
+// transact carries out operations, and then plans, as one transaction.
+func (s *Session) transact(ctx context.Context, first []operation, plans []nb.Plan) (Outcome, error) {
+	freed := s.freed.take()
+	ops := append(first, operations(s.schema, plans)...)
+	ops = append(ops, s.freedOperations(freed)...)
 	raw := make([]ovsdb.Operation, len(ops))
 	for i, o := range ops {
 		raw[i] = o.Operation
@@ -168,10 +178,12 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 	results, err := s.client.Transact(ctx, raw...)
 	if err != nil {
 		s.index.expect(nil)
+		s.freed.add(freed, false)
 		return Outcome{}, fmt.Errorf("sending %d operations: %w", len(ops), err)
 	}
 	if err := rejection(results, ops); err != nil {
 		s.index.expect(nil)
+		s.freed.add(freed, false)
 		return Outcome{}, err
 	}
 	s.index.committed(plans)
@@ -190,6 +202,9 @@ func rejection(results []ovsdb.OperationResult, ops []operation) error {
 	for i, r := range results {
 		if r.Error == "" {
 			continue
+		}
+		if i < len(ops) && ops[i].Op == ovsdb.OperationWait && r.Error == waitFailed {
+			return ErrFenced
 		}
 		where := "at commit"
 		if i < len(ops) {

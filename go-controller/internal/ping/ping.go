@@ -15,6 +15,8 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // Outcomes of a ping.
@@ -144,9 +146,8 @@ func awaitEcho(ctx context.Context, conn net.PacketConn, f family, to netip.Addr
 		if !ok || n != length {
 			continue
 		}
-		source, _ := netip.AddrFromSlice(ip.IP)
 		m, err := icmp.ParseMessage(f.protocol, buffer[:n])
-		if err == nil && source.Unmap() == to.WithZone("") && m.Type == f.reply &&
+		if err == nil && ipnet.OfIP(ip.IP) == to.WithZone("") && m.Type == f.reply &&
 			int(binary.BigEndian.Uint16(buffer[4:6])) == id {
 			return true, nil
 		}

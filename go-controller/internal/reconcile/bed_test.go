@@ -134,6 +134,7 @@ type bed struct {
 	feed    *feed
 	metrics *metrics.Master
 	loop    *Loop
+	ended   chan error // what Run returned
 	stop    func()
 }
 
@@ -152,7 +153,7 @@ func newBed(t testing.TB, remote string, f *feed) *bed {
 	return newBedWith(t, remote, f, Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
 }
 
-// newBedWith is a bed with the given Verify, Log and Monitor.
+// newBedWith is a bed with the given Verify, Log, Leader and Monitor.
 func newBedWith(t testing.TB, remote string, f *feed, with Config) *bed {
 	t.Helper()
 	return newBedOf(t, remote, f, bedConfig(), with)
@@ -172,13 +173,13 @@ func newBedOf(t testing.TB, remote string, f *feed, c config.Cluster, with Confi
 	}
 	loop := New(Config{Core: core.New(c, schema, all.Translators(schema)), Database: db, Source: f, Writer: f,
 		Recorder: nbrecord.Records{Router: c.RouterName}, Monitor: with.Monitor, Metrics: m, Log: with.Log,
-		Verify: with.Verify})
+		Verify: with.Verify, Leader: with.Leader, Adopt: with.Adopt})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Add(2)
 	go func() { defer wg.Done(); db.Run(ctx) }()
-	go func() { defer wg.Done(); loop.Run(ctx) }()
-	b := &bed{t: t, remote: remote, feed: f, metrics: m, loop: loop}
+	b := &bed{t: t, remote: remote, feed: f, metrics: m, loop: loop, ended: make(chan error, 1)}
+	go func() { defer wg.Done(); b.ended <- loop.Run(ctx) }()
 	b.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
 	t.Cleanup(b.stop)
 	return b

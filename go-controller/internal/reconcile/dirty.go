@@ -28,6 +28,7 @@ const (
 type backoff struct {
 	attempts int
 	until    time.Time
+	blamed   bool // the attempt failed with the connection, and may have been the reason
 }
 
 // dirtySet is the owners to be planned. They are kept by kind, so that take finds them in the order of names.Kinds.
@@ -112,7 +113,7 @@ func (d *dirtySet) drop(o nb.Owner) {
 func (d *dirtySet) fail(o nb.Owner, now time.Time) time.Duration {
 	b := d.waiting[o]
 	wait := min(firstBackoff<<min(b.attempts, 20), lastBackoff)
-	d.waiting[o] = backoff{b.attempts + 1, now.Add(wait)}
+	d.waiting[o] = backoff{b.attempts + 1, now.Add(wait), b.blamed}
 	d.add(o, retry)
 	return wait
 }
@@ -140,9 +141,16 @@ func (d *dirtySet) retryNow(o nb.Owner) {
 	}
 }
 
-// forgive forgets all failures.
+// blame records that a failed owner may be why the connection was lost.
+func (d *dirtySet) blame(o nb.Owner) {
+	b := d.waiting[o]
+	b.blamed = true
+	d.waiting[o] = b
+}
+
+// forgive forgets all failures for which the lost connection may be the reason, and not the other way round.
 func (d *dirtySet) forgive() {
-	clear(d.waiting)
+	maps.DeleteFunc(d.waiting, func(_ nb.Owner, b backoff) bool { return !b.blamed })
 	clear(d.parents)
 }
 

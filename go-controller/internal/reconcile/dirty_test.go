@@ -160,7 +160,7 @@ func TestDirtySetVanished(t *testing.T) {
 	d.add(podB, clusterChange)
 	d.add(svc, clusterChange)
 	wantTaken(t, "a full transaction", round(1), svc)
-	d.waiting[podB] = backoff{1, now.Add(time.Second)}
+	d.waiting[podB] = backoff{attempts: 1, until: now.Add(time.Second)}
 	wantTaken(t, "before its time", round(9))
 	if d.size != 1 || !d.vanished[podB] {
 		t.Errorf("%d dirty, want the one that waits", d.size)

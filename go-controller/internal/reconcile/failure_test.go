@@ -1,17 +1,26 @@
 package reconcile
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -243,5 +252,78 @@ func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
 	l.session, l.passed, l.inFlight = &ovsdb.Session{}, true, false
 	if next := l.untilNext(); next != time.Millisecond {
 		t.Errorf("when it may send: wakes in %s, want at once", next)
+	}
+}
+
+// An owner whose transaction never gets an answer costs the others a few attempts. Once it changes it is tried again.
+func TestUnansweredTransactionIsIsolated(t *testing.T) {
+	relay := startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+	var cuts, alone atomic.Int32
+	relay.Cut = func(m []byte) bool {
+		cut := bytes.Contains(m, []byte(`"transact"`)) && bytes.Contains(m, []byte("default/killer")) &&
+			!bytes.Contains(m, []byte(`"affinity_timeout","60"`))
+		if cut {
+			cuts.Add(1)
+		}
+		if cut && !bytes.Contains(m, []byte(`"pod"`)) {
+			alone.Add(1)
+		}
+		return cut
+	}
+	killer := &cluster.Service{Name: cluster.Name{Namespace: "default", Name: "killer"}, UID: "uid-killer",
+		ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.11")},
+		Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
+	objects := append(someCluster(), killer)
+	for i := range 20 {
+		objects = append(objects, pod(fmt.Sprint("p", i), "n1"))
+	}
+	f := newFeed(objects...)
+	b := startBed(t, relay.Remote, f)
+	b.eventually("number of ports of n1", "23", func() string { return fmt.Sprint(len(strings.Fields(b.portsOf("n1")()))) })
+	b.eventually("load balancers", "Service_default/web_TCP", b.names("Load_Balancer"))
+	if alone.Load() == 0 || cuts.Load() > 20 {
+		t.Errorf("%d transactions with the killer ended the connection, %d of them without pods: want few, and some",
+			cuts.Load(), alone.Load())
+	}
+	changed := *killer
+	changed.AffinitySeconds = 60
+	f.put(&changed)
+	b.eventually("load balancers", "Service_default/killer_TCP Service_default/web_TCP", b.names("Load_Balancer"))
+}
+
+// A transaction without an answer halves the number of owners of the next one, until one is alone. The number grows
+// again with each transaction that is carried out. A new connection forgives all but the one that was alone.
+func TestUnansweredTransactionsShrink(t *testing.T) {
+	m := metrics.NewMaster(prometheus.NewRegistry())
+	l := New(Config{Metrics: m, Log: slog.New(slog.DiscardHandler),
+		Database: ovsdb.New(config.OVSDB{}, nb.NewSchema(), slog.New(slog.DiscardHandler))})
+	plans := func(n int) []nb.Plan {
+		out := make([]nb.Plan, n)
+		for i := range out {
+			out[i].Owner = owner(names.KindPod, fmt.Sprint("default/p", i))
+		}
+		return out
+	}
+	for _, most := range []int{3, 1, 1} {
+		l.finish(result{plans: plans(max(2*most, 1)), err: context.DeadlineExceeded})
+		if l.most != most {
+			t.Errorf("at most %d owners, want %d", l.most, most)
+		}
+	}
+	l.finish(result{plans: plans(1), err: context.DeadlineExceeded})
+	l.dirty.forgive()
+	if _, waits := l.dirty.waiting[plans(1)[0].Owner]; !waits || len(l.dirty.waiting) != 1 || l.dirty.size != 6 {
+		t.Errorf("%v of %d dirty owners wait, want the one that was alone", l.dirty.waiting, l.dirty.size)
+	}
+	for _, most := range []int{2, 4, 8} {
+		if l.finish(result{plans: plans(1)}); l.most != most {
+			t.Errorf("at most %d owners, want %d", l.most, most)
+		}
+	}
+	for range 10 {
+		l.finish(result{plans: plans(1)})
+	}
+	if l.most != 0 || len(l.dirty.waiting) != 0 {
+		t.Errorf("at most %d owners, %v wait; want any number, and none", l.most, l.dirty.waiting)
 	}
 }

@@ -3,12 +3,15 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
@@ -35,6 +38,8 @@ type Recorder interface {
 	Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Event, []cluster.Problem, error)
 	// Changed reads the rows of owners that changed.
 	Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event, []cluster.Problem)
+	// Freed is what must not be given before some time, in seconds since 1970: it was freed lately.
+	Freed(s *cluster.State, session *ovsdb.Session) map[netip.Prefix]int64
 }
 
 // Monitor finds out what can only be known by waiting: which gateways are down.
@@ -65,6 +70,8 @@ type Config struct {
 	Writer   Writer
 	Recorder Recorder
 	Monitor  Monitor
+	Leader   Leader // nil: no other master is reckoned with, and no leader epoch is raised
+	Adopt    bool   // take over the database of another cluster
 	Metrics  *metrics.Master
 	Log      *slog.Logger
 	Verify   bool // compare with a full translation whenever there is nothing else to do
@@ -73,32 +80,48 @@ type Config struct {
 // Loop is the reconciler. Its fields belong to the goroutine of Run.
 type Loop struct {
 	Config
+	born     time.Time
 	dirty    *dirtySet
 	session  *ovsdb.Session
 	synced   bool      // the source is
 	begun    bool      // the records of this session are known
+	leads    bool      // the leader epoch in this session's database is ours
+	epoch    uint64    // the last one that was raised here
+	cluster  string    // the UID that was recorded with it
+	noUID    bool      // that this cluster has no UID was logged
+	raiseAt  time.Time // when to try again to raise it
+	stopped  error     // why the loop must end
 	passed   bool      // the full pass over this session has begun
 	passedAt time.Time // when it began; zero once it has ended
 	inFlight bool
 	sentAt   time.Time         // when the last transaction was started
 	paused   bool              // step left work for after the pause
 	halves   [][]nb.Owner      // parts of rejected batches, to be sent first
+	most     int               // the number of owners at which a transaction is full, after one had no answer; 0 for any
 	verified bool              // nothing was written since the last verification
 	suspects map[nb.Owner]bool // owners that the last verification found different
 	verifyAt time.Time         // when to look at them again; zero for as soon as there is nothing else to do
 	refusal  string            // why the full pass can't begin; logged once
+	guard    guard             // what the full pass does not remove yet
 	results  chan result
 	inSync   chan struct{}
+	compared atomic.Pointer[ovsdb.Session] // the session whose full pass has ended
+	heldBack atomic.Pointer[error]         // what waits for approval
+	turned   atomic.Int64                  // when the loop last turned, Unix nanoseconds
 }
 
 // New makes a Loop.
 func New(c Config) *Loop {
-	return &Loop{Config: c, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
+	now := time.Now()
+	l := &Loop{Config: c, born: now, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
+	l.turned.Store(now.UnixNano())
+	return l
 }
 
 // result is how a transaction ended.
 type result struct {
 	session *ovsdb.Session
+	raised  ovsdb.Epoch // what the transaction was to record; zero for others
 	plans   []nb.Plan
 	causes  map[nb.Owner]cause
 	outcome ovsdb.Outcome
@@ -109,17 +132,28 @@ type result struct {
 // InSync is closed when the database holds what the cluster wants for the first time.
 func (l *Loop) InSync() <-chan struct{} { return l.inSync }
 
-// Run works until ctx ends, and then waits for the transaction in flight.
-func (l *Loop) Run(ctx context.Context) {
+// heartbeat is how often the loop turns although there is nothing to do.
+const heartbeat = 10 * time.Second
+
+// Compared tells whether every owner was compared with the database of a session.
+func (l *Loop) Compared(s *ovsdb.Session) bool { return l.compared.Load() == s }
+
+// Turned is when the loop last turned.
+func (l *Loop) Turned() time.Time { return time.Unix(0, l.turned.Load()) }
+
+// Run works until ctx ends, and then waits for the transaction in flight. It returns ErrNotLeader as soon as another
+// master leads.
+func (l *Loop) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		l.turned.Store(time.Now().UnixNano())
 		select {
 		case <-ctx.Done():
 			if l.inFlight {
 				l.finish(<-l.results)
 			}
-			return
+			return nil
 		case <-l.Source.Signal():
 		case <-l.Database.Signal():
 		case <-l.Monitor.Signal():
@@ -128,22 +162,33 @@ func (l *Loop) Run(ctx context.Context) {
 			l.finish(r)
 		}
 		l.takeSession()
+		l.advance()
+		l.lead(ctx)
 		l.takeEvents()
 		l.takeGatewayEvents()
 		l.takeDirty()
 		l.step(ctx)
-		timer.Reset(l.untilNext())
+		if l.stopped != nil && !l.inFlight {
+			return l.stopped
+		}
+		timer.Reset(min(l.untilNext(), heartbeat))
 	}
 }
 
 // untilNext is how long Run may wait for a signal. While nothing may be sent, only a signal can change that.
 func (l *Loop) untilNext() time.Duration {
 	next := time.Hour
+	if l.session != nil && l.begun && !l.leads && !l.inFlight {
+		return max(time.Until(l.raiseAt), time.Millisecond)
+	}
 	if l.session == nil || !l.passed || l.inFlight {
 		return next
 	}
 	if !l.verifyAt.IsZero() && l.dirty.size == 0 {
 		next = max(time.Until(l.verifyAt), l.pause(), time.Millisecond)
+	}
+	if d, ok := l.untilFree(); ok {
+		next = min(next, max(d, time.Millisecond))
 	}
 	if t, ok := l.dirty.nextAttempt(); ok {
 		next = min(next, max(time.Until(t), time.Millisecond))
@@ -186,9 +231,12 @@ func (l *Loop) takeEvents() {
 	if l.session == nil {
 		return // the database may have nodes that hold subnets
 	}
+	if l.begin(); !l.leads { // the nodes set up by hand have claims, too
+		return // another master may grant the same
+	}
 	l.synced = true
-	l.begin() // the nodes set up by hand have claims, too
 	l.Log.Info("cluster known", "nodes", len(s.Nodes), "pods", len(s.Pods), "services", len(s.Services))
+	l.keepFreed()
 	l.carryOut(l.Core.Start())
 }
 
@@ -250,7 +298,7 @@ func (l *Loop) takeSession() {
 	if s == l.session {
 		return
 	}
-	l.session, l.begun, l.passed, l.halves = s, false, false, nil
+	l.session, l.begun, l.leads, l.passed, l.halves = s, false, false, false, nil
 	l.dirty.forgive() // earlier attempts may have failed because the connection was lost
 	l.suspects, l.refusal = nil, ""
 	l.Metrics.InSync.Set(0)
@@ -266,6 +314,10 @@ func (l *Loop) takeDirty() {
 		dirty := l.session.TakeDirty()
 		for _, o := range dirty {
 			l.dirty.add(o, databaseChange)
+			if o.Kind == names.KindCluster {
+				l.checkEpoch()
+				l.guard.review = true
+			}
 		}
 		if len(dirty) > 0 {
 			events, problems := l.Recorder.Changed(l.Core.State, l.session, dirty)
@@ -274,16 +326,19 @@ func (l *Loop) takeDirty() {
 		}
 		return
 	}
-	if !l.begin() {
+	if !l.begin() || !l.leads {
 		return
 	}
 	l.session.TakeDirty()
 	l.carryOut(l.Core.Step(l.Monitor.Recall(l.Core.State, l.session)))
-	for _, owners := range [][]nb.Owner{l.session.Owners(), l.Core.Owners()} {
+	there := l.session.Owners()
+	l.holdBack(there)
+	for _, owners := range [][]nb.Owner{there, l.Core.Owners()} {
 		for _, o := range owners {
 			l.dirty.add(o, fullPass)
 		}
 	}
+	l.session.Record(l.Core.Ledger().Freed(), nil)
 	l.passed, l.passedAt = true, time.Now()
 	l.Metrics.FullPasses.Inc()
 	l.Log.Info("full pass", "owners", l.dirty.size)

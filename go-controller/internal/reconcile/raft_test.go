@@ -13,7 +13,8 @@ import (
 // loses nothing, and still repairs.
 func TestRaftFailover(t *testing.T) {
 	raft := testkit.StartRaft(t, testkit.NBSchemas()["25.03"], ovsdb.DatabaseName)
-	b := startBed(t, strings.Join(raft.Remotes(), ","), newFeed(someCluster()...))
+	b := lead(t, strings.Join(raft.Remotes(), ","), newFeed(someCluster()...), newCandidate("me"))
+	b.inSync()
 	for round, address := range []string{"4", "5"} {
 		old := raft.Leader()
 		raft.Kill(old)
@@ -26,6 +27,7 @@ func TestRaftFailover(t *testing.T) {
 		b.eventually("a deleted port", "0a:58:0a:f4:00:03 10.244.0.3 fd01::3", b.addresses("default_a"))
 		b.feed.drop(pod("during", "n1"))
 		b.eventually("the pod that went", "", b.addresses("default_during"))
+		b.eventually("the epoch, raised for the new connection", fmt.Sprintf("\"%d\" me", round+2), b.epoch)
 		raft.Start(old)
 		t.Logf("round %d: server %d was killed, %d leads", round, old, raft.Leader())
 	}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/core"
@@ -16,9 +17,10 @@ func (l *Loop) step(ctx context.Context) {
 		l.Metrics.Failing.Set(float64(len(l.dirty.waiting)))
 	}()
 	l.paused = l.pause() > 0
-	if l.session == nil || !l.passed || l.inFlight || l.paused {
+	if l.session == nil || !l.passed || !l.mayWrite() || l.inFlight || l.paused {
 		return
 	}
+	l.reviewHeld()
 	b := l.batch()
 	if len(b.Plans) == 0 {
 		l.idle()
@@ -50,12 +52,16 @@ func (l *Loop) batch() *batch {
 	if len(b.Plans) == 0 {
 		l.dirty.take(time.Now(), func(o nb.Owner, c cause, vanished bool) (postpone, full bool) {
 			b.causes[o] = c
-			if vanished {
+			switch {
+			case vanished && l.guard.held[o]:
+			case vanished:
 				b.AddVanished(o)
-			} else {
-				postpone = b.Add(o)
+			case !b.Add(o):
+				l.wanted(o)
+			default:
+				postpone = !l.guard.held[o]
 			}
-			return postpone, b.Ops >= maxOps
+			return postpone, b.Ops >= maxOps || l.most > 0 && len(b.Plans) >= l.most
 		})
 	}
 	b.Settle()
@@ -84,6 +90,7 @@ func (l *Loop) settled(b *batch) {
 func (l *Loop) send(ctx context.Context, b *batch) {
 	l.inFlight, l.verified = true, false
 	s := l.session
+	s.Record(l.Core.Ledger().TakeFreed())
 	started := time.Now()
 	l.sentAt = started
 	go func() {
@@ -98,14 +105,15 @@ func (l *Loop) finish(r result) {
 	l.inFlight = false
 	l.Metrics.Transaction.Observe(r.took.Seconds())
 	switch {
+	case r.raised.Number > 0:
+		l.raised(r)
 	case r.err == nil:
 		l.committed(r)
 	case r.session != l.Database.Session() || !ovsdb.IsRejected(r.err):
-		l.Metrics.Transactions.WithLabelValues("failed").Inc()
-		l.Log.Warn("transaction", "owners", len(r.plans), "error", r.err, "took", r.took)
-		for _, p := range r.plans {
-			l.dirty.fail(p.Owner, time.Now())
+		if errors.Is(r.err, ovsdb.ErrFenced) && r.session == l.session {
+			l.leads = false
 		}
+		l.unanswered(r)
 	case len(r.plans) > 1:
 		l.Metrics.Transactions.WithLabelValues("rejected").Inc()
 		l.Log.Warn("transaction refused: halving the batch", "owners", len(r.plans), "error", r.err)
@@ -119,6 +127,21 @@ func (l *Loop) finish(r result) {
 	}
 }
 
+// unanswered handles a transaction without an answer: it took too long, or the connection was lost. The server may not
+// survive one of the owners, or may be kept busy by it for so long that it counts as dead. So the next transactions have
+// half as many owners, until that one is alone. It then waits, also when there is a new connection.
+func (l *Loop) unanswered(r result) {
+	l.Metrics.Transactions.WithLabelValues("failed").Inc()
+	l.Log.Warn("transaction", "owners", len(r.plans), "error", r.err, "took", r.took)
+	l.most = max(len(r.plans)/2, 1)
+	for _, p := range r.plans {
+		l.dirty.fail(p.Owner, time.Now())
+		if len(r.plans) == 1 {
+			l.dirty.blame(p.Owner)
+		}
+	}
+}
+
 func ownersOf(plans []nb.Plan) []nb.Owner {
 	out := make([]nb.Owner, len(plans))
 	for i, p := range plans {
@@ -129,6 +152,9 @@ func ownersOf(plans []nb.Plan) []nb.Owner {
 
 func (l *Loop) committed(r result) {
 	l.Metrics.Transactions.WithLabelValues("ok").Inc()
+	if l.most *= 2; l.most >= maxOps {
+		l.most = 0
+	}
 	l.Metrics.Operations.Add(float64(r.outcome.Ops))
 	l.Metrics.Batch.Observe(float64(len(r.plans)))
 	var rows [3]int
@@ -161,11 +187,12 @@ func (l *Loop) committed(r result) {
 // idle is called when there is nothing to write. Failed owners may still wait for their next attempt: one bad object
 // does not keep the rest from being in sync.
 func (l *Loop) idle() {
-	if !l.passedAt.IsZero() {
+	if !l.passedAt.IsZero() && len(l.guard.held) == 0 {
 		took := time.Since(l.passedAt)
 		l.passedAt = time.Time{}
 		l.Metrics.FullPass.Set(took.Seconds())
 		l.Metrics.InSync.Set(1)
+		l.compared.Store(l.session)
 		l.Log.Info("in sync: the database is what the cluster wants", "took", took.Round(time.Microsecond))
 		select {
 		case <-l.inSync:
@@ -173,7 +200,7 @@ func (l *Loop) idle() {
 			close(l.inSync)
 		}
 	}
-	if l.Verify && !l.verified && l.dirty.size == 0 && !l.verifyAt.After(time.Now()) {
+	if l.Verify && !l.verified && l.dirty.size == 0 && len(l.guard.held) == 0 && !l.verifyAt.After(time.Now()) {
 		l.verify()
 	}
 }

@@ -227,12 +227,13 @@ func (c *Control) StartOVN(ctx context.Context) error {
 	return err
 }
 
-// StartMaster starts ovnkube master, and returns when it reports ready.
+// StartMaster starts ovnkube master, the only one, and returns when it reports ready. It takes part in no election: as a
+// standby it would be ready before it works, and it would end whenever a busy machine keeps it from renewing.
 func (c *Control) StartMaster(ctx context.Context) error {
 	argv := append([]string{
 		"ovnkube", "master", "--kubeconfig", c.masterKubeconfig(), "--nb-address", "unix:" + NBSocket,
 		"--cluster-subnets", c.Config.ClusterSubnets, "--k8s-service-cidrs", c.Config.ServiceCIDRs,
-		"--metrics-bind-address", MasterMetrics,
+		"--metrics-bind-address", MasterMetrics, "--leader-elect=false",
 	}, c.Config.MasterArgs...)
 	if err := c.StartService(ctx, member.Service{Name: Master, Argv: argv}); err != nil {
 		return err

@@ -59,6 +59,17 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// Signal sends a signal.
+func (p *Process) Signal(s os.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("sending %s to %s: %w", s, p.Name, err)
+	}
+	return nil
+}
+
+// ExitCode is the exit code of a process that has ended, -1 if a signal ended it.
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
+
 // Stop sends SIGTERM, and SIGKILL if the process still runs after grace. It returns when the process is gone. It is an
 // error if SIGKILL was needed.
 func (p *Process) Stop(grace time.Duration) error {

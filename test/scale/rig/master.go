@@ -11,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/test/scale/process"
 )
 
-// metricsAddr is the address of the master's metrics. Only one master runs at a time.
+// metricsAddr is the address of the metrics of the only master.
 const metricsAddr = "127.0.0.1:9409"
 
 // Master is a running `ovnkube master`.
@@ -23,8 +23,13 @@ type Master struct {
 	http    *http.Client
 }
 
-// StartMaster executes the master and returns at once.
+// StartMaster executes the only master and returns at once.
 func (r *Rig) StartMaster(ctx context.Context) (*Master, error) {
+	return r.StartMasterAt(ctx, metricsAddr, "--leader-elect=false")
+}
+
+// StartMasterAt executes one of several masters, with more flags, and returns at once.
+func (r *Rig) StartMasterAt(ctx context.Context, metricsAddr string, flags ...string) (*Master, error) {
 	before, err := r.received(ctx)
 	if err != nil {
 		return nil, err
@@ -33,8 +38,8 @@ func (r *Rig) StartMaster(ctx context.Context) (*Master, error) {
 	m := &Master{before: before, url: "http://" + metricsAddr, http: &http.Client{Timeout: 10 * time.Second},
 		Started: time.Now()}
 	p, err := process.Start("ovnkube master", filepath.Join(r.Dir, fmt.Sprintf("master-%d.log", r.masters)),
-		r.programs.OVNKube,
-		"master", "--kubeconfig", r.kubeconfig, "--nb-address", "unix:"+r.NB.Socket, "--metrics-bind-address", metricsAddr)
+		r.programs.OVNKube, append([]string{"master", "--kubeconfig", r.kubeconfig, "--nb-address", "unix:" + r.NB.Socket,
+			"--metrics-bind-address", metricsAddr}, flags...)...)
 	m.Process = p
 	return m, err
 }

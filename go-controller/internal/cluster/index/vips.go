@@ -34,12 +34,17 @@ func (v *VIPs) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	v.old = nil
 	var dropped, added []cluster.VIP
 	if old != nil {
-		dropped = old.VIPs()
+		dropped = vips(s, old)
 	}
 	if now != nil {
-		added = now.VIPs()
+		added = vips(s, now)
 	}
 	return topics(VIPHolder, sortedNames(v.claims.replace(old, now, dropped, added))...)
+}
+
+// vips lists the virtual IPs that a Service claims.
+func vips(s *cluster.State, of *cluster.Service) []cluster.VIP {
+	return of.VIPs(of.Addresses(s.Config.Services, nil))
 }
 
 // Holder is the Service that has a virtual IP, nil when none claims it. A Service whose cluster IP it is comes first:

@@ -140,7 +140,7 @@ func TestHoldersAfterAnyPath(t *testing.T) {
 func holders(s *cluster.State) map[cluster.VIP]cluster.Name {
 	best := map[cluster.VIP]*cluster.Service{}
 	for _, svc := range s.Services {
-		for _, v := range svc.VIPs() {
+		for _, v := range vips(s, svc) {
 			if best[v] == nil || compareClaims(v, svc, best[v]) < 0 {
 				best[v] = svc
 			}

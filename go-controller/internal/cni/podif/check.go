@@ -10,6 +10,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -24,7 +26,7 @@ func Check(s Spec) error {
 	name := names.HostVeth(s.ID)
 	peer := 0 // index of the pod's end according to the node's end
 	switch link, err := netlink.LinkByName(name); {
-	case isAbsent(err):
+	case item.IsAbsent(err):
 		errs = append(errs, fmt.Errorf("interface %s is not on the node", name))
 	case err != nil:
 		errs = append(errs, fmt.Errorf("reading %s: %w", name, err))
@@ -46,7 +48,7 @@ func Check(s Spec) error {
 // checkPod compares the pod's end. It runs in the pod's namespace. peer is 0 if unknown.
 func checkPod(s Spec, peer int) error {
 	link, err := netlink.LinkByName(s.IfName)
-	if isAbsent(err) {
+	if item.IsAbsent(err) {
 		return fmt.Errorf("interface %s is not in the container", s.IfName)
 	}
 	if err != nil {
@@ -84,9 +86,8 @@ func checkAddresses(s Spec, link netlink.Link) error {
 	}
 	have := map[netip.Prefix]bool{}
 	for _, ka := range addrs {
-		ones, _ := ka.Mask.Size()
-		if a, ok := netip.AddrFromSlice(ka.IP); ok {
-			have[netip.PrefixFrom(a.Unmap(), ones)] = true
+		if p, ok := ipnet.OfIPNet(ka.IPNet); ok {
+			have[p] = true
 		}
 	}
 	var errs []error
@@ -111,7 +112,7 @@ func checkRoutes(s Spec, link netlink.Link) error {
 	}
 	var errs []error
 	for _, r := range routes(s.Network) {
-		if !have[ipNet(r.Dest).String()+" "+r.NextHop.String()] {
+		if !have[ipnet.IPNet(r.Dest).String()+" "+r.NextHop.String()] {
 			errs = append(errs, fmt.Errorf("route %s via %s is not in the container", r.Dest, r.NextHop))
 		}
 	}

@@ -2,13 +2,12 @@ package podif
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -36,7 +35,7 @@ func Finish(id string) error {
 	if err == nil && belongs(link, id) {
 		err = netlink.LinkSetAlias(link, id)
 	}
-	if err != nil && !isAbsent(err) {
+	if err != nil && !item.IsAbsent(err) {
 		return fmt.Errorf("marking %s as finished: %w", name, err)
 	}
 	return nil
@@ -65,7 +64,7 @@ func Attachments() ([]string, error) {
 func Remove(id string) error {
 	name := names.HostVeth(id)
 	link, err := netlink.LinkByName(name)
-	if isAbsent(err) {
+	if item.IsAbsent(err) {
 		return nil
 	}
 	if err != nil {
@@ -74,14 +73,8 @@ func Remove(id string) error {
 	if !belongs(link, id) {
 		return nil
 	}
-	if err := netlink.LinkDel(link); err != nil && !isAbsent(err) {
+	if err := netlink.LinkDel(link); err != nil && !item.IsAbsent(err) {
 		return fmt.Errorf("removing %s: %w", name, err)
 	}
 	return nil
-}
-
-// isAbsent reports whether netlink's error means that there is no such link.
-func isAbsent(err error) bool {
-	var nf netlink.LinkNotFoundError
-	return errors.As(err, &nf) || errors.Is(err, unix.ENODEV)
 }

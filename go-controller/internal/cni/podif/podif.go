@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/netip"
 	"os"
 
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
@@ -105,7 +105,7 @@ func claimName(s Spec, podNS ns.NetNS) error {
 	name := names.HostVeth(s.ID)
 	link, err := netlink.LinkByName(name)
 	switch {
-	case isAbsent(err):
+	case item.IsAbsent(err):
 	case err != nil:
 		return fmt.Errorf("looking for %s: %w", name, err)
 	case !belongs(link, s.ID):
@@ -125,7 +125,7 @@ func claimName(s Spec, podNS ns.NetNS) error {
 	if err == nil {
 		return fmt.Errorf("%w: %s", ErrExists, s.IfName)
 	}
-	if !isAbsent(err) {
+	if !item.IsAbsent(err) {
 		return fmt.Errorf("looking for %s in the container: %w", s.IfName, err)
 	}
 	return nil
@@ -195,7 +195,7 @@ func setUpPod(s Spec) error {
 		return fmt.Errorf("bringing %s up in the container: %w", s.IfName, err)
 	}
 	for _, r := range routes(s.Network) {
-		kr := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(r.Dest), Gw: r.NextHop.AsSlice()}
+		kr := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipnet.IPNet(r.Dest), Gw: r.NextHop.AsSlice()}
 		if err := netlink.RouteAdd(kr); err != nil {
 			return fmt.Errorf("adding route %s via %s in the container: %w", r.Dest, r.NextHop, err)
 		}
@@ -204,7 +204,7 @@ func setUpPod(s Spec) error {
 }
 
 func addAddress(link netlink.Link, p netip.Prefix) error {
-	a := &netlink.Addr{IPNet: ipNet(p)}
+	a := &netlink.Addr{IPNet: ipnet.IPNet(p)}
 	if p.Addr().Is6() {
 		// A runtime may have disabled IPv6. Since no other pod has the address, duplicate detection would only delay
 		// the pod's start.
@@ -240,8 +240,4 @@ func disableIPv6(name, value string) error {
 		return fmt.Errorf("setting disable_ipv6=%s of %s: %w", value, name, err)
 	}
 	return nil
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

@@ -10,13 +10,14 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // Routes returns the routes that Add gives a pod, in CNI's form.
 func Routes(n annotation.PodNetwork) []*types.Route {
 	var out []*types.Route
 	for _, r := range routes(n) {
-		out = append(out, &types.Route{Dst: *ipNet(r.Dest), GW: r.NextHop.AsSlice()})
+		out = append(out, &types.Route{Dst: *ipnet.IPNet(r.Dest), GW: r.NextHop.AsSlice()})
 	}
 	return out
 }
@@ -33,21 +34,17 @@ func ReadResult(s *Spec, result *types100.Result, index int) error {
 		if ip.Interface == nil || *ip.Interface != index {
 			continue
 		}
-		a, ok := netip.AddrFromSlice(ip.Address.IP)
-		ones, _ := ip.Address.Mask.Size()
+		p, ok := ipnet.OfIPNet(&ip.Address)
 		if !ok {
 			return fmt.Errorf("address %q is not an IP address", ip.Address.String())
 		}
-		s.Network.IPs = append(s.Network.IPs, netip.PrefixFrom(a.Unmap(), ones))
+		s.Network.IPs = append(s.Network.IPs, p)
 	}
 	for _, r := range result.Routes {
-		hop, ok := netip.AddrFromSlice(r.GW)
-		dst, okDst := netip.AddrFromSlice(r.Dst.IP)
-		ones, _ := r.Dst.Mask.Size()
-		hop = hop.Unmap()
-		if ok && okDst && slices.ContainsFunc(s.Network.IPs, func(p netip.Prefix) bool { return p.Contains(hop) }) {
-			route := annotation.Route{Dest: netip.PrefixFrom(dst.Unmap(), ones), NextHop: hop}
-			s.Network.Routes = append(s.Network.Routes, route)
+		hop := ipnet.OfIP(r.GW)
+		dest, ok := ipnet.OfIPNet(&r.Dst)
+		if ok && slices.ContainsFunc(s.Network.IPs, func(p netip.Prefix) bool { return p.Contains(hop) }) {
+			s.Network.Routes = append(s.Network.Routes, annotation.Route{Dest: dest, NextHop: hop})
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // addResult appends the interface to the result of earlier plugins (CNI specification 1.1.0, section 5 "ADD Success").
@@ -32,7 +33,7 @@ func addResult(conf types.NetConf, prev *types100.Result, spec podif.Spec, veth 
 	for _, p := range spec.Network.IPs {
 		out.IPs = append(out.IPs, &types100.IPConfig{
 			Interface: types100.Int(len(out.Interfaces) - 1),
-			Address:   net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())},
+			Address:   *ipnet.IPNet(p),
 			Gateway:   gateway(p, spec.Network.Gateways),
 		})
 	}

@@ -3,7 +3,6 @@ package conntrack
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // Stale matches UDP flows that the present rules would send elsewhere. It implements
@@ -30,7 +30,8 @@ func (s *Stale) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	if flow.Forward.Protocol != unix.IPPROTO_UDP {
 		return false
 	}
-	at, to := flowEnd(flow.Forward.DstIP, flow.Forward.DstPort), flowEnd(flow.Reverse.SrcIP, flow.Reverse.SrcPort)
+	at := netip.AddrPortFrom(ipnet.OfIP(flow.Forward.DstIP), flow.Forward.DstPort)
+	to := netip.AddrPortFrom(ipnet.OfIP(flow.Reverse.SrcIP), flow.Reverse.SrcPort)
 	all := netip.IPv6Unspecified()
 	if at.Addr().Is4() {
 		all = netip.IPv4Unspecified()
@@ -41,12 +42,6 @@ func (s *Stale) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 		}
 	}
 	return false
-}
-
-// flowEnd is one end of a flow.
-func flowEnd(ip net.IP, port uint16) netip.AddrPort {
-	a, _ := netip.AddrFromSlice(ip)
-	return netip.AddrPortFrom(a.Unmap(), port)
 }
 
 // NewStale has none yet.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -13,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // Apply implements Kernel. An item that is to be removed may be gone already, by itself
 // or with another one: an address takes its routes along.
 func (n Netlink) Apply(c Change) error {
-	err := n.apply(c)
+	err := n.Set(c.Item(), c.Want == nil)
 	if c.Want == nil && IsGone(err) {
 		return nil
 	}
@@ -29,13 +28,6 @@ func (n Netlink) Apply(c Change) error {
 // there.
 func IsGone(err error) bool {
 	return IsAbsent(err) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EADDRNOTAVAIL)
-}
-
-func (n Netlink) apply(c Change) error {
-	if c.Want == nil {
-		return n.Set(c.Have, true)
-	}
-	return n.Set(c.Want, false)
 }
 
 // Set makes an item be there, or removes it.
@@ -82,7 +74,7 @@ func (n Netlink) applyAddr(a hostplan.Addr, remove bool) error {
 	if err != nil {
 		return err
 	}
-	ka := &netlink.Addr{IPNet: ipNet(a.Prefix)}
+	ka := &netlink.Addr{IPNet: ipnet.IPNet(a.Prefix)}
 	if remove {
 		return n.Handle.AddrDel(link, ka)
 	}
@@ -115,15 +107,11 @@ func (n Netlink) applyRoute(r hostplan.Route, remove bool) error {
 		return err
 	}
 	kr := &netlink.Route{
-		LinkIndex: link.Attrs().Index, Dst: ipNet(r.Dest), Gw: r.Via.AsSlice(), Src: r.Src.AsSlice(),
+		LinkIndex: link.Attrs().Index, Dst: ipnet.IPNet(r.Dest), Gw: r.Via.AsSlice(), Src: r.Src.AsSlice(),
 		Protocol: netlink.RouteProtocol(r.Protocol), Table: unix.RT_TABLE_MAIN,
 	}
 	if remove {
 		return n.Handle.RouteDel(kr)
 	}
 	return n.Handle.RouteReplace(kr)
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

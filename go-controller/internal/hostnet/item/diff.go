@@ -58,14 +58,18 @@ func (c Change) services() (s string, ok bool) {
 // changesShown is how many changed entries of service ports a line names.
 const changesShown = 3
 
+// Item is what the change is about: Want, or Have if that must go.
+func (c Change) Item() hostplan.Item {
+	if c.Want == nil {
+		return c.Have
+	}
+	return c.Want
+}
+
 // Kind is what the change is about: "link", "addr", "route", "neigh",
 // "nftables" or "sysctl".
 func (c Change) Kind() string {
-	item := c.Want
-	if item == nil {
-		item = c.Have
-	}
-	switch item.(type) {
+	switch c.Item().(type) {
 	case hostplan.Link:
 		return "link"
 	case hostplan.Addr:
@@ -85,40 +89,36 @@ func (c Change) Kind() string {
 // absent names the wanted links that do not exist. Changes of items on these are left
 // out.
 func Diff(want, have []hostplan.Item) (changes []Change, absent []string) {
-	now := map[string]hostplan.Item{}
+	now, wanted := byKey(have), byKey(want)
 	for _, h := range have {
-		now[h.Key()] = h
-	}
-	wanted := map[string]bool{}
-	for _, w := range want {
-		wanted[w.Key()] = true
-		if l, ok := w.(hostplan.Link); ok && now[l.Key()] == nil {
-			absent = append(absent, l.Name)
-		}
-	}
-	for _, h := range have {
-		if !wanted[h.Key()] {
+		if wanted[h.Key()] == nil {
 			changes = append(changes, Change{Have: h})
 		}
 	}
 	for _, w := range want {
-		if _, isLink := w.(hostplan.Link); isLink && now[w.Key()] == nil || slices.Contains(absent, w.Device()) {
-			continue
-		}
-		if h := now[w.Key()]; h != w {
-			changes = append(changes, Change{Have: h, Want: w})
+		if l, ok := w.(hostplan.Link); ok && now[l.Key()] == nil {
+			absent = append(absent, l.Name)
 		}
 	}
-	return changes, absent
+	possible := slices.DeleteFunc(slices.Clone(want), func(w hostplan.Item) bool {
+		l, isLink := w.(hostplan.Link)
+		return isLink && slices.Contains(absent, l.Name) || slices.Contains(absent, w.Device())
+	})
+	return append(changes, Missing(possible, have)...), absent
+}
+
+func byKey(items []hostplan.Item) map[string]hostplan.Item {
+	out := map[string]hostplan.Item{}
+	for _, i := range items {
+		out[i.Key()] = i
+	}
+	return out
 }
 
 // Missing lists what turns have into want as if every link existed: a preview of what
 // Converge does in the end. It removes nothing.
 func Missing(want, have []hostplan.Item) []Change {
-	now := map[string]hostplan.Item{}
-	for _, h := range have {
-		now[h.Key()] = h
-	}
+	now := byKey(have)
 	var out []Change
 	for _, w := range want {
 		if h := now[w.Key()]; h != w {

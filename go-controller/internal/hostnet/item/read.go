@@ -46,15 +46,37 @@ func (n Netlink) Read(want []hostplan.Item) ([]hostplan.Item, error) {
 	return append(out, routes...), err
 }
 
-// readLink reads the link, its addresses other than link-local ones, and its
-// permanent neighbours.
-func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
+// Link is the interface of this name; nil when there is none.
+func (n Netlink) Link(name string) (netlink.Link, error) {
 	link, err := n.Handle.LinkByName(name)
 	if IsAbsent(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading interface %s: %w", name, err)
+	}
+	return link, nil
+}
+
+// LinkNames are the names of all interfaces by index.
+func (n Netlink) LinkNames() (map[int]string, error) {
+	links, err := n.Handle.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("reading interfaces: %w", err)
+	}
+	out := map[int]string{}
+	for _, l := range links {
+		out[l.Attrs().Index] = l.Attrs().Name
+	}
+	return out, nil
+}
+
+// readLink reads the link, its addresses other than link-local ones, and its
+// permanent neighbours.
+func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
+	link, err := n.Link(name)
+	if link == nil || err != nil {
+		return nil, err
 	}
 	a := link.Attrs()
 	l := hostplan.Link{Name: name, MTU: a.MTU, Up: a.Flags&net.FlagUp != 0}
@@ -65,7 +87,7 @@ func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
 		return nil, fmt.Errorf("reading addresses of %s: %w", name, err)
 	}
 	for _, ad := range addrs {
-		if p, ok := PrefixOf(ad.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
+		if p, ok := ipnet.OfIPNet(ad.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
 			out = append(out, hostplan.Addr{Link: name, Prefix: p})
 		}
 	}
@@ -75,11 +97,11 @@ func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
 			return nil, fmt.Errorf("reading neighbours of %s: %w", name, err)
 		}
 		for _, ne := range list {
-			ip, ok := netip.AddrFromSlice(ne.IP)
-			if !ok || ne.LinkIndex != a.Index || ne.State&netlink.NUD_PERMANENT == 0 || len(ne.HardwareAddr) != len(l.MAC) {
-				continue
+			ip := ipnet.OfIP(ne.IP)
+			if ip.IsValid() && ne.LinkIndex == a.Index && ne.State&netlink.NUD_PERMANENT != 0 &&
+				len(ne.HardwareAddr) == len(l.MAC) {
+				out = append(out, hostplan.Neighbour{Link: name, IP: ip, MAC: ipnet.MAC(ne.HardwareAddr)})
 			}
-			out = append(out, hostplan.Neighbour{Link: name, IP: ip.Unmap(), MAC: ipnet.MAC(ne.HardwareAddr)})
 		}
 	}
 	return out, nil
@@ -88,13 +110,9 @@ func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
 // readRoutes reads the main table's routes that are ours or lead to one of dests. Of
 // several routes to one destination ours counts, then the first.
 func (n Netlink) readRoutes(dests map[netip.Prefix]bool) ([]hostplan.Item, error) {
-	links, err := n.Handle.LinkList()
+	nameOf, err := n.LinkNames()
 	if err != nil {
-		return nil, fmt.Errorf("reading interfaces: %w", err)
-	}
-	nameOf := map[int]string{}
-	for _, l := range links {
-		nameOf[l.Attrs().Index] = l.Attrs().Name
+		return nil, err
 	}
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN}
 	var ours, others []hostplan.Item
@@ -134,23 +152,11 @@ func defaultMetric(family int) int {
 // routeOf is a kernel route as a plan has it. ok is false for a route of another metric
 // or type, which can't collide with a planned one.
 func routeOf(kr netlink.Route, family int, nameOf map[int]string) (r hostplan.Route, ok bool) {
-	if kr.Priority != defaultMetric(family) || kr.Type != unix.RTN_UNICAST {
-		return r, false
+	dest, ok := ipnet.OfIPNet(kr.Dst)
+	r = hostplan.Route{
+		Dest: dest, Via: ipnet.OfIP(kr.Gw), Link: nameOf[kr.LinkIndex], Src: ipnet.OfIP(kr.Src), Protocol: int(kr.Protocol),
 	}
-	r = hostplan.Route{Link: nameOf[kr.LinkIndex], Protocol: int(kr.Protocol)}
-	if kr.Dst == nil {
-		return r, false
-	}
-	if r.Dest, ok = PrefixOf(kr.Dst); !ok {
-		return r, false
-	}
-	if a, ok := netip.AddrFromSlice(kr.Gw); ok {
-		r.Via = a.Unmap()
-	}
-	if a, ok := netip.AddrFromSlice(kr.Src); ok {
-		r.Src = a.Unmap()
-	}
-	return r, true
+	return r, ok && kr.Priority == defaultMetric(family) && kr.Type == unix.RTN_UNICAST
 }
 
 func readSysctl(s hostplan.Sysctl) ([]hostplan.Item, error) {
@@ -169,14 +175,4 @@ func readSysctl(s hostplan.Sysctl) ([]hostplan.Item, error) {
 func IsAbsent(err error) bool {
 	var nf netlink.LinkNotFoundError
 	return errors.As(err, &nf) || errors.Is(err, unix.ENODEV)
-}
-
-// PrefixOf is a network as netip has it; ok is false for none.
-func PrefixOf(n *net.IPNet) (p netip.Prefix, ok bool) {
-	if n == nil {
-		return netip.Prefix{}, false
-	}
-	a, ok := netip.AddrFromSlice(n.IP)
-	ones, _ := n.Mask.Size()
-	return netip.PrefixFrom(a.Unmap(), ones), ok
 }

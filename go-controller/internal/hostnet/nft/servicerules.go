@@ -39,6 +39,10 @@ func serviceRules(n hostplan.ServiceNode) (out []rule) {
 			}
 			drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 			in := func(kind hostplan.ServiceEntryKind, ports bool) serviceSet { return serviceSet{kind, ports, f} }
+			if chain == serviceOutChain {
+				add("what this node uses", in(hostplan.ExemptEntry, false).contains(true),
+					[]expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}})
+			}
 			add("other sources", in(hostplan.LimitEntry, false).contains(true), in(hostplan.AllowEntry, false).contains(false),
 				drop)
 			outside := iif(expr.CmpOpNeq, link)

@@ -52,7 +52,9 @@ func serviceSets() (out []serviceSet) {
 		for _, kind := range remoteKinds() {
 			out = append(out, serviceSet{kind, true, f})
 		}
-		out = append(out, serviceSet{hostplan.LimitEntry, false, f}, serviceSet{hostplan.AllowEntry, false, f})
+		for _, kind := range []hostplan.ServiceEntryKind{hostplan.LimitEntry, hostplan.AllowEntry, hostplan.ExemptEntry} {
+			out = append(out, serviceSet{kind, false, f})
+		}
 	}
 	return out
 }

@@ -20,14 +20,13 @@ const (
 // readAddrs reads the addresses of an interface in the kernel's order. The library's
 // reader leaves out the metric and the protocol.
 func readAddrs(link string, index int) ([]nicmove.Addr, error) {
-	header := make([]byte, unix.SizeofIfAddrmsg)
-	messages, err := dump(unix.RTM_GETADDR, unix.RTM_NEWADDR, header)
+	messages, err := dump(unix.RTM_GETADDR, unix.RTM_NEWADDR, nl.NewIfAddrmsg(unix.AF_UNSPEC))
 	if err != nil {
 		return nil, err
 	}
 	var out []nicmove.Addr
 	for _, m := range messages {
-		if len(m) < unix.SizeofIfAddrmsg || int(binary.NativeEndian.Uint32(m[4:])) != index {
+		if len(m) < unix.SizeofIfAddrmsg || int(nl.DeserializeIfAddrmsg(m).Index) != index {
 			continue
 		}
 		a, ok, err := decodeAddr(m)
@@ -48,7 +47,8 @@ func decodeAddr(m []byte) (a nicmove.Addr, ok bool, err error) {
 	if err != nil {
 		return a, false, err
 	}
-	a = nicmove.Addr{Flags: uint32(m[2]), Scope: m[3], Valid: nicmove.Forever, Preferred: nicmove.Forever}
+	header := nl.DeserializeIfAddrmsg(m)
+	a = nicmove.Addr{Flags: uint32(header.Flags), Scope: header.Scope, Valid: nicmove.Forever, Preferred: nicmove.Forever}
 	var local, address netip.Addr
 	for _, at := range attrs {
 		switch at.Attr.Type {
@@ -62,8 +62,9 @@ func decodeAddr(m []byte) (a nicmove.Addr, ok bool, err error) {
 			a.Label = nl.BytesToString(at.Value)
 		case unix.IFA_FLAGS:
 			a.Flags = binary.NativeEndian.Uint32(at.Value)
-		case unix.IFA_CACHEINFO: // struct ifa_cacheinfo: preferred, valid, ...
-			a.Preferred, a.Valid = binary.NativeEndian.Uint32(at.Value), binary.NativeEndian.Uint32(at.Value[4:])
+		case unix.IFA_CACHEINFO:
+			info := nl.DeserializeIfaCacheInfo(at.Value)
+			a.Preferred, a.Valid = info.Prefered, info.Valid
 		case ifaRTPriority:
 			a.Metric = binary.NativeEndian.Uint32(at.Value)
 		case ifaProto:
@@ -77,7 +78,7 @@ func decodeAddr(m []byte) (a nicmove.Addr, ok bool, err error) {
 		a.Peer = address
 	}
 	a.Flags &= nicmove.SettableFlags | nicmove.FlagTentative | nicmove.FlagDADFailed
-	a.Prefix = netip.PrefixFrom(local, int(m[1]))
+	a.Prefix = netip.PrefixFrom(local, int(header.Prefixlen))
 	return a, local.IsValid(), nil
 }
 
@@ -91,7 +92,7 @@ func (n NICs) carryAddr(a nicmove.Addr, remove bool) error {
 	}
 	index := uint32(link.Attrs().Index)
 	if remove {
-		return send(unix.RTM_DELADDR, 0, addrHeader(a, index), addrAttrs(a)...)
+		return send(unix.RTM_DELADDR, 0, addrHeader(a, index), addrAttrs(a))
 	}
 	checked := a.Prefix.Addr().Is6() && a.Flags&(nicmove.FlagTentative|nicmove.FlagDADFailed|nicmove.FlagNoDAD) == 0
 	first := a
@@ -99,16 +100,15 @@ func (n NICs) carryAddr(a nicmove.Addr, remove bool) error {
 		first.Flags |= nicmove.FlagNoDAD
 	}
 	if err := send(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, addrHeader(first, index),
-		addrAttrs(first)...); err != nil || !checked {
+		addrAttrs(first)); err != nil || !checked {
 		return err
 	}
-	return send(unix.RTM_NEWADDR, unix.NLM_F_REPLACE, addrHeader(a, index), addrAttrs(a)...)
+	return send(unix.RTM_NEWADDR, unix.NLM_F_REPLACE, addrHeader(a, index), addrAttrs(a))
 }
 
-func addrHeader(a nicmove.Addr, index uint32) []byte {
-	h := make([]byte, unix.SizeofIfAddrmsg)
-	h[0], h[1], h[3] = byte(familyOf(a.Prefix.Addr())), byte(a.Prefix.Bits()), a.Scope
-	binary.NativeEndian.PutUint32(h[4:], index)
+func addrHeader(a nicmove.Addr, index uint32) *nl.IfAddrmsg {
+	h := nl.NewIfAddrmsg(familyOf(a.Prefix.Addr()))
+	h.Prefixlen, h.Scope, h.Index = uint8(a.Prefix.Bits()), a.Scope, index
 	return h
 }
 
@@ -117,24 +117,16 @@ func addrAttrs(a nicmove.Addr) []*nl.RtAttr {
 	if a.Peer.IsValid() {
 		address = a.Peer
 	}
-	info := make([]byte, unix.SizeofIfaCacheinfo)
-	binary.NativeEndian.PutUint32(info, a.Preferred)
-	binary.NativeEndian.PutUint32(info[4:], a.Valid)
+	info := nl.IfaCacheInfo{IfaCacheinfo: unix.IfaCacheinfo{Prefered: a.Preferred, Valid: a.Valid}}
 	out := []*nl.RtAttr{
 		nl.NewRtAttr(unix.IFA_LOCAL, a.Prefix.Addr().AsSlice()),
 		nl.NewRtAttr(unix.IFA_ADDRESS, address.AsSlice()),
 		nl.NewRtAttr(unix.IFA_FLAGS, nl.Uint32Attr(a.Flags&nicmove.SettableFlags)),
-		nl.NewRtAttr(unix.IFA_CACHEINFO, info),
+		nl.NewRtAttr(unix.IFA_CACHEINFO, info.Serialize()),
 	}
-	if a.Broadcast.IsValid() {
-		out = append(out, nl.NewRtAttr(unix.IFA_BROADCAST, a.Broadcast.AsSlice()))
-	}
-	if a.Label != "" {
-		out = append(out, nl.NewRtAttr(unix.IFA_LABEL, nl.ZeroTerminated(a.Label)))
-	}
-	if a.Metric != 0 {
-		out = append(out, nl.NewRtAttr(ifaRTPriority, nl.Uint32Attr(a.Metric)))
-	}
+	out = addrAttr(out, unix.IFA_BROADCAST, a.Broadcast)
+	out = textAttr(out, unix.IFA_LABEL, a.Label)
+	out = numberAttr(out, ifaRTPriority, a.Metric)
 	if a.Protocol != 0 {
 		out = append(out, nl.NewRtAttr(ifaProto, []byte{a.Protocol}))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // NICs are the interfaces of the namespace that its items are of.
@@ -68,12 +69,9 @@ func (n NICs) Standing(name string) (s Standing, ok bool, err error) {
 // NIC reads all that an interface has; the zero Device when there is none of this name.
 // It fails on a setting that can't be put onto another interface.
 func (n NICs) NIC(name string) (d nicmove.Device, err error) {
-	link, err := n.items.Handle.LinkByName(name)
-	if item.IsAbsent(err) {
-		return d, nil
-	}
-	if err != nil {
-		return d, fmt.Errorf("reading interface %s: %w", name, err)
+	link, err := n.items.Link(name)
+	if link == nil || err != nil {
+		return d, err
 	}
 	a := link.Attrs()
 	d.Link = hostplan.Link{Name: name, MTU: a.MTU, Up: a.Flags&net.FlagUp != 0}
@@ -113,11 +111,8 @@ func (n NICs) Carry(s nicmove.Step) error {
 }
 
 func (n NICs) carry(s nicmove.Step) error {
-	thing, remove := s.Want, s.Want == nil
-	if remove {
-		thing = s.Have
-	}
-	switch t := thing.(type) {
+	remove := s.Want == nil
+	switch t := s.Thing().(type) {
 	case nicmove.Addr:
 		if s.Have != nil && !remove { // not everything of an address can be changed
 			if err := n.Carry(nicmove.Step{Have: s.Have}); err != nil {
@@ -138,22 +133,16 @@ func (n NICs) carry(s nicmove.Step) error {
 	case hostplan.Item:
 		return n.items.Set(t, remove)
 	default:
-		return fmt.Errorf("%T is not known here", thing)
+		return fmt.Errorf("%T is not known here", t)
 	}
 }
 
 // RemoveTap removes an interface of kind tap, and tells whether there was one. Taps of
 // Open vSwitch's userspace datapath outlive an ovs-vswitchd that is killed.
 func (n NICs) RemoveTap(name string) (bool, error) {
-	link, err := n.items.Handle.LinkByName(name)
-	if item.IsAbsent(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading interface %s: %w", name, err)
-	}
+	link, err := n.items.Link(name)
 	if _, ok := link.(*netlink.Tuntap); !ok {
-		return false, nil
+		return false, err
 	}
 	if err := n.items.Handle.LinkDel(link); err != nil && !item.IsGone(err) {
 		return false, fmt.Errorf("removing interface %s: %w", name, err)
@@ -162,13 +151,13 @@ func (n NICs) RemoveTap(name string) (bool, error) {
 }
 
 // dump reads a whole table of the kernel. The header tells the family.
-func dump(message int, answer uint16, header []byte) ([][]byte, error) {
+func dump(message int, answer uint16, header nl.NetlinkRequestData) ([][]byte, error) {
 	const attempts = 5 // a table that changes while it is told has to be asked for again
 	var out [][]byte
 	var err error
 	for range attempts {
 		request := nl.NewNetlinkRequest(message, unix.NLM_F_DUMP)
-		request.AddRawData(header)
+		request.AddData(header)
 		if out, err = request.Execute(unix.NETLINK_ROUTE, answer); !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break
 		}
@@ -177,9 +166,9 @@ func dump(message int, answer uint16, header []byte) ([][]byte, error) {
 }
 
 // send makes one change.
-func send(message, flags int, header []byte, attrs ...*nl.RtAttr) error {
+func send(message, flags int, header nl.NetlinkRequestData, attrs []*nl.RtAttr) error {
 	request := nl.NewNetlinkRequest(message, flags|unix.NLM_F_ACK)
-	request.AddData(rawData(header))
+	request.AddData(header)
 	for _, a := range attrs {
 		request.AddData(a)
 	}
@@ -187,14 +176,27 @@ func send(message, flags int, header []byte, attrs ...*nl.RtAttr) error {
 	return err
 }
 
-// rawData is a message header that is ready.
-type rawData []byte
+// addrAttr, numberAttr and textAttr add an attribute unless its value is the zero one.
+func addrAttr(attrs []*nl.RtAttr, kind int, a netip.Addr) []*nl.RtAttr {
+	if !a.IsValid() {
+		return attrs
+	}
+	return append(attrs, nl.NewRtAttr(kind, a.AsSlice()))
+}
 
-// Len implements nl.NetlinkRequestData.
-func (r rawData) Len() int { return len(r) }
+func numberAttr(attrs []*nl.RtAttr, kind int, n uint32) []*nl.RtAttr {
+	if n == 0 {
+		return attrs
+	}
+	return append(attrs, nl.NewRtAttr(kind, nl.Uint32Attr(n)))
+}
 
-// Serialize implements nl.NetlinkRequestData.
-func (r rawData) Serialize() []byte { return r }
+func textAttr(attrs []*nl.RtAttr, kind int, s string) []*nl.RtAttr {
+	if s == "" {
+		return attrs
+	}
+	return append(attrs, nl.NewRtAttr(kind, nl.ZeroTerminated(s)))
+}
 
 // readStaticNeighbours reads the permanent and the proxied neighbours.
 func (n NICs) readStaticNeighbours(name string, index int) ([]nicmove.Neighbour, error) {
@@ -209,10 +211,9 @@ func (n NICs) readStaticNeighbours(name string, index int) ([]nicmove.Neighbour,
 			return nil, err
 		}
 		for _, ne := range append(list, proxies...) {
-			ip, ok := netip.AddrFromSlice(ne.IP)
 			proxy := ne.Flags&netlink.NTF_PROXY != 0
-			item := nicmove.Neighbour{Neighbour: hostplan.Neighbour{Link: name, IP: ip.Unmap()}, Proxy: proxy}
-			if !ok || ne.LinkIndex != index || !proxy &&
+			item := nicmove.Neighbour{Neighbour: hostplan.Neighbour{Link: name, IP: ipnet.OfIP(ne.IP)}, Proxy: proxy}
+			if !item.IP.IsValid() || ne.LinkIndex != index || !proxy &&
 				(ne.State&netlink.NUD_PERMANENT == 0 || len(ne.HardwareAddr) != len(item.MAC)) {
 				continue
 			}

@@ -1,11 +1,14 @@
 package nic
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
+	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -23,15 +26,13 @@ const rtaNHID = 30
 // readAllRoutes reads the routes of all tables with a hop on the link, except those
 // that the kernel itself keeps in its table "local".
 func (n NICs) readAllRoutes(link string) ([]nicmove.Route, error) {
-	links, err := n.linkNames()
+	links, err := n.items.LinkNames()
 	if err != nil {
 		return nil, err
 	}
 	var out []nicmove.Route
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		header := make([]byte, unix.SizeofRtMsg)
-		header[0] = family
-		messages, err := dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, header)
+		messages, err := dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, &nl.RtMsg{RtMsg: unix.RtMsg{Family: family}})
 		if err != nil {
 			return nil, err
 		}
@@ -53,30 +54,19 @@ func (n NICs) readAllRoutes(link string) ([]nicmove.Route, error) {
 	return out, nil
 }
 
-func (n NICs) linkNames() (map[int]string, error) {
-	list, err := n.items.Handle.LinkList()
-	if err != nil {
-		return nil, fmt.Errorf("reading interfaces: %w", err)
-	}
-	out := map[int]string{}
-	for _, l := range list {
-		out[l.Attrs().Index] = l.Attrs().Name
-	}
-	return out, nil
-}
-
 // decodeRoute reads a struct rtmsg and its attributes (rtnetlink(7)).
 func decodeRoute(m []byte, links map[int]string) (r nicmove.Route, err error) {
 	attrs, err := nl.ParseRouteAttr(m[unix.SizeofRtMsg:])
 	if err != nil {
 		return r, err
 	}
-	r = nicmove.Route{TOS: m[3], Table: uint32(m[4]), Protocol: m[5], Scope: m[6], Type: m[7]}
+	h := nl.DeserializeRtMsg(m)
+	r = nicmove.Route{TOS: h.Tos, Table: uint32(h.Table), Protocol: h.Protocol, Scope: h.Scope, Type: h.Type}
 	dest, from := netip.IPv4Unspecified(), netip.IPv4Unspecified()
-	if m[0] == unix.AF_INET6 {
+	if h.Family == unix.AF_INET6 {
 		dest, from = netip.IPv6Unspecified(), netip.IPv6Unspecified()
 	}
-	hop := nicmove.Hop{OnLink: binary.NativeEndian.Uint32(m[8:])&unix.RTNH_F_ONLINK != 0}
+	hop := nicmove.Hop{OnLink: h.Flags&unix.RTNH_F_ONLINK != 0}
 	for _, a := range attrs {
 		v := a.Value
 		switch a.Attr.Type &^ unix.NLA_F_NESTED {
@@ -103,16 +93,16 @@ func decodeRoute(m []byte, links map[int]string) (r nicmove.Route, err error) {
 		case unix.RTA_PAD:
 		default:
 			if !takeHopAttr(&hop, a.Attr.Type, v, links) {
-				r.Other = append(r.Other, nicmove.Attr{Type: a.Attr.Type, Value: hex.EncodeToString(v)})
+				r.Other = append(r.Other, rawAttr(a))
 			}
 		}
 		if err != nil {
 			return r, err
 		}
 	}
-	r.Dest = netip.PrefixFrom(dest, int(m[1]))
-	if m[2] != 0 {
-		r.From = netip.PrefixFrom(from, int(m[2]))
+	r.Dest = netip.PrefixFrom(dest, int(h.Dst_len))
+	if h.Src_len != 0 {
+		r.From = netip.PrefixFrom(from, int(h.Src_len))
 	}
 	if len(r.Hops) == 0 {
 		r.Hops = []nicmove.Hop{hop}
@@ -139,7 +129,8 @@ func takeHopAttr(h *nicmove.Hop, attr uint16, v []byte, links map[int]string) bo
 func decodeHops(b []byte, links map[int]string) ([]nicmove.Hop, error) {
 	var out []nicmove.Hop
 	for len(b) >= unix.SizeofRtNexthop {
-		length := int(binary.NativeEndian.Uint16(b))
+		hop := nl.DeserializeRtNexthop(b).RtNexthop
+		length := int(hop.Len)
 		if length < unix.SizeofRtNexthop || length > len(b) {
 			return nil, fmt.Errorf("reading the next hops of a route: one is %d bytes long, %d are left", length, len(b))
 		}
@@ -147,11 +138,11 @@ func decodeHops(b []byte, links map[int]string) ([]nicmove.Hop, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the next hops of a route: %w", err)
 		}
-		h := nicmove.Hop{Link: links[int(binary.NativeEndian.Uint32(b[4:]))], Weight: int(b[3]) + 1,
-			OnLink: b[2]&unix.RTNH_F_ONLINK != 0}
+		h := nicmove.Hop{Link: links[int(hop.Ifindex)], Weight: int(hop.Hops) + 1,
+			OnLink: hop.Flags&unix.RTNH_F_ONLINK != 0}
 		for _, a := range attrs {
 			if !takeHopAttr(&h, a.Attr.Type, a.Value, links) {
-				h.Other = append(h.Other, nicmove.Attr{Type: a.Attr.Type, Value: hex.EncodeToString(a.Value)})
+				h.Other = append(h.Other, rawAttr(a))
 			}
 		}
 		out = append(out, h)
@@ -163,6 +154,11 @@ func decodeHops(b []byte, links map[int]string) ([]nicmove.Hop, error) {
 // align is RTNH_ALIGN of linux/rtnetlink.h.
 func align(n int) int { return (n + 3) &^ 3 }
 
+// rawAttr keeps an attribute as it is.
+func rawAttr(a syscall.NetlinkRouteAttr) nicmove.Attr {
+	return nicmove.Attr{Type: a.Attr.Type, Value: hex.EncodeToString(a.Value)}
+}
+
 // rawAttrs keeps attributes as they are, by type.
 func rawAttrs(b []byte) ([]nicmove.Attr, error) {
 	attrs, err := nl.ParseRouteAttr(b)
@@ -171,17 +167,19 @@ func rawAttrs(b []byte) ([]nicmove.Attr, error) {
 	}
 	var out []nicmove.Attr
 	for _, a := range attrs {
-		out = append(out, nicmove.Attr{Type: a.Attr.Type, Value: hex.EncodeToString(a.Value)})
+		out = append(out, rawAttr(a))
 	}
-	slices.SortFunc(out, func(a, b nicmove.Attr) int { return int(a.Type) - int(b.Type) })
+	slices.SortFunc(out, byType)
 	return out, nil
 }
+
+func byType(a, b nicmove.Attr) int { return cmp.Compare(a.Type, b.Type) }
 
 // carryRoute adds or removes a route. With replace it exchanges the one to the same
 // destination with the same table, TOS and metric. An added route comes after such
 // others (NLM_F_APPEND), which stay.
 func (n NICs) carryRoute(r nicmove.Route, replace, remove bool) error {
-	names, err := n.linkNames()
+	names, err := n.items.LinkNames()
 	if err != nil {
 		return err
 	}
@@ -194,32 +192,36 @@ func (n NICs) carryRoute(r nicmove.Route, replace, remove bool) error {
 		return err
 	}
 	if remove {
-		return send(unix.RTM_DELROUTE, 0, routeHeader(r), attrs...)
+		return send(unix.RTM_DELROUTE, 0, routeHeader(r), attrs)
 	}
-	if r.Expires != 0 {
-		attrs = append(attrs, nl.NewRtAttr(unix.RTA_EXPIRES, nl.Uint32Attr(r.Expires)))
-	}
+	attrs = numberAttr(attrs, unix.RTA_EXPIRES, r.Expires)
 	flags := unix.NLM_F_CREATE | unix.NLM_F_APPEND
 	if replace || len(r.Hops) > 1 && r.Dest.Addr().Is6() { // IPv6 adds hop by hop, and stumbles over one that is there
 		flags = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
 	}
-	return send(unix.RTM_NEWROUTE, flags, routeHeader(r), attrs...)
+	return send(unix.RTM_NEWROUTE, flags, routeHeader(r), attrs)
 }
 
-func routeHeader(r nicmove.Route) []byte {
-	h := make([]byte, unix.SizeofRtMsg)
-	h[0], h[1], h[3] = byte(familyOf(r.Dest.Addr())), byte(r.Dest.Bits()), r.TOS
+func routeHeader(r nicmove.Route) *nl.RtMsg {
+	h := &nl.RtMsg{RtMsg: unix.RtMsg{
+		Family: uint8(familyOf(r.Dest.Addr())), Dst_len: uint8(r.Dest.Bits()), Tos: r.TOS, Table: tableInHeader(r.Table),
+		Protocol: r.Protocol, Scope: r.Scope, Type: r.Type,
+	}}
 	if r.From.IsValid() {
-		h[2] = byte(r.From.Bits())
+		h.Src_len = uint8(r.From.Bits())
 	}
-	if r.Table < 256 { // else RTA_TABLE alone tells
-		h[4] = byte(r.Table)
-	}
-	h[5], h[6], h[7] = r.Protocol, r.Scope, r.Type
 	if len(r.Hops) == 1 && r.Hops[0].OnLink {
-		binary.NativeEndian.PutUint32(h[8:], unix.RTNH_F_ONLINK)
+		h.Flags = unix.RTNH_F_ONLINK
 	}
 	return h
+}
+
+// tableInHeader is a table's number if a message's header has room for it. Otherwise an attribute alone tells.
+func tableInHeader(table uint32) uint8 {
+	if table > math.MaxUint8 {
+		return unix.RT_TABLE_UNSPEC
+	}
+	return uint8(table)
 }
 
 func routeAttrs(r nicmove.Route, links map[string]int) ([]*nl.RtAttr, error) {
@@ -227,15 +229,9 @@ func routeAttrs(r nicmove.Route, links map[string]int) ([]*nl.RtAttr, error) {
 	if !r.Default() {
 		out = append(out, nl.NewRtAttr(unix.RTA_DST, r.Dest.Addr().AsSlice()))
 	}
-	if r.From.IsValid() {
-		out = append(out, nl.NewRtAttr(unix.RTA_SRC, r.From.Addr().AsSlice()))
-	}
-	if r.Metric != 0 {
-		out = append(out, nl.NewRtAttr(unix.RTA_PRIORITY, nl.Uint32Attr(r.Metric)))
-	}
-	if r.Src.IsValid() {
-		out = append(out, nl.NewRtAttr(unix.RTA_PREFSRC, r.Src.AsSlice()))
-	}
+	out = addrAttr(out, unix.RTA_SRC, r.From.Addr())
+	out = numberAttr(out, unix.RTA_PRIORITY, r.Metric)
+	out = addrAttr(out, unix.RTA_PREFSRC, r.Src)
 	if r.Pref != 0 {
 		out = append(out, nl.NewRtAttr(unix.RTA_PREF, []byte{r.Pref}))
 	}
@@ -287,16 +283,14 @@ func encodeHops(r nicmove.Route, links map[string]int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		start := len(out)
-		out = append(out, 0, 0, 0, byte(h.Weight-1))
+		hop := nl.RtNexthop{RtNexthop: unix.RtNexthop{Hops: uint8(h.Weight - 1), Ifindex: int32(links[h.Link])}}
 		if h.OnLink {
-			out[start+2] = unix.RTNH_F_ONLINK
+			hop.Flags = unix.RTNH_F_ONLINK
 		}
-		out = binary.NativeEndian.AppendUint32(out, uint32(links[h.Link]))
 		for _, a := range append(gateway(r, h), other...) {
-			out = append(out, a.Serialize()...)
+			hop.Children = append(hop.Children, a)
 		}
-		binary.NativeEndian.PutUint16(out[start:], uint16(len(out)-start))
+		out = append(out, hop.Serialize()...)
 	}
 	return out, nil
 }

@@ -2,7 +2,6 @@ package nic
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"net/netip"
 	"slices"
 
@@ -12,21 +11,18 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/nicmove"
 )
 
-// ruleHeaderSize is the size of struct fib_rule_hdr (linux/fib_rules.h).
-const ruleHeaderSize = 12
-
 // settableRuleFlags are FIB_RULE_PERMANENT and FIB_RULE_INVERT; the others are
 // the kernel's account of the rule.
 const settableRuleFlags = 0x1 | 0x2
 
 // readRules reads the policy rules that name the link, with all their matches. The
-// library's reader knows only some of these.
+// library's reader knows only some of these. The header of a rule's message, struct
+// fib_rule_hdr (linux/fib_rules.h), is that of a route's, with the action in place of
+// the type.
 func readRules(link string) ([]nicmove.Rule, error) {
 	var out []nicmove.Rule
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		header := make([]byte, ruleHeaderSize)
-		header[0] = family
-		messages, err := dump(unix.RTM_GETRULE, unix.RTM_NEWRULE, header)
+		messages, err := dump(unix.RTM_GETRULE, unix.RTM_NEWRULE, &nl.RtMsg{RtMsg: unix.RtMsg{Family: family}})
 		if err != nil {
 			return nil, err
 		}
@@ -44,22 +40,23 @@ func readRules(link string) ([]nicmove.Rule, error) {
 }
 
 func decodeRule(m []byte) (r nicmove.Rule, err error) {
-	attrs, err := nl.ParseRouteAttr(m[ruleHeaderSize:])
+	attrs, err := nl.ParseRouteAttr(m[unix.SizeofRtMsg:])
 	if err != nil {
 		return r, err
 	}
+	h := nl.DeserializeRtMsg(m)
 	r = nicmove.Rule{
-		IPv6: m[0] == unix.AF_INET6, TOS: m[3], Table: uint32(m[4]), Action: m[7],
-		Flags: binary.NativeEndian.Uint32(m[8:]) & settableRuleFlags,
+		IPv6: h.Family == unix.AF_INET6, TOS: h.Tos, Table: uint32(h.Table), Action: h.Type,
+		Flags: h.Flags & settableRuleFlags,
 	}
 	for _, a := range attrs {
 		switch a.Attr.Type {
 		case nl.FRA_DST:
 			to, _ := netip.AddrFromSlice(a.Value)
-			r.To = netip.PrefixFrom(to, int(m[1]))
+			r.To = netip.PrefixFrom(to, int(h.Dst_len))
 		case nl.FRA_SRC:
 			from, _ := netip.AddrFromSlice(a.Value)
-			r.From = netip.PrefixFrom(from, int(m[2]))
+			r.From = netip.PrefixFrom(from, int(h.Src_len))
 		case nl.FRA_IIFNAME:
 			r.IIF = nl.BytesToString(a.Value)
 		case nl.FRA_OIFNAME:
@@ -74,26 +71,22 @@ func decodeRule(m []byte) (r nicmove.Rule, err error) {
 			}
 			fallthrough
 		default:
-			r.Attrs = append(r.Attrs, nicmove.Attr{Type: a.Attr.Type, Value: hex.EncodeToString(a.Value)})
+			r.Attrs = append(r.Attrs, rawAttr(a))
 		}
 	}
-	slices.SortFunc(r.Attrs, func(a, b nicmove.Attr) int { return int(a.Type) - int(b.Type) })
+	slices.SortFunc(r.Attrs, byType)
 	return r, nil
 }
 
 const fraSuppressPrefixLen = 14 // linux/fib_rules.h
 
 func carryRule(r nicmove.Rule, remove bool) error {
-	h := make([]byte, ruleHeaderSize)
-	h[0] = unix.AF_INET
+	h := &nl.RtMsg{RtMsg: unix.RtMsg{
+		Family: unix.AF_INET, Tos: r.TOS, Table: tableInHeader(r.Table), Type: r.Action, Flags: r.Flags,
+	}}
 	if r.IPv6 {
-		h[0] = unix.AF_INET6
+		h.Family = unix.AF_INET6
 	}
-	h[3], h[7] = r.TOS, r.Action
-	if r.Table < 256 { // else FRA_TABLE alone tells
-		h[4] = byte(r.Table)
-	}
-	binary.NativeEndian.PutUint32(h[8:], r.Flags)
 	attrs, err := encodeAttrs(r.Attrs)
 	if err != nil {
 		return err
@@ -101,21 +94,17 @@ func carryRule(r nicmove.Rule, remove bool) error {
 	attrs = append(attrs, nl.NewRtAttr(nl.FRA_PRIORITY, nl.Uint32Attr(r.Priority)),
 		nl.NewRtAttr(nl.FRA_TABLE, nl.Uint32Attr(r.Table)))
 	if r.To.IsValid() {
-		h[1] = byte(r.To.Bits())
+		h.Dst_len = uint8(r.To.Bits())
 		attrs = append(attrs, nl.NewRtAttr(nl.FRA_DST, r.To.Addr().AsSlice()))
 	}
 	if r.From.IsValid() {
-		h[2] = byte(r.From.Bits())
+		h.Src_len = uint8(r.From.Bits())
 		attrs = append(attrs, nl.NewRtAttr(nl.FRA_SRC, r.From.Addr().AsSlice()))
 	}
-	if r.IIF != "" {
-		attrs = append(attrs, nl.NewRtAttr(nl.FRA_IIFNAME, nl.ZeroTerminated(r.IIF)))
-	}
-	if r.OIF != "" {
-		attrs = append(attrs, nl.NewRtAttr(nl.FRA_OIFNAME, nl.ZeroTerminated(r.OIF)))
-	}
+	attrs = textAttr(attrs, nl.FRA_IIFNAME, r.IIF)
+	attrs = textAttr(attrs, nl.FRA_OIFNAME, r.OIF)
 	if remove {
-		return send(unix.RTM_DELRULE, 0, h, attrs...)
+		return send(unix.RTM_DELRULE, 0, h, attrs)
 	}
-	return send(unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, h, attrs...)
+	return send(unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, h, attrs)
 }

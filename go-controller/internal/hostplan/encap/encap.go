@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -71,7 +70,7 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 		names.OVSSystemID:  SystemID(f, c),
 		names.OVSHostname:  c.Name,
 		names.OVSEncapType: c.EncapType,
-		names.OVSEncapIP:   join(f.EncapIPs),
+		names.OVSEncapIP:   hostplan.Join(f.EncapIPs),
 		// ovn-controller makes br-int itself when it comes first, of this type.
 		names.OVSBridgeDatapath: "",
 	}
@@ -82,9 +81,17 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 		ids[names.OVSRemote] = c.SBAddress
 	}
 	if len(c.BridgeMappings) > 0 {
-		ids[names.OVSBridgeMappings] = join(c.BridgeMappings)
+		ids[names.OVSBridgeMappings] = hostplan.Join(c.BridgeMappings)
 	}
-	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids, Bridges: []hostplan.Bridge{Bridge(c)}}}, nil
+	return hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: ids, Defaults: probes(), Bridges: []hostplan.Bridge{Bridge(c)}}}, nil
+}
+
+// probes is how long ovn-controller may hear nothing of the Southbound database (in ms) and of ovs-vswitchd (in s)
+// before it asks whether they are there, and takes no answer in the same time for a lost connection
+// (ovn-controller(8)). OVN's own 5 s are less than a busy server may be silent: ovn-controller would then connect and
+// read everything again and again, which keeps the server busy.
+func probes() map[string]string {
+	return map[string]string{names.OVSRemoteProbe: "60000", names.OVSOpenFlowProbe: "60"}
 }
 
 // Bridge is the integration bridge.
@@ -99,12 +106,4 @@ func SystemID(f hostplan.Facts, c config.Node) string {
 		return f.SystemID
 	}
 	return names.SystemID(c.Name)
-}
-
-func join[T fmt.Stringer](list []T) string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = v.String()
-	}
-	return strings.Join(out, ",")
 }

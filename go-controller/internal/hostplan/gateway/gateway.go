@@ -3,7 +3,6 @@ package gateway
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -35,7 +34,7 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 		others, added = append(others, m), m.String()
 	}
 	p := hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: map[string]string{
-		names.OVSBridgeMappings: joined(others), names.OVSGatewayBridge: e.Bridge, names.OVSGatewayMapping: added,
+		names.OVSBridgeMappings: hostplan.Join(others), names.OVSGatewayBridge: e.Bridge, names.OVSGatewayMapping: added,
 	}}}
 	p.Flows = []hostplan.Flows{Flows(e, c.EncapType)}
 	if f.Gateway.Bridge != "" && f.Gateway.Bridge != e.Bridge {
@@ -84,7 +83,7 @@ func undo(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if err != nil {
 		return hostplan.Plan{}, err
 	}
-	ids := map[string]string{names.OVSBridgeMappings: joined(others)}
+	ids := map[string]string{names.OVSBridgeMappings: hostplan.Join(others)}
 	if f.Gateway.Release {
 		ids[names.OVSGatewayBridge], ids[names.OVSGatewayMapping] = "", ""
 	}
@@ -102,14 +101,6 @@ func mappings(x hostplan.GatewayRecord, c config.Node) ([]config.BridgeMapping, 
 		return nil, fmt.Errorf("reading external_ids:%s: %w", names.OVSBridgeMappings, err)
 	}
 	return slices.DeleteFunc(list, func(m config.BridgeMapping) bool { return m.String() == x.Added }), nil
-}
-
-func joined(list []config.BridgeMapping) string {
-	out := make([]string, len(list))
-	for i, m := range list {
-		out[i] = m.String()
-	}
-	return strings.Join(out, ",")
 }
 
 // Fits is the error why the bridge can't be shared as it is.

@@ -2,10 +2,9 @@ package mgmtport
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // hairpin lets the node reach itself through a service. Answers go back through the
@@ -16,18 +15,15 @@ func hairpin(link string, ends []attachment, own []netip.Addr) []hostplan.Item {
 	rewrite := hostplan.Hairpin{Link: link}
 	var routes []hostplan.Item
 	for _, e := range ends {
-		seen := netip.MustParseAddr(names.HairpinSource6)
 		if e.address.Is4() {
-			seen, rewrite.V4 = netip.MustParseAddr(names.HairpinSource4), e.address
+			rewrite.V4 = e.address
 		} else {
 			rewrite.V6 = e.address
 		}
-		r := hostplan.Route{Dest: netip.PrefixFrom(seen, seen.BitLen()), Via: e.router, Link: link,
-			Protocol: hostplan.RouteProtocol}
-		if i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.Is4() == seen.Is4() }); i >= 0 {
-			r.Src = own[i]
-		}
-		routes = append(routes, r)
+		seen := hostplan.HairpinSource(e.address)
+		source, _ := ipnet.FirstOf(own, seen.Is4())
+		routes = append(routes, hostplan.Route{Dest: netip.PrefixFrom(seen, seen.BitLen()), Via: e.router, Link: link,
+			Src: source, Protocol: hostplan.RouteProtocol})
 	}
 	return append(routes, rewrite)
 }

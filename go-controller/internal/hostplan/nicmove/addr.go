@@ -40,21 +40,11 @@ type Addr struct {
 
 // String has the form of ip(8).
 func (a Addr) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "addr %s", a.Prefix)
-	if a.Peer.IsValid() {
-		fmt.Fprintf(&b, " peer %s", a.Peer)
+	s := fmt.Sprintf("addr %s", a.Prefix) + option("peer", a.Peer) + option("brd", a.Broadcast) + " dev " + a.Link
+	if a.Label != a.Link {
+		s += option("label", a.Label)
 	}
-	if a.Broadcast.IsValid() {
-		fmt.Fprintf(&b, " brd %s", a.Broadcast)
-	}
-	fmt.Fprintf(&b, " dev %s", a.Link)
-	if a.Label != "" && a.Label != a.Link {
-		fmt.Fprintf(&b, " label %s", a.Label)
-	}
-	if a.Scope != 0 {
-		fmt.Fprintf(&b, " scope %s", named(scopeNames(), uint32(a.Scope)))
-	}
+	s += option("scope", scope(a.Scope))
 	for _, f := range []struct {
 		bit  uint32
 		name string
@@ -64,19 +54,23 @@ func (a Addr) String() string {
 		{FlagDADFailed, "dadfailed"},
 	} {
 		if a.Flags&f.bit != 0 {
-			b.WriteString(" " + f.name)
+			s += " " + f.name
 		}
 	}
-	if a.Metric != 0 {
-		fmt.Fprintf(&b, " metric %d", a.Metric)
-	}
-	if a.Protocol != 0 {
-		fmt.Fprintf(&b, " proto %d", a.Protocol)
-	}
+	s += option("metric", a.Metric) + option("proto", a.Protocol)
 	if a.Valid != Forever || a.Preferred != Forever {
-		fmt.Fprintf(&b, " valid_lft %s preferred_lft %s", lifetime(a.Valid), lifetime(a.Preferred))
+		s += fmt.Sprintf(" valid_lft %s preferred_lft %s", lifetime(a.Valid), lifetime(a.Preferred))
 	}
-	return b.String()
+	return s
+}
+
+// option is " NAME VALUE", as ip(8) prints an option; "" for the zero value.
+func option[T comparable](name string, value T) string {
+	var none T
+	if value == none {
+		return ""
+	}
+	return fmt.Sprintf(" %s %v", name, value)
 }
 
 func lifetime(seconds uint32) string {

@@ -202,7 +202,7 @@ func (s *steps) drop(nic string, want, have bool) {
 // moveRules adds the wanted rules that are missing there, and removes those of here.
 func (s *steps) moveRules(want, here, there []Rule) {
 	for _, w := range want {
-		if !slices.ContainsFunc(there, func(r Rule) bool { return r.String() == w.String() }) {
+		if !w.in(there) {
 			s.add(w)
 		}
 	}

@@ -62,11 +62,10 @@ func (r Route) Uses(link string) bool {
 
 // String has the form of ip(8).
 func (r Route) String() string {
-	s := r.identity()
-	if r.Expires != 0 {
-		s += fmt.Sprintf(" expires %ds", r.Expires)
+	if r.Expires == 0 {
+		return r.identity()
 	}
-	return s
+	return fmt.Sprintf("%s expires %ds", r.identity(), r.Expires)
 }
 
 // identity is the route's text without its lifetime, which changes by itself.
@@ -84,9 +83,7 @@ func (r Route) identity() string {
 	} else {
 		b.WriteString(r.Dest.String())
 	}
-	if r.From.IsValid() {
-		fmt.Fprintf(&b, " from %s", r.From)
-	}
+	b.WriteString(option("from", r.From))
 	if r.TOS != 0 {
 		fmt.Fprintf(&b, " tos %#x", r.TOS)
 	}
@@ -97,22 +94,11 @@ func (r Route) identity() string {
 		fmt.Fprintf(&b, " table %d", r.Table)
 	}
 	fmt.Fprintf(&b, " proto %s", named(protocolNames(), uint32(r.Protocol)))
-	if r.Scope != 0 {
-		fmt.Fprintf(&b, " scope %s", named(scopeNames(), uint32(r.Scope)))
-	}
-	if r.Src.IsValid() {
-		fmt.Fprintf(&b, " src %s", r.Src)
-	}
-	if r.Metric != 0 {
-		fmt.Fprintf(&b, " metric %d", r.Metric)
-	}
+	b.WriteString(option("scope", scope(r.Scope)) + option("src", r.Src) + option("metric", r.Metric))
 	for _, m := range r.Metrics {
 		b.WriteString(m.text(metricNames()))
 	}
-	if r.Pref != 0 {
-		fmt.Fprintf(&b, " pref %d", r.Pref)
-	}
-	b.WriteString(attrs(r.Other))
+	b.WriteString(option("pref", r.Pref) + attrs(r.Other))
 	if len(r.Hops) > 1 {
 		for _, h := range r.Hops {
 			fmt.Fprintf(&b, " nexthop%s weight %d", h.text(), h.Weight)
@@ -122,11 +108,7 @@ func (r Route) identity() string {
 }
 
 func (h Hop) text() string {
-	s := ""
-	if h.Via.IsValid() {
-		s = " via " + h.Via.String()
-	}
-	s += " dev " + h.Link
+	s := option("via", h.Via) + " dev " + h.Link
 	if h.OnLink {
 		s += " onlink"
 	}
@@ -158,6 +140,11 @@ func (a Attr) text(names map[uint32]string) string {
 		return fmt.Sprintf(" %s %d-%d", name, number.Uint32(raw), number.Uint32(raw[4:]))
 	}
 	return fmt.Sprintf(" %s 0x%s", name, a.Value)
+}
+
+// in reports whether list has the route, with any lifetime.
+func (r Route) in(list []Route) bool {
+	return slices.ContainsFunc(list, func(q Route) bool { return q.identity() == r.identity() })
 }
 
 // on returns the route with the hops on one link moved to another.
@@ -192,8 +179,9 @@ func named(names map[uint32]string, n uint32) string {
 	return fmt.Sprint(n)
 }
 
-func scopeNames() map[uint32]string {
-	return map[uint32]string{0: "global", 200: "site", 253: "link", 254: "host", 255: "nowhere"}
+// scope is a scope's name; "" for 0, which is global.
+func scope(n uint8) string {
+	return named(map[uint32]string{0: "", 200: "site", 253: "link", 254: "host", 255: "nowhere"}, uint32(n))
 }
 
 func typeNames() map[uint32]string {

@@ -20,21 +20,15 @@ func (d Device) raMetric() uint32 {
 func (d Device) replaceLearned() Device {
 	var out []Route
 	for _, r := range d.Routes {
-		r = d.standIn(r)
-		// A stand-in of an earlier move may still exist.
-		if !slices.ContainsFunc(out, func(q Route) bool { return q.identity() == r.identity() }) {
+		if r.learned(d.raMetric()) {
+			r.Metric++
+		}
+		if !r.in(out) { // a stand-in of an earlier move may still exist
 			out = append(out, r)
 		}
 	}
 	d.Routes = out
 	return d
-}
-
-func (d Device) standIn(r Route) Route {
-	if r.learned(d.raMetric()) {
-		r.Metric++
-	}
-	return r
 }
 
 // Merged adds to d what only more has, except the routes that the kernel makes for d's addresses: if d lacks such a
@@ -63,7 +57,7 @@ func (d Device) Merged(more Device) Device {
 		}
 	}
 	for _, r := range more.Rules {
-		if !slices.ContainsFunc(d.Rules, func(q Rule) bool { return q.String() == r.String() }) {
+		if !r.in(d.Rules) {
 			d.Rules = append(d.Rules, r)
 		}
 	}
@@ -164,8 +158,7 @@ func (d Device) satisfies(w Route, want Device) bool {
 // interface.
 func (s *steps) unwantedConnected(want, have Device) {
 	for _, r := range have.Routes {
-		same := func(w Route) bool { return w.identity() == r.identity() }
-		if want.connected(r) && !slices.ContainsFunc(want.Routes, same) {
+		if want.connected(r) && !r.in(want.Routes) {
 			s.remove(r)
 		}
 	}

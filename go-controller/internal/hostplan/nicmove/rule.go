@@ -3,6 +3,7 @@ package nicmove
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -32,22 +33,11 @@ func (r Rule) String() string {
 	if r.Flags&flagInvert != 0 {
 		b.WriteString(" not")
 	}
-	for _, p := range []struct {
-		name   string
-		prefix netip.Prefix
-	}{{"from", r.From}, {"to", r.To}} {
-		if p.prefix.IsValid() {
-			fmt.Fprintf(&b, " %s %s", p.name, p.prefix)
-		}
-	}
+	b.WriteString(option("from", r.From) + option("to", r.To))
 	if r.TOS != 0 {
 		fmt.Fprintf(&b, " tos %#x", r.TOS)
 	}
-	for _, d := range [][2]string{{"iif", r.IIF}, {"oif", r.OIF}} {
-		if d[1] != "" {
-			b.WriteString(" " + d[0] + " " + d[1])
-		}
-	}
+	b.WriteString(option("iif", r.IIF) + option("oif", r.OIF))
 	for _, a := range r.Attrs {
 		if a != (Attr{fraProtocol, "00"}) { // unspecified
 			b.WriteString(a.text(ruleNames()))
@@ -65,6 +55,11 @@ func (r Rule) String() string {
 }
 
 const flagInvert = 2 // FIB_RULE_INVERT, linux/fib_rules.h
+
+// in reports whether list has the rule.
+func (r Rule) in(list []Rule) bool {
+	return slices.ContainsFunc(list, func(q Rule) bool { return q.String() == r.String() })
+}
 
 // on returns the rule for an interface of another name.
 func (r Rule) on(from, to string) Rule {

@@ -18,6 +18,14 @@ func (s Step) String() string {
 	}
 }
 
+// Thing returns what the step is about: Want, or Have if that is to be removed.
+func (s Step) Thing() fmt.Stringer {
+	if s.Want == nil {
+		return s.Have
+	}
+	return s.Want
+}
+
 // steps collects a plan.
 type steps []Step
 

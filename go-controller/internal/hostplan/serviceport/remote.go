@@ -9,19 +9,24 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // RemoteNodes names, sorted, the other nodes to which this node may send connections
 // to its own node ports. The plan uses those whose addresses Facts has.
-func RemoteNodes(services []*cluster.Service, endpoints Slices, node string) []string {
-	prefers := preferences{node, map[string]uint64{}}
+func RemoteNodes(services []*cluster.Service, endpoints Slices, c config.Node) []string {
+	prefers := preferences{c.Name, map[string]uint64{}}
 	all := map[string]bool{}
 	for _, s := range services {
+		if !s.ExternalLocal || !s.ServesNodePorts(c.Services) {
+			continue
+		}
+		eps := endpoints.of(s, c.Services)
 		for _, port := range s.Ports {
 			for _, to := range s.ClusterIPs {
-				names, _ := prefers.nodes(s, port, to.Is4(), endpoints[s.Name])
+				names, _ := prefers.nodes(s, port, to.Is4(), eps)
 				for _, name := range names {
 					all[name] = true
 				}
@@ -69,9 +74,9 @@ func (p preferences) nodes(
 // remoteBackends sends connections from this node's own address to its own node port
 // on to the same port of nodes with endpoints, weighted by their endpoints. Those
 // nodes see them come from outside, and from this node's address.
-func (p *planner) remoteBackends(s *cluster.Service, port cluster.ServicePort, w target) {
+func (p *planner) remoteBackends(s serving, port cluster.ServicePort, w target) {
 	is4 := w.clusterIP.Addr().Is4()
-	names, endpoints := p.prefers.nodes(s, port, is4, p.facts.Endpoints[s.Name])
+	names, endpoints := p.prefers.nodes(s.Service, port, is4, s.endpoints)
 	from, ok := ipnet.FirstOf(p.facts.Addrs, is4)
 	if !ok || len(names) == 0 {
 		return
@@ -84,23 +89,12 @@ func (p *planner) remoteBackends(s *cluster.Service, port cluster.ServicePort, w
 			nodes, times[to] = append(nodes, to), endpoints[name]
 		}
 	}
-	e := hostplan.ServiceEntry{
-		Kind: hostplan.RemoteEntry, Protocol: w.protocol, At: nodePortAt(is4, port.NodePort),
-		From: netip.PrefixFrom(from, from.BitLen()),
+	if len(nodes) > 1 {
+		nodes = assignBuckets(weighted(nodes, times), hostplan.RemoteBuckets)
 	}
-	switch {
-	case len(nodes) == 1:
-		e.To = nodes[0]
-		p.entries = append(p.entries, e)
-	case len(nodes) > 1:
-		e.Kind = hostplan.RemoteShareEntry
-		if w.sticky {
-			e.Kind = hostplan.RemoteStickEntry
-		}
-		for e.Bucket, e.To = range assignBuckets(weighted(nodes, times), hostplan.RemoteBuckets) {
-			p.entries = append(p.entries, e)
-		}
-	}
+	p.spread(hostplan.ServiceEntry{
+		Protocol: w.protocol, At: nodePortAt(is4, port.NodePort), From: netip.PrefixFrom(from, from.BitLen()),
+	}, nodes, kinds{hostplan.RemoteEntry, hostplan.RemoteShareEntry, hostplan.RemoteStickEntry}, w.sticky)
 }
 
 // weighted lists each node as often as it has endpoints, at most as many as there are

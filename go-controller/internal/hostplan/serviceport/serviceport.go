@@ -21,12 +21,22 @@ type Note struct {
 // Slices are the EndpointSlices of services, by the service.
 type Slices map[cluster.Name][]*cluster.EndpointSlice
 
+// of is the slices of a service, with the endpoints that the limits let serve.
+func (e Slices) of(s *cluster.Service, c config.Services) []*cluster.EndpointSlice {
+	out, _ := s.Within(c, e[s.Name])
+	return out
+}
+
 // Facts is what the plan depends on besides services and configuration.
 type Facts struct {
-	Endpoints Slices                  // of services of which NeedsEndpoints is true
-	Own       []netip.Prefix          // the subnets of the node's pods
-	Addrs     []netip.Addr            // the node's own addresses, at most one per family
-	Nodes     map[string][]netip.Addr // likewise those of other nodes that RemoteNodes names, if they are known
+	Endpoints Slices                        // of services of which NeedsEndpoints is true
+	Own       []netip.Prefix                // the subnets of the node's pods
+	Addrs     []netip.Addr                  // the node's own addresses, at most one per family
+	Nodes     map[string][]netip.Addr       // likewise those of other nodes that RemoteNodes names, if they are known
+	Held      map[netip.Addr]cluster.Holder // addresses that no service may have as external ones, as far as is known
+	// Uses are what programs of this node itself connect to: the API server and OVN's databases. No entry redirects
+	// connections from the node there.
+	Uses []netip.AddrPort
 }
 
 // planner gathers entries.
@@ -35,7 +45,8 @@ type planner struct {
 	facts   Facts
 	prefers preferences
 	ranges  []netip.Prefix
-	cluster map[netip.Addr]bool // every ClusterIP
+	limits  config.Services
+	held    *cluster.Taken
 	taken   map[hostplan.ServiceEntry]bool
 	entries []hostplan.ServiceEntry
 	notes   []Note
@@ -48,16 +59,14 @@ type planner struct {
 func Plan(services []*cluster.Service, f Facts, c config.Node) (hostplan.Plan, []Note) {
 	p := planner{
 		node: c.Name, facts: f, prefers: preferences{c.Name, map[string]uint64{}}, ranges: c.ServiceCIDRs,
-		cluster: map[netip.Addr]bool{}, taken: map[hostplan.ServiceEntry]bool{},
+		limits: c.Services, held: f.taken(services).Among(c.ClusterSubnets, c.ServiceCIDRs, nil),
+		taken: map[hostplan.ServiceEntry]bool{},
 	}
-	room := 0
+	room := len(f.Uses)
 	for _, s := range services {
-		for _, a := range s.ClusterIPs {
-			p.cluster[a] = true
-		}
 		room += len(s.ClusterIPs) * len(s.Ports) * usual(s)
 	}
-	p.entries = make([]hostplan.ServiceEntry, 0, room)
+	p.entries = append(make([]hostplan.ServiceEntry, 0, min(room, mostRoom)), exempt(f.Uses)...)
 	sorted := slices.SortedFunc(slices.Values(services), func(a, b *cluster.Service) int {
 		return cmp.Or(cmp.Compare(a.Created, b.Created), cluster.CompareNames(a.Name, b.Name))
 	})
@@ -72,6 +81,36 @@ func Plan(services []*cluster.Service, f Facts, c config.Node) (hostplan.Plan, [
 	return hostplan.Plan{Host: []hostplan.Item{item}}, p.notes
 }
 
+// mostRoom is for how many entries memory is set aside before they are made.
+const mostRoom = 100_000
+
+// taken is what no service may have as an external address, among the addresses that services name.
+func (f Facts) taken(services []*cluster.Service) (t cluster.Taken) {
+	named := map[netip.Addr]bool{}
+	for _, s := range services {
+		for _, a := range s.ExternalIPs {
+			named[a] = true
+		}
+		for _, i := range s.Ingress {
+			named[i.Addr] = true
+		}
+	}
+	put := func(a netip.Addr, h cluster.Holder) {
+		if named[a] {
+			t.Put(a, h, true)
+		}
+	}
+	for a, h := range f.Held {
+		put(a, h)
+	}
+	for _, s := range services {
+		for _, a := range s.ClusterIPs {
+			put(a, cluster.Holder{As: cluster.HolderService, Name: s.Name})
+		}
+	}
+	return t
+}
+
 // usual is how many entries a port of a service mostly has in one family.
 func usual(s *cluster.Service) int {
 	if s.ExternalLocal {
@@ -80,14 +119,38 @@ func usual(s *cluster.Service) int {
 	return 1
 }
 
+// serving is a service and what of it is served.
+type serving struct {
+	*cluster.Service
+	external  []cluster.ServiceAddr
+	nodePorts bool
+	outside   []uint16 // the OutsidePort of each port
+	endpoints []*cluster.EndpointSlice
+}
+
 func (p *planner) service(s *cluster.Service) {
+	w := serving{Service: s, nodePorts: s.ServesNodePorts(p.limits), outside: s.OutsidePorts()}
+	for _, a := range s.Addresses(p.limits, p.held) {
+		switch {
+		case a.Withheld.Refused():
+			p.note(s, "%s: %s: %s: the service does not answer there", a.Origin, a.Addr, a.Withheld)
+		case a.Origin != cluster.FromClusterIPs && a.Withheld.Served():
+			w.external = append(w.external, a)
+		}
+	}
+	if excess := s.Excess(p.limits); excess != "" {
+		p.note(s, "%s", excess)
+	}
+	if s.ExternalLocal {
+		w.endpoints = p.facts.Endpoints.of(s, p.limits)
+	}
 	for _, to := range s.ClusterIPs {
 		if !slices.ContainsFunc(p.ranges, func(r netip.Prefix) bool { return r.Contains(to) }) {
 			p.note(s, "ClusterIP %s is in none of --k8s-service-cidrs %v: from outside the service is not served", to, p.ranges)
 			continue
 		}
-		for _, port := range s.Ports {
-			p.port(s, port, to)
+		for i := range s.Ports {
+			p.port(w, i, to)
 		}
 	}
 }
@@ -96,24 +159,30 @@ func (p *planner) note(s *cluster.Service, format string, args ...any) {
 	p.notes = append(p.notes, Note{s.Name, fmt.Sprintf(format, args...)})
 }
 
+// mostShared is at how many places a service may share out connections among several endpoints of a node, which takes
+// an entry for each bucket.
+const mostShared = 128
+
 // port serves a port of a service at all its places, in one address family.
-func (p *planner) port(s *cluster.Service, port cluster.ServicePort, clusterIP netip.Addr) {
+func (p *planner) port(s serving, i int, clusterIP netip.Addr) {
+	port, is4 := s.Ports[i], clusterIP.Is4()
 	w := target{
-		clusterIP: netip.AddrPortFrom(clusterIP, s.OutsidePort(port)), protocol: string(port.Protocol),
+		clusterIP: netip.AddrPortFrom(clusterIP, s.outside[i]), protocol: string(port.Protocol),
 		local: s.ExternalLocal, sticky: s.AffinitySeconds > 0,
 	}
 	if s.ExternalLocal {
-		w.endpoints = cluster.OnNode(p.node, port, clusterIP.Is4(), p.facts.Endpoints[s.Name])
+		w.backends = cluster.OnNode(p.node, port, is4, s.endpoints)
 	}
-	if len(w.endpoints) > 1 {
-		w.buckets = assignBuckets(w.endpoints, hostplan.ServiceBuckets)
+	if n := len(w.backends); n > 1 && len(s.Ports)*len(s.ClusterIPs)+len(s.Ports)*len(s.external) > mostShared {
+		w.backends = w.backends[i%n:][:1]
+	} else if n > 1 {
+		w.backends = assignBuckets(w.backends, hostplan.ServiceBuckets)
 	}
-	if port.NodePort != 0 && p.serve(nodePortAt(clusterIP.Is4(), port.NodePort), w) {
+	if port.NodePort != 0 && s.nodePorts && p.serve(nodePortAt(is4, port.NodePort), w) {
 		p.remoteBackends(s, port, w)
 	}
-	for _, a := range s.Addresses() {
-		if a.Origin == cluster.FromClusterIPs || a.Withheld == cluster.ProxyMode ||
-			a.Addr.Is4() != clusterIP.Is4() || p.cluster[a.Addr] {
+	for _, a := range s.external {
+		if a.Addr.Is4() != is4 {
 			continue
 		}
 		at := netip.AddrPortFrom(a.Addr, port.Port)
@@ -136,8 +205,7 @@ type target struct {
 	clusterIP netip.AddrPort
 	protocol  string
 	local     bool             // connections from outside go to endpoints only, and keep the client's address
-	endpoints []netip.AddrPort // on this node, sorted
-	buckets   []netip.AddrPort // the endpoint of each bucket, when there are several
+	backends  []netip.AddrPort // of endpoints on this node: none, the only one, or that of each bucket
 	sticky    bool             // a client keeps its endpoint
 }
 
@@ -153,20 +221,28 @@ func (p *planner) serve(at netip.AddrPort, w target) bool {
 		return true
 	}
 	p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.InsideEntry, Protocol: w.protocol, At: at})
-	switch {
-	case len(w.endpoints) == 1:
-		e.Kind, e.To = hostplan.LocalEntry, w.endpoints[0]
-		p.entries = append(p.entries, e)
-	case len(w.endpoints) > 1:
-		e.Kind = hostplan.ShareEntry
-		if w.sticky {
-			e.Kind = hostplan.StickEntry
-		}
-		for e.Bucket, e.To = range w.buckets {
-			p.entries = append(p.entries, e)
-		}
-	}
+	p.spread(e, w.backends, kinds{hostplan.LocalEntry, hostplan.ShareEntry, hostplan.StickEntry}, w.sticky)
 	return true
+}
+
+// kinds are the kinds of entries for one backend, and for a random one or the client's
+// of several.
+type kinds struct{ only, share, stick hostplan.ServiceEntryKind }
+
+// spread sends connections to an entry's place to the only backend, or to that of their
+// bucket.
+func (p *planner) spread(e hostplan.ServiceEntry, backends []netip.AddrPort, k kinds, sticky bool) {
+	switch {
+	case len(backends) == 1:
+		e.Kind = k.only
+	case sticky:
+		e.Kind = k.stick
+	default:
+		e.Kind = k.share
+	}
+	for e.Bucket, e.To = range backends {
+		p.entries = append(p.entries, e)
+	}
 }
 
 // NeedsEndpoints tells whether the plan depends on the service's endpoints.

@@ -7,10 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -43,9 +40,11 @@ func facts(endpoints serviceport.Slices) serviceport.Facts {
 	}
 }
 
-func nodeConfig() config.Node {
+func nodeConfig() config.Node { return named("n1") }
+
+func named(node string) config.Node {
 	c := config.DefaultNode()
-	c.Name = "n1"
+	c.Name = node
 	c.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd02::/112")}
 	return c
 }
@@ -65,14 +64,15 @@ func decode(t *testing.T, raw []byte) decoded {
 		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
 			t.Fatal(err)
 		}
-		var obj runtime.Object = &corev1.Service{}
+		row := kinds.Service()
 		if kind.Kind == "EndpointSlice" {
-			obj = &discoveryv1.EndpointSlice{}
+			row = kinds.EndpointSlice()
 		}
+		obj := row.New()
 		if err := yaml.UnmarshalStrict([]byte(doc), obj); err != nil {
 			t.Fatal(err)
 		}
-		switch o, _, _ := kinds.Decode(kinds.All(), obj); o := o.(type) {
+		switch o, _ := row.Decode(obj); o := o.(type) {
 		case *cluster.Service:
 			out.services = append(out.services, o)
 		case *cluster.EndpointSlice:
@@ -113,7 +113,7 @@ func text(t *testing.T, d decoded) string {
 			fmt.Fprintln(&b, strings.TrimPrefix(line, "+ "))
 		}
 	}
-	if away := serviceport.RemoteNodes(d.services, d.slices, "n1"); len(away) > 0 {
+	if away := serviceport.RemoteNodes(d.services, d.slices, nodeConfig()); len(away) > 0 {
 		fmt.Fprintln(&b, "to be known are the addresses of", strings.Join(away, " "))
 	}
 	for _, n := range notes {
@@ -173,7 +173,7 @@ func TestAwayFew(t *testing.T) {
 		list, slices[s.Name] = append(list, s), []*cluster.EndpointSlice{slice}
 	}
 	for n := range 100 {
-		away := serviceport.RemoteNodes(list, slices, fmt.Sprint("without-", n))
+		away := serviceport.RemoteNodes(list, slices, named(fmt.Sprint("without-", n)))
 		if len(away) != hostplan.RemoteBuckets {
 			t.Fatalf("%d nodes, want %d", len(away), hostplan.RemoteBuckets)
 		}
@@ -184,8 +184,91 @@ func TestAwayFew(t *testing.T) {
 	if len(used) < 400 {
 		t.Errorf("100 nodes lead to %d of 500 others, want most", len(used))
 	}
-	if away := serviceport.RemoteNodes(list, slices, "with-7"); len(away) != 0 {
+	if away := serviceport.RemoteNodes(list, slices, named("with-7")); len(away) != 0 {
 		t.Errorf("a node with endpoints of its own leads to %v", away)
+	}
+}
+
+// What somebody has is served to nobody else, and what the node uses is exempt from all other entries. A service that
+// exceeds the limits has no entries for external addresses; others have theirs.
+func TestHeldAndHostile(t *testing.T) {
+	addr := func(s string) netip.Addr { return netip.MustParseAddr(s) }
+	f := facts(nil)
+	f.Uses = []netip.AddrPort{netip.MustParseAddrPort("172.18.0.9:6443"), netip.MustParseAddrPort("[fd18::9]:6642")}
+	f.Held = map[netip.Addr]cluster.Holder{addr("172.18.0.9"): {As: cluster.HolderAPI},
+		addr("fd18::7"): {As: cluster.HolderTunnel}}
+	svc := func(name string, clusterIP string, external ...netip.Addr) *cluster.Service {
+		return &cluster.Service{Name: cluster.Name{Namespace: "d", Name: name}, ClusterIPs: []netip.Addr{addr(clusterIP),
+			addr("fd02::" + clusterIP[len("10.96.0."):])}, ExternalIPs: external,
+			Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: 30080}}}
+	}
+	thief := svc("a-thief", "10.96.0.10", addr("172.18.0.9"), addr("fd18::7"), addr("10.128.9.9"), addr("192.0.2.1"))
+	hostile := svc("hostile", "10.96.0.11")
+	for i := range 500 {
+		hostile.ExternalIPs = append(hostile.ExternalIPs, netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}))
+	}
+	for i := range 200 {
+		hostile.Ports = append(hostile.Ports, cluster.ServicePort{Protocol: cluster.UDP, Port: uint16(1 + i)})
+	}
+	plan, notes := serviceport.Plan([]*cluster.Service{thief, hostile, svc("z", "10.96.0.12", addr("192.0.2.3"))}, f,
+		nodeConfig())
+	want := strings.Join([]string{"exempt TCP 172.18.0.9:6443", "exempt TCP [fd18::9]:6642",
+		"serve TCP 0.0.0.0:30080 to 10.96.0.10:80", "serve TCP 192.0.2.1:80 to 10.96.0.10:80",
+		"serve TCP 192.0.2.3:80 to 10.96.0.12:80", "serve TCP [::]:30080 to [fd02::10]:80"}, "\n")
+	if got := plan.Host[0].(hostplan.ServicePorts).Entries; got != want {
+		t.Errorf("entries\n%s\nwant\n%s", got, want)
+	}
+	told := fmt.Sprint(notes)
+	for _, want := range []string{"172.18.0.9: it is an address of the API server", "fd18::7: it is the tunnel address",
+		"10.128.9.9: it is for pods", "100904 addresses x ports, want at most --max-service-vips 4096"} {
+		if strings.Count(told, want) != 1 {
+			t.Errorf("notes %v, want %q in them once", told, want)
+		}
+	}
+}
+
+// A service of policy Local with very many places has one endpoint of the node at each.
+func TestLocalAtManyPlaces(t *testing.T) {
+	s := &cluster.Service{Name: cluster.Name{Namespace: "d", Name: "s"}, ExternalLocal: true,
+		ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")}, ExternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	slice := &cluster.EndpointSlice{Service: "s", Endpoints: []cluster.Endpoint{
+		{Addr: netip.MustParseAddr("10.128.2.3"), Node: "n1", Conditions: cluster.Ready},
+		{Addr: netip.MustParseAddr("10.128.2.4"), Node: "n1", Conditions: cluster.Ready}}}
+	for i := range 65 {
+		s.Ports = append(s.Ports, cluster.ServicePort{Name: fmt.Sprint(i), Protocol: cluster.TCP, Port: uint16(1 + i)})
+		slice.Ports = append(slice.Ports, cluster.EndpointPort{Name: fmt.Sprint(i), Protocol: cluster.TCP, Port: 8080})
+	}
+	for ports, want := range map[int]int{64: 64 * (2 + hostplan.ServiceBuckets), 65: 65 * 3} {
+		one := *s
+		one.Ports = s.Ports[:ports]
+		plan, _ := serviceport.Plan([]*cluster.Service{&one}, facts(serviceport.Slices{s.Name: {slice}}), nodeConfig())
+		item := plan.Host[0].(hostplan.ServicePorts)
+		if got := item.Count(); got != want {
+			t.Errorf("%d ports have %d entries, want %d", ports, got, want)
+		}
+		for _, to := range []string{"10.128.2.3", "10.128.2.4"} {
+			if n := strings.Count(item.Entries, "to "+to); n < ports/2 {
+				t.Errorf("%d ports: %d entries lead to %s", ports, n, to)
+			}
+		}
+	}
+}
+
+// While the services are not known, present entries stay, and what the node uses is exempt from them.
+func TestPresent(t *testing.T) {
+	uses := []netip.AddrPort{netip.MustParseAddrPort("172.18.0.9:6443")}
+	have := hostplan.ServicePorts{Link: "m0", Ranges: "10.96.0.0/16",
+		Entries: "exempt TCP 172.18.0.8:6443\nserve TCP 172.18.0.9:6443 to 10.96.0.10:80"}
+	want := have
+	want.Entries = "exempt TCP 172.18.0.9:6443\nserve TCP 172.18.0.9:6443 to 10.96.0.10:80"
+	if got := serviceport.Present([]hostplan.Item{have}, uses).Host; len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	have.Link = "" // another version's
+	for _, have := range [][]hostplan.Item{nil, {have}} {
+		if got := serviceport.Present(have, uses).Host; len(got) != 0 {
+			t.Errorf("of %v: %+v, want nothing", have, got)
+		}
 	}
 }
 
@@ -235,14 +318,14 @@ func BenchmarkPlanLocal(b *testing.B) {
 			slices[name] = append(slices[name], slice)
 		}
 	}
-	away := serviceport.RemoteNodes(list, slices, "n1")
+	away := serviceport.RemoteNodes(list, slices, nodeConfig())
 	for i, name := range away {
 		f.Nodes[name] = []netip.Addr{netip.AddrFrom4([4]byte{172, 18, byte(i / 250), byte(i%250 + 1)}),
 			netip.MustParseAddr(fmt.Sprintf("fd18::%x", i+1))}
 	}
 	b.Run("Away", func(b *testing.B) {
 		for b.Loop() {
-			serviceport.RemoteNodes(list, slices, "n1")
+			serviceport.RemoteNodes(list, slices, nodeConfig())
 		}
 		b.ReportMetric(float64(len(away)), "nodes")
 	})

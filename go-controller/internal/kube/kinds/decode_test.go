@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -24,12 +25,19 @@ func meta(ns, name string, annotations map[string]string) metav1.ObjectMeta {
 
 func ptr[T any](v T) *T { return &v }
 
-func decode[T cluster.Object](t *testing.T, obj any) (T, []cluster.Problem) {
-	t.Helper()
-	o, problems, ok := kinds.Decode(kinds.All(), obj)
-	if !ok {
-		t.Fatalf("%T is not decoded", obj)
+// decodeAny decodes an object of any of the kinds. It returns nil for an object of another type.
+func decodeAny(obj runtime.Object) (cluster.Object, []cluster.Problem) {
+	for _, k := range kinds.All() {
+		if o, problems := k.Decode(obj); o != nil {
+			return o, problems
+		}
 	}
+	return nil, nil
+}
+
+func decode[T cluster.Object](t *testing.T, obj runtime.Object) (T, []cluster.Problem) {
+	t.Helper()
+	o, problems := decodeAny(obj)
 	out, ok := o.(T)
 	if !ok {
 		t.Fatalf("%T decodes to %T", obj, o)
@@ -52,8 +60,8 @@ func wantProblems(t *testing.T, what string, got []cluster.Problem, want ...[2]s
 }
 
 func TestDecodeOthers(t *testing.T) {
-	for _, obj := range []any{&corev1.ConfigMap{}, nil, "text", corev1.Pod{}} {
-		if o, _, ok := kinds.Decode(kinds.All(), obj); ok || o != nil {
+	for _, obj := range []runtime.Object{&corev1.ConfigMap{}, nil} {
+		if o, _ := decodeAny(obj); o != nil {
 			t.Errorf("%T is decoded to %v", obj, o)
 		}
 	}
@@ -141,9 +149,18 @@ func TestDecodePod(t *testing.T) {
 		"classic tampered with": {pod(map[string]string{annotation.PodNetworks: networks,
 			annotation.PodClassic: `{"ip_address":"1.2.3.4/5"}`}, nil),
 			base(func(p *cluster.Pod) { p.Annotated = networks })},
+		"in several networks": {pod(map[string]string{annotation.PodNetworks: networks[:len(networks)-1] + ` , "x": 1}`,
+			annotation.PodClassic: classic}, nil), base(func(p *cluster.Pod) {
+			p.Annotated, p.ClassicOK = networks[:len(networks)-1]+` , "x": 1}`, true
+		})},
 		"classic only": {pod(map[string]string{annotation.PodClassic: classic}, nil), base(nil)},
 	} {
 		got, problems := decode[*cluster.Pod](t, c.pod)
+		found := cluster.NewFound(c.pod.Annotations, annotation.PodNetworks, annotation.PodClassic)
+		if now := got.FoundNow(); !now.Equal(found) || got.ClassicOK && got.Found.Values != nil {
+			t.Errorf("%s: found %+v, kept %+v, want %+v", what, now, got.Found, found)
+		}
+		got.Found = cluster.Found{}
 		if !got.Equal(c.want) || len(problems) != 0 {
 			t.Errorf("%s: %+v, %v; want %+v", what, got, problems, c.want)
 		}
@@ -152,6 +169,9 @@ func TestDecodePod(t *testing.T) {
 		strings.Repeat("[", 100000)} {
 		got, _ := decode[*cluster.Pod](t, pod(map[string]string{annotation.PodNetworks: tampered,
 			annotation.PodClassic: classic}, nil))
+		if now := got.FoundNow().Values[annotation.PodNetworks]; now != tampered {
+			t.Errorf("tampered annotation %.40q: found %.40q", tampered, now)
+		}
 		_, _, err := annotation.PodNetworkIn(got.Annotated, "default")
 		if got.ClassicOK || err == nil || len(got.Annotated) > 20_000 ||
 			!strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/pod-networks ") || len(err.Error()) > 1000 {

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
@@ -19,19 +20,24 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 		Name: n.Name, UID: string(n.UID), Created: n.CreationTimestamp.Unix(),
 		Zone: n.Labels[corev1.LabelTopologyZone], Labels: cluster.NewLabels(n.Labels),
 	}
+	out.Found = cluster.NewFound(n.Annotations, annotation.NodeSubnets, annotation.GatewayJoinAddrs,
+		annotation.NodeChassisID, annotation.L3GatewayConfig)
 	f := findingsOf(cluster.KindNode, n)
 	f.problems = out.ReadAnnotations(n.Annotations)
 	for _, a := range n.Status.Addresses {
-		if a.Type != corev1.NodeInternalIP {
+		to := map[corev1.NodeAddressType]*[]netip.Addr{
+			corev1.NodeInternalIP: &out.Addrs, corev1.NodeExternalIP: &out.ExternalAddrs,
+		}[a.Type]
+		if to == nil {
 			continue
 		}
 		ip, err := netip.ParseAddr(a.Address)
 		if err != nil {
-			f.bad(reasonNodeAddress, "status.addresses: InternalIP %.64q is not an IP address such as 192.0.2.1: it is left out",
-				a.Address)
+			f.bad(reasonNodeAddress, "status.addresses: %s %.64q is not an IP address such as 192.0.2.1: it is left out",
+				a.Type, a.Address)
 			continue
 		}
-		out.Addrs = append(out.Addrs, ip)
+		*to = append(*to, ip)
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type != corev1.NodeReady {

@@ -22,8 +22,12 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 		corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
 	out.Bandwidth = decodeBandwidth(&f, p.Annotations)
 	out.Annotated = annotation.Kept(p.Annotations[annotation.PodNetworks])
+	out.Found = cluster.NewFound(p.Annotations, annotation.PodNetworks, annotation.PodClassic)
 	if n, err := annotation.ParsePodNetworks(out.Annotated); err == nil {
 		out.ClassicOK = p.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(n)
+		if out.ClassicOK {
+			out.Found.Values = nil
+		}
 	}
 	return out, f.problems
 }

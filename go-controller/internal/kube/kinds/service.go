@@ -120,8 +120,8 @@ func virtualAddr(text string) (a netip.Addr, why string) {
 		return a, "is not an IP address"
 	}
 	a = a.Unmap()
-	if a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() {
-		return a, "is unspecified, loopback, multicast or link-local, want an address that packets can be sent to " +
+	if !a.IsGlobalUnicast() {
+		return a, "is unspecified, loopback, multicast, broadcast or link-local, want an address that packets can be sent to " +
 			"from elsewhere"
 	}
 	return a, ""
@@ -196,6 +196,11 @@ func (d *serviceDecoder) affinity() {
 }
 
 func (d *serviceDecoder) ports() {
+	type key struct {
+		cluster.Protocol
+		number int32
+	}
+	seen := make(map[key]string, len(d.spec.Ports))
 	for _, p := range d.spec.Ports {
 		proto, ok := protocol(p.Protocol)
 		if !ok || portNumber(p.Port) == 0 {
@@ -203,12 +208,12 @@ func (d *serviceDecoder) ports() {
 				"the port is left out", p.Port, proto)
 			continue
 		}
-		same := func(q cluster.ServicePort) bool { return q.Protocol == proto && q.Port == uint16(p.Port) }
-		if i := slices.IndexFunc(d.out.Ports, same); i >= 0 {
+		if first, twice := seen[key{proto, p.Port}]; twice {
 			d.bad(reasonServicePort, "spec.ports: port %d/%s is already port %q, want a number once per protocol: "+
-				"port %q is left out", p.Port, proto, d.out.Ports[i].Name, p.Name)
+				"port %q is left out", p.Port, proto, first, p.Name)
 			continue
 		}
+		seen[key{proto, p.Port}] = p.Name
 		if p.NodePort != 0 && portNumber(p.NodePort) == 0 {
 			d.bad(reasonServicePort, "spec.ports: nodePort %d of port %d/%s: want a number from 1 to 65535: "+
 				"the port has no node port", p.NodePort, p.Port, proto)

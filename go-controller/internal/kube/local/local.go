@@ -32,6 +32,7 @@ type Watcher struct {
 	changed chan struct{}
 	watches []reflector.Watch // which run from the start
 	slices  *endpointSlices
+	api     *apiServer
 
 	nodes    *table[Node]
 	pods     *table[Pod]
@@ -47,13 +48,10 @@ type Watcher struct {
 func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*Watcher, error) {
 	w := &Watcher{
 		clients: c, node: node, log: log, changed: make(chan struct{}, 1),
-		podEvents: newEvents(), podsGone: newGone(), peers: newPeers(),
-	}
-	if err := kinds.Check(rows); err != nil {
-		return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
+		podsGone: newGone(), peers: newPeers(),
 	}
 	row := func(kind cluster.Kind) kinds.Kind {
-		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack one
+		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack it
 		return k
 	}
 	w.nodes = newTable(decodeNode, Node.Equal, func([]change[Node]) { w.notify() }, w.notify)
@@ -62,6 +60,8 @@ func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*
 	w.ranges = newTable(decodeWith[*cluster.ServiceCIDR](row(cluster.KindServiceCIDR)), equal,
 		func([]change[*cluster.ServiceCIDR]) { w.notify() }, w.notify)
 	w.slices = newEndpointSlices(node, row(cluster.KindEndpointSlice), w.notify)
+	w.api = newAPIServer(row(cluster.KindEndpointSlice), w.notify)
+	w.api.watch.Log = log
 	if err := w.prepare(rows); err != nil {
 		return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
 	}
@@ -76,7 +76,7 @@ func (w *Watcher) prepare(rows []kinds.Kind) error {
 		// Headless services do not concern a node.
 		cluster.KindService:       {Sink: w.services, Selector: "spec.clusterIP!=" + corev1.ClusterIPNone},
 		cluster.KindServiceCIDR:   {Sink: w.ranges},
-		cluster.KindEndpointSlice: {Sink: w.slices, Refused: w.slices.refuse},
+		cluster.KindEndpointSlice: {Sink: w.slices.all, Refused: w.slices.refuse},
 	}
 	for _, k := range kinds.WatchedBy(rows, kinds.Agent) {
 		watch, ok := watches[k.Kind]
@@ -103,6 +103,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		running.Go(func() { watch.Run(ctx, w.clients) })
 	}
 	running.Go(func() { w.runSlices(ctx) })
+	running.Go(func() { w.api.run(ctx, w) })
 	running.Go(func() { w.runPeers(ctx) })
 	running.Wait()
 }

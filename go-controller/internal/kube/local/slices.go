@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -17,7 +16,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
 )
 
-// endpointSlices is the watch of EndpointSlices, which starts when somebody needs it. It is a Sink.
+// endpointSlices is the watch of EndpointSlices, which starts when somebody needs it.
 //
 // An agent needs all endpoints of the services that clients from outside reach locally. Of other services it needs
 // those on its own node: what happens to their endpoints elsewhere is no change. A service may become one of the former
@@ -25,19 +24,17 @@ import (
 type endpointSlices struct {
 	node   string
 	watch  reflector.Watch
-	decode func(runtime.Object) (*cluster.EndpointSlice, bool)
-	needed chan struct{} // closed by need
+	all    *table[*cluster.EndpointSlice] // the slices of services that have endpoints on nodes
+	needed chan struct{}                  // closed by need
 	need   func()
 	notify func()
 
 	mu        sync.Mutex
-	all       map[cluster.Name]*cluster.EndpointSlice
-	byService map[cluster.Name][]cluster.Name
-	local     map[cluster.Name]bool                   // services that are reached locally
-	wanted    map[cluster.Name]*cluster.EndpointSlice // what this node needs of all
-	version   uint64                                  // differs after each change of wanted
-	listed    bool
-	refused   error // what the API server said last, if it was that this agent may not list or watch
+	byService map[cluster.Name][]*cluster.EndpointSlice // those of all
+	local     map[cluster.Name]bool                     // services that are reached locally
+	wanted    map[cluster.Name]*cluster.EndpointSlice   // what this node needs of all
+	version   uint64                                    // differs after each change of wanted
+	refused   error                                     // with which the API server last refused the list or the watch
 }
 
 // ErrNotAllowed tells that the API server does not let this agent read what it needs.
@@ -49,11 +46,20 @@ var errSlicesAwaited = errors.New("the API server has not listed the endpoint sl
 
 func newEndpointSlices(node string, k kinds.Kind, notify func()) *endpointSlices {
 	s := &endpointSlices{
-		node: node, decode: decodeWith[*cluster.EndpointSlice](k), needed: make(chan struct{}), notify: notify, version: 1,
-		all: map[cluster.Name]*cluster.EndpointSlice{}, byService: map[cluster.Name][]cluster.Name{},
-		local: map[cluster.Name]bool{}, wanted: map[cluster.Name]*cluster.EndpointSlice{},
+		node: node, needed: make(chan struct{}), notify: notify, version: 1,
+		byService: map[cluster.Name][]*cluster.EndpointSlice{}, local: map[cluster.Name]bool{},
+		wanted: map[cluster.Name]*cluster.EndpointSlice{},
 	}
 	s.need = sync.OnceFunc(func() { close(s.needed) })
+	decode := decodeWith[*cluster.EndpointSlice](k)
+	s.all = newTable(func(obj runtime.Object) (*cluster.EndpointSlice, bool) {
+		if slice, ok := obj.(*discoveryv1.EndpointSlice); ok {
+			if now, ok := decode(strip(slice)); ok && now.Service != "" && len(now.Endpoints) > 0 {
+				return now, true
+			}
+		}
+		return nil, false
+	}, equal, s.changed, notify)
 	return s
 }
 
@@ -72,12 +78,13 @@ func (w *Watcher) runSlices(ctx context.Context) {
 func (w *Watcher) Endpoints() (byService map[cluster.Name][]*cluster.EndpointSlice, version uint64, err error) {
 	s := w.slices
 	s.need()
+	listed := s.all.isListed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !s.listed && s.refused != nil:
+	case !listed && s.refused != nil:
 		return nil, 0, fmt.Errorf("%w (%w)", ErrNotAllowed, s.refused)
-	case !s.listed:
+	case !listed:
 		return nil, 0, errSlicesAwaited
 	}
 	byService = map[cluster.Name][]*cluster.EndpointSlice{}
@@ -92,62 +99,28 @@ func serviceOf(s *cluster.EndpointSlice) cluster.Name {
 	return cluster.Name{Namespace: s.Name.Namespace, Name: s.Service}
 }
 
-// Known implements reflector.Sink.
-func (s *endpointSlices) Known() iter.Seq[cluster.Name] { return maps.Keys(s.all) }
-
-// Put implements reflector.Sink.
-func (s *endpointSlices) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+// changed takes in changes of all.
+func (s *endpointSlices) changed(changes []change[*cluster.EndpointSlice]) {
 	s.mu.Lock()
-	before, first := s.version, listed && !s.listed
-	for _, obj := range came {
-		slice, ok := obj.(*discoveryv1.EndpointSlice)
-		if !ok {
-			s.mu.Unlock()
-			return fmt.Errorf("the watch of EndpointSlices delivers a %T", obj)
+	before := s.version
+	for _, c := range changes {
+		if c.was != nil {
+			service := serviceOf(c.was)
+			rest := slices.DeleteFunc(s.byService[service], func(o *cluster.EndpointSlice) bool { return o == c.was })
+			if s.byService[service] = rest; len(rest) == 0 {
+				delete(s.byService, service)
+			}
 		}
-		s.set(kinds.NameOf(slice), slice)
+		if c.now != nil {
+			s.byService[serviceOf(c.now)] = append(s.byService[serviceOf(c.now)], c.now)
+		}
+		s.want(c.name, c.now)
 	}
-	for _, name := range gone {
-		s.set(name, nil)
-	}
-	s.listed = s.listed || listed
-	changed := first || s.version != before
+	changed := s.version != before
 	s.mu.Unlock()
 	if changed {
 		s.notify()
 	}
-	return nil
-}
-
-// set keeps a slice, nil for one that is gone. Call it with mu.
-func (s *endpointSlices) set(name cluster.Name, obj *discoveryv1.EndpointSlice) {
-	was := s.all[name]
-	var now *cluster.EndpointSlice
-	if obj != nil {
-		now, _ = s.decode(strip(obj))
-	}
-	if now != nil && (now.Service == "" || len(now.Endpoints) == 0) {
-		now = nil // of no service, or with endpoints on no node
-	}
-	switch {
-	case now != nil && was != nil && now.Equal(was):
-		return
-	case was != nil && (now == nil || now.Service != was.Service):
-		service := serviceOf(was)
-		rest := slices.DeleteFunc(s.byService[service], func(n cluster.Name) bool { return n == name })
-		if s.byService[service] = rest; len(rest) == 0 {
-			delete(s.byService, service)
-		}
-	}
-	if now == nil {
-		delete(s.all, name)
-	} else {
-		if was == nil || was.Service != now.Service {
-			s.byService[serviceOf(now)] = append(s.byService[serviceOf(now)], name)
-		}
-		s.all[name] = now
-	}
-	s.want(name)
 }
 
 // strip is a slice with only what an agent reads of it: the endpoints that are on a node.
@@ -164,9 +137,9 @@ func strip(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	return &out
 }
 
-// want brings wanted up to date with a slice. Call it with mu.
-func (s *endpointSlices) want(name cluster.Name) {
-	was, now := s.wanted[name], s.all[name]
+// want brings wanted up to date with a slice, nil for one that is gone. Call it with mu.
+func (s *endpointSlices) want(name cluster.Name, now *cluster.EndpointSlice) {
+	was := s.wanted[name]
 	if now != nil && !s.local[serviceOf(now)] {
 		now = s.here(now)
 	}
@@ -207,8 +180,8 @@ func (s *endpointSlices) follow(service cluster.Name, local bool) {
 	if delete(s.local, service); local {
 		s.local[service] = true
 	}
-	for _, name := range s.byService[service] {
-		s.want(name)
+	for _, slice := range s.byService[service] {
+		s.want(slice.Name, slice)
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
-	"github.com/northbound-net/northbound/go-controller/internal/kube/permissions"
 )
 
 const page = "../../../../docs/reference/permissions.md"
@@ -30,7 +31,7 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 	for _, d := range []kinds.Daemon{kinds.Master, kinds.Agent} {
 		fmt.Fprintf(&b,
 			"## `%s`\n\n| API group | resource | verbs | namespace | needed | what for |\n|---|---|---|---|---|---|\n", d)
-		for _, r := range permissions.Of(rows, d) {
+		for _, r := range rulesOf(rows, d) {
 			needed := "yes"
 			if r.Optional {
 				needed = "no"
@@ -42,7 +43,8 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 	}
 	b.WriteString(`An agent reads and annotates its own Node, and reads the pods on it. Of other Nodes it gets those with
 endpoints of services of ` + "`externalTrafficPolicy: Local`" + `. It watches EndpointSlices as soon as there is such a
-service. Without that right it serves all other services.
+service, and that of the API server alone once a service has an external address. Without that right it serves all
+other services.
 
 The Lease of leader election is in the namespace of ` + "`--leader-elect-namespace`" + `. Without the rights to the Leases
 in ` + "`kube-node-lease`" + ` the master notices later that a gateway is down.
@@ -83,8 +85,8 @@ func daemons(all []kinds.Daemon) string {
 func TestRules(t *testing.T) {
 	var got []string
 	for _, d := range []kinds.Daemon{kinds.Master, kinds.Agent} {
-		for _, r := range permissions.Of(kinds.All(), d) {
-			if !slices.Equal(r.Verbs, permissions.Watch()) {
+		for _, r := range rulesOf(kinds.All(), d) {
+			if !slices.Equal(r.Verbs, watchVerbs()) {
 				got = append(got, fmt.Sprintf("%s: %s %s %v", d, r.Group, r.Resource, r.Verbs))
 			}
 		}
@@ -99,5 +101,22 @@ func TestRules(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("rules\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The rules about a new kind follow from its row.
+func TestNewKind(t *testing.T) {
+	widget := kinds.Kind{
+		Resource:  schema.GroupVersionResource{Group: "example.test", Version: "v1", Resource: "widgets"},
+		WatchedBy: []kinds.Daemon{kinds.Master}, AnnotatedBy: []kinds.Daemon{kinds.Master}, Subresource: "status",
+	}
+	var got []string
+	for _, r := range rulesOf(append(kinds.All(), widget), kinds.Master) {
+		if r.Group == "example.test" {
+			got = append(got, fmt.Sprint(r.Resource, r.Verbs))
+		}
+	}
+	if want := []string{"widgets[list watch]", "widgets/status[patch]"}; !slices.Equal(got, want) {
+		t.Errorf("rules %v, want %v", got, want)
 	}
 }

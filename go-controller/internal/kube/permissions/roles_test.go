@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
-	"github.com/northbound-net/northbound/go-controller/internal/kube/permissions"
 )
 
 const rolesFile = "../../../../dist/kubernetes/roles.yaml"
@@ -85,7 +84,7 @@ func roles(d kinds.Daemon) (out []any) {
 	who := identities()[d]
 	rules := map[string][]rbacv1.PolicyRule{}
 	namespaces := []string{""}
-	for _, r := range permissions.Of(kinds.All(), d) {
+	for _, r := range rulesOf(kinds.All(), d) {
 		if rules[r.Namespace] == nil && r.Namespace != "" {
 			namespaces = append(namespaces, r.Namespace)
 		}

@@ -39,14 +39,17 @@ type Watch struct {
 	Sink     Sink
 	// Refused is called when the API server forbids the list or the watch; nil for nobody.
 	Refused func(error)
-	Log     *slog.Logger // for what goes wrong; nil for klog's
+	// Heard is called with nil whenever the API server says something of the kind, a bookmark at least, and with why a
+	// list or a watch fails; nil for nobody.
+	Heard func(error)
+	Log   *slog.Logger // for what goes wrong; nil for klog's
 }
 
 // The pause after a failed list or watch grows from firstPause to lastPause, and by up to half of that at random. So
-// watches are back within 6 s after an outage of the API server, and its clients do not all come at once.
+// watches are back within 3 s after an outage of the API server, and its clients do not all come at once.
 const (
 	firstPause = 500 * time.Millisecond
-	lastPause  = 4 * time.Second
+	lastPause  = 2 * time.Second
 )
 
 func backoff() *wait.Backoff {
@@ -75,7 +78,7 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = w.Selector
 			list, err := all.ListWithContext(ctx, o)
-			w.noteRefusal(err)
+			w.note(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -84,7 +87,7 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 			if err != nil && ctx.Err() != nil {
 				return watch.NewFake(), nil // the program ends: that is no failure to log
 			}
-			w.noteRefusal(err)
+			w.note(err)
 			return started, err
 		},
 	}
@@ -94,10 +97,17 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 	return selected
 }
 
-func (w Watch) noteRefusal(err error) {
+func (w Watch) note(err error) {
 	if w.Refused != nil && apierrors.IsForbidden(err) {
 		w.Refused(err)
 	}
+	if w.Heard == nil {
+		return
+	}
+	if w.Kind.Optional && Withheld(err) {
+		err = nil
+	}
+	w.Heard(err)
 }
 
 func (w Watch) anyKnown() bool {
@@ -174,6 +184,13 @@ func (s *store) Replace(list []any, _ string) error {
 	}
 	s.failures.Store(0)
 	return nil
+}
+
+// UpdateResourceVersion implements cache.ResourceVersionUpdater: it is called for bookmarks, too.
+func (s *store) UpdateResourceVersion(string) {
+	if s.Heard != nil {
+		s.Heard(nil)
+	}
 }
 
 // Resync implements cache.ReflectorStore.

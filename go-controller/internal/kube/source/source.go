@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -28,28 +29,67 @@ type Source struct {
 	problems []cluster.Problem
 	reported map[cluster.Ref]string // problems that were handed out, until the object changes
 	waiting  int                    // kinds that have not been listed yet
+	heard    map[cluster.Kind]contact
 }
 
+// contact is when the API server last said something of a kind, and why a list or a watch of it has failed since.
+type contact struct {
+	at  time.Time
+	err error
+}
+
+// silence is how long nothing may be heard of a kind. client-go ends a watch after at most 10 minutes and begins
+// another. An API server also sends a bookmark about every minute.
+const silence = 11 * time.Minute
+
 // New is a Source of the kinds that the master watches; it watches nothing before Run.
-func New(c *client.Clients, rows []kinds.Kind) (*Source, error) {
-	if err := kinds.Check(rows); err != nil {
-		return nil, fmt.Errorf("preparing the watches: %w", err)
-	}
+func New(c *client.Clients, rows []kinds.Kind) *Source {
 	watched := kinds.WatchedBy(rows, kinds.Master)
 	return &Source{
 		clients: c, kinds: watched, signal: make(chan struct{}, 1), waiting: len(watched),
 		pending: map[cluster.Ref]cluster.Event{}, reported: map[cluster.Ref]string{},
-	}, nil
+		heard: map[cluster.Kind]contact{},
+	}
 }
 
 // Run watches until ctx ends.
 func (s *Source) Run(ctx context.Context) {
 	var watches sync.WaitGroup
 	for _, k := range s.kinds {
-		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}}}
+		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}},
+			Heard: func(err error) { s.hear(k.Kind, err) }}
 		watches.Go(func() { w.Run(ctx, s.clients) })
 	}
 	watches.Wait()
+}
+
+// hear records that the API server said something of a kind, or why it did not.
+func (s *Source) hear(k cluster.Kind, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := contact{at: time.Now()}
+	if err != nil {
+		c = contact{s.heard[k].at, err}
+	}
+	s.heard[k] = c
+}
+
+// Behind is why changes in the cluster may not be known: a list or a watch fails, or nothing was heard of a kind. It is
+// nil when all is well.
+func (s *Source) Behind() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.kinds {
+		switch c := s.heard[k.Kind]; {
+		case c.err != nil:
+			return fmt.Errorf("the watch of %s fails: %w", k.Plural(), c.err)
+		case c.at.IsZero():
+			return fmt.Errorf("nothing was heard of %s yet", k.Plural())
+		case time.Since(c.at) > silence:
+			return fmt.Errorf("nothing was heard of %s for %s", k.Plural(), time.Since(c.at).Round(time.Second))
+		}
+	}
+	return nil
 }
 
 // Signal delivers a value when there is something to Take. Values merge.

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,10 +121,7 @@ func watching(t *testing.T, l *lists) *seen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := New(clients, kinds.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := New(clients, kinds.All())
 	s := &seen{source: source, pods: map[string]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -194,10 +193,7 @@ func TestEmptyLists(t *testing.T) {
 
 // Events that were not taken in between are merged, and what they hid is told.
 func TestMergedEvents(t *testing.T) {
-	s, err := New(nil, kinds.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(nil, kinds.All())
 	f := &feed{source: s, kind: kinds.Pod(), known: map[cluster.Name]bool{}}
 	name := cluster.Name{Namespace: "d", Name: "p"}
 	pod := func(node string) *corev1.Pod {
@@ -230,4 +226,31 @@ func TestMergedEvents(t *testing.T) {
 			t.Errorf("%s: %+v, want one event, between %v, gone %v", what, events, c.between, c.gone)
 		}
 	}
+}
+
+// A source is behind while a kind's list or watch fails, and when nothing was heard of a kind for too long.
+func TestBehind(t *testing.T) {
+	s := watching(t, &lists{}).source
+	testkit.Eventually(t, "all kinds are heard of", func() string {
+		if err := s.Behind(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	says := func(want string) {
+		t.Helper()
+		if err := s.Behind(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("behind: %v, want %q", err, want)
+		}
+	}
+	s.hear(cluster.KindPod, errors.New("refused"))
+	says("the watch of pods fails: refused")
+	s.hear(cluster.KindPod, nil)
+	if err := s.Behind(); err != nil {
+		t.Error(err)
+	}
+	s.mu.Lock()
+	s.heard[cluster.KindNode] = contact{at: time.Now().Add(-silence - time.Second)}
+	s.mu.Unlock()
+	says("nothing was heard of nodes for 11m1s")
 }

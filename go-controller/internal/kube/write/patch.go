@@ -3,9 +3,14 @@ package write
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
@@ -26,9 +31,12 @@ func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p allocate
 	if err != nil {
 		return fmt.Errorf("building the patch of %s: %w", p.Ref, err)
 	}
+	if body == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
-	r := c.Patches.Patch(types.MergePatchType).Body(body).Resource(k.Resource.Resource).Name(p.Ref.Name.Name)
+	r := c.Patches.Patch(types.JSONPatchType).Body(body).Resource(k.Resource.Resource).Name(p.Ref.Name.Name)
 	if k.Resource.Group != "" {
 		r = r.AbsPath("/apis", k.Resource.Group, k.Resource.Version)
 	} else {
@@ -56,25 +64,65 @@ func annotated(rows []kinds.Kind, p allocate.Patch) (kinds.Kind, error) {
 	return k, nil
 }
 
-// patchBody is a merge patch (RFC 7386). The UID in it makes the API server refuse it for another object of the same
-// name.
-func patchBody(p allocate.Patch) ([]byte, error) {
-	var b mergePatch
-	b.Metadata.UID = p.UID
-	b.Metadata.Annotations = make(map[string]*string, len(p.Annotations)+len(p.Remove))
-	for k, v := range p.Annotations {
-		b.Metadata.Annotations[k] = &v
-	}
-	for _, k := range p.Remove {
-		b.Metadata.Annotations[k] = nil
-	}
-	return json.Marshal(b)
+// operation is one operation of a JSON patch (RFC 6902). Without a Value it tests that there is nothing at Path.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
 }
 
-// mergePatch is the wire form of a patch; null removes an annotation.
-type mergePatch struct {
-	Metadata struct {
-		Annotations map[string]*string `json:"annotations"`
-		UID         string             `json:"uid,omitempty"`
-	} `json:"metadata"`
+// annotationsPath is where annotations are.
+const annotationsPath = "/metadata/annotations"
+
+// keyPath is where the annotation of a key is.
+func keyPath(key string) string {
+	return annotationsPath + "/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+// patchBody is a JSON patch (RFC 6902). The API server refuses it for another object of the same name, and when one of
+// the annotations is not what the master has found. It is nil when there is nothing to do.
+func patchBody(p allocate.Patch) ([]byte, error) {
+	var tests, changes []operation
+	if p.UID != "" {
+		tests = append(tests, operation{"test", "/metadata/uid", p.UID})
+	}
+	change := func(op, path string, was, now any) {
+		tests, changes = append(tests, operation{"test", path, was}), append(changes, operation{op, path, now})
+	}
+	value := func(key string) any {
+		if v, ok := p.Found.Values[key]; ok {
+			return v
+		}
+		return nil
+	}
+	if p.Found.Bare {
+		if len(p.Annotations) > 0 {
+			change("add", annotationsPath, nil, p.Annotations)
+		}
+	} else {
+		for _, k := range slices.Sorted(maps.Keys(p.Annotations)) {
+			change("add", keyPath(k), value(k), p.Annotations[k])
+		}
+		for _, k := range p.Remove {
+			if was := value(k); was != nil {
+				change("remove", keyPath(k), was, nil)
+			}
+		}
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(append(tests, changes...))
+}
+
+// overtaken tells whether an object is not as the master has found it: the API server could not apply the patch. It
+// gives no more of a reason than its status. A validation names the kind, and a webhook itself.
+func overtaken(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+		return false
+	}
+	d := status.Status().Details
+	return (d == nil || d.Kind == "" && len(d.Causes) == 0) &&
+		!strings.HasPrefix(status.Status().Message, "admission webhook")
 }

@@ -30,8 +30,8 @@ func TestPatchesUseHTTP1(t *testing.T) {
 				"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;") {
 				t.Errorf("a patch accepts %q, want metadata as protobuf first", got)
 			}
-			if got := r.Header.Get("Content-Type"); got != "application/merge-patch+json" {
-				t.Errorf("a patch is %q, want a merge patch", got)
+			if got := r.Header.Get("Content-Type"); got != "application/json-patch+json" {
+				t.Errorf("a patch is %q, want a JSON patch", got)
 			}
 			w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
 			fmt.Fprint(w, "what nobody reads")

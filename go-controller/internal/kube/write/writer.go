@@ -2,8 +2,6 @@ package write
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -14,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -30,8 +27,6 @@ import (
 
 const (
 	drainTimeout = 3 * time.Second // for what is queued when Run is told to end
-	firstRetry   = 50 * time.Millisecond
-	lastRetry    = 30 * time.Second
 
 	// Attempts at a time. First attempts and later ones do not compete. An attempt that takes longer than slowAfter gives
 	// its place to the next, so that an object that a webhook delays delays no other. There are at most maxSlow such
@@ -44,10 +39,11 @@ const (
 	messageMax = 1024 // bytes of an Event's message (Kubernetes API, events.k8s.io/v1 note)
 )
 
-type queue = workqueue.TypedRateLimitingInterface[cluster.Ref]
+type queue = workqueue.TypedDelayingInterface[cluster.Ref]
 
 // Writer writes annotations and Events. Patches of one object are sent one after the other, and in every annotation the
-// last one given wins. A patch that fails is tried again with backoff until it succeeds or the object is gone.
+// last one given wins. A patch that fails is tried again with backoff until it succeeds, the object is gone, or the
+// object is not as it was when the patch was made.
 type Writer struct {
 	clients  *client.Clients
 	kinds    []kinds.Kind
@@ -55,9 +51,11 @@ type Writer struct {
 	metrics  *metrics.Master
 	first    queue // objects with a new patch
 	later    queue // objects whose last attempt failed
+	retries  *retries
 	events   record.EventBroadcaster
 	recorder record.EventRecorder
 	slow     atomic.Int64 // attempts under way that took longer than slowAfter
+	leads    func() error // why nothing may be written; nil while it may
 
 	mu      sync.Mutex
 	pending map[cluster.Ref]allocate.Patch
@@ -65,24 +63,21 @@ type Writer struct {
 }
 
 // New is a Writer; it sends no patch before Run.
-func New(
-	c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger,
-) (*Writer, error) {
-	if err := kinds.Check(rows); err != nil {
-		return nil, fmt.Errorf("preparing to write to the API server: %w", err)
-	}
-	newQueue := func() queue {
-		return workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Ref](firstRetry, lastRetry))
-	}
+func New(c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger) *Writer {
+	newQueue := workqueue.NewTypedDelayingQueue[cluster.Ref]
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
 	return &Writer{
-		clients: c, kinds: rows, log: log, metrics: m, first: newQueue(), later: newQueue(),
+		clients: c, kinds: rows, log: log, metrics: m,
+		first: newQueue(), later: newQueue(), retries: &retries{failed: map[cluster.Ref]failures{}},
 		pending: map[cluster.Ref]allocate.Patch{}, busy: map[cluster.Ref]bool{},
+		leads:  func() error { return nil },
 		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
-	}, nil
+	}
 }
+
+// While lets the Writer patch only while leads returns nil. Patches that it is given otherwise are dropped.
+func (w *Writer) While(leads func() error) { w.leads = leads }
 
 // Run sends what it is given until ctx ends, and then what is already queued, for at most drainTimeout.
 func (w *Writer) Run(ctx context.Context) {
@@ -119,7 +114,7 @@ func (w *Writer) Patch(p allocate.Patch) {
 // merged is a patch and a later one of the same object as one.
 func merged(p, later allocate.Patch) allocate.Patch {
 	out := allocate.Patch{
-		Ref: p.Ref, UID: p.UID, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
+		Ref: p.Ref, UID: p.UID, Found: later.Found, Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
 	}
 	maps.DeleteFunc(out.Annotations, func(k, _ string) bool { return slices.Contains(later.Remove, k) })
 	if out.Annotations == nil {
@@ -191,11 +186,16 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	delete(w.pending, ref)
 	w.busy[ref] = true
 	w.mu.Unlock()
-	err := Patch(ctx, w.clients, w.kinds, p)
+	notLeader := w.leads()
+	err := notLeader
+	if err == nil {
+		err = Patch(ctx, w.clients, w.kinds, p)
+	}
+	again := err != nil && notLeader == nil && !overtaken(err) && !apierrors.IsNotFound(err)
 	w.mu.Lock()
 	delete(w.busy, ref)
 	_, newer := w.pending[ref]
-	if err != nil && !newer && !gone(err) {
+	if again && !newer {
 		w.pending[ref] = p
 	}
 	w.mu.Unlock()
@@ -203,37 +203,27 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	switch {
 	case err == nil:
 		w.metrics.Patches.WithLabelValues(kind, "ok").Inc()
-		w.later.Forget(ref)
-	case gone(err):
+		w.retries.forget(ref)
+	case overtaken(err):
+		// The object has changed since. The event of that leads to another patch, if any is needed.
+		w.metrics.Patches.WithLabelValues(kind, "overtaken").Inc()
+		w.retries.forget(ref)
+	case !again:
 		w.metrics.Patches.WithLabelValues(kind, "dropped").Inc()
-		w.later.Forget(ref)
+		w.retries.forget(ref)
 	default:
 		w.metrics.Patches.WithLabelValues(kind, "retried").Inc()
+		pause, n := w.retries.pause(ref, err)
 		// The 1st, 2nd, 4th, 8th attempt and so on: while the API server is away, thousands of objects fail, each of them
-		// every half minute.
-		if n := w.later.NumRequeues(ref) + 1; n&(n-1) == 0 && ctx.Err() == nil {
+		// every few seconds.
+		if n&(n-1) == 0 && ctx.Err() == nil {
 			w.log.Warn("writing annotations", "object", ref.String(), "error", err, "attempt", n)
 		}
 		if !newer {
-			w.later.AddRateLimited(ref)
+			w.later.AddAfter(ref, pause)
 		}
 	}
 	if newer {
 		w.first.Add(ref)
 	}
-}
-
-// gone tells whether the object of a patch is gone: there is none, or another of the same name, whose UID can't be
-// changed. A conflict is with somebody who writes at the same moment, and passes.
-func gone(err error) bool {
-	if apierrors.IsNotFound(err) {
-		return true
-	}
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
-		return c.Field == "metadata.uid"
-	})
 }

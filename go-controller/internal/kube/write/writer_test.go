@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -90,9 +91,7 @@ func newWriter(t *testing.T, a *api) (w *Writer, m *metrics.Master, stop func())
 		t.Fatal(err)
 	}
 	m = metrics.NewMaster(prometheus.NewRegistry())
-	if w, err = New(clients, kinds.All(), "test", m, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	w = New(clients, kinds.All(), "test", m, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Add(1)
@@ -115,11 +114,23 @@ func TestPatchBodies(t *testing.T) {
 	a := &api{answer: ok}
 	w, _, _ := newWriter(t, a)
 	w.Patch(podPatch("ns", "p", `{"a":1}`))
+	bare := podPatch("ns", "bare", "v")
+	bare.Found.Bare = true
+	w.Patch(bare)
 	w.Patch(allocate.Patch{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: "n"}},
-		Annotations: map[string]string{"k": "v"}, Remove: []string{"old"}})
+		Found:       cluster.NewFound(map[string]string{"k": "was", "old": "o", "x": "y"}, "k", "old"),
+		Annotations: map[string]string{"k": "v"}, Remove: []string{"old", "never"}})
 	for path, want := range map[string]string{
-		podPath("ns", "p"): `{"metadata":{"annotations":{"k8s.ovn.org/pod-networks":"{\"a\":1}"},"uid":"u"}}`,
-		"/api/v1/nodes/n":  `{"metadata":{"annotations":{"k":"v","old":null}}}`,
+		podPath("ns", "p"): `[{"op":"test","path":"/metadata/uid","value":"u"},` +
+			`{"op":"test","path":"/metadata/annotations/k8s.ovn.org~1pod-networks"},` +
+			`{"op":"add","path":"/metadata/annotations/k8s.ovn.org~1pod-networks","value":"{\"a\":1}"}]`,
+		podPath("ns", "bare"): `[{"op":"test","path":"/metadata/uid","value":"u"},` +
+			`{"op":"test","path":"/metadata/annotations"},` +
+			`{"op":"add","path":"/metadata/annotations","value":{"k8s.ovn.org/pod-networks":"v"}}]`,
+		"/api/v1/nodes/n": `[{"op":"test","path":"/metadata/annotations/k","value":"was"},` +
+			`{"op":"test","path":"/metadata/annotations/old","value":"o"},` +
+			`{"op":"add","path":"/metadata/annotations/k","value":"v"},` +
+			`{"op":"remove","path":"/metadata/annotations/old"}]`,
 	} {
 		testkit.Eventually(t, path, func() string {
 			a.mu.Lock()
@@ -182,8 +193,6 @@ func TestSlowPatchesHoldUpNobodyElse(t *testing.T) {
 // What fails is tried until it works, as often as it takes; what is gone is
 // dropped.
 func TestFailingPatches(t *testing.T) {
-	uid := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.uid",
-		Message: "field is immutable"}
 	other := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.annotations",
 		Message: "a webhook's opinion"}
 	until := func(times int, code int, reason metav1.StatusReason, causes ...metav1.StatusCause) func(string, int,
@@ -206,7 +215,7 @@ func TestFailingPatches(t *testing.T) {
 		"invalid for a while":         {until(3, 422, metav1.StatusReasonInvalid, other), 4, 1, "ok"},
 		"forbidden for a while":       {until(3, 403, metav1.StatusReasonForbidden), 4, 1, "ok"},
 		"gone":                        {until(always, 404, metav1.StatusReasonNotFound), 1, 0, "dropped"},
-		"another of the name":         {until(always, 422, metav1.StatusReasonInvalid, uid), 1, 0, "dropped"},
+		"not as it was found":         {until(always, 422, metav1.StatusReasonInvalid), 1, 0, "overtaken"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -338,4 +347,37 @@ func TestLongMessages(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// A master that does not lead any more writes nothing, and keeps nothing for later.
+func TestOnlyALeaderPatches(t *testing.T) {
+	a := &api{answer: ok}
+	w, m, stop := newWriter(t, a)
+	w.While(func() error { return errors.New("the lease was lost") })
+	w.Patch(podPatch("ns", "p", "x"))
+	testkit.Eventually(t, "the patch is dropped", func() string {
+		if got := testutil.ToFloat64(m.Patches.WithLabelValues("Pod", "dropped")); got != 1 {
+			return fmt.Sprintf("%v are", got)
+		}
+		return ""
+	})
+	stop()
+	if tries, _ := a.count(podPath("ns", "p")); tries != 0 || len(w.pending) != 0 {
+		t.Errorf("%d attempts, want none; left: %v", tries, w.pending)
+	}
+}
+
+// BenchmarkPatchBody makes the patch of a new pod.
+func BenchmarkPatchBody(b *testing.B) {
+	p := podPatch("ns", "p", `{"default":{"ip_addresses":["10.244.0.3/24","fd01::3/64"]}}`)
+	p.Annotations[annotation.PodClassic] = `{"gateway_ip":"10.244.0.1","ip_address":"10.244.0.3/24"}`
+	for _, p.Found.Bare = range []bool{true, false} {
+		b.Run(fmt.Sprintf("bare=%t", p.Found.Bare), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := patchBody(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -16,12 +16,14 @@ import (
 // healthChecks has OVN check the endpoints of a load balancer: its ip_port_mappings list the endpoints that can be
 // checked, and each VIP gets a row with the parameters. OVN takes an endpoint without a mapping for healthy, and does
 // not check SCTP (ovn-nb(5), Load_Balancer health_check).
-func (r serviceRows) healthChecks(proto cluster.Protocol, role string, lb *nbdb.LoadBalancer) []nb.Row {
+func (r serviceRows) healthChecks(
+	proto cluster.Protocol, role string, lb *nbdb.LoadBalancer, eps []*cluster.EndpointSlice,
+) []nb.Row {
 	if !Checks(r.svc, proto) {
 		return nil
 	}
 	svc := r.svc
-	lb.IPPortMappings = mappings(r.state, svc)
+	lb.IPPortMappings = mappings(r.state, eps)
 	h := svc.HealthCheck
 	options := map[string]string{
 		"interval": strconv.Itoa(h.Interval), "timeout": strconv.Itoa(h.Timeout),
@@ -42,9 +44,9 @@ func Checks(svc *cluster.Service, proto cluster.Protocol) bool {
 
 // mappings is, for each endpoint that can be checked, its logical port and the address that the check comes from: "IP"
 // to "PORT:SOURCE", with brackets around IPv6 addresses (ovn-nb(5), Load_Balancer ip_port_mappings).
-func mappings(s *cluster.State, svc *cluster.Service) map[string]string {
+func mappings(s *cluster.State, eps []*cluster.EndpointSlice) map[string]string {
 	out, checks := map[string]string{}, index.HealthChecksOf(s)
-	for _, slice := range s.SlicesOf(svc.Name) {
+	for _, slice := range eps {
 		for _, e := range slice.Endpoints {
 			if p, ok := checks.ProbeOf(s, slice.Name.Namespace, e); ok {
 				out[bracketed(e.Addr)] = names.Own.LogicalPort(p.Pod.Namespace, p.Pod.Name, "") + ":" + bracketed(p.Source)

@@ -3,6 +3,7 @@ package service_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -124,6 +125,12 @@ func claims(s *corev1.Service) []claim {
 			}
 		}
 	}
+	// Nobody may have a ClusterIP as an external address (services.md).
+	maps.DeleteFunc(addrs, func(a string, _ bool) bool {
+		return slices.ContainsFunc(dualStack().ServiceCIDRs, func(p netip.Prefix) bool {
+			return p.Contains(netip.MustParseAddr(a))
+		})
+	})
 	for _, a := range s.Spec.ClusterIPs {
 		addrs[a] = true
 	}

@@ -14,9 +14,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// hairpinSNAT is the source address that a pod sees when it reaches itself through a service, one per family
-// (ovn-nb(5), Load_Balancer options:hairpin_snat_ip).
-const hairpinSNAT = "169.254.169.5 fd69::5"
+// hairpinSNAT is the source address that a pod sees when it reaches itself through a service, one per family.
+const hairpinSNAT = names.HairpinSNAT4 + " " + names.HairpinSNAT6
 
 // Translator translates services.
 type Translator struct{ Schema *nb.Schema }
@@ -36,17 +35,17 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindNode},
-		Subjects: []cluster.Subject{index.HealthSource},
+		Subjects: []cluster.Subject{index.HealthSource, index.AddressTaken},
 	}
 }
 
 // Affected implements translate.Translator.
 func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+	of := c.About(index.AddressTaken)
 	switch c.Ref.Kind {
 	case cluster.KindService:
-		return owners(append([]cluster.Name{c.Ref.Name}, c.About(index.VIPHolder)...))
+		return owners(append(append(of, c.Ref.Name), c.About(index.VIPHolder)...))
 	case cluster.KindEndpointSlice:
-		var of []cluster.Name
 		for _, o := range []cluster.Object{c.Old, c.New} {
 			if e, ok := o.(*cluster.EndpointSlice); ok && e.Service != "" {
 				of = append(of, cluster.Name{Namespace: e.Name.Namespace, Name: e.Service})
@@ -54,14 +53,16 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 		return owners(slices.Compact(of))
 	case cluster.KindNode:
-		of := append(withOtherBackends(s, c), withOtherReplies(s, c)...)
+		of = append(append(of, withOtherBackends(s, c)...), withOtherReplies(s, c)...)
 		if c.Granted {
 			of = append(of, index.HealthChecksOf(s).CheckedOn(s, c.Ref.Name.Name)...)
 		}
 		return owners(of)
-	default: // a pod gained or lost the address that health checks come from
-		return owners(index.HealthChecksOf(s).Checked())
 	}
+	if c.Concerns(index.HealthSource) { // a pod gained or lost the address that health checks come from
+		of = append(of, index.HealthChecksOf(s).Checked()...)
+	}
+	return owners(of)
 }
 
 func owners(services []cluster.Name) []nb.Owner {
@@ -94,11 +95,13 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		return translate.Rows{}, nil
 	}
 	r := serviceRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: svc.UID}, svc: svc, state: s}
-	out := translate.Rows{Reports: lostVIPs(s, svc)}
-	eps := s.SlicesOf(svc.Name)
+	r.addrs = svc.Addresses(s.Config.Services, index.TakenOf(s))
+	eps, left := svc.Within(s.Config.Services, s.SlicesOf(svc.Name))
+	out := translate.Rows{Reports: slices.Concat(lostVIPs(s, svc, r.addrs), refused(svc, r.addrs),
+		overLimits(s.Config.Services, svc, left))}
 	for _, proto := range cluster.Protocols() {
 		for _, p := range placements(s, r.choices(proto, eps)) {
-			out.Rows = append(out.Rows, r.loadBalancer(proto, p)...)
+			out.Rows = append(out.Rows, r.loadBalancer(proto, p, eps)...)
 		}
 	}
 	replies, err := r.replies(eps)
@@ -110,6 +113,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 type serviceRows struct {
 	translate.Maker
 	svc   *cluster.Service
+	addrs []cluster.ServiceAddr
 	state *cluster.State
 }
 
@@ -117,8 +121,8 @@ type serviceRows struct {
 func (r serviceRows) choices(proto cluster.Protocol, eps []*cluster.EndpointSlice) []choice {
 	var out []choice
 	svc, holders := r.svc, index.VIPsOf(r.state)
-	addrs := svc.Addresses()
-	for _, port := range svc.Ports {
+	outside := svc.OutsidePorts()
+	for i, port := range svc.Ports {
 		if port.Protocol != proto {
 			continue
 		}
@@ -135,12 +139,12 @@ func (r serviceRows) choices(proto cluster.Protocol, eps []*cluster.EndpointSlic
 				}
 				out = append(out, choice{vip.Addr, *made[local]})
 			}
-			for _, a := range addrs {
+			for _, a := range r.addrs {
 				if a.Addr.Is4() != is4 || a.Withheld != cluster.NotWithheld {
 					continue
 				}
 				add(a.Addr, port.Port, svc.LocalAt(a))
-				if n := svc.OutsidePort(port); n != port.Port && a.Origin == cluster.FromClusterIPs {
+				if n := outside[i]; n != port.Port && a.Origin == cluster.FromClusterIPs {
 					add(a.Addr, n, false)
 				}
 			}
@@ -150,7 +154,7 @@ func (r serviceRows) choices(proto cluster.Protocol, eps []*cluster.EndpointSlic
 }
 
 // loadBalancer is a load balancer and its health checks.
-func (r serviceRows) loadBalancer(proto cluster.Protocol, p placement) []nb.Row {
+func (r serviceRows) loadBalancer(proto cluster.Protocol, p placement, eps []*cluster.EndpointSlice) []nb.Row {
 	protocol := strings.ToLower(string(proto))
 	role := names.RoleLoadBalancer + "-" + protocol
 	if p.scope != allNodes {
@@ -160,7 +164,7 @@ func (r serviceRows) loadBalancer(proto cluster.Protocol, p placement) []nb.Row 
 		Name:     names.LoadBalancer(r.svc.Name.Namespace, r.svc.Name.Name, string(proto), p.scope),
 		Protocol: &protocol, Vips: p.vips, Options: options(r.svc, proto), SelectionFields: selectionFields(r.svc),
 	}
-	checks := r.healthChecks(proto, role, lb)
+	checks := r.healthChecks(proto, role, lb, eps)
 	return append([]nb.Row{r.Row(role, lb, p.slots...)}, checks...)
 }
 

@@ -1,4 +1,4 @@
-package permissions
+package permissions_test
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
 )
 
-// Rule is one rule of a Role: what may be done with the objects of one resource.
-type Rule struct {
+// rule is one rule of a Role: what may be done with the objects of one resource.
+type rule struct {
 	Group    string // of the API; "" for the core group
 	Resource string // with its subresource: "pods/status"
 	Verbs    []string
@@ -30,14 +30,14 @@ const (
 	write           = "write"
 )
 
-// Watch are the verbs for a kind that is watched.
-func Watch() []string { return []string{"list", "watch"} }
+// watchVerbs are the verbs for a kind that is watched.
+func watchVerbs() []string { return []string{"list", "watch"} }
 
-// Of are the rules of a daemon, in the order of the rows.
-func Of(rows []kinds.Kind, d kinds.Daemon) (out []Rule) {
+// rulesOf are the rules of a daemon, in the order of the rows.
+func rulesOf(rows []kinds.Kind, d kinds.Daemon) (out []rule) {
 	for _, k := range kinds.WatchedBy(rows, d) {
-		out = append(out, Rule{
-			Group: k.Resource.Group, Resource: k.Resource.Resource, Verbs: Watch(), Optional: k.Optional, Why: "watched",
+		out = append(out, rule{
+			Group: k.Resource.Group, Resource: k.Resource.Resource, Verbs: watchVerbs(), Optional: k.Optional, Why: "watched",
 		})
 	}
 	for _, k := range rows {
@@ -48,16 +48,16 @@ func Of(rows []kinds.Kind, d kinds.Daemon) (out []Rule) {
 		if k.Subresource != "" {
 			resource += "/" + k.Subresource
 		}
-		out = append(out, Rule{
+		out = append(out, rule{
 			Group: k.Resource.Group, Resource: resource, Verbs: []string{"patch"}, Why: "writes annotations",
 		})
 	}
-	core := func(resource, why string, verbs ...string) Rule {
-		return Rule{Group: corev1.GroupName, Resource: resource, Verbs: verbs, Why: why}
+	core := func(resource, why string, verbs ...string) rule {
+		return rule{Group: corev1.GroupName, Resource: resource, Verbs: verbs, Why: why}
 	}
 	switch d {
 	case kinds.Master:
-		out = append(out, core("events", "reports problems", "create", "patch"), Rule{
+		out = append(out, core("events", "reports problems", "create", "patch"), rule{
 			Group: annotationGroup, Resource: annotations, Verbs: []string{write}, Why: "may write reserved annotations",
 		})
 	case kinds.Agent:
@@ -67,20 +67,20 @@ func Of(rows []kinds.Kind, d kinds.Daemon) (out []Rule) {
 }
 
 // leases are the rules about Leases. The namespace of leader election is the default of --leader-elect-namespace.
-func leases(d kinds.Daemon) []Rule {
-	rule := func(namespace, why string, verbs ...string) Rule {
-		return Rule{
+func leases(d kinds.Daemon) []rule {
+	of := func(namespace, why string, verbs ...string) rule {
+		return rule{
 			Group: coordinationv1.GroupName, Resource: "leases", Verbs: verbs, Namespace: namespace, Optional: true, Why: why,
 		}
 	}
 	switch d {
 	case kinds.Master:
-		return []Rule{
-			rule(lease.Namespace, "finds gateways that are down", "get", "list"),
-			rule(config.DefaultMaster().LeaderElect.Namespace, "elects the leader", "get", "create", "update"),
+		return []rule{
+			of(lease.Namespace, "finds gateways that are down", "get", "list"),
+			of(config.DefaultMaster().LeaderElect.Namespace, "elects the leader", "get", "create", "update"),
 		}
 	case kinds.Agent:
-		return []Rule{rule(lease.Namespace, "renews a gateway's Lease", "create", "patch")}
+		return []rule{of(lease.Namespace, "renews a gateway's Lease", "create", "patch")}
 	}
 	return nil
 }

@@ -1,0 +1,32 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// Services bounds what one Service may ask for, so that a Service costs nobody but its owner. The master and the nodes
+// must agree on it.
+type Services struct {
+	MaxVIPs       int            // addresses x ports of a Service; 0 for no limit
+	MaxEndpoints  int            // of a Service in one address family; 0 for no limit
+	ExternalCIDRs []netip.Prefix // where external addresses may be; none for anywhere
+}
+
+// DefaultServices has the default limits.
+func DefaultServices() Services { return Services{MaxVIPs: 4096, MaxEndpoints: 10000} }
+
+// Validate returns an error for everything that is wrong, with the flag's name.
+func (s Services) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		flag  string
+		value int
+	}{{"--max-service-vips", s.MaxVIPs}, {"--max-service-endpoints", s.MaxEndpoints}} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("%s %d: want a number such as 4096, or 0 for no limit", f.flag, f.value))
+		}
+	}
+	return errors.Join(errs...)
+}

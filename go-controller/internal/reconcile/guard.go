@@ -1,0 +1,80 @@
+package reconcile
+
+import (
+	"fmt"
+
+	"github.com/northbound-net/northbound/go-controller/internal/core"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// guard holds back owners that want nothing any more, when a full pass would remove many rows. An API server that lists
+// only part of a cluster must not cost that cluster its network.
+type guard struct {
+	held   map[nb.Owner]bool
+	review bool // the owners or the approval may have changed
+}
+
+// holdBack decides which owners the full pass leaves alone.
+func (l *Loop) holdBack(owners []nb.Owner) {
+	l.guard = guard{}
+	l.heldBack.Store(nil)
+	l.Metrics.HeldBack.Set(0)
+	if l.Leader == nil {
+		return
+	}
+	r := l.Core.Removal(l.session.View(), owners)
+	if !r.Large() || l.session.Approved() == r.Digest() {
+		return
+	}
+	l.guard.held = map[nb.Owner]bool{}
+	for _, o := range r.Owners {
+		l.guard.held[o] = true
+	}
+	l.hold(r)
+	l.Log.Error("the removal of many rows waits for ovnkube approve", "rows", r.Rows, "of", r.Of, "owners",
+		len(r.Owners), "digest", r.Digest())
+}
+
+// hold makes known what is held back.
+func (l *Loop) hold(r core.Removal) {
+	l.Metrics.HeldBack.Set(float64(r.Rows))
+	err := fmt.Errorf("the removal of %d of %d rows waits: ovnkube approve --digest %s removes them", r.Rows, r.Of, r.Digest())
+	l.heldBack.Store(&err)
+}
+
+// reviewHeld removes what is held back once that is approved, or is not much any more.
+func (l *Loop) reviewHeld() {
+	if len(l.guard.held) == 0 || !l.guard.review {
+		return
+	}
+	l.guard.review = false
+	r := l.Core.Removal(l.session.View(), l.session.Owners())
+	approved := l.session.Approved() == r.Digest()
+	if r.Large() && !approved {
+		l.hold(r)
+		return
+	}
+	l.Log.Warn("rows that were held back are removed", "rows", r.Rows, "of", r.Of, "approved", approved)
+	for o := range l.guard.held {
+		l.dirty.add(o, fullPass)
+	}
+	l.guard = guard{}
+	l.heldBack.Store(nil)
+	l.Metrics.HeldBack.Set(0)
+}
+
+// wanted records that an owner wants rows, or has none: it is not held back any more.
+func (l *Loop) wanted(o nb.Owner) {
+	if l.guard.held[o] {
+		delete(l.guard.held, o)
+		l.guard.review = true
+	}
+}
+
+// HeldBack is what waits for approval; nil when nothing does.
+func (l *Loop) HeldBack() error {
+	if err := l.heldBack.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
