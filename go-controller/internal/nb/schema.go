@@ -217,14 +217,13 @@ func (s *Schema) Newer(name string) []string {
 	return out
 }
 
-// Monitored is pointers to the fields of m that a monitor needs: the columns of ours and the slots, except those that
-// the server lacks. It leaves out what others write all the time (up, dynamic_addresses).
-func (s *Schema) Monitored(m model.Model, lacking ...string) []any {
-	t, v := s.of(m)
-	var out []any
-	for _, c := range slices.Concat(t.cols, t.slots) {
-		if !slices.Contains(lacking, c.name) {
-			out = append(out, v.Field(c.field).Addr().Interface())
+// Columns lists the columns of the table that a monitor needs: those of ours and the slots. It leaves out what others
+// write all the time (up, dynamic_addresses).
+func (s *Schema) Columns(name string) []string {
+	var out []string
+	if t := s.tables[name]; t != nil {
+		for _, c := range slices.Concat(t.cols, t.slots) {
+			out = append(out, c.name)
 		}
 	}
 	return out

@@ -1,21 +1,22 @@
 package ovsdb
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/ovn-kubernetes/libovsdb/client"
-	"github.com/ovn-kubernetes/libovsdb/model"
-
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/jsonrpc"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/replica"
 )
 
 // DatabaseName is the name of the database in its schema.
@@ -27,20 +28,25 @@ const (
 	readTimeout  = 60 * time.Second
 )
 
-// connection is a client with one monitor on every table of the schema.
-type connection struct {
-	client.Client
-	models models
+// serverDatabase is the database that tells about the others (ovsdb-server(5)).
+const serverDatabase = "_Server"
+
+// databaseRow is a row of the _Server database.
+type databaseRow struct {
+	UUID   string `ovsdb:"_uuid"`
+	Name   string `ovsdb:"name"`
+	Model  string `ovsdb:"model"`
+	Leader bool   `ovsdb:"leader"`
 }
 
-// connect opens a connection, in a Raft cluster to the leader. It tries the servers one by one, each with a client and
-// a deadline of its own: a server that does not answer must not use up the time of the others.
-func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr.Logger) (*connection, error) {
+// connect opens a session, in a Raft cluster with the leader. It tries the servers one by one, each with a deadline of
+// its own: a server that does not answer must not use up the time of the others.
+func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, wake func()) (*Session, error) {
 	var reasons []string
 	for _, address := range c.Addresses {
-		cl, err := reach(ctx, c, address, schema, logger)
+		s, err := reach(ctx, c, address, newSession(schema, address, wake))
 		if err == nil {
-			return cl, nil
+			return s, nil
 		}
 		reasons = append(reasons, address+": "+err.Error())
 		if ctx.Err() != nil {
@@ -50,65 +56,115 @@ func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr
 	return nil, fmt.Errorf("connecting to the Northbound database: %s", strings.Join(reasons, "; "))
 }
 
-// reach asks one server for its schema, and then connects with models that fit that schema.
-func reach(
-	ctx context.Context, c config.OVSDB, address string, schema *nb.Schema, logger logr.Logger,
-) (*connection, error) {
-	opts := []client.Option{client.WithLogger(&logger), client.WithEndpoint(address)}
+// reach connects a session with one server, and reads everything from it.
+func reach(ctx context.Context, c config.OVSDB, address string, s *Session) (*Session, error) {
+	var keys *tls.Config
 	if strings.HasPrefix(address, "ssl:") {
-		t, err := TLS(c)
-		if err != nil {
+		var err error
+		if keys, err = TLS(c); err != nil {
 			return nil, err
 		}
-		opts = append(opts, client.WithTLSConfig(t))
 	}
 	reaching, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	asking, err := dial(reaching, nil, opts)
+	conn, err := jsonrpc.Dial(reaching, address, keys, s.notified)
 	if err != nil {
 		return nil, err
 	}
-	ms := modelsFor(schema, asking.Schema())
-	asking.Close()
-	cl, err := dial(reaching, ms.all(), append(opts, client.WithLeaderOnly(true)))
+	s.conn = conn
+	err = s.prepare(reaching)
+	if err == nil {
+		reading, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		err = s.monitor(reading, DatabaseName, s.rows)
+	}
 	if err != nil {
+		s.close()
 		return nil, err
 	}
-	reading, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	if err := monitor(reading, cl, ms); err != nil {
-		cl.Close()
-		return nil, err
-	}
-	return &connection{cl, ms}, nil
+	return s, nil
 }
 
-// dial connects a client with these models.
-func dial(ctx context.Context, byTable map[string]model.Model, opts []client.Option) (client.Client, error) {
-	dbModel, err := model.NewClientDBModel(DatabaseName, byTable)
+// prepare makes sure that the server is the leader, and finds out which columns it has.
+func (s *Session) prepare(ctx context.Context) error {
+	if err := s.monitor(ctx, serverDatabase, s.server); err != nil {
+		return err
+	}
+	has, err := s.columns(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("describing the database: %w", err)
+		return err
 	}
-	cl, err := client.NewOVSDBClient(dbModel, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the connection: %w", err)
-	}
-	if err := cl.Connect(ctx); err != nil {
-		cl.Close()
-		return nil, err
-	}
-	return cl, nil
-}
-
-func monitor(ctx context.Context, cl client.Client, ms models) error {
-	var tables []client.MonitorOption
-	for t, m := range ms.all() {
-		tables = append(tables, client.WithTable(m, ms.schema.Monitored(ms.row(m), ms.lacking[t]...)...))
-	}
-	if _, err := cl.Monitor(ctx, cl.NewMonitor(tables...)); err != nil {
-		return fmt.Errorf("reading the database: %w", err)
+	for _, t := range s.schema.Tables() {
+		s.lacking[t] = slices.DeleteFunc(s.schema.Newer(t), func(column string) bool { return has[t][column] })
+		monitored := slices.DeleteFunc(s.schema.Columns(t), func(c string) bool { return slices.Contains(s.lacking[t], c) })
+		s.rows.Add(t, s.schema.NewModel(t), monitored...)
 	}
 	return nil
+}
+
+// columns is the columns that the server has, by table (RFC 7047 section 4.1.2).
+func (s *Session) columns(ctx context.Context) (map[string]map[string]bool, error) {
+	var schema struct {
+		Tables map[string]struct{ Columns map[string]struct{} }
+	}
+	err := s.conn.Call(ctx, "get_schema", []any{DatabaseName}, func(result *jsonrpc.Reader) error {
+		return json.Unmarshal(result.Raw(), &schema)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema: %w", err)
+	}
+	out := map[string]map[string]bool{}
+	for name, t := range schema.Tables {
+		out[name] = map[string]bool{}
+		for column := range t.Columns {
+			out[name][column] = true
+		}
+	}
+	return out, nil
+}
+
+// monitor reads the tables of a database, and has the server notify of every change.
+func (s *Session) monitor(ctx context.Context, database string, rows *replica.Replica) error {
+	params := []any{database, database, rows.Requests()} // the name of the monitor is that of the database
+	if err := s.conn.Call(ctx, "monitor_cond", params, func(updates *jsonrpc.Reader) error {
+		return s.update(database, updates)
+	}); err != nil {
+		return fmt.Errorf("reading the database %s: %w", database, err)
+	}
+	return nil
+}
+
+// notified handles a notification: an "update2" with the monitor's name and the updates.
+func (s *Session) notified(method string, params *jsonrpc.Reader) (err error) {
+	if method != "update2" {
+		return nil
+	}
+	n, monitor := 0, ""
+	params.Array(func() {
+		switch n++; n {
+		case 1:
+			monitor = params.Text()
+		default:
+			err = s.update(monitor, params)
+		}
+	})
+	return cmp.Or(err, params.Err())
+}
+
+// update handles changes in a database.
+func (s *Session) update(database string, updates *jsonrpc.Reader) error {
+	if database == DatabaseName {
+		changes, err := s.rows.Apply(updates)
+		s.index.changed(changes)
+		return err
+	}
+	changes, err := s.server.Apply(updates)
+	for _, c := range changes {
+		if db, ok := c.After.(*databaseRow); ok && db.Name == DatabaseName && db.Model == "clustered" && !db.Leader {
+			return errNotLeader
+		}
+	}
+	return err
 }
 
 // Check reports errors that no retry can cure: those in the files that an ssl: address needs.

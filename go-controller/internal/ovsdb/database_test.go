@@ -9,15 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-
-	"github.com/go-logr/logr"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/jsonrpc"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -76,7 +74,7 @@ func TestAServerThatHangsDoesNotHideTheOthers(t *testing.T) {
 	}
 	t.Cleanup(func() { l.Close() })
 	s := session(t, open(t, "unix:"+sock, "unix:/nonexistent.sock", remote))
-	if got := s.client.CurrentEndpoint(); got != remote {
+	if got := s.address; got != remote {
 		t.Errorf("connected to %s, want %s", got, remote)
 	}
 }
@@ -113,7 +111,7 @@ func TestTheSameTransactionTwice(t *testing.T) {
 	if again := plan(t, s, want); !again.Empty() {
 		t.Errorf("afterwards there is still to do:\n%s", again)
 	}
-	if n := s.cache.Table(nbdb.LogicalSwitchTable).Len(); n != 1 {
+	if n := len(s.rows.Rows(nbdb.LogicalSwitchTable)); n != 1 {
 		t.Errorf("%d switches, want 1", n)
 	}
 }
@@ -170,7 +168,7 @@ func TestByHandUnderStandIn(t *testing.T) {
 	}
 }
 
-// A cache that is not what the server has is noticed.
+// A replica that is not what the server has is noticed.
 func TestCompareWithServer(t *testing.T) {
 	s := session(t, open(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])))
 	if _, err := s.Transact(t.Context(), []nb.Plan{plan(t, s, rows(s.schema, "a"))}); err != nil {
@@ -179,44 +177,49 @@ func TestCompareWithServer(t *testing.T) {
 	if err := s.CompareWithServer(t.Context()); err != nil {
 		t.Errorf("nothing differs, but: %v", err)
 	}
-	table := s.cache.Table(nbdb.LogicalSwitchTable)
-	for uuid, row := range table.RowsShallow() {
-		if err := table.Delete(uuid); err != nil {
-			t.Fatal(err)
-		}
+	for uuid := range s.rows.Rows(nbdb.LogicalSwitchTable) {
+		update(t, s, `{"Logical_Switch": {"`+uuid+`": {"delete": null}}}`)
 		missing := "Logical_Switch has 1 rows there, 0 here"
 		if err := s.CompareWithServer(t.Context()); err == nil || !strings.Contains(err.Error(), missing) {
 			t.Errorf("a row is missing here: %v", err)
 		}
-		if err := table.Create("11111111-1111-4111-8111-111111111111", row, false); err != nil {
-			t.Fatal(err)
-		}
+		update(t, s, `{"Logical_Switch": {"11111111-1111-4111-8111-111111111111": {"insert": {"name": "n1"}}}}`)
 		if err := s.CompareWithServer(t.Context()); err == nil || !strings.Contains(err.Error(), uuid) {
 			t.Errorf("another row is here: %v, want %s to be missing", err, uuid)
 		}
 	}
 }
 
-// Notifications that libovsdb drops are told of only in its log; the session then ends and everything is read anew.
-func TestDroppedNotificationsEndTheSession(t *testing.T) {
-	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	d := New(config.OVSDB{Addresses: []string{remote}}, nb.NewSchema(), slog.New(slog.DiscardHandler))
-	var dropped atomic.Bool
-	logger := logr.New(&sink{log: d.log, dropped: &dropped})
-	cl, err := connect(t.Context(), d.config, d.schema, logger)
-	if err != nil {
+// update changes what a session knows of the database.
+func update(t *testing.T, s *Session, updates string) {
+	t.Helper()
+	if _, err := s.rows.Apply(jsonrpc.NewReader([]byte(updates))); err != nil {
 		t.Fatal(err)
 	}
-	defer cl.Close()
-	s := newSession(d.schema, cl, d.wake)
-	defer s.end()
-	logger.V(3).Info("something else")
-	if dropped.Load() {
-		t.Error("nothing was dropped yet")
+}
+
+// A notification that does not fit what is known ends the session, and everything is read anew.
+func TestAWrongNotificationEndsTheSession(t *testing.T) {
+	d := open(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+	s := session(t, d)
+	if _, err := s.Transact(t.Context(), []nb.Plan{plan(t, s, rows(s.schema, "a"))}); err != nil {
+		t.Fatal(err)
 	}
-	logger.V(0).Info("dropping event because event buffer is full") // as cache.eventProcessor.AddEvent has it
-	if err := d.watch(t.Context(), s, nil, &dropped); !errors.Is(err, errDropped) {
-		t.Errorf("watching ends with %v, want %v", err, errDropped)
+	for uuid := range s.rows.Rows(nbdb.LogicalSwitchTable) {
+		update(t, s, `{"Logical_Switch": {"`+uuid+`": {"delete": null}}}`)
+		remove := wireOperation{Op: "delete", Table: nbdb.LogicalSwitchTable, Where: []wireClause{}}
+		if results, err := s.transact(t.Context(), []any{DatabaseName, remove}); err == nil {
+			t.Errorf("the answer comes after the notification, want none: %+v", results)
+		}
+	}
+	testkit.Eventually(t, "another session", func() string {
+		if next := d.Session(); next == nil || next == s {
+			return fmt.Sprint(d.Failure())
+		}
+		return ""
+	})
+	if why := s.conn.Err(); why == nil || !strings.Contains(why.Error(), "an update of a row that is there") {
+		t.Errorf("the session ended with %v", why)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/replica"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -85,7 +86,7 @@ func TestWhatIsNotExpectedIsNews(t *testing.T) {
 			x := newIndex(schema, func() { woken++ })
 			x.expect(c.expected)
 			for _, e := range c.events {
-				x.change(e.before, e.after)
+				x.changed([]replica.Change{{Before: e.before, After: e.after}})
 			}
 			if dirty := x.takeDirty(); slices.Contains(dirty, owner()) != c.news {
 				t.Errorf("%v are dirty, want news for %v: %v", dirty, owner(), c.news)

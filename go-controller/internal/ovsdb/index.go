@@ -9,11 +9,12 @@ import (
 	"github.com/ovn-kubernetes/libovsdb/model"
 
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/replica"
 )
 
 // index knows the owner of each row and the slots that list it, so that neither is searched for. Events feed it, a
-// moment after the cache has changed. So it says only where to look, and every answer is checked against the cache.
-// What it lacks at that moment is looked at again when the event arrives.
+// moment after the replica has changed. So it says only where to look, and every answer is checked there. What it lacks
+// at that moment is looked at again when the event arrives.
 type index struct {
 	schema *nb.Schema
 	wake   func() // called when there is news
@@ -40,12 +41,22 @@ func newIndex(s *nb.Schema, wake func()) *index {
 		parents: map[nb.Ref][]nb.Slot{}, dirty: map[nb.Owner]bool{}, spent: map[string]time.Time{}}
 }
 
-// change records that a row was inserted (before is nil), changed, or deleted (after is nil), and marks the owners
-// concerned dirty. A row without an owner is news, too: the wrong one of two cluster routers is not ours.
-func (x *index) change(before, after model.Model) {
+// changed records changes of rows, and marks the owners concerned dirty.
+func (x *index) changed(changes []replica.Change) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	news := false
+	for _, c := range changes {
+		news = x.change(c.Before, c.After) || news
+	}
+	if news {
+		x.wake()
+	}
+}
+
+// change records that a row was inserted (before is nil), changed, or deleted (after is nil), and tells whether that is
+// news. A row without an owner is news, too: the wrong one of two cluster routers is not ours.
+func (x *index) change(before, after model.Model) (news bool) {
 	switch {
 	case before == nil && x.coming.row(x.schema, x.schema.Ref(after), after):
 	case before == nil || after == nil || !x.schema.SameColumns(before, after):
@@ -53,9 +64,7 @@ func (x *index) change(before, after model.Model) {
 		news = true
 	}
 	x.reown(before, after)
-	if x.changeSlots(before, after) || news {
-		x.wake()
-	}
+	return x.changeSlots(before, after) || news
 }
 
 // reown records the row's owner.

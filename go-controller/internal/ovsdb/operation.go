@@ -4,14 +4,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ovn-kubernetes/libovsdb/ovsdb"
-
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
 // operation is one OVSDB operation and the owners whose plans it carries out.
 type operation struct {
-	ovsdb.Operation
+	wireOperation
 	owners []nb.Owner
 	// count is how many rows the operation must affect. It is -1 where none is fine, too: an operation whose condition
 	// matches nothing succeeds (RFC 7047 section 5.2).
@@ -33,7 +31,7 @@ func operations(schema *nb.Schema, plans []nb.Plan) []operation {
 				changes = append(changes, updateOps(rc, p.Owner)...)
 			case nb.Delete:
 				if !schema.DeletedByGC(rc.Key.Table) {
-					deletes = append(deletes, operation{on(ovsdb.OperationDelete, rc.Ref()), []nb.Owner{p.Owner}, -1})
+					deletes = append(deletes, operation{on("delete", rc.Ref()), []nb.Owner{p.Owner}, -1})
 				}
 			}
 		}
@@ -91,33 +89,30 @@ func (m *membership) take(c nb.Membership, o nb.Owner) {
 }
 
 func (m *membership) operation(sl nb.Slot) operation {
-	op := operation{on(ovsdb.OperationMutate, sl.In), m.owners, -1}
+	op := operation{on("mutate", sl.In), m.owners, -1}
 	if len(m.remove) > 0 {
-		op.Mutations = append(op.Mutations, mutation(sl.Column, ovsdb.MutateOperationDelete, setValue(m.remove, true)))
+		op.Mutations = append(op.Mutations, mutation(sl.Column, "delete", setValue(m.remove, true)))
 	}
 	if len(m.add) > 0 {
-		op.Mutations = append(op.Mutations, mutation(sl.Column, ovsdb.MutateOperationInsert, setValue(m.add, true)))
+		op.Mutations = append(op.Mutations, mutation(sl.Column, "insert", setValue(m.add, true)))
 		op.count = 1
 	}
 	return op
 }
 
 // on is an operation on one row.
-func on(op string, r nb.Ref) ovsdb.Operation {
-	where := []ovsdb.Condition{{Column: "_uuid", Function: ovsdb.ConditionEqual, Value: uuidValue(r.UUID)}}
-	return ovsdb.Operation{Op: op, Table: r.Table, Where: where}
+func on(op string, r nb.Ref) wireOperation {
+	return wireOperation{Op: op, Table: r.Table, Where: []wireClause{{uuidColumn, "==", uuidValue(r.UUID)}}}
 }
 
-func mutation(column string, how ovsdb.Mutator, value any) ovsdb.Mutation {
-	return ovsdb.Mutation{Column: column, Mutator: how, Value: value}
-}
+func mutation(column, how string, value any) wireClause { return wireClause{column, how, value} }
 
-func insertOp(rc nb.RowChange) ovsdb.Operation {
-	row := ovsdb.Row{}
+func insertOp(rc nb.RowChange) wireOperation {
+	row := make(map[string]any, len(rc.Columns))
 	for _, c := range rc.Columns {
 		row[c.Column] = wholeValue(c)
 	}
-	return ovsdb.Operation{Op: ovsdb.OperationInsert, Table: rc.Key.Table, UUID: rc.UUID, Row: row}
+	return wireOperation{Op: "insert", Table: rc.Key.Table, UUID: rc.UUID, Row: row}
 }
 
 // wholeValue is the value of a column that has none yet.
@@ -134,8 +129,8 @@ func wholeValue(c nb.ColumnChange) any {
 
 // updateOps is at most one update, for scalar columns, and one mutate, for the rest.
 func updateOps(rc nb.RowChange, o nb.Owner) []operation {
-	row := ovsdb.Row{}
-	var ms []ovsdb.Mutation
+	row := map[string]any{}
+	var ms []wireClause
 	for _, c := range rc.Columns {
 		if c.Add == nil && c.Remove == nil && c.Put == nil && c.Drop == nil {
 			row[c.Column] = scalarValue(c)
@@ -144,26 +139,26 @@ func updateOps(rc nb.RowChange, o nb.Owner) []operation {
 		// Members are added before others are removed: the server counts them after every mutation, and some sets must
 		// not be empty (Logical_Router_Port.networks).
 		if len(c.Add) > 0 {
-			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, setValue(c.Add, c.UUIDs)))
+			ms = append(ms, mutation(c.Column, "insert", setValue(c.Add, c.UUIDs)))
 		}
 		if len(c.Remove) > 0 {
-			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, setValue(c.Remove, c.UUIDs)))
+			ms = append(ms, mutation(c.Column, "delete", setValue(c.Remove, c.UUIDs)))
 		}
 		if len(c.Drop) > 0 {
-			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationDelete, setValue(c.Drop, false)))
+			ms = append(ms, mutation(c.Column, "delete", setValue(c.Drop, false)))
 		}
 		if len(c.Put) > 0 {
-			ms = append(ms, mutation(c.Column, ovsdb.MutateOperationInsert, newKeys(c)))
+			ms = append(ms, mutation(c.Column, "insert", newKeys(c)))
 		}
 	}
 	var out []operation
 	if len(row) > 0 {
-		update := on(ovsdb.OperationUpdate, rc.Ref())
+		update := on("update", rc.Ref())
 		update.Row = row
 		out = append(out, operation{update, []nb.Owner{o}, 1})
 	}
 	if len(ms) > 0 {
-		mutate := on(ovsdb.OperationMutate, rc.Ref())
+		mutate := on("mutate", rc.Ref())
 		mutate.Mutations = ms
 		out = append(out, operation{mutate, []nb.Owner{o}, 1})
 	}

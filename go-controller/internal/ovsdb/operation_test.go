@@ -15,7 +15,7 @@ func wire(t *testing.T, plans ...nb.Plan) string {
 	t.Helper()
 	var lines []string
 	for _, o := range operations(nb.NewSchema(), plans) {
-		b, err := json.Marshal(o.Operation)
+		b, err := json.Marshal(o.wireOperation)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,20 +2,20 @@ package ovsdb
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/ovn-kubernetes/libovsdb/cache"
-	"github.com/ovn-kubernetes/libovsdb/client"
 	"github.com/ovn-kubernetes/libovsdb/model"
-	"github.com/ovn-kubernetes/libovsdb/ovsdb"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/jsonrpc"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/replica"
 )
 
 // transactTimeout bounds one transaction.
@@ -23,31 +23,30 @@ const transactTimeout = 30 * time.Second
 
 // Session is one connection to the database, in sync from the moment it is handed out until it is lost.
 type Session struct {
-	schema *nb.Schema
-	client client.Client
-	models models
-	cache  *cache.TableCache
-	index  *index
-	ended  context.Context // done once the session has ended
-	end    context.CancelFunc
+	address string
+	schema  *nb.Schema
+	conn    *jsonrpc.Conn
+	rows    *replica.Replica
+	server  *replica.Replica    // of the database that tells which server is the leader
+	lacking map[string][]string // columns that the server does not have, by table
+	index   *index
+	ended   context.Context // done once the session has ended
+	end     context.CancelFunc
 }
 
-// newSession starts to listen to the cache, and indexes what it holds.
-func newSession(schema *nb.Schema, cl *connection, wake func()) *Session {
-	s := &Session{schema: schema, client: cl, models: cl.models, cache: cl.Cache(), index: newIndex(schema, wake)}
+// newSession is a session that is not connected yet.
+func newSession(schema *nb.Schema, address string, wake func()) *Session {
+	s := &Session{address: address, schema: schema, rows: replica.New(), server: replica.New(),
+		lacking: map[string][]string{}, index: newIndex(schema, wake)}
+	s.server.Add("Database", &databaseRow{}, "name", "model", "leader")
 	s.ended, s.end = context.WithCancel(context.Background())
-	row := s.models.row
-	s.cache.AddEventHandler(&cache.EventHandlerFuncs{
-		AddFunc:    func(_ string, m model.Model) { s.index.change(nil, row(m)) },
-		UpdateFunc: func(_ string, old, now model.Model) { s.index.change(row(old), row(now)) },
-		DeleteFunc: func(_ string, m model.Model) { s.index.change(row(m), nil) },
-	})
-	for _, t := range schema.Tables() {
-		for _, m := range s.cache.Table(t).RowsShallow() {
-			s.index.change(nil, row(m))
-		}
-	}
 	return s
+}
+
+// close ends the session and its connection.
+func (s *Session) close() {
+	s.end()
+	s.conn.Close()
 }
 
 // View is what is there now. It serves for one batch.
@@ -75,7 +74,7 @@ func (s *Session) Claim(rows []nb.Row) {
 // error: choosing one would split the cluster.
 func (s *Session) ClusterRouter() (string, error) {
 	var found []string
-	for uuid, m := range s.cache.Table(nbdb.LogicalRouterTable).RowsShallow() {
+	for uuid, m := range s.rows.Rows(nbdb.LogicalRouterTable) {
 		if r, ok := m.(*nbdb.LogicalRouter); ok && r.ExternalIDs[names.KeyClusterRouter] == "yes" {
 			found = append(found, uuid)
 		}
@@ -96,7 +95,7 @@ func (s *Session) ClusterRouter() (string, error) {
 // records them. Each is "" when there is no record.
 func (s *Session) ClusterRecord() (subnets, join string) {
 	uuid, err := s.ClusterRouter()
-	if r, ok := s.cache.Table(nbdb.LogicalRouterTable).Row(uuid).(*nbdb.LogicalRouter); ok && err == nil && r != nil {
+	if r, ok := s.rows.Row(nbdb.LogicalRouterTable, uuid).(*nbdb.LogicalRouter); ok && err == nil {
 		return r.ExternalIDs[names.SubnetsKey], r.ExternalIDs[names.JoinKey]
 	}
 	return "", ""
@@ -105,7 +104,7 @@ func (s *Session) ClusterRecord() (subnets, join string) {
 // ByHand is the records of the nodes that were set up by hand, by name (cluster.ParseByHand).
 func (s *Session) ByHand() map[string]string {
 	out := map[string]string{}
-	for uuid, m := range s.cache.Table(nbdb.LogicalSwitchTable).RowsShallow() {
+	for uuid, m := range s.rows.Rows(nbdb.LogicalSwitchTable) {
 		k, _ := s.schema.Mark(m)
 		if record, ok := byHandRecord(m); ok && names.IsUUIDOf(byHandSwitch(k.Owner.Name), uuid) {
 			out[k.Owner.Name] = record
@@ -154,18 +153,16 @@ func IsRejected(err error) bool { return errors.Is(err, errRejected) }
 // that is not IsRejected the server may or may not have carried it out. Planning anew is safe either way.
 func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error) {
 	ops := operations(s.schema, plans)
-	raw := make([]ovsdb.Operation, len(ops))
-	for i, o := range ops {
-		raw[i] = o.Operation
+	params := make([]any, 0, len(ops)+1)
+	params = append(params, DatabaseName)
+	for _, o := range ops {
+		params = append(params, o.wireOperation)
 	}
 	if err := s.ended.Err(); err != nil {
 		return Outcome{}, fmt.Errorf("sending %d operations in a session that ended: %w", len(ops), err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
-	defer cancel()
-	defer context.AfterFunc(s.ended, cancel)()
 	s.index.expect(plans)
-	results, err := s.client.Transact(ctx, raw...)
+	results, err := s.transact(ctx, params)
 	if err != nil {
 		s.index.expect(nil)
 		return Outcome{}, fmt.Errorf("sending %d operations: %w", len(ops), err)
@@ -184,9 +181,29 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 	return out, nil
 }
 
+// opResult is how an operation ended (RFC 7047 section 5.2).
+type opResult struct {
+	Count          int
+	Error, Details string
+	Rows           []struct {
+		UUID wireUUID `json:"_uuid"`
+	}
+}
+
+// transact sends a transaction (RFC 7047 section 4.1.3).
+func (s *Session) transact(ctx context.Context, params []any) (results []opResult, err error) {
+	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.ended, cancel)()
+	err = s.conn.Call(ctx, "transact", params, func(result *jsonrpc.Reader) error {
+		return json.Unmarshal(result.Raw(), &results)
+	})
+	return results, err
+}
+
 // rejection is the server's reason to refuse a transaction. One that fails at commit has one more result than
 // operations (RFC 7047 section 4.1.3).
-func rejection(results []ovsdb.OperationResult, ops []operation) error {
+func rejection(results []opResult, ops []operation) error {
 	for i, r := range results {
 		if r.Error == "" {
 			continue
@@ -210,35 +227,33 @@ func rejection(results []ovsdb.OperationResult, ops []operation) error {
 func (s *Session) echo(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return s.client.Echo(ctx)
+	return s.conn.Call(ctx, "echo", []any{}, func(*jsonrpc.Reader) error { return nil })
 }
 
-// CompareWithServer reads the UUIDs of all rows from the server and compares them with the cache. The error names the
+// CompareWithServer reads the UUIDs of all rows from the server and compares them with the replica. The error names the
 // first table that differs. A change in flight may cause a difference: only one that stays is a fault.
 func (s *Session) CompareWithServer(ctx context.Context) error {
 	tables := s.schema.Tables()
-	ops := make([]ovsdb.Operation, len(tables))
-	for i, t := range tables {
-		ops[i] = ovsdb.Operation{Op: ovsdb.OperationSelect, Table: t, Columns: []string{"_uuid"}, Where: []ovsdb.Condition{}}
+	params := []any{DatabaseName}
+	for _, t := range tables {
+		params = append(params, wireOperation{Op: "select", Table: t, Columns: []string{uuidColumn}, Where: []wireClause{}})
 	}
-	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
-	defer cancel()
-	results, err := s.client.Transact(ctx, ops...)
+	results, err := s.transact(ctx, params)
 	if err != nil {
-		return fmt.Errorf("comparing the cache with the server: %w", err)
+		return fmt.Errorf("comparing the replica with the server: %w", err)
 	}
-	if len(results) < len(ops) {
-		return fmt.Errorf("comparing the cache with the server: %d results for %d tables", len(results), len(ops))
+	if len(results) < len(tables) {
+		return fmt.Errorf("comparing the replica with the server: %d results for %d tables", len(results), len(tables))
 	}
 	for i, t := range tables {
-		have := s.cache.Table(t)
-		if have.Len() != len(results[i].Rows) {
-			return fmt.Errorf("comparing the cache with the server: table %s has %d rows there, %d here",
-				t, len(results[i].Rows), have.Len())
+		have := s.rows.Rows(t)
+		if len(have) != len(results[i].Rows) {
+			return fmt.Errorf("comparing the replica with the server: table %s has %d rows there, %d here",
+				t, len(results[i].Rows), len(have))
 		}
 		for _, row := range results[i].Rows {
-			if u, ok := row["_uuid"].(ovsdb.UUID); !ok || !have.HasRow(u.GoUUID) {
-				return fmt.Errorf("comparing the cache with the server: row %v of table %s is not here", row["_uuid"], t)
+			if have[row.UUID[1]] == nil {
+				return fmt.Errorf("comparing the replica with the server: row %v of table %s is not here", row.UUID[1], t)
 			}
 		}
 	}

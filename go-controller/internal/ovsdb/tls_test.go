@@ -8,15 +8,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"log/slog"
 	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/go-logr/logr"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -92,9 +89,9 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.config.Addresses = []string{address}
-			cl, err := connect(context.Background(), c.config, nb.NewSchema(), logr.FromSlogHandler(slog.DiscardHandler))
+			s, err := connect(context.Background(), c.config, nb.NewSchema(), func() {})
 			if err == nil {
-				cl.Close()
+				s.close()
 			}
 			if got := errorText(err); c.problem == "" && got != "" || !strings.Contains(got, c.problem) {
 				t.Errorf("error %q, want one with %q", got, c.problem)

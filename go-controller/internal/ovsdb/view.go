@@ -8,7 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// view is the nb.View of a session for one batch. It remembers what it has read from the cache.
+// view is the nb.View of a session for one batch. It remembers what it has read from the replica.
 type view struct {
 	*Session
 	rows  map[nb.Ref]model.Model
@@ -54,9 +54,7 @@ func (v *view) Owned(o nb.Owner) []nb.Ref {
 func (v *view) Row(r nb.Ref) model.Model {
 	m, known := v.rows[r]
 	if !known {
-		if t := v.cache.Table(r.Table); t != nil {
-			m = v.models.row(t.Row(r.UUID))
-		}
+		m = v.Session.rows.Row(r.Table, r.UUID)
 		v.rows[r] = m
 	}
 	return m
@@ -81,14 +79,14 @@ func (v *view) Spent(r nb.Ref) bool { return v.index.spentNow(r.UUID) }
 
 // Lacks implements nb.View.
 func (v *view) Lacks(table, column string) bool {
-	return slices.Contains(v.models.lacking[table], column)
+	return slices.Contains(v.lacking[table], column)
 }
 
 // search finds the slots that list a row without the index: it looks at all rows that may list it.
 func (v *view) search(r nb.Ref) []nb.Slot {
 	var out []nb.Slot
 	for _, sl := range v.schema.ParentTables(r.Table) {
-		for uuid := range v.cache.Table(sl.In.Table).RowsShallow() {
+		for uuid := range v.Session.rows.Rows(sl.In.Table) {
 			if sl.In.UUID = uuid; v.Lists(sl, r.UUID) {
 				out = append(out, sl)
 			}

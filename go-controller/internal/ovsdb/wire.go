@@ -1,7 +1,24 @@
 package ovsdb
 
-// These are the values of operations as JSON (RFC 7047 section 5.1), in plain Go types. libovsdb's OvsSet, OvsMap and
-// UUID give the same bytes, but are encoded level by level, and match every UUID with a regular expression.
+// These are operations and their values as JSON (RFC 7047 sections 5.1 and 5.2), in plain Go types. libovsdb's give the
+// same bytes, but are encoded level by level, and match every UUID with a regular expression.
+
+// wireOperation is an operation. Only an insert has no conditions.
+type wireOperation struct {
+	Op        string         `json:"op"`
+	Table     string         `json:"table"`
+	Row       map[string]any `json:"row,omitempty"`
+	Columns   []string       `json:"columns,omitempty"`
+	Mutations []wireClause   `json:"mutations,omitempty"`
+	Where     []wireClause   `json:"where,omitzero"`
+	UUID      string         `json:"uuid,omitempty"`
+}
+
+// wireClause is a condition or mutation: a column, a function and a value.
+type wireClause = [3]any
+
+// uuidColumn is the column that every row has.
+const uuidColumn = "_uuid"
 
 // wireUUID is a reference to a row: ["uuid", uuid].
 type wireUUID = [2]string

@@ -13,18 +13,24 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// BenchmarkPods adds pods on 100 nodes, 500 a second, and reports the CPU time of each from its event to its row in a
-// real ovsdb-server: the master without Kubernetes. The default of one second is too short to say much:
+// BenchmarkPods adds pods, 500 a second, and reports the CPU time of each from its event to its row in a real
+// ovsdb-server: the master without Kubernetes. The number of nodes should make no difference. The default of one second
+// is too short to say much:
 //
-//	go test -run '^$' -bench Pods -benchtime 2000x ./go-controller/internal/reconcile
+//	go test -run '^$' -bench Pods -benchtime 2000x -benchmem ./go-controller/internal/reconcile
 func BenchmarkPods(b *testing.B) {
-	const nodes = 100
+	for _, nodes := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("%d nodes", nodes), func(b *testing.B) { benchmarkPods(b, nodes) })
+	}
+}
+
+func benchmarkPods(b *testing.B, nodes int) {
 	f := newFeed(&cluster.Namespace{Name: "ns", UID: "u"})
 	for i := range nodes {
 		f.put(&cluster.Node{Name: fmt.Sprintf("n%d", i), UID: fmt.Sprintf("n%d", i),
 			ChassisID: fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i)})
 	}
-	bed := newBedWith(b, testkit.StartOVSDB(b, testkit.NBSchemas()["25.03"]), f,
+	bed := newBedOf(b, testkit.StartOVSDB(b, testkit.NBSchemas()["25.03"]), f, scaleConfig(),
 		Config{Log: slog.New(slog.DiscardHandler)})
 	bed.inSync()
 	bed.patched(nodes)
