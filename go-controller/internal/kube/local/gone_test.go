@@ -7,12 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
 )
 
 // A pod that came and went is known to have gone, also beside a new one of its
@@ -51,11 +51,15 @@ func TestLocalGone(t *testing.T) {
 	}
 	put := func(gone []cluster.Name, came ...*corev1.Pod) {
 		t.Helper()
-		var objects []runtime.Object
+		var items []reflector.Item
 		for _, p := range came {
-			objects = append(objects, p)
+			value, err := w.pods.Decode(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			items = append(items, reflector.Item{Name: kinds.NameOf(p), Value: value})
 		}
-		if err := w.pods.Put(objects, gone, len(gone) > 0); err != nil {
+		if err := w.pods.Put(items, gone, len(gone) > 0); err != nil {
 			t.Fatal(err)
 		}
 	}

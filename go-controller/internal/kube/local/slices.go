@@ -95,17 +95,26 @@ func serviceOf(s *cluster.EndpointSlice) cluster.Name {
 // Known implements reflector.Sink.
 func (s *endpointSlices) Known() iter.Seq[cluster.Name] { return maps.Keys(s.all) }
 
+// Decode implements reflector.Sink: it returns nil for a slice of no service, or with endpoints on no node.
+func (s *endpointSlices) Decode(obj kinds.Object) (any, error) {
+	slice, ok := obj.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return nil, fmt.Errorf("the watch of EndpointSlices delivers a %T", obj)
+	}
+	now, _ := s.decode(strip(slice))
+	if now != nil && (now.Service == "" || len(now.Endpoints) == 0) {
+		now = nil
+	}
+	return now, nil
+}
+
 // Put implements reflector.Sink.
-func (s *endpointSlices) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+func (s *endpointSlices) Put(came []reflector.Item, gone []cluster.Name, listed bool) error {
 	s.mu.Lock()
 	before, first := s.version, listed && !s.listed
-	for _, obj := range came {
-		slice, ok := obj.(*discoveryv1.EndpointSlice)
-		if !ok {
-			s.mu.Unlock()
-			return fmt.Errorf("the watch of EndpointSlices delivers a %T", obj)
-		}
-		s.set(kinds.NameOf(slice), slice)
+	for _, it := range came {
+		now, _ := it.Value.(*cluster.EndpointSlice)
+		s.set(it.Name, now)
 	}
 	for _, name := range gone {
 		s.set(name, nil)
@@ -120,15 +129,8 @@ func (s *endpointSlices) Put(came []runtime.Object, gone []cluster.Name, listed 
 }
 
 // set keeps a slice, nil for one that is gone. Call it with mu.
-func (s *endpointSlices) set(name cluster.Name, obj *discoveryv1.EndpointSlice) {
+func (s *endpointSlices) set(name cluster.Name, now *cluster.EndpointSlice) {
 	was := s.all[name]
-	var now *cluster.EndpointSlice
-	if obj != nil {
-		now, _ = s.decode(strip(obj))
-	}
-	if now != nil && (now.Service == "" || len(now.Endpoints) == 0) {
-		now = nil // of no service, or with endpoints on no node
-	}
 	switch {
 	case now != nil && was != nil && now.Equal(was):
 		return

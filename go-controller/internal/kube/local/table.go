@@ -11,6 +11,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
 )
 
 // table keeps of each object of one kind a value. It is the Sink of the kind's watch.
@@ -43,16 +44,27 @@ func newTable[T any](
 // Known implements reflector.Sink.
 func (t *table[T]) Known() iter.Seq[cluster.Name] { return maps.Keys(t.byName) }
 
+// decoded is the value of an object.
+type decoded[T any] struct {
+	value T
+	keep  bool
+}
+
+// Decode implements reflector.Sink.
+func (t *table[T]) Decode(obj kinds.Object) (any, error) {
+	value, keep := t.decode(obj)
+	return decoded[T]{value, keep}, nil
+}
+
 // Put implements reflector.Sink.
-func (t *table[T]) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+func (t *table[T]) Put(came []reflector.Item, gone []cluster.Name, listed bool) error {
 	var changes []change[T]
-	for _, obj := range came {
-		m, ok := obj.(kinds.Object)
+	for _, it := range came {
+		now, ok := it.Value.(decoded[T])
 		if !ok {
-			return fmt.Errorf("the watch delivers a %T", obj)
+			return fmt.Errorf("the watch delivers a %T, want it decoded", it.Value)
 		}
-		now, keep := t.decode(obj)
-		if c, changed := t.set(kinds.NameOf(m), now, keep); changed {
+		if c, changed := t.set(it.Name, now.value, now.keep); changed {
 			changes = append(changes, c)
 		}
 	}

@@ -25,11 +25,20 @@ import (
 
 // Sink takes what a watch sees of one kind. Its methods are called one at a time.
 type Sink interface {
+	// Decode returns what Put needs of an object. It is called as soon as an object arrives, so that of a long list only
+	// decoded values are held.
+	Decode(obj kinds.Object) (any, error)
 	// Put takes objects that came or changed, and the names of those that are gone. listed tells that it follows a list
 	// of all objects. After an error the watch begins anew with a list.
-	Put(came []runtime.Object, gone []cluster.Name, listed bool) error
+	Put(came []Item, gone []cluster.Name, listed bool) error
 	// Known are the names of the objects that came and are not gone.
 	Known() iter.Seq[cluster.Name]
+}
+
+// Item is an object as the Sink has decoded it.
+type Item struct {
+	Name  cluster.Name
+	Value any
 }
 
 // Watch is the watch of one kind.
@@ -128,11 +137,29 @@ func (s *store) Add(obj any) error { return s.Update(obj) }
 
 // Update implements cache.ReflectorStore.
 func (s *store) Update(obj any) error {
-	o, ok := obj.(runtime.Object)
-	if !ok {
-		return s.notOfKind(obj)
+	it, err := s.item(obj)
+	if err != nil {
+		return err
 	}
-	return s.Sink.Put([]runtime.Object{o}, nil, false)
+	return s.Sink.Put([]Item{it}, nil, false)
+}
+
+// Transformer implements cache.TransformingStore: the reflector decodes the objects of a list that is streamed.
+func (s *store) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) { return s.item(obj) }
+}
+
+// item decodes an object, unless that is done.
+func (s *store) item(obj any) (Item, error) {
+	if it, ok := obj.(Item); ok {
+		return it, nil
+	}
+	o, ok := obj.(kinds.Object)
+	if !ok {
+		return Item{}, s.notOfKind(obj)
+	}
+	value, err := s.Sink.Decode(o)
+	return Item{kinds.NameOf(o), value}, err
 }
 
 // Delete implements cache.ReflectorStore.
@@ -155,13 +182,13 @@ func (s *store) Replace(list []any, _ string) error {
 			return fmt.Errorf("the list of kind %s came back empty, but there are some", s.Kind.Kind)
 		}
 	}
-	came, now := make([]runtime.Object, 0, len(list)), make(map[cluster.Name]bool, len(list))
+	came, now := make([]Item, 0, len(list)), make(map[cluster.Name]bool, len(list))
 	for _, obj := range list {
-		o, ok := obj.(kinds.Object)
-		if !ok {
-			return s.notOfKind(obj)
+		it, err := s.item(obj)
+		if err != nil {
+			return err
 		}
-		came, now[kinds.NameOf(o)] = append(came, o), true
+		came, now[it.Name] = append(came, it), true
 	}
 	var gone []cluster.Name
 	for n := range s.Sink.Known() {

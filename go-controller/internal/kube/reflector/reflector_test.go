@@ -40,11 +40,13 @@ func newNames() *names {
 
 func (n *names) Known() iter.Seq[cluster.Name] { return maps.Keys(n.there) }
 
-func (n *names) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+func (n *names) Decode(kinds.Object) (any, error) { return nil, nil }
+
+func (n *names) Put(came []Item, gone []cluster.Name, listed bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, obj := range came {
-		n.there[kinds.NameOf(obj.(kinds.Object))] = true
+	for _, it := range came {
+		n.there[it.Name] = true
 	}
 	for _, g := range gone {
 		delete(n.there, g)

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
@@ -122,17 +120,32 @@ type feed struct {
 // Known implements reflector.Sink.
 func (f *feed) Known() iter.Seq[cluster.Name] { return maps.Keys(f.known) }
 
+// decoded is an object, and what is wrong with it.
+type decoded struct {
+	cluster.Object
+	problems []cluster.Problem
+}
+
+// Decode implements reflector.Sink.
+func (f *feed) Decode(obj kinds.Object) (any, error) {
+	o, wrong := f.kind.Decode(obj)
+	if o == nil {
+		return nil, fmt.Errorf("decoding a %T as kind %s", obj, f.kind.Kind)
+	}
+	return decoded{o, wrong}, nil
+}
+
 // Put implements reflector.Sink.
-func (f *feed) Put(came []runtime.Object, gone []cluster.Name, listed bool) error {
+func (f *feed) Put(came []reflector.Item, gone []cluster.Name, listed bool) error {
 	events := make([]cluster.Event, 0, len(came)+len(gone))
 	var problems []cluster.Problem
-	for _, obj := range came {
-		o, wrong := f.kind.Decode(obj)
-		if o == nil {
-			return fmt.Errorf("decoding a %T as kind %s", obj, f.kind.Kind)
+	for _, it := range came {
+		o, ok := it.Value.(decoded)
+		if !ok {
+			return fmt.Errorf("taking a %T as kind %s: want it decoded", it.Value, f.kind.Kind)
 		}
-		events = append(events, cluster.Event{Ref: o.Ref(), New: o})
-		problems = append(problems, wrong...)
+		events = append(events, cluster.Event{Ref: o.Ref(), New: o.Object})
+		problems = append(problems, o.problems...)
 	}
 	for _, n := range gone {
 		delete(f.known, n)

@@ -20,6 +20,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -200,28 +201,32 @@ func TestMergedEvents(t *testing.T) {
 	}
 	f := &feed{source: s, kind: kinds.Pod(), known: map[cluster.Name]bool{}}
 	name := cluster.Name{Namespace: "d", Name: "p"}
-	pod := func(node string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u"},
-			Spec: corev1.PodSpec{NodeName: node}}
+	pod := func(node string) []reflector.Item {
+		value, err := f.Decode(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u"},
+			Spec: corev1.PodSpec{NodeName: node}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []reflector.Item{{Name: name, Value: value}}
 	}
 	for what, c := range map[string]struct {
 		feed    func() error
 		between bool
 		gone    bool
 	}{
-		"one":                  {func() error { return f.Put([]runtime.Object{pod("n1")}, nil, false) }, false, false},
-		"the same twice":       {func() error { return f.Put([]runtime.Object{pod("n1")}, nil, false) }, false, false},
-		"there and back again": {func() error { return f.Put([]runtime.Object{pod("n2")}, nil, false) }, true, false},
+		"one":                  {func() error { return f.Put(pod("n1"), nil, false) }, false, false},
+		"the same twice":       {func() error { return f.Put(pod("n1"), nil, false) }, false, false},
+		"there and back again": {func() error { return f.Put(pod("n2"), nil, false) }, true, false},
 		"gone":                 {func() error { return f.Put(nil, []cluster.Name{name}, false) }, true, true},
 	} {
-		if err := f.Put([]runtime.Object{pod("n1")}, nil, false); err != nil {
+		if err := f.Put(pod("n1"), nil, false); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.feed(); err != nil {
 			t.Fatal(err)
 		}
 		if what == "there and back again" {
-			if err := f.Put([]runtime.Object{pod("n1")}, nil, false); err != nil {
+			if err := f.Put(pod("n1"), nil, false); err != nil {
 				t.Fatal(err)
 			}
 		}
