@@ -9,8 +9,11 @@ import (
 
 // headroom is how many bytes of garbage may always gather before a collection. By default Go collects when there is as
 // much garbage as live objects. In a small cluster that is little: a burst of pods then causes a collection every few
-// dozen pods. The default holds when there are more live objects than this.
-const headroom = 48 << 20
+// dozen pods. In a large one it is more than a burst is worth.
+const headroom = 24 << 20
+
+// leastPercent is the value of GOGC where there are many live objects.
+const leastPercent = 50
 
 // mostPercent bounds the value of GOGC just after the start, when almost nothing is live.
 const mostPercent = 1000
@@ -58,5 +61,5 @@ func (c *collector) collected() {
 
 // percent is the GOGC with which headroom bytes of garbage may gather beside the live bytes.
 func percent(live uint64) int {
-	return int(min(max(100*headroom/max(live, 1), 100), mostPercent))
+	return int(min(max(100*headroom/max(live, 1), leastPercent), mostPercent))
 }

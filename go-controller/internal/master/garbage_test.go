@@ -11,7 +11,7 @@ import (
 
 func TestPercent(t *testing.T) {
 	for live, want := range map[uint64]int{
-		0: 1000, 1 << 20: 1000, 8 << 20: 600, 24 << 20: 200, 40 << 20: 120, 48 << 20: 100, 49 << 20: 100, 1 << 40: 100,
+		0: 1000, 1 << 20: 1000, 8 << 20: 300, 24 << 20: 100, 40 << 20: 60, 48 << 20: 50, 49 << 20: 50, 1 << 40: 50,
 	} {
 		if got := percent(live); got != want {
 			t.Errorf("%d live bytes: GOGC %d, want %d", live, got, want)
@@ -36,7 +36,7 @@ func TestKeepHeadroom(t *testing.T) {
 			return ""
 		})
 	}
-	after("as much garbage as live objects", func(now uint64) bool { return now == 100 })
+	after("half as much garbage as live objects", func(now uint64) bool { return now == leastPercent })
 	runtime.KeepAlive(live) // not beyond
 	after("more, beside few live objects", func(now uint64) bool { return now > 200 })
 	stop()
