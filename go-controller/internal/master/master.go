@@ -154,6 +154,8 @@ func (m *master) lead(ctx context.Context) {
 		case <-loop.InSync():
 			// The first lists are garbage now: return their memory.
 			debug.FreeOSMemory()
+			defer oneProcessor()()
+			<-ctx.Done()
 		case <-ctx.Done():
 		}
 	})
