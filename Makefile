@@ -44,6 +44,12 @@ unit: ## the tests of the product's module alone; as root
 	@test/modules.sh .
 	GOPROXY=off $(GO) test ./...
 
+.PHONY: attacks
+attacks: sandbox ## what nodes, pods' authors and strangers must not be able to do, tried on a real cluster; as root
+	@test/deps.sh
+	bin/sandbox fetch
+	$(GO) test -C test -count=1 -v -run Attacks ./e2e/attacks
+
 .PHONY: conformance
 conformance: ## Kubernetes' own tests of networking, and docs/conformance.md; takes 20 to 26 minutes
 	@test/need.sh go root

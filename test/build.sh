@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds into bin/: with "product" ovnkube, with the links of its classic names,
-# and ovn_cni; else the sandbox's programs. The first time that compiles
-# Kubernetes' API server and kubelet, which takes minutes; after that Go's cache
-# has them.
+# and ovn_cni; else the sandbox's programs, and the manifests that it applies.
+# The first time that compiles Kubernetes' API server and kubelet, which takes
+# minutes; after that Go's cache has them.
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=$PWD/../bin
@@ -15,5 +15,7 @@ if [ "${1:-}" = product ]; then
   for name in ovn-k8s-overlay ovn-k8s-util ovn-k8s-watcher ovn-k8s-gateway-helper; do ln -sf ovnkube "$bin/$name"; done
   exit
 fi
+mkdir -p "$bin/manifests"
+cp ../dist/kubernetes/*.yaml "$bin/manifests/"
 # In one call, so that no core waits while a program is linked.
 build "" build "$(version)" ./sandbox/cmd/{sandbox,sandbox-apiserver,echo,pause} k8s.io/kubernetes/cmd/kubelet

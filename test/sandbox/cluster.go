@@ -79,6 +79,7 @@ func (c *Cluster) control(m *member.Member) *control.Control {
 	return &control.Control{Member: m, Config: control.Config{
 		Addrs: c.families().Control(), ServiceCIDRs: c.Options.ServiceCIDRs(), ClusterSubnets: c.Options.ClusterSubnets(),
 		Nodes: names, Controllers: c.Options.Controllers, MasterArgs: c.Options.MasterArgs,
+		Audit: c.Options.Audit,
 	}}
 }
 

@@ -45,6 +45,7 @@ type Options struct {
 	ClusterDNS  []netip.Addr // of cluster DNS; default none
 	MasterArgs  []string     // further arguments of ovnkube master
 	AgentArgs   []string     // further arguments of ovnkube node
+	Audit       bool         // the API server records what ovnkube asks of it
 }
 
 // Defaults of Options.

@@ -174,10 +174,7 @@ func runNodeInit(c *cli.Context, subnetFlag string, first bool) error {
 	if err := errors.Join(s.Cluster.Validate(), s.Node.Validate()); err != nil {
 		return err
 	}
-	if first {
-		return s.MasterInit(ctx, subnets)
-	}
-	return s.MinionInit(ctx, subnets)
+	return s.InitNode(ctx, subnets, first)
 }
 
 func runGatewayInit(c *cli.Context) error {
@@ -200,5 +197,5 @@ func runGatewayInit(c *cli.Context) error {
 	if err := errors.Join(g.Validate(), s.Node.Validate()); err != nil {
 		return err
 	}
-	return s.GatewayInit(ctx, g)
+	return s.InitGateway(ctx, g)
 }

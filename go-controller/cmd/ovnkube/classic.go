@@ -9,19 +9,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/daemon"
 )
 
-// classic is a program of the classic walkthrough, installed as a link to ovnkube.
-type classic struct {
-	name     string
-	command  string   // the command that it stands for; or
-	commands []string // the commands that it accepts
-}
-
-func classics() []classic {
-	return []classic{
-		{name: "ovn-k8s-overlay", commands: []string{"master-init", "minion-init", "gateway-init"}},
-		{name: "ovn-k8s-util", commands: []string{"nics-to-bridge", "bridges-to-nic"}},
-		{name: "ovn-k8s-watcher", command: "watcher"},
-		{name: "ovn-k8s-gateway-helper", command: "gateway-helper"},
+// classics lists the programs of the classic walkthrough, which are links to ovnkube, with the commands that each
+// accepts. A program with one command stands for it.
+func classics() map[string][]string {
+	return map[string][]string{
+		"ovn-k8s-overlay":        {"master-init", "minion-init", "gateway-init"},
+		"ovn-k8s-util":           {"nics-to-bridge", "bridges-to-nic"},
+		"ovn-k8s-watcher":        {"watcher"},
+		"ovn-k8s-gateway-helper": {"gateway-helper"},
 	}
 }
 
@@ -31,13 +26,11 @@ func classicArgs(args []string) ([]string, error) {
 		return args, nil
 	}
 	base := filepath.Base(args[0])
-	if i := slices.IndexFunc(classics(), func(c classic) bool { return c.name == base }); i >= 0 {
-		c := classics()[i]
-		if c.command != "" {
-			args = append([]string{"ovnkube", c.command}, args[1:]...)
-		} else if len(args) < 2 || !slices.Contains(c.commands, args[1]) {
-			return nil, usageError{fmt.Errorf("%s: want one of %s", base, strings.Join(c.commands, ", "))}
-		}
+	switch commands := classics()[base]; {
+	case len(commands) == 1:
+		args = append([]string{"ovnkube", commands[0]}, args[1:]...)
+	case len(commands) > 1 && (len(args) < 2 || !slices.Contains(commands, args[1])):
+		return nil, usageError{fmt.Errorf("%s: want one of %s", base, strings.Join(commands, ", "))}
 	}
 	if len(args) > 1 {
 		if name, ok := daemonNames()[args[1]]; ok {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -50,31 +49,25 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 		nb := northboundConfig(c)
 		d.Northbound = &nb
 	}
-	if o := c.String("output"); o != "text" && o != "json" {
-		err = fmt.Errorf("--output %q: want text or json", o)
-	}
 	if n.Name == "" {
 		n.Name = "unknown" // only for Validate: the doctor, unlike the agent, finds the name itself
 	}
-	return d, errors.Join(err, n.Validate())
+	return d, n.Validate()
 }
 
 func runDoctor(c *cli.Context) error {
+	write, badOutput := textOrJSON(c)
 	conf, err := doctorConfig(c)
+	if err := errors.Join(badOutput, err); err != nil {
+		return err
+	}
+	tools, closed, err := doctor.Real(conf.Node.Kubernetes)
 	if err != nil {
 		return err
 	}
-	tools, kernel, err := doctor.Real(conf.Node.Kubernetes)
-	if err != nil {
-		return err
-	}
-	defer kernel.Close()
+	defer closed()
 	report := doctor.Examine(c.Context, conf, tools)
-	write := report.WriteText
-	if c.String("output") == "json" {
-		write = report.WriteJSON
-	}
-	if err := write(c.App.Writer); err != nil {
+	if err := write(report); err != nil {
 		return err
 	}
 	if report.Problems > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -23,14 +22,14 @@ import (
 
 // explanation is what explain prints about an object.
 type explanation interface {
+	printable
 	Compare(c *core.Core, v nb.View) error
-	WriteText(w io.Writer) error
-	WriteJSON(w io.Writer) error
 }
 
 // explainer explains objects of one kind.
 type explainer struct {
 	kind, argument string // as on the command line
+	noun           string // the kind in texts
 	explain        func(c *core.Core, name string, problems []cluster.Problem) (explanation, error)
 }
 
@@ -39,7 +38,7 @@ func explainers() []explainer {
 	service := func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
 		return explain.OfService(c, cluster.ParseName(name), problems)
 	}
-	out := []explainer{{"svc", "NAMESPACE/NAME", service}}
+	out := []explainer{{"svc", "NAMESPACE/NAME", "service", service}}
 	for _, k := range names.Kinds() {
 		argument := "NAME"
 		switch k {
@@ -48,7 +47,8 @@ func explainers() []explainer {
 		case names.KindPod:
 			argument = "NAMESPACE/NAME"
 		}
-		out = append(out, explainer{strings.ToLower(string(k)), argument,
+		kind := strings.ToLower(string(k))
+		out = append(out, explainer{kind, argument, kind,
 			func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
 				return explain.OfOwner(c, nb.Owner{Kind: k, Name: name}, problems)
 			}})
@@ -83,11 +83,11 @@ func explainCommand() *cli.Command {
 func (e explainer) command() *cli.Command {
 	out := &cli.Command{
 		Name:      e.kind,
-		Usage:     "show which Northbound rows a " + e.kind + " has",
+		Usage:     "show which Northbound rows a " + e.noun + " has",
 		ArgsUsage: e.argument,
-		Description: "Without -f, reads the " + e.kind + " from the cluster and compares its rows with the Northbound " +
-			"database.\nWith -f, reads the " + e.kind + " from manifests and asks no server.\n\n" +
-			"Exit code 1: there is no such " + e.kind + ", a server does not answer, or a manifest is broken.",
+		Description: "Without -f, reads the " + e.noun + " from the cluster and compares its rows with the Northbound " +
+			"database.\nWith -f, reads the " + e.noun + " from manifests and asks no server.\n\n" +
+			"Exit code 1: there is no such " + e.noun + ", a server does not answer, or a manifest is broken.",
 		Flags: slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
 			topologyFlags(), []cli.Flag{configFlag()}, logFlags("info")),
 		Before:       withSettings(func(*cli.Context) error { return nil }),
@@ -97,7 +97,6 @@ func (e explainer) command() *cli.Command {
 	if e.kind == "svc" {
 		out.Aliases = []string{"service"}
 		out.Usage = "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"
-		out.Description = strings.ReplaceAll(out.Description, "svc", "service")
 	}
 	return out
 }
@@ -150,10 +149,7 @@ func flagsFirst(flags []cli.Flag, args []string) []string {
 
 // name reads the only argument, the name of an object.
 func (e explainer) name(c *cli.Context) (string, error) {
-	want := "want " + e.argument + " of a " + e.kind
-	if e.kind == "svc" {
-		want = "want NAMESPACE/NAME of a service"
-	}
+	want := "want " + e.argument + " of a " + e.noun
 	if c.NArg() == 0 {
 		return "", usageError{fmt.Errorf("explain %s: the name is missing: %s", e.kind, want)}
 	}
@@ -173,12 +169,9 @@ func (e explainer) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	write := map[string]func(explanation) error{
-		"text": func(x explanation) error { return x.WriteText(c.App.Writer) },
-		"json": func(x explanation) error { return x.WriteJSON(c.App.Writer) },
-	}[c.String("output")]
-	if write == nil {
-		return usageError{fmt.Errorf("--output %q: want text or json", c.String("output"))}
+	write, err := textOrJSON(c)
+	if err != nil {
+		return err
 	}
 	log, err := newLog(c, c.App.ErrWriter)
 	if err != nil {
@@ -197,7 +190,7 @@ func (e explainer) run(c *cli.Context) error {
 		}
 		return write(x)
 	}
-	objects, broken := manifests(c, c.App.ErrWriter)
+	objects, broken := manifests(c)
 	made := offline.New(m.Cluster, objects)
 	x, err := e.explain(made.Core, n, made.Problems)
 	if err == nil {

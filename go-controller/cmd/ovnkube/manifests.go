@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -18,15 +17,15 @@ func manifestFlag(usage string) cli.Flag {
 	return &cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: usage}
 }
 
-// manifests reads the files of manifestFlag. It prints warnings and ignored kinds to w. The error describes broken
+// manifests reads the files of manifestFlag. It prints warnings and ignored kinds. The error describes broken
 // objects; the sound ones are returned with it.
-func manifests(c *cli.Context, w io.Writer) ([]cluster.Object, error) {
+func manifests(c *cli.Context) ([]cluster.Object, error) {
 	m := manifest.Read(kinds.All(), c.StringSlice("filename"), c.App.Reader)
 	for _, warning := range m.Warnings {
-		warn(w, warning)
+		warn(c.App.ErrWriter, warning)
 	}
 	for _, k := range m.Ignored {
-		fmt.Fprintf(w, "ovnkube: note: %d of kind %s (%s) left out: the network does not depend on it\n",
+		fmt.Fprintf(c.App.ErrWriter, "ovnkube: note: %d of kind %s (%s) left out: the network does not depend on it\n",
 			k.Count, k.Kind, k.APIVersion)
 	}
 	errs := m.Errors

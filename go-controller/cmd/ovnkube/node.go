@@ -71,15 +71,6 @@ func mtuFlag(interfaces string) cli.Flag {
 	return intFlag("mtu", "the tunnel interface's MTU less the tunnel overhead", "MTU of "+interfaces+" in `BYTES`")
 }
 
-// nodeConfig reads and validates the agent's configuration.
-func nodeConfig(c *cli.Context) (config.Node, error) {
-	n, err := nodeSettings(c)
-	if err != nil {
-		return n, err
-	}
-	return n, n.Validate()
-}
-
 // nodeSettings reads nodeFlags without checking that they fit together.
 func nodeSettings(c *cli.Context) (config.Node, error) {
 	n := config.Node{
@@ -95,18 +86,20 @@ func nodeSettings(c *cli.Context) (config.Node, error) {
 	n.ClusterSubnets, n.ServiceCIDRs = cluster.Subnets, cluster.ServiceCIDRs
 	r := listReader{Context: c}
 	n.EncapIPs = r.addrs("encap-ip")
-	if n.BridgeMappings, err = config.ParseBridgeMappings(c.String("bridge-mappings")); cmp.Or(r.err, err) != nil {
-		return n, cmp.Or(r.err, err)
-	}
-	if n.Gateway, err = gatewayConfig(c); err != nil {
+	n.BridgeMappings, err = config.ParseBridgeMappings(c.String("bridge-mappings"))
+	if err := cmp.Or(r.err, err); err != nil {
 		return n, err
 	}
-	return n, nil
+	n.Gateway, err = gatewayConfig(c)
+	return n, err
 }
 
 func runNode(c *cli.Context) error {
-	conf, err := nodeConfig(c)
+	conf, err := nodeSettings(c)
 	if err != nil {
+		return err
+	}
+	if err := conf.Validate(); err != nil {
 		return err
 	}
 	log, err := newLog(c, c.App.ErrWriter)

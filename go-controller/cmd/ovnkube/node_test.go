@@ -14,7 +14,9 @@ import (
 func parseNode(args ...string) (n config.Node, err error) {
 	command := nodeCommand()
 	command.Action = func(c *cli.Context) error {
-		n, err = nodeConfig(c)
+		if n, err = nodeSettings(c); err == nil {
+			err = n.Validate()
+		}
 		return err
 	}
 	app := &cli.App{Name: "ovnkube", Commands: []*cli.Command{command}, ExitErrHandler: func(*cli.Context, error) {}}

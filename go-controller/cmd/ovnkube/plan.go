@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -70,19 +69,18 @@ func runPlan(c *cli.Context) error {
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
 	live := len(c.StringSlice("filename")) == 0
-	read := func() ([]cluster.Object, error) { return manifests(c, c.App.ErrWriter) }
+	var objects []cluster.Object
+	var broken error // of the manifests
 	if live {
-		read = func() ([]cluster.Object, error) {
-			objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
-			for _, p := range problems {
-				warn(c.App.ErrWriter, p)
-			}
-			return objects, err
+		var problems []cluster.Problem
+		if objects, problems, err = liveObjects(ctx, m.Kubernetes, log); err != nil {
+			return err
 		}
-	}
-	objects, broken := read()
-	if live && broken != nil {
-		return broken
+		for _, p := range problems {
+			warn(c.App.ErrWriter, p)
+		}
+	} else {
+		objects, broken = manifests(c)
 	}
 	want, plans, err := plansFor(ctx, m, objects, log, c.App.ErrWriter)
 	if err != nil && len(plans) == 0 {
@@ -122,32 +120,14 @@ func liveObjects(
 	if err := clients.WaitForServer(ctx, log); err != nil {
 		return nil, nil, fmt.Errorf("waiting for the API server %s: %w", clients.Server, err)
 	}
-	watches, err := kubesource.New(clients, kinds.All())
-	if err != nil {
-		return nil, nil, err
-	}
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
-		watches.Run(ctx)
-	}()
-	for !watches.Synced() {
-		select {
-		case <-watches.Signal():
-		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("listing the cluster from the API server %s: %w", clients.Server, ctx.Err())
-		}
-	}
-	events, problems := watches.Take()
 	var objects []cluster.Object
-	for _, e := range events {
-		if e.New != nil {
-			objects = append(objects, e.New)
+	var problems []cluster.Problem
+	for _, k := range kinds.WatchedBy(kinds.All(), kinds.Master) {
+		listed, wrong, err := kubesource.List[cluster.Object](ctx, clients, k)
+		if err != nil {
+			return nil, nil, err
 		}
+		objects, problems = append(objects, listed...), append(problems, wrong...)
 	}
 	return objects, problems, nil
 }

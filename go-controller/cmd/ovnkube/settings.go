@@ -72,14 +72,14 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 	}
 	// --kubeconfig and --k8s-apiserver are alternatives: once a source gives one, later sources must not add the other.
 	haveServer := c.String("kubeconfig") != "" || c.String("k8s-apiserver") != ""
-	row := func(string) (string, error) { return "", nil }
+	sources := []source{fileSource(c.String(configFlagName), file)}
 	if fromOVS {
 		if db := openOVS(c); db != nil {
 			defer db.Close()
-			row = db.ExternalID
+			sources = append(sources, rowSource(db.ExternalID))
 		}
 	}
-	for _, source := range []source{fileSource(c.String(configFlagName), file), rowSource(row)} {
+	for _, source := range sources {
 		found, err := fill(c, source, haveServer)
 		if err != nil {
 			return err
@@ -89,34 +89,27 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 	return nil
 }
 
-// source is a place that settings are read from.
-type source struct {
-	value func(setting) (string, error) // "" when it has none
-	name  func(setting) string          // the place of the setting in the source, for errors
-}
+// source is a place that settings are read from. The value is "" when it has none; place is where the setting is in the
+// source, for errors.
+type source func(setting) (value, place string, err error)
 
 func fileSource(name string, file map[string]map[string]string) source {
-	return source{
-		func(s setting) (string, error) { return file[s.section][s.key], nil },
-		func(s setting) string { return fmt.Sprintf("[%s] %s of --config-file %s", s.section, s.key, name) },
+	return func(s setting) (string, string, error) {
+		return file[s.section][s.key], fmt.Sprintf("[%s] %s of --config-file %s", s.section, s.key, name), nil
 	}
 }
 
-// rowSource reads settings from external_ids of the Open_vSwitch row, where value reads one key. A missing row is
-// no error: the command may be the one that creates it.
-func rowSource(value func(key string) (string, error)) source {
-	return source{
-		func(s setting) (string, error) {
-			if s.ovs == "" {
-				return "", nil
-			}
-			v, err := value(s.ovs)
-			if errors.Is(err, ovs.ErrNoRoot) {
-				return "", nil
-			}
-			return v, err
-		},
-		func(s setting) string { return fmt.Sprintf("external_ids:%s of the Open_vSwitch row", s.ovs) },
+// rowSource reads settings from external_ids of the Open_vSwitch row, where read reads one key. A missing row is no
+// error: the command may be the one that creates it.
+func rowSource(read func(key string) (string, error)) source {
+	return func(s setting) (value, place string, err error) {
+		if s.ovs == "" {
+			return "", "", nil
+		}
+		if value, err = read(s.ovs); errors.Is(err, ovs.ErrNoRoot) {
+			err = nil
+		}
+		return value, "external_ids:" + s.ovs + " of the Open_vSwitch row", err
 	}
 }
 
@@ -131,15 +124,15 @@ func fill(c *cli.Context, from source, haveServer bool) (found bool, err error) 
 		if isServer && haveServer {
 			continue
 		}
-		value, err := from.value(s)
+		value, place, err := from(s)
 		if err != nil {
-			return found, fmt.Errorf("reading --%s from %s: %w", s.flag, from.name(s), err)
+			return found, fmt.Errorf("reading --%s from %s: %w", s.flag, place, err)
 		}
 		if value == "" {
 			continue
 		}
 		if err := c.Set(s.flag, value); err != nil {
-			return found, fmt.Errorf("setting --%s to %q from %s: %w", s.flag, value, from.name(s), err)
+			return found, fmt.Errorf("setting --%s to %q from %s: %w", s.flag, value, place, err)
 		}
 		found = found || isServer
 	}
@@ -195,9 +188,6 @@ func openOVS(c *cli.Context) *ovs.DB {
 			return nil
 		}
 	}
-	db, err := ovs.Open(c.Context, address, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil
-	}
+	db, _ := ovs.Open(c.Context, address, slog.New(slog.DiscardHandler))
 	return db
 }

@@ -179,10 +179,10 @@ func TestClassicNames(t *testing.T) {
 			t.Errorf("%s: %q, %v; want an error about %q", line, got, err, want)
 		}
 	}
-	for _, c := range classics() {
-		for _, name := range append(c.commands, c.command) {
-			if name != "" && !slices.Contains(commandNames(newApp().Commands), name) {
-				t.Errorf("%s: there is no command %s", c.name, name)
+	for program, commands := range classics() {
+		for _, name := range commands {
+			if !slices.Contains(commandNames(newApp().Commands), name) {
+				t.Errorf("%s: there is no command %s", program, name)
 			}
 		}
 	}

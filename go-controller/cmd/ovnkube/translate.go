@@ -33,7 +33,6 @@ func runTranslate(c *cli.Context) error {
 	if err != nil {
 		return usageError{err}
 	}
-
 	if len(c.StringSlice("filename")) == 0 {
 		return usageError{errors.New("translate: -f is missing: want a file, a directory, or - for standard input")}
 	}
@@ -44,7 +43,7 @@ func runTranslate(c *cli.Context) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	objects, broken := manifests(c, c.App.ErrWriter)
+	objects, broken := manifests(c)
 	result := offline.New(cfg, objects)
 	db, errs := result.Database()
 	for _, p := range result.Problems {

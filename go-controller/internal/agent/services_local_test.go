@@ -235,7 +235,7 @@ func (b *bed) awaitUnheard(t *testing.T, want float64) {
 			return err.Error()
 		}
 		for _, f := range families {
-			if f.GetName() == "northbound_node_health_check_ports_unheard" {
+			if f.GetName() == "northbound_node_health_check_node_ports_failed" {
 				if got := f.GetMetric()[0].GetGauge().GetValue(); got != want {
 					return fmt.Sprint(got)
 				}

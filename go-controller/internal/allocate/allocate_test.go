@@ -21,6 +21,8 @@ type world struct {
 	state  *cluster.State
 	ledger *Ledger
 	last   Result
+	clock  int64
+	pause  int64 // seconds after each update
 }
 
 func newWorld(t *testing.T, subnets string) *world {
@@ -30,7 +32,7 @@ func newWorld(t *testing.T, subnets string) *world {
 	if c.Subnets, err = config.ParseClusterSubnets(subnets); err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, config: c, state: index.NewState(c), ledger: New(c)}
+	return &world{t: t, config: c, state: index.NewState(c), ledger: New(c), pause: freedFor}
 }
 
 // put adds or changes objects, in one batch.
@@ -73,7 +75,14 @@ func (w *world) update(events []cluster.Event) Result {
 			changes = append(changes, c)
 		}
 	}
-	return w.ledger.Update(w.state, changes)
+	out := w.ledger.Update(w.state, changes)
+	if w.clock += w.pause; w.ledger.Advance(w.clock) {
+		more := w.ledger.Update(w.state, nil)
+		out.Changes = append(out.Changes, more.Changes...)
+		out.Patches = append(out.Patches, more.Patches...)
+		out.Problems = append(out.Problems, more.Problems...)
+	}
+	return out
 }
 
 // patched is the event that a patch leads to.

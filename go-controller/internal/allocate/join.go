@@ -22,11 +22,13 @@ type joinPool struct {
 	holder  map[uint64]string // nodes by number
 	number  map[string]uint64
 	waiting map[string]bool // gateways for which no number was left
+	freed   *freedSet
 }
 
-func newJoinPool(c config.Cluster) *joinPool {
+func newJoinPool(c config.Cluster, freed *freedSet) *joinPool {
 	return &joinPool{
 		subnets: cluster.JoinSubnets(c), holder: map[uint64]string{}, number: map[string]uint64{}, waiting: map[string]bool{},
+		freed: freed,
 	}
 }
 
@@ -78,7 +80,7 @@ func (p *joinPool) hold(node string, n uint64) {
 // take grants a node the next free addresses.
 func (p *joinPool) take(node string) bool {
 	for n := uint64(firstJoin); n <= p.last() && len(p.subnets) > 0; n++ {
-		if _, taken := p.holder[n]; !taken {
+		if _, taken := p.holder[n]; !taken && !p.freed.has(p.addrs(n)[0].Addr()) {
 			p.hold(node, n)
 			return true
 		}
@@ -99,10 +101,10 @@ func (u *update) releaseJoins() {
 		if n != nil && n.Gateway != nil {
 			continue
 		}
-		if _, held := u.join.number[name]; held {
+		if number, held := u.join.number[name]; held {
 			u.Changes = append(u.Changes, u.s.GrantJoin(name, nil))
-			for waiting := range u.join.waiting {
-				u.nodes[waiting] = true
+			for _, a := range u.join.addrs(number) {
+				u.freed.add(netip.PrefixFrom(a.Addr(), a.Addr().BitLen()))
 			}
 		}
 		u.join.release(name)
@@ -129,7 +131,8 @@ func (u *update) allocateJoins() {
 		}
 		if !u.join.waiting[n.Name] {
 			u.problem(n, n.UID, ReasonJoinExhausted, fmt.Sprintf("no address for the node's gateway router is free in the "+
-				"join subnets %v: it waits for one; widen --join-subnet or remove gateways", u.join.subnets))
+				"join subnets %v: it waits for one; widen --join-subnet or remove gateways; "+
+				"one that another gateway had is free after a minute", u.join.subnets))
 		}
 		u.join.waiting[n.Name] = true
 	}

@@ -31,23 +31,27 @@ type Ledger struct {
 	subnets *subnetPool
 	nodes   map[string]*nodeLease
 	pods    map[cluster.Name]*podLease
-	// Objects for which nothing was left, with their UIDs. They are looked at again when something is released.
+	// Objects for which nothing was left, with their UIDs. They are looked at again when something may be given.
 	waitingNodes map[string]string
 	waitingPods  map[string]map[cluster.Name]string // by node
 	former       *formerSubnets
 	join         *joinPool
+	freed        *freedSet
+	retry        bool // those that wait are to be looked at again
 }
 
 // New is a ledger in which nobody holds anything.
 func New(c config.Cluster) *Ledger {
+	freed := newFreedSet()
 	return &Ledger{
-		subnets:      newSubnetPool(c.Subnets),
+		subnets:      newSubnetPool(c.Subnets, freed),
 		nodes:        map[string]*nodeLease{},
 		pods:         map[cluster.Name]*podLease{},
 		waitingNodes: map[string]string{},
 		waitingPods:  map[string]map[cluster.Name]string{},
 		former:       newFormerSubnets(),
-		join:         newJoinPool(c),
+		join:         newJoinPool(c, freed),
+		freed:        freed,
 	}
 }
 
@@ -73,6 +77,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 			u.pods[c.Ref.Name] = true
 		}
 	}
+	u.tryAgain()
 	u.releaseNodes()
 	u.releasePods()
 	u.claimNodes()

@@ -64,11 +64,9 @@ func (u *update) releaseNodes() {
 		}
 		u.former.put(name, lease.subnets)
 		u.subnets.release(name, lease.subnets)
+		u.freed.add(lease.subnets...)
 		delete(u.Ledger.nodes, name)
 		u.Changes = append(u.Changes, u.s.GrantNode(name, nil))
-		for n := range u.waitingNodes {
-			u.nodes[n] = true
-		}
 	}
 }
 

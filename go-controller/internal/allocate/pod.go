@@ -40,12 +40,10 @@ func (u *update) releasePod(n cluster.Name) {
 	if node := u.Ledger.nodes[lease.node]; node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
+			u.freed.add(netip.PrefixFrom(node.pools[i].addr(number), node.pools[i].subnet.Addr().BitLen()))
 		}
 	}
 	u.Changes = append(u.Changes, u.s.GrantPod(n, nil))
-	for waiting := range u.waitingPods[lease.node] {
-		u.pods[waiting] = true
-	}
 }
 
 // claimPods grants pods the addresses that they claim, the oldest pod first.
@@ -93,7 +91,7 @@ func (u *update) allocatePods() {
 		if u.Ledger.pods[p.Name] != nil {
 			continue
 		}
-		if numbers, full := u.Ledger.nodes[p.Node].take(p.Name); full.IsValid() {
+		if numbers, full := u.Ledger.nodes[p.Node].take(p.Name, u.freed); full.IsValid() {
 			u.waitForAddress(p, full)
 		} else {
 			u.patchPod(p, u.grantPod(p, numbers))
@@ -108,7 +106,8 @@ func (u *update) waitForAddress(p *cluster.Pod, full netip.Prefix) {
 	}
 	if uid, reported := u.waitingPods[p.Node][p.Name]; !reported || uid != p.UID {
 		u.problem(p, p.UID, ReasonAddressGone,
-			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one", full, p.Node))
+			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one; "+
+				"one that another pod had is free after a minute", full, p.Node))
 	}
 	u.waitingPods[p.Node][p.Name] = p.UID
 	if p.Annotated != nil || p.AnnotationError != "" { // after a restart the claim would be believed
@@ -174,9 +173,9 @@ func (l *nodeLease) claim(pod cluster.Name, ips []netip.Prefix) ([]uint64, error
 
 // take grants a pod the next free address of each pool. When a subnet has none, full is that subnet and nothing is
 // granted.
-func (l *nodeLease) take(pod cluster.Name) (numbers []uint64, full netip.Prefix) {
+func (l *nodeLease) take(pod cluster.Name, freed *freedSet) (numbers []uint64, full netip.Prefix) {
 	for i, p := range l.pools {
-		n, ok := p.take(pod)
+		n, ok := p.take(pod, freed)
 		if !ok {
 			for j := range i {
 				l.pools[j].release(numbers[j])

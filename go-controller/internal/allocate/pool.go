@@ -47,21 +47,30 @@ func (p *pool) check(ip netip.Prefix) (uint64, error) {
 	return n, nil
 }
 
-// take grants the next free number to a pod; ok is false when none is free.
-func (p *pool) take(pod cluster.Name) (n uint64, ok bool) {
+// take grants the next free number to a pod; ok is false when none is free that may be given.
+func (p *pool) take(pod cluster.Name, freed *freedSet) (n uint64, ok bool) {
 	if p.full() {
 		return 0, false
 	}
-	for n := p.next; ; n++ {
+	// So many numbers can't all be in use or freed lately, unless there are fewer.
+	tries := min(uint64(len(p.used)+len(freed.until)), p.last-firstPod) + 1
+	for n = p.next; tries > 0; tries-- {
 		if n > p.last || n < firstPod {
 			n = firstPod
 		}
-		if _, taken := p.used[n]; !taken {
+		if _, taken := p.used[n]; !taken && !freed.has(p.addr(n)) {
 			p.used[n] = pod
 			p.next = n + 1
 			return n, true
 		}
+		n++
 	}
+	return 0, false
+}
+
+func (p *pool) addr(n uint64) netip.Addr {
+	a, _ := ipnet.Nth(p.subnet, n)
+	return a
 }
 
 // full is true when no number is left to grant.

@@ -15,11 +15,13 @@ type subnetPool struct {
 	held   map[netip.Prefix]string // the node that holds a subnet
 	odd    map[netip.Prefix]bool   // held subnets whose length is not the node length of their cluster subnet
 	next   []uint64                // by cluster subnet: the number to try first
+	freed  *freedSet
 }
 
-func newSubnetPool(ranges []config.ClusterSubnet) *subnetPool {
+func newSubnetPool(ranges []config.ClusterSubnet, freed *freedSet) *subnetPool {
 	return &subnetPool{
 		ranges: ranges, held: map[netip.Prefix]string{}, odd: map[netip.Prefix]bool{}, next: make([]uint64, len(ranges)),
+		freed: freed,
 	}
 }
 
@@ -117,7 +119,7 @@ func (p *subnetPool) allocate(node string) ([]netip.Prefix, error) {
 		if !ok {
 			p.release(node, out)
 			return nil, fmt.Errorf("no subnet for the node is free in the cluster subnets %v: the node waits for one; "+
-				"widen --cluster-subnets or remove nodes", p.ranges)
+				"widen --cluster-subnets or remove nodes; one that another node had is free after a minute", p.ranges)
 		}
 		p.hold(node, s)
 		out = append(out, s)
@@ -126,7 +128,7 @@ func (p *subnetPool) allocate(node string) ([]netip.Prefix, error) {
 }
 
 // free is the next free subnet of a family. Each step skips a whole held subnet, so that the number of steps is bounded
-// by the number of holders, however large their subnets.
+// by the number of holders, however large their subnets. Subnets that were freed lately count as held.
 func (p *subnetPool) free(is4 bool) (netip.Prefix, bool) {
 	for i, r := range p.ranges {
 		if r.CIDR.Addr().Is4() != is4 {
@@ -140,6 +142,9 @@ func (p *subnetPool) free(is4 bool) (netip.Prefix, bool) {
 				break
 			}
 			other, _, taken := p.overlapping(s)
+			if !taken {
+				other, taken = p.freed.overlapping(s)
+			}
 			if !taken {
 				p.next[i] = (k + 1) % n
 				return s, true

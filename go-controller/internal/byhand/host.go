@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -244,12 +245,8 @@ func (h *host) apply(ctx context.Context, what string, plan hostplan.Plan) error
 		return err
 	}
 	if h.DryRun {
-		for _, c := range rows {
-			fmt.Fprintln(h.Out, c)
-		}
-		for _, c := range item.Missing(plan.Host, have) {
-			fmt.Fprintln(h.Out, c)
-		}
+		printLines(h.Out, rows)
+		printLines(h.Out, item.Missing(plan.Host, have))
 		return nil
 	}
 	if err := h.remember(what, plan, have); err != nil {
@@ -258,10 +255,14 @@ func (h *host) apply(ctx context.Context, what string, plan hostplan.Plan) error
 	if rows, err = h.ovs.Converge(ctx, plan.OVS); err != nil {
 		return err
 	}
-	for _, c := range rows {
-		fmt.Fprintln(h.Out, c)
-	}
+	printLines(h.Out, rows)
 	return h.converge(ctx, plan.Host)
+}
+
+func printLines[T any](w io.Writer, list []T) {
+	for _, x := range list {
+		fmt.Fprintln(w, x)
+	}
 }
 
 // converge brings the kernel to the plan. It waits for the interfaces that Open vSwitch
@@ -274,9 +275,7 @@ func (h *host) converge(ctx context.Context, want []hostplan.Item) error {
 	defer cancel()
 	for {
 		done, err := item.Converge(ctx, h.kernel, want)
-		for _, c := range done {
-			fmt.Fprintln(h.Out, c)
-		}
+		printLines(h.Out, done)
 		var absent *item.LinkAbsentError
 		if !errors.As(err, &absent) {
 			return err

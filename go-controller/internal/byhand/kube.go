@@ -58,7 +58,7 @@ func (s Setup) askKube(ctx context.Context) error {
 }
 
 // annotate writes annotations of the Node, so that the master agrees.
-func (n *northbound) annotate(ctx context.Context, clients *client.Clients, p allocate.Patch) error {
+func (n *northbound) annotate(ctx context.Context, p allocate.Patch) error {
 	for k, v := range p.Annotations {
 		fmt.Fprintf(n.Out, "~ Node %s  %s=%s\n", n.Node.Name, k, v)
 	}
@@ -68,7 +68,7 @@ func (n *northbound) annotate(ctx context.Context, clients *client.Clients, p al
 	if n.DryRun {
 		return nil
 	}
-	if err := write.Patch(ctx, clients, kinds.All(), p); err != nil {
+	if err := write.Patch(ctx, n.kube.clients, kinds.All(), p); err != nil {
 		return fmt.Errorf("writing the annotations of Node %s: %w", n.Node.Name, err)
 	}
 	return nil

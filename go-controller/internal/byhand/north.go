@@ -15,7 +15,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -31,7 +30,7 @@ type edit func(n *cluster.Node, held []netip.Prefix) error
 // Node's annotations if there is a Node. With first it makes the cluster's own rows,
 // too.
 func (s Setup) north(ctx context.Context, first bool, change edit) error {
-	return s.inNorthbound(ctx, func(n *northbound, clients *client.Clients) error {
+	return s.inNorthbound(ctx, func(n *northbound) error {
 		if n.core.State.Config.ServiceCIDRs = ipnet.Union(n.Cluster.ServiceCIDRs, n.kube.ranges); !first {
 			n.core.State.Config.ServiceCIDRs = n.serviceRanges()
 		}
@@ -44,7 +43,7 @@ func (s Setup) north(ctx context.Context, first bool, change edit) error {
 			return err // before anything is written
 		}
 		if !node.ByHand && len(patch.Annotations)+len(patch.Remove) > 0 {
-			if err := n.annotate(ctx, clients, patch); err != nil {
+			if err := n.annotate(ctx, patch); err != nil {
 				return err
 			}
 		}
@@ -55,7 +54,7 @@ func (s Setup) north(ctx context.Context, first bool, change edit) error {
 // northUndo removes this machine's node from the Northbound database. With last it
 // removes the cluster's own rows, too.
 func (s Setup) northUndo(ctx context.Context, last bool) error {
-	return s.inNorthbound(ctx, func(n *northbound, _ *client.Clients) error {
+	return s.inNorthbound(ctx, func(n *northbound) error {
 		have := n.core.State.Nodes[s.Node.Name]
 		if have != nil && !have.ByHand {
 			fmt.Fprintf(s.Out, "Node %s is one of Kubernetes: its switch stays until the Node is deleted.\n", s.Node.Name)
@@ -78,7 +77,7 @@ func (s Setup) northUndo(ctx context.Context, last bool) error {
 
 // inNorthbound calls do with what the Northbound database and, if there is one,
 // the API server know.
-func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *client.Clients) error) error {
+func (s Setup) inNorthbound(ctx context.Context, do func(*northbound) error) error {
 	if s.kube == nil {
 		s.kube = &kube{}
 	}
@@ -87,12 +86,11 @@ func (s Setup) inNorthbound(ctx context.Context, do func(*northbound, *client.Cl
 	}
 	schema := nb.NewSchema()
 	return ovsdb.With(ctx, s.NB, schema, slog.New(slog.DiscardHandler), func(session *ovsdb.Session) error {
-		n := &northbound{Setup: s, core: core.New(s.Cluster, schema, all.Translators(schema)), session: session,
-			others: map[nb.Owner]bool{}}
-		if err := n.read(s.kube.nodes); err != nil {
+		n := &northbound{Setup: s, session: session, strangers: map[string]bool{}, others: map[nb.Owner]bool{}}
+		if err := n.read(schema); err != nil {
 			return err
 		}
-		return do(n, s.kube.clients)
+		return do(n)
 	})
 }
 
@@ -101,26 +99,27 @@ type northbound struct {
 	Setup
 	core      *core.Core
 	session   *ovsdb.Session
-	before    map[string]map[string]string // annotations of the Nodes as they are
-	strangers map[string]bool              // nodes of which only the database tells: their rows are the master's
-	others    map[nb.Owner]bool            // nodes, gateways and zones whose rows change with this machine's
-	gone      bool                         // the cluster's own rows are not wanted
+	before    map[string]string // annotations of this machine's Node as they are
+	strangers map[string]bool   // nodes of which only the database tells: their rows are the master's
+	others    map[nb.Owner]bool // nodes, gateways and zones whose rows change with this machine's
+	gone      bool              // the cluster's own rows are not wanted
 }
 
 // read puts all known nodes into the state.
-func (n *northbound) read(nodes []*cluster.Node) error {
+func (n *northbound) read(schema *nb.Schema) error {
 	if err := n.recall(); err != nil {
 		return err
 	}
-	n.core = core.New(n.Cluster, n.core.Schema, all.Translators(n.core.Schema)) // the configuration may be another now
+	n.core = core.New(n.Cluster, schema, all.Translators(schema))
 	if err := nbrecord.Router(n.core.State, n.session); err != nil {
 		return err
 	}
 	byHand, problems := nbrecord.Nodes(n.session)
-	n.before = map[string]map[string]string{}
 	var events []cluster.Event
-	for _, node := range nodes {
-		n.before[node.Name] = node.Annotations()
+	for _, node := range n.kube.nodes {
+		if node.Name == n.Node.Name {
+			n.before = node.Annotations()
+		}
 		events = append(events, cluster.Event{Ref: node.Ref(), New: node})
 	}
 	for _, node := range byHand {
@@ -128,11 +127,12 @@ func (n *northbound) read(nodes []*cluster.Node) error {
 		events = append(events, cluster.Event{Ref: r.Ref(), New: r})
 	}
 	n.core.Step(events)
-	n.strangers = map[string]bool{}
 	for _, node := range n.unreported() {
 		n.strangers[node.Name] = true
 		n.core.Step([]cluster.Event{{Ref: node.Ref(), New: node}})
 	}
+	n.core.Advance(time.Now().Unix())
+	n.core.Ledger().Keep(nbrecord.Records{}.Freed(n.core.State, n.session))
 	for _, p := range append(problems, n.core.Start().Problems...) {
 		fmt.Fprintln(n.Out, "warning:", p)
 	}
@@ -184,7 +184,7 @@ func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 	if have := n.core.State.Nodes[name]; have != nil {
 		node = *have
 	}
-	before := n.before[name]
+	before := n.before
 	if node.ByHand {
 		before = node.Annotations()
 	}

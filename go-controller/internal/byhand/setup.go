@@ -1,6 +1,7 @@
 package byhand
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,18 +38,8 @@ type Setup struct {
 	kube *kube // what the API server said, once it was asked
 }
 
-// MasterInit sets up the cluster router, the join switch and this machine as
-// the first node.
-func (s Setup) MasterInit(ctx context.Context, subnets []netip.Prefix) error {
-	return s.node(ctx, subnets, true)
-}
-
-// MinionInit sets this machine up as a node.
-func (s Setup) MinionInit(ctx context.Context, subnets []netip.Prefix) error {
-	return s.node(ctx, subnets, false)
-}
-
-func (s Setup) node(ctx context.Context, subnets []netip.Prefix, first bool) error {
+// InitNode sets this machine up as a node. With first it also sets up the cluster router and the join switch.
+func (s Setup) InitNode(ctx context.Context, subnets []netip.Prefix, first bool) error {
 	return s.onHost(ctx, func(h *host) error {
 		if err := h.sameNode(); err != nil {
 			return err
@@ -72,9 +63,8 @@ func (s Setup) node(ctx context.Context, subnets []netip.Prefix, first bool) err
 	})
 }
 
-// GatewayInit makes this machine a gateway. Its node must have been set up
-// before.
-func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
+// InitGateway makes this machine a gateway. Its node must have been set up before.
+func (s Setup) InitGateway(ctx context.Context, want Gateway) error {
 	return s.onHost(ctx, func(h *host) error {
 		plan, gateway, err := h.gatewayPlan(want)
 		if err != nil {
@@ -110,8 +100,8 @@ func (s Setup) GatewayInit(ctx context.Context, want Gateway) error {
 	})
 }
 
-// UndoNode is the inverse of MinionInit. With last it is the inverse of MasterInit, and
-// must come after all others.
+// UndoNode is the inverse of InitNode. With last it also removes what came with the first node, and must come after all
+// others.
 func (s Setup) UndoNode(ctx context.Context, last bool) error {
 	return s.onHost(ctx, func(h *host) error {
 		err := h.northUndo(ctx, last)
@@ -125,7 +115,7 @@ func (s Setup) UndoNode(ctx context.Context, last bool) error {
 // errNoNode says that there is no node with a gateway to remove.
 var errNoNode = errors.New("there is no such node")
 
-// UndoGateway is the inverse of GatewayInit.
+// UndoGateway is the inverse of InitGateway.
 func (s Setup) UndoGateway(ctx context.Context) error {
 	return s.onHost(ctx, func(h *host) error {
 		err := h.north(ctx, false, func(n *cluster.Node, held []netip.Prefix) error {
@@ -148,8 +138,8 @@ func (s Setup) UndoGateway(ctx context.Context) error {
 // onHost opens this machine's Open vSwitch and kernel. When do prints nothing, there
 // was nothing to do.
 func (s Setup) onHost(ctx context.Context, do func(*host) error) error {
-	told := &counter{w: s.Out}
-	s.Out, s.kube = told, &kube{}
+	var told bytes.Buffer
+	s.Out, s.kube = io.MultiWriter(s.Out, &told), &kube{}
 	db, err := ovs.Open(ctx, s.Node.OVSAddress, s.Log)
 	if err != nil {
 		return fmt.Errorf("%w (is ovsdb-server running?)", err)
@@ -163,21 +153,10 @@ func (s Setup) onHost(ctx context.Context, do func(*host) error) error {
 	if err := do(&host{Setup: s, ovs: db, kernel: kernel}); err != nil {
 		return err
 	}
-	if told.n == 0 {
+	if told.Len() == 0 {
 		fmt.Fprintln(s.Out, "Nothing to do: it is as it should be.")
 	}
 	return nil
-}
-
-// counter counts the bytes that are written.
-type counter struct {
-	w io.Writer
-	n int
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	c.n += len(p)
-	return c.w.Write(p)
 }
 
 // Gateway is what gateway-init gets.

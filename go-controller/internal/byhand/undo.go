@@ -33,21 +33,28 @@ func (h *host) file(what string) string {
 // remember records the state before a plan is carried out. What an earlier run recorded
 // stays.
 func (h *host) remember(what string, plan hostplan.Plan, have []hostplan.Item) error {
-	b := before{ExternalIDs: map[string]string{}, Sysctls: map[string]string{}}
-	raw, err := os.ReadFile(h.file(what))
-	first := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !first {
-		return fmt.Errorf("reading what was there before: %w", err)
-	}
-	if !first {
-		if err := json.Unmarshal(raw, &b); err != nil {
-			return fmt.Errorf("reading what was there before from %s: %w: remove the file if it is of no use", h.file(what), err)
-		}
+	b, err := h.recorded(what)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if err := h.note(&b, plan, have); err != nil {
 		return err
 	}
 	return writeFile(h.file(what), b)
+}
+
+// recorded is what an earlier run recorded. The error is fs.ErrNotExist when there was none.
+func (h *host) recorded(what string) (before, error) {
+	b := before{ExternalIDs: map[string]string{}, Sysctls: map[string]string{}}
+	raw, err := os.ReadFile(h.file(what))
+	if err != nil {
+		return b, fmt.Errorf("reading what was there before: %w", err)
+	}
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return b, fmt.Errorf("reading what was there before from %s: %w: remove the file if it is of no use",
+			h.file(what), err)
+	}
+	return b, nil
 }
 
 // note adds what a plan will change.
@@ -120,17 +127,13 @@ func (h *host) undoAnyway(ctx context.Context, what string) error {
 
 // undo restores the state before the command.
 func (h *host) undo(ctx context.Context, what string) error {
-	raw, err := os.ReadFile(h.file(what))
+	b, err := h.recorded(what)
 	if errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(h.Out, "Nothing is noted in %s: this machine is left as it is.\n", h.file(what))
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading what was there before: %w", err)
-	}
-	var b before
-	if err := json.Unmarshal(raw, &b); err != nil {
-		return fmt.Errorf("reading what was there before from %s: %w", h.file(what), err)
+		return err
 	}
 	if err := h.restoreOVS(ctx, b); err != nil {
 		return err
@@ -176,9 +179,7 @@ func (h *host) restoreOVS(ctx context.Context, b before) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range changes {
-		fmt.Fprintln(h.Out, c)
-	}
+	printLines(h.Out, changes)
 	return remove("bridge", b.Bridges, h.ovs.HasBridge, h.ovs.RemoveBridge)
 }
 

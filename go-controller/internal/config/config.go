@@ -89,11 +89,8 @@ func parseClusterSubnet(item string) (ClusterSubnet, error) {
 	if err != nil {
 		return ClusterSubnet{}, errors.New("want CIDR or CIDR/NODE-LENGTH such as 10.128.0.0/14/23")
 	}
-	if p.Addr().Is4In6() {
-		return ClusterSubnet{}, errors.New("an IPv4-mapped IPv6 range, want plain IPv4")
-	}
-	if p != p.Masked() {
-		return ClusterSubnet{}, fmt.Errorf("host bits are set, want %s", p.Masked())
+	if err := checkRange(p); err != nil {
+		return ClusterSubnet{}, err
 	}
 	c := ClusterSubnet{CIDR: p, NodeLength: 24}
 	longest := maxNodeLengthV4
@@ -137,14 +134,18 @@ func ParsePrefixes(what, s string) ([]netip.Prefix, error) {
 		if err != nil {
 			return p, errors.New("want a CIDR such as 10.96.0.0/16")
 		}
-		if p.Addr().Is4In6() {
-			return p, errors.New("an IPv4-mapped IPv6 range, want plain IPv4")
-		}
-		if p != p.Masked() {
-			return p, fmt.Errorf("host bits are set, want %s", p.Masked())
-		}
-		return p, nil
+		return p, checkRange(p)
 	})
+}
+
+func checkRange(p netip.Prefix) error {
+	if p.Addr().Is4In6() {
+		return errors.New("an IPv4-mapped IPv6 range, want plain IPv4")
+	}
+	if p != p.Masked() {
+		return fmt.Errorf("host bits are set, want %s", p.Masked())
+	}
+	return nil
 }
 
 // ParseInterfaceAddrs reads a comma-separated list of addresses with the prefix lengths of their networks, such as

@@ -65,6 +65,15 @@ func (c *Core) Start() Result {
 	return Result{Changes: all, Patches: res.Patches, Problems: res.Problems}
 }
 
+// Advance tells the time, in seconds since 1970: what was freed long enough ago may be given to those that wait for it.
+func (c *Core) Advance(now int64) Result {
+	var out Result
+	if c.ledger.Advance(now) && c.started {
+		c.follow(&out)
+	}
+	return out
+}
+
 // follow grants what the changes ask for, and names the owners that they concern.
 func (c *Core) follow(out *Result) {
 	res := c.ledger.Update(c.State, out.Changes)

@@ -111,11 +111,11 @@ func newBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, kernel, err := Real(c.Kubernetes)
+	tools, closed, err := Real(c.Kubernetes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { kernel.Close() })
+	t.Cleanup(closed)
 	b.tools = tools
 	b.tools.API = &fakeAPI{
 		answer: client.Answer{

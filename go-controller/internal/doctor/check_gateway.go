@@ -16,30 +16,20 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 	"github.com/northbound-net/northbound/go-controller/internal/ping"
 )
-
-// faults are the problems of one thing, and the commands that solve them.
-type faults struct{ wrong, fixes []string }
-
-func (f *faults) add(message string, fixes ...string) {
-	f.wrong = append(f.wrong, message)
-	f.fixes = append(f.fixes, fixes...)
-}
 
 // checkExternalBridge compares a gateway node's bridge with the plan of `ovnkube node`,
 // and pings the next hops.
 func checkExternalBridge(ctx context.Context, h *facts) Finding {
-	if h.ovsErr != nil {
-		return noOVS()
-	}
 	c, why := h.gatewayConfig()
 	if why != "" {
 		return unchecked("%s", why)
 	}
 	var e *hostplan.External
 	err := h.timed(ctx, func(ctx context.Context) (err error) {
-		e, err = h.t.Bridges.Find(ctx, c.OVSAddress,
+		e, err = h.t.Find(ctx, c.OVSAddress,
 			extbridge.Query{Interface: c.Gateway.Interface, Node: c.Name, VLAN: c.Gateway.VLAN})
 		return err
 	})
@@ -53,7 +43,7 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 		return problem("%v", err).fixed("ovs-vsctl list interface "+e.Uplink+"  # its ofport and error",
 			"ovs-vsctl get Open_vSwitch . external_ids:"+names.OVSBridgeMappings+"  # want NETWORK:BRIDGE,...")
 	}
-	var f faults
+	f := faults{fixes: []string{fixStartAgent}}
 	if err := h.timed(ctx, func(ctx context.Context) error { return h.compareBridge(ctx, *e, plan, &f) }); err != nil {
 		return unchecked("%v", err)
 	}
@@ -65,10 +55,7 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 	if len(f.wrong) == 0 { // without its flows nothing would answer
 		answered = h.pingHops(ctx, host, c, &f)
 	}
-	if len(f.wrong) > 0 {
-		return problem("%s", several(f.wrong)).fixed(append([]string{fixStartAgent}, f.fixes...)...)
-	}
-	return ok("%s with %s, %d flows, %s; %s", e.Bridge, e.Uplink, len(plan.Flows[0].List), e.Patch, answered)
+	return f.finding("%s with %s, %d flows, %s; %s", e.Bridge, e.Uplink, len(plan.Flows[0].List), e.Patch, answered)
 }
 
 // gatewayConfig is the node's configuration as a gateway, or why it is none. Without
@@ -102,7 +89,7 @@ func (h *facts) gatewayConfig() (c config.Node, why string) {
 // fixFind is what to type when the bridge or its NIC is not found, besides what the
 // error says.
 func (h *facts) fixFind(name string) []string {
-	if _, known := h.iface(name); known {
+	if _, known := named(h.interfaces, name); known {
 		return []string{"ovs-vsctl show  # the ports of " + name + ", their tags and bonds", "ip -br link"}
 	}
 	return []string{"ovnkube nics-to-bridge " + name, "# or --gateway-interface is another: ip -br link; ovs-vsctl show"}
@@ -111,8 +98,8 @@ func (h *facts) fixFind(name string) []string {
 // compareBridge adds what differs from the plan. The error says that something could
 // not be read.
 func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hostplan.Plan, f *faults) error {
-	address := h.c.Node.OVSAddress
-	rest, has, err := h.t.Bridges.CatchAll(ctx, address, e.Bridge)
+	flows := ovs.NewFlows(h.c.Node.OVSAddress)
+	rest, has, err := flows.CatchAll(ctx, e.Bridge)
 	if err != nil {
 		return err
 	}
@@ -124,10 +111,10 @@ func (h *facts) compareBridge(ctx context.Context, e hostplan.External, plan hos
 			fmt.Sprintf("ovs-ofctl --strict del-flows %s table=0,priority=%d", e.Bridge, rest.Priority))
 	}
 	for _, want := range plan.Flows {
-		if _, there := h.bridge(want.Bridge); !there {
+		if _, there := named(h.bridges, want.Bridge); !there {
 			continue // an earlier one that is gone
 		}
-		changes, commands, err := h.t.Bridges.Compare(ctx, address, want)
+		changes, commands, err := flows.Compare(ctx, want)
 		if err != nil {
 			return err
 		}
@@ -175,7 +162,7 @@ func (h *facts) pingHops(ctx context.Context, host hostplan.Facts, c config.Node
 		if hop.IsLinkLocalUnicast() && hop.Is6() {
 			to = hop.WithZone(e.Link)
 		}
-		err := h.timed(ctx, func(ctx context.Context) error { return h.t.Pinger.Ping(ctx, l3.IPs[i].Addr(), to, smallPing) })
+		err := h.timed(ctx, func(ctx context.Context) error { return h.t.Ping(ctx, l3.IPs[i].Addr(), to, smallPing) })
 		switch {
 		case err == nil:
 			answered = append(answered, hop.String())

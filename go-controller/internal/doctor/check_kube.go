@@ -8,7 +8,7 @@ import (
 func checkAgent(ctx context.Context, h *facts) Finding {
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
-	answers, err := h.t.Daemons.Ready(ctx, h.c.Node.Metrics)
+	answers, err := ready(ctx, h.c.Node.Metrics)
 	switch {
 	case !answers:
 		return unchecked("no agent answers at --metrics-bind-address %s: %v", h.c.Node.Metrics, err)

@@ -27,9 +27,6 @@ const maxClashes = 50
 // several load balancers: OVN uses any of them. The cause is a row that nobody should
 // have written, or an ovn-northd that gave a switch flows of other switches.
 func checkLoadBalancers(ctx context.Context, h *facts) Finding {
-	if h.sbErr != nil {
-		return noSouthbound()
-	}
 	id := names.ManagementPort(h.c.Node.Name)
 	rows, err := h.askSouthbound(ctx,
 		ovs.Select{Table: "Port_Binding", Columns: []string{"datapath"}, Where: ovs.Is("logical_port", id)})
@@ -70,7 +67,7 @@ func checkLoadBalancers(ctx context.Context, h *facts) Finding {
 
 func (h *facts) askSouthbound(ctx context.Context, selects ...ovs.Select) (rows [][]ovs.Row, err error) {
 	err = h.timed(ctx, func(ctx context.Context) (err error) {
-		rows, err = h.t.Databases.Ask(ctx, h.sbRemote, h.sbKeys, ovs.SouthboundDatabase, selects...)
+		rows, err = h.t.Ask(ctx, h.sbRemote, h.sbKeys, ovs.SouthboundDatabase, selects...)
 		return err
 	})
 	return rows, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -41,13 +42,10 @@ func checkSubnets(_ context.Context, h *facts) Finding {
 }
 
 func checkManagementPort(ctx context.Context, h *facts) Finding {
-	if h.ovsErr != nil {
-		return noOVS()
-	}
 	name, id := names.ManagementInterface(h.c.Node.Name), names.ManagementPort(h.c.Node.Name)
 	add := fmt.Sprintf("ovs-vsctl --may-exist add-port %s %s -- set interface %s type=internal external_ids:%s=%s",
 		names.IntegrationBridge, name, name, names.IfaceID, id)
-	i, exists := h.iface(name)
+	i, exists := named(h.interfaces, name)
 	switch {
 	case !exists:
 		return problem("there is no port %s in Open vSwitch", name).fixed(fixStartAgent, add)
@@ -69,7 +67,7 @@ func (h *facts) notInstalled(ctx context.Context, id string) Finding {
 		ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 		defer cancel()
 		var err error
-		if why, err = h.t.Databases.Explain(ctx, h.sbRemote, h.sbKeys, id, h.ids[names.OVSSystemID]); err != nil {
+		if why, err = h.t.Explain(ctx, h.sbRemote, h.sbKeys, id, h.ids[names.OVSSystemID]); err != nil {
 			why = err.Error()
 		}
 	}
@@ -87,26 +85,20 @@ func (h *facts) differences(of func(item.Change) bool, fine string) Finding {
 		return unchecked("%v", h.planErr)
 	}
 	changes, absent := item.Diff(h.want.Host, h.have)
-	var wrong []string
-	fixes := []string{fixStartAgent}
+	f := faults{fixes: []string{fixStartAgent}}
 	for _, c := range changes {
 		if of(c) {
-			wrong = append(wrong, difference(c))
-			fixes = append(fixes, repair(c))
+			f.add(difference(c), repair(c))
 		}
 	}
 	for _, link := range absent {
 		if of(item.Change{Want: hostplan.Link{}}) {
-			wrong = append(wrong, "interface "+link+" does not exist")
-			fixes = append(fixes, "# see the check management-port")
-		} else if len(wrong) == 0 {
+			f.add("interface "+link+" does not exist", "# see the check management-port")
+		} else if len(f.wrong) == 0 {
 			return unchecked("interface %s does not exist", link)
 		}
 	}
-	if len(wrong) > 0 {
-		return problem("%s", several(wrong)).fixed(fixes...)
-	}
-	return ok("%s", fine)
+	return f.finding("%s", fine)
 }
 
 // difference is a change in words: what is there, and what should be.
@@ -153,14 +145,7 @@ func repair(c item.Change) string {
 }
 
 func kinds(all ...string) func(item.Change) bool {
-	return func(c item.Change) bool {
-		for _, k := range all {
-			if c.Kind() == k {
-				return true
-			}
-		}
-		return false
-	}
+	return func(c item.Change) bool { return slices.Contains(all, c.Kind()) }
 }
 
 func checkManagementInterface(_ context.Context, h *facts) Finding {
@@ -221,5 +206,5 @@ func (h *facts) pingRouter(ctx context.Context, from, to netip.Addr) error {
 	if _, here, err := h.t.Kernel.Find(from); err != nil || !here {
 		return fmt.Errorf("the management port's address %s is not on this host", from)
 	}
-	return h.t.Pinger.Ping(ctx, from, to, smallPing)
+	return h.t.Ping(ctx, from, to, smallPing)
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,7 +23,7 @@ const fixRestartController = "systemctl restart ovn-controller"
 func checkController(ctx context.Context, h *facts) Finding {
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
-	out, err := h.t.Daemons.Appctl(ctx, h.c.Node.OVNRunDir, "ovn-controller", "version")
+	out, err := h.t.Appctl(ctx, h.c.Node.OVNRunDir, "ovn-controller", "version")
 	if errors.Is(err, fs.ErrNotExist) {
 		return problem("ovn-controller does not run: %v", err).fixed("systemctl start ovn-controller",
 			"# when it runs, --ovn-rundir is another: now "+h.c.Node.OVNRunDir)
@@ -35,7 +36,7 @@ func checkController(ctx context.Context, h *facts) Finding {
 	if !atLeast(version, oldestOVN) {
 		return problem("ovn-controller is %s, older than %s", version, oldestOVN).fixed("# upgrade OVN")
 	}
-	status, err := h.t.Daemons.Appctl(ctx, h.c.Node.OVNRunDir, "ovn-controller", "connection-status")
+	status, err := h.t.Appctl(ctx, h.c.Node.OVNRunDir, "ovn-controller", "connection-status")
 	if err != nil {
 		return problem("ovn-controller does not answer: %v", err).fixed(fixRestartController)
 	}
@@ -46,13 +47,8 @@ func checkController(ctx context.Context, h *facts) Finding {
 	return ok("ovn-controller %s, connected", version)
 }
 
-// noSouthbound is the finding of checks that need the Southbound database.
-func noSouthbound() Finding { return unchecked("the Southbound database does not answer") }
-
 func checkSouthbound(_ context.Context, h *facts) Finding {
 	switch {
-	case h.ovsErr != nil:
-		return noOVS()
 	case errors.Is(h.sbErr, errNoRemote):
 		return problem("%v: ovn-controller does not know its database", h.sbErr).
 			fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSRemote + "=tcp:HOST:6642")
@@ -67,6 +63,10 @@ func checkSouthbound(_ context.Context, h *facts) Finding {
 // endpoint is one row of Encap.
 type endpoint struct{ kind, ip string }
 
+func (e endpoint) compare(o endpoint) int {
+	return cmp.Or(cmp.Compare(e.ip, o.ip), cmp.Compare(e.kind, o.kind))
+}
+
 // endpoints are the tunnel ends of a chassis, sorted.
 func (h *facts) endpoints(chassis string) (out []endpoint) {
 	for _, e := range h.encaps {
@@ -74,14 +74,11 @@ func (h *facts) endpoints(chassis string) (out []endpoint) {
 			out = append(out, endpoint{e.Text("type"), e.Text("ip")})
 		}
 	}
-	slices.SortFunc(out, func(a, b endpoint) int { return slices.Compare([]string{a.ip, a.kind}, []string{b.ip, b.kind}) })
+	slices.SortFunc(out, endpoint.compare)
 	return out
 }
 
 func checkChassis(_ context.Context, h *facts) Finding {
-	if h.sbErr != nil {
-		return noSouthbound()
-	}
 	id := h.ids[names.OVSSystemID]
 	i := slices.IndexFunc(h.chassis, func(r ovs.Row) bool { return r.Text("name") == id })
 	if i < 0 {
@@ -96,9 +93,7 @@ func checkChassis(_ context.Context, h *facts) Finding {
 	for _, ip := range h.host.EncapIPs {
 		want = append(want, endpoint{h.ids[names.OVSEncapType], ip.String()})
 	}
-	slices.SortFunc(want, func(a, b endpoint) int {
-		return slices.Compare([]string{a.ip, a.kind}, []string{b.ip, b.kind})
-	})
+	slices.SortFunc(want, endpoint.compare)
 	if have := h.endpoints(id); !slices.Equal(have, want) {
 		return problem("chassis %s is registered with tunnel ends %v, this node's are %v", id, have, want).
 			fixed(fixRestartController)
@@ -108,9 +103,6 @@ func checkChassis(_ context.Context, h *facts) Finding {
 
 // checkDuplicates looks for other chassis with this node's name or tunnel address.
 func checkDuplicates(_ context.Context, h *facts) Finding {
-	if h.sbErr != nil {
-		return noSouthbound()
-	}
 	id := h.ids[names.OVSSystemID]
 	why := map[string]string{}
 	for _, c := range h.chassis {
@@ -123,18 +115,14 @@ func checkDuplicates(_ context.Context, h *facts) Finding {
 			why[e.Text("chassis_name")] = "the tunnel address " + e.Text("ip")
 		}
 	}
-	var found, fixes []string
+	f := faults{fixes: []string{"# if they are left over from this node's former system-id:"}}
 	for _, c := range h.chassis {
 		if name := c.Text("name"); name != id && why[name] != "" {
-			found = append(found, fmt.Sprintf("chassis %s has %s too", name, why[name]))
-			fixes = append(fixes, fmt.Sprintf("ovn-sbctl --db=%s chassis-del %s", h.sbRemote, name))
+			f.add(fmt.Sprintf("chassis %s has %s too", name, why[name]),
+				fmt.Sprintf("ovn-sbctl --db=%s chassis-del %s", h.sbRemote, name))
 		}
 	}
-	if len(found) > 0 {
-		return problem("%s", several(found)).
-			fixed(append([]string{"# if they are left over from this node's former system-id:"}, fixes...)...)
-	}
-	return ok("no other chassis has this node's name or addresses")
+	return f.finding("no other chassis has this node's name or addresses")
 }
 
 // checkNorthbound is for hosts on which commands are run that write to the Northbound
@@ -165,5 +153,5 @@ func (h *facts) northboundSchema(ctx context.Context, address string, c config.O
 			return ovs.Schema{}, err
 		}
 	}
-	return h.t.Databases.Schema(ctx, address, keys, ovsdb.DatabaseName)
+	return h.t.Schema(ctx, address, keys, ovsdb.DatabaseName)
 }

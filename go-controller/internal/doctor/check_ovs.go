@@ -26,9 +26,6 @@ const (
 // fixRestartOVS starts Open vSwitch, or restarts it.
 const fixRestartOVS = "systemctl restart openvswitch-switch"
 
-// noOVS is the finding of checks that need the Open vSwitch database.
-func noOVS() Finding { return unchecked("the Open vSwitch database does not answer") }
-
 func checkOVSDatabase(_ context.Context, h *facts) Finding {
 	switch lacking := ovs.Lacking(h.schema); {
 	case errors.Is(h.ovsErr, ovs.ErrNoRoot):
@@ -59,7 +56,7 @@ func checkVSwitchd(ctx context.Context, h *facts) Finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
-	out, err := h.t.Daemons.Appctl(ctx, dir, "ovs-vswitchd", "version")
+	out, err := h.t.Appctl(ctx, dir, "ovs-vswitchd", "version")
 	version := versionIn(out)
 	switch {
 	case err != nil:
@@ -93,11 +90,8 @@ func checkDatapath(_ context.Context, h *facts) Finding {
 }
 
 func checkBridge(_ context.Context, h *facts) Finding {
-	if h.ovsErr != nil {
-		return noOVS()
-	}
 	want := encap.Bridge(h.c.Node)
-	row, exists := h.bridge(want.Name)
+	row, exists := named(h.bridges, want.Name)
 	have := hostplan.Bridge{Name: want.Name, FailMode: row.Text("fail_mode"), DatapathType: row.Text("datapath_type")}
 	if have.DatapathType == "" {
 		have.DatapathType = config.DatapathSystem // ovs-vswitchd.conf.db(5): the empty string means system
@@ -110,7 +104,7 @@ func checkBridge(_ context.Context, h *facts) Finding {
 	case have != want:
 		return problem("%s, want fail_mode=%s datapath_type=%s", have, want.FailMode, want.DatapathType).fixed(fix)
 	}
-	if i, exists := h.iface(want.Name); exists && i.Text("error") != "" {
+	if i, exists := named(h.interfaces, want.Name); exists && i.Text("error") != "" {
 		return problem("ovs-vswitchd can't open %s: %s", want.Name, i.Text("error")).
 			fixed("# see the check datapath, and /var/log/openvswitch/ovs-vswitchd.log")
 	}
@@ -120,9 +114,6 @@ func checkBridge(_ context.Context, h *facts) Finding {
 // checkExternalIDs compares the keys that ovn-controller reads with the plan of
 // `ovnkube node`.
 func checkExternalIDs(_ context.Context, h *facts) Finding {
-	if h.ovsErr != nil {
-		return noOVS()
-	}
 	if len(h.host.EncapIPs) == 0 {
 		return unchecked("%v", encap.ErrNoAddress)
 	}
@@ -130,23 +121,18 @@ func checkExternalIDs(_ context.Context, h *facts) Finding {
 	if _, why := h.gatewayConfig(); why == "" {
 		delete(ids, names.OVSBridgeMappings) // the check external-bridge has them, and one more
 	}
-	var wrong, fixes []string
+	var f faults
 	for _, k := range slices.Sorted(maps.Keys(ids)) {
-		want, have := ids[k], h.ids[k]
-		switch want {
+		switch want, have := ids[k], h.ids[k]; want {
 		case have:
 		case "":
-			wrong = append(wrong, fmt.Sprintf("%s is %q, want none", k, have))
-			fixes = append(fixes, "ovs-vsctl remove Open_vSwitch . external_ids "+k)
+			f.add(fmt.Sprintf("%s is %q, want none", k, have), "ovs-vsctl remove Open_vSwitch . external_ids "+k)
 		default:
-			wrong = append(wrong, fmt.Sprintf("%s is %q, want %q", k, have, want))
-			fixes = append(fixes, fmt.Sprintf("ovs-vsctl set Open_vSwitch . external_ids:%s='%q'", k, want))
+			f.add(fmt.Sprintf("%s is %q, want %q", k, have, want),
+				fmt.Sprintf("ovs-vsctl set Open_vSwitch . external_ids:%s='%q'", k, want))
 		}
 	}
-	if len(wrong) > 0 {
-		return problem("%s", several(wrong)).fixed(fixes...)
-	}
-	return ok("%s=%s %s=%s %s=%s", names.OVSSystemID, h.ids[names.OVSSystemID], names.OVSEncapType,
+	return f.finding("%s=%s %s=%s %s=%s", names.OVSSystemID, h.ids[names.OVSSystemID], names.OVSEncapType,
 		h.ids[names.OVSEncapType], names.OVSEncapIP, h.ids[names.OVSEncapIP])
 }
 

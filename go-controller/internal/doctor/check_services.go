@@ -35,18 +35,16 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	}
 	plan = serviceport.Retain(plan, have, kinds)
 	changes, _ := item.Diff(plan.Host, have)
-	var f faults
+	f := faults{fixes: []string{
+		"# `ovnkube node` keeps this: does it run, and what does it log of services? " +
+			"systemctl restart ovnkube-node",
+		"nft list table inet northbound"}}
 	for _, c := range changes {
 		if about(plan.Host[0].Key())(c) { // our routes are of another check
 			f.add(serviceDifference(c))
 		}
 	}
-	if len(f.wrong) > 0 {
-		return problem("%s", several(f.wrong)).
-			fixed("# `ovnkube node` keeps this: does it run, and what does it log of services? systemctl restart ovnkube-node",
-				"nft list table inet northbound")
-	}
-	return ok("%d entries of the services that are reached from outside", plan.Host[0].(hostplan.ServicePorts).Count())
+	return f.finding("%d entries of the services that are reached from outside", plan.Host[0].(hostplan.ServicePorts).Count())
 }
 
 // serviceDifference is a change in words: what is there, and what should be.

@@ -17,30 +17,30 @@ import (
 
 func checkEncapIP(_ context.Context, h *facts) Finding {
 	if h.ovsErr != nil && len(h.host.EncapIPs) == 0 {
-		return noOVS()
+		return noAnswer(openVSwitch)
 	}
 	if len(h.host.EncapIPs) == 0 {
 		return problem("no tunnel address: external_ids:%s is %q", names.OVSEncapIP, h.ids[names.OVSEncapIP]).
 			fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSEncapIP + "=ADDRESS")
 	}
-	var where, lost, fixes []string
+	var where []string
+	var lost faults
 	for _, ip := range h.host.EncapIPs {
 		p, here, err := h.t.Kernel.Find(ip)
 		switch {
 		case err != nil:
 			return unchecked("%v", err)
 		case !here:
-			lost = append(lost, ip.String())
-			fixes = append(fixes, fmt.Sprintf("ip addr add %s/LENGTH dev INTERFACE", ip))
+			lost.add(ip.String(), fmt.Sprintf("ip addr add %s/LENGTH dev INTERFACE", ip))
 		default:
 			where = append(where, fmt.Sprintf("%s on %s, MTU %d", ip, p.Link, p.MTU))
 		}
 	}
-	if len(lost) > 0 {
-		fixes = append(fixes, "# with its routes. A bridge that is made anew, or an `ovs-appctl exit --cleanup`, "+
-			"takes them away;",
-			"# with another address: ovs-vsctl set Open_vSwitch . external_ids:"+names.OVSEncapIP+"=ADDRESS")
-		return problem("tunnel address %s is on no interface of this host", strings.Join(lost, ", ")).fixed(fixes...)
+	if len(lost.wrong) > 0 {
+		return problem("tunnel address %s is on no interface of this host", strings.Join(lost.wrong, ", ")).
+			fixed(lost.fixes...).
+			fixed("# with its routes. A bridge that is made anew, or an `ovs-appctl exit --cleanup`, takes them away;",
+				"# with another address: ovs-vsctl set Open_vSwitch . external_ids:"+names.OVSEncapIP+"=ADDRESS")
 	}
 	if _, err := h.mtu(); err != nil {
 		return problem("%v", err).fixed("ip link set " + h.places[0].Link + " mtu 1500")
@@ -84,9 +84,6 @@ func (h *facts) peers() (out []peer) {
 
 // checkTunnels looks for a working tunnel to each other chassis.
 func checkTunnels(ctx context.Context, h *facts) Finding {
-	if h.sbErr != nil {
-		return noSouthbound()
-	}
 	open, failed := map[string]bool{}, map[string]string{}
 	for _, i := range h.interfaces {
 		remote := i.Map("options")["remote_ip"]
@@ -144,7 +141,7 @@ func (h *facts) unroutable(ctx context.Context) (out []string) {
 	defer cancel()
 	for _, p := range h.peers() {
 		if h.sourceFor(p.ip).IsValid() {
-			if answer, err := h.t.Daemons.Appctl(ctx, dir, "ovs-vswitchd", "ovs/route/lookup", p.ip.String()); err == nil &&
+			if answer, err := h.t.Appctl(ctx, dir, "ovs-vswitchd", "ovs/route/lookup", p.ip.String()); err == nil &&
 				!strings.Contains(answer, "dev ") {
 				out = append(out, fmt.Sprintf("%s (chassis %s)", p.ip, p.chassis))
 			}
@@ -173,9 +170,6 @@ const (
 // checkPaths tests whether the largest packets that pods can send reach the other
 // chassis unfragmented.
 func checkPaths(ctx context.Context, h *facts) Finding {
-	if h.sbErr != nil {
-		return noSouthbound()
-	}
 	mtu, err := h.mtu()
 	if err != nil || len(h.places) == 0 {
 		return unchecked("no tunnel address is on this host")
@@ -239,7 +233,7 @@ func (h *facts) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
-	err = h.t.Pinger.Ping(ctx, from, p.ip, size)
+	err = h.t.Ping(ctx, from, p.ip, size)
 	if err == nil {
 		return "", "", false
 	}
@@ -248,7 +242,7 @@ func (h *facts) path(ctx context.Context, p peer, from netip.Addr, mtu int) (why
 	}
 	small, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.c.Timeout)
 	defer cancel()
-	if h.t.Pinger.Ping(small, from, p.ip, smallPing) != nil {
+	if h.t.Ping(small, from, p.ip, smallPing) != nil {
 		return who + " answers no ping: it is down, or ICMP is filtered", "", true
 	}
 	return fmt.Sprintf("packets of %d bytes do not reach %s, small ones do: %v", size, who, err),

@@ -59,44 +59,69 @@ func (f Finding) fixed(commands ...string) Finding {
 	return f
 }
 
-// check is one check and its name.
+// The databases that checks need.
+const (
+	openVSwitch = "Open vSwitch"
+	southbound  = "Southbound"
+)
+
+func noAnswer(database string) Finding { return unchecked("the %s database does not answer", database) }
+
+// faults are the problems of one check, and the commands that solve them.
+type faults struct{ wrong, fixes []string }
+
+func (f *faults) add(message string, fixes ...string) {
+	f.wrong = append(f.wrong, message)
+	f.fixes = append(f.fixes, fixes...)
+}
+
+// finding is a problem with all faults, or what is fine without any.
+func (f *faults) finding(fine string, args ...any) Finding {
+	if len(f.wrong) > 0 {
+		return problem("%s", several(f.wrong)).fixed(f.fixes...)
+	}
+	return ok(fine, args...)
+}
+
+// check is one check.
 type check struct {
-	name string
-	run  func(context.Context, *facts) Finding
+	name  string
+	needs string // the database without which the check is not made, "" for none
+	run   func(context.Context, *facts) Finding
 }
 
 // checks lists all checks. A check comes after those that it depends on.
 func checks() []check {
 	return []check{
-		{"ovs-database", checkOVSDatabase},
-		{"ovs-vswitchd", checkVSwitchd},
-		{"datapath", checkDatapath},
-		{"br-int", checkBridge},
-		{"external-ids", checkExternalIDs},
-		{"encap-ip", checkEncapIP},
-		{"ovn-controller", checkController},
-		{"southbound", checkSouthbound},
-		{"chassis", checkChassis},
-		{"duplicate-chassis", checkDuplicates},
-		{"tunnels", checkTunnels},
-		{"path-mtu", checkPaths},
-		{"subnets", checkSubnets},
-		{"management-port", checkManagementPort},
-		{"management-interface", checkManagementInterface},
-		{"router", checkRouter},
-		{"routes", checkRoutes},
-		{"sysctls", checkSysctls},
-		{"masquerade", checkMasquerade},
-		{"hairpin", checkHairpin},
-		{"load-balancers", checkLoadBalancers},
-		{"service-ports", checkServicePorts},
-		{"external-bridge", checkExternalBridge},
-		{"cni-conf", checkCNIConf},
-		{"cni-plugins", checkCNIPlugins},
-		{"agent", checkAgent},
-		{"api-server", checkAPIServer},
-		{"clock", checkClock},
-		{"northbound", checkNorthbound},
+		{"ovs-database", "", checkOVSDatabase},
+		{"ovs-vswitchd", "", checkVSwitchd},
+		{"datapath", "", checkDatapath},
+		{"br-int", openVSwitch, checkBridge},
+		{"external-ids", openVSwitch, checkExternalIDs},
+		{"encap-ip", "", checkEncapIP},
+		{"ovn-controller", "", checkController},
+		{"southbound", openVSwitch, checkSouthbound},
+		{"chassis", southbound, checkChassis},
+		{"duplicate-chassis", southbound, checkDuplicates},
+		{"tunnels", southbound, checkTunnels},
+		{"path-mtu", southbound, checkPaths},
+		{"subnets", "", checkSubnets},
+		{"management-port", openVSwitch, checkManagementPort},
+		{"management-interface", "", checkManagementInterface},
+		{"router", "", checkRouter},
+		{"routes", "", checkRoutes},
+		{"sysctls", "", checkSysctls},
+		{"masquerade", "", checkMasquerade},
+		{"hairpin", "", checkHairpin},
+		{"load-balancers", southbound, checkLoadBalancers},
+		{"service-ports", "", checkServicePorts},
+		{"external-bridge", openVSwitch, checkExternalBridge},
+		{"cni-conf", "", checkCNIConf},
+		{"cni-plugins", "", checkCNIPlugins},
+		{"agent", "", checkAgent},
+		{"api-server", "", checkAPIServer},
+		{"clock", "", checkClock},
+		{"northbound", "", checkNorthbound},
 	}
 }
 
@@ -105,8 +130,12 @@ func checks() []check {
 func Examine(ctx context.Context, c Config, t Tools) Report {
 	h := gather(ctx, c, t)
 	r := Report{Node: h.c.Node.Name}
+	failed := map[string]error{openVSwitch: h.ovsErr, southbound: h.sbErr}
 	for _, check := range checks() {
-		f := check.run(ctx, h)
+		f := noAnswer(check.needs)
+		if failed[check.needs] == nil {
+			f = check.run(ctx, h)
+		}
 		f.Check = check.name
 		if f.Status == Problem {
 			r.Problems++

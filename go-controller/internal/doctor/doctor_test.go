@@ -93,10 +93,10 @@ func TestServers(t *testing.T) {
 			"does not tell the time", ""},
 		"clock without API": {checkClock, facts{}, NotChecked, "no API server", ""},
 		"agent away": {checkAgent,
-			facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: "127.0.0.1:1"}}, t: Tools{Daemons: daemons{}}},
+			facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: "127.0.0.1:1"}}},
 			NotChecked, "no agent answers", ""},
 		"agent says": {checkAgent,
-			facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: sick}}, t: Tools{Daemons: daemons{}}}, Problem,
+			facts{c: Config{Timeout: time.Second, Node: config.Node{Metrics: sick}}}, Problem,
 			"no tunnel address", "journalctl"},
 		"remote Open vSwitch": {checkVSwitchd, facts{c: Config{Node: config.Node{OVSAddress: "tcp:10.0.0.1:6640"}}},
 			NotChecked, "no socket of this host", ""},
@@ -128,7 +128,7 @@ func TestServers(t *testing.T) {
 		"gateway's bridge away": {checkExternalBridge, labelled(t, true, map[string]string{"role": "exit"}), Problem,
 			"there is no such bridge", "ovnkube nics-to-bridge eth0"},
 		"bridge remembered": {checkExternalBridge,
-			facts{ids: map[string]string{"northbound-gateway-bridge": "breth7"}, t: Tools{Bridges: bridgeless{}}}, Problem,
+			facts{ids: map[string]string{"northbound-gateway-bridge": "breth7"}, t: Tools{Find: bridgeless}}, Problem,
 			"there is no such bridge", "ovnkube nics-to-bridge breth7"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,30 +161,21 @@ func labelled(t *testing.T, known bool, labels map[string]string) facts {
 	}
 	g := config.Gateway{Mode: "shared", Interface: "eth0", NodeLabel: exits}
 	return facts{
-		c: Config{Node: config.Node{Gateway: g}}, t: Tools{Bridges: bridgeless{}},
+		c: Config{Node: config.Node{Gateway: g}}, t: Tools{Find: bridgeless},
 		nodeOK: known, node: local.Node{Labels: labels},
 	}
 }
 
 // bridgeless is an Open vSwitch without external bridges.
-type bridgeless struct{ bridges }
-
-func (bridgeless) Find(context.Context, string, extbridge.Query) (*hostplan.External, error) {
+func bridgeless(context.Context, string, extbridge.Query) (*hostplan.External, error) {
 	return nil, errors.New("there is no such bridge")
 }
 
-// answering is a daemon that says one thing.
-type answering struct{ says string }
-
-func (a answering) Appctl(context.Context, string, string, string, ...string) (string, error) {
-	return a.says, nil
-}
-
-func (a answering) Ready(context.Context, string) (bool, error) { return true, nil }
-
+// vswitchd is a node whose daemons say one thing.
 func vswitchd(datapath, says string) facts {
+	appctl := func(context.Context, string, string, string, ...string) (string, error) { return says, nil }
 	return facts{c: Config{Timeout: time.Second,
-		Node: config.Node{OVSAddress: "unix:/run/db.sock", DatapathType: datapath}}, t: Tools{Daemons: answering{says}}}
+		Node: config.Node{OVSAddress: "unix:/run/db.sock", DatapathType: datapath}}, t: Tools{Appctl: appctl}}
 }
 
 // Flows that lead to the same backends do not contradict each other; of others it
@@ -210,7 +201,7 @@ func TestLeads(t *testing.T) {
 func TestNorthbound(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	h := facts{c: Config{Timeout: time.Second,
-		Northbound: &config.OVSDB{Addresses: []string{"unix:/nonexistent", remote}}}, t: Tools{Databases: databases{}}}
+		Northbound: &config.OVSDB{Addresses: []string{"unix:/nonexistent", remote}}}, t: Tools{Schema: ovs.AskSchema}}
 	if f := checkNorthbound(t.Context(), &h); f.Status != OK || !strings.Contains(f.Message, "schema 7.11.0") {
 		t.Errorf("%+v", f)
 	}
@@ -227,7 +218,8 @@ func TestNorthbound(t *testing.T) {
 // A database that has never been used, or that an old Open vSwitch made.
 func TestEmptyAndOldDatabase(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.VSwitchSchema())
-	h := facts{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: remote}}, t: Tools{Databases: databases{}}}
+	h := facts{c: Config{Timeout: time.Second, Node: config.Node{OVSAddress: remote}},
+		t: Tools{Ask: ovs.Ask, Schema: ovs.AskSchema}}
 	h.ovsErr = h.timed(t.Context(), h.readOVS)
 	if f := checkOVSDatabase(t.Context(), &h); f.Status != Problem || f.Fix[0] != "ovs-vsctl --no-wait init" {
 		t.Errorf("%+v", f)

@@ -34,10 +34,8 @@ type facts struct {
 	t Tools
 
 	schema     ovs.Schema
-	root       ovs.Row // of the Open_vSwitch table
-	ids        map[string]string
+	ids        map[string]string // external_ids of the Open_vSwitch row
 	bridges    []ovs.Row
-	ports      []ovs.Row
 	interfaces []ovs.Row
 	ovsErr     error
 
@@ -108,13 +106,12 @@ func (h *facts) timed(ctx context.Context, do func(context.Context) error) error
 
 func (h *facts) readOVS(ctx context.Context) (err error) {
 	remote := h.c.Node.OVSAddress
-	if h.schema, err = h.t.Databases.Schema(ctx, remote, nil, ovs.Database); err != nil {
+	if h.schema, err = h.t.Schema(ctx, remote, nil, ovs.Database); err != nil {
 		return err
 	}
-	rows, err := h.t.Databases.Ask(ctx, remote, nil, ovs.Database,
-		ovs.Select{Table: "Open_vSwitch", Columns: []string{"external_ids", "ovs_version", "ssl"}},
-		ovs.Select{Table: "Bridge", Columns: []string{"name", "fail_mode", "datapath_type", "ports"}},
-		ovs.Select{Table: "Port", Columns: []string{"_uuid", "name"}},
+	rows, err := h.t.Ask(ctx, remote, nil, ovs.Database,
+		ovs.Select{Table: "Open_vSwitch", Columns: []string{"external_ids"}},
+		ovs.Select{Table: "Bridge", Columns: []string{"name", "fail_mode", "datapath_type"}},
 		ovs.Select{Table: "Interface", Columns: []string{"name", "type", "external_ids", "options", "ofport", "error"}})
 	if err != nil {
 		return err
@@ -122,8 +119,7 @@ func (h *facts) readOVS(ctx context.Context) (err error) {
 	if len(rows[0]) == 0 {
 		return ovs.ErrNoRoot
 	}
-	h.root, h.bridges, h.ports, h.interfaces = rows[0][0], rows[1], rows[2], rows[3]
-	h.ids = h.root.Map("external_ids")
+	h.ids, h.bridges, h.interfaces = rows[0][0].Map("external_ids"), rows[1], rows[2]
 	return nil
 }
 
@@ -159,9 +155,9 @@ func (h *facts) readSouthbound(ctx context.Context) error {
 	}
 	var errs []error
 	for _, remote := range strings.Split(remotes, ",") {
-		rows, err := h.t.Databases.Ask(ctx, strings.TrimSpace(remote), h.sbKeys, ovs.SouthboundDatabase,
-			ovs.Select{Table: "Chassis", Columns: []string{"_uuid", "name", "hostname", "encaps"}},
-			ovs.Select{Table: "Encap", Columns: []string{"_uuid", "chassis_name", "ip", "type"}})
+		rows, err := h.t.Ask(ctx, strings.TrimSpace(remote), h.sbKeys, ovs.SouthboundDatabase,
+			ovs.Select{Table: "Chassis", Columns: []string{"name", "hostname"}},
+			ovs.Select{Table: "Encap", Columns: []string{"chassis_name", "ip", "type"}})
 		if err == nil {
 			h.sbRemote, h.chassis, h.encaps = strings.TrimSpace(remote), rows[0], rows[1]
 			return nil
@@ -173,7 +169,7 @@ func (h *facts) readSouthbound(ctx context.Context) error {
 
 // keys are those of the SSL row, which ovn-controller uses too (ovn-controller(8)).
 func (h *facts) keys(ctx context.Context) (*tls.Config, error) {
-	rows, err := h.t.Databases.Ask(ctx, h.c.Node.OVSAddress, nil, ovs.Database,
+	rows, err := h.t.Ask(ctx, h.c.Node.OVSAddress, nil, ovs.Database,
 		ovs.Select{Table: "SSL", Columns: []string{"private_key", "certificate", "ca_cert"}})
 	if err != nil {
 		return nil, err
@@ -294,27 +290,18 @@ func (h *facts) readSubnets() error {
 	if len(h.subnets) == 0 {
 		return errNoSubnets
 	}
-	slices.SortFunc(h.subnets, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	slices.SortFunc(h.subnets, netip.Prefix.Compare)
 	return nil
 }
 
 // mtu is the MTU of pods and the management port.
 func (h *facts) mtu() (int, error) { return encap.MTU(h.host, h.c.Node) }
 
-// iface is the Interface row of this name.
-func (h *facts) iface(name string) (ovs.Row, bool) {
-	i := slices.IndexFunc(h.interfaces, func(r ovs.Row) bool { return r.Text("name") == name })
+// named is the row of this name.
+func named(rows []ovs.Row, name string) (ovs.Row, bool) {
+	i := slices.IndexFunc(rows, func(r ovs.Row) bool { return r.Text("name") == name })
 	if i < 0 {
 		return nil, false
 	}
-	return h.interfaces[i], true
-}
-
-// bridge is the Bridge row of this name.
-func (h *facts) bridge(name string) (ovs.Row, bool) {
-	i := slices.IndexFunc(h.bridges, func(r ovs.Row) bool { return r.Text("name") == name })
-	if i < 0 {
-		return nil, false
-	}
-	return h.bridges[i], true
+	return rows[i], true
 }

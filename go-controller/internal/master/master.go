@@ -65,12 +65,8 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &master{config: c, log: log, clients: clients, metrics: metrics.NewMaster(registry)}
-	if m.source, err = source.New(clients, kinds.All()); err != nil {
-		return err
-	}
-	if m.writer, err = write.New(clients, kinds.All(), component, m.metrics, log); err != nil {
-		return err
-	}
+	m.source = source.New(clients, kinds.All())
+	m.writer = write.New(clients, kinds.All(), component, m.metrics, log)
 	server, err := health.Listen(c.Metrics, registry, m.ready, log)
 	if err != nil {
 		return err

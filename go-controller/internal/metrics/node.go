@@ -31,7 +31,7 @@ func NewNode(r prometheus.Registerer) *Node {
 			prometheus.ExponentialBuckets(0.005, 2, 14)), []string{"command", "code"}),
 		Phases: f.NewHistogramVec(histogramOpts("cni_add_phase_seconds", "Time of each step of CNI ADD.",
 			prometheus.ExponentialBuckets(0.001, 2, 16)), []string{"phase"}),
-		HealthPortsFailed: f.gauge("node_health_check_ports_unheard",
+		HealthPortsFailed: f.gauge("node_health_check_node_ports_failed",
 			"healthCheckNodePorts of services on which the agent cannot listen."),
 		GatewayOut: f.gauge("node_gateway_out_of_service",
 			"1 if the node is a gateway that does not work, so that pods of other nodes do not use it."),

@@ -28,7 +28,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/manifest"
-	"github.com/northbound-net/northbound/go-controller/internal/kube/permissions"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/source"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/write"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
@@ -210,10 +209,7 @@ func TestANewKindIsOneRow(t *testing.T) {
 	})
 	t.Run("watch", func(t *testing.T) {
 		_, c := start(t)
-		s, err := source.New(c, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := source.New(c, rows)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { s.Run(ctx) })
@@ -249,17 +245,6 @@ func TestANewKindIsOneRow(t *testing.T) {
 			return ""
 		})
 	})
-	t.Run("permissions", func(t *testing.T) {
-		var got []string
-		for _, r := range permissions.Of(rows, kinds.Master) {
-			if r.Group == "example.test" {
-				got = append(got, fmt.Sprint(r.Resource, r.Verbs))
-			}
-		}
-		if want := []string{"widgets[get list watch]", "widgets/status[patch]"}; !slices.Equal(got, want) {
-			t.Errorf("rules %v, want %v", got, want)
-		}
-	})
 }
 
 // Events and patches of a new kind go where its row says. Without its row they are refused, and go nowhere.
@@ -281,10 +266,7 @@ func TestWriteNewKind(t *testing.T) {
 			s, clients := start(t)
 			var logged strings.Builder
 			m := metrics.NewMaster(prometheus.NewRegistry())
-			w, err := write.New(clients, c.rows, "test", m, slog.New(slog.NewTextHandler(&logged, nil)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := write.New(clients, c.rows, "test", m, slog.New(slog.NewTextHandler(&logged, nil)))
 			ctx, cancel := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { w.Run(ctx) })

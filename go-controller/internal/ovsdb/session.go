@@ -32,6 +32,7 @@ type Session struct {
 	index   *index
 	ended   context.Context // done once the session has ended
 	end     context.CancelFunc
+	freed   freedRecord
 }
 
 // newSession is a session that is not connected yet.
@@ -152,7 +153,8 @@ func IsRejected(err error) bool { return errors.Is(err, errRejected) }
 // Transact carries plans out as one transaction. When it returns without error, views show the result. After an error
 // that is not IsRejected the server may or may not have carried it out. Planning anew is safe either way.
 func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error) {
-	ops := operations(s.schema, plans)
+	freed := s.freed.take()
+	ops := append(operations(s.schema, plans), s.freedOperations(freed)...)
 	params := make([]any, 0, len(ops)+1)
 	params = append(params, DatabaseName)
 	for _, o := range ops {
@@ -165,10 +167,12 @@ func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error
 	results, err := s.transact(ctx, params)
 	if err != nil {
 		s.index.expect(nil)
+		s.freed.add(freed, false)
 		return Outcome{}, fmt.Errorf("sending %d operations: %w", len(ops), err)
 	}
 	if err := rejection(results, ops); err != nil {
 		s.index.expect(nil)
+		s.freed.add(freed, false)
 		return Outcome{}, err
 	}
 	s.index.committed(plans)

@@ -8,7 +8,9 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,7 +76,15 @@ func writePEM(t *testing.T, path, kind string, der []byte) {
 
 func TestTLS(t *testing.T) {
 	ours, others := newPKI(t), newPKI(t)
-	address := testkit.StartOVSDBTLS(t, testkit.NBSchemas()["25.03"], ours.key, ours.cert, ours.ca)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "ssl:" + l.Addr().String()
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close() // the server takes the port that is free now
+	testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"], fmt.Sprintf("--remote=pssl:%d:127.0.0.1", port),
+		"--private-key="+ours.key, "--certificate="+ours.cert, "--ca-cert="+ours.ca)
 	for _, c := range []struct {
 		name    string
 		config  config.OVSDB

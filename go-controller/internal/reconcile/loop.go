@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
@@ -35,6 +36,8 @@ type Recorder interface {
 	Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Event, []cluster.Problem, error)
 	// Changed reads the rows of owners that changed.
 	Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event, []cluster.Problem)
+	// Freed is what must not be given before some time, in seconds since 1970: it was freed lately.
+	Freed(s *cluster.State, session *ovsdb.Session) map[netip.Prefix]int64
 }
 
 // Monitor finds out what can only be known by waiting: which gateways are down.
@@ -73,6 +76,7 @@ type Config struct {
 // Loop is the reconciler. Its fields belong to the goroutine of Run.
 type Loop struct {
 	Config
+	born     time.Time
 	dirty    *dirtySet
 	session  *ovsdb.Session
 	synced   bool      // the source is
@@ -93,7 +97,7 @@ type Loop struct {
 
 // New makes a Loop.
 func New(c Config) *Loop {
-	return &Loop{Config: c, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
+	return &Loop{Config: c, born: time.Now(), dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
 }
 
 // result is how a transaction ended.
@@ -128,6 +132,7 @@ func (l *Loop) Run(ctx context.Context) {
 			l.finish(r)
 		}
 		l.takeSession()
+		l.advance()
 		l.takeEvents()
 		l.takeGatewayEvents()
 		l.takeDirty()
@@ -144,6 +149,9 @@ func (l *Loop) untilNext() time.Duration {
 	}
 	if !l.verifyAt.IsZero() && l.dirty.size == 0 {
 		next = max(time.Until(l.verifyAt), l.pause(), time.Millisecond)
+	}
+	if d, ok := l.untilFree(); ok {
+		next = min(next, max(d, time.Millisecond))
 	}
 	if t, ok := l.dirty.nextAttempt(); ok {
 		next = min(next, max(time.Until(t), time.Millisecond))
@@ -189,6 +197,7 @@ func (l *Loop) takeEvents() {
 	l.synced = true
 	l.begin() // the nodes set up by hand have claims, too
 	l.Log.Info("cluster known", "nodes", len(s.Nodes), "pods", len(s.Pods), "services", len(s.Services))
+	l.keepFreed()
 	l.carryOut(l.Core.Start())
 }
 
@@ -284,6 +293,7 @@ func (l *Loop) takeDirty() {
 			l.dirty.add(o, fullPass)
 		}
 	}
+	l.session.Record(l.Core.Ledger().Freed(), nil)
 	l.passed, l.passedAt = true, time.Now()
 	l.Metrics.FullPasses.Inc()
 	l.Log.Info("full pass", "owners", l.dirty.size)

@@ -84,6 +84,7 @@ func (l *Loop) settled(b *batch) {
 func (l *Loop) send(ctx context.Context, b *batch) {
 	l.inFlight, l.verified = true, false
 	s := l.session
+	s.Record(l.Core.Ledger().TakeFreed())
 	started := time.Now()
 	l.sentAt = started
 	go func() {

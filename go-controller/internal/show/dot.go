@@ -77,8 +77,11 @@ func (g *graph) router(lr *nbdb.LogicalRouter) {
 		lines := append([]string{"<B>" + html.EscapeString(p.Name) + "</B>"}, escaped(p.Networks)...)
 		cells = append(cells, fmt.Sprintf("<TD PORT=%q>%s</TD>", port, strings.Join(lines, "<BR/>")))
 	}
-	row := nonEmpty(strings.Join(cells, ""))
-	g.table(lr.UUID, routerColours, "router "+html.EscapeString(lr.Name), max(1, len(cells)), row)
+	var rows []string
+	if len(cells) > 0 {
+		rows = []string{strings.Join(cells, "")}
+	}
+	g.table(lr.UUID, routerColours, "router "+html.EscapeString(lr.Name), max(1, len(cells)), rows)
 }
 
 // logicalSwitch writes a switch with a line for each port, those to routers first.
@@ -180,11 +183,4 @@ func escaped(values []string) []string {
 		out[i] = html.EscapeString(s)
 	}
 	return out
-}
-
-func nonEmpty(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
 }

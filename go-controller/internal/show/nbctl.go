@@ -17,7 +17,6 @@ import (
 // commands, such as ls-add; create, set and add serve for the rest.
 type script struct {
 	*view
-	types   map[string]map[string]column
 	parents map[nb.Ref][]nb.Slot
 	out     bytes.Buffer
 }
@@ -30,11 +29,7 @@ set -e
 
 // nbctl prints a script that creates the database's content in an empty database.
 func (v *view) nbctl() ([]byte, error) {
-	types, err := columnTypes()
-	if err != nil {
-		return nil, err
-	}
-	s := &script{view: v, types: types, parents: map[nb.Ref][]nb.Slot{}}
+	s := &script{view: v, parents: map[nb.Ref][]nb.Slot{}}
 	s.out.WriteString(scriptHead)
 	for _, table := range v.schema.Tables() {
 		if err := s.index(table); err != nil {
@@ -143,7 +138,7 @@ func (s *script) set(table, name string, m model.Model, done ...string) [][]stri
 		commands = append(commands, args)
 	}
 	for _, c := range cells(m) {
-		refs := s.types[table][c.column].refs
+		refs := s.refs(table, c.column)
 		if refs == "" || s.isSlot(m, c.column) {
 			continue
 		}
@@ -174,7 +169,7 @@ func (s *script) create(table string, m model.Model) {
 // plain returns the cells without references to other rows, except done.
 func (s *script) plain(table string, m model.Model, done ...string) []cell {
 	return slices.DeleteFunc(cells(m), func(c cell) bool {
-		return s.types[table][c.column].refs != "" || slices.Contains(done, c.column)
+		return s.refs(table, c.column) != "" || slices.Contains(done, c.column)
 	})
 }
 

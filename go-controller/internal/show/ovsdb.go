@@ -14,17 +14,13 @@ import (
 // ovsdb prints a standalone database file (ovsdb(5), "Standalone Format"): a record with the schema, and a record with
 // a transaction that creates the content. To be reproducible, it has no date.
 func (v *view) ovsdb() ([]byte, error) {
-	types, err := columnTypes()
-	if err != nil {
-		return nil, err
-	}
 	txn := map[string]any{}
 	for _, table := range v.schema.Tables() {
 		content := map[string]map[string]any{}
 		for _, m := range v.db.Rows(table) {
 			row := map[string]any{}
 			for _, c := range cells(m) {
-				row[c.column] = types[table][c.column].wire(c.value)
+				row[c.column] = wire(v.refs(table, c.column), c.value)
 			}
 			content[v.schema.Ref(m).UUID] = row
 		}
@@ -58,40 +54,10 @@ func writeRecord(b *bytes.Buffer, v any) error {
 	return nil
 }
 
-// column is the part of a column's schema that its wire form depends on.
-type column struct {
-	refs string // the table that its values refer to, "" for plain values
-}
-
-// columnTypes reads the schema file (RFC 7047, section 3.2).
-func columnTypes() (map[string]map[string]column, error) {
-	var schema struct {
-		Tables map[string]struct {
-			Columns map[string]struct{ Type json.RawMessage }
-		}
-	}
-	if err := json.Unmarshal([]byte(nbdb.SchemaFile()), &schema); err != nil {
-		return nil, fmt.Errorf("parsing the schema: %w", err)
-	}
-	out := map[string]map[string]column{}
-	for t, table := range schema.Tables {
-		out[t] = map[string]column{}
-		for c, col := range table.Columns {
-			var typ struct {
-				Key struct{ RefTable string }
-			}
-			if json.Unmarshal(col.Type, &typ) == nil { // the short form, such as "string", has no references
-				out[t][c] = column{refs: typ.Key.RefTable}
-			}
-		}
-	}
-	return out, nil
-}
-
-// wire returns a cell's value in the form of RFC 7047 section 5.1.
-func (c column) wire(value any) any {
+// wire returns a cell's value in the form of RFC 7047 section 5.1. refs is the table that the value refers to.
+func wire(refs string, value any) any {
 	atom := func(s string) any {
-		if c.refs != "" {
+		if refs != "" {
 			return []string{"uuid", s}
 		}
 		return s

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
 // Format is an output format.
@@ -34,7 +35,7 @@ func ParseFormat(s string) (Format, error) {
 
 // Write prints db to w.
 func Write(w io.Writer, f Format, s *nb.Schema, db *nb.Database) error {
-	v := newView(s, db)
+	v := &view{s, nbdb.Schema(), db}
 	var out []byte
 	var err error
 	switch f {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
+	"github.com/ovn-kubernetes/libovsdb/ovsdb"
 
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -13,16 +14,23 @@ import (
 
 // view is a database with its schema, for printing.
 type view struct {
-	schema *nb.Schema
-	db     *nb.Database
+	schema  *nb.Schema
+	columns ovsdb.DatabaseSchema
+	db      *nb.Database
 }
 
-func newView(s *nb.Schema, db *nb.Database) *view { return &view{schema: s, db: db} }
+// refs is the table that the values of a column refer to, "" for plain values.
+func (v *view) refs(table, column string) string {
+	refs, _ := v.columns.Table(table).Column(column).TypeObj.Key.RefTable()
+	return refs
+}
 
 // rows lists the rows of a table, sorted by name.
-func rows[T any](v *view, table string) []*T {
+func rows[T any](v *view, table string) []*T { return typed[T](v.db.Rows(table)) }
+
+func typed[T any](models []model.Model) []*T {
 	var out []*T
-	for _, m := range v.db.Rows(table) {
+	for _, m := range models {
 		if t, ok := any(m).(*T); ok {
 			out = append(out, t)
 		}
@@ -39,13 +47,7 @@ func members[T any](v *view, table string, uuids []string) []*T {
 		}
 	}
 	slices.SortFunc(found, func(a, b model.Model) int { return compare(v.schema, a, b) })
-	var out []*T
-	for _, m := range found {
-		if t, ok := any(m).(*T); ok {
-			out = append(out, t)
-		}
-	}
-	return out
+	return typed[T](found)
 }
 
 func compare(s *nb.Schema, a, b model.Model) int {

@@ -27,15 +27,14 @@ func VSwitchSchema() string {
 	return filepath.Join(filepath.Dir(file), "..", "vswitchdb", "vswitch.ovsschema")
 }
 
-// StartOVSDB starts an ovsdb-server with an empty database of the given schema
-// and returns its remote, "unix:PATH". When the test ends it is stopped and its
-// files are removed.
-func StartOVSDB(t testing.TB, schemaPath string) (remote string) {
+// StartOVSDB starts an ovsdb-server with an empty database of the given schema and returns its remote, "unix:PATH".
+// When the test ends it is stopped and its files are removed. options are further ones of ovsdb-server(1).
+func StartOVSDB(t testing.TB, schemaPath string, options ...string) (remote string) {
 	t.Helper()
 	dir := runDir(t)
 	db := filepath.Join(dir, "test.db")
 	Run(t, "ovsdb-tool", "create", db, schemaPath)
-	return serve(t, dir, db)
+	return serve(t, dir, append(options, db)...)
 }
 
 // ServeOVSDB is StartOVSDB with a database of this content, a file in the format
@@ -69,10 +68,11 @@ func runDir(t testing.TB) string {
 	return dir
 }
 
-func serve(t testing.TB, dir, db string) string {
+func serve(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	sock := filepath.Join(dir, "db.sock")
-	p := start(t, Tool(t, "ovsdb-server"), "--unixctl="+filepath.Join(dir, "ctl"), "--remote=punix:"+sock, db)
+	args = append([]string{"--unixctl=" + filepath.Join(dir, "ctl"), "--remote=punix:" + sock}, args...)
+	p := start(t, Tool(t, "ovsdb-server"), args...)
 	p.waitFor(t, "listening on "+sock, func() bool {
 		c, err := net.Dial("unix", sock)
 		if err != nil {
@@ -81,29 +81,4 @@ func serve(t testing.TB, dir, db string) string {
 		return c.Close() == nil
 	})
 	return "unix:" + sock
-}
-
-// StartOVSDBTLS starts an ovsdb-server that listens with TLS on loopback, with
-// the given private key, certificate and authority (PEM files), and returns
-// its remote, "ssl:HOST:PORT".
-func StartOVSDBTLS(t testing.TB, schemaPath, key, cert, ca string) (remote string) {
-	t.Helper()
-	dir := runDir(t)
-	db := filepath.Join(dir, "test.db")
-	Run(t, "ovsdb-tool", "create", db, schemaPath)
-	address := freeAddress(t)
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatalf("splitting %s: %v", address, err)
-	}
-	p := start(t, Tool(t, "ovsdb-server"), "--unixctl="+filepath.Join(dir, "ctl"), "--remote=pssl:"+port+":"+host,
-		"--private-key="+key, "--certificate="+cert, "--ca-cert="+ca, db)
-	p.waitFor(t, "listening on "+address, func() bool {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			return false
-		}
-		return c.Close() == nil
-	})
-	return "ssl:" + address
 }

@@ -22,6 +22,7 @@ type master struct {
 	db     *nb.Database
 	rows   map[nb.Owner][]nb.Row // what following Affected led to
 	parked map[nb.Owner]bool     // owners whose rows wait for a parent
+	clock  int64
 }
 
 func newMaster() *master { return newMasterOf(smallCluster()) }
@@ -39,14 +40,17 @@ func unstarted(c config.Cluster) *master {
 		parked: map[nb.Owner]bool{}}
 }
 
-// batch applies events, brings the database up to date, and returns the patches for the API server.
+// batch applies events, lets so much time pass that what they freed is given again, brings the database up to date, and
+// returns the patches for the API server.
 func (m *master) batch(events []cluster.Event) ([]allocate.Patch, error) {
 	res := m.Step(events)
+	m.clock += 100
+	later := m.Advance(m.clock)
 	dirty := maps.Clone(m.parked)
-	for _, o := range res.Dirty {
+	for _, o := range append(res.Dirty, later.Dirty...) {
 		dirty[o] = true
 	}
-	return res.Patches, m.update(dirty)
+	return append(res.Patches, later.Patches...), m.update(dirty)
 }
 
 // update plans and applies the dirty owners as one transaction, and then the owners whose rows that deleted.

@@ -25,14 +25,15 @@ const (
 )
 
 // Up starts a sandbox, and takes it down when the test ends. By then, no node's switch may have crashed or dropped a
-// packet for lack of recirculations. No other test may have the same name.
+// packet for lack of recirculations, and ovnkube may not have asked the API server for what its roles do not give. No
+// other test may have the same name.
 func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 	t.Helper()
 	dir, err := filepath.Abs("../../../bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.BinDir, o.Replace, o.Progress = dir, true, os.Stderr
+	o.BinDir, o.Replace, o.Progress, o.Audit = dir, true, os.Stderr, true
 	ctx, cancel := context.WithTimeout(t.Context(), upLimit)
 	defer cancel()
 	c, err := sandbox.Up(ctx, o)
@@ -41,11 +42,20 @@ func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 	}
 	t.Cleanup(func() {
 		ctx := context.Background() // the test's context has ended
-		if err := errors.Join(c.CheckSwitches(ctx), c.Down(ctx)); err != nil {
+		if err := errors.Join(c.CheckSwitches(ctx), checkRights(c), c.Down(ctx)); err != nil {
 			t.Error(err)
 		}
 	})
 	return c
+}
+
+// checkRights returns an error if a request of ovnkube was refused for lack of rights.
+func checkRights(c *sandbox.Cluster) error {
+	_, refused, err := c.Control.Audited()
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("requests of ovnkube were refused with status 403: %v", refused)
+	}
+	return err
 }
 
 // RestartAgent restarts a node's agent with additional flags, and waits until it is ready.

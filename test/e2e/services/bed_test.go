@@ -8,14 +8,17 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/control"
 	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
@@ -70,7 +73,47 @@ func up(t *testing.T, all []*service) bed {
 	for _, p := range pods() {
 		b.knowPod(t, client, p)
 	}
+	b.inSync(t, client, all)
 	return b
+}
+
+// inSync waits until OVN has all endpoints on every node. A client of a service with session affinity gets another
+// backend when an endpoint comes, and no answer tells that one is missing.
+func (b bed) inSync(t *testing.T, client kubernetes.Interface, all []*service) {
+	t.Helper()
+	for _, s := range all {
+		machines.Eventually(t, "the endpoints of "+s.name()+" are there", func(ctx context.Context) string {
+			slices, err := client.DiscoveryV1().EndpointSlices("default").List(ctx,
+				metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.name()})
+			if err != nil {
+				return err.Error()
+			}
+			ready := 0
+			for _, slice := range slices.Items {
+				for _, e := range slice.Endpoints {
+					if e.Conditions.Ready != nil && *e.Conditions.Ready {
+						ready++
+					}
+				}
+			}
+			if want := 2 * len(s.nodes); ready != want { // of both families
+				return fmt.Sprintf("%d are ready, want %d", ready, want)
+			}
+			return ""
+		})
+	}
+	machines.Eventually(t, "the Northbound database has what it should", func(ctx context.Context) string {
+		out, err := b.Control.Run(ctx, "ovnkube", "plan", "--log-level", "error", "--kubeconfig", b.Control.AdminKubeconfig(),
+			"--nb-address", "unix:"+control.NBSocket, "--cluster-subnets", b.Control.Config.ClusterSubnets,
+			"--k8s-service-cidrs", b.Control.Config.ServiceCIDRs)
+		if err != nil {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
+	if _, err := b.NBCtl(t.Context(), "--wait=hv", "--timeout=60", "sync"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func makeService(t *testing.T, client kubernetes.Interface, s *service) {
@@ -153,8 +196,8 @@ func (b bed) clients() (all []client) {
 }
 
 // ask asks all questions, such as "tcp 10.96.0.1:80", at the same time, and returns the answers.
-func (c client) ask(ctx context.Context, questions []string) ([]string, error) {
-	cmd := c.run(ctx, "questions", "1s")
+func (c client) ask(ctx context.Context, questions []string, wait time.Duration) ([]string, error) {
+	cmd := c.run(ctx, "questions", wait.String())
 	cmd.Stdin = strings.NewReader(strings.Join(questions, "\n") + "\n")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -71,9 +71,6 @@ func (c *cell) take(answers []string, whose map[netip.Addr]string) {
 		}
 		who[node], c.seen[seen] = true, true
 	}
-	if !c.settled && c.service.affinity == corev1.ServiceAffinityClientIP {
-		clear(c.who) // endpoints were still missing
-	}
 	maps.Copy(c.who, who)
 	switch {
 	case c.wrong != "":

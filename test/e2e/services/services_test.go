@@ -11,10 +11,14 @@ import (
 )
 
 // patience is how long answers may be lost or rows may be missing. All clients share a few processors.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // atOnce is the number of clients that ask at the same time.
 const atOnce = 3
+
+// longestWait is the longest wait for answers. A round waits longer than the one before it, so that a busy machine gives
+// the last answers, too.
+const longestWait = 5 * time.Second
 
 // complaints is the number of wrong cells of a client that a failing test reports.
 const complaints = 25
@@ -89,26 +93,30 @@ func (b bed) askAll(t *testing.T, c client, cells []*cell) {
 
 // untilRight repeats the questions with wrong answers until ctx ends, and returns those that never were right.
 func (b bed) untilRight(ctx context.Context, t *testing.T, c client, open []*cell) ([]*cell, error) {
-	for len(open) > 0 {
-		asked := len(open)
-		if err := b.round(ctx, c, open); err != nil {
+	before := 0
+	for wait := time.Second; len(open) > 0; wait = min(wait+time.Second, longestWait) {
+		if err := b.round(ctx, c, open, wait); err != nil {
 			if ctx.Err() != nil {
 				err = nil // the answers so far show what is wrong
 			}
 			return open, err
 		}
 		open = slices.DeleteFunc(slices.Clone(open), func(x *cell) bool { return x.wrong == "" })
-		t.Logf("%s: %d of %d to be asked again", c.name, len(open), asked)
+		if len(open) > 0 && len(open) != before {
+			t.Logf("%s: %d wrong answers, such as: %s: %s", c.name, len(open), open[0], open[0].wrong)
+		}
+		before = len(open)
 	}
 	return nil, nil
 }
 
-func (b bed) round(ctx context.Context, c client, cells []*cell) error {
+// round asks all questions at the same time, and waits that long for the answers.
+func (b bed) round(ctx context.Context, c client, cells []*cell, wait time.Duration) error {
 	var questions []string
 	for _, x := range cells {
 		questions = append(questions, slices.Repeat([]string{x.question()}, x.times())...)
 	}
-	answers, err := c.ask(ctx, questions)
+	answers, err := c.ask(ctx, questions, wait)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,7 @@ type Config struct {
 	Nodes          []string // the nodes that get an identity
 	Controllers    string   // of kube-controller-manager; empty: those that pods and services need
 	MasterArgs     []string // further arguments of ovnkube master
+	Audit          bool     // record what ovnkube asks of the API server
 }
 
 // Control is the control machine.
@@ -94,6 +95,13 @@ func (c *Control) StartAPI(ctx context.Context) error {
 	if c.Config.Controllers != "" {
 		argv = append(argv, "--controllers", c.Config.Controllers)
 	}
+	if c.Config.Audit {
+		flags, err := c.auditFlags()
+		if err != nil {
+			return err
+		}
+		argv = append(argv, flags...)
+	}
 	err := c.StartService(ctx, member.Service{Name: APIServer, Argv: argv})
 	if err != nil {
 		return err
@@ -105,11 +113,7 @@ func (c *Control) StartAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.Client()
-	if err != nil {
-		return err
-	}
-	return grant(ctx, client)
+	return c.grant(ctx)
 }
 
 func (c *Control) addr() netip.Addr { return c.Config.Addrs[0].Addr() }

@@ -3,15 +3,20 @@ package control
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
 )
 
-// Identities of the product's parts.
+// Identities of the product's parts, as dist/kubernetes/roles.yaml knows them.
 const (
 	masterUser = "ovnkube-master"
 	agentGroup = "ovnkube-nodes"
@@ -19,59 +24,48 @@ const (
 
 func agentUser(node string) string { return "ovnkube-node:" + node }
 
-func rule(group string, resources, verbs []string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
-}
-
-// roles are the minimal rights of each part.
-func roles() map[string][]rbacv1.PolicyRule {
-	read := []string{"get", "list", "watch"}
-	events := rule("", []string{"events"}, []string{"create", "patch"})
-	return map[string][]rbacv1.PolicyRule{
-		masterUser: {
-			rule("", []string{"nodes", "pods", "namespaces", "services"}, read),
-			rule("discovery.k8s.io", []string{"endpointslices"}, read),
-			rule("networking.k8s.io", []string{"servicecidrs"}, read),
-			rule("", []string{"nodes", "pods/status"}, []string{"patch"}), // annotations
-			events,
-			rule("events.k8s.io", []string{"events"}, []string{"create", "patch"}),
-			rule("coordination.k8s.io", []string{"leases"}, []string{"get", "list", "create", "update"}),
-		},
-		agentGroup: {
-			rule("", []string{"nodes", "pods", "services"}, read),
-			rule("networking.k8s.io", []string{"servicecidrs"}, read),
-			// for services of externalTrafficPolicy Local
-			rule("discovery.k8s.io", []string{"endpointslices"}, read),
-			rule("", []string{"nodes"}, []string{"patch"}),                               // annotations of its own
-			rule("coordination.k8s.io", []string{"leases"}, []string{"create", "patch"}), // the lease of a gateway
-			events,
-		},
+// grant applies the product's roles and admission policies. The API server enforces the policies a second later.
+func (c *Control) grant(ctx context.Context) error {
+	conf, err := c.RESTConfig()
+	if err != nil {
+		return err
 	}
-}
-
-// grant gives the product's identities their rights.
-func grant(ctx context.Context, client kubernetes.Interface) error {
-	subjects := map[string]rbacv1.Subject{
-		masterUser: {Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: masterUser},
-		agentGroup: {Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: agentGroup},
+	client, err := dynamic.NewForConfig(conf)
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
 	}
-	for name, rules := range roles() {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{subjects[name]},
-		}
-		if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil &&
-			!apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("making cluster role %s: %w", name, err)
-		}
-		if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil &&
-			!apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("binding cluster role %s: %w", name, err)
+	for _, name := range []string{"roles.yaml", "admission.yaml"} {
+		if err := applyFile(ctx, client, filepath.Join(c.Spec.Bin, "manifests", name)); err != nil {
+			return fmt.Errorf("applying %s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// applyFile creates the objects of a manifest that are not there yet.
+func applyFile(ctx context.Context, client dynamic.Interface, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	documents := yaml.NewYAMLOrJSONDecoder(f, 4096)
+	for {
+		var object unstructured.Unstructured
+		if err := documents.Decode(&object.Object); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading a document: %w", err)
+		}
+		if object.Object == nil {
+			continue
+		}
+		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+		_, err := client.Resource(resource).Namespace(object.GetNamespace()).Create(ctx, &object, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
 }
 
 // WaitDefaults waits for the objects that Kubernetes itself creates: the kubernetes service, and the default service

@@ -7,10 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -65,14 +62,15 @@ func decode(t *testing.T, raw []byte) decoded {
 		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
 			t.Fatal(err)
 		}
-		var obj runtime.Object = &corev1.Service{}
+		row := kinds.Service()
 		if kind.Kind == "EndpointSlice" {
-			obj = &discoveryv1.EndpointSlice{}
+			row = kinds.EndpointSlice()
 		}
+		obj := row.New()
 		if err := yaml.UnmarshalStrict([]byte(doc), obj); err != nil {
 			t.Fatal(err)
 		}
-		switch o, _, _ := kinds.Decode(kinds.All(), obj); o := o.(type) {
+		switch o, _ := row.Decode(obj); o := o.(type) {
 		case *cluster.Service:
 			out.services = append(out.services, o)
 		case *cluster.EndpointSlice:

@@ -24,96 +24,59 @@ func All() []Kind {
 
 // Node is the row of Nodes.
 func Node() Kind {
-	return Kind{
+	return row(Kind{
 		Kind: cluster.KindNode, Resource: corev1.SchemeGroupVersion.WithResource("nodes"), ValidName: subdomain,
 		WatchedBy: []Daemon{Master, Agent}, AnnotatedBy: []Daemon{Master, Agent},
-		New:       func() Object { return &corev1.Node{} },
-		NewList:   func() runtime.Object { return &corev1.NodeList{} },
-		ListWatch: listWatch(func(k kubernetes.Interface) api[*corev1.NodeList] { return k.CoreV1().Nodes() }),
-		Decode:    decoder(decodeNode),
-	}
+	}, func(k kubernetes.Interface) api[*corev1.NodeList] { return k.CoreV1().Nodes() }, decodeNode)
 }
 
 // Namespace is the row of Namespaces.
 func Namespace() Kind {
-	return Kind{
+	return row(Kind{
 		Kind: cluster.KindNamespace, Resource: corev1.SchemeGroupVersion.WithResource("namespaces"), ValidName: label,
 		WatchedBy: []Daemon{Master},
-		New:       func() Object { return &corev1.Namespace{} },
-		NewList:   func() runtime.Object { return &corev1.NamespaceList{} },
-		ListWatch: listWatch(func(k kubernetes.Interface) api[*corev1.NamespaceList] { return k.CoreV1().Namespaces() }),
-		Decode:    decoder(decodeNamespace),
-	}
+	}, func(k kubernetes.Interface) api[*corev1.NamespaceList] { return k.CoreV1().Namespaces() }, decodeNamespace)
 }
 
 // Pod is the row of Pods. Annotations are patched through the status, which admission webhooks for pods do not delay.
 func Pod() Kind {
-	return Kind{
+	return row(Kind{
 		Kind: cluster.KindPod, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true,
 		ValidName: subdomain, WatchedBy: []Daemon{Master, Agent}, AnnotatedBy: []Daemon{Master}, Subresource: "status",
-		New:       func() Object { return &corev1.Pod{} },
-		NewList:   func() runtime.Object { return &corev1.PodList{} },
-		ListWatch: listWatch(func(k kubernetes.Interface) api[*corev1.PodList] { return k.CoreV1().Pods("") }),
-		Decode:    decoder(decodePod),
-	}
+	}, func(k kubernetes.Interface) api[*corev1.PodList] { return k.CoreV1().Pods("") }, decodePod)
 }
 
 // Service is the row of Services.
 func Service() Kind {
-	return Kind{
+	return row(Kind{
 		Kind: cluster.KindService, Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespaced: true,
 		ValidName: label, WatchedBy: []Daemon{Master, Agent},
-		New:       func() Object { return &corev1.Service{} },
-		NewList:   func() runtime.Object { return &corev1.ServiceList{} },
-		ListWatch: listWatch(func(k kubernetes.Interface) api[*corev1.ServiceList] { return k.CoreV1().Services("") }),
-		Decode:    decoder(decodeService),
-	}
+	}, func(k kubernetes.Interface) api[*corev1.ServiceList] { return k.CoreV1().Services("") }, decodeService)
 }
 
 // EndpointSlice is the row of EndpointSlices.
 func EndpointSlice() Kind {
-	return Kind{
+	return row(Kind{
 		Kind: cluster.KindEndpointSlice, Resource: discoveryv1.SchemeGroupVersion.WithResource("endpointslices"),
 		Namespaced: true, ValidName: subdomain, WatchedBy: []Daemon{Master, Agent},
-		New:     func() Object { return &discoveryv1.EndpointSlice{} },
-		NewList: func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
-		ListWatch: listWatch(func(k kubernetes.Interface) api[*discoveryv1.EndpointSliceList] {
-			return k.DiscoveryV1().EndpointSlices("")
-		}),
-		Decode: decoder(decodeSlice),
-	}
+	}, func(k kubernetes.Interface) api[*discoveryv1.EndpointSliceList] {
+		return k.DiscoveryV1().EndpointSlices("")
+	}, decodeSlice)
 }
 
 // ServiceCIDR is the row of ServiceCIDRs, which API servers before Kubernetes 1.33 do not serve.
 func ServiceCIDR() Kind {
-	return Kind{
+	return row(Kind{
 		Kind: cluster.KindServiceCIDR, Resource: networkingv1.SchemeGroupVersion.WithResource("servicecidrs"),
 		ValidName: subdomain, Optional: true, WatchedBy: []Daemon{Master, Agent},
-		New:     func() Object { return &networkingv1.ServiceCIDR{} },
-		NewList: func() runtime.Object { return &networkingv1.ServiceCIDRList{} },
-		ListWatch: listWatch(func(k kubernetes.Interface) api[*networkingv1.ServiceCIDRList] {
-			return k.NetworkingV1().ServiceCIDRs()
-		}),
-		Decode: decoder(decodeServiceCIDR),
-	}
+	}, func(k kubernetes.Interface) api[*networkingv1.ServiceCIDRList] {
+		return k.NetworkingV1().ServiceCIDRs()
+	}, decodeServiceCIDR)
 }
 
 func subdomain(name string) []string { return validation.IsDNS1123Subdomain(name) }
 
 func label(name string) []string { return validation.IsDNS1123Label(name) }
-
-// decoder is decode for objects of any type; it returns nil for those that decode does not take.
-func decoder[T runtime.Object, O cluster.Object](
-	decode func(T) (O, []cluster.Problem),
-) func(runtime.Object) (cluster.Object, []cluster.Problem) {
-	return func(obj runtime.Object) (cluster.Object, []cluster.Problem) {
-		typed, ok := obj.(T)
-		if !ok {
-			return nil, nil
-		}
-		return decode(typed)
-	}
-}
 
 // api is a typed client of one kind.
 type api[L runtime.Object] interface {
@@ -121,9 +84,21 @@ type api[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// listWatch lists and watches with a typed client.
-func listWatch[L runtime.Object](of func(kubernetes.Interface) api[L]) func(*client.Clients) *cache.ListWatch {
-	return func(c *client.Clients) *cache.ListWatch {
+// row completes a Kind by its typed client and its decoder.
+func row[
+	T, L any, P interface {
+		*T
+		Object
+	}, PL interface {
+		*L
+		runtime.Object
+	}, O cluster.Object,
+](
+	k Kind, of func(kubernetes.Interface) api[PL], decode func(P) (O, []cluster.Problem),
+) Kind {
+	k.New = func() Object { return P(new(T)) }
+	k.NewList = func() runtime.Object { return PL(new(L)) }
+	k.ListWatch = func(c *client.Clients) *cache.ListWatch {
 		return &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return of(c.Kube).List(ctx, o)
@@ -133,4 +108,12 @@ func listWatch[L runtime.Object](of func(kubernetes.Interface) api[L]) func(*cli
 			},
 		}
 	}
+	k.Decode = func(obj runtime.Object) (cluster.Object, []cluster.Problem) {
+		typed, ok := obj.(P)
+		if !ok {
+			return nil, nil
+		}
+		return decode(typed)
+	}
+	return k
 }

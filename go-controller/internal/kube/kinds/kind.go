@@ -1,8 +1,6 @@
 package kinds
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,59 +55,6 @@ func (k Kind) APIVersion() string { return k.Resource.GroupVersion().String() }
 // Plural is the resource with its group, as `kubectl get` takes it: "pods", "endpointslices.discovery.k8s.io".
 func (k Kind) Plural() string { return k.Resource.GroupResource().String() }
 
-// Check says which rows are incomplete or contradict each other.
-func Check(rows []Kind) error {
-	var errs []error
-	kinds, resources := map[cluster.Kind]bool{}, map[schema.GroupResource]bool{}
-	for i, k := range rows {
-		if err := k.check(); err != nil {
-			errs = append(errs, fmt.Errorf("row %d of the kinds, %q: %w", i, k.Kind, err))
-			continue
-		}
-		if kinds[k.Kind] || resources[k.Resource.GroupResource()] {
-			errs = append(errs, fmt.Errorf("row %d of the kinds, %q (%s): there is a row for it already, want one",
-				i, k.Kind, k.Plural()))
-		}
-		kinds[k.Kind], resources[k.Resource.GroupResource()] = true, true
-	}
-	return errors.Join(errs...)
-}
-
-// check says what a row lacks.
-func (k Kind) check() error {
-	for _, field := range []struct {
-		name  string
-		given bool
-	}{
-		{"Kind", k.Kind != ""},
-		{"Resource", k.Resource.Version != "" && k.Resource.Resource != ""},
-		{"WatchedBy", len(k.WatchedBy) > 0},
-		{"ValidName", k.ValidName != nil},
-		{"New", k.New != nil},
-		{"NewList", k.NewList != nil},
-		{"ListWatch", k.ListWatch != nil},
-		{"Decode", k.Decode != nil},
-	} {
-		if !field.given {
-			return fmt.Errorf("field %s is not set, want all of a row", field.name)
-		}
-	}
-	empty, want := k.New(), cluster.Ref{Kind: k.Kind, Name: cluster.Name{Name: "name"}}
-	empty.SetName(want.Name.Name)
-	if k.Namespaced {
-		want.Name.Namespace = "namespace"
-		empty.SetNamespace(want.Name.Namespace)
-	}
-	o, _ := k.Decode(empty)
-	if o == nil {
-		return fmt.Errorf("field Decode does not decode the %T that New makes", empty)
-	}
-	if got := o.Ref(); got != want {
-		return fmt.Errorf("field Decode makes %q of an object that is %q", got, want)
-	}
-	return nil
-}
-
 // Find is the row of a kind; ok is false when there is none.
 func Find(rows []Kind, kind cluster.Kind) (row Kind, ok bool) {
 	i := slices.IndexFunc(rows, func(k Kind) bool { return k.Kind == kind })
@@ -127,18 +72,4 @@ func WatchedBy(rows []Kind, d Daemon) (out []Kind) {
 		}
 	}
 	return out
-}
-
-// Decode decodes an object of any of the kinds; ok is false for an object of another type.
-func Decode(rows []Kind, obj any) (o cluster.Object, problems []cluster.Problem, ok bool) {
-	typed, is := obj.(runtime.Object)
-	if !is {
-		return nil, nil, false
-	}
-	for _, k := range rows {
-		if o, problems := k.Decode(typed); o != nil {
-			return o, problems, true
-		}
-	}
-	return nil, nil, false
 }

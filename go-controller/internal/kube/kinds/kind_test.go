@@ -1,12 +1,15 @@
 package kinds_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
@@ -15,7 +18,7 @@ import (
 // Every kind that the cluster is made of has a complete row.
 func TestAll(t *testing.T) {
 	rows := kinds.All()
-	if err := kinds.Check(rows); err != nil {
+	if err := check(rows); err != nil {
 		t.Error(err)
 	}
 	infos := cluster.Kinds()
@@ -64,10 +67,63 @@ func TestCheck(t *testing.T) {
 	} {
 		k := kinds.Pod()
 		change(&k)
-		if err := kinds.Check([]kinds.Kind{k, kinds.Pod()}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := check([]kinds.Kind{k, kinds.Pod()}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
+}
+
+// check says which rows are incomplete or contradict each other.
+func check(rows []kinds.Kind) error {
+	var errs []error
+	seen, resources := map[cluster.Kind]bool{}, map[schema.GroupResource]bool{}
+	for i, k := range rows {
+		if err := checkRow(k); err != nil {
+			errs = append(errs, fmt.Errorf("row %d of the kinds, %q: %w", i, k.Kind, err))
+			continue
+		}
+		if seen[k.Kind] || resources[k.Resource.GroupResource()] {
+			errs = append(errs, fmt.Errorf("row %d of the kinds, %q (%s): there is a row for it already, want one",
+				i, k.Kind, k.Plural()))
+		}
+		seen[k.Kind], resources[k.Resource.GroupResource()] = true, true
+	}
+	return errors.Join(errs...)
+}
+
+// checkRow says what a row lacks.
+func checkRow(k kinds.Kind) error {
+	for _, field := range []struct {
+		name  string
+		given bool
+	}{
+		{"Kind", k.Kind != ""},
+		{"Resource", k.Resource.Version != "" && k.Resource.Resource != ""},
+		{"WatchedBy", len(k.WatchedBy) > 0},
+		{"ValidName", k.ValidName != nil},
+		{"New", k.New != nil},
+		{"NewList", k.NewList != nil},
+		{"ListWatch", k.ListWatch != nil},
+		{"Decode", k.Decode != nil},
+	} {
+		if !field.given {
+			return fmt.Errorf("field %s is not set, want all of a row", field.name)
+		}
+	}
+	empty, want := k.New(), cluster.Ref{Kind: k.Kind, Name: cluster.Name{Name: "name"}}
+	empty.SetName(want.Name.Name)
+	if k.Namespaced {
+		want.Name.Namespace = "namespace"
+		empty.SetNamespace(want.Name.Namespace)
+	}
+	o, _ := k.Decode(empty)
+	if o == nil {
+		return fmt.Errorf("field Decode does not decode the %T that New makes", empty)
+	}
+	if got := o.Ref(); got != want {
+		return fmt.Errorf("field Decode makes %q of an object that is %q", got, want)
+	}
+	return nil
 }
 
 // A value that a decoder does not know is a Problem with the field, the value and what would be right. It leaves the
@@ -127,7 +183,7 @@ func TestUnknownValues(t *testing.T) {
 			"InvalidNodeAddress",
 			`status.addresses: InternalIP "10.0.0" is not an IP address such as 192.0.2.1: it is left out`},
 	} {
-		o, problems, _ := kinds.Decode(kinds.All(), c.object)
+		o, problems := decodeAny(c.object)
 		wantProblems(t, c.text, problems, [2]string{c.reason, c.text})
 		for _, p := range problems {
 			if p.Ref != o.Ref() || p.UID == "" {
@@ -135,7 +191,7 @@ func TestUnknownValues(t *testing.T) {
 			}
 		}
 		if c.same != nil {
-			if same, _, _ := kinds.Decode(kinds.All(), c.same); !o.Equal(same) {
+			if same, _ := decodeAny(c.same); !o.Equal(same) {
 				t.Errorf("%s: decoded as %+v, want %+v", c.text, o, same)
 			}
 		}
@@ -146,9 +202,9 @@ func TestUnknownValues(t *testing.T) {
 func TestDecodeLabels(t *testing.T) {
 	for _, obj := range []kinds.Object{&corev1.Pod{}, &corev1.Namespace{}, &corev1.Node{}} {
 		obj.SetName("x")
-		without, _, _ := kinds.Decode(kinds.All(), obj)
+		without, _ := decodeAny(obj)
 		obj.SetLabels(map[string]string{"app": "web"})
-		with, _, _ := kinds.Decode(kinds.All(), obj)
+		with, _ := decodeAny(obj)
 		if with.Equal(without) {
 			t.Errorf("a %T with a label equals one without", obj)
 		}

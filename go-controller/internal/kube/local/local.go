@@ -49,11 +49,8 @@ func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*
 		clients: c, node: node, log: log, changed: make(chan struct{}, 1),
 		podEvents: newEvents(), podsGone: newGone(), peers: newPeers(),
 	}
-	if err := kinds.Check(rows); err != nil {
-		return nil, fmt.Errorf("preparing the watches of node %q: %w", node, err)
-	}
 	row := func(kind cluster.Kind) kinds.Kind {
-		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack one
+		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack it
 		return k
 	}
 	w.nodes = newTable(decodeNode, Node.Equal, func([]change[Node]) { w.notify() }, w.notify)

@@ -224,13 +224,10 @@ func TestLocalServices(t *testing.T) {
 func TestRows(t *testing.T) {
 	namespaces := kinds.Namespace()
 	namespaces.WatchedBy = append(namespaces.WatchedBy, kinds.Agent)
-	broken := kinds.Pod()
-	broken.Decode = nil
 	for want, rows := range map[string][]kinds.Kind{
 		"kind Namespace: WatchedBy has the node agent, which does not know what to keep of it": {namespaces},
 		"kind ServiceCIDR: there is no row of it": {kinds.Node(), kinds.Pod(),
 			kinds.Service(), kinds.EndpointSlice()},
-		"field Decode is not set": {broken},
 	} {
 		_, err := New(&client.Clients{Kube: fake.NewClientset()}, rows, "n1", slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), want) {

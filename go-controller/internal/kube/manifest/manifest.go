@@ -37,9 +37,6 @@ const Stdin = "-"
 // Read reads objects of the kinds from files, from directories (recursively: *.yaml, *.yml, *.json) and, for the path
 // "-", from stdin. What is broken becomes an error that names file, document and line; the rest is read on.
 func Read(rows []kinds.Kind, paths []string, stdin io.Reader) *Manifests {
-	if err := kinds.Check(rows); err != nil {
-		return &Manifests{Errors: []error{fmt.Errorf("reading manifests: %w", err)}}
-	}
 	r := &reader{kinds: rows, ignored: map[IgnoredKind]int{}, seen: map[cluster.Ref][]located{}}
 	for _, p := range paths {
 		if p == Stdin {

@@ -52,10 +52,10 @@ type Watch struct {
 }
 
 // The pause after a failed list or watch grows from firstPause to lastPause, and by up to half of that at random. So
-// watches are back within 6 s after an outage of the API server, and its clients do not all come at once.
+// watches are back within 3 s after an outage of the API server, and its clients do not all come at once.
 const (
 	firstPause = 500 * time.Millisecond
-	lastPause  = 4 * time.Second
+	lastPause  = 2 * time.Second
 )
 
 func backoff() *wait.Backoff {

@@ -124,20 +124,20 @@ func TestBackAfterOutage(t *testing.T) {
 				current = watch.NewFake()
 				ended.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 				time.Sleep(10 * time.Minute)
-				if n := tries.Load(); n > 10*60/2 {
-					t.Errorf("%d tries in 10 minutes, want at most one in 2 s", n)
+				if n := tries.Load(); n > 10*60 {
+					t.Errorf("%d tries in 10 minutes, want at most one a second", n)
 				}
 				if len(sink.there) != 1 || (refusals > 0) != apierrors.IsForbidden(refusal) {
 					t.Errorf("during the outage %v are known, after %d refusals", sink.there, refusals)
 				}
 				synctest.Wait()
-				if n := strings.Count(logged.String(), "Failed to watch"); n < 6 || n > 10 {
+				if n := strings.Count(logged.String(), "Failed to watch"); n < 7 || n > 11 {
 					t.Errorf("%d failures are logged in 10 minutes, want the 1st, 2nd, 4th and so on:\n%s", n, logged.String())
 				}
 				away.Store(false)
 				back := time.Now()
-				if took := (<-sink.listed).Sub(back); took > 6*time.Second {
-					t.Errorf("the watch is back after %s, want at most 6 s", took)
+				if took := (<-sink.listed).Sub(back); took > 3*time.Second {
+					t.Errorf("the watch is back after %s, want at most 3 s", took)
 				}
 				cancel()
 				running.Wait()

@@ -29,15 +29,12 @@ type Source struct {
 }
 
 // New is a Source of the kinds that the master watches; it watches nothing before Run.
-func New(c *client.Clients, rows []kinds.Kind) (*Source, error) {
-	if err := kinds.Check(rows); err != nil {
-		return nil, fmt.Errorf("preparing the watches: %w", err)
-	}
+func New(c *client.Clients, rows []kinds.Kind) *Source {
 	watched := kinds.WatchedBy(rows, kinds.Master)
 	return &Source{
 		clients: c, kinds: watched, signal: make(chan struct{}, 1), waiting: len(watched),
 		pending: map[cluster.Ref]cluster.Event{}, reported: map[cluster.Ref]string{},
-	}, nil
+	}
 }
 
 // Run watches until ctx ends.

@@ -120,10 +120,7 @@ func watching(t *testing.T, l *lists) *seen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := New(clients, kinds.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := New(clients, kinds.All())
 	s := &seen{source: source, pods: map[string]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -195,10 +192,7 @@ func TestEmptyLists(t *testing.T) {
 
 // Events that were not taken in between are merged, and what they hid is told.
 func TestMergedEvents(t *testing.T) {
-	s, err := New(nil, kinds.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(nil, kinds.All())
 	f := &feed{source: s, kind: kinds.Pod(), known: map[cluster.Name]bool{}}
 	name := cluster.Name{Namespace: "d", Name: "p"}
 	pod := func(node string) []reflector.Item {

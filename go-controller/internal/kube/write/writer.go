@@ -3,7 +3,6 @@ package write
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -30,8 +29,6 @@ import (
 
 const (
 	drainTimeout = 3 * time.Second // for what is queued when Run is told to end
-	firstRetry   = 50 * time.Millisecond
-	lastRetry    = 30 * time.Second
 
 	// Attempts at a time. First attempts and later ones do not compete. An attempt that takes longer than slowAfter gives
 	// its place to the next, so that an object that a webhook delays delays no other. There are at most maxSlow such
@@ -44,7 +41,7 @@ const (
 	messageMax = 1024 // bytes of an Event's message (Kubernetes API, events.k8s.io/v1 note)
 )
 
-type queue = workqueue.TypedRateLimitingInterface[cluster.Ref]
+type queue = workqueue.TypedDelayingInterface[cluster.Ref]
 
 // Writer writes annotations and Events. Patches of one object are sent one after the other, and in every annotation the
 // last one given wins. A patch that fails is tried again with backoff until it succeeds or the object is gone.
@@ -55,6 +52,7 @@ type Writer struct {
 	metrics  *metrics.Master
 	first    queue // objects with a new patch
 	later    queue // objects whose last attempt failed
+	retries  *retries
 	events   record.EventBroadcaster
 	recorder record.EventRecorder
 	slow     atomic.Int64 // attempts under way that took longer than slowAfter
@@ -65,23 +63,16 @@ type Writer struct {
 }
 
 // New is a Writer; it sends no patch before Run.
-func New(
-	c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger,
-) (*Writer, error) {
-	if err := kinds.Check(rows); err != nil {
-		return nil, fmt.Errorf("preparing to write to the API server: %w", err)
-	}
-	newQueue := func() queue {
-		return workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Ref](firstRetry, lastRetry))
-	}
+func New(c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger) *Writer {
+	newQueue := workqueue.NewTypedDelayingQueue[cluster.Ref]
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
 	return &Writer{
-		clients: c, kinds: rows, log: log, metrics: m, first: newQueue(), later: newQueue(),
+		clients: c, kinds: rows, log: log, metrics: m,
+		first: newQueue(), later: newQueue(), retries: &retries{failed: map[cluster.Ref]failures{}},
 		pending: map[cluster.Ref]allocate.Patch{}, busy: map[cluster.Ref]bool{},
 		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
-	}, nil
+	}
 }
 
 // Run sends what it is given until ctx ends, and then what is already queued, for at most drainTimeout.
@@ -203,19 +194,20 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 	switch {
 	case err == nil:
 		w.metrics.Patches.WithLabelValues(kind, "ok").Inc()
-		w.later.Forget(ref)
+		w.retries.forget(ref)
 	case gone(err):
 		w.metrics.Patches.WithLabelValues(kind, "dropped").Inc()
-		w.later.Forget(ref)
+		w.retries.forget(ref)
 	default:
 		w.metrics.Patches.WithLabelValues(kind, "retried").Inc()
+		pause, n := w.retries.pause(ref, err)
 		// The 1st, 2nd, 4th, 8th attempt and so on: while the API server is away, thousands of objects fail, each of them
-		// every half minute.
-		if n := w.later.NumRequeues(ref) + 1; n&(n-1) == 0 && ctx.Err() == nil {
+		// every few seconds.
+		if n&(n-1) == 0 && ctx.Err() == nil {
 			w.log.Warn("writing annotations", "object", ref.String(), "error", err, "attempt", n)
 		}
 		if !newer {
-			w.later.AddRateLimited(ref)
+			w.later.AddAfter(ref, pause)
 		}
 	}
 	if newer {

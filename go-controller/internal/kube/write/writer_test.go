@@ -90,9 +90,7 @@ func newWriter(t *testing.T, a *api) (w *Writer, m *metrics.Master, stop func())
 		t.Fatal(err)
 	}
 	m = metrics.NewMaster(prometheus.NewRegistry())
-	if w, err = New(clients, kinds.All(), "test", m, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	w = New(clients, kinds.All(), "test", m, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Add(1)

@@ -233,11 +233,12 @@ func (d decoder) key(key []byte) string {
 	if p := d.known[string(key)]; p != nil {
 		return p.key
 	}
-	out := string(key)
-	if len(d.known) < knownMax {
-		d.known[out] = &pair{key: out}
+	if len(d.known) >= knownMax {
+		clear(d.known)
 	}
-	return out
+	p := &pair{key: string(key)}
+	d.known[p.key] = p
+	return p.key
 }
 
 // text reads the value of a key.

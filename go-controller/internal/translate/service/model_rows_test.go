@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -37,24 +38,24 @@ func dualStack() config.Cluster {
 func (k *kube) translated(t *testing.T) (*offline.Cluster, *nb.Database) {
 	t.Helper()
 	var objects []cluster.Object
-	decode := func(obj any) {
-		o, problems, ok := kinds.Decode(kinds.All(), obj)
-		if !ok || len(problems) != 0 {
+	decode := func(row kinds.Kind, obj runtime.Object) {
+		o, problems := row.Decode(obj)
+		if o == nil || len(problems) != 0 {
 			t.Fatalf("decoding %v: problems %v", obj, problems)
 		}
 		objects = append(objects, o)
 	}
 	for _, n := range k.nodes {
-		decode(n)
+		decode(kinds.Node(), n)
 	}
 	for _, p := range k.pods {
-		decode(p)
+		decode(kinds.Pod(), p)
 	}
 	for _, s := range k.services {
-		decode(s)
+		decode(kinds.Service(), s)
 	}
 	for _, e := range k.slices {
-		decode(e)
+		decode(kinds.EndpointSlice(), e)
 	}
 	c := offline.New(dualStack(), objects)
 	db, errs := c.Database()

@@ -48,6 +48,7 @@ func runAPIServer(ctx context.Context, c config, etcd string) error {
 		"--kubelet-client-key=" + c.file("kubelet-client.key"),
 		"--kubelet-preferred-address-types=InternalIP",
 		"--authorization-mode=" + c.authorizers,
+		"--enable-admission-plugins=NodeRestriction", // as kubeadm has it
 		"--allow-privileged=true",
 		"--enable-bootstrap-token-auth=false",
 		"--profiling=false",
@@ -107,6 +108,7 @@ func runControllers(ctx context.Context, c config) error {
 	sets := s.Flags(all, disabled, aliases)
 	args := []string{
 		"--kubeconfig=" + c.file("admin.kubeconfig"),
+		"--use-service-account-credentials", // as kubeadm has it: a pod's author gets no rights of an administrator
 		"--controllers=" + c.controllers,
 		"--leader-elect=false",
 		"--secure-port=0",

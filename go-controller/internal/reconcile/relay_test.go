@@ -1,53 +1,65 @@
-package testkit
+package reconcile
 
 import (
 	"encoding/json"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// Relay stands between a client and an ovsdb-server and counts what passes.
-type Relay struct {
+// relay stands between a client and an ovsdb-server and counts what passes.
+type relay struct {
 	Remote string // what the client connects to, "unix:PATH"
 
 	server string
 	mu     sync.Mutex
-	wire   Wire
+	passed wire
 	open   []net.Conn
 	ended  bool
 	done   sync.WaitGroup
 }
 
-// Wire is what has passed a Relay.
-type Wire struct {
-	Transactions []Transaction // that have been answered, in that order; not those on _Server, which clients look at
+// wire is what has passed a relay.
+type wire struct {
+	Transactions []transaction // that have been answered, in that order; not those on _Server, which clients look at
 	Notified     int           // bytes of the server's notifications of changes
 	Changed      int           // rows in these notifications
 	Received     int           // bytes from the server, all told
 	Sent         int           // bytes to the server, all told
 }
 
-// Transaction is a request to transact (RFC 7047 section 4.1.3).
-type Transaction struct {
+// transaction is a request to transact (RFC 7047 section 4.1.3).
+type transaction struct {
 	Operations []json.RawMessage // as they were sent
 	Request    int               // bytes
 	Answer     int               // bytes
 }
 
-// StartRelay puts a Relay before the server at remote, "unix:PATH", until the
+// startRelay puts a relay before the server at remote, "unix:PATH", until the
 // test ends.
-func StartRelay(t testing.TB, remote string) *Relay {
+func startRelay(t testing.TB, remote string) *relay {
 	t.Helper()
-	socket := filepath.Join(runDir(t), "relay.sock")
+	dir, err := os.MkdirTemp("", "nbtest") // of a short path, as a unix socket needs (108 bytes, unix(7))
+	if err != nil {
+		t.Fatalf("making a directory for the relay's socket: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("removing %s: %v", dir, err)
+		}
+	})
+	socket := filepath.Join(dir, "relay.sock")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatalf("listening for what is to be relayed: %v", err)
 	}
-	r := &Relay{Remote: "unix:" + socket, server: strings.TrimPrefix(remote, "unix:")}
+	r := &relay{Remote: "unix:" + socket, server: strings.TrimPrefix(remote, "unix:")}
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Errorf("closing a relay: %v", err)
@@ -59,16 +71,16 @@ func StartRelay(t testing.TB, remote string) *Relay {
 }
 
 // Wire is what has passed so far.
-func (r *Relay) Wire() Wire {
+func (r *relay) Wire() wire {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.wire
-	w.Transactions = append([]Transaction(nil), w.Transactions...)
+	w := r.passed
+	w.Transactions = append([]transaction(nil), w.Transactions...)
 	return w
 }
 
 // end closes what is open and waits until nothing runs any more.
-func (r *Relay) end() {
+func (r *relay) end() {
 	r.mu.Lock()
 	r.ended = true
 	for _, c := range r.open {
@@ -78,7 +90,7 @@ func (r *Relay) end() {
 	r.done.Wait()
 }
 
-func (r *Relay) accept(l net.Listener) {
+func (r *relay) accept(l net.Listener) {
 	for {
 		client, err := l.Accept()
 		if err != nil {
@@ -95,7 +107,7 @@ func (r *Relay) accept(l net.Listener) {
 			_, _ = client.Close(), server.Close()
 		}
 		r.mu.Unlock()
-		pending := &pendingTransactions{byID: map[string]Transaction{}}
+		pending := &pendingTransactions{byID: map[string]transaction{}}
 		r.done.Go(func() { r.pass(client, server, func(m []byte) { r.request(pending, m) }) })
 		r.done.Go(func() { r.pass(server, client, func(m []byte) { r.answer(pending, m) }) })
 	}
@@ -103,7 +115,7 @@ func (r *Relay) accept(l net.Listener) {
 
 // pass hands on message by message, each after it was counted, so that nobody
 // acts on what is not counted yet.
-func (r *Relay) pass(from io.Reader, to net.Conn, count func(message []byte)) {
+func (r *relay) pass(from io.Reader, to net.Conn, count func(message []byte)) {
 	d := json.NewDecoder(from)
 	for {
 		var m json.RawMessage
@@ -121,17 +133,17 @@ func (r *Relay) pass(from io.Reader, to net.Conn, count func(message []byte)) {
 // pendingTransactions are those of one connection that have no answer yet.
 type pendingTransactions struct {
 	mu   sync.Mutex
-	byID map[string]Transaction
+	byID map[string]transaction
 }
 
-func (r *Relay) request(p *pendingTransactions, message []byte) {
+func (r *relay) request(p *pendingTransactions, message []byte) {
 	var m struct {
 		Method string            `json:"method"`
 		Params []json.RawMessage `json:"params"`
 		ID     json.RawMessage   `json:"id"`
 	}
 	r.mu.Lock()
-	r.wire.Sent += len(message)
+	r.passed.Sent += len(message)
 	r.mu.Unlock()
 	if json.Unmarshal(message, &m) != nil || m.Method != "transact" || len(m.Params) == 0 ||
 		string(m.Params[0]) == `"_Server"` {
@@ -139,10 +151,10 @@ func (r *Relay) request(p *pendingTransactions, message []byte) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.byID[string(m.ID)] = Transaction{Operations: m.Params[1:], Request: len(message)}
+	p.byID[string(m.ID)] = transaction{Operations: m.Params[1:], Request: len(message)}
 }
 
-func (r *Relay) answer(p *pendingTransactions, message []byte) {
+func (r *relay) answer(p *pendingTransactions, message []byte) {
 	var m struct {
 		Method string            `json:"method"`
 		Params []json.RawMessage `json:"params"`
@@ -160,14 +172,14 @@ func (r *Relay) answer(p *pendingTransactions, message []byte) {
 	p.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wire.Received += len(message)
+	r.passed.Received += len(message)
 	if strings.HasPrefix(m.Method, "update") && len(m.Params) > 0 {
-		r.wire.Notified += len(message)
-		r.wire.Changed += rows(m.Params[len(m.Params)-1])
+		r.passed.Notified += len(message)
+		r.passed.Changed += rows(m.Params[len(m.Params)-1])
 	}
 	if ok {
 		t.Answer = len(message)
-		r.wire.Transactions = append(r.wire.Transactions, t)
+		r.passed.Transactions = append(r.passed.Transactions, t)
 	}
 }
 
@@ -183,4 +195,28 @@ func rows(updates json.RawMessage) int {
 		n += len(t)
 	}
 	return n
+}
+
+func TestRelay(t *testing.T) {
+	r := startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+	testkit.Run(t, "ovn-nbctl", "--no-leader-only", "--db="+r.Remote, "ls-add", "a", "--", "lsp-add", "a", "p")
+	testkit.Run(t, "ovn-nbctl", "--no-leader-only", "--db="+r.Remote, "list", "Logical_Switch")
+	w := r.Wire()
+	if len(w.Transactions) != 1 {
+		t.Fatalf("%d transactions, want one: %+v", len(w.Transactions), w.Transactions)
+	}
+	tx, bytes, inserts := w.Transactions[0], 0, 0
+	for _, op := range tx.Operations {
+		bytes += len(op)
+		inserts += strings.Count(string(op), `"op":"insert"`)
+	}
+	// In an empty database ovn-nbctl makes the row of NB_Global too.
+	if inserts != 3 || tx.Request <= bytes || tx.Answer == 0 || w.Sent < tx.Request || w.Received < w.Notified+tx.Answer {
+		t.Errorf("%d inserts, %d bytes of operations, want 3 and fewer bytes than in the request of %d; "+
+			"an answer of %d, %d sent, %d received",
+			inserts, bytes, tx.Request, tx.Answer, w.Sent, w.Received)
+	}
+	if w.Changed != 3 || w.Notified == 0 {
+		t.Errorf("%d rows and %d bytes were notified, want 3 rows", w.Changed, w.Notified)
+	}
 }

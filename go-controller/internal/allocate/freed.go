@@ -1,0 +1,136 @@
+package allocate
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// freedFor is how many seconds what was freed is not given again: until then caches and connections of others may still
+// have it. One more makes up for a clock that shows whole seconds.
+const freedFor = 60 + 1
+
+// Freed is addresses and subnets that are free but must not be given yet, and the time at which they may be, in seconds
+// since 1970. An address is a prefix of full length.
+type Freed map[netip.Prefix]int64
+
+// freedSet is what was freed lately. Claims are honoured all the same.
+type freedSet struct {
+	now   int64
+	until Freed
+	order []netip.Prefix // of until, by time
+	put   Freed          // news for TakeFreed
+	over  []netip.Prefix
+
+	subnets map[netip.Prefix]bool // those of until that are no addresses
+}
+
+func newFreedSet() *freedSet {
+	return &freedSet{until: Freed{}, put: Freed{}, subnets: map[netip.Prefix]bool{}}
+}
+
+func (f *freedSet) add(freed ...netip.Prefix) {
+	for _, p := range freed {
+		f.set(p, f.now+freedFor)
+	}
+}
+
+func (f *freedSet) set(p netip.Prefix, until int64) {
+	f.until[p], f.put[p] = until, until
+	f.order = append(f.order, p)
+	if !p.IsSingleIP() {
+		f.subnets[p] = true
+	}
+}
+
+func (f *freedSet) has(a netip.Addr) bool {
+	_, ok := f.until[netip.PrefixFrom(a, a.BitLen())]
+	return ok
+}
+
+// overlapping is a freed subnet that overlaps s.
+func (f *freedSet) overlapping(s netip.Prefix) (netip.Prefix, bool) {
+	if f.subnets[s] {
+		return s, true
+	}
+	for o := range f.subnets {
+		if o.Overlaps(s) {
+			return o, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// advance forgets what may be given again, and tells whether there was any.
+func (f *freedSet) advance(now int64) bool {
+	f.now = now
+	n := 0
+	for ; n < len(f.order) && f.until[f.order[n]] <= now; n++ {
+		if p := f.order[n]; f.until[p] > 0 { // 0: it was freed twice
+			delete(f.until, p)
+			delete(f.put, p)
+			delete(f.subnets, p)
+			f.over = append(f.over, p)
+		}
+	}
+	f.order = f.order[n:]
+	return n > 0
+}
+
+// Advance tells the time, in seconds since 1970. It is true when objects wait that may get something now: Update looks
+// at them again.
+func (l *Ledger) Advance(now int64) bool {
+	l.retry = l.freed.advance(now) && l.waits() || l.retry
+	return l.retry
+}
+
+func (l *Ledger) waits() bool { return len(l.waitingNodes)+len(l.waitingPods)+len(l.join.waiting) > 0 }
+
+// NextFree is when Advance will be true by the passing of time; ok is false when nobody waits for that.
+func (l *Ledger) NextFree() (at int64, ok bool) {
+	if !l.waits() || len(l.freed.order) == 0 {
+		return 0, false
+	}
+	return l.freed.until[l.freed.order[0]], true
+}
+
+// Keep has the ledger not give what an earlier ledger freed. Times that can't be right are taken to be now.
+func (l *Ledger) Keep(freed Freed) {
+	latest := l.freed.now + freedFor
+	for _, p := range slices.SortedFunc(maps.Keys(freed), func(a, b netip.Prefix) int {
+		return cmp.Or(cmp.Compare(freed[a], freed[b]), a.Compare(b))
+	}) {
+		l.freed.set(p, min(freed[p], latest))
+	}
+	l.freed.advance(l.freed.now)
+}
+
+// Freed is what was freed lately.
+func (l *Ledger) Freed() Freed { return maps.Clone(l.freed.until) }
+
+// TakeFreed is what was freed, and what may be given again, since the last call.
+func (l *Ledger) TakeFreed() (freed Freed, over []netip.Prefix) {
+	freed, over = l.freed.put, l.freed.over
+	l.freed.put, l.freed.over = Freed{}, nil
+	return freed, over
+}
+
+// tryAgain has an update look at all objects that wait.
+func (u *update) tryAgain() {
+	if !u.retry {
+		return
+	}
+	u.retry = false
+	for n := range u.waitingNodes {
+		u.nodes[n] = true
+	}
+	for n := range u.join.waiting {
+		u.nodes[n] = true
+	}
+	for _, pods := range u.waitingPods {
+		for n := range pods {
+			u.pods[n] = true
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package allocate
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// wait lets seconds pass, one by one, as a loop would that has nothing else to do.
+func (w *world) wait(seconds int64) {
+	w.pause = 1
+	for range seconds {
+		w.last = w.update(nil)
+	}
+	w.pause = 0
+}
+
+// What was freed is not given again for a minute. Those that find nothing else wait, are reported once, and get it then.
+func TestFreedWaits(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/28/29,fd01::/63/64") // two nodes of three pods each
+	w.pause = 0
+	w.put(node("n1", 1), node("n2", 2), pod("a", "n1"), pod("b", "n1"), pod("c", "n1"))
+	w.address("a", "10.0.0.3 fd01::3")
+	w.drop(pod("a", "n1"), node("n2", 2))
+	w.put(pod("d", "n1"), node("n3", 3))
+	w.address("d", "")
+	w.subnets("n3", "")
+	if len(w.last.Problems) != 2 {
+		t.Errorf("reported: %v, want that d and n3 wait", w.last.Problems)
+	}
+	if at, ok := w.ledger.NextFree(); !ok || at != w.clock+freedFor {
+		t.Errorf("looked at again at %d, %v, want %d", at, ok, w.clock+freedFor)
+	}
+	w.wait(freedFor - 1)
+	w.address("d", "")
+	w.subnets("n3", "")
+	if len(w.last.Problems) != 0 {
+		t.Errorf("reported again: %v", w.last.Problems)
+	}
+	w.wait(1)
+	w.address("d", "10.0.0.3 fd01::6")
+	w.subnets("n3", "10.0.0.8/29 fd01:0:0:1::/64")
+	if _, ok := w.ledger.NextFree(); ok {
+		t.Error("somebody still waits")
+	}
+}
+
+// A Node that comes back gets its subnet at once, and so do its pods their addresses: they claim them.
+func TestFreedIsClaimedAtOnce(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
+	w.pause = 0
+	w.put(node("n1", 1), pod("a", "n1"))
+	annotated := *w.state.Pods[podName("a")]
+	w.drop(node("n1", 1), pod("a", "n1"))
+	again := node("n1", 5)
+	again.UID = "another"
+	w.put(again, node("n2", 6), &annotated)
+	w.subnets("n1", "10.0.0.0/24 fd01::/64")
+	w.address("a", "10.0.0.3 fd01::3")
+	w.subnets("n2", "10.0.1.0/24 fd01:0:0:1::/64")
+}
+
+// Addresses on the join switch wait, too.
+func TestFreedJoinAddress(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
+	w.pause = 0
+	gw := func(name string) *cluster.Node { return gateway(name, 1) }
+	w.put(gw("n1"))
+	first := fmt.Sprint(w.state.JoinAddrs["n1"])
+	w.drop(gw("n1"))
+	w.put(gw("n2"))
+	if got := fmt.Sprint(w.state.JoinAddrs["n2"]); got == first || got == "[]" {
+		t.Errorf("n2 has %s, which n1 had a moment ago: %s", got, first)
+	}
+}
+
+// Another ledger that is told what was freed does not give it either, until the minute is over. A time that can't be
+// right is as if it were freed now.
+func TestFreedBeforeARestart(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
+	w.pause = 0
+	w.clock = 1000
+	w.put(node("n1", 1), node("n2", 2), pod("a", "n1"), pod("b", "n1"))
+	w.drop(pod("a", "n1"), pod("b", "n1"), node("n2", 2))
+	freed, over := w.ledger.TakeFreed()
+	if len(freed) != 6 || len(over) != 0 {
+		t.Fatalf("to be recorded: %v, %v, want 4 addresses and 2 subnets", freed, over)
+	}
+	if freed, _ := w.ledger.TakeFreed(); len(freed) != 0 {
+		t.Errorf("recorded twice: %v", freed)
+	}
+	freed[netip.MustParsePrefix("10.0.0.5/32")] = 1 << 60
+	freed[netip.MustParsePrefix("10.0.0.6/32")] = 5 // long ago
+	again := w.restarted()
+	again.pause, again.clock = 0, 1030
+	again.ledger.Advance(1030)
+	again.ledger.Keep(freed)
+	again.put(pod("c", "n1"), node("n3", 3))
+	again.address("c", "10.0.0.6 fd01::5")
+	again.subnets("n3", "10.0.2.0/24 fd01:0:0:2::/64")
+	again.wait(31)
+	if _, over := again.ledger.TakeFreed(); len(over) != 7 {
+		t.Errorf("over: %v, want all but 10.0.0.5", over)
+	}
+	if left := again.ledger.Freed(); len(left) != 1 || left[netip.MustParsePrefix("10.0.0.5/32")] != 1030+freedFor {
+		t.Errorf("left: %v, want 10.0.0.5 until a minute after the start", left)
+	}
+}

@@ -1,0 +1,121 @@
+package ovsdb
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// freedRecord is what of the record of freed addresses is still to be written. The record is the external_ids of an
+// address set without addresses: "10.128.1.7"="2026-01-02T15:04:05Z" is an address that must not be given before that
+// time. No owner wants that row, and ovn-northd does not read the column. A transaction that deletes the row of what was
+// freed carries the record, too.
+type freedRecord struct {
+	mu  sync.Mutex
+	set map[string]string // by key; "" removes a key
+}
+
+// freedSet is the row of the record.
+func freedSet() nb.Ref {
+	return nb.Ref{
+		Table: nbdb.AddressSetTable, UUID: names.ClusterRow(nbdb.AddressSetTable, names.FreedAddressSet),
+	}
+}
+
+// Record has the next transaction record what was freed, and until when it must not be given, in seconds since 1970; and
+// forget what may be given again.
+func (s *Session) Record(freed map[netip.Prefix]int64, over []netip.Prefix) {
+	set := make(map[string]string, len(freed)+len(over))
+	for _, p := range over {
+		set[freedKey(p)] = ""
+	}
+	for p, until := range freed {
+		set[freedKey(p)] = time.Unix(until, 0).UTC().Format(time.RFC3339)
+	}
+	s.freed.add(set, true)
+}
+
+// Freed is the record in the database. A time that can't be read is far in the future.
+func (s *Session) Freed() map[netip.Prefix]int64 {
+	out := map[netip.Prefix]int64{}
+	record, _ := s.View().Row(freedSet()).(*nbdb.AddressSet)
+	if record == nil {
+		return out
+	}
+	for key, value := range record.ExternalIDs {
+		p, err := netip.ParsePrefix(key)
+		if a, notSubnet := netip.ParseAddr(key); notSubnet == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, value)
+		if err != nil {
+			at = time.Unix(1<<40, 0)
+		}
+		out[p] = at.Unix()
+	}
+	return out
+}
+
+// freedKey is the key of an address or subnet in the record.
+func freedKey(p netip.Prefix) string {
+	if p.IsSingleIP() {
+		return p.Addr().String()
+	}
+	return p.String()
+}
+
+// add takes in what is to be written. It replaces what is there already only if it is later.
+func (f *freedRecord) add(set map[string]string, later bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.set == nil {
+		f.set = map[string]string{}
+	}
+	for k, v := range set {
+		if _, there := f.set[k]; later || !there {
+			f.set[k] = v
+		}
+	}
+}
+
+func (f *freedRecord) take() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	set := f.set
+	f.set = nil
+	return set
+}
+
+// freedOperations writes the record.
+func (s *Session) freedOperations(set map[string]string) []operation {
+	if len(set) == 0 {
+		return nil
+	}
+	put := maps.Clone(set)
+	maps.DeleteFunc(put, func(_, v string) bool { return v == "" })
+	row := freedSet()
+	if s.rows.Row(row.Table, row.UUID) == nil {
+		if len(put) == 0 {
+			return nil
+		}
+		op := wireOperation{Op: "insert", Table: row.Table, UUID: row.UUID}
+		op.Row = map[string]any{"name": names.FreedAddressSet, "external_ids": mapValue(put)}
+		return []operation{{op, nil, -1}}
+	}
+	op := on("mutate", row)
+	keys := slices.Sorted(maps.Keys(set))
+	op.Mutations = append(op.Mutations, mutation("external_ids", "delete", setValue(keys, false)))
+	if len(put) > 0 {
+		op.Mutations = append(op.Mutations, mutation("external_ids", "insert", mapValue(put)))
+	}
+	return []operation{{op, nil, -1}}
+}

@@ -1,0 +1,60 @@
+package reconcile
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// A master gives no address or subnet that an earlier one freed a moment ago, or that became free while none ran. What
+// must wait is recorded in the database, which a restart does not otherwise change.
+func TestFreedBeforeARestart(t *testing.T) {
+	for ovn, schema := range testkit.NBSchemas() {
+		t.Run(ovn, func(t *testing.T) {
+			remote := testkit.StartOVSDB(t, schema)
+			f := newFeed(append(someCluster(), pod("c", "n1"), pod("d", "n1"))...)
+			b := startBed(t, remote, f)
+			addresses := func(pods ...string) (out []string) {
+				for _, p := range pods {
+					b.eventually("port of "+p, "true", func() string {
+						if b.nbctl("--if-exists", "get", "logical_switch_port", "default_"+p, "addresses") == "" {
+							return "false"
+						}
+						return "true"
+					})
+					out = append(out, strings.Fields(b.nbctl("lsp-get-addresses", "default_"+p))[1])
+				}
+				return out
+			}
+			had := addresses("a", "c", "d")
+			b.feed.drop(pod("a", "n1"))
+			b.eventually("ports of n1", "default_c default_d k8s-n1 stor-n1", b.portsOf("n1"))
+			b.feed.drop(node("n2"), pod("b", "n2"))
+			b.eventually("switches", "join n1", b.names("Logical_Switch"))
+			record := b.nbctl("--bare", "--columns=external_ids", "find", "address_set", "name="+names.FreedAddressSet)
+			for _, want := range []string{had[0] + "=", "fd01::3=", "10.244.1.0/24=", "fd01:0:0:1::/64="} {
+				if !strings.Contains(record, want) {
+					t.Errorf("the record %q lacks %s", record, want)
+				}
+			}
+			b.stop()
+			f.drop(pod("c", "n1"))
+			f.put(node("n3"), pod("e", "n1"), pod("f", "n1"))
+			b = startBed(t, remote, newFeed(slices.Collect(maps.Values(f.objects))...))
+			for _, now := range addresses("e", "f") {
+				for _, before := range had {
+					if now == before {
+						t.Errorf("%s is given again at once; earlier pods had %v", now, had)
+					}
+				}
+			}
+			if got := b.nbctl("get", "logical_switch", "n3", "other_config:subnet"); got != `"10.244.2.0/24"` {
+				t.Errorf("n3 has %s, want the next subnet that no Node had a moment ago", got)
+			}
+		})
+	}
+}
