@@ -231,10 +231,10 @@ func (b bed) gatewayByHand(n1, n2 *node.Node) {
 	}
 }
 
-// byHandFlags are the common flags of the commands by hand.
+// byHandFlags are the common flags of the commands by hand. They also write annotations that the master writes
+// otherwise, so they need an administrator's rights.
 func (b bed) byHandFlags(n *node.Node) []string {
-	_, kubeconfig := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
-	return []string{"--node-name", n.Spec.Name, "--kubeconfig", kubeconfig, "--nb-address",
+	return []string{"--node-name", n.Spec.Name, "--kubeconfig", b.Control.AdminKubeconfig(), "--nb-address",
 		fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.NBPort)),
 		"--cluster-ip-subnet", "10.244.0.0/16,fd00:10:244::/48", "--datapath-type", "netdev"}
 }
