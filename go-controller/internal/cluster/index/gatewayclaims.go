@@ -133,7 +133,7 @@ func (j judge) address(a netip.Addr) string {
 	own, h := slices.Contains(j.n.Reported(), a), j.reports.holder(a)
 	_, control := j.n.Labels.Get(labelControlPlane)
 	switch {
-	case h != nil && h != j.n && !(own && named(h, a)):
+	case h != nil && h != j.n && (!own || !named(h, a)):
 		return fmt.Sprintf("it is an address of Node %s: want one that no other Node reports", h.Name)
 	case j.s.Config.Claims.ListsGateway(a), j.n.ByHand:
 		return ""
