@@ -31,11 +31,7 @@ func approveCommand() *cli.Command {
 }
 
 func runApprove(c *cli.Context) error {
-	log, err := newLog(c, c.App.ErrWriter)
-	if err != nil {
-		return err
-	}
-	m, err := masterConfig(c)
+	log, m, err := logAndMaster(c)
 	if err != nil {
 		return err
 	}

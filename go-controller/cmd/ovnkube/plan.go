@@ -57,12 +57,18 @@ func timeoutFlag(value time.Duration, usage string) cli.Flag {
 	return durationFlag("timeout", value, usage)
 }
 
-func runPlan(c *cli.Context) error {
+// logAndMaster is the log of a command that does once what the master does, and the master's configuration.
+func logAndMaster(c *cli.Context) (*slog.Logger, config.Master, error) {
 	log, err := newLog(c, c.App.ErrWriter)
 	if err != nil {
-		return err
+		return nil, config.Master{}, err
 	}
 	m, err := masterConfig(c)
+	return log, m, err
+}
+
+func runPlan(c *cli.Context) error {
+	log, m, err := logAndMaster(c)
 	if err != nil {
 		return err
 	}

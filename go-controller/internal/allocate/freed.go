@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // freedFor is how many seconds what was freed is not given again: until then caches and connections of others may still
@@ -45,7 +47,7 @@ func (f *freedSet) set(p netip.Prefix, until int64) {
 }
 
 func (f *freedSet) has(a netip.Addr) bool {
-	_, ok := f.until[netip.PrefixFrom(a, a.BitLen())]
+	_, ok := f.until[ipnet.Single(a)]
 	return ok
 }
 

@@ -104,7 +104,7 @@ func (u *update) releaseJoins() {
 		if number, held := u.join.number[name]; held {
 			u.Changes = append(u.Changes, u.s.GrantJoin(name, nil))
 			for _, a := range u.join.addrs(number) {
-				u.freed.add(netip.PrefixFrom(a.Addr(), a.Addr().BitLen()))
+				u.freed.add(ipnet.Single(a.Addr()))
 			}
 		}
 		u.join.release(name)

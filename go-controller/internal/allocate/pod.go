@@ -6,6 +6,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
@@ -39,7 +40,7 @@ func (u *update) releasePod(n cluster.Name) {
 	if node := u.Ledger.nodes[lease.node]; node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
-			u.freed.add(netip.PrefixFrom(node.pools[i].addr(number), node.pools[i].subnet.Addr().BitLen()))
+			u.freed.add(ipnet.Single(node.pools[i].addr(number)))
 		}
 	}
 	u.Changes = append(u.Changes, u.s.GrantPod(n, nil))

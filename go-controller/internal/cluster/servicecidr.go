@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -76,7 +77,7 @@ func (t Taken) Among(pods []config.ClusterSubnet, services, join []netip.Prefix)
 	}
 	for _, text := range []string{names.HairpinSNAT4, names.HairpinSource4, names.HairpinSNAT6, names.HairpinSource6} {
 		a := netip.MustParseAddr(text)
-		t.ranges = append(t.ranges, takenRange{netip.PrefixFrom(a, a.BitLen()), "the source of packets that come back: "})
+		t.ranges = append(t.ranges, takenRange{ipnet.Single(a), "the source of packets that come back: "})
 	}
 	return &t
 }

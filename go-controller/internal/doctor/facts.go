@@ -230,7 +230,7 @@ func (h *facts) findOwn() ([]netip.Addr, error) {
 	var want []hostplan.Item
 	for _, s := range []string{names.HairpinSource4, names.HairpinSource6} {
 		a := netip.MustParseAddr(s)
-		want = append(want, hostplan.Route{Dest: netip.PrefixFrom(a, a.BitLen())})
+		want = append(want, hostplan.Route{Dest: ipnet.Single(a)})
 	}
 	have, err := h.t.Kernel.Read(want)
 	if err != nil {

@@ -20,6 +20,9 @@ func Nth(p netip.Prefix, n uint64) (a netip.Addr, ok bool) {
 	return a, a.IsValid() && p.Contains(a)
 }
 
+// Single is the prefix of one address: 10.0.0.1/32, fd00::1/128.
+func Single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
 // Index is the inverse of Nth: the distance of a from p's network address. ok is false if a is not in p or the
 // distance does not fit 64 bits.
 func Index(p netip.Prefix, a netip.Addr) (n uint64, ok bool) {

@@ -42,14 +42,14 @@ func given(view nb.View, ref nb.Ref) (out []netip.Prefix) {
 		if m.ExternalIDs[names.RoleKey] == names.RolePort {
 			for _, a := range strings.Fields(strings.Join(m.Addresses, " ")) {
 				if ip, err := netip.ParseAddr(a); err == nil {
-					out = append(out, netip.PrefixFrom(ip, ip.BitLen()))
+					out = append(out, ipnet.Single(ip))
 				}
 			}
 		}
 	case *nbdb.LogicalRouterPort:
 		if m.ExternalIDs[names.RoleKey] == names.RoleRouterToJoin {
 			for _, p := range ipnet.Prefixes(m.Networks) {
-				out = append(out, netip.PrefixFrom(p.Addr(), p.Addr().BitLen()))
+				out = append(out, ipnet.Single(p.Addr()))
 			}
 		}
 	}

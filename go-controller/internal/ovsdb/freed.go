@@ -9,6 +9,7 @@ import (
 
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
 
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -53,7 +54,7 @@ func (s *Session) Freed() map[netip.Prefix]int64 {
 	for key, value := range record.ExternalIDs {
 		p, err := netip.ParsePrefix(key)
 		if a, notSubnet := netip.ParseAddr(key); notSubnet == nil {
-			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+			p, err = ipnet.Single(a), nil
 		}
 		if err != nil {
 			continue

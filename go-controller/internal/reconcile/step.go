@@ -109,10 +109,12 @@ func (l *Loop) finish(r result) {
 		l.raised(r)
 	case r.err == nil:
 		l.committed(r)
-	case r.session != l.Database.Session() || !ovsdb.IsRejected(r.err):
-		if errors.Is(r.err, ovsdb.ErrFenced) && r.session == l.session {
+	case errors.Is(r.err, ovsdb.ErrFenced):
+		l.failed(r)
+		if r.session == l.session {
 			l.leads = false
 		}
+	case r.session != l.Database.Session() || !ovsdb.IsRejected(r.err):
 		l.unanswered(r)
 	case len(r.plans) > 1:
 		l.Metrics.Transactions.WithLabelValues("rejected").Inc()
@@ -131,14 +133,19 @@ func (l *Loop) finish(r result) {
 // survive one of the owners, or may be kept busy by it for so long that it counts as dead. So the next transactions
 // have half as many owners, until that one is alone. It then waits, also when there is a new connection.
 func (l *Loop) unanswered(r result) {
+	l.failed(r)
+	l.most = max(len(r.plans)/2, 1)
+	if len(r.plans) == 1 {
+		l.dirty.blame(r.plans[0].Owner)
+	}
+}
+
+// failed has all owners of a transaction tried again.
+func (l *Loop) failed(r result) {
 	l.Metrics.Transactions.WithLabelValues("failed").Inc()
 	l.Log.Warn("transaction", "owners", len(r.plans), "error", r.err, "took", r.took)
-	l.most = max(len(r.plans)/2, 1)
 	for _, p := range r.plans {
 		l.dirty.fail(p.Owner, time.Now())
-		if len(r.plans) == 1 {
-			l.dirty.blame(p.Owner)
-		}
 	}
 }
 

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,7 +53,7 @@ func applyFile(ctx context.Context, client dynamic.Interface, file string) error
 	documents := yaml.NewYAMLOrJSONDecoder(f, 4096)
 	for {
 		var object unstructured.Unstructured
-		if err := documents.Decode(&object.Object); err == io.EOF {
+		if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("reading a document: %w", err)

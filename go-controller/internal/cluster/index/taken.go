@@ -12,9 +12,6 @@ import (
 // or gave up; the key is that Service.
 const AddressTaken cluster.Subject = "address taken"
 
-// apiServer is the Service of the API server, which writes its EndpointSlice itself.
-func apiServer() cluster.Name { return cluster.Name{Namespace: "default", Name: "kubernetes"} }
-
 // Taken answers whose an address is that no Service may have as an external one.
 type Taken struct {
 	taken  cluster.Taken
@@ -106,7 +103,7 @@ func held(s *cluster.State, o cluster.Object) map[netip.Addr]cluster.Holder {
 			}
 		}
 	case *cluster.EndpointSlice:
-		if (cluster.Name{Namespace: o.Name.Namespace, Name: o.Service}) != apiServer() {
+		if o.Ref() != apiServers() {
 			return nil
 		}
 		h.As = cluster.HolderAPI

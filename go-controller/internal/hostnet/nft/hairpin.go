@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // The chains of hostplan.Hairpin in our table.
@@ -49,7 +50,7 @@ func hairpinRules(h hostplan.Hairpin) (out []rule) {
 		out = append(out,
 			rule{hairpinInChain, about, f.rewrite(expr.MetaKeyIIFNAME, h.Link, f.source, own, seen)},
 			rule{hairpinOutChain, about, f.rewrite(expr.MetaKeyOIFNAME, h.Link, f.offset, seen, own)},
-			rule{hairpinMasqChain, about, leaving(netip.PrefixFrom(seen, seen.BitLen()), h.Link, &expr.Masq{})},
+			rule{hairpinMasqChain, about, leaving(ipnet.Single(seen), h.Link, &expr.Masq{})},
 			rule{hairpinUDPChain, about, f.answerable(h.Link, own, seen)})
 	}
 	return out

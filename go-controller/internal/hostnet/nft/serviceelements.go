@@ -126,5 +126,5 @@ func rangePrefix(first, last netip.Addr) netip.Prefix {
 			return p
 		}
 	}
-	return netip.PrefixFrom(first, first.BitLen())
+	return ipnet.Single(first)
 }

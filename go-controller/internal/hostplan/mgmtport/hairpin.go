@@ -22,7 +22,7 @@ func hairpin(link string, ends []attachment, own []netip.Addr) []hostplan.Item {
 		}
 		seen := hostplan.HairpinSource(e.address)
 		source, _ := ipnet.FirstOf(own, seen.Is4())
-		routes = append(routes, hostplan.Route{Dest: netip.PrefixFrom(seen, seen.BitLen()), Via: e.router, Link: link,
+		routes = append(routes, hostplan.Route{Dest: ipnet.Single(seen), Via: e.router, Link: link,
 			Src: source, Protocol: hostplan.RouteProtocol})
 	}
 	return append(routes, rewrite)

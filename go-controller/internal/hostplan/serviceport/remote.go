@@ -93,7 +93,7 @@ func (p *planner) remoteBackends(s serving, port cluster.ServicePort, w target) 
 		nodes = assignBuckets(weighted(nodes, times), hostplan.RemoteBuckets)
 	}
 	p.spread(hostplan.ServiceEntry{
-		Protocol: w.protocol, At: nodePortAt(is4, port.NodePort), From: netip.PrefixFrom(from, from.BitLen()),
+		Protocol: w.protocol, At: nodePortAt(is4, port.NodePort), From: ipnet.Single(from),
 	}, nodes, kinds{hostplan.RemoteEntry, hostplan.RemoteShareEntry, hostplan.RemoteStickEntry}, w.sticky)
 }
 

@@ -33,7 +33,10 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 			"## `%s`\n\n| API group | resource | verbs | namespace | needed | what for |\n|---|---|---|---|---|---|\n", d)
 		for _, r := range rulesOf(rows, d) {
 			needed := "yes"
-			if r.Optional {
+			switch {
+			case r.Optional && slices.Equal(r.Verbs, watchVerbs()):
+				needed = "if the API server has it"
+			case r.Optional:
 				needed = "no"
 			}
 			fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", cmp.Or(r.Group, "core"), r.Resource,
@@ -65,7 +68,7 @@ policies](../operate/permissions.md) ask for.
 			scope = "namespace"
 		}
 		if k.Optional {
-			withheld = "takes it that there are none, asks again"
+			withheld = "goes on with the others, and is not ready"
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", k.Kind, k.APIVersion(), scope, daemons(k.WatchedBy),
 			daemons(k.AnnotatedBy), withheld)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
@@ -59,6 +60,27 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	compare(t, rolesFile, b.String())
+}
+
+// The admission policies name every annotation that the daemons write.
+func TestAdmissionKeys(t *testing.T) {
+	raw, err := os.ReadFile("../../../../dist/kubernetes/admission.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents, all, ok := strings.Cut(string(raw), "name: ovnkube-annotations")
+	if !ok {
+		t.Fatal("there is no policy ovnkube-annotations behind that of the agents")
+	}
+	for key, byAgent := range map[string]bool{
+		annotation.NodeChassisID: true, annotation.NodeMgmtPortMAC: true, annotation.NodePrimaryIfAddr: true,
+		annotation.L3GatewayConfig: true, annotation.NodeSubnets: false, annotation.GatewayJoinAddrs: false,
+		annotation.PodNetworks: false, annotation.PodClassic: false,
+	} {
+		if quoted := "'" + key + "'"; strings.Contains(agents, quoted) != byAgent || !strings.Contains(all, quoted) {
+			t.Errorf("annotation %s: want it in the policy ovnkube-annotations, and of agents: %v", key, byAgent)
+		}
+	}
 }
 
 // compare compares a generated file with what the code says, or writes it.

@@ -32,7 +32,7 @@ func (r gatewayRows) routes() []nb.Row {
 			continue // no pod has an address of this family
 		}
 		if r.outranked(is4) {
-			rows = append(rows, r.clusterRoute(familyRole(names.RoleToGateway, is4), single(via), via, nil))
+			rows = append(rows, r.clusterRoute(familyRole(names.RoleToGateway, is4), ipnet.Single(via), via, nil))
 		}
 		if r.gateways.Chosen(r.state, r.node.Name, is4) {
 			rows = append(rows, r.egressRoutes(via)...)
@@ -85,12 +85,12 @@ func (r gatewayRows) routesToNode() ([]nb.Row, error) {
 		if !ok {
 			continue
 		}
-		rows = append(rows, r.clusterRoute(familyRole(names.RoleToHost, is4), single(ip), via, nil))
+		rows = append(rows, r.clusterRoute(familyRole(names.RoleToHost, is4), ipnet.Single(ip), via, nil))
 		seen := map[netip.Addr]bool{ip: true}
 		for _, other := range r.gateways.Own(r.node.Name) {
 			if other.Is4() == is4 && !seen[other] {
 				seen[other] = true
-				p := single(other)
+				p := ipnet.Single(other)
 				rows = append(rows, r.clusterRoute(names.PrefixRole(names.RoleToHost, p), p, via, nil))
 			}
 		}
@@ -118,9 +118,6 @@ func (r gatewayRows) snat(pods netip.Prefix, ip netip.Addr) nb.Row {
 		Type: nbdb.NATTypeSNAT, LogicalIP: pods.String(), ExternalIP: ip.String(), ExternalPortRange: names.SNATPorts,
 	}, r.inRouter("nat"))
 }
-
-// single is the prefix that has an address alone.
-func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // anywhere is 0.0.0.0/0 or ::/0.
 func anywhere(is4 bool) netip.Prefix {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -19,7 +20,7 @@ const hairpinPriority = 2000
 func (r nodeRows) hairpin(management []netip.Prefix) nb.Row {
 	var sources []netip.Prefix
 	for _, p := range management {
-		sources = append(sources, netip.PrefixFrom(p.Addr(), p.Addr().BitLen()))
+		sources = append(sources, ipnet.Single(p.Addr()))
 		for _, services := range r.state.ServiceRanges() {
 			if services.Addr().Is4() == p.Addr().Is4() {
 				sources = append(sources, services)
