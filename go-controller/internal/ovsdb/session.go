@@ -141,7 +141,7 @@ func byHandRecord(m model.Model) (record string, ok bool) {
 
 // Outcome is what a transaction did.
 type Outcome struct {
-	Ops  int        // operations sent
+	Ops  int        // operations that write: the wait on the leader epoch is not counted
 	Lost []nb.Owner // owners whose rows vanished before the operation: plan them again
 }
 
@@ -187,8 +187,11 @@ func (s *Session) transact(ctx context.Context, first []operation, plans []nb.Pl
 		return Outcome{}, err
 	}
 	s.index.committed(plans)
-	out := Outcome{Ops: len(ops)}
+	var out Outcome
 	for i, o := range ops {
+		if o.Op != ovsdb.OperationWait {
+			out.Ops++
+		}
 		if o.count >= 0 && results[i].Count != o.count {
 			out.Lost = append(out.Lost, o.owners...)
 		}

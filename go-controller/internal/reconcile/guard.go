@@ -37,10 +37,10 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 
 // hold makes known what is held back.
 func (l *Loop) hold(r core.Removal) {
-	l.Metrics.HeldBack.Set(float64(r.Rows))
 	err := fmt.Errorf("the removal of %d of %d rows waits: ovnkube approve --digest %s removes them", r.Rows, r.Of,
 		r.Digest())
 	l.heldBack.Store(&err)
+	l.Metrics.HeldBack.Set(float64(r.Rows))
 }
 
 // reviewHeld removes what is held back once that is approved, or is not much any more.

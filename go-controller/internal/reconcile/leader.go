@@ -106,6 +106,8 @@ func (l *Loop) raised(r result) {
 		l.Log.Info("leader epoch raised", "epoch", l.epoch, "cluster", l.cluster)
 		if len(r.plans) > 0 {
 			l.committed(r)
+		} else {
+			l.Metrics.Transactions.WithLabelValues("ok").Inc()
 		}
 	}
 }

@@ -138,10 +138,10 @@ func (b *bench) restartWaiting(ctx context.Context) error {
 	return b.settled(ctx, what, before)
 }
 
-// Writes for the one new pod.
+// Writes for a start and the one new pod.
 const (
 	ownPatches      = 1
-	ownTransactions = 1
+	ownTransactions = 2 // the one that raises the leader epoch, and the pod's
 	ownOperations   = 3 // the port's insert, its place on the switch, its address in the namespace's set
 )
 
