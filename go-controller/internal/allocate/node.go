@@ -78,37 +78,38 @@ func (u *update) releaseNodes() {
 func (u *update) claimNodes() {
 	var claims []nodeClaim
 	for _, n := range u.sortedNodes() {
-		subnets, ok, err := u.claimedSubnets(n)
-		lease := u.book.nodes[n.Name]
-		switch {
-		case lease != nil:
-			u.confirmNode(n, lease, subnets, err)
-		case err != nil:
-			u.problem(n, n.UID, ReasonSubnetRefused, err.Error()+": new subnets are given out")
-		case ok:
-			recorded := slices.Equal(subnets, u.switchSubnets(n.Name))
-			claims = append(claims, nodeClaim{n, subnets, recorded, u.subnets.regular(subnets...)})
-		}
+		subnets, _, err := u.claimedSubnets(n)
+		recorded := len(subnets) > 0 && slices.Equal(subnets, u.switchSubnets(n.Name))
+		claims = append(claims, nodeClaim{n, subnets, err, recorded, u.subnets.regular(subnets...)})
 	}
 	slices.SortStableFunc(claims, func(x, y nodeClaim) int {
 		return cmp.Or(cluster.CompareBool(!x.recorded, !y.recorded), cluster.CompareBool(!x.regular, !y.regular))
 	})
 	for _, c := range claims {
-		if err := u.subnets.claim(c.node.Name, c.subnets); err != nil {
-			u.problem(c.node, c.node.UID, ReasonSubnetRefused,
-				fmt.Sprintf("annotation %s: %v: new subnets are given out", annotation.NodeSubnets, err))
-			continue
+		lease := u.book.nodes[c.Name]
+		switch {
+		case lease != nil:
+			u.confirmNode(c, lease)
+		case c.err != nil:
+			u.problem(c.Node, c.UID, ReasonSubnetRefused, c.err.Error()+": new subnets are given out")
+		case len(c.subnets) > 0:
+			if err := u.subnets.claim(c.Name, c.subnets); err != nil {
+				u.problem(c.Node, c.UID, ReasonSubnetRefused,
+					fmt.Sprintf("annotation %s: %v: new subnets are given out", annotation.NodeSubnets, err))
+				continue
+			}
+			u.grantNode(c.Node, c.subnets)
 		}
-		u.grantNode(c.node, c.subnets)
 	}
 }
 
 // nodeClaim is the subnets that a node claims.
 type nodeClaim struct {
-	node     *cluster.Node
+	*cluster.Node
 	subnets  []netip.Prefix
-	recorded bool // its switch has them
-	regular  bool // allocate could grant them
+	err      error // why the annotation can't be read
+	recorded bool  // the node's switch has the subnets
+	regular  bool  // allocate could grant them
 }
 
 // switchSubnets is the subnets of a node's switch in this network, as the database has them.
@@ -124,18 +125,18 @@ func (b *book) claimedSubnets(n *cluster.Node) (subnets []netip.Prefix, ok bool,
 // confirmNode has a node's annotation written again when it is not what the node holds. While a patch is on its way,
 // another change of the node leads to the same patch again, which does no harm. Leaving it out could keep what a user
 // wrote at that moment.
-func (u *update) confirmNode(n *cluster.Node, lease *nodeLease, claimed []netip.Prefix, err error) {
+func (u *update) confirmNode(c nodeClaim, lease *nodeLease) {
 	switch {
-	case err != nil:
-		u.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("%v: %v is written again", err, lease.subnets))
-	case slices.Equal(claimed, lease.subnets):
+	case c.err != nil:
+		u.problem(c.Node, c.UID, ReasonSubnetRefused, fmt.Sprintf("%v: %v is written again", c.err, lease.subnets))
+	case slices.Equal(c.subnets, lease.subnets):
 		return
-	case len(claimed) > 0:
-		u.problem(n, n.UID, ReasonSubnetRefused,
+	case len(c.subnets) > 0:
+		u.problem(c.Node, c.UID, ReasonSubnetRefused,
 			fmt.Sprintf("annotation %s: %v is not what the node holds: %v is written again",
-				annotation.NodeSubnets, claimed, lease.subnets))
+				annotation.NodeSubnets, c.subnets, lease.subnets))
 	}
-	u.patched[n.Name] = true
+	u.patched[c.Name] = true
 }
 
 // allocateNodes grants subnets to nodes that have none. Nodes that had subnets get those back, before the others get
