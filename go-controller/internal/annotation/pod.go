@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -62,11 +63,14 @@ func ParsePodNetworks(value string) (PodNetwork, error) {
 func PodNetworksIn(value string, network names.Network) map[string]PodNetwork {
 	out := map[string]PodNetwork{}
 	all, _ := entries(value, podNetworksExample)
-	for key := range all {
-		if in, iface := names.EntryOf(key); in == network {
-			if n, ok, err := PodNetworkIn(value, key); ok && err == nil {
-				out[iface] = n
-			}
+	for key, raw := range all {
+		var j podNetworkJSON
+		in, iface := names.EntryOf(key)
+		if in != network || json.Unmarshal(raw, &j) != nil {
+			continue
+		}
+		if n, err := j.podNetwork(); err == nil {
+			out[iface] = n
 		}
 	}
 	return out

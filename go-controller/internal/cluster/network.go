@@ -86,7 +86,12 @@ func (s *State) AddNetwork(n *Network) {
 }
 
 // In is what was granted in a network: nothing in one that is not there. The caller must not change it.
-func (s *State) In(n names.Network) *Grants { return cmp.Or(s.grants[n], &Grants{}) }
+func (s *State) In(n names.Network) *Grants {
+	if g := s.grants[n]; g != nil {
+		return g
+	}
+	return &Grants{}
+}
 
 // GrantNode records the subnets of a node in a network. With none it takes them back.
 func (s *State) GrantNode(n names.Network, node string, subnets []netip.Prefix) Change {

@@ -73,7 +73,8 @@ func checkOthers(in cluster.Attachment, p local.Pod, n annotation.PodNetwork, ot
 			continue
 		}
 		for iface, theirs := range annotation.PodNetworksIn(o.Network, in.Network) {
-			if o.UID == p.UID && iface >= in.Interface {
+			// A network has either the interfaces that Kubernetes asks for or further ones: others are nobody's.
+			if (iface == "") != (in.Interface == "") || o.UID == p.UID && iface >= in.Interface {
 				continue
 			}
 			for _, a := range cluster.PodAddrs(theirs) {

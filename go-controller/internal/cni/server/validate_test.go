@@ -113,7 +113,10 @@ func TestHostileAnnotations(t *testing.T) {
 			p := local.Pod{Namespace: "default", Name: "p", UID: "u-p", Created: 5, Network: c.network}
 			finished := attached("finished", 1, 13)
 			finished.Released = true
-			s := &Server{Node: dualStack(), Pods: fakePods{p, attached("victim", 1, 9), attached("young", 9, 12), finished,
+			junk := attached("junk", 1, 77)
+			junk.Network = strings.Replace(attached("junk", 1, 5, "default/x").Network, `"default":`, `"gone":`, 1)
+			s := &Server{Node: dualStack(), Pods: fakePods{p, attached("victim", 1, 9, "blue/net1"),
+				attached("young", 9, 12), finished, junk,
 				{Namespace: "default", Name: "broken", UID: "u-b", Network: "{"}}}
 			_, err := s.networkOf(t.Context(), eth0(), p)
 			if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
