@@ -44,6 +44,17 @@ unit: ## the tests of the product's module alone; as root
 	@test/modules.sh .
 	GOPROXY=off $(GO) test ./...
 
+.PHONY: fuzz
+fuzz: ## random input for every parser and for names; FUZZTIME=1m each
+	@test/fuzz.sh
+
+.PHONY: race
+race: ## the tests of the product's module with Go's race detector, which needs a C compiler; as root
+	@test/need.sh go root apt
+	@test/deps.sh race
+	@test/modules.sh .
+	GOPROXY=off CGO_ENABLED=1 $(GO) test -count=1 -race -timeout 40m $(or $(RACE),./...)
+
 .PHONY: attacks
 attacks: sandbox ## what nodes, pods' authors and strangers must not be able to do, tried on a real cluster; as root
 	@test/deps.sh
