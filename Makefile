@@ -55,6 +55,12 @@ race: ## the tests of the product's module with Go's race detector, which needs 
 	@test/modules.sh .
 	GOPROXY=off CGO_ENABLED=1 $(GO) test -count=1 -race -timeout 40m $(or $(RACE),./...)
 
+.PHONY: chaos
+chaos: sandbox ## breaks the control plane at random moments, and prints what each fault cost; CHAOS_ROUNDS=3; as root
+	@test/deps.sh
+	CHAOS_SEED=$(or $(CHAOS_SEED),$(shell date +%s)) CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),3) \
+	  $(GO) test -C test -count=1 -v -timeout 60m ./chaos
+
 .PHONY: attacks
 attacks: sandbox ## what nodes, pods' authors and strangers must not be able to do, tried on a real cluster; as root
 	@test/deps.sh
