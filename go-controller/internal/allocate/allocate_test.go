@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
@@ -201,17 +202,10 @@ func pod(name, node string) *cluster.Pod {
 // annotated is a pod that claims addresses, with the right MAC and gateways if sane.
 func annotated(name, node string, sane bool, ips ...string) *cluster.Pod {
 	p := pod(name, node)
-	var subnets []netip.Prefix
-	var numbers []uint64
-	for _, ip := range ips {
-		prefix := netip.MustParsePrefix(ip)
-		subnets = append(subnets, prefix.Masked())
-		n, _ := newPool(prefix.Masked()).check(prefix)
-		numbers = append(numbers, n)
-	}
-	net := subnet.Attachment(subnets, numbers, "")
-	for i, ip := range ips {
-		net.IPs[i] = netip.MustParsePrefix(ip)
+	net := annotation.PodNetwork{IPs: prefixes(ips...), MAC: ipnet.MACFor(ipnet.Addrs(prefixes(ips...)))}
+	for _, ip := range net.IPs {
+		router, _ := subnet.Router(ip.Masked())
+		net.Gateways = append(net.Gateways, router)
 	}
 	if !sane {
 		net.MAC[5]++

@@ -20,7 +20,7 @@ func FuzzInput(f *testing.F) {
 		if _, prev, err := parseConf(json.RawMessage(conf)); err == nil && prev != nil {
 			for _, iface := range prev.Interfaces {
 				// Only that it does not panic.
-				_, _ = specOf(prev, protocol.Request{IfName: iface.Name})
+				_, _ = specOf(prev, requestOf(protocol.Request{IfName: iface.Name}))
 			}
 		}
 		if p, err := parsePod(args); err == nil && (p.namespace == "" || p.name == "") {
