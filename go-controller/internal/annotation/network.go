@@ -10,7 +10,7 @@ import (
 )
 
 // Several annotations are a JSON object with an entry for each network, such as {"default":["10.244.1.0/24"]}. They
-// stay text until an entry is needed. Whoever writes an entry of a Node keeps all others, also those that it can't read.
+// stay text until an entry is needed. Whoever writes a Node's entry keeps all others, also those that can't be read.
 
 // Kept is what is kept of an annotation that users can write. One that is too long is cut, and still too long.
 func Kept(value string) string {

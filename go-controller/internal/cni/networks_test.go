@@ -31,7 +31,8 @@ func TestSeveralInterfaces(t *testing.T) {
 	b.create(t, p, false)
 	blue := []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23")} // also the cluster's own
 	b.annotate(t, p, annotation.MarshalAttachments(map[string]annotation.PodNetwork{"default": p.network(),
-		"blue/net1": subnet.Attachment(blue, []uint64{3}, "net1"), "blue/net2": subnet.Attachment(blue, []uint64{4}, "net2")}))
+		"blue/net1": subnet.Attachment(blue, []uint64{3}, "net1"),
+		"blue/net2": subnet.Attachment(blue, []uint64{4}, "net2")}))
 	own := add(p, idA, netns(t, "web"))
 	calls := []call{own, own.inBlue("net1"), own.inBlue("net2")}
 	ids := []string{idA, names.AttachmentID(idA, "net1"), names.AttachmentID(idA, "net2")}

@@ -36,8 +36,8 @@ func newMasterOf(c config.Cluster, networks ...*cluster.Network) *master {
 // unstarted is a master that does not grant anything yet.
 func unstarted(c config.Cluster, networks ...*cluster.Network) *master {
 	s := nb.NewSchema()
-	return &master{Core: core.New(c, s, all.Translators(s), networks...), db: nb.NewDatabase(s), rows: map[nb.Owner][]nb.Row{},
-		parked: map[nb.Owner]bool{}}
+	return &master{Core: core.New(c, s, all.Translators(s), networks...), db: nb.NewDatabase(s),
+		rows: map[nb.Owner][]nb.Row{}, parked: map[nb.Owner]bool{}}
 }
 
 // batch applies events, lets so much time pass that what they freed is given again, brings the database up to date, and

@@ -126,15 +126,16 @@ func TestHostileAnnotations(t *testing.T) {
 	}
 }
 
-// What holds in the cluster's own network holds in another: an entry counts only with what the master could have written
-// for this interface of this network, and not with an address that an older pod or an earlier interface has there.
+// What holds in the cluster's own network holds in another: an entry counts only with what the master could have
+// written for this interface, and not with an address that an older pod or an earlier interface has there.
 func TestHostileAnnotationsInAnotherNetwork(t *testing.T) {
 	entry := func(number uint64, iface string) annotation.PodNetwork {
 		return subnet.Attachment(dualStack(), []uint64{number, number}, iface)
 	}
 	foreign, moved := entry(5, "net1"), entry(5, "net1")
 	foreign.IPs = []netip.Prefix{netip.MustParsePrefix("10.244.2.5/24"), foreign.IPs[1]}
-	moved.Routes = []annotation.Route{{Dest: netip.MustParsePrefix("10.96.0.0/16"), NextHop: netip.MustParseAddr("10.244.1.9")}}
+	moved.Routes = []annotation.Route{{Dest: netip.MustParsePrefix("10.96.0.0/16"),
+		NextHop: netip.MustParseAddr("10.244.1.9")}}
 	type nets = map[string]annotation.PodNetwork
 	for what, c := range map[string]struct {
 		nets    nets
