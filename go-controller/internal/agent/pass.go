@@ -74,7 +74,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return a.finish()
+	return a.finish(ctx)
 }
 
 // hostPass is the part of a pass that needs no Open vSwitch.
@@ -311,8 +311,9 @@ func (a *Agent) primaryAddrs(node local.Node, places []hostnet.Place) (out []net
 }
 
 // finish writes the CNI configuration once the management port works. By that file the
-// kubelet takes the network for ready.
-func (a *Agent) finish() error {
+// kubelet takes the network for ready. From then on a restart of ovn-controller keeps
+// the flows.
+func (a *Agent) finish(ctx context.Context) error {
 	name := names.ManagementInterface(a.config.Name)
 	if state, _ := a.ovs.Interface(name); !state.Installed() {
 		if state.Ofport <= 0 {
@@ -334,7 +335,11 @@ func (a *Agent) finish() error {
 		// none.
 		return errors.Join(err, &server.LimitedError{Reason: errors.New(why)})
 	}
-	return err
+	rows, keepErr := a.ovs.Converge(ctx, encap.KeepFlows())
+	for _, c := range rows {
+		a.changed(c.Kind, c.String())
+	}
+	return errors.Join(err, keepErr)
 }
 
 // askController says what is wrong with ovn-controller, "" when nothing is. One that

@@ -11,6 +11,7 @@ const (
 	OVSNorthbound     = "ovn-nb" // for programs that connect to the Northbound database
 	OVSRemoteProbe    = "ovn-remote-probe-interval"
 	OVSOpenFlowProbe  = "ovn-openflow-probe-interval"
+	OVSKeepFlows      = "ovn-ofctrl-wait-before-clear"
 	OVSEncapType      = "ovn-encap-type"
 	OVSEncapIP        = "ovn-encap-ip"
 	OVSBridgeMappings = "ovn-bridge-mappings"

@@ -2,7 +2,9 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
@@ -37,6 +39,9 @@ func parseConf(raw json.RawMessage) (types.NetConf, *types100.Result, error) {
 	prev, err := types100.NewResultFromResult(c.PrevResult)
 	if err != nil {
 		return c, nil, malformed("prevResult", err)
+	}
+	if slices.Contains(prev.Interfaces, nil) || slices.Contains(prev.IPs, nil) || slices.Contains(prev.Routes, nil) {
+		return c, nil, malformed("prevResult", errors.New("an entry of interfaces, ips or routes is null"))
 	}
 	return c, prev, nil
 }
