@@ -25,12 +25,14 @@ import (
 
 // passMemory is what one pass keeps for the next.
 type passMemory struct {
-	subnets []netip.Prefix  // the last valid ones: a Node without them is not a node to tear down
-	own     []netip.Addr    // the last Node's own addresses on this host
-	places  []hostnet.Place // where tunnel addresses were last, each once
-	swept   time.Time       // when ports without a device were looked for
-	flows   flowWatch
-	outage  string // why the gateway was out of service
+	subnets []netip.Prefix // the last valid ones: a Node without them is not a node to tear down
+	// nodeSubnets is the annotation that has them, and the subnets in other networks.
+	nodeSubnets string
+	own         []netip.Addr    // the last Node's own addresses on this host
+	places      []hostnet.Place // where tunnel addresses were last, each once
+	swept       time.Time       // when ports without a device were looked for
+	flows       flowWatch
+	outage      string // why the gateway was out of service
 
 	services serviceMemory
 	uses     usage
@@ -143,7 +145,7 @@ func (a *Agent) openGate(f hostplan.Facts) {
 	_, bridge := a.ovs.Interface(names.IntegrationBridge)
 	if mtu, err := encap.MTU(f, a.config); err == nil && bridge && len(f.Subnets) > 0 {
 		a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev,
-			Subnets: f.Subnets})
+			NodeSubnets: a.memory.nodeSubnets})
 	}
 }
 
@@ -157,7 +159,7 @@ func (a *Agent) readSubnets(node local.Node) error {
 	if err != nil {
 		return err
 	}
-	a.memory.subnets = subnets
+	a.memory.subnets, a.memory.nodeSubnets = subnets, value
 	return nil
 }
 

@@ -34,7 +34,7 @@ const (
 	IfaceInstalled   = "ovn-installed"
 	IfaceAttachedMAC = "attached_mac"
 	IfaceIPAddresses = "ip_addresses"
-	IfaceSandbox     = "sandbox" // the container id of a pod's sandbox
+	IfaceSandbox     = "sandbox" // AttachmentID: the container id of a pod's sandbox, and the interface if it is another
 )
 
 // systemIDSpace is the UUIDv5 name space of chassis names.
