@@ -111,6 +111,8 @@ func setup(c *cli.Context, length func(is4 bool) int) (byhand.Setup, error) {
 	if err := errors.Join(s.NB.Validate("nb"), ovsdb.Check(s.NB)); err != nil {
 		return s, err
 	}
+	warnTCP(c, "--nb-address", s.NB.Addresses)
+	warnTCP(c, "--sb-address", config.ParseRemotes(c.String("sb-address")))
 	s.Cluster.Subnets = nil
 	if c.Bool("undo") && c.String("cluster-ip-subnet") == "" {
 		return s, nil // the cluster router records the ranges

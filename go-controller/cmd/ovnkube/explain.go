@@ -182,6 +182,7 @@ func (e explainer) run(c *cli.Context) error {
 		return err
 	}
 	if len(c.StringSlice("filename")) == 0 {
+		warnTCP(c, "--nb-address", m.NB.Addresses)
 		ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 		defer cancel()
 		x, err := e.live(ctx, m, n, log)

@@ -101,14 +101,13 @@ func northboundFlags() []cli.Flag {
 	}
 }
 
+// keysConfig reads the flags with the PEM files of a database, "nb" or "sb".
+func keysConfig(c *cli.Context, db string) config.Keys {
+	return config.Keys{PrivKey: c.String(db + "-privkey"), Cert: c.String(db + "-cert"), CACert: c.String(db + "-cacert")}
+}
+
 func northboundConfig(c *cli.Context) config.OVSDB {
-	o := config.OVSDB{PrivKey: c.String("nb-privkey"), Cert: c.String("nb-cert"), CACert: c.String("nb-cacert")}
-	for _, a := range strings.Split(c.String("nb-address"), ",") {
-		if a = strings.TrimSpace(a); a != "" {
-			o.Addresses = append(o.Addresses, a)
-		}
-	}
-	return o
+	return config.OVSDB{Addresses: config.ParseRemotes(c.String("nb-address")), Keys: keysConfig(c, "nb")}
 }
 
 // clusterFlags are the settings that must be the same on the master and on every node.

@@ -26,6 +26,7 @@ func masterCommand() *cli.Command {
 				"renewing the Lease still holds it, at least 3s"),
 			boolFlag("adopt", "take over a Northbound database that is recorded for another cluster; look at ovnkube plan "+
 				"first"),
+			insecureFlag(),
 			boolFlag("dry-run", "print what would change, as ovnkube plan does, and change nothing; "+
 				"exit code 0: nothing to do, 2: changes, 1: an error"),
 			timeoutFlag(planTimeout, "`DURATION` that --dry-run may take"),
@@ -58,6 +59,7 @@ func masterConfig(c *cli.Context) (config.Master, error) {
 	if m.Cluster, err = clusterConfig(c); err != nil {
 		return m, err
 	}
+	m.AllowTCP = c.Bool(insecureFlagName)
 	if hasFlag(c.Command, "metrics-bind-address") {
 		m.Metrics = c.String("metrics-bind-address")
 	}

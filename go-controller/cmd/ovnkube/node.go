@@ -28,6 +28,11 @@ func nodeFlags() []cli.Flag {
 	own := []cli.Flag{
 		stringFlag("node-name", "", "`NAME` of this machine's Kubernetes Node; required"),
 		sbFlag(),
+		stringFlag("sb-privkey", "", "PEM `FILE` with ovn-controller's private key for ssl: addresses "+
+			"(default: the SSL row of Open vSwitch stays as it is)"),
+		stringFlag("sb-cert", "", "PEM `FILE` with ovn-controller's certificate, whose common name is the system-id"),
+		stringFlag("sb-cacert", "", "PEM `FILE` with the CA certificate of the Southbound database"),
+		insecureFlag(),
 		ovsFlag(),
 		encapIPFlag("external_ids:ovn-encap-ip, else the Node's InternalIP"),
 		stringFlag("encap-type", d.EncapType, "tunnel `TYPE`, the same on every node: geneve, or vxlan if the physical "+
@@ -53,7 +58,7 @@ func metricsFlag(address string) cli.Flag {
 
 func sbFlag() cli.Flag {
 	return stringFlag("sb-address", "", "`ADDRESS`,... of the Southbound database for ovn-controller, such as "+
-		"tcp:HOST:PORT (default: external_ids:ovn-remote stays as it is)")
+		"ssl:HOST:PORT (default: external_ids:ovn-remote stays as it is)")
 }
 
 func encapIPFlag(otherwise string) cli.Flag {
@@ -75,6 +80,7 @@ func mtuFlag(interfaces string) cli.Flag {
 func nodeSettings(c *cli.Context) (config.Node, error) {
 	n := config.Node{
 		Name: c.String("node-name"), OVSAddress: c.String("ovs-address"), SBAddress: c.String("sb-address"),
+		SBKeys: keysConfig(c, "sb"), AllowTCP: c.Bool(insecureFlagName),
 		EncapType: c.String("encap-type"), DatapathType: c.String("datapath-type"), MTU: c.Int("mtu"),
 		OVNRunDir: c.String("ovn-rundir"), CNIConfDir: c.String("cni-conf-dir"), CNIBinDir: c.String("cni-bin-dir"),
 		CNISocketDir: c.String("cni-socket-dir"), Kubernetes: kubernetesConfig(c), Metrics: c.String("metrics-bind-address"),

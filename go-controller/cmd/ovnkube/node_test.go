@@ -24,7 +24,9 @@ func parseNode(args ...string) (n config.Node, err error) {
 }
 
 func TestNodeFlags(t *testing.T) {
-	n, err := parseNode("--node-name", "n1", "--sb-address", "tcp:10.0.0.1:6642", "--ovs-address", "unix:/x/db.sock",
+	n, err := parseNode("--node-name", "n1", "--sb-address", "ssl:10.0.0.1:6642",
+		"--sb-privkey", "/k", "--sb-cert", "/c", "--sb-cacert", "/ca", "--insecure-databases",
+		"--ovs-address", "unix:/x/db.sock",
 		"--ovn-rundir", "/x/ovn", "--encap-ip", "10.0.0.2,fd00::2",
 		"--encap-type", "geneve", "--datapath-type", "netdev", "--bridge-mappings", "physnet:br-phys", "--mtu", "1400",
 		"--cni-conf-dir", "/c", "--cni-bin-dir", "/b", "--cni-socket-dir", "/s",
@@ -41,7 +43,8 @@ func TestNodeFlags(t *testing.T) {
 	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t} Name:n1 " +
 		"ClusterSubnets:[10.0.0.0/14/23 fd01::/48/64] " +
 		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] Services:{MaxVIPs:4096 MaxEndpoints:10000 ExternalCIDRs:[]} " +
-		"OVSAddress:unix:/x/db.sock SBAddress:tcp:10.0.0.1:6642 " +
+		"OVSAddress:unix:/x/db.sock SBAddress:ssl:10.0.0.1:6642 " +
+		"SBKeys:{PrivKey:/k Cert:/c CACert:/ca} AllowTCP:true " +
 		"EncapIPs:[10.0.0.2 fd00::2] EncapType:geneve DatapathType:netdev " +
 		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 " +
 		"Rampout:[10.0.2.0/23 fd01::/64] NodeLabel:gateway=yes} MTU:1400 OVNRunDir:/x/ovn CNIConfDir:/c CNIBinDir:/b " +

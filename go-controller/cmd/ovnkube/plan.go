@@ -64,6 +64,7 @@ func logAndMaster(c *cli.Context) (*slog.Logger, config.Master, error) {
 		return nil, config.Master{}, err
 	}
 	m, err := masterConfig(c)
+	warnTCP(c, "--nb-address", m.NB.Addresses)
 	return log, m, err
 }
 

@@ -162,7 +162,7 @@ func settingsFile(c *cli.Context) (map[string]map[string]string, error) {
 	parsed, err := ini.Load(raw)
 	if err != nil {
 		return nil, fmt.Errorf("reading --config-file %s: %w: want an INI file such as [ovnnorth] with a line "+
-			"address=tcp:192.0.2.1:6641", name, err)
+			"address=ssl:192.0.2.1:6641", name, err)
 	}
 	out := map[string]map[string]string{}
 	for _, section := range parsed.Sections() {

@@ -18,6 +18,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
@@ -63,7 +64,7 @@ type Agent struct {
 
 // New prepares an agent. Its metrics go to registry.
 func New(c config.Node, kube *local.Watcher, registry prometheus.Registerer, log *slog.Logger) (*Agent, error) {
-	if err := c.Validate(); err != nil {
+	if err := errors.Join(c.Validate(), refuseTCP(c, log, "--sb-address", c.SBAddresses())); err != nil {
 		return nil, err
 	}
 	a := &Agent{
@@ -101,6 +102,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		return ignoreCancel(ctx, err)
 	}
 	defer a.ovs.Close()
+	if err := a.checkRemote(); err != nil {
+		return err
+	}
 
 	listener, err := server.Listen(a.config.CNISocket())
 	if err != nil {
@@ -118,6 +122,25 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.loop(ctx)
 	a.parts.Wait()
 	return serveErr
+}
+
+// checkRemote refuses tcp: addresses of the Southbound database that others have set, and that this agent leaves alone.
+func (a *Agent) checkRemote() error {
+	remote, err := a.ovs.ExternalID(names.OVSRemote)
+	if err != nil || a.config.SBAddress != "" {
+		return nil // without the row, no address is set yet
+	}
+	return refuseTCP(a.config, a.log, "external_ids:"+names.OVSRemote, config.ParseRemotes(remote))
+}
+
+// refuseTCP is the error that the Southbound database has a tcp: address. If that is allowed, it is a warning.
+func refuseTCP(c config.Node, log *slog.Logger, where string, addresses []string) error {
+	err := config.RefuseTCP(where, addresses)
+	if err != nil && c.AllowTCP {
+		log.Warn("the Southbound database is open to whoever reaches it", "error", err)
+		return nil
+	}
+	return err
 }
 
 func (a *Agent) cniServer() *server.Server {

@@ -49,7 +49,8 @@ func newBed(t *testing.T) *bed {
 	testkit.Run(t, "ip", "link", "set", "eth0", "up")
 	testkit.Run(t, "ip", "link", "set", "eth0peer", "up")
 	c := config.DefaultNode()
-	c.Name, c.DatapathType, c.SBAddress = node, config.DatapathNetdev, "tcp:172.18.0.1:6642"
+	c.Name, c.DatapathType, c.SBAddress = node, config.DatapathNetdev, "ssl:172.18.0.1:6642"
+	c.SBKeys = config.Keys{PrivKey: "/keys/sb.key", Cert: "/keys/sb.crt", CACert: "/keys/ca.crt"}
 	c.CNIConfDir, c.CNISocketDir = "/run/net.d", "/run/cni"
 	c.ClusterSubnets = []config.ClusterSubnet{
 		{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23},

@@ -41,7 +41,7 @@ func TestWithOVN(t *testing.T) {
 	b.awaitMissing(t, "port not bound: no chassis has claimed")
 	testkit.StartOVNController(t)
 	b.awaitReady(t)
-	b.awaitState(t, strings.ReplaceAll(wantState, "tcp:172.18.0.1:6642", sb))
+	b.awaitState(t, strings.ReplaceAll(wantState, "ssl:172.18.0.1:6642", sb))
 
 	for i, pod := range []string{"a", "b"} {
 		ips := []netip.Prefix{

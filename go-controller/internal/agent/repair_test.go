@@ -44,9 +44,10 @@ ovn-encap-ip=172.18.0.2
 ovn-encap-type=geneve
 ovn-ofctrl-wait-before-clear=5000
 ovn-openflow-probe-interval=60
-ovn-remote=tcp:172.18.0.1:6642
+ovn-remote=ssl:172.18.0.1:6642
 ovn-remote-probe-interval=60000
 system-id=SYSTEMID
+/keys/sb.key /keys/sb.crt /keys/ca.crt
 `
 
 // stateScript shows what the agent keeps on the node; @ is the management
@@ -64,6 +65,7 @@ for b in $(ovs-vsctl list-br); do echo $b $(ovs-vsctl get bridge $b fail_mode da
 ovs-vsctl get interface @ type mac mtu_request | tr -d '"'
 ovs-vsctl get interface @ external_ids | tr -d '{}",' | sed 's/ovn-installed-ts=[0-9]*//'
 ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}"' | tr ',' '\n'
+echo $(ovs-vsctl get-ssl | sed -n 's/^.*: \(.keys\)/\1/p')
 `
 
 func TestNodeIsSetUpAndRepaired(t *testing.T) {
@@ -126,6 +128,8 @@ var damages = []string{
 	"ovs-vsctl set Open_vSwitch . external_ids:ovn-encap-ip=9.9.9.9",
 	"ovs-vsctl set Open_vSwitch . external_ids:ovn-encap-type=vxlan -- remove Open_vSwitch . " +
 		"external_ids ovn-bridge-datapath-type",
+	"ovs-vsctl del-ssl",
+	"ovs-vsctl set-ssl /keys/other.key /keys/sb.crt /keys/ca.crt",
 	"ovs-vsctl set bridge br-int fail_mode=standalone",
 	"ovs-vsctl set bridge br-int datapath_type=system" + reinstalled,
 	"ovs-vsctl set interface " + mgmtLink + " external_ids:iface-id=other",

@@ -23,9 +23,40 @@ type Kubernetes struct {
 // OVSDB says how to reach an OVSDB server (ovsdb(7), "Connection Methods").
 type OVSDB struct {
 	Addresses []string // unix:PATH, tcp:HOST:PORT, ssl:HOST:PORT; several for a Raft cluster
-	PrivKey   string   // paths of PEM files; ssl: needs all three
-	Cert      string
-	CACert    string
+	Keys      Keys
+}
+
+// Keys are the PEM files of a connection to an ssl: address, which needs all three.
+type Keys struct {
+	PrivKey string
+	Cert    string
+	CACert  string
+}
+
+// validate reports the files that are missing, unless none is given and none is needed. db ("nb", "sb") is the
+// beginning of the flags' names in errors.
+func (k Keys) validate(db string, needed bool) error {
+	if k == (Keys{}) && !needed {
+		return nil
+	}
+	var errs []error
+	for _, f := range []struct{ name, file string }{{"privkey", k.PrivKey}, {"cert", k.Cert}, {"cacert", k.CACert}} {
+		if f.file == "" {
+			errs = append(errs, fmt.Errorf("--%s-%s: an ssl: address needs it", db, f.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RefuseTCP is the error that some addresses of a database are tcp:, nil when none is. The server behind such an
+// address believes whoever connects. where says what gives the addresses.
+func RefuseTCP(where string, addresses []string) error {
+	tcp := slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return !strings.HasPrefix(a, "tcp:") })
+	if len(tcp) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s %s: whoever reaches that port may change the network: want ssl:HOST:PORT or unix:/PATH; "+
+		"a daemon takes tcp: with --insecure-databases", where, strings.Join(tcp, ","))
 }
 
 // ClusterSubnet is a range from which nodes get their subnets.

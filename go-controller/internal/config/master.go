@@ -17,6 +17,7 @@ type Master struct {
 	Metrics     string // HOST:PORT of /metrics, /healthz, /readyz
 	Verify      bool   // when idle, compare the database with a full translation
 	LeaderElect LeaderElection
+	AllowTCP    bool // take tcp: addresses of the Northbound database
 	Adopt       bool // take over a database that is recorded for another cluster
 }
 
@@ -63,14 +64,7 @@ func (o OVSDB) Validate(db string) error {
 		}
 		encrypted = encrypted || strings.HasPrefix(a, "ssl:")
 	}
-	if encrypted {
-		for _, f := range []struct{ name, file string }{{"privkey", o.PrivKey}, {"cert", o.Cert}, {"cacert", o.CACert}} {
-			if f.file == "" {
-				errs = append(errs, fmt.Errorf("--%s-%s: an ssl: address needs it", db, f.name))
-			}
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.Keys.validate(db, encrypted))...)
 }
 
 // validRemote reports whether a is an active connection method of ovsdb(7).

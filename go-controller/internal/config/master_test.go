@@ -10,7 +10,7 @@ func TestMasterValidate(t *testing.T) {
 	ok := []OVSDB{
 		{Addresses: []string{"unix:/var/run/ovn/ovnnb_db.sock"}},
 		{Addresses: []string{"tcp:10.0.0.1:6641", "tcp:[fd00::1]:6641", "tcp:db.example.org:6641"}},
-		{Addresses: []string{"ssl:10.0.0.1:6641"}, PrivKey: "k", Cert: "c", CACert: "ca"},
+		{Addresses: []string{"ssl:10.0.0.1:6641"}, Keys: Keys{PrivKey: "k", Cert: "c", CACert: "ca"}},
 	}
 	for _, o := range ok {
 		m := DefaultMaster()
@@ -35,15 +35,15 @@ func TestMasterValidate(t *testing.T) {
 		},
 		"--nb-privkey: an ssl: address needs it": func(m *Master) {
 			m.NB = OVSDB{Addresses: []string{"ssl:h:6641"},
-				Cert: "c", CACert: "a"}
+				Keys: Keys{Cert: "c", CACert: "a"}}
 		},
 		"--nb-cert: an ssl: address needs it": func(m *Master) {
 			m.NB = OVSDB{Addresses: []string{"ssl:h:6641"},
-				PrivKey: "k", CACert: "a"}
+				Keys: Keys{PrivKey: "k", CACert: "a"}}
 		},
 		"--nb-cacert: an ssl: address needs it": func(m *Master) {
 			m.NB = OVSDB{Addresses: []string{"ssl:h:6641"},
-				PrivKey: "k", Cert: "c"}
+				Keys: Keys{PrivKey: "k", Cert: "c"}}
 		},
 		"--router-name: the cluster router needs a name": func(m *Master) { m.Cluster.RouterName = "" },
 		"--leader-elect-lease 1s: want at least 3s": func(m *Master) {

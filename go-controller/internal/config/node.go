@@ -35,6 +35,8 @@ type Node struct {
 	Services       Services
 	OVSAddress     string          // the local Open_vSwitch database, unix:PATH or tcp:HOST:PORT
 	SBAddress      string          // the Southbound database for ovn-controller; empty: ovn-remote stays as it is
+	SBKeys         Keys            // for ovn-controller; empty: the SSL row of Open vSwitch stays as it is
+	AllowTCP       bool            // take tcp: addresses of the Southbound database
 	EncapIPs       []netip.Addr    // tunnel end points; empty: ovn-encap-ip, else the Node's InternalIP
 	EncapType      string          // geneve or vxlan, the same on every node
 	DatapathType   string          // of br-int: system or netdev
@@ -59,6 +61,19 @@ func (n Node) CNISocket() string { return filepath.Join(n.CNISocketDir, CNISocke
 func (n Node) OVSRunDir() (dir string, ok bool) {
 	path, ok := strings.CutPrefix(n.OVSAddress, "unix:")
 	return filepath.Dir(path), ok
+}
+
+// SBAddresses are the servers in SBAddress.
+func (n Node) SBAddresses() []string { return ParseRemotes(n.SBAddress) }
+
+// ParseRemotes lists the connection methods in a comma-separated list (ovn-controller(8), "ovn-remote").
+func ParseRemotes(s string) (out []string) {
+	for r := range strings.SplitSeq(s, ",") {
+		if r = strings.TrimSpace(r); r != "" {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // DefaultNode is a node with the kernel datapath. Its tunnel end point comes from OVS or from the Node object.
@@ -105,11 +120,10 @@ func (n Node) Validate() error {
 	}
 	errs = append(errs, n.validateMTU(), n.validateEncapIPs(), n.Gateway.Validate(), n.Services.Validate(),
 		validateRemote("--ovs-address", n.OVSAddress))
-	if n.SBAddress != "" {
-		for _, r := range strings.Split(n.SBAddress, ",") {
-			errs = append(errs, validateRemote("--sb-address", r))
-		}
+	for _, r := range n.SBAddresses() {
+		errs = append(errs, validateRemote("--sb-address", r))
 	}
+	errs = append(errs, n.SBKeys.validate("sb", false))
 	for flag, dir := range map[string]string{
 		"--ovn-rundir": n.OVNRunDir, "--cni-conf-dir": n.CNIConfDir, "--cni-bin-dir": n.CNIBinDir,
 		"--cni-socket-dir": n.CNISocketDir,

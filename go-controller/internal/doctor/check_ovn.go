@@ -51,13 +51,32 @@ func checkSouthbound(_ context.Context, h *facts) Finding {
 	switch {
 	case errors.Is(h.sbErr, errNoRemote):
 		return problem("%v: ovn-controller does not know its database", h.sbErr).
-			fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSRemote + "=tcp:HOST:6642")
+			fixed("ovs-vsctl set Open_vSwitch . external_ids:" + names.OVSRemote + "=ssl:HOST:6642")
 	case h.sbErr != nil:
 		return problem("the Southbound database does not answer: %v", h.sbErr).
-			fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-sbctl set-connection ptcp:6642`",
+			fixed("# on the database's host: does ovsdb-server run, and listen? "+
+				"`ovn-sbctl set-connection role=ovn-controller pssl:6642`",
 				"# between: is the port open?")
 	}
 	return ok("%s, %d chassis", h.sbRemote, len(h.chassis))
+}
+
+// checkDatabaseAccess looks for databases that believe whoever reaches them.
+func checkDatabaseAccess(_ context.Context, h *facts) Finding {
+	var nb []string
+	if h.c.Northbound != nil {
+		nb = h.c.Northbound.Addresses
+	}
+	f := faults{fixes: []string{"# docs/operate/security.md, \"Who may reach the databases\""}}
+	for _, err := range []error{
+		config.RefuseTCP("external_ids:"+names.OVSRemote, config.ParseRemotes(h.ids[names.OVSRemote])),
+		config.RefuseTCP("--nb-address", nb),
+	} {
+		if err != nil {
+			f.add(err.Error())
+		}
+	}
+	return f.finding("no address is tcp:")
 }
 
 // endpoint is one row of Encap.
@@ -82,8 +101,12 @@ func checkChassis(_ context.Context, h *facts) Finding {
 	id := h.ids[names.OVSSystemID]
 	i := slices.IndexFunc(h.chassis, func(r ovs.Row) bool { return r.Text("name") == id })
 	if i < 0 {
-		return problem("chassis %q, which is this node's system-id, is not in the Southbound database", id).
-			fixed(fixRestartController, "# why it does not register: /var/log/ovn/ovn-controller.log")
+		f := problem("chassis %q, which is this node's system-id, is not in the Southbound database", id)
+		if name := commonName(h.sbKeys); name != "" && name != id {
+			f = f.fixed(fmt.Sprintf("# its certificate has the common name %q: a listener with role=ovn-controller wants %q",
+				name, id))
+		}
+		return f.fixed(fixRestartController, "# why it does not register: /var/log/ovn/ovn-controller.log")
 	}
 	if hostname := h.chassis[i].Text("hostname"); hostname != h.c.Node.Name {
 		return problem("chassis %s is registered as host %q, this node is %q", id, hostname, h.c.Node.Name).
@@ -99,6 +122,14 @@ func checkChassis(_ context.Context, h *facts) Finding {
 			fixed(fixRestartController)
 	}
 	return ok("%s, tunnel ends %v", id, want)
+}
+
+// commonName is that of a connection's own certificate, "" without one.
+func commonName(keys *tls.Config) string {
+	if keys == nil {
+		return ""
+	}
+	return keys.Certificates[0].Leaf.Subject.CommonName
 }
 
 // checkDuplicates looks for other chassis with this node's name or tunnel address.
@@ -119,7 +150,7 @@ func checkDuplicates(_ context.Context, h *facts) Finding {
 	for _, c := range h.chassis {
 		if name := c.Text("name"); name != id && why[name] != "" {
 			f.add(fmt.Sprintf("chassis %s has %s too", name, why[name]),
-				fmt.Sprintf("ovn-sbctl --db=%s chassis-del %s", h.sbRemote, name))
+				"ovn-sbctl chassis-del "+name+" # on the database's host: a node's certificate does not allow it")
 		}
 	}
 	return f.finding("no other chassis has this node's name or addresses")
@@ -142,7 +173,7 @@ func checkNorthbound(ctx context.Context, h *facts) Finding {
 		last = err
 	}
 	return problem("the Northbound database does not answer: %v", last).
-		fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-nbctl set-connection ptcp:6641`")
+		fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-nbctl set-connection pssl:6641`")
 }
 
 func (h *facts) northboundSchema(ctx context.Context, address string, c config.OVSDB) (ovs.Schema, error) {

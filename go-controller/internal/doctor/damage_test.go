@@ -47,7 +47,7 @@ var damages = []damage{
 	{do: "ovs-vsctl set Open_vSwitch . external_ids:ovn-remote=unix:/nonexistent", check: "southbound",
 		message: "no such file or directory", fix: "ovn-sbctl set-connection", keep: true},
 	{do: "ovs-vsctl remove Open_vSwitch . external_ids ovn-remote", check: "southbound",
-		message: "external_ids:ovn-remote is not set", fix: "external_ids:ovn-remote=tcp:HOST:6642", keep: true},
+		message: "external_ids:ovn-remote is not set", fix: "external_ids:ovn-remote=ssl:HOST:6642", keep: true},
 	{do: "ovn-sbctl chassis-del SYSTEMID", stopped: true, check: "chassis", message: "is not in the Southbound database",
 		fix: "systemctl restart ovn-controller", undo: "true"},
 	{do: "ovn-sbctl set chassis SYSTEMID hostname=another", stopped: true, check: "chassis",

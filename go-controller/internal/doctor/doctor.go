@@ -101,6 +101,7 @@ func checks() []check {
 		{"encap-ip", "", checkEncapIP},
 		{"ovn-controller", "", checkController},
 		{"southbound", openVSwitch, checkSouthbound},
+		{"database-access", openVSwitch, checkDatabaseAccess},
 		{"chassis", southbound, checkChassis},
 		{"duplicate-chassis", southbound, checkDuplicates},
 		{"tunnels", southbound, checkTunnels},

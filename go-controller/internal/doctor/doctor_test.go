@@ -3,6 +3,9 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -119,6 +122,18 @@ func TestServers(t *testing.T) {
 		"services without API": {checkServicePorts, facts{}, NotChecked, "no API server is given", ""},
 		"services of no subnet": {checkServicePorts, facts{c: Config{Kubernetes: true}, planErr: errNoSubnets}, NotChecked,
 			"subnets are not known", ""},
+		"databases open": {checkDatabaseAccess,
+			facts{ids: map[string]string{"ovn-remote": "ssl:10.0.0.1:6642,tcp:10.0.0.2:6642"}}, Problem,
+			"external_ids:ovn-remote tcp:10.0.0.2:6642: whoever reaches that port may change the network",
+			"Who may reach the databases"},
+		"Northbound database open": {checkDatabaseAccess,
+			facts{c: Config{Northbound: &config.OVSDB{Addresses: []string{"tcp:[fd00::1]:6641"}}}}, Problem,
+			"--nb-address tcp:[fd00::1]:6641", ""},
+		"certificate of another": {checkChassis,
+			facts{ids: map[string]string{"system-id": "n1"}, sbKeys: certificateOf("n2")}, Problem,
+			`chassis "n1", which is this node's system-id, is not in`, `common name "n2"`},
+		"databases closed": {checkDatabaseAccess, facts{ids: map[string]string{"ovn-remote": "ssl:10.0.0.1:6642"}}, OK,
+			"no address is tcp:", ""},
 		"no gateway": {checkExternalBridge, facts{}, NotChecked,
 			"neither --gateway-mode nor external_ids:northbound-gateway-bridge is set", ""},
 		"gateway unlabelled": {checkExternalBridge, labelled(t, true, nil), NotChecked,
@@ -139,6 +154,12 @@ func TestServers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// certificateOf is a connection's configuration with a certificate of this common name.
+func certificateOf(name string) *tls.Config {
+	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: name}}
+	return &tls.Config{Certificates: []tls.Certificate{{Leaf: leaf}}}
 }
 
 // emptyKernel has nothing of what it is asked for.

@@ -24,7 +24,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
-	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/tlsfiles"
 )
 
 // facts is what was gathered of the node for more than one check. Each part has its
@@ -154,12 +154,12 @@ func (h *facts) readSouthbound(ctx context.Context) error {
 		h.sbKeys = keys
 	}
 	var errs []error
-	for _, remote := range strings.Split(remotes, ",") {
-		rows, err := h.t.Ask(ctx, strings.TrimSpace(remote), h.sbKeys, ovs.SouthboundDatabase,
+	for _, remote := range config.ParseRemotes(remotes) {
+		rows, err := h.t.Ask(ctx, remote, h.sbKeys, ovs.SouthboundDatabase,
 			ovs.Select{Table: "Chassis", Columns: []string{"name", "hostname"}},
 			ovs.Select{Table: "Encap", Columns: []string{"chassis_name", "ip", "type"}})
 		if err == nil {
-			h.sbRemote, h.chassis, h.encaps = strings.TrimSpace(remote), rows[0], rows[1]
+			h.sbRemote, h.chassis, h.encaps = remote, rows[0], rows[1]
 			return nil
 		}
 		errs = append(errs, err)
@@ -179,7 +179,7 @@ func (h *facts) keys(ctx context.Context) (*tls.Config, error) {
 			"`ovs-vsctl set-ssl KEY CERTIFICATE CA`")
 	}
 	r := rows[0][0]
-	keys, err := ovsdb.TLS(config.OVSDB{PrivKey: r.Text("private_key"), Cert: r.Text("certificate"),
+	keys, err := tlsfiles.Load(config.Keys{PrivKey: r.Text("private_key"), Cert: r.Text("certificate"),
 		CACert: r.Text("ca_cert")})
 	if err != nil {
 		return nil, fmt.Errorf("reading the keys that Open vSwitch names: %w", err)

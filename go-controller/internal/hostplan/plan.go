@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -29,6 +30,7 @@ type Facts struct {
 type OVS struct {
 	ExternalIDs map[string]string // of the Open_vSwitch row; "" means that the key must be absent
 	Defaults    map[string]string // likewise; a key that has another value already keeps it: an operator chose that
+	Keys        config.Keys       // of the SSL row, which ovn-controller uses; the zero value leaves the row alone
 	Bridges     []Bridge
 	Ports       []Port
 }
@@ -86,6 +88,9 @@ func Merge(plans ...Plan) Plan {
 	for _, p := range plans {
 		maps.Copy(out.OVS.ExternalIDs, p.OVS.ExternalIDs)
 		maps.Copy(out.OVS.Defaults, p.OVS.Defaults)
+		if p.OVS.Keys != (config.Keys{}) {
+			out.OVS.Keys = p.OVS.Keys
+		}
 		out.OVS.Bridges = append(out.OVS.Bridges, p.OVS.Bridges...)
 		out.OVS.Ports = append(out.OVS.Ports, p.OVS.Ports...)
 		out.Flows = append(out.Flows, p.Flows...)
@@ -106,6 +111,9 @@ func (p Plan) String() string {
 	}
 	for _, k := range slices.Sorted(maps.Keys(p.OVS.Defaults)) {
 		fmt.Fprintf(&b, "external_ids:%s=%s unless it is set\n", k, p.OVS.Defaults[k])
+	}
+	if k := p.OVS.Keys; k != (config.Keys{}) {
+		fmt.Fprintf(&b, "ssl private_key=%s certificate=%s ca_cert=%s\n", k.PrivKey, k.Cert, k.CACert)
 	}
 	for _, r := range p.OVS.Bridges {
 		fmt.Fprintln(&b, r)

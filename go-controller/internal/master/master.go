@@ -58,7 +58,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	if err != nil {
 		return err
 	}
-	if err := ovsdb.Check(c.NB); err != nil {
+	if err := errors.Join(ovsdb.Check(c.NB), refuseTCP(c, log)); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -93,6 +93,16 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 		return nil // ctx ended while waiting
 	}
 	return m.leader.Run(ctx, m.lead)
+}
+
+// refuseTCP is the error that the Northbound database has a tcp: address. If that is allowed, it is a warning.
+func refuseTCP(c config.Master, log *slog.Logger) error {
+	err := config.RefuseTCP("--nb-address", c.NB.Addresses)
+	if err != nil && c.AllowTCP {
+		log.Warn("the Northbound database is open to whoever reaches it", "error", err)
+		return nil
+	}
+	return err
 }
 
 func run(wg *sync.WaitGroup, f func()) {

@@ -58,9 +58,9 @@ func TestTurning(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	for want, alter := range map[string]func(*config.Master){
 		"no API server given": func(m *config.Master) { m.Kubernetes = config.Kubernetes{} },
-		"loading --nb-cert /nonexistent": func(m *config.Master) {
-			m.NB = config.OVSDB{Addresses: []string{"ssl:h:1"}, PrivKey: "/nonexistent", Cert: "/nonexistent",
-				CACert: "/nonexistent"}
+		"loading certificate /nonexistent": func(m *config.Master) {
+			m.NB = config.OVSDB{Addresses: []string{"ssl:h:1"}, Keys: config.Keys{PrivKey: "/nonexistent", Cert: "/nonexistent",
+				CACert: "/nonexistent"}}
 		},
 		"--metrics-bind-address nowhere:80": func(m *config.Master) { m.Metrics = "nowhere:80:80" },
 	} {

@@ -76,6 +76,7 @@ func (d *DB) diff(want hostplan.OVS) (out difference, err error) {
 	}
 	maps.Copy(ids, want.ExternalIDs)
 	d.diffExternalIDs(&out, root, ids)
+	d.diffKeys(&out, root, want.Keys)
 	bridgeRefs := map[string]string{}
 	for _, b := range want.Bridges {
 		bridgeRefs[b.Name] = d.diffBridge(&out, b)

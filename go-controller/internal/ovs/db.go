@@ -68,12 +68,13 @@ func (d *DB) connect(ctx context.Context) error {
 	}
 	d.client.Cache().AddEventHandler(d)
 	root, bridge := &vswitchdb.OpenvSwitch{}, &vswitchdb.Bridge{}
-	port, iface := &vswitchdb.Port{}, &vswitchdb.Interface{}
+	port, iface, ssl := &vswitchdb.Port{}, &vswitchdb.Interface{}, &vswitchdb.SSL{}
 	// It monitors only the columns in use: the statistics of every interface change
 	// every few seconds, and ovn-controller keeps its notes in the bridge's
 	// external_ids.
 	monitor := d.client.NewMonitor(
-		client.WithTable(root, &root.Bridges, &root.ExternalIDs, &root.OVSVersion),
+		client.WithTable(root, &root.Bridges, &root.ExternalIDs, &root.OVSVersion, &root.SSL),
+		client.WithTable(ssl, &ssl.PrivateKey, &ssl.Certificate, &ssl.CaCert),
 		client.WithTable(bridge, &bridge.Name, &bridge.Ports, &bridge.FailMode, &bridge.DatapathType),
 		client.WithTable(port, &port.Name, &port.Interfaces, &port.Tag),
 		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport,

@@ -14,6 +14,7 @@ import (
 func models() map[string]model.Model {
 	return map[string]model.Model{
 		vswitchdb.OpenvSwitchTable: &vswitchdb.OpenvSwitch{},
+		vswitchdb.SSLTable:         &vswitchdb.SSL{},
 		vswitchdb.BridgeTable:      &vswitchdb.Bridge{},
 		vswitchdb.PortTable:        &vswitchdb.Port{},
 		vswitchdb.InterfaceTable:   &vswitchdb.Interface{},

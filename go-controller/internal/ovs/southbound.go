@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/tlsfiles"
 )
 
 // SouthboundDatabase is the name of the Southbound database in its schema, and
@@ -17,24 +19,31 @@ const (
 )
 
 // Binding explains, for an error message, how far a logical port has come, by the
-// Southbound database that ovn-controller uses. It opens a connection of its own. It is
-// "" when there is no answer, or none without keys (ssl:).
+// Southbound database that ovn-controller uses. It opens a connection of its own, with ovn-controller's keys. It is ""
+// when there is no answer, and no keys are known (ssl:).
 func (d *DB) Binding(ctx context.Context, logicalPort string) string {
 	remotes, err := d.ExternalID(names.OVSRemote)
 	if err != nil || remotes == "" {
 		return "external_ids:" + names.OVSRemote + " is not set: ovn-controller does not know its database"
 	}
 	systemID, _ := d.SystemID()
+	var keys *tls.Config
+	if strings.Contains(remotes, "ssl:") {
+		files, err := d.Keys()
+		if err != nil || files == (config.Keys{}) {
+			return "" // ovn-controller may have keys on its command line
+		}
+		if keys, err = tlsfiles.Load(files); err != nil {
+			return "the Southbound database can't be asked: " + err.Error()
+		}
+	}
 	var failed []string
-	for _, remote := range strings.Split(remotes, ",") {
-		why, err := ExplainBinding(ctx, remote, nil, logicalPort, systemID)
+	for _, remote := range config.ParseRemotes(remotes) {
+		why, err := ExplainBinding(ctx, remote, keys, logicalPort, systemID)
 		if err == nil {
 			return why
 		}
 		failed = append(failed, err.Error())
-	}
-	if strings.HasPrefix(remotes, "ssl:") {
-		return ""
 	}
 	return "the Southbound database does not answer: " + strings.Join(failed, "; ")
 }

@@ -3,10 +3,7 @@ package ovsdb
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -16,6 +13,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/tlsfiles"
 )
 
 // DatabaseName is the name of the database in its schema.
@@ -124,37 +122,9 @@ func Check(c config.OVSDB) error {
 
 // TLS loads the keys for an ssl: address.
 func TLS(c config.OVSDB) (*tls.Config, error) {
-	if c.PrivKey == "" || c.Cert == "" || c.CACert == "" {
-		return nil, errors.New("an ssl: address needs --nb-privkey, --nb-cert and --nb-cacert")
-	}
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.PrivKey)
+	t, err := tlsfiles.Load(c.Keys)
 	if err != nil {
-		return nil, fmt.Errorf("loading --nb-cert %s and --nb-privkey %s: %w", c.Cert, c.PrivKey, err)
+		return nil, fmt.Errorf("reading --nb-privkey, --nb-cert and --nb-cacert: %w", err)
 	}
-	pem, err := os.ReadFile(c.CACert)
-	if err != nil {
-		return nil, fmt.Errorf("loading --nb-cacert: %w", err)
-	}
-	pool, caFile := x509.NewCertPool(), c.CACert
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("loading --nb-cacert %s: no PEM certificate in it", c.CACert)
-	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
-		// Certificates of Open vSwitch's own PKI name no host (ovs-pki(8)), and OVN's programs do not look for one:
-		// they trust whatever the authority has signed. So do we; the chain is checked all the same.
-		InsecureSkipVerify: true,
-		VerifyConnection: func(cs tls.ConnectionState) error {
-			intermediates := x509.NewCertPool()
-			for _, c := range cs.PeerCertificates[1:] {
-				intermediates.AddCert(c)
-			}
-			_, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: intermediates,
-				KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
-			if err != nil {
-				return fmt.Errorf("checking the server's certificate with --nb-cacert %s: %w", caFile, err)
-			}
-			return nil
-		},
-	}, nil
+	return t, nil
 }

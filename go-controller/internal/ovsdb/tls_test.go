@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -79,30 +80,22 @@ func writePEM(t *testing.T, path, kind string, der []byte) {
 
 func TestTLS(t *testing.T) {
 	ours, others := newPKI(t), newPKI(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := "ssl:" + l.Addr().String()
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close() // the server takes the port that is free now
-	testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"], fmt.Sprintf("--remote=pssl:%d:127.0.0.1", port),
-		"--private-key="+ours.key, "--certificate="+ours.cert, "--ca-cert="+ours.ca)
+	address := startTLS(t, ours)
 	for _, c := range []struct {
 		name    string
-		config  config.OVSDB
+		keys    config.Keys
 		problem string
 	}{
-		{"right", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: ours.ca}, ""},
-		{"another authority", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: others.ca},
-			"--nb-cacert " + others.ca},
-		{"no certificate", config.OVSDB{CACert: ours.ca}, "an ssl: address needs --nb-privkey, --nb-cert and --nb-cacert"},
-		{"key of another", config.OVSDB{PrivKey: others.key, Cert: ours.cert, CACert: ours.ca}, "--nb-privkey " + others.key},
-		{"not a certificate", config.OVSDB{PrivKey: ours.key, Cert: ours.cert, CACert: ours.key}, "no PEM certificate"},
+		{"right", config.Keys{PrivKey: ours.key, Cert: ours.cert, CACert: ours.ca}, ""},
+		{"another authority", config.Keys{PrivKey: ours.key, Cert: ours.cert, CACert: others.ca},
+			"with CA certificate " + others.ca},
+		{"no certificate", config.Keys{CACert: ours.ca}, "reading --nb-privkey, --nb-cert and --nb-cacert"},
+		{"key of another", config.Keys{PrivKey: others.key, Cert: ours.cert, CACert: ours.ca}, "private key " + others.key},
+		{"not a certificate", config.Keys{PrivKey: ours.key, Cert: ours.cert, CACert: ours.key}, "no PEM certificate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.config.Addresses = []string{address}
-			cl, err := connect(context.Background(), c.config, nb.NewSchema(), logr.FromSlogHandler(slog.DiscardHandler))
+			to := config.OVSDB{Addresses: []string{address}, Keys: c.keys}
+			cl, err := connect(context.Background(), to, nb.NewSchema(), logr.FromSlogHandler(slog.DiscardHandler))
 			if err == nil {
 				cl.Close()
 			}
@@ -111,6 +104,53 @@ func TestTLS(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The files are read for each connection: once an operator has replaced them, the next connection uses the new ones.
+func TestKeysReplaced(t *testing.T) {
+	ours, files := newPKI(t), newPKI(t)
+	c := config.OVSDB{Addresses: []string{startTLS(t, ours)},
+		Keys: config.Keys{PrivKey: files.key, Cert: files.cert, CACert: files.ca}}
+	d := New(c, nb.NewSchema(), slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); d.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	testkit.Eventually(t, "the old files are refused", func() string {
+		if got := errorText(d.Failure()); !strings.Contains(got, "with CA certificate "+files.ca) {
+			return got
+		}
+		return ""
+	})
+	for from, to := range map[string]string{ours.ca: files.ca, ours.cert: files.cert, ours.key: files.key} {
+		raw, err := os.ReadFile(from)
+		if err == nil {
+			err = atomicfile.Write(to, raw, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, "the new files are used", func() string {
+		if d.Session() == nil {
+			return errorText(d.Failure())
+		}
+		return ""
+	})
+}
+
+// startTLS starts a server with these keys. It returns its address.
+func startTLS(t *testing.T, p pki) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close() // the server takes the port that is free now
+	testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"], fmt.Sprintf("--remote=pssl:%d:127.0.0.1", port),
+		"--private-key="+p.key, "--certificate="+p.cert, "--ca-cert="+p.ca)
+	return "ssl:" + l.Addr().String()
 }
 
 func errorText(err error) string {

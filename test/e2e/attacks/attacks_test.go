@@ -39,6 +39,8 @@ func TestAttacks(t *testing.T) {
 			t.Errorf("%s: %v, want success", a.what, err)
 		}
 	}
+	b.databasesFromPods(t)
+	b.databasesFromNodes(t)
 	b.template(t)
 	b.exercise(t)
 	t.Logf("%d attacks were refused", len(all))

@@ -235,7 +235,8 @@ func (b bed) gatewayByHand(n1, n2 *node.Node) {
 // otherwise, so they need an administrator's rights.
 func (b bed) byHandFlags(n *node.Node) []string {
 	return []string{"--node-name", n.Spec.Name, "--kubeconfig", b.Control.AdminKubeconfig(), "--nb-address",
-		fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.NBPort)),
+		fmt.Sprintf("ssl:%s", netip.AddrPortFrom(n.Config.Control, control.NBPort)),
+		"--nb-privkey", b.Control.NBKeys().Key, "--nb-cert", b.Control.NBKeys().Cert, "--nb-cacert", b.Control.NBKeys().CA,
 		"--cluster-ip-subnet", "10.244.0.0/16,fd00:10:244::/48", "--datapath-type", "netdev"}
 }
 

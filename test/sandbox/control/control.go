@@ -189,49 +189,13 @@ func Sysctls() map[string]string {
 	return map[string]string{"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
 }
 
-// StartOVN starts the databases and northd. It returns when northd has written to the Southbound database.
-func (c *Control) StartOVN(ctx context.Context) error {
-	databases := []struct {
-		name, schema, socket string
-		port                 int
-	}{{NB, "ovn-nb", NBSocket, NBPort}, {SB, "ovn-sb", SBSocket, SBPort}}
-	for _, d := range databases {
-		file := "/run/ovn/" + d.name + ".db"
-		if _, err := c.Run(ctx, "ovsdb-tool", "create", file, "/usr/share/ovn/"+d.schema+".ovsschema"); err != nil {
-			return err
-		}
-		err := c.StartService(ctx, member.Service{Name: d.name, Argv: []string{
-			"ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/" + d.name + ".pid", "--unixctl=/run/ovn/" +
-				d.name + ".ctl",
-			"--remote=punix:" + d.socket, fmt.Sprintf("--remote=ptcp:%d:0.0.0.0", d.port), file,
-		}})
-		if err != nil {
-			return err
-		}
-		err = c.Until(ctx, "the "+d.name+" database listens", func(context.Context) bool {
-			_, err := os.Stat(c.Host(d.socket))
-			return err == nil
-		}, d.name)
-		if err != nil {
-			return err
-		}
-	}
-	err := c.StartService(ctx, member.Service{Name: Northd, Argv: []string{
-		"ovn-northd", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/ovn-northd.pid", "--unixctl=/run/ovn/ovn-northd.ctl",
-		"--ovnnb-db=unix:" + NBSocket, "--ovnsb-db=unix:" + SBSocket,
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = c.Run(ctx, "ovn-nbctl", "--db=unix:"+NBSocket, "--timeout=30", "--wait=sb", "sync")
-	return err
-}
-
 // StartMaster starts ovnkube master, the only one, and returns when it reports ready. It takes part in no election: as
 // a standby it would be ready before it works, and it would end whenever a busy machine keeps it from renewing.
 func (c *Control) StartMaster(ctx context.Context) error {
 	argv := append([]string{
-		"ovnkube", "master", "--kubeconfig", c.masterKubeconfig(), "--nb-address", "unix:" + NBSocket,
+		"ovnkube", "master", "--kubeconfig", c.masterKubeconfig(),
+		"--nb-address", "ssl:" + netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), NBPort).String(),
+		"--nb-privkey", c.NBKeys().Key, "--nb-cert", c.NBKeys().Cert, "--nb-cacert", c.NBKeys().CA,
 		"--cluster-subnets", c.Config.ClusterSubnets, "--k8s-service-cidrs", c.Config.ServiceCIDRs,
 		"--metrics-bind-address", MasterMetrics, "--leader-elect=false",
 	}, c.Config.MasterArgs...)

@@ -190,9 +190,11 @@ func (n *Node) StartAgent(ctx context.Context) error {
 	if _, err := n.Run(ctx, "cp", settings, "/etc/openvswitch/ovn_k8s.conf"); err != nil {
 		return err
 	}
+	keys := control.NodeKeys(n.Spec.State, n.Spec.Name)
 	argv := append([]string{
 		"ovnkube", "node", "--node-name", n.Spec.Name,
-		"--sb-address", fmt.Sprintf("tcp:%s", netip.AddrPortFrom(n.Config.Control, control.SBPort)),
+		"--sb-address", fmt.Sprintf("ssl:%s", netip.AddrPortFrom(n.Config.Control, control.SBPort)),
+		"--sb-privkey", keys.Key, "--sb-cert", keys.Cert, "--sb-cacert", keys.CA,
 		"--ovs-address", "unix:/run/openvswitch/db.sock", "--encap-ip", n.Config.Addrs[0].Addr().String(),
 		"--bridge-mappings", "physnet:" + PhysicalBridge,
 		"--metrics-bind-address", AgentMetrics,

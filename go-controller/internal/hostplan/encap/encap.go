@@ -83,7 +83,7 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if len(c.BridgeMappings) > 0 {
 		ids[names.OVSBridgeMappings] = hostplan.Join(c.BridgeMappings)
 	}
-	ovs := hostplan.OVS{ExternalIDs: ids, Defaults: probes(), Bridges: []hostplan.Bridge{Bridge(c)}}
+	ovs := hostplan.OVS{ExternalIDs: ids, Defaults: probes(), Keys: c.SBKeys, Bridges: []hostplan.Bridge{Bridge(c)}}
 	return hostplan.Plan{OVS: ovs}, nil
 }
 

@@ -6,6 +6,7 @@
 //	echo mirror HOST:PORT COUNT SIZE                asks that often over UDP, with SIZE bytes for as many
 //	echo flood HOST:PORT COUNT SIZE                 sends COUNT UDP datagrams of SIZE bytes
 //	echo stray ADDRESS                              sends packets that belong to no connection
+//	echo databases HOST:PORT                        tries what a stranger may at an OVSDB server
 //
 // SCTP is that of package sctp, since the kernel may not have it. If the kernel has SCTP, echo uses none and reports an
 // error. SCTP takes addresses only, no host names. A server answers a datagram from the address that it was sent to. An
@@ -44,7 +45,7 @@ func main() {
 
 func run(args []string) error {
 	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, " +
-		"`mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE` or `stray ADDRESS`")
+		"`mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, `stray ADDRESS` or `databases HOST:PORT`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
@@ -93,6 +94,8 @@ func run(args []string) error {
 		})
 	case len(args) == 2 && args[0] == "stray":
 		return stray(args[1])
+	case len(args) == 2 && args[0] == "databases":
+		return databases(args[1])
 	default:
 		return usage
 	}

@@ -1,0 +1,113 @@
+package attacks
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox/control"
+)
+
+// databasesFromPods has a pod of each node try both databases, by every address of their machine.
+func (b bed) databasesFromPods(t *testing.T) {
+	t.Helper()
+	for _, pod := range []string{"on-n1", "on-n2"} {
+		for _, at := range b.Control.Config.Addrs {
+			for _, port := range []uint16{control.NBPort, control.SBPort} {
+				to := netip.AddrPortFrom(at.Addr(), port)
+				out := machines.Kubectl(t, b.Cluster, "", "-n", tenant, "exec", pod, "--", machines.EchoInPod, "databases",
+					to.String())
+				lines := strings.Split(out, "\n")
+				if len(lines) != 6 {
+					t.Errorf("pod %s tries %s: %d answers, want 6: %s", pod, to, len(lines), out)
+				}
+				for _, line := range lines {
+					if !strings.HasPrefix(line, "error: ") {
+						t.Errorf("pod %s tries %s: the database answers %q, want an error", pod, to, line)
+					}
+				}
+				t.Logf("refused: pod %s at %s: %s", pod, to, lines[0])
+			}
+		}
+	}
+	if names, err := b.NBCtl(t.Context(), "ls-list"); err != nil || strings.Contains(names, "evil") {
+		t.Errorf("the Northbound database has the switches %s (%v)", names, err)
+	}
+}
+
+// databasesFromNodes has n2 try what its own certificate must not allow: to write what is n1's or the network's in the
+// Southbound database, and to reach the Northbound database at all.
+func (b bed) databasesFromNodes(t *testing.T) {
+	t.Helper()
+	n2 := b.Nodes[1]
+	own, master := control.NodeKeys(b.Options.State(), "n2"), b.Control.NBKeys()
+	ctl := func(program string, port uint16, k control.Keys, ca string, args ...string) error {
+		to := netip.AddrPortFrom(b.Control.Config.Addrs[0].Addr(), port)
+		_, err := n2.Run(t.Context(), append([]string{program, fmt.Sprintf("--db=ssl:%s", to), "--timeout=10", "-p", k.Key,
+			"-c", k.Cert, "-C", ca}, args...)...)
+		return err
+	}
+	sb := func(args ...string) error { return ctl("ovn-sbctl", control.SBPort, own, own.CA, args...) }
+	encap, err := b.SBCtl(t.Context(), "--bare", "--columns=_uuid", "find", "Encap", "chassis_name=n1")
+	must(t, err)
+	for _, args := range [][]string{
+		{"set", "Chassis", "n1", "external_ids:evil=1"},
+		{"set", "Chassis", "n2", "hostname=n1"},
+		{"chassis-del", "n1"},
+		{"chassis-add", "n9", "geneve", "192.0.2.9"},
+		{"set", "Encap", strings.TrimSpace(encap), "ip=192.0.2.9"},
+		{"set", "Chassis_Private", "n1", "nb_cfg=99"},
+		{"set", "Port_Binding", "k8s-n1", "mac=unknown"},
+		{"set", "SB_Global", ".", "nb_cfg=99"},
+		{"create", "Logical_Flow", "pipeline=ingress", "table_id=0", "priority=1", "match=1", "actions=drop"},
+		{"create", "RBAC_Role", "name=evil"},
+		{"clear", "RBAC_Role", "ovn-controller", "permissions"},
+		{"set", "Connection", ".", "role=other"},
+		{"set-connection", "pssl:6642"},
+		{"del-connection"},
+	} {
+		if err := sb(args...); err == nil || !strings.Contains(err.Error(), "permission error") {
+			t.Errorf("n2 does ovn-sbctl %s: %v, want a permission error", strings.Join(args, " "), err)
+		}
+	}
+	// The rules by which the others are refused let n2 do this.
+	if err := sb("set", "Chassis", "n2", "external_ids:probe=1", "--", "remove", "Chassis", "n2", "external_ids",
+		"probe"); err != nil {
+		t.Errorf("n2 changes its own Chassis: %v", err)
+	}
+	if err := ctl("ovn-nbctl", control.NBPort, master, master.CA, "ls-list"); err != nil {
+		t.Errorf("the master's certificate at the Northbound database: %v", err)
+	}
+	if err := ctl("ovn-nbctl", control.NBPort, own, master.CA, "ls-list"); err == nil {
+		t.Error("n2's certificate opens the Northbound database")
+	}
+	if err := ctl("ovn-sbctl", control.SBPort, master, own.CA, "show"); err == nil {
+		t.Error("the master's certificate opens the Southbound database")
+	}
+	b.chassisWork(t)
+}
+
+// chassisWork has every chassis do what the role must let it do: bind its ports, and report that its flows are up to
+// date.
+func (b bed) chassisWork(t *testing.T) {
+	t.Helper()
+	if _, err := b.NBCtl(t.Context(), "--timeout=30", "--wait=hv", "sync"); err != nil {
+		t.Errorf("the chassis report what they have done: %v", err)
+	}
+	machines.Eventually(t, "every port is bound", func(ctx context.Context) string {
+		out, err := b.SBCtl(ctx, "--bare", "--columns=logical_port", "find", "Port_Binding", "type=\"\"", "up=false")
+		if err != nil {
+			return err.Error()
+		}
+		return strings.TrimSpace(out)
+	})
+	for _, n := range b.Nodes {
+		log, err := n.Run(t.Context(), "sh", "-c", "grep -c 'permission error' /var/log/ovn/ovn-controller.log || true")
+		if err != nil || strings.TrimSpace(log) != "0" {
+			t.Errorf("%s: ovn-controller was refused %s times (%v)", n.Spec.Name, strings.TrimSpace(log), err)
+		}
+	}
+}
