@@ -10,10 +10,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// AntiSpoof keeps packets away from pods that come from outside and have a source within the cluster: pods, management
-// ports and ClusterIPs are reached through the management port only. What answers the node itself is let in. Packets with a source on the join switch may be
-// for the node itself, because a network outside may have such addresses, but not for pods. Equal contents have equal
-// values.
+// AntiSpoof keeps packets away from pods that come from outside and have a source within the cluster. Pods, management
+// ports and ClusterIPs are reached through the management port only. What answers the node itself is let in. Packets
+// with a source on the join switch may be for the node itself, because a network outside may have such addresses, but
+// not for pods. Equal contents have equal values.
 type AntiSpoof struct {
 	Link   string // the management port's interface, which need not exist
 	Own    string // the subnets of this node's pods as CIDRs, sorted, with commas

@@ -179,8 +179,8 @@ func (b bed) spoof() {
 	}
 }
 
-// spoofThrough sends an attempt's packets to a node's NIC, and then those of an honest host: once they have arrived, all
-// packets before them had their time.
+// spoofThrough sends an attempt's packets to a node's NIC, and then those of an honest host. Once the latter have
+// arrived, all packets before them had their time.
 func (b bed) spoofThrough(by *node.Node, got *delivered, a attempt, honest netip.Addr) {
 	b.t.Helper()
 	out := listen(b.t, b.Control.Member, underlay.Port(by.Spec.Name))
@@ -218,7 +218,7 @@ func (b bed) spoofThrough(by *node.Node, got *delivered, a attempt, honest netip
 	}
 }
 
-// boundPrograms checks that programs which are bound to their node's own address reach other nodes' management addresses.
+// boundPrograms checks that programs bound to their node's own address reach other nodes' management addresses.
 // The answers come through the NIC with a source within the cluster, after the other node has asked for a MAC from it.
 func (b bed) boundPrograms() {
 	b.t.Helper()

@@ -22,7 +22,8 @@ nft 'add table inet test; add counter inet test to-pods'
 nft 'add chain inet test out { type filter hook postrouting priority 400; }'
 nft 'add rule inet test out oifname m0 ip daddr 10.1.0.50 counter name to-pods'
 nft 'add rule inet test out oifname m0 ip6 daddr fd01:0:0:1::50 counter name to-pods'
-ip addr add 10.1.0.2/24 dev m0; ip addr add fd01:0:0:1::2/64 dev m0 nodad; ip link set m1 up; ip link set m0 arp off up; ip link set lo up
+ip addr add 10.1.0.2/24 dev m0; ip addr add fd01:0:0:1::2/64 dev m0 nodad
+ip link set m1 up; ip link set m0 arp off up; ip link set lo up
 ip route add 10.0.0.0/8 dev m0; ip route add fd01::/48 dev m0
 ip netns add outside
 ip rule add from 192.0.2.1 to 10.2.0.9 lookup 7; ip -6 rule add from 2001:db8::1 to fd01:0:0:2::9 lookup 7

@@ -59,8 +59,9 @@ func tunnelPort(encapType string) (port int, ok bool) {
 
 // Flows are the flows of an external bridge. encapType is what
 // external_ids:ovn-encap-type has: those tunnels end at the host and need not
-// be tracked. guard says which sources are within the cluster. Until the patch port is there, all flows do is to keep the host
-// the receiver of the shared MAC, and the bridge a switch.
+// be tracked. guard says which sources are within the cluster. Until the patch port is
+// there, all flows do is to keep the host the receiver of the shared MAC, and the bridge
+// a switch.
 //
 // A bridge without a controller has a NORMAL flow of its own, which Open vSwitch
 // makes once: nobody brings it back when all flows are deleted, and the node

@@ -50,15 +50,17 @@ func TestNoTokenInClearText(t *testing.T) {
 		if c.safe && (err != nil || rc.BearerToken != "secret") {
 			t.Errorf("--k8s-apiserver %s: %v, want a client with the token", c.server, err)
 		}
-		if !c.safe && (err == nil || !strings.Contains(err.Error(), "--k8s-token would be readable on the network: want https")) {
+		const why = "--k8s-token would be readable on the network: want https://"
+		if !c.safe && (err == nil || !strings.Contains(err.Error(), why)) {
 			t.Errorf("--k8s-apiserver %s: %v, want it refused", c.server, err)
 		}
 		if _, err := restConfig(config.Kubernetes{APIServer: c.server}); err != nil {
 			t.Errorf("--k8s-apiserver %s without a token: %v", c.server, err)
 		}
 		file := filepath.Join(t.TempDir(), "kubeconfig")
-		text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: k, cluster: {server: %q}}], "+
-			"users: [{name: u, user: {token: secret}}], contexts: [{name: c, context: {cluster: k, user: u}}]}", c.server)
+		text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, "+
+			"clusters: [{name: k, cluster: {server: %q}}], users: [{name: u, user: {token: secret}}], "+
+			"contexts: [{name: c, context: {cluster: k, user: u}}]}", c.server)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
