@@ -83,9 +83,9 @@ func more(t *testing.T, streams []*stream, n int64) {
 	}
 }
 
-// TestAgentRestartLosesNoPacket checks that running pods do not need the node agent. No packet is lost while the agent
-// is stopped or killed, while it is down, and while it starts again. The new agent has nothing to change.
-func TestAgentRestartLosesNoPacket(t *testing.T) {
+// steadyStreams are pings between pods and nodes, 100 packets a second each.
+func steadyStreams(t *testing.T) []*stream {
+	t.Helper()
 	apply(t, deployment("steady", 4))
 	ps := readyPods(t, "steady", 4)
 	here := on(t, ps, "n1")
@@ -94,12 +94,42 @@ func TestAgentRestartLosesNoPacket(t *testing.T) {
 	must(t, "exec", here.Name, "--", "ping", "-c3", there.IPs[1])
 	must(t, "node", "n2", "--", "ping", "-c3", here.IPs[0])
 	const interval = "0.01"
-	streams := []*stream{
+	return []*stream{
 		startStream(t, "pod on n1 to pod on n2", "exec", here.Name, "--", "ping", "-i", interval, there.IPs[0]),
 		startStream(t, "pod on n1 to pod on n2, IPv6", "exec", here.Name, "--", "ping", "-i", interval, there.IPs[1]),
 		startStream(t, "n1 to its pod", "node", "n1", "--", "ping", "-n", "-i", interval, here.IPs[0]),
 		startStream(t, "n2 to the pod on n1", "node", "n2", "--", "ping", "-n", "-i", interval, here.IPs[0]),
 	}
+}
+
+// noGaps fails if a stream lost a packet.
+func noGaps(t *testing.T, streams []*stream) {
+	t.Helper()
+	for _, s := range streams {
+		if gaps := s.gaps.Load(); gaps != 0 {
+			t.Errorf("%s: packets were lost in %d places of %d, want none", s.what, gaps, s.replies.Load())
+		}
+	}
+}
+
+// TestRestartsLoseNoPacket checks that running pods need none of the parts that are killed and started again. For
+// ovn-controller that holds because the agent has it keep the flows for a while.
+func TestRestartsLoseNoPacket(t *testing.T) {
+	streams := steadyStreams(t)
+	for _, part := range []string{"master", "northd", "sb", "nb", "n1/ovn-controller", "n2/ovn-controller"} {
+		t.Run(part, func(t *testing.T) {
+			more(t, streams, 50)
+			must(t, "restart", "--kill", part)
+			more(t, streams, 800) // longer than ovn-controller keeps flows that nobody wants
+			noGaps(t, streams)
+		})
+	}
+}
+
+// TestAgentRestartLosesNoPacket checks that running pods do not need the node agent. No packet is lost while the agent
+// is stopped or killed, while it is down, and while it starts again. The new agent has nothing to change.
+func TestAgentRestartLosesNoPacket(t *testing.T) {
+	streams := steadyStreams(t)
 	for _, signal := range []string{"TERM", "KILL"} {
 		more(t, streams, 100)
 		must(t, "node", "n1", "--", "kill", "-"+signal, agentPID(t, "n1"))
@@ -118,11 +148,7 @@ func TestAgentRestartLosesNoPacket(t *testing.T) {
 			t.Errorf("after %s the new agent changed something:\n%s", signal, out)
 		}
 	}
-	for _, s := range streams {
-		if gaps := s.gaps.Load(); gaps != 0 {
-			t.Errorf("%s: packets were lost in %d places of %d, want none", s.what, gaps, s.replies.Load())
-		}
-	}
+	noGaps(t, streams)
 }
 
 // on returns the first of the pods on the node.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/northbound-net/northbound/test/sandbox/control"
 	"github.com/northbound-net/northbound/test/sandbox/member"
@@ -24,13 +25,13 @@ func (c *Cluster) Component(name string) (*member.Member, string, error) {
 	return nil, "", fmt.Errorf("component %q: there is no machine %q", name, machine)
 }
 
-// Restart stops a component and starts it again. It does not wait until the component is ready.
-func (c *Cluster) Restart(ctx context.Context, component string) error {
+// Restart ends a component with a signal and starts it again. It does not wait until the component is ready.
+func (c *Cluster) Restart(ctx context.Context, component string, signal syscall.Signal) error {
 	m, service, err := c.Component(component)
 	if err != nil {
 		return err
 	}
-	return m.RestartService(ctx, service)
+	return m.RestartService(ctx, service, signal)
 }
 
 // Metrics fetches the Prometheus metrics of the master ("master", or empty) or of a node's agent ("n1").

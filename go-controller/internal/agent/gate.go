@@ -57,7 +57,7 @@ func (g *gate) miss(err error) {
 func (g *gate) open(s server.Settings) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.settings != nil && g.settings.Equal(s) {
+	if g.settings != nil && *g.settings == s {
 		return
 	}
 	g.settings = &s

@@ -25,12 +25,14 @@ import (
 
 // passMemory is what one pass keeps for the next.
 type passMemory struct {
-	subnets []netip.Prefix  // the last valid ones: a Node without them is not a node to tear down
-	own     []netip.Addr    // the last Node's own addresses on this host
-	places  []hostnet.Place // where tunnel addresses were last, each once
-	swept   time.Time       // when ports without a device were looked for
-	flows   flowWatch
-	outage  string // why the gateway was out of service
+	subnets []netip.Prefix // the last valid ones: a Node without them is not a node to tear down
+	// nodeSubnets is the annotation that has them, and the subnets in other networks.
+	nodeSubnets string
+	own         []netip.Addr    // the last Node's own addresses on this host
+	places      []hostnet.Place // where tunnel addresses were last, each once
+	swept       time.Time       // when ports without a device were looked for
+	flows       flowWatch
+	outage      string // why the gateway was out of service
 
 	services serviceMemory
 	uses     usage
@@ -74,7 +76,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return a.finish()
+	return a.finish(ctx)
 }
 
 // hostPass is the part of a pass that needs no Open vSwitch.
@@ -143,7 +145,7 @@ func (a *Agent) openGate(f hostplan.Facts) {
 	_, bridge := a.ovs.Interface(names.IntegrationBridge)
 	if mtu, err := encap.MTU(f, a.config); err == nil && bridge && len(f.Subnets) > 0 {
 		a.gate.open(server.Settings{MTU: mtu, Userspace: a.config.DatapathType == config.DatapathNetdev,
-			Subnets: f.Subnets})
+			NodeSubnets: a.memory.nodeSubnets})
 	}
 }
 
@@ -157,7 +159,7 @@ func (a *Agent) readSubnets(node local.Node) error {
 	if err != nil {
 		return err
 	}
-	a.memory.subnets = subnets
+	a.memory.subnets, a.memory.nodeSubnets = subnets, value
 	return nil
 }
 
@@ -311,8 +313,9 @@ func (a *Agent) primaryAddrs(node local.Node, places []hostnet.Place) (out []net
 }
 
 // finish writes the CNI configuration once the management port works. By that file the
-// kubelet takes the network for ready.
-func (a *Agent) finish() error {
+// kubelet takes the network for ready. From then on a restart of ovn-controller keeps
+// the flows.
+func (a *Agent) finish(ctx context.Context) error {
 	name := names.ManagementInterface(a.config.Name)
 	if state, _ := a.ovs.Interface(name); !state.Installed() {
 		if state.Ofport <= 0 {
@@ -334,7 +337,11 @@ func (a *Agent) finish() error {
 		// none.
 		return errors.Join(err, &server.LimitedError{Reason: errors.New(why)})
 	}
-	return err
+	rows, keepErr := a.ovs.Converge(ctx, encap.KeepFlows())
+	for _, c := range rows {
+		a.changed(c.Kind, c.String())
+	}
+	return errors.Join(err, keepErr)
 }
 
 // askController says what is wrong with ovn-controller, "" when nothing is. One that

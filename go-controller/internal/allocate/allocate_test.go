@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
 // world is a ledger and its cluster. The API server of the cluster applies every patch at once.
@@ -32,7 +33,8 @@ func newWorld(t *testing.T, subnets string) *world {
 	if c.Subnets, err = config.ParseClusterSubnets(subnets); err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, config: c, state: index.NewState(c), ledger: New(c), pause: freedFor}
+	s := index.NewState(c)
+	return &world{t: t, config: c, state: s, ledger: New(s.Networks), pause: freedFor}
 }
 
 // put adds or changes objects, in one batch.
@@ -94,20 +96,16 @@ func (w *world) patched(p Patch) cluster.Event {
 		if p.UID != o.UID {
 			w.t.Fatalf("patch %v of %s %s", p, o.Name, o.UID)
 		}
-		var errs [2]error
 		if raw, ok := p.Annotations[annotation.NodeSubnets]; ok || slices.Contains(p.Remove, annotation.NodeSubnets) {
-			n.Annotated, n.AnnotationError = nil, ""
-			if ok {
-				n.Annotated, errs[0] = annotation.ParseNodeSubnets(raw)
-			}
+			n.Annotated = raw
 		}
 		if raw, ok := p.Annotations[annotation.GatewayJoinAddrs]; ok ||
 			slices.Contains(p.Remove, annotation.GatewayJoinAddrs) {
-			n.JoinAnnotated, n.JoinError = nil, ""
-			if ok {
-				n.JoinAnnotated, errs[1] = annotation.ParseGatewayJoinAddrs(raw)
-			}
+			n.JoinAnnotated = raw
 		}
+		var errs [2]error
+		_, _, errs[0] = w.ledger.claimedSubnets(&n)
+		_, _, errs[1] = w.ledger.claimedJoin(&n)
 		if err := errors.Join(errs[:]...); err != nil {
 			w.t.Fatalf("patch %v of %s: %v", p, o.Name, err)
 		}
@@ -115,14 +113,14 @@ func (w *world) patched(p Patch) cluster.Event {
 	case *cluster.Pod:
 		q := *o
 		if len(p.Remove) > 0 {
-			q.Annotated, q.AnnotationError, q.ClassicOK = nil, "", false
+			q.Annotated, q.ClassicOK = "", false
 			return cluster.Event{Ref: p.Ref, New: &q}
 		}
 		net, err := annotation.ParsePodNetworks(p.Annotations[annotation.PodNetworks])
 		if err != nil || p.UID != o.UID || p.Annotations[annotation.PodClassic] != annotation.MarshalPodClassic(net) {
 			w.t.Fatalf("patch %v of %s %s: %v", p, o.Name, o.UID, err)
 		}
-		q.Annotated, q.AnnotationError, q.ClassicOK = &net, "", true
+		q.Annotated, q.ClassicOK = p.Annotations[annotation.PodNetworks], true
 		return cluster.Event{Ref: p.Ref, New: &q}
 	}
 	w.t.Fatalf("patch of %s, which is not there", p.Ref)
@@ -131,8 +129,9 @@ func (w *world) patched(p Patch) cluster.Event {
 
 // restarted is the same cluster with an empty ledger.
 func (w *world) restarted() *world {
-	again := &world{t: w.t, config: w.config, state: index.NewState(w.config), ledger: New(w.config)}
-	again.state.SwitchSubnets = w.state.SwitchSubnets
+	s := index.NewState(w.config)
+	s.SwitchSubnets = w.state.SwitchSubnets
+	again := &world{t: w.t, config: w.config, state: s, ledger: New(s.Networks)}
 	var events []cluster.Event
 	for _, n := range w.state.Nodes {
 		events = append(events, cluster.Event{Ref: n.Ref(), New: n})
@@ -154,7 +153,7 @@ func (w *world) subnets(node, want string) {
 func (w *world) address(pod, want string) {
 	w.t.Helper()
 	var got []string
-	for _, ip := range w.state.PodNetworks[podName(pod)].IPs {
+	for _, ip := range w.state.PodNetworks[cluster.PodPort{Pod: podName(pod)}].IPs {
 		got = append(got, ip.Addr().String())
 	}
 	if strings.Join(got, " ") != want {
@@ -184,10 +183,15 @@ func podName(n string) cluster.Name { return cluster.Name{Namespace: "default", 
 
 func node(name string, created int64, annotated ...string) *cluster.Node {
 	n := &cluster.Node{Name: name, UID: "uid-" + name, Created: created}
-	for _, a := range annotated {
-		n.Annotated = append(n.Annotated, netip.MustParsePrefix(a))
-	}
+	n.Annotated = annotation.MarshalNodeSubnets(prefixes(annotated...))
 	return n
+}
+
+func prefixes(list ...string) (out []netip.Prefix) {
+	for _, s := range list {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
 }
 
 func pod(name, node string) *cluster.Pod {
@@ -197,22 +201,22 @@ func pod(name, node string) *cluster.Pod {
 // annotated is a pod that claims addresses, with the right MAC and gateways if sane.
 func annotated(name, node string, sane bool, ips ...string) *cluster.Pod {
 	p := pod(name, node)
-	l := &nodeLease{}
+	var subnets []netip.Prefix
 	var numbers []uint64
 	for _, ip := range ips {
 		prefix := netip.MustParsePrefix(ip)
-		l.subnets = append(l.subnets, prefix.Masked())
+		subnets = append(subnets, prefix.Masked())
 		n, _ := newPool(prefix.Masked()).check(prefix)
 		numbers = append(numbers, n)
 	}
-	net := l.network(numbers)
+	net := subnet.Attachment(subnets, numbers, "")
 	for i, ip := range ips {
 		net.IPs[i] = netip.MustParsePrefix(ip)
 	}
 	if !sane {
 		net.MAC[5]++
 	}
-	p.Annotated, p.ClassicOK = &net, true
+	p.Annotated, p.ClassicOK = annotation.MarshalPodNetworks(net), true
 	return p
 }
 
@@ -301,7 +305,7 @@ func TestSameNameOnAnotherNode(t *testing.T) {
 // An annotation that can't be right is refused and written anew, once.
 func TestPodAnnotations(t *testing.T) {
 	garbage := pod("p", "n1")
-	garbage.AnnotationError = "parsing it: garbage"
+	garbage.Annotated = "garbage"
 	noClassic := annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64")
 	noClassic.ClassicOK = false
 	for what, c := range map[string]struct {
@@ -313,7 +317,7 @@ func TestPodAnnotations(t *testing.T) {
 		"right": {annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64"), 0, "10.0.0.9 fd01::9", ""},
 		"none":  {pod("p", "n1"), 1, "10.0.0.4 fd01::4", ""},
 		"garbage": {garbage, 1, "10.0.0.4 fd01::4",
-			"Pod default/p: PodAddressRefused: parsing it: garbage: it is written anew"},
+			"Pod default/p: PodAddressRefused: parsing k8s.ovn.org/"},
 		"no classic": {noClassic, 1, "10.0.0.9 fd01::9", ""},
 		"wrong MAC": {annotated("p", "n1", false, "10.0.0.9/24", "fd01::9/64"), 1, "10.0.0.9 fd01::9",
 			"want {\"default\":{\"ip_addresses\":[\"10.0.0.9/24\",\"fd01::9/64\"]"},
@@ -368,9 +372,9 @@ func TestTamperedAndDeletedAnnotations(t *testing.T) {
 			"Node n1: NodeSubnetRefused: annotation k8s.ovn.org/node-subnets: [10.0.7.0/24] is not what the node holds: "+
 				"[10.0.0.0/24] is written again")
 		bad := node("n1", 1)
-		bad.AnnotationError = "garbage"
+		bad.Annotated = "garbage"
 		w.put(bad)
-		w.result(1, "garbage: [10.0.0.0/24] is written again")
+		w.result(1, ": [10.0.0.0/24] is written again")
 		w.address("p", "10.0.0.3")
 		w.subnets("n1", "10.0.0.0/24")
 	}

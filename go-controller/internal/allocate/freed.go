@@ -82,22 +82,31 @@ func (f *freedSet) advance(now int64) bool {
 
 // Advance tells the time, in seconds since 1970. It is true when objects wait that may get something now: Update looks
 // at them again.
-func (l *Ledger) Advance(now int64) bool {
-	l.retry = l.freed.advance(now) && l.waits() || l.retry
-	return l.retry
+func (l *Ledger) Advance(now int64) (again bool) {
+	for _, b := range l.books {
+		b.retry = b.freed.advance(now) && b.waits() || b.retry
+		again = again || b.retry
+	}
+	return again
 }
 
-func (l *Ledger) waits() bool { return len(l.waitingNodes)+len(l.waitingPods)+len(l.join.waiting) > 0 }
+func (b *book) waits() bool { return len(b.waitingNodes)+len(b.waitingPods)+len(b.join.waiting) > 0 }
 
 // NextFree is when Advance will be true by the passing of time; ok is false when nobody waits for that.
 func (l *Ledger) NextFree() (at int64, ok bool) {
-	if !l.waits() || len(l.freed.order) == 0 {
-		return 0, false
+	for _, b := range l.books {
+		if !b.waits() || len(b.freed.order) == 0 {
+			continue
+		}
+		if next := b.freed.until[b.freed.order[0]]; !ok || next < at {
+			at, ok = next, true
+		}
 	}
-	return l.freed.until[l.freed.order[0]], true
+	return at, ok
 }
 
-// Keep has the ledger not give what an earlier ledger freed. Times that can't be right are taken to be now.
+// Keep has the ledger not give, in the cluster's own network, what an earlier ledger freed. Times that can't be right
+// are taken to be now.
 func (l *Ledger) Keep(freed Freed) {
 	latest := l.freed.now + freedFor
 	for _, p := range slices.SortedFunc(maps.Keys(freed), func(a, b netip.Prefix) int {
@@ -108,14 +117,24 @@ func (l *Ledger) Keep(freed Freed) {
 	l.freed.advance(l.freed.now)
 }
 
-// Freed is what was freed lately.
+// Freed is what was freed lately in the cluster's own network. What was freed in others is not recorded.
 func (l *Ledger) Freed() Freed { return maps.Clone(l.freed.until) }
 
-// TakeFreed is what was freed, and what may be given again, since the last call.
+// TakeFreed is what was freed in the cluster's own network, and what may be given again, since the last call.
 func (l *Ledger) TakeFreed() (freed Freed, over []netip.Prefix) {
-	freed, over = l.freed.put, l.freed.over
-	l.freed.put, l.freed.over = Freed{}, nil
+	for _, b := range l.books {
+		put, gone := b.freed.take()
+		if b == l.book {
+			freed, over = put, gone
+		}
+	}
 	return freed, over
+}
+
+func (f *freedSet) take() (put Freed, over []netip.Prefix) {
+	put, over = f.put, f.over
+	f.put, f.over = Freed{}, nil
+	return put, over
 }
 
 // tryAgain has an update look at all objects that wait.

@@ -108,3 +108,51 @@ func TestFreedBeforeARestart(t *testing.T) {
 		t.Errorf("left: %v, want 10.0.0.5 until a minute after the start", left)
 	}
 }
+
+// Each network has its own waiting time: the same subnet and address are free in another network, those that wait in a
+// network get theirs in time, and only what the cluster's own network freed is recorded.
+func TestFreedInSeveralNetworks(t *testing.T) {
+	const subnets = "10.0.0.0/29/29,fd01::/64/64" // one node of three pods
+	w := newWorld(t, subnets)
+	w.state.AddNetwork(&cluster.Network{Name: "blue", Subnets: w.config.Subnets, JoinSubnets: w.config.JoinSubnets})
+	w.ledger = New(w.state.Networks)
+	w.pause = 0
+	attached := func(name string) *cluster.Pod {
+		p := pod(name, "n1")
+		p.Attachments = []cluster.Attachment{{Network: "blue", Interface: "net1"}}
+		return p
+	}
+	in := func(name string) string {
+		ips := w.state.In("blue").PodNetworks[cluster.PodPort{Pod: podName(name), Interface: "net1"}].IPs
+		if len(ips) == 0 {
+			return ""
+		}
+		return ips[0].Addr().String()
+	}
+	w.update([]cluster.Event{{Ref: node("n1", 1).Ref(), New: node("n1", 1)}})
+	for _, p := range []*cluster.Pod{attached("a"), attached("b"), attached("c")} {
+		w.update([]cluster.Event{{Ref: p.Ref(), New: p}})
+	}
+	freed := in("a")
+	alone := pod("a", "n1")
+	w.update([]cluster.Event{{Ref: alone.Ref(), New: alone}}) // a leaves blue, and stays in the own network
+	w.address("a", "10.0.0.3 fd01::3")
+	w.update([]cluster.Event{{Ref: attached("a").Ref(), New: attached("a")}})
+	if got := in("a"); freed == "" || got != "" {
+		t.Fatalf("a has %q in blue again, which it gave back a moment ago: %q", got, freed)
+	}
+	if put, over := w.ledger.TakeFreed(); len(put)+len(over)+len(w.ledger.Freed()) != 0 {
+		t.Errorf("recorded of blue: %v, %v", put, over)
+	}
+	if at, ok := w.ledger.NextFree(); !ok || at != freedFor {
+		t.Errorf("looked at again at %d, %v, want %d", at, ok, freedFor)
+	}
+	w.wait(freedFor - 1)
+	if got := in("a"); got != "" {
+		t.Errorf("a has %q in blue too early", got)
+	}
+	w.wait(1)
+	if got := in("a"); got != freed {
+		t.Errorf("a has %q in blue after a minute, want %q", got, freed)
+	}
+}

@@ -1,14 +1,12 @@
 package allocate
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
@@ -25,9 +23,9 @@ type joinPool struct {
 	freed   *freedSet
 }
 
-func newJoinPool(c config.Cluster, freed *freedSet) *joinPool {
+func newJoinPool(subnets []netip.Prefix, freed *freedSet) *joinPool {
 	return &joinPool{
-		subnets: cluster.JoinSubnets(c), holder: map[uint64]string{}, number: map[string]uint64{}, waiting: map[string]bool{},
+		subnets: subnets, holder: map[uint64]string{}, number: map[string]uint64{}, waiting: map[string]bool{},
 		freed: freed,
 	}
 }
@@ -102,13 +100,16 @@ func (u *update) releaseJoins() {
 			continue
 		}
 		if number, held := u.join.number[name]; held {
-			u.Changes = append(u.Changes, u.s.GrantJoin(name, nil))
+			u.Changes = append(u.Changes, u.s.GrantJoin(u.network.Name, name, nil))
 			for _, a := range u.join.addrs(number) {
 				u.freed.add(ipnet.Single(a.Addr()))
 			}
 		}
 		u.join.release(name)
-		if n != nil && n.ClaimsJoin() {
+		if n == nil {
+			continue
+		}
+		if _, ok, err := u.claimedJoin(n); ok || err != nil {
 			u.patched[name] = true
 		}
 	}
@@ -142,23 +143,24 @@ func (u *update) allocateJoins() {
 // its claim, if any, is refused.
 func (u *update) confirmJoin(n *cluster.Node) bool {
 	number, held := u.join.number[n.Name]
-	if held && n.JoinError == "" && slices.Equal(n.JoinAnnotated, u.join.addrs(number)) {
-		return true
-	}
-	why := n.JoinError
-	if why == "" && len(n.JoinAnnotated) > 0 {
-		if held {
-			why = fmt.Sprintf("%v is not what the gateway router holds", n.JoinAnnotated)
-		} else if err := u.join.claim(n.Name, n.JoinAnnotated); err != nil {
-			why = err.Error()
-		} else {
+	claimed, ok, err := u.claimedJoin(n)
+	switch {
+	case !ok:
+	case !held:
+		if err = u.join.claim(n.Name, claimed); err == nil {
 			u.grantJoin(n)
 			return true
 		}
+	case slices.Equal(claimed, u.join.addrs(number)):
+		return true
+	default:
+		err = fmt.Errorf("%v is not what the gateway router holds", claimed)
 	}
-	if why != "" {
-		u.problem(n, n.UID, ReasonJoinRefused,
-			cmp.Or(n.JoinError, "annotation "+annotation.GatewayJoinAddrs+": "+why)+": it is written anew")
+	if ok {
+		err = fmt.Errorf("annotation %s: %w", annotation.GatewayJoinAddrs, err)
+	}
+	if err != nil {
+		u.problem(n, n.UID, ReasonJoinRefused, err.Error()+": it is written anew")
 	}
 	if held {
 		u.patched[n.Name] = true
@@ -166,6 +168,11 @@ func (u *update) confirmJoin(n *cluster.Node) bool {
 	return held
 }
 
+// claimedJoin is the addresses on the join switch that a node claims; ok is false when it claims none.
+func (b *book) claimedJoin(n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
+	return annotation.GatewayJoinAddrsIn(n.JoinAnnotated, b.network.Name)
+}
+
 func (u *update) grantJoin(n *cluster.Node) {
-	u.Changes = append(u.Changes, u.s.GrantJoin(n.Name, u.join.addrs(u.join.number[n.Name])))
+	u.Changes = append(u.Changes, u.s.GrantJoin(u.network.Name, n.Name, u.join.addrs(u.join.number[n.Name])))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // ownExternal is an external address that no other gateway of a test has.
@@ -26,9 +27,7 @@ func gateway(name string, created int64, join ...string) *cluster.Node {
 	n.Gateway = &annotation.L3Gateway{Bridge: "breth0", Port: "breth0_" + name, IPs: []netip.Prefix{ownExternal(name)},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
 	n.Addrs = []netip.Addr{ownExternal(name).Addr()}
-	for _, j := range join {
-		n.JoinAnnotated = append(n.JoinAnnotated, netip.MustParsePrefix(j))
-	}
+	n.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(prefixes(join...))
 	return n
 }
 
@@ -75,7 +74,7 @@ func TestJoinAnnotationOfNoGateway(t *testing.T) {
 
 func TestJoinAnnotations(t *testing.T) {
 	malformed := gateway("n", 2)
-	malformed.JoinError = "parsing it: garbage"
+	malformed.JoinAnnotated = "garbage"
 	for what, c := range map[string]struct {
 		node    *cluster.Node
 		want    string
@@ -84,7 +83,7 @@ func TestJoinAnnotations(t *testing.T) {
 		"right": {gateway("n", 2, "100.64.1.9/24", "fd98::9/64"), "100.64.1.9/24 fd98::9/64", ""},
 		"none":  {gateway("n", 2), "100.64.1.3/24 fd98::3/64", ""},
 		"malformed": {malformed, "100.64.1.3/24 fd98::3/64",
-			"Node n: GatewayJoinAddressRefused: parsing it: garbage: it is written anew"},
+			"Node n: GatewayJoinAddressRefused: parsing k8s.ovn.org/"},
 		"taken": {gateway("n", 2, "100.64.1.2/24", "fd98::2/64"), "100.64.1.3/24 fd98::3/64",
 			"held by the gateway router of Node first"},
 		"the cluster's": {gateway("n", 2, "100.64.1.1/24", "fd98::1/64"), "100.64.1.3/24 fd98::3/64",
@@ -114,7 +113,7 @@ func TestTamperedJoinAnnotation(t *testing.T) {
 	w.put(gateway("n1", 1))
 	for range 2 {
 		tampered := *w.state.Nodes["n1"]
-		tampered.JoinAnnotated = []netip.Prefix{netip.MustParsePrefix("100.64.1.77/24")}
+		tampered.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(prefixes("100.64.1.77/24"))
 		w.put(&tampered)
 		w.result(1, "[100.64.1.77/24] is not what the gateway router holds: it is written anew")
 		w.join("n1", "100.64.1.2/24")
@@ -123,8 +122,8 @@ func TestTamperedJoinAnnotation(t *testing.T) {
 
 func TestJoinSubnetExhausted(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
-	w.config.JoinSubnets = []netip.Prefix{netip.MustParsePrefix("100.64.1.0/29")}
-	w.ledger = New(w.config)
+	w.state.Networks[names.Own].JoinSubnets = []netip.Prefix{netip.MustParsePrefix("100.64.1.0/29")}
+	w.ledger = New(w.state.Networks)
 	for i := range 5 {
 		w.put(gateway(fmt.Sprint("n", i), int64(i)))
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -21,6 +20,19 @@ type Patch struct {
 	Remove      []string
 }
 
+// set writes an annotation, or removes it when there was one and nothing is left of it.
+func (p *Patch) set(key, before, value string) {
+	switch {
+	case value != "":
+		if p.Annotations == nil {
+			p.Annotations = map[string]string{}
+		}
+		p.Annotations[key] = value
+	case before != "":
+		p.Remove = append(p.Remove, key)
+	}
+}
+
 // Result is what one call of Update led to.
 type Result struct {
 	Changes  []cluster.Change  // grants, which the state already contains
@@ -28,14 +40,21 @@ type Result struct {
 	Problems []cluster.Problem // for the authors of objects
 }
 
-// Ledger records who holds what.
+// Ledger records who holds what in every network.
 type Ledger struct {
+	*book // of the cluster's own network
+	books map[names.Network]*book
+}
+
+// book records who holds what in one network.
+type book struct {
+	network *cluster.Network
 	subnets *subnetPool
 	nodes   map[string]*nodeLease
-	pods    map[cluster.Name]*podLease
+	pods    map[cluster.PodPort]*podLease
 	// Objects for which nothing was left, with their UIDs. They are looked at again when something may be given.
 	waitingNodes map[string]string
-	waitingPods  map[string]map[cluster.Name]string // by node
+	waitingPods  map[string]map[cluster.PodPort]string // by node
 	former       *formerSubnets
 	join         *joinPool
 	freed        *freedSet
@@ -43,21 +62,32 @@ type Ledger struct {
 }
 
 // New is a ledger in which nobody holds anything.
-func New(c config.Cluster) *Ledger {
+func New(networks map[names.Network]*cluster.Network) *Ledger {
+	l := &Ledger{books: map[names.Network]*book{}}
+	for name, n := range networks {
+		l.books[name] = newBook(n)
+	}
+	l.book = l.books[names.Own]
+	return l
+}
+
+func newBook(n *cluster.Network) *book {
 	freed := newFreedSet()
-	return &Ledger{
-		subnets:      newSubnetPool(c.Subnets, freed),
+	return &book{
+		network:      n,
+		subnets:      newSubnetPool(n.Subnets, freed),
 		nodes:        map[string]*nodeLease{},
-		pods:         map[cluster.Name]*podLease{},
+		pods:         map[cluster.PodPort]*podLease{},
 		waitingNodes: map[string]string{},
-		waitingPods:  map[string]map[cluster.Name]string{},
+		waitingPods:  map[string]map[cluster.PodPort]string{},
 		former:       newFormerSubnets(),
-		join:         newJoinPool(c, freed),
+		join:         newJoinPool(n.JoinSubnets, freed),
 		freed:        freed,
 	}
 }
 
-// Check is why a node can't have the subnets; nil when it has them already, or could get them.
+// Check is why a node can't have the subnets in the cluster's own network; nil when it has them already, or could get
+// them.
 func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 	if lease := l.nodes[node]; lease != nil && slices.Equal(lease.subnets, subnets) {
 		return nil
@@ -65,20 +95,67 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 	return l.subnets.check(subnets)
 }
 
-// Update brings the grants in s up to date after changes, which s already contains.
+// Update brings the grants in s up to date after changes, which s already contains. An object gets one patch, which has
+// what it holds in every network.
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
-	u := &update{Ledger: l, s: s, nodes: map[string]bool{}, pods: map[cluster.Name]bool{}, patched: map[string]bool{}}
+	u := &update{s: s, book: l.book, books: l.books,
+		ports: map[names.Network]map[cluster.PodPort]bool{}, patched: map[string]bool{}}
+	nodes := map[string]bool{}
 	for _, c := range changes {
 		switch {
 		case c.Granted:
 		case c.Ref.Kind == cluster.KindNode && c.Ref.Name.Name == names.JoinSwitch:
 			u.refuseName(c)
 		case c.Ref.Kind == cluster.KindNode:
-			u.nodes[c.Ref.Name.Name] = true
+			nodes[c.Ref.Name.Name] = true
 		case c.Ref.Kind == cluster.KindPod:
-			u.pods[c.Ref.Name] = true
+			u.lookAt(c.Old)
+			u.lookAt(c.New)
 		}
 	}
+	for _, n := range sortedKeys(l.books) {
+		u.book, u.nodes, u.pods = l.books[n], maps.Clone(nodes), u.ports[n]
+		if u.pods == nil {
+			u.pods = map[cluster.PodPort]bool{}
+		}
+		u.settle()
+	}
+	u.patchNodes()
+	u.patchPods()
+	return u.Result
+}
+
+// lookAt has a pod looked at in every network that it is attached to.
+func (u *update) lookAt(o cluster.Object) {
+	p, ok := o.(*cluster.Pod)
+	if !ok {
+		return
+	}
+	for a := range p.All() {
+		if u.ports[a.Network] == nil {
+			u.ports[a.Network] = map[cluster.PodPort]bool{}
+		}
+		u.ports[a.Network][cluster.PodPort{Pod: p.Name, Interface: a.Interface}] = true
+	}
+}
+
+// lookAtPodsOn has the pods on a node looked at in this network, and lists their interfaces.
+func (u *update) lookAtPodsOn(node string) (out []cluster.PodPort) {
+	for _, n := range u.s.PodsOn(node) {
+		for a := range u.s.Pods[n].All() {
+			if a.Network == u.network.Name {
+				out = append(out, cluster.PodPort{Pod: n, Interface: a.Interface})
+			}
+		}
+	}
+	for _, p := range out {
+		u.pods[p] = true
+	}
+	return out
+}
+
+// settle brings one network up to date.
+func (u *update) settle() {
 	u.tryAgain()
 	u.releaseNodes()
 	u.releasePods()
@@ -86,25 +163,29 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u.allocateNodes()
 	u.releaseJoins()
 	u.allocateJoins()
-	u.patchNodes()
 	u.claimPods()
 	u.allocatePods()
-	return u.Result
 }
 
 // update is one call of Update: the objects that are still to be looked at, and the result so far.
 type update struct {
-	*Ledger
 	Result
 	s     *cluster.State
-	nodes map[string]bool
-	pods  map[cluster.Name]bool
+	books map[names.Network]*book
+	ports map[names.Network]map[cluster.PodPort]bool // pods to be looked at
 
-	patched map[string]bool // nodes whose annotations are to be written
+	// In the network that is being settled:
+	*book
+	nodes map[string]bool
+	pods  map[cluster.PodPort]bool
+
+	patched     map[string]bool // nodes whose annotations are to be written
+	patchedPods []*cluster.Pod  // the same of pods; one may occur more than once
 }
 
 func (u *update) problem(o cluster.Object, uid, reason, message string) {
-	u.Problems = append(u.Problems, cluster.Problem{Ref: o.Ref(), UID: uid, Reason: reason, Message: message})
+	u.Problems = append(u.Problems,
+		cluster.Problem{Ref: o.Ref(), UID: uid, Reason: reason, Message: u.network.Name.Message(message)})
 }
 
 // sortedNodes lists the nodes that are to be looked at and exist, the oldest first.
@@ -119,19 +200,45 @@ func (u *update) sortedNodes() []*cluster.Node {
 	return out
 }
 
-// sortedPods lists the pods that are to be looked at, want a network, and are on a node that has subnets; the oldest
+// port is an interface that a pod asks for in this network.
+type port struct {
+	cluster.PodPort
+	pod *cluster.Pod
+}
+
+// port is the interface that a pod asks for; ok is false when it does not, or is gone.
+func (u *update) port(p cluster.PodPort) (out port, ok bool) {
+	pod := u.s.Pods[p.Pod]
+	if pod == nil || !pod.WantsNetwork() {
+		return port{}, false
+	}
+	for a := range pod.All() {
+		if a.Network == u.network.Name && a.Interface == p.Interface {
+			return port{p, pod}, true
+		}
+	}
+	return port{}, false
+}
+
+// sortedPods lists the interfaces that are to be looked at, of pods on a node that has subnets; those of the oldest pod
 // first.
-func (u *update) sortedPods() []*cluster.Pod {
-	var out []*cluster.Pod
+func (u *update) sortedPods() []port {
+	var out []port
 	for n := range u.pods {
-		if p := u.s.Pods[n]; p != nil && p.WantsNetwork() && u.Ledger.nodes[p.Node] != nil {
+		if p, ok := u.port(n); ok && u.book.nodes[p.pod.Node] != nil {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(x, y *cluster.Pod) int {
-		return cmp.Or(cmp.Compare(x.Created, y.Created), cluster.CompareNames(x.Name, y.Name))
+	slices.SortFunc(out, func(x, y port) int {
+		return cmp.Or(comparePods(x.pod, y.pod), cmp.Compare(x.Interface, y.Interface))
 	})
 	return out
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// comparePods orders pods: the oldest comes first.
+func comparePods(x, y *cluster.Pod) int {
+	return cmp.Or(cmp.Compare(x.Created, y.Created), cluster.CompareNames(x.Name, y.Name))
+}
+
+// sortedKeys lists the keys of a map in order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -11,7 +11,8 @@ import (
 // A node whose switch would have the name of the join switch is refused with a reason. Other nodes are served.
 func TestReservedNodeName(t *testing.T) {
 	c := config.DefaultCluster()
-	s, l := cluster.NewState(c), New(c)
+	s := cluster.NewState(c)
+	l := New(s.Networks)
 	var changes []cluster.Change
 	for _, n := range []string{names.JoinSwitch, "n1"} {
 		ch, _ := s.Apply(cluster.Event{Ref: cluster.Ref{Kind: cluster.KindNode, Name: cluster.Name{Name: n}},

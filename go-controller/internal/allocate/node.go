@@ -8,6 +8,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Reasons of the Problems of this package.
@@ -47,27 +48,27 @@ func (u *update) refuseName(c cluster.Change) {
 // releaseNodes takes back the subnets of nodes that are gone, or that were made anew and claim others.
 func (u *update) releaseNodes() {
 	for _, name := range sortedKeys(u.nodes) {
-		lease, node := u.Ledger.nodes[name], u.s.Nodes[name]
+		lease, node := u.book.nodes[name], u.s.Nodes[name]
 		if node == nil {
 			delete(u.waitingNodes, name)
 		}
 		if lease == nil || node != nil && node.UID == lease.uid {
 			continue
 		}
-		if node != nil && node.AnnotationError == "" &&
-			(len(node.Annotated) == 0 || slices.Equal(node.Annotated, lease.subnets)) {
-			lease.uid = node.UID // made anew under its name: the node and its pods keep what they have
-			continue
+		if node != nil {
+			if claimed, ok, err := u.claimedSubnets(node); err == nil && (!ok || slices.Equal(claimed, lease.subnets)) {
+				lease.uid = node.UID // made anew under its name: the node and its pods keep what they have
+				continue
+			}
 		}
-		for _, n := range u.s.PodsOn(name) {
-			u.pods[n] = true
-			u.releasePod(n)
+		for _, port := range u.lookAtPodsOn(name) {
+			u.releasePod(port)
 		}
 		u.former.put(name, lease.subnets)
 		u.subnets.release(name, lease.subnets)
 		u.freed.add(lease.subnets...)
-		delete(u.Ledger.nodes, name)
-		u.Changes = append(u.Changes, u.s.GrantNode(name, nil))
+		delete(u.book.nodes, name)
+		u.Changes = append(u.Changes, u.s.GrantNode(u.network.Name, name, nil))
 	}
 }
 
@@ -75,47 +76,67 @@ func (u *update) releaseNodes() {
 // first. Subnets that allocate would never grant, such as those of an older --cluster-subnets, come last: a node that
 // claims everything gets only what is left.
 func (u *update) claimNodes() {
-	regular := func(n *cluster.Node) bool { return u.subnets.regular(n.Annotated...) }
-	recorded := func(n *cluster.Node) bool {
-		return len(n.Annotated) > 0 && slices.Equal(n.Annotated, u.s.SwitchSubnets[n.Name])
+	var claims []nodeClaim
+	for _, n := range u.sortedNodes() {
+		subnets, _, err := u.claimedSubnets(n)
+		recorded := len(subnets) > 0 && slices.Equal(subnets, u.switchSubnets(n.Name))
+		claims = append(claims, nodeClaim{n, subnets, err, recorded, u.subnets.regular(subnets...)})
 	}
-	nodes := u.sortedNodes()
-	slices.SortStableFunc(nodes, func(x, y *cluster.Node) int {
-		return cmp.Or(cluster.CompareBool(!recorded(x), !recorded(y)), cluster.CompareBool(!regular(x), !regular(y)))
+	slices.SortStableFunc(claims, func(x, y nodeClaim) int {
+		return cmp.Or(cluster.CompareBool(!x.recorded, !y.recorded), cluster.CompareBool(!x.regular, !y.regular))
 	})
-	for _, n := range nodes {
-		lease := u.Ledger.nodes[n.Name]
+	for _, c := range claims {
+		lease := u.book.nodes[c.Name]
 		switch {
 		case lease != nil:
-			u.confirmNode(n, lease)
-		case n.AnnotationError != "":
-			u.problem(n, n.UID, ReasonSubnetRefused, n.AnnotationError+": new subnets are given out")
-		case len(n.Annotated) > 0:
-			if err := u.subnets.claim(n.Name, n.Annotated); err != nil {
-				u.problem(n, n.UID, ReasonSubnetRefused,
+			u.confirmNode(c, lease)
+		case c.err != nil:
+			u.problem(c.Node, c.UID, ReasonSubnetRefused, c.err.Error()+": new subnets are given out")
+		case len(c.subnets) > 0:
+			if err := u.subnets.claim(c.Name, c.subnets); err != nil {
+				u.problem(c.Node, c.UID, ReasonSubnetRefused,
 					fmt.Sprintf("annotation %s: %v: new subnets are given out", annotation.NodeSubnets, err))
 				continue
 			}
-			u.grantNode(n, n.Annotated)
+			u.grantNode(c.Node, c.subnets)
 		}
 	}
+}
+
+// nodeClaim is the subnets that a node claims.
+type nodeClaim struct {
+	*cluster.Node
+	subnets  []netip.Prefix
+	err      error // why the annotation can't be read
+	recorded bool  // the node's switch has the subnets
+	regular  bool  // allocate could grant them
+}
+
+// switchSubnets is the subnets of a node's switch in this network, as the database has them.
+func (u *update) switchSubnets(node string) []netip.Prefix {
+	return u.s.SwitchSubnets[u.network.Name.Owner(node)]
+}
+
+// claimedSubnets is the subnets that a node claims; ok is false when it claims none.
+func (b *book) claimedSubnets(n *cluster.Node) (subnets []netip.Prefix, ok bool, err error) {
+	return annotation.NodeSubnetsIn(n.Annotated, b.network.Name)
 }
 
 // confirmNode has a node's annotation written again when it is not what the node holds. While a patch is on its way,
 // another change of the node leads to the same patch again, which does no harm. Leaving it out could keep what a user
 // wrote at that moment.
-func (u *update) confirmNode(n *cluster.Node, lease *nodeLease) {
+func (u *update) confirmNode(c nodeClaim, lease *nodeLease) {
 	switch {
-	case n.AnnotationError != "":
-		u.problem(n, n.UID, ReasonSubnetRefused, fmt.Sprintf("%s: %v is written again", n.AnnotationError, lease.subnets))
-	case slices.Equal(n.Annotated, lease.subnets):
+	case c.err != nil:
+		u.problem(c.Node, c.UID, ReasonSubnetRefused, fmt.Sprintf("%v: %v is written again", c.err, lease.subnets))
+	case slices.Equal(c.subnets, lease.subnets):
 		return
-	case len(n.Annotated) > 0:
-		u.problem(n, n.UID, ReasonSubnetRefused,
+	case len(c.subnets) > 0:
+		u.problem(c.Node, c.UID, ReasonSubnetRefused,
 			fmt.Sprintf("annotation %s: %v is not what the node holds: %v is written again",
-				annotation.NodeSubnets, n.Annotated, lease.subnets))
+				annotation.NodeSubnets, c.subnets, lease.subnets))
 	}
-	u.patched[n.Name] = true
+	u.patched[c.Name] = true
 }
 
 // allocateNodes grants subnets to nodes that have none. Nodes that had subnets get those back, before the others get
@@ -123,7 +144,7 @@ func (u *update) confirmNode(n *cluster.Node, lease *nodeLease) {
 func (u *update) allocateNodes() {
 	var wanting []*cluster.Node
 	for _, n := range u.sortedNodes() {
-		if u.Ledger.nodes[n.Name] == nil && !u.restoreNode(n) {
+		if u.book.nodes[n.Name] == nil && !u.restoreNode(n) {
 			wanting = append(wanting, n)
 		}
 	}
@@ -138,7 +159,7 @@ func (u *update) allocateNodes() {
 			u.problem(n, n.UID, ReasonSubnetExhausted, err.Error())
 		}
 		u.waitingNodes[n.Name] = n.UID
-		if n.ClaimsSubnets() { // after a restart the claim would be believed
+		if _, ok, err := u.claimedSubnets(n); ok || err != nil { // after a restart the claim would be believed
 			u.patched[n.Name] = true
 		}
 	}
@@ -148,7 +169,7 @@ func (u *update) allocateNodes() {
 // it grants those that the node's switch has in the database. With other subnets running pods would lose their
 // addresses. What the pods' annotations say does not count: whoever may create a pod may write them.
 func (u *update) restoreNode(n *cluster.Node) bool {
-	for _, subnets := range [][]netip.Prefix{u.former.held[n.Name], u.s.SwitchSubnets[n.Name]} {
+	for _, subnets := range [][]netip.Prefix{u.former.held[n.Name], u.switchSubnets(n.Name)} {
 		if len(subnets) > 0 && u.subnets.claim(n.Name, subnets) == nil {
 			u.grantNode(n, subnets)
 			u.patched[n.Name] = true
@@ -159,40 +180,29 @@ func (u *update) restoreNode(n *cluster.Node) bool {
 }
 
 func (u *update) grantNode(n *cluster.Node, subnets []netip.Prefix) {
-	u.Ledger.nodes[n.Name] = newNodeLease(n.UID, subnets)
+	u.book.nodes[n.Name] = newNodeLease(n.UID, subnets)
 	delete(u.waitingNodes, n.Name)
 	u.former.drop(n.Name)
-	u.Changes = append(u.Changes, u.s.GrantNode(n.Name, subnets))
-	for _, p := range u.s.PodsOn(n.Name) {
-		u.pods[p] = true
-	}
+	u.Changes = append(u.Changes, u.s.GrantNode(u.network.Name, n.Name, subnets))
+	u.lookAtPodsOn(n.Name)
 }
 
 // patchNodes writes what nodes hold, one patch a node. A node that was set up by hand is no object of the API server.
+// The annotations keep the entries of networks that the ledger does not know.
 func (u *update) patchNodes() {
 	for _, name := range sortedKeys(u.patched) {
 		n := u.s.Nodes[name]
-		if n.ByHand {
+		if n == nil || n.ByHand {
 			continue
 		}
+		subnets, join := map[names.Network][]netip.Prefix{}, map[names.Network][]netip.Prefix{}
+		for network := range u.books {
+			held := u.s.In(network)
+			subnets[network], join[network] = held.NodeSubnets[name], held.JoinAddrs[name]
+		}
 		p := Patch{Ref: n.Ref(), UID: n.UID, Found: n.Found}
-		if lease := u.Ledger.nodes[name]; lease != nil {
-			p.set(annotation.NodeSubnets, annotation.MarshalNodeSubnets(lease.subnets))
-		} else if n.ClaimsSubnets() {
-			p.Remove = append(p.Remove, annotation.NodeSubnets)
-		}
-		if number, held := u.join.number[name]; held {
-			p.set(annotation.GatewayJoinAddrs, annotation.MarshalGatewayJoinAddrs(u.join.addrs(number)))
-		} else if n.ClaimsJoin() {
-			p.Remove = append(p.Remove, annotation.GatewayJoinAddrs)
-		}
+		p.set(annotation.NodeSubnets, n.Annotated, annotation.SetNodeSubnets(n.Annotated, subnets))
+		p.set(annotation.GatewayJoinAddrs, n.JoinAnnotated, annotation.SetGatewayJoinAddrs(n.JoinAnnotated, join))
 		u.Patches = append(u.Patches, p)
 	}
-}
-
-func (p *Patch) set(key, value string) {
-	if p.Annotations == nil {
-		p.Annotations = map[string]string{}
-	}
-	p.Annotations[key] = value
 }

@@ -128,7 +128,7 @@ func TestNodeMadeAnew(t *testing.T) {
 		w.drop(node("waiting", 5))
 		w.drop(node("n3", 3))
 		other := *anew
-		other.Annotated = []netip.Prefix{netip.MustParsePrefix("10.0.2.0/24")}
+		other.Annotated = annotation.MarshalNodeSubnets(prefixes("10.0.2.0/24"))
 		w.put(&other)
 		w.result(1, "10.0.1.3/24 is not in the node's subnet 10.0.2.0/24")
 		w.subnets("n2", "10.0.2.0/24")
@@ -167,7 +167,7 @@ func TestNodeMadeAnew(t *testing.T) {
 		w.drop(node("waiting", 5), node("n4", 4), node("n1", 1))
 		w.state.Nodes["n2"] = anew
 		hostile := *w.state.Pods[podName("p")]
-		hostile.Annotated = &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.0.3.9/24")}}
+		hostile.Annotated = annotation.MarshalPodNetworks(annotation.PodNetwork{IPs: prefixes("10.0.3.9/24")})
 		w.state.Pods[podName("p")] = &hostile
 		again := w.restarted()
 		again.subnets("n2", "10.0.0.0/24") // the first that is free
@@ -182,7 +182,7 @@ func TestSubnetsOfASwitchAreKept(t *testing.T) {
 	w.subnets("n", "10.0.1.0/24 fd01:0:0:1::/64")
 	w.state.SwitchSubnets = maps.Clone(w.state.NodeSubnets)
 	thief := *w.state.Nodes["old"]
-	thief.Annotated = w.state.NodeSubnets["n"]
+	thief.Annotated = annotation.MarshalNodeSubnets(w.state.NodeSubnets["n"])
 	w.state.Nodes["old"] = &thief
 	again := w.restarted()
 	again.subnets("n", "10.0.1.0/24 fd01:0:0:1::/64")

@@ -3,6 +3,7 @@ package allocate
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -16,132 +17,148 @@ type podLease struct {
 	numbers   []uint64
 }
 
-// releasePods takes back the addresses of pods that are gone, finished, made anew, or on another node.
+// releasePods takes back the addresses of pods that are gone, finished, made anew, on another node, or not attached any
+// more.
 func (u *update) releasePods() {
 	for n := range u.pods {
-		p, lease := u.s.Pods[n], u.Ledger.pods[n]
+		p, wanted := u.port(n)
 		for node := range u.waitingPods {
-			if p == nil || !p.WantsNetwork() || p.Node != node {
+			if !wanted || p.pod.Node != node {
 				u.stopWaiting(node, n)
 			}
 		}
-		if lease != nil && (p == nil || !p.WantsNetwork() || p.UID != lease.uid || p.Node != lease.node) {
+		lease := u.book.pods[n]
+		if lease != nil && (!wanted || p.pod.UID != lease.uid || p.pod.Node != lease.node) {
 			u.releasePod(n)
 		}
 	}
 }
 
-func (u *update) releasePod(n cluster.Name) {
-	lease := u.Ledger.pods[n]
+func (u *update) releasePod(n cluster.PodPort) {
+	lease := u.book.pods[n]
 	if lease == nil {
 		return
 	}
-	delete(u.Ledger.pods, n)
-	if node := u.Ledger.nodes[lease.node]; node != nil {
+	delete(u.book.pods, n)
+	if node := u.book.nodes[lease.node]; node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
 			u.freed.add(ipnet.Single(node.pools[i].addr(number)))
 		}
 	}
-	u.Changes = append(u.Changes, u.s.GrantPod(n, nil))
+	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, n, nil))
 }
 
-// claimPods grants pods the addresses that they claim, the oldest pod first.
+// claimPods grants pods the addresses that they claim, the oldest pod first. It has the annotations written again of
+// pods that hold something else, as confirmNode does.
 func (u *update) claimPods() {
 	for _, p := range u.sortedPods() {
-		if u.Ledger.pods[p.Name] != nil {
-			u.confirmPod(p, u.s.PodNetworks[p.Name])
-			continue
-		}
-		if p.AnnotationError != "" {
-			u.refuse(p, p.AnnotationError)
-		}
-		if p.Annotated == nil {
-			continue
-		}
-		numbers, err := u.Ledger.nodes[p.Node].claim(p.Name, p.Annotated.IPs)
+		claimed, ok, err := annotation.PodNetworkIn(p.pod.Annotated, u.network.Name.Entry(p.Interface))
 		if err != nil {
-			u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
-			continue
+			u.refuse(p, err.Error())
 		}
-		u.confirmPod(p, u.grantPod(p, numbers))
+		if u.book.pods[p.PodPort] == nil {
+			if !ok {
+				continue
+			}
+			numbers, err := u.book.nodes[p.pod.Node].claim(p.Pod, claimed.IPs)
+			if err != nil {
+				u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
+				continue
+			}
+			u.grantPod(p, numbers)
+		}
+		held := u.held(p.PodPort)
+		same := ok && cluster.SamePodNetwork(held, claimed)
+		if ok && !same {
+			want := map[string]annotation.PodNetwork{u.network.Name.Entry(p.Interface): held}
+			u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalAttachments(want)))
+		}
+		if !same || !p.pod.ClassicOK { // see confirmNode
+			u.patchedPods = append(u.patchedPods, p.pod)
+		}
 	}
 }
 
-func (u *update) refuse(p *cluster.Pod, message string) {
-	u.problem(p, p.UID, ReasonAddressRefused, message+": it is written anew")
+func (u *update) refuse(p port, message string) {
+	u.problem(p.pod, p.pod.UID, ReasonAddressRefused, message+": it is written anew")
 }
 
-// confirmPod has a pod's annotations written again when they are not what the pod holds, as confirmNode does.
-func (u *update) confirmPod(p *cluster.Pod, net annotation.PodNetwork) {
-	switch same := p.Annotated != nil && cluster.SamePodNetwork(net, *p.Annotated); {
-	case same && p.ClassicOK:
-		return
-	case p.AnnotationError != "":
-		u.refuse(p, p.AnnotationError)
-	case p.Annotated != nil && !same:
-		u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalPodNetworks(net)))
-	}
-	u.patchPod(p, net)
+// held is what a pod holds in this network.
+func (u *update) held(p cluster.PodPort) annotation.PodNetwork {
+	return u.s.In(u.network.Name).PodNetworks[p]
 }
 
 // allocatePods grants addresses to pods that have none.
 func (u *update) allocatePods() {
 	for _, p := range u.sortedPods() {
-		if u.Ledger.pods[p.Name] != nil {
+		if u.book.pods[p.PodPort] != nil {
 			continue
 		}
-		if numbers, full := u.Ledger.nodes[p.Node].take(p.Name, u.freed); full.IsValid() {
+		if numbers, full := u.book.nodes[p.pod.Node].take(p.Pod, u.freed); full.IsValid() {
 			u.waitForAddress(p, full)
 		} else {
-			u.patchPod(p, u.grantPod(p, numbers))
+			u.grantPod(p, numbers)
+			u.patchedPods = append(u.patchedPods, p.pod)
 		}
 	}
 }
 
 // waitForAddress records that a pod waits for an address, and reports that once.
-func (u *update) waitForAddress(p *cluster.Pod, full netip.Prefix) {
-	if u.waitingPods[p.Node] == nil {
-		u.waitingPods[p.Node] = map[cluster.Name]string{}
+func (u *update) waitForAddress(p port, full netip.Prefix) {
+	node := p.pod.Node
+	if u.waitingPods[node] == nil {
+		u.waitingPods[node] = map[cluster.PodPort]string{}
 	}
-	if uid, reported := u.waitingPods[p.Node][p.Name]; !reported || uid != p.UID {
-		u.problem(p, p.UID, ReasonAddressGone,
+	if uid, reported := u.waitingPods[node][p.PodPort]; !reported || uid != p.pod.UID {
+		u.problem(p.pod, p.pod.UID, ReasonAddressGone,
 			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one; "+
-				"one that another pod had is free after a minute", full, p.Node))
+				"one that another pod had is free after a minute", full, node))
 	}
-	u.waitingPods[p.Node][p.Name] = p.UID
-	if p.Annotated != nil || p.AnnotationError != "" { // after a restart the claim would be believed
-		u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID, Found: p.FoundNow(),
-			Remove: []string{annotation.PodNetworks, annotation.PodClassic}})
+	u.waitingPods[node][p.PodPort] = p.pod.UID
+	if p.pod.Annotated != "" { // after a restart the claim would be believed
+		u.patchedPods = append(u.patchedPods, p.pod)
 	}
 }
 
 // stopWaiting records that a pod no longer waits for an address on a node.
-func (u *update) stopWaiting(node string, n cluster.Name) {
+func (u *update) stopWaiting(node string, n cluster.PodPort) {
 	delete(u.waitingPods[node], n)
 	if len(u.waitingPods[node]) == 0 {
 		delete(u.waitingPods, node)
 	}
 }
 
-func (u *update) grantPod(p *cluster.Pod, numbers []uint64) annotation.PodNetwork {
-	u.Ledger.pods[p.Name] = &podLease{uid: p.UID, node: p.Node, numbers: numbers}
-	u.stopWaiting(p.Node, p.Name)
-	net := u.Ledger.nodes[p.Node].network(numbers)
-	u.Changes = append(u.Changes, u.s.GrantPod(p.Name, &net))
-	return net
+func (u *update) grantPod(p port, numbers []uint64) {
+	u.book.pods[p.PodPort] = &podLease{uid: p.pod.UID, node: p.pod.Node, numbers: numbers}
+	u.stopWaiting(p.pod.Node, p.PodPort)
+	net := subnet.Attachment(u.book.nodes[p.pod.Node].subnets, numbers, p.Interface)
+	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, p.PodPort, &net))
 }
 
-func (u *update) patchPod(p *cluster.Pod, net annotation.PodNetwork) {
-	u.Patches = append(u.Patches, Patch{Ref: p.Ref(), UID: p.UID, Found: p.FoundNow(), Annotations: map[string]string{
-		annotation.PodNetworks: annotation.MarshalPodNetworks(net),
-		annotation.PodClassic:  annotation.MarshalPodClassic(net),
-	}})
-}
-
-// network is the attachment with the given address number in each pool.
-func (l *nodeLease) network(numbers []uint64) annotation.PodNetwork {
-	return subnet.Attachment(l.subnets, numbers)
+// patchPods writes what pods hold in every network, one patch a pod.
+func (u *update) patchPods() {
+	slices.SortFunc(u.patchedPods, comparePods)
+	for _, pod := range slices.Compact(u.patchedPods) {
+		networks, classic := map[string]annotation.PodNetwork{}, ""
+		for a := range pod.All() {
+			held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
+			if ok {
+				networks[a.Network.Entry(a.Interface)] = held
+			}
+			if ok && a.Interface == "" {
+				classic = annotation.MarshalPodClassic(held)
+			}
+		}
+		value := annotation.MarshalAttachments(networks)
+		if value == pod.Annotated && (pod.ClassicOK || classic == "") {
+			continue
+		}
+		p := Patch{Ref: pod.Ref(), UID: pod.UID, Found: pod.FoundNow()}
+		p.set(annotation.PodNetworks, pod.Annotated, value)
+		p.set(annotation.PodClassic, pod.Annotated, classic)
+		u.Patches = append(u.Patches, p)
+	}
 }
 
 // claim grants a pod the very addresses ips, one in each pool.

@@ -35,13 +35,13 @@ func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 		case 0:
 			return cluster.Event{Ref: n.Ref()}
 		case 1:
-			n.Annotated, n.AnnotationError = nil, "garbage"
+			n.Annotated = "garbage"
 		case 2:
-			n.Annotated, n.AnnotationError = nil, ""
+			n.Annotated = ""
 		case 3:
 			v4, _ := ipnet.Subnet(netip.MustParsePrefix("10.0.0.0/25"), 26+r.IntN(3), uint64(r.IntN(4)))
 			v6, _ := ipnet.Subnet(netip.MustParsePrefix("fd01::/61"), 63+r.IntN(2), uint64(r.IntN(8)))
-			n.Annotated, n.AnnotationError = []netip.Prefix{v4, v6}, ""
+			n.Annotated = annotation.MarshalNodeSubnets([]netip.Prefix{v4, v6})
 		}
 		return cluster.Event{Ref: n.Ref(), New: n}
 	}
@@ -56,11 +56,11 @@ func random(r *rand.Rand, w *world, clock int64) cluster.Event {
 	case 2:
 		p.Finished = true
 	case 3:
-		p.Annotated, p.AnnotationError, p.ClassicOK = nil, "garbage", false
+		p.Annotated, p.ClassicOK = "garbage", false
 	case 4:
 		q := annotated(p.Name.Name, p.Node, r.IntN(2) == 0, fmt.Sprintf("10.0.0.%d/28", r.IntN(80)),
 			fmt.Sprintf("fd01:0:0:%d::%x/64", r.IntN(5), r.IntN(20)))
-		p.Annotated, p.AnnotationError, p.ClassicOK = q.Annotated, "", r.IntN(2) == 0
+		p.Annotated, p.ClassicOK = q.Annotated, r.IntN(2) == 0
 	}
 	return cluster.Event{Ref: p.Ref(), New: p}
 }
@@ -77,7 +77,10 @@ func hasSource(ips []netip.Prefix) bool {
 func (w *world) asking(events []cluster.Event) map[cluster.Name]bool {
 	out := map[cluster.Name]bool{}
 	ask := func(p *cluster.Pod) {
-		if p != nil && p.Annotated != nil && hasSource(p.Annotated.IPs) {
+		if p == nil {
+			return
+		}
+		if n, err := annotation.ParsePodNetworks(p.Annotated); err == nil && hasSource(n.IPs) {
 			out[p.Name] = true
 		}
 	}
@@ -108,7 +111,8 @@ func (w *world) check(asked map[cluster.Name]bool) {
 		}
 	}
 	taken := map[any]cluster.Name{}
-	for n, net := range w.state.PodNetworks {
+	for port, net := range w.state.PodNetworks {
+		n := port.Pod
 		p := w.state.Pods[n]
 		if p == nil || !p.WantsNetwork() {
 			w.t.Fatalf("pod %s holds %v and is %+v", n, net.IPs, p)
@@ -120,8 +124,8 @@ func (w *world) check(asked map[cluster.Name]bool) {
 				w.t.Fatalf("pod %s was given %v, where health checks come from", n, ip)
 			}
 			if holder, held := index.HealthChecksOf(w.state).SourceHolder(s); held &&
-				!hasSource(w.state.PodNetworks[holder].IPs) {
-				w.t.Fatalf("pod %s is said to hold the source of %s, and holds %v", holder, s, w.state.PodNetworks[holder].IPs)
+				!hasSource(w.state.PodNetworks[cluster.PodPort{Pod: holder}].IPs) {
+				w.t.Fatalf("pod %s is said to hold the source of %s, and does not", holder, s)
 			}
 			if !s.Contains(ip.Addr()) || ip.Bits() != s.Bits() || ip.Addr().Less(first) || s.Addr().Is4() &&
 				ip.Addr() == ipnet.Last(s) {
@@ -139,7 +143,8 @@ func (w *world) check(asked map[cluster.Name]bool) {
 	}
 	for _, p := range w.state.Pods {
 		lease := w.ledger.nodes[p.Node]
-		if _, has := w.state.PodNetworks[p.Name]; !has && p.WantsNetwork() && lease != nil && !lease.pools[0].full() {
+		_, has := w.state.PodNetworks[cluster.PodPort{Pod: p.Name}]
+		if !has && p.WantsNetwork() && lease != nil && !lease.pools[0].full() {
 			w.t.Fatalf("pod %s has no address, with %d of %v taken", p.Name, len(lease.pools[0].used), lease.subnets)
 		}
 	}
@@ -209,8 +214,10 @@ func (w *world) empty(r *rand.Rand) {
 func TestGrantsSurviveTheWire(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
 	w.put(node("n1", 1), pod("p", "n1"))
-	got, err := annotation.ParsePodNetworks(annotation.MarshalPodNetworks(w.state.PodNetworks[podName("p")]))
-	if err != nil || !cluster.SamePodNetwork(got, w.state.PodNetworks[podName("p")]) {
+	held := w.state.PodNetworks[cluster.PodPort{Pod: podName("p")}]
+	text := annotation.MarshalPodNetworks(held)
+	got, err := annotation.ParsePodNetworks(text)
+	if err != nil || !cluster.SamePodNetwork(got, held) {
 		t.Errorf("%v, %v, want %v", got, err, w.state.PodNetworks)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 func prefixes(list ...string) []netip.Prefix {
@@ -213,7 +214,7 @@ func TestLongAnnotationsAreNotParsed(t *testing.T) {
 		`{"default":"10.244.1.0/24"}`: func(v string) error { _, err := annotation.ParseNodeSubnets(v); return err },
 		`{"default":{"mode":""}}`:     func(v string) error { _, err := annotation.ParseL3Gateway(v); return err },
 		`{"default":{"ipv4":"100.64.1.2/24"}}`: func(v string) error {
-			_, err := annotation.ParseGatewayJoinAddrs(v)
+			_, _, err := annotation.GatewayJoinAddrsIn(v, names.Own)
 			return err
 		},
 		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03"}}`: func(v string) error {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Keys of the Node annotations that make a node a gateway.
@@ -98,7 +99,7 @@ const l3GatewayExample = `{"default":{"mode":"shared","bridge-id":"breth0","inte
 	`"mac-address":"02:42:ac:12:00:03","ip-addresses":["172.18.0.3/16"],"next-hops":["172.18.0.1"]}}`
 
 // ParseL3Gateway reads an l3-gateway-config annotation. It returns nil if the annotation says that the node is no
-// gateway. For errors see ParseNodeSubnets.
+// gateway. For errors see NodeSubnetsIn.
 func ParseL3Gateway(value string) (*L3Gateway, error) {
 	return parse(L3GatewayConfig, value, parseL3Gateway)
 }
@@ -222,32 +223,28 @@ func MarshalL3Gateway(g *L3Gateway) string {
 	return marshal(map[string]l3GatewayJSON{defaultNetwork: j})
 }
 
-// ParseGatewayJoinAddrs reads a node-gateway-router-lrp-ifaddrs annotation: the addresses of the node's gateway router
-// on the join switch, IPv4 first. For errors see ParseNodeSubnets.
-func ParseGatewayJoinAddrs(value string) ([]netip.Prefix, error) {
-	return parse(GatewayJoinAddrs, value, parseGatewayJoinAddrs)
+// GatewayJoinAddrsIn reads the entry of a network in a node-gateway-router-lrp-ifaddrs annotation: the addresses of the
+// node's gateway router on the join switch, IPv4 first. ok is false when there is no entry. For errors see
+// NodeSubnetsIn.
+func GatewayJoinAddrsIn(value string, network names.Network) (ps []netip.Prefix, ok bool, err error) {
+	var j addrPairJSON
+	if ok, err = entry(value, string(network), `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`, &j); ok {
+		list := slices.DeleteFunc([]string{j.IPv4, j.IPv6}, func(s string) bool { return s == "" })
+		ps, err = prefixes(list)
+	}
+	if err != nil {
+		return nil, false, refused(GatewayJoinAddrs, value, err)
+	}
+	return ps, ok, nil
 }
 
-func parseGatewayJoinAddrs(value string) ([]netip.Prefix, error) {
-	const example = `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`
-	var nets map[string]addrPairJSON
-	if err := json.Unmarshal([]byte(value), &nets); err != nil {
-		return nil, malformed(err, example)
-	}
-	j, ok := nets[defaultNetwork]
-	if !ok {
-		return nil, noNetwork(example)
-	}
-	var list []string
-	for _, s := range []string{j.IPv4, j.IPv6} {
-		if s != "" {
-			list = append(list, s)
-		}
-	}
-	return prefixes(list)
+// SetGatewayJoinAddrs is a node-gateway-router-lrp-ifaddrs annotation with the entries of networks. One without
+// addresses has no entry.
+func SetGatewayJoinAddrs(value string, addrs map[names.Network][]netip.Prefix) string {
+	return set(value, addrs, func(ps []netip.Prefix) any { return addrPair(ps) })
 }
 
-// MarshalGatewayJoinAddrs writes a node-gateway-router-lrp-ifaddrs annotation.
+// MarshalGatewayJoinAddrs writes the same annotation with only the cluster's own network; "" for no addresses.
 func MarshalGatewayJoinAddrs(addrs []netip.Prefix) string {
-	return marshal(map[string]addrPairJSON{defaultNetwork: addrPair(addrs)})
+	return SetGatewayJoinAddrs("", map[names.Network][]netip.Prefix{names.Own: addrs})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 func gateway() *annotation.L3Gateway {
@@ -83,11 +84,10 @@ func TestParseL3Gateway(t *testing.T) {
 func TestParseGatewayJoinAddrs(t *testing.T) {
 	for in, want := range map[string]string{
 		`x`:                               "not JSON",
-		`{}`:                              `no entry for network "default"`,
 		`{"default":{}}`:                  "the list is empty",
 		`{"default":{"ipv4":"100.64.1"}}`: `"100.64.1" is not a CIDR`,
 	} {
-		if p, err := annotation.ParseGatewayJoinAddrs(in); err == nil || !strings.Contains(err.Error(), want) {
+		if p, _, err := annotation.GatewayJoinAddrsIn(in, names.Own); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v; want an error about %q", in, p, err, want)
 		}
 	}
@@ -110,11 +110,11 @@ func FuzzParseL3Gateway(f *testing.F) {
 func FuzzParseGatewayJoinAddrs(f *testing.F) {
 	f.Add(`{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`)
 	f.Fuzz(func(t *testing.T, value string) {
-		want, err := annotation.ParseGatewayJoinAddrs(value)
-		if err != nil {
+		want, ok, err := annotation.GatewayJoinAddrsIn(value, names.Own)
+		if err != nil || !ok {
 			return
 		}
-		got, err := annotation.ParseGatewayJoinAddrs(annotation.MarshalGatewayJoinAddrs(want))
+		got, _, err := annotation.GatewayJoinAddrsIn(annotation.MarshalGatewayJoinAddrs(want), names.Own)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v came back as %v, %v", value, want, got, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Keys of Node annotations.
@@ -18,35 +19,46 @@ const (
 	NodePrimaryIfAddr = "k8s.ovn.org/node-primary-ifaddr"          // {"ipv4":"172.18.0.2/16","ipv6":""}, from the agent
 )
 
-// defaultNetwork is the name of the cluster's pod network inside annotations.
-const defaultNetwork = "default"
+// defaultNetwork is the key of the cluster's own network inside annotations.
+const defaultNetwork = string(names.Own)
 
 // nodeSubnetsExample is a node-subnets annotation, for errors.
 const nodeSubnetsExample = `{"default":["10.244.1.0/24","fd01:0:0:1::/64"]}`
 
-// ParseNodeSubnets reads a node-subnets annotation, also in the older form with a bare string,
-// {"default":"10.244.1.0/24"}. It returns at most one subnet per family, IPv4 first. An error quotes the value, cut if
-// it is long, and says what would be right.
+// ParseNodeSubnets reads the entry of the cluster's own network, which must be there. For the rest see NodeSubnetsIn.
 func ParseNodeSubnets(value string) ([]netip.Prefix, error) {
-	return parse(NodeSubnets, value, parseNodeSubnets)
+	ps, ok, err := NodeSubnetsIn(value, names.Own)
+	return ps, ownEntry(NodeSubnets, value, nodeSubnetsExample, ok, err)
 }
 
-func parseNodeSubnets(value string) ([]netip.Prefix, error) {
-	var nets map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(value), &nets); err != nil {
-		return nil, malformed(err, nodeSubnetsExample)
+// NodeSubnetsIn reads the entry of a network in a node-subnets annotation, also in the older form with a bare string,
+// {"default":"10.244.1.0/24"}. It returns at most one subnet per family, IPv4 first; ok is false when there is no
+// entry. An error quotes the value, cut if it is long, and says what would be right.
+func NodeSubnetsIn(value string, network names.Network) (ps []netip.Prefix, ok bool, err error) {
+	var list subnetList
+	if ok, err = entry(value, string(network), nodeSubnetsExample, &list); ok {
+		ps, err = subnets(list)
 	}
-	raw, ok := nets[defaultNetwork]
-	if !ok {
-		return nil, noNetwork(nodeSubnetsExample)
+	if err != nil {
+		return nil, false, refused(NodeSubnets, value, err)
 	}
-	var list []string
+	return ps, ok, nil
+}
+
+// subnetList is a list of subnets, or a bare one.
+type subnetList []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *subnetList) UnmarshalJSON(raw []byte) error {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
-		list = []string{one}
-	} else if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, malformed(err, nodeSubnetsExample)
+		*l = subnetList{one}
+		return nil
 	}
+	return json.Unmarshal(raw, (*[]string)(l))
+}
+
+func subnets(list []string) ([]netip.Prefix, error) {
 	ps, err := prefixes(list)
 	if err != nil {
 		return nil, err
@@ -59,9 +71,14 @@ func parseNodeSubnets(value string) ([]netip.Prefix, error) {
 	return ps, nil
 }
 
-// MarshalNodeSubnets writes a node-subnets annotation.
+// SetNodeSubnets is a node-subnets annotation with the entries of networks. One without subnets has no entry.
+func SetNodeSubnets(value string, subnets map[names.Network][]netip.Prefix) string {
+	return set(value, subnets, func(ps []netip.Prefix) any { return ps })
+}
+
+// MarshalNodeSubnets writes a node-subnets annotation that has only the cluster's own network; "" for no subnets.
 func MarshalNodeSubnets(subnets []netip.Prefix) string {
-	return marshal(map[string][]netip.Prefix{defaultNetwork: subnets})
+	return SetNodeSubnets("", map[names.Network][]netip.Prefix{names.Own: subnets})
 }
 
 // MarshalNodeMgmtPortMAC writes a node-mgmt-port-mac-addresses annotation.
@@ -144,10 +161,18 @@ func noNetwork(example string) error {
 // maxSize is how many bytes of an annotation are parsed. The API allows 256 KiB for all annotations of an object.
 const maxSize = 16 << 10
 
+// checkSize is why an annotation is too long.
+func checkSize(value string) error {
+	if len(value) <= maxSize {
+		return nil
+	}
+	return fmt.Errorf("the value is too long, want at most %d bytes", maxSize)
+}
+
 // parse reads an annotation.
 func parse[T any](key, value string, read func(value string) (T, error)) (out T, err error) {
-	if len(value) > maxSize {
-		return out, refused(key, value, fmt.Errorf("%d bytes, want at most %d", len(value), maxSize))
+	if err := checkSize(value); err != nil {
+		return out, refused(key, value, err)
 	}
 	v, err := read(value)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Keys of Pod annotations. The master writes both in one patch.
@@ -21,7 +22,7 @@ type Route struct {
 	NextHop netip.Addr   `json:"nextHop"`
 }
 
-// PodNetwork is a pod's attachment to the cluster network.
+// PodNetwork is a pod's attachment to a network.
 type PodNetwork struct {
 	IPs      []netip.Prefix // addresses with the node subnet's prefix length, one per family, IPv4 first
 	MAC      ipnet.MAC
@@ -41,11 +42,6 @@ type podNetworkJSON struct {
 	Role      string   `json:"role,omitempty"`
 }
 
-// podNetworksJSON is the whole annotation as we write it. Annotations that we read may have other networks, too.
-type podNetworksJSON struct {
-	Default podNetworkJSON `json:"default"` // defaultNetwork
-}
-
 type podClassicJSON struct {
 	GatewayIP string `json:"gateway_ip"`
 	IPAddress string `json:"ip_address"`
@@ -56,20 +52,44 @@ type podClassicJSON struct {
 const podNetworksExample = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
 	`"gateway_ips":["10.244.1.1"]}}`
 
-// ParsePodNetworks reads a pod-networks annotation. For errors see ParseNodeSubnets.
+// ParsePodNetworks reads the attachment to the cluster's own network, which must be there. For errors see
+// NodeSubnetsIn.
 func ParsePodNetworks(value string) (PodNetwork, error) {
-	return parse(PodNetworks, value, parsePodNetworks)
+	n, ok, err := PodNetworkIn(value, defaultNetwork)
+	return n, ownEntry(PodNetworks, value, podNetworksExample, ok, err)
 }
 
-func parsePodNetworks(value string) (PodNetwork, error) {
-	var nets map[string]podNetworkJSON
-	if err := json.Unmarshal([]byte(value), &nets); err != nil {
-		return PodNetwork{}, malformed(err, podNetworksExample)
+// PodNetworksIn reads the attachments to a network, by interface. It leaves out those that are malformed.
+func PodNetworksIn(value string, network names.Network) map[string]PodNetwork {
+	out := map[string]PodNetwork{}
+	all, _ := entries(value, podNetworksExample)
+	for key, raw := range all {
+		var j podNetworkJSON
+		in, iface := names.EntryOf(key)
+		if in != network || json.Unmarshal(raw, &j) != nil {
+			continue
+		}
+		if n, err := j.podNetwork(); err == nil {
+			out[iface] = n
+		}
 	}
-	j, ok := nets[defaultNetwork]
-	if !ok {
-		return PodNetwork{}, noNetwork(podNetworksExample)
+	return out
+}
+
+// PodNetworkIn reads the attachment of a key in a pod-networks annotation; ok is false when there is no entry. For
+// errors see NodeSubnetsIn.
+func PodNetworkIn(value, key string) (n PodNetwork, ok bool, err error) {
+	var j podNetworkJSON
+	if ok, err = entry(value, key, podNetworksExample, &j); ok {
+		n, err = j.podNetwork()
 	}
+	if err != nil {
+		return PodNetwork{}, false, refused(PodNetworks, value, err)
+	}
+	return n, ok, nil
+}
+
+func (j podNetworkJSON) podNetwork() (PodNetwork, error) {
 	if len(j.IPs) == 0 && j.IPAddress != "" {
 		j.IPs = []string{j.IPAddress}
 	}
@@ -104,9 +124,29 @@ func parsePodNetworks(value string) (PodNetwork, error) {
 // plainAddr reports whether a means the same on every host: it has no zone and is not IPv4-mapped.
 func plainAddr(a netip.Addr) bool { return a.IsValid() && a.Zone() == "" && !a.Is4In6() }
 
-// MarshalPodNetworks writes a pod-networks annotation.
+// MarshalPodNetworks writes a pod-networks annotation with the attachment to the cluster's own network alone.
 func MarshalPodNetworks(n PodNetwork) string {
+	return MarshalAttachments(map[string]PodNetwork{defaultNetwork: n})
+}
+
+// MarshalAttachments writes a pod-networks annotation with attachments by key; "" for none.
+func MarshalAttachments(nets map[string]PodNetwork) string {
+	if len(nets) == 0 {
+		return ""
+	}
+	out := make(map[string]podNetworkJSON, len(nets))
+	for key, n := range nets {
+		out[key] = n.wire()
+	}
+	return marshal(out)
+}
+
+// wire is the wire form of an attachment.
+func (n PodNetwork) wire() podNetworkJSON {
 	j := podNetworkJSON{MAC: n.MAC.String(), Routes: n.Routes, Role: "primary"}
+	if len(n.Gateways) == 0 {
+		j.Role = "secondary" // the pod's default routes lead elsewhere
+	}
 	for _, p := range n.IPs {
 		j.IPs = append(j.IPs, p.String())
 	}
@@ -119,7 +159,7 @@ func MarshalPodNetworks(n PodNetwork) string {
 	if len(j.Gateways) == 1 {
 		j.GatewayIP = j.Gateways[0]
 	}
-	return marshal(podNetworksJSON{j})
+	return j
 }
 
 // MarshalPodClassic writes the classic annotation, which has only the pod's first address: IPv4 if it has one.

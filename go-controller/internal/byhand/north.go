@@ -192,7 +192,11 @@ func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 	if err := do(&node, n.core.State.NodeSubnets[name]); err != nil {
 		return nil, allocate.Patch{}, err
 	}
-	if err := n.core.Ledger().Check(name, node.Annotated); err != nil {
+	claimed, err := annotation.ParseNodeSubnets(node.Annotated)
+	if err == nil {
+		err = n.core.Ledger().Check(name, claimed)
+	}
+	if err != nil {
 		return nil, allocate.Patch{}, fmt.Errorf("setting up node %s: subnets %w", name, err)
 	}
 	var errs []error
@@ -205,7 +209,7 @@ func (n *northbound) change(do edit) (*cluster.Node, allocate.Patch, error) {
 		return nil, allocate.Patch{}, fmt.Errorf("setting up node %s: %w", name, err)
 	}
 	granted := node
-	granted.JoinAnnotated = n.core.State.JoinAddrs[name]
+	granted.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(n.core.State.JoinAddrs[name])
 	n.apply(name, &granted)
 	patch := allocate.Patch{Ref: granted.Ref(), UID: granted.UID, Found: granted.Found, Annotations: map[string]string{}}
 	after := granted.Annotations()

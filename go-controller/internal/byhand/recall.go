@@ -28,17 +28,17 @@ func (n *northbound) unreported() []*cluster.Node {
 		node := &cluster.Node{Name: o.Name, UID: "unknown"}
 		for _, ref := range view.Owned(o) {
 			if ls, ok := view.Row(ref).(*nbdb.LogicalSwitch); ok {
-				node.Annotated, node.Zone = nbrecord.SwitchSubnets(ls), zoneOf(view, ls)
+				node.Annotated = annotation.MarshalNodeSubnets(nbrecord.SwitchSubnets(ls))
+				node.Zone = zoneOf(view, ls)
 			}
 		}
 		for _, ref := range view.Owned(nb.Owner{Kind: names.KindGateway, Name: o.Name}) {
 			if p, ok := view.Row(ref).(*nbdb.LogicalRouterPort); ok && p.ExternalIDs[names.KeyConnectToJoin] == "yes" {
-				node.JoinAnnotated = ipnet.Prefixes(p.Networks)
-				node.Gateway = &annotation.L3Gateway{}
+				join := ipnet.Prefixes(p.Networks)
+				node.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(join)
+				// As far as is known, packets of these families leave.
+				node.Gateway = &annotation.L3Gateway{NextHops: ipnet.Addrs(join)}
 			}
-		}
-		if node.Gateway != nil {
-			node.Gateway.NextHops = ipnet.Addrs(node.JoinAnnotated) // of these families packets leave, by all that is known
 		}
 		out = append(out, node)
 	}

@@ -74,7 +74,7 @@ func groups(t *testing.T, remote, node string) string {
 // a switch is in, and which ranges of ClusterIPs there are.
 func TestRowsOfKubernetesStay(t *testing.T) {
 	node := &cluster.Node{Name: "kube-node1", ByHand: true, ChassisID: "c-1",
-		Annotated: []netip.Prefix{netip.MustParsePrefix("10.244.9.0/24")}}
+		Annotated: `{"default":["10.244.9.0/24"]}`}
 	remote := zoned(t, node)
 	acls := func() string {
 		return testkit.Run(t, "ovn-nbctl", "--db="+remote, "acl-list", "kube-node1")
@@ -109,7 +109,7 @@ func TestRowsOfKubernetesStay(t *testing.T) {
 // of its flag; of a range that neither has nothing stays.
 func TestRangesOfTheAPI(t *testing.T) {
 	node := &cluster.Node{Name: "kube-master", ByHand: true, ChassisID: "c-1",
-		Annotated: []netip.Prefix{netip.MustParsePrefix("10.244.9.0/24")}}
+		Annotated: `{"default":["10.244.9.0/24"]}`}
 	remote := zoned(t, node)
 	content := func() string {
 		return testkit.Run(t, "ovn-nbctl", "--db="+remote, "acl-list", "kube-master") + testkit.Run(t, "ovn-nbctl",
@@ -151,7 +151,7 @@ func TestFirstNodeInNoZone(t *testing.T) {
 	}
 	late := alone(t, remote, "late")
 	err := late.north(t.Context(), false, func(n *cluster.Node, _ []netip.Prefix) error {
-		n.Annotated, n.ChassisID = []netip.Prefix{netip.MustParsePrefix("10.244.9.0/24")}, "c-9"
+		n.Annotated, n.ChassisID = `{"default":["10.244.9.0/24"]}`, "c-9"
 		return nil
 	})
 	if err != nil {

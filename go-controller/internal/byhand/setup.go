@@ -54,7 +54,7 @@ func (s Setup) InitNode(ctx context.Context, subnets []netip.Prefix, first bool)
 				return fmt.Errorf("node %s has the subnets %v already, %v was asked for: undo that first, or ask for what it has",
 					n.Name, held, subnets)
 			}
-			n.Annotated, n.AnnotationError, n.ChassisID = subnets, "", chassis
+			n.Annotated, n.ChassisID = annotation.MarshalNodeSubnets(subnets), chassis
 			return nil
 		})
 		if err != nil {
@@ -123,7 +123,7 @@ func (s Setup) UndoGateway(ctx context.Context) error {
 			if len(held) == 0 && n.Gateway == nil {
 				return errNoNode // a change would set it up
 			}
-			n.Gateway, n.JoinAnnotated, n.JoinError = nil, nil, ""
+			n.Gateway, n.JoinAnnotated = nil, ""
 			return nil
 		})
 		switch {

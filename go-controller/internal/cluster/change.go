@@ -1,6 +1,10 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
 
 // Event is an object as a source reports it now. New is nil when the object is gone. Between is true when the source
 // reported something else since the last Event: somebody may have changed the object and changed it back.
@@ -11,12 +15,13 @@ type Event struct {
 }
 
 // Change is what an Event or a grant altered. Old is nil for an object that was added, New for one that was deleted.
-// When only what was granted to an object changed, both are that object, and Granted is true. Topics list which answers
-// of the indexes changed with it.
+// When only what was granted to an object in Network changed, both are that object, and Granted is true. Topics list
+// which answers of the indexes changed with it.
 type Change struct {
 	Ref      Ref
 	Old, New Object
 	Granted  bool
+	Network  names.Network
 	Topics   []Topic
 }
 

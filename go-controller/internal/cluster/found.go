@@ -33,11 +33,15 @@ func (f Found) Equal(g Found) bool { return f.Bare == g.Bare && maps.Equal(f.Val
 // FoundNow is what the pod's annotations are. Found leaves out those that follow from Annotated, since most pods have
 // them.
 func (p *Pod) FoundNow() Found {
-	if p.Annotated == nil || !p.ClassicOK || len(p.Found.Values) > 0 {
+	if !p.ClassicOK || len(p.Found.Values) > 0 {
+		return p.Found
+	}
+	own, err := annotation.ParsePodNetworks(p.Annotated)
+	if err != nil {
 		return p.Found
 	}
 	return Found{Values: map[string]string{
-		annotation.PodNetworks: annotation.MarshalPodNetworks(*p.Annotated),
-		annotation.PodClassic:  annotation.MarshalPodClassic(*p.Annotated),
+		annotation.PodNetworks: p.Annotated,
+		annotation.PodClassic:  annotation.MarshalPodClassic(own),
 	}}
 }

@@ -29,20 +29,7 @@ func (n *Node) ReadAnnotations(a map[string]string) (problems []Problem) {
 			"digits and any of .:_- only: it is not used", annotation.NodeChassisID, n.ChassisID))
 		n.ChassisID = ""
 	}
-	if raw, ok := a[annotation.NodeSubnets]; ok {
-		subnets, err := annotation.ParseNodeSubnets(raw)
-		n.Annotated = subnets
-		if err != nil {
-			n.AnnotationError = err.Error()
-		}
-	}
-	if raw, ok := a[annotation.GatewayJoinAddrs]; ok {
-		addrs, err := annotation.ParseGatewayJoinAddrs(raw)
-		n.JoinAnnotated = addrs
-		if err != nil {
-			n.JoinError = err.Error()
-		}
-	}
+	n.Annotated, n.JoinAnnotated = a[annotation.NodeSubnets], a[annotation.GatewayJoinAddrs]
 	if raw, ok := a[annotation.L3GatewayConfig]; ok {
 		gateway, err := annotation.ParseL3Gateway(raw)
 		if err == nil && gateway != nil {
@@ -106,8 +93,8 @@ func (d *GatewayDown) Equal(o Object) bool {
 // Annotations is the inverse of ReadAnnotations.
 func (n *Node) Annotations() map[string]string {
 	out := map[string]string{}
-	if len(n.Annotated) > 0 {
-		out[annotation.NodeSubnets] = annotation.MarshalNodeSubnets(n.Annotated)
+	if n.Annotated != "" {
+		out[annotation.NodeSubnets] = n.Annotated
 	}
 	if n.ChassisID != "" {
 		out[annotation.NodeChassisID] = n.ChassisID
@@ -115,8 +102,8 @@ func (n *Node) Annotations() map[string]string {
 	if n.Gateway != nil {
 		out[annotation.L3GatewayConfig] = annotation.MarshalL3Gateway(n.Gateway)
 	}
-	if len(n.JoinAnnotated) > 0 {
-		out[annotation.GatewayJoinAddrs] = annotation.MarshalGatewayJoinAddrs(n.JoinAnnotated)
+	if n.JoinAnnotated != "" {
+		out[annotation.GatewayJoinAddrs] = n.JoinAnnotated
 	}
 	return out
 }
@@ -174,9 +161,6 @@ func (n *Node) ByHandRecord() string {
 // Adopt fills in the annotated values that n lacks and a node that was set up by hand under the same name has. It
 // returns them as annotations, which the Node object is to get.
 func (n *Node) Adopt(byHand *Node) map[string]string {
-	if n.AnnotationError != "" || n.JoinError != "" {
-		return nil // package allocate decides about what is malformed
-	}
 	have, got := n.Annotations(), byHand.Annotations()
 	maps.DeleteFunc(got, func(k, _ string) bool { return have[k] != "" })
 	if len(got) == 0 {

@@ -11,8 +11,8 @@ import (
 
 func whole() *Node {
 	return &Node{Name: "n", ByHand: true, ChassisID: "0123",
-		Annotated:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd01::/64")},
-		JoinAnnotated: []netip.Prefix{netip.MustParsePrefix("100.64.1.2/24"), netip.MustParsePrefix("fd98::2/64")},
+		Annotated:     `{"default":["10.0.0.0/24","fd01::/64"]}`,
+		JoinAnnotated: `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`,
 		Gateway: &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n", MAC: ipnet.MAC{2},
 			IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
 			NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")},
@@ -43,22 +43,22 @@ func TestByHandRecord(t *testing.T) {
 	}
 }
 
-// A Node adopts the values that it lacks. It adopts nothing when one of its annotations is malformed.
+// A Node adopts the values that it lacks. It keeps an annotation that is malformed: package allocate refuses that.
 func TestAdopt(t *testing.T) {
 	bare := &Node{Name: "n", UID: "u"}
 	if got := bare.Adopt(whole()); len(got) != 4 || len(bare.Annotations()) != 4 || bare.ByHand || bare.UID != "u" {
 		t.Errorf("%v, %+v", got, bare)
 	}
-	own := &Node{Name: "n", ChassisID: "other", Annotated: []netip.Prefix{netip.MustParsePrefix("10.0.9.0/24")}}
+	own := &Node{Name: "n", ChassisID: "other", Annotated: `{"default":["10.0.9.0/24"]}`}
 	if got := own.Adopt(whole()); len(got) != 2 || own.ChassisID != "other" ||
-		own.Annotated[0].String() != "10.0.9.0/24" || own.Gateway == nil {
+		own.Annotated != `{"default":["10.0.9.0/24"]}` || own.Gateway == nil {
 		t.Errorf("%v, %+v", got, own)
 	}
 	if got := own.Adopt(whole()); got != nil {
 		t.Errorf("a second time: %v", got)
 	}
-	bad := &Node{Name: "n", AnnotationError: "malformed"}
-	if got := bad.Adopt(whole()); got != nil || bad.Gateway != nil {
+	bad := &Node{Name: "n", Annotated: "malformed"}
+	if got := bad.Adopt(whole()); len(got) != 3 || bad.Gateway == nil || bad.Annotated != "malformed" {
 		t.Errorf("%v, %+v", got, bad)
 	}
 }

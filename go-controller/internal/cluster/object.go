@@ -25,20 +25,19 @@ type Object interface {
 	Equal(o Object) bool
 }
 
-// Node is a Kubernetes node. The annotated values are what the Node object claims. What package allocate granted is in
-// State.NodeSubnets and State.JoinAddrs.
+// Node is a Kubernetes node. The annotated values are what the Node object claims, as text: package allocate reads the
+// entries of the networks that it knows, and keeps the others. What it granted is in State.NodeSubnets and
+// State.JoinAddrs.
 type Node struct {
-	Name, UID       string
-	Created         int64          // creation time, Unix seconds: the older of two claims wins
-	Annotated       []netip.Prefix // node-subnets annotation; nil when absent or malformed
-	AnnotationError string         // why the annotation can't be parsed; "" when it can
-	ChassisID       string         // OVS system-id, "" until the node agent has published it
-	Zone            string         // label topology.kubernetes.io/zone; "" for none
-	Labels          Labels
+	Name, UID string
+	Created   int64  // creation time, Unix seconds: the older of two claims wins
+	Annotated string // node-subnets annotation; "" when absent
+	ChassisID string // OVS system-id, "" until the node agent has published it
+	Zone      string // label topology.kubernetes.io/zone; "" for none
+	Labels    Labels
 
 	Gateway       *annotation.L3Gateway // nil when the node is no gateway
-	JoinAnnotated []netip.Prefix        // node-gateway-router-lrp-ifaddrs annotation; nil when absent or malformed
-	JoinError     string                // why that annotation can't be parsed; "" when it can
+	JoinAnnotated string                // node-gateway-router-lrp-ifaddrs annotation; "" when absent
 	Addrs         []netip.Addr          // status.addresses of type InternalIP
 	ExternalAddrs []netip.Addr          // status.addresses of type ExternalIP
 	Unreachable   bool                  // the kubelet stopped reporting: condition Ready is Unknown
@@ -54,21 +53,14 @@ func (n *Node) Ref() Ref { return Ref{KindNode, Name{Name: n.Name}} }
 func (n *Node) Equal(o Object) bool {
 	m, ok := o.(*Node)
 	return ok && n.Name == m.Name && n.UID == m.UID && n.Created == m.Created && n.ChassisID == m.ChassisID &&
-		n.Zone == m.Zone && n.Labels == m.Labels && n.AnnotationError == m.AnnotationError && n.JoinError == m.JoinError &&
+		n.Zone == m.Zone && n.Labels == m.Labels && n.Annotated == m.Annotated && n.JoinAnnotated == m.JoinAnnotated &&
 		n.Unreachable == m.Unreachable && n.LeaseExpired == m.LeaseExpired && n.ByHand == m.ByHand &&
-		slices.Equal(n.Annotated, m.Annotated) && slices.Equal(n.JoinAnnotated, m.JoinAnnotated) &&
 		slices.Equal(n.Addrs, m.Addrs) && slices.Equal(n.ExternalAddrs, m.ExternalAddrs) &&
 		n.Gateway.Equal(m.Gateway) && n.Found.Equal(m.Found)
 }
 
 // Reported is the addresses that the Node object reports in its status. The kubelet writes them.
 func (n *Node) Reported() []netip.Addr { return slices.Concat(n.Addrs, n.ExternalAddrs) }
-
-// ClaimsSubnets is true when the Node object has an annotation with its subnets, right or wrong.
-func (n *Node) ClaimsSubnets() bool { return len(n.Annotated) > 0 || n.AnnotationError != "" }
-
-// ClaimsJoin is true when the Node object has an annotation with addresses on the join switch, right or wrong.
-func (n *Node) ClaimsJoin() bool { return len(n.JoinAnnotated) > 0 || n.JoinError != "" }
 
 // CompareAge orders nodes that claim the same thing: the oldest comes first, then the first by name. A node that was
 // set up by hand has no age and comes last, so that it takes nothing from a Node object.
@@ -102,20 +94,20 @@ func (n *Namespace) Equal(o Object) bool {
 	return ok && *n == *m
 }
 
-// Pod is a Kubernetes pod. The annotated values are what the Pod object claims. What package allocate granted is in
+// Pod is a Kubernetes pod. Annotated is what the Pod object claims, as text. What package allocate granted is in
 // State.PodNetworks.
 type Pod struct {
-	Name            Name
-	UID, Node       string // Node is "" until the pod is scheduled
-	Created         int64  // creation time, Unix seconds
-	HostNetwork     bool   // shares its node's network: has no port and no address of its own
-	Finished        bool   // Succeeded or Failed: its containers are gone and its address is free
-	Labels          Labels
-	Bandwidth       Bandwidth
-	Annotated       *annotation.PodNetwork
-	AnnotationError string // why the annotation can't be parsed; "" when it can
-	ClassicOK       bool   // the classic `ovn` annotation says the same as Annotated
-	Found           Found  // without annotations that are as this version writes them: see FoundNow
+	Name        Name
+	UID, Node   string // Node is "" until the pod is scheduled
+	Created     int64  // creation time, Unix seconds
+	HostNetwork bool   // shares its node's network: has no port and no address of its own
+	Finished    bool   // Succeeded or Failed: its containers are gone and its address is free
+	Labels      Labels
+	Bandwidth   Bandwidth
+	Attachments []Attachment // to networks besides the cluster's own
+	Annotated   string       // pod-networks annotation; "" when absent
+	ClassicOK   bool         // the classic `ovn` annotation says the same as Annotated
+	Found       Found        // without annotations that follow from Annotated: see FoundNow
 }
 
 // Bandwidth is the most that a pod may receive and send, in bits per second; 0 is no limit.
@@ -128,7 +120,7 @@ func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
 	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Bandwidth == q.Bandwidth && p.Created == q.Created &&
-		p.AnnotationError == q.AnnotationError && p.ClassicOK == q.ClassicOK && samePodNetwork(p.Annotated, q.Annotated) &&
+		p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK && slices.Equal(p.Attachments, q.Attachments) &&
 		p.Found.Equal(q.Found)
 }
 
@@ -140,13 +132,6 @@ func (p *Pod) SamePlace(q *Pod) bool {
 
 // WantsNetwork is true when the pod is to have a port and addresses.
 func (p *Pod) WantsNetwork() bool { return p.Node != "" && !p.HostNetwork && !p.Finished }
-
-func samePodNetwork(a, b *annotation.PodNetwork) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return SamePodNetwork(*a, *b)
-}
 
 // SamePodNetwork is true when two attachments are the same.
 func SamePodNetwork(a, b annotation.PodNetwork) bool {

@@ -1,13 +1,11 @@
 package cluster
 
 import (
-	"cmp"
 	"iter"
 	"net/netip"
 	"reflect"
 	"slices"
 
-	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -16,10 +14,8 @@ import (
 // State is the whole cluster.
 type State struct {
 	Config config.Cluster
-	// RouterUUID is the UUID of a cluster router that somebody else made and that is used instead of a new one; "" for
-	// none.
-	RouterUUID string
-	// SwitchSubnets is the subnets of the nodes' switches when the database was last connected to, by node.
+	// SwitchSubnets is the subnets of the nodes' switches when the database was last connected to, by the owner of the
+	// switch: names.Network.Owner.
 	SwitchSubnets map[string][]netip.Prefix
 
 	Nodes        map[string]*Node
@@ -28,12 +24,11 @@ type State struct {
 	Services     map[Name]*Service
 	Slices       map[Name]*EndpointSlice
 	ServiceCIDRs map[string]*ServiceCIDR
+	Networks     map[names.Network]*Network
 
-	// What package allocate granted, by the name of the node or pod.
-	NodeSubnets map[string][]netip.Prefix
-	PodNetworks map[Name]annotation.PodNetwork
-	JoinAddrs   map[string][]netip.Prefix // of gateway routers on the join switch
+	*Grants // in the cluster's own network
 
+	grants  map[names.Network]*Grants
 	tables  map[Kind]table
 	indexes map[reflect.Type]Index
 	byKind  map[Kind][]Index // the indexes that depend on a kind
@@ -52,15 +47,16 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		Services:        map[Name]*Service{},
 		Slices:          map[Name]*EndpointSlice{},
 		ServiceCIDRs:    map[string]*ServiceCIDR{},
-		NodeSubnets:     map[string][]netip.Prefix{},
-		PodNetworks:     map[Name]annotation.PodNetwork{},
-		JoinAddrs:       map[string][]netip.Prefix{},
+		Networks:        map[names.Network]*Network{},
+		grants:          map[names.Network]*Grants{},
 		tables:          map[Kind]table{},
 		indexes:         map[reflect.Type]Index{},
 		byKind:          map[Kind][]Index{},
 		podsByNode:      NameSets[string]{},
 		slicesByService: NameSets[Name]{},
 	}
+	s.AddNetwork(ownNetwork(c))
+	s.Grants = s.In(names.Own)
 	for _, k := range Kinds() {
 		s.tables[k.Kind] = untyped{}
 		if k.table != nil {
@@ -83,9 +79,7 @@ func IndexOf[I Index](s *State) (i I, ok bool) {
 }
 
 // ClusterRouter is the UUID of the cluster router's row in the table of logical routers.
-func (s *State) ClusterRouter(table string) string {
-	return cmp.Or(s.RouterUUID, names.ClusterRow(table, names.RoleRouter))
-}
+func (s *State) ClusterRouter(table string) string { return s.Networks[names.Own].RouterRow(table) }
 
 // Object is the object that r names, nil when there is none.
 func (s *State) Object(r Ref) Object {
@@ -150,38 +144,6 @@ func (s *State) change(r Ref, granted bool, alter func()) Change {
 	return c
 }
 
-// GrantNode records the subnets of a node. With none it takes them back.
-func (s *State) GrantNode(node string, subnets []netip.Prefix) Change {
-	return grant(s, nodeRef(node), s.NodeSubnets, node, subnets, len(subnets) > 0)
-}
-
-// GrantJoin records the addresses of a node's gateway router on the join switch. With none it takes them back.
-func (s *State) GrantJoin(node string, addrs []netip.Prefix) Change {
-	return grant(s, nodeRef(node), s.JoinAddrs, node, addrs, len(addrs) > 0)
-}
-
-// GrantPod records the attachment of a pod. With nil it takes the attachment back.
-func (s *State) GrantPod(pod Name, n *annotation.PodNetwork) Change {
-	r := Ref{KindPod, pod}
-	if n == nil {
-		return grant(s, r, s.PodNetworks, pod, annotation.PodNetwork{}, false)
-	}
-	return grant(s, r, s.PodNetworks, pod, *n, true)
-}
-
-func nodeRef(name string) Ref { return Ref{KindNode, Name{Name: name}} }
-
-// grant records what was granted to an object, or takes it back unless given.
-func grant[K comparable, V any](s *State, r Ref, to map[K]V, k K, v V, given bool) Change {
-	return s.change(r, true, func() {
-		if given {
-			to[k] = v
-		} else {
-			delete(to, k)
-		}
-	})
-}
-
 // place adds an object to podsByNode or slicesByService, or removes it.
 func (s *State) place(o Object, in bool) {
 	switch o := o.(type) {
@@ -204,15 +166,6 @@ func (s *State) HasSwitch(node string) bool {
 // JoinAddr is the address of a family of a node's gateway router on the join switch. ok is false when none was granted.
 func (s *State) JoinAddr(node string, is4 bool) (a netip.Addr, ok bool) {
 	return ipnet.FirstOf(ipnet.Addrs(s.JoinAddrs[node]), is4)
-}
-
-// JoinSubnets lists the join subnets of the families that pods have, IPv4 first.
-func JoinSubnets(c config.Cluster) []netip.Prefix {
-	out := slices.DeleteFunc(slices.Clone(c.JoinSubnets), func(p netip.Prefix) bool {
-		return p.Addr().Is4() && !c.HasIPv4() || p.Addr().Is6() && !c.HasIPv6()
-	})
-	ipnet.Sort(out)
-	return out
 }
 
 // PodsOn lists the pods on a node, sorted.

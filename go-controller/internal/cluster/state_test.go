@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 func name(ns, n string) cluster.Name { return cluster.Name{Namespace: ns, Name: n} }
@@ -109,7 +110,7 @@ func differing() map[string][]cluster.Object {
 	return map[string][]cluster.Object{
 		"Node": {
 			&cluster.Node{Name: "n"}, &cluster.Node{Name: "n", UID: "u"}, &cluster.Node{Name: "n", Created: 1},
-			&cluster.Node{Name: "n", Annotated: subnet}, &cluster.Node{Name: "n", AnnotationError: "bad"},
+			&cluster.Node{Name: "n", Annotated: "a"}, &cluster.Node{Name: "n", JoinAnnotated: "a"},
 			&cluster.Node{Name: "n", ChassisID: "c"},
 		},
 		"Namespace": {&cluster.Namespace{Name: "n"}, &cluster.Namespace{Name: "n", UID: "u"}},
@@ -117,10 +118,7 @@ func differing() map[string][]cluster.Object {
 			&cluster.Pod{Name: n}, &cluster.Pod{Name: n, UID: "u"}, &cluster.Pod{Name: n, Node: "n"},
 			&cluster.Pod{Name: n, Created: 1},
 			&cluster.Pod{Name: n, HostNetwork: true}, &cluster.Pod{Name: n, Finished: true},
-			&cluster.Pod{Name: n, AnnotationError: "bad"},
-			&cluster.Pod{Name: n, ClassicOK: true}, &cluster.Pod{Name: n, Annotated: &net},
-			&cluster.Pod{Name: n, Annotated: &otherMAC},
-			&cluster.Pod{Name: n, Annotated: &otherGW}, &cluster.Pod{Name: n, Annotated: &otherRoutes},
+			&cluster.Pod{Name: n, ClassicOK: true}, &cluster.Pod{Name: n, Annotated: "a"},
 		},
 		"Service": services,
 		"EndpointSlice": {
@@ -209,22 +207,25 @@ func TestGrants(t *testing.T) {
 	apply(t, s, node)
 	apply(t, s, pod)
 	subnets := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
-	if c := s.GrantNode("n1", subnets); !c.Granted || c.Old != node || c.New != node || c.Ref != node.Ref() {
+	if c := s.GrantNode(names.Own, "n1", subnets); !c.Granted || c.Old != node || c.New != node || c.Ref != node.Ref() {
 		t.Errorf("grant to a node: %+v", c)
 	}
 	net := annotation.PodNetwork{IPs: subnets}
-	if c := s.GrantPod(pod.Name, &net); !c.Granted || c.Old != pod || c.New != pod || c.Ref != pod.Ref() {
+	port := cluster.PodPort{Pod: pod.Name}
+	if c := s.GrantPod(names.Own, port, &net); !c.Granted || c.Old != pod || c.New != pod || c.Ref != pod.Ref() ||
+		c.Network != names.Own {
 		t.Errorf("grant to a pod: %+v", c)
 	}
-	if !slices.Equal(s.NodeSubnets["n1"], subnets) || !cluster.SamePodNetwork(s.PodNetworks[pod.Name], net) {
+	if !slices.Equal(s.NodeSubnets["n1"], subnets) || !cluster.SamePodNetwork(s.PodNetworks[port], net) {
 		t.Errorf("granted %v and %v", s.NodeSubnets, s.PodNetworks)
 	}
-	s.GrantNode("n1", nil)
-	s.GrantPod(pod.Name, nil)
+	s.GrantNode(names.Own, "n1", nil)
+	s.GrantPod(names.Own, port, nil)
 	if len(s.NodeSubnets)+len(s.PodNetworks) != 0 {
 		t.Errorf("taken back, but there are %v and %v", s.NodeSubnets, s.PodNetworks)
 	}
-	if c := s.GrantPod(name("a", "gone"), nil); c.Old != nil || c.New != nil || !c.Granted {
+	gone := cluster.PodPort{Pod: name("a", "gone")}
+	if c := s.GrantPod(names.Own, gone, nil); c.Old != nil || c.New != nil || !c.Granted {
 		t.Errorf("grant taken from a pod that is gone: %+v", c)
 	}
 }

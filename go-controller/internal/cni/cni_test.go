@@ -2,6 +2,7 @@ package cni_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,8 +88,8 @@ func (n *fakeNode) Settings(ctx context.Context) (server.Settings, error) {
 		}
 		return server.Settings{}, err
 	}
-	return server.Settings{MTU: 1442, Userspace: true, Subnets: []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23"),
-		netip.MustParsePrefix("fd01:0:0:1::/64")}}, nil
+	return server.Settings{MTU: 1442, Userspace: true,
+		NodeSubnets: `{"blue":["10.128.2.0/23"],"default":["10.128.2.0/23","fd01:0:0:1::/64"]}`}, nil
 }
 
 // observer remembers which phases ADD went through.
@@ -232,6 +233,7 @@ type call struct {
 	prev                     json.RawMessage
 	extra                    map[string]any
 	drop                     string // an environment variable to leave out
+	ifName                   string // "" for eth0
 }
 
 func add(p pod, id, netns string) call {
@@ -269,7 +271,8 @@ func (c call) cmd(ctx context.Context, t *testing.T) *exec.Cmd {
 	cmd.Stdin = bytes.NewReader(conf)
 	cmd.Env = []string{}
 	for _, kv := range []string{
-		"CNI_COMMAND=" + c.command, "CNI_CONTAINERID=" + c.id, "CNI_NETNS=" + c.netns, "CNI_IFNAME=eth0",
+		"CNI_COMMAND=" + c.command, "CNI_CONTAINERID=" + c.id, "CNI_NETNS=" + c.netns,
+		"CNI_IFNAME=" + cmp.Or(c.ifName, "eth0"),
 		"CNI_ARGS=" + c.args, "CNI_PATH=" + filepath.Dir(plugin),
 	} {
 		if k, _, _ := strings.Cut(kv, "="); k != c.drop {

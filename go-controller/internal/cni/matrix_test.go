@@ -108,7 +108,7 @@ func (a *attachment) added() { a.t.Helper(); a.addTo(a.rt) }
 // half makes what an agent leaves behind that is killed before it adds the port.
 func (a *attachment) half() {
 	a.t.Helper()
-	spec := podif.Spec{ContainerID: a.rt.ContainerID, Netns: a.rt.NetNS, IfName: "eth0", Network: web().network(),
+	spec := podif.Spec{ID: a.rt.ContainerID, Netns: a.rt.NetNS, IfName: "eth0", Network: web().network(),
 		MTU: 1442, Userspace: true}
 	if _, err := podif.Add(spec, func(string) {}); err != nil {
 		a.t.Fatalf("entering the state: %v", err)

@@ -22,11 +22,15 @@ type Core struct {
 	reported    map[nb.Owner]string      // what was last reported about an owner
 }
 
-// New is the core of an empty cluster.
-func New(c config.Cluster, schema *nb.Schema, ts translate.Set) *Core {
+// New is the core of an empty cluster. It has the networks besides the cluster's own.
+func New(c config.Cluster, schema *nb.Schema, ts translate.Set, networks ...*cluster.Network) *Core {
+	s := index.NewState(c, ts.Indexes()...)
+	for _, n := range networks {
+		s.AddNetwork(n)
+	}
 	return &Core{
-		State: index.NewState(c, ts.Indexes()...), Schema: schema,
-		ledger: allocate.New(c), translators: ts, down: map[string]bool{},
+		State: s, Schema: schema,
+		ledger: allocate.New(s.Networks), translators: ts, down: map[string]bool{},
 		records: map[string]*cluster.Node{}, reported: map[nb.Owner]string{},
 	}
 }

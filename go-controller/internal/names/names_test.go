@@ -15,7 +15,7 @@ import (
 // The names that operators' scripts and the classic walkthrough rely on.
 func TestClassicNames(t *testing.T) {
 	for got, want := range map[string]string{
-		names.NodeSwitch("n1"):                                         "n1",
+		names.Own.NodeSwitch("n1"):                                     "n1",
 		names.RouterToSwitch("n1"):                                     "rtos-n1",
 		names.SwitchToRouter("n1"):                                     "stor-n1",
 		names.ManagementPort("n1"):                                     "k8s-n1",
@@ -26,7 +26,7 @@ func TestClassicNames(t *testing.T) {
 		names.RouterToExternal("n1"):                                   "rtoe-GR_n1",
 		names.ExternalToRouter("n1"):                                   "etor-GR_n1",
 		names.LocalnetPort("breth0", "n1"):                             "breth0_n1",
-		names.LogicalPort("default", "web-0"):                          "default_web-0",
+		names.Own.LogicalPort("default", "web-0", ""):                  "default_web-0",
 		names.LoadBalancer("default", "web", "TCP", ""):                "Service_default/web_TCP",
 		names.LoadBalancer("default", "web", "UDP", "zone-a"):          "Service_default/web_UDP_zone-a",
 		names.ZoneLBGroup("a"):                                         "zoneLBGroup_a",

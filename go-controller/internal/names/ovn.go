@@ -1,6 +1,10 @@
 package names
 
-import "strings"
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"strings"
+)
 
 // Fixed names.
 const (
@@ -49,14 +53,11 @@ const (
 	PolicyPin    = 200  // and the length of the subnet more: pods that are pinned to gateways
 )
 
-// NodeSwitch is the logical switch of a node's pods: the node's own name.
-func NodeSwitch(node string) string { return node }
+// RouterToSwitch is the distributed router's port to a node switch.
+func RouterToSwitch(nodeSwitch string) string { return "rtos-" + nodeSwitch }
 
-// RouterToSwitch is the cluster router's port to a node switch.
-func RouterToSwitch(node string) string { return "rtos-" + node }
-
-// SwitchToRouter is a node switch's port to the cluster router.
-func SwitchToRouter(node string) string { return "stor-" + node }
+// SwitchToRouter is a node switch's port to the distributed router.
+func SwitchToRouter(nodeSwitch string) string { return "stor-" + nodeSwitch }
 
 // ManagementPort is the logical port through which a node reaches the overlay.
 // It is also the iface-id of the OVS interface.
@@ -83,11 +84,6 @@ func ExternalToRouter(node string) string { return "etor-" + GatewayRouter(node)
 
 // LocalnetPort is the external switch's port to the bridge.
 func LocalnetPort(bridge, node string) string { return bridge + "_" + node }
-
-// LogicalPort is the logical port of a pod, and the iface-id of its OVS
-// interface: "<namespace>_<pod>". Neither part can contain an underscore
-// (RFC 1123), so the name is unique.
-func LogicalPort(namespace, pod string) string { return namespace + "_" + pod }
 
 // LoadBalancer is the load balancer of one protocol ("TCP", "UDP", "SCTP") of
 // a service. place is the nodes that it is for, "" for all.
@@ -138,8 +134,15 @@ func IsInterface(name string) bool {
 func ManagementInterface(node string) string { return cut(ManagementPort(node)) }
 
 // HostVeth is the host side of a pod's veth pair: the first 15 characters of
-// the container id.
-func HostVeth(containerID string) string { return cut(containerID) }
+// the container's id. For another interface it is the first 8, and a hash.
+func HostVeth(attachmentID string) string {
+	container, _, other := strings.Cut(attachmentID, "/")
+	if !other {
+		return cut(container)
+	}
+	sum := sha1.Sum([]byte(attachmentID))
+	return container[:min(len(container), 8)] + "_" + hex.EncodeToString(sum[:3])
+}
 
 func cut(s string) string {
 	if len(s) > ifNameMax {

@@ -11,6 +11,7 @@ const (
 	OVSNorthbound     = "ovn-nb" // for programs that connect to the Northbound database
 	OVSRemoteProbe    = "ovn-remote-probe-interval"
 	OVSOpenFlowProbe  = "ovn-openflow-probe-interval"
+	OVSKeepFlows      = "ovn-ofctrl-wait-before-clear"
 	OVSEncapType      = "ovn-encap-type"
 	OVSEncapIP        = "ovn-encap-ip"
 	OVSBridgeMappings = "ovn-bridge-mappings"
@@ -33,7 +34,7 @@ const (
 	IfaceInstalled   = "ovn-installed"
 	IfaceAttachedMAC = "attached_mac"
 	IfaceIPAddresses = "ip_addresses"
-	IfaceSandbox     = "sandbox" // the container id of a pod's sandbox
+	IfaceSandbox     = "sandbox" // AttachmentID: the container id of a pod's sandbox, and the interface if it is another
 )
 
 // systemIDSpace is the UUIDv5 name space of chassis names.

@@ -31,7 +31,7 @@ func Kinds() []Kind {
 // that has external_ids, carries all three.
 const (
 	OwnerTypeKey = "k8s.ovn.org/owner-type"      // a Kind
-	OwnerNameKey = "k8s.ovn.org/owner-name"      // "<namespace>/<name>", "<name>", or the cluster's router name
+	OwnerNameKey = "k8s.ovn.org/owner-name"      // "<namespace>/<name>", "<name>", or what Network.Owner makes of it
 	RoleKey      = "k8s.ovn.org/role"            // which of the owner's rows this is
 	SubnetsKey   = "k8s.ovn.org/cluster-subnets" // Logical_Router of the cluster: --cluster-subnets, if a command lacks it
 	JoinKey      = "k8s.ovn.org/join-subnet"     // the same for --join-subnet

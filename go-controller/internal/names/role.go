@@ -86,5 +86,8 @@ func ZoneRow(table, zone, role string) string {
 	return RowUUID(table, KindZone, ZoneOwner(zone), role, "")
 }
 
-// NodeRow is the UUID of a row of a node with Kubernetes UID uid.
-func NodeRow(table, node, role, uid string) string { return RowUUID(table, KindNode, node, role, uid) }
+// NodeRow is the UUID of a row of a node with Kubernetes UID uid. owner is the node's name, or what Network.Owner makes
+// of it.
+func NodeRow(table, owner, role, uid string) string {
+	return RowUUID(table, KindNode, owner, role, uid)
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -19,18 +20,32 @@ import (
 func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[netip.Prefix]int64 {
 	out, view := session.Freed(), session.View()
 	for _, o := range session.Owners() {
-		if o.Kind != names.KindPod && o.Kind != names.KindNode && o.Kind != names.KindGateway {
+		if !granted(s, o) {
 			continue
 		}
+		claimed := claims(s, o)
 		for _, ref := range view.Owned(o) {
 			for _, p := range given(view, ref) {
-				if !claims(s, o, p) {
+				if !slices.ContainsFunc(claimed, func(q netip.Prefix) bool {
+					return q == p || p.IsSingleIP() && q.Addr() == p.Addr()
+				}) {
 					out[p] = math.MaxInt64
 				}
 			}
 		}
 	}
 	return out
+}
+
+// granted tells whether an owner is one that is granted addresses or subnets in the network that nodes themselves are
+// in. What was freed in others is not recorded.
+func granted(s *cluster.State, o nb.Owner) bool {
+	if o.Kind != names.KindNode {
+		return o.Kind == names.KindPod || o.Kind == names.KindGateway
+	}
+	id, _ := names.NetworkOf(o.Name)
+	network := s.Networks[id]
+	return network != nil && network.Hosts
 }
 
 // given is the addresses or subnets that an object was granted, in one of its rows.
@@ -56,13 +71,21 @@ func given(view nb.View, ref nb.Ref) (out []netip.Prefix) {
 	return out
 }
 
-// claims tells whether the object of an owner exists and claims what it was granted.
-func claims(s *cluster.State, o nb.Owner, p netip.Prefix) bool {
-	holds := func(q netip.Prefix) bool { return q == p || p.IsSingleIP() && q.Addr() == p.Addr() }
+// claims is what the object of an owner claims: nothing if it is gone. What is malformed claims nothing.
+func claims(s *cluster.State, o nb.Owner) []netip.Prefix {
 	if o.Kind == names.KindPod {
 		pod := s.Pods[cluster.ParseName(o.Name)]
-		return pod != nil && pod.WantsNetwork() && pod.Annotated != nil && slices.ContainsFunc(pod.Annotated.IPs, holds)
+		if pod == nil || !pod.WantsNetwork() {
+			return nil
+		}
+		net, _ := annotation.ParsePodNetworks(pod.Annotated)
+		return net.IPs
 	}
 	n := s.Nodes[o.Name]
-	return n != nil && (slices.ContainsFunc(n.Annotated, holds) || slices.ContainsFunc(n.JoinAnnotated, holds))
+	if n == nil {
+		return nil
+	}
+	subnets, _ := annotation.ParseNodeSubnets(n.Annotated)
+	join, _, _ := annotation.GatewayJoinAddrsIn(n.JoinAnnotated, names.Own)
+	return append(subnets, join...)
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -21,10 +22,11 @@ func Router(s *cluster.State, session *ovsdb.Session) error {
 	if err != nil {
 		return err
 	}
-	s.RouterUUID = uuid
+	own := s.Networks[names.Own]
+	own.RouterUUID = uuid
 	ours := names.IsUUIDOf(names.ClusterRow(nbdb.LogicalRouterTable, names.RoleRouter), uuid)
 	if ours {
-		s.RouterUUID = ""
+		own.RouterUUID = ""
 	}
 	r, ok := session.View().Row(nb.Ref{Table: nbdb.LogicalRouterTable, UUID: uuid}).(*nbdb.LogicalRouter)
 	if ok && (!ours || !s.Config.RouterNamed) {
@@ -41,8 +43,8 @@ func Nodes(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		n, bad := cluster.ParseByHand(name, records[name])
 		ls, ok := session.ByHandSwitch(name).(*nbdb.LogicalSwitch)
-		if ok && len(n.Annotated) == 0 {
-			n.Annotated, n.AnnotationError = SwitchSubnets(ls), "" // the record is damaged: the switch still has them
+		if _, err := annotation.ParseNodeSubnets(n.Annotated); ok && err != nil {
+			n.Annotated = annotation.MarshalNodeSubnets(SwitchSubnets(ls)) // the record is damaged: the switch still has them
 		}
 		nodes, problems = append(nodes, n), append(problems, bad...)
 	}

@@ -114,8 +114,8 @@ func (f *feed) Patch(p allocate.Patch) {
 			return
 		}
 		q := *o
-		if net, err := annotation.ParsePodNetworks(p.Annotations[annotation.PodNetworks]); err == nil {
-			q.Annotated, q.ClassicOK = &net, true
+		if value := p.Annotations[annotation.PodNetworks]; value != "" {
+			q.Annotated, q.ClassicOK = value, true
 		}
 		f.put(&q)
 	}

@@ -17,7 +17,8 @@ import (
 // byHandNode is a node that was set up by hand.
 func byHandNode(name, subnet, subnet6 string) *cluster.Node {
 	return &cluster.Node{Name: name, ByHand: true, ChassisID: "chassis-" + name,
-		Annotated: []netip.Prefix{netip.MustParsePrefix(subnet), netip.MustParsePrefix(subnet6)}}
+		Annotated: annotation.MarshalNodeSubnets([]netip.Prefix{netip.MustParsePrefix(subnet),
+			netip.MustParsePrefix(subnet6)})}
 }
 
 // byHandDatabase is a real server with a cluster that was set up by hand.
@@ -44,7 +45,7 @@ func TestByHandClusterStays(t *testing.T) {
 		MAC:      ipnet.MAC{2, 0x42, 0xac, 0x12, 0, 3},
 		IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}
-	gateway.JoinAnnotated = []netip.Prefix{netip.MustParsePrefix("100.64.1.2/24"), netip.MustParsePrefix("fd98::2/64")}
+	gateway.JoinAnnotated = `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`
 	remote := byHandDatabase(t, byHandNode("kube-master", "10.244.1.0/24", "fd01:0:0:1::/64"), gateway)
 	b := startBed(t, remote, newFeed(&cluster.Namespace{Name: "default"}, &cluster.Node{Name: "n1", UID: "u-n1"}))
 	if got := b.nbctl("--bare", "--columns=name", "list", "Logical_Router"); !strings.Contains(got, "kube-master") ||

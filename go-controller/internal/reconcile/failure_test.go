@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
@@ -73,7 +74,8 @@ func TestSameNamesAndAddressesInOneBatch(t *testing.T) {
 				"default_a "))
 		})
 		b.eventually("the heir's addresses", "true", func() string {
-			return fmt.Sprint(strings.HasPrefix(b.addresses("default_"+heir.Name.Name)(), old.Annotated.MAC.String()+" "))
+			net, err := annotation.ParsePodNetworks(old.Annotated)
+			return fmt.Sprint(err == nil && strings.HasPrefix(b.addresses("default_"+heir.Name.Name)(), net.MAC.String()+" "))
 		})
 		b.feed.drop(heir)
 		b.eventually("the heir's port", "", b.addresses("default_"+heir.Name.Name))

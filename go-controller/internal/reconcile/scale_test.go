@@ -149,7 +149,7 @@ type change struct {
 // size.
 func changes() []change {
 	node := &cluster.Node{Name: "joiner", UID: "joiner", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
-		Annotated: []netip.Prefix{netip.MustParsePrefix("10.131.255.0/24"), netip.MustParsePrefix("fd01:0:0:ffff::/64")}}
+		Annotated: `{"default":["10.131.255.0/24","fd01:0:0:ffff::/64"]}`}
 	svc := scaleService("changing", 0xfff0)
 	more := *svc
 	more.Ports = append(slices.Clone(svc.Ports), cluster.ServicePort{Name: "https", Protocol: cluster.TCP, Port: 443})
@@ -182,7 +182,7 @@ func changes() []change {
 // nearChanges are changes of services whose backends depend on the client's node, and of a node while there are such.
 func nearChanges() []change {
 	node := &cluster.Node{Name: "joiner", UID: "joiner", Zone: zone(0), ChassisID: "c0ffee00-0000-4000-8000-00000000ffff",
-		Annotated: []netip.Prefix{netip.MustParsePrefix("10.131.255.0/24"), netip.MustParsePrefix("fd01:0:0:ffff::/64")}}
+		Annotated: `{"default":["10.131.255.0/24","fd01:0:0:ffff::/64"]}`}
 	byZone, local := scaleService("by-zone", 0xfff1), scaleService("local", 0xfff2)
 	local.InternalLocal = true
 	put := func(o ...cluster.Object) func(*feed) { return func(f *feed) { f.put(o...) } }

@@ -31,14 +31,17 @@ func PodHost(s, ip netip.Prefix) (uint64, error) {
 	return n, nil
 }
 
-// Attachment is the attachment of a pod that has the given number in each of its node's subnets.
-func Attachment(subnets []netip.Prefix, numbers []uint64) annotation.PodNetwork {
+// Attachment is the attachment of a pod that has the given number in each of its node's subnets. Only the interface that
+// Kubernetes itself asks for, "", has the pod's default routes.
+func Attachment(subnets []netip.Prefix, numbers []uint64, iface string) annotation.PodNetwork {
 	var net annotation.PodNetwork
 	for i, p := range subnets {
 		a, _ := ipnet.Nth(p, numbers[i])
 		router, _ := Router(p)
 		net.IPs = append(net.IPs, netip.PrefixFrom(a, p.Bits()))
-		net.Gateways = append(net.Gateways, router)
+		if iface == "" {
+			net.Gateways = append(net.Gateways, router)
+		}
 	}
 	net.MAC = ipnet.MACFor(ipnet.Addrs(net.IPs))
 	return net

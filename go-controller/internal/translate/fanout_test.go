@@ -102,7 +102,8 @@ func fanOuts() []fanOut {
 		{"a pod goes", cluster.Event{Ref: cluster.Ref{Kind: cluster.KindPod, Name: name}},
 			[]nb.Owner{owner(names.KindNamespace, "default"), pod("default/new")}},
 		{"a pod has the address of health checks", event(&cluster.Pod{Name: name, Node: "n0",
-			Annotated: &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.128.1.254/23")}}}),
+			Annotated: annotation.MarshalPodNetworks(annotation.PodNetwork{
+				IPs: []netip.Prefix{netip.MustParsePrefix("10.128.1.254/23")}})}),
 			[]nb.Owner{owner(names.KindNamespace, "default"), pod("default/new"), svc("checked")}},
 		{"a pod's limit comes", event(&cluster.Pod{Name: cluster.Name{Namespace: "default", Name: "p-0-0"}, Node: "n0",
 			Bandwidth: cluster.Bandwidth{Egress: 1000}}),

@@ -25,18 +25,18 @@ type master struct {
 	clock  int64
 }
 
-func newMaster() *master { return newMasterOf(smallCluster()) }
+func newMaster(networks ...*cluster.Network) *master { return newMasterOf(smallCluster(), networks...) }
 
-func newMasterOf(c config.Cluster) *master {
-	m := unstarted(c)
+func newMasterOf(c config.Cluster, networks ...*cluster.Network) *master {
+	m := unstarted(c, networks...)
 	m.Start()
 	return m
 }
 
 // unstarted is a master that does not grant anything yet.
-func unstarted(c config.Cluster) *master {
+func unstarted(c config.Cluster, networks ...*cluster.Network) *master {
 	s := nb.NewSchema()
-	return &master{Core: core.New(c, s, all.Translators(s)), db: nb.NewDatabase(s), rows: map[nb.Owner][]nb.Row{},
+	return &master{Core: core.New(c, s, all.Translators(s), networks...), db: nb.NewDatabase(s), rows: map[nb.Owner][]nb.Row{},
 		parked: map[nb.Owner]bool{}}
 }
 
@@ -204,9 +204,7 @@ func run(t *testing.T, p *path, m *master, batches int, each func()) {
 		patches = append(patches, more...)
 		each()
 	}
-	if err := m.update(map[nb.Owner]bool{m.Owners()[0]: true}); err != nil {
-		t.Fatal(err)
-	}
+	m.begin(t)
 	for range batches {
 		var events []cluster.Event
 		for range 1 + p.r.IntN(5) {
@@ -238,7 +236,7 @@ func run(t *testing.T, p *path, m *master, batches int, each func()) {
 func TestIncrementalEqualsFull(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := newMaster()
+			m := newMaster(blue(smallCluster().Subnets...))
 			n := 0
 			run(t, newPath(seed), m, 150, func() {
 				if n++; n%30 == 0 {
@@ -254,9 +252,9 @@ func TestIncrementalEqualsFull(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			p, m := newPath(seed), newMaster()
+			p, m := newPath(seed), newMaster(blue(smallCluster().Subnets...))
 			run(t, p, m, 150, func() {})
-			again := unstarted(smallCluster())
+			again := unstarted(smallCluster(), blue(smallCluster().Subnets...))
 			again.db = m.db
 			for r, o := range p.objects {
 				again.Step([]cluster.Event{{Ref: r, New: o}})
@@ -264,11 +262,14 @@ func TestRestart(t *testing.T) {
 			for _, patch := range again.Start().Patches {
 				t.Errorf("patch of %s after a restart: %v", patch.Ref, patch.Annotations)
 			}
-			if !reflect.DeepEqual(again.State.NodeSubnets, m.State.NodeSubnets) {
-				t.Errorf("node subnets %v after a restart, before %v", again.State.NodeSubnets, m.State.NodeSubnets)
-			}
-			if !maps.EqualFunc(again.State.PodNetworks, m.State.PodNetworks, cluster.SamePodNetwork) {
-				t.Errorf("pod addresses %v after a restart, before %v", again.State.PodNetworks, m.State.PodNetworks)
+			for n := range m.State.Networks {
+				got, want := again.State.In(n), m.State.In(n)
+				if !maps.EqualFunc(got.NodeSubnets, want.NodeSubnets, slices.Equal) {
+					t.Errorf("%s: node subnets %v after a restart, before %v", n, got.NodeSubnets, want.NodeSubnets)
+				}
+				if !maps.EqualFunc(got.PodNetworks, want.PodNetworks, cluster.SamePodNetwork) {
+					t.Errorf("%s: pod addresses %v after a restart, before %v", n, got.PodNetworks, want.PodNetworks)
+				}
 			}
 			for o, rows := range full(t, again.Core) {
 				if plan, err := again.Schema.Plan(again.db, o, rows, nb.Scope{}); err != nil || !plan.Empty() {

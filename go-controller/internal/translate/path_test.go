@@ -112,21 +112,22 @@ func (p *path) node() cluster.Object {
 	case 0:
 		n.ChassisID = fmt.Sprintf("chassis-%d", p.r.IntN(3))
 	case 1:
-		n.Annotated, n.AnnotationError = nil, ""
+		n.Annotated = ""
 	case 2:
-		n.Annotated, n.AnnotationError = nil, "malformed"
+		n.Annotated = "malformed"
 	case 3: // somebody writes subnets that may be taken, of the wrong size, or out of range
 		v4, _ := ipnet.Subnet(netip.MustParsePrefix("10.0.0.0/25"), 27+p.r.IntN(3), uint64(p.r.IntN(4)))
 		v6, _ := ipnet.Subnet(netip.MustParsePrefix("fd01::/61"), 64, uint64(p.r.IntN(8)))
-		n.Annotated, n.AnnotationError = []netip.Prefix{v4, v6}[:1+p.r.IntN(2)], ""
+		n.Annotated = annotation.MarshalNodeSubnets([]netip.Prefix{v4, v6}[:1+p.r.IntN(2)])
 	case 4, 5:
 		n.Gateway = p.gateway(name)
 	case 6:
 		n.Gateway = nil
 	case 7: // somebody writes a place on the join switch that may be taken or none at all
 		k := 1 + p.r.IntN(6)
-		n.JoinAnnotated, n.JoinError = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/29", k)),
-			netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", k))}[:1+p.r.IntN(2)], ""
+		addrs := []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/29", k)),
+			netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", k))}
+		n.JoinAnnotated = annotation.MarshalGatewayJoinAddrs(addrs[:1+p.r.IntN(2)])
 	}
 	return n
 }
@@ -168,9 +169,9 @@ func (p *path) pod() cluster.Object {
 	case 1:
 		pod.HostNetwork = !pod.HostNetwork
 	case 2:
-		pod.Annotated, pod.AnnotationError, pod.ClassicOK = nil, "", false
+		pod.Annotated, pod.ClassicOK = "", false
 	case 3:
-		pod.Annotated, pod.AnnotationError, pod.ClassicOK = nil, "malformed", false
+		pod.Annotated, pod.ClassicOK = "malformed", false
 	case 4: // somebody writes an address that may be taken or not the node's
 		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(p.r.IntN(80))})
 		b, _ := ipnet.Nth(netip.MustParsePrefix(fmt.Sprintf("fd01:0:0:%d::/64", p.r.IntN(4))), uint64(p.r.IntN(20)))
@@ -178,9 +179,13 @@ func (p *path) pod() cluster.Object {
 			a, _ = cluster.HealthSource(netip.PrefixFrom(a, 28).Masked())
 		}
 		ips := []netip.Prefix{netip.PrefixFrom(a, 28), netip.PrefixFrom(b, 64)}
-		pod.Annotated, pod.AnnotationError, pod.ClassicOK = &annotation.PodNetwork{IPs: ips,
-			MAC: ipnet.MACFor(ipnet.Addrs(ips))},
-			"", p.chance(50)
+		n := annotation.PodNetwork{IPs: ips, MAC: ipnet.MACFor(ipnet.Addrs(ips))}
+		pod.Annotated = annotation.MarshalAttachments(map[string]annotation.PodNetwork{"default": n, "blue/net1": n})
+		pod.ClassicOK = p.chance(50)
+	case 7: // interfaces in another network come and go; one network is never there
+		all := []cluster.Attachment{{Network: "blue", Interface: "net1"}, {Network: "blue", Interface: "net2"},
+			{Network: "green", Interface: "net3"}}
+		pod.Attachments = all[:p.r.IntN(4)]
 	case 5, 6: // limits come, change and go
 		pod.Bandwidth = cluster.Bandwidth{Ingress: uint64(p.r.IntN(3)) * 1_000_000, Egress: uint64(p.r.IntN(3)) * 1_000}
 	}
@@ -281,13 +286,11 @@ func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 		}
 		n := *o
 		if raw, ok := patch.Annotations[annotation.NodeSubnets]; ok || slices.Contains(patch.Remove, annotation.NodeSubnets) {
-			n.Annotated, _ = annotation.ParseNodeSubnets(raw)
-			n.AnnotationError = ""
+			n.Annotated = raw
 		}
 		if raw, ok := patch.Annotations[annotation.GatewayJoinAddrs]; ok ||
 			slices.Contains(patch.Remove, annotation.GatewayJoinAddrs) {
-			n.JoinAnnotated, _ = annotation.ParseGatewayJoinAddrs(raw)
-			n.JoinError = ""
+			n.JoinAnnotated = raw
 		}
 		return p.set(patch.Ref, &n), true
 	case *cluster.Pod:
@@ -296,11 +299,11 @@ func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 		}
 		q := *o
 		if len(patch.Remove) > 0 {
-			q.Annotated, q.AnnotationError, q.ClassicOK = nil, "", false
+			q.Annotated, q.ClassicOK = "", false
 			return p.set(patch.Ref, &q), true
 		}
-		net, err := annotation.ParsePodNetworks(patch.Annotations[annotation.PodNetworks])
-		q.Annotated, q.AnnotationError = &net, ""
+		q.Annotated = patch.Annotations[annotation.PodNetworks]
+		net, err := annotation.ParsePodNetworks(q.Annotated)
 		q.ClassicOK = err == nil && patch.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(net)
 		return p.set(patch.Ref, &q), true
 	}

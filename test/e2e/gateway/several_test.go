@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -120,7 +121,7 @@ func service(t *testing.T, n *node.Node, name string) member.ServiceStatus {
 
 func restart(t *testing.T, n *node.Node, name string) {
 	t.Helper()
-	if err := n.RestartService(t.Context(), name); err != nil {
+	if err := n.RestartService(t.Context(), name, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/northbound-net/northbound/test/sandbox/control"
@@ -86,7 +87,7 @@ func (d *Demo) repair(ctx context.Context) error {
 func (d *Demo) restart(ctx context.Context) error {
 	d.title("The master is restarted; the cluster hasn't changed")
 	d.sandbox("restart", control.Master)
-	if err := d.Cluster.Restart(ctx, control.Master); err != nil {
+	if err := d.Cluster.Restart(ctx, control.Master, syscall.SIGTERM); err != nil {
 		return err
 	}
 	start := time.Now()

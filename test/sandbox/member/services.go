@@ -119,8 +119,8 @@ func (m *Member) Ended(ctx context.Context) error {
 	return m.running(ctx, names)
 }
 
-// RestartService stops a service with SIGTERM and starts it again with the same command.
-func (m *Member) RestartService(ctx context.Context, name string) error {
+// RestartService ends a service with a signal and starts it again with the same command.
+func (m *Member) RestartService(ctx context.Context, name string, signal syscall.Signal) error {
 	all, err := m.Services(ctx)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (m *Member) RestartService(ctx context.Context, name string) error {
 		if s.Name != name {
 			continue
 		}
-		if err := m.StopService(ctx, name, syscall.SIGTERM); err != nil {
+		if err := m.StopService(ctx, name, signal); err != nil {
 			return err
 		}
 		return m.StartService(ctx, s.Service)

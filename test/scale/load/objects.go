@@ -41,16 +41,19 @@ func NodeName(i int) string { return fmt.Sprintf("node-%03d", i) }
 
 // Nodes makes n Nodes with the chassis annotation of a node agent.
 func Nodes(ctx context.Context, kube kubernetes.Interface, n int) error {
-	return Parallel(ctx, n, func(ctx context.Context, i int) error {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-			Name:        NodeName(i),
-			Annotations: map[string]string{"k8s.ovn.org/node-chassis-id": fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i)},
-		}}
-		if _, err := kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("making a node: %w", err)
-		}
-		return nil
-	})
+	return Parallel(ctx, n, func(ctx context.Context, i int) error { return Node(ctx, kube, i) })
+}
+
+// Node makes the i-th Node with the chassis annotation of a node agent.
+func Node(ctx context.Context, kube kubernetes.Interface, i int) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name:        NodeName(i),
+		Annotations: map[string]string{"k8s.ovn.org/node-chassis-id": fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i)},
+	}}
+	if _, err := kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("making a node: %w", err)
+	}
+	return nil
 }
 
 // WaitNodes waits until n Nodes have their subnets.

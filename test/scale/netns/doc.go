@@ -1,3 +1,4 @@
-// Package netns runs a program in a network namespace of its own, with only the loopback device. So its servers can use
+// Package netns runs a program in a network namespace of its own, with only the loopback device, and in a
+// mount namespace of its own. So its servers can use
 // their usual ports, whatever else runs on the machine, and nothing else can reach them. It works on Linux, as root.
 package netns

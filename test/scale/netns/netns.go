@@ -40,7 +40,7 @@ func loopbackUp() error {
 	return nil
 }
 
-// again runs the program in a new network namespace and forwards signals.
+// again runs the program in a new network namespace and a new mount namespace, and forwards signals.
 func again() (code int, err error) {
 	// Pdeathsig fires when the thread that forked ends (prctl(2)).
 	runtime.LockOSThread()
@@ -52,7 +52,9 @@ func again() (code int, err error) {
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), mark+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	// With a mount namespace of its own, nothing that it mounts outlives it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Unshareflags: syscall.CLONE_NEWNS,
+		Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("making a network namespace, which needs root: %w", err)
 	}

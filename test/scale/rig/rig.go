@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -86,6 +87,9 @@ func New(ctx context.Context, p Programs) (r *Rig, err error) {
 	return r, r.waitForAPIServer(ctx)
 }
 
+// Kubeconfig is the file of an administrator's credentials.
+func (r *Rig) Kubeconfig() string { return r.kubeconfig }
+
 // Close ends every process and removes every file.
 func (r *Rig) Close() error {
 	var errs []error
@@ -102,13 +106,30 @@ func (r *Rig) Close() error {
 // apiServerURL is the URL of the API server in the network namespace of this program.
 const apiServerURL = "https://127.0.0.1:6443"
 
-func (r *Rig) startAPIServer() (err error) {
-	dir := filepath.Join(r.Dir, "k8s")
-	if err := identities(dir, r.kubeconfig); err != nil {
+func (r *Rig) startAPIServer() error {
+	if err := identities(filepath.Join(r.Dir, "k8s"), r.kubeconfig); err != nil {
 		return fmt.Errorf("making certificates: %w", err)
 	}
+	return r.runAPIServer()
+}
+
+// RestartAPIServer starts an API server that has ended again, with the same data. It returns when that is ready.
+func (r *Rig) RestartAPIServer(ctx context.Context) error {
+	if err := os.RemoveAll(r.readyFile()); err != nil {
+		return fmt.Errorf("starting the API server again: %w", err)
+	}
+	if err := r.runAPIServer(); err != nil {
+		return err
+	}
+	return r.waitUntilReady(ctx)
+}
+
+func (r *Rig) readyFile() string { return filepath.Join(r.Dir, "k8s", "ready") }
+
+func (r *Rig) runAPIServer() (err error) {
+	dir := filepath.Join(r.Dir, "k8s")
 	r.APIServer, err = process.Start("the API server", filepath.Join(r.Dir, "apiserver.log"), r.programs.APIServer,
-		"--dir="+dir, "--ready-file="+filepath.Join(dir, "ready"), "--controllers=",
+		"--dir="+dir, "--ready-file="+r.readyFile(), "--controllers=",
 		// It refuses a loopback address for the kubernetes service.
 		"--apiserver-arg=--endpoint-reconciler-type=none")
 	return err
@@ -131,12 +152,15 @@ func identities(dir, kubeconfig string) error {
 	)
 }
 
-func (r *Rig) waitForAPIServer(ctx context.Context) error {
-	err := waitFor(ctx, r.APIServer, func() bool {
-		_, err := os.Stat(filepath.Join(r.Dir, "k8s", "ready"))
+func (r *Rig) waitUntilReady(ctx context.Context) error {
+	return waitFor(ctx, r.APIServer, func() bool {
+		_, err := os.Stat(r.readyFile())
 		return err == nil
 	})
-	if err != nil {
+}
+
+func (r *Rig) waitForAPIServer(ctx context.Context) error {
+	if err := r.waitUntilReady(ctx); err != nil {
 		return err
 	}
 	rc, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
@@ -160,6 +184,7 @@ func (r *Rig) waitForAPIServer(ctx context.Context) error {
 type Northbound struct {
 	*process.Process
 	Socket string
+	File   string
 	Log    *ovsdbwire.Log
 }
 
@@ -168,27 +193,47 @@ const Database = "OVN_Northbound"
 
 // StartNorthbound starts an ovsdb-server with an empty database. name distinguishes several.
 func (r *Rig) StartNorthbound(ctx context.Context, name string) (*Northbound, error) {
+	file := filepath.Join(r.Dir, name+".db")
+	db := &Northbound{Socket: filepath.Join(r.Dir, name+".sock"), File: file, Log: ovsdbwire.OpenLog(file)}
+	if err := r.EmptyNorthbound(ctx, db); err != nil {
+		return nil, err
+	}
+	if err := r.RunNorthbound(ctx, db); err != nil {
+		return nil, err
+	}
+	r.databases = append(r.databases, db)
+	return db, nil
+}
+
+// EmptyNorthbound replaces the file of a database whose server does not run by one without rows.
+func (r *Rig) EmptyNorthbound(ctx context.Context, db *Northbound) error {
 	tool, err := process.Find("ovsdb-tool", "openvswitch-common")
 	if err != nil {
-		return nil, err
+		return err
 	}
+	if err := os.RemoveAll(db.File); err != nil {
+		return fmt.Errorf("removing a Northbound database: %w", err)
+	}
+	if out, err := exec.CommandContext(ctx, tool, "create", db.File, r.programs.Schema).CombinedOutput(); err != nil {
+		return fmt.Errorf("creating a Northbound database: %w: %s", err, out)
+	}
+	return nil
+}
+
+// RunNorthbound starts the server of a database's file. It returns when the server answers.
+func (r *Rig) RunNorthbound(ctx context.Context, db *Northbound) (err error) {
 	server, err := process.Find("ovsdb-server", "openvswitch-common")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	file, socket := filepath.Join(r.Dir, name+".db"), filepath.Join(r.Dir, name+".sock")
-	if out, err := exec.CommandContext(ctx, tool, "create", file, r.programs.Schema).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("creating a Northbound database: %w: %s", err, out)
-	}
-	p, err := process.Start("ovsdb-server", filepath.Join(r.Dir, name+".log"), server,
-		"--no-chdir", "--unixctl="+filepath.Join(r.Dir, name+".ctl"), "--remote=punix:"+socket, file)
+	base := strings.TrimSuffix(db.File, ".db")
+	db.Process, err = process.Start("ovsdb-server", base+".log", server,
+		"--no-chdir", "--unixctl="+base+".ctl", "--remote=punix:"+db.Socket, db.File)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	db := &Northbound{Process: p, Socket: socket, Log: ovsdbwire.OpenLog(file)}
-	r.databases = append(r.databases, db)
-	return db, waitFor(ctx, p, func() bool {
-		c, err := ovsdbwire.Dial(socket)
+	return waitFor(ctx, db.Process, func() bool {
+		c, err := ovsdbwire.Dial(db.Socket)
 		return err == nil && c.Close() == nil
 	})
 }

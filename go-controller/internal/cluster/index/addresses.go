@@ -97,7 +97,7 @@ func usedBy(s *cluster.State, pod cluster.Name) []netip.Addr {
 	if p := s.Pods[pod]; p == nil || !p.WantsNetwork() {
 		return nil
 	}
-	return cluster.PodAddrs(s.PodNetworks[pod])
+	return cluster.PodAddrs(s.PodNetworks[cluster.PodPort{Pod: pod}])
 }
 
 func (x *Addresses) listOf(pod cluster.Name, a netip.Addr) *addressList {

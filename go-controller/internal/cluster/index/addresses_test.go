@@ -10,6 +10,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // addressesOf is what Addresses must list, worked out from the whole state.
@@ -19,7 +20,7 @@ func addressesOf(s *cluster.State, namespace string, is4 bool) []string {
 		if n.Namespace != namespace || !p.WantsNetwork() {
 			continue
 		}
-		for _, a := range cluster.PodAddrs(s.PodNetworks[n]) {
+		for _, a := range cluster.PodAddrs(s.PodNetworks[cluster.PodPort{Pod: n}]) {
 			if a.Is4() == is4 {
 				out = append(out, a.String())
 			}
@@ -44,13 +45,13 @@ func TestAddressesAfterAnyPath(t *testing.T) {
 			case 0:
 				s.Apply(cluster.Event{Ref: pod.Ref()})
 			case 1:
-				s.GrantPod(name, nil)
+				s.GrantPod(names.Own, cluster.PodPort{Pod: name}, nil)
 			case 2, 3:
 				// No two pods hold one address.
 				ip4 := netip.AddrFrom4([4]byte{10, name.Namespace[0], byte(i), number})
 				ip6 := netip.AddrFrom16([16]byte{0: 0xfd, 1: 1, 13: name.Namespace[0], 14: byte(i), 15: number})
 				ips := []netip.Prefix{netip.PrefixFrom(ip4, 23), netip.PrefixFrom(ip6, 64)}
-				s.GrantPod(name, &annotation.PodNetwork{IPs: ips[:1+r.IntN(2)]})
+				s.GrantPod(names.Own, cluster.PodPort{Pod: name}, &annotation.PodNetwork{IPs: ips[:1+r.IntN(2)]})
 			default:
 				s.Apply(cluster.Event{Ref: pod.Ref(), New: pod})
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // claimer is the Node "n" that claims something; it reports its own addresses of both families, and is young.
@@ -121,7 +122,8 @@ func TestGatewayClaims(t *testing.T) {
 			cfg := listed("198.51.100.0/24", "fd18::/64")
 			cfg.Claims.PinCIDRs = []netip.Prefix{netip.MustParsePrefix("10.131.0.0/16")}
 			s, n := around(cfg), claimer(c.ips, c.hops, c.pins)
-			s.GrantNode("n", []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23"), netip.MustParsePrefix("fd01:0:0:1::/64")})
+			s.GrantNode(names.Own, "n", []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23"),
+				netip.MustParsePrefix("fd01:0:0:1::/64")})
 			s.Apply(cluster.Event{Ref: n.Ref(), New: n})
 			expect(t, s, c.want, c.refused)
 			free := s.Config

@@ -11,6 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // gatewayNode is a gateway with external addresses, and a next hop of the family of each.
@@ -129,7 +130,8 @@ func TestGatewaysAfterAnyPath(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		s := NewState(listed("192.0.2.0/31", "fd00::/64"))
 		for i := range 6 {
-			s.GrantJoin(fmt.Sprintf("n%d", i), []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/24", i+2)),
+			s.GrantJoin(names.Own, fmt.Sprintf("n%d", i), []netip.Prefix{
+				netip.MustParsePrefix(fmt.Sprintf("100.64.1.%d/24", i+2)),
 				netip.MustParsePrefix(fmt.Sprintf("fd98::%d/64", i+2))})
 		}
 		said := map[string]string{}
@@ -139,7 +141,8 @@ func TestGatewaysAfterAnyPath(t *testing.T) {
 		for step := range 300 {
 			var c cluster.Change
 			if r.IntN(6) == 0 {
-				c = s.GrantNode(fmt.Sprintf("n%d", r.IntN(6)), []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23")}[:r.IntN(2)])
+				subnets := []netip.Prefix{netip.MustParsePrefix("10.128.2.0/23")}
+				c = s.GrantNode(names.Own, fmt.Sprintf("n%d", r.IntN(6)), subnets[:r.IntN(2)])
 			} else {
 				c, _ = s.Apply(somebody(r))
 			}
@@ -148,10 +151,10 @@ func TestGatewaysAfterAnyPath(t *testing.T) {
 				again.Apply(cluster.Event{Ref: c.Ref, New: c.New})
 			}
 			for name, addrs := range s.JoinAddrs {
-				again.GrantJoin(name, addrs)
+				again.GrantJoin(names.Own, name, addrs)
 			}
 			for name, subnets := range s.NodeSubnets {
-				again.GrantNode(name, subnets)
+				again.GrantNode(names.Own, name, subnets)
 			}
 			g, h := GatewaysOf(s), GatewaysOf(again)
 			for _, is4 := range families() {

@@ -61,7 +61,7 @@ func (h *HealthChecks) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 // sources lists the addresses of a pod that are the HealthSource of their subnet.
 func sources(s *cluster.State, pod cluster.Name) []netip.Addr {
 	var out []netip.Addr
-	for _, ip := range s.PodNetworks[pod].IPs {
+	for _, ip := range s.PodNetworks[cluster.PodPort{Pod: pod}].IPs {
 		if source, ok := cluster.HealthSource(ip.Masked()); ok && source == ip.Addr() {
 			out = append(out, source)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Only an endpoint that is a pod, in the pod subnets of its node, can be checked. Services are found by the nodes of
@@ -17,7 +18,8 @@ import (
 func TestProbes(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	s.Apply(cluster.Event{Ref: (&cluster.Node{Name: "n1"}).Ref(), New: &cluster.Node{Name: "n1"}})
-	s.GrantNode("n1", []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd01:0:0:1::/64")})
+	s.GrantNode(names.Own, "n1", []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"),
+		netip.MustParsePrefix("fd01:0:0:1::/64")})
 	for _, c := range []struct {
 		addr, node, pod, source string
 	}{
@@ -58,7 +60,7 @@ func TestSourceHolder(t *testing.T) {
 	s := NewState(config.DefaultCluster())
 	subnets := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd01:0:0:1::/64")}
 	s.Apply(cluster.Event{Ref: (&cluster.Node{Name: "n1"}).Ref(), New: &cluster.Node{Name: "n1"}})
-	s.GrantNode("n1", subnets)
+	s.GrantNode(names.Own, "n1", subnets)
 	old := cluster.Name{Namespace: "shop", Name: "old"}
 	for i, c := range []struct {
 		net    *annotation.PodNetwork
@@ -71,7 +73,7 @@ func TestSourceHolder(t *testing.T) {
 		{nil, true, "true true"},
 		{nil, false, "true true"},
 	} {
-		if change := s.GrantPod(old, c.net); change.Concerns(HealthSource) != c.source {
+		if change := s.GrantPod(names.Own, cluster.PodPort{Pod: old}, c.net); change.Concerns(HealthSource) != c.source {
 			t.Errorf("%d: Source is %v, want %v", i, change.Concerns(HealthSource), c.source)
 		}
 		var can []string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Zones count while at least one node is in a zone. Each change says which zones it added or removed, and whether the
@@ -25,7 +26,7 @@ func TestZones(t *testing.T) {
 			for _, p := range subnets {
 				list = append(list, netip.MustParsePrefix(p))
 			}
-			return s.GrantNode(name, list)
+			return s.GrantNode(names.Own, name, list)
 		}
 	}
 	for i, c := range []struct {

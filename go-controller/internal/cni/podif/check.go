@@ -23,14 +23,14 @@ func Check(s Spec) error {
 	}
 	defer podNS.Close()
 	var errs []error
-	name := names.HostVeth(s.ContainerID)
+	name := names.HostVeth(s.ID)
 	peer := 0 // index of the pod's end according to the node's end
 	switch link, err := netlink.LinkByName(name); {
 	case item.IsAbsent(err):
 		errs = append(errs, fmt.Errorf("interface %s is not on the node", name))
 	case err != nil:
 		errs = append(errs, fmt.Errorf("reading %s: %w", name, err))
-	case !belongs(link, s.ContainerID):
+	case !belongs(link, s.ID):
 		errs = append(errs, fmt.Errorf("interface %s is not this container's", name))
 	default:
 		peer = link.Attrs().ParentIndex
@@ -58,7 +58,7 @@ func checkPod(s Spec, peer int) error {
 	a := link.Attrs()
 	if peer != 0 && a.Index != peer {
 		errs = append(errs, fmt.Errorf("interface %s in the container is not the other end of %s",
-			s.IfName, names.HostVeth(s.ContainerID)))
+			s.IfName, names.HostVeth(s.ID)))
 	}
 	if !bytes.Equal(a.HardwareAddr, s.Network.MAC[:]) {
 		errs = append(errs, fmt.Errorf("MAC of %s is %s, want %s", s.IfName, a.HardwareAddr, s.Network.MAC))

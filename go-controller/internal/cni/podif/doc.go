@@ -2,7 +2,7 @@
 // pod's network namespace, with MAC, addresses, routes and MTU. The other end is on the node, ready to be a port of
 // Open vSwitch.
 //
-// The node's end is named after the container id and is in a link group of its own. Its alias (ip-link(8)) is the
-// container id, with a prefix until Finish. So Add, Remove and Containers recognise what an agent left behind that
-// ended at any moment. Remove removes only a link of the given container.
+// The node's end is named after the attachment's id (names.AttachmentID) and is in a link group of its own. Its alias
+// (ip-link(8)) is that id, with a prefix until Finish. So Add, Remove and Attachments recognise what an agent left
+// behind that ended at any moment. Remove removes only the link of the given attachment: a container may have several.
 package podif

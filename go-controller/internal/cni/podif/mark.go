@@ -1,6 +1,7 @@
 package podif
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,21 +19,21 @@ const linkGroup = 0x6e62
 // ended in the middle of an earlier ADD.
 const unfinished = "unfinished "
 
-// belongs reports whether the link is the container's, whichever step its ADD reached.
-func belongs(link netlink.Link, containerID string) bool {
+// belongs reports whether the link is of the attachment with this id, whichever step its ADD reached.
+func belongs(link netlink.Link, id string) bool {
 	a := link.Attrs()
 	if link.Type() != "veth" {
 		return false
 	}
-	return strings.TrimPrefix(a.Alias, unfinished) == containerID || a.Alias == "" && a.Group == linkGroup
+	return strings.TrimPrefix(a.Alias, unfinished) == id || a.Alias == "" && a.Group == linkGroup
 }
 
-// Finish marks the container's pair as delivered to the runtime. It is no error if the pair is gone.
-func Finish(containerID string) error {
-	name := names.HostVeth(containerID)
+// Finish marks an attachment's pair as delivered to the runtime. It is no error if the pair is gone.
+func Finish(id string) error {
+	name := names.HostVeth(id)
 	link, err := netlink.LinkByName(name)
-	if err == nil && belongs(link, containerID) {
-		err = netlink.LinkSetAlias(link, containerID)
+	if err == nil && belongs(link, id) {
+		err = netlink.LinkSetAlias(link, id)
 	}
 	if err != nil && !item.IsAbsent(err) {
 		return fmt.Errorf("marking %s as finished: %w", name, err)
@@ -40,9 +41,9 @@ func Finish(containerID string) error {
 	return nil
 }
 
-// Containers lists the ids of the containers that have a pair on this node. If an ADD ended before the pair was marked,
-// the list has the name of the node's end, which Remove accepts as an id.
-func Containers() ([]string, error) {
+// Attachments lists the ids of the attachments that have a pair on this node. If an ADD ended before the pair was
+// marked, the list has the name of the node's end, which Remove accepts as an id.
+func Attachments() ([]string, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("listing interfaces: %w", err)
@@ -53,19 +54,15 @@ func Containers() ([]string, error) {
 		if link.Type() != "veth" || a.Group != linkGroup {
 			continue
 		}
-		id := strings.TrimPrefix(a.Alias, unfinished)
-		if id == "" {
-			id = a.Name
-		}
-		out = append(out, id)
+		out = append(out, cmp.Or(strings.TrimPrefix(a.Alias, unfinished), a.Name))
 	}
 	return out, nil
 }
 
-// Remove removes the pair of a container. It is no error if there is none. It does not touch another owner's link of
+// Remove removes the pair of an attachment. It is no error if there is none. It does not touch another owner's link of
 // the same name.
-func Remove(containerID string) error {
-	name := names.HostVeth(containerID)
+func Remove(id string) error {
+	name := names.HostVeth(id)
 	link, err := netlink.LinkByName(name)
 	if item.IsAbsent(err) {
 		return nil
@@ -73,7 +70,7 @@ func Remove(containerID string) error {
 	if err != nil {
 		return fmt.Errorf("looking for %s: %w", name, err)
 	}
-	if !belongs(link, containerID) {
+	if !belongs(link, id) {
 		return nil
 	}
 	if err := netlink.LinkDel(link); err != nil && !item.IsAbsent(err) {

@@ -19,12 +19,12 @@ import (
 
 // Spec describes a pod's interface.
 type Spec struct {
-	ContainerID string
-	Netns       string // path of the pod's network namespace
-	IfName      string // in the pod
-	Network     annotation.PodNetwork
-	MTU         int  // bytes
-	Userspace   bool // the datapath is userspace: the pod's kernel must compute checksums
+	ID        string // names.AttachmentID
+	Netns     string // path of the pod's network namespace
+	IfName    string // in the pod
+	Network   annotation.PodNetwork
+	MTU       int  // bytes
+	Userspace bool // the datapath is userspace: the pod's kernel must compute checksums
 }
 
 // Veth is the node's end of the pair that Add made.
@@ -63,7 +63,7 @@ func Add(s Spec, reached func(step string)) (Veth, error) {
 	}
 	v, err := addPair(s, podNS, reached)
 	if err != nil {
-		return Veth{}, errors.Join(err, Remove(s.ContainerID))
+		return Veth{}, errors.Join(err, Remove(s.ID))
 	}
 	return v, nil
 }
@@ -102,19 +102,19 @@ func sameFile(a, b string) (bool, error) {
 
 // claimName makes sure that the names of both ends are free. It removes an unfinished pair of the same container.
 func claimName(s Spec, podNS ns.NetNS) error {
-	name := names.HostVeth(s.ContainerID)
+	name := names.HostVeth(s.ID)
 	link, err := netlink.LinkByName(name)
 	switch {
 	case item.IsAbsent(err):
 	case err != nil:
 		return fmt.Errorf("looking for %s: %w", name, err)
-	case !belongs(link, s.ContainerID):
+	case !belongs(link, s.ID):
 		return fmt.Errorf("interface %s exists on the node and is not this container's", name)
-	case link.Attrs().Alias == s.ContainerID:
+	case link.Attrs().Alias == s.ID:
 		return fmt.Errorf("%w: this container has its interface on this network, %s on the node, "+
 			"and has not been deleted since", ErrExists, name)
 	default:
-		if err := Remove(s.ContainerID); err != nil {
+		if err := Remove(s.ID); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func claimName(s Spec, podNS ns.NetNS) error {
 }
 
 func addPair(s Spec, podNS ns.NetNS, reached func(string)) (Veth, error) {
-	v := Veth{HostName: names.HostVeth(s.ContainerID)}
+	v := Veth{HostName: names.HostVeth(s.ID)}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.Group = v.HostName, s.MTU, linkGroup
 	err := netlink.LinkAdd(&netlink.Veth{
@@ -148,7 +148,7 @@ func addPair(s Spec, podNS ns.NetNS, reached func(string)) (Veth, error) {
 	}
 	copy(v.HostMAC[:], link.Attrs().HardwareAddr)
 	reached(StepPair)
-	if err := netlink.LinkSetAlias(link, unfinished+s.ContainerID); err != nil {
+	if err := netlink.LinkSetAlias(link, unfinished+s.ID); err != nil {
 		return v, fmt.Errorf("marking %s: %w", v.HostName, err)
 	}
 	reached(StepMarked)

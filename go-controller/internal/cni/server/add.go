@@ -13,11 +13,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
 // add makes a container's interface, and returns the CNI result as JSON.
-func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMessage, err error) {
+func (s *Server) add(ctx context.Context, r request) (result json.RawMessage, err error) {
 	conf, prev, err := parseConf(r.Config)
 	if err != nil {
 		return nil, err
@@ -33,14 +33,14 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 	}
 	var pod local.Pod
 	var network annotation.PodNetwork
-	err = s.phase(PhaseAnnotation, func() (err error) { pod, network, err = s.awaitNetwork(ctx, ref); return err })
+	err = s.phase(PhaseAnnotation, func() (err error) { pod, network, err = s.awaitNetwork(ctx, r.in, ref); return err })
 	if err != nil {
 		return nil, err
 	}
-	ctx, release := s.whilePodLives(ctx, pod, network)
+	ctx, release := s.whilePodLives(ctx, r.in, pod, network)
 	defer release()
 	spec := podif.Spec{
-		ContainerID: r.ContainerID, Netns: r.Netns, IfName: r.IfName,
+		ID: r.id, Netns: r.Netns, IfName: r.IfName,
 		Network: network, MTU: settings.MTU, Userspace: settings.Userspace,
 	}
 	var veth podif.Veth
@@ -48,15 +48,15 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 	if err != nil {
 		return nil, interfaceError(ref, err)
 	}
-	if err = s.attach(ctx, ref, pod.UID, spec); err == nil {
-		err = s.confirm(ctx, ref, pod, network)
+	if err = s.attach(ctx, ref, r.logicalPort(ref), pod.UID, spec); err == nil {
+		err = s.confirm(ctx, r.in, ref, pod, network)
 	}
 	if err == nil {
 		s.announce(spec)
 		result, err = marshalResult(conf.CNIVersion, addResult(conf, prev, spec, veth))
 	}
 	if err != nil {
-		s.undo(ctx, r.ContainerID)
+		s.undo(ctx, r.id)
 		return nil, err
 	}
 	return result, nil
@@ -66,7 +66,7 @@ func (s *Server) add(ctx context.Context, r protocol.Request) (result json.RawMe
 // requests for its MAC.
 func (s *Server) announce(spec podif.Spec) {
 	if err := podif.Announce(spec); err != nil {
-		s.Log.Warn("addresses of a pod not announced", "sandbox", spec.ContainerID, "error", err)
+		s.Log.Warn("addresses of a pod not announced", "sandbox", spec.ID, "error", err)
 	}
 	s.reached(StepAnnounced)
 }
@@ -79,23 +79,23 @@ func (s *Server) reached(step string) {
 }
 
 // finish ends a successful ADD. It undoes the ADD if the runtime did not get the answer.
-func (s *Server) finish(ctx context.Context, containerID string, delivered bool) {
+func (s *Server) finish(ctx context.Context, id string, delivered bool) {
 	if !delivered {
-		s.undo(ctx, containerID)
+		s.undo(ctx, id)
 		return
 	}
 	s.reached(StepAnswered)
-	if err := podif.Finish(containerID); err != nil {
-		s.Log.Warn("interface of a container not marked as finished", "sandbox", containerID, "error", err)
+	if err := podif.Finish(id); err != nil {
+		s.Log.Warn("interface of a container not marked as finished", "sandbox", id, "error", err)
 	}
 }
 
 // undo removes what an ADD made, even if ctx has ended.
-func (s *Server) undo(ctx context.Context, containerID string) {
+func (s *Server) undo(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	if err := s.remove(ctx, containerID); err != nil {
-		s.Log.Warn("undoing an ADD left something for DEL", "sandbox", containerID, "error", err)
+	if err := s.remove(ctx, id); err != nil {
+		s.Log.Warn("undoing an ADD left something for DEL", "sandbox", id, "error", err)
 	}
 }
 
@@ -121,7 +121,9 @@ const recheck = time.Second
 
 // awaitNetwork waits until the pod that the runtime names has a valid annotation. It waits also while the annotation is
 // malformed or refused, since the master rewrites it.
-func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annotation.PodNetwork, error) {
+func (s *Server) awaitNetwork(
+	ctx context.Context, in cluster.Attachment, ref podRef,
+) (local.Pod, annotation.PodNetwork, error) {
 	var pod local.Pod
 	var network annotation.PodNetwork
 	var missing string // what is still missing
@@ -145,7 +147,7 @@ func (s *Server) awaitNetwork(ctx context.Context, ref podRef) (local.Pod, annot
 			missing = fmt.Sprintf("pod %s has no annotation %s yet; `ovnkube master` writes it: look whether it runs, "+
 				"and at the pod's events", ref, annotation.PodNetworks)
 		default:
-			if network, err = s.networkOf(ctx, p); err == nil {
+			if network, err = s.networkOf(ctx, in, p); err == nil {
 				return true
 			}
 			missing = fmt.Sprintf("the annotation of pod %s is refused: %v; `ovnkube master` rewrites it: "+
@@ -180,7 +182,7 @@ var (
 // whilePodLives returns a context that also ends when the pod is deleted or gets another annotation. OVN will not set
 // up the port then, since the master removes it or gives it other addresses.
 func (s *Server) whilePodLives(
-	ctx context.Context, pod local.Pod, made annotation.PodNetwork,
+	ctx context.Context, in cluster.Attachment, pod local.Pod, made annotation.PodNetwork,
 ) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watching := make(chan struct{})
@@ -192,8 +194,8 @@ func (s *Server) whilePodLives(
 				return true
 			}
 			cause = errNetworkChanged
-			now, err := annotation.ParsePodNetworks(p.Network)
-			return err != nil || !cluster.SamePodNetwork(now, made)
+			now, ok, err := annotation.PodNetworkIn(p.Network, in.Key())
+			return !ok || err != nil || !cluster.SamePodNetwork(now, made)
 		}
 		if err := s.Pods.WaitPod(ctx, pod.Namespace, pod.Name, other); err == nil {
 			cancel(cause)
@@ -219,9 +221,8 @@ func interfaceError(ref podRef, err error) error {
 }
 
 // attach adds the interface to br-int and waits for its flows.
-func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.Spec) error {
-	logicalPort := names.LogicalPort(ref.namespace, ref.name)
-	port := hostplan.PodPort(logicalPort, uid, spec.ContainerID, spec.Network)
+func (s *Server) attach(ctx context.Context, ref podRef, logicalPort, uid string, spec podif.Spec) error {
+	port := hostplan.PodPort(logicalPort, uid, spec.ID, spec.Network)
 	err := s.phase(PhasePort, func() error {
 		settled, release := graceful(ctx, settleTimeout)
 		defer release()
@@ -238,7 +239,7 @@ func (s *Server) attach(ctx context.Context, ref podRef, uid string, spec podif.
 			s.reached(StepFlows)
 			return nil
 		}
-		return s.notInstalled(ctx, ref, port.Name, state.Ofport, state.Error)
+		return s.notInstalled(ctx, ref, logicalPort, port.Name, state)
 	})
 }
 
@@ -260,13 +261,13 @@ func graceful(ctx context.Context, grace time.Duration) (context.Context, func()
 }
 
 // notInstalled returns the error for a port without flows: it says which step is missing.
-func (s *Server) notInstalled(ctx context.Context, ref podRef, iface string, ofport int, openError string) error {
+func (s *Server) notInstalled(ctx context.Context, ref podRef, logicalPort, iface string,
+	state ovs.InterfaceState) error {
 	e := &protocol.Error{Code: protocol.CodeTryAgain}
 	cause := context.Cause(ctx)
-	logicalPort := names.LogicalPort(ref.namespace, ref.name)
-	if ofport <= 0 {
+	if state.Ofport <= 0 {
 		e.Msg = fmt.Sprintf("Open vSwitch has not opened the interface of pod %s", ref)
-		e.Details = fmt.Sprintf("interface %s: %q (%v); look whether ovs-vswitchd runs, and at its log", iface, openError,
+		e.Details = fmt.Sprintf("interface %s: %q (%v); look whether ovs-vswitchd runs, and at its log", iface, state.Error,
 			cause)
 		return e
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // check compares the pod's network with the result of ADD, which is in the configuration.
-func (s *Server) check(ctx context.Context, r protocol.Request) error {
+func (s *Server) check(ctx context.Context, r request) error {
 	_, prev, err := parseConf(r.Config)
 	if err != nil {
 		return err
@@ -42,15 +42,15 @@ func (s *Server) check(ctx context.Context, r protocol.Request) error {
 		}
 		spec.Userspace = settings.Userspace
 	}
-	if err := errors.Join(podif.Check(spec), s.checkPort(ctx, ref, spec)); err != nil {
+	if err := errors.Join(podif.Check(spec), s.checkPort(ctx, ref, r.logicalPort(ref), spec)); err != nil {
 		return cniError(protocol.CodeCheck, oneLine(err), "the network of pod %s is not as it was made", ref)
 	}
 	return nil
 }
 
 // checkPort compares the port in Open vSwitch.
-func (s *Server) checkPort(ctx context.Context, ref podRef, spec podif.Spec) error {
-	want := hostplan.PodPort(names.LogicalPort(ref.namespace, ref.name), s.uid(ctx, ref), spec.ContainerID, spec.Network)
+func (s *Server) checkPort(ctx context.Context, ref podRef, logicalPort string, spec podif.Spec) error {
+	want := hostplan.PodPort(logicalPort, s.uid(ctx, ref), spec.ID, spec.Network)
 	state, ok := s.Switch.Interface(want.Name)
 	if !ok {
 		return fmt.Errorf("interface %s is not in Open vSwitch", want.Name)
@@ -84,8 +84,8 @@ func (s *Server) uid(ctx context.Context, ref podRef) (uid string) {
 }
 
 // specOf returns the interface that a result describes.
-func specOf(prev *types100.Result, r protocol.Request) (podif.Spec, error) {
-	spec := podif.Spec{ContainerID: r.ContainerID, Netns: r.Netns, IfName: r.IfName}
+func specOf(prev *types100.Result, r request) (podif.Spec, error) {
+	spec := podif.Spec{ID: r.id, Netns: r.Netns, IfName: r.IfName}
 	index := -1
 	for i, iface := range prev.Interfaces {
 		if iface.Name == r.IfName && iface.Sandbox != "" {

@@ -2,14 +2,18 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/containernetworking/cni/pkg/version"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // decodeConf decodes the network configuration.
@@ -38,7 +42,33 @@ func parseConf(raw json.RawMessage) (types.NetConf, *types100.Result, error) {
 	if err != nil {
 		return c, nil, malformed("prevResult", err)
 	}
+	if slices.Contains(prev.Interfaces, nil) || slices.Contains(prev.IPs, nil) || slices.Contains(prev.Routes, nil) {
+		return c, nil, malformed("prevResult", errors.New("an entry of interfaces, ips or routes is null"))
+	}
 	return c, prev, nil
+}
+
+// request is a request, and the attachment that it is about.
+type request struct {
+	protocol.Request
+	in cluster.Attachment
+	id string // names.AttachmentID
+}
+
+// requestOf reads from the network configuration which attachment a request is about: that to the cluster's own network
+// unless the field network names another. A malformed configuration is reported by the command, unless that is DEL.
+func requestOf(r protocol.Request) request {
+	in := cluster.Attachment{Network: names.Own}
+	var conf struct{ Network names.Network }
+	if json.Unmarshal(r.Config, &conf) == nil && conf.Network != "" {
+		in = cluster.Attachment{Network: conf.Network, Interface: r.IfName}
+	}
+	return request{r, in, names.AttachmentID(r.ContainerID, in.Interface)}
+}
+
+// logicalPort is the attachment's logical port.
+func (r request) logicalPort(p podRef) string {
+	return r.in.Network.LogicalPort(p.namespace, p.name, r.in.Interface)
 }
 
 // podRef is the pod that the runtime names in CNI_ARGS.

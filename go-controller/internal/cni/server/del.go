@@ -16,43 +16,47 @@ import (
 const retryInterval = 2 * time.Second
 
 // del removes a container's interface. It always succeeds. If Open vSwitch does not answer, the port is removed later.
-func (s *Server) del(ctx context.Context, r protocol.Request) error {
-	if err := podif.Remove(r.ContainerID); err != nil {
-		s.Log.Warn("interface of a deleted container could not be removed", "sandbox", r.ContainerID, "error", err)
+func (s *Server) del(ctx context.Context, r request) error {
+	if err := podif.Remove(r.id); err != nil {
+		s.Log.Warn("interface of a deleted container could not be removed", "sandbox", r.id, "error", err)
 	}
 	quick, cancel := context.WithTimeout(ctx, delTimeout)
 	defer cancel()
-	if err := s.removePort(quick, r.ContainerID); err != nil {
-		s.Log.Warn("port of a deleted container stays until Open vSwitch is back", "sandbox", r.ContainerID, "error", err)
-		s.removeLater(r.ContainerID)
+	if err := s.removePort(quick, r.id); err != nil {
+		s.Log.Warn("port of a deleted container stays until Open vSwitch is back", "sandbox", r.id, "error", err)
+		s.removeLater(r.id)
 	}
 	return nil
 }
 
 // remove removes a container's interface and port.
-func (s *Server) remove(ctx context.Context, containerID string) error {
-	return errors.Join(podif.Remove(containerID), s.removePort(ctx, containerID))
+func (s *Server) remove(ctx context.Context, id string) error {
+	return errors.Join(podif.Remove(id), s.removePort(ctx, id))
 }
 
-func (s *Server) removePort(ctx context.Context, containerID string) error {
-	_, err := s.Switch.RemovePodPorts(ctx, func(sandbox string) bool { return sandbox == containerID })
+func (s *Server) removePort(ctx context.Context, id string) error {
+	_, err := s.Switch.RemovePodPorts(ctx, func(sandbox string) bool { return sandbox == id })
 	return err
 }
 
 // gc removes the interfaces and ports of containers that the runtime no longer knows (CNI specification 1.1.0, section
 // 2 "GC"). It continues after an error.
-func (s *Server) gc(ctx context.Context, r protocol.Request) error {
+func (s *Server) gc(ctx context.Context, r request) error {
+	if r.in.Interface != "" {
+		return nil // the list lacks the containers that are not in this network
+	}
 	valid, err := validContainers(r.Config)
 	if err != nil {
 		return err
 	}
-	containers, err := podif.Containers()
+	attachments, err := podif.Attachments()
 	errs := []error{err}
 	// The ports come first, because they have the full container ids. A container whose ADD ended before its pair was
 	// marked has no port, and only the pair's name is known.
-	gone := map[string]string{} // name of the node's end -> container
-	for _, id := range append(s.Switch.Sandboxes(), containers...) {
-		if name := names.HostVeth(id); !valid[name] && gone[name] == "" {
+	gone := map[string]string{} // name of the node's end -> attachment
+	for _, id := range append(s.Switch.Sandboxes(), attachments...) {
+		container, _, _ := strings.Cut(id, "/")
+		if name := names.HostVeth(id); !valid[names.HostVeth(container)] && gone[name] == "" {
 			gone[name] = id
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -51,14 +49,9 @@ type Pods interface {
 
 // Settings are common to all pods of the node.
 type Settings struct {
-	MTU       int            // bytes
-	Userspace bool           // br-int's datapath is userspace
-	Subnets   []netip.Prefix // the node's, IPv4 first
-}
-
-// Equal tells whether t says the same.
-func (s Settings) Equal(t Settings) bool {
-	return s.MTU == t.MTU && s.Userspace == t.Userspace && slices.Equal(s.Subnets, t.Subnets)
+	MTU         int    // bytes
+	Userspace   bool   // br-int's datapath is userspace
+	NodeSubnets string // the node's subnets in every network, as its annotation has them
 }
 
 // Node is the agent.
@@ -127,7 +120,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	serveCtx context.Context // of Serve
-	pending  map[string]bool // containers whose port is still to be removed
+	pending  map[string]bool // attachments whose port is still to be removed
 }
 
 // Serve answers requests until ctx ends. It then waits for the running requests, which are cancelled and undo their
@@ -182,31 +175,32 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 			gone(errGone)
 		}
 	}()
-	response, unlock := s.handleLocked(hungUp, r)
+	about := requestOf(r)
+	response, unlock := s.handleLocked(hungUp, about)
 	defer unlock()
-	s.record(r, response, time.Since(start))
+	s.record(about, response, time.Since(start))
 	delivered := s.answer(c, response)
 	if r.Command == protocol.Add && response.Error == nil {
-		s.finish(ctx, r.ContainerID, delivered)
+		s.finish(ctx, about.id, delivered)
 	}
 }
 
-// handleLocked serves a request when no other request for the same container is running. Others wait until unlock.
-func (s *Server) handleLocked(ctx context.Context, r protocol.Request) (response protocol.Response, unlock func()) {
+// handleLocked serves a request when no other request for the same attachment is running. Others wait until unlock.
+func (s *Server) handleLocked(ctx context.Context, r request) (response protocol.Response, unlock func()) {
 	if r.Command == protocol.GC || r.Command == protocol.Status {
 		return s.handle(ctx, r), func() {} // these concern no container, even if the environment names one
 	}
-	unlock, err := s.locks.lock(ctx, names.HostVeth(r.ContainerID))
+	unlock, err := s.locks.lock(ctx, names.HostVeth(r.id))
 	if err != nil {
-		err = cniError(protocol.CodeTryAgain, err.Error(), "another request for this container is at work")
+		err = cniError(protocol.CodeTryAgain, err.Error(), "another request for this interface is at work")
 		return failure(err), func() {}
 	}
 	return s.handle(ctx, r), unlock
 }
 
 // record logs and counts a request.
-func (s *Server) record(r protocol.Request, response protocol.Response, took time.Duration) {
-	log := s.Log.With("command", r.Command, "sandbox", r.ContainerID, "args", r.Args, "took", took)
+func (s *Server) record(r request, response protocol.Response, took time.Duration) {
+	log := s.Log.With("command", r.Command, "sandbox", r.id, "args", r.Args, "took", took)
 	var code uint
 	if e := response.Error; e != nil {
 		code = e.Code
@@ -230,7 +224,7 @@ func (s *Server) answer(c *net.UnixConn, r protocol.Response) (delivered bool) {
 }
 
 // handle serves one request.
-func (s *Server) handle(ctx context.Context, r protocol.Request) protocol.Response {
+func (s *Server) handle(ctx context.Context, r request) protocol.Response {
 	switch r.Command {
 	case protocol.Add:
 		result, err := s.add(ctx, r)
@@ -267,23 +261,23 @@ func failure(err error) protocol.Response {
 	return protocol.Response{Error: e}
 }
 
-// removeLater tries to remove a container's port until it succeeds or the server ends.
-func (s *Server) removeLater(containerID string) {
+// removeLater tries to remove an attachment's port until it succeeds or the server ends.
+func (s *Server) removeLater(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending[containerID] || s.serveCtx == nil {
+	if s.pending[id] || s.serveCtx == nil {
 		return
 	}
 	if s.pending == nil {
 		s.pending = map[string]bool{}
 	}
-	s.pending[containerID] = true
+	s.pending[id] = true
 	ctx := s.serveCtx
 	s.work.Go(func() {
-		defer func() { s.mu.Lock(); delete(s.pending, containerID); s.mu.Unlock() }()
+		defer func() { s.mu.Lock(); delete(s.pending, id); s.mu.Unlock() }()
 		for ctx.Err() == nil {
-			if err := s.removePort(ctx, containerID); err == nil {
-				s.Log.Info("port of a deleted container removed", "sandbox", containerID)
+			if err := s.removePort(ctx, id); err == nil {
+				s.Log.Info("port of a deleted container removed", "sandbox", id)
 				return
 			}
 			select {

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
@@ -32,7 +34,10 @@ func (f fakePods) LocalPods() []local.Pod { return f }
 // fakeNode is an agent whose node has subnets.
 type fakeNode []netip.Prefix
 
-func (n fakeNode) Settings(context.Context) (Settings, error) { return Settings{Subnets: n}, nil }
+func (n fakeNode) Settings(context.Context) (Settings, error) {
+	return Settings{NodeSubnets: annotation.SetNodeSubnets("",
+		map[names.Network][]netip.Prefix{names.Own: n, "blue": n})}, nil
+}
 
 func (fakeNode) Missing() error { return nil }
 
@@ -41,11 +46,18 @@ func dualStack() fakeNode {
 }
 
 // attached is a pod with the annotation that the master writes for a number.
-func attached(name string, created int64, number uint64) local.Pod {
-	n := subnet.Attachment(dualStack(), []uint64{number, number})
+func attached(name string, created int64, number uint64, keys ...string) local.Pod {
+	nets := map[string]annotation.PodNetwork{}
+	for _, key := range append(keys, "default") {
+		_, iface := names.EntryOf(key)
+		nets[key] = subnet.Attachment(dualStack(), []uint64{number, number}, iface)
+	}
 	return local.Pod{Namespace: "default", Name: name, UID: "u-" + name, Created: created,
-		Network: annotation.MarshalPodNetworks(n)}
+		Network: annotation.MarshalAttachments(nets)}
 }
+
+// eth0 is the interface that Kubernetes itself asks for.
+func eth0() cluster.Attachment { return cluster.Attachment{Network: names.Own} }
 
 // Who may create a pod may write its annotation. The agent wires the pod only with what the master could have written.
 func TestHostileAnnotations(t *testing.T) {
@@ -101,9 +113,61 @@ func TestHostileAnnotations(t *testing.T) {
 			p := local.Pod{Namespace: "default", Name: "p", UID: "u-p", Created: 5, Network: c.network}
 			finished := attached("finished", 1, 13)
 			finished.Released = true
-			s := &Server{Node: dualStack(), Pods: fakePods{p, attached("victim", 1, 9), attached("young", 9, 12), finished,
+			junk := attached("junk", 1, 77)
+			junk.Network = strings.Replace(attached("junk", 1, 5, "default/x").Network, `"default":`, `"gone":`, 1)
+			s := &Server{Node: dualStack(), Pods: fakePods{p, attached("victim", 1, 9, "blue/net1"),
+				attached("young", 9, 12), finished, junk,
 				{Namespace: "default", Name: "broken", UID: "u-b", Network: "{"}}}
-			_, err := s.networkOf(t.Context(), p)
+			_, err := s.networkOf(t.Context(), eth0(), p)
+			if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+				t.Errorf("error %v, want %q", err, c.refused)
+			}
+		})
+	}
+}
+
+// What holds in the cluster's own network holds in another: an entry counts only with what the master could have written
+// for this interface of this network, and not with an address that an older pod or an earlier interface has there.
+func TestHostileAnnotationsInAnotherNetwork(t *testing.T) {
+	entry := func(number uint64, iface string) annotation.PodNetwork {
+		return subnet.Attachment(dualStack(), []uint64{number, number}, iface)
+	}
+	foreign, moved := entry(5, "net1"), entry(5, "net1")
+	foreign.IPs = []netip.Prefix{netip.MustParsePrefix("10.244.2.5/24"), foreign.IPs[1]}
+	moved.Routes = []annotation.Route{{Dest: netip.MustParsePrefix("10.96.0.0/16"), NextHop: netip.MustParseAddr("10.244.1.9")}}
+	type nets = map[string]annotation.PodNetwork
+	for what, c := range map[string]struct {
+		nets    nets
+		in      cluster.Attachment
+		refused string
+	}{
+		"the master's": {nets{"blue/net1": entry(5, "net1")}, cluster.Attachment{Network: "blue", Interface: "net1"}, ""},
+		"two interfaces": {nets{"blue/net1": entry(5, "net1"), "blue/net2": entry(6, "net2")},
+			cluster.Attachment{Network: "blue", Interface: "net2"}, ""},
+		"the same address in another network": {nets{"default": entry(5, ""), "blue/net1": entry(5, "net1")},
+			cluster.Attachment{Network: "blue", Interface: "net1"}, ""},
+		"another interface": {nets{"blue/net1": entry(5, "net1")}, cluster.Attachment{Network: "blue", Interface: "net2"},
+			`it has no entry "blue/net2"`},
+		"another network": {nets{"default": entry(5, ""), "blue/net1": entry(5, "net1")},
+			cluster.Attachment{Network: "green", Interface: "net1"}, `it has no entry "green/net1"`},
+		"a network without subnets here": {nets{"green/net1": entry(5, "net1")},
+			cluster.Attachment{Network: "green", Interface: "net1"}, "want one address in each of the node's subnets []"},
+		"another node's pods": {nets{"blue/net1": foreign}, cluster.Attachment{Network: "blue", Interface: "net1"},
+			"10.244.2.5/24 is not in the node's subnet 10.244.1.0/24"},
+		"a default route": {nets{"blue/net1": entry(5, "")}, cluster.Attachment{Network: "blue", Interface: "net1"},
+			"gateway_ips [10.244.1.1 fd01:0:0:1::1]"},
+		"a route": {nets{"blue/net1": moved}, cluster.Attachment{Network: "blue", Interface: "net1"},
+			"routes [{10.96.0.0/16 10.244.1.9}]"},
+		"an older pod's": {nets{"blue/net1": entry(9, "net1")}, cluster.Attachment{Network: "blue", Interface: "net1"},
+			"10.244.1.9 is the address of the older pod default/victim"},
+		"an earlier interface's": {nets{"blue/net1": entry(5, "net1"), "blue/net2": entry(5, "net2")},
+			cluster.Attachment{Network: "blue", Interface: "net2"}, "10.244.1.5 is the address of"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := local.Pod{Namespace: "default", Name: "p", UID: "u-p", Created: 5,
+				Network: annotation.MarshalAttachments(c.nets)}
+			s := &Server{Node: dualStack(), Pods: fakePods{p, attached("victim", 1, 9, "blue/net7"), attached("other", 1, 5)}}
+			_, err := s.networkOf(t.Context(), c.in, p)
 			if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
 				t.Errorf("error %v, want %q", err, c.refused)
 			}
@@ -113,7 +177,7 @@ func TestHostileAnnotations(t *testing.T) {
 
 // Before the answer the agent looks again: the pod may be gone, or the master may have written something else.
 func TestConfirm(t *testing.T) {
-	made := subnet.Attachment(dualStack(), []uint64{5, 5})
+	made := subnet.Attachment(dualStack(), []uint64{5, 5}, "")
 	anew := attached("p", 5, 5)
 	anew.UID = "another"
 	for what, c := range map[string]struct {
@@ -125,11 +189,11 @@ func TestConfirm(t *testing.T) {
 		"made anew":       {fakePods{anew}, errPodGone.Error()},
 		"other addresses": {fakePods{attached("p", 5, 6)}, errNetworkChanged.Error()},
 		"an older pod":    {fakePods{attached("p", 5, 5), attached("o", 1, 5)}, "is the address of the older pod default/o"},
-		"no annotation":   {fakePods{{Namespace: "default", Name: "p", UID: "u-p"}}, "not JSON"},
+		"no annotation":   {fakePods{{Namespace: "default", Name: "p", UID: "u-p"}}, "it has no entry"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := &Server{Node: dualStack(), Pods: c.now}
-			err := s.confirm(t.Context(), podRef{"default", "p", "u-p"}, attached("p", 5, 5), made)
+			err := s.confirm(t.Context(), eth0(), podRef{"default", "p", "u-p"}, attached("p", 5, 5), made)
 			var e *protocol.Error
 			if c.want == "" && err != nil || c.want != "" &&
 				(!errors.As(err, &e) || e.Code != protocol.CodeTryAgain || !strings.Contains(e.Details, c.want)) {

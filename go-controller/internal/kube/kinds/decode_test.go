@@ -14,8 +14,8 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 func meta(ns, name string, annotations map[string]string) metav1.ObjectMeta {
@@ -82,15 +82,17 @@ func TestDecodeNode(t *testing.T) {
 		{map[string]string{annotation.NodeSubnets: `{"default":["10.244.1.0/24"]}`},
 			[]netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, ""},
 		{map[string]string{annotation.NodeSubnets: `{"default":["10.244.1.7/24"]}`}, nil, "10.244.1.7/24 has host bits set"},
-		{map[string]string{annotation.NodeSubnets: ``}, nil, "not JSON"},
+		{map[string]string{annotation.NodeSubnets: ``}, nil, ""},
+		{map[string]string{annotation.NodeSubnets: `x`}, nil, "not JSON"},
 	} {
 		got, problems := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", long, c.annotations)})
 		if got.Name != long || got.UID != "uid-"+long || got.Created != 1700000000 || len(problems) != 0 {
 			t.Errorf("%v: %+v, %v", c.annotations, got, problems)
 		}
-		if !slices.Equal(got.Annotated, c.want) || !strings.Contains(got.AnnotationError, c.refused) ||
-			(got.AnnotationError == "") != (c.refused == "") {
-			t.Errorf("%v: subnets %v, refused as %q", c.annotations, got.Annotated, got.AnnotationError)
+		subnets, _, err := annotation.NodeSubnetsIn(got.Annotated, names.Own)
+		if !slices.Equal(subnets, c.want) || (err == nil) != (c.refused == "") ||
+			err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%v: subnets %v, refused as %v", c.annotations, subnets, err)
 		}
 	}
 	got, _ := decode[*cluster.Node](t, &corev1.Node{ObjectMeta: meta("", "n",
@@ -109,9 +111,6 @@ func TestDecodePod(t *testing.T) {
 	const networks = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
 		`"gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`
 	const classic = `{"gateway_ip":"10.244.1.1","ip_address":"10.244.1.3/24","mac_address":"0a:58:0a:f4:01:03"}`
-	net := &annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.244.1.3/24")},
-		MAC:      ipnet.MAC{0x0a, 0x58, 0x0a, 0xf4, 0x01, 0x03},
-		Gateways: []netip.Addr{netip.MustParseAddr("10.244.1.1")}}
 	pod := func(a map[string]string, change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: meta("default", "web-0", a), Spec: corev1.PodSpec{NodeName: "n1"}}
 		if change != nil {
@@ -144,31 +143,39 @@ func TestDecodePod(t *testing.T) {
 		// it has its network until it is gone
 		"being deleted": {pod(nil, func(p *corev1.Pod) { p.DeletionTimestamp = ptr(metav1.Unix(1700000001, 0)) }), base(nil)},
 		"annotated": {pod(map[string]string{annotation.PodNetworks: networks, annotation.PodClassic: classic}, nil),
-			base(func(p *cluster.Pod) { p.Annotated, p.ClassicOK = net, true })},
+			base(func(p *cluster.Pod) { p.Annotated, p.ClassicOK = networks, true })},
 		"classic missing": {pod(map[string]string{annotation.PodNetworks: networks}, nil),
-			base(func(p *cluster.Pod) { p.Annotated = net })},
+			base(func(p *cluster.Pod) { p.Annotated = networks })},
 		"classic tampered with": {pod(map[string]string{annotation.PodNetworks: networks,
 			annotation.PodClassic: `{"ip_address":"1.2.3.4/5"}`}, nil),
-			base(func(p *cluster.Pod) { p.Annotated = net })},
+			base(func(p *cluster.Pod) { p.Annotated = networks })},
+		"in several networks": {pod(map[string]string{annotation.PodNetworks: networks[:len(networks)-1] + ` , "x": 1}`,
+			annotation.PodClassic: classic}, nil), base(func(p *cluster.Pod) {
+			p.Annotated, p.ClassicOK = networks[:len(networks)-1]+` , "x": 1}`, true
+		})},
 		"classic only": {pod(map[string]string{annotation.PodClassic: classic}, nil), base(nil)},
 	} {
 		got, problems := decode[*cluster.Pod](t, c.pod)
-		if found := cluster.NewFound(c.pod.Annotations, annotation.PodNetworks, annotation.PodClassic); !got.FoundNow().
-			Equal(found) {
-			t.Errorf("%s: found %+v, want %+v", what, got.FoundNow(), found)
+		found := cluster.NewFound(c.pod.Annotations, annotation.PodNetworks, annotation.PodClassic)
+		if now := got.FoundNow(); !now.Equal(found) || got.ClassicOK && got.Found.Values != nil {
+			t.Errorf("%s: found %+v, kept %+v, want %+v", what, now, got.Found, found)
 		}
-		c.want.Found = got.Found
+		got.Found = cluster.Found{}
 		if !got.Equal(c.want) || len(problems) != 0 {
 			t.Errorf("%s: %+v, %v; want %+v", what, got, problems, c.want)
 		}
 	}
-	for _, tampered := range []string{"", "{", `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"zz"}}`,
+	for _, tampered := range []string{"x", "{", `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"zz"}}`,
 		strings.Repeat("[", 100000)} {
 		got, _ := decode[*cluster.Pod](t, pod(map[string]string{annotation.PodNetworks: tampered,
 			annotation.PodClassic: classic}, nil))
-		if got.Annotated != nil || got.ClassicOK ||
-			!strings.HasPrefix(got.AnnotationError, "parsing k8s.ovn.org/pod-networks ") || len(got.AnnotationError) > 1000 {
-			t.Errorf("tampered annotation %.40q: %v, refused as %.80q", tampered, got.Annotated, got.AnnotationError)
+		if now := got.FoundNow().Values[annotation.PodNetworks]; now != tampered {
+			t.Errorf("tampered annotation %.40q: found %.40q", tampered, now)
+		}
+		_, _, err := annotation.PodNetworkIn(got.Annotated, "default")
+		if got.ClassicOK || err == nil || len(got.Annotated) > 20_000 ||
+			!strings.HasPrefix(err.Error(), "parsing k8s.ovn.org/pod-networks ") || len(err.Error()) > 1000 {
+			t.Errorf("tampered annotation %.40q: kept as %.40q, refused as %v", tampered, got.Annotated, err)
 		}
 	}
 }

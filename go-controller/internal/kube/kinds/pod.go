@@ -21,16 +21,11 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	known(&f, reasonPodPhase, "status.phase", p.Status.Phase, "the pod counts as one that has not finished",
 		corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
 	out.Bandwidth = decodeBandwidth(&f, p.Annotations)
+	out.Annotated = annotation.Kept(p.Annotations[annotation.PodNetworks])
 	out.Found = cluster.NewFound(p.Annotations, annotation.PodNetworks, annotation.PodClassic)
-	if raw, ok := p.Annotations[annotation.PodNetworks]; ok {
-		n, err := annotation.ParsePodNetworks(raw)
-		if err != nil {
-			out.AnnotationError = err.Error()
-			return out, f.problems
-		}
-		out.Annotated = &n
+	if n, err := annotation.ParsePodNetworks(out.Annotated); err == nil {
 		out.ClassicOK = p.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(n)
-		if out.ClassicOK && raw == annotation.MarshalPodNetworks(n) {
+		if out.ClassicOK {
 			out.Found.Values = nil
 		}
 	}

@@ -8,8 +8,12 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/manifest"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/offline"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
 // files writes files into a directory of the test and returns it.
@@ -289,6 +293,8 @@ func FuzzManifests(f *testing.F) {
 	f.Add("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[null,{},[]]}")
 	f.Add("--- {\n---\n...\n&a [*a, *a]\n")
 	f.Add("a: &a [x,x]\nb: &b [*a,*a]\nkind: Pod\napiVersion: v1\nmetadata: {name: *b}\n")
+	schema := nb.NewSchema()
+	translators := all.Translators(schema)
 	f.Fuzz(func(t *testing.T, text string) {
 		m := stdin(text)
 		for i, o := range m.Objects {
@@ -300,6 +306,10 @@ func FuzzManifests(f *testing.F) {
 			if err.Error() == "" || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error of %q is not one line: %q", text, err)
 			}
+		}
+		_, errs := offline.NewOf(config.DefaultCluster(), schema, translators, m.Objects).Database()
+		if len(errs) != 0 {
+			t.Errorf("rows of %q can't be made: %v", text, errs)
 		}
 	})
 }

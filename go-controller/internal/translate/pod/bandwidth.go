@@ -25,8 +25,7 @@ const (
 
 // limits is a row for each direction in which the pod has a limit. The directions are the switch's: what a pod sends
 // enters the switch at its port.
-func limits(m translate.Maker, p *cluster.Pod, sw nb.Ref) []nb.Row {
-	port := names.LogicalPort(p.Name.Namespace, p.Name.Name)
+func limits(m translate.Maker, p *cluster.Pod, port string, sw nb.Ref) []nb.Row {
 	var out []nb.Row
 	add := func(bits uint64, role string, direction nbdb.QoSDirection, field string) {
 		if bits == 0 {

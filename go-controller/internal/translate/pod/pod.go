@@ -3,6 +3,7 @@ package pod
 import (
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -64,26 +65,48 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if p == nil || !p.WantsNetwork() {
 		return translate.Rows{}, nil
 	}
-	net, granted := s.PodNetworks[p.Name]
 	node := s.Nodes[p.Node]
-	if !granted || node == nil {
+	if node == nil {
 		return translate.Rows{}, nil
 	}
-	address := net.MAC.String()
-	for _, a := range cluster.PodAddrs(net) {
-		address += " " + a.String()
+	r := podRows{translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, p, node, index.ChassisOf(s).Of(node.Name)}
+	var rows []nb.Row
+	for a := range p.All() {
+		net, granted := s.In(a.Network).PodNetworks[cluster.PodPort{Pod: p.Name, Interface: a.Interface}]
+		if granted {
+			rows = append(rows, r.port(a, net)...)
+		}
 	}
-	options := map[string]string{"requested-chassis": index.ChassisOf(s).Of(node.Name)}
-	if p.UID != "" {
-		options["iface-id-ver"] = p.UID
+	return translate.Rows{Rows: rows}, nil
+}
+
+// podRows makes the rows of one pod.
+type podRows struct {
+	translate.Maker
+	pod     *cluster.Pod
+	node    *cluster.Node
+	chassis string
+}
+
+// port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for.
+func (r podRows) port(a cluster.Attachment, net annotation.PodNetwork) []nb.Row {
+	address := net.MAC.String()
+	for _, ip := range cluster.PodAddrs(net) {
+		address += " " + ip.String()
+	}
+	options := map[string]string{"requested-chassis": r.chassis}
+	if r.pod.UID != "" {
+		options["iface-id-ver"] = r.pod.UID
 	}
 	sw := nb.Ref{Table: nbdb.LogicalSwitchTable,
-		UUID: names.NodeRow(nbdb.LogicalSwitchTable, node.Name, names.RoleSwitch, node.UID)}
-	m := translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}
-	port := m.Row(names.RolePort, &nbdb.LogicalSwitchPort{
-		Name: names.LogicalPort(p.Name.Namespace, p.Name.Name), Options: options,
-		Addresses: []string{address}, PortSecurity: []string{address},
-		ExternalIDs: map[string]string{names.KeyPod: "true", names.KeyNamespace: p.Name.Namespace},
+		UUID: names.NodeRow(nbdb.LogicalSwitchTable, a.Network.Owner(r.node.Name), names.RoleSwitch, r.node.UID)}
+	name := a.Network.LogicalPort(r.pod.Name.Namespace, r.pod.Name.Name, a.Interface)
+	port := r.Row(a.Network.PortRole(a.Interface), &nbdb.LogicalSwitchPort{
+		Name: name, Options: options, Addresses: []string{address}, PortSecurity: []string{address},
+		ExternalIDs: map[string]string{names.KeyPod: "true", names.KeyNamespace: r.pod.Name.Namespace},
 	}, nb.Slot{In: sw, Column: "ports"})
-	return translate.Rows{Rows: append([]nb.Row{port}, limits(m, p, sw)...)}, nil
+	if a.Interface != "" {
+		return []nb.Row{port}
+	}
+	return append([]nb.Row{port}, limits(r.Maker, r.pod, name, sw)...)
 }

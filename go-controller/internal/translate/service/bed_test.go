@@ -121,7 +121,7 @@ func (b *bed) set(services ...cluster.Object) *offline.Cluster {
 // attach makes a pod's network namespace.
 func (b *bed) attach(made *offline.Cluster, node int, p string) {
 	b.Helper()
-	network := made.State.PodNetworks[named(p)]
+	network := made.State.PodNetworks[cluster.PodPort{Pod: named(p)}]
 	n := b.nodes[node]
 	testkit.Run(b.T, "sh", "-ec", fmt.Sprintf(`ip netns add %[1]s; ip -n %[1]s link set lo up
 		ip link add %[1]s-host netns %[7]s type veth peer name eth0 netns %[1]s;

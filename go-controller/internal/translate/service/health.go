@@ -49,7 +49,7 @@ func mappings(s *cluster.State, eps []*cluster.EndpointSlice) map[string]string 
 	for _, slice := range eps {
 		for _, e := range slice.Endpoints {
 			if p, ok := checks.ProbeOf(s, slice.Name.Namespace, e); ok {
-				out[bracketed(e.Addr)] = names.LogicalPort(p.Pod.Namespace, p.Pod.Name) + ":" + bracketed(p.Source)
+				out[bracketed(e.Addr)] = names.Own.LogicalPort(p.Pod.Namespace, p.Pod.Name, "") + ":" + bracketed(p.Source)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func onNorthd(t *testing.T, k *kube) *traced {
 func (tr *traced) packet(n *corev1.Node, v vip) string {
 	proto, text, _ := strings.Cut(string(v), " ")
 	dst := netip.MustParseAddrPort(text)
-	network := tr.c.State.PodNetworks[cluster.Name{Namespace: "x", Name: clientName(n)}]
+	network := tr.c.State.PodNetworks[cluster.PodPort{Pod: cluster.Name{Namespace: "x", Name: clientName(n)}}]
 	ip, src := "ip4", network.IPs[0].Addr()
 	if dst.Addr().Is6() {
 		ip, src = "ip6", network.IPs[1].Addr()

@@ -12,15 +12,16 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// Cluster translates what exists once: the cluster router, the join switch, and the load balancer group of all nodes.
+// Cluster translates what a network has once: its distributed router, the join switch, and the load balancer group of
+// all nodes.
 type Cluster struct{ Schema *nb.Schema }
 
 // Kind implements translate.Translator.
 func (Cluster) Kind() names.Kind { return names.KindCluster }
 
-// Owners implements translate.Translator: there is one cluster.
-func (Cluster) Owners(*cluster.State) []nb.Owner {
-	return []nb.Owner{{Kind: names.KindCluster, Name: names.ClusterOwner}}
+// Owners implements translate.Translator.
+func (Cluster) Owners(s *cluster.State) []nb.Owner {
+	return nb.Owners(names.KindCluster, s.Networks, func(n names.Network) string { return n.Owner(names.ClusterOwner) })
 }
 
 // Depends implements translate.Translator. The rows also depend on the configuration, which does not change while the
@@ -34,28 +35,35 @@ func (t Cluster) Affected(s *cluster.State, _ cluster.Change) []nb.Owner { retur
 
 // Rows implements translate.Translator.
 func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
-	if o != t.Owners(s)[0] {
+	network, name := names.NetworkOf(o.Name)
+	n := s.Networks[network]
+	if n == nil || name != names.ClusterOwner {
 		return translate.Rows{}, nil
 	}
-	first, err := joinAddresses(s)
+	first, err := joinAddresses(n)
 	if err != nil {
 		return translate.Rows{}, err
 	}
 	m := translate.Maker{Schema: t.Schema, Owner: o}
-	name := s.Config.RouterName
-	port, peer := patch{name: names.RouterToJoin(name), addrs: first, peer: names.JoinToRouter(name)}.models()
+	router := &nbdb.LogicalRouter{UUID: n.RouterRow(nbdb.LogicalRouterTable), Name: n.Name.Router(s.Config.RouterName),
+		Options: routerOptions()}
+	if n.Hosts {
+		router.ExternalIDs = map[string]string{names.KeyClusterRouter: "yes",
+			names.SubnetsKey: config.SubnetList(s.Config.Subnets), names.JoinKey: config.PrefixList(s.Config.JoinSubnets)}
+	}
+	port, peer := patch{name: names.RouterToJoin(router.Name), addrs: first,
+		peer: names.JoinToRouter(router.Name)}.models()
 	port.ExternalIDs = map[string]string{names.KeyConnectToJoin: "yes"}
-	return translate.Rows{Rows: append([]nb.Row{
-		m.Row(names.RoleRouter, &nbdb.LogicalRouter{
-			UUID: s.ClusterRouter(nbdb.LogicalRouterTable), Name: name, Options: routerOptions(),
-			ExternalIDs: map[string]string{names.KeyClusterRouter: "yes",
-				names.SubnetsKey: config.SubnetList(s.Config.Subnets), names.JoinKey: config.PrefixList(s.Config.JoinSubnets)},
-		}),
-		m.Row(names.RoleJoin, &nbdb.LogicalSwitch{Name: names.JoinSwitch}),
-		m.Row(names.RoleRouterToJoin, port, inClusterRouter(s, "ports")),
+	rows := []nb.Row{
+		m.Row(names.RoleRouter, router),
+		m.Row(names.RoleJoin, &nbdb.LogicalSwitch{Name: n.Name.JoinSwitch()}),
+		m.Row(names.RoleRouterToJoin, port, inRouter(n, "ports")),
 		m.Row(names.RoleJoinToRouter, peer, m.In(nbdb.LogicalSwitchTable, names.RoleJoin, "ports")),
-		m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ClusterLBGroup}),
-	}, policies(m, s)...)}, nil
+	}
+	if n.Services {
+		rows = append(rows, m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ClusterLBGroup}))
+	}
+	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil
 }
 
 // policies come before the cluster router's other policies and routes. Packets to pods go where the routes by
@@ -63,18 +71,20 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 // dropped: no service has the address, or its service has no endpoint for that client. This needs a policy because a
 // route by destination loses to a route by source with a longer prefix (ovn-nb(5), Logical_Router_Static_Route policy),
 // and pods leave the cluster by such routes.
-func policies(m translate.Maker, s *cluster.State) []nb.Row {
+func policies(m translate.Maker, s *cluster.State, n *cluster.Network) []nb.Row {
 	var rows []nb.Row
 	add := func(role string, to netip.Prefix, action nbdb.LogicalRouterPolicyAction) {
 		rows = append(rows, m.Row(names.PrefixRole(role, to), &nbdb.LogicalRouterPolicy{
 			Priority: names.PolicyInside, Match: destination(to), Action: action,
-		}, inClusterRouter(s, "policies")))
+		}, inRouter(n, "policies")))
 	}
-	for _, c := range s.Config.Subnets {
+	for _, c := range n.Subnets {
 		add(names.RoleInside, c.CIDR, nbdb.LogicalRouterPolicyActionAllow)
 	}
-	for _, p := range s.ServiceRanges() {
-		add(names.RoleDiscard, p, nbdb.LogicalRouterPolicyActionDrop)
+	if n.Services {
+		for _, p := range s.ServiceRanges() {
+			add(names.RoleDiscard, p, nbdb.LogicalRouterPolicyActionDrop)
+		}
 	}
 	return rows
 }
@@ -85,19 +95,22 @@ func routerOptions() map[string]string {
 	return map[string]string{"always_learn_from_arp_request": "false", "dynamic_neigh_routers": "true"}
 }
 
+// inRouter is a slot of the row of a network's distributed router.
+func inRouter(n *cluster.Network, column string) nb.Slot {
+	router := nb.Ref{Table: nbdb.LogicalRouterTable, UUID: n.RouterRow(nbdb.LogicalRouterTable)}
+	return nb.Slot{In: router, Column: column}
+}
+
 // inClusterRouter is a slot of the cluster router's row.
 func inClusterRouter(s *cluster.State, column string) nb.Slot {
-	router := nb.Ref{Table: nbdb.LogicalRouterTable, UUID: s.ClusterRouter(nbdb.LogicalRouterTable)}
-	return nb.Slot{In: router, Column: column}
+	return inRouter(s.Networks[names.Own], column)
 }
 
 // familyRole is the role of a row of which there is one per address family.
 func familyRole(role string, is4 bool) string { return names.FamilyRole(role, names.FamilyOf(is4)) }
 
-// joinAddresses lists the cluster router's addresses on the join switch: the first of each subnet.
-func joinAddresses(s *cluster.State) ([]netip.Prefix, error) {
-	return nths(cluster.JoinSubnets(s.Config), 1)
-}
+// joinAddresses lists the distributed router's addresses on the join switch: the first of each subnet.
+func joinAddresses(n *cluster.Network) ([]netip.Prefix, error) { return nths(n.JoinSubnets, 1) }
 
 // patch is a router port and the switch port on its other side.
 type patch struct {

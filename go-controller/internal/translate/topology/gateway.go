@@ -73,7 +73,7 @@ func (t Gateway) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if gateway == nil || len(join) == 0 {
 		return out, nil
 	}
-	clusterRouter, err := joinAddresses(s)
+	clusterRouter, err := joinAddresses(s.Networks[names.Own])
 	if err != nil {
 		return out, err
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// Node translates nodes. Each becomes a logical switch with a port to the cluster router and a management port.
+// Node translates nodes. Each becomes a logical switch in each network, with a port to the distributed router. In the
+// network that nodes themselves are in, the switch has a management port, too.
 type Node struct{ Schema *nb.Schema }
 
 // Kind implements translate.Translator.
@@ -24,7 +25,16 @@ func (Node) Kind() names.Kind { return names.KindNode }
 
 // Owners implements translate.Translator.
 func (Node) Owners(s *cluster.State) []nb.Owner {
-	return nb.Owners(names.KindNode, s.Nodes, func(n string) string { return n })
+	var out []nb.Owner
+	for n := range s.Networks {
+		out = append(out, nb.Owners(names.KindNode, s.Nodes, n.Owner)...)
+	}
+	return out
+}
+
+// inNetworks lists the owners of a node's rows in every network.
+func inNetworks(s *cluster.State, node string) []nb.Owner {
+	return nb.Owners(names.KindNode, s.Networks, func(n names.Network) string { return n.Owner(node) })
 }
 
 // Depends implements translate.Translator. An ACL of each node has the ranges of ClusterIPs.
@@ -39,24 +49,26 @@ func (Node) Depends() translate.Dependencies {
 // pods of all nodes leave the cluster. With the first zone the nodes in no zone get a group; with the last they lose
 // it.
 func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	if c.Ref.Kind == cluster.KindServiceCIDR {
-		return t.Owners(s)
-	}
 	var out []nb.Owner
-	if c.Ref.Kind == cluster.KindNode {
-		out = append(out, nb.Owner{Kind: names.KindNode, Name: c.Ref.Name.Name})
+	switch {
+	case c.Ref.Kind == cluster.KindServiceCIDR:
+		return t.Owners(s)
+	case c.Ref.Kind == cluster.KindNode && c.Granted:
+		out = []nb.Owner{{Kind: names.KindNode, Name: c.Network.Owner(c.Ref.Name.Name)}}
+	case c.Ref.Kind == cluster.KindNode:
+		out = inNetworks(s, c.Ref.Name.Name)
 	}
 	if c.Concerns(index.GatewayExists) {
 		return append(t.Owners(s), out...)
 	}
 	for _, n := range c.About(index.NodeChassis) {
 		if n != c.Ref.Name {
-			out = append(out, nb.Owner{Kind: names.KindNode, Name: n.Name})
+			out = append(out, inNetworks(s, n.Name)...)
 		}
 	}
 	if slices.Contains(c.About(index.ZoneInUse), cluster.Name{}) {
 		for _, n := range index.ZonesOf(s).Nodes("") {
-			out = append(out, nb.Owner{Kind: names.KindNode, Name: n.Name})
+			out = append(out, inNetworks(s, n.Name)...)
 		}
 	}
 	return out
@@ -64,8 +76,12 @@ func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 
 // Rows implements translate.Translator. A node wants nothing until it has subnets.
 func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
-	n, subnets := s.Nodes[o.Name], s.NodeSubnets[o.Name]
-	out := translate.Rows{Reports: lostChassis(s, n)}
+	id, name := names.NetworkOf(o.Name)
+	n, subnets, network := s.Nodes[name], s.In(id).NodeSubnets[name], s.Networks[id]
+	var out translate.Rows
+	if network != nil && network.Hosts {
+		out.Reports = lostChassis(s, n)
+	}
 	if n == nil || len(subnets) == 0 {
 		return out, nil
 	}
@@ -73,21 +89,26 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if err != nil {
 		return out, err
 	}
+	r := nodeRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, node: n, state: s, network: network}
+	sw := network.Name.NodeSwitch(name)
+	port, peer := patch{name: names.RouterToSwitch(sw), addrs: router, peer: names.SwitchToRouter(sw)}.models()
+	out.Rows = []nb.Row{
+		r.nodeSwitch(sw, subnets, router),
+		r.Row(names.RoleRouterToNode, port, inRouter(network, "ports")),
+		r.Row(names.RoleNodeToRouter, peer, r.inSwitch("ports")),
+		r.spoofGuard(),
+	}
+	if network.Services {
+		out.Rows = append(out.Rows, r.noBackend()...)
+	}
+	if !network.Hosts {
+		return out, nil
+	}
 	management, err := nths(subnets, subnet.ManagementHost)
 	if err != nil {
 		return out, err
 	}
-	r := nodeRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, node: n, state: s}
-	port, peer := patch{name: names.RouterToSwitch(n.Name), addrs: router, peer: names.SwitchToRouter(n.Name)}.models()
-	out.Rows = []nb.Row{
-		r.nodeSwitch(subnets, router),
-		r.Row(names.RoleRouterToNode, port, inClusterRouter(s, "ports")),
-		r.Row(names.RoleNodeToRouter, peer, r.inSwitch("ports")),
-		r.management(management),
-		r.hairpin(management),
-		r.spoofGuard(),
-	}
-	out.Rows = append(out.Rows, r.noBackend()...)
+	out.Rows = append(out.Rows, r.management(management), r.hairpin(management))
 	for i, p := range subnets {
 		if !index.GatewaysOf(s).Any(p.Addr().Is4()) {
 			out.Rows = append(out.Rows, r.egress(p, management[i].Addr()))
@@ -116,21 +137,21 @@ func lostChassis(s *cluster.State, n *cluster.Node) []cluster.Problem {
 // nodeRows makes the rows of one node.
 type nodeRows struct {
 	translate.Maker
-	node  *cluster.Node
-	state *cluster.State
+	node    *cluster.Node
+	state   *cluster.State
+	network *cluster.Network
 }
 
 func (r nodeRows) inSwitch(column string) nb.Slot {
 	return r.In(nbdb.LogicalSwitchTable, names.RoleSwitch, column)
 }
 
-func (r nodeRows) nodeSwitch(subnets, router []netip.Prefix) nb.Row {
-	ls := &nbdb.LogicalSwitch{
-		Name:              names.NodeSwitch(r.node.Name),
-		LoadBalancerGroup: []string{names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)},
-		OtherConfig:       map[string]string{}, ExternalIDs: map[string]string{},
+func (r nodeRows) nodeSwitch(name string, subnets, router []netip.Prefix) nb.Row {
+	ls := &nbdb.LogicalSwitch{Name: name, OtherConfig: map[string]string{}, ExternalIDs: map[string]string{}}
+	if r.network.Services {
+		ls.LoadBalancerGroup = []string{names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)}
 	}
-	if index.ZonesOf(r.state).Has(r.node.Zone) {
+	if r.network.Services && index.ZonesOf(r.state).Has(r.node.Zone) {
 		group := names.ZoneRow(nbdb.LoadBalancerGroupTable, r.node.Zone, names.RoleLBGroup)
 		ls.LoadBalancerGroup = append(ls.LoadBalancerGroup, group)
 	}
@@ -146,7 +167,7 @@ func (r nodeRows) nodeSwitch(subnets, router []netip.Prefix) nb.Row {
 		}
 		ls.ExternalIDs[key] = router[i].String()
 	}
-	if r.node.ByHand {
+	if r.node.ByHand && r.network.Hosts {
 		ls.ExternalIDs[names.ByHandKey] = r.node.ByHandRecord()
 	}
 	return r.Row(names.RoleSwitch, ls)
@@ -171,7 +192,7 @@ func (r nodeRows) egress(subnet netip.Prefix, via netip.Addr) nb.Row {
 	policy := nbdb.LogicalRouterStaticRoutePolicySrcIP
 	return r.Row(familyRole(names.RoleEgress, subnet.Addr().Is4()), &nbdb.LogicalRouterStaticRoute{
 		IPPrefix: subnet.String(), Nexthop: via.String(), Policy: &policy,
-	}, inClusterRouter(r.state, "static_routes"))
+	}, inRouter(r.network, "static_routes"))
 }
 
 // nths lists the n-th address of each subnet, with the subnet's length.

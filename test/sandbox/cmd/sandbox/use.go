@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"sort"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
@@ -172,6 +173,7 @@ func logsCommand() *cli.Command {
 func restartCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restart", Usage: "stop a component and start it again", ArgsUsage: "COMPONENT",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "kill", Usage: "end it with SIGKILL, not SIGTERM"}},
 		Action: func(c *cli.Context) error {
 			if c.Args().Len() != 1 {
 				return errors.New("want `sandbox restart COMPONENT`: `sandbox status` names them, master or n1/kubelet")
@@ -180,7 +182,11 @@ func restartCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return cluster.Restart(c.Context, c.Args().First())
+			signal := syscall.SIGTERM
+			if c.Bool("kill") {
+				signal = syscall.SIGKILL
+			}
+			return cluster.Restart(c.Context, c.Args().First(), signal)
 		},
 	}
 }

@@ -1,0 +1,78 @@
+package annotation
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// Several annotations are a JSON object with an entry for each network, such as {"default":["10.244.1.0/24"]}. They
+// stay text until an entry is needed. Whoever writes an entry of a Node keeps all others, also those that it can't read.
+
+// Kept is what is kept of an annotation that users can write. One that is too long is cut, and still too long.
+func Kept(value string) string {
+	if len(value) <= maxSize {
+		return value
+	}
+	return strings.Clone(value[:maxSize+1])
+}
+
+// entries is all entries by key. example is an annotation for errors.
+func entries(value, example string) (all map[string]json.RawMessage, err error) {
+	if value == "" {
+		return nil, nil
+	}
+	if err := checkSize(value); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(value), &all); err != nil {
+		return nil, malformed(err, example)
+	}
+	return all, nil
+}
+
+// entry reads the entry of one key; ok is false when there is none.
+func entry(value, key, example string, into any) (ok bool, err error) {
+	all, err := entries(value, example)
+	raw, ok := all[key]
+	if err != nil || !ok {
+		return false, err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return false, malformed(err, example)
+	}
+	return true, nil
+}
+
+// ownEntry is the entry of the cluster's own network, which must be there.
+func ownEntry(annotation, value, example string, ok bool, err error) error {
+	switch {
+	case err != nil || ok:
+		return err
+	case value == "":
+		return refused(annotation, value, fmt.Errorf("not JSON, want such as %s", example))
+	}
+	return refused(annotation, value, noNetwork(example))
+}
+
+// set is the value with the entries of networks: wire is the form of an entry, and a network without prefixes has none.
+// Of a malformed value, and of one that is too long, nothing is kept. The value is "" when no entry is left.
+func set(value string, of map[names.Network][]netip.Prefix, wire func([]netip.Prefix) any) string {
+	all, err := entries(value, "")
+	if err != nil || all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	for network, ps := range of {
+		delete(all, string(network))
+		if len(ps) > 0 {
+			all[string(network)] = json.RawMessage(marshal(wire(ps)))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return marshal(all)
+}

@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// Network is a network of pods: a subnet and a switch for each node, joined by a distributed router. Networks may have
+// the same subnets.
+type Network struct {
+	Name        names.Network
+	Subnets     []config.ClusterSubnet // of which each node gets one per family
+	JoinSubnets []netip.Prefix         // of the switch between its routers, IPv4 first
+	// Hosts is true when nodes themselves are in the network: each has a management port. The commands that set up nodes
+	// by hand find this network by the marks on its router.
+	Hosts    bool
+	Services bool // Services are reachable from it
+	// RouterUUID is the UUID of a distributed router that somebody else made and that is used instead of a new one; ""
+	// for none.
+	RouterUUID string
+}
+
+// ownNetwork is the cluster's own network.
+func ownNetwork(c config.Cluster) *Network {
+	join := slices.DeleteFunc(slices.Clone(c.JoinSubnets), func(p netip.Prefix) bool {
+		return p.Addr().Is4() && !c.HasIPv4() || p.Addr().Is6() && !c.HasIPv6()
+	})
+	ipnet.Sort(join)
+	return &Network{Name: names.Own, Subnets: c.Subnets, JoinSubnets: join, Hosts: true, Services: true}
+}
+
+// RouterRow is the UUID of the row of the network's distributed router in the table of logical routers.
+func (n *Network) RouterRow(table string) string {
+	return cmp.Or(n.RouterUUID,
+		names.RowUUID(table, names.KindCluster, n.Name.Owner(names.ClusterOwner), names.RoleRouter, ""))
+}
+
+// Attachment is an interface of a pod in a network.
+type Attachment struct {
+	Network   names.Network
+	Interface string // its name in the pod; "" for the interface that Kubernetes itself asks for
+}
+
+// Key is the key of the attachment's entry in the annotation of the pod.
+func (a Attachment) Key() string { return a.Network.Entry(a.Interface) }
+
+// All yields every attachment of the pod, the one to the cluster's own network first.
+func (p *Pod) All() iter.Seq[Attachment] {
+	return func(yield func(Attachment) bool) {
+		if !yield(Attachment{Network: names.Own}) {
+			return
+		}
+		for _, a := range p.Attachments {
+			if !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// PodPort names an interface of a pod in one network.
+type PodPort struct {
+	Pod       Name
+	Interface string // as in Attachment
+}
+
+// Grants is what package allocate granted in one network.
+type Grants struct {
+	NodeSubnets map[string][]netip.Prefix // by node
+	JoinAddrs   map[string][]netip.Prefix // of gateway routers on the join switch, by node
+	PodNetworks map[PodPort]annotation.PodNetwork
+}
+
+// AddNetwork adds a network, before there is any object.
+func (s *State) AddNetwork(n *Network) {
+	s.Networks[n.Name] = n
+	s.grants[n.Name] = &Grants{NodeSubnets: map[string][]netip.Prefix{}, JoinAddrs: map[string][]netip.Prefix{},
+		PodNetworks: map[PodPort]annotation.PodNetwork{}}
+}
+
+// In is what was granted in a network: nothing in one that is not there. The caller must not change it.
+func (s *State) In(n names.Network) *Grants {
+	if g := s.grants[n]; g != nil {
+		return g
+	}
+	return &Grants{}
+}
+
+// GrantNode records the subnets of a node in a network. With none it takes them back.
+func (s *State) GrantNode(n names.Network, node string, subnets []netip.Prefix) Change {
+	return grant(s, n, nodeRef(node), s.In(n).NodeSubnets, node, subnets, len(subnets) > 0)
+}
+
+// GrantJoin records the addresses of a node's gateway router on the join switch of a network. With none it takes them
+// back.
+func (s *State) GrantJoin(n names.Network, node string, addrs []netip.Prefix) Change {
+	return grant(s, n, nodeRef(node), s.In(n).JoinAddrs, node, addrs, len(addrs) > 0)
+}
+
+// GrantPod records the attachment of a pod to a network. With nil it takes the attachment back.
+func (s *State) GrantPod(n names.Network, port PodPort, net *annotation.PodNetwork) Change {
+	r := Ref{KindPod, port.Pod}
+	if net == nil {
+		return grant(s, n, r, s.In(n).PodNetworks, port, annotation.PodNetwork{}, false)
+	}
+	return grant(s, n, r, s.In(n).PodNetworks, port, *net, true)
+}
+
+func nodeRef(name string) Ref { return Ref{KindNode, Name{Name: name}} }
+
+// grant records what was granted to an object, or takes it back unless given.
+func grant[K comparable, V any](s *State, n names.Network, r Ref, to map[K]V, k K, v V, given bool) Change {
+	c := s.change(r, true, func() {
+		if given {
+			to[k] = v
+		} else {
+			delete(to, k)
+		}
+	})
+	c.Network = n
+	return c
+}

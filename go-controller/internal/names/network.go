@@ -1,0 +1,82 @@
+package names
+
+import "strings"
+
+// Network is the name of a network. It is a DNS subdomain (RFC 1123), so that it contains neither "_" nor "/".
+type Network string
+
+// Own is the cluster's own network, which every pod is in.
+const Own Network = "default"
+
+// within is a name within the network: the name itself in the cluster's own network, and "<network><separator><name>"
+// in another. This is the only place that asks whether a network is the cluster's own.
+func (n Network) within(separator, name string) string {
+	if n == Own {
+		return name
+	}
+	return string(n) + separator + name
+}
+
+// Message is a message to users about the network.
+func (n Network) Message(text string) string { return n.within(": ", text) }
+
+// Owner is the name of an owner of rows in the network: of a node, or ClusterOwner.
+func (n Network) Owner(name string) string { return n.within("/", name) }
+
+// NetworkOf is the inverse of Owner.
+func NetworkOf(owner string) (n Network, name string) {
+	if network, name, ok := strings.Cut(owner, "/"); ok {
+		return Network(network), name
+	}
+	return Own, owner
+}
+
+// Router is the distributed router of the network. In the cluster's own network it is the cluster router.
+func (n Network) Router(clusterRouter string) string { return n.within("_", clusterRouter) }
+
+// JoinSwitch is the switch between the distributed router and the gateway routers.
+func (n Network) JoinSwitch() string { return n.within("_", JoinSwitch) }
+
+// NodeSwitch is the logical switch of a node's pods. In the cluster's own network it has the node's own name.
+func (n Network) NodeSwitch(node string) string { return n.within("_", node) }
+
+// LogicalPort is the logical port of a pod, and the iface-id of its OVS interface: "<namespace>_<pod>" in the cluster's
+// own network, where a pod has one interface, and "<network>_<namespace>_<pod>_<interface>" in another. Only the
+// interface can contain an underscore (RFC 1123), so the name is unique.
+func (n Network) LogicalPort(namespace, pod, iface string) string {
+	port := n.within("_", namespace+"_"+pod)
+	if iface != "" {
+		port += "_" + iface
+	}
+	return port
+}
+
+// Entry is the key of a pod's attachment to the network in the pod's annotation: the network, and the interface unless
+// that is the one that Kubernetes itself asks for.
+func (n Network) Entry(iface string) string { return at(string(n), iface) }
+
+// EntryOf is the inverse of Entry.
+func EntryOf(key string) (n Network, iface string) {
+	network, iface, _ := strings.Cut(key, "/")
+	return Network(network), iface
+}
+
+// AttachmentID identifies an interface of a container: the container's id, and the interface as in Entry. Neither
+// contains a slash.
+func AttachmentID(containerID, iface string) string { return at(containerID, iface) }
+
+func at(name, iface string) string {
+	if iface == "" {
+		return name
+	}
+	return name + "/" + iface
+}
+
+// PortRole is the role of a pod's logical port: RolePort in the cluster's own network, "port-<network>/<interface>" in
+// another.
+func (n Network) PortRole(iface string) string {
+	if at := n.within("/", iface); at != "" {
+		return RolePort + "-" + at
+	}
+	return RolePort
+}

@@ -1,0 +1,70 @@
+package names_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// The names of another network have its name in them, those of the cluster's own network have not.
+func TestNamesOfNetworks(t *testing.T) {
+	const blue names.Network = "blue"
+	for _, c := range []struct{ own, ownWant, other, otherWant string }{
+		{names.Own.NodeSwitch("n1"), "n1", blue.NodeSwitch("n1"), "blue_n1"},
+		{names.Own.JoinSwitch(), "join", blue.JoinSwitch(), "blue_join"},
+		{names.Own.Router("r"), "r", blue.Router("r"), "blue_r"},
+		{names.Own.Owner("n1"), "n1", blue.Owner("n1"), "blue/n1"},
+		{names.Own.Message("text"), "text", blue.Message("text"), "blue: text"},
+		{names.Own.LogicalPort("ns", "p", ""), "ns_p", blue.LogicalPort("ns", "p", "net1"), "blue_ns_p_net1"},
+		{names.Own.PortRole(""), "port", blue.PortRole("net1"), "port-blue/net1"},
+	} {
+		if c.own != c.ownWant || c.other != c.otherWant {
+			t.Errorf("%q and %q, want %q and %q", c.own, c.other, c.ownWant, c.otherWant)
+		}
+	}
+	for key, want := range map[string][2]string{"default": {"default", ""}, "blue/net1": {"blue", "net1"}} {
+		n, iface := names.EntryOf(key)
+		if string(n) != want[0] || iface != want[1] || n.Entry(iface) != key {
+			t.Errorf("entry %q: network %q, interface %q", key, n, iface)
+		}
+	}
+	const container = "0123456789abcdef0123"
+	first := names.HostVeth(names.AttachmentID(container, "net1"))
+	second := names.HostVeth(names.AttachmentID(container, "net2"))
+	if got := names.HostVeth(names.AttachmentID(container, "")); got != "0123456789abcde" || first == second ||
+		len(first) != 15 || !strings.HasPrefix(first, "01234567_") || names.HostVeth(first) != first {
+		t.Errorf("host veths %s, %s and %s", got, first, second)
+	}
+	for _, n := range []names.Network{names.Own, blue, "team.blue"} {
+		if got, name := names.NetworkOf(n.Owner("n1.example.com")); got != n || name != "n1.example.com" {
+			t.Errorf("the owner of %s: network %q, name %q", n, got, name)
+		}
+	}
+}
+
+// Only package names asks whether a network is the cluster's own: all other code asks for a property of the value.
+func TestOnlyNamesAsksForTheOwnNetwork(t *testing.T) {
+	question := regexp.MustCompile(`[!=]= *(string\()?names\.Own\b|\bnames\.Own\)? *[!=]=|case .*\bnames\.Own\b.*:$`)
+	files := 0
+	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for i, line := range strings.Split(string(text), "\n") {
+			if question.MatchString(line) {
+				t.Errorf("%s:%d: %s", path, i+1, strings.TrimSpace(line))
+			}
+		}
+		files++
+		return err
+	})
+	if err != nil || files < 100 {
+		t.Errorf("%d files read: %v", files, err)
+	}
+}

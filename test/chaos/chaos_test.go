@@ -1,0 +1,169 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/netns"
+	"github.com/northbound-net/northbound/test/scale/rig"
+)
+
+func TestMain(m *testing.M) {
+	inside, code, err := netns.Enter()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if inside {
+		code = m.Run()
+	}
+	os.Exit(code)
+}
+
+// number reads a number from the environment.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("environment variable %s=%q: want a number", name, text)
+	}
+	return n
+}
+
+// TestChaos breaks everything in the list, at random moments, while pods, Services and Nodes come and go. After each
+// fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given twice.
+// CHAOS_SEED and CHAOS_ROUNDS are numbers; CHAOS_ONLY is a part of the names of faults.
+func TestChaos(t *testing.T) {
+	seed, rounds := number(t, "CHAOS_SEED", 1), number(t, "CHAOS_ROUNDS", 1)
+	t.Logf("CHAOS_SEED=%d", seed)
+	bin := filepath.Join("..", "..", "bin")
+	w, err := newWorld(t.Context(), rig.Programs{
+		APIServer: filepath.Join(bin, "sandbox-apiserver"), OVNKube: filepath.Join(bin, "ovnkube"),
+		Schema: "/usr/share/ovn/ovn-nb.ovsschema",
+	}, seed)
+	if w != nil {
+		t.Cleanup(func() { must(t, w.close()) })
+	}
+	must(t, err)
+	var table strings.Builder
+	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "fault\tround\tnew pod served after\tall settled after\tpods\taddresses given again")
+	for round := range rounds {
+		order := faults()
+		w.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for _, f := range order {
+			if !strings.Contains(f.name, os.Getenv("CHAOS_ONLY")) {
+				continue
+			}
+			t.Logf("round %d: %s", round, f.name)
+			served, settled := w.suffer(t, f)
+			living, reused := w.ledger.counts()
+			fmt.Fprintf(out, "%s\t%d\t%.1f s\t%.1f s\t%d\t%d\n", f.name, round, served.Seconds(), settled.Seconds(), living,
+				reused)
+		}
+	}
+	must(t, out.Flush())
+	t.Logf("%d changes\n%s", w.churn.changes, table.String())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// suffer has the cluster change for a while, breaks something in the middle, and waits until all is as it should be. It
+// returns how long that took from the moment at which nothing was broken any more.
+func (w *world) suffer(t *testing.T, f fault) (served, settled time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	churning, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- w.churn.run(churning) }()
+	must(t, w.pause(ctx, time.Duration(1000+w.random.IntN(1000))*time.Millisecond))
+	if err := f.do(ctx, w); err != nil {
+		t.Fatalf("%s: %v", f.name, err)
+	}
+	whole := time.Now()
+	stop()
+	if err := <-done; err != nil {
+		t.Fatalf("%s: changing the cluster meanwhile: %v", f.name, err)
+	}
+	must(t, w.eventually(ctx, "a new pod is served", w.newPod()))
+	served = time.Since(whole)
+	must(t, w.eventually(ctx, "all pods have addresses, and the database is what the cluster wants", w.inOrder))
+	settled = time.Since(whole)
+	for _, wrong := range w.ledger.take() {
+		t.Errorf("%s: %s", f.name, wrong)
+	}
+	return served, settled
+}
+
+// eventually waits until nothing is missing. missing is the answer of an attempt.
+func (w *world) eventually(ctx context.Context, what string, missing func(context.Context) (string, error)) error {
+	var last string
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settleTime, true,
+		func(ctx context.Context) (bool, error) {
+			text, err := missing(ctx)
+			if err != nil {
+				text = err.Error()
+			}
+			last = cmp.Or(text, last)
+			return text == "", nil
+		})
+	if err != nil {
+		return fmt.Errorf("waiting until %s: %w: %s\nthe master: %s", what, err, last, w.master.Tail())
+	}
+	return nil
+}
+
+// newPod makes a pod, and asks whether it has addresses and a port.
+func (w *world) newPod() func(context.Context) (string, error) {
+	made := false
+	i := 0
+	return func(ctx context.Context) (string, error) {
+		if !made {
+			if err := w.churn.restore(ctx); err != nil {
+				return "", err
+			}
+			w.churn.next++
+			i = w.churn.next
+			if _, _, err := load.CreatePod(ctx, w.Kube, namespace, i, nodes); err != nil {
+				return "", err
+			}
+			w.churn.pods = append(w.churn.pods, i)
+			made = true
+		}
+		out, err := w.nbctl(ctx, "--if-exists", "get", "logical_switch_port", namespace+"_"+load.PodName(i), "addresses")
+		if err != nil || strings.TrimSpace(out) == "" {
+			return "no port yet: " + out, err
+		}
+		return "", nil
+	}
+}
+
+// inOrder says what is not as it should be.
+func (w *world) inOrder(ctx context.Context) (string, error) {
+	waiting, err := w.churn.waiting(ctx)
+	if err != nil || len(waiting) > 0 {
+		return fmt.Sprintf("no addresses: %v", waiting), err
+	}
+	return w.plan(ctx)
+}

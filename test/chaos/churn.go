@@ -1,0 +1,132 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+)
+
+const (
+	namespace = "chaos"
+	nodes     = 10
+	living    = 60                     // pods that the churn keeps
+	pace      = 100 * time.Millisecond // between two changes
+)
+
+// churn makes and deletes pods, Services and Nodes in turn, as its random numbers say.
+type churn struct {
+	kube    kubernetes.Interface
+	random  *rand.Rand
+	pods    []int // that exist
+	next    int   // number of the next pod
+	service int   // number of the next Service
+	changes int   // that the API server accepted
+}
+
+// run goes on until ctx ends. An API server that is away is no error: the change is lost, or was made unheard.
+func (c *churn) run(ctx context.Context) error {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := c.change(ctx)
+		switch {
+		case err == nil:
+			c.changes++
+		case !away(err):
+			return err
+		}
+	}
+}
+
+// away tells whether an error says that the API server did not answer, or answered an earlier attempt.
+func away(err error) bool {
+	var timeout net.Error
+	return apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsForbidden(err) || // while it starts
+		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+		utilnet.IsHTTP2ConnectionLost(err) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled) || errors.As(err, &timeout)
+}
+
+func (c *churn) change(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	switch n := c.random.IntN(100); {
+	case n < 6:
+		c.service++
+		_, err := load.CreateService(ctx, c.kube, namespace, c.service)
+		return err
+	case n < 10 && c.service > 0:
+		name := load.ServiceName(1 + c.random.IntN(c.service))
+		return c.kube.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	case n < 12:
+		return c.replaceNode(ctx, c.random.IntN(nodes))
+	case len(c.pods) < living:
+		c.next++
+		c.pods = append(c.pods, c.next)
+		_, _, err := load.CreatePod(ctx, c.kube, namespace, c.next, nodes)
+		return err
+	}
+	i := c.random.IntN(len(c.pods))
+	pod := c.pods[i]
+	c.pods = slices.Delete(c.pods, i, i+1)
+	now := int64(0)
+	err := c.kube.CoreV1().Pods(namespace).Delete(ctx, load.PodName(pod), metav1.DeleteOptions{GracePeriodSeconds: &now})
+	if err != nil && !apierrors.IsNotFound(err) {
+		c.pods = append(c.pods, pod) // it may still be there
+	}
+	return err
+}
+
+// replaceNode deletes a Node whose pods still run, and makes one of the same name, as somebody who adds a machine again.
+func (c *churn) replaceNode(ctx context.Context, i int) error {
+	name := load.NodeName(i)
+	err := c.kube.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting Node %s: %w", name, err)
+	}
+	return load.Node(ctx, c.kube, i)
+}
+
+// restore makes the Nodes anew that were deleted when the API server went away.
+func (c *churn) restore(ctx context.Context) error {
+	for i := range nodes {
+		if err := load.Node(ctx, c.kube, i); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// waiting lists the pods without addresses.
+func (c *churn) waiting(ctx context.Context) ([]string, error) {
+	list, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	var out []string
+	for _, p := range list.Items {
+		if p.Annotations[load.PodNetworks] == "" && p.Status.Phase != corev1.PodFailed {
+			out = append(out, p.Name)
+		}
+	}
+	return out, nil
+}

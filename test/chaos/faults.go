@@ -1,0 +1,168 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/northbound-net/northbound/test/scale/ovsdbwire"
+	"github.com/northbound-net/northbound/test/scale/process"
+	"github.com/northbound-net/northbound/test/scale/rig"
+)
+
+// fault is something that breaks, and is whole again when do returns.
+type fault struct {
+	name string
+	do   func(context.Context, *world) error
+}
+
+// faults lists every fault, in the order of the table.
+func faults() []fault {
+	return []fault{
+		{"master killed", masterKilled},
+		{"master killed three times while it starts", masterKilledAtStart},
+		{"master ended with SIGTERM", masterEnded},
+		{"master stopped, another one starts, the first continues", masterSuperseded},
+		{"Northbound server killed", northboundKilled},
+		{"Northbound server stopped for 8 to 12 s", northboundStopped},
+		{"Northbound database emptied", northboundEmptied},
+		{"Northbound database restored from an old file", northboundRestored},
+		{"no space left for the Northbound database for 5 s", diskFull},
+		{"rows deleted and changed by hand", drift},
+		{"API server killed", apiServerKilled},
+		{"API server stopped for 10 to 15 s", apiServerStopped},
+	}
+}
+
+func masterKilled(ctx context.Context, w *world) error {
+	return errors.Join(w.master.Kill(), w.startMaster(ctx))
+}
+
+func masterKilledAtStart(ctx context.Context, w *world) error {
+	for range 3 {
+		if err := masterKilled(ctx, w); err != nil {
+			return err
+		}
+		if err := w.pause(ctx, time.Duration(w.random.IntN(600))*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func masterEnded(ctx context.Context, w *world) error {
+	return errors.Join(w.master.Stop(), w.startMaster(ctx))
+}
+
+// masterSuperseded has another master take over from one that is stopped. That one must end by itself.
+func masterSuperseded(ctx context.Context, w *world) error {
+	old := w.master
+	if err := old.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := w.startMaster(ctx); err != nil {
+		return err
+	}
+	if _, err := w.master.WaitReady(ctx); err != nil {
+		return err
+	}
+	if err := old.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	select {
+	case <-old.Done():
+	case <-time.After(settleTime):
+		return fmt.Errorf("the first master still runs %s after another has taken over: %s", settleTime, old.Tail())
+	}
+	if code := old.ExitCode(); code != 1 {
+		return fmt.Errorf("the first master ended with exit code %d, want 1: %s", code, old.Tail())
+	}
+	return nil
+}
+
+func northboundKilled(ctx context.Context, w *world) error {
+	return errors.Join(w.NB.Kill(), w.RunNorthbound(ctx, w.NB))
+}
+
+func northboundStopped(ctx context.Context, w *world) error {
+	return stopped(ctx, w, w.NB.Process, 8*time.Second+time.Duration(w.random.IntN(4000))*time.Millisecond)
+}
+
+func northboundEmptied(ctx context.Context, w *world) error {
+	return errors.Join(w.NB.Kill(), w.EmptyNorthbound(ctx, w.NB), w.RunNorthbound(ctx, w.NB))
+}
+
+func northboundRestored(ctx context.Context, w *world) error {
+	return errors.Join(w.NB.Kill(), os.WriteFile(w.NB.File, w.old, 0o600), w.RunNorthbound(ctx, w.NB))
+}
+
+// diskFull fills the file system of the database. What the server could not write, it refuses.
+func diskFull(ctx context.Context, w *world) error {
+	filler := w.NB.File + ".filler"
+	f, err := os.Create(filler)
+	if err != nil {
+		return fmt.Errorf("filling the file system: %w", err)
+	}
+	block := make([]byte, 1<<16)
+	for err == nil {
+		_, err = f.Write(block)
+		if errors.Is(err, syscall.ENOSPC) && len(block) > 1 {
+			block, err = block[:len(block)/2], nil
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("filling the file system: %w", err)
+	}
+	return errors.Join(f.Close(), w.pause(ctx, 5*time.Second), os.Remove(filler))
+}
+
+// drift deletes a row of each table, or takes its marks away, as a person with ovn-nbctl would.
+func drift(ctx context.Context, w *world) error {
+	client, err := ovsdbwire.Dial(w.NB.Socket)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for table, parent := range map[string]string{"Logical_Switch_Port": "Logical_Switch", "Address_Set": "",
+		"Logical_Router_Port": "Logical_Router", "Load_Balancer": ""} {
+		row, err := w.anyRow(ctx, table)
+		if err != nil || row == "" {
+			return err
+		}
+		uuid := []any{"uuid", row}
+		here := []any{[]any{"_uuid", "==", uuid}}
+		op := map[string]any{"op": "delete", "table": table, "where": here}
+		switch {
+		case w.random.IntN(2) == 0:
+			op = map[string]any{"op": "update", "table": table, "where": here,
+				"row": map[string]any{"external_ids": []any{"map", []any{}}}}
+		case parent != "":
+			// What no row refers to any more, the server deletes.
+			op = map[string]any{"op": "mutate", "table": parent, "where": []any{},
+				"mutations": []any{[]any{"ports", "delete", uuid}}}
+		}
+		if err := client.Transact(rig.Database, op); err != nil {
+			return fmt.Errorf("changing a row of %s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+func apiServerKilled(ctx context.Context, w *world) error {
+	return errors.Join(w.APIServer.Kill(), w.RestartAPIServer(ctx))
+}
+
+func apiServerStopped(ctx context.Context, w *world) error {
+	return stopped(ctx, w, w.APIServer, 10*time.Second+time.Duration(w.random.IntN(5000))*time.Millisecond)
+}
+
+// stopped has a process stand still for a time.
+func stopped(ctx context.Context, w *world, p *process.Process, d time.Duration) error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return errors.Join(w.pause(ctx, d), p.Signal(syscall.SIGCONT))
+}

@@ -1,0 +1,153 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+)
+
+// quarantine is how long a freed address is given to nobody. The master and the ledger hear of a deletion at slightly
+// different times.
+const quarantine = 60*time.Second - 2*time.Second
+
+// ledger follows the addresses of all pods, and records what must never happen: an address of a living pod changes, two
+// living pods have the same one, or a freed one is given again too early.
+type ledger struct {
+	mu     sync.Mutex
+	pods   map[types.UID]entry
+	holder map[netip.Addr]types.UID
+	freed  map[netip.Addr]time.Time
+	reused int // addresses that were given again, late enough
+	wrong  []string
+}
+
+// entry is a living pod with addresses.
+type entry struct {
+	name, value string
+	addrs       []netip.Addr
+}
+
+func newLedger() *ledger {
+	return &ledger{pods: map[types.UID]entry{}, holder: map[netip.Addr]types.UID{}, freed: map[netip.Addr]time.Time{}}
+}
+
+// follow keeps the ledger until ctx ends. Its informer lists and watches again when the API server was away.
+func follow(ctx context.Context, kube kubernetes.Interface) *ledger {
+	l := newLedger()
+	informer := informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { l.see(obj.(*corev1.Pod)) },
+		UpdateFunc: func(before, obj any) {
+			old, pod := before.(*corev1.Pod), obj.(*corev1.Pod)
+			if old.UID != pod.UID { // deleted and made anew while the watch was away
+				l.gone(old.UID)
+			}
+			l.see(pod)
+		},
+		DeleteFunc: func(obj any) {
+			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = d.Obj
+			}
+			l.gone(obj.(*corev1.Pod).UID)
+		},
+	})
+	if err != nil {
+		l.wrong = append(l.wrong, err.Error())
+	}
+	go informer.RunWithContext(ctx)
+	return l
+}
+
+func (l *ledger) see(p *corev1.Pod) {
+	value := p.Annotations[load.PodNetworks]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was, known := l.pods[p.UID]
+	switch {
+	case known && value != was.value:
+		l.fail("pod %s: its annotation changed from %s to %s", was.name, was.value, value)
+		return
+	case known || value == "":
+		return
+	}
+	e := entry{name: p.Name, value: value, addrs: addresses(value)}
+	if len(e.addrs) == 0 {
+		l.fail("pod %s: no address in %s", p.Name, value)
+	}
+	l.pods[p.UID] = e
+	for _, a := range e.addrs {
+		l.give(a, p.UID, e)
+	}
+}
+
+func (l *ledger) give(a netip.Addr, to types.UID, e entry) {
+	if other, taken := l.holder[a]; taken {
+		l.fail("pod %s has address %s of living pod %s", e.name, a, l.pods[other].name)
+	}
+	if at, was := l.freed[a]; was {
+		l.reused++
+		if rest := time.Since(at); rest < quarantine {
+			l.fail("pod %s has address %s, which was freed %s before", e.name, a, rest.Round(time.Millisecond))
+		}
+	}
+	l.holder[a] = to
+	delete(l.freed, a)
+}
+
+func (l *ledger) gone(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.pods[uid].addrs {
+		if l.holder[a] == uid {
+			delete(l.holder, a)
+			l.freed[a] = time.Now()
+		}
+	}
+	delete(l.pods, uid)
+}
+
+func (l *ledger) fail(format string, args ...any) {
+	l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
+}
+
+// take returns what was wrong since the last call.
+func (l *ledger) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wrong := l.wrong
+	l.wrong = nil
+	return wrong
+}
+
+// counts returns how many living pods have addresses, and how many addresses were given again.
+func (l *ledger) counts() (living, reused int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.pods), l.reused
+}
+
+// addresses reads the annotation of a pod; none if it is malformed.
+func addresses(value string) []netip.Addr {
+	var networks map[string]struct {
+		IPs []netip.Prefix `json:"ip_addresses"`
+	}
+	if json.Unmarshal([]byte(value), &networks) != nil {
+		return nil
+	}
+	var out []netip.Addr
+	for _, p := range networks["default"].IPs {
+		out = append(out, p.Addr())
+	}
+	return out
+}

@@ -1,0 +1,53 @@
+package chaos
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+)
+
+// The ledger sees an address that changes, that two living pods have, and that is given again too early, and nothing
+// else.
+func TestLedger(t *testing.T) {
+	l := newLedger()
+	pod := func(name, value string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+			Annotations: map[string]string{load.PodNetworks: value}}}
+	}
+	const one, two = `{"default":{"ip_addresses":["10.1.0.3/24","fd01::3/64"]}}`, `{"default":{"ip_addresses":["10.1.0.4/24"]}}`
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if got := l.take(); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	l.see(pod("a", ""))
+	l.see(pod("a", one))
+	l.see(pod("a", one))
+	l.see(pod("b", two))
+	expect("two pods with addresses of their own")
+	l.see(pod("a", two))
+	expect("a change", `pod a: its annotation changed from `+one+` to `+two)
+	l.see(pod("c", two))
+	expect("an address twice", "pod c has address 10.1.0.4 of living pod b")
+	l.gone("a")
+	l.freed[netip.MustParseAddr("10.1.0.3")] = time.Now().Add(-time.Hour)
+	l.freed[netip.MustParseAddr("fd01::3")] = time.Now().Add(-quarantine - time.Second)
+	l.see(pod("d", one))
+	expect("addresses that were freed long ago")
+	if living, reused := l.counts(); living != 3 || reused != 2 {
+		t.Errorf("%d living pods and %d addresses given again, want 3 and 2", living, reused)
+	}
+	l.gone("d")
+	l.see(pod("e", one))
+	if wrong := l.take(); len(wrong) != 2 {
+		t.Errorf("addresses that were freed a moment ago: %q, want two findings", wrong)
+	}
+}
