@@ -113,7 +113,8 @@ func (r *Raft) Leader() int {
 // answer.
 func (r *Raft) status(i int, field string) string {
 	ctl := filepath.Join(r.members[i].dir, "ctl")
-	out, err := exec.CommandContext(r.t.Context(), Tool(r.t, "ovs-appctl"), "--timeout=2", "-t", ctl, "cluster/status", r.name).Output()
+	out, err := exec.CommandContext(r.t.Context(), Tool(r.t, "ovs-appctl"), "--timeout=2", "-t", ctl, "cluster/status",
+		r.name).Output()
 	if err != nil {
 		return ""
 	}
