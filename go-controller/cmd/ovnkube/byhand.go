@@ -22,7 +22,7 @@ func masterInitCommand() *cli.Command {
 		Usage: "by hand: create the cluster router and the join switch, and set this machine up as the first node",
 		Description: "Prints its changes to the Northbound database and to this machine. A second run changes nothing.\n" +
 			"The cluster router is named like the node. --undo reverts everything; undo all other nodes first.",
-		Flags:  slices.Concat([]cli.Flag{nodeSwitchFlag("master-switch-subnet"), joinSubnetFlag()}, nodeInitFlags()),
+		Flags:  slices.Concat([]cli.Flag{nodeSwitchFlag("master-switch-subnet")}, nodeInitFlags()),
 		Action: func(c *cli.Context) error { return runNodeInit(c, "master-switch-subnet", true) },
 	}
 }
@@ -68,6 +68,7 @@ func nodeInitFlags() []cli.Flag {
 		stringFlag("encap-type", config.DefaultNode().EncapType, "tunnel `TYPE`, the same on every node: geneve or vxlan"),
 		mtuFlag("the management port"),
 		serviceCIDRsFlag(),
+		joinSubnetFlag(),
 	}, initFlags())
 }
 
@@ -154,11 +155,12 @@ func runNodeInit(c *cli.Context, subnetFlag string, first bool) error {
 	}
 	s.Node.EncapType, s.Node.MTU, s.Node.SBAddress = c.String("encap-type"), c.Int("mtu"), c.String("sb-address")
 	s.Node.EncapIPs, s.Node.ServiceCIDRs = r.addrs("encap-ip"), r.prefixes("k8s-service-cidrs")
+	if c.String("join-subnet") != "" {
+		s.Node.JoinSubnets = r.prefixes("join-subnet")
+	}
 	if first {
 		s.Cluster.RouterName, s.Cluster.RouterNamed = s.Node.Name, true
-		if c.String("join-subnet") != "" {
-			s.Cluster.JoinSubnets = r.prefixes("join-subnet")
-		}
+		s.Cluster.JoinSubnets = s.Node.JoinSubnets
 	}
 	if r.err != nil {
 		return r.err

@@ -117,6 +117,7 @@ func clusterFlags() []cli.Flag {
 		stringFlag("cluster-subnets", config.SubnetList(d.Subnets), "`CIDR/NODE-LENGTH`,... of pod addresses, "+
 			"and the length of the subnet that each node gets; IPv4 and IPv6 ranges make a dual-stack cluster"),
 		serviceCIDRsFlag(),
+		joinSubnetFlag(),
 		stringFlag("external-ip-cidrs", "", "`CIDR`,... that externalIPs and load balancer IPs of Services must be in "+
 			"(default: any address that is nobody else's)"),
 		limitFlag("max-service-vips", d.Services.MaxVIPs, "`N` addresses x ports of a Service at most; "+
@@ -140,7 +141,7 @@ func topologyFlags() []cli.Flag {
 	router := stringFlag("router-name", config.DefaultCluster().RouterName, "`NAME` of the cluster router; "+
 		"unless this is given, a router that is tagged k8s-cluster-router=yes keeps its name")
 	router.Aliases = []string{"node-name"} // the classic name of this flag
-	return []cli.Flag{joinSubnetFlag(), router,
+	return []cli.Flag{router,
 		stringFlag("gateway-cidrs", "", "`CIDR`,... of outside addresses that gateways may have although their Nodes do not "+
 			"report them (status.addresses)"),
 		stringFlag("gateway-pin-cidrs", "", "`CIDR`,... of pods that a gateway on any node may name in --rampout-ip-subnets "+

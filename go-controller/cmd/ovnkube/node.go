@@ -89,7 +89,8 @@ func nodeSettings(c *cli.Context) (config.Node, error) {
 	if err != nil {
 		return n, err
 	}
-	n.ClusterSubnets, n.ServiceCIDRs, n.Services = cluster.Subnets, cluster.ServiceCIDRs, cluster.Services
+	n.ClusterSubnets, n.ServiceCIDRs, n.JoinSubnets = cluster.Subnets, cluster.ServiceCIDRs, cluster.JoinSubnets
+	n.Services = cluster.Services
 	r := listReader{Context: c}
 	n.EncapIPs = r.addrs("encap-ip")
 	n.BridgeMappings, err = config.ParseBridgeMappings(c.String("bridge-mappings"))

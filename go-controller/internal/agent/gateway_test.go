@@ -125,7 +125,7 @@ func (b *bed) makeGatewayRouter(t *testing.T) {
 		g.Port, tagOf(g.VLAN), g.Network, g.MAC, g.IPs[0], g.IPs[1], g.IPs[0], g.IPs[1], g.NextHops[0],
 		g.NextHops[1])+gatewayRouterScript)
 	testkit.StartOVNController(t)
-	b.awaitFlows(t, 23)
+	b.awaitFlows(t, 34)
 	testkit.Eventually(t, "the pod reaches the outside host", func() string {
 		for _, dest := range []string{"172.18.0.1:7000", "[fd18::1]:7000"} {
 			if _, err := testkit.AskOnce("a", "udp", dest); err != nil {
@@ -203,7 +203,7 @@ func TestGateway(t *testing.T) {
 		"ovs-vsctl --timeout=20 del-port patch-breth0_" + node + "-to-br-int",
 	} {
 		testkit.Run(t, "sh", "-ec", damage)
-		b.awaitFlows(t, 23)
+		b.awaitFlows(t, 34)
 		b.awaitExternalID(t, names.OVSBridgeMappings, "physnet:breth0")
 		testkit.Eventually(t, "pod and host reach the outside after "+damage, func() string {
 			for _, netns := range []string{"a", ""} {

@@ -68,7 +68,7 @@ func (b *bed) checkOutages(t *testing.T) {
 	b.awaitOut(t, "the gateway's external bridge: interface eth0 is not in a bridge: run `ovnkube nics-to-bridge eth0`")
 	testkit.Run(t, "ovs-vsctl", "add-port", "breth0", "eth0")
 	b.awaitOut(t, "")
-	b.awaitFlows(t, 23)
+	b.awaitFlows(t, 34)
 	for _, dest := range slices.Concat(outside, far) {
 		testkit.Eventually(t, "the pod reaches "+dest, func() string {
 			_, err := testkit.AskOnce("a", "udp", dest)

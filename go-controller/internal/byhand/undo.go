@@ -24,6 +24,7 @@ type before struct {
 	Sysctls     map[string]string    `json:"sysctls,omitempty"`      // as they were, by path
 	Masquerade  *hostplan.Masquerade `json:"masquerade,omitempty"`   // that was not there
 	Hairpin     *hostplan.Hairpin    `json:"hairpin,omitempty"`      // that was not there
+	AntiSpoof   *hostplan.AntiSpoof  `json:"anti_spoof,omitempty"`   // that was not there
 }
 
 func (h *host) file(what string) string {
@@ -97,6 +98,10 @@ func (h *host) note(b *before, plan hostplan.Plan, have []hostplan.Item) error {
 		case hostplan.Hairpin:
 			if was[i.Key()] == nil {
 				b.Hairpin = &i
+			}
+		case hostplan.AntiSpoof:
+			if was[i.Key()] == nil {
+				b.AntiSpoof = &i
 			}
 		}
 	}
@@ -191,6 +196,9 @@ func (h *host) restoreKernel(b before) error {
 	}
 	if b.Hairpin != nil {
 		changes = append(changes, item.Change{Have: *b.Hairpin})
+	}
+	if b.AntiSpoof != nil {
+		changes = append(changes, item.Change{Have: *b.AntiSpoof})
 	}
 	for _, path := range slices.Sorted(maps.Keys(b.Sysctls)) {
 		changes = append(changes, item.Change{Want: hostplan.Sysctl{Path: path, Value: b.Sysctls[path]}})

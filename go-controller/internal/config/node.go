@@ -32,6 +32,7 @@ type Node struct {
 	Name           string          // of the Kubernetes Node
 	ClusterSubnets []ClusterSubnet // ranges of all pods, reached through the management port
 	ServiceCIDRs   []netip.Prefix  // ranges of ClusterIPs, reached through the management port
+	JoinSubnets    []netip.Prefix  // of the switch between the cluster router and the gateway routers
 	Services       Services
 	OVSAddress     string          // the local Open_vSwitch database, unix:PATH or tcp:HOST:PORT
 	SBAddress      string          // the Southbound database for ovn-controller; empty: ovn-remote stays as it is
@@ -82,6 +83,7 @@ func DefaultNode() Node {
 	return Node{
 		ClusterSubnets: c.Subnets,
 		ServiceCIDRs:   c.ServiceCIDRs,
+		JoinSubnets:    c.JoinSubnets,
 		Services:       c.Services,
 		OVSAddress:     "unix:/var/run/openvswitch/db.sock",
 		EncapType:      EncapGeneve,

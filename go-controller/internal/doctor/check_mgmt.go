@@ -172,6 +172,10 @@ func checkHairpin(_ context.Context, h *facts) Finding {
 	return h.differences(about("hairpin"), "the node reaches services whose backend it is itself")
 }
 
+func checkAntiSpoof(_ context.Context, h *facts) Finding {
+	return h.differences(about("anti-spoof"), "packets from outside with a source within the cluster don't reach pods")
+}
+
 // about accepts changes of the item with this key.
 func about(key string) func(item.Change) bool {
 	return func(c item.Change) bool {

@@ -114,6 +114,7 @@ func checks() []check {
 		{"sysctls", "", checkSysctls},
 		{"masquerade", "", checkMasquerade},
 		{"hairpin", "", checkHairpin},
+		{"anti-spoofing", "", checkAntiSpoof},
 		{"load-balancers", southbound, checkLoadBalancers},
 		{"service-ports", "", checkServicePorts},
 		{"external-bridge", openVSwitch, checkExternalBridge},

@@ -33,7 +33,7 @@ ovn-nbctl lr-add gr -- set logical_router gr options:chassis=SYSTEMID \
 // exitDamages are what can be wrong with the external bridge.
 var exitDamages = []damage{
 	{do: "ovs-ofctl del-flows breth0", message: "bridge breth0 has no NORMAL flow: the host is off the network; " +
-		"23 flows of breth0 differ", fix: "ovs-ofctl -O OpenFlow14 add-flow breth0 " +
+		"36 flows of breth0 differ", fix: "ovs-ofctl -O OpenFlow14 add-flow breth0 " +
 		"'cookie=0x6e626777,table=0,priority=1,actions=NORMAL'"},
 	{do: "ovs-ofctl add-flow breth0 priority=90,actions=drop",
 		message: "flow table=0,priority=90,actions=drop of bridge breth0 takes what NORMAL should have",
@@ -83,7 +83,7 @@ func TestExternalBridge(t *testing.T) {
 	b.config.Node.Gateway = config.Gateway{Mode: annotation.GatewayShared, Interface: "eth0"}
 	controller := testkit.StartOVNController(t)
 	b.start(t)
-	const fine = "breth0 with eth0, 23 flows, patch-breth0_" + node + "-to-br-int; 172.18.0.3, fe80::3 answers"
+	const fine = "breth0 with eth0, 36 flows, patch-breth0_" + node + "-to-br-int; 172.18.0.3, fe80::3 answers"
 	b.await(t, check, OK, fine)
 	b.stop()
 	for _, d := range exitDamages {

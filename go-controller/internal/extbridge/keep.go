@@ -44,7 +44,19 @@ func (k *Keeper) Want() (hostplan.Flows, error) {
 		return hostplan.Flows{}, err
 	}
 	encap, _, _ := strings.Cut(encaps, ",")
-	return gateway.Flows(*e, strings.TrimSpace(encap)), nil
+	guard, err := k.guard()
+	return gateway.Flows(*e, strings.TrimSpace(encap), guard), err
+}
+
+// guard is what the agent or minion-init has had the kernel drop. Before that it is nothing.
+func (k *Keeper) guard() (hostplan.AntiSpoof, error) {
+	have, err := k.Kernel.Read([]hostplan.Item{hostplan.AntiSpoof{}})
+	for _, i := range have {
+		if guard, is := i.(hostplan.AntiSpoof); is {
+			return guard, err
+		}
+	}
+	return hostplan.AntiSpoof{}, err
 }
 
 // Run works until ctx ends, and leaves the flows then. Once they are in place for the

@@ -44,11 +44,13 @@ func wanted() []hostplan.Item {
 			Protocol: hostplan.RouteProtocol},
 		route("fd69::6/128", "fd01::1", "fd01::2"),
 		hostplan.Hairpin{Link: "m0", V4: netip.MustParseAddr("10.1.0.2"), V6: netip.MustParseAddr("fd01::2")},
+		hostplan.AntiSpoof{Link: "m0", Own: "10.1.0.0/24,fd01::/64", Inside: "10.0.0.0/8,fd00::/16", Join: "100.64.1.0/24"},
 	}
 }
 
 const wantedDump = `addr 10.1.0.2/24 dev m0
 addr fd01::2/64 dev m0
+anti-spoof own 10.1.0.0/24,fd01::/64 inside 10.0.0.0/8,fd00::/16 join 100.64.1.0/24 unless through m0
 hairpin through m0, 10.1.0.2 as 169.254.169.6, fd01::2 as fd69::6
 link m0 mac 0a:58:00:00:00:02 mtu 1400 up
 masquerade 10.1.0.0/24 fd01::/64 unless through m0

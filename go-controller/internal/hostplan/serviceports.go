@@ -188,13 +188,13 @@ func NewServicePorts(n ServiceNode, entries []ServiceEntry) ServicePorts {
 	own, pods := slices.DeleteFunc(slices.Clone(n.Own), alone(n.Pods)),
 		slices.DeleteFunc(slices.Clone(n.Pods), alone(n.Own))
 	return ServicePorts{
-		Link: n.Link, Ranges: prefixList(n.Ranges), Own: prefixList(own), Pods: prefixList(pods),
+		Link: n.Link, Ranges: PrefixList(n.Ranges), Own: PrefixList(own), Pods: PrefixList(pods),
 		Entries: strings.Join(slices.Compact(lines), "\n"),
 	}
 }
 
-// prefixList is prefixes as text, sorted, each once, with commas.
-func prefixList(prefixes []netip.Prefix) string {
+// PrefixList is prefixes as text, sorted, each once, with commas.
+func PrefixList(prefixes []netip.Prefix) string {
 	sorted := slices.SortedFunc(slices.Values(prefixes), netip.Prefix.Compare)
 	return Join(slices.Compact(sorted))
 }

@@ -52,13 +52,9 @@ func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr
 func reach(
 	ctx context.Context, c config.OVSDB, address string, schema *nb.Schema, logger logr.Logger,
 ) (*connection, error) {
-	opts := []client.Option{client.WithLogger(&logger), client.WithEndpoint(address)}
-	if strings.HasPrefix(address, "ssl:") {
-		t, err := TLS(c)
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, client.WithTLSConfig(t))
+	opts, err := options(c, address, logger)
+	if err != nil {
+		return nil, err
 	}
 	reaching, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -79,6 +75,15 @@ func reach(
 		return nil, err
 	}
 	return &connection{cl, ms}, nil
+}
+
+func options(c config.OVSDB, address string, logger logr.Logger) ([]client.Option, error) {
+	opts := []client.Option{client.WithLogger(&logger), client.WithEndpoint(address)}
+	if !strings.HasPrefix(address, "ssl:") {
+		return opts, nil
+	}
+	t, err := TLS(c)
+	return append(opts, client.WithTLSConfig(t)), err
 }
 
 // dial connects a client with these models.

@@ -18,9 +18,7 @@ const (
 	firstRetry   = 100 * time.Millisecond // between attempts to connect; doubles
 	lastRetry    = 500 * time.Millisecond // an election takes a second or two
 	repeatLog    = 30 * time.Second       // the same failure
-	echoInterval = 5 * time.Second
-	echoTimeout  = 10 * time.Second
-	compareEvery = 5 * time.Minute // the cache and the server
+	compareEvery = 5 * time.Minute        // the cache and the server
 )
 
 // Database keeps a Session open.
@@ -33,6 +31,7 @@ type Database struct {
 	mu      sync.Mutex
 	session *Session
 	failure error
+	last    string // the server of the last session: the next one tries the others first
 }
 
 // New is a database that is not connected yet: Run connects it.
@@ -101,7 +100,7 @@ func (d *Database) Run(ctx context.Context) {
 // runSession connects, and returns when the connection is lost.
 func (d *Database) runSession(ctx context.Context) error {
 	var dropped atomic.Bool
-	cl, err := connect(ctx, d.config, d.schema, logr.New(&sink{log: d.log, dropped: &dropped}))
+	cl, err := connect(ctx, d.servers(), d.schema, logr.New(&sink{log: d.log, dropped: &dropped}))
 	if err != nil {
 		return err
 	}
@@ -115,6 +114,7 @@ func (d *Database) runSession(ctx context.Context) error {
 		case <-ended:
 		}
 	}()
+	d.last = cl.CurrentEndpoint()
 	s := newSession(d.schema, cl, d.wake)
 	defer s.end()        // before cl.Close, which waits for calls under way
 	dropped.Store(false) // newSession has read from the cache what was dropped before
@@ -139,7 +139,7 @@ func (d *Database) watch(ctx context.Context, s *Session, lost <-chan struct{}, 
 		if !s.client.Connected() {
 			return errLost
 		}
-		if err := s.echo(ctx, echoTimeout); err != nil {
+		if err := d.alive(ctx, s); err != nil {
 			return err
 		}
 		if dropped.Load() {

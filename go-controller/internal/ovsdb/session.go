@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ovn-kubernetes/libovsdb/cache"
@@ -32,6 +33,9 @@ type Session struct {
 	end    context.CancelFunc
 	held   Epoch // that every transaction waits on; zero for none
 	freed  freedRecord
+
+	sending  atomic.Int32              // transactions under way
+	answered atomic.Pointer[time.Time] // when the last one was answered
 }
 
 // newSession starts to listen to the cache, and indexes what it holds.
@@ -175,7 +179,7 @@ func (s *Session) transact(ctx context.Context, first []operation, plans []nb.Pl
 	defer cancel()
 	defer context.AfterFunc(s.ended, cancel)()
 	s.index.expect(plans)
-	results, err := s.client.Transact(ctx, raw...)
+	results, err := s.send(ctx, raw)
 	if err != nil {
 		s.index.expect(nil)
 		s.freed.add(freed, false)
@@ -197,6 +201,18 @@ func (s *Session) transact(ctx context.Context, first []operation, plans []nb.Pl
 		}
 	}
 	return out, nil
+}
+
+// send notes for alive that the server has a transaction to work on.
+func (s *Session) send(ctx context.Context, ops []ovsdb.Operation) ([]ovsdb.OperationResult, error) {
+	s.sending.Add(1)
+	defer s.sending.Add(-1)
+	results, err := s.client.Transact(ctx, ops...)
+	if err == nil {
+		now := time.Now()
+		s.answered.Store(&now)
+	}
+	return results, err
 }
 
 // rejection is the server's reason to refuse a transaction. One that fails at commit has one more result than
@@ -224,13 +240,6 @@ func rejection(results []ovsdb.OperationResult, ops []operation) error {
 	return nil
 }
 
-// echo checks that the server answers.
-func (s *Session) echo(ctx context.Context, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return s.client.Echo(ctx)
-}
-
 // CompareWithServer reads the UUIDs of all rows from the server and compares them with the cache. The error names the
 // first table that differs. A change in flight may cause a difference: only one that stays is a fault.
 func (s *Session) CompareWithServer(ctx context.Context) error {
@@ -241,7 +250,7 @@ func (s *Session) CompareWithServer(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
 	defer cancel()
-	results, err := s.client.Transact(ctx, ops...)
+	results, err := s.send(ctx, ops)
 	if err != nil {
 		return fmt.Errorf("comparing the cache with the server: %w", err)
 	}

@@ -127,6 +127,18 @@ func (f *feed) Report(p cluster.Problem) {
 	f.problems = append(f.problems, p)
 }
 
+// reported lists the problems with this reason.
+func (f *feed) reported(reason string) (out []cluster.Problem) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.problems {
+		if p.Reason == reason {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // bed is a loop on a real server.
 type bed struct {
 	t       testing.TB

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
@@ -12,6 +13,8 @@ import (
 type guard struct {
 	held   map[nb.Owner]bool
 	review bool // the owners or the approval may have changed
+
+	reported string // the digest in the last Event
 }
 
 // holdBack decides which owners the full pass leaves alone.
@@ -35,10 +38,19 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 		len(r.Owners), "digest", r.Digest())
 }
 
+// ReasonHeldBack is the reason of the Event about what is held back. The Event is on the namespace whose UID stands for
+// the cluster.
+const ReasonHeldBack = "RemovalHeldBack"
+
 // hold makes known what is held back.
 func (l *Loop) hold(r core.Removal) {
 	err := fmt.Errorf("the removal of %d of %d rows waits: ovnkube approve --digest %s removes them", r.Rows, r.Of,
 		r.Digest())
+	if digest := r.Digest(); l.guard.reported != digest {
+		l.guard.reported = digest
+		ns := cluster.Ref{Kind: cluster.KindNamespace, Name: cluster.Name{Name: systemNamespace}}
+		l.reportAll([]cluster.Problem{{Ref: ns, UID: l.uid(), Reason: ReasonHeldBack, Message: err.Error()}})
+	}
 	l.heldBack.Store(&err)
 	l.Metrics.HeldBack.Set(float64(r.Rows))
 }

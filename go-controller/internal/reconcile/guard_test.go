@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,14 +17,15 @@ import (
 // The rest is, once that is approved.
 func TestManyRowsAreHeldBack(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	many := someCluster()
+	few := append(someCluster(), &cluster.Namespace{Name: systemNamespace, UID: "uid"})
+	many := slices.Clone(few)
 	for i := range 150 {
 		many = append(many, pod(fmt.Sprint("p", i), "n1"))
 	}
 	first := lead(t, remote, newFeed(many...), newCandidate("first"))
 	first.inSync()
 	first.stop()
-	b := lead(t, remote, newFeed(append(someCluster(), pod("new", "n2"))...), newCandidate("second"))
+	b := lead(t, remote, newFeed(append(few, pod("new", "n2"))...), newCandidate("second"))
 	b.eventually("the new pod is served", "true", func() string { return fmt.Sprint(b.addresses("default_new")() != "") })
 	held := func() string { return fmt.Sprint(testutil.ToFloat64(b.metrics.HeldBack)) }
 	b.eventually("rows that are held back", "150", held)
@@ -40,6 +42,16 @@ func TestManyRowsAreHeldBack(t *testing.T) {
 	b.eventually("rows that are held back", "149", held)
 	why := b.loop.HeldBack().Error()
 	digest := strings.Fields(why[strings.Index(why, "--digest"):])[1]
+	var told []string
+	for _, p := range b.feed.reported(ReasonHeldBack) {
+		told = append(told, p.Message)
+		if p.Ref.String() != "Namespace kube-system" || p.UID != "uid" {
+			t.Errorf("the Event is on %s with UID %q", p.Ref, p.UID)
+		}
+	}
+	if len(told) != 2 || told[1] != why || !strings.Contains(told[0], "the removal of 150 of ") {
+		t.Errorf("Events %q, want one of 150 rows and %q", told, why)
+	}
 	approve := func(digest string) {
 		b.nbctl("set", "logical_router", "ovn_cluster_router", "external_ids:\""+names.ApprovalKey+"\"="+digest)
 	}

@@ -82,10 +82,16 @@ func (r *Raft) Start(i int) {
 // gone.
 func (r *Raft) Kill(i int) {
 	r.t.Helper()
-	if err := r.members[i].process.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		r.t.Fatalf("killing server %d: %v", i, err)
-	}
+	r.Signal(i, syscall.SIGKILL)
 	<-r.members[i].process.done
+}
+
+// Signal sends server i a signal, such as SIGSTOP.
+func (r *Raft) Signal(i int, sig syscall.Signal) {
+	r.t.Helper()
+	if err := r.members[i].process.cmd.Process.Signal(sig); err != nil {
+		r.t.Fatalf("sending %s to server %d: %v", sig, i, err)
+	}
 }
 
 // Leader is the server that leads, -1 while none does.
@@ -107,7 +113,8 @@ func (r *Raft) Leader() int {
 // answer.
 func (r *Raft) status(i int, field string) string {
 	ctl := filepath.Join(r.members[i].dir, "ctl")
-	out, err := exec.CommandContext(r.t.Context(), Tool(r.t, "ovs-appctl"), "-t", ctl, "cluster/status", r.name).Output()
+	out, err := exec.CommandContext(r.t.Context(), Tool(r.t, "ovs-appctl"), "--timeout=2", "-t", ctl, "cluster/status",
+		r.name).Output()
 	if err != nil {
 		return ""
 	}

@@ -71,6 +71,11 @@ func TestGateway(t *testing.T) {
 	machines.Kubectl(b.t, b.Cluster, pods, "apply", "-f", "-")
 	machines.Kubectl(b.t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/a", "pod/b", "--timeout=60s")
 	n1, n2 := b.Nodes[0], b.Nodes[1]
+	t.Run("packets from outside with a source within", func(t *testing.T) {
+		bed{b.Cluster, t}.awaitSource("a", addrs(n1)[0].Addr()) // the gateway router works
+		bed{b.Cluster, t}.spoof()
+	})
+	t.Run("programs bound to their node's own address", func(t *testing.T) { bed{b.Cluster, t}.boundPrograms() })
 	outside := watch(t, b.Control.Member)
 	t.Run("pods leave through the gateway with its address", func(t *testing.T) {
 		for _, pod := range []string{"a", "b"} {
@@ -108,6 +113,8 @@ func TestGateway(t *testing.T) {
 		}
 	})
 	outside.check(t, addrs(n1)[0].Addr(), addrs(n1)[1].Addr(), addrs(n2)[0].Addr(), addrs(n2)[1].Addr())
+	t.Run("packets from outside with a source within, without gateways",
+		func(t *testing.T) { bed{b.Cluster, t}.spoof() })
 	t.Run("pods asked at their own addresses", func(t *testing.T) { bed{b.Cluster, t}.podsAreAsked() })
 }
 

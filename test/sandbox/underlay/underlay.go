@@ -95,6 +95,9 @@ func DefaultRoutes(h *netlink.Handle, name string, routers []netip.Prefix) error
 	return nil
 }
 
+// Port is the name of the bridge's end of a node's veth.
+func Port(node string) string { return "ul-" + node }
+
 // Attach makes a node's veth, whose end in the node is Uplink, without addresses.
 func Attach(control, node *member.Member) error {
 	h, err := control.Netlink()
@@ -107,7 +110,7 @@ func Attach(control, node *member.Member) error {
 		return fmt.Errorf("finding bridge %s: %w", Bridge, err)
 	}
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MasterIndex = "ul-"+node.Spec.Name, br.Attrs().Index
+	attrs.Name, attrs.MasterIndex = Port(node.Spec.Name), br.Attrs().Index
 	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: Uplink, PeerNamespace: netlink.NsPid(node.PID())}
 	if err := h.LinkAdd(veth); err != nil {
 		return fmt.Errorf("connecting %s to the underlay: %w", node.Spec.Name, err)

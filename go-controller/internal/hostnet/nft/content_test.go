@@ -36,6 +36,7 @@ func contents(t *testing.T) []content {
 	return []content{
 		{m, masqueradeChains(), func() []rule { return masqueradeRules(m) }},
 		{h, hairpinChains(), func() []rule { return hairpinRules(h) }},
+		{antiSpoof(), antiSpoofChains(), func() []rule { return antiSpoofRules(antiSpoof()) }},
 		{p, serviceChains(), func() []rule { return serviceRules(n) }},
 	}
 }

@@ -12,7 +12,7 @@ import (
 // isOurChain tells whether we have a chain of this name in our table; what else
 // is there is somebody's mistake.
 func isOurChain(name string) bool {
-	all := slices.Concat(masqueradeChains(), serviceChains(), hairpinChains())
+	all := slices.Concat(masqueradeChains(), serviceChains(), hairpinChains(), antiSpoofChains())
 	return slices.ContainsFunc(all, func(c *nftables.Chain) bool { return c.Name == name })
 }
 

@@ -28,6 +28,8 @@ func (t *Tables) Read(want []hostplan.Item) (out []hostplan.Item, err error) {
 			items, err = readMasquerade()
 		case hostplan.Hairpin:
 			items, err = readHairpin()
+		case hostplan.AntiSpoof:
+			items, err = readAntiSpoof()
 		case hostplan.ServicePorts:
 			items, err = t.services.read()
 		case hostplan.IngressDrop:
@@ -57,6 +59,8 @@ func (t *Tables) apply(c item.Change) error {
 		return setItem(masqueradeChains(), masqueradeRules(i), remove)
 	case hostplan.Hairpin:
 		return setItem(hairpinChains(), hairpinRules(i), remove)
+	case hostplan.AntiSpoof:
+		return setItem(antiSpoofChains(), antiSpoofRules(i), remove)
 	case hostplan.ServicePorts:
 		if remove {
 			return makeServiceRules(nil, false)

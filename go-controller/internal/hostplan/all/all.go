@@ -8,6 +8,7 @@ package all
 import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/antispoof"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
@@ -22,6 +23,7 @@ func Rooms() []Room {
 	return []Room{
 		encap.Plan,
 		mgmtport.Plan,
+		antispoof.Plan,
 		egress.Plan,
 		gateway.Plan,
 	}

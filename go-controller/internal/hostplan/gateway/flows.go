@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -20,6 +22,8 @@ const Zone = 64000
 // router belong into table 1, between unknown and known.
 const (
 	tunnel  = 130 // table 0: the overlay's own packets
+	asking  = 126 // table 0: who asks for a neighbour's MAC
+	spoofed = 125 // table 0: what has a source within the cluster
 	both    = 120 // table 0: ARP and neighbour discovery
 	tracked = 110 // table 0: IP
 	other   = 105 // table 0: whatever else has the shared MAC
@@ -33,11 +37,12 @@ const (
 // Answers never pass NORMAL. Without this, the host's packets would go to all ports.
 const learn = "clone(move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],NORMAL)"
 
-// neighbourDiscovery are the ICMPv6 types of RFC 4861 section 4, and the first
-// and last of them. Conntrack knows no connections of theirs.
+// The ICMPv6 types of RFC 4861 section 4: the first, that of who asks for a MAC, and
+// the last of them. Conntrack knows no connections of theirs.
 const (
-	routerSolicitation = 133
-	redirect           = 137
+	routerSolicitation    = 133
+	neighbourSolicitation = 135
+	redirect              = 137
 )
 
 // tunnelPort is the UDP port of a type of tunnel: RFC 8926 section 3.3, RFC 7348
@@ -54,14 +59,15 @@ func tunnelPort(encapType string) (port int, ok bool) {
 
 // Flows are the flows of an external bridge. encapType is what
 // external_ids:ovn-encap-type has: those tunnels end at the host and need not
-// be tracked. Until the patch port is there, all flows do is to keep the host
-// the receiver of the shared MAC, and the bridge a switch.
+// be tracked. guard says which sources are within the cluster. Until the patch port is
+// there, all flows do is to keep the host the receiver of the shared MAC, and the bridge
+// a switch.
 //
 // A bridge without a controller has a NORMAL flow of its own, which Open vSwitch
 // makes once: nobody brings it back when all flows are deleted, and the node
 // would be off the network. So there is one of ours, above priority 0, where it
 // would take the place of the bridge's own and take that with it when it goes.
-func Flows(e hostplan.External, encapType string) hostplan.Flows {
+func Flows(e hostplan.External, encapType string, guard hostplan.AntiSpoof) hostplan.Flows {
 	d := demux{e, hostplan.Flows{Bridge: e.Bridge, Cookie: Cookie}}
 	d.fromNIC(other, "", learn+","+d.toHost())
 	d.add(0, normal, "", "NORMAL")
@@ -69,6 +75,7 @@ func Flows(e hostplan.External, encapType string) hostplan.Flows {
 		return d.out
 	}
 	d.tunnels(encapType)
+	d.antiSpoof(guard)
 	patch := fmt.Sprintf("output:%d", e.PatchPort)
 	track := fmt.Sprintf("ct(table=1,zone=%d)", Zone)
 	d.fromNIC(both, "arp", learn+","+patch+","+d.toHost())
@@ -106,6 +113,40 @@ func (d *demux) tunnels(encapType string) {
 			d.fromNIC(tunnel, fmt.Sprintf("%s,tp_dst=%d,nw_frag=no", udp, port), learn+","+d.toHost())
 		}
 	}
+}
+
+// multicast matches frames to more than one receiver. The gateway router takes them, and may forward what is in them to
+// a pod.
+const multicast = "dl_dst=01:00:00:00:00:00/01:00:00:00:00:00"
+
+// antiSpoof keeps what comes from the NIC with a source within the cluster away from the gateway router. The host gets
+// what has the shared MAC, and decides: it may be an answer to itself. Packets with a source on the join switch may be
+// from a network outside: they go to the gateway router if that has the connection.
+func (d *demux) antiSpoof(guard hostplan.AntiSpoof) {
+	inside := d.notOutside(guard.Inside)
+	d.add(0, asking, fmt.Sprintf("icmp6,icmp_type=%d,in_port=%d,%s,%s", neighbourSolicitation, d.e.UplinkPort,
+		d.vlan(), multicast), "NORMAL") // of a node that answers this one
+	for _, p := range inside {
+		d.fromNIC(spoofed, source(p), learn+","+d.toHost())
+	}
+	for _, p := range append(inside, d.notOutside(guard.Join)...) {
+		d.add(0, spoofed, fmt.Sprintf("%s,in_port=%d,%s,%s", source(p), d.e.UplinkPort, d.vlan(), multicast), "drop")
+	}
+}
+
+// source matches packets by their source.
+func source(p netip.Prefix) string {
+	if p.Addr().Is4() {
+		return "ip,nw_src=" + p.String()
+	}
+	return "ipv6,ipv6_src=" + p.String()
+}
+
+// notOutside are the prefixes of a list without those that the network outside has addresses of.
+func (d *demux) notOutside(list string) []netip.Prefix {
+	return slices.DeleteFunc(hostplan.Prefixes(list), func(p netip.Prefix) bool {
+		return slices.ContainsFunc(d.e.Addrs, p.Overlaps)
+	})
 }
 
 // fromNIC adds a flow for what comes from the NIC for the shared MAC in the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -126,12 +127,22 @@ func restConfig(k config.Kubernetes) (*rest.Config, error) {
 	return rc, nil
 }
 
+// directConfig is the configuration without a kubeconfig. A token does not leave this machine in clear text. The other
+// sources need no such check: client-go uses the secrets of a kubeconfig for https only, and a pod's with https only.
 func directConfig(k config.Kubernetes) (*rest.Config, error) {
 	host := k.APIServer
 	if !strings.Contains(host, "://") {
 		host = "http://" + host
 	}
 	rc := &rest.Config{Host: host, BearerToken: k.Token}
+	u, _, err := rest.DefaultServerUrlFor(rc)
+	if err != nil {
+		return nil, fmt.Errorf("reading --k8s-apiserver %q: %w", k.APIServer, err)
+	}
+	if k.Token != "" && u.Scheme != "https" && !isLoopback(u.Hostname()) {
+		return nil, fmt.Errorf("--k8s-apiserver %s: --k8s-token would be readable on the network: want https://, "+
+			"or a loopback address such as http://127.0.0.1:8080", k.APIServer)
+	}
 	if k.CACert != "" {
 		if _, err := os.Stat(k.CACert); err != nil {
 			return nil, fmt.Errorf("loading --k8s-cacert: %w", err)
@@ -139,6 +150,11 @@ func directConfig(k config.Kubernetes) (*rest.Config, error) {
 		rc.CAFile = k.CACert
 	}
 	return rc, nil
+}
+
+func isLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
 // WaitForServer returns once the API server answers, or with the context's error. It logs each failed attempt.

@@ -2,9 +2,13 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -29,5 +33,39 @@ func TestWaitForServerEnds(t *testing.T) {
 	cancel()
 	if err := <-done; err == nil {
 		t.Error("no error, want the context's")
+	}
+}
+
+// A token goes to another machine over https only, wherever the configuration comes from.
+func TestNoTokenInClearText(t *testing.T) {
+	for _, c := range []struct {
+		server string
+		safe   bool
+	}{
+		{"http://192.0.2.1:8080", false}, {"http://[2001:db8::1]:8080", false}, {"192.0.2.1:8080", false},
+		{"HTTP://api", false}, {"http://127.0.0.1.example", false}, {"https://192.0.2.1", true}, {"https://api", true},
+		{"http://127.0.0.1:8080", true}, {"http://[::1]:8080", true}, {"localhost:8080", true},
+	} {
+		rc, err := restConfig(config.Kubernetes{APIServer: c.server, Token: "secret"})
+		if c.safe && (err != nil || rc.BearerToken != "secret") {
+			t.Errorf("--k8s-apiserver %s: %v, want a client with the token", c.server, err)
+		}
+		const why = "--k8s-token would be readable on the network: want https://"
+		if !c.safe && (err == nil || !strings.Contains(err.Error(), why)) {
+			t.Errorf("--k8s-apiserver %s: %v, want it refused", c.server, err)
+		}
+		if _, err := restConfig(config.Kubernetes{APIServer: c.server}); err != nil {
+			t.Errorf("--k8s-apiserver %s without a token: %v", c.server, err)
+		}
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, "+
+			"clusters: [{name: k, cluster: {server: %q}}], users: [{name: u, user: {token: secret}}], "+
+			"contexts: [{name: c, context: {cluster: k, user: u}}]}", c.server)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rc, err := restConfig(config.Kubernetes{Kubeconfig: file}); !c.safe && err == nil && rc.BearerToken != "" {
+			t.Errorf("a kubeconfig with %s: the token would be sent", c.server)
+		}
 	}
 }
