@@ -46,7 +46,8 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 }
 
 // TestChaos breaks everything in the list, at random moments, while pods, Services and Nodes come and go. After each
-// fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given twice.
+// fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given
+// twice.
 // CHAOS_SEED and CHAOS_ROUNDS are numbers; CHAOS_ONLY is a part of the names of faults.
 func TestChaos(t *testing.T) {
 	seed, rounds := number(t, "CHAOS_SEED", 1), number(t, "CHAOS_ROUNDS", 1)

@@ -96,7 +96,7 @@ func (c *churn) change(ctx context.Context) error {
 	return err
 }
 
-// replaceNode deletes a Node whose pods still run, and makes one of the same name, as somebody who adds a machine again.
+// replaceNode deletes a Node whose pods still run, and makes one of the same name: a machine that is added again.
 func (c *churn) replaceNode(ctx context.Context, i int) error {
 	name := load.NodeName(i)
 	err := c.kube.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})

@@ -125,12 +125,16 @@ func drift(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	for table, parent := range map[string]string{"Logical_Switch_Port": "Logical_Switch", "Address_Set": "",
-		"Logical_Router_Port": "Logical_Router", "Load_Balancer": ""} {
+	defer func() { _ = client.Close() }() // every answer was read
+	for _, at := range []struct{ table, parent string }{{"Logical_Switch_Port", "Logical_Switch"}, {"Address_Set", ""},
+		{"Logical_Router_Port", "Logical_Router"}, {"Load_Balancer", ""}} {
+		table, parent := at.table, at.parent
 		row, err := w.anyRow(ctx, table)
-		if err != nil || row == "" {
+		if err != nil {
 			return err
+		}
+		if row == "" {
+			continue
 		}
 		uuid := []any{"uuid", row}
 		here := []any{[]any{"_uuid", "==", uuid}}

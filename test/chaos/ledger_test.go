@@ -21,7 +21,10 @@ func TestLedger(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
 			Annotations: map[string]string{load.PodNetworks: value}}}
 	}
-	const one, two = `{"default":{"ip_addresses":["10.1.0.3/24","fd01::3/64"]}}`, `{"default":{"ip_addresses":["10.1.0.4/24"]}}`
+	const (
+		one = `{"default":{"ip_addresses":["10.1.0.3/24","fd01::3/64"]}}`
+		two = `{"default":{"ip_addresses":["10.1.0.4/24"]}}`
+	)
 	expect := func(what string, want ...string) {
 		t.Helper()
 		if got := l.take(); !slices.Equal(got, want) {

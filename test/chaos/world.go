@@ -128,8 +128,8 @@ func (w *world) nbctl(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// anyRow is the UUID of one of our rows in a table; "" if there is none. The record of freed addresses is left alone: if
-// it is lost together with the master, nobody knows them.
+// anyRow is the UUID of a row in a table; "" if there is none. The record of freed addresses is left alone: if it is
+// lost together with the master, nobody knows them.
 func (w *world) anyRow(ctx context.Context, table string) (string, error) {
 	out, err := w.nbctl(ctx, "--bare", "--columns=_uuid", "find", table, "name!=northbound_freed")
 	rows := strings.Fields(out)
@@ -143,7 +143,7 @@ func (w *world) anyRow(ctx context.Context, table string) (string, error) {
 func (w *world) plan(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, w.programs.OVNKube, "plan", "--kubeconfig", w.Kubeconfig(), "--nb-address",
 		"unix:"+w.NB.Socket, "--cluster-subnets", subnets, "--log-level", "error").CombinedOutput()
-	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 2 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 2 {
 		return string(out), nil
 	}
 	if err != nil {

@@ -29,6 +29,7 @@ func FuzzHostileNames(f *testing.F) {
 	schema := nb.NewSchema()
 	translators := all.Translators(schema)
 	f.Fuzz(func(t *testing.T, node, namespace, pod, annotated, zone string) {
+		node = strings.ReplaceAll(node, "/", "") // no name of an object has one
 		n := &cluster.Node{Name: node, UID: "u1", Zone: zone, ChassisID: zone}
 		if len(validation.IsValidLabelValue(zone)) != 0 {
 			n.Zone = "" // the API server lets no other zone through
@@ -37,7 +38,8 @@ func FuzzHostileNames(f *testing.F) {
 		n.ReadAnnotations(map[string]string{"k8s.ovn.org/l3-gateway-config": annotated,
 			"k8s.ovn.org/node-subnets": annotated, "k8s.ovn.org/node-chassis-id": zone})
 		service := cluster.Name{Namespace: namespace, Name: pod}
-		c := offline.NewOf(config.DefaultCluster(), schema, translators, []cluster.Object{n, &cluster.Namespace{Name: namespace},
+		c := offline.NewOf(config.DefaultCluster(), schema, translators, []cluster.Object{
+			n, &cluster.Namespace{Name: namespace},
 			&cluster.Pod{Name: service, UID: "u2", Node: node, Bandwidth: cluster.Bandwidth{Ingress: 1e6, Egress: 1e6}},
 			&cluster.Service{Name: service, UID: "u3", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
 				Ports: []cluster.ServicePort{{Name: zone, Protocol: cluster.TCP, Port: 80}}}})
@@ -82,6 +84,6 @@ func checkMatch(t *testing.T, match string) {
 
 var (
 	wordPattern  = regexp.MustCompile(`[^ =!<>&|(){},]+`)
-	fieldPattern = regexp.MustCompile(`^(ip|ip4|ip6|tcp|udp|sctp|ct|reg0|eth|inport|outport|nd_ra|nd_rs|icmp[46]|nd|arp|[0-9]+)` +
-		`(\.[a-z_]+)?$`)
+	fieldPattern = regexp.MustCompile(`^(ip|ip4|ip6|tcp|udp|sctp|ct|reg0|eth|inport|outport|nd|nd_ra|nd_rs|icmp[46]|arp|` +
+		`[0-9]+)(\.[a-z_]+)?$`)
 )

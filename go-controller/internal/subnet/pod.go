@@ -31,8 +31,8 @@ func PodHost(s, ip netip.Prefix) (uint64, error) {
 	return n, nil
 }
 
-// Attachment is the attachment of a pod that has the given number in each of its node's subnets. Only the interface that
-// Kubernetes itself asks for, "", has the pod's default routes.
+// Attachment is the attachment of a pod that has the given number in each of its node's subnets. Only the interface
+// that Kubernetes itself asks for, "", has the pod's default routes.
 func Attachment(subnets []netip.Prefix, numbers []uint64, iface string) annotation.PodNetwork {
 	var net annotation.PodNetwork
 	for i, p := range subnets {

@@ -186,7 +186,8 @@ func lookPath(program string) (string, error) {
 	return "", fmt.Errorf("there is no program %q in the member", program)
 }
 
-// stop sends a signal to a service and the processes of its group, and waits until the service has ended. It succeeds if the service is not running.
+// stop sends a signal to a service and the processes of its group, and waits until the service has ended. It succeeds
+// if the service is not running.
 func (s *supervisor) stop(ctx context.Context, name string, signal syscall.Signal) error {
 	s.mu.Lock()
 	v := s.byName[name]

@@ -96,8 +96,8 @@ func probes() map[string]string {
 }
 
 // KeepFlows has an ovn-controller that starts keep the installed flows for 5 s, in which it works out the wanted ones
-// (ovn-controller(8)). Otherwise its restart loses packets. It is for a node whose flows are installed: on a new one the
-// first pods would wait as long.
+// (ovn-controller(8)). Otherwise its restart loses packets. It is for a node whose flows are installed: on a new one,
+// the first pods would wait as long.
 func KeepFlows() hostplan.OVS {
 	return hostplan.OVS{Defaults: map[string]string{names.OVSKeepFlows: "5000"}}
 }
