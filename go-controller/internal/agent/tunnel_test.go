@@ -79,4 +79,5 @@ ovn-openflow-probe-interval=60
 ovn-remote=ssl:172.18.0.1:6642
 ovn-remote-probe-interval=60000
 system-id=SYSTEMID
+/keys/sb.key /keys/sb.crt /keys/ca.crt
 `

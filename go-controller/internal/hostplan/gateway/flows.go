@@ -123,13 +123,16 @@ const multicast = "dl_dst=01:00:00:00:00:00/01:00:00:00:00:00"
 // what has the shared MAC, and decides: it may be an answer to itself. Packets with a source on the join switch may be
 // from a network outside: they go to the gateway router if that has the connection.
 func (d *demux) antiSpoof(guard hostplan.AntiSpoof) {
-	inside := d.notOutside(guard.Inside)
+	inside, join := d.notOutside(guard.Inside), d.notOutside(guard.Join)
+	if len(inside)+len(join) == 0 {
+		return
+	}
 	d.add(0, asking, fmt.Sprintf("icmp6,icmp_type=%d,in_port=%d,%s,%s", neighbourSolicitation, d.e.UplinkPort,
 		d.vlan(), multicast), "NORMAL") // of a node that answers this one
 	for _, p := range inside {
 		d.fromNIC(spoofed, source(p), learn+","+d.toHost())
 	}
-	for _, p := range append(inside, d.notOutside(guard.Join)...) {
+	for _, p := range append(inside, join...) {
 		d.add(0, spoofed, fmt.Sprintf("%s,in_port=%d,%s,%s", source(p), d.e.UplinkPort, d.vlan(), multicast), "drop")
 	}
 }
