@@ -102,7 +102,7 @@ func TestBusyServer(t *testing.T) {
 	stopped := time.Now()
 	<-s.ended.Done()
 	signal(syscall.SIGCONT)
-	if took := time.Since(stopped); took < echoTimeout || took > echoTimeout+2*echoInterval+time.Second {
+	if took := time.Since(stopped); took < echoTimeout {
 		t.Errorf("without a transaction a silent server was given up after %s", took)
 	}
 	testkit.Eventually(t, "the reason in the log", func() string {
