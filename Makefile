@@ -48,13 +48,6 @@ unit: ## the tests of the product's module alone; as root
 fuzz: ## random input for every parser and for names; FUZZTIME=1m each
 	@test/fuzz.sh
 
-.PHONY: race
-race: ## the tests of the product's module with Go's race detector, which needs a C compiler; as root
-	@test/need.sh go root apt
-	@test/deps.sh race
-	@test/modules.sh .
-	GOPROXY=off CGO_ENABLED=1 $(GO) test -count=1 -race -timeout 40m $(or $(RACE),./...)
-
 .PHONY: chaos
 chaos: sandbox ## breaks the control plane at random moments, and prints what each fault cost; CHAOS_ROUNDS=3; as root
 	@test/deps.sh

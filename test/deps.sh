@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the tests use. What is already there is not
 # touched, and nothing is started: the tests start their own servers.
-# With "demo" it installs only what the sandbox uses on the machine itself, with "race" what Go's race detector needs too.
+# With "demo" it installs only what the sandbox uses on the machine itself.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -15,7 +15,6 @@ packages=(
   ethtool iputils-ping nftables         # ethtool, ping, nft
   iptables                              # what the portmap plugin writes its rules with
 )
-[ "${1:-}" != race ] || packages+=(gcc libc6-dev)
 
 ./need.sh apt
 missing=()

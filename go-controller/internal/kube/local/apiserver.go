@@ -31,8 +31,8 @@ func newAPIServer(k kinds.Kind, notify func()) *apiServer {
 	s.watch = reflector.Watch{Kind: k, Sink: s.slices, Selector: fields.AndSelectors(
 		fields.OneTermEqualSelector("metadata.namespace", "default"),
 		fields.OneTermEqualSelector("metadata.name", "kubernetes")).String(),
-		Refused: func(error) {
-			if !s.refused.Swap(true) {
+		Refused: func(err error) { // nil: it is not refused any more
+			if refused := err != nil; s.refused.Swap(refused) != refused {
 				notify()
 			}
 		}}
@@ -51,13 +51,14 @@ func (s *apiServer) run(ctx context.Context, w *Watcher) {
 // them. ok is false until that is known. The first call starts the watch.
 func (w *Watcher) APIServers() (addrs []netip.Addr, ok bool) {
 	w.api.need()
+	ok = w.api.slices.isListed() || w.api.refused.Load() // before the list is read, which may come meanwhile
 	list, _ := w.api.slices.all()
 	for _, s := range list {
 		for _, e := range s.Endpoints {
 			addrs = append(addrs, e.Addr)
 		}
 	}
-	return addrs, w.api.slices.isListed() || w.api.refused.Load()
+	return addrs, ok
 }
 
 // Server is the API server's URL, as this agent connects to it.

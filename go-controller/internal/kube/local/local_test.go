@@ -18,6 +18,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
 func localPod(name, uid string, annotations map[string]string) *corev1.Pod {
@@ -32,7 +33,25 @@ func localPod(name, uid string, annotations map[string]string) *corev1.Pod {
 
 func startLocal(t *testing.T) (*Watcher, *fake.Clientset) {
 	t.Helper()
-	return startLocalWith(t, func(*Watcher) {})
+	l, api := startLocalWith(t, func(*Watcher) {})
+	awaitWatches(t, api, "nodes", "pods")
+	return l, api
+}
+
+// awaitWatches waits until these resources are watched. A clientset like this one knows no versions: it loses what
+// changes between a list and its watch.
+func awaitWatches(t *testing.T, api *fake.Clientset, resources ...string) {
+	t.Helper()
+	for _, r := range resources {
+		testkit.Eventually(t, r+" are watched", func() string {
+			for _, a := range api.Actions() {
+				if a.Matches("watch", r) {
+					return ""
+				}
+			}
+			return "no watch yet"
+		})
+	}
 }
 
 // startLocalWith has the watches set up as prepare does, and more objects there.
