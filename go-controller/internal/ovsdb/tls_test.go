@@ -150,6 +150,14 @@ func startTLS(t *testing.T, p pki) string {
 	l.Close() // the server takes the port that is free now
 	testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"], fmt.Sprintf("--remote=pssl:%d:127.0.0.1", port),
 		"--private-key="+p.key, "--certificate="+p.cert, "--ca-cert="+p.ca)
+	// Its socket may answer before this port does. A port that another program took meanwhile, it tries again.
+	testkit.Eventually(t, "the server listens for TLS", func() string {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return err.Error()
+		}
+		return errorText(conn.Close())
+	})
 	return "ssl:" + l.Addr().String()
 }
 
