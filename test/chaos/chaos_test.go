@@ -19,17 +19,7 @@ import (
 	"github.com/northbound-net/northbound/test/scale/rig"
 )
 
-func TestMain(m *testing.M) {
-	inside, code, err := netns.Enter()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	if inside {
-		code = m.Run()
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 
 // number reads a number from the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {

@@ -128,8 +128,7 @@ func drift(ctx context.Context, w *world) error {
 	defer func() { _ = client.Close() }() // every answer was read
 	for _, at := range []struct{ table, parent string }{{"Logical_Switch_Port", "Logical_Switch"}, {"Address_Set", ""},
 		{"Logical_Router_Port", "Logical_Router"}, {"Load_Balancer", ""}} {
-		table, parent := at.table, at.parent
-		row, err := w.anyRow(ctx, table)
+		row, err := w.anyRow(ctx, at.table)
 		if err != nil {
 			return err
 		}
@@ -138,18 +137,18 @@ func drift(ctx context.Context, w *world) error {
 		}
 		uuid := []any{"uuid", row}
 		here := []any{[]any{"_uuid", "==", uuid}}
-		op := map[string]any{"op": "delete", "table": table, "where": here}
+		op := map[string]any{"op": "delete", "table": at.table, "where": here}
 		switch {
 		case w.random.IntN(2) == 0:
-			op = map[string]any{"op": "update", "table": table, "where": here,
+			op = map[string]any{"op": "update", "table": at.table, "where": here,
 				"row": map[string]any{"external_ids": []any{"map", []any{}}}}
-		case parent != "":
+		case at.parent != "":
 			// What no row refers to any more, the server deletes.
-			op = map[string]any{"op": "mutate", "table": parent, "where": []any{},
+			op = map[string]any{"op": "mutate", "table": at.parent, "where": []any{},
 				"mutations": []any{[]any{"ports", "delete", uuid}}}
 		}
 		if err := client.Transact(rig.Database, op); err != nil {
-			return fmt.Errorf("changing a row of %s: %w", table, err)
+			return fmt.Errorf("changing a row of %s: %w", at.table, err)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package scale
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,17 +21,7 @@ const (
 	deadline  = 3 * time.Minute // of the whole test, which takes about ten seconds
 )
 
-func TestMain(m *testing.M) {
-	inside, code, err := netns.Enter()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	if inside {
-		code = m.Run()
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 
 // bed is an observed rig with nodes.
 type bed struct {

@@ -20,16 +20,7 @@ import (
 )
 
 // The tests' packets stay in a network namespace of their own.
-func TestMain(m *testing.M) {
-	inside, code, err := netns.Enter()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	} else if inside {
-		code = m.Run()
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 
 func served(t *testing.T, port uint16, name string) {
 	t.Helper()

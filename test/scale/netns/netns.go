@@ -15,6 +15,20 @@ import (
 // mark is an environment variable of the program inside the namespace.
 const mark = "NORTHBOUND_OWN_NETNS"
 
+// Main is the body of a TestMain: it runs the tests inside the namespace, and returns the exit code. What keeps it from
+// that it prints.
+func Main(run func() int) int {
+	inside, code, err := Enter()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if inside {
+		return run()
+	}
+	return code
+}
+
 // Enter must be called first in main. Outside, it runs the program again inside the namespace, with the same arguments
 // and files, and returns its exit code, with which the caller must exit. Inside, it sets the loopback device up and
 // returns inside = true.

@@ -16,7 +16,7 @@ type Counts struct {
 
 	Transactions int // Northbound transactions, whatever their result
 	Refused      int // of these, those that did not succeed
-	Operations   int // operations in successful transactions
+	Operations   int // operations that write, in successful transactions
 	Patches      int // annotation patches, whatever their result
 	Retried      int // of these, those that did not succeed
 }
