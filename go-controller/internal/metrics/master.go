@@ -31,7 +31,7 @@ func NewMaster(r prometheus.Registerer) *Master {
 	f := factory{promauto.With(r)}
 	return &Master{
 		Transactions: f.counters("nb_transactions_total", "Northbound transactions, by result.", "result"),
-		Operations:   f.counter("nb_operations_total", "OVSDB operations that write rows of owners, in committed Northbound transactions."),
+		Operations:   f.counter("nb_operations_total", "OVSDB operations that write rows, in Northbound transactions."),
 		Rows:         f.counters("nb_rows_written_total", "Northbound rows inserted, updated and deleted.", "verb"),
 		Repairs: f.counters("nb_repairs_total",
 			"Repairs of rows that somebody else had changed, by kind of owner.", "kind"),
