@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -54,7 +55,7 @@ func Isolated(t *testing.T) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {
-		t.Errorf("in namespaces of its own: %v\n%s", err, out.String())
+		t.Errorf("in namespaces of its own: %v\n%s\nall that it printed:\n%s", err, complaints(out.String()), out.String())
 		return false
 	}
 	if !strings.Contains(out.String(), "--- PASS: "+t.Name()) {
@@ -62,6 +63,25 @@ func Isolated(t *testing.T) bool {
 	}
 	t.Logf("in namespaces of its own:\n%s", out.String())
 	return false
+}
+
+// complaints are the lines that tests printed, with what they hold over several lines, without the logs of the
+// programs: what a reader of a long output looks for.
+func complaints(out string) string {
+	printed := regexp.MustCompile(`^    \w+\.go:\d+: `)
+	var found []string
+	inside := false
+	for line := range strings.Lines(out) {
+		switch {
+		case strings.HasPrefix(line, "        "): // goes on
+		default:
+			inside = printed.MatchString(line) || strings.HasPrefix(line, "panic:")
+		}
+		if inside {
+			found = append(found, strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.Join(found, "\n")
 }
 
 func enterIsolation(t *testing.T) {
