@@ -75,6 +75,11 @@ bench: sandbox ## figures: throughput, latency, restart, services, CNI ADD; besi
 	$(GO) build -C test -o ../bin/bench ./scale/cmd/bench
 	bin/bench
 
+.PHONY: bench-scale
+bench-scale: sandbox ## growth: restart, memory and one change of each kind with 1,000 to 100,000 pods; writes the docs' table
+	$(GO) build -C test -o ../bin/bench ./scale/cmd/bench
+	bin/bench --only scale --write docs/operate
+
 .PHONY: lint
 lint: ## the rules of code: gofmt, vet, staticcheck and others, imports, sizes
 	@test/lint.sh

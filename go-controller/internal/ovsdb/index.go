@@ -230,8 +230,11 @@ func (x *index) claim(r nb.Ref, o nb.Owner) {
 func (x *index) takeDirty() []nb.Owner {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if len(x.dirty) == 0 {
+		return nil
+	}
 	out := slices.Collect(maps.Keys(x.dirty))
-	clear(x.dirty)
+	x.dirty = map[nb.Owner]bool{} // to clear and to look through the old one costs as much as when it was full
 	return out
 }
 

@@ -44,7 +44,7 @@ type dirtySet struct {
 func newDirtySet() *dirtySet {
 	return &dirtySet{
 		byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{},
-		vanished: map[nb.Owner]bool{}, parents: map[nb.Ref]map[nb.Owner]bool{},
+		parents: map[nb.Ref]map[nb.Owner]bool{},
 	}
 }
 
@@ -81,7 +81,7 @@ func (d *dirtySet) take(now time.Time, next func(o nb.Owner, c cause, vanished b
 			}
 			postpone, full := next(o, c, false)
 			if postpone {
-				d.vanished[o] = true
+				d.postpone(o)
 			} else {
 				d.drop(o)
 			}
@@ -102,10 +102,23 @@ func (d *dirtySet) take(now time.Time, next func(o nb.Owner, c cause, vanished b
 	}
 }
 
-// drop removes an owner from the set.
+// postpone records that an owner wants nothing any more.
+func (d *dirtySet) postpone(o nb.Owner) {
+	if d.vanished == nil {
+		d.vanished = map[nb.Owner]bool{}
+	}
+	d.vanished[o] = true
+}
+
+// drop removes an owner from the set. A map that is empty is not kept: looking through it would cost as much as when it
+// was full, at every change after a full pass.
 func (d *dirtySet) drop(o nb.Owner) {
-	delete(d.byKind[o.Kind], o)
-	delete(d.vanished, o)
+	if delete(d.byKind[o.Kind], o); len(d.byKind[o.Kind]) == 0 {
+		delete(d.byKind, o.Kind)
+	}
+	if delete(d.vanished, o); len(d.vanished) == 0 {
+		d.vanished = nil
+	}
 	d.size--
 }
 

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -170,4 +171,19 @@ func TestDirtySetVanished(t *testing.T) {
 	if d.size != 0 || len(d.vanished) != 0 {
 		t.Errorf("something is left: %+v", d)
 	}
+}
+
+// A set from which all owners were taken keeps no room for them. Looking for the owners of the next change would
+// otherwise cost as much as a full pass once had.
+func TestDirtySetKeepsNoRoom(t *testing.T) {
+	d := newDirtySet()
+	for i := range 1000 {
+		d.add(owner(names.KindPod, fmt.Sprintf("d/%d", i)), fullPass)
+	}
+	d.take(time.Unix(1000, 0), func(_ nb.Owner, _ cause, vanished bool) (postpone, full bool) { return !vanished, false })
+	if d.size != 0 || len(d.byKind) != 0 || d.vanished != nil {
+		t.Errorf("%d dirty, maps of %d kinds, vanished %v; want none", d.size, len(d.byKind), d.vanished)
+	}
+	d.add(owner(names.KindPod, "d/again"), clusterChange)
+	wantTaken(t, "an owner that comes later", taken(d, time.Unix(1000, 0), 9), owner(names.KindPod, "d/again"))
 }

@@ -32,7 +32,8 @@ type Config struct {
 	Adds        int      // ADDs of each kind, in phase add
 	Bin         string   // directory of the sandbox's programs and of ovn_cni
 	Hello       string   // a hello-world program, to compare the plugin with
-	Only        []string // phases; empty: all
+	Only        []string // phases; empty: all but phase scale
+	Scale       Scale
 }
 
 // phaseAdd measures the CNI plugin.
@@ -44,7 +45,7 @@ func Phases() []string {
 	for _, p := range nodePhases() {
 		out = append(out, p.name)
 	}
-	return out
+	return append(out, phaseScale)
 }
 
 // nodePhase is a phase that has a cluster with a real node to itself.
@@ -68,17 +69,22 @@ func masterPhases() []string {
 func (c Config) Plugin() string { return filepath.Join(c.Bin, "ovn_cni") }
 
 // Runs reports whether a phase is to run.
-func (c Config) Runs(phase string) bool { return len(c.Only) == 0 || slices.Contains(c.Only, phase) }
+func (c Config) Runs(phase string) bool {
+	return len(c.Only) == 0 && phase != phaseScale || slices.Contains(c.Only, phase)
+}
 
 // maxPodsPerNode is the number of pods in a /23, the default node subnet.
 const maxPodsPerNode = 508
 
-// maxServices is half the number of services for which there are endpoint addresses.
+// maxServices limits the services that wait, and those that come later.
 const maxServices = 2000
 
 // Validate returns what is wrong with a Config.
 func (c Config) Validate() error {
 	errs := []error{c.checkAdds()}
+	if c.Runs(phaseScale) {
+		errs = append(errs, c.Scale.check())
+	}
 	if c.Pods < 1 || c.Nodes < 1 || c.RestartPods < 1 {
 		errs = append(errs, fmt.Errorf("--pods %d --nodes %d --restart-pods %d: want at least 1 of each", c.Pods, c.Nodes,
 			c.RestartPods))
@@ -123,6 +129,11 @@ func Run(ctx context.Context, c Config, w io.Writer) (*Report, error) {
 	if slices.ContainsFunc(masterPhases(), c.Runs) {
 		if err := runMaster(ctx, c, report, tell); err != nil {
 			return report, err
+		}
+	}
+	if c.Runs(phaseScale) {
+		if err := runScale(ctx, c, report, tell); err != nil {
+			return report, fmt.Errorf("measuring %s: %w", phaseScale, err)
 		}
 	}
 	for _, p := range nodePhases() {
@@ -228,12 +239,17 @@ func (b *bench) done(ctx context.Context, namespace string, n int) (annotated, p
 
 // machine describes this machine.
 func machine(c Config) string {
+	return fmt.Sprintf("%d pods on %d fake nodes, %d ADDs of each kind on a real one; %s", c.Pods, c.Nodes, c.Adds,
+		hardware())
+}
+
+// hardware describes this machine and how busy it is.
+func hardware() string {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		load = []byte("unknown")
 	}
-	return fmt.Sprintf("%d pods on %d fake nodes, %d ADDs of each kind on a real one; %d processors, %s/%s, load "+
-		"average before: %s",
-		c.Pods, c.Nodes, c.Adds, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
-		strings.Join(strings.Fields(string(load))[:min(3, len(strings.Fields(string(load))))], " "))
+	fields := strings.Fields(string(load))
+	return fmt.Sprintf("%d processors, %s/%s, load average before: %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
+		strings.Join(fields[:min(3, len(fields))], " "))
 }

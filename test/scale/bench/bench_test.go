@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -31,11 +33,56 @@ func TestValidate(t *testing.T) {
 		"--services 2001: want 1 to 2000":                  func(c *Config) { c.Services = 2001 },
 		"--adds 61: want 1 to 60":                          func(c *Config) { c.Adds = 61 },
 		`--only "bursts": want some of raw,backlog,burst,`: func(c *Config) { c.Only = []string{"bursts"} },
+		"--sizes: want at least one":                       func(c *Config) { c.Only = []string{phaseScale} },
+		"--scale-nodes 0":                                  func(c *Config) { c.Only = []string{phaseScale} },
+		"--sizes [300 200]: want ascending": func(c *Config) {
+			c.Only, c.Scale.Sizes = []string{phaseScale}, []int{300, 200}
+		},
 	} {
 		bad := good
 		change(&bad)
 		if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want one with %q", bad, err, want)
 		}
+	}
+}
+
+// The table replaces what is between its lines, and nothing else.
+func TestWriteScaled(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, scalePage)
+	write := func(text string) {
+		if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Scaled{Scale: Scale{Nodes: 3, Services: 1, Write: dir}, Machine: "2 processors"}
+	for i, n := range []int{1000, 10000} {
+		s.Sizes = append(s.Sizes, scaled{pods: n, heap: int64(1+i) * 9e6, changes: []effect{{kind: "a pod comes",
+			took: time.Millisecond, operations: 4}, {kind: "a label changes"}}})
+	}
+	write("before\n")
+	if err := s.Write(); err == nil || !strings.Contains(err.Error(), "from here") {
+		t.Errorf("writing into a page without the lines: %v, want an error that names them", err)
+	}
+	write("before\n" + tableBegin + "old\n" + tableEnd + "after\n")
+	for range 2 { // the second time changes nothing
+		if err := s.Write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(page)
+	if want := "before\n" + tableBegin + "\n" + s.Table() + "\n" + tableEnd + "after\n"; err != nil || string(got) != want {
+		t.Errorf("the page is %v\n%s\nwant\n%s", err, got, want)
+	}
+	for _, want := range []string{"| 1,000 pods | 10,000 pods |", "| 9 MB | 18 MB; 1000 bytes |",
+		"| 4; 1.0 ms; 0.0 ms |", "| 0; none; 0.0 ms |"} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%q is not in the page:\n%s", want, got)
+		}
+	}
+	plot, err := os.ReadFile(filepath.Join(dir, scalePlot))
+	if err != nil || !strings.Contains(string(plot), "a pod comes") || strings.Contains(string(plot), "a label changes") {
+		t.Errorf("the plot (%v) is\n%s\nwant a line for each kind of change that writes", err, plot)
 	}
 }

@@ -13,6 +13,7 @@ type Report struct {
 	Lines      []Line
 	Noise      []string // phases in which other programs used more than maxNoise
 	Violations []string // wrong counts
+	Scaled     *Scaled  // what phase scale measured, if it ran
 }
 
 // Line is a measurement.
@@ -72,6 +73,9 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("printing the report: %w", err)
+	}
+	if r.Scaled != nil && len(r.Scaled.Sizes) > 0 {
+		fmt.Fprintf(w, "\n%s", r.Scaled.Table())
 	}
 	for _, n := range r.Noise {
 		fmt.Fprintln(w, "\nNOISE:", n)

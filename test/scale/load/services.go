@@ -33,11 +33,40 @@ func CreateService(ctx context.Context, kube kubernetes.Interface, namespace str
 	if s, err = kube.CoreV1().Services(namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil {
 		return "", fmt.Errorf("making a service: %w", err)
 	}
-	if _, err := kube.DiscoveryV1().EndpointSlices(namespace).Create(ctx, slice(namespace, i, Backends),
-		metav1.CreateOptions{}); err != nil {
-		return "", fmt.Errorf("making an endpoint slice: %w", err)
+	return s.Spec.ClusterIP, createSlice(ctx, kube, slice(namespace, i, Backends))
+}
+
+func createSlice(ctx context.Context, kube kubernetes.Interface, e *discoveryv1.EndpointSlice) error {
+	if _, err := kube.DiscoveryV1().EndpointSlices(e.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("making an endpoint slice: %w", err)
 	}
-	return s.Spec.ClusterIP, nil
+	return nil
+}
+
+// CreateDualService makes the i-th service of a namespace, of both address families, without endpoints.
+func CreateDualService(ctx context.Context, kube kubernetes.Interface, namespace string, i int) error {
+	policy := corev1.IPFamilyPolicyRequireDualStack
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ServiceName(i)},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}, IPFamilyPolicy: &policy},
+	}
+	if _, err := kube.CoreV1().Services(namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("making a service: %w", err)
+	}
+	return nil
+}
+
+// CreateBackends makes Backends endpoints of one family for the i-th service of a namespace.
+func CreateBackends(ctx context.Context, kube kubernetes.Interface, namespace string, i int, is4 bool) error {
+	e := slice(namespace, i, Backends)
+	if !is4 {
+		e.Name += "-v6"
+		e.AddressType = discoveryv1.AddressTypeIPv6
+		for j := range e.Endpoints {
+			e.Endpoints[j].Addresses = []string{fmt.Sprintf("fd01:0:0:%x::%x", 1+i&0x3ff, 0x1000+Backends*(i>>10)+j)}
+		}
+	}
+	return createSlice(ctx, kube, e)
 }
 
 // SetBackends changes the number of endpoints of the i-th service, and returns when the request was sent and when it
@@ -61,8 +90,8 @@ func slice(namespace string, i, n int) *discoveryv1.EndpointSlice {
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
 	}
 	for j := range n {
-		e.Endpoints = append(e.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.%d", 128+j%4, i&255,
-			16*(i>>8)+3+j)}})
+		e.Endpoints = append(e.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.%d",
+			128+4*(i>>12)+j%4, i&255, 16*(i>>8&15)+3+j)}})
 	}
 	return e
 }

@@ -88,7 +88,10 @@ func (m *Master) sent(ctx context.Context, c *Counts) error {
 type exposition string
 
 // sum adds up the counters of a name that have all the given labels, each as `name="value"`.
-func (e exposition) sum(name string, labels ...string) int {
+func (e exposition) sum(name string, labels ...string) int { return int(e.value(name, labels...)) }
+
+// value is sum for figures that need not be whole.
+func (e exposition) value(name string, labels ...string) float64 {
 	total := 0.0
 lines:
 	for line := range strings.Lines(string(e)) {
@@ -106,5 +109,5 @@ lines:
 			total += v
 		}
 	}
-	return int(total)
+	return total
 }

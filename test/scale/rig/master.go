@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/test/scale/process"
 )
 
-// metricsAddr is the address of the metrics of the only master.
-const metricsAddr = "127.0.0.1:9409"
+// MetricsAddr is the address of the metrics of the only master.
+const MetricsAddr = "127.0.0.1:9409"
 
 // Master is a running `ovnkube master`.
 type Master struct {
@@ -25,7 +26,7 @@ type Master struct {
 
 // StartMaster executes the only master and returns at once.
 func (r *Rig) StartMaster(ctx context.Context) (*Master, error) {
-	return r.StartMasterAt(ctx, metricsAddr, "--leader-elect=false")
+	return r.StartMasterAt(ctx, MetricsAddr, "--leader-elect=false")
 }
 
 // StartMasterAt executes one of several masters, with more flags, and returns at once.
@@ -50,9 +51,12 @@ func (m *Master) Stop() error {
 	return m.Process.Stop(stopGrace)
 }
 
+// readyTimeout is for a master to be ready. It may have to write a large cluster first.
+const readyTimeout = 10 * time.Minute
+
 // WaitReady waits until /readyz is ok and returns when that was.
 func (m *Master) WaitReady(ctx context.Context) (time.Time, error) {
-	err := waitFor(ctx, m.Process, func() bool {
+	err := waitWithin(ctx, readyTimeout, m.Process, func() bool {
 		resp, err := m.http.Get(m.url + "/readyz")
 		if err != nil {
 			return false
@@ -61,6 +65,39 @@ func (m *Master) WaitReady(ctx context.Context) (time.Time, error) {
 		return resp.Body.Close() == nil && err == nil && resp.StatusCode == http.StatusOK
 	})
 	return time.Now(), err
+}
+
+// Value reads a metric of the master, added up over all series that have the labels, each as `name="value"`.
+func (m *Master) Value(ctx context.Context, name string, labels ...string) (float64, error) {
+	e, err := m.metrics(ctx)
+	return e.value(name, labels...), err
+}
+
+// WaitValues waits until reached returns true, which reads metrics as Value does.
+func (m *Master) WaitValues(ctx context.Context, reached func(value func(string, ...string) float64) bool) error {
+	var failure error
+	err := waitWithin(ctx, readyTimeout, m.Process, func() bool {
+		e, err := m.metrics(ctx)
+		failure = err
+		return err != nil || reached(e.value)
+	})
+	return errors.Join(failure, err)
+}
+
+// LiveHeap returns the bytes of the objects that a garbage collection left. It reads metrics until there was one:
+// that makes garbage.
+func (m *Master) LiveHeap(ctx context.Context) (int64, error) {
+	const collections = "go_gc_duration_seconds_count"
+	before, err := m.Value(ctx, collections)
+	for now := before; err == nil && now == before; {
+		now, err = m.Value(ctx, collections)
+	}
+	if err != nil {
+		return 0, err
+	}
+	e, err := m.metrics(ctx) // once more: the master sets GOGC just after a collection
+	// The next collection is due when garbage has made the heap larger by GOGC per cent.
+	return int64(e.value("go_memstats_next_gc_bytes") / (1 + e.value("go_gc_gogc_percent")/100)), err
 }
 
 // metrics reads the master's metrics.

@@ -59,12 +59,13 @@ type Rig struct {
 
 	programs   Programs
 	kubeconfig string
+	apiFlags   []string
 	databases  []*Northbound
 	masters    int // started so far
 }
 
-// New starts a Rig. After an error, nothing is left behind.
-func New(ctx context.Context, p Programs) (r *Rig, err error) {
+// New starts a Rig, with more flags for the API server. After an error, nothing is left behind.
+func New(ctx context.Context, p Programs, apiFlags ...string) (r *Rig, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func New(ctx context.Context, p Programs) (r *Rig, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a directory: %w", err)
 	}
-	r = &Rig{Dir: dir, programs: p, kubeconfig: filepath.Join(dir, "k8s", "admin.kubeconfig")}
+	r = &Rig{Dir: dir, programs: p, apiFlags: apiFlags, kubeconfig: filepath.Join(dir, "k8s", "admin.kubeconfig")}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.Close())
@@ -129,9 +130,9 @@ func (r *Rig) readyFile() string { return filepath.Join(r.Dir, "k8s", "ready") }
 func (r *Rig) runAPIServer() (err error) {
 	dir := filepath.Join(r.Dir, "k8s")
 	r.APIServer, err = process.Start("the API server", filepath.Join(r.Dir, "apiserver.log"), r.programs.APIServer,
-		"--dir="+dir, "--ready-file="+r.readyFile(), "--controllers=",
-		// It refuses a loopback address for the kubernetes service.
-		"--apiserver-arg=--endpoint-reconciler-type=none")
+		append([]string{"--dir=" + dir, "--ready-file=" + r.readyFile(), "--controllers=",
+			// It refuses a loopback address for the kubernetes service.
+			"--apiserver-arg=--endpoint-reconciler-type=none"}, r.apiFlags...)...)
 	return err
 }
 
@@ -238,6 +239,15 @@ func (r *Rig) RunNorthbound(ctx context.Context, db *Northbound) (err error) {
 	})
 }
 
+// ReplaceNorthbound stops the database and starts an empty one in its place. Masters must be stopped before.
+func (r *Rig) ReplaceNorthbound(ctx context.Context, name string) (err error) {
+	if err := r.NB.stop(); err != nil {
+		return err
+	}
+	r.NB, err = r.StartNorthbound(ctx, name)
+	return err
+}
+
 // StopNorthbound stops a server.
 func (r *Rig) StopNorthbound(db *Northbound) error { return db.stop() }
 
@@ -253,7 +263,12 @@ func (n *Northbound) stop() error {
 // waitFor waits until ready returns true. It is an error if the process ends before, or if that takes longer than
 // startTimeout.
 func waitFor(ctx context.Context, p *process.Process, ready func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	return waitWithin(ctx, startTimeout, p, ready)
+}
+
+// waitWithin is waitFor with another limit.
+func waitWithin(ctx context.Context, limit time.Duration, p *process.Process, ready func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

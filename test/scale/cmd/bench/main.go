@@ -1,5 +1,5 @@
 // Command bench measures `ovnkube master` and the CNI plugin on this machine and prints a table: throughput, latency,
-// restart, services, ADD, and the limits of the machine for comparison. It exits non-zero if a count is wrong. It needs
+// restart, services, ADD, growth, and the limits of the machine for comparison. It exits non-zero if a count is wrong. It needs
 // root, for a network namespace of its own.
 package main
 
@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -59,6 +60,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 	}
 	report, err := bench.Run(ctx, c, progress)
 	printed := report.Print(out)
+	if err == nil && c.Scale.Write != "" && report.Scaled != nil {
+		err = report.Scaled.Write()
+	}
 	if err := errors.Join(err, printed); err != nil {
 		fmt.Fprintln(progress, "bench:", err)
 		return failed
@@ -77,7 +81,7 @@ func parse(args []string, w io.Writer) (bench.Config, error) {
 	}
 	bin := filepath.Dir(self)
 	var c bench.Config
-	var only string
+	var only, sizes string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(w)
 	f.IntVar(&c.Pods, "pods", 2000, "`NUMBER` of pods in each of the raw limits, the backlog and the burst")
@@ -92,8 +96,19 @@ func parse(args []string, w io.Writer) (bench.Config, error) {
 	f.StringVar(&c.Bin, "bin", bin, "`DIR` of the sandbox's programs and of ovn_cni, for phases flows and add")
 	f.StringVar(&c.Hello, "hello", filepath.Join(bin, "hello"), "`PATH` of a hello-world program, for phase add")
 	f.StringVar(&c.Schema, "nb-schema", "/usr/share/ovn/ovn-nb.ovsschema", "`PATH` of the Northbound schema")
+	f.StringVar(&sizes, "sizes", "1000,10000,100000", "`NUMBERS` of pods in phase scale, comma-separated, ascending")
+	f.IntVar(&c.Scale.Nodes, "scale-nodes", 1000, "`NUMBER` of fake nodes in phase scale")
+	f.IntVar(&c.Scale.Services, "scale-services", 10000, "`NUMBER` of services in phase scale")
+	f.StringVar(&c.Scale.Write, "write", "", "`DIR` in which phase scale writes scale.svg, and its table into performance.md")
 	if err := f.Parse(args); err != nil {
 		return c, err
+	}
+	for _, n := range strings.Split(sizes, ",") {
+		pods, err := strconv.Atoi(n)
+		if err != nil {
+			return c, fmt.Errorf("--sizes %s: want numbers, comma-separated: %w", sizes, err)
+		}
+		c.Scale.Sizes = append(c.Scale.Sizes, pods)
 	}
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
