@@ -72,7 +72,8 @@ func TestWriteScaled(t *testing.T) {
 		}
 	}
 	got, err := os.ReadFile(page)
-	if want := "before\n" + tableBegin + "\n" + s.Table() + "\n" + tableEnd + "after\n"; err != nil || string(got) != want {
+	want := "before\n" + tableBegin + "\n" + s.Table() + "\n" + tableEnd + "after\n"
+	if err != nil || string(got) != want {
 		t.Errorf("the page is %v\n%s\nwant\n%s", err, got, want)
 	}
 	for _, want := range []string{"| 1,000 pods | 10,000 pods |", "| 9 MB | 18 MB; 1000 bytes |",

@@ -58,8 +58,8 @@ func (c Chart) SVG() string {
 	}
 	var b strings.Builder
 	w, h := width*len(c.Panels), height+legend*most
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d">`+"\n%s", w, h,
-		style)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d">`, w, h)
+	b.WriteString("\n" + style)
 	for i, p := range c.Panels {
 		fmt.Fprintf(&b, `<g transform="translate(%d 0)">`+"\n", i*width)
 		c.panel(&b, p)

@@ -1,6 +1,6 @@
 // Command bench measures `ovnkube master` and the CNI plugin on this machine and prints a table: throughput, latency,
-// restart, services, ADD, growth, and the limits of the machine for comparison. It exits non-zero if a count is wrong. It needs
-// root, for a network namespace of its own.
+// restart, services, ADD, growth, and the limits of the machine for comparison. It exits non-zero if a count is wrong.
+// It needs root, for a network namespace of its own.
 package main
 
 import (
@@ -99,7 +99,8 @@ func parse(args []string, w io.Writer) (bench.Config, error) {
 	f.StringVar(&sizes, "sizes", "1000,10000,100000", "`NUMBERS` of pods in phase scale, comma-separated, ascending")
 	f.IntVar(&c.Scale.Nodes, "scale-nodes", 1000, "`NUMBER` of fake nodes in phase scale")
 	f.IntVar(&c.Scale.Services, "scale-services", 10000, "`NUMBER` of services in phase scale")
-	f.StringVar(&c.Scale.Write, "write", "", "`DIR` in which phase scale writes scale.svg, and its table into performance.md")
+	f.StringVar(&c.Scale.Write, "write", "", "`DIR` in which phase scale writes scale.svg, and its table into "+
+		"performance.md")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
