@@ -116,8 +116,8 @@ func runScale(ctx context.Context, c Config, report *Report, tell func(string)) 
 
 // prepareScale makes the nodes and services, and a master.
 func (s *scale) prepareScale(ctx context.Context) error {
-	err := errors.Join(load.Nodes(ctx, s.rig.Kube, s.Scale.Nodes), load.Namespace(ctx, s.rig.Kube, phaseScale),
-		load.Parallel(ctx, s.Scale.Services, s.service))
+	err := errors.Join(load.Nodes(ctx, s.rig.Kube, s.Nodes), load.Namespace(ctx, s.rig.Kube, phaseScale),
+		load.Parallel(ctx, s.Services, s.service))
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (s *scale) growTo(ctx context.Context, pods int) error {
 	}
 	s.namespaces = last + 1
 	err = load.Parallel(ctx, missing, func(ctx context.Context, i int) error {
-		_, _, err := load.CreatePod(ctx, s.rig.Kube, namespaceOf(s.grown+i), s.grown+i, s.Scale.Nodes)
+		_, _, err := load.CreatePod(ctx, s.rig.Kube, namespaceOf(s.grown+i), s.grown+i, s.Nodes)
 		return err
 	})
 	if err != nil {

@@ -48,24 +48,24 @@ func kinds() []kind {
 		}},
 		{"a namespace's label changes", false, (*scale).labelNamespace},
 		{"a service comes, without endpoints", true, func(s *scale, ctx context.Context, i int) error {
-			return load.CreateDualService(ctx, s.rig.Kube, phaseScale, s.Scale.Services+i)
+			return load.CreateDualService(ctx, s.rig.Kube, phaseScale, s.Services+i)
 		}},
 		{"its endpoints come, 10 of IPv4", true, func(s *scale, ctx context.Context, i int) error {
-			return load.CreateBackends(ctx, s.rig.Kube, phaseScale, s.Scale.Services+i, true)
+			return load.CreateBackends(ctx, s.rig.Kube, phaseScale, s.Services+i, true)
 		}},
 		{"one endpoint goes", true, func(s *scale, ctx context.Context, i int) error {
-			_, _, err := load.SetBackends(ctx, s.rig.Kube, phaseScale, s.Scale.Services+i, load.Backends-1)
+			_, _, err := load.SetBackends(ctx, s.rig.Kube, phaseScale, s.Services+i, load.Backends-1)
 			return err
 		}},
 		{"a service goes", true, func(s *scale, ctx context.Context, i int) error {
-			if err := s.rig.Kube.CoreV1().Services(phaseScale).Delete(ctx, load.ServiceName(s.Scale.Services+i),
+			if err := s.rig.Kube.CoreV1().Services(phaseScale).Delete(ctx, load.ServiceName(s.Services+i),
 				metav1.DeleteOptions{}); err != nil {
 				return fmt.Errorf("deleting a service: %w", err)
 			}
 			return nil
 		}},
 		{"a node comes", true, func(s *scale, ctx context.Context, i int) error {
-			return load.Node(ctx, s.rig.Kube, s.Scale.Nodes+i)
+			return load.Node(ctx, s.rig.Kube, s.Nodes+i)
 		}},
 	}
 }
@@ -153,7 +153,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // addPod makes the next pod, in the first namespace.
 func (s *scale) addPod(ctx context.Context) error {
-	_, _, err := load.CreatePod(ctx, s.rig.Kube, namespaceOf(0), s.grown, s.Scale.Nodes)
+	_, _, err := load.CreatePod(ctx, s.rig.Kube, namespaceOf(0), s.grown, s.Nodes)
 	s.grown++
 	return err
 }

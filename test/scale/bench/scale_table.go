@@ -51,7 +51,7 @@ func (s *Scaled) Write() error {
 // Table is the measurements as a table in Markdown.
 func (s *Scaled) Table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d nodes, %d services with 10 endpoints of each family;\n%s.\n\n", s.Scale.Nodes, s.Scale.Services,
+	fmt.Fprintf(&b, "%d nodes, %d services with 10 endpoints of each family;\n%s.\n\n", s.Nodes, s.Services,
 		s.Machine)
 	b.WriteString("| measured |")
 	for _, n := range s.Sizes {
