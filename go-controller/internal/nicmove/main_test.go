@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv(asEnv) {
 	case "":
-		os.Exit(m.Run())
+		os.Exit(testkit.RunTests(m))
 	case "mover":
 		err = mover(os.Args[1])
 	case "watchdog":

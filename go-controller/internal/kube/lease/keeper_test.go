@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,10 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // newKeeper is a Keeper of node n1, whose UID owner tells, with an API server.
 func newKeeper(owner func() (string, bool)) (*fake.Clientset, *Keeper) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 const deadline = 20 * time.Second
 
