@@ -126,11 +126,13 @@ func TestBackAfterOutage(t *testing.T) {
 				}
 				running.Go(func() { w.Run(ctx, &client.Clients{Kube: fake.NewClientset()}) })
 				<-sink.listed
+				synctest.Wait() // for the watch
 				away.Store(true)
 				ended := current
 				current = watch.NewFake()
 				ended.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 				time.Sleep(10 * time.Minute)
+				synctest.Wait()
 				if n := tries.Load(); n > 10*60 {
 					t.Errorf("%d tries in 10 minutes, want at most one a second", n)
 				}
@@ -138,7 +140,6 @@ func TestBackAfterOutage(t *testing.T) {
 				if len(sink.there) != 1 || (refusals == 1) != forbidden || (refused.Err() != nil) != forbidden {
 					t.Errorf("during the outage %v are known, after %d refusals", sink.there, refusals)
 				}
-				synctest.Wait()
 				if n := strings.Count(logged.String(), "Failed to watch"); n < 7 || n > 11 {
 					t.Errorf("%d failures are logged in 10 minutes, want the 1st, 2nd, 4th and so on:\n%s", n, logged.String())
 				}
