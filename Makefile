@@ -1,7 +1,7 @@
 # `make help` lists every target. Two of them are all that a new machine needs
 # (Debian or Ubuntu with Go and apt, as root): `make demo` and `make test`.
 
-# One setting for every build: mixing recompiles everything, Kubernetes too.
+# One setting for every build: mixing recompiles everything, Kubernetes too. Only the race detector needs cgo.
 export CGO_ENABLED = 0
 # So that a script can say what to type.
 export MAKECMDGOALS
@@ -43,6 +43,14 @@ unit: ## the tests of the product's module alone; as root
 	@test/deps.sh
 	@test/modules.sh .
 	GOPROXY=off $(GO) test ./...
+
+.PHONY: race
+race: ## the product's tests with Go's race detector; RACE=./go-controller/internal/ovsdb for one package; as root
+	@test/need.sh go root
+	@test/deps.sh race
+	@test/need.sh cc
+	@test/modules.sh .
+	CGO_ENABLED=1 GOPROXY=off $(GO) test -race -vet=off -timeout 60m $(or $(RACE),./go-controller/...)
 
 .PHONY: fuzz
 fuzz: ## random input for every parser and for names; FUZZTIME=1m each

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the tests use. What is already there is not
 # touched, and nothing is started: the tests start their own servers.
-# With "demo" it installs only what the sandbox uses on the machine itself.
+# With "demo" it installs only what the sandbox uses on the machine itself, with "race" a C compiler, too.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -15,6 +15,9 @@ packages=(
   ethtool iputils-ping nftables         # ethtool, ping, nft
   iptables                              # what the portmap plugin writes its rules with
 )
+
+# The race detector is linked by a C compiler. Another one than gcc may be there, and be named by CC.
+if [ "${1:-}" = race ] && ! ./need.sh cc 2>/dev/null; then packages+=(gcc libc6-dev); fi
 
 ./need.sh apt
 missing=()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Stops with one line that says what is missing on this machine, and what to type.
-# need.sh WHAT...: go, root or apt.
+# need.sh WHAT...: go, root, apt or cc.
 set -euo pipefail
 
 stop() { echo "$*" >&2; exit 1; }
@@ -25,6 +25,14 @@ need_root() {
 need_apt() {
   command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
     stop "apt-get is missing: this needs Debian or Ubuntu. On another system, try it in a container or virtual machine."
+}
+
+need_cc() {
+  local cc
+  cc=$(cd / && CGO_ENABLED=1 go env CC)
+  # shellcheck disable=SC2086 # CC may have flags
+  echo '#include <stdlib.h>' | $cc -x c -E -o /dev/null - 2>/dev/null ||
+    stop "The race detector needs a C compiler and its headers ($cc). Type: sudo apt-get install gcc libc6-dev"
 }
 
 for what; do "need_$what"; done

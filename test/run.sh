@@ -15,7 +15,7 @@ downloads=$PWD/bin/_downloads   # the usual cache's zip files
 
 if [ "${1:-}" != inside ]; then
   test/need.sh go root apt || exit 1
-  test/deps.sh || exit 1
+  test/deps.sh race && test/need.sh cc || exit 1
   test/modules.sh . test || exit 1
   rm -rf "$fresh" "$downloads"
   mkdir -p "$fresh" "$downloads" "$modules/cache/download" || exit 1
@@ -49,14 +49,21 @@ again() {
 
 compile() { go list -deps -test -export ./... >/dev/null && go list -C test -deps -test -export ./... >/dev/null; }
 
+# Packages whose goroutines share memory, and whose tests take seconds: all of them together about one minute.
+shared=(./go-controller/internal/{kube/...,liveness,master,newkind,daemon})
+compile_race() { CGO_ENABLED=1 go list -race -deps -test -export "${shared[@]}" >/dev/null; }
+races() { CGO_ENABLED=1 go test -race -vet=off -count=1 -timeout 10m "${shared[@]}"; }
+
 prepare "an empty module cache, filled again" again
 export GOPROXY=off
 prepare "building ovnkube, the sandbox and Kubernetes (the first time about 10 minutes)" make --no-print-directory sandbox
 prepare "compiling the tests" compile
+prepare "compiling some of them with the race detector (the first time about 5 minutes)" compile_race
 prepare "the sandbox's root filesystem (the first time about a minute)" bin/sandbox fetch
 
 # One package at a time in the test module: each brings up a cluster of its own.
 timed "product: unit, golden, oracle, fuzz seeds, integration" go test -count=1 -timeout 20m ./...
+timed "product: data races" races
 timed "sandbox: scale, end to end" go test -C test -count=1 -p 1 -timeout 40m ./...
 
 echo "== where the time went"

@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
 // result is the outcome of a run of the program.
@@ -74,7 +76,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Bool("update", false, "rewrite the golden files")
 	flag.Parse()
-	os.Exit(m.Run())
+	os.Exit(testkit.RunTests(m))
 }
 
 // Each command in an input file prints what the golden file has.

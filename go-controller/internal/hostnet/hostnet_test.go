@@ -3,6 +3,7 @@ package hostnet
 import (
 	"context"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 func mac(last byte) ipnet.MAC { return ipnet.MAC{0x0a, 0x58, 0, 0, 0, last} }
 

@@ -40,7 +40,6 @@ type master struct {
 	clients *client.Clients
 	metrics *metrics.Master
 	source  *source.Source
-	writer  *write.Writer
 	leader  *leader.Leader
 
 	mu       sync.Mutex
@@ -66,11 +65,9 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	m := &master{config: c, log: log, clients: clients, metrics: metrics.NewMaster(registry)}
 	m.source = source.New(clients, kinds.All())
 	m.source.Refusals.Count = m.metrics.KindsRefused
-	m.writer = write.New(clients, kinds.All(), component, m.metrics, log)
 	if m.leader, err = leader.New(clients, c.LeaderElect, log); err != nil {
 		return err
 	}
-	m.writer.While(m.leader.Holds)
 	server, err := health.Listen(c.Metrics, registry, health.Probes{Alive: m.alive, Ready: m.ready}, log)
 	if err != nil {
 		return err
@@ -171,9 +168,11 @@ func (m *master) lead(ctx context.Context) error {
 	schema := nb.NewSchema()
 	db := ovsdb.New(m.config.NB, schema, m.log)
 	leases := lease.NewMonitor(m.clients, m.log)
+	writer := write.New(m.clients, kinds.All(), component, m.metrics, m.log) // it has goroutines, which end with Run
+	writer.While(m.leader.Holds)
 	loop := reconcile.New(reconcile.Config{
 		Core:     core.New(m.config.Cluster, schema, all.Translators(schema)),
-		Database: db, Source: m.source, Writer: m.writer,
+		Database: db, Source: m.source, Writer: writer,
 		Recorder: nbrecord.Records{Router: m.config.Cluster.RouterName},
 		Monitor:  liveness.NewGateways(leases, m.metrics, m.log), Leader: m.leader, Adopt: m.config.Adopt,
 		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
@@ -185,7 +184,7 @@ func (m *master) lead(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	run(&wg, func() { m.source.Run(ctx) })
-	run(&wg, func() { m.writer.Run(ctx) })
+	run(&wg, func() { writer.Run(ctx) })
 	run(&wg, func() { leases.Run(ctx) })
 	// The database runs longer than the loop, so that a transaction in flight ends.
 	dbCtx, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +34,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // apiWidget is a kind that the product does not have, as the API has it.
 type apiWidget struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/nicmove"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
 // asEnv makes the test binary run as another program: "mover", "watchdog", "outside" (servers), "router" (router
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv(asEnv) {
 	case "":
-		os.Exit(m.Run())
+		os.Exit(testkit.RunTests(m))
 	case "mover":
 		err = mover(os.Args[1])
 	case "watchdog":

@@ -18,12 +18,11 @@ const ProgramDir = "/run/bin"
 // programsEnv names the directory that RunWith builds programs in.
 const programsEnv = "NORTHBOUND_TEST_PROGRAMS"
 
-// RunWith builds the programs of some packages, runs the tests, and returns the
-// exit code: a TestMain calls it. The programs are built once, before any test is
-// in a network namespace: from there the go command could download no module.
+// RunWith is RunTests for tests that run programs of ours: it builds the programs of some packages first. They are
+// built once, before any test is in a network namespace: from there the go command could download no module.
 func RunWith(m *testing.M, packages ...string) int {
 	if os.Getenv(programsEnv) != "" {
-		return m.Run() // the process of an isolated test
+		return RunTests(m) // the process of an isolated test
 	}
 	dir, err := buildPrograms(packages)
 	code := 1
@@ -31,7 +30,7 @@ func RunWith(m *testing.M, packages ...string) int {
 		err = os.Setenv(programsEnv, dir)
 	}
 	if err == nil {
-		code = m.Run()
+		code = RunTests(m)
 	}
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -12,7 +12,10 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // A program that is told to end does not wait for an API server that accepts and never answers.
 func TestWaitForServerEnds(t *testing.T) {

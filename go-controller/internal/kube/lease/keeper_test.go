@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,10 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // newKeeper is a Keeper of node n1, whose UID owner tells, with an API server.
 func newKeeper(owner func() (string, bool)) (*fake.Clientset, *Keeper) {
@@ -31,26 +35,27 @@ func newKeeper(owner func() (string, bool)) (*fake.Clientset, *Keeper) {
 func TestKeepLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, k := newKeeper(func() (string, bool) { return "node-uid", true })
-		var tries, refused int
+		var tries, refused atomic.Int64
 		var alive, may atomic.Bool
 		client.PrependReactor("patch", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
-			if tries++; may.Load() {
+			if tries.Add(1); may.Load() {
 				return false, nil, nil
 			}
-			refused++
+			refused.Add(1)
 			return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "ovn-gateway.n1",
 				errors.New("not yours"))
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); k.Run(ctx, alive.Load) }()
-		pass := func(what string, d time.Duration, wantTries, wantRefused int) {
+		pass := func(what string, d time.Duration, wantTries, wantRefused int64) {
 			t.Helper()
-			tries, refused = 0, 0
+			tries.Store(0)
+			refused.Store(0)
 			time.Sleep(d)
 			synctest.Wait()
-			if tries != wantTries || refused != wantRefused {
-				t.Errorf("%s: %d tries, %d refused; want %d, %d", what, tries, refused, wantTries, wantRefused)
+			if n, no := tries.Load(), refused.Load(); n != wantTries || no != wantRefused {
+				t.Errorf("%s: %d tries, %d refused; want %d, %d", what, n, no, wantTries, wantRefused)
 			}
 		}
 		pass("no gateway", 21*time.Second, 0, 0)

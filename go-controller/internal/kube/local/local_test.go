@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 func localPod(name, uid string, annotations map[string]string) *corev1.Pod {
 	return &corev1.Pod{

@@ -154,15 +154,17 @@ func TestLocalEndpointsElsewhere(t *testing.T) {
 
 // An agent that may not watch slices is told so, until it may.
 func TestLocalEndpointsNotAllowed(t *testing.T) {
-	l, client := startLocal(t)
 	allowed := make(chan struct{})
-	client.PrependReactor("list", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) {
-		select {
-		case <-allowed:
-			return false, nil, nil
-		default:
-			return true, nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), "", errors.New("no rights"))
-		}
+	l, client := startLocalWith(t, func(l *Watcher) {
+		c := l.clients.Kube.(*fake.Clientset)
+		c.PrependReactor("list", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) {
+			select {
+			case <-allowed:
+				return false, nil, nil
+			default:
+				return true, nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), "", errors.New("no rights"))
+			}
+		})
 	})
 	_, _, err := l.Endpoints()
 	for ; !errors.Is(err, ErrNotAllowed); _, _, err = l.Endpoints() {

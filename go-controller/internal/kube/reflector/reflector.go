@@ -74,9 +74,9 @@ func (w Watch) Run(ctx context.Context, c *client.Clients) {
 	var failures atomic.Uint64
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(sparseHandler{log, &failures}))
 	lw := w.listWatch(c)
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, c.Kube), w.Kind.New(),
-		&store{Watch: w, failures: &failures, again: func() (bool, error) { return some(ctx, lw) }},
-		cache.ReflectorOptions{Name: string(w.Kind.Kind), Backoff: backoff()})
+	s := &store{Watch: w, failures: &failures, again: func() (bool, error) { return some(ctx, lw) }}
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(s.remember(lw), c.Kube), w.Kind.New(),
+		s, cache.ReflectorOptions{Name: string(w.Kind.Kind), Backoff: backoff()})
 	r.RunWithContext(ctx)
 }
 
@@ -139,6 +139,21 @@ type store struct {
 	Watch
 	failures *atomic.Uint64       // to log, since the watch last worked
 	again    func() (bool, error) // whether there is any object, asked again
+	started  watch.Interface      // the last watch, nil before the first
+}
+
+// remember is lw that keeps the last watch in the store. A reflector calls both from one goroutine.
+func (s *store) remember(lw *cache.ListWatch) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: lw.ListWithContextFunc,
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			started, err := lw.WatchWithContext(ctx, o)
+			if err == nil {
+				s.started = started
+			}
+			return started, err
+		},
+	}
 }
 
 // Add implements cache.ReflectorStore.
@@ -180,9 +195,18 @@ func (s *store) Delete(obj any) error {
 	return s.Sink.Put(nil, []cluster.Name{kinds.NameOf(m)}, false)
 }
 
-// Replace implements cache.ReflectorStore: list is everything there is. An empty list would delete everything, so a
-// second look must agree. After an error the reflector lists again.
+// Replace implements cache.ReflectorStore: list is everything there is. After an error the reflector lists again. It
+// forgets the watch that streamed the list, without stopping it: its goroutine and its request would stay.
 func (s *store) Replace(list []any, _ string) error {
+	err := s.replace(list)
+	if err != nil && s.started != nil {
+		s.started.Stop()
+	}
+	return err
+}
+
+// replace has the Sink take a list. An empty list would delete everything, so a second look must agree.
+func (s *store) replace(list []any) error {
 	if len(list) == 0 {
 		switch there, err := s.again(); {
 		case err != nil:

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,13 +20,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // names is a Sink of names alone. listed has a value after each list.
 type names struct {
@@ -126,6 +131,7 @@ func TestBackAfterOutage(t *testing.T) {
 				current = watch.NewFake()
 				ended.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 				time.Sleep(10 * time.Minute)
+				synctest.Wait()
 				if n := tries.Load(); n > 10*60 {
 					t.Errorf("%d tries in 10 minutes, want at most one a second", n)
 				}
@@ -133,7 +139,6 @@ func TestBackAfterOutage(t *testing.T) {
 				if len(sink.there) != 1 || (refusals == 1) != forbidden || (refused.Err() != nil) != forbidden {
 					t.Errorf("during the outage %v are known, after %d refusals", sink.there, refusals)
 				}
-				synctest.Wait()
 				if n := strings.Count(logged.String(), "Failed to watch"); n < 7 || n > 11 {
 					t.Errorf("%d failures are logged in 10 minutes, want the 1st, 2nd, 4th and so on:\n%s", n, logged.String())
 				}
@@ -195,6 +200,39 @@ func TestEmptyListIsLookedAtTwice(t *testing.T) {
 		<-sink.listed
 		if len(sink.there) != 0 {
 			t.Errorf("after the end of all: %v", sink.there)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// A watch ends if the list that it streamed is not taken. The next watch goes on.
+func TestRefusedStreamEnds(t *testing.T) {
+	withoutPauses(t)
+	synctest.Test(t, func(t *testing.T) {
+		watches := make(chan *watch.FakeWatcher, 2)
+		k := services(func(metav1.ListOptions) (*corev1.ServiceList, error) {
+			return serviceList("a"), nil // unlike the stream
+		}, func() (watch.Interface, error) {
+			w := watch.NewFakeWithChanSize(1, false)
+			end := &corev1.Service{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
+			end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+			w.Action(watch.Bookmark, end)
+			watches <- w
+			return w, nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		sink := newNames()
+		var running sync.WaitGroup
+		w := Watch{Kind: k, Sink: sink, Log: slog.New(slog.DiscardHandler)}
+		streams := struct{ kubernetes.Interface }{fake.NewClientset()} // hides that a fake can't stream lists
+		running.Go(func() { w.Run(ctx, &client.Clients{Kube: streams}) })
+		<-sink.listed
+		if !(<-watches).IsStopped() {
+			t.Error("the watch whose list was not taken goes on")
+		}
+		if (<-watches).IsStopped() {
+			t.Error("the next watch has ended")
 		}
 		cancel()
 		running.Wait()

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // lists is an API server's side of list and watch: pods are as given, the rest
 // is empty. A watch of pods ends when told to, as if it were too old.

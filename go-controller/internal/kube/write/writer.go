@@ -62,7 +62,7 @@ type Writer struct {
 	busy    map[cluster.Ref]bool // an attempt is under way
 }
 
-// New is a Writer; it sends no patch before Run.
+// New is a Writer; it sends no patch before Run. It starts goroutines that end with Run.
 func New(c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger) *Writer {
 	newQueue := workqueue.NewTypedDelayingQueue[cluster.Ref]
 	events := record.NewBroadcaster()

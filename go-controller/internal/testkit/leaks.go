@@ -1,0 +1,43 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// leakTimeout bounds how long goroutines may take to end after the last test: a loaded machine lets them wait.
+const leakTimeout = 20 * time.Second
+
+const libovsdbClient = "github.com/ovn-kubernetes/libovsdb/client.(*ovsdbClient)"
+
+// RunTests runs the tests of a package and returns the exit code: a TestMain calls it. It fails if a goroutine is left
+// when all tests have ended.
+func RunTests(m *testing.M) int {
+	code := m.Run()
+	if code != 0 {
+		return code
+	}
+	if err := leaks(leakTimeout); err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines that the tests left behind:", err)
+		return 1
+	}
+	return 0
+}
+
+// leaks waits until no goroutine is left but those that libraries keep on purpose. The error has their stacks.
+func leaks(timeout time.Duration) error {
+	for deadline := time.Now().Add(timeout); ; {
+		err := goleak.Find(
+			// libovsdb never ends the goroutine of a connection that waits for news of the leader. The cache is free then.
+			goleak.IgnoreTopFunction(libovsdbClient+".watchForLeaderChange.func2"),
+			// libovsdb goes on to reconnect if a client is closed while its server is away. Our programs end then.
+			goleak.IgnoreAnyFunction(libovsdbClient+".handleDisconnectNotification"))
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
