@@ -12,6 +12,9 @@ import (
 // leakTimeout bounds how long goroutines may take to end after the last test: a loaded machine lets them wait.
 const leakTimeout = 20 * time.Second
 
+// leftBehind begins the message about goroutines that are left.
+const leftBehind = "goroutines that the tests left behind:"
+
 const libovsdbClient = "github.com/ovn-kubernetes/libovsdb/client.(*ovsdbClient)"
 
 // RunTests runs the tests of a package and returns the exit code: a TestMain calls it. It fails if a goroutine is left
@@ -22,7 +25,7 @@ func RunTests(m *testing.M) int {
 		return code
 	}
 	if err := leaks(leakTimeout); err != nil {
-		fmt.Fprintln(os.Stderr, "goroutines that the tests left behind:", err)
+		fmt.Fprintln(os.Stderr, leftBehind, err)
 		return 1
 	}
 	return 0
