@@ -16,7 +16,8 @@ func (m *making) resolution() {
 	own, all, zero := a.addrs[0], broadcast(), make(net.HardwareAddr, 6)
 	unused := m.unused[0]
 	m.arp("ARP request from another pod's address", a.mac, arp(request, a.mac, b.addrs[0], zero, unused), all, g.mac)
-	m.arp("ARP request from the gateway's address", a.mac, arp(request, a.mac, r.addrs[0], zero, unused), all, b.mac, g.mac)
+	m.arp("ARP request from the gateway's address", a.mac, arp(request, a.mac, r.addrs[0], zero, unused), all, b.mac,
+		g.mac)
 	m.arp("ARP request with a foreign MAC inside", a.mac, arp(request, m.evil, own, zero, unused), all, b.mac, g.mac)
 	m.arp("ARP request from a foreign MAC", m.evil, arp(request, m.evil, own, zero, unused), all, b.mac)
 	m.arp("ARP probe for another pod's address", a.mac,
@@ -234,7 +235,9 @@ func (m *making) groups() {
 
 // wrapped are Geneve packets to the nodes: what is inside would come from another node (RFC 8926).
 func (m *making) wrapped() {
-	for what, through := range inOrder(map[string]net.HardwareAddr{"": m.router.mac, " through its node": m.management.mac}) {
+	for what, through := range inOrder(map[string]net.HardwareAddr{
+		"": m.router.mac, " through its node": m.management.mac,
+	}) {
 		m.add("another pod's frame in a tunnel to a node"+what, func(mark []byte) (out [][]byte) {
 			inside := ethernet(macOf(m.elsewhere[0]), m.otherRouter, unix.ETH_P_IP,
 				udp(netip.AddrPortFrom(m.sibling.addrs[0], 4000), netip.AddrPortFrom(m.elsewhere[0], 4000), mark))

@@ -77,7 +77,7 @@ func (p place) towards(family int) map[netip.Addr]net.HardwareAddr {
 }
 
 // datagrams go from an address to everybody, in frames that wrap makes.
-func (p place) datagrams(from netip.Addr, mark []byte, wrap func(to net.HardwareAddr, packet []byte) [][]byte) [][]byte {
+func (p place) datagrams(from netip.Addr, mark []byte, wrap func(net.HardwareAddr, []byte) [][]byte) [][]byte {
 	family := 0
 	if from.Is6() {
 		family = 1
@@ -148,8 +148,9 @@ func (m *making) sources() {
 	m.add("TCP reset from another pod", func(mark []byte) (out [][]byte) {
 		for family, from := range m.sibling.addrs {
 			for to, mac := range m.towards(family) {
-				body := slices.Concat([]byte{0x1f, 0x90, 0x1f, 0x91, 0, 0, 0, 1, 0, 0, 0, 1, 5 << 4, 1 << 2, 0xff, 0xff, 0, 0, 0, 0},
-					mark)
+				const dataOffset, rst = 5 << 4, 1 << 2
+				head := []byte{0x1f, 0x90, 0x1f, 0x91, 0, 0, 0, 1, 0, 0, 0, 1, dataOffset, rst, 0xff, 0xff, 0, 0, 0, 0}
+				body := append(head, mark...)
 				out = append(out, own(mac, packet(from, to, unix.IPPROTO_TCP, body))...)
 			}
 		}

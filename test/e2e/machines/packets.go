@@ -18,8 +18,8 @@ import (
 // buffer is the size of a packet socket's buffer. It must hold what arrives while a busy machine does not read.
 const buffer = 64 << 20
 
-// PacketSocket opens a packet socket for one link of the calling thread's network namespace. It waits at most 100 ms for
-// a frame.
+// PacketSocket opens a packet socket for one link of the calling thread's network namespace. It waits at most 100 ms
+// for a frame.
 func PacketSocket(link string) (int, error) {
 	const everything = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8 // in network byte order
 	i, err := net.InterfaceByName(link)

@@ -40,12 +40,14 @@ const (
 // loopback is the interface of packets that the node sends to itself.
 const loopback = "lo"
 
-// antiSpoofRules are one for each prefix, after two that accept answers to the node itself, and those of tunnels. A program that is bound to
-// the node's own address gets those of another node's management address through the NIC. The other node asks for the
-// NIC's MAC from that address, too. Nobody takes a solicitation that was forwarded (RFC 4861 section 7.1.1).
+// antiSpoofRules are one for each prefix, after those of tunnels, and two that accept answers to the node itself. A
+// program that is bound to the node's own address gets those of another node's management address through the NIC. The
+// other node asks for the NIC's MAC from that address, too. Nobody takes a solicitation that was forwarded (RFC 4861
+// section 7.1.1).
 func antiSpoofRules(a hostplan.AntiSpoof) (out []rule) {
 	for _, port := range []uint16{4789, 6081} { // RFC 7348 section 5, RFC 8926 section 3.3
-		out = append(out, rule{antiSpoofChain, fmt.Sprintf("tunnels to port %d from %s", port, a.Link), tunnels(a.Link, port)})
+		about := fmt.Sprintf("tunnels to port %d from %s", port, a.Link)
+		out = append(out, rule{antiSpoofChain, about, tunnels(a.Link, port)})
 	}
 	out = append(out, rule{antiSpoofChain, answersRule, append(established(), answer()...)},
 		rule{antiSpoofChain, "neighbour solicitations", neighbourSolicitation()})
