@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -45,7 +46,7 @@ func (a *Agent) uses(ctx context.Context, node local.Node) {
 		var remotes []string
 		for _, key := range []string{names.OVSRemote, names.OVSNorthbound} {
 			if v, err := a.ovs.ExternalID(key); err == nil {
-				remotes = append(remotes, remoteHosts(v)...)
+				remotes = append(remotes, config.RemoteHosts(v)...)
 			}
 		}
 		u.databases, u.tunnels = remotes, a.ovs.Tunnels()
@@ -138,15 +139,4 @@ func serverHost(server string) string {
 		port = "443"
 	}
 	return net.JoinHostPort(u.Hostname(), port)
-}
-
-// remoteHosts lists HOST:PORT of connection methods such as "tcp:192.0.2.1:6642,ssl:[2001:db8::1]:6642" (ovsdb(7)).
-func remoteHosts(remotes string) (out []string) {
-	for remote := range strings.SplitSeq(remotes, ",") {
-		scheme, host, _ := strings.Cut(strings.TrimSpace(remote), ":")
-		if scheme == "tcp" || scheme == "ssl" {
-			out = append(out, host)
-		}
-	}
-	return out
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 func TestServerHost(t *testing.T) {
@@ -20,7 +22,7 @@ func TestServerHost(t *testing.T) {
 }
 
 func TestRemoteHosts(t *testing.T) {
-	got := remoteHosts("unix:/run/ovn/ovnsb_db.sock, tcp:192.0.2.1:6642,ssl:[fd18::1]:6642,ptcp:6642,nonsense")
+	got := config.RemoteHosts("unix:/run/ovn/ovnsb_db.sock, tcp:192.0.2.1:6642,ssl:[fd18::1]:6642,ptcp:6642,nonsense")
 	if want := []string{"192.0.2.1:6642", "[fd18::1]:6642"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

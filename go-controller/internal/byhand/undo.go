@@ -18,13 +18,14 @@ import (
 
 // before is the state of the machine before a command. The inverse restores it.
 type before struct {
-	ExternalIDs map[string]string    `json:"external_ids,omitempty"` // of the row, as they were; "" for absent
-	Bridges     []string             `json:"bridges,omitempty"`      // that were not there
-	Ports       []string             `json:"ports,omitempty"`        // that were not there
-	Sysctls     map[string]string    `json:"sysctls,omitempty"`      // as they were, by path
-	Masquerade  *hostplan.Masquerade `json:"masquerade,omitempty"`   // that was not there
-	Hairpin     *hostplan.Hairpin    `json:"hairpin,omitempty"`      // that was not there
-	AntiSpoof   *hostplan.AntiSpoof  `json:"anti_spoof,omitempty"`   // that was not there
+	ExternalIDs  map[string]string      `json:"external_ids,omitempty"`  // of the row, as they were; "" for absent
+	Bridges      []string               `json:"bridges,omitempty"`       // that were not there
+	Ports        []string               `json:"ports,omitempty"`         // that were not there
+	Sysctls      map[string]string      `json:"sysctls,omitempty"`       // as they were, by path
+	Masquerade   *hostplan.Masquerade   `json:"masquerade,omitempty"`    // that was not there
+	Hairpin      *hostplan.Hairpin      `json:"hairpin,omitempty"`       // that was not there
+	AntiSpoof    *hostplan.AntiSpoof    `json:"anti_spoof,omitempty"`    // that was not there
+	DatabaseDrop *hostplan.DatabaseDrop `json:"database_drop,omitempty"` // that was not there
 }
 
 func (h *host) file(what string) string {
@@ -102,6 +103,10 @@ func (h *host) note(b *before, plan hostplan.Plan, have []hostplan.Item) error {
 		case hostplan.AntiSpoof:
 			if was[i.Key()] == nil {
 				b.AntiSpoof = &i
+			}
+		case hostplan.DatabaseDrop:
+			if was[i.Key()] == nil {
+				b.DatabaseDrop = &i
 			}
 		}
 	}
@@ -199,6 +204,9 @@ func (h *host) restoreKernel(b before) error {
 	}
 	if b.AntiSpoof != nil {
 		changes = append(changes, item.Change{Have: *b.AntiSpoof})
+	}
+	if b.DatabaseDrop != nil {
+		changes = append(changes, item.Change{Have: *b.DatabaseDrop})
 	}
 	for _, path := range slices.Sorted(maps.Keys(b.Sysctls)) {
 		changes = append(changes, item.Change{Want: hostplan.Sysctl{Path: path, Value: b.Sysctls[path]}})

@@ -77,6 +77,17 @@ func ParseRemotes(s string) (out []string) {
 	return out
 }
 
+// RemoteHosts lists HOST:PORT of the connection methods that have one, such as "tcp:192.0.2.1:6642" and
+// "ssl:[2001:db8::1]:6642" (ovsdb(7)).
+func RemoteHosts(remotes string) (out []string) {
+	for _, remote := range ParseRemotes(remotes) {
+		if scheme, host, _ := strings.Cut(remote, ":"); scheme == "tcp" || scheme == "ssl" {
+			out = append(out, host)
+		}
+	}
+	return out
+}
+
 // DefaultNode is a node with the kernel datapath. Its tunnel end point comes from OVS or from the Node object.
 func DefaultNode() Node {
 	c := DefaultCluster()

@@ -176,6 +176,10 @@ func checkAntiSpoof(_ context.Context, h *facts) Finding {
 	return h.differences(about("anti-spoof"), "packets from outside with a source within the cluster don't reach pods")
 }
 
+func checkDatabaseDrop(_ context.Context, h *facts) Finding {
+	return h.differences(about("database-drop"), "packets from pods don't reach the ports of OVN's databases")
+}
+
 // about accepts changes of the item with this key.
 func about(key string) func(item.Change) bool {
 	return func(c item.Change) bool {

@@ -115,6 +115,7 @@ func checks() []check {
 		{"masquerade", "", checkMasquerade},
 		{"hairpin", "", checkHairpin},
 		{"anti-spoofing", "", checkAntiSpoof},
+		{"database-drop", "", checkDatabaseDrop},
 		{"load-balancers", southbound, checkLoadBalancers},
 		{"service-ports", "", checkServicePorts},
 		{"external-bridge", openVSwitch, checkExternalBridge},

@@ -44,19 +44,22 @@ func (k *Keeper) Want() (hostplan.Flows, error) {
 		return hostplan.Flows{}, err
 	}
 	encap, _, _ := strings.Cut(encaps, ",")
-	guard, err := k.guard()
-	return gateway.Flows(*e, strings.TrimSpace(encap), guard), err
+	guard, databases, err := k.drops()
+	return gateway.Flows(*e, strings.TrimSpace(encap), guard, databases), err
 }
 
-// guard is what the agent or minion-init has had the kernel drop. Before that it is nothing.
-func (k *Keeper) guard() (hostplan.AntiSpoof, error) {
-	have, err := k.Kernel.Read([]hostplan.Item{hostplan.AntiSpoof{}})
+// drops are what the agent or minion-init has had the kernel drop. Before that it is nothing.
+func (k *Keeper) drops() (guard hostplan.AntiSpoof, databases hostplan.DatabaseDrop, err error) {
+	have, err := k.Kernel.Read([]hostplan.Item{guard, databases})
 	for _, i := range have {
-		if guard, is := i.(hostplan.AntiSpoof); is {
-			return guard, err
+		switch i := i.(type) {
+		case hostplan.AntiSpoof:
+			guard = i
+		case hostplan.DatabaseDrop:
+			databases = i
 		}
 	}
-	return hostplan.AntiSpoof{}, err
+	return guard, databases, err
 }
 
 // Run works until ctx ends, and leaves the flows then. Once they are in place for the

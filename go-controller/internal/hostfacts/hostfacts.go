@@ -39,10 +39,14 @@ type Node struct {
 // addresses are.
 func Gather(n Node, s Switch, k Kernel) (hostplan.Facts, []hostnet.Place, error) {
 	f := hostplan.Facts{Subnets: n.Subnets, EncapIPs: n.EncapIPs, Own: n.Own}
-	var err error
-	if f.SystemID, err = s.ExternalID(names.OVSSystemID); err != nil {
-		return f, nil, err
+	for key, to := range map[string]*string{names.OVSSystemID: &f.SystemID, names.OVSRemote: &f.Southbound,
+		names.OVSNorthbound: &f.Northbound} {
+		var err error
+		if *to, err = s.ExternalID(key); err != nil {
+			return f, nil, err
+		}
 	}
+	var err error
 	if f.RALinks, err = k.RALinks(); err != nil {
 		return f, nil, err
 	}

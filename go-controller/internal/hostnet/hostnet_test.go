@@ -45,12 +45,14 @@ func wanted() []hostplan.Item {
 		route("fd69::6/128", "fd01::1", "fd01::2"),
 		hostplan.Hairpin{Link: "m0", V4: netip.MustParseAddr("10.1.0.2"), V6: netip.MustParseAddr("fd01::2")},
 		hostplan.AntiSpoof{Link: "m0", Own: "10.1.0.0/24,fd01::/64", Inside: "10.0.0.0/8,fd00::/16", Join: "100.64.1.0/24"},
+		hostplan.DatabaseDrop{Link: "m0", Servers: "192.0.2.1,2001:db8::1", Ports: "6641-6644,16642-16642"},
 	}
 }
 
 const wantedDump = `addr 10.1.0.2/24 dev m0
 addr fd01::2/64 dev m0
 anti-spoof own 10.1.0.0/24,fd01::/64 inside 10.0.0.0/8,fd00::/16 join 100.64.1.0/24 unless through m0
+database-drop from m0 to this node,192.0.2.1,2001:db8::1 tcp 6641-6644,16642-16642
 hairpin through m0, 10.1.0.2 as 169.254.169.6, fd01::2 as fd69::6
 link m0 mac 0a:58:00:00:00:02 mtu 1400 up
 masquerade 10.1.0.0/24 fd01::/64 unless through m0

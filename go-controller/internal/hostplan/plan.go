@@ -23,6 +23,9 @@ type Facts struct {
 	RALinks  []string       // interfaces with routes from IPv6 router advertisements
 	External *External      // the external bridge of a gateway node; nil when the node is none
 	Gateway  GatewayRecord  // what Open vSwitch has of a gateway, now or from before
+
+	// Connection methods of the databases as Open vSwitch has them, with commas (ovn-remote and ovn-nb).
+	Southbound, Northbound string
 }
 
 // OVS is the wanted part of the Open_vSwitch database

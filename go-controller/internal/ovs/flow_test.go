@@ -30,6 +30,11 @@ func guard() hostplan.AntiSpoof {
 	return hostplan.AntiSpoof{Inside: "10.244.0.0/16,fd00:10:244::/48", Join: "100.64.1.0/24,fd98::/64"}
 }
 
+// databases are one server's, of both families.
+func databases() hostplan.DatabaseDrop {
+	return hostplan.DatabaseDrop{Servers: "192.0.2.1,2001:db8::1", Ports: "6641-6644"}
+}
+
 // What Open vSwitch 3.1 and 3.5, which print the same, show of a gateway's
 // flows: nothing is to be done.
 func TestDumpIsAsWanted(t *testing.T) {
@@ -39,10 +44,10 @@ func TestDumpIsAsWanted(t *testing.T) {
 			t.Fatal(err)
 		}
 		have, err := parseFlows(string(dump))
-		if err != nil || len(have) != 30 {
-			t.Fatalf("%s: %d flows, %v; want 30", file, len(have), err)
+		if err != nil || len(have) != 38 {
+			t.Fatalf("%s: %d flows, %v; want 38", file, len(have), err)
 		}
-		want := gateway.Flows(external(vlan), "geneve", guard())
+		want := gateway.Flows(external(vlan), "geneve", guard(), databases())
 		if changes, script := diffFlows(want, have); len(changes) != 0 {
 			t.Errorf("%s: changes:\n%s\nby\n%s", file, changes, script)
 		}
@@ -108,10 +113,10 @@ func TestFlowsOnABridge(t *testing.T) {
 		}
 		return changes
 	}
-	want := gateway.Flows(external(0), "geneve", guard())
+	want := gateway.Flows(external(0), "geneve", guard(), databases())
 	testkit.Run(t, "ovs-ofctl", "add-flow", "breth0", "cookie=0x1,table=1,priority=50,tcp,actions=drop")
-	if n := len(converge(want)); n != 30 {
-		t.Errorf("%d changes at first, want 30", n)
+	if n := len(converge(want)); n != 38 {
+		t.Errorf("%d changes at first, want 38", n)
 	}
 	if again := converge(want); len(again) != 0 {
 		t.Errorf("a second time changes %v", again)
@@ -165,7 +170,7 @@ func TestFlowsOnABridge(t *testing.T) {
 		t.Errorf("the flows of others are %q, want %q", got, others)
 	}
 	// An older version's flows are replaced in one bundle, and not twice.
-	older := gateway.Flows(external(0), "geneve", guard())
+	older := gateway.Flows(external(0), "geneve", guard(), databases())
 	for i, f := range older.List {
 		older.List[i].Actions = strings.ReplaceAll(f.Actions, fmt.Sprintf("zone=%d", gateway.Zone), "zone=63999")
 	}
@@ -198,7 +203,7 @@ func TestFlowsOnABridge(t *testing.T) {
 		}
 		return ""
 	})
-	vlan := gateway.Flows(external(100), "vxlan", guard())
+	vlan := gateway.Flows(external(100), "vxlan", guard(), databases())
 	if n := len(converge(vlan)); n == 0 || len(converge(vlan)) != 0 {
 		t.Errorf("%d changes to a VLAN, and then others", n)
 	}
@@ -219,7 +224,7 @@ func TestFlowsOnABridge(t *testing.T) {
 		t.Errorf("of others there is %q", got)
 	}
 	last := converge(gateway.NoFlows("breth0"))
-	if text := "+ flow of breth0 table=0,priority=0,actions=NORMAL"; len(last) != 31 || last[30].Text != text {
+	if text := "+ flow of breth0 table=0,priority=0,actions=NORMAL"; len(last) != 39 || last[38].Text != text {
 		t.Errorf("%d changes, the last of %v, want 31 and %q", len(last), last, text)
 	}
 	if got := rest(); len(got) != 1 || got[0] != others[1] {

@@ -260,8 +260,7 @@ func (s *scale) byNode(t *testing.T) {
 		others = 1
 	}
 	come := s.measure(t, change{"by node: a service comes with its endpoints", func(f *feed) { f.put(svc, v4, v6) }})
-	// The record of what was freed may take two operations more.
-	if want := backends + others + s.nodes; come.Rows != want || come.Operations < want || come.Operations > want+2 {
+	if want := backends + others + s.nodes; come.Rows != want || come.Operations != want {
 		t.Errorf("by node: a service that comes to %d nodes: %d operations and %d rows, want %d", s.nodes, come.Operations,
 			come.Rows, want)
 	}

@@ -78,7 +78,8 @@ func (c Change) Kind() string {
 		return "route"
 	case hostplan.Neighbour:
 		return "neigh"
-	case hostplan.Masquerade, hostplan.Hairpin, hostplan.AntiSpoof, hostplan.IngressDrop, hostplan.ServicePorts:
+	case hostplan.Masquerade, hostplan.Hairpin, hostplan.AntiSpoof, hostplan.DatabaseDrop, hostplan.IngressDrop,
+		hostplan.ServicePorts:
 		return "nftables"
 	default:
 		return "sysctl"

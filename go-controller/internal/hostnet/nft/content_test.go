@@ -37,6 +37,7 @@ func contents(t *testing.T) []content {
 		{m, masqueradeChains(), func() []rule { return masqueradeRules(m) }},
 		{h, hairpinChains(), func() []rule { return hairpinRules(h) }},
 		{antiSpoof(), antiSpoofChains(), func() []rule { return antiSpoofRules(antiSpoof()) }},
+		{databaseDrop(), databaseDropChains(), func() []rule { return databaseDropRules(databaseDrop()) }},
 		{p, serviceChains(), func() []rule { return serviceRules(n) }},
 	}
 }

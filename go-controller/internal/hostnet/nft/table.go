@@ -12,7 +12,8 @@ import (
 // isOurChain tells whether we have a chain of this name in our table; what else
 // is there is somebody's mistake.
 func isOurChain(name string) bool {
-	all := slices.Concat(masqueradeChains(), serviceChains(), hairpinChains(), antiSpoofChains())
+	all := slices.Concat(masqueradeChains(), serviceChains(), hairpinChains(), antiSpoofChains(),
+		databaseDropChains())
 	return slices.ContainsFunc(all, func(c *nftables.Chain) bool { return c.Name == name })
 }
 

@@ -30,6 +30,8 @@ func (t *Tables) Read(want []hostplan.Item) (out []hostplan.Item, err error) {
 			items, err = readHairpin()
 		case hostplan.AntiSpoof:
 			items, err = readAntiSpoof()
+		case hostplan.DatabaseDrop:
+			items, err = readDatabaseDrop()
 		case hostplan.ServicePorts:
 			items, err = t.services.read()
 		case hostplan.IngressDrop:
@@ -61,6 +63,8 @@ func (t *Tables) apply(c item.Change) error {
 		return setItem(hairpinChains(), hairpinRules(i), remove)
 	case hostplan.AntiSpoof:
 		return setItem(antiSpoofChains(), antiSpoofRules(i), remove)
+	case hostplan.DatabaseDrop:
+		return setItem(databaseDropChains(), databaseDropRules(i), remove)
 	case hostplan.ServicePorts:
 		if remove {
 			return makeServiceRules(nil, false)

@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/antispoof"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/databasedrop"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/egress"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
@@ -24,6 +25,7 @@ func Rooms() []Room {
 		encap.Plan,
 		mgmtport.Plan,
 		antispoof.Plan,
+		databasedrop.Plan,
 		egress.Plan,
 		gateway.Plan,
 	}

@@ -24,6 +24,7 @@ const (
 	tunnel  = 130 // table 0: the overlay's own packets
 	asking  = 126 // table 0: who asks for a neighbour's MAC
 	spoofed = 125 // table 0: what has a source within the cluster
+	refused = 122 // table 0: what pods send to OVN's databases
 	both    = 120 // table 0: ARP and neighbour discovery
 	tracked = 110 // table 0: IP
 	other   = 105 // table 0: whatever else has the shared MAC
@@ -59,15 +60,17 @@ func tunnelPort(encapType string) (port int, ok bool) {
 
 // Flows are the flows of an external bridge. encapType is what
 // external_ids:ovn-encap-type has: those tunnels end at the host and need not
-// be tracked. guard says which sources are within the cluster. Until the patch port is
-// there, all flows do is to keep the host the receiver of the shared MAC, and the bridge
-// a switch.
+// be tracked. guard says which sources are within the cluster, and databases what pods must
+// not reach. Until the patch port is there, all flows do is to keep the host the receiver of
+// the shared MAC, and the bridge a switch.
 //
 // A bridge without a controller has a NORMAL flow of its own, which Open vSwitch
 // makes once: nobody brings it back when all flows are deleted, and the node
 // would be off the network. So there is one of ours, above priority 0, where it
 // would take the place of the bridge's own and take that with it when it goes.
-func Flows(e hostplan.External, encapType string, guard hostplan.AntiSpoof) hostplan.Flows {
+func Flows(
+	e hostplan.External, encapType string, guard hostplan.AntiSpoof, databases hostplan.DatabaseDrop,
+) hostplan.Flows {
 	d := demux{e, hostplan.Flows{Bridge: e.Bridge, Cookie: Cookie}}
 	d.fromNIC(other, "", learn+","+d.toHost())
 	d.add(0, normal, "", "NORMAL")
@@ -76,6 +79,7 @@ func Flows(e hostplan.External, encapType string, guard hostplan.AntiSpoof) host
 	}
 	d.tunnels(encapType)
 	d.antiSpoof(guard)
+	d.refuse(databases)
 	patch := fmt.Sprintf("output:%d", e.PatchPort)
 	track := fmt.Sprintf("ct(table=1,zone=%d)", Zone)
 	d.fromNIC(both, "arp", learn+","+patch+","+d.toHost())
@@ -134,6 +138,22 @@ func (d *demux) antiSpoof(guard hostplan.AntiSpoof) {
 	}
 	for _, p := range append(inside, join...) {
 		d.add(0, spoofed, fmt.Sprintf("%s,in_port=%d,%s,%s", source(p), d.e.UplinkPort, d.vlan(), multicast), "drop")
+	}
+}
+
+// refuse drops what pods send through the gateway router to OVN's databases. The host itself does not come from there.
+func (d *demux) refuse(databases hostplan.DatabaseDrop) {
+	servers, ranges := databases.To()
+	for _, a := range servers {
+		to := "tcp6,ipv6_dst=" + a.String()
+		if a.Is4() {
+			to = "tcp,nw_dst=" + a.String()
+		}
+		for _, r := range ranges {
+			for port := int(r.First); port <= int(r.Last); port++ {
+				d.add(0, refused, fmt.Sprintf("%s,tp_dst=%d,in_port=%d", to, port, d.e.PatchPort), "drop")
+			}
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	p := hostplan.Plan{OVS: hostplan.OVS{ExternalIDs: map[string]string{
 		names.OVSBridgeMappings: hostplan.Join(others), names.OVSGatewayBridge: e.Bridge, names.OVSGatewayMapping: added,
 	}}}
-	p.Flows = []hostplan.Flows{Flows(e, c.EncapType, hostplan.NewAntiSpoof(f, c))}
+	p.Flows = []hostplan.Flows{Flows(e, c.EncapType, hostplan.NewAntiSpoof(f, c), hostplan.NewDatabaseDrop(f, c))}
 	if f.Gateway.Bridge != "" && f.Gateway.Bridge != e.Bridge {
 		p.Flows = append(p.Flows, NoFlows(f.Gateway.Bridge))
 	}

@@ -133,7 +133,8 @@ func TestFlowsAreDistinct(t *testing.T) {
 	e := hostplan.External{Bridge: "breth0", UplinkPort: 1, PatchPort: 2, MAC: ipnet.MAC(mac)}
 	seen, catches := map[string]bool{}, 0
 	guard := hostplan.AntiSpoof{Inside: "10.244.0.0/16,fd00:10:244::/48", Join: "100.64.1.0/24,fd98::/64"}
-	flows := gateway.Flows(e, "geneve", guard)
+	databases := hostplan.DatabaseDrop{Servers: "192.0.2.1,2001:db8::1", Ports: "6641-6644,16642-16642"}
+	flows := gateway.Flows(e, "geneve", guard, databases)
 	for _, f := range flows.List {
 		if seen[f.Key()] {
 			t.Errorf("%s is there twice", f)
@@ -148,7 +149,7 @@ func TestFlowsAreDistinct(t *testing.T) {
 			}
 		}
 	}
-	if len(flows.List) != 30 || catches != 3 {
-		t.Errorf("%d flows of which %d catch the rest, want 30 and 3", len(flows.List), catches)
+	if len(flows.List) != 40 || catches != 3 {
+		t.Errorf("%d flows of which %d catch the rest, want 40 and 3", len(flows.List), catches)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -10,7 +11,8 @@ import (
 )
 
 // databases tries an OVSDB server (RFC 7047) as a stranger does: without TLS, and with TLS but without a certificate.
-// It prints a line for each attempt: what the server answered, or "error: " and the error.
+// It prints a line for each attempt: what the server answered, or "error: " and the error. A server that can't be
+// connected to is tried once.
 func databases(address string) error {
 	for _, request := range []string{
 		`{"id":0,"method":"list_dbs","params":[]}`,
@@ -24,6 +26,9 @@ func databases(address string) error {
 				line = "error: " + err.Error()
 			}
 			fmt.Println(line)
+			if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" {
+				return nil
+			}
 		}
 	}
 	return nil
