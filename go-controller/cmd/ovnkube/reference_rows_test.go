@@ -53,7 +53,7 @@ func roleTexts() []roleText {
 		{names.KindGateway, names.RoleToGateway, family,
 			"the route to its address on the join switch, if needed"},
 		{names.KindGateway, names.RoleSNAT, subnet, "gives what pods send the node's address as its source"},
-		{names.KindGateway, names.RoleLeakGuard, "", "drops packets that would leave with a pod's address"},
+		{names.KindGateway, names.RoleLeakGuard, "", "drops packets that would leave with a pod's address, or for a tunnel"},
 		{names.KindNamespace, names.RoleAddresses, family, "the addresses of the namespace's pods"},
 		{names.KindPod, names.RolePort, "", "the pod's port"},
 		{names.KindPod, names.RoleIngressLimit, "", "the limit of what the pod receives"},

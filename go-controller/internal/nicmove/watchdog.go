@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -36,8 +37,8 @@ type Watchdog struct {
 	pipe *os.File
 }
 
-// startWatchdog starts the watchdog in a session of its own, and returns once it watches. The watchdog notices the end
-// of this process by the end of the pipe.
+// startWatchdog starts the watchdog in a session of its own, out of this process's cgroup, and returns once it watches.
+// The watchdog notices the end of this process by the end of the pipe.
 func startWatchdog(argv []string, log string) (*Watchdog, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = "/"
@@ -61,6 +62,10 @@ func startWatchdog(argv []string, log string) (*Watchdog, error) {
 	if err != nil {
 		w.Close()
 		return nil, fmt.Errorf("starting the watchdog: %w", err)
+	}
+	if err := leaveCgroup(cmd.Process.Pid); err != nil {
+		why := strings.ReplaceAll(err.Error(), "\n", "; ")
+		fmt.Fprintf(output, "the watchdog may end together with the command: %s\n", why)
 	}
 	d := &Watchdog{cmd, w}
 	said := make(chan string, 1)

@@ -41,6 +41,7 @@ func TestAttacks(t *testing.T) {
 	}
 	b.databasesFromPods(t)
 	b.databasesFromNodes(t)
+	b.spoofing(t)
 	b.template(t)
 	b.exercise(t)
 	t.Logf("%d attacks were refused", len(all))

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -39,10 +40,15 @@ const (
 // loopback is the interface of packets that the node sends to itself.
 const loopback = "lo"
 
-// antiSpoofRules are one for each prefix, after two that accept answers to the node itself. A program that is bound to
-// the node's own address gets those of another node's management address through the NIC. The other node asks for the
-// NIC's MAC from that address, too. Nobody takes a solicitation that was forwarded (RFC 4861 section 7.1.1).
+// antiSpoofRules are one for each prefix, after those of tunnels, and two that accept answers to the node itself. A
+// program that is bound to the node's own address gets those of another node's management address through the NIC. The
+// other node asks for the NIC's MAC from that address, too. Nobody takes a solicitation that was forwarded (RFC 4861
+// section 7.1.1).
 func antiSpoofRules(a hostplan.AntiSpoof) (out []rule) {
+	for _, port := range []uint16{4789, 6081} { // RFC 7348 section 5, RFC 8926 section 3.3
+		about := fmt.Sprintf("tunnels to port %d from %s", port, a.Link)
+		out = append(out, rule{antiSpoofChain, about, tunnels(a.Link, port)})
+	}
 	out = append(out, rule{antiSpoofChain, answersRule, append(established(), answer()...)},
 		rule{antiSpoofChain, "neighbour solicitations", neighbourSolicitation()})
 	drop := &expr.Verdict{Kind: expr.VerdictDrop}
@@ -62,6 +68,17 @@ func antiSpoofRules(a hostplan.AntiSpoof) (out []rule) {
 		out = append(out, rule{antiSpoofJoinChain, p.String() + keptFrom + a.Link, append(exprs, drop)})
 	}
 	return out
+}
+
+// tunnels is "iifname LINK udp dport PORT drop": what pods send to a tunnel's port would leave with the node's address,
+// and be taken for the node's own (ADR 0029).
+func tunnels(link string, port uint16) []expr.Any {
+	return append(iif(expr.CmpOpEq, link),
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+		&expr.Verdict{Kind: expr.VerdictDrop})
 }
 
 // established is "ct state established".

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,4 +96,56 @@ func TestAntiSpoof(t *testing.T) {
 	testkit.Run(t, "ping", "-q", "-c1", "-W5", "-I", "2001:db8::1", "fd01:0:0:2::9")
 	testkit.Run(t, "ping", "-q", "-c1", "-W5", "-I", "10.1.0.2", "192.0.2.1") // the node asks itself
 	testkit.Run(t, "ping", "-q", "-c1", "-W5", "-I", "fd01:0:0:1::2", "2001:db8::1")
+}
+
+// tunnelling is a node that forwards what comes from pods, through m0, to a host outside and to another pod's node.
+const tunnelling = `ip netns add pods; ip netns add outside
+ip link add m0 type veth peer name eth0 netns pods; ip link add n0 type veth peer name eth0 netns outside
+nft 'add table inet test; add counter inet test out'
+nft 'add chain inet test out { type filter hook postrouting priority 400; }'
+nft 'add rule inet test out oifname n0 meta l4proto udp counter name out'
+echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
+for d in m0 n0; do ip link set $d up; done
+ip addr add 10.1.0.2/24 dev m0; ip addr add fd01:0:0:1::2/64 dev m0 nodad
+ip addr add 192.0.2.1/24 dev n0; ip addr add 2001:db8::1/64 dev n0 nodad
+ip -n pods addr add 10.1.0.9/24 dev eth0; ip -n pods addr add fd01:0:0:1::9/64 dev eth0 nodad
+ip -n outside addr add 192.0.2.2/24 dev eth0; ip -n outside addr add 2001:db8::2/64 dev eth0 nodad
+for n in pods outside; do ip -n $n link set eth0 up; done
+ip -n pods route add default via 10.1.0.2; ip -n pods -6 route add default via fd01:0:0:1::2
+ip -n outside route add default via 192.0.2.1; ip -n outside -6 route add default via 2001:db8::1`
+
+// What pods send to the ports of tunnels is not forwarded. What they send to other ports is, and what the node itself
+// sends to those.
+func TestTunnelsOfPods(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	testkit.Run(t, "sh", "-ec", tunnelling)
+	sent := func(where, to, port string) int {
+		testkit.Run(t, "nft", "reset", "counter", "inet", "test", "out")
+		line := "for i in 1 2 3; do echo x > /dev/udp/" + to + "/" + port + " || true; done"
+		testkit.Run(t, "sh", "-ec", where+" bash -c '"+line+"'; ip netns exec pods ping -q -c1 -W5 "+to)
+		var n int
+		_, text, _ := strings.Cut(testkit.Run(t, "nft", "list", "counter", "inet", "test", "out"), "packets ")
+		if _, err := fmt.Sscan(text, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const fromPod = "ip netns exec pods"
+	for _, drops := range []bool{false, true} {
+		if drops {
+			converge(t, NewTables(), antiSpoof())
+		}
+		for _, to := range []string{"192.0.2.2", "2001:db8::2"} {
+			for port, tunnel := range map[string]bool{"4789": true, "6081": true, "6080": false} {
+				if n := sent(fromPod, to, port); (n == 0) != (tunnel && drops) {
+					t.Errorf("with the drop %v: of 3 datagrams of a pod to %s, port %s, %d are forwarded", drops, to, port, n)
+				}
+				if n := sent("", to, port); n == 0 {
+					t.Errorf("with the drop %v: no datagram of the node to %s, port %s, leaves", drops, to, port)
+				}
+			}
+		}
+	}
 }

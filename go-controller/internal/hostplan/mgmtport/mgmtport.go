@@ -108,7 +108,8 @@ func routes(link string, ends []attachment, c config.Node) (out []hostplan.Item)
 
 // sysctls lets the management port receive packets from pods and services whatever the
 // node's other routes are (rp_filter 2 is loose, Linux ip-sysctl.rst), and forward
-// them. With the userspace datapath the kernel also sees the frames that Open vSwitch
+// them. No pod is a router: where the node takes advertisements also while it forwards
+// (accept_ra 2), it takes none from here. With the userspace datapath the kernel also sees the frames that Open vSwitch
 // reads from its devices: arp_ignore keeps it from answering ARP for an address of
 // another device.
 func sysctls(link string, ends []attachment, c config.Node) (out []hostplan.Item) {
@@ -124,6 +125,7 @@ func sysctls(link string, ends []attachment, c config.Node) (out []hostplan.Item
 		}
 		out = append(out,
 			hostplan.Sysctl{Path: "net/ipv6/conf/" + link + "/disable_ipv6", Link: link, Value: "0"},
+			hostplan.Sysctl{Path: "net/ipv6/conf/" + link + "/accept_ra", Link: link, Value: "0"},
 			hostplan.Sysctl{Path: "net/ipv6/conf/" + link + "/forwarding", Link: link, Value: "1"})
 	}
 	return out

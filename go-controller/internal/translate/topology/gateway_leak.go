@@ -14,7 +14,8 @@ const leakPriority = 1000
 
 // leakGuard drops packets that the gateway router would send out with the address of a pod, or of the join switch, as
 // the source. SNAT leaves packets as they are that conntrack can't classify, such as an ICMP error without a connection
-// or an unknown protocol.
+// or an unknown protocol. So does it with packets to the ports of tunnels (RFC 8926, RFC 7348): from the node's address
+// they would be the node's own, and what is in them would get around every check (ADR 0029).
 func (r gatewayRows) leakGuard() nb.Row {
 	var inside []netip.Prefix
 	for _, c := range r.state.Config.Subnets {
@@ -23,7 +24,8 @@ func (r gatewayRows) leakGuard() nb.Row {
 	inside = append(inside, r.state.Config.JoinSubnets...)
 	return r.Row(names.RoleLeakGuard, &nbdb.ACL{
 		Priority: leakPriority, Direction: nbdb.ACLDirectionFromLport,
-		Match:  fmt.Sprintf("inport == %q && (%s)", names.ExternalToRouter(r.node.Name), from(inside)),
+		Match: fmt.Sprintf("inport == %q && (%s || udp.dst == {4789, 6081})", names.ExternalToRouter(r.node.Name),
+			from(inside)),
 		Action: nbdb.ACLActionDrop,
 	}, r.In(nbdb.LogicalSwitchTable, names.RoleExternal, "acls"))
 }
