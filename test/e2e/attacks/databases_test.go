@@ -12,29 +12,49 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/control"
 )
 
-// databasesFromPods has a pod of each node try both databases, by every address of their machine. Nothing answers at
-// all; the API server on the same machine does.
+// databasesFromPods has a pod of each node try both databases, by every address of their machine. By the address that
+// nodes are told nothing can be connected to but the API server. By others the databases answer nothing.
 func (b bed) databasesFromPods(t *testing.T) {
 	t.Helper()
+	remote, err := b.Nodes[0].Run(t.Context(), "ovs-vsctl", "get", "Open_vSwitch", ".", "external_ids:ovn-remote")
+	must(t, err)
+	told := 0
 	var wg sync.WaitGroup
-	for _, pod := range []string{"on-n1", "on-n2"} {
-		for _, at := range b.Control.Config.Addrs {
+	for _, at := range b.Control.Config.Addrs {
+		known := strings.Contains(remote, netip.AddrPortFrom(at.Addr(), control.SBPort).String())
+		if known {
+			told++
+		}
+		for _, pod := range []string{"on-n1", "on-n2"} {
 			for _, port := range []uint16{control.NBPort, control.SBPort, control.APIPort} {
 				to := netip.AddrPortFrom(at.Addr(), port)
-				wg.Go(func() {
-					out := machines.Kubectl(t, b.Cluster, "", "-n", tenant, "exec", pod, "--", machines.EchoInPod, "databases",
-						to.String())
-					closed := strings.HasPrefix(out, "error: dial ") && strings.HasSuffix(out, "i/o timeout")
-					if closed != (port != control.APIPort) {
-						t.Errorf("pod %s tries %s: %q; want an i/o timeout: %v", pod, to, out, port != control.APIPort)
-					}
-				})
+				wg.Go(func() { b.databaseFromPod(t, pod, to, known) })
 			}
 		}
 	}
 	wg.Wait()
+	if told == 0 {
+		t.Errorf("no address of %v is in ovn-remote: %s", b.Control.Config.Addrs, remote)
+	}
 	if names, err := b.NBCtl(t.Context(), "ls-list"); err != nil || strings.Contains(names, "evil") {
 		t.Errorf("the Northbound database has the switches %s (%v)", names, err)
+	}
+}
+
+// databaseFromPod has a pod try a server, whose address nodes are told or not.
+func (b bed) databaseFromPod(t *testing.T, pod string, to netip.AddrPort, known bool) {
+	t.Helper()
+	out := machines.Kubectl(t, b.Cluster, "", "-n", tenant, "exec", pod, "--", machines.EchoInPod, "databases",
+		to.String())
+	api := to.Port() == control.APIPort
+	drops := known && !api
+	if dropped := strings.HasPrefix(out, "error: dial ") && strings.HasSuffix(out, "i/o timeout"); dropped != drops {
+		t.Errorf("pod %s tries %s: %q; want an i/o timeout: %v", pod, to, out, drops)
+	}
+	for line := range strings.SplitSeq(out, "\n") {
+		if !api && !strings.HasPrefix(line, "error: ") {
+			t.Errorf("pod %s tries %s: the database answers %q, want an error", pod, to, line)
+		}
 	}
 }
 
