@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,8 @@ type churn struct {
 	next    int   // number of the next pod
 	service int   // number of the next Service
 	changes int   // that the API server accepted
+
+	keepNodes atomic.Bool // no Node is replaced
 }
 
 // run goes on until ctx ends. An API server that is away is no error: the change is lost, or was made unheard.
@@ -77,7 +80,7 @@ func (c *churn) change(ctx context.Context) error {
 	case n < 10 && c.service > 0:
 		name := load.ServiceName(1 + c.random.IntN(c.service))
 		return c.kube.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	case n < 12:
+	case n < 12 && !c.keepNodes.Load():
 		return c.replaceNode(ctx, c.random.IntN(nodes))
 	case len(c.pods) < living:
 		c.next++

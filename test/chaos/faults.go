@@ -34,6 +34,7 @@ func faults() []fault {
 		{"rows deleted and changed by hand", drift},
 		{"API server killed", apiServerKilled},
 		{"API server stopped for 10 to 15 s", apiServerStopped},
+		{"a webhook lets every second pod wait", webhookSlow},
 	}
 }
 

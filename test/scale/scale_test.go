@@ -18,6 +18,8 @@ const (
 	more      = 200 // pods that are created while it runs
 	services  = 50
 	namespace = "scale"
+	bin       = "../../bin"
+	ovnkube   = bin + "/ovnkube"
 	deadline  = 3 * time.Minute // of the whole test, which takes about ten seconds
 )
 
@@ -33,11 +35,8 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	bin := filepath.Join("..", "..", "bin")
-	r, err := rig.New(t.Context(), rig.Programs{
-		APIServer: filepath.Join(bin, "sandbox-apiserver"), OVNKube: filepath.Join(bin, "ovnkube"),
-		Schema: "/usr/share/ovn/ovn-nb.ovsschema",
-	})
+	r, err := rig.New(t.Context(), rig.Programs{APIServer: filepath.Join(bin, "sandbox-apiserver"), OVNKube: ovnkube,
+		Schema: "/usr/share/ovn/ovn-nb.ovsschema"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,6 +126,7 @@ func TestBackAfterOutage(t *testing.T) {
 				}
 				running.Go(func() { w.Run(ctx, &client.Clients{Kube: fake.NewClientset()}) })
 				<-sink.listed
+				synctest.Wait() // it watches
 				away.Store(true)
 				ended := current
 				current = watch.NewFake()
