@@ -100,22 +100,7 @@ func TestApprove(t *testing.T) {
 	if n := b.ports(); n != pods+1 {
 		t.Errorf("while the removal waits %d pods have ports, want %d", n, pods+1)
 	}
-
-	shown := b.ovnkube(ctx, "approve")
-	_, digest, _ := strings.Cut(shown, "To approve it: ovnkube approve --digest ")
-	digest = strings.TrimSpace(digest)
-	if plan := b.ovnkube(ctx, "plan"); digest == "" || !strings.Contains(plan, "ovnkube approve --digest "+digest) {
-		t.Fatalf("ovnkube approve prints\n%s\nand plan\n%s", shown, plan)
-	}
-	if said := b.ovnkube(ctx, "approve", "--digest", "0123456789abcdef"); !strings.Contains(said, "the removal has changed") {
-		t.Errorf("a digest of something else: %s", said)
-	}
-	if n := b.ports(); n != pods+1 {
-		t.Errorf("before the approval %d pods have ports, want %d", n, pods+1)
-	}
-	if said := b.ovnkube(ctx, "approve", "--digest", digest); !strings.Contains(said, "Approved.") {
-		t.Errorf("the approval: %s", said)
-	}
+	b.approve(ctx, pods+1)
 	b.awaits(ctx, "the removal", func() string {
 		if n := b.ports(); n != 1 {
 			return fmt.Sprintf("%d pods have ports, want one", n)
@@ -124,4 +109,25 @@ func TestApprove(t *testing.T) {
 	})
 	_, err = second.WaitReady(ctx)
 	b.must(err)
+}
+
+// approve approves the removal that ovnkube shows. Until then so many pods have ports.
+func (b *bed) approve(ctx context.Context, pods int) {
+	b.Helper()
+	shown := b.ovnkube(ctx, "approve")
+	_, digest, _ := strings.Cut(shown, "To approve it: ovnkube approve --digest ")
+	digest = strings.TrimSpace(digest)
+	if plan := b.ovnkube(ctx, "plan"); digest == "" || !strings.Contains(plan, "ovnkube approve --digest "+digest) {
+		b.Fatalf("ovnkube approve prints\n%s\nand plan\n%s", shown, plan)
+	}
+	other := b.ovnkube(ctx, "approve", "--digest", "0123456789abcdef")
+	if !strings.Contains(other, "the removal has changed") {
+		b.Errorf("a digest of something else: %s", other)
+	}
+	if n := b.ports(); n != pods {
+		b.Errorf("before the approval %d pods have ports, want %d", n, pods)
+	}
+	if said := b.ovnkube(ctx, "approve", "--digest", digest); !strings.Contains(said, "Approved.") {
+		b.Errorf("the approval: %s", said)
+	}
 }
