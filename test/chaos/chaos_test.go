@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,8 +10,6 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/netns"
@@ -105,24 +102,6 @@ func (w *world) suffer(t *testing.T, f fault) (served, settled time.Duration) {
 		t.Errorf("%s: %s", f.name, wrong)
 	}
 	return served, settled
-}
-
-// eventually waits until nothing is missing. missing is the answer of an attempt.
-func (w *world) eventually(ctx context.Context, what string, missing func(context.Context) (string, error)) error {
-	var last string
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settleTime, true,
-		func(ctx context.Context) (bool, error) {
-			text, err := missing(ctx)
-			if err != nil {
-				text = err.Error()
-			}
-			last = cmp.Or(text, last)
-			return text == "", nil
-		})
-	if err != nil {
-		return fmt.Errorf("waiting until %s: %w: %s\nthe master: %s", what, err, last, w.master.Tail())
-	}
-	return nil
 }
 
 // newPod makes a pod, and asks whether it has addresses and a port.

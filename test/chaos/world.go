@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/rig"
@@ -116,6 +119,24 @@ func (w *world) pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// eventually waits until nothing is missing. missing is the answer of an attempt.
+func (w *world) eventually(ctx context.Context, what string, missing func(context.Context) (string, error)) error {
+	var last string
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settleTime, true,
+		func(ctx context.Context) (bool, error) {
+			text, err := missing(ctx)
+			if err != nil {
+				text = err.Error()
+			}
+			last = cmp.Or(text, last)
+			return text == "", nil
+		})
+	if err != nil {
+		return fmt.Errorf("waiting until %s: %w: %s\nthe master: %s", what, err, last, w.master.Tail())
+	}
+	return nil
 }
 
 // nbctl runs ovn-nbctl once, without retries.
