@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,8 +20,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
-
-func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // open runs a Database until the test ends.
 func open(t *testing.T, addresses ...string) *Database {

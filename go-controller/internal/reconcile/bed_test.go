@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +26,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
-
-func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // deadline bounds every wait. Nothing here takes a tenth of it.
 const deadline = 20 * time.Second

@@ -75,7 +75,7 @@ func complaints(out string) string {
 		switch {
 		case strings.HasPrefix(line, "        "): // goes on
 		default:
-			inside = printed.MatchString(line) || strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, leftBehind)
+			inside = printed.MatchString(line) || strings.HasPrefix(line, "panic:")
 		}
 		if inside {
 			found = append(found, strings.TrimRight(line, "\n"))
