@@ -195,7 +195,7 @@ const Database = "OVN_Northbound"
 // StartNorthbound starts an ovsdb-server with an empty database. name distinguishes several.
 func (r *Rig) StartNorthbound(ctx context.Context, name string) (*Northbound, error) {
 	file := filepath.Join(r.Dir, name+".db")
-	db := &Northbound{Socket: filepath.Join(r.Dir, name+".sock"), File: file, Log: ovsdbwire.OpenLog(file)}
+	db := &Northbound{Socket: filepath.Join(r.Dir, name+".sock"), File: file}
 	if err := r.EmptyNorthbound(ctx, db); err != nil {
 		return nil, err
 	}
@@ -221,8 +221,10 @@ func (r *Rig) EmptyNorthbound(ctx context.Context, db *Northbound) error {
 	return nil
 }
 
-// RunNorthbound starts the server of a database's file. It returns when the server answers.
+// RunNorthbound starts the server of a database's file, which may be another than before. It returns when the server
+// answers.
 func (r *Rig) RunNorthbound(ctx context.Context, db *Northbound) (err error) {
+	db.Log = ovsdbwire.OpenLog(db.File)
 	server, err := process.Find("ovsdb-server", "openvswitch-common")
 	if err != nil {
 		return err
