@@ -53,28 +53,16 @@ func (a attempt) frame(n uint16) []byte {
 		body = append(body, 0, 12, 0, 0, 's', 'p', 'o', 'f')
 	}
 	pseudo := slices.Concat(a.source.AsSlice(), a.to.AsSlice(), []byte{0, a.protocol, 0, byte(len(body))}, body)
-	binary.BigEndian.PutUint16(body[checksumAt:], checksum(pseudo))
+	binary.BigEndian.PutUint16(body[checksumAt:], machines.Checksum(pseudo))
 	out := append(slices.Clone(a.mac), 2, 0, 0, 0, 0, 0x66)
 	if a.to.Is4() {
 		head := []byte{0x45, 0, 0, byte(20 + len(body)), 0, 0, 0, 0, 63, a.protocol, 0, 0}
 		head = slices.Concat(head, a.source.AsSlice(), a.to.AsSlice())
-		binary.BigEndian.PutUint16(head[10:], checksum(head))
+		binary.BigEndian.PutUint16(head[10:], machines.Checksum(head))
 		return slices.Concat(out, []byte{0x08, 0}, head, body)
 	}
 	head := []byte{0x60, 0, 0, 0, 0, byte(len(body)), a.protocol, 63}
 	return slices.Concat(out, []byte{0x86, 0xdd}, head, a.source.AsSlice(), a.to.AsSlice(), body)
-}
-
-// checksum is that of RFC 1071.
-func checksum(b []byte) uint16 {
-	var sum uint32
-	for i, c := range b {
-		sum += uint32(c) << (8 * (1 - i%2))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }
 
 // delivered counts the packets that Open vSwitch delivers to pods of a node, by source, pod and protocol.
