@@ -16,8 +16,8 @@ const (
 	reservedPorts = "net/ipv4/ip_local_reserved_ports"
 )
 
-// checkLocalPorts looks whether Linux may choose a port of names.SNATPorts for a connection of this node. A policy would
-// take it for one that the node forwards, and drop a probe. On a gateway its answers would go to a pod.
+// checkLocalPorts looks whether Linux may choose a port of names.SNATPorts for a connection of this node. A policy
+// would take it for one that the node forwards, and drop a probe. On a gateway its answers would go to a pod.
 func checkLocalPorts(_ context.Context, h *facts) Finding {
 	have, err := h.t.Kernel.Read([]hostplan.Item{hostplan.Sysctl{Path: localPorts}, hostplan.Sysctl{Path: reservedPorts}})
 	if err != nil {
