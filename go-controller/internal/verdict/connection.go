@@ -12,9 +12,9 @@ type Verdict struct {
 	Steps []Step
 }
 
-// Connection asks the ACLs of all stages on the way of a connection's first packet: those of the switch of p.Inport, and
-// those of the switch of p.Outport. When these differ, routers lead from one to the other. An end beyond all switches,
-// such as the Internet, has no port: Inport or Outport is "".
+// Connection asks the ACLs of all stages on the way of a connection's first packet: those of the switch of p.Inport
+// and those of the switch of p.Outport. When these differ, routers lead from one to the other. An end beyond all
+// switches, such as the Internet, has no port: Inport or Outport is "".
 //
 // The packet is as it arrives. When the client connects to a service, service is the address and port that the packet
 // has until load balancing. Otherwise service is the zero value.
