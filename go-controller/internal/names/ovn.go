@@ -160,3 +160,9 @@ func cut(s string) string {
 // those of the tunnels, whose packets the external bridge gives to the host: an
 // answer to port 6081 would end there.
 const SNATPorts = "10240-29999"
+
+// The first and the last of SNATPorts.
+const (
+	FirstSNATPort = 10240
+	LastSNATPort  = 29999
+)
