@@ -169,3 +169,10 @@ const (
 	FirstSNATPort = 10240
 	LastSNATPort  = 29999
 )
+
+// FirstNodePort and LastNodePort are the ends of the range of node ports (kube-apiserver --service-node-port-range, the
+// default).
+const (
+	FirstNodePort = 30000
+	LastNodePort  = 32767
+)
