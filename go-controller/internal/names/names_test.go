@@ -73,6 +73,9 @@ func TestSNATPorts(t *testing.T) {
 	if n, err := fmt.Sscanf(names.SNATPorts, "%d-%d", &first, &last); n != 2 || err != nil {
 		t.Fatalf("%q: %v", names.SNATPorts, err)
 	}
+	if first != names.FirstSNATPort || last != names.LastSNATPort {
+		t.Errorf("%s, but the ends are %d and %d", names.SNATPorts, names.FirstSNATPort, names.LastSNATPort)
+	}
 	for _, own := range []int{4789, 6081, 30000, 32768} {
 		if first <= own && own <= last {
 			t.Errorf("%s has port %d in it", names.SNATPorts, own)

@@ -72,7 +72,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			r.acl(names.FamilyRole(names.RoleItself, f), ingress(), names.RoleGroupIn, nbdb.ACLActionAllowRelated,
 				ingress().pods(in)+" && "+ingress().peers(f, hairpinSource(f))),
 			r.acl(names.FamilyRole(names.RoleOwnOut, f), egress(), names.RoleGroupOut, nbdb.ACLActionAllowRelated,
-				egress().pods(out)+" && "+egress().peers(f, r.own(management)...)))
+				egress().pods(out)+" && "+toNode(r.own(management))))
 	}
 	return translate.Rows{Rows: rows}, nil
 }
@@ -103,17 +103,27 @@ func (r isolationRows) own(management netip.Addr) []string {
 	return slices.Compact(out)
 }
 
-// fromNode matches what a node itself sends to its pods: such as the probes of its kubelet. What others send through
-// the node by way of a node port has the node's address, too, but a source port of names.SNATPorts.
+// fromNode matches what a node itself sends to its pods, such as the probes of its kubelet. What the node forwards for
+// others has its address, too, but a source port of names.SNATPorts.
 func fromNode(management netip.Addr) string {
 	f := names.FamilyOf(management.Is4())
+	return ingress().peers(f, management.String()) + " && " + otherPorts(f, "src", names.FirstSNATPort, names.LastSNATPort)
+}
+
+// toNode matches what pods send to their node itself. What they send to a node port goes on to others.
+func toNode(node []string) string {
+	f := names.FamilyOf(!strings.Contains(node[0], ":"))
+	return egress().peers(f, node...) + " && " + otherPorts(f, "dst", names.FirstNodePort, names.LastNodePort)
+}
+
+// otherPorts matches packets of a family without those of a range of ports.
+func otherPorts(f names.Family, side string, first, last int) string {
 	either := []string{strings.Replace(keyword(f), "ip", "icmp", 1)}
 	for _, p := range cluster.Protocols() {
-		src := strings.ToLower(string(p)) + ".src"
-		either = append(either, fmt.Sprintf("%s < %d", src, names.FirstSNATPort),
-			fmt.Sprintf("%s > %d", src, names.LastSNATPort))
+		port := strings.ToLower(string(p)) + "." + side
+		either = append(either, fmt.Sprintf("%s < %d", port, first), fmt.Sprintf("%s > %d", port, last))
 	}
-	return ingress().peers(f, management.String()) + " && (" + strings.Join(either, " || ") + ")"
+	return "(" + strings.Join(either, " || ") + ")"
 }
 
 // hairpinSource is as whom a pod sees itself when it reaches itself through a service.
