@@ -44,8 +44,8 @@ func (k *kube) config() config.Cluster {
 	return c
 }
 
-// rows evaluates the rows that the master makes of a cluster. A valid cluster has no problems.
-func (k *kube) rows() (*verdict.Evaluator, error) {
+// translated is what the master makes of a cluster. A valid cluster has no problems.
+func (k *kube) translated() (*offline.Cluster, error) {
 	var objects []cluster.Object
 	var errs []error
 	decode := func(row kinds.Kind, obj runtime.Object) {
@@ -71,8 +71,17 @@ func (k *kube) rows() (*verdict.Evaluator, error) {
 	for _, p := range c.Problems {
 		errs = append(errs, fmt.Errorf("translating: %w", p))
 	}
-	db, failed := c.Database()
-	return verdict.New(db), errors.Join(append(errs, failed...)...)
+	return c, errors.Join(errs...)
+}
+
+// rows evaluates the rows that the master makes of a cluster.
+func (k *kube) rows() (*verdict.Evaluator, error) {
+	c, err := k.translated()
+	if err != nil {
+		return nil, err
+	}
+	db, errs := c.Database()
+	return verdict.New(db), errors.Join(errs...)
 }
 
 // rowsAllow asks the rows about a connection.
@@ -270,7 +279,10 @@ func compare(t *testing.T, seed uint64, connections int, seen map[string]int) {
 		if k.difference(rows, c) != "" {
 			small, again := k.shrink(c)
 			rows, err := small.rows()
-			t.Fatalf("seed %d: %s\n(error %v)\n%s", seed, small.difference(rows, again), err, small.text(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Fatalf("seed %d: %s\n%s", seed, small.difference(rows, again), small.text(t))
 		}
 		k.count(c, seen)
 	}
