@@ -116,23 +116,24 @@ func portOf(e end) string {
 	return ""
 }
 
-// difference is what Kubernetes and the rows say of a connection, "" when they agree.
+// difference is what Kubernetes and the rows say of a connection, "" when they agree and no ACL is void.
 func (k *kube) difference(e *verdict.Evaluator, c connection) string {
 	v, err := rowsAllow(e, c)
 	if err != nil {
 		return fmt.Sprintf("%s: %v", c, err)
 	}
-	if v.Allowed == k.allowed(c) {
-		return ""
-	}
-	out := fmt.Sprintf("%s: Kubernetes says allowed %v, the rows %v", c, k.allowed(c), v.Allowed)
+	void, out := false, fmt.Sprintf("%s: Kubernetes says allowed %v, the rows %v", c, k.allowed(c), v.Allowed)
 	for _, s := range v.Steps {
 		if s.ACL != nil {
 			out += fmt.Sprintf("\n  %s, %s: %s of %d %s", s.Switch, s.Stage, s.ACL.Action, s.ACL.Priority, s.ACL.Match)
 		}
 		for _, acl := range s.Void {
+			void = true
 			out += fmt.Sprintf("\n  %s, %s: void: %s", s.Switch, s.Stage, acl.Match)
 		}
+	}
+	if v.Allowed == k.allowed(c) && !void {
+		return ""
 	}
 	return out
 }

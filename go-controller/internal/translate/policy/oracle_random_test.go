@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -299,7 +300,7 @@ func (d dice) ports() []networkingv1.NetworkPolicyPort {
 	return out
 }
 
-// connection is one that somebody may try.
+// connection is one that somebody may try, often to a port that the server has a name for.
 func (d dice) connection(k *kube) connection {
 	ends := k.ends(pick(d, k.families...))
 	clients := slices.DeleteFunc(slices.Clone(ends), func(e end) bool { return e.server })
@@ -307,6 +308,16 @@ func (d dice) connection(k *kube) connection {
 		protocol: pick(d, corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP, icmp)}
 	if c.protocol != icmp {
 		c.port = pick(d, int32(80), 80, 8080, 53, 9000, 443, 79, 81, 444, 8081, 65535)
+	}
+	if c.to.pod == nil || d.chance(60) {
+		return c
+	}
+	for _, container := range slices.Concat(c.to.pod.Spec.Containers, c.to.pod.Spec.InitContainers) {
+		for _, p := range container.Ports {
+			if d.chance(50) {
+				c.protocol, c.port = cmp.Or(p.Protocol, corev1.ProtocolTCP), p.ContainerPort
+			}
+		}
 	}
 	return c
 }

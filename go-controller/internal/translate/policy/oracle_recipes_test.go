@@ -106,6 +106,9 @@ func recipes() map[string]recipe {
 		"a named port of a protocol": {
 			[]string{"x {podSelector: {}, ingress: [{ports: [{port: dns, protocol: UDP}, {port: http, protocol: UDP}]}]}"},
 			"+ y/client -> x/web UDP 53, - y/client -> x/web TCP 53, - y/client -> x/web UDP 80"},
+		"a named port of a sidecar, and of an init container that ends": {
+			[]string{"y {podSelector: {}, ingress: [{ports: [{port: proxy}, {port: setup}]}]}"},
+			"+ x/api -> y/api TCP 15001, - x/api -> y/api TCP 15002, - x/api -> y/web TCP 15001"},
 		"a named port that nobody has": {[]string{"x {podSelector: {}, ingress: [{ports: [{port: nobodys}]}]}"},
 			"- y/client -> x/web TCP 80, - y/client -> x/web TCP 8080"},
 		"a block": {[]string{"x {" + web + ", ingress: [{from: [{ipBlock: {cidr: 192.0.2.0/24}}, {ipBlock: {cidr: " +
@@ -165,7 +168,10 @@ func recipeCluster(t *testing.T, policies []string) *kube {
 	pod("x", "client", 2)
 	pod("x", "done", 2).Status.Phase = corev1.PodSucceeded
 	pod("y", "web", 1, corev1.ContainerPort{Name: "http", ContainerPort: 8080})
-	pod("y", "api", 0)
+	pod("y", "api", 0).Spec.InitContainers = []corev1.Container{
+		{Name: "sidecar", RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+			Ports: []corev1.ContainerPort{{Name: "proxy", ContainerPort: 15001}}},
+		{Name: "init", Ports: []corev1.ContainerPort{{Name: "setup", ContainerPort: 15002}}}}
 	pod("y", "client", 0)
 	pod("z", "other", 2)
 	pod("z", "host", 1).Spec.HostNetwork = true
