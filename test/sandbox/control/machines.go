@@ -24,12 +24,7 @@ func MachineName(i int) string {
 func (c *Control) Leads(ctx context.Context, service string) bool {
 	switch service {
 	case NB, SB:
-		for _, d := range c.databases() {
-			if d.service == service {
-				return c.says(ctx, service, "Role: leader", "cluster/status", d.name)
-			}
-		}
-		return false
+		return c.clusterSays(ctx, service, "Role: leader")
 	case Northd:
 		return c.says(ctx, service, "Status: active", "status")
 	case Master:
@@ -40,6 +35,21 @@ func (c *Control) Leads(ctx context.Context, service string) bool {
 		lease, err := client.CoordinationV1().Leases("kube-system").Get(ctx, "northbound-master", metav1.GetOptions{})
 		return err == nil && lease.Spec.HolderIdentity != nil &&
 			strings.HasPrefix(*lease.Spec.HolderIdentity, c.Spec.Name+"_")
+	}
+	return false
+}
+
+// Joined reports whether the machine's server of a database is a working member of the cluster.
+func (c *Control) Joined(ctx context.Context, service string) bool {
+	return c.clusterSays(ctx, service, "Status: cluster member")
+}
+
+// clusterSays asks a server of a database about its cluster.
+func (c *Control) clusterSays(ctx context.Context, service, line string) bool {
+	for _, d := range c.databases() {
+		if d.service == service {
+			return c.says(ctx, service, line, "cluster/status", d.name)
+		}
 	}
 	return false
 }

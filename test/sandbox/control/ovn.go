@@ -90,7 +90,7 @@ func (c *Control) startDatabase(ctx context.Context, d database) error {
 	}
 	err = c.Until(ctx, "the "+d.service+" database works on "+c.Spec.Name, func(ctx context.Context) bool {
 		_, err := os.Stat(c.Host(d.socket))
-		return err == nil && (!c.clustered() || c.says(ctx, d.service, "Status: cluster member", "cluster/status", d.name))
+		return err == nil && (!c.clustered() || c.Joined(ctx, d.service))
 	}, d.service)
 	if err != nil || c.Config.Index > 0 {
 		return err
