@@ -44,8 +44,10 @@ func explainers() []explainer {
 		switch k {
 		case names.KindService:
 			continue
-		case names.KindPod:
+		case names.KindPod, names.KindPolicy:
 			argument = "NAMESPACE/NAME"
+		case names.KindSelector:
+			argument = "HASH"
 		}
 		kind := strings.ToLower(string(k))
 		out = append(out, explainer{kind, argument, kind,
@@ -97,6 +99,9 @@ func (e explainer) command() *cli.Command {
 	if e.kind == "svc" {
 		out.Aliases = []string{"service"}
 		out.Usage = "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"
+	}
+	if e.noun == strings.ToLower(string(names.KindPolicy)) {
+		out.Aliases = []string{"np", "netpol"}
 	}
 	return out
 }

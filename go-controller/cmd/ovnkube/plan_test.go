@@ -191,6 +191,8 @@ func aCluster() lists {
 		"/api/v1/services": `{"kind":"ServiceList","apiVersion":"v1",` +
 			`"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"broken","namespace":"default"},` +
 			`"spec":{"clusterIP":"10.96.0.9"}}]}`,
+		"/apis/networking.k8s.io/v1/networkpolicies": `{"kind":"NetworkPolicyList","apiVersion":"networking.k8s.io/v1",` +
+			`"metadata":{"resourceVersion":"1"},"items":[]}`,
 		"/apis/discovery.k8s.io/v1/endpointslices": `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1",` +
 			`"metadata":{"resourceVersion":"7"},"items":[]}`,
 	}

@@ -21,6 +21,7 @@ type roleText struct {
 
 func roleTexts() []roleText {
 	const family, subnet = "`-v4`, `-v6`", "`-SUBNET`"
+	const rule = "`-RULE`, then where it matters `-v4` or `-v6`, `-PROTOCOL`, `-NAME=NUMBER`"
 	return []roleText{
 		{names.KindCluster, names.RoleRouter, "", "the cluster router"},
 		{names.KindCluster, names.RoleJoin, "", "the join switch"},
@@ -55,6 +56,19 @@ func roleTexts() []roleText {
 		{names.KindGateway, names.RoleSNAT, subnet, "gives what pods send the node's address as its source"},
 		{names.KindGateway, names.RoleLeakGuard, "", "drops packets that would leave with a pod's address, or for a tunnel"},
 		{names.KindNamespace, names.RoleAddresses, family, "the addresses of the namespace's pods"},
+		{names.KindIsolation, names.RoleGroupIn, "", "the node's pods that not everybody may connect to"},
+		{names.KindIsolation, names.RoleGroupOut, "", "the node's pods that may not connect to everybody"},
+		{names.KindIsolation, names.RoleDenyIn, "", "denies connections to these pods that no rule allows"},
+		{names.KindIsolation, names.RoleDenyOut, "", "denies connections of these pods that no rule allows"},
+		{names.KindIsolation, names.RoleOwnIn, family, "lets the node itself connect to its pods, such as for probes"},
+		{names.KindIsolation, names.RoleOwnOut, family, "lets pods connect to their node"},
+		{names.KindIsolation, names.RoleItself, family, "lets a pod reach itself through a service"},
+		{names.KindSelector, names.RoleGroup, "", "the selected pods, that rules of policies are about"},
+		{names.KindSelector, names.RoleAddresses, family, "the addresses of the selected pods, which rules name as peers"},
+		{names.KindSelector, names.RoleNamedPort, "`-PROTOCOL-NAME=NUMBER-v4`, `-PROTOCOL-NAME=NUMBER-v6`",
+			"the addresses of the selected pods that have a port of this name and number"},
+		{names.KindPolicy, names.RoleIngress, rule, "what a rule of ingress allows"},
+		{names.KindPolicy, names.RoleEgress, rule, "what a rule of egress allows"},
 		{names.KindPod, names.RolePort, "", "the pod's port"},
 		{names.KindPod, names.RoleIngressLimit, "", "the limit of what the pod receives"},
 		{names.KindPod, names.RoleEgressLimit, "", "the limit of what the pod sends"},

@@ -16,6 +16,7 @@ const (
 	KindService       Kind = "Service"
 	KindEndpointSlice Kind = "EndpointSlice"
 	KindServiceCIDR   Kind = "ServiceCIDR"
+	KindNetworkPolicy Kind = "NetworkPolicy"
 )
 
 // The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
@@ -41,6 +42,7 @@ func Kinds() []KindInfo {
 		{KindService, true, func(s *State) table { return byNamespace(s.Services) }},
 		{KindEndpointSlice, true, func(s *State) table { return byNamespace(s.Slices) }},
 		{KindServiceCIDR, false, func(s *State) table { return byName(s.ServiceCIDRs) }},
+		{KindNetworkPolicy, true, func(s *State) table { return byNamespace(s.NetworkPolicies) }},
 	}
 }
 

@@ -103,6 +103,7 @@ type Pod struct {
 	HostNetwork bool   // shares its node's network: has no port and no address of its own
 	Finished    bool   // Succeeded or Failed: its containers are gone and its address is free
 	Labels      Labels
+	Ports       NamedPorts
 	Bandwidth   Bandwidth
 	Attachments []Attachment // to networks besides the cluster's own
 	Annotated   string       // pod-networks annotation; "" when absent
@@ -119,7 +120,7 @@ func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 // Equal implements Object.
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
-	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Bandwidth == q.Bandwidth && p.Created == q.Created &&
+	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Ports == q.Ports && p.Bandwidth == q.Bandwidth && p.Created == q.Created &&
 		p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK && slices.Equal(p.Attachments, q.Attachments) &&
 		p.Found.Equal(q.Found)
 }

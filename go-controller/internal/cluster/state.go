@@ -26,6 +26,8 @@ type State struct {
 	ServiceCIDRs map[string]*ServiceCIDR
 	Networks     map[names.Network]*Network
 
+	NetworkPolicies map[Name]*NetworkPolicy
+
 	*Grants // in the cluster's own network
 
 	grants  map[names.Network]*Grants
@@ -47,6 +49,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		Services:        map[Name]*Service{},
 		Slices:          map[Name]*EndpointSlice{},
 		ServiceCIDRs:    map[string]*ServiceCIDR{},
+		NetworkPolicies: map[Name]*NetworkPolicy{},
 		Networks:        map[names.Network]*Network{},
 		grants:          map[names.Network]*Grants{},
 		tables:          map[Kind]table{},

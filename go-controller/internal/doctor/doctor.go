@@ -112,6 +112,7 @@ func checks() []check {
 		{"router", "", checkRouter},
 		{"routes", "", checkRoutes},
 		{"sysctls", "", checkSysctls},
+		{"local-ports", "", checkLocalPorts},
 		{"masquerade", "", checkMasquerade},
 		{"hairpin", "", checkHairpin},
 		{"anti-spoofing", "", checkAntiSpoof},

@@ -116,6 +116,15 @@ func TestServers(t *testing.T) {
 			Problem, "22.03.1, older than 23.03.0", "upgrade OVN"},
 		"gateway node": {checkMasquerade,
 			facts{c: Config{Node: config.Node{Gateway: config.Gateway{Mode: "shared"}}}}, NotChecked, "gateway router", ""},
+		"Linux's own ports": {checkLocalPorts, portsOf("32768\t60999", ""), OK, "32768 60999, none of 10240-29999", ""},
+		"all ports": {checkLocalPorts, portsOf("1024\t65535", ""), Problem, "may have source port 10240",
+			"ip_local_reserved_ports=10240-29999 "},
+		"few ports": {checkLocalPorts, portsOf("29999\t65535", "8080,30000-32767"), Problem, "may have source port 29999",
+			"ip_local_reserved_ports=8080,30000-32767,10240-29999 "},
+		"ports reserved": {checkLocalPorts, portsOf("1024\t65535", "8080,10000-20000,20001,20002-30000"), OK, "none of", ""},
+		"a port reserved too few": {checkLocalPorts, portsOf("1024\t65535", "10000-20000,20002-30000"), Problem, "port 20001",
+			""},
+		"no ports": {checkLocalPorts, portsOf("", ""), NotChecked, "want two numbers", ""},
 		"services unknown": {checkServicePorts,
 			facts{c: Config{Kubernetes: true}, servedErr: errors.New("may this identity list them?")}, NotChecked,
 			"may this identity list them?", ""},
@@ -168,6 +177,21 @@ type emptyKernel struct{ *hostnet.Netlink }
 func (emptyKernel) Read([]hostplan.Item) ([]hostplan.Item, error)           { return nil, nil }
 func (emptyKernel) Find(netip.Addr) (place hostnet.Place, ok bool, _ error) { return place, false, nil }
 func (emptyKernel) RALinks() ([]string, error)                              { return nil, nil }
+
+// portKernel has these values of what says which ports Linux chooses.
+type portKernel struct {
+	*hostnet.Netlink
+	chosen, reserved string
+}
+
+func (k portKernel) Read([]hostplan.Item) ([]hostplan.Item, error) {
+	return []hostplan.Item{hostplan.Sysctl{Path: localPorts, Value: k.chosen},
+		hostplan.Sysctl{Path: reservedPorts, Value: k.reserved}}, nil
+}
+
+func portsOf(chosen, reserved string) facts {
+	return facts{t: Tools{Kernel: portKernel{chosen: chosen, reserved: reserved}}}
+}
 
 // moduleless is a kernel without Open vSwitch.
 type moduleless struct{ *hostnet.Netlink }

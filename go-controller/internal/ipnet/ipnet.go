@@ -148,6 +148,30 @@ func MACFor(addrs []netip.Addr) MAC {
 	return MACOf(addrs[0])
 }
 
+// Minus is the range p without the others, as ranges in order. All are masked.
+func Minus(p netip.Prefix, without []netip.Prefix) []netip.Prefix {
+	var inside []netip.Prefix
+	for _, w := range without {
+		switch {
+		case !w.Overlaps(p):
+		case w.Bits() <= p.Bits():
+			return nil
+		default:
+			inside = append(inside, w)
+		}
+	}
+	if len(inside) == 0 {
+		return []netip.Prefix{p}
+	}
+	var out []netip.Prefix
+	for i := range uint64(2) {
+		if half, ok := Subnet(p, p.Bits()+1, i); ok {
+			out = append(out, Minus(half, inside)...)
+		}
+	}
+	return out
+}
+
 // Sort puts prefixes into the project's usual order: IPv4 before IPv6, then by address and length. Addr.Compare
 // orders IPv4 before IPv6.
 func Sort(ps []netip.Prefix) {

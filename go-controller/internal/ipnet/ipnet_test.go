@@ -278,3 +278,32 @@ func TestMACText(t *testing.T) {
 		}
 	}
 }
+
+func TestMinus(t *testing.T) {
+	for _, c := range []struct {
+		p       string
+		without []string
+		want    []string
+	}{
+		{"10.0.0.0/8", nil, []string{"10.0.0.0/8"}},
+		{"10.0.0.0/8", []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"10.0.0.0/8"}},
+		{"10.0.0.0/8", []string{"10.0.0.0/8"}, nil},
+		{"10.0.0.0/8", []string{"0.0.0.0/0"}, nil},
+		{"10.0.0.0/30", []string{"10.0.0.1/32"}, []string{"10.0.0.0/32", "10.0.0.2/31"}},
+		{"10.0.0.0/30", []string{"10.0.0.0/31", "10.0.0.2/31"}, nil},
+		{"0.0.0.0/0", []string{"128.0.0.0/2", "128.0.0.0/1"}, []string{"0.0.0.0/1"}},
+		{"::/0", []string{"8000::/1"}, []string{"::/1"}},
+	} {
+		var without []netip.Prefix
+		for _, w := range c.without {
+			without = append(without, prefix(w))
+		}
+		var got []string
+		for _, p := range ipnet.Minus(prefix(c.p), without) {
+			got = append(got, p.String())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s without %s is %s, want %s", c.p, c.without, got, c.want)
+		}
+	}
+}

@@ -73,6 +73,9 @@ func TestSNATPorts(t *testing.T) {
 	if n, err := fmt.Sscanf(names.SNATPorts, "%d-%d", &first, &last); n != 2 || err != nil {
 		t.Fatalf("%q: %v", names.SNATPorts, err)
 	}
+	if first != names.FirstSNATPort || last != names.LastSNATPort {
+		t.Errorf("%s, but the ends are %d and %d", names.SNATPorts, names.FirstSNATPort, names.LastSNATPort)
+	}
 	for _, own := range []int{4789, 6081, 30000, 32768} {
 		if first <= own && own <= last {
 			t.Errorf("%s has port %d in it", names.SNATPorts, own)
@@ -126,7 +129,7 @@ func TestRowUUIDIsPinned(t *testing.T) {
 func TestKindsListsEveryKindOnce(t *testing.T) {
 	want := []names.Kind{
 		names.KindCluster, names.KindZone, names.KindNode, names.KindGateway,
-		names.KindNamespace, names.KindPod, names.KindService,
+		names.KindNamespace, names.KindIsolation, names.KindSelector, names.KindPolicy, names.KindPod, names.KindService,
 	}
 	if got := names.Kinds(); !slices.Equal(got, want) {
 		t.Errorf("Kinds() = %v, want %v", got, want)

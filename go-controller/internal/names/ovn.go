@@ -151,12 +151,28 @@ func cut(s string) string {
 	return s
 }
 
-// SNATPorts is the range of source ports of what pods send to the outside with
-// their node's address (ovn-nb(5), NAT external_port_range). The node has the
-// address too: of a connection from a port that both use to one destination,
-// the answers could be told from no other's. So it has neither the ports that
-// Linux gives its own connections (32768 and up, ip-sysctl.rst
-// ip_local_port_range) nor those of Kubernetes' node ports (30000-32767), nor
-// those of the tunnels, whose packets the external bridge gives to the host: an
-// answer to port 6081 would end there.
+// SNATPorts is the range of source ports of connections that get a node's address, and are not the node's own.
+//
+//   - What pods send to the outside with their node's address (ovn-nb(5), NAT external_port_range). The node has the
+//     address too: of a connection from a port that both use to one destination, the answers could be told from no
+//     other's.
+//   - What a node's kernel forwards to pods with the management port's address. A policy lets in what the pod's own
+//     node sends, such as probes. The port tells it from what the node forwards for others.
+//
+// So the range has neither the ports that Linux gives its own connections (32768 and up, ip-sysctl.rst
+// ip_local_port_range) nor those of Kubernetes' node ports (30000-32767), nor those of the tunnels, whose packets the
+// external bridge gives to the host: an answer to port 6081 would end there.
 const SNATPorts = "10240-29999"
+
+// FirstSNATPort and LastSNATPort are the ends of SNATPorts.
+const (
+	FirstSNATPort = 10240
+	LastSNATPort  = 29999
+)
+
+// FirstNodePort and LastNodePort are the ends of the range of node ports (kube-apiserver --service-node-port-range, the
+// default).
+const (
+	FirstNodePort = 30000
+	LastNodePort  = 32767
+)

@@ -17,6 +17,9 @@ const (
 	KindNode      Kind = "Node"
 	KindGateway   Kind = "Gateway" // what makes a node, by whose name it goes, a gateway
 	KindNamespace Kind = "Namespace"
+	KindIsolation Kind = "Isolation" // the isolated pods of a node, by whose name it goes
+	KindSelector  Kind = "Selector"  // the pods that a selector of policies selects: see SelectorOwner
+	KindPolicy    Kind = "NetworkPolicy"
 	KindPod       Kind = "Pod"
 	KindService   Kind = "Service"
 )
@@ -24,7 +27,8 @@ const (
 // Kinds lists every kind in the order in which a batch is translated: what
 // others refer to comes first.
 func Kinds() []Kind {
-	return []Kind{KindCluster, KindZone, KindNode, KindGateway, KindNamespace, KindPod, KindService}
+	return []Kind{KindCluster, KindZone, KindNode, KindGateway, KindNamespace, KindIsolation, KindSelector, KindPolicy,
+		KindPod, KindService}
 }
 
 // The external_ids keys of the ownership mark. Every row of ours, in a table

@@ -28,7 +28,7 @@ const (
 	RoleToHost       = "to-host"       // Gateway, with the family, or the address: route to the node's own address
 	RoleLeakGuard    = "leak-guard"    // Gateway: the ACL that lets no address of a pod out
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
-	RoleEgress       = "egress"        // Node, with the family: route of its pods out of the cluster
+	RoleEgress       = "egress"        // Node, with the family: route of its pods out; NetworkPolicy: as RoleIngress
 	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP
 	RoleUnserved     = "unserved"      // Node: what is for a ClusterIP and got no backend
 	RoleSpoofGuard   = "spoof-guard"   // Node: the ACL that drops what only the network may send
@@ -40,6 +40,16 @@ const (
 	RoleLoadBalancer = "load-balancer" // Service, with the protocol, and the nodes that it is for unless that is all
 	RoleReply        = "reply"         // Service, with node and family: route of its endpoints' replies to outside clients
 	RoleInside       = "inside"        // Cluster, with the cluster subnet: policy for traffic that stays in it
+	RoleGroup        = "group"         // Selector: the port group of its pods
+	RoleNamedPort    = "named-port"    // Selector, with protocol, name, number and family: the pods with this port
+	RoleGroupIn      = "group-in"      // Isolation: the port group of pods that not everybody may connect to
+	RoleGroupOut     = "group-out"     // Isolation: the port group of pods that may not connect to everybody
+	RoleDenyIn       = "deny-in"       // Isolation: the ACL that denies what no rule allows
+	RoleDenyOut      = "deny-out"      // Isolation: the same for connections of the pods
+	RoleOwnIn        = "own-in"        // Isolation, with the family: the ACL that lets the node itself in
+	RoleOwnOut       = "own-out"       // Isolation, with the family: the ACL that lets pods reach their node
+	RoleItself       = "itself"        // Isolation, with the family: the ACL that lets a pod reach itself by a service
+	RoleIngress      = "ingress"       // NetworkPolicy, with the rule and what the ACL is for: what the rule allows
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster
 )
 

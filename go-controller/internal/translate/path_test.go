@@ -68,9 +68,11 @@ func (p *path) step() cluster.Event {
 	case n < 10:
 		o = p.node()
 	case n < 15:
-		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid()}
-	case n < 75:
+		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.labels()}
+	case n < 67:
 		o = p.pod()
+	case n < 75:
+		o = p.policy()
 	case n < 84:
 		o = p.service()
 	case n < 86:
@@ -186,6 +188,12 @@ func (p *path) pod() cluster.Object {
 		all := []cluster.Attachment{{Network: "blue", Interface: "net1"}, {Network: "blue", Interface: "net2"},
 			{Network: "green", Interface: "net3"}}
 		pod.Attachments = all[:p.r.IntN(4)]
+	case 8:
+		pod.Labels = p.labels()
+	case 9:
+		pod.Ports = cluster.NewNamedPorts(map[cluster.PortName]uint16{
+			{Protocol: cluster.TCP, Name: "web"}: uint16(8080 + p.r.IntN(2)), {Protocol: cluster.UDP, Name: "dns"}: 53,
+		})
 	case 5, 6: // limits come, change and go
 		pod.Bandwidth = cluster.Bandwidth{Ingress: uint64(p.r.IntN(3)) * 1_000_000, Egress: uint64(p.r.IntN(3)) * 1_000}
 	}

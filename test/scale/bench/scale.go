@@ -50,6 +50,10 @@ func (s Scale) check() error {
 	if len(s.Sizes) == 0 {
 		errs = append(errs, errors.New("--sizes: want at least one number of pods"))
 	}
+	if s.Write != "" {
+		_, _, err := s.around()
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 

@@ -26,20 +26,29 @@ const (
 	tableEnd   = "<!-- to here -->\n"
 )
 
-// Write replaces the table in the page, and the plot.
-func (s *Scaled) Write() error {
-	page := filepath.Join(s.Scale.Write, scalePage)
+// around is what the page has before and after the table.
+func (s Scale) around() (before, after string, err error) {
+	page := filepath.Join(s.Write, scalePage)
 	text, err := os.ReadFile(page)
 	if err != nil {
-		return fmt.Errorf("writing the table: %w", err)
+		return "", "", fmt.Errorf("reading the page that the table is to be written into: %w", err)
 	}
 	before, rest, begins := strings.Cut(string(text), tableBegin)
 	_, after, ends := strings.Cut(rest, tableEnd)
 	if !begins || !ends {
-		return fmt.Errorf("writing the table into %s: want the lines %q and %q in it", page, tableBegin, tableEnd)
+		return "", "", fmt.Errorf("writing the table into %s: want the lines %q and %q in it", page, tableBegin, tableEnd)
+	}
+	return before, after, nil
+}
+
+// Write replaces the table in the page, and the plot.
+func (s *Scaled) Write() error {
+	before, after, err := s.around()
+	if err != nil {
+		return err
 	}
 	out := before + tableBegin + "\n" + s.Table() + "\n" + tableEnd + after
-	if err := os.WriteFile(page, []byte(out), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Scale.Write, scalePage), []byte(out), 0o644); err != nil {
 		return fmt.Errorf("writing the table: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(s.Scale.Write, scalePlot), []byte(s.plot()), 0o644); err != nil {

@@ -52,6 +52,8 @@ func antiSpoofRules(a hostplan.AntiSpoof) (out []rule) {
 	out = append(out, rule{antiSpoofChain, answersRule, append(established(), answer()...)},
 		rule{antiSpoofChain, "neighbour solicitations", neighbourSolicitation()})
 	drop := &expr.Verdict{Kind: expr.VerdictDrop}
+	out = append(out, rule{antiSpoofChain, "this node's addresses, not through " + a.Link,
+		append(ownFromElsewhere(a.Link), drop)})
 	for _, list := range []struct{ prefixes, about string }{{a.Own, ownOf}, {a.Inside, routedBy}} {
 		for _, p := range hostplan.Prefixes(list.prefixes) {
 			f := familyOf(p.Addr())
@@ -79,6 +81,17 @@ func tunnels(link string, port uint16) []expr.Any {
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
 		&expr.Verdict{Kind: expr.VerdictDrop})
+}
+
+// ownFromElsewhere matches IPv6 packets that arrive at a NIC and have an address of this node as their source. They
+// would be taken for the node's own where a policy lets these in. Linux drops such IPv4 packets itself. Duplicate
+// address detection needs those of ICMPv6 (RFC 4862 section 5.4).
+func ownFromElsewhere(link string) []expr.Any {
+	return slices.Concat(familyOf(netip.IPv6Unspecified()).match(),
+		iif(expr.CmpOpNeq, link), iif(expr.CmpOpNeq, loopback),
+		[]expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{unix.IPPROTO_ICMPV6}}},
+		ownSource())
 }
 
 // established is "ct state established".

@@ -19,7 +19,7 @@ import (
 
 // All are the rows of all kinds that the cluster is made of.
 func All() []Kind {
-	return []Kind{Node(), Namespace(), Pod(), Service(), EndpointSlice(), ServiceCIDR()}
+	return []Kind{Node(), Namespace(), Pod(), Service(), EndpointSlice(), ServiceCIDR(), NetworkPolicy()}
 }
 
 // Node is the row of Nodes.
@@ -72,6 +72,16 @@ func ServiceCIDR() Kind {
 	}, func(k kubernetes.Interface) api[*networkingv1.ServiceCIDRList] {
 		return k.NetworkingV1().ServiceCIDRs()
 	}, decodeServiceCIDR)
+}
+
+// NetworkPolicy is the row of NetworkPolicies.
+func NetworkPolicy() Kind {
+	return row(Kind{
+		Kind: cluster.KindNetworkPolicy, Resource: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"),
+		Namespaced: true, ValidName: subdomain, WatchedBy: []Daemon{Master},
+	}, func(k kubernetes.Interface) api[*networkingv1.NetworkPolicyList] {
+		return k.NetworkingV1().NetworkPolicies("")
+	}, decodePolicy)
 }
 
 func subdomain(name string) []string { return validation.IsDNS1123Subdomain(name) }

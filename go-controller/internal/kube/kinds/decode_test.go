@@ -66,7 +66,8 @@ func TestDecodeOthers(t *testing.T) {
 		}
 	}
 	got, problems := decode[*cluster.Namespace](t, &corev1.Namespace{ObjectMeta: meta("", "default", nil)})
-	if *got != (cluster.Namespace{Name: "default", UID: "uid-default"}) || len(problems) != 0 {
+	name := cluster.NewLabels(map[string]string{corev1.LabelMetadataName: "default"})
+	if *got != (cluster.Namespace{Name: "default", UID: "uid-default", Labels: name}) || len(problems) != 0 {
 		t.Errorf("namespace: %+v, %v", got, problems)
 	}
 }

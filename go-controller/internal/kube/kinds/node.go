@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"maps"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,5 +52,7 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 }
 
 func decodeNamespace(n *corev1.Namespace) (*cluster.Namespace, []cluster.Problem) {
-	return &cluster.Namespace{Name: n.Name, UID: string(n.UID), Labels: cluster.NewLabels(n.Labels)}, nil
+	labels := map[string]string{corev1.LabelMetadataName: n.Name} // the API server sets it; a manifest may lack it
+	maps.Copy(labels, n.Labels)
+	return &cluster.Namespace{Name: n.Name, UID: string(n.UID), Labels: cluster.NewLabels(labels)}, nil
 }

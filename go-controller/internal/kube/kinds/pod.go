@@ -16,6 +16,7 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 		HostNetwork: p.Spec.HostNetwork,
 		Finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		Labels:      cluster.NewLabels(p.Labels),
+		Ports:       namedPorts(p),
 	}
 	f := findingsOf(cluster.KindPod, p)
 	known(&f, reasonPodPhase, "status.phase", p.Status.Phase, "the pod counts as one that has not finished",
@@ -30,4 +31,32 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 		}
 	}
 	return out, f.problems
+}
+
+// namedPorts is the ports of a pod that have a name: those of its containers, and then those of its sidecars. Of two
+// with one name and protocol the first counts, as for the targetPort of a Service.
+func namedPorts(p *corev1.Pod) cluster.NamedPorts {
+	var out map[cluster.PortName]uint16
+	take := func(c *corev1.Container) {
+		for _, port := range c.Ports {
+			proto, ok := protocol(port.Protocol)
+			name := cluster.PortName{Protocol: proto, Name: port.Name}
+			if _, is := out[name]; is || !ok || port.Name == "" || portNumber(port.ContainerPort) == 0 {
+				continue
+			}
+			if out == nil {
+				out = map[cluster.PortName]uint16{}
+			}
+			out[name] = portNumber(port.ContainerPort)
+		}
+	}
+	for i := range p.Spec.Containers {
+		take(&p.Spec.Containers[i])
+	}
+	for i := range p.Spec.InitContainers {
+		if c := &p.Spec.InitContainers[i]; deref(c.RestartPolicy) == corev1.ContainerRestartPolicyAlways {
+			take(c)
+		}
+	}
+	return cluster.NewNamedPorts(out)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/namespace"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/pod"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/policy"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/topology"
 )
@@ -18,6 +19,9 @@ func Translators(s *nb.Schema) translate.Set {
 		topology.Node{Schema: s},
 		topology.Gateway{Schema: s},
 		namespace.Translator{Schema: s},
+		policy.Isolation{Schema: s},
+		policy.Selector{Schema: s},
+		policy.NetworkPolicy{Schema: s},
 		pod.Translator{Schema: s},
 		service.Translator{Schema: s},
 	)

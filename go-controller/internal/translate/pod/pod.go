@@ -27,12 +27,23 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 
 // Depends implements translate.Translator.
 func (Translator) Depends() translate.Dependencies {
-	return translate.Dependencies{Kinds: []cluster.Kind{cluster.KindPod, cluster.KindNode}}
+	return translate.Dependencies{
+		Kinds: []cluster.Kind{cluster.KindPod, cluster.KindNode}, Subjects: []cluster.Subject{index.PodPoliciesOf},
+	}
 }
 
-// Affected implements translate.Translator. A node alters its pods' ports when it is added, deleted or made anew, and
-// when its chassis becomes known or another node's.
+// Affected implements translate.Translator.
 func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+	var out []nb.Owner
+	for _, pod := range append(changed(s, c), c.About(index.PodPoliciesOf)...) {
+		out = append(out, owner(pod))
+	}
+	return out
+}
+
+// changed lists the pods whose ports may differ after a change of a pod or a node. A node alters its pods' ports when
+// it is added, deleted or made anew, and when its chassis becomes known or another node's.
+func changed(s *cluster.State, c cluster.Change) (out []cluster.Name) {
 	switch c.Ref.Kind {
 	case cluster.KindPod:
 		old, _ := c.Old.(*cluster.Pod)
@@ -40,7 +51,7 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		if !c.Granted && old != nil && now != nil && old.SamePlace(now) && old.Bandwidth == now.Bandwidth {
 			return nil // only annotations with addresses differ: package allocate grants what follows from that
 		}
-		return []nb.Owner{owner(c.Ref.Name)}
+		out = append(out, c.Ref.Name)
 	case cluster.KindNode:
 		old, _ := c.Old.(*cluster.Node)
 		now, _ := c.New.(*cluster.Node)
@@ -48,15 +59,11 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		if !c.Granted && (old == nil || now == nil || old.UID != now.UID) && !slices.Contains(nodes, c.Ref.Name) {
 			nodes = append(nodes, c.Ref.Name)
 		}
-		var out []nb.Owner
 		for _, node := range nodes {
-			for _, n := range s.PodsOn(node.Name) {
-				out = append(out, owner(n))
-			}
+			out = append(out, s.PodsOn(node.Name)...)
 		}
-		return out
 	}
-	return nil
+	return out
 }
 
 // Rows implements translate.Translator.
@@ -69,7 +76,10 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if node == nil {
 		return translate.Rows{}, nil
 	}
-	r := podRows{translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, p, node, index.ChassisOf(s).Of(node.Name)}
+	r := podRows{
+		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, pod: p, node: node,
+		chassis: index.ChassisOf(s).Of(node.Name), policies: index.PoliciesOf(s).OfPod(p.Name),
+	}
 	var rows []nb.Row
 	for a := range p.All() {
 		net, granted := s.In(a.Network).PodNetworks[cluster.PodPort{Pod: p.Name, Interface: a.Interface}]
@@ -86,6 +96,8 @@ type podRows struct {
 	pod     *cluster.Pod
 	node    *cluster.Node
 	chassis string
+	// policies is what policies make of the interface that Kubernetes asks for.
+	policies index.PodPolicies
 }
 
 // port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for.
@@ -101,12 +113,35 @@ func (r podRows) port(a cluster.Attachment, net annotation.PodNetwork) []nb.Row 
 	sw := nb.Ref{Table: nbdb.LogicalSwitchTable,
 		UUID: names.NodeRow(nbdb.LogicalSwitchTable, a.Network.Owner(r.node.Name), names.RoleSwitch, r.node.UID)}
 	name := a.Network.LogicalPort(r.pod.Name.Namespace, r.pod.Name.Name, a.Interface)
+	lists := []nb.Slot{{In: sw, Column: "ports"}}
+	if a.Interface == "" {
+		lists = append(lists, r.groups()...)
+	}
 	port := r.Row(a.Network.PortRole(a.Interface), &nbdb.LogicalSwitchPort{
 		Name: name, Options: options, Addresses: []string{address}, PortSecurity: []string{address},
 		ExternalIDs: map[string]string{names.KeyPod: "true", names.KeyNamespace: r.pod.Name.Namespace},
-	}, nb.Slot{In: sw, Column: "ports"})
+	}, lists...)
 	if a.Interface != "" {
 		return []nb.Row{port}
 	}
 	return append([]nb.Row{port}, limits(r.Maker, r.pod, name, sw)...)
+}
+
+// groups lists the port groups that policies apply to. They are slots of the port itself: a port that comes is in them
+// from its first moment.
+func (r podRows) groups() []nb.Slot {
+	var out []nb.Slot
+	in := func(uuid string) {
+		out = append(out, nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable, UUID: uuid}, Column: "ports"})
+	}
+	for _, hash := range r.policies.Subjects {
+		in(names.SelectorRow(nbdb.PortGroupTable, hash, names.RoleGroup))
+	}
+	if r.policies.Ingress {
+		in(names.IsolationRow(nbdb.PortGroupTable, r.node.Name, names.RoleGroupIn, r.node.UID))
+	}
+	if r.policies.Egress {
+		in(names.IsolationRow(nbdb.PortGroupTable, r.node.Name, names.RoleGroupOut, r.node.UID))
+	}
+	return out
 }

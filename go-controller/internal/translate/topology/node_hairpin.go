@@ -10,9 +10,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// hairpinPriority is above the priority of network policies: they don't apply to what a node sends to itself.
-const hairpinPriority = 2000
-
 // hairpin keeps a node's connections to itself through a service from being tracked twice. Such a connection enters at
 // the management port, where it is tracked and gets the node as its destination, and leaves at the same port. Tracked
 // there again, it would clash with its own entry, which has the same addresses and zone, and get another source port.
@@ -28,7 +25,7 @@ func (r nodeRows) hairpin(management []netip.Prefix) nb.Row {
 		}
 	}
 	return r.Row(names.RoleHairpin, &nbdb.ACL{
-		Priority: hairpinPriority, Direction: nbdb.ACLDirectionToLport,
+		Priority: names.ACLHairpin, Direction: nbdb.ACLDirectionToLport,
 		Match:  fmt.Sprintf("outport == %q && (%s)", names.ManagementPort(r.node.Name), from(sources)),
 		Action: nbdb.ACLActionAllowStateless,
 	}, r.inSwitch("acls"))

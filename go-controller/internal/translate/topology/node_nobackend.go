@@ -8,9 +8,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// noBackendPriority is above the priority of network policies: none of them allows packets that no load balancer takes.
-const noBackendPriority = 2001
-
 // noBackend drops packets to a ClusterIP that got no backend, already at the node's switch. The cluster router would
 // drop them, too (policies). But by then connection tracking has an entry with the ClusterIP as the destination: a UDP
 // client that keeps its source port would never get a backend that is added later.
@@ -23,7 +20,7 @@ func (r nodeRows) noBackend() []nb.Row {
 		return nil
 	}
 	return []nb.Row{r.Row(names.RoleUnserved, &nbdb.ACL{
-		Priority: noBackendPriority, Direction: nbdb.ACLDirectionFromLport, Match: strings.Join(either, " || "),
+		Priority: names.ACLUnserved, Direction: nbdb.ACLDirectionFromLport, Match: strings.Join(either, " || "),
 		Action: nbdb.ACLActionDrop, Options: map[string]string{"apply-after-lb": "true"},
 	}, r.inSwitch("acls"))}
 }

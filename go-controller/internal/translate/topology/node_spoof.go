@@ -6,9 +6,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// spoofPriority is above the priority of network policies: none of them allows a pod to pass for the network.
-const spoofPriority = 2010
-
 // spoofMatch is what a pod must not send, though port security lets it pass because the addresses are the pod's own: a
 // redirect (ICMPv6 type 137), what DHCP servers send, and IPv4 from no address. ACLs do not see router advertisements:
 // ovn-northd lets neighbour discovery pass at the highest priority. Pods do not accept them (package podif).
@@ -19,6 +16,6 @@ const spoofMatch = "icmp6.type == 137 || (ip4 && udp.src == 67 && udp.dst == 68)
 // does not begin to track connections because of it.
 func (r nodeRows) spoofGuard() nb.Row {
 	return r.Row(names.RoleSpoofGuard, &nbdb.ACL{
-		Priority: spoofPriority, Direction: nbdb.ACLDirectionFromLport, Match: spoofMatch, Action: nbdb.ACLActionDrop,
+		Priority: names.ACLSpoofGuard, Direction: nbdb.ACLDirectionFromLport, Match: spoofMatch, Action: nbdb.ACLActionDrop,
 	}, r.inSwitch("acls"))
 }

@@ -1,0 +1,215 @@
+package index
+
+import (
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// Subjects of topics about policies.
+const (
+	// PoliciesExist is about the first policy that comes, and the last that goes; it has no key.
+	PoliciesExist cluster.Subject = "any policy"
+	// PodsSelected is about the pods of a Selection, or their addresses; the key's name is the hash of the Selection.
+	PodsSelected cluster.Subject = "pods that a selector selects"
+	// PolicyWritten is about what the ACLs of a policy name besides the policy's own text; the key is the policy.
+	PolicyWritten cluster.Subject = "sets that a policy names"
+	// PodPoliciesOf is about the policies that select a pod; the key is the pod.
+	PodPoliciesOf cluster.Subject = "policies of a pod"
+)
+
+// Policies answers which pods policies are about. It keeps a Selection for each selector that any policy has: policies
+// that say the same share it.
+type Policies struct {
+	selections map[string]*Selection    // by hash
+	scoped     map[string]selectionSet  // of selectors of one namespace, by that
+	across     selectionSet             // of selectors by the labels of namespaces
+	uses       map[cluster.Name][]use   // by policy
+	podsIn     cluster.NameSets[string] // by namespace
+	pods       map[cluster.Name]*selectedPod
+}
+
+// selectionSet is selections, each once.
+type selectionSet map[*Selection]struct{}
+
+// selectedPod is a pod that has a place in the cluster's own network.
+type selectedPod struct {
+	facts podFacts
+	in    []*Selection // that it is among, sorted by hash
+}
+
+func newPolicies() *Policies {
+	return &Policies{
+		selections: map[string]*Selection{}, scoped: map[string]selectionSet{}, across: selectionSet{},
+		uses: map[cluster.Name][]use{}, podsIn: cluster.NameSets[string]{}, pods: map[cluster.Name]*selectedPod{},
+	}
+}
+
+// PoliciesOf is the index of a State.
+func PoliciesOf(s *cluster.State) *Policies { return of(s, newPolicies) }
+
+// Any is true when there is any policy.
+func (x *Policies) Any() bool { return len(x.uses) > 0 }
+
+// Selection is what is known of a selector; nil when no policy has it.
+func (x *Policies) Selection(hash string) *Selection { return x.selections[hash] }
+
+// Selections lists every selection, in no order.
+func (x *Policies) Selections() []*Selection {
+	out := make([]*Selection, 0, len(x.selections))
+	for _, s := range x.selections {
+		out = append(out, s)
+	}
+	return out
+}
+
+// PodPolicies is what policies make of a pod.
+type PodPolicies struct {
+	Subjects        []string // hashes of the selections that rules are about and that it is among, sorted
+	Ingress, Egress bool     // it has only the connections of this direction that rules allow
+}
+
+// OfPod is what policies make of a pod.
+func (x *Policies) OfPod(pod cluster.Name) PodPolicies {
+	var out PodPolicies
+	p := x.pods[pod]
+	if p == nil {
+		return out
+	}
+	for _, s := range p.in {
+		if s.subjects > 0 {
+			out.Subjects = append(out.Subjects, s.Hash)
+		}
+		out.Ingress = out.Ingress || s.ingress > 0
+		out.Egress = out.Egress || s.egress > 0
+	}
+	return out
+}
+
+// Kinds implements cluster.Index.
+func (*Policies) Kinds() []cluster.Kind {
+	return []cluster.Kind{cluster.KindPod, cluster.KindNamespace, cluster.KindNetworkPolicy}
+}
+
+// Before implements cluster.Index.
+func (*Policies) Before(*cluster.State, cluster.Ref) {}
+
+// After implements cluster.Index.
+func (x *Policies) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
+	t := &changed{}
+	switch r.Kind {
+	case cluster.KindPod:
+		x.podChanged(s, r.Name, t)
+	case cluster.KindNamespace:
+		x.namespaceChanged(s, r.Name.Name, t)
+	case cluster.KindNetworkPolicy:
+		x.policyChanged(s, r.Name, t)
+	}
+	return t.topics
+}
+
+// changed gathers topics, each once.
+type changed struct {
+	topics []cluster.Topic
+	seen   map[cluster.Topic]bool
+}
+
+func (c *changed) add(s cluster.Subject, key cluster.Name) {
+	t := cluster.Topic{Subject: s, Key: key}
+	if c.seen[t] {
+		return
+	}
+	if c.seen == nil {
+		c.seen = map[cluster.Topic]bool{}
+	}
+	c.seen[t] = true
+	c.topics = append(c.topics, t)
+}
+
+// selection notes that a selection is another now.
+func (c *changed) selection(s *Selection) { c.add(PodsSelected, cluster.Name{Name: s.Hash}) }
+
+// written notes that the policies that use a selection have other ACLs now.
+func (c *changed) written(s *Selection) {
+	for policy := range s.policies {
+		c.add(PolicyWritten, policy)
+	}
+}
+
+// podChanged brings all selections up to date with a pod.
+func (x *Policies) podChanged(s *cluster.State, name cluster.Name, t *changed) {
+	old, now := x.pods[name], factsOf(s, name)
+	switch {
+	case old == nil && now == nil || old != nil && now != nil && old.facts.equal(*now):
+	case now == nil:
+		x.reselect(name, podFacts{}, nil, t)
+		delete(x.pods, name)
+		x.podsIn.Put(name.Namespace, name, false)
+	default:
+		if old == nil {
+			x.pods[name] = &selectedPod{}
+			x.podsIn.Put(name.Namespace, name, true)
+		}
+		x.reselect(name, *now, x.selecting(s, name, *now), t)
+	}
+}
+
+// selecting lists the selections that a pod is among.
+func (x *Policies) selecting(s *cluster.State, name cluster.Name, facts podFacts) []*Selection {
+	var out []*Selection
+	for sel := range x.scoped[name.Namespace] {
+		if sel.Selector.Pods.Selects(facts.labels) {
+			out = append(out, sel)
+		}
+	}
+	if len(x.across) > 0 {
+		n := s.Namespaces[name.Namespace]
+		for sel := range x.across {
+			if sel.Selector.In(name.Namespace, n) && sel.Selector.Pods.Selects(facts.labels) {
+				out = append(out, sel)
+			}
+		}
+	}
+	slices.SortFunc(out, compareSelections)
+	return out
+}
+
+// reselect records what a pod is now, and among which selections.
+func (x *Policies) reselect(name cluster.Name, facts podFacts, in []*Selection, t *changed) {
+	p, before := x.pods[name], x.OfPod(name)
+	same := p.facts.sameAddresses(facts)
+	for _, sel := range p.in {
+		if !same || !slices.Contains(in, sel) {
+			sel.put(name, p.facts, false, t)
+		}
+	}
+	for _, sel := range in {
+		if !same || !slices.Contains(p.in, sel) {
+			sel.put(name, facts, true, t)
+		}
+	}
+	p.facts, p.in = facts, in
+	if !before.equal(x.OfPod(name)) {
+		t.add(PodPoliciesOf, name)
+	}
+}
+
+func (p PodPolicies) equal(q PodPolicies) bool {
+	return p.Ingress == q.Ingress && p.Egress == q.Egress && slices.Equal(p.Subjects, q.Subjects)
+}
+
+// namespaceChanged brings the selections by namespaces' labels up to date with a namespace.
+func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *changed) {
+	if len(x.across) > 0 {
+		for name := range x.podsIn[namespace] {
+			facts := x.pods[name].facts
+			x.reselect(name, facts, x.selecting(s, name, facts), t)
+		}
+	}
+	for sel := range x.scoped[namespace] {
+		if sel.Selector.Whole() { // its address sets are the Namespace's, if there is one
+			t.selection(sel)
+			t.written(sel)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package index
+
+import (
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// use is one way in which a policy uses a selector.
+type use struct {
+	selector        cluster.PodSelector
+	subject         bool // the policy has rules about these pods
+	ingress, egress bool // the policy isolates these pods
+	peer            bool // a rule names them as the other side
+	port            cluster.PortName
+}
+
+// usesOf lists how a policy uses selectors; p may be nil.
+func usesOf(p *cluster.NetworkPolicy) []use {
+	if p == nil {
+		return nil
+	}
+	subject := p.Subject()
+	out := []use{{selector: subject, subject: len(p.Ingress.Rules)+len(p.Egress.Rules) > 0,
+		ingress: p.Ingress.Isolates, egress: p.Egress.Isolates}}
+	for _, r := range p.Ingress.Rules {
+		for _, name := range r.PortNames() {
+			out = append(out, use{selector: subject, port: name})
+		}
+		for _, peer := range r.PodPeers() {
+			out = append(out, use{selector: peer, peer: true})
+		}
+	}
+	for _, r := range p.Egress.Rules {
+		for _, peer := range r.PodPeers() {
+			if r.AnyPort || r.Numbered() {
+				out = append(out, use{selector: peer, peer: true})
+			}
+		}
+		for _, server := range r.Servers() {
+			for _, name := range r.PortNames() {
+				out = append(out, use{selector: server, port: name})
+			}
+		}
+	}
+	return out
+}
+
+// policyChanged brings the selections up to date with a policy.
+func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *changed) {
+	old, now := x.uses[policy], usesOf(s.NetworkPolicies[policy])
+	for _, u := range now { // first, so that what stays in use is kept
+		x.use(s, policy, u, t)
+	}
+	for _, u := range old {
+		x.disuse(policy, u, t)
+	}
+	any := x.Any()
+	if x.uses[policy] = now; now == nil {
+		delete(x.uses, policy)
+	}
+	if any != x.Any() {
+		t.add(PoliciesExist, cluster.Name{})
+	}
+}
+
+// use notes that a policy uses a selector.
+func (x *Policies) use(s *cluster.State, policy cluster.Name, u use, t *changed) {
+	hash := SelectorHash(u.selector)
+	sel := x.selections[hash]
+	if sel == nil {
+		sel = x.selectAnew(s, u.selector, hash)
+	}
+	sel.policies[policy]++
+	x.count(sel, u, 1, t)
+	if u.port.Name == "" {
+		return
+	}
+	if sel.named[u.port] == nil {
+		p := &namedPort{numbers: map[uint16]*numbered{}}
+		for pod := range sel.members {
+			p.put(u.port, x.pods[pod].facts, true)
+		}
+		sel.named[u.port] = p
+		t.selection(sel)
+	}
+	sel.named[u.port].rules++
+}
+
+// disuse takes a use back.
+func (x *Policies) disuse(policy cluster.Name, u use, t *changed) {
+	hash := SelectorHash(u.selector)
+	sel := x.selections[hash]
+	if sel.policies[policy]--; sel.policies[policy] == 0 {
+		delete(sel.policies, policy)
+	}
+	x.count(sel, u, -1, t)
+	if p := sel.named[u.port]; p != nil {
+		if p.rules--; p.rules == 0 {
+			delete(sel.named, u.port)
+			t.selection(sel)
+		}
+	}
+	if len(sel.policies) > 0 {
+		return
+	}
+	for pod := range sel.members {
+		p := x.pods[pod]
+		p.in = slices.DeleteFunc(slices.Clone(p.in), func(s *Selection) bool { return s == sel })
+	}
+	x.register(sel, false)
+	t.selection(sel)
+}
+
+// selectAnew makes the selection of a selector.
+func (x *Policies) selectAnew(s *cluster.State, selector cluster.PodSelector, hash string) *Selection {
+	sel := &Selection{Selector: selector, Hash: hash, named: map[cluster.PortName]*namedPort{},
+		policies: map[cluster.Name]int{}, members: cluster.NameSet{}}
+	x.register(sel, true)
+	namespaces := x.podsIn
+	if n := selector.Namespace; n != "" {
+		namespaces = cluster.NameSets[string]{n: x.podsIn[n]}
+	}
+	quiet := &changed{}
+	for namespace, pods := range namespaces {
+		if !selector.In(namespace, s.Namespaces[namespace]) {
+			continue
+		}
+		for pod := range pods {
+			p := x.pods[pod]
+			if !selector.Pods.Selects(p.facts.labels) {
+				continue
+			}
+			sel.put(pod, p.facts, true, quiet)
+			at, _ := slices.BinarySearchFunc(p.in, sel, compareSelections)
+			p.in = slices.Insert(slices.Clone(p.in), at, sel)
+		}
+	}
+	return sel
+}
+
+// register enters a selection where it is looked for, or removes it unless in.
+func (x *Policies) register(sel *Selection, in bool) {
+	scope := x.across
+	if n := sel.Selector.Namespace; n != "" {
+		if x.scoped[n] == nil {
+			x.scoped[n] = selectionSet{}
+		}
+		scope = x.scoped[n]
+	}
+	if in {
+		scope[sel], x.selections[sel.Hash] = struct{}{}, sel
+		return
+	}
+	delete(scope, sel)
+	delete(x.selections, sel.Hash)
+	if n := sel.Selector.Namespace; len(x.scoped[n]) == 0 {
+		delete(x.scoped, n)
+	}
+}
+
+// count counts a use. If that makes a difference to the selection's rows, or to what its pods may do, it notes so.
+func (x *Policies) count(sel *Selection, u use, by int, t *changed) {
+	made, does := [2]bool{sel.Subject(), sel.Peer()}, [3]bool{sel.Subject(), sel.ingress > 0, sel.egress > 0}
+	if u.subject {
+		sel.subjects += by
+	}
+	if u.ingress {
+		sel.ingress += by
+	}
+	if u.egress {
+		sel.egress += by
+	}
+	if u.peer {
+		sel.peers += by
+	}
+	if made != [2]bool{sel.Subject(), sel.Peer()} {
+		t.selection(sel)
+	}
+	if does != [3]bool{sel.Subject(), sel.ingress > 0, sel.egress > 0} {
+		for pod := range sel.members {
+			t.add(PodPoliciesOf, pod)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+)
+
+// NetworkPolicy says who may connect to the pods that it selects, and whom these may connect to (Kubernetes API,
+// networking.k8s.io/v1 NetworkPolicy).
+type NetworkPolicy struct {
+	Name            Name
+	UID             string
+	Pods            LabelSelector // of its namespace
+	Ingress, Egress PolicyRules
+}
+
+// PolicyRules is what a policy says about one direction.
+type PolicyRules struct {
+	// Isolates is true when the selected pods have only the connections of this direction that some rule of some policy
+	// allows.
+	Isolates bool
+	Rules    []PolicyRule
+}
+
+// PolicyRule allows connections of any of its peers to any of its ports.
+type PolicyRule struct {
+	AnyPeer bool // Peers has no meaning
+	Peers   []PolicyPeer
+	AnyPort bool // Ports has no meaning
+	Ports   []PolicyPort
+}
+
+// PolicyPeer is the other side of a connection: pods, or addresses.
+type PolicyPeer struct {
+	Pods      *PodSelector   // nil for addresses
+	Addresses []netip.Prefix // of one family, sorted; they do not overlap
+}
+
+// PolicyPort is ports of a protocol at the server's side of a connection: those from First to Last, all when First is 0,
+// or the one by which the server's pod knows Name.
+type PolicyPort struct {
+	Protocol    Protocol
+	Name        string
+	First, Last uint16
+}
+
+// Ref implements Object.
+func (p *NetworkPolicy) Ref() Ref { return Ref{KindNetworkPolicy, p.Name} }
+
+// Equal implements Object.
+func (p *NetworkPolicy) Equal(o Object) bool {
+	q, ok := o.(*NetworkPolicy)
+	return ok && reflect.DeepEqual(p, q)
+}
+
+// Subject selects the pods that the policy is about.
+func (p *NetworkPolicy) Subject() PodSelector {
+	return PodSelector{Namespace: p.Name.Namespace, Pods: p.Pods}
+}
+
+// NamedPorts is the ports of a pod's containers that have a name.
+type NamedPorts struct{ numbers Labels }
+
+// PortName is by what name a policy knows a port.
+type PortName struct {
+	Protocol Protocol
+	Name     string
+}
+
+// NewNamedPorts is these ports.
+func NewNamedPorts(ports map[PortName]uint16) NamedPorts {
+	texts := make(map[string]string, len(ports))
+	for n, number := range ports {
+		texts[string(n.Protocol)+"/"+n.Name] = strconv.Itoa(int(number))
+	}
+	return NamedPorts{NewLabels(texts)}
+}
+
+// Number is the number of a port; ok is false when the pod has no such port.
+func (p NamedPorts) Number(n PortName) (number uint16, ok bool) {
+	text, ok := p.numbers.Get(string(n.Protocol) + "/" + n.Name)
+	if !ok {
+		return 0, false
+	}
+	i, err := strconv.ParseUint(text, 10, 16)
+	return uint16(i), err == nil
+}
+
+// PodPeers lists the selectors of pods among the peers.
+func (r PolicyRule) PodPeers() []PodSelector {
+	if r.AnyPeer {
+		return nil
+	}
+	var out []PodSelector
+	for _, p := range r.Peers {
+		if p.Pods != nil {
+			out = append(out, *p.Pods)
+		}
+	}
+	return out
+}
+
+// Servers lists the selectors of pods that a rule of direction egress lets its pods connect to.
+func (r PolicyRule) Servers() []PodSelector {
+	if r.AnyPeer {
+		return []PodSelector{{}}
+	}
+	return r.PodPeers()
+}
+
+// PortNames lists the names of ports.
+func (r PolicyRule) PortNames() []PortName {
+	if r.AnyPort {
+		return nil
+	}
+	var out []PortName
+	for _, p := range r.Ports {
+		if p.Name != "" {
+			out = append(out, PortName{p.Protocol, p.Name})
+		}
+	}
+	return out
+}
+
+// Numbered is true when the rule has ports that are not known by name.
+func (r PolicyRule) Numbered() bool {
+	return !r.AnyPort && slices.ContainsFunc(r.Ports, func(p PolicyPort) bool { return p.Name == "" })
+}

@@ -1,0 +1,66 @@
+package names
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Priorities of ACLs (ovn-nb(5), ACL priority: 0 to 32767). Those of the network itself are above those of policies.
+const (
+	ACLSpoofGuard  = 32010 // no policy allows a pod to pass for the network
+	ACLUnserved    = 32001 // no policy allows packets that no load balancer takes
+	ACLHairpin     = 32000 // what a node sends to itself through a service is no policy's business
+	ACLPolicyAllow = 31002 // what a rule of a NetworkPolicy allows
+	ACLPolicyDeny  = 31000 // all else of an isolated pod
+)
+
+// RuleKey is the external_ids key of an ACL that says which rule of its owner it is for, such as "ingress:0".
+const RuleKey = "k8s.ovn.org/rule"
+
+// SelectorKey is the external_ids key of a selector's groups and sets that says what it selects.
+const SelectorKey = "k8s.ovn.org/selector"
+
+// The names of port groups and address sets are symbols of OVN's matches: letters, digits, '_' and '.', and no digit
+// first (ovn-sb(5), "Symbols").
+
+// SelectorGroup is the port group of the pods that a selector selects. hash is the selector's.
+func SelectorGroup(hash string) string { return "sel_" + hash }
+
+// SelectorAddressSet is the address set of the pods that a selector selects.
+func SelectorAddressSet(hash string, f Family) string { return SelectorGroup(hash) + "_" + string(f) }
+
+// PortAddressSet is the address set of those pods among them that know a port by a name and have it at a number.
+func PortAddressSet(hash, protocol, port string, number uint16, f Family) string {
+	return SelectorGroup(hash) + "_" + strings.ToLower(protocol) + "_" + short(port) + "_" + strconv.Itoa(int(number)) +
+		"_" + string(f)
+}
+
+// NamedPortRole is the role of such a set.
+func NamedPortRole(protocol, port string, number uint16, f Family) string {
+	return FamilyRole(RoleNamedPort+"-"+strings.ToLower(protocol)+"-"+port+"="+strconv.Itoa(int(number)), f)
+}
+
+// IngressGroup is the port group of a node's pods that policies isolate from who connects to them. EgressGroup is that
+// of those that may not connect to others.
+func IngressGroup(node string) string { return "iso_in_" + short(node) }
+
+// EgressGroup is the counterpart of IngressGroup.
+func EgressGroup(node string) string { return "iso_out_" + short(node) }
+
+// short is a hash of a name that may have any character, 20 hexadecimal digits.
+func short(name string) string {
+	sum := sha1.Sum([]byte(name))
+	return hex.EncodeToString(sum[:10])
+}
+
+// SelectorRow is the UUID of a row of a selector.
+func SelectorRow(table, hash, role string) string {
+	return RowUUID(table, KindSelector, hash, role, "")
+}
+
+// IsolationRow is the UUID of a row about a node's isolated pods. uid is the node's.
+func IsolationRow(table, node, role, uid string) string {
+	return RowUUID(table, KindIsolation, node, role, uid)
+}

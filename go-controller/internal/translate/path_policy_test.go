@@ -1,0 +1,74 @@
+package translate_test
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// labels is a set of up to two labels.
+func (p *path) labels() cluster.Labels {
+	out := map[string]string{}
+	for _, k := range []string{"a", "b"} {
+		if p.chance(60) {
+			out[k] = fmt.Sprint(p.r.IntN(2))
+		}
+	}
+	return cluster.NewLabels(out)
+}
+
+// selector is a selector of such labels.
+func (p *path) selector() cluster.LabelSelector {
+	var out []cluster.Requirement
+	for _, k := range []string{"a", "b"} {
+		r := cluster.Requirement{Key: k, Operator: []cluster.Operator{cluster.In, cluster.NotIn, cluster.Exists,
+			cluster.DoesNotExist}[p.r.IntN(4)]}
+		if r.Operator == cluster.In || r.Operator == cluster.NotIn {
+			r.Values = []string{fmt.Sprint(p.r.IntN(2))}
+		}
+		if p.chance(40) {
+			out = append(out, r)
+		}
+	}
+	return cluster.NewLabelSelector(out...)
+}
+
+func (p *path) policy() cluster.Object {
+	n := &cluster.NetworkPolicy{Name: p.name("np", 5), UID: p.uid(), Pods: p.selector()}
+	if old, ok := p.objects[n.Ref()].(*cluster.NetworkPolicy); ok && p.chance(80) {
+		n.UID = old.UID
+	}
+	for _, d := range []*cluster.PolicyRules{&n.Ingress, &n.Egress} {
+		if d.Isolates = p.chance(70); d.Isolates {
+			for range p.r.IntN(3) {
+				d.Rules = append(d.Rules, p.rule(n.Name.Namespace))
+			}
+		}
+	}
+	return n
+}
+
+func (p *path) rule(namespace string) cluster.PolicyRule {
+	r := cluster.PolicyRule{AnyPeer: p.chance(20), AnyPort: p.chance(30)}
+	for range p.r.IntN(3) {
+		switch p.r.IntN(3) {
+		case 0:
+			r.Peers = append(r.Peers, cluster.PolicyPeer{Pods: &cluster.PodSelector{Namespace: namespace, Pods: p.selector()}})
+		case 1:
+			r.Peers = append(r.Peers, cluster.PolicyPeer{Pods: &cluster.PodSelector{Namespaces: p.selector(),
+				Pods: p.selector()}})
+		case 2:
+			r.Peers = append(r.Peers, cluster.PolicyPeer{Addresses: []netip.Prefix{
+				netip.MustParsePrefix([]string{"192.0.2.0/24", "2001:db8::/32", "0.0.0.0/0"}[p.r.IntN(3)])}})
+		}
+	}
+	for _, port := range []cluster.PolicyPort{{Protocol: cluster.TCP, First: 80, Last: 80},
+		{Protocol: cluster.TCP, Name: "web"}, {Protocol: cluster.UDP, Name: "dns"}, {Protocol: cluster.UDP},
+		{Protocol: cluster.SCTP, First: 5, Last: 9}} {
+		if p.chance(40) {
+			r.Ports = append(r.Ports, port)
+		}
+	}
+	return r
+}

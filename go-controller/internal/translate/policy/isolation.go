@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
+)
+
+// Isolation translates what holds for the isolated pods of a node, whatever policy isolates them. The groups are of one
+// node each: what ovn-northd does for a pod grows with the size of its groups.
+type Isolation struct{ Schema *nb.Schema }
+
+// Kind implements translate.Translator.
+func (Isolation) Kind() names.Kind { return names.KindIsolation }
+
+// Owners implements translate.Translator.
+func (Isolation) Owners(s *cluster.State) []nb.Owner {
+	return nb.Owners(names.KindIsolation, s.Nodes, func(n string) string { return n })
+}
+
+// Depends implements translate.Translator.
+func (Isolation) Depends() translate.Dependencies {
+	return translate.Dependencies{
+		Kinds: []cluster.Kind{cluster.KindNode}, Subjects: []cluster.Subject{index.PoliciesExist},
+	}
+}
+
+// Affected implements translate.Translator. The first policy concerns every node, and so does the end of the last.
+func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+	if c.Concerns(index.PoliciesExist) {
+		return t.Owners(s)
+	}
+	if !index.PoliciesOf(s).Any() {
+		return nil
+	}
+	return []nb.Owner{{Kind: names.KindIsolation, Name: c.Ref.Name.Name}}
+}
+
+// Rows implements translate.Translator.
+func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
+	n := s.Nodes[o.Name]
+	if n == nil || !s.HasSwitch(o.Name) || !index.PoliciesOf(s).Any() {
+		return translate.Rows{}, nil
+	}
+	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n}
+	in, out := names.IngressGroup(n.Name), names.EgressGroup(n.Name)
+	rows := []nb.Row{
+		r.Row(names.RoleGroupIn, &nbdb.PortGroup{Name: in}),
+		r.Row(names.RoleGroupOut, &nbdb.PortGroup{Name: out}),
+		r.acl(names.RoleDenyIn, ingress(), names.RoleGroupIn, nbdb.ACLActionDrop, ingress().pods(in)+" && ip"),
+		r.acl(names.RoleDenyOut, egress(), names.RoleGroupOut, nbdb.ACLActionDrop, egress().pods(out)+" && ip"),
+	}
+	for _, p := range s.NodeSubnets[n.Name] {
+		management, ok := ipnet.Nth(p, subnet.ManagementHost)
+		if !ok {
+			return translate.Rows{}, fmt.Errorf("subnet %s has no address for the management port: too small", p)
+		}
+		f := names.FamilyOf(p.Addr().Is4())
+		rows = append(rows,
+			r.acl(names.FamilyRole(names.RoleOwnIn, f), ingress(), names.RoleGroupIn, nbdb.ACLActionAllowRelated,
+				ingress().pods(in)+" && "+fromNode(management)),
+			r.acl(names.FamilyRole(names.RoleItself, f), ingress(), names.RoleGroupIn, nbdb.ACLActionAllowRelated,
+				ingress().pods(in)+" && "+ingress().peers(f, hairpinSource(f))),
+			r.acl(names.FamilyRole(names.RoleOwnOut, f), egress(), names.RoleGroupOut, nbdb.ACLActionAllowRelated,
+				egress().pods(out)+" && "+toNode(r.own(management))))
+	}
+	return translate.Rows{Rows: rows}, nil
+}
+
+// isolationRows makes the rows of one node.
+type isolationRows struct {
+	translate.Maker
+	node *cluster.Node
+}
+
+func (r isolationRows) acl(role string, d direction, group, action, match string) nb.Row {
+	priority := names.ACLPolicyAllow
+	if action == nbdb.ACLActionDrop {
+		priority = names.ACLPolicyDeny
+	}
+	return r.Row(role, d.acl(priority, action, match), r.In(nbdb.PortGroupTable, group, "acls"))
+}
+
+// own lists the addresses of the node of the family of one of them.
+func (r isolationRows) own(management netip.Addr) []string {
+	out := []string{management.String()}
+	for _, a := range r.node.Addrs {
+		if a.Is4() == management.Is4() && a != management {
+			out = append(out, a.String())
+		}
+	}
+	slices.Sort(out[1:])
+	return slices.Compact(out)
+}
+
+// fromNode matches what a node itself sends to its pods, such as the probes of its kubelet. What the node forwards for
+// others has its address, too, but a source port of names.SNATPorts.
+func fromNode(management netip.Addr) string {
+	f := names.FamilyOf(management.Is4())
+	return ingress().peers(f, management.String()) + " && " + otherPorts(f, "src", names.FirstSNATPort, names.LastSNATPort)
+}
+
+// toNode matches what pods send to their node itself. What they send to a node port goes on to others.
+func toNode(node []string) string {
+	f := names.FamilyOf(!strings.Contains(node[0], ":"))
+	return egress().peers(f, node...) + " && " + otherPorts(f, "dst", names.FirstNodePort, names.LastNodePort)
+}
+
+// otherPorts matches packets of a family without those of a range of ports.
+func otherPorts(f names.Family, side string, first, last int) string {
+	either := []string{strings.Replace(keyword(f), "ip", "icmp", 1)}
+	for _, p := range cluster.Protocols() {
+		port := strings.ToLower(string(p)) + "." + side
+		either = append(either, fmt.Sprintf("%s < %d", port, first), fmt.Sprintf("%s > %d", port, last))
+	}
+	return "(" + strings.Join(either, " || ") + ")"
+}
+
+// hairpinSource is as whom a pod sees itself when it reaches itself through a service.
+func hairpinSource(f names.Family) string {
+	if f == names.IPv4 {
+		return names.HairpinSNAT4
+	}
+	return names.HairpinSNAT6
+}

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
+)
+
+// Selector translates the selectors of policies. Policies that say the same share the rows.
+type Selector struct{ Schema *nb.Schema }
+
+// Kind implements translate.Translator.
+func (Selector) Kind() names.Kind { return names.KindSelector }
+
+// Owners implements translate.Translator.
+func (Selector) Owners(s *cluster.State) []nb.Owner {
+	var out []nb.Owner
+	for _, sel := range index.PoliciesOf(s).Selections() {
+		out = append(out, nb.Owner{Kind: names.KindSelector, Name: sel.Hash})
+	}
+	return out
+}
+
+// Depends implements translate.Translator.
+func (Selector) Depends() translate.Dependencies {
+	return translate.Dependencies{Subjects: []cluster.Subject{index.PodsSelected}}
+}
+
+// Affected implements translate.Translator.
+func (Selector) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
+	var out []nb.Owner
+	for _, k := range c.About(index.PodsSelected) {
+		out = append(out, nb.Owner{Kind: names.KindSelector, Name: k.Name})
+	}
+	return out
+}
+
+// Rows implements translate.Translator.
+func (t Selector) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
+	sel := index.PoliciesOf(s).Selection(o.Name)
+	if sel == nil {
+		return translate.Rows{}, nil
+	}
+	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, sel}
+	var rows []nb.Row
+	if sel.Subject() {
+		rows = append(rows, r.Row(names.RoleGroup, &nbdb.PortGroup{
+			Name: names.SelectorGroup(sel.Hash), ExternalIDs: r.text(),
+		}))
+	}
+	for _, f := range familiesOf(s) {
+		if sel.Peer() && addressSet(s, sel.Selector, f) == names.SelectorAddressSet(sel.Hash, f) {
+			rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f),
+				names.SelectorAddressSet(sel.Hash, f), sel.Addresses(f == names.IPv4)))
+		}
+		for _, port := range sel.PortNames() {
+			for _, number := range sel.Numbers(port) {
+				name := names.PortAddressSet(sel.Hash, string(port.Protocol), port.Name, number, f)
+				role := names.NamedPortRole(string(port.Protocol), port.Name, number, f)
+				rows = append(rows, r.set(role, name, sel.AddressesAt(port, number, f == names.IPv4)))
+			}
+		}
+	}
+	return translate.Rows{Rows: rows}, nil
+}
+
+// selectorRows makes the rows of one selector.
+type selectorRows struct {
+	translate.Maker
+	selection *index.Selection
+}
+
+// text says what the rows are for.
+func (r selectorRows) text() map[string]string {
+	return map[string]string{names.SelectorKey: r.selection.Selector.String()}
+}
+
+func (r selectorRows) set(role, name string, addresses []string) nb.Row {
+	return r.Row(role, &nbdb.AddressSet{Name: name, Addresses: addresses, ExternalIDs: r.text()})
+}
+
+// addressSet is the address set with the pods that a selector selects. That of a whole namespace is the Namespace's own
+// if there is such an object.
+func addressSet(s *cluster.State, selector cluster.PodSelector, f names.Family) string {
+	if selector.Whole() && s.Namespaces[selector.Namespace] != nil {
+		return names.NamespaceAddressSet(selector.Namespace, f)
+	}
+	return names.SelectorAddressSet(index.SelectorHash(selector), f)
+}
+
+// familiesOf lists the address families of pods.
+func familiesOf(s *cluster.State) []names.Family {
+	var out []names.Family
+	if s.Config.HasIPv4() {
+		out = append(out, names.IPv4)
+	}
+	if s.Config.HasIPv6() {
+		out = append(out, names.IPv6)
+	}
+	return out
+}

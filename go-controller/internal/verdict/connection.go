@@ -1,0 +1,84 @@
+package verdict
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Verdict is what the ACLs on the way from one logical port to another do with a connection.
+type Verdict struct {
+	Allowed bool
+	// Steps are the answers of the stages, in their order. The one that drops the packet is the last.
+	Steps []Step
+}
+
+// Connection asks the ACLs of all stages on the way of a connection's first packet: those of the switch of p.Inport
+// and those of the switch of p.Outport. When these differ, routers lead from one to the other. An end beyond all
+// switches, such as the Internet, has no port: Inport or Outport is "".
+//
+// The packet is as it arrives. When the client connects to a service, service is the address and port that the packet
+// has until load balancing. Otherwise service is the zero value.
+//
+// A pod that reaches itself through a service is not asked about here. Its packet skips FromLportAfterLB and arrives
+// from the load balancer's options:hairpin_snat_ip: ask each Stage.
+func (e *Evaluator) Connection(p Packet, service netip.AddrPort) (Verdict, error) {
+	before := p
+	if service.IsValid() {
+		before.Dst, before.DstPort = service.Addr(), service.Port()
+	}
+	for _, packet := range []Packet{before, p} {
+		if err := packet.valid(); err != nil {
+			return Verdict{}, fmt.Errorf("evaluating a connection: %w", err)
+		}
+	}
+	hops, err := e.hops(p.Inport, p.Outport)
+	if err != nil {
+		return Verdict{}, err
+	}
+	out := Verdict{Allowed: true}
+	for i, h := range hops {
+		for _, stage := range []Stage{FromLport, FromLportAfterLB, ToLport} {
+			at := p
+			if i == 0 && p.Inport != "" && stage == FromLport {
+				at = before
+			}
+			at.Inport, at.Outport = h.in, h.out
+			step, err := h.at.step(stage, at)
+			if err != nil {
+				return Verdict{}, err
+			}
+			out.Steps = append(out.Steps, step)
+			if !step.Allowed {
+				out.Allowed = false
+				return out, nil
+			}
+		}
+	}
+	return out, nil
+}
+
+// hop is the way through one switch.
+type hop struct {
+	at      *logicalSwitch
+	in, out string // ports
+}
+
+func (e *Evaluator) hops(in, out string) ([]hop, error) {
+	from, to := e.byPort[in], e.byPort[out]
+	for port, of := range map[string]*logicalSwitch{in: from, out: to} {
+		if port != "" && of == nil {
+			return nil, fmt.Errorf("evaluating a connection: no logical switch has a port %q", port)
+		}
+	}
+	if from == to && from != nil {
+		return []hop{{from, in, out}}, nil
+	}
+	var hops []hop
+	if from != nil {
+		hops = append(hops, hop{from, in, from.router})
+	}
+	if to != nil {
+		hops = append(hops, hop{to, to.router, out})
+	}
+	return hops, nil
+}
