@@ -57,10 +57,11 @@ fuzz: ## random input for every parser and for names; FUZZTIME=1m each
 	@test/fuzz.sh
 
 .PHONY: chaos
-chaos: sandbox ## breaks the control plane at random moments, and prints what each fault cost; CHAOS_ROUNDS=3; as root
+chaos: sandbox ## breaks the control plane at random moments, and kills its leaders; prints what it cost; CHAOS_ROUNDS=3
 	@test/deps.sh
+	bin/sandbox fetch
 	CHAOS_SEED=$(or $(CHAOS_SEED),$(shell date +%s)) CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),3) \
-	  $(GO) test -C test -count=1 -v -timeout 60m ./chaos
+	  $(GO) test -C test -count=1 -p 1 -v -timeout 60m ./chaos ./e2e/ha
 
 .PHONY: attacks
 attacks: sandbox ## what nodes, pods' authors and strangers must not be able to do, tried on a real cluster; as root

@@ -60,7 +60,7 @@ func TestChaos(t *testing.T) {
 			}
 			t.Logf("round %d: %s", round, f.name)
 			served, settled := w.suffer(t, f)
-			living, reused := w.ledger.counts()
+			living, reused := w.ledger.Counts()
 			fmt.Fprintf(out, "%s\t%d\t%.1f s\t%.1f s\t%d\t%d\n", f.name, round, served.Seconds(), settled.Seconds(), living,
 				reused)
 		}
@@ -98,7 +98,7 @@ func (w *world) suffer(t *testing.T, f fault) (served, settled time.Duration) {
 	served = time.Since(whole)
 	must(t, w.eventually(ctx, "all pods have addresses, and the database is what the cluster wants", w.inOrder))
 	settled = time.Since(whole)
-	for _, wrong := range w.ledger.take() {
+	for _, wrong := range w.ledger.Take() {
 		t.Errorf("%s: %s", f.name, wrong)
 	}
 	return served, settled

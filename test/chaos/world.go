@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/northbound-net/northbound/test/chaos/ledger"
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/rig"
 )
@@ -33,7 +34,7 @@ type world struct {
 	programs rig.Programs
 	master   *rig.Master
 	random   *rand.Rand
-	ledger   *ledger
+	ledger   *ledger.Ledger
 	churn    *churn
 	old      []byte // the Northbound database's file as it was at the beginning
 	masters  int
@@ -54,7 +55,7 @@ func newWorld(ctx context.Context, programs rig.Programs, seed uint64) (w *world
 	if err := load.Namespace(ctx, w.Kube, namespace); err != nil {
 		return w, err
 	}
-	w.ledger = follow(ctx, w.Kube)
+	w.ledger = ledger.Follow(ctx, w.Kube)
 	w.churn = &churn{kube: w.Kube, random: rand.New(rand.NewPCG(seed, 1))}
 	if err := w.startMaster(ctx); err != nil {
 		return w, err

@@ -1,90 +1,19 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
-// stream is a ping that sends a packet every 10 ms until the test ends.
-type stream struct {
-	what    string
-	cmd     *exec.Cmd
-	replies atomic.Int64 // so far
-	gaps    atomic.Int64 // places where a sequence number is missing
-}
-
-// startStream runs a ping in a pod or on a node, with a command of bin/sandbox.
-func startStream(t *testing.T, what string, args ...string) *stream {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &stream{what: what, cmd: command(ctx, args...)}
-	out, err := s.cmd.StdoutPipe()
-	if err == nil {
-		err = s.cmd.Start()
-	}
-	if err != nil {
-		cancel()
-		t.Fatalf("starting %s: %v", what, err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.count(out)
-		_ = s.cmd.Wait() // a signal ends it
-	}()
-	t.Cleanup(func() {
-		cancel()
-		_ = out.Close() // ping may outlive the command: its next line then ends it
-		<-ended
-	})
-	return s
-}
-
-// count reads ping's output to its end. iputils counts from 1, busybox from 0. A sequence number has 16 bits (RFC 792).
-func (s *stream) count(out io.Reader) {
-	number := regexp.MustCompile(`seq=(\d+)`)
-	next := -1
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		m := number.FindStringSubmatch(lines.Text())
-		var n int
-		if m == nil {
-			continue
-		}
-		if _, err := fmt.Sscan(m[1], &n); err != nil || next >= 0 && n != next {
-			s.gaps.Add(1)
-		}
-		next = (n + 1) % (1 << 16)
-		s.replies.Add(1)
-	}
-}
-
-// more waits for n more replies in each stream.
-func more(t *testing.T, streams []*stream, n int64) {
-	t.Helper()
-	var want []int64
-	for _, s := range streams {
-		want = append(want, s.replies.Load()+n)
-	}
-	for i, s := range streams {
-		eventually(t, s.what, func() string {
-			if have := s.replies.Load(); have < want[i] {
-				return fmt.Sprintf("%d replies, want %d", have, want[i])
-			}
-			return ""
-		})
-	}
-}
-
 // steadyStreams are pings between pods and nodes, 100 packets a second each.
-func steadyStreams(t *testing.T) []*stream {
+func steadyStreams(t *testing.T) []*machines.Stream {
 	t.Helper()
 	apply(t, deployment("steady", 4))
 	ps := readyPods(t, "steady", 4)
@@ -94,21 +23,14 @@ func steadyStreams(t *testing.T) []*stream {
 	must(t, "exec", here.Name, "--", "ping", "-c3", there.IPs[1])
 	must(t, "node", "n2", "--", "ping", "-c3", here.IPs[0])
 	const interval = "0.01"
-	return []*stream{
-		startStream(t, "pod on n1 to pod on n2", "exec", here.Name, "--", "ping", "-i", interval, there.IPs[0]),
-		startStream(t, "pod on n1 to pod on n2, IPv6", "exec", here.Name, "--", "ping", "-i", interval, there.IPs[1]),
-		startStream(t, "n1 to its pod", "node", "n1", "--", "ping", "-n", "-i", interval, here.IPs[0]),
-		startStream(t, "n2 to the pod on n1", "node", "n2", "--", "ping", "-n", "-i", interval, here.IPs[0]),
+	start := func(what string, args ...string) *machines.Stream {
+		return machines.StartStream(t, what, func(ctx context.Context) *exec.Cmd { return command(ctx, args...) })
 	}
-}
-
-// noGaps fails if a stream lost a packet.
-func noGaps(t *testing.T, streams []*stream) {
-	t.Helper()
-	for _, s := range streams {
-		if gaps := s.gaps.Load(); gaps != 0 {
-			t.Errorf("%s: packets were lost in %d places of %d, want none", s.what, gaps, s.replies.Load())
-		}
+	return []*machines.Stream{
+		start("pod on n1 to pod on n2", "exec", here.Name, "--", "ping", "-i", interval, there.IPs[0]),
+		start("pod on n1 to pod on n2, IPv6", "exec", here.Name, "--", "ping", "-i", interval, there.IPs[1]),
+		start("n1 to its pod", "node", "n1", "--", "ping", "-n", "-i", interval, here.IPs[0]),
+		start("n2 to the pod on n1", "node", "n2", "--", "ping", "-n", "-i", interval, here.IPs[0]),
 	}
 }
 
@@ -118,10 +40,10 @@ func TestRestartsLoseNoPacket(t *testing.T) {
 	streams := steadyStreams(t)
 	for _, part := range []string{"master", "northd", "sb", "nb", "n1/ovn-controller", "n2/ovn-controller"} {
 		t.Run(part, func(t *testing.T) {
-			more(t, streams, 50)
+			machines.MoreReplies(t, streams, 50)
 			must(t, "restart", "--kill", part)
-			more(t, streams, 800) // longer than ovn-controller keeps flows that nobody wants
-			noGaps(t, streams)
+			machines.MoreReplies(t, streams, 800) // longer than ovn-controller keeps flows that nobody wants
+			machines.NoGaps(t, streams)
 		})
 	}
 }
@@ -131,10 +53,10 @@ func TestRestartsLoseNoPacket(t *testing.T) {
 func TestAgentRestartLosesNoPacket(t *testing.T) {
 	streams := steadyStreams(t)
 	for _, signal := range []string{"TERM", "KILL"} {
-		more(t, streams, 100)
+		machines.MoreReplies(t, streams, 100)
 		must(t, "node", "n1", "--", "kill", "-"+signal, agentPID(t, "n1"))
 		eventually(t, "the agent has ended", func() string { return agentPID(t, "n1") })
-		more(t, streams, 100)
+		machines.MoreReplies(t, streams, 100)
 		must(t, "restart", "n1/ovnkube-node")
 		eventually(t, "the agent is ready", func() string {
 			if out, err := sandbox(t.Context(), "metrics", "n1"); err != nil ||
@@ -143,12 +65,12 @@ func TestAgentRestartLosesNoPacket(t *testing.T) {
 			}
 			return ""
 		})
-		more(t, streams, 100)
+		machines.MoreReplies(t, streams, 100)
 		if out := must(t, "metrics", "n1"); strings.Contains(out, "northbound_node_changes_total{") {
 			t.Errorf("after %s the new agent changed something:\n%s", signal, out)
 		}
 	}
-	noGaps(t, streams)
+	machines.NoGaps(t, streams)
 }
 
 // on returns the first of the pods on the node.

@@ -26,8 +26,9 @@ import (
 type Cluster struct {
 	Options Options
 	Control *control.Control
-	Nodes   []*node.Node   // in the order of their numbers
-	Outside *member.Member // the host outside the cluster; nil in a sandbox without gateways
+	Standby []*control.Control // further control machines with Options.HA
+	Nodes   []*node.Node       // in the order of their numbers
+	Outside *member.Member     // the host outside the cluster; nil in a sandbox without gateways
 }
 
 // Open finds a running sandbox.
@@ -48,7 +49,17 @@ func Open(stateRoot, name string) (*Cluster, error) {
 		return nil, fmt.Errorf("sandbox %s never got as far as a control machine: `sandbox --name %s down` removes it", name,
 			name)
 	}
-	c.Control = c.control(m)
+	c.Control = c.control(m, 0)
+	for i := 1; i < c.Options.controlMachines(); i++ {
+		m, err := member.Open(c.Options.State(), control.MachineName(i))
+		if errors.Is(err, fs.ErrNotExist) {
+			break // up was interrupted
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.Standby = append(c.Standby, c.control(m, i))
+	}
 	if c.Options.Gateways > 0 {
 		if c.Outside, err = member.Open(c.Options.State(), outside.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -71,13 +82,24 @@ func (c *Cluster) families() underlay.Families {
 	return underlay.Families{DualStack: c.Options.DualStack}
 }
 
-func (c *Cluster) control(m *member.Member) *control.Control {
+// machines returns the address by which others reach each control machine. In a dual-stack sandbox, some use IPv6.
+func (c *Cluster) machines() []netip.Addr {
+	var all []netip.Addr
+	for i := range c.Options.controlMachines() {
+		addrs := c.families().ControlMachine(i)
+		all = append(all, addrs[i%len(addrs)].Addr())
+	}
+	return all
+}
+
+func (c *Cluster) control(m *member.Member, i int) *control.Control {
 	var names []string
 	for i := 1; i <= c.Options.Nodes; i++ {
 		names = append(names, node.Name(i))
 	}
 	return &control.Control{Member: m, Config: control.Config{
-		Addrs: c.families().Control(), ServiceCIDRs: c.Options.ServiceCIDRs(), ClusterSubnets: c.Options.ClusterSubnets(),
+		Addrs: c.families().ControlMachine(i), Index: i, Machines: c.machines(),
+		ServiceCIDRs: c.Options.ServiceCIDRs(), ClusterSubnets: c.Options.ClusterSubnets(),
 		Nodes: names, Controllers: c.Options.Controllers, MasterArgs: c.Options.MasterArgs,
 		Audit: c.Options.Audit,
 	}}
@@ -85,7 +107,7 @@ func (c *Cluster) control(m *member.Member) *control.Control {
 
 func (c *Cluster) node(m *member.Member, index int, images []string) *node.Node {
 	return &node.Node{Member: m, Config: node.Config{
-		Index: index, Addrs: c.families().Node(index), Control: c.families().Control()[0].Addr(),
+		Index: index, Addrs: c.families().Node(index), Control: c.families().Control()[0].Addr(), Machines: c.machines(),
 		Cgroup:         cgroupName(c.Options.Name, m.Spec.Name),
 		ClusterSubnets: c.Options.ClusterSubnets(), ServiceCIDRs: c.Options.ServiceCIDRs(),
 		Images: images, ClusterDNS: c.Options.ClusterDNS, AgentArgs: c.Options.AgentArgs, Router: c.router(),
@@ -168,14 +190,12 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 
 // NBCtl runs ovn-nbctl on the Northbound database and returns what it printed.
 func (c *Cluster) NBCtl(ctx context.Context, args ...string) (string, error) {
-	return c.Control.Run(ctx, append([]string{"ovn-nbctl", "--no-leader-only", "--db=unix:" + control.NBSocket},
-		args...)...)
+	return c.Control.Run(ctx, append(c.Control.NBCtl(), args...)...)
 }
 
 // SBCtl runs ovn-sbctl on the Southbound database and returns what it printed.
 func (c *Cluster) SBCtl(ctx context.Context, args ...string) (string, error) {
-	return c.Control.Run(ctx, append([]string{"ovn-sbctl", "--no-leader-only", "--db=unix:" + control.SBSocket},
-		args...)...)
+	return c.Control.Run(ctx, append(c.Control.SBCtl(), args...)...)
 }
 
 // Node finds a node by number ("2") or name ("n2").
@@ -188,9 +208,17 @@ func (c *Cluster) Node(which string) (*node.Node, error) {
 	return nil, fmt.Errorf("there is no node %q: want 1 to %d", which, len(c.Nodes))
 }
 
-// Members lists the control machine, the host outside if there is one, and the nodes.
+// Controls lists the control machines.
+func (c *Cluster) Controls() []*control.Control {
+	return append([]*control.Control{c.Control}, c.Standby...)
+}
+
+// Members lists the control machines, the host outside if there is one, and the nodes.
 func (c *Cluster) Members() []*member.Member {
-	all := []*member.Member{c.Control.Member}
+	var all []*member.Member
+	for _, m := range c.Controls() {
+		all = append(all, m.Member)
+	}
 	if c.Outside != nil {
 		all = append(all, c.Outside)
 	}

@@ -25,6 +25,20 @@ func (c *Cluster) Component(name string) (*member.Member, string, error) {
 	return nil, "", fmt.Errorf("component %q: there is no machine %q", name, machine)
 }
 
+// active lists the control machines with an ovn-northd and a master: of several, one works and one stands by.
+func (c *Cluster) active() []*control.Control { return c.Controls()[:min(2, len(c.Standby)+1)] }
+
+// Leader finds the control machine whose database (control.NB, control.SB) leads, whose ovn-northd (control.Northd) is
+// active, or whose master (control.Master) holds the Lease. It is nil if there is none at the moment.
+func (c *Cluster) Leader(ctx context.Context, service string) *control.Control {
+	for _, m := range c.Controls() {
+		if m.Leads(ctx, service) {
+			return m
+		}
+	}
+	return nil
+}
+
 // Restart ends a component with a signal and starts it again. It does not wait until the component is ready.
 func (c *Cluster) Restart(ctx context.Context, component string, signal syscall.Signal) error {
 	m, service, err := c.Component(component)
@@ -34,10 +48,14 @@ func (c *Cluster) Restart(ctx context.Context, component string, signal syscall.
 	return m.RestartService(ctx, service, signal)
 }
 
-// Metrics fetches the Prometheus metrics of the master ("master", or empty) or of a node's agent ("n1").
+// Metrics fetches the Prometheus metrics of the master that works ("master", or empty) or of a node's agent ("n1").
 func (c *Cluster) Metrics(ctx context.Context, of string) (string, error) {
 	if of == "" || of == control.Master {
-		return c.Control.Get(ctx, "http://"+control.MasterMetrics+"/metrics")
+		from := c.Control
+		if leader := c.Leader(ctx, control.Master); leader != nil && c.Options.HA {
+			from = leader
+		}
+		return from.Get(ctx, "http://"+control.MasterMetrics+"/metrics")
 	}
 	n, err := c.Node(of)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/northbound-net/northbound/test/sandbox/control"
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
@@ -32,6 +33,7 @@ type Options struct {
 	Name        string       // default "sandbox"; sandboxes with different names can exist at the same time
 	Nodes       int          // default 3
 	NoNodes     bool         // only the API server, the OVN databases and northd: no master, no nodes
+	HA          bool         // three control machines: databases as clusters; two each of ovn-northd and master
 	Gateways    int          // how many of the nodes are gateways; if any, there is a host outside, too
 	DualStack   bool         // IPv4 and IPv6: nodes, pods and services
 	OVN         string       // OVNRootfs, OVNNewest or OVNHost; default that of OVNVariable, else OVNRootfs
@@ -143,6 +145,14 @@ func findBin() (string, error) {
 		}
 	}
 	return "", errors.New("the sandbox's programs are not built: run `make sandbox`")
+}
+
+// controlMachines is how many control machines there are.
+func (o Options) controlMachines() int {
+	if o.HA {
+		return control.Machines
+	}
+	return 1
 }
 
 // State is the directory with everything of the sandbox.

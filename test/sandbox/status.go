@@ -3,12 +3,14 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
 // MemberStatus is the state of a machine.
@@ -16,7 +18,8 @@ type MemberStatus struct {
 	Name     string
 	PID      int // of its Init, 0 if the machine is gone
 	Services []member.ServiceStatus
-	Ready    string // of its Kubernetes Node: "Ready", or why it is not; empty for other machines
+	Leads    []string // those of several control machines' services that work here while others stand by
+	Ready    string   // of its Kubernetes Node: "Ready", or why it is not; empty for other machines
 }
 
 // Status returns the state of every machine. A question that fails is part of the state, and no error.
@@ -28,12 +31,26 @@ func (c *Cluster) Status(ctx context.Context) []MemberStatus {
 		if services, err := m.Services(ctx); s.PID != 0 && err == nil {
 			s.Services = services
 		}
-		if s.Ready == "" && m != c.Control.Member && m != c.Outside {
+		if s.Ready == "" && slices.ContainsFunc(c.Nodes, func(n *node.Node) bool { return n.Member == m }) {
 			s.Ready = "unknown: the API server doesn't tell"
 		}
 		all = append(all, s)
 	}
+	if c.Options.HA {
+		c.leaders(ctx, all)
+	}
 	return all
+}
+
+// leaders records who leads. The control machines are the first in all.
+func (c *Cluster) leaders(ctx context.Context, all []MemberStatus) {
+	for i, m := range c.Controls() {
+		for _, s := range all[i].Services {
+			if m.Leads(ctx, s.Name) {
+				all[i].Leads = append(all[i].Leads, s.Name)
+			}
+		}
+	}
 }
 
 func (c *Cluster) ready(ctx context.Context) map[string]string {
@@ -85,6 +102,9 @@ func (s MemberStatus) String() string {
 		state := fmt.Sprintf("running, process %d in it", v.PID)
 		if v.PID == 0 {
 			state = "ENDED: " + v.Exit
+		}
+		if slices.Contains(s.Leads, v.Name) {
+			state += ", leads"
 		}
 		fmt.Fprintf(&b, "\n  %-16s %s", v.Name, state)
 	}

@@ -114,7 +114,7 @@ func (c *Cluster) up(ctx context.Context, source string, log *progress.Log) erro
 		return fmt.Errorf("making images: %w", err)
 	}
 	step = log.Begin("ovnkube master")
-	if err := step.End(c.Control.StartMaster(ctx)); err != nil {
+	if err := step.End(c.startMasters(ctx)); err != nil {
 		return err
 	}
 	step = log.Begin(fmt.Sprintf("%d nodes: Open vSwitch, ovn-controller, containerd, kubelet, ovnkube node", o.Nodes))
@@ -136,7 +136,7 @@ func (c *Cluster) upControl(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	c.Control = c.control(m)
+	c.Control = c.control(m, 0)
 	if err := underlay.MakeBridge(m, c.Control.Config.Addrs); err != nil {
 		return err
 	}
@@ -152,11 +152,55 @@ func (c *Cluster) upControl(ctx context.Context, source string) error {
 			return err
 		}
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.Control.StartOVN(ctx) })
-	g.Go(func() error { return c.Control.StartAPI(ctx) })
-	if err := g.Wait(); err != nil {
+	if err := c.upStandby(ctx, source); err != nil {
 		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.startOVN(ctx) })
+	g.Go(func() error { return c.Control.StartAPI(ctx) })
+	return g.Wait()
+}
+
+// upStandby makes the further control machines, and connects them to the underlay.
+func (c *Cluster) upStandby(ctx context.Context, source string) error {
+	for i := 1; i < c.Options.controlMachines(); i++ {
+		m, err := member.Start(ctx, c.program(), c.spec(control.MachineName(i), source, nil))
+		if err != nil {
+			return err
+		}
+		standby := c.control(m, i)
+		c.Standby = append(c.Standby, standby)
+		if err := underlay.Connect(c.Control.Member, m, standby.Config.Addrs); err != nil {
+			return err
+		}
+		// Open vSwitch needs packets with checksums.
+		if _, err := m.Run(ctx, "ethtool", "-K", underlay.Uplink, "tx", "off"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startOVN starts the databases and ovn-northd.
+func (c *Cluster) startOVN(ctx context.Context) error {
+	for _, m := range c.Controls() {
+		if err := m.StartDatabases(ctx); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.active() {
+		if err := m.StartNorthd(ctx); err != nil {
+			return err
+		}
+	}
+	return c.Control.WaitNorthd(ctx)
+}
+
+func (c *Cluster) startMasters(ctx context.Context) error {
+	for _, m := range c.active() {
+		if err := m.StartMaster(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }

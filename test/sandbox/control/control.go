@@ -26,6 +26,9 @@ const (
 	APIPort       = 6443
 	NBPort        = 6641
 	SBPort        = 6642
+	NBRaftPort    = 6643
+	SBRaftPort    = 6644
+	SBFullPort    = 16642 // of the Southbound database in a cluster, for ovn-northd: its clients have no role
 	MasterMetrics = "127.0.0.1:9409"
 )
 
@@ -47,6 +50,8 @@ const (
 // Config configures the control plane.
 type Config struct {
 	Addrs          []netip.Prefix // of the machine
+	Index          int            // of the machine among the control machines
+	Machines       []netip.Addr   // of every control machine, by which others reach its databases
 	ServiceCIDRs   string
 	ClusterSubnets string
 	Nodes          []string // the nodes that get an identity
@@ -55,14 +60,14 @@ type Config struct {
 	Audit          bool     // record what ovnkube asks of the API server
 }
 
-// Control is the control machine.
+// Control is the control machine, or one of several. The first one alone has the API server.
 type Control struct {
 	*member.Member
 	Config Config
 }
 
-// Dir is the directory of certificates, kubeconfigs and etcd's data.
-func (c *Control) Dir() string { return filepath.Join(c.Spec.Dir(), "api") }
+// Dir is the directory of certificates, kubeconfigs and etcd's data. All control machines share it.
+func (c *Control) Dir() string { return filepath.Join(c.Spec.State, Name, "api") }
 
 // AdminKubeconfig is the administrator's kubeconfig file.
 func (c *Control) AdminKubeconfig() string { return filepath.Join(c.Dir(), "admin.kubeconfig") }
@@ -189,16 +194,16 @@ func Sysctls() map[string]string {
 	return map[string]string{"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
 }
 
-// StartMaster starts ovnkube master, the only one, and returns when it reports ready. It takes part in no election: as
-// a standby it would be ready before it works, and it would end whenever a busy machine keeps it from renewing.
+// StartMaster starts ovnkube master, and returns when it reports ready. The only one takes part in no election: as a
+// standby it would be ready before it works, and it would end whenever a busy machine keeps it from renewing.
 func (c *Control) StartMaster(ctx context.Context) error {
-	argv := append([]string{
-		"ovnkube", "master", "--kubeconfig", c.masterKubeconfig(),
-		"--nb-address", "ssl:" + netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), NBPort).String(),
+	argv := []string{
+		"ovnkube", "master", "--kubeconfig", c.masterKubeconfig(), "--nb-address", c.remote(NBPort),
 		"--nb-privkey", c.NBKeys().Key, "--nb-cert", c.NBKeys().Cert, "--nb-cacert", c.NBKeys().CA,
 		"--cluster-subnets", c.Config.ClusterSubnets, "--k8s-service-cidrs", c.Config.ServiceCIDRs,
-		"--metrics-bind-address", MasterMetrics, "--leader-elect=false",
-	}, c.Config.MasterArgs...)
+		"--metrics-bind-address", MasterMetrics, fmt.Sprintf("--leader-elect=%t", c.clustered()),
+	}
+	argv = append(argv, c.Config.MasterArgs...)
 	if err := c.StartService(ctx, member.Service{Name: Master, Argv: argv}); err != nil {
 		return err
 	}

@@ -2,106 +2,155 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net/netip"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/northbound-net/northbound/test/sandbox/member"
-	"github.com/northbound-net/northbound/test/sandbox/pki"
 )
 
-// Keys are PEM files for ssl: addresses of a database.
-type Keys struct{ Key, Cert, CA string }
+// How a cluster notices that a part of it is dead, in milliseconds. docs/operate/high-availability.md has the reasons.
+const (
+	electionTimer = 4000  // a follower that hears nothing from the leader for so long, or up to twice that, stands itself
+	listenerProbe = 60000 // of the servers, for their clients
+	northdProbe   = 10000
+	// NodeProbe is that of ovn-controller where it can choose among several servers.
+	NodeProbe = 10000
+)
 
-// The authorities of the databases: a certificate of the one is of no use at the other. dir is below the directory of
-// the state.
-func keys(state, database, name string) Keys {
-	dir := filepath.Join(state, Name, "pki", database)
-	return Keys{filepath.Join(dir, name+".key"), filepath.Join(dir, name+".crt"), filepath.Join(dir, "ca.crt")}
+// northdThreads is how many threads of ovn-northd compute logical flows, where it computes all of them.
+const northdThreads = 2
+
+// database is what differs between the Northbound and the Southbound database.
+type database struct {
+	service, name, global, socket string
+	raft                          uint16   // port of the servers of a cluster among themselves
+	connections                   []string // where it listens for other machines, in the words of set-connection
 }
 
-// NBKeys are those of the master, and of an administrator, for the Northbound database.
-func (c *Control) NBKeys() Keys { return keys(c.Spec.State, NB, Master) }
+// databases are both. A node may write what its role allows, depending on its certificate's common name. An ovn-northd
+// that is not on the leader's machine needs a listener without a role.
+func (c *Control) databases() []database {
+	sb := []string{"role=ovn-controller", listener(SBPort)}
+	if c.clustered() {
+		sb = append(sb, "role=", listener(SBFullPort))
+	}
+	return []database{
+		{NB, "OVN_Northbound", "NB_Global", NBSocket, NBRaftPort, []string{listener(NBPort)}},
+		{SB, "OVN_Southbound", "SB_Global", SBSocket, SBRaftPort, sb},
+	}
+}
 
-// NodeKeys are those of a node for the Southbound database. Their common name is its chassis name.
-func NodeKeys(state, node string) Keys { return keys(state, SB, node) }
+func listener(port uint16) string { return fmt.Sprintf("pssl:%d:[::]", port) }
 
-// certify makes an authority for each database, the servers' certificates and those of their clients.
-func (c *Control) certify() error {
-	for database, clients := range map[string][]string{NB: {Master}, SB: c.Config.Nodes} {
-		dir := filepath.Dir(keys(c.Spec.State, database, "").CA)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
+func (c *Control) clustered() bool { return len(c.Config.Machines) > 1 }
+
+// remote is how to reach a database on every control machine.
+func (c *Control) remote(port uint16) string { return Remote(c.Config.Machines, port) }
+
+// Remote is how to reach a database on these machines.
+func Remote(machines []netip.Addr, port uint16) string {
+	var all []string
+	for _, m := range machines {
+		all = append(all, "ssl:"+netip.AddrPortFrom(m, port).String())
+	}
+	return strings.Join(all, ",")
+}
+
+// StartDatabases starts the machine's server of each database. The first machine's must run before those of others.
+func (c *Control) StartDatabases(ctx context.Context) error {
+	if c.Config.Index == 0 {
+		if err := c.certify(); err != nil {
+			return fmt.Errorf("making the databases' certificates: %w", err)
 		}
-		ca, err := pki.New(dir)
-		if err != nil {
-			return err
-		}
-		errs := []error{ca.Server(dir, "server", nil, []string{database})}
-		for _, name := range clients {
-			errs = append(errs, ca.Client(dir, name, name))
-		}
-		if err := errors.Join(errs...); err != nil {
+	}
+	for _, d := range c.databases() {
+		if err := c.startDatabase(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// database is one ovsdb-server. Its clients on other machines come over TLS, with a certificate of its own authority.
-type database struct {
-	name, schema, socket string
-	remote               string // besides the socket
-}
-
-// StartOVN starts the databases and northd. It returns when northd has written to the Southbound database.
-func (c *Control) StartOVN(ctx context.Context) error {
-	if err := c.certify(); err != nil {
-		return fmt.Errorf("making the databases' certificates: %w", err)
-	}
-	for _, d := range []database{
-		{NB, "ovn-nb", NBSocket, fmt.Sprintf("pssl:%d:[::]", NBPort)},
-		{SB, "ovn-sb", SBSocket, "db:OVN_Southbound,SB_Global,connections"},
-	} {
-		if err := c.startDatabase(ctx, d); err != nil {
-			return err
-		}
-	}
-	// What a connection in this role may write is in the database itself, and depends on the certificate's common name.
-	_, err := c.Run(ctx, "ovn-sbctl", "--db=unix:"+SBSocket, "--timeout=30", "init", "--", "--inactivity-probe=60000",
-		"set-connection", "role=ovn-controller", fmt.Sprintf("pssl:%d:[::]", SBPort))
-	if err != nil {
-		return err
-	}
-	err = c.StartService(ctx, member.Service{Name: Northd, Argv: []string{
-		"ovn-northd", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/ovn-northd.pid", "--unixctl=/run/ovn/ovn-northd.ctl",
-		"--ovnnb-db=unix:" + NBSocket, "--ovnsb-db=unix:" + SBSocket,
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = c.Run(ctx, "ovn-nbctl", "--db=unix:"+NBSocket, "--timeout=30", "--wait=sb", "sync")
-	return err
-}
-
 func (c *Control) startDatabase(ctx context.Context, d database) error {
-	file := "/run/ovn/" + d.name + ".db"
-	if _, err := c.Run(ctx, "ovsdb-tool", "create", file, "/usr/share/ovn/"+d.schema+".ovsschema"); err != nil {
+	file := "/run/ovn/" + d.service + ".db"
+	if _, err := c.Run(ctx, append([]string{"ovsdb-tool"}, c.creation(d, file)...)...); err != nil {
 		return err
 	}
-	k := keys(c.Spec.State, d.name, "server")
-	err := c.StartService(ctx, member.Service{Name: d.name, Argv: []string{
-		"ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/" + d.name + ".pid", "--unixctl=/run/ovn/" +
-			d.name + ".ctl",
-		"--remote=punix:" + d.socket, "--remote=" + d.remote,
+	k := c.serverKeys(d.service)
+	err := c.StartService(ctx, member.Service{Name: d.service, Argv: []string{
+		"ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/" + d.service + ".pid",
+		"--unixctl=/run/ovn/" + d.service + ".ctl",
+		"--remote=punix:" + d.socket, "--remote=db:" + d.name + "," + d.global + ",connections",
 		"--private-key=" + k.Key, "--certificate=" + k.Cert, "--ca-cert=" + k.CA, file,
 	}})
 	if err != nil {
 		return err
 	}
-	return c.Until(ctx, "the "+d.name+" database listens", func(context.Context) bool {
+	err = c.Until(ctx, "the "+d.service+" database works on "+c.Spec.Name, func(ctx context.Context) bool {
 		_, err := os.Stat(c.Host(d.socket))
-		return err == nil
-	}, d.name)
+		return err == nil && (!c.clustered() || c.Joined(ctx, d.service))
+	}, d.service)
+	if err != nil || c.Config.Index > 0 {
+		return err
+	}
+	_, err = c.Run(ctx, append([]string{"ovn-" + d.service + "ctl", "--db=unix:" + d.socket, "--timeout=30", "init", "--",
+		fmt.Sprintf("--inactivity-probe=%d", listenerProbe), "set-connection"}, d.connections...)...)
+	return err
+}
+
+// creation is how ovsdb-tool makes the file of a server.
+func (c *Control) creation(d database, file string) []string {
+	schema := "/usr/share/ovn/ovn-" + d.service + ".ovsschema"
+	at := func(machine int) string { return Remote(c.Config.Machines[machine:machine+1], d.raft) }
+	switch {
+	case !c.clustered():
+		return []string{"create", file, schema}
+	case c.Config.Index == 0:
+		return []string{fmt.Sprintf("--election-timer=%d", electionTimer), "create-cluster", file, schema, at(0)}
+	default:
+		return []string{"join-cluster", file, d.name, at(c.Config.Index), at(0)}
+	}
+}
+
+// StartNorthd starts ovn-northd. Of several, the one works that has a lock in the Southbound database.
+func (c *Control) StartNorthd(ctx context.Context) error {
+	argv := []string{"ovn-northd", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/ovn-northd.pid",
+		"--unixctl=/run/ovn/northd.ctl"}
+	if !c.clustered() {
+		argv = append(argv, "--ovnnb-db=unix:"+NBSocket, "--ovnsb-db=unix:"+SBSocket)
+	} else {
+		k := c.northdKeys()
+		argv = append(argv, "--ovnnb-db="+c.remote(NBPort), "--ovnsb-db="+c.remote(SBFullPort), "--private-key="+k.Key,
+			"--certificate="+k.Cert, "--ca-cert="+k.CA, fmt.Sprintf("--n-threads=%d", northdThreads))
+	}
+	return c.StartService(ctx, member.Service{Name: Northd, Argv: argv})
+}
+
+// WaitNorthd waits until an ovn-northd has written to the Southbound database, and gives several their settings.
+func (c *Control) WaitNorthd(ctx context.Context) error {
+	args := []string{"--timeout=60", "--wait=sb"}
+	if c.clustered() {
+		args = append(args, "set", "NB_Global", ".", fmt.Sprintf("options:northd_probe_interval=%d", northdProbe), "--")
+	}
+	_, err := c.Run(ctx, append(c.NBCtl(), append(args, "sync")...)...)
+	return err
+}
+
+// NBCtl is the beginning of a command line of ovn-nbctl.
+func (c *Control) NBCtl() []string {
+	return c.ctl("ovn-nbctl", NBSocket, NBPort, c.NBKeys())
+}
+
+// SBCtl is the beginning of a command line of ovn-sbctl, with all rights.
+func (c *Control) SBCtl() []string {
+	return c.ctl("ovn-sbctl", SBSocket, SBFullPort, c.northdKeys())
+}
+
+func (c *Control) ctl(program, socket string, port uint16, k Keys) []string {
+	if !c.clustered() {
+		return []string{program, "--db=unix:" + socket}
+	}
+	return []string{program, "--db=" + c.remote(port), "-p", k.Key, "-c", k.Cert, "-C", k.CA}
 }

@@ -35,6 +35,7 @@ type Config struct {
 	Index          int            // from 1
 	Addrs          []netip.Prefix // of the node, IPv4 first
 	Control        netip.Addr     // of the control machine
+	Machines       []netip.Addr   // of every control machine, by which to reach its Southbound database
 	Cgroup         string         // name of the control group of its pods
 	ClusterSubnets string
 	ServiceCIDRs   string
@@ -97,10 +98,13 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 	if err != nil {
 		return err
 	}
-	_, err = n.Run(ctx, "ovs-vsctl", "--no-wait", "init", "--", "set", "Open_vSwitch", ".",
+	row := []string{"ovs-vsctl", "--no-wait", "init", "--", "set", "Open_vSwitch", ".",
 		"other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
-		"external_ids:system-id="+n.Spec.Name, "external_ids:hostname="+n.Spec.Name)
-	if err != nil {
+		"external_ids:system-id=" + n.Spec.Name, "external_ids:hostname=" + n.Spec.Name}
+	if len(n.Config.Machines) > 1 {
+		row = append(row, fmt.Sprintf("external_ids:ovn-remote-probe-interval=%d", control.NodeProbe))
+	}
+	if _, err = n.Run(ctx, row...); err != nil {
 		return err
 	}
 	// With --monitor, the datapath restarts after a crash and logs it, as on a real node.
@@ -193,7 +197,7 @@ func (n *Node) StartAgent(ctx context.Context) error {
 	keys := control.NodeKeys(n.Spec.State, n.Spec.Name)
 	argv := append([]string{
 		"ovnkube", "node", "--node-name", n.Spec.Name,
-		"--sb-address", fmt.Sprintf("ssl:%s", netip.AddrPortFrom(n.Config.Control, control.SBPort)),
+		"--sb-address", control.Remote(n.Config.Machines, control.SBPort),
 		"--sb-privkey", keys.Key, "--sb-cert", keys.Cert, "--sb-cacert", keys.CA,
 		"--ovs-address", "unix:/run/openvswitch/db.sock", "--encap-ip", n.Config.Addrs[0].Addr().String(),
 		"--bridge-mappings", "physnet:" + PhysicalBridge,

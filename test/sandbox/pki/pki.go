@@ -85,6 +85,14 @@ func (a *Authority) Server(dir, name string, addrs []netip.Addr, hosts []string)
 	return a.pair(dir, name, t)
 }
 
+// Peer writes NAME.crt and NAME.key to dir, for a server that is a client of its peers, too.
+func (a *Authority) Peer(dir, name string, hosts []string) error {
+	t := template(name, nil)
+	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	t.DNSNames = hosts
+	return a.pair(dir, name, t)
+}
+
 // Client writes NAME.crt and NAME.key to dir, for a user in groups.
 func (a *Authority) Client(dir, name, user string, groups ...string) error {
 	t := template(user, groups)

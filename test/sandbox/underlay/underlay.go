@@ -24,7 +24,12 @@ func (f Families) of(v4, v6 string) []netip.Prefix {
 }
 
 // Control returns the control machine's addresses, with prefix lengths.
-func (f Families) Control() []netip.Prefix { return f.of("172.30.255.254/16", "fd00:30::ffff/64") }
+func (f Families) Control() []netip.Prefix { return f.ControlMachine(0) }
+
+// ControlMachine returns the addresses of one of several control machines, counted from 0.
+func (f Families) ControlMachine(i int) []netip.Prefix {
+	return f.of(fmt.Sprintf("172.30.255.%d/16", 254-i), fmt.Sprintf("fd00:30::%x/64", 0xffff-i))
+}
 
 // Node returns the addresses of node n, counted from 1.
 func (f Families) Node(n int) []netip.Prefix {
@@ -97,6 +102,19 @@ func DefaultRoutes(h *netlink.Handle, name string, routers []netip.Prefix) error
 
 // Port is the name of the bridge's end of a node's veth.
 func Port(node string) string { return "ul-" + node }
+
+// Connect makes the veth of another control machine, with addresses.
+func Connect(control, machine *member.Member, addrs []netip.Prefix) error {
+	if err := Attach(control, machine); err != nil {
+		return err
+	}
+	h, err := machine.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return Address(h, Uplink, addrs)
+}
 
 // Attach makes a node's veth, whose end in the node is Uplink, without addresses.
 func Attach(control, node *member.Member) error {

@@ -24,6 +24,8 @@ func upFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-nodes", Usage: "only the API server, the OVN databases and northd: no master, no nodes"},
 		&cli.IntFlag{Name: "gateways",
 			Usage: "`COUNT` of nodes that are gateways, the first ones; there is a host outside, too"},
+		&cli.BoolFlag{Name: "ha",
+			Usage: "three control machines: databases as clusters, two each of ovn-northd and master"},
 		&cli.BoolFlag{Name: "dual-stack", Usage: "IPv4 and IPv6: nodes, pods and services"},
 		ovnFlag(),
 		&cli.BoolFlag{Name: "replace", Usage: "take down a sandbox of that name first"},
@@ -34,7 +36,7 @@ func upFlags() []cli.Flag {
 func upOptions(c *cli.Context) sandbox.Options {
 	return sandbox.Options{
 		Name: c.String("name"), StateRoot: c.String("dir"), Nodes: c.Int("nodes"), NoNodes: c.Bool("no-nodes"),
-		Gateways: c.Int("gateways"), DualStack: c.Bool("dual-stack"), OVN: c.String("ovn"),
+		HA: c.Bool("ha"), Gateways: c.Int("gateways"), DualStack: c.Bool("dual-stack"), OVN: c.String("ovn"),
 		Replace: c.Bool("replace"), Keep: c.Bool("keep"),
 		Progress: os.Stderr,
 	}

@@ -14,7 +14,6 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 
 	"github.com/northbound-net/northbound/test/sandbox/control"
-	"github.com/northbound-net/northbound/test/sandbox/outside"
 )
 
 func kubectlCommand() *cli.Command {
@@ -45,9 +44,9 @@ func kubectlInPlaceCommand() *cli.Command {
 }
 
 func databaseCommand(name, program, database string) *cli.Command {
-	socket := control.NBSocket
+	begin := (*control.Control).NBCtl
 	if name == "sbctl" {
-		socket = control.SBSocket
+		begin = (*control.Control).SBCtl
 	}
 	return &cli.Command{
 		Name: name, Usage: program + " on the " + database + " database", ArgsUsage: "ARGS...", SkipFlagParsing: true,
@@ -56,7 +55,7 @@ func databaseCommand(name, program, database string) *cli.Command {
 			if err != nil {
 				return err
 			}
-			argv := append([]string{program, "--db=unix:" + socket}, c.Args().Slice()...)
+			argv := append(begin(cluster.Control), c.Args().Slice()...)
 			return attached(cluster.Control.Command(c.Context, argv...))
 		},
 	}
@@ -88,10 +87,10 @@ func execCommand() *cli.Command {
 
 func nodeCommand() *cli.Command {
 	return &cli.Command{
-		Name: "node", Usage: "run a program on a node, on the control machine, or on the host outside",
-		ArgsUsage: "N|control|outside -- COMMAND...", SkipFlagParsing: true,
+		Name: "node", Usage: "run a program on a node, on a control machine, or on the host outside",
+		ArgsUsage: "N|MACHINE -- COMMAND...", SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
-			which, argv, err := target(c, "N|control|outside")
+			which, argv, err := target(c, "N|MACHINE")
 			if err != nil {
 				return err
 			}
@@ -99,11 +98,10 @@ func nodeCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if which == control.Name {
-				return attached(cluster.Control.Command(c.Context, argv...))
-			}
-			if which == outside.Name && cluster.Outside != nil {
-				return attached(cluster.Outside.Command(c.Context, argv...))
+			for _, m := range cluster.Members() {
+				if m.Spec.Name == which {
+					return attached(m.Command(c.Context, argv...))
+				}
 			}
 			n, err := cluster.Node(which)
 			if err != nil {

@@ -1,4 +1,4 @@
-package chaos
+package ledger
 
 import (
 	"net/netip"
@@ -27,7 +27,7 @@ func TestLedger(t *testing.T) {
 	)
 	expect := func(what string, want ...string) {
 		t.Helper()
-		if got := l.take(); !slices.Equal(got, want) {
+		if got := l.Take(); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
@@ -45,12 +45,12 @@ func TestLedger(t *testing.T) {
 	l.freed[netip.MustParseAddr("fd01::3")] = time.Now().Add(-quarantine - time.Second)
 	l.see(pod("d", one))
 	expect("addresses that were freed long ago")
-	if living, reused := l.counts(); living != 3 || reused != 2 {
+	if living, reused := l.Counts(); living != 3 || reused != 2 {
 		t.Errorf("%d living pods and %d addresses given again, want 3 and 2", living, reused)
 	}
 	l.gone("d")
 	l.see(pod("e", one))
-	if wrong := l.take(); len(wrong) != 2 {
+	if wrong := l.Take(); len(wrong) != 2 {
 		t.Errorf("addresses that were freed a moment ago: %q, want two findings", wrong)
 	}
 }

@@ -1,4 +1,5 @@
-package chaos
+// Package ledger follows the addresses of a cluster's pods, and finds what must never happen to them.
+package ledger
 
 import (
 	"context"
@@ -21,9 +22,9 @@ import (
 // different times.
 const quarantine = 60*time.Second - 2*time.Second
 
-// ledger follows the addresses of all pods, and records what must never happen: an address of a living pod changes, two
+// Ledger follows the addresses of all pods, and records what must never happen: an address of a living pod changes, two
 // living pods have the same one, or a freed one is given again too early.
-type ledger struct {
+type Ledger struct {
 	mu     sync.Mutex
 	pods   map[types.UID]entry
 	holder map[netip.Addr]types.UID
@@ -38,12 +39,12 @@ type entry struct {
 	addrs       []netip.Addr
 }
 
-func newLedger() *ledger {
-	return &ledger{pods: map[types.UID]entry{}, holder: map[netip.Addr]types.UID{}, freed: map[netip.Addr]time.Time{}}
+func newLedger() *Ledger {
+	return &Ledger{pods: map[types.UID]entry{}, holder: map[netip.Addr]types.UID{}, freed: map[netip.Addr]time.Time{}}
 }
 
-// follow keeps the ledger until ctx ends. Its informer lists and watches again when the API server was away.
-func follow(ctx context.Context, kube kubernetes.Interface) *ledger {
+// Follow keeps a ledger until ctx ends. Its informer lists and watches again when the API server was away.
+func Follow(ctx context.Context, kube kubernetes.Interface) *Ledger {
 	l := newLedger()
 	informer := informers.NewSharedInformerFactory(kube, 0).Core().V1().Pods().Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -69,7 +70,7 @@ func follow(ctx context.Context, kube kubernetes.Interface) *ledger {
 	return l
 }
 
-func (l *ledger) see(p *corev1.Pod) {
+func (l *Ledger) see(p *corev1.Pod) {
 	value := p.Annotations[load.PodNetworks]
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +92,7 @@ func (l *ledger) see(p *corev1.Pod) {
 	}
 }
 
-func (l *ledger) give(a netip.Addr, to types.UID, e entry) {
+func (l *Ledger) give(a netip.Addr, to types.UID, e entry) {
 	if other, taken := l.holder[a]; taken {
 		l.fail("pod %s has address %s of living pod %s", e.name, a, l.pods[other].name)
 	}
@@ -105,7 +106,7 @@ func (l *ledger) give(a netip.Addr, to types.UID, e entry) {
 	delete(l.freed, a)
 }
 
-func (l *ledger) gone(uid types.UID) {
+func (l *Ledger) gone(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.pods[uid].addrs {
@@ -117,12 +118,12 @@ func (l *ledger) gone(uid types.UID) {
 	delete(l.pods, uid)
 }
 
-func (l *ledger) fail(format string, args ...any) {
+func (l *Ledger) fail(format string, args ...any) {
 	l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
 }
 
-// take returns what was wrong since the last call.
-func (l *ledger) take() []string {
+// Take returns what was wrong since the last call.
+func (l *Ledger) Take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wrong := l.wrong
@@ -130,8 +131,8 @@ func (l *ledger) take() []string {
 	return wrong
 }
 
-// counts returns how many living pods have addresses, and how many addresses were given again.
-func (l *ledger) counts() (living, reused int) {
+// Counts returns how many living pods have addresses, and how many addresses were given again.
+func (l *Ledger) Counts() (living, reused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.pods), l.reused

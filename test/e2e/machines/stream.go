@@ -1,0 +1,101 @@
+package machines
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Stream is a ping that sends packets until the test ends.
+type Stream struct {
+	what    string
+	cmd     *exec.Cmd
+	replies atomic.Int64 // so far
+
+	mu   sync.Mutex
+	gaps []string // places where a sequence number is missing
+}
+
+// StartStream runs a ping.
+func StartStream(t *testing.T, what string, ping func(context.Context) *exec.Cmd) *Stream {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Stream{what: what, cmd: ping(ctx)}
+	out, err := s.cmd.StdoutPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		t.Fatalf("starting %s: %v", what, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.count(out)
+		_ = s.cmd.Wait() // a signal ends it
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = out.Close() // ping may outlive the command: its next line then ends it
+		<-ended
+	})
+	return s
+}
+
+// count reads ping's output to its end. iputils counts from 1, busybox from 0. A sequence number has 16 bits (RFC 792).
+func (s *Stream) count(out io.Reader) {
+	number := regexp.MustCompile(`seq=(\d+)`)
+	next := -1
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		m := number.FindStringSubmatch(lines.Text())
+		var n int
+		if m == nil {
+			continue
+		}
+		if _, err := fmt.Sscan(m[1], &n); err != nil || next >= 0 && n != next {
+			s.mu.Lock()
+			s.gaps = append(s.gaps, fmt.Sprintf("%d after %d at %s", n, next-1, time.Now().Format("15:04:05.000")))
+			s.mu.Unlock()
+		}
+		next = (n + 1) % (1 << 16)
+		s.replies.Add(1)
+	}
+}
+
+// MoreReplies waits for n more replies in each stream.
+func MoreReplies(t *testing.T, streams []*Stream, n int64) {
+	t.Helper()
+	var want []int64
+	for _, s := range streams {
+		want = append(want, s.replies.Load()+n)
+	}
+	for i, s := range streams {
+		Eventually(t, s.what, func(context.Context) string {
+			if have := s.replies.Load(); have < want[i] {
+				return fmt.Sprintf("%d replies, want %d", have, want[i])
+			}
+			return ""
+		})
+	}
+}
+
+// NoGaps fails if a stream lost a packet since the last call.
+func NoGaps(t *testing.T, streams []*Stream) {
+	t.Helper()
+	for _, s := range streams {
+		s.mu.Lock()
+		if len(s.gaps) > 0 {
+			t.Errorf("%s: packets were lost in %d places of %d, want none: %v", s.what, len(s.gaps), s.replies.Load(), s.gaps)
+		}
+		s.gaps = nil
+		s.mu.Unlock()
+	}
+}
