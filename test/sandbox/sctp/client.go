@@ -18,9 +18,10 @@ var ErrAborted = errors.New("aborted by the other side")
 // repeat is the time after which a packet without an answer is sent again.
 const repeat = 250 * time.Millisecond
 
-// firstPort is the first source port of clients. Rarely, two clients on a kernel choose the same port. If they ask the
+// firstPort is the first source port of clients, as of those that Linux chooses (ip-sysctl.rst, ip_local_port_range).
+// Nodes use lower ones for what they forward. Rarely, two clients on a kernel choose the same port. If they ask the
 // same server, both see packets with wrong verification tags, and fail.
-const firstPort = 10000
+const firstPort = 32768
 
 // Ask opens an association, sends the question, returns the answer and shuts the association down.
 //

@@ -1,0 +1,223 @@
+package policy
+
+import (
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
+)
+
+// label is a rule's name as part of an object's name.
+func (r rule) label() string {
+	return strings.Trim(regexp.MustCompile("[^a-z]+").ReplaceAllString(strings.ToLower(r.name), "-"), "-")
+}
+
+// peerPod is a pod that no policy applies to: a client of those with policies, and a server for them.
+type peerPod struct {
+	namespace, name, node, role string
+	row                         string
+}
+
+func peerPods() []peerPod {
+	return []peerPod{
+		{shop, "web-home", home, "web", "a pod of the namespace, same node"},
+		{shop, "web-away", away, "web", "a pod of the namespace, other node"},
+		{shop, "plain-away", away, "", "the same without the label"},
+		{friendly, "web-home", home, "web", "a pod of the other namespace, same node"},
+		{friendly, "plain-away", away, "", "the same without the label, other node"},
+		{strange, "web-home", home, "web", "a pod of a third namespace, same node"},
+		{strange, "web-away", away, "web", "a pod of a third namespace, other node"},
+	}
+}
+
+func (p peerPod) end() end { return end{pod: true, namespace: p.namespace, role: p.role, node: p.node} }
+
+// way is a kind of address of a server.
+type way struct {
+	name string
+	node string                                                 // whose node port it is, "" for none
+	at   func(protocol string, port int) (all []netip.AddrPort) // of both families
+}
+
+func plain(addrs []netip.Addr) func(string, int) []netip.AddrPort {
+	return func(_ string, port int) (all []netip.AddrPort) {
+		for _, a := range addrs {
+			all = append(all, netip.AddrPortFrom(a, uint16(port)))
+		}
+		return all
+	}
+}
+
+func (b *bed) nodePort(node string, s service) way {
+	return way{node + "'s node port", node, func(protocol string, port int) (all []netip.AddrPort) {
+		for _, a := range b.nodes[node] {
+			all = append(all, netip.AddrPortFrom(a, s.nodePorts[place(protocol, port)]))
+		}
+		return all
+	}}
+}
+
+// outside lists the addresses of the host outside.
+func (b *bed) outside() (out []netip.Addr) {
+	for _, p := range (underlay.Families{DualStack: true}).Outside() {
+		out = append(out, p.Addr())
+	}
+	return out
+}
+
+// questions are the cells of every protocol, family and port.
+func questions(c cell, w way, list []string, want func(port int) bool) (out []*cell) {
+	for _, protocol := range list {
+		for _, port := range []int{lowPort, highPort} {
+			for _, to := range w.at(protocol, port) {
+				one := c
+				one.protocol, one.port, one.to, one.want = protocol, port, to, want(port)
+				out = append(out, &one)
+			}
+		}
+	}
+	return out
+}
+
+// ingressCells ask the servers of the policies, each of which has one policy.
+func (b *bed) ingressCells(list []string, served map[string]service) (out []*cell) {
+	const table = "ingress; client, and how it asks"
+	for _, r := range rules() {
+		server, s := "in-"+r.label(), served["in-"+r.label()]
+		allowed := func(e end) func(int) bool {
+			return func(port int) bool { return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) }
+		}
+		ways := []way{
+			{"its address", "", plain(b.pods[shop+"/"+server])}, {"its ClusterIP", "", plain(s.clusterIPs)},
+			b.nodePort(home, s), b.nodePort(away, s),
+		}
+		names := []string{"", "", "the node port of its node", "the node port of another node"}
+		askAll := func(a asker, row string, own func(way) end, from int) {
+			for i, w := range ways[from:] {
+				name := w.name
+				if w.node != "" {
+					name = names[from+i]
+				}
+				c := cell{table: table, row: row + ": " + name, column: r.name, asks: a}
+				out = append(out, questions(c, w, list, allowed(own(w)))...)
+			}
+		}
+		for _, p := range peerPods() {
+			askAll(b.inPod(p.namespace, p.name), p.row, func(w way) end {
+				if w.node != "" {
+					return end{node: w.node, forwarded: true}
+				}
+				return p.end()
+			}, 0)
+		}
+		for _, n := range b.Nodes {
+			row := map[string]string{home: "the server's own node", away: "another node"}[n.Spec.Name]
+			askAll(on(n.Member), row, func(w way) end {
+				if w.node != "" && w.node != n.Spec.Name {
+					return end{node: w.node, forwarded: true}
+				}
+				return end{node: n.Spec.Name}
+			}, 0)
+		}
+		askAll(on(b.Outside), "outside", func(w way) end { return end{node: w.node, forwarded: true} }, 2)
+		itself := cell{table: table, row: "the server itself: its ClusterIP", column: r.name, asks: b.inPod(shop, server)}
+		out = append(out, questions(itself, ways[1], list, func(int) bool { return true })...)
+	}
+	return out
+}
+
+// egressCells ask from pods each of which has one policy.
+func (b *bed) egressCells(list []string, served map[string]service) (out []*cell) {
+	const table = "egress; server, and how it is asked"
+	for _, r := range rules() {
+		client := "out-" + r.label()
+		ask := func(row string, w way, e end) {
+			named := strings.Contains(r.name, "name") && r.ports != nil && !e.pod // hosts have no ports with names
+			c := cell{table: table, row: row + ": " + w.name, column: r.name, asks: b.inPod(shop, client)}
+			out = append(out, questions(c, w, list, func(port int) bool {
+				return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) && !named
+			})...)
+		}
+		for _, p := range peerPods() {
+			ask(p.row, way{"its address", "", plain(b.pods[p.namespace+"/"+p.name])}, p.end())
+		}
+		for _, p := range peerPods()[1:3] {
+			ask(p.row, way{"its ClusterIP", "", plain(served[p.name].clusterIPs)}, p.end())
+		}
+		ask("the client's own node", way{"the management port's address", "", plain(b.links[home])}, end{node: home})
+		ask("the client's own node", way{"its own address", "", plain(b.nodes[home])}, end{node: home})
+		through := cell{table: table, row: "a pod: the node port of the client's own node", column: r.name,
+			asks: b.inPod(shop, client)}
+		absent := func(int) bool { return r.absent } // the node port is none of the rules' ports
+		out = append(out, questions(through, b.nodePort(home, served["plain-away"]), list, absent)...)
+		ask("another node", way{"the management port's address", "", plain(b.links[away])}, end{node: away})
+		ask("another node", way{"its own address", "", plain(b.nodes[away])}, end{outside: true})
+		ask("outside", way{"its address", "", plain(b.outside())}, end{outside: true})
+		itself := cell{table: table, row: "the client itself: its ClusterIP", column: r.name, asks: b.inPod(shop, client)}
+		w := way{"its ClusterIP", "", plain(served[client].clusterIPs)}
+		out = append(out, questions(itself, w, list, func(int) bool { return true })...)
+	}
+	return out
+}
+
+// makeWorld makes the pods, their services and policies, and starts servers on the hosts.
+func (b *bed) makeWorld(t *testing.T) map[string]service {
+	t.Helper()
+	all, ofHome := b.ranges(t)
+	served := map[string]service{}
+	for _, r := range rules() {
+		in, out := r.into(all, ofHome), r.outOf(all, ofHome)
+		for _, p := range []string{in.Name, out.Name} {
+			b.makePod(t, serverPod(shop, p, home, map[string]string{"case": p}))
+			served[p] = b.makeService(t, shop, p, map[string]string{"case": p})
+		}
+		if r.absent {
+			continue
+		}
+		for _, p := range []*networkingv1.NetworkPolicy{in, out} {
+			_, err := b.client.NetworkingV1().NetworkPolicies(shop).Create(t.Context(), p, metav1.CreateOptions{})
+			must(t, err)
+		}
+	}
+	for _, p := range peerPods() {
+		labels := map[string]string{"pod": p.name}
+		if p.role != "" {
+			labels["role"] = p.role
+		}
+		b.makePod(t, serverPod(p.namespace, p.name, p.node, labels))
+	}
+	for _, name := range []string{"web-away", "plain-away"} {
+		served[name] = b.makeService(t, shop, name, map[string]string{"pod": name})
+	}
+	for _, r := range rules() {
+		b.awaitPod(t, shop, "in-"+r.label())
+		b.awaitPod(t, shop, "out-"+r.label())
+	}
+	for _, p := range peerPods() {
+		b.awaitPod(t, p.namespace, p.name)
+	}
+	b.serveOnHosts(t)
+	return served
+}
+
+// serveOnHosts starts servers on the machines, which are not pods.
+func (b *bed) serveOnHosts(t *testing.T) {
+	t.Helper()
+	hosts := map[*member.Member][]string{b.Outside: {"8081"}}
+	for _, n := range b.Nodes {
+		hosts[n.Member] = []string{"8080", "8081"}
+	}
+	for m, ports := range hosts {
+		for _, port := range ports {
+			server := member.Service{Name: "echo-" + port, Argv: []string{machines.Echo, "serve", port}}
+			must(t, m.StartService(t.Context(), server))
+		}
+	}
+}

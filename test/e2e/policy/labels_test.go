@@ -1,0 +1,203 @@
+package policy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+)
+
+const (
+	relabelled = 12              // how often a label changes, there and back
+	answerWait = 2 * time.Second // for an answer that is to come
+	cutWait    = 300 * time.Millisecond
+	exchanges  = 50 // after a change
+)
+
+// talk is a connection of a client in a pod, which asks again and again.
+type talk struct {
+	name         string
+	exchange     func(wait time.Duration) error
+	done, failed atomic.Int64
+	slowest      atomic.Int64 // ns
+}
+
+// labels changes labels of both ends of connections. While policies allow these, no packet is lost. When they do no
+// longer, the connections are cut.
+func (b *bed) labels(t *testing.T) {
+	const namespace = "labels"
+	b.makeNamespace(t, namespace, nil)
+	b.allowRoles(t, namespace)
+	b.makePod(t, serverPod(namespace, "server", home, map[string]string{"role": "db", "side": "server"}))
+	b.makePod(t, serverPod(namespace, "client", away, map[string]string{"role": "web", "side": "client"}))
+	b.awaitPod(t, namespace, "server")
+	b.awaitPod(t, namespace, "client")
+	b.inSync(t)
+	inside := b.inside(t, namespace, "client", away)
+	var talks []*talk
+	for _, ip := range b.pods[namespace+"/server"] {
+		to := netip.AddrPortFrom(ip, lowPort)
+		talks = append(talks, overUDP(t, inside, to), overTCP(t, inside, to))
+	}
+	b.unbroken(t, namespace, talks)
+	b.relabel(t, namespace, "client", "")
+	for _, k := range talks {
+		machines.Eventually(t, k.name+" is cut", func(context.Context) string {
+			if err := k.exchange(cutWait); err == nil {
+				return "it is answered"
+			}
+			return ""
+		})
+		for range 5 {
+			if err := k.exchange(cutWait); err == nil {
+				t.Errorf("%s was cut and is answered again", k.name)
+			}
+		}
+	}
+}
+
+// allowRoles makes policies of both ends, which allow the roles that labels change between by rules of their own.
+func (b *bed) allowRoles(t *testing.T, namespace string) {
+	t.Helper()
+	peers := func(key string, values ...string) (out []networkingv1.NetworkPolicyPeer) {
+		for _, v := range values {
+			s := selects(key, v)
+			out = append(out, networkingv1.NetworkPolicyPeer{PodSelector: &s})
+		}
+		return out
+	}
+	for _, role := range []string{"db", "cache"} {
+		b.makePolicy(t, namespace, "to-"+role, networkingv1.NetworkPolicySpec{
+			PodSelector: selects("role", role), PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{From: peers("role", "web")}, {From: peers("role", "api")}},
+		})
+	}
+	for _, role := range []string{"web", "api"} {
+		b.makePolicy(t, namespace, "from-"+role, networkingv1.NetworkPolicySpec{
+			PodSelector: selects("role", role), PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
+			Egress: []networkingv1.NetworkPolicyEgressRule{{To: peers("role", "db")}, {To: peers("role", "cache")}},
+		})
+	}
+	b.makePolicy(t, namespace, "deny", networkingv1.NetworkPolicySpec{
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}})
+}
+
+func (b *bed) relabel(t *testing.T, namespace, pod, role string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"labels":{"role":%q}}}`, role)
+	_, err := b.client.CoreV1().Pods(namespace).Patch(t.Context(), pod, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{})
+	must(t, err)
+}
+
+// unbroken changes labels while the connections are in use.
+func (b *bed) unbroken(t *testing.T, namespace string, talks []*talk) {
+	t.Helper()
+	stop := make(chan struct{})
+	var talking sync.WaitGroup
+	for _, k := range talks {
+		talking.Go(func() { k.goOn(t, stop) })
+	}
+	defer talking.Wait()
+	defer close(stop)
+	changes := []struct{ pod, role string }{{"client", "api"}, {"server", "cache"}, {"client", "web"}, {"server", "db"}}
+	for i := range relabelled {
+		c := changes[i%len(changes)]
+		b.relabel(t, namespace, c.pod, c.role)
+		b.inSync(t)
+		for _, k := range talks {
+			before := k.done.Load()
+			machines.Eventually(t, k.name+" goes on", func(context.Context) string {
+				if n := k.done.Load() - before; n < exchanges && k.failed.Load() == 0 {
+					return fmt.Sprintf("%d exchanges", n)
+				}
+				return ""
+			})
+		}
+	}
+	for _, k := range talks {
+		t.Logf("%s: %d exchanges during %d changes of labels, the slowest %v, %d failed", k.name, k.done.Load(), relabelled,
+			time.Duration(k.slowest.Load()).Round(time.Millisecond), k.failed.Load())
+	}
+}
+
+func (k *talk) goOn(t *testing.T, stop chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		begin := time.Now()
+		if err := k.exchange(answerWait); err != nil {
+			k.failed.Add(1)
+			t.Errorf("%s after %d exchanges: %v", k.name, k.done.Load(), err)
+			return
+		}
+		k.done.Add(1)
+		k.slowest.Store(max(k.slowest.Load(), int64(time.Since(begin))))
+	}
+}
+
+func dial(t *testing.T, from machines.Namespace, network string, to netip.AddrPort) net.Conn {
+	t.Helper()
+	var c net.Conn
+	must(t, from.Within(func() (err error) {
+		if network == "udp" {
+			c, err = net.DialUDP(network, nil, net.UDPAddrFromAddrPort(to))
+			return err
+		}
+		c, err = net.DialTCP(network, nil, net.TCPAddrFromAddrPort(to))
+		return err
+	}))
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// overUDP exchanges a datagram each time: one that is lost is a failure.
+func overUDP(t *testing.T, from machines.Namespace, to netip.AddrPort) *talk {
+	c, buf := dial(t, from, "udp", to), make([]byte, 2048)
+	return &talk{name: "UDP to " + to.String(), exchange: func(wait time.Duration) error {
+		if err := c.SetDeadline(time.Now().Add(wait)); err != nil {
+			return err
+		}
+		if _, err := c.Write([]byte("?")); err != nil {
+			return err
+		}
+		_, err := c.Read(buf)
+		return err
+	}}
+}
+
+// overTCP sends a request each time, over one connection.
+func overTCP(t *testing.T, from machines.Namespace, to netip.AddrPort) *talk {
+	c := dial(t, from, "tcp", to)
+	r := bufio.NewReader(c)
+	return &talk{name: "TCP to " + to.String(), exchange: func(wait time.Duration) error {
+		if err := c.SetDeadline(time.Now().Add(wait)); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: server\r\n\r\n"); err != nil {
+			return err
+		}
+		answer, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, answer.Body)
+		return err
+	}}
+}

@@ -1,0 +1,80 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox/control"
+)
+
+// inside is the network namespace of a ready pod, until the test ends. Sockets that are made in it stay in it.
+func (b *bed) inside(t *testing.T, namespace, name, node string) machines.Namespace {
+	t.Helper()
+	p, err := b.client.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	_, mac, err := granted(p)
+	must(t, err)
+	n, err := b.Node(node)
+	must(t, err)
+	ns, err := machines.PodNamespace(n.Member, mac)
+	must(t, err)
+	t.Cleanup(func() { _ = ns.Close() })
+	return ns
+}
+
+// granted is the addresses that a pod has been given, before it is there; none if it has none yet.
+func granted(p *corev1.Pod) (ips []netip.Addr, mac net.HardwareAddr, err error) {
+	raw := p.Annotations["k8s.ovn.org/pod-networks"]
+	if raw == "" {
+		return nil, nil, nil
+	}
+	var networks map[string]struct {
+		IPs []netip.Prefix `json:"ip_addresses"`
+		MAC string         `json:"mac_address"`
+	}
+	if err := json.Unmarshal([]byte(raw), &networks); err != nil {
+		return nil, nil, fmt.Errorf("the annotation of pod %s: %w", p.Name, err)
+	}
+	for _, ip := range networks["default"].IPs {
+		ips = append(ips, ip.Addr())
+	}
+	mac, err = net.ParseMAC(networks["default"].MAC)
+	return ips, mac, err
+}
+
+// makePolicy makes a policy in a namespace for the pods that a selector selects.
+func (b *bed) makePolicy(t *testing.T, namespace, name string, spec networkingv1.NetworkPolicySpec) {
+	t.Helper()
+	_, err := b.client.NetworkingV1().NetworkPolicies(namespace).Create(t.Context(), &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// inSync waits until the Northbound database has what it should.
+func (b *bed) inSync(t *testing.T) {
+	t.Helper()
+	machines.Eventually(t, "the Northbound database has what it should", func(ctx context.Context) string {
+		out, err := b.Control.Run(ctx, "ovnkube", "plan", "--log-level", "error", "--kubeconfig", b.Control.AdminKubeconfig(),
+			"--nb-address", "unix:"+control.NBSocket, "--cluster-subnets", b.Control.Config.ClusterSubnets,
+			"--k8s-service-cidrs", b.Control.Config.ServiceCIDRs)
+		if err != nil {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
+	_, err := b.NBCtl(t.Context(), "--wait=hv", "--timeout=60", "sync")
+	must(t, err)
+}
+
+func selects(key, value string) metav1.LabelSelector {
+	return metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+}

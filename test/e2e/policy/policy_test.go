@@ -1,0 +1,158 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/node"
+)
+
+const (
+	patience   = 3 * time.Minute // answers may be lost, and rows may be missing, for as long
+	firstWait  = 2 * time.Second // for answers; each round waits longer than the one before it
+	longest    = 6 * time.Second
+	atOnce     = 3  // clients that ask at the same time
+	complaints = 40 // wrong answers that a failing test reports
+)
+
+// TestPolicies uses one cluster for everything.
+func TestPolicies(t *testing.T) {
+	b := up(t)
+	t.Run("every combination", b.everyCombination)
+	t.Run("pods are born", func(t *testing.T) { b.born(t, "", false) })
+	t.Run("pods are born while the master dies", func(t *testing.T) { b.born(t, "-2", true) })
+	t.Run("labels change", b.labels)
+}
+
+func (b *bed) everyCombination(t *testing.T) {
+	served := b.makeWorld(t)
+	list := machines.Protocols(t)
+	cells := slices.Concat(b.ingressCells(list, served), b.egressCells(list, served))
+	wrong := b.untilRight(t, cells)
+	if len(wrong) == 0 {
+		wrong = b.untilRight(t, cells) // they stay right
+	}
+	for i, c := range wrong {
+		if i == complaints {
+			t.Errorf("and %d more", len(wrong)-i)
+			break
+		}
+		t.Errorf("%s: %s", c, c.wrong)
+	}
+	t.Logf("%d questions", len(cells))
+}
+
+// untilRight asks until every answer is right, or patience ends. The result is the cells with wrong answers.
+func (b *bed) untilRight(t *testing.T, cells []*cell) []*cell {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for wait := firstWait; len(cells) > 0; wait = min(wait+time.Second, longest) {
+		if err := b.round(ctx, cells, wait); err != nil {
+			if ctx.Err() == nil {
+				t.Error(err)
+			}
+			return cells
+		}
+		cells = slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.wrong == "" })
+		if len(cells) > 0 {
+			t.Logf("%d wrong answers, such as: %s: %s", len(cells), cells[0], cells[0].wrong)
+		}
+	}
+	return nil
+}
+
+// round asks everything once. A client asks all its questions at the same time.
+func (b *bed) round(ctx context.Context, cells []*cell, wait time.Duration) error {
+	byAsker := map[string][]*cell{}
+	for _, c := range cells {
+		byAsker[c.asks.name] = append(byAsker[c.asks.name], c)
+	}
+	var mu sync.Mutex
+	var first error
+	var asking sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	for _, mine := range byAsker {
+		asking.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			if err := ask(ctx, mine, wait); err != nil {
+				mu.Lock()
+				first = err
+				mu.Unlock()
+			}
+		})
+	}
+	asking.Wait()
+	return first
+}
+
+func ask(ctx context.Context, cells []*cell, wait time.Duration) error {
+	var questions []string
+	for _, c := range cells {
+		questions = append(questions, c.question())
+	}
+	cmd := cells[0].asks.run(ctx, "questions", wait.String())
+	cmd.Stdin = strings.NewReader(strings.Join(questions, "\n") + "\n")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("asking from %s: %w: %s", cells[0].asks.name, err, errs.String())
+	}
+	answers := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(answers) != len(questions) {
+		return fmt.Errorf("asking from %s: %d answers to %d questions", cells[0].asks.name, len(answers), len(questions))
+	}
+	for i, c := range cells {
+		c.take(answers[i])
+	}
+	return nil
+}
+
+// The page has the tables between these lines.
+const (
+	page   = "../../../docs/features/policy.md"
+	begin  = "<!-- test/e2e/policy has from here -->\n"
+	finish = "<!-- to here -->\n"
+)
+
+// TestPage compares the page with what TestPolicies wants. It needs no cluster.
+func TestPage(t *testing.T) {
+	address := []netip.Addr{netip.IPv4Unspecified()}
+	b := &bed{Cluster: &sandbox.Cluster{Outside: &member.Member{}}, pods: map[string][]netip.Addr{},
+		nodes: map[string][]netip.Addr{home: address, away: address},
+		links: map[string][]netip.Addr{home: address, away: address}}
+	for _, name := range []string{away, home} {
+		b.Nodes = append(b.Nodes, &node.Node{Member: &member.Member{Spec: member.Spec{Name: name}}})
+	}
+	served := map[string]service{}
+	for _, r := range rules() {
+		for _, name := range []string{"in-" + r.label(), "out-" + r.label()} {
+			b.pods[shop+"/"+name], served[name] = address, service{clusterIPs: address}
+		}
+	}
+	for _, p := range peerPods() {
+		b.pods[p.namespace+"/"+p.name], served[p.name] = address, service{clusterIPs: address}
+	}
+	list := []string{"tcp"}
+	all := tables(slices.Concat(b.ingressCells(list, served), b.egressCells(list, served)))
+	printed := "\n" + strings.Join(all, "\n") + "\n"
+	text, err := os.ReadFile(page)
+	must(t, err)
+	_, after, ok := strings.Cut(string(text), begin)
+	have, _, closed := strings.Cut(after, finish)
+	if !ok || !closed || have != printed {
+		t.Errorf("%s must have these tables between %q and %q:\n%s", page, begin, finish, printed)
+	}
+}
