@@ -38,8 +38,8 @@ type PolicyPeer struct {
 	Addresses []netip.Prefix // of one family, sorted; they do not overlap
 }
 
-// PolicyPort is ports of a protocol at the server's side of a connection: those from First to Last, all when First is 0,
-// or the one by which the server's pod knows Name.
+// PolicyPort is ports of a protocol at the server's side of a connection: those from First to Last, all when First is
+// 0, or the one that the server's pod knows as Name.
 type PolicyPort struct {
 	Protocol    Protocol
 	Name        string

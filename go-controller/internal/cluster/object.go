@@ -120,9 +120,9 @@ func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 // Equal implements Object.
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
-	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Ports == q.Ports && p.Bandwidth == q.Bandwidth && p.Created == q.Created &&
-		p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK && slices.Equal(p.Attachments, q.Attachments) &&
-		p.Found.Equal(q.Found)
+	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Ports == q.Ports && p.Bandwidth == q.Bandwidth &&
+		p.Created == q.Created && p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK &&
+		slices.Equal(p.Attachments, q.Attachments) && p.Found.Equal(q.Found)
 }
 
 // SamePlace is true when q is the same pod on the same node in the same stage of life, whatever its annotations say.

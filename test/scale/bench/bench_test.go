@@ -35,7 +35,9 @@ func TestValidate(t *testing.T) {
 		`--only "bursts": want some of raw,backlog,burst,`: func(c *Config) { c.Only = []string{"bursts"} },
 		"--sizes: want at least one":                       func(c *Config) { c.Only = []string{phaseScale} },
 		"--scale-nodes 0":                                  func(c *Config) { c.Only = []string{phaseScale} },
-		"reading the page":                                 func(c *Config) { c.Only, c.Scale.Write = []string{phaseScale}, t.TempDir() },
+		"reading the page": func(c *Config) {
+			c.Only, c.Scale.Write = []string{phaseScale}, t.TempDir()
+		},
 		"--sizes [300 200]: want ascending": func(c *Config) {
 			c.Only, c.Scale.Sizes = []string{phaseScale}, []int{300, 200}
 		},

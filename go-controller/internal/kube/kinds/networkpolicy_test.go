@@ -87,8 +87,8 @@ func TestDecodePolicyRule(t *testing.T) {
 			{Addresses: []netip.Prefix{prefix("198.51.100.64/26"), prefix("198.51.100.128/25")}},
 			{Addresses: []netip.Prefix{prefix("2001:db8::/32")}},
 		},
-		Ports: []cluster.PolicyPort{{Protocol: cluster.TCP, First: 80, Last: 91}, {Protocol: cluster.TCP, First: 443, Last: 443},
-			{Protocol: cluster.TCP, Name: "http"}, {Protocol: cluster.UDP}},
+		Ports: []cluster.PolicyPort{{Protocol: cluster.TCP, First: 80, Last: 91},
+			{Protocol: cluster.TCP, First: 443, Last: 443}, {Protocol: cluster.TCP, Name: "http"}, {Protocol: cluster.UDP}},
 	}
 	if len(problems) != 0 || len(got.Ingress.Rules) != 1 || !reflect.DeepEqual(got.Ingress.Rules[0], want) {
 		t.Errorf("problems %v, rules\n%+v\nwant\n%+v", problems, got.Ingress.Rules, want)

@@ -61,10 +61,10 @@ func ports(protocol cluster.Protocol, among []cluster.PolicyPort) string {
 	p := strings.ToLower(string(protocol))
 	var single, either []string
 	for _, port := range among {
-		switch {
-		case port.First == 0:
+		switch port.First {
+		case 0:
 			return p
-		case port.First == port.Last:
+		case port.Last:
 			single = append(single, fmt.Sprint(port.First))
 		default:
 			either = append(either, fmt.Sprintf("%d <= %s.dst <= %d", port.First, p, port.Last))

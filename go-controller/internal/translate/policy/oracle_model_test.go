@@ -1,0 +1,266 @@
+package policy_test
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// This file states what Kubernetes promises of network policies, in as few words as possible. It follows the Kubernetes
+// API documentation (k8s.io/api, networking/v1 NetworkPolicySpec; the page "Network Policies"), not the translator.
+// Where Kubernetes leaves something open, a comment says what Northbound promises.
+
+// kube is a cluster as its API server has it.
+type kube struct {
+	families   []bool // of pods: true for IPv4
+	nodes      []*corev1.Node
+	namespaces []*corev1.Namespace
+	pods       []*corev1.Pod
+	policies   []*networkingv1.NetworkPolicy
+}
+
+// end is one end of a connection.
+type end struct {
+	name string
+	addr netip.Addr
+	pod  *corev1.Pod // nil for a node's host, with its pods of the host network, and for what is outside the cluster
+	node string      // where the pod runs, or whose host it is; "" outside
+	// server is true for an address of a node's host that the host does not connect to pods from.
+	server bool
+}
+
+// connection is what somebody may be allowed to open.
+type connection struct {
+	from, to end
+	protocol corev1.Protocol // or icmp
+	port     int32           // of the destination
+}
+
+// icmp stands for protocols without ports.
+const icmp = corev1.Protocol("ICMP")
+
+// String is "x/web -> y/db TCP 80 (10.128.0.3 -> 10.128.2.4)".
+func (c connection) String() string {
+	return fmt.Sprintf("%s -> %s %s %d (%s -> %s)", c.from.name, c.to.name, c.protocol, c.port, c.from.addr, c.to.addr)
+}
+
+// allowed tells whether the connection may be opened: "both the egress policy on the source pod and the ingress policy
+// on the destination pod need to allow the connection".
+func (k *kube) allowed(c connection) bool {
+	if c.from.pod != nil && c.from.pod == c.to.pod {
+		return true // "a Pod cannot block access to itself"
+	}
+	return k.lets(c.from, networkingv1.PolicyTypeEgress, c.to, c) &&
+		k.lets(c.to, networkingv1.PolicyTypeIngress, c.from, c)
+}
+
+// lets tells whether the policies of one end let a connection with the other end pass.
+func (k *kube) lets(e end, direction networkingv1.PolicyType, other end, c connection) bool {
+	if e.pod == nil {
+		return true // policies select pods
+	}
+	if other.pod == nil && other.node == e.node {
+		return true // "traffic to and from the node where a Pod is running is always allowed"
+	}
+	isolated := false
+	for _, p := range k.policies {
+		if p.Namespace != e.pod.Namespace || !selects(&p.Spec.PodSelector, e.pod.Labels) || !affects(p, direction) {
+			continue
+		}
+		isolated = true
+		for _, r := range rulesOf(p, direction) {
+			if r.lets(k, p, other, c) {
+				return true // rules and policies "are additive"
+			}
+		}
+	}
+	return !isolated // "pods are non-isolated by default"
+}
+
+// affects tells whether a policy isolates the pods that it selects in a direction. Without policyTypes, "policies that
+// contain an egress section are assumed to affect egress, and all policies are assumed to affect ingress".
+func affects(p *networkingv1.NetworkPolicy, direction networkingv1.PolicyType) bool {
+	if len(p.Spec.PolicyTypes) == 0 {
+		return direction == networkingv1.PolicyTypeIngress || len(p.Spec.Egress) > 0
+	}
+	return slices.Contains(p.Spec.PolicyTypes, direction)
+}
+
+// rule is a rule of either direction.
+type rule struct {
+	peers []networkingv1.NetworkPolicyPeer
+	ports []networkingv1.NetworkPolicyPort
+}
+
+func rulesOf(p *networkingv1.NetworkPolicy, direction networkingv1.PolicyType) []rule {
+	var out []rule
+	if direction == networkingv1.PolicyTypeIngress {
+		for _, r := range p.Spec.Ingress {
+			out = append(out, rule{r.From, r.Ports})
+		}
+		return out
+	}
+	for _, r := range p.Spec.Egress {
+		out = append(out, rule{r.To, r.Ports})
+	}
+	return out
+}
+
+// lets tells whether a rule of a policy allows a connection with an end: one of its peers and one of its ports must
+// match. "If this field is empty or missing, this rule matches all".
+func (r rule) lets(k *kube, p *networkingv1.NetworkPolicy, other end, c connection) bool {
+	for _, peer := range orNone(r.peers) {
+		for _, port := range orNone(r.ports) {
+			switch {
+			case peer != nil && !k.isPeer(p, peer, other) || port != nil && !isPort(port, c):
+			case port != nil && port.Port != nil && port.Port.Type == intstr.String && peer != nil && peer.IPBlock != nil &&
+				other.addr == c.to.addr:
+				// Open in Kubernetes, where blocks are for addresses outside: the pods of a block have no ports with names.
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// orNone lists pointers to the elements, or a single nil when there are none.
+func orNone[T any](list []T) []*T {
+	if len(list) == 0 {
+		return []*T{nil}
+	}
+	var out []*T
+	for i := range list {
+		out = append(out, &list[i])
+	}
+	return out
+}
+
+// isPeer tells whether a peer of a policy's rule stands for an end.
+func (k *kube) isPeer(p *networkingv1.NetworkPolicy, peer *networkingv1.NetworkPolicyPeer, e end) bool {
+	switch {
+	case peer.IPBlock != nil:
+		return inBlock(peer.IPBlock, e.addr)
+	case e.pod == nil:
+		return false // open in Kubernetes: selectors do not select pods of the host network
+	case peer.NamespaceSelector == nil:
+		return e.pod.Namespace == p.Namespace && selects(peer.PodSelector, e.pod.Labels)
+	}
+	return selects(peer.NamespaceSelector, k.labelsOf(e.pod.Namespace)) &&
+		(peer.PodSelector == nil || selects(peer.PodSelector, e.pod.Labels))
+}
+
+// inBlock tells whether a block includes an address, which may be a pod's: "except is a slice of CIDRs that should not
+// be included".
+func inBlock(b *networkingv1.IPBlock, a netip.Addr) bool {
+	in := func(cidr string) bool { return netip.MustParsePrefix(cidr).Contains(a) }
+	return in(b.CIDR) && !slices.ContainsFunc(b.Except, in)
+}
+
+func (k *kube) labelsOf(namespace string) map[string]string {
+	for _, n := range k.namespaces {
+		if n.Name == namespace {
+			return n.Labels
+		}
+	}
+	return nil
+}
+
+// isPort tells whether a port of a rule is that of a connection.
+func isPort(p *networkingv1.NetworkPolicyPort, c connection) bool {
+	switch {
+	case p.Protocol == nil && c.protocol != corev1.ProtocolTCP: // "this field defaults to TCP"
+		return false
+	case p.Protocol != nil && c.protocol != *p.Protocol:
+		return false
+	case p.Port == nil: // "this matches all port names and numbers"
+		return true
+	case p.Port.Type == intstr.String: // "a numerical or named port on a pod"
+		return c.to.pod != nil && slices.Contains(namedPorts(c.to.pod, p.Port.StrVal, c.protocol), c.port)
+	case p.EndPort != nil: // "the range of ports from port to endPort, inclusive"
+		return p.Port.IntVal <= c.port && c.port <= *p.EndPort
+	}
+	return p.Port.IntVal == c.port
+}
+
+// namedPorts lists the numbers of a pod's ports of a name and a protocol: those of its containers, and of the init
+// containers that go on running beside them.
+func namedPorts(pod *corev1.Pod, name string, protocol corev1.Protocol) []int32 {
+	containers := slices.Clone(pod.Spec.Containers)
+	for _, c := range pod.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			containers = append(containers, c)
+		}
+	}
+	var out []int32
+	for _, c := range containers {
+		for _, p := range c.Ports {
+			if p.Name == name && cmp.Or(p.Protocol, corev1.ProtocolTCP) == protocol {
+				out = append(out, p.ContainerPort)
+			}
+		}
+	}
+	return out
+}
+
+// selects tells whether a selector selects an object of these labels. An empty selector selects everything.
+func selects(s *metav1.LabelSelector, set map[string]string) bool {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		panic(err) // no API server accepts it
+	}
+	return selector.Matches(labels.Set(set))
+}
+
+// running tells whether a pod has a place in the network of pods: it is on a node, has not finished, and is not of the
+// host network.
+func running(p *corev1.Pod) bool {
+	return p.Spec.NodeName != "" && !p.Spec.HostNetwork && p.Status.Phase != corev1.PodSucceeded &&
+		p.Status.Phase != corev1.PodFailed
+}
+
+// ends lists who can connect and be connected to in one family: the running pods, the hosts of nodes as pods see them,
+// the addresses of nodes, and some addresses where nobody is known.
+func (k *kube) ends(v4 bool) []end {
+	var out []end
+	for _, p := range k.pods {
+		for _, ip := range p.Status.PodIPs {
+			a := netip.MustParseAddr(ip.IP)
+			switch {
+			case a.Is4() != v4:
+			case running(p):
+				out = append(out, end{name: p.Namespace + "/" + p.Name, addr: a, pod: p, node: p.Spec.NodeName})
+			case !p.Spec.HostNetwork && !k.inUse(a): // it has finished
+				out = append(out, end{name: "the address of " + p.Namespace + "/" + p.Name, addr: a})
+			}
+		}
+	}
+	for i, n := range k.nodes {
+		out = append(out, end{name: "host " + n.Name, addr: management(i, v4), node: n.Name})
+		for _, a := range n.Status.Addresses {
+			if addr := netip.MustParseAddr(a.Address); addr.Is4() == v4 {
+				out = append(out, end{name: "address of " + n.Name, addr: addr, node: n.Name, server: true})
+			}
+		}
+	}
+	for _, a := range outsiders() {
+		if a.Is4() == v4 {
+			out = append(out, end{name: "outside " + a.String(), addr: a})
+		}
+	}
+	return out
+}
+
+// inUse tells whether a running pod has an address.
+func (k *kube) inUse(a netip.Addr) bool {
+	return slices.ContainsFunc(k.pods, func(p *corev1.Pod) bool {
+		return running(p) && slices.ContainsFunc(p.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == a.String() })
+	})
+}

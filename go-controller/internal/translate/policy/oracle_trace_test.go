@@ -1,0 +1,89 @@
+package policy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/offline"
+	"github.com/northbound-net/northbound/go-controller/internal/show"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// traced tells whether the first packet of a connection between pods arrives according to ovn-trace, and what that
+// prints.
+func traced(t *testing.T, sb string, c *offline.Cluster, routers map[string]string, try connection) (bool, string) {
+	t.Helper()
+	mac := func(e end) string {
+		pod := cluster.Name{Namespace: e.pod.Namespace, Name: e.pod.Name}
+		return c.State.PodNetworks[cluster.PodPort{Pod: pod}].MAC.String()
+	}
+	dst := mac(try.to)
+	if try.from.node != try.to.node {
+		dst = routers["rtos-"+try.from.node]
+	}
+	ip := "ip4"
+	if try.to.addr.Is6() {
+		ip = "ip6"
+	}
+	flow := fmt.Sprintf("inport == %q && eth.src == %s && eth.dst == %s && %s.src == %s && %[4]s.dst == %[6]s && "+
+		"ip.ttl == 64 && ", portOf(try.from), mac(try.from), dst, ip, try.from.addr, try.to.addr)
+	if try.protocol == icmp {
+		flow += map[string]string{"ip4": "icmp4.type == 8", "ip6": "icmp6.type == 128"}[ip]
+	} else {
+		flow += fmt.Sprintf("%s.src == 40000 && %[1]s.dst == %[2]d", strings.ToLower(string(try.protocol)), try.port)
+	}
+	args := []string{"--db=" + sb}
+	for range 4 { // one for each time that the packet enters connection tracking
+		args = append(args, "--ct=new")
+	}
+	trace := testkit.Run(t, "ovn-trace", append(args, try.from.node, flow)...)
+	outputs := regexp.MustCompile(`output to "([^"]*)"`).FindAllStringSubmatch(trace, -1)
+	return len(outputs) > 0 && outputs[len(outputs)-1][1] == portOf(try.to), trace
+}
+
+// The flows that northd makes of the rows do with pods' packets what Kubernetes promises.
+func TestOVNTraceAgrees(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	const most = 100
+	d := dice{rand.New(rand.NewPCG(11, 23))}
+	k := d.cluster()
+	for len(k.policies) < 5 || len(k.families) < 2 {
+		k = d.cluster()
+	}
+	c, err := k.translated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, _ := c.Database()
+	routers := map[string]string{}
+	for _, m := range db.Rows(nbdb.LogicalRouterPortTable) {
+		p := m.(*nbdb.LogicalRouterPort)
+		routers[p.Name] = p.MAC
+	}
+	var script strings.Builder
+	if err := show.Write(&script, show.NBCtl, c.Schema, db); err != nil {
+		t.Fatal(err)
+	}
+	sb := testkit.StartOVN(t)
+	testkit.Run(t, "sh", "-ec", script.String())
+	testkit.Run(t, "ovn-nbctl", "--timeout=60", "--wait=sb", "sync")
+	seen := map[bool]int{}
+	for seen[true] < most/2 || seen[false] < most/2 {
+		try := d.connection(k)
+		want := k.allowed(try)
+		if try.from.pod == nil || try.to.pod == nil || try.from.pod == try.to.pod || seen[want] == most/2 {
+			continue
+		}
+		if arrives, trace := traced(t, sb, c, routers, try); arrives != want {
+			t.Fatalf("%s: Kubernetes says allowed %v, ovn-trace %v\n%s\n%s", try, want, arrives, trace, k.text(t))
+		}
+		seen[want]++
+	}
+}
