@@ -38,7 +38,7 @@ type bed struct {
 }
 
 // TestLeadersKilled kills the leader of each database, the active ovn-northd and the leading master. Another one must
-// take over. Then the Northbound database is what the cluster wants, new pods are Ready and existing ones reach them. No
+// take over. Then the Northbound database is what the cluster wants, and a new pod is Ready and can be reached. No
 // address was lost or given twice, and pods that existed lost no packet.
 func TestLeadersKilled(t *testing.T) {
 	if os.Getenv("CHAOS_SEED") == "" {
