@@ -39,35 +39,34 @@ type rule struct {
 
 // New reads a database. A match that can't be read is an error only of the packets that meet it.
 func New(db Rows) *Evaluator {
-	r := reader{acls: map[string]*rule{}, ports: map[string]*nbdb.LogicalSwitchPort{}, sets: map[string][]constant{}}
+	r := reader{
+		rules: map[string]*rule{}, sets: map[string][]constant{}, ports: map[string]*nbdb.LogicalSwitchPort{},
+		of: map[string]*logicalSwitch{}, acls: map[*logicalSwitch][]string{},
+		made: &Evaluator{map[string]*logicalSwitch{}, map[string]*logicalSwitch{}},
+	}
 	for _, m := range db.Rows(nbdb.ACLTable) {
 		acl := m.(*nbdb.ACL)
 		parsed, err := parse(acl.Match)
-		r.acls[acl.UUID] = &rule{acl, parsed, err}
-	}
-	for _, m := range db.Rows(nbdb.LogicalSwitchPortTable) {
-		p := m.(*nbdb.LogicalSwitchPort)
-		r.ports[p.UUID] = p
+		r.rules[acl.UUID] = &rule{acl, parsed, err}
 	}
 	for _, m := range db.Rows(nbdb.AddressSetTable) {
 		s := m.(*nbdb.AddressSet)
 		r.sets[s.Name] = constants(s.Addresses)
 	}
-	for _, m := range db.Rows(nbdb.PortGroupTable) {
-		r.groups = append(r.groups, m.(*nbdb.PortGroup))
+	for _, m := range db.Rows(nbdb.LogicalSwitchPortTable) {
+		p := m.(*nbdb.LogicalSwitchPort)
+		r.ports[p.UUID] = p
 	}
-	e := &Evaluator{map[string]*logicalSwitch{}, map[string]*logicalSwitch{}}
 	for _, m := range db.Rows(nbdb.LogicalSwitchTable) {
-		row := m.(*nbdb.LogicalSwitch)
-		s := r.logicalSwitch(row)
-		e.byName[s.name] = s
-		for _, uuid := range row.Ports {
-			if p := r.ports[uuid]; p != nil {
-				e.byPort[p.Name] = s
-			}
-		}
+		r.logicalSwitch(m.(*nbdb.LogicalSwitch))
 	}
-	return e
+	for _, m := range db.Rows(nbdb.PortGroupTable) {
+		r.group(m.(*nbdb.PortGroup))
+	}
+	for s, uuids := range r.acls {
+		r.sortRules(s, uuids)
+	}
+	return r.made
 }
 
 // constants reads the addresses of a set. OVN skips those that it can't read.
@@ -81,26 +80,51 @@ func constants(addresses []string) []constant {
 	return out
 }
 
-// reader has the rows of a database at hand.
+// reader makes an Evaluator, row by row.
 type reader struct {
-	acls   map[string]*rule // by UUID, as all the rest but the sets
-	ports  map[string]*nbdb.LogicalSwitchPort
-	groups []*nbdb.PortGroup
-	sets   map[string][]constant // by name
+	rules map[string]*rule // by UUID
+	sets  map[string][]constant
+	ports map[string]*nbdb.LogicalSwitchPort // by UUID
+	of    map[string]*logicalSwitch          // by the UUID of a port
+	acls  map[*logicalSwitch][]string        // UUIDs, some of them twice
+	made  *Evaluator
 }
 
-func (r *reader) logicalSwitch(row *nbdb.LogicalSwitch) *logicalSwitch {
+func (r *reader) logicalSwitch(row *nbdb.LogicalSwitch) {
 	s := &logicalSwitch{name: row.Name, names: names{r.sets, map[string][]string{}}, rules: map[Stage][]*rule{}}
-	uuids := slices.Clone(row.ACLs)
-	for _, g := range r.groups {
-		if ports := r.portsOf(row, g); len(ports) > 0 { // ovn-northd then adds all ACLs of the group to the switch
-			s.names.groups[g.Name] = ports
-			uuids = append(uuids, g.ACLs...)
+	r.made.byName[s.name] = s
+	r.acls[s] = slices.Clone(row.ACLs)
+	var routers []string
+	for _, uuid := range row.Ports {
+		if p := r.ports[uuid]; p != nil {
+			r.of[uuid], r.made.byPort[p.Name] = s, s
+			if p.Type == "router" {
+				routers = append(routers, p.Name)
+			}
 		}
 	}
+	if len(routers) == 1 {
+		s.router = routers[0]
+	}
+}
+
+// group adds a port group to the switches of its ports. As ovn-northd does, it adds all ACLs of the group to them.
+func (r *reader) group(g *nbdb.PortGroup) {
+	for _, uuid := range g.Ports {
+		if s := r.of[uuid]; s != nil {
+			if s.names.groups[g.Name] == nil {
+				r.acls[s] = append(r.acls[s], g.ACLs...)
+			}
+			s.names.groups[g.Name] = append(s.names.groups[g.Name], r.ports[uuid].Name)
+		}
+	}
+}
+
+// sortRules gives a switch its rules.
+func (r *reader) sortRules(s *logicalSwitch, uuids []string) {
 	slices.Sort(uuids)
 	for _, uuid := range slices.Compact(uuids) {
-		if rule := r.acls[uuid]; rule != nil {
+		if rule := r.rules[uuid]; rule != nil {
 			stage := stageOf(rule.acl)
 			s.rules[stage] = append(s.rules[stage], rule)
 		}
@@ -110,28 +134,6 @@ func (r *reader) logicalSwitch(row *nbdb.LogicalSwitch) *logicalSwitch {
 			return cmp.Or(cmp.Compare(a.acl.Tier, b.acl.Tier), -cmp.Compare(a.acl.Priority, b.acl.Priority))
 		})
 	}
-	routers := 0
-	for _, uuid := range row.Ports {
-		if p := r.ports[uuid]; p != nil && p.Type == "router" {
-			s.router = p.Name
-			routers++
-		}
-	}
-	if routers > 1 {
-		s.router = ""
-	}
-	return s
-}
-
-// portsOf lists the names of a switch's ports that are in a group.
-func (r *reader) portsOf(row *nbdb.LogicalSwitch, g *nbdb.PortGroup) []string {
-	var out []string
-	for _, uuid := range g.Ports {
-		if p := r.ports[uuid]; p != nil && slices.Contains(row.Ports, uuid) {
-			out = append(out, p.Name)
-		}
-	}
-	return out
 }
 
 // applies tells whether a rule is in effect for a packet on the switch. A void rule is not.

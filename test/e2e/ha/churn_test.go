@@ -16,8 +16,8 @@ import (
 
 // The pods that come and go are on Nodes without a machine: the master and OVN serve them like others, but no kubelet
 // costs the machine's processors anything. There are so many pods that those deleted while no master leads are less
-// than a fifth: a new leader would let the removal of more wait for approval. The Nodes have addresses for these pods and
-// for those of a minute, for which freed addresses wait.
+// than a fifth: a new leader would let the removal of more wait for approval. The Nodes have addresses for these pods
+// and for those of a minute, for which freed addresses wait.
 const (
 	churnNamespace = "churn"
 	churnNodes     = 10

@@ -38,8 +38,8 @@ type bed struct {
 }
 
 // TestLeadersKilled kills the leader of each database, the active ovn-northd and the leading master. Another one must
-// take over. Then the Northbound database is what the cluster wants, new pods are Ready and reach others, no address was
-// lost or given twice, and pods that existed lost no packet.
+// take over. Then the Northbound database is what the cluster wants, and a new pod is Ready and can be reached. No
+// address was lost or given twice, and pods that existed lost no packet.
 func TestLeadersKilled(t *testing.T) {
 	if os.Getenv("CHAOS_SEED") == "" {
 		t.Skip("make chaos runs this: it takes minutes")
@@ -70,9 +70,10 @@ func up(t *testing.T) *bed {
 	steady := b.pod(t, "steady-2", "n2")
 	b.reaches(t, steady)
 	for _, ip := range steady {
-		b.streams = append(b.streams, machines.StartStream(t, "steady-1 to "+ip.String(), func(ctx context.Context) *exec.Cmd {
+		ping := func(ctx context.Context) *exec.Cmd {
 			return b.Kubectl(ctx, "exec", "steady-1", "--", "ping", "-i", "0.01", ip.String())
-		}))
+		}
+		b.streams = append(b.streams, machines.StartStream(t, "steady-1 to "+ip.String(), ping))
 	}
 	machines.MoreReplies(t, b.streams, 100)
 	return b

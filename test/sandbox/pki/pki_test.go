@@ -52,6 +52,23 @@ func TestServer(t *testing.T) {
 	}
 }
 
+// TestPeer checks that servers of a cluster accept each other's certificate both as a server's and as a client's.
+func TestPeer(t *testing.T) {
+	a, dir, roots := authority(t)
+	if err := a.Peer(dir, "server", []string{"nb"}); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
+			t.Errorf("usage %v: %v", usage, err)
+		}
+	}
+}
+
 // TestKubeconfig checks that a kubeconfig has the requested identity, with a certificate for clients only.
 func TestKubeconfig(t *testing.T) {
 	a, dir, roots := authority(t)
