@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -41,9 +40,6 @@ type bed struct {
 // take over. Then the Northbound database is what the cluster wants, and a new pod is Ready and can be reached. No
 // address was lost or given twice, and pods that existed lost no packet.
 func TestLeadersKilled(t *testing.T) {
-	if os.Getenv("CHAOS_SEED") == "" {
-		t.Skip("make chaos runs this: it takes minutes")
-	}
 	b := up(t)
 	var table strings.Builder
 	b.table = tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)

@@ -25,7 +25,7 @@ type Policies struct {
 	scoped     map[string]selectionSet  // of selectors of one namespace, by that
 	across     selectionSet             // of selectors by the labels of namespaces
 	uses       map[cluster.Name][]use   // by policy
-	podsIn     cluster.NameSets[string] // by namespace
+	podsIn     cluster.NameSets[string] // by namespace; nil while there is no policy, as pods is
 	pods       map[cluster.Name]*selectedPod
 }
 
@@ -41,7 +41,7 @@ type selectedPod struct {
 func newPolicies() *Policies {
 	return &Policies{
 		selections: map[string]*Selection{}, scoped: map[string]selectionSet{}, across: selectionSet{},
-		uses: map[cluster.Name][]use{}, podsIn: cluster.NameSets[string]{}, pods: map[cluster.Name]*selectedPod{},
+		uses: map[cluster.Name][]use{},
 	}
 }
 
@@ -138,6 +138,9 @@ func (c *changed) written(s *Selection) {
 
 // podChanged brings all selections up to date with a pod.
 func (x *Policies) podChanged(s *cluster.State, name cluster.Name, t *changed) {
+	if x.pods == nil {
+		return
+	}
 	old, now := x.pods[name], factsOf(s, name)
 	switch {
 	case old == nil && now == nil || old != nil && now != nil && old.facts.equal(*now):

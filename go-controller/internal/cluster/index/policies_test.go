@@ -172,9 +172,7 @@ func TestPoliciesEnd(t *testing.T) {
 	if x.Any() || len(x.Selections()) != 0 || len(x.scoped) != 0 || len(x.across) != 0 || len(x.uses) != 0 {
 		t.Errorf("left over: %+v", x)
 	}
-	for name, pod := range x.pods {
-		if len(pod.in) != 0 {
-			t.Errorf("%s is still among %d selections", name, len(pod.in))
-		}
+	if len(x.pods) != 0 || len(x.podsIn) != 0 {
+		t.Errorf("%d pods are left over", len(x.pods))
 	}
 }

@@ -49,6 +49,9 @@ func usesOf(p *cluster.NetworkPolicy) []use {
 // policyChanged brings the selections up to date with a policy.
 func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *changed) {
 	old, now := x.uses[policy], usesOf(s.NetworkPolicies[policy])
+	if now != nil && x.pods == nil {
+		x.watchPods(s)
+	}
 	for _, u := range now { // first, so that what stays in use is kept
 		x.use(s, policy, u, t)
 	}
@@ -61,6 +64,17 @@ func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *chang
 	}
 	if any != x.Any() {
 		t.add(PoliciesExist, cluster.Name{})
+	}
+	if !x.Any() {
+		x.pods, x.podsIn = nil, nil
+	}
+}
+
+// watchPods takes in all pods. A cluster without policies does not pay for what is kept of pods.
+func (x *Policies) watchPods(s *cluster.State) {
+	x.pods, x.podsIn = map[cluster.Name]*selectedPod{}, cluster.NameSets[string]{}
+	for name := range s.Pods {
+		x.podChanged(s, name, &changed{})
 	}
 }
 
