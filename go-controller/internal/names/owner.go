@@ -18,7 +18,7 @@ const (
 	KindGateway   Kind = "Gateway" // what makes a node, by whose name it goes, a gateway
 	KindNamespace Kind = "Namespace"
 	KindIsolation Kind = "Isolation" // the isolated pods of a node, by whose name it goes
-	KindSelector  Kind = "Selector"  // the pods that a selector of policies selects: see SelectorOwner
+	KindSelector  Kind = "Selector"  // the pods that a selector of policies selects; it goes by a hash
 	KindPolicy    Kind = "NetworkPolicy"
 	KindPod       Kind = "Pod"
 	KindService   Kind = "Service"

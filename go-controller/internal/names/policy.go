@@ -42,11 +42,12 @@ func NamedPortRole(protocol, port string, number uint16, f Family) string {
 	return FamilyRole(RoleNamedPort+"-"+strings.ToLower(protocol)+"-"+port+"="+strconv.Itoa(int(number)), f)
 }
 
-// IngressGroup is the port group of a node's pods that policies isolate from who connects to them. EgressGroup is that
-// of those that may not connect to others.
+// IngressGroup is the port group of a node's pods that any policy with Ingress selects. Only clients that a rule allows
+// connect to them.
 func IngressGroup(node string) string { return "iso_in_" + short(node) }
 
-// EgressGroup is the counterpart of IngressGroup.
+// EgressGroup is the port group of a node's pods that any policy with Egress selects. They connect only to servers that
+// a rule allows.
 func EgressGroup(node string) string { return "iso_out_" + short(node) }
 
 // short is a hash of a name that may have any character, 20 hexadecimal digits.

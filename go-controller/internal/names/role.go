@@ -42,12 +42,13 @@ const (
 	RoleInside       = "inside"        // Cluster, with the cluster subnet: policy for traffic that stays in it
 	RoleGroup        = "group"         // Selector: the port group of its pods
 	RoleNamedPort    = "named-port"    // Selector, with protocol, name, number and family: the pods with this port
-	RoleGroupIn      = "group-in"      // Isolation: the port group of pods that not everybody may connect to
-	RoleGroupOut     = "group-out"     // Isolation: the port group of pods that may not connect to everybody
+	RoleGroupIn      = "group-in"      // Isolation: the port group of its pods that policies with Ingress select
+	RoleGroupOut     = "group-out"     // Isolation: the port group of its pods that policies with Egress select
 	RoleDenyIn       = "deny-in"       // Isolation: the ACL that denies what no rule allows
 	RoleDenyOut      = "deny-out"      // Isolation: the same for connections of the pods
 	RoleOwnIn        = "own-in"        // Isolation, with the family: the ACL that lets the node itself in
 	RoleOwnOut       = "own-out"       // Isolation, with the family: the ACL that lets pods reach their node
+	RoleProbeOut     = "probe-out"     // Isolation, with the family: the ACL that lets pods answer OVN's health checks
 	RoleItself       = "itself"        // Isolation, with the family: the ACL that lets a pod reach itself by a service
 	RoleIngress      = "ingress"       // NetworkPolicy, with the rule and what the ACL is for: what the rule allows
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster

@@ -8,7 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// addressList is the addresses of one family in one namespace, as sorted text. Changes gather until list is called, so
+// addressList is addresses of one family, as sorted text. Changes gather until list is called, so
 // that merging many costs as much as merging one.
 type addressList struct {
 	sorted []string       // never changed in place: rows refer to it

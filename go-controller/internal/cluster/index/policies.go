@@ -182,12 +182,12 @@ func (x *Policies) reselect(name cluster.Name, facts podFacts, in []*Selection, 
 	p, before := x.pods[name], x.OfPod(name)
 	same := p.facts.sameAddresses(facts)
 	for _, sel := range p.in {
-		if !same || !slices.Contains(in, sel) {
+		if !same || !among(in, sel) {
 			sel.put(name, p.facts, false, t)
 		}
 	}
 	for _, sel := range in {
-		if !same || !slices.Contains(p.in, sel) {
+		if !same || !among(p.in, sel) {
 			sel.put(name, facts, true, t)
 		}
 	}
@@ -195,6 +195,12 @@ func (x *Policies) reselect(name cluster.Name, facts podFacts, in []*Selection, 
 	if !before.equal(x.OfPod(name)) {
 		t.add(PodPoliciesOf, name)
 	}
+}
+
+// among is true when a list of selections, sorted by hash, has sel.
+func among(sorted []*Selection, sel *Selection) bool {
+	_, is := slices.BinarySearchFunc(sorted, sel, compareSelections)
+	return is
 }
 
 func (p PodPolicies) equal(q PodPolicies) bool {

@@ -29,13 +29,17 @@ const (
 	maxPolicySelectors = 256
 	maxPolicyRanges    = 4096
 	maxPolicyPorts     = 1024
+	maxPolicyRules     = 1024
+	maxPolicyPairs     = 4096 // of a peer and the name of a port: each costs address sets, or a part of an ACL
 )
 
 // policyDecoder is a policy being decoded. What is not valid or too much is left out: nothing is allowed because of it.
 type policyDecoder struct {
 	findings
 	out                      *cluster.NetworkPolicy
-	selectors, ranges, ports int // so far
+	selectors, ranges, ports int // so far, as the next two
+	rules, pairs             int
+	tooLarge                 bool // and said so
 }
 
 // decodePolicy takes what the API documents of a NetworkPolicy.
@@ -75,6 +79,9 @@ func decodePolicy(p *networkingv1.NetworkPolicy) (*cluster.NetworkPolicy, []clus
 func (d *policyDecoder) rule(to *cluster.PolicyRules, field, side string, peers []networkingv1.NetworkPolicyPeer,
 	ports []networkingv1.NetworkPolicyPort,
 ) {
+	if !d.within(field, &d.rules, 1, maxPolicyRules, "rules") {
+		return
+	}
 	rule := cluster.PolicyRule{AnyPeer: len(peers) == 0, AnyPort: len(ports) == 0}
 	for i, p := range peers {
 		if peer, ok := d.peer(fmt.Sprintf("%s.%s[%d]", field, side, i), p); ok {
@@ -87,14 +94,25 @@ func (d *policyDecoder) rule(to *cluster.PolicyRules, field, side string, peers 
 		}
 	}
 	rule.Ports = mergedPorts(rule.Ports)
+	others := 1
+	for _, p := range rule.Peers {
+		others += max(1, len(p.Addresses))
+	}
+	if names := len(rule.PortNames()); names > 0 &&
+		!d.within(field+".ports", &d.pairs, names*others, maxPolicyPairs, "pairs of a peer and the name of a port") {
+		rule.Ports = slices.DeleteFunc(rule.Ports, func(p cluster.PolicyPort) bool { return p.Name != "" })
+	}
 	to.Rules = append(to.Rules, rule)
 }
 
-// within counts what a policy names. It is false, and a Problem, when that is too much.
+// within counts what a policy names. It is false when that is too much. The first time it is a Problem.
 func (d *policyDecoder) within(field string, count *int, more, most int, what string) bool {
 	if *count+more > most {
-		d.bad(reasonPolicySize, "%s: with it the policy has more than %d %s: it is left out and allows nothing; divide "+
-			"the policy", field, most, what)
+		if !d.tooLarge {
+			d.bad(reasonPolicySize, "%s: with it the policy has more than %d %s: it is left out and allows nothing, as "+
+				"all that follows and is too much; divide the policy", field, most, what)
+		}
+		d.tooLarge = true
 		return false
 	}
 	*count += more

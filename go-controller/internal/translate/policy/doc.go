@@ -6,6 +6,6 @@
 //     deny what no rule allows;
 //   - a NetworkPolicy: an ACL for what each of its rules allows.
 //
-// A pod's own port is in these groups. The room of pods says so, so that a port and its memberships come in one
-// transaction: a pod has no moment in which a policy does not apply to it yet.
+// A pod's own port is in these groups. The room of pods lists it there, so that a port and its memberships come in one
+// transaction: policies apply to a pod from its first packet.
 package policy

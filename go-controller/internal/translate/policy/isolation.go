@@ -31,17 +31,20 @@ func (Isolation) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (Isolation) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: []cluster.Kind{cluster.KindNode}, Subjects: []cluster.Subject{index.PoliciesExist},
+		Kinds:    []cluster.Kind{cluster.KindNode},
+		Subjects: []cluster.Subject{index.PoliciesExist, index.HealthSource},
 	}
 }
 
 // Affected implements translate.Translator. The first policy concerns every node, and so does the end of the last.
 func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	if c.Concerns(index.PoliciesExist) {
+	switch {
+	case c.Concerns(index.PoliciesExist):
 		return t.Owners(s)
-	}
-	if !index.PoliciesOf(s).Any() {
+	case !index.PoliciesOf(s).Any():
 		return nil
+	case c.Ref.Kind != cluster.KindNode:
+		return t.Owners(s) // a pod has an address from which OVN would check endpoints, or has it no longer: seldom
 	}
 	return []nb.Owner{{Kind: names.KindIsolation, Name: c.Ref.Name.Name}}
 }
@@ -73,6 +76,13 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 				ingress().pods(in)+" && "+ingress().peers(f, hairpinSource(f))),
 			r.acl(names.FamilyRole(names.RoleOwnOut, f), egress(), names.RoleGroupOut, nbdb.ACLActionAllowRelated,
 				egress().pods(out)+" && "+toNode(r.own(management))))
+		if _, held := index.HealthChecksOf(s).SourceHolder(p); held {
+			continue
+		}
+		if checks, ok := cluster.HealthSource(p); ok {
+			rows = append(rows, r.acl(names.FamilyRole(names.RoleProbeOut, f), egress(), names.RoleGroupOut,
+				nbdb.ACLActionAllowRelated, egress().pods(out)+" && "+egress().peers(f, checks.String())))
+		}
 	}
 	return translate.Rows{Rows: rows}, nil
 }
@@ -126,7 +136,7 @@ func otherPorts(f names.Family, side string, first, last int) string {
 	return "(" + strings.Join(either, " || ") + ")"
 }
 
-// hairpinSource is as whom a pod sees itself when it reaches itself through a service.
+// hairpinSource is the source address of a pod that reaches itself through a service.
 func hairpinSource(f names.Family) string {
 	if f == names.IPv4 {
 		return names.HairpinSNAT4

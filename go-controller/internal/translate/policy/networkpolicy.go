@@ -79,8 +79,8 @@ type policyRows struct {
 	rows     []nb.Row
 }
 
-// rule makes the ACLs of a rule: one for each address family and protocol. Fewer and larger matches would be translated
-// to more flows: ovn-controller multiplies what "||" joins of different fields.
+// rule makes the ACLs of a rule: one for each address family and protocol. One ACL for several of them would cost more
+// flows: ovn-controller multiplies what "||" joins of different fields.
 func (r *policyRows) rule(d direction, number int, rule cluster.PolicyRule) {
 	a := ruleACLs{r, d, number}
 	if rule.AnyPort {

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -75,7 +77,7 @@ type selectorRows struct {
 
 // text says what the rows are for.
 func (r selectorRows) text() map[string]string {
-	return map[string]string{names.SelectorKey: r.selection.Selector.String()}
+	return map[string]string{names.SelectorKey: fmt.Sprintf("%.200s", r.selection.Selector)}
 }
 
 func (r selectorRows) set(role, name string, addresses []string) nb.Row {
