@@ -37,6 +37,17 @@ metadata: {name: client-n1}
 spec: {nodeName: n1, ` + podBody + `
 `
 
+// The backends may connect to nobody, so that only a rule of the network's own lets them answer a check.
+const isolated = `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: web}
+spec:
+  podSelector: {matchLabels: {app: web}}
+  policyTypes: [Ingress, Egress]
+  ingress: [{ports: [{port: 8080}, {port: 8080, protocol: UDP}]}]
+`
+
 const (
 	podHead = "apiVersion: v1\nkind: Pod"
 	podBody = `terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1", ` +
@@ -113,6 +124,16 @@ func TestHealthCheck(t *testing.T) {
 	b.answered(t, "web-n1", "web-n2")
 	b.monitors(t, "online", 8)
 
+	// From here on every check that succeeds has been answered by an isolated pod.
+	machines.Kubectl(t, b.Cluster, isolated, "apply", "-f", "-")
+	machines.Eventually(t, "the policy's ACLs", func(ctx context.Context) string {
+		out, err := b.NBCtl(ctx, "--bare", "--columns=match", "find", "acl",
+			`external_ids:"k8s.ovn.org/owner-name"="default/web"`)
+		if err != nil || !strings.Contains(out, "udp.dst == 8080") {
+			return fmt.Sprint(out, err)
+		}
+		return ""
+	})
 	b.die(t, "web-n1")
 	b.answered(t, "web-n2")
 	b.monitors(t, "offline", 4)
