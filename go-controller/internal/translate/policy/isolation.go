@@ -75,7 +75,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			r.acl(names.FamilyRole(names.RoleItself, f), ingress(), names.RoleGroupIn, nbdb.ACLActionAllowRelated,
 				ingress().pods(in)+" && "+ingress().peers(f, hairpinSource(f))),
 			r.acl(names.FamilyRole(names.RoleOwnOut, f), egress(), names.RoleGroupOut, nbdb.ACLActionAllowRelated,
-				egress().pods(out)+" && "+toNode(r.own(management))))
+				egress().pods(out)+" && "+toNode(f, r.own(management))))
 		if _, held := index.HealthChecksOf(s).SourceHolder(p); held {
 			continue
 		}
@@ -121,8 +121,7 @@ func fromNode(management netip.Addr) string {
 }
 
 // toNode matches what pods send to their node itself. What they send to a node port goes on to others.
-func toNode(node []string) string {
-	f := names.FamilyOf(!strings.Contains(node[0], ":"))
+func toNode(f names.Family, node []string) string {
 	return egress().peers(f, node...) + " && " + otherPorts(f, "dst", names.FirstNodePort, names.LastNodePort)
 }
 
