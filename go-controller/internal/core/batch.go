@@ -7,6 +7,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // Batch collects the plans of one transaction.
@@ -16,6 +17,7 @@ type Batch struct {
 	Failed  []Failure
 	Reports []Report
 	Ops     int // the number of operations of all plans, at most
+	Full    int // the number at which only owners that must change together with others are taken, too
 
 	core     *Core
 	view     nb.View
@@ -47,7 +49,29 @@ func (f Failure) MissingParent() (s nb.Slot, ok bool) {
 // NewBatch is an empty batch for a database as v shows it. claim, unless nil, is called with the rows that each owner
 // wants.
 func (c *Core) NewBatch(v nb.View, claim func([]nb.Row)) *Batch {
-	return &Batch{core: c, view: v, claim: claim, inserted: nb.Scope{}}
+	return &Batch{Full: FullOps, core: c, view: v, claim: claim, inserted: nb.Scope{}}
+}
+
+// A transaction with this many operations is full. Owners that change together exceed that, up to a limit at which a
+// server is still quick.
+const (
+	FullOps    = 1000
+	LargestOps = 20_000
+)
+
+// Takes is true when the transaction has room for an owner. A full one has, if the owner must change together with
+// others (translate.Atomic).
+func (b *Batch) Takes(o nb.Owner) bool {
+	if b.Ops < b.Full {
+		return true
+	}
+	switch b.core.translators.Atomicity(o.Kind) {
+	case translate.OfAll:
+		return b.Ops < LargestOps
+	case translate.OfExisting:
+		return b.Ops < LargestOps && len(b.view.Owned(o)) > 0
+	}
+	return false
 }
 
 // Add plans an owner. It does not plan, and returns true for, an owner that wants nothing any more but still has rows:

@@ -17,6 +17,9 @@ func (Translator) Kind() names.Kind { return names.KindNamespace }
 
 func owner(name string) nb.Owner { return nb.Owner{Kind: names.KindNamespace, Name: name} }
 
+// Atomic implements translate.Atomic: policies name the address sets.
+func (Translator) Atomic() translate.Atomicity { return translate.OfAll }
+
 // Owners implements translate.Translator.
 func (Translator) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindNamespace, s.Namespaces, func(n string) string { return n })

@@ -20,6 +20,9 @@ func (Translator) Kind() names.Kind { return names.KindPod }
 
 func owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindPod, Name: n.String()} }
 
+// Atomic implements translate.Atomic. A new pod's port and its memberships are one owner's rows.
+func (Translator) Atomic() translate.Atomicity { return translate.OfExisting }
+
 // Owners implements translate.Translator.
 func (Translator) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindPod, s.Pods, cluster.Name.String)

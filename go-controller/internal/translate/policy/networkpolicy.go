@@ -23,6 +23,9 @@ func (NetworkPolicy) Kind() names.Kind { return names.KindPolicy }
 
 func owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindPolicy, Name: n.String()} }
 
+// Atomic implements translate.Atomic.
+func (NetworkPolicy) Atomic() translate.Atomicity { return translate.OfAll }
+
 // Owners implements translate.Translator.
 func (NetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindPolicy, s.NetworkPolicies, cluster.Name.String)

@@ -17,6 +17,9 @@ type Selector struct{ Schema *nb.Schema }
 // Kind implements translate.Translator.
 func (Selector) Kind() names.Kind { return names.KindSelector }
 
+// Atomic implements translate.Atomic.
+func (Selector) Atomic() translate.Atomicity { return translate.OfAll }
+
 // Owners implements translate.Translator.
 func (Selector) Owners(s *cluster.State) []nb.Owner {
 	var out []nb.Owner
