@@ -20,6 +20,7 @@ type Batch struct {
 	Full    int // the number at which only owners that must change together with others are taken, too
 
 	core     *Core
+	size     int // see largest
 	view     nb.View
 	claim    func([]nb.Row)
 	inserted nb.Scope
@@ -52,11 +53,14 @@ func (c *Core) NewBatch(v nb.View, claim func([]nb.Row)) *Batch {
 	return &Batch{Full: FullOps, core: c, view: v, claim: claim, inserted: nb.Scope{}}
 }
 
-// A transaction with this many operations is full. Owners that change together exceed that, up to a limit at which a
-// server is still quick.
+// FullOps is the number of operations at which a transaction is full.
+const FullOps = 1000
+
+// largest bounds a transaction of owners that change together. A membership counts 1, and a row rowSize. ovsdb-server
+// takes 10,000 pods that change their groups, 40,000 memberships, in about a second.
 const (
-	FullOps    = 1000
-	LargestOps = 20_000
+	largest = 100_000
+	rowSize = 5
 )
 
 // Takes is true when the transaction has room for an owner. A full one has, if the owner must change together with
@@ -67,9 +71,9 @@ func (b *Batch) Takes(o nb.Owner) bool {
 	}
 	switch b.core.translators.Atomicity(o.Kind) {
 	case translate.OfAll:
-		return b.Ops < LargestOps
+		return b.size < largest
 	case translate.OfExisting:
-		return b.Ops < LargestOps && len(b.view.Owned(o)) > 0
+		return b.size < largest && len(b.view.Owned(o)) > 0
 	}
 	return false
 }
@@ -114,6 +118,7 @@ func (b *Batch) plan(o nb.Owner, rows []nb.Row) {
 	default:
 		b.Plans = append(b.Plans, p)
 		b.Ops += p.Ops()
+		b.size += rowSize*len(p.Rows) + len(p.Members)
 	}
 }
 
