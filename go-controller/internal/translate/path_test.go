@@ -71,8 +71,10 @@ func (p *path) step() cluster.Event {
 		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.labels()}
 	case n < 67:
 		o = p.pod()
-	case n < 75:
+	case n < 73:
 		o = p.policy()
+	case n < 75:
+		o = p.clusterPolicy()
 	case n < 84:
 		o = p.service()
 	case n < 86:
@@ -104,6 +106,9 @@ func (p *path) node() cluster.Object {
 		*n = *old
 	}
 	n.Unreachable = p.chance(10)
+	if p.chance(20) {
+		n.Labels = p.labels()
+	}
 	if p.chance(10) {
 		n.Addrs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("172.18.0.%d", 7+p.r.IntN(4))),
 			netip.MustParseAddr([]string{"fc00::10", "fc00::9", "10.0.0.5"}[p.r.IntN(3)])}
