@@ -2,16 +2,16 @@ package cluster
 
 import "reflect"
 
-// ClusterNetworkPolicy says what the administrators of the cluster decide about the connections of pods
-// (policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy).
-type ClusterNetworkPolicy struct {
+// TieredPolicy is a ClusterNetworkPolicy: what the administrators of the cluster decide about the connections of pods
+// (policy.networking.k8s.io/v1alpha2).
+type TieredPolicy struct {
 	Name, UID string
 	Created   int64 // creation time, Unix seconds: the oldest of those with the same tier and priority is asked first
 	Tier      PolicyTier
 	Priority  int // 0 to 1000; the lowest is asked first
 	Pods      PodSelector
 	// Ingress and Egress are asked in their order. Each has at most MaxClusterRules.
-	Ingress, Egress []ClusterPolicyRule
+	Ingress, Egress []TieredRule
 }
 
 // MaxClusterRules is how many rules a ClusterNetworkPolicy may have for each direction.
@@ -39,18 +39,18 @@ const (
 	Pass   PolicyAction = "Pass"
 )
 
-// ClusterPolicyRule does something with connections of any of its peers to any of its ports.
-type ClusterPolicyRule struct {
+// TieredRule does something with connections of any of its peers to any of its ports.
+type TieredRule struct {
 	Name   string // may be ""
 	Action PolicyAction
 	PolicyRule
 }
 
 // Ref implements Object.
-func (p *ClusterNetworkPolicy) Ref() Ref { return Ref{KindClusterNetworkPolicy, Name{Name: p.Name}} }
+func (p *TieredPolicy) Ref() Ref { return Ref{KindClusterNetworkPolicy, Name{Name: p.Name}} }
 
 // Equal implements Object.
-func (p *ClusterNetworkPolicy) Equal(o Object) bool {
-	q, ok := o.(*ClusterNetworkPolicy)
+func (p *TieredPolicy) Equal(o Object) bool {
+	q, ok := o.(*TieredPolicy)
 	return ok && reflect.DeepEqual(p, q)
 }

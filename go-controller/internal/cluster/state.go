@@ -29,7 +29,7 @@ type State struct {
 	Networks     map[names.Network]*Network
 
 	NetworkPolicies        map[Name]*NetworkPolicy
-	ClusterNetworkPolicies map[string]*ClusterNetworkPolicy
+	ClusterNetworkPolicies map[string]*TieredPolicy
 
 	*Grants // in the cluster's own network
 
@@ -53,7 +53,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		Slices:                 map[Name]*EndpointSlice{},
 		ServiceCIDRs:           map[string]*ServiceCIDR{},
 		NetworkPolicies:        map[Name]*NetworkPolicy{},
-		ClusterNetworkPolicies: map[string]*ClusterNetworkPolicy{},
+		ClusterNetworkPolicies: map[string]*TieredPolicy{},
 		Networks:               map[names.Network]*Network{},
 		grants:                 map[names.Network]*Grants{},
 		tables:                 map[Kind]table{},

@@ -50,8 +50,8 @@ const (
 	RoleOwnOut       = "own-out"       // Isolation, with the family: the ACL that lets pods reach their node
 	RoleProbeOut     = "probe-out"     // Isolation, with the family: the ACL that lets pods answer OVN's health checks
 	RoleItself       = "itself"        // Isolation, with the family: the ACL that lets a pod reach itself by a service
-	RoleIngress      = "ingress"       // NetworkPolicy and ClusterNetworkPolicy, with the rule and what the ACL is for: what the rule does
-	RoleUnblock      = "unblock"       // Isolation, with the tier: the ACL that keeps a tier from allowing what a later one denies
+	RoleIngress      = "ingress"       // both kinds of policies, with the rule and what the ACL is for: what the rule does
+	RoleUnblock      = "unblock"       // Isolation, with the tier: the ACL that leaves denied connections to later tiers
 	RoleAnswer       = "answer"        // Isolation, with the family: the ACL that lets all pods answer OVN's health checks
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster
 )

@@ -19,8 +19,8 @@ const (
 	PodPoliciesOf cluster.Subject = "policies of a pod"
 )
 
-// Policies answers which pods policies of both kinds are about. It keeps a Selection for each selector that any policy has: policies
-// that say the same share it.
+// Policies answers which pods policies of both kinds are about. It keeps a Selection for each selector that any policy
+// has: policies that say the same share it.
 type Policies struct {
 	selections map[string]*Selection    // by hash
 	scoped     map[string]selectionSet  // of selectors of one namespace, by that

@@ -15,8 +15,8 @@ type use struct {
 	port            cluster.PortName
 }
 
-// usesOf lists how a policy uses selectors; nil when there is no such policy. ClusterNetworkPolicies are those without a
-// namespace.
+// usesOf lists how a policy uses selectors; nil when there is no such policy. ClusterNetworkPolicies are those without
+// a namespace.
 func usesOf(s *cluster.State, policy cluster.Name) []use {
 	if p := s.NetworkPolicies[policy]; p != nil {
 		subject := p.Subject()
@@ -31,7 +31,7 @@ func usesOf(s *cluster.State, policy cluster.Name) []use {
 	return nil
 }
 
-func rulesOf(list []cluster.ClusterPolicyRule) []cluster.PolicyRule {
+func rulesOf(list []cluster.TieredRule) []cluster.PolicyRule {
 	out := make([]cluster.PolicyRule, len(list))
 	for i, r := range list {
 		out[i] = r.PolicyRule

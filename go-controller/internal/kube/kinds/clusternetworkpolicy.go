@@ -28,7 +28,7 @@ const maxClusterList = 25
 // clusterPolicyDecoder is a ClusterNetworkPolicy being decoded.
 type clusterPolicyDecoder struct {
 	findings
-	out                                 *cluster.ClusterNetworkPolicy
+	out                                 *cluster.TieredPolicy
 	unknown                             []string // fields
 	closed                              bool     // every rule fails closed
 	selectors, ranges, portCount, pairs int      // so far
@@ -36,9 +36,9 @@ type clusterPolicyDecoder struct {
 
 // decodeClusterPolicy takes what the API documents of a ClusterNetworkPolicy. A rule with anything else fails closed:
 // one that accepts accepts nothing, one that denies or passes denies everything.
-func decodeClusterPolicy(p *clusterPolicyObject) (*cluster.ClusterNetworkPolicy, []cluster.Problem) {
+func decodeClusterPolicy(p *clusterPolicyObject) (*cluster.TieredPolicy, []cluster.Problem) {
 	d := &clusterPolicyDecoder{findings: findingsOf(cluster.KindClusterNetworkPolicy, p), unknown: p.unknown,
-		out: &cluster.ClusterNetworkPolicy{Name: p.Name, UID: string(p.UID), Created: p.CreationTimestamp.Unix(),
+		out: &cluster.TieredPolicy{Name: p.Name, UID: string(p.UID), Created: p.CreationTimestamp.Unix(),
 			Tier: cluster.PolicyTier(p.Spec.Tier), Priority: int(p.Spec.Priority)}}
 	if p.broken != nil {
 		d.bad(reasonPolicyUnreadable, "%.500v: the policy selects no pod", p.broken)
@@ -131,8 +131,8 @@ type clusterRule struct {
 }
 
 // rule adds a rule to those before it.
-func (d *clusterPolicyDecoder) rule(before []cluster.ClusterPolicyRule, direction string, i int, r clusterRule,
-) []cluster.ClusterPolicyRule {
+func (d *clusterPolicyDecoder) rule(before []cluster.TieredRule, direction string, i int, r clusterRule,
+) []cluster.TieredRule {
 	c := &clusterRuleDecoder{clusterPolicyDecoder: d, field: fmt.Sprintf("spec.%s[%d]", direction, i),
 		direction: direction, closed: d.closed}
 	c.out.Name, c.out.Action = r.name, cluster.PolicyAction(r.action)
@@ -164,7 +164,7 @@ func (d *clusterPolicyDecoder) rule(before []cluster.ClusterPolicyRule, directio
 type clusterRuleDecoder struct {
 	*clusterPolicyDecoder
 	field, direction string
-	out              cluster.ClusterPolicyRule
+	out              cluster.TieredRule
 	closed           bool // it fails closed, and a Problem said so
 }
 
@@ -182,11 +182,11 @@ func (c *clusterRuleDecoder) bad(reason, format string, args ...any) {
 }
 
 // failed is the rule, closed: as the API says, Accept matches nothing, and Deny and Pass deny all.
-func (c *clusterRuleDecoder) failed() cluster.ClusterPolicyRule {
+func (c *clusterRuleDecoder) failed() cluster.TieredRule {
 	if c.out.Action == cluster.Accept {
-		return cluster.ClusterPolicyRule{Name: c.out.Name, Action: cluster.Accept}
+		return cluster.TieredRule{Name: c.out.Name, Action: cluster.Accept}
 	}
-	return cluster.ClusterPolicyRule{Name: c.out.Name, Action: cluster.Deny,
+	return cluster.TieredRule{Name: c.out.Name, Action: cluster.Deny,
 		PolicyRule: cluster.PolicyRule{AnyPeer: true, AnyPort: true}}
 }
 

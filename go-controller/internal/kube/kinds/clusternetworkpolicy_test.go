@@ -13,11 +13,11 @@ import (
 )
 
 // clusterPolicy decodes a ClusterNetworkPolicy with this spec, by default of tier Admin and priority 7.
-func clusterPolicy(t *testing.T, spec string) (*cluster.ClusterNetworkPolicy, []cluster.Problem) {
+func clusterPolicy(t *testing.T, spec string) (*cluster.TieredPolicy, []cluster.Problem) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	text := "apiVersion: policy.networking.k8s.io/v1alpha2\nkind: ClusterNetworkPolicy\nmetadata: {name: p, uid: u}\nspec: " +
-		spec
+	text := "apiVersion: policy.networking.k8s.io/v1alpha2\nkind: ClusterNetworkPolicy\n" +
+		"metadata: {name: p, uid: u}\nspec: " + spec
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
@@ -27,11 +27,11 @@ func clusterPolicy(t *testing.T, spec string) (*cluster.ClusterNetworkPolicy, []
 		}
 	}
 	o, problems := kinds.ClusterNetworkPolicy().Decode(u)
-	return o.(*cluster.ClusterNetworkPolicy), problems
+	return o.(*cluster.TieredPolicy), problems
 }
 
 // inWords is what a rule says.
-func inWords(r cluster.ClusterPolicyRule) string {
+func inWords(r cluster.TieredRule) string {
 	var out []string
 	if r.AnyPeer {
 		out = append(out, "anybody")
@@ -93,7 +93,7 @@ func TestClusterPolicyFailsClosed(t *testing.T) {
 		{`to: [{namespaces: {matchExpressions: [{key: a, operator: Like}]}}]`, "InvalidPolicySelector", "to[0].namespaces: "},
 		{`to: [{nodes: {matchExpressions: [{key: a, operator: In}]}}]`, "InvalidPolicySelector", "to[0].nodes: "},
 		{`to: [{namespaces: {}}], protocols: [{}]`, "InvalidPolicyPort", "protocols[0]: want one of tcp, udp, sctp and "},
-		{`to: [{namespaces: {}}], protocols: [{tcp: {}}]`, "InvalidPolicyPort", "protocols[0]: want destinationPort with one "},
+		{`to: [{namespaces: {}}], protocols: [{tcp: {}}]`, "InvalidPolicyPort", "protocols[0]: want destinationPort with "},
 		{`to: [{namespaces: {}}], protocols: [{icmp: {}}]`, "UnknownPolicyField", "protocols[0].icmp: "},
 		{`to: [{namespaces: {}}], protocols: [{tcp: {destinationPort: {number: 70000}}}]`, "InvalidPolicyPort",
 			"protocols[0]: destinationPort 70000, want a number from 1 to 65535"},
@@ -128,8 +128,8 @@ func TestClusterPolicyNotValid(t *testing.T) {
 	const closed = "[Accept:  Deny: anybody; any port]"
 	many := strings.Repeat("{action: Accept, from: [{namespaces: {}}]},", 25)
 	for _, c := range []struct{ spec, reason, text, rules string }{
-		{"{tier: Middle, subject: {namespaces: {}}, " + rules + "}", "InvalidPolicyTier", `spec.tier: "Middle", want`, closed},
-		{"{priority: 1001, subject: {namespaces: {}}, " + rules + "}", "InvalidPolicyPriority", "spec.priority: 1001", closed},
+		{"{tier: Middle, subject: {namespaces: {}}, " + rules + "}", "InvalidPolicyTier", `spec.tier: "Middle", `, closed},
+		{"{priority: 1001, subject: {namespaces: {}}, " + rules + "}", "InvalidPolicyPriority", "spec.priority: 100", closed},
 		{"{schedule: x, subject: {namespaces: {}}, " + rules + "}", "UnknownPolicyField", "spec.schedule: ", closed},
 		{"{subject: {}, " + rules + "}", "InvalidPolicySubject", "spec.subject: want one of", "[]"},
 		{"{subject: {services: {}}, " + rules + "}", "UnknownPolicyField", "spec.subject.services: ", "[]"},

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -21,14 +22,15 @@ import (
 // ClusterNetworkPolicy is the row of ClusterNetworkPolicies, which an API server has once its administrator installs
 // the kind. The objects are read as JSON: fields that this version does not know must not get lost.
 func ClusterNetworkPolicy() Kind {
-	resource := v1alpha2.SchemeGroupVersion.WithResource("clusternetworkpolicies")
+	version := schema.GroupVersion(v1alpha2.GroupVersion)
+	resource := version.WithResource("clusternetworkpolicies")
 	of := func(c *client.Clients) dynamic.NamespaceableResourceInterface { return c.Dynamic.Resource(resource) }
 	return Kind{
 		Kind: cluster.KindClusterNetworkPolicy, Resource: resource, ValidName: subdomain, Optional: true,
 		WatchedBy: []Daemon{Master},
 		New: func() Object {
 			u := &unstructured.Unstructured{}
-			u.SetGroupVersionKind(v1alpha2.SchemeGroupVersion.WithKind(string(cluster.KindClusterNetworkPolicy)))
+			u.SetGroupVersionKind(version.WithKind(string(cluster.KindClusterNetworkPolicy)))
 			return u
 		},
 		NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },

@@ -89,7 +89,7 @@ func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows
 }
 
 // clash reports policies with the same tier and priority. The API leaves open which of them decides.
-func clash(p *cluster.ClusterNetworkPolicy, before, after []*cluster.ClusterNetworkPolicy, full bool,
+func clash(p *cluster.TieredPolicy, before, after []*cluster.TieredPolicy, full bool,
 ) []cluster.Problem {
 	if len(before)+len(after) == 0 {
 		return nil
@@ -100,8 +100,8 @@ func clash(p *cluster.ClusterNetworkPolicy, before, after []*cluster.ClusterNetw
 	} else {
 		relation, other = "asked before", after[0]
 	}
-	text := fmt.Sprintf("spec.priority: %d of tier %s is the priority of %d more policies: this one is %s %s, by age; give "+
-		"each a number of its own", p.Priority, p.Tier, len(before)+len(after), relation, other.Name)
+	text := fmt.Sprintf("spec.priority: %d of tier %s is the priority of %d more policies: this one is %s %s, by age; "+
+		"give each a number of its own", p.Priority, p.Tier, len(before)+len(after), relation, other.Name)
 	if full {
 		text += fmt.Sprintf("; they have more than %d rules for a direction: which of the last rules decides is left to OVN",
 			names.ClusterPolicyPlaces)
@@ -110,8 +110,8 @@ func clash(p *cluster.ClusterNetworkPolicy, before, after []*cluster.ClusterNetw
 }
 
 // clusterRule makes the ACLs of a rule. place is the rule's among those of the same tier, priority and direction.
-func (r *policyRows) clusterRule(d direction, number, place int, p *cluster.ClusterNetworkPolicy,
-	rule cluster.ClusterPolicyRule,
+func (r *policyRows) clusterRule(d direction, number, place int, p *cluster.TieredPolicy,
+	rule cluster.TieredRule,
 ) {
 	v := ruling{action: nbdb.ACLActionAllowRelated, priority: names.ClusterPolicyACL(p.Priority, place),
 		tier: names.TierAdmin, name: rule.Name, itself: true}

@@ -24,7 +24,7 @@ const (
 
 // clusterPolicies answers in which order ClusterNetworkPolicies are asked, and which nodes they name.
 type clusterPolicies struct {
-	policies map[string]*cluster.ClusterNetworkPolicy
+	policies map[string]*cluster.TieredPolicy
 	equals   cluster.NameSets[rank] // policies of the same tier and priority
 	nodes    map[string]*nodeSelection
 	facts    map[string]nodeFacts // by node
@@ -49,7 +49,7 @@ type nodeFacts struct {
 }
 
 func newClusterPolicies() *clusterPolicies {
-	return &clusterPolicies{policies: map[string]*cluster.ClusterNetworkPolicy{}, equals: cluster.NameSets[rank]{},
+	return &clusterPolicies{policies: map[string]*cluster.TieredPolicy{}, equals: cluster.NameSets[rank]{},
 		nodes: map[string]*nodeSelection{}, facts: map[string]nodeFacts{}}
 }
 
@@ -86,7 +86,7 @@ func (x *clusterPolicies) After(s *cluster.State, r cluster.Ref) []cluster.Topic
 	return x.policyChanged(r.Name.Name, s.ClusterNetworkPolicies[r.Name.Name])
 }
 
-func (x *clusterPolicies) policyChanged(name string, now *cluster.ClusterNetworkPolicy) []cluster.Topic {
+func (x *clusterPolicies) policyChanged(name string, now *cluster.TieredPolicy) []cluster.Topic {
 	var out []cluster.Topic
 	topic := func(s cluster.Subject, key string) {
 		out = append(out, cluster.Topic{Subject: s, Key: cluster.Name{Name: key}})
@@ -98,7 +98,7 @@ func (x *clusterPolicies) policyChanged(name string, now *cluster.ClusterNetwork
 	if any != (len(x.policies) > 0) {
 		topic(tiersUsed, "")
 	}
-	for i, p := range []*cluster.ClusterNetworkPolicy{now, old} { // what stays in use is not made anew
+	for i, p := range []*cluster.TieredPolicy{now, old} { // what stays in use is not made anew
 		if p == nil {
 			continue
 		}
@@ -131,7 +131,7 @@ func (x *clusterPolicies) use(selector cluster.LabelSelector, by int) bool {
 	return n.uses == 0 || n.uses == by
 }
 
-func nodeSelectors(p *cluster.ClusterNetworkPolicy) []cluster.LabelSelector {
+func nodeSelectors(p *cluster.TieredPolicy) []cluster.LabelSelector {
 	var out []cluster.LabelSelector
 	for _, r := range slices.Concat(p.Ingress, p.Egress) {
 		for _, peer := range r.Peers {
@@ -206,7 +206,7 @@ func (x *clusterPolicies) addresses(n *nodeSelection, is4 bool) []string {
 }
 
 // around lists the policies of the same tier and priority that are asked before a policy, and those after it.
-func (x *clusterPolicies) around(p *cluster.ClusterNetworkPolicy) (before, after []*cluster.ClusterNetworkPolicy) {
+func (x *clusterPolicies) around(p *cluster.TieredPolicy) (before, after []*cluster.TieredPolicy) {
 	for name := range x.equals[rank{p.Tier, p.Priority}] {
 		switch q := x.policies[name.Name]; {
 		case compareAge(q, p) < 0:
@@ -220,6 +220,6 @@ func (x *clusterPolicies) around(p *cluster.ClusterNetworkPolicy) (before, after
 	return before, after
 }
 
-func compareAge(p, q *cluster.ClusterNetworkPolicy) int {
+func compareAge(p, q *cluster.TieredPolicy) int {
 	return cmp.Or(cmp.Compare(p.Created, q.Created), cmp.Compare(p.Name, q.Name))
 }

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// This file states what the API of ClusterNetworkPolicies promises (sigs.k8s.io/network-policy-api, v1alpha2), and makes
-// random ones.
+// This file states what the API of ClusterNetworkPolicies promises (sigs.k8s.io/network-policy-api, v1alpha2), and
+// makes random ones.
 
-// tierDecides tells whether the policies of a tier accept or deny a connection of an end. Those with the lowest priority
-// are asked first, and within a policy the first rule.
+// tierDecides tells whether the policies of a tier accept or deny a connection of an end. Those with the lowest
+// priority are asked first, and within a policy the first rule.
 func (k *kube) tierDecides(tier v1alpha2.Tier, e end, direction networkingv1.PolicyType, other end, c connection,
 ) (decided, allowed bool) {
 	var policies []*v1alpha2.ClusterNetworkPolicy
@@ -60,8 +60,8 @@ func clusterRules(p *v1alpha2.ClusterNetworkPolicy, direction networkingv1.Polic
 	return out
 }
 
-// isAmong tells whether a selector of namespaces, or of pods of namespaces, selects an end: "host-networked pods are not
-// included".
+// isAmong tells whether a selector of namespaces, or of pods of namespaces, selects an end: "host-networked pods are
+// not included".
 func (k *kube) isAmong(namespaces *metav1.LabelSelector, pods *v1alpha2.NamespacedPod, e end) bool {
 	switch {
 	case e.pod == nil:
@@ -109,8 +109,8 @@ func (k *kube) isClusterPort(p *v1alpha2.ClusterNetworkPolicy, r v1alpha2.Cluste
 	})
 }
 
-// hasNamedPort tells whether a name stands for the port of a connection. For a pod that reaches itself, Northbound takes
-// the numbers of all pods that the policy is about.
+// hasNamedPort tells whether a name stands for the port of a connection. For a pod that reaches itself, Northbound
+// takes the numbers of all pods that the policy is about.
 func (k *kube) hasNamedPort(p *v1alpha2.ClusterNetworkPolicy, name string, c connection) bool {
 	if !c.itself() {
 		return c.to.pod != nil && slices.Contains(namedPorts(c.to.pod, name, c.protocol), c.port)

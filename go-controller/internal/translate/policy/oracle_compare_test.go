@@ -357,7 +357,8 @@ func TestRowsDoWhatKubernetesPromises(t *testing.T) {
 	compare(t, fresh, connections, seen)
 	t.Logf("in %d clusters: %v", rounds+1, seen)
 	for what, least := range map[string]int{"allowed": 50000, "denied": 10000, "denied IPv6 of two families": 3000,
-		"Ingress: isolated, rules allow true": 2000, "Egress: isolated, rules allow true": 1500, "Ingress: tier Admin allows true": 500, "Egress: tier Admin allows false": 1000,
+		"Ingress: isolated, rules allow true": 2000, "Egress: isolated, rules allow true": 1500,
+		"Ingress: tier Admin allows true": 500, "Egress: tier Admin allows false": 1000,
 		"Ingress: tier Baseline allows false": 500, "Egress: tier Baseline allows true": 500} {
 		if seen[what] < least {
 			t.Errorf("%s: %d times in %d clusters, want %d or more: the clusters prove too little", what, seen[what], rounds,
