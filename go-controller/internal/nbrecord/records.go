@@ -4,7 +4,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
-	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
@@ -20,7 +19,6 @@ func (r Records) Begin(s *cluster.State, session *ovsdb.Session) ([]cluster.Even
 	s.Config.RouterName = r.Router
 	err := Router(s, session)
 	s.SwitchSubnets = switches(session)
-	s.WithoutTiers = session.View().Lacks(nbdb.ACLTable, "tier")
 	var events []cluster.Event
 	nodes, problems := Nodes(session)
 	there := map[string]bool{}
