@@ -56,7 +56,7 @@ func (t Selector) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			Name: names.SelectorGroup(sel.Hash), ExternalIDs: r.text(),
 		}))
 	}
-	for _, f := range familiesOf(s) {
+	for _, f := range translate.Families(s) {
 		if sel.Peer() && addressSet(s, sel.Selector, f) == names.SelectorAddressSet(sel.Hash, f) {
 			rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f),
 				names.SelectorAddressSet(sel.Hash, f), sel.Addresses(f == names.IPv4)))
@@ -94,16 +94,4 @@ func addressSet(s *cluster.State, selector cluster.PodSelector, f names.Family) 
 		return names.NamespaceAddressSet(selector.Namespace, f)
 	}
 	return names.SelectorAddressSet(index.SelectorHash(selector), f)
-}
-
-// familiesOf lists the address families of pods.
-func familiesOf(s *cluster.State) []names.Family {
-	var out []names.Family
-	if s.Config.HasIPv4() {
-		out = append(out, names.IPv4)
-	}
-	if s.Config.HasIPv6() {
-		out = append(out, names.IPv6)
-	}
-	return out
 }
