@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// listsOf is an API server's answers with the objects of a file.
+func listsOf(t *testing.T, file string) lists {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := map[string][]json.RawMessage{}
+	for _, doc := range regexp.MustCompile(`(?m)^---\n`).Split(string(raw), -1) {
+		b, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o struct{ Kind string }
+		if err := json.Unmarshal(b, &o); err != nil {
+			t.Fatal(err)
+		}
+		items[o.Kind] = append(items[o.Kind], b)
+	}
+	out := aCluster()
+	for kind, path := range map[string]string{"Node": "/api/v1/nodes", "Namespace": "/api/v1/namespaces",
+		"Pod": "/api/v1/pods", "Service": "/api/v1/services",
+		"NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
+		"EndpointSlice": "/apis/discovery.k8s.io/v1/endpointslices"} {
+		list, err := json.Marshal(map[string]any{"kind": kind + "List", "apiVersion": strings.TrimPrefix(
+			strings.TrimPrefix(path[:strings.LastIndex(path, "/")], "/apis/"), "/api/"),
+			"metadata": map[string]string{"resourceVersion": "7"}, "items": items[kind]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[path] = string(list)
+	}
+	return out
+}
+
+// Without manifests, policy check compares the deciding rows with the Northbound database, and says when the database's
+// own rows decide otherwise.
+func TestPolicyCheckLive(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	const file = "testdata/policy-check.in.yaml"
+	remote, url := translatedFrom(t, file, testkit.NBSchemas()["25.03"]), listsOf(t, file).serve(t)
+	check := func(what string, exit int, args []string, want ...string) {
+		t.Helper()
+		got := ovnkube(t.Context(), nil, append([]string{"policy", "check", "--log-level=error", "--nb-address", remote,
+			"--k8s-apiserver", url}, args...)...)
+		for _, line := range want {
+			if got.exit != exit || !strings.Contains(got.stdout, line) {
+				t.Errorf("%s: want exit code %d and %q:\n%s", what, exit, line, got)
+			}
+		}
+	}
+	allowed, denied := []string{"desk/probe", "shop/web-0:http"}, []string{"node/n2", "shop/web-0:8080"}
+	check("as wanted", 0, allowed, "-> pod/shop/web-0:http: allowed\n  Pod desk/probe has no address yet",
+		"ingress  allowed  np/shop/web spec.ingress[0]  (ACL ingress-0-v4-tcp-http=8080 as wanted)\n")
+	check("as wanted", 2, denied, "and no rule allows this  (ACL deny-in as wanted)\n")
+	check("JSON", 0, append(allowed, "-o", "json"), `"state": "as wanted"`, `"field": "spec.ingress[0]"`)
+
+	// The set of the pods that the rule names is emptied: the database's rows deny.
+	set := strings.TrimSpace(nbctl(t, remote, "--bare", "--columns=name", "find", "address_set",
+		`external_ids:"k8s.ovn.org/selector"="all pods of namespaces team=ops"`))
+	nbctl(t, remote, "clear", "address_set", set, "addresses")
+	check("an empty set", 0, allowed, "the database's own rows do otherwise: denied; egress: no policy selects it; "+
+		"ingress: isolated by np/shop/deny, np/shop/web, and no rule allows this\n")
+
+	// The ACL that denies is another.
+	acl := strings.TrimSpace(nbctl(t, remote, "--bare", "--columns=_uuid", "find", "acl", "action=drop",
+		`external_ids:"k8s.ovn.org/owner-name"=n1`, "direction=to-lport"))
+	nbctl(t, remote, "set", "acl", acl, "priority=1", "match=0")
+	check("another ACL", 2, denied, "(ACL deny-in different)\n",
+		"the database's own rows do otherwise: allowed; egress: a node's host: no policy selects it; ingress: isolated by "+
+			"np/shop/deny, np/shop/web, but no row denies it\n")
+
+	nbctl(t, remote, "lsp-del", "shop_web-0")
+	check("no port", 2, denied, `the database's own rows do not say: evaluating a connection: no logical switch has a `+
+		`port "shop_web-0"`)
+}
+
+func TestPolicyErrors(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	for what, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no command":      {nil, "policy: the command is missing: want one of check"},
+		"unknown command": {[]string{"cheek"}, `policy: no command "cheek": want one of check`},
+		"one side":        {[]string{"check", "a/b"}, "policy check: 1 arguments: want SRC and DST"},
+		"three sides":     {[]string{"check", "a/b", "c/d", "-o", "json", "e/f"}, "policy check: 3 arguments: want SRC"},
+		"no namespace":    {[]string{"check", "a", "b/c"}, `policy check: "a": want NAMESPACE/POD, pod/NAMESPACE/NAME`},
+		"a service's":     {[]string{"check", "a/b", "svc/web"}, `policy check: "svc/web": want NAMESPACE/POD`},
+		"port 0":          {[]string{"check", "a/b", "c/d:0"}, `policy check: port ":0": want :PORT`},
+		"no port":         {[]string{"check", "a/b", "c/d:"}, `policy check: port ":": want :PORT`},
+		"a large port":    {[]string{"check", "a/b", "c/d:70000"}, `policy check: port ":70000": want :PORT`},
+		"a port of ICMP":  {[]string{"check", "a/b", "c/d:8/icmp"}, `policy check: port ":8/icmp": want :PORT`},
+		"behind brackets": {[]string{"check", "a/b", "[fd01::1]80"}, `policy check: port "80": want :PORT`},
+		"unknown format":  {[]string{"check", "a/b", "c/d", "-o", "yaml"}, `--output "yaml": want table or json`},
+		"no cluster":      {[]string{"check", "a/b", "c/d"}, "no API server given"},
+		"no such node":    {[]string{"check", "-f", planInput, "node/nosuch", "default/web-0"}, "there is no Node nosuch"},
+		"no such service": {[]string{"check", "-f", planInput, "node/n1", "svc/a/b"}, "there is no Service a/b"},
+	} {
+		got := ovnkube(t.Context(), nil, append([]string{"policy"}, c.args...)...)
+		if got.exit != 1 || got.stdout != "" || !strings.Contains(got.stderr, "ovnkube: "+c.want) {
+			t.Errorf("%s:\n%s\nwant exit 1 and %s", what, got, c.want)
+		}
+	}
+}
