@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,14 +18,15 @@ import (
 const exitDenied = 2
 
 func policyCommand() *cli.Command {
+	subcommands := []*cli.Command{flagsAnywhere(policyCheckCommand()), policyMatrixCommand()}
 	return &cli.Command{
 		Name:            "policy",
 		Usage:           "ask who may connect to whom, and which rule says so",
 		HideHelpCommand: true,
-		Subcommands:     []*cli.Command{flagsAnywhere(policyCheckCommand())},
+		Subcommands:     subcommands,
 		Before:          func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {
-			want := "want one of check"
+			want := "want one of " + strings.Join(commandNames(subcommands), ", ")
 			if c.NArg() > 0 {
 				return usageError{fmt.Errorf("policy: no command %q: %s", c.Args().First(), want)}
 			}
@@ -44,12 +46,17 @@ func policyCheckCommand() *cli.Command {
 			"Without -f, asks about the cluster and compares with the Northbound database. With -f, asks about\n" +
 			"manifests and no server. The answer is what OVN does with the rows that the master wants.\n\n" +
 			"Exit code 0: all of it is allowed; 2: some or all of it is denied; 1: an error.",
-		Flags: slices.Concat([]cli.Flag{outputFlag("table", "table or json")}, serversOrManifestsFlags(), clusterFlags(),
-			topologyFlags(), []cli.Flag{configFlag()}, logFlags("info")),
+		Flags:        policyFlags("table or json"),
 		Before:       withSettings(func(*cli.Context) error { return nil }),
 		OnUsageError: onUsageError,
 		Action:       runPolicyCheck,
 	}
+}
+
+// policyFlags are those of all commands about policies.
+func policyFlags(formats string) []cli.Flag {
+	return slices.Concat([]cli.Flag{outputFlag("table", formats)}, serversOrManifestsFlags(), clusterFlags(),
+		topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
 }
 
 func runPolicyCheck(c *cli.Context) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -89,27 +90,68 @@ func TestPolicyCheckLive(t *testing.T) {
 		`port "shop_web-0"`)
 }
 
+// A matrix is compared with a saved one: the exit code and the lines say what is otherwise.
+func TestPolicyMatrixExpect(t *testing.T) {
+	raw, err := os.ReadFile("testdata/policy-check.in.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	matrix := func(manifests string, args ...string) result {
+		return ovnkube(t.Context(), strings.NewReader(manifests), append([]string{"policy", "matrix", "-f", "-"},
+			args...)...)
+	}
+	saved := filepath.Join(t.TempDir(), "matrix.json")
+	if err := os.WriteFile(saved, []byte(matrix(string(raw), "-o", "json").stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		manifests string
+		args      []string
+		want      result
+	}{
+		"the same":         {string(raw), nil, result{}},
+		"the same as JSON": {string(raw), []string{"-o", "json"}, result{stdout: "[]\n"}},
+		"another port": {strings.Replace(string(raw), "endPort: 9100", "endPort: 9101", 1), nil, result{exit: 2,
+			stdout: "- desk  shop app=web  tcp/8080,9000-9100 udp\n+ desk  shop app=web  tcp/8080,9000-9101 udp\n"}},
+		"a new class": {string(raw) + "---\n{apiVersion: v1, kind: Namespace, metadata: {name: new, labels: {team: ops}}}\n" +
+			"---\n{apiVersion: v1, kind: Pod, metadata: {namespace: new, name: p}, spec: {nodeName: n1}}\n", []string{"-n",
+			"new", "-o", "json"}, result{exit: 2}},
+	} {
+		got := matrix(c.manifests, append(c.args, "--expect", saved)...)
+		if got.exit != c.want.exit || got.stderr != "" || c.want.stdout != got.stdout && what != "a new class" {
+			t.Errorf("%s:\n%s\nwant\n%s", what, got, c.want)
+		}
+		if what == "a new class" && !strings.Contains(got.stdout, `"from": "new",`) {
+			t.Errorf("%s:\n%s", what, got)
+		}
+	}
+}
+
 func TestPolicyErrors(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	for what, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no command":      {nil, "policy: the command is missing: want one of check"},
-		"unknown command": {[]string{"cheek"}, `policy: no command "cheek": want one of check`},
-		"one side":        {[]string{"check", "a/b"}, "policy check: 1 arguments: want SRC and DST"},
-		"three sides":     {[]string{"check", "a/b", "c/d", "-o", "json", "e/f"}, "policy check: 3 arguments: want SRC"},
-		"no namespace":    {[]string{"check", "a", "b/c"}, `policy check: "a": want NAMESPACE/POD, pod/NAMESPACE/NAME`},
-		"a service's":     {[]string{"check", "a/b", "svc/web"}, `policy check: "svc/web": want NAMESPACE/POD`},
-		"port 0":          {[]string{"check", "a/b", "c/d:0"}, `policy check: port ":0": want :PORT`},
-		"no port":         {[]string{"check", "a/b", "c/d:"}, `policy check: port ":": want :PORT`},
-		"a large port":    {[]string{"check", "a/b", "c/d:70000"}, `policy check: port ":70000": want :PORT`},
-		"a port of ICMP":  {[]string{"check", "a/b", "c/d:8/icmp"}, `policy check: port ":8/icmp": want :PORT`},
-		"behind brackets": {[]string{"check", "a/b", "[fd01::1]80"}, `policy check: port "80": want :PORT`},
-		"unknown format":  {[]string{"check", "a/b", "c/d", "-o", "yaml"}, `--output "yaml": want table or json`},
-		"no cluster":      {[]string{"check", "a/b", "c/d"}, "no API server given"},
-		"no such node":    {[]string{"check", "-f", planInput, "node/nosuch", "default/web-0"}, "there is no Node nosuch"},
-		"no such service": {[]string{"check", "-f", planInput, "node/n1", "svc/a/b"}, "there is no Service a/b"},
+		"no command":       {nil, "policy: the command is missing: want one of check, matrix"},
+		"unknown command":  {[]string{"cheek"}, `policy: no command "cheek": want one of check, matrix`},
+		"one side":         {[]string{"check", "a/b"}, "policy check: 1 arguments: want SRC and DST"},
+		"three sides":      {[]string{"check", "a/b", "c/d", "-o", "json", "e/f"}, "policy check: 3 arguments: want SRC"},
+		"no namespace":     {[]string{"check", "a", "b/c"}, `policy check: "a": want NAMESPACE/POD, pod/NAMESPACE/NAME`},
+		"a service's":      {[]string{"check", "a/b", "svc/web"}, `policy check: "svc/web": want NAMESPACE/POD`},
+		"port 0":           {[]string{"check", "a/b", "c/d:0"}, `policy check: port ":0": want :PORT`},
+		"no port":          {[]string{"check", "a/b", "c/d:"}, `policy check: port ":": want :PORT`},
+		"a large port":     {[]string{"check", "a/b", "c/d:70000"}, `policy check: port ":70000": want :PORT`},
+		"a port of ICMP":   {[]string{"check", "a/b", "c/d:8/icmp"}, `policy check: port ":8/icmp": want :PORT`},
+		"behind brackets":  {[]string{"check", "a/b", "[fd01::1]80"}, `policy check: port "80": want :PORT`},
+		"unknown format":   {[]string{"check", "a/b", "c/d", "-o", "yaml"}, `--output "yaml": want table or json`},
+		"no cluster":       {[]string{"check", "a/b", "c/d"}, "no API server given"},
+		"no such node":     {[]string{"check", "-f", planInput, "node/nosuch", "default/web-0"}, "there is no Node nosuch"},
+		"no such service":  {[]string{"check", "-f", planInput, "node/n1", "svc/a/b"}, "there is no Service a/b"},
+		"an argument":      {[]string{"matrix", "x"}, `matrix: unexpected argument "x": files are given with -f`},
+		"no such format":   {[]string{"matrix", "-o", "xml"}, `--output "xml": want table, json or, without --expect, dot`},
+		"nothing expected": {[]string{"matrix", "--expect", "nosuch"}, "reading --expect: open nosuch"},
+		"no matrix":        {[]string{"matrix", "--expect", planInput}, "reading --expect " + planInput + ": reading"},
 	} {
 		got := ovnkube(t.Context(), nil, append([]string{"policy"}, c.args...)...)
 		if got.exit != 1 || got.stdout != "" || !strings.Contains(got.stderr, "ovnkube: "+c.want) {

@@ -153,3 +153,53 @@ func TestAnswersAreWhatKubernetesPromises(t *testing.T) {
 		}
 	}
 }
+
+// All pods of a class may connect, and be connected to, as the matrix says.
+func TestMatrixIsWhatKubernetesPromises(t *testing.T) {
+	const rounds, connections = 100, 100
+	seen := map[bool]int{}
+	for seed := range uint64(rounds) {
+		d := dice{rand.New(rand.NewPCG(seed, 37))}
+		k := d.cluster()
+		translated, err := k.translated()
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		db, errs := translated.Database()
+		if len(errs) > 0 {
+			t.Fatalf("seed %d: %v", seed, errs)
+		}
+		m, err := reach.New(translated.Core, db).Matrix(nil)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		class, cells := map[string]string{}, map[[2]string]string{}
+		for _, c := range m.Classes {
+			for _, pod := range c.Pods {
+				class[pod] = c.Name
+			}
+		}
+		for _, c := range m.Cells {
+			cells[[2]string{c.From, c.To}] = c.Ports
+		}
+		for range connections {
+			c := d.connection(k)
+			if c.from.pod == nil || c.to.pod == nil || c.from.pod == c.to.pod {
+				continue
+			}
+			ports := cells[[2]string{class[c.from.name], class[c.to.name]}]
+			if v4, v6, differ := strings.Cut(ports, "; IPv6 "); differ && c.from.addr.Is4() {
+				ports = strings.TrimPrefix(v4, "IPv4 ")
+			} else if differ {
+				ports = v6
+			}
+			if has := hasPort(ports, string(c.protocol), uint16(c.port)); has != k.allowed(c) || ports == "" {
+				t.Fatalf("seed %d: %s: the matrix says %q\n%s", seed, c, ports, k.text(t))
+			}
+			seen[k.allowed(c)]++
+		}
+	}
+	if t.Log(seen); seen[true] < 500 || seen[false] < 200 {
+		t.Errorf("%v: the clusters prove too little", seen)
+	}
+}
