@@ -18,7 +18,8 @@ import (
 const exitDenied = 2
 
 func policyCommand() *cli.Command {
-	subcommands := []*cli.Command{flagsAnywhere(policyCheckCommand()), policyMatrixCommand()}
+	subcommands := []*cli.Command{flagsAnywhere(policyCheckCommand()), policyMatrixCommand(),
+		policyDiffCommand()}
 	return &cli.Command{
 		Name:            "policy",
 		Usage:           "ask who may connect to whom, and which rule says so",

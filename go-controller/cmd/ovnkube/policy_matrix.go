@@ -20,14 +20,18 @@ func policyMatrixCommand() *cli.Command {
 			"Without -f, asks about the cluster; with -f, about manifests and no server.\n\n" +
 			"Exit code 0: printed, or as expected; 2: not as --expect says; 1: an error.",
 		Flags: append(policyFlags("table, json or dot (a graph for graphviz)"),
-			&cli.StringSliceFlag{Name: "namespace", Aliases: []string{"n"},
-				Usage: "only connections from and to pods of this `NAMESPACE`; repeatable"},
+			namespaceFlag(),
 			&cli.StringFlag{Name: "expect", Usage: "`FILE` with a matrix as -o json prints it: print what differs from it, " +
 				"instead of the matrix"}),
 		Before:       withSettings(noArguments),
 		OnUsageError: onUsageError,
 		Action:       runPolicyMatrix,
 	}
+}
+
+func namespaceFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "namespace", Aliases: []string{"n"},
+		Usage: "only connections from and to pods of this `NAMESPACE`; repeatable"}
 }
 
 func runPolicyMatrix(c *cli.Context) error {

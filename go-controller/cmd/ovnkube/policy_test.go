@@ -127,14 +127,61 @@ func TestPolicyMatrixExpect(t *testing.T) {
 	}
 }
 
+// A difference names the connections that are gained and lost, what becomes of established ones, and what is probably
+// not meant.
+func TestPolicyDiff(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	const file = "testdata/policy-check.in.yaml"
+	api := []string{"--log-level=error", "--k8s-apiserver", listsOf(t, file).serve(t)}
+	policy := func(name, spec string) string {
+		return "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {namespace: shop, name: " + name +
+			"}\nspec: " + spec + "\n"
+	}
+	const web = "podSelector: {matchLabels: {app: web}}, "
+	for what, c := range map[string]struct {
+		policy string
+		args   []string
+		exit   int
+		stdout string
+	}{
+		"lost": {policy("db", "{podSelector: {matchLabels: {app: db}}}"), api, 2,
+			"- shop app=web  shop app=db  tcp/53,15432 udp/53\n\nEstablished connections that are lost are cut at the " +
+				"client's next packet.\nA UDP server that keeps sending to a client that never answers goes on.\n"},
+		"gained": {policy("more", "{"+web+"ingress: [{from: [{podSelector: {matchLabels: {app: db}}}], "+
+			"ports: [{port: 80}]}]}"),
+			api, 0, "No connection is gained or lost.\n"}, // db may not connect to it
+		"outside": {policy("more", "{"+web+"ingress: [{ports: [{port: 80}]}]}"), api, 2,
+			"+ desk     shop app=web  tcp/80\n+ outside  shop app=web  tcp/80\n"},
+		"-n": {policy("more", "{"+web+"ingress: [{ports: [{port: 80}]}]}"), append(api, "-n", "desk"), 2,
+			"+ desk  shop app=web  tcp/80\n"},
+		"nobody": {policy("more", "{podSelector: {matchLabels: {app: wbe}}, ingress: [{}]}"), api, 0,
+			"No connection is gained or lost.\n\nWarnings\n  np/shop/more spec.podSelector: selects no pod: pods app=wbe of " +
+				"namespace shop\n"},
+		"hidden, and names": {policy("more", "{"+web+"egress: [{ports: [{port: 53}]}, {to: [{podSelector: {}}], ports: "+
+			"[{port: pg}]}]}"), api, 0, "No connection is gained or lost.\n\nWarnings\n  np/shop/more spec.egress[1].ports: no " +
+			"pod that the rule names has a container port pg/TCP\n  np/shop/more spec.egress[0]: np/shop/web spec.egress[1] " +
+			"allows all of it\n"},
+		"no DNS": {policy("web", "{"+web+"egress: [{to: [{ipBlock: {cidr: 192.0.2.0/24}}], ports: [{port: 53}]}]}"),
+			append(api, "-n", "nosuch"), 0, "No connection is gained or lost.\n\nWarnings\n  np/shop/web spec.egress: no rule " +
+				"allows DNS (53/UDP) to pods such as shop/web-0, which can't resolve names\n"},
+		"two directories": {policy("db", "{podSelector: {}}"), []string{"--from", file}, 0, "No connection is gained or " +
+			"lost.\n\nWarnings\n  np/shop/db spec.podSelector: selects no pod: all pods of namespace shop\n"}, // no pod is in both
+	} {
+		got := ovnkube(t.Context(), strings.NewReader(c.policy), append([]string{"policy", "diff", "-f", "-"}, c.args...)...)
+		if got.exit != c.exit || got.stdout != c.stdout {
+			t.Errorf("%s:\n%s\nwant exit code %d and\n%s", what, got, c.exit, c.stdout)
+		}
+	}
+}
+
 func TestPolicyErrors(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	for what, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no command":       {nil, "policy: the command is missing: want one of check, matrix"},
-		"unknown command":  {[]string{"cheek"}, `policy: no command "cheek": want one of check, matrix`},
+		"no command":       {nil, "policy: the command is missing: want one of check, matrix, diff"},
+		"unknown command":  {[]string{"cheek"}, `policy: no command "cheek": want one of check, matrix, diff`},
 		"one side":         {[]string{"check", "a/b"}, "policy check: 1 arguments: want SRC and DST"},
 		"three sides":      {[]string{"check", "a/b", "c/d", "-o", "json", "e/f"}, "policy check: 3 arguments: want SRC"},
 		"no namespace":     {[]string{"check", "a", "b/c"}, `policy check: "a": want NAMESPACE/POD, pod/NAMESPACE/NAME`},

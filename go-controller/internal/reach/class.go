@@ -93,28 +93,44 @@ func (x *classifier) within(a netip.Addr) string {
 	return b.String()
 }
 
-// classes lists the classes of pods, then those of addresses outside, sorted by name.
-func (x *classifier) classes() []*Class {
+// key is what policies can tell a pod by; ok is false for a pod that connects to nobody, because it has no address.
+func (x *classifier) key(name cluster.Name) (key string, ok bool) {
+	p := x.State.Pods[name]
+	if p == nil || p.HostNetwork {
+		return "", false
+	}
+	ends, err := x.podEnds(name)
+	if err != nil {
+		return "", false
+	}
+	key = x.seen(p)
+	for _, e := range ends {
+		key += x.within(e.Addr)
+	}
+	for _, n := range x.ports {
+		number, _ := p.Ports.Number(n)
+		key += fmt.Sprint(number, " ")
+	}
+	return key, true
+}
+
+// classes lists the classes of pods, then those of addresses outside, sorted by name. With an older cluster they are
+// those that no policy of either can tell apart, of pods that are in both.
+func (x *classifier) classes(old *classifier) []*Class {
 	of := map[string]*Class{}
-	for _, p := range x.State.Pods {
-		if p.HostNetwork {
+	for name, p := range x.State.Pods {
+		key, ok := x.key(name)
+		if old != nil && ok {
+			var before string
+			before, ok = old.key(name)
+			key += " " + before
+		}
+		if !ok {
 			continue
 		}
-		ends, err := x.podEnds(p.Name)
-		if err != nil {
-			continue // it has no address: it connects to nobody
-		}
-		key := x.seen(p)
-		for _, e := range ends {
-			key += x.within(e.Addr)
-		}
-		for _, n := range x.ports {
-			number, _ := p.Ports.Number(n)
-			key += fmt.Sprint(number, " ")
-		}
 		listed := len(x.apart) == 0
-		if slices.Contains(x.apart, p.Name.Namespace) {
-			key, listed = key+p.Name.Namespace, true
+		if slices.Contains(x.apart, name.Namespace) {
+			key, listed = key+name.Namespace, true
 		}
 		if of[key] == nil {
 			of[key] = &Class{listed: listed}

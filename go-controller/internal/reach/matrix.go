@@ -29,18 +29,18 @@ type Cell struct {
 // their pods only.
 func (c *Cluster) Matrix(namespaces []string) (*Matrix, error) {
 	x := newClassifier(c, namespaces)
-	out := &Matrix{Classes: x.classes(), Cells: []Cell{}}
+	out := &Matrix{Classes: x.classes(nil), Cells: []Cell{}}
 	for _, from := range out.Classes {
 		for _, to := range out.Classes {
 			if !from.listed && !to.listed {
 				continue
 			}
-			ports, asked, err := c.between(from, to)
+			sets, err := c.between(from, to)
 			if err != nil {
 				return nil, err
 			}
-			if asked {
-				out.Cells = append(out.Cells, Cell{from.Name, to.Name, ports})
+			if len(sets) > 0 {
+				out.Cells = append(out.Cells, Cell{from.Name, to.Name, text(sets)})
 			}
 		}
 	}
@@ -66,17 +66,20 @@ func (c *Cluster) ends(of *Class, second bool) []End {
 	return out
 }
 
-// between is the ports that one class may connect to of another. asked is false when there is nobody to ask: both are
-// outside, of different families, or one pod.
-func (c *Cluster) between(from, to *Class) (ports string, asked bool, err error) {
+// family is an address family: true for IPv4.
+type family bool
+
+// between is the ports that one class may connect to of another, in each family that both have. There are none to ask
+// about when both are outside, or both are one pod.
+func (c *Cluster) between(from, to *Class) (map[family]PortSet, error) {
+	out := map[family]PortSet{}
 	if from.outside.IsValid() && to.outside.IsValid() {
-		return "", false, nil
+		return out, nil
 	}
 	everything, err := portsOf(Asked{}, End{})
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
-	of := map[bool]string{} // by family
 	for _, a := range c.ends(from, false) {
 		for _, b := range c.ends(to, from == to) {
 			if a.Addr.Is4() != b.Addr.Is4() {
@@ -84,17 +87,25 @@ func (c *Cluster) between(from, to *Class) (ports string, asked bool, err error)
 			}
 			set, err := c.allowed(connection{from: a, to: b, asked: everything})
 			if err != nil {
-				return "", false, fmt.Errorf("asking about %s to %s: %w", a, b, err)
+				return nil, fmt.Errorf("asking about %s to %s: %w", a, b, err)
 			}
-			of[a.Addr.Is4()] = set.String()
+			out[family(a.Addr.Is4())] = set
 		}
 	}
-	v4, has4 := of[true]
-	v6, has6 := of[false]
-	if has4 && has6 && v4 != v6 {
-		return fmt.Sprintf("IPv4 %s; IPv6 %s", v4, v6), true, nil
+	return out, nil
+}
+
+// text is ports of each family; they are named once when they are the same.
+func text(sets map[family]PortSet) string {
+	v4, has4 := sets[true]
+	v6, has6 := sets[false]
+	switch {
+	case has4 && has6 && v4.String() != v6.String():
+		return fmt.Sprintf("IPv4 %s; IPv6 %s", v4, v6)
+	case has4:
+		return v4.String()
 	}
-	return cmp.Or(v4, v6), has4 || has6, nil
+	return v6.String()
 }
 
 // allowed is the ports to which a way to connect is allowed.

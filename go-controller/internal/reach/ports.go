@@ -56,6 +56,26 @@ func (s *PortSet) add(more span) {
 	s.spans = append(s.spans, more)
 }
 
+// without is the ports that are not in another set.
+func (s PortSet) without(t PortSet) PortSet {
+	var out PortSet
+	for _, x := range s.spans {
+		for port := int(x.first); port <= int(x.last); port++ {
+			if one := (span{x.protocol, uint16(port), uint16(port)}); !t.has(one) {
+				out.add(one)
+			}
+		}
+	}
+	return out
+}
+
+// has is true when all of a span is in one span of the set.
+func (s PortSet) has(x span) bool {
+	return slices.ContainsFunc(s.spans, func(y span) bool {
+		return x.protocol == y.protocol && y.first <= x.first && x.last <= y.last
+	})
+}
+
 // size is how many ports there are.
 func (s PortSet) size() int {
 	n := 0

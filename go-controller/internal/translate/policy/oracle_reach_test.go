@@ -115,15 +115,7 @@ func TestAnswersAreWhatKubernetesPromises(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := dice{rand.New(rand.NewPCG(seed, 29))}
 		k := d.cluster()
-		translated, err := k.translated()
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		db, errs := translated.Database()
-		if len(errs) > 0 {
-			t.Fatalf("seed %d: %v", seed, errs)
-		}
-		r := reach.New(translated.Core, db)
+		r := k.asker(t)
 		for range connections {
 			c := d.connection(k)
 			if c.from.pod != nil && c.from.pod == c.to.pod {
@@ -154,6 +146,50 @@ func TestAnswersAreWhatKubernetesPromises(t *testing.T) {
 	}
 }
 
+// asker asks package reach about a cluster.
+func (k *kube) asker(t *testing.T) *reach.Cluster {
+	t.Helper()
+	translated, err := k.translated()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, k.text(t))
+	}
+	db, errs := translated.Database()
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return reach.New(translated.Core, db)
+}
+
+// table is the ports in cells, by pods.
+type table struct {
+	class map[string]string
+	cells map[[2]string]string
+}
+
+func newTable(classes []*reach.Class, cells []reach.Cell) table {
+	out := table{map[string]string{}, map[[2]string]string{}}
+	for _, c := range classes {
+		for _, pod := range c.Pods {
+			out.class[pod] = c.Name
+		}
+	}
+	for _, c := range cells {
+		out.cells[[2]string{c.From, c.To}] = c.Ports
+	}
+	return out
+}
+
+// has tells whether a connection between pods is in the cells.
+func (t table) has(c connection) bool {
+	ports := t.cells[[2]string{t.class[c.from.name], t.class[c.to.name]}]
+	if v4, v6, differ := strings.Cut(ports, "; IPv6 "); differ && c.from.addr.Is4() {
+		ports = strings.TrimPrefix(v4, "IPv4 ")
+	} else if differ {
+		ports = v6
+	}
+	return hasPort(ports, string(c.protocol), uint16(c.port))
+}
+
 // All pods of a class may connect, and be connected to, as the matrix says.
 func TestMatrixIsWhatKubernetesPromises(t *testing.T) {
 	const rounds, connections = 100, 100
@@ -161,45 +197,64 @@ func TestMatrixIsWhatKubernetesPromises(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := dice{rand.New(rand.NewPCG(seed, 37))}
 		k := d.cluster()
-		translated, err := k.translated()
+		m, err := k.asker(t).Matrix(nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		db, errs := translated.Database()
-		if len(errs) > 0 {
-			t.Fatalf("seed %d: %v", seed, errs)
-		}
-		m, err := reach.New(translated.Core, db).Matrix(nil)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		class, cells := map[string]string{}, map[[2]string]string{}
-		for _, c := range m.Classes {
-			for _, pod := range c.Pods {
-				class[pod] = c.Name
-			}
-		}
-		for _, c := range m.Cells {
-			cells[[2]string{c.From, c.To}] = c.Ports
-		}
+		matrix := newTable(m.Classes, m.Cells)
 		for range connections {
 			c := d.connection(k)
 			if c.from.pod == nil || c.to.pod == nil || c.from.pod == c.to.pod {
 				continue
 			}
-			ports := cells[[2]string{class[c.from.name], class[c.to.name]}]
-			if v4, v6, differ := strings.Cut(ports, "; IPv6 "); differ && c.from.addr.Is4() {
-				ports = strings.TrimPrefix(v4, "IPv4 ")
-			} else if differ {
-				ports = v6
-			}
-			if has := hasPort(ports, string(c.protocol), uint16(c.port)); has != k.allowed(c) || ports == "" {
-				t.Fatalf("seed %d: %s: the matrix says %q\n%s", seed, c, ports, k.text(t))
+			if matrix.has(c) != k.allowed(c) {
+				t.Fatalf("seed %d: %s: the matrix says %v\n%s", seed, c, matrix.has(c), k.text(t))
 			}
 			seen[k.allowed(c)]++
 		}
 	}
 	if t.Log(seen); seen[true] < 500 || seen[false] < 200 {
+		t.Errorf("%v: the clusters prove too little", seen)
+	}
+}
+
+// A difference has the connections that Kubernetes promises after a change of policies and not before, or the other way
+// round.
+func TestDiffIsWhatKubernetesPromises(t *testing.T) {
+	const rounds, connections = 60, 100
+	seen := map[string]int{}
+	for seed := range uint64(rounds) {
+		d := dice{rand.New(rand.NewPCG(seed, 41))}
+		old := d.cluster()
+		now := old.clone()
+		now.policies = nil
+		for i := range old.policies {
+			if p := old.policies[i]; d.chance(70) {
+				now.policies = append(now.policies, p)
+			}
+		}
+		for i := range d.IntN(3) {
+			now.policies = append(now.policies, d.policy(100+i))
+		}
+		diff, err := now.asker(t).DiffFrom(old.asker(t), nil)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		gained, lost := newTable(diff.Classes, diff.Gained), newTable(diff.Classes, diff.Lost)
+		for range connections {
+			c := d.connection(old)
+			if c.from.pod == nil || c.to.pod == nil || c.from.pod == c.to.pod {
+				continue
+			}
+			was, is := old.allowed(c), now.allowed(c)
+			if gained.has(c) != (is && !was) || lost.has(c) != (was && !is) {
+				t.Fatalf("seed %d: %s: was allowed %v, is allowed %v; in the difference gained %v, lost %v\n%s\nnow\n%s", seed, c,
+					was, is, gained.has(c), lost.has(c), old.text(t), now.text(t))
+			}
+			seen[fmt.Sprintf("was %v, is %v", was, is)]++
+		}
+	}
+	if t.Log(seen); seen["was true, is false"] < 30 || seen["was false, is true"] < 30 {
 		t.Errorf("%v: the clusters prove too little", seen)
 	}
 }
