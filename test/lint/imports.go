@@ -18,7 +18,7 @@ func importRules() *depguard.LinterSettings {
 				"**/internal/cluster/*.go", "**/internal/cluster/index/*.go", "**/internal/allocate/*.go",
 				"**/internal/nb/*.go", "**/internal/translate/*.go", "**/internal/translate/**/*.go", "**/internal/core/*.go",
 				"**/internal/offline/*.go", "**/internal/hostplan/*.go", "**/internal/hostplan/**/*.go",
-				"**/internal/subnet/*.go", "**/internal/verdict/*.go", noTest,
+				"**/internal/subnet/*.go", "**/internal/verdict/*.go", "**/internal/reach/*.go", noTest,
 			},
 			Deny: map[string]string{
 				"context": "the core is pure", "log": "the core is silent", "sync": "the core belongs to one goroutine",

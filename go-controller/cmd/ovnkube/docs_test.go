@@ -21,8 +21,9 @@ const asOvnkube = "NORTHBOUND_TEST_AS_OVNKUBE"
 // directory with the page's example files, against real servers.
 func TestDocs(t *testing.T) {
 	for page, database := range map[string]func(t *testing.T) string{
-		"translate.md": func(t *testing.T) string { return testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"]) },
-		"explain.md":   func(t *testing.T) string { return testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]) },
+		"translate.md":    func(t *testing.T) string { return testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"]) },
+		"explain.md":      func(t *testing.T) string { return testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]) },
+		"policy-check.md": func(t *testing.T) string { return testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]) },
 		"plan.md": func(t *testing.T) string {
 			out := ovnkube(t.Context(), nil, "translate", "-f", filepath.Join(docsDir, "cluster.yaml"), "-o", "ovsdb")
 			if out.exit != 0 {
@@ -95,12 +96,14 @@ func newShell(t *testing.T, remote string) shell {
 	if err := os.Symlink(self, filepath.Join(bin, "ovnkube")); err != nil {
 		t.Fatal(err)
 	}
-	examples, err := os.ReadFile(filepath.Join(docsDir, "cluster.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "cluster.yaml"), examples, 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"cluster.yaml", "policies.yaml"} {
+		examples, err := os.ReadFile(filepath.Join(docsDir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), examples, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return shell{dir, append(os.Environ(), asOvnkube+"=1", "NORTHBOUND_NB_ADDRESS="+remote, "OVN_NB_DB="+remote,
 		fmt.Sprintf("PATH=%s:%s:%s", bin, filepath.Dir(testkit.Tool(t, "ovsdb-tool")), os.Getenv("PATH")))}

@@ -17,10 +17,15 @@ func manifestFlag(usage string) cli.Flag {
 	return &cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: usage}
 }
 
-// manifests reads the files of manifestFlag. It prints warnings and ignored kinds. The error describes broken
-// objects; the sound ones are returned with it.
+// manifests reads the files of manifestFlag.
 func manifests(c *cli.Context) ([]cluster.Object, error) {
-	m := manifest.Read(kinds.All(), c.StringSlice("filename"), c.App.Reader)
+	return manifestsIn(c, c.StringSlice("filename"))
+}
+
+// manifestsIn reads files. It prints warnings and ignored kinds. The error describes broken
+// objects; the sound ones are returned with it.
+func manifestsIn(c *cli.Context, files []string) ([]cluster.Object, error) {
+	m := manifest.Read(kinds.All(), files, c.App.Reader)
 	for _, warning := range m.Warnings {
 		warn(c.App.ErrWriter, warning)
 	}

@@ -79,6 +79,15 @@ func NewLabelSelector(requirements ...Requirement) LabelSelector {
 // All is true when the selector selects every object.
 func (s LabelSelector) All() bool { return len(s.requirements) == 0 }
 
+// Keys lists the labels that the selector asks for.
+func (s LabelSelector) Keys() []string {
+	var out []string
+	for _, r := range s.requirements {
+		out = append(out, r.Key)
+	}
+	return out
+}
+
 // Selects is true when an object with these labels is selected.
 func (s LabelSelector) Selects(labels Labels) bool {
 	for _, r := range s.requirements {

@@ -68,6 +68,21 @@ func (rows *Rows) compare(c *core.Core, o nb.Owner, v nb.View) error {
 	return nil
 }
 
+// StateOf tells how a row that is wanted is in a database.
+func StateOf(c *core.Core, v nb.View, k nb.Key) (State, error) {
+	rows, _, err := rowsOf(c, k.Owner)
+	if err == nil {
+		err = rows.compare(c, k.Owner, v)
+	}
+	if err != nil {
+		return "", err
+	}
+	if r := rows.find(k, ""); r != nil {
+		return r.State, nil
+	}
+	return Unwanted, nil
+}
+
 // differ notes what a plan would change.
 func (rows *Rows) differ(plan nb.Plan) {
 	for _, rc := range plan.Rows {

@@ -61,6 +61,17 @@ func (s *Session) View() nb.View {
 	return &view{Session: s, rows: map[nb.Ref]model.Model{}, lists: map[nb.Slot]*listed{}}
 }
 
+// Rows lists the rows of a table, whoever made them, in no order. They must not be modified.
+func (s *Session) Rows(table string) []model.Model {
+	var out []model.Model
+	if t := s.cache.Table(table); t != nil {
+		for _, m := range t.RowsShallow() {
+			out = append(out, s.models.row(m))
+		}
+	}
+	return out
+}
+
 // Owners lists every owner that a row's mark names.
 func (s *Session) Owners() []nb.Owner { return s.index.owners() }
 

@@ -22,20 +22,42 @@ type Verdict struct {
 // A pod that reaches itself through a service is not asked about here. Its packet skips FromLportAfterLB and arrives
 // from the load balancer's options:hairpin_snat_ip: ask each Stage.
 func (e *Evaluator) Connection(p Packet, service netip.AddrPort) (Verdict, error) {
+	out := Verdict{Allowed: true}
+	err := e.ask(p, service, func(s Step) bool {
+		out.Steps, out.Allowed = append(out.Steps, s), s.Allowed
+		return s.Allowed
+	})
+	if err != nil {
+		return Verdict{}, err
+	}
+	return out, nil
+}
+
+// Steps is the answers of all stages, also of those after one that drops the packet. It is asked as Connection is.
+func (e *Evaluator) Steps(p Packet, service netip.AddrPort) ([]Step, error) {
+	var out []Step
+	err := e.ask(p, service, func(s Step) bool {
+		out = append(out, s)
+		return true
+	})
+	return out, err
+}
+
+// ask yields the answers of the stages, in their order.
+func (e *Evaluator) ask(p Packet, service netip.AddrPort, yield func(Step) bool) error {
 	before := p
 	if service.IsValid() {
 		before.Dst, before.DstPort = service.Addr(), service.Port()
 	}
 	for _, packet := range []Packet{before, p} {
 		if err := packet.valid(); err != nil {
-			return Verdict{}, fmt.Errorf("evaluating a connection: %w", err)
+			return fmt.Errorf("evaluating a connection: %w", err)
 		}
 	}
 	hops, err := e.hops(p.Inport, p.Outport)
 	if err != nil {
-		return Verdict{}, err
+		return err
 	}
-	out := Verdict{Allowed: true}
 	for i, h := range hops {
 		for _, stage := range []Stage{FromLport, FromLportAfterLB, ToLport} {
 			at := p
@@ -45,16 +67,14 @@ func (e *Evaluator) Connection(p Packet, service netip.AddrPort) (Verdict, error
 			at.Inport, at.Outport = h.in, h.out
 			step, err := h.at.step(stage, at)
 			if err != nil {
-				return Verdict{}, err
+				return err
 			}
-			out.Steps = append(out.Steps, step)
-			if !step.Allowed {
-				out.Allowed = false
-				return out, nil
+			if !yield(step) {
+				return nil
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // hop is the way through one switch.

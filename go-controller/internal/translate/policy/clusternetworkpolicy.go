@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
@@ -84,25 +85,25 @@ func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows
 	for i, rule := range p.Egress {
 		r.clusterRule(egress(), i, out+i, p, rule)
 	}
-	full := max(in+len(p.Ingress), out+len(p.Egress)) > names.ClusterPolicyPlaces
-	return translate.Rows{Rows: r.rows, Reports: clash(p, before, after, full)}, nil
+	return translate.Rows{Rows: r.rows, Reports: clash(p, before, after)}, nil
 }
 
 // clash reports policies with the same tier and priority. The API leaves open which of them decides.
-func clash(p *cluster.TieredPolicy, before, after []*cluster.TieredPolicy, full bool,
-) []cluster.Problem {
+func clash(p *cluster.TieredPolicy, before, after []*cluster.TieredPolicy) []cluster.Problem {
 	if len(before)+len(after) == 0 {
 		return nil
 	}
-	relation, other := "asked after", p
-	if len(before) > 0 {
-		other = before[0]
-	} else {
-		relation, other = "asked before", after[0]
+	relation, others := "after", before
+	if len(before) == 0 {
+		relation, others = "before", after
 	}
-	text := fmt.Sprintf("spec.priority: %d of tier %s is the priority of %d more policies: this one is %s %s, by age; "+
-		"give each a number of its own", p.Priority, p.Tier, len(before)+len(after), relation, other.Name)
-	if full {
+	text := fmt.Sprintf("spec.priority: %d policies of tier %s have %d: this one is asked %s %s, by age; give each a number "+
+		"of its own", 1+len(before)+len(after), p.Tier, p.Priority, relation, others[0].Name)
+	in, out := len(p.Ingress), len(p.Egress)
+	for _, q := range slices.Concat(before, after) {
+		in, out = in+len(q.Ingress), out+len(q.Egress)
+	}
+	if max(in, out) > names.ClusterPolicyPlaces {
 		text += fmt.Sprintf("; they have more than %d rules for a direction: which of the last rules decides is left to OVN",
 			names.ClusterPolicyPlaces)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // ruleACLs makes the ACLs of one rule.
@@ -64,7 +65,7 @@ func (a ruleACLs) anyPort(rule cluster.PolicyRule) {
 		a.add(nil, portTerm{}, "ip")
 		return
 	}
-	for _, f := range familiesOf(a.state) {
+	for _, f := range translate.Families(a.state) {
 		for _, s := range a.sides(rule, f) {
 			a.add(append([]string{string(f)}, s.part...), portTerm{}, s.match)
 		}
@@ -78,7 +79,7 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 		a.add([]string{protocol}, portTerm{protocol, ports}, ports)
 		return
 	}
-	for _, f := range familiesOf(a.state) {
+	for _, f := range translate.Families(a.state) {
 		for _, s := range a.sides(rule, f) {
 			a.add(append([]string{string(f), protocol}, s.part...), portTerm{protocol, ports}, s.match, ports)
 		}
@@ -90,7 +91,7 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 func (a ruleACLs) ownPort(rule cluster.PolicyRule, name cluster.PortName) {
 	selection := a.policies.Selection(a.subject)
 	for _, number := range selection.Numbers(name) {
-		for _, f := range familiesOf(a.state) {
+		for _, f := range translate.Families(a.state) {
 			own := server(f, a.portSet(a.subject, name, number, f))
 			term := port(name, number)
 			if rule.AnyPeer {
@@ -119,7 +120,7 @@ func (a ruleACLs) theirPort(rule cluster.PolicyRule, name cluster.PortName) {
 	}
 	for _, number := range slices.Sorted(maps.Keys(having)) {
 		hashes := slices.Sorted(slices.Values(having[number]))
-		for _, f := range familiesOf(a.state) {
+		for _, f := range translate.Families(a.state) {
 			var sets []string
 			for _, hash := range hashes {
 				sets = append(sets, a.portSet(hash, name, number, f))

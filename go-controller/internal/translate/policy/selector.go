@@ -60,7 +60,7 @@ func (t Selector) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			Name: names.SelectorGroup(sel.Hash), ExternalIDs: r.text(),
 		}))
 	}
-	for _, f := range familiesOf(s) {
+	for _, f := range translate.Families(s) {
 		if sel.Peer() && addressSet(s, sel.Selector, f) == names.SelectorAddressSet(sel.Hash, f) {
 			rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f),
 				names.SelectorAddressSet(sel.Hash, f), sel.Addresses(f == names.IPv4)))
@@ -85,7 +85,7 @@ func (t Selector) nodes(s *cluster.State, o nb.Owner) []nb.Row {
 	}
 	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, nodesText(n.selector)}
 	var rows []nb.Row
-	for _, f := range familiesOf(s) {
+	for _, f := range translate.Families(s) {
 		rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f), names.SelectorAddressSet(o.Name, f),
 			x.addresses(n, f == names.IPv4)))
 	}
@@ -114,16 +114,4 @@ func addressSet(s *cluster.State, selector cluster.PodSelector, f names.Family) 
 		return names.NamespaceAddressSet(selector.Namespace, f)
 	}
 	return names.SelectorAddressSet(index.SelectorHash(selector), f)
-}
-
-// familiesOf lists the address families of pods.
-func familiesOf(s *cluster.State) []names.Family {
-	var out []names.Family
-	if s.Config.HasIPv4() {
-		out = append(out, names.IPv4)
-	}
-	if s.Config.HasIPv6() {
-		out = append(out, names.IPv6)
-	}
-	return out
 }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/offline"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/reach"
+)
+
+// exitDenied is the exit code when not all that was asked about is allowed.
+const exitDenied = 2
+
+func policyCommand() *cli.Command {
+	subcommands := []*cli.Command{flagsAnywhere(policyCheckCommand()), policyMatrixCommand(),
+		policyDiffCommand()}
+	return &cli.Command{
+		Name:            "policy",
+		Usage:           "ask who may connect to whom, and which rule says so",
+		HideHelpCommand: true,
+		Subcommands:     subcommands,
+		Before:          func(*cli.Context) error { return nil },
+		Action: func(c *cli.Context) error {
+			want := "want one of " + strings.Join(commandNames(subcommands), ", ")
+			if c.NArg() > 0 {
+				return usageError{fmt.Errorf("policy: no command %q: %s", c.Args().First(), want)}
+			}
+			return usageError{fmt.Errorf("policy: the command is missing: %s", want)}
+		},
+	}
+}
+
+func policyCheckCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "ask whether one may connect to another, and which rule decides",
+		ArgsUsage: "SRC DST[:PORT[/PROTOCOL]]",
+		Description: "SRC and DST are NAMESPACE/POD or pod/NAMESPACE/NAME, node/NAME, or an IP address. DST may also be\n" +
+			"svc/NAMESPACE/NAME: then each of its backends is asked about. PORT is a number or a name; PROTOCOL is TCP\n" +
+			"unless it is given. Without a port, all ports are asked about. An IPv6 address before a port is in brackets.\n\n" +
+			"Without -f, asks about the cluster and compares with the Northbound database. With -f, asks about\n" +
+			"manifests and no server. The answer is what OVN does with the rows that the master wants.\n\n" +
+			"Exit code 0: all of it is allowed; 2: some or all of it is denied; 1: an error.",
+		Flags:        policyFlags("table or json"),
+		Before:       withSettings(func(*cli.Context) error { return nil }),
+		OnUsageError: onUsageError,
+		Action:       runPolicyCheck,
+	}
+}
+
+// policyFlags are those of all commands about policies.
+func policyFlags(formats string) []cli.Flag {
+	return slices.Concat([]cli.Flag{outputFlag("table", formats)}, serversOrManifestsFlags(), clusterFlags(),
+		topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
+}
+
+func runPolicyCheck(c *cli.Context) error {
+	if c.NArg() != 2 {
+		return usageError{fmt.Errorf("policy check: %d arguments: want SRC and DST[:PORT[/PROTOCOL]]", c.NArg())}
+	}
+	q, err := reach.Ask(c.Args().Get(0), c.Args().Get(1))
+	if err != nil {
+		return usageError{fmt.Errorf("policy check: %w", err)}
+	}
+	write, err := tableOrJSON(c)
+	if err != nil {
+		return err
+	}
+	var answer *reach.Check
+	broken, err := reachable(c, func(r *reach.Cluster) (err error) {
+		answer, err = r.Check(q)
+		return err
+	})
+	if err != nil {
+		return errors.Join(broken, err)
+	}
+	if err := errors.Join(write(answer), broken); err != nil {
+		return err
+	}
+	if answer.Result != reach.Allowed {
+		return cli.Exit("", exitDenied)
+	}
+	return nil
+}
+
+// tableOrJSON reads the flag --output of commands that print a table or JSON.
+func tableOrJSON(c *cli.Context) (write func(printable) error, err error) {
+	switch format := c.String("output"); format {
+	case "table":
+		return func(p printable) error { return p.WriteText(c.App.Writer) }, nil
+	case "json":
+		return func(p printable) error { return p.WriteJSON(c.App.Writer) }, nil
+	default:
+		return nil, usageError{fmt.Errorf("--output %q: want table or json", format)}
+	}
+}
+
+// reachable asks about the manifests, or else about the cluster beside the Northbound database. broken describes broken
+// manifests: the sound ones are asked about.
+func reachable(c *cli.Context, ask func(*reach.Cluster) error) (broken, err error) {
+	log, m, err := logAndMaster(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.StringSlice("filename")) > 0 {
+		objects, broken := manifests(c)
+		made := offline.New(m.Cluster, objects)
+		r, err := wanted(c, made)
+		if err != nil {
+			return broken, err
+		}
+		return broken, ask(r)
+	}
+	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
+	defer cancel()
+	objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		warn(c.App.ErrWriter, p)
+	}
+	_, err = beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+		r, err := wanted(c, want)
+		if err != nil {
+			return err
+		}
+		r.Compare(session.View(), session)
+		return ask(r)
+	})
+	return nil, err
+}
+
+// wanted is the cluster with the rows that it wants. What is wrong with objects is a warning: the others are asked
+// about.
+func wanted(c *cli.Context, made *offline.Cluster) (*reach.Cluster, error) {
+	db, errs := made.Database()
+	for _, p := range made.Problems {
+		warn(c.App.ErrWriter, p)
+	}
+	return reach.New(made.Core, db), errors.Join(errs...)
+}

@@ -1,0 +1,118 @@
+package reach
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/verdict"
+)
+
+// ownPort is a source port that a client chooses itself, unlike those of connections that a node forwards
+// (names.SNATPorts).
+const ownPort = 40000
+
+// connection is one way to connect.
+type connection struct {
+	from, to End
+	client   string         // who asked, when from only forwards
+	service  netip.AddrPort // what the client connects to; the zero value unless that is a Service
+	via      string         // that Service, as text
+	asked    []span         // ports of to
+	// refused is why there is nobody to connect to.
+	refused string
+}
+
+// packet is the connection's first packet to the first port of a span.
+func (c connection) packet(s span) verdict.Packet {
+	out := verdict.Packet{Inport: c.from.port, Outport: c.to.port, Src: c.from.Addr, Dst: c.to.Addr, SrcPort: ownPort,
+		DstPort: s.first, Protocol: number(s.protocol, c.to.Addr.Is4())}
+	if c.client != "" {
+		out.SrcPort = names.FirstSNATPort
+	}
+	switch out.Protocol {
+	case verdict.ICMP:
+		out.SrcPort, out.ICMPType = 0, 8
+	case verdict.ICMPv6:
+		out.SrcPort, out.ICMPType = 0, 128
+	}
+	return out
+}
+
+// itself is true when a pod connects to itself.
+func (c connection) itself() bool { return c.from.pod != nil && c.from.pod == c.to.pod }
+
+// connections lists the ways to connect that a question is about.
+func (c *Cluster) connections(q Question) (out []connection, notes []string, err error) {
+	from, notes, err := c.clients(q.From)
+	if err != nil {
+		return nil, nil, err
+	}
+	if q.To.Kind == Address && q.Port.Number != 0 {
+		if svc := c.holder(q); svc != nil {
+			q.To = Side{Kind: Service, Name: svc.Name}
+		}
+	}
+	if q.To.Kind == Service {
+		out, err = c.toService(from, q)
+		return out, notes, err
+	}
+	to, more, err := c.sideEnds(q.To)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range to {
+		asked, err := portsOf(q.Port, e)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, client := range from {
+			if client.Addr.Is4() == e.Addr.Is4() {
+				out = append(out, connection{from: client, to: e, asked: asked})
+			}
+		}
+	}
+	if len(out) == 0 {
+		err = fmt.Errorf("%s and %s have no addresses of the same family", q.From, q.To)
+	}
+	return out, append(notes, more...), err
+}
+
+// portsOf is the ports of an end that a question is about.
+func portsOf(a Asked, e End) ([]span, error) {
+	switch {
+	case a.Name != "":
+		return namedPort(a, e)
+	case a.Number != 0:
+		p := a.Protocol
+		if p == "" {
+			p = cluster.TCP
+		}
+		return []span{{p, a.Number, a.Number}}, nil
+	case a.Protocol != "":
+		return []span{everyPort(a.Protocol)}, nil
+	}
+	var out []span
+	for _, p := range protocols() {
+		out = append(out, everyPort(p))
+	}
+	return out, nil
+}
+
+// namedPort is the numbers of a port that a pod's containers have by name.
+func namedPort(a Asked, e End) ([]span, error) {
+	var out []span
+	for _, p := range cluster.Protocols() {
+		if e.pod == nil || a.Protocol != "" && a.Protocol != p {
+			continue
+		}
+		if number, ok := e.pod.Ports.Number(cluster.PortName{Protocol: p, Name: a.Name}); ok {
+			out = append(out, span{p, number, number})
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s has no container port %s: want a number, or the name of one of its ports", e.Name, a)
+	}
+	return out, nil
+}

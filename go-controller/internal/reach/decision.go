@@ -1,0 +1,185 @@
+package reach
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/verdict"
+)
+
+// Decision is what the rows decide about a connection in one direction: that of the client's policies, or that of the
+// server's.
+type Decision struct {
+	Allowed bool   `json:"allowed"`
+	Object  string `json:"object,omitempty"` // whose rule decides: "np/shop/web"
+	Field   string `json:"field,omitempty"`  // the rule: "spec.ingress[0]"
+	Reason  string `json:"reason"`           // the same for a person, or why no rule decides
+	Rows    []Row  `json:"rows,omitempty"`   // the ACLs that decide
+}
+
+// says is true when two decisions say the same, whatever rows make them.
+func (d Decision) says(e Decision) bool {
+	return d.Allowed == e.Allowed && d.Object == e.Object && d.Field == e.Field && d.Reason == e.Reason
+}
+
+// itself is why a pod reaches itself through a service.
+const itself = "a pod may always reach itself"
+
+// direction is that of a decision.
+type direction string
+
+const (
+	egress  direction = "egress"
+	ingress direction = "ingress"
+)
+
+// policyType is the direction as policies spell it.
+func (d direction) policyType() string {
+	if d == egress {
+		return "Egress"
+	}
+	return "Ingress"
+}
+
+// decide is what the ACLs of some stages decide: the first one that drops the packet, or else the last one that allows
+// it. A nil ACL stands for none.
+func decide(steps []verdict.Step) (allowed bool, acl *nbdb.ACL) {
+	for _, s := range steps {
+		if !s.Allowed {
+			return false, s.ACL
+		}
+		if s.ACL != nil {
+			acl = s.ACL
+		}
+	}
+	return true, acl
+}
+
+// decision says what the stages of a direction decide about the pod at that end.
+func (c *Cluster) decision(d direction, e End, steps []verdict.Step) Decision {
+	allowed, acl := decide(steps)
+	out := Decision{Allowed: allowed}
+	if acl == nil {
+		out.Reason = c.undecided(d, e)
+		return out
+	}
+	key, owned := c.Schema.Mark(acl)
+	if owned {
+		out.Rows = []Row{{UUID: acl.UUID, Role: key.Role, key: key}}
+	}
+	if rule, of := acl.ExternalIDs[names.RuleKey]; owned && of {
+		out.Object, out.Field = object(key.Owner), field(rule)
+		out.Reason = out.Object + " " + out.Field
+		return out
+	}
+	out.Reason = c.reason(d, e, key, acl)
+	return out
+}
+
+// object is an owner of rules as it is named on the command line.
+func object(o nb.Owner) string {
+	kind := strings.ToLower(string(o.Kind))
+	switch o.Kind {
+	case names.KindPolicy:
+		kind = "np"
+	case names.KindClusterPolicy:
+		kind = "cnp"
+	}
+	return kind + "/" + o.Name
+}
+
+// field is the field of a rule: spec.ingress[0] for ingress:0.
+func field(rule string) string {
+	direction, number, _ := strings.Cut(rule, ":")
+	return fmt.Sprintf("spec.%s[%s]", direction, number)
+}
+
+// undecided says why no ACL decides.
+func (c *Cluster) undecided(d direction, e End) string {
+	switch {
+	case e.pod == nil && e.Name == "outside":
+		return "outside the cluster: no policy selects it"
+	case e.pod == nil:
+		return "a node's host: no policy selects it"
+	}
+	all := c.selecting(e.pod)
+	by := isolating(all, d)
+	switch {
+	case len(all) == 0 && len(c.State.ClusterNetworkPolicies) > 0:
+		return "no NetworkPolicy selects it, and no rule of a ClusterNetworkPolicy matches this"
+	case len(all) == 0:
+		return "no policy selects it"
+	case len(by) == 0:
+		return "no policy with " + d.policyType() + " selects it"
+	}
+	return "isolated by " + list(by) + ", but no row denies it"
+}
+
+// reason says why an ACL that is for no rule decides.
+func (c *Cluster) reason(d direction, e End, key nb.Key, acl *nbdb.ACL) string {
+	role, _, _ := strings.Cut(strings.TrimSuffix(key.Role, "-"+string(names.IPv4)), "-"+string(names.IPv6))
+	switch key.Owner.Kind {
+	case names.KindIsolation:
+		switch role {
+		case names.RoleDenyIn, names.RoleDenyOut:
+			if e.pod == nil {
+				return "isolated, and no rule allows this"
+			}
+			return "isolated by " + list(isolating(c.selecting(e.pod), d)) + ", and no rule allows this"
+		case names.RoleOwnIn:
+			return "its own node may always connect to it"
+		case names.RoleOwnOut:
+			return "it may always connect to its own node"
+		case names.RoleItself:
+			return itself
+		case names.RoleProbeOut, names.RoleAnswer:
+			return "it may always answer OVN's health checks"
+		}
+	case names.KindNode:
+		switch role {
+		case names.RoleUnserved:
+			return "a ClusterIP at which no Service has a backend"
+		case names.RoleSpoofGuard:
+			return "only the network itself sends such packets"
+		case names.RoleHairpin:
+			return "it comes back to its own node"
+		}
+	}
+	return fmt.Sprintf("ACL %s, which Northbound did not make: %s %s", acl.UUID, acl.Action, acl.Match)
+}
+
+// selecting lists the policies that select a pod, sorted.
+func (c *Cluster) selecting(p *cluster.Pod) []*cluster.NetworkPolicy {
+	var out []*cluster.NetworkPolicy
+	for _, np := range c.State.NetworkPolicies {
+		if np.Name.Namespace == p.Name.Namespace && np.Pods.Selects(p.Labels) {
+			out = append(out, np)
+		}
+	}
+	slices.SortFunc(out, func(a, b *cluster.NetworkPolicy) int { return cluster.CompareNames(a.Name, b.Name) })
+	return out
+}
+
+// isolating lists those of the policies that isolate pods in a direction.
+func isolating(all []*cluster.NetworkPolicy, d direction) []*cluster.NetworkPolicy {
+	return slices.DeleteFunc(slices.Clone(all), func(p *cluster.NetworkPolicy) bool {
+		if d == egress {
+			return !p.Egress.Isolates
+		}
+		return !p.Ingress.Isolates
+	})
+}
+
+// list names policies: "np/shop/a, np/shop/b".
+func list(policies []*cluster.NetworkPolicy) string {
+	var out []string
+	for _, p := range policies {
+		out = append(out, "np/"+p.Name.String())
+	}
+	return strings.Join(out, ", ")
+}

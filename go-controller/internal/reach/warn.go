@@ -1,0 +1,192 @@
+package reach
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+)
+
+// warnings says what is probably not meant in the policies that an older cluster has not, or has otherwise.
+func (c *Cluster) warnings(old *Cluster) []string {
+	var out []string
+	policies := slices.SortedFunc(maps.Values(c.State.NetworkPolicies), comparePolicies)
+	for _, p := range policies {
+		if before := old.State.NetworkPolicies[p.Name]; before != nil && before.Equal(p) {
+			continue
+		}
+		w := warner{c, p, "np/" + p.Name.String(), &out}
+		if !w.selectsAny(p.Subject()) {
+			w.warn("spec.podSelector", "selects no pod: %s", p.Subject())
+			continue
+		}
+		for _, d := range []direction{ingress, egress} {
+			for i, r := range rulesOf(p, d) {
+				w.rule(d, i, r)
+			}
+			w.hidden(d, policies)
+		}
+		w.dns()
+	}
+	return out
+}
+
+func comparePolicies(a, b *cluster.NetworkPolicy) int { return cluster.CompareNames(a.Name, b.Name) }
+
+// rulesOf lists the rules of a policy that count in a direction.
+func rulesOf(p *cluster.NetworkPolicy, d direction) []cluster.PolicyRule {
+	rules := p.Ingress
+	if d == egress {
+		rules = p.Egress
+	}
+	if !rules.Isolates {
+		return nil
+	}
+	return rules.Rules
+}
+
+// warner warns about one policy.
+type warner struct {
+	*Cluster
+	policy *cluster.NetworkPolicy
+	name   string
+	out    *[]string
+}
+
+func (w warner) warn(field, format string, args ...any) {
+	*w.out = append(*w.out, fmt.Sprintf("%s %s: %s", w.name, field, fmt.Sprintf(format, args...)))
+}
+
+func fieldOf(d direction, i int) string { return fmt.Sprintf("spec.%s[%d]", d, i) }
+
+// selectsAny is true when a selector selects a pod that has an address.
+func (w warner) selectsAny(s cluster.PodSelector) bool {
+	sel := index.PoliciesOf(w.State).Selection(index.SelectorHash(s))
+	return sel != nil && len(sel.Addresses(true))+len(sel.Addresses(false)) > 0
+}
+
+// rule warns about selectors that select nothing, and named ports that nobody has.
+func (w warner) rule(d direction, i int, r cluster.PolicyRule) {
+	for _, peer := range r.PodPeers() {
+		if !w.selectsAny(peer) {
+			w.warn(fieldOf(d, i), "selects no pod: %s", peer)
+		}
+	}
+	servers, whose := r.Servers(), "that the rule names"
+	if d == ingress {
+		servers, whose = []cluster.PodSelector{w.policy.Subject()}, "that the policy selects"
+	}
+	for _, name := range r.PortNames() {
+		if !slices.ContainsFunc(servers, func(s cluster.PodSelector) bool {
+			sel := index.PoliciesOf(w.State).Selection(index.SelectorHash(s))
+			return sel != nil && len(sel.Numbers(name)) > 0
+		}) {
+			w.warn(fieldOf(d, i)+".ports", "no pod %s has a container port %s/%s", whose, name.Name, name.Protocol)
+		}
+	}
+}
+
+// hidden warns about rules that allow nothing that another rule does not allow to the same pods.
+func (w warner) hidden(d direction, policies []*cluster.NetworkPolicy) {
+	for i, r := range rulesOf(w.policy, d) {
+		if by, at := w.hiding(d, i, r, policies); by != nil {
+			w.warn(fieldOf(d, i), "np/%s %s allows all of it", by.Name, fieldOf(d, at))
+		}
+	}
+}
+
+// hiding finds the rule that hides one. Of rules that allow the same to the same pods, the first hides the others.
+func (w warner) hiding(d direction, i int, r cluster.PolicyRule, policies []*cluster.NetworkPolicy,
+) (by *cluster.NetworkPolicy, at int) {
+	for _, other := range policies {
+		same := other.Pods.String() == w.policy.Pods.String()
+		if other.Name.Namespace != w.policy.Name.Namespace || !same && !other.Pods.All() {
+			continue
+		}
+		for at, s := range rulesOf(other, d) {
+			order := cmp.Or(comparePolicies(other, w.policy), cmp.Compare(at, i))
+			if order != 0 && covers(s, r) && (order < 0 || !same || !covers(r, s)) {
+				return other, at
+			}
+		}
+	}
+	return nil, 0
+}
+
+// covers is true when a rule clearly allows all that another rule allows.
+func covers(r, s cluster.PolicyRule) bool {
+	peers := r.AnyPeer || !s.AnyPeer && !slices.ContainsFunc(s.Peers, func(p cluster.PolicyPeer) bool {
+		return !slices.ContainsFunc(r.Peers, func(q cluster.PolicyPeer) bool { return coversPeer(q, p) })
+	})
+	ports := r.AnyPort || !s.AnyPort && !slices.ContainsFunc(s.Ports, func(p cluster.PolicyPort) bool {
+		return !slices.ContainsFunc(r.Ports, func(q cluster.PolicyPort) bool {
+			return q.Protocol == p.Protocol && q.Name == p.Name &&
+				(q.First == 0 && q.Name == "" || q.First <= p.First && p.Last <= q.Last && p.First > 0 || q == p)
+		})
+	})
+	return peers && ports
+}
+
+func coversPeer(q, p cluster.PolicyPeer) bool {
+	if q.Pods != nil && p.Pods != nil {
+		return q.Pods.String() == p.Pods.String()
+	}
+	return q.Pods == nil && p.Pods == nil && !slices.ContainsFunc(p.Addresses, func(a netip.Prefix) bool {
+		return !slices.ContainsFunc(q.Addresses, func(b netip.Prefix) bool {
+			return b.Bits() <= a.Bits() && b.Contains(a.Addr())
+		})
+	})
+}
+
+// dnsPort is where DNS answers, over UDP first of all.
+const dnsPort = 53
+
+// dns warns when the policy isolates pods for egress, and they can ask no DNS server that is known.
+func (w warner) dns() {
+	if !w.policy.Egress.Isolates {
+		return
+	}
+	for _, p := range slices.SortedFunc(maps.Values(w.State.Pods), func(a, b *cluster.Pod) int {
+		return cluster.CompareNames(a.Name, b.Name)
+	}) {
+		if p.Name.Namespace != w.policy.Name.Namespace || !w.policy.Pods.Selects(p.Labels) || p.HostNetwork {
+			continue
+		}
+		if from, err := w.podEnds(p.Name); err == nil && !w.resolves(p, from) {
+			w.warn("spec.egress", "no rule allows DNS (%d/UDP) to pods such as %s, which can't resolve names", dnsPort,
+				strings.TrimPrefix(from[0].Name, "pod/"))
+			return
+		}
+	}
+}
+
+// resolves is true when a pod may ask the cluster's DNS service. Where none is known, it is true when any rule allows
+// DNS, and otherwise when a rule allows DNS to addresses: they may be a server's.
+func (w warner) resolves(p *cluster.Pod, from []End) bool {
+	service := cluster.Name{Namespace: "kube-system", Name: "kube-dns"}
+	port := Asked{Number: dnsPort, Protocol: cluster.UDP}
+	ways, err := w.toService(from, Question{To: Side{Kind: Service, Name: service}, Port: port})
+	known := false
+	for _, way := range ways {
+		known = known || err == nil && way.refused == ""
+		if set, err := w.allowed(way); err == nil && way.refused == "" && set.size() > 0 {
+			return true
+		}
+	}
+	dns := cluster.PolicyRule{Ports: []cluster.PolicyPort{{Protocol: cluster.UDP, First: dnsPort, Last: dnsPort}}}
+	for _, np := range w.selecting(p) {
+		for _, r := range rulesOf(np, egress) {
+			named := slices.ContainsFunc(r.PortNames(), func(n cluster.PortName) bool { return n.Protocol == cluster.UDP })
+			byAddress := r.AnyPeer || slices.ContainsFunc(r.Peers, func(p cluster.PolicyPeer) bool { return p.Pods == nil })
+			if (!known || byAddress) && (named || covers(r, dns)) {
+				return true
+			}
+		}
+	}
+	return false
+}
