@@ -97,8 +97,8 @@ func clash(p *cluster.TieredPolicy, before, after []*cluster.TieredPolicy) []clu
 	if len(before) == 0 {
 		relation, others = "before", after
 	}
-	text := fmt.Sprintf("spec.priority: %d policies of tier %s have %d: this one is asked %s %s, by age; give each a number "+
-		"of its own", 1+len(before)+len(after), p.Tier, p.Priority, relation, others[0].Name)
+	text := fmt.Sprintf("spec.priority: %d policies of tier %s have %d: this one is asked %s %s, by age; give each a "+
+		"number of its own", 1+len(before)+len(after), p.Tier, p.Priority, relation, others[0].Name)
 	in, out := len(p.Ingress), len(p.Egress)
 	for _, q := range slices.Concat(before, after) {
 		in, out = in+len(q.Ingress), out+len(q.Egress)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -15,10 +16,31 @@ import (
 // This file states what the API of ClusterNetworkPolicies promises (sigs.k8s.io/network-policy-api, v1alpha2), and
 // makes random ones.
 
-// tierDecides tells whether the policies of a tier accept or deny a connection of an end. Those with the lowest
-// priority are asked first, and within a policy the first rule.
+// tierDecides tells whether the policies of a tier accept or deny a connection of an end.
 func (k *kube) tierDecides(tier v1alpha2.Tier, e end, direction networkingv1.PolicyType, other end, c connection,
 ) (decided, allowed bool) {
+	_, action := k.tierRule(tier, e, direction, other, c)
+	return action == v1alpha2.ClusterNetworkPolicyRuleActionAccept || action == v1alpha2.ClusterNetworkPolicyRuleActionDeny,
+		action == v1alpha2.ClusterNetworkPolicyRuleActionAccept
+}
+
+// clusterRule is the rule of a ClusterNetworkPolicy that ends the search for one, "" for none.
+func (k *kube) clusterRule(e end, direction networkingv1.PolicyType, other end, c connection) string {
+	if decided, _ := k.tierDecides(v1alpha2.AdminTier, e, direction, other, c); decided {
+		rule, _ := k.tierRule(v1alpha2.AdminTier, e, direction, other, c)
+		return rule
+	}
+	if isolated, _ := k.networkPoliciesDecide(e, direction, other, c); isolated {
+		return ""
+	}
+	rule, _ := k.tierRule(v1alpha2.BaselineTier, e, direction, other, c)
+	return rule
+}
+
+// tierRule is the first rule of a tier that matches a connection of an end, and its action. Policies with the lowest
+// priority are asked first, and within a policy the first rule.
+func (k *kube) tierRule(tier v1alpha2.Tier, e end, direction networkingv1.PolicyType, other end, c connection,
+) (rule string, action v1alpha2.ClusterNetworkPolicyRuleAction) {
 	var policies []*v1alpha2.ClusterNetworkPolicy
 	for _, p := range k.clusterPolicies {
 		if s := p.Spec.Subject; p.Spec.Tier == tier && k.isAmong(s.Namespaces, s.Pods, e) {
@@ -30,17 +52,16 @@ func (k *kube) tierDecides(tier v1alpha2.Tier, e end, direction networkingv1.Pol
 		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), cmp.Compare(a.Name, b.Name))
 	})
 	for _, p := range policies {
-		for _, r := range clusterRules(p, direction) {
+		for i, r := range clusterRules(p, direction) {
 			if !slices.ContainsFunc(r.To, func(peer v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
 				return k.isClusterPeer(peer, other)
 			}) || !k.isClusterPort(p, r, c) {
 				continue
 			}
-			return r.Action != v1alpha2.ClusterNetworkPolicyRuleActionPass,
-				r.Action == v1alpha2.ClusterNetworkPolicyRuleActionAccept
+			return fmt.Sprintf("cnp/%s spec.%s[%d]", p.Name, strings.ToLower(string(direction)), i), r.Action
 		}
 	}
-	return false, false
+	return "", ""
 }
 
 // clusterRules lists the rules of one direction as those of egress.

@@ -84,6 +84,13 @@ func (k *kube) wrong(d reach.Decision, e end, t networkingv1.PolicyType, other e
 	if d.Allowed != k.lets(e, t, other, c) {
 		return fmt.Sprintf("Kubernetes says allowed %v", !d.Allowed)
 	}
+	if e.pod != nil {
+		if rule := k.clusterRule(e, t, other, c); rule != "" && d.Reason != rule {
+			return "want " + rule
+		} else if rule != "" {
+			return ""
+		}
+	}
 	var isolating []string
 	for _, p := range k.policies {
 		if e.pod == nil || p.Namespace != e.pod.Namespace || !selects(&p.Spec.PodSelector, e.pod.Labels) || !affects(p, t) {
