@@ -50,7 +50,7 @@ const (
 	RoleOwnOut       = "own-out"           // Isolation, with the family: the ACL that lets pods reach their node
 	RoleProbeOut     = "probe-out"         // Isolation, with the family: the ACL that lets pods answer OVN's health checks
 	RoleItself       = "itself"            // Isolation, with the family: the ACL that lets a pod reach itself by a service
-	RoleIngress      = "ingress"           // both kinds of policies, with the rule and what the ACL is for: what the rule does
+	RoleIngress      = "ingress"           // policies of both kinds, with the rule and what the ACL is for
 	RoleUnblock      = "unblock"           // Isolation, with the tier: leaves denied connections to later tiers
 	RoleAnswer       = "answer"            // Isolation, with the family: lets all pods answer OVN's health checks
 	RoleMcastRouters = "mcast-routers"     // Cluster: the port group of the nodes' switch ports to the router

@@ -67,7 +67,7 @@ policies](../operate/permissions.md) ask for.
 		if k.Namespaced {
 			scope = "namespace"
 		}
-		if k.Optional {
+		if k.Optional && slices.Contains(k.WatchedBy, kinds.Agent) {
 			withheld = "goes on with the others, and is not ready"
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", k.Kind, k.APIVersion(), scope, daemons(k.WatchedBy),

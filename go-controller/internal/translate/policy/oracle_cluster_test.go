@@ -20,8 +20,8 @@ import (
 func (k *kube) tierDecides(tier v1alpha2.Tier, e end, direction networkingv1.PolicyType, other end, c connection,
 ) (decided, allowed bool) {
 	_, action := k.tierRule(tier, e, direction, other, c)
-	return action == v1alpha2.ClusterNetworkPolicyRuleActionAccept || action == v1alpha2.ClusterNetworkPolicyRuleActionDeny,
-		action == v1alpha2.ClusterNetworkPolicyRuleActionAccept
+	accepted := action == v1alpha2.ClusterNetworkPolicyRuleActionAccept
+	return accepted || action == v1alpha2.ClusterNetworkPolicyRuleActionDeny, accepted
 }
 
 // clusterRule is the rule of a ClusterNetworkPolicy that ends the search for one, "" for none.
