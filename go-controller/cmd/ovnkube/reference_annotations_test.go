@@ -65,6 +65,9 @@ func annotationTexts() []annotationText {
 		{annotation.ServiceHealthCheck, "a user, on the Service", "Has OVN check the service's endpoints: see " +
 			"[health checks](../features/services.md#health-checks). Members that are left out have the values shown.",
 			[]string{`{"interval":5,"timeout":20,"successes":3,"failures":3}`}},
+		{annotation.NamespaceMulticast, "a user, on the Namespace",
+			"Lets the namespace's pods send each other multicast: see [multicast](../features/multicast.md).",
+			[]string{"true"}},
 		{"kubernetes.io/ingress-bandwidth", "a user, on the Pod",
 			"The most that the pod may receive, in bits per second: " +
 				"see [bandwidth](../features/bandwidth.md).", []string{"10M"}},

@@ -83,6 +83,7 @@ func CompareBool(a, b bool) int {
 type Namespace struct {
 	Name, UID string
 	Labels    Labels
+	Multicast bool // its pods may send each other multicast
 }
 
 // Ref implements Object.

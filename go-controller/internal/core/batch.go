@@ -7,6 +7,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // Batch collects the plans of one transaction.
@@ -16,8 +17,10 @@ type Batch struct {
 	Failed  []Failure
 	Reports []Report
 	Ops     int // the number of operations of all plans, at most
+	Full    int // the number at which only owners that must change together with others are taken, too
 
 	core     *Core
+	size     int // see largest
 	view     nb.View
 	claim    func([]nb.Row)
 	inserted nb.Scope
@@ -47,7 +50,32 @@ func (f Failure) MissingParent() (s nb.Slot, ok bool) {
 // NewBatch is an empty batch for a database as v shows it. claim, unless nil, is called with the rows that each owner
 // wants.
 func (c *Core) NewBatch(v nb.View, claim func([]nb.Row)) *Batch {
-	return &Batch{core: c, view: v, claim: claim, inserted: nb.Scope{}}
+	return &Batch{Full: FullOps, core: c, view: v, claim: claim, inserted: nb.Scope{}}
+}
+
+// FullOps is the number of operations at which a transaction is full.
+const FullOps = 1000
+
+// largest bounds a transaction of owners that change together. A membership counts 1, and a row rowSize. ovsdb-server
+// takes 10,000 pods that change their groups, 40,000 memberships, in about a second.
+const (
+	largest = 100_000
+	rowSize = 5
+)
+
+// Takes is true when the transaction has room for an owner. A full one has, if the owner must change together with
+// others (translate.Atomic).
+func (b *Batch) Takes(o nb.Owner) bool {
+	if b.Ops < b.Full {
+		return true
+	}
+	switch b.core.translators.Atomicity(o.Kind) {
+	case translate.OfAll:
+		return b.size < largest
+	case translate.OfExisting:
+		return b.size < largest && len(b.view.Owned(o)) > 0
+	}
+	return false
 }
 
 // Add plans an owner. It does not plan, and returns true for, an owner that wants nothing any more but still has rows:
@@ -90,6 +118,7 @@ func (b *Batch) plan(o nb.Owner, rows []nb.Row) {
 	default:
 		b.Plans = append(b.Plans, p)
 		b.Ops += p.Ops()
+		b.size += rowSize*len(p.Rows) + len(p.Members)
 	}
 }
 

@@ -148,6 +148,12 @@ func MACFor(addrs []netip.Addr) MAC {
 	return MACOf(addrs[0])
 }
 
+// LinkLocal derives the link-local address of an interface from its MAC (RFC 4291, appendix A).
+func LinkLocal(m MAC) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3],
+		14: m[4], 15: m[5]})
+}
+
 // Minus is the range p without the others, as ranges in order. All are masked.
 func Minus(p netip.Prefix, without []netip.Prefix) []netip.Prefix {
 	var inside []netip.Prefix

@@ -9,11 +9,14 @@ import (
 
 // Priorities of ACLs (ovn-nb(5), ACL priority: 0 to 32767). Those of the network itself are above those of policies.
 const (
-	ACLSpoofGuard  = 32010 // no policy allows a pod to pass for the network
-	ACLUnserved    = 32001 // no policy allows packets that no load balancer takes
-	ACLHairpin     = 32000 // what a node sends to itself through a service is no policy's business
-	ACLPolicyAllow = 31002 // what a rule of a NetworkPolicy allows
-	ACLPolicyDeny  = 31000 // all else of an isolated pod
+	ACLSpoofGuard      = 32010 // no policy allows a pod to pass for the network
+	ACLUnserved        = 32001 // no policy allows packets that no load balancer takes
+	ACLHairpin         = 32000 // what a node sends to itself through a service is no policy's business
+	ACLMulticastRouter = 31013 // multicast between a node's switch and the router
+	ACLMulticastAllow  = 31012 // multicast of namespaces that may use it: no policy is about it
+	ACLMulticastDeny   = 31011 // all other multicast
+	ACLPolicyAllow     = 31002 // what a rule of a NetworkPolicy allows
+	ACLPolicyDeny      = 31000 // all else of an isolated pod
 )
 
 // RuleKey is the external_ids key of an ACL that says which rule of its owner it is for, such as "ingress:0".
@@ -41,6 +44,12 @@ func PortAddressSet(hash, protocol, port string, number uint16, f Family) string
 func NamedPortRole(protocol, port string, number uint16, f Family) string {
 	return FamilyRole(RoleNamedPort+"-"+strings.ToLower(protocol)+"-"+port+"="+strconv.Itoa(int(number)), f)
 }
+
+// MulticastRouters is the port group of the switch ports that lead to the cluster router.
+const MulticastRouters = "mcast_routers"
+
+// MulticastGroup is the port group of the pods of a namespace that may use multicast.
+func MulticastGroup(namespace string) string { return "mcast_" + short(namespace) }
 
 // IngressGroup is the port group of a node's pods that any policy with Ingress selects. Only clients that a rule allows
 // connect to them.

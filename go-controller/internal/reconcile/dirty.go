@@ -64,10 +64,18 @@ func (d *dirtySet) add(o nb.Owner, c cause) {
 	}
 }
 
-// take calls next with owners, kind by kind, until next returns that the transaction is full. Owners that wait for
-// their next attempt stay in the set. An owner that next postpones stays, too: take calls next with it again after all
-// other owners, as vanished and in reverse order.
-func (d *dirtySet) take(now time.Time, next func(o nb.Owner, c cause, vanished bool) (postpone, full bool)) {
+// filler is what take hands owners to: the next transaction.
+type filler interface {
+	// Takes is true when there is room for an owner.
+	Takes(o nb.Owner) bool
+	// Next plans an owner, or postpones it.
+	Next(o nb.Owner, c cause, vanished bool) (postpone bool)
+}
+
+// take hands owners over, kind by kind. Owners for which there is no room, and those that wait for their
+// next attempt, stay in the set. An owner that is postponed stays, too: take hands it over again after all other
+// owners, as vanished and in reverse order.
+func (d *dirtySet) take(now time.Time, f filler) {
 	kinds := names.Kinds()
 	for k := range d.byKind {
 		if !slices.Contains(kinds, k) {
@@ -76,29 +84,23 @@ func (d *dirtySet) take(now time.Time, next func(o nb.Owner, c cause, vanished b
 	}
 	for _, k := range kinds {
 		for o, c := range d.byKind[k] {
-			if d.waiting[o].until.After(now) || d.vanished[o] {
+			if d.waiting[o].until.After(now) || d.vanished[o] || !f.Takes(o) {
 				continue
 			}
-			postpone, full := next(o, c, false)
-			if postpone {
+			if f.Next(o, c, false) {
 				d.postpone(o)
 			} else {
 				d.drop(o)
 			}
-			if full {
-				return
-			}
 		}
 	}
 	for _, o := range slices.SortedFunc(maps.Keys(d.vanished), func(a, b nb.Owner) int { return b.Compare(a) }) {
-		c := d.byKind[o.Kind][o]
-		if d.waiting[o].until.After(now) {
+		if d.waiting[o].until.After(now) || !f.Takes(o) {
 			continue
 		}
+		c := d.byKind[o.Kind][o]
 		d.drop(o)
-		if _, full := next(o, c, true); full {
-			return
-		}
+		f.Next(o, c, true)
 	}
 }
 

@@ -14,12 +14,22 @@ func owner(k names.Kind, name string) nb.Owner { return nb.Owner{Kind: k, Name: 
 
 // taken lists what a set returns at a moment, at most some.
 func taken(d *dirtySet, now time.Time, most int) []nb.Owner {
-	var out []nb.Owner
-	d.take(now, func(o nb.Owner, _ cause, _ bool) (postpone, full bool) {
-		out = append(out, o)
-		return false, len(out) >= most
-	})
-	return out
+	out := &limited{most: most}
+	d.take(now, out)
+	return out.owners
+}
+
+// limited has room for some owners.
+type limited struct {
+	most   int
+	owners []nb.Owner
+}
+
+func (l *limited) Takes(nb.Owner) bool { return len(l.owners) < l.most }
+
+func (l *limited) Next(o nb.Owner, _ cause, _ bool) (postpone bool) {
+	l.owners = append(l.owners, o)
+	return false
 }
 
 func wantTaken(t *testing.T, what string, got []nb.Owner, want ...nb.Owner) {
@@ -108,6 +118,24 @@ func TestDirtySetParents(t *testing.T) {
 	}
 }
 
+// vanishing postpones owners that are gone, and notes those that it plans as vanished.
+type vanishing struct {
+	limited
+	gone map[nb.Owner]bool
+	went *[]nb.Owner
+}
+
+func (v *vanishing) Next(o nb.Owner, _ cause, vanished bool) (postpone bool) {
+	if v.gone[o] && !vanished {
+		return true
+	}
+	if vanished {
+		*v.went = append(*v.went, o)
+	}
+	v.owners = append(v.owners, o)
+	return false
+}
+
 // Owners that want nothing any more are planned last and in reverse order, over as many transactions as it takes. An
 // owner that may want something again, or waits for its next attempt, is not.
 func TestDirtySetVanished(t *testing.T) {
@@ -117,21 +145,10 @@ func TestDirtySetVanished(t *testing.T) {
 	d := newDirtySet()
 	gone := map[nb.Owner]bool{node: true, podA: true, podB: true}
 	var went []nb.Owner
-	// round takes at most some owners, and lists those that were planned. Those that were planned as vanished are in went
-	// as well.
 	round := func(most int) []nb.Owner {
-		var out []nb.Owner
-		d.take(now, func(o nb.Owner, _ cause, vanished bool) (postpone, full bool) {
-			if gone[o] && !vanished {
-				return true, false
-			}
-			if vanished {
-				went = append(went, o)
-			}
-			out = append(out, o)
-			return false, len(out) >= most
-		})
-		return out
+		f := &vanishing{limited{most: most}, gone, &went}
+		d.take(now, f)
+		return f.owners
 	}
 	for _, o := range []nb.Owner{podA, node, svc, podB} {
 		d.add(o, clusterChange)
@@ -177,10 +194,13 @@ func TestDirtySetVanished(t *testing.T) {
 // otherwise cost as much as a full pass once had.
 func TestDirtySetKeepsNoRoom(t *testing.T) {
 	d := newDirtySet()
+	all := &vanishing{limited{most: 1001}, map[nb.Owner]bool{}, new([]nb.Owner)}
 	for i := range 1000 {
-		d.add(owner(names.KindPod, fmt.Sprintf("d/%d", i)), fullPass)
+		o := owner(names.KindPod, fmt.Sprintf("d/%d", i))
+		d.add(o, fullPass)
+		all.gone[o] = true
 	}
-	d.take(time.Unix(1000, 0), func(_ nb.Owner, _ cause, vanished bool) (postpone, full bool) { return !vanished, false })
+	d.take(time.Unix(1000, 0), all)
 	if d.size != 0 || len(d.byKind) != 0 || d.vanished != nil {
 		t.Errorf("%d dirty, maps of %d kinds, vanished %v; want none", d.size, len(d.byKind), d.vanished)
 	}

@@ -54,9 +54,6 @@ type Monitor interface {
 	Changed(s *cluster.State, changes []cluster.Change) []cluster.Problem
 }
 
-// maxOps is the number of operations at which a transaction is full.
-const maxOps = 1000
-
 // pace is the least time between the starts of two transactions, unless there is enough for a full one. A single change
 // after a quiet time is sent at once. Under load, a transaction carries what gathered in that time: that costs northd
 // and ovn-controller far less than the same rows one by one.
@@ -206,7 +203,7 @@ func (l *Loop) unfinished() bool {
 
 // pause is how long to gather changes before the next transaction.
 func (l *Loop) pause() time.Duration {
-	if len(l.halves) > 0 || l.dirty.size >= maxOps/2 {
+	if len(l.halves) > 0 || l.dirty.size >= core.FullOps/2 {
 		return 0
 	}
 	return pace - time.Since(l.sentAt)

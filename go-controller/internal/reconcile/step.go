@@ -50,23 +50,38 @@ func (l *Loop) batch() *batch {
 		l.halves = l.halves[1:]
 	}
 	if len(b.Plans) == 0 {
-		l.dirty.take(time.Now(), func(o nb.Owner, c cause, vanished bool) (postpone, full bool) {
-			b.causes[o] = c
-			switch {
-			case vanished && l.guard.held[o]:
-			case vanished:
-				b.AddVanished(o)
-			case !b.Add(o):
-				l.wanted(o)
-			default:
-				postpone = !l.guard.held[o]
-			}
-			return postpone, b.Ops >= maxOps || l.most > 0 && len(b.Plans) >= l.most
-		})
+		l.dirty.take(time.Now(), filling{l, b})
 	}
 	b.Settle()
 	l.settled(b)
 	return b
+}
+
+// filling fills a batch with dirty owners.
+type filling struct {
+	loop *Loop
+	*batch
+}
+
+// Takes implements filler.
+func (f filling) Takes(o nb.Owner) bool {
+	return (f.loop.most == 0 || len(f.Plans) < f.loop.most) && f.batch.Takes(o)
+}
+
+// Next implements filler.
+func (f filling) Next(o nb.Owner, c cause, vanished bool) (postpone bool) {
+	f.causes[o] = c
+	held := f.loop.guard.held[o]
+	switch {
+	case vanished && held:
+	case vanished:
+		f.AddVanished(o)
+	case !f.Add(o):
+		f.loop.wanted(o)
+	default:
+		postpone = !held
+	}
+	return postpone
 }
 
 // settled handles the owners of a batch that are done or failed, and reports what is new.
@@ -159,7 +174,7 @@ func ownersOf(plans []nb.Plan) []nb.Owner {
 
 func (l *Loop) committed(r result) {
 	l.Metrics.Transactions.WithLabelValues("ok").Inc()
-	if l.most *= 2; l.most >= maxOps {
+	if l.most *= 2; l.most >= core.FullOps {
 		l.most = 0
 	}
 	l.Metrics.Operations.Add(float64(r.outcome.Ops))

@@ -68,7 +68,8 @@ func (p *path) step() cluster.Event {
 	case n < 10:
 		o = p.node()
 	case n < 15:
-		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.labels()}
+		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.labels(),
+			Multicast: p.chance(40)}
 	case n < 67:
 		o = p.pod()
 	case n < 75:

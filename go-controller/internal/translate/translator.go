@@ -32,6 +32,23 @@ type Indexed interface {
 	Indexes() []cluster.Index
 }
 
+// Atomic is a Translator whose owners change in one transaction with the owners of all other such kinds, however many
+// there are. Without that, the network could for a moment deny what it allows before and after the change.
+type Atomic interface {
+	// Atomic tells which owners of the kind the transaction must have.
+	Atomic() Atomicity
+}
+
+// Atomicity tells which owners of a kind can't wait for the next transaction.
+type Atomicity int
+
+// The kinds of a Translator that is not Atomic are Separate.
+const (
+	Separate   Atomicity = iota
+	OfExisting           // those that have rows: a new owner's rows affect nobody before all of them are there
+	OfAll                // all
+)
+
 // Dependencies are changes: those of objects of some kinds and of what was granted to them, and those that have a topic
 // of some subjects.
 type Dependencies struct {
@@ -53,17 +70,21 @@ type Rows struct {
 // Set is the translators of a program, in the order of the kinds of owners.
 type Set []entry
 
-// entry is a translator and what it depends on.
+// entry is a translator and what it says of itself.
 type entry struct {
 	Translator
 	depends Dependencies
+	atomic  Atomicity
 }
 
 // NewSet makes a Set.
 func NewSet(ts ...Translator) Set {
 	out := make(Set, len(ts))
 	for i, t := range ts {
-		out[i] = entry{t, t.Depends()}
+		out[i] = entry{t, t.Depends(), Separate}
+		if a, ok := t.(Atomic); ok {
+			out[i].atomic = a.Atomic()
+		}
 	}
 	slices.SortStableFunc(out, func(a, b entry) int {
 		return cmp.Or(nb.Owner{Kind: a.Kind()}.Compare(nb.Owner{Kind: b.Kind()}), cmp.Compare(a.Kind(), b.Kind()))
@@ -89,6 +110,16 @@ func (ts Set) Indexes() []cluster.Index {
 		}
 	}
 	return out
+}
+
+// Atomicity tells which owners of a kind can't wait for the next transaction.
+func (ts Set) Atomicity(k names.Kind) Atomicity {
+	for _, t := range ts {
+		if t.Kind() == k {
+			return t.atomic
+		}
+	}
+	return Separate
 }
 
 // Owners lists every owner of every kind in order.

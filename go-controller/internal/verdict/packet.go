@@ -29,6 +29,8 @@ const (
 	UDP    Protocol = 17
 	ICMPv6 Protocol = 58
 	SCTP   Protocol = 132
+
+	igmp Protocol = 2
 )
 
 // valid is an error when the packet can't exist.
@@ -70,6 +72,12 @@ func predicate(name string) func(*Packet) bool {
 		return is(SCTP)
 	case "icmp":
 		return func(p *Packet) bool { return icmp4(p) || icmp6(p) }
+	case "ip4.mcast":
+		return func(p *Packet) bool { return p.ip4() && p.Dst.IsMulticast() }
+	case "ip6.mcast":
+		return func(p *Packet) bool { return p.ip6() && p.Dst.IsMulticast() }
+	case "igmp":
+		return func(p *Packet) bool { return p.ip4() && p.Protocol == igmp }
 	case "icmp4":
 		return icmp4
 	case "icmp6":

@@ -54,5 +54,8 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 func decodeNamespace(n *corev1.Namespace) (*cluster.Namespace, []cluster.Problem) {
 	labels := map[string]string{corev1.LabelMetadataName: n.Name} // the API server sets it; a manifest may lack it
 	maps.Copy(labels, n.Labels)
-	return &cluster.Namespace{Name: n.Name, UID: string(n.UID), Labels: cluster.NewLabels(labels)}, nil
+	f := findingsOf(cluster.KindNamespace, n)
+	out := &cluster.Namespace{Name: n.Name, UID: string(n.UID), Labels: cluster.NewLabels(labels),
+		Multicast: decodeMulticast(&f, n.Annotations)}
+	return out, f.problems
 }

@@ -17,6 +17,9 @@ func (Translator) Kind() names.Kind { return names.KindNamespace }
 
 func owner(name string) nb.Owner { return nb.Owner{Kind: names.KindNamespace, Name: name} }
 
+// Atomic implements translate.Atomic: policies name the address sets.
+func (Translator) Atomic() translate.Atomicity { return translate.OfAll }
+
 // Owners implements translate.Translator.
 func (Translator) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindNamespace, s.Namespaces, func(n string) string { return n })
@@ -51,14 +54,13 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	addresses := index.AddressesOf(s)
 	var rows []nb.Row
 	m := translate.Maker{Schema: t.Schema, Owner: o, UID: ns.UID}
-	for _, is4 := range []bool{true, false} {
-		if is4 && !s.Config.HasIPv4() || !is4 && !s.Config.HasIPv6() {
-			continue
-		}
-		f := names.FamilyOf(is4)
+	for _, f := range translate.Families(s) {
 		rows = append(rows, m.Row(names.FamilyRole(names.RoleAddresses, f), &nbdb.AddressSet{
-			Name: names.NamespaceAddressSet(ns.Name, f), Addresses: addresses.List(ns.Name, is4),
+			Name: names.NamespaceAddressSet(ns.Name, f), Addresses: addresses.List(ns.Name, f == names.IPv4),
 		}))
+	}
+	if ns.Multicast {
+		rows = append(rows, multicast(m, ns.Name, translate.Families(s))...)
 	}
 	return translate.Rows{Rows: rows}, nil
 }

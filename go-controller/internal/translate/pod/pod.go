@@ -20,6 +20,9 @@ func (Translator) Kind() names.Kind { return names.KindPod }
 
 func owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindPod, Name: n.String()} }
 
+// Atomic implements translate.Atomic. A new pod's port and its memberships are one owner's rows.
+func (Translator) Atomic() translate.Atomicity { return translate.OfExisting }
+
 // Owners implements translate.Translator.
 func (Translator) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindPod, s.Pods, cluster.Name.String)
@@ -28,7 +31,7 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: []cluster.Kind{cluster.KindPod, cluster.KindNode}, Subjects: []cluster.Subject{index.PodPoliciesOf},
+		Kinds: []cluster.Kind{cluster.KindPod, cluster.KindNode}, Subjects: []cluster.Subject{index.PodPoliciesOf, index.MulticastOf},
 	}
 }
 
@@ -37,6 +40,13 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
 	for _, pod := range append(changed(s, c), c.About(index.PodPoliciesOf)...) {
 		out = append(out, owner(pod))
+	}
+	for _, namespace := range c.About(index.MulticastOf) {
+		for pod := range s.Pods {
+			if pod.Namespace == namespace.Name {
+				out = append(out, owner(pod))
+			}
+		}
 	}
 	return out
 }
@@ -80,6 +90,9 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, pod: p, node: node,
 		chassis: index.ChassisOf(s).Of(node.Name), policies: index.PoliciesOf(s).OfPod(p.Name),
 	}
+	if ns := s.Namespaces[p.Name.Namespace]; ns != nil && ns.Multicast {
+		r.multicast = ns
+	}
 	var rows []nb.Row
 	for a := range p.All() {
 		net, granted := s.In(a.Network).PodNetworks[cluster.PodPort{Pod: p.Name, Interface: a.Interface}]
@@ -98,6 +111,8 @@ type podRows struct {
 	chassis string
 	// policies is what policies make of the interface that Kubernetes asks for.
 	policies index.PodPolicies
+	// multicast is the pod's namespace if its pods may use multicast; nil otherwise.
+	multicast *cluster.Namespace
 }
 
 // port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for.
@@ -133,6 +148,9 @@ func (r podRows) groups() []nb.Slot {
 	var out []nb.Slot
 	in := func(uuid string) {
 		out = append(out, nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable, UUID: uuid}, Column: "ports"})
+	}
+	if r.multicast != nil {
+		in(names.RowUUID(nbdb.PortGroupTable, names.KindNamespace, r.multicast.Name, names.RoleMcastGroup, r.multicast.UID))
 	}
 	for _, hash := range r.policies.Subjects {
 		in(names.SelectorRow(nbdb.PortGroupTable, hash, names.RoleGroup))

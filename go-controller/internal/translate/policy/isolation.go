@@ -23,6 +23,9 @@ type Isolation struct{ Schema *nb.Schema }
 // Kind implements translate.Translator.
 func (Isolation) Kind() names.Kind { return names.KindIsolation }
 
+// Atomic implements translate.Atomic.
+func (Isolation) Atomic() translate.Atomicity { return translate.OfAll }
+
 // Owners implements translate.Translator.
 func (Isolation) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindIsolation, s.Nodes, func(n string) string { return n })

@@ -23,6 +23,9 @@ func (NetworkPolicy) Kind() names.Kind { return names.KindPolicy }
 
 func owner(n cluster.Name) nb.Owner { return nb.Owner{Kind: names.KindPolicy, Name: n.String()} }
 
+// Atomic implements translate.Atomic.
+func (NetworkPolicy) Atomic() translate.Atomicity { return translate.OfAll }
+
 // Owners implements translate.Translator.
 func (NetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 	return nb.Owners(names.KindPolicy, s.NetworkPolicies, cluster.Name.String)
@@ -132,7 +135,7 @@ func (a ruleACLs) anyPort(rule cluster.PolicyRule) {
 		a.allow(nil, "ip")
 		return
 	}
-	for _, f := range familiesOf(a.state) {
+	for _, f := range translate.Families(a.state) {
 		if peers := a.others(rule, f); peers != "" {
 			a.allow([]string{string(f)}, peers)
 		}
@@ -146,7 +149,7 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 		a.allow([]string{protocol}, ports)
 		return
 	}
-	for _, f := range familiesOf(a.state) {
+	for _, f := range translate.Families(a.state) {
 		if peers := a.others(rule, f); peers != "" {
 			a.allow([]string{string(f), protocol}, peers, ports)
 		}
@@ -158,7 +161,7 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 func (a ruleACLs) ownPort(rule cluster.PolicyRule, name cluster.PortName) {
 	selection := a.policies.Selection(a.subject)
 	for _, number := range selection.Numbers(name) {
-		for _, f := range familiesOf(a.state) {
+		for _, f := range translate.Families(a.state) {
 			own := server(f, a.portSet(a.subject, name, number, f))
 			if peers := a.others(rule, f); rule.AnyPeer || peers != "" {
 				a.allow(named(f, name, number), own, port(name, number), peers)
@@ -180,7 +183,7 @@ func (a ruleACLs) theirPort(rule cluster.PolicyRule, name cluster.PortName) {
 	}
 	for _, number := range slices.Sorted(maps.Keys(having)) {
 		hashes := slices.Sorted(slices.Values(having[number]))
-		for _, f := range familiesOf(a.state) {
+		for _, f := range translate.Families(a.state) {
 			var sets []string
 			for _, hash := range hashes {
 				sets = append(sets, a.portSet(hash, name, number, f))
@@ -190,8 +193,11 @@ func (a ruleACLs) theirPort(rule cluster.PolicyRule, name cluster.PortName) {
 	}
 }
 
-// others matches the addresses of a rule's peers in one family; "" when there are none.
+// others matches the addresses of a rule's peers in one family; "" when there are none, and when the peer may be any.
 func (a ruleACLs) others(rule cluster.PolicyRule, f names.Family) string {
+	if rule.AnyPeer {
+		return ""
+	}
 	var sets, ranges []string
 	for _, peer := range rule.Peers {
 		if peer.Pods != nil {

@@ -17,6 +17,9 @@ type Selector struct{ Schema *nb.Schema }
 // Kind implements translate.Translator.
 func (Selector) Kind() names.Kind { return names.KindSelector }
 
+// Atomic implements translate.Atomic.
+func (Selector) Atomic() translate.Atomicity { return translate.OfAll }
+
 // Owners implements translate.Translator.
 func (Selector) Owners(s *cluster.State) []nb.Owner {
 	var out []nb.Owner
@@ -53,7 +56,7 @@ func (t Selector) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			Name: names.SelectorGroup(sel.Hash), ExternalIDs: r.text(),
 		}))
 	}
-	for _, f := range familiesOf(s) {
+	for _, f := range translate.Families(s) {
 		if sel.Peer() && addressSet(s, sel.Selector, f) == names.SelectorAddressSet(sel.Hash, f) {
 			rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f),
 				names.SelectorAddressSet(sel.Hash, f), sel.Addresses(f == names.IPv4)))
@@ -91,16 +94,4 @@ func addressSet(s *cluster.State, selector cluster.PodSelector, f names.Family) 
 		return names.NamespaceAddressSet(selector.Namespace, f)
 	}
 	return names.SelectorAddressSet(index.SelectorHash(selector), f)
-}
-
-// familiesOf lists the address families of pods.
-func familiesOf(s *cluster.State) []names.Family {
-	var out []names.Family
-	if s.Config.HasIPv4() {
-		out = append(out, names.IPv4)
-	}
-	if s.Config.HasIPv6() {
-		out = append(out, names.IPv6)
-	}
-	return out
 }

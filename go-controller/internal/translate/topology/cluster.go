@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -27,7 +28,9 @@ func (Cluster) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator. The rows also depend on the configuration, which does not change while the
 // program runs.
 func (Cluster) Depends() translate.Dependencies {
-	return translate.Dependencies{Kinds: []cluster.Kind{cluster.KindServiceCIDR}}
+	return translate.Dependencies{
+		Kinds: []cluster.Kind{cluster.KindServiceCIDR}, Subjects: []cluster.Subject{index.MulticastUsed},
+	}
 }
 
 // Affected implements translate.Translator.
@@ -50,6 +53,9 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if n.Hosts {
 		router.ExternalIDs = map[string]string{names.KeyClusterRouter: "yes",
 			names.SubnetsKey: config.SubnetList(s.Config.Subnets), names.JoinKey: config.PrefixList(s.Config.JoinSubnets)}
+		if index.MulticastIn(s).Any() {
+			router.Options["mcast_relay"] = "true"
+		}
 	}
 	port, peer := patch{name: names.RouterToJoin(router.Name), addrs: first,
 		peer: names.JoinToRouter(router.Name)}.models()
@@ -62,6 +68,9 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	if n.Services {
 		rows = append(rows, m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ClusterLBGroup}))
+	}
+	if n.Hosts {
+		rows = append(rows, multicastRows(m)...)
 	}
 	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil
 }

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -41,12 +42,12 @@ func inNetworks(s *cluster.State, node string) []nb.Owner {
 func (Node) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindNode, cluster.KindServiceCIDR},
-		Subjects: []cluster.Subject{index.GatewayExists, index.ZoneInUse, index.NodeChassis},
+		Subjects: []cluster.Subject{index.GatewayExists, index.ZoneInUse, index.NodeChassis, index.MulticastUsed},
 	}
 }
 
 // Affected implements translate.Translator. The first gateway of the cluster, or the loss of the last, changes how the
-// pods of all nodes leave the cluster. With the first zone the nodes in no zone get a group; with the last they lose
+// pods of all nodes leave the cluster. The first namespace with multicast has all switches look for listeners. With the first zone the nodes in no zone get a group; with the last they lose
 // it.
 func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
@@ -58,7 +59,7 @@ func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	case c.Ref.Kind == cluster.KindNode:
 		out = inNetworks(s, c.Ref.Name.Name)
 	}
-	if c.Concerns(index.GatewayExists) {
+	if c.Concerns(index.GatewayExists) || c.Concerns(index.MulticastUsed) {
 		return append(t.Owners(s), out...)
 	}
 	for _, n := range c.About(index.NodeChassis) {
@@ -95,7 +96,7 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	out.Rows = []nb.Row{
 		r.nodeSwitch(sw, subnets, router),
 		r.Row(names.RoleRouterToNode, port, inRouter(network, "ports")),
-		r.Row(names.RoleNodeToRouter, peer, r.inSwitch("ports")),
+		r.Row(names.RoleNodeToRouter, peer, r.routerSlots()...),
 		r.spoofGuard(),
 	}
 	if network.Services {
@@ -166,6 +167,9 @@ func (r nodeRows) nodeSwitch(name string, subnets, router []netip.Prefix) nb.Row
 			}
 		}
 		ls.ExternalIDs[key] = router[i].String()
+	}
+	if r.network.Hosts && index.MulticastIn(r.state).Any() {
+		maps.Copy(ls.OtherConfig, snooping(router))
 	}
 	if r.node.ByHand && r.network.Hosts {
 		ls.ExternalIDs[names.ByHandKey] = r.node.ByHandRecord()

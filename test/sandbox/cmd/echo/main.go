@@ -7,6 +7,8 @@
 //	echo flood HOST:PORT COUNT SIZE                 sends COUNT UDP datagrams of SIZE bytes
 //	echo stray ADDRESS                              sends packets that belong to no connection
 //	echo databases HOST:PORT                        tries what a stranger may at an OVSDB server
+//	echo cast GROUP:PORT WAIT                       sends the host name to a multicast group for that long
+//	echo listen GROUP:PORT WAIT                     listens for that long, and prints the names that it received
 //
 // SCTP is that of package sctp, since the kernel may not have it. If the kernel has SCTP, echo uses none and reports an
 // error. SCTP takes addresses only, no host names. A server answers a datagram from the address that it was sent to. An
@@ -45,7 +47,7 @@ func main() {
 
 func run(args []string) error {
 	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, " +
-		"`mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, `stray ADDRESS` or `databases HOST:PORT`")
+		"`mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, `stray ADDRESS`, `databases HOST:PORT`, `cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
@@ -96,6 +98,8 @@ func run(args []string) error {
 		return stray(args[1])
 	case len(args) == 2 && args[0] == "databases":
 		return databases(args[1])
+	case len(args) == 3 && (args[0] == "cast" || args[0] == "listen"):
+		return multicast(args[0], args[1], args[2])
 	default:
 		return usage
 	}

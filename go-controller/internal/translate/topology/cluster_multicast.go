@@ -1,0 +1,65 @@
+package topology
+
+import (
+	"net/netip"
+	"strconv"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
+)
+
+// Multicast as OVN's matches name it. Neighbour discovery and reports of listeners (MLD) pass all ACLs.
+const multicast = "(ip4.mcast || ip6.mcast)"
+
+// multicastRows drop the multicast of all pods, but for what namespaces allow theirs. Without them a switch hands each
+// multicast packet to all pods of the node, in whatever namespace. The rows are in a group that has a port of every
+// node's switch, so that there is one of them for all nodes.
+func multicastRows(m translate.Maker) []nb.Row {
+	acl := func(role string, way nbdb.ACLDirection, priority int, match, action string) nb.Row {
+		return m.Row(role, &nbdb.ACL{Direction: way, Priority: priority, Match: match, Action: action},
+			m.In(nbdb.PortGroupTable, names.RoleMcastRouters, "acls"))
+	}
+	from, to := nbdb.ACLDirectionFromLport, nbdb.ACLDirectionToLport
+	return []nb.Row{
+		m.Row(names.RoleMcastRouters, &nbdb.PortGroup{Name: names.MulticastRouters}),
+		acl(names.RoleMcastRouteIn, from, names.ACLMulticastRouter, "inport == @"+names.MulticastRouters+" && "+multicast,
+			nbdb.ACLActionAllow),
+		acl(names.RoleMcastRoute, to, names.ACLMulticastRouter, "outport == @"+names.MulticastRouters+" && "+multicast,
+			nbdb.ACLActionAllow),
+		acl(names.RoleMcastDenyOut, from, names.ACLMulticastDeny, multicast, nbdb.ACLActionDrop),
+		acl(names.RoleMcastDenyIn, to, names.ACLMulticastDeny, multicast, nbdb.ACLActionDrop),
+	}
+}
+
+// routerSlots lists the port to the router in the switch, and among the ports that multicast passes.
+func (r nodeRows) routerSlots() []nb.Slot {
+	out := []nb.Slot{r.inSwitch("ports")}
+	if r.network.Hosts {
+		group := names.ClusterRow(nbdb.PortGroupTable, names.RoleMcastRouters)
+		out = append(out, nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable, UUID: group}, Column: "ports"})
+	}
+	return out
+}
+
+// queryInterval is how often a switch asks its pods what they listen to, in seconds: a pod that listened before its
+// namespace was allowed multicast gets it after this time at most.
+const queryInterval = 30
+
+// snooping has a switch find out which pods listen, and send multicast to no others. It asks them in the name of the
+// router (ovn-nb(5), Logical_Switch other_config).
+func snooping(router []netip.Prefix) map[string]string {
+	mac := ipnet.MACFor(ipnet.Addrs(router))
+	out := map[string]string{"mcast_snoop": "true", "mcast_querier": "true", "mcast_eth_src": mac.String(),
+		"mcast_query_interval": strconv.Itoa(queryInterval)}
+	for _, p := range router {
+		if p.Addr().Is4() {
+			out["mcast_ip4_src"] = p.Addr().String()
+		} else {
+			out["mcast_ip6_src"] = ipnet.LinkLocal(mac).String()
+		}
+	}
+	return out
+}
