@@ -33,6 +33,8 @@ type Step struct {
 	Allowed bool
 	// ACL decided; nil when no ACL matched, and the packet is allowed by default.
 	ACL *nbdb.ACL
+	// Passed are the ACLs of action pass that matched, by tier: each left the decision to the next tier.
+	Passed []*nbdb.ACL
 	// Void are the void ACLs that come before ACL: they could have decided.
 	Void []*nbdb.ACL
 }
@@ -68,6 +70,9 @@ func (s *logicalSwitch) step(stage Stage, p Packet) (Step, error) {
 		if acl != nil && acl.Action != nbdb.ACLActionPass {
 			out.ACL, out.Allowed = acl, outcome(acl) == "allow"
 			break
+		}
+		if acl != nil {
+			out.Passed = append(out.Passed, acl)
 		}
 	}
 	return out, nil
