@@ -16,6 +16,9 @@ const (
 	ToLport          Stage = "to-lport"
 )
 
+// stages lists them in their order.
+func stages() []Stage { return []Stage{FromLport, FromLportAfterLB, ToLport} }
+
 func stageOf(acl *nbdb.ACL) Stage {
 	switch {
 	case acl.Direction == nbdb.ACLDirectionToLport:
