@@ -104,8 +104,11 @@ func (e explainer) command() *cli.Command {
 		out.Aliases = []string{"service"}
 		out.Usage = "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"
 	}
-	if e.noun == strings.ToLower(string(names.KindPolicy)) {
+	switch e.noun {
+	case strings.ToLower(string(names.KindPolicy)):
 		out.Aliases = []string{"np", "netpol"}
+	case strings.ToLower(string(names.KindClusterPolicy)):
+		out.Aliases = []string{"cnp"}
 	}
 	if e.noun == strings.ToLower(string(names.KindPod)) {
 		out.Usage = "show which Northbound rows a pod has, which policies select it, and what they leave open"

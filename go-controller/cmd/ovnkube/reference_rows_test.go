@@ -22,6 +22,7 @@ type roleText struct {
 func roleTexts() []roleText {
 	const family, subnet = "`-v4`, `-v6`", "`-SUBNET`"
 	const rule = "`-RULE`, then where it matters `-v4` or `-v6`, `-PROTOCOL`, `-NAME=NUMBER`"
+	const clusterRule = rule + ", `-itself`, `-fragments`"
 	return []roleText{
 		{names.KindCluster, names.RoleRouter, "", "the cluster router"},
 		{names.KindCluster, names.RoleJoin, "", "the join switch"},
@@ -73,12 +74,18 @@ func roleTexts() []roleText {
 		{names.KindIsolation, names.RoleOwnOut, family, "lets pods connect to their node"},
 		{names.KindIsolation, names.RoleProbeOut, family, "lets pods answer OVN's health checks of services"},
 		{names.KindIsolation, names.RoleItself, family, "lets a pod reach itself through a service"},
+		{names.KindIsolation, names.RoleUnblock, "`-TIER`", "leaves packets of denied connections to the tiers behind"},
+		{names.KindIsolation, names.RoleAnswer, family,
+			"lets all pods answer OVN's health checks, while there is a ClusterNetworkPolicy"},
 		{names.KindSelector, names.RoleGroup, "", "the selected pods, that rules of policies are about"},
-		{names.KindSelector, names.RoleAddresses, family, "the addresses of the selected pods, which rules name as peers"},
+		{names.KindSelector, names.RoleAddresses, family,
+			"the addresses of the selected pods or nodes, which rules name as peers"},
 		{names.KindSelector, names.RoleNamedPort, "`-PROTOCOL-NAME=NUMBER-v4`, `-PROTOCOL-NAME=NUMBER-v6`",
 			"the addresses of the selected pods that have a port of this name and number"},
 		{names.KindPolicy, names.RoleIngress, rule, "what a rule of ingress allows"},
 		{names.KindPolicy, names.RoleEgress, rule, "what a rule of egress allows"},
+		{names.KindClusterPolicy, names.RoleIngress, clusterRule, "what a rule of ingress accepts, denies or passes"},
+		{names.KindClusterPolicy, names.RoleEgress, clusterRule, "what a rule of egress accepts, denies or passes"},
 		{names.KindPod, names.RolePort, "", "the pod's port"},
 		{names.KindPod, names.RoleIngressLimit, "", "the limit of what the pod receives"},
 		{names.KindPod, names.RoleEgressLimit, "", "the limit of what the pod sends"},

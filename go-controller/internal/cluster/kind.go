@@ -17,6 +17,8 @@ const (
 	KindEndpointSlice Kind = "EndpointSlice"
 	KindServiceCIDR   Kind = "ServiceCIDR"
 	KindNetworkPolicy Kind = "NetworkPolicy"
+
+	KindClusterNetworkPolicy Kind = "ClusterNetworkPolicy"
 )
 
 // The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
@@ -43,6 +45,7 @@ func Kinds() []KindInfo {
 		{KindEndpointSlice, true, func(s *State) table { return byNamespace(s.Slices) }},
 		{KindServiceCIDR, false, func(s *State) table { return byName(s.ServiceCIDRs) }},
 		{KindNetworkPolicy, true, func(s *State) table { return byNamespace(s.NetworkPolicies) }},
+		{KindClusterNetworkPolicy, false, func(s *State) table { return byName(s.ClusterNetworkPolicies) }},
 	}
 }
 

@@ -24,7 +24,7 @@ type PolicyRules struct {
 	Rules    []PolicyRule
 }
 
-// PolicyRule allows connections of any of its peers to any of its ports.
+// PolicyRule is about connections of any of its peers to any of its ports. That of a NetworkPolicy allows them.
 type PolicyRule struct {
 	AnyPeer bool // Peers has no meaning
 	Peers   []PolicyPeer
@@ -32,9 +32,10 @@ type PolicyRule struct {
 	Ports   []PolicyPort
 }
 
-// PolicyPeer is the other side of a connection: pods, or addresses.
+// PolicyPeer is the other side of a connection: pods, nodes, or addresses.
 type PolicyPeer struct {
-	Pods      *PodSelector   // nil for addresses
+	Pods      *PodSelector   // nil for nodes and addresses
+	Nodes     *LabelSelector // nil for pods and addresses
 	Addresses []netip.Prefix // of one family, sorted; they do not overlap
 }
 

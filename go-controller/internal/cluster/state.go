@@ -17,6 +17,8 @@ type State struct {
 	// SwitchSubnets is the subnets of the nodes' switches when the database was last connected to, by the owner of the
 	// switch: names.Network.Owner.
 	SwitchSubnets map[string][]netip.Prefix
+	// WithoutTiers is true when the database that was last connected to has no tiers of ACLs (OVN before 23.06).
+	WithoutTiers bool
 
 	Nodes        map[string]*Node
 	Namespaces   map[string]*Namespace
@@ -26,7 +28,8 @@ type State struct {
 	ServiceCIDRs map[string]*ServiceCIDR
 	Networks     map[names.Network]*Network
 
-	NetworkPolicies map[Name]*NetworkPolicy
+	NetworkPolicies        map[Name]*NetworkPolicy
+	ClusterNetworkPolicies map[string]*TieredPolicy
 
 	*Grants // in the cluster's own network
 
@@ -42,21 +45,22 @@ type State struct {
 // NewState is an empty cluster. It keeps the indexes, of which there is one of each type, up to date.
 func NewState(c config.Cluster, indexes ...Index) *State {
 	s := &State{
-		Config:          c,
-		Nodes:           map[string]*Node{},
-		Namespaces:      map[string]*Namespace{},
-		Pods:            map[Name]*Pod{},
-		Services:        map[Name]*Service{},
-		Slices:          map[Name]*EndpointSlice{},
-		ServiceCIDRs:    map[string]*ServiceCIDR{},
-		NetworkPolicies: map[Name]*NetworkPolicy{},
-		Networks:        map[names.Network]*Network{},
-		grants:          map[names.Network]*Grants{},
-		tables:          map[Kind]table{},
-		indexes:         map[reflect.Type]Index{},
-		byKind:          map[Kind][]Index{},
-		podsByNode:      NameSets[string]{},
-		slicesByService: NameSets[Name]{},
+		Config:                 c,
+		Nodes:                  map[string]*Node{},
+		Namespaces:             map[string]*Namespace{},
+		Pods:                   map[Name]*Pod{},
+		Services:               map[Name]*Service{},
+		Slices:                 map[Name]*EndpointSlice{},
+		ServiceCIDRs:           map[string]*ServiceCIDR{},
+		NetworkPolicies:        map[Name]*NetworkPolicy{},
+		ClusterNetworkPolicies: map[string]*TieredPolicy{},
+		Networks:               map[names.Network]*Network{},
+		grants:                 map[names.Network]*Grants{},
+		tables:                 map[Kind]table{},
+		indexes:                map[reflect.Type]Index{},
+		byKind:                 map[Kind][]Index{},
+		podsByNode:             NameSets[string]{},
+		slicesByService:        NameSets[Name]{},
 	}
 	s.AddNetwork(ownNetwork(c))
 	s.Grants = s.In(names.Own)

@@ -89,7 +89,18 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	if err := clients.WaitForServer(ctx, log); err != nil {
 		return nil // ctx ended while waiting
 	}
+	m.warnOfOldPolicies(ctx)
 	return m.leader.Run(ctx, m.lead)
+}
+
+// warnOfOldPolicies warns if the API server has kinds of policies that look as if they were in effect.
+func (m *master) warnOfOldPolicies(ctx context.Context) {
+	switch old, err := m.clients.OldPolicyKinds(ctx); {
+	case err != nil:
+		m.log.Warn("cannot tell whether there are old kinds of policies", "error", err)
+	case len(old) > 0:
+		m.log.Warn("policies of these kinds have no effect, ClusterNetworkPolicies have", "kinds", old)
+	}
 }
 
 // refuseTCP is the error that the Northbound database has a tcp: address. If that is allowed, it is a warning.

@@ -22,13 +22,15 @@ const (
 	KindPolicy    Kind = "NetworkPolicy"
 	KindPod       Kind = "Pod"
 	KindService   Kind = "Service"
+
+	KindClusterPolicy Kind = "ClusterNetworkPolicy"
 )
 
 // Kinds lists every kind in the order in which a batch is translated: what
 // others refer to comes first.
 func Kinds() []Kind {
 	return []Kind{KindCluster, KindZone, KindNode, KindGateway, KindNamespace, KindIsolation, KindSelector, KindPolicy,
-		KindPod, KindService}
+		KindClusterPolicy, KindPod, KindService}
 }
 
 // The external_ids keys of the ownership mark. Every row of ours, in a table

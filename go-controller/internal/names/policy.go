@@ -19,6 +19,31 @@ const (
 	ACLPolicyDeny      = 31000 // all else of an isolated pod
 )
 
+// Tiers of ACLs (ovn-nb(5), ACL tier), asked in their order. What policies have nothing to do with is in tier 0, as
+// are NetworkPolicies as long as there is no ClusterNetworkPolicy.
+const (
+	TierAdmin = 1 // ClusterNetworkPolicies of tier Admin
+	TierLast  = 2 // NetworkPolicies, and below them ClusterNetworkPolicies of tier Baseline
+)
+
+// Priorities of ACLs beside ClusterNetworkPolicies.
+const (
+	ACLAnswer  = 31002 // what no ClusterNetworkPolicy decides about
+	ACLUnblock = 0
+)
+
+// ClusterPolicyPlaces is how many rules of one direction ClusterNetworkPolicies of the same priority have room for.
+const ClusterPolicyPlaces = 25
+
+// ClusterPolicyACL is the priority of the ACLs of a rule of ClusterNetworkPolicies. place counts the rules of policies
+// of the same tier and priority, from 0 on. Rules for which there is no room share the last place.
+func ClusterPolicyACL(priority, place int) int {
+	return 30000 - ClusterPolicyPlaces*priority - min(place, ClusterPolicyPlaces-1)
+}
+
+// RuleNameKey is the external_ids key of an ACL that has the name of its rule.
+const RuleNameKey = "k8s.ovn.org/rule-name"
+
 // RuleKey is the external_ids key of an ACL that says which rule of its owner it is for, such as "ingress:0".
 const RuleKey = "k8s.ovn.org/rule"
 

@@ -50,7 +50,9 @@ const (
 	RoleOwnOut       = "own-out"           // Isolation, with the family: the ACL that lets pods reach their node
 	RoleProbeOut     = "probe-out"         // Isolation, with the family: the ACL that lets pods answer OVN's health checks
 	RoleItself       = "itself"            // Isolation, with the family: the ACL that lets a pod reach itself by a service
-	RoleIngress      = "ingress"           // NetworkPolicy, with the rule and what the ACL is for: what the rule allows
+	RoleIngress      = "ingress"           // both kinds of policies, with the rule and what the ACL is for: what the rule does
+	RoleUnblock      = "unblock"           // Isolation, with the tier: the ACL that leaves denied connections to later tiers
+	RoleAnswer       = "answer"            // Isolation, with the family: the ACL that lets all pods answer OVN's health checks
 	RoleMcastRouters = "mcast-routers"     // Cluster: the port group of the nodes' switch ports to the router
 	RoleMcastRouteIn = "mcast-from-router" // Cluster: the ACL that lets multicast into a node's switch
 	RoleMcastRoute   = "mcast-to-router"   // Cluster: the ACL that lets multicast out of a node's switch

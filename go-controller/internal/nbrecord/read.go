@@ -16,8 +16,9 @@ import (
 )
 
 // Router records an existing cluster router in the State: its UUID if somebody else made it, and its name unless the
-// configuration asks for one. It fails when there are several.
+// configuration asks for one. It fails when there are several. It also records whether the database has tiers of ACLs.
 func Router(s *cluster.State, session *ovsdb.Session) error {
+	s.WithoutTiers = session.View().Lacks(nbdb.ACLTable, "tier")
 	uuid, err := session.ClusterRouter()
 	if err != nil {
 		return err

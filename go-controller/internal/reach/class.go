@@ -30,7 +30,7 @@ type classifier struct {
 	selections []*index.Selection
 	keys       map[string]bool // of labels that selectors ask for
 	ports      []cluster.PortName
-	blocks     [][]netip.Prefix // of ipBlocks
+	blocks     [][]netip.Prefix // of ipBlocks and networks
 	selected   map[selectable]string
 }
 
@@ -56,17 +56,26 @@ func newClassifier(c *Cluster, apart []string) *classifier {
 	}
 	for _, p := range c.State.NetworkPolicies {
 		for _, r := range slices.Concat(p.Ingress.Rules, p.Egress.Rules) {
-			for _, peer := range r.Peers {
-				if len(peer.Addresses) > 0 {
-					x.blocks = append(x.blocks, peer.Addresses)
-				}
-			}
+			x.addBlocks(r)
+		}
+	}
+	for _, p := range c.State.ClusterNetworkPolicies {
+		for _, r := range slices.Concat(p.Ingress, p.Egress) {
+			x.addBlocks(r.PolicyRule)
 		}
 	}
 	slices.SortFunc(x.blocks, func(a, b []netip.Prefix) int {
 		return slices.CompareFunc(a, b, func(p, q netip.Prefix) int { return cmp.Compare(p.String(), q.String()) })
 	})
 	return x
+}
+
+func (x *classifier) addBlocks(r cluster.PolicyRule) {
+	for _, peer := range r.Peers {
+		if len(peer.Addresses) > 0 {
+			x.blocks = append(x.blocks, peer.Addresses)
+		}
+	}
 }
 
 // seen is what selectors make of a pod's labels and namespace.

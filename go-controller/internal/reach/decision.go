@@ -104,8 +104,11 @@ func (c *Cluster) rule(acl *nbdb.ACL) (object, field string, ok bool) {
 // objectOf is an owner of rules as it is named on the command line.
 func objectOf(o nb.Owner) string {
 	kind := strings.ToLower(string(o.Kind))
-	if o.Kind == names.KindPolicy {
+	switch o.Kind {
+	case names.KindPolicy:
 		kind = "np"
+	case names.KindClusterPolicy:
+		kind = "cnp"
 	}
 	return kind + "/" + o.Name
 }
@@ -127,6 +130,8 @@ func (c *Cluster) undecided(d direction, e End) string {
 	all := c.selecting(e.pod)
 	by := isolating(all, d)
 	switch {
+	case len(all) == 0 && len(c.State.ClusterNetworkPolicies) > 0:
+		return "no NetworkPolicy selects it, and no rule of a ClusterNetworkPolicy matches this"
 	case len(all) == 0:
 		return "no policy selects it"
 	case len(by) == 0:
@@ -156,7 +161,7 @@ func (c *Cluster) reason(d direction, e End, acl *nbdb.ACL) string {
 			return "it may always connect to its own node"
 		case names.RoleItself:
 			return itself
-		case names.RoleProbeOut:
+		case names.RoleProbeOut, names.RoleAnswer:
 			return "it may always answer OVN's health checks"
 		}
 	case names.KindNode:

@@ -49,6 +49,28 @@ func (p *path) policy() cluster.Object {
 	return n
 }
 
+// clusterPolicy is one of a few ClusterNetworkPolicies, which often have the same priority.
+func (p *path) clusterPolicy() cluster.Object {
+	n := &cluster.TieredPolicy{Name: fmt.Sprintf("cnp%d", p.r.IntN(4)), UID: p.uid(), Created: p.clock,
+		Tier:     []cluster.PolicyTier{cluster.AdminTier, cluster.BaselineTier}[p.r.IntN(2)],
+		Priority: p.r.IntN(3), Pods: cluster.PodSelector{Namespaces: p.selector(), Pods: p.selector()}}
+	if old, ok := p.objects[n.Ref()].(*cluster.TieredPolicy); ok && p.chance(80) {
+		n.UID, n.Created = old.UID, old.Created
+	}
+	for _, d := range []*[]cluster.TieredRule{&n.Ingress, &n.Egress} {
+		for range p.r.IntN(3) {
+			r := cluster.TieredRule{PolicyRule: p.rule("ns0"), Name: []string{"", "a"}[p.r.IntN(2)],
+				Action: []cluster.PolicyAction{cluster.Accept, cluster.Deny, cluster.Pass}[p.r.IntN(3)]}
+			if d == &n.Egress && p.chance(40) {
+				nodes := p.selector()
+				r.Peers = append(r.Peers, cluster.PolicyPeer{Nodes: &nodes})
+			}
+			*d = append(*d, r)
+		}
+	}
+	return n
+}
+
 func (p *path) rule(namespace string) cluster.PolicyRule {
 	r := cluster.PolicyRule{AnyPeer: p.chance(20), AnyPort: p.chance(30)}
 	for range p.r.IntN(3) {

@@ -72,8 +72,10 @@ func (p *path) step() cluster.Event {
 			Multicast: p.chance(40)}
 	case n < 67:
 		o = p.pod()
-	case n < 75:
+	case n < 73:
 		o = p.policy()
+	case n < 75:
+		o = p.clusterPolicy()
 	case n < 84:
 		o = p.service()
 	case n < 86:
@@ -105,6 +107,9 @@ func (p *path) node() cluster.Object {
 		*n = *old
 	}
 	n.Unreachable = p.chance(10)
+	if p.chance(20) {
+		n.Labels = p.labels()
+	}
 	if p.chance(10) {
 		n.Addrs = []netip.Addr{netip.MustParseAddr(fmt.Sprintf("172.18.0.%d", 7+p.r.IntN(4))),
 			netip.MustParseAddr([]string{"fc00::10", "fc00::9", "10.0.0.5"}[p.r.IntN(3)])}

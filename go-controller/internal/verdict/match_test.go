@@ -36,6 +36,22 @@ func icmp(p Packet) Packet {
 	return p
 }
 
+// A later fragment has a protocol, and no ports.
+func TestFragments(t *testing.T) {
+	for text, want := range map[string]bool{"tcp && ip.is_frag": true, "udp && ip.is_frag": false, "tcp": true,
+		"tcp.dst == 8080": false, "tcp.dst != 9": false, "tcp.src < 65535": false, "ip4": true} {
+		m, err := parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := tcp4()
+		p.Fragment = true
+		if got := m.matches(&p, in()); got != want {
+			t.Errorf("%s holds for a fragment: %v, want %v", text, got, want)
+		}
+	}
+}
+
 // Matches mean what ovn-sb(5) says.
 func TestMatches(t *testing.T) {
 	for _, test := range []struct {
@@ -47,6 +63,10 @@ func TestMatches(t *testing.T) {
 		{`!0`, true, true},
 		{`!(0 || 1)`, false, false},
 		{`ip`, true, true},
+		{`ip && ct.est`, false, false},
+		{`ct_mark.blocked == 1`, false, false},
+		{`ct_mark.blocked == 0`, true, true},
+		{`ip.is_frag`, false, false},
 		{`ip4`, true, false},
 		{`ip6`, false, true},
 		{`tcp`, true, false},
@@ -217,7 +237,7 @@ func TestErrorsNameThePlace(t *testing.T) {
 		`80 < tcp.dst > 443`:             `character 14: want a range`,
 		`80 == tcp.dst == 443`:           `character 15: want a range`,
 		`2`:                              `character 2: the end, want ==`,
-		`ct.est`:                         `"ct.est" is not known`,
+		`ct.new`:                         `"ct.new" is not known`,
 		`ip4 // all`:                     `character 5: "/" begins no token`,
 		strings.Repeat("(", 200) + "ip4": `character 101: more than 100 nested parentheses`,
 	} {

@@ -17,6 +17,8 @@ type Packet struct {
 	SrcPort, DstPort uint16
 	// ICMPType and ICMPCode are those of ICMP and ICMPv6.
 	ICMPType, ICMPCode uint8
+	// Fragment is true for a later fragment of a packet, which has no ports.
+	Fragment bool
 }
 
 // Protocol is the number of an IP protocol.
@@ -82,6 +84,10 @@ func predicate(name string) func(*Packet) bool {
 		return icmp4
 	case "icmp6":
 		return icmp6
+	case "ip.is_frag":
+		return func(p *Packet) bool { return p.Fragment }
+	case "ct.est":
+		return func(*Packet) bool { return false } // it is the first packet of its connection
 	}
 	return nil
 }
@@ -112,6 +118,9 @@ func fieldOf(name string) *field {
 			return number{lo: uint64(p.Protocol)}
 		}}
 	}
+	if name == "ct_mark.blocked" {
+		return &field{width: 1, requires: predicate("ip"), number: func(*Packet) number { return number{} }}
+	}
 	of, part, _ := strings.Cut(name, ".")
 	f := &field{requires: predicate(of)}
 	switch of {
@@ -121,6 +130,8 @@ func fieldOf(name string) *field {
 			"dst": func(p *Packet) number { return ofAddr(p.Dst) },
 		}[part]
 	case "tcp", "udp", "sctp":
+		protocol := f.requires
+		f.requires = func(p *Packet) bool { return protocol(p) && !p.Fragment }
 		f.width, f.number = 16, map[string]func(*Packet) number{
 			"src": func(p *Packet) number { return number{lo: uint64(p.SrcPort)} },
 			"dst": func(p *Packet) number { return number{lo: uint64(p.DstPort)} },

@@ -13,13 +13,14 @@ const (
 	// PodsSelected is about the pods of a Selection, or their addresses; the key's name is the hash of the Selection.
 	PodsSelected cluster.Subject = "pods that a selector selects"
 	// PolicyWritten is about what the ACLs of a policy name besides the policy's own text; the key is the policy.
+	// A key without a namespace is a ClusterNetworkPolicy.
 	PolicyWritten cluster.Subject = "sets that a policy names"
 	// PodPoliciesOf is about the policies that select a pod; the key is the pod.
 	PodPoliciesOf cluster.Subject = "policies of a pod"
 )
 
-// Policies answers which pods policies are about. It keeps a Selection for each selector that any policy has: policies
-// that say the same share it.
+// Policies answers which pods policies of both kinds are about. It keeps a Selection for each selector that any policy
+// has: policies that say the same share it.
 type Policies struct {
 	selections map[string]*Selection    // by hash
 	scoped     map[string]selectionSet  // of selectors of one namespace, by that
@@ -88,7 +89,8 @@ func (x *Policies) OfPod(pod cluster.Name) PodPolicies {
 
 // Kinds implements cluster.Index.
 func (*Policies) Kinds() []cluster.Kind {
-	return []cluster.Kind{cluster.KindPod, cluster.KindNamespace, cluster.KindNetworkPolicy}
+	return []cluster.Kind{cluster.KindPod, cluster.KindNamespace, cluster.KindNetworkPolicy,
+		cluster.KindClusterNetworkPolicy}
 }
 
 // Before implements cluster.Index.
@@ -102,7 +104,7 @@ func (x *Policies) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 		x.podChanged(s, r.Name, t)
 	case cluster.KindNamespace:
 		x.namespaceChanged(s, r.Name.Name, t)
-	case cluster.KindNetworkPolicy:
+	case cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy:
 		x.policyChanged(s, r.Name, t)
 	}
 	return t.topics

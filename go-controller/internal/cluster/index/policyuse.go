@@ -15,15 +15,34 @@ type use struct {
 	port            cluster.PortName
 }
 
-// usesOf lists how a policy uses selectors; p may be nil.
-func usesOf(p *cluster.NetworkPolicy) []use {
-	if p == nil {
-		return nil
+// usesOf lists how a policy uses selectors; nil when there is no such policy. ClusterNetworkPolicies are those without
+// a namespace.
+func usesOf(s *cluster.State, policy cluster.Name) []use {
+	if p := s.NetworkPolicies[policy]; p != nil {
+		subject := p.Subject()
+		return append(usesOfRules(subject, p.Ingress.Rules, p.Egress.Rules),
+			use{selector: subject, subject: len(p.Ingress.Rules)+len(p.Egress.Rules) > 0,
+				ingress: p.Ingress.Isolates, egress: p.Egress.Isolates})
 	}
-	subject := p.Subject()
-	out := []use{{selector: subject, subject: len(p.Ingress.Rules)+len(p.Egress.Rules) > 0,
-		ingress: p.Ingress.Isolates, egress: p.Egress.Isolates}}
-	for _, r := range p.Ingress.Rules {
+	if p := s.ClusterNetworkPolicies[policy.Name]; p != nil && policy.Namespace == "" {
+		return append(usesOfRules(p.Pods, rulesOf(p.Ingress), rulesOf(p.Egress)),
+			use{selector: p.Pods, subject: len(p.Ingress)+len(p.Egress) > 0})
+	}
+	return nil
+}
+
+func rulesOf(list []cluster.TieredRule) []cluster.PolicyRule {
+	out := make([]cluster.PolicyRule, len(list))
+	for i, r := range list {
+		out[i] = r.PolicyRule
+	}
+	return out
+}
+
+// usesOfRules lists how rules use selectors; subject is that of the policy's own pods.
+func usesOfRules(subject cluster.PodSelector, ingress, egress []cluster.PolicyRule) []use {
+	var out []use
+	for _, r := range ingress {
 		for _, name := range r.PortNames() {
 			out = append(out, use{selector: subject, port: name})
 		}
@@ -31,7 +50,7 @@ func usesOf(p *cluster.NetworkPolicy) []use {
 			out = append(out, use{selector: peer, peer: true})
 		}
 	}
-	for _, r := range p.Egress.Rules {
+	for _, r := range egress {
 		for _, peer := range r.PodPeers() {
 			if r.AnyPort || r.Numbered() {
 				out = append(out, use{selector: peer, peer: true})
@@ -48,7 +67,7 @@ func usesOf(p *cluster.NetworkPolicy) []use {
 
 // policyChanged brings the selections up to date with a policy.
 func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *changed) {
-	old, now := x.uses[policy], usesOf(s.NetworkPolicies[policy])
+	old, now := x.uses[policy], usesOf(s, policy)
 	if now != nil && x.pods == nil {
 		x.watchPods(s)
 	}

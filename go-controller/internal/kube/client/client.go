@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -35,6 +36,7 @@ type Clients struct {
 	Server  string
 	Kube    kubernetes.Interface
 	Patches rest.Interface              // for annotation patches; answers are not decoded
+	Dynamic dynamic.Interface           // for kinds that client-go does not know
 	leases  coordinationv1.LeasesGetter // for Leases of gateways; nil for Kube's
 }
 
@@ -59,6 +61,7 @@ func New(k config.Kubernetes, agent string) (*Clients, error) {
 	for _, prepare := range []func() error{
 		func() (err error) { c.Patches, err = patchClient(rc); return err },
 		func() (err error) { c.Kube, err = kubernetes.NewForConfig(protobuf(rc)); return err },
+		func() (err error) { c.Dynamic, err = dynamic.NewForConfig(rc); return err },
 		func() (err error) { c.leases, err = leaseClient(protobuf(rc)); return err },
 	} {
 		if err := prepare(); err != nil {

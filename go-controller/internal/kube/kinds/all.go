@@ -19,7 +19,8 @@ import (
 
 // All are the rows of all kinds that the cluster is made of.
 func All() []Kind {
-	return []Kind{Node(), Namespace(), Pod(), Service(), EndpointSlice(), ServiceCIDR(), NetworkPolicy()}
+	return []Kind{Node(), Namespace(), Pod(), Service(), EndpointSlice(), ServiceCIDR(), NetworkPolicy(),
+		ClusterNetworkPolicy()}
 }
 
 // Node is the row of Nodes.

@@ -2,7 +2,7 @@ package reflector
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,27 +16,25 @@ import (
 const askAgain = time.Minute
 
 // optionalListWatch is lw for a kind that the API server may not serve. As long as it does not know the kind there are
-// no objects, and it is asked again after a while. Once it has served the kind, "no such kind" is an error: an API
-// server that boots may not know yet what it served before, and that must not remove the objects. A refusal is always
-// an error: there may be objects.
+// no objects, and it is asked again after a while. Once it has served the kind, "no such kind" is an error at first: an
+// API server that boots may not know yet what it served before, and that must not remove the objects. If it says
+// nothing else for as long as that, somebody has removed the kind. A refusal is always an error: there may be objects.
 func optionalListWatch(
 	lw *cache.ListWatch, none func() runtime.Object, again time.Duration,
 ) *cache.ListWatch {
-	var served atomic.Bool
+	k := optionalKind{again: again}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := lw.ListWithContext(ctx, o)
-			if NotServed(err) && !served.Load() {
+			if k.absent(err) {
 				return none(), nil
 			}
-			served.CompareAndSwap(false, err == nil)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := lw.WatchWithContext(ctx, o)
 			// A watch that is to send all objects first must fail, so that the reflector lists instead.
-			if !NotServed(err) || served.Load() || o.SendInitialEvents != nil {
-				served.CompareAndSwap(false, err == nil)
+			if !k.absent(err) || o.SendInitialEvents != nil {
 				return w, err
 			}
 			quiet := watch.NewFake()
@@ -44,6 +42,30 @@ func optionalListWatch(
 			return quiet, nil
 		},
 	}
+}
+
+// optionalKind is what an API server said of a kind.
+type optionalKind struct {
+	again time.Duration
+
+	mu      sync.Mutex
+	served  bool
+	missing time.Time // since when it has known no such kind any more; zero while it does
+}
+
+// absent takes the outcome of a list or a watch, and tells whether the API server has no such kind.
+func (k *optionalKind) absent(err error) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !NotServed(err) {
+		k.served, k.missing = k.served || err == nil, time.Time{}
+		return false
+	}
+	if k.missing.IsZero() {
+		k.missing = time.Now()
+	}
+	k.served = k.served && time.Since(k.missing) < k.again
+	return !k.served
 }
 
 // NotServed tells whether an API server does not know a kind.

@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -69,6 +70,37 @@ func TestOptionalListWatch(t *testing.T) {
 				}
 				return ""
 			})
+		})
+	}
+}
+
+// A kind that is removed has no objects once the API server has said so for a while, and it may come back.
+func TestOptionalListWatchOfRemovedKind(t *testing.T) {
+	refusal := apierrors.NewNotFound(networkingv1.Resource("servicecidrs"), "")
+	there, err := &networkingv1.ServiceCIDRList{Items: make([]networkingv1.ServiceCIDR, 1)}, error(nil)
+	lw := optionalListWatch(&cache.ListWatch{
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return there, err },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, err },
+	}, noRanges, 20*time.Millisecond)
+	items := func() int {
+		list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return -1
+		}
+		return len(list.(*networkingv1.ServiceCIDRList).Items)
+	}
+	for range 2 {
+		if err = nil; items() != 1 {
+			t.Fatalf("%d items, want 1", items())
+		}
+		if err = refusal; items() != -1 {
+			t.Errorf("%d items at the first refusal, want an error", items())
+		}
+		testkit.Eventually(t, "no items", func() string {
+			if n := items(); n != 0 {
+				return fmt.Sprint(n)
+			}
+			return ""
 		})
 	}
 }

@@ -22,6 +22,7 @@ func Translators(s *nb.Schema) translate.Set {
 		policy.Isolation{Schema: s},
 		policy.Selector{Schema: s},
 		policy.NetworkPolicy{Schema: s},
+		policy.ClusterNetworkPolicy{Schema: s},
 		pod.Translator{Schema: s},
 		service.Translator{Schema: s},
 	)

@@ -35,14 +35,15 @@ func (Isolation) Owners(s *cluster.State) []nb.Owner {
 func (Isolation) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindNode},
-		Subjects: []cluster.Subject{index.PoliciesExist, index.HealthSource},
+		Subjects: []cluster.Subject{index.PoliciesExist, index.HealthSource, tiersUsed},
 	}
 }
 
-// Affected implements translate.Translator. The first policy concerns every node, and so does the end of the last.
+// Affected implements translate.Translator. The first policy concerns every node, and so does the end of the last. The
+// same holds for ClusterNetworkPolicies.
 func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch {
-	case c.Concerns(index.PoliciesExist):
+	case c.Concerns(index.PoliciesExist), c.Concerns(tiersUsed):
 		return t.Owners(s)
 	case !index.PoliciesOf(s).Any():
 		return nil
@@ -58,7 +59,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if n == nil || !s.HasSwitch(o.Name) || !index.PoliciesOf(s).Any() {
 		return translate.Rows{}, nil
 	}
-	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n}
+	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n, tierOf(s)}
 	in, out := names.IngressGroup(n.Name), names.EgressGroup(n.Name)
 	rows := []nb.Row{
 		r.Row(names.RoleGroupIn, &nbdb.PortGroup{Name: in}),
@@ -83,9 +84,16 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			continue
 		}
 		if checks, ok := cluster.HealthSource(p); ok {
+			match := egress().peers(f, checks.String())
 			rows = append(rows, r.acl(names.FamilyRole(names.RoleProbeOut, f), egress(), names.RoleGroupOut,
-				nbdb.ACLActionAllowRelated, egress().pods(out)+" && "+egress().peers(f, checks.String())))
+				nbdb.ACLActionAllowRelated, egress().pods(out)+" && "+match))
+			if r.tier > 0 {
+				rows = append(rows, r.answer(f, match))
+			}
 		}
+	}
+	if r.tier > 0 {
+		rows = append(rows, r.unblock(0), r.unblock(names.TierAdmin))
 	}
 	return translate.Rows{Rows: rows}, nil
 }
@@ -94,6 +102,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 type isolationRows struct {
 	translate.Maker
 	node *cluster.Node
+	tier int // of what isolates pods
 }
 
 func (r isolationRows) acl(role string, d direction, group, action, match string) nb.Row {
@@ -101,7 +110,31 @@ func (r isolationRows) acl(role string, d direction, group, action, match string
 	if action == nbdb.ACLActionDrop {
 		priority = names.ACLPolicyDeny
 	}
-	return r.Row(role, d.acl(priority, action, match), r.In(nbdb.PortGroupTable, group, "acls"))
+	acl := d.acl(priority, action, match)
+	acl.Tier = r.tier
+	return r.Row(role, acl, r.In(nbdb.PortGroupTable, group, "acls"))
+}
+
+// inSwitch is where ACLs are listed that hold for all ports of the node's switch.
+func (r isolationRows) inSwitch() nb.Slot {
+	ls := names.NodeRow(nbdb.LogicalSwitchTable, names.Own.Owner(r.node.Name), names.RoleSwitch, r.node.UID)
+	return nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: ls}, Column: "acls"}
+}
+
+// answer lets pods answer OVN's health checks, whatever ClusterNetworkPolicies deny. OVN does not track its checks, so
+// that the answers look like new connections.
+func (r isolationRows) answer(f names.Family, match string) nb.Row {
+	acl := egress().acl(names.ACLAnswer, nbdb.ACLActionAllowRelated, match)
+	acl.Tier = names.TierAdmin
+	return r.Row(names.FamilyRole(names.RoleAnswer, f), acl, r.inSwitch())
+}
+
+// unblock keeps a tier that decides nothing from letting every other packet pass of a connection that a later tier does
+// not allow any more: ovn-northd's flow for such packets (ct_mark.blocked) would allow them without asking that tier.
+func (r isolationRows) unblock(tier int) nb.Row {
+	acl := ingress().acl(names.ACLUnblock, nbdb.ACLActionPass, "ip && ct.est && ct_mark.blocked == 1")
+	acl.Tier = tier
+	return r.Row(fmt.Sprintf("%s-%d", names.RoleUnblock, tier), acl, r.inSwitch())
 }
 
 // own lists the addresses of the node of the family of one of them.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
 // This file states what Kubernetes promises of network policies, in as few words as possible. It follows the Kubernetes
@@ -19,11 +20,12 @@ import (
 
 // kube is a cluster as its API server has it.
 type kube struct {
-	families   []bool // of pods: true for IPv4
-	nodes      []*corev1.Node
-	namespaces []*corev1.Namespace
-	pods       []*corev1.Pod
-	policies   []*networkingv1.NetworkPolicy
+	families        []bool // of pods: true for IPv4
+	nodes           []*corev1.Node
+	namespaces      []*corev1.Namespace
+	pods            []*corev1.Pod
+	policies        []*networkingv1.NetworkPolicy
+	clusterPolicies []*v1alpha2.ClusterNetworkPolicy
 }
 
 // end is one end of a connection.
@@ -54,34 +56,53 @@ func (c connection) String() string {
 // allowed tells whether the connection may be opened: "both the egress policy on the source pod and the ingress policy
 // on the destination pod need to allow the connection".
 func (k *kube) allowed(c connection) bool {
-	if c.from.pod != nil && c.from.pod == c.to.pod {
-		return true // "a Pod cannot block access to itself"
+	if c.itself() { // as the pod's address is not its own then, only ingress can tell
+		return k.lets(c.to, networkingv1.PolicyTypeIngress, c.from, c)
 	}
 	return k.lets(c.from, networkingv1.PolicyTypeEgress, c.to, c) &&
 		k.lets(c.to, networkingv1.PolicyTypeIngress, c.from, c)
 }
 
-// lets tells whether the policies of one end let a connection with the other end pass.
+// itself tells whether a pod connects to itself, which it does through a service.
+func (c connection) itself() bool { return c.from.pod != nil && c.from.pod == c.to.pod }
+
+// lets tells whether the policies of one end let a connection with the other end pass. Tiers are asked in their order:
+// Admin, NetworkPolicy, Baseline. "If a given connection wasn't allowed or denied by any of the tiers, the default
+// kubernetes policy is applied, which says that all pods can communicate with each other."
 func (k *kube) lets(e end, direction networkingv1.PolicyType, other end, c connection) bool {
 	if e.pod == nil {
 		return true // policies select pods
 	}
-	if other.pod == nil && other.node == e.node {
-		return true // "traffic to and from the node where a Pod is running is always allowed"
+	for _, decide := range []func() (decided, allowed bool){
+		func() (bool, bool) { return k.tierDecides(v1alpha2.AdminTier, e, direction, other, c) },
+		func() (bool, bool) { return k.networkPoliciesDecide(e, direction, other, c) },
+		func() (bool, bool) { return k.tierDecides(v1alpha2.BaselineTier, e, direction, other, c) },
+	} {
+		if decided, allowed := decide(); decided {
+			return allowed
+		}
 	}
-	isolated := false
+	return true
+}
+
+// networkPoliciesDecide tells whether any NetworkPolicy selects a pod in a direction, and whether they then allow a
+// connection.
+func (k *kube) networkPoliciesDecide(e end, direction networkingv1.PolicyType, other end, c connection,
+) (isolated, allowed bool) {
+	// "traffic to and from the node where a Pod is running is always allowed", "a Pod cannot block access to itself"
+	always := other.pod == nil && other.node == e.node || c.itself()
 	for _, p := range k.policies {
 		if p.Namespace != e.pod.Namespace || !selects(&p.Spec.PodSelector, e.pod.Labels) || !affects(p, direction) {
 			continue
 		}
-		isolated = true
+		isolated, allowed = true, allowed || always
 		for _, r := range rulesOf(p, direction) {
 			if r.lets(k, p, other, c) {
-				return true // rules and policies "are additive"
+				allowed = true // rules and policies "are additive"
 			}
 		}
 	}
-	return !isolated // "pods are non-isolated by default"
+	return isolated, allowed // "pods are non-isolated by default"
 }
 
 // affects tells whether a policy isolates the pods that it selects in a direction. Without policyTypes, "policies that

@@ -73,6 +73,11 @@ func (d dice) cluster() *kube {
 	for i := range d.IntN(7) {
 		k.policies = append(k.policies, d.policy(i))
 	}
+	if d.chance(60) {
+		for i := range 1 + d.IntN(4) {
+			k.clusterPolicies = append(k.clusterPolicies, d.clusterPolicy(i))
+		}
+	}
 	return k
 }
 
@@ -80,7 +85,8 @@ func (d dice) cluster() *kube {
 func newKube(families []bool) *kube {
 	k := &kube{families: families}
 	for i := range someNodes {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), UID: "u"}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), UID: "u",
+			Labels: map[string]string{"app": pick(dice{rand.New(rand.NewPCG(uint64(i), 1))}, "a", "b")}}}
 		var subnets []netip.Prefix
 		for _, v4 := range families {
 			subnets = append(subnets, nodeSubnet(i, v4))

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
@@ -26,18 +27,21 @@ func (Selector) Owners(s *cluster.State) []nb.Owner {
 	for _, sel := range index.PoliciesOf(s).Selections() {
 		out = append(out, nb.Owner{Kind: names.KindSelector, Name: sel.Hash})
 	}
+	for hash := range clusterPoliciesOf(s).nodes {
+		out = append(out, nb.Owner{Kind: names.KindSelector, Name: hash})
+	}
 	return out
 }
 
 // Depends implements translate.Translator.
 func (Selector) Depends() translate.Dependencies {
-	return translate.Dependencies{Subjects: []cluster.Subject{index.PodsSelected}}
+	return translate.Dependencies{Subjects: []cluster.Subject{index.PodsSelected, nodesSelected}}
 }
 
 // Affected implements translate.Translator.
 func (Selector) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
-	for _, k := range c.About(index.PodsSelected) {
+	for _, k := range slices.Concat(c.About(index.PodsSelected), c.About(nodesSelected)) {
 		out = append(out, nb.Owner{Kind: names.KindSelector, Name: k.Name})
 	}
 	return out
@@ -47,9 +51,9 @@ func (Selector) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
 func (t Selector) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	sel := index.PoliciesOf(s).Selection(o.Name)
 	if sel == nil {
-		return translate.Rows{}, nil
+		return translate.Rows{Rows: t.nodes(s, o)}, nil
 	}
-	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, sel}
+	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, sel.Selector.String()}
 	var rows []nb.Row
 	if sel.Subject() {
 		rows = append(rows, r.Row(names.RoleGroup, &nbdb.PortGroup{
@@ -72,15 +76,31 @@ func (t Selector) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	return translate.Rows{Rows: rows}, nil
 }
 
+// nodes is the rows of a selector of nodes.
+func (t Selector) nodes(s *cluster.State, o nb.Owner) []nb.Row {
+	x := clusterPoliciesOf(s)
+	n := x.nodes[o.Name]
+	if n == nil {
+		return nil
+	}
+	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, nodesText(n.selector)}
+	var rows []nb.Row
+	for _, f := range translate.Families(s) {
+		rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f), names.SelectorAddressSet(o.Name, f),
+			x.addresses(n, f == names.IPv4)))
+	}
+	return rows
+}
+
 // selectorRows makes the rows of one selector.
 type selectorRows struct {
 	translate.Maker
-	selection *index.Selection
+	selector string
 }
 
 // text says what the rows are for.
 func (r selectorRows) text() map[string]string {
-	return map[string]string{names.SelectorKey: fmt.Sprintf("%.200s", r.selection.Selector)}
+	return map[string]string{names.SelectorKey: fmt.Sprintf("%.200s", r.selector)}
 }
 
 func (r selectorRows) set(role, name string, addresses []string) nb.Row {

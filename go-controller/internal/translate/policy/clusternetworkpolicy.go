@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
+)
+
+// Reasons of reports about ClusterNetworkPolicies.
+const (
+	ReasonTiersMissing  = "TiersMissing"
+	ReasonPriorityClash = "PriorityClash"
+)
+
+// ClusterNetworkPolicy translates what administrators accept, deny and pass.
+type ClusterNetworkPolicy struct{ Schema *nb.Schema }
+
+// Kind implements translate.Translator.
+func (ClusterNetworkPolicy) Kind() names.Kind { return names.KindClusterPolicy }
+
+// Atomic implements translate.Atomic.
+func (ClusterNetworkPolicy) Atomic() translate.Atomicity { return translate.OfAll }
+
+// Indexes implements translate.Indexed.
+func (ClusterNetworkPolicy) Indexes() []cluster.Index { return []cluster.Index{newClusterPolicies()} }
+
+func clusterOwner(name string) nb.Owner { return nb.Owner{Kind: names.KindClusterPolicy, Name: name} }
+
+// Owners implements translate.Translator.
+func (ClusterNetworkPolicy) Owners(s *cluster.State) []nb.Owner {
+	return nb.Owners(names.KindClusterPolicy, s.ClusterNetworkPolicies, func(name string) string { return name })
+}
+
+// Depends implements translate.Translator.
+func (ClusterNetworkPolicy) Depends() translate.Dependencies {
+	return translate.Dependencies{
+		Kinds: []cluster.Kind{cluster.KindClusterNetworkPolicy}, Subjects: []cluster.Subject{index.PolicyWritten, placed},
+	}
+}
+
+// Affected implements translate.Translator.
+func (ClusterNetworkPolicy) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
+	var out []nb.Owner
+	if c.Ref.Kind == cluster.KindClusterNetworkPolicy {
+		out = append(out, clusterOwner(c.Ref.Name.Name))
+	}
+	for _, policy := range c.About(index.PolicyWritten) {
+		if policy.Namespace == "" {
+			out = append(out, clusterOwner(policy.Name))
+		}
+	}
+	for _, policy := range c.About(placed) {
+		out = append(out, clusterOwner(policy.Name))
+	}
+	return out
+}
+
+// Rows implements translate.Translator.
+func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
+	p := s.ClusterNetworkPolicies[o.Name]
+	if p == nil {
+		return translate.Rows{}, nil
+	}
+	if s.WithoutTiers {
+		return translate.Rows{Reports: []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonTiersMissing,
+			Message: "the Northbound database has no tiers of ACLs: the policy has no effect; update OVN to 23.06 or later, " +
+				"with its database schema"}}}, nil
+	}
+	r := policyRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s,
+		policies: index.PoliciesOf(s), subject: index.SelectorHash(p.Pods)}
+	before, after := clusterPoliciesOf(s).around(p)
+	in, out := 0, 0 // places that policies take that are asked before
+	for _, q := range before {
+		in, out = in+len(q.Ingress), out+len(q.Egress)
+	}
+	for i, rule := range p.Ingress {
+		r.clusterRule(ingress(), i, in+i, p, rule)
+	}
+	for i, rule := range p.Egress {
+		r.clusterRule(egress(), i, out+i, p, rule)
+	}
+	return translate.Rows{Rows: r.rows, Reports: clash(p, before, after)}, nil
+}
+
+// clash reports policies with the same tier and priority. The API leaves open which of them decides.
+func clash(p *cluster.TieredPolicy, before, after []*cluster.TieredPolicy) []cluster.Problem {
+	if len(before)+len(after) == 0 {
+		return nil
+	}
+	relation, others := "after", before
+	if len(before) == 0 {
+		relation, others = "before", after
+	}
+	text := fmt.Sprintf("spec.priority: %d policies of tier %s have %d: this one is asked %s %s, by age; give each a number "+
+		"of its own", 1+len(before)+len(after), p.Tier, p.Priority, relation, others[0].Name)
+	in, out := len(p.Ingress), len(p.Egress)
+	for _, q := range slices.Concat(before, after) {
+		in, out = in+len(q.Ingress), out+len(q.Egress)
+	}
+	if max(in, out) > names.ClusterPolicyPlaces {
+		text += fmt.Sprintf("; they have more than %d rules for a direction: which of the last rules decides is left to OVN",
+			names.ClusterPolicyPlaces)
+	}
+	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonPriorityClash, Message: text}}
+}
+
+// clusterRule makes the ACLs of a rule. place is the rule's among those of the same tier, priority and direction.
+func (r *policyRows) clusterRule(d direction, number, place int, p *cluster.TieredPolicy,
+	rule cluster.TieredRule,
+) {
+	v := ruling{action: nbdb.ACLActionAllowRelated, priority: names.ClusterPolicyACL(p.Priority, place),
+		tier: names.TierAdmin, name: rule.Name, itself: true}
+	if p.Tier == cluster.BaselineTier {
+		v.tier = names.TierLast
+	}
+	switch {
+	case rule.Action == cluster.Deny:
+		v.action = nbdb.ACLActionDrop
+	case rule.Action == cluster.Pass && v.tier < names.TierLast: // behind the last tier everything is allowed
+		v.action = nbdb.ACLActionPass
+	}
+	r.rule(d, number, rule.PolicyRule, v)
+}
