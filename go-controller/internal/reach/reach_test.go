@@ -89,7 +89,8 @@ func TestOtherACLs(t *testing.T) {
 
 // A question is the same as its text.
 func FuzzAsk(f *testing.F) {
-	for _, to := range []string{"shop/web:80", "svc/shop/web:http/UDP", "[2001:db8::1]:53/udp", "192.0.2.1", "node/n1:/icmp",
+	for _, to := range []string{"shop/web:80", "svc/shop/web:http/UDP", "[2001:db8::1]:53/udp", "192.0.2.1",
+		"node/n1:/icmp",
 		"::ffff:192.0.2.1", "ff02::1", "a/b:0", "[]:1", "pod/a/b/c", "fe80::1%eth0", ":", "/:", "]"} {
 		f.Add("shop/web", to)
 	}
