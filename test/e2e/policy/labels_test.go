@@ -54,19 +54,7 @@ func (b *bed) labels(t *testing.T) {
 	}
 	b.unbroken(t, namespace, talks)
 	b.relabel(t, namespace, "client", "")
-	for _, k := range talks {
-		machines.Eventually(t, k.name+" is cut", func(context.Context) string {
-			if err := k.exchange(cutWait); err == nil {
-				return "it is answered"
-			}
-			return ""
-		})
-		for range 5 {
-			if err := k.exchange(cutWait); err == nil {
-				t.Errorf("%s was cut and is answered again", k.name)
-			}
-		}
-	}
+	cut(t, talks)
 }
 
 // allowRoles makes policies of both ends, which allow the roles that labels change between by rules of their own.
@@ -106,6 +94,18 @@ func (b *bed) relabel(t *testing.T, namespace, pod, role string) {
 // unbroken changes labels while the connections are in use.
 func (b *bed) unbroken(t *testing.T, namespace string, talks []*talk) {
 	t.Helper()
+	changes := []struct{ pod, role string }{{"client", "api"}, {"server", "cache"}, {"client", "web"}, {"server", "db"}}
+	var steps []func()
+	for i := range relabelled {
+		c := changes[i%len(changes)]
+		steps = append(steps, func() { b.relabel(t, namespace, c.pod, c.role) })
+	}
+	b.during(t, talks, steps...)
+}
+
+// during makes changes, one after the other, while connections are in use. None of these loses anything.
+func (b *bed) during(t *testing.T, talks []*talk, changes ...func()) {
+	t.Helper()
 	stop := make(chan struct{})
 	var talking sync.WaitGroup
 	for _, k := range talks {
@@ -113,10 +113,8 @@ func (b *bed) unbroken(t *testing.T, namespace string, talks []*talk) {
 	}
 	defer talking.Wait()
 	defer close(stop)
-	changes := []struct{ pod, role string }{{"client", "api"}, {"server", "cache"}, {"client", "web"}, {"server", "db"}}
-	for i := range relabelled {
-		c := changes[i%len(changes)]
-		b.relabel(t, namespace, c.pod, c.role)
+	for _, change := range changes {
+		change()
 		b.inSync(t)
 		for _, k := range talks {
 			before := k.done.Load()
@@ -129,8 +127,26 @@ func (b *bed) unbroken(t *testing.T, namespace string, talks []*talk) {
 		}
 	}
 	for _, k := range talks {
-		t.Logf("%s: %d exchanges during %d changes of labels, the slowest %v, %d failed", k.name, k.done.Load(), relabelled,
+		t.Logf("%s: %d exchanges during %d changes, the slowest %v, %d failed", k.name, k.done.Load(), len(changes),
 			time.Duration(k.slowest.Load()).Round(time.Millisecond), k.failed.Load())
+	}
+}
+
+// cut waits until connections are cut, and checks that they stay so.
+func cut(t *testing.T, talks []*talk) {
+	t.Helper()
+	for _, k := range talks {
+		machines.Eventually(t, k.name+" is cut", func(context.Context) string {
+			if err := k.exchange(cutWait); err == nil {
+				return "it is answered"
+			}
+			return ""
+		})
+		for range 5 {
+			if err := k.exchange(cutWait); err == nil {
+				t.Errorf("%s was cut and is answered again", k.name)
+			}
+		}
 	}
 }
 
