@@ -18,6 +18,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/reach"
 )
 
 // explanation is what explain prints about an object.
@@ -52,6 +53,9 @@ func explainers() []explainer {
 		kind := strings.ToLower(string(k))
 		out = append(out, explainer{kind, argument, kind,
 			func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+				if k == names.KindPod {
+					return reach.OfPod(c, cluster.ParseName(name), problems)
+				}
 				return explain.OfOwner(c, nb.Owner{Kind: k, Name: name}, problems)
 			}})
 	}
@@ -105,6 +109,9 @@ func (e explainer) command() *cli.Command {
 		out.Aliases = []string{"np", "netpol"}
 	case strings.ToLower(string(names.KindClusterPolicy)):
 		out.Aliases = []string{"cnp"}
+	}
+	if e.noun == strings.ToLower(string(names.KindPod)) {
+		out.Usage = "show which Northbound rows a pod has, which policies select it, and what they leave open"
 	}
 	return out
 }

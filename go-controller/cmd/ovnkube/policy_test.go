@@ -158,14 +158,14 @@ func TestPolicyDiff(t *testing.T) {
 			"No connection is gained or lost.\n\nWarnings\n  np/shop/more spec.podSelector: selects no pod: pods app=wbe of " +
 				"namespace shop\n"},
 		"hidden, and names": {policy("more", "{"+web+"egress: [{ports: [{port: 53}]}, {to: [{podSelector: {}}], ports: "+
-			"[{port: pg}]}]}"), api, 0, "No connection is gained or lost.\n\nWarnings\n  np/shop/more spec.egress[1].ports: no " +
-			"pod that the rule names has a container port pg/TCP\n  np/shop/more spec.egress[0]: np/shop/web spec." +
+			"[{port: pg}]}]}"), api, 0, "No connection is gained or lost.\n\nWarnings\n  np/shop/more spec.egress[1].ports: " +
+			"no pod that the rule names has a container port pg/TCP\n  np/shop/more spec.egress[0]: np/shop/web spec." +
 			"egress[1] allows all of it\n"},
 		"no DNS": {policy("web", "{"+web+"egress: [{to: [{ipBlock: {cidr: 192.0.2.0/24}}], ports: [{port: 53}]}]}"),
 			append(api, "-n", "nosuch"), 0, "No connection is gained or lost.\n\nWarnings\n  np/shop/web spec.egress: no rule " +
 				"allows DNS (53/UDP) to pods such as shop/web-0, which can't resolve names\n"},
 		"two directories": {policy("db", "{podSelector: {}}"), []string{"--from", file}, 0, "No connection is gained " +
-			"or lost.\n\nWarnings\n  np/shop/db spec.podSelector: selects no pod: all pods of namespace shop\n"}, // no pod is in both
+			"or lost.\n\nWarnings\n  np/shop/db spec.podSelector: selects no pod: all pods of namespace shop\n"},
 	} {
 		got := ovnkube(t.Context(), strings.NewReader(c.policy), append([]string{"policy", "diff", "-f", "-"}, c.args...)...)
 		if got.exit != c.exit || got.stdout != c.stdout {

@@ -15,6 +15,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/verdict"
 )
 
 // fixRestartController starts ovn-controller, or restarts it.
@@ -162,27 +163,96 @@ func checkNorthbound(ctx context.Context, h *facts) Finding {
 	if h.c.Northbound == nil {
 		return unchecked("--nb-address is not given; a node does not need it")
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
-	defer cancel()
-	var last error
-	for _, address := range h.c.Northbound.Addresses {
-		schema, err := h.northboundSchema(ctx, address, *h.c.Northbound)
-		if err == nil {
-			return ok("%s, schema %s", address, schema.Version)
-		}
-		last = err
+	address, schema, last := h.northbound(ctx)
+	if last == nil {
+		return ok("%s, schema %s", address, schema.Version)
 	}
 	return problem("the Northbound database does not answer: %v", last).
 		fixed("# on the database's host: does ovsdb-server run, and listen? `ovn-nbctl set-connection pssl:6641`")
 }
 
-func (h *facts) northboundSchema(ctx context.Context, address string, c config.OVSDB) (ovs.Schema, error) {
-	var keys *tls.Config
-	if strings.HasPrefix(address, "ssl:") {
-		var err error
-		if keys, err = ovsdb.TLS(c); err != nil {
-			return ovs.Schema{}, err
+// northbound is the first address at which the Northbound database answers, and its schema.
+func (h *facts) northbound(ctx context.Context) (address string, schema ovs.Schema, err error) {
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	for _, address = range h.c.Northbound.Addresses {
+		var keys *tls.Config
+		if keys, err = h.northboundKeys(address); err != nil {
+			continue
+		}
+		if schema, err = h.t.Schema(ctx, address, keys, ovsdb.DatabaseName); err == nil {
+			return address, schema, nil
 		}
 	}
-	return h.t.Schema(ctx, address, keys, ovsdb.DatabaseName)
+	return "", ovs.Schema{}, err
+}
+
+// northboundKeys are those for an address, nil when it needs none.
+func (h *facts) northboundKeys(address string) (*tls.Config, error) {
+	if !strings.HasPrefix(address, "ssl:") {
+		return nil, nil
+	}
+	return ovsdb.TLS(*h.c.Northbound)
+}
+
+// checkACLNames looks for ACLs of the Northbound database that name an address set or a port group that does not exist.
+// OVN ignores such an ACL as a whole: what it denies is open, what it allows is denied.
+func checkACLNames(ctx context.Context, h *facts) Finding {
+	if h.c.Northbound == nil {
+		return unchecked("--nb-address is not given; a node does not need it")
+	}
+	address, _, err := h.northbound(ctx)
+	if err != nil {
+		return unchecked("the Northbound database does not answer: %v", err)
+	}
+	keys, err := h.northboundKeys(address)
+	if err != nil {
+		return unchecked("%v", err)
+	}
+	var rows [][]ovs.Row
+	err = h.timed(ctx, func(ctx context.Context) (err error) {
+		rows, err = h.t.Ask(ctx, address, keys, ovsdb.DatabaseName,
+			ovs.Select{Table: "ACL", Columns: []string{"_uuid", "match", "action"}},
+			ovs.Select{Table: "Address_Set", Columns: []string{"name"}},
+			ovs.Select{Table: "Port_Group", Columns: []string{"name"}})
+		return err
+	})
+	if err != nil {
+		return unchecked("%v", err)
+	}
+	there := map[string]bool{}
+	for _, r := range rows[1] {
+		there["$"+r.Text("name")] = true
+	}
+	for _, r := range rows[2] { // OVN makes two address sets of each group
+		name := r.Text("name")
+		there["@"+name], there["$"+name+"_ip4"], there["$"+name+"_ip6"] = true, true, true
+	}
+	f := faults{fixes: []string{"# of Northbound's own rows: is a master at work? `ovnkube plan` shows what is missing",
+		"# of somebody else's: ovn-nbctl list acl UUID"}}
+	for _, r := range rows[0] {
+		for _, name := range missingNames(r.Text("match"), there) {
+			f.add(fmt.Sprintf("ACL %s (%s) names %s, which does not exist: OVN ignores the whole ACL", r.Text("_uuid"),
+				r.Text("action"), name))
+		}
+	}
+	return f.finding("%d ACLs, whose address sets and port groups are there", len(rows[0]))
+}
+
+// missingNames lists the address sets, with "$", and port groups, with "@", that a match names and that are not there.
+// A match that this program can't read names none: it is not Northbound's.
+func missingNames(match string, there map[string]bool) []string {
+	sets, groups, err := verdict.Named(match)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, s := range sets {
+		out = append(out, "$"+s)
+	}
+	for _, g := range groups {
+		out = append(out, "@"+g)
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(name string) bool { return there[name] })
 }

@@ -203,7 +203,7 @@ func (b *bed) awaitHealthy(t *testing.T) string {
 				notChecked++
 			}
 		}
-		if r.Problems != known || notChecked != 2 { // the Northbound database, and the gateway's bridge
+		if r.Problems != known || notChecked != 3 { // the Northbound database, its ACLs, and the gateway's bridge
 			return text.String()
 		}
 		return ""

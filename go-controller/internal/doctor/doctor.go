@@ -126,6 +126,7 @@ func checks() []check {
 		{"api-server", "", checkAPIServer},
 		{"clock", "", checkClock},
 		{"northbound", "", checkNorthbound},
+		{"acl-names", "", checkACLNames},
 	}
 }
 

@@ -242,6 +242,32 @@ func TestLeads(t *testing.T) {
 	}
 }
 
+// ACLs that name what does not exist are found. The sets that OVN makes of a port group exist.
+func TestACLNames(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	h := facts{c: Config{Timeout: 5 * time.Second, Northbound: &config.OVSDB{Addresses: []string{remote}}},
+		t: Tools{Schema: ovs.AskSchema, Ask: ovs.Ask}}
+	nbctl := func(args ...string) { testkit.Run(t, "ovn-nbctl", append([]string{"--db=" + remote}, args...)...) }
+	nbctl("pg-add", "g", "--", "create", "address_set", "name=s", "--",
+		"acl-add", "g", "to-lport", "1", "outport == @g && ip4.src == {$s, $g_ip4}", "allow", "--",
+		"acl-add", "g", "to-lport", "2", "eth.bcast", "drop")
+	if f := checkACLNames(t.Context(), &h); f.Status != OK || !strings.HasPrefix(f.Message, "2 ACLs, whose") {
+		t.Errorf("sound ACLs: %+v", f)
+	}
+	nbctl("acl-add", "g", "to-lport", "3", "outport == @g && ip4.src == {$s, $gone}", "drop", "--",
+		"acl-add", "g", "from-lport", "4", "inport == @left", "allow")
+	f := checkACLNames(t.Context(), &h)
+	for _, part := range []string{"(drop) names $gone, which does not exist: OVN ignores", "(allow) names @left"} {
+		if f.Status != Problem || !strings.Contains(f.Message, part) || strings.Count(f.Message, "names") != 2 {
+			t.Errorf("want a problem with %q: %+v", part, f)
+		}
+	}
+	h.c.Northbound.Addresses = []string{"unix:/nonexistent"}
+	if f := checkACLNames(t.Context(), &h); f.Status != NotChecked || !strings.Contains(f.Message, "no such file") {
+		t.Errorf("no database: %+v", f)
+	}
+}
+
 // The Northbound database is asked when its address is given.
 func TestNorthbound(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])

@@ -112,8 +112,8 @@ const wantSide = "want NAMESPACE/POD, pod/NAMESPACE/NAME, svc/NAMESPACE/NAME, no
 func parseSide(text string) (Side, error) {
 	bare := strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
 	if a, err := netip.ParseAddr(bare); err == nil {
-		if a.Is4In6() || a.Zone() != "" {
-			return Side{}, fmt.Errorf("%q: want an address such as 192.0.2.1 or 2001:db8::1", text)
+		if a.Is4In6() || a.Zone() != "" || a.IsMulticast() {
+			return Side{}, fmt.Errorf("%q: want the address of one host, such as 192.0.2.1 or 2001:db8::1", text)
 		}
 		return Side{Kind: Address, Addr: a}, nil
 	}

@@ -47,42 +47,62 @@ func (d direction) policyType() string {
 }
 
 // decide is what the ACLs of some stages decide: the first one that drops the packet, or else the last one that allows
-// it. A nil ACL stands for none.
-func decide(steps []verdict.Step) (allowed bool, acl *nbdb.ACL) {
+// it. A nil ACL stands for none. passed are ACLs that left the decision to a later tier.
+func decide(steps []verdict.Step) (allowed bool, acl *nbdb.ACL, passed []*nbdb.ACL) {
 	for _, s := range steps {
+		passed = append(passed, s.Passed...)
 		if !s.Allowed {
-			return false, s.ACL
+			return false, s.ACL, passed
 		}
 		if s.ACL != nil {
 			acl = s.ACL
 		}
 	}
-	return true, acl
+	return true, acl, passed
 }
 
 // decision says what the stages of a direction decide about the pod at that end.
 func (c *Cluster) decision(d direction, e End, steps []verdict.Step) Decision {
-	allowed, acl := decide(steps)
+	allowed, acl, passed := decide(steps)
 	out := Decision{Allowed: allowed}
-	if acl == nil {
+	switch object, field, ok := c.rule(acl); {
+	case acl == nil:
 		out.Reason = c.undecided(d, e)
-		return out
+	case ok:
+		out.Object, out.Field, out.Reason = object, field, object+" "+field
+	default:
+		out.Reason = c.reason(d, e, acl)
 	}
-	key, owned := c.Schema.Mark(acl)
-	if owned {
+	if key, owned := c.mark(acl); owned {
 		out.Rows = []Row{{UUID: acl.UUID, Role: key.Role, key: key}}
 	}
-	if rule, of := acl.ExternalIDs[names.RuleKey]; owned && of {
-		out.Object, out.Field = object(key.Owner), field(rule)
-		out.Reason = out.Object + " " + out.Field
-		return out
+	for _, p := range passed {
+		if object, field, ok := c.rule(p); ok {
+			out.Reason += fmt.Sprintf(", after %s %s passed it on", object, field)
+		}
 	}
-	out.Reason = c.reason(d, e, key, acl)
 	return out
 }
 
-// object is an owner of rules as it is named on the command line.
-func object(o nb.Owner) string {
+// mark is whose row an ACL is; owned is false for one of somebody else, and for none.
+func (c *Cluster) mark(acl *nbdb.ACL) (key nb.Key, owned bool) {
+	if acl == nil {
+		return nb.Key{}, false
+	}
+	return c.Schema.Mark(acl)
+}
+
+// rule is the rule that an ACL is for; ok is false when it is for none.
+func (c *Cluster) rule(acl *nbdb.ACL) (object, field string, ok bool) {
+	key, owned := c.mark(acl)
+	if !owned || acl.ExternalIDs[names.RuleKey] == "" {
+		return "", "", false
+	}
+	return objectOf(key.Owner), fieldNamed(acl.ExternalIDs[names.RuleKey]), true
+}
+
+// objectOf is an owner of rules as it is named on the command line.
+func objectOf(o nb.Owner) string {
 	kind := strings.ToLower(string(o.Kind))
 	switch o.Kind {
 	case names.KindPolicy:
@@ -93,8 +113,8 @@ func object(o nb.Owner) string {
 	return kind + "/" + o.Name
 }
 
-// field is the field of a rule: spec.ingress[0] for ingress:0.
-func field(rule string) string {
+// fieldNamed is the field of a rule: spec.ingress[0] for ingress:0.
+func fieldNamed(rule string) string {
 	direction, number, _ := strings.Cut(rule, ":")
 	return fmt.Sprintf("spec.%s[%s]", direction, number)
 }
@@ -121,7 +141,11 @@ func (c *Cluster) undecided(d direction, e End) string {
 }
 
 // reason says why an ACL that is for no rule decides.
-func (c *Cluster) reason(d direction, e End, key nb.Key, acl *nbdb.ACL) string {
+func (c *Cluster) reason(d direction, e End, acl *nbdb.ACL) string {
+	key, owned := c.mark(acl)
+	if !owned {
+		return fmt.Sprintf("ACL %s, which Northbound did not make: %s %s", acl.UUID, acl.Action, acl.Match)
+	}
 	role, _, _ := strings.Cut(strings.TrimSuffix(key.Role, "-"+string(names.IPv4)), "-"+string(names.IPv6))
 	switch key.Owner.Kind {
 	case names.KindIsolation:
@@ -150,7 +174,7 @@ func (c *Cluster) reason(d direction, e End, key nb.Key, acl *nbdb.ACL) string {
 			return "it comes back to its own node"
 		}
 	}
-	return fmt.Sprintf("ACL %s, which Northbound did not make: %s %s", acl.UUID, acl.Action, acl.Match)
+	return fmt.Sprintf("ACL %s of %s", key.Role, key.Owner)
 }
 
 // selecting lists the policies that select a pod, sorted.

@@ -112,12 +112,16 @@ func text(sets map[family]PortSet) string {
 func (c *Cluster) allowed(w connection) (PortSet, error) {
 	var out PortSet
 	for _, asked := range w.asked {
-		parts, err := spans(c.wanted, w.packet(asked), asked)
+		rows, err := c.wanted.ForAnyPort(w.packet(asked), w.service)
+		if err != nil {
+			return out, err
+		}
+		parts, err := spans(rows, w.packet(asked), asked)
 		if err != nil {
 			return out, err
 		}
 		for _, s := range parts {
-			v, err := c.wanted.Connection(w.packet(s), w.service)
+			v, err := rows.Connection(w.packet(s), w.service)
 			if err != nil {
 				return out, err
 			}

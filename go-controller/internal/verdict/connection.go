@@ -59,13 +59,8 @@ func (e *Evaluator) ask(p Packet, service netip.AddrPort, yield func(Step) bool)
 		return err
 	}
 	for i, h := range hops {
-		for _, stage := range []Stage{FromLport, FromLportAfterLB, ToLport} {
-			at := p
-			if i == 0 && p.Inport != "" && stage == FromLport {
-				at = before
-			}
-			at.Inport, at.Outport = h.in, h.out
-			step, err := h.at.step(stage, at)
+		for _, stage := range stages() {
+			step, err := h.at.step(stage, h.packet(i, stage, before, p))
 			if err != nil {
 				return err
 			}
@@ -81,6 +76,15 @@ func (e *Evaluator) ask(p Packet, service netip.AddrPort, yield func(Step) bool)
 type hop struct {
 	at      *logicalSwitch
 	in, out string // ports
+}
+
+// packet is a packet at a stage of the i-th hop. before is what it is until load balancing.
+func (h hop) packet(i int, stage Stage, before, p Packet) Packet {
+	if i == 0 && p.Inport != "" && stage == FromLport {
+		p = before
+	}
+	p.Inport, p.Outport = h.in, h.out
+	return p
 }
 
 func (e *Evaluator) hops(in, out string) ([]hop, error) {

@@ -27,7 +27,13 @@ type logicalSwitch struct {
 	name   string
 	router string // the port that leads to the switch's only router, "" when there is none or several
 	names  names
-	rules  map[Stage][]*rule // those of the lowest tier first, within a tier those of the highest priority first
+	rules  map[Stage][]local // those of the lowest tier first, within a tier those of the highest priority first
+}
+
+// local is a rule on one switch.
+type local struct {
+	*rule
+	void bool
 }
 
 // rule is an ACL with its match.
@@ -91,7 +97,7 @@ type reader struct {
 }
 
 func (r *reader) logicalSwitch(row *nbdb.LogicalSwitch) {
-	s := &logicalSwitch{name: row.Name, names: names{r.sets, map[string][]string{}}, rules: map[Stage][]*rule{}}
+	s := &logicalSwitch{name: row.Name, names: names{r.sets, map[string][]string{}}, rules: map[Stage][]local{}}
 	r.made.byName[s.name] = s
 	r.acls[s] = slices.Clone(row.ACLs)
 	var routers []string
@@ -126,22 +132,22 @@ func (r *reader) sortRules(s *logicalSwitch, uuids []string) {
 	for _, uuid := range slices.Compact(uuids) {
 		if rule := r.rules[uuid]; rule != nil {
 			stage := stageOf(rule.acl)
-			s.rules[stage] = append(s.rules[stage], rule)
+			s.rules[stage] = append(s.rules[stage], local{rule, rule.err == nil && rule.match.void(s.names) != ""})
 		}
 	}
 	for _, list := range s.rules {
-		slices.SortStableFunc(list, func(a, b *rule) int {
+		slices.SortStableFunc(list, func(a, b local) int {
 			return cmp.Or(cmp.Compare(a.acl.Tier, b.acl.Tier), -cmp.Compare(a.acl.Priority, b.acl.Priority))
 		})
 	}
 }
 
 // applies tells whether a rule is in effect for a packet on the switch. A void rule is not.
-func (s *logicalSwitch) applies(r *rule, p *Packet) (applies, void bool, err error) {
+func (s *logicalSwitch) applies(r local, p *Packet) (applies, void bool, err error) {
 	if r.err != nil {
 		return false, false, fmt.Errorf("evaluating ACL %s on switch %s: %w", r.acl.UUID, s.name, r.err)
 	}
-	if r.match.void(s.names) != "" {
+	if r.void {
 		return false, true, nil
 	}
 	return r.match.matches(p, s.names), false, nil

@@ -2,8 +2,45 @@ package verdict
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 )
+
+// ForAnyPort is an evaluator for connections that differ from this one by the destination port only. It knows only the
+// ACLs that may match them, so that asking about many ports is quick.
+func (e *Evaluator) ForAnyPort(p Packet, service netip.AddrPort) (*Evaluator, error) {
+	before := p
+	if service.IsValid() {
+		before.Dst, before.DstPort = service.Addr(), service.Port()
+	}
+	hops, err := e.hops(p.Inport, p.Outport)
+	if err != nil {
+		return nil, err
+	}
+	out := &Evaluator{map[string]*logicalSwitch{}, map[string]*logicalSwitch{}}
+	for i, h := range hops {
+		narrow := *h.at
+		narrow.rules = map[Stage][]local{}
+		for _, stage := range stages() {
+			at := h.packet(i, stage, before, p)
+			if stage != ToLport {
+				at.Outport = "" // as Stage documents
+			}
+			for _, r := range h.at.rules[stage] {
+				if r.err != nil || r.void || r.match.root.may(&at, narrow.names) {
+					narrow.rules[stage] = append(narrow.rules[stage], r)
+				}
+			}
+		}
+		out.byName[narrow.name] = &narrow
+		for _, port := range []string{h.in, h.out} {
+			if e.byPort[port] == h.at {
+				out.byPort[port] = &narrow
+			}
+		}
+	}
+	return out, nil
+}
 
 // PortLimits lists the destination ports at which the answer about a connection may change: with all else as in p,
 // ports from one of them up to the next have the same verdict, and so have those below the first. They are those that

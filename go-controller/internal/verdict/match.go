@@ -49,6 +49,8 @@ func (m *match) matches(p *Packet, in names) bool { return m.root.holds(p, in) }
 // expr is a Boolean expression.
 type expr interface {
 	holds(p *Packet, in names) bool
+	// may tells whether it holds for the packet with some destination port.
+	may(p *Packet, in names) bool
 }
 
 type (
@@ -69,6 +71,18 @@ func (l anyOf) holds(p *Packet, in names) bool {
 func (b boolean) holds(*Packet, names) bool { return bool(b) }
 
 func (f is) holds(p *Packet, _ names) bool { return f(p) }
+
+func (l all) may(p *Packet, in names) bool {
+	return !slices.ContainsFunc(l, func(e expr) bool { return !e.may(p, in) })
+}
+
+func (l anyOf) may(p *Packet, in names) bool {
+	return slices.ContainsFunc(l, func(e expr) bool { return e.may(p, in) })
+}
+
+func (b boolean) may(*Packet, names) bool { return bool(b) }
+
+func (f is) may(p *Packet, _ names) bool { return f(p) }
 
 // compare is a comparison of a field.
 type compare struct {
@@ -125,6 +139,14 @@ func (c *compare) holds(p *Packet, in names) bool {
 		return order > 0
 	}
 	return order >= 0
+}
+
+func (c *compare) may(p *Packet, in names) bool {
+	switch c.name {
+	case "tcp.dst", "udp.dst", "sctp.dst":
+		return c.field.requires(p) || c.holds(p, in)
+	}
+	return c.holds(p, in)
 }
 
 // equals tells whether the field's value is one of the operand's, and whether the operand has none.

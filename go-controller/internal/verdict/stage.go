@@ -16,6 +16,9 @@ const (
 	ToLport          Stage = "to-lport"
 )
 
+// stages lists them in their order.
+func stages() []Stage { return []Stage{FromLport, FromLportAfterLB, ToLport} }
+
 func stageOf(acl *nbdb.ACL) Stage {
 	switch {
 	case acl.Direction == nbdb.ACLDirectionToLport:
@@ -33,6 +36,8 @@ type Step struct {
 	Allowed bool
 	// ACL decided; nil when no ACL matched, and the packet is allowed by default.
 	ACL *nbdb.ACL
+	// Passed are the ACLs of action pass that matched, by tier: each left the decision to the next tier.
+	Passed []*nbdb.ACL
 	// Void are the void ACLs that come before ACL: they could have decided.
 	Void []*nbdb.ACL
 }
@@ -68,6 +73,9 @@ func (s *logicalSwitch) step(stage Stage, p Packet) (Step, error) {
 		if acl != nil && acl.Action != nbdb.ACLActionPass {
 			out.ACL, out.Allowed = acl, outcome(acl) == "allow"
 			break
+		}
+		if acl != nil {
+			out.Passed = append(out.Passed, acl)
 		}
 	}
 	return out, nil

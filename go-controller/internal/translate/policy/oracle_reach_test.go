@@ -122,6 +122,7 @@ func TestAnswersAreWhatKubernetesPromises(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := dice{rand.New(rand.NewPCG(seed, 29))}
 		k := d.cluster()
+		k.clusterPolicies = nil
 		r := k.asker(t)
 		for range connections {
 			c := d.connection(k)
@@ -204,6 +205,7 @@ func TestMatrixIsWhatKubernetesPromises(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := dice{rand.New(rand.NewPCG(seed, 37))}
 		k := d.cluster()
+		k.clusterPolicies = nil
 		m, err := k.asker(t).Matrix(nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -233,6 +235,7 @@ func TestDiffIsWhatKubernetesPromises(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := dice{rand.New(rand.NewPCG(seed, 41))}
 		old := d.cluster()
+		old.clusterPolicies = nil
 		now := old.clone()
 		now.policies = nil
 		for i := range old.policies {
