@@ -23,8 +23,8 @@ const (
 	manyPodsEach   = 4
 )
 
-// manyPolicies is a cluster of 25,000 namespaces, 100,000 pods and 75,000 policies. In each namespace, one policy denies
-// all, one lets two of its pods connect to the others, and one lets a range of addresses connect.
+// manyPolicies is a cluster of 25,000 namespaces, 100,000 pods and 75,000 policies. In each namespace, one policy
+// denies all, one lets two of its pods connect to the others, and one lets a range of addresses connect.
 func manyPolicies() []cluster.Event {
 	var out []cluster.Event
 	put := func(o cluster.Object) { out = append(out, cluster.Event{Ref: o.Ref(), New: o}) }
@@ -72,8 +72,8 @@ func threePolicies(namespace string) []*cluster.NetworkPolicy {
 	}
 }
 
-// BenchmarkPolicies computes all rows of the policies of manyPolicies from nothing: the selections, and then the rows of
-// selectors, isolations, policies and pods.
+// BenchmarkPolicies computes all rows of the policies of manyPolicies from nothing: the selections, and then the rows
+// of selectors, isolations, policies and pods.
 func BenchmarkPolicies(b *testing.B) {
 	events := manyPolicies()
 	c := config.DefaultCluster()

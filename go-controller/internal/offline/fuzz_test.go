@@ -84,6 +84,6 @@ func checkMatch(t *testing.T, match string) {
 
 var (
 	wordPattern  = regexp.MustCompile(`[^ =!<>&|(){},]+`)
-	fieldPattern = regexp.MustCompile(`^([@$][a-z][a-z0-9_]*|ip|ip4|ip6|tcp|udp|sctp|ct|reg0|eth|inport|outport|nd|nd_ra|nd_rs|icmp[46]|igmp|arp|` +
-		`[0-9]+)(\.[a-z_]+)?$`)
+	fieldPattern = regexp.MustCompile(`^([@$][a-z][a-z0-9_]*|ip|ip4|ip6|tcp|udp|sctp|ct|reg0|eth|inport|outport|` +
+		`nd|nd_ra|nd_rs|icmp[46]|igmp|arp|[0-9]+)(\.[a-z_]+)?$`)
 )

@@ -99,7 +99,8 @@ func (x *instants) policy() cluster.Object {
 }
 
 func (x *instants) rule(namespace string) cluster.PolicyRule {
-	r := cluster.PolicyRule{AnyPort: x.IntN(2) == 0, Ports: []cluster.PolicyPort{{Protocol: cluster.TCP, First: 80, Last: 80},
+	r := cluster.PolicyRule{AnyPort: x.IntN(2) == 0, Ports: []cluster.PolicyPort{
+		{Protocol: cluster.TCP, First: 80, Last: 80},
 		{Protocol: cluster.TCP, Name: "web"}}[x.IntN(2):]}
 	peer := &cluster.PodSelector{Namespace: namespace, Pods: x.selector()}
 	if x.IntN(2) == 0 {

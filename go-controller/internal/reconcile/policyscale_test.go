@@ -49,7 +49,8 @@ func newPolicyScale(t *testing.T) *scale {
 
 func teamNamespace(i, team int) *cluster.Namespace {
 	name := fmt.Sprintf("ns%02d", i)
-	return &cluster.Namespace{Name: name, UID: name, Labels: cluster.NewLabels(map[string]string{"team": fmt.Sprint(team)})}
+	return &cluster.Namespace{Name: name, UID: name,
+		Labels: cluster.NewLabels(map[string]string{"team": fmt.Sprint(team)})}
 }
 
 func appPod(namespace string, i, app int) *cluster.Pod {
@@ -59,7 +60,8 @@ func appPod(namespace string, i, app int) *cluster.Pod {
 }
 
 func labelled(key string, value int) cluster.LabelSelector {
-	return cluster.NewLabelSelector(cluster.Requirement{Key: key, Operator: cluster.In, Values: []string{fmt.Sprint(value)}})
+	return cluster.NewLabelSelector(cluster.Requirement{Key: key, Operator: cluster.In,
+		Values: []string{fmt.Sprint(value)}})
 }
 
 func appPolicy(namespace string, i int) *cluster.NetworkPolicy {

@@ -319,7 +319,8 @@ func (s *scale) checkContents(t *testing.T) {
 	want := map[string]int{
 		nbdb.LoadBalancerTable: s.services, nbdb.LoadBalancerGroupTable: 1 + zones, nbdb.LogicalSwitchTable: 1 + s.nodes,
 		nbdb.LogicalSwitchPortTable: 1 + 2*s.nodes, nbdb.LogicalRouterPortTable: 1 + s.nodes, nbdb.LogicalRouterTable: 1,
-		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.ACLTable: 4 + 3*s.nodes, nbdb.PortGroupTable: 1, nbdb.AddressSetTable: 2,
+		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.ACLTable: 4 + 3*s.nodes, nbdb.PortGroupTable: 1,
+		nbdb.AddressSetTable:          2,
 		nbdb.LogicalRouterPolicyTable: 3,
 	}
 	for _, table := range nb.NewSchema().Tables() {
@@ -329,7 +330,8 @@ func (s *scale) checkContents(t *testing.T) {
 	}
 }
 
-// restart starts another loop, which reads everything once and writes nothing. It returns the bytes that the loop reads.
+// restart starts another loop, which reads everything once and writes nothing. It returns how many bytes the loop
+// reads.
 func (s *scale) restart(t *testing.T) int {
 	t.Helper()
 	s.stop()

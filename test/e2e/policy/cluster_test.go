@@ -46,6 +46,7 @@ func (b *bed) clusterPolicies(t *testing.T) {
 	}
 	b.installClusterPolicies(t)
 	allowed := talksTo("server")
+	free := talksTo("free") // no NetworkPolicy selects it, so that baseline decides
 	b.during(t, allowed,
 		func() { b.rule(t, "unrelated", "Admin", 50, "Accept", "nobody") },
 		func() { b.unrule(t, "unrelated") },
@@ -53,7 +54,6 @@ func (b *bed) clusterPolicies(t *testing.T) {
 		func() { b.rule(t, "deny", "Admin", 20, "Deny", namespace) }, // pass comes first
 		func() { b.rule(t, "baseline", "Baseline", 0, "Deny", namespace) },
 	)
-	free := talksTo("free") // no NetworkPolicy selects it, so that baseline decides
 	cut(t, free)
 	b.unrule(t, "baseline")
 	b.during(t, talksTo("free"), func() {})

@@ -7,7 +7,8 @@ const (
 	// MulticastUsed is about the first namespace that may use multicast, and the last that may not any more; it has no
 	// key.
 	MulticastUsed cluster.Subject = "any multicast"
-	// MulticastOf is about whether the pods of a namespace may use multicast, and of which namespace of that name; the key's name is the namespace.
+	// MulticastOf is about whether the pods of a namespace may use multicast, and of which namespace of that name; the
+	// key's name is the namespace.
 	MulticastOf cluster.Subject = "multicast of a namespace"
 )
 

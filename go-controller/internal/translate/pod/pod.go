@@ -31,7 +31,8 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: []cluster.Kind{cluster.KindPod, cluster.KindNode}, Subjects: []cluster.Subject{index.PodPoliciesOf, index.MulticastOf},
+		Kinds:    []cluster.Kind{cluster.KindPod, cluster.KindNode},
+		Subjects: []cluster.Subject{index.PodPoliciesOf, index.MulticastOf},
 	}
 }
 

@@ -47,8 +47,8 @@ func (Node) Depends() translate.Dependencies {
 }
 
 // Affected implements translate.Translator. The first gateway of the cluster, or the loss of the last, changes how the
-// pods of all nodes leave the cluster. The first namespace with multicast has all switches look for listeners. With the first zone the nodes in no zone get a group; with the last they lose
-// it.
+// pods of all nodes leave the cluster. The first namespace with multicast has all switches look for listeners. With the
+// first zone the nodes in no zone get a group; with the last they lose it.
 func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
 	switch {

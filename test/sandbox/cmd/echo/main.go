@@ -47,7 +47,8 @@ func main() {
 
 func run(args []string) error {
 	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, " +
-		"`mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, `stray ADDRESS`, `databases HOST:PORT`, `cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
+		"`mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, `stray ADDRESS`, `databases HOST:PORT`, " +
+		"`cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
