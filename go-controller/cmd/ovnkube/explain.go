@@ -100,20 +100,22 @@ func (e explainer) command() *cli.Command {
 		OnUsageError: onUsageError,
 		Action:       e.run,
 	}
+	out.Aliases = aliases(e.kind)
 	if e.kind == "svc" {
-		out.Aliases = []string{"service"}
 		out.Usage = "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"
-	}
-	switch e.noun {
-	case strings.ToLower(string(names.KindPolicy)):
-		out.Aliases = []string{"np", "netpol"}
-	case strings.ToLower(string(names.KindClusterPolicy)):
-		out.Aliases = []string{"cnp"}
 	}
 	if e.noun == strings.ToLower(string(names.KindPod)) {
 		out.Usage = "show which Northbound rows a pod has, which policies select it, and what they leave open"
 	}
 	return out
+}
+
+// aliases lists other names of a kind, most of them those that kubectl takes.
+func aliases(kind string) []string {
+	return map[string][]string{
+		"svc": {"service"}, "namespace": {"ns"}, "node": {"no"}, "pod": {"po"}, "networkpolicy": {"np", "netpol"},
+		"clusternetworkpolicy": {"cnp"},
+	}[kind]
 }
 
 // flagsAnywhere lets a command's flags follow its arguments. The library on its own accepts them only before.
