@@ -112,7 +112,7 @@ func TestDoctor(t *testing.T) {
 	}
 	eventually(t, "a healthy node", func() string {
 		out, err := examine()
-		if err != nil || !strings.Contains(out, "node n1: no problems, 2 of ") {
+		if err != nil || !strings.Contains(out, "node n1: no problems, 3 of ") {
 			return fmt.Sprintf("%v\n%s", err, out)
 		}
 		return ""

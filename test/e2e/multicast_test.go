@@ -12,7 +12,8 @@ import (
 	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
-// multicastPods is two namespaces with a pod on each of two nodes, and a second one on the first node.
+// multicastPods is two namespaces with a pod on each of two nodes, and a second one on the first node. A policy denies
+// those of one namespace everything: policies are not about multicast.
 func multicastPods() string {
 	var b strings.Builder
 	for _, ns := range []string{"video", "audio"} {
@@ -30,7 +31,12 @@ spec:
 `, ns, i, node, image)
 		}
 	}
-	return b.String()
+	return b.String() + `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: deny, namespace: video}
+spec: {podSelector: {}, policyTypes: [Ingress, Egress]}
+`
 }
 
 // heard has the first pod of each namespace send to a group, and returns who received what, such as "video-1: video-0".

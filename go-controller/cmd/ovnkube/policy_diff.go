@@ -16,7 +16,7 @@ import (
 func policyDiffCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "diff",
-		Usage: "print which connections policies would allow and deny anew",
+		Usage: "print which connections a change of policies would gain and lose",
 		Description: "Without --from, compares the cluster with what it would be after `kubectl apply -f` of the\n" +
 			"manifests given with -f. With --from, compares the manifests given with -f with those, both as\n" +
 			"whole clusters, and asks no server. It also warns of what is probably not meant in policies that\n" +

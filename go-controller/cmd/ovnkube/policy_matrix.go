@@ -31,7 +31,7 @@ func policyMatrixCommand() *cli.Command {
 
 func namespaceFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "namespace", Aliases: []string{"n"},
-		Usage: "only connections from and to pods of this `NAMESPACE`; repeatable"}
+		Usage: "only connections from or to pods of this `NAMESPACE`; repeatable"}
 }
 
 func runPolicyMatrix(c *cli.Context) error {

@@ -66,6 +66,7 @@ func roleTexts() []roleText {
 			"namespace may"},
 		{names.KindNamespace, names.RoleMcastGroup, "", "the pods of a namespace that may use multicast"},
 		{names.KindNamespace, names.RoleMcastOut, "", "lets these pods send multicast"},
+		{names.KindNamespace, names.RoleMcastAfterLB, "", "the same, where rules of policies would drop it"},
 		{names.KindNamespace, names.RoleMcastIn, family, "lets these pods receive multicast from each other"},
 		{names.KindIsolation, names.RoleGroupOut, "", "the node's pods that policies with Egress select"},
 		{names.KindIsolation, names.RoleDenyIn, "", "denies connections to these pods that no rule allows"},

@@ -46,6 +46,9 @@ type TieredRule struct {
 	PolicyRule
 }
 
+// HasRules is true when the policy may decide anything. p may be nil.
+func (p *TieredPolicy) HasRules() bool { return p != nil && len(p.Ingress)+len(p.Egress) > 0 }
+
 // Ref implements Object.
 func (p *TieredPolicy) Ref() Ref { return Ref{KindClusterNetworkPolicy, Name{Name: p.Name}} }
 

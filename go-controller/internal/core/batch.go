@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
@@ -63,19 +64,18 @@ const (
 	rowSize = 5
 )
 
+// TakesAny is false when the transaction has no room for any owner of a kind.
+func (b *Batch) TakesAny(k names.Kind) bool {
+	return b.Ops < b.Full || b.size < largest && b.core.translators.Atomicity(k) != translate.Separate
+}
+
 // Takes is true when the transaction has room for an owner. A full one has, if the owner must change together with
 // others (translate.Atomic).
 func (b *Batch) Takes(o nb.Owner) bool {
-	if b.Ops < b.Full {
-		return true
+	if b.Ops < b.Full || !b.TakesAny(o.Kind) {
+		return b.Ops < b.Full
 	}
-	switch b.core.translators.Atomicity(o.Kind) {
-	case translate.OfAll:
-		return b.size < largest
-	case translate.OfExisting:
-		return b.size < largest && len(b.view.Owned(o)) > 0
-	}
-	return false
+	return b.core.translators.Atomicity(o.Kind) == translate.OfAll || len(b.view.Owned(o)) > 0
 }
 
 // Add plans an owner. It does not plan, and returns true for, an owner that wants nothing any more but still has rows:

@@ -230,23 +230,31 @@ func checkACLNames(ctx context.Context, h *facts) Finding {
 	}
 	f := faults{fixes: []string{"# of Northbound's own rows: is a master at work? `ovnkube plan` shows what is missing",
 		"# of somebody else's: ovn-nbctl list acl UUID"}}
+	unread := 0
 	for _, r := range rows[0] {
-		for _, name := range missingNames(r.Text("match"), there) {
+		missing, ok := missingNames(r.Text("match"), there)
+		if !ok {
+			unread++
+		}
+		for _, name := range missing {
 			f.add(fmt.Sprintf("ACL %s (%s) names %s, which does not exist: OVN ignores the whole ACL", r.Text("_uuid"),
 				r.Text("action"), name))
 		}
+	}
+	if unread > 0 {
+		return f.finding("%d ACLs, whose address sets and port groups are there; ovnkube can't read %d others",
+			len(rows[0])-unread, unread)
 	}
 	return f.finding("%d ACLs, whose address sets and port groups are there", len(rows[0]))
 }
 
 // missingNames lists the address sets, with "$", and port groups, with "@", that a match names and that are not there.
-// A match that this program can't read names none: it is not Northbound's.
-func missingNames(match string, there map[string]bool) []string {
+// It is not ok when this program can't read the match: that is not Northbound's.
+func missingNames(match string, there map[string]bool) (out []string, ok bool) {
 	sets, groups, err := verdict.Named(match)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	var out []string
 	for _, s := range sets {
 		out = append(out, "$"+s)
 	}
@@ -254,5 +262,5 @@ func missingNames(match string, there map[string]bool) []string {
 		out = append(out, "@"+g)
 	}
 	slices.Sort(out)
-	return slices.DeleteFunc(slices.Compact(out), func(name string) bool { return there[name] })
+	return slices.DeleteFunc(slices.Compact(out), func(name string) bool { return there[name] }), true
 }

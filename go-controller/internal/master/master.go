@@ -99,7 +99,7 @@ func (m *master) warnOfOldPolicies(ctx context.Context) {
 	case err != nil:
 		m.log.Warn("cannot tell whether there are old kinds of policies", "error", err)
 	case len(old) > 0:
-		m.log.Warn("policies of these kinds have no effect, ClusterNetworkPolicies have", "kinds", old)
+		m.log.Warn("policies of these kinds are ignored: use ClusterNetworkPolicy", "kinds", old)
 	}
 }
 

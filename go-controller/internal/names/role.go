@@ -60,6 +60,7 @@ const (
 	RoleMcastDenyIn  = "mcast-off-in"  // Cluster: the same for what pods receive
 	RoleMcastGroup   = "mcast"         // Namespace: the port group of its pods, if they may use multicast
 	RoleMcastOut     = "mcast-out"     // Namespace: the ACL that lets its pods send multicast
+	RoleMcastAfterLB = "mcast-out-lb"  // Namespace: the same, in the stage where policies for egress are
 	RoleMcastIn      = "mcast-in"      // Namespace, with the family: the ACL that lets its pods receive it from each other
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster
 )

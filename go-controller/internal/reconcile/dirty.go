@@ -66,6 +66,8 @@ func (d *dirtySet) add(o nb.Owner, c cause) {
 
 // filler is what take hands owners to: the next transaction.
 type filler interface {
+	// TakesAny is false when there is no room for any owner of a kind.
+	TakesAny(k names.Kind) bool
 	// Takes is true when there is room for an owner.
 	Takes(o nb.Owner) bool
 	// Next plans an owner, or postpones it.
@@ -83,6 +85,9 @@ func (d *dirtySet) take(now time.Time, f filler) {
 		}
 	}
 	for _, k := range kinds {
+		if !f.TakesAny(k) {
+			continue
+		}
 		for o, c := range d.byKind[k] {
 			if d.waiting[o].until.After(now) || d.vanished[o] || !f.Takes(o) {
 				continue

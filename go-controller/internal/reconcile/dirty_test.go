@@ -25,6 +25,8 @@ type limited struct {
 	owners []nb.Owner
 }
 
+func (l *limited) TakesAny(names.Kind) bool { return len(l.owners) < l.most }
+
 func (l *limited) Takes(nb.Owner) bool { return len(l.owners) < l.most }
 
 func (l *limited) Next(o nb.Owner, _ cause, _ bool) (postpone bool) {

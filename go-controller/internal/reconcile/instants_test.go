@@ -98,12 +98,26 @@ func (x *instants) policy() cluster.Object {
 	return n
 }
 
+// clusterPolicy is one of few, so that often there is none: the first moves the rows of all others to other tiers.
+func (x *instants) clusterPolicy() cluster.Object {
+	p := &cluster.TieredPolicy{Name: fmt.Sprintf("cnp%d", x.IntN(2)), UID: "u", Priority: x.IntN(2),
+		Tier: []cluster.PolicyTier{cluster.AdminTier, cluster.BaselineTier}[x.IntN(2)],
+		Pods: cluster.PodSelector{Namespaces: x.selector(), Pods: x.selector()}}
+	for _, rules := range []*[]cluster.TieredRule{&p.Ingress, &p.Egress} {
+		for range x.IntN(3) {
+			*rules = append(*rules, cluster.TieredRule{PolicyRule: x.rule(""),
+				Action: []cluster.PolicyAction{cluster.Accept, cluster.Deny, cluster.Pass}[x.IntN(3)]})
+		}
+	}
+	return p
+}
+
 func (x *instants) rule(namespace string) cluster.PolicyRule {
 	r := cluster.PolicyRule{AnyPort: x.IntN(2) == 0, Ports: []cluster.PolicyPort{
 		{Protocol: cluster.TCP, First: 80, Last: 80},
 		{Protocol: cluster.TCP, Name: "web"}}[x.IntN(2):]}
 	peer := &cluster.PodSelector{Namespace: namespace, Pods: x.selector()}
-	if x.IntN(2) == 0 {
+	if namespace == "" || x.IntN(2) == 0 {
 		peer = &cluster.PodSelector{Namespaces: x.selector(), Pods: x.selector()}
 	}
 	r.Peers = []cluster.PolicyPeer{{Pods: peer}}
@@ -120,11 +134,13 @@ func (x *instants) change() {
 			o = x.pod()
 		case n < 6:
 			o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", x.IntN(2)), UID: "u", Labels: x.labels()}
+		case n < 7:
+			o = x.clusterPolicy()
 		default:
 			o = x.policy()
 		}
 		e := cluster.Event{Ref: o.Ref(), New: o}
-		if x.objects[o.Ref()] = o; o.Ref().Kind != cluster.KindNamespace && x.IntN(5) == 0 {
+		if x.objects[o.Ref()] = o; o.Ref().Kind != cluster.KindNamespace && x.IntN(4) == 0 {
 			e.New = nil
 			delete(x.objects, o.Ref())
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/core"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
@@ -63,10 +64,13 @@ type filling struct {
 	*batch
 }
 
-// Takes implements filler.
-func (f filling) Takes(o nb.Owner) bool {
-	return (f.loop.most == 0 || len(f.Plans) < f.loop.most) && f.batch.Takes(o)
+// TakesAny implements filler.
+func (f filling) TakesAny(k names.Kind) bool {
+	return (f.loop.most == 0 || len(f.Plans) < f.loop.most) && f.batch.TakesAny(k)
 }
+
+// Takes implements filler.
+func (f filling) Takes(o nb.Owner) bool { return f.TakesAny(o.Kind) && f.batch.Takes(o) }
 
 // Next implements filler.
 func (f filling) Next(o nb.Owner, c cause, vanished bool) (postpone bool) {

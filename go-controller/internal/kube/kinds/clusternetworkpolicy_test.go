@@ -2,6 +2,7 @@ package kinds_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,5 +156,21 @@ func TestClusterPolicyNotValid(t *testing.T) {
 		if c.rules == "" && (len(got) != 25 || got[24] != "Deny: anybody; any port" || got[23] == got[24]) {
 			t.Errorf("%s: %d rules, the last %s", c.spec, len(got), got[len(got)-1])
 		}
+	}
+}
+
+// The decoder names 100 unknown fields at most. With as many, nothing is known of others: all rules fail closed.
+func TestClusterPolicyWithManyUnknownFields(t *testing.T) {
+	peers := strings.Repeat("{namespaces: {}, night: 1},", 120)
+	p, problems := clusterPolicy(t, "{subject: {namespaces: {}}, egress: [{action: Deny, to: ["+peers+"]}], "+
+		"ingress: [{action: Accept, from: [{namespaces: {}}], night: 1}, {action: Deny, from: [{namespaces: {}}]}]}")
+	for i, want := range []string{"Accept: ", "Deny: anybody; any port"} {
+		if got := inWords(p.Ingress[i]); got != want {
+			t.Errorf("rule %d of ingress: %s, want %s", i, got, want)
+		}
+	}
+	said := func(p cluster.Problem) bool { return strings.Contains(p.Message, "spec.* (100 fields or more)") }
+	if !slices.ContainsFunc(problems, said) {
+		t.Errorf("problems %v", problems)
 	}
 }

@@ -3,6 +3,7 @@ package kinds
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,9 @@ type clusterPolicyObject struct {
 	broken  error    // why the object can't be read; then it has no spec
 }
 
+// mostUnknown is after how many unknown fields the decoder stops counting.
+const mostUnknown = 100
+
 func readClusterPolicy(u *unstructured.Unstructured) *clusterPolicyObject {
 	out := &clusterPolicyObject{}
 	text, err := json.Marshal(u.Object)
@@ -71,6 +75,9 @@ func readClusterPolicy(u *unstructured.Unstructured) *clusterPolicyObject {
 		*out = clusterPolicyObject{broken: err}
 		out.SetName(u.GetName())
 		out.SetUID(u.GetUID())
+	}
+	if len(unknown) >= mostUnknown { // of others nothing is known
+		out.unknown = append(out.unknown, fmt.Sprintf("spec.* (%d fields or more)", mostUnknown))
 	}
 	for _, e := range unknown {
 		if _, path, ok := strings.Cut(e.Error(), `unknown field "`); ok {

@@ -10,14 +10,20 @@ import (
 )
 
 // multicast allows the pods of a namespace to send each other multicast. They receive it from addresses of the
-// namespace only, and from routers what these ask listeners (IGMP queries; MLD passes all ACLs).
+// namespace only, and from routers what these ask listeners (IGMP queries; MLD passes all ACLs). Two stages ask ACLs
+// about what pods send: the second has the rules of policies.
 func multicast(m translate.Maker, namespace string, families []names.Family) []nb.Row {
 	group := names.MulticastGroup(namespace)
+	send := "inport == @" + group + " && (ip4.mcast || ip6.mcast)"
+	out := func(options map[string]string) *nbdb.ACL {
+		return &nbdb.ACL{Direction: nbdb.ACLDirectionFromLport, Priority: names.ACLMulticastAllow, Match: send,
+			Action: nbdb.ACLActionAllow, Options: options}
+	}
 	in := m.In(nbdb.PortGroupTable, names.RoleMcastGroup, "acls")
 	rows := []nb.Row{
 		m.Row(names.RoleMcastGroup, &nbdb.PortGroup{Name: group}),
-		m.Row(names.RoleMcastOut, &nbdb.ACL{Direction: nbdb.ACLDirectionFromLport, Priority: names.ACLMulticastAllow,
-			Match: "inport == @" + group + " && (ip4.mcast || ip6.mcast)", Action: nbdb.ACLActionAllow}, in),
+		m.Row(names.RoleMcastOut, out(nil), in),
+		m.Row(names.RoleMcastAfterLB, out(map[string]string{"apply-after-lb": "true"}), in),
 	}
 	for _, f := range families {
 		set := "$" + names.NamespaceAddressSet(namespace, f)

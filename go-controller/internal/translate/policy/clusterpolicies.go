@@ -25,7 +25,7 @@ const (
 // clusterPolicies answers in which order ClusterNetworkPolicies are asked, and which nodes they name.
 type clusterPolicies struct {
 	policies map[string]*cluster.TieredPolicy
-	equals   cluster.NameSets[rank] // policies of the same tier and priority
+	equals   cluster.NameSets[rank] // policies with rules of the same tier and priority
 	nodes    map[string]*nodeSelection
 	facts    map[string]nodeFacts // by node
 }
@@ -103,7 +103,7 @@ func (x *clusterPolicies) policyChanged(name string, now *cluster.TieredPolicy) 
 			continue
 		}
 		r := rank{p.Tier, p.Priority}
-		x.equals.Put(r, cluster.Name{Name: name}, i == 0 || now != nil && r == rank{now.Tier, now.Priority})
+		x.equals.Put(r, cluster.Name{Name: name}, now.HasRules() && r == rank{now.Tier, now.Priority})
 		for other := range x.equals[r] {
 			topic(placed, other.Name)
 		}
@@ -207,6 +207,9 @@ func (x *clusterPolicies) addresses(n *nodeSelection, is4 bool) []string {
 
 // around lists the policies of the same tier and priority that are asked before a policy, and those after it.
 func (x *clusterPolicies) around(p *cluster.TieredPolicy) (before, after []*cluster.TieredPolicy) {
+	if !p.HasRules() {
+		return nil, nil
+	}
 	for name := range x.equals[rank{p.Tier, p.Priority}] {
 		switch q := x.policies[name.Name]; {
 		case compareAge(q, p) < 0:
