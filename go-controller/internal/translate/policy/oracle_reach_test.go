@@ -3,11 +3,13 @@ package policy_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
@@ -245,6 +247,20 @@ func TestMatrixIsWhatKubernetesPromises(t *testing.T) {
 				t.Fatalf("seed %d: %s: the matrix says %v\n%s", seed, c, matrix.has(c), k.text(t))
 			}
 			seen[k.allowed(c)]++
+		}
+		for _, outside := range m.Classes {
+			_, text, _ := strings.Cut(strings.TrimSuffix(outside.Name, ")"), "outside (as ")
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				continue
+			}
+			matrix.class[text] = outside.Name
+			for _, pod := range k.ends(addr.Is4()) {
+				c := connection{from: pod, to: end{name: text, addr: addr}, protocol: corev1.ProtocolTCP, port: 80}
+				if pod.pod != nil && matrix.has(c) != k.allowed(c) {
+					t.Fatalf("seed %d: %s: the matrix says %v\n%s", seed, c, matrix.has(c), k.text(t))
+				}
+			}
 		}
 	}
 	if t.Log(seen); seen[true] < 500 || seen[false] < 200 {
