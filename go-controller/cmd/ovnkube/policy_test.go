@@ -137,7 +137,18 @@ func TestPolicyDiff(t *testing.T) {
 		return "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {namespace: shop, name: " + name +
 			"}\nspec: " + spec + "\n"
 	}
+	cluster := func(name, subject, rules string) string {
+		return "apiVersion: policy.networking.k8s.io/v1alpha2\nkind: ClusterNetworkPolicy\nmetadata: {name: " + name +
+			"}\nspec: {tier: Admin, priority: 1, subject: {namespaces: {matchLabels: {" + subject + "}}}, " + rules + "}\n"
+	}
 	const web = "podSelector: {matchLabels: {app: web}}, "
+	const cut = "Established connections that are lost are cut at the client's next packet.\nA UDP server that keeps " +
+		"sending to a client that never answers goes on.\n"
+	const kubeDNS = "apiVersion: v1\nkind: Service\nmetadata: {namespace: kube-system, name: kube-dns}\n" +
+		"spec: {clusterIP: 10.96.0.10, clusterIPs: [10.96.0.10], ports: [{port: 53, protocol: UDP}]}\n---\n" +
+		"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {namespace: kube-system, name: dns, labels: " +
+		"{kubernetes.io/service-name: kube-dns}}\naddressType: IPv4\nports: [{port: 53, protocol: UDP}]\n" +
+		"endpoints: [{addresses: [10.128.0.3]}]\n---\n" // shop/web-0
 	for what, c := range map[string]struct {
 		policy string
 		args   []string
@@ -164,6 +175,19 @@ func TestPolicyDiff(t *testing.T) {
 		"no DNS": {policy("web", "{"+web+"egress: [{to: [{ipBlock: {cidr: 192.0.2.0/24}}], ports: [{port: 53}]}]}"),
 			append(api, "-n", "nosuch"), 0, "No connection is gained or lost.\n\nWarnings\n  np/shop/web spec.egress: no rule " +
 				"allows DNS (53/UDP) to pods such as shop/web-0, which can't resolve names\n"},
+		"cluster policy": {cluster("guard", "team: ops", "egress: [{action: Pass, to: [{namespaces: {}}]}, {action: Deny, "+
+			"to: [{networks: [169.254.169.254/32]}]}]"), api, 2, "- desk  outside (as 169.254.169.254)  all\n\n" + cut},
+		"cluster policy, nobody": {cluster("guard", "team: nosuch", "egress: [{action: Deny, to: [{namespaces: {}}]}]"), api,
+			0, "No connection is gained or lost.\n\nWarnings\n  cnp/guard spec.subject: selects no pod: all pods of " +
+				"namespaces team=nosuch\n"},
+		"cluster policy, no DNS": {kubeDNS + cluster("guard", "team: ops", "egress: [{action: Accept, to: [{namespaces: "+
+			"{matchLabels: {team: nosuch}}}]}, {action: Deny, to: [{namespaces: {}}]}]"), append(api, "-n", "nosuch"), 0,
+			"No connection is gained or lost.\n\nWarnings\n  cnp/guard spec.egress[0]: selects no pod: all pods of namespaces " +
+				"team=nosuch\n  cnp/guard spec.egress: no rule allows DNS (53/UDP) to pods such as desk/probe, which can't " +
+				"resolve names\n"},
+		"cluster policy, DNS": {kubeDNS + cluster("guard", "team: ops", "egress: [{action: Accept, to: [{namespaces: {}}], "+
+			"protocols: [{udp: {destinationPort: {number: 53}}}]}, {action: Deny, to: [{namespaces: {}}]}]"),
+			append(api, "-n", "nosuch"), 0, "No connection is gained or lost.\n"},
 		"two directories": {policy("db", "{podSelector: {}}"), []string{"--from", file}, 0, "No connection is gained " +
 			"or lost.\n\nWarnings\n  np/shop/db spec.podSelector: selects no pod: all pods of namespace shop\n"},
 	} {

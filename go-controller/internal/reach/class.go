@@ -85,9 +85,8 @@ func (x *classifier) seen(p *cluster.Pod) string {
 		return out
 	}
 	var b strings.Builder
-	n := x.State.Namespaces[p.Name.Namespace]
 	for _, s := range x.selections {
-		fmt.Fprintf(&b, "%t ", s.Selector.In(p.Name.Namespace, n) && s.Selector.Pods.Selects(p.Labels))
+		fmt.Fprintf(&b, "%t ", selects(x.State, s.Selector, p))
 	}
 	x.selected[k] = b.String()
 	return b.String()
@@ -235,9 +234,15 @@ func (x *classifier) outsiders() []*Class {
 
 // free is true for an address that nobody of the cluster can have.
 func (x *classifier) free(a netip.Addr) bool {
-	if !a.IsGlobalUnicast() || x.at(a).Name != "outside" || a.Is4() && !x.State.Config.HasIPv4() ||
+	named := a.Is4() && a.IsLinkLocalUnicast() && strings.Contains(x.within(a), "true") // a cloud's metadata service
+	if !a.IsGlobalUnicast() && !named || x.at(a).Name != "outside" || a.Is4() && !x.State.Config.HasIPv4() ||
 		a.Is6() && !x.State.Config.HasIPv6() {
 		return false
+	}
+	for _, n := range x.State.Nodes {
+		if slices.Contains(n.Reported(), a) {
+			return false
+		}
 	}
 	own := x.State.ServiceRanges()
 	for _, s := range x.State.Config.Subnets {

@@ -127,17 +127,17 @@ func (c *Cluster) undecided(d direction, e End) string {
 	case e.pod == nil:
 		return "a node's host: no policy selects it"
 	}
-	all := c.selecting(e.pod)
-	by := isolating(all, d)
+	all, above := c.selecting(e.pod), c.ordering(e.pod)
+	by, rules := isolating(all, d), ruling(above, d)
 	switch {
-	case len(all) == 0 && len(c.State.ClusterNetworkPolicies) > 0:
-		return "no NetworkPolicy selects it, and no rule of a ClusterNetworkPolicy matches this"
-	case len(all) == 0:
+	case len(by) > 0:
+		return "isolated by " + list(by) + ", but no row denies it"
+	case len(rules) > 0:
+		return "no rule of " + listTiered(rules) + " decides, and no NetworkPolicy with " + d.policyType() + " selects it"
+	case len(all)+len(above) == 0:
 		return "no policy selects it"
-	case len(by) == 0:
-		return "no policy with " + d.policyType() + " selects it"
 	}
-	return "isolated by " + list(by) + ", but no row denies it"
+	return "no policy with " + d.policyType() + " selects it"
 }
 
 // reason says why an ACL that is for no rule decides.
@@ -163,6 +163,8 @@ func (c *Cluster) reason(d direction, e End, acl *nbdb.ACL) string {
 			return itself
 		case names.RoleProbeOut, names.RoleAnswer:
 			return "it may always answer OVN's health checks"
+		case names.RoleUnblock + "-0", names.RoleUnblock + "-1":
+			return "a connection that is not allowed any more: the next tier decides"
 		}
 	case names.KindNode:
 		switch role {

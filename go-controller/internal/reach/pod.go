@@ -23,8 +23,9 @@ type PodPolicies struct {
 
 // Selecting is a policy that selects a pod.
 type Selecting struct {
-	Name  string   `json:"name"`  // "np/shop/web"
-	Types []string `json:"types"` // Ingress, Egress
+	Name  string             `json:"name"`           // "np/shop/web", "cnp/guard"
+	Types []string           `json:"types"`          // Ingress, Egress
+	Tier  cluster.PolicyTier `json:"tier,omitempty"` // of a ClusterNetworkPolicy
 }
 
 // OfPod explains a pod. problems are those of the whole cluster.
@@ -34,7 +35,17 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 		return nil, err
 	}
 	out := &PodPolicies{Owner: owner, Policies: []Selecting{}}
-	all := (&Cluster{Core: c}).selecting(c.State.Pods[name])
+	asked := &Cluster{Core: c}
+	all, above := asked.selecting(c.State.Pods[name]), asked.ordering(c.State.Pods[name])
+	for _, p := range above {
+		s := Selecting{Name: tieredName(p), Types: []string{}, Tier: p.Tier}
+		for _, d := range []direction{ingress, egress} {
+			if len(tieredRules(p, d)) > 0 {
+				s.Types = append(s.Types, d.policyType())
+			}
+		}
+		out.Policies = append(out.Policies, s)
+	}
 	for _, p := range all {
 		s := Selecting{Name: "np/" + p.Name.String()}
 		for _, d := range []direction{ingress, egress} {
@@ -44,26 +55,45 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 		}
 		out.Policies = append(out.Policies, s)
 	}
-	out.In, out.Out = open(all, ingress), open(all, egress)
+	out.In, out.Out = open(all, above, ingress), open(all, above, egress)
 	return out, nil
 }
 
-// open says what policies leave open in a direction.
-func open(all []*cluster.NetworkPolicy, d direction) []string {
-	by, side := isolating(all, d), "from"
+// open says what policies leave open in a direction, in the order in which they are asked.
+func open(all []*cluster.NetworkPolicy, above []*cluster.TieredPolicy, d direction) []string {
+	by, rules, side := isolating(all, d), ruling(above, d), "from"
 	if d == egress {
 		side = "to"
 	}
 	switch {
-	case len(all) == 0:
+	case len(all)+len(above) == 0:
 		return []string{"everything: no policy selects it"}
-	case len(by) == 0:
+	case len(by)+len(rules) == 0:
 		return []string{"everything: no policy with " + d.policyType() + " selects it"}
 	}
-	out := []string{side + " its own node"}
+	out := openTier(rules, cluster.AdminTier, d, side)
+	if len(by) == 0 {
+		out = append(out, openTier(rules, cluster.BaselineTier, d, side)...)
+		return append(out, "everything else: no NetworkPolicy with "+d.policyType()+" selects it")
+	}
+	out = append(out, side+" its own node")
 	for _, p := range by {
 		for i, r := range rulesOf(p, d) {
 			out = append(out, fmt.Sprintf("%s %s, %s: np/%s %s", side, peersText(r), portsText(r), p.Name, fieldOf(d, i)))
+		}
+	}
+	return out
+}
+
+// openTier says what the rules of a tier do.
+func openTier(policies []*cluster.TieredPolicy, tier cluster.PolicyTier, d direction, side string) []string {
+	var out []string
+	for _, p := range policies {
+		for i, r := range tieredRules(p, d) {
+			if p.Tier == tier {
+				out = append(out, fmt.Sprintf("%s %s %s, %s: %s %s", r.Action, side, peersText(r.PolicyRule),
+					portsText(r.PolicyRule), tieredName(p), fieldOf(d, i)))
+			}
 		}
 	}
 	return out
@@ -80,6 +110,12 @@ func peersText(r cluster.PolicyRule) string {
 		if p.Pods != nil {
 			out = append(out, p.Pods.String())
 			continue
+		}
+		switch {
+		case p.Nodes != nil && p.Nodes.All():
+			out = append(out, "all nodes")
+		case p.Nodes != nil:
+			out = append(out, "nodes "+p.Nodes.String())
 		}
 		for i, a := range p.Addresses {
 			if i == most && len(p.Addresses) > most+1 {
@@ -132,7 +168,11 @@ func (p *PodPolicies) WriteText(w io.Writer) error {
 		fmt.Fprintln(b, "\nPolicies")
 	}
 	for _, s := range p.Policies {
-		fmt.Fprintf(b, "  %s  %s\n", s.Name, strings.Join(s.Types, ", "))
+		fmt.Fprintf(b, "  %s  %s", s.Name, strings.Join(s.Types, ", "))
+		if s.Tier != "" {
+			fmt.Fprintf(b, "  tier %s", s.Tier)
+		}
+		fmt.Fprintln(b)
 	}
 	fmt.Fprintf(b, "\nOpen in\n  %s\n\nOpen out\n  %s\n", strings.Join(p.In, "\n  "), strings.Join(p.Out, "\n  "))
 	return b.Flush()

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
@@ -20,7 +19,7 @@ func (c *Cluster) warnings(old *Cluster) []string {
 		if before := old.State.NetworkPolicies[p.Name]; before != nil && before.Equal(p) {
 			continue
 		}
-		w := warner{c, p, "np/" + p.Name.String(), &out}
+		w := warner{c, p.Subject(), "np/" + p.Name.String(), &out}
 		if !w.selectsAny(p.Subject()) {
 			w.warn("spec.podSelector", "selects no pod: %s", p.Subject())
 			continue
@@ -29,11 +28,13 @@ func (c *Cluster) warnings(old *Cluster) []string {
 			for i, r := range rulesOf(p, d) {
 				w.rule(d, i, r)
 			}
-			w.hidden(d, policies)
+			w.hidden(d, p, policies)
 		}
-		w.dns()
+		if p.Egress.Isolates {
+			w.dns(false)
+		}
 	}
-	return out
+	return append(out, c.tieredWarnings(old)...)
 }
 
 func comparePolicies(a, b *cluster.NetworkPolicy) int { return cluster.CompareNames(a.Name, b.Name) }
@@ -53,9 +54,9 @@ func rulesOf(p *cluster.NetworkPolicy, d direction) []cluster.PolicyRule {
 // warner warns about one policy.
 type warner struct {
 	*Cluster
-	policy *cluster.NetworkPolicy
-	name   string
-	out    *[]string
+	subject cluster.PodSelector
+	name    string
+	out     *[]string
 }
 
 func (w warner) warn(field, format string, args ...any) {
@@ -79,7 +80,7 @@ func (w warner) rule(d direction, i int, r cluster.PolicyRule) {
 	}
 	servers, whose := r.Servers(), "that the rule names"
 	if d == ingress {
-		servers, whose = []cluster.PodSelector{w.policy.Subject()}, "that the policy selects"
+		servers, whose = []cluster.PodSelector{w.subject}, "that the policy selects"
 	}
 	for _, name := range r.PortNames() {
 		if !slices.ContainsFunc(servers, func(s cluster.PodSelector) bool {
@@ -92,24 +93,25 @@ func (w warner) rule(d direction, i int, r cluster.PolicyRule) {
 }
 
 // hidden warns about rules that allow nothing that another rule does not allow to the same pods.
-func (w warner) hidden(d direction, policies []*cluster.NetworkPolicy) {
-	for i, r := range rulesOf(w.policy, d) {
-		if by, at := w.hiding(d, i, r, policies); by != nil {
+func (w warner) hidden(d direction, p *cluster.NetworkPolicy, policies []*cluster.NetworkPolicy) {
+	for i := range rulesOf(p, d) {
+		if by, at := hiding(d, p, i, policies); by != nil {
 			w.warn(fieldOf(d, i), "np/%s %s allows all of it", by.Name, fieldOf(d, at))
 		}
 	}
 }
 
 // hiding finds the rule that hides one. Of rules that allow the same to the same pods, the first hides the others.
-func (w warner) hiding(d direction, i int, r cluster.PolicyRule, policies []*cluster.NetworkPolicy,
+func hiding(d direction, p *cluster.NetworkPolicy, i int, policies []*cluster.NetworkPolicy,
 ) (by *cluster.NetworkPolicy, at int) {
+	r := rulesOf(p, d)[i]
 	for _, other := range policies {
-		same := other.Pods.String() == w.policy.Pods.String()
-		if other.Name.Namespace != w.policy.Name.Namespace || !same && !other.Pods.All() {
+		same := other.Pods.String() == p.Pods.String()
+		if other.Name.Namespace != p.Name.Namespace || !same && !other.Pods.All() {
 			continue
 		}
 		for at, s := range rulesOf(other, d) {
-			order := cmp.Or(comparePolicies(other, w.policy), cmp.Compare(at, i))
+			order := cmp.Or(comparePolicies(other, p), cmp.Compare(at, i))
 			if order != 0 && covers(s, r) && (order < 0 || !same || !covers(r, s)) {
 				return other, at
 			}
@@ -141,52 +143,4 @@ func coversPeer(q, p cluster.PolicyPeer) bool {
 			return b.Bits() <= a.Bits() && b.Contains(a.Addr())
 		})
 	})
-}
-
-// dnsPort is where DNS answers, over UDP first of all.
-const dnsPort = 53
-
-// dns warns when the policy isolates pods for egress, and they can ask no DNS server that is known.
-func (w warner) dns() {
-	if !w.policy.Egress.Isolates {
-		return
-	}
-	for _, p := range slices.SortedFunc(maps.Values(w.State.Pods), func(a, b *cluster.Pod) int {
-		return cluster.CompareNames(a.Name, b.Name)
-	}) {
-		if p.Name.Namespace != w.policy.Name.Namespace || !w.policy.Pods.Selects(p.Labels) || p.HostNetwork {
-			continue
-		}
-		if from, err := w.podEnds(p.Name); err == nil && !w.resolves(p, from) {
-			w.warn("spec.egress", "no rule allows DNS (%d/UDP) to pods such as %s, which can't resolve names", dnsPort,
-				strings.TrimPrefix(from[0].Name, "pod/"))
-			return
-		}
-	}
-}
-
-// resolves is true when a pod may ask the cluster's DNS service. Where none is known, it is true when any rule allows
-// DNS, and otherwise when a rule allows DNS to addresses: they may be a server's.
-func (w warner) resolves(p *cluster.Pod, from []End) bool {
-	service := cluster.Name{Namespace: "kube-system", Name: "kube-dns"}
-	port := Asked{Number: dnsPort, Protocol: cluster.UDP}
-	ways, err := w.toService(from, Question{To: Side{Kind: Service, Name: service}, Port: port})
-	known := false
-	for _, way := range ways {
-		known = known || err == nil && way.refused == ""
-		if set, err := w.allowed(way); err == nil && way.refused == "" && set.size() > 0 {
-			return true
-		}
-	}
-	dns := cluster.PolicyRule{Ports: []cluster.PolicyPort{{Protocol: cluster.UDP, First: dnsPort, Last: dnsPort}}}
-	for _, np := range w.selecting(p) {
-		for _, r := range rulesOf(np, egress) {
-			named := slices.ContainsFunc(r.PortNames(), func(n cluster.PortName) bool { return n.Protocol == cluster.UDP })
-			byAddress := r.AnyPeer || slices.ContainsFunc(r.Peers, func(p cluster.PolicyPeer) bool { return p.Pods == nil })
-			if (!known || byAddress) && (named || covers(r, dns)) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -3,12 +3,15 @@ package policy_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/reach"
 )
@@ -84,16 +87,21 @@ func (k *kube) wrong(d reach.Decision, e end, t networkingv1.PolicyType, other e
 	if d.Allowed != k.lets(e, t, other, c) {
 		return fmt.Sprintf("Kubernetes says allowed %v", !d.Allowed)
 	}
-	if e.pod != nil {
-		if rule := k.clusterRule(e, t, other, c); rule != "" && d.Reason != rule {
-			return "want " + rule
-		} else if rule != "" {
-			return ""
-		}
+	reason, after, _ := strings.Cut(d.Reason, ", after ")
+	if want := k.passedOn(e, t, other, c); after != want {
+		return "want after " + want
+	}
+	if e.pod == nil {
+		return map[bool]string{false: "want no rule"}[d.Object == ""]
+	}
+	if rule := k.clusterRule(e, t, other, c); rule != "" && reason != rule {
+		return "want " + rule
+	} else if rule != "" {
+		return ""
 	}
 	var isolating []string
 	for _, p := range k.policies {
-		if e.pod == nil || p.Namespace != e.pod.Namespace || !selects(&p.Spec.PodSelector, e.pod.Labels) || !affects(p, t) {
+		if p.Namespace != e.pod.Namespace || !selects(&p.Spec.PodSelector, e.pod.Labels) || !affects(p, t) {
 			continue
 		}
 		isolating = append(isolating, "np/"+p.Namespace+"/"+p.Name)
@@ -108,10 +116,31 @@ func (k *kube) wrong(d reach.Decision, e end, t networkingv1.PolicyType, other e
 	}
 	slices.Sort(isolating)
 	want := "isolated by " + strings.Join(isolating, ", ") + ", and no rule allows this"
-	if d.Object != "" || !d.Allowed && d.Reason != want {
+	if d.Object != "" || !d.Allowed && reason != want {
 		return "want " + want
 	}
+	if none := reason == "no policy selects it"; d.Allowed && none && k.anySelects(e) {
+		return "a policy selects it"
+	}
 	return ""
+}
+
+// passedOn is what a decision says of the rule of tier Admin that leaves it to others, "" when none does.
+func (k *kube) passedOn(e end, t networkingv1.PolicyType, other end, c connection) string {
+	if rule, action := k.tierRule(v1alpha2.AdminTier, e, t, other, c); action ==
+		v1alpha2.ClusterNetworkPolicyRuleActionPass {
+		return rule + " passed it on"
+	}
+	return ""
+}
+
+// anySelects tells whether any policy selects an end, whatever its directions.
+func (k *kube) anySelects(e end) bool {
+	return slices.ContainsFunc(k.policies, func(p *networkingv1.NetworkPolicy) bool {
+		return p.Namespace == e.pod.Namespace && selects(&p.Spec.PodSelector, e.pod.Labels)
+	}) || slices.ContainsFunc(k.clusterPolicies, func(p *v1alpha2.ClusterNetworkPolicy) bool {
+		return k.isAmong(p.Spec.Subject.Namespaces, p.Spec.Subject.Pods, e)
+	})
 }
 
 // What package reach answers about random clusters is what Kubernetes promises, and the rule that it names is one that
@@ -122,7 +151,6 @@ func TestAnswersAreWhatKubernetesPromises(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := dice{rand.New(rand.NewPCG(seed, 29))}
 		k := d.cluster()
-		k.clusterPolicies = nil
 		r := k.asker(t)
 		for range connections {
 			c := d.connection(k)
@@ -205,7 +233,6 @@ func TestMatrixIsWhatKubernetesPromises(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := dice{rand.New(rand.NewPCG(seed, 37))}
 		k := d.cluster()
-		k.clusterPolicies = nil
 		m, err := k.asker(t).Matrix(nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -221,6 +248,20 @@ func TestMatrixIsWhatKubernetesPromises(t *testing.T) {
 			}
 			seen[k.allowed(c)]++
 		}
+		for _, outside := range m.Classes {
+			_, text, _ := strings.Cut(strings.TrimSuffix(outside.Name, ")"), "outside (as ")
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				continue
+			}
+			matrix.class[text] = outside.Name
+			for _, pod := range k.ends(addr.Is4()) {
+				c := connection{from: pod, to: end{name: text, addr: addr}, protocol: corev1.ProtocolTCP, port: 80}
+				if pod.pod != nil && matrix.has(c) != k.allowed(c) {
+					t.Fatalf("seed %d: %s: the matrix says %v\n%s", seed, c, matrix.has(c), k.text(t))
+				}
+			}
+		}
 	}
 	if t.Log(seen); seen[true] < 500 || seen[false] < 200 {
 		t.Errorf("%v: the clusters prove too little", seen)
@@ -235,7 +276,6 @@ func TestDiffIsWhatKubernetesPromises(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := dice{rand.New(rand.NewPCG(seed, 41))}
 		old := d.cluster()
-		old.clusterPolicies = nil
 		now := old.clone()
 		now.policies = nil
 		for i := range old.policies {
@@ -245,6 +285,12 @@ func TestDiffIsWhatKubernetesPromises(t *testing.T) {
 		}
 		for i := range d.IntN(3) {
 			now.policies = append(now.policies, d.policy(100+i))
+		}
+		now.clusterPolicies = slices.DeleteFunc(now.clusterPolicies, func(*v1alpha2.ClusterNetworkPolicy) bool {
+			return d.chance(30)
+		})
+		for i := range d.IntN(3) {
+			now.clusterPolicies = append(now.clusterPolicies, d.clusterPolicy(100+i))
 		}
 		diff, err := now.asker(t).DiffFrom(old.asker(t), nil)
 		if err != nil {
