@@ -45,3 +45,6 @@ func Families(s *cluster.State) []names.Family {
 	}
 	return out
 }
+
+// Multicast matches multicast. Neighbour discovery and reports of listeners (MLD) are multicast that passes all ACLs.
+const Multicast = "(ip4.mcast || ip6.mcast)"

@@ -14,7 +14,7 @@ import (
 // about what pods send: the second has the rules of policies.
 func multicast(m translate.Maker, namespace string, families []names.Family) []nb.Row {
 	group := names.MulticastGroup(namespace)
-	send := "inport == @" + group + " && (ip4.mcast || ip6.mcast)"
+	send := "inport == @" + group + " && " + translate.Multicast
 	out := func(options map[string]string) *nbdb.ACL {
 		return &nbdb.ACL{Direction: nbdb.ACLDirectionFromLport, Priority: names.ACLMulticastAllow, Match: send,
 			Action: nbdb.ACLActionAllow, Options: options}

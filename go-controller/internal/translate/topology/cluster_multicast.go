@@ -11,9 +11,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// Multicast as OVN's matches name it. Neighbour discovery and reports of listeners (MLD) pass all ACLs.
-const multicast = "(ip4.mcast || ip6.mcast)"
-
 // multicastRows drop the multicast of all pods, but for what namespaces allow theirs. Without them a switch hands each
 // multicast packet to all pods of the node, in whatever namespace. The rows are in a group that has a port of every
 // node's switch, so that there is one of them for all nodes.
@@ -25,12 +22,12 @@ func multicastRows(m translate.Maker) []nb.Row {
 	from, to := nbdb.ACLDirectionFromLport, nbdb.ACLDirectionToLport
 	return []nb.Row{
 		m.Row(names.RoleMcastRouters, &nbdb.PortGroup{Name: names.MulticastRouters}),
-		acl(names.RoleMcastRouteIn, from, names.ACLMulticastRouter, "inport == @"+names.MulticastRouters+" && "+multicast,
-			nbdb.ACLActionAllow),
-		acl(names.RoleMcastRoute, to, names.ACLMulticastRouter, "outport == @"+names.MulticastRouters+" && "+multicast,
-			nbdb.ACLActionAllow),
-		acl(names.RoleMcastDenyOut, from, names.ACLMulticastDeny, multicast, nbdb.ACLActionDrop),
-		acl(names.RoleMcastDenyIn, to, names.ACLMulticastDeny, multicast, nbdb.ACLActionDrop),
+		acl(names.RoleMcastRouteIn, from, names.ACLMulticastRouter,
+			"inport == @"+names.MulticastRouters+" && "+translate.Multicast, nbdb.ACLActionAllow),
+		acl(names.RoleMcastRoute, to, names.ACLMulticastRouter,
+			"outport == @"+names.MulticastRouters+" && "+translate.Multicast, nbdb.ACLActionAllow),
+		acl(names.RoleMcastDenyOut, from, names.ACLMulticastDeny, translate.Multicast, nbdb.ACLActionDrop),
+		acl(names.RoleMcastDenyIn, to, names.ACLMulticastDeny, translate.Multicast, nbdb.ACLActionDrop),
 	}
 }
 

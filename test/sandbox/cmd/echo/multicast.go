@@ -49,7 +49,9 @@ func cast(group netip.AddrPort, wait time.Duration) error {
 	if err := setHops(conn, group.Addr().Is4()); err != nil {
 		return fmt.Errorf("setting the hop limit of multicast: %w", err)
 	}
-	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(castInterval) {
+	tick := time.NewTicker(castInterval)
+	defer tick.Stop()
+	for end := time.Now().Add(wait); time.Now().Before(end); <-tick.C {
 		if _, err := conn.Write([]byte(name)); err != nil {
 			return fmt.Errorf("sending to %s: %w", group, err)
 		}
