@@ -68,6 +68,11 @@ func annotationTexts() []annotationText {
 		{annotation.NamespaceMulticast, "a user, on the Namespace",
 			"Lets the namespace's pods send each other multicast: see [multicast](../features/multicast.md).",
 			[]string{"true"}},
+		{annotation.NamespaceTenant, "a user, or `ovnkube tenant`, on the Namespace",
+			"The namespace's tenant, in a cluster with `--multitenant`: see [tenants](../features/tenants.md). `*` makes it " +
+				"global.", []string{"shop", annotation.EveryTenant}},
+		{annotation.NamespaceChangeNetwork, "a user, on the Namespace", "The same as OpenShift SDN has it. " +
+			"`" + annotation.NamespaceTenant + "` counts if both are there.", []string{"join:shop", "isolate", "global"}},
 		{"kubernetes.io/ingress-bandwidth", "a user, on the Pod",
 			"The most that the pod may receive, in bits per second: " +
 				"see [bandwidth](../features/bandwidth.md).", []string{"10M"}},

@@ -83,7 +83,22 @@ func CompareBool(a, b bool) int {
 type Namespace struct {
 	Name, UID string
 	Labels    Labels
-	Multicast bool // its pods may send each other multicast
+	Multicast bool   // its pods may send each other multicast
+	Tenant    string // as annotated; "" for what holds without an annotation: see InTenant
+}
+
+// GlobalTenant is the tenant of namespaces that reach all others, and that all others reach.
+const GlobalTenant = annotation.EveryTenant
+
+// InTenant is the tenant of the namespace in a cluster that has tenants.
+func (n *Namespace) InTenant() string {
+	switch {
+	case n.Tenant != "":
+		return n.Tenant
+	case n.Name == "default" || n.Name == "kube-system":
+		return GlobalTenant
+	}
+	return n.Name
 }
 
 // Ref implements Object.

@@ -77,6 +77,7 @@ type Cluster struct {
 	RouterNamed  bool           // the operator gave RouterName; otherwise an existing cluster router keeps its name
 	Services     Services
 	Claims       Claims
+	Multitenant  bool // pods of different tenants don't reach each other; only the master needs it
 }
 
 // Claims says what nodes may claim beyond what Kubernetes knows to be theirs. Only the master needs it.

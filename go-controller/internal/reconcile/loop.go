@@ -245,7 +245,7 @@ func (l *Loop) takeGatewayEvents() {
 }
 
 // begin applies the records in the database of a new session, until that succeeds. ok is false while the database is
-// ambiguous; that and what is wrong with records is reported once.
+// refused; that and what is wrong with records is reported once.
 func (l *Loop) begin() (ok bool) {
 	if l.begun {
 		return true
@@ -256,7 +256,7 @@ func (l *Loop) begin() (ok bool) {
 	}
 	if err != nil && err.Error() != l.refusal {
 		l.refusal = err.Error()
-		l.Log.Error("northbound database is ambiguous: nothing is written", "error", err)
+		l.Log.Error("northbound database is refused: nothing is written", "error", err)
 	}
 	l.carryOut(l.Core.Step(events))
 	l.begun = err == nil

@@ -67,8 +67,10 @@ func clusterPoliciesOf(s *cluster.State) *clusterPolicies {
 	return x
 }
 
-// tiered is true while ACLs have tiers.
-func tiered(s *cluster.State) bool { return !s.WithoutTiers && len(clusterPoliciesOf(s).policies) > 0 }
+// tiered is true while ACLs have tiers: those of tenants are in the first.
+func tiered(s *cluster.State) bool {
+	return !s.WithoutTiers && (s.Config.Multitenant || len(clusterPoliciesOf(s).policies) > 0)
+}
 
 // Kinds implements cluster.Index.
 func (*clusterPolicies) Kinds() []cluster.Kind {
