@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// reasonTenant is the reason of a Problem with a namespace's annotation about its tenant.
-const reasonTenant = "InvalidTenant"
+// ReasonTenant is the reason of a Problem with a namespace's annotation about its tenant.
+const ReasonTenant = "InvalidTenant"
 
 // decodeTenant is the tenant that a namespace's annotations name, "" when none does. With a bad value the namespace is
 // a tenant of its own.
@@ -29,7 +29,7 @@ func decodeTenant(f *findings, namespace string, annotations map[string]string) 
 	if tenant == cluster.GlobalTenant && raw != "join:*" || len(validation.IsDNS1123Label(tenant)) == 0 {
 		return tenant
 	}
-	f.bad(reasonTenant, "annotation %s: %.64q, want %s: the namespace is a tenant of its own", key, raw, want)
+	f.bad(ReasonTenant, "annotation %s: %.64q, want %s: the namespace is a tenant of its own", key, raw, want)
 	return namespace
 }
 
