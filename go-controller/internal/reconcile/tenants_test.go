@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -19,11 +20,15 @@ func TestTenantsNeedTiers(t *testing.T) {
 			Config{Verify: true, Log: slog.New(slog.NewTextHandler(lines, nil))})
 		if want != "" {
 			b.inSync()
+			if err := b.loop.Refused(); err != nil {
+				t.Errorf("%s: %v", version, err)
+			}
 			b.eventually("addresses of nodes", want, func() string {
 				return b.nbctl("--bare", "--columns=addresses", "find", "Address_Set", "name=nodes_v4")
 			})
 			continue
 		}
+		b.eventually("the database is refused", "true", func() string { return fmt.Sprint(b.loop.Refused() != nil) })
 		if line := <-lines; !strings.Contains(line, "--multitenant: the Northbound database has no tiers") {
 			t.Errorf("%s: the log says %s", version, line)
 		}
