@@ -8,7 +8,7 @@ const LogMeter = "acl-logging"
 // maxACLName is the longest name that an ACL may have (ovn-nb(5), ACL name).
 const maxACLName = 63
 
-// LoggedRule is what the name of an ACL says in a line of ovn-controller's log: which policy decided, and by which rule.
+// LoggedRule is what the name of an ACL says in a line of ovn-controller's log: which policy decided, by which rule.
 type LoggedRule struct {
 	Kind      Kind   // KindPolicy or KindClusterPolicy
 	Owner     string // "namespace/name" or "name"
@@ -19,7 +19,7 @@ type LoggedRule struct {
 // DeniedByDefault stands for the number of a rule where no rule allows a connection.
 const DeniedByDefault = "deny"
 
-// String is the name of the ACL, such as "NP:shop/web:ingress:0". The owner of a name that would be too long is cut, and
+// String is the name of the ACL, such as "NP:shop/web:ingress:0". In a name that would be too long, the owner is cut and
 // ends with a hash.
 func (r LoggedRule) String() string {
 	owner, prefix, suffix := r.Owner, "NP:", ":"+r.Direction+":"+r.Rule

@@ -33,8 +33,8 @@ func TestTablesFitTheDatabase(t *testing.T) {
 		}
 	}
 	for what, c := range map[string]struct{ got, want []string }{
-		"roots": {roots, []string{"Logical_Router", "Logical_Switch", "Port_Group", "Meter", "Load_Balancer_Group", "Load_Balancer",
-			"Address_Set"}},
+		"roots": {roots, []string{"Logical_Router", "Logical_Switch", "Port_Group", "Meter", "Load_Balancer_Group",
+			"Load_Balancer", "Address_Set"}},
 		"references": {references, []string{
 			"Logical_Router.load_balancer_group -> Load_Balancer_Group",
 			"Logical_Router.ports -> Logical_Router_Port",
