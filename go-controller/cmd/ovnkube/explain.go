@@ -71,11 +71,16 @@ func explainCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name:            "explain",
-		Usage:           "explain how the network serves an object: `ovnkube explain svc NAMESPACE/NAME`",
+		Usage:           "explain how the network serves an object, or a line that an ACL logged",
+		UsageText:       "ovnkube explain KIND NAME\novnkube explain --acl LINE",
 		HideHelpCommand: true,
 		Subcommands:     commands,
+		Flags:           slices.Concat([]cli.Flag{aclFlag()}, explainFlags()),
 		Before:          func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {
+			if c.IsSet("acl") && c.NArg() == 0 {
+				return explainACL(c)
+			}
 			want := "want one of " + strings.Join(kinds, ", ")
 			if c.NArg() > 0 {
 				return usageError{fmt.Errorf("explain: no kind %q: %s", c.Args().First(), want)}
@@ -94,8 +99,7 @@ func (e explainer) command() *cli.Command {
 		Description: "Without -f, reads the " + e.noun + " from the cluster and compares its rows with the Northbound " +
 			"database.\nWith -f, reads the " + e.noun + " from manifests and asks no server.\n\n" +
 			"Exit code 1: there is no such " + e.noun + ", a server does not answer, or a manifest is broken.",
-		Flags: slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
-			topologyFlags(), []cli.Flag{configFlag()}, logFlags("info")),
+		Flags:        explainFlags(),
 		Before:       withSettings(func(*cli.Context) error { return nil }),
 		OnUsageError: onUsageError,
 		Action:       e.run,
@@ -108,6 +112,11 @@ func (e explainer) command() *cli.Command {
 		out.Usage = "show which Northbound rows a pod has, which policies select it, and what they leave open"
 	}
 	return out
+}
+
+func explainFlags() []cli.Flag {
+	return slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
+		topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
 }
 
 // aliases lists other names of a kind, most of them those that kubectl takes.
@@ -202,7 +211,7 @@ func (e explainer) run(c *cli.Context) error {
 		warnTCP(c, "--nb-address", m.NB.Addresses)
 		ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 		defer cancel()
-		x, err := e.live(ctx, m, n, log)
+		x, err := e.live(ctx, c, m, n, log)
 		if err != nil {
 			return err
 		}
@@ -218,12 +227,14 @@ func (e explainer) run(c *cli.Context) error {
 }
 
 // live explains an object of the cluster and compares its rows with the Northbound database.
-func (e explainer) live(ctx context.Context, m config.Master, n string, log *slog.Logger) (x explanation, err error) {
+func (e explainer) live(
+	ctx context.Context, c *cli.Context, m config.Master, n string, log *slog.Logger,
+) (x explanation, err error) {
 	objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
 	if err != nil {
 		return nil, err
 	}
-	_, err = beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+	_, err = beside(ctx, c, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
 		var err error
 		if x, err = e.explain(want.Core, n, slices.Concat(problems, want.Problems)); err != nil {
 			return err

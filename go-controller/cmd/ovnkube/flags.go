@@ -148,6 +148,8 @@ func topologyFlags() []cli.Flag {
 			"(default: each gateway those of its own node)"),
 		boolFlag("multitenant", "keep pods of different tenants apart: each namespace is one, unless annotations say "+
 			"something else"),
+		limitFlag("acl-log-rate", config.DefaultCluster().ACLLogRate, "`N` lines a second at most that an ACL logs on a "+
+			"node; 0: no limit"),
 	}
 }
 
@@ -188,6 +190,7 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 	}
 	d.Claims = config.Claims{GatewayCIDRs: r.prefixes("gateway-cidrs"), PinCIDRs: r.prefixes("gateway-pin-cidrs")}
 	d.Multitenant = c.Bool("multitenant")
+	d.ACLLogRate = c.Int("acl-log-rate")
 	if name := c.String("router-name"); name != "" {
 		d.RouterName, d.RouterNamed = name, c.IsSet("router-name")
 	}

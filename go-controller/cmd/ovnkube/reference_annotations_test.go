@@ -73,6 +73,9 @@ func annotationTexts() []annotationText {
 				"global.", []string{"shop", annotation.EveryTenant}},
 		{annotation.NamespaceChangeNetwork, "a user, on the Namespace", "The same as OpenShift SDN has it. " +
 			"`" + annotation.NamespaceTenant + "` counts if both are there.", []string{"join:shop", "isolate", "global"}},
+		{annotation.ACLLogging, "a user, on the Namespace or the ClusterNetworkPolicy",
+			"Has ovn-controller log what policies decide: see [logs of policies](../features/policy-logs.md).",
+			[]string{`{"allow":"info","deny":"alert"}`}},
 		{"kubernetes.io/ingress-bandwidth", "a user, on the Pod",
 			"The most that the pod may receive, in bits per second: " +
 				"see [bandwidth](../features/bandwidth.md).", []string{"10M"}},

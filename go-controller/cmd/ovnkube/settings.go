@@ -48,6 +48,7 @@ func settings() []setting {
 		{"gateway-cidrs", "default", "gateway-cidrs", ""},
 		{"gateway-pin-cidrs", "default", "gateway-pin-cidrs", ""},
 		{"multitenant", "default", "multitenant", ""},
+		{"acl-log-rate", "logging", "acl-rate", ""},
 		{"mtu", "default", "mtu", ""},
 		{"encap-ip", "default", "encap-ip", ""},
 		{"encap-type", "default", "encap-type", ""},

@@ -14,3 +14,8 @@ const (
 
 // EveryTenant is the value of NamespaceTenant for a global namespace: it reaches all others, and all others reach it.
 const EveryTenant = "*"
+
+// ACLLogging is the key of the annotation that says what is logged of the connections that policies decide about: on a
+// Namespace for its NetworkPolicies, on a ClusterNetworkPolicy for itself. Its value is JSON such as
+// {"allow": "info", "deny": "alert"}.
+const ACLLogging = "k8s.ovn.org/acl-logging"

@@ -83,8 +83,9 @@ func CompareBool(a, b bool) int {
 type Namespace struct {
 	Name, UID string
 	Labels    Labels
-	Multicast bool   // its pods may send each other multicast
-	Tenant    string // as annotated; "" for what holds without an annotation: see InTenant
+	Multicast bool    // its pods may send each other multicast
+	Logging   Logging // of its NetworkPolicies; it has no Pass
+	Tenant    string  // as annotated; "" for what holds without an annotation: see InTenant
 }
 
 // GlobalTenant is the tenant of namespaces that reach all others, and that all others reach.

@@ -78,6 +78,7 @@ type Cluster struct {
 	Services     Services
 	Claims       Claims
 	Multitenant  bool // pods of different tenants don't reach each other; only the master needs it
+	ACLLogRate   int  // lines a second that an ACL may log on a node; 0 for no limit
 }
 
 // Claims says what nodes may claim beyond what Kubernetes knows to be theirs. Only the master needs it.
@@ -244,6 +245,9 @@ func (c Cluster) Validate() error {
 		}
 	}
 	errs = append(append(errs, c.validateJoin()...), c.Services.Validate())
+	if c.ACLLogRate < 0 {
+		errs = append(errs, fmt.Errorf("--acl-log-rate %d: want a number such as 20, or 0 for no limit", c.ACLLogRate))
+	}
 	for _, p := range c.Claims.PinCIDRs {
 		if !slices.ContainsFunc(c.Subnets, func(s ClusterSubnet) bool { return s.CIDR.Overlaps(p) }) {
 			errs = append(errs, fmt.Errorf("--gateway-pin-cidrs %s: no pod has an address there: want ranges of "+

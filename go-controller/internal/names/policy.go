@@ -18,6 +18,7 @@ const (
 	ACLTenantPass      = 31006 // what tenants have nothing against is left to policies
 	ACLTenantDeny      = 31005 // what comes from other tenants' pods
 	ACLPolicyAllow     = 31002 // what a rule of a NetworkPolicy allows
+	ACLPolicyLogged    = 31001 // the same as ACLPolicyDeny, in a namespace that logs it
 	ACLPolicyDeny      = 31000 // all else of an isolated pod
 )
 
@@ -78,8 +79,11 @@ const MulticastRouters = "mcast_routers"
 // MulticastGroup is the port group of the pods of a namespace that may use multicast.
 func MulticastGroup(namespace string) string { return "mcast_" + short(namespace) }
 
+// TenantGroups begins the names of the port groups of tenants' pods.
+const TenantGroups = "tenant_"
+
 // TenantGroup is the port group of the pods of a tenant.
-func TenantGroup(tenant string) string { return "tenant_" + short(tenant) }
+func TenantGroup(tenant string) string { return TenantGroups + short(tenant) }
 
 // NodesAddressSet is the address set of the nodes' management ports.
 func NodesAddressSet(f Family) string { return "nodes_" + string(f) }

@@ -69,7 +69,7 @@ func clusterPoliciesOf(s *cluster.State) *clusterPolicies {
 
 // tiered is true while ACLs have tiers: those of tenants are in the first.
 func tiered(s *cluster.State) bool {
-	return !s.WithoutTiers && (s.Config.Multitenant || len(clusterPoliciesOf(s).policies) > 0)
+	return !s.WithoutTiers && (len(clusterPoliciesOf(s).policies) > 0 || s.Held.Tiered || s.Config.Multitenant)
 }
 
 // Kinds implements cluster.Index.

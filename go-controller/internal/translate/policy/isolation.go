@@ -45,13 +45,16 @@ func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch {
 	case c.Concerns(index.PoliciesExist), c.Concerns(tiersUsed):
 		return t.Owners(s)
-	case !index.PoliciesOf(s).Any() && !s.Config.Multitenant:
+	case !isolates(s) && !s.Config.Multitenant:
 		return nil
 	case c.Ref.Kind != cluster.KindNode:
 		return t.Owners(s) // a pod has an address from which OVN would check endpoints, or has it no longer: seldom
 	}
 	return []nb.Owner{{Kind: names.KindIsolation, Name: c.Ref.Name.Name}}
 }
+
+// isolates is true when a policy may isolate pods.
+func isolates(s *cluster.State) bool { return index.PoliciesOf(s).Any() || s.Held.Any }
 
 // Rows implements translate.Translator.
 func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
@@ -61,7 +64,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n, tierOf(s)}
 	rows := r.unblocking(s.Config.Multitenant)
-	if !index.PoliciesOf(s).Any() {
+	if !isolates(s) {
 		return translate.Rows{Rows: rows}, nil
 	}
 	isolating, err := r.isolating(s)
