@@ -20,9 +20,9 @@ func policyDiffCommand() *cli.Command {
 		Name:  "diff",
 		Usage: "print which connections a change of policies would gain and lose",
 		Description: "Without --from, compares the cluster with what it would be after `kubectl apply -f` of the\n" +
-			"manifests given with -f, and `kubectl delete` of the policies given with --delete. With --from, compares the manifests given with -f with those, both as\n" +
-			"whole clusters, and asks no server. It also warns of what is probably not meant in policies that\n" +
-			"are new or changed.\n\n" +
+			"manifests given with -f, and `kubectl delete` of the policies given with --delete. With --from,\n" +
+			"compares the manifests given with -f with those, both as whole clusters, and asks no server. It also\n" +
+			"warns of what is probably not meant in policies that are new or changed.\n\n" +
 			"Exit code 0: no connection is gained or lost; 2: some are; 1: an error.",
 		Flags: slices.Concat([]cli.Flag{outputFlag("table", "table or json"),
 			manifestFlag("manifest `FILE`, directory or - for standard input, with what is new; repeatable"),

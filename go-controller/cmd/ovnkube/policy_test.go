@@ -208,12 +208,14 @@ func TestPolicyDiffDelete(t *testing.T) {
 		exit int
 		want string
 	}{
-		"one of two":  {[]string{"--delete", "np/shop/web"}, 2, "- desk          shop app=web  tcp/8080,9000-9100 udp\n"},
-		"both":        {[]string{"--delete", "networkpolicy/shop/web", "--delete", "np/shop/deny"}, 2, "+ desk          shop app=web  tcp/1-8079,"},
-		"not there":   {[]string{"--delete", "np/shop/nosuch"}, 1, "--delete: there is no NetworkPolicy shop/nosuch"},
-		"no name":     {[]string{"--delete", "np/web"}, 1, `--delete "np/web": want np/NAMESPACE/NAME or cnp/NAME`},
-		"a pod":       {[]string{"--delete", "pod/shop/web"}, 1, `--delete "pod/shop/web": want np/NAMESPACE/NAME`},
-		"a directory": {[]string{"--delete", "np/shop/web", "--from", file}, 1, "--delete is about the cluster: beside --from"},
+		"one of two": {[]string{"--delete", "np/shop/web"}, 2, "- desk          shop app=web  tcp/8080,9000-9100 udp\n"},
+		"both": {[]string{"--delete", "networkpolicy/shop/web", "--delete", "np/shop/deny"}, 2,
+			"+ desk          shop app=web  tcp/1-8079,"},
+		"not there": {[]string{"--delete", "np/shop/nosuch"}, 1, "--delete: there is no NetworkPolicy shop/nosuch"},
+		"no name":   {[]string{"--delete", "np/web"}, 1, `--delete "np/web": want np/NAMESPACE/NAME or cnp/NAME`},
+		"a pod":     {[]string{"--delete", "pod/shop/web"}, 1, `--delete "pod/shop/web": want np/NAMESPACE/NAME`},
+		"a directory": {[]string{"--delete", "np/shop/web", "--from", file}, 1,
+			"--delete is about the cluster: beside --from"},
 	} {
 		got := ovnkube(t.Context(), nil, append(api, c.args...)...)
 		if got.exit != c.exit || !strings.Contains(got.stdout+got.stderr, c.want) {
