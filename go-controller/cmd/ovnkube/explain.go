@@ -72,7 +72,7 @@ func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:            "explain",
 		Usage:           "explain how the network serves an object, or a line that an ACL logged",
-		UsageText:       "ovnkube explain KIND NAME\novnkube explain --acl LINE",
+		UsageText:       "ovnkube explain KIND NAME\novnkube explain KIND/NAME\novnkube explain --acl LINE",
 		HideHelpCommand: true,
 		Subcommands:     commands,
 		Flags:           slices.Concat([]cli.Flag{aclFlag()}, explainFlags()),
@@ -83,6 +83,10 @@ func explainCommand() *cli.Command {
 			}
 			want := "want one of " + strings.Join(kinds, ", ")
 			if c.NArg() > 0 {
+				kind, name, whole := strings.Cut(c.Args().First(), "/")
+				if at := slices.IndexFunc(explainers(), func(e explainer) bool { return e.is(kind) }); whole && at >= 0 {
+					return runWith(c, explainers()[at].command(), append([]string{name}, c.Args().Tail()...))
+				}
 				return usageError{fmt.Errorf("explain: no kind %q: %s", c.Args().First(), want)}
 			}
 			return usageError{fmt.Errorf("explain: the kind is missing: %s, such as svc NAMESPACE/NAME", want)}
@@ -105,6 +109,10 @@ func (e explainer) command() *cli.Command {
 		Action:       e.run,
 	}
 	out.Aliases = aliases(e.kind)
+	if e.argument == "NAMESPACE/NAME" {
+		out.Flags = append(out.Flags, &cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
+			Usage: "`NAMESPACE` of the " + e.noun + ", unless the name has it"})
+	}
 	if e.kind == "svc" {
 		out.Usage = "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"
 	}
@@ -117,6 +125,11 @@ func (e explainer) command() *cli.Command {
 func explainFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
 		topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
+}
+
+// is tells whether the kind goes by a name on the command line.
+func (e explainer) is(name string) bool {
+	return name == e.kind || slices.Contains(aliases(e.kind), name)
 }
 
 // aliases lists other names of a kind, most of them those that kubectl takes.
@@ -132,11 +145,17 @@ func flagsAnywhere(inner *cli.Command) *cli.Command {
 	outer := *inner
 	outer.SkipFlagParsing, outer.Before = true, nil
 	outer.Action = func(c *cli.Context) error {
-		ctx := cli.NewContext(c.App, nil, c)
-		ctx.Command, inner.HelpName = inner, outer.HelpName
-		return inner.Run(ctx, append([]string{inner.Name}, flagsFirst(inner.Flags, c.Args().Slice())...)...)
+		inner.HelpName = outer.HelpName
+		return runWith(c, inner, c.Args().Slice())
 	}
 	return &outer
+}
+
+// runWith runs a command with these arguments and flags, in any order.
+func runWith(c *cli.Context, inner *cli.Command, args []string) error {
+	ctx := cli.NewContext(c.App, nil, c)
+	ctx.Command = inner
+	return inner.Run(ctx, append([]string{inner.Name}, flagsFirst(inner.Flags, args)...)...)
 }
 
 // flagsFirst moves flags with their values before the other arguments. Arguments after "--" are no flags. A request
@@ -180,6 +199,9 @@ func (e explainer) name(c *cli.Context) (string, error) {
 		return "", usageError{fmt.Errorf("explain %s: the name is missing: %s", e.kind, want)}
 	}
 	given := c.Args().First()
+	if n := c.String("namespace"); n != "" && e.argument == "NAMESPACE/NAME" && !strings.Contains(given, "/") {
+		given = n + "/" + given
+	}
 	ns, name, namespaced := strings.Cut(given, "/")
 	if namespaced != (e.argument != "NAME") || ns == "" || namespaced && name == "" || strings.Contains(name, "/") {
 		return "", usageError{fmt.Errorf("explain %s: %q: %s", e.kind, given, want)}

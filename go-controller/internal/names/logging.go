@@ -19,8 +19,8 @@ type LoggedRule struct {
 // DeniedByDefault stands for the number of a rule where no rule allows a connection.
 const DeniedByDefault = "deny"
 
-// String is the name of the ACL, such as "NP:shop/web:ingress:0". In a name that would be too long, the owner is cut and
-// ends with a hash.
+// String is the name of the ACL, such as "NP:shop/web:ingress:0". In a name that would be too long, the owner is cut
+// and ends with a hash.
 func (r LoggedRule) String() string {
 	owner, prefix, suffix := r.Owner, "NP:", ":"+r.Direction+":"+r.Rule
 	if r.Kind == KindClusterPolicy {

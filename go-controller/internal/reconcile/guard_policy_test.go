@@ -97,8 +97,8 @@ func TestPoliciesHoldWhileTheirRemovalWaits(t *testing.T) {
 func TestPoliciesEndWithTheApproval(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	few := append(someCluster(), &cluster.Namespace{Name: systemNamespace, UID: "uid"})
-	all := append(slices.Clone(few), &cluster.NetworkPolicy{Name: cluster.Name{Namespace: "default", Name: "web"}, UID: "u",
-		Ingress: cluster.PolicyRules{Isolates: true}})
+	all := append(slices.Clone(few), &cluster.NetworkPolicy{Name: cluster.Name{Namespace: "default", Name: "web"},
+		UID: "u", Ingress: cluster.PolicyRules{Isolates: true}})
 	for i := range 150 {
 		all = append(all, pod(fmt.Sprint("p", i), "n2"))
 	}
