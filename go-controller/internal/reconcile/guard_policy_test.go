@@ -83,9 +83,11 @@ func TestPoliciesHoldWhileTheirRemovalWaits(t *testing.T) {
 	b.feed.drop(few[len(few)-1])
 	b.eventually("ports of n1", "default_a default_w0 default_w1 k8s-n1 stor-n1", b.portsOf("n1"))
 
-	// The cluster policy is listed again. Its end takes effect, although the removal of pods waits on.
-	b.feed.put(policies[1])
-	b.taken()
+	// All policies are listed again. The end of one takes effect, although the removal of pods waits on.
+	b.feed.put(policies...)
+	b.eventually("rows that are held back", "150", func() string {
+		return fmt.Sprint(testutil.ToFloat64(b.metrics.HeldBack))
+	})
 	b.feed.drop(policies[1])
 	b.eventually("a tier", "false", func() string { return fmt.Sprint(strings.Contains(b.policyRows(), "2,31000,drop")) })
 	if got := b.policyRows(); !strings.Contains(got, "0,31000,drop") || b.loop.HeldBack() == nil {

@@ -63,7 +63,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		return translate.Rows{}, nil
 	}
 	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n, tierOf(s)}
-	rows := r.unblocking(s.Config.Multitenant)
+	rows := r.unblocking()
 	if !isolates(s) {
 		return translate.Rows{Rows: rows}, nil
 	}
@@ -72,15 +72,11 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 }
 
 // unblocking is the rows that cut connections need while there are tiers.
-func (r isolationRows) unblocking(tenants bool) []nb.Row {
-	var rows []nb.Row
-	if r.tier > 0 {
-		rows = append(rows, r.unblock(0), r.unblock(names.TierAdmin))
+func (r isolationRows) unblocking() []nb.Row {
+	if r.tier == 0 {
+		return nil
 	}
-	if tenants {
-		rows = append(rows, r.allowAgain())
-	}
-	return rows
+	return []nb.Row{r.unblock(0), r.unblock(names.TierAdmin), r.allowAgain()}
 }
 
 // isolating is the rows of what isolates pods.
