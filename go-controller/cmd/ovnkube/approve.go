@@ -41,7 +41,7 @@ func runApprove(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+	_, err = beside(ctx, c, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
 		return approve(ctx, c.App.Writer, want.Removal(session.View(), session.Owners()), c.String("digest"), session)
 	})
 	return err

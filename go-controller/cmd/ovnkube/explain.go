@@ -71,13 +71,22 @@ func explainCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name:            "explain",
-		Usage:           "explain how the network serves an object: `ovnkube explain svc NAMESPACE/NAME`",
+		Usage:           "explain how the network serves an object, or a line that an ACL logged",
+		UsageText:       "ovnkube explain KIND NAME\novnkube explain KIND/NAME\novnkube explain --acl LINE",
 		HideHelpCommand: true,
 		Subcommands:     commands,
+		Flags:           slices.Concat([]cli.Flag{aclFlag()}, explainFlags()),
 		Before:          func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {
+			if c.IsSet("acl") && c.NArg() == 0 {
+				return explainACL(c)
+			}
 			want := "want one of " + strings.Join(kinds, ", ")
 			if c.NArg() > 0 {
+				kind, name, whole := strings.Cut(c.Args().First(), "/")
+				if at := slices.IndexFunc(explainers(), func(e explainer) bool { return e.is(kind) }); whole && at >= 0 {
+					return runWith(c, explainers()[at].command(), append([]string{name}, c.Args().Tail()...))
+				}
 				return usageError{fmt.Errorf("explain: no kind %q: %s", c.Args().First(), want)}
 			}
 			return usageError{fmt.Errorf("explain: the kind is missing: %s, such as svc NAMESPACE/NAME", want)}
@@ -94,13 +103,16 @@ func (e explainer) command() *cli.Command {
 		Description: "Without -f, reads the " + e.noun + " from the cluster and compares its rows with the Northbound " +
 			"database.\nWith -f, reads the " + e.noun + " from manifests and asks no server.\n\n" +
 			"Exit code 1: there is no such " + e.noun + ", a server does not answer, or a manifest is broken.",
-		Flags: slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
-			topologyFlags(), []cli.Flag{configFlag()}, logFlags("info")),
+		Flags:        explainFlags(),
 		Before:       withSettings(func(*cli.Context) error { return nil }),
 		OnUsageError: onUsageError,
 		Action:       e.run,
 	}
 	out.Aliases = aliases(e.kind)
+	if e.argument == "NAMESPACE/NAME" {
+		out.Flags = append(out.Flags, &cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
+			Usage: "`NAMESPACE` of the " + e.noun + ", unless the name has it"})
+	}
 	if e.kind == "svc" {
 		out.Usage = "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"
 	}
@@ -108,6 +120,16 @@ func (e explainer) command() *cli.Command {
 		out.Usage = "show which Northbound rows a pod has, which policies select it, and what they leave open"
 	}
 	return out
+}
+
+func explainFlags() []cli.Flag {
+	return slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
+		topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
+}
+
+// is tells whether the kind goes by a name on the command line.
+func (e explainer) is(name string) bool {
+	return name == e.kind || slices.Contains(aliases(e.kind), name)
 }
 
 // aliases lists other names of a kind, most of them those that kubectl takes.
@@ -123,11 +145,17 @@ func flagsAnywhere(inner *cli.Command) *cli.Command {
 	outer := *inner
 	outer.SkipFlagParsing, outer.Before = true, nil
 	outer.Action = func(c *cli.Context) error {
-		ctx := cli.NewContext(c.App, nil, c)
-		ctx.Command, inner.HelpName = inner, outer.HelpName
-		return inner.Run(ctx, append([]string{inner.Name}, flagsFirst(inner.Flags, c.Args().Slice())...)...)
+		inner.HelpName = outer.HelpName
+		return runWith(c, inner, c.Args().Slice())
 	}
 	return &outer
+}
+
+// runWith runs a command with these arguments and flags, in any order.
+func runWith(c *cli.Context, inner *cli.Command, args []string) error {
+	ctx := cli.NewContext(c.App, nil, c)
+	ctx.Command = inner
+	return inner.Run(ctx, append([]string{inner.Name}, flagsFirst(inner.Flags, args)...)...)
 }
 
 // flagsFirst moves flags with their values before the other arguments. Arguments after "--" are no flags. A request
@@ -171,6 +199,9 @@ func (e explainer) name(c *cli.Context) (string, error) {
 		return "", usageError{fmt.Errorf("explain %s: the name is missing: %s", e.kind, want)}
 	}
 	given := c.Args().First()
+	if n := c.String("namespace"); n != "" && e.argument == "NAMESPACE/NAME" && !strings.Contains(given, "/") {
+		given = n + "/" + given
+	}
 	ns, name, namespaced := strings.Cut(given, "/")
 	if namespaced != (e.argument != "NAME") || ns == "" || namespaced && name == "" || strings.Contains(name, "/") {
 		return "", usageError{fmt.Errorf("explain %s: %q: %s", e.kind, given, want)}
@@ -202,7 +233,7 @@ func (e explainer) run(c *cli.Context) error {
 		warnTCP(c, "--nb-address", m.NB.Addresses)
 		ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 		defer cancel()
-		x, err := e.live(ctx, m, n, log)
+		x, err := e.live(ctx, c, m, n, log)
 		if err != nil {
 			return err
 		}
@@ -218,12 +249,14 @@ func (e explainer) run(c *cli.Context) error {
 }
 
 // live explains an object of the cluster and compares its rows with the Northbound database.
-func (e explainer) live(ctx context.Context, m config.Master, n string, log *slog.Logger) (x explanation, err error) {
+func (e explainer) live(
+	ctx context.Context, c *cli.Context, m config.Master, n string, log *slog.Logger,
+) (x explanation, err error) {
 	objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
 	if err != nil {
 		return nil, err
 	}
-	_, err = beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+	_, err = beside(ctx, c, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
 		var err error
 		if x, err = e.explain(want.Core, n, slices.Concat(problems, want.Problems)); err != nil {
 			return err

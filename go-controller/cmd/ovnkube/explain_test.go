@@ -134,6 +134,8 @@ func TestExplainErrors(t *testing.T) {
 		want string
 	}{
 		"no kind":        {nil, "explain: the kind is missing: want one of svc, cluster, zone, node, gateway, namespace"},
+		"unknown kind/":  {[]string{"widget/a"}, `explain: no kind "widget/a": want one of svc, cluster`},
+		"kind/name":      {[]string{"np/web"}, `explain networkpolicy: "web": want NAMESPACE/NAME of a networkpolicy`},
 		"unknown kind":   {[]string{"widget", "a/b"}, `explain: no kind "widget": want one of svc, cluster`},
 		"no name":        {[]string{"svc"}, "explain svc: the name is missing: want NAMESPACE/NAME"},
 		"no namespace":   {[]string{"svc", "web"}, `explain svc: "web": want NAMESPACE/NAME`},
@@ -175,6 +177,15 @@ func TestFlagsAnywhere(t *testing.T) {
 	} {
 		if got := ovnkube(t.Context(), nil, append([]string{"explain", "svc"}, args...)...); got != want {
 			t.Errorf("explain svc %v: %s", args, firstDifference(got.String(), want.String()))
+		}
+	}
+	for _, args := range [][]string{
+		{"svc/shop/web", "-f", "testdata/explain.in.yaml", "-o", "json"},
+		{"service/web", "-n", "shop", "-o", "json", "-f", "testdata/explain.in.yaml"},
+		{"svc", "web", "-o", "json", "--namespace", "shop", "-f", "testdata/explain.in.yaml"},
+	} {
+		if got := ovnkube(t.Context(), nil, append([]string{"explain"}, args...)...); got != want {
+			t.Errorf("explain %v: %s", args, firstDifference(got.String(), want.String()))
 		}
 	}
 	for _, args := range [][]string{{"svc", "--help"}, {"svc", "shop/web", "-h"}, {"service", "--help"}} {

@@ -89,7 +89,7 @@ func runPlan(c *cli.Context) error {
 	} else {
 		objects, broken = manifests(c)
 	}
-	want, plans, err := plansFor(ctx, m, objects, log, c.App.ErrWriter)
+	want, plans, err := plansFor(ctx, c, m, objects, log, c.App.ErrWriter)
 	if err != nil && len(plans) == 0 {
 		return errors.Join(broken, err) // without a plan, "nothing to do" may be wrong
 	}
@@ -142,10 +142,10 @@ func liveObjects(
 // plansFor compares the rows that the objects need with the Northbound database. A gateway that has no routes in
 // the database counts as out of service, with a warning: only a running master can know better.
 func plansFor(
-	ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger, warnings io.Writer,
+	ctx context.Context, c *cli.Context, m config.Master, objects []cluster.Object, log *slog.Logger, warnings io.Writer,
 ) (*offline.Cluster, []nb.Plan, error) {
 	var plans []nb.Plan
-	want, err := beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+	want, err := beside(ctx, c, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
 		for _, name := range nbrecord.DownGateways(want.State, session.View()) {
 			down := &cluster.GatewayDown{Node: name}
 			want.Step([]cluster.Event{{Ref: down.Ref(), New: down}})
@@ -166,18 +166,19 @@ func plansFor(
 // beside calls f with the cluster that the objects make and a session with the Northbound database. Nodes that
 // were set up by hand are added to the cluster from the database.
 func beside(
-	ctx context.Context, m config.Master, objects []cluster.Object, log *slog.Logger,
+	ctx context.Context, c *cli.Context, m config.Master, objects []cluster.Object, log *slog.Logger,
 	f func(*offline.Cluster, *ovsdb.Session) error,
 ) (*offline.Cluster, error) {
-	want := offline.New(m.Cluster, objects)
-	err := ovsdb.With(ctx, m.NB, want.Schema, log, func(session *ovsdb.Session) error {
-		byHand, problems := nbrecord.Nodes(session)
-		if len(byHand) > 0 {
-			for _, n := range byHand {
-				objects = append(objects, &cluster.NodeRecord{Node: n})
-			}
-			want = offline.New(m.Cluster, objects)
+	var want *offline.Cluster
+	err := ovsdb.With(ctx, m.NB, nb.NewSchema(), log, func(session *ovsdb.Session) error {
+		if err := recallFrom(session, c, &m); err != nil {
+			return err
 		}
+		byHand, problems := nbrecord.Nodes(session)
+		for _, n := range byHand {
+			objects = append(objects, &cluster.NodeRecord{Node: n})
+		}
+		want = offline.New(m.Cluster, objects)
 		want.Problems = append(want.Problems, problems...)
 		if err := nbrecord.Router(want.State, session); err != nil {
 			return err

@@ -126,7 +126,7 @@ func reachable(c *cli.Context, ask func(*reach.Cluster) error) (broken, err erro
 	for _, p := range problems {
 		warn(c.App.ErrWriter, p)
 	}
-	_, err = beside(ctx, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+	_, err = beside(ctx, c, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
 		r, err := wanted(c, want)
 		if err != nil {
 			return err

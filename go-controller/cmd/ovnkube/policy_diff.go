@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,14 +20,16 @@ func policyDiffCommand() *cli.Command {
 		Name:  "diff",
 		Usage: "print which connections a change of policies would gain and lose",
 		Description: "Without --from, compares the cluster with what it would be after `kubectl apply -f` of the\n" +
-			"manifests given with -f. With --from, compares the manifests given with -f with those, both as\n" +
-			"whole clusters, and asks no server. It also warns of what is probably not meant in policies that\n" +
-			"are new or changed.\n\n" +
+			"manifests given with -f, and `kubectl delete` of the policies given with --delete. With --from,\n" +
+			"compares the manifests given with -f with those, both as whole clusters, and asks no server. It also\n" +
+			"warns of what is probably not meant in policies that are new or changed.\n\n" +
 			"Exit code 0: no connection is gained or lost; 2: some are; 1: an error.",
 		Flags: slices.Concat([]cli.Flag{outputFlag("table", "table or json"),
 			manifestFlag("manifest `FILE`, directory or - for standard input, with what is new; repeatable"),
 			&cli.StringSliceFlag{Name: "from", Usage: "manifest `FILE` or directory with what is old, instead of the cluster; " +
-				"repeatable"}, namespaceFlag(), timeoutFlag(planTimeout, "`DURATION` to wait for the API server")},
+				"repeatable"},
+			&cli.StringSliceFlag{Name: "delete", Usage: "`POLICY` of the cluster that is to go, such as np/shop/web or " +
+				"cnp/guard; repeatable"}, namespaceFlag(), timeoutFlag(planTimeout, "`DURATION` to wait for the API server")},
 			kubernetesFlags(), clusterFlags(), topologyFlags(), logFlags("info")),
 		OnUsageError: onUsageError,
 		Before:       noArguments,
@@ -38,7 +42,11 @@ func runPolicyDiff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(c.StringSlice("filename")) == 0 {
+	gone, err := deletedPolicies(c)
+	switch {
+	case err != nil:
+		return usageError{fmt.Errorf("policy diff: %w", err)}
+	case len(c.StringSlice("filename"))+len(gone) == 0:
 		return usageError{errors.New("policy diff: -f is missing: want a file, a directory, or - for standard input")}
 	}
 	cfg, err := clusterConfig(c)
@@ -46,7 +54,7 @@ func runPolicyDiff(c *cli.Context) error {
 		return err
 	}
 	given, broken := manifests(c)
-	old, now, wrong, err := oldAndNew(c, given)
+	old, now, wrong, err := oldAndNew(c, given, gone)
 	if err != nil {
 		return errors.Join(broken, err)
 	}
@@ -64,7 +72,9 @@ func runPolicyDiff(c *cli.Context) error {
 }
 
 // oldAndNew is the objects that are compared. wrong describes broken manifests of the old ones.
-func oldAndNew(c *cli.Context, given []cluster.Object) (old, now []cluster.Object, wrong, err error) {
+func oldAndNew(
+	c *cli.Context, given []cluster.Object, gone []cluster.Ref,
+) (old, now []cluster.Object, wrong, err error) {
 	if from := c.StringSlice("from"); len(from) > 0 {
 		old, wrong = manifestsIn(c, from)
 		return old, given, wrong, nil
@@ -79,7 +89,45 @@ func oldAndNew(c *cli.Context, given []cluster.Object) (old, now []cluster.Objec
 	for _, p := range problems {
 		warn(c.App.ErrWriter, p)
 	}
-	return old, applied(old, given), nil, err
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	now, err = without(applied(old, given), gone)
+	return old, now, nil, err
+}
+
+// deletedPolicies reads --delete.
+func deletedPolicies(c *cli.Context) ([]cluster.Ref, error) {
+	var out []cluster.Ref
+	for _, text := range c.StringSlice("delete") {
+		kind, name, _ := strings.Cut(text, "/")
+		n := cluster.ParseName(name)
+		switch {
+		case slices.Contains(append(aliases("networkpolicy"), "networkpolicy"), kind) && n.Namespace != "" && n.Name != "":
+			out = append(out, cluster.Ref{Kind: cluster.KindNetworkPolicy, Name: n})
+		case slices.Contains(append(aliases("clusternetworkpolicy"), "clusternetworkpolicy"), kind) && n.Namespace == "" &&
+			n.Name != "":
+			out = append(out, cluster.Ref{Kind: cluster.KindClusterNetworkPolicy, Name: n})
+		default:
+			return nil, fmt.Errorf("--delete %q: want np/NAMESPACE/NAME or cnp/NAME", text)
+		}
+	}
+	if len(out) > 0 && len(c.StringSlice("from")) > 0 {
+		return nil, errors.New("--delete is about the cluster: beside --from, leave the policy out of -f")
+	}
+	return out, nil
+}
+
+// without is objects but for those that go. Each of these must be there.
+func without(objects []cluster.Object, gone []cluster.Ref) ([]cluster.Object, error) {
+	for _, r := range gone {
+		i := slices.IndexFunc(objects, func(o cluster.Object) bool { return o.Ref() == r })
+		if i < 0 {
+			return nil, fmt.Errorf("--delete: there is no %s", r)
+		}
+		objects = slices.Delete(objects, i, i+1)
+	}
+	return objects, nil
 }
 
 // applied is objects after those of manifests were added, or put in the place of those of their names.

@@ -198,6 +198,32 @@ func TestPolicyDiff(t *testing.T) {
 	}
 }
 
+// A policy that is to be deleted gains what it denied. What is applied at the same time counts, too.
+func TestPolicyDiffDelete(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	const file = "testdata/policy-check.in.yaml"
+	api := []string{"policy", "diff", "--log-level=error", "--k8s-apiserver", listsOf(t, file).serve(t), "-n", "desk"}
+	for what, c := range map[string]struct {
+		args []string
+		exit int
+		want string
+	}{
+		"one of two": {[]string{"--delete", "np/shop/web"}, 2, "- desk          shop app=web  tcp/8080,9000-9100 udp\n"},
+		"both": {[]string{"--delete", "networkpolicy/shop/web", "--delete", "np/shop/deny"}, 2,
+			"+ desk          shop app=web  tcp/1-8079,"},
+		"not there": {[]string{"--delete", "np/shop/nosuch"}, 1, "--delete: there is no NetworkPolicy shop/nosuch"},
+		"no name":   {[]string{"--delete", "np/web"}, 1, `--delete "np/web": want np/NAMESPACE/NAME or cnp/NAME`},
+		"a pod":     {[]string{"--delete", "pod/shop/web"}, 1, `--delete "pod/shop/web": want np/NAMESPACE/NAME`},
+		"a directory": {[]string{"--delete", "np/shop/web", "--from", file}, 1,
+			"--delete is about the cluster: beside --from"},
+	} {
+		got := ovnkube(t.Context(), nil, append(api, c.args...)...)
+		if got.exit != c.exit || !strings.Contains(got.stdout+got.stderr, c.want) {
+			t.Errorf("%s:\n%s\nwant exit code %d and %q", what, got, c.exit, c.want)
+		}
+	}
+}
+
 func TestPolicyErrors(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	for what, c := range map[string]struct {

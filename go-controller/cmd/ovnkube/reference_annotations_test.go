@@ -68,6 +68,9 @@ func annotationTexts() []annotationText {
 		{annotation.NamespaceMulticast, "a user, on the Namespace",
 			"Lets the namespace's pods send each other multicast: see [multicast](../features/multicast.md).",
 			[]string{"true"}},
+		{annotation.ACLLogging, "a user, on the Namespace or the ClusterNetworkPolicy",
+			"Has ovn-controller log what policies decide: see [logs of policies](../features/policy-logs.md).",
+			[]string{`{"allow":"info","deny":"alert"}`}},
 		{"kubernetes.io/ingress-bandwidth", "a user, on the Pod",
 			"The most that the pod may receive, in bits per second: " +
 				"see [bandwidth](../features/bandwidth.md).", []string{"10M"}},

@@ -22,7 +22,7 @@ type roleText struct {
 func roleTexts() []roleText {
 	const family, subnet = "`-v4`, `-v6`", "`-SUBNET`"
 	const rule = "`-RULE`, then where it matters `-v4` or `-v6`, `-PROTOCOL`, `-NAME=NUMBER`"
-	const clusterRule = rule + ", `-itself`, `-fragments`"
+	const clusterRule = rule + ", `-itself`, `-fragments`, `-new`"
 	return []roleText{
 		{names.KindCluster, names.RoleRouter, "", "the cluster router"},
 		{names.KindCluster, names.RoleJoin, "", "the join switch"},
@@ -83,8 +83,12 @@ func roleTexts() []roleText {
 			"the addresses of the selected pods or nodes, which rules name as peers"},
 		{names.KindSelector, names.RoleNamedPort, "`-PROTOCOL-NAME=NUMBER-v4`, `-PROTOCOL-NAME=NUMBER-v6`",
 			"the addresses of the selected pods that have a port of this name and number"},
-		{names.KindPolicy, names.RoleIngress, rule, "what a rule of ingress allows"},
-		{names.KindPolicy, names.RoleEgress, rule, "what a rule of egress allows"},
+		{names.KindPolicy, names.RoleIngress, rule + ", `-new`", "what a rule of ingress allows"},
+		{names.KindPolicy, names.RoleEgress, rule + ", `-new`", "what a rule of egress allows"},
+		{names.KindPolicy, names.RoleDenyIn, "", "denies and logs connections that no rule allows"},
+		{names.KindPolicy, names.RoleDenyOut, "", "the same for connections of the pods"},
+		{names.KindCluster, names.RoleLogMeter, "", "limits how many lines each ACL logs"},
+		{names.KindCluster, names.RoleLogBand, "", "the limit"},
 		{names.KindClusterPolicy, names.RoleIngress, clusterRule, "what a rule of ingress accepts, denies or passes"},
 		{names.KindClusterPolicy, names.RoleEgress, clusterRule, "what a rule of egress accepts, denies or passes"},
 		{names.KindPod, names.RolePort, "", "the pod's port"},

@@ -59,22 +59,27 @@ func recall(ctx context.Context, c *cli.Context, m *config.Master, log *slog.Log
 		return nil
 	}
 	err := ovsdb.With(ctx, m.NB, nb.NewSchema(), log, func(session *ovsdb.Session) error {
-		subnets, join := session.ClusterRecord()
-		var err error
-		if subnets != "" && !c.IsSet("cluster-subnets") {
-			if m.Cluster.Subnets, err = config.ParseClusterSubnets(subnets); err != nil {
-				return fmt.Errorf("reading %s of the cluster router: %w", names.SubnetsKey, err)
-			}
-		}
-		if join != "" && !c.IsSet("join-subnet") {
-			if m.Cluster.JoinSubnets, err = config.ParsePrefixes(names.JoinKey+" of the cluster router", join); err != nil {
-				return err
-			}
-		}
-		return m.Validate()
+		return recallFrom(session, c, m)
 	})
 	if ctx.Err() != nil {
 		return nil // stopped while it waited
 	}
 	return err
+}
+
+// recallFrom is recall with a connection to the database.
+func recallFrom(session *ovsdb.Session, c *cli.Context, m *config.Master) error {
+	subnets, join := session.ClusterRecord()
+	var err error
+	if subnets != "" && !c.IsSet("cluster-subnets") {
+		if m.Cluster.Subnets, err = config.ParseClusterSubnets(subnets); err != nil {
+			return fmt.Errorf("reading %s of the cluster router: %w", names.SubnetsKey, err)
+		}
+	}
+	if join != "" && !c.IsSet("join-subnet") {
+		if m.Cluster.JoinSubnets, err = config.ParsePrefixes(names.JoinKey+" of the cluster router", join); err != nil {
+			return err
+		}
+	}
+	return m.Validate()
 }

@@ -10,6 +10,7 @@ type TieredPolicy struct {
 	Tier      PolicyTier
 	Priority  int // 0 to 1000; the lowest is asked first
 	Pods      PodSelector
+	Logging   Logging
 	// Ingress and Egress are asked in their order. Each has at most MaxClusterRules.
 	Ingress, Egress []TieredRule
 	Problems        []Problem // why rules fail closed, or the policy selects no pod

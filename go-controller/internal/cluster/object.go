@@ -83,7 +83,8 @@ func CompareBool(a, b bool) int {
 type Namespace struct {
 	Name, UID string
 	Labels    Labels
-	Multicast bool // its pods may send each other multicast
+	Multicast bool    // its pods may send each other multicast
+	Logging   Logging // of its NetworkPolicies; it has no Pass
 }
 
 // Ref implements Object.

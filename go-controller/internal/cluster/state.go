@@ -19,6 +19,9 @@ type State struct {
 	SwitchSubnets map[string][]netip.Prefix
 	// WithoutTiers is true when the database that was last connected to has no tiers of ACLs (OVN before 23.06).
 	WithoutTiers bool
+	// Held is which policies the database may still have, although the cluster does not: while the removal of many rows
+	// waits for approval, they go on.
+	Held HeldPolicies
 
 	Nodes        map[string]*Node
 	Namespaces   map[string]*Namespace
@@ -40,6 +43,12 @@ type State struct {
 
 	podsByNode      NameSets[string]
 	slicesByService NameSets[Name]
+}
+
+// HeldPolicies is for which kinds of policies what isolates pods stays.
+type HeldPolicies struct {
+	Any    bool // any kind
+	Tiered bool // ClusterNetworkPolicies
 }
 
 // NewState is an empty cluster. It keeps the indexes, of which there is one of each type, up to date.

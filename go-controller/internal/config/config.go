@@ -77,6 +77,7 @@ type Cluster struct {
 	RouterNamed  bool           // the operator gave RouterName; otherwise an existing cluster router keeps its name
 	Services     Services
 	Claims       Claims
+	ACLLogRate   int // lines a second that an ACL may log on a node; 0 for no limit
 }
 
 // Claims says what nodes may claim beyond what Kubernetes knows to be theirs. Only the master needs it.
@@ -243,6 +244,9 @@ func (c Cluster) Validate() error {
 		}
 	}
 	errs = append(append(errs, c.validateJoin()...), c.Services.Validate())
+	if c.ACLLogRate < 0 {
+		errs = append(errs, fmt.Errorf("--acl-log-rate %d: want a number such as 20, or 0 for no limit", c.ACLLogRate))
+	}
 	for _, p := range c.Claims.PinCIDRs {
 		if !slices.ContainsFunc(c.Subnets, func(s ClusterSubnet) bool { return s.CIDR.Overlaps(p) }) {
 			errs = append(errs, fmt.Errorf("--gateway-pin-cidrs %s: no pod has an address there: want ranges of "+

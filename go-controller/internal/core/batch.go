@@ -20,6 +20,8 @@ type Batch struct {
 	Judged  []cluster.Judged // objects and the conditions that their statuses are to have
 	Ops     int              // the number of operations of all plans, at most
 	Full    int              // the number at which only owners that must change together with others are taken, too
+	// Hold leaves ports in the groups that they are in, and selectors their rows: see cluster.HeldPolicies.
+	Hold bool
 
 	core     *Core
 	size     int // see largest
@@ -114,6 +116,9 @@ func (b *Batch) add(o nb.Owner, last bool) (vanished bool) {
 
 func (b *Batch) plan(o nb.Owner, rows []nb.Row) {
 	p, err := b.core.Schema.Plan(b.view, o, rows, b.inserted)
+	if b.Hold {
+		p = holding(p)
+	}
 	switch {
 	case err != nil:
 		b.Failed = append(b.Failed, Failure{o, fmt.Errorf("planning %s: %w", o, err)})

@@ -16,6 +16,7 @@ const (
 	ACLMulticastAllow  = 31012 // multicast of namespaces that may use it: no policy is about it
 	ACLMulticastDeny   = 31011 // all other multicast
 	ACLPolicyAllow     = 31002 // what a rule of a NetworkPolicy allows
+	ACLPolicyLogged    = 31001 // the same as ACLPolicyDeny, in a namespace that logs it
 	ACLPolicyDeny      = 31000 // all else of an isolated pod
 )
 

@@ -33,8 +33,8 @@ func TestTablesFitTheDatabase(t *testing.T) {
 		}
 	}
 	for what, c := range map[string]struct{ got, want []string }{
-		"roots": {roots, []string{"Logical_Router", "Logical_Switch", "Port_Group", "Load_Balancer_Group", "Load_Balancer",
-			"Address_Set"}},
+		"roots": {roots, []string{"Logical_Router", "Logical_Switch", "Port_Group", "Meter", "Load_Balancer_Group",
+			"Load_Balancer", "Address_Set"}},
 		"references": {references, []string{
 			"Logical_Router.load_balancer_group -> Load_Balancer_Group",
 			"Logical_Router.ports -> Logical_Router_Port",
@@ -48,6 +48,7 @@ func TestTablesFitTheDatabase(t *testing.T) {
 			"Logical_Switch.acls -> ACL",
 			"Port_Group.ports weakly -> Logical_Switch_Port",
 			"Port_Group.acls -> ACL",
+			"Meter.bands -> Meter_Band",
 			"Load_Balancer_Group.load_balancer weakly -> Load_Balancer",
 			"Load_Balancer.health_check -> Load_Balancer_Health_Check",
 		}},

@@ -58,6 +58,14 @@ func TestHandEditsAreRepaired(t *testing.T) {
 				a.Log, a.Severity, a.Meter, a.Label, a.Tier = !a.Log, nil, &a.Match, 7, 3
 			}
 		},
+		"meters changed": func(_ generator, m model.Model) {
+			switch m := m.(type) {
+			case *nbdb.Meter:
+				m.Fair, m.Unit = nil, nbdb.MeterUnitKbps
+			case *nbdb.MeterBand:
+				m.Rate, m.BurstSize = 9, 9
+			}
+		},
 		"vips and protocol changed": func(_ generator, m model.Model) {
 			if lb, ok := m.(*nbdb.LoadBalancer); ok {
 				lb.Protocol, lb.Vips = nil, map[string]string{"a": "x"}

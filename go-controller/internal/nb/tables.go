@@ -41,6 +41,8 @@ func tables() []written {
 		{nbdb.ACLTable, &nbdb.ACL{},
 			[]string{"priority", "direction", "match", "action", "name", "severity", "log", "meter", "label", "tier",
 				"options", "external_ids"}, nil},
+		{nbdb.MeterTable, &nbdb.Meter{}, []string{"name", "unit", "bands", "fair", "external_ids"}, nil},
+		{nbdb.MeterBandTable, &nbdb.MeterBand{}, []string{"action", "rate", "burst_size", "external_ids"}, nil},
 		{nbdb.LoadBalancerGroupTable, &nbdb.LoadBalancerGroup{},
 			[]string{"name"},
 			[]string{"load_balancer"}},

@@ -65,6 +65,7 @@ func (g generator) options() map[string]string {
 func (g generator) world() world {
 	w := world{}
 	router, group := g.cluster(w)
+	g.meter(w)
 	lbGroups := []nb.Ref{group}
 	for _, z := range g.some("a", "b") {
 		lbGroups = append(lbGroups, g.zone(w, z))
@@ -118,6 +119,21 @@ func (g generator) cluster(w world) (router, group nb.Ref) {
 		Options: g.options(), ExternalIDs: map[string]string{names.KeyClusterRouter: "yes"}})
 	g.add(w, k(lbGroups, names.RoleLBGroup), &nbdb.LoadBalancerGroup{UUID: group.UUID, Name: names.ClusterLBGroup})
 	return router, group
+}
+
+// meter is a row that refers to another of its owner, which goes with it.
+func (g generator) meter(w world) {
+	if g.chance(30) {
+		return
+	}
+	k := func(table, role string) nb.Key { return key(table, names.KindCluster, names.ClusterOwner, role) }
+	fair, band := g.chance(50), g.pick(names.RoleLogBand, names.RoleLogBand+"-2")
+	bandUUID := names.ClusterRow(nbdb.MeterBandTable, band)
+	g.add(w, k(nbdb.MeterTable, names.RoleLogMeter), &nbdb.Meter{
+		UUID: names.ClusterRow(nbdb.MeterTable, names.RoleLogMeter), Name: names.LogMeter, Unit: nbdb.MeterUnitPktps,
+		Fair: &fair, Bands: []string{bandUUID}})
+	g.add(w, k(nbdb.MeterBandTable, band), &nbdb.MeterBand{UUID: bandUUID, Action: nbdb.MeterBandActionDrop,
+		Rate: 1 + g.r.IntN(2)})
 }
 
 // zone is a load balancer group that switches may refer to, and that may go.

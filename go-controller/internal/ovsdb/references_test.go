@@ -79,6 +79,17 @@ func randomPolicies(r *rand.Rand, s *nb.Schema) map[nb.Owner][]nb.Row {
 		}
 		p.add(acl, o, "ingress:0", m, slots...)
 	}
+	if o := (nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner}); p.some(75) {
+		meter, band := p.ref(nbdb.MeterTable, o, names.RoleLogMeter), p.ref(nbdb.MeterBandTable, o, names.RoleLogBand)
+		if p.some(30) {
+			band = p.ref(nbdb.MeterBandTable, o, "other")
+		}
+		fair := true
+		p.add(meter, o, names.RoleLogMeter, &nbdb.Meter{UUID: meter.UUID, Name: names.LogMeter, Fair: &fair,
+			Unit: nbdb.MeterUnitPktps, Bands: []string{band.UUID}})
+		p.add(band, o, names.RoleLogBand, &nbdb.MeterBand{UUID: band.UUID, Action: nbdb.MeterBandActionDrop,
+			Rate: 1 + r.IntN(2)})
+	}
 	return p.want
 }
 
@@ -99,7 +110,7 @@ func byHand(t *testing.T, r *rand.Rand, remote string, schema *nb.Schema, memory
 	t.Helper()
 	for table, remove := range map[string][]string{
 		nbdb.LogicalSwitchTable: {"ls-del"}, nbdb.LogicalSwitchPortTable: {"lsp-del"},
-		nbdb.PortGroupTable: {"destroy", nbdb.PortGroupTable},
+		nbdb.PortGroupTable: {"destroy", nbdb.PortGroupTable}, nbdb.MeterTable: {"destroy", nbdb.MeterTable},
 	} {
 		for _, m := range memory.Rows(table) {
 			ref := schema.Ref(m)

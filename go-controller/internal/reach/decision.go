@@ -148,7 +148,7 @@ func (c *Cluster) reason(d direction, e End, acl *nbdb.ACL) string {
 	}
 	role, _, _ := strings.Cut(strings.TrimSuffix(key.Role, "-"+string(names.IPv4)), "-"+string(names.IPv6))
 	switch key.Owner.Kind {
-	case names.KindIsolation:
+	case names.KindIsolation, names.KindPolicy:
 		switch role {
 		case names.RoleDenyIn, names.RoleDenyOut:
 			if e.pod == nil {

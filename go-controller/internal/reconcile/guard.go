@@ -2,9 +2,11 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
@@ -13,15 +15,15 @@ import (
 type guard struct {
 	held   map[nb.Owner]bool
 	review bool // the owners or the approval may have changed
+	// isolates is true when pods were isolated. Which policies did that is not known: many have no rows of their own.
+	isolates bool
 
 	reported string // the digest in the last Event
 }
 
 // holdBack decides which owners the full pass leaves alone.
 func (l *Loop) holdBack(owners []nb.Owner) {
-	l.guard = guard{}
-	l.heldBack.Store(nil)
-	l.Metrics.HeldBack.Set(0)
+	l.release()
 	if l.Leader == nil {
 		return
 	}
@@ -33,9 +35,28 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 	for _, o := range r.Owners {
 		l.guard.held[o] = true
 	}
+	l.guard.isolates = slices.ContainsFunc(owners, func(o nb.Owner) bool { return o.Kind == names.KindIsolation })
+	l.Core.State.Held = l.guard.policies()
 	l.hold(r)
 	l.Log.Error("the removal of many rows waits for ovnkube approve", "rows", r.Rows, "of", r.Of, "owners",
 		len(r.Owners), "digest", r.Digest())
+}
+
+// release holds nothing back any more.
+func (l *Loop) release() {
+	l.guard = guard{}
+	l.Core.State.Held = l.guard.policies()
+	l.heldBack.Store(nil)
+	l.Metrics.HeldBack.Set(0)
+}
+
+// policies is which policies are, or may be, among what is held back.
+func (g *guard) policies() cluster.HeldPolicies {
+	out := cluster.HeldPolicies{Any: g.isolates}
+	for o := range g.held {
+		out.Tiered = out.Tiered || o.Kind == names.KindClusterPolicy
+	}
+	return out
 }
 
 // ReasonHeldBack is the reason of the Event about what is held back. The Event is on the namespace whose UID stands for
@@ -63,17 +84,20 @@ func (l *Loop) reviewHeld() {
 	l.guard.review = false
 	r := l.Core.Removal(l.session.View(), l.session.Owners())
 	approved := l.session.Approved() == r.Digest()
+	before := l.Core.State.Held
 	if r.Large() && !approved {
 		l.hold(r)
-		return
+		l.Core.State.Held = l.guard.policies()
+	} else {
+		l.Log.Warn("rows that were held back are removed", "rows", r.Rows, "of", r.Of, "approved", approved)
+		for o := range l.guard.held {
+			l.dirty.add(o, fullPass)
+		}
+		l.release()
 	}
-	l.Log.Warn("rows that were held back are removed", "rows", r.Rows, "of", r.Of, "approved", approved)
-	for o := range l.guard.held {
-		l.dirty.add(o, fullPass)
+	if before != l.Core.State.Held { // what stayed because of policies may go
+		l.compareAll(l.session.Owners())
 	}
-	l.guard = guard{}
-	l.heldBack.Store(nil)
-	l.Metrics.HeldBack.Set(0)
 }
 
 // wanted records that an owner wants rows, or has none: it is not held back any more.

@@ -102,7 +102,7 @@ func (x *instants) policy() cluster.Object {
 func (x *instants) clusterPolicy() cluster.Object {
 	p := &cluster.TieredPolicy{Name: fmt.Sprintf("cnp%d", x.IntN(2)), UID: "u", Priority: x.IntN(2),
 		Tier: []cluster.PolicyTier{cluster.AdminTier, cluster.BaselineTier}[x.IntN(2)],
-		Pods: cluster.PodSelector{Namespaces: x.selector(), Pods: x.selector()}}
+		Pods: cluster.PodSelector{Namespaces: x.selector(), Pods: x.selector()}, Logging: x.logging()}
 	for _, rules := range []*[]cluster.TieredRule{&p.Ingress, &p.Egress} {
 		for range x.IntN(3) {
 			*rules = append(*rules, cluster.TieredRule{PolicyRule: x.rule(""),
@@ -110,6 +110,13 @@ func (x *instants) clusterPolicy() cluster.Object {
 		}
 	}
 	return p
+}
+
+func (x *instants) logging() (out cluster.Logging) {
+	for _, severity := range []*cluster.Severity{&out.Allow, &out.Deny} {
+		*severity = []cluster.Severity{"", cluster.SeverityInfo, cluster.SeverityAlert}[x.IntN(3)]
+	}
+	return out
 }
 
 func (x *instants) rule(namespace string) cluster.PolicyRule {
@@ -133,7 +140,8 @@ func (x *instants) change() {
 		case n < 5:
 			o = x.pod()
 		case n < 6:
-			o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", x.IntN(2)), UID: "u", Labels: x.labels()}
+			o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", x.IntN(2)), UID: "u", Labels: x.labels(),
+				Logging: x.logging()}
 		case n < 7:
 			o = x.clusterPolicy()
 		default:

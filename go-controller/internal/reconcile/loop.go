@@ -301,6 +301,15 @@ func (l *Loop) takeSession() {
 	l.Metrics.InSync.Set(0)
 }
 
+// compareAll marks as dirty the owners that have rows, and those that want rows.
+func (l *Loop) compareAll(there []nb.Owner) {
+	for _, owners := range [][]nb.Owner{there, l.Core.Owners()} {
+		for _, o := range owners {
+			l.dirty.add(o, fullPass)
+		}
+	}
+}
+
 // takeDirty marks the owners that changes in the database concern as dirty. It starts the full pass once cluster and
 // database are both known.
 func (l *Loop) takeDirty() {
@@ -330,11 +339,7 @@ func (l *Loop) takeDirty() {
 	l.carryOut(l.Core.Step(l.Monitor.Recall(l.Core.State, l.session)))
 	there := l.session.Owners()
 	l.holdBack(there)
-	for _, owners := range [][]nb.Owner{there, l.Core.Owners()} {
-		for _, o := range owners {
-			l.dirty.add(o, fullPass)
-		}
-	}
+	l.compareAll(there)
 	l.session.Record(l.Core.Ledger().Freed(), nil)
 	l.passed, l.passedAt = true, time.Now()
 	l.Metrics.FullPasses.Inc()

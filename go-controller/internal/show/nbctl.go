@@ -98,6 +98,9 @@ func (s *script) row(table string, m model.Model) {
 		setAll("lsp-set-port-security", m.PortSecurity)
 		commands = append(commands, s.set(table, m.Name, m, "name", "type", "addresses", "port_security")...)
 		s.line(append(commands, s.alsoIn(table, m.Name, m)...))
+	case *nbdb.Meter:
+		s.meter(m)
+	case *nbdb.MeterBand: // made with its Meter
 	default:
 		s.create(table, m)
 	}
@@ -153,17 +156,35 @@ func (s *script) set(table, name string, m model.Model, done ...string) [][]stri
 	return commands
 }
 
-// create writes the line that creates a row and adds it to its parents.
-func (s *script) create(table string, m model.Model) {
-	args := []string{"--id=@row", "create", table}
+// creation is the command that creates a row, without its references to other rows.
+func (s *script) creation(id, table string, m model.Model) []string {
+	args := []string{"--id=" + id, "create", table}
 	for _, c := range s.plain(table, m) {
 		args = append(args, assignments(c)...)
 	}
-	commands := [][]string{args}
+	return args
+}
+
+// create writes the line that creates a row and adds it to its parents.
+func (s *script) create(table string, m model.Model) {
+	commands := [][]string{s.creation("@row", table, m)}
 	for _, sl := range s.parents[s.schema.Ref(m)] {
 		commands = append(commands, []string{"add", sl.In.Table, s.schema.Label(s.db.Row(sl.In)), sl.Column, "@row"})
 	}
 	s.line(commands)
+}
+
+// meter writes the line that creates a meter with its bands: the server refuses one without.
+func (s *script) meter(m *nbdb.Meter) {
+	var commands [][]string
+	var ids []string
+	for i, u := range m.Bands {
+		id := fmt.Sprintf("@band%d", i)
+		band := s.db.Row(nb.Ref{Table: nbdb.MeterBandTable, UUID: u})
+		commands = append(commands, s.creation(id, nbdb.MeterBandTable, band))
+		ids = append(ids, id)
+	}
+	s.line(append(commands, append(s.creation("@row", nbdb.MeterTable, m), "bands="+strings.Join(ids, ","))))
 }
 
 // plain returns the cells without references to other rows, except done.

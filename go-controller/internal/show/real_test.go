@@ -192,8 +192,8 @@ func TestFileKeepsUUIDs(t *testing.T) {
 		}
 		n += len(got)
 	}
-	if n != 74 {
-		t.Errorf("%d rows, want 74", n)
+	if n != 76 {
+		t.Errorf("%d rows, want 76", n)
 	}
 }
 

@@ -26,7 +26,8 @@ func dualStack() config.Cluster {
 func sample(t *testing.T) (*nb.Schema, *nb.Database) {
 	t.Helper()
 	name := func(n string) cluster.Name { return cluster.Name{Namespace: "default", Name: n} }
-	objects := []cluster.Object{&cluster.Namespace{Name: "default", UID: "u-ns"}, &cluster.Namespace{Name: "kube-system"}}
+	objects := []cluster.Object{&cluster.Namespace{Name: "default", UID: "u-ns"}, &cluster.Namespace{
+		Name: "kube-system", Logging: cluster.Logging{Deny: cluster.SeverityAlert}}}
 	gateway := &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n2", VLAN: 7,
 		NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")},
 		IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16"), netip.MustParsePrefix("fc00::3/64")}}

@@ -52,7 +52,7 @@ func (p *path) policy() cluster.Object {
 // clusterPolicy is one of a few ClusterNetworkPolicies, which often have the same priority.
 func (p *path) clusterPolicy() cluster.Object {
 	n := &cluster.TieredPolicy{Name: fmt.Sprintf("cnp%d", p.r.IntN(4)), UID: p.uid(), Created: p.clock,
-		Tier:     []cluster.PolicyTier{cluster.AdminTier, cluster.BaselineTier}[p.r.IntN(2)],
+		Logging: p.logging(), Tier: []cluster.PolicyTier{cluster.AdminTier, cluster.BaselineTier}[p.r.IntN(2)],
 		Priority: p.r.IntN(3), Pods: cluster.PodSelector{Namespaces: p.selector(), Pods: p.selector()}}
 	if old, ok := p.objects[n.Ref()].(*cluster.TieredPolicy); ok && p.chance(80) {
 		n.UID, n.Created = old.UID, old.Created

@@ -69,7 +69,7 @@ func (p *path) step() cluster.Event {
 		o = p.node()
 	case n < 15:
 		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.labels(),
-			Multicast: p.chance(40)}
+			Multicast: p.chance(40), Logging: p.logging()}
 	case n < 67:
 		o = p.pod()
 	case n < 73:
@@ -322,4 +322,13 @@ func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 		return p.set(patch.Ref, &q), true
 	}
 	return cluster.Event{}, false
+}
+
+func (p *path) logging() (out cluster.Logging) {
+	for _, severity := range []*cluster.Severity{&out.Allow, &out.Deny} {
+		if p.chance(40) {
+			*severity = cluster.Severities()[p.r.IntN(2)]
+		}
+	}
+	return out
 }

@@ -64,6 +64,8 @@ func TestMatches(t *testing.T) {
 		{`!(0 || 1)`, false, false},
 		{`ip`, true, true},
 		{`ip && ct.est`, false, false},
+		{`ip && ct.new`, true, true},
+		{`ip && !ct.new`, false, false},
 		{`ct_mark.blocked == 1`, false, false},
 		{`ct_mark.blocked == 0`, true, true},
 		{`ip.is_frag`, false, false},
@@ -237,7 +239,7 @@ func TestErrorsNameThePlace(t *testing.T) {
 		`80 < tcp.dst > 443`:             `character 14: want a range`,
 		`80 == tcp.dst == 443`:           `character 15: want a range`,
 		`2`:                              `character 2: the end, want ==`,
-		`ct.new`:                         `"ct.new" is not known`,
+		`ct.rel`:                         `"ct.rel" is not known`,
 		`ip4 // all`:                     `character 5: "/" begins no token`,
 		strings.Repeat("(", 200) + "ip4": `character 101: more than 100 nested parentheses`,
 	} {

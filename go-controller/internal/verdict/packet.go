@@ -86,8 +86,10 @@ func predicate(name string) func(*Packet) bool {
 		return icmp6
 	case "ip.is_frag":
 		return func(p *Packet) bool { return p.Fragment }
-	case "ct.est":
-		return func(*Packet) bool { return false } // it is the first packet of its connection
+	case "ct.est": // the packet is the first of its connection
+		return func(*Packet) bool { return false }
+	case "ct.new":
+		return func(*Packet) bool { return true }
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // maxDepth is how deep OVN lets parentheses be nested.
@@ -124,10 +125,12 @@ func (p *parser) primary() (e expr, atomic bool, err error) {
 		return e, true, err
 	case p.token.kind == name && predicate(p.token.text) != nil:
 		t := p.token
-		if p.negated {
+		bit := strings.HasPrefix(t.text, "ct.") // a bit of a field, not a predicate in the sense of ovn-sb(5)
+		if p.negated && !bit {
 			return nil, false, errorAt(t.at, "%s can only be tested without !", t.text)
 		}
-		return is(predicate(t.text)), true, p.advance()
+		negated, holds := p.negated, predicate(t.text)
+		return is(func(q *Packet) bool { return holds(q) != negated }), true, p.advance()
 	case p.token.kind == name:
 		e, err = p.comparison()
 		return e, false, err

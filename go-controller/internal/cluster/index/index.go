@@ -9,7 +9,7 @@ import (
 // All is a new index of each type of this package.
 func All() []cluster.Index {
 	return []cluster.Index{newZones(), newSwitches(), newGateways(), newVIPs(), newServices(), newHealthChecks(),
-		newAddresses(), newTaken(), newChassis(), newPolicies(), newMulticast()}
+		newAddresses(), newTaken(), newChassis(), newPolicies(), newMulticast(), newLogging()}
 }
 
 // NewState is an empty cluster with the indexes of this package and others.

@@ -26,6 +26,7 @@ type Policies struct {
 	scoped     map[string]selectionSet  // of selectors of one namespace, by that
 	across     selectionSet             // of selectors by the labels of namespaces
 	uses       map[cluster.Name][]use   // by policy
+	denials    map[string]bool          // the namespaces that log what their NetworkPolicies deny
 	podsIn     cluster.NameSets[string] // by namespace; nil while there is no policy, as pods is
 	pods       map[cluster.Name]*selectedPod
 }
@@ -42,7 +43,7 @@ type selectedPod struct {
 func newPolicies() *Policies {
 	return &Policies{
 		selections: map[string]*Selection{}, scoped: map[string]selectionSet{}, across: selectionSet{},
-		uses: map[cluster.Name][]use{},
+		uses: map[cluster.Name][]use{}, denials: map[string]bool{},
 	}
 }
 
@@ -54,6 +55,17 @@ func (x *Policies) Any() bool { return len(x.uses) > 0 }
 
 // Selection is what is known of a selector; nil when no policy has it.
 func (x *Policies) Selection(hash string) *Selection { return x.selections[hash] }
+
+// In lists the NetworkPolicies of a namespace.
+func (x *Policies) In(namespace string) cluster.NameSet {
+	out := cluster.NameSet{}
+	for sel := range x.scoped[namespace] { // each has a selector of pods of its namespace
+		for policy := range sel.policies {
+			out.Put(policy, policy.Namespace == namespace)
+		}
+	}
+	return out
+}
 
 // Selections lists every selection, in no order.
 func (x *Policies) Selections() []*Selection {
@@ -209,8 +221,17 @@ func (p PodPolicies) equal(q PodPolicies) bool {
 	return p.Ingress == q.Ingress && p.Egress == q.Egress && slices.Equal(p.Subjects, q.Subjects)
 }
 
-// namespaceChanged brings the selections by namespaces' labels up to date with a namespace.
+// namespaceChanged brings up to date with a namespace the selections by namespaces' labels. If its policies log what
+// they deny, or no longer do, it does so with their selections, too.
 func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *changed) {
+	if logs := logsDenials(s, namespace); logs != x.denials[namespace] {
+		if x.denials[namespace] = logs; !logs {
+			delete(x.denials, namespace)
+		}
+		for policy := range x.In(namespace) {
+			x.policyChanged(s, policy, t)
+		}
+	}
 	if len(x.across) > 0 {
 		for name := range x.podsIn[namespace] {
 			facts := x.pods[name].facts

@@ -97,7 +97,10 @@ func (p policyPath) step(t *testing.T, s *cluster.State) cluster.Change {
 	var o cluster.Object
 	switch n := p.r.IntN(10); {
 	case n < 2:
-		o = &cluster.Namespace{Name: ns, Labels: p.labels()}
+		n := &cluster.Namespace{Name: ns, Labels: p.labels()}
+		if o = n; p.some(50) {
+			n.Logging.Deny = cluster.SeverityAlert
+		}
 	case n < 5:
 		o = &cluster.Pod{Name: pod, Node: "n", Labels: p.labels(), Finished: p.some(10), HostNetwork: p.some(10),
 			Ports: cluster.NewNamedPorts(map[cluster.PortName]uint16{

@@ -9,7 +9,7 @@ import (
 // use is one way in which a policy uses a selector.
 type use struct {
 	selector        cluster.PodSelector
-	subject         bool // the policy has rules about these pods
+	subject         bool // the policy has ACLs about these pods
 	ingress, egress bool // the policy isolates these pods
 	peer            bool // a rule names them as the other side
 	port            cluster.PortName
@@ -21,7 +21,7 @@ func usesOf(s *cluster.State, policy cluster.Name) []use {
 	if p := s.NetworkPolicies[policy]; p != nil {
 		subject := p.Subject()
 		return append(usesOfRules(subject, p.Ingress.Rules, p.Egress.Rules),
-			use{selector: subject, subject: len(p.Ingress.Rules)+len(p.Egress.Rules) > 0,
+			use{selector: subject, subject: len(p.Ingress.Rules)+len(p.Egress.Rules) > 0 || logsDenials(s, policy.Namespace),
 				ingress: p.Ingress.Isolates, egress: p.Egress.Isolates})
 	}
 	if p := s.ClusterNetworkPolicies[policy.Name]; p != nil && policy.Namespace == "" {
@@ -29,6 +29,12 @@ func usesOf(s *cluster.State, policy cluster.Name) []use {
 			use{selector: p.Pods, subject: len(p.Ingress)+len(p.Egress) > 0})
 	}
 	return nil
+}
+
+// logsDenials is true when the policies of a namespace have rows of their own for what they deny.
+func logsDenials(s *cluster.State, namespace string) bool {
+	n := s.Namespaces[namespace]
+	return n != nil && n.Logging.Deny != ""
 }
 
 func rulesOf(list []cluster.TieredRule) []cluster.PolicyRule {

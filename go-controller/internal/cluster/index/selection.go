@@ -17,7 +17,7 @@ type Selection struct {
 	Selector cluster.PodSelector
 	Hash     string // of the selector's text, 20 hexadecimal digits
 
-	subjects        int // policies that have rules about these pods
+	subjects        int // policies that have ACLs about these pods
 	ingress, egress int // policies that isolate these pods in this direction
 	peers           int // rules that name them as the other side
 	named           map[cluster.PortName]*namedPort
@@ -46,7 +46,7 @@ func SelectorHash(s cluster.PodSelector) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// Subject is true when any policy has rules about these pods.
+// Subject is true when any policy has ACLs about these pods.
 func (s *Selection) Subject() bool { return s.subjects > 0 }
 
 // Peer is true when any rule names these pods as the other side of connections.

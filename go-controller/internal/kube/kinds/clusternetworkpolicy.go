@@ -48,6 +48,7 @@ func decodeClusterPolicy(p *clusterPolicyObject) (*cluster.TieredPolicy, []clust
 		return d.out, d.problems
 	}
 	d.place()
+	d.out.Logging = decodeLogging(&d.findings, p.Annotations, "allow", "deny", "pass")
 	for i, path := range d.unknown {
 		if strings.HasPrefix(path, "spec.") && !strings.HasPrefix(path, "spec.ingress[") &&
 			!strings.HasPrefix(path, "spec.egress[") {

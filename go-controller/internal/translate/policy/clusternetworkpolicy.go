@@ -117,7 +117,7 @@ func (r *policyRows) clusterRule(d direction, number, place int, p *cluster.Tier
 	rule cluster.TieredRule,
 ) {
 	v := ruling{action: nbdb.ACLActionAllowRelated, priority: names.ClusterPolicyACL(p.Priority, place),
-		tier: names.TierAdmin, name: rule.Name, itself: true}
+		tier: names.TierAdmin, name: rule.Name, itself: true, severity: p.Logging.Of(rule.Action)}
 	if p.Tier == cluster.BaselineTier {
 		v.tier = names.TierLast
 	}

@@ -68,7 +68,9 @@ func clusterPoliciesOf(s *cluster.State) *clusterPolicies {
 }
 
 // tiered is true while ACLs have tiers.
-func tiered(s *cluster.State) bool { return !s.WithoutTiers && len(clusterPoliciesOf(s).policies) > 0 }
+func tiered(s *cluster.State) bool {
+	return !s.WithoutTiers && (len(clusterPoliciesOf(s).policies) > 0 || s.Held.Tiered)
+}
 
 // Kinds implements cluster.Index.
 func (*clusterPolicies) Kinds() []cluster.Kind {

@@ -45,7 +45,7 @@ func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch {
 	case c.Concerns(index.PoliciesExist), c.Concerns(tiersUsed):
 		return t.Owners(s)
-	case !index.PoliciesOf(s).Any():
+	case !isolates(s):
 		return nil
 	case c.Ref.Kind != cluster.KindNode:
 		return t.Owners(s) // a pod has an address from which OVN would check endpoints, or has it no longer: seldom
@@ -53,10 +53,13 @@ func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	return []nb.Owner{{Kind: names.KindIsolation, Name: c.Ref.Name.Name}}
 }
 
+// isolates is true when a policy may isolate pods.
+func isolates(s *cluster.State) bool { return index.PoliciesOf(s).Any() || s.Held.Any }
+
 // Rows implements translate.Translator.
 func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	n := s.Nodes[o.Name]
-	if n == nil || !s.HasSwitch(o.Name) || !index.PoliciesOf(s).Any() {
+	if n == nil || !s.HasSwitch(o.Name) || !isolates(s) {
 		return translate.Rows{}, nil
 	}
 	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n, tierOf(s)}

@@ -29,7 +29,7 @@ func (NetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 func (NetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindNetworkPolicy},
-		Subjects: []cluster.Subject{index.PolicyWritten, tiersUsed},
+		Subjects: []cluster.Subject{index.PolicyWritten, index.LoggingOf, tiersUsed},
 	}
 }
 
@@ -39,6 +39,11 @@ func (t NetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
 	if c.Concerns(tiersUsed) {
 		out = t.Owners(s)
+	}
+	for _, namespace := range c.About(index.LoggingOf) {
+		for policy := range index.PoliciesOf(s).In(namespace.Name) {
+			out = append(out, owner(policy))
+		}
 	}
 	if c.Ref.Kind == cluster.KindNetworkPolicy {
 		out = append(out, owner(c.Ref.Name))
@@ -61,18 +66,28 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, policies: index.PoliciesOf(s),
 		subject: index.SelectorHash(p.Subject()),
 	}
-	v := ruling{action: nbdb.ACLActionAllowRelated, priority: names.ACLPolicyAllow, tier: tierOf(s)}
-	if p.Ingress.Isolates {
-		for i, rule := range p.Ingress.Rules {
-			r.rule(ingress(), i, rule, v)
-		}
+	var logging cluster.Logging
+	if ns := s.Namespaces[p.Name.Namespace]; ns != nil {
+		logging = ns.Logging
 	}
-	if p.Egress.Isolates {
-		for i, rule := range p.Egress.Rules {
-			r.rule(egress(), i, rule, v)
-		}
-	}
+	r.isolate(ingress(), p.Ingress, logging)
+	r.isolate(egress(), p.Egress, logging)
 	return translate.Rows{Rows: r.rows}, nil
+}
+
+// isolate makes the ACLs of what the policy says about a direction.
+func (r *policyRows) isolate(d direction, p cluster.PolicyRules, logging cluster.Logging) {
+	if !p.Isolates {
+		return
+	}
+	v := ruling{action: nbdb.ACLActionAllowRelated, priority: names.ACLPolicyAllow, tier: tierOf(r.state),
+		severity: logging.Allow}
+	for i, rule := range p.Rules {
+		r.rule(d, i, rule, v)
+	}
+	if logging.Deny != "" {
+		r.logDenied(d, logging.Deny)
+	}
 }
 
 // policyRows makes the rows of one policy.
@@ -90,6 +105,7 @@ type ruling struct {
 	priority, tier int
 	name           string // of the rule, may be ""
 	itself         bool   // the rule decides about a pod that reaches itself through a service
+	severity       cluster.Severity
 }
 
 // tierOf is the tier of NetworkPolicies.

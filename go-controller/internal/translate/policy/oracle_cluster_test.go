@@ -146,7 +146,7 @@ func (k *kube) hasNamedPort(p *v1alpha2.ClusterNetworkPolicy, name string, c con
 func (d dice) clusterPolicy(i int) *v1alpha2.ClusterNetworkPolicy {
 	p := &v1alpha2.ClusterNetworkPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha2.GroupVersion.String(), Kind: "ClusterNetworkPolicy"},
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster%d", i), UID: "u"}}
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster%d", i), UID: "u", Annotations: d.logging()}}
 	p.Spec.Tier = pick(d, v1alpha2.AdminTier, v1alpha2.BaselineTier)
 	p.Spec.Priority = pick(d, int32(0), 1, 2, 500, 999, 1000)
 	p.Spec.Subject.Namespaces, p.Spec.Subject.Pods = d.clusterPods()

@@ -59,12 +59,19 @@ func (d dice) chance(percent int) bool { return d.IntN(100) < percent }
 
 func pick[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
 
+// logging is an annotation about what is logged, which changes no answer.
+func (d dice) logging() map[string]string {
+	return pick(d, nil, nil, nil, map[string]string{annotation.ACLLogging: `{"deny": "alert"}`},
+		map[string]string{annotation.ACLLogging: `{"allow": "info"}`},
+		map[string]string{annotation.ACLLogging: `{"allow": "info", "deny": "alert"}`})
+}
+
 func (d dice) cluster() *kube {
 	families := pick(d, []bool{true, false}, []bool{true, false}, []bool{true}, []bool{false})
 	k := newKube(families)
 	for _, name := range []string{"x", "y", "z"} {
 		k.namespaces = append(k.namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u",
-			Labels: d.labels(map[string]string{"kubernetes.io/metadata.name": name})}})
+			Labels: d.labels(map[string]string{"kubernetes.io/metadata.name": name}), Annotations: d.logging()}})
 		for i := range 2 + d.IntN(3) {
 			k.pods = append(k.pods, d.pod(name, fmt.Sprintf("p%d", i), len(k.pods), families))
 		}

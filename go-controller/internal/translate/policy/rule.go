@@ -10,7 +10,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
-	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
@@ -32,13 +31,25 @@ func (p portTerm) fragments() string { return p.protocol + " && ip.is_frag" }
 // add adds an ACL. The parts of its role say how it differs from the others of the rule. One that denies some ports has
 // a companion that denies fragments: their ports are not known, so that they would pass.
 func (a ruleACLs) add(parts []string, port portTerm, matches ...string) {
-	a.one(parts, matches)
+	a.log(parts, matches)
 	if a.action != nbdb.ACLActionDrop || port.match == port.protocol {
 		return
 	}
 	matches = slices.Clone(matches)
 	matches[slices.Index(matches, port.match)] = port.fragments()
-	a.one(append(slices.Clone(parts), "fragments"), matches)
+	a.log(append(slices.Clone(parts), "fragments"), matches)
+}
+
+// log adds an ACL. Where the rule is logged and does not deny, two ACLs share its work, so that the first packet of a
+// connection is logged, and no other.
+func (a ruleACLs) log(parts, matches []string) {
+	if a.severity == "" || a.action == nbdb.ACLActionDrop {
+		a.one(parts, matches)
+		return
+	}
+	a.one(append(slices.Clone(parts), names.RoleNew), append(slices.Clone(matches), "ct.new"))
+	a.severity = ""
+	a.one(parts, append(slices.Clone(matches), "!ct.new"))
 }
 
 func (a ruleACLs) one(parts, matches []string) {
@@ -50,13 +61,13 @@ func (a ruleACLs) one(parts, matches []string) {
 	}
 	acl := a.acl(a.priority, a.action, strings.Join(match, " && "))
 	acl.Tier = a.tier
+	a.logTo(acl, a.direction, strconv.Itoa(a.number), a.severity)
 	acl.ExternalIDs = map[string]string{names.RuleKey: fmt.Sprintf("%s:%d", a.role, a.number)}
 	if a.name != "" {
 		acl.ExternalIDs[names.RuleNameKey] = fmt.Sprintf("%.100s", a.name)
 	}
 	role := strings.Join(append([]string{a.role, strconv.Itoa(a.number)}, parts...), "-")
-	group := nb.Ref{Table: nbdb.PortGroupTable, UUID: names.SelectorRow(nbdb.PortGroupTable, a.subject, names.RoleGroup)}
-	a.rows = append(a.rows, a.Row(role, acl, nb.Slot{In: group, Column: "acls"}))
+	a.rows = append(a.rows, a.Row(role, acl, a.group()))
 }
 
 // anyPort is about all connections with the peers.

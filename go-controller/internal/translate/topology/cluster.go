@@ -29,7 +29,7 @@ func (Cluster) Owners(s *cluster.State) []nb.Owner {
 // program runs.
 func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: []cluster.Kind{cluster.KindServiceCIDR}, Subjects: []cluster.Subject{index.MulticastUsed},
+		Kinds: []cluster.Kind{cluster.KindServiceCIDR}, Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
 	}
 }
 
@@ -71,6 +71,7 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	if n.Hosts {
 		rows = append(rows, multicastRows(m)...)
+		rows = append(rows, logMeter(m, s)...)
 	}
 	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil
 }

@@ -1,0 +1,32 @@
+package core
+
+import (
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+)
+
+// holding is the part of a plan that takes nothing from policies whose removal waits: no port leaves a group, and no
+// group or set of a selector is deleted. A port that is deleted leaves its groups.
+func holding(p nb.Plan) nb.Plan {
+	out := nb.Plan{Owner: p.Owner}
+	kept, deleted := map[nb.Ref]bool{}, map[nb.Ref]bool{}
+	for _, r := range p.Rows {
+		switch {
+		case r.Verb != nb.Delete:
+		case p.Owner.Kind == names.KindSelector:
+			kept[r.Ref()] = true
+			continue
+		default:
+			deleted[r.Ref()] = true
+		}
+		out.Rows = append(out.Rows, r)
+	}
+	for _, m := range p.Members {
+		leaves := m.Remove && m.Slot.In.Table == nbdb.PortGroupTable && m.Slot.Column == "ports" && !deleted[m.Ref()]
+		if !leaves && !kept[m.Ref()] {
+			out.Members = append(out.Members, m)
+		}
+	}
+	return out
+}
