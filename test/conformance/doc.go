@@ -8,6 +8,6 @@
 //
 // Nothing is pulled from a registry: the images that the specs use are made here, under the names that e2e.test itself
 // lists, from agnhost, busybox and programs of this machine. Cluster DNS is CoreDNS, built from source (dns/).
-// Kubernetes' tests, those of network-policy-api and CoreDNS have modules of their own (suite/, clusterpolicy/, dns/), to
-// keep them out of the build of the other tests.
+// Kubernetes' tests, those of network-policy-api and CoreDNS have modules of their own (suite/, clusterpolicy/, dns/),
+// to keep them out of the build of the other tests.
 package conformance

@@ -85,8 +85,8 @@ const clusterPolicySection = `
 ## ClusterNetworkPolicies
 
 The API of [cluster policies](features/cluster-policy.md) has conformance tests of its own: those of
-` + "`sigs.k8s.io/network-policy-api`" + ` v0.2.0, for the features of its standard and its experimental channel. They run on
-such a sandbox, too. This command runs them, and writes the tests' own
+` + "`sigs.k8s.io/network-policy-api`" + ` v0.2.0, for the features of its standard and its experimental channel.
+They run on such a sandbox, too. This command runs them, and writes the tests' own
 [report](conformance/clusternetworkpolicy.yaml):
 
 ` + "```\nmake conformance-cnp\n```" + `

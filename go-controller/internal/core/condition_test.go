@@ -8,7 +8,8 @@ import (
 )
 
 // judged is a ClusterNetworkPolicy whose object has a generation and conditions.
-func judged(generation int64, conditions string, own cluster.Condition, problems ...cluster.Problem) *cluster.TieredPolicy {
+func judged(generation int64, conditions string, own cluster.Condition, problems ...cluster.Problem,
+) *cluster.TieredPolicy {
 	return &cluster.TieredPolicy{Name: "p", UID: "u", Tier: cluster.AdminTier, Problems: problems,
 		Observed: cluster.Observed{Generation: generation, Conditions: conditions, Own: own}}
 }

@@ -10,15 +10,17 @@ import (
 
 // Conditions are kept letter by letter. Ours is known only if it is whole.
 func TestObservedOf(t *testing.T) {
-	const other = `{"status":"True","type":"Other"}`
+	const (
+		other = `{"status":"True","type":"Other"}`
+		mine  = `{"message":"m","observedGeneration":4,"reason":"R","status":"True","type":"Accepted"}`
+	)
 	for status, want := range map[string]cluster.Observed{
 		`{}`:                  {},
 		`{"conditions":null}`: {},
 		`{"conditions":[]}`:   {Conditions: `[]`},
 		`{"conditions":"x"}`:  {Conditions: `"x"`},
-		`{"conditions":[` + other + `,{"message":"m","observedGeneration":4,"reason":"R","status":"True","type":"Accepted"}]}`: {
-			Conditions: `[` + other + `,{"message":"m","observedGeneration":4,"reason":"R","status":"True","type":"Accepted"}]`,
-			Own:        cluster.Condition{Type: "Accepted", True: true, Reason: "R", Message: "m", Generation: 4}},
+		`{"conditions":[` + other + `,` + mine + `]}`: {Conditions: `[` + other + `,` + mine + `]`,
+			Own: cluster.Condition{Type: "Accepted", True: true, Reason: "R", Message: "m", Generation: 4}},
 		`{"conditions":[{"status":"Unknown","type":"Accepted"}]}`: {
 			Conditions: `[{"status":"Unknown","type":"Accepted"}]`},
 	} {

@@ -32,7 +32,8 @@ func TestStatusBody(t *testing.T) {
 			t.Errorf("%s: error %v, patch\n%s\nwant\n%s", found, err, got, want)
 		}
 	}
-	if got, err := statusBody(allocate.Patch{Status: &allocate.Status{Found: cluster.Observed{Conditions: "{"}}}); err == nil {
+	bad := allocate.Patch{Status: &allocate.Status{Found: cluster.Observed{Conditions: "{"}}}
+	if got, err := statusBody(bad); err == nil {
 		t.Errorf("conditions that are no JSON: %s", got)
 	}
 }

@@ -62,7 +62,7 @@ func patched(rows []kinds.Kind, p allocate.Patch) (kinds.Kind, error) {
 	case !ok:
 		return k, fmt.Errorf("patching annotations of %s: kind %q has no row, want one of package kinds", p.Ref, p.Ref.Kind)
 	case p.Status != nil && len(k.JudgedBy) == 0:
-		return k, fmt.Errorf("patching the status of %s: JudgedBy of kind %q is empty, want the daemon that writes conditions",
+		return k, fmt.Errorf("patching the status of %s: JudgedBy of kind %q is empty, want the daemon that judges it",
 			p.Ref, p.Ref.Kind)
 	case p.Status == nil && len(k.AnnotatedBy) == 0:
 		return k, fmt.Errorf("patching annotations of %s: AnnotatedBy of kind %q is empty, want the daemon that annotates it",

@@ -41,9 +41,9 @@ const (
 
 type queue = workqueue.TypedDelayingInterface[cluster.Ref]
 
-// Writer writes annotations, conditions and Events. Patches of one object are sent one after the other, and in every annotation the
-// last one given wins. A patch that fails is tried again with backoff until it succeeds, the object is gone, or the
-// object is not as it was when the patch was made.
+// Writer writes annotations, conditions and Events. Patches of one object are sent one after the other, and in every
+// annotation the last one given wins. A patch that fails is tried again with backoff until it succeeds, the object is
+// gone, or the object is not as it was when the patch was made.
 type Writer struct {
 	clients  *client.Clients
 	kinds    []kinds.Kind

@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/test/conformance"
 )
 
-// runClusterPolicies runs the tests of ClusterNetworkPolicies. When all were run and have passed, the tests' report goes
-// into docs.
+// runClusterPolicies runs the tests of ClusterNetworkPolicies. When all were run and have passed, the tests' report
+// goes into docs.
 func runClusterPolicies(c *cli.Context) error {
 	if c.Args().Len() > 0 {
 		return fmt.Errorf("unexpected argument %q: flags come before the command", c.Args().First())
