@@ -146,6 +146,8 @@ func topologyFlags() []cli.Flag {
 			"report them (status.addresses)"),
 		stringFlag("gateway-pin-cidrs", "", "`CIDR`,... of pods that a gateway on any node may name in --rampout-ip-subnets "+
 			"(default: each gateway those of its own node)"),
+		boolFlag("multitenant", "keep pods of different tenants apart: each namespace is one, unless annotations say "+
+			"something else"),
 		limitFlag("acl-log-rate", config.DefaultCluster().ACLLogRate, "`N` lines a second at most that an ACL logs on a "+
 			"node; 0: no limit"),
 	}
@@ -187,6 +189,7 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 		d.JoinSubnets = r.prefixes("join-subnet")
 	}
 	d.Claims = config.Claims{GatewayCIDRs: r.prefixes("gateway-cidrs"), PinCIDRs: r.prefixes("gateway-pin-cidrs")}
+	d.Multitenant = c.Bool("multitenant")
 	d.ACLLogRate = c.Int("acl-log-rate")
 	if name := c.String("router-name"); name != "" {
 		d.RouterName, d.RouterNamed = name, c.IsSet("router-name")

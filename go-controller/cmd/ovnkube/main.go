@@ -36,7 +36,7 @@ func newApp() *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			masterCommand(), nodeCommand(), doctorCommand(), translateCommand(), planCommand(), approveCommand(),
-			explainCommand(), policyCommand(),
+			explainCommand(), policyCommand(), tenantCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(), versionCommand(),
 		},

@@ -68,6 +68,11 @@ func annotationTexts() []annotationText {
 		{annotation.NamespaceMulticast, "a user, on the Namespace",
 			"Lets the namespace's pods send each other multicast: see [multicast](../features/multicast.md).",
 			[]string{"true"}},
+		{annotation.NamespaceTenant, "a user, or `ovnkube tenant`, on the Namespace",
+			"The namespace's tenant, in a cluster with `--multitenant`: see [tenants](../features/tenants.md). `*` makes it " +
+				"global.", []string{"shop", annotation.EveryTenant}},
+		{annotation.NamespaceChangeNetwork, "a user, on the Namespace", "The same as OpenShift SDN has it. " +
+			"`" + annotation.NamespaceTenant + "` counts if both are there.", []string{"join:shop", "isolate", "global"}},
 		{annotation.ACLLogging, "a user, on the Namespace or the ClusterNetworkPolicy",
 			"Has ovn-controller log what policies decide: see [logs of policies](../features/policy-logs.md).",
 			[]string{`{"allow":"info","deny":"alert"}`}},

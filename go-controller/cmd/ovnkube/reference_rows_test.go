@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,6 +69,11 @@ func roleTexts() []roleText {
 		{names.KindNamespace, names.RoleMcastOut, "", "lets these pods send multicast"},
 		{names.KindNamespace, names.RoleMcastAfterLB, "", "the same, where rules of policies would drop it"},
 		{names.KindNamespace, names.RoleMcastIn, family, "lets these pods receive multicast from each other"},
+		{names.KindTenant, names.RoleGroup, "", "the pods of a tenant"},
+		{names.KindTenant, names.RoleAddresses, family, "of tenant `*`: the addresses of the nodes' management ports"},
+		{names.KindTenant, names.RolePass, family, "leaves what comes from the tenant's own namespaces to policies; of " +
+			"tenant `*`: what comes from global namespaces and nodes"},
+		{names.KindTenant, names.RoleDeny, family, "drops what comes from pods of other tenants"},
 		{names.KindIsolation, names.RoleGroupOut, "", "the node's pods that policies with Egress select"},
 		{names.KindIsolation, names.RoleDenyIn, "", "denies connections to these pods that no rule allows"},
 		{names.KindIsolation, names.RoleDenyOut, "", "denies connections of these pods that no rule allows"},
@@ -177,7 +183,7 @@ func goldenRows(t *testing.T) (map[owned]string, keyTables) {
 		out := ovnkube(t.Context(), nil, "translate", "-f", in, "-o", "json",
 			"--cluster-subnets", "10.244.0.0/16/24,10.128.0.0/14/23,fd01::/48/64",
 			"--k8s-service-cidrs", "10.96.0.0/16,fd02::/112", "--join-subnet", "100.64.0.0/16,fd98::/48",
-			"--gateway-pin-cidrs", "10.244.0.0/16")
+			"--gateway-pin-cidrs", "10.244.0.0/16", fmt.Sprintf("--multitenant=%v", strings.Contains(in, "tenants")))
 		var tables map[string][]struct {
 			ExternalIDs map[string]string `json:"external_ids"`
 		}

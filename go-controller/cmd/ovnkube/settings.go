@@ -47,6 +47,7 @@ func settings() []setting {
 		{"join-subnet", "default", "join-subnet", ""},
 		{"gateway-cidrs", "default", "gateway-cidrs", ""},
 		{"gateway-pin-cidrs", "default", "gateway-pin-cidrs", ""},
+		{"multitenant", "default", "multitenant", ""},
 		{"acl-log-rate", "logging", "acl-rate", ""},
 		{"mtu", "default", "mtu", ""},
 		{"encap-ip", "default", "encap-ip", ""},

@@ -85,6 +85,21 @@ type Namespace struct {
 	Labels    Labels
 	Multicast bool    // its pods may send each other multicast
 	Logging   Logging // of its NetworkPolicies; it has no Pass
+	Tenant    string  // as annotated; "" for what holds without an annotation: see InTenant
+}
+
+// GlobalTenant is the tenant of namespaces that reach all others, and that all others reach.
+const GlobalTenant = annotation.EveryTenant
+
+// InTenant is the tenant of the namespace in a cluster that has tenants.
+func (n *Namespace) InTenant() string {
+	switch {
+	case n.Tenant != "":
+		return n.Tenant
+	case n.Name == "default" || n.Name == "kube-system":
+		return GlobalTenant
+	}
+	return n.Name
 }
 
 // Ref implements Object.

@@ -48,7 +48,7 @@ type State struct {
 // HeldPolicies is for which kinds of policies what isolates pods stays.
 type HeldPolicies struct {
 	Any    bool // any kind
-	Tiered bool // ClusterNetworkPolicies
+	Tiered bool // ClusterNetworkPolicies, or tenants, whose ACLs pass what policies in the same tier would decide
 }
 
 // NewState is an empty cluster. It keeps the indexes, of which there is one of each type, up to date.

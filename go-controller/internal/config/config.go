@@ -77,7 +77,8 @@ type Cluster struct {
 	RouterNamed  bool           // the operator gave RouterName; otherwise an existing cluster router keeps its name
 	Services     Services
 	Claims       Claims
-	ACLLogRate   int // lines a second that an ACL may log on a node; 0 for no limit
+	Multitenant  bool // pods of different tenants don't reach each other; only the master needs it
+	ACLLogRate   int  // lines a second that an ACL may log on a node; 0 for no limit
 }
 
 // Claims says what nodes may claim beyond what Kubernetes knows to be theirs. Only the master needs it.

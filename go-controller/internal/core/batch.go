@@ -117,7 +117,7 @@ func (b *Batch) add(o nb.Owner, last bool) (vanished bool) {
 func (b *Batch) plan(o nb.Owner, rows []nb.Row) {
 	p, err := b.core.Schema.Plan(b.view, o, rows, b.inserted)
 	if b.Hold {
-		p = holding(p)
+		p = holding(p, b.core.State.Config.Multitenant)
 	}
 	switch {
 	case err != nil:

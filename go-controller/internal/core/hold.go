@@ -1,14 +1,17 @@
 package core
 
 import (
+	"strings"
+
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
 // holding is the part of a plan that takes nothing from policies whose removal waits: no port leaves a group, and no
-// group or set of a selector is deleted. A port that is deleted leaves its groups.
-func holding(p nb.Plan) nb.Plan {
+// group or set of a selector is deleted. A port that is deleted leaves its groups. While there are tenants, a port
+// leaves the group of its former one: that is not among what is unknown.
+func holding(p nb.Plan, tenants bool) nb.Plan {
 	out := nb.Plan{Owner: p.Owner}
 	kept, deleted := map[nb.Ref]bool{}, map[nb.Ref]bool{}
 	for _, r := range p.Rows {
@@ -24,6 +27,9 @@ func holding(p nb.Plan) nb.Plan {
 	}
 	for _, m := range p.Members {
 		leaves := m.Remove && m.Slot.In.Table == nbdb.PortGroupTable && m.Slot.Column == "ports" && !deleted[m.Ref()]
+		if tenants && strings.HasPrefix(m.In, names.TenantGroups) {
+			leaves = false
+		}
 		if !leaves && !kept[m.Ref()] {
 			out.Members = append(out.Members, m)
 		}

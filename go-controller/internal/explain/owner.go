@@ -14,8 +14,9 @@ import (
 // Owner explains an object by the rows that it has.
 type Owner struct {
 	Kind     string   `json:"kind"`
-	Name     string   `json:"name"`     // "namespace/name" or "name"
-	Problems []string `json:"problems"` // what is wrong with the object
+	Name     string   `json:"name"`             // "namespace/name" or "name"
+	Problems []string `json:"problems"`         // what is wrong with the object
+	Tenant   *Tenant  `json:"tenant,omitempty"` // of a namespace or a pod
 	Rows     Rows     `json:"rows"`
 
 	owner nb.Owner
@@ -31,7 +32,7 @@ func OfOwner(c *core.Core, o nb.Owner, problems []cluster.Problem) (*Owner, erro
 	if !slices.Contains(c.Owners(), o) {
 		return nil, fmt.Errorf("there is no %s %s", o.Kind, o.Name)
 	}
-	out.Rows = rows
+	out.Rows, out.Tenant = rows, tenantOf(c.State, o)
 	seen := map[string]bool{}
 	for _, p := range append(problems, reports...) {
 		text := p.Error()
@@ -54,6 +55,7 @@ func (e *Owner) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s %s\n", e.Kind, e.Name)
 	list(b, "Problems", e.Problems)
+	list(b, "Tenant", e.Tenant.lines())
 	list(b, "Rows", e.Rows.lines())
 	return b.Flush()
 }

@@ -166,6 +166,8 @@ func (m *master) ready() error {
 	switch {
 	case m.loop.HeldBack() != nil:
 		return m.loop.HeldBack()
+	case m.loop.Refused() != nil:
+		return m.loop.Refused()
 	case !m.loop.Compared(session):
 		return errors.New("the Northbound database is not in sync yet")
 	}

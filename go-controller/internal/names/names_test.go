@@ -129,7 +129,7 @@ func TestRowUUIDIsPinned(t *testing.T) {
 func TestKindsListsEveryKindOnce(t *testing.T) {
 	want := []names.Kind{
 		names.KindCluster, names.KindZone, names.KindNode, names.KindGateway,
-		names.KindNamespace, names.KindIsolation, names.KindSelector, names.KindPolicy,
+		names.KindNamespace, names.KindTenant, names.KindIsolation, names.KindSelector, names.KindPolicy,
 		names.KindClusterPolicy, names.KindPod, names.KindService,
 	}
 	if got := names.Kinds(); !slices.Equal(got, want) {

@@ -17,6 +17,7 @@ const (
 	KindNode      Kind = "Node"
 	KindGateway   Kind = "Gateway" // what makes a node, by whose name it goes, a gateway
 	KindNamespace Kind = "Namespace"
+	KindTenant    Kind = "Tenant"    // namespaces whose pods reach each other; cluster.GlobalTenant is what reaches all
 	KindIsolation Kind = "Isolation" // the isolated pods of a node, by whose name it goes
 	KindSelector  Kind = "Selector"  // the pods that a selector of policies selects; it goes by a hash
 	KindPolicy    Kind = "NetworkPolicy"
@@ -29,8 +30,8 @@ const (
 // Kinds lists every kind in the order in which a batch is translated: what
 // others refer to comes first.
 func Kinds() []Kind {
-	return []Kind{KindCluster, KindZone, KindNode, KindGateway, KindNamespace, KindIsolation, KindSelector, KindPolicy,
-		KindClusterPolicy, KindPod, KindService}
+	return []Kind{KindCluster, KindZone, KindNode, KindGateway, KindNamespace, KindTenant, KindIsolation, KindSelector,
+		KindPolicy, KindClusterPolicy, KindPod, KindService}
 }
 
 // The external_ids keys of the ownership mark. Every row of ours, in a table

@@ -15,6 +15,8 @@ const (
 	ACLMulticastRouter = 31013 // multicast between a node's switch and the router
 	ACLMulticastAllow  = 31012 // multicast of namespaces that may use it: no policy is about it
 	ACLMulticastDeny   = 31011 // all other multicast
+	ACLTenantPass      = 31006 // what tenants have nothing against is left to policies
+	ACLTenantDeny      = 31005 // what comes from other tenants' pods
 	ACLPolicyAllow     = 31002 // what a rule of a NetworkPolicy allows
 	ACLPolicyLogged    = 31001 // the same as ACLPolicyDeny, in a namespace that logs it
 	ACLPolicyDeny      = 31000 // all else of an isolated pod
@@ -77,6 +79,15 @@ const MulticastRouters = "mcast_routers"
 // MulticastGroup is the port group of the pods of a namespace that may use multicast.
 func MulticastGroup(namespace string) string { return "mcast_" + short(namespace) }
 
+// TenantGroups begins the names of the port groups of tenants' pods.
+const TenantGroups = "tenant_"
+
+// TenantGroup is the port group of the pods of a tenant.
+func TenantGroup(tenant string) string { return TenantGroups + short(tenant) }
+
+// NodesAddressSet is the address set of the nodes' management ports.
+func NodesAddressSet(f Family) string { return "nodes_" + string(f) }
+
 // IngressGroup is the port group of a node's pods that any policy with Ingress selects. Only clients that a rule allows
 // connect to them.
 func IngressGroup(node string) string { return "iso_in_" + short(node) }
@@ -94,6 +105,11 @@ func short(name string) string {
 // SelectorRow is the UUID of a row of a selector.
 func SelectorRow(table, hash, role string) string {
 	return RowUUID(table, KindSelector, hash, role, "")
+}
+
+// TenantRow is the UUID of a row of a tenant.
+func TenantRow(table, tenant, role string) string {
+	return RowUUID(table, KindTenant, tenant, role, "")
 }
 
 // IsolationRow is the UUID of a row about a node's isolated pods. uid is the node's.

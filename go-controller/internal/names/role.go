@@ -36,11 +36,11 @@ const (
 	RolePort         = "port"          // Pod: its logical switch port
 	RoleIngressLimit = "ingress-limit" // Pod: the limit of what it receives
 	RoleEgressLimit  = "egress-limit"  // Pod: the limit of what it sends
-	RoleAddresses    = "addresses"     // Namespace, with the family: its address set
+	RoleAddresses    = "addresses"     // Namespace, Tenant, with the family: its address set
 	RoleLoadBalancer = "load-balancer" // Service, with the protocol, and the nodes that it is for unless that is all
 	RoleReply        = "reply"         // Service, with node and family: route of its endpoints' replies to outside clients
 	RoleInside       = "inside"        // Cluster, with the cluster subnet: policy for traffic that stays in it
-	RoleGroup        = "group"         // Selector: the port group of its pods
+	RoleGroup        = "group"         // Selector, Tenant: the port group of its pods
 	RoleNamedPort    = "named-port"    // Selector, with protocol, name, number and family: the pods with this port
 	RoleGroupIn      = "group-in"      // Isolation: the port group of its pods that policies with Ingress select
 	RoleGroupOut     = "group-out"     // Isolation: the port group of its pods that policies with Egress select
@@ -65,6 +65,8 @@ const (
 	RoleMcastOut     = "mcast-out"     // Namespace: the ACL that lets its pods send multicast
 	RoleMcastAfterLB = "mcast-out-lb"  // Namespace: the same, in the stage where policies for egress are
 	RoleMcastIn      = "mcast-in"      // Namespace, with the family: the ACL that lets its pods receive it from each other
+	RolePass         = "pass"          // Tenant, with the family: the ACL that leaves what it lets in to policies
+	RoleDeny         = "deny"          // Tenant, with the family: the ACL that denies what other tenants' pods send
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster
 )
 

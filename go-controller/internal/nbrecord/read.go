@@ -1,6 +1,7 @@
 package nbrecord
 
 import (
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -16,9 +17,14 @@ import (
 )
 
 // Router records an existing cluster router in the State: its UUID if somebody else made it, and its name unless the
-// configuration asks for one. It fails when there are several. It also records whether the database has tiers of ACLs.
+// configuration asks for one. It fails when there are several. It also records whether the database has tiers of ACLs:
+// it fails when tenants need them, because without them nothing would keep tenants apart.
 func Router(s *cluster.State, session *ovsdb.Session) error {
 	s.WithoutTiers = session.View().Lacks(nbdb.ACLTable, "tier")
+	if s.WithoutTiers && s.Config.Multitenant {
+		return errors.New("--multitenant: the Northbound database has no tiers of ACLs, which keep tenants apart: " +
+			"update OVN to 23.06 or later, with its database schema, or leave --multitenant out")
+	}
 	uuid, err := session.ClusterRouter()
 	if err != nil {
 		return err

@@ -195,8 +195,8 @@ func (c *Cluster) evaluate(e *verdict.Evaluator, w connection, s span) (Answer, 
 		return Answer{}, err
 	}
 	first := divide(w, steps)
-	out := Answer{Ports: PortSet{[]span{s}}, Egress: c.decision(egress, w.from, steps[:first]),
-		Ingress: c.decision(ingress, w.to, steps[first:])}
+	out := Answer{Ports: PortSet{[]span{s}}, Egress: c.decision(egress, w.from, w.to, steps[:first]),
+		Ingress: c.decision(ingress, w.to, w.from, steps[first:])}
 	if w.itself() && out.Egress.Allowed { // ACLs of egress do not see such packets
 		out.Egress.Reason = itself
 	}

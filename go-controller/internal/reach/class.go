@@ -78,13 +78,14 @@ func (x *classifier) addBlocks(r cluster.PolicyRule) {
 	}
 }
 
-// seen is what selectors make of a pod's labels and namespace.
+// seen is what selectors and tenants make of a pod's labels and namespace.
 func (x *classifier) seen(p *cluster.Pod) string {
 	k := selectable{p.Name.Namespace, p.Labels}
 	if out, ok := x.selected[k]; ok {
 		return out
 	}
 	var b strings.Builder
+	b.WriteString(index.TenantsOf(x.State).Of(p.Name.Namespace) + " ")
 	for _, s := range x.selections {
 		fmt.Fprintf(&b, "%t ", selects(x.State, s.Selector, p))
 	}

@@ -61,8 +61,8 @@ func decide(steps []verdict.Step) (allowed bool, acl *nbdb.ACL, passed []*nbdb.A
 	return true, acl, passed
 }
 
-// decision says what the stages of a direction decide about the pod at that end.
-func (c *Cluster) decision(d direction, e End, steps []verdict.Step) Decision {
+// decision says what the stages of a direction decide about the pod at that end, for a connection with the other end.
+func (c *Cluster) decision(d direction, e, other End, steps []verdict.Step) Decision {
 	allowed, acl, passed := decide(steps)
 	out := Decision{Allowed: allowed}
 	switch object, field, ok := c.rule(acl); {
@@ -71,7 +71,7 @@ func (c *Cluster) decision(d direction, e End, steps []verdict.Step) Decision {
 	case ok:
 		out.Object, out.Field, out.Reason = object, field, object+" "+field
 	default:
-		out.Reason = c.reason(d, e, acl)
+		out.Reason = c.reason(d, e, other, acl)
 	}
 	if key, owned := c.mark(acl); owned {
 		out.Rows = []Row{{UUID: acl.UUID, Role: key.Role, key: key}}
@@ -141,7 +141,7 @@ func (c *Cluster) undecided(d direction, e End) string {
 }
 
 // reason says why an ACL that is for no rule decides.
-func (c *Cluster) reason(d direction, e End, acl *nbdb.ACL) string {
+func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 	key, owned := c.mark(acl)
 	if !owned {
 		return fmt.Sprintf("ACL %s, which Northbound did not make: %s %s", acl.UUID, acl.Action, acl.Match)
@@ -165,6 +165,10 @@ func (c *Cluster) reason(d direction, e End, acl *nbdb.ACL) string {
 			return "it may always answer OVN's health checks"
 		case names.RoleUnblock + "-0", names.RoleUnblock + "-1":
 			return "a connection that is not allowed any more: the next tier decides"
+		}
+	case names.KindTenant:
+		if role == names.RoleDeny {
+			return c.tenantsApart(e, other)
 		}
 	case names.KindNode:
 		switch role {

@@ -56,6 +56,9 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 		out.Policies = append(out.Policies, s)
 	}
 	out.In, out.Out = open(all, above, ingress), open(all, above, egress)
+	if t := owner.Tenant; t != nil && !t.Global() {
+		out.In, out.Out = withinTenant(t.Name, "from", out.In), withinTenant(t.Name, "to", out.Out)
+	}
 	return out, nil
 }
 

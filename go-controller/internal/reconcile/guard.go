@@ -54,7 +54,7 @@ func (l *Loop) release() {
 func (g *guard) policies() cluster.HeldPolicies {
 	out := cluster.HeldPolicies{Any: g.isolates}
 	for o := range g.held {
-		out.Tiered = out.Tiered || o.Kind == names.KindClusterPolicy
+		out.Tiered = out.Tiered || o.Kind == names.KindClusterPolicy || o.Kind == names.KindTenant
 	}
 	return out
 }

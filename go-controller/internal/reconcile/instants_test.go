@@ -27,8 +27,9 @@ type instants struct {
 }
 
 func newInstants(seed uint64) *instants {
-	schema := nb.NewSchema()
-	x := &instants{rand.New(rand.NewPCG(seed, 7)), core.New(bedConfig(), schema, all.Translators(schema)),
+	schema, conf := nb.NewSchema(), bedConfig()
+	conf.Multitenant = seed%3 == 0
+	x := &instants{rand.New(rand.NewPCG(seed, 7)), core.New(conf, schema, all.Translators(schema)),
 		nb.NewDatabase(schema), newDirtySet(), map[cluster.Ref]cluster.Object{}, 0}
 	x.core.Start()
 	for _, o := range x.core.Owners() {
@@ -141,7 +142,7 @@ func (x *instants) change() {
 			o = x.pod()
 		case n < 6:
 			o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", x.IntN(2)), UID: "u", Labels: x.labels(),
-				Logging: x.logging()}
+				Logging: x.logging(), Tenant: []string{"", "", "ns0", "ns1", cluster.GlobalTenant}[x.IntN(5)]}
 		case n < 7:
 			o = x.clusterPolicy()
 		default:
@@ -164,8 +165,11 @@ func (x *instants) send(t *testing.T) bool {
 	b.Full = 1
 	x.dirty.take(time.Unix(1, 0), filling{&Loop{Config: Config{Core: x.core}}, b})
 	b.Settle()
-	if err := b.Err(); err != nil {
-		t.Fatal(err)
+	for _, f := range b.Failed {
+		if _, waits := f.MissingParent(); !waits {
+			t.Fatal(f.Err)
+		}
+		x.dirty.add(f.Owner, clusterChange)
 	}
 	if err := x.db.Apply(b.Plans...); err != nil {
 		t.Fatal(err)

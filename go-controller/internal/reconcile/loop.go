@@ -104,6 +104,7 @@ type Loop struct {
 	inSync   chan struct{}
 	compared atomic.Pointer[ovsdb.Session] // the session whose full pass has ended
 	heldBack atomic.Pointer[error]         // what waits for approval
+	refused  atomic.Pointer[error]         // why nothing is written to the database
 	turned   atomic.Int64                  // when the loop last turned, Unix nanoseconds
 }
 
@@ -245,7 +246,7 @@ func (l *Loop) takeGatewayEvents() {
 }
 
 // begin applies the records in the database of a new session, until that succeeds. ok is false while the database is
-// ambiguous; that and what is wrong with records is reported once.
+// refused; that and what is wrong with records is reported once.
 func (l *Loop) begin() (ok bool) {
 	if l.begun {
 		return true
@@ -256,11 +257,20 @@ func (l *Loop) begin() (ok bool) {
 	}
 	if err != nil && err.Error() != l.refusal {
 		l.refusal = err.Error()
-		l.Log.Error("northbound database is ambiguous: nothing is written", "error", err)
+		l.Log.Error("northbound database is refused: nothing is written", "error", err)
 	}
+	l.refused.Store(&err)
 	l.carryOut(l.Core.Step(events))
 	l.begun = err == nil
 	return l.begun
+}
+
+// Refused is why nothing is written to the database; nil when there is no such reason.
+func (l *Loop) Refused() error {
+	if err := l.refused.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // carryOut writes to Kubernetes what a step led to, and marks the owners that it concerns as dirty.

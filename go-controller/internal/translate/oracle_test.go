@@ -33,6 +33,13 @@ func newMasterOf(c config.Cluster, networks ...*cluster.Network) *master {
 	return m
 }
 
+// perhapsTenants is the configuration of a small cluster that has tenants for every third seed.
+func perhapsTenants(seed uint64) config.Cluster {
+	c := smallCluster()
+	c.Multitenant = seed%3 == 0
+	return c
+}
+
 // unstarted is a master that does not grant anything yet.
 func unstarted(c config.Cluster, networks ...*cluster.Network) *master {
 	s := nb.NewSchema()
@@ -236,7 +243,7 @@ func run(t *testing.T, p *path, m *master, batches int, each func()) {
 func TestIncrementalEqualsFull(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := newMaster(blue(smallCluster().Subnets...))
+			m := newMasterOf(perhapsTenants(seed), blue(smallCluster().Subnets...))
 			n := 0
 			run(t, newPath(seed), m, 150, func() {
 				if n++; n%30 == 0 {
@@ -252,9 +259,9 @@ func TestIncrementalEqualsFull(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			p, m := newPath(seed), newMaster(blue(smallCluster().Subnets...))
+			p, m := newPath(seed), newMasterOf(perhapsTenants(seed), blue(smallCluster().Subnets...))
 			run(t, p, m, 150, func() {})
-			again := unstarted(smallCluster(), blue(smallCluster().Subnets...))
+			again := unstarted(perhapsTenants(seed), blue(smallCluster().Subnets...))
 			again.db = m.db
 			for r, o := range p.objects {
 				again.Step([]cluster.Event{{Ref: r, New: o}})

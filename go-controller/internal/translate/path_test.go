@@ -69,7 +69,8 @@ func (p *path) step() cluster.Event {
 		o = p.node()
 	case n < 15:
 		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.labels(),
-			Multicast: p.chance(40), Logging: p.logging()}
+			Multicast: p.chance(40), Logging: p.logging(),
+			Tenant: []string{"", "", "ns0", "blue", cluster.GlobalTenant}[p.r.IntN(5)]}
 	case n < 67:
 		o = p.pod()
 	case n < 73:

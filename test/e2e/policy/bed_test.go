@@ -38,17 +38,18 @@ type bed struct {
 	pods   map[string][]netip.Addr // addresses of the pods, by namespace/name
 	nodes  map[string][]netip.Addr // of the nodes
 	links  map[string][]netip.Addr // of their management ports
+	master []string                // further arguments of the master
 }
 
-func up(t *testing.T) *bed {
+func up(t *testing.T, name string, master ...string) *bed {
 	t.Helper()
-	c := machines.Up(t, sandbox.Options{Name: "policy", Nodes: 2, Gateways: 1, DualStack: true})
+	c := machines.Up(t, sandbox.Options{Name: name, Nodes: 2, Gateways: 1, DualStack: true, MasterArgs: master})
 	conf, err := c.Control.RESTConfig()
 	must(t, err)
 	conf.QPS = -1
 	client, err := kubernetes.NewForConfig(conf)
 	must(t, err)
-	b := &bed{c, client, map[string][]netip.Addr{}, map[string][]netip.Addr{}, map[string][]netip.Addr{}}
+	b := &bed{c, client, map[string][]netip.Addr{}, map[string][]netip.Addr{}, map[string][]netip.Addr{}, master}
 	for _, n := range c.Nodes {
 		for _, p := range n.Config.Addrs {
 			b.nodes[n.Spec.Name] = append(b.nodes[n.Spec.Name], p.Addr())

@@ -63,9 +63,10 @@ func (b *bed) makePolicy(t *testing.T, namespace, name string, spec networkingv1
 func (b *bed) inSync(t *testing.T) {
 	t.Helper()
 	machines.Eventually(t, "the Northbound database has what it should", func(ctx context.Context) string {
-		out, err := b.Control.Run(ctx, "ovnkube", "plan", "--log-level", "error", "--kubeconfig", b.Control.AdminKubeconfig(),
-			"--nb-address", "unix:"+control.NBSocket, "--cluster-subnets", b.Control.Config.ClusterSubnets,
-			"--k8s-service-cidrs", b.Control.Config.ServiceCIDRs)
+		args := append([]string{"ovnkube", "plan", "--log-level", "error", "--kubeconfig", b.Control.AdminKubeconfig(),
+			"--nb-address", "unix:" + control.NBSocket, "--cluster-subnets", b.Control.Config.ClusterSubnets,
+			"--k8s-service-cidrs", b.Control.Config.ServiceCIDRs}, b.master...)
+		out, err := b.Control.Run(ctx, args...)
 		if err != nil {
 			return fmt.Sprintf("%v: %s", err, out)
 		}

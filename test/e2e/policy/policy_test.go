@@ -26,9 +26,9 @@ const (
 	complaints = 40 // wrong answers that a failing test reports
 )
 
-// TestPolicies uses one cluster for everything.
+// TestPolicies uses one cluster for everything about policies.
 func TestPolicies(t *testing.T) {
-	b := up(t)
+	b := up(t, "policy")
 	t.Run("every combination", b.everyCombination)
 	t.Run("pods are born", func(t *testing.T) { b.born(t, "", false) })
 	t.Run("pods are born while the master dies", func(t *testing.T) { b.born(t, "-2", true) })

@@ -9,7 +9,8 @@ import (
 // All is a new index of each type of this package.
 func All() []cluster.Index {
 	return []cluster.Index{newZones(), newSwitches(), newGateways(), newVIPs(), newServices(), newHealthChecks(),
-		newAddresses(), newTaken(), newChassis(), newPolicies(), newMulticast(), newLogging()}
+		newAddresses(), newTaken(), newChassis(), newPolicies(), newMulticast(), newLogging(),
+		newTenants()}
 }
 
 // NewState is an empty cluster with the indexes of this package and others.

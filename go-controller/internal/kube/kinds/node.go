@@ -56,6 +56,7 @@ func decodeNamespace(n *corev1.Namespace) (*cluster.Namespace, []cluster.Problem
 	maps.Copy(labels, n.Labels)
 	f := findingsOf(cluster.KindNamespace, n)
 	out := &cluster.Namespace{Name: n.Name, UID: string(n.UID), Labels: cluster.NewLabels(labels),
-		Multicast: decodeMulticast(&f, n.Annotations), Logging: decodeLogging(&f, n.Annotations, "allow", "deny")}
+		Multicast: decodeMulticast(&f, n.Annotations), Logging: decodeLogging(&f, n.Annotations, "allow", "deny"),
+		Tenant: decodeTenant(&f, n.Name, n.Annotations)}
 	return out, f.problems
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/pod"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/policy"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/tenant"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/topology"
 )
 
@@ -19,6 +20,7 @@ func Translators(s *nb.Schema) translate.Set {
 		topology.Node{Schema: s},
 		topology.Gateway{Schema: s},
 		namespace.Translator{Schema: s},
+		tenant.Translator{Schema: s},
 		policy.Isolation{Schema: s},
 		policy.Selector{Schema: s},
 		policy.NetworkPolicy{Schema: s},

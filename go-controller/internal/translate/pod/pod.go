@@ -32,7 +32,7 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindPod, cluster.KindNode},
-		Subjects: []cluster.Subject{index.PodPoliciesOf, index.MulticastOf},
+		Subjects: []cluster.Subject{index.PodPoliciesOf, index.MulticastOf, index.TenantOf},
 	}
 }
 
@@ -42,7 +42,7 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	for _, pod := range append(changed(s, c), c.About(index.PodPoliciesOf)...) {
 		out = append(out, owner(pod))
 	}
-	for _, namespace := range c.About(index.MulticastOf) {
+	for _, namespace := range append(c.About(index.MulticastOf), c.About(index.TenantOf)...) {
 		for pod := range s.Pods {
 			if pod.Namespace == namespace.Name {
 				out = append(out, owner(pod))
@@ -90,6 +90,10 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	r := podRows{
 		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, pod: p, node: node,
 		chassis: index.ChassisOf(s).Of(node.Name), policies: index.PoliciesOf(s).OfPod(p.Name),
+		tenant: index.TenantsOf(s).Of(p.Name.Namespace),
+	}
+	if s.Config.Multitenant && r.tenant == "" {
+		return translate.Rows{}, nil // until its Namespace is known: nothing would keep other tenants from the pod
 	}
 	if ns := s.Namespaces[p.Name.Namespace]; ns != nil && ns.Multicast {
 		r.multicast = ns
@@ -114,6 +118,7 @@ type podRows struct {
 	policies index.PodPolicies
 	// multicast is the pod's namespace if its pods may use multicast; nil otherwise.
 	multicast *cluster.Namespace
+	tenant    string // of the pod's namespace; "" without tenants
 }
 
 // port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for.
@@ -152,6 +157,9 @@ func (r podRows) groups() []nb.Slot {
 	}
 	if r.multicast != nil {
 		in(names.RowUUID(nbdb.PortGroupTable, names.KindNamespace, r.multicast.Name, names.RoleMcastGroup, r.multicast.UID))
+	}
+	if r.tenant != "" && r.tenant != cluster.GlobalTenant {
+		in(names.TenantRow(nbdb.PortGroupTable, r.tenant, names.RoleGroup))
 	}
 	for _, hash := range r.policies.Subjects {
 		in(names.SelectorRow(nbdb.PortGroupTable, hash, names.RoleGroup))

@@ -67,9 +67,9 @@ func clusterPoliciesOf(s *cluster.State) *clusterPolicies {
 	return x
 }
 
-// tiered is true while ACLs have tiers.
+// tiered is true while ACLs have tiers: those of tenants are in the first.
 func tiered(s *cluster.State) bool {
-	return !s.WithoutTiers && (len(clusterPoliciesOf(s).policies) > 0 || s.Held.Tiered)
+	return !s.WithoutTiers && (len(clusterPoliciesOf(s).policies) > 0 || s.Held.Tiered || s.Config.Multitenant)
 }
 
 // Kinds implements cluster.Index.

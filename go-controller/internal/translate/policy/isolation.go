@@ -45,7 +45,7 @@ func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch {
 	case c.Concerns(index.PoliciesExist), c.Concerns(tiersUsed):
 		return t.Owners(s)
-	case !isolates(s):
+	case !isolates(s) && !s.Config.Multitenant:
 		return nil
 	case c.Ref.Kind != cluster.KindNode:
 		return t.Owners(s) // a pod has an address from which OVN would check endpoints, or has it no longer: seldom
@@ -59,10 +59,33 @@ func isolates(s *cluster.State) bool { return index.PoliciesOf(s).Any() || s.Hel
 // Rows implements translate.Translator.
 func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	n := s.Nodes[o.Name]
-	if n == nil || !s.HasSwitch(o.Name) || !isolates(s) {
+	if n == nil || !s.HasSwitch(o.Name) {
 		return translate.Rows{}, nil
 	}
 	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n, tierOf(s)}
+	rows := r.unblocking(s.Config.Multitenant)
+	if !isolates(s) {
+		return translate.Rows{Rows: rows}, nil
+	}
+	isolating, err := r.isolating(s)
+	return translate.Rows{Rows: append(isolating, rows...)}, err
+}
+
+// unblocking is the rows that cut connections need while there are tiers.
+func (r isolationRows) unblocking(tenants bool) []nb.Row {
+	var rows []nb.Row
+	if r.tier > 0 {
+		rows = append(rows, r.unblock(0), r.unblock(names.TierAdmin))
+	}
+	if tenants {
+		rows = append(rows, r.allowAgain())
+	}
+	return rows
+}
+
+// isolating is the rows of what isolates pods.
+func (r isolationRows) isolating(s *cluster.State) ([]nb.Row, error) {
+	n := r.node
 	in, out := names.IngressGroup(n.Name), names.EgressGroup(n.Name)
 	rows := []nb.Row{
 		r.Row(names.RoleGroupIn, &nbdb.PortGroup{Name: in}),
@@ -73,7 +96,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	for _, p := range s.NodeSubnets[n.Name] {
 		management, ok := ipnet.Nth(p, subnet.ManagementHost)
 		if !ok {
-			return translate.Rows{}, fmt.Errorf("subnet %s has no address for the management port: too small", p)
+			return nil, fmt.Errorf("subnet %s has no address for the management port: too small", p)
 		}
 		f := names.FamilyOf(p.Addr().Is4())
 		rows = append(rows,
@@ -95,10 +118,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			}
 		}
 	}
-	if r.tier > 0 {
-		rows = append(rows, r.unblock(0), r.unblock(names.TierAdmin))
-	}
-	return translate.Rows{Rows: rows}, nil
+	return rows, nil
 }
 
 // isolationRows makes the rows of one node.
@@ -135,10 +155,22 @@ func (r isolationRows) answer(f names.Family, match string) nb.Row {
 // unblock keeps a tier that decides nothing from letting every other packet pass of a connection that a later tier does
 // not allow any more: ovn-northd's flow for such packets (ct_mark.blocked) would allow them without asking that tier.
 func (r isolationRows) unblock(tier int) nb.Row {
-	acl := ingress().acl(names.ACLUnblock, nbdb.ACLActionPass, "ip && ct.est && ct_mark.blocked == 1")
+	acl := ingress().acl(names.ACLUnblock, nbdb.ACLActionPass, blocked)
 	acl.Tier = tier
 	return r.Row(fmt.Sprintf("%s-%d", names.RoleUnblock, tier), acl, r.inSwitch())
 }
+
+// allowAgain lets packets of a connection pass that an earlier tier has cut, and that is allowed now. Without it, tier
+// 1 would be the last on a switch whose pods no policy selects. unblock would then pass the packets with the connection
+// still cut, so that OVN would drop the replies.
+func (r isolationRows) allowAgain() nb.Row {
+	acl := ingress().acl(names.ACLUnblock, nbdb.ACLActionAllowRelated, blocked)
+	acl.Tier = names.TierLast
+	return r.Row(fmt.Sprintf("%s-%d", names.RoleUnblock, acl.Tier), acl, r.inSwitch())
+}
+
+// blocked matches packets of a connection that an ACL has cut.
+const blocked = "ip && ct.est && ct_mark.blocked == 1"
 
 // own lists the addresses of the node of the family of one of them.
 func (r isolationRows) own(management netip.Addr) []string {

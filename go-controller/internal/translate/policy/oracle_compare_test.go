@@ -33,7 +33,7 @@ var theSchema = sync.OnceValue(nb.NewSchema)
 // config is the configuration of a cluster of these families.
 func (k *kube) config() config.Cluster {
 	c := config.DefaultCluster()
-	c.Subnets, c.ServiceCIDRs = nil, nil
+	c.Subnets, c.ServiceCIDRs, c.Multitenant = nil, nil, k.multitenant
 	for _, v4 := range k.families {
 		if v4 {
 			c.Subnets = append(c.Subnets, config.ClusterSubnet{CIDR: netip.MustParsePrefix("10.128.0.0/14"), NodeLength: 23})
@@ -150,7 +150,7 @@ func (k *kube) difference(e *verdict.Evaluator, c connection) string {
 
 // clone is a deep copy.
 func (k *kube) clone() *kube {
-	out := &kube{families: k.families, nodes: k.nodes}
+	out := &kube{families: k.families, nodes: k.nodes, multitenant: k.multitenant}
 	for _, n := range k.namespaces {
 		out.namespaces = append(out.namespaces, n.DeepCopy())
 	}
@@ -213,6 +213,9 @@ func (k *kube) edits() []func(*kube) {
 			if key != "kubernetes.io/metadata.name" {
 				out = append(out, func(k *kube) { delete(k.namespaces[i].Labels, key) })
 			}
+		}
+		for key := range n.Annotations {
+			out = append(out, func(k *kube) { delete(k.namespaces[i].Annotations, key) })
 		}
 	}
 	return out
@@ -322,6 +325,9 @@ func (k *kube) count(c connection, seen map[string]int) {
 		if e.own.pod == nil || c.from.name == c.to.name {
 			continue
 		}
+		if e.direction == networkingv1.PolicyTypeIngress && k.multitenant {
+			seen[fmt.Sprintf("tenants let in %v", k.tenantLets(e.own, e.other, c))]++
+		}
 		without := &kube{namespaces: k.namespaces}
 		for _, p := range k.policies {
 			without.policies = append(without.policies, &networkingv1.NetworkPolicy{ObjectMeta: p.ObjectMeta,
@@ -359,7 +365,8 @@ func TestRowsDoWhatKubernetesPromises(t *testing.T) {
 	for what, least := range map[string]int{"allowed": 50000, "denied": 10000, "denied IPv6 of two families": 3000,
 		"Ingress: isolated, rules allow true": 2000, "Egress: isolated, rules allow true": 1500,
 		"Ingress: tier Admin allows true": 500, "Egress: tier Admin allows false": 1000,
-		"Ingress: tier Baseline allows false": 500, "Egress: tier Baseline allows true": 500} {
+		"Ingress: tier Baseline allows false": 500, "Egress: tier Baseline allows true": 500,
+		"tenants let in false": 3000, "tenants let in true": 8000} {
 		if seen[what] < least {
 			t.Errorf("%s: %d times in %d clusters, want %d or more: the clusters prove too little", what, seen[what], rounds,
 				least)

@@ -26,6 +26,7 @@ type kube struct {
 	pods            []*corev1.Pod
 	policies        []*networkingv1.NetworkPolicy
 	clusterPolicies []*v1alpha2.ClusterNetworkPolicy
+	multitenant     bool // namespaces are tenants
 }
 
 // end is one end of a connection.
@@ -72,6 +73,9 @@ func (c connection) itself() bool { return c.from.pod != nil && c.from.pod == c.
 func (k *kube) lets(e end, direction networkingv1.PolicyType, other end, c connection) bool {
 	if e.pod == nil {
 		return true // policies select pods
+	}
+	if direction == networkingv1.PolicyTypeIngress && !k.tenantLets(e, other, c) {
+		return false
 	}
 	for _, decide := range []func() (decided, allowed bool){
 		func() (bool, bool) { return k.tierDecides(v1alpha2.AdminTier, e, direction, other, c) },

@@ -85,6 +85,7 @@ func (d dice) cluster() *kube {
 			k.clusterPolicies = append(k.clusterPolicies, d.clusterPolicy(i))
 		}
 	}
+	d.tenants(k)
 	return k
 }
 

@@ -87,6 +87,9 @@ func (k *kube) wrong(d reach.Decision, e end, t networkingv1.PolicyType, other e
 	if d.Allowed != k.lets(e, t, other, c) {
 		return fmt.Sprintf("Kubernetes says allowed %v", !d.Allowed)
 	}
+	if want, apart := k.tenantsApart(e, t, other, c); apart {
+		return map[bool]string{false: "want " + want}[d.Reason == want && d.Object == ""]
+	}
 	reason, after, _ := strings.Cut(d.Reason, ", after ")
 	if want := k.passedOn(e, t, other, c); after != want {
 		return "want after " + want

@@ -47,8 +47,8 @@ func traced(t *testing.T, sb string, c *offline.Cluster, routers map[string]stri
 	return len(outputs) > 0 && outputs[len(outputs)-1][1] == portOf(try.to), trace
 }
 
-// The flows that northd makes of the rows do with pods' packets what Kubernetes promises. ClusterNetworkPolicies are
-// among the policies if this machine's OVN has tiers.
+// The flows that northd makes of the rows do with pods' packets what Kubernetes promises. There are tenants, and
+// ClusterNetworkPolicies among the policies, if this machine's OVN has tiers.
 func TestOVNTraceAgrees(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
@@ -56,12 +56,12 @@ func TestOVNTraceAgrees(t *testing.T) {
 	const most = 100
 	d := dice{rand.New(rand.NewPCG(11, 23))}
 	k := d.cluster()
-	for len(k.policies) < 3 || len(k.clusterPolicies) < 3 || len(k.families) < 2 {
+	for len(k.policies) < 3 || len(k.clusterPolicies) < 3 || len(k.families) < 2 || !k.multitenant {
 		k = d.cluster()
 	}
 	sb := testkit.StartOVN(t)
 	if exec.Command("ovn-nbctl", "--columns=tier", "list", "ACL").Run() != nil {
-		k.clusterPolicies = nil
+		k.clusterPolicies, k.multitenant = nil, false
 	}
 	c, err := k.translated()
 	if err != nil {
@@ -79,7 +79,8 @@ func TestOVNTraceAgrees(t *testing.T) {
 	}
 	testkit.Run(t, "sh", "-ec", script.String())
 	testkit.Run(t, "ovn-nbctl", "--timeout=60", "--wait=sb", "sync")
-	t.Logf("%d NetworkPolicies, %d ClusterNetworkPolicies", len(k.policies), len(k.clusterPolicies))
+	t.Logf("%d NetworkPolicies, %d ClusterNetworkPolicies, tenants: %v", len(k.policies), len(k.clusterPolicies),
+		k.multitenant)
 	seen := map[bool]int{}
 	for seen[true] < most/2 || seen[false] < most/2 {
 		try := d.connection(k)

@@ -1,0 +1,2 @@
+// Package tenants lists and changes the tenants of namespaces, for an administrator.
+package tenants
