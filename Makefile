@@ -12,7 +12,7 @@ LDFLAGS  = -s -w
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build ovnkube, with the links of its classic names, and ovn_cni into bin/
@@ -77,6 +77,15 @@ conformance: ## Kubernetes' own tests of networking, and docs/conformance.md; ta
 	$(MAKE) --no-print-directory sandbox
 	@test/conformance/build.sh
 	bin/conformance $(CONFORMANCE)
+
+.PHONY: conformance-cnp
+conformance-cnp: ## network-policy-api's own tests of ClusterNetworkPolicies; takes about 20 minutes
+	@test/need.sh go root
+	@test/deps.sh
+	@test/modules.sh . test test/conformance/suite test/conformance/clusterpolicy
+	$(MAKE) --no-print-directory sandbox
+	@test/conformance/build.sh cluster-policies
+	bin/conformance $(CONFORMANCE) cluster-policies
 
 .PHONY: bench
 bench: sandbox ## figures: throughput, latency, restart, services, CNI ADD; beside what this machine can do at most

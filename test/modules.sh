@@ -18,6 +18,7 @@ packages() {
     go list -C "$1" -deps github.com/onsi/ginkgo/v2/ginkgo k8s.io/kubernetes/test/images/agnhost \
       k8s.io/kubernetes/test/images/regression-issue-74839 && go list -C "$1" -deps -test k8s.io/kubernetes/test/e2e
     ;;
+  test/conformance/clusterpolicy) go list -C "$1" -deps -test sigs.k8s.io/network-policy-api/conformance ;;
   esac
 }
 

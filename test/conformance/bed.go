@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/image"
 	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
@@ -36,8 +37,9 @@ type bed struct {
 const zones = 3
 
 // up starts a dual-stack cluster in which all nodes are gateways, with every controller that Kubernetes runs by
-// default, cluster DNS, and the images that specs use.
-func up(ctx context.Context, o Options, nodes int) (*bed, error) {
+// default, and prepares it for what is tested.
+func up(ctx context.Context, o Options, nodes int, prepare func(*bed, context.Context, *progress.Log) error) (*bed,
+	error) {
 	log := progress.New(o.Out)
 	if err := rootfs.Install(ctx, log, hostPackages()...); err != nil {
 		return nil, err
@@ -51,7 +53,10 @@ func up(ctx context.Context, o Options, nodes int) (*bed, error) {
 		return nil, err
 	}
 	b := &bed{Cluster: c}
-	if err := b.prepare(ctx, log); err != nil {
+	preparing, cancel := context.WithTimeoutCause(ctx, sandbox.Timeout,
+		fmt.Errorf("it took longer than %v", sandbox.Timeout))
+	defer cancel()
+	if err := prepare(b, preparing, log); err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the cluster: %w", err), b.down(ctx))
 	}
 	return b, nil
@@ -64,9 +69,8 @@ func (b *bed) down(ctx context.Context) error {
 	return b.Down(ctx)
 }
 
-func (b *bed) prepare(ctx context.Context, log *progress.Log) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, sandbox.Timeout, fmt.Errorf("it took longer than %v", sandbox.Timeout))
-	defer cancel()
+// prepareSpecs provides what specs need: cluster DNS, and the images that they use.
+func (b *bed) prepareSpecs(ctx context.Context, log *progress.Log) error {
 	b.kubectl = filepath.Join(b.Options.State(), "kubectl")
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' kubectl-in-place \"$@\"\n", filepath.Join(b.Options.BinDir, "sandbox"))
 	if err := os.WriteFile(b.kubectl, []byte(script), 0o755); err != nil {
@@ -95,8 +99,16 @@ func (b *bed) prepare(ctx context.Context, log *progress.Log) error {
 }
 
 func (b *bed) loadImages(ctx context.Context) error {
-	images, err := Images(ctx, filepath.Join(b.Options.State(), "images"), b.Options.BinDir,
-		filepath.Join(b.Options.BinDir, program))
+	known, names, err := specImages(ctx, b.Options.BinDir, filepath.Join(b.Options.BinDir, program))
+	if err != nil {
+		return err
+	}
+	return b.load(ctx, known, names)
+}
+
+// load makes images, and has all nodes know them under their names.
+func (b *bed) load(ctx context.Context, known map[string]image.Image, names map[string][]string) error {
+	images, err := writeImages(filepath.Join(b.Options.State(), "images"), known, names)
 	if err != nil {
 		return err
 	}
@@ -104,11 +116,11 @@ func (b *bed) loadImages(ctx context.Context) error {
 	for _, n := range b.Nodes {
 		g.Go(func() error {
 			for _, i := range images {
-				if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", i.File); err != nil {
+				if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", i.file); err != nil {
 					return err
 				}
-				for _, name := range i.Names[1:] {
-					if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "tag", i.Names[0], name); err != nil {
+				for _, name := range i.names[1:] {
+					if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "tag", i.names[0], name); err != nil {
 						return err
 					}
 				}
@@ -120,14 +132,22 @@ func (b *bed) loadImages(ctx context.Context) error {
 }
 
 func (b *bed) startDNS(ctx context.Context) error {
-	apply := b.Kubectl(ctx, "apply", "--filename=-")
-	apply.Stdin = strings.NewReader(dnsManifest)
-	if out, err := apply.CombinedOutput(); err != nil {
-		return fmt.Errorf("applying the manifest of cluster DNS: %w: %s", err, out)
+	if err := b.kubectlDo(ctx, dnsManifest, "apply", "--filename=-"); err != nil {
+		return fmt.Errorf("applying the manifest of cluster DNS: %w", err)
 	}
-	wait := b.Kubectl(ctx, "rollout", "status", "--namespace=kube-system", "deployment/coredns", "--timeout=2m")
-	if out, err := wait.CombinedOutput(); err != nil {
-		return fmt.Errorf("waiting for cluster DNS: %w: %s", err, out)
+	err := b.kubectlDo(ctx, "", "rollout", "status", "--namespace=kube-system", "deployment/coredns", "--timeout=2m")
+	if err != nil {
+		return fmt.Errorf("waiting for cluster DNS: %w", err)
+	}
+	return nil
+}
+
+// kubectlDo runs kubectl with an input. An error has what it printed.
+func (b *bed) kubectlDo(ctx context.Context, input string, args ...string) error {
+	cmd := b.Kubectl(ctx, args...)
+	cmd.Stdin = strings.NewReader(input)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
 }

@@ -4,8 +4,10 @@
 // in failing.txt do run: a run succeeds only if exactly they fail, so that the list stays true. The results are written
 // to docs/conformance.md if all specs were run.
 //
+// It also runs network-policy-api's own tests of ClusterNetworkPolicies, which write a report by themselves.
+//
 // Nothing is pulled from a registry: the images that the specs use are made here, under the names that e2e.test itself
 // lists, from agnhost, busybox and programs of this machine. Cluster DNS is CoreDNS, built from source (dns/).
-// Kubernetes' tests and CoreDNS have modules of their own (suite/, dns/), to keep them out of the build of the other
-// tests.
+// Kubernetes' tests, those of network-policy-api and CoreDNS have modules of their own (suite/, clusterpolicy/, dns/),
+// to keep them out of the build of the other tests.
 package conformance

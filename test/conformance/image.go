@@ -105,45 +105,49 @@ func withLibraries(ctx context.Context, programs map[string]string) (map[string]
 	return files, nil
 }
 
-// Image is an image in a tar file, with its names.
-type Image struct {
-	File  string
-	Names []string // the file has the first
-}
-
-// Images makes the images that specs use, and that of cluster DNS, in dir. All versions of an image are the same.
-// program, e2e.test, lists the names.
-func Images(ctx context.Context, dir, bin, program string) ([]Image, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making images: %w", err)
-	}
+// specImages returns the images that specs use, and that of cluster DNS, and their names. All versions of an image are
+// the same. program, e2e.test, lists the names.
+func specImages(ctx context.Context, bin, program string) (known map[string]image.Image, names map[string][]string,
+	err error) {
 	out, err := exec.CommandContext(ctx, program, "--list-images").Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking e2e.test for its images: %w", err)
+		return nil, nil, fmt.Errorf("asking e2e.test for its images: %w", err)
 	}
-	known, err := contents(ctx, bin)
-	if err != nil {
-		return nil, err
+	if known, err = contents(ctx, bin); err != nil {
+		return nil, nil, err
 	}
 	known["dns"] = image.Image{Entrypoint: []string{"/dns"}, Files: map[string]string{"/dns": filepath.Join(bin, "dns")}}
-	names := map[string][]string{"dns": {dnsImage}}
+	names = map[string][]string{"dns": {dnsImage}}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		repository, _, _ := strings.Cut(path.Base(lines.Text()), ":")
 		if _, ok := known[repository]; ok {
 			names[repository] = append(names[repository], lines.Text())
 		}
 	}
-	var all []Image
+	return known, names, nil
+}
+
+// imageFile is an image in a tar file, with its names.
+type imageFile struct {
+	file  string
+	names []string // the file has the first
+}
+
+// writeImages makes images in dir.
+func writeImages(dir string, known map[string]image.Image, names map[string][]string) (all []imageFile, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making images: %w", err)
+	}
 	for repository, i := range known {
 		if len(names[repository]) == 0 {
-			return nil, fmt.Errorf("asking e2e.test for its images: it names no %s", repository)
+			return nil, fmt.Errorf("making images: %s has no name", repository)
 		}
 		i.Name = names[repository][0]
 		file := filepath.Join(dir, "conformance-"+repository+".tar")
 		if err := i.Write(file); err != nil {
 			return nil, err
 		}
-		all = append(all, Image{file, names[repository]})
+		all = append(all, imageFile{file, names[repository]})
 	}
 	return all, nil
 }

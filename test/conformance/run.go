@@ -66,6 +66,7 @@ type Options struct {
 	Resume  bool              // keep the results so far, and run only specs without the expected result
 	Failing map[string]string // the specs that are expected to fail
 	Procs   int               // how many specs run at a time, except those that must run alone
+	Version string            // of the product, for the report about ClusterNetworkPolicies
 	Out     io.Writer         // gets progress messages
 }
 
@@ -109,7 +110,7 @@ func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 
 // runOn runs specs on a sandbox with the given number of nodes.
 func runOn(ctx context.Context, o Options, nodes int, specs []string, results Results) error {
-	b, err := up(ctx, o, nodes)
+	b, err := up(ctx, o, nodes, (*bed).prepareSpecs)
 	if err != nil {
 		return err
 	}

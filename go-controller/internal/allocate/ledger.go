@@ -18,6 +18,13 @@ type Patch struct {
 	Found       cluster.Found
 	Annotations map[string]string
 	Remove      []string
+	Status      *Status // nil: the patch is about annotations
+}
+
+// Status is a condition that an object's status is to have. It is written only while the conditions are as Found.
+type Status struct {
+	Condition cluster.Condition
+	Found     cluster.Observed
 }
 
 // set writes an annotation, or removes it when there was one and nothing is left of it.

@@ -13,6 +13,8 @@ type TieredPolicy struct {
 	Logging   Logging
 	// Ingress and Egress are asked in their order. Each has at most MaxClusterRules.
 	Ingress, Egress []TieredRule
+	Problems        []Problem // why rules fail closed, or the policy selects no pod
+	Observed        Observed
 }
 
 // MaxClusterRules is how many rules a ClusterNetworkPolicy may have for each direction.
@@ -53,8 +55,16 @@ func (p *TieredPolicy) HasRules() bool { return p != nil && len(p.Ingress)+len(p
 // Ref implements Object.
 func (p *TieredPolicy) Ref() Ref { return Ref{KindClusterNetworkPolicy, Name{Name: p.Name}} }
 
-// Equal implements Object.
+// Observe implements Observable.
+func (p *TieredPolicy) Observe() Observed { return p.Observed }
+
+// Equal implements Object. What was observed of the status does not count.
 func (p *TieredPolicy) Equal(o Object) bool {
 	q, ok := o.(*TieredPolicy)
-	return ok && reflect.DeepEqual(p, q)
+	if !ok || p == nil || q == nil {
+		return ok && p == q
+	}
+	a, b := *p, *q
+	a.Observed, b.Observed = Observed{}, Observed{}
+	return reflect.DeepEqual(a, b)
 }

@@ -17,8 +17,9 @@ type Batch struct {
 	Done    []nb.Owner // owners whose rows are as they should be
 	Failed  []Failure
 	Reports []Report
-	Ops     int // the number of operations of all plans, at most
-	Full    int // the number at which only owners that must change together with others are taken, too
+	Judged  []cluster.Judged // objects and the conditions that their statuses are to have
+	Ops     int              // the number of operations of all plans, at most
+	Full    int              // the number at which only owners that must change together with others are taken, too
 	// Hold leaves ports in the groups that they are in, and selectors their rows: see cluster.HeldPolicies.
 	Hold bool
 
@@ -98,6 +99,9 @@ func (b *Batch) add(o nb.Owner, last bool) (vanished bool) {
 	}
 	if len(want.Reports) > 0 || b.core.reported[o] != "" {
 		b.Reports = append(b.Reports, Report{o, want.Reports})
+	}
+	if want.Judged != nil {
+		b.Judged = append(b.Judged, *want.Judged)
 	}
 	if err != nil {
 		b.Failed = append(b.Failed, Failure{o, fmt.Errorf("translating %s: %w", o, err)})

@@ -20,6 +20,7 @@ type Core struct {
 	down        map[string]bool          // nodes whose gateways the gateway monitor found down
 	records     map[string]*cluster.Node // of nodes set up by hand, until their Node objects have adopted all
 	reported    map[nb.Owner]string      // what was last reported about an owner
+	statuses    map[cluster.Ref]*status  // of objects whose status a master writes
 }
 
 // New is the core of an empty cluster. It has the networks besides the cluster's own.
@@ -32,6 +33,7 @@ func New(c config.Cluster, schema *nb.Schema, ts translate.Set, networks ...*clu
 		State: s, Schema: schema,
 		ledger: allocate.New(s.Networks), translators: ts, down: map[string]bool{},
 		records: map[string]*cluster.Node{}, reported: map[nb.Owner]string{},
+		statuses: map[cluster.Ref]*status{},
 	}
 }
 
@@ -48,9 +50,12 @@ type Result struct {
 func (c *Core) Step(events []cluster.Event) Result {
 	var out Result
 	for _, e := range events {
+		c.observe(e)
 		for _, e := range c.merge(e, &out) {
 			if change, ok := c.State.Apply(e); ok {
 				out.Changes = append(out.Changes, change)
+			} else { // it is judged as before
+				out.Patches = append(out.Patches, c.condition(e.Ref)...)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/health"
@@ -190,6 +191,7 @@ func (m *master) lead(ctx context.Context) error {
 		Monitor:  liveness.NewGateways(leases, m.metrics, m.log), Leader: m.leader, Adopt: m.config.Adopt,
 		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
 	})
+	m.source.Existed = func(ctx context.Context, k cluster.Kind) bool { return hasOwners(ctx, db.Session, k) }
 	m.mu.Lock()
 	m.leading, m.database, m.loop = true, db, loop
 	m.mu.Unlock()

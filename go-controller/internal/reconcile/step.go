@@ -104,6 +104,9 @@ func (l *Loop) settled(b *batch) {
 		}
 	}
 	l.reportAll(l.Core.News(b.Batch))
+	for _, p := range l.Core.Conditions(b.Batch) {
+		l.Writer.Patch(p)
+	}
 }
 
 // send commits a batch in the background. The result comes back through l.results.

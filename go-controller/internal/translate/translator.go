@@ -61,10 +61,11 @@ func (d Dependencies) has(c cluster.Change) bool {
 	return slices.Contains(d.Kinds, c.Ref.Kind) || slices.ContainsFunc(d.Subjects, c.Concerns)
 }
 
-// Rows is the rows that an owner wants, and what is reported to users about it.
+// Rows is the rows that an owner wants, and what is reported to users about it: by Events, and by a condition.
 type Rows struct {
 	Rows    []nb.Row
 	Reports []cluster.Problem
+	Judged  *cluster.Judged // nil when the API has no conditions for the owner's object
 }
 
 // Set is the translators of a program, in the order of the kinds of owners.

@@ -79,8 +79,12 @@ func (b *bed) installClusterPolicies(t *testing.T) {
 		"policy.networking.k8s.io_clusternetworkpolicies.yaml"))
 	must(t, err)
 	machines.Kubectl(t, b.Cluster, string(crd), "apply", "-f", "-")
-	machines.Kubectl(t, b.Cluster, "", "wait", "--for=condition=Established", "--timeout=60s",
-		"crd/clusternetworkpolicies.policy.networking.k8s.io")
+	machines.Within(t, noticed, "the API server serves the kind", func(ctx context.Context) string {
+		if out, err := b.Kubectl(ctx, "get", "clusternetworkpolicies").CombinedOutput(); err != nil {
+			return string(out)
+		}
+		return ""
+	})
 }
 
 // rule makes a ClusterNetworkPolicy for the pods of a team, with one rule of ingress about the pods of that team, and

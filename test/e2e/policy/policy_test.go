@@ -34,6 +34,7 @@ func TestPolicies(t *testing.T) {
 	t.Run("pods are born while the master dies", func(t *testing.T) { b.born(t, "-2", true) })
 	t.Run("labels change", b.labels)
 	t.Run("cluster policies", b.clusterPolicies)
+	t.Run("conditions", b.conditions)
 }
 
 func (b *bed) everyCombination(t *testing.T) {

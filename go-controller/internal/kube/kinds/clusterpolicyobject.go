@@ -28,7 +28,7 @@ func ClusterNetworkPolicy() Kind {
 	of := func(c *client.Clients) dynamic.NamespaceableResourceInterface { return c.Dynamic.Resource(resource) }
 	return Kind{
 		Kind: cluster.KindClusterNetworkPolicy, Resource: resource, ValidName: subdomain, Optional: true,
-		WatchedBy: []Daemon{Master},
+		WatchedBy: []Daemon{Master}, JudgedBy: []Daemon{Master},
 		New: func() Object {
 			u := &unstructured.Unstructured{}
 			u.SetGroupVersionKind(version.WithKind(string(cluster.KindClusterNetworkPolicy)))
@@ -47,7 +47,10 @@ func ClusterNetworkPolicy() Kind {
 		},
 		Decode: func(obj runtime.Object) (cluster.Object, []cluster.Problem) {
 			if u, ok := obj.(*unstructured.Unstructured); ok {
-				return decodeClusterPolicy(readClusterPolicy(u))
+				object := readClusterPolicy(u)
+				out, problems := decodeClusterPolicy(object)
+				out.Problems, out.Observed = problems, object.observed
+				return out, problems
 			}
 			return nil, nil
 		},
@@ -57,8 +60,9 @@ func ClusterNetworkPolicy() Kind {
 // clusterPolicyObject is an object, with what this version does not understand.
 type clusterPolicyObject struct {
 	v1alpha2.ClusterNetworkPolicy
-	unknown []string // paths of fields, such as spec.ingress[0].schedule
-	broken  error    // why the object can't be read; then it has no spec
+	observed cluster.Observed
+	unknown  []string // paths of fields, such as spec.ingress[0].schedule
+	broken   error    // why the object can't be read; then it has no spec
 }
 
 // mostUnknown is after how many unknown fields the decoder stops counting.
@@ -76,6 +80,7 @@ func readClusterPolicy(u *unstructured.Unstructured) *clusterPolicyObject {
 		out.SetName(u.GetName())
 		out.SetUID(u.GetUID())
 	}
+	out.observed = observedOf(u)
 	if len(unknown) >= mostUnknown { // of others nothing is known
 		out.unknown = append(out.unknown, fmt.Sprintf("spec.* (%d fields or more)", mostUnknown))
 	}

@@ -52,6 +52,12 @@ func rulesOf(rows []kinds.Kind, d kinds.Daemon) (out []rule) {
 			Group: k.Resource.Group, Resource: resource, Verbs: []string{"patch"}, Why: "writes annotations",
 		})
 	}
+	for _, k := range rows {
+		if slices.Contains(k.JudgedBy, d) {
+			out = append(out, rule{Group: k.Resource.Group, Resource: k.Resource.Resource + "/status",
+				Verbs: []string{"patch"}, Optional: k.Optional, Why: "writes a condition"})
+		}
+	}
 	core := func(resource, why string, verbs ...string) rule {
 		return rule{Group: corev1.GroupName, Resource: resource, Verbs: verbs, Why: why}
 	}

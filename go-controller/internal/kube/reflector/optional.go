@@ -19,14 +19,15 @@ const askAgain = time.Minute
 // no objects, and it is asked again after a while. Once it has served the kind, "no such kind" is an error at first: an
 // API server that boots may not know yet what it served before, and that must not remove the objects. If it says
 // nothing else for as long as that, somebody has removed the kind. A refusal is always an error: there may be objects.
+// existed, unless nil, is asked at the first "no such kind" whether the kind was served before this program started.
 func optionalListWatch(
-	lw *cache.ListWatch, none func() runtime.Object, again time.Duration,
+	lw *cache.ListWatch, none func() runtime.Object, again time.Duration, existed func(context.Context) bool,
 ) *cache.ListWatch {
-	k := optionalKind{again: again}
+	k := optionalKind{again: again, existed: existed}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := lw.ListWithContext(ctx, o)
-			if k.absent(err) {
+			if k.absent(ctx, err) {
 				return none(), nil
 			}
 			return list, err
@@ -34,7 +35,7 @@ func optionalListWatch(
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := lw.WatchWithContext(ctx, o)
 			// A watch that is to send all objects first must fail, so that the reflector lists instead.
-			if !k.absent(err) || o.SendInitialEvents != nil {
+			if !k.absent(ctx, err) || o.SendInitialEvents != nil {
 				return w, err
 			}
 			quiet := watch.NewFake()
@@ -46,7 +47,9 @@ func optionalListWatch(
 
 // optionalKind is what an API server said of a kind.
 type optionalKind struct {
-	again time.Duration
+	again   time.Duration
+	existed func(context.Context) bool
+	first   sync.Once // asks existed
 
 	mu      sync.Mutex
 	served  bool
@@ -54,9 +57,14 @@ type optionalKind struct {
 }
 
 // absent takes the outcome of a list or a watch, and tells whether the API server has no such kind.
-func (k *optionalKind) absent(err error) bool {
+func (k *optionalKind) absent(ctx context.Context, err error) bool {
+	before := false
+	if NotServed(err) && k.existed != nil {
+		k.first.Do(func() { before = k.existed(ctx) })
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.served = k.served || before
 	if !NotServed(err) {
 		k.served, k.missing = k.served || err == nil, time.Time{}
 		return false

@@ -51,7 +51,7 @@ func TestOptionalListWatch(t *testing.T) {
 					w.Add(&there)
 					return w, nil
 				},
-			}, noRanges, time.Millisecond)
+			}, noRanges, time.Millisecond, nil)
 			informer := cache.NewSharedIndexInformer(lw, &networkingv1.ServiceCIDR{}, 0, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
@@ -81,7 +81,7 @@ func TestOptionalListWatchOfRemovedKind(t *testing.T) {
 	lw := optionalListWatch(&cache.ListWatch{
 		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return there, err },
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, err },
-	}, noRanges, 20*time.Millisecond)
+	}, noRanges, 20*time.Millisecond, nil)
 	items := func() int {
 		list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -115,7 +115,7 @@ func TestOptionalListWatchOfServedKind(t *testing.T) {
 			return noRanges(), refusal
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refusal },
-	}, noRanges, time.Hour)
+	}, noRanges, time.Hour, nil)
 	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -125,5 +125,35 @@ func TestOptionalListWatchOfServedKind(t *testing.T) {
 	}
 	if w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, refusal) {
 		t.Errorf("watching: %v, %v; want the refusal", w, err)
+	}
+}
+
+// A kind that had objects before the program started counts as served. So an API server that boots removes nothing, and
+// one from which the kind was removed is believed after a while.
+func TestOptionalListWatchOfEarlierKind(t *testing.T) {
+	down, refusal := apierrors.NewServiceUnavailable("etcd"), apierrors.NewNotFound(networkingv1.Resource("x"), "")
+	for _, existed := range []bool{true, false} {
+		var err error
+		asked := 0
+		lw := optionalListWatch(&cache.ListWatch{
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return noRanges(), err },
+		}, noRanges, 20*time.Millisecond, func(context.Context) bool { asked++; return existed })
+		err = down
+		if _, got := lw.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(got, down) || asked != 0 {
+			t.Errorf("existed %v: error %v, asked %d times", existed, got, asked)
+		}
+		err = refusal
+		if _, got := lw.ListWithContext(t.Context(), metav1.ListOptions{}); errors.Is(got, refusal) != existed || asked != 1 {
+			t.Errorf("existed %v: error %v, asked %d times", existed, got, asked)
+		}
+		testkit.Eventually(t, "an empty list", func() string {
+			if _, got := lw.ListWithContext(t.Context(), metav1.ListOptions{}); got != nil {
+				return got.Error()
+			}
+			return ""
+		})
+		if asked != 1 {
+			t.Errorf("existed %v: asked %d times", existed, asked)
+		}
 	}
 }

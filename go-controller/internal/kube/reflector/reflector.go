@@ -51,7 +51,10 @@ type Watch struct {
 	// Heard is called with nil whenever the API server says something of the kind, a bookmark at least, and with why a
 	// list or a watch fails; nil for nobody.
 	Heard func(error)
-	Log   *slog.Logger // for what goes wrong; nil for klog's
+	// Existed tells of an optional kind that the API server does not serve whether it was served before this program
+	// started; nil when that is not known. It may wait until ctx ends.
+	Existed func(ctx context.Context) bool
+	Log     *slog.Logger // for what goes wrong; nil for klog's
 }
 
 // The pause after a failed list or watch grows from firstPause to lastPause, and by up to half of that at random. So
@@ -98,7 +101,7 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 		},
 	}
 	if w.Kind.Optional {
-		selected = optionalListWatch(selected, w.Kind.NewList, askAgain)
+		selected = optionalListWatch(selected, w.Kind.NewList, askAgain, w.Existed)
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

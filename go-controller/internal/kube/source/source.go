@@ -23,6 +23,9 @@ type Source struct {
 	signal  chan struct{}
 	// Refusals is what the API server refuses to list or watch.
 	Refusals reflector.Refusals
+	// Existed tells whether there were objects of a kind before this program started; nil when nobody knows. It may wait
+	// until ctx ends. An API server that does not serve such a kind for a moment may be booting.
+	Existed func(ctx context.Context, k cluster.Kind) bool
 
 	mu       sync.Mutex
 	pending  map[cluster.Ref]cluster.Event
@@ -58,6 +61,9 @@ func (s *Source) Run(ctx context.Context) {
 	for _, k := range s.kinds {
 		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}},
 			Refused: s.Refusals.Of(k, func() {}), Heard: func(err error) { s.hear(k.Kind, err) }}
+		if s.Existed != nil {
+			w.Existed = func(ctx context.Context) bool { return s.Existed(ctx, k.Kind) }
+		}
 		watches.Go(func() { w.Run(ctx, s.clients) })
 	}
 	watches.Wait()

@@ -1,2 +1,3 @@
-// Package write is the only place that changes objects that others own: it patches annotations and makes Events.
+// Package write is the only place that changes objects that others own: it patches annotations and conditions, and
+// makes Events.
 package write

@@ -21,13 +21,17 @@ import (
 // patchTimeout limits one attempt to patch.
 const patchTimeout = 15 * time.Second
 
-// Patch makes one attempt to write annotations of an object, as the row of its kind says.
+// Patch makes one attempt to write annotations of an object, or a condition, as the row of its kind says.
 func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p allocate.Patch) error {
-	k, err := annotated(rows, p)
+	k, err := patched(rows, p)
 	if err != nil {
 		return err
 	}
-	body, err := patchBody(p)
+	build := patchBody
+	if p.Status != nil {
+		build, k.Subresource = statusBody, "status"
+	}
+	body, err := build(p)
 	if err != nil {
 		return fmt.Errorf("building the patch of %s: %w", p.Ref, err)
 	}
@@ -51,13 +55,16 @@ func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p allocate
 	return r.Do(ctx).Error()
 }
 
-// annotated is the row of a patch's kind, or why there is nothing to patch.
-func annotated(rows []kinds.Kind, p allocate.Patch) (kinds.Kind, error) {
+// patched is the row of a patch's kind, or why there is nothing to patch.
+func patched(rows []kinds.Kind, p allocate.Patch) (kinds.Kind, error) {
 	k, ok := kinds.Find(rows, p.Ref.Kind)
 	switch {
 	case !ok:
 		return k, fmt.Errorf("patching annotations of %s: kind %q has no row, want one of package kinds", p.Ref, p.Ref.Kind)
-	case len(k.AnnotatedBy) == 0:
+	case p.Status != nil && len(k.JudgedBy) == 0:
+		return k, fmt.Errorf("patching the status of %s: JudgedBy of kind %q is empty, want the daemon that judges it",
+			p.Ref, p.Ref.Kind)
+	case p.Status == nil && len(k.AnnotatedBy) == 0:
 		return k, fmt.Errorf("patching annotations of %s: AnnotatedBy of kind %q is empty, want the daemon that annotates it",
 			p.Ref, p.Ref.Kind)
 	}

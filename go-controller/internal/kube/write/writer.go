@@ -41,9 +41,9 @@ const (
 
 type queue = workqueue.TypedDelayingInterface[cluster.Ref]
 
-// Writer writes annotations and Events. Patches of one object are sent one after the other, and in every annotation the
-// last one given wins. A patch that fails is tried again with backoff until it succeeds, the object is gone, or the
-// object is not as it was when the patch was made.
+// Writer writes annotations, conditions and Events. Patches of one object are sent one after the other, and in every
+// annotation the last one given wins. A patch that fails is tried again with backoff until it succeeds, the object is
+// gone, or the object is not as it was when the patch was made.
 type Writer struct {
 	clients  *client.Clients
 	kinds    []kinds.Kind
@@ -95,11 +95,11 @@ func (w *Writer) Run(ctx context.Context) {
 }
 
 // Patch queues a patch. Other annotations of a patch of the object that is still queued are sent with it. A patch of a
-// kind that nobody annotates is refused.
+// kind that nobody patches is refused.
 func (w *Writer) Patch(p allocate.Patch) {
-	if _, err := annotated(w.kinds, p); err != nil {
+	if _, err := patched(w.kinds, p); err != nil {
 		w.metrics.Patches.WithLabelValues(string(p.Ref.Kind), "refused").Inc()
-		w.log.Error("annotations are not written", "object", p.Ref.String(), "error", err)
+		w.log.Error("an object is not patched", "object", p.Ref.String(), "error", err)
 		return
 	}
 	w.mu.Lock()
@@ -111,8 +111,11 @@ func (w *Writer) Patch(p allocate.Patch) {
 	w.first.Add(p.Ref)
 }
 
-// merged is a patch and a later one of the same object as one.
+// merged is a patch and a later one of the same object as one. Of two that are about the status, the later one holds.
 func merged(p, later allocate.Patch) allocate.Patch {
+	if later.Status != nil {
+		return later
+	}
 	out := allocate.Patch{
 		Ref: p.Ref, UID: p.UID, Found: later.Found,
 		Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
@@ -218,7 +221,7 @@ func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
 		// The 1st, 2nd, 4th, 8th attempt and so on: while the API server is away, thousands of objects fail, each of them
 		// every few seconds.
 		if n&(n-1) == 0 && ctx.Err() == nil {
-			w.log.Warn("writing annotations", "object", ref.String(), "error", err, "attempt", n)
+			w.log.Warn("patching an object", "object", ref.String(), "error", err, "attempt", n)
 		}
 		if !newer {
 			w.later.AddAfter(ref, pause)

@@ -68,9 +68,10 @@ func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows
 		return translate.Rows{}, nil
 	}
 	if s.WithoutTiers {
-		return translate.Rows{Reports: []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonTiersMissing,
+		missing := []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonTiersMissing,
 			Message: "the Northbound database has no tiers of ACLs: the policy has no effect; update OVN to 23.06 or later, " +
-				"with its database schema"}}}, nil
+				"with its database schema"}}
+		return translate.Rows{Reports: missing, Judged: accepted(p, slices.Concat(missing, p.Problems), nil)}, nil
 	}
 	r := policyRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s,
 		policies: index.PoliciesOf(s), subject: index.SelectorHash(p.Pods)}
@@ -85,7 +86,8 @@ func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows
 	for i, rule := range p.Egress {
 		r.clusterRule(egress(), i, out+i, p, rule)
 	}
-	return translate.Rows{Rows: r.rows, Reports: clash(p, before, after)}, nil
+	clashes := clash(p, before, after)
+	return translate.Rows{Rows: r.rows, Reports: clashes, Judged: accepted(p, p.Problems, clashes)}, nil
 }
 
 // clash reports policies with the same tier and priority. The API leaves open which of them decides.

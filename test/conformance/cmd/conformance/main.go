@@ -45,6 +45,10 @@ func newApp() *cli.App {
 			&cli.IntFlag{Name: "procs", Value: 4, Usage: "run `N` specs at a time, except those that must run alone"},
 			&cli.BoolFlag{Name: "list", Usage: "only list the specs that would run"},
 		},
+		Commands: []*cli.Command{{
+			Name: "cluster-policies", HideHelpCommand: true, Action: runClusterPolicies,
+			Usage: "network-policy-api's own tests of ClusterNetworkPolicies instead; writes docs/conformance/",
+		}},
 		HideHelpCommand: true,
 		ExitErrHandler:  func(*cli.Context, error) {}, // main prints errors
 		Action:          run,
@@ -55,21 +59,9 @@ func run(c *cli.Context) error {
 	if c.Args().Len() > 0 {
 		return fmt.Errorf("unexpected argument %q: `conformance --help` names the flags", c.Args().First())
 	}
-	root, err := filepath.Abs(c.String("repository"))
+	root, o, err := options(c)
 	if err != nil {
 		return err
-	}
-	o := conformance.Options{
-		Bin: filepath.Join(root, "bin"), Work: filepath.Join(root, "bin", "conformance.d"),
-		Sandbox: c.String("name"), Resume: c.Bool("resume"), Procs: c.Int("procs"), Out: c.App.Writer,
-	}
-	if o.Procs < 1 {
-		return fmt.Errorf("--procs %d: want 1 or more", o.Procs)
-	}
-	if c.IsSet("focus") {
-		if o.Focus, err = regexp.Compile(c.String("focus")); err != nil {
-			return fmt.Errorf("parsing --focus: %w", err)
-		}
 	}
 	suite := filepath.Join(o.Bin, "e2e.test")
 	version, err := kubernetesVersion(c.Context, suite)
@@ -104,6 +96,26 @@ func run(c *cli.Context) error {
 	file := verdict.File(root, o.Work)
 	fmt.Fprintln(c.App.Writer, "They are in", file)
 	return errors.Join(ran, write(file, document), verdict.Err())
+}
+
+// options reads the flags. root is the directory of the repository.
+func options(c *cli.Context) (root string, o conformance.Options, err error) {
+	if root, err = filepath.Abs(c.String("repository")); err != nil {
+		return "", o, err
+	}
+	o = conformance.Options{
+		Bin: filepath.Join(root, "bin"), Work: filepath.Join(root, "bin", "conformance.d"),
+		Sandbox: c.String("name"), Resume: c.Bool("resume"), Procs: c.Int("procs"), Out: c.App.Writer,
+	}
+	if o.Procs < 1 {
+		return "", o, fmt.Errorf("--procs %d: want 1 or more", o.Procs)
+	}
+	if c.IsSet("focus") {
+		if o.Focus, err = regexp.Compile(c.String("focus")); err != nil {
+			return "", o, fmt.Errorf("parsing --focus: %w", err)
+		}
+	}
+	return root, o, nil
 }
 
 // selectSpecs reads the lists in dir, and selects from suite's specs.

@@ -1,0 +1,34 @@
+package cluster
+
+// Condition is a condition in the status of an object, in the sense of the Kubernetes API conventions.
+type Condition struct {
+	Type            string
+	True            bool // status "True", else "False"
+	Reason, Message string
+	Generation      int64 // metadata.generation of the object that was judged
+}
+
+// TypeAccepted is the condition that tells whether an object means for the network what its author wrote.
+const TypeAccepted = "Accepted"
+
+// Judged is an object whose status is to have a condition. The condition's Generation is that of Observed.
+type Judged struct {
+	Ref       Ref
+	UID       string
+	Condition Condition
+}
+
+// Observed is how an object's status relates to what the object says. It is no part of what the object says, so that
+// the echo of a write of ours changes nothing.
+type Observed struct {
+	Generation int64     // metadata.generation
+	Conditions string    // status.conditions as JSON, letter by letter; "" when there are none
+	Own        Condition // the one among them that a master writes; zero when there is none
+}
+
+// Observable is an Object whose status a master writes.
+type Observable interface {
+	Object
+	// Observe is what was observed of the object.
+	Observe() Observed
+}

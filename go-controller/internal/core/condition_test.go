@@ -1,0 +1,81 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// judged is a ClusterNetworkPolicy whose object has a generation and conditions.
+func judged(generation int64, conditions string, own cluster.Condition, problems ...cluster.Problem,
+) *cluster.TieredPolicy {
+	return &cluster.TieredPolicy{Name: "p", UID: "u", Tier: cluster.AdminTier, Problems: problems,
+		Observed: cluster.Observed{Generation: generation, Conditions: conditions, Own: own}}
+}
+
+// see hands an event of an object to the core, and returns the patches and what was planned.
+func (w *world) see(o cluster.Object) (patches []allocate.Patch, planned int) {
+	w.t.Helper()
+	r := w.Step([]cluster.Event{{Ref: o.Ref(), New: o}})
+	b := w.Plan(w.db, r.Dirty, nil)
+	if err := w.db.Apply(b.Plans...); err != nil {
+		w.t.Fatal(err)
+	}
+	return append(r.Patches, w.Conditions(b)...), len(r.Dirty)
+}
+
+// A condition is written when the object has another or none, once; its echo concerns no owner.
+func TestConditions(t *testing.T) {
+	w := newWorld(t)
+	wrong := cluster.Problem{Reason: "UnknownPolicyField", Message: "spec.more"}
+	accepted := cluster.Condition{Type: "Accepted", True: true, Reason: "Accepted", Message: "all rules are in effect",
+		Generation: 1}
+	refused := cluster.Condition{Type: "Accepted", Reason: "UnknownPolicyField", Message: "spec.more", Generation: 2}
+	for i, step := range []struct {
+		what    string
+		seen    *cluster.TieredPolicy
+		want    *cluster.Condition
+		planned bool
+	}{
+		{"a new policy", judged(1, "", cluster.Condition{}), &accepted, true},
+		{"the same event, before the write", judged(1, "", cluster.Condition{}), nil, false},
+		{"the echo", judged(1, "a", accepted), nil, false},
+		{"somebody removes it", judged(1, "", cluster.Condition{}), &accepted, false},
+		{"the echo", judged(1, "b", accepted), nil, false},
+		{"somebody adds another", judged(1, "c", accepted), nil, false},
+		{"an unknown field", judged(2, "c", accepted, wrong), &refused, true},
+		{"an earlier write was too late", judged(2, "d", accepted, wrong), &refused, false},
+		{"the echo", judged(2, "e", refused, wrong), nil, false},
+	} {
+		patches, planned := w.see(step.seen)
+		if (planned > 0) != step.planned {
+			t.Errorf("%d: %s: %d owners are dirty", i, step.what, planned)
+		}
+		if step.want == nil {
+			if len(patches) > 0 {
+				t.Errorf("%d: %s: patches %+v", i, step.what, patches)
+			}
+			continue
+		}
+		want := allocate.Status{Condition: *step.want, Found: step.seen.Observed}
+		if len(patches) != 1 || patches[0].Status == nil || *patches[0].Status != want || patches[0].UID != "u" ||
+			patches[0].Ref != step.seen.Ref() {
+			t.Errorf("%d: %s: patches %+v, want the status %+v", i, step.what, patches, want)
+		}
+	}
+	w.drop(judged(2, "e", refused, wrong))
+	if patches, _ := w.see(judged(1, "", cluster.Condition{})); len(patches) != 1 {
+		t.Errorf("another policy of the name: patches %+v", patches)
+	}
+}
+
+// A master that starts writes no condition that is there.
+func TestConditionsAfterRestart(t *testing.T) {
+	w := newWorld(t)
+	own := cluster.Condition{Type: "Accepted", True: true, Reason: "Accepted", Message: "all rules are in effect",
+		Generation: 7}
+	if patches, planned := w.see(judged(7, "a", own)); len(patches) > 0 || planned == 0 {
+		t.Errorf("patches %+v of %d owners", patches, planned)
+	}
+}

@@ -1,0 +1,35 @@
+package kinds
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// observedOf is what an object has in its status.
+func observedOf(u *unstructured.Unstructured) cluster.Observed {
+	out := cluster.Observed{Generation: u.GetGeneration()}
+	list, found, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	if err != nil || !found || list == nil {
+		return out
+	}
+	text, err := json.Marshal(list)
+	if err != nil { // it came as JSON
+		return out
+	}
+	out.Conditions = string(text)
+	var conditions []metav1.Condition
+	if json.Unmarshal(text, &conditions) != nil { // the one of ours is unknown: it is written anew
+		return out
+	}
+	for _, c := range conditions {
+		if c.Type == cluster.TypeAccepted && c.Status != metav1.ConditionUnknown {
+			out.Own = cluster.Condition{Type: c.Type, True: c.Status == metav1.ConditionTrue, Reason: c.Reason,
+				Message: c.Message, Generation: c.ObservedGeneration}
+		}
+	}
+	return out
+}

@@ -1,0 +1,37 @@
+package kinds
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
+
+// Conditions are kept letter by letter. Ours is known only if it is whole.
+func TestObservedOf(t *testing.T) {
+	const (
+		other = `{"status":"True","type":"Other"}`
+		mine  = `{"message":"m","observedGeneration":4,"reason":"R","status":"True","type":"Accepted"}`
+	)
+	for status, want := range map[string]cluster.Observed{
+		`{}`:                  {},
+		`{"conditions":null}`: {},
+		`{"conditions":[]}`:   {Conditions: `[]`},
+		`{"conditions":"x"}`:  {Conditions: `"x"`},
+		`{"conditions":[` + other + `,` + mine + `]}`: {Conditions: `[` + other + `,` + mine + `]`,
+			Own: cluster.Condition{Type: "Accepted", True: true, Reason: "R", Message: "m", Generation: 4}},
+		`{"conditions":[{"status":"Unknown","type":"Accepted"}]}`: {
+			Conditions: `[{"status":"Unknown","type":"Accepted"}]`},
+	} {
+		u := &unstructured.Unstructured{}
+		text := `{"apiVersion":"v1","kind":"K","metadata":{"generation":5},"status":` + status + `}`
+		if err := u.UnmarshalJSON([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		want.Generation = 5
+		if got := observedOf(u); got != want {
+			t.Errorf("%s: %+v, want %+v", status, got, want)
+		}
+	}
+}

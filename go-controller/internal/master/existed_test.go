@@ -1,0 +1,39 @@
+package master
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// The rows of an object tell that its kind was served.
+func TestHasOwners(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	testkit.Run(t, "ovsdb-client", "transact", remote, `["OVN_Northbound",{"op":"insert","table":"Address_Set","row":`+
+		`{"name":"a","external_ids":["map",[["k8s.ovn.org/owner-type","ClusterNetworkPolicy"],`+
+		`["k8s.ovn.org/owner-name","p"]]]}}]`)
+	db := ovsdb.New(config.OVSDB{Addresses: []string{remote}}, nb.NewSchema(), slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	if hasOwners(ended, db.Session, cluster.KindClusterNetworkPolicy) {
+		t.Error("without a connection a policy has rows")
+	}
+	var running sync.WaitGroup
+	running.Go(func() { db.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	if !hasOwners(ctx, db.Session, cluster.KindClusterNetworkPolicy) {
+		t.Error("the rows of a policy are not found")
+	}
+	if hasOwners(ctx, db.Session, cluster.KindServiceCIDR) {
+		t.Error("a ServiceCIDR has rows")
+	}
+}
