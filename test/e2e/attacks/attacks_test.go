@@ -17,6 +17,7 @@ import (
 
 func TestAttacks(t *testing.T) {
 	b := up(t)
+	machines.InstallClusterPolicies(t, b.Cluster) // the master notices it while the attacks go on
 	all := slices.Concat(b.byAgents(), b.byAgentsElsewhere(), b.byKubelets(), b.byAuthors())
 	machines.Eventually(t, "the admission policies hold", func(ctx context.Context) string {
 		if err := annotate("n1's agent", b.agent, "n2", "example.com/probe", "x").do(ctx); refusal(err) == "" {
@@ -44,9 +45,26 @@ func TestAttacks(t *testing.T) {
 	b.spoofing(t)
 	b.template(t)
 	b.exercise(t)
+	machines.Kubectl(t, b.Cluster, clusterPolicy, "apply", "-f", "-")
+	machines.Within(t, machines.ClusterPoliciesNoticed, "the master writes a status", func(ctx context.Context) string {
+		out, err := b.Kubectl(ctx, "wait", "--for=condition=Accepted", "--timeout=5s",
+			"clusternetworkpolicy/nobody").CombinedOutput()
+		if err != nil {
+			return string(out)
+		}
+		return ""
+	})
 	t.Logf("%d attacks were refused", len(all))
 	rights(t, b.Cluster)
 }
+
+// clusterPolicy selects no pod.
+const clusterPolicy = `
+apiVersion: policy.networking.k8s.io/v1alpha2
+kind: ClusterNetworkPolicy
+metadata: {name: nobody}
+spec: {tier: Admin, priority: 1, subject: {namespaces: {matchLabels: {team: nobody}}}}
+`
 
 // template has a Deployment's template name a place in the network: the API server refuses the pods.
 func (b bed) template(t *testing.T) {

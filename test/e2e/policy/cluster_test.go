@@ -4,20 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 )
-
-// noticed bounds how long the master takes to notice a kind that is installed, which is about a minute.
-const noticed = 3 * time.Minute
 
 // clusterPolicies installs the kind ClusterNetworkPolicy, and checks with connections that are in use which rules
 // decide. The first such policy moves the ACLs of all NetworkPolicies to another tier: that loses nothing.
@@ -44,7 +37,7 @@ func (b *bed) clusterPolicies(t *testing.T) {
 		}
 		return out
 	}
-	b.installClusterPolicies(t)
+	machines.InstallClusterPolicies(t, b.Cluster)
 	allowed := talksTo("server")
 	free := talksTo("free") // no NetworkPolicy selects it, so that baseline decides
 	b.during(t, allowed,
@@ -66,25 +59,6 @@ func (b *bed) clusterPolicies(t *testing.T) {
 		func() { b.unrule(t, "deny"); b.unrule(t, "narrow") },
 		func() { b.unrule(t, "accept") }, // back to no tiers
 	)
-}
-
-// installClusterPolicies adds the kind to the API server, while the master runs.
-func (b *bed) installClusterPolicies(t *testing.T) {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/network-policy-api")
-	list.Dir = "../../.." // the product's module
-	dir, err := list.Output()
-	must(t, err)
-	crd, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "config/crd/standard",
-		"policy.networking.k8s.io_clusternetworkpolicies.yaml"))
-	must(t, err)
-	machines.Kubectl(t, b.Cluster, string(crd), "apply", "-f", "-")
-	machines.Within(t, noticed, "the API server serves the kind", func(ctx context.Context) string {
-		if out, err := b.Kubectl(ctx, "get", "clusternetworkpolicies").CombinedOutput(); err != nil {
-			return string(out)
-		}
-		return ""
-	})
 }
 
 // rule makes a ClusterNetworkPolicy for the pods of a team, with one rule of ingress about the pods of that team, and
@@ -116,7 +90,7 @@ func (b *bed) unrule(t *testing.T, name string) {
 func (b *bed) awaitRows(t *testing.T, name string, has bool) {
 	t.Helper()
 	what := fmt.Sprintf("ClusterNetworkPolicy %s has rows: %v", name, has)
-	machines.Within(t, noticed, what, func(ctx context.Context) string {
+	machines.Within(t, machines.ClusterPoliciesNoticed, what, func(ctx context.Context) string {
 		rows, err := b.NBCtl(ctx, "--bare", "--columns=_uuid", "find", "acl",
 			`external_ids:"k8s.ovn.org/owner-type"=ClusterNetworkPolicy`, `external_ids:"k8s.ovn.org/owner-name"=`+name)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // conditions checks what the statuses of ClusterNetworkPolicies say, and that a master that starts anew writes nothing.
 func (b *bed) conditions(t *testing.T) {
-	b.installClusterPolicies(t)
+	machines.InstallClusterPolicies(t, b.Cluster)
 	b.rule(t, "good", "Admin", 60, "Accept", "nobody")
 	first := b.awaitCondition(t, "good", "True Accepted 1")
 	b.rule(t, "rival", "Admin", 60, "Accept", "nobody")
@@ -68,7 +68,7 @@ func (b *bed) policy(t *testing.T, name string) statusOf {
 // awaitCondition waits until the condition Accepted has a status, a reason and a generation.
 func (b *bed) awaitCondition(t *testing.T, name, want string) (found metav1.Condition) {
 	t.Helper()
-	machines.Within(t, noticed, fmt.Sprintf("condition %s of ClusterNetworkPolicy %s", want, name),
+	machines.Within(t, machines.ClusterPoliciesNoticed, fmt.Sprintf("condition %s of ClusterNetworkPolicy %s", want, name),
 		func(context.Context) string {
 			var all []string
 			for _, c := range b.policy(t, name).Status.Conditions {
