@@ -18,8 +18,10 @@ agnhost_files() {
 if [ "${1:-}" = cluster-policies ]; then
   cd clusterpolicy
   build cluster-policies.test "test -c" "" sigs.k8s.io/network-policy-api/conformance
-  install -m 644 "$(go list -m -f '{{.Dir}}' sigs.k8s.io/network-policy-api)"/config/crd/experimental/policy.networking.k8s.io_clusternetworkpolicies.yaml \
+  api=$(go list -m -f '{{.Dir}}' sigs.k8s.io/network-policy-api)
+  install -m 644 "$api"/config/crd/experimental/policy.networking.k8s.io_clusternetworkpolicies.yaml \
     "$bin/clusternetworkpolicies.yaml"
+  sed -n 's/^ *image: *//p' "$api"/conformance/base/*.yaml | sort -u >"$bin/cluster-policies.images"
   cd ../suite
   build agnhost build "" k8s.io/kubernetes/test/images/agnhost
   agnhost_files

@@ -17,11 +17,11 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 )
 
-// Files in bin/ for the tests of ClusterNetworkPolicies, and the image that their manifests name.
+// Files in bin/ for the tests of ClusterNetworkPolicies.
 const (
 	policyProgram = "cluster-policies.test"
 	policyKind    = "clusternetworkpolicies.yaml" // the kind, of the experimental channel
-	policyImage   = "registry.k8s.io/e2e-test-images/agnhost:2.45"
+	policyImages  = "cluster-policies.images"     // the names of the images in their manifests, one a line
 )
 
 // policyTest is the test of network-policy-api that runs all others and writes a report.
@@ -82,7 +82,12 @@ func (b *bed) loadPolicyImage(ctx context.Context) error {
 	delete(agnhost.Files, "/coredns") // no test of these uses it
 	agnhost.Files["/agnhost.kernel"] = agnhost.Files["/agnhost"]
 	agnhost.Files["/agnhost"] = filepath.Join(bin, "agnhost-sctp")
-	return b.load(ctx, map[string]image.Image{"agnhost": agnhost}, map[string][]string{"agnhost": {policyImage}})
+	named, err := os.ReadFile(filepath.Join(bin, policyImages))
+	if err != nil {
+		return fmt.Errorf("reading which images the tests name: %w", err)
+	}
+	return b.load(ctx, map[string]image.Image{"agnhost": agnhost},
+		map[string][]string{"agnhost": strings.Fields(string(named))})
 }
 
 // probe is a policy that selects no pod.
