@@ -76,7 +76,12 @@ func explainCommand() *cli.Command {
 		HideHelpCommand: true,
 		Subcommands:     commands,
 		Flags:           slices.Concat([]cli.Flag{aclFlag()}, explainFlags()),
-		Before:          func(*cli.Context) error { return nil },
+		Before: func(c *cli.Context) error {
+			if c.NArg() > 0 && c.NumFlags() > 0 { // the kind's own flags would hide them
+				return usageError{errors.New("explain: flags follow the kind: want KIND NAME [FLAGS], or --acl LINE alone")}
+			}
+			return nil
+		},
 		Action: func(c *cli.Context) error {
 			if c.IsSet("acl") && c.NArg() == 0 {
 				return explainACL(c)

@@ -134,6 +134,8 @@ func TestExplainErrors(t *testing.T) {
 		want string
 	}{
 		"no kind":        {nil, "explain: the kind is missing: want one of svc, cluster, zone, node, gateway, namespace"},
+		"flags first":    {[]string{"-f", planInput, "svc", "a/b"}, "explain: flags follow the kind"},
+		"flags first/":   {[]string{"-f", planInput, "np/a/b"}, "explain: flags follow the kind"},
 		"unknown kind/":  {[]string{"widget/a"}, `explain: no kind "widget/a": want one of svc, cluster`},
 		"kind/name":      {[]string{"np/web"}, `explain networkpolicy: "web": want NAMESPACE/NAME of a networkpolicy`},
 		"unknown kind":   {[]string{"widget", "a/b"}, `explain: no kind "widget": want one of svc, cluster`},

@@ -70,6 +70,19 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// Before a changed policy is judged, nothing is written: what held for the earlier one is not said of it.
+func TestConditionOfAnEarlierGeneration(t *testing.T) {
+	w := newWorld(t)
+	w.see(judged(1, "", cluster.Condition{}))
+	wrong := cluster.Problem{Reason: "UnknownPolicyField", Message: "spec.more"}
+	for _, seen := range []*cluster.TieredPolicy{judged(2, "", cluster.Condition{}, wrong),
+		judged(2, "a", cluster.Condition{}, wrong)} {
+		if r := w.Step([]cluster.Event{{Ref: seen.Ref(), New: seen}}); len(r.Patches) > 0 {
+			t.Errorf("patches %+v before the policy was judged", r.Patches)
+		}
+	}
+}
+
 // A master that starts writes no condition that is there.
 func TestConditionsAfterRestart(t *testing.T) {
 	w := newWorld(t)

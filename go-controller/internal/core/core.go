@@ -54,6 +54,9 @@ func (c *Core) Step(events []cluster.Event) Result {
 		for _, e := range c.merge(e, &out) {
 			if change, ok := c.State.Apply(e); ok {
 				out.Changes = append(out.Changes, change)
+				if s := c.statuses[e.Ref]; s != nil {
+					s.want = nil // until what it says now is judged
+				}
 			} else { // it is judged as before
 				out.Patches = append(out.Patches, c.condition(e.Ref)...)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,10 @@ func ClusterNetworkPolicy() Kind {
 			if u, ok := obj.(*unstructured.Unstructured); ok {
 				object := readClusterPolicy(u)
 				out, problems := decodeClusterPolicy(object)
-				out.Problems, out.Observed = problems, object.observed
+				out.Observed = object.observed
+				out.Problems = slices.DeleteFunc(slices.Clone(problems), func(p cluster.Problem) bool {
+					return p.Reason == reasonLogging // the rules are in effect all the same
+				})
 				return out, problems
 			}
 			return nil, nil
