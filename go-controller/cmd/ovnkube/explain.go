@@ -89,7 +89,7 @@ func explainCommand() *cli.Command {
 			want := "want one of " + strings.Join(kinds, ", ")
 			if c.NArg() > 0 {
 				kind, name, whole := strings.Cut(c.Args().First(), "/")
-				if at := slices.IndexFunc(explainers(), func(e explainer) bool { return e.is(kind) }); whole && at >= 0 {
+				if at := slices.IndexFunc(explainers(), func(e explainer) bool { return isKind(e.kind, kind) }); whole && at >= 0 {
 					return runWith(c, explainers()[at].command(), append([]string{name}, c.Args().Tail()...))
 				}
 				return usageError{fmt.Errorf("explain: no kind %q: %s", c.Args().First(), want)}
@@ -132,10 +132,8 @@ func explainFlags() []cli.Flag {
 		topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
 }
 
-// is tells whether the kind goes by a name on the command line.
-func (e explainer) is(name string) bool {
-	return name == e.kind || slices.Contains(aliases(e.kind), name)
-}
+// isKind tells whether a kind goes by a name on the command line.
+func isKind(kind, name string) bool { return name == kind || slices.Contains(aliases(kind), name) }
 
 // aliases lists other names of a kind, most of them those that kubectl takes.
 func aliases(kind string) []string {

@@ -20,18 +20,23 @@ const exitDenied = 2
 func policyCommand() *cli.Command {
 	subcommands := []*cli.Command{flagsAnywhere(policyCheckCommand()), policyMatrixCommand(),
 		policyDiffCommand()}
+	return commandGroup("policy", "ask who may connect to whom, and which rule says so", subcommands)
+}
+
+// commandGroup is a command that has others, and does nothing by itself.
+func commandGroup(name, usage string, subcommands []*cli.Command) *cli.Command {
 	return &cli.Command{
-		Name:            "policy",
-		Usage:           "ask who may connect to whom, and which rule says so",
+		Name:            name,
+		Usage:           usage,
 		HideHelpCommand: true,
 		Subcommands:     subcommands,
 		Before:          func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {
 			want := "want one of " + strings.Join(commandNames(subcommands), ", ")
 			if c.NArg() > 0 {
-				return usageError{fmt.Errorf("policy: no command %q: %s", c.Args().First(), want)}
+				return usageError{fmt.Errorf("%s: no command %q: %s", name, c.Args().First(), want)}
 			}
-			return usageError{fmt.Errorf("policy: the command is missing: %s", want)}
+			return usageError{fmt.Errorf("%s: the command is missing: %s", name, want)}
 		},
 	}
 }

@@ -103,10 +103,9 @@ func deletedPolicies(c *cli.Context) ([]cluster.Ref, error) {
 		kind, name, _ := strings.Cut(text, "/")
 		n := cluster.ParseName(name)
 		switch {
-		case slices.Contains(append(aliases("networkpolicy"), "networkpolicy"), kind) && n.Namespace != "" && n.Name != "":
+		case isKind("networkpolicy", kind) && n.Namespace != "" && n.Name != "":
 			out = append(out, cluster.Ref{Kind: cluster.KindNetworkPolicy, Name: n})
-		case slices.Contains(append(aliases("clusternetworkpolicy"), "clusternetworkpolicy"), kind) && n.Namespace == "" &&
-			n.Name != "":
+		case isKind("clusternetworkpolicy", kind) && n.Namespace == "" && n.Name != "":
 			out = append(out, cluster.Ref{Kind: cluster.KindClusterNetworkPolicy, Name: n})
 		default:
 			return nil, fmt.Errorf("--delete %q: want np/NAMESPACE/NAME or cnp/NAME", text)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,20 +29,7 @@ func tenantCommand() *cli.Command {
 			}),
 		tenantList(),
 	}
-	return &cli.Command{
-		Name:            "tenant",
-		Usage:           "list and change the tenants of namespaces, for masters with --multitenant",
-		HideHelpCommand: true,
-		Subcommands:     subcommands,
-		Before:          func(*cli.Context) error { return nil },
-		Action: func(c *cli.Context) error {
-			want := "want one of " + strings.Join(commandNames(subcommands), ", ")
-			if c.NArg() > 0 {
-				return usageError{fmt.Errorf("tenant: no command %q: %s", c.Args().First(), want)}
-			}
-			return usageError{fmt.Errorf("tenant: the command is missing: %s", want)}
-		},
-	}
+	return commandGroup("tenant", "list and change the tenants of namespaces, for masters with --multitenant", subcommands)
 }
 
 // tenantFlags say how to reach the API server.

@@ -59,16 +59,7 @@ func owners(k names.Kind) func(name string) nb.Owner {
 
 // No owner's rows grow with the number of nodes or namespaces.
 func TestRowsOfTenantsDoNotGrow(t *testing.T) {
-	count := func(m *master) map[nb.Owner]int {
-		out := map[nb.Owner]int{}
-		for o, rows := range full(t, m.Core) {
-			for _, r := range rows {
-				out[o] += 1 + len(r.ListIn)
-			}
-		}
-		return out
-	}
-	small, big := count(tenantMaster(2, 3)), count(tenantMaster(100, 50))
+	small, big := sizes(t, tenantMaster(2, 3)), sizes(t, tenantMaster(100, 50))
 	for o, n := range small {
 		if big[o] != n {
 			t.Errorf("%s: %d rows and memberships in a small cluster, %d in a big one", o, n, big[o])

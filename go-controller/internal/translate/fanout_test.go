@@ -228,18 +228,21 @@ func TestRowsOfNearbyServices(t *testing.T) {
 	}
 }
 
+// sizes counts the rows and memberships of each owner.
+func sizes(t *testing.T, m *master) map[nb.Owner]int {
+	t.Helper()
+	out := map[nb.Owner]int{}
+	for o, rows := range full(t, m.Core) {
+		for _, r := range rows {
+			out[o] += 1 + len(r.ListIn)
+		}
+	}
+	return out
+}
+
 // No owner's rows grow with the number of nodes.
 func TestRowsPerOwnerDoNotGrowWithNodes(t *testing.T) {
-	count := func(m *master) map[nb.Owner]int {
-		out := map[nb.Owner]int{}
-		for o, rows := range full(t, m.Core) {
-			for _, r := range rows {
-				out[o] += 1 + len(r.ListIn)
-			}
-		}
-		return out
-	}
-	small, big := count(bigMaster(t, 2, 2, 3)), count(bigMaster(t, 100, 2, 3))
+	small, big := sizes(t, bigMaster(t, 2, 2, 3)), sizes(t, bigMaster(t, 100, 2, 3))
 	if len(small) != 1+1+2+4+3 {
 		t.Errorf("%d owners, want 11: %v", len(small), small)
 	}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"reflect"
+	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -48,3 +49,21 @@ func Families(s *cluster.State) []names.Family {
 
 // Multicast matches multicast. Neighbour discovery and reports of listeners (MLD) are multicast that passes all ACLs.
 const Multicast = "(ip4.mcast || ip6.mcast)"
+
+// Keyword matches the packets of a family, and begins the names of its fields.
+func Keyword(f names.Family) string {
+	if f == names.IPv4 {
+		return "ip4"
+	}
+	return "ip6"
+}
+
+// OneOf matches packets of a family that have one of these addresses, ranges and sets on a side, "src" or "dst"
+// (ovn-sb(5), Logical_Flow match). The names of sets begin with "$".
+func OneOf(f names.Family, side string, among []string) string {
+	field := Keyword(f) + "." + side
+	if len(among) == 1 {
+		return field + " == " + among[0]
+	}
+	return field + " == {" + strings.Join(among, ", ") + "}"
+}

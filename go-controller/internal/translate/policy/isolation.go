@@ -194,7 +194,7 @@ func toNode(f names.Family, node []string) string {
 
 // otherPorts matches packets of a family without those of a range of ports.
 func otherPorts(f names.Family, side string, first, last int) string {
-	either := []string{strings.Replace(keyword(f), "ip", "icmp", 1)}
+	either := []string{strings.Replace(translate.Keyword(f), "ip", "icmp", 1)}
 	for _, p := range cluster.Protocols() {
 		port := strings.ToLower(string(p)) + "." + side
 		either = append(either, fmt.Sprintf("%s < %d", port, first), fmt.Sprintf("%s > %d", port, last))

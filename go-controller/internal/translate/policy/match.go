@@ -8,6 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // direction is how ACLs match the packets of the connections that a rule is about.
@@ -42,19 +43,10 @@ func (d direction) acl(priority int, action, match string) *nbdb.ACL {
 func (d direction) pods(group string) string { return d.port + " == @" + group }
 
 // peers matches the other side: addresses, ranges and sets of one family. The names of sets begin with "$".
-func (d direction) peers(f names.Family, among ...string) string { return oneOf(f, d.side, among) }
+func (d direction) peers(f names.Family, among ...string) string { return translate.OneOf(f, d.side, among) }
 
 // server matches the address of the pod that is connected to.
-func server(f names.Family, among ...string) string { return oneOf(f, "dst", among) }
-
-// oneOf matches packets with one of these addresses on a side.
-func oneOf(f names.Family, side string, among []string) string {
-	field := keyword(f) + "." + side
-	if len(among) == 1 {
-		return field + " == " + among[0]
-	}
-	return field + " == {" + strings.Join(among, ", ") + "}"
-}
+func server(f names.Family, among ...string) string { return translate.OneOf(f, "dst", among) }
 
 // ports matches the port that is connected to: any of these, which are of one protocol and have no names.
 func ports(protocol cluster.Protocol, among []cluster.PolicyPort) string {
@@ -88,12 +80,4 @@ func address(p netip.Prefix) string {
 		return p.Addr().String()
 	}
 	return p.String()
-}
-
-// keyword matches the packets of a family, and begins the names of its fields.
-func keyword(f names.Family) string {
-	if f == names.IPv4 {
-		return "ip4"
-	}
-	return "ip6"
 }

@@ -179,7 +179,7 @@ func (a ruleACLs) others(rule cluster.PolicyRule, f names.Family) (sets []string
 			switch {
 			case names.FamilyOf(p.Addr().Is4()) != f:
 			case p.Bits() == 0:
-				return nil, keyword(f)
+				return nil, translate.Keyword(f)
 			default:
 				ranges = append(ranges, address(p))
 			}

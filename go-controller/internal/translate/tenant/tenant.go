@@ -1,8 +1,6 @@
 package tenant
 
 import (
-	"strings"
-
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -66,10 +64,11 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	in, to := m.In(nbdb.PortGroupTable, names.RoleGroup, "acls"), "outport == @"+group+" && "
 	rows := []nb.Row{m.Row(names.RoleGroup, &nbdb.PortGroup{Name: group})}
 	for _, f := range translate.Families(s) {
+		own, others := translate.OneOf(f, "src", sets(namespaces, f)), translate.OneOf(f, "src", subnets(s, f))
 		rows = append(rows,
-			m.Row(names.FamilyRole(names.RolePass, f), pass(to+from(f, sets(namespaces, f))), in),
+			m.Row(names.FamilyRole(names.RolePass, f), pass(to+own), in),
 			m.Row(names.FamilyRole(names.RoleDeny, f), &nbdb.ACL{Direction: nbdb.ACLDirectionToLport,
-				Priority: names.ACLTenantDeny, Action: nbdb.ACLActionDrop, Match: to + from(f, subnets(s, f))}, in))
+				Priority: names.ACLTenantDeny, Action: nbdb.ACLActionDrop, Match: to + others}, in))
 	}
 	return translate.Rows{Rows: rows}, nil
 }
@@ -85,7 +84,7 @@ func global(m translate.Maker, s *cluster.State, namespaces []string) []nb.Row {
 		rows = append(rows,
 			m.Row(names.FamilyRole(names.RoleAddresses, f), &nbdb.AddressSet{Name: nodes,
 				Addresses: index.TenantsOf(s).Nodes(f == names.IPv4)}),
-			m.Row(names.FamilyRole(names.RolePass, f), pass(from(f, append(sets(namespaces, f), "$"+nodes))),
+			m.Row(names.FamilyRole(names.RolePass, f), pass(translate.OneOf(f, "src", append(sets(namespaces, f), "$"+nodes))),
 				nb.Slot{In: group, Column: "acls"}))
 	}
 	return rows
@@ -96,15 +95,6 @@ func global(m translate.Maker, s *cluster.State, namespaces []string) []nb.Row {
 func pass(match string) *nbdb.ACL {
 	return &nbdb.ACL{Direction: nbdb.ACLDirectionToLport, Priority: names.ACLTenantPass, Action: nbdb.ACLActionPass,
 		Match: match}
-}
-
-// from matches packets from any of these addresses, ranges and sets of a family.
-func from(f names.Family, among []string) string {
-	field := map[names.Family]string{names.IPv4: "ip4.src", names.IPv6: "ip6.src"}[f]
-	if len(among) == 1 {
-		return field + " == " + among[0]
-	}
-	return field + " == {" + strings.Join(among, ", ") + "}"
 }
 
 // sets lists the address sets of namespaces.
