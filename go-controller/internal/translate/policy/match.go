@@ -43,7 +43,9 @@ func (d direction) acl(priority int, action, match string) *nbdb.ACL {
 func (d direction) pods(group string) string { return d.port + " == @" + group }
 
 // peers matches the other side: addresses, ranges and sets of one family. The names of sets begin with "$".
-func (d direction) peers(f names.Family, among ...string) string { return translate.OneOf(f, d.side, among) }
+func (d direction) peers(f names.Family, among ...string) string {
+	return translate.OneOf(f, d.side, among)
+}
 
 // server matches the address of the pod that is connected to.
 func server(f names.Family, among ...string) string { return translate.OneOf(f, "dst", among) }
