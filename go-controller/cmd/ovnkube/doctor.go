@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 )
 
@@ -37,14 +38,17 @@ func doctorFlags() []cli.Flag {
 
 // doctorConfig reads doctorFlags.
 func doctorConfig(c *cli.Context) (doctor.Config, error) {
-	n, err := nodeSettings(c)
+	k := kubernetesConfig(c)
+	haveKubernetes := k.Kubeconfig+k.APIServer+os.Getenv("KUBERNETES_SERVICE_HOST") != ""
+	var found config.Settings
+	if haveKubernetes {
+		found, _ = published(c.Context, k) // a check says if the API server does not answer
+	}
+	n, err := agentSettings(c, found)
 	if err != nil {
 		return doctor.Config{}, err
 	}
-	d := doctor.Config{
-		Node: n, Timeout: c.Duration("timeout"),
-		Kubernetes: n.Kubernetes.Kubeconfig+n.Kubernetes.APIServer+os.Getenv("KUBERNETES_SERVICE_HOST") != "",
-	}
+	d := doctor.Config{Node: n, Timeout: c.Duration("timeout"), Kubernetes: haveKubernetes}
 	if c.IsSet("nb-address") {
 		nb := northboundConfig(c)
 		d.Northbound = &nb

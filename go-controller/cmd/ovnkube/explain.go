@@ -228,7 +228,7 @@ func (e explainer) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := masterConfig(c)
+	m, err := runningMaster(c, log)
 	if err != nil {
 		return err
 	}

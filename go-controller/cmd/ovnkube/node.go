@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -102,15 +103,26 @@ func nodeSettings(c *cli.Context) (config.Node, error) {
 }
 
 func runNode(c *cli.Context) error {
-	conf, err := nodeSettings(c)
+	log, err := newLog(c, c.App.ErrWriter)
 	if err != nil {
+		return err
+	}
+	// What is wrong with the flags is said before the agent waits for a server.
+	conf, err := nodeSettings(c)
+	if err := errors.Join(err, conf.Validate()); err != nil {
+		return err
+	}
+	if err := config.RefuseTCP("--sb-address", conf.SBAddresses()); err != nil && !conf.AllowTCP {
+		return err
+	}
+	found, err := awaitPublished(c, conf.Kubernetes, log)
+	if err != nil {
+		return err
+	}
+	if conf, err = agentSettings(c, found); err != nil {
 		return err
 	}
 	if err := conf.Validate(); err != nil {
-		return err
-	}
-	log, err := newLog(c, c.App.ErrWriter)
-	if err != nil {
 		return err
 	}
 	return agent.Run(c.Context, conf, log)

@@ -63,7 +63,7 @@ func logAndMaster(c *cli.Context) (*slog.Logger, config.Master, error) {
 	if err != nil {
 		return nil, config.Master{}, err
 	}
-	m, err := masterConfig(c)
+	m, err := runningMaster(c, log)
 	warnTCP(c, "--nb-address", m.NB.Addresses)
 	return log, m, err
 }

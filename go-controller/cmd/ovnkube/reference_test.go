@@ -89,7 +89,7 @@ func commandsPage(t *testing.T) string {
 	}
 	b.WriteString("\n## The settings file and the Open_vSwitch row\n\n" +
 		"| flag | in the file | Open_vSwitch row, `external_ids:` |\n|---|---|---|\n")
-	for _, s := range settings() {
+	for _, s := range allSettings() {
 		row := ""
 		if s.ovs != "" {
 			row = "`" + s.ovs + "`"

@@ -27,8 +27,8 @@ type setting struct {
 	ovs     string // key in external_ids, "" for none
 }
 
-// settings lists all settings, by the names that the classic settings file has for them.
-func settings() []setting {
+// allSettings lists all settings, by the names that the classic settings file has for them.
+func allSettings() []setting {
 	return []setting{
 		{"kubeconfig", "kubernetes", "kubeconfig", ""},
 		{"k8s-apiserver", "kubernetes", "apiserver", "k8s-api-server"},
@@ -123,7 +123,7 @@ func rowSource(read func(key string) (string, error)) source {
 // fill sets unset flags from one source. It ignores the source's API server if haveServer; found says whether the
 // source set one.
 func fill(c *cli.Context, from source, haveServer bool) (found bool, err error) {
-	for _, s := range settings() {
+	for _, s := range allSettings() {
 		if !hasFlag(c.Command, s.flag) || c.IsSet(s.flag) {
 			continue
 		}
@@ -175,7 +175,7 @@ func settingsFile(c *cli.Context) (map[string]map[string]string, error) {
 		}
 		for _, key := range section.Keys() {
 			known := func(s setting) bool { return s.section == where && s.key == key.Name() }
-			if !slices.ContainsFunc(settings(), known) {
+			if !slices.ContainsFunc(allSettings(), known) {
 				warn(c.App.ErrWriter, fmt.Sprintf("--config-file %s: [%s] %s is not a setting: it is ignored",
 					name, section.Name(), key.Name()))
 				continue

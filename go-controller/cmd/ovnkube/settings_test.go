@@ -146,7 +146,7 @@ func TestBadSources(t *testing.T) {
 
 // Every setting is a flag of some command: renaming a flag must not lose its setting.
 func TestEverySettingIsAFlag(t *testing.T) {
-	for _, s := range settings() {
+	for _, s := range allSettings() {
 		if !slices.ContainsFunc(newApp().Commands, func(c *cli.Command) bool {
 			return hasFlag(c, s.flag) &&
 				hasFlag(c, configFlagName)

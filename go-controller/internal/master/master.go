@@ -209,6 +209,7 @@ func (m *master) lead(ctx context.Context) error {
 		case <-loop.InSync():
 			// The first lists are garbage now: return their memory.
 			debug.FreeOSMemory()
+			m.publish(ctx)
 		case <-ctx.Done():
 		}
 	})

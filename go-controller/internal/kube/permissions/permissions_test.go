@@ -39,7 +39,11 @@ compares it, and ` + "`go test ./go-controller/internal/kube/permissions -update
 			case r.Optional:
 				needed = "no"
 			}
-			fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", cmp.Or(r.Group, "core"), r.Resource,
+			resource := "`" + r.Resource + "`"
+			if r.Name != "" {
+				resource += " `" + r.Name + "`"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", cmp.Or(r.Group, "core"), resource,
 				strings.Join(r.Verbs, ", "), cmp.Or(r.Namespace, "all"), needed, r.Why)
 		}
 		b.WriteString("\n")
@@ -99,9 +103,10 @@ func TestRules(t *testing.T) {
 		"ovnkube master: policy.networking.k8s.io clusternetworkpolicies/status [patch]",
 		"ovnkube master:  events [create patch]",
 		"ovnkube master: k8s.ovn.org annotations [write]",
+		"ovnkube master:  configmaps [get update]", "ovnkube master:  configmaps [create]",
 		"ovnkube master: coordination.k8s.io leases [get list]",
 		"ovnkube master: coordination.k8s.io leases [get create update]",
-		"ovnkube node:  nodes [patch]", "ovnkube node:  nodes [get]",
+		"ovnkube node:  nodes [patch]", "ovnkube node:  nodes [get]", "ovnkube node:  configmaps [get]",
 		"ovnkube node: coordination.k8s.io leases [create patch]",
 	}
 	if !slices.Equal(got, want) {

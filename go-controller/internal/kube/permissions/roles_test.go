@@ -110,8 +110,11 @@ func roles(d kinds.Daemon) (out []any) {
 		if rules[r.Namespace] == nil && r.Namespace != "" {
 			namespaces = append(namespaces, r.Namespace)
 		}
-		rules[r.Namespace] = append(rules[r.Namespace],
-			rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs})
+		made := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: r.Verbs}
+		if r.Name != "" {
+			made.ResourceNames = []string{r.Name}
+		}
+		rules[r.Namespace] = append(rules[r.Namespace], made)
 	}
 	for _, namespace := range namespaces {
 		kind, meta := "Role", metav1.ObjectMeta{Name: who.name, Namespace: namespace}

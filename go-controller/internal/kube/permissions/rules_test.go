@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/settings"
 )
 
 // rule is one rule of a Role: what may be done with the objects of one resource.
@@ -18,6 +19,7 @@ type rule struct {
 	Verbs    []string
 	// Namespace has the objects; "" for all namespaces, and for objects without one.
 	Namespace string
+	Name      string // of the only object; "" for all
 	Optional  bool   // the daemon works without it
 	Why       string // what it is for
 }
@@ -69,7 +71,20 @@ func rulesOf(rows []kinds.Kind, d kinds.Daemon) (out []rule) {
 	case kinds.Agent:
 		out = append(out, core("nodes", "reads its own Node, and gateways", "get"))
 	}
-	return append(out, leases(d)...)
+	return append(append(out, settingsRules(d)...), leases(d)...)
+}
+
+// settingsRules are the rules about the ConfigMap with the cluster's settings. RBAC cannot restrict what is created by
+// its name.
+func settingsRules(d kinds.Daemon) []rule {
+	of := func(name, why string, verbs ...string) rule {
+		return rule{Resource: "configmaps", Verbs: verbs, Namespace: settings.Namespace, Name: name, Optional: true, Why: why}
+	}
+	if d == kinds.Master {
+		return []rule{of(settings.Name, "publishes the settings", "get", "update"),
+			of("", "publishes the settings the first time", "create")}
+	}
+	return []rule{of(settings.Name, "reads the settings that its flags leave out", "get")}
 }
 
 // leases are the rules about Leases. The namespace of leader election is the default of --leader-elect-namespace.

@@ -1,0 +1,65 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Settings are values of flags on which the programs of a cluster must agree: the flag without its dashes, and its
+// value in the form that the flag takes.
+type Settings map[string]string
+
+// Settings are all settings that shape the logical network. The master publishes them.
+func (c Cluster) Settings() Settings {
+	s := shared(c.Subnets, c.JoinSubnets, c.Services)
+	s["k8s-service-cidrs"] = PrefixList(c.ServiceCIDRs)
+	s["gateway-cidrs"], s["gateway-pin-cidrs"] = PrefixList(c.Claims.GatewayCIDRs), PrefixList(c.Claims.PinCIDRs)
+	s["multitenant"], s["acl-log-rate"] = strconv.FormatBool(c.Multitenant), strconv.Itoa(c.ACLLogRate)
+	if c.RouterNamed {
+		s["router-name"] = c.RouterName
+	}
+	return s
+}
+
+// Settings are those of an agent that must be the master's.
+func (n Node) Settings() Settings {
+	s := shared(n.ClusterSubnets, n.JoinSubnets, n.Services)
+	s["k8s-service-cidrs"] = PrefixList(n.ServiceCIDRs)
+	return s
+}
+
+func shared(subnets []ClusterSubnet, join []netip.Prefix, services Services) Settings {
+	return Settings{
+		"cluster-subnets":       SubnetList(subnets),
+		"join-subnet":           PrefixList(join),
+		"external-ip-cidrs":     PrefixList(services.ExternalCIDRs),
+		"max-service-vips":      strconv.Itoa(services.MaxVIPs),
+		"max-service-endpoints": strconv.Itoa(services.MaxEndpoints),
+	}
+}
+
+// Agree returns an error for each setting that both have with different values. The order in a list does not matter.
+// where says who published the others.
+func (s Settings) Agree(published Settings, where string) error {
+	var errs []error
+	for _, flag := range slices.Sorted(maps.Keys(s)) {
+		theirs, ok := published[flag]
+		if ok && !sameList(s[flag], theirs) {
+			errs = append(errs, fmt.Errorf("--%s %s: the master runs with %s (%s): want the same, or leave it out",
+				flag, quoteEmpty(s[flag]), quoteEmpty(theirs), where))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func quoteEmpty(value string) string { return cmp.Or(value, `""`) }
+
+func sameList(a, b string) bool {
+	return slices.Equal(slices.Sorted(strings.SplitSeq(a, ",")), slices.Sorted(strings.SplitSeq(b, ",")))
+}
