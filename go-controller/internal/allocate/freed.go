@@ -26,6 +26,9 @@ type freedSet struct {
 	over  []netip.Prefix
 
 	subnets map[netip.Prefix]bool // those of until that are no addresses
+
+	reserved        map[netip.Prefix]bool // addresses; see Ledger.Reserve
+	reservedSubnets map[netip.Prefix]bool
 }
 
 func newFreedSet() *freedSet {
@@ -47,18 +50,24 @@ func (f *freedSet) set(p netip.Prefix, until int64) {
 }
 
 func (f *freedSet) has(a netip.Addr) bool {
-	_, ok := f.until[ipnet.Single(a)]
-	return ok
+	p := ipnet.Single(a)
+	_, ok := f.until[p]
+	return ok || f.reserved[p]
 }
+
+// size is how many addresses and subnets must not be given, at most.
+func (f *freedSet) size() int { return len(f.until) + len(f.reserved) }
 
 // overlapping is a freed subnet that overlaps s.
 func (f *freedSet) overlapping(s netip.Prefix) (netip.Prefix, bool) {
-	if f.subnets[s] {
-		return s, true
-	}
-	for o := range f.subnets {
-		if o.Overlaps(s) {
-			return o, true
+	for _, subnets := range []map[netip.Prefix]bool{f.subnets, f.reservedSubnets} {
+		if subnets[s] {
+			return s, true
+		}
+		for o := range subnets {
+			if o.Overlaps(s) {
+				return o, true
+			}
 		}
 	}
 	return netip.Prefix{}, false
@@ -116,6 +125,27 @@ func (l *Ledger) Keep(freed Freed) {
 	}
 	l.freed.advance(l.freed.now)
 }
+
+// Reserve has the ledger not give, in the cluster's own network, the addresses and subnets of rows whose removal waits:
+// their objects may still exist. It replaces what was reserved before, and is true when there is less than before.
+// Claims are honoured all the same.
+func (l *Ledger) Reserve(held []netip.Prefix) (fewer bool) {
+	f := l.freed
+	fewer = len(held) < len(f.reserved)+len(f.reservedSubnets)
+	f.reserved, f.reservedSubnets = map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
+	for _, p := range held {
+		if p.IsSingleIP() {
+			f.reserved[p] = true
+		} else {
+			f.reservedSubnets[p] = true
+		}
+	}
+	l.retry = l.retry || fewer && l.waits()
+	return fewer
+}
+
+// Reserved is true for an address of the cluster's own network that Reserve has named.
+func (l *Ledger) Reserved(a netip.Addr) bool { return l.freed.reserved[ipnet.Single(a)] }
 
 // Freed is what was freed lately in the cluster's own network. What was freed in others is not recorded.
 func (l *Ledger) Freed() Freed { return maps.Clone(l.freed.until) }

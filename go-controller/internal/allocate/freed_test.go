@@ -3,6 +3,7 @@ package allocate
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -154,5 +155,33 @@ func TestFreedInSeveralNetworks(t *testing.T) {
 	w.wait(1)
 	if got := in("a"); got != freed {
 		t.Errorf("a has %q in blue after a minute, want %q", got, freed)
+	}
+}
+
+// What is reserved is given to nobody, however long that lasts, and again at once when it is reserved no more.
+func TestReserved(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/28/29,fd01::/63/64") // two nodes of three pods
+	w.pause = 0
+	w.put(node("n1", 1))
+	prefixes := func(texts ...string) (out []netip.Prefix) {
+		for _, p := range texts {
+			out = append(out, netip.MustParsePrefix(p))
+		}
+		return out
+	}
+	w.ledger.Reserve(prefixes("10.0.0.3/32", "fd01::4/128", "10.0.0.8/29"))
+	w.put(pod("a", "n1"), node("n2", 2))
+	w.address("a", "10.0.0.4 fd01::3")
+	w.subnets("n2", "")
+	w.wait(2 * freedFor)
+	w.put(pod("b", "n1"))
+	w.address("b", "10.0.0.5 fd01::5")
+	w.put(pod("c", "n1"))
+	w.address("c", "")
+	w.ledger.Reserve(nil)
+	w.wait(1)
+	w.address("c", "10.0.0.3 fd01::6")
+	if got := fmt.Sprint(w.state.NodeSubnets["n2"]); !strings.Contains(got, "10.0.0.8/29") {
+		t.Errorf("n2 has %s after the reservation, want 10.0.0.8/29", got)
 	}
 }

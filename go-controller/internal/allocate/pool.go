@@ -48,7 +48,7 @@ func (p *pool) take(pod cluster.Name, freed *freedSet) (n uint64, ok bool) {
 		return 0, false
 	}
 	// So many numbers can't all be in use or freed lately, unless there are fewer.
-	tries := min(uint64(len(p.used)+len(freed.until)), p.last-firstPod) + 1
+	tries := min(uint64(len(p.used)+freed.size()), p.last-firstPod) + 1
 	for n = p.next; tries > 0; tries-- {
 		if n > p.last || n < firstPod {
 			n = firstPod

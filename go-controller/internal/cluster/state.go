@@ -48,6 +48,7 @@ type State struct {
 // HeldPolicies is for which kinds of policies what isolates pods stays.
 type HeldPolicies struct {
 	Any    bool // any kind
+	Logged bool // ACLs of any kind that log, and name the meter
 	Tiered bool // ClusterNetworkPolicies, or tenants, whose ACLs pass what policies in the same tier would decide
 }
 

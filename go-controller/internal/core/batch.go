@@ -20,7 +20,7 @@ type Batch struct {
 	Judged  []cluster.Judged // objects and the conditions that their statuses are to have
 	Ops     int              // the number of operations of all plans, at most
 	Full    int              // the number at which only owners that must change together with others are taken, too
-	// Hold leaves ports in the groups that they are in, and selectors their rows: see cluster.HeldPolicies.
+	// Hold leaves ports and reserved addresses where they are, and selectors their rows: see cluster.HeldPolicies.
 	Hold bool
 
 	core     *Core
@@ -117,7 +117,7 @@ func (b *Batch) add(o nb.Owner, last bool) (vanished bool) {
 func (b *Batch) plan(o nb.Owner, rows []nb.Row) {
 	p, err := b.core.Schema.Plan(b.view, o, rows, b.inserted)
 	if b.Hold {
-		p = holding(p, b.core.State.Config.Multitenant)
+		p = holding(p, b.core.State.Config.Multitenant, b.core.reserved)
 	}
 	switch {
 	case err != nil:

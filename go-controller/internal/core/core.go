@@ -1,6 +1,8 @@
 package core
 
 import (
+	"net/netip"
+
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
@@ -105,3 +107,9 @@ func (c *Core) Rows(o nb.Owner) (translate.Rows, error) { return c.translators.R
 
 // Ledger records who holds what.
 func (c *Core) Ledger() *allocate.Ledger { return c.ledger }
+
+// reserved is true for an address that a pod may have whose removal waits.
+func (c *Core) reserved(address string) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && c.ledger.Reserved(a)
+}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -8,10 +9,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// holding is the part of a plan that takes nothing from policies whose removal waits: no port leaves a group, and no
-// group or set of a selector is deleted. A port that is deleted leaves its groups. While there are tenants, a port
-// leaves the group of its former one: that is not among what is unknown.
-func holding(p nb.Plan, tenants bool) nb.Plan {
+// holding is the part of a plan that takes nothing from policies whose removal waits: no port leaves a group, no group
+// or set of a selector is deleted, and no address leaves a set that is reserved for a pod whose removal waits. A port
+// that is deleted leaves its groups. While there are tenants, a port leaves the group of its former one: that is not
+// among what is unknown.
+func holding(p nb.Plan, tenants bool, reserved func(address string) bool) nb.Plan {
 	out := nb.Plan{Owner: p.Owner}
 	kept, deleted := map[nb.Ref]bool{}, map[nb.Ref]bool{}
 	for _, r := range p.Rows {
@@ -23,6 +25,11 @@ func holding(p nb.Plan, tenants bool) nb.Plan {
 		default:
 			deleted[r.Ref()] = true
 		}
+		if r.Key.Table == nbdb.AddressSetTable && r.Verb == nb.Update {
+			if r.Columns = keeping(r.Columns, reserved); len(r.Columns) == 0 {
+				continue
+			}
+		}
 		out.Rows = append(out.Rows, r)
 	}
 	for _, m := range p.Members {
@@ -33,6 +40,20 @@ func holding(p nb.Plan, tenants bool) nb.Plan {
 		if !leaves && !kept[m.Ref()] {
 			out.Members = append(out.Members, m)
 		}
+	}
+	return out
+}
+
+// keeping is the changes of an address set without the removal of reserved addresses.
+func keeping(changes []nb.ColumnChange, reserved func(address string) bool) (out []nb.ColumnChange) {
+	for _, c := range changes {
+		if c.Column == "addresses" {
+			c.Remove = slices.DeleteFunc(slices.Clone(c.Remove), reserved)
+			if len(c.Add)+len(c.Remove) == 0 {
+				continue
+			}
+		}
+		out = append(out, c)
 	}
 	return out
 }

@@ -16,7 +16,7 @@ func TestHoldingLeavesFormerTenants(t *testing.T) {
 		p := nb.Plan{Members: []nb.Membership{{In: group, Remove: true, UUID: "u",
 			Slot: nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable}, Column: "ports"}}}}
 		for tenants, n := range want {
-			if got := len(holding(p, tenants).Members); got != n {
+			if got := len(holding(p, tenants, nil).Members); got != n {
 				t.Errorf("%s, tenants %v: %d ports leave, want %d", group, tenants, got, n)
 			}
 		}

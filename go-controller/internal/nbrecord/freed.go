@@ -18,8 +18,17 @@ import (
 // Freed is what an earlier master freed lately, as it recorded that, and what the rows of objects have that are gone by
 // now: the time at which each may be given again.
 func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[netip.Prefix]int64 {
-	out, view := session.Freed(), session.View()
-	for _, o := range session.Owners() {
+	out := session.Freed()
+	for _, p := range (Records{}).Unclaimed(s, session, session.Owners()) {
+		out[p] = math.MaxInt64
+	}
+	return out
+}
+
+// Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone.
+func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) (out []netip.Prefix) {
+	view := session.View()
+	for _, o := range owners {
 		if !granted(s, o) {
 			continue
 		}
@@ -29,7 +38,7 @@ func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[netip.Prefix]
 				if !slices.ContainsFunc(claimed, func(q netip.Prefix) bool {
 					return q == p || p.IsSingleIP() && q.Addr() == p.Addr()
 				}) {
-					out[p] = math.MaxInt64
+					out = append(out, p)
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
 // guard holds back owners that want nothing any more, when a full pass would remove many rows. An API server that lists
@@ -17,6 +18,7 @@ type guard struct {
 	review bool // the owners or the approval may have changed
 	// isolates is true when pods were isolated. Which policies did that is not known: many have no rows of their own.
 	isolates bool
+	logs     bool // there was a meter of ACLs that log
 
 	reported string // the digest in the last Event
 }
@@ -36,6 +38,8 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 		l.guard.held[o] = true
 	}
 	l.guard.isolates = slices.ContainsFunc(owners, func(o nb.Owner) bool { return o.Kind == names.KindIsolation })
+	cluster := l.session.View().Owned(nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
+	l.guard.logs = slices.ContainsFunc(cluster, func(r nb.Ref) bool { return r.Table == nbdb.MeterTable })
 	l.Core.State.Held = l.guard.policies()
 	l.hold(r)
 	l.Log.Error("the removal of many rows waits for ovnkube approve", "rows", r.Rows, "of", r.Of, "owners",
@@ -46,13 +50,14 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 func (l *Loop) release() {
 	l.guard = guard{}
 	l.Core.State.Held = l.guard.policies()
+	l.Core.Ledger().Reserve(nil)
 	l.heldBack.Store(nil)
 	l.Metrics.HeldBack.Set(0)
 }
 
 // policies is which policies are, or may be, among what is held back.
 func (g *guard) policies() cluster.HeldPolicies {
-	out := cluster.HeldPolicies{Any: g.isolates}
+	out := cluster.HeldPolicies{Any: g.isolates, Logged: g.logs}
 	for o := range g.held {
 		out.Tiered = out.Tiered || o.Kind == names.KindClusterPolicy || o.Kind == names.KindTenant
 	}
@@ -63,8 +68,12 @@ func (g *guard) policies() cluster.HeldPolicies {
 // the cluster.
 const ReasonHeldBack = "RemovalHeldBack"
 
-// hold makes known what is held back.
+// hold makes known what is held back. Nobody is granted what its rows have: a pod that the API server does not list may
+// still run, with the address in its row.
 func (l *Loop) hold(r core.Removal) {
+	if l.Core.Ledger().Reserve(l.Recorder.Unclaimed(l.Core.State, l.session, r.Owners)) {
+		l.compareSets()
+	}
 	err := fmt.Errorf("the removal of %d of %d rows waits: ovnkube approve --digest %s removes them", r.Rows, r.Of,
 		r.Digest())
 	if digest := r.Digest(); l.guard.reported != digest {
@@ -97,6 +106,16 @@ func (l *Loop) reviewHeld() {
 	}
 	if before != l.Core.State.Held { // what stayed because of policies may go
 		l.compareAll(l.session.Owners())
+	}
+}
+
+// compareSets marks as dirty the owners of address sets, in which addresses may be that are not reserved any more.
+func (l *Loop) compareSets() {
+	view := l.session.View()
+	for _, o := range l.session.Owners() {
+		if slices.ContainsFunc(view.Owned(o), func(r nb.Ref) bool { return r.Table == nbdb.AddressSetTable }) {
+			l.dirty.add(o, fullPass)
+		}
 	}
 }
 

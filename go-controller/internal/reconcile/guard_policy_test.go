@@ -3,6 +3,8 @@ package reconcile
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -40,11 +43,28 @@ func (b *bed) policyRows() string {
 	for _, acl := range rows("ACL", "tier", "priority", "action", "match") {
 		out = append(out, strings.ReplaceAll(fmt.Sprint(acl), " ", ","))
 	}
+	for _, set := range rows("Address_Set", "name", "addresses") {
+		members := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(set[1]), "[set ["), "]]") // one is written without brackets
+		out = append(out, fmt.Sprint(set[0], " has ", members))
+	}
+	for _, meter := range rows("Meter", "name") {
+		out = append(out, fmt.Sprint("meter ", meter[0]))
+	}
 	for _, group := range rows("Port_Group", "name", "ports") {
 		out = append(out, fmt.Sprint(group[0], " has ", strings.Count(fmt.Sprint(group[1]), "uuid")))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
+}
+
+// part is what the feed has of some objects.
+func (f *feed) part(of []cluster.Object) (out []cluster.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range of {
+		out = append(out, f.objects[o.Ref()])
+	}
+	return out
 }
 
 // While the removal of policies waits for approval, they hold: the isolated pods stay isolated, in the tiers that they
@@ -60,27 +80,30 @@ func TestPoliciesHoldWhileTheirRemovalWaits(t *testing.T) {
 		&cluster.NetworkPolicy{Name: cluster.Name{Namespace: "default", Name: "web"}, UID: "u",
 			Ingress: cluster.PolicyRules{Isolates: true, Rules: []cluster.PolicyRule{any}}},
 		&cluster.TieredPolicy{Name: "guard", UID: "u", Tier: cluster.AdminTier,
+			Logging: cluster.Logging{Deny: "warning"},
 			Ingress: []cluster.TieredRule{{Action: cluster.Deny, PolicyRule: any}}}}
 	all := slices.Concat(few, policies)
 	for i := range 150 {
 		all = append(all, pod(fmt.Sprint("p", i), "n2"))
 	}
-	first := lead(t, remote, newFeed(all...), newCandidate("first"))
+	feed := newFeed(all...)
+	first := lead(t, remote, feed, newCandidate("first"))
 	first.inSync()
 	before := first.policyRows()
 	first.stop()
-	if !strings.Contains(before, "2,31000,drop") {
-		t.Fatalf("nothing is isolated:\n%s", before)
+	if !strings.Contains(before, "2,31000,drop") || !strings.Contains(before, "meter "+names.LogMeter) {
+		t.Fatalf("nothing is isolated, or logged:\n%s", before)
 	}
 
-	b := lead(t, remote, newFeed(few...), newCandidate("second"))
+	present := feed.part(few)
+	b := lead(t, remote, newFeed(present...), newCandidate("second"))
 	held := func() string { return fmt.Sprint(testutil.ToFloat64(b.metrics.HeldBack) > 150) }
 	b.eventually("rows are held back", "true", held)
 	b.taken()
 	if after := b.policyRows(); after != before {
 		t.Errorf("while the removal waits there is\n%s\nwant\n%s", after, before)
 	}
-	b.feed.drop(few[len(few)-1])
+	b.feed.drop(present[len(present)-1])
 	b.eventually("ports of n1", "default_a default_w0 default_w1 k8s-n1 stor-n1", b.portsOf("n1"))
 
 	// All policies are listed again. The end of one takes effect, although the removal of pods waits on.
@@ -119,4 +142,53 @@ func TestPoliciesEndWithTheApproval(t *testing.T) {
 	b.nbctl("set", "logical_router", "ovn_cluster_router", "external_ids:\""+names.ApprovalKey+"\"="+digest)
 	b.inSync()
 	b.eventually("isolation", "false", isolated)
+}
+
+// A policy that holds only because its removal waits allows nothing to a new pod that has the address of a former one.
+// Nobody is granted an address in a row whose removal waits.
+func TestHeldPoliciesAllowNothingToNewPods(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	friend := pod("friend", "n1")
+	friend.Labels = cluster.NewLabels(map[string]string{"app": "friend"})
+	feed := newFeed(append(someCluster(), &cluster.Namespace{Name: systemNamespace, UID: "uid"}, friend)...)
+	few := slices.Collect(maps.Values(feed.objects))
+	friends := cluster.PodSelector{Namespace: "default", Pods: cluster.NewLabelSelector(
+		cluster.Requirement{Key: "app", Operator: cluster.In, Values: []string{"friend"}})}
+	feed.put(&cluster.NetworkPolicy{Name: cluster.Name{Namespace: "default", Name: "web"}, UID: "u",
+		Ingress: cluster.PolicyRules{Isolates: true, Rules: []cluster.PolicyRule{{AnyPort: true,
+			Peers: []cluster.PolicyPeer{{Pods: &friends}}}}}})
+	for i := range 150 {
+		feed.put(pod(fmt.Sprint("p", i), "n2"))
+	}
+	first := lead(t, remote, feed, newCandidate("first"))
+	first.inSync()
+	lost := first.addresses("default_p0")()
+	first.stop()
+
+	b := lead(t, remote, newFeed(feed.part(few)...), newCandidate("second"))
+	b.eventually("rows are held back", "true", func() string {
+		return fmt.Sprint(testutil.ToFloat64(b.metrics.HeldBack) > 150)
+	})
+	b.taken()
+	address := strings.Fields(b.addresses("default_friend")())[1]
+	set := names.SelectorAddressSet(index.SelectorHash(friends), names.IPv4)
+	holds := func() bool { return strings.Contains(b.policyRows(), set+" has "+address) }
+	if !holds() {
+		t.Fatalf("no set of the policy has the friend's address %s:\n%s", address, b.policyRows())
+	}
+	friend = b.feed.objects[friend.Ref()].(*cluster.Pod)
+	b.feed.drop(friend)
+	thief := *friend
+	thief.Name.Name, thief.UID, thief.Labels = "thief", "uid-thief", cluster.NewLabels(nil)
+	b.feed.put(&thief)
+	b.eventually("the thief's address", "true", func() string {
+		return fmt.Sprint(strings.Contains(b.addresses("default_thief")(), address))
+	})
+	if got := b.policyRows(); holds() || !strings.Contains(got, "31000,drop") {
+		t.Errorf("the policy's set still has %s, or nothing is isolated:\n%s", address, got)
+	}
+	b.stop()
+	if !b.loop.Core.Ledger().Reserved(netip.MustParseAddr(strings.Fields(lost)[1])) {
+		t.Errorf("%s of a pod whose removal waits may be granted", lost)
+	}
 }

@@ -40,6 +40,8 @@ type Recorder interface {
 	Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event, []cluster.Problem)
 	// Freed is what must not be given before some time, in seconds since 1970: it was freed lately.
 	Freed(s *cluster.State, session *ovsdb.Session) map[netip.Prefix]int64
+	// Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone.
+	Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) []netip.Prefix
 }
 
 // Monitor finds out what can only be known by waiting: which gateways are down.

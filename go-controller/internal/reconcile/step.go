@@ -55,6 +55,9 @@ func (l *Loop) batch() *batch {
 		l.dirty.take(time.Now(), filling{l, b})
 	}
 	b.Settle()
+	if b.Hold {
+		b.Disinherit(l.session.Owners())
+	}
 	l.settled(b)
 	return b
 }

@@ -10,9 +10,10 @@ import (
 )
 
 // logMeter limits how many lines an ACL logs. It is fair: each ACL has the whole rate on each node, so that one that
-// logs much hides no line of another (ovn-nb(5), Meter fair).
+// logs much hides no line of another (ovn-nb(5), Meter fair). The meter stays while ACLs that name it wait for their
+// removal: an ACL whose meter is gone logs without a limit.
 func logMeter(m translate.Maker, s *cluster.State) []nb.Row {
-	if s.Config.ACLLogRate <= 0 || !index.LoggingIn(s).Any() {
+	if s.Config.ACLLogRate <= 0 || !index.LoggingIn(s).Any() && !s.Held.Logged {
 		return nil
 	}
 	fair := true
