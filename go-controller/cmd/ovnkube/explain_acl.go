@@ -18,48 +18,76 @@ func aclFlag() cli.Flag {
 		"and rule decided, and whose the addresses are; - reads the log from standard input"}
 }
 
-// explainACL explains the lines of --acl.
+// explainACL explains the line of --acl, or those of standard input.
 func explainACL(c *cli.Context) error {
-	lines := []string{c.String("acl")}
-	if lines[0] == "-" {
-		var err error
-		if lines, err = aclLines(c.App.Reader); err != nil {
-			return err
-		}
-	}
 	write, err := textOrJSON(c)
 	if err != nil {
 		return err
 	}
 	broken, err := reachable(c, func(r *reach.Cluster) error {
-		var errs []error
-		for _, line := range lines {
-			x, err := r.Logged(line)
-			if err == nil {
-				err = write(x)
-			}
-			errs = append(errs, err)
+		if line := c.String("acl"); line != "-" {
+			return explainLine(r, line, write)
 		}
-		return errors.Join(errs...)
+		return explainLog(c, r, write)
 	})
 	return errors.Join(err, broken)
 }
 
-// aclLines reads the lines of a log that are about ACLs.
-func aclLines(log io.Reader) ([]string, error) {
-	var out []string
-	for in := bufio.NewReader(log); ; {
-		line, err := in.ReadString('\n')
+func explainLine(r *reach.Cluster, line string, write func(printable) error) error {
+	x, err := r.Logged(line)
+	if err != nil {
+		return err
+	}
+	return write(x)
+}
+
+// explainLog explains the lines of a log on standard input that are about ACLs, each as soon as it is read. It counts
+// those that are of no policy: anybody may log something about ACLs of their own.
+func explainLog(c *cli.Context, r *reach.Cluster, write func(printable) error) error {
+	lines, foreign := 0, 0
+	for in := bufio.NewReaderSize(c.App.Reader, mostLine); ; {
+		line, end := readLine(in)
 		if reach.IsACLLine(line) {
-			out = append(out, strings.TrimSpace(line))
+			lines++
+			switch err := explainLine(r, line, write); {
+			case errors.Is(err, reach.ErrNoPolicyLine):
+				foreign++
+			case err != nil:
+				return err
+			}
 		}
-		switch {
-		case errors.Is(err, io.EOF) && len(out) > 0:
-			return out, nil
-		case errors.Is(err, io.EOF):
-			return nil, errors.New("explain --acl -: standard input has no line about an ACL")
-		case err != nil:
-			return nil, fmt.Errorf("reading standard input: %w", err)
+		if end != nil {
+			if foreign > 0 {
+				fmt.Fprintf(c.App.ErrWriter, "%d of %d lines about ACLs are left out: of no policy, or damaged\n", foreign, lines)
+			}
+			return logEnd(end, lines)
 		}
 	}
+}
+
+// logEnd is the error of a log that ends with err.
+func logEnd(err error, lines int) error {
+	switch {
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("reading standard input: %w", err)
+	case lines == 0:
+		return errors.New("explain --acl -: standard input has no line about an ACL")
+	}
+	return nil
+}
+
+// mostLine is how many bytes of a line are read. ovn-controller's lines about ACLs have less than 1,000.
+const mostLine = 64 << 10
+
+// readLine reads a line, of which it returns no more than mostLine bytes. An error comes with the last line.
+func readLine(in *bufio.Reader) (string, error) {
+	line, err := in.ReadSlice('\n')
+	out := strings.TrimSpace(string(line))
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = in.ReadSlice('\n')
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return out, fmt.Errorf("reading a line: %w", err)
+	}
+	return out, err
 }

@@ -50,6 +50,9 @@ func TestExplainACL(t *testing.T) {
 			"spec.egress[0]; the policy does not exist any more\n"}},
 		{loggedBy("<unnamed>", "drop", loggedTCP), 1, []string{`the ACL "<unnamed>" is of no policy: want a name such as`}},
 		{loggedBy("NP:shop/web:ingress:0", "drop", "tcp,nw_src=10.128.0.3"), 1, []string{"nw_dst or ipv6_dst"}},
+		{loggedBy("NP:shop/web:ingress:0\x1b[2J", "drop", loggedTCP), 1, []string{`is of no policy`}},
+		{loggedBy("NP:shop/web:ingress:0", "al\x1blow", loggedTCP), 1, []string{`want a line of ovn-controller's log`}},
+		{loggedBy("NP:shop/web:ingress:0", "allow", "t\x1bcp,nw_src=10.128.0.3"), 1, []string{`want a line of ovn-con`}},
 		{"INFO|connected", 1, []string{`reading "INFO|connected": want a line of ovn-controller's log`}},
 	} {
 		got := ovnkube(t.Context(), nil, "explain", "--acl", c.line, "-f", file)
@@ -60,10 +63,13 @@ func TestExplainACL(t *testing.T) {
 		}
 	}
 	log := "INFO|connected\n" + loggedBy("NP:shop/web:ingress:0", "allow", loggedTCP) + "INFO|other\n" +
+		loggedBy("<unnamed>", "drop", loggedTCP) + strings.Repeat("x", 1<<20) + "\n" +
+		loggedBy("NP:shop/web:ingress:0", "drop", "tcp,nw_src=damaged") +
 		strings.TrimSpace(loggedBy("CNP:guard:ingress:0", "drop", loggedTCP))
 	got := ovnkube(t.Context(), strings.NewReader(log), "explain", "--acl", "-", "-f", file, "-o", "json")
 	if got.exit != exit || !strings.Contains(got.stdout, `"field": "spec.ingress[0]"`) ||
-		strings.Count(got.stdout, `"verdict"`) != 2 || !strings.Contains(got.stdout, `"object": "cnp/guard"`) {
+		strings.Count(got.stdout, `"verdict"`) != 2 ||
+		!strings.Contains(got.stderr, "2 of 4 lines about ACLs are left out: of no policy, or damaged\n") || !strings.Contains(got.stdout, `"object": "cnp/guard"`) {
 		t.Errorf("the log on standard input:\n%s", got)
 	}
 	got = ovnkube(t.Context(), strings.NewReader("INFO|connected\n"), "explain", "--acl", "-", "-f", file)

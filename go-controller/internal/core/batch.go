@@ -17,13 +17,13 @@ type Batch struct {
 	Done    []nb.Owner // owners whose rows are as they should be
 	Failed  []Failure
 	Reports []Report
-	Judged  []cluster.Judged // objects and the conditions that their statuses are to have
-	Ops     int              // the number of operations of all plans, at most
-	Full    int              // the number at which only owners that must change together with others are taken, too
+	Ops     int // the number of operations of all plans, at most
+	Full    int // the number at which only owners that must change together with others are taken, too
 	// Hold leaves ports and reserved addresses where they are, and selectors their rows: see cluster.HeldPolicies.
 	Hold bool
 
 	core     *Core
+	verdicts map[nb.Owner]verdict
 	size     int // see largest
 	view     nb.View
 	claim    func([]nb.Row)
@@ -54,7 +54,8 @@ func (f Failure) MissingParent() (s nb.Slot, ok bool) {
 // NewBatch is an empty batch for a database as v shows it. claim, unless nil, is called with the rows that each owner
 // wants.
 func (c *Core) NewBatch(v nb.View, claim func([]nb.Row)) *Batch {
-	return &Batch{Full: FullOps, core: c, view: v, claim: claim, inserted: nb.Scope{}}
+	return &Batch{Full: FullOps, core: c, view: v, claim: claim, inserted: nb.Scope{},
+		verdicts: map[nb.Owner]verdict{}}
 }
 
 // FullOps is the number of operations at which a transaction is full.
@@ -101,7 +102,7 @@ func (b *Batch) add(o nb.Owner, last bool) (vanished bool) {
 		b.Reports = append(b.Reports, Report{o, want.Reports})
 	}
 	if want.Judged != nil {
-		b.Judged = append(b.Judged, *want.Judged)
+		b.judge(o, *want.Judged)
 	}
 	if err != nil {
 		b.Failed = append(b.Failed, Failure{o, fmt.Errorf("translating %s: %w", o, err)})

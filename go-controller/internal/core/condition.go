@@ -3,6 +3,7 @@ package core
 import (
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
 // status is what is known of the status of an object.
@@ -10,6 +11,20 @@ type status struct {
 	observed cluster.Observed
 	want     *cluster.Judged // nil until it was judged
 	asked    allocate.Status // what was last asked for, so that it is asked for once
+	changes  int             // how often what the object says has changed
+}
+
+// verdict is the condition that an object is to have once the rows of its owner are in the database.
+type verdict struct {
+	cluster.Judged
+	changes int // of the status when the object was judged
+}
+
+// judge records the condition for what the object says now.
+func (b *Batch) judge(o nb.Owner, j cluster.Judged) {
+	if s := b.core.statuses[j.Ref]; s != nil {
+		b.verdicts[o] = verdict{j, s.changes}
+	}
 }
 
 // observe records what an event says of an object's status. It is the first to see an event.
@@ -27,13 +42,18 @@ func (c *Core) observe(e cluster.Event) {
 	s.observed = o.Observe()
 }
 
-// Conditions lists the conditions that a batch has found and that the objects do not have.
-func (c *Core) Conditions(b *Batch) []allocate.Patch {
+// Conditions lists the conditions that objects lack, of those that a batch has found. The owners are those whose rows are
+// in the database: a condition must not say more than that. An object that has changed meanwhile is judged again later.
+func (c *Core) Conditions(b *Batch, owners []nb.Owner) []allocate.Patch {
 	var out []allocate.Patch
-	for _, j := range b.Judged {
-		if s := c.statuses[j.Ref]; s != nil {
-			s.want = &j
-			out = append(out, c.condition(j.Ref)...)
+	for _, o := range owners {
+		v, ok := b.verdicts[o]
+		if !ok {
+			continue
+		}
+		if s := c.statuses[v.Ref]; s != nil && s.changes == v.changes {
+			s.want = &v.Judged
+			out = append(out, c.condition(v.Ref)...)
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
@@ -22,7 +23,7 @@ func (w *world) see(o cluster.Object) (patches []allocate.Patch, planned int) {
 	if err := w.db.Apply(b.Plans...); err != nil {
 		w.t.Fatal(err)
 	}
-	return append(r.Patches, w.Conditions(b)...), len(r.Dirty)
+	return append(r.Patches, w.Conditions(b, slices.Concat(b.Done, r.Dirty))...), len(r.Dirty)
 }
 
 // A condition is written when the object has another or none, once; its echo concerns no owner.
@@ -90,5 +91,25 @@ func TestConditionsAfterRestart(t *testing.T) {
 		Generation: 7}
 	if patches, planned := w.see(judged(7, "a", own)); len(patches) > 0 || planned == 0 {
 		t.Errorf("patches %+v of %d owners", patches, planned)
+	}
+}
+
+// A policy is not accepted before its rows are in the database, and never for what it said before.
+func TestConditionsFollowTheRows(t *testing.T) {
+	w := newWorld(t)
+	p := judged(1, "", cluster.Condition{})
+	r := w.Step([]cluster.Event{{Ref: p.Ref(), New: p}})
+	b := w.Plan(w.db, r.Dirty, nil)
+	if patches := w.Conditions(b, nil); len(patches) > 0 {
+		t.Errorf("patches %+v before any row was written", patches)
+	}
+	again := w.Plan(w.db, r.Dirty, nil)
+	if patches := w.Conditions(again, r.Dirty); len(patches) != 1 {
+		t.Errorf("patches %+v, want one", patches)
+	}
+	changed := judged(2, "", cluster.Condition{}, cluster.Problem{Reason: "UnknownPolicyField", Message: "spec.more"})
+	w.Step([]cluster.Event{{Ref: changed.Ref(), New: changed}})
+	if patches := w.Conditions(b, r.Dirty); len(patches) > 0 {
+		t.Errorf("patches %+v for what the policy said before", patches)
 	}
 }

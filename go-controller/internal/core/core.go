@@ -58,6 +58,7 @@ func (c *Core) Step(events []cluster.Event) Result {
 				out.Changes = append(out.Changes, change)
 				if s := c.statuses[e.Ref]; s != nil {
 					s.want = nil // until what it says now is judged
+					s.changes++
 				}
 			} else { // it is judged as before
 				out.Patches = append(out.Patches, c.condition(e.Ref)...)

@@ -1,6 +1,9 @@
 package names
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // LogMeter is the name of the meter of all ACLs that log.
 const LogMeter = "acl-logging"
@@ -36,17 +39,19 @@ func (r LoggedRule) String() string {
 // ParseLoggedRule reads the name of an ACL. cut is true when the owner is only the begin of its name, and a hash. ok is
 // false for other ACLs.
 func ParseLoggedRule(name string) (r LoggedRule, cut, ok bool) {
-	parts := strings.Split(name, ":")
-	if len(parts) != 4 || parts[2] != RoleIngress && parts[2] != RoleEgress {
+	parts := loggedName().FindStringSubmatch(name)
+	if parts == nil {
 		return r, false, false
 	}
-	r = LoggedRule{KindPolicy, parts[1], parts[2], parts[3]}
-	switch parts[0] {
-	case "CNP":
+	r = LoggedRule{KindPolicy, parts[2], parts[3], parts[4]}
+	if parts[1] == "CNP" {
 		r.Kind = KindClusterPolicy
-	case "NP":
-	default:
-		return r, false, false
 	}
 	return r, strings.Contains(r.Owner, "~"), true
+}
+
+// loggedName matches the names that LoggedRule.String makes.
+func loggedName() *regexp.Regexp {
+	return regexp.MustCompile(`^(NP|CNP):([a-z0-9./~-]+):(` + RoleIngress + `|` + RoleEgress + `):([0-9]{1,9}|` +
+		DeniedByDefault + `)$`)
 }

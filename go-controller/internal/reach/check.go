@@ -19,11 +19,12 @@ type Cluster struct {
 	wanted   *verdict.Evaluator
 	byAddr   map[netip.Addr]End
 	database *database
+	logged   map[string]Logged // by the name of an ACL; see loggedAs
 }
 
 // New is a cluster with the rows that it wants.
 func New(c *core.Core, wanted verdict.Rows) *Cluster {
-	out := &Cluster{Core: c, wanted: verdict.New(wanted)}
+	out := &Cluster{Core: c, wanted: verdict.New(wanted), logged: map[string]Logged{}}
 	out.byAddr = out.addresses()
 	return out
 }

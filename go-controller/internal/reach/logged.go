@@ -3,6 +3,7 @@ package reach
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -19,7 +20,7 @@ import (
 
 // Logged explains a line that ovn-controller logged about an ACL. Addresses are those of who has them now.
 type Logged struct {
-	Verdict  string `json:"verdict"`            // what became of the packet: allow, drop or pass
+	Verdict  string `json:"verdict"`            // what became of the packet: allow, drop, reject or pass
 	Protocol string `json:"protocol,omitempty"` // such as tcp6
 	From     End    `json:"from"`
 	To       End    `json:"to"`
@@ -31,45 +32,66 @@ type Logged struct {
 	Rows     []Row  `json:"rows"` // the ACLs that log with this name now
 }
 
+// ErrNoPolicyLine says that a line is about an ACL, but cannot be explained: the ACL is of no policy, or the line is
+// damaged.
+var ErrNoPolicyLine = errors.New("not a line of a policy")
+
 // aclLine is the part of a line that tells of an ACL.
-var aclLine = regexp.MustCompile(`name="([^"]*)", verdict=(\S+), severity=\S+, direction=\S+: (\S+)`)
+var aclLine = regexp.MustCompile(
+	`name="([^"]*)", verdict=(allow|drop|reject|pass), severity=[a-z]+, direction=[a-z-]+: ([a-z0-9_]+),(\S+)`)
 
 // IsACLLine is true for a line about an ACL.
 func IsACLLine(line string) bool { return aclLine.MatchString(line) }
 
-// Logged explains a line.
+// Logged explains a line. An error that is ErrNoPolicyLine concerns this line alone.
 func (c *Cluster) Logged(line string) (*Logged, error) {
 	parts := aclLine.FindStringSubmatch(line)
 	if parts == nil {
 		return nil, fmt.Errorf("reading %.200q: want a line of ovn-controller's log with name=\"...\", verdict=..., and the "+
 			"packet", strings.TrimSpace(line))
 	}
-	rule, cut, ok := names.ParseLoggedRule(parts[1])
-	if !ok {
-		return nil, fmt.Errorf("the ACL %.64q is of no policy: want a name such as NP:shop/web:ingress:0", parts[1])
+	about, err := c.loggedAs(parts[1])
+	if err != nil {
+		return nil, err
 	}
-	out := &Logged{Verdict: parts[2], Rows: []Row{}}
-	if err := out.packet(c, parts[3]); err != nil {
-		return nil, fmt.Errorf("reading the packet of %.200q: %w", line, err)
+	out := about
+	out.Verdict, out.Protocol = parts[2], parts[3]
+	if err := out.packet(c, parts[4]); err != nil {
+		return nil, fmt.Errorf("%w: reading the packet of %.200q: %w", ErrNoPolicyLine, line, err)
 	}
-	if cut {
-		rule.Owner = c.uncut(rule, parts[1])
-	}
-	o := nb.Owner{Kind: rule.Kind, Name: rule.Owner}
-	out.Object = objectOf(o)
-	out.decided(c, rule)
-	return out, c.loggedRows(o, parts[1], out)
+	return &out, nil
 }
 
-// packet reads the packet as Open vSwitch prints flows.
+// loggedAs is what is known of all lines with the name of an ACL. A log has few names, and many lines.
+func (c *Cluster) loggedAs(acl string) (Logged, error) {
+	if known, ok := c.logged[acl]; ok {
+		return known, nil
+	}
+	rule, cut, ok := names.ParseLoggedRule(acl)
+	if !ok {
+		return Logged{}, fmt.Errorf("%w: the ACL %.64q is of no policy: want a name such as NP:shop/web:ingress:0",
+			ErrNoPolicyLine, acl)
+	}
+	if cut {
+		rule.Owner = c.uncut(rule, acl)
+	}
+	o := nb.Owner{Kind: rule.Kind, Name: rule.Owner}
+	out := Logged{Object: objectOf(o), Rows: []Row{}}
+	out.decided(c, rule)
+	if err := c.loggedRows(o, acl, &out); err != nil {
+		return Logged{}, err
+	}
+	c.logged[acl] = out
+	return out, nil
+}
+
+// packet reads the fields of the packet as Open vSwitch prints flows.
 func (l *Logged) packet(c *Cluster, text string) error {
-	fields := strings.Split(text, ",")
 	values := map[string]string{}
-	for _, f := range fields[1:] {
+	for f := range strings.SplitSeq(text, ",") {
 		k, v, _ := strings.Cut(f, "=")
 		values[k] = v
 	}
-	l.Protocol = fields[0]
 	for to, keys := range map[*End][]string{&l.From: {"nw_src", "ipv6_src"}, &l.To: {"nw_dst", "ipv6_dst"}} {
 		a, err := netip.ParseAddr(cmp.Or(values[keys[0]], values[keys[1]]))
 		if err != nil {

@@ -318,12 +318,12 @@ func TestUnansweredTransactionsShrink(t *testing.T) {
 		t.Errorf("%v of %d dirty owners wait, want the one that was alone", l.dirty.waiting, l.dirty.size)
 	}
 	for _, most := range []int{2, 4, 8} {
-		if l.finish(result{plans: plans(1)}); l.most != most {
+		if l.finish(result{plans: plans(1), batch: &core.Batch{}}); l.most != most {
 			t.Errorf("at most %d owners, want %d", l.most, most)
 		}
 	}
 	for range 10 {
-		l.finish(result{plans: plans(1)})
+		l.finish(result{plans: plans(1), batch: &core.Batch{}})
 	}
 	if l.most != 0 || len(l.dirty.waiting) != 0 {
 		t.Errorf("at most %d owners, %v wait; want any number, and none", l.most, l.dirty.waiting)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
@@ -61,7 +62,7 @@ func (l *Loop) lead(ctx context.Context) {
 	next := ovsdb.Epoch{Number: max(seen.Number, l.epoch) + 1, Leader: me, UID: l.uid()}
 	l.inFlight = true
 	go func() {
-		r := result{session: session, raised: next, plans: plans}
+		r := result{session: session, raised: next, plans: plans, batch: &core.Batch{}}
 		r.outcome, r.err = raise(ctx, l.Leader, session, seen, next, plans)
 		r.took = time.Since(started)
 		l.results <- r

@@ -123,6 +123,7 @@ type result struct {
 	session *ovsdb.Session
 	raised  ovsdb.Epoch // what the transaction was to record; zero for others
 	plans   []nb.Plan
+	batch   *core.Batch
 	causes  map[nb.Owner]cause
 	outcome ovsdb.Outcome
 	err     error

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/core"
@@ -107,7 +108,12 @@ func (l *Loop) settled(b *batch) {
 		}
 	}
 	l.reportAll(l.Core.News(b.Batch))
-	for _, p := range l.Core.Conditions(b.Batch) {
+	l.judge(b.Batch, b.Done)
+}
+
+// judge writes the conditions of objects whose owners' rows are in the database.
+func (l *Loop) judge(b *core.Batch, owners []nb.Owner) {
+	for _, p := range l.Core.Conditions(b, owners) {
 		l.Writer.Patch(p)
 	}
 }
@@ -122,7 +128,8 @@ func (l *Loop) send(ctx context.Context, b *batch) {
 	go func() {
 		// A transaction in flight is completed even when the program ends.
 		out, err := s.Transact(context.WithoutCancel(ctx), b.Plans)
-		l.results <- result{session: s, plans: b.Plans, causes: b.causes, outcome: out, err: err, took: time.Since(started)}
+		l.results <- result{session: s, plans: b.Plans, batch: b.Batch, causes: b.causes, outcome: out, err: err,
+			took: time.Since(started)}
 	}()
 }
 
@@ -208,6 +215,7 @@ func (l *Loop) committed(r result) {
 	for verb, name := range map[nb.Verb]string{nb.Insert: "insert", nb.Update: "update", nb.Delete: "delete"} {
 		l.Metrics.Rows.WithLabelValues(name).Add(float64(rows[verb]))
 	}
+	l.judge(r.batch, slices.DeleteFunc(ownersOf(r.plans), func(o nb.Owner) bool { return slices.Contains(r.outcome.Lost, o) }))
 	for _, o := range r.outcome.Lost {
 		wait := l.dirty.fail(o, time.Now())
 		l.Log.Warn("a row vanished while it was written to", "owner", o.String(), "retry", wait)

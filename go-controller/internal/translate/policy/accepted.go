@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
@@ -24,14 +25,14 @@ func accepted(p *cluster.TieredPolicy, problems, remarks []cluster.Problem) *clu
 		c.Reason, c.Message = remarks[0].Reason, ""
 	}
 	for i, r := range remarks {
-		if len(c.Message)+len(r.Message) > mostJudged {
+		if i > 0 && len(c.Message)+len(r.Message) > mostJudged {
 			c.Message += fmt.Sprintf("; and %d more", len(remarks)-i)
 			break
 		}
 		if i > 0 {
 			c.Message += "; "
 		}
-		c.Message += r.Message
+		c.Message += strings.ToValidUTF8(r.Message[:min(len(r.Message), mostJudged)], "")
 	}
 	return &cluster.Judged{Ref: p.Ref(), UID: p.UID, Condition: c}
 }

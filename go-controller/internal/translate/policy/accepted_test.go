@@ -16,6 +16,7 @@ import (
 func TestAccepted(t *testing.T) {
 	accept := cluster.TieredRule{Action: cluster.Accept, PolicyRule: everybody()}
 	long := cluster.Problem{Reason: "Long", Message: strings.Repeat("x", 3000)}
+	tooLong := cluster.Problem{Reason: "Long", Message: strings.Repeat("x", 4095) + strings.Repeat("é", 500)}
 	for what, c := range map[string]struct {
 		problems []cluster.Problem
 		rival    bool
@@ -30,6 +31,8 @@ func TestAccepted(t *testing.T) {
 			cluster.Condition{Reason: "TiersMissing", Message: "the Northbound database has no tiers"}},
 		"too much to say": {[]cluster.Problem{long, long, long}, false, false,
 			cluster.Condition{Reason: "Long", Message: long.Message + "; and 2 more"}},
+		"one thing too long to say": {[]cluster.Problem{tooLong, long}, false, false,
+			cluster.Condition{Reason: "Long", Message: strings.Repeat("x", 4095) + "; and 1 more"}},
 	} {
 		p := ruled("p", 1, accept)
 		p.Problems = c.problems
