@@ -69,7 +69,8 @@ func TestExplainACL(t *testing.T) {
 	got := ovnkube(t.Context(), strings.NewReader(log), "explain", "--acl", "-", "-f", file, "-o", "json")
 	if got.exit != exit || !strings.Contains(got.stdout, `"field": "spec.ingress[0]"`) ||
 		strings.Count(got.stdout, `"verdict"`) != 2 ||
-		!strings.Contains(got.stderr, "2 of 4 lines about ACLs are left out: of no policy, or damaged\n") || !strings.Contains(got.stdout, `"object": "cnp/guard"`) {
+		!strings.Contains(got.stderr, "2 of 4 lines about ACLs are left out: of no policy, or damaged\n") ||
+		!strings.Contains(got.stdout, `"object": "cnp/guard"`) {
 		t.Errorf("the log on standard input:\n%s", got)
 	}
 	got = ovnkube(t.Context(), strings.NewReader("INFO|connected\n"), "explain", "--acl", "-", "-f", file)

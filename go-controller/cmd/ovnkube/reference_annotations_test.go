@@ -74,7 +74,8 @@ func annotationTexts() []annotationText {
 		{annotation.NamespaceChangeNetwork, "a user, on the Namespace", "The same as OpenShift SDN has it. " +
 			"`" + annotation.NamespaceTenant + "` counts if both are there.", []string{"join:shop", "isolate", "global"}},
 		{annotation.ACLLogging, "a user, on the Namespace or the ClusterNetworkPolicy",
-			"Has ovn-controller log what policies decide: see [logs of policies](../features/policy-logs.md).",
+			"Has ovn-controller log what policies decide: see [logs of policies](../features/policy-logs.md). The key `pass` " +
+				"is for ClusterNetworkPolicies only.",
 			[]string{`{"allow":"info","deny":"alert"}`}},
 		{"kubernetes.io/ingress-bandwidth", "a user, on the Pod",
 			"The most that the pod may receive, in bits per second: " +

@@ -42,8 +42,9 @@ func (c *Core) observe(e cluster.Event) {
 	s.observed = o.Observe()
 }
 
-// Conditions lists the conditions that objects lack, of those that a batch has found. The owners are those whose rows are
-// in the database: a condition must not say more than that. An object that has changed meanwhile is judged again later.
+// Conditions lists the conditions that objects lack, of those that a batch has found. The owners are those whose rows
+// are in the database: a condition must not say more than that. An object that has changed meanwhile is judged again
+// later.
 func (c *Core) Conditions(b *Batch, owners []nb.Owner) []allocate.Patch {
 	var out []allocate.Patch
 	for _, o := range owners {

@@ -44,7 +44,8 @@ func (b *bed) policyRows() string {
 		out = append(out, strings.ReplaceAll(fmt.Sprint(acl), " ", ","))
 	}
 	for _, set := range rows("Address_Set", "name", "addresses") {
-		members := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(set[1]), "[set ["), "]]") // one is written without brackets
+		// One address is written without brackets.
+		members := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(set[1]), "[set ["), "]]")
 		out = append(out, fmt.Sprint(set[0], " has ", members))
 	}
 	for _, meter := range rows("Meter", "name") {

@@ -215,7 +215,8 @@ func (l *Loop) committed(r result) {
 	for verb, name := range map[nb.Verb]string{nb.Insert: "insert", nb.Update: "update", nb.Delete: "delete"} {
 		l.Metrics.Rows.WithLabelValues(name).Add(float64(rows[verb]))
 	}
-	l.judge(r.batch, slices.DeleteFunc(ownersOf(r.plans), func(o nb.Owner) bool { return slices.Contains(r.outcome.Lost, o) }))
+	lost := func(o nb.Owner) bool { return slices.Contains(r.outcome.Lost, o) }
+	l.judge(r.batch, slices.DeleteFunc(ownersOf(r.plans), lost))
 	for _, o := range r.outcome.Lost {
 		wait := l.dirty.fail(o, time.Now())
 		l.Log.Warn("a row vanished while it was written to", "owner", o.String(), "retry", wait)

@@ -123,3 +123,13 @@ func (x *Addresses) List(namespace string, is4 bool) []string {
 	}
 	return out
 }
+
+// Any is true when a namespace's pods have addresses.
+func (x *Addresses) Any(namespace string) bool {
+	for _, is4 := range []bool{true, false} {
+		if l := x.lists[listKey{namespace, is4}]; l != nil && len(l.list()) > 0 {
+			return true
+		}
+	}
+	return false
+}

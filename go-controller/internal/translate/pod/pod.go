@@ -43,6 +43,9 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		out = append(out, owner(pod))
 	}
 	for _, namespace := range append(c.About(index.MulticastOf), c.About(index.TenantOf)...) {
+		if !index.AddressesOf(s).Any(namespace.Name) { // such as a new one: no pod of it has a port
+			continue
+		}
 		for pod := range s.Pods {
 			if pod.Namespace == namespace.Name {
 				out = append(out, owner(pod))
