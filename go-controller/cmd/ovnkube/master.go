@@ -27,6 +27,9 @@ func masterCommand() *cli.Command {
 			boolFlag("adopt", "take over a Northbound database that is recorded for another cluster; look at ovnkube plan "+
 				"first"),
 			insecureFlag(),
+			intFlag("mtu", "each agent's own", "MTU of pods and management ports on all nodes in `BYTES`; agents take it over"),
+			stringFlag("encap-type", "", "tunnel `TYPE` of all nodes, geneve or vxlan; agents take it over "+
+				"(default: each agent's own)"),
 			boolFlag("dry-run", "print what would change, as ovnkube plan does, and change nothing; "+
 				"exit code 0: nothing to do, 2: changes, 1: an error"),
 			timeoutFlag(planTimeout, "`DURATION` that --dry-run may take"),
@@ -58,6 +61,9 @@ func masterConfig(c *cli.Context) (config.Master, error) {
 	var err error
 	if m.Cluster, err = clusterConfig(c); err != nil {
 		return m, err
+	}
+	if hasFlag(c.Command, "encap-type") {
+		m.Cluster.Tunnels = config.Tunnels{EncapType: c.String("encap-type"), MTU: c.Int("mtu")}
 	}
 	m.AllowTCP = c.Bool(insecureFlagName)
 	if hasFlag(c.Command, "metrics-bind-address") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/agent"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 )
 
 // nodeCommand is `ovnkube node`, the agent on every node.
@@ -115,9 +117,17 @@ func runNode(c *cli.Context) error {
 	if err := config.RefuseTCP("--sb-address", conf.SBAddresses()); err != nil && !conf.AllowTCP {
 		return err
 	}
-	found, err := awaitPublished(c, conf.Kubernetes, log)
+	clients, err := client.New(conf.Kubernetes, "ovnkube-node")
 	if err != nil {
 		return err
+	}
+	found, err := awaitPublished(c, clients, log)
+	if err != nil {
+		return err
+	}
+	given := map[string]bool{}
+	for flag := range conf.Settings() {
+		given[flag] = c.IsSet(flag)
 	}
 	if conf, err = agentSettings(c, found); err != nil {
 		return err
@@ -125,5 +135,21 @@ func runNode(c *cli.Context) error {
 	if err := conf.Validate(); err != nil {
 		return err
 	}
-	return agent.Run(c.Context, conf, log)
+	return runWhileCurrent(c.Context, conf, follower{own: conf.Settings(), before: found, log: log,
+		given: func(flag string) bool { return given[flag] },
+		read:  func(ctx context.Context) (config.Settings, error) { return readPublished(ctx, clients) }})
+}
+
+// runWhileCurrent runs the agent until it must start again with other settings, which is an error.
+func runWhileCurrent(ctx context.Context, conf config.Node, f follower) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	outdated := make(chan error, 1)
+	go func() {
+		outdated <- f.run(ctx, lookForChanges)
+		cancel()
+	}()
+	err := agent.Run(ctx, conf, f.log)
+	cancel()
+	return cmp.Or(<-outdated, err)
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -13,10 +16,13 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/settings"
 )
 
-// How long one attempt to read the published settings may take, and how long an agent waits for the next.
+// How long one attempt to read the published settings may take, and how long an agent waits for the next while it needs
+// them. Later it looks from time to time whether they have changed; up to twice as long, at random, so that not all
+// agents come at once.
 const (
 	readPublishedWithin = 5 * time.Second
 	readPublishedAgain  = 2 * time.Second
+	lookForChanges      = 20 * time.Second
 )
 
 // published reads the settings that the master has published. It tries once.
@@ -36,11 +42,7 @@ func readPublished(ctx context.Context, clients *client.Clients) (config.Setting
 
 // awaitPublished reads the settings that the master has published. An agent with --cluster-subnets works without them.
 // Any other waits for them until the context ends.
-func awaitPublished(c *cli.Context, k config.Kubernetes, log *slog.Logger) (config.Settings, error) {
-	clients, err := client.New(k, "ovnkube-node")
-	if err != nil {
-		return nil, err
-	}
+func awaitPublished(c *cli.Context, clients *client.Clients, log *slog.Logger) (config.Settings, error) {
 	for logged := ""; ; {
 		found, err := readPublished(c.Context, clients)
 		if err == nil {
@@ -84,6 +86,54 @@ func agentSettings(c *cli.Context, found config.Settings) (config.Node, error) {
 		return n, err
 	}
 	return n, n.Settings().Agree(found, settings.Where)
+}
+
+// errOutdated says that an agent must start again, with the settings that the master has now.
+var errOutdated = errors.New("the master's settings have changed")
+
+// follower notices that the published settings have changed since an agent has started.
+type follower struct {
+	own    config.Settings // what the agent runs with
+	before config.Settings // what was published when it started
+	given  func(flag string) bool
+	read   func(context.Context) (config.Settings, error)
+	log    *slog.Logger
+}
+
+// run returns an error that is errOutdated once the agent runs with settings that the master has changed. A change that
+// contradicts a flag is logged only: a new start with that flag would fail. It returns nil when ctx ends.
+func (f follower) run(ctx context.Context, again time.Duration) error {
+	logged := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(again + rand.N(again)):
+		}
+		now, err := f.read(ctx)
+		if err != nil {
+			f.log.Debug("the published settings cannot be read", "error", err)
+			continue
+		}
+		outdated, contradicting := f.own.Outdated(f.before, now, f.given)
+		if len(outdated) > 0 {
+			return fmt.Errorf("%w: %s", errOutdated, differences(f.own, now, outdated))
+		}
+		text := differences(f.own, now, contradicting)
+		if text != logged && text != "" {
+			f.log.Error("flags contradict the master's settings: the agent will not start again like this", "flags", text)
+		}
+		logged = text
+	}
+}
+
+// differences says which values the flags have here, and which the master publishes.
+func differences(own, now config.Settings, flags []string) string {
+	var out []string
+	for _, flag := range flags {
+		out = append(out, fmt.Sprintf("--%s is %q, the master has %q", flag, own[flag], now[flag]))
+	}
+	return strings.Join(out, "; ")
 }
 
 // runningMaster is masterConfig of a command that looks at a running cluster: what its flags do not give comes from the

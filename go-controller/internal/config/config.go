@@ -79,6 +79,7 @@ type Cluster struct {
 	Claims       Claims
 	Multitenant  bool // pods of different tenants don't reach each other; only the master needs it
 	ACLLogRate   int  // lines a second that an ACL may log on a node; 0 for no limit
+	Tunnels      Tunnels
 }
 
 // Claims says what nodes may claim beyond what Kubernetes knows to be theirs. Only the master needs it.
@@ -254,6 +255,7 @@ func (c Cluster) Validate() error {
 				"--cluster-subnets %s", p, SubnetList(c.Subnets)))
 		}
 	}
+	errs = append(errs, c.Tunnels.validate(c.Subnets))
 	if c.RouterName == "" {
 		errs = append(errs, errors.New("--router-name: the cluster router needs a name"))
 	}

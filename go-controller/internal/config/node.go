@@ -107,13 +107,6 @@ func DefaultNode() Node {
 	}
 }
 
-// The smallest MTU for IPv4 (RFC 791) and for IPv6 (RFC 8200 section 5), and the largest of an interface.
-const (
-	minMTUv4 = 576
-	minMTUv6 = 1280
-	maxMTU   = 65535
-)
-
 // Validate returns an error for everything that is wrong, with the flag's name.
 func (n Node) Validate() error {
 	var errs []error
@@ -124,14 +117,15 @@ func (n Node) Validate() error {
 		errs = append(errs, errors.New("--cluster-subnets: at least one is needed, the same as the master has, "+
 			"such as 10.128.0.0/14/23"))
 	}
-	if n.EncapType != EncapGeneve && n.EncapType != EncapVXLAN {
-		errs = append(errs, fmt.Errorf("--encap-type %q: want %s or %s", n.EncapType, EncapGeneve, EncapVXLAN))
+	if n.EncapType == "" {
+		errs = append(errs, fmt.Errorf("--encap-type \"\": want %s or %s", EncapGeneve, EncapVXLAN))
 	}
 	if n.DatapathType != DatapathSystem && n.DatapathType != DatapathNetdev {
 		errs = append(errs, fmt.Errorf("--datapath-type %q: want %s (kernel module) or %s (userspace)",
 			n.DatapathType, DatapathSystem, DatapathNetdev))
 	}
-	errs = append(errs, n.validateMTU(), n.validateEncapIPs(), n.Gateway.Validate(), n.Services.Validate(),
+	errs = append(errs, Tunnels{n.EncapType, n.MTU}.validate(n.ClusterSubnets), n.validateEncapIPs(),
+		n.Gateway.Validate(), n.Services.Validate(),
 		validateRemote("--ovs-address", n.OVSAddress))
 	for _, r := range n.SBAddresses() {
 		errs = append(errs, validateRemote("--sb-address", r))
@@ -146,23 +140,6 @@ func (n Node) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (n Node) validateMTU() error {
-	if n.MTU == 0 {
-		return nil
-	}
-	least := minMTUv4
-	for _, s := range n.ClusterSubnets {
-		if s.CIDR.Addr().Is6() {
-			least = minMTUv6
-		}
-	}
-	if n.MTU < least || n.MTU > maxMTU {
-		return fmt.Errorf("--mtu %d: want between %d and %d bytes, or 0 to derive it from the tunnel interface",
-			n.MTU, least, maxMTU)
-	}
-	return nil
 }
 
 func (n Node) validateEncapIPs() error {

@@ -24,14 +24,38 @@ func (c Cluster) Settings() Settings {
 	if c.RouterNamed {
 		s["router-name"] = c.RouterName
 	}
+	if c.Tunnels.EncapType != "" {
+		s["encap-type"] = c.Tunnels.EncapType
+	}
+	if c.Tunnels.MTU != 0 {
+		s["mtu"] = strconv.Itoa(c.Tunnels.MTU)
+	}
 	return s
 }
 
-// Settings are those of an agent that must be the master's.
+// Settings are those of an agent that must be the master's, if the master publishes them.
 func (n Node) Settings() Settings {
 	s := shared(n.ClusterSubnets, n.JoinSubnets, n.Services)
 	s["k8s-service-cidrs"] = PrefixList(n.ServiceCIDRs)
+	s["encap-type"], s["mtu"] = n.EncapType, strconv.Itoa(n.MTU)
 	return s
+}
+
+// Outdated lists the flags of an agent that runs with other values than are published now, sorted. before is what was
+// published when it started. given tells which flags the operator has set: those are in contradicting.
+func (s Settings) Outdated(before, now Settings, given func(flag string) bool) (outdated, contradicting []string) {
+	for _, flag := range slices.Sorted(maps.Keys(s)) {
+		value, published := now[flag]
+		_, was := before[flag]
+		switch {
+		case published && sameList(s[flag], value), !published && (!was || given(flag)):
+		case given(flag):
+			contradicting = append(contradicting, flag)
+		default:
+			outdated = append(outdated, flag)
+		}
+	}
+	return outdated, contradicting
 }
 
 func shared(subnets []ClusterSubnet, join []netip.Prefix, services Services) Settings {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,6 +12,9 @@ import (
 func TestSettings(t *testing.T) {
 	published := DefaultCluster().Settings()
 	for flag, value := range DefaultNode().Settings() {
+		if flag == "mtu" || flag == "encap-type" {
+			continue // published if the operator gives it to the master
+		}
 		if got, ok := published[flag]; !ok || got != value {
 			t.Errorf("the master publishes %s %q (%v); an agent's default is %q", flag, got, ok, value)
 		}
@@ -43,5 +47,52 @@ func TestAgree(t *testing.T) {
 	// An older master publishes less.
 	if err := n.Settings().Agree(Settings{"max-service-vips": "4096"}, "x"); err != nil {
 		t.Error(err)
+	}
+}
+
+// An agent takes MTU and tunnel type from a master that was given them, and goes by its own otherwise.
+func TestTunnelSettings(t *testing.T) {
+	c, n := DefaultCluster(), DefaultNode()
+	n.MTU = 1300
+	if err := n.Settings().Agree(c.Settings(), "x"); err != nil {
+		t.Errorf("the master was given nothing: %v", err)
+	}
+	c.Tunnels = Tunnels{EncapType: EncapVXLAN, MTU: 1400}
+	err := n.Settings().Agree(c.Settings(), "x")
+	want := "--encap-type geneve: the master runs with vxlan (x): want the same, or leave it out\n" +
+		"--mtu 1300: the master runs with 1400 (x): want the same, or leave it out"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	c.Tunnels = Tunnels{EncapType: "gre", MTU: 500}
+	for _, want := range []string{`--encap-type "gre": want geneve or vxlan`, "--mtu 500: want between 576 and 65535"} {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// An agent knows which of its settings the master has changed since, and which of them the operator has set.
+func TestOutdated(t *testing.T) {
+	given := func(flag string) bool { return flag == "join-subnet" || flag == "b" }
+	for what, c := range map[string]struct {
+		own, before, now        Settings
+		outdated, contradicting string
+	}{
+		"nothing":             {Settings{"a": "1,2"}, Settings{"a": "1,2"}, Settings{"a": "2,1", "more": "x"}, "[]", "[]"},
+		"another value":       {Settings{"a": "1"}, Settings{"a": "1"}, Settings{"a": "2"}, "[a]", "[]"},
+		"of a flag":           {Settings{"b": "1"}, Settings{"b": "1"}, Settings{"b": "2"}, "[]", "[b]"},
+		"published now":       {Settings{"a": "0"}, Settings{}, Settings{"a": "2"}, "[a]", "[]"},
+		"no more":             {Settings{"a": "1", "b": "1"}, Settings{"a": "1", "b": "1"}, Settings{}, "[a]", "[]"},
+		"never":               {Settings{"a": "1"}, Settings{}, Settings{}, "[]", "[]"},
+		"nothing was known":   {Settings{"a": "1", "c": "1"}, nil, Settings{"a": "1", "c": "2"}, "[c]", "[]"},
+		"both":                {Settings{"a": "1", "b": "1"}, nil, Settings{"a": "3", "b": "3"}, "[a]", "[b]"},
+		"one that means same": {Settings{"a": ""}, Settings{"a": ""}, Settings{"a": ""}, "[]", "[]"},
+	} {
+		outdated, contradicting := c.own.Outdated(c.before, c.now, given)
+		if fmt.Sprint(outdated) != c.outdated || fmt.Sprint(contradicting) != c.contradicting {
+			t.Errorf("%s: outdated %v, contradicting %v; want %s, %s", what, outdated, contradicting, c.outdated,
+				c.contradicting)
+		}
 	}
 }

@@ -22,7 +22,8 @@ func (m *master) publish(ctx context.Context) {
 		changed, err := m.publishOnce(ctx)
 		switch {
 		case err == nil && len(changed) > 0:
-			m.log.Warn("the cluster's settings have changed: restart the agents", "flags", changed)
+			m.log.Warn("the cluster's settings have changed: agents that have them from the master start again", "flags",
+				changed)
 			return
 		case err == nil:
 			return
