@@ -11,7 +11,8 @@ mkdir -p "$bin"
 
 if [ "${1:-}" = product ]; then
   cd ..
-  build "" build "" ./go-controller/cmd/{ovnkube,ovn_cni}
+  stamps=$(stamps .)
+  build "" build "$stamps" ./go-controller/cmd/{ovnkube,ovn_cni}
   for name in ovn-k8s-overlay ovn-k8s-util ovn-k8s-watcher ovn-k8s-gateway-helper; do ln -sf ovnkube "$bin/$name"; done
   exit
 fi

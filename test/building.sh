@@ -11,6 +11,26 @@ left() { go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' "$@" 2>/dev/null
 kubernetes() { go list -m -f '{{.Version}}' k8s.io/kubernetes; }
 version() { echo "-X k8s.io/component-base/version.gitVersion=$(kubernetes)"; }
 
+# stamps DIRECTORY prints the linker flags that tell our own programs their version. They come from git, of the checkout
+# in DIRECTORY. In an unpacked archive of sources there are none, unless NORTHBOUND_VERSION names the version: the
+# programs then say what Go recorded.
+stamps() {
+  local package=github.com/northbound-net/northbound/go-controller/internal/version
+  local tag=${NORTHBOUND_VERSION:-} commit='' time=''
+  if [ -e "$1/.git" ] && command -v git >/dev/null; then
+    # An error of git is on the terminal. It must not fail a build.
+    commit=$(git -C "$1" rev-parse HEAD) || return 0
+    time=$(TZ=UTC0 git -C "$1" log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ) || return 0
+    tag=${tag:-$(git -C "$1" describe --tags --always --dirty)}
+  fi
+  [ -n "$tag" ] || return 0
+  if [[ $tag =~ [^A-Za-z0-9._+~-] ]]; then
+    echo "Version $tag: want letters, digits and . _ + ~ - only. Set NORTHBOUND_VERSION to one such as v1.2.3" >&2
+    return 1
+  fi
+  echo "-X $package.tag=$tag -X $package.commit=$commit -X $package.commitTime=$time"
+}
+
 # build OUTPUT WORDS FLAGS PACKAGE...: WORDS is "build", or "test -c" for a program of tests; OUTPUT a file in bin, or
 # "" for files of the packages' names; FLAGS the linker's.
 # All packages of one call are compiled side by side.

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/version"
 )
 
 func main() {
@@ -30,7 +32,7 @@ func newApp() *cli.App {
 	app := &cli.App{
 		Name:            "ovnkube",
 		Usage:           "OVN networking for Kubernetes",
-		Version:         productVersion(),
+		Version:         version.Get().Version,
 		HideHelpCommand: true,
 		// File names may contain commas.
 		DisableSliceFlagSeparator: true,

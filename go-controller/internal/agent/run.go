@@ -13,6 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
+	"github.com/northbound-net/northbound/go-controller/internal/version"
 )
 
 // component is the agent's name in the API server's logs.
@@ -39,8 +40,8 @@ func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Info("node agent started", "node", c.Name, "metrics", web.Addr(), "ovs", c.OVSAddress, "kubernetes",
-		clients.Server)
+	log.Info("node agent started", "version", version.Get().Version, "node", c.Name, "metrics", web.Addr(),
+		"ovs", c.OVSAddress, "kubernetes", clients.Server)
 	defer log.Info("node agent stopped", "node", c.Name)
 	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup

@@ -29,6 +29,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
+	"github.com/northbound-net/northbound/go-controller/internal/version"
 )
 
 // component is the name of the master in Events and requests.
@@ -79,8 +80,8 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 		}
 		c = m.config
 	}
-	log.Info("master started", "metrics", server.Addr(), "northbound", c.NB.Addresses, "kubernetes", clients.Server,
-		"subnets", fmt.Sprint(c.Cluster.Subnets))
+	log.Info("master started", "version", version.Get().Version, "metrics", server.Addr(),
+		"northbound", c.NB.Addresses, "kubernetes", clients.Server, "subnets", fmt.Sprint(c.Cluster.Subnets))
 	defer keepHeadroom()()
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -3,6 +3,8 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/northbound-net/northbound/go-controller/internal/version"
 )
 
 // factory makes and registers metrics in the project's namespace.
@@ -26,4 +28,11 @@ func (f factory) counter(name, help string) prometheus.Counter {
 
 func (f factory) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	return f.NewCounterVec(prometheus.CounterOpts(opts(name, help)), labels)
+}
+
+// buildInfo says which build runs: dashboards join its labels to other metrics.
+func (f factory) buildInfo(i version.Info) {
+	o := opts("build_info", "1, with the version of the program, its commit and its version of Go.")
+	o.ConstLabels = prometheus.Labels{"version": i.Version, "commit": i.Commit, "goversion": i.Go}
+	f.NewGauge(prometheus.GaugeOpts(o)).Set(1)
 }

@@ -3,6 +3,8 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/northbound-net/northbound/go-controller/internal/version"
 )
 
 // Master has the metrics of `ovnkube master`.
@@ -29,6 +31,7 @@ type Master struct {
 // NewMaster makes the metrics and registers them with r.
 func NewMaster(r prometheus.Registerer) *Master {
 	f := factory{promauto.With(r)}
+	f.buildInfo(version.Get())
 	return &Master{
 		Transactions: f.counters("nb_transactions_total", "Northbound transactions, by result.", "result"),
 		Operations:   f.counter("nb_operations_total", "OVSDB operations that write rows, in Northbound transactions."),

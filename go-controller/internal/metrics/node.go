@@ -3,6 +3,8 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/northbound-net/northbound/go-controller/internal/version"
 )
 
 // Node has the metrics of `ovnkube node`.
@@ -22,6 +24,7 @@ type Node struct {
 // NewNode makes the metrics and registers them with r.
 func NewNode(r prometheus.Registerer) *Node {
 	f := factory{promauto.With(r)}
+	f.buildInfo(version.Get())
 	return &Node{
 		Ready: f.gauge("node_ready", "1 if the node is fully configured and pods can be served."),
 		Pass: f.NewHistogram(histogramOpts("node_pass_seconds",

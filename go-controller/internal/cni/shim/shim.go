@@ -15,6 +15,7 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	build "github.com/northbound-net/northbound/go-controller/internal/version"
 )
 
 // defaultSocket is the agent's socket unless the configuration has another path.
@@ -56,7 +57,7 @@ func Main() int {
 		Add: call(protocol.Add), Del: call(protocol.Del), Check: call(protocol.Check),
 		GC: call(protocol.GC), Status: call(protocol.Status),
 	}, version.PluginSupports(SupportedVersions()...),
-		"ovn_cni: gives pods a port on the OVN network; needs the node agent, `ovnkube node`")
+		about(build.Get()))
 	if err == nil {
 		return 0
 	}
@@ -64,6 +65,11 @@ func Main() int {
 		fmt.Fprintln(os.Stderr, err, printErr)
 	}
 	return 1
+}
+
+// about returns what the program prints when a person runs it, without a CNI command.
+func about(b build.Info) string {
+	return "ovn_cni " + b.String() + ": gives pods a port on the OVN network; needs the node agent, `ovnkube node`"
 }
 
 // forward sends the command to the agent and writes its result.
