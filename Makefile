@@ -44,6 +44,14 @@ unit: ## the tests of the product's module alone; as root
 	@test/modules.sh .
 	GOPROXY=off $(GO) test ./...
 
+.PHONY: image
+image: ## the container image as one file, without docker; PUSH=REGISTRY/REPOSITORY:TAG also pushes it; as root
+	@test/need.sh go root apt
+	@test/deps.sh demo
+	@test/modules.sh . test/release
+	@test/build.sh release
+	@bin/release image $(if $(PUSH),--push $(PUSH))
+
 .PHONY: race
 race: ## the product's tests with Go's race detector; RACE=./go-controller/internal/ovsdb for one package; as root
 	@test/need.sh go root

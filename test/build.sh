@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds into bin/: with "product" ovnkube, with the links of its classic names,
-# and ovn_cni; else the sandbox's programs, and the manifests that it applies.
+# and ovn_cni; with "release" the programs that are shipped, and the one that packs
+# them; else the sandbox's programs, and the manifests that it applies.
 # The first time that compiles Kubernetes' API server and kubelet, which takes
 # minutes; after that Go's cache has them.
 set -euo pipefail
@@ -14,6 +15,16 @@ if [ "${1:-}" = product ]; then
   stamps=$(stamps .)
   build "" build "$stamps" ./go-controller/cmd/{ovnkube,ovn_cni}
   for name in ovn-k8s-overlay ovn-k8s-util ovn-k8s-watcher ovn-k8s-gateway-helper; do ln -sf ovnkube "$bin/$name"; done
+  exit
+fi
+if [ "${1:-}" = release ]; then
+  build release build "" ./release/cmd/release
+  # Nothing in these programs depends on the directory, or on how git keeps the checkout. So two machines build the same.
+  cd ..
+  stamps=$(stamps .)
+  mkdir -p "$bin/programs"
+  export GOFLAGS="-trimpath -buildvcs=false"
+  build programs/ build "$stamps" ./go-controller/cmd/{ovnkube,ovn_cni}
   exit
 fi
 mkdir -p "$bin/manifests"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Downloads the Go modules of everything that builds and tests of a Go module compile, and says so.
-# modules.sh DIRECTORY...: of go.mod files, from the top of the repository: ".", test, test/conformance/suite ...
+# modules.sh DIRECTORY...: of go.mod files, from the top of the repository: ".", test, test/conformance/suite ..., or of
+# some packages of such a module: test/release.
 # Whatever runs after it can run with GOPROXY=off.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,7 +30,7 @@ count() { grep -c '^go: downloading' "$log" || true; }
 
 for directory; do
   ! there "$directory" || continue
-  echo "Downloading the Go modules that $directory/go.mod names (once, about a minute)"
+  echo "Downloading the Go modules that $directory needs (once, about a minute)"
   started=$SECONDS
   packages "$directory" >/dev/null 2>"$log" &
   pid=$!
