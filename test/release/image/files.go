@@ -112,8 +112,7 @@ func (s system) add(t tree, file string) (name string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: the root filesystem is not whole: remove %s, and fetch it again", err, s.root)
 	}
-	// Nobody in a container becomes another user.
-	e := entry{mode: info.Mode() &^ (fs.ModeSetuid | fs.ModeSetgid), source: source}
+	e := entry{mode: info.Mode(), source: source}
 	switch e.mode.Type() {
 	case 0, fs.ModeDir:
 	case fs.ModeSymlink:

@@ -51,6 +51,7 @@ func ignoreClosed(c io.Closer) error {
 
 // write writes an entry that root owns, without anything else of this machine.
 func write(w *tar.Writer, name string, e entry, at time.Time) error {
+	// Without the set-user-ID and set-group-ID bits: nobody in a container becomes another user.
 	h := &tar.Header{Name: name, Mode: int64(e.mode.Perm()), ModTime: at, Format: tar.FormatPAX}
 	if e.mode&fs.ModeSticky != 0 {
 		h.Mode |= 0o1000
