@@ -36,11 +36,15 @@ func machines() map[string]elf.Machine {
 // checkProgram returns an error unless a file is a static program for the architecture. A dynamic one would depend on
 // what the machine that built it had.
 func checkProgram(file, architecture string) error {
-	p, err := elf.Open(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("reading program: %w: want a program that `make image` built", err)
+	}
+	defer f.Close()
+	p, err := elf.NewFile(f)
 	if err != nil {
 		return fmt.Errorf("reading program %s: %w: want a program that `make image` built", file, err)
 	}
-	defer p.Close()
 	for _, segment := range p.Progs {
 		if segment.Type == elf.PT_INTERP {
 			return fmt.Errorf("program %s is not static: build it with CGO_ENABLED=0", file)
