@@ -74,8 +74,5 @@ func runDoctor(c *cli.Context) error {
 	if err := write(diagnosis); err != nil {
 		return err
 	}
-	if diagnosis.Problems > 0 {
-		return cli.Exit("", exitProblems)
-	}
-	return nil
+	return exitWith(diagnosis)
 }

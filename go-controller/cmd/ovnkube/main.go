@@ -37,8 +37,8 @@ func newApp() *cli.App {
 		// File names may contain commas.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
-			masterCommand(), nodeCommand(), doctorCommand(), translateCommand(), planCommand(), approveCommand(),
-			explainCommand(), policyCommand(), tenantCommand(),
+			masterCommand(), nodeCommand(), preflightCommand(), doctorCommand(), translateCommand(), planCommand(),
+			approveCommand(), explainCommand(), policyCommand(), tenantCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(), versionCommand(),
 		},

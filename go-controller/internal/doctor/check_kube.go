@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 )
 
 func checkAgent(ctx context.Context, h *facts) Finding {
@@ -46,7 +48,12 @@ func checkClock(_ context.Context, h *facts) Finding {
 	case h.apiErr != nil || h.answer.Date.IsZero():
 		return unchecked("the API server does not tell the time")
 	}
-	skew := h.answer.Skew()
+	return Clock(h.answer)
+}
+
+// Clock compares this host's clock with that of an API server that has told the time.
+func Clock(answer client.Answer) Finding {
+	skew := answer.Skew()
 	if skew.Abs() > maxSkew {
 		way := "ahead of"
 		if skew < 0 {

@@ -33,9 +33,9 @@ func checkController(ctx context.Context, h *facts) Finding {
 		return problem("ovn-controller does not answer: %v", err).fixed(fixRestartController,
 			"# why it ended: /var/log/ovn/ovn-controller.log")
 	}
-	version := versionIn(out)
-	if !atLeast(version, oldestOVN) {
-		return problem("ovn-controller is %s, older than %s", version, oldestOVN).fixed("# upgrade OVN")
+	version := VersionIn(out)
+	if !AtLeast(version, OldestOVN) {
+		return problem("ovn-controller is %s, older than %s", version, OldestOVN).fixed("# upgrade OVN")
 	}
 	status, err := h.t.Appctl(ctx, h.c.Node.OVNRunDir, "ovn-controller", "connection-status")
 	if err != nil {

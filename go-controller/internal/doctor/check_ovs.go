@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,12 +14,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
-)
-
-// The oldest versions that Northbound is tested with.
-const (
-	oldestOVS = "3.1.0"
-	oldestOVN = "23.03.0"
 )
 
 // fixRestartOVS starts Open vSwitch, or restarts it.
@@ -35,18 +28,10 @@ func checkOVSDatabase(_ context.Context, h *facts) Finding {
 			"# or --ovs-address is another: now "+h.c.Node.OVSAddress)
 	case len(lacking) > 0:
 		return problem("its schema %s has no %s", h.schema.Version, several(lacking)).
-			fixed("# upgrade Open vSwitch to "+oldestOVS+" or newer; when it is, its database is converted by a restart:",
+			fixed("# upgrade Open vSwitch to "+OldestOVS+" or newer; when it is, its database is converted by a restart:",
 				fixRestartOVS)
 	}
 	return ok("%s, schema %s", h.c.Node.OVSAddress, h.schema.Version)
-}
-
-// brokenUserspace tells whether the userspace datapath of this version of Open vSwitch
-// aborts in connection tracking ("assertion conn->conn_type == CT_CONN_TYPE_DEFAULT
-// failed"): 3.1 before 3.1.3, and 3.2 before 3.2.3.
-func brokenUserspace(version string) bool {
-	return atLeast(version, "3.1.0") && !atLeast(version, "3.1.3") ||
-		atLeast(version, "3.2.0") && !atLeast(version, "3.2.3")
 }
 
 func checkVSwitchd(ctx context.Context, h *facts) Finding {
@@ -57,14 +42,14 @@ func checkVSwitchd(ctx context.Context, h *facts) Finding {
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
 	out, err := h.t.Appctl(ctx, dir, "ovs-vswitchd", "version")
-	version := versionIn(out)
+	version := VersionIn(out)
 	switch {
 	case err != nil:
 		return problem("ovs-vswitchd does not answer: %v", err).fixed(fixRestartOVS,
 			"# why it ended: /var/log/openvswitch/ovs-vswitchd.log")
-	case !atLeast(version, oldestOVS):
-		return problem("ovs-vswitchd is %s, older than %s", version, oldestOVS).fixed("# upgrade Open vSwitch")
-	case h.c.Node.DatapathType == config.DatapathNetdev && brokenUserspace(version):
+	case !AtLeast(version, OldestOVS):
+		return problem("ovs-vswitchd is %s, older than %s", version, OldestOVS).fixed("# upgrade Open vSwitch")
+	case h.c.Node.DatapathType == config.DatapathNetdev && BrokenUserspace(version):
 		return problem("the userspace datapath of Open vSwitch %s aborts now and then in connection tracking", version).
 			fixed("# upgrade Open vSwitch to 3.1.3, 3.2.3, 3.3.0 or newer")
 	}
@@ -143,20 +128,4 @@ func several(list []string) string {
 		return fmt.Sprintf("%s; and %d more", strings.Join(list[:most], "; "), len(list)-most)
 	}
 	return strings.Join(list, "; ")
-}
-
-// versionIn is the first version number in a text, "" when there is none.
-func versionIn(text string) string {
-	return regexp.MustCompile(`\d+\.\d+(\.\d+)?`).FindString(text)
-}
-
-// atLeast compares version numbers, part by part.
-func atLeast(version, least string) bool {
-	parts := func(s string) (out [3]int) {
-		// A part that is missing or no number counts as 0.
-		_, _ = fmt.Sscanf(s, "%d.%d.%d", &out[0], &out[1], &out[2])
-		return out
-	}
-	v, l := parts(version), parts(least)
-	return slices.Compare(v[:], l[:]) >= 0
 }

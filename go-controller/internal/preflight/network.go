@@ -1,0 +1,139 @@
+package preflight
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/agent"
+	"github.com/northbound-net/northbound/go-controller/internal/doctor"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
+)
+
+// leastMTU is the smallest MTU of pods: that of IPv6 (RFC 8200 section 5).
+const leastMTU = 1280
+
+func checkMTU(c Config, f Facts) doctor.Finding {
+	if !c.Worker {
+		return fine("not needed here")
+	}
+	if len(f.Underlay) == 0 {
+		return unchecked("there is no default route, so --encap-ip must say which interface carries the tunnels")
+	}
+	var wrong faults
+	var found []string
+	for _, u := range f.Underlay {
+		if u.Place.Link == "" {
+			wrong.add("ip address show  # and --encap-ip with one of these", "no interface has the tunnel address %s", u.Addr)
+			continue
+		}
+		overhead := encap.Overhead(c.Node.EncapType, []netip.Addr{u.Addr})
+		switch left := u.Place.MTU - overhead; {
+		case left < max(leastMTU, c.Node.MTU):
+			wrong.add("ip link set "+u.Place.Link+" mtu 1500  # or larger, if the network carries that", "%s has an MTU of %d, "+
+				"which leaves %d for pods: want %d at least", u.Place.Link, u.Place.MTU, left, max(leastMTU, c.Node.MTU))
+		default:
+			found = append(found, u.Place.Link+" with "+u.Addr.String())
+		}
+	}
+	return wrong.finding("%s", strings.Join(found, ", "))
+}
+
+// otherPlugins are interfaces of other network plugins, by the plugin. An interface whose name ends with "*" stands for
+// all that begin like it.
+func otherPlugins() map[string][]string {
+	return map[string][]string{
+		"Antrea":         {"antrea-gw0"},
+		"Calico":         {"vxlan.calico", "vxlan-v6.calico", "cali*"},
+		"Cilium":         {"cilium_*"},
+		"flannel":        {"flannel.*", "flannel-*"},
+		"kindnet":        {"kindnet*"},
+		"Kube-OVN":       {"ovn0"},
+		"kube-router":    {"kube-bridge", "kube-dummy-if"},
+		"OVN-Kubernetes": {"ovn-k8s-mp*"},
+		"the bridge CNI": {"cni0"},
+		"Weave Net":      {"weave", "vethwe*"},
+	}
+}
+
+// otherChains are the beginnings of the names of other network plugins' nftables chains.
+func otherChains() []string {
+	return []string{"ANTREA-", "CILIUM_", "FLANNEL-", "KUBE-ROUTER-", "WEAVE-", "cali-"}
+}
+
+func checkOtherNetwork(c Config, f Facts) doctor.Finding {
+	var wrong faults
+	for _, file := range f.ConfFiles {
+		if file != agent.ConfName {
+			wrong.add("mv "+c.Node.CNIConfDir+"/"+file+" /root/", "%s/%s configures another network plugin", c.Node.CNIConfDir,
+				file)
+		}
+	}
+	plugins := otherPlugins()
+	for _, plugin := range slices.Sorted(maps.Keys(plugins)) {
+		for _, link := range slices.Sorted(maps.Keys(f.Links)) {
+			if slices.ContainsFunc(plugins[plugin], func(pattern string) bool { return matches(pattern, link) }) {
+				wrong.add("ip link delete "+link, "interface %s is of %s", link, plugin)
+			}
+		}
+	}
+	for _, begin := range otherChains() {
+		if i := slices.IndexFunc(f.Chains, func(ch nft.Chain) bool { return strings.HasPrefix(ch.Name, begin) }); i >= 0 {
+			wrong.add("# remove that plugin from the cluster, then reboot the node: its rules are gone then",
+				"nftables chain %s of table %s is of another network plugin", f.Chains[i].Name, f.Chains[i].Table)
+		}
+	}
+	return wrong.finding("no traces of another network plugin")
+}
+
+func matches(pattern, name string) bool {
+	begin, all := strings.CutSuffix(pattern, "*")
+	return name == pattern || all && strings.HasPrefix(name, begin)
+}
+
+func checkKubeProxy(_ Config, f Facts) doctor.Finding {
+	const (
+		program = "kubectl -n kube-system delete daemonset/kube-proxy configmap/kube-proxy"
+		rules   = "kube-proxy --cleanup  # or reboot the node"
+	)
+	var wrong faults
+	if f.Processes["kube-proxy"] {
+		wrong.add(program, "kube-proxy runs")
+	}
+	if f.Links["kube-ipvs0"] {
+		wrong.add(rules, "interface kube-ipvs0 is of kube-proxy")
+	}
+	for _, ch := range f.Chains {
+		if ch.Table == "kube-proxy" || ch.Name == "KUBE-SERVICES" {
+			wrong.add(rules, "nftables chain %s of table %s is of kube-proxy", ch.Name, ch.Table)
+			break
+		}
+	}
+	return wrong.finding("no kube-proxy")
+}
+
+func checkFirewall(c Config, f Facts) doctor.Finding {
+	if !c.Worker {
+		return fine("not needed here")
+	}
+	var wrong faults
+	if f.Processes["firewalld"] {
+		wrong.add("systemctl disable --now firewalld", "firewalld runs: it drops what it does not know")
+	}
+	for _, ch := range f.Chains {
+		if !ch.Forwards || !ch.Drops {
+			continue
+		}
+		fix := "nft list table " + ch.Table + "  # its owner must accept forwarded packets"
+		if ch.Table == "filter" && ch.Name == "FORWARD" { // of iptables; Docker sets it
+			fix = "iptables -P FORWARD ACCEPT"
+			if ch.IPv6 {
+				fix = "ip6tables -P FORWARD ACCEPT"
+			}
+		}
+		wrong.add(fix, "chain %s of table %s drops forwarded packets", ch.Name, ch.Table)
+	}
+	return wrong.finding("nothing drops all forwarded packets")
+}
