@@ -62,6 +62,9 @@ func runPreflight(c *cli.Context) error {
 	if err := errors.Join(badOutput, err); err != nil {
 		return err
 	}
+	if os.Geteuid() != 0 {
+		return errors.New("preflight reads nftables: run it as root")
+	}
 	machine, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("reading the machine's name: %w", err)

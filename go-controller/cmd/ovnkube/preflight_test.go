@@ -17,7 +17,7 @@ func TestPreflight(t *testing.T) {
 	}
 	args := []string{"preflight", "--config-file", "/dev/null", "--cni-conf-dir", dir, "--role", "all"}
 	text := ovnkube(t.Context(), nil, args...)
-	want := dir + "/10-flannel.conflist configures another network plugin"
+	want := dir + "/10-flannel.conflist comes before "
 	if text.exit != exitProblems || text.stderr != "" || !strings.Contains(text.stdout, want) {
 		t.Errorf("want exit code %d and %q:\n%s", exitProblems, want, text)
 	}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -30,13 +31,17 @@ func checkMTU(c Config, f Facts) doctor.Finding {
 			continue
 		}
 		overhead := encap.Overhead(c.Node.EncapType, []netip.Addr{u.Addr})
-		switch left := u.Place.MTU - overhead; {
-		case left < max(leastMTU, c.Node.MTU):
-			wrong.add("ip link set "+u.Place.Link+" mtu 1500  # or larger, if the network carries that", "%s has an MTU of %d, "+
-				"which leaves %d for pods: want %d at least", u.Place.Link, u.Place.MTU, left, max(leastMTU, c.Node.MTU))
-		default:
+		left, want := u.Place.MTU-overhead, max(leastMTU, c.Node.MTU)
+		if left >= want {
 			found = append(found, u.Place.Link+" with "+u.Addr.String())
+			continue
 		}
+		fix := fmt.Sprintf("ip link set %s mtu %d  # if the network carries that", u.Place.Link, want+overhead)
+		if left >= leastMTU {
+			fix += fmt.Sprintf("; else --mtu %d", left)
+		}
+		wrong.add(fix, "%s has an MTU of %d, which leaves %d for pods: want %d at least", u.Place.Link, u.Place.MTU, left,
+			want)
 	}
 	return wrong.finding("%s", strings.Join(found, ", "))
 }
@@ -66,9 +71,9 @@ func otherChains() []string {
 func checkOtherNetwork(c Config, f Facts) doctor.Finding {
 	var wrong faults
 	for _, file := range f.ConfFiles {
-		if file != agent.ConfName {
-			wrong.add("mv "+c.Node.CNIConfDir+"/"+file+" /root/", "%s/%s configures another network plugin", c.Node.CNIConfDir,
-				file)
+		if file < agent.ConfName { // runtimes take the first (libcni.ConfFiles)
+			wrong.add("mv "+c.Node.CNIConfDir+"/"+file+" /root/", "%s/%s comes before %s: the runtime takes the first",
+				c.Node.CNIConfDir, file, agent.ConfName)
 		}
 	}
 	plugins := otherPlugins()
@@ -119,7 +124,8 @@ func checkFirewall(c Config, f Facts) doctor.Finding {
 		return fine("not needed here")
 	}
 	var wrong faults
-	if f.Processes["firewalld"] {
+	firewalld := slices.ContainsFunc(f.Chains, func(ch nft.Chain) bool { return ch.Table == "firewalld" })
+	if f.Processes["firewalld"] || firewalld {
 		wrong.add("systemctl disable --now firewalld", "firewalld runs: it drops what it does not know")
 	}
 	for _, ch := range f.Chains {
@@ -132,6 +138,7 @@ func checkFirewall(c Config, f Facts) doctor.Finding {
 			if ch.IPv6 {
 				fix = "ip6tables -P FORWARD ACCEPT"
 			}
+			fix += "  # and again after each boot; Docker sets DROP whenever it starts"
 		}
 		wrong.add(fix, "chain %s of table %s drops forwarded packets", ch.Name, ch.Table)
 	}

@@ -58,7 +58,7 @@ func TestRead(t *testing.T) {
 	got := problems()
 	for check, want := range map[string]string{
 		"mtu": "under has an MTU of 1300", "kube-proxy": "kube-ipvs0", "firewall": "chain FORWARD of table filter drops",
-		"other-network": "10-flannel.conflist configures another network plugin; interface flannel.1 is of flannel",
+		"other-network": "the runtime takes the first; interface flannel.1 is of flannel",
 		"ports":         "udp :6081: address already in use; tcp 127.0.0.1:9410: address already in use; tcp :6642: address",
 	} {
 		if !strings.Contains(got[check], want) {
