@@ -37,7 +37,11 @@ func published(ctx context.Context, k config.Kubernetes) (config.Settings, error
 func readPublished(ctx context.Context, clients *client.Clients) (config.Settings, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPublishedWithin)
 	defer cancel()
-	return settings.Read(ctx, clients.Kube)
+	found, err := settings.Read(ctx, clients.Kube)
+	if err == nil && found["cluster-subnets"] == "" {
+		return nil, errors.New(settings.Where + " has no cluster-subnets: want what the master has published")
+	}
+	return found, err
 }
 
 // awaitPublished reads the settings that the master has published. An agent with --cluster-subnets works without them.
@@ -100,8 +104,8 @@ type follower struct {
 	log    *slog.Logger
 }
 
-// run returns an error that is errOutdated once the agent runs with settings that the master has changed. A change that
-// contradicts a flag is logged only: a new start with that flag would fail. It returns nil when ctx ends.
+// run returns an error that is errOutdated once the agent runs with settings that the master has changed. While they
+// contradict a flag, or are wrong, it only logs that: a new start would fail. It returns nil when ctx ends.
 func (f follower) run(ctx context.Context, again time.Duration) error {
 	logged := ""
 	for {
@@ -116,12 +120,17 @@ func (f follower) run(ctx context.Context, again time.Duration) error {
 			continue
 		}
 		outdated, contradicting := f.own.Outdated(f.before, now, f.given)
-		if len(outdated) > 0 {
-			return fmt.Errorf("%w: %s", errOutdated, differences(f.own, now, outdated))
-		}
-		text := differences(f.own, now, contradicting)
-		if text != logged && text != "" {
-			f.log.Error("flags contradict the master's settings: the agent will not start again like this", "flags", text)
+		text := differences(f.own, now, append(contradicting, outdated...))
+		err = now.Validate()
+		switch {
+		case len(outdated) > 0 && len(contradicting) == 0 && err == nil:
+			return fmt.Errorf("%w: %s", errOutdated, text)
+		case text == logged || text == "":
+		case err != nil:
+			f.log.Error("the master's settings have changed to wrong ones: the agent goes on with the old", "error", err)
+		default:
+			f.log.Error("flags contradict the master's settings: the agent goes on, but will not start again like this", "flags",
+				text)
 		}
 		logged = text
 	}

@@ -127,11 +127,11 @@ func (l *Ledger) Keep(freed Freed) {
 }
 
 // Reserve has the ledger not give, in the cluster's own network, the addresses and subnets of rows whose removal waits:
-// their objects may still exist. It replaces what was reserved before, and is true when there is less than before.
-// Claims are honoured all the same.
-func (l *Ledger) Reserve(held []netip.Prefix) (fewer bool) {
+// their objects may still exist. It replaces what was reserved before, and is true when some of that is not reserved any
+// more. Claims are honoured all the same.
+func (l *Ledger) Reserve(held []netip.Prefix) (released bool) {
 	f := l.freed
-	fewer = len(held) < len(f.reserved)+len(f.reservedSubnets)
+	before, subnets := f.reserved, f.reservedSubnets
 	f.reserved, f.reservedSubnets = map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	for _, p := range held {
 		if p.IsSingleIP() {
@@ -140,8 +140,14 @@ func (l *Ledger) Reserve(held []netip.Prefix) (fewer bool) {
 			f.reservedSubnets[p] = true
 		}
 	}
-	l.retry = l.retry || fewer && l.waits()
-	return fewer
+	for p := range before {
+		released = released || !f.reserved[p]
+	}
+	for p := range subnets {
+		released = released || !f.reservedSubnets[p]
+	}
+	l.retry = l.retry || released && l.waits()
+	return released
 }
 
 // Reserved is true for an address of the cluster's own network that Reserve has named.

@@ -47,8 +47,9 @@ func (s Settings) Outdated(before, now Settings, given func(flag string) bool) (
 	for _, flag := range slices.Sorted(maps.Keys(s)) {
 		value, published := now[flag]
 		_, was := before[flag]
+		withdrawn := was && (flag == "mtu" || flag == "encap-type") // others are always published
 		switch {
-		case published && sameList(s[flag], value), !published && (!was || given(flag)):
+		case published && sameList(s[flag], value), !published && (!withdrawn || given(flag)):
 		case given(flag):
 			contradicting = append(contradicting, flag)
 		default:
@@ -66,6 +67,27 @@ func shared(subnets []ClusterSubnet, join []netip.Prefix, services Services) Set
 		"max-service-vips":      strconv.Itoa(services.MaxVIPs),
 		"max-service-endpoints": strconv.Itoa(services.MaxEndpoints),
 	}
+}
+
+// Validate returns an error for published values that no agent could start with.
+func (s Settings) Validate() error {
+	subnets, err := ParseClusterSubnets(s["cluster-subnets"])
+	errs := []error{err}
+	t := Tunnels{EncapType: s["encap-type"]}
+	if mtu, ok := s["mtu"]; ok {
+		if t.MTU, err = strconv.Atoi(mtu); err != nil {
+			errs = append(errs, fmt.Errorf("--mtu %q: %w: want bytes", mtu, err))
+		}
+	}
+	errs = append(errs, t.validate(subnets))
+	for _, flag := range []string{"join-subnet", "k8s-service-cidrs"} {
+		for p := range strings.SplitSeq(s[flag], ",") {
+			if _, err := netip.ParsePrefix(p); err != nil && p != "" {
+				errs = append(errs, fmt.Errorf("--%s: %w: want prefixes", flag, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Agree returns an error for each setting that both have with different values. The order in a list does not matter.

@@ -83,7 +83,8 @@ func TestOutdated(t *testing.T) {
 		"another value":       {Settings{"a": "1"}, Settings{"a": "1"}, Settings{"a": "2"}, "[a]", "[]"},
 		"of a flag":           {Settings{"b": "1"}, Settings{"b": "1"}, Settings{"b": "2"}, "[]", "[b]"},
 		"published now":       {Settings{"a": "0"}, Settings{}, Settings{"a": "2"}, "[a]", "[]"},
-		"no more":             {Settings{"a": "1", "b": "1"}, Settings{"a": "1", "b": "1"}, Settings{}, "[a]", "[]"},
+		"no more":             {Settings{"mtu": "1", "b": "1"}, Settings{"mtu": "1", "b": "1"}, Settings{}, "[mtu]", "[]"},
+		"damaged":             {Settings{"a": "1"}, Settings{"a": "1"}, Settings{}, "[]", "[]"},
 		"never":               {Settings{"a": "1"}, Settings{}, Settings{}, "[]", "[]"},
 		"nothing was known":   {Settings{"a": "1", "c": "1"}, nil, Settings{"a": "1", "c": "2"}, "[c]", "[]"},
 		"both":                {Settings{"a": "1", "b": "1"}, nil, Settings{"a": "3", "b": "3"}, "[a]", "[b]"},
@@ -93,6 +94,23 @@ func TestOutdated(t *testing.T) {
 		if fmt.Sprint(outdated) != c.outdated || fmt.Sprint(contradicting) != c.contradicting {
 			t.Errorf("%s: outdated %v, contradicting %v; want %s, %s", what, outdated, contradicting, c.outdated,
 				c.contradicting)
+		}
+	}
+}
+
+// Settings that the master publishes are valid. What somebody else wrote may not be.
+func TestPublishedSettingsAreChecked(t *testing.T) {
+	c := DefaultCluster()
+	c.Tunnels = Tunnels{EncapType: EncapVXLAN, MTU: 1400}
+	if err := c.Settings().Validate(); err != nil {
+		t.Error(err)
+	}
+	for flag, value := range map[string]string{"cluster-subnets": "x", "mtu": "abc", "encap-type": "gre",
+		"join-subnet": "100.64.0.0", "k8s-service-cidrs": "10.96.0.0/16,x"} {
+		s := c.Settings()
+		s[flag] = value
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), flag[:3]) {
+			t.Errorf("%s %q: error %v", flag, value, err)
 		}
 	}
 }

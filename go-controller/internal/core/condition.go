@@ -11,19 +11,19 @@ type status struct {
 	observed cluster.Observed
 	want     *cluster.Judged // nil until it was judged
 	asked    allocate.Status // what was last asked for, so that it is asked for once
-	changes  int             // how often what the object says has changed
+	change   int             // number of the last change of what the object says, see Core.changes
 }
 
 // verdict is the condition that an object is to have once the rows of its owner are in the database.
 type verdict struct {
 	cluster.Judged
-	changes int // of the status when the object was judged
+	change int // of the status when the object was judged
 }
 
 // judge records the condition for what the object says now.
 func (b *Batch) judge(o nb.Owner, j cluster.Judged) {
 	if s := b.core.statuses[j.Ref]; s != nil {
-		b.verdicts[o] = verdict{j, s.changes}
+		b.verdicts[o] = verdict{j, s.change}
 	}
 }
 
@@ -52,7 +52,7 @@ func (c *Core) Conditions(b *Batch, owners []nb.Owner) []allocate.Patch {
 		if !ok {
 			continue
 		}
-		if s := c.statuses[v.Ref]; s != nil && s.changes == v.changes {
+		if s := c.statuses[v.Ref]; s != nil && s.change == v.change {
 			s.want = &v.Judged
 			out = append(out, c.condition(v.Ref)...)
 		}

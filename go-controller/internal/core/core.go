@@ -23,6 +23,7 @@ type Core struct {
 	records     map[string]*cluster.Node // of nodes set up by hand, until their Node objects have adopted all
 	reported    map[nb.Owner]string      // what was last reported about an owner
 	statuses    map[cluster.Ref]*status  // of objects whose status a master writes
+	changes     int                      // how often such an object has changed; no two changes have one number
 }
 
 // New is the core of an empty cluster. It has the networks besides the cluster's own.
@@ -57,8 +58,8 @@ func (c *Core) Step(events []cluster.Event) Result {
 			if change, ok := c.State.Apply(e); ok {
 				out.Changes = append(out.Changes, change)
 				if s := c.statuses[e.Ref]; s != nil {
-					s.want = nil // until what it says now is judged
-					s.changes++
+					c.changes++
+					s.want, s.asked, s.change = nil, allocate.Status{}, c.changes // until what it says now is judged
 				}
 			} else { // it is judged as before
 				out.Patches = append(out.Patches, c.condition(e.Ref)...)

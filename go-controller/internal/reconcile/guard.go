@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -71,7 +73,7 @@ const ReasonHeldBack = "RemovalHeldBack"
 // hold makes known what is held back. Nobody is granted what its rows have: a pod that the API server does not list may
 // still run, with the address in its row.
 func (l *Loop) hold(r core.Removal) {
-	if l.Core.Ledger().Reserve(l.Recorder.Unclaimed(l.Core.State, l.session, r.Owners)) {
+	if l.Core.Ledger().Reserve(l.unclaimed()) {
 		l.compareSets()
 	}
 	err := fmt.Errorf("the removal of %d of %d rows waits: ovnkube approve --digest %s removes them", r.Rows, r.Of,
@@ -109,7 +111,21 @@ func (l *Loop) reviewHeld() {
 	}
 }
 
-// compareSets marks as dirty the owners of address sets, in which addresses may be that are not reserved any more.
+// unclaimed is the addresses and subnets in rows whose removal waits, without the addresses that a known pod has.
+func (l *Loop) unclaimed() []netip.Prefix {
+	known := map[netip.Addr]bool{}
+	for _, n := range l.Core.State.PodNetworks {
+		for _, p := range n.IPs {
+			known[p.Addr()] = true
+		}
+	}
+	held := slices.Collect(maps.Keys(l.guard.held))
+	return slices.DeleteFunc(l.Recorder.Unclaimed(l.Core.State, l.session, held), func(p netip.Prefix) bool {
+		return p.IsSingleIP() && known[p.Addr()]
+	})
+}
+
+// compareSets marks as dirty the owners of address sets, which may still have addresses that are not reserved any more.
 func (l *Loop) compareSets() {
 	view := l.session.View()
 	for _, o := range l.session.Owners() {

@@ -56,8 +56,8 @@ func (l *Loop) batch() *batch {
 		l.dirty.take(time.Now(), filling{l, b})
 	}
 	b.Settle()
-	if b.Hold {
-		b.Disinherit(l.session.Owners())
+	if b.Hold && b.Disinherit(l.session.Owners()) {
+		l.guard.review = true
 	}
 	l.settled(b)
 	return b
