@@ -11,17 +11,20 @@ left() { go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' "$@" 2>/dev/null
 kubernetes() { go list -m -f '{{.Version}}' k8s.io/kubernetes; }
 version() { echo "-X k8s.io/component-base/version.gitVersion=$(kubernetes)"; }
 
-# stamps DIRECTORY prints the linker flags that tell our own programs their version. They come from git, of the checkout
-# in DIRECTORY. In an unpacked archive of sources there are none, unless NORTHBOUND_VERSION names the version: the
-# programs then say what Go recorded.
+# stamps DIRECTORY prints the linker flags that tell our own programs their version. NORTHBOUND_VERSION names it, else git
+# does, of the checkout in DIRECTORY. Without both there are no flags, as in an unpacked archive of sources: the programs
+# then say what Go recorded.
 stamps() {
   local package=github.com/northbound-net/northbound/go-controller/internal/version
   local tag=${NORTHBOUND_VERSION:-} commit='' time=''
   if [ -e "$1/.git" ] && command -v git >/dev/null; then
     # An error of git is on the terminal. It must not fail a build.
-    commit=$(git -C "$1" rev-parse HEAD) || return 0
-    time=$(TZ=UTC0 git -C "$1" log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ) || return 0
-    tag=${tag:-$(git -C "$1" describe --tags --always --dirty)}
+    if commit=$(git -C "$1" rev-parse HEAD); then
+      time=$(TZ=UTC0 git -C "$1" log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)
+      tag=${tag:-$(git -C "$1" describe --tags --always --dirty)}
+    else
+      commit=''
+    fi
   fi
   [ -n "$tag" ] || return 0
   if [[ $tag =~ [^A-Za-z0-9._+~-] ]]; then

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -51,6 +50,7 @@ func preflightConfig(c *cli.Context) (preflight.Config, error) {
 	}
 	k := n.Kubernetes
 	p := preflight.Config{Node: n, Worker: role != roleCentral, Central: role != roleNode,
+		Timeout:    c.Duration("timeout"),
 		Kubernetes: k.Kubeconfig+k.APIServer+os.Getenv("KUBERNETES_SERVICE_HOST") != ""}
 	n.Name = cmp.Or(n.Name, "unknown") // only for Validate: nothing here depends on it
 	return p, n.Validate()
@@ -69,9 +69,7 @@ func runPreflight(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the machine's name: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
-	defer cancel()
-	diagnosis := preflight.Examine(conf, preflight.Read(ctx, conf), machine)
+	diagnosis := preflight.Examine(conf, preflight.Read(c.Context, conf), machine)
 	if err := write(diagnosis); err != nil {
 		return err
 	}

@@ -43,7 +43,9 @@ func TestFollowSettings(t *testing.T) {
 		t.Errorf("after %d reads: %v, want %s after %d", read, err, want, len(answers))
 	}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	for i, want := range []string{`flags="--mtu is \"1400\", the master has \"1500\""`, `; --join-subnet is`, "changed to wrong ones"} {
+	for i, want := range []string{
+		`flags="--mtu is \"1400\", the master has \"1500\""`, `; --join-subnet is`, "changed to wrong ones",
+	} {
 		if i >= len(lines) || !strings.Contains(lines[i], want) {
 			t.Errorf("line %d of the log: want %s in\n%s", i, want, log.String())
 		}

@@ -127,8 +127,8 @@ func (l *Ledger) Keep(freed Freed) {
 }
 
 // Reserve has the ledger not give, in the cluster's own network, the addresses and subnets of rows whose removal waits:
-// their objects may still exist. It replaces what was reserved before, and is true when some of that is not reserved any
-// more. Claims are honoured all the same.
+// their objects may still exist. It replaces what was reserved before, and is true when some of that is not reserved
+// any more. Claims are honoured all the same.
 func (l *Ledger) Reserve(held []netip.Prefix) (released bool) {
 	f := l.freed
 	before, subnets := f.reserved, f.reservedSubnets

@@ -26,13 +26,18 @@ func (t Tunnels) validate(subnets []ClusterSubnet) error {
 	if t.EncapType != "" && t.EncapType != EncapGeneve && t.EncapType != EncapVXLAN {
 		errs = append(errs, fmt.Errorf("--encap-type %q: want %s or %s", t.EncapType, EncapGeneve, EncapVXLAN))
 	}
-	least := minMTUv4
-	if slices.ContainsFunc(subnets, func(s ClusterSubnet) bool { return s.CIDR.Addr().Is6() }) {
-		least = minMTUv6
-	}
+	least := LeastMTU(subnets)
 	if t.MTU != 0 && (t.MTU < least || t.MTU > maxMTU) {
 		errs = append(errs, fmt.Errorf("--mtu %d: want between %d and %d bytes, or 0 to derive it from the tunnel interface",
 			t.MTU, least, maxMTU))
 	}
 	return errors.Join(errs...)
+}
+
+// LeastMTU is the smallest MTU, in bytes, of pods with addresses in the subnets.
+func LeastMTU(subnets []ClusterSubnet) int {
+	if slices.ContainsFunc(subnets, func(s ClusterSubnet) bool { return s.CIDR.Addr().Is6() }) {
+		return minMTUv6
+	}
+	return minMTUv4
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // holding is the part of a plan that takes nothing from policies whose removal waits: no port leaves a group, no group
-// or set of a selector is deleted, and no reserved address leaves a set. A port that is deleted leaves its groups. While
-// there are tenants, a port leaves the group of its former tenant: tenants are known even while policies are not.
+// or set of a selector is deleted, and no reserved address leaves a set. A port that is deleted leaves its groups.
+// While there are tenants, a port leaves the group of its former tenant: tenants are known even while policies are not.
 func holding(p nb.Plan, tenants bool, reserved func(address string) bool) nb.Plan {
 	out := nb.Plan{Owner: p.Owner}
 	kept, deleted := map[nb.Ref]bool{}, map[nb.Ref]bool{}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -8,13 +9,11 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/agent"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
 )
-
-// leastMTU is the smallest MTU of pods: that of IPv6 (RFC 8200 section 5).
-const leastMTU = 1280
 
 func checkMTU(c Config, f Facts) doctor.Finding {
 	if !c.Worker {
@@ -25,19 +24,20 @@ func checkMTU(c Config, f Facts) doctor.Finding {
 	}
 	var wrong faults
 	var found []string
+	least := config.LeastMTU(c.Node.ClusterSubnets)
 	for _, u := range f.Underlay {
 		if u.Place.Link == "" {
 			wrong.add("ip address show  # and --encap-ip with one of these", "no interface has the tunnel address %s", u.Addr)
 			continue
 		}
 		overhead := encap.Overhead(c.Node.EncapType, []netip.Addr{u.Addr})
-		left, want := u.Place.MTU-overhead, max(leastMTU, c.Node.MTU)
+		left, want := u.Place.MTU-overhead, cmp.Or(c.Node.MTU, least)
 		if left >= want {
 			found = append(found, u.Place.Link+" with "+u.Addr.String())
 			continue
 		}
 		fix := fmt.Sprintf("ip link set %s mtu %d  # if the network carries that", u.Place.Link, want+overhead)
-		if left >= leastMTU {
+		if left >= least {
 			fix += fmt.Sprintf("; else --mtu %d", left)
 		}
 		wrong.add(fix, "%s has an MTU of %d, which leaves %d for pods: want %d at least", u.Place.Link, u.Place.MTU, left,

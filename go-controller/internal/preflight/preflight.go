@@ -3,6 +3,7 @@ package preflight
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
@@ -13,10 +14,11 @@ import (
 
 // Config is what is to be installed on the machine.
 type Config struct {
-	Node       config.Node // as `ovnkube node` is to have it; Name and ClusterSubnets may be empty
-	Worker     bool        // the node agent and what it needs
-	Central    bool        // the databases, ovn-northd and the master
-	Kubernetes bool        // whether an API server was named
+	Node       config.Node   // as `ovnkube node` is to have it; Name and ClusterSubnets may be empty
+	Worker     bool          // the node agent and what it needs
+	Central    bool          // the databases, ovn-northd and the master
+	Kubernetes bool          // whether an API server was named
+	Timeout    time.Duration // for its answer
 }
 
 // Facts is what a machine is like.

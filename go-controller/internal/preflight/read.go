@@ -29,8 +29,7 @@ const moduleOVS = "openvswitch"
 // versionWithin is how long a program may take to tell its version.
 const versionWithin = 5 * time.Second
 
-// Read finds out what this machine is like. It changes nothing, but listens for a moment on each port. The API server
-// has until the context's deadline to answer.
+// Read finds out what this machine is like. It changes nothing, but listens for a moment on each port.
 func Read(ctx context.Context, c Config) Facts {
 	f := Facts{Modules: map[string]bool{}, Programs: map[string]string{}, Processes: map[string]bool{},
 		Busy: map[Port]error{}, Unknown: map[string]error{}}
@@ -44,6 +43,8 @@ func Read(ctx context.Context, c Config) Facts {
 		}
 	}
 	if c.Kubernetes {
+		ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+		defer cancel()
 		f.API, f.Unknown["clock"] = client.Probe(ctx, c.Node.Kubernetes, "ovnkube-preflight")
 	}
 	return f

@@ -45,7 +45,7 @@ func TestRead(t *testing.T) {
 		t.Fatalf("a machine without faults: %v", got)
 	}
 
-	ip("link set under mtu 1300")
+	ip("link set under mtu 600")
 	ip("link add flannel.1 type veth peer name kube-ipvs0")
 	conf := filepath.Join(n.CNIConfDir, "10-flannel.conflist")
 	if err := os.WriteFile(conf, []byte("{}"), 0o600); err != nil {
@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	}
 	got := problems()
 	for check, want := range map[string]string{
-		"mtu": "under has an MTU of 1300", "kube-proxy": "kube-ipvs0", "firewall": "chain FORWARD of table filter drops",
+		"mtu": "under has an MTU of 600", "kube-proxy": "kube-ipvs0", "firewall": "chain FORWARD of table filter drops",
 		"other-network": "the runtime takes the first; interface flannel.1 is of flannel",
 		"ports":         "udp :6081: address already in use; tcp 127.0.0.1:9410: address already in use; tcp :6642: address",
 	} {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
@@ -269,7 +270,11 @@ func interpreterOf(file string) (string, error) {
 	case !script || len(words) == 0:
 		return "", nil
 	case path.Base(words[0]) == "env" && len(words) > 1:
-		return "/usr/bin/" + words[1], nil
+		i := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") })
+		if i < 0 {
+			return words[0], nil
+		}
+		return "/usr/bin/" + words[1+i], nil
 	}
 	return words[0], nil
 }

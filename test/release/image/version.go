@@ -26,7 +26,8 @@ func (s *Source) Identify(ctx context.Context, program, epoch string) error {
 		return fmt.Errorf("reading the version of %s: %w", program, err)
 	}
 	if v.Version == "(devel)" {
-		return fmt.Errorf("%s has no version: build in a git checkout, or with NORTHBOUND_VERSION=v1.2.3", program)
+		return fmt.Errorf("%s has no version: build in a git checkout, or with NORTHBOUND_VERSION=v1.2.3; "+
+			"if git refuses a checkout of another user, see safe.directory in git-config(1)", program)
 	}
 	s.Version, s.Commit, s.Time = v.Version, v.Commit, v.CommitTime
 	if epoch != "" {
