@@ -27,7 +27,7 @@ type Facts struct {
 	Modules   map[string]bool   // those of modules that are loaded, built in, or can be loaded
 	Tun       bool              // /dev/net/tun is there
 	IPv6      bool              // the kernel has not been started without IPv6
-	Programs  map[string]string // the version of each program that was found
+	Programs  map[string]string // the version of each program that was found; "" if it does not tell
 	Links     map[string]bool   // names of interfaces
 	Chains    []nft.Chain
 	ConfFiles []string        // file names in the directory of CNI configurations

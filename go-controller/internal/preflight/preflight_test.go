@@ -62,6 +62,8 @@ func injected() []fault {
 		}, "started without IPv6", "ipv6.disable=1"},
 		{"programs", func(_ *Config, f *Facts) { delete(f.Programs, "ovn-northd") }, "ovn-northd is not installed",
 			"apt-get install ovn-central"},
+		{"programs", func(_ *Config, f *Facts) { f.Programs["ovs-vswitchd"] = "" }, "ovs-vswitchd does not tell its version",
+			"ovs-vswitchd --version"},
 		{"programs", func(_ *Config, f *Facts) { f.Programs["ovn-controller"] = "22.03.1" },
 			"ovn-controller is 22.03.1, older than 23.03.0", "apt-get install ovn-host"},
 		{"programs", func(c *Config, f *Facts) {

@@ -30,6 +30,9 @@ func checkKernel(c Config, f Facts) doctor.Finding {
 	return wrong.finding("Linux %s", f.Kernel)
 }
 
+// fixModule gets the modules of Debian's own kernel.
+const fixModule = "apt-get install linux-image-$(dpkg --print-architecture)  # or --datapath-type netdev"
+
 func checkDatapath(c Config, f Facts) doctor.Finding {
 	var wrong faults
 	switch {
@@ -38,7 +41,7 @@ func checkDatapath(c Config, f Facts) doctor.Finding {
 	case c.Node.DatapathType == config.DatapathNetdev && !f.Tun:
 		wrong.add("modprobe tun", "/dev/net/tun is missing, with which the userspace datapath makes its ports")
 	case c.Node.DatapathType != config.DatapathNetdev && !f.Modules[moduleOVS]:
-		wrong.add("apt-get install linux-image-$(dpkg --print-architecture)  # or use --datapath-type "+config.DatapathNetdev,
+		wrong.add(fixModule,
 			"the kernel %s has no module openvswitch", f.Kernel)
 	}
 	return wrong.finding("%s", c.Node.DatapathType)
@@ -50,7 +53,7 @@ func checkTunnelModule(c Config, f Facts) doctor.Finding {
 		return fine("not needed here")
 	}
 	if !f.Modules[c.Node.EncapType] {
-		wrong.add("apt-get install linux-image-$(dpkg --print-architecture)  # or use --datapath-type "+config.DatapathNetdev,
+		wrong.add(fixModule,
 			"the kernel %s has no module %s", f.Kernel, c.Node.EncapType)
 	}
 	return wrong.finding("%s", c.Node.EncapType)
@@ -92,6 +95,8 @@ func checkPrograms(c Config, f Facts) doctor.Finding {
 		switch {
 		case !there:
 			wrong.add("apt-get install "+pkg, "%s is not installed", name)
+		case version == "":
+			wrong.add(name+" --version  # which should print it", "%s does not tell its version", name)
 		case !doctor.AtLeast(version, oldest):
 			wrong.add("apt-get install "+pkg+"  # from a newer release of the distribution", "%s is %s, older than %s", name,
 				version, oldest)
