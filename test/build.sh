@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds into bin/: with "product" ovnkube, with the links of its classic names,
 # and ovn_cni; with "release" the programs that are shipped, and the one that packs
-# them; else the sandbox's programs, and the manifests that it applies.
+# them; with "helm" helm, and the
+# chart; else the sandbox's programs, and the manifests that it applies.
 # The first time that compiles Kubernetes' API server and kubelet, which takes
 # minutes; after that Go's cache has them.
 set -euo pipefail
@@ -25,6 +26,13 @@ if [ "${1:-}" = release ]; then
   mkdir -p "$bin/programs"
   export GOFLAGS="-trimpath -buildvcs=false"
   build programs/ build "$stamps" ./go-controller/cmd/{ovnkube,ovn_cni}
+  exit
+fi
+if [ "${1:-}" = helm ]; then
+  cd helm
+  build "" build "" helm.sh/helm/v4/cmd/helm
+  rm -rf "$bin/chart"
+  cp -r ../../dist/helm/northbound "$bin/chart"
   exit
 fi
 mkdir -p "$bin/manifests"

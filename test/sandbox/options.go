@@ -47,6 +47,7 @@ type Options struct {
 	ClusterDNS  []netip.Addr // of cluster DNS; default none
 	MasterArgs  []string     // further arguments of ovnkube master
 	AgentArgs   []string     // further arguments of ovnkube node
+	Install     string       // InstallChart: pods of the Helm chart; default that of InstallVariable, else host processes
 	Audit       bool         // the API server records what ovnkube asks of it
 }
 
@@ -66,6 +67,7 @@ func (o Options) complete() (Options, error) {
 	set(&o.Name, DefaultName)
 	set(&o.OVN, os.Getenv(OVNVariable))
 	set(&o.OVN, OVNRootfs)
+	set(&o.Install, os.Getenv(InstallVariable))
 	set(&o.StateRoot, DefaultStateRoot)
 	set(&o.Cache, rootfs.DefaultCache)
 	if o.Nodes == 0 {
@@ -101,6 +103,12 @@ func (o Options) validate() error {
 	if all := []string{OVNRootfs, OVNNewest, OVNHost}; !slices.Contains(all, o.OVN) {
 		errs = append(errs, fmt.Errorf("OVN from %q: want one of %s", o.OVN, strings.Join(all, ", ")))
 	}
+	if o.Install != "" && o.Install != InstallChart {
+		errs = append(errs, fmt.Errorf("install %q: want %s, or nothing for processes of the host", o.Install, InstallChart))
+	}
+	if o.Install == InstallChart && (o.HA || o.NoNodes || o.OVN == OVNHost) {
+		errs = append(errs, errors.New("install chart: want one control machine, nodes, and OVN from a root filesystem"))
+	}
 	// The path of a socket has at most 107 characters (unix(7)).
 	if !filepath.IsAbs(o.StateRoot) || len(o.StateRoot) > 40 {
 		errs = append(errs, fmt.Errorf("state directory %q: want an absolute path of at most 40 characters", o.StateRoot))
@@ -120,7 +128,11 @@ func (o Options) programs() []string {
 	if o.NoNodes {
 		return []string{"sandbox", "sandbox-apiserver"}
 	}
-	return []string{"sandbox", "sandbox-apiserver", "kubelet", "echo", "pause", "ovnkube", "ovn_cni"}
+	all := []string{"sandbox", "sandbox-apiserver", "kubelet", "echo", "pause", "ovnkube", "ovn_cni"}
+	if o.Install == InstallChart {
+		all = append(all, "helm", "chart/Chart.yaml")
+	}
+	return all
 }
 
 // findBin looks for the repository's bin/: that of the running program, else the nearest above the working directory.

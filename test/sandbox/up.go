@@ -113,12 +113,34 @@ func (c *Cluster) up(ctx context.Context, source string, log *progress.Log) erro
 	if err != nil {
 		return fmt.Errorf("making images: %w", err)
 	}
+	if c.chart() {
+		return c.upChart(ctx, source, images, log)
+	}
 	step = log.Begin("ovnkube master")
 	if err := step.End(c.startMasters(ctx)); err != nil {
 		return err
 	}
 	step = log.Begin(fmt.Sprintf("%d nodes: Open vSwitch, ovn-controller, containerd, kubelet, ovnkube node", o.Nodes))
 	if err := step.End(c.upNodes(ctx, source, images)); err != nil {
+		return err
+	}
+	step = log.Begin("nodes Ready: their networks work")
+	return step.End(c.waitReady(ctx, step))
+}
+
+// upChart makes bare nodes, and installs the chart.
+func (c *Cluster) upChart(ctx context.Context, source string, images []string, log *progress.Log) error {
+	step := log.Begin("the container image")
+	file, name, err := c.ChartImage(ctx, source)
+	if err := step.End(err); err != nil {
+		return err
+	}
+	step = log.Begin(fmt.Sprintf("%d nodes: Open vSwitch, containerd, kubelet", c.Options.Nodes))
+	if err := step.End(c.upNodes(ctx, source, append(images, file))); err != nil {
+		return err
+	}
+	step = log.Begin("helm install " + ReleaseName)
+	if err := step.End(c.installChart(ctx, name, step)); err != nil {
 		return err
 	}
 	step = log.Begin("nodes Ready: their networks work")
@@ -156,7 +178,9 @@ func (c *Cluster) upControl(ctx context.Context, source string) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.startOVN(ctx) })
+	if !c.chart() {
+		g.Go(func() error { return c.startOVN(ctx) })
+	}
 	g.Go(func() error { return c.Control.StartAPI(ctx) })
 	return g.Wait()
 }
@@ -234,6 +258,9 @@ func (c *Cluster) upNode(ctx context.Context, n *node.Node) error {
 	}
 	if err := n.StartKubelet(ctx); err != nil {
 		return err
+	}
+	if c.chart() {
+		return nil
 	}
 	return n.StartAgent(ctx)
 }

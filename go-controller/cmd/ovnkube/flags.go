@@ -76,13 +76,15 @@ func kubernetesFlags() []cli.Flag {
 		stringFlag("k8s-apiserver", "", "`URL` of the API server; without a scheme, http:// is assumed"),
 		stringFlag("k8s-cacert", "", "PEM `FILE` with the CA certificate of --k8s-apiserver"),
 		stringFlag("k8s-token", "", "bearer `TOKEN` for --k8s-apiserver"),
+		stringFlag("k8s-server-from", "", "kubeconfig `FILE`, such as the kubelet's, that tells a pod the API server's "+
+			"address: its ClusterIP may not work yet"),
 	}
 }
 
 // kubernetesConfig reads kubernetesFlags. It ignores the environment's KUBECONFIG if --k8s-apiserver is given.
 func kubernetesConfig(c *cli.Context) config.Kubernetes {
 	k := config.Kubernetes{Kubeconfig: c.String("kubeconfig"), APIServer: c.String("k8s-apiserver"),
-		CACert: c.String("k8s-cacert"), Token: c.String("k8s-token")}
+		CACert: c.String("k8s-cacert"), Token: c.String("k8s-token"), ServerFrom: c.String("k8s-server-from")}
 	if k.APIServer != "" && k.Kubeconfig == os.Getenv("KUBECONFIG") {
 		k.Kubeconfig = ""
 	}
@@ -95,6 +97,7 @@ func northboundFlags() []cli.Flag {
 	return []cli.Flag{
 		stringFlag("nb-address", strings.Join(d.NB.Addresses, ","), "`ADDRESS`,... of the Northbound database: "+
 			"unix:/PATH, tcp:HOST:PORT or ssl:HOST:PORT; give every server of a Raft cluster"),
+		databaseServiceFlag("nb", "Northbound"),
 		stringFlag("nb-privkey", "", "PEM `FILE` with the private key for ssl: addresses"),
 		stringFlag("nb-cert", "", "PEM `FILE` with the certificate for ssl: addresses"),
 		stringFlag("nb-cacert", "", "PEM `FILE` with the CA certificate for ssl: addresses"),

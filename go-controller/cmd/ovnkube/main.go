@@ -40,7 +40,8 @@ func newApp() *cli.App {
 			masterCommand(), nodeCommand(), preflightCommand(), doctorCommand(), translateCommand(), planCommand(),
 			approveCommand(), explainCommand(), policyCommand(), tenantCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
-			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(), versionCommand(),
+			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(),
+			signerCommand(), certificatesCommand(), versionCommand(),
 		},
 		// report prints every error, once.
 		ExitErrHandler: func(*cli.Context, error) {},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -46,17 +48,30 @@ func runMaster(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	nb, err := findServers(c, "nb", true, log)
+	if err != nil {
+		return err
+	}
 	m, err := masterConfig(c)
 	if err != nil {
 		return err
 	}
-	return master.Run(c.Context, m, log, nil)
+	run := func(ctx context.Context) error { return master.Run(ctx, m, log, nil) }
+	if nb == nil {
+		return run(c.Context)
+	}
+	return runUntilOutdated(c.Context, run, nb.follow)
 }
 
 // masterConfig reads the master's configuration from the flags that the command has. Every command that calls it
 // has kubernetesFlags, northboundFlags, clusterFlags and topologyFlags.
 func masterConfig(c *cli.Context) (config.Master, error) {
 	m := config.DefaultMaster()
+	if !c.IsSet("nb-address") {
+		if _, err := findServers(c, "nb", false, slog.New(slog.DiscardHandler)); err != nil {
+			return m, err
+		}
+	}
 	m.Kubernetes, m.NB = kubernetesConfig(c), northboundConfig(c)
 	var err error
 	if m.Cluster, err = clusterConfig(c); err != nil {

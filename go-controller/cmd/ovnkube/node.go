@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -31,12 +32,15 @@ func nodeFlags() []cli.Flag {
 	own := []cli.Flag{
 		stringFlag("node-name", "", "`NAME` of this machine's Kubernetes Node; required"),
 		sbFlag(),
+		databaseServiceFlag("sb", "Southbound"),
 		stringFlag("sb-privkey", "", "PEM `FILE` with ovn-controller's private key for ssl: addresses "+
 			"(default: the SSL row of Open vSwitch stays as it is)"),
 		stringFlag("sb-cert", "", "PEM `FILE` with ovn-controller's certificate, whose common name is the system-id"),
 		stringFlag("sb-cacert", "", "PEM `FILE` with the CA certificate of the Southbound database"),
 		insecureFlag(),
 		ovsFlag(),
+		stringFlag("system-id", "", "chassis `NAME` of this machine (default: external_ids:system-id, else one made of the "+
+			"Node's name)"),
 		encapIPFlag("external_ids:ovn-encap-ip, else the Node's InternalIP"),
 		stringFlag("encap-type", d.EncapType, "tunnel `TYPE`, the same on every node: geneve, or vxlan if the physical "+
 			"network cannot carry Geneve (for its limits see docs/features/node.md)"),
@@ -83,7 +87,7 @@ func mtuFlag(interfaces string) cli.Flag {
 func nodeSettings(c *cli.Context) (config.Node, error) {
 	n := config.Node{
 		Name: c.String("node-name"), OVSAddress: c.String("ovs-address"), SBAddress: c.String("sb-address"),
-		SBKeys: keysConfig(c, "sb"), AllowTCP: c.Bool(insecureFlagName),
+		SystemID: c.String("system-id"), SBKeys: keysConfig(c, "sb"), AllowTCP: c.Bool(insecureFlagName),
 		EncapType: c.String("encap-type"), DatapathType: c.String("datapath-type"), MTU: c.Int("mtu"),
 		OVNRunDir: c.String("ovn-rundir"), CNIConfDir: c.String("cni-conf-dir"), CNIBinDir: c.String("cni-bin-dir"),
 		CNISocketDir: c.String("cni-socket-dir"), Kubernetes: kubernetesConfig(c), Metrics: c.String("metrics-bind-address"),
@@ -121,6 +125,10 @@ func runNode(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	sb, err := findServers(c, "sb", true, log)
+	if err != nil {
+		return err
+	}
 	found, err := awaitPublished(c, clients, log)
 	if err != nil {
 		return err
@@ -135,21 +143,12 @@ func runNode(c *cli.Context) error {
 	if err := conf.Validate(); err != nil {
 		return err
 	}
-	return runWhileCurrent(c.Context, conf, follower{own: conf.Settings(), before: found, log: log,
+	f := follower{own: conf.Settings(), before: found, log: log,
 		given: func(flag string) bool { return given[flag] },
-		read:  func(ctx context.Context) (config.Settings, error) { return readPublished(ctx, clients) }})
-}
-
-// runWhileCurrent runs the agent until it must start again with other settings, which is an error.
-func runWhileCurrent(ctx context.Context, conf config.Node, f follower) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	outdated := make(chan error, 1)
-	go func() {
-		outdated <- f.run(ctx, lookForChanges)
-		cancel()
-	}()
-	err := agent.Run(ctx, conf, f.log)
-	cancel()
-	return cmp.Or(<-outdated, err)
+		read:  func(ctx context.Context) (config.Settings, error) { return readPublished(ctx, clients) }}
+	watchers := []func(context.Context, time.Duration) error{f.run}
+	if sb != nil {
+		watchers = append(watchers, sb.follow)
+	}
+	return runUntilOutdated(c.Context, func(ctx context.Context) error { return agent.Run(ctx, conf, log) }, watchers...)
 }

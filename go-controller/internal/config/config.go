@@ -18,6 +18,7 @@ type Kubernetes struct {
 	APIServer  string // URL; without a scheme, http
 	CACert     string // path of a PEM file
 	Token      string // bearer token
+	ServerFrom string // path of a kubeconfig that has only the server's address, for a pod's service account
 }
 
 // OVSDB says how to reach an OVSDB server (ovsdb(7), "Connection Methods").

@@ -35,6 +35,7 @@ type Node struct {
 	JoinSubnets    []netip.Prefix  // of the switch between the cluster router and the gateway routers
 	Services       Services
 	OVSAddress     string          // the local Open_vSwitch database, unix:PATH or tcp:HOST:PORT
+	SystemID       string          // chassis name; empty: system-id stays as it is
 	SBAddress      string          // the Southbound database for ovn-controller; empty: ovn-remote stays as it is
 	SBKeys         Keys            // for ovn-controller; empty: the SSL row of Open vSwitch stays as it is
 	AllowTCP       bool            // take tcp: addresses of the Southbound database

@@ -57,6 +57,7 @@ type Config struct {
 	Nodes          []string // the nodes that get an identity
 	Controllers    string   // of kube-controller-manager; empty: those that pods and services need
 	MasterArgs     []string // further arguments of ovnkube master
+	Chart          bool     // the chart brings the roles and admission policies
 	Audit          bool     // record what ovnkube asks of the API server
 }
 
@@ -117,6 +118,9 @@ func (c *Control) StartAPI(ctx context.Context) error {
 	}, APIServer)
 	if err != nil {
 		return err
+	}
+	if c.Config.Chart {
+		return nil
 	}
 	return c.grant(ctx)
 }

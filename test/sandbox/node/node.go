@@ -44,6 +44,7 @@ type Config struct {
 	Router         []netip.Prefix // next hops to the outside; none if there is no outside
 	Gateway        bool           // whether the node is a gateway
 	AgentArgs      []string       // further arguments of ovnkube node
+	Chart          bool           // ovn-controller and the agent are pods
 }
 
 // Node is the machine.
@@ -122,8 +123,25 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 	if err := n.address(); err != nil {
 		return err
 	}
+	if n.Config.Chart {
+		return n.bare(ctx)
+	}
 	return n.service(ctx, Controller, "ovn-controller", "unix:/run/openvswitch/db.sock", "--no-chdir", "-vsyslog:off",
 		"--pidfile")
+}
+
+// bare makes the node one that has never seen the product, as kubeadm leaves it.
+func (n *Node) bare(ctx context.Context) error {
+	kubeconfig, _ := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
+	for _, argv := range [][]string{
+		{"rm", "/opt/cni/bin/ovn_cni"},
+		{"install", "-D", "-m", "600", kubeconfig, "/etc/kubernetes/kubelet.conf"},
+	} {
+		if _, err := n.Run(ctx, argv...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // linkLogs links the logs of Open vSwitch and OVN to their usual paths.

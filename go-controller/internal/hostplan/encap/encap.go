@@ -1,6 +1,7 @@
 package encap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -107,11 +108,7 @@ func Bridge(c config.Node) hostplan.Bridge {
 	return hostplan.Bridge{Name: names.IntegrationBridge, FailMode: "secure", DatapathType: c.DatapathType}
 }
 
-// SystemID is the chassis name: the one that OVS has, else one derived from
-// the node's name.
+// SystemID is the chassis name: the configured one, else the one that OVS has, else one derived from the node's name.
 func SystemID(f hostplan.Facts, c config.Node) string {
-	if f.SystemID != "" {
-		return f.SystemID
-	}
-	return names.SystemID(c.Name)
+	return cmp.Or(c.SystemID, f.SystemID, names.SystemID(c.Name))
 }

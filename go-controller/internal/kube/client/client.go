@@ -127,7 +127,28 @@ func restConfig(k config.Kubernetes) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the pod's service account: %w", err)
 	}
-	return rc, nil
+	if k.ServerFrom != "" {
+		rc.Host, err = serverOf(k.ServerFrom)
+	}
+	return rc, err
+}
+
+// serverOf is the URL of the API server in a kubeconfig's current context. The files that the kubeconfig names need not
+// be here. A pod's token is for https alone.
+func serverOf(file string) (string, error) {
+	k, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		return "", fmt.Errorf("loading --k8s-server-from %s: %w", file, err)
+	}
+	server := ""
+	if c := k.Contexts[k.CurrentContext]; c != nil && k.Clusters[c.Cluster] != nil {
+		server = k.Clusters[c.Cluster].Server
+	}
+	if !strings.HasPrefix(server, "https://") {
+		return "", fmt.Errorf("loading --k8s-server-from %s: server %q of its current context: want https://HOST:PORT",
+			file, server)
+	}
+	return server, nil
 }
 
 // directConfig is the configuration without a kubeconfig. A token does not leave this machine in clear text. The other

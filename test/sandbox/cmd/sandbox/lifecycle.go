@@ -28,6 +28,8 @@ func upFlags() []cli.Flag {
 			Usage: "three control machines: databases as clusters, two each of ovn-northd and master"},
 		&cli.BoolFlag{Name: "dual-stack", Usage: "IPv4 and IPv6: nodes, pods and services"},
 		ovnFlag(),
+		&cli.StringFlag{Name: "install", EnvVars: []string{sandbox.InstallVariable},
+			Usage: "chart: OVN's databases, masters and agents are pods of the Helm chart (default: processes)"},
 		&cli.BoolFlag{Name: "replace", Usage: "take down a sandbox of that name first"},
 		&cli.BoolFlag{Name: "keep", Usage: "leave what is there when it fails, to look at"},
 	}
@@ -37,7 +39,7 @@ func upOptions(c *cli.Context) sandbox.Options {
 	return sandbox.Options{
 		Name: c.String("name"), StateRoot: c.String("dir"), Nodes: c.Int("nodes"), NoNodes: c.Bool("no-nodes"),
 		HA: c.Bool("ha"), Gateways: c.Int("gateways"), DualStack: c.Bool("dual-stack"), OVN: c.String("ovn"),
-		Replace: c.Bool("replace"), Keep: c.Bool("keep"),
+		Install: c.String("install"), Replace: c.Bool("replace"), Keep: c.Bool("keep"),
 		Progress: os.Stderr,
 	}
 }

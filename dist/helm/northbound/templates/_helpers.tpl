@@ -1,0 +1,85 @@
+{{/* The image of every container. */}}
+{{- define "northbound.image" -}}
+image: {{ printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- end }}
+
+{{/* Labels of every object. */}}
+{{- define "northbound.labels" -}}
+app.kubernetes.io/name: northbound
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/* How a program reaches the API server. The ClusterIP works only when the network does. */}}
+{{- define "northbound.environment" -}}
+{{- if .Values.kubernetes.host -}}
+- {name: KUBERNETES_SERVICE_HOST, value: {{ .Values.kubernetes.host | quote }}}
+- {name: KUBERNETES_SERVICE_PORT, value: {{ .Values.kubernetes.port | quote }}}
+{{- else -}}
+- {name: NORTHBOUND_K8S_SERVER_FROM, value: {{ .Values.kubernetes.kubeletConfig | quote }}}
+{{- end }}
+- {name: NORTHBOUND_LOG_LEVEL, value: {{ .Values.logLevel }}}
+- name: NODE_NAME
+  valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+{{- end }}
+
+{{- define "northbound.kubeletMount" -}}
+{{- if not .Values.kubernetes.host -}}
+- {name: kubelet-config, mountPath: {{ .Values.kubernetes.kubeletConfig | quote }}, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "northbound.kubeletVolume" -}}
+{{- if not .Values.kubernetes.host -}}
+- name: kubelet-config
+  hostPath: {path: {{ .Values.kubernetes.kubeletConfig | quote }}, type: File}
+{{- end }}
+{{- end }}
+
+{{/* What all pods have in common: they bring up the network, so that they run before it works, on any node. */}}
+{{- define "northbound.pod" -}}
+hostNetwork: true
+dnsPolicy: Default
+tolerations:
+- operator: Exists
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+- name: {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Rights of containers that need none: of the databases, the masters and the signer. */}}
+{{- define "northbound.unprivileged" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+  seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{/* The containers that get certificates and renew them. Arguments: the chart's root, whose, and the directory. */}}
+{{- define "northbound.certificates" -}}
+{{- include "northbound.image" .root }}
+args:
+- certificates
+- --for={{ .for }}
+- --directory={{ .directory }}
+{{- if eq .for "node" }}
+- --node-name=$(NODE_NAME)
+{{- end }}
+{{- if .once }}
+- --once
+{{- end }}
+env:
+{{- include "northbound.environment" .root | nindent 0 }}
+{{- include "northbound.unprivileged" .root | nindent 0 }}
+resources:
+  requests: {cpu: 5m, memory: 30Mi}
+volumeMounts:
+- {name: certificates, mountPath: {{ .directory }}}
+{{- include "northbound.kubeletMount" .root | nindent 0 }}
+{{- end }}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/database"
+)
+
+// databaseServiceFlag names the Service of a database that runs in pods. db is "nb" or "sb".
+func databaseServiceFlag(db, of string) cli.Flag {
+	return stringFlag(db+"-service", "", "`NAMESPACE/NAME` of the Service of the "+of+" database, instead of --"+db+
+		"-address; its port is named "+db)
+}
+
+// servers are the servers of a database that a Service names.
+type servers struct {
+	service database.Service
+	kube    kubernetes.Interface
+	found   []string // connection methods
+	log     *slog.Logger
+}
+
+// findServers finds the servers of a database by the flag --nb-service or --sb-service, and sets the flag of their
+// addresses. It waits for the first one with wait; else it tries once. It returns nil if the flag is not given.
+func findServers(c *cli.Context, db string, wait bool, log *slog.Logger) (*servers, error) {
+	flag := db + "-service"
+	text := c.String(flag)
+	if text == "" {
+		return nil, nil
+	}
+	if c.IsSet(db + "-address") {
+		return nil, usageError{fmt.Errorf("--%s-address and --%s: give one of them", db, flag)}
+	}
+	service, err := database.ParseService(flag, text, db)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	clients, err := client.New(kubernetesConfig(c), "ovnkube")
+	if err != nil {
+		return nil, err
+	}
+	s := &servers{service: service, kube: clients.Kube, log: log}
+	for logged := ""; ; {
+		if s.found, err = s.look(c.Context); err == nil {
+			return s, c.Set(db+"-address", strings.Join(s.found, ","))
+		}
+		if !wait {
+			return nil, err
+		}
+		if err.Error() != logged {
+			logged = err.Error()
+			log.Warn("waiting for the database", "error", err)
+		}
+		select {
+		case <-c.Done():
+			return nil, fmt.Errorf("waiting for the database: %w", c.Err())
+		case <-time.After(readPublishedAgain):
+		}
+	}
+}
+
+func (s *servers) look(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPublishedWithin)
+	defer cancel()
+	return s.service.Addresses(ctx, s.kube)
+}
+
+// follow returns an error that is errOutdated once the servers have other addresses. A Service without endpoints
+// changes nothing: its pods are about to start. It returns nil when ctx ends.
+func (s *servers) follow(ctx context.Context, again time.Duration) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(again + rand.N(again)):
+		}
+		now, err := s.look(ctx)
+		if err != nil {
+			s.log.Debug("the servers of the database cannot be looked up", "error", err)
+			continue
+		}
+		if !slices.Equal(now, s.found) {
+			return fmt.Errorf("%w: Service %s has %s, was %s", errOutdated, s.service, strings.Join(now, ","),
+				strings.Join(s.found, ","))
+		}
+	}
+}
+
+// runUntilOutdated runs a daemon until one of the watchers returns an error: then it must start again.
+func runUntilOutdated(ctx context.Context, work func(context.Context) error,
+	watchers ...func(context.Context, time.Duration) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	outdated := make(chan error, len(watchers))
+	for _, w := range watchers {
+		go func() {
+			outdated <- w(ctx, lookForChanges)
+			cancel()
+		}()
+	}
+	err := work(ctx)
+	cancel()
+	var first error
+	for range watchers {
+		first = cmp.Or(first, <-outdated)
+	}
+	return cmp.Or(first, err)
+}

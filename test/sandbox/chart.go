@@ -1,0 +1,138 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/northbound-net/northbound/test/release/image"
+	"github.com/northbound-net/northbound/test/sandbox/node"
+	"github.com/northbound-net/northbound/test/sandbox/progress"
+)
+
+// InstallChart is the Options.Install of a cluster whose OVN databases, masters and agents are pods of the Helm chart.
+const InstallChart = "chart"
+
+// InstallVariable is the environment variable that sets Options.Install for sandboxes that leave it empty.
+const InstallVariable = "SANDBOX_INSTALL"
+
+// Namespace is where the chart installs its objects.
+const Namespace = "ovn-kubernetes"
+
+// ReleaseName is the name under which Helm knows what the sandbox has installed.
+const ReleaseName = "northbound"
+
+// chart tells whether the cluster runs the chart.
+func (c *Cluster) chart() bool { return c.Options.Install == InstallChart }
+
+// ChartImage writes the container image into a file of the sandbox, and returns the file and the image's name. The image
+// has the programs of Options.BinDir.
+func (c *Cluster) ChartImage(ctx context.Context, source string) (file, name string, err error) {
+	work, err := os.MkdirTemp(c.Options.State(), "image-")
+	if err != nil {
+		return "", "", fmt.Errorf("making the container image: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	s := image.Source{Root: source, Programs: c.Options.BinDir}
+	if err := s.Identify(ctx, filepath.Join(s.Programs, "ovnkube"), os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
+		return "", "", err
+	}
+	i, err := image.Build(s, work)
+	if err != nil {
+		return "", "", fmt.Errorf("making the container image: %w", err)
+	}
+	file = filepath.Join(c.Options.State(), "northbound.oci.tar")
+	return file, i.Name, i.Archive(file, work)
+}
+
+// values are the chart's values for this cluster. Everything else has its default.
+func (c *Cluster) values(imageName string) map[string]any {
+	repository, tag := imageName[:strings.LastIndex(imageName, ":")], imageName[strings.LastIndex(imageName, ":")+1:]
+	agent := append([]string{"--bridge-mappings=physnet:" + node.PhysicalBridge}, c.Options.AgentArgs...)
+	if c.Options.Gateways > 0 {
+		agent = append(agent, "--gateway-mode=shared", "--gateway-interface="+node.PhysicalBridge)
+	}
+	return map[string]any{
+		"image":   map[string]any{"repository": repository, "tag": tag},
+		"network": map[string]any{"clusterSubnets": strings.Split(c.Options.ClusterSubnets(), ","), "mtu": 1400},
+		"master":  map[string]any{"args": append([]string{}, c.Options.MasterArgs...)},
+		"node":    map[string]any{"datapathType": "netdev", "args": agent},
+	}
+}
+
+// installChart makes the first node one of the control plane, and installs the chart.
+func (c *Cluster) installChart(ctx context.Context, imageName string, step *progress.Step) error {
+	if err := c.labelControlPlane(ctx, step); err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(c.values(imageName))
+	if err != nil {
+		return fmt.Errorf("writing the chart's values: %w", err)
+	}
+	file := filepath.Join(c.Options.State(), "values.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return fmt.Errorf("writing the chart's values: %w", err)
+	}
+	_, err = c.Helm(ctx, "install", ReleaseName, c.Chart(), "--namespace", Namespace, "--create-namespace", "--values", file)
+	return err
+}
+
+// Chart is the chart's directory.
+func (c *Cluster) Chart() string { return filepath.Join(c.Options.BinDir, "chart") }
+
+// labelControlPlane waits for the first node's kubelet to register, and labels its Node as kubeadm does.
+func (c *Cluster) labelControlPlane(ctx context.Context, step *progress.Step) error {
+	client, err := c.Control.Client()
+	if err != nil {
+		return err
+	}
+	patch := []byte(`{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`)
+	for {
+		_, err := client.CoreV1().Nodes().Patch(ctx, node.Name(1), types.MergePatchType, patch, metav1.PatchOptions{})
+		if err == nil {
+			return nil
+		}
+		step.Detail("waiting for Node %s", node.Name(1))
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("labelling Node %s: %w", node.Name(1), errors.Join(context.Cause(ctx), err))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Helm runs helm as the administrator and returns what it printed. It sees the host's files.
+func (c *Cluster) Helm(ctx context.Context, args ...string) (string, error) {
+	cmd := c.Control.NetworkCommand(ctx, append([]string{filepath.Join(c.Options.BinDir, "helm")}, args...)...)
+	state := filepath.Join(c.Options.State(), "helm")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Control.AdminKubeconfig(), "HELM_CACHE_HOME="+state,
+		"HELM_CONFIG_HOME="+state, "HELM_DATA_HOME="+state)
+	return run(cmd)
+}
+
+// inPod runs a program in a container of the chart's pods and returns what it printed.
+func (c *Cluster) inPod(ctx context.Context, pod, container string, argv ...string) (string, error) {
+	return run(c.Kubectl(ctx, append([]string{"--namespace", Namespace, "exec", pod, "--container", container, "--"},
+		argv...)...))
+}
+
+// run runs a program and returns its standard output. An error has its standard error.
+func run(cmd *exec.Cmd) (string, error) {
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("running %q: %w: %s", strings.Join(cmd.Args, " "), err,
+			strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}
