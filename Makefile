@@ -30,7 +30,7 @@ sandbox: build modules ## build the sandbox into bin/ (the first time compiles K
 	@test/build.sh
 
 .PHONY: demo
-demo: ## a three-node cluster on this machine, shown at work; DEMO=keep leaves it up
+demo: ## a three-node cluster on this machine, shown at work; DEMO=keep leaves it up, INSTALL=chart uses the chart
 	@test/demo.sh
 
 .PHONY: test
@@ -51,6 +51,13 @@ image: ## the container image as one file, without docker; PUSH=REGISTRY/REPOSIT
 	@test/modules.sh . test/release
 	@test/build.sh release
 	@bin/release image $(if $(PUSH),--push $(PUSH))
+
+.PHONY: chart
+chart: ## the Helm chart as one file, and helm, in bin/
+	@test/need.sh go
+	@test/modules.sh . test/helm
+	@test/build.sh helm
+	@bin/helm package bin/chart --destination bin
 
 .PHONY: race
 race: ## the product's tests with Go's race detector; RACE=./go-controller/internal/ovsdb for one package; as root

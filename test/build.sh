@@ -33,6 +33,14 @@ if [ "${1:-}" = helm ]; then
   build "" build "" helm.sh/helm/v4/cmd/helm
   rm -rf "$bin/chart"
   cp -r ../../dist/helm/northbound "$bin/chart"
+  # The chart's version is SemVer (semver.org), that of the programs may be a commit.
+  cd ../..
+  stamps . | grep -o 'tag=[^ ]*' | cut -d= -f2 | {
+    read -r tag || exit 0 # an unpacked archive of sources
+    number=${tag#v}
+    [[ $number =~ ^[0-9]+\.[0-9]+\.[0-9]+ ]] || number=0.0.0-g$tag
+    sed -i "s/^version:.*/version: $number/; s/^appVersion:.*/appVersion: $tag/" "$bin/chart/Chart.yaml"
+  }
   exit
 fi
 mkdir -p "$bin/manifests"

@@ -28,4 +28,9 @@ if $cold; then
   echo
 fi
 test/build.sh
-exec bin/sandbox demo
+if [ "${INSTALL:-}" = chart ]; then
+  echo "Building helm (the first time about 3 minutes)"
+  test/modules.sh test/helm
+  test/build.sh helm
+fi
+exec bin/sandbox demo --install "${INSTALL:-}"

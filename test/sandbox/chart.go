@@ -87,6 +87,18 @@ func (c *Cluster) installChart(ctx context.Context, imageName string, step *prog
 	return err
 }
 
+// Rollout waits until the chart's pods are ready.
+func (c *Cluster) Rollout(ctx context.Context) error {
+	for _, object := range []string{
+		"deployment/ovnkube-signer", "statefulset/ovn-db", "daemonset/ovnkube-master", "daemonset/ovnkube-node",
+	} {
+		if _, err := run(c.Kubectl(ctx, "--namespace", Namespace, "rollout", "status", object)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Chart is the chart's directory.
 func (c *Cluster) Chart() string { return filepath.Join(c.Options.BinDir, "chart") }
 

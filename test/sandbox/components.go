@@ -39,8 +39,13 @@ func (c *Cluster) Leader(ctx context.Context, service string) *control.Control {
 	return nil
 }
 
-// Restart ends a component with a signal and starts it again. It does not wait until the component is ready.
+// Restart ends a component with a signal and starts it again. It does not wait until the component is ready. The masters
+// of a chart are pods, which are replaced.
 func (c *Cluster) Restart(ctx context.Context, component string, signal syscall.Signal) error {
+	if c.chart() && component == control.Master {
+		_, err := run(c.Kubectl(ctx, "--namespace", Namespace, "delete", "pod", "--selector", "app=ovnkube-master"))
+		return err
+	}
 	m, service, err := c.Component(component)
 	if err != nil {
 		return err
@@ -51,6 +56,9 @@ func (c *Cluster) Restart(ctx context.Context, component string, signal syscall.
 // Metrics fetches the Prometheus metrics of the master that works ("master", or empty) or of a node's agent ("n1").
 func (c *Cluster) Metrics(ctx context.Context, of string) (string, error) {
 	if of == "" || of == control.Master {
+		if c.chart() {
+			return c.Nodes[0].Get(ctx, "http://"+control.MasterMetrics+"/metrics")
+		}
 		from := c.Control
 		if leader := c.Leader(ctx, control.Master); leader != nil && c.Options.HA {
 			from = leader

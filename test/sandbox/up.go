@@ -144,7 +144,10 @@ func (c *Cluster) upChart(ctx context.Context, source string, images []string, l
 		return err
 	}
 	step = log.Begin("nodes Ready: their networks work")
-	return step.End(c.waitReady(ctx, step))
+	if err := step.End(c.waitReady(ctx, step)); err != nil {
+		return err
+	}
+	return c.Rollout(ctx)
 }
 
 func (c *Cluster) spec(name, source string, sysctls map[string]string) member.Spec {

@@ -51,10 +51,10 @@ func certificatesCommand() *cli.Command {
 		Description: "Each certificate is a file, ovn-nb-current.pem or ovn-sb-current.pem, with its private key.\n" +
 			"The certificate of its authority is ovn-nb-ca.crt or ovn-sb-ca.crt.",
 		Flags: slices.Concat([]cli.Flag{
-			stringFlag("for", "", "`HOLDER` of the certificates: node, master or database; required"),
+			stringFlag("for", "", "`PROGRAM` that the certificates are for: node, master or database; required"),
 			stringFlag("node-name", "", "`NAME` of the Kubernetes Node, with --for=node"),
 			stringFlag("directory", "/var/lib/northbound/certificates", "`DIR` for the files"),
-			boolFlag("once", "return when all can be used"),
+			boolFlag("once", "exit when every certificate can be used"),
 			authorityNamespaceFlag(),
 		}, kubernetesFlags(), logFlags("info")),
 		Action: runCertificates,

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -16,6 +17,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/database"
 )
+
+// errMoved says that a daemon must start again, with the addresses that the database has now.
+var errMoved = errors.New("the database's addresses have changed")
 
 // databaseServiceFlag names the Service of a database that runs in pods. db is "nb" or "sb".
 func databaseServiceFlag(db, of string) cli.Flag {
@@ -76,7 +80,7 @@ func (s *servers) look(ctx context.Context) ([]string, error) {
 	return s.service.Addresses(ctx, s.kube)
 }
 
-// follow returns an error that is errOutdated once the servers have other addresses. A Service without endpoints
+// follow returns an error that is errMoved once the servers have other addresses. A Service without endpoints
 // changes nothing: its pods are about to start. It returns nil when ctx ends.
 func (s *servers) follow(ctx context.Context, again time.Duration) error {
 	for {
@@ -91,7 +95,7 @@ func (s *servers) follow(ctx context.Context, again time.Duration) error {
 			continue
 		}
 		if !slices.Equal(now, s.found) {
-			return fmt.Errorf("%w: Service %s has %s, was %s", errOutdated, s.service, strings.Join(now, ","),
+			return fmt.Errorf("%w: Service %s has %s, had %s", errMoved, s.service, strings.Join(now, ","),
 				strings.Join(s.found, ","))
 		}
 	}

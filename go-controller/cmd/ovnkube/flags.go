@@ -76,8 +76,8 @@ func kubernetesFlags() []cli.Flag {
 		stringFlag("k8s-apiserver", "", "`URL` of the API server; without a scheme, http:// is assumed"),
 		stringFlag("k8s-cacert", "", "PEM `FILE` with the CA certificate of --k8s-apiserver"),
 		stringFlag("k8s-token", "", "bearer `TOKEN` for --k8s-apiserver"),
-		stringFlag("k8s-server-from", "", "kubeconfig `FILE`, such as the kubelet's, that tells a pod the API server's "+
-			"address: its ClusterIP may not work yet"),
+		stringFlag("k8s-server-from", "", "kubeconfig `FILE` from which a pod reads the API server's address, such as the "+
+			"kubelet's; the pod's token comes from its service account"),
 	}
 }
 

@@ -29,6 +29,12 @@ const (
 // other test may have the same name.
 func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 	t.Helper()
+	return UpWith(t, o, CheckRights)
+}
+
+// UpWith is Up with other checks of what ovnkube asked the API server for, when the test ends.
+func UpWith(t *testing.T, o sandbox.Options, checks ...func(*sandbox.Cluster) error) *sandbox.Cluster {
+	t.Helper()
 	dir, err := filepath.Abs("../../../bin")
 	if err != nil {
 		t.Fatal(err)
@@ -42,15 +48,19 @@ func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 	}
 	t.Cleanup(func() {
 		ctx := context.Background() // the test's context has ended
-		if err := errors.Join(c.CheckSwitches(ctx), checkRights(c), c.Down(ctx)); err != nil {
+		errs := []error{c.CheckSwitches(ctx)}
+		for _, check := range checks {
+			errs = append(errs, check(c))
+		}
+		if err := errors.Join(append(errs, c.Down(ctx))...); err != nil {
 			t.Error(err)
 		}
 	})
 	return c
 }
 
-// checkRights returns an error if a request of ovnkube was refused for lack of rights.
-func checkRights(c *sandbox.Cluster) error {
+// CheckRights returns an error if a request of ovnkube was refused for lack of rights.
+func CheckRights(c *sandbox.Cluster) error {
 	_, refused, err := c.Control.Audited()
 	if err == nil && len(refused) > 0 {
 		err = fmt.Errorf("requests of ovnkube were refused with status 403: %v", refused)

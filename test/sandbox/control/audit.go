@@ -20,8 +20,14 @@ rules:
 - level: Metadata
   users: [` + masterUser + `]
 - level: Metadata
-  userGroups: [` + agentGroup + `]
+  userGroups: [` + agentGroup + `, "` + accounts + `"]
 `
+
+// accounts is the group of the ServiceAccounts of the chart, and agentAccount one of them.
+const (
+	accounts     = "system:serviceaccounts:ovn-kubernetes"
+	agentAccount = "system:serviceaccount:ovn-kubernetes:ovnkube-node"
+)
 
 func (c *Control) auditLog() string { return filepath.Join(c.Dir(), "audit.log") }
 
@@ -36,8 +42,10 @@ func (c *Control) auditFlags() ([]string, error) {
 	}, nil
 }
 
-// daemons are the user agents of the master and the node agent.
-func daemons() []string { return []string{"northbound-master", "ovnkube-node"} }
+// daemons are the user agents of the master, the node agent, and the programs that sign and request certificates.
+func daemons() []string {
+	return []string{"northbound-master", "ovnkube-node", "ovnkube-signer", "ovnkube-certificates"}
+}
 
 // Request is what a daemon of ovnkube asked of the API server, without the object's name.
 type Request struct {
@@ -68,7 +76,7 @@ func (c *Control) Audited() (asked, refused map[Request]int, err error) {
 			continue
 		}
 		r := Request{
-			Agent: slices.Contains(e.User.Groups, agentGroup), Verb: e.Verb, Group: e.ObjectRef.APIGroup,
+			Agent: slices.Contains(e.User.Groups, agentGroup) || e.User.Username == agentAccount, Verb: e.Verb, Group: e.ObjectRef.APIGroup,
 			Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace,
 		}
 		if e.ObjectRef.Subresource != "" {

@@ -32,10 +32,11 @@ func objectName(authority string) string { return "ovn-" + authority + "-ca" }
 const caKey = "ca.crt"
 
 // ensureAuthority reads an authority, and makes it first if there is none. It publishes its certificate.
-func ensureAuthority(ctx context.Context, kube kubernetes.Interface, namespace, authority string) (*pki.Authority, error) {
-	name := objectName(authority)
+func (s *Signer) ensureAuthority(ctx context.Context, authority string) (*pki.Authority, error) {
+	kube, namespace, name := s.Kube, s.Namespace, objectName(authority)
 	secret, err := kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		s.Log.Warn("making a new authority: certificates of an earlier one become invalid", "secret", name)
 		if err = makeAuthority(ctx, kube, namespace, name); err == nil {
 			secret, err = kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 		}

@@ -3,6 +3,7 @@ package certificates
 import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -28,13 +29,15 @@ const (
 // nodeNameKey is what the API server knows of a token that is bound to a Pod: the Pod's node (Kubernetes 1.32).
 const nodeNameKey = "authentication.kubernetes.io/node-name"
 
-// How long a certificate holds, if the request does not say, and at most.
-const (
-	defaultLifetime = 90 * 24 * time.Hour
-	maxLifetime     = 365 * 24 * time.Hour
-)
+// maxLifetime is how long a certificate holds at most, and if the request does not say.
+const maxLifetime = 90 * 24 * time.Hour
 
-const minRSABits = 2048
+// Bounds of a request, so that none costs the signer much.
+const (
+	maxRequest = 8 << 10 // bytes
+	minRSABits = 2048
+	maxRSABits = 8192
+)
 
 // entitlement is a certificate that a ServiceAccount may have.
 type entitlement struct {
@@ -59,6 +62,9 @@ func judge(csr *certificatesv1.CertificateSigningRequest, namespace string) (pki
 	if err != nil {
 		return pki.Leaf{}, err
 	}
+	if n := len(csr.Spec.Request); n > maxRequest {
+		return pki.Leaf{}, fmt.Errorf("spec.request has %d bytes: want at most %d", n, maxRequest)
+	}
 	block, rest := pem.Decode(csr.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
 		return pki.Leaf{}, errors.New("spec.request: want one PKCS#10 request in PEM")
@@ -74,7 +80,7 @@ func judge(csr *certificatesv1.CertificateSigningRequest, namespace string) (pki
 	if err != nil {
 		return pki.Leaf{}, fmt.Errorf("spec.usages: %w", err)
 	}
-	lifetime := defaultLifetime
+	lifetime := maxLifetime
 	if s := csr.Spec.ExpirationSeconds; s != nil {
 		lifetime = min(time.Duration(*s)*time.Second, maxLifetime)
 	}
@@ -104,6 +110,9 @@ func entitled(csr *certificatesv1.CertificateSigningRequest, namespace string) (
 }
 
 func checkRequest(r *x509.CertificateRequest, commonName string) error {
+	if err := checkKey(r.PublicKey); err != nil {
+		return err
+	}
 	if err := r.CheckSignature(); err != nil {
 		return fmt.Errorf("checking its signature: %w", err)
 	}
@@ -113,16 +122,23 @@ func checkRequest(r *x509.CertificateRequest, commonName string) error {
 	if len(r.DNSNames)+len(r.EmailAddresses)+len(r.IPAddresses)+len(r.URIs)+len(r.Extensions) > 0 {
 		return errors.New("it has alternative names or other extensions: want none")
 	}
-	switch k := r.PublicKey.(type) {
-	case *ecdsa.PublicKey, ed25519.PublicKey:
-	case *rsa.PublicKey:
-		if k.N.BitLen() < minRSABits {
-			return fmt.Errorf("an RSA key of %d bits: want at least %d", k.N.BitLen(), minRSABits)
-		}
-	default:
-		return fmt.Errorf("a key of type %T: want ECDSA, Ed25519 or RSA", k)
-	}
 	return nil
+}
+
+func checkKey(key any) error {
+	switch k := key.(type) {
+	case ed25519.PublicKey:
+		return nil
+	case *ecdsa.PublicKey:
+		if k.Curve == elliptic.P256() || k.Curve == elliptic.P384() {
+			return nil
+		}
+	case *rsa.PublicKey:
+		if bits := k.N.BitLen(); bits >= minRSABits && bits <= maxRSABits {
+			return nil
+		}
+	}
+	return fmt.Errorf("its key: want ECDSA with P-256 or P-384, Ed25519, or RSA of %d to %d bits", minRSABits, maxRSABits)
 }
 
 // checkUsages returns the extended usages. A server is a client of its peers, too.

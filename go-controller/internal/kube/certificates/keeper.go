@@ -6,9 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -163,20 +161,9 @@ func (k Keeper) keep(ctx context.Context, ca []byte, ready func()) error {
 	if err != nil {
 		return err
 	}
-	if pair, err := store.Current(); err == nil && k.fits(pair, ca) != nil {
-		k.Log.Info("replacing a certificate", "file", store.CurrentPath(), "reason", k.fits(pair, ca))
-		if err := os.Remove(store.CurrentPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing a certificate: %w", err)
-		}
-	}
-	if have, err := os.ReadFile(k.caFile()); err != nil || !bytes.Equal(have, ca) {
-		if err := atomicfile.Write(k.caFile(), ca, 0o644); err != nil {
-			return fmt.Errorf("writing the authority's certificate: %w", err)
-		}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	manager, err := k.manager(ctx, store)
+	manager, err := k.manager(ctx, fitting{store, k, ca})
 	if err != nil {
 		return err
 	}
@@ -188,6 +175,12 @@ func (k Keeper) keep(ctx context.Context, ca []byte, ready func()) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	// A certificate that is used stays trusted until its successor is there.
+	if have, err := os.ReadFile(k.caFile()); err != nil || !bytes.Equal(have, ca) {
+		if err := atomicfile.Write(k.caFile(), ca, 0o644); err != nil {
+			return fmt.Errorf("writing the authority's certificate: %w", err)
+		}
+	}
 	ready()
 	for ctx.Err() == nil {
 		wait(ctx, lookForAuthority)
@@ -197,6 +190,27 @@ func (k Keeper) keep(ctx context.Context, ca []byte, ready func()) error {
 		}
 	}
 	return nil
+}
+
+// fitting is a store that has no certificate if it is not of the present authority, or has another name.
+type fitting struct {
+	certificate.Store
+	keeper Keeper
+	ca     []byte
+}
+
+// Current returns the stored certificate, or an error that has a new one requested.
+func (f fitting) Current() (*tls.Certificate, error) {
+	pair, err := f.Store.Current()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.keeper.fits(pair, f.ca); err != nil {
+		f.keeper.Log.Info("replacing a certificate", "authority", f.keeper.Wanted.Authority, "reason", err)
+		missing := certificate.NoCertKeyError(err.Error())
+		return nil, &missing
+	}
+	return pair, nil
 }
 
 // manager requests certificates and stores them.

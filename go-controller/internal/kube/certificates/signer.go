@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -18,11 +20,20 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// again is how long the signer waits after a failure that concerns all requests.
+// again is how long a program waits after a failure that concerns all requests.
 const again = 5 * time.Second
 
-// reason of the conditions that the signer sets.
-const reason = "Northbound"
+// How long the signer waits before it tries a request again, at first and at most.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 15 * time.Second
+)
+
+// reason of the conditions that the signer sets. Their messages are cut after maxMessage bytes.
+const (
+	reason     = "Northbound"
+	maxMessage = 256
+)
 
 // Signer answers requests for certificates. Several may run at the same time.
 type Signer struct {
@@ -35,10 +46,11 @@ type Signer struct {
 
 // Run answers requests until ctx ends.
 func (s *Signer) Run(ctx context.Context) error {
-	if err := s.awaitAuthorities(ctx); err != nil {
-		return err
+	if !s.awaitAuthorities(ctx) {
+		return nil
 	}
-	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	s.queue = workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))
 	defer s.queue.ShutDown()
 	var found []listers.CertificateSigningRequestLister
 	for _, a := range authorities() {
@@ -56,7 +68,7 @@ func (s *Signer) Run(ctx context.Context) error {
 	}
 	s.Log.Info("signing certificates", "namespace", s.Namespace)
 	go func() {
-		<-ctx.Done()
+		s.guard(ctx)
 		s.queue.ShutDown()
 	}()
 	for s.next(ctx, found) {
@@ -65,23 +77,34 @@ func (s *Signer) Run(ctx context.Context) error {
 	return nil
 }
 
-// awaitAuthorities makes what is missing of the authorities, and publishes their certificates.
-func (s *Signer) awaitAuthorities(ctx context.Context) error {
-	for {
-		var errs []error
-		for _, a := range authorities() {
-			_, err := ensureAuthority(ctx, s.Kube, s.Namespace, a)
-			errs = append(errs, err)
-		}
-		err := errors.Join(errs...)
+// awaitAuthorities makes what is missing of the authorities, and publishes their certificates. It returns false if ctx
+// ends before.
+func (s *Signer) awaitAuthorities(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		err := s.ensureAuthorities(ctx)
 		if err == nil {
-			return nil
+			return true
 		}
 		s.Log.Warn("the authorities are not ready", "error", err, "retry", again)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(again):
+		wait(ctx, again)
+	}
+	return false
+}
+
+func (s *Signer) ensureAuthorities(ctx context.Context) error {
+	var errs []error
+	for _, a := range authorities() {
+		_, err := s.ensureAuthority(ctx, a)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// guard makes an authority again that was removed, and publishes one that has changed.
+func (s *Signer) guard(ctx context.Context) {
+	for wait(ctx, lookForAuthority); ctx.Err() == nil; wait(ctx, lookForAuthority) {
+		if err := s.ensureAuthorities(ctx); err != nil && ctx.Err() == nil {
+			s.Log.Warn("the authorities are not ready", "error", err)
 		}
 	}
 }
@@ -92,8 +115,11 @@ func (s *Signer) enqueue(object any) {
 	}
 }
 
-// open tells whether a request waits for an answer.
+// open tells whether a request waits for the answer of one of our signers.
 func open(csr *certificatesv1.CertificateSigningRequest) bool {
+	if !slices.ContainsFunc(authorities(), func(a string) bool { return signerName(a) == csr.Spec.SignerName }) {
+		return false
+	}
 	for _, c := range csr.Status.Conditions {
 		if c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed {
 			return false
@@ -130,16 +156,14 @@ func (s *Signer) answer(ctx context.Context, csr *certificatesv1.CertificateSign
 	leaf, denied := judge(csr, s.Namespace)
 	requests := s.Kube.CertificatesV1().CertificateSigningRequests()
 	if denied != nil {
-		log.Warn("certificate denied", "reason", denied)
-		condition(csr, certificatesv1.CertificateDenied, denied.Error())
-		_, err := requests.UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
-		return lost(err)
+		log.Warn("certificate denied", "reason", cut(denied.Error()))
+		return s.deny(ctx, csr, denied)
 	}
 	authority := Northbound
 	if csr.Spec.SignerName == signerName(Southbound) {
 		authority = Southbound
 	}
-	a, err := ensureAuthority(ctx, s.Kube, s.Namespace, authority)
+	a, err := s.ensureAuthority(ctx, authority)
 	if err != nil {
 		return err
 	}
@@ -157,6 +181,29 @@ func (s *Signer) answer(ctx context.Context, csr *certificatesv1.CertificateSign
 	return lost(err)
 }
 
+// deny answers a request that nobody may have signed. One that somebody else has approved can only fail.
+func (s *Signer) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, why error) error {
+	requests := s.Kube.CertificatesV1().CertificateSigningRequests()
+	if slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved
+	}) {
+		condition(csr, certificatesv1.CertificateFailed, why.Error())
+		_, err := requests.UpdateStatus(ctx, csr, metav1.UpdateOptions{})
+		return lost(err)
+	}
+	condition(csr, certificatesv1.CertificateDenied, why.Error())
+	_, err := requests.UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
+	return lost(err)
+}
+
+// cut returns the beginning of a message. Parts of it may be the requester's.
+func cut(message string) string {
+	if len(message) > maxMessage {
+		return strings.ToValidUTF8(message[:maxMessage], "") + "..."
+	}
+	return message
+}
+
 // condition adds a condition, unless the request has it.
 func condition(csr *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType, why string) bool {
 	for _, c := range csr.Status.Conditions {
@@ -165,7 +212,7 @@ func condition(csr *certificatesv1.CertificateSigningRequest, kind certificatesv
 		}
 	}
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: why, LastUpdateTime: metav1.Now()})
+		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: cut(why), LastUpdateTime: metav1.Now()})
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoServer is the error that a Service has no endpoint yet.
-var ErrNoServer = errors.New("no endpoint yet: no pod of the database runs")
+var ErrNoServer = errors.New("it has no endpoint: no pod of the database runs, or none has an address of its family")
 
 // Service names a Service of the databases, and the port of one of them.
 type Service struct {

@@ -20,7 +20,7 @@ func demoCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "examples", Usage: "`DIR` of manifests to apply (default: docs/examples of the repository)"},
 			&cli.BoolFlag{Name: "keep", Usage: "leave the cluster up; so does DEMO=keep in the environment"},
-			ovnFlag(),
+			installFlag(), ovnFlag(),
 		},
 		Before: noArgs, Action: runDemo,
 	}
@@ -33,7 +33,8 @@ func runDemo(c *cli.Context) error {
 	}
 	start := time.Now()
 	cluster, err := sandbox.Up(c.Context, sandbox.Options{
-		Name: name, StateRoot: c.String("dir"), DualStack: true, OVN: c.String("ovn"), Replace: true, Progress: c.App.Writer,
+		Name: name, StateRoot: c.String("dir"), DualStack: true, OVN: c.String("ovn"), Install: c.String("install"),
+		Replace: true, Progress: c.App.Writer,
 	})
 	if err != nil {
 		return err

@@ -18,6 +18,11 @@ func ovnFlag() cli.Flag {
 	}
 }
 
+func installFlag() cli.Flag {
+	return &cli.StringFlag{Name: "install", EnvVars: []string{sandbox.InstallVariable},
+		Usage: "`HOW` Northbound is installed: chart for pods of the Helm chart (default: as processes)"}
+}
+
 func upFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "nodes", Value: sandbox.DefaultNodes, Usage: "`COUNT` of nodes"},
@@ -28,8 +33,7 @@ func upFlags() []cli.Flag {
 			Usage: "three control machines: databases as clusters, two each of ovn-northd and master"},
 		&cli.BoolFlag{Name: "dual-stack", Usage: "IPv4 and IPv6: nodes, pods and services"},
 		ovnFlag(),
-		&cli.StringFlag{Name: "install", EnvVars: []string{sandbox.InstallVariable},
-			Usage: "chart: OVN's databases, masters and agents are pods of the Helm chart (default: processes)"},
+		installFlag(),
 		&cli.BoolFlag{Name: "replace", Usage: "take down a sandbox of that name first"},
 		&cli.BoolFlag{Name: "keep", Usage: "leave what is there when it fails, to look at"},
 	}
@@ -55,7 +59,11 @@ func upCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.App.Writer, "Northbound database: unix:%s\n", cluster.Control.Host("/run/ovn/ovnnb_db.sock"))
+			if cluster.Options.Install == sandbox.InstallChart {
+				fmt.Fprintf(c.App.Writer, "OVN's databases are in pods of namespace %s\n", sandbox.Namespace)
+			} else {
+				fmt.Fprintf(c.App.Writer, "Northbound database: unix:%s\n", cluster.Control.Host("/run/ovn/ovnnb_db.sock"))
+			}
 			fmt.Fprintf(c.App.Writer,
 				"Kubernetes: `sandbox --name %s kubectl get nodes`; from a program, %s within the sandbox's network\n",
 				cluster.Options.Name, cluster.Control.AdminKubeconfig())

@@ -1,0 +1,255 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+// installed is a cluster that helm has installed Northbound on, with a pod on each node and a Service.
+type installed struct {
+	*sandbox.Cluster
+	pods    []string
+	streams []*machines.Stream // pings between the first and the last pod
+}
+
+// TestChart installs the chart and does to it what an operator would.
+func TestChart(t *testing.T) {
+	c := &installed{Cluster: machines.UpWith(t, sandbox.Options{Name: "chart", DualStack: true,
+		Install: sandbox.InstallChart})}
+	t.Run("doctor", c.doctor)
+	t.Run("pods", c.makePods)
+	t.Run("service", c.service)
+	t.Run("plan", c.plan)
+	t.Run("certificates", c.certificates)
+	c.streams = c.pings(t)
+	machines.MoreReplies(t, c.streams, 10)
+	before := c.addresses(t)
+	t.Run("pods of the control plane", c.replaced)
+	t.Run("upgrade", c.upgrade)
+	// While the chart is removed, its roles may go before its pods.
+	if err := machines.CheckRights(c.Cluster); err != nil {
+		t.Error(err)
+	}
+	t.Run("uninstall", c.uninstall)
+	if after := c.addresses(t); !slices.Equal(before, after) {
+		t.Errorf("addresses of pods were %v, are %v", before, after)
+	}
+}
+
+// kubectl runs kubectl in the chart's namespace.
+func (c *installed) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	return machines.Kubectl(t, c.Cluster, "", append([]string{"--namespace", sandbox.Namespace}, args...)...)
+}
+
+// inAgent runs a shell command in the agent's container on a node.
+func (c *installed) inAgent(ctx context.Context, t *testing.T, node, command string) (string, error) {
+	t.Helper()
+	pod := c.kubectl(t, "get", "pods", "--selector", "app=ovnkube-node", "--field-selector", "spec.nodeName="+node,
+		"--output", "name")
+	out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "exec", pod, "--container", "agent", "--", "bash", "-c",
+		command).CombinedOutput()
+	return string(out), err
+}
+
+// doctor asks each node's doctor, in the agent's container.
+func (c *installed) doctor(t *testing.T) {
+	for _, n := range c.Nodes {
+		// A path is measured between nodes that have just met.
+		machines.Eventually(t, "the doctor of "+n.Spec.Name, func(ctx context.Context) string {
+			out, err := c.inAgent(ctx, t, n.Spec.Name, "ovnkube doctor --node-name $NODE_NAME --datapath-type netdev")
+			if err != nil {
+				return fmt.Sprintf("%v\n%s", err, out)
+			}
+			return ""
+		})
+	}
+}
+
+func (c *installed) makePods(t *testing.T) {
+	var manifest strings.Builder
+	for i, n := range c.Nodes {
+		name := fmt.Sprintf("p%d", i+1)
+		c.pods = append(c.pods, name)
+		fmt.Fprintf(&manifest, `---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: {app: echo}}
+spec:
+  nodeName: %s
+  terminationGracePeriodSeconds: 0
+  containers: [{name: echo, image: "localhost/echo:1"}]
+`, name, n.Spec.Name)
+	}
+	manifest.WriteString(`---
+apiVersion: v1
+kind: Service
+metadata: {name: echo}
+spec: {selector: {app: echo}, ipFamilyPolicy: RequireDualStack, ports: [{port: 80, targetPort: 8080}]}
+`)
+	machines.Kubectl(t, c.Cluster, manifest.String(), "apply", "--filename", "-")
+	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod", "--all")
+}
+
+// service asks the Service by each family from each pod, and connects to the API server's ClusterIP.
+func (c *installed) service(t *testing.T) {
+	ips := machines.Addresses(t, c.Cluster, "service", "echo", "{.spec.clusterIPs[*]}")
+	if len(ips) != 2 {
+		t.Fatalf("Service echo has %v, want an address of each family", ips)
+	}
+	for _, pod := range c.pods {
+		for _, ip := range ips {
+			machines.Eventually(t, fmt.Sprintf("%s asks %s", pod, ip), func(ctx context.Context) string {
+				who := machines.AskIn(ctx, c.Cluster, pod, "tcp", netip.AddrPortFrom(ip, 80))
+				if name, _, _ := strings.Cut(who, " "); !slices.Contains(c.pods, name) {
+					return fmt.Sprintf("the answer is %q, want that of one of %v", who, c.pods)
+				}
+				return ""
+			})
+		}
+		machines.Kubectl(t, c.Cluster, "", "exec", pod, "--", "sh", "-c",
+			"nc -w 5 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null")
+	}
+}
+
+// plan compares the database with the cluster, in the master's container and without a flag.
+func (c *installed) plan(t *testing.T) {
+	machines.Eventually(t, "ovnkube plan", func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "exec", "daemonset/ovnkube-master", "--container",
+			"master", "--", "ovnkube", "plan").CombinedOutput()
+		if err != nil {
+			return fmt.Sprintf("%v\n%s", err, out)
+		}
+		return ""
+	})
+}
+
+// addresses lists the pods' addresses.
+func (c *installed) addresses(t *testing.T) (out []netip.Addr) {
+	t.Helper()
+	for _, p := range c.pods {
+		out = append(out, machines.PodIPs(t, c.Cluster, p)...)
+	}
+	return out
+}
+
+// pings sends ten packets a second between two nodes, in each family.
+func (c *installed) pings(t *testing.T) (all []*machines.Stream) {
+	from, to := c.pods[0], c.pods[len(c.pods)-1]
+	for _, ip := range machines.PodIPs(t, c.Cluster, to) {
+		all = append(all, machines.StartStream(t, fmt.Sprintf("ping from %s to %s", from, ip),
+			func(ctx context.Context) *exec.Cmd {
+				return c.Kubectl(ctx, "exec", from, "--", "ping", "-i", "0.1", ip.String())
+			}))
+	}
+	return all
+}
+
+// settled waits until the chart's pods are ready and the database holds what is wanted. No packet may have been lost.
+func (c *installed) settled(t *testing.T) {
+	t.Helper()
+	if err := c.Rollout(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.plan(t)
+	machines.MoreReplies(t, c.streams, 10)
+	machines.NoGaps(t, c.streams)
+}
+
+// replaced deletes the pods of the control plane. Their successors find everything as it was.
+func (c *installed) replaced(t *testing.T) {
+	for _, app := range []string{"ovn-db", "ovnkube-master", "ovnkube-signer"} {
+		c.kubectl(t, "delete", "pod", "--selector", "app="+app)
+	}
+	c.settled(t)
+	c.newPod(t, "after-deletion")
+}
+
+// newPod makes a pod and removes it.
+func (c *installed) newPod(t *testing.T, name string) {
+	t.Helper()
+	machines.Kubectl(t, c.Cluster, "", "run", name, "--image=localhost/echo:1", "--restart=Never")
+	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod/"+name)
+	machines.Kubectl(t, c.Cluster, "", "delete", "pod", name, "--grace-period=0", "--force")
+}
+
+// upgrade changes a value, so that all pods are replaced, and changes it back.
+func (c *installed) upgrade(t *testing.T) {
+	helm(t, c, "upgrade", sandbox.ReleaseName, c.Chart(), "--reuse-values", "--set", "logLevel=debug")
+	c.settled(t)
+	helm(t, c, "rollback", sandbox.ReleaseName)
+	c.settled(t)
+	c.newPod(t, "after-rollback")
+}
+
+func helm(t *testing.T, c *installed, args ...string) {
+	t.Helper()
+	if _, err := c.Helm(t.Context(), append(args, "--namespace", sandbox.Namespace)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// uninstall removes the chart, while running pods keep their network, and installs it again. ovn-controller answers
+// neighbour solicitations, so that IPv6 may pause while there is none: only IPv4 must not.
+func (c *installed) uninstall(t *testing.T) {
+	helm(t, c, "uninstall", sandbox.ReleaseName)
+	c.kubectl(t, "wait", "--for=delete", "pod", "--all", "--timeout=60s")
+	machines.MoreReplies(t, c.streams[:1], 10)
+	helm(t, c, "install", sandbox.ReleaseName, c.Chart(), "--values", filepath.Join(c.Options.State(), "values.yaml"))
+	all := c.streams
+	c.streams = all[:1]
+	c.settled(t)
+	machines.MoreReplies(t, all, 10)
+	c.newPod(t, "after-install")
+}
+
+// certificates shows what a certificate and the identity of a node are good for.
+func (c *installed) certificates(t *testing.T) {
+	const keys = "-p $NORTHBOUND_SB_PRIVKEY -c $NORTHBOUND_SB_CERT -C $NORTHBOUND_SB_CACERT --timeout=5 --db=ssl:"
+	server := c.Nodes[0].Config.Addrs[0].Addr().String()
+	for _, k := range []struct {
+		name, command, want string
+		fails               bool
+	}{
+		{"reads the Southbound database", "ovn-sbctl " + keys + server + ":6642 --columns=name --bare list chassis", "n3",
+			false},
+		{"removes another chassis", "ovn-sbctl " + keys + server + ":6642 chassis-del n3", "permission", true},
+		{"opens the Northbound database", "ovn-nbctl " + keys + server + ":6641 show", "", true},
+		{"is another node", "timeout 10 ovnkube certificates --for=node --node-name=n3 --directory=/tmp/n3 --once",
+			"denied", true},
+		{"is the master", "timeout 10 ovnkube certificates --for=master --directory=/tmp/master --once", "denied", true},
+	} {
+		out, err := c.inAgent(t.Context(), t, "n2", k.command)
+		if (err != nil) != k.fails || !strings.Contains(out, k.want) {
+			t.Errorf("node n2 %s: %v, want an error: %t, and %q in:\n%s", k.name, err, k.fails, k.want, out)
+		}
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Errorf("node n2 %s: %v", k.name, err)
+		}
+	}
+	for _, account := range []string{"ovnkube-node", "ovnkube-master", "ovn-db", "default"} {
+		out, err := c.Kubectl(t.Context(), "--namespace", sandbox.Namespace, "auth", "can-i", "get", "secret/ovn-nb-ca", "--as",
+			"system:serviceaccount:"+sandbox.Namespace+":"+account).Output()
+		if err == nil || strings.TrimSpace(string(out)) != "no" {
+			t.Errorf("ServiceAccount %s may read the authority's key: %q, %v", account, out, err)
+		}
+	}
+	denied := machines.Kubectl(t, c.Cluster, "", "get", "certificatesigningrequests", "--output",
+		`jsonpath={range .items[*]}{.status.conditions[?(@.type=="Denied")].message}{"\n"}{end}`)
+	for _, want := range []string{`subject "CN=n3": want "CN=n2"`, "may have no certificate of signer northbound.io/ovn-nb"} {
+		if !strings.Contains(denied, want) {
+			t.Errorf("no request was denied with %q, but with:\n%s", want, denied)
+		}
+	}
+}
