@@ -67,7 +67,7 @@ func (c *installed) doctor(t *testing.T) {
 	for _, n := range c.Nodes {
 		// A path is measured between nodes that have just met.
 		machines.Eventually(t, "the doctor of "+n.Spec.Name, func(ctx context.Context) string {
-			out, err := c.inAgent(ctx, t, n.Spec.Name, "ovnkube doctor --node-name $NODE_NAME --datapath-type netdev")
+			out, err := c.inAgent(ctx, t, n.Spec.Name, "ovnkube doctor")
 			if err != nil {
 				return fmt.Sprintf("%v\n%s", err, out)
 			}

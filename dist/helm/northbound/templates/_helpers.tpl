@@ -38,12 +38,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
-{{/* What all pods have in common: they bring up the network, so that they run before it works, on any node. */}}
+{{/* What all pods have in common: they bring up the network, so that they run before it works. */}}
 {{- define "northbound.pod" -}}
 hostNetwork: true
 dnsPolicy: Default
-tolerations:
-- operator: Exists
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
 {{- range . }}
@@ -52,7 +50,15 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* Rights of containers that need none: of the databases, the masters and the signer. */}}
+{{/* For pods of the control plane that may move to another node: not to one that is being drained. */}}
+{{- define "northbound.tolerations" -}}
+{{- range list "node-role.kubernetes.io/control-plane" "node.kubernetes.io/not-ready"
+  "node.kubernetes.io/network-unavailable" "node.cloudprovider.kubernetes.io/uninitialized" }}
+- {key: {{ . }}, operator: Exists, effect: NoSchedule}
+{{- end }}
+{{- end }}
+
+{{/* The security context of containers that need no rights on the node. */}}
 {{- define "northbound.unprivileged" -}}
 securityContext:
   allowPrivilegeEscalation: false
@@ -61,7 +67,7 @@ securityContext:
   seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
-{{/* The containers that get certificates and renew them. Arguments: the chart's root, whose, and the directory. */}}
+{{/* The containers that get certificates and renew them. Arguments: root, for, directory, once. */}}
 {{- define "northbound.certificates" -}}
 {{- include "northbound.image" .root }}
 args:
