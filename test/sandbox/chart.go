@@ -35,8 +35,8 @@ const ReleaseName = "northbound"
 // chart tells whether the cluster runs the chart.
 func (c *Cluster) chart() bool { return c.Options.Install == InstallChart }
 
-// ChartImage writes the container image into a file of the sandbox, and returns the file and the image's name. The image
-// has the programs of Options.BinDir.
+// ChartImage writes the container image into a file of the sandbox, and returns the file and the image's name. The
+// image has the programs of Options.BinDir.
 func (c *Cluster) ChartImage(ctx context.Context, source string) (file, name string, err error) {
 	work, err := os.MkdirTemp(c.Options.State(), "image-")
 	if err != nil {
@@ -83,7 +83,8 @@ func (c *Cluster) installChart(ctx context.Context, imageName string, step *prog
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("writing the chart's values: %w", err)
 	}
-	_, err = c.Helm(ctx, "install", ReleaseName, c.Chart(), "--namespace", Namespace, "--create-namespace", "--values", file)
+	_, err = c.Helm(ctx, "install", ReleaseName, c.Chart(), "--namespace", Namespace, "--create-namespace", "--values",
+		file)
 	return err
 }
 

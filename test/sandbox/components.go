@@ -39,8 +39,8 @@ func (c *Cluster) Leader(ctx context.Context, service string) *control.Control {
 	return nil
 }
 
-// Restart ends a component with a signal and starts it again. It does not wait until the component is ready. The masters
-// of a chart are pods, which are replaced.
+// Restart ends a component with a signal and starts it again. It does not wait until the component is ready. The
+// masters of a chart are pods, which are replaced.
 func (c *Cluster) Restart(ctx context.Context, component string, signal syscall.Signal) error {
 	if c.chart() && component == control.Master {
 		_, err := run(c.Kubectl(ctx, "--namespace", Namespace, "delete", "pod", "--selector", "app=ovnkube-master"))

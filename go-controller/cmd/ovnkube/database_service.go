@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/database"
@@ -30,7 +29,7 @@ func databaseServiceFlag(db, of string) cli.Flag {
 // servers are the servers of a database that a Service names.
 type servers struct {
 	service database.Service
-	kube    kubernetes.Interface
+	clients *client.Clients
 	found   []string // connection methods
 	log     *slog.Logger
 }
@@ -54,7 +53,7 @@ func findServers(c *cli.Context, db string, wait bool, log *slog.Logger) (*serve
 	if err != nil {
 		return nil, err
 	}
-	s := &servers{service: service, kube: clients.Kube, log: log}
+	s := &servers{service: service, clients: clients, log: log}
 	for logged := ""; ; {
 		if s.found, err = s.look(c.Context); err == nil {
 			return s, c.Set(db+"-address", strings.Join(s.found, ","))
@@ -77,7 +76,7 @@ func findServers(c *cli.Context, db string, wait bool, log *slog.Logger) (*serve
 func (s *servers) look(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPublishedWithin)
 	defer cancel()
-	return s.service.Addresses(ctx, s.kube)
+	return s.service.Addresses(ctx, s.clients.Kube)
 }
 
 // follow returns an error that is errMoved once the servers have other addresses. A Service without endpoints

@@ -239,15 +239,17 @@ func (c *installed) certificates(t *testing.T) {
 		}
 	}
 	for _, account := range []string{"ovnkube-node", "ovnkube-master", "ovn-db", "default"} {
-		out, err := c.Kubectl(t.Context(), "--namespace", sandbox.Namespace, "auth", "can-i", "get", "secret/ovn-nb-ca", "--as",
-			"system:serviceaccount:"+sandbox.Namespace+":"+account).Output()
+		out, err := c.Kubectl(t.Context(), "--namespace", sandbox.Namespace, "auth", "can-i", "get",
+			"secret/ovn-nb-ca", "--as", "system:serviceaccount:"+sandbox.Namespace+":"+account).Output()
 		if err == nil || strings.TrimSpace(string(out)) != "no" {
 			t.Errorf("ServiceAccount %s may read the authority's key: %q, %v", account, out, err)
 		}
 	}
 	denied := machines.Kubectl(t, c.Cluster, "", "get", "certificatesigningrequests", "--output",
 		`jsonpath={range .items[*]}{.status.conditions[?(@.type=="Denied")].message}{"\n"}{end}`)
-	for _, want := range []string{`subject "CN=n3": want "CN=n2"`, "may have no certificate of signer northbound.io/ovn-nb"} {
+	for _, want := range []string{
+		`subject "CN=n3": want "CN=n2"`, "may have no certificate of signer northbound.io/ovn-nb",
+	} {
 		if !strings.Contains(denied, want) {
 			t.Errorf("no request was denied with %q, but with:\n%s", want, denied)
 		}

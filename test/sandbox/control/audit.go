@@ -76,7 +76,8 @@ func (c *Control) Audited() (asked, refused map[Request]int, err error) {
 			continue
 		}
 		r := Request{
-			Agent: slices.Contains(e.User.Groups, agentGroup) || e.User.Username == agentAccount, Verb: e.Verb, Group: e.ObjectRef.APIGroup,
+			Agent: slices.Contains(e.User.Groups, agentGroup) || e.User.Username == agentAccount, Verb: e.Verb,
+			Group:    e.ObjectRef.APIGroup,
 			Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace,
 		}
 		if e.ObjectRef.Subresource != "" {

@@ -24,8 +24,8 @@ func authorities() []string { return []string{Northbound, Southbound} }
 // signerName is the signer of an authority in CertificateSigningRequests.
 func signerName(authority string) string { return "northbound.io/ovn-" + authority }
 
-// objectName is the name of an authority's Secret, with its private key, and of its ConfigMap, with the certificate that
-// others trust.
+// objectName is the name of an authority's Secret, which has its private key, and of its ConfigMap, which has the
+// certificate that others trust.
 func objectName(authority string) string { return "ovn-" + authority + "-ca" }
 
 // caKey is the key of the certificate in the ConfigMap.
@@ -46,7 +46,7 @@ func (s *Signer) ensureAuthority(ctx context.Context, authority string) (*pki.Au
 	}
 	a, err := pki.ParseAuthority(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s/%s: %w: want tls.crt and tls.key in PEM; a Secret that is deleted is made anew",
+		return nil, fmt.Errorf("reading Secret %s/%s: %w: want tls.crt and tls.key in PEM; a Secret that is deleted is made anew",
 			namespace, name, err)
 	}
 	return a, publish(ctx, kube, namespace, name, string(secret.Data[corev1.TLSCertKey]))

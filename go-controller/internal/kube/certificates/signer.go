@@ -205,7 +205,8 @@ func cut(message string) string {
 }
 
 // condition adds a condition, unless the request has it.
-func condition(csr *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType, why string) bool {
+func condition(csr *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType,
+	why string) bool {
 	for _, c := range csr.Status.Conditions {
 		if c.Type == kind {
 			return false
