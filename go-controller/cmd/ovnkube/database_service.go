@@ -34,8 +34,8 @@ type servers struct {
 	log     *slog.Logger
 }
 
-// findServers finds the servers of a database by the flag --nb-service or --sb-service, and sets the flag of their
-// addresses. It waits for the first one with wait; else it tries once. It returns nil if the flag is not given.
+// findServers finds the servers of a database by the flag --nb-service or --sb-service. It sets the flag of their
+// addresses instead. It waits for the first one with wait; else it tries once. It returns nil if the flag is not given.
 func findServers(c *cli.Context, db string, wait bool, log *slog.Logger) (*servers, error) {
 	flag := db + "-service"
 	text := c.String(flag)
@@ -56,7 +56,7 @@ func findServers(c *cli.Context, db string, wait bool, log *slog.Logger) (*serve
 	s := &servers{service: service, clients: clients, log: log}
 	for logged := ""; ; {
 		if s.found, err = s.look(c.Context); err == nil {
-			return s, c.Set(db+"-address", strings.Join(s.found, ","))
+			return s, errors.Join(c.Set(flag, ""), c.Set(db+"-address", strings.Join(s.found, ",")))
 		}
 		if !wait {
 			return nil, err

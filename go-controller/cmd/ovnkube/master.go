@@ -67,7 +67,7 @@ func runMaster(c *cli.Context) error {
 // has kubernetesFlags, northboundFlags, clusterFlags and topologyFlags.
 func masterConfig(c *cli.Context) (config.Master, error) {
 	m := config.DefaultMaster()
-	if !c.IsSet("nb-address") && len(c.StringSlice("filename")) == 0 {
+	if len(c.StringSlice("filename")) == 0 {
 		if _, err := findServers(c, "nb", false, slog.New(slog.DiscardHandler)); err != nil {
 			return m, err
 		}

@@ -32,7 +32,8 @@ func TestNodeFlags(t *testing.T) {
 		"--cni-conf-dir", "/c", "--cni-bin-dir", "/b", "--cni-socket-dir", "/s",
 		"--metrics-bind-address", "127.0.0.1:0", "--cluster-subnets", "10.0.0.0/14/23,fd01::/48/64", "--k8s-service-cidrs",
 		"10.96.0.0/16,fd02::/112",
-		"--k8s-apiserver", "https://api", "--k8s-cacert", "/ca", "--k8s-token", "t", "--gateway-mode", "shared",
+		"--k8s-apiserver", "https://api", "--k8s-cacert", "/ca", "--k8s-token", "t", "--k8s-server-from", "/f",
+		"--system-id", "n1-id", "--gateway-mode", "shared",
 		"--gateway-interface", "eth0",
 		"--gateway-nexthop", "10.0.0.9,fd00::9", "--gateway-vlan-id", "7", "--rampout-ip-subnets", "10.0.2.0/23,fd01::/64",
 		"--gateway-node-label", "gateway=yes")
@@ -40,11 +41,11 @@ func TestNodeFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fmt.Sprintf("%+v", n)
-	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t} Name:n1 " +
+	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t ServerFrom:/f} Name:n1 " +
 		"ClusterSubnets:[10.0.0.0/14/23 fd01::/48/64] " +
 		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] JoinSubnets:[100.64.1.0/24 fd98::/64] " +
 		"Services:{MaxVIPs:4096 MaxEndpoints:10000 ExternalCIDRs:[]} " +
-		"OVSAddress:unix:/x/db.sock SBAddress:ssl:10.0.0.1:6642 " +
+		"OVSAddress:unix:/x/db.sock SystemID:n1-id SBAddress:ssl:10.0.0.1:6642 " +
 		"SBKeys:{PrivKey:/k Cert:/c CACert:/ca} AllowTCP:true " +
 		"EncapIPs:[10.0.0.2 fd00::2] EncapType:geneve DatapathType:netdev " +
 		"BridgeMappings:[physnet:br-phys] Gateway:{Mode:shared Interface:eth0 NextHops:[10.0.0.9 fd00::9] VLAN:7 " +

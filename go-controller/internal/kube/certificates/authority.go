@@ -46,8 +46,8 @@ func (s *Signer) ensureAuthority(ctx context.Context, authority string) (*pki.Au
 	}
 	a, err := pki.ParseAuthority(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return nil, fmt.Errorf("reading Secret %s/%s: %w: want tls.crt and tls.key in PEM; a Secret that is deleted is made anew",
-			namespace, name, err)
+		return nil, fmt.Errorf("reading Secret %s/%s: %w: want tls.crt and tls.key in PEM; a Secret that is deleted is "+
+			"made anew", namespace, name, err)
 	}
 	return a, publish(ctx, kube, namespace, name, string(secret.Data[corev1.TLSCertKey]))
 }
