@@ -87,7 +87,6 @@ func TestServiceFlags(t *testing.T) {
 		{"plan --nb-service ovn-db", "want NAMESPACE/NAME of a Service"},
 		{"master --nb-service ovn-db", "want NAMESPACE/NAME of a Service"},
 		{"node --node-name n1 --k8s-apiserver http://127.0.0.1:1 --sb-service a/b/c", "want NAMESPACE/NAME of a Service"},
-		{"explain svc/web --nb-service ovn-db", "want NAMESPACE/NAME of a Service"},
 		{"certificates --for somebody", `--for "somebody": want node, master or database`},
 		{"certificates --for node", "--node-name: --for=node needs it"},
 	} {
