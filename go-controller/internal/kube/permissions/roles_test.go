@@ -13,7 +13,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
-const rolesFile = "../../../../dist/kubernetes/roles.yaml"
+const (
+	rolesFile     = "../../../../dist/kubernetes/roles.yaml"
+	admissionFile = "../../../../dist/kubernetes/admission.yaml"
+	chartFiles    = "../../../../dist/helm/northbound/files/"
+)
 
 const rolesHead = `# The rights of ovnkube at the API server, no more than it uses.
 # docs/reference/permissions.md says what each right is for.
@@ -60,11 +64,21 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	compare(t, rolesFile, b.String())
+	compare(t, chartFiles+"roles.yaml", b.String())
+}
+
+// The chart has a copy of the admission policies.
+func TestAdmissionOfTheChart(t *testing.T) {
+	raw, err := os.ReadFile(admissionFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, chartFiles+"admission.yaml", string(raw))
 }
 
 // The admission policies name every annotation that the daemons write.
 func TestAdmissionKeys(t *testing.T) {
-	raw, err := os.ReadFile("../../../../dist/kubernetes/admission.yaml")
+	raw, err := os.ReadFile(admissionFile)
 	if err != nil {
 		t.Fatal(err)
 	}
