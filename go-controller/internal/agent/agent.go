@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/before"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -57,6 +59,7 @@ type Agent struct {
 	diagnosis  diagnosis       // of the management port
 	controller diagnosis       // of ovn-controller
 	outage     *outage         // what is wrong with the gateway
+	before     *before.Sysctls // what `ovnkube cleanup node` puts back
 	isGateway  atomic.Bool     // whether the node is to be one
 	told       atomic.Bool     // the Node says of its gateway what this agent found
 	noOVS      error           // that the database of Open vSwitch does not answer
@@ -96,6 +99,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer kernel.Close()
 	a.kernel = kernel
+	if a.before, err = before.Open(filepath.Join(a.config.CNISocketDir, before.FileName)); err != nil {
+		log := a.log.With("node", a.config.Name)
+		log.Warn("earlier values of sysctls are lost: `ovnkube cleanup node` will not restore them", "error", err)
+	}
 	defer a.health.close()
 	a.parts.Go(func() { a.kube.Run(ctx) })
 	if err := a.openOVS(ctx); err != nil {

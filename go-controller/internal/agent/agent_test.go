@@ -43,6 +43,14 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
+	b := bareBed(t)
+	b.start(t)
+	return b
+}
+
+// bareBed is a bed on which no agent has run.
+func bareBed(t *testing.T) *bed {
+	t.Helper()
 	vs := testkit.StartVSwitch(t)
 	testkit.Run(t, "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0peer")
 	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/16", "dev", "eth0")
@@ -59,7 +67,6 @@ func newBed(t *testing.T) *bed {
 	c.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd02::/112")}
 	b := &bed{vs: vs, config: c, client: fake.NewClientset()}
 	b.makeNode(t, nil)
-	b.start(t)
 	return b
 }
 

@@ -11,11 +11,8 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
-
-// ConfName is the file that tells the runtime to use the plugin. Runtimes take
-// the first file of the directory in alphabetical order.
-const ConfName = "10-ovn-kubernetes.conflist"
 
 // portmap is the plugin that serves hostPort (CNI's own, from its plugins).
 const portmap = "portmap"
@@ -42,7 +39,7 @@ type pluginConf struct {
 // management address as its source. So the pod's answer comes back through this node's
 // address translation, wherever else the pod's packets leave the cluster.
 func confBytes(socket string, withPortmap bool) ([]byte, error) {
-	plugins := []pluginConf{{Type: "ovn_cni", Socket: socket}}
+	plugins := []pluginConf{{Type: names.CNIPlugin, Socket: socket}}
 	if withPortmap {
 		plugins = append(plugins,
 			pluginConf{Type: portmap, Capabilities: map[string]bool{"portMappings": true}, SNAT: true, MasqAll: true})
@@ -70,7 +67,7 @@ func keepConf(c config.Node) (line string, err error) {
 	if !written {
 		return "", err
 	}
-	line = "+ " + filepath.Join(c.CNIConfDir, ConfName)
+	line = "+ " + filepath.Join(c.CNIConfDir, names.CNIConfFile)
 	if chained {
 		return line + " with ovn_cni and portmap", nil
 	}
@@ -80,7 +77,7 @@ func keepConf(c config.Node) (line string, err error) {
 // writeConf gives the file in dir these contents, and tells whether it had to write. A
 // reader sees the old file or the new one, never a part.
 func writeConf(dir string, want []byte) (written bool, err error) {
-	path := filepath.Join(dir, ConfName)
+	path := filepath.Join(dir, names.CNIConfFile)
 	have, err := os.ReadFile(path)
 	if err == nil && bytes.Equal(have, want) {
 		return false, nil

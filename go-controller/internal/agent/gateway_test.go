@@ -87,8 +87,7 @@ var sharedIPs = []string{"172.18.0.2", "fd18::2"}
 func newGatewayBed(t *testing.T, vlan int) *bed {
 	t.Helper()
 	sb := testkit.StartOVN(t)
-	b := newBed(t)
-	b.stop()
+	b := bareBed(t)
 	testkit.Run(t, "sh", "-ec", "vlan="+tagOf(vlan)+gatewayScript)
 	b.config.SBAddress = sb
 	b.config.Gateway = config.Gateway{Mode: annotation.GatewayShared, Interface: "eth0", VLAN: vlan}

@@ -43,7 +43,7 @@ func (b *bed) awaitChain(t *testing.T, want ...string) *libcni.NetworkConfigList
 	}
 	testkit.Eventually(t, "the chain of plugins", func() string {
 		var err error
-		if list, err = libcni.ConfListFromFile(filepath.Join(b.config.CNIConfDir, ConfName)); err != nil {
+		if list, err = libcni.ConfListFromFile(filepath.Join(b.config.CNIConfDir, names.CNIConfFile)); err != nil {
 			return err.Error()
 		}
 		var have []string

@@ -241,11 +241,12 @@ func (a *Agent) apply(ctx context.Context, plan hostplan.Plan, withHost bool) er
 			a.wanted.Store(r.Dest, true)
 		}
 	}
+	noteErr := a.before.Note(a.kernel, plan.Host, names.ManagementInterface(a.config.Name))
 	items, err := item.Converge(ctx, a.kernel, plan.Host)
 	for _, c := range items {
 		a.changed(c.Kind(), c.String())
 	}
-	return errors.Join(err, flowErr)
+	return errors.Join(err, noteErr, flowErr)
 }
 
 func (a *Agent) changed(kind, line string) {

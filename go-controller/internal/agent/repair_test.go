@@ -77,7 +77,7 @@ func TestNodeIsSetUpAndRepaired(t *testing.T) {
 	b.awaitAnnotations(t, map[string]string{annotation.NodeChassisID: names.SystemID(node)})
 	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
 	b.awaitMissing(t, "management port k8s-worker-1.ex is not bound")
-	conf := filepath.Join(b.config.CNIConfDir, ConfName)
+	conf := filepath.Join(b.config.CNIConfDir, names.CNIConfFile)
 	if _, err := os.Stat(conf); err == nil {
 		t.Error("the CNI configuration is there before the management port works")
 	}
@@ -179,7 +179,7 @@ func (b *bed) damageRules(t *testing.T) {
 // the Node's annotations say.
 func (b *bed) damageFilesAndAnnotations(t *testing.T) {
 	t.Helper()
-	conf := filepath.Join(b.config.CNIConfDir, ConfName)
+	conf := filepath.Join(b.config.CNIConfDir, names.CNIConfFile)
 	want, err := os.ReadFile(conf)
 	if err != nil {
 		t.Fatal(err)

@@ -13,11 +13,8 @@ import (
 
 	"github.com/containernetworking/cni/pkg/invoke"
 
-	"github.com/northbound-net/northbound/go-controller/internal/agent"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
-
-// pluginName is the file name of the CNI plugin.
-const pluginName = "ovn_cni"
 
 // conflist is what matters of a CNI configuration (CNI specification 1.1.0,
 // section 1).
@@ -30,7 +27,7 @@ type conflist struct {
 }
 
 func (h *facts) readConf() (c conflist, path string, err error) {
-	path = filepath.Join(h.c.Node.CNIConfDir, agent.ConfName)
+	path = filepath.Join(h.c.Node.CNIConfDir, names.CNIConfFile)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return c, path, err
@@ -52,24 +49,24 @@ func checkCNIConf(ctx context.Context, h *facts) Finding {
 	if err != nil {
 		return unchecked("%v", err)
 	}
-	if first != agent.ConfName {
-		return problem("%s comes before %s in %s: the runtime takes that one", first, agent.ConfName, h.c.Node.CNIConfDir).
+	if first != names.CNIConfFile {
+		return problem("%s comes before %s in %s: the runtime takes that one", first, names.CNIConfFile, h.c.Node.CNIConfDir).
 			fixed("mv " + filepath.Join(h.c.Node.CNIConfDir, first) + " /root/")
 	}
 	socket := ""
 	for _, p := range conf.Plugins {
-		if p.Type == pluginName {
+		if p.Type == names.CNIPlugin {
 			socket = p.Socket
 		}
 	}
 	if socket != h.c.Node.CNISocket() {
-		return problem("%s has %s talk to %q, want %q", path, pluginName, socket, h.c.Node.CNISocket()).fixed(rewrite)
+		return problem("%s has %s talk to %q, want %q", path, names.CNIPlugin, socket, h.c.Node.CNISocket()).fixed(rewrite)
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
-		return problem("nobody listens for %s: %v", pluginName, err).fixed("systemctl restart ovnkube-node")
+		return problem("nobody listens for %s: %v", names.CNIPlugin, err).fixed("systemctl restart ovnkube-node")
 	}
 	conn.Close()
 	return ok("%s, version %s, and the agent listens", path, conf.CNIVersion)
@@ -95,7 +92,7 @@ func checkCNIPlugins(ctx context.Context, h *facts) Finding {
 		conf.Plugins = []struct {
 			Type   string `json:"type"`
 			Socket string `json:"socket"`
-		}{{Type: pluginName}}
+		}{{Type: names.CNIPlugin}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()

@@ -25,6 +25,12 @@ const (
 	OVSGatewayMapping = "northbound-gateway-mapping" // what it added to OVSBridgeMappings
 )
 
+// OVNKeys are the keys above that mean nothing without OVN: all but the system-id and the host's name.
+func OVNKeys() []string {
+	return []string{OVSRemote, OVSNorthbound, OVSRemoteProbe, OVSOpenFlowProbe, OVSKeepFlows, OVSEncapType, OVSEncapIP,
+		OVSBridgeMappings, OVSBridgeDatapath, OVSGatewayBridge, OVSGatewayMapping}
+}
+
 // External_ids keys of an Interface row. The first two are ovn-controller's
 // (ovn-controller(8), ovn-architecture(7)); it sets IfaceInstalled to "true"
 // once the port's flows are in the switch.

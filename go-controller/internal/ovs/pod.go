@@ -109,6 +109,17 @@ func (d *DB) RemovePodPorts(ctx context.Context, gone func(sandbox string) bool)
 	return removed, d.transact(ctx, ops.list)
 }
 
+// PodPorts lists the logical ports of pods by interface.
+func (d *DB) PodPorts() map[string]string {
+	out := map[string]string{}
+	for _, r := range d.rows(vswitchdb.InterfaceTable) {
+		if i := r.(*vswitchdb.Interface); i.ExternalIDs[names.IfaceSandbox] != "" {
+			out[i.Name] = i.ExternalIDs[names.IfaceID]
+		}
+	}
+	return out
+}
+
 // Sandboxes lists the container ids that have a port.
 func (d *DB) Sandboxes() []string {
 	var out []string

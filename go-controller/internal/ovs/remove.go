@@ -3,8 +3,11 @@ package ovs
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
+
+	"github.com/northbound-net/northbound/go-controller/internal/vswitchdb"
 )
 
 // HasBridge tells whether there is a bridge of this name.
@@ -35,4 +38,34 @@ func (d *DB) RemoveBridge(ctx context.Context, name string) (bool, error) {
 		return false, fmt.Errorf("building the removal of bridge %s: %w", name, err)
 	}
 	return true, d.transact(ctx, ops)
+}
+
+// RemoveKeys removes the SSL row, as `ovs-vsctl del-ssl`.
+func (d *DB) RemoveKeys(ctx context.Context) error {
+	root, err := d.root()
+	if err != nil || root.SSL == nil {
+		return err
+	}
+	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
+	ops, err := d.client.Where(row).Update(row, &row.SSL)
+	if err != nil {
+		return fmt.Errorf("building the removal of the SSL row: %w", err)
+	}
+	return d.transact(ctx, ops)
+}
+
+// PatchesTo lists the patch ports of other bridges whose peer is a port of this bridge, or of none.
+func (d *DB) PatchesTo(bridge string) (out []string) {
+	for _, r := range d.rows(vswitchdb.InterfaceTable) {
+		i := r.(*vswitchdb.Interface)
+		if i.Type != "patch" {
+			continue
+		}
+		at, _ := d.BridgeOf(i.Name)
+		if peer, there := d.BridgeOf(i.Options["peer"]); at != bridge && (!there || peer == bridge) {
+			out = append(out, i.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

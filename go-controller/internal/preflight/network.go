@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/northbound-net/northbound/go-controller/internal/agent"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/encap"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 func checkMTU(c Config, f Facts) doctor.Finding {
@@ -71,9 +71,9 @@ func otherChains() []string {
 func checkOtherNetwork(c Config, f Facts) doctor.Finding {
 	var wrong faults
 	for _, file := range f.ConfFiles {
-		if file < agent.ConfName { // runtimes take the first (libcni.ConfFiles)
+		if file < names.CNIConfFile { // runtimes take the first (libcni.ConfFiles)
 			wrong.add("mv "+c.Node.CNIConfDir+"/"+file+" /root/", "%s/%s comes before %s: the runtime takes the first",
-				c.Node.CNIConfDir, file, agent.ConfName)
+				c.Node.CNIConfDir, file, names.CNIConfFile)
 		}
 	}
 	plugins := otherPlugins()

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/northbound-net/northbound/go-controller/internal/agent"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // healthy is a machine on which Northbound can be installed in every role.
@@ -30,7 +30,7 @@ func healthy() (Config, Facts) {
 		Links: map[string]bool{"lo": true, "eth0": true},
 		Chains: []nft.Chain{{Table: "filter", Name: "FORWARD", Forwards: true},
 			{Table: "filter", Name: "INPUT", Drops: true}},
-		ConfFiles: []string{agent.ConfName, "87-podman-bridge.conflist"},
+		ConfFiles: []string{names.CNIConfFile, "87-podman-bridge.conflist"},
 		Processes: map[string]bool{"kubelet": true},
 		Busy:      map[Port]error{},
 		Underlay: []Underlay{{netip.MustParseAddr("192.0.2.7"), hostnet.Place{Link: "eth0", MTU: 1500,

@@ -28,6 +28,22 @@ func signerName(authority string) string { return "northbound.io/ovn-" + authori
 // certificate that others trust.
 func objectName(authority string) string { return "ovn-" + authority + "-ca" }
 
+// SignerNames are the signers of all authorities.
+func SignerNames() (out []string) {
+	for _, a := range authorities() {
+		out = append(out, signerName(a))
+	}
+	return out
+}
+
+// ObjectNames are the names of all authorities' Secrets and ConfigMaps.
+func ObjectNames() (out []string) {
+	for _, a := range authorities() {
+		out = append(out, objectName(a))
+	}
+	return out
+}
+
 // caKey is the key of the certificate in the ConfigMap.
 const caKey = "ca.crt"
 

@@ -36,6 +36,9 @@ const (
 // Namespace has the Leases of gateways beside those of the kubelets.
 const Namespace = corev1.NamespaceNodeLease
 
+// Selector is the label selector of the Leases of gateways.
+func Selector() string { return leaseLabel + "=" + leaseValue }
+
 // nameOf is the name of a gateway node's Lease.
 func nameOf(node string) string { return "ovn-gateway." + node }
 

@@ -187,7 +187,7 @@ func (m *Monitor) takeFollowed(now time.Time) bool {
 func (m *Monitor) list(ctx context.Context) (map[string]*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	o := metav1.ListOptions{LabelSelector: leaseLabel + "=" + leaseValue, ResourceVersion: "0"}
+	o := metav1.ListOptions{LabelSelector: Selector(), ResourceVersion: "0"}
 	if m.doubt {
 		o.ResourceVersion = ""
 	}

@@ -1,0 +1,137 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/before"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/hostplan/gateway"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
+)
+
+// openVSwitch removes the flows of the external bridge, patch ports to br-int, br-int, and OVN's keys. The external
+// bridge itself stays: it may have the node's only NIC.
+func (n Node) openVSwitch(db *ovs.DB) (out []step, err error) {
+	record, err := hostfacts.GatewayRecord(db)
+	if err != nil {
+		return nil, err
+	}
+	record.Release = true
+	plan, err := gateway.Plan(hostplan.Facts{Gateway: record}, config.Node{})
+	if err != nil {
+		return nil, err
+	}
+	flows := ovs.NewFlows(n.OVSAddress)
+	for _, f := range plan.Flows {
+		if db.HasBridge(f.Bridge) {
+			out = append(out, step{"- flows of Northbound on bridge " + f.Bridge, func(ctx context.Context) error {
+				_, err := flows.Converge(ctx, f)
+				return err
+			}})
+		}
+	}
+	for _, p := range db.PatchesTo(names.IntegrationBridge) {
+		out = append(out, step{"- port " + p, func(ctx context.Context) error {
+			_, err := db.RemovePort(ctx, p)
+			return err
+		}})
+	}
+	if db.HasBridge(names.IntegrationBridge) {
+		out = append(out, step{"- bridge " + names.IntegrationBridge, func(ctx context.Context) error {
+			_, err := db.RemoveBridge(ctx, names.IntegrationBridge)
+			return err
+		}})
+	}
+	keys, err := db.Keys()
+	if err == nil && strings.HasPrefix(keys.PrivKey, n.StateDir+"/") {
+		out = append(out, step{"- ssl private_key=" + keys.PrivKey, db.RemoveKeys})
+	}
+	ids := map[string]string{}
+	for _, k := range names.OVNKeys() {
+		ids[k] = ""
+	}
+	more, idErr := externalIDs(db, ids)
+	return append(out, more...), errors.Join(err, idErr)
+}
+
+// externalIDs makes keys of the Open_vSwitch row have these values; "" removes one.
+func externalIDs(db *ovs.DB, ids map[string]string) ([]step, error) {
+	want := hostplan.OVS{ExternalIDs: ids}
+	changes, err := db.Preview(want)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	var lines []string
+	for _, c := range changes {
+		lines = append(lines, c.String())
+	}
+	return []step{{strings.Join(lines, "\n"), func(ctx context.Context) error {
+		_, err := db.Converge(ctx, want)
+		return err
+	}}}, nil
+}
+
+// kernel removes our routes and nftables' tables, and restores sysctls.
+func (n Node) kernel(k *hostnet.Netlink) (out []step, err error) {
+	apply := func(c item.Change) {
+		out = append(out, step{c.String(), func(context.Context) error { return k.Apply(c) }})
+	}
+	ours, err := k.Read(nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range ours {
+		apply(item.Change{Have: i})
+	}
+	tables, err := nft.OwnTables()
+	if err != nil {
+		return out, err
+	}
+	for _, t := range tables {
+		out = append(out, step{"- nftables' table " + t, func(context.Context) error { return nft.RemoveTable(t) }})
+	}
+	earlier, err := before.Open(filepath.Join(n.CNISocketDir, before.FileName))
+	if err != nil {
+		return out, err
+	}
+	sysctls := earlier.Items()
+	have, err := k.Read(sysctls)
+	for _, c := range item.Missing(sysctls, have) {
+		if c.Have != nil { // its interface is still there
+			apply(c)
+		}
+	}
+	return out, err
+}
+
+// systemID restores the name of the machine's chassis that the chart has replaced. Debian's Open vSwitch takes it from
+// the file at each start.
+func (n Node) systemID(db *ovs.DB) ([]step, error) {
+	file := filepath.Join(n.OpenvSwitchDir, "system-id.conf")
+	raw, err := os.ReadFile(file + earlierEnding)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the earlier system-id: %w", err)
+	}
+	id := strings.TrimSpace(string(raw))
+	steps, err := externalIDs(db, map[string]string{names.OVSSystemID: id})
+	return append(steps, step{"~ " + file + ": " + id,
+		func(context.Context) error { return os.Rename(file+earlierEnding, file) }}), err
+}
+
+// earlierEnding is that of the file in which the chart keeps the earlier one.
+const earlierEnding = ".before-northbound"

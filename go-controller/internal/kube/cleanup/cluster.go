@@ -1,0 +1,267 @@
+package cleanup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/certificates"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/settings"
+)
+
+// pageSize is how many objects a list request asks for.
+const pageSize = 500
+
+// Cluster is an API server to clean up.
+type Cluster struct {
+	Clients   *client.Clients
+	Election  config.LeaderElection // whose Lease the masters held
+	Namespace string                // of the authorities' Secrets and ConfigMaps
+	DryRun    bool                  // only print
+	Out       io.Writer             // gets a line for each change
+}
+
+// Run cleans up, prints what it changes, and goes on after a failure. It changes nothing while a master leads, since
+// that would put everything back.
+func (c Cluster) Run(ctx context.Context) error {
+	if err := c.refuseMaster(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	count := 0
+	for _, part := range []func(context.Context) (int, error){c.nodes, c.pods, c.leases, c.requests, c.objects} {
+		n, err := part(ctx)
+		count += n
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if count == 0 {
+		fmt.Fprintln(c.Out, "Nothing to clean up.")
+	}
+	return nil
+}
+
+// refuseMaster is the error that a master leads.
+func (c Cluster) refuseMaster(ctx context.Context) error {
+	e := c.Election
+	l, err := c.Clients.Kube.CoordinationV1().Leases(e.Namespace).Get(ctx, e.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Lease %s/%s of the masters: %w", e.Namespace, e.Name, err)
+	}
+	if holder := holds(l.Spec, time.Now()); holder != "" {
+		return fmt.Errorf("master %s leads: stop the masters first ; one that ended without giving up its Lease %s/%s holds it for "+
+			"%d s", holder, e.Namespace, e.Name, *l.Spec.LeaseDurationSeconds)
+	}
+	return nil
+}
+
+// holds is who holds a Lease that has not run out, "" for nobody.
+func holds(s coordinationv1.LeaseSpec, now time.Time) string {
+	if s.HolderIdentity == nil || s.RenewTime == nil || s.LeaseDurationSeconds == nil ||
+		now.After(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds)*time.Second)) {
+		return ""
+	}
+	return *s.HolderIdentity
+}
+
+// nodeKeys are the annotations of Nodes that masters and agents write.
+func nodeKeys() []string {
+	return []string{annotation.NodeSubnets, annotation.NodeChassisID, annotation.NodeMgmtPortMAC,
+		annotation.NodePrimaryIfAddr, annotation.L3GatewayConfig, annotation.GatewayJoinAddrs}
+}
+
+func (c Cluster) nodes(ctx context.Context) (int, error) {
+	nodes := c.Clients.Kube.CoreV1().Nodes()
+	return c.unannotate(ctx, "Node", nodeKeys(), func(ctx context.Context, o metav1.ListOptions) (page, error) {
+		list, err := nodes.List(ctx, o)
+		if err != nil {
+			return page{}, err
+		}
+		p := page{next: list.Continue}
+		for i := range list.Items {
+			p.items = append(p.items, &list.Items[i])
+		}
+		return p, nil
+	}, func(ctx context.Context, o metav1.Object, patch []byte) error {
+		_, err := nodes.Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+}
+
+func (c Cluster) pods(ctx context.Context) (int, error) {
+	pods := c.Clients.Kube.CoreV1().Pods
+	keys := []string{annotation.PodNetworks, annotation.PodClassic}
+	return c.unannotate(ctx, "Pod", keys, func(ctx context.Context, o metav1.ListOptions) (page, error) {
+		list, err := pods("").List(ctx, o)
+		if err != nil {
+			return page{}, err
+		}
+		p := page{next: list.Continue}
+		for i := range list.Items {
+			p.items = append(p.items, &list.Items[i])
+		}
+		return p, nil
+	}, func(ctx context.Context, o metav1.Object, patch []byte) error {
+		_, err := pods(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+}
+
+// page is a part of a list. next is the token for the following one, "" after the last.
+type page struct {
+	items []metav1.Object
+	next  string
+}
+
+// unannotate removes annotations of all objects of a kind. Objects that are gone meanwhile have none.
+func (c Cluster) unannotate(ctx context.Context, kind string, keys []string,
+	list func(context.Context, metav1.ListOptions) (page, error),
+	patch func(context.Context, metav1.Object, []byte) error,
+) (count int, err error) {
+	var errs []error
+	for o := (metav1.ListOptions{Limit: pageSize}); ; {
+		p, err := list(ctx, o)
+		if err != nil {
+			return count, errors.Join(append(errs, fmt.Errorf("listing %ss: %w", kind, err))...)
+		}
+		for _, item := range p.items {
+			has := slices.DeleteFunc(slices.Clone(keys), func(k string) bool {
+				_, there := item.GetAnnotations()[k]
+				return !there
+			})
+			if len(has) == 0 {
+				continue
+			}
+			count++
+			name := strings.TrimPrefix(item.GetNamespace()+"/"+item.GetName(), "/")
+			err := c.change(fmt.Sprintf("%s %s: %s", kind, name, strings.Join(has, ", ")), func() error {
+				body, err := withoutAnnotations(has)
+				if err != nil {
+					return err
+				}
+				return patch(ctx, item, body)
+			})
+			errs = append(errs, err)
+		}
+		if o.Continue = p.next; p.next == "" {
+			return count, errors.Join(errs...)
+		}
+	}
+}
+
+// withoutAnnotations is a merge patch (RFC 7386): null removes a key.
+func withoutAnnotations(keys []string) ([]byte, error) {
+	gone := map[string]any{}
+	for _, k := range keys {
+		gone[k] = nil
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"annotations": gone}})
+}
+
+// leases removes the Leases of gateways, and that of the masters.
+func (c Cluster) leases(ctx context.Context) (count int, err error) {
+	api := c.Clients.Kube.CoordinationV1()
+	list, err := api.Leases(lease.Namespace).List(ctx, metav1.ListOptions{LabelSelector: lease.Selector()})
+	if err != nil {
+		return 0, fmt.Errorf("listing Leases of %s: %w", lease.Namespace, err)
+	}
+	var errs []error
+	for _, l := range list.Items {
+		count++
+		errs = append(errs, c.change("Lease "+l.Namespace+"/"+l.Name, func() error {
+			return api.Leases(l.Namespace).Delete(ctx, l.Name, metav1.DeleteOptions{})
+		}))
+	}
+	e := c.Election
+	n, err := c.object(ctx, "Lease", e.Namespace, e.Name, errorOf(api.Leases(e.Namespace).Get),
+		api.Leases(e.Namespace).Delete)
+	return count + n, errors.Join(append(errs, err)...)
+}
+
+// requests removes the requests for certificates of the authorities.
+func (c Cluster) requests(ctx context.Context) (count int, err error) {
+	api := c.Clients.Kube.CertificatesV1().CertificateSigningRequests()
+	list, err := api.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("listing CertificateSigningRequests: %w", err)
+	}
+	var errs []error
+	for _, r := range list.Items {
+		if !slices.Contains(certificates.SignerNames(), r.Spec.SignerName) {
+			continue
+		}
+		count++
+		errs = append(errs, c.change("CertificateSigningRequest "+r.Name, func() error {
+			return api.Delete(ctx, r.Name, metav1.DeleteOptions{})
+		}))
+	}
+	return count, errors.Join(errs...)
+}
+
+// objects removes the settings and the authorities.
+func (c Cluster) objects(ctx context.Context) (count int, err error) {
+	api := c.Clients.Kube.CoreV1()
+	maps, secrets := api.ConfigMaps(c.Namespace), api.Secrets(c.Namespace)
+	published := api.ConfigMaps(settings.Namespace)
+	var errs []error
+	add := func(n int, err error) { count, errs = count+n, append(errs, err) }
+	add(c.object(ctx, "ConfigMap", settings.Namespace, settings.Name, errorOf(published.Get), published.Delete))
+	for _, name := range certificates.ObjectNames() {
+		add(c.object(ctx, "ConfigMap", c.Namespace, name, errorOf(maps.Get), maps.Delete))
+		add(c.object(ctx, "Secret", c.Namespace, name, errorOf(secrets.Get), secrets.Delete))
+	}
+	return count, errors.Join(errs...)
+}
+
+// errorOf is a method Get of an API of which only the error matters.
+func errorOf[T any](get func(context.Context, string, metav1.GetOptions) (T, error)) func(context.Context, string) error {
+	return func(ctx context.Context, name string) error {
+		_, err := get(ctx, name, metav1.GetOptions{})
+		return err
+	}
+}
+
+// object removes an object if it is there.
+func (c Cluster) object(ctx context.Context, kind, namespace, name string, get func(context.Context, string) error,
+	remove func(context.Context, string, metav1.DeleteOptions) error,
+) (int, error) {
+	err := get(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading %s %s/%s: %w", kind, namespace, name, err)
+	}
+	return 1, c.change(kind+" "+namespace+"/"+name, func() error { return remove(ctx, name, metav1.DeleteOptions{}) })
+}
+
+// change prints a removal and does it. What is gone already needs none.
+func (c Cluster) change(what string, do func() error) error {
+	fmt.Fprintln(c.Out, "- "+what)
+	if c.DryRun {
+		return nil
+	}
+	if err := do(); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("removing %s: %w", what, err)
+	}
+	return nil
+}
