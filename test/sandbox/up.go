@@ -139,6 +139,11 @@ func (c *Cluster) upChart(ctx context.Context, source string, images []string, l
 	if err := step.End(c.upNodes(ctx, source, append(images, file))); err != nil {
 		return err
 	}
+	if before := c.Options.BeforeInstall; before != nil {
+		if err := before(ctx, c); err != nil {
+			return err
+		}
+	}
 	step = log.Begin("helm install " + ReleaseName)
 	if err := step.End(c.installChart(ctx, name, step)); err != nil {
 		return err

@@ -195,7 +195,11 @@ func TestHeldPoliciesAllowNothingToNewPods(t *testing.T) {
 	b.eventually("the restored pod has a port", "true", func() string {
 		return fmt.Sprint(b.addresses("default_restored")() != "")
 	})
-	b.taken()
+	// Before the loop sends a later transaction, it looks at what is held back.
+	b.feed.put(pod("later", "n1"))
+	b.eventually("a later pod has a port", "true", func() string {
+		return fmt.Sprint(b.addresses("default_later")() != "")
+	})
 	claimed := strings.Fields(b.addresses("default_restored")())[1]
 	b.stop()
 	for address, want := range map[string]bool{strings.Fields(lost)[1]: true, claimed: false} {

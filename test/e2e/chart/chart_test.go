@@ -20,12 +20,14 @@ type installed struct {
 	*sandbox.Cluster
 	pods    []string
 	streams []*machines.Stream // pings between the first and the last pod
+	bare    map[string]string  // what each node and the API server had before the installation
 }
 
 // TestChart installs the chart and does to it what an operator would.
 func TestChart(t *testing.T) {
-	c := &installed{Cluster: machines.UpWith(t, sandbox.Options{Name: "chart", DualStack: true,
-		Install: sandbox.InstallChart})}
+	c := &installed{}
+	c.Cluster = machines.UpWith(t, sandbox.Options{Name: "chart", DualStack: true, Install: sandbox.InstallChart,
+		BeforeInstall: c.lookBefore})
 	t.Run("doctor", c.doctor)
 	t.Run("pods", c.makePods)
 	t.Run("service", c.service)
@@ -44,6 +46,7 @@ func TestChart(t *testing.T) {
 	if after := c.addresses(t); !slices.Equal(before, after) {
 		t.Errorf("addresses of pods were %v, are %v", before, after)
 	}
+	t.Run("cleanup", c.cleanup)
 }
 
 // kubectl runs kubectl in the chart's namespace.

@@ -89,3 +89,10 @@ volumeMounts:
 - {name: certificates, mountPath: {{ .directory }}}
 {{- include "northbound.kubeletMount" .root | nindent 0 }}
 {{- end }}
+
+{{/* Annotations of what helm makes after `helm uninstall`, in the order of these weights, and removes when it is done. */}}
+{{- define "northbound.afterUninstall" -}}
+helm.sh/hook: post-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}

@@ -1,0 +1,117 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+// nodeScript prints all that Northbound may change on a node. The kubelet has a table of nftables of its own.
+const nodeScript = `
+ip -o addr | sed 's/^[0-9]*: //; s/valid_lft.*//' | grep inet | sort
+ip -o link | cut -d: -f2 | sort
+for f in -4 -6; do ip $f rule; ip $f route show table all; ip $f neigh show nud permanent; done | sort
+nft list tables
+ovs-vsctl show | tail -n +2
+ovs-vsctl --no-headings --columns=ssl list Open_vSwitch
+ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}" ' | tr , '\n' | grep -v '^hostname='
+sysctl -a 2>/dev/null | grep 'forward\|accept_ra \|rp_filter\|arp_ignore' | sort
+ls -A /etc/cni/net.d /opt/cni/bin /etc/openvswitch
+cat /etc/openvswitch/system-id.conf
+find /run/ovn-kubernetes /var/lib/northbound
+true`
+
+// clusterScripts print, with kubectl, what Northbound may leave at the API server.
+var clusterScripts = []string{
+	`get nodes,pods --all-namespaces --output=jsonpath={.items[*].metadata.annotations}`,
+	`get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses ` +
+		`--output=name`,
+	`get roles,rolebindings,configmaps,secrets,serviceaccounts,leases,services,endpointslices,controllerrevisions,jobs ` +
+		`--all-namespaces --output=name`,
+	`get certificatesigningrequests --output=name`,
+}
+
+// lookBefore notes what is there before the installation.
+func (c *installed) lookBefore(ctx context.Context, bare *sandbox.Cluster) (err error) {
+	c.bare, err = look(ctx, bare)
+	return err
+}
+
+func look(ctx context.Context, c *sandbox.Cluster) (map[string]string, error) {
+	out := map[string]string{}
+	for _, n := range c.Nodes {
+		text, err := n.Run(ctx, "sh", "-c", nodeScript)
+		if err != nil {
+			return nil, fmt.Errorf("looking at node %s: %w", n.Spec.Name, err)
+		}
+		out["node "+n.Spec.Name] = text
+	}
+	for _, s := range clusterScripts {
+		text, err := c.Kubectl(ctx, strings.Fields(s)...).Output()
+		if err != nil {
+			return nil, fmt.Errorf("running kubectl %s: %w", s, err)
+		}
+		out["kubectl "+s] = string(text)
+	}
+	return out, nil
+}
+
+// cleanup takes Northbound away, and compares nodes and API server with what they were before it came. Then it installs
+// Northbound again.
+func (c *installed) cleanup(t *testing.T) {
+	helm(t, c, "upgrade", sandbox.ReleaseName, c.Chart(), "--reuse-values", "--set", "cleanup.enabled=true")
+	machines.Eventually(t, "the pods that are in the way", func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "logs", "--selector", "app=ovnkube-node", "--container",
+			"cleanup").CombinedOutput()
+		if want := "pods on this node would lose their network"; err != nil || strings.Count(string(out), want) < len(c.Nodes) {
+			return fmt.Sprintf("not every node says %q: %v\n%s", want, err, out)
+		}
+		return ""
+	})
+	machines.Kubectl(t, c.Cluster, "", "delete", "pods,services", "--selector", "app=echo", "--wait=false")
+	machines.Kubectl(t, c.Cluster, "", "delete", "service", "echo")
+	c.kubectl(t, "rollout", "status", "daemonset/ovnkube-node", "--timeout=120s")
+	helm(t, c, "uninstall", sandbox.ReleaseName)
+	c.kubectl(t, "wait", "--for=delete", "pod", "--all", "--timeout=60s")
+	machines.Eventually(t, "nodes and API server as they were before the installation", func(ctx context.Context) string {
+		now, err := look(ctx, c.Cluster)
+		if err != nil {
+			return err.Error()
+		}
+		var out []string
+		for what, text := range now {
+			if d := differing(text, c.bare[what]); d != "" {
+				out = append(out, what+":\n"+d)
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, "\n")
+	})
+	helm(t, c, "install", sandbox.ReleaseName, c.Chart(), "--values", filepath.Join(c.Options.State(), "values.yaml"))
+	c.streams = nil
+	c.settled(t)
+	c.newPod(t, "after-cleanup")
+}
+
+// differing shows the words that only one of two texts has, a line for each.
+func differing(now, before string) string {
+	var out []string
+	n, b := strings.Split(now, "\n"), strings.Split(before, "\n")
+	for _, l := range n {
+		if !slices.Contains(b, l) {
+			out = append(out, "+ "+l)
+		}
+	}
+	for _, l := range b {
+		if !slices.Contains(n, l) {
+			out = append(out, "- "+l)
+		}
+	}
+	return strings.Join(out, "\n")
+}
