@@ -100,8 +100,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer kernel.Close()
 	a.kernel = kernel
 	if a.before, err = before.Open(filepath.Join(a.config.CNISocketDir, before.FileName)); err != nil {
-		log := a.log.With("node", a.config.Name)
-		log.Warn("earlier values of sysctls are lost: `ovnkube cleanup node` will not restore them", "error", err)
+		a.log.Warn("what this node's sysctls were before is lost: they will stay as they are", "node", a.config.Name,
+			"error", err)
 	}
 	defer a.health.close()
 	a.parts.Go(func() { a.kube.Run(ctx) })
