@@ -60,7 +60,7 @@ func states() []state {
 		}, outcomes{add: 11, status: 51}},
 		{"no agent", func(a *attachment) {
 			a.bed.stop()
-		}, outcomes{add: 11, del: 11, check: 11, checkSays: "is not running", gc: 11, status: 50}},
+		}, outcomes{add: 11, check: 11, checkSays: "is not running", gc: 11, status: 50}},
 	}
 }
 

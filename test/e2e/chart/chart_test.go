@@ -46,7 +46,8 @@ func TestChart(t *testing.T) {
 	if after := c.addresses(t); !slices.Equal(before, after) {
 		t.Errorf("addresses of pods were %v, are %v", before, after)
 	}
-	t.Run("cleanup", c.cleanup)
+	t.Run("commands", c.commands)
+	t.Run("removal", c.removal)
 }
 
 // kubectl runs kubectl in the chart's namespace.
@@ -200,6 +201,18 @@ func helm(t *testing.T, c *installed, args ...string) {
 	if _, err := c.Helm(t.Context(), append(args, "--namespace", sandbox.Namespace)...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// commands are those of the page that need no flags, and those for a change.
+func (c *installed) commands(t *testing.T) {
+	o := c.operator(t)
+	for _, heading := range []string{"What runs where", "Change"} {
+		for _, block := range blocks(t, heading) {
+			o.does(t, block)
+		}
+	}
+	c.streams = nil
+	c.settled(t)
 }
 
 // uninstall removes the chart, while running pods keep their network, and installs it again. ovn-controller answers

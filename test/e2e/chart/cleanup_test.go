@@ -3,7 +3,6 @@ package chart
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,23 +61,24 @@ func look(ctx context.Context, c *sandbox.Cluster) (map[string]string, error) {
 	return out, nil
 }
 
-// cleanup takes Northbound away, and compares nodes and API server with what they were before it came. Then it installs
-// Northbound again.
-func (c *installed) cleanup(t *testing.T) {
-	helm(t, c, "upgrade", sandbox.ReleaseName, c.Chart(), "--reuse-values", "--set", "cleanup.enabled=true")
+// removal takes Northbound away as the page says, and compares nodes and API server with what they were before it came.
+// Then it installs Northbound again.
+func (c *installed) removal(t *testing.T) {
+	o, remove, install := c.operator(t), blocks(t, "Remove"), blocks(t, "Install")
+	if len(remove) != 3 || len(install) != 3 {
+		t.Fatalf("the page has the commands %q and %q, want three blocks each", install, remove)
+	}
+	o.does(t, remove[0])
 	machines.Eventually(t, "the pods that are in the way", func(ctx context.Context) string {
-		out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "logs", "--selector", "app=ovnkube-node", "--container",
-			"cleanup").CombinedOutput()
-		if want := "pods on this node would lose their network"; err != nil || strings.Count(string(out), want) < len(c.Nodes) {
+		out, err := o.try(ctx, remove[1])
+		if want := "pods on this node would lose their network"; err != nil || strings.Count(out, want) < len(c.Nodes) {
 			return fmt.Sprintf("not every node says %q: %v\n%s", want, err, out)
 		}
 		return ""
 	})
 	machines.Kubectl(t, c.Cluster, "", "delete", "pods,services", "--selector", "app=echo", "--wait=false")
 	machines.Kubectl(t, c.Cluster, "", "delete", "service", "echo")
-	c.kubectl(t, "rollout", "status", "daemonset/ovnkube-node", "--timeout=120s")
-	helm(t, c, "uninstall", sandbox.ReleaseName)
-	c.kubectl(t, "wait", "--for=delete", "pod", "--all", "--timeout=60s")
+	o.does(t, remove[2])
 	machines.Eventually(t, "nodes and API server as they were before the installation", func(ctx context.Context) string {
 		now, err := look(ctx, c.Cluster)
 		if err != nil {
@@ -93,10 +93,11 @@ func (c *installed) cleanup(t *testing.T) {
 		slices.Sort(out)
 		return strings.Join(out, "\n")
 	})
-	helm(t, c, "install", sandbox.ReleaseName, c.Chart(), "--values", filepath.Join(c.Options.State(), "values.yaml"))
+	o.does(t, install[1]) // the first block makes image and chart
 	c.streams = nil
 	c.settled(t)
-	c.newPod(t, "after-cleanup")
+	o.does(t, install[2])
+	c.newPod(t, "after-removal")
 }
 
 // differing shows the words that only one of two texts has, a line for each.

@@ -40,6 +40,26 @@ func agent(t *testing.T, serve func(net.Conn)) (socket string) {
 	return socket
 }
 
+// Pods can end while there is no agent.
+func TestDelWithoutAgent(t *testing.T) {
+	stale := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, socket := range []string{"/nowhere/s", stale} {
+		p := plugin{out: io.Discard, connect: time.Second, answer: time.Second}
+		if err := p.forward(protocol.Del, &skel.CmdArgs{ContainerID: "c",
+			StdinData: []byte(`{"socket":"` + socket + `"}`)}); err != nil {
+			t.Errorf("DEL with nobody at %s: %v", socket, err)
+		}
+	}
+}
+
 // The runtime gets a clear error if the agent does not answer properly.
 func TestNoAnswer(t *testing.T) {
 	silent := agent(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }) // until the plugin goes

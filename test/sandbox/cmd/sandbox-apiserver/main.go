@@ -82,7 +82,7 @@ func defaultControllers() []string {
 	return []string{
 		"endpointslice-controller", "namespace-controller", "serviceaccount-controller",
 		"root-ca-certificate-publisher-controller",
-		"replicaset-controller", "deployment-controller", "daemonset-controller", "statefulset-controller",
+		"replicaset-controller", "deployment-controller", "daemonset-controller", "statefulset-controller", "job-controller",
 		"pod-garbage-collector-controller",
 		"garbage-collector-controller", "node-lifecycle-controller", "taint-eviction-controller",
 	}

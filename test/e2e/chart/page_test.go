@@ -1,0 +1,91 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// page is what an operator reads.
+const page = "../../../docs/operate/install.md"
+
+// blocks are the commands under a heading of the page, block by block.
+func blocks(t *testing.T, heading string) (out []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(text), "\n## "+heading+"\n")
+	if !ok {
+		t.Fatalf("%s has no heading %q", page, heading)
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	for i, part := range strings.Split(section, "```") {
+		if i%2 == 1 {
+			out = append(out, strings.TrimSpace(strings.ReplaceAll(part, "\n   ", "\n")))
+		}
+	}
+	return out
+}
+
+// operator is a shell in a directory with the packaged chart, as after `make chart`. Its helm adds this cluster's values
+// to an installation; nothing else in the page's commands is changed but the names that they have in capitals.
+type operator struct {
+	*installed
+	dir   string
+	names *strings.Replacer
+}
+
+func (c *installed) operator(t *testing.T) *operator {
+	t.Helper()
+	o := &operator{installed: c, dir: t.TempDir()}
+	bin, tools := c.Options.BinDir, filepath.Join(o.dir, "tools")
+	for name, script := range map[string]string{
+		"helm": fmt.Sprintf(`case $1 in install) set -- "$@" --values %s ;; esac; exec %s "$@"`,
+			filepath.Join(c.Options.State(), "values.yaml"), filepath.Join(bin, "helm")),
+		"kubectl": fmt.Sprintf(`exec %s kubectl-in-place "$@"`, filepath.Join(bin, "sandbox")),
+	} {
+		if err := os.MkdirAll(tools, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Helm(t.Context(), "package", c.Chart(), "--destination", filepath.Join(o.dir, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	packages, err := filepath.Glob(filepath.Join(o.dir, "bin", "northbound-*.tgz"))
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("helm package made %v, %v; want one file", packages, err)
+	}
+	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(packages[0]), "northbound-"), ".tgz")
+	pod := c.kubectl(t, "get", "pods", "--selector", "app=ovnkube-node", "--output", "jsonpath={.items[0].metadata.name}")
+	o.names = strings.NewReplacer("VERSION", version, "POD", pod)
+	return o
+}
+
+// try runs a block of commands.
+func (o *operator) try(ctx context.Context, block string) (string, error) {
+	cmd := o.Control.NetworkCommand(ctx, "bash", "-euc", o.names.Replace(block))
+	cmd.Dir = o.dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(o.dir, "tools")+":"+os.Getenv("PATH"),
+		"KUBECONFIG="+o.Control.AdminKubeconfig(), "HELM_CACHE_HOME="+o.dir, "HELM_CONFIG_HOME="+o.dir,
+		"HELM_DATA_HOME="+o.dir)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// does runs a block of commands, which must succeed.
+func (o *operator) does(t *testing.T, block string) {
+	t.Helper()
+	out, err := o.try(t.Context(), block)
+	t.Logf("$ %s\n%s", block, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
