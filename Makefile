@@ -53,11 +53,14 @@ image: ## the container image as one file, without docker; PUSH=REGISTRY/REPOSIT
 	@bin/release image $(if $(PUSH),--push $(PUSH))
 
 .PHONY: chart
-chart: ## the Helm chart as one file, and helm, in bin/
+chart: ## the Helm chart as one file, the same as a manifest for kubectl, and helm, in bin/
 	@test/need.sh go
 	@test/modules.sh . test/helm
 	@test/build.sh helm
+	@rm -f bin/northbound-*.tgz bin/northbound-*.yaml
 	@bin/helm package bin/chart --destination bin
+	@chart=$$(ls bin/northbound-*.tgz) && manifest=$${chart%.tgz}.yaml && \
+	  bin/helm template northbound bin/chart --namespace ovn-kubernetes > $$manifest && echo "Rendered the chart to: $$manifest"
 
 .PHONY: race
 race: ## the product's tests with Go's race detector; RACE=./go-controller/internal/ovsdb for one package; as root

@@ -44,6 +44,6 @@ if [ "${1:-}" = helm ]; then
   exit
 fi
 mkdir -p "$bin/manifests"
-cp ../dist/kubernetes/*.yaml "$bin/manifests/"
+cp ../dist/kubernetes/{roles,admission}.yaml "$bin/manifests/"
 # In one call, so that no core waits while a program is linked.
 build "" build "$(version)" ./sandbox/cmd/{sandbox,sandbox-apiserver,echo,pause} k8s.io/kubernetes/cmd/kubelet

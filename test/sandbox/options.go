@@ -177,6 +177,7 @@ func (o Options) State() string { return filepath.Join(o.StateRoot, o.Name) }
 const (
 	podsV4, podsV6         = "10.244.0.0/16/24", "fd00:10:244::/48/64"
 	servicesV4, servicesV6 = "10.96.0.0/16", "fd02::/112"
+	servicesOfKubeadm      = "10.96.0.0/12" // kubeadm's default
 )
 
 func (o Options) families(v4, v6 string) string {
@@ -189,5 +190,11 @@ func (o Options) families(v4, v6 string) string {
 // ClusterSubnets are the ranges of pods, as ovnkube's --cluster-subnets.
 func (o Options) ClusterSubnets() string { return o.families(podsV4, podsV6) }
 
-// ServiceCIDRs are the ranges of ClusterIPs.
-func (o Options) ServiceCIDRs() string { return o.families(servicesV4, servicesV6) }
+// ServiceCIDRs are the ranges of ClusterIPs. With the chart, the cluster is as kubeadm makes one, and only the API server
+// knows them.
+func (o Options) ServiceCIDRs() string {
+	if o.Install == InstallChart {
+		return o.families(servicesOfKubeadm, servicesV6)
+	}
+	return o.families(servicesV4, servicesV6)
+}

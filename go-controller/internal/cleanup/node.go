@@ -165,7 +165,7 @@ func removeAll(paths ...string) (out []step, err error) {
 			if err := os.RemoveAll(p); err != nil {
 				return err
 			}
-			if dir := filepath.Dir(p); filepath.Base(dir) == "northbound" {
+			if dir := filepath.Dir(p); slices.Contains([]string{"northbound", "ovn-kubernetes"}, filepath.Base(dir)) {
 				if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrExist) { // it isn't empty
 					return err
 				}

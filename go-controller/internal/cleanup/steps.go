@@ -117,7 +117,7 @@ func (n Node) kernel(k *hostnet.Netlink) (out []step, err error) {
 }
 
 // systemID restores the name of the machine's chassis that the chart has replaced. Debian's Open vSwitch takes it from
-// the file at each start.
+// the file at each start. An empty earlier file says that there was none: then the name itself may stay.
 func (n Node) systemID(db *ovs.DB) ([]step, error) {
 	file := filepath.Join(n.OpenvSwitchDir, "system-id.conf")
 	raw, err := os.ReadFile(file + earlierEnding)
@@ -128,6 +128,14 @@ func (n Node) systemID(db *ovs.DB) ([]step, error) {
 		return nil, fmt.Errorf("reading the earlier system-id: %w", err)
 	}
 	id := strings.TrimSpace(string(raw))
+	if id == "" {
+		return []step{{"- " + file, func(context.Context) error {
+			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return os.Remove(file + earlierEnding)
+		}}}, nil
+	}
 	steps, err := externalIDs(db, map[string]string{names.OVSSystemID: id})
 	return append(steps, step{"~ " + file + ": " + id,
 		func(context.Context) error { return os.Rename(file+earlierEnding, file) }}), err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -99,31 +98,62 @@ spec:
 apiVersion: v1
 kind: Service
 metadata: {name: echo}
-spec: {selector: {app: echo}, ipFamilyPolicy: RequireDualStack, ports: [{port: 80, targetPort: 8080}]}
+spec:
+  type: NodePort
+  selector: {app: echo}
+  ipFamilyPolicy: RequireDualStack
+  clusterIPs: ["10.111.200.7", "fd02::6f"] # 10.111 is in kubeadm's default range, 10.96.0.0/12
+  ports: [{port: 80, targetPort: 8080, nodePort: 30111}]
 `)
 	machines.Kubectl(t, c.Cluster, manifest.String(), "apply", "--filename", "-")
 	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod", "--all")
 }
 
-// service asks the Service by each family from each pod, and connects to the API server's ClusterIP.
+// service asks the Service by each family from each pod and node, and each node's port from another node. It connects to
+// the API server's ClusterIP from each pod.
 func (c *installed) service(t *testing.T) {
 	ips := machines.Addresses(t, c.Cluster, "service", "echo", "{.spec.clusterIPs[*]}")
 	if len(ips) != 2 {
 		t.Fatalf("Service echo has %v, want an address of each family", ips)
 	}
-	for _, pod := range c.pods {
-		for _, ip := range ips {
-			machines.Eventually(t, fmt.Sprintf("%s asks %s", pod, ip), func(ctx context.Context) string {
-				who := machines.AskIn(ctx, c.Cluster, pod, "tcp", netip.AddrPortFrom(ip, 80))
-				if name, _, _ := strings.Cut(who, " "); !slices.Contains(c.pods, name) {
-					return fmt.Sprintf("the answer is %q, want that of one of %v", who, c.pods)
-				}
-				return ""
+	for _, ip := range ips {
+		to := netip.AddrPortFrom(ip, 80)
+		for _, pod := range c.pods {
+			c.answered(t, pod, to, func(ctx context.Context) string {
+				return machines.AskIn(ctx, c.Cluster, pod, "tcp", to)
 			})
 		}
+		for _, n := range c.Nodes {
+			c.answered(t, n.Spec.Name, to, func(ctx context.Context) string {
+				return machines.AskOn(ctx, n.Member, "tcp", to)
+			})
+		}
+	}
+	for i, n := range c.Nodes {
+		from := c.Nodes[(i+1)%len(c.Nodes)]
+		for _, a := range n.Config.Addrs {
+			to := netip.AddrPortFrom(a.Addr(), 30111)
+			c.answered(t, from.Spec.Name, to, func(ctx context.Context) string {
+				return machines.AskOn(ctx, from.Member, "tcp", to)
+			})
+		}
+	}
+	for _, pod := range c.pods {
 		machines.Kubectl(t, c.Cluster, "", "exec", pod, "--", "sh", "-c",
 			"nc -w 5 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null")
 	}
+}
+
+// answered waits until one of the pods answers.
+func (c *installed) answered(t *testing.T, from string, to netip.AddrPort, ask func(context.Context) string) {
+	t.Helper()
+	machines.Eventually(t, fmt.Sprintf("%s asks %s", from, to), func(ctx context.Context) string {
+		who := ask(ctx)
+		if name, _, _ := strings.Cut(who, " "); !slices.Contains(c.pods, name) {
+			return fmt.Sprintf("the answer is %q, want that of one of %v", who, c.pods)
+		}
+		return ""
+	})
 }
 
 // plan compares the database with the cluster, in the master's container and without a flag.
@@ -206,7 +236,7 @@ func helm(t *testing.T, c *installed, args ...string) {
 // commands are those of the page that need no flags, and those for a change.
 func (c *installed) commands(t *testing.T) {
 	o := c.operator(t)
-	for _, heading := range []string{"What runs where", "Change"} {
+	for _, heading := range []string{"## What runs where", "## Change"} {
 		for _, block := range blocks(t, heading) {
 			o.does(t, block)
 		}
@@ -218,10 +248,16 @@ func (c *installed) commands(t *testing.T) {
 // uninstall removes the chart, while running pods keep their network, and installs it again. ovn-controller answers
 // neighbour solicitations, so that IPv6 may pause while there is none: only IPv4 must not.
 func (c *installed) uninstall(t *testing.T) {
-	helm(t, c, "uninstall", sandbox.ReleaseName)
+	install := blocks(t, "## Install")
+	if len(install) != 3 {
+		t.Fatalf("the page has the commands %q, want three blocks", install)
+	}
+	o := c.operator(t)
+	o.does(t, blocks(t, "### Only stop it")[0])
 	c.kubectl(t, "wait", "--for=delete", "pod", "--all", "--timeout=60s")
 	machines.MoreReplies(t, c.streams[:1], 10)
-	helm(t, c, "install", sandbox.ReleaseName, c.Chart(), "--values", filepath.Join(c.Options.State(), "values.yaml"))
+	o.does(t, install[1]) // the first block makes image and chart
+	o.does(t, install[2])
 	all := c.streams
 	c.streams = all[:1]
 	c.settled(t)

@@ -23,7 +23,7 @@ ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}" ' | tr , '\n' | grep -v '
 sysctl -a 2>/dev/null | grep 'forward\|accept_ra \|rp_filter\|arp_ignore' | sort
 ls -A /etc/cni/net.d /opt/cni/bin /etc/openvswitch
 cat /etc/openvswitch/system-id.conf
-find /run/ovn-kubernetes /var/lib/northbound
+ls -d /run/ovn-kubernetes /var/lib/northbound/certificates /var/lib/northbound/ovn
 true`
 
 // clusterScripts print, with kubectl, what Northbound may leave at the API server.
@@ -36,8 +36,16 @@ var clusterScripts = []string{
 	`get certificatesigningrequests --output=name`,
 }
 
-// lookBefore notes what is there before the installation.
+// lookBefore notes what is there before the installation, when all kubelets have registered.
 func (c *installed) lookBefore(ctx context.Context, bare *sandbox.Cluster) (err error) {
+	for _, n := range bare.Nodes {
+		for _, object := range []string{"node/" + n.Spec.Name, "lease/" + n.Spec.Name} {
+			args := []string{"wait", "--for=create", object, "--namespace", "kube-node-lease", "--timeout=60s"}
+			if out, err := bare.Kubectl(ctx, args...).CombinedOutput(); err != nil {
+				return fmt.Errorf("waiting for %s: %w: %s", object, err, out)
+			}
+		}
+	}
 	c.bare, err = look(ctx, bare)
 	return err
 }
@@ -62,11 +70,11 @@ func look(ctx context.Context, c *sandbox.Cluster) (map[string]string, error) {
 }
 
 // removal takes Northbound away as the page says, and compares nodes and API server with what they were before it came.
-// Then it installs Northbound again.
+// Then it installs Northbound again, without Helm.
 func (c *installed) removal(t *testing.T) {
-	o, remove, install := c.operator(t), blocks(t, "Remove"), blocks(t, "Install")
-	if len(remove) != 3 || len(install) != 3 {
-		t.Fatalf("the page has the commands %q and %q, want three blocks each", install, remove)
+	o, remove, apply := c.operator(t), blocks(t, "## Remove"), blocks(t, "### Without Helm")
+	if len(remove) != 3 || len(apply) != 1 {
+		t.Fatalf("the page has the commands %q and %q, want three blocks and one", remove, apply)
 	}
 	o.does(t, remove[0])
 	machines.Eventually(t, "the pods that are in the way", func(ctx context.Context) string {
@@ -79,8 +87,8 @@ func (c *installed) removal(t *testing.T) {
 	machines.Kubectl(t, c.Cluster, "", "delete", "pods,services", "--selector", "app=echo", "--wait=false")
 	machines.Kubectl(t, c.Cluster, "", "delete", "service", "echo")
 	o.does(t, remove[2])
-	machines.Eventually(t, "nodes and API server as they were before the installation", func(ctx context.Context) string {
-		now, err := look(ctx, c.Cluster)
+	machines.Eventually(t, "nodes and API server as they were before the installation", func(context.Context) string {
+		now, err := look(t.Context(), c.Cluster)
 		if err != nil {
 			return err.Error()
 		}
@@ -93,10 +101,9 @@ func (c *installed) removal(t *testing.T) {
 		slices.Sort(out)
 		return strings.Join(out, "\n")
 	})
-	o.does(t, install[1]) // the first block makes image and chart
+	o.does(t, apply[0])
 	c.streams = nil
 	c.settled(t)
-	o.does(t, install[2])
 	c.newPod(t, "after-removal")
 }
 

@@ -7,19 +7,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/northbound-net/northbound/test/sandbox"
 )
 
 // page is what an operator reads.
 const page = "../../../docs/operate/install.md"
 
-// blocks are the commands under a heading of the page, block by block.
+// blocks are the commands under a heading of the page, such as "## Install", block by block.
 func blocks(t *testing.T, heading string) (out []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(text), "\n## "+heading+"\n")
+	_, section, ok := strings.Cut(string(text), "\n"+heading+"\n")
 	if !ok {
 		t.Fatalf("%s has no heading %q", page, heading)
 	}
@@ -32,8 +34,9 @@ func blocks(t *testing.T, heading string) (out []string) {
 	return out
 }
 
-// operator is a shell in a directory with the packaged chart, as after `make chart`. Its helm adds this cluster's values
-// to an installation; nothing else in the page's commands is changed but the names that they have in capitals.
+// operator is a shell in a directory with the packaged chart and the manifest, as after `make chart`. The manifest has
+// this cluster's values, and its helm adds them to an installation. Nothing else in the page's commands is changed but
+// the names that they have in capitals.
 type operator struct {
 	*installed
 	dir   string
@@ -62,6 +65,15 @@ func (c *installed) operator(t *testing.T) *operator {
 	packages, err := filepath.Glob(filepath.Join(o.dir, "bin", "northbound-*.tgz"))
 	if err != nil || len(packages) != 1 {
 		t.Fatalf("helm package made %v, %v; want one file", packages, err)
+	}
+	values := filepath.Join(c.Options.State(), "values.yaml")
+	manifest, err := c.Helm(t.Context(), "template", sandbox.ReleaseName, c.Chart(), "--namespace", sandbox.Namespace,
+		"--values", values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(strings.TrimSuffix(packages[0], ".tgz")+".yaml", []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(packages[0]), "northbound-"), ".tgz")
 	pod := c.kubectl(t, "get", "pods", "--selector", "app=ovnkube-node", "--output", "jsonpath={.items[0].metadata.name}")
