@@ -102,7 +102,8 @@ spec:
   type: NodePort
   selector: {app: echo}
   ipFamilyPolicy: RequireDualStack
-  clusterIPs: ["10.111.200.7", "fd02::6f"] # 10.111 is in kubeadm's default range, 10.96.0.0/12
+  clusterIP: 10.111.200.7
+  clusterIPs: [10.111.200.7, "fd02::6f"] # 10.111 is in kubeadm's default range, 10.96.0.0/12
   ports: [{port: 80, targetPort: 8080, nodePort: 30111}]
 `)
 	machines.Kubectl(t, c.Cluster, manifest.String(), "apply", "--filename", "-")
