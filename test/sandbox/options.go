@@ -190,8 +190,8 @@ func (o Options) families(v4, v6 string) string {
 // ClusterSubnets are the ranges of pods, as ovnkube's --cluster-subnets.
 func (o Options) ClusterSubnets() string { return o.families(podsV4, podsV6) }
 
-// ServiceCIDRs are the ranges of ClusterIPs. With the chart, the cluster is as kubeadm makes one, and only the API server
-// knows them.
+// ServiceCIDRs are the ranges of ClusterIPs. With the chart, the cluster is as kubeadm makes one, and only the API
+// server knows them.
 func (o Options) ServiceCIDRs() string {
 	if o.Install == InstallChart {
 		return o.families(servicesOfKubeadm, servicesV6)

@@ -94,8 +94,8 @@ func runCleanupCluster(c *cli.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	return kubecleanup.Cluster{
-		Clients: clients, Namespace: c.String("namespace"), DryRun: c.Bool("dry-run"), Out: c.App.Writer,
-		Election: config.LeaderElection{Namespace: c.String("leader-elect-namespace"), Name: config.DefaultMaster().LeaderElect.Name},
-	}.Run(ctx)
+	election := config.DefaultMaster().LeaderElect
+	election.Namespace = c.String("leader-elect-namespace")
+	return kubecleanup.Cluster{Clients: clients, Election: election, Namespace: c.String("namespace"),
+		DryRun: c.Bool("dry-run"), Out: c.App.Writer}.Run(ctx)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
-// machineScript prints all that an agent may change on a machine. Open vSwitch's own start script sets the two keys that
-// are left out.
+// machineScript prints all that an agent may change on a machine. Open vSwitch's own start script sets the two keys
+// that are left out.
 const machineScript = `
 ip -o addr | sed 's/^[0-9]*: //' | sort
 for f in -4 -6; do ip $f rule; ip $f route show table all; ip $f neigh show nud permanent; done | sort
@@ -77,7 +77,8 @@ func newCleanupBed(t *testing.T) *cleanupBed {
 	b.awaitFlows(t, 2)
 	b.makeGatewayRouter(t)
 	b.awaitReady(t)
-	testkit.Run(t, "sh", "-ec", "touch /run/plugins/ovn_cni; cd /run/state; mkdir -p northbound/certificates northbound/ovn")
+	testkit.Run(t, "sh", "-ec", "touch /run/plugins/ovn_cni; mkdir "+stateDir+"; cd "+stateDir+
+		"; mkdir certificates ovn")
 	b.cleanup = cleanup.Node{
 		OVSAddress: b.config.OVSAddress, OVNRunDir: b.config.OVNRunDir, CNIConfDir: b.config.CNIConfDir,
 		CNIBinDir: b.config.CNIBinDir, CNISocketDir: b.config.CNISocketDir, StateDir: stateDir,

@@ -110,8 +110,8 @@ spec:
 	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod", "--all")
 }
 
-// service asks the Service by each family from each pod and node, and each node's port from another node. It connects to
-// the API server's ClusterIP from each pod.
+// service asks the Service by each family from each pod and node, and each node's port from another node. It connects
+// to the API server's ClusterIP from each pod.
 func (c *installed) service(t *testing.T) {
 	ips := machines.Addresses(t, c.Cluster, "service", "echo", "{.spec.clusterIPs[*]}")
 	if len(ips) != 2 {

@@ -1,5 +1,5 @@
-// Package before remembers, in a file, which values this host's sysctls had before the node agent changed them. The file
-// belongs in a directory that is empty after a boot, such as one in /run: sysctls, too, begin anew then.
+// Package before remembers, in a file, which values this host's sysctls had before the node agent changed them. The
+// file belongs in a directory that is empty after a boot, such as one in /run: sysctls, too, begin anew then.
 package before
 
 import (

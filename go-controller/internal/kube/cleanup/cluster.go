@@ -68,8 +68,8 @@ func (c Cluster) refuseMaster(ctx context.Context) error {
 		return fmt.Errorf("reading Lease %s/%s of the masters: %w", e.Namespace, e.Name, err)
 	}
 	if holder := holds(l.Spec, time.Now()); holder != "" {
-		return fmt.Errorf("master %s leads: stop the masters first ; one that ended without giving up its Lease %s/%s holds it for "+
-			"%d s", holder, e.Namespace, e.Name, *l.Spec.LeaseDurationSeconds)
+		return fmt.Errorf("master %s leads: stop the masters first; one that was killed still holds its Lease %s/%s "+
+			"for up to %d s", holder, e.Namespace, e.Name, *l.Spec.LeaseDurationSeconds)
 	}
 	return nil
 }
@@ -233,7 +233,9 @@ func (c Cluster) objects(ctx context.Context) (count int, err error) {
 }
 
 // errorOf is a method Get of an API of which only the error matters.
-func errorOf[T any](get func(context.Context, string, metav1.GetOptions) (T, error)) func(context.Context, string) error {
+func errorOf[T any](
+	get func(context.Context, string, metav1.GetOptions) (T, error),
+) func(context.Context, string) error {
 	return func(ctx context.Context, name string) error {
 		_, err := get(ctx, name, metav1.GetOptions{})
 		return err

@@ -64,8 +64,9 @@ func newCluster(out *bytes.Buffer, renewed time.Time) cleanup.Cluster {
 		Election: config.DefaultMaster().LeaderElect, Out: out}
 }
 
-const removals = `- Node n1: k8s.ovn.org/node-subnets, k8s.ovn.org/node-chassis-id, k8s.ovn.org/node-mgmt-port-mac-addresses, ` +
-	`k8s.ovn.org/node-primary-ifaddr, k8s.ovn.org/l3-gateway-config, k8s.ovn.org/node-gateway-router-lrp-ifaddrs
+const removals = `- Node n1: k8s.ovn.org/node-subnets, k8s.ovn.org/node-chassis-id, ` +
+	`k8s.ovn.org/node-mgmt-port-mac-addresses, k8s.ovn.org/node-primary-ifaddr, ` +
+	`k8s.ovn.org/l3-gateway-config, k8s.ovn.org/node-gateway-router-lrp-ifaddrs
 - Pod shop/web: k8s.ovn.org/pod-networks
 - Lease kube-node-lease/ovn-gateway.n1
 - Lease kube-system/northbound-master
