@@ -27,7 +27,7 @@ func cleanupNodeCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "node",
 		Usage: "remove br-int, routes, nftables rules, the CNI configuration and plugin from this machine",
-		Description: "Also removes OVN's keys of Open vSwitch, certificates and databases, and restores sysctls and the\n" +
+		Description: "Also removes OVN's keys of Open vSwitch and certificates, and restores sysctls and the\n" +
 			"system-id. It needs root and a running Open vSwitch. The agent and ovn-controller must not run, and no pod\n" +
 			"may be left. External bridges stay: `ovnkube bridges-to-nic` removes one.\n\nExit code 1: an error. It goes on " +
 			"after a change that failed, and can be repeated.",
@@ -40,7 +40,8 @@ func cleanupNodeCommand() *cli.Command {
 			stringFlag("cni-conf-dir", d.CNIConfDir, "`DIR` of the CNI configuration"),
 			stringFlag("cni-bin-dir", d.CNIBinDir, "`DIR` of the runtime's CNI plugins"),
 			stringFlag("cni-socket-dir", d.CNISocketDir, "`DIR` of the agent's socket"),
-			stringFlag("state-dir", "/var/lib/northbound", "`DIR` with the directories certificates and ovn"),
+			stringFlag("state-dir", "/var/lib/northbound", "`DIR` with the directory certificates"),
+			stringFlag("databases-dir", "", "`DIR` with the files of the chart's databases, to remove these, too"),
 			stringFlag("openvswitch-dir", "/etc/openvswitch", "`DIR` of Open vSwitch's file system-id.conf"),
 			timeoutFlag(10*time.Second, "`DURATION` to wait for Open vSwitch"),
 		}, []cli.Flag{configFlag()}, logFlags("warn")),
@@ -61,7 +62,8 @@ func runCleanupNode(c *cli.Context) error {
 	return cleanup.Node{
 		OVSAddress: c.String("ovs-address"), OVNRunDir: c.String("ovn-rundir"), CNIConfDir: c.String("cni-conf-dir"),
 		CNIBinDir: c.String("cni-bin-dir"), CNISocketDir: c.String("cni-socket-dir"), StateDir: c.String("state-dir"),
-		OpenvSwitchDir: c.String("openvswitch-dir"), CutOffPods: c.Bool("cut-off-pods"), DryRun: c.Bool("dry-run"),
+		OpenvSwitchDir: c.String("openvswitch-dir"), DatabaseDir: c.String("databases-dir"),
+		CutOffPods: c.Bool("cut-off-pods"), DryRun: c.Bool("dry-run"),
 		Timeout: c.Duration("timeout"), Out: c.App.Writer, Log: log,
 	}.Run(c.Context)
 }

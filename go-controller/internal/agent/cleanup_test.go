@@ -26,7 +26,7 @@ for b in $(ovs-vsctl list-br); do echo "$b:" $(ovs-vsctl list-ports $b); ovs-ofc
 ovs-vsctl --no-headings --columns=ssl list Open_vSwitch
 ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}" ' | tr , '\n' | grep -v '^system-id=\|^hostname='
 sysctl -a 2>/dev/null | grep 'forward\|accept_ra \|rp_filter\|arp_ignore' | sort
-ls -A /run/net.d /run/plugins /run/cni /run/state || true
+ls -A /run/net.d /run/plugins /run/ovn-kubernetes /run/state || true
 `
 
 func machine(t *testing.T) string {
@@ -59,8 +59,9 @@ type cleanupBed struct {
 }
 
 const (
-	stateDir = "/run/state/northbound"
-	pem      = stateDir + "/certificates/ovn-sb-current.pem"
+	stateDir  = "/run/state/northbound"
+	socketDir = "/run/ovn-kubernetes/cni"
+	pem       = stateDir + "/certificates/ovn-sb-current.pem"
 )
 
 func newCleanupBed(t *testing.T) *cleanupBed {
@@ -68,7 +69,10 @@ func newCleanupBed(t *testing.T) *cleanupBed {
 	b, etc := &cleanupBed{bed: newGatewayBed(t, 0)}, t.TempDir()
 	testkit.Run(t, "sh", "-ec", "mkdir /run/net.d /run/plugins /run/state; echo chassis-1 > "+etc+
 		"/system-id.conf.before-northbound; echo "+node+" > "+etc+"/system-id.conf")
-	b.config.CNIBinDir = "/run/plugins"
+	b.config.CNIBinDir, b.config.CNISocketDir = "/run/plugins", socketDir
+	// Another program's port, whose peer is not there yet.
+	testkit.Run(t, "ovs-vsctl", "add-port", "breth0", "theirs", "--", "set", "interface", "theirs", "type=patch",
+		"options:peer=int-theirs")
 	b.config.SBKeys = config.Keys{PrivKey: pem, Cert: pem, CACert: stateDir + "/certificates/ovn-sb-ca.crt"}
 	awaitOutput(t, "", "ip", "-6", "addr", "show", "tentative")
 	b.before = machine(t)
@@ -78,10 +82,11 @@ func newCleanupBed(t *testing.T) *cleanupBed {
 	b.makeGatewayRouter(t)
 	b.awaitReady(t)
 	testkit.Run(t, "sh", "-ec", "touch /run/plugins/ovn_cni; mkdir "+stateDir+"; cd "+stateDir+
-		"; mkdir certificates ovn")
+		"; mkdir certificates")
 	b.cleanup = cleanup.Node{
 		OVSAddress: b.config.OVSAddress, OVNRunDir: b.config.OVNRunDir, CNIConfDir: b.config.CNIConfDir,
 		CNIBinDir: b.config.CNIBinDir, CNISocketDir: b.config.CNISocketDir, StateDir: stateDir,
+		DatabaseDir:    stateDir + "/ovn",
 		OpenvSwitchDir: etc, Timeout: 10 * time.Second, Out: &b.out, Log: slog.New(slog.DiscardHandler),
 	}
 	return b
@@ -108,7 +113,8 @@ func TestCleanup(t *testing.T) {
 		return
 	}
 	b := newCleanupBed(t)
-	b.refused(t, "the node agent runs", "ovn-controller runs")
+	b.refused(t, "the node agent runs", "ovn-controller runs", "a database runs, and listens on ")
+	b.cleanup.DatabaseDir = ""
 	b.stop()
 	b.refused(t, "ovn-controller runs")
 	// As when its pod ends: it leaves everything as it is.
@@ -122,7 +128,7 @@ func TestCleanup(t *testing.T) {
 	b.refused(t, "pods on this node would lose their network", ": default_a: ")
 	testkit.Run(t, "ip", "link", "del", "va")
 	b.dryRun(t)
-
+	b.out.Reset()
 	if err := b.cleanup.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -148,15 +154,23 @@ func (b *cleanupBed) dryRun(t *testing.T) {
 		t.Errorf("with --dry-run the machine changed:\n%s", differing(now, was))
 	}
 	for _, want := range []string{
-		"- /run/net.d/10-ovn-kubernetes.conflist\n", "- flows of Northbound on bridge breth0\n", "- port patch-breth0_",
+		"- /run/net.d/10-ovn-kubernetes.conflist\n", " flows of Northbound on bridge breth0\n", "- port patch-breth0_",
 		"- bridge br-int\n", "- ssl private_key=" + pem + "\n", "- external_ids:ovn-remote=unix:",
 		"- route 10.128.0.0/14 via 10.128.2.1", "- nftables' table inet northbound\n",
 		"- nftables' table netdev northbound\n",
 		"~ sysctl net/ipv4/ip_forward = 0 (was: sysctl net/ipv4/ip_forward = 1)\n", "- /run/plugins/ovn_cni\n",
-		"- /run/cni\n", "- " + stateDir + "/certificates\n", "~ external_ids:system-id=chassis-1 (was: ",
+		"- " + socketDir + "/ovn-cni-server.sock\n",
+		"- " + stateDir + "/certificates\n", "~ external_ids:system-id=chassis-1 (was: ",
 	} {
 		if !strings.Contains(b.out.String(), want) {
 			t.Errorf("--dry-run does not print %q but:\n%s", want, &b.out)
 		}
+	}
+	// `ovnkube nics-to-bridge` marks its bridges, and needs these rules.
+	testkit.Run(t, "ovs-vsctl", "br-set-external-id", "breth0", "bridge-uplink", "eth0")
+	defer testkit.Run(t, "ovs-vsctl", "br-set-external-id", "breth0", "bridge-uplink")
+	b.out.Reset()
+	if err := b.cleanup.Run(t.Context()); err != nil || strings.Contains(b.out.String(), "netdev northbound") {
+		t.Errorf("rules of a moved NIC are removed, or %v:\n%s", err, &b.out)
 	}
 }

@@ -14,8 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/before"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
@@ -27,7 +30,8 @@ type Node struct {
 	CNIConfDir     string        // of the runtime's network configurations
 	CNIBinDir      string        // of the runtime's plugins
 	CNISocketDir   string        // of the agent's socket
-	StateDir       string        // has the directories of certificates and databases
+	StateDir       string        // has the directory of certificates
+	DatabaseDir    string        // of the files of OVN's databases; "" leaves these alone
 	OpenvSwitchDir string        // of Open vSwitch's system-id.conf
 	CutOffPods     bool          // go on although pods have ports in br-int
 	DryRun         bool          // only print
@@ -45,7 +49,7 @@ type step struct {
 // Run cleans up, prints what it changes, and goes on after a failure. It changes nothing while the agent or
 // ovn-controller runs, since they would put everything back, and while there are pods, unless CutOffPods.
 func (n Node) Run(ctx context.Context) error {
-	if err := n.refuseRunning(ctx); err != nil {
+	if err := errors.Join(n.checkDirectories(), n.refuseRunning(ctx)); err != nil {
 		return err
 	}
 	db, err := n.open(ctx)
@@ -61,16 +65,26 @@ func (n Node) Run(ctx context.Context) error {
 	if err := n.refusePods(db, kernel); err != nil {
 		return err
 	}
-	var errs []error
-	changed := false
-	// Each group is read when those before it are done: a bridge that goes takes routes along.
-	for _, group := range []func() ([]step, error){
+	changed, err := n.carryOut(ctx,
 		n.configuration, // so that the runtime starts no pod
-		func() ([]step, error) { return n.openVSwitch(db) },
-		func() ([]step, error) { return n.kernel(kernel) },
-		func() ([]step, error) { return n.systemID(db) },
-		n.files,
-	} {
+		func() ([]step, error) { return n.openVSwitch(ctx, db) },
+		func() ([]step, error) { return n.kernel(ctx, db, kernel) },
+		func() ([]step, error) { return n.systemID(db) })
+	if err != nil {
+		return err // another attempt needs the record of sysctls
+	}
+	more, err := n.carryOut(ctx, n.files)
+	if err == nil && !changed && !more {
+		fmt.Fprintln(n.Out, "Nothing to clean up.")
+	}
+	return err
+}
+
+// carryOut makes the changes of groups. Each group is read when those before it are done: a bridge that goes takes
+// routes along. It goes on after a failure, and tells whether there was something to change.
+func (n Node) carryOut(ctx context.Context, groups ...func() ([]step, error)) (changed bool, err error) {
+	var errs []error
+	for _, group := range groups {
 		steps, err := group()
 		errs = append(errs, err)
 		for _, s := range steps {
@@ -84,27 +98,61 @@ func (n Node) Run(ctx context.Context) error {
 			}
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	if !changed {
-		fmt.Fprintln(n.Out, "Nothing to clean up.")
-	}
-	return nil
+	return changed, errors.Join(errs...)
 }
 
-// refuseRunning is the error that the agent or ovn-controller runs on this machine.
+// checkDirectories is the error that a directory is not an absolute path.
+func (n Node) checkDirectories() error {
+	var errs []error
+	for flag, dir := range map[string]string{"--cni-conf-dir": n.CNIConfDir, "--cni-bin-dir": n.CNIBinDir,
+		"--cni-socket-dir": n.CNISocketDir, "--state-dir": n.StateDir, "--openvswitch-dir": n.OpenvSwitchDir} {
+		if !filepath.IsAbs(dir) {
+			errs = append(errs, fmt.Errorf("%s %q: want an absolute path", flag, dir))
+		}
+	}
+	if n.DatabaseDir != "" && !filepath.IsAbs(n.DatabaseDir) {
+		errs = append(errs, fmt.Errorf("--databases-dir %q: want an absolute path", n.DatabaseDir))
+	}
+	return errors.Join(errs...)
+}
+
+// refuseRunning is the error that the agent, ovn-controller, or a database that is to be removed, runs on this machine.
+// One that does not answer may only be busy: then it runs.
 func (n Node) refuseRunning(ctx context.Context) error {
 	var errs []error
-	if c, err := net.DialTimeout("unix", n.socket(), time.Second); err == nil {
+	if listens(n.socket()) {
 		errs = append(errs, fmt.Errorf("the node agent runs, and listens on %s: stop it first, for example with "+
-			"`systemctl disable --now ovnkube-node`", n.socket()), c.Close())
+			"`systemctl disable --now ovnkube-node`", n.socket()))
 	}
-	if _, err := ovs.Appctl(ctx, n.OVNRunDir, "ovn-controller", "version"); err == nil {
+	ctx, cancel := context.WithTimeout(ctx, n.Timeout)
+	defer cancel()
+	if _, err := ovs.Appctl(ctx, n.OVNRunDir, "ovn-controller", "version"); !isAbsent(err) {
 		errs = append(errs, fmt.Errorf("ovn-controller runs, with its socket in %s: stop it first, for example with "+
 			"`systemctl disable --now ovn-controller`", n.OVNRunDir))
 	}
+	for _, d := range databases() {
+		if socket := filepath.Join(n.OVNRunDir, d+".sock"); n.DatabaseDir != "" && listens(socket) {
+			errs = append(errs, fmt.Errorf("a database runs, and listens on %s: stop it first", socket))
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// databases are the names of OVN's databases in their files and sockets (ovn-ctl(8)).
+func databases() []string { return []string{"ovnnb_db", "ovnsb_db"} }
+
+// listens tells whether a program listens on a socket.
+func listens(socket string) bool {
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if err == nil {
+		c.Close()
+	}
+	return !isAbsent(err)
+}
+
+// isAbsent tells whether nobody listens on a socket, or it does not exist (unix(7)).
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
 }
 
 func (n Node) socket() string { return config.Node{CNISocketDir: n.CNISocketDir}.CNISocket() }
@@ -144,14 +192,20 @@ func (n Node) configuration() ([]step, error) {
 	return removeAll(filepath.Join(n.CNIConfDir, names.CNIConfFile))
 }
 
-// files removes the plugin, the agent's runtime directory, and what the chart keeps on the machine.
+// files removes the plugin, what the agent has in its runtime directory, and what the chart keeps on the machine.
 func (n Node) files() ([]step, error) {
-	return removeAll(filepath.Join(n.CNIBinDir, names.CNIPlugin), n.CNISocketDir,
-		filepath.Join(n.StateDir, "certificates"), filepath.Join(n.StateDir, "ovn"))
+	all := []string{filepath.Join(n.CNIBinDir, names.CNIPlugin), n.socket(),
+		filepath.Join(n.CNISocketDir, before.FileName), filepath.Join(n.StateDir, "certificates")}
+	if n.DatabaseDir != "" {
+		for _, d := range databases() {
+			all = append(all, filepath.Join(n.DatabaseDir, d+".db"), filepath.Join(n.DatabaseDir, "."+d+".db.~lock~"))
+		}
+	}
+	return removeAll(all...)
 }
 
-// removeAll removes those of the files and directories that are there, and then their directory if it is empty and
-// Northbound's own.
+// removeAll removes those of the files and directories that are there, and then the directories that they were in, if
+// these are empty and Northbound's own.
 func removeAll(paths ...string) (out []step, err error) {
 	for _, p := range paths {
 		_, err := os.Lstat(p)
@@ -165,13 +219,26 @@ func removeAll(paths ...string) (out []step, err error) {
 			if err := os.RemoveAll(p); err != nil {
 				return err
 			}
-			if dir := filepath.Dir(p); slices.Contains([]string{"northbound", "ovn-kubernetes"}, filepath.Base(dir)) {
-				if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrExist) { // it isn't empty
-					return err
-				}
-			}
-			return nil
+			return removeEmpty(filepath.Dir(p))
 		}})
 	}
 	return out, nil
+}
+
+// removeEmpty removes a directory in one of Northbound's own, and that one, unless they have something in them.
+func removeEmpty(dir string) error {
+	for up := dir; up != "/"; up = filepath.Dir(up) {
+		if base := filepath.Base(up); base != "northbound" && base != "ovn-kubernetes" {
+			continue
+		}
+		for d := dir; len(d) >= len(up); d = filepath.Dir(d) {
+			switch err := os.Remove(d); {
+			case errors.Is(err, fs.ErrExist), errors.Is(err, unix.EBUSY): // it isn't empty, or is a mount point
+				return nil
+			case err != nil && !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/northbound-net/northbound/go-controller/internal/config"
-	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/before"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
@@ -23,21 +21,21 @@ import (
 
 // openVSwitch removes the flows of the external bridge, patch ports to br-int, br-int, and OVN's keys. The external
 // bridge itself stays: it may have the node's only NIC.
-func (n Node) openVSwitch(db *ovs.DB) (out []step, err error) {
-	record, err := hostfacts.GatewayRecord(db)
+func (n Node) openVSwitch(ctx context.Context, db *ovs.DB) (out []step, err error) {
+	bridge, err := db.ExternalID(names.OVSGatewayBridge)
 	if err != nil {
 		return nil, err
 	}
-	record.Release = true
-	plan, err := gateway.Plan(hostplan.Facts{Gateway: record}, config.Node{})
-	if err != nil {
-		return nil, err
-	}
-	flows := ovs.NewFlows(n.OVSAddress)
-	for _, f := range plan.Flows {
-		if db.HasBridge(f.Bridge) {
-			out = append(out, step{"- flows of Northbound on bridge " + f.Bridge, func(ctx context.Context) error {
-				_, err := flows.Converge(ctx, f)
+	if bridge != "" && db.HasBridge(bridge) {
+		flows, none := ovs.NewFlows(n.OVSAddress), gateway.NoFlows(bridge)
+		changes, err := flows.Preview(ctx, none)
+		if err != nil {
+			return nil, err
+		}
+		if len(changes) > 0 {
+			line := fmt.Sprintf("- %d flows of Northbound on bridge %s", len(changes), bridge)
+			out = append(out, step{line, func(ctx context.Context) error {
+				_, err := flows.Converge(ctx, none)
 				return err
 			}})
 		}
@@ -84,7 +82,7 @@ func externalIDs(db *ovs.DB, ids map[string]string) ([]step, error) {
 }
 
 // kernel removes our routes and nftables' tables, and restores sysctls.
-func (n Node) kernel(k *hostnet.Netlink) (out []step, err error) {
+func (n Node) kernel(ctx context.Context, db *ovs.DB, k *hostnet.Netlink) (out []step, err error) {
 	apply := func(c item.Change) {
 		out = append(out, step{c.String(), func(context.Context) error { return k.Apply(c) }})
 	}
@@ -99,7 +97,14 @@ func (n Node) kernel(k *hostnet.Netlink) (out []step, err error) {
 	if err != nil {
 		return out, err
 	}
+	keep, err := moved(ctx, db)
+	if err != nil {
+		return out, err
+	}
 	for _, t := range tables {
+		if t == nft.IngressTable() && keep {
+			continue
+		}
 		out = append(out, step{"- nftables' table " + t, func(context.Context) error { return nft.RemoveTable(t) }})
 	}
 	earlier, err := before.Open(filepath.Join(n.CNISocketDir, before.FileName))
@@ -114,6 +119,21 @@ func (n Node) kernel(k *hostnet.Netlink) (out []step, err error) {
 		}
 	}
 	return out, err
+}
+
+// moved tells whether `ovnkube nics-to-bridge` has moved a NIC onto a bridge. Its rules that drop are then that command's,
+// and `ovnkube bridges-to-nic` removes them.
+func moved(ctx context.Context, db *ovs.DB) (bool, error) {
+	links, err := nft.IngressLinks()
+	for _, link := range links {
+		if bridge, ok := db.BridgeOf(link); ok {
+			b, err := db.Uplink(ctx, bridge)
+			if err != nil || b.NIC == link {
+				return true, err
+			}
+		}
+	}
+	return false, err
 }
 
 // systemID restores the name of the machine's chassis that the chart has replaced. Debian's Open vSwitch takes it from

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
 
@@ -54,7 +55,8 @@ func (d *DB) RemoveKeys(ctx context.Context) error {
 	return d.transact(ctx, ops)
 }
 
-// PatchesTo lists the patch ports of other bridges whose peer is a port of this bridge, or of none.
+// PatchesTo lists the patch ports of other bridges whose peer is a port of this bridge, or was one that ovn-controller
+// had made there.
 func (d *DB) PatchesTo(bridge string) (out []string) {
 	for _, r := range d.rows(vswitchdb.InterfaceTable) {
 		i := r.(*vswitchdb.Interface)
@@ -62,7 +64,9 @@ func (d *DB) PatchesTo(bridge string) (out []string) {
 			continue
 		}
 		at, _ := d.BridgeOf(i.Name)
-		if peer, there := d.BridgeOf(i.Options["peer"]); at != bridge && (!there || peer == bridge) {
+		name := i.Options["peer"]
+		peer, there := d.BridgeOf(name)
+		if at != bridge && (peer == bridge || !there && strings.HasPrefix(name, "patch-"+bridge+"-to-")) {
 			out = append(out, i.Name)
 		}
 	}

@@ -79,7 +79,14 @@ func (c *installed) removal(t *testing.T) {
 	o.does(t, remove[0])
 	machines.Eventually(t, "the pods that are in the way", func(ctx context.Context) string {
 		out, err := o.try(ctx, remove[1])
-		if want := "pods on this node would lose their network"; err != nil || strings.Count(out, want) < len(c.Nodes) {
+		const want = "pods on this node would lose their network"
+		waiting := map[string]bool{}
+		for _, l := range strings.Split(out, "\n") {
+			if pod, line, ok := strings.Cut(l, " "); ok && strings.Contains(line, want) { // "[pod/NAME/cleanup] ..."
+				waiting[pod] = true
+			}
+		}
+		if err != nil || len(waiting) != len(c.Nodes) {
 			return fmt.Sprintf("not every node says %q: %v\n%s", want, err, out)
 		}
 		return ""

@@ -22,9 +22,10 @@ const FileName = "sysctls-before.json"
 
 // Sysctls are the earlier values by path below /proc/sys.
 type Sysctls struct {
-	file   string
-	values map[string]string
-	seen   map[string]bool // paths that need no look any more
+	file    string
+	values  map[string]string
+	seen    map[string]bool // paths that need no look any more
+	unsaved bool            // the file lacks some of the values
 }
 
 // Open reads the file. One that does not exist is empty. Of one that can't be read, the error says so.
@@ -44,7 +45,8 @@ func Open(file string) (*Sysctls, error) {
 }
 
 // Note writes down the present values of those sysctls of a plan that the plan changes. It looks at each once, and
-// leaves out those of the links in except, which are made and removed with the plan.
+// leaves out those of the links in except, which are made and removed with the plan. If the file cannot be written, it
+// tries again the next time.
 func (s *Sysctls) Note(k item.Kernel, plan []hostplan.Item, except ...string) error {
 	var fresh []hostplan.Item
 	for _, i := range plan {
@@ -54,21 +56,15 @@ func (s *Sysctls) Note(k item.Kernel, plan []hostplan.Item, except ...string) er
 		}
 	}
 	if len(fresh) == 0 {
-		return nil
+		return s.save()
 	}
 	have, err := k.Read(fresh)
 	if err != nil {
 		return err
 	}
-	values := maps.Clone(s.values)
 	for _, c := range item.Missing(fresh, have) {
 		if was, ok := c.Have.(hostplan.Sysctl); ok {
-			values[was.Path] = was.Value
-		}
-	}
-	if len(values) > len(s.values) {
-		if err := s.write(values); err != nil {
-			return err
+			s.values[was.Path], s.unsaved = was.Value, true
 		}
 	}
 	for _, h := range have {
@@ -76,12 +72,14 @@ func (s *Sysctls) Note(k item.Kernel, plan []hostplan.Item, except ...string) er
 			s.seen[c.Path] = true
 		}
 	}
-	s.values = values
-	return nil
+	return s.save()
 }
 
-func (s *Sysctls) write(values map[string]string) error {
-	raw, err := json.MarshalIndent(values, "", "  ")
+func (s *Sysctls) save() error {
+	if !s.unsaved {
+		return nil
+	}
+	raw, err := json.MarshalIndent(s.values, "", "  ")
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(s.file), 0o700)
 	}
@@ -91,6 +89,7 @@ func (s *Sysctls) write(values map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("noting earlier sysctls in %s: %w", s.file, err)
 	}
+	s.unsaved = false
 	return nil
 }
 

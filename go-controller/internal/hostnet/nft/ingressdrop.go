@@ -21,11 +21,14 @@ func ingressTable() *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyNetdev, Name: names.NFTable}
 }
 
+// ingressPrefix comes before the link in a chain's name.
+const ingressPrefix = "ingress-"
+
 // ingressDropChain is the chain of this link.
 func ingressDropChain(link string) *nftables.Chain {
 	policy, priority := nftables.ChainPolicyDrop, ingressPriority
 	return &nftables.Chain{
-		Name: "ingress-" + link, Table: ingressTable(), Type: nftables.ChainTypeFilter, Device: link,
+		Name: ingressPrefix + link, Table: ingressTable(), Type: nftables.ChainTypeFilter, Device: link,
 		Hooknum: nftables.ChainHookIngress, Priority: &priority, Policy: &policy,
 	}
 }

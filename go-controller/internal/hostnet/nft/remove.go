@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/google/nftables"
 )
@@ -29,6 +30,20 @@ func OwnTables() ([]string, error) {
 	return out, nil
 }
 
+// IngressTable is the name of the table that has a chain for each NIC whose packets the kernel drops.
+func IngressTable() string { return "netdev " + ingressTable().Name }
+
+// IngressLinks lists the NICs that have a chain in it.
+func IngressLinks() (out []string, err error) {
+	_, chains, err := openTable(ingressTable())
+	for name := range chains {
+		if link, ok := strings.CutPrefix(name, ingressPrefix); ok {
+			out = append(out, link)
+		}
+	}
+	return out, err
+}
+
 // RemoveTable removes one of our tables with all that is in it. It may have gone already.
 func RemoveTable(name string) error {
 	table, ok := ownTables()[name]
@@ -48,5 +63,5 @@ func RemoveTable(name string) error {
 
 func ownTables() map[string]*nftables.Table {
 	own, ingress := ourTable(), ingressTable()
-	return map[string]*nftables.Table{"inet " + own.Name: own, "netdev " + ingress.Name: ingress}
+	return map[string]*nftables.Table{"inet " + own.Name: own, IngressTable(): ingress}
 }

@@ -109,6 +109,7 @@ func (c Cluster) nodes(ctx context.Context) (int, error) {
 
 func (c Cluster) pods(ctx context.Context) (int, error) {
 	pods := c.Clients.Kube.CoreV1().Pods
+	// Alone, the second is not ours.
 	keys := []string{annotation.PodNetworks, annotation.PodClassic}
 	return c.unannotate(ctx, "Pod", keys, func(ctx context.Context, o metav1.ListOptions) (page, error) {
 		list, err := pods("").List(ctx, o)
@@ -148,7 +149,7 @@ func (c Cluster) unannotate(ctx context.Context, kind string, keys []string,
 				_, there := item.GetAnnotations()[k]
 				return !there
 			})
-			if len(has) == 0 {
+			if len(has) == 0 || slices.Equal(has, []string{annotation.PodClassic}) {
 				continue
 			}
 			count++
