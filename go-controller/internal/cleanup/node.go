@@ -196,12 +196,30 @@ func (n Node) configuration() ([]step, error) {
 func (n Node) files() ([]step, error) {
 	all := []string{filepath.Join(n.CNIBinDir, names.CNIPlugin), n.socket(),
 		filepath.Join(n.CNISocketDir, before.FileName), filepath.Join(n.StateDir, "certificates")}
-	if n.DatabaseDir != "" {
+	more, err := n.databaseFiles()
+	if err != nil {
+		return nil, err
+	}
+	return removeAll(append(all, more...)...)
+}
+
+// databaseFiles lists the files of databases that are to be removed, such as ovnnb_db.db and .ovnnb_db.db.~lock~.
+func (n Node) databaseFiles() (out []string, err error) {
+	if n.DatabaseDir == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(n.DatabaseDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("looking for files of databases: %w", err)
+	}
+	for _, e := range entries {
 		for _, d := range databases() {
-			all = append(all, filepath.Join(n.DatabaseDir, d+".db"), filepath.Join(n.DatabaseDir, "."+d+".db.~lock~"))
+			if strings.HasPrefix(strings.TrimPrefix(e.Name(), "."), d+".db") {
+				out = append(out, filepath.Join(n.DatabaseDir, e.Name()))
+			}
 		}
 	}
-	return removeAll(all...)
+	return out, nil
 }
 
 // removeAll removes those of the files and directories that are there, and then the directories that they were in, if

@@ -121,8 +121,8 @@ func (n Node) kernel(ctx context.Context, db *ovs.DB, k *hostnet.Netlink) (out [
 	return out, err
 }
 
-// moved tells whether `ovnkube nics-to-bridge` has moved a NIC onto a bridge. Its rules that drop are then that command's,
-// and `ovnkube bridges-to-nic` removes them.
+// moved tells whether `ovnkube nics-to-bridge` has moved a NIC onto a bridge. Its rules that drop are then that
+// command's, and `ovnkube bridges-to-nic` removes them.
 func moved(ctx context.Context, db *ovs.DB) (bool, error) {
 	links, err := nft.IngressLinks()
 	for _, link := range links {
