@@ -21,6 +21,7 @@ type Stream struct {
 
 	mu   sync.Mutex
 	gaps []string // places where a sequence number is missing
+	lost int      // how many are missing
 }
 
 // StartStream runs a ping.
@@ -62,6 +63,7 @@ func (s *Stream) count(out io.Reader) {
 		}
 		if _, err := fmt.Sscan(m[1], &n); err != nil || next >= 0 && n != next {
 			s.mu.Lock()
+			s.lost += (n - next + 1<<16) % (1 << 16)
 			s.gaps = append(s.gaps, fmt.Sprintf("%d after %d at %s", n, next-1, time.Now().Format("15:04:05.000")))
 			s.mu.Unlock()
 		}
@@ -98,4 +100,11 @@ func NoGaps(t *testing.T, streams []*Stream) {
 		s.gaps = nil
 		s.mu.Unlock()
 	}
+}
+
+// String says how many packets came back, and how many were lost in which places.
+func (s *Stream) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("%s: %d replies, %d packets lost %v", s.what, s.replies.Load(), s.lost, s.gaps)
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/northbound-net/northbound/test/sandbox/member"
 )
@@ -73,8 +74,32 @@ func (c *Control) StartDatabases(ctx context.Context) error {
 	return nil
 }
 
+// LoseDatabases ends the servers of both databases, deletes their files, and starts the servers with empty ones. It is
+// for databases that are no clusters.
+func (c *Control) LoseDatabases(ctx context.Context) error {
+	for _, d := range c.databases() {
+		if err := c.StopService(ctx, d.service, syscall.SIGKILL); err != nil {
+			return err
+		}
+		for _, file := range []string{d.file(), d.socket} {
+			if err := os.Remove(c.Host(file)); err != nil {
+				return fmt.Errorf("losing the databases: %w", err)
+			}
+		}
+	}
+	for _, d := range c.databases() {
+		if err := c.startDatabase(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file is the database's file.
+func (d database) file() string { return "/run/ovn/" + d.service + ".db" }
+
 func (c *Control) startDatabase(ctx context.Context, d database) error {
-	file := "/run/ovn/" + d.service + ".db"
+	file := d.file()
 	if _, err := c.Run(ctx, append([]string{"ovsdb-tool"}, c.creation(d, file)...)...); err != nil {
 		return err
 	}

@@ -1,0 +1,95 @@
+package lost
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+// pods are on different nodes.
+const pods = `
+apiVersion: v1
+kind: Pod
+metadata: {name: a, labels: {app: echo}}
+spec: {nodeName: n1, terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1"}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: b, labels: {app: echo}}
+spec: {nodeName: n2, terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "localhost/echo:1"}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: echo}
+spec: {selector: {app: echo}, ipFamilyPolicy: RequireDualStack, ports: [{port: 80, targetPort: 8080}]}
+`
+
+// TestBothDatabasesLost deletes the files of both databases. The master makes the same rows again, with the same UUIDs,
+// and running pods keep their addresses. It prints how many of 100 pings a second were lost meanwhile, in each family.
+func TestBothDatabasesLost(t *testing.T) {
+	c := machines.Up(t, sandbox.Options{Name: "lost-test", Nodes: 2, DualStack: true})
+	machines.Kubectl(t, c, pods, "apply", "--filename", "-")
+	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	addresses := append(machines.PodIPs(t, c, "a"), machines.PodIPs(t, c, "b")...)
+	before := rows(t, c)
+	if strings.Count(before, "default_") != 2 || !strings.Contains(before, "Service_default/echo_TCP") {
+		t.Fatalf("the database lacks ports of the pods, or the service's load balancer:\n%s", before)
+	}
+	var streams []*machines.Stream
+	for _, ip := range machines.PodIPs(t, c, "b") {
+		streams = append(streams, machines.StartStream(t, "ping from a to "+ip.String(),
+			func(ctx context.Context) *exec.Cmd {
+				return c.Kubectl(ctx, "exec", "a", "--", "ping", "-i", "0.01", ip.String())
+			}))
+	}
+	machines.MoreReplies(t, streams, 50)
+	if err := c.Control.LoseDatabases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	machines.Eventually(t, "the same rows", func(context.Context) string {
+		if now := rows(t, c); now != before {
+			return now + "\nwant:\n" + before
+		}
+		return ""
+	})
+	machines.MoreReplies(t, streams, 500)
+	for _, s := range streams {
+		t.Log(s)
+	}
+	if now := append(machines.PodIPs(t, c, "a"), machines.PodIPs(t, c, "b")...); !slices.Equal(now, addresses) {
+		t.Errorf("the pods' addresses were %v, are %v", addresses, now)
+	}
+	machines.Kubectl(t, c, "", "run", "later", "--image=localhost/echo:1", "--restart=Never")
+	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod/later")
+	for _, ip := range machines.Addresses(t, c, "service", "echo", "{.spec.clusterIPs[*]}") {
+		machines.Eventually(t, fmt.Sprintf("the later pod asks %s", ip), func(ctx context.Context) string {
+			who := machines.AskIn(ctx, c, "later", "tcp", netip.AddrPortFrom(ip, 80))
+			if name, _, _ := strings.Cut(who, " "); name != "a" && name != "b" {
+				return who
+			}
+			return ""
+		})
+	}
+}
+
+// rows are the UUIDs and names of what the Northbound database has.
+func rows(t *testing.T, c *sandbox.Cluster) string {
+	t.Helper()
+	var out []string
+	for _, table := range []string{"logical_switch", "logical_switch_port", "logical_router", "load_balancer"} {
+		text, err := c.NBCtl(t.Context(), "--no-headings", "--format=csv", "--columns=_uuid,name", "list", table)
+		if err != nil {
+			return err.Error()
+		}
+		out = append(out, strings.Split(strings.TrimSpace(text), "\n")...)
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
