@@ -57,10 +57,9 @@ chart: ## the Helm chart as one file, the same as a manifest for kubectl, and he
 	@test/need.sh go
 	@test/modules.sh . test/helm
 	@test/build.sh helm
-	@rm -f bin/northbound-*.tgz bin/northbound-*.yaml
 	@bin/helm package bin/chart --destination bin
-	@chart=$$(ls bin/northbound-*.tgz) && manifest=$${chart%.tgz}.yaml && \
-	  bin/helm template northbound bin/chart --namespace ovn-kubernetes > $$manifest && echo "Rendered the chart to: $$manifest"
+	@manifest=bin/northbound-$$(awk '/^version:/ { print $$2 }' bin/chart/Chart.yaml).yaml && \
+	  bin/helm template northbound bin/chart --namespace ovn-kubernetes >"$$manifest" && echo "Rendered it to: $$manifest"
 
 .PHONY: race
 race: ## the product's tests with Go's race detector; RACE=./go-controller/internal/ovsdb for one package; as root

@@ -19,6 +19,7 @@ import (
 // machineScript prints all that an agent may change on a machine. Open vSwitch's own start script sets the two keys
 // that are left out.
 const machineScript = `
+for p in ip nft ovs-vsctl sysctl; do command -v $p >/dev/null || exit 1; done
 ip -o addr | sed 's/^[0-9]*: //' | sort
 for f in -4 -6; do ip $f rule; ip $f route show table all; ip $f neigh show nud permanent; done | sort
 nft list ruleset

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/before"
@@ -126,7 +127,7 @@ func (n Node) refuseRunning(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.Timeout)
 	defer cancel()
-	if _, err := ovs.Appctl(ctx, n.OVNRunDir, "ovn-controller", "version"); !isAbsent(err) {
+	if _, err := ovs.Appctl(ctx, n.OVNRunDir, "ovn-controller", "version"); !protocol.IsAbsent(err) {
 		errs = append(errs, fmt.Errorf("ovn-controller runs, with its socket in %s: stop it first, for example with "+
 			"`systemctl disable --now ovn-controller`", n.OVNRunDir))
 	}
@@ -147,12 +148,7 @@ func listens(socket string) bool {
 	if err == nil {
 		c.Close()
 	}
-	return !isAbsent(err)
-}
-
-// isAbsent tells whether nobody listens on a socket, or it does not exist (unix(7)).
-func isAbsent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
+	return !protocol.IsAbsent(err)
 }
 
 func (n Node) socket() string { return config.Node{CNISocketDir: n.CNISocketDir}.CNISocket() }

@@ -13,6 +13,7 @@ import (
 
 // nodeScript prints all that Northbound may change on a node. The kubelet has a table of nftables of its own.
 const nodeScript = `
+for p in ip nft ovs-vsctl sysctl; do command -v $p >/dev/null || exit 1; done
 ip -o addr | sed 's/^[0-9]*: //; s/valid_lft.*//' | grep inet | sort
 ip -o link | cut -d: -f2 | sort
 for f in -4 -6; do ip $f rule; ip $f route show table all; ip $f neigh show nud permanent; done | sort
@@ -114,7 +115,7 @@ func (c *installed) removal(t *testing.T) {
 	c.newPod(t, "after-removal")
 }
 
-// differing shows the words that only one of two texts has, a line for each.
+// differing shows the lines that only one of two texts has, a line for each.
 func differing(now, before string) string {
 	var out []string
 	n, b := strings.Split(now, "\n"), strings.Split(before, "\n")

@@ -31,6 +31,9 @@ func blocks(t *testing.T, heading string) (out []string) {
 			out = append(out, strings.TrimSpace(strings.ReplaceAll(part, "\n   ", "\n")))
 		}
 	}
+	if len(out) == 0 {
+		t.Fatalf("%s has no commands under %q", page, heading)
+	}
 	return out
 }
 

@@ -68,7 +68,11 @@ func TestBothDatabasesLost(t *testing.T) {
 	}
 	machines.Kubectl(t, c, "", "run", "later", "--image=localhost/echo:1", "--restart=Never")
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod/later")
-	for _, ip := range machines.Addresses(t, c, "service", "echo", "{.spec.clusterIPs[*]}") {
+	ips := machines.Addresses(t, c, "service", "echo", "{.spec.clusterIPs[*]}")
+	if len(ips) != 2 {
+		t.Fatalf("Service echo has %v, want an address of each family", ips)
+	}
+	for _, ip := range ips {
 		machines.Eventually(t, fmt.Sprintf("the later pod asks %s", ip), func(ctx context.Context) string {
 			who := machines.AskIn(ctx, c, "later", "tcp", netip.AddrPortFrom(ip, 80))
 			if name, _, _ := strings.Cut(who, " "); name != "a" && name != "b" {

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Timeouts. The agent answers within ServeTimeout. The plugin waits a little longer, so that the user sees the agent's
@@ -113,4 +116,10 @@ func Read(r io.Reader, v any) error {
 		return fmt.Errorf("decoding the message: %w", err)
 	}
 	return nil
+}
+
+// IsAbsent tells whether the error of a connection to a Unix socket means that nobody listens on it, or that it does
+// not exist (unix(7)).
+func IsAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/containernetworking/cni/pkg/version"
-	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	build "github.com/northbound-net/northbound/go-controller/internal/version"
@@ -85,7 +83,7 @@ func (p plugin) forward(command string, args *skel.CmdArgs) error {
 		Command: command, ContainerID: args.ContainerID, Netns: args.Netns, IfName: args.IfName,
 		Args: args.Args, Config: args.StdinData,
 	})
-	if command == protocol.Del && isAbsent(err) {
+	if command == protocol.Del && protocol.IsAbsent(err) {
 		// The runtime goes on, and removes the network namespace, and so the interface. The next agent removes its port.
 		return nil
 	}
@@ -102,11 +100,6 @@ func (p plugin) forward(command string, args *skel.CmdArgs) error {
 		return types.NewError(types.ErrIOFailure, "writing the result", err.Error())
 	}
 	return nil
-}
-
-// isAbsent tells whether nobody listens on the socket, or it does not exist (unix(7)).
-func isAbsent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)
 }
 
 // agentError is the error for the runtime if the agent does not answer.

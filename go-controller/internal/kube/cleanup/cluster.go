@@ -12,8 +12,11 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -22,9 +25,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/settings"
 )
-
-// pageSize is how many objects a list request asks for.
-const pageSize = 500
 
 // Cluster is an API server to clean up.
 type Cluster struct {
@@ -91,82 +91,72 @@ func nodeKeys() []string {
 
 func (c Cluster) nodes(ctx context.Context) (int, error) {
 	nodes := c.Clients.Kube.CoreV1().Nodes()
-	return c.unannotate(ctx, "Node", nodeKeys(), func(ctx context.Context, o metav1.ListOptions) (page, error) {
-		list, err := nodes.List(ctx, o)
-		if err != nil {
-			return page{}, err
-		}
-		p := page{next: list.Continue}
-		for i := range list.Items {
-			p.items = append(p.items, &list.Items[i])
-		}
-		return p, nil
-	}, func(ctx context.Context, o metav1.Object, patch []byte) error {
-		_, err := nodes.Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
-	})
+	return c.unannotate(ctx, "Node",
+		func(o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
+		func(annotations map[string]string) []string { return present(annotations, nodeKeys()...) },
+		func(o metav1.Object, patch []byte) error {
+			_, err := nodes.Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		})
 }
 
 func (c Cluster) pods(ctx context.Context) (int, error) {
 	pods := c.Clients.Kube.CoreV1().Pods
-	// Alone, the second is not ours.
-	keys := []string{annotation.PodNetworks, annotation.PodClassic}
-	return c.unannotate(ctx, "Pod", keys, func(ctx context.Context, o metav1.ListOptions) (page, error) {
-		list, err := pods("").List(ctx, o)
-		if err != nil {
-			return page{}, err
-		}
-		p := page{next: list.Continue}
-		for i := range list.Items {
-			p.items = append(p.items, &list.Items[i])
-		}
-		return p, nil
-	}, func(ctx context.Context, o metav1.Object, patch []byte) error {
-		_, err := pods(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
+	return c.unannotate(ctx, "Pod",
+		func(o metav1.ListOptions) (runtime.Object, error) { return pods("").List(ctx, o) },
+		podKeys,
+		func(o metav1.Object, patch []byte) error {
+			_, err := pods(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		})
+}
+
+// podKeys are the annotations that the master has written. It writes both: the classic one alone is somebody else's.
+func podKeys(annotations map[string]string) []string {
+	if _, ours := annotations[annotation.PodNetworks]; !ours {
+		return nil
+	}
+	return present(annotations, annotation.PodNetworks, annotation.PodClassic)
+}
+
+// present are those of the keys that there are.
+func present(annotations map[string]string, keys ...string) []string {
+	return slices.DeleteFunc(keys, func(k string) bool {
+		_, there := annotations[k]
+		return !there
 	})
 }
 
-// page is a part of a list. next is the token for the following one, "" after the last.
-type page struct {
-	items []metav1.Object
-	next  string
-}
-
-// unannotate removes annotations of all objects of a kind. Objects that are gone meanwhile have none.
-func (c Cluster) unannotate(ctx context.Context, kind string, keys []string,
-	list func(context.Context, metav1.ListOptions) (page, error),
-	patch func(context.Context, metav1.Object, []byte) error,
+// unannotate removes annotations of all objects of a kind. ours tells which of an object's annotations these are.
+func (c Cluster) unannotate(ctx context.Context, kind string,
+	list func(metav1.ListOptions) (runtime.Object, error), ours func(annotations map[string]string) []string,
+	patch func(metav1.Object, []byte) error,
 ) (count int, err error) {
 	var errs []error
-	for o := (metav1.ListOptions{Limit: pageSize}); ; {
-		p, err := list(ctx, o)
+	err = pager.New(pager.SimplePageFunc(list)).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		item, err := meta.Accessor(o)
 		if err != nil {
-			return count, errors.Join(append(errs, fmt.Errorf("listing %ss: %w", kind, err))...)
+			return err
 		}
-		for _, item := range p.items {
-			has := slices.DeleteFunc(slices.Clone(keys), func(k string) bool {
-				_, there := item.GetAnnotations()[k]
-				return !there
-			})
-			if len(has) == 0 || slices.Equal(has, []string{annotation.PodClassic}) {
-				continue
+		keys := ours(item.GetAnnotations())
+		if len(keys) == 0 {
+			return nil
+		}
+		count++
+		name := strings.TrimPrefix(item.GetNamespace()+"/"+item.GetName(), "/")
+		errs = append(errs, c.change(fmt.Sprintf("%s %s: %s", kind, name, strings.Join(keys, ", ")), func() error {
+			body, err := withoutAnnotations(keys)
+			if err != nil {
+				return err
 			}
-			count++
-			name := strings.TrimPrefix(item.GetNamespace()+"/"+item.GetName(), "/")
-			err := c.change(fmt.Sprintf("%s %s: %s", kind, name, strings.Join(has, ", ")), func() error {
-				body, err := withoutAnnotations(has)
-				if err != nil {
-					return err
-				}
-				return patch(ctx, item, body)
-			})
-			errs = append(errs, err)
-		}
-		if o.Continue = p.next; p.next == "" {
-			return count, errors.Join(errs...)
-		}
+			return patch(item, body)
+		}))
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("listing %ss: %w", kind, err)
 	}
+	return count, errors.Join(append(errs, err)...)
 }
 
 // withoutAnnotations is a merge patch (RFC 7386): null removes a key.

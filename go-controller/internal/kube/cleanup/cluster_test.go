@@ -39,9 +39,11 @@ func request(name, signer string) *certificatesv1.CertificateSigningRequest {
 		Spec: certificatesv1.CertificateSigningRequestSpec{SignerName: signer}}
 }
 
-// objects are those of a cluster, with two of each kind: one of Northbound, or with its annotations, and one without.
+// objects are those of a cluster, of each kind some of Northbound, or with its annotations, and some without.
 func objects(renewed time.Time) []runtime.Object {
 	gateway := named("kube-node-lease", "ovn-gateway.n1")
+	classic := named("shop", "classic")
+	classic.Annotations["ovn"] = "of another program"
 	gateway.Labels = map[string]string{"k8s.ovn.org/lease": "gateway"}
 	return []runtime.Object{
 		masterLease(renewed), &coordinationv1.Lease{ObjectMeta: gateway},
@@ -50,6 +52,7 @@ func objects(renewed time.Time) []runtime.Object {
 			"node-primary-ifaddr", "l3-gateway-config", "node-gateway-router-lrp-ifaddrs")},
 		&corev1.Node{ObjectMeta: named("", "n2")},
 		&corev1.Pod{ObjectMeta: named("shop", "web", "pod-networks")}, &corev1.Pod{ObjectMeta: named("shop", "host")},
+		&corev1.Pod{ObjectMeta: classic},
 		&corev1.Namespace{ObjectMeta: named("", "shop", "tenant")},
 		request("ours", "northbound.io/ovn-sb"), request("kubelet", "kubernetes.io/kubelet-serving"),
 		&corev1.ConfigMap{ObjectMeta: named("kube-system", "northbound-settings")},
