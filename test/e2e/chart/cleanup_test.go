@@ -11,13 +11,12 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// nodeScript prints all that Northbound may change on a node. The kubelet has a table of nftables of its own.
+// nodeScript prints all that Northbound may change on a node but nftables, whose program nodes do not have.
 const nodeScript = `
-for p in ip nft ovs-vsctl sysctl; do command -v $p >/dev/null || exit 1; done
+for p in ip ovs-vsctl sysctl; do command -v $p >/dev/null || exit 1; done
 ip -o addr | sed 's/^[0-9]*: //; s/valid_lft.*//' | grep inet | sort
 ip -o link | cut -d: -f2 | sort
 for f in -4 -6; do ip $f rule; ip $f route show table all; ip $f neigh show nud permanent; done | sort
-nft list tables
 ovs-vsctl show | tail -n +2
 ovs-vsctl --no-headings --columns=ssl list Open_vSwitch
 ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}" ' | tr , '\n' | grep -v '^hostname='
@@ -59,6 +58,11 @@ func look(ctx context.Context, c *sandbox.Cluster) (map[string]string, error) {
 			return nil, fmt.Errorf("looking at node %s: %w", n.Spec.Name, err)
 		}
 		out["node "+n.Spec.Name] = text
+		tables, err := n.NetworkCommand(ctx, "nft", "list", "tables").Output()
+		if err != nil {
+			return nil, fmt.Errorf("listing nftables of node %s: %w", n.Spec.Name, err)
+		}
+		out["nftables of "+n.Spec.Name] = string(tables)
 	}
 	for _, s := range clusterScripts {
 		text, err := c.Kubectl(ctx, strings.Fields(s)...).Output()
