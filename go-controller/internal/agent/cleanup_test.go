@@ -82,6 +82,8 @@ func newCleanupBed(t *testing.T) *cleanupBed {
 	b.awaitFlows(t, 2)
 	b.makeGatewayRouter(t)
 	b.awaitReady(t)
+	// The kernel adds the routes of a link-local address a second later.
+	awaitOutput(t, "", "ip", "-6", "addr", "show", "tentative")
 	testkit.Run(t, "sh", "-ec", "touch /run/plugins/ovn_cni; mkdir "+stateDir+"; cd "+stateDir+
 		"; mkdir certificates")
 	b.cleanup = cleanup.Node{
