@@ -54,14 +54,17 @@ func findServers(c *cli.Context, db string, wait bool, log *slog.Logger) (*serve
 		return nil, err
 	}
 	s := &servers{service: service, clients: clients, log: log}
+	began := time.Now()
 	for logged := ""; ; {
-		if s.found, err = s.look(c.Context); err == nil {
+		var all bool
+		s.found, all, err = s.look(c.Context)
+		if err == nil && (all || !wait || time.Since(began) > waitForServers) {
 			return s, errors.Join(c.Set(flag, ""), c.Set(db+"-address", strings.Join(s.found, ",")))
 		}
 		if !wait {
 			return nil, err
 		}
-		if err.Error() != logged {
+		if err != nil && err.Error() != logged {
 			logged = err.Error()
 			log.Warn("waiting for the database", "error", err)
 		}
@@ -73,14 +76,19 @@ func findServers(c *cli.Context, db string, wait bool, log *slog.Logger) (*serve
 	}
 }
 
-func (s *servers) look(ctx context.Context) ([]string, error) {
+// waitForServers is how long a daemon waits for the last of several servers. Once it has begun, a further one has it
+// start again.
+const waitForServers = 20 * time.Second
+
+// look looks the servers up. all is false while some are missing.
+func (s *servers) look(ctx context.Context) (found []string, all bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readPublishedWithin)
 	defer cancel()
 	return s.service.Addresses(ctx, s.clients.Kube)
 }
 
-// follow returns an error that is errMoved once the servers have other addresses. A Service without endpoints
-// changes nothing: its pods are about to start. It returns nil when ctx ends.
+// follow returns an error that is errMoved once there is a server at a new address. One that is missing changes nothing:
+// its pod may be about to start. It returns nil when ctx ends.
 func (s *servers) follow(ctx context.Context, again time.Duration) error {
 	for {
 		select {
@@ -88,12 +96,12 @@ func (s *servers) follow(ctx context.Context, again time.Duration) error {
 			return nil
 		case <-time.After(again + rand.N(again)):
 		}
-		now, err := s.look(ctx)
+		now, _, err := s.look(ctx)
 		if err != nil {
 			s.log.Debug("the servers of the database cannot be looked up", "error", err)
 			continue
 		}
-		if !slices.Equal(now, s.found) {
+		if slices.ContainsFunc(now, func(a string) bool { return !slices.Contains(s.found, a) }) {
 			return fmt.Errorf("%w: Service %s has %s, had %s", errMoved, s.service, strings.Join(now, ","),
 				strings.Join(s.found, ","))
 		}

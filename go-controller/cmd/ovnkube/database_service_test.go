@@ -25,13 +25,13 @@ func TestServersFollow(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ovn-kubernetes", Name: "a",
 			Labels: map[string]string{discoveryv1.LabelServiceName: "ovn-db"}},
 		Ports:     []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"172.18.0.11"}}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"172.18.0.11"}}, {Addresses: []string{"172.18.0.10"}}},
 	}
 	kube := fake.NewSimpleClientset(slice)
 	s := &servers{service: database.Service{Namespace: "ovn-kubernetes", Name: "ovn-db", Port: "sb"},
 		clients: &client.Clients{Kube: kube}, log: slog.New(slog.DiscardHandler)}
 	var err error
-	if s.found, err = s.look(t.Context()); err != nil || !slices.Equal(s.found, []string{"ssl:172.18.0.11:6642"}) {
+	if s.found, _, err = s.look(t.Context()); err != nil || !slices.Equal(s.found, []string{"ssl:172.18.0.10:6642", "ssl:172.18.0.11:6642"}) {
 		t.Fatalf("look: %q, %v", s.found, err)
 	}
 	ended := make(chan error, 1)
@@ -57,7 +57,8 @@ func TestServersFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change() // no pod
+	change("172.18.0.11") // one of two
+	change()              // no pod
 	for end := time.Now().Add(10 * time.Second); len(kube.Actions()) < looked+5; {
 		select {
 		case err := <-ended:
@@ -88,6 +89,9 @@ func TestServiceFlags(t *testing.T) {
 		{"master --nb-service ovn-db", "want NAMESPACE/NAME of a Service"},
 		{"node --node-name n1 --k8s-apiserver http://127.0.0.1:1 --sb-service a/b/c", "want NAMESPACE/NAME of a Service"},
 		{"certificates --for somebody", `--for "somebody": want node, master or database`},
+		{"database serve --database db --node-name n1", `--database: database "db": want nb or sb`},
+		{"database serve --database nb", "--node-name: the name of the Node is missing"},
+		{"database maintain --node-name n1 --service ovn-db", "want NAMESPACE/NAME of a Service"},
 		{"certificates --for node", "--node-name: --for=node needs it"},
 	} {
 		app := newApp()

@@ -41,7 +41,7 @@ func newApp() *cli.App {
 			approveCommand(), explainCommand(), policyCommand(), tenantCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(),
-			signerCommand(), certificatesCommand(), cleanupCommand(), versionCommand(),
+			signerCommand(), certificatesCommand(), databaseCommand(), cleanupCommand(), versionCommand(),
 		},
 		// report prints every error, once.
 		ExitErrHandler: func(*cli.Context, error) {},

@@ -46,6 +46,7 @@ func TestChart(t *testing.T) {
 		t.Errorf("addresses of pods were %v, are %v", before, after)
 	}
 	t.Run("commands", c.commands)
+	t.Run("three databases", c.threeDatabases)
 	t.Run("removal", c.removal)
 }
 

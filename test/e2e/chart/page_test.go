@@ -80,7 +80,7 @@ func (c *installed) operator(t *testing.T) *operator {
 	}
 	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(packages[0]), "northbound-"), ".tgz")
 	pod := c.kubectl(t, "get", "pods", "--selector", "app=ovnkube-node", "--output", "jsonpath={.items[0].metadata.name}")
-	o.names = strings.NewReplacer("VERSION", version, "POD", pod)
+	o.names = strings.NewReplacer("VERSION", version, "POD", pod, "{A,B,C}", "{n1,n2,n3}", "{B}", "{n2}")
 	return o
 }
 

@@ -20,8 +20,10 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/dbserver"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/certificates"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/database"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/settings"
 )
@@ -208,7 +210,7 @@ func (c Cluster) requests(ctx context.Context) (count int, err error) {
 	return count, errors.Join(errs...)
 }
 
-// objects removes the settings and the authorities.
+// objects removes the settings, the authorities, and what the databases' servers have recorded.
 func (c Cluster) objects(ctx context.Context) (count int, err error) {
 	api := c.Clients.Kube.CoreV1()
 	maps, secrets := api.ConfigMaps(c.Namespace), api.Secrets(c.Namespace)
@@ -219,6 +221,9 @@ func (c Cluster) objects(ctx context.Context) (count int, err error) {
 	for _, name := range certificates.ObjectNames() {
 		add(c.object(ctx, "ConfigMap", c.Namespace, name, errorOf(maps.Get), maps.Delete))
 		add(c.object(ctx, "Secret", c.Namespace, name, errorOf(secrets.Get), secrets.Delete))
+	}
+	for _, d := range dbserver.Databases() {
+		add(c.object(ctx, "ConfigMap", c.Namespace, database.RecordName(d), errorOf(maps.Get), maps.Delete))
 	}
 	return count, errors.Join(errs...)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -37,22 +36,20 @@ func ParseService(flag, text, port string) (Service, error) {
 
 // Addresses returns the connection method of each endpoint, ssl:HOST:PORT, sorted (ovsdb(7), "Connection Methods").
 // Endpoints that are not ready count, too: a database that is about to start keeps its address. The error wraps
-// ErrNoServer if there is none.
-func (s Service) Addresses(ctx context.Context, kube kubernetes.Interface) ([]string, error) {
-	found, err := kube.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
+// ErrNoServer if there is none. all is false while servers are missing that the Service shall have.
+func (s Service) Addresses(ctx context.Context, kube kubernetes.Interface) (out []string, all bool, err error) {
+	found, err := s.slices(ctx, kube)
 	if err != nil {
-		return nil, fmt.Errorf("listing the endpoints of Service %s: %w", s, err)
+		return nil, false, err
 	}
-	var out []string
-	for _, slice := range found.Items {
+	for _, slice := range found {
 		out = append(out, s.of(slice)...)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("looking for port %s of Service %s: %w", s.Port, s, ErrNoServer)
+		return nil, false, fmt.Errorf("looking for port %s of Service %s: %w", s.Port, s, ErrNoServer)
 	}
 	slices.Sort(out)
-	return slices.Compact(out), nil
+	return slices.Compact(out), complete(found), nil
 }
 
 // of lists the connection methods of one EndpointSlice.

@@ -34,13 +34,13 @@ func TestAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.Addresses(t.Context(), kube)
+	got, _, err := s.Addresses(t.Context(), kube)
 	want := []string{"ssl:172.18.0.11:6642", "ssl:172.18.0.12:6642", "ssl:[fd00::1]:6642"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("Addresses: %q, %v, want %q", got, err, want)
 	}
 	s.Name = "missing"
-	if _, err := s.Addresses(t.Context(), kube); !errors.Is(err, ErrNoServer) {
+	if _, _, err := s.Addresses(t.Context(), kube); !errors.Is(err, ErrNoServer) {
 		t.Errorf("Addresses of a Service without endpoints: %v, want %v", err, ErrNoServer)
 	}
 }

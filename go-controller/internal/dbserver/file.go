@@ -1,0 +1,104 @@
+package dbserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
+)
+
+// file is what a database's file on the disk is.
+type file struct {
+	exists    bool
+	clustered bool
+	address   string // of the Raft server
+	cluster   string // UUID
+	server    string // UUID
+}
+
+// inspect looks at a database's file.
+func inspect(ctx context.Context, path string) (f file, err error) {
+	if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return file{}, nil
+		}
+		return file{}, fmt.Errorf("looking at the database's file: %w", err)
+	}
+	f.exists = true
+	var exit *exec.ExitError
+	_, err = tool(ctx, "db-is-clustered", path)
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == notThisModel:
+		return f, nil
+	case err != nil:
+		return f, err
+	}
+	f.clustered = true
+	for command, into := range map[string]*string{
+		"db-local-address": &f.address, "db-cid": &f.cluster, "db-sid": &f.server,
+	} {
+		if *into, err = tool(ctx, command, path); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// notThisModel is the exit code of `ovsdb-tool db-is-clustered` for a standalone database.
+const notThisModel = 2
+
+// tool runs ovsdb-tool(1), and returns what it printed.
+func tool(ctx context.Context, args ...string) (string, error) {
+	return output(ctx, "ovsdb-tool", args...)
+}
+
+// output runs a program and returns what it printed, without the last newline. The error has its messages.
+func output(ctx context.Context, name string, args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("running %s %s: %w: %s", name, strings.Join(args, " "), err,
+			strings.TrimSpace(errs.String()))
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// Endings of files beside the database's.
+const (
+	newFile      = ".new"      // one that is being made
+	contentsFile = ".contents" // the contents of a former cluster
+	replacedFile = ".replaced" // the last one that another has replaced
+)
+
+// replace makes a new file at path. make gets the name to write to. An existing file is kept beside it.
+func replace(path string, make func(temporary string) error) error {
+	temporary := path + newFile
+	if err := remove(temporary); err != nil {
+		return err
+	}
+	if err := make(temporary); err != nil {
+		return err
+	}
+	if err := os.Rename(path, path+replacedFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("keeping the former database: %w", err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("storing the new database: %w", err)
+	}
+	return atomicfile.SyncDir(filepath.Dir(path))
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing a left-over file: %w", err)
+	}
+	return nil
+}

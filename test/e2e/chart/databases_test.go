@@ -1,0 +1,129 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+)
+
+// databases are those of OVN, as their containers are called.
+var databases = []struct{ container, name string }{{"nb", "OVN_Northbound"}, {"sb", "OVN_Southbound"}}
+
+// threeDatabases goes from one server of each database to three, loses a leader, a disk, and two disks, and goes back to
+// one. Pods that ping each other lose nothing.
+func (c *installed) threeDatabases(t *testing.T) {
+	o, page := c.operator(t), blocks(t, "## Three databases")
+	if len(page) != 3 {
+		t.Fatalf("the page has the commands %q, want three blocks", page)
+	}
+	c.streams = c.pings(t)
+	machines.MoreReplies(t, c.streams, 10)
+	o.does(t, page[0])
+	all := []string{"n1", "n2", "n3"}
+	c.members(t, all...)
+	o.does(t, page[1])
+	c.settled(t)
+
+	for _, d := range databases {
+		leader := c.leader(t, d.container, d.name)
+		c.kubectl(t, "delete", "pod", leader, "--grace-period=0", "--force")
+		c.newPod(t, "without-a-leader-of-"+d.container)
+	}
+	c.members(t, all...)
+	c.settled(t)
+
+	c.loseDisk(t, "n3")
+	c.members(t, all...)
+	c.settled(t)
+	c.newPod(t, "after-a-lost-disk")
+
+	c.loseDisk(t, "n1", "n3")
+	o.does(t, page[2])
+	c.members(t, "n2")
+	c.settled(t)
+	c.newPod(t, "after-two-lost-disks")
+	c.streams = nil
+}
+
+// loseDisk deletes the files of nodes' databases, and then their pods.
+func (c *installed) loseDisk(t *testing.T, nodes ...string) {
+	t.Helper()
+	for _, name := range nodes {
+		n, err := c.Node(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := machines.Run(t, n, "sh", "-c", "ls -A /var/lib/northbound/ovn | grep '_db.db$' && rm -rf /var/lib/northbound/ovn/*")
+		if want := "ovnnb_db.db\novnsb_db.db"; strings.TrimSpace(files) != want {
+			t.Fatalf("node %s has the files %q of databases, want %q", name, files, want)
+		}
+		c.kubectl(t, "delete", "pod", c.databasePod(t, name), "--grace-period=0", "--force")
+	}
+}
+
+// databasePod is the name of the pod of databases on a node.
+func (c *installed) databasePod(t *testing.T, node string) string {
+	t.Helper()
+	return c.kubectl(t, "get", "pods", "--selector", "app=ovn-db", "--field-selector", "spec.nodeName="+node,
+		"--output", "jsonpath={.items[*].metadata.name}")
+}
+
+var serverLine = regexp.MustCompile(`\([0-9a-f]{4} at unix:raft/(?:nb|sb)/(\S+)\)`)
+
+// members waits until both databases' clusters have exactly one server on each of these nodes, and a leader.
+func (c *installed) members(t *testing.T, nodes ...string) {
+	t.Helper()
+	for _, d := range databases {
+		machines.Eventually(t, "servers of "+d.name, func(ctx context.Context) string {
+			_, status, err := c.led(ctx, d.container, d.name)
+			if err != nil {
+				return err.Error()
+			}
+			var have []string
+			for _, found := range serverLine.FindAllStringSubmatch(status, -1) {
+				have = append(have, found[1])
+			}
+			slices.Sort(have)
+			if !slices.Equal(have, nodes) {
+				return fmt.Sprintf("the cluster has servers on %v, want %v:\n%s", have, nodes, status)
+			}
+			return ""
+		})
+	}
+}
+
+// leader waits for a leader, and returns its pod.
+func (c *installed) leader(t *testing.T, container, database string) (pod string) {
+	t.Helper()
+	machines.Eventually(t, "leader of "+database, func(ctx context.Context) string {
+		var err error
+		if pod, _, err = c.led(ctx, container, database); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	return pod
+}
+
+// led finds the pod whose server leads a database, and what that server says of the cluster.
+func (c *installed) led(ctx context.Context, container, database string) (pod, status string, err error) {
+	pods, err := c.Kubectl(ctx, "--namespace", "ovn-kubernetes", "get", "pods", "--selector", "app=ovn-db", "--output",
+		"jsonpath={.items[*].metadata.name}").Output()
+	if err != nil {
+		return "", "", err
+	}
+	for _, p := range strings.Fields(string(pods)) {
+		out, _ := c.Kubectl(ctx, "--namespace", "ovn-kubernetes", "exec", p, "--container", container, "--", "ovs-appctl",
+			"-t", "/run/ovn/ovn"+container+"_db.ctl", "cluster/status", database).CombinedOutput()
+		if strings.Contains(string(out), "\nRole: leader\n") {
+			return p, string(out), nil
+		}
+		status += string(out)
+	}
+	return "", "", fmt.Errorf("none of the pods %s leads %s:\n%s", pods, database, status)
+}
