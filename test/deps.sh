@@ -14,6 +14,7 @@ packages=(
   ovn-common ovn-central ovn-host       # ovn-nbctl, ovn-northd, ovn-controller
   ethtool iputils-ping nftables         # ethtool, ping, nft
   iptables                              # what the portmap plugin writes its rules with
+  zsh fish                              # shells that ovnkube's commands are completed in
 )
 
 # The race detector is linked by a C compiler. Another one than gcc may be there, and be named by CC.

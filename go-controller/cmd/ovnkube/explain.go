@@ -92,7 +92,7 @@ func explainCommand() *cli.Command {
 				if at := slices.IndexFunc(explainers(), func(e explainer) bool { return isKind(e.kind, kind) }); whole && at >= 0 {
 					return runWith(c, explainers()[at].command(), append([]string{name}, c.Args().Tail()...))
 				}
-				return usageError{fmt.Errorf("explain: no kind %q: %s", c.Args().First(), want)}
+				return usageError{fmt.Errorf("explain: no kind %q: %s", c.Args().First(), unknown(kind, kinds))}
 			}
 			return usageError{fmt.Errorf("explain: the kind is missing: %s, such as svc NAMESPACE/NAME", want)}
 		},

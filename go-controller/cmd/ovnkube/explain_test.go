@@ -145,7 +145,7 @@ func TestExplainErrors(t *testing.T) {
 		"two names": {[]string{"svc", "a/b", "-o", "json", "c/d"},
 			`explain svc: unexpected argument "c/d": want NAMESPACE/NAME of a service, once`},
 		"a flag's value": {[]string{"svc", "a/b", "-o"}, "flag needs an argument: -o"},
-		"unknown flag":   {[]string{"svc", "--nosuch"}, "flag provided but not defined: -nosuch"},
+		"unknown flag":   {[]string{"svc", "--nosuch"}, "no flag --nosuch"},
 		"unknown format": {[]string{"svc", "-o", "xml", "a/b"}, `--output "xml": want text or json`},
 		"no cluster":     {[]string{"svc", "a/b"}, "no API server given"},
 		"no API server": {[]string{"svc", "--log-level=error", "--k8s-apiserver", "http://127.0.0.1:1", "--timeout",

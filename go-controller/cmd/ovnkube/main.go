@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -34,6 +33,8 @@ func newApp() *cli.App {
 		Usage:           "OVN networking for Kubernetes",
 		Version:         version.Get().Version,
 		HideHelpCommand: true,
+		// The scripts of `ovnkube completion` ask for what there is.
+		EnableBashCompletion: true,
 		// File names may contain commas.
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
@@ -41,15 +42,16 @@ func newApp() *cli.App {
 			approveCommand(), explainCommand(), policyCommand(), tenantCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(),
-			signerCommand(), certificatesCommand(), databaseCommand(), cleanupCommand(), versionCommand(),
+			signerCommand(), certificatesCommand(), databaseCommand(), cleanupCommand(),
+			completionCommand(), manCommand(), versionCommand(),
 		},
 		// report prints every error, once.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return usageError{fmt.Errorf("no command %q: want one of %s",
-					c.Args().First(), strings.Join(commandNames(c.App.Commands), ", "))}
+				return usageError{fmt.Errorf("no command %q: %s", c.Args().First(),
+					unknown(c.Args().First(), commandNames(c.App.Commands)))}
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -78,8 +80,6 @@ func withSettings(before cli.BeforeFunc) cli.BeforeFunc {
 		return readSettings(c, hasFlag(c.Command, "ovs-address"))
 	}
 }
-
-func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err} }
 
 func commandNames(cs []*cli.Command) []string {
 	var out []string

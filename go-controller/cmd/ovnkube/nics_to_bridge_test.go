@@ -77,7 +77,7 @@ func TestBadBridgeCommandLines(t *testing.T) {
 	for want, args := range map[string][]string{
 		"nics-to-bridge: which NIC? Give its name, such as eth0":      {"nics-to-bridge"},
 		"bridges-to-nic: which bridge? Give its name, such as breth0": {"bridges-to-nic", "--dry-run"},
-		"flag provided but not defined: -nosuch":                      {"nics-to-bridge", "eth0", "--nosuch"},
+		"no flag --nosuch": {"nics-to-bridge", "eth0", "--nosuch"},
 		"flag needs an argument: -confirm-target": {"nics-to-bridge", "eth0",
 			"--confirm-target"},
 		`invalid value "x" for flag -confirm-timeout: `: {"nics-to-bridge", "eth0",

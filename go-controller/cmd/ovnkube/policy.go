@@ -32,11 +32,11 @@ func commandGroup(name, usage string, subcommands []*cli.Command) *cli.Command {
 		Subcommands:     subcommands,
 		Before:          func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {
-			want := "want one of " + strings.Join(commandNames(subcommands), ", ")
+			names := commandNames(subcommands)
 			if c.NArg() > 0 {
-				return usageError{fmt.Errorf("%s: no command %q: %s", name, c.Args().First(), want)}
+				return usageError{fmt.Errorf("%s: no command %q: %s", name, c.Args().First(), unknown(c.Args().First(), names))}
 			}
-			return usageError{fmt.Errorf("%s: the command is missing: %s", name, want)}
+			return usageError{fmt.Errorf("%s: the command is missing: want one of %s", name, strings.Join(names, ", "))}
 		},
 	}
 }

@@ -231,7 +231,7 @@ func TestPolicyErrors(t *testing.T) {
 		want string
 	}{
 		"no command":       {nil, "policy: the command is missing: want one of check, matrix, diff"},
-		"unknown command":  {[]string{"cheek"}, `policy: no command "cheek": want one of check, matrix, diff`},
+		"unknown command":  {[]string{"cheek"}, `policy: no command "cheek": did you mean check?`},
 		"one side":         {[]string{"check", "a/b"}, "policy check: 1 arguments: want SRC and DST"},
 		"three sides":      {[]string{"check", "a/b", "c/d", "-o", "json", "e/f"}, "policy check: 3 arguments: want SRC"},
 		"no namespace":     {[]string{"check", "a", "b/c"}, `policy check: "a": want NAMESPACE/POD, pod/NAMESPACE/NAME`},

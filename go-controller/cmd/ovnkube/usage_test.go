@@ -63,7 +63,7 @@ func TestBadCommandLines(t *testing.T) {
 	}{
 		{[]string{"nosuch"}, `no command "nosuch": want one of master, node, `},
 		{[]string{"--nosuch"}, "-nosuch"},
-		{[]string{"master", "--nosuch"}, "flag provided but not defined: -nosuch"},
+		{[]string{"master", "--nosuch"}, "no flag --nosuch"},
 		{[]string{"master", "--cluster-subnets"}, "flag needs an argument: -cluster-subnets"},
 		{[]string{"master", "stray", "--kubeconfig", "x"},
 			`master: unexpected argument "stray": everything is given by flags`},
