@@ -40,9 +40,8 @@ func completionCommand() *cli.Command {
 		Name:      "completion",
 		Usage:     "print a script that completes commands and flags in a shell",
 		ArgsUsage: "bash|zsh|fish",
-		Description: "In bash:  source <(ovnkube completion bash)\n" +
-			"In zsh:   source <(ovnkube completion zsh), after compinit\n" +
-			"In fish:  ovnkube completion fish | source",
+		Description: "In bash and zsh, type `source <(ovnkube completion bash)`, or the same with zsh. In zsh, compinit must\n" +
+			"have run before. In fish, type `ovnkube completion fish | source`.",
 		Before: func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {
 			scripts := map[string]func() (string, error){
@@ -70,8 +69,7 @@ func manCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "man",
 		Usage: "print the manual page ovnkube(8)",
-		Description: "To read it:     ovnkube man | man -l -\n" +
-			"To install it:  ovnkube man > /usr/local/share/man/man8/ovnkube.8",
+		Description: "`ovnkube man | man -l -` shows it. `ovnkube man > /usr/local/share/man/man8/ovnkube.8` installs it.",
 		Action: func(c *cli.Context) error {
 			text, err := newApp().ToManWithSection(8)
 			if err != nil {
