@@ -91,7 +91,7 @@ func (c *Cluster) installChart(ctx context.Context, imageName string, step *prog
 // Rollout waits until the chart's pods are ready.
 func (c *Cluster) Rollout(ctx context.Context) error {
 	for _, object := range []string{
-		"deployment/ovnkube-signer", "statefulset/ovn-db", "daemonset/ovnkube-master", "daemonset/ovnkube-node",
+		"deployment/ovnkube-signer", "daemonset/ovn-db", "daemonset/ovnkube-master", "daemonset/ovnkube-node",
 	} {
 		if _, err := run(c.Kubectl(ctx, "--namespace", Namespace, "rollout", "status", object)); err != nil {
 			return err

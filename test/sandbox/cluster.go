@@ -191,7 +191,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 // NBCtl runs ovn-nbctl on the Northbound database and returns what it printed.
 func (c *Cluster) NBCtl(ctx context.Context, args ...string) (string, error) {
 	if c.chart() {
-		return c.inPod(ctx, "ovn-db-0", "nb", append([]string{"ovn-nbctl", "--db=unix:" + control.NBSocket}, args...)...)
+		return c.inPod(ctx, "daemonset/ovn-db", "nb", append([]string{"ovn-nbctl"}, args...)...)
 	}
 	return c.Control.Run(ctx, append(c.Control.NBCtl(), args...)...)
 }
@@ -199,7 +199,7 @@ func (c *Cluster) NBCtl(ctx context.Context, args ...string) (string, error) {
 // SBCtl runs ovn-sbctl on the Southbound database and returns what it printed.
 func (c *Cluster) SBCtl(ctx context.Context, args ...string) (string, error) {
 	if c.chart() {
-		return c.inPod(ctx, "ovn-db-0", "sb", append([]string{"ovn-sbctl", "--db=unix:" + control.SBSocket}, args...)...)
+		return c.inPod(ctx, "daemonset/ovn-db", "sb", append([]string{"ovn-sbctl"}, args...)...)
 	}
 	return c.Control.Run(ctx, append(c.Control.SBCtl(), args...)...)
 }

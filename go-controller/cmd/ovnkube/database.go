@@ -11,12 +11,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/urfave/cli/v2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/dbserver"
 	"github.com/northbound-net/northbound/go-controller/internal/dbserver/link"
+	"github.com/northbound-net/northbound/go-controller/internal/health"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/database"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 )
 
 // databaseCommand is `ovnkube database`, for the pods that run OVN's databases.
@@ -33,7 +37,6 @@ func databaseServeCommand() *cli.Command {
 			"place of this program.",
 		Flags: slices.Concat([]cli.Flag{
 			stringFlag("database", "", "`NAME` of the database: nb or sb; required"),
-			stringFlag("directory", "/var/lib/ovn", "`DIR` for the databases' files"),
 		}, databaseFlags()),
 		OnUsageError: onUsageError,
 		Before:       noArguments,
@@ -48,6 +51,9 @@ func databaseServeCommand() *cli.Command {
 			}
 			if err := m.Prepare(c.Context, d); err != nil {
 				return err
+			}
+			if err := c.Err(); err != nil {
+				return fmt.Errorf("starting the server of the database: %w", err)
 			}
 			argv := m.ServerArgs(d)
 			path, err := exec.LookPath(argv[0])
@@ -67,6 +73,7 @@ func databaseMaintainCommand() *cli.Command {
 			"and removes servers that are gone. Connections between the nodes use TCP port 6643, with TLS.",
 		Flags: slices.Concat([]cli.Flag{
 			stringFlag("listen", "[::]", "`ADDRESS` that the servers listen on; [::] is all of both families"),
+			metricsFlag("127.0.0.1:9411"),
 		}, databaseFlags()),
 		OnUsageError: onUsageError,
 		Before:       noArguments,
@@ -75,7 +82,7 @@ func databaseMaintainCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return maintain(c.Context, m, cluster)
+			return maintain(c.Context, m, cluster, c.String("metrics-bind-address"))
 		},
 	}
 }
@@ -85,6 +92,7 @@ func databaseFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
 		stringFlag("node-name", "", "`NAME` of the Kubernetes Node; required"),
 		stringFlag("service", "ovn-kubernetes/ovn-db", "`NAMESPACE/NAME` of the Service of the databases"),
+		stringFlag("directory", "/var/lib/ovn", "`DIR` for the databases' files"),
 		stringFlag("run-directory", "/run/ovn", "`DIR` for sockets"),
 		stringFlag("schema-directory", "/usr/share/ovn", "`DIR` of OVN's schemas"),
 		stringFlag("certificates", "/certificates", "`DIR` that `ovnkube certificates --for=database` writes to"),
@@ -119,7 +127,14 @@ func databaseMember(c *cli.Context) (dbserver.Member, database.Cluster, error) {
 }
 
 // maintain keeps both databases, and the connections between nodes, until ctx ends.
-func maintain(ctx context.Context, m dbserver.Member, cluster database.Cluster) error {
+func maintain(ctx context.Context, m dbserver.Member, cluster database.Cluster, metricsAddress string) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.Metrics = metrics.NewDatabase(registry)
+	web, err := health.Listen(metricsAddress, registry, health.Probes{}, m.Log)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	peers := &database.Follower{Cluster: cluster, Log: m.Log}
@@ -127,12 +142,14 @@ func maintain(ctx context.Context, m dbserver.Member, cluster database.Cluster) 
 		Addresses: peers.Addresses}
 	var running sync.WaitGroup
 	defer running.Wait()
+	running.Go(func() { web.Run(ctx) })
 	running.Go(func() { peers.Follow(ctx) })
 	running.Go(func() { l.Lead(ctx, lookForPeers) })
+	running.Go(func() { m.WatchNorthd(ctx) })
 	for _, d := range dbserver.Databases() {
 		running.Go(func() { m.Keep(ctx, d) })
 	}
-	err := l.Serve(ctx)
+	err = l.Serve(ctx)
 	cancel()
 	return err
 }

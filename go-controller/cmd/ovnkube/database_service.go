@@ -87,8 +87,8 @@ func (s *servers) look(ctx context.Context) (found []string, all bool, err error
 	return s.service.Addresses(ctx, s.clients.Kube)
 }
 
-// follow returns an error that is errMoved once there is a server at a new address. One that is missing changes nothing:
-// its pod may be about to start. It returns nil when ctx ends.
+// follow returns an error that is errMoved once all servers are there, and one of them is new. One that is missing changes
+// nothing: its pod may be about to start. It returns nil when ctx ends.
 func (s *servers) follow(ctx context.Context, again time.Duration) error {
 	for {
 		select {
@@ -96,12 +96,12 @@ func (s *servers) follow(ctx context.Context, again time.Duration) error {
 			return nil
 		case <-time.After(again + rand.N(again)):
 		}
-		now, _, err := s.look(ctx)
+		now, all, err := s.look(ctx)
 		if err != nil {
 			s.log.Debug("the servers of the database cannot be looked up", "error", err)
 			continue
 		}
-		if slices.ContainsFunc(now, func(a string) bool { return !slices.Contains(s.found, a) }) {
+		if all && slices.ContainsFunc(now, func(a string) bool { return !slices.Contains(s.found, a) }) {
 			return fmt.Errorf("%w: Service %s has %s, had %s", errMoved, s.service, strings.Join(now, ","),
 				strings.Join(s.found, ","))
 		}

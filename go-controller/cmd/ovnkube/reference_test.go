@@ -227,6 +227,7 @@ func metricsPage(t *testing.T) string {
 	}{
 		{"ovnkube master", "127.0.0.1:9409", func(r prometheus.Registerer) { metrics.NewMaster(r) }},
 		{"ovnkube node", "127.0.0.1:9410", func(r prometheus.Registerer) { metrics.NewNode(r) }},
+		{"ovnkube database maintain", "127.0.0.1:9411", func(r prometheus.Registerer) { metrics.NewDatabase(r) }},
 	} {
 		b.WriteString("\n## " + daemon.name + "\n\nServed at `" + daemon.address + "` by default.\n\n")
 		var items []string

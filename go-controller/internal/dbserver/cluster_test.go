@@ -7,7 +7,9 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -23,7 +25,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/northbound-net/northbound/go-controller/internal/dbserver/link"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/pki"
 )
 
@@ -61,11 +67,14 @@ func (f fakeRegistry) Read(context.Context) (Record, error) {
 	return r, nil
 }
 
-func (f fakeRegistry) Update(_ context.Context, change func(*Record)) error {
+func (f fakeRegistry) Update(_ context.Context, change func(*Record) error) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	r := f.record[f.database]
-	change(&r)
+	r.Servers = maps.Clone(r.Servers)
+	if err := change(&r); err != nil {
+		return err
+	}
 	f.record[f.database] = r
 	return nil
 }
@@ -135,15 +144,16 @@ func loopback(node string) netip.Addr {
 // machine is one node's servers.
 type machine struct {
 	Member
-	stop func()
+	stop  func()
+	ended chan struct{} // closed when the server has ended
 }
 
 // start starts the Northbound server of a node, with the link to others.
 func (w *world) start(t *testing.T, node string, port int) *machine {
 	t.Helper()
 	dir := filepath.Join(w.dir, node)
-	m := &machine{Member: Member{Node: node, Listen: "127.0.0.1", Cluster: w, Log: slog.New(slog.DiscardHandler),
-		Layout: Layout{Files: filepath.Join(dir, "files"), Run: w.run(node), Schemas: "/usr/share/ovn",
+	m := &machine{ended: make(chan struct{}), Member: Member{Node: node, Listen: "127.0.0.1", Cluster: w, Log: slog.New(slog.DiscardHandler),
+		Metrics: metrics.NewDatabase(prometheus.NewRegistry()), Layout: Layout{Files: filepath.Join(dir, "files"), Run: w.run(node), Schemas: "/usr/share/ovn",
 			Certificates: filepath.Join(dir, "certificates")}}}
 	w.certify(t, m.Layout.Certificates, serverName)
 	nb := Databases()[0]
@@ -161,6 +171,10 @@ func (w *world) start(t *testing.T, node string, port int) *machine {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		cmd.Wait() //nolint:errcheck // it is killed, or ends by itself
+		close(m.ended)
+	}()
 	ctx, cancel := context.WithCancel(context.Background())
 	l := w.link(m.Member, port)
 	var running sync.WaitGroup
@@ -174,10 +188,10 @@ func (w *world) start(t *testing.T, node string, port int) *machine {
 	m.stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
-		if err := cmd.Process.Kill(); err != nil {
+		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Error(err)
 		}
-		cmd.Wait() //nolint:errcheck // it was killed
+		<-m.ended
 		if err := log.Close(); err != nil {
 			t.Error(err)
 		}
@@ -192,7 +206,7 @@ func (w *world) link(m Member, port int) *link.Link {
 	return &link.Link{Listen: loopback(m.Node).String(), Port: port, Node: m.Node, Channels: m.Channels(), TLS: m.TLS,
 		Log: m.Log, Addresses: func() map[string][]netip.Addr {
 			out := map[string][]netip.Addr{}
-			for _, n := range []string{"n1", "n2", "n3"} {
+			for _, n := range []string{"n1", "n2", "n3", "n4"} {
 				out[n] = []netip.Addr{loopback(n)}
 			}
 			return out
@@ -284,7 +298,7 @@ func (m *machine) switches(t *testing.T, want ...string) {
 	})
 }
 
-// TestCluster takes a database from one server to three, through the loss of a disk and of two machines, and back.
+// TestCluster takes a database from one server to three, and through the loss of a disk.
 func TestCluster(t *testing.T) {
 	w := newWorld(t)
 	port := freePort(t)
@@ -304,19 +318,117 @@ func TestCluster(t *testing.T) {
 	}
 	n3 = w.start(t, "n3", port)
 	members(t, n1, n2, n3) // the former server of n3 is removed
+	sum := 0.0
+	for _, m := range []*machine{n1, n2, n3} {
+		sum += testutil.ToFloat64(m.Metrics.Removed.WithLabelValues("nb"))
+	}
+	if sum != 1 {
+		t.Errorf("northbound_database_servers_removed_total is %v, want 1", sum)
+	}
 	n3.switches(t, "a", "b")
+}
 
+// TestOneIsLeft goes on with the only one of three servers whose disk is left. Clients that saw the former cluster must
+// not take the new one for an older one.
+func TestOneIsLeft(t *testing.T) {
+	w := newWorld(t, "n1", "n2", "n3")
+	port := freePort(t)
+	n1, n2, n3 := w.start(t, "n1", port), w.start(t, "n2", port), w.start(t, "n3", port)
+	members(t, n1, n2, n3)
+	n1.nbctl(t, "ls-add", "a")
+	n2.switches(t, "a")
+	before := n2.index(t)
 	n1.stop()
 	n3.stop()
 	n2.stop()
-	w.set("n2") // the only one whose disk is left
+	w.set("n2")
 	n2 = w.start(t, "n2", port)
 	members(t, n2)
-	n2.switches(t, "a", "b")
+	n2.switches(t, "a")
+	if after := n2.index(t); after <= before {
+		t.Errorf("the index of the new cluster is %d, that of the former one was %d", after, before)
+	}
 	w.set("n1", "n2", "n3")
 	n1, n3 = w.start(t, "n1", port), w.start(t, "n3", port)
 	members(t, n1, n2, n3)
-	n1.switches(t, "a", "b")
+	n1.switches(t, "a")
+}
+
+// index is how far a server's log is (ovsdb-server(5), table Database).
+func (m *machine) index(t *testing.T) int64 {
+	t.Helper()
+	out, err := output(t.Context(), "ovsdb-client", "--timeout=10", "query", "unix:"+m.Layout.Socket(Databases()[0]),
+		`["_Server",{"op":"select","table":"Database","where":[["name","==","OVN_Northbound"]],"columns":["index"]}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []struct{ Rows []struct{ Index int64 } }
+	if err := json.Unmarshal([]byte(out), &results); err != nil || len(results) != 1 || len(results[0].Rows) != 1 {
+		t.Fatalf("index of the database: %v, %s", err, out)
+	}
+	return results[0].Rows[0].Index
+}
+
+// TestReplacedNode names another node instead of one, and later that one again. The server of the node that is not
+// named any more goes on until its successor is there, and then ends.
+func TestReplacedNode(t *testing.T) {
+	w := newWorld(t, "n1", "n2", "n3")
+	port := freePort(t)
+	n1, n2, n3 := w.start(t, "n1", port), w.start(t, "n2", port), w.start(t, "n3", port)
+	members(t, n1, n2, n3)
+	w.set("n1", "n2", "n4")
+	n4 := w.start(t, "n4", port)
+	members(t, n1, n2, n4)
+	select {
+	case <-n3.ended:
+	case <-time.After(60 * time.Second):
+		t.Fatal("the server of n3 is no member any more, and goes on")
+	}
+	w.set("n1", "n2", "n3")
+	n3.stop()
+	n3 = w.start(t, "n3", port)
+	members(t, n1, n2, n3)
+	n3.nbctl(t, "ls-add", "a")
+	n1.switches(t, "a")
+	<-n4.ended
+}
+
+// TestRecord restores a record that was deleted, and ends a server of a cluster that is not the recorded one.
+func TestRecord(t *testing.T) {
+	w := newWorld(t, "n1")
+	n1 := w.start(t, "n1", freePort(t))
+	members(t, n1)
+	want := w.record["nb"]
+	forget := func(r *Record) error { *r = Record{}; return nil }
+	if err := w.Registry(Databases()[0]).Update(t.Context(), forget); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the record", func() string {
+		have, err := w.Registry(Databases()[0]).Read(t.Context())
+		if err != nil || have.Cluster != want.Cluster || !maps.Equal(have.Servers, want.Servers) {
+			return fmt.Sprintf("%+v, %v, want %+v", have, err, want)
+		}
+		return ""
+	})
+	if err := w.Registry(Databases()[0]).Update(t.Context(), func(r *Record) error {
+		r.Cluster = "another"
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-n1.ended:
+	case <-time.After(60 * time.Second):
+		t.Fatal("the server goes on although another cluster is recorded")
+	}
+}
+
+// TestEnterRaced refuses to enter a server when the record is of another cluster than before.
+func TestEnterRaced(t *testing.T) {
+	r := Record{Cluster: "c2"}
+	if err := enter(file{cluster: "c1", server: "s1"}, "n1", "c1", false)(&r); !errors.Is(err, errChanged) {
+		t.Errorf("enter: %v, want %v", err, errChanged)
+	}
 }
 
 // TestConnections has the leader listen for clients, with the probe interval that docs/operate/high-availability.md
@@ -331,6 +443,16 @@ func TestConnections(t *testing.T) {
 		}
 		return ""
 	})
+	for name, gauge := range map[string]*prometheus.GaugeVec{
+		"up": m.Metrics.Up, "leader": m.Metrics.Leader, "servers": m.Metrics.Servers,
+	} {
+		if have := testutil.ToFloat64(gauge.WithLabelValues("nb")); have != 1 {
+			t.Errorf("northbound_database_%s is %v, want 1", name, have)
+		}
+	}
+	if have := testutil.ToFloat64(m.Metrics.Bytes.WithLabelValues("nb")); have < 10_000 {
+		t.Errorf("northbound_database_file_bytes is %v, want at least the schema's size", have)
+	}
 	if have := m.nbctl(t, "get", "NB_Global", ".", "options:northd_probe_interval"); have != `"10000"` {
 		t.Errorf("northd_probe_interval is %s, want 10000", have)
 	}

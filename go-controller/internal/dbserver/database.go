@@ -59,6 +59,7 @@ func (l Layout) RaftSocket(d Database, node string) string {
 	return filepath.Join(l.Run, raftName(d, node))
 }
 
+// raftName is the path of a Raft server's socket below Layout.Run.
 func raftName(d Database, node string) string { return filepath.Join("raft", d.Short, node) }
 
 // PeerSocket leads to the server on another node, as its own Socket does for a program there.

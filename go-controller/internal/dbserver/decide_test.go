@@ -9,13 +9,18 @@ import (
 func TestDecide(t *testing.T) {
 	none := file{}
 	standalone := file{exists: true}
-	mine := file{exists: true, clustered: true, address: "unix:n1", cluster: "c1", server: "s1"}
-	others := file{exists: true, clustered: true, address: "unix:n9", cluster: "c1", server: "s1"}
-	three := []string{"n1", "n2", "n3"}
+	mine := file{exists: true, clustered: true, joined: true, address: "unix:n1", cluster: "c1", server: "s1"}
+	others, joining, former := mine, mine, mine
+	others.address, joining.joined, former.server = "unix:n9", false, "s0"
+	three, later := []string{"n1", "n2", "n3"}, []string{"n2", "n1", "n3"}
 	nobody := Record{}
 	me := Record{Cluster: "c1", Servers: map[string]string{"n1": "s1"}}
 	all := Record{Cluster: "c1", Servers: map[string]string{"n1": "s1", "n2": "s2", "n3": "s3"}}
+	two := Record{Cluster: "c1", Servers: map[string]string{"n2": "s2", "n3": "s3"}}
+	without := Record{Cluster: "c1", Servers: map[string]string{"n1": removed, "n2": "s2", "n3": "s3"}}
+	left := Record{Cluster: "c1", Servers: map[string]string{"n1": "s1", "n2": removed, "n3": removed}}
 	another := Record{Cluster: "c2", Servers: map[string]string{"n2": "s2"}}
+	const wait step = ""
 	for _, k := range []struct {
 		name  string
 		f     file
@@ -29,25 +34,33 @@ func TestDecide(t *testing.T) {
 		{"one server restarts", mine, nil, me, keepFile},
 		{"it has not been recorded", mine, nil, nobody, keepFile},
 		{"another node's file", others, nil, nobody, create},
-		{"the pod has come from another node", none, nil, another, create},
-		{"it is back where it was before", mine, nil, another, create},
+		{"the pod has come from another node", none, nil, another, wait},
 		{"one server of three is left", mine, three[:1], all, create},
+		{"the two others have been removed", mine, three[:1], left, keepFile},
 		{"all three are lost", none, three[:1], all, create},
+		{"another node is named", mine, three[1:2], all, wait},
 
 		{"installation, the first node", none, three, nobody, create},
-		{"installation, another node", none, []string{"n2", "n1", "n3"}, nobody, waitFor},
-		{"the first has created it", none, []string{"n2", "n1", "n3"}, another, join},
+		{"installation, another node", none, later, nobody, wait},
+		{"the record was removed, another node", mine, later, nobody, wait},
+		{"the record was removed, the first node", mine, three, nobody, keepFile},
+		{"the first has created it", none, later, another, join},
 		{"an earlier release's file on the first node", standalone, three, nobody, create},
-		{"an earlier release's file elsewhere", standalone, []string{"n2", "n1", "n3"}, another, join},
+		{"an earlier release's file elsewhere", standalone, later, another, join},
 		{"one of three restarts", mine, three, all, keepFile},
+		{"one of three restarts that is not recorded", mine, three, two, keepFile},
 		{"the first has lost its disk", none, three, all, join},
+		{"it has lost its disk since it was removed", none, three, without, join},
+		{"it was removed, and is named again", mine, three, without, join},
+		{"it has an earlier file", former, three, all, join},
+		{"it never joined", joining, three, all, join},
 		{"it has a file of another node", others, three, all, join},
 		{"it was down while the cluster was made anew", mine, three, another, join},
-		{"the record was removed", mine, three, nobody, keepFile},
 		{"from one server to three", mine, three, me, keepFile},
+		{"not one of the nodes", mine, []string{"n2", "n3", "n4"}, all, wait},
 	} {
-		if got := decide(k.f, "unix:n1", "n1", k.nodes, k.r); got != k.want {
-			t.Errorf("%s: %s, want %s", k.name, got, k.want)
+		if got, why := decide(k.f, "n1", "unix:n1", k.nodes, k.r); got != k.want || (got == wait) != (why != "") {
+			t.Errorf("%s: %q, %q, want %q", k.name, got, why, k.want)
 		}
 	}
 }
@@ -76,7 +89,10 @@ func TestParseStatus(t *testing.T) {
 		{id: "7f2f", node: "n3", silent: 13006 * time.Millisecond}, {id: "a006", node: "n1", self: true, unheard: true},
 		{id: "8dee", node: "n3", silent: 86 * time.Millisecond}, {id: "56a7", node: "n2", unheard: true},
 	}
-	if err != nil || !s.leader || len(s.servers) != len(want) {
+	if s.cluster != "59df80cb-3402-459f-9915-a6963edaea1f" || s.id != "a0063a31-1320-4f3a-a319-5a047cbd2ac9" {
+		t.Errorf("parseStatus: cluster %q, server %q, want 59df... and a006...", s.cluster, s.id)
+	}
+	if err != nil || !s.leader || !s.member || s.term != 2 || len(s.servers) != len(want) {
 		t.Fatalf("parseStatus: %+v, %v, want a leader and %d servers", s, err, len(want))
 	}
 	for i, w := range want {
@@ -108,8 +124,10 @@ func TestRemovable(t *testing.T) {
 		{"a node has a new server", []server{self, n2, n3, former}, three, "dddd"},
 		{"and another node is down", []server{self, dead(n2), n3, former}, three, "dddd"},
 		{"and its new one does not answer", []server{self, dead(n2), dead(n3), former}, three, ""},
-		{"a node shall have none any more", []server{self, n2, n4}, three, "eeee"},
-		{"the only other one that answers", []server{self, dead(n2), n4}, []string{"n1", "n2"}, ""},
+		{"a node shall have none any more", []server{self, n2, n3, n4}, three, "eeee"},
+		{"and its successor has not joined", []server{self, n2, n4}, three, ""},
+		{"and its successor does not answer", []server{self, n2, dead(n3), n4}, three, ""},
+		{"one is left", []server{self, n2, n3}, three[:1], "bbbb"},
 		{"no node is named", []server{self, n2, n3}, nil, ""},
 	} {
 		got, ok := status{leader: true, servers: k.servers}.removable(k.nodes, r)

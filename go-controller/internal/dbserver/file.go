@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 )
@@ -18,6 +20,7 @@ import (
 type file struct {
 	exists    bool
 	clustered bool
+	joined    bool   // its server has been a member of the cluster
 	address   string // of the Raft server
 	cluster   string // UUID
 	server    string // UUID
@@ -35,7 +38,7 @@ func inspect(ctx context.Context, path string) (f file, err error) {
 	var exit *exec.ExitError
 	_, err = tool(ctx, "db-is-clustered", path)
 	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == notThisModel:
+	case errors.As(err, &exit) && exit.ExitCode() == notTrue:
 		return f, nil
 	case err != nil:
 		return f, err
@@ -48,11 +51,12 @@ func inspect(ctx context.Context, path string) (f file, err error) {
 			return f, err
 		}
 	}
-	return f, nil
+	f.joined, err = hasJoined(path)
+	return f, err
 }
 
-// notThisModel is the exit code of `ovsdb-tool db-is-clustered` for a standalone database.
-const notThisModel = 2
+// notTrue is the exit code of ovsdb-tool's questions whose answer is no.
+const notTrue = 2
 
 // tool runs ovsdb-tool(1), and returns what it printed.
 func tool(ctx context.Context, args ...string) (string, error) {
@@ -73,30 +77,49 @@ func output(ctx context.Context, name string, args ...string) (string, error) {
 
 // Endings of files beside the database's.
 const (
-	newFile      = ".new"      // one that is being made
-	contentsFile = ".contents" // the contents of a former cluster
-	replacedFile = ".replaced" // the last one that another has replaced
+	newFile      = ".new"       // one that is being made
+	contentsFile = ".contents"  // the contents of a former cluster
+	recordedFile = ".recorded"  // the cluster and the server that the Record had
+	replacedFile = ".replaced-" // one that another has replaced, and when
 )
 
-// replace makes a new file at path. make gets the name to write to. An existing file is kept beside it.
+// keepReplaced is how many files are kept that others have replaced.
+const keepReplaced = 3
+
+// replace makes a new file at path. make gets the name to write to. The former file is kept beside it. path has the
+// former file or the new one at each moment.
 func replace(path string, make func(temporary string) error) error {
 	temporary := path + newFile
-	if err := remove(temporary); err != nil {
+	if err := unlink(temporary); err != nil {
 		return err
 	}
 	if err := make(temporary); err != nil {
 		return err
 	}
-	if err := os.Rename(path, path+replacedFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	former := path + replacedFile + time.Now().UTC().Format("20060102T150405.000")
+	if err := os.Link(path, former); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("keeping the former database: %w", err)
 	}
 	if err := os.Rename(temporary, path); err != nil {
 		return fmt.Errorf("storing the new database: %w", err)
 	}
-	return atomicfile.SyncDir(filepath.Dir(path))
+	if err := atomicfile.SyncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("storing the new database: %w", err)
+	}
+	all, err := filepath.Glob(path + replacedFile + "*")
+	if err != nil {
+		return fmt.Errorf("looking for former databases: %w", err)
+	}
+	slices.Sort(all)
+	for _, old := range all[:max(0, len(all)-keepReplaced)] {
+		if err := unlink(old); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func remove(path string) error {
+func unlink(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing a left-over file: %w", err)
 	}

@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
-// How often Keep looks, and how long each thing that it does may take.
+// How often Keep looks, and for how long clients and servers wait for each other.
 const (
 	lookAgain  = 2 * time.Second
-	actWithin  = 30 * time.Second
 	probe      = 60 * time.Second // of clients, by the server
 	northdWait = 10 * time.Second // until ovn-northd gives up a server that does not answer
 )
@@ -33,7 +37,7 @@ func (m Member) Keep(ctx context.Context, d Database) {
 			logged = ""
 		case err.Error() != logged:
 			logged = err.Error()
-			log.Warn("the database is not as it should be", "error", err)
+			log.Warn("the database could not be checked or configured", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -52,10 +56,16 @@ type keeper struct {
 
 // tick does what has to be done now.
 func (k *keeper) tick(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, actWithin)
-	defer cancel()
 	s, err := k.status(ctx, k.d)
+	k.measure(s)
+	if err != nil && !s.left {
+		return err
+	}
+	nodes, r, err := k.look(ctx, k.d)
 	if err != nil {
+		return err
+	}
+	if err := k.checkRecord(ctx, s, nodes, r); err != nil {
 		return err
 	}
 	if !s.leader {
@@ -68,19 +78,100 @@ func (k *keeper) tick(ctx context.Context) error {
 		}
 		k.configured = true
 	}
-	if len(s.servers) == 1 {
-		return nil
-	}
-	nodes, r, err := k.look(ctx, k.d)
-	if err != nil {
-		return err
-	}
 	if v, ok := s.removable(nodes, r); ok {
-		k.log.Warn("removing a server that is gone from the cluster", "server", v.id, "node", v.node, "nodes", nodes)
-		_, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", k.Layout.Control(k.d), "cluster/kick", k.d.Name, v.id)
-		return err
+		return k.remove(ctx, v, nodes, r)
 	}
 	return nil
+}
+
+// checkRecord ends a server that is of another cluster than the recorded one, or is no member any more: the container
+// starts again, and Prepare finds the right file. It restores what is missing in the Record.
+func (k *keeper) checkRecord(ctx context.Context, s status, nodes []string, r Record) error {
+	registry := k.Cluster.Registry(k.d)
+	id := r.Servers[k.Node]
+	switch {
+	case s.left:
+		f, err := inspect(ctx, k.Layout.File(k.d))
+		if err != nil {
+			return err
+		}
+		if err := registry.Update(ctx, remove(k.Node, f.server)); err != nil {
+			return err
+		}
+		return k.end(ctx, "it is no member of its cluster any more", s, r)
+	case s.cluster == "" || !s.member:
+		return nil
+	case r.Cluster != "" && r.Cluster != s.cluster:
+		return k.end(ctx, "its cluster is not the recorded one", s, r)
+	case id != "" && id != s.id:
+		return k.end(ctx, "another server of its node is recorded", s, r)
+	case id == "" && (len(nodes) == 0 || slices.Contains(nodes, k.Node)):
+		k.log.Warn("restoring the record of the server", "cluster", s.cluster, "server", s.id)
+		return registry.Update(ctx, enter(file{cluster: s.cluster, server: s.id}, k.Node, r.Cluster, false))
+	}
+	return nil
+}
+
+// end ends the server of this machine.
+func (k *keeper) end(ctx context.Context, reason string, s status, r Record) error {
+	k.log.Error("the database's server must start again", "reason", reason, "cluster", s.cluster, "server", s.id,
+		"recorded", r.Cluster)
+	_, err := output(ctx, "ovs-appctl", "--timeout=10", "-t", k.Layout.Control(k.d), "exit")
+	return err
+}
+
+// remove removes a server from the cluster. First it notes that its file must not be used any more.
+func (k *keeper) remove(ctx context.Context, v server, nodes []string, r Record) error {
+	k.log.Warn("removing a server that is gone from the cluster", "server", v.id, "node", v.node, "nodes", nodes)
+	if id := r.Servers[v.node]; strings.HasPrefix(id, v.id) {
+		if err := k.Cluster.Registry(k.d).Update(ctx, remove(v.node, id)); err != nil {
+			return err
+		}
+	}
+	_, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", k.Layout.Control(k.d), "cluster/kick", k.d.Name, v.id)
+	if err == nil {
+		k.Metrics.Removed.WithLabelValues(k.d.Short).Inc()
+	}
+	return err
+}
+
+// measure sets the metrics. A server that does not answer has a zero status.
+func (k *keeper) measure(s status) {
+	silent := 0
+	for _, v := range s.servers {
+		if s.leader && !v.answers() {
+			silent++
+		}
+	}
+	set := func(g *prometheus.GaugeVec, value float64) { g.WithLabelValues(k.d.Short).Set(value) }
+	set(k.Metrics.Up, oneIf(s.member))
+	set(k.Metrics.Leader, oneIf(s.leader))
+	set(k.Metrics.Term, s.term)
+	set(k.Metrics.Servers, float64(len(s.servers)))
+	set(k.Metrics.Silent, float64(silent))
+	if info, err := os.Stat(k.Layout.File(k.d)); err == nil {
+		set(k.Metrics.Bytes, float64(info.Size()))
+	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// WatchNorthd measures whether the ovn-northd of this machine is the active one, until ctx ends.
+func (m Member) WatchNorthd(ctx context.Context) {
+	for {
+		out, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", filepath.Join(m.Layout.Run, "ovn-northd.ctl"), "status")
+		m.Metrics.Northd.Set(oneIf(err == nil && strings.Contains(out, "active")))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookAgain):
+		}
+	}
 }
 
 // configure upgrades the schema, and has the servers listen for clients.
@@ -104,9 +195,6 @@ func (k *keeper) configure(ctx context.Context) error {
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-
-// notTrue is the exit code of `ovsdb-tool compare-versions` for a comparison that is not true.
-const notTrue = 2
 
 // upgrade converts the database to the schema of this image, unless it has a newer one.
 func (k *keeper) upgrade(ctx context.Context) error {

@@ -10,18 +10,25 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
+	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 )
 
 // electionTimer is how long a follower waits at least for a word of the leader, before it stands for election.
 // docs/operate/high-availability.md says why.
 const electionTimer = 4 * time.Second
 
-// again is how long to wait before trying something again.
-const again = time.Second
-
-// askWithin is how long an answer of the API server may take.
-const askWithin = 5 * time.Second
+// How long to wait before trying something again, for an answer of the API server, and until the API server is not
+// asked any more.
+const (
+	again      = time.Second
+	askWithin  = 5 * time.Second
+	askNoMore  = time.Minute
+	privateDir = 0o700
+)
 
 // Member is one node's servers.
 type Member struct {
@@ -29,6 +36,7 @@ type Member struct {
 	Node    string
 	Listen  string // address that the servers listen on for clients: [::] or 0.0.0.0 for all
 	Cluster Cluster
+	Metrics *metrics.Database // for Keep and WatchNorthd
 	Log     *slog.Logger
 }
 
@@ -39,53 +47,44 @@ const (
 	keepFile step = "keep"   // use the one that is there
 	create   step = "create" // a new cluster, with the contents of the file, if there is one
 	join     step = "join"   // the other servers; a file that is there is not used
-	waitFor  step = "wait"   // until the first node has created the cluster
 )
 
-// decide says how to come to the file on a node. nodes are those that shall run a server, r what is recorded of their
-// cluster.
-func decide(f file, address, node string, nodes []string, r Record) step {
-	mine := f.clustered && f.address == address
-	if alone(nodes, node) {
-		others := len(r.Servers) > 1 || len(r.Servers) == 1 && r.Servers[node] == ""
-		if mine && !others && (r.Cluster == "" || r.Cluster == f.cluster) {
-			return keepFile
-		}
-		return create
+// decide says how to come to the file on a node, or what it waits for. nodes are those that shall run a server, r what
+// is recorded of their cluster.
+func decide(f file, node, address string, nodes []string, r Record) (how step, why string) {
+	if len(nodes) > 0 && !slices.Contains(nodes, node) {
+		return "", fmt.Sprintf("node %s is none of %s, which shall have the databases", node, strings.Join(nodes, ", "))
 	}
+	id := r.Servers[node]
+	usable := f.clustered && f.joined && f.address == address && (r.Cluster == "" || r.Cluster == f.cluster) &&
+		(id == "" || id == f.server)
 	switch {
-	case mine && (r.Cluster == "" || r.Cluster == f.cluster):
-		return keepFile
-	case r.Cluster != "":
-		return join
-	case nodes[0] == node:
-		return create
+	case len(nodes) == 0 && r.others(node):
+		return "", fmt.Sprintf("the databases are on node %s: name the nodes that shall have them",
+			strings.Join(r.nodes(), ", "))
+	case len(nodes) < 2 && usable && !r.others(node):
+		return keepFile, ""
+	case len(nodes) < 2:
+		return create, ""
+	case r.Cluster == "" && nodes[0] != node:
+		return "", fmt.Sprintf("node %s has not recorded the cluster yet", nodes[0])
+	case usable:
+		return keepFile, ""
+	case r.Cluster == "":
+		return create, ""
 	}
-	return waitFor
-}
-
-// alone tells whether no other node shall run a server.
-func alone(nodes []string, node string) bool {
-	return len(nodes) == 0 || len(nodes) == 1 && nodes[0] == node
+	return join, ""
 }
 
 // Prepare makes the database's file ready for the server. It returns when that is done, or ctx ends.
 func (m Member) Prepare(ctx context.Context, d Database) error {
-	// Programs of this machine find its own server where they find the others.
-	own := m.Layout.PeerSocket(d, m.Node)
-	for _, dir := range []string{
-		m.Layout.Files, filepath.Dir(m.Layout.RaftSocket(d, m.Node)), filepath.Dir(own),
-	} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("making a directory for the database: %w", err)
-		}
+	if err := m.prepareDirectories(d); err != nil {
+		return err
 	}
-	if err := os.Symlink(m.Layout.Socket(d), own); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("naming the server's own socket: %w", err)
-	}
+	began := time.Now()
 	for logged := ""; ; {
-		done, why, err := m.tryPrepare(ctx, d)
-		if done || err != nil {
+		why, err := m.tryPrepare(ctx, d, time.Since(began) > askNoMore)
+		if why == "" || err != nil {
 			return err
 		}
 		if why != logged {
@@ -100,43 +99,53 @@ func (m Member) Prepare(ctx context.Context, d Database) error {
 	}
 }
 
-// tryPrepare prepares the file, or says what it waits for.
-func (m Member) tryPrepare(ctx context.Context, d Database) (done bool, why string, err error) {
-	path, own := m.Layout.File(d), raftAddress(d, m.Node)
-	f, err := inspect(ctx, path)
+// prepareDirectories makes the directories of files and sockets.
+func (m Member) prepareDirectories(d Database) error {
+	own := m.Layout.PeerSocket(d, m.Node)
+	for _, dir := range []string{m.Layout.Files, filepath.Dir(m.Layout.RaftSocket(d, m.Node)), filepath.Dir(own)} {
+		if err := os.MkdirAll(dir, privateDir); err != nil {
+			return fmt.Errorf("making a directory for the database: %w", err)
+		}
+	}
+	// Programs of this machine find its own server where they find the others.
+	if err := os.Symlink(m.Layout.Socket(d), own); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("naming the server's own socket: %w", err)
+	}
+	return nil
+}
+
+// tryPrepare prepares the file. It returns what it waits for, "" when that is done. alone says that the API server has
+// not answered for long: then the file is used that it knew last.
+func (m Member) tryPrepare(ctx context.Context, d Database, alone bool) (why string, err error) {
+	f, err := inspect(ctx, m.Layout.File(d))
 	if err != nil {
-		return false, "", err
+		return "", err
 	}
 	nodes, r, err := m.look(ctx, d)
 	if err != nil {
-		if f.clustered && f.address == own {
-			m.Log.Warn("starting without having asked the API server", "database", d.Short, "error", err)
-			return true, "", nil
+		if alone && m.wasRecorded(d, f) {
+			m.Log.Warn("the API server does not answer: starting with the file that is there", "database", d.Short,
+				"error", err)
+			return "", nil
 		}
-		return false, err.Error(), nil
+		return err.Error(), nil
 	}
-	if len(nodes) > 1 && !slices.Contains(nodes, m.Node) {
-		return false, fmt.Sprintf("node %s is none of %v, which shall have the databases", m.Node, nodes), nil
+	how, why := decide(f, m.Node, raftAddress(d, m.Node), nodes, r)
+	if why != "" {
+		return why, nil
 	}
-	how := decide(f, own, m.Node, nodes, r)
-	m.Log.Info("preparing the database's file", "database", d.Short, "file", path, "how", string(how),
+	m.Log.Info("preparing the database's file", "database", d.Short, "file", m.Layout.File(d), "how", string(how),
 		"exists", f.exists, "cluster", r.Cluster, "nodes", nodes)
 	switch how {
-	case waitFor:
-		return false, fmt.Sprintf("node %s has not created the cluster yet", nodes[0]), nil
 	case create:
 		err = m.create(ctx, d, f)
 	case join:
-		err = m.join(ctx, d, nodes, r.Cluster)
-	case keepFile:
-		if r.Cluster == f.cluster && r.Servers[m.Node] == f.server {
-			return true, "", nil
-		}
+		err = m.join(ctx, d, nodes, r)
 	}
 	if err != nil {
-		return false, "", err
+		return "", err
 	}
-	return true, "", m.record(ctx, d, alone(nodes, m.Node))
+	return m.register(ctx, d, r, len(nodes) < 2)
 }
 
 // look reads what Kubernetes knows.
@@ -157,39 +166,34 @@ func raftAddress(d Database, node string) string { return "unix:" + raftName(d, 
 // create makes a cluster of this server alone. It has the contents of the file that is there.
 func (m Member) create(ctx context.Context, d Database, f file) error {
 	path := m.Layout.File(d)
-	contents := path
-	if f.clustered {
-		contents += contentsFile
-		if err := remove(contents); err != nil {
+	contents := m.Layout.Schema(d)
+	switch {
+	case f.clustered && f.joined:
+		contents = path + contentsFile
+		if err := unlink(contents); err != nil {
 			return err
 		}
-		defer os.Remove(contents) //nolint:errcheck // the next one is removed first
 		if _, err := tool(ctx, "cluster-to-standalone", contents, path); err != nil {
-			m.Log.Warn("the former cluster's contents cannot be used", "database", d.Short, "error", err)
+			return fmt.Errorf("using the contents of %s: %w: a file that shall not be used must be moved away", path, err)
 		}
+	case f.exists && !f.clustered:
+		contents = path
 	}
-	timer := "--election-timer=" + strconv.FormatInt(electionTimer.Milliseconds(), 10)
-	return replace(path, func(temporary string) error {
-		if info, err := os.Stat(contents); err == nil && info.Size() > 0 {
-			_, err := tool(ctx, timer, "create-cluster", temporary, contents, raftAddress(d, m.Node))
-			if err == nil {
-				return nil
-			}
-			m.Log.Warn("the former contents cannot be used", "database", d.Short, "error", err)
-			if err := remove(temporary); err != nil {
-				return err
-			}
+	err := replace(path, func(temporary string) error {
+		timer := "--election-timer=" + strconv.FormatInt(electionTimer.Milliseconds(), 10)
+		if _, err := tool(ctx, timer, "create-cluster", temporary, contents, raftAddress(d, m.Node)); err != nil {
+			return err
 		}
-		_, err := tool(ctx, timer, "create-cluster", temporary, m.Layout.Schema(d), raftAddress(d, m.Node))
-		return err
+		return startAt(temporary, firstIndex())
 	})
+	return errors.Join(err, unlink(path+contentsFile))
 }
 
 // join makes a file that has the server join the others.
-func (m Member) join(ctx context.Context, d Database, nodes []string, cluster string) error {
+func (m Member) join(ctx context.Context, d Database, nodes []string, r Record) error {
 	return replace(m.Layout.File(d), func(temporary string) error {
-		args := []string{"--cid=" + cluster, "join-cluster", temporary, d.Name, raftAddress(d, m.Node)}
-		for _, n := range nodes {
+		args := []string{"--cid=" + r.Cluster, "join-cluster", temporary, d.Name, raftAddress(d, m.Node)}
+		for _, n := range union(nodes, r.nodes()) {
 			if n != m.Node {
 				args = append(args, raftAddress(d, n))
 			}
@@ -199,32 +203,54 @@ func (m Member) join(ctx context.Context, d Database, nodes []string, cluster st
 	})
 }
 
-// record writes this node's server down. Nothing may start before that: others would take it for one of an earlier
-// file, and remove it.
-func (m Member) record(ctx context.Context, d Database, alone bool) error {
+// register enters this node's server into the Record, before it starts: others would take it for one of an earlier
+// file, and remove it. It returns what it waits for.
+func (m Member) register(ctx context.Context, d Database, r Record, alone bool) (why string, err error) {
 	f, err := inspect(ctx, m.Layout.File(d))
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !f.clustered {
-		return fmt.Errorf("recording database %s: %w", d.Short, errNotClustered)
+		return "", fmt.Errorf("recording the server of database %s: %w", d.Short, errNotClustered)
 	}
-	for logged := false; ; {
-		err := m.Cluster.Registry(d).Update(ctx, func(r *Record) { r.enter(f, m.Node, alone) })
-		if err == nil {
-			return nil
-		}
-		if !logged {
-			logged = true
-			m.Log.Warn("waiting to record the server", "database", d.Short, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("recording database %s: %w", d.Short, errors.Join(ctx.Err(), err))
-		case <-time.After(again):
+	if r.Cluster != f.cluster || r.Servers[m.Node] != f.server {
+		ctx, cancel := context.WithTimeout(ctx, askWithin)
+		defer cancel()
+		if err := m.Cluster.Registry(d).Update(ctx, enter(f, m.Node, r.Cluster, alone)); err != nil {
+			return "recording the server: " + err.Error(), nil
 		}
 	}
+	if err := atomicfile.Write(m.Layout.File(d)+recordedFile, []byte(f.String()), 0o600); err != nil {
+		return "", fmt.Errorf("noting what is recorded: %w", err)
+	}
+	return "", nil
 }
 
 // errNotClustered says that a file that has just been made is not what it should be.
 var errNotClustered = errors.New("its file is not of a cluster")
+
+// wasRecorded tells whether the file is the one that was entered into the Record last.
+func (m Member) wasRecorded(d Database, f file) bool {
+	text, err := os.ReadFile(m.Layout.File(d) + recordedFile)
+	return err == nil && f.clustered && string(text) == f.String()
+}
+
+// String names the cluster and the server.
+func (f file) String() string { return f.cluster + " " + f.server + "\n" }
+
+// nodes lists the nodes of servers that are recorded.
+func (r Record) nodes() (out []string) {
+	for n, id := range r.Servers {
+		if id != removed {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func union(a, b []string) []string {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +13,12 @@ import (
 
 // status is what a Raft server says about its cluster (ovsdb-server(1), cluster/status).
 type status struct {
+	cluster string // UUID
+	id      string // UUID of the server that was asked
+	member  bool   // it takes part, and knows a leader
+	left    bool   // it was a member, and cannot be one again
 	leader  bool
+	term    float64
 	servers []server
 }
 
@@ -31,13 +37,18 @@ type server struct {
 //	n2 (7f2f at unix:/run/ovn/raft/nb/n2) next_index=8 match_index=6 last msg 13006 ms ago
 var serverLine = regexp.MustCompile(`^\s+\S+ \(([0-9a-f]{4}) at unix:(\S+)\)(.*)$`)
 
+var uuidLine = regexp.MustCompile(`\n(Cluster|Server) ID: \S+ \((\S+)\)`)
+
+var termLine = regexp.MustCompile(`\nTerm: ([0-9]+)\n`)
+
 var lastMessage = regexp.MustCompile(`last msg ([0-9]+) ms ago`)
 
 // status asks the server of this machine.
 func (m Member) status(ctx context.Context, d Database) (status, error) {
 	out, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", m.Layout.Control(d), "cluster/status", d.Name)
 	if err != nil {
-		return status{}, err
+		// A server that was removed from its cluster drops the database.
+		return status{left: strings.Contains(err.Error(), "unknown cluster")}, err
 	}
 	s, err := parseStatus(out)
 	if err != nil {
@@ -52,6 +63,20 @@ func parseStatus(text string) (s status, err error) {
 		return s, fmt.Errorf("no list of servers in %q", text)
 	}
 	s.leader = strings.Contains(head, "\nRole: leader\n")
+	s.member = strings.Contains(head, "\nStatus: cluster member\n") && !strings.Contains(head, "\nLeader: unknown\n")
+	s.left = strings.Contains(head, "\nStatus: left cluster\n")
+	for _, found := range uuidLine.FindAllStringSubmatch(head, -1) {
+		if found[1] == "Cluster" {
+			s.cluster = found[2]
+		} else {
+			s.id = found[2]
+		}
+	}
+	if found := termLine.FindStringSubmatch(head); found != nil {
+		if s.term, err = strconv.ParseFloat(found[1], 64); err != nil {
+			return s, fmt.Errorf("reading the term: %w", err)
+		}
+	}
 	for line := range strings.Lines(list) {
 		found := serverLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
 		if found == nil {
@@ -70,14 +95,15 @@ func parseStatus(text string) (s status, err error) {
 	return s, nil
 }
 
-// removable returns the server that is gone for good, if any: one on a node that shall have none, or an earlier one of
-// a node that has a new one since. nodes are those that shall run a server.
+// removable returns the server that is gone for good, if any: an earlier one of a node that has a new one since, or one
+// on a node that shall have none. nodes are those that shall run a server.
 //
 // None is removable while fewer than a majority of the rest answer: the removal could not take effect, and would keep
-// the cluster from working when the last one answers again.
+// the cluster from working when the last one answers again. A node that shall have none keeps its server until all
+// nodes that shall have one do.
 func (s status) removable(nodes []string, r Record) (server, bool) {
 	for _, v := range s.servers {
-		if v.self || !gone(v, nodes, r) {
+		if v.self || !formerOf(v, nodes, r) && (slices.Contains(nodes, v.node) || !s.complete(nodes, r)) {
 			continue
 		}
 		rest, answer := 0, 0
@@ -86,7 +112,7 @@ func (s status) removable(nodes []string, r Record) (server, bool) {
 				continue
 			}
 			rest++
-			if o.self || !o.unheard && o.silent < 2*electionTimer {
+			if o.answers() {
 				answer++
 			}
 		}
@@ -97,12 +123,23 @@ func (s status) removable(nodes []string, r Record) (server, bool) {
 	return server{}, false
 }
 
-func gone(v server, nodes []string, r Record) bool {
+// complete tells whether every node that shall have a server has one that answers.
+func (s status) complete(nodes []string, r Record) bool {
 	for _, n := range nodes {
-		if n == v.node {
-			id := r.Servers[n]
-			return id != "" && !strings.HasPrefix(id, v.id)
+		if !slices.ContainsFunc(s.servers, func(v server) bool {
+			return v.node == n && strings.HasPrefix(r.Servers[n], v.id) && v.answers()
+		}) {
+			return false
 		}
 	}
 	return len(nodes) > 0
 }
+
+// formerOf tells whether the node of a server has a new one.
+func formerOf(v server, nodes []string, r Record) bool {
+	id := r.Servers[v.node]
+	return slices.Contains(nodes, v.node) && id != "" && id != removed && !strings.HasPrefix(id, v.id)
+}
+
+// answers tells whether the leader has heard of the server in the time of two elections.
+func (v server) answers() bool { return v.self || !v.unheard && v.silent < 2*electionTimer }

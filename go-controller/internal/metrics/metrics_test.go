@@ -8,13 +8,14 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/version"
 )
 
-// Both daemons say which build they are.
+// All daemons say which build they are.
 func TestBuildInfo(t *testing.T) {
 	v := version.Get()
 	want := map[string]string{"version": v.Version, "commit": v.Commit, "goversion": v.Go}
 	for name, register := range map[string]func(prometheus.Registerer){
-		"master": func(r prometheus.Registerer) { NewMaster(r) },
-		"node":   func(r prometheus.Registerer) { NewNode(r) },
+		"master":   func(r prometheus.Registerer) { NewMaster(r) },
+		"node":     func(r prometheus.Registerer) { NewNode(r) },
+		"database": func(r prometheus.Registerer) { NewDatabase(r) },
 	} {
 		registry := prometheus.NewRegistry()
 		register(registry)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
 )
 
 // databases are those of OVN, as their containers are called.
@@ -112,13 +113,13 @@ func (c *installed) leader(t *testing.T, container, database string) (pod string
 
 // led finds the pod whose server leads a database, and what that server says of the cluster.
 func (c *installed) led(ctx context.Context, container, database string) (pod, status string, err error) {
-	pods, err := c.Kubectl(ctx, "--namespace", "ovn-kubernetes", "get", "pods", "--selector", "app=ovn-db", "--output",
+	pods, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "get", "pods", "--selector", "app=ovn-db", "--output",
 		"jsonpath={.items[*].metadata.name}").Output()
 	if err != nil {
 		return "", "", err
 	}
 	for _, p := range strings.Fields(string(pods)) {
-		out, _ := c.Kubectl(ctx, "--namespace", "ovn-kubernetes", "exec", p, "--container", container, "--", "ovs-appctl",
+		out, _ := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "exec", p, "--container", container, "--", "ovs-appctl",
 			"-t", "/run/ovn/ovn"+container+"_db.ctl", "cluster/status", database).CombinedOutput()
 		if strings.Contains(string(out), "\nRole: leader\n") {
 			return p, string(out), nil

@@ -90,6 +90,31 @@ volumeMounts:
 {{- include "northbound.kubeletMount" .root | nindent 0 }}
 {{- end }}
 
+{{/* Has a daemon of OVN started again that hangs. The argument is its control socket. A busy one may answer late. */}}
+{{- define "northbound.hangs" -}}
+startupProbe:
+  exec:
+    command: [ovs-appctl, --timeout=3, -t, {{ . }}, version]
+  timeoutSeconds: 5
+  periodSeconds: 5
+  failureThreshold: 720
+livenessProbe:
+  exec:
+    command: [ovs-appctl, --timeout=25, -t, {{ . }}, version]
+  timeoutSeconds: 30
+  periodSeconds: 30
+  failureThreshold: 4
+{{- end }}
+
+{{/* How programs in the databases' pods find all servers of a database. Arguments: name, nodes. */}}
+{{- define "northbound.servers" -}}
+{{- if .nodes }}
+{{- printf "unix:/run/ovn/peers/%s/%s" .name (join (printf ",unix:/run/ovn/peers/%s/" .name) .nodes) }}
+{{- else }}
+{{- printf "unix:/run/ovn/ovn%s_db.sock" .name }}
+{{- end }}
+{{- end }}
+
 {{/* Annotations of what helm makes after `helm uninstall`, in the order of these weights, and removes when it is done. */}}
 {{- define "northbound.afterUninstall" -}}
 helm.sh/hook: post-delete

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -24,7 +25,8 @@ const Port = 6643
 const (
 	dialWithin      = 5 * time.Second
 	handshakeWithin = 10 * time.Second
-	maxHandshakes   = 64 // at the same time, so that strangers cost little
+	maxHandshakes   = 64 // with strangers, at the same time, so that they cost little
+	retry           = time.Second
 )
 
 // Channel is one kind of connection.
@@ -53,17 +55,21 @@ func (l *Link) Serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening for the databases of other machines: %w", err)
 	}
-	shaking := make(chan struct{}, maxHandshakes)
-	return accept(ctx, listener, func(ctx context.Context, c net.Conn) {
-		select {
-		case shaking <- struct{}{}:
-		default:
-			return // the other side tries again
+	strangers := make(chan struct{}, maxHandshakes)
+	l.accept(ctx, listener, func(ctx context.Context, c net.Conn) {
+		done := func() {}
+		if !l.known(c.RemoteAddr()) {
+			select {
+			case strangers <- struct{}{}:
+				done = func() { <-strangers }
+			default:
+				return
+			}
 		}
 		inner, target, err := l.handshake(ctx, c)
-		<-shaking
+		done()
 		if err != nil {
-			l.Log.Warn("a connection to the databases was refused", "from", c.RemoteAddr().String(), "error", err)
+			l.Log.Info("a connection to the databases was refused", "from", c.RemoteAddr().String(), "error", err)
 			return
 		}
 		var d net.Dialer
@@ -74,6 +80,21 @@ func (l *Link) Serve(ctx context.Context) error {
 		}
 		forward(ctx, inner, out)
 	})
+	return nil
+}
+
+// known tells whether an address is one of the other machines'.
+func (l *Link) known(a net.Addr) bool {
+	from, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return false
+	}
+	for _, addrs := range l.Addresses() {
+		if slices.Contains(addrs, from.Addr().Unmap()) {
+			return true
+		}
+	}
+	return false
 }
 
 // handshake finds out who connects, and to which socket.
@@ -116,43 +137,50 @@ func (l *Link) Lead(ctx context.Context, again time.Duration) {
 				running.Go(func() { l.lead(ctx, ch, node) })
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !wait(ctx, again) {
 			return
-		case <-time.After(again):
 		}
 	}
 }
 
 // lead has one socket lead to a node.
 func (l *Link) lead(ctx context.Context, ch Channel, node string) {
-	listener, err := listenUnix(ctx, ch.Source(node))
-	if err != nil {
-		l.Log.Error("a node's database cannot be reached", "node", node, "channel", ch.Protocol, "error", err)
-		return
+	log := l.Log.With("node", node, "channel", ch.Protocol)
+	var listener net.Listener
+	for logged := false; listener == nil; {
+		var err error
+		if listener, err = listenUnix(ctx, ch.Source(node)); err == nil {
+			break
+		}
+		if !logged {
+			logged = true
+			log.Error("a node's database cannot be reached", "error", err)
+		}
+		if !wait(ctx, retry) {
+			return
+		}
 	}
 	var mutex sync.Mutex
 	logged := ""
-	log := func(text string) {
+	reached := func(err error) {
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
 		mutex.Lock()
 		defer mutex.Unlock()
 		if text != logged && text != "" {
-			l.Log.Info("a node's database is not reached", "node", node, "channel", ch.Protocol, "error", text)
+			log.Info("a node's database is not reached", "error", err)
 		}
 		logged = text
 	}
-	err = accept(ctx, listener, func(ctx context.Context, c net.Conn) {
+	l.accept(ctx, listener, func(ctx context.Context, c net.Conn) {
 		out, err := l.dial(ctx, ch, node)
-		if err != nil {
-			log(err.Error())
-			return
+		reached(err)
+		if err == nil {
+			forward(ctx, c, out)
 		}
-		log("")
-		forward(ctx, c, out)
 	})
-	if err != nil && ctx.Err() == nil {
-		l.Log.Error("a node's database cannot be reached any more", "node", node, "channel", ch.Protocol, "error", err)
-	}
 }
 
 // dial connects to a node, at any of its addresses.
@@ -165,9 +193,9 @@ func (l *Link) dial(ctx context.Context, ch Channel, node string) (net.Conn, err
 			return nil, tlsErr
 		}
 		config.NextProtos = []string{ch.Protocol}
-		d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialWithin}, Config: config}
+		d := tls.Dialer{Config: config}
 		var c net.Conn
-		ctx, cancel := context.WithTimeout(ctx, dialWithin)
+		ctx, cancel := context.WithTimeout(ctx, dialWithin/time.Duration(len(addrs)))
 		c, err = d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, uint16(l.Port)).String())
 		cancel()
 		if err == nil {
@@ -178,8 +206,18 @@ func (l *Link) dial(ctx context.Context, ch Channel, node string) (net.Conn, err
 	return nil, err
 }
 
+// wait waits, and returns false if ctx has ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 // accept handles the listener's connections until ctx ends, and closes each when its handler returns.
-func accept(ctx context.Context, listener net.Listener, handle func(context.Context, net.Conn)) error {
+func (l *Link) accept(ctx context.Context, listener net.Listener, handle func(context.Context, net.Conn)) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	stop := context.AfterFunc(ctx, func() { listener.Close() }) //nolint:errcheck // nothing is written to it
@@ -187,10 +225,12 @@ func accept(ctx context.Context, listener net.Listener, handle func(context.Cont
 	for {
 		c, err := listener.Accept()
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
-		if err != nil {
-			return fmt.Errorf("accepting connections at %s: %w", listener.Addr(), err)
+		if err != nil { // such as too many open files
+			l.Log.Warn("a connection was not accepted", "at", listener.Addr().String(), "error", err)
+			wait(ctx, retry)
+			continue
 		}
 		running.Go(func() {
 			defer c.Close() //nolint:errcheck // the other side has seen the end

@@ -38,13 +38,18 @@ type Cluster struct {
 
 var _ dbserver.Cluster = Cluster{}
 
-// Nodes reads the annotation of the Service.
+// Nodes reads the annotation of the Service. A Service without it is an error: nobody must take it for one that names
+// no node.
 func (c Cluster) Nodes(ctx context.Context) ([]string, error) {
 	s, err := c.Kube.CoreV1().Services(c.Service.Namespace).Get(ctx, c.Service.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading Service %s: %w", c.Service, err)
 	}
-	return strings.FieldsFunc(s.Annotations[NodesAnnotation], func(r rune) bool { return r == ',' }), nil
+	text, ok := s.Annotations[NodesAnnotation]
+	if !ok {
+		return nil, fmt.Errorf("reading Service %s: it has no annotation %s", c.Service, NodesAnnotation)
+	}
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' }), nil
 }
 
 // Addresses lists the addresses of the Service's pods, by node. The pods are in the network of their nodes.
@@ -102,14 +107,16 @@ func (r registry) Read(ctx context.Context) (dbserver.Record, error) {
 }
 
 // Update changes the ConfigMap, and makes it if it is missing.
-func (r registry) Update(ctx context.Context, change func(*dbserver.Record)) error {
+func (r registry) Update(ctx context.Context, change func(*dbserver.Record) error) error {
 	objects := r.kube.CoreV1().ConfigMaps(r.namespace)
 	raced := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err := retry.OnError(retry.DefaultRetry, raced, func() error {
 		o, err := objects.Get(ctx, r.name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			var v dbserver.Record
-			change(&v)
+			if err := change(&v); err != nil {
+				return err
+			}
 			_, err = objects.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: r.name}, Data: encode(v)},
 				metav1.CreateOptions{})
 			return err
@@ -118,7 +125,9 @@ func (r registry) Update(ctx context.Context, change func(*dbserver.Record)) err
 			return err
 		}
 		v := decode(o.Data)
-		change(&v)
+		if err := change(&v); err != nil {
+			return err
+		}
 		o.Data = encode(v)
 		_, err = objects.Update(ctx, o, metav1.UpdateOptions{})
 		return err
