@@ -90,17 +90,17 @@ volumeMounts:
 {{- include "northbound.kubeletMount" .root | nindent 0 }}
 {{- end }}
 
-{{/* Has a daemon of OVN started again that hangs. The argument is its control socket. A busy one may answer late. */}}
+{{/* Has a daemon of OVN started again that hangs. The argument is its name or control socket. A busy one may answer late. */}}
 {{- define "northbound.hangs" -}}
 startupProbe:
   exec:
-    command: [ovs-appctl, --timeout=3, -t, {{ . }}, version]
+    command: [ovn-appctl, --timeout=3, -t, {{ . }}, version]
   timeoutSeconds: 5
   periodSeconds: 5
   failureThreshold: 720
 livenessProbe:
   exec:
-    command: [ovs-appctl, --timeout=25, -t, {{ . }}, version]
+    command: [ovn-appctl, --timeout=25, -t, {{ . }}, version]
   timeoutSeconds: 30
   periodSeconds: 30
   failureThreshold: 4
