@@ -130,10 +130,13 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.what, have, c.want)
 		}
 	}
-	if have := v.File("/r", "/w"); have != "/w/conformance.md" {
+	if have := v.File("/r", "/w", false); have != "/w/conformance.md" {
 		t.Errorf("with a spec that was not run it is written to %s", have)
 	}
-	if have := (Verdict{Passed: v.Passed, Broken: v.Broken}).File("/r", "/w"); have != "/r/docs/conformance.md" {
+	if have := (Verdict{Passed: v.Passed}).File("/r", "/w", true); have != "/r/docs/conformance/chart.md" {
+		t.Errorf("File of a cluster of the chart: %s, want /r/docs/conformance/chart.md", have)
+	}
+	if have := (Verdict{Passed: v.Passed, Broken: v.Broken}).File("/r", "/w", false); have != "/r/docs/conformance.md" {
 		t.Errorf("when all were run it is written to %s", have)
 	}
 	want := "failed and isn't in failing.txt: new\npassed and is in failing.txt: mended"

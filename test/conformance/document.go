@@ -61,17 +61,21 @@ func (v Verdict) Err() error {
 	return fmt.Errorf("the results aren't as expected:\n%s", strings.Join(lines, "\n"))
 }
 
-// File is the path for the document: docs/conformance.md of the repository. While some specs were not run, it is
-// conformance.md in the directory of the results.
-func (v Verdict) File(repository, work string) string {
+// File is the path for the document: docs/conformance.md of the repository, or docs/conformance/chart.md for a cluster
+// of the Helm chart. While some specs were not run, it is conformance.md in the directory of the results.
+func (v Verdict) File(repository, work string, chart bool) string {
 	if len(v.Missing) > 0 {
 		return filepath.Join(work, "conformance.md")
+	}
+	if chart {
+		return filepath.Join(repository, "docs", "conformance", "chart.md")
 	}
 	return filepath.Join(repository, "docs", "conformance.md")
 }
 
-// Document is the content of docs/conformance.md.
+// Document is the content of docs/conformance.md, or of docs/conformance/chart.md.
 type Document struct {
+	Chart     bool   // the cluster was installed by the Helm chart
 	Version   string // of Kubernetes
 	System    sandbox.System
 	Selection Selection
@@ -97,12 +101,11 @@ has no SCTP, the image of the tests has one in user space.
 
 // Write writes the document.
 func (d Document) Write(w io.Writer) error {
+	if d.Chart {
+		return d.writeChart(w)
+	}
 	v := Judge(d.Selection.Run, d.Failing, d.Results)
 	failed := slices.Sorted(slices.Values(slices.Concat(v.Failing, v.Broken)))
-	excluded := 0
-	for _, names := range d.Selection.Excluded {
-		excluded += len(names)
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Conformance
 
@@ -125,16 +128,8 @@ it can be reached, and else that of Debian 13. To use Debian 13's in any case:
 | | all | Conformance |
 |---|---|---|
 `, SIG, d.Version, d.System.OVN, d.System.OpenVSwitch)
-	row := func(what string, names []string) {
-		fmt.Fprintf(&b, "| %s | %d | %d |\n", what, len(names), conformance(names))
-	}
-	row("pass", v.Passed)
-	row("fail", failed)
-	row("skip themselves", v.Skipped)
-	if len(v.Missing) > 0 {
-		row("not run yet", v.Missing)
-	}
-	row("excluded", slices.Concat(slices.Collect(maps.Values(d.Selection.Excluded))...))
+	d.table(&b, v, failed)
+	b.WriteString("\nThe same specs on a cluster of the Helm chart: [results](conformance/chart.md).\n")
 	b.WriteString(clusterPolicySection)
 	d.failures(&b, failed)
 	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)), func(name string) string {
@@ -150,6 +145,44 @@ it can be reached, and else that of Debian 13. To use Debian 13's in any case:
 			item(&b, short(name))
 		}
 	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// table ends the table of counts.
+func (d Document) table(b *strings.Builder, v Verdict, failed []string) {
+	row := func(what string, names []string) {
+		fmt.Fprintf(b, "| %s | %d | %d |\n", what, len(names), conformance(names))
+	}
+	row("pass", v.Passed)
+	row("fail", failed)
+	row("skip themselves", v.Skipped)
+	if len(v.Missing) > 0 {
+		row("not run yet", v.Missing)
+	}
+	row("excluded", slices.Concat(slices.Collect(maps.Values(d.Selection.Excluded))...))
+}
+
+// writeChart writes the document about a cluster of the Helm chart. It names only what does not pass.
+func (d Document) writeChart(w io.Writer) error {
+	v := Judge(d.Selection.Run, d.Failing, d.Results)
+	failed := slices.Sorted(slices.Values(slices.Concat(v.Failing, v.Broken)))
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Conformance of the Helm chart
+
+The same [specs](../conformance.md), of %s, with OVN %s and Open vSwitch %s. OVN's databases,
+masters, ovn-controllers and agents are pods of the [chart](../operate/install.md). This command runs them and writes
+this page:
+
+`+"```\nSANDBOX_INSTALL=chart make conformance\n```"+`
+
+| | all | Conformance |
+|---|---|---|
+`, d.Version, d.System.OVN, d.System.OpenVSwitch)
+	d.table(&b, v, failed)
+	d.failures(&b, failed)
+	section(&b, "Skip themselves", v.Skipped, func(name string) string { return oneLine(d.Results[name].Message) })
+	section(&b, "Not run yet", v.Missing, nil)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -67,8 +67,8 @@ func completionCommand() *cli.Command {
 // manCommand is `ovnkube man`.
 func manCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "man",
-		Usage: "print the manual page ovnkube(8)",
+		Name:        "man",
+		Usage:       "print the manual page ovnkube(8)",
 		Description: "`ovnkube man | man -l -` shows it. `ovnkube man > /usr/local/share/man/man8/ovnkube.8` installs it.",
 		Action: func(c *cli.Context) error {
 			text, err := newApp().ToManWithSection(8)

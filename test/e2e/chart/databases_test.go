@@ -74,9 +74,9 @@ func (c *installed) databasePod(t *testing.T, node string) string {
 		"--output", "jsonpath={.items[*].metadata.name}")
 }
 
-var serverLine = regexp.MustCompile(`\([0-9a-f]{4} at unix:raft/(?:nb|sb)/(\S+)\)`)
+var serverLine = regexp.MustCompile(`\(([0-9a-f]{4}) at unix:raft/(?:nb|sb)/(\S+)\)`)
 
-// members waits until both databases' clusters have exactly one server on each of these nodes, and a leader.
+// members waits until both databases' clusters have a leader, and exactly the recorded server of each of these nodes.
 func (c *installed) members(t *testing.T, nodes ...string) {
 	t.Helper()
 	for _, d := range databases {
@@ -85,17 +85,48 @@ func (c *installed) members(t *testing.T, nodes ...string) {
 			if err != nil {
 				return err.Error()
 			}
-			var have []string
+			var have, want []string
 			for _, found := range serverLine.FindAllStringSubmatch(status, -1) {
-				have = append(have, found[1])
+				have = append(have, found[2]+" "+found[1])
+			}
+			for _, n := range nodes {
+				id, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "get", "configmap",
+					"ovn-"+d.container+"-cluster", "--output", `jsonpath={.data.server\.`+n+`}`).Output()
+				if err != nil || len(id) < 4 {
+					return fmt.Sprintf("no server of node %s is recorded: %q, %v", n, id, err)
+				}
+				want = append(want, n+" "+string(id[:4]))
 			}
 			slices.Sort(have)
-			if !slices.Equal(have, nodes) {
-				return fmt.Sprintf("the cluster has servers on %v, want %v:\n%s", have, nodes, status)
+			if !slices.Equal(have, want) {
+				return fmt.Sprintf("the cluster has the servers %v, want %v:\n%s", have, want, status)
 			}
-			return ""
+			return c.measured(ctx, d.container, len(nodes))
 		})
 	}
+}
+
+// measured tells whether the metrics of the nodes have one leader of a database, and this many servers.
+func (c *installed) measured(ctx context.Context, database string, servers int) string {
+	sum := map[string]float64{}
+	for _, n := range c.Nodes {
+		text, err := n.Get(ctx, "http://127.0.0.1:9411/metrics")
+		if err != nil {
+			continue // a node without databases
+		}
+		for line := range strings.Lines(text) {
+			var value float64
+			name, number, _ := strings.Cut(strings.TrimSpace(line), `{database="`+database+`"} `)
+			if _, err := fmt.Sscan(number, &value); err == nil {
+				sum[name] += value
+			}
+		}
+	}
+	if up, leaders := sum["northbound_database_up"], sum["northbound_database_leader"]; up != float64(servers) || leaders != 1 {
+		return fmt.Sprintf("metrics: %v servers of database %s are up, and %v lead; want %d and 1", up, database, leaders,
+			servers)
+	}
+	return ""
 }
 
 // leader waits for a leader, and returns its pod.

@@ -84,6 +84,10 @@ func run(c *cli.Context) error {
 	o.OVN = system.From
 	o.Failing, older = l.Known(system.Release)
 	o.Work = filepath.Join(o.Work, "ovn-"+system.OVN) // do not continue with the results of another OVN
+	chart := os.Getenv(sandbox.InstallVariable) == sandbox.InstallChart
+	if chart {
+		o.Work += "-chart"
+	}
 	results, ran := conformance.Run(c.Context, o, selection.Run)
 	verdict := conformance.Judge(selection.Run, o.Failing, results)
 	fmt.Fprintf(c.App.Writer, "%d passed, %d failed as known, %d failed, %d skipped themselves, %d not run\n",
@@ -91,9 +95,9 @@ func run(c *cli.Context) error {
 	if o.Focus != nil || results == nil {
 		return errors.Join(ran, verdict.Err())
 	}
-	document := conformance.Document{Version: version, System: system.System, Selection: selection, Failing: o.Failing,
+	document := conformance.Document{Chart: chart, Version: version, System: system.System, Selection: selection, Failing: o.Failing,
 		Older: older, Results: results}
-	file := verdict.File(root, o.Work)
+	file := verdict.File(root, o.Work, chart)
 	fmt.Fprintln(c.App.Writer, "They are in", file)
 	return errors.Join(ran, write(file, document), verdict.Err())
 }
