@@ -40,8 +40,8 @@ func completionCommand() *cli.Command {
 		Name:      "completion",
 		Usage:     "print a script that completes commands and flags in a shell",
 		ArgsUsage: "bash|zsh|fish",
-		Description: "In bash and zsh, type `source <(ovnkube completion bash)`, or the same with zsh. In zsh, compinit must\n" +
-			"have run before. In fish, type `ovnkube completion fish | source`.",
+		Description: "In bash and zsh, type `source <(ovnkube completion bash)`, or the same with zsh. In zsh,\n" +
+			"compinit must have run before. In fish, type `ovnkube completion fish | source`.",
 		Before: func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {
 			scripts := map[string]func() (string, error){

@@ -33,8 +33,8 @@ func databaseServeCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "serve",
 		Usage: "run the server of one database, as a member of the database's Raft cluster",
-		Description: "Makes the database's file first: it creates the cluster, or joins it. Then ovsdb-server takes the\n" +
-			"place of this program.",
+		Description: "Makes the database's file first: it creates the cluster, or joins it. Then ovsdb-server takes\n" +
+			"the place of this program.",
 		Flags: slices.Concat([]cli.Flag{
 			stringFlag("database", "", "`NAME` of the database: nb or sb; required"),
 		}, databaseFlags()),
@@ -69,8 +69,8 @@ func databaseMaintainCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "maintain",
 		Usage: "configure the databases of this node, and connect them with those of other nodes",
-		Description: "Where this node's server leads a database, it upgrades the schema, has all servers listen for clients,\n" +
-			"and removes servers that are gone. Connections between the nodes use TCP port 6643, with TLS.",
+		Description: "Where this node's server leads a database, it upgrades the schema, has all servers listen for\n" +
+			"clients, and removes servers that are gone. Connections between the nodes use TCP port 6643, with TLS.",
 		Flags: slices.Concat([]cli.Flag{
 			stringFlag("listen", "[::]", "`ADDRESS` that the servers listen on; [::] is all of both families"),
 			metricsFlag("127.0.0.1:9411"),
@@ -129,7 +129,8 @@ func databaseMember(c *cli.Context) (dbserver.Member, database.Cluster, error) {
 // maintain keeps both databases, and the connections between nodes, until ctx ends.
 func maintain(ctx context.Context, m dbserver.Member, cluster database.Cluster, metricsAddress string) error {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Metrics = metrics.NewDatabase(registry)
 	web, err := health.Listen(metricsAddress, registry, health.Probes{}, m.Log)
 	if err != nil {

@@ -87,8 +87,8 @@ func (s *servers) look(ctx context.Context) (found []string, all bool, err error
 	return s.service.Addresses(ctx, s.clients.Kube)
 }
 
-// follow returns an error that is errMoved once all servers are there, and one of them is new. One that is missing changes
-// nothing: its pod may be about to start. It returns nil when ctx ends.
+// follow returns an error that is errMoved once all servers are there, and one of them is new. One that is missing
+// changes nothing: its pod may be about to start. It returns nil when ctx ends.
 func (s *servers) follow(ctx context.Context, again time.Duration) error {
 	for {
 		select {

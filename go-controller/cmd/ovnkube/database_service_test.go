@@ -31,7 +31,8 @@ func TestServersFollow(t *testing.T) {
 	s := &servers{service: database.Service{Namespace: "ovn-kubernetes", Name: "ovn-db", Port: "sb"},
 		clients: &client.Clients{Kube: kube}, log: slog.New(slog.DiscardHandler)}
 	var err error
-	if s.found, _, err = s.look(t.Context()); err != nil || !slices.Equal(s.found, []string{"ssl:172.18.0.10:6642", "ssl:172.18.0.11:6642"}) {
+	want := []string{"ssl:172.18.0.10:6642", "ssl:172.18.0.11:6642"}
+	if s.found, _, err = s.look(t.Context()); err != nil || !slices.Equal(s.found, want) {
 		t.Fatalf("look: %q, %v", s.found, err)
 	}
 	ended := make(chan error, 1)

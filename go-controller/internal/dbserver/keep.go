@@ -163,8 +163,9 @@ func oneIf(yes bool) float64 {
 
 // WatchNorthd measures whether the ovn-northd of this machine is the active one, until ctx ends.
 func (m Member) WatchNorthd(ctx context.Context) {
+	socket := filepath.Join(m.Layout.Run, "ovn-northd.ctl")
 	for {
-		out, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", filepath.Join(m.Layout.Run, "ovn-northd.ctl"), "status")
+		out, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", socket, "status")
 		m.Metrics.Northd.Set(oneIf(err == nil && strings.Contains(out, "active")))
 		select {
 		case <-ctx.Done():

@@ -22,8 +22,8 @@ var errChanged = errors.New("the record of the cluster has changed")
 type Registry interface {
 	// Read returns a zero Record if there is none.
 	Read(ctx context.Context) (Record, error)
-	// Update changes the Record, and makes it first if there is none. change may be called more than once. Its error keeps
-	// the Record as it is; Update wraps it.
+	// Update changes the Record, and makes it first if there is none. change may be called more than once. Its error
+	// keeps the Record as it is; Update wraps it.
 	Update(ctx context.Context, change func(*Record) error) error
 }
 

@@ -82,7 +82,8 @@ func parseStatus(text string) (s status, err error) {
 		if found == nil {
 			break // of the next section
 		}
-		v := server{id: found[1], node: filepath.Base(found[2]), self: strings.Contains(found[3], "(self)"), unheard: true}
+		v := server{id: found[1], node: filepath.Base(found[2]), unheard: true}
+		v.self = strings.Contains(found[3], "(self)")
 		if last := lastMessage.FindStringSubmatch(found[3]); last != nil {
 			ms, err := strconv.ParseInt(last[1], 10, 64)
 			if err != nil {

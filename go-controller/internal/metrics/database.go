@@ -27,7 +27,7 @@ func NewDatabase(r prometheus.Registerer) *Database {
 		return f.NewGaugeVec(prometheus.GaugeOpts(opts(name, help)), []string{"database"})
 	}
 	return &Database{
-		Up:     of("database_up", "1 if the server of this node answers, takes part in its Raft cluster, and knows a leader."),
+		Up:     of("database_up", "1 if the server of this node takes part in its Raft cluster, and knows a leader."),
 		Leader: of("database_leader", "1 if the server of this node leads the database. One of all servers should."),
 		Term:   of("database_raft_term", "Raft term: the number of elections so far, about."),
 		Servers: of("database_servers",

@@ -211,10 +211,11 @@ func (c *installed) replaced(t *testing.T) {
 	c.newPod(t, "after-deletion")
 }
 
-// newPod makes a pod and removes it.
-func (c *installed) newPod(t *testing.T, name string) {
+// newPod makes a pod and removes it. flags are those of kubectl run.
+func (c *installed) newPod(t *testing.T, name string, flags ...string) {
 	t.Helper()
-	machines.Kubectl(t, c.Cluster, "", "run", name, "--image=localhost/echo:1", "--restart=Never")
+	machines.Kubectl(t, c.Cluster, "", append([]string{"run", name, "--image=localhost/echo:1", "--restart=Never"},
+		flags...)...)
 	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod/"+name)
 	machines.Kubectl(t, c.Cluster, "", "delete", "pod", name, "--grace-period=0", "--force")
 }

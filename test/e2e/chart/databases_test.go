@@ -15,8 +15,8 @@ import (
 // databases are those of OVN, as their containers are called.
 var databases = []struct{ container, name string }{{"nb", "OVN_Northbound"}, {"sb", "OVN_Southbound"}}
 
-// threeDatabases goes from one server of each database to three, loses a leader, a disk, and two disks, and goes back to
-// one. Pods that ping each other lose nothing.
+// threeDatabases goes from one server of each database to three, loses a leader, a disk, and two disks, and goes back
+// to one. Pods that ping each other lose nothing.
 func (c *installed) threeDatabases(t *testing.T) {
 	o, page := c.operator(t), blocks(t, "## Three databases")
 	if len(page) != 3 {
@@ -47,7 +47,9 @@ func (c *installed) threeDatabases(t *testing.T) {
 	o.does(t, page[2])
 	c.members(t, "n2")
 	c.settled(t)
-	c.newPod(t, "after-two-lost-disks")
+	for _, n := range all { // each ovn-controller knew the former cluster
+		c.newPod(t, "after-two-lost-disks-"+n, "--overrides", `{"spec":{"nodeName":"`+n+`"}}`)
+	}
 	c.streams = nil
 }
 
@@ -59,7 +61,7 @@ func (c *installed) loseDisk(t *testing.T, nodes ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files := machines.Run(t, n, "sh", "-c", "ls -A /var/lib/northbound/ovn | grep '_db.db$' && rm -rf /var/lib/northbound/ovn/*")
+		files := machines.Run(t, n, "sh", "-c", "cd /var/lib/northbound/ovn; ls -A | grep '_db.db$' && rm -rf *")
 		if want := "ovnnb_db.db\novnsb_db.db"; strings.TrimSpace(files) != want {
 			t.Fatalf("node %s has the files %q of databases, want %q", name, files, want)
 		}
@@ -122,7 +124,8 @@ func (c *installed) measured(ctx context.Context, database string, servers int) 
 			}
 		}
 	}
-	if up, leaders := sum["northbound_database_up"], sum["northbound_database_leader"]; up != float64(servers) || leaders != 1 {
+	up, leaders := sum["northbound_database_up"], sum["northbound_database_leader"]
+	if up != float64(servers) || leaders != 1 {
 		return fmt.Sprintf("metrics: %v servers of database %s are up, and %v lead; want %d and 1", up, database, leaders,
 			servers)
 	}

@@ -115,7 +115,11 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("%d writes, want four: each of two met a conflict", conflicts)
 	}
 	refuse := errors.New("not this one")
-	if err := r.Update(t.Context(), func(v *dbserver.Record) error { v.Cluster = "c2"; return refuse }); !errors.Is(err, refuse) {
+	err := r.Update(t.Context(), func(v *dbserver.Record) error {
+		v.Cluster = "c2"
+		return refuse
+	})
+	if !errors.Is(err, refuse) {
 		t.Errorf("Update: %v, want %v", err, refuse)
 	}
 	if got, err := r.Read(t.Context()); err != nil || got.Cluster != "c1" {

@@ -95,8 +95,8 @@ func run(c *cli.Context) error {
 	if o.Focus != nil || results == nil {
 		return errors.Join(ran, verdict.Err())
 	}
-	document := conformance.Document{Chart: chart, Version: version, System: system.System, Selection: selection, Failing: o.Failing,
-		Older: older, Results: results}
+	document := conformance.Document{Chart: chart, Version: version, System: system.System, Selection: selection,
+		Failing: o.Failing, Older: older, Results: results}
 	file := verdict.File(root, o.Work, chart)
 	fmt.Fprintln(c.App.Writer, "They are in", file)
 	return errors.Join(ran, write(file, document), verdict.Err())
