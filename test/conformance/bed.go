@@ -85,8 +85,9 @@ func (b *bed) prepareSpecs(ctx context.Context, log *progress.Log) error {
 	if err := b.reachPods(ctx); err != nil {
 		return fmt.Errorf("letting the API server reach pods: %w", err)
 	}
-	for _, n := range b.Nodes { // hostPort needs portmap, which the product chains if it is installed
-		if _, err := n.Run(ctx, "ln", "--symbolic", "/usr/lib/cni/portmap", member.CNIBinDir+"/portmap"); err != nil {
+	// hostPort needs portmap, which the product chains if it is installed. A pod of the chart sees this directory alone.
+	for _, n := range b.Nodes {
+		if _, err := n.Run(ctx, "cp", "/usr/lib/cni/portmap", member.CNIBinDir+"/portmap"); err != nil {
 			return err
 		}
 	}
