@@ -23,7 +23,7 @@ func TestServersFollow(t *testing.T) {
 	name, port := "sb", int32(6642)
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ovn-kubernetes", Name: "a",
-			Labels: map[string]string{discoveryv1.LabelServiceName: "ovn-db"}},
+			Labels: map[string]string{discoveryv1.LabelServiceName: "ovn-db", database.CountLabel: "2"}},
 		Ports:     []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"172.18.0.11"}}, {Addresses: []string{"172.18.0.10"}}},
 	}

@@ -1,6 +1,9 @@
 package dbserver
 
 import (
+	"bufio"
+	"bytes"
+	"crypto/sha1"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -115,40 +118,97 @@ func TestReplacedNode(t *testing.T) {
 	<-n4.ended
 }
 
-// TestRecord restores a record that was deleted, and ends a server of a cluster that is not the recorded one.
+// TestRecord restores a record that was deleted, or is of an earlier cluster. It ends a server when a later cluster is
+// recorded.
 func TestRecord(t *testing.T) {
 	w := newWorld(t, "n1")
 	n1 := w.start(t, "n1", freePort(t))
 	members(t, n1)
-	want := w.record["nb"]
-	forget := func(r *Record) error { *r = Record{}; return nil }
-	if err := w.Registry(Databases()[0]).Update(t.Context(), forget); err != nil {
-		t.Fatal(err)
+	registry := w.Registry(Databases()[0])
+	want, err := registry.Read(t.Context())
+	if err != nil || want.Cluster == "" || want.Generation == 0 {
+		t.Fatalf("the record is %+v, %v", want, err)
 	}
-	testkit.Eventually(t, "the record", func() string {
-		have, err := w.Registry(Databases()[0]).Read(t.Context())
-		if err != nil || have.Cluster != want.Cluster || !maps.Equal(have.Servers, want.Servers) {
-			return fmt.Sprintf("%+v, %v, want %+v", have, err, want)
+	becomes := func(now Record) {
+		t.Helper()
+		if err := registry.Update(t.Context(), func(r *Record) error { *r = now; return nil }); err != nil {
+			t.Fatal(err)
 		}
-		return ""
-	})
-	if err := w.Registry(Databases()[0]).Update(t.Context(), func(r *Record) error {
-		r.Cluster = "another"
-		return nil
-	}); err != nil {
-		t.Fatal(err)
 	}
+	for _, now := range []Record{
+		{},
+		{Cluster: "another", Generation: want.Generation - 1, Servers: map[string]string{"n1": "former"}},
+		{Cluster: want.Cluster, Generation: want.Generation, Servers: map[string]string{"n1": "former"}},
+	} {
+		becomes(now)
+		testkit.Eventually(t, "the record", func() string {
+			have, err := registry.Read(t.Context())
+			if err != nil || have.Cluster != want.Cluster || have.Generation != want.Generation ||
+				!maps.Equal(have.Servers, want.Servers) {
+				return fmt.Sprintf("after %+v it is %+v, %v, want %+v", now, have, err, want)
+			}
+			return ""
+		})
+	}
+	becomes(Record{Cluster: "another", Generation: want.Generation + 1})
 	select {
 	case <-n1.ended:
 	case <-time.After(60 * time.Second):
-		t.Fatal("the server goes on although another cluster is recorded")
+		t.Fatal("the server goes on although a later cluster is recorded")
 	}
+}
+
+// TestInterruptedJoin starts again with the file of a server that has the cluster's contents and is no member yet.
+func TestInterruptedJoin(t *testing.T) {
+	w := newWorld(t, "n1", "n2", "n3")
+	port := freePort(t)
+	n1, n2, n3 := w.start(t, "n1", port), w.start(t, "n2", port), w.start(t, "n3", port)
+	members(t, n1, n2, n3)
+	n3.stop()
+	path := n3.Layout.File(Databases()[0])
+	f, err := inspect(t.Context(), path)
+	if err != nil || !f.joined {
+		t.Fatalf("inspect: %+v, %v, want a member", f, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := n1.status(t.Context(), Databases()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The same file without the lists of servers that have this one.
+	var out bytes.Buffer
+	for in := bufio.NewReader(bytes.NewReader(text)); ; {
+		r, err := readRecord(in, int64(len(text)))
+		if err != nil {
+			break
+		}
+		delete(r, "servers")
+		if r["prev_servers"] != nil {
+			r["prev_servers"] = json.RawMessage(`{"` + status.id + `":"unix:raft/nb/n1"}`)
+		}
+		body, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&out, "%s %d %x\n%s", magic, len(body), sha1.Sum(body), body)
+	}
+	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := inspect(t.Context(), path); err != nil || f.joined {
+		t.Fatalf("inspect: %+v, %v, want no member", f, err)
+	}
+	n3 = w.start(t, "n3", port)
+	members(t, n1, n2, n3)
 }
 
 // TestEnterRaced refuses to enter a server when the record is of another cluster than before.
 func TestEnterRaced(t *testing.T) {
 	r := Record{Cluster: "c2"}
-	if err := enter(file{cluster: "c1", server: "s1"}, "n1", "c1", false)(&r); !errors.Is(err, errChanged) {
+	if err := enter(file{cluster: "c1", server: "s1"}, 1, "n1", "c1", false)(&r); !errors.Is(err, errChanged) {
 		t.Errorf("enter: %v, want %v", err, errChanged)
 	}
 }

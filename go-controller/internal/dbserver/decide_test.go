@@ -37,7 +37,9 @@ func TestDecide(t *testing.T) {
 		{"the pod has come from another node", none, nil, another, wait},
 		{"one server of three is left", mine, three[:1], all, create},
 		{"the two others have been removed", mine, three[:1], left, keepFile},
-		{"all three are lost", none, three[:1], all, create},
+		{"all three are lost", none, three[:1], all, wait},
+		{"all three are lost, and the record was deleted", none, three[:1], nobody, create},
+		{"another node is named by mistake", mine, three[:1], another, wait},
 		{"another node is named", mine, three[1:2], all, wait},
 
 		{"installation, the first node", none, three, nobody, create},

@@ -20,7 +20,7 @@ import (
 type file struct {
 	exists    bool
 	clustered bool
-	joined    bool   // its server has been a member of the cluster
+	joined    bool   // its server is a member of the cluster, as far as the file knows
 	address   string // of the Raft server
 	cluster   string // UUID
 	server    string // UUID
@@ -51,7 +51,7 @@ func inspect(ctx context.Context, path string) (f file, err error) {
 			return f, err
 		}
 	}
-	f.joined, err = hasJoined(path)
+	f.joined, err = isMember(path, f.server)
 	return f, err
 }
 
@@ -86,9 +86,9 @@ const (
 // keepReplaced is how many files are kept that others have replaced.
 const keepReplaced = 3
 
-// replace makes a new file at path. make gets the name to write to. The former file is kept beside it. path has the
-// former file or the new one at each moment.
-func replace(path string, make func(temporary string) error) error {
+// replace makes a new file at path. make gets the name to write to. The former file is kept beside it, unless it is
+// worthless. path has the former file or the new one at each moment.
+func replace(path string, worthless bool, make func(temporary string) error) error {
 	temporary := path + newFile
 	if err := unlink(temporary); err != nil {
 		return err
@@ -97,8 +97,10 @@ func replace(path string, make func(temporary string) error) error {
 		return err
 	}
 	former := path + replacedFile + time.Now().UTC().Format("20060102T150405.000")
-	if err := os.Link(path, former); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("keeping the former database: %w", err)
+	if !worthless {
+		if err := os.Link(path, former); err != nil {
+			return fmt.Errorf("keeping the former database: %w", err)
+		}
 	}
 	if err := os.Rename(temporary, path); err != nil {
 		return fmt.Errorf("storing the new database: %w", err)

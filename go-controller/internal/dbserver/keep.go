@@ -84,30 +84,37 @@ func (k *keeper) tick(ctx context.Context) error {
 	return nil
 }
 
-// checkRecord ends a server that is of another cluster than the recorded one, or is no member any more: the container
-// starts again, and Prepare finds the right file. It restores what is missing in the Record.
+// checkRecord ends a server that is no member any more, or whose cluster a later one has replaced: the container starts
+// again, and Prepare finds the right file. It restores what is missing or out of date in the Record.
 func (k *keeper) checkRecord(ctx context.Context, s status, nodes []string, r Record) error {
-	registry := k.Cluster.Registry(k.d)
 	id := r.Servers[k.Node]
+	own, _ := k.noted(k.d)
+	wanted := len(nodes) == 0 || slices.Contains(nodes, k.Node)
 	switch {
+	case s.failed:
+		return k.end(ctx, "it could not write to the disk", s, r)
 	case s.left:
 		f, err := inspect(ctx, k.Layout.File(k.d))
 		if err != nil {
 			return err
 		}
-		if err := registry.Update(ctx, remove(k.Node, f.server)); err != nil {
+		if err := k.update(ctx, k.d, remove(k.Node, f.server)); err != nil {
 			return err
 		}
 		return k.end(ctx, "it is no member of its cluster any more", s, r)
-	case s.cluster == "" || !s.member:
+	case s.cluster == "":
 		return nil
-	case r.Cluster != "" && r.Cluster != s.cluster:
-		return k.end(ctx, "its cluster is not the recorded one", s, r)
-	case id != "" && id != s.id:
-		return k.end(ctx, "another server of its node is recorded", s, r)
-	case id == "" && (len(nodes) == 0 || slices.Contains(nodes, k.Node)):
-		k.log.Warn("restoring the record of the server", "cluster", s.cluster, "server", s.id)
-		return registry.Update(ctx, enter(file{cluster: s.cluster, server: s.id}, k.Node, r.Cluster, false))
+	case r.Cluster != "" && r.Cluster != s.cluster && r.Generation > own.generation:
+		return k.end(ctx, "a later cluster is recorded", s, r)
+	case !s.member && r.Cluster == s.cluster && (id == removed || id != "" && id != s.id):
+		return k.end(ctx, "it is not the recorded server of its node", s, r)
+	case !s.member || !wanted || id == removed && r.Cluster == s.cluster:
+		return nil
+	case r.Cluster != s.cluster && !s.leader:
+		return nil // the leader restores the record first
+	case r.Cluster != s.cluster || id != s.id:
+		k.log.Warn("restoring the record of the server", "cluster", s.cluster, "server", s.id, "recorded", r.Cluster)
+		return k.update(ctx, k.d, enter(file{cluster: s.cluster, server: s.id}, own.generation, k.Node, r.Cluster, false))
 	}
 	return nil
 }
@@ -124,7 +131,7 @@ func (k *keeper) end(ctx context.Context, reason string, s status, r Record) err
 func (k *keeper) remove(ctx context.Context, v server, nodes []string, r Record) error {
 	k.log.Warn("removing a server that is gone from the cluster", "server", v.id, "node", v.node, "nodes", nodes)
 	if id := r.Servers[v.node]; strings.HasPrefix(id, v.id) {
-		if err := k.Cluster.Registry(k.d).Update(ctx, remove(v.node, id)); err != nil {
+		if err := k.update(ctx, k.d, remove(v.node, id)); err != nil {
 			return err
 		}
 	}
@@ -219,7 +226,7 @@ func (k *keeper) upgrade(ctx context.Context) error {
 		return err
 	}
 	k.log.Info("upgrading the database's schema", "from", have, "to", want)
-	if _, err := output(ctx, "ovsdb-client", "convert", server, k.Layout.Schema(k.d)); err != nil {
+	if _, err := output(ctx, "ovsdb-client", "--timeout=600", "convert", server, k.Layout.Schema(k.d)); err != nil {
 		return fmt.Errorf("upgrading the schema of database %s from %s to %s: %w", k.d.Short, have, want, err)
 	}
 	return nil

@@ -21,12 +21,12 @@ import (
 // docs/operate/high-availability.md says why.
 const electionTimer = 4 * time.Second
 
-// How long to wait before trying something again, for an answer of the API server, and until the API server is not
-// asked any more.
+// How long to wait before trying something again, for an answer of the API server, and for the API server before
+// starting without it.
 const (
 	again      = time.Second
 	askWithin  = 5 * time.Second
-	askNoMore  = time.Minute
+	startAlone = time.Minute
 	privateDir = 0o700
 )
 
@@ -59,8 +59,8 @@ func decide(f file, node, address string, nodes []string, r Record) (how step, w
 	usable := f.clustered && f.joined && f.address == address && (r.Cluster == "" || r.Cluster == f.cluster) &&
 		(id == "" || id == f.server)
 	switch {
-	case len(nodes) == 0 && r.others(node):
-		return "", fmt.Sprintf("the databases are on node %s: name the nodes that shall have them",
+	case len(nodes) < 2 && r.others(node) && (len(nodes) == 0 || !usable):
+		return "", fmt.Sprintf("the databases are on %s, and not here: see docs/operate/install.md, \"Three databases\"",
 			strings.Join(r.nodes(), ", "))
 	case len(nodes) < 2 && usable && !r.others(node):
 		return keepFile, ""
@@ -83,7 +83,7 @@ func (m Member) Prepare(ctx context.Context, d Database) error {
 	}
 	began := time.Now()
 	for logged := ""; ; {
-		why, err := m.tryPrepare(ctx, d, time.Since(began) > askNoMore)
+		why, err := m.tryPrepare(ctx, d, time.Since(began) > startAlone)
 		if why == "" || err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (m Member) prepareDirectories(d Database) error {
 }
 
 // tryPrepare prepares the file. It returns what it waits for, "" when that is done. alone says that the API server has
-// not answered for long: then the file is used that it knew last.
+// not answered for long: then the file that was recorded last is used.
 func (m Member) tryPrepare(ctx context.Context, d Database, alone bool) (why string, err error) {
 	f, err := inspect(ctx, m.Layout.File(d))
 	if err != nil {
@@ -123,7 +123,7 @@ func (m Member) tryPrepare(ctx context.Context, d Database, alone bool) (why str
 	}
 	nodes, r, err := m.look(ctx, d)
 	if err != nil {
-		if alone && m.wasRecorded(d, f) {
+		if noted, ok := m.noted(d); alone && ok && f.clustered && noted.cluster == f.cluster && noted.server == f.server {
 			m.Log.Warn("the API server does not answer: starting with the file that is there", "database", d.Short,
 				"error", err)
 			return "", nil
@@ -136,16 +136,21 @@ func (m Member) tryPrepare(ctx context.Context, d Database, alone bool) (why str
 	}
 	m.Log.Info("preparing the database's file", "database", d.Short, "file", m.Layout.File(d), "how", string(how),
 		"exists", f.exists, "cluster", r.Cluster, "nodes", nodes)
+	generation := r.Generation
+	if noted, ok := m.noted(d); r.Cluster == "" && ok && noted.cluster == f.cluster {
+		generation = noted.generation
+	}
 	switch how {
 	case create:
-		err = m.create(ctx, d, f)
+		generation = time.Now().UnixMilli()
+		err = m.create(ctx, d, f, generation)
 	case join:
-		err = m.join(ctx, d, nodes, r)
+		err = m.join(ctx, d, f, nodes, r)
 	}
 	if err != nil {
 		return "", err
 	}
-	return m.register(ctx, d, r, len(nodes) < 2)
+	return m.register(ctx, d, r, generation, len(nodes) < 2)
 }
 
 // look reads what Kubernetes knows.
@@ -163,8 +168,10 @@ func (m Member) look(ctx context.Context, d Database) ([]string, Record, error) 
 // raftAddress is that of a node's server. All servers call it the same, wherever their sockets are.
 func raftAddress(d Database, node string) string { return "unix:" + raftName(d, node) }
 
-// create makes a cluster of this server alone. It has the contents of the file that is there.
-func (m Member) create(ctx context.Context, d Database, f file) error {
+// create makes a cluster of this server alone. It has the contents of the file that is there. Its log begins at the
+// time in milliseconds: no cluster writes a thousand times a second for all of its life, so that this is more than any
+// earlier cluster's index.
+func (m Member) create(ctx context.Context, d Database, f file, generation int64) error {
 	path := m.Layout.File(d)
 	contents := m.Layout.Schema(d)
 	switch {
@@ -179,19 +186,20 @@ func (m Member) create(ctx context.Context, d Database, f file) error {
 	case f.exists && !f.clustered:
 		contents = path
 	}
-	err := replace(path, func(temporary string) error {
+	err := replace(path, contents == m.Layout.Schema(d), func(temporary string) error {
 		timer := "--election-timer=" + strconv.FormatInt(electionTimer.Milliseconds(), 10)
 		if _, err := tool(ctx, timer, "create-cluster", temporary, contents, raftAddress(d, m.Node)); err != nil {
 			return err
 		}
-		return startAt(temporary, firstIndex())
+		return startAt(temporary, generation)
 	})
 	return errors.Join(err, unlink(path+contentsFile))
 }
 
 // join makes a file that has the server join the others.
-func (m Member) join(ctx context.Context, d Database, nodes []string, r Record) error {
-	return replace(m.Layout.File(d), func(temporary string) error {
+func (m Member) join(ctx context.Context, d Database, f file, nodes []string, r Record) error {
+	worthless := !f.exists || f.clustered && !f.joined
+	return replace(m.Layout.File(d), worthless, func(temporary string) error {
 		args := []string{"--cid=" + r.Cluster, "join-cluster", temporary, d.Name, raftAddress(d, m.Node)}
 		for _, n := range union(nodes, r.nodes()) {
 			if n != m.Node {
@@ -204,8 +212,11 @@ func (m Member) join(ctx context.Context, d Database, nodes []string, r Record) 
 }
 
 // register enters this node's server into the Record, before it starts: others would take it for one of an earlier
-// file, and remove it. It returns what it waits for.
-func (m Member) register(ctx context.Context, d Database, r Record, alone bool) (why string, err error) {
+// file, and remove it. It tries again until it succeeds, with the same file. It returns what has to happen before the
+// file can be prepared anew.
+func (m Member) register(ctx context.Context, d Database, r Record, generation int64, alone bool) (
+	why string, err error,
+) {
 	f, err := inspect(ctx, m.Layout.File(d))
 	if err != nil {
 		return "", err
@@ -214,29 +225,61 @@ func (m Member) register(ctx context.Context, d Database, r Record, alone bool) 
 		return "", fmt.Errorf("recording the server of database %s: %w", d.Short, errNotClustered)
 	}
 	if r.Cluster != f.cluster || r.Servers[m.Node] != f.server {
-		ctx, cancel := context.WithTimeout(ctx, askWithin)
-		defer cancel()
-		if err := m.Cluster.Registry(d).Update(ctx, enter(f, m.Node, r.Cluster, alone)); err != nil {
-			return "recording the server: " + err.Error(), nil
+		for logged := false; ; {
+			err := m.update(ctx, d, enter(f, generation, m.Node, r.Cluster, alone))
+			if err == nil {
+				break
+			}
+			if errors.Is(err, errChanged) {
+				return err.Error(), nil
+			}
+			if !logged {
+				logged = true
+				m.Log.Warn("waiting to record the server", "database", d.Short, "error", err)
+			}
+			select {
+			case <-ctx.Done():
+				return "", fmt.Errorf("recording the server of database %s: %w", d.Short, ctx.Err())
+			case <-time.After(again):
+			}
 		}
 	}
-	if err := atomicfile.Write(m.Layout.File(d)+recordedFile, []byte(f.String()), 0o600); err != nil {
-		return "", fmt.Errorf("noting what is recorded: %w", err)
-	}
-	return "", nil
+	return "", m.note(d, identity{f.cluster, f.server, generation})
+}
+
+// update changes the Record.
+func (m Member) update(ctx context.Context, d Database, change func(*Record) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	return m.Cluster.Registry(d).Update(ctx, change)
 }
 
 // errNotClustered says that a file that has just been made is not what it should be.
 var errNotClustered = errors.New("its file is not of a cluster")
 
-// wasRecorded tells whether the file is the one that was entered into the Record last.
-func (m Member) wasRecorded(d Database, f file) bool {
-	text, err := os.ReadFile(m.Layout.File(d) + recordedFile)
-	return err == nil && f.clustered && string(text) == f.String()
+// identity is what was entered into the Record last, as the node notes it beside the database's file.
+type identity struct {
+	cluster, server string
+	generation      int64
 }
 
-// String names the cluster and the server.
-func (f file) String() string { return f.cluster + " " + f.server + "\n" }
+func (m Member) note(d Database, i identity) error {
+	text := fmt.Sprintf("%s %s %d\n", i.cluster, i.server, i.generation)
+	if err := atomicfile.Write(m.Layout.File(d)+recordedFile, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("noting what is recorded: %w", err)
+	}
+	return nil
+}
+
+// noted returns what note has written, if anything.
+func (m Member) noted(d Database) (i identity, ok bool) {
+	text, err := os.ReadFile(m.Layout.File(d) + recordedFile)
+	if err != nil {
+		return i, false
+	}
+	_, err = fmt.Sscan(string(text), &i.cluster, &i.server, &i.generation)
+	return i, err == nil
+}
 
 // nodes lists the nodes of servers that are recorded.
 func (r Record) nodes() (out []string) {

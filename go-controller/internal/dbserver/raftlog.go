@@ -2,6 +2,7 @@ package dbserver
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha1" //nolint:gosec // the format asks for it; it is a checksum there
 	"encoding/hex"
 	"encoding/json"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 )
@@ -20,14 +20,11 @@ import (
 // (ovsdb(5), "Clustered Format").
 const magic = "OVSDB CLUSTER"
 
-// maxRecord bounds a record of a file: that of a large database's snapshot.
-const maxRecord = 4 << 30
-
 // logRecord is one of a file. Its members are as they stand there.
 type logRecord map[string]json.RawMessage
 
-// readRecord returns io.EOF after the last one.
-func readRecord(r *bufio.Reader) (logRecord, error) {
+// readRecord returns io.EOF after the last one. size is that of the file.
+func readRecord(r *bufio.Reader, size int64) (logRecord, error) {
 	head, err := r.ReadString('\n')
 	if errors.Is(err, io.EOF) && head == "" {
 		return nil, io.EOF
@@ -35,7 +32,7 @@ func readRecord(r *bufio.Reader) (logRecord, error) {
 	length, ok := strings.CutPrefix(head, magic+" ")
 	length, _, _ = strings.Cut(length, " ")
 	n, numErr := strconv.ParseInt(length, 10, 64)
-	if err != nil || !ok || numErr != nil || n < 0 || n > maxRecord {
+	if err != nil || !ok || numErr != nil || n < 0 || n > size {
 		return nil, fmt.Errorf("reading a record of a clustered database: it begins with %.60q", head)
 	}
 	body := make([]byte, n)
@@ -49,62 +46,84 @@ func readRecord(r *bufio.Reader) (logRecord, error) {
 	return out, nil
 }
 
-// hasJoined tells whether the server of a clustered database's file has been a member of its cluster. The file of one
-// that has not begins with where to join.
-func hasJoined(path string) (bool, error) {
+// eachRecord calls do for each record of a file, until it returns false.
+func eachRecord(path string, do func(logRecord) (bool, error)) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return false, fmt.Errorf("looking at the database's file: %w", err)
+		return fmt.Errorf("reading a clustered database: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	first, err := readRecord(bufio.NewReader(f))
+	info, err := f.Stat()
 	if err != nil {
-		return false, fmt.Errorf("looking at %s: %w", path, err)
+		return fmt.Errorf("reading a clustered database: %w", err)
 	}
-	return first["remote_addresses"] == nil, nil
+	for in, more := bufio.NewReader(f), true; more; {
+		r, err := readRecord(in, info.Size())
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			more, err = do(r)
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// isMember tells whether a server is a member of its cluster, as far as its file knows: the last list of servers has
+// it. A server that was ended while it joined is none, and ovsdb-server does not start with its file.
+func isMember(path, server string) (member bool, err error) {
+	first := true
+	err = eachRecord(path, func(r logRecord) (bool, error) {
+		for _, list := range []string{"prev_servers", "servers"} {
+			var servers map[string]json.RawMessage
+			if r[list] == nil {
+				continue
+			}
+			if err := json.Unmarshal(r[list], &servers); err != nil {
+				return false, fmt.Errorf("%s: %w", list, err)
+			}
+			_, member = servers[server]
+		}
+		more := !first || !member // a list that comes later is that of a change, which the cluster may have undone
+		first = false
+		return more, nil
+	})
+	return member, err
 }
 
 // startAt has the log of a new cluster begin at an index. Clients refuse a cluster whose index is lower than the one
 // that they saw last: to them, its data is old (ovsdb-server(5), column index of Database).
 func startAt(path string, index int64) error {
-	text, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("setting the index of a new cluster: %w", err)
-	}
-	defer text.Close() //nolint:errcheck // it was only read
-	var out strings.Builder
-	for in := bufio.NewReader(text); ; {
-		r, err := readRecord(in)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("setting the index of a new cluster: %w", err)
-		}
+	var out bytes.Buffer
+	err := eachRecord(path, func(r logRecord) (bool, error) {
 		for _, member := range []string{"prev_index", "index"} {
 			var have int64
 			if r[member] == nil {
 				continue
 			}
 			if err := json.Unmarshal(r[member], &have); err != nil {
-				return fmt.Errorf("setting the index of a new cluster: reading %s: %w", member, err)
+				return false, fmt.Errorf("%s: %w", member, err)
 			}
 			r[member] = json.RawMessage(strconv.FormatInt(index+have, 10))
 		}
 		body, err := json.Marshal(r)
 		if err != nil {
-			return fmt.Errorf("setting the index of a new cluster: %w", err)
+			return false, err
 		}
 		body = append(body, '\n')
 		sum := sha1.Sum(body) //nolint:gosec // as above
-		fmt.Fprintf(&out, "%s %d %s\n%s", magic, len(body), hex.EncodeToString(sum[:]), body)
+		fmt.Fprintf(&out, "%s %d %s\n", magic, len(body), hex.EncodeToString(sum[:]))
+		out.Write(body)
+		return true, nil
+	})
+	if err == nil {
+		err = atomicfile.Write(path, out.Bytes(), 0o640)
 	}
-	if err := atomicfile.Write(path, []byte(out.String()), 0o640); err != nil {
+	if err != nil {
 		return fmt.Errorf("setting the index of a new cluster: %w", err)
 	}
 	return nil
 }
-
-// firstIndex is where the log of a new cluster begins: at the time in milliseconds. No cluster writes a thousand times
-// a second for all of its life, so that this is more than any earlier cluster's index.
-func firstIndex() int64 { return time.Now().UnixMilli() }

@@ -8,6 +8,8 @@ import (
 // Record is what the servers of a database have written down about their cluster, where all of them can read it.
 type Record struct {
 	Cluster string // its UUID; "" before it has been created
+	// Generation is when the cluster was created, in milliseconds. A cluster gives way only to a later one.
+	Generation int64
 	// Servers has the UUID of each node's server, or removed.
 	Servers map[string]string
 }
@@ -37,12 +39,14 @@ type Cluster interface {
 
 // enter returns a change that enters a server into the Record of a cluster. was is the cluster that the Record must
 // still be of. alone says that the server is its cluster's only one.
-func enter(f file, node, was string, alone bool) func(*Record) error {
+func enter(f file, generation int64, node, was string, alone bool) func(*Record) error {
 	return func(r *Record) error {
 		if r.Cluster != was {
 			return errChanged
 		}
-		r.Cluster = f.cluster
+		if r.Cluster != f.cluster {
+			r.Cluster, r.Generation, alone = f.cluster, generation, true
+		}
 		if alone || r.Servers == nil {
 			r.Servers = map[string]string{}
 		}

@@ -17,6 +17,7 @@ type status struct {
 	id      string // UUID of the server that was asked
 	member  bool   // it takes part, and knows a leader
 	left    bool   // it was a member, and cannot be one again
+	failed  bool   // it has given up, since it could not write to the disk
 	leader  bool
 	term    float64
 	servers []server
@@ -64,6 +65,7 @@ func parseStatus(text string) (s status, err error) {
 	}
 	s.leader = strings.Contains(head, "\nRole: leader\n")
 	s.member = strings.Contains(head, "\nStatus: cluster member\n") && !strings.Contains(head, "\nLeader: unknown\n")
+	s.failed = strings.Contains(head, "\nStatus: failed\n")
 	s.left = strings.Contains(head, "\nStatus: left cluster\n")
 	for _, found := range uuidLine.FindAllStringSubmatch(head, -1) {
 		if found[1] == "Cluster" {
@@ -136,10 +138,10 @@ func (s status) complete(nodes []string, r Record) bool {
 	return len(nodes) > 0
 }
 
-// formerOf tells whether the node of a server has a new one.
+// formerOf tells whether the node of a server has a new one. Then the former one cannot answer any more.
 func formerOf(v server, nodes []string, r Record) bool {
 	id := r.Servers[v.node]
-	return slices.Contains(nodes, v.node) && id != "" && id != removed && !strings.HasPrefix(id, v.id)
+	return !v.answers() && slices.Contains(nodes, v.node) && id != "" && id != removed && !strings.HasPrefix(id, v.id)
 }
 
 // answers tells whether the leader has heard of the server in the time of two elections.

@@ -25,7 +25,7 @@ const Port = 6643
 const (
 	dialWithin      = 5 * time.Second
 	handshakeWithin = 10 * time.Second
-	maxHandshakes   = 64 // with strangers, at the same time, so that they cost little
+	maxHandshakes   = 64 // at the same time: with each machine, and with all strangers
 	retry           = time.Second
 )
 
@@ -55,19 +55,16 @@ func (l *Link) Serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening for the databases of other machines: %w", err)
 	}
-	strangers := make(chan struct{}, maxHandshakes)
+	slots := slots{places: map[netip.Addr]chan struct{}{}}
 	l.accept(ctx, listener, func(ctx context.Context, c net.Conn) {
-		done := func() {}
-		if !l.known(c.RemoteAddr()) {
-			select {
-			case strangers <- struct{}{}:
-				done = func() { <-strangers }
-			default:
-				return
-			}
+		slot := slots.of(l.known(c.RemoteAddr()))
+		select {
+		case slot <- struct{}{}:
+		default:
+			return
 		}
 		inner, target, err := l.handshake(ctx, c)
-		done()
+		<-slot
 		if err != nil {
 			l.Log.Info("a connection to the databases was refused", "from", c.RemoteAddr().String(), "error", err)
 			return
@@ -83,18 +80,33 @@ func (l *Link) Serve(ctx context.Context) error {
 	return nil
 }
 
-// known tells whether an address is one of the other machines'.
-func (l *Link) known(a net.Addr) bool {
+// slots bound the handshakes at the same time: those of each machine, and those of all strangers.
+type slots struct {
+	mutex  sync.Mutex
+	places map[netip.Addr]chan struct{}
+}
+
+func (s *slots) of(a netip.Addr) chan struct{} {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.places[a] == nil {
+		s.places[a] = make(chan struct{}, maxHandshakes)
+	}
+	return s.places[a]
+}
+
+// known returns the address that a connection comes from if it is one of the other machines', and else no address.
+func (l *Link) known(a net.Addr) netip.Addr {
 	from, err := netip.ParseAddrPort(a.String())
 	if err != nil {
-		return false
+		return netip.Addr{}
 	}
 	for _, addrs := range l.Addresses() {
 		if slices.Contains(addrs, from.Addr().Unmap()) {
-			return true
+			return from.Addr().Unmap()
 		}
 	}
-	return false
+	return netip.Addr{}
 }
 
 // handshake finds out who connects, and to which socket.

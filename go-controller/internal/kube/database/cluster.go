@@ -23,8 +23,9 @@ const NodesAnnotation = "northbound.io/database-nodes"
 
 // Keys of the ConfigMap of a database's cluster.
 const (
-	clusterKey   = "cluster" // its UUID
-	serverPrefix = "server." // and the name of a node: the UUID of its server
+	clusterKey    = "cluster"    // its UUID
+	generationKey = "generation" // when it was created, in milliseconds
+	serverPrefix  = "server."    // and the name of a node: the UUID of its server
 )
 
 // RecordName is the name of the ConfigMap with what is recorded of a database's cluster.
@@ -140,6 +141,9 @@ func (r registry) Update(ctx context.Context, change func(*dbserver.Record) erro
 
 func decode(data map[string]string) dbserver.Record {
 	r := dbserver.Record{Cluster: data[clusterKey], Servers: map[string]string{}}
+	if n, err := strconv.ParseInt(data[generationKey], 10, 64); err == nil {
+		r.Generation = n
+	}
 	for k, v := range data {
 		if node, ok := strings.CutPrefix(k, serverPrefix); ok {
 			r.Servers[node] = v
@@ -149,7 +153,7 @@ func decode(data map[string]string) dbserver.Record {
 }
 
 func encode(r dbserver.Record) map[string]string {
-	data := map[string]string{clusterKey: r.Cluster}
+	data := map[string]string{clusterKey: r.Cluster, generationKey: strconv.FormatInt(r.Generation, 10)}
 	for node, id := range r.Servers {
 		data[serverPrefix+node] = id
 	}
