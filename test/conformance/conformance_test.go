@@ -78,7 +78,7 @@ func TestBadLists(t *testing.T) {
 		{"ok -- why\n( -- why\n", "", "line 2: error parsing regexp"},
 		{"", extra + " -- a\n" + extra + " -- b\n", "line 2: spec \"" + extra + "\" is listed twice"},
 		{"", extra + " -- since OVN 26.03 -- a\n",
-			"line 1: \"since OVN 26.03\": want `SPEC -- REASON` or `SPEC -- before OVN RELEASE -- REASON`"},
+			"line 1: \"since OVN 26.03\": want `SPEC -- REASON`, `SPEC -- before OVN RELEASE -- REASON` or "},
 		{"", extra + " -- before OVN new -- a\n", "line 1: parsing OVN's version \"new\": want one such as 26.03"},
 	} {
 		if _, err := lists(t, c.exclude, c.failing); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -105,8 +105,23 @@ func TestKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if now, older := l.Known(ovn); !maps.Equal(now, want[0]) || !maps.Equal(older, want[1]) {
+		if now, older := l.Known(ovn, false); !maps.Equal(now, want[0]) || !maps.Equal(older, want[1]) {
 			t.Errorf("with OVN %s (%s): now %v, older %v, want %v", version, ovn, now, older, want)
+		}
+	}
+}
+
+// TestKnownWithChart knows failures of a cluster of the chart there only.
+func TestKnownWithChart(t *testing.T) {
+	f, err := failure("with the chart -- why")
+	if err != nil || !f.Chart || f.Reason != "why" {
+		t.Fatalf("failure: %+v, %v", f, err)
+	}
+	l := Lists{Failing: map[string]Failure{"spec": f}}
+	for _, chart := range []bool{false, true} {
+		now, older := l.Known(nil, chart)
+		if len(older) > 0 || (now["spec"] == "why") != chart || len(now) > 1 {
+			t.Errorf("Known, chart %t: %v and %v", chart, now, older)
 		}
 	}
 }

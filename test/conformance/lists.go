@@ -23,6 +23,7 @@ type Exclusion struct {
 
 // Failure is the reason for a known failure.
 type Failure struct {
+	Chart  bool            // only on a cluster of the Helm chart
 	Before sandbox.Release // only with an OVN older than that; nil: with every OVN
 	Reason string
 }
@@ -55,18 +56,25 @@ func ReadLists(exclude, failing string) (Lists, error) {
 	return l, err
 }
 
-// before is the beginning of the part of a line with the OVN release.
-const before = "before OVN "
+// before is the beginning of the part of a line with the OVN release, and withChart says that a spec fails only on a
+// cluster of the Helm chart.
+const (
+	before    = "before OVN "
+	withChart = "with the chart"
+)
 
 func failure(text string) (f Failure, err error) {
 	when, reason, ok := strings.Cut(text, separator)
 	if !ok {
 		return Failure{Reason: text}, nil
 	}
+	if when == withChart {
+		return Failure{Reason: reason, Chart: true}, nil
+	}
 	release, ok := strings.CutPrefix(when, before)
 	if !ok {
-		return f, fmt.Errorf("%q: want `SPEC%sREASON` or `SPEC%s%sRELEASE%sREASON`", when, separator, separator, before,
-			separator)
+		return f, fmt.Errorf("%q: want `SPEC%sREASON`, `SPEC%s%sRELEASE%sREASON` or `SPEC%s%s%sREASON`", when,
+			separator, separator, before, separator, separator, withChart, separator)
 	}
 	f.Reason = reason
 	f.Before, err = sandbox.ParseRelease(release)
@@ -74,10 +82,13 @@ func failure(text string) (f Failure, err error) {
 }
 
 // Known divides the known failures into those with this OVN and those with older ones only. Both map specs to reasons.
-func (l Lists) Known(ovn sandbox.Release) (now, older map[string]string) {
+func (l Lists) Known(ovn sandbox.Release, chart bool) (now, older map[string]string) {
 	now, older = map[string]string{}, map[string]string{}
 	for spec, f := range l.Failing {
 		switch {
+		case f.Chart && !chart:
+		case f.Chart:
+			now[spec] = f.Reason
 		case f.Before == nil:
 			now[spec] = f.Reason
 		case ovn.Before(f.Before):

@@ -82,9 +82,9 @@ func run(c *cli.Context) error {
 	}
 	var older map[string]string
 	o.OVN = system.From
-	o.Failing, older = l.Known(system.Release)
-	o.Work = filepath.Join(o.Work, "ovn-"+system.OVN) // do not continue with the results of another OVN
 	chart := os.Getenv(sandbox.InstallVariable) == sandbox.InstallChart
+	o.Failing, older = l.Known(system.Release, chart)
+	o.Work = filepath.Join(o.Work, "ovn-"+system.OVN) // do not continue with the results of another OVN
 	if chart {
 		o.Work += "-chart"
 	}
