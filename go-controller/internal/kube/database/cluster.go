@@ -17,8 +17,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/dbserver"
 )
 
-// NodesAnnotation, of the Service of the databases, has the names of the nodes that shall run a server each, with
-// commas.
+// NodesAnnotation is an annotation of the Service of the databases. It has the names of the nodes that shall run a
+// server each, with commas.
 const NodesAnnotation = "northbound.io/database-nodes"
 
 // Keys of the ConfigMap of a database's cluster.
@@ -160,7 +160,7 @@ func encode(r dbserver.Record) map[string]string {
 	return data
 }
 
-// CountLabel, of the Service of the databases, is how many servers there shall be. Kubernetes copies it to the
+// CountLabel is a label of the Service of the databases: how many servers there shall be. Kubernetes copies it to the
 // Service's EndpointSlices.
 const CountLabel = "northbound.io/database-servers"
 
