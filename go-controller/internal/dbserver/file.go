@@ -96,7 +96,7 @@ func replace(path string, worthless bool, make func(temporary string) error) err
 	if err := make(temporary); err != nil {
 		return err
 	}
-	former := path + replacedFile + time.Now().UTC().Format("20060102T150405.000")
+	former := path + replacedFile + time.Now().UTC().Format("20060102T150405.000000000")
 	if !worthless {
 		if err := os.Link(path, former); err != nil {
 			return fmt.Errorf("keeping the former database: %w", err)
