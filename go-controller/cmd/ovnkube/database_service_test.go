@@ -18,14 +18,21 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/database"
 )
 
-// TestServersFollow has a daemon end when the database has moved, and not while its pod is away.
+// TestServersFollow has a daemon end when a server of the database has moved, and not while a pod is away.
 func TestServersFollow(t *testing.T) {
 	name, port := "sb", int32(6642)
+	nodes := []string{"n1", "n2"}
+	at := func(addrs ...string) (out []discoveryv1.Endpoint) {
+		for i, a := range addrs {
+			out = append(out, discoveryv1.Endpoint{Addresses: []string{a}, NodeName: &nodes[i]})
+		}
+		return out
+	}
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ovn-kubernetes", Name: "a",
 			Labels: map[string]string{discoveryv1.LabelServiceName: "ovn-db", database.CountLabel: "2"}},
 		Ports:     []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"172.18.0.11"}}, {Addresses: []string{"172.18.0.10"}}},
+		Endpoints: at("172.18.0.10", "172.18.0.11"),
 	}
 	kube := fake.NewSimpleClientset(slice)
 	s := &servers{service: database.Service{Namespace: "ovn-kubernetes", Name: "ovn-db", Port: "sb"},
@@ -48,29 +55,28 @@ func TestServersFollow(t *testing.T) {
 	}()
 	change := func(addrs ...string) {
 		now := slice.DeepCopy()
-		now.Endpoints = nil
-		if len(addrs) > 0 {
-			now.Endpoints = []discoveryv1.Endpoint{{Addresses: addrs}}
-		}
+		now.Endpoints = at(addrs...)
 		looked = len(kube.Actions())
 		slices := kube.DiscoveryV1().EndpointSlices("ovn-kubernetes")
 		if _, err := slices.Update(t.Context(), now, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change("172.18.0.11") // one of two
-	change()              // no pod
-	for end := time.Now().Add(10 * time.Second); len(kube.Actions()) < looked+5; {
-		select {
-		case err := <-ended:
-			t.Fatalf("it ended while the Service had no endpoint: %v", err)
-		case <-time.After(time.Millisecond):
-		}
-		if time.Now().After(end) {
-			t.Fatal("nobody looks for the database's addresses")
+	// One of two, none, and one that is new: the other one may be new, too, and is waited for.
+	for _, addrs := range [][]string{{"172.18.0.11"}, nil, {"172.18.0.12"}} {
+		change(addrs...)
+		for end := time.Now().Add(10 * time.Second); len(kube.Actions()) < looked+5; {
+			select {
+			case err := <-ended:
+				t.Fatalf("it ended while the Service had the endpoints %v: %v", addrs, err)
+			case <-time.After(time.Millisecond):
+			}
+			if time.Now().After(end) {
+				t.Fatal("nobody looks for the database's addresses")
+			}
 		}
 	}
-	change("172.18.0.12")
+	change("172.18.0.11", "172.18.0.12")
 	select {
 	case err := <-ended:
 		if !errors.Is(err, errMoved) || !strings.Contains(err.Error(), "ssl:172.18.0.12:6642") {
