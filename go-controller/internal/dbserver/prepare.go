@@ -27,8 +27,10 @@ const (
 	again      = time.Second
 	askWithin  = 5 * time.Second
 	startAlone = time.Minute
-	privateDir = 0o700
 )
+
+// privateDir is the mode of directories for files and sockets: nobody else may use them.
+const privateDir = 0o700
 
 // Member is one node's servers.
 type Member struct {
