@@ -197,7 +197,7 @@ func TestContents(t *testing.T) {
 		t.Errorf("dpkg's list names a script that was dropped: %q", list)
 	}
 	programs := contents(t, i, 1)
-	if names := slices.Sorted(maps.Keys(programs)); len(names) != 2+len(classicLinks()) ||
+	if names := slices.Sorted(maps.Keys(programs)); len(names) != 2+len(ClassicLinks()) ||
 		programs["usr/bin/ovn-k8s-util"] != "777 ovnkube" {
 		t.Errorf("layer of programs: %q", names)
 	}

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// classicLinks are the names under which ovnkube does the classic walkthrough.
-func classicLinks() []string {
+// ClassicLinks are the names under which ovnkube does the classic walkthrough.
+func ClassicLinks() []string {
 	return []string{"ovn-k8s-overlay", "ovn-k8s-util", "ovn-k8s-watcher", "ovn-k8s-gateway-helper"}
 }
 
@@ -22,7 +22,7 @@ func programs(dir, architecture string) (tree, error) {
 		}
 		t["usr/bin/"+name] = entry{mode: 0o755, source: file}
 	}
-	for _, name := range classicLinks() {
+	for _, name := range ClassicLinks() {
 		t["usr/bin/"+name] = entry{mode: os.ModeSymlink, link: "ovnkube"}
 	}
 	return t, nil

@@ -219,7 +219,7 @@ func (m made) nothingElse(t *testing.T) {
 		}
 		listed[strings.TrimPrefix(filepath.Join(dir, path.Base(strings.TrimSpace(file))), m.dir+"/")] = true
 	}
-	others := append(classicLinks(), "ovnkube", "ovn_cni")
+	others := append(ClassicLinks(), "ovnkube", "ovn_cni")
 	m.walk(t, func(name string, info fs.FileInfo) {
 		if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 			t.Errorf("%s: mode %s", name, info.Mode())
