@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -25,7 +26,7 @@ func manifests(c *cli.Context) ([]cluster.Object, error) {
 // manifestsIn reads files. It prints warnings and ignored kinds. The error describes broken
 // objects; the sound ones are returned with it.
 func manifestsIn(c *cli.Context, files []string) ([]cluster.Object, error) {
-	m := manifest.Read(kinds.All(), files, c.App.Reader)
+	m := readManifests(c, files)
 	for _, warning := range m.Warnings {
 		warn(c.App.ErrWriter, warning)
 	}
@@ -38,6 +39,23 @@ func manifestsIn(c *cli.Context, files []string) ([]cluster.Object, error) {
 		errs = append(errs, p)
 	}
 	return m.Objects, errors.Join(errs...)
+}
+
+// readManifests reads files once: standard input is there only once.
+func readManifests(c *cli.Context, files []string) *manifest.Manifests {
+	key := "manifests " + strings.Join(files, "\x00")
+	if m, ok := c.App.Metadata[key].(*manifest.Manifests); ok {
+		return m
+	}
+	m := manifest.Read(kinds.All(), files, c.App.Reader)
+	c.App.Metadata[key] = m
+	return m
+}
+
+// adoptManifests sets the flags that are unset from the settings among the manifests, if a snapshot of a cluster has
+// them.
+func adoptManifests(c *cli.Context) error {
+	return adopt(c, readManifests(c, c.StringSlice("filename")).Settings, clusterSettings())
 }
 
 // noArguments refuses arguments that are not flags: usually files without -f. The library would ignore all flags

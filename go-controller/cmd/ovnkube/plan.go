@@ -37,6 +37,8 @@ func planCommand() *cli.Command {
 			"has. Prints a line per row (+ added, ~ changed, - removed) and a line per column. It writes\n" +
 			"nothing, neither to the database nor to Kubernetes. Nodes and pods without an annotation are shown\n" +
 			"with the subnets and addresses that are free now.\n\n" +
+			"-f BUNDLE.tgz compares what `kubectl northbound bundle` has collected: the cluster's objects with its\n" +
+			"Northbound database, as they were.\n\n" +
 			"Exit code 0: nothing to do; 2: there are changes; 1: an error, even if part of the plan was\n" +
 			"printed.",
 		Flags: slices.Concat(serversOrManifestsFlags(), clusterFlags(), topologyFlags(), []cli.Flag{configFlag()},
@@ -76,6 +78,13 @@ func runPlan(c *cli.Context) error {
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
 	live := len(c.StringSlice("filename")) == 0
+	if captured := bundleOf(c); captured != "" && !c.IsSet("nb-address") && !c.IsSet("nb-service") {
+		stop, err := serveBundle(ctx, captured, &m)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	var objects []cluster.Object
 	var broken error // of the manifests
 	if live {

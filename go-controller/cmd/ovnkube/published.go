@@ -149,17 +149,28 @@ func differences(own, now config.Settings, flags []string) string {
 // published settings, if they can be read. With manifests no API server is asked. `ovnkube master --dry-run` takes its
 // own flags alone, since it says what they would change.
 func runningMaster(c *cli.Context, log *slog.Logger) (config.Master, error) {
-	if len(c.StringSlice("filename")) > 0 || hasFlag(c.Command, "dry-run") {
+	if hasFlag(c.Command, "dry-run") {
+		return masterConfig(c)
+	}
+	if len(c.StringSlice("filename")) > 0 {
+		if err := adoptManifests(c); err != nil {
+			return config.Master{}, err
+		}
 		return masterConfig(c)
 	}
 	found, err := published(c.Context, kubernetesConfig(c))
 	if err != nil {
 		log.Debug("the published settings cannot be read", "error", err)
 	}
-	given := config.DefaultCluster()
-	given.RouterNamed = true
-	if err := adopt(c, found, given.Settings()); err != nil {
+	if err := adopt(c, found, clusterSettings()); err != nil {
 		return config.Master{}, err
 	}
 	return masterConfig(c)
+}
+
+// clusterSettings has every setting of a cluster that commands have flags for.
+func clusterSettings() config.Settings {
+	c := config.DefaultCluster()
+	c.RouterNamed = true
+	return c.Settings()
 }

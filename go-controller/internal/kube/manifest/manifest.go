@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/bundle"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
@@ -23,6 +26,7 @@ type Manifests struct {
 	Errors   []error           // files, documents and objects that could not be used
 	Warnings []string          // what a Kubernetes API server would drop or merge
 	Ignored  []IgnoredKind     // objects of kinds that the network does not depend on
+	Settings config.Settings   // what a master has published, if the ConfigMap is among the objects
 }
 
 // IgnoredKind counts the objects of one kind that were not used.
@@ -34,13 +38,22 @@ type IgnoredKind struct {
 // Stdin is the path that means standard input.
 const Stdin = "-"
 
-// Read reads objects of the kinds from files, from directories (recursively: *.yaml, *.yml, *.json) and, for the path
-// "-", from stdin. What is broken becomes an error that names file, document and line; the rest is read on.
+// Read reads objects of the kinds from files, from directories (recursively: *.yaml, *.yml, *.json), from bundles and,
+// for
+// the path "-", from stdin. What is broken becomes an error that names file, document and line; the rest is read on.
 func Read(rows []kinds.Kind, paths []string, stdin io.Reader) *Manifests {
 	r := &reader{kinds: rows, ignored: map[IgnoredKind]int{}, seen: map[cluster.Ref][]located{}}
 	for _, p := range paths {
 		if p == Stdin {
 			r.read("stdin", func() ([]byte, error) { return io.ReadAll(stdin) })
+			continue
+		}
+		if bundle.Is(p) {
+			r.read(p, func() ([]byte, error) {
+				var b bytes.Buffer
+				err := bundle.Copy(p, bundle.Objects, &b)
+				return b.Bytes(), err
+			})
 			continue
 		}
 		for _, f := range r.files(p) {

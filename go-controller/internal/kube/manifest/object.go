@@ -13,6 +13,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/snapshot"
 )
 
 // typeMeta is apiVersion and kind of an object.
@@ -74,6 +75,10 @@ func (r *reader) object(at place, js []byte, outer typeMeta) {
 		return
 	}
 	if !ok {
+		if found := snapshot.Settings(js); found != nil {
+			r.out.Settings = found
+			return
+		}
 		r.ignored[IgnoredKind{APIVersion: m.APIVersion, Kind: m.Kind}]++
 		return
 	}

@@ -1,0 +1,144 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/settings"
+)
+
+// object is any object as JSON has it.
+type object = map[string]any
+
+// Write lists the objects that a master watches, and writes them with the published settings as a List.
+func Write(ctx context.Context, w io.Writer, c *client.Clients, published config.Settings) error {
+	items := []any{}
+	if published != nil {
+		items = append(items, object{"apiVersion": "v1", "kind": "ConfigMap", "data": published,
+			"metadata": object{"name": settings.Name, "namespace": settings.Namespace}})
+	}
+	for _, k := range kinds.WatchedBy(kinds.All(), kinds.Master) {
+		list, err := k.ListWatch(c).ListWithContext(ctx, metav1.ListOptions{})
+		if k.Optional && reflector.NotServed(err) {
+			continue
+		}
+		if err == nil {
+			err = meta.EachListItem(list, func(o runtime.Object) error {
+				item, err := reduced(k, o)
+				items = append(items, item)
+				return err
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("listing %s from the API server %s: %w", k.Resource.Resource, c.Server, err)
+		}
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	if err := e.Encode(object{"apiVersion": "v1", "kind": "List", "items": items}); err != nil {
+		return fmt.Errorf("writing the objects: %w", err)
+	}
+	return nil
+}
+
+// reduced is an object without what the network does not depend on.
+func reduced(k kinds.Kind, o runtime.Object) (object, error) {
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a %T: %w", o, err)
+	}
+	out := object{"apiVersion": k.APIVersion(), "kind": string(k.Kind), "metadata": metadata(part(raw, "metadata"))}
+	switch k.Kind {
+	case cluster.KindPod:
+		out["spec"], out["status"] = podSpec(part(raw, "spec")), only(part(raw, "status"), "phase", "podIP", "podIPs",
+			"hostIP", "hostIPs", "conditions", "startTime")
+	case cluster.KindNode:
+		out["spec"] = only(part(raw, "spec"), "podCIDR", "podCIDRs", "taints", "unschedulable")
+		out["status"] = only(part(raw, "status"), "addresses", "conditions")
+	default: // kinds of the network
+		for _, field := range []string{"spec", "status", "addressType", "endpoints", "ports"} {
+			if v, ok := raw[field]; ok {
+				out[field] = v
+			}
+		}
+	}
+	return out, nil
+}
+
+// part is an object within an object; empty if there is none.
+func part(o object, field string) object {
+	p, _ := o[field].(object)
+	return p
+}
+
+// only is an object with these fields alone.
+func only(o object, fields ...string) object {
+	out := maps.Clone(o)
+	maps.DeleteFunc(out, func(field string, _ any) bool { return !slices.Contains(fields, field) })
+	return out
+}
+
+func metadata(o object) object {
+	out := only(o, "name", "namespace", "uid", "labels", "annotations", "creationTimestamp", "deletionTimestamp",
+		"generation")
+	if all := part(out, "annotations"); all != nil {
+		own := maps.Clone(all)
+		maps.DeleteFunc(own, func(key string, _ any) bool { return !network(key) })
+		out["annotations"] = own
+	}
+	return out
+}
+
+// network tells whether an annotation is about the network.
+func network(key string) bool {
+	return key == annotation.PodClassic || key == annotation.NamespaceChangeNetwork || slices.ContainsFunc(
+		[]string{"k8s.ovn.org/", "northbound.io/", "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"},
+		func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+// podSpec has of containers the name and the ports.
+func podSpec(spec object) object {
+	out := only(spec, "nodeName", "hostNetwork", "containers", "initContainers")
+	for _, field := range []string{"containers", "initContainers"} {
+		list, _ := out[field].([]any)
+		var reduced []any
+		for _, c := range list {
+			if whole, ok := c.(object); ok {
+				reduced = append(reduced, only(whole, "name", "ports", "restartPolicy"))
+			}
+		}
+		if reduced != nil {
+			out[field] = reduced
+		}
+	}
+	return out
+}
+
+// Settings is the published settings in an object of a manifest, or nil if it is another object.
+func Settings(raw []byte) config.Settings {
+	var c corev1.ConfigMap
+	if err := json.Unmarshal(raw, &c); err != nil || c.Kind != "ConfigMap" || c.APIVersion != "v1" ||
+		c.Namespace != settings.Namespace || c.Name != settings.Name {
+		return nil
+	}
+	if c.Data == nil {
+		return config.Settings{}
+	}
+	return c.Data
+}
