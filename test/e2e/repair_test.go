@@ -90,6 +90,7 @@ func TestRestartWritesNothing(t *testing.T) {
 		return kubectl(t, "get", "pods", "-l", "app!=still", "-o", "name")
 	})
 	eventually(t, "their ports", func() string { return portsBut(t, "default_still-") })
+	eventually(t, "load balancers of services that are gone", func() string { return orphans(t) })
 	must(t, "restart", "master")
 	inSync(t)
 	for _, m := range []string{"northbound_nb_operations_total", "northbound_nb_rows_written_total",
@@ -101,6 +102,18 @@ func TestRestartWritesNothing(t *testing.T) {
 	if got := metric(t, "northbound_full_passes_total"); got < 1 {
 		t.Errorf("full passes: %v, want one at least: else nothing was compared", got)
 	}
+}
+
+// orphans lists the services' load balancers in the Northbound database whose services do not exist.
+func orphans(t *testing.T) string {
+	t.Helper()
+	services := strings.Fields(kubectl(t, "get", "services", "--all-namespaces", "-o",
+		`jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}`))
+	all := strings.Fields(nbctl(t, "--bare", "--columns=name", "list", "Load_Balancer"))
+	return strings.Join(slices.DeleteFunc(all, func(name string) bool {
+		name, ours := strings.CutPrefix(name, "Service_")
+		return !ours || slices.ContainsFunc(services, func(s string) bool { return strings.HasPrefix(name, s+"_") })
+	}), " ")
 }
 
 // portsBut lists the pods' ports in the Northbound database, except those whose names have the prefix.
