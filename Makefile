@@ -15,7 +15,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build ovnkube, with the links of its classic names, and ovn_cni into bin/
+build: ## build ovnkube, with the links of its classic names, ovn_cni and kubectl-northbound into bin/
 	@test/need.sh go
 	@test/modules.sh .
 	@test/build.sh product
@@ -52,6 +52,13 @@ image: ## the container image as one file, without docker; PUSH=REGISTRY/REPOSIT
 	@test/build.sh release
 	@bin/release image $(if $(PUSH),--push $(PUSH))
 
+.PHONY: deb
+deb: ## a Debian package with the programs, systemd units, man page and completions, in bin/
+	@test/need.sh go
+	@test/modules.sh . test/release
+	@test/build.sh release
+	@bin/release deb
+
 .PHONY: chart
 chart: ## the Helm chart as one file, the same as a manifest for kubectl, and helm, in bin/
 	@test/need.sh go
@@ -60,6 +67,12 @@ chart: ## the Helm chart as one file, the same as a manifest for kubectl, and he
 	@bin/helm package bin/chart --destination bin
 	@manifest=bin/northbound-$$(awk '/^version:/ { print $$2 }' bin/chart/Chart.yaml).yaml && \
 	  bin/helm template northbound bin/chart --namespace ovn-kubernetes >"$$manifest" && echo "Rendered it to: $$manifest"
+
+.PHONY: plugin
+plugin: ## kubectl-northbound for Linux, macOS and Windows, in bin/plugin/
+	@test/need.sh go
+	@test/modules.sh .
+	@test/build.sh plugin
 
 .PHONY: race
 race: ## the product's tests with Go's race detector; RACE=./go-controller/internal/ovsdb for one package; as root

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# Builds into bin/: with "product" ovnkube, with the links of its classic names,
-# and ovn_cni; with "release" the programs that are shipped, and the one that packs
-# them; with "helm" helm, and the
-# chart; else the sandbox's programs, and the manifests that it applies.
-# The first time that compiles Kubernetes' API server and kubelet, which takes
-# minutes; after that Go's cache has them.
+# Builds into bin/: with "product" ovnkube, with the links of its classic names, ovn_cni and kubectl-northbound; with
+# "plugin" the latter for each platform; with "release" the programs of the image, and the one that packs them; with
+# "helm" helm, and the chart; else the sandbox's programs, and the manifests that it applies.
+# The first time that compiles Kubernetes' API server and kubelet, which takes minutes; after that Go's cache has them.
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=$PWD/../bin
@@ -14,8 +12,19 @@ mkdir -p "$bin"
 if [ "${1:-}" = product ]; then
   cd ..
   stamps=$(stamps .)
-  build "" build "$stamps" ./go-controller/cmd/{ovnkube,ovn_cni}
+  build "" build "$stamps" ./go-controller/cmd/{ovnkube,ovn_cni,kubectl-northbound}
   for name in ovn-k8s-overlay ovn-k8s-util ovn-k8s-watcher ovn-k8s-gateway-helper; do ln -sf ovnkube "$bin/$name"; done
+  exit
+fi
+if [ "${1:-}" = plugin ]; then
+  cd ..
+  stamps=$(stamps .)
+  for platform in linux darwin windows; do
+    for processor in amd64 arm64; do
+      export GOOS=$platform GOARCH=$processor
+      build "plugin/$platform-$processor/" build "$stamps" ./go-controller/cmd/kubectl-northbound
+    done
+  done
   exit
 fi
 if [ "${1:-}" = release ]; then
@@ -25,7 +34,7 @@ if [ "${1:-}" = release ]; then
   stamps=$(stamps .)
   mkdir -p "$bin/programs"
   export GOFLAGS="-trimpath -buildvcs=false"
-  build programs/ build "$stamps" ./go-controller/cmd/{ovnkube,ovn_cni}
+  build programs/ build "$stamps" ./go-controller/cmd/{ovnkube,ovn_cni,kubectl-northbound}
   exit
 fi
 if [ "${1:-}" = helm ]; then

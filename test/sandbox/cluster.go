@@ -184,7 +184,9 @@ func notReady(nodes []corev1.Node, count int) []string {
 // Kubectl runs the kubectl that is built into the sandbox program, as the administrator. It sees the host's files.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := c.Control.NetworkCommand(ctx, append([]string{c.program(), "kubectl-in-place"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Control.AdminKubeconfig())
+	// The plugin kubectl-northbound is beside the sandbox.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Control.AdminKubeconfig(),
+		"PATH="+filepath.Dir(c.program())+":"+os.Getenv("PATH"))
 	return cmd
 }
 

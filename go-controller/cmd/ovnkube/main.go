@@ -39,10 +39,10 @@ func newApp() *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			masterCommand(), nodeCommand(), preflightCommand(), doctorCommand(), translateCommand(), planCommand(),
-			approveCommand(), explainCommand(), policyCommand(), tenantCommand(),
+			approveCommand(), explainCommand(), policyCommand(), tenantCommand(), objectsCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(),
-			signerCommand(), certificatesCommand(), databaseCommand(), cleanupCommand(),
+			signerCommand(), certificatesCommand(), databaseCommand(), diagnosticsCommand(), tcpdumpCommand(), cleanupCommand(),
 			completionCommand(), manCommand(), versionCommand(),
 		},
 		// report prints every error, once.
@@ -64,7 +64,7 @@ func newApp() *cli.App {
 		if hasFlag(c, configFlagName) {
 			c.Before = withSettings(c.Before)
 		}
-		if c.ArgsUsage != "" {
+		if c.ArgsUsage != "" && !c.SkipFlagParsing {
 			app.Commands[i] = flagsAnywhere(c)
 		}
 	}

@@ -31,6 +31,7 @@ func TestChart(t *testing.T) {
 	t.Run("pods", c.makePods)
 	t.Run("service", c.service)
 	t.Run("plan", c.plan)
+	t.Run("kubectl northbound", c.diagnostics)
 	t.Run("certificates", c.certificates)
 	c.streams = c.pings(t)
 	machines.MoreReplies(t, c.streams, 10)

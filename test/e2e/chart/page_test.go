@@ -15,7 +15,12 @@ import (
 const page = "../../../docs/operate/install.md"
 
 // blocks are the commands under a heading of the page, such as "## Install", block by block.
-func blocks(t *testing.T, heading string) (out []string) {
+func blocks(t *testing.T, heading string) []string {
+	t.Helper()
+	return blocksOf(t, page, heading)
+}
+
+func blocksOf(t *testing.T, page, heading string) (out []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -27,7 +32,7 @@ func blocks(t *testing.T, heading string) (out []string) {
 	}
 	section, _, _ = strings.Cut(section, "\n#")
 	for i, part := range strings.Split(section, "```") {
-		if i%2 == 1 {
+		if i%2 == 1 && !strings.HasPrefix(part, "text\n") {
 			out = append(out, strings.TrimSpace(strings.ReplaceAll(part, "\n   ", "\n")))
 		}
 	}
@@ -53,7 +58,9 @@ func (c *installed) operator(t *testing.T) *operator {
 	for name, script := range map[string]string{
 		"helm": fmt.Sprintf(`case $1 in install) set -- "$@" --values %s ;; esac; exec %s "$@"`,
 			filepath.Join(c.Options.State(), "values.yaml"), filepath.Join(bin, "helm")),
-		"kubectl": fmt.Sprintf(`exec %s kubectl-in-place "$@"`, filepath.Join(bin, "sandbox")),
+		"kubectl":            fmt.Sprintf(`exec %s kubectl-in-place "$@"`, filepath.Join(bin, "sandbox")),
+		"ovnkube":            fmt.Sprintf(`exec %s "$@"`, filepath.Join(bin, "ovnkube")),
+		"kubectl-northbound": fmt.Sprintf(`exec %s "$@"`, filepath.Join(bin, "kubectl-northbound")),
 	} {
 		if err := os.MkdirAll(tools, 0o755); err != nil {
 			t.Fatal(err)

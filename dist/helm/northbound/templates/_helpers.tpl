@@ -121,3 +121,56 @@ helm.sh/hook: post-delete
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
+
+{{/* What an agent, and those who diagnose it, find in their environment: all flags of the doctor. */}}
+{{- define "northbound.agentEnvironment" -}}
+{{- include "northbound.environment" . }}
+- {name: NORTHBOUND_NODE_NAME, value: $(NODE_NAME)}
+- {name: NORTHBOUND_SYSTEM_ID, value: $(NODE_NAME)}
+- {name: NORTHBOUND_DATAPATH_TYPE, value: {{ .Values.node.datapathType }}}
+- {name: NORTHBOUND_CNI_BIN_DIR, value: {{ .Values.node.cniBinDirectory | quote }}}
+- {name: NORTHBOUND_CNI_CONF_DIR, value: {{ .Values.node.cniConfDirectory | quote }}}
+- {name: NORTHBOUND_SB_SERVICE, value: {{ .Release.Namespace }}/ovn-db}
+- {name: NORTHBOUND_SB_PRIVKEY, value: /var/lib/northbound/certificates/ovn-sb-current.pem}
+- {name: NORTHBOUND_SB_CERT, value: /var/lib/northbound/certificates/ovn-sb-current.pem}
+- {name: NORTHBOUND_SB_CACERT, value: /var/lib/northbound/certificates/ovn-sb-ca.crt}
+{{- end }}
+
+{{/* What an agent, and those who diagnose it, see of the node. Arguments: root, writes. */}}
+{{- define "northbound.agentMounts" -}}
+{{- $readOnly := not .writes -}}
+{{- /* ovs-appctl opens files with process IDs for writing. */}}
+- {name: run-openvswitch, mountPath: /run/openvswitch}
+- {name: run-ovn, mountPath: /run/ovn}
+- {name: openvswitch, mountPath: /etc/openvswitch, readOnly: true}
+- {name: certificates, mountPath: /var/lib/northbound/certificates, readOnly: true}
+- {name: plugins, mountPath: {{ .root.Values.node.cniBinDirectory | quote }}, readOnly: true}
+- {name: cni-conf, mountPath: {{ .root.Values.node.cniConfDirectory | quote }}, readOnly: {{ $readOnly }}}
+- {name: cni-socket, mountPath: /run/ovn-kubernetes, readOnly: {{ $readOnly }}}
+- {name: namespaces, mountPath: /run/netns, mountPropagation: HostToContainer, readOnly: {{ $readOnly }}}
+{{ include "northbound.kubeletMount" .root }}
+{{- end }}
+
+{{/* The environment of a master, and of those who ask what a master would do. */}}
+{{- define "northbound.masterEnvironment" -}}
+{{- include "northbound.environment" . }}
+- {name: NORTHBOUND_NB_SERVICE, value: {{ .Release.Namespace }}/ovn-db}
+- {name: NORTHBOUND_NB_PRIVKEY, value: /certificates/ovn-nb-current.pem}
+- {name: NORTHBOUND_NB_CERT, value: /certificates/ovn-nb-current.pem}
+- {name: NORTHBOUND_NB_CACERT, value: /certificates/ovn-nb-ca.crt}
+{{- end }}
+
+{{/* The container that answers `kubectl northbound`. Arguments: root, for. */}}
+{{- define "northbound.diagnostics" -}}
+{{- include "northbound.image" .root }}
+args:
+- diagnostics
+- --for={{ .for }}
+- --node-name=$(NODE_NAME)
+- --namespace={{ .root.Release.Namespace }}
+resources:
+  requests: {cpu: 5m, memory: 30Mi}
+livenessProbe:
+  httpGet: {host: 127.0.0.1, port: {{ get (dict "master" 9412 "node" 9413 "database" 9414) .for }}, path: /healthz}
+  timeoutSeconds: 10
+{{- end }}
