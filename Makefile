@@ -74,6 +74,20 @@ plugin: ## kubectl-northbound for Linux, macOS and Windows, in bin/plugin/
 	@test/modules.sh .
 	@test/build.sh plugin
 
+.PHONY: release
+release: ## everything that is shipped, with checksums and the list of its parts, in bin/releases/VERSION; as root
+	@$(MAKE) --no-print-directory image deb chart plugin
+	@bin/release collect
+
+.PHONY: upgrade
+upgrade: sandbox ## from the version FROM=REVISION of git to this one and back, on a cluster that works; as root
+	@test/deps.sh
+	@test/modules.sh test/helm
+	@test/build.sh helm
+	test/earlier.sh $(FROM)
+	bin/sandbox fetch
+	$(GO) test -C test -count=1 -v ./e2e/upgrade
+
 .PHONY: race
 race: ## the product's tests with Go's race detector; RACE=./go-controller/internal/ovsdb for one package; as root
 	@test/need.sh go root

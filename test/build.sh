@@ -19,6 +19,7 @@ fi
 if [ "${1:-}" = plugin ]; then
   cd ..
   stamps=$(stamps .)
+  export GOFLAGS="-trimpath -buildvcs=false" # as for "release"
   for platform in linux darwin windows; do
     for processor in amd64 arm64; do
       export GOOS=$platform GOARCH=$processor

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,15 +36,15 @@ const ReleaseName = "northbound"
 // chart tells whether the cluster runs the chart.
 func (c *Cluster) chart() bool { return c.Options.Install == InstallChart }
 
-// ChartImage writes the container image into a file of the sandbox, and returns the file and the image's name. The
-// image has the programs of Options.BinDir.
-func (c *Cluster) ChartImage(ctx context.Context, source string) (file, name string, err error) {
+// chartImage writes the container image into a file of the sandbox, and returns the file and the image's name. The
+// image has the programs of a directory, and those of Debian's root filesystem in source.
+func (c *Cluster) chartImage(ctx context.Context, source, programs string) (file, name string, err error) {
 	work, err := os.MkdirTemp(c.Options.State(), "image-")
 	if err != nil {
 		return "", "", fmt.Errorf("making the container image: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	s := image.Source{Root: source, Programs: c.Options.BinDir}
+	s := image.Source{Root: source, Programs: programs}
 	if err := s.Identify(ctx, filepath.Join(s.Programs, "ovnkube"), os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
 		return "", "", err
 	}
@@ -51,8 +52,26 @@ func (c *Cluster) ChartImage(ctx context.Context, source string) (file, name str
 	if err != nil {
 		return "", "", fmt.Errorf("making the container image: %w", err)
 	}
-	file = filepath.Join(c.Options.State(), "northbound.oci.tar")
+	file = filepath.Join(c.Options.State(), "northbound-"+s.Version+".oci.tar")
 	return file, i.Name, i.Archive(file, work)
+}
+
+// LoadImage gives the nodes a further container image, with the programs of a directory. It returns the image's name.
+func (c *Cluster) LoadImage(ctx context.Context, programs string) (name string, err error) {
+	source, err := provide(ctx, c.Options, progress.New(io.Discard))
+	if err != nil {
+		return "", err
+	}
+	file, name, err := c.chartImage(ctx, source, programs)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range c.Nodes {
+		if err := n.Load(ctx, file); err != nil {
+			return "", err
+		}
+	}
+	return name, nil
 }
 
 // values are the chart's values for this cluster. Everything else has its default.
@@ -90,14 +109,26 @@ func (c *Cluster) installChart(ctx context.Context, imageName string, step *prog
 
 // Rollout waits until the chart's pods are ready.
 func (c *Cluster) Rollout(ctx context.Context) error {
-	for _, object := range []string{
-		"deployment/ovnkube-signer", "daemonset/ovn-db", "daemonset/ovnkube-master", "daemonset/ovnkube-node",
-	} {
-		if _, err := run(c.Kubectl(ctx, "--namespace", Namespace, "rollout", "status", object)); err != nil {
+	const nodes = "daemonset/ovnkube-node"
+	inNamespace := func(args ...string) (string, error) {
+		return run(c.Kubectl(ctx, append([]string{"--namespace", Namespace}, args...)...))
+	}
+	for _, object := range []string{"deployment/ovnkube-signer", "daemonset/ovn-db", "daemonset/ovnkube-master"} {
+		if _, err := inNamespace("rollout", "status", object); err != nil {
 			return err
 		}
 	}
-	return nil
+	how, err := inNamespace("get", nodes, "--output", "jsonpath={.spec.updateStrategy.type}")
+	if err != nil {
+		return err
+	}
+	if how != "OnDelete" {
+		_, err = inNamespace("rollout", "status", nodes)
+		return err
+	}
+	// An upgrade replaces none of them.
+	_, err = inNamespace("wait", nodes, fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", len(c.Nodes)))
+	return err
 }
 
 // Chart is the chart's directory.

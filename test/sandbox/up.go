@@ -131,7 +131,7 @@ func (c *Cluster) up(ctx context.Context, source string, log *progress.Log) erro
 // upChart makes bare nodes, and installs the chart.
 func (c *Cluster) upChart(ctx context.Context, source string, images []string, log *progress.Log) error {
 	step := log.Begin("the container image")
-	file, name, err := c.ChartImage(ctx, source)
+	file, name, err := c.chartImage(ctx, source, c.Options.BinDir)
 	if err := step.End(err); err != nil {
 		return err
 	}

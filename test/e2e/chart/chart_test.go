@@ -30,7 +30,7 @@ func TestChart(t *testing.T) {
 	t.Run("doctor", c.doctor)
 	t.Run("pods", c.makePods)
 	t.Run("service", c.service)
-	t.Run("plan", c.plan)
+	t.Run("plan", func(t *testing.T) { machines.InSync(t, c.Cluster) })
 	t.Run("kubectl northbound", c.diagnostics)
 	t.Run("certificates", c.certificates)
 	c.streams = c.pings(t)
@@ -159,18 +159,6 @@ func (c *installed) answered(t *testing.T, from string, to netip.AddrPort, ask f
 	})
 }
 
-// plan compares the database with the cluster, in the master's container and without a flag.
-func (c *installed) plan(t *testing.T) {
-	machines.Eventually(t, "ovnkube plan", func(ctx context.Context) string {
-		out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "exec", "daemonset/ovnkube-master", "--container",
-			"master", "--", "ovnkube", "plan").CombinedOutput()
-		if err != nil {
-			return fmt.Sprintf("%v\n%s", err, out)
-		}
-		return ""
-	})
-}
-
 // addresses lists the pods' addresses.
 func (c *installed) addresses(t *testing.T) (out []netip.Addr) {
 	t.Helper()
@@ -198,7 +186,7 @@ func (c *installed) settled(t *testing.T) {
 	if err := c.Rollout(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.plan(t)
+	machines.InSync(t, c.Cluster)
 	machines.MoreReplies(t, c.streams, 10)
 	machines.NoGaps(t, c.streams)
 }

@@ -105,9 +105,7 @@ func (o *operator) try(ctx context.Context, block string) (string, error) {
 // does runs a block of commands, which must succeed.
 func (o *operator) does(t *testing.T, block string) {
 	t.Helper()
-	out, err := o.try(t.Context(), block)
-	t.Logf("$ %s\n%s", block, out)
-	if err != nil {
-		t.Fatal(err)
+	if out, err := o.try(t.Context(), block); err != nil {
+		t.Fatalf("$ %s\n%s%v", block, out, err)
 	}
 }

@@ -25,6 +25,20 @@ func Kubectl(t *testing.T, c *sandbox.Cluster, stdin string, args ...string) str
 	return strings.TrimSpace(string(out))
 }
 
+// InSync waits until the Northbound database of a cluster with the chart holds what is wanted. It asks a master, in its
+// container and without a flag.
+func InSync(t *testing.T, c *sandbox.Cluster) {
+	t.Helper()
+	Eventually(t, "ovnkube plan", func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "exec", "daemonset/ovnkube-master", "--container",
+			"master", "--", "ovnkube", "plan").CombinedOutput()
+		if err != nil {
+			return fmt.Sprintf("%v\n%s", err, out)
+		}
+		return ""
+	})
+}
+
 // Addresses returns an object's addresses at a JSON path, such as "{.status.podIPs[*].ip}".
 func Addresses(t *testing.T, c *sandbox.Cluster, kind, name, path string) (out []netip.Addr) {
 	t.Helper()

@@ -35,11 +35,14 @@ func Up(t *testing.T, o sandbox.Options) *sandbox.Cluster {
 // UpWith is Up with other checks of what ovnkube asked the API server for, when the test ends.
 func UpWith(t *testing.T, o sandbox.Options, checks ...func(*sandbox.Cluster) error) *sandbox.Cluster {
 	t.Helper()
-	dir, err := filepath.Abs("../../../bin")
-	if err != nil {
-		t.Fatal(err)
+	if o.BinDir == "" {
+		dir, err := filepath.Abs("../../../bin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.BinDir = dir
 	}
-	o.BinDir, o.Replace, o.Progress, o.Audit = dir, true, os.Stderr, true
+	o.Replace, o.Progress, o.Audit = true, os.Stderr, true
 	ctx, cancel := context.WithTimeout(t.Context(), upLimit)
 	defer cancel()
 	c, err := sandbox.Up(ctx, o)

@@ -24,11 +24,14 @@ type Source struct {
 // Image is an image whose layers are in files.
 type Image struct {
 	v1.Image
-	Name        string   // localhost/northbound:VERSION
-	Packages    []string // of Debian, sorted
-	OVN         string   // upstream version of OVN
-	OpenVSwitch string   // upstream version of Open vSwitch
+	Name        string    // localhost/northbound:VERSION
+	Packages    []Package // of Debian, sorted by name
+	OVN         string    // upstream version of OVN
+	OpenVSwitch string    // upstream version of Open vSwitch
 }
+
+// Package is a package of Debian.
+type Package struct{ Name, Version, Architecture string }
 
 // Build makes an image. The files of its layers go into the directory work, and must stay there while the image is
 // used.
@@ -47,15 +50,20 @@ func Build(s Source, work string) (*Image, error) {
 	}
 	i := &Image{Name: "localhost/northbound:" + s.Version,
 		OVN: debian.version("ovn-common"), OpenVSwitch: debian.version("openvswitch-switch")}
-	if i.Packages, err = debian.closure(wanted(), unwanted()); err != nil {
+	names, err := debian.closure(wanted(), unwanted())
+	if err != nil {
 		return nil, err
+	}
+	for _, name := range names {
+		fields := debian.packages[name].fields
+		i.Packages = append(i.Packages, Package{Name: name, Version: fields["Version"], Architecture: fields["Architecture"]})
 	}
 	architecture := debian.packages["base-files"].fields["Architecture"]
 	ours, err := programs(s.Programs, architecture)
 	if err != nil {
 		return nil, err
 	}
-	theirs, err := debian.files(i.Packages)
+	theirs, err := debian.files(names)
 	if err != nil {
 		return nil, err
 	}

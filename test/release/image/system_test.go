@@ -196,8 +196,8 @@ func (m made) has(name string) bool {
 func (m made) packages(t *testing.T) {
 	names := strings.Fields(m.run(t, "dpkg-query", "-W", "-f", "${Package}\n"))
 	slices.Sort(names)
-	if !slices.Equal(names, m.Packages) {
-		t.Errorf("dpkg knows %q, want %q", names, m.Packages)
+	if want := packageNames(m.Image); !slices.Equal(names, want) {
+		t.Errorf("dpkg knows %q, want %q", names, want)
 	}
 	if wrong := m.run(t, "dpkg", "--verify"); wrong != "" {
 		t.Errorf("dpkg --verify says\n%s", wrong)
@@ -207,7 +207,7 @@ func (m made) packages(t *testing.T) {
 // Every file is one of the packages or of ours, and none tells of the machine that installed them.
 func (m made) nothingElse(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "dpkg-query",
-		append([]string{"--admindir=" + filepath.Join(m.source.Root, "var/lib/dpkg"), "-L"}, m.Packages...)...).Output()
+		append([]string{"--admindir=" + filepath.Join(m.source.Root, "var/lib/dpkg"), "-L"}, packageNames(m.Image)...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

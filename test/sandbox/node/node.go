@@ -195,11 +195,17 @@ func (n *Node) StartRuntime(ctx context.Context) error {
 		return err
 	}
 	for _, file := range n.Config.Images {
-		if _, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", file); err != nil {
+		if err := n.Load(ctx, file); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Load gives containerd the images of a file.
+func (n *Node) Load(ctx context.Context, file string) error {
+	_, err := n.Run(ctx, "ctr", "-n", "k8s.io", "images", "import", file)
+	return err
 }
 
 // StartAgent starts ovnkube node. Settings that every ovnkube on the node needs are in the settings file, so that

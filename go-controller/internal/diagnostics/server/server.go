@@ -104,6 +104,8 @@ func (s *Server) Handler() http.Handler {
 
 // answer runs a tool for a caller who may use it.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, t diagnostics.Tool) {
+	// Before any answer: a connection that is closed with unread bytes is reset, and the answer may be lost.
+	body, badBody := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	caller, code, err := s.caller(r)
 	if err == nil && caller.Account != t.Account {
 		code = http.StatusForbidden
@@ -113,7 +115,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t diagnostics.To
 	var command []string
 	if err == nil {
 		code = http.StatusBadRequest
-		command, err = read(w, r, t, &request)
+		if err = errors.Join(badBody, json.Unmarshal(body, &request)); err != nil {
+			err = fmt.Errorf("reading the request: %w", err)
+		} else {
+			command, err = t.Command(request.Arguments)
+		}
 	}
 	if err == nil {
 		select {
@@ -135,18 +141,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t diagnostics.To
 	}
 	log.Info("running a tool for diagnostics")
 	s.run(r.Context(), w, command, t.Redact)
-}
-
-// read reads a request to its end, so that the server notices when its caller has gone, and checks the arguments.
-func read(w http.ResponseWriter, r *http.Request, t diagnostics.Tool, request *diagnostics.Request) ([]string, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-	if err == nil {
-		err = json.Unmarshal(body, request)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the request: %w", err)
-	}
-	return t.Command(request.Arguments)
 }
 
 // brief is the beginning of arguments, for the log.

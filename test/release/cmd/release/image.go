@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/northbound-net/northbound/test/release/bom"
 	"github.com/northbound-net/northbound/test/release/image"
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
@@ -68,6 +70,9 @@ func makeImage(c *cli.Context) (err error) {
 	if err := i.Archive(file, work); err != nil {
 		return err
 	}
+	if err := listParts(s, i, strings.TrimSuffix(file, ".oci.tar")+".cdx.json"); err != nil {
+		return err
+	}
 	if err := describe(c, i, file); err != nil || !c.IsSet("push") {
 		return err
 	}
@@ -76,6 +81,22 @@ func makeImage(c *cli.Context) (err error) {
 	}
 	_, err = fmt.Fprintln(c.App.Writer, "pushed    ", c.String("push"))
 	return err
+}
+
+// listParts writes a document for scanners into a file.
+func listParts(s image.Source, i *image.Image, file string) (err error) {
+	digest, err := i.Digest()
+	if err != nil {
+		return fmt.Errorf("reading the digest of the image: %w", err)
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("listing what the image is made of: %w", err)
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	about := bom.Subject{Name: i.Name, Version: s.Version, Digest: digest.String(), Time: s.Time}
+	return bom.Write(out, about, []string{filepath.Join(s.Programs, "ovnkube"), filepath.Join(s.Programs, "ovn_cni")},
+		i.Packages)
 }
 
 // describe prints what was made, and what to do with it.
@@ -102,8 +123,9 @@ func describe(c *cli.Context, i *image.Image, file string) error {
 		return fmt.Errorf("reading the size of the image: %w", err)
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "image      %s\ndigest     %s\nfile       %s, %.1f MiB%s\n"+
-		"inside     OVN %s, Open vSwitch %s, %d Debian packages\nload it    ctr -n k8s.io images import %s\n",
-		i.Name, digest, file, float64(info.Size())/mebi, text, i.OVN, i.OpenVSwitch, len(i.Packages), file)
+		"inside     OVN %s, Open vSwitch %s, %d Debian packages: %s\nload it    ctr -n k8s.io images import %s\n",
+		i.Name, digest, file, float64(info.Size())/mebi, text, i.OVN, i.OpenVSwitch, len(i.Packages),
+		strings.TrimSuffix(file, ".oci.tar")+".cdx.json", file)
 	if err != nil {
 		return fmt.Errorf("writing what was made: %w", err)
 	}

@@ -31,6 +31,6 @@ func newApp() *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		ExitErrHandler: func(*cli.Context, error) {}, // main says it, once
-		Commands:       []*cli.Command{imageCommand(), debCommand()},
+		Commands:       []*cli.Command{imageCommand(), debCommand(), collectCommand()},
 	}
 }
