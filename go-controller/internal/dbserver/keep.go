@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +26,7 @@ const (
 // ends.
 func (m Member) Keep(ctx context.Context, d Database) {
 	log := m.Log.With("database", d.Short)
-	k := keeper{m, d, log, false}
+	k := keeper{Member: m, d: d, log: log}
 	for logged := ""; ; {
 		err := k.tick(ctx)
 		switch {
@@ -42,7 +41,7 @@ func (m Member) Keep(ctx context.Context, d Database) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(lookAgain):
+		case <-time.After(k.pause()):
 		}
 	}
 }
@@ -51,7 +50,17 @@ type keeper struct {
 	Member
 	d          Database
 	log        *slog.Logger
-	configured bool // since this server leads
+	configured string // the leadership of this server in which it configured the database: cluster, server and term
+	waits      bool   // for the database to be filled
+	told       bool   // that it waits was logged
+}
+
+// pause is how long to wait before the next look.
+func (k *keeper) pause() time.Duration {
+	if k.waits {
+		return lookAgain / 4
+	}
+	return lookAgain
 }
 
 // tick does what has to be done now.
@@ -59,6 +68,9 @@ func (k *keeper) tick(ctx context.Context) error {
 	s, err := k.status(ctx, k.d)
 	k.measure(s)
 	if err != nil && !s.left {
+		return err
+	}
+	if err := k.awaitContents(ctx, s); err != nil {
 		return err
 	}
 	nodes, r, err := k.look(ctx, k.d)
@@ -69,14 +81,13 @@ func (k *keeper) tick(ctx context.Context) error {
 		return err
 	}
 	if !s.leader {
-		k.configured = false
 		return nil
 	}
-	if !k.configured {
+	if now := s.leadership(); k.configured != now && !(k.waits && k.d.Short == "sb") {
 		if err := k.configure(ctx); err != nil {
 			return err
 		}
-		k.configured = true
+		k.configured = now
 	}
 	if v, ok := s.removable(nodes, r); ok {
 		return k.remove(ctx, v, nodes, r)
@@ -170,9 +181,8 @@ func oneIf(yes bool) float64 {
 
 // WatchNorthd measures whether the ovn-northd of this machine is the active one, until ctx ends.
 func (m Member) WatchNorthd(ctx context.Context) {
-	socket := filepath.Join(m.Layout.Run, "ovn-northd.ctl")
 	for {
-		out, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", socket, "status")
+		out, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", m.Layout.northd(), "status")
 		m.Metrics.Northd.Set(oneIf(err == nil && strings.Contains(out, "active")))
 		select {
 		case <-ctx.Done():

@@ -23,6 +23,9 @@ type status struct {
 	servers []server
 }
 
+// leadership names the time in which a server leads without a break.
+func (s status) leadership() string { return fmt.Sprintf("%s %s %v", s.cluster, s.id, s.term) }
+
 // server is one of the cluster.
 type server struct {
 	id   string // the first four digits of its UUID

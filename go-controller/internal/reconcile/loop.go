@@ -107,6 +107,8 @@ type Loop struct {
 	compared atomic.Pointer[ovsdb.Session] // the session whose full pass has ended
 	heldBack atomic.Pointer[error]         // what waits for approval
 	refused  atomic.Pointer[error]         // why nothing is written to the database
+	marked   *ovsdb.Session                // the session whose database is marked as filled
+	markAt   time.Time                     // when to try again to mark it
 	turned   atomic.Int64                  // when the loop last turned, Unix nanoseconds
 }
 
@@ -122,6 +124,7 @@ func New(c Config) *Loop {
 type result struct {
 	session *ovsdb.Session
 	raised  ovsdb.Epoch // what the transaction was to record; zero for others
+	marks   bool        // the transaction was that of markFilled
 	plans   []nb.Plan
 	batch   *core.Batch
 	causes  map[nb.Owner]cause

@@ -26,6 +26,7 @@ func (l *Loop) step(ctx context.Context) {
 	b := l.batch()
 	if len(b.Plans) == 0 {
 		l.idle()
+		l.markFilled(ctx)
 		return
 	}
 	l.send(ctx, b)
@@ -140,6 +141,8 @@ func (l *Loop) finish(r result) {
 	switch {
 	case r.raised.Number > 0:
 		l.raised(r)
+	case r.marks:
+		l.filled(r)
 	case r.err == nil:
 		l.committed(r)
 	case errors.Is(r.err, ovsdb.ErrFenced):
