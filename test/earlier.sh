@@ -22,4 +22,4 @@ stamps=$(stamps .)
 build "" build "$stamps" ./go-controller/cmd/{ovnkube,ovn_cni}
 cp -r dist/helm/northbound "$bin/chart"
 # The sandbox itself stays the same.
-for name in sandbox sandbox-apiserver kubelet echo pause helm manifests; do ln -s "../$name" "$bin/$name"; done
+cp -rl "$here"/bin/{sandbox,sandbox-apiserver,kubelet,echo,pause,helm,manifests} "$bin"

@@ -200,6 +200,7 @@ func newBedOf(t testing.TB, remote string, f *feed, c config.Cluster, with Confi
 // startBed starts a loop and waits until it is in sync.
 func startBed(t testing.TB, remote string, f *feed) *bed {
 	t.Helper()
+	testkit.Run(t, "ovn-nbctl", "--db="+remote, "init") // makes the row of NB_Global, as whoever sets up a database does
 	b := newBed(t, remote, f)
 	b.inSync()
 	return b

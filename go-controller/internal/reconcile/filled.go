@@ -7,11 +7,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 )
 
-// markFilled tells those who wait for a new database that it has everything. It is called when there is nothing to
-// write, and does something once for each session.
-func (l *Loop) markFilled(ctx context.Context) {
-	if l.compared.Load() != l.session || l.marked == l.session || time.Now().Before(l.markAt) {
-		return
+// markFilled tells those who wait for a new database that it has everything, once for each session: before the full
+// pass ends, and again later if that fails. It is called when there is nothing to write, and tells whether it does so.
+func (l *Loop) markFilled(ctx context.Context) bool {
+	if l.marked == l.session || time.Now().Before(l.markAt) || l.passedAt.IsZero() && l.compared.Load() != l.session {
+		return false
 	}
 	session, started := l.session, time.Now()
 	l.inFlight = true
@@ -20,6 +20,7 @@ func (l *Loop) markFilled(ctx context.Context) {
 		err := session.MarkFilled(context.WithoutCancel(ctx))
 		l.results <- result{session: session, marks: true, batch: &core.Batch{}, err: err, took: time.Since(started)}
 	}()
+	return true
 }
 
 // filled handles the result of markFilled.

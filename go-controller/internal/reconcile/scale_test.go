@@ -340,6 +340,9 @@ func (s *scale) restart(t *testing.T) int {
 	s.bed = s.start(t)
 	after := s.relay.Wire()
 	for _, tx := range after.Transactions[len(before.Transactions):] {
+		if len(tx.Operations) == 1 && strings.Contains(string(tx.Operations[0]), `"where":[["nb_cfg","==",0]]`) {
+			continue // it only changes a database that is not marked as filled
+		}
 		t.Errorf("a restart with everything in place wrote %d operations, want none: %.500s", len(tx.Operations),
 			tx.Operations)
 	}

@@ -25,8 +25,7 @@ func (l *Loop) step(ctx context.Context) {
 	l.reviewHeld()
 	b := l.batch()
 	if len(b.Plans) == 0 {
-		l.idle()
-		l.markFilled(ctx)
+		l.idle(ctx)
 		return
 	}
 	l.send(ctx, b)
@@ -231,7 +230,10 @@ func (l *Loop) committed(r result) {
 
 // idle is called when there is nothing to write. Failed owners may still wait for their next attempt: one bad object
 // does not keep the rest from being in sync.
-func (l *Loop) idle() {
+func (l *Loop) idle(ctx context.Context) {
+	if len(l.guard.held) == 0 && l.markFilled(ctx) {
+		return
+	}
 	if !l.passedAt.IsZero() && len(l.guard.held) == 0 {
 		took := time.Since(l.passedAt)
 		l.passedAt = time.Time{}

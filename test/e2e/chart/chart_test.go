@@ -38,6 +38,7 @@ func TestChart(t *testing.T) {
 	before := c.addresses(t)
 	t.Run("pods of the control plane", c.replaced)
 	t.Run("upgrade", c.upgrade)
+	t.Run("lost databases", c.loseDatabases)
 	// While the chart is removed, its roles may go before its pods.
 	if err := machines.CheckRights(c.Cluster); err != nil {
 		t.Error(err)
@@ -169,12 +170,19 @@ func (c *installed) addresses(t *testing.T) (out []netip.Addr) {
 }
 
 // pings sends ten packets a second between two nodes, in each family.
-func (c *installed) pings(t *testing.T) (all []*machines.Stream) {
+func (c *installed) pings(t *testing.T) []*machines.Stream {
+	t.Helper()
+	return c.pingsEvery(t, "0.1")
+}
+
+// pingsEvery sends a packet in each interval, which is in seconds.
+func (c *installed) pingsEvery(t *testing.T, interval string) (all []*machines.Stream) {
+	t.Helper()
 	from, to := c.pods[0], c.pods[len(c.pods)-1]
 	for _, ip := range machines.PodIPs(t, c.Cluster, to) {
 		all = append(all, machines.StartStream(t, fmt.Sprintf("ping from %s to %s", from, ip),
 			func(ctx context.Context) *exec.Cmd {
-				return c.Kubectl(ctx, "exec", from, "--", "ping", "-i", "0.1", ip.String())
+				return c.Kubectl(ctx, "exec", from, "--", "ping", "-i", interval, ip.String())
 			}))
 	}
 	return all

@@ -23,7 +23,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	u := &upgrade{Cluster: machines.Up(t, sandbox.Options{Name: "upgrade", DualStack: true,
 		Install: sandbox.InstallChart, BinDir: earlier})}
-	from := u.version(t, "ovnkube-master")
+	from := u.version(t, "master")
 	u.makePods(t)
 	image, err := u.LoadImage(t.Context(), filepath.Dir(earlier))
 	if err != nil {
@@ -39,19 +39,19 @@ func TestUpgrade(t *testing.T) {
 		u.helm(t, "upgrade", sandbox.ReleaseName, filepath.Join(filepath.Dir(earlier), "chart"),
 			"--reset-then-reuse-values", "--set", "image.tag="+to, "--set", "node.updateStrategy=OnDelete")
 	})
-	u.runs(t, "ovnkube-master", to)
-	u.runs(t, "ovnkube-node", from)
+	u.runs(t, "master", to)
+	u.runs(t, "node", from)
 	u.step(t, "work with the new control plane and the old agents", func() { u.work(t) })
 	for _, n := range u.Nodes {
 		u.step(t, "upgrade of node "+n.Spec.Name, func() {
 			u.replaceAgent(t, n.Spec.Name)
 		})
 	}
-	u.runs(t, "ovnkube-node", to)
+	u.runs(t, "node", to)
 	u.step(t, "work with the new version", func() { u.work(t) })
 	u.step(t, "rollback of everything", func() { u.helm(t, "rollback", sandbox.ReleaseName, "1") })
-	u.runs(t, "ovnkube-master", from)
-	u.runs(t, "ovnkube-node", from)
+	u.runs(t, "master", from)
+	u.runs(t, "node", from)
 	u.step(t, "work with the old version again", func() { u.work(t) })
 	u.end(t)
 }
@@ -70,7 +70,10 @@ func (u *upgrade) makePods(t *testing.T) {
 		fmt.Fprintf(&manifest, `---
 apiVersion: v1
 kind: Pod
-metadata: {name: p-%[1]s, labels: {app: "%[1]s"}}
+metadata:
+  name: p-%[1]s
+  labels: {app: "%[1]s"}
+  annotations: {kubectl.kubernetes.io/default-container: echo}
 spec:
   nodeName: %[1]s
   terminationGracePeriodSeconds: 0
@@ -97,7 +100,7 @@ func (u *upgrade) begin(t *testing.T) {
 	first, last := u.Nodes[0].Spec.Name, u.Nodes[len(u.Nodes)-1].Spec.Name
 	in := func(what string, argv ...string) {
 		u.streams = append(u.streams, machines.StartStream(t, what, func(ctx context.Context) *exec.Cmd {
-			return u.Kubectl(ctx, append([]string{"exec", "p-" + first, "--container", "echo", "--"}, argv...)...)
+			return u.Kubectl(ctx, append([]string{"exec", "p-" + first, "--"}, argv...)...)
 		}))
 	}
 	for _, ip := range machines.PodIPs(t, u.Cluster, "p-"+last) {
@@ -176,21 +179,22 @@ func (u *upgrade) work(t *testing.T) {
 	u.churn.more(t)
 }
 
-// runs checks which version the pods of an application have.
-func (u *upgrade) runs(t *testing.T, app, want string) {
+// runs checks which version the masters or the nodes' agents have.
+func (u *upgrade) runs(t *testing.T, what, want string) {
 	t.Helper()
-	if have := u.version(t, app); have != want {
-		t.Fatalf("%s has the versions %s, want %s", app, have, want)
+	if have := u.version(t, what); have != want {
+		t.Fatalf("pods ovnkube-%s have the versions %s, want %s", what, have, want)
 	}
 }
 
-// version asks the pods of an application for their versions. It returns the tag that all have, or all of them.
-func (u *upgrade) version(t *testing.T, app string) string {
+// version asks each pod of masters or of the nodes' agents. It returns the version that all have, or all of them.
+func (u *upgrade) version(t *testing.T, what string) string {
 	t.Helper()
 	seen := map[string]bool{}
 	var all []string
-	for _, pod := range strings.Fields(u.kubectl(t, "get", "pods", "--selector", "app="+app, "--output", "name")) {
-		out := u.kubectl(t, "exec", pod, "--", "ovnkube", "version")
+	container := map[string]string{"master": "master", "node": "agent"}[what]
+	for _, pod := range strings.Fields(u.kubectl(t, "get", "pods", "--selector", "app=ovnkube-"+what, "--output", "name")) {
+		out := u.kubectl(t, "exec", pod, "--container", container, "--", "ovnkube", "version")
 		if tag := strings.Fields(out)[1]; !seen[tag] {
 			seen[tag] = true
 			all = append(all, tag)
