@@ -37,7 +37,6 @@ func TestChart(t *testing.T) {
 	machines.MoreReplies(t, c.streams, 10)
 	before := c.addresses(t)
 	t.Run("pods of the control plane", c.replaced)
-	t.Run("upgrade", c.upgrade)
 	t.Run("lost databases", c.loseDatabases)
 	// While the chart is removed, its roles may go before its pods.
 	if err := machines.CheckRights(c.Cluster); err != nil {
@@ -215,15 +214,6 @@ func (c *installed) newPod(t *testing.T, name string, flags ...string) {
 		flags...)...)
 	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod/"+name)
 	machines.Kubectl(t, c.Cluster, "", "delete", "pod", name, "--grace-period=0", "--force")
-}
-
-// upgrade changes a value, so that all pods are replaced, and changes it back.
-func (c *installed) upgrade(t *testing.T) {
-	helm(t, c, "upgrade", sandbox.ReleaseName, c.Chart(), "--reuse-values", "--set", "logLevel=debug")
-	c.settled(t)
-	helm(t, c, "rollback", sandbox.ReleaseName)
-	c.settled(t)
-	c.newPod(t, "after-rollback")
 }
 
 func helm(t *testing.T, c *installed, args ...string) {

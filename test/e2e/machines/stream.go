@@ -102,6 +102,15 @@ func NoGaps(t *testing.T, streams []*Stream) {
 	}
 }
 
+// Reset forgets what was lost so far, and returns what String said of it.
+func (s *Stream) Reset() string {
+	said := s.String()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gaps, s.lost = nil, 0
+	return said
+}
+
 // String says how many packets came back, and how many were lost in which places.
 func (s *Stream) String() string {
 	s.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// churn makes a pod, waits until it is Ready, deletes it, and begins again.
+// churn makes a pod on a node, waits until it is Ready, deletes it, and begins again.
 type churn struct {
 	made   atomic.Int64
 	cancel context.CancelFunc
@@ -19,12 +19,12 @@ type churn struct {
 	err    error // why it ended; may be read after stop
 }
 
-func startChurn(c *sandbox.Cluster) *churn {
+func startChurn(c *sandbox.Cluster, node string) *churn {
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &churn{cancel: cancel}
 	k.ended.Go(func() {
 		for ctx.Err() == nil {
-			if err := k.once(ctx, c); err != nil && ctx.Err() == nil {
+			if err := k.once(ctx, c, node); err != nil && ctx.Err() == nil {
 				k.err = err
 				return
 			}
@@ -33,10 +33,9 @@ func startChurn(c *sandbox.Cluster) *churn {
 	return k
 }
 
-// once makes and deletes a pod, on the nodes in turn.
-func (k *churn) once(ctx context.Context, c *sandbox.Cluster) error {
+// once makes and deletes a pod.
+func (k *churn) once(ctx context.Context, c *sandbox.Cluster, on string) error {
 	name := fmt.Sprintf("churn-%d", k.made.Load())
-	on := c.Nodes[int(k.made.Load())%len(c.Nodes)].Spec.Name
 	for _, args := range [][]string{
 		{"run", name, "--image=localhost/pause:1", "--restart=Never", "--overrides", `{"spec":{"nodeName":"` + on + `"}}`},
 		{"wait", "--for=condition=Ready", "--timeout=60s", "pod/" + name},

@@ -70,13 +70,17 @@ func (c *Control) StartDatabases(ctx context.Context) error {
 		if err := c.startDatabase(ctx, d); err != nil {
 			return err
 		}
+		if err := c.listen(ctx, d); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// LoseDatabases ends the servers of both databases, deletes their files, and starts the servers with empty ones. It is
-// for databases that are no clusters.
-func (c *Control) LoseDatabases(ctx context.Context) error {
+// LoseDatabases ends the servers of both databases, deletes their files, and starts the servers with empty ones. The
+// Southbound one listens for nodes when filled, which is called in between, says that the Northbound one has everything,
+// and ovn-northd has followed. It is for databases that are no clusters.
+func (c *Control) LoseDatabases(ctx context.Context, filled func(context.Context) error) error {
 	for _, d := range c.databases() {
 		if err := c.StopService(ctx, d.service, syscall.SIGKILL); err != nil {
 			return err
@@ -89,6 +93,21 @@ func (c *Control) LoseDatabases(ctx context.Context) error {
 	}
 	for _, d := range c.databases() {
 		if err := c.startDatabase(ctx, d); err != nil {
+			return err
+		}
+		if d.service == NB {
+			if err := c.listen(ctx, d); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := filled(ctx); err != nil {
+			return err
+		}
+		if _, err := c.Run(ctx, "ovn-nbctl", "--db=unix:"+NBSocket, "--timeout=60", "--wait=sb", "sync"); err != nil {
+			return err
+		}
+		if err := c.listen(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -113,14 +132,18 @@ func (c *Control) startDatabase(ctx context.Context, d database) error {
 	if err != nil {
 		return err
 	}
-	err = c.Until(ctx, "the "+d.service+" database works on "+c.Spec.Name, func(ctx context.Context) bool {
+	return c.Until(ctx, "the "+d.service+" database works on "+c.Spec.Name, func(ctx context.Context) bool {
 		_, err := os.Stat(c.Host(d.socket))
 		return err == nil && (!c.clustered() || c.Joined(ctx, d.service))
 	}, d.service)
-	if err != nil || c.Config.Index > 0 {
-		return err
+}
+
+// listen has the servers of a database listen for clients. The first machine does so for all.
+func (c *Control) listen(ctx context.Context, d database) error {
+	if c.Config.Index > 0 {
+		return nil
 	}
-	_, err = c.Run(ctx, append([]string{"ovn-" + d.service + "ctl", "--db=unix:" + d.socket, "--timeout=30", "init", "--",
+	_, err := c.Run(ctx, append([]string{"ovn-" + d.service + "ctl", "--db=unix:" + d.socket, "--timeout=30", "init", "--",
 		fmt.Sprintf("--inactivity-probe=%d", listenerProbe), "set-connection"}, d.connections...)...)
 	return err
 }
