@@ -11,8 +11,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 )
 
-// A lost database must not cost running pods their network. ovn-northd would remove from the Southbound database what an
-// empty Northbound one lacks, and ovn-controller the flows of what an empty Southbound one lacks. So:
+// A lost database must not cost running pods their network. ovn-northd would remove from the Southbound database what
+// an empty Northbound one lacks, and ovn-controller the flows of what an empty Southbound one lacks. So:
 //
 //   - ovn-northd is paused before a server with an empty Northbound database starts, until the master has filled that.
 //   - The server of an empty Southbound database does not listen for clients before ovn-northd has filled it. Meanwhile

@@ -83,7 +83,7 @@ func (k *keeper) tick(ctx context.Context) error {
 	if !s.leader {
 		return nil
 	}
-	if now := s.leadership(); k.configured != now && !(k.waits && k.d.Short == "sb") {
+	if now := s.leadership(); k.configured != now && (!k.waits || k.d.Short == "nb") {
 		if err := k.configure(ctx); err != nil {
 			return err
 		}

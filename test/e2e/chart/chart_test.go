@@ -216,13 +216,6 @@ func (c *installed) newPod(t *testing.T, name string, flags ...string) {
 	machines.Kubectl(t, c.Cluster, "", "delete", "pod", name, "--grace-period=0", "--force")
 }
 
-func helm(t *testing.T, c *installed, args ...string) {
-	t.Helper()
-	if _, err := c.Helm(t.Context(), append(args, "--namespace", sandbox.Namespace)...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // commands are those of the page that need no flags, and those for a change.
 func (c *installed) commands(t *testing.T) {
 	o := c.operator(t)

@@ -199,7 +199,8 @@ func (u *upgrade) version(t *testing.T, what string) string {
 	seen := map[string]bool{}
 	var all []string
 	container := map[string]string{"master": "master", "node": "agent"}[what]
-	for _, pod := range strings.Fields(u.kubectl(t, "get", "pods", "--selector", "app=ovnkube-"+what, "--output", "name")) {
+	pods := u.kubectl(t, "get", "pods", "--selector", "app=ovnkube-"+what, "--output", "name")
+	for _, pod := range strings.Fields(pods) {
 		out := u.kubectl(t, "exec", pod, "--container", container, "--", "ovnkube", "version")
 		if tag := strings.Fields(out)[1]; !seen[tag] {
 			seen[tag] = true

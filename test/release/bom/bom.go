@@ -47,7 +47,7 @@ func Write(w io.Writer, s Subject, programs []string, packages []image.Package) 
 	}
 	for _, p := range packages {
 		id := fmt.Sprintf("pkg:deb/debian/%s@%s?arch=%s", escape(p.Name), escape(p.Version), p.Architecture)
-		found[id] = cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: id, PackageURL: id, Name: p.Name, Version: p.Version}
+		found[id] = component(id, p.Name, p.Version)
 	}
 	d := cdx.NewBOM()
 	d.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.Name+"@"+s.Digest)).URN()
@@ -70,7 +70,11 @@ func Write(w io.Writer, s Subject, programs []string, packages []image.Package) 
 // library adds a Go module.
 func library(found map[string]cdx.Component, path, version string) {
 	id := "pkg:golang/" + path + "@" + escape(version)
-	found[id] = cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: id, PackageURL: id, Name: path, Version: version}
+	found[id] = component(id, path, version)
+}
+
+func component(id, name, version string) cdx.Component {
+	return cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: id, PackageURL: id, Name: name, Version: version}
 }
 
 // escape is as the package URL specification (ECMA-427) wants it: with "+" escaped, too.

@@ -207,7 +207,8 @@ func (m made) packages(t *testing.T) {
 // Every file is one of the packages or of ours, and none tells of the machine that installed them.
 func (m made) nothingElse(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "dpkg-query",
-		append([]string{"--admindir=" + filepath.Join(m.source.Root, "var/lib/dpkg"), "-L"}, packageNames(m.Image)...)...).Output()
+		append([]string{"--admindir=" + filepath.Join(m.source.Root, "var/lib/dpkg"), "-L"},
+			packageNames(m.Image)...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

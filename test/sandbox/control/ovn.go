@@ -78,8 +78,8 @@ func (c *Control) StartDatabases(ctx context.Context) error {
 }
 
 // LoseDatabases ends the servers of both databases, deletes their files, and starts the servers with empty ones. The
-// Southbound one listens for nodes when filled, which is called in between, says that the Northbound one has everything,
-// and ovn-northd has followed. It is for databases that are no clusters.
+// Southbound one listens for nodes when filled, which is called in between, has returned, and ovn-northd has followed.
+// filled waits until the Northbound database has everything. It is for databases that are no clusters.
 func (c *Control) LoseDatabases(ctx context.Context, filled func(context.Context) error) error {
 	for _, d := range c.databases() {
 		if err := c.StopService(ctx, d.service, syscall.SIGKILL); err != nil {
