@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -22,9 +23,17 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Control-C ends the program at once
-	err := newApp().RunContext(ctx, os.Args)
+	err := start(ctx, os.Args)
 	stop()
 	os.Exit(report(os.Stderr, err))
+}
+
+// start does what the command line says, by whatever name the program was started.
+func start(ctx context.Context, args []string) error {
+	if strings.TrimSuffix(filepath.Base(args[0]), ".exe") == completer {
+		return complete(ctx, os.Stdout, args[1:])
+	}
+	return newApp().RunContext(ctx, args)
 }
 
 // report prints an error. It returns the exit code: 0 without an error, that of a tool, or 1.

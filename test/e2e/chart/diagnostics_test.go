@@ -44,6 +44,9 @@ func (c *installed) diagnostics(t *testing.T) {
 	o.fails(t, "kubectl northbound appctl n1 ovs-vswitchd ofproto/trace br-int in_port=1 ffffffffffff0a0000000001",
 		"want a bridge and a flow")
 	o.fails(t, "kubectl northbound doctor n9", `no diagnostics server on node "n9"`)
+	o.said(t, "kubectl_complete-northbound doctor n", "n1\nn2\nn3\n:4\n")
+	o.said(t, "kubectl_complete-northbound explain svc/e", "svc/echo\n:4\n")
+	o.said(t, "kubectl __complete northbound trace p", "p1\np2\np3\n:4\n")
 	o.fails(t, "kubectl northbound nbctl ls-add x", `command "ls-add x": want one of show, list`)
 	o.fails(t, "kubectl northbound tcpdump nobody", `pods "nobody" not found`)
 	t.Run("bundle", func(t *testing.T) { c.bundle(t, o) })

@@ -69,6 +69,10 @@ func (c *installed) operator(t *testing.T) *operator {
 			t.Fatal(err)
 		}
 	}
+	completer := filepath.Join(tools, "kubectl_complete-northbound")
+	if err := os.Symlink(filepath.Join(bin, "kubectl-northbound"), completer); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := c.Helm(t.Context(), "package", c.Chart(), "--destination", filepath.Join(o.dir, "bin")); err != nil {
 		t.Fatal(err)
 	}

@@ -89,10 +89,14 @@ func (p *pack) copy(path string, mode os.FileMode, from string) {
 func (s Source) programs(p *pack) {
 	p.copy("usr/bin/ovnkube", 0o755, filepath.Join(s.Programs, "ovnkube"))
 	p.copy("usr/bin/kubectl-northbound", 0o755, filepath.Join(s.Programs, "kubectl-northbound"))
-	p.copy("opt/cni/bin/ovn_cni", 0o755, filepath.Join(s.Programs, "ovn_cni")) // where container runtimes look
+	p.copy("opt/cni/bin/ovn_cni", 0o755, filepath.Join(s.Programs, "ovn_cni"))      // where container runtimes look
+	links := map[string]string{"kubectl_complete-northbound": "kubectl-northbound"} // kubectl's completion looks for it
 	for _, name := range image.ClassicLinks() {
+		links[name] = "ovnkube"
+	}
+	for name, to := range links {
 		if p.err == nil {
-			p.err = os.Symlink("ovnkube", filepath.Join(p.dir, "usr/bin", name))
+			p.err = os.Symlink(to, filepath.Join(p.dir, "usr/bin", name))
 		}
 	}
 }
