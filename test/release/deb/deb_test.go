@@ -41,6 +41,7 @@ func TestPackage(t *testing.T) {
 		{"dpkg --install /first.deb", "Setting up northbound (1.2.3)"},
 		{"ovnkube version && kubectl-northbound --help && test -x /opt/cni/bin/ovn_cni", "look at a cluster's network"},
 		{"ovn-k8s-watcher --help", "ovnkube watcher"},
+		{"kubectl_complete-northbound sta", "status"},
 		{"stat --format '%a %U' /etc/default/ovnkube-node", "600 root"},
 		{"systemd-analyze verify --man=no /usr/lib/systemd/system/ovnkube-node.service; echo verified", "verified"},
 		{"bash -c '. /usr/share/bash-completion/completions/ovnkube; complete -p ovnkube'", "_ovnkube"},
