@@ -72,8 +72,7 @@ func tcpdumpCommand() *cli.Command {
 		Usage:     "show the packets of a pod on this node, with tcpdump",
 		ArgsUsage: "NAMESPACE/POD [OPTION ...] [EXPRESSION]",
 		Description: "Options and the expression are tcpdump's. The packets are those that the pod's interface sends and\n" +
-			"receives, before policies drop what it sends, and after they have dropped what it would receive.\n\n" +
-			"Example: ovnkube tcpdump shop/web-1 -c 10 tcp port 80",
+			"receives, before policies drop what it sends, and after they have dropped what it would receive.",
 		SkipFlagParsing: true,
 		Before:          func(*cli.Context) error { return nil },
 		Action: func(c *cli.Context) error {

@@ -103,7 +103,7 @@ func explainCommand() *cli.Command {
 func (e explainer) command() *cli.Command {
 	out := &cli.Command{
 		Name:      e.kind,
-		Usage:     "show which Northbound rows a " + e.noun + " has",
+		Usage:     "show the Northbound rows of the " + e.noun,
 		ArgsUsage: e.argument,
 		Description: "Without -f, reads the " + e.noun + " from the cluster and compares its rows with the Northbound " +
 			"database.\nWith -f, reads the " + e.noun + " from manifests and asks no server.\n\n" +
@@ -122,7 +122,7 @@ func (e explainer) command() *cli.Command {
 		out.Usage = "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"
 	}
 	if e.noun == strings.ToLower(string(names.KindPod)) {
-		out.Usage = "show which Northbound rows a pod has, which policies select it, and what they leave open"
+		out.Usage = "show the Northbound rows of a pod, which policies select it, and what they leave open"
 	}
 	return out
 }

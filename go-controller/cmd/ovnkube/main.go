@@ -56,6 +56,7 @@ func newApp() *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 	}
+	addExamples(app.Commands, "")
 	for i, c := range app.Commands {
 		c.OnUsageError = onUsageError // commands do not inherit it from the program
 		if c.Before == nil {

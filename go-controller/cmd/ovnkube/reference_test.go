@@ -119,6 +119,10 @@ func describe(t *testing.T, b *strings.Builder, path []string, c *cli.Command) {
 	b.WriteString("`\n\n" + wrap("", "", sentence(c.Usage)))
 	if c.Description != "" {
 		for _, paragraph := range strings.Split(c.Description, "\n\n") {
+			if lines, ok := strings.CutPrefix(paragraph, examplesHeading); ok {
+				b.WriteString("\n```text\n" + strings.ReplaceAll(strings.TrimPrefix(lines, "   "), "\n   ", "\n") + "\n```\n")
+				continue
+			}
 			b.WriteString("\n" + wrap("", "", sentence(paragraph)))
 		}
 	}
