@@ -84,6 +84,7 @@ upgrade: sandbox ## from the version FROM=REVISION of git to this one and back, 
 	@test/deps.sh
 	@test/modules.sh test/helm
 	@test/build.sh helm
+	@[ -n "$(FROM)" ] || { echo "upgrade: from which version? make upgrade FROM=REVISION" >&2; exit 1; }
 	test/earlier.sh $(FROM)
 	bin/sandbox fetch
 	$(GO) test -C test -count=1 -v ./e2e/upgrade

@@ -9,7 +9,7 @@ bin=$here/bin/earlier
 . test/building.sh
 if [ $# -gt 0 ]; then
   source=$(mktemp -d)
-  trap 'git -C "$here" worktree remove --force "$source"' EXIT
+  trap 'rm -rf "$source"; git -C "$here" worktree prune' EXIT
   git worktree add --quiet --force --detach "$source" "$1"
   GOPROXY=$(env -u GOPROXY go env GOPROXY) go list -C "$source" -deps ./go-controller/... >/dev/null # downloads modules
 else

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 )
@@ -14,22 +15,23 @@ import (
 // A lost database must not cost running pods their network. ovn-northd would remove from the Southbound database what
 // an empty Northbound one lacks, and ovn-controller the flows of what an empty Southbound one lacks. So:
 //
-//   - ovn-northd is paused before a server with an empty Northbound database starts, until the master has filled that.
+//   - ovn-northd starts paused, and goes on when the Northbound database is filled. It is also paused before a server
+//     with an empty one starts.
 //   - The server of an empty Southbound database does not listen for clients before ovn-northd has filled it. Meanwhile
 //     ovn-controller leaves the flows as they are.
 //
 // The master says that the Northbound database is filled by the sequence number nb_cfg, which ovn-northd copies to the
 // Southbound one (ovn-nb(5), ovn-sb(5)).
 
-// OnHold is the name of a file in the directory of sockets. While it is there, ovn-northd must start paused.
+// OnHold is the name of a file in the directory of sockets. Whoever starts or pauses ovn-northd makes it. Keep has
+// ovn-northd go on, and removes it. A pause without it is an operator's, and stays.
 const OnHold = "northd-on-hold"
 
 func (l Layout) onHold() string { return filepath.Join(l.Run, OnHold) }
 
 func (l Layout) northd() string { return filepath.Join(l.Run, "ovn-northd.ctl") }
 
-// holdNorthd pauses ovn-northd, also if it starts later, because the Northbound database will be empty. f is the file
-// that is there.
+// holdNorthd pauses ovn-northd because the Northbound database will be empty. f is the file that is there.
 func (m Member) holdNorthd(ctx context.Context, d Database, f file) error {
 	if d.Short != "nb" || f.exists && (f.joined || !f.clustered) {
 		return nil // its contents are used
@@ -37,53 +39,52 @@ func (m Member) holdNorthd(ctx context.Context, d Database, f file) error {
 	if err := atomicfile.Write(m.Layout.onHold(), nil, 0o600); err != nil {
 		return fmt.Errorf("having ovn-northd wait for the Northbound database: %w", err)
 	}
-	if _, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", m.Layout.northd(), "pause"); err != nil {
-		m.Log.Debug("ovn-northd does not run yet", "error", err)
+	_, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", m.Layout.northd(), "pause")
+	if err != nil && strings.Contains(err.Error(), "cannot connect") {
+		return nil // it does not run, and will start paused
 	}
-	return nil
+	return err
 }
 
 // awaitContents finds out whether clients have to wait until the database is filled. It lets ovn-northd go on when the
 // Northbound one is.
 func (k *keeper) awaitContents(ctx context.Context, s status) error {
-	held := false
+	concerns, held := s.leader && k.configured != s.leadership(), false
 	if k.d.Short == "nb" {
 		_, err := os.Stat(k.Layout.onHold())
 		held = err == nil
+		concerns = held && s.member
 	}
+	told := k.waits
 	k.waits = false
-	if !s.member || k.d.Short == "nb" && !held || k.d.Short == "sb" && (!s.leader || k.configured == s.leadership()) {
+	if !concerns {
 		return nil
 	}
 	g, err := k.global(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
+		k.waits = told || k.d.Short == "sb" // as long as nobody knows
 		return err
-	}
-	if g.filled || k.d.Short == "sb" && g.listens {
-		return k.releaseNorthd(ctx, held)
+	case held && g.filled:
+		return k.releaseNorthd(ctx)
+	case g.filled || k.d.Short == "sb" && g.listens:
+		return nil
 	}
 	k.waits = true
-	if !k.told {
-		k.told = true
-		k.log.Info("the database is empty: it waits until it is filled")
+	if !told {
+		k.log.Info("the database is empty: clients wait until the master and ovn-northd have filled it")
 	}
 	return nil
 }
 
-func (k *keeper) releaseNorthd(ctx context.Context, held bool) error {
-	if k.told {
-		k.told = false
-		k.log.Info("the database is filled")
-	}
-	if !held {
-		return nil
-	}
+func (k *keeper) releaseNorthd(ctx context.Context) error {
 	if _, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", k.Layout.northd(), "resume"); err != nil {
 		return fmt.Errorf("letting ovn-northd go on: %w", err)
 	}
 	if err := os.Remove(k.Layout.onHold()); err != nil {
 		return fmt.Errorf("letting ovn-northd go on: %w", err)
 	}
+	k.log.Info("the database is filled: ovn-northd goes on")
 	return nil
 }
 
@@ -100,7 +101,7 @@ func (k *keeper) global(ctx context.Context) (g global, err error) {
 	if err != nil {
 		return g, fmt.Errorf("asking database %s whether it is filled: %w", k.d.Short, err)
 	}
-	out, err := output(ctx, "ovsdb-client", "--timeout=10", "transact", "unix:"+k.Layout.Socket(k.d), string(request))
+	out, err := output(ctx, "ovsdb-client", "--timeout=10", "--no-leader-only", "transact", "unix:"+k.Layout.Socket(k.d), string(request))
 	if err != nil {
 		return g, err
 	}

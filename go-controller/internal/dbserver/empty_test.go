@@ -20,7 +20,9 @@ import (
 // daemons are one machine's two servers and its ovn-northd.
 type daemons struct {
 	Member
-	keepers map[string]*keeper
+	keepers   map[string]*keeper
+	northd    func() (kill func()) // starts it as the chart does: paused
+	endNorthd func()
 }
 
 // startDaemons starts both servers, and then ovn-northd as the chart does.
@@ -38,10 +40,13 @@ func startDaemons(t *testing.T) *daemons {
 	}
 	args := []string{"--no-chdir", "-vconsole:off", "-vfile:off", "--unixctl=" + d.Layout.northd(),
 		"--ovnnb-db=unix:" + d.Layout.Socket(Databases()[0]), "--ovnsb-db=unix:" + d.Layout.Socket(Databases()[1])}
-	if _, err := os.Stat(d.Layout.onHold()); err == nil {
-		args = append(args, "--dry-run")
+	d.northd = func() (kill func()) {
+		if err := os.WriteFile(d.Layout.onHold(), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return run(t, exec.Command("ovn-northd", append(args, "--dry-run")...))
 	}
-	run(t, exec.Command("ovn-northd", args...))
+	d.endNorthd = d.northd()
 	return d
 }
 
@@ -153,9 +158,23 @@ func TestEmptyDatabasesWait(t *testing.T) {
 		t.Fatalf("a lost Northbound database: %q wait, want nb", waits)
 	}
 	d.northdIs(t, "paused")
+	d.endNorthd() // such as with its pod: the next one must wait, too
+	d.endNorthd = d.northd()
+	if waits := d.tick(t); waits != "nb " {
+		t.Fatalf("a lost Northbound database, and a new ovn-northd: %q wait, want nb", waits)
+	}
+	d.northdIs(t, "paused")
 	d.fill(t)
 	if after := d.datapaths(t); !slices.Equal(before, after) {
 		t.Errorf("the datapaths were %q, and are %q", before, after)
+	}
+	if _, err := output(t.Context(), "ovs-appctl", "--timeout=5", "-t", d.Layout.northd(), "pause"); err != nil {
+		t.Fatal(err)
+	}
+	d.tick(t)
+	d.northdIs(t, "paused") // an operator's pause stays
+	if _, err := output(t.Context(), "ovs-appctl", "--timeout=5", "-t", d.Layout.northd(), "resume"); err != nil {
+		t.Fatal(err)
 	}
 	d.lose(t, "sb")
 	testkit.Eventually(t, "a lost Southbound database is filled and served", func() string { return d.tick(t) })

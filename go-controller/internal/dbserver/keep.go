@@ -52,7 +52,6 @@ type keeper struct {
 	log        *slog.Logger
 	configured string // the leadership of this server in which it configured the database: cluster, server and term
 	waits      bool   // for the database to be filled
-	told       bool   // that it waits was logged
 }
 
 // pause is how long to wait before the next look.
@@ -70,9 +69,11 @@ func (k *keeper) tick(ctx context.Context) error {
 	if err != nil && !s.left {
 		return err
 	}
-	if err := k.awaitContents(ctx, s); err != nil {
-		return err
-	}
+	return errors.Join(k.awaitContents(ctx, s), k.maintain(ctx, s))
+}
+
+// maintain keeps the server's record, and the database's settings and servers while this server leads.
+func (k *keeper) maintain(ctx context.Context, s status) error {
 	nodes, r, err := k.look(ctx, k.d)
 	if err != nil {
 		return err
@@ -83,6 +84,7 @@ func (k *keeper) tick(ctx context.Context) error {
 	if !s.leader {
 		return nil
 	}
+	// The master fills the Northbound database: that one listens at once.
 	if now := s.leadership(); k.configured != now && (!k.waits || k.d.Short == "nb") {
 		if err := k.configure(ctx); err != nil {
 			return err

@@ -145,7 +145,9 @@ func (m Member) tryPrepare(ctx context.Context, d Database, alone bool) (why str
 	switch how {
 	case create:
 		generation = time.Now().UnixMilli()
-		err = errors.Join(m.holdNorthd(ctx, d, f), m.create(ctx, d, f, generation))
+		if err = m.holdNorthd(ctx, d, f); err == nil {
+			err = m.create(ctx, d, f, generation)
+		}
 	case join:
 		err = m.join(ctx, d, f, nodes, r)
 	}

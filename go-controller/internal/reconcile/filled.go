@@ -13,6 +13,9 @@ func (l *Loop) markFilled(ctx context.Context) bool {
 	if l.marked == l.session || time.Now().Before(l.markAt) || l.passedAt.IsZero() && l.compared.Load() != l.session {
 		return false
 	}
+	if len(l.dirty.waiting) > 0 && l.patient() {
+		return false
+	}
 	session, started := l.session, time.Now()
 	l.inFlight = true
 	go func() {
@@ -23,9 +26,17 @@ func (l *Loop) markFilled(ctx context.Context) bool {
 	return true
 }
 
+// patient tells whether to wait for owners that have failed. After some time they count as bad.
+func (l *Loop) patient() bool {
+	if l.patience.session != l.session {
+		l.patience.session, l.patience.end = l.session, time.Now().Add(markPatience)
+	}
+	return time.Now().Before(l.patience.end)
+}
+
 // filled handles the result of markFilled.
 func (l *Loop) filled(r result) {
-	if r.err == nil {
+	if r.err == nil || r.session != l.session {
 		l.marked = r.session
 		return
 	}
@@ -33,5 +44,8 @@ func (l *Loop) filled(r result) {
 	l.Log.Warn("the database is not marked as filled", "error", r.err, "retry", markAgain)
 }
 
-// markAgain is the pause after an attempt to mark the database that failed.
-const markAgain = 5 * time.Second
+// The pause after an attempt to mark the database that failed, and how long to wait for owners that have failed.
+const (
+	markAgain    = 5 * time.Second
+	markPatience = 20 * time.Second
+)

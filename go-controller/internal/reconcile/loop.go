@@ -109,7 +109,11 @@ type Loop struct {
 	refused  atomic.Pointer[error]         // why nothing is written to the database
 	marked   *ovsdb.Session                // the session whose database is marked as filled
 	markAt   time.Time                     // when to try again to mark it
-	turned   atomic.Int64                  // when the loop last turned, Unix nanoseconds
+	patience struct {                      // until when the mark of a session waits for owners that have failed
+		session *ovsdb.Session
+		end     time.Time
+	}
+	turned atomic.Int64 // when the loop last turned, Unix nanoseconds
 }
 
 // New makes a Loop.

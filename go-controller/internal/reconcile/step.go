@@ -231,7 +231,7 @@ func (l *Loop) committed(r result) {
 // idle is called when there is nothing to write. Failed owners may still wait for their next attempt: one bad object
 // does not keep the rest from being in sync.
 func (l *Loop) idle(ctx context.Context) {
-	if len(l.guard.held) == 0 && l.markFilled(ctx) {
+	if l.markFilled(ctx) {
 		return
 	}
 	if !l.passedAt.IsZero() && len(l.guard.held) == 0 {

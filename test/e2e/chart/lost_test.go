@@ -26,7 +26,7 @@ func (c *installed) loseDatabases(t *testing.T) {
 	for _, db := range []string{"nb", "sb"} {
 		machines.Eventually(t, "an empty database "+db, func(context.Context) string {
 			for line := range strings.Lines(c.kubectl(t, "logs", "daemonset/ovn-db", "--container", "maintain")) {
-				if strings.Contains(line, `"the database is empty: it waits until it is filled" database=`+db) {
+				if strings.Contains(line, `"the database is empty: clients wait until the master and ovn-northd have filled it" database=`+db) {
 					return ""
 				}
 			}
@@ -41,8 +41,8 @@ func (c *installed) loseDatabases(t *testing.T) {
 	}
 	machines.InSync(t, c.Cluster)
 	machines.MoreReplies(t, pings, 500)
-	for _, p := range pings {
-		t.Log(p)
+	for _, p := range append(pings, c.streams...) {
+		t.Log(p.Reset())
 	}
 	if after := c.addresses(t); !slices.Equal(before, after) {
 		t.Errorf("addresses of pods were %v, are %v", before, after)

@@ -20,6 +20,9 @@ import (
 	"github.com/northbound-net/northbound/test/release/image"
 )
 
+// debian is the version of Debian whose packages an image has (rootfs.Tested).
+const debian = "13"
+
 // Subject is what the document is about.
 type Subject struct {
 	Name    string // such as localhost/northbound:v1.2.3
@@ -46,8 +49,12 @@ func Write(w io.Writer, s Subject, programs []string, packages []image.Package) 
 		}
 	}
 	for _, p := range packages {
-		id := fmt.Sprintf("pkg:deb/debian/%s@%s?arch=%s", escape(p.Name), escape(p.Version), p.Architecture)
+		id := fmt.Sprintf("pkg:deb/debian/%s@%s?arch=%s&distro=debian-%s", escape(p.Name), escape(p.Version),
+			p.Architecture, debian)
 		found[id] = component(id, p.Name, p.Version)
+	}
+	if len(packages) > 0 {
+		found["debian"] = cdx.Component{Type: cdx.ComponentTypeOS, BOMRef: "debian", Name: "debian", Version: debian}
 	}
 	d := cdx.NewBOM()
 	d.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.Name+"@"+s.Digest)).URN()

@@ -37,13 +37,13 @@ func TestWrite(t *testing.T) {
 	}
 	var names []string
 	for _, c := range *d.Components {
-		names = append(names, c.PackageURL)
+		names = append(names, c.BOMRef)
 	}
 	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
 		t.Errorf("the components are not sorted, or one is there twice: %q", names)
 	}
 	for _, want := range []string{
-		"pkg:deb/debian/libstdc%2B%2B6@1:2.3%2Bb~1?arch=amd64", "pkg:golang/k8s.io/client-go@v",
+		"pkg:deb/debian/libstdc%2B%2B6@1:2.3%2Bb~1?arch=amd64&distro=debian-13", "pkg:golang/k8s.io/client-go@v",
 		"pkg:golang/stdlib@1.",
 	} {
 		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, want) }) {
