@@ -16,7 +16,19 @@ func (s *Session) MarkFilled(ctx context.Context) error {
 	op := ovsdb.Operation{Op: ovsdb.OperationUpdate, Table: nbdb.NBGlobalTable,
 		Where: []ovsdb.Condition{{Column: "nb_cfg", Function: ovsdb.ConditionEqual, Value: 0}},
 		Row:   ovsdb.Row{"nb_cfg": 1}}
-	if _, err := s.transact(ctx, append(s.held.unchanged(), operation{op, nil, -1}), nil); err != nil {
+	ops := append(s.held.unchanged(), operation{op, nil, -1})
+	raw := make([]ovsdb.Operation, len(ops))
+	for i, o := range ops {
+		raw[i] = o.Operation
+	}
+	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.ended, cancel)()
+	results, err := s.send(ctx, raw)
+	if err == nil {
+		err = rejection(results, ops)
+	}
+	if err != nil {
 		return fmt.Errorf("noting that the Northbound database is filled: %w", err)
 	}
 	return nil
