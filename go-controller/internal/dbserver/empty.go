@@ -16,7 +16,7 @@ import (
 // an empty Northbound one lacks, and ovn-controller the flows of what an empty Southbound one lacks. So:
 //
 //   - ovn-northd starts paused, and goes on when the Northbound database is filled. It is also paused before a server
-//     with an empty one starts.
+//     with an empty database starts.
 //   - The server of an empty Southbound database does not listen for clients before ovn-northd has filled it. Meanwhile
 //     ovn-controller leaves the flows as they are.
 //
@@ -31,9 +31,11 @@ func (l Layout) onHold() string { return filepath.Join(l.Run, OnHold) }
 
 func (l Layout) northd() string { return filepath.Join(l.Run, "ovn-northd.ctl") }
 
-// holdNorthd pauses ovn-northd because the Northbound database will be empty. f is the file that is there.
-func (m Member) holdNorthd(ctx context.Context, d Database, f file) error {
-	if d.Short != "nb" || f.exists && (f.joined || !f.clustered) {
+// holdNorthd pauses ovn-northd because a database will be empty. f is the file that is there. ovn-northd would remove
+// what is not in an empty Northbound database. And it would fill an empty Southbound one from what it remembers of a
+// Northbound database that is perhaps lost, too.
+func (m Member) holdNorthd(ctx context.Context, f file) error {
+	if f.exists && (f.joined || !f.clustered) {
 		return nil // its contents are used
 	}
 	if err := atomicfile.Write(m.Layout.onHold(), nil, 0o600); err != nil {

@@ -177,6 +177,7 @@ func TestEmptyDatabasesWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.lose(t, "sb")
+	d.northdIs(t, "paused") // it remembers a Northbound database that may be lost, too
 	testkit.Eventually(t, "a lost Southbound database is filled and served", func() string { return d.tick(t) })
 	if have := d.ctl(t, "sb", "get-connection"); !strings.Contains(have, "pssl:6642") {
 		t.Errorf("the new Southbound server listens on %q", have)

@@ -145,7 +145,7 @@ func (m Member) tryPrepare(ctx context.Context, d Database, alone bool) (why str
 	switch how {
 	case create:
 		generation = time.Now().UnixMilli()
-		if err = m.holdNorthd(ctx, d, f); err == nil {
+		if err = m.holdNorthd(ctx, f); err == nil {
 			err = m.create(ctx, d, f, generation)
 		}
 	case join:

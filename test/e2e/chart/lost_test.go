@@ -14,6 +14,7 @@ import (
 func (c *installed) loseDatabases(t *testing.T) {
 	before, pings := c.addresses(t), c.pingsEvery(t, "0.01")
 	machines.MoreReplies(t, pings, 10)
+	said := map[string]int{"nb": c.saidEmpty(t, "nb"), "sb": c.saidEmpty(t, "sb")} // when they were new
 	c.masterOn(t, `{"northbound.io/nowhere":""}`)
 	c.kubectl(t, "wait", "--for=delete", "pod", "--selector", "app=ovnkube-master", "--timeout=60s")
 	for _, db := range []string{"nb", "sb"} {
@@ -25,12 +26,10 @@ func (c *installed) loseDatabases(t *testing.T) {
 	}
 	for _, db := range []string{"nb", "sb"} {
 		machines.Eventually(t, "an empty database "+db, func(context.Context) string {
-			for line := range strings.Lines(c.kubectl(t, "logs", "daemonset/ovn-db", "--container", "maintain")) {
-				if strings.Contains(line, `"the database is empty: clients wait until the master and ovn-northd have filled it" database=`+db) {
-					return ""
-				}
+			if c.saidEmpty(t, db) == said[db] {
+				return "maintain does not say so"
 			}
-			return "maintain does not say so"
+			return ""
 		})
 	}
 	machines.MoreReplies(t, pings, 500)
@@ -48,6 +47,13 @@ func (c *installed) loseDatabases(t *testing.T) {
 		t.Errorf("addresses of pods were %v, are %v", before, after)
 	}
 	c.newPod(t, "after-lost-databases")
+}
+
+// saidEmpty is how often the container maintain has said that it found a database empty.
+func (c *installed) saidEmpty(t *testing.T, db string) int {
+	t.Helper()
+	return strings.Count(c.kubectl(t, "logs", "daemonset/ovn-db", "--container", "maintain"),
+		`"the database is empty: clients wait until the master and ovn-northd have filled it" database=`+db)
 }
 
 // masterOn merges labels into those that a node must have for a master.
