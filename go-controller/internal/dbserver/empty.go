@@ -103,7 +103,8 @@ func (k *keeper) global(ctx context.Context) (g global, err error) {
 	if err != nil {
 		return g, fmt.Errorf("asking database %s whether it is filled: %w", k.d.Short, err)
 	}
-	out, err := output(ctx, "ovsdb-client", "--timeout=10", "--no-leader-only", "transact", "unix:"+k.Layout.Socket(k.d), string(request))
+	out, err := output(ctx, "ovsdb-client", "--timeout=10", "--no-leader-only", "transact",
+		"unix:"+k.Layout.Socket(k.d), string(request))
 	if err != nil {
 		return g, err
 	}
