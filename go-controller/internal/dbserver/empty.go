@@ -23,11 +23,9 @@ import (
 // The master says that the Northbound database is filled by the sequence number nb_cfg, which ovn-northd copies to the
 // Southbound one (ovn-nb(5), ovn-sb(5)).
 
-// OnHold is the name of a file in the directory of sockets. Whoever starts or pauses ovn-northd makes it. Keep has
-// ovn-northd go on, and removes it. A pause without it is an operator's, and stays.
-const OnHold = "northd-on-hold"
-
-func (l Layout) onHold() string { return filepath.Join(l.Run, OnHold) }
+// onHold is a file that whoever starts or pauses ovn-northd makes. Keep has ovn-northd go on, and removes it. A pause
+// without it is an operator's, and stays.
+func (l Layout) onHold() string { return filepath.Join(l.Run, "northd-on-hold") }
 
 func (l Layout) northd() string { return filepath.Join(l.Run, "ovn-northd.ctl") }
 
@@ -57,23 +55,26 @@ func (k *keeper) awaitContents(ctx context.Context, s status) error {
 		held = err == nil
 		concerns = held && s.member
 	}
-	told := k.waits
+	waited := k.waits
 	k.waits = false
 	if !concerns {
+		k.told = false
 		return nil
 	}
 	g, err := k.global(ctx)
 	switch {
 	case err != nil:
-		k.waits = told || k.d.Short == "sb" // as long as nobody knows
+		k.waits = waited || k.d.Short == "sb" // as long as nobody knows
 		return err
 	case held && g.filled:
+		k.told = false
 		return k.releaseNorthd(ctx)
 	case g.filled || k.d.Short == "sb" && g.listens:
 		return nil
 	}
 	k.waits = true
-	if !told {
+	if !k.told {
+		k.told = true
 		k.log.Info("the database is empty: clients wait until the master and ovn-northd have filled it")
 	}
 	return nil

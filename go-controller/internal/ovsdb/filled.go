@@ -17,14 +17,7 @@ func (s *Session) MarkFilled(ctx context.Context) error {
 		Where: []ovsdb.Condition{{Column: "nb_cfg", Function: ovsdb.ConditionEqual, Value: 0}},
 		Row:   ovsdb.Row{"nb_cfg": 1}}
 	ops := append(s.held.unchanged(), operation{op, nil, -1})
-	raw := make([]ovsdb.Operation, len(ops))
-	for i, o := range ops {
-		raw[i] = o.Operation
-	}
-	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
-	defer cancel()
-	defer context.AfterFunc(s.ended, cancel)()
-	results, err := s.send(ctx, raw)
+	results, err := s.send(ctx, ops)
 	if err == nil {
 		err = rejection(results, ops)
 	}

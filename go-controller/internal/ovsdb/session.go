@@ -179,18 +179,11 @@ func (s *Session) transact(ctx context.Context, first []operation, plans []nb.Pl
 	freed := s.freed.take()
 	ops := append(first, operations(s.schema, plans)...)
 	ops = append(ops, s.freedOperations(freed)...)
-	raw := make([]ovsdb.Operation, len(ops))
-	for i, o := range ops {
-		raw[i] = o.Operation
-	}
 	if err := s.ended.Err(); err != nil {
 		return Outcome{}, fmt.Errorf("sending %d operations in a session that ended: %w", len(ops), err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
-	defer cancel()
-	defer context.AfterFunc(s.ended, cancel)()
 	s.index.expect(plans)
-	results, err := s.send(ctx, raw)
+	results, err := s.send(ctx, ops)
 	if err != nil {
 		s.index.expect(nil)
 		s.freed.add(freed, false)
@@ -214,11 +207,19 @@ func (s *Session) transact(ctx context.Context, first []operation, plans []nb.Pl
 	return out, nil
 }
 
-// send notes for alive that the server has a transaction to work on.
-func (s *Session) send(ctx context.Context, ops []ovsdb.Operation) ([]ovsdb.OperationResult, error) {
+// send sends a transaction, and waits for its answer for a limited time. It notes for alive that the server has a
+// transaction to work on.
+func (s *Session) send(ctx context.Context, ops []operation) ([]ovsdb.OperationResult, error) {
+	raw := make([]ovsdb.Operation, len(ops))
+	for i, o := range ops {
+		raw[i] = o.Operation
+	}
+	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.ended, cancel)()
 	s.sending.Add(1)
 	defer s.sending.Add(-1)
-	results, err := s.client.Transact(ctx, ops...)
+	results, err := s.client.Transact(ctx, raw...)
 	if err == nil {
 		now := time.Now()
 		s.answered.Store(&now)
@@ -255,12 +256,11 @@ func rejection(results []ovsdb.OperationResult, ops []operation) error {
 // first table that differs. A change in flight may cause a difference: only one that stays is a fault.
 func (s *Session) CompareWithServer(ctx context.Context) error {
 	tables := s.schema.Tables()
-	ops := make([]ovsdb.Operation, len(tables))
+	ops := make([]operation, len(tables))
 	for i, t := range tables {
-		ops[i] = ovsdb.Operation{Op: ovsdb.OperationSelect, Table: t, Columns: []string{"_uuid"}, Where: []ovsdb.Condition{}}
+		ops[i].Operation = ovsdb.Operation{Op: ovsdb.OperationSelect, Table: t, Columns: []string{"_uuid"},
+			Where: []ovsdb.Condition{}}
 	}
-	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
-	defer cancel()
 	results, err := s.send(ctx, ops)
 	if err != nil {
 		return fmt.Errorf("comparing the cache with the server: %w", err)

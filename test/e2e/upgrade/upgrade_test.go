@@ -63,7 +63,7 @@ type upgrade struct {
 	churn   *churn
 }
 
-// makePods makes a pod on each node, and a Service of those of the first two nodes.
+// makePods makes a pod on each node, and a Service of each.
 func (u *upgrade) makePods(t *testing.T) {
 	var manifest strings.Builder
 	for _, n := range u.Nodes {
