@@ -34,8 +34,7 @@ func parts() [][2]string {
 }
 
 // Status lists all components of the installation, and what should be there and is not. If something could not be
-// asked,
-// the error says so; the components that could are returned with it.
+// asked, the error says so; the components that could are returned with it.
 func (s *Session) Status(ctx context.Context) (out []Component, err error) {
 	pods, err := s.Kube.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -76,8 +76,10 @@ func TestStatus(t *testing.T) {
 	excluded, leaving := node("windows"), pod("ovnkube-node", "n3", status("agent", true))
 	excluded.Labels = nil
 	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.test/wait"}
+	held := lease("n1_4711", time.Now())
+	*held.Spec.LeaseDurationSeconds = 3600 // the race detector makes the fake API server slow
 	s := session(node("n1"), node("n2"), node("n3"), excluded, leaving, daemonSet("ovnkube-master", 3, "x"),
-		daemonSet("ovnkube-node", 3, corev1.LabelOSStable), lease("n1_4711", time.Now()),
+		daemonSet("ovnkube-node", 3, corev1.LabelOSStable), held,
 		pod("ovnkube-signer", "n1", status("signer", true)),
 		pod("ovnkube-master", "n1", status("master", true)), pod("ovnkube-master", "n2", status("master", true)),
 		pod("ovnkube-node", "n1", status("agent", true), status(container, true)),
@@ -134,8 +136,7 @@ func TestNobodyLeads(t *testing.T) {
 }
 
 // A single master may work without an election. A Lease that is renewed is good, whatever this machine's clock says.
-// What
-// may not be asked is an error, beside what could be.
+// What may not be asked is an error, beside what could be.
 func TestLeader(t *testing.T) {
 	one := pod("ovnkube-master", "n1", status("master", true))
 	got, err := session(one).Status(t.Context())
