@@ -30,7 +30,7 @@ func doctorCommand() *cli.Command {
 
 func doctorFlags() []cli.Flag {
 	own := []cli.Flag{
-		outputFlag("text", "text or json"),
+		printableFlag(asText, ""),
 		timeoutFlag(5*time.Second, "`DURATION` that each check may take"),
 	}
 	return slices.Concat(own, nodeFlags(), northboundFlags())
@@ -60,7 +60,7 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 }
 
 func runDoctor(c *cli.Context) error {
-	write, badOutput := textOrJSON(c)
+	write, badOutput := printer(c, asText)
 	conf, err := doctorConfig(c)
 	if err := errors.Join(badOutput, err); err != nil {
 		return err

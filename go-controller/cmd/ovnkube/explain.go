@@ -128,7 +128,7 @@ func (e explainer) command() *cli.Command {
 }
 
 func explainFlags() []cli.Flag {
-	return slices.Concat([]cli.Flag{outputFlag("text", "text or json")}, serversOrManifestsFlags(), clusterFlags(),
+	return slices.Concat([]cli.Flag{printableFlag(asText, "")}, serversOrManifestsFlags(), clusterFlags(),
 		topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
 }
 
@@ -220,7 +220,7 @@ func (e explainer) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	write, err := textOrJSON(c)
+	write, err := printer(c, asText)
 	if err != nil {
 		return err
 	}

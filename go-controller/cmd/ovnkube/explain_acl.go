@@ -20,7 +20,7 @@ func aclFlag() cli.Flag {
 
 // explainACL explains the line of --acl, or those of standard input.
 func explainACL(c *cli.Context) error {
-	write, err := textOrJSON(c)
+	write, err := printer(c, asText)
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,10 @@ func TestExplainACL(t *testing.T) {
 		!strings.Contains(got.stdout, `"object": "cnp/guard"`) {
 		t.Errorf("the log on standard input:\n%s", got)
 	}
+	got = ovnkube(t.Context(), strings.NewReader(log), "explain", "--acl", "-", "-f", file, "-o", "yaml")
+	if n := strings.Count(got.stdout, "\n---\n"); n != 1 {
+		t.Errorf("%d separators of two YAML documents, want 1:\n%s", n, got)
+	}
 	got = ovnkube(t.Context(), strings.NewReader("INFO|connected\n"), "explain", "--acl", "-", "-f", file)
 	if got.exit != 1 || !strings.Contains(got.stderr, "standard input has no line about an ACL") {
 		t.Errorf("a log without such lines:\n%s", got)

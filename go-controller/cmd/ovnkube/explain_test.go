@@ -146,7 +146,7 @@ func TestExplainErrors(t *testing.T) {
 			`explain svc: unexpected argument "c/d": want NAMESPACE/NAME of a service, once`},
 		"a flag's value": {[]string{"svc", "a/b", "-o"}, "flag needs an argument: -o"},
 		"unknown flag":   {[]string{"svc", "--nosuch"}, "no flag --nosuch"},
-		"unknown format": {[]string{"svc", "-o", "xml", "a/b"}, `--output "xml": want text or json`},
+		"unknown format": {[]string{"svc", "-o", "xml", "a/b"}, `--output "xml": want text, json or yaml`},
 		"no cluster":     {[]string{"svc", "a/b"}, "no API server given"},
 		"no API server": {[]string{"svc", "--log-level=error", "--k8s-apiserver", "http://127.0.0.1:1", "--timeout",
 			"300ms", "a/b"}, "waiting for the API server http://127.0.0.1:1: context deadline exceeded"},

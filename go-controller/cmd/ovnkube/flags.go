@@ -45,29 +45,6 @@ func durationFlag(name string, value time.Duration, usage string) *cli.DurationF
 		}}
 }
 
-// outputFlag chooses the format of what a command prints.
-func outputFlag(value, formats string) cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: value, Usage: "output `FORMAT`: " + formats}
-}
-
-// printable is printed in one of two formats.
-type printable interface {
-	WriteText(w io.Writer) error
-	WriteJSON(w io.Writer) error
-}
-
-// textOrJSON reads the flag --output of commands that print text or JSON.
-func textOrJSON(c *cli.Context) (write func(printable) error, err error) {
-	switch format := c.String("output"); format {
-	case "text":
-		return func(p printable) error { return p.WriteText(c.App.Writer) }, nil
-	case "json":
-		return func(p printable) error { return p.WriteJSON(c.App.Writer) }, nil
-	default:
-		return nil, usageError{fmt.Errorf("--output %q: want text or json", format)}
-	}
-}
-
 // kubernetesFlags say how to reach the API server.
 func kubernetesFlags() []cli.Flag {
 	return []cli.Flag{

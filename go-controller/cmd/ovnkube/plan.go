@@ -41,8 +41,8 @@ func planCommand() *cli.Command {
 			"Northbound database, as they were.\n\n" +
 			"Exit code 0: nothing to do; 2: there are changes; 1: an error, even if part of the plan was\n" +
 			"printed.",
-		Flags: slices.Concat(serversOrManifestsFlags(), clusterFlags(), topologyFlags(), []cli.Flag{configFlag()},
-			logFlags("info")),
+		Flags: slices.Concat([]cli.Flag{printableFlag(asText, "")}, serversOrManifestsFlags(), clusterFlags(),
+			topologyFlags(), []cli.Flag{configFlag()}, logFlags("info")),
 		Action: runPlan,
 	}
 }
@@ -71,8 +71,9 @@ func logAndMaster(c *cli.Context) (*slog.Logger, config.Master, error) {
 }
 
 func runPlan(c *cli.Context) error {
+	write, badOutput := printer(c, asText)
 	log, m, err := logAndMaster(c)
-	if err != nil {
+	if err := errors.Join(badOutput, err); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
@@ -102,7 +103,7 @@ func runPlan(c *cli.Context) error {
 	if err != nil && len(plans) == 0 {
 		return errors.Join(broken, err) // without a plan, "nothing to do" may be wrong
 	}
-	if printErr := printPlans(c.App.Writer, plans); printErr != nil {
+	if printErr := write(planned{plans, nb.NewChanges(plans)}); printErr != nil {
 		return printErr
 	}
 	errs := []error{broken, err}
@@ -197,38 +198,27 @@ func beside(
 	return want, err
 }
 
-// printPlans prints plans and a summary.
-func printPlans(w io.Writer, plans []nb.Plan) error {
+// planned is what `ovnkube plan` prints.
+type planned struct {
+	plans   []nb.Plan
+	changes *nb.Changes
+}
+
+// WriteText prints plans and a summary.
+func (p planned) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	var rows [3]int // by verb
-	for _, p := range plans {
-		if _, err := p.WriteTo(b); err != nil {
+	for _, one := range p.plans {
+		if _, err := one.WriteTo(b); err != nil {
 			return err
 		}
-		for verb, n := range tally(p) {
-			rows[verb] += n
-		}
 	}
-	if len(plans) == 0 {
+	if c := p.changes; len(p.plans) == 0 {
 		fmt.Fprintln(b, "Nothing to do: the Northbound database holds what is wanted.")
 	} else {
-		fmt.Fprintf(b, "\nPlan: %d to add, %d to change, %d to remove.\n", rows[nb.Insert], rows[nb.Update], rows[nb.Delete])
+		fmt.Fprintf(b, "\nPlan: %d to add, %d to change, %d to remove.\n", c.Added, c.Changed, c.Removed)
 	}
 	return b.Flush()
 }
 
-// tally counts a plan's rows by verb. A row that only becomes a member of another row counts as changed.
-func tally(p nb.Plan) (rows [3]int) {
-	touched := map[string]bool{}
-	for _, r := range p.Rows {
-		rows[r.Verb]++
-		touched[r.UUID] = true
-	}
-	for _, m := range p.Members {
-		if !touched[m.UUID] {
-			rows[nb.Update]++
-			touched[m.UUID] = true
-		}
-	}
-	return rows
-}
+// WriteJSON prints the changes as one JSON object.
+func (p planned) WriteJSON(w io.Writer) error { return p.changes.WriteJSON(w) }

@@ -52,7 +52,7 @@ func policyCheckCommand() *cli.Command {
 			"Without -f, asks about the cluster and compares with the Northbound database. With -f, asks about\n" +
 			"manifests and no server. The answer is what OVN does with the rows that the master wants.\n\n" +
 			"Exit code 0: all of it is allowed; 2: some or all of it is denied; 1: an error.",
-		Flags:        policyFlags("table or json"),
+		Flags:        policyFlags(""),
 		Before:       withSettings(func(*cli.Context) error { return nil }),
 		OnUsageError: onUsageError,
 		Action:       runPolicyCheck,
@@ -61,7 +61,7 @@ func policyCheckCommand() *cli.Command {
 
 // policyFlags are those of all commands about policies.
 func policyFlags(formats string) []cli.Flag {
-	return slices.Concat([]cli.Flag{outputFlag("table", formats)}, serversOrManifestsFlags(), clusterFlags(),
+	return slices.Concat([]cli.Flag{printableFlag(asTable, formats)}, serversOrManifestsFlags(), clusterFlags(),
 		topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
 }
 
@@ -73,7 +73,7 @@ func runPolicyCheck(c *cli.Context) error {
 	if err != nil {
 		return usageError{fmt.Errorf("policy check: %w", err)}
 	}
-	write, err := tableOrJSON(c)
+	write, err := printer(c, asTable)
 	if err != nil {
 		return err
 	}
@@ -92,18 +92,6 @@ func runPolicyCheck(c *cli.Context) error {
 		return cli.Exit("", exitDenied)
 	}
 	return nil
-}
-
-// tableOrJSON reads the flag --output of commands that print a table or JSON.
-func tableOrJSON(c *cli.Context) (write func(printable) error, err error) {
-	switch format := c.String("output"); format {
-	case "table":
-		return func(p printable) error { return p.WriteText(c.App.Writer) }, nil
-	case "json":
-		return func(p printable) error { return p.WriteJSON(c.App.Writer) }, nil
-	default:
-		return nil, usageError{fmt.Errorf("--output %q: want table or json", format)}
-	}
 }
 
 // reachable asks about the manifests, or else about the cluster beside the Northbound database. broken describes broken

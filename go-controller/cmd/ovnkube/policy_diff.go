@@ -24,7 +24,7 @@ func policyDiffCommand() *cli.Command {
 			"compares the manifests given with -f with those, both as whole clusters, and asks no server. It also\n" +
 			"warns of what is probably not meant in policies that are new or changed.\n\n" +
 			"Exit code 0: no connection is gained or lost; 2: some are; 1: an error.",
-		Flags: slices.Concat([]cli.Flag{outputFlag("table", "table or json"),
+		Flags: slices.Concat([]cli.Flag{printableFlag(asTable, ""),
 			manifestFlag("manifest `FILE`, directory or - for standard input, with what is new; repeatable"),
 			&cli.StringSliceFlag{Name: "from", Usage: "manifest `FILE` or directory with what is old, instead of the cluster; " +
 				"repeatable"},
@@ -38,7 +38,7 @@ func policyDiffCommand() *cli.Command {
 }
 
 func runPolicyDiff(c *cli.Context) error {
-	write, err := tableOrJSON(c)
+	write, err := printer(c, asTable)
 	if err != nil {
 		return err
 	}

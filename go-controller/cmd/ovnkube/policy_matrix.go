@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -19,7 +18,7 @@ func policyMatrixCommand() *cli.Command {
 			"addresses outside the cluster. Each line says to which ports of one class the pods of another may connect.\n\n" +
 			"Without -f, asks about the cluster; with -f, about manifests and no server.\n\n" +
 			"Exit code 0: printed, or as expected; 2: not as --expect says; 1: an error.",
-		Flags: append(policyFlags("table, json or dot (a graph for graphviz)"),
+		Flags: append(policyFlags("or dot (a graph for graphviz)"),
 			namespaceFlag(),
 			&cli.StringFlag{Name: "expect", Usage: "`FILE` with a matrix as -o json prints it: print what differs from it, " +
 				"instead of the matrix"}),
@@ -35,9 +34,11 @@ func namespaceFlag() cli.Flag {
 }
 
 func runPolicyMatrix(c *cli.Context) error {
-	format, expected := c.String("output"), c.String("expect")
-	if format != "table" && format != "json" && (format != "dot" || expected != "") {
-		return usageError{fmt.Errorf("--output %q: want table, json or, without --expect, dot", format)}
+	expected := c.String("expect")
+	graph := c.String("output") == "dot" && expected == ""
+	write, err := printer(c, asTable)
+	if err != nil && !graph {
+		return usageError{fmt.Errorf("%w, or dot without --expect", err)}
 	}
 	var old *reach.Matrix
 	if expected != "" {
@@ -58,29 +59,17 @@ func runPolicyMatrix(c *cli.Context) error {
 		return errors.Join(broken, err)
 	}
 	if old == nil {
-		return errors.Join(writeMatrix(c.App.Writer, format, m), broken)
+		if graph {
+			return errors.Join(m.WriteDot(c.App.Writer), broken)
+		}
+		return errors.Join(write(m), broken)
 	}
 	differences := m.Since(old)
-	if err := errors.Join(writePrintable(c.App.Writer, format, differences), broken); err != nil {
+	if err := errors.Join(write(differences), broken); err != nil {
 		return err
 	}
 	if len(differences) > 0 {
 		return cli.Exit("", exitDenied)
 	}
 	return nil
-}
-
-func writeMatrix(w io.Writer, format string, m *reach.Matrix) error {
-	if format == "dot" {
-		return m.WriteDot(w)
-	}
-	return writePrintable(w, format, m)
-}
-
-// writePrintable prints a table, or JSON.
-func writePrintable(w io.Writer, format string, p printable) error {
-	if format == "json" {
-		return p.WriteJSON(w)
-	}
-	return p.WriteText(w)
 }

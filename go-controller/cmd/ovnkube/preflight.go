@@ -24,7 +24,7 @@ func preflightCommand() *cli.Command {
 			"Exit code 0: no problem; 2: problems; 1: an error kept it from running.",
 		Flags: slices.Concat([]cli.Flag{
 			stringFlag("role", roleNode, "`ROLE` of the machine: node, central (databases and master) or all"),
-			outputFlag("text", "text or json"),
+			printableFlag(asText, ""),
 			timeoutFlag(5*time.Second, "`DURATION` that the API server may take to answer"),
 		}, nodeFlags()),
 		Action: runPreflight,
@@ -57,7 +57,7 @@ func preflightConfig(c *cli.Context) (preflight.Config, error) {
 }
 
 func runPreflight(c *cli.Context) error {
-	write, badOutput := textOrJSON(c)
+	write, badOutput := printer(c, asText)
 	conf, err := preflightConfig(c)
 	if err := errors.Join(badOutput, err); err != nil {
 		return err

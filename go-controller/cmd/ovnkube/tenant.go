@@ -69,10 +69,10 @@ func tenantChange(name, usage string, flags []cli.Flag,
 func tenantList() *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the namespaces with their tenants",
-		Flags:        slices.Concat([]cli.Flag{outputFlag("table", "table or json")}, tenantFlags()),
+		Flags:        slices.Concat([]cli.Flag{printableFlag(asTable, "")}, tenantFlags()),
 		OnUsageError: onUsageError, Before: withSettings(noArguments),
 		Action: func(c *cli.Context) error {
-			write, err := tableOrJSON(c)
+			write, err := printer(c, asTable)
 			if err != nil {
 				return err
 			}

@@ -9,9 +9,9 @@ import (
 func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "print which build this is: version, commit, Go and platform",
-		Flags: []cli.Flag{outputFlag("text", "text or json")},
+		Flags: []cli.Flag{printableFlag(asText, "")},
 		Action: func(c *cli.Context) error {
-			write, err := textOrJSON(c)
+			write, err := printer(c, asText)
 			if err != nil {
 				return err
 			}
