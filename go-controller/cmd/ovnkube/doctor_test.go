@@ -44,7 +44,7 @@ func TestDoctorOnABareHost(t *testing.T) {
 
 func TestDoctorBadFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		`--output "xml": want text, json or yaml`:        {"-o", "xml"},
+		`--output "xml": want text, json or yaml`:  {"-o", "xml"},
 		"--timeout 0s: want a duration such as 5s": {"--timeout", "0s"},
 		`--encap-type "stt": want geneve or vxlan`: {"--encap-type", "stt"},
 		`--ovs-address "x": want unix:PATH`:        {"--ovs-address", "x"},

@@ -35,7 +35,7 @@ func TestPreflight(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--role "worker": want node, central or all`: {"--role", "worker"},
 		`--encap-type "stt": want geneve or vxlan`:   {"--encap-type", "stt"},
-		`--output "xml": want text, json or yaml`:          {"-o", "xml"},
+		`--output "xml": want text, json or yaml`:    {"-o", "xml"},
 	} {
 		got := ovnkube(t.Context(), nil, append([]string{"preflight", "--config-file", "/dev/null"}, args...)...)
 		if got.exit != 1 || !strings.Contains(got.stderr, want) {
