@@ -33,8 +33,8 @@ const Namespace = "ovn-kubernetes"
 // ReleaseName is the name under which Helm knows what the sandbox has installed.
 const ReleaseName = "northbound"
 
-// chart tells whether the cluster runs the chart.
-func (c *Cluster) chart() bool { return c.Options.Install == InstallChart }
+// RunsChart tells whether the databases, masters and agents are pods of the chart.
+func (c *Cluster) RunsChart() bool { return c.Options.Install == InstallChart }
 
 // chartImage writes the container image into a file of the sandbox, and returns the file and the image's name. The
 // image has the programs of a directory, and those of Debian's root filesystem in source.
@@ -79,7 +79,8 @@ func (c *Cluster) values(imageName string) map[string]any {
 	repository, tag := imageName[:strings.LastIndex(imageName, ":")], imageName[strings.LastIndex(imageName, ":")+1:]
 	agent := append([]string{"--bridge-mappings=physnet:" + node.PhysicalBridge}, c.Options.AgentArgs...)
 	if c.Options.Gateways > 0 {
-		agent = append(agent, "--gateway-mode=shared", "--gateway-interface="+node.PhysicalBridge)
+		agent = append(agent, "--gateway-mode=shared", "--gateway-interface="+node.PhysicalBridge,
+			"--gateway-node-label="+node.GatewayLabel)
 	}
 	return map[string]any{
 		"image":   map[string]any{"repository": repository, "tag": tag},

@@ -101,7 +101,7 @@ func (c *Cluster) control(m *member.Member, i int) *control.Control {
 		Addrs: c.families().ControlMachine(i), Index: i, Machines: c.machines(),
 		ServiceCIDRs: c.Options.ServiceCIDRs(), ClusterSubnets: c.Options.ClusterSubnets(),
 		Nodes: names, Controllers: c.Options.Controllers, MasterArgs: c.Options.MasterArgs,
-		Chart: c.chart(), Audit: c.Options.Audit,
+		Chart: c.RunsChart(), Audit: c.Options.Audit,
 	}}
 }
 
@@ -111,7 +111,7 @@ func (c *Cluster) node(m *member.Member, index int, images []string) *node.Node 
 		Cgroup:         cgroupName(c.Options.Name, m.Spec.Name),
 		ClusterSubnets: c.Options.ClusterSubnets(), ServiceCIDRs: c.Options.ServiceCIDRs(),
 		Images: images, ClusterDNS: c.Options.ClusterDNS, AgentArgs: c.Options.AgentArgs, Router: c.router(),
-		Gateway: index <= c.Options.Gateways, Chart: c.chart(),
+		Gateway: index <= c.Options.Gateways, Chart: c.RunsChart(),
 	}}
 }
 
@@ -192,7 +192,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 
 // NBCtl runs ovn-nbctl on the Northbound database and returns what it printed.
 func (c *Cluster) NBCtl(ctx context.Context, args ...string) (string, error) {
-	if c.chart() {
+	if c.RunsChart() {
 		return c.inPod(ctx, "daemonset/ovn-db", "nb", append([]string{"ovn-nbctl"}, args...)...)
 	}
 	return c.Control.Run(ctx, append(c.Control.NBCtl(), args...)...)
@@ -200,7 +200,7 @@ func (c *Cluster) NBCtl(ctx context.Context, args ...string) (string, error) {
 
 // SBCtl runs ovn-sbctl on the Southbound database and returns what it printed.
 func (c *Cluster) SBCtl(ctx context.Context, args ...string) (string, error) {
-	if c.chart() {
+	if c.RunsChart() {
 		return c.inPod(ctx, "daemonset/ovn-db", "sb", append([]string{"ovn-sbctl"}, args...)...)
 	}
 	return c.Control.Run(ctx, append(c.Control.SBCtl(), args...)...)

@@ -42,7 +42,7 @@ func (c *Cluster) Leader(ctx context.Context, service string) *control.Control {
 // Restart ends a component with a signal and starts it again. It does not wait until the component is ready. The
 // masters of a chart are pods, which are replaced.
 func (c *Cluster) Restart(ctx context.Context, component string, signal syscall.Signal) error {
-	if c.chart() && component == control.Master {
+	if c.RunsChart() && component == control.Master {
 		_, err := run(c.Kubectl(ctx, "--namespace", Namespace, "delete", "pod", "--selector", "app=ovnkube-master"))
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *Cluster) Restart(ctx context.Context, component string, signal syscall.
 // Metrics fetches the Prometheus metrics of the master that works ("master", or empty) or of a node's agent ("n1").
 func (c *Cluster) Metrics(ctx context.Context, of string) (string, error) {
 	if of == "" || of == control.Master {
-		if c.chart() {
+		if c.RunsChart() {
 			return c.Nodes[0].Get(ctx, "http://"+control.MasterMetrics+"/metrics")
 		}
 		from := c.Control

@@ -113,7 +113,7 @@ func (c *Cluster) up(ctx context.Context, source string, log *progress.Log) erro
 	if err != nil {
 		return fmt.Errorf("making images: %w", err)
 	}
-	if c.chart() {
+	if c.RunsChart() {
 		return c.upChart(ctx, source, images, log)
 	}
 	step = log.Begin("ovnkube master")
@@ -186,7 +186,7 @@ func (c *Cluster) upControl(ctx context.Context, source string) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	if !c.chart() {
+	if !c.RunsChart() {
 		g.Go(func() error { return c.startOVN(ctx) })
 	}
 	g.Go(func() error { return c.Control.StartAPI(ctx) })
@@ -267,7 +267,7 @@ func (c *Cluster) upNode(ctx context.Context, n *node.Node) error {
 	if err := n.StartKubelet(ctx); err != nil {
 		return err
 	}
-	if c.chart() {
+	if c.RunsChart() {
 		return nil
 	}
 	return n.StartAgent(ctx)

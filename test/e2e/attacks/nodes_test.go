@@ -100,7 +100,7 @@ func (b bed) byAgents() (all []attempt) {
 		annotate(unbound, b.unbound, "n1", gateway, "x"),
 		lease(bound, b.bound, "kube-node-lease", "ovn-gateway.n2"),
 		lease(unbound, b.unbound, "kube-node-lease", "ovn-gateway."),
-		patchNode(agent, "a label", c, "n1", meta("labels", map[string]any{"node-role.kubernetes.io/control-plane": ""})),
+		patchNode(agent, "a label", c, "n1", meta("labels", map[string]any{"node-role.kubernetes.io/x": ""})),
 		patchNode(agent, "a label", c, "n2", meta("labels", map[string]any{"kubernetes.io/hostname": "n1"})),
 		patchNode(agent, "the finalizers", c, "n1", meta("finalizers", []string{"example.com/x"})),
 		patchNode(agent, "the owner", c, "n1", meta("ownerReferences", []any{map[string]any{

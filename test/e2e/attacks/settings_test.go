@@ -17,6 +17,21 @@ import (
 func settings(t *testing.T, c *sandbox.Cluster) {
 	t.Helper()
 	n := c.Nodes[len(c.Nodes)-1]
+	if c.RunsChart() {
+		// The chart gives agents no range. It starts one again that has ended.
+		former := machines.Run(t, n, "cat", managementMTU(n))
+		for _, mtu := range []string{"1300", former} {
+			patchSettings(t, c, `{"data": {"mtu": "`+mtu+`"}}`)
+			machines.Within(t, 2*time.Minute, "the agent has taken MTU "+mtu+" over", func(ctx context.Context) string {
+				out, err := n.Run(ctx, "cat", managementMTU(n))
+				if err != nil || strings.TrimSpace(out) != mtu {
+					return fmt.Sprintf("%v %s", err, out)
+				}
+				return ""
+			})
+		}
+		return
+	}
 	const own = "/etc/openvswitch/without-ranges.conf"
 	_, err := n.Run(t.Context(), "/bin/sh", "-c",
 		"sed -e '/^cluster-subnets/d' -e '/^service-cidrs/d' -e '/^mtu/d' /etc/openvswitch/ovn_k8s.conf > "+own)
@@ -42,12 +57,8 @@ func settings(t *testing.T, c *sandbox.Cluster) {
 // over when it starts again.
 func changed(t *testing.T, c *sandbox.Cluster, n *node.Node) {
 	t.Helper()
-	patch := func(data string) {
-		machines.Kubectl(t, c, "", "patch", "configmap", "-n", "kube-system", "northbound-settings", "--type=merge",
-			"-p", data)
-	}
 	before := machines.Run(t, n, "cat", managementMTU(n))
-	patch(`{"data": {"mtu": "1300"}}`)
+	patchSettings(t, c, `{"data": {"mtu": "1300"}}`)
 	machines.Within(t, 2*time.Minute, "the agent ends", func(ctx context.Context) string {
 		services, err := n.Services(ctx)
 		if err != nil {
@@ -62,9 +73,15 @@ func changed(t *testing.T, c *sandbox.Cluster, n *node.Node) {
 	})
 	machines.RestartAgent(t, n)
 	machines.AwaitOutput(t, n, "1300", "cat", managementMTU(n))
-	patch(`{"data": {"mtu": null}}`)
+	patchSettings(t, c, `{"data": {"mtu": null}}`)
 	machines.RestartAgent(t, n)
 	machines.AwaitOutput(t, n, before, "cat", managementMTU(n))
+}
+
+func patchSettings(t *testing.T, c *sandbox.Cluster, data string) {
+	t.Helper()
+	machines.Kubectl(t, c, "", "patch", "configmap", "-n", "kube-system", "northbound-settings", "--type=merge", "-p",
+		data)
 }
 
 // managementMTU is the file with the MTU of the node's management port.

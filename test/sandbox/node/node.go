@@ -27,6 +27,9 @@ const (
 // AgentMetrics is the address of ovnkube node's metrics in the node's network.
 const AgentMetrics = "127.0.0.1:9410"
 
+// GatewayLabel is a label of the Nodes that are gateways.
+const GatewayLabel = "gateway=true"
+
 // PhysicalBridge has the node's addresses and carries its tunnels.
 const PhysicalBridge = "br-phys"
 
@@ -248,8 +251,12 @@ func (n *Node) StartKubelet(ctx context.Context) error {
 		return fmt.Errorf("configuring the kubelet: %w", err)
 	}
 	kubeconfig, _ := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
-	return n.service(ctx, Kubelet, "kubelet", "--config="+config, "--kubeconfig="+kubeconfig,
-		"--hostname-override="+n.Spec.Name, "--node-ip="+n.addrs(), "--cert-dir=/var/lib/kubelet/pki", "--v=2")
+	argv := []string{"kubelet", "--config=" + config, "--kubeconfig=" + kubeconfig, "--hostname-override=" + n.Spec.Name,
+		"--node-ip=" + n.addrs(), "--cert-dir=/var/lib/kubelet/pki", "--v=2"}
+	if n.Config.Gateway {
+		argv = append(argv, "--node-labels="+GatewayLabel)
+	}
+	return n.service(ctx, Kubelet, argv...)
 }
 
 func (n *Node) addrs() string {
