@@ -167,7 +167,7 @@ func TestHealthCheck(t *testing.T) {
 func (b bed) monitors(t *testing.T, status string, n int) {
 	t.Helper()
 	machines.Eventually(t, fmt.Sprintf("%d monitors %s", n, status), func(ctx context.Context) string {
-		out, err := b.Control.Run(ctx, "ovn-sbctl", "--bare", "--columns=status", "list", "Service_Monitor")
+		out, err := b.SBCtl(ctx, "--bare", "--columns=status", "list", "Service_Monitor")
 		if err != nil {
 			return err.Error()
 		}
