@@ -30,9 +30,9 @@ func bundleCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "bundle",
 		Usage:     "collect in one file what explains the state of the network: objects, databases, flows, logs, versions",
-		ArgsUsage: "[NODE ...]",
-		Description: "Without nodes, all of them. Environment variables, Secrets and tokens are never in the file. Names,\n" +
-			"labels and addresses of pods and services are.\n\n" +
+		UsageText: "kubectl northbound [FLAGS] bundle [OPTIONS] [NODE ...]", HideHelpCommand: true,
+		Description: "Without nodes, all of them. Environment variables, Secrets and tokens are never in the file. " +
+			"Names, labels and addresses of pods and services are.\n\n" +
 			"`ovnkube translate -f FILE` prints the Northbound database that the master would make of the objects.\n" +
 			"`ovnkube plan -f FILE` prints how the captured database differed.\n\n" +
 			"Exit code 0: all was collected; 2: some was not, as errors.txt in the file says; 1: there is no file.\n\n" +

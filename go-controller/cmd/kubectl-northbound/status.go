@@ -22,7 +22,7 @@ const lookAgain = 2 * time.Second
 
 func statusCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "status",
+		Name: "status", HideHelpCommand: true, UsageText: "kubectl northbound [FLAGS] status [OPTIONS]",
 		Usage: "list masters, databases and nodes, who leads, what is wrong, and what to type",
 		Description: "Exit code 0: all is well; 2: problems; 1: something could not be asked.\n\n" +
 			"Examples:\n   kubectl northbound status\n   kubectl northbound status --wait --timeout 5m",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 
 // commands are a command for each tool, and those that are more than a tool.
 func commands() []*cli.Command {
-	out := []*cli.Command{statusCommand(), bundleCommand()}
+	out := []*cli.Command{statusCommand(), bundleCommand(), manCommand()}
 	for _, t := range diagnostics.Tools() {
 		out = append(out, toolCommand(t))
 	}
@@ -33,8 +34,8 @@ func special() map[string]cli.ActionFunc {
 
 func toolCommand(t diagnostics.Tool) *cli.Command {
 	out := &cli.Command{
-		Name: t.Name, Usage: t.Usage, ArgsUsage: argumentsOf(t), Description: describe(t),
-		SkipFlagParsing: true,
+		Name: t.Name, Usage: t.Usage, Description: describe(t), HideHelpCommand: true, SkipFlagParsing: true,
+		UsageText: strings.TrimSpace("kubectl northbound [FLAGS] " + t.Name + " " + argumentsOf(t)),
 	}
 	run := special()[t.Name]
 	if run == nil {
@@ -62,7 +63,7 @@ func argumentsOf(t diagnostics.Tool) string {
 	case t.Targets != nil && t.Place == diagnostics.Node:
 		return "NODE DAEMON COMMAND [ARGUMENTS]"
 	case t.Targets != nil:
-		return "nb|sb|northd COMMAND [ARGUMENTS]"
+		return strings.Join(slices.Sorted(maps.Keys(t.Targets)), "|") + " COMMAND [ARGUMENTS]"
 	case t.Place == diagnostics.Node:
 		return "NODE COMMAND [ARGUMENTS]"
 	case t.Commands == nil:
@@ -87,7 +88,10 @@ func describe(t diagnostics.Tool) string {
 	case "trace":
 		b.WriteString("DESTINATION is [NAMESPACE/]POD, an address, or svc/[NAMESPACE/]NAME. PROTOCOL: TCP, UDP or SCTP.\n")
 	}
-	fmt.Fprintf(&b, "Needs the right to create tokens of the ServiceAccount %s.", t.Account)
+	fmt.Fprintf(&b, "Needs the right to create tokens of the ServiceAccount %s.\n\nExamples:", t.Account)
+	for _, example := range examples()[t.Name] {
+		b.WriteString("\n   kubectl northbound " + example)
+	}
 	return b.String()
 }
 
