@@ -120,17 +120,18 @@ func (s Source) units(p *pack) {
 	p.add("DEBIAN/conffiles", 0o644, []byte(settings)) // an upgrade keeps what the operator has changed
 }
 
-// texts adds what ovnkube prints about itself.
+// texts adds what the programs print about themselves.
 func (s Source) texts(ctx context.Context, p *pack) {
-	for path, args := range map[string][]string{
-		"usr/share/man/man8/ovnkube.8":                     {"man"},
-		"usr/share/bash-completion/completions/ovnkube":    {"completion", "bash"},
-		"usr/share/zsh/vendor-completions/_ovnkube":        {"completion", "zsh"},
-		"usr/share/fish/vendor_completions.d/ovnkube.fish": {"completion", "fish"},
+	for path, argv := range map[string][]string{
+		"usr/share/man/man8/ovnkube.8":                     {"ovnkube", "man"},
+		"usr/share/man/man1/kubectl-northbound.1":          {"kubectl-northbound", "man"},
+		"usr/share/bash-completion/completions/ovnkube":    {"ovnkube", "completion", "bash"},
+		"usr/share/zsh/vendor-completions/_ovnkube":        {"ovnkube", "completion", "zsh"},
+		"usr/share/fish/vendor_completions.d/ovnkube.fish": {"ovnkube", "completion", "fish"},
 	} {
-		text, err := exec.CommandContext(ctx, filepath.Join(s.Programs, "ovnkube"), args...).Output()
+		text, err := exec.CommandContext(ctx, filepath.Join(s.Programs, argv[0]), argv[1:]...).Output()
 		if p.err == nil && err != nil {
-			p.err = fmt.Errorf("running ovnkube %s: %w", strings.Join(args, " "), err)
+			p.err = fmt.Errorf("running %s: %w", strings.Join(argv, " "), err)
 		}
 		p.add(path, 0o644, text)
 	}

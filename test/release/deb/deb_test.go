@@ -45,6 +45,7 @@ func TestPackage(t *testing.T) {
 		{"stat --format '%a %U' /etc/default/ovnkube-node", "600 root"},
 		{"systemd-analyze verify --man=no /usr/lib/systemd/system/ovnkube-node.service; echo verified", "verified"},
 		{"bash -c '. /usr/share/bash-completion/completions/ovnkube; complete -p ovnkube'", "_ovnkube"},
+		{"grep TH /usr/share/man/man1/kubectl-northbound.1", ".TH kubectl-northbound 1"},
 		{"dpkg --verify northbound", ""},
 		{"echo NORTHBOUND_LOG_LEVEL=debug >> /etc/default/ovnkube-node; dpkg --install /later.deb",
 			"northbound (1.2.4) over (1.2.3)"},
