@@ -108,7 +108,7 @@ func (c *Cluster) control(m *member.Member, i int) *control.Control {
 func (c *Cluster) node(m *member.Member, index int, images []string) *node.Node {
 	return &node.Node{Member: m, Config: node.Config{
 		Index: index, Addrs: c.families().Node(index), Control: c.families().Control()[0].Addr(), Machines: c.machines(),
-		Cgroup:         cgroupName(c.Options.Name, m.Spec.Name),
+		Cgroup:         CgroupName(c.Options.Name, m.Spec.Name),
 		ClusterSubnets: c.Options.ClusterSubnets(), ServiceCIDRs: c.Options.ServiceCIDRs(),
 		Images: images, ClusterDNS: c.Options.ClusterDNS, AgentArgs: c.Options.AgentArgs, Router: c.router(),
 		Gateway: index <= c.Options.Gateways, Chart: c.RunsChart(),
@@ -123,7 +123,8 @@ func (c *Cluster) router() []netip.Prefix {
 	return c.families().Control()
 }
 
-func cgroupName(sandbox, member string) string { return "northbound-" + sandbox + "-" + member }
+// CgroupName is the name of the control group for a machine's pods. Down removes it.
+func CgroupName(sandbox, member string) string { return "northbound-" + sandbox + "-" + member }
 
 // Down removes every trace of the sandbox.
 func (c *Cluster) Down(ctx context.Context) error {
@@ -145,7 +146,7 @@ func Down(ctx context.Context, stateRoot, name string) error {
 		return fmt.Errorf("taking down sandbox %s: %w", name, err)
 	}
 	for _, m := range members {
-		if err := cgroup.Remove(ctx, cgroupName(name, m.Spec.Name)); err != nil {
+		if err := cgroup.Remove(ctx, CgroupName(name, m.Spec.Name)); err != nil {
 			return fmt.Errorf("taking down sandbox %s: %w", name, err)
 		}
 	}

@@ -29,7 +29,7 @@ func (c *installed) diagnostics(t *testing.T) {
 	o.said(t, "kubectl northbound status --wait --timeout 60s", "All is well.")
 	for _, heading := range []string{"## Is all well?", "## Why does it do that?", "## Which packets are there?",
 		"## The tools of OVN and Open vSwitch"} {
-		for _, block := range blocksOf(t, laptopPage, heading) {
+		for _, block := range machines.Blocks(t, laptopPage, heading) {
 			o.does(t, block)
 		}
 	}
@@ -62,7 +62,7 @@ func (c *installed) bundle(t *testing.T, o *operator) {
 kubectl create configmap guarded --from-literal=password=%[1]s
 kubectl run guarded --image=localhost/echo:1 --restart=Never --env=PASSWORD=%[1]s --annotations=vault/token=%[1]s
 kubectl wait --for=condition=Ready --timeout=60s pod/guarded`, password))
-	for _, block := range blocksOf(t, laptopPage, "## Keep the state for later") {
+	for _, block := range machines.Blocks(t, laptopPage, "## Keep the state for later") {
 		o.does(t, block)
 	}
 	o.does(t, "mkdir unpacked; tar xzf incident.tgz -C unpacked")
@@ -107,7 +107,7 @@ func (c *installed) users(t *testing.T, o *operator) {
 	nothing := `cannot list resource "pods"`
 	o.fails(t, as+"kubectl northbound status", nothing)
 	o.fails(t, as+"kubectl northbound nbctl show", nothing)
-	roles := blocksOf(t, laptopPage, "## Who may use it")
+	roles := machines.Blocks(t, laptopPage, "## Who may use it")
 	o.does(t, roles[0])
 	o.does(t, as+"kubectl northbound status")
 	o.does(t, as+"kubectl northbound nbctl show")

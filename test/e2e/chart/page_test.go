@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
@@ -17,29 +18,7 @@ const page = "../../../docs/operate/install.md"
 // blocks are the commands under a heading of the page, such as "## Install", block by block.
 func blocks(t *testing.T, heading string) []string {
 	t.Helper()
-	return blocksOf(t, page, heading)
-}
-
-func blocksOf(t *testing.T, page, heading string) (out []string) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(text), "\n"+heading+"\n")
-	if !ok {
-		t.Fatalf("%s has no heading %q", page, heading)
-	}
-	section, _, _ = strings.Cut(section, "\n#")
-	for i, part := range strings.Split(section, "```") {
-		if i%2 == 1 && !strings.HasPrefix(part, "text\n") {
-			out = append(out, strings.TrimSpace(strings.ReplaceAll(part, "\n   ", "\n")))
-		}
-	}
-	if len(out) == 0 {
-		t.Fatalf("%s has no commands under %q", page, heading)
-	}
-	return out
+	return machines.Blocks(t, page, heading)
 }
 
 // operator is a shell in a directory with the packaged chart and the manifest, as after `make chart`. The manifest has

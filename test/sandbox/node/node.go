@@ -80,7 +80,20 @@ func Sysctls(dualStack bool) map[string]string {
 // StartNetwork connects the node to the underlay and starts Open vSwitch and
 // ovn-controller.
 func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
-	if err := underlay.Attach(c.Member, n.Member); err != nil {
+	if err := n.StartSwitch(ctx, c.Member); err != nil {
+		return err
+	}
+	if n.Config.Chart {
+		return n.bare(ctx)
+	}
+	return n.service(ctx, Controller, "ovn-controller", "unix:/run/openvswitch/db.sock", "--no-chdir", "-vsyslog:off",
+		"--pidfile")
+}
+
+// StartSwitch connects the node to the underlay, whose bridge is on another machine. It starts Open vSwitch, with the
+// node's addresses on the physical bridge.
+func (n *Node) StartSwitch(ctx context.Context, bridge *member.Member) error {
+	if err := underlay.Attach(bridge, n.Member); err != nil {
 		return err
 	}
 	if err := n.linkLogs(); err != nil {
@@ -123,14 +136,7 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 	if err != nil {
 		return err
 	}
-	if err := n.address(); err != nil {
-		return err
-	}
-	if n.Config.Chart {
-		return n.bare(ctx)
-	}
-	return n.service(ctx, Controller, "ovn-controller", "unix:/run/openvswitch/db.sock", "--no-chdir", "-vsyslog:off",
-		"--pidfile")
+	return n.address()
 }
 
 // bare makes the node one that has never seen the product, as kubeadm leaves it.

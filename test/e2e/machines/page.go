@@ -1,0 +1,31 @@
+package machines
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Blocks returns the commands under a heading of a page, such as "## Install", block by block. Blocks of text are no
+// commands.
+func Blocks(t *testing.T, page, heading string) (out []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(text), "\n"+heading+"\n")
+	if !ok {
+		t.Fatalf("%s has no heading %q", page, heading)
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	for i, part := range strings.Split(section, "```") {
+		if i%2 == 1 && !strings.HasPrefix(part, "text\n") {
+			out = append(out, strings.TrimSpace(strings.ReplaceAll(part, "\n   ", "\n")))
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s has no commands under %q", page, heading)
+	}
+	return out
+}
