@@ -79,6 +79,16 @@ release: ## everything that is shipped, with checksums and the list of its parts
 	@$(MAKE) --no-print-directory image deb chart plugin
 	@bin/release collect
 
+.PHONY: kubeadm
+kubeadm: sandbox ## the chart on clusters that kubeadm has made, with kube-proxy and without; as root
+	@test/need.sh root apt
+	@test/deps.sh demo
+	@test/modules.sh test/helm test/conformance/dns
+	@test/build.sh helm
+	@test/build.sh kubeadm
+	bin/sandbox fetch
+	GOPROXY=off $(GO) test -C test -count=1 -v -timeout 20m ./e2e/kubeadm
+
 .PHONY: upgrade
 upgrade: sandbox ## from the version FROM=REVISION of git to this one and back, on a cluster that works; as root
 	@test/deps.sh

@@ -14,7 +14,10 @@ packages() {
   [ "$1" = test/helm ] || go list -C "$1" -deps -test ./... || return # a module that only pins a program
   case $1 in
   .) go list -C "$1" -deps tool ;; # the CNI plugins that tests build, and the generator of models
-  test) go list -C "$1" -deps k8s.io/kubernetes/cmd/kubelet ;;
+  test)
+    go list -C "$1" -deps k8s.io/kubernetes/cmd/{kubelet,kubeadm,kube-apiserver,kube-controller-manager,kube-scheduler} \
+      k8s.io/kubernetes/cmd/kube-proxy go.etcd.io/etcd/server/v3
+    ;;
   test/helm) go list -C "$1" -deps helm.sh/helm/v4/cmd/helm ;;
   test/conformance/suite)
     go list -C "$1" -deps github.com/onsi/ginkgo/v2/ginkgo k8s.io/kubernetes/test/images/agnhost \

@@ -1,0 +1,195 @@
+package kubeadm
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/yaml"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+)
+
+// join has all machines but the first join the cluster, with the command that another one prints.
+func (b *bed) join(t *testing.T, prints string) {
+	t.Helper()
+	var command string
+	for line := range strings.Lines(b.does(t, b.Nodes[0], prints)) {
+		if strings.HasPrefix(line, "kubeadm join ") {
+			command = line
+		}
+	}
+	if command == "" {
+		t.Fatalf("%s printed no command", prints)
+	}
+	var g errgroup.Group
+	for _, n := range b.Nodes[1:] {
+		g.Go(func() error {
+			out, err := b.try(t.Context(), n, command)
+			if err != nil {
+				return fmt.Errorf("%s joins: %w\n%s", n.Spec.Name, err, out)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := os.ReadFile(inside(b.Nodes[0], "/etc/kubernetes/admin.conf"))
+	if err == nil {
+		err = os.MkdirAll(b.Control.Dir(), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(b.Control.AdminKubeconfig(), admin, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// defaults checks that the cluster is what the page says of kubeadm's defaults.
+func (b *bed) defaults(t *testing.T) {
+	t.Helper()
+	for _, n := range b.Nodes {
+		machines.Eventually(t, n.Spec.Name+" waits for a network plugin", func(ctx context.Context) string {
+			out, err := b.Kubectl(ctx, "get", "node", n.Spec.Name, "--output",
+				`jsonpath={.status.conditions[?(@.type=="Ready")]}`).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "cni plugin not initialized") {
+				return fmt.Sprintf("%v: condition Ready is %s, want that there is no network plugin", err, out)
+			}
+			return ""
+		})
+		text, err := os.ReadFile(inside(n, "/etc/kubernetes/kubelet.conf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"server: https://172.30.0.1:6443", "kubelet-client-current.pem"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s: the kubelet's kubeconfig does not have %q", n.Spec.Name, want)
+			}
+		}
+	}
+	for path, want := range map[string]string{
+		"{.spec.taints[*].key}": "node-role.kubernetes.io/control-plane",
+		"{.metadata.labels}":    "node-role.kubernetes.io/control-plane",
+	} {
+		if got := machines.Kubectl(t, b.Cluster, "", "get", "node", "n1", "--output", "jsonpath="+path); !strings.Contains(
+			got, want) {
+			t.Errorf("%s of Node n1 is %s, want %s", path, got, want)
+		}
+	}
+}
+
+// install brings the image to the machines, packages the chart, and runs the page's commands.
+func (b *bed) install(t *testing.T, commands string) {
+	t.Helper()
+	name, err := b.LoadImage(t.Context(), b.Options.BinDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	colon := strings.LastIndex(name, ":")
+	values, err := yaml.Marshal(map[string]any{
+		"image": map[string]any{"repository": name[:colon], "tag": name[colon+1:]},
+		"node":  map[string]any{"datapathType": "netdev"}, // the kernel's module may be missing
+	})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.Options.State(), "values.yaml"), values, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(b.Options.State(), "bin")
+	if _, err := b.Helm(t.Context(), "package", b.Chart(), "--destination", dir); err != nil {
+		t.Fatal(err)
+	}
+	packages, err := filepath.Glob(filepath.Join(dir, "northbound-*.tgz"))
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("helm package made %v, %v; want one file", packages, err)
+	}
+	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(packages[0]), "northbound-"), ".tgz")
+	b.does(t, b.Nodes[0], strings.ReplaceAll(commands, "VERSION", version))
+}
+
+// works checks what pods and Services are there for.
+func (b *bed) works(t *testing.T) {
+	t.Helper()
+	if err := b.Rollout(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pods := b.pods(t)
+	for i, n := range b.Nodes {
+		in := func(command string) string {
+			return machines.Kubectl(t, b.Cluster, "", "exec", pods[i], "--", "sh", "-c", command)
+		}
+		service := netip.MustParseAddrPort("10.111.200.7:80") // in kubeadm's default range
+		b.answers(t, pods, pods[i], service, func(ctx context.Context) string {
+			return machines.AskIn(ctx, b.Cluster, pods[i], "tcp", service)
+		})
+		from := b.Nodes[(i+1)%len(b.Nodes)]
+		for _, to := range []netip.AddrPort{service, netip.AddrPortFrom(n.Config.Addrs[0].Addr(), 30111)} {
+			b.answers(t, pods, from.Spec.Name, to, func(ctx context.Context) string {
+				return machines.AskOn(ctx, from.Member, "tcp", to)
+			})
+		}
+		in("nc -w 5 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null")
+		if got := in("nslookup echo.default.svc.cluster.local"); !strings.Contains(got, "10.96.0.10") ||
+			!strings.Contains(got, service.Addr().String()) {
+			t.Errorf("%s: cluster DNS at 10.96.0.10 says:\n%s", pods[i], got)
+		}
+		if who, _, _ := strings.Cut(in("wget -q -T 5 -O - http://echo/"), " "); !slices.Contains(pods, who) {
+			t.Errorf("%s asks http://echo/: the answer is of %q, want one of %v", pods[i], who, pods)
+		}
+	}
+	if err := b.CheckSwitches(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// pods makes a pod on each node, and a Service.
+func (b *bed) pods(t *testing.T) (names []string) {
+	t.Helper()
+	var manifest strings.Builder
+	for i, n := range b.Nodes {
+		names = append(names, fmt.Sprintf("p%d", i+1))
+		fmt.Fprintf(&manifest, `---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: {app: echo}}
+spec:
+  nodeName: %s
+  terminationGracePeriodSeconds: 0
+  containers: [{name: echo, image: "localhost/echo:1"}]
+`, names[i], n.Spec.Name)
+	}
+	manifest.WriteString(`---
+apiVersion: v1
+kind: Service
+metadata: {name: echo}
+spec:
+  type: NodePort
+  selector: {app: echo}
+  clusterIP: 10.111.200.7
+  ports: [{port: 80, targetPort: 8080, nodePort: 30111}]
+`)
+	machines.Kubectl(t, b.Cluster, manifest.String(), "apply", "--filename", "-")
+	machines.Kubectl(t, b.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod", "--all")
+	return names
+}
+
+// answers waits until one of the pods answers.
+func (b *bed) answers(t *testing.T, pods []string, from string, to netip.AddrPort, ask func(context.Context) string) {
+	t.Helper()
+	machines.Eventually(t, fmt.Sprintf("%s asks %s", from, to), func(ctx context.Context) string {
+		who := ask(ctx)
+		if name, _, _ := strings.Cut(who, " "); !slices.Contains(pods, name) {
+			return fmt.Sprintf("the answer is %q, want that of one of %v", who, pods)
+		}
+		return ""
+	})
+}
