@@ -101,7 +101,8 @@ func matches(pattern, name string) bool {
 func checkKubeProxy(_ Config, f Facts) doctor.Finding {
 	const (
 		program = "kubectl -n kube-system delete daemonset/kube-proxy configmap/kube-proxy"
-		rules   = "kube-proxy --cleanup  # or reboot the node"
+		// kubeadm has that program in an image alone.
+		rules = "kube-proxy --cleanup  # or reboot the node; without that program see docs/operate/kubeadm.md"
 	)
 	var wrong faults
 	if f.Processes["kube-proxy"] {

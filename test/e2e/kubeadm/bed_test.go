@@ -40,6 +40,7 @@ const router = "router"
 type bed struct {
 	*sandbox.Cluster
 	tools string // directory with what operators have in their PATH
+	image string // name of the product's container image, when all machines have it
 }
 
 // start makes machines. They are gone when the test ends.

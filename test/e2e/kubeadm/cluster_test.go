@@ -16,7 +16,8 @@ import (
 	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
-// join has all machines but the first join the cluster, with the command that another one prints.
+// join has all machines but the first join the cluster, with the command that another one prints. Meanwhile all of them
+// get the product's image.
 func (b *bed) join(t *testing.T, prints string) {
 	t.Helper()
 	var command string
@@ -38,6 +39,10 @@ func (b *bed) join(t *testing.T, prints string) {
 			return nil
 		})
 	}
+	g.Go(func() (err error) {
+		b.image, err = b.LoadImage(t.Context(), b.Options.BinDir)
+		return err
+	})
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +79,9 @@ func (b *bed) defaults(t *testing.T) {
 				t.Errorf("%s: the kubelet's kubeconfig does not have %q", n.Spec.Name, want)
 			}
 		}
+		if strings.Contains(string(text), "client-key-data") {
+			t.Errorf("%s: the kubelet's kubeconfig has its private key, which pods of the chart then see", n.Spec.Name)
+		}
 	}
 	for path, want := range map[string]string{
 		"{.spec.taints[*].key}": "node-role.kubernetes.io/control-plane",
@@ -86,16 +94,12 @@ func (b *bed) defaults(t *testing.T) {
 	}
 }
 
-// install brings the image to the machines, packages the chart, and runs the page's commands.
+// install packages the chart, and runs the page's commands.
 func (b *bed) install(t *testing.T, commands string) {
 	t.Helper()
-	name, err := b.LoadImage(t.Context(), b.Options.BinDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	colon := strings.LastIndex(name, ":")
+	colon := strings.LastIndex(b.image, ":")
 	values, err := yaml.Marshal(map[string]any{
-		"image": map[string]any{"repository": name[:colon], "tag": name[colon+1:]},
+		"image": map[string]any{"repository": b.image[:colon], "tag": b.image[colon+1:]},
 		"node":  map[string]any{"datapathType": "netdev"}, // the kernel's module may be missing
 	})
 	if err == nil {
@@ -116,12 +120,16 @@ func (b *bed) install(t *testing.T, commands string) {
 	b.does(t, b.Nodes[0], strings.ReplaceAll(commands, "VERSION", version))
 }
 
-// works checks what pods and Services are there for.
-func (b *bed) works(t *testing.T) {
+// works runs the page's commands that tell whether all is well, and checks what pods and Services are there for.
+func (b *bed) works(t *testing.T, commands string) {
 	t.Helper()
-	if err := b.Rollout(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	// The doctor measures the paths between nodes that have just met.
+	machines.Eventually(t, "all is well", func(ctx context.Context) string {
+		if out, err := b.try(ctx, b.Nodes[0], commands); err != nil {
+			return fmt.Sprintf("%v\n%s", err, out)
+		}
+		return ""
+	})
 	pods := b.pods(t)
 	for i, n := range b.Nodes {
 		in := func(command string) string {

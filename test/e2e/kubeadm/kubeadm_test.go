@@ -33,8 +33,7 @@ func TestNewCluster(t *testing.T) {
 	b.join(t, commands[1])
 	b.defaults(t)
 	b.install(t, commands[2])
-	b.does(t, b.Nodes[0], commands[3])
-	b.works(t)
+	b.works(t, commands[3])
 }
 
 // TestKubeProxy turns kube-proxy off in a cluster that has it, and installs the chart.
@@ -69,8 +68,7 @@ func TestKubeProxy(t *testing.T) {
 		b.clean(t, n)
 	}
 	b.install(t, rest[2])
-	b.does(t, b.Nodes[0], rest[3])
-	b.works(t)
+	b.works(t, rest[3])
 	for _, n := range b.Nodes {
 		b.clean(t, n)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
@@ -119,7 +120,9 @@ func (b *bed) try(ctx context.Context, n *node.Node, commands string) (string, e
 // does runs commands on a machine, which must succeed. It returns what they printed.
 func (b *bed) does(t *testing.T, n *node.Node, commands string) string {
 	t.Helper()
+	started := time.Now()
 	out, err := b.try(t.Context(), n, commands)
+	t.Logf("%5.1f s  %s$ %s", time.Since(started).Seconds(), n.Spec.Name, commands)
 	if err != nil {
 		t.Fatalf("%s$ %s\n%s%v", n.Spec.Name, commands, out, err)
 	}
