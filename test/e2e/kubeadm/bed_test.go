@@ -43,7 +43,8 @@ type bed struct {
 	image string // name of the product's container image, when all machines have it
 }
 
-// start makes machines. They are gone when the test ends.
+// start makes machines. They are gone when the test ends. Their OVN is the tested one, whatever sandbox.OVNVariable
+// says: what differs here is kubeadm.
 func start(t *testing.T, count int) *bed {
 	t.Helper()
 	bin, err := filepath.Abs("../../../bin")
