@@ -149,6 +149,7 @@ func maintain(ctx context.Context, m dbserver.Member, cluster database.Cluster, 
 	running.Go(func() { m.WatchNorthd(ctx) })
 	for _, d := range dbserver.Databases() {
 		running.Go(func() { m.Keep(ctx, d) })
+		running.Go(func() { m.WatchExpiry(ctx, d) })
 	}
 	err = l.Serve(ctx)
 	cancel()

@@ -291,6 +291,8 @@ func give(t *testing.T, c prometheus.Collector) {
 			_, err = v.GetMetricWithLabelValues(values...)
 		case *prometheus.HistogramVec:
 			_, err = v.GetMetricWithLabelValues(values...)
+		case *metrics.Totals:
+			v.Set(map[string]float64{"": 0})
 		}
 		if err == nil {
 			return

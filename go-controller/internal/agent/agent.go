@@ -62,6 +62,7 @@ type Agent struct {
 	before     *before.Sysctls // what `ovnkube cleanup node` puts back
 	isGateway  atomic.Bool     // whether the node is to be one
 	told       atomic.Bool     // the Node says of its gateway what this agent found
+	found      bool            // ovn-controller was, in its run directory; measureDaemons' own
 	noOVS      error           // that the database of Open vSwitch does not answer
 }
 
@@ -124,6 +125,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	})
 	a.parts.Go(func() { a.watchKernel(ctx) })
 	a.parts.Go(func() { a.watchDaemons(ctx) })
+	a.parts.Go(func() { a.measureDaemons(ctx) })
+	a.parts.Go(func() { a.measureExpiry(ctx) })
 	a.parts.Go(func() { a.kube.KeepLease(ctx, a.isAliveGateway) })
 	a.parts.Go(func() { a.forward(ctx, a.ovs.Changed(), a.kube.Changed()) })
 	a.loop(ctx)

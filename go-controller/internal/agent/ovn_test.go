@@ -41,6 +41,7 @@ func TestWithOVN(t *testing.T) {
 	b.awaitMissing(t, "port not bound: no chassis has claimed")
 	testkit.StartOVNController(t)
 	b.awaitReady(t)
+	b.awaitGauges(t, "ovn_controller_up=1 ovn_controller_connected=1")
 	b.awaitState(t, strings.ReplaceAll(wantState, "ssl:172.18.0.1:6642", sb))
 
 	for i, pod := range []string{"a", "b"} {
@@ -114,7 +115,38 @@ func TestWithOVN(t *testing.T) {
 	// Without ovn-controller running pods go on, and new ones can't be served.
 	testkit.Run(t, "sh", "-ec", "kill -9 $(cat /run/ovn/ovn-controller.pid)")
 	b.awaitMissing(t, "ovn-controller does not answer")
+	b.awaitGauges(t, "ovn_controller_up=0 ovn_controller_connected=0")
 	testkit.Run(t, "ip", "netns", "exec", "a", "ping", "-c1", "-W5", "10.128.2.4")
+}
+
+// awaitGauges waits until gauges of ovn-controller have the wanted values. The datapath is measured beside them.
+func (b *bed) awaitGauges(t *testing.T, want string) {
+	t.Helper()
+	testkit.Eventually(t, want, func() string {
+		families, err := b.registry.Gather()
+		if err != nil {
+			return err.Error()
+		}
+		have := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				name := strings.TrimPrefix(f.GetName(), "northbound_")
+				for _, l := range m.GetLabel() {
+					name += " " + l.GetValue()
+				}
+				have[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+		if have["datapath_lookups_total missed"] == 0 {
+			return "no packet was looked up in the datapath"
+		}
+		now := fmt.Sprintf("ovn_controller_up=%v ovn_controller_connected=%v", have["ovn_controller_up"],
+			have["ovn_controller_connected"])
+		if now != want {
+			return now
+		}
+		return ""
+	})
 }
 
 func cniAdd(t *testing.T, socket, pod string) {

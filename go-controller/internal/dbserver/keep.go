@@ -187,6 +187,7 @@ func (m Member) WatchNorthd(ctx context.Context) {
 	for {
 		out, err := output(ctx, "ovs-appctl", "--timeout=5", "-t", m.Layout.northd(), "status")
 		m.Metrics.Northd.Set(oneIf(err == nil && strings.Contains(out, "active")))
+		m.Metrics.NorthdUp.Set(oneIf(err == nil))
 		select {
 		case <-ctx.Done():
 			return

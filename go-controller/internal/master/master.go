@@ -28,6 +28,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
+	"github.com/northbound-net/northbound/go-controller/internal/tlsfiles"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 	"github.com/northbound-net/northbound/go-controller/internal/version"
 )
@@ -88,6 +89,11 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	run(&wg, func() { server.Run(ctx) })
+	run(&wg, func() {
+		tlsfiles.WatchExpiry(ctx, c.NB.Keys, func(part string, at float64) {
+			m.metrics.Expiry.WithLabelValues("nb", part).Set(at)
+		})
+	})
 	if err := clients.WaitForServer(ctx, log); err != nil {
 		return nil // ctx ended while waiting
 	}
@@ -214,7 +220,9 @@ func (m *master) lead(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	})
+	m.metrics.Leader.Set(1)
 	err := loop.Run(ctx)
+	m.metrics.Leader.Set(0)
 	cancel()
 	stop()
 	wg.Wait()

@@ -30,6 +30,16 @@ func (f factory) counters(name, help string, labels ...string) *prometheus.Count
 	return f.NewCounterVec(prometheus.CounterOpts(opts(name, help)), labels)
 }
 
+func (f factory) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return f.NewGaugeVec(prometheus.GaugeOpts(opts(name, help)), labels)
+}
+
+// expiry is when certificates end. The labels are the database, nb or sb, and the part: certificate or authority.
+func (f factory) expiry() *prometheus.GaugeVec {
+	return f.gauges("certificate_expiry_timestamp_seconds", "When a certificate of a connection to OVN's databases ends, "+
+		"in seconds since 1970: the own one, or the authority's.", "database", "part")
+}
+
 // buildInfo says which build runs: dashboards join its labels to other metrics.
 func (f factory) buildInfo(i version.Info) {
 	o := opts("build_info", "1, with the version of the program, its commit and its version of Go.")

@@ -26,6 +26,13 @@ type Master struct {
 	Differences  prometheus.Counter
 	KindsRefused prometheus.Gauge
 	Gateways     *prometheus.GaugeVec // family: ipv4, ipv6; state: working, out
+	Leader       prometheus.Gauge
+	Epoch        prometheus.Gauge
+	Lag          prometheus.Histogram
+	PodAddresses *prometheus.GaugeVec // node; family: ipv4, ipv6; state: used, available
+	Subnets      *prometheus.GaugeVec // range; state: used, available
+	Joins        *prometheus.GaugeVec // state: used, available
+	Expiry       *prometheus.GaugeVec // see factory.expiry
 }
 
 // NewMaster makes the metrics and registers them with r.
@@ -56,7 +63,19 @@ func NewMaster(r prometheus.Registerer) *Master {
 			"Owners for which --verify found rows that differ from a full translation. Any is a bug."),
 		KindsRefused: f.gauge("k8s_kinds_refused",
 			"Kinds that the API server refuses to list or watch: the master lacks a right."),
-		Gateways: f.NewGaugeVec(prometheus.GaugeOpts(opts("gateways",
-			"Gateways with an egress path for a family, by state: working or out of service.")), []string{"family", "state"}),
+		Gateways: f.gauges("gateways",
+			"Gateways with an egress path for a family, by state: working or out of service.", "family", "state"),
+		Leader: f.gauge("leader", "1 on the master that leads. One of all should."),
+		Epoch:  f.gauge("leader_epoch", "The leader epoch that this master has raised in the database; 0 before."),
+		Lag: f.NewHistogram(histogramOpts("event_to_commit_seconds", "Time from receiving the oldest event of the API "+
+			"server that a Northbound transaction carries to the database's acknowledgement.",
+			prometheus.ExponentialBuckets(0.002, 2, 16))),
+		PodAddresses: f.gauges("node_pod_addresses", "Addresses for pods in each node's subnets, by state: used or "+
+			"available. Only the leader knows.", "node", "family", "state"),
+		Subnets: f.gauges("cluster_subnets", "Node subnets in each range of --cluster-subnets, by state: used or available. "+
+			"Only the leader knows.", "range", "state"),
+		Joins: f.gauges("join_addresses", "Gateways that the join subnets have addresses for, by state of the address: used "+
+			"or available. Only the leader knows.", "state"),
+		Expiry: f.expiry(),
 	}
 }

@@ -19,6 +19,14 @@ type Node struct {
 	Phases            *prometheus.HistogramVec // phase: of ADD, see package cni/server
 	HealthPortsFailed prometheus.Gauge
 	KindsRefused      prometheus.Gauge
+	Expiry            *prometheus.GaugeVec // see factory.expiry
+
+	// What the daemons beside the agent say. There is no value while the agent cannot find the daemon.
+	ControllerUp        *prometheus.GaugeVec // no label
+	ControllerConnected *prometheus.GaugeVec // no label
+	DatapathFlows       *prometheus.GaugeVec // no label
+	Lookups             *Totals              // result: hit, missed, lost
+	Drops               *Totals              // reason
 }
 
 // NewNode makes the metrics and registers them with r.
@@ -37,6 +45,15 @@ func NewNode(r prometheus.Registerer) *Node {
 			prometheus.ExponentialBuckets(0.001, 2, 16)), []string{"phase"}),
 		KindsRefused: f.gauge("node_k8s_kinds_refused",
 			"Kinds that the API server refuses to list or watch: the agent lacks a right."),
+		Expiry:       f.expiry(),
+		ControllerUp: f.gauges("ovn_controller_up", "1 if the node's ovn-controller answers."),
+		ControllerConnected: f.gauges("ovn_controller_connected",
+			"1 if the node's ovn-controller is connected to the Southbound database."),
+		DatapathFlows: f.gauges("datapath_flows", "Flows in Open vSwitch's datapath, the cache of decisions."),
+		Lookups: newTotals(r, "datapath_lookups_total", "Packets that Open vSwitch's datapath looked up, by result: hit, "+
+			"missed (ovs-vswitchd decided), or lost (dropped before ovs-vswitchd could decide).", "result"),
+		Drops: newTotals(r, "datapath_drops_total", "Packets that ovs-vswitchd dropped and should not have, by "+
+			"its coverage counter. Those that a policy drops are not in it.", "reason"),
 		HealthPortsFailed: f.gauge("node_health_check_node_ports_failed",
 			"healthCheckNodePorts of services on which the agent cannot listen."),
 		GatewayOut: f.gauge("node_gateway_out_of_service",

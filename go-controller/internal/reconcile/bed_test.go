@@ -38,6 +38,7 @@ type feed struct {
 	objects  map[cluster.Ref]cluster.Object
 	pending  map[cluster.Ref]cluster.Event
 	patches  int
+	received time.Time
 	problems []cluster.Problem
 }
 
@@ -89,6 +90,19 @@ func (f *feed) Take() ([]cluster.Event, []cluster.Problem) {
 	out := slices.Collect(maps.Values(f.pending))
 	f.pending = map[cluster.Ref]cluster.Event{}
 	return out, nil
+}
+
+func (f *feed) Received() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.received
+}
+
+// receivedAt sets when the next events came.
+func (f *feed) receivedAt(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.received = at
 }
 
 func (f *feed) Patch(p allocate.Patch) {

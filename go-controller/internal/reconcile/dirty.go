@@ -38,13 +38,14 @@ type dirtySet struct {
 	// Owners of byKind that want nothing any more. They are planned last.
 	vanished map[nb.Owner]bool
 	parents  map[nb.Ref]map[nb.Owner]bool // missing rows, and the owners that wait for them
+	since    map[nb.Owner]time.Time       // when the oldest event came that concerns an owner
 	size     int
 }
 
 func newDirtySet() *dirtySet {
 	return &dirtySet{
 		byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{},
-		parents: map[nb.Ref]map[nb.Owner]bool{},
+		parents: map[nb.Ref]map[nb.Owner]bool{}, since: map[nb.Owner]time.Time{},
 	}
 }
 

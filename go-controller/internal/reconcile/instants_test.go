@@ -161,9 +161,9 @@ func (x *instants) change() {
 // send carries out the next transaction, as the loop does. It is false when there is none.
 func (x *instants) send(t *testing.T) bool {
 	t.Helper()
-	b := &batch{x.core.NewBatch(x.db, nil), map[nb.Owner]cause{}}
+	b := &batch{x.core.NewBatch(x.db, nil), map[nb.Owner]cause{}, map[nb.Owner]time.Time{}}
 	b.Full = 1
-	x.dirty.take(time.Unix(1, 0), filling{&Loop{Config: Config{Core: x.core}}, b})
+	x.dirty.take(time.Unix(1, 0), filling{&Loop{Config: Config{Core: x.core}, dirty: x.dirty}, b})
 	b.Settle()
 	for _, f := range b.Failed {
 		if _, waits := f.MissingParent(); !waits {

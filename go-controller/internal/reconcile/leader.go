@@ -104,6 +104,7 @@ func (l *Loop) raised(r result) {
 		l.Log.Warn("the leader epoch is not raised: nothing is written", "error", r.err, "retry", raiseAgain)
 	case r.session == l.session:
 		l.leads, l.epoch, l.cluster = true, r.raised.Number, r.raised.UID
+		l.Metrics.Epoch.Set(float64(l.epoch))
 		l.Log.Info("leader epoch raised", "epoch", l.epoch, "cluster", l.cluster)
 		if len(r.plans) > 0 {
 			l.committed(r)

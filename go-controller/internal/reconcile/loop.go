@@ -24,6 +24,8 @@ type Source interface {
 	Synced() bool
 	// Take returns what happened since the last call.
 	Take() ([]cluster.Event, []cluster.Problem)
+	// Received is when the oldest event came that the last call of Take returned.
+	Received() time.Time
 }
 
 // Writer writes annotations and Kubernetes Events. Its methods return at once; it retries by itself.
@@ -113,7 +115,8 @@ type Loop struct {
 		session *ovsdb.Session
 		end     time.Time
 	}
-	turned atomic.Int64 // when the loop last turned, Unix nanoseconds
+	turned   atomic.Int64 // when the loop last turned, Unix nanoseconds
+	measured measured
 }
 
 // New makes a Loop.
@@ -132,6 +135,7 @@ type result struct {
 	plans   []nb.Plan
 	batch   *core.Batch
 	causes  map[nb.Owner]cause
+	since   map[nb.Owner]time.Time
 	outcome ovsdb.Outcome
 	err     error
 	took    time.Duration
@@ -176,10 +180,11 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.takeGatewayEvents()
 		l.takeDirty()
 		l.step(ctx)
+		l.measure(time.Now())
 		if l.stopped != nil && !l.inFlight {
 			return l.stopped
 		}
-		timer.Reset(min(l.untilNext(), heartbeat))
+		timer.Reset(min(l.untilNext(), l.untilMeasured(), heartbeat))
 	}
 }
 
@@ -226,7 +231,11 @@ func (l *Loop) takeEvents() {
 	ready := l.synced || l.Source.Synced()
 	events, problems := l.Source.Take()
 	l.reportAll(problems)
-	l.carryOut(l.Core.Step(events))
+	changed := l.Core.Step(events)
+	l.carryOut(changed)
+	if len(events) > 0 {
+		l.dirty.received(changed.Dirty, l.Source.Received())
+	}
 	if !ready || l.synced {
 		return
 	}
@@ -295,7 +304,7 @@ func (l *Loop) carryOut(r core.Result) {
 	if len(r.Changes) == 0 {
 		return
 	}
-	l.verified = false
+	l.verified, l.measured.old = false, true
 	if l.synced {
 		l.reportAll(l.Monitor.Changed(l.Core.State, r.Changes))
 	}

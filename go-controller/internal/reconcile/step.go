@@ -31,15 +31,17 @@ func (l *Loop) step(ctx context.Context) {
 	l.send(ctx, b)
 }
 
-// batch is the plans of one transaction and the causes for which their owners were planned.
+// batch is the plans of one transaction, the causes for which their owners were planned, and when the oldest event came
+// that concerns an owner.
 type batch struct {
 	*core.Batch
 	causes map[nb.Owner]cause
+	since  map[nb.Owner]time.Time
 }
 
 // batch plans the next transaction. It also handles the owners that need no change or can't be planned.
 func (l *Loop) batch() *batch {
-	b := &batch{&core.Batch{}, map[nb.Owner]cause{}}
+	b := &batch{&core.Batch{}, map[nb.Owner]cause{}, map[nb.Owner]time.Time{}}
 	if l.dirty.size == 0 && len(l.halves) == 0 {
 		return b
 	}
@@ -48,6 +50,7 @@ func (l *Loop) batch() *batch {
 	for len(l.halves) > 0 && len(b.Plans) == 0 {
 		for _, o := range l.halves[0] {
 			b.causes[o] = clusterChange
+			l.dirty.moveSince(o, b.since)
 			b.AddVanished(o)
 		}
 		l.halves = l.halves[1:]
@@ -80,6 +83,7 @@ func (f filling) Takes(o nb.Owner) bool { return f.TakesAny(o.Kind) && f.batch.T
 // Next implements filler.
 func (f filling) Next(o nb.Owner, c cause, vanished bool) (postpone bool) {
 	f.causes[o] = c
+	f.loop.dirty.moveSince(o, f.since)
 	held := f.loop.guard.held[o]
 	switch {
 	case vanished && held:
@@ -100,6 +104,7 @@ func (l *Loop) settled(b *batch) {
 	}
 	for _, f := range b.Failed {
 		wait := l.dirty.fail(f.Owner, time.Now())
+		l.dirty.returnSince(f.Owner, b.since)
 		if slot, waits := f.MissingParent(); waits {
 			l.dirty.park(f.Owner, slot.In)
 			l.Log.Info("waiting for a parent row", "owner", f.Owner.String(), "error", f.Err, "retry", wait)
@@ -128,7 +133,7 @@ func (l *Loop) send(ctx context.Context, b *batch) {
 	go func() {
 		// A transaction in flight is completed even when the program ends.
 		out, err := s.Transact(context.WithoutCancel(ctx), b.Plans)
-		l.results <- result{session: s, plans: b.Plans, batch: b.Batch, causes: b.causes, outcome: out, err: err,
+		l.results <- result{session: s, plans: b.Plans, batch: b.Batch, causes: b.causes, since: b.since, outcome: out, err: err,
 			took: time.Since(started)}
 	}()
 }
@@ -137,6 +142,7 @@ func (l *Loop) send(ctx context.Context, b *batch) {
 func (l *Loop) finish(r result) {
 	l.inFlight = false
 	l.Metrics.Transaction.Observe(r.took.Seconds())
+	l.observeLag(r)
 	switch {
 	case r.raised.Number > 0:
 		l.raised(r)

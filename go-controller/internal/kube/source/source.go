@@ -29,6 +29,8 @@ type Source struct {
 
 	mu       sync.Mutex
 	pending  map[cluster.Ref]cluster.Event
+	first    time.Time // when the oldest of pending came
+	taken    time.Time // the same of those that the last Take handed out
 	problems []cluster.Problem
 	reported map[cluster.Ref]string // problems that were handed out, until the object changes
 	waiting  int                    // kinds that have not been listed yet
@@ -115,16 +117,27 @@ func (s *Source) Take() ([]cluster.Event, []cluster.Problem) {
 	if len(s.pending)+len(s.problems) == 0 {
 		return nil, nil
 	}
+	s.taken = s.first
 	events := slices.Collect(maps.Values(s.pending))
 	problems := s.problems
 	s.pending, s.problems = map[cluster.Ref]cluster.Event{}, nil
 	return events, problems
 }
 
+// Received is when the oldest event came that the last Take handed out.
+func (s *Source) Received() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
+
 // put queues events, and the problems that are new.
 func (s *Source) put(events []cluster.Event, problems []cluster.Problem, firstList bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.pending) == 0 {
+		s.first = time.Now()
+	}
 	var wrong map[cluster.Ref]string
 	for _, p := range problems {
 		if wrong == nil {
