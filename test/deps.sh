@@ -15,6 +15,7 @@ packages=(
   ethtool iputils-ping nftables         # ethtool, ping, nft
   iptables                              # what the portmap plugin writes its rules with
   zsh fish                              # shells that ovnkube's commands are completed in
+  prometheus                            # and promtool: for the alerts
 )
 
 # The race detector is linked by a C compiler. Another one than gcc may be there, and be named by CC.

@@ -30,7 +30,7 @@ type Master struct {
 	Epoch        prometheus.Gauge
 	Lag          prometheus.Histogram
 	PodAddresses *prometheus.GaugeVec // node; family: ipv4, ipv6; state: used, available
-	Subnets      *prometheus.GaugeVec // range; state: used, available
+	Subnets      *prometheus.GaugeVec // range; family; state: used, available
 	Joins        *prometheus.GaugeVec // state: used, available
 	Expiry       *prometheus.GaugeVec // see factory.expiry
 }
@@ -73,7 +73,7 @@ func NewMaster(r prometheus.Registerer) *Master {
 		PodAddresses: f.gauges("node_pod_addresses", "Addresses for pods in each node's subnets, by state: used or "+
 			"available. Only the leader knows.", "node", "family", "state"),
 		Subnets: f.gauges("cluster_subnets", "Node subnets in each range of --cluster-subnets, by state: used or available. "+
-			"Only the leader knows.", "range", "state"),
+			"Only the leader knows.", "range", "family", "state"),
 		Joins: f.gauges("join_addresses", "Gateways that the join subnets have addresses for, by state of the address: used "+
 			"or available. Only the leader knows.", "state"),
 		Expiry: f.expiry(),

@@ -17,7 +17,8 @@ type Totals struct {
 }
 
 func newTotals(r prometheus.Registerer, name, help, label string) *Totals {
-	t := &Totals{description: prometheus.NewDesc(prometheus.BuildFQName("northbound", "", name), help, []string{label}, nil)}
+	full := prometheus.BuildFQName("northbound", "", name)
+	t := &Totals{description: prometheus.NewDesc(full, help, []string{label}, nil)}
 	r.MustRegister(t)
 	return t
 }

@@ -1,8 +1,12 @@
 package reconcile
 
 import (
+	"net/netip"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
@@ -33,12 +37,7 @@ func (l *Loop) measure(now time.Time) {
 	nodes := make(map[string]bool, len(use.Nodes))
 	for _, n := range use.Nodes {
 		nodes[n.Node] = true
-		family := "ipv6"
-		if n.Subnet.Addr().Is4() {
-			family = "ipv4"
-		}
-		l.Metrics.PodAddresses.WithLabelValues(n.Node, family, "used").Set(n.Used)
-		l.Metrics.PodAddresses.WithLabelValues(n.Node, family, "available").Set(n.Available)
+		setShare(n.Share, l.Metrics.PodAddresses, n.Node, family(n.Subnet))
 	}
 	for n := range l.measured.nodes {
 		if !nodes[n] {
@@ -46,12 +45,24 @@ func (l *Loop) measure(now time.Time) {
 		}
 	}
 	for _, r := range use.Ranges {
-		l.Metrics.Subnets.WithLabelValues(r.Subnet.String(), "used").Set(r.Used)
-		l.Metrics.Subnets.WithLabelValues(r.Subnet.String(), "available").Set(r.Available)
+		setShare(r.Share, l.Metrics.Subnets, r.Subnet.String(), family(r.Subnet))
 	}
-	l.Metrics.Joins.WithLabelValues("used").Set(use.Join.Used)
-	l.Metrics.Joins.WithLabelValues("available").Set(use.Join.Available)
+	setShare(use.Join, l.Metrics.Joins)
 	l.measured = measured{now, false, nodes}
+}
+
+// setShare sets the two gauges of a share, whose last label is the state.
+func setShare(s allocate.Share, g *prometheus.GaugeVec, labels ...string) {
+	g.WithLabelValues(append(labels, "used")...).Set(s.Used)
+	g.WithLabelValues(append(labels, "available")...).Set(s.Available)
+}
+
+// family is the address family of a subnet, as a label.
+func family(s netip.Prefix) string {
+	if s.Addr().Is4() {
+		return "ipv4"
+	}
+	return "ipv6"
 }
 
 // observeLag observes how long the oldest event that a transaction carries took until the database acknowledged it. If

@@ -36,7 +36,8 @@ func TestLag(t *testing.T) {
 	b.feed.put(pod("late", "n1"))
 	b.eventually("a pod that came 10 minutes ago", "1 10", b.lag)
 	b.nbctl("lsp-del", "default_late")
-	b.eventually("repairs", "1", func() string { return fmt.Sprint(testutil.ToFloat64(b.metrics.Repairs.WithLabelValues("Pod"))) })
+	repairs := b.metrics.Repairs.WithLabelValues("Pod")
+	b.eventually("repairs", "1", func() string { return fmt.Sprint(testutil.ToFloat64(repairs)) })
 	if have, want := b.lag(), "1 10"; have != want {
 		t.Errorf("after a repair: %s, want %s", have, want)
 	}
@@ -73,7 +74,7 @@ func TestMeasure(t *testing.T) {
 	b.eventually("series less than with n2", "true", func() string {
 		return fmt.Sprint(testutil.CollectAndCount(b.metrics.PodAddresses) < count)
 	})
-	if n := testutil.ToFloat64(b.metrics.Subnets.WithLabelValues("10.244.0.0/16", "used")); n != 1 {
+	if n := testutil.ToFloat64(b.metrics.Subnets.WithLabelValues("10.244.0.0/16", "ipv4", "used")); n != 1 {
 		t.Errorf("node subnets in use: %v, want 1", n)
 	}
 }

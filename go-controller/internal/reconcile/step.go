@@ -133,8 +133,8 @@ func (l *Loop) send(ctx context.Context, b *batch) {
 	go func() {
 		// A transaction in flight is completed even when the program ends.
 		out, err := s.Transact(context.WithoutCancel(ctx), b.Plans)
-		l.results <- result{session: s, plans: b.Plans, batch: b.Batch, causes: b.causes, since: b.since, outcome: out, err: err,
-			took: time.Since(started)}
+		l.results <- result{session: s, plans: b.Plans, batch: b.Batch, causes: b.causes, since: b.since,
+			outcome: out, err: err, took: time.Since(started)}
 	}()
 }
 
