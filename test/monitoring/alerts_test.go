@@ -70,8 +70,8 @@ func alerts(t *testing.T) (out []alert) {
 	return out
 }
 
-// Every alert says how bad it is, what is wrong and where, and which section of the page helps. Every section of the page
-// is about an alert.
+// Every alert says how bad it is, what is wrong and where, and which section of the page helps. Every section of the
+// page is about an alert.
 func TestAlertsHavePages(t *testing.T) {
 	page := read(t, alertsPage)
 	sections := map[string]string{}

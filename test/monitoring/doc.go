@@ -1,2 +1,3 @@
-// Package monitoring tests what operators get for Prometheus and Grafana: the alerts and their pages, and the dashboards.
+// Package monitoring tests what operators get for Prometheus and Grafana: the alerts and their pages, and the
+// dashboards.
 package monitoring

@@ -48,6 +48,7 @@ func examples() []string {
 		"database serve --database nb --node-name n1",
 		"database maintain --node-name n1",
 		"diagnostics --for node --node-name n1",
+		"metrics --daemon 127.0.0.1:9410 --listen :9420",
 		"tcpdump shop/web-1 -c 10 tcp port 80",
 		"cleanup node --dry-run",
 		"cleanup cluster",

@@ -42,7 +42,8 @@ func newApp() *cli.App {
 			approveCommand(), explainCommand(), policyCommand(), tenantCommand(), objectsCommand(),
 			masterInitCommand(), minionInitCommand(), gatewayInitCommand(), gatewayHelperCommand(), watcherCommand(),
 			nicsToBridgeCommand(), bridgesToNICCommand(), nicWatchdogCommand(),
-			signerCommand(), certificatesCommand(), databaseCommand(), diagnosticsCommand(), tcpdumpCommand(), cleanupCommand(),
+			signerCommand(), certificatesCommand(), databaseCommand(), diagnosticsCommand(), metricsCommand(),
+			tcpdumpCommand(), cleanupCommand(),
 			completionCommand(), manCommand(), versionCommand(),
 		},
 		// report prints every error, once.

@@ -174,3 +174,24 @@ livenessProbe:
   httpGet: {host: 127.0.0.1, port: {{ get (dict "master" 9412 "node" 9413 "database" 9414) .for }}, path: /healthz}
   timeoutSeconds: 10
 {{- end }}
+
+{{/* The container that serves a daemon's metrics in the network, if that is wanted. Arguments: root, name, daemon, port. */}}
+{{- define "northbound.metrics" -}}
+{{- if (.root.Values.monitoring).enabled -}}
+- name: metrics
+  {{- include "northbound.image" .root | nindent 2 }}
+  args: [metrics, "--daemon=127.0.0.1:{{ .daemon }}", "--listen=:{{ .port }}"]
+  ports:
+  - {name: metrics, containerPort: {{ .port }}}
+  env:
+  {{- include "northbound.environment" .root | nindent 2 }}
+  livenessProbe:
+    httpGet: {scheme: HTTPS, port: {{ .port }}, path: /healthz}
+    timeoutSeconds: 10
+  {{- include "northbound.unprivileged" .root | nindent 2 }}
+  resources:
+    requests: {cpu: 5m, memory: 30Mi}
+  volumeMounts:
+  {{- include "northbound.kubeletMount" .root | nindent 2 }}
+{{- end }}
+{{- end }}
