@@ -131,7 +131,8 @@ func (s *Server) admit(r *http.Request) (code int, err error) {
 	if known && now.Sub(good) < reviewHolds {
 		return 0, nil
 	}
-	if !(known && now.Sub(good) < knownFor) && !s.reviews.Allow() {
+	known = known && now.Sub(good) < knownFor
+	if !known && !s.reviews.Allow() {
 		return http.StatusTooManyRequests, errors.New("too many unknown tokens: try again in a second")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
@@ -146,7 +147,7 @@ func (s *Server) admit(r *http.Request) (code int, err error) {
 	case errors.Is(err, ErrForbidden):
 		delete(s.known, key)
 		return http.StatusForbidden, err
-	case err != nil && known && now.Sub(good) < knownFor:
+	case err != nil && known:
 		return 0, nil // while the API server is away, metrics matter most
 	case err != nil:
 		return http.StatusServiceUnavailable, fmt.Errorf("asking the API server about the token: %w", err)
