@@ -114,6 +114,23 @@ func TestAlertsHavePages(t *testing.T) {
 	}
 }
 
+// The page says which alerts a test fires with a real fault, and which not.
+func TestPageSaysWhatWasFired(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, alertsPage), "\n## Which were fired by a fault\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	fired, others, ok := strings.Cut(section, "\nOnly `promtool` fired the others:")
+	if !ok {
+		t.Fatalf("%s does not say which alerts no fault has fired", alertsPage)
+	}
+	source := read(t, root+"/test/e2e/alerts/alerts_test.go")
+	for _, a := range alerts(t) {
+		tried := strings.Contains(source, `"`+a.Alert+`"`)
+		if strings.Contains(fired, "`"+a.Alert+"`") != tried || strings.Contains(others, "`"+a.Alert+"`") == tried {
+			t.Errorf("%s: %s is wrong about it: a fault fires it in a test: %v", a.Alert, alertsPage, tried)
+		}
+	}
+}
+
 // reference lists the metrics in the generated page, with their labels. Each has the labels that Prometheus adds.
 func reference(t *testing.T) map[string][]string {
 	t.Helper()

@@ -82,12 +82,16 @@ func (c *Cluster) values(imageName string) map[string]any {
 		agent = append(agent, "--gateway-mode=shared", "--gateway-interface="+node.PhysicalBridge,
 			"--gateway-node-label="+node.GatewayLabel)
 	}
-	return map[string]any{
+	values := map[string]any{
 		"image":   map[string]any{"repository": repository, "tag": tag},
 		"network": map[string]any{"clusterSubnets": strings.Split(c.Options.ClusterSubnets(), ","), "mtu": 1400},
 		"master":  map[string]any{"args": append([]string{}, c.Options.MasterArgs...)},
 		"node":    map[string]any{"datapathType": "netdev", "args": agent},
 	}
+	if c.Options.Monitoring {
+		values["monitoring"] = map[string]any{"enabled": true}
+	}
+	return values
 }
 
 // installChart makes the first node one of the control plane, and installs the chart.

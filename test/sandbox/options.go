@@ -50,6 +50,7 @@ type Options struct {
 	AgentArgs   []string     // further arguments of ovnkube node
 	Install     string       // InstallChart: pods of the Helm chart; default that of InstallVariable, else host processes
 	Audit       bool         // the API server records what ovnkube asks of it
+	Monitoring  bool         // the chart serves metrics in the network
 	// BeforeInstall is called, if it is set, when the nodes are up on which the chart is about to be installed.
 	BeforeInstall func(context.Context, *Cluster) error `json:"-"`
 }
