@@ -21,6 +21,8 @@ import (
 type Source struct {
 	Bin          string // directory with what the builds have made
 	Changelog    string // file
+	Alerts       string // file for Prometheus
+	Dashboard    string // file for Grafana
 	Version      string // of the programs, such as v1.2.3
 	Architecture string // of this machine, as Go and Debian name it
 }
@@ -77,7 +79,10 @@ func (s Source) files() (map[string]string, error) {
 		return nil, fmt.Errorf("the chart in %s is of version %s, the programs are %s: make all of them again", s.Bin,
 			chart.AppVersion, s.Version)
 	}
-	all := map[string]string{"CHANGELOG.md": s.Changelog}
+	all := map[string]string{
+		"CHANGELOG.md": s.Changelog, "northbound-" + chart.Version + "-alerts.yaml": s.Alerts,
+		"northbound-" + chart.Version + "-dashboard.json": s.Dashboard,
+	}
 	for _, name := range []string{
 		"northbound-" + s.Version + ".oci.tar", "northbound-" + s.Version + ".cdx.json",
 		"northbound-" + chart.Version + ".tgz", "northbound-" + chart.Version + ".yaml",

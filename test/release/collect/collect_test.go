@@ -14,12 +14,13 @@ func source(t *testing.T) Source {
 	t.Helper()
 	s := Source{Bin: t.TempDir(), Version: "v1.2.3", Architecture: "amd64"}
 	s.Changelog = filepath.Join(s.Bin, "changelog.md")
+	s.Alerts, s.Dashboard = filepath.Join(s.Bin, "alerts.yaml"), filepath.Join(s.Bin, "dashboard.json")
 	for name, text := range map[string]string{
 		"chart/Chart.yaml": "version: 1.2.3\nappVersion: v1.2.3\n", "changelog.md": "# Changes\n\n## v1.2.3\n",
 		"northbound-v1.2.3.oci.tar": "image", "northbound-v1.2.3.cdx.json": "{}", "northbound-1.2.3.tgz": "chart",
 		"northbound-1.2.3.yaml": "manifest", "northbound_1.2.3_amd64.deb": "package",
 		"plugin/linux-amd64/kubectl-northbound": "elf", "plugin/windows-arm64/kubectl-northbound.exe": "exe",
-		"northbound-v1.2.2.oci.tar": "an earlier one",
+		"northbound-v1.2.2.oci.tar": "an earlier one", "alerts.yaml": "groups: []", "dashboard.json": "{}",
 	} {
 		file := filepath.Join(s.Bin, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -40,7 +41,8 @@ func TestInto(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"CHANGELOG.md", "kubectl-northbound-v1.2.3-linux-amd64",
-		"kubectl-northbound-v1.2.3-windows-arm64.exe", "northbound-1.2.3.tgz", "northbound-1.2.3.yaml",
+		"kubectl-northbound-v1.2.3-windows-arm64.exe", "northbound-1.2.3-alerts.yaml", "northbound-1.2.3-dashboard.json",
+		"northbound-1.2.3.tgz", "northbound-1.2.3.yaml",
 		"northbound-v1.2.3.cdx.json", "northbound-v1.2.3.oci.tar", "northbound_1.2.3_amd64.deb", "SHA256SUMS"}
 	if !slices.Equal(names, want) {
 		t.Errorf("files %q, want %q", names, want)

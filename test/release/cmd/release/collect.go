@@ -47,8 +47,9 @@ func makeRelease(c *cli.Context) error {
 			return fmt.Errorf("removing what an earlier build of version %s has made: %w", id.Version, err)
 		}
 	}
-	s := collect.Source{Bin: bin, Changelog: filepath.Join(c.String("source"), "docs/changelog.md"), Version: id.Version,
-		Architecture: runtime.GOARCH}
+	in := func(file string) string { return filepath.Join(c.String("source"), file) }
+	s := collect.Source{Bin: bin, Changelog: in("docs/changelog.md"), Alerts: in("dist/prometheus/alerts.yaml"),
+		Dashboard: in("dist/grafana/northbound.json"), Version: id.Version, Architecture: runtime.GOARCH}
 	names, err := s.Into(dir)
 	if err != nil {
 		return err
