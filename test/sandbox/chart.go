@@ -19,6 +19,7 @@ import (
 	"github.com/northbound-net/northbound/test/release/image"
 	"github.com/northbound-net/northbound/test/sandbox/node"
 	"github.com/northbound-net/northbound/test/sandbox/progress"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
 // InstallChart is the Options.Install of a cluster whose OVN databases, masters and agents are pods of the Helm chart.
@@ -82,11 +83,17 @@ func (c *Cluster) values(imageName string) map[string]any {
 		agent = append(agent, "--gateway-mode=shared", "--gateway-interface="+node.PhysicalBridge,
 			"--gateway-node-label="+node.GatewayLabel)
 	}
+	openvswitch := map[string]any{"inPods": c.Options.SwitchPods}
+	if c.Options.SwitchPods {
+		openvswitch["tunnelInterface"] = underlay.TunnelUplink
+		agent = append([]string{}, c.Options.AgentArgs...)
+	}
 	values := map[string]any{
-		"image":   map[string]any{"repository": repository, "tag": tag},
-		"network": map[string]any{"clusterSubnets": strings.Split(c.Options.ClusterSubnets(), ","), "mtu": 1400},
-		"master":  map[string]any{"args": append([]string{}, c.Options.MasterArgs...)},
-		"node":    map[string]any{"datapathType": "netdev", "args": agent},
+		"openvswitch": openvswitch,
+		"image":       map[string]any{"repository": repository, "tag": tag},
+		"network":     map[string]any{"clusterSubnets": strings.Split(c.Options.ClusterSubnets(), ","), "mtu": 1400},
+		"master":      map[string]any{"args": append([]string{}, c.Options.MasterArgs...)},
+		"node":        map[string]any{"datapathType": "netdev", "args": agent},
 	}
 	if c.Options.Monitoring {
 		values["monitoring"] = map[string]any{"enabled": true}

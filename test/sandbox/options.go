@@ -49,6 +49,7 @@ type Options struct {
 	MasterArgs  []string     // further arguments of ovnkube master
 	AgentArgs   []string     // further arguments of ovnkube node
 	Install     string       // InstallChart: pods of the Helm chart; default that of InstallVariable, else host processes
+	SwitchPods  bool         // Open vSwitch runs in pods of the chart; nodes have a second NIC for tunnels
 	Audit       bool         // the API server records what ovnkube asks of it
 	Monitoring  bool         // the chart serves metrics in the network
 	// BeforeInstall is called, if it is set, when the nodes are up on which the chart is about to be installed.
@@ -112,6 +113,9 @@ func (o Options) validate() error {
 	}
 	if o.Install == InstallChart && (o.HA || o.NoNodes || o.OVN == OVNHost) {
 		errs = append(errs, errors.New("install chart: want one control machine, nodes, and OVN from a root filesystem"))
+	}
+	if o.SwitchPods && (o.Install != InstallChart || o.Gateways > 0) {
+		errs = append(errs, errors.New("Open vSwitch in pods: want install chart, and no gateways"))
 	}
 	// The path of a socket has at most 107 characters (unix(7)).
 	if !filepath.IsAbs(o.StateRoot) || len(o.StateRoot) > 40 {

@@ -135,7 +135,7 @@ func (c *Cluster) upChart(ctx context.Context, source string, images []string, l
 	if err := step.End(err); err != nil {
 		return err
 	}
-	step = log.Begin(fmt.Sprintf("%d nodes: Open vSwitch, containerd, kubelet", c.Options.Nodes))
+	step = log.Begin(fmt.Sprintf("%d nodes: %scontainerd, kubelet", c.Options.Nodes, hostSwitch(c.Options)))
 	if err := step.End(c.upNodes(ctx, source, append(images, file))); err != nil {
 		return err
 	}
@@ -153,6 +153,14 @@ func (c *Cluster) upChart(ctx context.Context, source string, images []string, l
 		return err
 	}
 	return c.Rollout(ctx)
+}
+
+// hostSwitch names Open vSwitch if the nodes have their own.
+func hostSwitch(o Options) string {
+	if o.SwitchPods {
+		return ""
+	}
+	return "Open vSwitch, "
 }
 
 func (c *Cluster) spec(name, source string, sysctls map[string]string) member.Spec {

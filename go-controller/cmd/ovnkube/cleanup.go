@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	kubecleanup "github.com/northbound-net/northbound/go-controller/internal/kube/cleanup"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // cleanupCommand is `ovnkube cleanup`, for those who remove the product.
@@ -42,6 +44,7 @@ func cleanupNodeCommand() *cli.Command {
 			stringFlag("cni-socket-dir", d.CNISocketDir, "`DIR` of the agent's socket"),
 			stringFlag("state-dir", "/var/lib/northbound", "`DIR` with the directory certificates"),
 			stringFlag("databases-dir", "", "`DIR` with the files of the chart's databases, to remove these, too"),
+			stringFlag("tunnel-interface", "", "`NIC` that the chart has moved into a bridge for the tunnels"),
 			stringFlag("openvswitch-dir", "/etc/openvswitch", "`DIR` of Open vSwitch's file system-id.conf"),
 			timeoutFlag(10*time.Second, "`DURATION` to wait for Open vSwitch"),
 		}, []cli.Flag{configFlag()}, logFlags("warn")),
@@ -59,13 +62,28 @@ func runCleanupNode(c *cli.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("cleanup node changes this machine's network: run it as root")
 	}
+	bridge := ""
+	if nic := c.String("tunnel-interface"); nic != "" {
+		bridge = names.UplinkBridge(nic)
+	}
 	return cleanup.Node{
+		Bridge: bridge, Return: func(ctx context.Context, bridge string) error { return returnNIC(ctx, c, bridge) },
 		OVSAddress: c.String("ovs-address"), OVNRunDir: c.String("ovn-rundir"), CNIConfDir: c.String("cni-conf-dir"),
 		CNIBinDir: c.String("cni-bin-dir"), CNISocketDir: c.String("cni-socket-dir"), StateDir: c.String("state-dir"),
 		OpenvSwitchDir: c.String("openvswitch-dir"), DatabaseDir: c.String("databases-dir"),
 		CutOffPods: c.Bool("cut-off-pods"), DryRun: c.Bool("dry-run"),
 		Timeout: c.Duration("timeout"), Out: c.App.Writer, Log: log,
 	}.Run(c.Context)
+}
+
+// returnNIC moves a NIC out of its bridge.
+func returnNIC(ctx context.Context, c *cli.Context, bridge string) error {
+	m, done, err := moverOf(c, filepath.Join(c.String("state-dir"), "nics"))
+	if err != nil {
+		return err
+	}
+	defer done()
+	return m.Return(ctx, []string{bridge}, false)
 }
 
 // cleanupClusterCommand is `ovnkube cleanup cluster`.

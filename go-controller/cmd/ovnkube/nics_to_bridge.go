@@ -114,6 +114,11 @@ func someArguments(what, example string) cli.BeforeFunc {
 // newMover connects to Open vSwitch and the kernel. It ignores the signals of a lost terminal: a terminal that is
 // reached through the NIC may be lost during the move.
 func newMover(c *cli.Context) (m *nicmove.Mover, done func(), err error) {
+	return moverOf(c, c.String("state-dir"))
+}
+
+// moverOf is newMover with the undo files in a directory.
+func moverOf(c *cli.Context, dir string) (m *nicmove.Mover, done func(), err error) {
 	log, err := newLog(c, c.App.ErrWriter)
 	if err != nil {
 		return nil, nil, err
@@ -129,10 +134,10 @@ func newMover(c *cli.Context) (m *nicmove.Mover, done func(), err error) {
 		return nil, nil, fmt.Errorf("%w; is Open vSwitch running?", err)
 	}
 	m = &nicmove.Mover{
-		OVS: db, Kernel: kernel, Store: nicmove.Store{Dir: c.String("state-dir")}, Out: c.App.Writer, Now: time.Now,
+		OVS: db, Kernel: kernel, Store: nicmove.Store{Dir: dir}, Out: c.App.Writer, Now: time.Now,
 		Guard: func(u nicmove.Undo) []string {
 			return []string{"/proc/self/exe", "nic-watchdog", "--nic", u.NIC, "--session", u.Session,
-				"--state-dir", c.String("state-dir"), "--ovs-address", c.String("ovs-address")}
+				"--state-dir", dir, "--ovs-address", c.String("ovs-address")}
 		},
 	}
 	return m, func() { db.Close(); kernel.Close() }, nil

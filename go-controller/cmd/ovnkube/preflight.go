@@ -24,6 +24,8 @@ func preflightCommand() *cli.Command {
 			"Exit code 0: no problem; 2: problems; 1: an error kept it from running.",
 		Flags: slices.Concat([]cli.Flag{
 			stringFlag("role", roleNode, "`ROLE` of the machine: node, central (databases and master) or all"),
+			boolFlag("in-pods", "the chart is to bring Open vSwitch and OVN in pods: want none of their programs, and no "+
+				"running Open vSwitch"),
 			printableFlag(asText, ""),
 			timeoutFlag(5*time.Second, "`DURATION` that the API server may take to answer"),
 		}, nodeFlags()),
@@ -50,7 +52,7 @@ func preflightConfig(c *cli.Context) (preflight.Config, error) {
 	}
 	k := n.Kubernetes
 	p := preflight.Config{Node: n, Worker: role != roleCentral, Central: role != roleNode,
-		Timeout:    c.Duration("timeout"),
+		Timeout: c.Duration("timeout"), InPods: c.Bool("in-pods"),
 		Kubernetes: k.Kubeconfig+k.APIServer+os.Getenv("KUBERNETES_SERVICE_HOST") != ""}
 	n.Name = cmp.Or(n.Name, "unknown") // only for Validate: nothing here depends on it
 	return p, n.Validate()

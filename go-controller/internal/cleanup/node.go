@@ -26,19 +26,22 @@ import (
 
 // Node is a machine to clean up.
 type Node struct {
-	OVSAddress     string        // unix:PATH
-	OVNRunDir      string        // of ovn-controller's control socket
-	CNIConfDir     string        // of the runtime's network configurations
-	CNIBinDir      string        // of the runtime's plugins
-	CNISocketDir   string        // of the agent's socket
-	StateDir       string        // has the directory of certificates
-	DatabaseDir    string        // of the files of OVN's databases; "" leaves these alone
-	OpenvSwitchDir string        // of Open vSwitch's system-id.conf
-	CutOffPods     bool          // go on although pods have ports in br-int
-	DryRun         bool          // only print
-	Timeout        time.Duration // how long to wait for Open vSwitch
-	Out            io.Writer     // gets a line for each change
-	Log            *slog.Logger
+	OVSAddress     string // unix:PATH
+	OVNRunDir      string // of ovn-controller's control socket
+	CNIConfDir     string // of the runtime's network configurations
+	CNIBinDir      string // of the runtime's plugins
+	CNISocketDir   string // of the agent's socket
+	StateDir       string // has the directory of certificates
+	DatabaseDir    string // of the files of OVN's databases; "" leaves these alone
+	OpenvSwitchDir string // of Open vSwitch's system-id.conf
+	Bridge         string // which the chart has made for the tunnels' NIC; "" for none
+	// Return gives the NIC back what that bridge has, and removes the bridge.
+	Return     func(ctx context.Context, bridge string) error
+	CutOffPods bool          // go on although pods have ports in br-int
+	DryRun     bool          // only print
+	Timeout    time.Duration // how long to wait for Open vSwitch
+	Out        io.Writer     // gets a line for each change
+	Log        *slog.Logger
 }
 
 // step is one change, and how ip(8), ovs-vsctl(8) and others would show it.
@@ -69,6 +72,7 @@ func (n Node) Run(ctx context.Context) error {
 	changed, err := n.carryOut(ctx,
 		n.configuration, // so that the runtime starts no pod
 		func() ([]step, error) { return n.openVSwitch(ctx, db) },
+		func() ([]step, error) { return n.tunnelBridge(db), nil },
 		func() ([]step, error) { return n.kernel(ctx, db, kernel) },
 		func() ([]step, error) { return n.systemID(db) })
 	if err != nil {
@@ -195,6 +199,9 @@ func (n Node) files() ([]step, error) {
 	more, err := n.databaseFiles()
 	if err != nil {
 		return nil, err
+	}
+	if n.Bridge != "" { // its NIC is back, or this is not reached
+		all = append(all, filepath.Join(n.StateDir, "nics"))
 	}
 	return removeAll(append(all, more...)...)
 }

@@ -64,6 +64,15 @@ func (n Node) openVSwitch(ctx context.Context, db *ovs.DB) (out []step, err erro
 	return append(out, more...), errors.Join(err, idErr)
 }
 
+// tunnelBridge removes the bridge that has the tunnels' NIC.
+func (n Node) tunnelBridge(db *ovs.DB) []step {
+	if n.Bridge == "" || !db.HasBridge(n.Bridge) {
+		return nil
+	}
+	return []step{{"- bridge " + n.Bridge + ", whose addresses its NIC gets back",
+		func(ctx context.Context) error { return n.Return(ctx, n.Bridge) }}}
+}
+
 // externalIDs makes keys of the Open_vSwitch row have these values; "" removes one.
 func externalIDs(db *ovs.DB, ids map[string]string) ([]step, error) {
 	want := hostplan.OVS{ExternalIDs: ids}

@@ -16,8 +16,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// fixRestartOVS starts Open vSwitch, or restarts it.
-const fixRestartOVS = "systemctl restart openvswitch-switch"
+// fixRestartOVS starts Open vSwitch, or restarts it. It may run on the machine or in a pod.
+const fixRestartOVS = "systemctl restart openvswitch-switch  # or, in a pod: delete that of app=ovs-node on this node"
 
 func checkOVSDatabase(_ context.Context, h *facts) Finding {
 	switch lacking := ovs.Lacking(h.schema); {

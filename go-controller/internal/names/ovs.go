@@ -25,6 +25,9 @@ const (
 	OVSGatewayMapping = "northbound-gateway-mapping" // what it added to OVSBridgeMappings
 )
 
+// OVSMadeInPod is the key of the Open_vSwitch row by which `ovnkube openvswitch` knows a database that it has created.
+const OVSMadeInPod = "northbound-made-in-pod"
+
 // OVNKeys are the keys above that mean nothing without OVN: all but the system-id and the host's name.
 func OVNKeys() []string {
 	return []string{OVSRemote, OVSNorthbound, OVSRemoteProbe, OVSOpenFlowProbe, OVSKeepFlows, OVSEncapType, OVSEncapIP,

@@ -17,6 +17,7 @@ type Config struct {
 	Node       config.Node   // as `ovnkube node` is to have it; Name and ClusterSubnets may be empty
 	Worker     bool          // the node agent and what it needs
 	Central    bool          // the databases, ovn-northd and the master
+	InPods     bool          // the chart brings Open vSwitch and OVN
 	Kubernetes bool          // whether an API server was named
 	Timeout    time.Duration // for its answer
 }
@@ -69,7 +70,8 @@ func Checks() []Check {
 			checkDatapath},
 		{"tunnel-module", "the kernel has the module of the tunnel type, `geneve` or `vxlan`", checkTunnelModule},
 		{"ipv6", "the kernel has IPv6 if the cluster has", checkIPv6},
-		{"programs", "the programs of Open vSwitch and OVN are there, in versions that were tried", checkPrograms},
+		{"programs", "the programs of Open vSwitch and OVN are there, in versions that were tried; with `--in-pods`, the " +
+			"machine's own Open vSwitch does not run", checkPrograms},
 		{"ports", "nothing else listens where Northbound, OVN and the tunnels do", checkPorts},
 		{"mtu", "the interface of the tunnels has room for the pods' packets and the tunnel's header", checkMTU},
 		{"other-network", "no other network plugin has interfaces, rules, or a configuration that comes before ours",

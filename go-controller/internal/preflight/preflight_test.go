@@ -69,6 +69,8 @@ func injected() []fault {
 		{"programs", func(c *Config, f *Facts) {
 			c.Node.DatapathType, f.Programs["ovs-vswitchd"] = config.DatapathNetdev, "3.1.0"
 		}, "aborts now and then", "# upgrade Open vSwitch"},
+		{"programs", func(c *Config, f *Facts) { c.InPods, f.Processes["ovs-vswitchd"] = true, true },
+			"this machine's own Open vSwitch runs", "systemctl disable --now openvswitch-switch"},
 		{"ports", func(_ *Config, f *Facts) { f.Busy[Port{"udp", ":6081"}] = errors.New("in use") }, "udp :6081: in use",
 			"ss -lnp --udp 'sport = :6081'"},
 		{"ports", func(_ *Config, f *Facts) { f.Busy[Port{"tcp", ":6643"}] = errors.New("in use") }, "tcp :6643: in use",
@@ -175,5 +177,14 @@ func TestRoles(t *testing.T) {
 	f.Links["genev_sys_6081"] = true
 	if d := Examine(c, f, "m"); d.Problems != 0 {
 		t.Errorf("a node: %+v", d)
+	}
+}
+
+// A machine whose Open vSwitch and OVN are in pods needs none of their programs.
+func TestInPods(t *testing.T) {
+	c, f := healthy()
+	c.InPods, f.Programs = true, nil
+	if d := Examine(c, f, "n1"); d.Problems != 0 {
+		t.Errorf("%+v, want no problem", d.Findings)
 	}
 }

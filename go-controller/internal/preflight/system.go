@@ -87,6 +87,13 @@ func programs(c Config) map[string][2]string {
 
 func checkPrograms(c Config, f Facts) doctor.Finding {
 	var wrong faults
+	if c.InPods {
+		if f.Processes["ovs-vswitchd"] || f.Processes["ovsdb-server"] {
+			wrong.add("systemctl disable --now openvswitch-switch  # or openvswitch.inPods=false in the chart's values",
+				"this machine's own Open vSwitch runs")
+		}
+		return wrong.finding("pods have them, and this machine's own Open vSwitch does not run")
+	}
 	var found []string
 	needed := programs(c)
 	for _, name := range slices.Sorted(maps.Keys(needed)) {

@@ -17,13 +17,17 @@ for p in ip ovs-vsctl sysctl; do command -v $p >/dev/null || exit 1; done
 ip -o addr | sed 's/^[0-9]*: //; s/valid_lft.*//' | grep inet | sort
 ip -o link | cut -d: -f2 | sort
 for f in -4 -6; do ip $f rule; ip $f route show table all; ip $f neigh show nud permanent; done | sort
+ls -A /run/openvswitch
+if [ -e /etc/openvswitch/conf.db ]; then
 ovs-vsctl show | tail -n +2
 ovs-vsctl --no-headings --columns=ssl list Open_vSwitch
 ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}" ' | tr , '\n' | grep -v '^hostname='
+fi
 sysctl -a 2>/dev/null | grep 'forward\|accept_ra \|rp_filter\|arp_ignore' | sort
 ls -A /etc/cni/net.d /opt/cni/bin /etc/openvswitch
 cat /etc/openvswitch/system-id.conf
 ls -d /run/ovn-kubernetes /var/lib/northbound/certificates /var/lib/northbound/ovn
+ls -A /var/lib/northbound/nics
 true`
 
 // clusterScripts print, with kubectl, what Northbound may leave at the API server.
@@ -99,6 +103,16 @@ func (c *installed) removal(t *testing.T) {
 	machines.Kubectl(t, c.Cluster, "", "delete", "pods,services", "--selector", "app=echo", "--wait=false")
 	machines.Kubectl(t, c.Cluster, "", "delete", "service", "echo")
 	o.does(t, remove[2])
+	c.asBefore(t)
+	o.does(t, apply[0])
+	c.streams = nil
+	c.settled(t)
+	c.newPod(t, "after-removal")
+}
+
+// asBefore waits until nodes and API server are as they were before the installation.
+func (c *installed) asBefore(t *testing.T) {
+	t.Helper()
 	machines.Eventually(t, "nodes and API server as they were before the installation", func(context.Context) string {
 		now, err := look(t.Context(), c.Cluster)
 		if err != nil {
@@ -113,10 +127,6 @@ func (c *installed) removal(t *testing.T) {
 		slices.Sort(out)
 		return strings.Join(out, "\n")
 	})
-	o.does(t, apply[0])
-	c.streams = nil
-	c.settled(t)
-	c.newPod(t, "after-removal")
 }
 
 // differing shows the lines that only one of two texts has, a line for each.

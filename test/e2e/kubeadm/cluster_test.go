@@ -99,8 +99,9 @@ func (b *bed) install(t *testing.T, commands string) {
 	t.Helper()
 	colon := strings.LastIndex(b.image, ":")
 	values, err := yaml.Marshal(map[string]any{
-		"image": map[string]any{"repository": b.image[:colon], "tag": b.image[colon+1:]},
-		"node":  map[string]any{"datapathType": "netdev"}, // the kernel's module may be missing
+		"openvswitch": map[string]any{"inPods": false}, // these machines have one NIC, and no kernel module
+		"image":       map[string]any{"repository": b.image[:colon], "tag": b.image[colon+1:]},
+		"node":        map[string]any{"datapathType": "netdev"}, // the kernel's module may be missing
 	})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(b.Options.State(), "values.yaml"), values, 0o600)

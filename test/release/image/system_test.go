@@ -109,6 +109,7 @@ func (m made) programs(t *testing.T) {
 		"id tcpdump":               "(tcpdump)",
 		"ping -V":                  "ping from iputils",
 		"ethtool --version":        "ethtool version",
+		"modprobe --version":       "kmod version",
 		"sysctl --version":         "procps",
 		"nsenter --version":        "util-linux",
 		"openssl version":          "OpenSSL",

@@ -48,6 +48,8 @@ type Config struct {
 	Gateway        bool           // whether the node is a gateway
 	AgentArgs      []string       // further arguments of ovnkube node
 	Chart          bool           // ovn-controller and the agent are pods
+	SwitchPods     bool           // Open vSwitch, too
+	Tunnel         netip.Prefix   // of the NIC for tunnels, with SwitchPods
 }
 
 // Node is the machine.
@@ -96,6 +98,9 @@ func (n *Node) StartSwitch(ctx context.Context, bridge *member.Member) error {
 	if err := underlay.Attach(bridge, n.Member); err != nil {
 		return err
 	}
+	if n.Config.SwitchPods {
+		return n.startBareNetwork(bridge)
+	}
 	if err := n.linkLogs(); err != nil {
 		return err
 	}
@@ -136,7 +141,7 @@ func (n *Node) StartSwitch(ctx context.Context, bridge *member.Member) error {
 	if err != nil {
 		return err
 	}
-	return n.address()
+	return n.address(PhysicalBridge)
 }
 
 // bare makes the node one that has never seen the product, as kubeadm leaves it.
@@ -168,16 +173,35 @@ func (n *Node) linkLogs() error {
 	return nil
 }
 
-func (n *Node) address() error {
+// startBareNetwork gives the node its addresses without Open vSwitch, and a second NIC for tunnels. Without the
+// kernel's module, that one goes into a bridge. The first one must not: the node would lose the API server with its
+// pods.
+func (n *Node) startBareNetwork(bridge *member.Member) error {
+	if err := n.address(underlay.Uplink); err != nil {
+		return err
+	}
+	if err := underlay.AttachTunnel(bridge, n.Member); err != nil {
+		return err
+	}
 	h, err := n.Netlink()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	if err := underlay.Address(h, PhysicalBridge, n.Config.Addrs); err != nil {
+	return underlay.Address(h, underlay.TunnelUplink, []netip.Prefix{n.Config.Tunnel})
+}
+
+// address gives the node's addresses to a link.
+func (n *Node) address(link string) error {
+	h, err := n.Netlink()
+	if err != nil {
 		return err
 	}
-	return underlay.DefaultRoutes(h, PhysicalBridge, n.Config.Router)
+	defer h.Close()
+	if err := underlay.Address(h, link, n.Config.Addrs); err != nil {
+		return err
+	}
+	return underlay.DefaultRoutes(h, link, n.Config.Router)
 }
 
 func (n *Node) service(ctx context.Context, name string, argv ...string) error {
@@ -276,8 +300,12 @@ func (n *Node) addrs() string {
 // Reach pings an address until it answers: the first packet between two machines is lost while they resolve the
 // neighbour.
 func (n *Node) Reach(ctx context.Context, addr netip.Addr) error {
+	needs := []string{VSwitchd}
+	if n.Config.SwitchPods {
+		needs = nil
+	}
 	return n.Until(ctx, fmt.Sprintf("%s reaches %s", n.Spec.Name, addr), func(ctx context.Context) bool {
 		_, err := n.Run(ctx, "ping", "-n", "-q", "-c1", "-W1", addr.String())
 		return err == nil
-	}, VSwitchd)
+	}, needs...)
 }

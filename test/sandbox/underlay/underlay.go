@@ -48,6 +48,14 @@ const Bridge = "br-ul"
 // Uplink is the name of the node's end of its veth.
 const Uplink = "eth0"
 
+// TunnelUplink is the name of the node's end of its second veth, which has the address of tunnels.
+const TunnelUplink = "eth1"
+
+// Tunnel returns the address of node n, counted from 1, in the network of tunnels.
+func (f Families) Tunnel(n int) netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("172.31.0.%d/16", n))
+}
+
 // MakeBridge makes the bridge in the control machine, with its addresses.
 func MakeBridge(control *member.Member, addrs []netip.Prefix) error {
 	h, err := control.Netlink()
@@ -118,6 +126,15 @@ func Connect(control, machine *member.Member, addrs []netip.Prefix) error {
 
 // Attach makes a node's veth, whose end in the node is Uplink, without addresses.
 func Attach(control, node *member.Member) error {
+	return attach(control, node, Port(node.Spec.Name), Uplink)
+}
+
+// AttachTunnel makes a second veth, whose end in the node is TunnelUplink, without addresses.
+func AttachTunnel(control, node *member.Member) error {
+	return attach(control, node, "tun-"+node.Spec.Name, TunnelUplink)
+}
+
+func attach(control, node *member.Member, port, uplink string) error {
 	h, err := control.Netlink()
 	if err != nil {
 		return err
@@ -128,8 +145,8 @@ func Attach(control, node *member.Member) error {
 		return fmt.Errorf("finding bridge %s: %w", Bridge, err)
 	}
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MasterIndex = Port(node.Spec.Name), br.Attrs().Index
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: Uplink, PeerNamespace: netlink.NsPid(node.PID())}
+	attrs.Name, attrs.MasterIndex = port, br.Attrs().Index
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: uplink, PeerNamespace: netlink.NsPid(node.PID())}
 	if err := h.LinkAdd(veth); err != nil {
 		return fmt.Errorf("connecting %s to the underlay: %w", node.Spec.Name, err)
 	}
@@ -141,5 +158,5 @@ func Attach(control, node *member.Member) error {
 		return err
 	}
 	defer n.Close()
-	return Address(n, Uplink, nil)
+	return Address(n, uplink, nil)
 }

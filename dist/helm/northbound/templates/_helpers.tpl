@@ -90,17 +90,18 @@ volumeMounts:
 {{- include "northbound.kubeletMount" .root | nindent 0 }}
 {{- end }}
 
-{{/* Has a daemon of OVN started again that hangs. The argument is its name or control socket. A busy one may answer late. */}}
+{{/* Has a daemon started again that hangs. Arguments: program, which asks it; target, its name or control socket. A busy
+     daemon may answer late. */}}
 {{- define "northbound.hangs" -}}
 startupProbe:
   exec:
-    command: [ovn-appctl, --timeout=3, -t, {{ . }}, version]
+    command: [{{ .program }}, --timeout=3, -t, {{ .target }}, version]
   timeoutSeconds: 5
   periodSeconds: 5
   failureThreshold: 720
 livenessProbe:
   exec:
-    command: [ovn-appctl, --timeout=25, -t, {{ . }}, version]
+    command: [{{ .program }}, --timeout=25, -t, {{ .target }}, version]
   timeoutSeconds: 30
   periodSeconds: 30
   failureThreshold: 4
@@ -122,12 +123,18 @@ helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
+{{/* The type of volumes with Open vSwitch's directories: they must be there if the node has its own. */}}
+{{- define "northbound.openvswitchDirectory" -}}
+{{ .Values.openvswitch.inPods | ternary "DirectoryOrCreate" "Directory" }}
+{{- end }}
+
 {{/* What an agent, and those who diagnose it, find in their environment: all flags of the doctor. */}}
 {{- define "northbound.agentEnvironment" -}}
 {{- include "northbound.environment" . }}
 - {name: NORTHBOUND_NODE_NAME, value: $(NODE_NAME)}
 - {name: NORTHBOUND_SYSTEM_ID, value: $(NODE_NAME)}
 - {name: NORTHBOUND_DATAPATH_TYPE, value: {{ .Values.node.datapathType }}}
+- {name: NORTHBOUND_IN_PODS, value: {{ .Values.openvswitch.inPods | quote }}}
 - {name: NORTHBOUND_CNI_BIN_DIR, value: {{ .Values.node.cniBinDirectory | quote }}}
 - {name: NORTHBOUND_CNI_CONF_DIR, value: {{ .Values.node.cniConfDirectory | quote }}}
 - {name: NORTHBOUND_SB_SERVICE, value: {{ .Release.Namespace }}/ovn-db}

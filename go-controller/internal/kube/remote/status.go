@@ -17,7 +17,7 @@ import (
 
 // Component is a part of the installation on one node.
 type Component struct {
-	Name string `json:"component"` // what runs: master, databases, node, signer
+	Name string `json:"component"` // what runs: master, databases, openvswitch, node, signer
 	Node string `json:"node"`      // "": nowhere
 	// Role is what it does now, such as "leader".
 	Role  string `json:"role,omitempty"`
@@ -30,8 +30,11 @@ type Component struct {
 // parts are the labels "app" of the chart's pods with what the pods are to a reader, in the order of a Status.
 func parts() [][2]string {
 	return [][2]string{{"ovnkube-signer", "signer"}, {diagnostics.Database.App(), "databases"},
-		{diagnostics.Master.App(), "master"}, {diagnostics.Node.App(), "node"}}
+		{diagnostics.Master.App(), "master"}, {openvswitchApp, "openvswitch"}, {diagnostics.Node.App(), "node"}}
 }
+
+// openvswitchApp is the label "app" of the pods with Open vSwitch. Nodes may have their own instead.
+const openvswitchApp = "ovs-node"
 
 // Status lists all components of the installation, and what should be there and is not. If something could not be
 // asked, the error says so; the components that could are returned with it.
@@ -67,6 +70,9 @@ func (s *Session) Status(ctx context.Context) (out []Component, err error) {
 // missing is what a part lacks: all of it, or some of the pods that its DaemonSet wants.
 func (s *Session) missing(part [2]string, found int, daemons []appsv1.DaemonSet) []Component {
 	want := 1
+	if part[0] == openvswitchApp {
+		want = 0
+	}
 	for _, d := range daemons {
 		if d.Name == part[0] {
 			want = int(d.Status.DesiredNumberScheduled)
@@ -74,7 +80,7 @@ func (s *Session) missing(part [2]string, found int, daemons []appsv1.DaemonSet)
 	}
 	try := fmt.Sprintf("kubectl --namespace %s get daemonsets,deployments,pods", s.Namespace)
 	switch {
-	case found == 0:
+	case found == 0 && want > 0:
 		return []Component{{Name: part[1], Problem: "there is no pod with the label app=" + part[0], Try: try}}
 	case found < want && part[0] != diagnostics.Node.App(): // withoutAgent names these
 		return []Component{{Name: part[1], Problem: fmt.Sprintf("%d of %d pods are there", found, want), Try: try}}
@@ -100,6 +106,10 @@ func (s *Session) component(name string, pod corev1.Pod) Component {
 			c.Problem += ": " + strings.TrimSuffix(x.State.Waiting.Reason+": "+x.State.Waiting.Message, ": ")
 		case x.State.Terminated != nil:
 			c.Problem += fmt.Sprintf(": it ended with exit code %d", x.State.Terminated.ExitCode)
+		}
+		if last := x.LastTerminationState.Terminated; last != nil && last.Message != "" {
+			said := strings.Split(strings.TrimSpace(last.Message), "\n")
+			c.Problem += ": " + said[len(said)-1]
 		}
 		c.Try = fmt.Sprintf("kubectl --namespace %s logs %s --container %s", s.Namespace, pod.Name, x.Name)
 		if name == "node" && runs(pod) {

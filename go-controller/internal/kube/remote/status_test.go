@@ -78,9 +78,12 @@ func TestStatus(t *testing.T) {
 	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.test/wait"}
 	held := lease("n1_4711", time.Now())
 	*held.Spec.LeaseDurationSeconds = 3600 // the race detector makes the fake API server slow
+	said := status("ovsdb-server", false)
+	said.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Message: "first\nit runs already\n"}
 	s := session(node("n1"), node("n2"), node("n3"), excluded, leaving, daemonSet("ovnkube-master", 3, "x"),
 		daemonSet("ovnkube-node", 3, corev1.LabelOSStable), held,
 		pod("ovnkube-signer", "n1", status("signer", true)),
+		daemonSet("ovs-node", 2, corev1.LabelOSStable), pod("ovs-node", "n1", said),
 		pod("ovnkube-master", "n1", status("master", true)), pod("ovnkube-master", "n2", status("master", true)),
 		pod("ovnkube-node", "n1", status("agent", true), status(container, true)),
 		pod("ovnkube-node", "n2", status("agent", false), status(container, true)))
@@ -97,6 +100,9 @@ databases|||there is no pod with the label app=ovn-db|kubectl --namespace ovn-ku
 master|n1|leader
 master|n2|standby
 master|||2 of 3 pods are there|kubectl --namespace ovn-kubernetes get daemonsets,deployments,pods
+openvswitch|n1||container ovsdb-server is not ready: CrashLoopBackOff: back-off 10s: it runs already|` +
+		`kubectl --namespace ovn-kubernetes logs ovs-node-n1 --container ovsdb-server
+openvswitch|||1 of 2 pods are there|kubectl --namespace ovn-kubernetes get daemonsets,deployments,pods
 node|n1
 node|n2||container agent is not ready: CrashLoopBackOff: back-off 10s|kubectl northbound doctor n2
 node|n3||no agent runs on this node|kubectl --namespace ovn-kubernetes describe daemonset ovnkube-node`
