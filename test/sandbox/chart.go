@@ -89,11 +89,14 @@ func (c *Cluster) values(imageName string) map[string]any {
 		agent = append([]string{}, c.Options.AgentArgs...)
 	}
 	values := map[string]any{
-		"openvswitch": openvswitch,
-		"image":       map[string]any{"repository": repository, "tag": tag},
-		"network":     map[string]any{"clusterSubnets": strings.Split(c.Options.ClusterSubnets(), ","), "mtu": 1400},
-		"master":      map[string]any{"args": append([]string{}, c.Options.MasterArgs...)},
-		"node":        map[string]any{"datapathType": "netdev", "args": agent},
+		"image":   map[string]any{"repository": repository, "tag": tag},
+		"network": map[string]any{"clusterSubnets": strings.Split(c.Options.ClusterSubnets(), ","), "mtu": 1400},
+		"master":  map[string]any{"args": append([]string{}, c.Options.MasterArgs...)},
+		"node":    map[string]any{"datapathType": "netdev", "args": agent},
+	}
+	// A chart of an earlier version does not know this value.
+	if _, err := os.Stat(filepath.Join(c.Chart(), "templates/openvswitch.yaml")); err == nil {
+		values["openvswitch"] = openvswitch
 	}
 	if c.Options.Monitoring {
 		values["monitoring"] = map[string]any{"enabled": true}

@@ -37,7 +37,8 @@ func TestUpgrade(t *testing.T) {
 	u.begin(t)
 	u.step(t, "upgrade of the control plane", func() {
 		u.helm(t, "upgrade", sandbox.ReleaseName, filepath.Join(filepath.Dir(earlier), "chart"),
-			"--reset-then-reuse-values", "--set", "image.tag="+to, "--set", "node.updateStrategy=OnDelete")
+			"--reset-then-reuse-values", "--set", "image.tag="+to, "--set", "node.updateStrategy=OnDelete",
+			"--set", "openvswitch.inPods=false")
 	})
 	u.runs(t, "master", to)
 	u.runs(t, "node", from)
