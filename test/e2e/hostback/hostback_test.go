@@ -249,7 +249,7 @@ func (b bed) source(t *testing.T, n *node.Node) {
 // repaired checks that the row and the rules are restored.
 func (b bed) repaired(t *testing.T, c client) {
 	acls := func() string {
-		out, err := b.Control.Run(t.Context(), "ovn-nbctl", "--bare", "--columns=action,match", "list", "ACL")
+		out, err := b.NBCtl(t.Context(), "--bare", "--columns=action,match", "list", "ACL")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func (b bed) repaired(t *testing.T, c client) {
 	if n := strings.Count(before, "allow-stateless"); n != nodes {
 		t.Errorf("%d ACLs, want one of each node:\n%s", n, before)
 	}
-	if out, err := b.Control.Run(t.Context(), "ovn-nbctl", "clear", "Logical_Switch", "n1", "acls"); err != nil {
+	if out, err := b.NBCtl(t.Context(), "clear", "Logical_Switch", "n1", "acls"); err != nil {
 		t.Fatal(err, out)
 	}
 	machines.Eventually(t, "the ACL is back", func(context.Context) string {

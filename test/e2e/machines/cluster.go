@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/control"
 	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/sctp"
 )
@@ -25,18 +26,35 @@ func Kubectl(t *testing.T, c *sandbox.Cluster, stdin string, args ...string) str
 	return strings.TrimSpace(string(out))
 }
 
-// InSync waits until the Northbound database of a cluster with the chart holds what is wanted. It asks a master, in its
-// container and without a flag.
+// InSync waits until the Northbound database of a cluster holds what is wanted. On a cluster with the chart, it asks in
+// the master's container, and without a flag.
 func InSync(t *testing.T, c *sandbox.Cluster) {
 	t.Helper()
+	plan := func(ctx context.Context) ([]byte, error) {
+		if c.RunsChart() {
+			return c.Kubectl(ctx, "--namespace", sandbox.Namespace, "exec", "daemonset/ovnkube-master", "--container",
+				"master", "--", "ovnkube", "plan").CombinedOutput()
+		}
+		out, err := c.Control.Run(ctx, "ovnkube", "plan", "--log-level", "error", "--kubeconfig",
+			c.Control.AdminKubeconfig(), "--nb-address", "unix:"+control.NBSocket)
+		return []byte(out), err
+	}
 	Eventually(t, "ovnkube plan", func(ctx context.Context) string {
-		out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "exec", "daemonset/ovnkube-master", "--container",
-			"master", "--", "ovnkube", "plan").CombinedOutput()
+		out, err := plan(ctx)
 		if err != nil {
 			return fmt.Sprintf("%v\n%s", err, out)
 		}
 		return ""
 	})
+}
+
+// FlowsInSync waits until the nodes' flows are those of the Northbound database, which is in sync.
+func FlowsInSync(t *testing.T, c *sandbox.Cluster) {
+	t.Helper()
+	InSync(t, c)
+	if _, err := c.NBCtl(t.Context(), "--wait=hv", "--timeout=60", "sync"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Addresses returns an object's addresses at a JSON path, such as "{.status.podIPs[*].ip}".

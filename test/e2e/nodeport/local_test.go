@@ -214,8 +214,7 @@ func (b bed) keeps(t *testing.T, to netip.AddrPort, who string) {
 func (b bed) withoutGateways(t *testing.T) {
 	machines.RestartAgent(t, b.Nodes[0], "--gateway-mode", "", "--gateway-interface", "")
 	machines.Eventually(t, "no policy leads answers back", func(ctx context.Context) string {
-		out, err := b.Control.Run(ctx, "ovn-nbctl", "--bare", "--columns=match", "find", "Logical_Router_Policy",
-			"priority=1000")
+		out, err := b.NBCtl(ctx, "--bare", "--columns=match", "find", "Logical_Router_Policy", "priority=1000")
 		if err != nil {
 			return err.Error()
 		}

@@ -28,7 +28,7 @@ func (b *bed) clusterPolicies(t *testing.T) {
 		PodSelector: selects("side", "server"), PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &client}}}},
 	})
-	b.inSync(t)
+	machines.FlowsInSync(t, b.Cluster)
 	inside := b.inside(t, namespace, "client", away)
 	talksTo := func(server string) (out []*talk) {
 		for _, ip := range b.pods[namespace+"/"+server] {
@@ -51,7 +51,7 @@ func (b *bed) clusterPolicies(t *testing.T) {
 	b.unrule(t, "baseline")
 	b.during(t, talksTo("free"), func() {})
 	b.unrule(t, "pass") // deny decides
-	b.inSync(t)
+	machines.FlowsInSync(t, b.Cluster)
 	cut(t, allowed)
 	b.rule(t, "accept", "Admin", 5, "Accept", namespace)
 	b.during(t, talksTo("server"),

@@ -39,7 +39,7 @@ func (b *bed) conditions(t *testing.T) {
 		t.Errorf("conditions %+v, want those of others, too", before.Status.Conditions)
 	}
 	must(t, b.Restart(t.Context(), "master", syscall.SIGKILL))
-	b.inSync(t)
+	machines.FlowsInSync(t, b.Cluster)
 	b.rule(t, "later", "Admin", 61, "Accept", "nobody")
 	b.awaitCondition(t, "later", "True Accepted 1") // conditions are written again
 	if after := b.policy(t, "good"); after.ResourceVersion != before.ResourceVersion {

@@ -45,7 +45,7 @@ func (b *bed) labels(t *testing.T) {
 	b.makePod(t, serverPod(namespace, "client", away, map[string]string{"role": "web", "side": "client"}))
 	b.awaitPod(t, namespace, "server")
 	b.awaitPod(t, namespace, "client")
-	b.inSync(t)
+	machines.FlowsInSync(t, b.Cluster)
 	inside := b.inside(t, namespace, "client", away)
 	var talks []*talk
 	for _, ip := range b.pods[namespace+"/server"] {
@@ -115,7 +115,7 @@ func (b *bed) during(t *testing.T, talks []*talk, changes ...func()) {
 	defer close(stop)
 	for _, change := range changes {
 		change()
-		b.inSync(t)
+		machines.FlowsInSync(t, b.Cluster)
 		for _, k := range talks {
 			before := k.done.Load()
 			machines.Eventually(t, k.name+" goes on", func(context.Context) string {

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
-	"github.com/northbound-net/northbound/test/sandbox/control"
 )
 
 // inside is the network namespace of a ready pod, until the test ends. Sockets that are made in it stay in it.
@@ -56,23 +54,6 @@ func (b *bed) makePolicy(t *testing.T, namespace, name string, spec networkingv1
 	t.Helper()
 	_, err := b.client.NetworkingV1().NetworkPolicies(namespace).Create(t.Context(), &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
-	must(t, err)
-}
-
-// inSync waits until the Northbound database has what it should.
-func (b *bed) inSync(t *testing.T) {
-	t.Helper()
-	machines.Eventually(t, "the Northbound database has what it should", func(ctx context.Context) string {
-		args := append([]string{"ovnkube", "plan", "--log-level", "error", "--kubeconfig", b.Control.AdminKubeconfig(),
-			"--nb-address", "unix:" + control.NBSocket, "--cluster-subnets", b.Control.Config.ClusterSubnets,
-			"--k8s-service-cidrs", b.Control.Config.ServiceCIDRs}, b.master...)
-		out, err := b.Control.Run(ctx, args...)
-		if err != nil {
-			return fmt.Sprintf("%v: %s", err, out)
-		}
-		return ""
-	})
-	_, err := b.NBCtl(t.Context(), "--wait=hv", "--timeout=60", "sync")
 	must(t, err)
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
 // tenantsBornFor is how long pods of another tenant are made.
@@ -74,7 +76,7 @@ func (b *bed) tenant(t *testing.T, args ...string) {
 	if out, err := b.Control.Run(t.Context(), args...); err != nil {
 		t.Fatalf("%q: %v: %s", args, err, out)
 	}
-	b.inSync(t)
+	machines.FlowsInSync(t, b.Cluster)
 }
 
 // reach checks whether clients get answers from servers, over TCP and UDP.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
-	"github.com/northbound-net/northbound/test/sandbox/control"
 	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
@@ -102,18 +101,7 @@ func (b bed) inSync(t *testing.T, client kubernetes.Interface, all []*service) {
 			return ""
 		})
 	}
-	machines.Eventually(t, "the Northbound database has what it should", func(ctx context.Context) string {
-		out, err := b.Control.Run(ctx, "ovnkube", "plan", "--log-level", "error", "--kubeconfig", b.Control.AdminKubeconfig(),
-			"--nb-address", "unix:"+control.NBSocket, "--cluster-subnets", b.Control.Config.ClusterSubnets,
-			"--k8s-service-cidrs", b.Control.Config.ServiceCIDRs)
-		if err != nil {
-			return fmt.Sprintf("%v: %s", err, out)
-		}
-		return ""
-	})
-	if _, err := b.NBCtl(t.Context(), "--wait=hv", "--timeout=60", "sync"); err != nil {
-		t.Fatal(err)
-	}
+	machines.FlowsInSync(t, b.Cluster)
 }
 
 func makeService(t *testing.T, client kubernetes.Interface, s *service) {
