@@ -58,7 +58,7 @@ prepare "an empty module cache, filled again" again
 export GOPROXY=off
 prepare "building ovnkube, the sandbox and Kubernetes (the first time about 10 minutes)" make --no-print-directory sandbox
 prepare "helm, for the chart (the first time about 3 minutes)" test/build.sh helm
-prepare "kubeadm, and what it starts (the first time about 3 minutes)" test/build.sh kubeadm
+prepare "kubeadm, and what it starts (the first time about 2 minutes)" test/build.sh kubeadm
 prepare "the same programs as an earlier version" test/earlier.sh
 prepare "compiling the tests" compile
 prepare "compiling some of them with the race detector (the first time about 5 minutes)" compile_race

@@ -19,8 +19,8 @@ type Database struct {
 }
 
 // Run makes the database's file if it is missing, upgrades its schema, and runs ovsdb-server until ctx ends. It starts
-// the server again when it dies, unless it dies at once. A database
-// that was made here and has no bridge any more is then removed: `ovnkube cleanup node` has removed the bridges.
+// the server again when it dies, unless it dies at once. A database that was made here and has no bridge any more is
+// then removed: `ovnkube cleanup node` has removed the bridges.
 func (d Database) Run(ctx context.Context) error {
 	if d.databaseAnswers() {
 		return ErrHostRuns

@@ -159,17 +159,23 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// withNIC makes the NIC nic0 with 192.0.2.1/24, starts the database, and prepares ovs-vswitchd.
+func (p *pod) withNIC() ovspod.Switch {
+	p.t.Helper()
+	p.run("ip", "link", "add", "nic0", "type", "veth", "peer", "name", "wire")
+	p.run("ip", "address", "add", "192.0.2.1/24", "dev", "nic0")
+	p.run("ip", "link", "set", "nic0", "up")
+	start(p.t, p.database().Run)
+	return p.vswitchd()
+}
+
 // The NIC of tunnels goes into a bridge, and the database has its address.
 func TestTunnel(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
 	p := newPod(t)
-	p.run("ip", "link", "add", "nic0", "type", "veth", "peer", "name", "wire")
-	p.run("ip", "address", "add", "192.0.2.1/24", "dev", "nic0")
-	p.run("ip", "link", "set", "nic0", "up")
-	start(t, p.database().Run)
-	s := p.vswitchd()
+	s := p.withNIC()
 	s.Tunnel.Interface, s.Tunnel.Undo, s.Tunnel.OVS = "nic0", t.TempDir(), "unix:/run/openvswitch/db.sock"
 	s.Tunnel.Ovnkube = testkit.Program(t, "ovnkube")
 	start(t, s.Run)
@@ -246,11 +252,7 @@ func TestCutOff(t *testing.T) {
 		return
 	}
 	p := newPod(t)
-	p.run("ip", "link", "add", "nic0", "type", "veth", "peer", "name", "wire")
-	p.run("ip", "address", "add", "192.0.2.1/24", "dev", "nic0")
-	p.run("ip", "link", "set", "nic0", "up")
-	start(t, p.database().Run)
-	s := p.vswitchd()
+	s := p.withNIC()
 	s.Tunnel.Interface, s.Tunnel.Server = "nic0", "https://192.0.2.9:6443"
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -81,82 +81,17 @@ func (c *installed) doctor(t *testing.T) {
 	}
 }
 
+// makePods makes a pod on each node, and their Service. 10.111 is in kubeadm's default range, 10.96.0.0/12.
 func (c *installed) makePods(t *testing.T) {
-	var manifest strings.Builder
-	for i, n := range c.Nodes {
-		name := fmt.Sprintf("p%d", i+1)
-		c.pods = append(c.pods, name)
-		fmt.Fprintf(&manifest, `---
-apiVersion: v1
-kind: Pod
-metadata: {name: %s, labels: {app: echo}}
-spec:
-  nodeName: %s
-  terminationGracePeriodSeconds: 0
-  containers: [{name: echo, image: "localhost/echo:1"}]
-`, name, n.Spec.Name)
-	}
-	manifest.WriteString(`---
-apiVersion: v1
-kind: Service
-metadata: {name: echo}
-spec:
-  type: NodePort
-  selector: {app: echo}
-  ipFamilyPolicy: RequireDualStack
-  clusterIP: 10.111.200.7
-  clusterIPs: [10.111.200.7, "fd02::6f"] # 10.111 is in kubeadm's default range, 10.96.0.0/12
-  ports: [{port: 80, targetPort: 8080, nodePort: 30111}]
-`)
-	machines.Kubectl(t, c.Cluster, manifest.String(), "apply", "--filename", "-")
-	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod", "--all")
+	c.pods = machines.EchoPods(t, c.Cluster, "10.111.200.7", "fd02::6f")
 }
 
-// service asks the Service by each family from each pod and node, and each node's port from another node. It connects
-// to the API server's ClusterIP from each pod.
+// service asks the Service by each family.
 func (c *installed) service(t *testing.T) {
-	ips := machines.Addresses(t, c.Cluster, "service", "echo", "{.spec.clusterIPs[*]}")
-	if len(ips) != 2 {
+	if ips := machines.Addresses(t, c.Cluster, "service", "echo", "{.spec.clusterIPs[*]}"); len(ips) != 2 {
 		t.Fatalf("Service echo has %v, want an address of each family", ips)
 	}
-	for _, ip := range ips {
-		to := netip.AddrPortFrom(ip, 80)
-		for _, pod := range c.pods {
-			c.answered(t, pod, to, func(ctx context.Context) string {
-				return machines.AskIn(ctx, c.Cluster, pod, "tcp", to)
-			})
-		}
-		for _, n := range c.Nodes {
-			c.answered(t, n.Spec.Name, to, func(ctx context.Context) string {
-				return machines.AskOn(ctx, n.Member, "tcp", to)
-			})
-		}
-	}
-	for i, n := range c.Nodes {
-		from := c.Nodes[(i+1)%len(c.Nodes)]
-		for _, a := range n.Config.Addrs {
-			to := netip.AddrPortFrom(a.Addr(), 30111)
-			c.answered(t, from.Spec.Name, to, func(ctx context.Context) string {
-				return machines.AskOn(ctx, from.Member, "tcp", to)
-			})
-		}
-	}
-	for _, pod := range c.pods {
-		machines.Kubectl(t, c.Cluster, "", "exec", pod, "--", "sh", "-c",
-			"nc -w 5 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null")
-	}
-}
-
-// answered waits until one of the pods answers.
-func (c *installed) answered(t *testing.T, from string, to netip.AddrPort, ask func(context.Context) string) {
-	t.Helper()
-	machines.Eventually(t, fmt.Sprintf("%s asks %s", from, to), func(ctx context.Context) string {
-		who := ask(ctx)
-		if name, _, _ := strings.Cut(who, " "); !slices.Contains(c.pods, name) {
-			return fmt.Sprintf("the answer is %q, want that of one of %v", who, c.pods)
-		}
-		return ""
-	})
+	machines.EchoAnswers(t, c.Cluster, c.pods)
 }
 
 // addresses lists the pods' addresses.

@@ -3,7 +3,6 @@ package kubeadm
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,74 +130,22 @@ func (b *bed) works(t *testing.T, commands string) {
 		}
 		return ""
 	})
-	pods := b.pods(t)
-	for i, n := range b.Nodes {
+	service := "10.111.200.7" // in kubeadm's default range
+	pods := machines.EchoPods(t, b.Cluster, service)
+	machines.EchoAnswers(t, b.Cluster, pods)
+	for _, pod := range pods {
 		in := func(command string) string {
-			return machines.Kubectl(t, b.Cluster, "", "exec", pods[i], "--", "sh", "-c", command)
+			return machines.Kubectl(t, b.Cluster, "", "exec", pod, "--", "sh", "-c", command)
 		}
-		service := netip.MustParseAddrPort("10.111.200.7:80") // in kubeadm's default range
-		b.answers(t, pods, pods[i], service, func(ctx context.Context) string {
-			return machines.AskIn(ctx, b.Cluster, pods[i], "tcp", service)
-		})
-		from := b.Nodes[(i+1)%len(b.Nodes)]
-		for _, to := range []netip.AddrPort{service, netip.AddrPortFrom(n.Config.Addrs[0].Addr(), 30111)} {
-			b.answers(t, pods, from.Spec.Name, to, func(ctx context.Context) string {
-				return machines.AskOn(ctx, from.Member, "tcp", to)
-			})
-		}
-		in("nc -w 5 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null")
 		if got := in("nslookup echo.default.svc.cluster.local"); !strings.Contains(got, "10.96.0.10") ||
-			!strings.Contains(got, service.Addr().String()) {
-			t.Errorf("%s: cluster DNS at 10.96.0.10 says:\n%s", pods[i], got)
+			!strings.Contains(got, service) {
+			t.Errorf("%s: cluster DNS at 10.96.0.10 says:\n%s", pod, got)
 		}
 		if who, _, _ := strings.Cut(in("wget -q -T 5 -O - http://echo/"), " "); !slices.Contains(pods, who) {
-			t.Errorf("%s asks http://echo/: the answer is of %q, want one of %v", pods[i], who, pods)
+			t.Errorf("%s asks http://echo/: the answer is of %q, want one of %v", pod, who, pods)
 		}
 	}
 	if err := b.CheckSwitches(t.Context()); err != nil {
 		t.Error(err)
 	}
-}
-
-// pods makes a pod on each node, and a Service.
-func (b *bed) pods(t *testing.T) (names []string) {
-	t.Helper()
-	var manifest strings.Builder
-	for i, n := range b.Nodes {
-		names = append(names, fmt.Sprintf("p%d", i+1))
-		fmt.Fprintf(&manifest, `---
-apiVersion: v1
-kind: Pod
-metadata: {name: %s, labels: {app: echo}}
-spec:
-  nodeName: %s
-  terminationGracePeriodSeconds: 0
-  containers: [{name: echo, image: "localhost/echo:1"}]
-`, names[i], n.Spec.Name)
-	}
-	manifest.WriteString(`---
-apiVersion: v1
-kind: Service
-metadata: {name: echo}
-spec:
-  type: NodePort
-  selector: {app: echo}
-  clusterIP: 10.111.200.7
-  ports: [{port: 80, targetPort: 8080, nodePort: 30111}]
-`)
-	machines.Kubectl(t, b.Cluster, manifest.String(), "apply", "--filename", "-")
-	machines.Kubectl(t, b.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod", "--all")
-	return names
-}
-
-// answers waits until one of the pods answers.
-func (b *bed) answers(t *testing.T, pods []string, from string, to netip.AddrPort, ask func(context.Context) string) {
-	t.Helper()
-	machines.Eventually(t, fmt.Sprintf("%s asks %s", from, to), func(ctx context.Context) string {
-		who := ask(ctx)
-		if name, _, _ := strings.Cut(who, " "); !slices.Contains(pods, name) {
-			return fmt.Sprintf("the answer is %q, want that of one of %v", who, pods)
-		}
-		return ""
-	})
 }

@@ -134,7 +134,6 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - {name: NORTHBOUND_NODE_NAME, value: $(NODE_NAME)}
 - {name: NORTHBOUND_SYSTEM_ID, value: $(NODE_NAME)}
 - {name: NORTHBOUND_DATAPATH_TYPE, value: {{ .Values.node.datapathType }}}
-- {name: NORTHBOUND_IN_PODS, value: {{ default false (.Values.openvswitch).inPods | quote }}}
 - {name: NORTHBOUND_CNI_BIN_DIR, value: {{ .Values.node.cniBinDirectory | quote }}}
 - {name: NORTHBOUND_CNI_CONF_DIR, value: {{ .Values.node.cniConfDirectory | quote }}}
 - {name: NORTHBOUND_SB_SERVICE, value: {{ .Release.Namespace }}/ovn-db}
