@@ -244,6 +244,7 @@ func (e explainer) run(c *cli.Context) error {
 	}
 	objects, broken := manifests(c)
 	made := offline.New(m.Cluster, objects)
+	warnOfNames(c, made)
 	x, err := e.explain(made.Core, n, made.Problems)
 	if err == nil {
 		err = write(x)

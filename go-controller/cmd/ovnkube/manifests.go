@@ -18,9 +18,11 @@ func manifestFlag(usage string) cli.Flag {
 	return &cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: usage}
 }
 
-// manifests reads the files of manifestFlag.
+// manifests reads the files of manifestFlag, and that of hostsFlag.
 func manifests(c *cli.Context) ([]cluster.Object, error) {
-	return manifestsIn(c, c.StringSlice("filename"))
+	objects, broken := manifestsIn(c, c.StringSlice("filename"))
+	named, err := hosts(c)
+	return append(objects, named...), errors.Join(broken, err)
 }
 
 // manifestsIn reads files. It prints warnings and ignored kinds. The error describes broken

@@ -28,6 +28,10 @@ func masterCommand() *cli.Command {
 				"renewing the Lease still holds it, at least 3s"),
 			boolFlag("adopt", "take over a Northbound database that is recorded for another cluster; look at ovnkube plan "+
 				"first"),
+			stringFlag("policy-dns-servers", "", "`SERVERS` of DNS that resolve the domainNames of policies, separated by "+
+				"commas, such as 192.0.2.53 or [2001:db8::53]:53 (default: those of /etc/resolv.conf)"),
+			durationFlag("policy-dns-grace", d.DomainNames.Grace, "`DURATION` for which policies go on to accept an address "+
+				"that DNS has no longer for a name, at most 24h"),
 			insecureFlag(),
 			intFlag("mtu", "each agent's own", "MTU of pods and management ports on all nodes in `BYTES`; agents take it over"),
 			stringFlag("encap-type", "", "tunnel `TYPE` of all nodes, geneve or vxlan; agents take it over "+
@@ -88,6 +92,10 @@ func masterConfig(c *cli.Context) (config.Master, error) {
 		m.LeaderElect.Enabled, m.LeaderElect.Namespace = c.Bool("leader-elect"), c.String("leader-elect-namespace")
 		m.LeaderElect.Lease = c.Duration("leader-elect-lease").Round(time.Millisecond)
 		m.Verify, m.Adopt = c.Bool("verify"), c.Bool("adopt")
+		m.DomainNames.Grace = c.Duration("policy-dns-grace")
+		if m.DomainNames.Servers, err = config.ParseDNSServers(c.String("policy-dns-servers")); err != nil {
+			return m, err
+		}
 	}
 	return m, m.Validate()
 }

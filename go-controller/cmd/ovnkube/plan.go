@@ -188,6 +188,7 @@ func beside(
 		for _, n := range byHand {
 			objects = append(objects, &cluster.NodeRecord{Node: n})
 		}
+		objects = append(objects, nbrecord.DomainNameObjects(session.View(), objects)...)
 		want = offline.New(m.Cluster, objects)
 		want.Problems = append(want.Problems, problems...)
 		if err := nbrecord.Router(want.State, session); err != nil {

@@ -47,7 +47,8 @@ func policyCheckCommand() *cli.Command {
 		Usage:     "ask whether one may connect to another, and which rule decides",
 		ArgsUsage: "SRC DST[:PORT[/PROTOCOL]]",
 		Description: "SRC and DST are NAMESPACE/POD or pod/NAMESPACE/NAME, node/NAME, or an IP address. DST may also be\n" +
-			"svc/NAMESPACE/NAME: then each of its backends is asked about. PORT is a number or a name; PROTOCOL is TCP\n" +
+			"svc/NAMESPACE/NAME: then each of its backends is asked about. It may be a name of DNS: then the addresses\n" +
+			"are asked about that the database, or --hosts, has for it. PORT is a number or a name; PROTOCOL is TCP\n" +
 			"unless it is given. Without a port, all ports are asked about. An IPv6 address before a port is in brackets.\n\n" +
 			"Without -f, asks about the cluster and compares with the Northbound database. With -f, asks about\n" +
 			"manifests and no server. The answer is what OVN does with the rows that the master wants.\n\n" +
@@ -61,8 +62,8 @@ func policyCheckCommand() *cli.Command {
 
 // policyFlags are those of all commands about policies.
 func policyFlags(formats string) []cli.Flag {
-	return slices.Concat([]cli.Flag{printableFlag(asTable, formats)}, serversOrManifestsFlags(), clusterFlags(),
-		topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
+	return slices.Concat([]cli.Flag{printableFlag(asTable, formats), hostsFlag()}, serversOrManifestsFlags(),
+		clusterFlags(), topologyFlags(), []cli.Flag{configFlag()}, logFlags("info"))
 }
 
 func runPolicyCheck(c *cli.Context) error {
@@ -110,6 +111,9 @@ func reachable(c *cli.Context, ask func(*reach.Cluster) error) (broken, err erro
 		}
 		return broken, ask(r)
 	}
+	if c.IsSet(hostsFlagName) {
+		return nil, usageError{errors.New("--hosts is for manifests: want -f, too; else the database has the addresses")}
+	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
 	objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
@@ -137,5 +141,6 @@ func wanted(c *cli.Context, made *offline.Cluster) (*reach.Cluster, error) {
 	for _, p := range made.Problems {
 		warn(c.App.ErrWriter, p)
 	}
+	warnOfNames(c, made)
 	return reach.New(made.Core, db), errors.Join(errs...)
 }

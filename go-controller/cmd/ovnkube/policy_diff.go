@@ -25,7 +25,7 @@ func policyDiffCommand() *cli.Command {
 			"warns of what is probably not meant in policies that are new or changed.\n\n" +
 			"Exit code 0: no connection is gained or lost; 2: some are; 1: an error.",
 		Flags: slices.Concat([]cli.Flag{printableFlag(asTable, ""),
-			manifestFlag("manifest `FILE`, directory or - for standard input, with what is new; repeatable"),
+			manifestFlag("manifest `FILE`, directory or - for standard input, with what is new; repeatable"), hostsFlag(),
 			&cli.StringSliceFlag{Name: "from", Usage: "manifest `FILE` or directory with what is old, instead of the cluster; " +
 				"repeatable"},
 			&cli.StringSliceFlag{Name: "delete", Usage: "`POLICY` of the cluster that is to go, such as np/shop/web or " +
@@ -76,8 +76,9 @@ func oldAndNew(
 	c *cli.Context, given []cluster.Object, gone []cluster.Ref,
 ) (old, now []cluster.Object, wrong, err error) {
 	if from := c.StringSlice("from"); len(from) > 0 {
+		named, _ := hosts(c) // manifests has reported its error
 		old, wrong = manifestsIn(c, from)
-		return old, given, wrong, nil
+		return append(old, named...), given, wrong, nil
 	}
 	log, err := newLog(c, c.App.ErrWriter)
 	if err != nil {
@@ -85,7 +86,9 @@ func oldAndNew(
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
+	named, _ := hosts(c)
 	old, problems, err := liveObjects(ctx, kubernetesConfig(c), log)
+	old = append(old, named...)
 	for _, p := range problems {
 		warn(c.App.ErrWriter, p)
 	}

@@ -23,6 +23,7 @@ func translateCommand() *cli.Command {
 			manifestFlag("manifest `FILE`, directory (its *.yaml, *.yml and *.json files) or - for standard input; repeatable"),
 			outputFlag(string(show.Text), "show (as ovn-nbctl show), json, ovsdb (a database file for ovsdb-server), "+
 				"nbctl (a script), dot (a graph for graphviz)"),
+			hostsFlag(),
 		}, clusterFlags(), topologyFlags()),
 		Action: runTranslate,
 	}
@@ -48,6 +49,7 @@ func runTranslate(c *cli.Context) error {
 	}
 	objects, broken := manifests(c)
 	result := offline.New(cfg, objects)
+	warnOfNames(c, result)
 	db, errs := result.Database()
 	for _, p := range result.Problems {
 		errs = append(errs, p)

@@ -27,6 +27,9 @@ const (
 	KindGatewayDown Kind = "GatewayDown"
 )
 
+// KindDomainName is the kind of events about names in DNS. They do not come from Kubernetes, either.
+const KindDomainName Kind = "DomainName"
+
 // KindInfo is what a State must know of a kind: one row per kind.
 type KindInfo struct {
 	Kind       Kind

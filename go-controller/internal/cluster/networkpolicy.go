@@ -32,11 +32,12 @@ type PolicyRule struct {
 	Ports   []PolicyPort
 }
 
-// PolicyPeer is the other side of a connection: pods, nodes, or addresses.
+// PolicyPeer is the other side of a connection: pods, nodes, addresses, or those of a name. One of the fields is set.
 type PolicyPeer struct {
-	Pods      *PodSelector   // nil for nodes and addresses
-	Nodes     *LabelSelector // nil for pods and addresses
+	Pods      *PodSelector
+	Nodes     *LabelSelector
 	Addresses []netip.Prefix // of one family, sorted; they do not overlap
+	Domain    string         // a name in DNS, as ParseDomainName has it
 }
 
 // PolicyPort is ports of a protocol at the server's side of a connection: those from First to Last, all when First is

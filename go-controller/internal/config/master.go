@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,41 @@ type Master struct {
 	LeaderElect LeaderElection
 	AllowTCP    bool // take tcp: addresses of the Northbound database
 	Adopt       bool // take over a database that is recorded for another cluster
+	DomainNames DomainNames
 }
+
+// DomainNames is how the names in policies are resolved.
+type DomainNames struct {
+	Servers []string      // of DNS, ADDRESS:PORT; none for those of /etc/resolv.conf
+	Grace   time.Duration // for how long an address is kept that is gone from the answers
+}
+
+// ParseDNSServers reads a comma-separated list of servers of DNS, each an address or ADDRESS:PORT.
+func ParseDNSServers(list string) ([]string, error) {
+	var out []string
+	for text := range strings.SplitSeq(list, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+			out = append(out, netip.AddrPortFrom(a, dnsPort).String())
+			continue
+		}
+		a, err := netip.ParseAddrPort(text)
+		if err != nil || a.Port() == 0 {
+			return nil, fmt.Errorf("--policy-dns-servers %.64q: want an address such as 192.0.2.53, 192.0.2.53:5353 or "+
+				"[2001:db8::53]:53", text)
+		}
+		out = append(out, a.String())
+	}
+	return out, nil
+}
+
+const dnsPort = 53
+
+// maxDNSGrace is the longest time for which an address is kept that is gone from the answers.
+const maxDNSGrace = 24 * time.Hour
 
 // LeaderElection configures the Lease by which several masters elect a leader.
 type LeaderElection struct {
@@ -34,7 +69,7 @@ func DefaultMaster() Master {
 	return Master{
 		NB:      OVSDB{Addresses: []string{"unix:/var/run/ovn/ovnnb_db.sock"}},
 		Cluster: DefaultCluster(),
-		Metrics: DefaultMasterMetrics,
+		Metrics: DefaultMasterMetrics, DomainNames: DomainNames{Grace: 10 * time.Minute},
 		LeaderElect: LeaderElection{
 			Enabled: true, Namespace: "kube-system", Name: "northbound-master", Lease: 15 * time.Second,
 		},
@@ -46,6 +81,9 @@ func (m Master) Validate() error {
 	errs := []error{m.NB.Validate("nb"), m.Cluster.Validate()}
 	if m.LeaderElect.Enabled && m.LeaderElect.Lease < 3*time.Second {
 		errs = append(errs, fmt.Errorf("--leader-elect-lease %s: want at least 3s", m.LeaderElect.Lease))
+	}
+	if g := m.DomainNames.Grace; g < 0 || g > maxDNSGrace {
+		errs = append(errs, fmt.Errorf("--policy-dns-grace %s: want 0s to %s", g, maxDNSGrace))
 	}
 	return errors.Join(errs...)
 }

@@ -50,12 +50,34 @@ func TestMasterValidate(t *testing.T) {
 			m.LeaderElect.Enabled,
 				m.LeaderElect.Lease = true, time.Second
 		},
+		"--policy-dns-grace 25h0m0s: want 0s to 24h": func(m *Master) {
+			m.DomainNames.Grace = 25 * time.Hour
+		},
+		"--policy-dns-grace -1s: want 0s to 24h": func(m *Master) {
+			m.DomainNames.Grace = -time.Second
+		},
 		"--cluster-subnets: at least one is needed, such as 10.128.0.0/1": func(m *Master) { m.Cluster.Subnets = nil },
 	} {
 		m := DefaultMaster()
 		alter(&m)
 		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func TestParseDNSServers(t *testing.T) {
+	got, err := ParseDNSServers("192.0.2.53, 192.0.2.54:5353,2001:db8::53,[2001:db8::54]:5353,[2001:db8::55],")
+	want := "192.0.2.53:53 192.0.2.54:5353 [2001:db8::53]:53 [2001:db8::54]:5353 [2001:db8::55]:53"
+	if err != nil || strings.Join(got, " ") != want {
+		t.Errorf("%v, %v; want %s", got, err, want)
+	}
+	if got, err := ParseDNSServers(""); len(got) > 0 || err != nil {
+		t.Errorf("no servers: %v, %v", got, err)
+	}
+	for _, bad := range []string{"dns.example.org", "192.0.2.53:0", "192.0.2.53:dns", "192.0.2", "192.0.2.53;192.0.2.54"} {
+		if got, err := ParseDNSServers(bad); err == nil || !strings.Contains(err.Error(), "--policy-dns-servers") {
+			t.Errorf("%s: %v, %v; want an error", bad, got, err)
 		}
 	}
 }

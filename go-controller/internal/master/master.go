@@ -28,6 +28,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
+	"github.com/northbound-net/northbound/go-controller/internal/resolve"
 	"github.com/northbound-net/northbound/go-controller/internal/tlsfiles"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 	"github.com/northbound-net/northbound/go-controller/internal/version"
@@ -189,13 +190,18 @@ func (m *master) lead(ctx context.Context) error {
 	schema := nb.NewSchema()
 	db := ovsdb.New(m.config.NB, schema, m.log)
 	leases := lease.NewMonitor(m.clients, m.log)
+	resolver := resolve.New(resolve.Options{
+		Client:   resolve.Client{Servers: m.config.DomainNames.Servers, ResolvConf: resolvConf},
+		Families: families(m.config.Cluster), Grace: m.config.DomainNames.Grace, Metrics: m.metrics, Log: m.log,
+	})
+	monitor := liveness.Join(liveness.NewGateways(leases, m.metrics, m.log), liveness.NewNames(resolver))
 	writer := write.New(m.clients, kinds.All(), component, m.metrics, m.log) // it has goroutines, which end with Run
 	writer.While(m.leader.Holds)
 	loop := reconcile.New(reconcile.Config{
 		Core:     core.New(m.config.Cluster, schema, all.Translators(schema)),
 		Database: db, Source: m.source, Writer: writer,
 		Recorder: nbrecord.Records{Router: m.config.Cluster.RouterName},
-		Monitor:  liveness.NewGateways(leases, m.metrics, m.log), Leader: m.leader, Adopt: m.config.Adopt,
+		Monitor:  monitor, Leader: m.leader, Adopt: m.config.Adopt,
 		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
 	})
 	m.source.Existed = func(ctx context.Context, k cluster.Kind) bool { return hasOwners(ctx, db.Session, k) }
@@ -208,6 +214,8 @@ func (m *master) lead(ctx context.Context) error {
 	run(&wg, func() { m.source.Run(ctx) })
 	run(&wg, func() { writer.Run(ctx) })
 	run(&wg, func() { leases.Run(ctx) })
+	run(&wg, func() { resolver.Run(ctx) })
+	run(&wg, func() { monitor.Run(ctx) })
 	// The database runs longer than the loop, so that a transaction in flight ends.
 	dbCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	run(&wg, func() { db.Run(dbCtx) })
@@ -228,6 +236,21 @@ func (m *master) lead(ctx context.Context) error {
 	wg.Wait()
 	m.log.Info("master stopped")
 	return err
+}
+
+// resolvConf names the servers of DNS of this host.
+const resolvConf = "/etc/resolv.conf"
+
+// families lists the address families of pods: true is IPv4.
+func families(c config.Cluster) []bool {
+	var out []bool
+	if c.HasIPv4() {
+		out = append(out, true)
+	}
+	if c.HasIPv6() {
+		out = append(out, false)
+	}
+	return out
 }
 
 func notConnected(why error) error {

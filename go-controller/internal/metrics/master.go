@@ -9,30 +9,33 @@ import (
 
 // Master has the metrics of `ovnkube master`.
 type Master struct {
-	Transactions *prometheus.CounterVec // result: ok, rejected, failed
-	Operations   prometheus.Counter
-	Rows         *prometheus.CounterVec // verb: insert, update, delete
-	Repairs      *prometheus.CounterVec // kind: of the owner
-	Transaction  prometheus.Histogram
-	Batch        prometheus.Histogram
-	Dirty        prometheus.Gauge
-	Failing      prometheus.Gauge
-	InSync       prometheus.Gauge
-	HeldBack     prometheus.Gauge
-	FullPasses   prometheus.Counter
-	FullPass     prometheus.Gauge
-	Patches      *prometheus.CounterVec // kind, result: ok, retried, dropped, refused, overtaken
-	Problems     *prometheus.CounterVec // reason
-	Differences  prometheus.Counter
-	KindsRefused prometheus.Gauge
-	Gateways     *prometheus.GaugeVec // family: ipv4, ipv6; state: working, out
-	Leader       prometheus.Gauge
-	Epoch        prometheus.Gauge
-	Lag          prometheus.Histogram
-	PodAddresses *prometheus.GaugeVec // node; family: ipv4, ipv6; state: used, available
-	Subnets      *prometheus.GaugeVec // range; family; state: used, available
-	Joins        *prometheus.GaugeVec // state: used, available
-	Expiry       *prometheus.GaugeVec // see factory.expiry
+	Transactions  *prometheus.CounterVec // result: ok, rejected, failed
+	Operations    prometheus.Counter
+	Rows          *prometheus.CounterVec // verb: insert, update, delete
+	Repairs       *prometheus.CounterVec // kind: of the owner
+	Transaction   prometheus.Histogram
+	Batch         prometheus.Histogram
+	Dirty         prometheus.Gauge
+	Failing       prometheus.Gauge
+	InSync        prometheus.Gauge
+	HeldBack      prometheus.Gauge
+	FullPasses    prometheus.Counter
+	FullPass      prometheus.Gauge
+	Patches       *prometheus.CounterVec // kind, result: ok, retried, dropped, refused, overtaken
+	Problems      *prometheus.CounterVec // reason
+	Differences   prometheus.Counter
+	KindsRefused  prometheus.Gauge
+	Gateways      *prometheus.GaugeVec // family: ipv4, ipv6; state: working, out
+	DomainNames   prometheus.Gauge
+	DomainQueries *prometheus.CounterVec // result: answered, none, failed
+	DomainAnswer  prometheus.Gauge
+	Leader        prometheus.Gauge
+	Epoch         prometheus.Gauge
+	Lag           prometheus.Histogram
+	PodAddresses  *prometheus.GaugeVec // node; family: ipv4, ipv6; state: used, available
+	Subnets       *prometheus.GaugeVec // range; family; state: used, available
+	Joins         *prometheus.GaugeVec // state: used, available
+	Expiry        *prometheus.GaugeVec // see factory.expiry
 }
 
 // NewMaster makes the metrics and registers them with r.
@@ -65,6 +68,11 @@ func NewMaster(r prometheus.Registerer) *Master {
 			"Kinds that the API server refuses to list or watch: the master lacks a right."),
 		Gateways: f.gauges("gateways",
 			"Gateways with an egress path for a family, by state: working or out of service.", "family", "state"),
+		DomainNames: f.gauge("domain_names", "Names in DNS that rules of policies have. Only the leader resolves them."),
+		DomainQueries: f.counters("domain_name_queries_total", "Questions to DNS for the addresses of names in policies, by "+
+			"result: answered, none (the name has no addresses) or failed.", "result"),
+		DomainAnswer: f.gauge("domain_name_oldest_answer_timestamp_seconds", "When DNS last answered for the name in "+
+			"policies that has waited longest, in seconds since 1970; 0 while there is no name."),
 		Leader: f.gauge("leader", "1 on the master that leads. One of all should."),
 		Epoch:  f.gauge("leader_epoch", "The leader epoch that this master has raised in the database; 0 before."),
 		Lag: f.NewHistogram(histogramOpts("event_to_commit_seconds", "Time from receiving the oldest event of the API "+

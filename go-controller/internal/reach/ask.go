@@ -22,6 +22,7 @@ const (
 	Service Kind = "svc"
 	Node    Kind = "node"
 	Address Kind = "address"
+	DNS     Kind = "dns" // a name of domainNames
 )
 
 // Side is one side of a question, as it was asked.
@@ -76,14 +77,17 @@ func (q Question) server() string {
 }
 
 // Ask reads a question. from is "NAMESPACE/POD", "pod/NAMESPACE/NAME", "node/NAME" or an address. to may also be
-// "svc/NAMESPACE/NAME"; it may end in ":PORT", ":PORT/PROTOCOL" or ":/PROTOCOL", and the port may be a name. An IPv6
-// address before a port is in brackets.
+// "svc/NAMESPACE/NAME", or a name in DNS. It may end in ":PORT", ":PORT/PROTOCOL" or ":/PROTOCOL", and the port may be
+// a name. An IPv6 address before a port is in brackets.
 func Ask(from, to string) (q Question, err error) {
 	if q.From, err = parseSide(from); err != nil {
 		return q, err
 	}
-	if q.From.Kind == Service {
+	switch q.From.Kind {
+	case Service:
 		return q, fmt.Errorf("%q: a Service connects to nobody: want one of its pods", from)
+	case DNS:
+		return q, fmt.Errorf("%q: a name in DNS connects to nobody: want an address", from)
 	}
 	name, port := cutPort(to)
 	if q.To, err = parseSide(name); err != nil {
@@ -107,7 +111,7 @@ func cutPort(to string) (name, port string) {
 	return to, ""
 }
 
-const wantSide = "want NAMESPACE/POD, pod/NAMESPACE/NAME, svc/NAMESPACE/NAME, node/NAME or an IP address"
+const wantSide = "want NAMESPACE/POD, pod/NAMESPACE/NAME, svc/NAMESPACE/NAME, node/NAME, an IP address or a name of DNS"
 
 func parseSide(text string) (Side, error) {
 	bare := strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
@@ -116,6 +120,9 @@ func parseSide(text string) (Side, error) {
 			return Side{}, fmt.Errorf("%q: want the address of one host, such as 192.0.2.1 or 2001:db8::1", text)
 		}
 		return Side{Kind: Address, Addr: a}, nil
+	}
+	if name, err := cluster.ParseDomainName(text); err == nil {
+		return Side{Kind: DNS, Name: cluster.Name{Name: name}}, nil
 	}
 	parts := strings.Split(text, "/")
 	kind, namespaced := Pod, true

@@ -72,8 +72,15 @@ func newClassifier(c *Cluster, apart []string) *classifier {
 
 func (x *classifier) addBlocks(r cluster.PolicyRule) {
 	for _, peer := range r.Peers {
-		if len(peer.Addresses) > 0 {
-			x.blocks = append(x.blocks, peer.Addresses)
+		block := peer.Addresses
+		if peer.Domain != "" {
+			accepted, _ := index.DomainNamesOf(x.State).Addresses(x.State, peer.Domain)
+			for _, a := range accepted {
+				block = append(block, ipnet.Single(a))
+			}
+		}
+		if len(block) > 0 {
+			x.blocks = append(x.blocks, block)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
@@ -124,6 +125,34 @@ func (c *Cluster) addresses() map[netip.Addr]End {
 	return out
 }
 
+// namedEnds is the addresses of a name in DNS, as far as they are known. Nobody asks DNS here: a policy accepts what a
+// master has found.
+func (c *Cluster) namedEnds(name string) (out []End, notes []string, err error) {
+	d, known := c.State.Object(cluster.DomainNameRef(name)).(*cluster.DomainName)
+	if known {
+		for _, a := range d.Addrs {
+			if a.Is4() && c.State.Config.HasIPv4() || a.Is6() && c.State.Config.HasIPv6() {
+				out = append(out, c.at(a))
+			}
+		}
+	}
+	used := slices.Contains(index.DomainNamesOf(c.State).List(), name)
+	switch {
+	case len(out) > 0 && c.database != nil:
+		notes = append(notes, fmt.Sprintf("%s has the addresses that the database has for it: nobody asks DNS here", name))
+	case len(out) > 0:
+	case !used && c.database != nil:
+		return nil, nil, fmt.Errorf("finding the addresses of %s: no ClusterNetworkPolicy names it, so the master does not "+
+			"ask for it: want an address", name)
+	case c.database != nil:
+		return nil, nil, fmt.Errorf("finding the addresses of %s: the database has none", name)
+	default:
+		return nil, nil, fmt.Errorf("finding the addresses of %s: they are not known here: want --hosts FILE, or an address",
+			name)
+	}
+	return out, notes, nil
+}
+
 // clients is who connects, of a side.
 func (c *Cluster) clients(s Side) (out []End, notes []string, err error) {
 	if out, notes, err = c.sideEnds(s); err != nil || s.Kind == Address {
@@ -151,6 +180,8 @@ func (c *Cluster) sideEnds(s Side) (out []End, notes []string, err error) {
 	case Node:
 		out, err = c.nodeEnds(s.Name.Name)
 		return out, nil, err
+	case DNS:
+		return c.namedEnds(s.Name.Name)
 	case Address:
 		if s.Addr.Is4() && !c.State.Config.HasIPv4() || s.Addr.Is6() && !c.State.Config.HasIPv6() {
 			return nil, nil, fmt.Errorf("%s: the pods of this cluster have no addresses of its family", s.Addr)

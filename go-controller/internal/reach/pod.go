@@ -119,6 +119,8 @@ func peersText(r cluster.PolicyRule) string {
 			out = append(out, "all nodes")
 		case p.Nodes != nil:
 			out = append(out, "nodes "+p.Nodes.String())
+		case p.Domain != "":
+			out = append(out, p.Domain)
 		}
 		for i, a := range p.Addresses {
 			if i == most && len(p.Addresses) > most+1 {

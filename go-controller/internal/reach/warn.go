@@ -135,10 +135,15 @@ func covers(r, s cluster.PolicyRule) bool {
 }
 
 func coversPeer(q, p cluster.PolicyPeer) bool {
-	if q.Pods != nil && p.Pods != nil {
-		return q.Pods.String() == p.Pods.String()
+	switch {
+	case p.Pods != nil:
+		return q.Pods != nil && q.Pods.String() == p.Pods.String()
+	case p.Nodes != nil:
+		return q.Nodes != nil && q.Nodes.String() == p.Nodes.String()
+	case p.Domain != "":
+		return q.Domain == p.Domain
 	}
-	return q.Pods == nil && p.Pods == nil && !slices.ContainsFunc(p.Addresses, func(a netip.Prefix) bool {
+	return !slices.ContainsFunc(p.Addresses, func(a netip.Prefix) bool {
 		return !slices.ContainsFunc(q.Addresses, func(b netip.Prefix) bool {
 			return b.Bits() <= a.Bits() && b.Contains(a.Addr())
 		})

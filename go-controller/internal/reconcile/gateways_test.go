@@ -98,7 +98,7 @@ func (b *gatewaysBed) routes() string {
 }
 
 // rows is how many rows the loop has written.
-func (b *gatewaysBed) rows() float64 {
+func (b *bed) rows() float64 {
 	n := 0.0
 	for _, verb := range []string{"insert", "update", "delete"} {
 		n += testutil.ToFloat64(b.metrics.Rows.WithLabelValues(verb))

@@ -46,7 +46,7 @@ type Recorder interface {
 	Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) []netip.Prefix
 }
 
-// Monitor finds out what can only be known by waiting: which gateways are down.
+// Monitor finds out what can only be known by waiting: which gateways are down, and which addresses names have.
 type Monitor interface {
 	// Signal delivers a value when Take has something. Values merge.
 	Signal() <-chan struct{}
@@ -177,7 +177,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.advance()
 		l.lead(ctx)
 		l.takeEvents()
-		l.takeGatewayEvents()
+		l.takeFindings()
 		l.takeDirty()
 		l.step(ctx)
 		l.measure(time.Now())
@@ -257,8 +257,8 @@ func (l *Loop) takeEvents() {
 	l.carryOut(l.Core.Start())
 }
 
-// takeGatewayEvents applies what the monitor found out.
-func (l *Loop) takeGatewayEvents() {
+// takeFindings applies what the monitor found out.
+func (l *Loop) takeFindings() {
 	if l.synced {
 		l.carryOut(l.Core.Step(l.Monitor.Take()))
 	}

@@ -65,10 +65,27 @@ func (p *path) clusterPolicy() cluster.Object {
 				nodes := p.selector()
 				r.Peers = append(r.Peers, cluster.PolicyPeer{Nodes: &nodes})
 			}
+			if d == &n.Egress && r.Action == cluster.Accept && p.chance(60) {
+				r.Peers = append(r.Peers, cluster.PolicyPeer{Domain: p.domain()})
+			}
 			*d = append(*d, r)
 		}
 	}
 	return n
+}
+
+func (p *path) domain() string { return []string{"a.example", "b.example", "c.example"}[p.r.IntN(3)] }
+
+// domainName is what DNS says of a name: addresses of others, of nodes, of the API server and of pods.
+func (p *path) domainName() cluster.Object {
+	var addrs []netip.Addr
+	for _, a := range []string{"192.0.2.1", "192.0.2.2", "2001:db8::1", "172.18.0.7", "172.18.0.8", "fc00::9", "10.0.0.5",
+		"10.97.0.1", "172.18.0.9"} {
+		if p.chance(40) {
+			addrs = append(addrs, netip.MustParseAddr(a))
+		}
+	}
+	return cluster.NewDomainName(p.domain(), addrs, []string{"", "DNS knows no such name"}[p.r.IntN(2)])
 }
 
 func (p *path) rule(namespace string) cluster.PolicyRule {

@@ -77,6 +77,8 @@ func (p *path) step() cluster.Event {
 		o = p.policy()
 	case n < 75:
 		o = p.clusterPolicy()
+	case n < 76:
+		o = p.domainName()
 	case n < 84:
 		o = p.service()
 	case n < 86:

@@ -20,7 +20,11 @@ const (
 	reasonPolicyPriority   = "InvalidPolicyPriority"
 	reasonPolicySubject    = "InvalidPolicySubject"
 	reasonPolicyAction     = "InvalidPolicyAction"
+	reasonPolicyWildcard   = "WildcardNotServed"
 )
+
+// maxPolicyDomains is how many names of hosts a policy may have.
+const maxPolicyDomains = 256
 
 // maxClusterList is how many peers, protocols and networks the API allows in a list.
 const maxClusterList = 25
@@ -32,6 +36,7 @@ type clusterPolicyDecoder struct {
 	unknown                             []string // fields
 	closed                              bool     // every rule fails closed
 	selectors, ranges, portCount, pairs int      // so far
+	domains                             int      // names so far
 }
 
 // decodeClusterPolicy takes what the API documents of a ClusterNetworkPolicy. A rule with anything else fails closed:
@@ -231,7 +236,7 @@ func (c *clusterRuleDecoder) peer(field string, p v1alpha2.ClusterNetworkPolicyE
 			given++
 		}
 	}
-	want := "namespaces, pods, nodes or networks"
+	want := "namespaces, pods, nodes, networks or domainNames"
 	if c.direction == "ingress" {
 		want = "namespaces or pods"
 	}
@@ -239,7 +244,7 @@ func (c *clusterRuleDecoder) peer(field string, p v1alpha2.ClusterNetworkPolicyE
 	case given != 1:
 		c.bad(reasonPolicyPeer, "%s: has %d fields that this version knows, want one: %s", field, given, want)
 	case len(p.DomainNames) > 0:
-		c.bad(reasonPolicyPeer, "%s.domainNames: not served, want %s", field, want)
+		c.domainNames(field+".domainNames", p.DomainNames)
 	case len(p.Networks) > 0:
 		c.networks(field+".networks", p.Networks)
 	case p.Nodes != nil:
@@ -274,6 +279,31 @@ func (c *clusterRuleDecoder) networks(field string, list []v1alpha2.CIDR) {
 			return
 		}
 		c.out.Peers = append(c.out.Peers, cluster.PolicyPeer{Addresses: []netip.Prefix{p.Masked()}})
+	}
+}
+
+// domainNames adds names of hosts. The API has them for rules that accept: nobody knows all addresses of a name, so one
+// that denies would be no protection. The names that a wildcard stands for can't be asked for.
+func (c *clusterRuleDecoder) domainNames(field string, list []v1alpha2.DomainName) {
+	if c.out.Action != cluster.Accept {
+		c.bad(reasonPolicyPeer, "%s: with action %.64s, want Accept", field, c.out.Action)
+	}
+	if !c.listed(field, len(list)) {
+		return
+	}
+	c.within(field, &c.domains, len(list), maxPolicyDomains, "names")
+	for i, text := range list {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if strings.HasPrefix(string(text), "*") {
+			c.bad(reasonPolicyWildcard, "%s: %.64q: wildcards are not served, want each name by itself", at, string(text))
+			return
+		}
+		name, err := cluster.ParseDomainName(string(text))
+		if err != nil {
+			c.bad(reasonPolicyPeer, "%s: %v", at, err)
+			return
+		}
+		c.out.Peers = append(c.out.Peers, cluster.PolicyPeer{Domain: name})
 	}
 }
 

@@ -43,6 +43,8 @@ func inWords(r cluster.TieredRule) string {
 			out = append(out, p.Pods.String())
 		case p.Nodes != nil:
 			out = append(out, "nodes "+p.Nodes.String())
+		case p.Domain != "":
+			out = append(out, p.Domain)
 		default:
 			out = append(out, fmt.Sprint(p.Addresses))
 		}
@@ -88,7 +90,6 @@ func TestClusterPolicyFailsClosed(t *testing.T) {
 		{`to: [{services: {}}]`, "UnknownPolicyField", "to[0].services: this version does not know the field"},
 		{`to: [{namespaces: {matchFields: []}}]`, "UnknownPolicyField", "to[0].namespaces.matchFields: "},
 		{`to: [{namespaces: {}}], schedule: night`, "UnknownPolicyField", "schedule: "},
-		{`to: [{domainNames: [a.example]}]`, "InvalidPolicyPeer", "to[0].domainNames: not served"},
 		{`to: [{networks: [10.0.0.0]}]`, "InvalidPolicyPeer", `to[0].networks[0]: "10.0.0.0", want a range`},
 		{`to: [{networks: ['::ffff:10.0.0.0/120']}]`, "InvalidPolicyPeer", "to[0].networks[0]: "},
 		{`to: [{namespaces: {matchExpressions: [{key: a, operator: Like}]}}]`, "InvalidPolicySelector", "to[0].namespaces: "},
@@ -119,6 +120,49 @@ func TestClusterPolicyFailsClosed(t *testing.T) {
 			if got := inWords(p.Egress[1]); got != "Accept: all pods of all namespaces; any port" {
 				t.Errorf("%s: the rule behind it is %s", c.rule, got)
 			}
+		}
+	}
+}
+
+// Rules that accept may have names, in any case and with a dot at the end. Wildcards and other actions fail closed.
+func TestClusterPolicyDomainNames(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	many := strings.Repeat("{action: Accept, to: [{domainNames: ["+strings.Repeat("a.example,", 24)+"b.example]}]},", 11)
+	const invalid = "InvalidPolicyPeer"
+	for _, c := range []struct{ rules, want, reason, text string }{
+		{"{action: Accept, to: [{domainNames: [WWW.Example.org., a_b.example]}]}",
+			"Accept: www.example.org; a_b.example; any port", "", ""},
+		{"{action: Accept, to: [{domainNames: ['" + long + ".example']}]}", "Accept: " + long + ".example; any port", "", ""},
+		{"{action: Accept, to: [{domainNames: [a.example, '*.b.example']}]}", "Accept: ", "WildcardNotServed",
+			`spec.egress[0].to[0].domainNames[1]: "*.b.example": wildcards are not served, want each name by itself: `},
+		{"{action: Accept, to: [{domainNames: [a.example], namespaces: {}}]}", "Accept: ", invalid, "has 2 fields"},
+		{"{action: Accept, to: [{domainNames: ['a.*.example']}]}", "Accept: ", invalid, `"a.*.example": want a name`},
+		{"{action: Accept, to: [{domainNames: [localhost]}]}", "Accept: ", invalid, `"localhost": want a name such as`},
+		{"{action: Accept, to: [{domainNames: [192.0.2.1]}]}", "Accept: ", invalid, `"192.0.2.1": is no name, want addr`},
+		{"{action: Accept, to: [{domainNames: [-a.example]}]}", "Accept: ", invalid, `"-a.example": want a name`},
+		{"{action: Accept, to: [{domainNames: [a..example]}]}", "Accept: ", invalid, `"a..example": want a name`},
+		{"{action: Accept, to: [{domainNames: ['" + long + "a.example']}]}", "Accept: ", invalid, "want a name such as"},
+		{"{action: Accept, to: [{domainNames: ['" + strings.Repeat(long+".", 4) + "example']}]}", "Accept: ", invalid,
+			"want a name such as"},
+		{"{action: Accept, to: [{domainNames: [a.example\"]}]}", "Accept: ", invalid, "want a name such as"},
+		{"{action: Accept, to: [{domainNames: [a.example]}], protocols: [{destinationNamedPort: http}]}", "Accept: ",
+			"InvalidPolicyPort", "want peers that are pods"},
+		{"{action: Deny, to: [{domainNames: [a.example]}]}", "Deny: anybody; any port", invalid,
+			"to[0].domainNames: with action Deny, want Accept: the rule denies all egress"},
+		{"{action: Pass, to: [{domainNames: [a.example]}]}", "Deny: anybody; any port", invalid,
+			"to[0].domainNames: with action Pass, want Accept: the rule denies all egress"},
+		{many, "Accept: " + strings.Repeat("a.example; ", 24) + "b.example; any port", "PolicyTooLarge",
+			"spec.egress[10].to[0].domainNames: with it the policy has more than 256 names: divide the policy"},
+	} {
+		p, problems := clusterPolicy(t, "{subject: {namespaces: {}}, egress: ["+c.rules+"]}")
+		if got := inWords(p.Egress[0]); got != c.want {
+			t.Errorf("%.200s: %s, want %s", c.rules, got, c.want)
+		}
+		if c.reason == "" && len(problems) == 0 {
+			continue
+		}
+		if len(problems) != 1 || problems[0].Reason != c.reason || !strings.Contains(problems[0].Message, c.text) {
+			t.Errorf("%.200s: problems %v, want %s: %s", c.rules, problems, c.reason, c.text)
 		}
 	}
 }

@@ -60,7 +60,8 @@ func (c *clusterRuleDecoder) named(field, name string) {
 	}
 	for _, p := range c.out.Peers {
 		if p.Pods == nil {
-			c.bad(reasonPolicyPort, "%s: destinationNamedPort with nodes or networks, want peers that are pods", field)
+			c.bad(reasonPolicyPort, "%s: destinationNamedPort with nodes, networks or domainNames, want peers that are pods",
+				field)
 		}
 	}
 	for _, protocol := range cluster.Protocols() {

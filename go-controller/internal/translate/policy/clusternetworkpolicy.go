@@ -86,8 +86,12 @@ func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows
 	for i, rule := range p.Egress {
 		r.clusterRule(egress(), i, out+i, p, rule)
 	}
-	clashes := clash(p, before, after)
-	return translate.Rows{Rows: r.rows, Reports: clashes, Judged: accepted(p, p.Problems, clashes)}, nil
+	named, pending := domainNames(s, p)
+	made := translate.Rows{Rows: r.rows, Reports: slices.Concat(clash(p, before, after), named)}
+	if !pending { // a new master does not judge a policy otherwise for a moment
+		made.Judged = accepted(p, p.Problems, made.Reports)
+	}
+	return made, nil
 }
 
 // clash reports policies with the same tier and priority. The API leaves open which of them decides.

@@ -99,12 +99,31 @@ func (k *kube) isClusterPeer(p v1alpha2.ClusterNetworkPolicyEgressPeer, e end) b
 		return e.pod == nil && slices.ContainsFunc(k.nodes, func(n *corev1.Node) bool {
 			return n.Name == e.node && selects(p.Nodes, n.Labels)
 		})
+	case p.DomainNames != nil:
+		return e.pod == nil && e.node == "" && !inside(e.addr) && slices.ContainsFunc(p.DomainNames,
+			func(d v1alpha2.DomainName) bool { return slices.Contains(domains()[string(d)], e.addr.String()) })
 	case p.Networks != nil:
 		return slices.ContainsFunc(p.Networks, func(c v1alpha2.CIDR) bool {
 			return netip.MustParsePrefix(string(c)).Contains(e.addr)
 		})
 	}
 	return k.isAmong(p.Namespaces, p.Pods, e)
+}
+
+// domains is what DNS says of names. The second has addresses of the cluster's own.
+func domains() map[string][]string {
+	return map[string][]string{
+		"one.example.org": {"192.0.2.1", "2001:db8:2::1"},
+		"two.example.org": {"198.51.100.7", "10.128.0.200", "10.128.0.3", "10.128.0.2", "172.18.0.10", "2001:db8:18::a",
+			"fd01::200", "fd01::3", "fd01::2", "2001:db8:9::1"},
+		"three.example.org": nil,
+	}
+}
+
+// inside is true for an address of the cluster's ranges. Open in Kubernetes: whoever writes the records of a name must
+// not open these.
+func inside(a netip.Addr) bool {
+	return netip.MustParsePrefix("10.128.0.0/14").Contains(a) || netip.MustParsePrefix("fd01::/48").Contains(a)
 }
 
 // isClusterPort tells whether a rule of a policy is about the port of a connection. "If unspecified, protocol-specific
@@ -163,7 +182,7 @@ func (d dice) clusterPolicy(i int) *v1alpha2.ClusterNetworkPolicy {
 		r := v1alpha2.ClusterNetworkPolicyEgressRule{Action: d.action()}
 		named := true
 		for range 1 + d.IntN(2) {
-			peer, pods := d.egressPeer()
+			peer, pods := d.egressPeer(r.Action)
 			r.To, named = append(r.To, peer), named && pods
 		}
 		r.Protocols = d.protocols(named)
@@ -184,7 +203,13 @@ func (d dice) clusterPods() (namespaces *metav1.LabelSelector, pods *v1alpha2.Na
 	return nil, &v1alpha2.NamespacedPod{NamespaceSelector: *d.namespaces(), PodSelector: d.selector("app", "tier")}
 }
 
-func (d dice) egressPeer() (peer v1alpha2.ClusterNetworkPolicyEgressPeer, pods bool) {
+func (d dice) egressPeer(a v1alpha2.ClusterNetworkPolicyRuleAction) (peer v1alpha2.ClusterNetworkPolicyEgressPeer,
+	pods bool) {
+	if a == v1alpha2.ClusterNetworkPolicyRuleActionAccept && d.chance(40) { // others may not have names
+		peer.DomainNames = pick(d, []v1alpha2.DomainName{"one.example.org"}, []v1alpha2.DomainName{"two.example.org"},
+			[]v1alpha2.DomainName{"three.example.org", "one.example.org"})
+		return peer, false
+	}
 	switch d.IntN(4) {
 	case 0:
 		peer.Networks = pick(d, []v1alpha2.CIDR{"0.0.0.0/0", "::/0"}, []v1alpha2.CIDR{"192.0.2.1/24", "2001:db8:2::/48"},

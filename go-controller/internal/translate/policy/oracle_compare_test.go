@@ -74,9 +74,16 @@ func (k *kube) translated() (*offline.Cluster, error) {
 		errs = append(errs, err)
 		decode(kinds.ClusterNetworkPolicy(), &unstructured.Unstructured{Object: u})
 	}
+	for name, list := range domains() {
+		var addrs []netip.Addr
+		for _, a := range list {
+			addrs = append(addrs, netip.MustParseAddr(a))
+		}
+		objects = append(objects, cluster.NewDomainName(name, addrs, ""))
+	}
 	c := offline.NewOf(k.config(), theSchema(), all.Translators(theSchema()), objects)
 	for _, p := range c.Problems {
-		if p.Reason == "PriorityClash" {
+		if p.Reason == "PriorityClash" || p.Reason == "DomainNameInside" {
 			continue
 		}
 		errs = append(errs, fmt.Errorf("translating: %w", p))

@@ -174,6 +174,8 @@ func (a ruleACLs) others(rule cluster.PolicyRule, f names.Family) (sets []string
 			sets = append(sets, "$"+addressSet(a.state, *peer.Pods, f))
 		case peer.Nodes != nil:
 			ranges = append(ranges, "$"+names.SelectorAddressSet(nodesHash(*peer.Nodes), f))
+		case peer.Domain != "":
+			ranges = append(ranges, "$"+names.SelectorAddressSet(index.DomainNameHash(peer.Domain), f))
 		}
 		for _, p := range peer.Addresses {
 			switch {

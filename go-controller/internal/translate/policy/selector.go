@@ -30,12 +30,16 @@ func (Selector) Owners(s *cluster.State) []nb.Owner {
 	for hash := range clusterPoliciesOf(s).nodes {
 		out = append(out, nb.Owner{Kind: names.KindSelector, Name: hash})
 	}
+	for _, name := range index.DomainNamesOf(s).List() {
+		out = append(out, nb.Owner{Kind: names.KindSelector, Name: index.DomainNameHash(name)})
+	}
 	return out
 }
 
 // Depends implements translate.Translator.
 func (Selector) Depends() translate.Dependencies {
-	return translate.Dependencies{Subjects: []cluster.Subject{index.PodsSelected, nodesSelected}}
+	return translate.Dependencies{Subjects: []cluster.Subject{index.PodsSelected, nodesSelected,
+		index.DomainNameAddresses}}
 }
 
 // Affected implements translate.Translator.
@@ -44,13 +48,19 @@ func (Selector) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
 	for _, k := range slices.Concat(c.About(index.PodsSelected), c.About(nodesSelected)) {
 		out = append(out, nb.Owner{Kind: names.KindSelector, Name: k.Name})
 	}
+	for _, k := range c.About(index.DomainNameAddresses) {
+		out = append(out, nb.Owner{Kind: names.KindSelector, Name: index.DomainNameHash(k.Name)})
+	}
 	return out
 }
 
 // Rows implements translate.Translator.
 func (t Selector) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	sel := index.PoliciesOf(s).Selection(o.Name)
-	if sel == nil {
+	switch name := index.DomainNamesOf(s).Hashed(o.Name); {
+	case name != "":
+		return translate.Rows{Rows: t.domainName(s, o, name)}, nil
+	case sel == nil:
 		return translate.Rows{Rows: t.nodes(s, o)}, nil
 	}
 	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, sel.Selector.String()}
@@ -88,6 +98,24 @@ func (t Selector) nodes(s *cluster.State, o nb.Owner) []nb.Row {
 	for _, f := range translate.Families(s) {
 		rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f), names.SelectorAddressSet(o.Name, f),
 			x.addresses(n, f == names.IPv4)))
+	}
+	return rows
+}
+
+// domainName is the rows of the addresses of a name in DNS.
+func (t Selector) domainName(s *cluster.State, o nb.Owner, name string) []nb.Row {
+	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, index.DomainNameText(name)}
+	accepted, _ := index.DomainNamesOf(s).Addresses(s, name)
+	var rows []nb.Row
+	for _, f := range translate.Families(s) {
+		var addresses []string
+		for _, a := range accepted {
+			if names.FamilyOf(a.Is4()) == f {
+				addresses = append(addresses, a.String())
+			}
+		}
+		rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f), names.SelectorAddressSet(o.Name, f),
+			addresses))
 	}
 	return rows
 }
