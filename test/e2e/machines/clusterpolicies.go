@@ -16,7 +16,7 @@ import (
 const ClusterPoliciesNoticed = 3 * time.Minute
 
 // InstallClusterPolicies adds ClusterNetworkPolicies to the API server, while the master runs. The test's package is
-// three folders below the product's module, whose version of the kind it takes.
+// three folders below the product's module, whose version of the kind it takes, with domainNames.
 func InstallClusterPolicies(t *testing.T, c *sandbox.Cluster) {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/network-policy-api")
@@ -25,7 +25,7 @@ func InstallClusterPolicies(t *testing.T, c *sandbox.Cluster) {
 	if err != nil {
 		t.Fatalf("finding the definition of ClusterNetworkPolicies: %v", err)
 	}
-	crd, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "config/crd/standard",
+	crd, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "config/crd/experimental",
 		"policy.networking.k8s.io_clusternetworkpolicies.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -28,13 +28,14 @@ const (
 
 // TestPolicies uses one cluster for everything about policies.
 func TestPolicies(t *testing.T) {
-	b := up(t, "policy")
+	b := up(t, "policy", "--policy-dns-servers", nameServer(), "--policy-dns-grace", "1s")
 	t.Run("every combination", b.everyCombination)
 	t.Run("pods are born", func(t *testing.T) { b.born(t, "", false) })
 	t.Run("pods are born while the master dies", func(t *testing.T) { b.born(t, "-2", true) })
 	t.Run("labels change", b.labels)
 	t.Run("cluster policies", b.clusterPolicies)
 	t.Run("conditions", b.conditions)
+	t.Run("domain names", b.domainNames)
 }
 
 func (b *bed) everyCombination(t *testing.T) {
