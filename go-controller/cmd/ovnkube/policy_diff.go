@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -11,7 +12,9 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/reach"
 )
 
@@ -23,6 +26,8 @@ func policyDiffCommand() *cli.Command {
 			"manifests given with -f, and `kubectl delete` of the policies given with --delete. With --from,\n" +
 			"compares the manifests given with -f with those, both as whole clusters, and asks no server. It also\n" +
 			"warns of what is probably not meant in policies that are new or changed.\n\n" +
+			"With --nb-address or --nb-service, it says whether the Northbound database has the rows of the policies\n" +
+			"as they are now, and takes the cluster's subnets and the addresses of names from there.\n\n" +
 			"Exit code 0: no connection is gained or lost; 2: some are; 1: an error.",
 		Flags: slices.Concat([]cli.Flag{printableFlag(asTable, ""),
 			manifestFlag("manifest `FILE`, directory or - for standard input, with what is new; repeatable"), hostsFlag(),
@@ -30,7 +35,7 @@ func policyDiffCommand() *cli.Command {
 				"repeatable"},
 			&cli.StringSliceFlag{Name: "delete", Usage: "`POLICY` of the cluster that is to go, such as np/shop/web or " +
 				"cnp/guard; repeatable"}, namespaceFlag(), timeoutFlag(planTimeout, "`DURATION` to wait for the API server")},
-			kubernetesFlags(), clusterFlags(), topologyFlags(), logFlags("info")),
+			kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(), logFlags("info")),
 		OnUsageError: onUsageError,
 		Before:       noArguments,
 		Action:       runPolicyDiff,
@@ -54,11 +59,11 @@ func runPolicyDiff(c *cli.Context) error {
 		return err
 	}
 	given, broken := manifests(c)
-	old, now, wrong, err := oldAndNew(c, given, gone)
+	of, wrong, err := oldAndNew(c, cfg, given, gone)
 	if err != nil {
 		return errors.Join(broken, err)
 	}
-	diff, err := diffOf(c, cfg, old, now)
+	diff, err := of.diff(c)
 	if err != nil {
 		return errors.Join(broken, wrong, err)
 	}
@@ -71,32 +76,75 @@ func runPolicyDiff(c *cli.Context) error {
 	return nil
 }
 
+// compared is the objects that are compared.
+type compared struct {
+	cfg      config.Cluster
+	old, now []cluster.Object
+	rows     *reach.Rows // how the rows of the old policies are in the Northbound database; nil when it is not asked
+}
+
 // oldAndNew is the objects that are compared. wrong describes broken manifests of the old ones.
 func oldAndNew(
-	c *cli.Context, given []cluster.Object, gone []cluster.Ref,
-) (old, now []cluster.Object, wrong, err error) {
+	c *cli.Context, cfg config.Cluster, given []cluster.Object, gone []cluster.Ref,
+) (of *compared, wrong, err error) {
+	named, _ := hosts(c) // manifests has reported its error
 	if from := c.StringSlice("from"); len(from) > 0 {
-		named, _ := hosts(c) // manifests has reported its error
-		old, wrong = manifestsIn(c, from)
-		return append(old, named...), given, wrong, nil
+		old, wrong := manifestsIn(c, from)
+		return &compared{cfg: cfg, old: append(old, named...), now: given}, wrong, nil
 	}
 	log, err := newLog(c, c.App.ErrWriter)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	named, _ := hosts(c)
 	old, problems, err := liveObjects(ctx, kubernetesConfig(c), log)
-	old = append(old, named...)
 	for _, p := range problems {
 		warn(c.App.ErrWriter, p)
 	}
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	now, err = without(applied(old, given), gone)
-	return old, now, nil, err
+	old = append(old, named...)
+	now, err := without(applied(old, given), gone)
+	if err != nil {
+		return nil, nil, err
+	}
+	of = &compared{cfg: cfg, old: old, now: now}
+	if c.IsSet("nb-address") || c.String("nb-service") != "" {
+		err = of.ask(ctx, c, log)
+	}
+	return of, nil, err
+}
+
+// ask asks the Northbound database. What only that knows is the same before and after: nodes set up by hand, and the
+// addresses of names.
+func (d *compared) ask(ctx context.Context, c *cli.Context, log *slog.Logger) error {
+	if _, err := findServers(c, "nb", false, log); err != nil {
+		return err
+	}
+	m := config.DefaultMaster()
+	m.Kubernetes, m.NB, m.Cluster = kubernetesConfig(c), northboundConfig(c), d.cfg
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	_, err := beside(ctx, c, m, d.old, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+		batch := want.Plan(session.View(), append(want.Owners(), session.Owners()...), nil)
+		if err := batch.Err(); err != nil {
+			return err
+		}
+		d.cfg, d.rows = want.State.Config, reach.RowsOf(batch.Plans)
+		d.rows.WithoutTiers = want.State.WithoutTiers && len(want.State.ClusterNetworkPolicies) > 0
+		byHand, _ := nbrecord.Nodes(session)
+		for _, n := range byHand {
+			record := &cluster.NodeRecord{Node: n}
+			d.old, d.now = append(d.old, record), append(d.now, record)
+		}
+		names := nbrecord.DomainNameObjects(session.View(), slices.Concat(d.old, d.now))
+		d.old, d.now = applied(names, d.old), applied(names, d.now)
+		return nil
+	})
+	return err
 }
 
 // deletedPolicies reads --delete.
@@ -140,16 +188,20 @@ func applied(objects, manifests []cluster.Object) []cluster.Object {
 	return append(out, manifests...)
 }
 
-// diffOf compares what two lists of objects make. What is wrong with the new ones is a warning.
-func diffOf(c *cli.Context, cfg config.Cluster, old, now []cluster.Object) (*reach.Diff, error) {
-	was := offline.New(cfg, old)
+// diff compares what the objects make. What is wrong with the new ones is a warning.
+func (d *compared) diff(c *cli.Context) (*reach.Diff, error) {
+	was := offline.New(d.cfg, d.old)
 	before, errs := was.Database()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	after, err := wanted(c, offline.New(cfg, now))
+	after, err := wanted(c, offline.New(d.cfg, d.now))
 	if err != nil {
 		return nil, err
 	}
-	return after.DiffFrom(reach.New(was.Core, before), c.StringSlice("namespace"))
+	out, err := after.DiffFrom(reach.New(was.Core, before), c.StringSlice("namespace"))
+	if err == nil && d.rows != nil {
+		out.Notes = append(out.Notes, d.rows.Notes()...)
+	}
+	return out, err
 }

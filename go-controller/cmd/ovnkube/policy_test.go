@@ -35,8 +35,9 @@ func listsOf(t *testing.T, file string) lists {
 	out := aCluster()
 	for kind, path := range map[string]string{"Node": "/api/v1/nodes", "Namespace": "/api/v1/namespaces",
 		"Pod": "/api/v1/pods", "Service": "/api/v1/services",
-		"NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
-		"EndpointSlice": "/apis/discovery.k8s.io/v1/endpointslices"} {
+		"NetworkPolicy":        "/apis/networking.k8s.io/v1/networkpolicies",
+		"EndpointSlice":        "/apis/discovery.k8s.io/v1/endpointslices",
+		"ClusterNetworkPolicy": "/apis/policy.networking.k8s.io/v1alpha2/clusternetworkpolicies"} {
 		list, err := json.Marshal(map[string]any{"kind": kind + "List", "apiVersion": strings.TrimPrefix(
 			strings.TrimPrefix(path[:strings.LastIndex(path, "/")], "/apis/"), "/api/"),
 			"metadata": map[string]string{"resourceVersion": "7"}, "items": items[kind]})

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+)
+
+// With a Northbound database, policy diff says whether it has the rows of the policies, and takes subnets from there.
+func TestPolicyDiffDatabase(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	const file = "testdata/policy-check.in.yaml"
+	remote, url := translatedFrom(t, file, testkit.NBSchemas()["25.03"]), listsOf(t, file).serve(t)
+	diff := func(what string, exit int, args []string, want ...string) {
+		t.Helper()
+		got := ovnkube(t.Context(), nil, append([]string{"policy", "diff", "--log-level=error", "--k8s-apiserver", url},
+			args...)...)
+		for _, line := range want {
+			if got.exit != exit || !strings.Contains(got.stdout+got.stderr, line) {
+				t.Errorf("%s: want exit code %d and %q:\n%s", what, exit, line, got)
+			}
+		}
+	}
+	gone := []string{"--delete", "np/shop/web", "--nb-address", remote}
+	const lost, there = "- desk                       shop app=web               tcp/8080,9000-9100 udp\n",
+		"The Northbound database has the rows of the policies as they are now."
+	diff("as wanted", 2, gone, lost, there+"\n")
+	diff("JSON", 2, append(gone, "-o", "json"), `"`+there+`"`)
+
+	nbctl(t, remote, "set", "acl", strings.TrimSpace(nbctl(t, remote, "--bare", "--columns=_uuid", "find", "acl",
+		`external_ids:"k8s.ovn.org/owner-name"="shop/web"`, `external_ids:"k8s.ovn.org/role"="ingress-0-v4-tcp-http=8080"`)),
+		"match=0")
+	diff("another ACL", 2, gone, lost, "The Northbound database is not yet what the cluster wants now. Changes due to "+
+		"rows of policies, selectors and pods: 1, also of np/shop/web. Until the master has made them, ")
+	diff("two directories", 0, []string{"--from", file, "-f", file, "--nb-address", "unix:/nowhere"},
+		"No connection is gained or lost.\n")
+	diff("no database", 1, []string{"--delete", "np/shop/web", "--timeout=1s", "--nb-address", "unix:/nowhere"},
+		"unix:/nowhere")
+}
+
+// The addresses of names are those of the database. A name that is new has none there.
+func TestPolicyDiffNames(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	const file = "testdata/domain-names.in.yaml"
+	remote, url := translatedFrom(t, file, testkit.NBSchemas()["25.03"]), listsOf(t, file).serve(t)
+	set := strings.TrimSpace(nbctl(t, remote, "--bare", "--columns=name", "find", "address_set",
+		`external_ids:"k8s.ovn.org/selector"="domain name www.example.org"`))
+	nbctl(t, remote, "set", "address_set", set, "addresses=203.0.113.10")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := filepath.Join(t.TempDir(), "after.yaml")
+	after := strings.ReplaceAll(string(raw), "WWW.example.org., inside.example.org", "www.example.org, new.example.org")
+	if err := os.WriteFile(changed, []byte(strings.ReplaceAll(after, "number: 443", "number: 444")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := ovnkube(t.Context(), nil, "policy", "diff", "--log-level=error", "--k8s-apiserver", url, "-f", changed,
+		"--nb-address", remote)
+	for _, want := range []string{"- shop  outside (as 203.0.113.10)  tcp/443\n",
+		"+ shop  outside (as 203.0.113.10)  tcp/444\n",
+		"The Northbound database has the rows of the policies as they are now.\n",
+		"domainNames: the addresses of new.example.org are not known here: rules accept nothing for it"} {
+		if got.exit != 2 || !strings.Contains(got.stdout+got.stderr, want) {
+			t.Errorf("want exit code 2 and %q:\n%s", want, got)
+		}
+	}
+	check := ovnkube(t.Context(), nil, "policy", "check", "--log-level=error", "--k8s-apiserver", url, "--nb-address",
+		remote, "shop/web-0", "www.example.org:443")
+	for _, want := range []string{"-> dns/www.example.org:443: allowed\n", "-> outside (203.0.113.10)\n",
+		"www.example.org has the addresses that the database has for it: nobody asks DNS here"} {
+		if check.exit != 0 || !strings.Contains(check.stdout, want) {
+			t.Errorf("want exit code 0 and %q:\n%s", want, check)
+		}
+	}
+}
