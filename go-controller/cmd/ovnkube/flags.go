@@ -126,6 +126,8 @@ func topologyFlags() []cli.Flag {
 			"report them (status.addresses)"),
 		stringFlag("gateway-pin-cidrs", "", "`CIDR`,... of pods that a gateway on any node may name in --rampout-ip-subnets "+
 			"(default: each gateway those of its own node)"),
+		stringFlag("physical-networks", "", "`NAME[:VLAN[-VLAN]]`,... of networks outside that pods' networks of topology "+
+			"localnet may join, by their names in ovn-bridge-mappings (default: none)"),
 		boolFlag("multitenant", "keep pods of different tenants apart: each namespace is one, unless annotations say "+
 			"something else"),
 		limitFlag("acl-log-rate", config.DefaultCluster().ACLLogRate, "`N` lines a second at most that an ACL logs on a "+
@@ -169,6 +171,7 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 		d.JoinSubnets = r.prefixes("join-subnet")
 	}
 	d.Claims = config.Claims{GatewayCIDRs: r.prefixes("gateway-cidrs"), PinCIDRs: r.prefixes("gateway-pin-cidrs")}
+	d.PhysicalNetworks = readList(&r, "physical-networks", config.ParsePhysicalNetworks)
 	d.Multitenant = c.Bool("multitenant")
 	d.ACLLogRate = c.Int("acl-log-rate")
 	if name := c.String("router-name"); name != "" {

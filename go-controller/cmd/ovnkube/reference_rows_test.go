@@ -31,6 +31,10 @@ func roleTexts() []roleText {
 		{names.KindCluster, names.RoleJoinToRouter, "", "the join switch's port to the cluster router"},
 		{names.KindCluster, names.RoleDiscard, "`-RANGE`", "drops what is sent to a ClusterIP that no service has"},
 		{names.KindCluster, names.RoleInside, subnet, "keeps traffic inside the cluster on its ordinary routes"},
+		{names.KindCluster, names.RoleSwitch, "",
+			"the switch of a [network](../features/networks.md) that has one for all nodes"},
+		{names.KindCluster, names.RoleLocalnet, "", "the port of that switch to a network outside"},
+		{names.KindCluster, names.RoleSpoofGuard, "", "for that switch: see `spoof-guard` of Node"},
 		{names.KindNode, names.RoleSwitch, "", "the node's switch"},
 		{names.KindNode, names.RoleRouterToNode, "", "the cluster router's port to the node's switch"},
 		{names.KindNode, names.RoleNodeToRouter, "", "the node switch's port to the cluster router"},
@@ -97,7 +101,7 @@ func roleTexts() []roleText {
 		{names.KindCluster, names.RoleLogBand, "", "the limit"},
 		{names.KindClusterPolicy, names.RoleIngress, clusterRule, "what a rule of ingress accepts, denies or passes"},
 		{names.KindClusterPolicy, names.RoleEgress, clusterRule, "what a rule of egress accepts, denies or passes"},
-		{names.KindPod, names.RolePort, "", "the pod's port"},
+		{names.KindPod, names.RolePort, "`-NETWORK/INTERFACE` of further interfaces", "the pod's port"},
 		{names.KindPod, names.RoleIngressLimit, "", "the limit of what the pod receives"},
 		{names.KindPod, names.RoleEgressLimit, "", "the limit of what the pod sends"},
 		{names.KindService, names.RoleLoadBalancer, "`-tcp`, `-udp`, `-sctp`, and for " +
@@ -183,7 +187,8 @@ func goldenRows(t *testing.T) (map[owned]string, keyTables) {
 		out := ovnkube(t.Context(), nil, "translate", "-f", in, "-o", "json",
 			"--cluster-subnets", "10.244.0.0/16/24,10.128.0.0/14/23,fd01::/48/64",
 			"--k8s-service-cidrs", "10.96.0.0/16,fd02::/112", "--join-subnet", "100.64.0.0/16,fd98::/48",
-			"--gateway-pin-cidrs", "10.244.0.0/16", fmt.Sprintf("--multitenant=%v", strings.Contains(in, "tenants")))
+			"--gateway-pin-cidrs", "10.244.0.0/16", "--physical-networks", "storage",
+			fmt.Sprintf("--multitenant=%v", strings.Contains(in, "tenants")))
 		var tables map[string][]struct {
 			ExternalIDs map[string]string `json:"external_ids"`
 		}

@@ -47,6 +47,7 @@ func allSettings() []setting {
 		{"join-subnet", "default", "join-subnet", ""},
 		{"gateway-cidrs", "default", "gateway-cidrs", ""},
 		{"gateway-pin-cidrs", "default", "gateway-pin-cidrs", ""},
+		{"physical-networks", "default", "physical-networks", ""},
 		{"multitenant", "default", "multitenant", ""},
 		{"acl-log-rate", "logging", "acl-rate", ""},
 		{"mtu", "default", "mtu", ""},

@@ -122,6 +122,7 @@ func (w *world) patched(p Patch) cluster.Event {
 			w.t.Fatalf("patch %v of %s %s: %v", p, o.Name, o.UID, err)
 		}
 		q.Annotated, q.ClassicOK = p.Annotations[annotation.PodNetworks], true
+		q.StatusOK = q.StatusOK || p.Annotations[annotation.NetworkStatus] != ""
 		return cluster.Event{Ref: p.Ref, New: &q}
 	}
 	w.t.Fatalf("patch of %s, which is not there", p.Ref)
@@ -139,6 +140,9 @@ func (w *world) restarted() *world {
 	}
 	for _, p := range w.state.Pods {
 		events = append(events, cluster.Event{Ref: p.Ref(), New: p})
+	}
+	for _, d := range w.state.NetworkDefinitions {
+		events = append(events, cluster.Event{Ref: d.Ref(), New: d})
 	}
 	again.last = again.update(events)
 	return again

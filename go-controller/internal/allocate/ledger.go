@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -49,16 +50,19 @@ type Result struct {
 
 // Ledger records who holds what in every network.
 type Ledger struct {
-	*book // of the cluster's own network
-	books map[names.Network]*book
+	*book   // of the cluster's own network
+	books   map[names.Network]*book
+	waiting map[cluster.Name]string // pods that lack an attachment, and what was last reported of why
 }
 
 // book records who holds what in one network.
 type book struct {
 	network *cluster.Network
 	subnets *subnetPool
-	nodes   map[string]*nodeLease
+	nodes   map[string]*nodeLease // in a network that has a subnet for each node
+	shared  *nodeLease            // in another: what the pods of all nodes share; nil otherwise
 	pods    map[cluster.PodPort]*podLease
+	macs    map[ipnet.MAC]cluster.PodPort // that pods asked for
 	// Objects for which nothing was left, with their UIDs. They are looked at again when something may be given.
 	waitingNodes map[string]string
 	waitingPods  map[string]map[cluster.PodPort]string // by node
@@ -70,7 +74,7 @@ type book struct {
 
 // New is a ledger in which nobody holds anything.
 func New(networks map[names.Network]*cluster.Network) *Ledger {
-	l := &Ledger{books: map[names.Network]*book{}}
+	l := &Ledger{books: map[names.Network]*book{}, waiting: map[cluster.Name]string{}}
 	for name, n := range networks {
 		l.books[name] = newBook(n)
 	}
@@ -80,17 +84,30 @@ func New(networks map[names.Network]*cluster.Network) *Ledger {
 
 func newBook(n *cluster.Network) *book {
 	freed := newFreedSet()
-	return &book{
+	b := &book{
 		network:      n,
 		subnets:      newSubnetPool(n.Subnets, freed),
 		nodes:        map[string]*nodeLease{},
 		pods:         map[cluster.PodPort]*podLease{},
+		macs:         map[ipnet.MAC]cluster.PodPort{},
 		waitingNodes: map[string]string{},
 		waitingPods:  map[string]map[cluster.PodPort]string{},
 		former:       newFormerSubnets(),
 		join:         newJoinPool(n.JoinSubnets, freed),
 		freed:        freed,
 	}
+	if n.Topology != cluster.Layer3 {
+		b.shared = newSharedLease(n)
+	}
+	return b
+}
+
+// lease is the subnets that pods of a node get addresses of; nil when there are none yet.
+func (b *book) lease(node string) *nodeLease {
+	if b.shared != nil {
+		return b.shared
+	}
+	return b.nodes[node]
 }
 
 // Check is why a node can't have the subnets in the cluster's own network; nil when it has them already, or could get
@@ -105,8 +122,9 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 // Update brings the grants in s up to date after changes, which s already contains. An object gets one patch, which has
 // what it holds in every network.
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
-	u := &update{s: s, book: l.book, books: l.books,
+	u := &update{s: s, book: l.book, ledger: l,
 		ports: map[names.Network]map[cluster.PodPort]bool{}, patched: map[string]bool{}}
+	opened := u.followNetworks()
 	nodes := map[string]bool{}
 	for _, c := range changes {
 		switch {
@@ -118,12 +136,20 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		case c.Ref.Kind == cluster.KindPod:
 			u.lookAt(c.Old)
 			u.lookAt(c.New)
+			if c.New == nil {
+				delete(l.waiting, c.Ref.Name)
+			}
+		case c.Ref.Kind == cluster.KindNetworkDefinition:
+			u.lookAtAskers(names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name))
 		}
 	}
 	for _, n := range sortedKeys(l.books) {
 		u.book, u.nodes, u.pods = l.books[n], maps.Clone(nodes), u.ports[n]
 		if u.pods == nil {
 			u.pods = map[cluster.PodPort]bool{}
+		}
+		if opened[n] {
+			u.lookAtAllNodes()
 		}
 		u.settle()
 	}
@@ -164,12 +190,18 @@ func (u *update) lookAtPodsOn(node string) (out []cluster.PodPort) {
 // settle brings one network up to date.
 func (u *update) settle() {
 	u.tryAgain()
-	u.releaseNodes()
+	if u.shared == nil {
+		u.releaseNodes()
+	}
 	u.releasePods()
-	u.claimNodes()
-	u.allocateNodes()
-	u.releaseJoins()
-	u.allocateJoins()
+	if u.shared == nil {
+		u.claimNodes()
+		u.allocateNodes()
+	}
+	if u.network.Hosts || len(u.join.subnets) > 0 {
+		u.releaseJoins()
+		u.allocateJoins()
+	}
 	u.claimPods()
 	u.allocatePods()
 }
@@ -177,9 +209,10 @@ func (u *update) settle() {
 // update is one call of Update: the objects that are still to be looked at, and the result so far.
 type update struct {
 	Result
-	s     *cluster.State
-	books map[names.Network]*book
-	ports map[names.Network]map[cluster.PodPort]bool // pods to be looked at
+	s      *cluster.State
+	ledger *Ledger
+	ports  map[names.Network]map[cluster.PodPort]bool // pods to be looked at
+	closed []names.Network                            // networks that are gone, or were made anew
 
 	// In the network that is being settled:
 	*book
@@ -210,7 +243,8 @@ func (u *update) sortedNodes() []*cluster.Node {
 // port is an interface that a pod asks for in this network.
 type port struct {
 	cluster.PodPort
-	pod *cluster.Pod
+	pod   *cluster.Pod
+	asked cluster.Asked
 }
 
 // port is the interface that a pod asks for; ok is false when it does not, or is gone.
@@ -221,18 +255,18 @@ func (u *update) port(p cluster.PodPort) (out port, ok bool) {
 	}
 	for a := range pod.All() {
 		if a.Network == u.network.Name && a.Interface == p.Interface {
-			return port{p, pod}, true
+			return port{p, pod, a.Asked}, true
 		}
 	}
 	return port{}, false
 }
 
-// sortedPods lists the interfaces that are to be looked at, of pods on a node that has subnets; those of the oldest pod
-// first.
+// sortedPods lists the interfaces that are to be looked at, of pods for which there are subnets; those of the oldest
+// pod first.
 func (u *update) sortedPods() []port {
 	var out []port
 	for n := range u.pods {
-		if p, ok := u.port(n); ok && u.book.nodes[p.pod.Node] != nil {
+		if p, ok := u.port(n); ok && u.lease(p.pod.Node) != nil {
 			out = append(out, p)
 		}
 	}

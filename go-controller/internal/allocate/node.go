@@ -20,9 +20,11 @@ const (
 	ReasonJoinExhausted   = "JoinSubnetExhausted"
 	ReasonAddressRefused  = "PodAddressRefused"
 	ReasonAddressGone     = "NodeSubnetExhausted"
+	ReasonNetworkFull     = "NetworkSubnetExhausted"
+	ReasonAttachment      = "PodNetworkUnavailable"
 )
 
-// nodeLease is a node's subnets and the pods' addresses in them.
+// nodeLease is a node's subnets and the pods' addresses in them; in a network of one switch, those of the network.
 type nodeLease struct {
 	uid     string
 	subnets []netip.Prefix
@@ -33,6 +35,16 @@ func newNodeLease(uid string, subnets []netip.Prefix) *nodeLease {
 	l := &nodeLease{uid: uid, subnets: subnets}
 	for _, p := range subnets {
 		l.pools = append(l.pools, newPool(p))
+	}
+	return l
+}
+
+// newSharedLease is the subnets of a network of one switch.
+func newSharedLease(n *cluster.Network) *nodeLease {
+	l := &nodeLease{}
+	for _, c := range n.Subnets {
+		l.subnets = append(l.subnets, c.CIDR)
+		l.pools = append(l.pools, newSharedPool(c.CIDR, n.Excluded))
 	}
 	return l
 }
@@ -196,7 +208,10 @@ func (u *update) patchNodes() {
 			continue
 		}
 		subnets, join := map[names.Network][]netip.Prefix{}, map[names.Network][]netip.Prefix{}
-		for network := range u.books {
+		for _, network := range u.closed {
+			subnets[network], join[network] = nil, nil
+		}
+		for network := range u.ledger.books {
 			held := u.s.In(network)
 			subnets[network], join[network] = held.NodeSubnets[name], held.JoinAddrs[name]
 		}

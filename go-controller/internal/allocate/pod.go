@@ -8,13 +8,13 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
-	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
-// podLease is a pod's addresses, one for each of its node's pools.
+// podLease is a pod's addresses, one for each of the pools, and the MAC that it asked for.
 type podLease struct {
 	uid, node string
 	numbers   []uint64
+	mac       ipnet.MAC
 }
 
 // releasePods takes back the addresses of pods that are gone, finished, made anew, on another node, or not attached any
@@ -40,7 +40,8 @@ func (u *update) releasePod(n cluster.PodPort) {
 		return
 	}
 	delete(u.book.pods, n)
-	if node := u.book.nodes[lease.node]; node != nil {
+	delete(u.macs, lease.mac)
+	if node := u.lease(lease.node); node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
 			u.freed.add(ipnet.Single(node.pools[i].addr(number)))
@@ -53,7 +54,7 @@ func (u *update) releasePod(n cluster.PodPort) {
 // pods that hold something else, as confirmNode does.
 func (u *update) claimPods() {
 	for _, p := range u.sortedPods() {
-		claimed, ok, err := annotation.PodNetworkIn(p.pod.Annotated, u.network.Name.Entry(p.Interface))
+		claimed, ok, others, err := annotation.PodNetworkAmong(p.pod.Annotated, u.network.Name.Entry(p.Interface))
 		if err != nil {
 			u.refuse(p, err.Error())
 		}
@@ -61,7 +62,7 @@ func (u *update) claimPods() {
 			if !ok {
 				continue
 			}
-			numbers, err := u.book.nodes[p.pod.Node].claim(p.Pod, claimed.IPs)
+			numbers, err := u.claim(p, claimed)
 			if err != nil {
 				u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
 				continue
@@ -74,7 +75,8 @@ func (u *update) claimPods() {
 			want := map[string]annotation.PodNetwork{u.network.Name.Entry(p.Interface): held}
 			u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalAttachments(want)))
 		}
-		if !same || !p.pod.ClassicOK { // see confirmNode
+		more := p.Interface == "" && others+len(p.pod.Attachments) > 0 // patchPods compares what the other entries say
+		if !same || !p.pod.ClassicOK || more {                         // see confirmNode
 			u.patchedPods = append(u.patchedPods, p.pod)
 		}
 	}
@@ -95,8 +97,10 @@ func (u *update) allocatePods() {
 		if u.book.pods[p.PodPort] != nil {
 			continue
 		}
-		if numbers, full := u.book.nodes[p.pod.Node].take(p.Pod, u.freed); full.IsValid() {
-			u.waitForAddress(p, full)
+		if err := u.refusesMAC(p); err != nil {
+			u.wait(p, ReasonAddressRefused, err.Error())
+		} else if numbers, err := u.lease(p.pod.Node).take(p, u.freed); err != nil {
+			u.wait(p, u.reasonOf(err), u.describe(p, err))
 		} else {
 			u.grantPod(p, numbers)
 			u.patchedPods = append(u.patchedPods, p.pod)
@@ -104,16 +108,14 @@ func (u *update) allocatePods() {
 	}
 }
 
-// waitForAddress records that a pod waits for an address, and reports that once.
-func (u *update) waitForAddress(p port, full netip.Prefix) {
+// wait records that a pod waits for an address, and reports that once.
+func (u *update) wait(p port, reason, message string) {
 	node := p.pod.Node
 	if u.waitingPods[node] == nil {
 		u.waitingPods[node] = map[cluster.PodPort]string{}
 	}
 	if uid, reported := u.waitingPods[node][p.PodPort]; !reported || uid != p.pod.UID {
-		u.problem(p.pod, p.pod.UID, ReasonAddressGone,
-			fmt.Sprintf("no address is free in subnet %s of node %s: the pod waits for one; "+
-				"one that another pod had is free after a minute", full, node))
+		u.problem(p.pod, p.pod.UID, reason, message)
 	}
 	u.waitingPods[node][p.PodPort] = p.pod.UID
 	if p.pod.Annotated != "" { // after a restart the claim would be believed
@@ -130,35 +132,13 @@ func (u *update) stopWaiting(node string, n cluster.PodPort) {
 }
 
 func (u *update) grantPod(p port, numbers []uint64) {
-	u.book.pods[p.PodPort] = &podLease{uid: p.pod.UID, node: p.pod.Node, numbers: numbers}
-	u.stopWaiting(p.pod.Node, p.PodPort)
-	net := subnet.Attachment(u.book.nodes[p.pod.Node].subnets, numbers, p.Interface)
-	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, p.PodPort, &net))
-}
-
-// patchPods writes what pods hold in every network, one patch a pod.
-func (u *update) patchPods() {
-	slices.SortFunc(u.patchedPods, comparePods)
-	for _, pod := range slices.Compact(u.patchedPods) {
-		networks, classic := map[string]annotation.PodNetwork{}, ""
-		for a := range pod.All() {
-			held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
-			if ok {
-				networks[a.Network.Entry(a.Interface)] = held
-			}
-			if ok && a.Interface == "" {
-				classic = annotation.MarshalPodClassic(held)
-			}
-		}
-		value := annotation.MarshalAttachments(networks)
-		if value == pod.Annotated && (pod.ClassicOK || classic == "") {
-			continue
-		}
-		p := Patch{Ref: pod.Ref(), UID: pod.UID, Found: pod.FoundNow()}
-		p.set(annotation.PodNetworks, pod.Annotated, value)
-		p.set(annotation.PodClassic, pod.Annotated, classic)
-		u.Patches = append(u.Patches, p)
+	u.book.pods[p.PodPort] = &podLease{uid: p.pod.UID, node: p.pod.Node, numbers: numbers, mac: p.asked.MAC}
+	if p.asked.MAC != (ipnet.MAC{}) {
+		u.macs[p.asked.MAC] = p.PodPort
 	}
+	u.stopWaiting(p.pod.Node, p.PodPort)
+	net := u.attachment(p, numbers)
+	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, p.PodPort, &net))
 }
 
 // claim grants a pod the very addresses ips, one in each pool.
@@ -180,18 +160,30 @@ func (l *nodeLease) claim(pod cluster.Name, ips []netip.Prefix) ([]uint64, error
 	return numbers, nil
 }
 
-// take grants a pod the next free address of each pool. When a subnet has none, full is that subnet and nothing is
+// fullError says which subnet has no address left.
+type fullError struct{ subnet netip.Prefix }
+
+// Error implements error.
+func (e fullError) Error() string { return "no address is free in subnet " + e.subnet.String() }
+
+// take grants a pod an address of each pool: the one that it asks for, or the next free one. With an error nothing is
 // granted.
-func (l *nodeLease) take(pod cluster.Name, freed *freedSet) (numbers []uint64, full netip.Prefix) {
-	for i, p := range l.pools {
-		n, ok := p.take(pod, freed)
-		if !ok {
+func (l *nodeLease) take(p port, freed *freedSet) (numbers []uint64, err error) {
+	for _, asked := range p.asked.IPs() {
+		inside := func(s netip.Prefix) bool { return s.Contains(asked.Addr()) }
+		if len(l.pools) > 0 && !slices.ContainsFunc(l.subnets, inside) {
+			return nil, fmt.Errorf("%s is in none of the subnets %v", asked.Addr(), l.subnets)
+		}
+	}
+	for i, pool := range l.pools {
+		n, err := pool.grant(p, freed)
+		if err != nil {
 			for j := range i {
 				l.pools[j].release(numbers[j])
 			}
-			return nil, p.subnet
+			return nil, err
 		}
 		numbers = append(numbers, n)
 	}
-	return numbers, netip.Prefix{}
+	return numbers, nil
 }

@@ -57,6 +57,24 @@ func FuzzParsePodNetworks(f *testing.F) {
 	})
 }
 
+func FuzzPodAttachments(f *testing.F) {
+	f.Add(`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03"},` +
+		`"shop.blue/net1":{"ip_addresses":["10.99.0.3/24","fd99::3/64"],"mac_address":"0a:58:0a:63:00:03",` +
+		`"routes":[{"dest":"10.99.0.0/16","nextHop":"10.99.0.1"}],"mtu":1300,"role":"secondary"},` +
+		`"shop.lan/net2":{"mac_address":"0a:58:0a:63:00:04","role":"secondary"}}`)
+	f.Fuzz(func(t *testing.T, value string) {
+		want, err := annotation.PodAttachments(value)
+		if err != nil || len(value) > 2000 { // a longer value may become one that is too long
+			return
+		}
+		text := annotation.MarshalAttachments(want)
+		got, err := annotation.PodAttachments(text)
+		if again := annotation.MarshalAttachments(got); err != nil || again != text {
+			t.Errorf("%q marshals to %q and then to %q, %v", value, text, again, err)
+		}
+	})
+}
+
 func FuzzParseServiceHealthCheck(f *testing.F) {
 	f.Add(`{"interval":1,"timeout":2,"successes":3,"failures":4}`)
 	f.Add(`{"interval":null} {}`)

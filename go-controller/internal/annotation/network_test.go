@@ -2,6 +2,7 @@ package annotation_test
 
 import (
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,61 @@ func TestSeveralNetworks(t *testing.T) {
 	}
 	if got := annotation.PodNetworksIn(v, names.Own); len(got) != 1 || !slices.Equal(got[""].IPs, own.IPs) {
 		t.Errorf("in the cluster's own network: %+v", got)
+	}
+}
+
+// An attachment to another network may have no addresses, routes to the network, and an MTU.
+func TestFurtherAttachments(t *testing.T) {
+	own := annotation.PodNetwork{IPs: prefixes("10.244.1.3/24"), MAC: mac, Gateways: addrs("10.244.1.1")}
+	blue := annotation.PodNetwork{IPs: prefixes("10.99.0.3/24", "fd99::3/64"), MAC: mac, MTU: 1300,
+		Routes: []annotation.Route{{Dest: netip.MustParsePrefix("10.99.0.0/16"), NextHop: addrs("10.99.0.1")[0]}}}
+	lan := annotation.PodNetwork{MAC: mac}
+	want := map[string]annotation.PodNetwork{"default": own, "shop.blue/net1": blue, "shop.lan/net2": lan}
+	v := annotation.MarshalAttachments(want)
+	text := strings.TrimSuffix(annotation.MarshalPodNetworks(own), "}") +
+		`,"shop.blue/net1":{"ip_addresses":["10.99.0.3/24","fd99::3/64"],"mac_address":"0a:58:0a:f4:01:03",` +
+		`"routes":[{"dest":"10.99.0.0/16","nextHop":"10.99.0.1"}],"mtu":1300,"role":"secondary"},` +
+		`"shop.lan/net2":{"mac_address":"0a:58:0a:f4:01:03","role":"secondary"}}`
+	if v != text {
+		t.Errorf("\n got %s\nwant %s", v, text)
+	}
+	if got, err := annotation.PodAttachments(v); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if got := annotation.PodNetworksIn(v, "shop.lan"); len(got) != 1 || got["net2"].MAC != mac {
+		t.Errorf("in shop.lan: %+v, want net2 alone", got)
+	}
+	if got, err := annotation.PodAttachments(""); err != nil || len(got) != 0 {
+		t.Errorf("no annotation: %+v, %v", got, err)
+	}
+}
+
+// What an attachment can't have is refused, with an error that names its entry.
+func TestFurtherAttachmentsRefused(t *testing.T) {
+	for entry, want := range map[string]string{
+		`"x/net1":{}`:                 `entry "x/net1": mac_address: "" is not an Ethernet address`,
+		`"x":{"mac_address":"MAC"}`:   `entry "x": ip_addresses: the list is empty`,
+		`"x/net1":{"ip_addresses":7}`: `entry "x/net1": JSON of another form (number out of place)`,
+		`"x/net1":7`:                  `entry "x/net1": JSON of another form (number out of place)`,
+		`"x/net1":{"mac_address":"MAC","ip_addresses":["10.0.0.1"]}`:              `"10.0.0.1" is not a CIDR`,
+		`"x/net1":{"mac_address":"MAC","mtu":575}`:                                "mtu: 575: want 576 to 65535 bytes",
+		`"x/net1":{"mac_address":"MAC","mtu":-1}`:                                 "mtu: -1: want 576 to 65535 bytes",
+		`"x/net1":{"mac_address":"MAC","mtu":65536}`:                              "mtu: 65536: want 576 to 65535 bytes",
+		`"x/net1":{"mac_address":"MAC","mtu":1279,"ip_addresses":["fd99::3/64"]}`: "mtu: 1279: want 1280 to 65535",
+		`"x/net1":{"mac_address":"MAC","mtu":1e9}`:                                "out of place",
+		`"x/net1":{"mac_address":"MAC","routes":[{"dest":"10.0.0.0/8"}]}`:         "want a CIDR and an IP address",
+	} {
+		v := "{" + strings.ReplaceAll(entry, "MAC", mac.String()) + "}"
+		got, err := annotation.PodAttachments(v)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want an error about %q", v, got, err, want)
+		}
+	}
+	for _, mtu := range []int{0, 576, 1280, 9000, 65535} {
+		v := annotation.MarshalAttachments(map[string]annotation.PodNetwork{"x/net1": {MAC: mac, MTU: mtu}})
+		if got, ok, err := annotation.PodNetworkIn(v, "x/net1"); !ok || err != nil || got.MTU != mtu {
+			t.Errorf("MTU %d: %v, %v, %v", mtu, got, ok, err)
+		}
 	}
 }
 

@@ -2,9 +2,12 @@ package annotation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -24,22 +27,37 @@ type Route struct {
 
 // PodNetwork is a pod's attachment to a network.
 type PodNetwork struct {
-	IPs      []netip.Prefix // addresses with the node subnet's prefix length, one per family, IPv4 first
+	IPs      []netip.Prefix // addresses with the subnet's prefix length, one per family, IPv4 first
 	MAC      ipnet.MAC
 	Gateways []netip.Addr // the default gateway of each family, in the order of IPs
 	Routes   []Route
+	MTU      int // in bytes; 0 is the MTU of the node's other pods
+	// Physical is the network outside that the node's ovn-bridge-mappings must have for the interface; "" for none.
+	Physical string
+	// Waiting says why there is no attachment yet; "" when there is one. The pod does not start before.
+	Waiting string
 }
+
+// The least MTU of an interface, without and with IPv6 (RFC 791, RFC 8200), and the largest.
+const (
+	MinMTU     = 576
+	MinMTUIPv6 = 1280
+	MaxMTU     = 65535
+)
 
 // podNetworkJSON is the wire form. Readers of the older form find a single-stack pod's lists repeated in ip_address
 // and gateway_ip.
 type podNetworkJSON struct {
-	IPs       []string `json:"ip_addresses"`
-	MAC       string   `json:"mac_address"`
+	IPs       []string `json:"ip_addresses,omitempty"`
+	MAC       string   `json:"mac_address,omitempty"`
 	Gateways  []string `json:"gateway_ips,omitempty"`
 	Routes    []Route  `json:"routes,omitempty"`
 	IPAddress string   `json:"ip_address,omitempty"`
 	GatewayIP string   `json:"gateway_ip,omitempty"`
+	MTU       int      `json:"mtu,omitempty"`
+	Physical  string   `json:"physical_network,omitempty"`
 	Role      string   `json:"role,omitempty"`
+	Waiting   string   `json:"waiting,omitempty"`
 }
 
 type podClassicJSON struct {
@@ -64,41 +82,85 @@ func PodNetworksIn(value string, network names.Network) map[string]PodNetwork {
 	out := map[string]PodNetwork{}
 	all, _ := entries(value, podNetworksExample)
 	for key, raw := range all {
-		var j podNetworkJSON
 		in, iface := names.EntryOf(key)
-		if in != network || json.Unmarshal(raw, &j) != nil {
+		if in != network {
 			continue
 		}
-		if n, err := j.podNetwork(); err == nil {
+		if n, err := attachment(key, raw); err == nil && n.Waiting == "" {
 			out[iface] = n
 		}
 	}
 	return out
 }
 
-// PodNetworkIn reads the attachment of a key in a pod-networks annotation; ok is false when there is no entry. For
-// errors see NodeSubnetsIn.
-func PodNetworkIn(value, key string) (n PodNetwork, ok bool, err error) {
-	var j podNetworkJSON
-	if ok, err = entry(value, key, podNetworksExample, &j); ok {
-		n, err = j.podNetwork()
-	}
+// PodAttachments reads all attachments, by key. It is an error that one is not there yet. For errors see NodeSubnetsIn.
+func PodAttachments(value string) (map[string]PodNetwork, error) {
+	all, err := entries(value, podNetworksExample)
 	if err != nil {
-		return PodNetwork{}, false, refused(PodNetworks, value, err)
+		return nil, refused(PodNetworks, value, err)
 	}
-	return n, ok, nil
+	out := make(map[string]PodNetwork, len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out[key], err = attachment(key, all[key])
+		if out[key].Waiting != "" {
+			err = errors.New(out[key].Waiting)
+		}
+		if err != nil {
+			return nil, refused(PodNetworks, value, fmt.Errorf("entry %q: %w", brief(key), err))
+		}
+	}
+	return out, nil
 }
 
-func (j podNetworkJSON) podNetwork() (PodNetwork, error) {
+// PodNetworkIn reads the attachment of a key in a pod-networks annotation; ok is false when there is no entry, or one
+// that says why there is no attachment. For errors see NodeSubnetsIn.
+func PodNetworkIn(value, key string) (n PodNetwork, ok bool, err error) {
+	n, ok, _, err = PodNetworkAmong(value, key)
+	return n, ok, err
+}
+
+// PodNetworkAmong is PodNetworkIn, and tells how many entries of other keys there are.
+func PodNetworkAmong(value, key string) (n PodNetwork, ok bool, others int, err error) {
+	all, err := entries(value, podNetworksExample)
+	others = len(all)
+	if raw, is := all[key]; is {
+		others = others - 1
+		n, err = attachment(key, raw)
+		ok = n.Waiting == ""
+	}
+	if err != nil {
+		return PodNetwork{}, false, 0, refused(PodNetworks, value, err)
+	}
+	return n, ok, others, nil
+}
+
+// attachment reads the entry of a key. Only the interface that Kubernetes itself asks for, "", must have an address:
+// other networks may have no subnets.
+func attachment(key string, raw json.RawMessage) (PodNetwork, error) {
+	var j podNetworkJSON
+	if err := json.Unmarshal(raw, &j); err != nil {
+		return PodNetwork{}, malformed(err, podNetworksExample)
+	}
+	_, iface := names.EntryOf(key)
+	return j.podNetwork(iface == "")
+}
+
+func (j podNetworkJSON) podNetwork(addressed bool) (PodNetwork, error) {
+	if j.Waiting != "" && !addressed {
+		return PodNetwork{Waiting: brief(j.Waiting)}, nil
+	}
 	if len(j.IPs) == 0 && j.IPAddress != "" {
 		j.IPs = []string{j.IPAddress}
 	}
 	if len(j.Gateways) == 0 && j.GatewayIP != "" {
 		j.Gateways = []string{j.GatewayIP}
 	}
-	n := PodNetwork{Routes: j.Routes}
+	n := PodNetwork{Routes: j.Routes, MTU: j.MTU, Physical: j.Physical}
 	var err error
-	if n.IPs, err = prefixes(j.IPs); err != nil {
+	if len(j.IPs) > 0 || addressed {
+		n.IPs, err = prefixes(j.IPs)
+	}
+	if err != nil {
 		return PodNetwork{}, fmt.Errorf("ip_addresses: %w", err)
 	}
 	hw, err := net.ParseMAC(j.MAC)
@@ -118,7 +180,24 @@ func (j podNetworkJSON) podNetwork() (PodNetwork, error) {
 			return PodNetwork{}, fmt.Errorf("routes: dest %q, nextHop %q: want a CIDR and an IP address", r.Dest, r.NextHop)
 		}
 	}
+	if err := n.checkMTU(); err != nil {
+		return PodNetwork{}, err
+	}
 	return n, nil
+}
+
+// checkMTU is why an interface with these addresses can't have the MTU.
+func (n PodNetwork) checkMTU() error {
+	least := MinMTU
+	for _, p := range n.IPs {
+		if p.Addr().Is6() {
+			least = MinMTUIPv6
+		}
+	}
+	if n.MTU != 0 && (n.MTU < least || n.MTU > MaxMTU) {
+		return fmt.Errorf("mtu: %d: want %d to %d bytes", n.MTU, least, MaxMTU)
+	}
+	return nil
 }
 
 // plainAddr reports whether a means the same on every host: it has no zone and is not IPv4-mapped.
@@ -143,7 +222,11 @@ func MarshalAttachments(nets map[string]PodNetwork) string {
 
 // wire is the wire form of an attachment.
 func (n PodNetwork) wire() podNetworkJSON {
-	j := podNetworkJSON{MAC: n.MAC.String(), Routes: n.Routes, Role: "primary"}
+	if n.Waiting != "" {
+		return podNetworkJSON{Waiting: brief(n.Waiting)}
+	}
+	j := podNetworkJSON{MAC: n.MAC.String(), Routes: n.Routes, MTU: n.MTU, Physical: n.Physical,
+		Role: "primary"}
 	if len(n.Gateways) == 0 {
 		j.Role = "secondary" // the pod's default routes lead elsewhere
 	}

@@ -19,6 +19,7 @@ const (
 	KindNetworkPolicy Kind = "NetworkPolicy"
 
 	KindClusterNetworkPolicy Kind = "ClusterNetworkPolicy"
+	KindNetworkDefinition    Kind = "NetworkAttachmentDefinition"
 )
 
 // The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
@@ -49,6 +50,7 @@ func Kinds() []KindInfo {
 		{KindServiceCIDR, false, func(s *State) table { return byName(s.ServiceCIDRs) }},
 		{KindNetworkPolicy, true, func(s *State) table { return byNamespace(s.NetworkPolicies) }},
 		{KindClusterNetworkPolicy, false, func(s *State) table { return byName(s.ClusterNetworkPolicies) }},
+		{KindNetworkDefinition, true, func(s *State) table { return byNamespace(s.NetworkDefinitions) }},
 	}
 }
 

@@ -12,12 +12,30 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Network is a network of pods: a subnet and a switch for each node, joined by a distributed router. Networks may have
-// the same subnets.
+// Topology is how a network connects pods.
+type Topology int
+
+// The topologies.
+const (
+	Layer3   Topology = iota // a subnet and a switch for each node, joined by a distributed router
+	Layer2                   // one switch for the pods of all nodes
+	Localnet                 // the same, which is also joined to a network outside, through a bridge of each node
+)
+
+// String is how users write the topology.
+func (t Topology) String() string { return [...]string{"layer3", "layer2", "localnet"}[t] }
+
+// Network is a network of pods. Networks may have the same subnets.
 type Network struct {
-	Name        names.Network
-	Subnets     []config.ClusterSubnet // of which each node gets one per family
-	JoinSubnets []netip.Prefix         // of the switch between its routers, IPv4 first
+	Name     names.Network
+	Topology Topology
+	// Subnets is of what each node gets one per family; of other topologies than Layer3, what pods get addresses of. A
+	// network of those may have none: its pods then have the addresses that they ask for.
+	Subnets     []config.ClusterSubnet
+	Excluded    []netip.Prefix // of Subnets: what no pod gets
+	JoinSubnets []netip.Prefix // of the switch between its routers, IPv4 first; none for a network with one router
+	MTU         int            // bytes, of the pods' interfaces; 0 for what the cluster's own network has
+	Physical    Physical       // Localnet: the network outside
 	// Hosts is true when nodes themselves are in the network: each has a management port. The commands that set up nodes
 	// by hand find this network by the marks on its router.
 	Hosts    bool
@@ -27,6 +45,19 @@ type Network struct {
 	RouterUUID string
 }
 
+// Physical is a network outside that a Localnet network is joined to.
+type Physical struct {
+	Name string // as ovn-bridge-mappings of the nodes has it
+	VLAN int    // the tag of its frames, 1 to 4094; 0 for none
+}
+
+// Equal is true when m says the same, apart from RouterUUID.
+func (n *Network) Equal(m *Network) bool {
+	return n.Name == m.Name && n.Topology == m.Topology && slices.Equal(n.Subnets, m.Subnets) &&
+		slices.Equal(n.Excluded, m.Excluded) && slices.Equal(n.JoinSubnets, m.JoinSubnets) && n.MTU == m.MTU &&
+		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services
+}
+
 // ownNetwork is the cluster's own network.
 func ownNetwork(c config.Cluster) *Network {
 	join := slices.DeleteFunc(slices.Clone(c.JoinSubnets), func(p netip.Prefix) bool {
@@ -34,6 +65,14 @@ func ownNetwork(c config.Cluster) *Network {
 	})
 	ipnet.Sort(join)
 	return &Network{Name: names.Own, Subnets: c.Subnets, JoinSubnets: join, Hosts: true, Services: true}
+}
+
+// SwitchRow is the UUID of the row of the switch that the network has for a node, in the table of logical switches.
+func (n *Network) SwitchRow(table string, node *Node) string {
+	if n.Topology == Layer3 {
+		return names.NodeRow(table, n.Name.Owner(node.Name), names.RoleSwitch, node.UID)
+	}
+	return names.RowUUID(table, names.KindCluster, n.Name.Owner(names.ClusterOwner), names.RoleSwitch, "")
 }
 
 // RouterRow is the UUID of the row of the network's distributed router in the table of logical routers.
@@ -46,6 +85,33 @@ func (n *Network) RouterRow(table string) string {
 type Attachment struct {
 	Network   names.Network
 	Interface string // its name in the pod; "" for the interface that Kubernetes itself asks for
+	Asked     Asked
+}
+
+// Asked is what a pod asks for instead of what would be granted; nothing where a field is not valid, or zero. An
+// address with its full length is in whatever subnet the network has.
+type Asked struct {
+	IPv4, IPv6 netip.Prefix
+	MAC        ipnet.MAC
+	Unserved   string // a field of the request that is not served in a network of this cluster
+}
+
+// IPs lists the addresses that are asked for, IPv4 first.
+func (a Asked) IPs() (out []netip.Prefix) {
+	for _, p := range []netip.Prefix{a.IPv4, a.IPv6} {
+		if p.IsValid() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Of is the address of a family that is asked for.
+func (a Asked) Of(is4 bool) netip.Prefix {
+	if is4 {
+		return a.IPv4
+	}
+	return a.IPv6
 }
 
 // Key is the key of the attachment's entry in the annotation of the pod.
@@ -78,11 +144,17 @@ type Grants struct {
 	PodNetworks map[PodPort]annotation.PodNetwork
 }
 
-// AddNetwork adds a network, before there is any object.
+// AddNetwork adds a network in which nothing is granted.
 func (s *State) AddNetwork(n *Network) {
 	s.Networks[n.Name] = n
 	s.grants[n.Name] = &Grants{NodeSubnets: map[string][]netip.Prefix{}, JoinAddrs: map[string][]netip.Prefix{},
 		PodNetworks: map[PodPort]annotation.PodNetwork{}}
+}
+
+// removeNetwork removes a network, and what was granted in it.
+func (s *State) removeNetwork(n names.Network) {
+	delete(s.Networks, n)
+	delete(s.grants, n)
 }
 
 // In is what was granted in a network: nothing in one that is not there. The caller must not change it.

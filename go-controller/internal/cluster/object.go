@@ -122,7 +122,9 @@ type Pod struct {
 	Labels      Labels
 	Ports       NamedPorts
 	Bandwidth   Bandwidth
-	Attachments []Attachment // to networks besides the cluster's own
+	Attachments []Attachment // to networks besides the cluster's own; the pod asks for them
+	Refused     string       // why what the pod asks for can't be read: it does not start until that is right
+	StatusOK    bool         // the pod has the annotation network-status, whoever wrote it
 	Annotated   string       // pod-networks annotation; "" when absent
 	ClassicOK   bool         // the classic `ovn` annotation says the same as Annotated
 	Found       Found        // without annotations that follow from Annotated: see FoundNow
@@ -139,7 +141,8 @@ func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
 	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Ports == q.Ports && p.Bandwidth == q.Bandwidth &&
 		p.Created == q.Created && p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK &&
-		slices.Equal(p.Attachments, q.Attachments) && p.Found.Equal(q.Found)
+		slices.Equal(p.Attachments, q.Attachments) && p.Refused == q.Refused && p.StatusOK == q.StatusOK &&
+		p.Found.Equal(q.Found)
 }
 
 // SamePlace is true when q is the same pod on the same node in the same stage of life, whatever its annotations say.
@@ -153,8 +156,8 @@ func (p *Pod) WantsNetwork() bool { return p.Node != "" && !p.HostNetwork && !p.
 
 // SamePodNetwork is true when two attachments are the same.
 func SamePodNetwork(a, b annotation.PodNetwork) bool {
-	return a.MAC == b.MAC && slices.Equal(a.IPs, b.IPs) && slices.Equal(a.Gateways, b.Gateways) &&
-		slices.Equal(a.Routes, b.Routes)
+	return a.MAC == b.MAC && a.MTU == b.MTU && slices.Equal(a.IPs, b.IPs) && slices.Equal(a.Gateways, b.Gateways) &&
+		slices.Equal(a.Routes, b.Routes) && a.Physical == b.Physical && a.Waiting == b.Waiting
 }
 
 // PodAddrs is the addresses of a pod's attachment, without prefix lengths.

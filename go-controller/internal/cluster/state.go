@@ -33,6 +33,7 @@ type State struct {
 
 	NetworkPolicies        map[Name]*NetworkPolicy
 	ClusterNetworkPolicies map[string]*TieredPolicy
+	NetworkDefinitions     map[Name]*NetworkDefinition
 
 	*Grants // in the cluster's own network
 
@@ -42,6 +43,7 @@ type State struct {
 	byKind  map[Kind][]Index // the indexes that depend on a kind
 
 	podsByNode      NameSets[string]
+	podsByNetwork   NameSets[names.Network] // other than the cluster's own
 	slicesByService NameSets[Name]
 }
 
@@ -64,12 +66,14 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		ServiceCIDRs:           map[string]*ServiceCIDR{},
 		NetworkPolicies:        map[Name]*NetworkPolicy{},
 		ClusterNetworkPolicies: map[string]*TieredPolicy{},
+		NetworkDefinitions:     map[Name]*NetworkDefinition{},
 		Networks:               map[names.Network]*Network{},
 		grants:                 map[names.Network]*Grants{},
 		tables:                 map[Kind]table{},
 		indexes:                map[reflect.Type]Index{},
 		byKind:                 map[Kind][]Index{},
 		podsByNode:             NameSets[string]{},
+		podsByNetwork:          NameSets[names.Network]{},
 		slicesByService:        NameSets[Name]{},
 	}
 	s.AddNetwork(ownNetwork(c))
@@ -144,6 +148,9 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		s.place(old, false)
 		t.put(e.Ref.Name, e.New)
 		s.place(e.New, true)
+		if was, is := asDefinition(old), asDefinition(e.New); was != nil || is != nil {
+			s.define(was, is)
+		}
 	}), true
 }
 
@@ -161,12 +168,15 @@ func (s *State) change(r Ref, granted bool, alter func()) Change {
 	return c
 }
 
-// place adds an object to podsByNode or slicesByService, or removes it.
+// place adds an object to podsByNode, podsByNetwork or slicesByService, or removes it.
 func (s *State) place(o Object, in bool) {
 	switch o := o.(type) {
 	case *Pod:
 		if o.Node != "" {
 			s.podsByNode.Put(o.Node, o.Name, in)
+		}
+		for _, a := range o.Attachments {
+			s.podsByNetwork.Put(a.Network, o.Name, in)
 		}
 	case *EndpointSlice:
 		if o.Service != "" {

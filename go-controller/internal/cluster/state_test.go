@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"net/netip"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -81,12 +82,6 @@ func endpoint(e cluster.Endpoint) []cluster.Endpoint { return []cluster.Endpoint
 
 // differing lists objects by kind; no two of them are equal.
 func differing() map[string][]cluster.Object {
-	net := annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}, MAC: ipnet.MAC{1},
-		Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
-	otherMAC, otherGW, otherRoutes := net, net, net
-	otherMAC.MAC = ipnet.MAC{2}
-	otherGW.Gateways = nil
-	otherRoutes.Routes = []annotation.Route{{}}
 	subnet := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
 	ip := []netip.Addr{netip.MustParseAddr("10.96.0.1")}
 	n := name("d", "x")
@@ -197,6 +192,28 @@ func TestIndexes(t *testing.T) {
 	}
 	if n := len(s.SlicesOf(name("b", "web"))); n != 0 {
 		t.Errorf("%d slices of b/web, want 0", n)
+	}
+}
+
+// Attachments that differ in any field are not the same.
+func TestSamePodNetwork(t *testing.T) {
+	same := annotation.PodNetwork{IPs: []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}, MAC: ipnet.MAC{1},
+		Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
+	others := []annotation.PodNetwork{same, same, same, same, same, same, same}
+	others[0].MAC = ipnet.MAC{2}
+	others[1].Gateways = nil
+	others[2].Routes = []annotation.Route{{}}
+	others[3].MTU = 1300
+	others[4].IPs = nil
+	others[6].Physical = "lan"
+	others[5].Waiting = "there is no network"
+	for _, other := range others {
+		if cluster.SamePodNetwork(same, other) || !cluster.SamePodNetwork(other, other) {
+			t.Errorf("%+v and %+v", same, other)
+		}
+	}
+	if n := reflect.TypeFor[annotation.PodNetwork]().NumField(); n != len(others) {
+		t.Errorf("an attachment has %d fields, %d are compared", n, len(others))
 	}
 }
 

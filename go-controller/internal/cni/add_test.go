@@ -93,7 +93,7 @@ func TestAddCheckDel(t *testing.T) {
 	a.as(protocol.Del).after(result).succeed(t)
 	a.as(protocol.Del).after(json.RawMessage("{}")).succeed(t)
 	a.as(protocol.Del).after(json.RawMessage("null")).succeed(t)
-	never := add(pod{"never", "uid-never", nil, nil}, idB, "")
+	never := add(pod{name: "never", uid: "uid-never"}, idB, "")
 	never.as(protocol.Del).succeed(t)
 	never.args = ""
 	never.as(protocol.Del).succeed(t)

@@ -112,7 +112,7 @@ func TestChainWithBandwidth(t *testing.T) {
 	b := newBed(t, 20*time.Second)
 	b.startOVN(t, true)
 	other := pod{"other", "uid-other", []string{"10.128.2.9/23", "fd01:0:0:1::9/64"},
-		[]string{"10.128.2.1", "fd01:0:0:1::1"}}
+		[]string{"10.128.2.1", "fd01:0:0:1::1"}, nil}
 	for _, p := range []pod{web(), other} {
 		logicalPort(t, p)
 		b.create(t, p, true)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -172,6 +173,7 @@ type pod struct {
 	name, uid string
 	ips       []string
 	gateways  []string
+	further   map[string]annotation.PodNetwork // attachments to other networks, by key
 }
 
 func (p pod) network() annotation.PodNetwork {
@@ -186,10 +188,17 @@ func (p pod) network() annotation.PodNetwork {
 	return n
 }
 
+// annotation is what the master writes for the pod.
+func (p pod) annotation() string {
+	all := map[string]annotation.PodNetwork{"default": p.network()}
+	maps.Copy(all, p.further)
+	return annotation.MarshalAttachments(all)
+}
+
 // numbered is the i-th of several pods, with addresses of its own.
 func numbered(i int) pod {
 	return pod{fmt.Sprint("p", i), fmt.Sprint("uid", i), []string{fmt.Sprintf("10.128.2.%d/23", 10+i),
-		fmt.Sprintf("fd01:0:0:1::%x/64", 10+i)}, []string{"10.128.2.1", "fd01:0:0:1::1"}}
+		fmt.Sprintf("fd01:0:0:1::%x/64", 10+i)}, []string{"10.128.2.1", "fd01:0:0:1::1"}, nil}
 }
 
 // object is the annotated pod.
@@ -197,14 +206,15 @@ func (p pod) object() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: p.name, UID: types.UID(p.uid),
-			Annotations: map[string]string{annotation.PodNetworks: annotation.MarshalPodNetworks(p.network())},
+			Annotations: map[string]string{annotation.PodNetworks: p.annotation()},
 		},
 		Spec: corev1.PodSpec{NodeName: nodeName},
 	}
 }
 
 func web() pod {
-	return pod{"web", "uid-web", []string{"10.128.2.3/23", "fd01:0:0:1::3/64"}, []string{"10.128.2.1", "fd01:0:0:1::1"}}
+	return pod{"web", "uid-web", []string{"10.128.2.3/23", "fd01:0:0:1::3/64"}, []string{"10.128.2.1", "fd01:0:0:1::1"},
+		nil}
 }
 
 // create creates the pod, with its annotations if annotate is set.

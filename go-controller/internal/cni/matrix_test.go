@@ -14,6 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -68,6 +69,7 @@ func states() []state {
 type attachment struct {
 	t    *testing.T
 	bed  *bed
+	pod  pod
 	lib  *libcni.CNIConfig
 	list *libcni.NetworkConfigList
 	rt   *libcni.RuntimeConf
@@ -75,7 +77,7 @@ type attachment struct {
 	newer *libcni.RuntimeConf
 }
 
-func newAttachment(t *testing.T, b *bed, version string, n int) *attachment {
+func newAttachment(t *testing.T, b *bed, p pod, version string, n int) *attachment {
 	t.Helper()
 	list, err := libcni.ConfListFromBytes([]byte(`{"cniVersion":"` + version +
 		`","name":"ovn-kubernetes","plugins":[{"type":"ovn_cni","socket":"` + socket + `"}]}`))
@@ -83,7 +85,7 @@ func newAttachment(t *testing.T, b *bed, version string, n int) *attachment {
 		t.Fatal(err)
 	}
 	lib := libcni.NewCNIConfigWithCacheDir([]string{testkit.ProgramDir}, "/run/cache", nil)
-	return &attachment{t: t, bed: b, lib: lib, list: list, rt: runtimeConf(t, fmt.Sprintf("%04d-of-the-matrix", n),
+	return &attachment{t: t, bed: b, pod: p, lib: lib, list: list, rt: runtimeConf(t, fmt.Sprintf("%04d-of-the-matrix", n),
 		fmt.Sprintf("m%d", n))}
 }
 
@@ -108,10 +110,16 @@ func (a *attachment) added() { a.t.Helper(); a.addTo(a.rt) }
 // half makes what an agent leaves behind that is killed before it adds the port.
 func (a *attachment) half() {
 	a.t.Helper()
-	spec := podif.Spec{ID: a.rt.ContainerID, Netns: a.rt.NetNS, IfName: "eth0", Network: web().network(),
-		MTU: 1442, Userspace: true}
-	if _, err := podif.Add(spec, func(string) {}); err != nil {
-		a.t.Fatalf("entering the state: %v", err)
+	specs := []podif.Spec{{ID: a.rt.ContainerID, IfName: "eth0", Network: a.pod.network()}}
+	for key, n := range a.pod.further {
+		_, iface := names.EntryOf(key)
+		specs = append(specs, podif.Spec{ID: names.AttachmentID(a.rt.ContainerID, iface), IfName: iface, Network: n})
+	}
+	for _, spec := range specs {
+		spec.Netns, spec.MTU, spec.Userspace = a.rt.NetNS, 1442, true
+		if _, err := podif.Add(spec, func(string) {}); err != nil {
+			a.t.Fatalf("entering the state: %v", err)
+		}
 	}
 }
 
@@ -197,7 +205,8 @@ func (a *attachment) gc(version string, want outcomes) {
 func (a *attachment) finish(gone bool) {
 	a.t.Helper()
 	a.bed.node.miss(nil)
-	if gone && strings.Contains(left(a.t), a.rt.ContainerID[:15]) {
+	// All names of its interfaces begin with these characters.
+	if gone && strings.Contains("\n"+left(a.t), "\n"+a.rt.ContainerID[:8]) {
 		a.t.Errorf("left on the node:\n%s", left(a.t))
 	}
 	if a.newer != nil {
@@ -222,14 +231,28 @@ func TestVerbVersionState(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return
 	}
+	matrix(t, web(), "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
+}
+
+// The same for a pod of three interfaces.
+func TestVerbStateOfFurtherInterfaces(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	matrix(t, tenant(), "1.1.0")
+}
+
+// matrix calls every verb in every state of a pod.
+func matrix(t *testing.T, p pod, versions ...string) {
+	t.Helper()
 	b := newBed(t, 20*time.Second)
 	b.node.hasty = true
 	b.startOVN(t, true)
-	logicalPort(t, web())
-	b.create(t, web(), true)
+	logicalPort(t, p)
+	b.create(t, p, true)
 	restart := func() { b.startServer(t, func(*server.Server) {}) } // runs until t ends, not a subtest
 	n := 0
-	for _, version := range []string{"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"} {
+	for _, version := range versions {
 		for _, s := range states() {
 			for verb, call := range map[string]func(*attachment){
 				"observe and DEL": func(a *attachment) {
@@ -241,7 +264,7 @@ func TestVerbVersionState(t *testing.T) {
 			} {
 				n++
 				t.Run(strings.Join([]string{verb, version, s.name}, ", "), func(t *testing.T) {
-					a := newAttachment(t, b, version, n)
+					a := newAttachment(t, b, p, version, n)
 					s.enter(a)
 					call(a)
 					if s.name == "no agent" {

@@ -2,10 +2,11 @@ package cni_test
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -18,7 +19,9 @@ func (b *bed) startOVN(t *testing.T, withController bool) {
 		nodeName,
 		"external_ids:ovn-encap-type=geneve", "external_ids:ovn-encap-ip=127.0.0.1",
 		"external_ids:ovn-bridge-datapath-type=netdev")
-	testkit.Run(t, "ovn-nbctl", "ls-add", "sw")
+	// ovn-northd must have written before a chassis registers. Its first transaction may fail otherwise, and it does not
+	// try again before the next change.
+	testkit.Run(t, "ovn-nbctl", "--timeout=20", "--wait=sb", "ls-add", "sw")
 	if withController {
 		startController(t)
 	}
@@ -37,17 +40,23 @@ func startController(t *testing.T) {
 	})
 }
 
-// logicalPort creates a pod's port in the Northbound database, as the master does.
+// logicalPort creates a pod's ports in the Northbound database, as the master does.
 func logicalPort(t *testing.T, p pod) {
 	t.Helper()
-	addresses := p.network().MAC.String()
-	for _, ip := range p.ips {
-		addresses += " " + netip.MustParsePrefix(ip).Addr().String()
+	create := func(port string, n annotation.PodNetwork) {
+		addresses := n.MAC.String()
+		for _, ip := range n.IPs {
+			addresses += " " + ip.Addr().String()
+		}
+		testkit.Run(t, "ovn-nbctl", "lsp-add", "sw", port, "--", "lsp-set-addresses", port, addresses, "--",
+			"lsp-set-port-security", port, addresses,
+			"--", "lsp-set-options", port, "requested-chassis="+nodeName, "iface-id-ver="+p.uid)
 	}
-	port := "default_" + p.name
-	testkit.Run(t, "ovn-nbctl", "lsp-add", "sw", port, "--", "lsp-set-addresses", port, addresses, "--",
-		"lsp-set-port-security", port, addresses,
-		"--", "lsp-set-options", port, "requested-chassis="+nodeName, "iface-id-ver="+p.uid)
+	create("default_"+p.name, p.network())
+	for key, n := range p.further {
+		network, iface := names.EntryOf(key)
+		create(network.LogicalPort("default", p.name, iface), n)
+	}
 }
 
 // isBound waits until the node's ovn-controller has claimed the pod's port.

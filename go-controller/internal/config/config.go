@@ -81,6 +81,8 @@ type Cluster struct {
 	Multitenant  bool // pods of different tenants don't reach each other; only the master needs it
 	ACLLogRate   int  // lines a second that an ACL may log on a node; 0 for no limit
 	Tunnels      Tunnels
+	// PhysicalNetworks is which networks outside pods may be joined to. Only the master needs it.
+	PhysicalNetworks []PhysicalNetwork
 }
 
 // Claims says what nodes may claim beyond what Kubernetes knows to be theirs. Only the master needs it.

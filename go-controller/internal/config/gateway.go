@@ -25,9 +25,6 @@ type Gateway struct {
 	NodeLabel NodeSelector   // the node is a gateway only if this accepts it; nil accepts every node
 }
 
-// maxVLAN is the highest VLAN id (IEEE 802.1Q).
-const maxVLAN = 4094
-
 // Validate returns an error for everything that is wrong, with the flag's name.
 func (g Gateway) Validate() error {
 	var errs []error
@@ -50,8 +47,8 @@ func (g Gateway) Validate() error {
 		errs = append(errs, fmt.Errorf("--gateway-mode %q: want %q, or nothing for a node that is no gateway",
 			g.Mode, annotation.GatewayShared))
 	}
-	if g.VLAN < 0 || g.VLAN > maxVLAN {
-		errs = append(errs, fmt.Errorf("--gateway-vlan-id %d: want 1 to %d, or 0 for none", g.VLAN, maxVLAN))
+	if g.VLAN < 0 || g.VLAN > LastVLAN {
+		errs = append(errs, fmt.Errorf("--gateway-vlan-id %d: want 1 to %d, or 0 for none", g.VLAN, LastVLAN))
 	}
 	seen := map[bool]bool{}
 	for _, a := range g.NextHops {

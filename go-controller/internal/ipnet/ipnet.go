@@ -2,6 +2,7 @@ package ipnet
 
 import (
 	"cmp"
+	"crypto/sha1"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -146,6 +147,14 @@ func MACFor(addrs []netip.Addr) MAC {
 		return MAC{}
 	}
 	return MACOf(addrs[0])
+}
+
+// MACOfText derives the MAC of an interface without an address from a text that no other interface has.
+func MACOfText(text string) MAC {
+	sum := sha1.Sum([]byte(text))
+	m := MAC{0x0a, 0x58}
+	copy(m[2:], sum[:])
+	return m
 }
 
 // LinkLocal derives the link-local address of an interface from its MAC (RFC 4291, appendix A).

@@ -8,6 +8,31 @@ type Network string
 // Own is the cluster's own network, which every pod is in.
 const Own Network = "default"
 
+// Defined is the network that a NetworkAttachmentDefinition of a namespace describes. A namespace has no dot in its
+// name (RFC 1123, label), so that no two have one network.
+func Defined(namespace, name string) Network { return Network(namespace + "." + name) }
+
+// Definition is the inverse of Defined; ok is false for another network.
+func (n Network) Definition() (namespace, name string, ok bool) { return strings.Cut(string(n), ".") }
+
+// SharedSwitch is the switch of a network that has one for the pods of all nodes.
+func (n Network) SharedSwitch() string { return n.within("_", "switch") }
+
+// Localnet is the port of that switch to the network outside.
+func (n Network) Localnet() string { return n.within("_", "localnet") }
+
+// Valid is true for the name of a network.
+func (n Network) Valid() bool {
+	for label := range strings.SplitSeq(string(n), ".") {
+		if label == "" || strings.Trim(label, "-") != label || strings.ContainsFunc(label, notInLabel) {
+			return false
+		}
+	}
+	return len(n) <= 253
+}
+
+func notInLabel(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' }
+
 // within is a name within the network: the name itself in the cluster's own network, and "<network><separator><name>"
 // in another. This is the only place that asks whether a network is the cluster's own.
 func (n Network) within(separator, name string) string {
@@ -61,9 +86,19 @@ func EntryOf(key string) (n Network, iface string) {
 	return Network(network), iface
 }
 
+// CanHave is true when a pod can have the interface in the network. The one that Kubernetes itself asks for, "", is
+// in the cluster's own network, and further ones are in others.
+func (n Network) CanHave(iface string) bool { return (n.within("/", "") == "") == (iface == "") }
+
 // AttachmentID identifies an interface of a container: the container's id, and the interface as in Entry. Neither
 // contains a slash.
 func AttachmentID(containerID, iface string) string { return at(containerID, iface) }
+
+// ContainerOf is the id of the container that an attachment is of.
+func ContainerOf(attachmentID string) string {
+	container, _, _ := strings.Cut(attachmentID, "/")
+	return container
+}
 
 func at(name, iface string) string {
 	if iface == "" {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -40,9 +42,31 @@ func TestNamesOfNetworks(t *testing.T) {
 		len(first) != 15 || !strings.HasPrefix(first, "01234567_") || names.HostVeth(first) != first {
 		t.Errorf("host veths %s, %s and %s", got, first, second)
 	}
+	for id, want := range map[string]string{container: container, container + "/net1": container} {
+		if got := names.ContainerOf(id); got != want || !names.MayBeVethOf(container, names.HostVeth(id)) ||
+			names.MayBeVethOf("1"+container, names.HostVeth(id)) {
+			t.Errorf("attachment %s: of container %s, want %s", id, got, want)
+		}
+	}
+	for iface, own := range map[string]bool{"": true, "net1": false} {
+		if names.Own.CanHave(iface) != own || blue.CanHave(iface) == own {
+			t.Errorf("interface %q: own %v, blue %v", iface, names.Own.CanHave(iface), blue.CanHave(iface))
+		}
+	}
 	for _, n := range []names.Network{names.Own, blue, "team.blue"} {
 		if got, name := names.NetworkOf(n.Owner("n1.example.com")); got != n || name != "n1.example.com" {
 			t.Errorf("the owner of %s: network %q, name %q", n, got, name)
+		}
+	}
+}
+
+// The name of a network is what Kubernetes takes for a DNS subdomain. Without "_" and "/" no name in OVN collides.
+func TestValidNetworks(t *testing.T) {
+	long := func(n int) names.Network { return names.Network(strings.Repeat("a", n)) }
+	for _, name := range []names.Network{"", "a", "blue", "shop.blue", "a-b.c-1", "1.2", "a_b", "a/b", "A", "é", "-a",
+		"a-", "a..b", ".a", "a.", "a.-b", "a b", "a\n", long(63), long(64), long(253), long(254)} {
+		if want := len(validation.IsDNS1123Subdomain(string(name))) == 0; name.Valid() != want {
+			t.Errorf("%q: valid %v, want %v", name, name.Valid(), want)
 		}
 	}
 }

@@ -129,6 +129,16 @@ func IsInterface(name string) bool {
 		!strings.ContainsAny(name, "/: \t\n\v\f\r")
 }
 
+// IsFurtherInterface is true for what can be the name of an interface of a pod beside eth0. The kernel has parameters
+// for all interfaces under the names all and default, and takes a % for a pattern.
+func IsFurtherInterface(name string) bool {
+	switch name {
+	case "lo", "eth0", "all", "default":
+		return false
+	}
+	return IsInterface(name) && !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' || c == '%' })
+}
+
 // ManagementInterface is the Linux name of the management port's internal
 // interface: "k8s-<node>" cut to 15 characters.
 func ManagementInterface(node string) string { return cut(ManagementPort(node)) }
@@ -141,7 +151,16 @@ func HostVeth(attachmentID string) string {
 		return cut(container)
 	}
 	sum := sha1.Sum([]byte(attachmentID))
-	return container[:min(len(container), 8)] + "_" + hex.EncodeToString(sum[:3])
+	return furtherVeths(container) + hex.EncodeToString(sum[:3])
+}
+
+// furtherVeths is how the host sides of a container's further interfaces begin.
+func furtherVeths(container string) string { return container[:min(len(container), 8)] + "_" }
+
+// MayBeVethOf tells whether the host side of an interface of the container may have the name. Containers whose ids
+// begin alike share the names of further interfaces.
+func MayBeVethOf(containerID, hostVeth string) bool {
+	return hostVeth == HostVeth(containerID) || strings.HasPrefix(hostVeth, furtherVeths(containerID))
 }
 
 func cut(s string) string {

@@ -11,12 +11,12 @@ const (
 	RoleJoinToRouter = "jtor"          // Cluster: join switch port to the router
 	RoleLBGroup      = "lb-group"      // Cluster: the load balancer group of all nodes; Zone: that of its nodes
 	RoleDiscard      = "discard"       // Cluster, with the range of ClusterIPs: what no load balancer took ends here
-	RoleSwitch       = "switch"        // Node: its logical switch
+	RoleSwitch       = "switch"        // Node: its logical switch; Cluster: the switch of a network that has one
 	RoleRouterToNode = "rtos"          // Node: router port to its switch
 	RoleNodeToRouter = "stor"          // Node: switch port to the router
 	RoleManagement   = "management"    // Node: its management port
 	RoleExternal     = "external"      // Gateway: the external switch
-	RoleLocalnet     = "localnet"      // Gateway: the external switch's port to the bridge
+	RoleLocalnet     = "localnet"      // Gateway, Cluster: the switch's port to the bridge
 	RoleRouterToOut  = "rtoe"          // Gateway: router port to the external switch
 	RoleOutToRouter  = "etor"          // Gateway: external switch port to the router
 	RoleToCluster    = "to-cluster"    // Gateway, with the cluster subnet: route of its router to the pods
@@ -31,7 +31,7 @@ const (
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out; NetworkPolicy: as RoleIngress
 	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP
 	RoleUnserved     = "unserved"      // Node: what is for a ClusterIP and got no backend
-	RoleSpoofGuard   = "spoof-guard"   // Node: the ACL that drops what only the network may send
+	RoleSpoofGuard   = "spoof-guard"   // Node, Cluster: the ACL that drops what only the network may send
 	RoleHairpin      = "hairpin"       // Node: what its own kernel gets back is not tracked twice
 	RolePort         = "port"          // Pod: its logical switch port
 	RoleIngressLimit = "ingress-limit" // Pod: the limit of what it receives

@@ -24,6 +24,7 @@ func smallCluster() config.Cluster {
 	c.JoinSubnets = []netip.Prefix{netip.MustParsePrefix("100.64.1.0/29"), netip.MustParsePrefix("fd98::/64")}
 	c.Claims.GatewayCIDRs = []netip.Prefix{netip.MustParsePrefix("172.18.0.0/29"), netip.MustParsePrefix("fc00::/125")}
 	c.Claims.PinCIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/26")}
+	c.PhysicalNetworks = []config.PhysicalNetwork{{Name: "lan", First: 100, Last: 200}}
 	return c
 }
 
@@ -71,8 +72,10 @@ func (p *path) step() cluster.Event {
 		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.labels(),
 			Multicast: p.chance(40), Logging: p.logging(),
 			Tenant: []string{"", "", "ns0", "blue", cluster.GlobalTenant}[p.r.IntN(5)]}
-	case n < 67:
+	case n < 63:
 		o = p.pod()
+	case n < 67:
+		o = p.definition()
 	case n < 73:
 		o = p.policy()
 	case n < 75:
@@ -195,8 +198,8 @@ func (p *path) pod() cluster.Object {
 		pod.ClassicOK = p.chance(50)
 	case 7: // interfaces in another network come and go; one network is never there
 		all := []cluster.Attachment{{Network: "blue", Interface: "net1"}, {Network: "blue", Interface: "net2"},
-			{Network: "green", Interface: "net3"}}
-		pod.Attachments = all[:p.r.IntN(4)]
+			{Network: "green", Interface: "net3"}, p.request("net4"), p.request("net5")}
+		pod.Attachments = slices.Clone(all[:p.r.IntN(6)])
 	case 8:
 		pod.Labels = p.labels()
 	case 9:
@@ -320,6 +323,7 @@ func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 			return p.set(patch.Ref, &q), true
 		}
 		q.Annotated = patch.Annotations[annotation.PodNetworks]
+		q.StatusOK = q.StatusOK || patch.Annotations[annotation.NetworkStatus] != ""
 		net, err := annotation.ParsePodNetworks(q.Annotated)
 		q.ClassicOK = err == nil && patch.Annotations[annotation.PodClassic] == annotation.MarshalPodClassic(net)
 		return p.set(patch.Ref, &q), true

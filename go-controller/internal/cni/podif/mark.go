@@ -44,6 +44,20 @@ func Finish(id string) error {
 // Attachments lists the ids of the attachments that have a pair on this node. If an ADD ended before the pair was
 // marked, the list has the name of the node's end, which Remove accepts as an id.
 func Attachments() ([]string, error) {
+	return attachments(func(string, string) bool { return true })
+}
+
+// AttachmentsOf lists the attachments of a container, as Attachments does. A pair that was not marked may be that of
+// another container whose id begins alike.
+func AttachmentsOf(container string) ([]string, error) {
+	return attachments(func(id, name string) bool {
+		return names.ContainerOf(id) == container || id == "" && names.MayBeVethOf(container, name)
+	})
+}
+
+// attachments lists the attachments that want accepts: by id, "" for a pair that was not marked, and by the name of the
+// node's end.
+func attachments(want func(id, name string) bool) ([]string, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("listing interfaces: %w", err)
@@ -54,9 +68,44 @@ func Attachments() ([]string, error) {
 		if link.Type() != "veth" || a.Group != linkGroup {
 			continue
 		}
-		out = append(out, cmp.Or(strings.TrimPrefix(a.Alias, unfinished), a.Name))
+		if id := strings.TrimPrefix(a.Alias, unfinished); want(id, a.Name) {
+			out = append(out, cmp.Or(id, a.Name))
+		}
 	}
 	return out, nil
+}
+
+// Unfinished lists the attachments of a container whose ADD has ended before Finish. Its first pair tells: Add makes it
+// first, and Finish marks it first.
+func Unfinished(container string) ([]string, error) {
+	name := names.HostVeth(container)
+	link, err := netlink.LinkByName(name)
+	switch {
+	case item.IsAbsent(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for %s: %w", name, err)
+	case !belongs(link, container) || link.Attrs().Alias == container:
+		return nil, nil
+	}
+	return AttachmentsOf(container)
+}
+
+// Finished returns the node's end of an attachment that the runtime has its answer for; ok is false if there is none.
+func Finished(id string) (v Veth, ok bool, err error) {
+	name := names.HostVeth(id)
+	link, err := netlink.LinkByName(name)
+	switch {
+	case item.IsAbsent(err):
+		return v, false, nil
+	case err != nil:
+		return v, false, fmt.Errorf("looking for %s: %w", name, err)
+	case !belongs(link, id) || link.Attrs().Alias != id:
+		return v, false, nil
+	}
+	v.HostName = name
+	copy(v.HostMAC[:], link.Attrs().HardwareAddr)
+	return v, true, nil
 }
 
 // Remove removes the pair of an attachment. It is no error if there is none. It does not touch another owner's link of

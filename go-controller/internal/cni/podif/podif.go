@@ -175,6 +175,19 @@ func setUpHost(link netlink.Link) error {
 	return nil
 }
 
+// KeepUp brings the node's end up if it is not. When an interface is removed and made again at once, ovs-vswitchd may
+// write the flags of the former interface to the new one of its name, before it opens that one.
+func KeepUp(id string) error {
+	link, err := netlink.LinkByName(names.HostVeth(id))
+	if err != nil {
+		return fmt.Errorf("looking for %s: %w", names.HostVeth(id), err)
+	}
+	if link.Attrs().Flags&unix.IFF_UP != 0 {
+		return nil
+	}
+	return setUpHost(link)
+}
+
 // setUpPod configures the pod's end. It runs in the pod's namespace.
 func setUpPod(s Spec) error {
 	link, err := netlink.LinkByName(s.IfName)

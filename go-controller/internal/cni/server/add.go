@@ -5,19 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
-	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
-	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
-	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
-// add makes a container's interface, and returns the CNI result as JSON.
-func (s *Server) add(ctx context.Context, r request) (result json.RawMessage, err error) {
+// add makes a container's interfaces, and returns the CNI result as JSON. The result has only the interface that the
+// runtime asks for: runtimes take the pod's addresses from it.
+func (s *Server) add(ctx context.Context, r *request) (result json.RawMessage, err error) {
 	conf, prev, err := parseConf(r.Config)
 	if err != nil {
 		return nil, err
@@ -32,43 +31,29 @@ func (s *Server) add(ctx context.Context, r request) (result json.RawMessage, er
 		return nil, err
 	}
 	var pod local.Pod
-	var network annotation.PodNetwork
-	err = s.phase(PhaseAnnotation, func() (err error) { pod, network, err = s.awaitNetwork(ctx, r.in, ref); return err })
+	var networks []attached
+	err = s.phase(PhaseAnnotation, func() (err error) { pod, networks, err = s.awaitNetworks(ctx, r, ref); return err })
 	if err != nil {
 		return nil, err
 	}
-	ctx, release := s.whilePodLives(ctx, r.in, pod, network)
+	if err := s.checkMappings(ref, networks); err != nil {
+		return nil, err
+	}
+	ctx, release := s.whilePodLives(ctx, r, pod, networks)
 	defer release()
-	spec := podif.Spec{
-		ID: r.id, Netns: r.Netns, IfName: r.IfName,
-		Network: network, MTU: settings.MTU, Userspace: settings.Userspace,
-	}
-	var veth podif.Veth
-	err = s.phase(PhaseInterface, func() (err error) { veth, err = podif.Add(spec, s.reached); return err })
-	if err != nil {
-		return nil, interfaceError(ref, err)
-	}
-	if err = s.attach(ctx, ref, r.logicalPort(ref), pod.UID, spec); err == nil {
-		err = s.confirm(ctx, r.in, ref, pod, network)
+	ifaces := r.interfaces(ref, pod.UID, settings, networks)
+	if err = s.connect(ctx, r, ref, ifaces); err == nil {
+		err = s.confirm(ctx, r, ref, pod, networks)
 	}
 	if err == nil {
-		s.announce(spec)
-		result, err = marshalResult(conf.CNIVersion, addResult(conf, prev, spec, veth))
+		s.announce(ifaces)
+		result, err = marshalResult(conf.CNIVersion, addResult(conf, prev, ifaces[0].spec, ifaces[0].veth))
 	}
 	if err != nil {
-		s.undo(ctx, r.id)
+		s.undo(ctx, r.made)
 		return nil, err
 	}
 	return result, nil
-}
-
-// announce announces the pod's addresses to other hosts. A failure is no reason to refuse the pod, since OVN answers
-// requests for its MAC.
-func (s *Server) announce(spec podif.Spec) {
-	if err := podif.Announce(spec); err != nil {
-		s.Log.Warn("addresses of a pod not announced", "sandbox", spec.ID, "error", err)
-	}
-	s.reached(StepAnnounced)
 }
 
 // reached tells a test which step ADD has finished.
@@ -78,24 +63,30 @@ func (s *Server) reached(step string) {
 	}
 }
 
-// finish ends a successful ADD. It undoes the ADD if the runtime did not get the answer.
-func (s *Server) finish(ctx context.Context, id string, delivered bool) {
+// finish ends a successful ADD, which has made these attachments. It undoes the ADD if the runtime did not get the
+// answer.
+func (s *Server) finish(ctx context.Context, made []string, delivered bool) {
 	if !delivered {
-		s.undo(ctx, id)
+		s.undo(ctx, made)
 		return
 	}
 	s.reached(StepAnswered)
-	if err := podif.Finish(id); err != nil {
-		s.Log.Warn("interface of a container not marked as finished", "sandbox", id, "error", err)
+	for _, id := range made { // in their order, see podif.Unfinished
+		if err := podif.Finish(id); err != nil {
+			s.Log.Warn("interface of a container not marked as finished", "sandbox", id, "error", err)
+		}
 	}
 }
 
-// undo removes what an ADD made, even if ctx has ended.
-func (s *Server) undo(ctx context.Context, id string) {
+// undo removes the attachments that an ADD made, even if ctx has ended.
+func (s *Server) undo(ctx context.Context, made []string) {
+	if len(made) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	if err := s.remove(ctx, id); err != nil {
-		s.Log.Warn("undoing an ADD left something for DEL", "sandbox", id, "error", err)
+	if err := s.remove(ctx, made...); err != nil {
+		s.Log.Warn("undoing an ADD left something for DEL", "sandbox", made[0], "error", err)
 	}
 }
 
@@ -119,13 +110,11 @@ func (s *Server) settings(ctx context.Context) (Settings, error) {
 // recheck is how often a wait for the annotation looks again: other objects may decide whether it is valid.
 const recheck = time.Second
 
-// awaitNetwork waits until the pod that the runtime names has a valid annotation. It waits also while the annotation is
-// malformed or refused, since the master rewrites it.
-func (s *Server) awaitNetwork(
-	ctx context.Context, in cluster.Attachment, ref podRef,
-) (local.Pod, annotation.PodNetwork, error) {
+// awaitNetworks waits until the pod that the runtime names has a valid annotation. It waits also while the annotation
+// is malformed or refused, since the master rewrites it.
+func (s *Server) awaitNetworks(ctx context.Context, r *request, ref podRef) (local.Pod, []attached, error) {
 	var pod local.Pod
-	var network annotation.PodNetwork
+	var networks []attached
 	var missing string // what is still missing
 	seen, gone := false, false
 	look := func(p local.Pod, ok bool) bool {
@@ -147,7 +136,7 @@ func (s *Server) awaitNetwork(
 			missing = fmt.Sprintf("pod %s has no annotation %s yet; `ovnkube master` writes it: look whether it runs, "+
 				"and at the pod's events", ref, annotation.PodNetworks)
 		default:
-			if network, err = s.networkOf(ctx, in, p); err == nil {
+			if networks, err = s.networksOf(ctx, r, p); err == nil {
 				return true
 			}
 			missing = fmt.Sprintf("the annotation of pod %s is refused: %v; `ovnkube master` rewrites it: "+
@@ -170,7 +159,7 @@ func (s *Server) awaitNetwork(
 	if err != nil || gone {
 		err = cniError(protocol.CodeTryAgain, missing, "no address for pod %s", ref)
 	}
-	return pod, network, err
+	return pod, networks, err
 }
 
 // Why an ADD ends before the runtime has its answer.
@@ -182,7 +171,7 @@ var (
 // whilePodLives returns a context that also ends when the pod is deleted or gets another annotation. OVN will not set
 // up the port then, since the master removes it or gives it other addresses.
 func (s *Server) whilePodLives(
-	ctx context.Context, in cluster.Attachment, pod local.Pod, made annotation.PodNetwork,
+	ctx context.Context, r *request, pod local.Pod, made []attached,
 ) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watching := make(chan struct{})
@@ -194,8 +183,8 @@ func (s *Server) whilePodLives(
 				return true
 			}
 			cause = errNetworkChanged
-			now, ok, err := annotation.PodNetworkIn(p.Network, in.Key())
-			return !ok || err != nil || !cluster.SamePodNetwork(now, made)
+			now, err := r.attachments(p.Network)
+			return err != nil || !slices.EqualFunc(now, made, sameAttached)
 		}
 		if err := s.Pods.WaitPod(ctx, pod.Namespace, pod.Name, other); err == nil {
 			cancel(cause)
@@ -205,83 +194,4 @@ func (s *Server) whilePodLives(
 		cancel(nil)
 		<-watching
 	}
-}
-
-func interfaceError(ref podRef, err error) error {
-	e := cniError(protocol.CodeInterface, err.Error(), "making the interface of pod %s", ref)
-	switch {
-	case errors.Is(err, podif.ErrNetns):
-		e.Code = protocol.CodeInvalidEnv
-		e.Msg += ": CNI_NETNS can't be used"
-	case errors.Is(err, podif.ErrExists):
-		e.Code = protocol.CodeInvalidEnv
-		e.Msg += ": CNI_IFNAME is taken"
-	}
-	return e
-}
-
-// attach adds the interface to br-int and waits for its flows.
-func (s *Server) attach(ctx context.Context, ref podRef, logicalPort, uid string, spec podif.Spec) error {
-	port := hostplan.PodPort(logicalPort, uid, spec.ID, spec.Network)
-	err := s.phase(PhasePort, func() error {
-		settled, release := graceful(ctx, settleTimeout)
-		defer release()
-		return s.Switch.AddPodPort(settled, port)
-	})
-	if err != nil {
-		details := fmt.Sprintf("%v; look whether ovsdb-server and ovs-vswitchd run on this node", err)
-		return cniError(protocol.CodeTryAgain, details, "adding the port of pod %s to Open vSwitch", ref)
-	}
-	s.reached(StepPort)
-	return s.phase(PhaseFlows, func() error {
-		state, err := s.Switch.WaitInstalled(ctx, port.Name)
-		if err == nil {
-			s.reached(StepFlows)
-			return nil
-		}
-		return s.notInstalled(ctx, ref, logicalPort, port.Name, state)
-	})
-}
-
-// graceful returns a context that ends later than ctx by grace. Without it, a transaction that is cancelled on its way
-// could still take effect after undo has looked for what to remove.
-func graceful(ctx context.Context, grace time.Duration) (context.Context, func()) {
-	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(grace):
-			cancel()
-		case <-later.Done():
-		}
-	})
-	return later, func() {
-		stop()
-		cancel()
-	}
-}
-
-// notInstalled returns the error for a port without flows: it says which step is missing.
-func (s *Server) notInstalled(ctx context.Context, ref podRef, logicalPort, iface string,
-	state ovs.InterfaceState) error {
-	e := &protocol.Error{Code: protocol.CodeTryAgain}
-	cause := context.Cause(ctx)
-	if state.Ofport <= 0 {
-		e.Msg = fmt.Sprintf("Open vSwitch has not opened the interface of pod %s", ref)
-		e.Details = fmt.Sprintf("interface %s: %q (%v); look whether ovs-vswitchd runs, and at its log", iface, state.Error,
-			cause)
-		return e
-	}
-	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), ioTimeout)
-	defer cancel()
-	why := ""
-	if s.Binding != nil {
-		why = s.Binding(ask, logicalPort)
-	}
-	if why == "" {
-		why = "look whether ovn-controller runs and is connected, and at `ovn-sbctl find Port_Binding logical_port=" +
-			logicalPort + "`"
-	}
-	e.Msg = fmt.Sprintf("OVN has not set up the port of pod %s: not bound, or its flows are not installed", ref)
-	e.Details = fmt.Sprintf("logical port %s on interface %s: %s (%v)", logicalPort, iface, why, cause)
-	return e
 }

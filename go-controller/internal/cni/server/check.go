@@ -15,7 +15,7 @@ import (
 )
 
 // check compares the pod's network with the result of ADD, which is in the configuration.
-func (s *Server) check(ctx context.Context, r request) error {
+func (s *Server) check(ctx context.Context, r *request) error {
 	_, prev, err := parseConf(r.Config)
 	if err != nil {
 		return err
@@ -42,15 +42,40 @@ func (s *Server) check(ctx context.Context, r request) error {
 		}
 		spec.Userspace = settings.Userspace
 	}
-	if err := errors.Join(podif.Check(spec), s.checkPort(ctx, ref, r.logicalPort(ref), spec)); err != nil {
+	if err := s.compare(ctx, r, ref, spec); err != nil {
 		return cniError(protocol.CodeCheck, oneLine(err), "the network of pod %s is not as it was made", ref)
 	}
 	return nil
 }
 
-// checkPort compares the port in Open vSwitch.
-func (s *Server) checkPort(ctx context.Context, ref podRef, logicalPort string, spec podif.Spec) error {
-	want := hostplan.PodPort(logicalPort, s.uid(ctx, ref), spec.ID, spec.Network)
+// compare compares the interface that prevResult describes, and its port. It compares the further interfaces with the
+// pod's annotation, since prevResult does not have them.
+func (s *Server) compare(ctx context.Context, r *request, ref podRef, spec podif.Spec) error {
+	pod, known := s.podNow(ctx, ref)
+	first := r.in.Network.LogicalPort(ref.namespace, ref.name, r.in.Interface)
+	errs := []error{podif.Check(spec), s.checkPort(hostplan.PodPort(first, pod.UID, spec.ID, spec.Network))}
+	if !known || r.delegated || errors.Is(errs[0], podif.ErrNetns) {
+		return errors.Join(errs...)
+	}
+	networks, err := r.attachments(pod.Network)
+	if err != nil {
+		return errors.Join(append(errs, fmt.Errorf("the further interfaces can't be compared: %w", err))...)
+	}
+	settings := Settings{MTU: spec.MTU, Userspace: spec.Userspace}
+	for _, i := range r.interfaces(ref, pod.UID, settings, networks[1:]) {
+		errs = append(errs, podif.Check(i.spec), s.checkPort(i.port))
+	}
+	return errors.Join(errs...)
+}
+
+// checkPort compares the port in Open vSwitch with one whose flows are installed.
+func (s *Server) checkPort(want hostplan.Port) error {
+	want.ExternalIDs[names.IfaceInstalled] = "true"
+	return s.comparePort(want)
+}
+
+// comparePort compares the port in Open vSwitch.
+func (s *Server) comparePort(want hostplan.Port) error {
 	state, ok := s.Switch.Interface(want.Name)
 	if !ok {
 		return fmt.Errorf("interface %s is not in Open vSwitch", want.Name)
@@ -62,7 +87,6 @@ func (s *Server) checkPort(ctx context.Context, ref podRef, logicalPort string, 
 	if state.Ofport <= 0 {
 		errs = append(errs, fmt.Errorf("interface %s is not open in Open vSwitch: %q", want.Name, state.Error))
 	}
-	want.ExternalIDs[names.IfaceInstalled] = "true"
 	for key, value := range want.ExternalIDs {
 		if have := state.ExternalIDs[key]; have != value && (key != names.IfaceIDVer || value != "") {
 			errs = append(errs, fmt.Errorf("interface %s has external_ids:%s=%q, want %q", want.Name, key, have, value))
@@ -71,20 +95,20 @@ func (s *Server) checkPort(ctx context.Context, ref podRef, logicalPort string, 
 	return errors.Join(errs...)
 }
 
-// uid returns the UID of the pod that the runtime names, or "" if the agent's watch does not have the pod.
-func (s *Server) uid(ctx context.Context, ref podRef) (uid string) {
+// podNow returns the pod that the runtime names, if the agent's watch has it.
+func (s *Server) podNow(ctx context.Context, ref podRef) (pod local.Pod, known bool) {
 	// The callback accepts at once, so that there is no wait and no error.
 	_ = s.Pods.WaitPod(ctx, ref.namespace, ref.name, func(p local.Pod, ok bool) bool {
 		if ok && p.HasUID(ref.uid) {
-			uid = p.UID
+			pod, known = p, true
 		}
 		return true
 	})
-	return uid
+	return pod, known
 }
 
 // specOf returns the interface that a result describes.
-func specOf(prev *types100.Result, r request) (podif.Spec, error) {
+func specOf(prev *types100.Result, r *request) (podif.Spec, error) {
 	spec := podif.Spec{ID: r.id, Netns: r.Netns, IfName: r.IfName}
 	index := -1
 	for i, iface := range prev.Interfaces {

@@ -53,22 +53,27 @@ type request struct {
 	protocol.Request
 	in cluster.Attachment
 	id string // names.AttachmentID
+	// delegated is true for the request of a plugin such as Multus, which asks for one further interface. Other requests
+	// are about all interfaces of the container.
+	delegated bool
+	made      []string // the attachments that an ADD has made, by id
 }
 
 // requestOf reads from the network configuration which attachment a request is about: that to the cluster's own network
 // unless the field network names another. A malformed configuration is reported by the command, unless that is DEL.
-func requestOf(r protocol.Request) request {
-	in := cluster.Attachment{Network: names.Own}
+func requestOf(r protocol.Request) *request {
+	out := &request{Request: r, in: cluster.Attachment{Network: names.Own}}
 	var conf struct{ Network names.Network }
 	if json.Unmarshal(r.Config, &conf) == nil && conf.Network != "" {
-		in = cluster.Attachment{Network: conf.Network, Interface: r.IfName}
+		out.in, out.delegated = cluster.Attachment{Network: conf.Network, Interface: r.IfName}, true
 	}
-	return request{r, in, names.AttachmentID(r.ContainerID, in.Interface)}
+	out.id = names.AttachmentID(r.ContainerID, out.in.Interface)
+	return out
 }
 
-// logicalPort is the attachment's logical port.
-func (r request) logicalPort(p podRef) string {
-	return r.in.Network.LogicalPort(p.namespace, p.name, r.in.Interface)
+// concerns tells whether a request is about an attachment.
+func concerns(id, attachment string) bool {
+	return attachment == id || names.ContainerOf(attachment) == id
 }
 
 // podRef is the pod that the runtime names in CNI_ARGS.

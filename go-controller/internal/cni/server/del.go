@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,34 +16,61 @@ import (
 // retryInterval is the pause before the removal of a port is tried again.
 const retryInterval = 2 * time.Second
 
-// del removes a container's interface. It always succeeds. If Open vSwitch does not answer, the port is removed later.
-func (s *Server) del(ctx context.Context, r request) error {
-	if err := podif.Remove(r.id); err != nil {
-		s.Log.Warn("interface of a deleted container could not be removed", "sandbox", r.id, "error", err)
+// del removes a container's interfaces, or the one that a delegated request is about. It always succeeds. If Open
+// vSwitch does not answer, the ports are removed later.
+func (s *Server) del(ctx context.Context, r *request) error {
+	if err := s.removePairs(r); err != nil {
+		s.Log.Warn("interfaces of a deleted container could not be removed", "sandbox", r.id, "error", err)
 	}
 	quick, cancel := context.WithTimeout(ctx, delTimeout)
 	defer cancel()
-	if err := s.removePort(quick, r.id); err != nil {
-		s.Log.Warn("port of a deleted container stays until Open vSwitch is back", "sandbox", r.id, "error", err)
+	if err := s.removePorts(quick, r.id); err != nil {
+		s.Log.Warn("ports of a deleted container stay until Open vSwitch is back", "sandbox", r.id, "error", err)
 		s.removeLater(r.id)
 	}
 	return nil
 }
 
-// remove removes a container's interface and port.
-func (s *Server) remove(ctx context.Context, id string) error {
-	return errors.Join(podif.Remove(id), s.removePort(ctx, id))
+// removePairs removes the pairs that a request is about. The caller holds the container's lock.
+func (s *Server) removePairs(r *request) error {
+	if r.delegated {
+		return podif.Remove(r.id)
+	}
+	ids, err := podif.AttachmentsOf(r.id)
+	errs := []error{err}
+	for _, id := range ids {
+		if name := names.HostVeth(id); name != names.HostVeth(r.id) {
+			unlock, free := s.locks.tryLock(name)
+			if !free {
+				continue // the ADD of another container, whose id begins alike, is making this pair
+			}
+			defer unlock()
+		}
+		errs = append(errs, podif.Remove(id))
+	}
+	return errors.Join(append(errs, podif.Remove(r.id))...) // also if the list could not be had
 }
 
-func (s *Server) removePort(ctx context.Context, id string) error {
-	_, err := s.Switch.RemovePodPorts(ctx, func(sandbox string) bool { return sandbox == id })
+// remove removes the pairs and ports of attachments.
+func (s *Server) remove(ctx context.Context, ids ...string) error {
+	var errs []error
+	for _, id := range slices.Backward(ids) { // the first one tells that there are more, see podif.Unfinished
+		errs = append(errs, podif.Remove(id))
+	}
+	_, err := s.Switch.RemovePodPorts(ctx, func(sandbox string) bool { return slices.Contains(ids, sandbox) })
+	return errors.Join(append(errs, err)...)
+}
+
+// removePorts removes the ports that a request with this id is about.
+func (s *Server) removePorts(ctx context.Context, id string) error {
+	_, err := s.Switch.RemovePodPorts(ctx, func(sandbox string) bool { return concerns(id, sandbox) })
 	return err
 }
 
 // gc removes the interfaces and ports of containers that the runtime no longer knows (CNI specification 1.1.0, section
 // 2 "GC"). It continues after an error.
-func (s *Server) gc(ctx context.Context, r request) error {
-	if r.in.Interface != "" {
+func (s *Server) gc(ctx context.Context, r *request) error {
+	if r.delegated {
 		return nil // the list lacks the containers that are not in this network
 	}
 	valid, err := validContainers(r.Config)
@@ -55,13 +83,12 @@ func (s *Server) gc(ctx context.Context, r request) error {
 	// marked has no port, and only the pair's name is known.
 	gone := map[string]string{} // name of the node's end -> attachment
 	for _, id := range append(s.Switch.Sandboxes(), attachments...) {
-		container, _, _ := strings.Cut(id, "/")
-		if name := names.HostVeth(id); !valid[names.HostVeth(container)] && gone[name] == "" {
+		if name := names.HostVeth(id); !valid[names.HostVeth(names.ContainerOf(id))] && gone[name] == "" {
 			gone[name] = id
 		}
 	}
 	for name, id := range gone {
-		unlock, free := s.locks.tryLock(name)
+		unlock, free := s.locks.tryLockAll(names.HostVeth(names.ContainerOf(id)), name)
 		if !free {
 			continue // its ADD or DEL is running, and cleans up itself
 		}

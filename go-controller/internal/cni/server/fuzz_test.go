@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
@@ -25,6 +26,40 @@ func FuzzInput(f *testing.F) {
 		}
 		if p, err := parsePod(args); err == nil && (p.namespace == "" || p.name == "") {
 			t.Errorf("%q is pod %v", args, p)
+		}
+	})
+}
+
+// Of an annotation, only what OVN, Open vSwitch and the kernel take as it is becomes an interface.
+func FuzzAnnotation(f *testing.F) {
+	f.Add(annotated("p", 5, 5, "shop.blue/net1").Network)
+	f.Add(`{"default":{"ip_addresses":["10.244.1.5/24","fd01:0:0:1::5/64"],"mac_address":"0a:58:0a:f4:01:05",` +
+		`"gateway_ips":["10.244.1.1","fd01:0:0:1::1"]},"blue/net1":{"ip_addresses":["10.99.0.3/24"],"mac_address":` +
+		`"0a:58:0a:63:00:03","routes":[{"dest":"10.99.0.0/16","nextHop":"10.99.0.1"}],"mtu":1300}}`)
+	f.Fuzz(func(t *testing.T, value string) {
+		p := annotated("p", 5, 5)
+		p.Network = value
+		s := &Server{Node: dualStack(), Pods: fakePods{p}}
+		list, err := s.networksOf(t.Context(), eth0(), p)
+		if err != nil {
+			return
+		}
+		names := map[string]bool{"lo": true}
+		for _, i := range eth0().interfaces(podRef{"default", "p", "u-p"}, p.UID, Settings{MTU: 1442}, list) {
+			name := i.spec.IfName
+			if names[name] || name == "" || len(name) > 15 || strings.ContainsAny(name, " /:%\t\n\x00") || i.spec.MTU < 576 {
+				t.Errorf("%s: interface %q, MTU %d", value, name, i.spec.MTU)
+			}
+			names[name] = true
+			if got := strings.Count(i.logicalPort(), "_"); name == "eth0" && got != 1 || name != "eth0" &&
+				!strings.HasSuffix(i.logicalPort(), "_default_p_"+name) {
+				t.Errorf("%s: logical port %s at %s", value, i.logicalPort(), name)
+			}
+			for _, r := range i.spec.Network.Routes {
+				if r.Dest.Bits() == 0 {
+					t.Errorf("%s: route %s", value, r.Dest)
+				}
+			}
 		}
 	})
 }

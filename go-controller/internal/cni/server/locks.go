@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 )
 
@@ -38,6 +40,44 @@ func (l *locks) tryLock(key string) (unlock func(), ok bool) {
 		leave()
 		return nil, false
 	}
+}
+
+// lockAll is lock for several keys, in their order. A key that repeats the one before it is locked once.
+func (l *locks) lockAll(ctx context.Context, keys ...string) (unlock func(), err error) {
+	return all(keys, func(key string) (func(), error) { return l.lock(ctx, key) })
+}
+
+// tryLockAll is tryLock for several keys.
+func (l *locks) tryLockAll(keys ...string) (unlock func(), ok bool) {
+	unlock, err := all(keys, func(key string) (func(), error) {
+		unlock, ok := l.tryLock(key)
+		if !ok {
+			return nil, errLocked
+		}
+		return unlock, nil
+	})
+	return unlock, err == nil
+}
+
+var errLocked = errors.New("it is locked")
+
+// all locks all keys, or none if one fails.
+func all(keys []string, lock func(key string) (func(), error)) (unlock func(), err error) {
+	var held []func()
+	unlock = func() {
+		for _, u := range slices.Backward(held) {
+			u()
+		}
+	}
+	for _, key := range slices.Compact(slices.Clone(keys)) {
+		u, err := lock(key)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		held = append(held, u)
+	}
+	return unlock, nil
 }
 
 // enter adds a user of the key's lock. leave must be called once.

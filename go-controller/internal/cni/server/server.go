@@ -39,6 +39,7 @@ type SwitchState interface {
 	Connected() bool
 	Interface(name string) (ovs.InterfaceState, bool)
 	Sandboxes() []string
+	ExternalID(key string) (string, error) // of the Open_vSwitch row
 }
 
 // Pods has the node's pods. *local.Watcher implements it.
@@ -120,7 +121,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	serveCtx context.Context // of Serve
-	pending  map[string]bool // attachments whose port is still to be removed
+	pending  map[string]bool // ids of requests whose ports are still to be removed
 }
 
 // Serve answers requests until ctx ends. It then waits for the running requests, which are cancelled and undo their
@@ -181,25 +182,25 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 	s.record(about, response, time.Since(start))
 	delivered := s.answer(c, response)
 	if r.Command == protocol.Add && response.Error == nil {
-		s.finish(ctx, about.id, delivered)
+		s.finish(ctx, about.made, delivered)
 	}
 }
 
-// handleLocked serves a request when no other request for the same attachment is running. Others wait until unlock.
-func (s *Server) handleLocked(ctx context.Context, r request) (response protocol.Response, unlock func()) {
+// handleLocked serves a request when no other request for the same container is running. Others wait until unlock.
+func (s *Server) handleLocked(ctx context.Context, r *request) (response protocol.Response, unlock func()) {
 	if r.Command == protocol.GC || r.Command == protocol.Status {
 		return s.handle(ctx, r), func() {} // these concern no container, even if the environment names one
 	}
-	unlock, err := s.locks.lock(ctx, names.HostVeth(r.id))
+	unlock, err := s.locks.lockAll(ctx, names.HostVeth(r.ContainerID), names.HostVeth(r.id))
 	if err != nil {
-		err = cniError(protocol.CodeTryAgain, err.Error(), "another request for this interface is at work")
+		err = cniError(protocol.CodeTryAgain, err.Error(), "another request for this container is at work")
 		return failure(err), func() {}
 	}
 	return s.handle(ctx, r), unlock
 }
 
 // record logs and counts a request.
-func (s *Server) record(r request, response protocol.Response, took time.Duration) {
+func (s *Server) record(r *request, response protocol.Response, took time.Duration) {
 	log := s.Log.With("command", r.Command, "sandbox", r.id, "args", r.Args, "took", took)
 	var code uint
 	if e := response.Error; e != nil {
@@ -224,7 +225,7 @@ func (s *Server) answer(c *net.UnixConn, r protocol.Response) (delivered bool) {
 }
 
 // handle serves one request.
-func (s *Server) handle(ctx context.Context, r request) protocol.Response {
+func (s *Server) handle(ctx context.Context, r *request) protocol.Response {
 	switch r.Command {
 	case protocol.Add:
 		result, err := s.add(ctx, r)
@@ -261,7 +262,7 @@ func failure(err error) protocol.Response {
 	return protocol.Response{Error: e}
 }
 
-// removeLater tries to remove an attachment's port until it succeeds or the server ends.
+// removeLater tries to remove the ports that a request with this id is about until it succeeds or the server ends.
 func (s *Server) removeLater(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,8 +277,8 @@ func (s *Server) removeLater(id string) {
 	s.work.Go(func() {
 		defer func() { s.mu.Lock(); delete(s.pending, id); s.mu.Unlock() }()
 		for ctx.Err() == nil {
-			if err := s.removePort(ctx, id); err == nil {
-				s.Log.Info("port of a deleted container removed", "sandbox", id)
+			if err := s.removePorts(ctx, id); err == nil {
+				s.Log.Info("ports of a deleted container removed", "sandbox", id)
 				return
 			}
 			select {

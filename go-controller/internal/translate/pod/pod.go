@@ -105,7 +105,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	for a := range p.All() {
 		net, granted := s.In(a.Network).PodNetworks[cluster.PodPort{Pod: p.Name, Interface: a.Interface}]
 		if granted {
-			rows = append(rows, r.port(a, net)...)
+			rows = append(rows, r.port(a, s.Networks[a.Network], net)...)
 		}
 	}
 	return translate.Rows{Rows: rows}, nil
@@ -125,7 +125,7 @@ type podRows struct {
 }
 
 // port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for.
-func (r podRows) port(a cluster.Attachment, net annotation.PodNetwork) []nb.Row {
+func (r podRows) port(a cluster.Attachment, network *cluster.Network, net annotation.PodNetwork) []nb.Row {
 	address := net.MAC.String()
 	for _, ip := range cluster.PodAddrs(net) {
 		address += " " + ip.String()
@@ -134,8 +134,7 @@ func (r podRows) port(a cluster.Attachment, net annotation.PodNetwork) []nb.Row 
 	if r.pod.UID != "" {
 		options["iface-id-ver"] = r.pod.UID
 	}
-	sw := nb.Ref{Table: nbdb.LogicalSwitchTable,
-		UUID: names.NodeRow(nbdb.LogicalSwitchTable, a.Network.Owner(r.node.Name), names.RoleSwitch, r.node.UID)}
+	sw := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: network.SwitchRow(nbdb.LogicalSwitchTable, r.node)}
 	name := a.Network.LogicalPort(r.pod.Name.Namespace, r.pod.Name.Name, a.Interface)
 	lists := []nb.Slot{{In: sw, Column: "ports"}}
 	if a.Interface == "" {

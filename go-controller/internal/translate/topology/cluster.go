@@ -14,7 +14,7 @@ import (
 )
 
 // Cluster translates what a network has once: its distributed router, the join switch, and the load balancer group of
-// all nodes.
+// all nodes; or the switch that all its pods share.
 type Cluster struct{ Schema *nb.Schema }
 
 // Kind implements translate.Translator.
@@ -29,12 +29,19 @@ func (Cluster) Owners(s *cluster.State) []nb.Owner {
 // program runs.
 func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: []cluster.Kind{cluster.KindServiceCIDR}, Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
+		Kinds:    []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition},
+		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
 	}
 }
 
 // Affected implements translate.Translator.
-func (t Cluster) Affected(s *cluster.State, _ cluster.Change) []nb.Owner { return t.Owners(s) }
+func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+	if c.Ref.Kind == cluster.KindNetworkDefinition {
+		network := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
+		return []nb.Owner{{Kind: names.KindCluster, Name: network.Owner(names.ClusterOwner)}}
+	}
+	return t.Owners(s)
+}
 
 // Rows implements translate.Translator.
 func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
@@ -43,11 +50,10 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if n == nil || name != names.ClusterOwner {
 		return translate.Rows{}, nil
 	}
-	first, err := joinAddresses(n)
-	if err != nil {
-		return translate.Rows{}, err
-	}
 	m := translate.Maker{Schema: t.Schema, Owner: o}
+	if n.Topology != cluster.Layer3 {
+		return translate.Rows{Rows: sharedSwitch(m, n)}, nil
+	}
 	router := &nbdb.LogicalRouter{UUID: n.RouterRow(nbdb.LogicalRouterTable), Name: n.Name.Router(s.Config.RouterName),
 		Options: routerOptions()}
 	if n.Hosts {
@@ -57,15 +63,12 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			router.Options["mcast_relay"] = "true"
 		}
 	}
-	port, peer := patch{name: names.RouterToJoin(router.Name), addrs: first,
-		peer: names.JoinToRouter(router.Name)}.models()
-	port.ExternalIDs = map[string]string{names.KeyConnectToJoin: "yes"}
-	rows := []nb.Row{
-		m.Row(names.RoleRouter, router),
-		m.Row(names.RoleJoin, &nbdb.LogicalSwitch{Name: n.Name.JoinSwitch()}),
-		m.Row(names.RoleRouterToJoin, port, inRouter(n, "ports")),
-		m.Row(names.RoleJoinToRouter, peer, m.In(nbdb.LogicalSwitchTable, names.RoleJoin, "ports")),
+	rows := []nb.Row{m.Row(names.RoleRouter, router)}
+	join, err := joinRows(m, n, router.Name)
+	if err != nil {
+		return translate.Rows{}, err
 	}
+	rows = append(rows, join...)
 	if n.Services {
 		rows = append(rows, m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ClusterLBGroup}))
 	}
@@ -74,6 +77,24 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		rows = append(rows, logMeter(m, s)...)
 	}
 	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil
+}
+
+// joinRows is the switch between the distributed router and the gateway routers, if the network has such routers.
+func joinRows(m translate.Maker, n *cluster.Network, router string) ([]nb.Row, error) {
+	if len(n.JoinSubnets) == 0 && !n.Hosts {
+		return nil, nil
+	}
+	first, err := joinAddresses(n)
+	if err != nil {
+		return nil, err
+	}
+	port, peer := patch{name: names.RouterToJoin(router), addrs: first, peer: names.JoinToRouter(router)}.models()
+	port.ExternalIDs = map[string]string{names.KeyConnectToJoin: "yes"}
+	return []nb.Row{
+		m.Row(names.RoleJoin, &nbdb.LogicalSwitch{Name: n.Name.JoinSwitch()}),
+		m.Row(names.RoleRouterToJoin, port, inRouter(n, "ports")),
+		m.Row(names.RoleJoinToRouter, peer, m.In(nbdb.LogicalSwitchTable, names.RoleJoin, "ports")),
+	}, nil
 }
 
 // policies come before the cluster router's other policies and routes. Packets to pods go where the routes by

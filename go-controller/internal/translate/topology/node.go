@@ -27,15 +27,20 @@ func (Node) Kind() names.Kind { return names.KindNode }
 // Owners implements translate.Translator.
 func (Node) Owners(s *cluster.State) []nb.Owner {
 	var out []nb.Owner
-	for n := range s.Networks {
-		out = append(out, nb.Owners(names.KindNode, s.Nodes, n.Owner)...)
+	for n := range s.Nodes {
+		out = append(out, inNetworks(s, n)...)
 	}
 	return out
 }
 
-// inNetworks lists the owners of a node's rows in every network.
-func inNetworks(s *cluster.State, node string) []nb.Owner {
-	return nb.Owners(names.KindNode, s.Networks, func(n names.Network) string { return n.Owner(node) })
+// inNetworks lists the owners of a node's rows in every network that has a switch for each node.
+func inNetworks(s *cluster.State, node string) (out []nb.Owner) {
+	for name, n := range s.Networks {
+		if n.Topology == cluster.Layer3 {
+			out = append(out, nb.Owner{Kind: names.KindNode, Name: name.Owner(node)})
+		}
+	}
+	return out
 }
 
 // Depends implements translate.Translator. An ACL of each node has the ranges of ClusterIPs.
@@ -97,7 +102,7 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		r.nodeSwitch(sw, subnets, router),
 		r.Row(names.RoleRouterToNode, port, inRouter(network, "ports")),
 		r.Row(names.RoleNodeToRouter, peer, r.routerSlots()...),
-		r.spoofGuard(),
+		spoofGuard(r.Maker, r.inSwitch("acls")),
 	}
 	if network.Services {
 		out.Rows = append(out.Rows, r.noBackend()...)

@@ -1,0 +1,241 @@
+package allocate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
+)
+
+// attachment is what a pod that has the numbers in the subnets is told of its interface.
+func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
+	var net annotation.PodNetwork
+	subnets := u.lease(p.pod.Node).subnets
+	if u.shared == nil {
+		net = subnet.Attachment(subnets, numbers, p.Interface)
+		if p.Interface != "" {
+			net.Routes = routesWithin(u.network, subnets)
+		}
+	} else {
+		net = u.sharedAttachment(p, numbers)
+	}
+	if p.asked.MAC != (ipnet.MAC{}) {
+		net.MAC = p.asked.MAC
+	}
+	net.MTU, net.Physical = u.network.MTU, u.network.Physical.Name
+	return net
+}
+
+// sharedAttachment is the attachment to a network of one switch, which has no router.
+func (u *update) sharedAttachment(p port, numbers []uint64) (net annotation.PodNetwork) {
+	for i, pool := range u.shared.pools {
+		net.IPs = append(net.IPs, netip.PrefixFrom(pool.addr(numbers[i]), pool.subnet.Bits()))
+	}
+	if len(u.shared.pools) == 0 {
+		net.IPs = p.asked.IPs()
+	}
+	net.MAC = ipnet.MACFor(ipnet.Addrs(net.IPs))
+	if len(net.IPs) == 0 {
+		net.MAC = ipnet.MACOfText(string(u.network.Name) + " " + p.pod.UID + " " + p.Interface)
+	}
+	return net
+}
+
+// routesWithin leads to the other nodes' subnets of a network.
+func routesWithin(n *cluster.Network, subnets []netip.Prefix) (out []annotation.Route) {
+	for _, s := range subnets {
+		router, ok := subnet.Router(s)
+		for _, c := range n.Subnets {
+			if ok && c.CIDR.Addr().Is4() == s.Addr().Is4() && c.CIDR != s {
+				out = append(out, annotation.Route{Dest: c.CIDR, NextHop: router})
+			}
+		}
+	}
+	return out
+}
+
+// claim grants a pod the addresses of its annotation, if it does not ask for others.
+func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) {
+	for _, ip := range claimed.IPs {
+		if asked := p.asked.Of(ip.Addr().Is4()); asked.IsValid() && asked.Addr() != ip.Addr() {
+			return nil, fmt.Errorf("%s is not %s, which the pod asks for", ip, asked.Addr())
+		}
+	}
+	if err := u.refusesMAC(p); err != nil {
+		return nil, err
+	}
+	if u.shared != nil && len(u.shared.pools) == 0 { // the network has no subnets: what the pod asks for is checked
+		return nil, nil
+	}
+	return u.lease(p.pod.Node).claim(p.Pod, claimed.IPs)
+}
+
+// refusesMAC is why a pod can't have the MAC that it asks for.
+func (u *update) refusesMAC(p port) error {
+	if other, taken := u.macs[p.asked.MAC]; taken && other != p.PodPort {
+		return fmt.Errorf("%s is already the MAC of Pod %s", p.asked.MAC, other.Pod)
+	}
+	return nil
+}
+
+// grant grants a pod the address that it asks for, or the next free one.
+func (p *pool) grant(to port, freed *freedSet) (uint64, error) {
+	asked := to.asked.Of(p.subnet.Addr().Is4())
+	if !asked.IsValid() {
+		if n, ok := p.take(to.Pod, freed); ok {
+			return n, nil
+		}
+		return 0, fullError{p.subnet}
+	}
+	if asked.IsSingleIP() {
+		asked = netip.PrefixFrom(asked.Addr(), p.subnet.Bits())
+	}
+	n, err := p.check(asked)
+	if err == nil {
+		p.used[n] = to.Pod
+	}
+	return n, err
+}
+
+// reasonOf is the reason of a Problem with an error of take.
+func (u *update) reasonOf(err error) string {
+	var full fullError
+	switch {
+	case !errors.As(err, &full):
+		return ReasonAddressRefused
+	case u.shared != nil:
+		return ReasonNetworkFull
+	}
+	return ReasonAddressGone
+}
+
+// describe is the message of a Problem with an error of take.
+func (u *update) describe(p port, err error) string {
+	var full fullError
+	switch {
+	case !errors.As(err, &full):
+		return fmt.Sprintf("annotation %s: %v: the pod waits for it", annotation.NetworkRequests, err)
+	case u.shared != nil:
+		return err.Error() + " of the network: the pod waits for one; one that another pod had is free after a minute"
+	}
+	return fmt.Sprintf("%v of node %s: the pod waits for one; one that another pod had is free after a minute",
+		err, p.pod.Node)
+}
+
+// patchPods writes what pods hold in every network, one patch a pod.
+func (u *update) patchPods() {
+	slices.SortFunc(u.patchedPods, comparePods)
+	for _, pod := range slices.Compact(u.patchedPods) {
+		networks, classic, missing := u.holdings(pod)
+		u.reportMissing(pod, missing)
+		value := annotation.MarshalAttachments(networks)
+		if value == pod.Annotated && (pod.ClassicOK || classic == "") {
+			continue
+		}
+		p := Patch{Ref: pod.Ref(), UID: pod.UID, Found: pod.FoundNow()}
+		p.set(annotation.PodNetworks, pod.Annotated, value)
+		p.set(annotation.PodClassic, pod.Annotated, classic)
+		if len(pod.Attachments) > 0 && classic != "" && !pod.StatusOK && !anyWaits(networks) {
+			p.set(annotation.NetworkStatus, "", u.networkStatus(pod))
+		}
+		u.Patches = append(u.Patches, p)
+	}
+}
+
+// holdings is what a pod holds in every network, by key, and the classic annotation. An attachment that the pod asks for
+// and that can't be granted says why; missing is the first such text.
+func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwork, classic, missing string) {
+	all = map[string]annotation.PodNetwork{}
+	waiting := map[string]annotation.PodNetwork{}
+	for a := range pod.All() {
+		held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
+		why := u.missing(a, ok)
+		switch {
+		case why != "":
+			waiting[a.Key()] = annotation.PodNetwork{Waiting: why}
+		case ok:
+			all[a.Key()] = held
+		}
+		if missing == "" && why != ungranted {
+			missing = why
+		}
+		if ok && a.Interface == "" {
+			classic = annotation.MarshalPodClassic(held)
+		}
+	}
+	if pod.Refused != "" {
+		waiting[annotation.NetworkRequests] = annotation.PodNetwork{Waiting: pod.Refused}
+	}
+	if classic != "" { // without it the pod waits anyway
+		maps.Copy(all, waiting)
+	}
+	return all, classic, missing
+}
+
+// ungranted is what missing says of a network that could grant nothing yet: why is reported elsewhere, if it does not
+// follow at once.
+const ungranted = "nothing is granted in this network yet"
+
+// missing says why a pod has no interface in a network; "" if it has, or if another plugin makes the interface.
+func (u *update) missing(a cluster.Attachment, granted bool) string {
+	name, defined := cluster.DefinitionOf(a.Network)
+	d := u.s.NetworkDefinitions[name]
+	switch {
+	case a.Interface == "" || granted && (!defined || a.Asked.Unserved == "") || d != nil && d.Foreign:
+		return ""
+	case d == nil:
+		return fmt.Sprintf("there is no NetworkAttachmentDefinition %s", name)
+	case d.Network == nil:
+		return fmt.Sprintf("NetworkAttachmentDefinition %s can't be used: %s", name, d.Invalid)
+	case u.s.Allows(d.Network) != nil:
+		return fmt.Sprintf("NetworkAttachmentDefinition %s can't be used: %v", name, u.s.Allows(d.Network))
+	case a.Asked.Unserved != "":
+		return fmt.Sprintf("%q is not served in the network of NetworkAttachmentDefinition %s", a.Asked.Unserved, name)
+	}
+	return ungranted
+}
+
+func anyWaits(networks map[string]annotation.PodNetwork) bool {
+	for _, n := range networks {
+		if n.Waiting != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// reportMissing reports once why a new pod does not start.
+func (u *update) reportMissing(pod *cluster.Pod, missing string) {
+	key := pod.UID + " " + missing
+	switch {
+	case missing == "":
+		delete(u.ledger.waiting, pod.Name)
+	case u.ledger.waiting[pod.Name] != key:
+		u.ledger.waiting[pod.Name] = key
+		u.Problems = append(u.Problems, cluster.Problem{Ref: pod.Ref(), UID: pod.UID, Reason: ReasonAttachment, Message: fmt.
+			Sprintf("annotation %s: %s: a pod that has not started waits for it", annotation.NetworkRequests, missing)})
+	}
+}
+
+// networkStatus is the annotation that tells users which interfaces a pod has.
+func (u *update) networkStatus(pod *cluster.Pod) string {
+	var out []annotation.InterfaceStatus
+	for a := range pod.All() {
+		held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
+		if !ok {
+			continue
+		}
+		status := annotation.InterfaceStatus{Name: "ovn-kubernetes", Interface: "eth0", Default: true, PodNetwork: held}
+		if name, is := cluster.DefinitionOf(a.Network); is {
+			status.Name, status.Interface, status.Default = name.String(), a.Interface, false
+		}
+		out = append(out, status)
+	}
+	return annotation.MarshalNetworkStatus(out)
+}

@@ -1,0 +1,71 @@
+package allocate
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// followNetworks closes the books of networks that are gone, or that are others than before, and opens those of new
+// ones. It lists the networks whose books are new.
+func (u *update) followNetworks() (opened map[names.Network]bool) {
+	for _, name := range sortedKeys(u.ledger.books) {
+		if u.s.Networks[name] != u.ledger.books[name].network {
+			u.close(name)
+		}
+	}
+	for _, name := range sortedKeys(u.s.Networks) {
+		if u.ledger.books[name] != nil {
+			continue
+		}
+		b := newBook(u.s.Networks[name])
+		b.freed.now = u.ledger.freed.now
+		u.ledger.books[name] = b
+		u.lookAtAskers(name)
+		if opened == nil {
+			opened = map[names.Network]bool{}
+		}
+		opened[name] = true
+	}
+	return opened
+}
+
+// close takes back everything in a network.
+func (u *update) close(name names.Network) {
+	b := u.ledger.books[name]
+	delete(u.ledger.books, name)
+	u.closed = append(u.closed, name)
+	for _, port := range slices.SortedFunc(maps.Keys(b.pods), comparePorts) {
+		u.Changes = append(u.Changes, u.s.GrantPod(name, port, nil))
+		if pod := u.s.Pods[port.Pod]; pod != nil && pod.WantsNetwork() {
+			u.patchedPods = append(u.patchedPods, pod)
+		}
+	}
+	for _, node := range sortedKeys(b.nodes) {
+		u.Changes = append(u.Changes, u.s.GrantNode(name, node, nil))
+		u.patched[node] = true
+	}
+}
+
+func comparePorts(x, y cluster.PodPort) int {
+	return cmp.Or(cluster.CompareNames(x.Pod, y.Pod), cmp.Compare(x.Interface, y.Interface))
+}
+
+// lookAtAskers has the pods looked at that ask for an interface in a network.
+func (u *update) lookAtAskers(n names.Network) {
+	for _, pod := range u.s.PodsAskingFor(n) {
+		u.lookAt(u.s.Pods[pod])
+	}
+}
+
+// lookAtAllNodes has all nodes looked at in this network.
+func (u *update) lookAtAllNodes() {
+	for n := range u.s.Nodes {
+		if n != names.JoinSwitch {
+			u.nodes[n] = true
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package allocate
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// lan is the definition of a network of one switch with these subnets.
+func lan(excluded string, subnets ...string) *cluster.NetworkDefinition {
+	n := &cluster.Network{Name: "default.lan", Topology: cluster.Layer2}
+	for _, s := range subnets {
+		n.Subnets = append(n.Subnets, config.ClusterSubnet{CIDR: netip.MustParsePrefix(s)})
+	}
+	if excluded != "" {
+		n.Excluded = prefixes(strings.Split(excluded, ",")...)
+	}
+	return &cluster.NetworkDefinition{Name: podName("lan"), Network: n}
+}
+
+// asking is a pod that asks for an interface in the network lan, with an address unless ip is "".
+func asking(name, node, ip string) *cluster.Pod {
+	p := pod(name, node)
+	a := cluster.Attachment{Network: "default.lan", Interface: "net1"}
+	if ip != "" && !strings.Contains(ip, "/") {
+		ip += "/32" // its full length: in whatever subnet
+	}
+	if ip != "" {
+		a.Asked.IPv4 = netip.MustParsePrefix(ip)
+	}
+	p.Attachments = []cluster.Attachment{a}
+	return p
+}
+
+// inLAN checks what pods hold in the network lan, and what their annotations say of it.
+func (w *world) inLAN(want map[string]string) {
+	w.t.Helper()
+	for name, addresses := range want {
+		held := w.state.In("default.lan").PodNetworks[cluster.PodPort{Pod: podName(name), Interface: "net1"}]
+		got := strings.Trim(fmt.Sprint(ipnet.Addrs(held.IPs)), "[]")
+		told, ok, err := annotation.PodNetworkIn(w.state.Pods[podName(name)].Annotated, "default.lan/net1")
+		if got != addresses || err != nil || ok != (got != "") || !cluster.SamePodNetwork(told, held) && got != "" {
+			w.t.Errorf("pod %s holds %q and is told %+v, %v; want %q", name, got, told, err, addresses)
+		}
+	}
+}
+
+// waits checks what the annotation of a pod says of why it has no interface in the network lan.
+func (w *world) waits(name, want string) {
+	w.t.Helper()
+	if _, err := annotation.PodAttachments(w.state.Pods[podName(name)].Annotated); err == nil ||
+		!strings.Contains(err.Error(), want) {
+		w.t.Errorf("pod %s: %v, want %q", name, err, want)
+	}
+}
+
+// A pod waits for a network that is not there. It gets its interface when the network comes, and loses it when the
+// network goes; its address in the cluster's own network stays.
+func TestNetworkComesAndGoes(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	w.put(node("n1", 1), node("n2", 2), asking("a", "n1", ""), asking("b", "n2", ""))
+	w.result(4, "there is no NetworkAttachmentDefinition default/lan", "there is no NetworkAttachmentDefinition")
+	w.waits("a", "there is no NetworkAttachmentDefinition default/lan")
+	w.put(lan("", "10.99.0.0/24", "fd99::/64"))
+	w.result(2)
+	w.inLAN(map[string]string{"a": "10.99.0.1 fd99::1", "b": "10.99.0.2 fd99::2"})
+	status := w.last.Patches[0].Annotations[annotation.NetworkStatus]
+	if !strings.Contains(status, `{"name":"default/lan","interface":"net1","ips":["10.99.0.1","fd99::1"],`+
+		`"mac":"0a:58:0a:63:00:01","dns":{}}`) || !strings.Contains(status, `"interface":"eth0","ips":["10.0.0.3"]`) {
+		t.Errorf("network status %s", status)
+	}
+	w.drop(lan(""))
+	w.result(2, "there is no NetworkAttachmentDefinition", "there is no NetworkAttachmentDefinition")
+	w.waits("b", "there is no NetworkAttachmentDefinition default/lan")
+	w.address("b", "10.0.1.3")
+	w.put(lan("", "10.98.0.0/24"))
+	w.inLAN(map[string]string{"a": "10.98.0.1", "b": "10.98.0.2"})
+	w.put(lan("", "10.98.0.0/23")) // other subnets are another network
+	w.inLAN(map[string]string{"a": "10.98.0.1", "b": "10.98.0.2"})
+	again := w.restarted()
+	again.result(0)
+	again.inLAN(map[string]string{"a": "10.98.0.1", "b": "10.98.0.2"})
+	foreign := &cluster.NetworkDefinition{Name: podName("lan"), Foreign: true}
+	w.put(foreign)
+	if now := w.state.Pods[podName("a")].Annotated; strings.Contains(now, "lan") {
+		t.Errorf("annotation %s, want nothing of another plugin's network", now)
+	}
+}
+
+// What is excluded is given to nobody, and what a pod asks for to no other.
+func TestAskedAddresses(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	w.put(node("n1", 1), lan("10.99.0.0/30,10.99.0.6/32", "10.99.0.0/29"))
+	w.put(asking("a", "n1", "10.99.0.5/29"), asking("b", "n1", ""))
+	w.inLAN(map[string]string{"a": "10.99.0.5", "b": "10.99.0.4"})
+	w.put(asking("c", "n1", ""))
+	w.result(1, "NetworkSubnetExhausted: default.lan: no address is free in subnet 10.99.0.0/29 of the network")
+	w.put(asking("d", "n1", "10.99.0.5"))
+	w.result(1, "10.99.0.5/29 is already the address of Pod default/a: the pod waits for it")
+	w.put(asking("e", "n1", "10.99.0.2"))
+	w.result(1, "10.99.0.2/29 is in 10.99.0.0/30, which the network excludes")
+	w.put(asking("f", "n1", "10.99.0.7"))
+	w.result(1, "10.99.0.7/29 is not one for pods")
+	w.put(asking("g", "n1", "10.99.0.5/24"))
+	w.result(1, "10.99.0.5/24 is not in the network's subnet 10.99.0.0/29")
+	w.waits("g", "nothing is granted in this network yet")
+	w.drop(asking("c", "n1", ""))
+	w.drop(asking("a", "n1", ""))
+	w.inLAN(map[string]string{"d": "10.99.0.5"}) // after a minute: see world.batch
+}
+
+// No two pods of a network have one MAC.
+func TestAskedMAC(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	w.put(node("n1", 1), lan("", "10.99.0.0/24"))
+	with := func(name string) *cluster.Pod {
+		p := asking(name, "n1", "")
+		p.Attachments[0].Asked.MAC = ipnet.MAC{2, 5: 7}
+		return p
+	}
+	w.put(with("a"))
+	w.put(with("b"))
+	w.result(1, "02:00:00:00:00:07 is already the MAC of Pod default/a")
+	w.inLAN(map[string]string{"a": "10.99.0.1", "b": ""})
+	w.drop(with("a"))
+	w.put(node("n9", 9))
+	w.inLAN(map[string]string{"b": "10.99.0.2"})
+}
+
+// A pod's author may write entries into its annotation. Those that the master did not write are removed.
+func TestForgedAttachments(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	w.put(node("n1", 1), pod("a", "n1"), lan("", "10.99.0.0/24"), asking("b", "n1", ""))
+	for _, name := range []string{"a", "b"} {
+		good := w.state.Pods[podName(name)]
+		forged := *good
+		forged.Annotated = strings.Replace(good.Annotated, "{", `{"bank.vault/net7":{"ip_addresses":["10.1.0.1/24"],`+
+			`"mac_address":"02:00:00:00:00:01"},`, 1)
+		w.put(&forged)
+		w.result(1)
+		if now := w.state.Pods[podName(name)].Annotated; now != good.Annotated {
+			t.Errorf("%s ends as %s, want %s", name, now, good.Annotated)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package annotation
+
+// The annotations of a Pod that the Network Plumbing Working Group has defined ("Kubernetes Network Custom Resource
+// Definition De-facto Standard", version 1.3, sections 4 and 5).
+const (
+	NetworkRequests = "k8s.v1.cni.cncf.io/networks"       // which further interfaces the pod asks for
+	NetworkStatus   = "k8s.v1.cni.cncf.io/network-status" // which interfaces the pod has
+)
+
+// InterfaceStatus is an interface in the annotation NetworkStatus.
+type InterfaceStatus struct {
+	Name      string // of the NetworkAttachmentDefinition, "<namespace>/<name>"; what the cluster's own network is called
+	Interface string
+	Default   bool // it has the pod's default routes
+	PodNetwork
+}
+
+// interfaceStatusJSON is the wire form (section 5.1).
+type interfaceStatusJSON struct {
+	Name      string   `json:"name"`
+	Interface string   `json:"interface"`
+	IPs       []string `json:"ips,omitempty"`
+	MAC       string   `json:"mac"`
+	MTU       int      `json:"mtu,omitempty"`
+	Default   bool     `json:"default,omitempty"`
+	DNS       struct{} `json:"dns"`
+}
+
+// MarshalNetworkStatus writes the annotation NetworkStatus.
+func MarshalNetworkStatus(interfaces []InterfaceStatus) string {
+	out := make([]interfaceStatusJSON, 0, len(interfaces))
+	for _, i := range interfaces {
+		j := interfaceStatusJSON{Name: i.Name, Interface: i.Interface, MAC: i.MAC.String(), MTU: i.MTU, Default: i.Default}
+		for _, p := range i.IPs {
+			j.IPs = append(j.IPs, p.Addr().String())
+		}
+		out = append(out, j)
+	}
+	return marshal(out)
+}

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// NetworkDefinition is a NetworkAttachmentDefinition: what an interface that pods may ask for is attached to.
+type NetworkDefinition struct {
+	Name    Name
+	UID     string
+	Network *Network // that it describes; nil if another plugin serves it, or it can't be used
+	Foreign bool     // another plugin serves it
+	Invalid string   // why it can't be used; "" for one that can
+}
+
+// Ref implements Object.
+func (d *NetworkDefinition) Ref() Ref { return Ref{KindNetworkDefinition, d.Name} }
+
+// Equal implements Object.
+func (d *NetworkDefinition) Equal(o Object) bool {
+	e, ok := o.(*NetworkDefinition)
+	return ok && d.Name == e.Name && d.UID == e.UID && d.Foreign == e.Foreign && d.Invalid == e.Invalid &&
+		sameNetwork(d.Network, e.Network)
+}
+
+// sameNetwork is true when both are nil, or say the same.
+func sameNetwork(n, m *Network) bool { return n == m || n != nil && m != nil && n.Equal(m) }
+
+// DefinitionOf is the name of the NetworkAttachmentDefinition that describes a network; ok is false for the cluster's
+// own network.
+func DefinitionOf(n names.Network) (out Name, ok bool) {
+	out.Namespace, out.Name, ok = n.Definition()
+	return out, ok
+}
+
+// asDefinition is an object that is a definition; nil for another.
+func asDefinition(o Object) *NetworkDefinition {
+	d, _ := o.(*NetworkDefinition)
+	return d
+}
+
+// define brings the networks in line with a definition that was changed.
+func (s *State) define(old, now *NetworkDefinition) {
+	var was, is *Network
+	if old != nil {
+		was = old.Network
+	}
+	if now != nil {
+		is = now.Network
+	}
+	if sameNetwork(was, is) {
+		return
+	}
+	if was != nil {
+		s.removeNetwork(was.Name)
+	}
+	if is != nil && s.Allows(is) == nil {
+		s.AddNetwork(is)
+	}
+}
+
+// Allows is the error that the operator does not let pods join the network outside that a network is joined to.
+func (s *State) Allows(n *Network) error {
+	if n.Topology != Localnet {
+		return nil
+	}
+	if n.Physical.Name == annotation.DefaultPhysicalNetwork {
+		return fmt.Errorf("physical network %q is that of the gateways: a second port in their bridge would stop them",
+			n.Physical.Name)
+	}
+	return s.Config.AllowsPhysical(n.Physical.Name, n.Physical.VLAN)
+}
+
+// PodsAskingFor lists the pods that ask for an interface in a network other than the cluster's own, sorted.
+func (s *State) PodsAskingFor(n names.Network) []Name { return s.podsByNetwork[n].Sorted() }

@@ -1,0 +1,61 @@
+package translate_test
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+const manyDefinitions = 3
+
+// definition is a NetworkAttachmentDefinition: a network of any topology, one that can't be used, or another plugin's.
+func (p *path) definition() cluster.Object {
+	d := &cluster.NetworkDefinition{Name: p.name("d", manyDefinitions), UID: p.uid()}
+	n := &cluster.Network{Name: names.Defined(d.Name.Namespace, d.Name.Name), MTU: []int{0, 0, 1300}[p.r.IntN(3)]}
+	shared := func(ps ...string) {
+		for _, text := range ps {
+			n.Subnets = append(n.Subnets, config.ClusterSubnet{CIDR: netip.MustParsePrefix(text)})
+		}
+		if p.chance(30) {
+			n.Excluded = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.99.0.%d/30", 4*p.r.IntN(3)))}
+		}
+	}
+	d.Network = n
+	switch p.r.IntN(7) {
+	case 0:
+		d.Network, d.Invalid = nil, "spec.config: wrong"
+	case 1:
+		d.Network, d.Foreign = nil, true
+	case 2:
+		n.Subnets = smallCluster().Subnets
+	case 3:
+		n.Topology = cluster.Layer2
+	case 4:
+		n.Topology, n.Physical = cluster.Localnet, cluster.Physical{Name: "lan", VLAN: 100 * p.r.IntN(3)}
+		shared("10.99.0.0/28")
+	default:
+		n.Topology = cluster.Layer2
+		shared([]string{"10.99.0.0/28", "10.99.0.0/27"}[p.r.IntN(2)], "fd99::/64")
+	}
+	return d
+}
+
+// request is an interface that a pod asks for, perhaps with an address and a MAC that others may have, too.
+func (p *path) request(iface string) cluster.Attachment {
+	name := p.name("d", manyDefinitions)
+	a := cluster.Attachment{Network: names.Defined(name.Namespace, name.Name), Interface: iface}
+	if p.chance(30) {
+		a.Asked.IPv4 = netip.MustParsePrefix(fmt.Sprintf("10.99.0.%d/%d", p.r.IntN(20), []int{28, 32}[p.r.IntN(2)]))
+	}
+	if p.chance(20) {
+		a.Asked.MAC = ipnet.MAC{2, 5: byte(p.r.IntN(3))}
+	}
+	if p.chance(5) {
+		a.Asked.Unserved = "default-route"
+	}
+	return a
+}
