@@ -1,0 +1,318 @@
+package networks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+// The files that the documentation tells users to apply.
+const (
+	crd     = "../../../dist/kubernetes/networkattachmentdefinition.yaml"
+	example = "../../../docs/examples/networks.yaml"
+)
+
+// tenants have the same addresses on the same subnets, each in a network of its own.
+const tenants = `
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: own, namespace: %[1]s}
+spec:
+  config: |
+    {"cniVersion": "1.1.0", "name": "own", "type": "ovn-k8s-cni-overlay", "topology": "layer2",
+     "subnets": "10.77.0.0/24,fd77::/64"}
+---
+`
+
+// tenantPod is a pod of a tenant, on a node, with a number as the end of its addresses.
+const tenantPod = `
+apiVersion: v1
+kind: Pod
+metadata:
+  name: %[1]s-%[3]d
+  namespace: %[1]s
+  annotations:
+    k8s.v1.cni.cncf.io/networks: '[{"name": "own", "ips": ["10.77.0.1%[3]d", "fd77::1%[3]d"]}]'
+spec:
+  nodeName: %[2]s
+  terminationGracePeriodSeconds: 0
+  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
+---
+`
+
+// vlan is a network of a VLAN outside, with a pod on each node, and one that the operator has not allowed.
+const vlan = `
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: storage, namespace: shop}
+spec:
+  config: |
+    {"cniVersion": "1.1.0", "name": "storage", "type": "ovn-k8s-cni-overlay", "topology": "localnet", "vlanID": 100,
+     "physicalNetworkName": "lan", "subnets": "192.0.2.0/24,2001:db8:100::/64", "excludeSubnets": "192.0.2.0/28",
+     "mtu": 1500}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: office, namespace: shop}
+spec:
+  config: |
+    {"cniVersion": "1.1.0", "name": "office", "type": "ovn-k8s-cni-overlay", "topology": "localnet", "vlanID": 7,
+     "physicalNetworkName": "lan"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: office, namespace: shop, annotations: {k8s.v1.cni.cncf.io/networks: office}}
+spec:
+  nodeName: n1
+  terminationGracePeriodSeconds: 0
+  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: disk-1, namespace: shop, annotations: {k8s.v1.cni.cncf.io/networks: storage}}
+spec:
+  nodeName: n1
+  terminationGracePeriodSeconds: 0
+  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: disk-2, namespace: shop, annotations: {k8s.v1.cni.cncf.io/networks: storage}}
+spec:
+  nodeName: n2
+  terminationGracePeriodSeconds: 0
+  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
+`
+
+// TestNetworks checks each kind of network on one cluster.
+func TestNetworks(t *testing.T) {
+	c := machines.Up(t, sandbox.Options{Name: "networks-test", Nodes: 2, DualStack: true,
+		MasterArgs: []string{"--physical-networks", "lan:100-199"}})
+	machines.Kubectl(t, c, "", "apply", "-f", crd)
+	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
+		"network-attachment-definitions.k8s.cni.cncf.io")
+	t.Run("example", func(t *testing.T) { tryExample(t, c) })
+	t.Run("tenants", func(t *testing.T) { tryTenants(t, c) })
+	t.Run("VLAN", func(t *testing.T) { tryVLAN(t, c) })
+	machines.InSync(t, c)
+	t.Run("nothing is left", func(t *testing.T) { tryRemoval(t, c) })
+}
+
+// apply applies a manifest, and waits until these pods of a namespace are ready.
+func apply(t *testing.T, c *sandbox.Cluster, manifest, namespace string, pods ...string) {
+	t.Helper()
+	machines.Kubectl(t, c, manifest, "apply", "-f", "-")
+	machines.Kubectl(t, c, "", append([]string{"wait", "-n", namespace, "--for=condition=Ready", "--timeout=60s", "pod"},
+		pods...)...)
+}
+
+// on is the addresses of a pod's interface, as its annotation network-status has them.
+func on(t *testing.T, c *sandbox.Cluster, namespace, pod, iface string) (out []netip.Addr) {
+	t.Helper()
+	text := machines.Kubectl(t, c, "", "get", "pod", "-n", namespace, pod, "-o",
+		`jsonpath={.metadata.annotations.k8s\.v1\.cni\.cncf\.io/network-status}`)
+	var list []struct {
+		Interface string
+		IPs       []netip.Addr
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatalf("network-status %q of pod %s: %v", text, pod, err)
+	}
+	for _, i := range list {
+		if i.Interface == iface {
+			out = i.IPs
+		}
+	}
+	if len(out) != 2 {
+		t.Fatalf("network-status of pod %s: %s: want two addresses of %s", pod, text, iface)
+	}
+	return out
+}
+
+// ask asks the server at an address from a pod, and returns the name that answers.
+func ask(ctx context.Context, c *sandbox.Cluster, namespace, pod, protocol string, to netip.Addr) string {
+	out, err := c.Kubectl(ctx, "exec", "-n", namespace, pod, "--", machines.EchoInPod, "ask", protocol,
+		netip.AddrPortFrom(to, 8080).String(), "1", "1s").CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("%v: %s", err, out)
+	}
+	name, _, _ := strings.Cut(string(out), " ")
+	return name
+}
+
+// answers waits until the server at each address answers by its name, in TCP and UDP.
+func answers(t *testing.T, c *sandbox.Cluster, namespace, from, want string, to []netip.Addr) {
+	t.Helper()
+	for _, protocol := range []string{"tcp", "udp"} {
+		for _, a := range to {
+			machines.Eventually(t, fmt.Sprintf("%s asks %s by %s", from, a, protocol), func(ctx context.Context) string {
+				if got := ask(ctx, c, namespace, from, protocol, a); got != want {
+					return fmt.Sprintf("the answer is %q, want %s's", got, want)
+				}
+				return ""
+			})
+		}
+	}
+}
+
+// tryExample applies the documentation's example.
+func tryExample(t *testing.T, c *sandbox.Cluster) {
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, c, string(text), "shop", "web", "db")
+	for from, to := range map[string]string{"web": "db", "db": "web"} {
+		for _, iface := range []string{"net1", "backend"} {
+			answers(t, c, "shop", from, to, on(t, c, "shop", to, iface))
+		}
+	}
+	if got := fmt.Sprint(on(t, c, "shop", "db", "net1")); got != "[10.99.0.50 fd99::50]" {
+		t.Errorf("db has %s on net1, want what it asks for", got)
+	}
+	link := machines.Kubectl(t, c, "", "exec", "-n", "shop", "db", "--", "cat", "/sys/class/net/net1/address")
+	if link != "02:00:00:00:00:50" {
+		t.Errorf("db has the MAC %s on net1, want the one it asks for", link)
+	}
+}
+
+// tryTenants has two tenants with the same addresses: each reaches its own pods, and nobody else does.
+func tryTenants(t *testing.T, c *sandbox.Cluster) {
+	for _, ns := range []string{"red", "green"} {
+		machines.Kubectl(t, c, "", "create", "namespace", ns)
+		manifest := fmt.Sprintf(tenants, ns) + fmt.Sprintf(tenantPod, ns, "n1", 1) + fmt.Sprintf(tenantPod, ns, "n2", 2) +
+			fmt.Sprintf(tenantPod, ns, "n2", 3)
+		apply(t, c, manifest, ns, ns+"-1", ns+"-2", ns+"-3")
+	}
+	for _, ns := range []string{"red", "green"} {
+		for i := range 3 {
+			for k := range 3 {
+				to := fmt.Sprintf("%s-%d", ns, k+1)
+				answers(t, c, ns, fmt.Sprintf("%s-%d", ns, i+1), to, on(t, c, ns, to, "net1"))
+			}
+		}
+	}
+	for _, a := range on(t, c, "red", "red-2", "net1") {
+		for _, protocol := range []string{"tcp", "udp"} {
+			if got := ask(t.Context(), c, "shop", "web", protocol, a); strings.HasPrefix(got, "red") ||
+				strings.HasPrefix(got, "green") {
+				t.Errorf("a pod of another network asks %s: %s answers", a, got)
+			}
+			for _, n := range c.Nodes {
+				if got := machines.AskOn(t.Context(), n.Member, protocol, netip.AddrPortFrom(a, 8080)); strings.HasPrefix(got,
+					"red") || strings.HasPrefix(got, "green") {
+					t.Errorf("node %s asks %s: %s answers", n.Spec.Name, a, got)
+				}
+			}
+		}
+	}
+}
+
+// tryVLAN joins pods to a VLAN of a network outside, to which a host is joined by an access port on one node.
+func tryVLAN(t *testing.T, c *sandbox.Cluster) {
+	cable(t, c)
+	n1, n2 := c.Nodes[0], c.Nodes[1]
+	mapped := []string{"--bridge-mappings", "physnet:br-phys,lan:br-lan"}
+	machines.RestartAgent(t, n1, mapped...)
+	apply(t, c, vlan, "shop", "disk-1")
+	waits(t, c, "disk-2", "this node has no bridge for physical network lan")
+	waits(t, c, "office", "VLAN 7 of physical network")
+	machines.RestartAgent(t, n2, mapped...)
+	machines.Kubectl(t, c, "", "wait", "-n", "shop", "--for=condition=Ready", "--timeout=120s", "pod", "disk-2")
+	for from, to := range map[string]string{"disk-1": "disk-2", "disk-2": "disk-1"} {
+		answers(t, c, "shop", from, to, on(t, c, "shop", to, "net1"))
+	}
+	// The host outside is in the VLAN, by a port of its own; another is in another VLAN.
+	for tag, ends := range map[string][2]string{"100": {"192.0.2.3/24", "2001:db8:100::f3/64"},
+		"101": {"192.0.2.4/24", "2001:db8:100::f4/64"}} {
+		port := "host" + tag
+		machines.Run(t, n2, "ovs-vsctl", "add-port", "br-lan", port, "tag="+tag, "--", "set", "Interface", port,
+			"type=internal")
+		machines.Run(t, n2, "ip", "netns", "add", port)
+		defer machines.Run(t, n2, "ip", "netns", "del", port)
+		machines.Run(t, n2, "ip", "link", "set", port, "netns", port)
+		for _, a := range ends {
+			machines.Run(t, n2, "ip", "-n", port, "addr", "add", a, "dev", port, "nodad")
+		}
+		machines.Run(t, n2, "ip", "-n", port, "link", "set", port, "up")
+	}
+	for _, a := range on(t, c, "shop", "disk-1", "net1") {
+		to := netip.AddrPortFrom(a, 8080).String()
+		machines.Eventually(t, "the host in the VLAN asks "+to, func(ctx context.Context) string {
+			out, err := n2.Run(ctx, "ip", "netns", "exec", "host100", machines.Echo, "ask", "tcp", to, "1", "1s")
+			if err != nil || !strings.HasPrefix(out, "disk-1 ") {
+				return fmt.Sprintf("%q, %v", out, err)
+			}
+			return ""
+		})
+		if out, err := n2.Run(t.Context(), "ip", "netns", "exec", "host101", machines.Echo, "ask", "tcp", to, "1",
+			"1s"); err == nil {
+			t.Errorf("a host in another VLAN asks %s: %s", to, out)
+		}
+	}
+}
+
+// cable joins bridges br-lan of two nodes by a cable.
+func cable(t *testing.T, c *sandbox.Cluster) {
+	t.Helper()
+	args := []string{"link", "add", "lan0", "netns", fmt.Sprint(c.Nodes[0].PID()), "type", "veth", "peer", "name", "lan0",
+		"netns", fmt.Sprint(c.Nodes[1].PID())}
+	if out, err := exec.CommandContext(t.Context(), "ip", args...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	for _, n := range c.Nodes {
+		datapath := machines.Run(t, n, "ovs-vsctl", "get", "Bridge", "br-int", "datapath_type")
+		machines.Run(t, n, "ovs-vsctl", "add-br", "br-lan", "--", "set", "Bridge", "br-lan", "datapath_type="+datapath, "--",
+			"add-port", "br-lan", "lan0")
+		machines.Run(t, n, "ip", "link", "set", "lan0", "up")
+	}
+}
+
+// waits checks that a pod has not started, and that an Event of it says why.
+func waits(t *testing.T, c *sandbox.Cluster, pod, why string) {
+	t.Helper()
+	machines.Eventually(t, "Events of "+pod, func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, "get", "events", "-n", "shop", "--field-selector", "involvedObject.name="+pod).Output()
+		if err != nil || !strings.Contains(string(out), why) {
+			return fmt.Sprintf("%v: %s: want %q", err, out, why)
+		}
+		return ""
+	})
+	if phase := machines.Kubectl(t, c, "", "get", "pod", "-n", "shop", pod, "-o", "jsonpath={.status.phase}"); phase !=
+		"Pending" {
+		t.Errorf("pod %s is %s, want Pending", pod, phase)
+	}
+}
+
+// tryRemoval deletes the pods and the definitions. Nothing of them is left, on the nodes and in the database.
+func tryRemoval(t *testing.T, c *sandbox.Cluster) {
+	for _, ns := range []string{"shop", "red", "green"} {
+		machines.Kubectl(t, c, "", "delete", "pod", "-n", ns, "--all", "--timeout=60s")
+		machines.Kubectl(t, c, "", "delete", "net-attach-def", "-n", ns, "--all")
+	}
+	machines.InSync(t, c)
+	for _, command := range []string{"ls-list", "lr-list"} {
+		out, err := c.NBCtl(t.Context(), command)
+		if err != nil || strings.Contains(out, "shop.") || strings.Contains(out, "red.") || strings.Contains(out, "green.") {
+			t.Errorf("ovn-nbctl %s: %s, %v: want nothing of the networks", command, out, err)
+		}
+	}
+	for _, n := range c.Nodes {
+		machines.Eventually(t, "ports of "+n.Spec.Name, func(ctx context.Context) string {
+			out, err := n.Run(ctx, "ovs-vsctl", "--bare", "--columns=external_ids", "find", "Interface",
+				`external_ids:sandbox!=""`)
+			if err != nil || strings.Contains(out, "net1") || strings.Contains(out, "backend") {
+				return fmt.Sprintf("%s, %v: want none of the pods", out, err)
+			}
+			return ""
+		})
+	}
+}
