@@ -10,12 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
+
+	"github.com/northbound-net/northbound/go-controller/internal/httpserver"
 )
 
 const (
@@ -63,10 +64,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	})
 	h := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
 		WriteTimeout: requestTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug), // strangers' TLS errors
-		BaseContext: func(net.Listener) context.Context { return ctx }}
-	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
-	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)} // strangers' TLS errors
+	if err := httpserver.Serve(ctx, l, h); err != nil {
 		return fmt.Errorf("serving metrics: %w", err)
 	}
 	return nil
@@ -119,9 +118,9 @@ func (s *Server) forward(w http.ResponseWriter, request *http.Request) error {
 
 // admit is an error, and its status, unless the caller may read metrics.
 func (s *Server) admit(r *http.Request) (code int, err error) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || token == "" {
-		return http.StatusUnauthorized, errors.New("the request has no token")
+	token, err := httpserver.Token(r)
+	if err != nil {
+		return http.StatusUnauthorized, err
 	}
 	key := sha256.Sum256([]byte(token))
 	s.mu.Lock()

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/northbound-net/northbound/go-controller/internal/diagnostics"
+	"github.com/northbound-net/northbound/go-controller/internal/httpserver"
 )
 
 const (
@@ -70,10 +71,8 @@ type Server struct {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	l = netutil.LimitListener(l, maxConnections)
 	h := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
-		MaxHeaderBytes: maxHeader, IdleTimeout: requestTimeout,
-		BaseContext: func(net.Listener) context.Context { return ctx }}
-	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
-	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		MaxHeaderBytes: maxHeader, IdleTimeout: requestTimeout}
+	if err := httpserver.Serve(ctx, l, h); err != nil {
 		return fmt.Errorf("serving diagnostics: %w", err)
 	}
 	return nil
@@ -154,9 +153,9 @@ func brief(args []string) string {
 
 // caller is who sent a request. The code is that of the answer if there is an error.
 func (s *Server) caller(r *http.Request) (c Caller, code int, err error) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || token == "" {
-		return c, http.StatusUnauthorized, errors.New("the request has no token")
+	token, err := httpserver.Token(r)
+	if err != nil {
+		return c, http.StatusUnauthorized, err
 	}
 	audience := diagnostics.Audience(s.Place, s.Node, s.nonce)
 	if !claims(token, audience) {
