@@ -135,6 +135,9 @@ func checkFirewall(c Config, f Facts) doctor.Finding {
 		}
 		fix := "nft list table " + ch.Table + "  # its owner must accept forwarded packets"
 		if ch.Table == "filter" && ch.Name == "FORWARD" { // of iptables; Docker sets it
+			if f.UFW.Enabled && f.UFW.DropsForwarded { // which check ufw reports
+				continue
+			}
 			fix = "iptables -P FORWARD ACCEPT"
 			if ch.IPv6 {
 				fix = "ip6tables -P FORWARD ACCEPT"

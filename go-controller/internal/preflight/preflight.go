@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/xtables"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 )
 
@@ -36,6 +37,11 @@ type Facts struct {
 	Busy      map[Port]error  // ports that nothing can listen on, and why
 	Underlay  []Underlay      // where the tunnel addresses are
 	API       client.Answer   // of the API server, if there is one
+	UFW       UFW
+	Legacy    []xtables.Table // of the old iptables
+	InSync    bool            // the kernel's clock is synchronised with others (adjtimex(2))
+
+	NetworkManager string // its configuration, if it runs
 
 	Unknown map[string]error // what could not be found out, by the name of the check that needs it
 }
@@ -79,6 +85,12 @@ func Checks() []Check {
 		{"kube-proxy", "kube-proxy does not run, and has left no rules: they would catch packets to services first",
 			checkKubeProxy},
 		{"firewall", "no firewall drops what the node forwards between pods and other machines", checkFirewall},
+		{"ufw", "ufw, if enabled, accepts what the node forwards, the tunnels, and what nodes send to the databases",
+			checkUFW},
+		{"iptables-legacy", "the old iptables has no rules of kube-proxy, hostPorts or another network plugin, which act " +
+			"beside nftables'", checkLegacy},
+		{"networkmanager", "NetworkManager, if it runs, leaves Northbound's interfaces alone", checkNetworkManager},
+		{"time-sync", "a program keeps the clock right, such as chrony: certificates and Leases depend on it", checkTimeSync},
 		{"clock", "the clock is that of the API server, if one is named", checkClock},
 	}
 }

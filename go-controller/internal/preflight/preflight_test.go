@@ -13,6 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/xtables"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
@@ -35,7 +36,8 @@ func healthy() (Config, Facts) {
 		Busy:      map[Port]error{},
 		Underlay: []Underlay{{netip.MustParseAddr("192.0.2.7"), hostnet.Place{Link: "eth0", MTU: 1500,
 			Prefix: netip.MustParsePrefix("192.0.2.7/24")}}},
-		API: client.Answer{Date: now, Asked: now, Read: now},
+		API: client.Answer{Date: now, Asked: now, Read: now}, InSync: true,
+		Legacy: []xtables.Table{{Name: "filter", Rules: 3, Chains: []string{"KUBE-FIREWALL"}}}, // the kubelet's
 	}
 }
 
@@ -101,6 +103,35 @@ func injected() []fault {
 			"iptables -P FORWARD ACCEPT"},
 		{"clock", func(_ *Config, f *Facts) { f.API.Asked = f.API.Asked.Add(time.Hour); f.API.Read = f.API.Asked },
 			"clock is 59m59s ahead of the API server's", "timedatectl"},
+		{"ufw", func(_ *Config, f *Facts) {
+			f.UFW = UFW{Enabled: true, DropsForwarded: true}
+			f.Chains[0].Drops = true // as ufw then has it
+		}, "ufw drops what the node forwards for pods", "ufw default allow routed"},
+		{"ufw", func(c *Config, f *Facts) {
+			c.Central = false
+			f.UFW = UFW{Enabled: true, DropsInput: true, accepts: []acceptance{{"tcp", "any"}, {"udp", "53,6082:6090"}}}
+		}, "ufw drops what other nodes send to udp :6081", "ufw allow proto udp from NETWORK to any port 6081  # NETWORK"},
+		{"ufw", func(_ *Config, f *Facts) {
+			f.UFW = UFW{Enabled: true, DropsInput: true, accepts: []acceptance{{"any", "6081"}, {"tcp", "6641:6643"}}}
+		}, "ufw drops what other nodes send to tcp :6644", "ufw allow proto tcp from NETWORK to any port 6644"},
+		{"iptables-legacy", func(_ *Config, f *Facts) { f.Legacy[0].DropsForwarded = true },
+			"table filter of iptables-legacy drops forwarded packets", "iptables-legacy -P FORWARD ACCEPT"},
+		{"iptables-legacy", func(_ *Config, f *Facts) {
+			f.Legacy = append(f.Legacy, xtables.Table{Name: "nat", IPv6: true, Chains: []string{"KUBE-SERVICES"}})
+		}, "table nat of ip6tables-legacy has rules of kube-proxy",
+			"ip6tables-legacy-save | grep -v -e KUBE- | ip6tables-legacy-restore"},
+		{"iptables-legacy", func(_ *Config, f *Facts) {
+			f.Legacy = append(f.Legacy, xtables.Table{Name: "nat", Chains: []string{"CNI-HOSTPORT-DNAT", "CNI-DN-1"}})
+		}, "they catch connections to pods' hostPorts", "iptables-legacy-save | grep -v -e CNI- | iptables-legacy-restore"},
+		{"iptables-legacy", func(_ *Config, f *Facts) { f.Legacy[0].Chains = []string{"cali-FORWARD"} },
+			"has chains cali-*, which are of another network plugin", "grep -v -e cali- |"},
+		{"networkmanager", func(c *Config, f *Facts) {
+			c.Node.Name, f.Processes["NetworkManager"] = "n1", true
+			f.NetworkManager = "[keyfile]\nunmanaged-devices=interface-name:br*;interface-name:k8s-n2\n"
+		}, "NetworkManager manages genev_sys_6081, vxlan_sys_4789, k8s-n1 when they are made",
+			`printf '[keyfile]\nunmanaged-devices=interface-name:br-int;interface-name:genev_sys_*;` +
+				`interface-name:vxlan_sys_*;interface-name:k8s-*\n' >/etc/NetworkManager/conf.d/`},
+		{"time-sync", func(_ *Config, f *Facts) { f.InSync = false }, "the clock is not synchronised", "timedatectl set-ntp"},
 	}
 }
 

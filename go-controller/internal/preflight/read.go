@@ -20,6 +20,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/xtables"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 )
 
@@ -37,6 +38,7 @@ func Read(ctx context.Context, c Config) Facts {
 	f.programs(ctx, c)
 	f.network(c)
 	f.processes()
+	f.networkManager(ctx)
 	for _, p := range Ports(c) {
 		if err := tryListen(ctx, p); err != nil {
 			f.Busy[p] = err
@@ -61,6 +63,11 @@ func (f *Facts) kernel() {
 	}
 	f.Tun = exists("/dev/net/tun")
 	f.IPv6 = exists("/proc/net/if_inet6")
+	var t unix.Timex // without Modes, it only asks
+	if _, err := unix.Adjtimex(&t); err != nil {
+		f.Unknown["time-sync"] = fmt.Errorf("asking the kernel about its clock: %w", err)
+	}
+	f.InSync = t.Status&unix.STA_UNSYNC == 0
 }
 
 func exists(file string) bool {
@@ -111,6 +118,12 @@ func (f *Facts) network(c Config) {
 	if f.Chains, err = nft.Chains(); err != nil {
 		f.Unknown["other-network"], f.Unknown["kube-proxy"], f.Unknown["firewall"] = err, err, err
 	}
+	if f.Legacy, err = xtables.Tables(); err != nil {
+		f.Unknown["iptables-legacy"] = err
+	}
+	if f.UFW, err = readUFW("/"); err != nil {
+		f.Unknown["ufw"] = err
+	}
 	if f.ConfFiles, err = confFiles(c.Node.CNIConfDir); err != nil {
 		f.Unknown["other-network"] = err
 	}
@@ -159,7 +172,7 @@ func (f *Facts) processes() {
 	files, err := filepath.Glob("/proc/[0-9]*/comm")
 	if err != nil || len(files) == 0 {
 		err = errors.Join(err, errors.New("/proc lists no process"))
-		f.Unknown["kube-proxy"], f.Unknown["firewall"] = err, err
+		f.Unknown["kube-proxy"], f.Unknown["firewall"], f.Unknown["networkmanager"] = err, err, err
 	}
 	for _, file := range files {
 		if name, err := os.ReadFile(file); err == nil { // else it has ended

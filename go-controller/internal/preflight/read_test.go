@@ -3,6 +3,7 @@ package preflight
 import (
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +29,8 @@ func TestRead(t *testing.T) {
 	problems := func() map[string]string {
 		out := map[string]string{}
 		for _, f := range Examine(c, Read(t.Context(), c), "m").Findings {
-			controlled := slices.Contains([]string{"ports", "mtu", "other-network", "kube-proxy", "firewall"}, f.Check)
+			controlled := slices.Contains([]string{"ports", "mtu", "other-network", "kube-proxy", "firewall",
+				"iptables-legacy", "networkmanager"}, f.Check)
 			if controlled && f.Status != doctor.OK {
 				out[f.Check] = f.Message
 			}
@@ -52,22 +54,53 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	dropForwarded(t)
+	testkit.Run(t, "iptables-legacy", "--table", "nat", "--new-chain", "KUBE-SERVICES")
+	runNetworkManager(t, "[main]\nplugins=keyfile\n")
 	for _, p := range []Port{{"udp", ":6081"}, {"tcp", ":6642"}, {"tcp", n.Metrics}} {
 		occupy(t, p)
 	}
 	got := problems()
 	for check, want := range map[string]string{
 		"mtu": "under has an MTU of 600", "kube-proxy": "kube-ipvs0", "firewall": "chain FORWARD of table filter drops",
-		"other-network": "the runtime takes the first; interface flannel.1 is of flannel",
-		"ports":         "udp :6081: address already in use; tcp 127.0.0.1:9410: address already in use; tcp :6642: address",
+		"iptables-legacy": "table nat of iptables-legacy has rules of kube-proxy",
+		"networkmanager":  "NetworkManager manages br-int, genev_sys_6081, vxlan_sys_4789, k8s-NODE",
+		"other-network":   "the runtime takes the first; interface flannel.1 is of flannel",
+		"ports":           "udp :6081: address already in use; tcp 127.0.0.1:9410: address already in use; tcp :6642: ",
 	} {
 		if !strings.Contains(got[check], want) {
 			t.Errorf("%s: %q, want %q", check, got[check], want)
 		}
 	}
-	if len(got) != 5 {
-		t.Errorf("problems %v, want 5", got)
+	if len(got) != 7 {
+		t.Errorf("problems %v, want 7", got)
 	}
+	testkit.Run(t, "iptables-legacy", "--table", "nat", "--delete-chain", "KUBE-SERVICES")
+	if still := problems()["iptables-legacy"]; still != "" {
+		t.Errorf("the chain is gone, but still found: %s", still)
+	}
+}
+
+// runNetworkManager has a program of this name run until the test ends. Asked for its configuration, it prints this.
+func runNetworkManager(t *testing.T, configuration string) {
+	t.Helper()
+	dir := t.TempDir()
+	script := "#!/bin/sh\ncase $1 in --print-config) printf '" + configuration + "' ;; *) read -r forever ;; esac\n"
+	if err := os.WriteFile(filepath.Join(dir, "NetworkManager"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	cmd := exec.Command("NetworkManager")
+	end, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = end.Close()
+		_ = cmd.Wait()
+	})
 }
 
 // dropForwarded makes the chain of iptables-nft as Docker does.

@@ -126,6 +126,16 @@ func checkClock(c Config, f Facts) doctor.Finding {
 	return doctor.Clock(f.API)
 }
 
+func checkTimeSync(_ Config, f Facts) doctor.Finding {
+	var wrong faults
+	if !f.InSync {
+		wrong.add("timedatectl set-ntp true",
+			"the clock is not synchronised: no program keeps it right, or it has just started")
+		wrong.fixes = append(wrong.fixes, "chronyc tracking  # where chrony keeps the time")
+	}
+	return wrong.finding("the clock is synchronised")
+}
+
 // Ports lists the ports that are to be listened on.
 func Ports(c Config) (out []Port) {
 	if c.Worker {
