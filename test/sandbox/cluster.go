@@ -110,7 +110,8 @@ func (c *Cluster) node(m *member.Member, index int, images []string) *node.Node 
 		Index: index, Addrs: c.families().Node(index), Control: c.families().Control()[0].Addr(), Machines: c.machines(),
 		Cgroup:         CgroupName(c.Options.Name, m.Spec.Name),
 		ClusterSubnets: c.Options.ClusterSubnets(), ServiceCIDRs: c.Options.ServiceCIDRs(),
-		Images: images, ClusterDNS: c.Options.ClusterDNS, AgentArgs: c.Options.AgentArgs, Router: c.router(),
+		Images: images, ClusterDNS: c.Options.ClusterDNS, Taint: c.Options.Taint,
+		AgentArgs: c.Options.AgentArgs, Router: c.router(),
 		Gateway: index <= c.Options.Gateways, Chart: c.RunsChart(), SwitchPods: c.Options.SwitchPods,
 		Tunnel: c.families().Tunnel(index),
 	}}

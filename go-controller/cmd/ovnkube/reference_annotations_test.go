@@ -54,6 +54,9 @@ func annotationTexts() []annotationText {
 			[]string{annotation.MarshalNodeMgmtPortMAC(mac)}},
 		{annotation.NodePrimaryIfAddr, "the node agent, on the Node", "The node's own addresses, with prefix lengths.",
 			[]string{annotation.MarshalNodePrimaryIfAddr([]netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")})}},
+		{annotation.NodeAgentReady, "the node agent, on the Node", "The agent has set up the node since the Node was " +
+			"made. The master then removes [the taint that waits for it](../operate/install.md#pods-wait-for-the-agent), " +
+			"and writes the condition `NetworkUnavailable`.", []string{annotation.NodeIsReady}},
 		{annotation.L3GatewayConfig, "the node agent, or `gateway-init`, on the Node",
 			"How a [gateway](../features/gateway.md) reaches the network outside. " +
 				"`out-of-service` says why the gateway does not work. Mode `disabled`: the node is no gateway.",

@@ -299,11 +299,17 @@ func TestRestarts(t *testing.T) {
 		annotation.NodePrimaryIfAddr: `{"ipv4":"172.18.0.2/16","ipv6":""}`,
 	})
 
+	// Nothing waits for the agent before the new Node has subnets.
+	if got := b.node(t).Annotations[annotation.NodeAgentReady]; got != "" {
+		t.Errorf("a Node without subnets says that its agent is ready: %q", got)
+	}
+
 	// Other subnets: the node moves, and nothing of the old ones stays.
 	b.grantSubnets(t, "10.128.4.0/23")
 	b.awaitState(t, movedState)
 	b.awaitReady(t)
-	b.awaitAnnotations(t, map[string]string{annotation.NodeMgmtPortMAC: `{"default":"0a:58:0a:80:04:02"}`})
+	b.awaitAnnotations(t, map[string]string{annotation.NodeMgmtPortMAC: `{"default":"0a:58:0a:80:04:02"}`,
+		annotation.NodeAgentReady: annotation.NodeIsReady})
 }
 
 func (b *bed) awaitNotReady(t *testing.T) {

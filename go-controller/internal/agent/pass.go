@@ -33,6 +33,7 @@ type passMemory struct {
 	swept       time.Time       // when ports without a device were looked for
 	flows       flowWatch
 	outage      string // why the gateway was out of service
+	unsaid      string // why the Node does not say that this agent is ready
 
 	services serviceMemory
 	uses     usage
@@ -76,7 +77,27 @@ func (a *Agent) pass(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return a.finish(ctx)
+	if err := a.finish(ctx); err != nil {
+		return err
+	}
+	a.sayReady(ctx, node)
+	return nil
+}
+
+// sayReady tells the master that this agent has set up the node: a taint may wait for that. The node works without, so
+// a failure is only logged, and tried again in the next pass. A Node that was made anew is not set up before it has
+// subnets of its own.
+func (a *Agent) sayReady(ctx context.Context, node local.Node) {
+	if node.Annotations[annotation.NodeSubnets] == "" {
+		return
+	}
+	err := a.publish(ctx, node, map[string]string{annotation.NodeAgentReady: annotation.NodeIsReady})
+	if err == nil {
+		a.memory.unsaid = ""
+	} else if a.memory.unsaid != err.Error() && ctx.Err() == nil {
+		a.memory.unsaid = err.Error()
+		a.log.Warn("the Node does not say that its agent is ready", "node", a.config.Name, "error", err)
+	}
 }
 
 // hostPass is the part of a pass that needs no Open vSwitch.

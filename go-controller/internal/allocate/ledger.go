@@ -19,7 +19,8 @@ type Patch struct {
 	Found       cluster.Found
 	Annotations map[string]string
 	Remove      []string
-	Status      *Status // nil: the patch is about annotations
+	Status      *Status         // if not nil, the patch is about the status alone
+	Taints      []cluster.Taint // if there are any, the patch removes these from a Node, and does nothing else
 }
 
 // Status is a condition that an object's status is to have. It is written only while the conditions are as Found.

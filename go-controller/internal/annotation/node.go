@@ -17,7 +17,11 @@ const (
 	NodeChassisID     = "k8s.ovn.org/node-chassis-id"              // the OVS system-id, from the node agent
 	NodeMgmtPortMAC   = "k8s.ovn.org/node-mgmt-port-mac-addresses" // {"default":"0a:58:0a:f4:01:02"}, from the agent
 	NodePrimaryIfAddr = "k8s.ovn.org/node-primary-ifaddr"          // {"ipv4":"172.18.0.2/16","ipv6":""}, from the agent
+	NodeAgentReady    = "k8s.ovn.org/node-agent-ready"             // NodeIsReady, from the agent
 )
+
+// NodeIsReady is the value of a node-agent-ready annotation: the agent has set up the node since the Node was made.
+const NodeIsReady = "true"
 
 // defaultNetwork is the key of the cluster's own network inside annotations.
 const defaultNetwork = string(names.Own)

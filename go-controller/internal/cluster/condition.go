@@ -11,6 +11,16 @@ type Condition struct {
 // TypeAccepted is the condition that tells whether an object means for the network what its author wrote.
 const TypeAccepted = "Accepted"
 
+// northboundIsReady is the reason of NodeAvailable. No Event has it.
+const northboundIsReady = "NorthboundIsReady"
+
+// NodeAvailable is the condition of a Node whose network is set up. Cloud providers' controllers may say the opposite
+// until the cloud has routes to the node's pods, which this network does not need. The scheduler then avoids the node.
+func NodeAvailable() Condition {
+	return Condition{Type: "NetworkUnavailable", Reason: northboundIsReady,
+		Message: "the node agent of Northbound has set up the node"}
+}
+
 // Judged is an object whose status is to have a condition. The condition's Generation is that of Observed.
 type Judged struct {
 	Ref       Ref

@@ -44,6 +44,16 @@ type Node struct {
 	LeaseExpired  bool                  // neither the gateway's agent nor its kubelet renews its Lease
 	ByHand        bool                  // set up by hand: recorded in the Northbound database, not in Kubernetes
 	Found         Found                 // every annotation that a master writes
+
+	AgentReady bool    // the agent has set up the node since the Node object was made
+	Taints     []Taint // those that wait for the agent
+	Available  bool    // condition NetworkUnavailable is False
+}
+
+// Taint is a taint of a Node.
+type Taint struct {
+	At   int    // its place in spec.taints
+	JSON string // as the API has it
 }
 
 // Ref implements Object.
@@ -56,7 +66,8 @@ func (n *Node) Equal(o Object) bool {
 		n.Zone == m.Zone && n.Labels == m.Labels && n.Annotated == m.Annotated && n.JoinAnnotated == m.JoinAnnotated &&
 		n.Unreachable == m.Unreachable && n.LeaseExpired == m.LeaseExpired && n.ByHand == m.ByHand &&
 		slices.Equal(n.Addrs, m.Addrs) && slices.Equal(n.ExternalAddrs, m.ExternalAddrs) &&
-		n.Gateway.Equal(m.Gateway) && n.Found.Equal(m.Found)
+		n.Gateway.Equal(m.Gateway) && n.Found.Equal(m.Found) && n.AgentReady == m.AgentReady &&
+		slices.Equal(n.Taints, m.Taints) && n.Available == m.Available
 }
 
 // Reported is the addresses that the Node object reports in its status. The kubelet writes them.

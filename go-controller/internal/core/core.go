@@ -57,6 +57,7 @@ func (c *Core) Step(events []cluster.Event) Result {
 		for _, e := range c.merge(e, &out) {
 			if change, ok := c.State.Apply(e); ok {
 				out.Changes = append(out.Changes, change)
+				out.Patches = append(out.Patches, c.readiness(e.Ref)...)
 				if s := c.statuses[e.Ref]; s != nil {
 					c.changes++
 					s.want, s.asked, s.change = nil, allocate.Status{}, c.changes // until what it says now is judged
@@ -78,6 +79,9 @@ func (c *Core) Start() Result {
 	c.started = true
 	all := c.State.All()
 	res := c.ledger.Update(c.State, all)
+	for _, change := range all {
+		res.Patches = append(res.Patches, c.readiness(change.Ref)...)
+	}
 	return Result{Changes: all, Patches: res.Patches, Problems: res.Problems}
 }
 

@@ -17,6 +17,7 @@ import (
 
 func TestAttacks(t *testing.T) {
 	b := up(t)
+	b.keepTaint(t)
 	machines.InstallClusterPolicies(t, b.Cluster) // the master notices it while the attacks go on
 	all := slices.Concat(b.byAgents(), b.byAgentsElsewhere(), b.byKubelets(), b.byAuthors())
 	machines.Eventually(t, "the admission policies hold", func(ctx context.Context) string {
@@ -44,6 +45,7 @@ func TestAttacks(t *testing.T) {
 	b.databasesFromNodes(t)
 	b.spoofing(t)
 	b.template(t)
+	b.taints(t)
 	b.exercise(t)
 	machines.Kubectl(t, b.Cluster, clusterPolicy, "apply", "-f", "-")
 	machines.Within(t, machines.ClusterPoliciesNoticed, "the master writes a status", func(ctx context.Context) string {

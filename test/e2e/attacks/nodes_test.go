@@ -27,7 +27,7 @@ const (
 // ofAgents are the annotations that an agent writes on its own Node.
 func ofAgents() []string {
 	return []string{"k8s.ovn.org/node-chassis-id", "k8s.ovn.org/node-mgmt-port-mac-addresses",
-		"k8s.ovn.org/node-primary-ifaddr", gateway}
+		"k8s.ovn.org/node-primary-ifaddr", "k8s.ovn.org/node-agent-ready", gateway}
 }
 
 // attempt is a request. What it says begins with who asks.
@@ -107,6 +107,8 @@ func (b bed) byAgents() (all []attempt) {
 			"apiVersion": "v1", "kind": "Node", "name": "n2", "uid": "0"}})),
 		patchNode(agent, "the taints", c, "n1", spec("taints", []any{map[string]any{"key": "example.com/x",
 			"effect": "NoSchedule"}})),
+		patchNode(agent, "the taints (none is left)", c, "n1", spec("taints", nil)),
+		patchNode(bound, "the taints (none is left)", b.bound, "n1", spec("taints", nil)),
 		patchNode(agent, "unschedulable", c, "n1", spec("unschedulable", true)),
 		patchNode(agent, "unschedulable", c, "n2", spec("unschedulable", true)),
 		patchNode(agent, "the status", c, "n1", map[string]any{"status": map[string]any{"phase": "x"}}, "status"),
@@ -198,6 +200,7 @@ func (b bed) byKubelets() (all []attempt) {
 		annotate(kubelet, c, "n2", subnets, "x"), annotate(kubelet, c, "n2", gateway, "x"),
 		onPod("on-n1", podNetworks), onPod("on-n1", classic), onPod("on-n2", podNetworks),
 		lease(kubelet, c, "kube-node-lease", "ovn-gateway.n2"),
+		patchNode(kubelet, "the taints (none is left)", c, "n1", spec("taints", nil)),
 		patchNode(kubelet, "annotation "+subnets+" (by the status)", c, "n1",
 			meta("annotations", map[string]any{subnets: "x"}), "status"),
 		{kubelet + " makes a mirror pod with a place in the network", func(ctx context.Context) error {

@@ -26,8 +26,9 @@ type installed struct {
 func TestChart(t *testing.T) {
 	c := &installed{}
 	c.Cluster = machines.UpWith(t, sandbox.Options{Name: "chart", DualStack: true, Install: sandbox.InstallChart,
-		BeforeInstall: c.lookBefore})
+		BeforeInstall: c.lookBefore, Taint: taint})
 	t.Run("doctor", c.doctor)
+	t.Run("taint", c.untainted)
 	t.Run("pods", c.makePods)
 	t.Run("service", c.service)
 	t.Run("plan", func(t *testing.T) { machines.InSync(t, c.Cluster) })

@@ -33,6 +33,7 @@ true`
 // clusterScripts print, with kubectl, what Northbound may leave at the API server.
 var clusterScripts = []string{
 	`get nodes,pods --all-namespaces --output=jsonpath={.items[*].metadata.annotations}`,
+	`get nodes --output=jsonpath={.items[*].status.conditions[?(@.type=="NetworkUnavailable")]}`,
 	`get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses ` +
 		`--output=name`,
 	`get roles,rolebindings,configmaps,secrets,serviceaccounts,leases,services,endpointslices,controllerrevisions,jobs ` +
@@ -49,6 +50,9 @@ func (c *installed) lookBefore(ctx context.Context, bare *sandbox.Cluster) (err 
 				return fmt.Errorf("waiting for %s: %w: %s", object, err, out)
 			}
 		}
+	}
+	if err := registeredTainted(ctx, bare); err != nil {
+		return err
 	}
 	c.bare, err = look(ctx, bare)
 	return err

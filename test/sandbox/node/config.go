@@ -70,7 +70,16 @@ memorySwap: {}
 maxPods: 110
 registryPullQPS: 0
 serializeImagePulls: false
-`, n.Config.Cgroup, list(n.Config.ClusterDNS))
+registerWithTaints: [%[3]s]
+`, n.Config.Cgroup, list(n.Config.ClusterDNS), n.taints())
+}
+
+// taints are those that the Node is registered with, for an inline YAML list.
+func (n *Node) taints() string {
+	if n.Config.Taint == "" {
+		return ""
+	}
+	return fmt.Sprintf("{key: %[1]s, effect: NoSchedule}, {key: %[1]s, effect: NoExecute}", n.Config.Taint)
 }
 
 // list returns addresses as an inline YAML list.

@@ -44,6 +44,7 @@ type Config struct {
 	ServiceCIDRs   string
 	Images         []string       // tar files
 	ClusterDNS     []netip.Addr   // of cluster DNS; none if there is no cluster DNS
+	Taint          string         // key of two taints that the Node is registered with; "" for none
 	Router         []netip.Prefix // next hops to the outside; none if there is no outside
 	Gateway        bool           // whether the node is a gateway
 	AgentArgs      []string       // further arguments of ovnkube node

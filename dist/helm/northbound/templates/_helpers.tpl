@@ -56,6 +56,7 @@ imagePullSecrets:
   "node.kubernetes.io/network-unavailable" "node.cloudprovider.kubernetes.io/uninitialized" }}
 - {key: {{ . }}, operator: Exists, effect: NoSchedule}
 {{- end }}
+- {key: northbound.io/agent-not-ready, operator: Exists}
 {{- end }}
 
 {{/* The security context of containers that need no rights on the node. */}}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/dbserver"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/certificates"
@@ -45,7 +47,9 @@ func (c Cluster) Run(ctx context.Context) error {
 	}
 	var errs []error
 	count := 0
-	for _, part := range []func(context.Context) (int, error){c.nodes, c.pods, c.leases, c.requests, c.objects} {
+	for _, part := range []func(context.Context) (int, error){
+		c.nodes, c.conditions, c.pods, c.leases, c.requests, c.objects,
+	} {
 		n, err := part(ctx)
 		count += n
 		errs = append(errs, err)
@@ -88,7 +92,8 @@ func holds(s coordinationv1.LeaseSpec, now time.Time) string {
 // nodeKeys are the annotations of Nodes that masters and agents write.
 func nodeKeys() []string {
 	return []string{annotation.NodeSubnets, annotation.NodeChassisID, annotation.NodeMgmtPortMAC,
-		annotation.NodePrimaryIfAddr, annotation.L3GatewayConfig, annotation.GatewayJoinAddrs}
+		annotation.NodePrimaryIfAddr, annotation.NodeAgentReady, annotation.L3GatewayConfig,
+		annotation.GatewayJoinAddrs}
 }
 
 func (c Cluster) nodes(ctx context.Context) (int, error) {
@@ -100,6 +105,32 @@ func (c Cluster) nodes(ctx context.Context) (int, error) {
 			_, err := nodes.Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 			return err
 		})
+}
+
+// conditions removes the condition that a master has written into Nodes.
+func (c Cluster) conditions(ctx context.Context) (count int, err error) {
+	nodes, own := c.Clients.Kube.CoreV1().Nodes(), cluster.NodeAvailable()
+	list := func(o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }
+	body := []byte(fmt.Sprintf(`{"status":{"conditions":[{"$patch":"delete","type":%q}]}}`, own.Type))
+	var errs []error
+	err = pager.New(pager.SimplePageFunc(list)).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		n, ok := o.(*corev1.Node)
+		if !ok || !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return string(c.Type) == own.Type && c.Reason == own.Reason
+		}) {
+			return nil
+		}
+		count++
+		errs = append(errs, c.change("Node "+n.Name+": condition "+own.Type, func() error {
+			_, err := nodes.Patch(ctx, n.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+			return err
+		}))
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("listing Nodes: %w", err)
+	}
+	return count, errors.Join(append(errs, err)...)
 }
 
 func (c Cluster) pods(ctx context.Context) (int, error) {

@@ -39,6 +39,12 @@ func request(name, signer string) *certificatesv1.CertificateSigningRequest {
 		Spec: certificatesv1.CertificateSigningRequestSpec{SignerName: signer}}
 }
 
+// conditions are those of a Node, one of them with this reason.
+func conditions(reason string) corev1.NodeStatus {
+	return corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady},
+		{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: reason}}}
+}
+
 // objects are those of a cluster, of each kind some of Northbound, or with its annotations, and some without.
 func objects(renewed time.Time) []runtime.Object {
 	gateway := named("kube-node-lease", "ovn-gateway.n1")
@@ -49,8 +55,9 @@ func objects(renewed time.Time) []runtime.Object {
 		masterLease(renewed), &coordinationv1.Lease{ObjectMeta: gateway},
 		&coordinationv1.Lease{ObjectMeta: named("kube-node-lease", "n1")},
 		&corev1.Node{ObjectMeta: named("", "n1", "node-subnets", "node-chassis-id", "node-mgmt-port-mac-addresses",
-			"node-primary-ifaddr", "l3-gateway-config", "node-gateway-router-lrp-ifaddrs")},
-		&corev1.Node{ObjectMeta: named("", "n2")},
+			"node-primary-ifaddr", "node-agent-ready", "l3-gateway-config", "node-gateway-router-lrp-ifaddrs"),
+			Status: conditions("NorthboundIsReady")},
+		&corev1.Node{ObjectMeta: named("", "n2"), Status: conditions("RouteCreated")},
 		&corev1.Pod{ObjectMeta: named("shop", "web", "pod-networks")}, &corev1.Pod{ObjectMeta: named("shop", "host")},
 		&corev1.Pod{ObjectMeta: classic},
 		&corev1.Namespace{ObjectMeta: named("", "shop", "tenant")},
@@ -69,7 +76,8 @@ func newCluster(out *bytes.Buffer, renewed time.Time) cleanup.Cluster {
 
 const removals = `- Node n1: k8s.ovn.org/node-subnets, k8s.ovn.org/node-chassis-id, ` +
 	`k8s.ovn.org/node-mgmt-port-mac-addresses, k8s.ovn.org/node-primary-ifaddr, ` +
-	`k8s.ovn.org/l3-gateway-config, k8s.ovn.org/node-gateway-router-lrp-ifaddrs
+	`k8s.ovn.org/node-agent-ready, k8s.ovn.org/l3-gateway-config, k8s.ovn.org/node-gateway-router-lrp-ifaddrs
+- Node n1: condition NetworkUnavailable
 - Pod shop/web: k8s.ovn.org/pod-networks
 - Lease kube-node-lease/ovn-gateway.n1
 - Lease kube-system/northbound-master
@@ -99,6 +107,13 @@ func TestCluster(t *testing.T) {
 	node, err := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	if err != nil || len(node.Annotations) != 1 || node.Annotations["other"] != "stays" {
 		t.Errorf("Node n1 has annotations %v, %v; want the other one", node.Annotations, err)
+	}
+	if c := node.Status.Conditions; len(c) != 1 || c[0].Type != corev1.NodeReady {
+		t.Errorf("Node n1 has conditions %v, want the kubelet's", c)
+	}
+	other, err := kube.CoreV1().Nodes().Get(t.Context(), "n2", metav1.GetOptions{})
+	if err != nil || len(other.Status.Conditions) != 2 {
+		t.Errorf("Node n2 has conditions %v, %v; want both, of others", other.Status.Conditions, err)
 	}
 	shop, err := kube.CoreV1().Namespaces().Get(t.Context(), "shop", metav1.GetOptions{})
 	if err != nil || shop.Annotations["k8s.ovn.org/tenant"] != "x" {

@@ -27,7 +27,7 @@ func All() []Kind {
 func Node() Kind {
 	return row(Kind{
 		Kind: cluster.KindNode, Resource: corev1.SchemeGroupVersion.WithResource("nodes"), ValidName: subdomain,
-		WatchedBy: []Daemon{Master, Agent}, AnnotatedBy: []Daemon{Master, Agent},
+		WatchedBy: []Daemon{Master, Agent}, AnnotatedBy: []Daemon{Master, Agent}, JudgedBy: []Daemon{Master},
 	}, func(k kubernetes.Interface) api[*corev1.NodeList] { return k.CoreV1().Nodes() }, decodeNode)
 }
 

@@ -108,6 +108,40 @@ func TestDecodeNode(t *testing.T) {
 	}
 }
 
+// What a Node says of its agent, and what waits for the agent.
+func TestDecodeReadiness(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: meta("", "n", nil)}
+	got, _ := decode[*cluster.Node](t, n)
+	if got.AgentReady || len(got.Taints) > 0 || got.Available {
+		t.Errorf("a bare Node: %+v", got)
+	}
+	n.Annotations = map[string]string{annotation.NodeAgentReady: "yes"}
+	if got, _ := decode[*cluster.Node](t, n); got.AgentReady {
+		t.Error("an annotation of another value counts")
+	}
+	n.Annotations[annotation.NodeAgentReady] = annotation.NodeIsReady
+	n.Spec.Taints = []corev1.Taint{
+		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
+		{Key: names.TaintAgentNotReady, Value: "v", Effect: corev1.TaintEffectNoSchedule},
+		{Key: names.TaintAgentNotReady + "-2", Effect: corev1.TaintEffectNoExecute},
+		{Key: names.TaintAgentNotReady, Effect: corev1.TaintEffectNoExecute},
+	}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse}}
+	want := []cluster.Taint{
+		{At: 1, JSON: `{"key":"northbound.io/agent-not-ready","value":"v","effect":"NoSchedule"}`},
+		{At: 3, JSON: `{"key":"northbound.io/agent-not-ready","effect":"NoExecute"}`},
+	}
+	if got, _ := decode[*cluster.Node](t, n); !got.AgentReady || !got.Available || !slices.Equal(got.Taints, want) {
+		t.Errorf("got %+v, want it ready, available, and with the taints %v", got, want)
+	}
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionUnknown} {
+		n.Status.Conditions[0].Status = status
+		if got, _ := decode[*cluster.Node](t, n); got.Available {
+			t.Errorf("condition NetworkUnavailable %s: available", status)
+		}
+	}
+}
+
 func TestDecodePod(t *testing.T) {
 	const networks = `{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03",` +
 		`"gateway_ips":["10.244.1.1"],"ip_address":"10.244.1.3/24","gateway_ip":"10.244.1.1","role":"primary"}}`

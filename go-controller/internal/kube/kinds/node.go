@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"encoding/json"
 	"maps"
 	"net/netip"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Reasons of Problems with Nodes.
@@ -23,8 +25,17 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 	}
 	out.Found = cluster.NewFound(n.Annotations, annotation.NodeSubnets, annotation.GatewayJoinAddrs,
 		annotation.NodeChassisID, annotation.L3GatewayConfig)
+	out.AgentReady = n.Annotations[annotation.NodeAgentReady] == annotation.NodeIsReady
 	f := findingsOf(cluster.KindNode, n)
 	f.problems = out.ReadAnnotations(n.Annotations)
+	for at, t := range n.Spec.Taints {
+		if t.Key != names.TaintAgentNotReady {
+			continue
+		}
+		if text, err := json.Marshal(t); err == nil { // it came as JSON
+			out.Taints = append(out.Taints, cluster.Taint{At: at, JSON: string(text)})
+		}
+	}
 	for _, a := range n.Status.Addresses {
 		to := map[corev1.NodeAddressType]*[]netip.Addr{
 			corev1.NodeInternalIP: &out.Addrs, corev1.NodeExternalIP: &out.ExternalAddrs,
@@ -41,6 +52,9 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 		*to = append(*to, ip)
 	}
 	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeNetworkUnavailable {
+			out.Available = c.Status == corev1.ConditionFalse
+		}
 		if c.Type != corev1.NodeReady {
 			continue
 		}

@@ -88,7 +88,8 @@ func TestAdmissionKeys(t *testing.T) {
 	}
 	for key, byAgent := range map[string]bool{
 		annotation.NodeChassisID: true, annotation.NodeMgmtPortMAC: true, annotation.NodePrimaryIfAddr: true,
-		annotation.L3GatewayConfig: true, annotation.NodeSubnets: false, annotation.GatewayJoinAddrs: false,
+		annotation.NodeAgentReady: true, annotation.L3GatewayConfig: true,
+		annotation.NodeSubnets: false, annotation.GatewayJoinAddrs: false,
 		annotation.PodNetworks: false, annotation.PodClassic: false,
 	} {
 		if quoted := "'" + key + "'"; strings.Contains(agents, quoted) != byAgent || !strings.Contains(all, quoted) {

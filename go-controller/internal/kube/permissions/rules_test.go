@@ -6,10 +6,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/settings"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // rule is one rule of a Role: what may be done with the objects of one resource.
@@ -50,14 +52,16 @@ func rulesOf(rows []kinds.Kind, d kinds.Daemon) (out []rule) {
 		if k.Subresource != "" {
 			resource += "/" + k.Subresource
 		}
-		out = append(out, rule{
-			Group: k.Resource.Group, Resource: resource, Verbs: []string{"patch"}, Why: "writes annotations",
-		})
+		why := "writes annotations"
+		if d == kinds.Master && k.Kind == cluster.KindNode {
+			why += ", and removes the taint `" + names.TaintAgentNotReady + "`"
+		}
+		out = append(out, rule{Group: k.Resource.Group, Resource: resource, Verbs: []string{"patch"}, Why: why})
 	}
 	for _, k := range rows {
 		if slices.Contains(k.JudgedBy, d) {
 			out = append(out, rule{Group: k.Resource.Group, Resource: k.Resource.Resource + "/status",
-				Verbs: []string{"patch"}, Optional: k.Optional, Why: "writes a condition"})
+				Verbs: []string{"patch"}, Optional: true, Why: "writes a condition"})
 		}
 	}
 	core := func(resource, why string, verbs ...string) rule {

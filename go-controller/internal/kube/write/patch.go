@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
@@ -21,14 +22,20 @@ import (
 // patchTimeout limits one attempt to patch.
 const patchTimeout = 15 * time.Second
 
-// Patch makes one attempt to write annotations of an object, or a condition, as the row of its kind says.
+// Patch makes one attempt to write annotations of an object, or a condition, as the row of its kind says, or to remove
+// taints of a Node.
 func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p allocate.Patch) error {
 	k, err := patched(rows, p)
 	if err != nil {
 		return err
 	}
-	build := patchBody
-	if p.Status != nil {
+	build, patchType := patchBody, types.JSONPatchType
+	switch {
+	case len(p.Taints) > 0:
+		build = taintsBody
+	case p.Status != nil && p.Ref.Kind == cluster.KindNode:
+		build, patchType, k.Subresource = nodeStatusBody, types.StrategicMergePatchType, "status"
+	case p.Status != nil:
 		build, k.Subresource = statusBody, "status"
 	}
 	body, err := build(p)
@@ -40,7 +47,7 @@ func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p allocate
 	}
 	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
-	r := c.Patches.Patch(types.JSONPatchType).Body(body).Resource(k.Resource.Resource).Name(p.Ref.Name.Name)
+	r := c.Patches.Patch(patchType).Body(body).Resource(k.Resource.Resource).Name(p.Ref.Name.Name)
 	if k.Resource.Group != "" {
 		r = r.AbsPath("/apis", k.Resource.Group, k.Resource.Version)
 	} else {
@@ -123,8 +130,12 @@ func patchBody(p allocate.Patch) ([]byte, error) {
 }
 
 // overtaken tells whether an object is not as the master has found it: the API server could not apply the patch. It
-// gives no more of a reason than its status. A validation names the kind, and a webhook itself.
-func overtaken(err error) bool {
+// gives no more of a reason than its status. A validation names the kind, and a webhook itself. A merge patch for
+// another object of the same name is a conflict.
+func overtaken(p allocate.Patch, err error) bool {
+	if p.Ref.Kind == cluster.KindNode && p.Status != nil && apierrors.IsConflict(err) {
+		return true
+	}
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
 		return false

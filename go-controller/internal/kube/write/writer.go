@@ -39,11 +39,36 @@ const (
 	messageMax = 1024 // bytes of an Event's message (Kubernetes API, events.k8s.io/v1 note)
 )
 
-type queue = workqueue.TypedDelayingInterface[cluster.Ref]
+// aspect is what of an object a patch is about. Patches of two aspects are independent of each other.
+type aspect int
 
-// Writer writes annotations, conditions and Events. Patches of one object are sent one after the other, and in every
-// annotation the last one given wins. A patch that fails is tried again with backoff until it succeeds, the object is
-// gone, or the object is not as it was when the patch was made.
+const (
+	annotations aspect = iota
+	statuses
+	taints
+)
+
+// subject is what patches are queued by.
+type subject struct {
+	cluster.Ref
+	aspect aspect
+}
+
+func subjectOf(p allocate.Patch) subject {
+	switch {
+	case len(p.Taints) > 0:
+		return subject{p.Ref, taints}
+	case p.Status != nil:
+		return subject{p.Ref, statuses}
+	}
+	return subject{p.Ref, annotations}
+}
+
+type queue = workqueue.TypedDelayingInterface[subject]
+
+// Writer writes annotations, conditions and Events, and removes taints. Patches of one aspect of an object are sent one
+// after the other, and in every annotation the last one given wins. A patch that fails is tried again with backoff
+// until it succeeds, the object is gone, or the object is not as it was when the patch was made.
 type Writer struct {
 	clients  *client.Clients
 	kinds    []kinds.Kind
@@ -58,19 +83,19 @@ type Writer struct {
 	leads    func() error // why nothing may be written; nil while it may
 
 	mu      sync.Mutex
-	pending map[cluster.Ref]allocate.Patch
-	busy    map[cluster.Ref]bool // an attempt is under way
+	pending map[subject]allocate.Patch
+	busy    map[subject]bool // an attempt is under way
 }
 
 // New is a Writer; it sends no patch before Run. It starts goroutines that end with Run.
 func New(c *client.Clients, rows []kinds.Kind, component string, m *metrics.Master, log *slog.Logger) *Writer {
-	newQueue := workqueue.NewTypedDelayingQueue[cluster.Ref]
+	newQueue := workqueue.NewTypedDelayingQueue[subject]
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
 	return &Writer{
 		clients: c, kinds: rows, log: log, metrics: m,
 		first: newQueue(), later: newQueue(), retries: &retries{failed: map[cluster.Ref]failures{}},
-		pending: map[cluster.Ref]allocate.Patch{}, busy: map[cluster.Ref]bool{},
+		pending: map[subject]allocate.Patch{}, busy: map[subject]bool{},
 		leads:  func() error { return nil },
 		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
 	}
@@ -102,20 +127,18 @@ func (w *Writer) Patch(p allocate.Patch) {
 		w.log.Error("an object is not patched", "object", p.Ref.String(), "error", err)
 		return
 	}
+	s := subjectOf(p)
 	w.mu.Lock()
-	if queued, ok := w.pending[p.Ref]; ok && queued.UID == p.UID {
+	if queued, ok := w.pending[s]; ok && queued.UID == p.UID && s.aspect == annotations {
 		p = merged(queued, p)
 	}
-	w.pending[p.Ref] = p
+	w.pending[s] = p
 	w.mu.Unlock()
-	w.first.Add(p.Ref)
+	w.first.Add(s)
 }
 
-// merged is a patch and a later one of the same object as one. Of two that are about the status, the later one holds.
+// merged is a patch of annotations and a later one of the same object as one.
 func merged(p, later allocate.Patch) allocate.Patch {
-	if later.Status != nil {
-		return later
-	}
 	out := allocate.Patch{
 		Ref: p.Ref, UID: p.UID, Found: later.Found,
 		Annotations: maps.Clone(p.Annotations), Remove: slices.Clone(later.Remove),
@@ -157,13 +180,13 @@ func (w *Writer) serve(ctx context.Context, q queue, places chan struct{}) {
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
 	for {
-		ref, down := q.Get()
+		s, down := q.Get()
 		if down {
 			return
 		}
 		places <- struct{}{}
 		attempts.Go(func() {
-			defer q.Done(ref)
+			defer q.Done(s)
 			leave := sync.OnceFunc(func() { <-places })
 			defer leave()
 			timer := time.AfterFunc(slowAfter, func() {
@@ -171,7 +194,7 @@ func (w *Writer) serve(ctx context.Context, q queue, places chan struct{}) {
 					leave()
 				}
 			})
-			w.attempt(ctx, ref)
+			w.attempt(ctx, s)
 			if !timer.Stop() {
 				w.slow.Add(-1)
 			}
@@ -179,55 +202,55 @@ func (w *Writer) serve(ctx context.Context, q queue, places chan struct{}) {
 	}
 }
 
-// attempt sends the last patch of an object, unless an attempt is under way. That one then queues what came after it.
-func (w *Writer) attempt(ctx context.Context, ref cluster.Ref) {
+// attempt sends the last patch of a subject, unless an attempt is under way. That one then queues what came after it.
+func (w *Writer) attempt(ctx context.Context, s subject) {
 	w.mu.Lock()
-	p, ok := w.pending[ref]
-	if !ok || w.busy[ref] {
+	p, ok := w.pending[s]
+	if !ok || w.busy[s] {
 		w.mu.Unlock()
 		return
 	}
-	delete(w.pending, ref)
-	w.busy[ref] = true
+	delete(w.pending, s)
+	w.busy[s] = true
 	w.mu.Unlock()
 	notLeader := w.leads()
 	err := notLeader
 	if err == nil {
 		err = Patch(ctx, w.clients, w.kinds, p)
 	}
-	again := err != nil && notLeader == nil && !overtaken(err) && !apierrors.IsNotFound(err)
+	again := err != nil && notLeader == nil && !overtaken(p, err) && !apierrors.IsNotFound(err)
 	w.mu.Lock()
-	delete(w.busy, ref)
-	_, newer := w.pending[ref]
+	delete(w.busy, s)
+	_, newer := w.pending[s]
 	if again && !newer {
-		w.pending[ref] = p
+		w.pending[s] = p
 	}
 	w.mu.Unlock()
-	kind := string(ref.Kind)
+	kind := string(s.Kind)
 	switch {
 	case err == nil:
 		w.metrics.Patches.WithLabelValues(kind, "ok").Inc()
-		w.retries.forget(ref)
-	case overtaken(err):
+		w.retries.forget(s.Ref)
+	case overtaken(p, err):
 		// The object has changed since. The event of that leads to another patch, if any is needed.
 		w.metrics.Patches.WithLabelValues(kind, "overtaken").Inc()
-		w.retries.forget(ref)
+		w.retries.forget(s.Ref)
 	case !again:
 		w.metrics.Patches.WithLabelValues(kind, "dropped").Inc()
-		w.retries.forget(ref)
+		w.retries.forget(s.Ref)
 	default:
 		w.metrics.Patches.WithLabelValues(kind, "retried").Inc()
-		pause, n := w.retries.pause(ref, err)
+		pause, n := w.retries.pause(s.Ref, err)
 		// The 1st, 2nd, 4th, 8th attempt and so on: while the API server is away, thousands of objects fail, each of them
 		// every few seconds.
 		if n&(n-1) == 0 && ctx.Err() == nil {
-			w.log.Warn("patching an object", "object", ref.String(), "error", err, "attempt", n)
+			w.log.Warn("patching an object", "object", s.String(), "error", err, "attempt", n)
 		}
 		if !newer {
-			w.later.AddAfter(ref, pause)
+			w.later.AddAfter(s, pause)
 		}
 	}
 	if newer {
-		w.first.Add(ref)
+		w.first.Add(s)
 	}
 }
