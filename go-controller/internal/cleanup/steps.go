@@ -53,7 +53,7 @@ func (n Node) openVSwitch(ctx context.Context, db *ovs.DB) (out []step, err erro
 		}})
 	}
 	keys, err := db.Keys()
-	if err == nil && strings.HasPrefix(keys.PrivKey, n.StateDir+"/") {
+	if err == nil && (db.OwnKeys() || strings.HasPrefix(keys.PrivKey, n.StateDir+"/")) {
 		out = append(out, step{"- ssl private_key=" + keys.PrivKey, db.RemoveKeys})
 	}
 	ids := map[string]string{}

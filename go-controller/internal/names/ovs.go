@@ -28,6 +28,9 @@ const (
 // OVSMadeInPod is the key of the Open_vSwitch row by which `ovnkube openvswitch` knows a database that it has created.
 const OVSMadeInPod = "northbound-made-in-pod"
 
+// OVSOwnKeys is the key of an SSL row that the node agent has made.
+const OVSOwnKeys = "northbound-keys"
+
 // OVNKeys are the keys above that mean nothing without OVN: all but the system-id and the host's name.
 func OVNKeys() []string {
 	return []string{OVSRemote, OVSNorthbound, OVSRemoteProbe, OVSOpenFlowProbe, OVSKeepFlows, OVSEncapType, OVSEncapIP,

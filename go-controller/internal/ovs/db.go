@@ -74,7 +74,7 @@ func (d *DB) connect(ctx context.Context) error {
 	// external_ids.
 	monitor := d.client.NewMonitor(
 		client.WithTable(root, &root.Bridges, &root.ExternalIDs, &root.OVSVersion, &root.SSL),
-		client.WithTable(ssl, &ssl.PrivateKey, &ssl.Certificate, &ssl.CaCert),
+		client.WithTable(ssl, &ssl.PrivateKey, &ssl.Certificate, &ssl.CaCert, &ssl.ExternalIDs),
 		client.WithTable(bridge, &bridge.Name, &bridge.Ports, &bridge.FailMode, &bridge.DatapathType),
 		client.WithTable(port, &port.Name, &port.Interfaces, &port.Tag),
 		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport,

@@ -2,6 +2,7 @@ package ovs
 
 import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/vswitchdb"
 )
 
@@ -14,6 +15,16 @@ func (d *DB) Keys() (config.Keys, error) {
 	}
 	_, keys := d.ssl(root)
 	return keys, nil
+}
+
+// OwnKeys tells whether the SSL row was made by a node agent, and not by an operator's `ovs-vsctl set-ssl`.
+func (d *DB) OwnKeys() bool {
+	root, err := d.root()
+	if err != nil {
+		return false
+	}
+	row, _ := d.ssl(root)
+	return row != nil && row.ExternalIDs[names.OVSOwnKeys] != ""
 }
 
 // ssl is the SSL row that the Open_vSwitch row refers to, nil when there is none.
@@ -43,7 +54,7 @@ func (d *DB) diffKeys(out *difference, root *vswitchdb.OpenvSwitch, want config.
 		out.add(d.client.Where(row).Update(row, &row.PrivateKey, &row.Certificate, &row.CaCert))
 		return
 	}
-	row.UUID = "ssl_keys"
+	row.UUID, row.ExternalIDs = "ssl_keys", map[string]string{names.OVSOwnKeys: "true"}
 	out.changed("ssl", "+ "+text, want.PrivKey, want.Cert, want.CACert)
 	out.add(d.client.Create(row))
 	to := &vswitchdb.OpenvSwitch{UUID: root.UUID, SSL: &row.UUID}

@@ -51,7 +51,17 @@ func TestKeys(t *testing.T) {
 	see(config.Keys{PrivKey: "/k", Cert: "/operators", CACert: "/ca"})
 	change(ours, "~ ssl private_key=/k certificate=/c ca_cert=/ca "+
 		"(was: ssl private_key=/k certificate=/operators ca_cert=/ca)")
-	if now := row(); now != strings.Replace(before, "{}", "{operator=yes}", 1) {
+	if now := row(); now != strings.Replace(before, `"true"}`, `"true", operator=yes}`, 1) {
 		t.Errorf("the row is\n%s\nwant its own columns kept as in\n%s", now, before)
+	}
+	if !db.OwnKeys() {
+		t.Errorf("the row that the agent has made is not known as its own:\n%s", row())
+	}
+	vsctl("del-ssl")
+	see(config.Keys{})
+	vsctl("set-ssl", "/k", "/c", "/ca")
+	see(ours)
+	if db.OwnKeys() {
+		t.Error("the operator's row is taken for the agent's")
 	}
 }

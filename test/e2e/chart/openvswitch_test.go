@@ -18,7 +18,7 @@ import (
 func TestOpenvSwitch(t *testing.T) {
 	c := &installed{}
 	c.Cluster = machines.UpWith(t, sandbox.Options{Name: "chart", DualStack: true, Install: sandbox.InstallChart,
-		SwitchPods: true, BeforeInstall: c.lookBefore})
+		SwitchPods: true, BeforeInstall: c.lookBefore, Taint: taint})
 	t.Run("doctor", c.doctor)
 	t.Run("pods", c.makePods)
 	t.Run("service", c.service)

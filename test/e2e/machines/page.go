@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -10,15 +11,10 @@ import (
 // commands.
 func Blocks(t *testing.T, page, heading string) (out []string) {
 	t.Helper()
-	text, err := os.ReadFile(page)
+	section, err := Section(page, heading)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(text), "\n"+heading+"\n")
-	if !ok {
-		t.Fatalf("%s has no heading %q", page, heading)
-	}
-	section, _, _ = strings.Cut(section, "\n#")
 	for i, part := range strings.Split(section, "```") {
 		if i%2 == 1 && !strings.HasPrefix(part, "text\n") {
 			out = append(out, strings.TrimSpace(strings.ReplaceAll(part, "\n   ", "\n")))
@@ -28,4 +24,18 @@ func Blocks(t *testing.T, page, heading string) (out []string) {
 		t.Fatalf("%s has no commands under %q", page, heading)
 	}
 	return out
+}
+
+// Section returns what a page says under a heading.
+func Section(page, heading string) (string, error) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return "", err
+	}
+	_, section, ok := strings.Cut(string(text), "\n"+heading+"\n")
+	if !ok {
+		return "", fmt.Errorf("%s has no heading %q", page, heading)
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	return section, nil
 }

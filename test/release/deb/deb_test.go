@@ -47,8 +47,18 @@ func TestPackage(t *testing.T) {
 		{"bash -c '. /usr/share/bash-completion/completions/ovnkube; complete -p ovnkube'", "_ovnkube"},
 		{"grep TH /usr/share/man/man1/kubectl-northbound.1", ".TH kubectl-northbound 1"},
 		{"dpkg --verify northbound", ""},
+		// From here on systemd seems to run. It notes what it is told.
+		{`mkdir -p /run/systemd/system; printf '#!/bin/sh\necho "$@" >>/told\n' >/usr/sbin/systemctl
+			chmod +x /usr/sbin/systemctl`, ""},
 		{"echo NORTHBOUND_LOG_LEVEL=debug >> /etc/default/ovnkube-node; dpkg --install /later.deb",
 			"northbound (1.2.4) over (1.2.3)"},
+		{"tail -n 1 /etc/default/ovnkube-node", "NORTHBOUND_LOG_LEVEL=debug"},
+		{"grep try-restart /told && ! grep disable /told", "try-restart ovnkube-master.service ovnkube-node.service"},
+		{"dpkg --remove northbound", "Removing northbound"},
+		{"grep disable /told", "disable --now ovnkube-master.service ovnkube-node.service"},
+		{"tail -n 1 /told", "daemon-reload"},
+		{"! command -v ovnkube ovn-k8s-watcher kubectl-northbound && ! test -e /opt/cni/bin/ovn_cni && " +
+			"! ls /usr/lib/systemd/system/ovnkube-*", "No such file"},
 		{"tail -n 1 /etc/default/ovnkube-node", "NORTHBOUND_LOG_LEVEL=debug"},
 		{"dpkg --purge northbound", "Purging configuration files"},
 		{"find / -xdev -newer /first.deb -name '*ovnkube*' -o -xdev -name 'ovn_cni'; echo nothing else", "nothing else"},
