@@ -116,8 +116,7 @@ func prefixes(list []string) ([]netip.Prefix, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("the list is empty, want one CIDR per address family")
 	}
-	var out []netip.Prefix
-	seen := map[bool]netip.Prefix{}
+	out := make([]netip.Prefix, 0, len(list))
 	for _, s := range list {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
@@ -126,10 +125,11 @@ func prefixes(list []string) ([]netip.Prefix, error) {
 		if p.Addr().Is4In6() {
 			return nil, fmt.Errorf("%q is an IPv4-mapped IPv6 address, want plain IPv4", s)
 		}
-		if other, dup := seen[p.Addr().Is4()]; dup {
-			return nil, fmt.Errorf("%s and %s are of the same address family, want at most one each", other, p)
+		for _, other := range out {
+			if other.Addr().Is4() == p.Addr().Is4() {
+				return nil, fmt.Errorf("%s and %s are of the same address family, want at most one each", other, p)
+			}
 		}
-		seen[p.Addr().Is4()] = p
 		out = append(out, p)
 	}
 	ipnet.Sort(out)

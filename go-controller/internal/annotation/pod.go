@@ -121,17 +121,28 @@ func PodNetworkIn(value, key string) (n PodNetwork, ok bool, err error) {
 
 // PodNetworkAmong is PodNetworkIn, and tells how many entries of other keys there are.
 func PodNetworkAmong(value, key string) (n PodNetwork, ok bool, others int, err error) {
-	all, err := entries(value, podNetworksExample)
-	others = len(all)
-	if raw, is := all[key]; is {
-		others = others - 1
-		n, err = attachment(key, raw)
-		ok = n.Waiting == ""
+	if at, j, written := canonical(value); written && at == key && len(value) <= maxSize {
+		n, err = j.attachment(key)
+		ok = true
+	} else {
+		n, ok, others, err = amongEntries(value, key)
 	}
 	if err != nil {
 		return PodNetwork{}, false, 0, refused(PodNetworks, value, err)
 	}
 	return n, ok, others, nil
+}
+
+// amongEntries is PodNetworkAmong for an annotation of any form.
+func amongEntries(value, key string) (n PodNetwork, ok bool, others int, err error) {
+	all, err := entries(value, podNetworksExample)
+	others = len(all)
+	if raw, is := all[key]; is {
+		others--
+		n, err = attachment(key, raw)
+		ok = n.Waiting == ""
+	}
+	return n, ok, others, err
 }
 
 // attachment reads the entry of a key. Only the interface that Kubernetes itself asks for, "", must have an address:
@@ -141,6 +152,10 @@ func attachment(key string, raw json.RawMessage) (PodNetwork, error) {
 	if err := json.Unmarshal(raw, &j); err != nil {
 		return PodNetwork{}, malformed(err, podNetworksExample)
 	}
+	return j.attachment(key)
+}
+
+func (j podNetworkJSON) attachment(key string) (PodNetwork, error) {
 	_, iface := names.EntryOf(key)
 	return j.podNetwork(iface == "")
 }
