@@ -50,7 +50,7 @@ again() {
 compile() { go list -deps -test -export ./... >/dev/null && go list -C test -deps -test -export ./... >/dev/null; }
 
 # Packages whose goroutines share memory, and whose tests take seconds: all of them together about one minute.
-shared=(./go-controller/internal/{kube/...,liveness,resolve,master,newkind,daemon,scrape,metrics})
+shared=(./go-controller/internal/{kube/...,liveness,resolve,master,newkind,daemon,scrape,metrics,ovsdb/replica})
 compile_race() { CGO_ENABLED=1 go list -race -deps -test -export "${shared[@]}" >/dev/null; }
 races() { CGO_ENABLED=1 go test -race -vet=off -count=1 -timeout 10m "${shared[@]}"; }
 

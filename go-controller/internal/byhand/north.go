@@ -248,9 +248,16 @@ func (n *northbound) owners(whole bool) []nb.Owner {
 	return out
 }
 
+// sortedOwners is the owners in the database, sorted.
+func (n *northbound) sortedOwners() []nb.Owner {
+	out := n.session.Owners()
+	slices.SortFunc(out, nb.Owner.Compare)
+	return out
+}
+
 // alone is the error that other nodes use the cluster's rows.
 func (n *northbound) alone() error {
-	for _, o := range n.session.Owners() {
+	for _, o := range n.sortedOwners() {
 		if o.Kind != names.KindCluster && o.Name != n.Node.Name {
 			return fmt.Errorf("%s is still there: undo the other nodes first, this one last", o)
 		}

@@ -21,7 +21,7 @@ import (
 func (n *northbound) unreported() []*cluster.Node {
 	view := n.session.View()
 	var out []*cluster.Node
-	for _, o := range n.session.Owners() {
+	for _, o := range n.sortedOwners() {
 		if o.Kind != names.KindNode || o.Name == n.Node.Name || n.core.State.Nodes[o.Name] != nil {
 			continue
 		}

@@ -217,14 +217,17 @@ func (s *Schema) Newer(name string) []string {
 	return out
 }
 
-// Monitored is pointers to the fields of m that a monitor needs: the columns of ours and the slots, except those that
-// the server lacks. It leaves out what others write all the time (up, dynamic_addresses).
-func (s *Schema) Monitored(m model.Model, lacking ...string) []any {
-	t, v := s.of(m)
-	var out []any
+// Monitored lists the columns of the table that a monitor needs: those of ours and the slots, except those that the
+// server lacks. It leaves out what others write all the time (up, dynamic_addresses).
+func (s *Schema) Monitored(name string, lacking ...string) []string {
+	t, ok := s.tables[name]
+	if !ok {
+		return nil
+	}
+	var out []string
 	for _, c := range slices.Concat(t.cols, t.slots) {
 		if !slices.Contains(lacking, c.name) {
-			out = append(out, v.Field(c.field).Addr().Interface())
+			out = append(out, c.name)
 		}
 	}
 	return out

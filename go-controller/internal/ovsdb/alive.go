@@ -6,9 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/ovn-kubernetes/libovsdb/client"
-
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
@@ -39,7 +36,7 @@ func (d *Database) alive(ctx context.Context, s *Session) error {
 	ctx, cancel := context.WithTimeout(ctx, transactTimeout)
 	defer cancel()
 	answered := make(chan error, 1)
-	go func() { answered <- s.client.Echo(ctx) }()
+	go func() { answered <- s.conn.Echo(ctx) }()
 	ask := time.NewTicker(askOthers)
 	defer ask.Stop()
 	for heard := time.Now(); ; {
@@ -72,16 +69,12 @@ func (d *Database) otherLeads(ctx context.Context) bool {
 
 // leads tells whether a server answers that it leads.
 func leads(ctx context.Context, c config.OVSDB, address string) bool {
-	opts, err := options(c, address, logr.Discard())
-	if err != nil {
-		return false
-	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	cl, err := dial(ctx, nil, append(opts, client.WithLeaderOnly(true)))
+	conn, err := dial(ctx, c, address)
 	if err != nil {
 		return false
 	}
-	cl.Close()
+	conn.Close()
 	return true
 }

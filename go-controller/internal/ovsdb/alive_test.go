@@ -26,8 +26,8 @@ func TestStoppedLeader(t *testing.T) {
 	for _, sending := range []bool{false, true} {
 		s := session(t, d)
 		leader := raft.Leader()
-		if s.client.CurrentEndpoint() != raft.Remotes()[leader] {
-			t.Fatalf("the session is with %s, and %d leads", s.client.CurrentEndpoint(), leader)
+		if s.conn.Address() != raft.Remotes()[leader] {
+			t.Fatalf("the session is with %s, and %d leads", s.conn.Address(), leader)
 		}
 		raft.Signal(leader, syscall.SIGSTOP)
 		stopped := time.Now()
@@ -51,8 +51,8 @@ func TestStoppedLeader(t *testing.T) {
 		again := d.Session()
 		back := time.Since(stopped)
 		t.Logf("sending %v: given up after %s, a session with the next leader after %s", sending, given, back)
-		if given >= echoTimeout || back >= given+reachTimeout || again.client.CurrentEndpoint() == raft.Remotes()[leader] {
-			t.Errorf("given up after %s, and after %s a session with %s", given, back, again.client.CurrentEndpoint())
+		if given >= echoTimeout || back >= given+reachTimeout || again.conn.Address() == raft.Remotes()[leader] {
+			t.Errorf("given up after %s, and after %s a session with %s", given, back, again.conn.Address())
 		}
 		raft.Signal(leader, syscall.SIGCONT)
 		if err := transactSwitch(t, again); err != nil {
@@ -97,6 +97,9 @@ func TestBusyServer(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "northbound database connected"); n != 1 || d.Session() != s {
 		t.Errorf("%d sessions, want the first one:\n%s", n, log.String())
+	}
+	if err := s.conn.Echo(t.Context()); err != nil { // the echo that waited is answered, too: silence begins now
+		t.Fatal(err)
 	}
 	signal(syscall.SIGSTOP)
 	stopped := time.Now()

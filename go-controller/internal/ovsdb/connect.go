@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/ovn-kubernetes/libovsdb/client"
-	"github.com/ovn-kubernetes/libovsdb/model"
-
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/replica"
 	"github.com/northbound-net/northbound/go-controller/internal/tlsfiles"
 )
 
@@ -25,18 +22,20 @@ const (
 	readTimeout  = 60 * time.Second
 )
 
-// connection is a client with one monitor on every table of the schema.
+// connection is a connection with a copy of every table of the schema.
 type connection struct {
-	client.Client
-	models models
+	*replica.Conn
+	copy    *replica.Copy
+	index   *index
+	lacking map[string][]string // columns of ours that the server lacks, by table
 }
 
-// connect opens a connection, in a Raft cluster to the leader. It tries the servers one by one, each with a client and
-// a deadline of its own: a server that does not answer must not use up the time of the others.
-func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr.Logger) (*connection, error) {
+// connect opens a connection, in a Raft cluster to the leader. It tries the servers one by one, each with a deadline of
+// its own: a server that does not answer must not use up the time of the others. wake is called when rows change.
+func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, wake func()) (*connection, error) {
 	var reasons []string
 	for _, address := range c.Addresses {
-		cl, err := reach(ctx, c, address, schema, logger)
+		cl, err := reach(ctx, c, address, schema, wake)
 		if err == nil {
 			return cl, nil
 		}
@@ -48,70 +47,61 @@ func connect(ctx context.Context, c config.OVSDB, schema *nb.Schema, logger logr
 	return nil, fmt.Errorf("connecting to the Northbound database: %s", strings.Join(reasons, "; "))
 }
 
-// reach asks one server for its schema, and then connects with models that fit that schema.
+// reach connects to one server and reads everything from it.
 func reach(
-	ctx context.Context, c config.OVSDB, address string, schema *nb.Schema, logger logr.Logger,
+	ctx context.Context, c config.OVSDB, address string, schema *nb.Schema, wake func(),
 ) (*connection, error) {
-	opts, err := options(c, address, logger)
-	if err != nil {
-		return nil, err
-	}
-	reaching, cancel := context.WithTimeout(ctx, reachTimeout)
-	defer cancel()
-	asking, err := dial(reaching, nil, opts)
-	if err != nil {
-		return nil, err
-	}
-	ms := modelsFor(schema, asking.Schema())
-	asking.Close()
-	cl, err := dial(reaching, ms.all(), append(opts, client.WithLeaderOnly(true)))
+	conn, err := dial(ctx, c, address)
 	if err != nil {
 		return nil, err
 	}
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if err := monitor(reading, cl, ms); err != nil {
+	cl := &connection{Conn: conn, index: newIndex(schema, wake), lacking: map[string][]string{}}
+	if err := cl.read(reading, schema); err != nil {
 		cl.Close()
-		return nil, err
-	}
-	return &connection{cl, ms}, nil
-}
-
-func options(c config.OVSDB, address string, logger logr.Logger) ([]client.Option, error) {
-	opts := []client.Option{client.WithLogger(&logger), client.WithEndpoint(address)}
-	if !strings.HasPrefix(address, "ssl:") {
-		return opts, nil
-	}
-	t, err := TLS(c)
-	return append(opts, client.WithTLSConfig(t)), err
-}
-
-// dial connects a client with these models.
-func dial(ctx context.Context, byTable map[string]model.Model, opts []client.Option) (client.Client, error) {
-	dbModel, err := model.NewClientDBModel(DatabaseName, byTable)
-	if err != nil {
-		return nil, fmt.Errorf("describing the database: %w", err)
-	}
-	cl, err := client.NewOVSDBClient(dbModel, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the connection: %w", err)
-	}
-	if err := cl.Connect(ctx); err != nil {
-		cl.Close()
-		return nil, err
+		return nil, fmt.Errorf("reading the database: %w", err)
 	}
 	return cl, nil
 }
 
-func monitor(ctx context.Context, cl client.Client, ms models) error {
-	var tables []client.MonitorOption
-	for t, m := range ms.all() {
-		tables = append(tables, client.WithTable(m, ms.schema.Monitored(ms.row(m), ms.lacking[t]...)...))
+// dial connects to a server, unless another one leads.
+func dial(ctx context.Context, c config.OVSDB, address string) (*replica.Conn, error) {
+	var keys *tls.Config
+	if strings.HasPrefix(address, "ssl:") {
+		var err error
+		if keys, err = TLS(c); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := cl.Monitor(ctx, cl.NewMonitor(tables...)); err != nil {
-		return fmt.Errorf("reading the database: %w", err)
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	conn, err := replica.Dial(ctx, address, keys, DatabaseName)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if err := conn.FollowLeader(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// read copies the columns of ours, except those that the server lacks.
+func (cl *connection) read(ctx context.Context, schema *nb.Schema) (err error) {
+	var tables []replica.Table
+	server := cl.Schema()
+	for _, name := range schema.Tables() {
+		for _, c := range schema.Newer(name) {
+			if t := server.Table(name); t != nil && t.Column(c) == nil {
+				cl.lacking[name] = append(cl.lacking[name], c)
+			}
+		}
+		tables = append(tables, replica.Table{Name: name, Columns: schema.Monitored(name, cl.lacking[name]...),
+			Row: schema.NewModel(name)})
+	}
+	cl.copy, err = cl.Monitor(ctx, tables, replica.Sink{Load: cl.index.load, Change: cl.index.change})
+	return err
 }
 
 // Check reports errors that no retry can cure: those in the files that an ssl: address needs.

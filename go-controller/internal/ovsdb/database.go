@@ -2,13 +2,10 @@ package ovsdb
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/go-logr/logr"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -99,31 +96,20 @@ func (d *Database) Run(ctx context.Context) {
 
 // runSession connects, and returns when the connection is lost.
 func (d *Database) runSession(ctx context.Context) error {
-	var dropped atomic.Bool
-	cl, err := connect(ctx, d.servers(), d.schema, logr.New(&sink{log: d.log, dropped: &dropped}))
+	cl, err := connect(ctx, d.servers(), d.schema, d.wake)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	lost, ended := make(chan struct{}), make(chan struct{})
-	defer close(ended)
-	go func() { // libovsdb notifies only those who wait at that moment
-		select {
-		case <-cl.DisconnectNotify():
-			close(lost)
-		case <-ended:
-		}
-	}()
-	d.last = cl.CurrentEndpoint()
-	s := newSession(d.schema, cl, d.wake)
-	defer s.end()        // before cl.Close, which waits for calls under way
-	dropped.Store(false) // newSession has read from the cache what was dropped before
-	d.log.Info("northbound database connected", "endpoint", cl.CurrentEndpoint(), "owners", len(s.Owners()))
+	d.last = cl.Address()
+	s := newSession(d.schema, cl)
+	defer s.end() // before cl.Close, which ends calls under way
+	d.log.Info("northbound database connected", "endpoint", cl.Address(), "owners", len(s.Owners()))
 	d.set(s, nil)
-	return d.watch(ctx, s, lost, &dropped)
+	return d.watch(ctx, s)
 }
 
-func (d *Database) watch(ctx context.Context, s *Session, lost <-chan struct{}, dropped *atomic.Bool) error {
+func (d *Database) watch(ctx context.Context, s *Session) error {
 	echo := time.NewTicker(echoInterval)
 	defer echo.Stop()
 	compared := time.Now()
@@ -132,18 +118,12 @@ func (d *Database) watch(ctx context.Context, s *Session, lost <-chan struct{}, 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-lost:
-			return errLost
+		case <-s.conn.Done():
+			return fmt.Errorf("%w: %w", errLost, s.conn.Err())
 		case <-echo.C:
-		}
-		if !s.client.Connected() {
-			return errLost
 		}
 		if err := d.alive(ctx, s); err != nil {
 			return err
-		}
-		if dropped.Load() {
-			return errDropped
 		}
 		if time.Since(compared) < compareEvery && !suspect {
 			continue
@@ -157,34 +137,9 @@ func (d *Database) watch(ctx context.Context, s *Session, lost <-chan struct{}, 
 	}
 }
 
-// Reasons why a Session ends.
-const (
-	errLost    = sessionError("the connection was lost")
-	errDropped = sessionError("the client library dropped notifications: reading everything again")
-)
+// errLost is a reason why a Session ends.
+const errLost = sessionError("the connection was lost")
 
 type sessionError string
 
 func (e sessionError) Error() string { return string(e) }
-
-// sink receives what libovsdb logs. It passes messages on at debug level, and notes when libovsdb drops notifications:
-// libovsdb reports that only in its log.
-type sink struct {
-	log     *slog.Logger
-	dropped *atomic.Bool
-}
-
-func (k *sink) Init(logr.RuntimeInfo)          {}
-func (k *sink) Enabled(level int) bool         { return level <= 2 }
-func (k *sink) WithValues(...any) logr.LogSink { return k }
-func (k *sink) WithName(string) logr.LogSink   { return k }
-func (k *sink) Info(_ int, msg string, _ ...any) {
-	if strings.Contains(msg, "dropping event") {
-		k.dropped.Store(true)
-		return
-	}
-	k.log.Debug("libovsdb", "message", msg)
-}
-func (k *sink) Error(err error, msg string, _ ...any) {
-	k.log.Debug("libovsdb", "message", msg, "error", err)
-}

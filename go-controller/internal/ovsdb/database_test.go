@@ -6,20 +6,23 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
-	"github.com/go-logr/logr"
+	"github.com/ovn-kubernetes/libovsdb/ovsdb"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/replica"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // open runs a Database until the test ends.
 func open(t *testing.T, addresses ...string) *Database {
@@ -76,7 +79,7 @@ func TestAServerThatHangsDoesNotHideTheOthers(t *testing.T) {
 	}
 	t.Cleanup(func() { l.Close() })
 	s := session(t, open(t, "unix:"+sock, "unix:/nonexistent.sock", remote))
-	if got := s.client.CurrentEndpoint(); got != remote {
+	if got := s.conn.Address(); got != remote {
 		t.Errorf("connected to %s, want %s", got, remote)
 	}
 }
@@ -113,7 +116,7 @@ func TestTheSameTransactionTwice(t *testing.T) {
 	if again := plan(t, s, want); !again.Empty() {
 		t.Errorf("afterwards there is still to do:\n%s", again)
 	}
-	if n := s.cache.Table(nbdb.LogicalSwitchTable).Len(); n != 1 {
+	if n := s.copy.Len(nbdb.LogicalSwitchTable); n != 1 {
 		t.Errorf("%d switches, want 1", n)
 	}
 }
@@ -179,45 +182,32 @@ func TestCompareWithServer(t *testing.T) {
 	if err := s.CompareWithServer(t.Context()); err != nil {
 		t.Errorf("nothing differs, but: %v", err)
 	}
-	table := s.cache.Table(nbdb.LogicalSwitchTable)
-	for uuid, row := range table.RowsShallow() {
-		if err := table.Delete(uuid); err != nil {
-			t.Fatal(err)
+	copied := s.copy
+	for _, other := range []string{"", "11111111-1111-4111-8111-111111111111"} {
+		s.copy = withSwitch(t, other)
+		problem := "Logical_Switch has 1 rows there, 0 here"
+		if other != "" {
+			problem = s.schema.Ref(copied.Rows(nbdb.LogicalSwitchTable)[0]).UUID
 		}
-		missing := "Logical_Switch has 1 rows there, 0 here"
-		if err := s.CompareWithServer(t.Context()); err == nil || !strings.Contains(err.Error(), missing) {
-			t.Errorf("a row is missing here: %v", err)
-		}
-		if err := table.Create("11111111-1111-4111-8111-111111111111", row, false); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.CompareWithServer(t.Context()); err == nil || !strings.Contains(err.Error(), uuid) {
-			t.Errorf("another row is here: %v, want %s to be missing", err, uuid)
+		if err := s.CompareWithServer(t.Context()); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("a copy with switch %q: %v, want %q", other, err, problem)
 		}
 	}
 }
 
-// Notifications that libovsdb drops are told of only in its log; the session then ends and everything is read anew.
-func TestDroppedNotificationsEndTheSession(t *testing.T) {
+// withSwitch is a copy of a database that has a switch with this UUID, or none for "".
+func withSwitch(t *testing.T, uuid string) *replica.Copy {
+	t.Helper()
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	d := New(config.OVSDB{Addresses: []string{remote}}, nb.NewSchema(), slog.New(slog.DiscardHandler))
-	var dropped atomic.Bool
-	logger := logr.New(&sink{log: d.log, dropped: &dropped})
-	cl, err := connect(t.Context(), d.config, d.schema, logger)
-	if err != nil {
-		t.Fatal(err)
+	s := session(t, open(t, remote))
+	if uuid != "" {
+		op := ovsdb.Operation{Op: ovsdb.OperationInsert, Table: nbdb.LogicalSwitchTable, UUID: uuid,
+			Row: ovsdb.Row{"name": "another"}}
+		if _, err := s.send(t.Context(), []operation{{op, nil, -1}}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	defer cl.Close()
-	s := newSession(d.schema, cl, d.wake)
-	defer s.end()
-	logger.V(3).Info("something else")
-	if dropped.Load() {
-		t.Error("nothing was dropped yet")
-	}
-	logger.V(0).Info("dropping event because event buffer is full") // as cache.eventProcessor.AddEvent has it
-	if err := d.watch(t.Context(), s, nil, &dropped); !errors.Is(err, errDropped) {
-		t.Errorf("watching ends with %v, want %v", err, errDropped)
-	}
+	return s.copy
 }
 
 // A transaction under way ends with the session instead of holding up its end.

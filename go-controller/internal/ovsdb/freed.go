@@ -106,7 +106,7 @@ func (s *Session) freedOperations(set map[string]string) []operation {
 	put := maps.Clone(set)
 	maps.DeleteFunc(put, func(_, v string) bool { return v == "" })
 	row := freedSet()
-	if !s.cache.Table(row.Table).HasRow(row.UUID) {
+	if s.copy.Row(row.Table, row.UUID) == nil {
 		if len(put) == 0 {
 			return nil
 		}

@@ -58,6 +58,22 @@ func (x *index) change(before, after model.Model) {
 	}
 }
 
+// load records a row that is there at the start. That is no news: whoever gets a new session looks at every row.
+func (x *index) load(row model.Model) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.schema.Ref(row)
+	if k, ok := x.schema.Mark(row); ok {
+		x.own(r, k.Owner)
+	}
+	for _, sl := range x.schema.Slots(row) {
+		child := x.schema.Child(sl)
+		for _, u := range x.schema.Members(row, sl.Column) {
+			x.list(sl, nb.Ref{Table: child, UUID: u}, true)
+		}
+	}
+}
+
 // reown records the row's owner.
 func (x *index) reown(before, after model.Model) {
 	var was, is nb.Key
@@ -253,7 +269,11 @@ func (x *index) listing(r nb.Ref) []nb.Slot {
 func (x *index) owners() []nb.Owner {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(x.owned), nb.Owner.Compare)
+	out := make([]nb.Owner, 0, len(x.owned))
+	for o := range x.owned {
+		out = append(out, o)
+	}
+	return out
 }
 
 // difference is what is in a and not in b.

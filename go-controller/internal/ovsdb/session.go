@@ -9,14 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ovn-kubernetes/libovsdb/cache"
-	"github.com/ovn-kubernetes/libovsdb/client"
 	"github.com/ovn-kubernetes/libovsdb/model"
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb/replica"
 )
 
 // transactTimeout bounds one transaction.
@@ -24,35 +23,23 @@ const transactTimeout = 30 * time.Second
 
 // Session is one connection to the database, in sync from the moment it is handed out until it is lost.
 type Session struct {
-	schema *nb.Schema
-	client client.Client
-	models models
-	cache  *cache.TableCache
-	index  *index
-	ended  context.Context // done once the session has ended
-	end    context.CancelFunc
-	held   Epoch // that every transaction waits on; zero for none
-	freed  freedRecord
+	schema  *nb.Schema
+	conn    *replica.Conn
+	copy    *replica.Copy
+	lacking map[string][]string // columns of ours that the server lacks, by table
+	index   *index
+	ended   context.Context // done once the session has ended
+	end     context.CancelFunc
+	held    Epoch // that every transaction waits on; zero for none
+	freed   freedRecord
 
 	sending  atomic.Int32              // transactions under way
 	answered atomic.Pointer[time.Time] // when the last one was answered
 }
 
-// newSession starts to listen to the cache, and indexes what it holds.
-func newSession(schema *nb.Schema, cl *connection, wake func()) *Session {
-	s := &Session{schema: schema, client: cl, models: cl.models, cache: cl.Cache(), index: newIndex(schema, wake)}
+func newSession(schema *nb.Schema, cl *connection) *Session {
+	s := &Session{schema: schema, conn: cl.Conn, copy: cl.copy, lacking: cl.lacking, index: cl.index}
 	s.ended, s.end = context.WithCancel(context.Background())
-	row := s.models.row
-	s.cache.AddEventHandler(&cache.EventHandlerFuncs{
-		AddFunc:    func(_ string, m model.Model) { s.index.change(nil, row(m)) },
-		UpdateFunc: func(_ string, old, now model.Model) { s.index.change(row(old), row(now)) },
-		DeleteFunc: func(_ string, m model.Model) { s.index.change(row(m), nil) },
-	})
-	for _, t := range schema.Tables() {
-		for _, m := range s.cache.Table(t).RowsShallow() {
-			s.index.change(nil, row(m))
-		}
-	}
 	return s
 }
 
@@ -62,17 +49,9 @@ func (s *Session) View() nb.View {
 }
 
 // Rows lists the rows of a table, whoever made them, in no order. They must not be modified.
-func (s *Session) Rows(table string) []model.Model {
-	var out []model.Model
-	if t := s.cache.Table(table); t != nil {
-		for _, m := range t.RowsShallow() {
-			out = append(out, s.models.row(m))
-		}
-	}
-	return out
-}
+func (s *Session) Rows(table string) []model.Model { return s.copy.Rows(table) }
 
-// Owners lists every owner that a row's mark names.
+// Owners lists every owner that a row's mark names, in no order.
 func (s *Session) Owners() []nb.Owner { return s.index.owners() }
 
 // TakeDirty returns the owners whose rows changed since the last call.
@@ -92,9 +71,9 @@ func (s *Session) Claim(rows []nb.Row) {
 // error: choosing one would split the cluster.
 func (s *Session) ClusterRouter() (string, error) {
 	var found []string
-	for uuid, m := range s.cache.Table(nbdb.LogicalRouterTable).RowsShallow() {
+	for _, m := range s.copy.Rows(nbdb.LogicalRouterTable) {
 		if r, ok := m.(*nbdb.LogicalRouter); ok && r.ExternalIDs[names.KeyClusterRouter] == "yes" {
-			found = append(found, uuid)
+			found = append(found, r.UUID)
 		}
 	}
 	if len(found) > 1 {
@@ -113,7 +92,7 @@ func (s *Session) ClusterRouter() (string, error) {
 // records them. Each is "" when there is no record.
 func (s *Session) ClusterRecord() (subnets, join string) {
 	uuid, err := s.ClusterRouter()
-	if r, ok := s.cache.Table(nbdb.LogicalRouterTable).Row(uuid).(*nbdb.LogicalRouter); ok && err == nil && r != nil {
+	if r, ok := s.copy.Row(nbdb.LogicalRouterTable, uuid).(*nbdb.LogicalRouter); ok && err == nil && r != nil {
 		return r.ExternalIDs[names.SubnetsKey], r.ExternalIDs[names.JoinKey]
 	}
 	return "", ""
@@ -122,9 +101,9 @@ func (s *Session) ClusterRecord() (subnets, join string) {
 // ByHand is the records of the nodes that were set up by hand, by name (cluster.ParseByHand).
 func (s *Session) ByHand() map[string]string {
 	out := map[string]string{}
-	for uuid, m := range s.cache.Table(nbdb.LogicalSwitchTable).RowsShallow() {
+	for _, m := range s.copy.Rows(nbdb.LogicalSwitchTable) {
 		k, _ := s.schema.Mark(m)
-		if record, ok := byHandRecord(m); ok && names.IsUUIDOf(byHandSwitch(k.Owner.Name), uuid) {
+		if record, ok := byHandRecord(m); ok && names.IsUUIDOf(byHandSwitch(k.Owner.Name), s.schema.Ref(m).UUID) {
 			out[k.Owner.Name] = record
 		}
 	}
@@ -219,7 +198,7 @@ func (s *Session) send(ctx context.Context, ops []operation) ([]ovsdb.OperationR
 	defer context.AfterFunc(s.ended, cancel)()
 	s.sending.Add(1)
 	defer s.sending.Add(-1)
-	results, err := s.client.Transact(ctx, raw...)
+	results, err := s.conn.Transact(ctx, raw...)
 	if err == nil {
 		now := time.Now()
 		s.answered.Store(&now)
@@ -269,13 +248,12 @@ func (s *Session) CompareWithServer(ctx context.Context) error {
 		return fmt.Errorf("comparing the cache with the server: %d results for %d tables", len(results), len(ops))
 	}
 	for i, t := range tables {
-		have := s.cache.Table(t)
-		if have.Len() != len(results[i].Rows) {
+		if have := s.copy.Len(t); have != len(results[i].Rows) {
 			return fmt.Errorf("comparing the cache with the server: table %s has %d rows there, %d here",
-				t, len(results[i].Rows), have.Len())
+				t, len(results[i].Rows), have)
 		}
 		for _, row := range results[i].Rows {
-			if u, ok := row["_uuid"].(ovsdb.UUID); !ok || !have.HasRow(u.GoUUID) {
+			if u, ok := row["_uuid"].(ovsdb.UUID); !ok || s.copy.Row(t, u.GoUUID) == nil {
 				return fmt.Errorf("comparing the cache with the server: row %v of table %s is not here", row["_uuid"], t)
 			}
 		}

@@ -18,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-
 	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -95,7 +93,7 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			to := config.OVSDB{Addresses: []string{address}, Keys: c.keys}
-			cl, err := connect(context.Background(), to, nb.NewSchema(), logr.FromSlogHandler(slog.DiscardHandler))
+			cl, err := connect(context.Background(), to, nb.NewSchema(), func() {})
 			if err == nil {
 				cl.Close()
 			}

@@ -54,9 +54,7 @@ func (v *view) Owned(o nb.Owner) []nb.Ref {
 func (v *view) Row(r nb.Ref) model.Model {
 	m, known := v.rows[r]
 	if !known {
-		if t := v.cache.Table(r.Table); t != nil {
-			m = v.models.row(t.Row(r.UUID))
-		}
+		m = v.copy.Row(r.Table, r.UUID)
 		v.rows[r] = m
 	}
 	return m
@@ -81,15 +79,15 @@ func (v *view) Spent(r nb.Ref) bool { return v.index.spentNow(r.UUID) }
 
 // Lacks implements nb.View.
 func (v *view) Lacks(table, column string) bool {
-	return slices.Contains(v.models.lacking[table], column)
+	return slices.Contains(v.lacking[table], column)
 }
 
 // search finds the slots that list a row without the index: it looks at all rows that may list it.
 func (v *view) search(r nb.Ref) []nb.Slot {
 	var out []nb.Slot
 	for _, sl := range v.schema.ParentTables(r.Table) {
-		for uuid := range v.cache.Table(sl.In.Table).RowsShallow() {
-			if sl.In.UUID = uuid; v.Lists(sl, r.UUID) {
+		for _, m := range v.copy.Rows(sl.In.Table) {
+			if sl.In.UUID = v.schema.Ref(m).UUID; v.Lists(sl, r.UUID) {
 				out = append(out, sl)
 			}
 		}

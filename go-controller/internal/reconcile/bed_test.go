@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // deadline bounds every wait. Nothing here takes a tenth of it.
 const deadline = 20 * time.Second

@@ -258,7 +258,7 @@ func (l *Loop) idle(ctx context.Context) {
 	}
 }
 
-// verifyAgain is how long a notification may take from libovsdb's cache to the loop.
+// verifyAgain is how long a notification may take from the copy of the database to the loop.
 const verifyAgain = time.Second
 
 // verify compares every owner with the database and reports what the loop has missed: a difference that is still there
