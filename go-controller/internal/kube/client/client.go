@@ -60,7 +60,10 @@ func New(k config.Kubernetes, agent string) (*Clients, error) {
 	c := &Clients{Server: rc.Host}
 	for _, prepare := range []func() error{
 		func() (err error) { c.Patches, err = patchClient(rc); return err },
-		func() (err error) { c.Kube, err = kubernetes.NewForConfig(protobuf(rc)); return err },
+		func() (err error) {
+			c.Kube, err = kubernetes.NewForConfig(withoutManagedFields(protobuf(rc)))
+			return err
+		},
 		func() (err error) { c.Dynamic, err = dynamic.NewForConfig(rc); return err },
 		func() (err error) { c.leases, err = leaseClient(protobuf(rc)); return err },
 	} {
@@ -71,10 +74,12 @@ func New(k config.Kubernetes, agent string) (*Clients, error) {
 	return c, nil
 }
 
+const protobufType = "application/vnd.kubernetes.protobuf"
+
 // protobuf is rc with protobuf as the preferred encoding.
 func protobuf(rc *rest.Config) *rest.Config {
 	c := rest.CopyConfig(rc)
-	c.ContentType = "application/vnd.kubernetes.protobuf"
+	c.ContentType = protobufType
 	c.AcceptContentTypes = c.ContentType + ",application/json"
 	return c
 }
