@@ -152,6 +152,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		if opened[n] {
 			u.lookAtAllNodes()
 		}
+		u.Changes = slices.Grow(u.Changes, len(u.pods))
 		u.settle()
 	}
 	u.patchNodes()
@@ -263,10 +264,16 @@ func (u *update) port(p cluster.PodPort) (out port, ok bool) {
 }
 
 // sortedPods lists the interfaces that are to be looked at, of pods for which there are subnets; those of the oldest
-// pod first.
-func (u *update) sortedPods() []port {
+// pod first. With waiting it leaves out those that hold something.
+func (u *update) sortedPods(waiting bool) []port {
 	var out []port
+	if !waiting {
+		out = make([]port, 0, len(u.pods))
+	}
 	for n := range u.pods {
+		if waiting && u.book.pods[n] != nil {
+			continue
+		}
 		if p, ok := u.port(n); ok && u.lease(p.pod.Node) != nil {
 			out = append(out, p)
 		}

@@ -53,7 +53,7 @@ func (u *update) releasePod(n cluster.PodPort) {
 // claimPods grants pods the addresses that they claim, the oldest pod first. It has the annotations written again of
 // pods that hold something else, as confirmNode does.
 func (u *update) claimPods() {
-	for _, p := range u.sortedPods() {
+	for _, p := range u.sortedPods(false) {
 		claimed, ok, others, err := annotation.PodNetworkAmong(p.pod.Annotated, u.network.Name.Entry(p.Interface))
 		if err != nil {
 			u.refuse(p, err.Error())
@@ -93,10 +93,7 @@ func (u *update) held(p cluster.PodPort) annotation.PodNetwork {
 
 // allocatePods grants addresses to pods that have none.
 func (u *update) allocatePods() {
-	for _, p := range u.sortedPods() {
-		if u.book.pods[p.PodPort] != nil {
-			continue
-		}
+	for _, p := range u.sortedPods(true) {
 		if err := u.refusesMAC(p); err != nil {
 			u.wait(p, ReasonAddressRefused, err.Error())
 		} else if numbers, err := u.lease(p.pod.Node).take(p, u.freed); err != nil {

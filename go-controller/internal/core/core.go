@@ -52,6 +52,9 @@ type Result struct {
 // known yet may hold it.
 func (c *Core) Step(events []cluster.Event) Result {
 	var out Result
+	if len(events) > 0 {
+		out.Changes = make([]cluster.Change, 0, len(events))
+	}
 	for _, e := range events {
 		c.observe(e)
 		for _, e := range c.merge(e, &out) {

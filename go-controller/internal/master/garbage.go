@@ -12,8 +12,13 @@ import (
 // dozen pods. In a large one it is more than a burst is worth.
 const headroom = 24 << 20
 
-// leastPercent is the value of GOGC where there are many live objects.
-const leastPercent = 50
+// leastPercent is the value of GOGC where there are many live objects. While everything is read and compared for the
+// first time it is leastAtStart: much garbage comes then, and each collection marks all that was read so far. With more
+// than that the master would have much more memory at its start than later.
+const (
+	leastPercent = 50
+	leastAtStart = 75
+)
 
 // mostPercent bounds the value of GOGC just after the start, when almost nothing is live.
 const mostPercent = 1000
@@ -22,23 +27,35 @@ const mostPercent = 1000
 type collector struct {
 	mu      sync.Mutex
 	stopped bool
+	least   uint64 // the least value of GOGC
 }
 
-// keepHeadroom starts a collector and returns what stops it. It does nothing where the environment sets GOGC: the
-// operator has decided.
-func keepHeadroom() (stop func()) {
-	const byDefault = 100
-	if figure("/gc/gogc:percent") != byDefault {
-		return func() {}
-	}
-	c := &collector{}
+// byDefault is the value of GOGC that nobody has set.
+const byDefault = 100
+
+// keepHeadroom starts a collector. It does nothing where the environment sets GOGC: the operator has decided.
+func keepHeadroom() *collector {
+	c := &collector{least: leastAtStart, stopped: figure("/gc/gogc:percent") != byDefault}
 	c.collected()
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+	return c
+}
+
+// stop has GOGC be what it was.
+func (c *collector) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stopped {
 		c.stopped = true
 		debug.SetGCPercent(byDefault)
 	}
+}
+
+// settle says that the start is over, and returns the memory of what is garbage now.
+func (c *collector) settle() {
+	c.mu.Lock()
+	c.least = leastPercent
+	c.mu.Unlock()
+	debug.FreeOSMemory()
 }
 
 // figure reads a metric of the Go runtime that is a whole number.
@@ -55,11 +72,11 @@ func (c *collector) collected() {
 	if c.stopped {
 		return
 	}
-	debug.SetGCPercent(percent(figure("/gc/heap/live:bytes")))
+	debug.SetGCPercent(percent(figure("/gc/heap/live:bytes"), c.least))
 	runtime.AddCleanup(&struct{ _ [64]byte }{}, (*collector).collected, c)
 }
 
 // percent is the GOGC with which headroom bytes of garbage may gather beside the live bytes.
-func percent(live uint64) int {
-	return int(min(max(100*headroom/max(live, 1), leastPercent), mostPercent))
+func percent(live, least uint64) int {
+	return int(min(max(100*headroom/max(live, 1), least), mostPercent))
 }

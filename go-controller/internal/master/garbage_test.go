@@ -13,8 +13,11 @@ func TestPercent(t *testing.T) {
 	for live, want := range map[uint64]int{
 		0: 1000, 1 << 20: 1000, 8 << 20: 300, 24 << 20: 100, 40 << 20: 60, 48 << 20: 50, 49 << 20: 50, 1 << 40: 50,
 	} {
-		if got := percent(live); got != want {
+		if got := percent(live, leastPercent); got != want {
 			t.Errorf("%d live bytes: GOGC %d, want %d", live, got, want)
+		}
+		if got := percent(live, leastAtStart); got != max(want, leastAtStart) {
+			t.Errorf("%d live bytes at the start: GOGC %d, want %d", live, got, max(want, leastAtStart))
 		}
 	}
 }
@@ -23,8 +26,8 @@ func TestPercent(t *testing.T) {
 // it where the operator has set it.
 func TestKeepHeadroom(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	stop := keepHeadroom()
-	defer stop()
+	c := keepHeadroom()
+	defer c.stop()
 	live := make([]byte, 64<<20)
 	after := func(what string, ok func(gogc uint64) bool) {
 		t.Helper()
@@ -36,16 +39,20 @@ func TestKeepHeadroom(t *testing.T) {
 			return ""
 		})
 	}
+	after("more than half as much garbage as live objects at the start", func(now uint64) bool {
+		return now == leastAtStart
+	})
+	c.settle()
 	after("half as much garbage as live objects", func(now uint64) bool { return now == leastPercent })
 	runtime.KeepAlive(live) // not beyond
 	after("more, beside few live objects", func(now uint64) bool { return now > 200 })
-	stop()
+	c.stop()
 	runtime.GC()
 	if now := figure("/gc/gogc:percent"); now != 100 {
 		t.Errorf("afterwards GOGC is %d, want 100", now)
 	}
 	debug.SetGCPercent(70)
-	keepHeadroom()()
+	keepHeadroom().stop()
 	if now := figure("/gc/gogc:percent"); now != 70 {
 		t.Errorf("GOGC is %d, want the 70 that somebody set", now)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -45,6 +44,7 @@ type master struct {
 	metrics *metrics.Master
 	source  *source.Source
 	leader  *leader.Leader
+	garbage *collector
 
 	mu       sync.Mutex
 	leading  bool
@@ -84,7 +84,8 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	}
 	log.Info("master started", "version", version.Get().Version, "metrics", server.Addr(),
 		"northbound", c.NB.Addresses, "kubernetes", clients.Server, "subnets", fmt.Sprint(c.Cluster.Subnets))
-	defer keepHeadroom()()
+	m.garbage = keepHeadroom()
+	defer m.garbage.stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -222,8 +223,7 @@ func (m *master) lead(ctx context.Context) error {
 	run(&wg, func() {
 		select {
 		case <-loop.InSync():
-			// The first lists are garbage now: return their memory.
-			debug.FreeOSMemory()
+			m.garbage.settle() // the first lists are garbage
 			m.publish(ctx)
 		case <-ctx.Done():
 		}

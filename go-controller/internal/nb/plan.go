@@ -93,12 +93,13 @@ func (s *Schema) Plan(v View, o Owner, want []Row, inserted Scope) (Plan, error)
 		return p, err
 	}
 	have := s.have(v, o)
+	wanted := make(map[Ref]bool, len(rows))
 	fresh := Scope{}
 	for i, w := range rows {
 		ref := s.Ref(w.Model)
 		change := RowChange{Verb: Update, Key: w.Key, UUID: ref.UUID, Label: s.Label(w.Model)}
 		h := v.Row(ref)
-		delete(have, ref)
+		wanted[ref] = true
 		if h == nil {
 			change.Verb, change.Model, change.Derived = Insert, w.Model, s.Ref(want[i].Model).UUID
 			h = s.NewModel(ref.Table)
@@ -112,8 +113,10 @@ func (s *Schema) Plan(v View, o Owner, want []Row, inserted Scope) (Plan, error)
 	for _, w := range rows {
 		p.Members = append(p.Members, s.memberships(v, w, fresh, inserted)...)
 	}
-	for ref, k := range have {
-		s.remove(&p, v, ref, k)
+	for _, h := range have {
+		if !wanted[h.Ref] {
+			s.remove(&p, v, h.Ref, h.Key)
+		}
 	}
 	if inserted != nil {
 		maps.Copy(inserted, fresh)
@@ -122,12 +125,18 @@ func (s *Schema) Plan(v View, o Owner, want []Row, inserted Scope) (Plan, error)
 	return p, nil
 }
 
-// have is the owner's rows by reference, each with the key in its mark.
-func (s *Schema) have(v View, o Owner) map[Ref]Key {
-	out := map[Ref]Key{}
+// owned is a row of an owner, with the key in its mark.
+type owned struct {
+	Ref
+	Key Key
+}
+
+// have is the owner's rows.
+func (s *Schema) have(v View, o Owner) []owned {
+	var out []owned
 	for _, ref := range v.Owned(o) {
 		if k, ok := s.Mark(v.Row(ref)); ok && k.Owner == o {
-			out[ref] = k
+			out = append(out, owned{ref, k})
 		}
 	}
 	return out

@@ -118,7 +118,7 @@ func (s *Source) Take() ([]cluster.Event, []cluster.Problem) {
 		return nil, nil
 	}
 	s.taken = s.first
-	events := slices.Collect(maps.Values(s.pending))
+	events := slices.AppendSeq(make([]cluster.Event, 0, len(s.pending)), maps.Values(s.pending))
 	problems := s.problems
 	s.pending, s.problems = map[cluster.Ref]cluster.Event{}, nil
 	return events, problems
