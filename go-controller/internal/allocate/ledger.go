@@ -103,12 +103,15 @@ func newBook(n *cluster.Network) *book {
 	return b
 }
 
-// lease is the subnets that pods of a node get addresses of; nil when there are none yet.
-func (b *book) lease(node string) *nodeLease {
-	if b.shared != nil {
-		return b.shared
+// lease is the subnets that pods of a node get addresses of; nil when there are none yet, or the node is gone.
+func (u *update) lease(node string) *nodeLease {
+	switch {
+	case u.shared == nil:
+		return u.book.nodes[node]
+	case u.s.Nodes[node] == nil:
+		return nil
 	}
-	return b.nodes[node]
+	return u.shared
 }
 
 // Check is why a node can't have the subnets in the cluster's own network; nil when it has them already, or could get
@@ -194,6 +197,10 @@ func (u *update) settle() {
 	u.tryAgain()
 	if u.shared == nil {
 		u.releaseNodes()
+	} else {
+		for _, node := range sortedKeys(u.nodes) { // it may have come or gone
+			u.lookAtPodsOn(node)
+		}
 	}
 	u.releasePods()
 	if u.shared == nil {
@@ -249,7 +256,7 @@ type port struct {
 	asked cluster.Asked
 }
 
-// port is the interface that a pod asks for; ok is false when it does not, or is gone.
+// port is the interface that a pod asks for; ok is false when it does not, or in a way that is not served, or is gone.
 func (u *update) port(p cluster.PodPort) (out port, ok bool) {
 	pod := u.s.Pods[p.Pod]
 	if pod == nil || !pod.WantsNetwork() {
@@ -257,7 +264,7 @@ func (u *update) port(p cluster.PodPort) (out port, ok bool) {
 	}
 	for a := range pod.All() {
 		if a.Network == u.network.Name && a.Interface == p.Interface {
-			return port{p, pod, a.Asked}, true
+			return port{p, pod, a.Asked}, a.Asked.Unserved == "" // else it waits: see missing
 		}
 	}
 	return port{}, false

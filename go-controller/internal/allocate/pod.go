@@ -1,6 +1,7 @@
 package allocate
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -17,8 +18,8 @@ type podLease struct {
 	mac       ipnet.MAC
 }
 
-// releasePods takes back the addresses of pods that are gone, finished, made anew, on another node, or not attached any
-// more.
+// releasePods takes back the addresses of pods that are gone, finished, made anew, on another node or one that is gone,
+// or not attached any more.
 func (u *update) releasePods() {
 	for n := range u.pods {
 		p, wanted := u.port(n)
@@ -28,7 +29,7 @@ func (u *update) releasePods() {
 			}
 		}
 		lease := u.book.pods[n]
-		if lease != nil && (!wanted || p.pod.UID != lease.uid || p.pod.Node != lease.node) {
+		if lease != nil && (!wanted || p.pod.UID != lease.uid || p.pod.Node != lease.node || u.lease(lease.node) == nil) {
 			u.releasePod(n)
 		}
 	}
@@ -41,7 +42,7 @@ func (u *update) releasePod(n cluster.PodPort) {
 	}
 	delete(u.book.pods, n)
 	delete(u.macs, lease.mac)
-	if node := u.lease(lease.node); node != nil {
+	if node := cmp.Or(u.shared, u.book.nodes[lease.node]); node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
 			u.freed.add(ipnet.Single(node.pools[i].addr(number)))
