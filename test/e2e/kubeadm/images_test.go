@@ -3,10 +3,12 @@ package kubeadm
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/northbound-net/northbound/test/sandbox/image"
@@ -74,26 +76,22 @@ func (b *bed) images(ctx context.Context, source string) (map[string][]string, e
 	return files, nil
 }
 
-// addProxy adds kube-proxy where its DaemonSet expects it, and Debian's iptables with its libraries and modules.
+// addProxy adds kube-proxy where its DaemonSet expects it, and iptables.
 func addProxy(ctx context.Context, i *image.Image, source, program string) error {
-	const iptables = "/usr/sbin/xtables-nft-multi"
 	i.Files = map[string]string{"/usr/local/bin/kube-proxy": program}
 	i.Links = map[string]string{"/bin/kube-proxy": "/usr/local/bin/kube-proxy"}
+	return addIptables(ctx, i, source)
+}
+
+// addIptables adds Debian's iptables with its modules, and the libraries of all of them.
+func addIptables(ctx context.Context, i *image.Image, source string) error {
+	const iptables = "/usr/sbin/xtables-nft-multi"
 	for _, family := range []string{"iptables", "ip6tables"} {
 		for _, suffix := range []string{"", "-save", "-restore"} {
 			i.Links["/bin/"+family+suffix] = iptables
 		}
 	}
 	i.Data = map[string]string{iptables: filepath.Join(source, iptables)}
-	out, err := exec.CommandContext(ctx, "chroot", source, "ldd", iptables).Output()
-	if err != nil {
-		return fmt.Errorf("asking ldd for the libraries of iptables: %w", err)
-	}
-	for _, word := range strings.Fields(string(out)) { // "libc.so.6 => /lib/libc.so.6 (0x7f...)", ldd(1)
-		if strings.HasPrefix(word, "/") {
-			i.Data[word] = filepath.Join(source, word)
-		}
-	}
 	modules, err := filepath.Glob(filepath.Join(source, "usr/lib/*/xtables/*.so"))
 	if err != nil {
 		return err
@@ -103,6 +101,18 @@ func addProxy(ctx context.Context, i *image.Image, source, program string) error
 			return err
 		}
 		i.Data[strings.TrimPrefix(file, source)] = file
+	}
+	out, err := exec.CommandContext(ctx, "chroot", append([]string{source, "ldd"},
+		slices.Sorted(maps.Keys(i.Data))...)...).Output()
+	if err != nil {
+		return fmt.Errorf("asking ldd for the libraries of iptables: %w", err)
+	}
+	for line := range strings.Lines(string(out)) { // "libc.so.6 => /lib/libc.so.6 (0x7f...)", ldd(1)
+		for _, word := range strings.Fields(line) {
+			if strings.HasPrefix(word, "/") && !strings.HasSuffix(word, ":") {
+				i.Data[word] = filepath.Join(source, word)
+			}
+		}
 	}
 	return nil
 }
