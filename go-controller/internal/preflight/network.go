@@ -70,13 +70,24 @@ func otherChains() []string {
 
 func checkOtherNetwork(c Config, f Facts) doctor.Finding {
 	var wrong faults
+	plugins, chains := otherPlugins(), otherChains()
+	flannel := f.Processes["flanneld"]
+	if flannel {
+		wrong.add("# move the cluster node by node, as docs/operate/migrate.md says", "flanneld runs")
+		// Without these, running pods would be cut off.
+		delete(plugins, "flannel")
+		delete(plugins, "the bridge CNI")
+		chains = slices.DeleteFunc(chains, func(begin string) bool { return begin == "FLANNEL-" })
+	}
 	for _, file := range f.ConfFiles {
+		if flannel && strings.Contains(file, "flannel") {
+			continue
+		}
 		if file < names.CNIConfFile { // runtimes take the first (libcni.ConfFiles)
 			wrong.add("mv "+c.Node.CNIConfDir+"/"+file+" /root/", "%s/%s comes before %s: the runtime takes the first",
 				c.Node.CNIConfDir, file, names.CNIConfFile)
 		}
 	}
-	plugins := otherPlugins()
 	for _, plugin := range slices.Sorted(maps.Keys(plugins)) {
 		for _, link := range slices.Sorted(maps.Keys(f.Links)) {
 			if slices.ContainsFunc(plugins[plugin], func(pattern string) bool { return matches(pattern, link) }) {
@@ -84,7 +95,7 @@ func checkOtherNetwork(c Config, f Facts) doctor.Finding {
 			}
 		}
 	}
-	for _, begin := range otherChains() {
+	for _, begin := range chains {
 		if i := slices.IndexFunc(f.Chains, func(ch nft.Chain) bool { return strings.HasPrefix(ch.Name, begin) }); i >= 0 {
 			wrong.add("# remove that plugin from the cluster, then reboot the node: its rules are gone then",
 				"nftables chain %s of table %s is of another network plugin", f.Chains[i].Name, f.Chains[i].Table)

@@ -90,6 +90,7 @@ func injected() []fault {
 		{"other-network", func(_ *Config, f *Facts) {
 			f.Chains = append(f.Chains, nft.Chain{Table: "nat", Name: "FLANNEL-POSTRTG"})
 		}, "chain FLANNEL-POSTRTG of table nat", "reboot"},
+		{"other-network", func(_ *Config, f *Facts) { f.Processes["flanneld"] = true }, "flanneld runs", "migrate.md"},
 		{"kube-proxy", func(_ *Config, f *Facts) { f.Processes["kube-proxy"] = true }, "kube-proxy runs",
 			"kubectl -n kube-system"},
 		{"kube-proxy", func(_ *Config, f *Facts) { f.Links["kube-ipvs0"] = true }, "kube-ipvs0", "kube-proxy --cleanup"},
@@ -154,6 +155,22 @@ func TestFaults(t *testing.T) {
 				len(finding.Fix) == 0 || !strings.Contains(finding.Fix[0], fault.fix):
 				t.Errorf("%s: %+v, want %q, to be solved with %q", finding.Check, finding, fault.want, fault.fix)
 			}
+		}
+	}
+}
+
+// While flannel runs, no command is named that would cut off its pods. Another network plugin is still found.
+func TestRunningFlannel(t *testing.T) {
+	c, f := healthy()
+	f.Processes["flanneld"] = true
+	f.ConfFiles = append(f.ConfFiles, "10-flannel.conflist", "05-cilium.conflist")
+	f.Links["flannel.1"], f.Links["cni0"], f.Links["cilium_host"] = true, true, true
+	f.Chains = append(f.Chains, nft.Chain{Table: "nat", Name: "FLANNEL-POSTRTG"})
+	want := []string{"# move the cluster node by node, as docs/operate/migrate.md says",
+		"mv /etc/cni/net.d/05-cilium.conflist /root/", "ip link delete cilium_host"}
+	for _, finding := range Examine(c, f, "m").Findings {
+		if finding.Check == "other-network" && !slices.Equal(finding.Fix, want) {
+			t.Errorf("%+v, want the commands %q", finding, want)
 		}
 	}
 }
