@@ -80,10 +80,10 @@ release: ## everything that is shipped, with checksums and the list of its parts
 	@bin/release collect
 
 .PHONY: kubeadm
-kubeadm: sandbox ## the chart on clusters that kubeadm has made, with kube-proxy and without; as root
+kubeadm: sandbox ## the chart on clusters that kubeadm has made, with kube-proxy and flannel and without; as root
 	@test/need.sh root apt
 	@test/deps.sh demo
-	@test/modules.sh test/helm test/conformance/dns
+	@test/modules.sh test/helm test/conformance/dns test/flannel test/flannel/plugin
 	@test/build.sh helm
 	@test/build.sh kubeadm
 	bin/sandbox fetch

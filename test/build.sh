@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds into bin/: with "product" ovnkube, with the links of its classic names, ovn_cni and kubectl-northbound; with
 # "plugin" the latter for each platform; with "release" the programs of the image, and the one that packs them; with
-# "helm" helm, and the chart; with "kubeadm" kubeadm, and the programs of the containers that it starts; else the
-# sandbox's programs, and the manifests that it applies.
+# "helm" helm, and the chart; with "kubeadm" kubeadm, and the programs of the containers that it starts, and flannel; else
+# the sandbox's programs, and the manifests that it applies.
 # The first time that compiles Kubernetes' API server and kubelet, which takes minutes; after that Go's cache has them.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -59,8 +59,12 @@ if [ "${1:-}" = kubeadm ]; then
   build kubernetes/ build "$(version)" \
     k8s.io/kubernetes/cmd/{kubeadm,kube-apiserver,kube-controller-manager,kube-scheduler,kube-proxy}
   build kubernetes/etcd build "" go.etcd.io/etcd/server/v3
-  cd conformance/dns
-  build kubernetes/coredns build "" .
+  (cd conformance/dns && build kubernetes/coredns build "" .)
+  cd flannel
+  build kubernetes/flanneld build "" .
+  build kubernetes/ build "" github.com/flannel-io/flannel/cmd/install_conf
+  cd plugin
+  build kubernetes/flannel build "" github.com/containernetworking/plugins/plugins/meta/flannel
   exit
 fi
 mkdir -p "$bin/manifests"

@@ -11,7 +11,8 @@ trap 'rm -f "$log"' EXIT
 
 # packages DIRECTORY loads what is built there: loading downloads the modules.
 packages() {
-  [ "$1" = test/helm ] || go list -C "$1" -deps -test ./... || return # a module that only pins a program
+  # Two modules only pin a program.
+  [ "$1" = test/helm ] || [ "$1" = test/flannel/plugin ] || go list -C "$1" -deps -test ./... || return
   case $1 in
   .) go list -C "$1" -deps tool ;; # the CNI plugins that tests build, and the generator of models
   test)
@@ -19,6 +20,8 @@ packages() {
       k8s.io/kubernetes/cmd/kube-proxy go.etcd.io/etcd/server/v3
     ;;
   test/helm) go list -C "$1" -deps helm.sh/helm/v4/cmd/helm ;;
+  test/flannel) go list -C "$1" -deps github.com/flannel-io/flannel/cmd/install_conf ;;
+  test/flannel/plugin) go list -C "$1" -deps github.com/containernetworking/plugins/plugins/meta/flannel ;;
   test/conformance/suite)
     go list -C "$1" -deps github.com/onsi/ginkgo/v2/ginkgo k8s.io/kubernetes/test/images/agnhost \
       k8s.io/kubernetes/test/images/regression-issue-74839 && go list -C "$1" -deps -test k8s.io/kubernetes/test/e2e

@@ -41,19 +41,34 @@ type bed struct {
 	*sandbox.Cluster
 	tools string // directory with what operators have in their PATH
 	image string // name of the product's container image, when all machines have it
+
+	podSubnet string // of kubeadm's configuration
 }
 
 // start makes machines. They are gone when the test ends. Their OVN is the tested one, whatever sandbox.OVNVariable
 // says: what differs here is kubeadm.
 func start(t *testing.T, count int) *bed {
 	t.Helper()
+	return startWith(t, count, options{})
+}
+
+// options say how machines differ from those of start.
+type options struct {
+	switchPods bool   // they have no Open vSwitch, which the chart is to bring, and a second NIC
+	podSubnet  string // for the nodes' podCIDRs, which other network plugins use
+}
+
+func startWith(t *testing.T, count int, with options) *bed {
+	t.Helper()
 	bin, err := filepath.Abs("../../../bin")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := sandbox.Options{Name: name, Nodes: count, BinDir: bin, StateRoot: sandbox.DefaultStateRoot,
-		OVN: sandbox.OVNRootfs, Cache: rootfs.DefaultCache, Install: sandbox.InstallChart}
-	b := &bed{Cluster: &sandbox.Cluster{Options: o}, tools: filepath.Join(o.State(), "tools")}
+		OVN: sandbox.OVNRootfs, Cache: rootfs.DefaultCache, Install: sandbox.InstallChart,
+		SwitchPods: with.switchPods}
+	b := &bed{Cluster: &sandbox.Cluster{Options: o}, tools: filepath.Join(o.State(), "tools"),
+		podSubnet: with.podSubnet}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	if err := b.Down(ctx); err != nil { // that of an interrupted test
@@ -113,7 +128,7 @@ func (b *bed) machines(ctx context.Context, source string, images map[string][]s
 		}
 		b.Nodes = append(b.Nodes, &node.Node{Member: one, Config: node.Config{
 			Index: i, Addrs: family.Node(i), Router: family.Control(), Cgroup: sandbox.CgroupName(name, node.Name(i)),
-			Images: images[role(i)],
+			Images: images[role(i)], SwitchPods: b.Options.SwitchPods, Tunnel: family.Tunnel(i),
 		}})
 	}
 	b.Control = &control.Control{Member: b.Nodes[0].Member}

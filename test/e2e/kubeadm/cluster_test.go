@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
 // join has all machines but the first join the cluster, with the command that another one prints. Meanwhile all of them
@@ -98,7 +99,7 @@ func (b *bed) install(t *testing.T, commands string) {
 	t.Helper()
 	colon := strings.LastIndex(b.image, ":")
 	values, err := yaml.Marshal(map[string]any{
-		"openvswitch": map[string]any{"inPods": false}, // these machines have one NIC, and no kernel module
+		"openvswitch": b.switches(),
 		"image":       map[string]any{"repository": b.image[:colon], "tag": b.image[colon+1:]},
 		"node":        map[string]any{"datapathType": "netdev"}, // the kernel's module may be missing
 	})
@@ -118,6 +119,14 @@ func (b *bed) install(t *testing.T, commands string) {
 	}
 	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(packages[0]), "northbound-"), ".tgz")
 	b.does(t, b.Nodes[0], strings.ReplaceAll(commands, "VERSION", version))
+}
+
+// switches is the chart's value openvswitch. The machines may have no kernel module.
+func (b *bed) switches() map[string]any {
+	if b.Options.SwitchPods {
+		return map[string]any{"inPods": true, "tunnelInterface": underlay.TunnelUplink}
+	}
+	return map[string]any{"inPods": false} // they have one NIC
 }
 
 // works runs the page's commands that tell whether all is well, and checks what pods and Services are there for.

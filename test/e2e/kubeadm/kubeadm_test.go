@@ -52,7 +52,7 @@ func TestKubeProxy(t *testing.T) {
 			}
 			return ""
 		})
-		if line := b.preflight(t, n); !strings.HasPrefix(line, "problem") {
+		if line := b.check(t, n, "kube-proxy"); !strings.HasPrefix(line, "problem") {
 			t.Errorf("preflight on %s says %q, want a problem", n.Spec.Name, line)
 		}
 	}
@@ -85,19 +85,19 @@ func (b *bed) chains(ctx context.Context, n *node.Node) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// preflight returns what ovnkube preflight says of kube-proxy.
-func (b *bed) preflight(t *testing.T, n *node.Node) string {
+// check returns the line of ovnkube preflight about a check.
+func (b *bed) check(t *testing.T, n *node.Node, check string) string {
 	t.Helper()
 	out, err := b.try(t.Context(), n, "ovnkube preflight --datapath-type netdev || test $? = 2")
 	if err != nil {
 		t.Fatalf("preflight on %s: %v\n%s", n.Spec.Name, err, out)
 	}
 	for line := range strings.Lines(out) {
-		if f := strings.Fields(line); len(f) > 1 && f[1] == "kube-proxy" {
+		if f := strings.Fields(line); len(f) > 1 && f[1] == check {
 			return line
 		}
 	}
-	t.Fatalf("preflight on %s says nothing of kube-proxy:\n%s", n.Spec.Name, out)
+	t.Fatalf("preflight on %s says nothing of %s:\n%s", n.Spec.Name, check, out)
 	return ""
 }
 
@@ -113,7 +113,7 @@ func (b *bed) clean(t *testing.T, n *node.Node) {
 			t.Errorf("%s still has chain %s", n.Spec.Name, chain)
 		}
 	}
-	if line := b.preflight(t, n); !strings.HasPrefix(line, "ok") {
+	if line := b.check(t, n, "kube-proxy"); !strings.HasPrefix(line, "ok") {
 		t.Errorf("preflight on %s says %q, want ok", n.Spec.Name, line)
 	}
 }

@@ -30,17 +30,18 @@ imageGCLowThresholdPercent: 99
 }
 
 // kubeadmConfig is the file that kubeadm init gets. Everything else has kubeadm's defaults.
-func kubeadmConfig(version string) string {
+func kubeadmConfig(version, podSubnet string) string {
 	return fmt.Sprintf(`apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
 imageRepository: %s
 kubernetesVersion: %s
+networking: {podSubnet: %q}
 ---
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 # Connection tracking of the whole host is not a machine's to set.
 conntrack: {maxPerCore: 0}
-`, repository, version)
+`, repository, version, podSubnet)
 }
 
 // ignored is the only preflight check of kubeadm whose errors are ignored. The kernel's configuration, and the version
@@ -73,7 +74,7 @@ func (b *bed) writeTools(ctx context.Context) error {
 	}
 	const programs = "/opt/northbound/bin"
 	for name, text := range map[string]string{
-		"kubeadm.yaml": kubeadmConfig(version),
+		"kubeadm.yaml": kubeadmConfig(version, b.podSubnet),
 		"kubelet-unit": kubeletUnit,
 		"systemctl":    systemctl,
 		"kubeadm": fmt.Sprintf(`#!/bin/sh

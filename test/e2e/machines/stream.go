@@ -19,9 +19,10 @@ type Stream struct {
 	cmd     *exec.Cmd
 	replies atomic.Int64 // so far
 
-	mu   sync.Mutex
-	gaps []string // places where a sequence number is missing
-	lost int      // how many are missing
+	mu    sync.Mutex
+	gaps  []string      // places where a sequence number is missing
+	lost  int           // how many are missing
+	pause time.Duration // the longest time between two replies
 }
 
 // StartStream runs a ping.
@@ -54,7 +55,7 @@ func StartStream(t *testing.T, what string, ping func(context.Context) *exec.Cmd
 // count reads ping's output to its end. iputils counts from 1, busybox from 0. A sequence number has 16 bits (RFC 792).
 func (s *Stream) count(out io.Reader) {
 	number := regexp.MustCompile(`seq=(\d+)`)
-	next := -1
+	next, before := -1, time.Now()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		m := number.FindStringSubmatch(lines.Text())
 		var n int
@@ -68,6 +69,11 @@ func (s *Stream) count(out io.Reader) {
 			s.mu.Unlock()
 		}
 		next = (n + 1) % (1 << 16)
+		now := time.Now()
+		s.mu.Lock()
+		s.pause = max(s.pause, now.Sub(before))
+		s.mu.Unlock()
+		before = now
 		s.replies.Add(1)
 	}
 }
@@ -107,13 +113,14 @@ func (s *Stream) Reset() string {
 	said := s.String()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gaps, s.lost = nil, 0
+	s.gaps, s.lost, s.pause = nil, 0, 0
 	return said
 }
 
-// String says how many packets came back, and how many were lost in which places.
+// String says how many packets came back, after which longest pause, and how many were lost in which places.
 func (s *Stream) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("%s: %d replies, %d packets lost %v", s.what, s.replies.Load(), s.lost, s.gaps)
+	return fmt.Sprintf("%s: %d replies, the longest pause %s, %d packets lost %v", s.what, s.replies.Load(),
+		s.pause.Round(time.Millisecond), s.lost, s.gaps)
 }
