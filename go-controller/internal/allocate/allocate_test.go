@@ -135,14 +135,8 @@ func (w *world) restarted() *world {
 	s.SwitchSubnets = w.state.SwitchSubnets
 	again := &world{t: w.t, config: w.config, state: s, ledger: New(s.Networks)}
 	var events []cluster.Event
-	for _, n := range w.state.Nodes {
-		events = append(events, cluster.Event{Ref: n.Ref(), New: n})
-	}
-	for _, p := range w.state.Pods {
-		events = append(events, cluster.Event{Ref: p.Ref(), New: p})
-	}
-	for _, d := range w.state.NetworkDefinitions {
-		events = append(events, cluster.Event{Ref: d.Ref(), New: d})
+	for _, c := range w.state.All() {
+		events = append(events, cluster.Event{Ref: c.Ref, New: c.New})
 	}
 	again.last = again.update(events)
 	return again

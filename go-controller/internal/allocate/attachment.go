@@ -148,8 +148,8 @@ func (u *update) patchPods() {
 	}
 }
 
-// holdings is what a pod holds in every network, by key, and the classic annotation. An attachment that the pod asks for
-// and that can't be granted says why; missing is the first such text.
+// holdings is what a pod holds in every network, by key, and the classic annotation. An attachment that the pod asks
+// for and that can't be granted says why; missing is the first such text.
 func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwork, classic, missing string) {
 	all = map[string]annotation.PodNetwork{}
 	waiting := map[string]annotation.PodNetwork{}
