@@ -127,7 +127,8 @@ func topologyFlags() []cli.Flag {
 		stringFlag("gateway-pin-cidrs", "", "`CIDR`,... of pods that a gateway on any node may name in --rampout-ip-subnets "+
 			"(default: each gateway those of its own node)"),
 		stringFlag("physical-networks", "", "`NAME[:VLAN[-VLAN]]`,... of networks outside that pods' networks of topology "+
-			"localnet may join, by their names in ovn-bridge-mappings (default: none)"),
+			"localnet may join, by their names in ovn-bridge-mappings; a NAME alone is for frames without a tag, "+
+			"NAME:0-4094 for all (default: none)"),
 		boolFlag("multitenant", "keep pods of different tenants apart: each namespace is one, unless annotations say "+
 			"something else"),
 		limitFlag("acl-log-rate", config.DefaultCluster().ACLLogRate, "`N` lines a second at most that an ACL logs on a "+

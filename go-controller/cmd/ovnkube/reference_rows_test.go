@@ -187,7 +187,7 @@ func goldenRows(t *testing.T) (map[owned]string, keyTables) {
 		out := ovnkube(t.Context(), nil, "translate", "-f", in, "-o", "json",
 			"--cluster-subnets", "10.244.0.0/16/24,10.128.0.0/14/23,fd01::/48/64",
 			"--k8s-service-cidrs", "10.96.0.0/16,fd02::/112", "--join-subnet", "100.64.0.0/16,fd98::/48",
-			"--gateway-pin-cidrs", "10.244.0.0/16", "--physical-networks", "storage",
+			"--gateway-pin-cidrs", "10.244.0.0/16", "--physical-networks", "storage:0-4094",
 			fmt.Sprintf("--multitenant=%v", strings.Contains(in, "tenants")))
 		var tables map[string][]struct {
 			ExternalIDs map[string]string `json:"external_ids"`

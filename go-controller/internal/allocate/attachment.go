@@ -1,6 +1,7 @@
 package allocate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,7 +42,7 @@ func (u *update) sharedAttachment(p port, numbers []uint64) (net annotation.PodN
 		net.IPs = p.asked.IPs()
 	}
 	net.MAC = ipnet.MACFor(ipnet.Addrs(net.IPs))
-	if len(net.IPs) == 0 {
+	if len(u.shared.pools) == 0 { // pods choose the addresses there, and must not choose another's MAC by them
 		net.MAC = ipnet.MACOfText(string(u.network.Name) + " " + p.pod.UID + " " + p.Interface)
 	}
 	return net
@@ -67,21 +68,65 @@ func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) 
 			return nil, fmt.Errorf("%s is not %s, which the pod asks for", ip, asked.Addr())
 		}
 	}
-	if err := u.refusesMAC(p); err != nil {
+	if m := p.asked.MAC; m != (ipnet.MAC{}) && m != claimed.MAC {
+		return nil, fmt.Errorf("%s is not %s, which the pod asks for", claimed.MAC, m)
+	}
+	if err := u.refusesAsked(p); err != nil {
 		return nil, err
 	}
-	if u.shared != nil && len(u.shared.pools) == 0 { // the network has no subnets: what the pod asks for is checked
+	if u.shared != nil && len(u.shared.pools) == 0 { // it has what it asks for
 		return nil, nil
 	}
 	return u.lease(p.pod.Node).claim(p.Pod, claimed.IPs)
 }
 
-// refusesMAC is why a pod can't have the MAC that it asks for.
-func (u *update) refusesMAC(p port) error {
+// refusesAsked is why a pod can't have the MAC, or in a network without subnets the addresses, that it asks for.
+func (u *update) refusesAsked(p port) error {
 	if other, taken := u.macs[p.asked.MAC]; taken && other != p.PodPort {
 		return fmt.Errorf("%s is already the MAC of Pod %s", p.asked.MAC, other.Pod)
 	}
+	for _, ip := range p.asked.IPs() {
+		if other, taken := u.addrs[ip.Addr()]; taken && other != p.PodPort {
+			return fmt.Errorf("%s is already the address of Pod %s", ip.Addr(), other.Pod)
+		}
+		if u.shared != nil && len(u.shared.pools) == 0 && (ip.IsSingleIP() || ip.Bits() == 0) {
+			return fmt.Errorf("%s: the network has no subnets, want an address with the length of one such as %s/24",
+				ip, ip.Addr())
+		}
+	}
 	return nil
+}
+
+// holdAsked records what a pod has because it asked for it.
+func (u *update) holdAsked(p port) {
+	if p.asked.MAC != (ipnet.MAC{}) {
+		u.macs[p.asked.MAC] = p.PodPort
+	}
+	for _, ip := range p.asked.IPs() {
+		if u.shared != nil && len(u.shared.pools) == 0 {
+			u.addrs[ip.Addr()] = p.PodPort
+		}
+	}
+}
+
+// releaseAsked takes that back. Those that wait for it are looked at again: no time passes before another may have it.
+func (u *update) releaseAsked(n cluster.PodPort, lease *podLease) {
+	if u.macs[lease.asked.MAC] == n {
+		delete(u.macs, lease.asked.MAC)
+	}
+	for _, ip := range lease.asked.IPs() {
+		if u.addrs[ip.Addr()] == n {
+			delete(u.addrs, ip.Addr())
+		}
+	}
+	if lease.asked == (cluster.Asked{}) {
+		return
+	}
+	for _, pods := range u.waitingPods {
+		for other := range pods {
+			u.pods[other] = true
+		}
+	}
 }
 
 // grant grants a pod the address that it asks for, or the next free one.
@@ -141,7 +186,7 @@ func (u *update) patchPods() {
 		p := Patch{Ref: pod.Ref(), UID: pod.UID, Found: pod.FoundNow()}
 		p.set(annotation.PodNetworks, pod.Annotated, value)
 		p.set(annotation.PodClassic, pod.Annotated, classic)
-		if len(pod.Attachments) > 0 && classic != "" && !pod.StatusOK && !anyWaits(networks) {
+		if len(networks) > 1 && classic != "" && !pod.StatusOK && !anyWaits(networks) {
 			p.set(annotation.NetworkStatus, "", u.networkStatus(pod))
 		}
 		u.Patches = append(u.Patches, p)
@@ -149,24 +194,24 @@ func (u *update) patchPods() {
 }
 
 // holdings is what a pod holds in every network, by key, and the classic annotation. An attachment that the pod asks
-// for and that can't be granted says why; missing is the first such text.
+// for and that can't be granted says why; missing is the first such text that is still to be reported.
 func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwork, classic, missing string) {
 	all = map[string]annotation.PodNetwork{}
 	waiting := map[string]annotation.PodNetwork{}
 	for a := range pod.All() {
 		held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
-		why := u.missing(a, ok)
+		why := u.missing(a)
 		switch {
+		case a.Interface == "" && ok:
+			classic = annotation.MarshalPodClassic(held)
+			all[a.Key()] = held
 		case why != "":
-			waiting[a.Key()] = annotation.PodNetwork{Waiting: why}
+			missing = cmp.Or(missing, why)
+			waiting[a.Key()] = had(pod, a, why)
 		case ok:
 			all[a.Key()] = held
-		}
-		if missing == "" && why != ungranted {
-			missing = why
-		}
-		if ok && a.Interface == "" {
-			classic = annotation.MarshalPodClassic(held)
+		case u.ledger.books[a.Network] != nil:
+			waiting[a.Key()] = annotation.PodNetwork{Waiting: u.whyUngranted(pod, a)}
 		}
 	}
 	if pod.Refused != "" {
@@ -178,27 +223,39 @@ func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwor
 	return all, classic, missing
 }
 
-// ungranted is what missing says of a network that could grant nothing yet: why is reported elsewhere, if it does not
-// follow at once.
-const ungranted = "nothing is granted in this network yet"
+// had is an attachment that is not there, with what the pod had there until now: it gets that back when the network is
+// there again.
+func had(pod *cluster.Pod, a cluster.Attachment, why string) annotation.PodNetwork {
+	before, _, _, err := annotation.PodNetworkAmong(pod.Annotated, a.Key())
+	if err != nil {
+		before = annotation.PodNetwork{}
+	}
+	return annotation.PodNetwork{IPs: before.IPs, MAC: before.MAC, Waiting: why}
+}
 
-// missing says why a pod has no interface in a network; "" if it has, or if another plugin makes the interface.
-func (u *update) missing(a cluster.Attachment, granted bool) string {
+// whyUngranted says why a network grants a pod nothing. It is reported elsewhere, if it does not end at once.
+func (u *update) whyUngranted(pod *cluster.Pod, a cluster.Attachment) string {
+	w := u.ledger.books[a.Network].waitingPods[pod.Node][cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
+	return cmp.Or(w.why, "nothing is granted in this network yet")
+}
+
+// missing says why there is no network for a pod's interface; "" if there is, or if another plugin makes the interface.
+func (u *update) missing(a cluster.Attachment) string {
 	name, defined := cluster.DefinitionOf(a.Network)
 	d := u.s.NetworkDefinitions[name]
 	switch {
-	case a.Interface == "" || granted && (!defined || a.Asked.Unserved == "") || d != nil && d.Foreign:
+	case a.Interface == "" || d != nil && d.Foreign || !defined && u.s.Networks[a.Network] != nil:
 		return ""
+	case a.Asked.Unserved != "":
+		return fmt.Sprintf("NetworkAttachmentDefinition %s: %s", name, a.Asked.Unserved)
 	case d == nil:
 		return fmt.Sprintf("there is no NetworkAttachmentDefinition %s", name)
 	case d.Network == nil:
 		return fmt.Sprintf("NetworkAttachmentDefinition %s can't be used: %s", name, d.Invalid)
-	case u.s.Allows(d.Network) != nil:
+	case u.s.Networks[a.Network] == nil:
 		return fmt.Sprintf("NetworkAttachmentDefinition %s can't be used: %v", name, u.s.Allows(d.Network))
-	case a.Asked.Unserved != "":
-		return fmt.Sprintf("%q is not served in the network of NetworkAttachmentDefinition %s", a.Asked.Unserved, name)
 	}
-	return ungranted
+	return ""
 }
 
 func anyWaits(networks map[string]annotation.PodNetwork) bool {

@@ -63,15 +63,19 @@ type book struct {
 	nodes   map[string]*nodeLease // in a network that has a subnet for each node
 	shared  *nodeLease            // in another: what the pods of all nodes share; nil otherwise
 	pods    map[cluster.PodPort]*podLease
-	macs    map[ipnet.MAC]cluster.PodPort // that pods asked for
+	macs    map[ipnet.MAC]cluster.PodPort  // that pods asked for
+	addrs   map[netip.Addr]cluster.PodPort // the same, in a network without subnets
 	// Objects for which nothing was left, with their UIDs. They are looked at again when something may be given.
 	waitingNodes map[string]string
-	waitingPods  map[string]map[cluster.PodPort]string // by node
+	waitingPods  map[string]map[cluster.PodPort]waiting // by node
 	former       *formerSubnets
 	join         *joinPool
 	freed        *freedSet
 	retry        bool // those that wait are to be looked at again
 }
+
+// waiting is a pod that waits for an address, and why.
+type waiting struct{ uid, why string }
 
 // New is a ledger in which nobody holds anything.
 func New(networks map[names.Network]*cluster.Network) *Ledger {
@@ -91,8 +95,9 @@ func newBook(n *cluster.Network) *book {
 		nodes:        map[string]*nodeLease{},
 		pods:         map[cluster.PodPort]*podLease{},
 		macs:         map[ipnet.MAC]cluster.PodPort{},
+		addrs:        map[netip.Addr]cluster.PodPort{},
 		waitingNodes: map[string]string{},
-		waitingPods:  map[string]map[cluster.PodPort]string{},
+		waitingPods:  map[string]map[cluster.PodPort]waiting{},
 		former:       newFormerSubnets(),
 		join:         newJoinPool(n.JoinSubnets, freed),
 		freed:        freed,
@@ -127,7 +132,8 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 // what it holds in every network.
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u := &update{s: s, book: l.book, ledger: l,
-		ports: map[names.Network]map[cluster.PodPort]bool{}, patched: map[string]bool{}}
+		ports: map[names.Network]map[cluster.PodPort]bool{}, hosts: map[names.Network]map[string]bool{},
+		patched: map[string]bool{}}
 	opened := u.followNetworks()
 	nodes := map[string]bool{}
 	for _, c := range changes {
@@ -152,7 +158,8 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		if u.pods == nil {
 			u.pods = map[cluster.PodPort]bool{}
 		}
-		if opened[n] {
+		maps.Copy(u.nodes, u.hosts[n])
+		if opened[n] && u.shared == nil {
 			u.lookAtAllNodes()
 		}
 		u.Changes = slices.Grow(u.Changes, len(u.pods))
@@ -174,6 +181,13 @@ func (u *update) lookAt(o cluster.Object) {
 			u.ports[a.Network] = map[cluster.PodPort]bool{}
 		}
 		u.ports[a.Network][cluster.PodPort{Pod: p.Name, Interface: a.Interface}] = true
+		if a.Interface == "" || p.Node == "" {
+			continue
+		}
+		if u.hosts[a.Network] == nil {
+			u.hosts[a.Network] = map[string]bool{}
+		}
+		u.hosts[a.Network][p.Node] = true
 	}
 }
 
@@ -198,9 +212,7 @@ func (u *update) settle() {
 	if u.shared == nil {
 		u.releaseNodes()
 	} else {
-		for _, node := range sortedKeys(u.nodes) { // it may have come or gone
-			u.lookAtPodsOn(node)
-		}
+		u.lookAtAskersOn(u.nodes) // they may have come or gone
 	}
 	u.releasePods()
 	if u.shared == nil {
@@ -221,6 +233,7 @@ type update struct {
 	s      *cluster.State
 	ledger *Ledger
 	ports  map[names.Network]map[cluster.PodPort]bool // pods to be looked at
+	hosts  map[names.Network]map[string]bool          // the nodes of such pods, in networks other than the cluster's own
 	closed []names.Network                            // networks that are gone, or were made anew
 
 	// In the network that is being settled:

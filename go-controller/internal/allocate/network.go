@@ -61,6 +61,37 @@ func (u *update) lookAtAskers(n names.Network) {
 	}
 }
 
+// lookAtAskersOn has the pods on these nodes looked at that ask for an interface in this network.
+func (u *update) lookAtAskersOn(nodes map[string]bool) {
+	if len(nodes) == 0 {
+		return
+	}
+	for _, name := range u.s.PodsAskingFor(u.network.Name) {
+		pod := u.s.Pods[name]
+		for a := range pod.All() {
+			if a.Network == u.network.Name && nodes[pod.Node] {
+				u.pods[cluster.PodPort{Pod: name, Interface: a.Interface}] = true
+			}
+		}
+	}
+}
+
+// hasAskers is true when pods on a node ask for an interface in this network. In the cluster's own, all do. A node gets
+// no subnets in a network that none of its pods is in: a definition alone costs no rows on nodes.
+func (u *update) hasAskers(node string) bool {
+	if u.network.Hosts {
+		return true
+	}
+	for _, name := range u.s.PodsOn(node) {
+		for a := range u.s.Pods[name].All() {
+			if a.Network == u.network.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // lookAtAllNodes has all nodes looked at in this network.
 func (u *update) lookAtAllNodes() {
 	for n := range u.s.Nodes {

@@ -109,7 +109,7 @@ func TestAskedAddresses(t *testing.T) {
 	w.result(1, "10.99.0.7/29 is not one for pods")
 	w.put(asking("g", "n1", "10.99.0.5/24"))
 	w.result(1, "10.99.0.5/24 is not in the network's subnet 10.99.0.0/29")
-	w.waits("g", "nothing is granted in this network yet")
+	w.waits("g", "10.99.0.5/24 is not in the network's subnet 10.99.0.0/29")
 	w.drop(asking("c", "n1", ""))
 	w.drop(asking("a", "n1", ""))
 	w.inLAN(map[string]string{"d": "10.99.0.5"}) // after a minute: see world.batch
@@ -147,5 +147,79 @@ func TestForgedAttachments(t *testing.T) {
 		if now := w.state.Pods[podName(name)].Annotated; now != good.Annotated {
 			t.Errorf("%s ends as %s, want %s", name, now, good.Annotated)
 		}
+	}
+}
+
+// A definition that is deleted and made again takes nothing from pods: they get back what they had.
+func TestNetworkMadeAgain(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	w.put(node("n1", 1), lan("", "10.99.0.0/24"), asking("a", "n1", ""), asking("b", "n1", ""))
+	w.drop(asking("a", "n1", ""))
+	w.inLAN(map[string]string{"b": "10.99.0.2"})
+	w.drop(lan(""))
+	w.waits("b", "there is no NetworkAttachmentDefinition default/lan")
+	again := w.restarted() // a master that has never seen the network
+	again.result(0, "there is no NetworkAttachmentDefinition")
+	for _, world := range []*world{w, again} {
+		world.put(lan("", "10.99.0.0/24"), asking("c", "n1", ""))
+		world.inLAN(map[string]string{"b": "10.99.0.2", "c": "10.99.0.1"})
+	}
+}
+
+// In a network without subnets pods have what they ask for, and nobody has another's.
+func TestNetworkWithoutSubnets(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	w.put(node("n1", 1), lan(""), asking("a", "n1", "10.1.0.5/24"), asking("z", "n1", ""))
+	w.inLAN(map[string]string{"a": "10.1.0.5"})
+	held := func(name string) annotation.PodNetwork {
+		return w.state.In("default.lan").PodNetworks[cluster.PodPort{Pod: podName(name), Interface: "net1"}]
+	}
+	a, z := held("a").MAC, held("z").MAC
+	if a == z || a == ipnet.MACFor(ipnet.Addrs(held("a").IPs)) || z == (ipnet.MAC{}) {
+		t.Errorf("MACs %s and %s: want two that no address leads to", a, z)
+	}
+	w.put(asking("b", "n1", "10.1.0.5/16"))
+	w.result(1, "10.1.0.5 is already the address of Pod default/a")
+	w.put(asking("c", "n1", "10.1.0.6"))
+	w.result(1, "the network has no subnets, want an address with the length of one such as 10.1.0.6/24")
+	w.drop(asking("a", "n1", ""))
+	w.inLAN(map[string]string{"b": "10.1.0.5"}) // at once: nothing else would tell b
+}
+
+// A node has subnets in a network only when one of its pods is in it.
+func TestSubnetsWhereTheyAreAskedFor(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	d := &cluster.NetworkDefinition{Name: podName("lan"), Network: &cluster.Network{Name: "default.lan",
+		Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.99.0.0/16"), NodeLength: 24}}}}
+	w.put(node("n1", 1), node("n2", 2), d)
+	has := func(want string) {
+		t.Helper()
+		if got := fmt.Sprint(w.state.In("default.lan").NodeSubnets); got != want {
+			t.Errorf("subnets %s, want %s", got, want)
+		}
+	}
+	has("map[]")
+	w.put(asking("a", "n2", ""))
+	has("map[n2:[10.99.0.0/24]]")
+	w.inLAN(map[string]string{"a": "10.99.0.3"})
+	w.put(node("n3", 3))
+	has("map[n2:[10.99.0.0/24]]")
+	w.restarted().inLAN(map[string]string{"a": "10.99.0.3"})
+}
+
+// What a running pod asks for later is no claim on what another has.
+func TestAskedLater(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	young := asking("young", "n1", "")
+	young.Created, young.Attachments[0].Asked.MAC = 9, ipnet.MAC{2, 5: 7}
+	w.put(node("n1", 1), lan("", "10.99.0.0/24"), asking("old", "n1", ""), young)
+	thief := *w.state.Pods[podName("old")]
+	thief.Attachments = []cluster.Attachment{{Network: "default.lan", Interface: "net1",
+		Asked: cluster.Asked{MAC: ipnet.MAC{2, 5: 7}}}}
+	w.put(&thief)
+	again := w.restarted()
+	held := again.state.In("default.lan").PodNetworks[cluster.PodPort{Pod: podName("young"), Interface: "net1"}]
+	if held.MAC != (ipnet.MAC{2, 5: 7}) {
+		t.Errorf("young has %s after a restart, want its MAC", held.MAC)
 	}
 }

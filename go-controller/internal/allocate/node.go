@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -131,6 +132,9 @@ func (u *update) switchSubnets(node string) []netip.Prefix {
 
 // claimedSubnets is the subnets that a node claims; ok is false when it claims none.
 func (b *book) claimedSubnets(n *cluster.Node) (subnets []netip.Prefix, ok bool, err error) {
+	if !b.network.Hosts && !strings.Contains(n.Annotated, string(b.network.Name)) { // there may be many networks
+		return nil, false, nil
+	}
 	return annotation.NodeSubnetsIn(n.Annotated, b.network.Name)
 }
 
@@ -156,7 +160,7 @@ func (u *update) confirmNode(c nodeClaim, lease *nodeLease) {
 func (u *update) allocateNodes() {
 	var wanting []*cluster.Node
 	for _, n := range u.sortedNodes() {
-		if u.book.nodes[n.Name] == nil && !u.restoreNode(n) {
+		if u.book.nodes[n.Name] == nil && u.hasAskers(n.Name) && !u.restoreNode(n) {
 			wanting = append(wanting, n)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// podLease is a pod's addresses, one for each of the pools, and the MAC that it asked for.
+// podLease is a pod's addresses, one for each of the pools, and what it asked for.
 type podLease struct {
 	uid, node string
 	numbers   []uint64
-	mac       ipnet.MAC
+	asked     cluster.Asked
 }
 
 // releasePods takes back the addresses of pods that are gone, finished, made anew, on another node or one that is gone,
@@ -41,7 +41,7 @@ func (u *update) releasePod(n cluster.PodPort) {
 		return
 	}
 	delete(u.book.pods, n)
-	delete(u.macs, lease.mac)
+	u.releaseAsked(n, lease)
 	if node := cmp.Or(u.shared, u.book.nodes[lease.node]); node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
@@ -60,19 +60,22 @@ func (u *update) claimPods() {
 			u.refuse(p, err.Error())
 		}
 		if u.book.pods[p.PodPort] == nil {
-			if !ok {
+			had := ok || claimed.MAC != ipnet.MAC{} // what waits may have had something
+			if !had {
 				continue
 			}
 			numbers, err := u.claim(p, claimed)
-			if err != nil {
+			if err != nil && ok {
 				u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
+			}
+			if err != nil {
 				continue
 			}
 			u.grantPod(p, numbers)
 		}
 		held := u.held(p.PodPort)
 		same := ok && cluster.SamePodNetwork(held, claimed)
-		if ok && !same {
+		if ok && !same && !sameAddresses(held, claimed) {
 			want := map[string]annotation.PodNetwork{u.network.Name.Entry(p.Interface): held}
 			u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalAttachments(want)))
 		}
@@ -81,6 +84,11 @@ func (u *update) claimPods() {
 			u.patchedPods = append(u.patchedPods, p.pod)
 		}
 	}
+}
+
+// sameAddresses is true for attachments that differ at most in what the network has for all.
+func sameAddresses(a, b annotation.PodNetwork) bool {
+	return a.MAC == b.MAC && slices.Equal(a.IPs, b.IPs) && slices.Equal(a.Gateways, b.Gateways)
 }
 
 func (u *update) refuse(p port, message string) {
@@ -95,8 +103,8 @@ func (u *update) held(p cluster.PodPort) annotation.PodNetwork {
 // allocatePods grants addresses to pods that have none.
 func (u *update) allocatePods() {
 	for _, p := range u.sortedPods(true) {
-		if err := u.refusesMAC(p); err != nil {
-			u.wait(p, ReasonAddressRefused, err.Error())
+		if err := u.refusesAsked(p); err != nil {
+			u.wait(p, ReasonAddressRefused, u.describe(p, err))
 		} else if numbers, err := u.lease(p.pod.Node).take(p, u.freed); err != nil {
 			u.wait(p, u.reasonOf(err), u.describe(p, err))
 		} else {
@@ -106,16 +114,16 @@ func (u *update) allocatePods() {
 	}
 }
 
-// wait records that a pod waits for an address, and reports that once.
+// wait records that a pod waits for an address, and why, and reports that once.
 func (u *update) wait(p port, reason, message string) {
 	node := p.pod.Node
 	if u.waitingPods[node] == nil {
-		u.waitingPods[node] = map[cluster.PodPort]string{}
+		u.waitingPods[node] = map[cluster.PodPort]waiting{}
 	}
-	if uid, reported := u.waitingPods[node][p.PodPort]; !reported || uid != p.pod.UID {
+	if now := (waiting{p.pod.UID, message}); u.waitingPods[node][p.PodPort] != now {
 		u.problem(p.pod, p.pod.UID, reason, message)
+		u.waitingPods[node][p.PodPort] = now
 	}
-	u.waitingPods[node][p.PodPort] = p.pod.UID
 	if p.pod.Annotated != "" { // after a restart the claim would be believed
 		u.patchedPods = append(u.patchedPods, p.pod)
 	}
@@ -130,10 +138,8 @@ func (u *update) stopWaiting(node string, n cluster.PodPort) {
 }
 
 func (u *update) grantPod(p port, numbers []uint64) {
-	u.book.pods[p.PodPort] = &podLease{uid: p.pod.UID, node: p.pod.Node, numbers: numbers, mac: p.asked.MAC}
-	if p.asked.MAC != (ipnet.MAC{}) {
-		u.macs[p.asked.MAC] = p.PodPort
-	}
+	u.book.pods[p.PodPort] = &podLease{uid: p.pod.UID, node: p.pod.Node, numbers: numbers, asked: p.asked}
+	u.holdAsked(p)
 	u.stopWaiting(p.pod.Node, p.PodPort)
 	net := u.attachment(p, numbers)
 	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, p.PodPort, &net))

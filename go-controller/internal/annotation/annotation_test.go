@@ -1,6 +1,7 @@
 package annotation_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -209,7 +210,8 @@ func TestParseServiceHealthCheck(t *testing.T) {
 
 // An annotation that is too long is not parsed, whatever it says.
 func TestLongAnnotationsAreNotParsed(t *testing.T) {
-	long := strings.Repeat(" ", 16<<10)
+	const users, nodes = 16 << 10, 256 << 10
+	limits := map[string]int{`{"default":"10.244.1.0/24"}`: nodes, `{"default":{"ipv4":"100.64.1.2/24"}}`: nodes}
 	for key, parse := range map[string]func(string) error{
 		`{"default":"10.244.1.0/24"}`: func(v string) error { _, err := annotation.ParseNodeSubnets(v); return err },
 		`{"default":{"mode":""}}`:     func(v string) error { _, err := annotation.ParseL3Gateway(v); return err },
@@ -223,12 +225,14 @@ func TestLongAnnotationsAreNotParsed(t *testing.T) {
 		},
 		`{"interval":5}`: func(v string) error { _, err := annotation.ParseServiceHealthCheck(v); return err },
 	} {
+		limit := cmp.Or(limits[key], users)
+		long := strings.Repeat(" ", limit)
 		if err := parse(key + long[:len(long)-len(key)]); err != nil {
-			t.Errorf("16 KiB: %v", err)
+			t.Errorf("%s, %d bytes: %v", key, limit, err)
 		}
-		if err := parse(key + long); err == nil || !strings.Contains(err.Error(), "want at most 16384") ||
+		if err := parse(key + long); err == nil || !strings.Contains(err.Error(), fmt.Sprint("want at most ", limit)) ||
 			len(err.Error()) > 1000 {
-			t.Errorf("more than 16 KiB: %.200v", err)
+			t.Errorf("%s, more than %d bytes: %.200v", key, limit, err)
 		}
 	}
 }

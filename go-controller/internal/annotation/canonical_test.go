@@ -20,7 +20,7 @@ func FuzzCanonical(f *testing.F) {
 		if !ok || len(value) > maxSize {
 			return
 		}
-		all, err := entries(value, "")
+		all, err := entries(value, "", maxSize)
 		var want podNetworkJSON
 		there, wrong := entry(value, key, "", &want)
 		if err != nil || len(all) != 1 || !there || wrong != nil || !reflect.DeepEqual(got, want) {

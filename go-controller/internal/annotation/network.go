@@ -20,12 +20,12 @@ func Kept(value string) string {
 	return strings.Clone(value[:maxSize+1])
 }
 
-// entries is all entries by key. example is an annotation for errors.
-func entries(value, example string) (all map[string]json.RawMessage, err error) {
+// entries is all entries by key, of a value of at most so many bytes. example is an annotation for errors.
+func entries(value, example string, limit int) (all map[string]json.RawMessage, err error) {
 	if value == "" {
 		return nil, nil
 	}
-	if err := checkSize(value); err != nil {
+	if err := checkSize(value, limit); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(value), &all); err != nil {
@@ -34,9 +34,9 @@ func entries(value, example string) (all map[string]json.RawMessage, err error) 
 	return all, nil
 }
 
-// entry reads the entry of one key; ok is false when there is none.
+// entry reads the entry of one key in an annotation of a Node; ok is false when there is none.
 func entry(value, key, example string, into any) (ok bool, err error) {
-	all, err := entries(value, example)
+	all, err := entries(value, example, maxNodeSize)
 	raw, ok := all[key]
 	if err != nil || !ok {
 		return false, err
@@ -61,7 +61,7 @@ func ownEntry(annotation, value, example string, ok bool, err error) error {
 // set is the value with the entries of networks: wire is the form of an entry, and a network without prefixes has none.
 // Of a malformed value, and of one that is too long, nothing is kept. The value is "" when no entry is left.
 func set(value string, of map[names.Network][]netip.Prefix, wire func([]netip.Prefix) any) string {
-	all, err := entries(value, "")
+	all, err := entries(value, "", maxNodeSize)
 	if err != nil || all == nil {
 		all = map[string]json.RawMessage{}
 	}

@@ -162,20 +162,24 @@ func noNetwork(example string) error {
 	return fmt.Errorf("no entry for network %q, want one such as %s", defaultNetwork, example)
 }
 
-// maxSize is how many bytes of an annotation are parsed. The API allows 256 KiB for all annotations of an object.
-const maxSize = 16 << 10
+// maxSize is how many bytes of an annotation are parsed that users may write. The API allows 256 KiB for all
+// annotations of an object. So much is parsed of those that have an entry for each network that a node is in.
+const (
+	maxSize     = 16 << 10
+	maxNodeSize = 256 << 10
+)
 
 // checkSize is why an annotation is too long.
-func checkSize(value string) error {
-	if len(value) <= maxSize {
+func checkSize(value string, limit int) error {
+	if len(value) <= limit {
 		return nil
 	}
-	return fmt.Errorf("the value is too long, want at most %d bytes", maxSize)
+	return fmt.Errorf("the value is too long, want at most %d bytes", limit)
 }
 
 // parse reads an annotation.
 func parse[T any](key, value string, read func(value string) (T, error)) (out T, err error) {
-	if err := checkSize(value); err != nil {
+	if err := checkSize(value, maxSize); err != nil {
 		return out, refused(key, value, err)
 	}
 	v, err := read(value)

@@ -34,7 +34,8 @@ type PodNetwork struct {
 	MTU      int // in bytes; 0 is the MTU of the node's other pods
 	// Physical is the network outside that the node's ovn-bridge-mappings must have for the interface; "" for none.
 	Physical string
-	// Waiting says why there is no attachment yet; "" when there is one. The pod does not start before.
+	// Waiting says why there is no attachment yet, or no more; "" when there is one. A pod does not start before. The
+	// rest is what the pod had, so that it gets that back.
 	Waiting string
 }
 
@@ -80,7 +81,7 @@ func ParsePodNetworks(value string) (PodNetwork, error) {
 // PodNetworksIn reads the attachments to a network, by interface. It leaves out those that are malformed.
 func PodNetworksIn(value string, network names.Network) map[string]PodNetwork {
 	out := map[string]PodNetwork{}
-	all, _ := entries(value, podNetworksExample)
+	all, _ := entries(value, podNetworksExample, maxSize)
 	for key, raw := range all {
 		in, iface := names.EntryOf(key)
 		if in != network {
@@ -95,7 +96,7 @@ func PodNetworksIn(value string, network names.Network) map[string]PodNetwork {
 
 // PodAttachments reads all attachments, by key. It is an error that one is not there yet. For errors see NodeSubnetsIn.
 func PodAttachments(value string) (map[string]PodNetwork, error) {
-	all, err := entries(value, podNetworksExample)
+	all, err := entries(value, podNetworksExample, maxSize)
 	if err != nil {
 		return nil, refused(PodNetworks, value, err)
 	}
@@ -135,7 +136,7 @@ func PodNetworkAmong(value, key string) (n PodNetwork, ok bool, others int, err 
 
 // amongEntries is PodNetworkAmong for an annotation of any form.
 func amongEntries(value, key string) (n PodNetwork, ok bool, others int, err error) {
-	all, err := entries(value, podNetworksExample)
+	all, err := entries(value, podNetworksExample, maxSize)
 	others = len(all)
 	if raw, is := all[key]; is {
 		others--
@@ -162,7 +163,11 @@ func (j podNetworkJSON) attachment(key string) (PodNetwork, error) {
 
 func (j podNetworkJSON) podNetwork(addressed bool) (PodNetwork, error) {
 	if j.Waiting != "" && !addressed {
-		return PodNetwork{Waiting: brief(j.Waiting)}, nil
+		waiting := j.Waiting
+		j.Waiting = ""
+		n, _ := j.podNetwork(false) // what the pod had, if anything
+		n.Waiting = brief(waiting)
+		return n, nil
 	}
 	if len(j.IPs) == 0 && j.IPAddress != "" {
 		j.IPs = []string{j.IPAddress}
@@ -237,9 +242,6 @@ func MarshalAttachments(nets map[string]PodNetwork) string {
 
 // wire is the wire form of an attachment.
 func (n PodNetwork) wire() podNetworkJSON {
-	if n.Waiting != "" {
-		return podNetworkJSON{Waiting: brief(n.Waiting)}
-	}
 	j := podNetworkJSON{MAC: n.MAC.String(), Routes: n.Routes, MTU: n.MTU, Physical: n.Physical,
 		Role: "primary"}
 	if len(n.Gateways) == 0 {
@@ -256,6 +258,12 @@ func (n PodNetwork) wire() podNetworkJSON {
 	}
 	if len(j.Gateways) == 1 {
 		j.GatewayIP = j.Gateways[0]
+	}
+	if n.Waiting != "" {
+		j.Waiting, j.Routes, j.MTU, j.Physical, j.Role = brief(n.Waiting), nil, 0, "", ""
+		if n.MAC == (ipnet.MAC{}) {
+			j.MAC = ""
+		}
 	}
 	return j
 }

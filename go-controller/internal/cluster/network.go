@@ -93,7 +93,7 @@ type Attachment struct {
 type Asked struct {
 	IPv4, IPv6 netip.Prefix
 	MAC        ipnet.MAC
-	Unserved   string // a field of the request that is not served in a network of this cluster
+	Unserved   string // why what the pod asks for is not served in a network of this cluster
 }
 
 // IPs lists the addresses that are asked for, IPv4 first.

@@ -62,8 +62,16 @@ func (s *State) define(old, now *NetworkDefinition) {
 	}
 }
 
-// Allows is the error that the operator does not let pods join the network outside that a network is joined to.
+// Allows is the error that a network can't be beside the cluster's own, or that the operator does not let pods join the
+// network outside that it is joined to.
 func (s *State) Allows(n *Network) error {
+	for _, subnet := range n.Subnets {
+		for _, taken := range s.Config.Ranges() {
+			if taken.Overlaps(subnet.CIDR) {
+				return fmt.Errorf("subnets: %s overlaps %s, which the cluster itself uses", subnet.CIDR, taken)
+			}
+		}
+	}
 	if n.Topology != Localnet {
 		return nil
 	}

@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,13 +15,13 @@ const LastVLAN = 4094
 // PhysicalNetwork is a network outside that pods may be joined to.
 type PhysicalNetwork struct {
 	Name        string // as ovn-bridge-mappings of the nodes has it
-	First, Last int    // tags that networks of pods may use; both 0 for any, and for frames without a tag
+	First, Last int    // tags that networks of pods may use; 0 for frames without a tag
 }
 
 // String is the form that ParsePhysicalNetworks reads.
 func (n PhysicalNetwork) String() string {
 	switch {
-	case n.Last == 0:
+	case n.First == 0 && n.Last == 0:
 		return n.Name
 	case n.First == n.Last:
 		return fmt.Sprintf("%s:%d", n.Name, n.First)
@@ -33,7 +35,8 @@ func ParsePhysicalNetworks(what, s string) ([]PhysicalNetwork, error) {
 }
 
 func parsePhysicalNetwork(item string) (n PhysicalNetwork, err error) {
-	wrong := errors.New("want NAME, NAME:VLAN or NAME:FIRST-LAST such as storage:100-199, with tags from 1 to 4094")
+	wrong := errors.New("want NAME, NAME:VLAN or NAME:FIRST-LAST such as storage:100-199, with tags from 0, which is " +
+		"none, to 4094")
 	name, tags, limited := strings.Cut(item, ":")
 	n.Name = name
 	if name == "" || strings.ContainsAny(name, " \t") {
@@ -49,10 +52,18 @@ func parsePhysicalNetwork(item string) (n PhysicalNetwork, err error) {
 	var errs [2]error
 	n.First, errs[0] = strconv.Atoi(first)
 	n.Last, errs[1] = strconv.Atoi(last)
-	if errors.Join(errs[:]...) != nil || n.First < 1 || n.Last > LastVLAN || n.First > n.Last {
+	if errors.Join(errs[:]...) != nil || n.First < 0 || n.Last > LastVLAN || n.First > n.Last {
 		return n, wrong
 	}
 	return n, nil
+}
+
+// Ranges lists the ranges of pods, ClusterIPs and gateway routers.
+func (c Cluster) Ranges() (out []netip.Prefix) {
+	for _, s := range c.Subnets {
+		out = append(out, s.CIDR)
+	}
+	return slices.Concat(out, c.ServiceCIDRs, c.JoinSubnets)
 }
 
 // AllowsPhysical is the error that the operator does not let pods join a network outside with this tag, 0 for none.
@@ -62,7 +73,7 @@ func (c Cluster) AllowsPhysical(name string, vlan int) error {
 		if n.Name != name {
 			continue
 		}
-		if n.Last == 0 || n.First <= vlan && vlan <= n.Last {
+		if n.First <= vlan && vlan <= n.Last {
 			return nil
 		}
 		listed = append(listed, n.String())

@@ -21,8 +21,7 @@ func hasOwners(ctx context.Context, session func() *ovsdb.Session, k cluster.Kin
 	defer tick.Stop()
 	for {
 		if s := session(); s != nil {
-			// Owners of objects have the names of their kinds.
-			return slices.ContainsFunc(s.Owners(), func(o nb.Owner) bool { return o.Kind == names.Kind(k) })
+			return slices.ContainsFunc(s.Owners(), func(o nb.Owner) bool { return isOf(o, k) })
 		}
 		select {
 		case <-ctx.Done():
@@ -30,4 +29,15 @@ func hasOwners(ctx context.Context, session func() *ovsdb.Session, k cluster.Kin
 		case <-tick.C:
 		}
 	}
+}
+
+// isOf is true for the owner of what an object of a kind has. Owners have the names of their kinds; a definition owns
+// what its network has once.
+func isOf(o nb.Owner, k cluster.Kind) bool {
+	if k != cluster.KindNetworkDefinition {
+		return o.Kind == names.Kind(k)
+	}
+	network, _ := names.NetworkOf(o.Name)
+	_, _, defined := network.Definition()
+	return o.Kind == names.KindCluster && defined
 }

@@ -43,6 +43,8 @@ func (d *Database) alive(ctx context.Context, s *Session) error {
 		select {
 		case err := <-answered:
 			return err
+		case <-ctx.Done():
+			return fmt.Errorf("the server has not answered: %w", ctx.Err())
 		case <-ask.C:
 		}
 		if d.otherLeads(ctx) {

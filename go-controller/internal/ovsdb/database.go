@@ -113,7 +113,7 @@ func (d *Database) watch(ctx context.Context, s *Session) error {
 	echo := time.NewTicker(echoInterval)
 	defer echo.Stop()
 	compared := time.Now()
-	suspect := false
+	suspect := 0 // how often the copy has differed in a row
 	for {
 		select {
 		case <-ctx.Done():
@@ -125,17 +125,23 @@ func (d *Database) watch(ctx context.Context, s *Session) error {
 		if err := d.alive(ctx, s); err != nil {
 			return err
 		}
-		if time.Since(compared) < compareEvery && !suspect {
+		if time.Since(compared) < compareEvery && suspect == 0 {
 			continue
 		}
 		compared = time.Now()
 		err := s.CompareWithServer(ctx)
-		if err != nil && suspect {
+		if suspect++; err == nil {
+			suspect = 0
+		}
+		if suspect == suspicions {
 			return err
 		}
-		suspect = err != nil
 	}
 }
+
+// suspicions is after how many comparisons in a row that differ the copy is at fault. Changes under way make some
+// differ.
+const suspicions = 5
 
 // errLost is a reason why a Session ends.
 const errLost = sessionError("the connection was lost")

@@ -31,7 +31,7 @@ func (p *path) definition() cluster.Object {
 	case 1:
 		d.Network, d.Foreign = nil, true
 	case 2:
-		n.Subnets = smallCluster().Subnets
+		n.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.98.0.0/26"), NodeLength: 28}}
 	case 3:
 		n.Topology = cluster.Layer2
 	case 4:

@@ -114,12 +114,23 @@ func (c netConf) topology(n *cluster.Network, _ cluster.Name) error {
 	return fmt.Errorf("topology: %.64q, want layer3, layer2 or localnet", c.Topology)
 }
 
+// mostSubnets is how many ranges a network may have: each is a route of each pod, and a row.
+const mostSubnets = 4
+
 func (c netConf) subnets(n *cluster.Network, _ cluster.Name) (err error) {
+	if strings.Count(c.Subnets, ",") >= mostSubnets {
+		return fmt.Errorf("subnets: %d ranges, want at most %d", strings.Count(c.Subnets, ",")+1, mostSubnets)
+	}
 	if n.Topology != cluster.Layer3 {
 		return c.sharedSubnets(n)
 	}
 	if n.Subnets, err = config.ParseClusterSubnets(c.Subnets); err != nil {
 		return fmt.Errorf("subnets: %w", err)
+	}
+	for _, s := range n.Subnets {
+		if err := forHosts(s.CIDR); err != nil {
+			return err
+		}
 	}
 	return disjoint(n.Subnets)
 }
@@ -132,6 +143,9 @@ func (c netConf) sharedSubnets(n *cluster.Network) error {
 	}
 	ipnet.Sort(subnets)
 	for i, p := range subnets {
+		if err := forHosts(p); err != nil {
+			return err
+		}
 		if p.Addr().BitLen()-p.Bits() < 2 {
 			return fmt.Errorf("subnets: %s has no room for pods, want a wider one", p)
 		}
@@ -139,6 +153,14 @@ func (c netConf) sharedSubnets(n *cluster.Network) error {
 			return fmt.Errorf("subnets: %s and %s are of one address family, want one of each at most", subnets[i-1], p)
 		}
 		n.Subnets = append(n.Subnets, config.ClusterSubnet{CIDR: p})
+	}
+	return nil
+}
+
+// forHosts is the error that a range is not one of addresses that hosts have.
+func forHosts(p netip.Prefix) error {
+	if p.Bits() == 0 || !p.Addr().IsGlobalUnicast() {
+		return fmt.Errorf("subnets: %s: want a range of addresses that hosts have", p)
 	}
 	return nil
 }
@@ -158,14 +180,15 @@ func disjoint(subnets []config.ClusterSubnet) error {
 const mostExcluded = 64
 
 func (c netConf) excluded(n *cluster.Network, _ cluster.Name) error {
+	if ranges := strings.Count(c.ExcludeSubnets, ",") + 1; ranges > mostExcluded {
+		return fmt.Errorf("excludeSubnets: %d ranges, want at most %d", ranges, mostExcluded)
+	}
 	excluded, err := config.ParsePrefixes("excludeSubnets", c.ExcludeSubnets)
 	switch {
 	case err != nil:
 		return err
 	case len(excluded) > 0 && n.Topology == cluster.Layer3:
 		return errors.New("excludeSubnets: a layer3 network has none, want layer2 or localnet")
-	case len(excluded) > mostExcluded:
-		return fmt.Errorf("excludeSubnets: %d ranges, want at most %d", len(excluded), mostExcluded)
 	}
 	for i, e := range excluded {
 		for _, other := range excluded[:i] {

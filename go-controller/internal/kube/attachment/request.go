@@ -113,11 +113,8 @@ func (r request) attachment(namespace string, i int) (a cluster.Attachment, err 
 	if in == "" {
 		in = namespace
 	}
-	if in != namespace && in != common {
-		return a, fmt.Errorf("it is in namespace %.64q, want one in the pod's own namespace, or in namespace %q", in, common)
-	}
-	if len(validation.IsDNS1123Subdomain(r.Name)) > 0 {
-		return a, errors.New("want the name of a NetworkAttachmentDefinition")
+	if len(validation.IsDNS1123Subdomain(r.Name)) > 0 || len(validation.IsDNS1123Label(in)) > 0 {
+		return a, errors.New("want the name of a NetworkAttachmentDefinition, perhaps after its namespace and a slash")
 	}
 	a = cluster.Attachment{Network: names.Defined(in, r.Name), Interface: r.Interface}
 	if a.Interface == "" {
@@ -127,15 +124,27 @@ func (r request) attachment(namespace string, i int) (a cluster.Attachment, err 
 		return a, fmt.Errorf("interface %.64q: want 1 to 15 printable ASCII characters without white space, /, : and %%, "+
 			"other than eth0, lo, all and default", a.Interface)
 	}
+	if err := r.ours(namespace, in, &a.Asked); err != nil {
+		a.Asked = cluster.Asked{Unserved: fmt.Sprintf("%.300s", err)}
+	}
+	return a, nil
+}
+
+// ours reads what a pod asks for, as far as it is served in a network of this cluster. An error does not count where
+// the definition is another plugin's.
+func (r request) ours(namespace, in string, into *cluster.Asked) (err error) {
+	if in != namespace && in != common {
+		return fmt.Errorf("it is in namespace %.64q, want one in the pod's own namespace, or in namespace %q", in, common)
+	}
 	if len(r.others) > 0 {
-		a.Asked.Unserved = fmt.Sprintf("%.64s", r.others[0])
+		return fmt.Errorf("field %.64q is not served in this network, want a request without it", r.others[0])
 	}
 	if r.MAC != "" {
-		if a.Asked.MAC, err = parseMAC(r.MAC); err != nil {
-			return a, err
+		if into.MAC, err = parseMAC(r.MAC); err != nil {
+			return err
 		}
 	}
-	return a, r.addresses(&a.Asked)
+	return r.addresses(into)
 }
 
 // parseMAC reads the MAC that a pod asks for. Those that begin with 0a:58 are derived from addresses, or from the pod:

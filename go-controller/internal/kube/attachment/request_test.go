@@ -20,7 +20,7 @@ func TestRequests(t *testing.T) {
 	static.Asked = cluster.Asked{IPv4: netip.MustParsePrefix("10.99.0.7/24"), IPv6: netip.MustParsePrefix("fd99::7/128"),
 		MAC: ipnet.MAC{2, 5: 7}}
 	unserved := at("shop.blue", "net1")
-	unserved.Asked.Unserved = "cni-args"
+	unserved.Asked.Unserved = `field "cni-args" is not served in this network, want a request without it`
 	for value, want := range map[string][]cluster.Attachment{
 		"":                          nil,
 		"blue":                      {at("shop.blue", "net1")},
@@ -48,19 +48,37 @@ func TestRequests(t *testing.T) {
 func TestRequestsThatCannotBeMet(t *testing.T) {
 	many := strings.Repeat("blue,", Most+1)
 	for value, want := range map[string]string{
-		"bank/vault":            `it is in namespace "bank", want one in the pod's own namespace, or in namespace "default"`,
-		"Blue":                  "want the name of a NetworkAttachmentDefinition",
-		"blue@":                 "",
-		"blue@eth0":             `interface "eth0"`,
-		"blue@lo":               `interface "lo"`,
-		"blue@sixteen-letters-": `interface "sixteen-letters-"`,
-		"blue@a b":              `interface "a b"`,
-		"blue@../x":             `interface "../x"`,
-		"blue@net2,red":         `network 2, "red": interface "net2" is another network's`,
-		many:                    "17 networks, want at most 16",
-		"[":                     "not a list of networks",
-		`["blue"]`:              `network 1: want such as {"name":"blue"`,
-		`[{"name":1}]`:          "network 1: want such as",
+		"Blue":                           "want the name of a NetworkAttachmentDefinition",
+		"blue@":                          "",
+		"blue@eth0":                      `interface "eth0"`,
+		"blue@lo":                        `interface "lo"`,
+		"blue@sixteen-letters-":          `interface "sixteen-letters-"`,
+		"blue@a b":                       `interface "a b"`,
+		"blue@../x":                      `interface "../x"`,
+		"blue@net2,red":                  `network 2, "red": interface "net2" is another network's`,
+		many:                             "17 networks, want at most 16",
+		"[":                              "not a list of networks",
+		`["blue"]`:                       `network 1: want such as {"name":"blue"`,
+		`[{"name":1}]`:                   "network 1: want such as",
+		strings.Repeat("x", mostBytes+1): "want at most 16384",
+	} {
+		got, err := Requests("shop", value)
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", value, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 400 {
+			t.Errorf("%.80s: %+v, %v; want %q", value, got, err, want)
+		}
+	}
+}
+
+// What is not served in networks of this cluster may be what another plugin serves.
+func TestRequestsThatAreNotServed(t *testing.T) {
+	for value, want := range map[string]string{
+		"bank/vault": `it is in namespace "bank", want one in the pod's own namespace, or in namespace "default"`,
 		`[{"name":"blue","ips":["10.99.0.7","10.99.0.8"]}]`: "are of one address family",
 		`[{"name":"blue","ips":["x"]}]`:                     `ips: "x": want an address`,
 		`[{"name":"blue","ips":["fe80::1%eth0"]}]`:          "want an address",
@@ -71,16 +89,9 @@ func TestRequestsThatCannotBeMet(t *testing.T) {
 		`[{"name":"blue","mac":"01:00:00:00:00:01"}]`:       "want a unicast address",
 		`[{"name":"blue","mac":"00:00:00:00:00:00"}]`:       "want a unicast address",
 		`[{"name":"blue","mac":"0a:58:0a:63:00:05"}]`:       "are for pods that ask for none",
-		strings.Repeat("x", mostBytes+1):                    "want at most 16384",
 	} {
 		got, err := Requests("shop", value)
-		if want == "" {
-			if err != nil {
-				t.Errorf("%s: %v", value, err)
-			}
-			continue
-		}
-		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 400 {
+		if err != nil || len(got) != 1 || !strings.Contains(got[0].Asked.Unserved, want) || len(got[0].Asked.IPs()) > 0 {
 			t.Errorf("%.80s: %+v, %v; want %q", value, got, err, want)
 		}
 	}

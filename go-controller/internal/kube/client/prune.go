@@ -71,10 +71,11 @@ func (p *pruned) next() error {
 	if _, err := io.ReadFull(p.ReadCloser, head[:]); err != nil {
 		return err
 	}
-	length := int(binary.BigEndian.Uint32(head[:]))
-	if length > largest {
-		return fmt.Errorf("a message of %d bytes in a watch: want at most %d", length, largest)
+	size := binary.BigEndian.Uint32(head[:])
+	if size > largest {
+		return fmt.Errorf("a message of %d bytes in a watch: want at most %d", size, largest)
 	}
+	length := int(size)
 	if cap(p.message) < length {
 		p.message = make([]byte, length)
 	}

@@ -1,6 +1,9 @@
 package kinds
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -33,8 +36,8 @@ func decodeDefinition(u *unstructured.Unstructured) (*cluster.NetworkDefinition,
 		out.Network, err = attachment.Definition(out.Name, conf)
 	}
 	if err != nil {
-		out.Invalid = err.Error()
-		f.bad(reasonDefinition, "%v: pods that ask for the network do not start", err)
+		out.Invalid = fmt.Sprintf("%.300s", strings.ToValidUTF8(err.Error(), "?"))
+		f.bad(reasonDefinition, "%s: pods that ask for the network do not start", out.Invalid)
 	}
 	out.Foreign = err == nil && out.Network == nil
 	return out, f.problems
@@ -44,7 +47,7 @@ func decodeDefinition(u *unstructured.Unstructured) (*cluster.NetworkDefinition,
 func decodeRequests(f *findings, p *cluster.Pod, value string) {
 	var err error
 	if p.Attachments, err = attachment.Requests(p.Name.Namespace, value); err != nil {
-		p.Refused = err.Error()
+		p.Refused = fmt.Sprintf("%.300s", strings.ToValidUTF8(err.Error(), "?"))
 		f.bad(reasonRequest, "annotation %s: %v: a pod that has not started waits until it is right",
 			annotation.NetworkRequests, err)
 	}

@@ -61,7 +61,7 @@ func Dial(ctx context.Context, address string, keys *tls.Config, database string
 	go c.receive()
 	answer, err := c.call(ctx, "get_schema", []any{database}, nil)
 	if err == nil {
-		err = json.Unmarshal(answer, &c.schema)
+		err = unmarshal(answer, &c.schema)
 	}
 	if err != nil {
 		c.Close()
@@ -114,12 +114,20 @@ func (c *Conn) fail(err error) {
 		return
 	}
 	c.err = err
-	_ = c.net.Close() // the server may have closed it
+	_ = c.below().Close() // the server may have closed it
 	for id, waiting := range c.calls {
 		delete(c.calls, id)
 		waiting.end(err)
 	}
 	close(c.done)
+}
+
+// below is the connection below TLS. To close TLS writes first, which a server that does not read holds up.
+func (c *Conn) below() net.Conn {
+	if t, ok := c.net.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return c.net
 }
 
 func (w *call) end(err error) {
@@ -141,10 +149,20 @@ func (c *Conn) Transact(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.Op
 		return nil, err
 	}
 	var out []ovsdb.OperationResult
-	if err := json.Unmarshal(answer, &out); err != nil {
+	if err := unmarshal(answer, &out); err != nil {
 		return nil, fmt.Errorf("reading the results of %d operations: %w", len(ops), err)
 	}
 	return out, nil
+}
+
+// unmarshal reads a value that the library decodes. It does not expect all that a server may send.
+func unmarshal(raw []byte, to any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("malformed: %v", p)
+		}
+	}()
+	return json.Unmarshal(raw, to)
 }
 
 // request and response are the messages that are sent (RFC 7047 section 4).

@@ -90,12 +90,17 @@ func (y *Copy) load(d *jsontext.Decoder) error {
 	if d.PeekKind() != '[' {
 		return y.loadTables(d)
 	}
-	return elements(d, func(i int) error {
-		if i < 2 {
+	n := 0
+	err := elements(d, func(i int) error {
+		if n++; i < 2 {
 			return d.SkipValue()
 		}
 		return y.loadTables(d)
 	})
+	if err == nil && n != 3 {
+		err = fmt.Errorf("the answer to a monitor has %d values, want 3", n)
+	}
+	return err
 }
 
 func (y *Copy) loadTables(d *jsontext.Decoder) error {

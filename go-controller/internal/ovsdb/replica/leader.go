@@ -18,7 +18,7 @@ const serverDatabase = "_Server"
 // FollowLeader fails with ErrNotLeader unless the server leads the Raft cluster of the database, or there is none. It
 // ends the connection when the server leads no longer.
 func (c *Conn) FollowLeader(ctx context.Context) error {
-	tables := []Table{{Name: serverdb.DatabaseTable, Columns: []string{"name", "model", "leader"},
+	tables := []Table{{Name: serverdb.DatabaseTable, Columns: []string{"name", "model", "leader", "connected"},
 		Row: &serverdb.Database{}}}
 	there, err := c.monitor(ctx, serverDatabase, ovsdb.ConditionalMonitorRPC, tables, Sink{
 		Change: func(_, after model.Model) {
@@ -38,8 +38,10 @@ func (c *Conn) FollowLeader(ctx context.Context) error {
 	return nil
 }
 
-// follows tells whether a row says that another server leads the cluster of the database.
+// follows tells whether a row says that another server leads the cluster of the database. One whose disk has failed
+// goes on to say that it leads, and that it is not connected.
 func (c *Conn) follows(row model.Model) bool {
 	d, ok := row.(*serverdb.Database)
-	return ok && d != nil && d.Name == c.database && d.Model == serverdb.DatabaseModelClustered && !d.Leader
+	return ok && d != nil && d.Name == c.database && d.Model == serverdb.DatabaseModelClustered &&
+		(!d.Leader || !d.Connected)
 }

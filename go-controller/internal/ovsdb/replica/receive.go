@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -75,6 +76,8 @@ func (c *Conn) message(d *jsontext.Decoder) error {
 		return c.answer(m)
 	case isUpdate(m.method) && !m.read:
 		return c.update(decoder(bytes.NewReader(m.params)))
+	case m.method == "monitor_canceled":
+		return errors.New("the server has cancelled a monitor")
 	case m.method == "echo":
 		go c.reply(response{ID: m.id, Result: m.params}) // the server may not read before this goroutine does
 	}
@@ -83,8 +86,15 @@ func (c *Conn) message(d *jsontext.Decoder) error {
 
 func isUpdate(method string) bool { return method == "update2" || method == "update3" }
 
+// replyTimeout is how long a server may take to read an answer. Then the connection ends.
+const replyTimeout = 10 * time.Second
+
 // reply answers a request. There is nobody to tell that it fails: the connection has ended then.
-func (c *Conn) reply(r response) { _ = c.send(context.Background(), r) }
+func (c *Conn) reply(r response) {
+	ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
+	defer cancel()
+	_ = c.send(ctx, r)
+}
 
 // waiting is the call that an answer is for, nil when nobody waits for it any more.
 func (c *Conn) waiting(id jsontext.Value) *call {
