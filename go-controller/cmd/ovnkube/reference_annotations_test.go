@@ -27,6 +27,7 @@ func annotationTexts() []annotationText {
 	mac := ipnet.MAC{0x0a, 0x58, 0x0a, 0xf4, 0x01, 0x03}
 	single := annotation.PodNetwork{IPs: []netip.Prefix{v4}, MAC: mac, Gateways: []netip.Addr{gateway4}}
 	dual := annotation.PodNetwork{IPs: []netip.Prefix{v4, v6}, MAC: mac, Gateways: []netip.Addr{gateway4, gateway6}}
+	further := ipnet.MAC{0x02, 5: 0x50}
 	gateway := &annotation.L3Gateway{
 		Bridge: "breth0", Network: annotation.DefaultPhysicalNetwork, Port: "breth0_n1",
 		MAC:      ipnet.MAC{0x02, 0x42, 0xac, 0x12, 0x00, 0x03},
@@ -40,6 +41,16 @@ func annotationTexts() []annotationText {
 			"It is the record of the allocation. " +
 			"A pod with one address family also has `ip_address` and `gateway_ip`, for older readers.",
 			[]string{annotation.MarshalPodNetworks(single), annotation.MarshalPodNetworks(dual)}},
+		{annotation.NetworkRequests, "a user, on the Pod", "Which further interfaces the pod asks for: see " +
+			"[networks of one's own](../features/networks.md#what-a-pod-asks-for). " +
+			"What the pod gets is in `" + annotation.PodNetworks + "`, with a key `NETWORK/INTERFACE`.",
+			[]string{"blue, routed@backend", `[{"name":"blue","ips":["10.99.0.50"],"mac":"02:00:00:00:00:50"}]`}},
+		{annotation.NetworkStatus, "the master, on the Pod",
+			"Which interfaces a pod has that asked for some. It is written once, unless somebody else has written it.",
+			[]string{annotation.MarshalNetworkStatus([]annotation.InterfaceStatus{
+				{Name: "ovn-kubernetes", Interface: "eth0", Default: true, PodNetwork: single},
+				{Name: "shop/blue", Interface: "net1", PodNetwork: annotation.PodNetwork{MAC: further,
+					IPs: []netip.Prefix{netip.MustParsePrefix("10.99.0.50/24")}}}})}},
 		{annotation.PodClassic, "the master, on the Pod",
 			"The same in the classic form, which has room for the first address. " +
 				"The master writes it in one patch with the annotation above.",
