@@ -34,6 +34,7 @@ type passMemory struct {
 	flows       flowWatch
 	outage      string // why the gateway was out of service
 	unsaid      string // why the Node does not say that this agent is ready
+	triedToSay  time.Time
 
 	services serviceMemory
 	uses     usage
@@ -84,13 +85,19 @@ func (a *Agent) pass(ctx context.Context) error {
 	return nil
 }
 
+// sayAgain is the pause before a Node is told again that its agent is ready. Admission policies of an earlier version
+// refuse it each time.
+const sayAgain = 2 * time.Minute
+
 // sayReady tells the master that this agent has set up the node: a taint may wait for that. The node works without, so
 // a failure is only logged, and tried again in the next pass. A Node that was made anew is not set up before it has
 // subnets of its own.
 func (a *Agent) sayReady(ctx context.Context, node local.Node) {
-	if node.Annotations[annotation.NodeSubnets] == "" {
+	if node.Annotations[annotation.NodeSubnets] == "" ||
+		a.memory.unsaid != "" && time.Since(a.memory.triedToSay) < sayAgain {
 		return
 	}
+	a.memory.triedToSay = time.Now()
 	err := a.publish(ctx, node, map[string]string{annotation.NodeAgentReady: annotation.NodeIsReady})
 	if err == nil {
 		a.memory.unsaid = ""
@@ -307,7 +314,7 @@ func (a *Agent) publish(ctx context.Context, node local.Node, want map[string]st
 	if len(want) == 0 {
 		return nil
 	}
-	if err := a.kube.PatchNode(ctx, want); err != nil {
+	if err := a.kube.PatchNode(ctx, node.UID, want); err != nil {
 		return err
 	}
 	for k, v := range want {

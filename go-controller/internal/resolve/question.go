@@ -15,6 +15,7 @@ const (
 	minTTL      = 5 * time.Second
 	maxTTL      = 10 * time.Minute
 	negativeTTL = 30 * time.Second
+	crowdedTTL  = time.Minute // of a name with more addresses than are kept
 	maxBackoff  = 5 * time.Minute
 	// staleFor is how long addresses are kept while nobody answers. After that somebody else may have them.
 	staleFor = 24 * time.Hour
@@ -64,7 +65,7 @@ func (q *question) learn(a answer, now time.Time) {
 	for _, addr := range a.addrs {
 		q.addrs[addr] = now.Add(wait + q.grace)
 	}
-	q.limit()
+	over := q.limit()
 	q.due = now.Add(wait)
 	maps.DeleteFunc(q.addrs, func(_ netip.Addr, until time.Time) bool { return !until.After(now) })
 	for _, until := range q.addrs { // ask again when an address is to go, however long the others live
@@ -73,6 +74,9 @@ func (q *question) learn(a answer, now time.Time) {
 		}
 	}
 	q.due = later(q.due, now.Add(minTTL))
+	if over { // there is no keeping up: each answer costs every node
+		q.due = later(q.due, now.Add(crowdedTTL))
+	}
 }
 
 // fail takes a question without an answer.
@@ -85,10 +89,10 @@ func (q *question) fail(why string, now time.Time) {
 	}
 }
 
-// limit drops addresses beyond the most, those first that were seen longest ago.
-func (q *question) limit() {
+// limit drops addresses beyond the most, those first that were seen longest ago. It is true if there were any.
+func (q *question) limit() (over bool) {
 	if len(q.addrs) <= mostAddresses {
-		return
+		return false
 	}
 	order := slices.SortedFunc(maps.Keys(q.addrs), func(a, b netip.Addr) int {
 		return cmp.Or(q.addrs[b].Compare(q.addrs[a]), a.Compare(b))
@@ -96,6 +100,7 @@ func (q *question) limit() {
 	for _, a := range order[mostAddresses:] {
 		delete(q.addrs, a)
 	}
+	return true
 }
 
 // trouble is why addresses may be missing or old, for users. It changes seldom, whatever the servers of a name do.

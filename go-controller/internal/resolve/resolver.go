@@ -187,13 +187,20 @@ func (r *Resolver) Run(ctx context.Context) {
 	}
 }
 
+// idle is how long to wait at most while nothing is asked: a change of the names ends the wait.
+const idle = time.Hour
+
 // next is the question that is due first, and how long to wait before the one after it.
 func (r *Resolver) next(room bool) (*question, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var first *question
+	longest := idle
 	for _, questions := range r.names {
 		for _, q := range questions {
+			if q.asking { // it is due again then at the earliest
+				longest = minTTL
+			}
 			if !q.asking && (first == nil || q.due.Before(first.due)) {
 				first = q
 			}
@@ -201,9 +208,9 @@ func (r *Resolver) next(room bool) (*question, time.Duration) {
 	}
 	switch {
 	case first == nil:
-		return nil, minTTL
+		return nil, longest
 	case first.due.After(time.Now()):
-		return nil, max(time.Until(first.due), between)
+		return nil, min(max(time.Until(first.due), between), longest)
 	case !room:
 		return nil, between
 	}
@@ -237,7 +244,9 @@ func (r *Resolver) finish(res result) {
 		}
 	}
 	r.measure()
-	r.alter(q.name)
+	if was, there := r.published[q.name]; !there || !was.equal(known(r.names[q.name])) {
+		r.alter(q.name)
+	}
 }
 
 // measure publishes how many names are followed, and the time of the oldest answer.

@@ -85,6 +85,11 @@ func (x *DomainNames) Addresses(s *cluster.State, name string) (accepted []netip
 
 // inside is whose an address is that no rule accepts by name; "" for one outside.
 func (x *DomainNames) inside(s *cluster.State, a netip.Addr) string {
+	if v4, ok := carried(a); ok {
+		if why := x.inside(s, v4); why != "" {
+			return why
+		}
+	}
 	switch {
 	case !a.IsGlobalUnicast() || a.Is4In6() || a.Is4() && a.As4()[0] == 0 || a.Zone() != "":
 		return "no address of another host"
@@ -112,6 +117,22 @@ func (x *DomainNames) inside(s *cluster.State, a netip.Addr) string {
 		return fmt.Sprintf("in the network's own range %s", own)
 	}
 	return ""
+}
+
+// carried is the IPv4 address that packets to an IPv6 address may reach: by NAT64 with the well-known prefix (RFC 6052
+// section 2.1), by 6to4 (RFC 3056), or as an IPv4-compatible address (RFC 4291 section 2.5.5.1).
+func carried(a netip.Addr) (v4 netip.Addr, ok bool) {
+	if !a.Is6() {
+		return a, false
+	}
+	b := a.As16()
+	switch {
+	case netip.MustParsePrefix("64:ff9b::/96").Contains(a), netip.MustParsePrefix("::/96").Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:])), true
+	case netip.MustParsePrefix("2002::/16").Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6])), true
+	}
+	return a, false
 }
 
 // ownBits is the length of the range of IPv6 addresses that nodes and services use among themselves. That of IPv4 is
@@ -190,6 +211,9 @@ func (x *DomainNames) hold(s *cluster.State, name string) {
 	n := cluster.Name{Name: name}
 	for _, a := range x.held[name] {
 		x.holders.Put(a, n, false)
+		if v4, ok := carried(a); ok {
+			x.holders.Put(v4, n, false)
+		}
 	}
 	delete(x.held, name)
 	d, ok := s.Object(cluster.DomainNameRef(name)).(*cluster.DomainName)
@@ -199,6 +223,9 @@ func (x *DomainNames) hold(s *cluster.State, name string) {
 	x.held[name] = d.Addrs
 	for _, a := range d.Addrs {
 		x.holders.Put(a, n, true)
+		if v4, ok := carried(a); ok {
+			x.holders.Put(v4, n, true)
+		}
 	}
 }
 

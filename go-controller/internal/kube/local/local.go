@@ -170,9 +170,9 @@ func (w *Watcher) podsChanged(changes []change[Pod]) {
 	}
 }
 
-// PatchNode sets annotations of the agent's own Node, all in one patch.
-func (w *Watcher) PatchNode(ctx context.Context, annotations map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+// PatchNode sets annotations of the agent's own Node, all in one patch. It fails if the Node was made anew since.
+func (w *Watcher) PatchNode(ctx context.Context, uid string, annotations map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, "annotations": annotations}})
 	if err != nil {
 		return fmt.Errorf("building the patch of node %q: %w", w.node, err)
 	}

@@ -102,7 +102,7 @@ func TestNode(t *testing.T) {
 	if n.UID != "node-uid" || len(n.InternalIPs) != 2 || n.InternalIPs[1] != "fd18::2" {
 		t.Fatalf("node %+v", n)
 	}
-	if err := l.PatchNode(t.Context(), map[string]string{"a": "1", "b": "2"}); err != nil {
+	if err := l.PatchNode(t.Context(), "node-uid", map[string]string{"a": "1", "b": "2"}); err != nil {
 		t.Fatal(err)
 	}
 	for n.Annotations["b"] == "" {
@@ -139,7 +139,7 @@ func TestNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitNoNode(l)
-	if err := l.PatchNode(t.Context(), map[string]string{"a": "1"}); err == nil {
+	if err := l.PatchNode(t.Context(), "node-uid", map[string]string{"a": "1"}); err == nil {
 		t.Error("patching a Node that is gone succeeded")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
@@ -133,7 +134,7 @@ func patchBody(p allocate.Patch) ([]byte, error) {
 // gives no more of a reason than its status. A validation names the kind, and a webhook itself. A merge patch for
 // another object of the same name is a conflict.
 func overtaken(p allocate.Patch, err error) bool {
-	if p.Ref.Kind == cluster.KindNode && p.Status != nil && apierrors.IsConflict(err) {
+	if p.Ref.Kind == cluster.KindNode && p.Status != nil && (apierrors.IsConflict(err) || otherUID(err)) {
 		return true
 	}
 	var status apierrors.APIStatus
@@ -143,4 +144,15 @@ func overtaken(p allocate.Patch, err error) bool {
 	d := status.Status().Details
 	return (d == nil || d.Kind == "" && len(d.Causes) == 0) &&
 		!strings.HasPrefix(status.Status().Message, "admission webhook")
+}
+
+// otherUID tells whether a merge patch has named the UID of another object of the name, which can't be changed.
+func otherUID(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == "metadata.uid"
+	})
 }

@@ -27,7 +27,7 @@ func domainNames(s *cluster.State, p *cluster.TieredPolicy) (out []cluster.Probl
 			trouble.add("%s: %s", name, d.Trouble)
 		}
 		if _, refused := x.Addresses(s, name); len(refused) > 0 {
-			inside.add("%s has %d, such as %s, which is %s", name, len(refused), refused[0].Addr, refused[0].Why)
+			inside.add("%s", name) // no more: whoever owns the name chooses how many and which
 		}
 	}
 	report := func(reason, text string, l *listed) {

@@ -38,7 +38,7 @@ func TestNamesJudged(t *testing.T) {
 		"trouble": {[]cluster.Object{a("192.0.2.9"), &trouble}, policy.ReasonNameTrouble,
 			"domainNames: b.example: DNS knows no such name"},
 		"inside": {[]cluster.Object{a("192.0.2.1", "192.0.2.9", "10.128.0.1"), b}, policy.ReasonNameInside,
-			"a.example has 2, such as 10.128.0.1, which is in the cluster subnet 10.128.0.0/14"},
+			"domainNames: addresses inside of the cluster are not accepted by name: a.example"},
 	} {
 		made := translated(twoPods(append(c.known, p)...))
 		rows, err := made.Rows(nb.Owner{Kind: names.KindClusterPolicy, Name: "p"})
