@@ -113,6 +113,17 @@ func PodAttachments(value string) (map[string]PodNetwork, error) {
 	return out, nil
 }
 
+// AnyWaits is true when an entry says why there is no attachment.
+func AnyWaits(value string) bool {
+	all, _ := entries(value, podNetworksExample, maxSize)
+	for key, raw := range all {
+		if n, err := attachment(key, raw); err == nil && n.Waiting != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // PodNetworkIn reads the attachment of a key in a pod-networks annotation; ok is false when there is no entry, or one
 // that says why there is no attachment. For errors see NodeSubnetsIn.
 func PodNetworkIn(value, key string) (n PodNetwork, ok bool, err error) {

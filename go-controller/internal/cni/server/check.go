@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/podif"
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
@@ -58,18 +58,17 @@ func (s *Server) compare(ctx context.Context, r *request, ref podRef, spec podif
 	if !known || r.delegated || errors.Is(errs[0], podif.ErrNetns) {
 		return errors.Join(errs...)
 	}
-	made, err := podif.AttachmentsOf(r.ContainerID)
-	networks, unreadable := r.attachments(pod.Network)
-	if unreadable != nil { // such as a network that is gone: a pod that runs is not concerned
-		return errors.Join(append(errs, err)...)
+	networks, err := r.attachments(pod.Network)
+	switch {
+	case err != nil && annotation.AnyWaits(pod.Network): // a network is gone: a pod that runs is not concerned
+		return errors.Join(errs...)
+	case err != nil:
+		return errors.Join(append(errs, fmt.Errorf("the further interfaces can't be compared: %w", err))...)
 	}
 	settings := Settings{MTU: spec.MTU, Userspace: spec.Userspace}
 	for _, i := range r.interfaces(ref, pod.UID, settings, networks[1:]) {
-		if slices.Contains(made, i.spec.ID) { // others were asked for after ADD
-			errs = append(errs, podif.Check(i.spec), s.checkPort(i.port))
-		}
+		errs = append(errs, podif.Check(i.spec), s.checkPort(i.port))
 	}
-	errs = append(errs, err)
 	return errors.Join(errs...)
 }
 
