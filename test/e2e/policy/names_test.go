@@ -153,7 +153,7 @@ spec:
 	b.awaitCondition(t, "names", "True DomainNameTrouble 1")
 	machines.Eventually(t, "addresses of a node are reported", func(context.Context) string {
 		for _, c := range b.policy(t, "names").Status.Conditions {
-			if strings.Contains(c.Message, "which is of Node "+away) {
+			if strings.Contains(c.Message, "are not accepted by name: www.example.org") {
 				return ""
 			}
 		}
