@@ -17,7 +17,7 @@ import (
 // The files that the documentation tells users to apply.
 const (
 	crd     = "../../../dist/kubernetes/networkattachmentdefinition.yaml"
-	example = "../../../docs/examples/networks.yaml"
+	example = "../../../docs/features/networks.yaml"
 )
 
 // tenants have the same addresses on the same subnets, each in a network of its own.
