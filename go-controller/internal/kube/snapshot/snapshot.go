@@ -107,9 +107,9 @@ func metadata(o object) object {
 
 // network tells whether an annotation is about the network.
 func network(key string) bool {
-	return key == annotation.PodClassic || key == annotation.NamespaceChangeNetwork || slices.ContainsFunc(
-		[]string{"k8s.ovn.org/", "northbound.io/", "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"},
-		func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	keys := []string{annotation.PodClassic, annotation.NamespaceChangeNetwork, annotation.NetworkRequests,
+		annotation.NetworkStatus, "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"}
+	return slices.Contains(keys, key) || strings.HasPrefix(key, "k8s.ovn.org/") || strings.HasPrefix(key, "northbound.io/")
 }
 
 // podSpec has of containers the name and the ports.
