@@ -300,6 +300,9 @@ func TestPodAnnotations(t *testing.T) {
 	garbage.Annotated = "garbage"
 	noClassic := annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64")
 	noClassic.ClassicOK = false
+	forged := annotated("p", "n1", true, "10.0.0.9/24", "fd01::9/64")
+	forged.Annotated = strings.Replace(forged.Annotated, `{"ip_`,
+		`{"routes":[{"dest":"8.8.8.0/24","nextHop":"10.0.0.7"}],"ip_`, 1)
 	for what, c := range map[string]struct {
 		pod     *cluster.Pod
 		patches int
@@ -312,6 +315,8 @@ func TestPodAnnotations(t *testing.T) {
 			"Pod default/p: PodAddressRefused: parsing k8s.ovn.org/"},
 		"no classic": {noClassic, 1, "10.0.0.9 fd01::9", ""},
 		"wrong MAC": {annotated("p", "n1", false, "10.0.0.9/24", "fd01::9/64"), 1, "10.0.0.9 fd01::9",
+			"want {\"default\":{\"ip_addresses\":[\"10.0.0.9/24\",\"fd01::9/64\"]"},
+		"routes": {forged, 1, "10.0.0.9 fd01::9",
 			"want {\"default\":{\"ip_addresses\":[\"10.0.0.9/24\",\"fd01::9/64\"]"},
 		"one family": {annotated("p", "n1", true, "10.0.0.9/24"), 1, "10.0.0.4 fd01::4",
 			"want one address in each of the node's subnets [10.0.0.0/24 fd01::/64]"},

@@ -75,7 +75,11 @@ func (u *update) claimPods() {
 		}
 		held := u.held(p.PodPort)
 		same := ok && cluster.SamePodNetwork(held, claimed)
-		if ok && !same && !sameAddresses(held, claimed) {
+		claimed.MTU, claimed.Physical = held.MTU, held.Physical // the network may have others than when this was written
+		if !u.network.Hosts {
+			claimed.Routes = held.Routes // these lead to the network's subnets
+		}
+		if ok && !cluster.SamePodNetwork(held, claimed) {
 			want := map[string]annotation.PodNetwork{u.network.Name.Entry(p.Interface): held}
 			u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalAttachments(want)))
 		}
@@ -84,11 +88,6 @@ func (u *update) claimPods() {
 			u.patchedPods = append(u.patchedPods, p.pod)
 		}
 	}
-}
-
-// sameAddresses is true for attachments that differ at most in what the network has for all.
-func sameAddresses(a, b annotation.PodNetwork) bool {
-	return a.MAC == b.MAC && slices.Equal(a.IPs, b.IPs) && slices.Equal(a.Gateways, b.Gateways)
 }
 
 func (u *update) refuse(p port, message string) {
