@@ -53,8 +53,7 @@ type Options struct {
 	Audit       bool         // the API server records what ovnkube asks of it
 	Monitoring  bool         // the chart serves metrics in the network
 	Taint       string       // key of two taints that kubelets register their Nodes with, by which no pod starts
-	// BeforeInstall is called, if it is set, when kubelets and Open vSwitch run, but no ovn-controller, and nothing of
-	// Northbound.
+	// BeforeInstall is called, if it is set, when the nodes are up on which the chart is about to be installed.
 	BeforeInstall func(context.Context, *Cluster) error `json:"-"`
 }
 

@@ -116,45 +116,16 @@ func (c *Cluster) up(ctx context.Context, source string, log *progress.Log) erro
 	if c.RunsChart() {
 		return c.upChart(ctx, source, images, log)
 	}
-	if err := c.upProcesses(ctx, source, images, log); err != nil {
+	step = log.Begin("ovnkube master")
+	if err := step.End(c.startMasters(ctx)); err != nil {
+		return err
+	}
+	step = log.Begin(fmt.Sprintf("%d nodes: Open vSwitch, ovn-controller, containerd, kubelet, ovnkube node", o.Nodes))
+	if err := step.End(c.upNodes(ctx, source, images)); err != nil {
 		return err
 	}
 	step = log.Begin("nodes Ready: their networks work")
 	return step.End(c.waitReady(ctx, step))
-}
-
-// upProcesses starts the masters, and the nodes with all that runs there.
-func (c *Cluster) upProcesses(ctx context.Context, source string, images []string, log *progress.Log) error {
-	before := c.Options.BeforeInstall
-	masters := func() error {
-		step := log.Begin("ovnkube master")
-		return step.End(c.startMasters(ctx))
-	}
-	if before == nil {
-		if err := masters(); err != nil {
-			return err
-		}
-	}
-	step := log.Begin(fmt.Sprintf("%d nodes: Open vSwitch, ovn-controller, containerd, kubelet, ovnkube node",
-		c.Options.Nodes))
-	if err := step.End(c.upNodes(ctx, source, images)); err != nil || before == nil {
-		return err
-	}
-	if err := before(ctx, c); err != nil {
-		return err
-	}
-	if err := masters(); err != nil {
-		return err
-	}
-	for _, n := range c.Nodes {
-		if err := n.StartController(ctx); err != nil {
-			return err
-		}
-		if err := n.StartAgent(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // upChart makes bare nodes, and installs the chart.
@@ -291,13 +262,7 @@ func (c *Cluster) upNodes(ctx context.Context, source string, images []string) e
 
 func (c *Cluster) upNode(ctx context.Context, n *node.Node) error {
 	g, both := errgroup.WithContext(ctx)
-	later := !c.RunsChart() && c.Options.BeforeInstall != nil // upProcesses starts the rest
-	g.Go(func() error {
-		if later {
-			return n.StartSwitch(both, c.Control.Member)
-		}
-		return n.StartNetwork(both, c.Control)
-	})
+	g.Go(func() error { return n.StartNetwork(both, c.Control) })
 	g.Go(func() error { return n.StartRuntime(both) })
 	if err := g.Wait(); err != nil {
 		return err
@@ -310,7 +275,7 @@ func (c *Cluster) upNode(ctx context.Context, n *node.Node) error {
 	if err := n.StartKubelet(ctx); err != nil {
 		return err
 	}
-	if later || c.RunsChart() {
+	if c.RunsChart() {
 		return nil
 	}
 	return n.StartAgent(ctx)

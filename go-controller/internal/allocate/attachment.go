@@ -35,16 +35,15 @@ func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
 
 // sharedAttachment is the attachment to a network of one switch, which has no router.
 func (u *update) sharedAttachment(p port, numbers []uint64) (net annotation.PodNetwork) {
+	if u.bare() { // pods choose the addresses there, and must not choose another's MAC by them
+		net.IPs = p.asked.IPs()
+		net.MAC = ipnet.MACOfText(string(u.network.Name) + " " + p.pod.UID + " " + p.Interface)
+		return net
+	}
 	for i, pool := range u.shared.pools {
 		net.IPs = append(net.IPs, netip.PrefixFrom(pool.addr(numbers[i]), pool.subnet.Bits()))
 	}
-	if len(u.shared.pools) == 0 {
-		net.IPs = p.asked.IPs()
-	}
 	net.MAC = ipnet.MACFor(ipnet.Addrs(net.IPs))
-	if len(u.shared.pools) == 0 { // pods choose the addresses there, and must not choose another's MAC by them
-		net.MAC = ipnet.MACOfText(string(u.network.Name) + " " + p.pod.UID + " " + p.Interface)
-	}
 	return net
 }
 
@@ -74,7 +73,7 @@ func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) 
 	if err := u.refusesAsked(p); err != nil {
 		return nil, err
 	}
-	if u.shared != nil && len(u.shared.pools) == 0 { // it has what it asks for
+	if u.bare() { // it has what it asks for
 		return nil, nil
 	}
 	return u.lease(p.pod.Node).claim(p.Pod, claimed.IPs)
@@ -89,7 +88,7 @@ func (u *update) refusesAsked(p port) error {
 		if other, taken := u.addrs[ip.Addr()]; taken && other != p.PodPort {
 			return fmt.Errorf("%s is already the address of Pod %s", ip.Addr(), other.Pod)
 		}
-		if u.shared != nil && len(u.shared.pools) == 0 && (ip.IsSingleIP() || ip.Bits() == 0) {
+		if u.bare() && (ip.IsSingleIP() || ip.Bits() == 0) {
 			return fmt.Errorf("%s: the network has no subnets, want an address with the length of one such as %s/24",
 				ip, ip.Addr())
 		}
@@ -102,8 +101,8 @@ func (u *update) holdAsked(p port) {
 	if p.asked.MAC != (ipnet.MAC{}) {
 		u.macs[p.asked.MAC] = p.PodPort
 	}
-	for _, ip := range p.asked.IPs() {
-		if u.shared != nil && len(u.shared.pools) == 0 {
+	if u.bare() {
+		for _, ip := range p.asked.IPs() {
 			u.addrs[ip.Addr()] = p.PodPort
 		}
 	}

@@ -108,6 +108,9 @@ func newBook(n *cluster.Network) *book {
 	return b
 }
 
+// bare is true for a network without subnets, where pods have the addresses that they ask for.
+func (b *book) bare() bool { return b.shared != nil && len(b.shared.pools) == 0 }
+
 // lease is the subnets that pods of a node get addresses of; nil when there are none yet, or the node is gone.
 func (u *update) lease(node string) *nodeLease {
 	switch {
@@ -132,8 +135,7 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 // what it holds in every network.
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u := &update{s: s, book: l.book, ledger: l,
-		ports: map[names.Network]map[cluster.PodPort]bool{}, hosts: map[names.Network]map[string]bool{},
-		patched: map[string]bool{}}
+		ports: map[names.Network]map[cluster.PodPort]bool{}, patched: map[string]bool{}}
 	opened := u.followNetworks()
 	nodes := map[string]bool{}
 	for _, c := range changes {
@@ -158,7 +160,6 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		if u.pods == nil {
 			u.pods = map[cluster.PodPort]bool{}
 		}
-		maps.Copy(u.nodes, u.hosts[n])
 		if opened[n] && u.shared == nil {
 			u.lookAtAllNodes()
 		}
@@ -181,25 +182,12 @@ func (u *update) lookAt(o cluster.Object) {
 			u.ports[a.Network] = map[cluster.PodPort]bool{}
 		}
 		u.ports[a.Network][cluster.PodPort{Pod: p.Name, Interface: a.Interface}] = true
-		if a.Interface == "" || p.Node == "" {
-			continue
-		}
-		if u.hosts[a.Network] == nil {
-			u.hosts[a.Network] = map[string]bool{}
-		}
-		u.hosts[a.Network][p.Node] = true
 	}
 }
 
 // lookAtPodsOn has the pods on a node looked at in this network, and lists their interfaces.
-func (u *update) lookAtPodsOn(node string) (out []cluster.PodPort) {
-	for _, n := range u.s.PodsOn(node) {
-		for a := range u.s.Pods[n].All() {
-			if a.Network == u.network.Name {
-				out = append(out, cluster.PodPort{Pod: n, Interface: a.Interface})
-			}
-		}
-	}
+func (u *update) lookAtPodsOn(node string) []cluster.PodPort {
+	out := u.portsOn(node)
 	for _, p := range out {
 		u.pods[p] = true
 	}
@@ -216,6 +204,7 @@ func (u *update) settle() {
 	}
 	u.releasePods()
 	if u.shared == nil {
+		u.lookAtHosts()
 		u.claimNodes()
 		u.allocateNodes()
 	}
@@ -233,7 +222,6 @@ type update struct {
 	s      *cluster.State
 	ledger *Ledger
 	ports  map[names.Network]map[cluster.PodPort]bool // pods to be looked at
-	hosts  map[names.Network]map[string]bool          // the nodes of such pods, in networks other than the cluster's own
 	closed []names.Network                            // networks that are gone, or were made anew
 
 	// In the network that is being settled:

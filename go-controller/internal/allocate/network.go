@@ -24,7 +24,6 @@ func (u *update) followNetworks() (opened map[names.Network]bool) {
 		b := newBook(u.s.Networks[name])
 		b.freed.now = u.ledger.freed.now
 		u.ledger.books[name] = b
-		u.lookAtAskers(name)
 		if opened == nil {
 			opened = map[names.Network]bool{}
 		}
@@ -76,21 +75,33 @@ func (u *update) lookAtAskersOn(nodes map[string]bool) {
 	}
 }
 
-// hasAskers is true when pods on a node ask for an interface in this network. In the cluster's own, all do. A node gets
-// no subnets in a network that none of its pods is in: a definition alone costs no rows on nodes.
-func (u *update) hasAskers(node string) bool {
+// lookAtHosts has the nodes looked at of the pods that are. In the cluster's own network, pods change nothing of nodes.
+func (u *update) lookAtHosts() {
 	if u.network.Hosts {
-		return true
+		return
 	}
-	for _, name := range u.s.PodsOn(node) {
-		for a := range u.s.Pods[name].All() {
+	for p := range u.pods {
+		if pod := u.s.Pods[p.Pod]; pod != nil && pod.Node != "" {
+			u.nodes[pod.Node] = true
+		}
+	}
+}
+
+// portsOn lists the interfaces that pods on a node ask for in this network.
+func (u *update) portsOn(node string) (out []cluster.PodPort) {
+	for _, n := range u.s.PodsOn(node) {
+		for a := range u.s.Pods[n].All() {
 			if a.Network == u.network.Name {
-				return true
+				out = append(out, cluster.PodPort{Pod: n, Interface: a.Interface})
 			}
 		}
 	}
-	return false
+	return out
 }
+
+// hasAskers is true when pods on a node ask for an interface in this network. In the cluster's own, all do. A node gets
+// no subnets in a network that none of its pods is in: a definition alone costs no rows on nodes.
+func (u *update) hasAskers(node string) bool { return u.network.Hosts || len(u.portsOn(node)) > 0 }
 
 // lookAtAllNodes has all nodes looked at in this network.
 func (u *update) lookAtAllNodes() {

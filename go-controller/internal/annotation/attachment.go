@@ -7,6 +7,9 @@ const (
 	NetworkStatus   = "k8s.v1.cni.cncf.io/network-status" // which interfaces the pod has
 )
 
+// MaxInterfaces is how many further interfaces a pod may have.
+const MaxInterfaces = 16
+
 // InterfaceStatus is an interface in the annotation NetworkStatus.
 type InterfaceStatus struct {
 	Name      string // of the NetworkAttachmentDefinition, "<namespace>/<name>"; what the cluster's own network is called

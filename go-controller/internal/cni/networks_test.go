@@ -39,6 +39,18 @@ func tenantIDs(container string) []string {
 	return []string{container, names.AttachmentID(container, "net1"), names.AttachmentID(container, "net2")}
 }
 
+// addTenant is the ADD of that pod, whose ports are marked as installed.
+func (b *bed) addTenant(t *testing.T) call {
+	t.Helper()
+	p := tenant()
+	b.create(t, p, true)
+	a := add(p, idA, netns(t, "web"))
+	for _, id := range tenantIDs(idA) {
+		install(t, id)
+	}
+	return a
+}
+
 // furtherState is what a container sees of the further interfaces.
 const furtherState = `for i in net1 net2; do ip -br link show dev $i | cut -d@ -f1
 ip addr show dev $i scope global | grep inet
@@ -193,12 +205,7 @@ func TestCheckSeesDamageOfFurtherInterfaces(t *testing.T) {
 		return
 	}
 	b := newBed(t, 20*time.Second)
-	p := tenant()
-	b.create(t, p, true)
-	a := add(p, idA, netns(t, "web"))
-	for _, id := range tenantIDs(idA) {
-		install(t, id)
-	}
+	a := b.addTenant(t)
 	result := a.succeed(t)
 	check := a.as(protocol.Check).after(result)
 	check.succeed(t)
@@ -225,7 +232,7 @@ func TestCheckSeesDamageOfFurtherInterfaces(t *testing.T) {
 			check.succeed(t)
 		}
 	}
-	b.annotate(t, p, "{")
+	b.annotate(t, tenant(), "{")
 	testkit.Eventually(t, "CHECK says that it can't compare", func() string {
 		_, err := check.run(t)
 		if err == nil || !strings.Contains(err.Error(), "the further interfaces can't be compared") {
@@ -336,12 +343,7 @@ func TestNoOpenVSwitchWithFurtherInterfaces(t *testing.T) {
 		return
 	}
 	b := newBed(t, 20*time.Second)
-	p := tenant()
-	b.create(t, p, true)
-	a := add(p, idA, netns(t, "web"))
-	for _, id := range tenantIDs(idA) {
-		install(t, id)
-	}
+	a := b.addTenant(t)
 	a.succeed(t)
 	b.vs.StopDB(t)
 	a.as(protocol.Del).succeed(t)

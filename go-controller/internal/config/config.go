@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Kubernetes says how to reach the API server: with a kubeconfig file; or by URL, CA and token; or, if all are empty,
@@ -216,6 +217,17 @@ func (c Cluster) HasIPv4() bool { return c.has(true) }
 
 // HasIPv6 reports whether pods get IPv6 addresses.
 func (c Cluster) HasIPv6() bool { return c.has(false) }
+
+// Families lists the address families of pods.
+func (c Cluster) Families() (out []names.Family) {
+	if c.HasIPv4() {
+		out = append(out, names.IPv4)
+	}
+	if c.HasIPv6() {
+		out = append(out, names.IPv6)
+	}
+	return out
+}
 
 func (c Cluster) has(v4 bool) bool {
 	return slices.ContainsFunc(c.Subnets, func(s ClusterSubnet) bool { return s.CIDR.Addr().Is4() == v4 })

@@ -193,7 +193,7 @@ func (m *master) lead(ctx context.Context) error {
 	leases := lease.NewMonitor(m.clients, m.log)
 	resolver := resolve.New(resolve.Options{
 		Client:   resolve.Client{Servers: m.config.DomainNames.Servers, ResolvConf: resolvConf},
-		Families: families(m.config.Cluster), Grace: m.config.DomainNames.Grace, Metrics: m.metrics, Log: m.log,
+		Families: m.config.Cluster.Families(), Grace: m.config.DomainNames.Grace, Metrics: m.metrics, Log: m.log,
 	})
 	monitor := liveness.Join(liveness.NewGateways(leases, m.metrics, m.log), liveness.NewNames(resolver))
 	writer := write.New(m.clients, kinds.All(), component, m.metrics, m.log) // it has goroutines, which end with Run
@@ -240,18 +240,6 @@ func (m *master) lead(ctx context.Context) error {
 
 // resolvConf names the servers of DNS of this host.
 const resolvConf = "/etc/resolv.conf"
-
-// families lists the address families of pods: true is IPv4.
-func families(c config.Cluster) []bool {
-	var out []bool
-	if c.HasIPv4() {
-		out = append(out, true)
-	}
-	if c.HasIPv6() {
-		out = append(out, false)
-	}
-	return out
-}
 
 func notConnected(why error) error {
 	if why == nil {

@@ -15,7 +15,7 @@ const (
 	firstRetry   = 100 * time.Millisecond // between attempts to connect; doubles
 	lastRetry    = 500 * time.Millisecond // an election takes a second or two
 	repeatLog    = 30 * time.Second       // the same failure
-	compareEvery = 5 * time.Minute        // the cache and the server
+	compareEvery = 5 * time.Minute        // the copy and the server
 )
 
 // Database keeps a Session open.

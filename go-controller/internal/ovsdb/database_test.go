@@ -173,7 +173,7 @@ func TestByHandUnderStandIn(t *testing.T) {
 	}
 }
 
-// A cache that is not what the server has is noticed.
+// A copy that is not what the server has is noticed.
 func TestCompareWithServer(t *testing.T) {
 	s := session(t, open(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])))
 	if _, err := s.Transact(t.Context(), []nb.Plan{plan(t, s, rows(s.schema, "a"))}); err != nil {

@@ -31,7 +31,7 @@ type Epoch struct {
 	externalIDs map[string]string // of that row
 }
 
-// Epoch is the one in the cache.
+// Epoch is the one in the copy.
 func (s *Session) Epoch() (Epoch, error) {
 	uuid, err := s.ClusterRouter()
 	if err != nil {

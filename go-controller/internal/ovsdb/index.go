@@ -12,7 +12,7 @@ import (
 )
 
 // index knows the owner of each row and the slots that list it, so that neither is searched for. Events feed it, a
-// moment after the cache has changed. So it says only where to look, and every answer is checked against the cache.
+// moment after the copy has changed. So it says only where to look, and every answer is checked against the copy.
 // What it lacks at that moment is looked at again when the event arrives.
 type index struct {
 	schema *nb.Schema

@@ -231,7 +231,7 @@ func rejection(results []ovsdb.OperationResult, ops []operation) error {
 	return nil
 }
 
-// CompareWithServer reads the UUIDs of all rows from the server and compares them with the cache. The error names the
+// CompareWithServer reads the UUIDs of all rows from the server and compares them with the copy. The error names the
 // first table that differs. A change in flight may cause a difference: only one that stays is a fault.
 func (s *Session) CompareWithServer(ctx context.Context) error {
 	tables := s.schema.Tables()
@@ -242,19 +242,19 @@ func (s *Session) CompareWithServer(ctx context.Context) error {
 	}
 	results, err := s.send(ctx, ops)
 	if err != nil {
-		return fmt.Errorf("comparing the cache with the server: %w", err)
+		return fmt.Errorf("comparing the copy with the server: %w", err)
 	}
 	if len(results) < len(ops) {
-		return fmt.Errorf("comparing the cache with the server: %d results for %d tables", len(results), len(ops))
+		return fmt.Errorf("comparing the copy with the server: %d results for %d tables", len(results), len(ops))
 	}
 	for i, t := range tables {
 		if have := s.copy.Len(t); have != len(results[i].Rows) {
-			return fmt.Errorf("comparing the cache with the server: table %s has %d rows there, %d here",
+			return fmt.Errorf("comparing the copy with the server: table %s has %d rows there, %d here",
 				t, len(results[i].Rows), have)
 		}
 		for _, row := range results[i].Rows {
 			if u, ok := row["_uuid"].(ovsdb.UUID); !ok || s.copy.Row(t, u.GoUUID) == nil {
-				return fmt.Errorf("comparing the cache with the server: row %v of table %s is not here", row["_uuid"], t)
+				return fmt.Errorf("comparing the copy with the server: row %v of table %s is not here", row["_uuid"], t)
 			}
 		}
 	}

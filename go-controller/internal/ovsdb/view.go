@@ -8,7 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
-// view is the nb.View of a session for one batch. It remembers what it has read from the cache.
+// view is the nb.View of a session for one batch. It remembers what it has read from the copy.
 type view struct {
 	*Session
 	rows  map[nb.Ref]model.Model

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Known is what is known of a name.
@@ -34,8 +35,8 @@ const (
 // Options is how a Resolver works.
 type Options struct {
 	Client   Client
-	Families []bool        // to ask for: true is IPv4
-	Grace    time.Duration // for how long an address is kept that is gone from the answers
+	Families []names.Family // to ask for
+	Grace    time.Duration  // for how long an address is kept that is gone from the answers
 	Metrics  *metrics.Master
 	Log      *slog.Logger
 }
@@ -64,16 +65,16 @@ func New(o Options) *Resolver {
 func (r *Resolver) Signal() <-chan struct{} { return r.signal }
 
 // Follow says which names to ask for.
-func (r *Resolver) Follow(names []string) {
+func (r *Resolver) Follow(wanted []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	is := make(map[string]bool, len(names))
-	for _, n := range names {
+	is := make(map[string]bool, len(wanted))
+	for _, n := range wanted {
 		if is[n] = true; r.names[n] != nil {
 			continue
 		}
-		for _, is4 := range r.Families {
-			r.names[n] = append(r.names[n], newQuestion(n, is4, r.Grace, time.Now()))
+		for _, f := range r.Families {
+			r.names[n] = append(r.names[n], newQuestion(n, f == names.IPv4, r.Grace, time.Now()))
 		}
 		r.alter(n)
 	}

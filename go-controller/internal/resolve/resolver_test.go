@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // bed is a Resolver whose servers say what a test wants, and whose clock stands still while nothing is due.
@@ -41,7 +42,7 @@ func within(t *testing.T, f func(b *bed)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bed{t: t, known: map[string]Known{}, says: map[string]func() (answer, error){},
 			asked: map[string][]time.Duration{}, start: time.Now(), takes: map[string]time.Duration{}}
-		b.Resolver = New(Options{Families: []bool{true}, Grace: grace, Log: slog.New(slog.DiscardHandler),
+		b.Resolver = New(Options{Families: []names.Family{names.IPv4}, Grace: grace, Log: slog.New(slog.DiscardHandler),
 			Metrics: metrics.NewMaster(prometheus.NewRegistry())})
 		b.ask = func(_ context.Context, name string, _ bool) (answer, error) {
 			time.Sleep(b.takes[name])

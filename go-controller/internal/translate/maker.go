@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
@@ -33,18 +32,6 @@ func (m Maker) Row(role string, model any, listIn ...nb.Slot) nb.Row {
 		uuid.SetString(m.UUID(table, role))
 	}
 	return m.Schema.NewRow(nb.Key{Table: table, Owner: m.Owner, Role: role}, model, listIn...)
-}
-
-// Families lists the address families of pods.
-func Families(s *cluster.State) []names.Family {
-	var out []names.Family
-	if s.Config.HasIPv4() {
-		out = append(out, names.IPv4)
-	}
-	if s.Config.HasIPv6() {
-		out = append(out, names.IPv6)
-	}
-	return out
 }
 
 // Multicast matches multicast. Neighbour discovery and reports of listeners (MLD) are multicast that passes all ACLs.

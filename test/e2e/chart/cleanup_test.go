@@ -13,13 +13,13 @@ import (
 
 // lookBefore notes what is there before the installation, when all kubelets have registered.
 func (c *installed) lookBefore(ctx context.Context, bare *sandbox.Cluster) (err error) {
-	if err := machines.Registered(ctx, bare); err != nil {
+	if err := registered(ctx, bare); err != nil {
 		return err
 	}
 	if err := registeredTainted(ctx, bare); err != nil {
 		return err
 	}
-	c.bare, err = machines.Look(ctx, bare)
+	c.bare, err = look(ctx, bare)
 	return err
 }
 
@@ -59,13 +59,13 @@ func (c *installed) removal(t *testing.T) {
 func (c *installed) asBefore(t *testing.T) {
 	t.Helper()
 	machines.Eventually(t, "nodes and API server as they were before the installation", func(context.Context) string {
-		now, err := machines.Look(t.Context(), c.Cluster)
+		now, err := look(t.Context(), c.Cluster)
 		if err != nil {
 			return err.Error()
 		}
 		var out []string
 		for what, text := range now {
-			if d := machines.Differing(text, c.bare[what]); d != "" {
+			if d := differing(text, c.bare[what]); d != "" {
 				out = append(out, what+":\n"+d)
 			}
 		}

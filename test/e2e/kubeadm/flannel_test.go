@@ -30,10 +30,12 @@ var workload string
 // One node goes back in between. Meanwhile pods, nodes and Services reach each other, on either network.
 func TestFlannel(t *testing.T) {
 	b := startWith(t, 3, options{switchPods: true, podSubnet: "10.244.0.0/16"})
-	before, install := blocks(t, "## Before you start", 1), blocks(t, "## 1. Install Northbound beside flannel", 2)
-	remove := blocks(t, "## 3. Remove flannel and kube-proxy", 4)
+	before := machines.Steps(t, migrate, "## Before you start", 1)
+	install := machines.Steps(t, migrate, "## 1. Install Northbound beside flannel", 2)
+	remove := machines.Steps(t, migrate, "## 3. Remove flannel and kube-proxy", 4)
 	b.flannel(t)
-	m := &migration{bed: b, forth: blocks(t, "## 2. Move the nodes", 4), back: blocks(t, "### A node", 1)}
+	m := &migration{bed: b, forth: machines.Steps(t, migrate, "## 2. Move the nodes", 4),
+		back: machines.Steps(t, migrate, "### A node", 1)}
 	n1 := b.Nodes[0]
 	m.reach(t, "on flannel")
 	m.preflight(t, "flanneld runs", "kube-proxy runs")
@@ -62,7 +64,7 @@ func TestFlannel(t *testing.T) {
 	m.networks(t, "10.128.", "10.128.", "10.128.")
 	b.does(t, n1, remove[0])
 	b.does(t, n1, remove[1])
-	off := steps(t, "## A cluster with kube-proxy", 2)
+	off := machines.Steps(t, page, "## A cluster with kube-proxy", 2)
 	b.does(t, n1, off[0])
 	for _, n := range b.Nodes {
 		b.does(t, n, off[1])
@@ -73,16 +75,6 @@ func TestFlannel(t *testing.T) {
 	m.reach(t, "flannel and kube-proxy have gone")
 	m.steady(t, "the rest", append(together, web[1])) // the pod of the other requests has moved
 	b.does(t, n1, remove[3])
-}
-
-// blocks are the commands of the page under a heading.
-func blocks(t *testing.T, heading string, count int) []string {
-	t.Helper()
-	all := machines.Blocks(t, migrate, heading)
-	if len(all) != count {
-		t.Fatalf("%s has under %q the commands %q, want %d blocks", migrate, heading, all, count)
-	}
-	return all
 }
 
 // flannel makes the cluster that is to be moved.
@@ -100,7 +92,7 @@ func (b *bed) flannel(t *testing.T) {
 		}
 	}
 	b.does(t, b.Nodes[0], "kubeadm init")
-	b.join(t, steps(t, "## A new cluster", 4)[1])
+	b.join(t, machines.Steps(t, page, "## A new cluster", 4)[1])
 	machines.Kubectl(t, b.Cluster, flannelManifest, "apply", "--filename", "-")
 	for _, n := range b.Nodes {
 		machines.AwaitOutput(t, n, "/run/flannel/subnet.env", "ls", "/run/flannel/subnet.env")

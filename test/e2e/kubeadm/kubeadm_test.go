@@ -15,20 +15,10 @@ import (
 // page is what an operator reads. The test runs its commands.
 const page = "../../../docs/operate/kubeadm.md"
 
-// steps are the commands of the page under a heading.
-func steps(t *testing.T, heading string, count int) []string {
-	t.Helper()
-	all := machines.Blocks(t, page, heading)
-	if len(all) != count {
-		t.Fatalf("%s has under %q the commands %q, want %d blocks", page, heading, all, count)
-	}
-	return all
-}
-
 // TestNewCluster makes a cluster without kube-proxy.
 func TestNewCluster(t *testing.T) {
 	b := start(t, 3)
-	commands := steps(t, "## A new cluster", 4)
+	commands := machines.Steps(t, page, "## A new cluster", 4)
 	b.does(t, b.Nodes[0], commands[0])
 	b.join(t, commands[1])
 	b.defaults(t)
@@ -39,8 +29,8 @@ func TestNewCluster(t *testing.T) {
 // TestKubeProxy turns kube-proxy off in a cluster that has it, and installs the chart.
 func TestKubeProxy(t *testing.T) {
 	b := start(t, 2)
-	rest := steps(t, "## A new cluster", 4)
-	off := steps(t, "## A cluster with kube-proxy", 2)
+	rest := machines.Steps(t, page, "## A new cluster", 4)
+	off := machines.Steps(t, page, "## A cluster with kube-proxy", 2)
 	b.does(t, b.Nodes[0], "kubeadm init")
 	b.join(t, rest[1])
 	b.does(t, b.Nodes[0], "kubectl --namespace kube-system rollout status daemonset/kube-proxy --timeout=2m")

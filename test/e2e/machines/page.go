@@ -1,7 +1,6 @@
 package machines
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -11,10 +10,15 @@ import (
 // commands.
 func Blocks(t *testing.T, page, heading string) (out []string) {
 	t.Helper()
-	section, err := Section(page, heading)
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, section, ok := strings.Cut(string(text), "\n"+heading+"\n")
+	if !ok {
+		t.Fatalf("%s has no heading %q", page, heading)
+	}
+	section, _, _ = strings.Cut(section, "\n#")
 	for i, part := range strings.Split(section, "```") {
 		if i%2 == 1 && !strings.HasPrefix(part, "text\n") {
 			out = append(out, strings.TrimSpace(strings.ReplaceAll(part, "\n   ", "\n")))
@@ -26,16 +30,12 @@ func Blocks(t *testing.T, page, heading string) (out []string) {
 	return out
 }
 
-// Section returns what a page says under a heading.
-func Section(page, heading string) (string, error) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return "", err
+// Steps is Blocks of a heading that has so many.
+func Steps(t *testing.T, page, heading string, count int) []string {
+	t.Helper()
+	all := Blocks(t, page, heading)
+	if len(all) != count {
+		t.Fatalf("%s has under %q the commands %q, want %d blocks", page, heading, all, count)
 	}
-	_, section, ok := strings.Cut(string(text), "\n"+heading+"\n")
-	if !ok {
-		return "", fmt.Errorf("%s has no heading %q", page, heading)
-	}
-	section, _, _ = strings.Cut(section, "\n#")
-	return section, nil
+	return all
 }

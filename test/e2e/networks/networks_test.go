@@ -32,24 +32,28 @@ spec:
 ---
 `
 
-// tenantPod is a pod of a tenant, on a node, with a number as the end of its addresses.
-const tenantPod = `
+// podWith is a pod on a node that asks for networks.
+func podWith(namespace, name, node, networks string) string {
+	return fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
-metadata:
-  name: %[1]s-%[3]d
-  namespace: %[1]s
-  annotations:
-    k8s.v1.cni.cncf.io/networks: '[{"name": "own", "ips": ["10.77.0.1%[3]d", "fd77::1%[3]d"]}]'
+metadata: {name: %q, namespace: %q, annotations: {k8s.v1.cni.cncf.io/networks: %q}}
 spec:
-  nodeName: %[2]s
+  nodeName: %q
   terminationGracePeriodSeconds: 0
   containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
 ---
-`
+`, name, namespace, networks, node)
+}
 
-// vlan is a network of a VLAN outside, with a pod on each node, and one that the operator has not allowed.
-const vlan = `
+// tenantPod is a pod of a tenant, with a number as the end of its addresses.
+func tenantPod(tenant, node string, number int) string {
+	return podWith(tenant, fmt.Sprintf("%s-%d", tenant, number), node,
+		fmt.Sprintf(`[{"name": "own", "ips": ["10.77.0.1%[1]d", "fd77::1%[1]d"]}]`, number))
+}
+
+// vlans are a network of a VLAN outside, and one that the operator has not allowed.
+const vlans = `
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
 metadata: {name: storage, namespace: shop}
@@ -67,29 +71,6 @@ spec:
     {"cniVersion": "1.1.0", "name": "office", "type": "ovn-k8s-cni-overlay", "topology": "localnet", "vlanID": 7,
      "physicalNetworkName": "lan"}
 ---
-apiVersion: v1
-kind: Pod
-metadata: {name: office, namespace: shop, annotations: {k8s.v1.cni.cncf.io/networks: office}}
-spec:
-  nodeName: n1
-  terminationGracePeriodSeconds: 0
-  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
----
-apiVersion: v1
-kind: Pod
-metadata: {name: disk-1, namespace: shop, annotations: {k8s.v1.cni.cncf.io/networks: storage}}
-spec:
-  nodeName: n1
-  terminationGracePeriodSeconds: 0
-  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
----
-apiVersion: v1
-kind: Pod
-metadata: {name: disk-2, namespace: shop, annotations: {k8s.v1.cni.cncf.io/networks: storage}}
-spec:
-  nodeName: n2
-  terminationGracePeriodSeconds: 0
-  containers: [{name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent}]
 `
 
 // TestNetworks checks each kind of network on one cluster.
@@ -188,8 +169,7 @@ func tryExample(t *testing.T, c *sandbox.Cluster) {
 func tryTenants(t *testing.T, c *sandbox.Cluster) {
 	for _, ns := range []string{"red", "green"} {
 		machines.Kubectl(t, c, "", "create", "namespace", ns)
-		manifest := fmt.Sprintf(tenants, ns) + fmt.Sprintf(tenantPod, ns, "n1", 1) + fmt.Sprintf(tenantPod, ns, "n2", 2) +
-			fmt.Sprintf(tenantPod, ns, "n2", 3)
+		manifest := fmt.Sprintf(tenants, ns) + tenantPod(ns, "n1", 1) + tenantPod(ns, "n2", 2) + tenantPod(ns, "n2", 3)
 		apply(t, c, manifest, ns, ns+"-1", ns+"-2", ns+"-3")
 	}
 	for _, ns := range []string{"red", "green"} {
@@ -222,7 +202,8 @@ func tryVLAN(t *testing.T, c *sandbox.Cluster) {
 	n1, n2 := c.Nodes[0], c.Nodes[1]
 	mapped := []string{"--bridge-mappings", "physnet:br-phys,lan:br-lan"}
 	machines.RestartAgent(t, n1, mapped...)
-	apply(t, c, vlan, "shop", "disk-1")
+	apply(t, c, vlans+podWith("shop", "office", "n1", "office")+podWith("shop", "disk-1", "n1", "storage")+
+		podWith("shop", "disk-2", "n2", "storage"), "shop", "disk-1")
 	waits(t, c, "disk-2", "this node has no bridge for physical network lan")
 	waits(t, c, "office", "VLAN 7 of physical network")
 	machines.RestartAgent(t, n2, mapped...)

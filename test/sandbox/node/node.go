@@ -89,11 +89,6 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 	if n.Config.Chart {
 		return n.bare(ctx)
 	}
-	return n.StartController(ctx)
-}
-
-// StartController starts ovn-controller.
-func (n *Node) StartController(ctx context.Context) error {
 	return n.service(ctx, Controller, "ovn-controller", "unix:/run/openvswitch/db.sock", "--no-chdir", "-vsyslog:off",
 		"--pidfile")
 }

@@ -162,7 +162,9 @@ func (x *DomainNames) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	case cluster.KindNode:
 		x.nodeChanged(s, r.Name, t)
 	case cluster.KindEndpointSlice:
-		x.sliceChanged(s, r.Name, t)
+		if r == apiServers() {
+			x.serverMoved(s, t)
+		}
 	case cluster.KindServiceCIDR:
 		for name := range x.policies {
 			x.written(name, t)
@@ -233,12 +235,7 @@ func (x *DomainNames) hold(s *cluster.State, name string) {
 func (x *DomainNames) nodeChanged(s *cluster.State, node cluster.Name, t *changed) {
 	old, now := x.nodes[node.Name], []netip.Addr(nil)
 	if n := s.Nodes[node.Name]; n != nil {
-		now = n.Reported()
-		if n.Gateway != nil {
-			for _, p := range n.Gateway.IPs {
-				now = append(now, p.Addr())
-			}
-		}
+		now = append(n.Reported(), gatewayAddrs(n)...)
 	}
 	if slices.Equal(old, now) {
 		return
@@ -264,19 +261,10 @@ func (x *DomainNames) owned(t *changed, lists ...[]netip.Addr) {
 	}
 }
 
-// sliceChanged reads where the API server is: behind the Service default/kubernetes.
-func (x *DomainNames) sliceChanged(s *cluster.State, slice cluster.Name, t *changed) {
-	if slice.Namespace != "default" {
-		return
-	}
+// serverMoved notes the names whose addresses became those of an API server, or no longer are.
+func (x *DomainNames) serverMoved(s *cluster.State, t *changed) {
 	old := x.server
-	x.server = nil
-	for _, e := range s.SlicesOf(cluster.Name{Namespace: "default", Name: "kubernetes"}) {
-		for _, p := range e.Endpoints {
-			x.server = append(x.server, p.Addr)
-		}
-	}
-	if !slices.Equal(old, x.server) {
+	if x.server = apiServerAddrs(s); !slices.Equal(old, x.server) {
 		x.owned(t, old, x.server)
 	}
 }

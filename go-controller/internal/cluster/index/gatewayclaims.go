@@ -140,7 +140,7 @@ func (j judge) address(a netip.Addr) string {
 	case !own:
 		return fmt.Sprintf("want an address that the Node reports %v, or one in --gateway-cidrs %v of the master",
 			j.n.Reported(), j.s.Config.Claims.GatewayCIDRs)
-	case !control && isAPIServer(j.s, a):
+	case !control && slices.Contains(apiServerAddrs(j.s), a):
 		return fmt.Sprintf("it is an endpoint of Service default/kubernetes: want a Node with the label %s, "+
 			"or the address in --gateway-cidrs of the master", labelControlPlane)
 	}
@@ -188,8 +188,12 @@ func apiServers() cluster.Ref {
 	return cluster.Ref{Kind: cluster.KindEndpointSlice, Name: cluster.Name{Namespace: "default", Name: "kubernetes"}}
 }
 
-// isAPIServer is true for an address of an API server.
-func isAPIServer(s *cluster.State, a netip.Addr) bool {
-	slice := s.Slices[apiServers().Name]
-	return slice != nil && slices.ContainsFunc(slice.Endpoints, func(e cluster.Endpoint) bool { return e.Addr == a })
+// apiServerAddrs lists the addresses of the API servers.
+func apiServerAddrs(s *cluster.State) (out []netip.Addr) {
+	if slice := s.Slices[apiServers().Name]; slice != nil {
+		for _, e := range slice.Endpoints {
+			out = append(out, e.Addr)
+		}
+	}
+	return out
 }

@@ -28,15 +28,29 @@ func belongs(link netlink.Link, id string) bool {
 	return strings.TrimPrefix(a.Alias, unfinished) == id || a.Alias == "" && a.Group == linkGroup
 }
 
-// Finish marks an attachment's pair as delivered to the runtime. It is no error if the pair is gone.
-func Finish(id string) error {
+// pairOf is the node's end of an attachment's pair; nil if there is none, or if another owner's link has its name.
+func pairOf(id string) (netlink.Link, error) {
 	name := names.HostVeth(id)
 	link, err := netlink.LinkByName(name)
-	if err == nil && belongs(link, id) {
+	switch {
+	case item.IsAbsent(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for %s: %w", name, err)
+	case !belongs(link, id):
+		return nil, nil
+	}
+	return link, nil
+}
+
+// Finish marks an attachment's pair as delivered to the runtime. It is no error if the pair is gone.
+func Finish(id string) error {
+	link, err := pairOf(id)
+	if link != nil {
 		err = netlink.LinkSetAlias(link, id)
 	}
 	if err != nil && !item.IsAbsent(err) {
-		return fmt.Errorf("marking %s as finished: %w", name, err)
+		return fmt.Errorf("marking the pair of %s as finished: %w", id, err)
 	}
 	return nil
 }
@@ -78,32 +92,20 @@ func attachments(want func(id, name string) bool) ([]string, error) {
 // Unfinished lists the attachments of a container whose ADD has ended before Finish. Its first pair tells: Add makes it
 // first, and Finish marks it first.
 func Unfinished(container string) ([]string, error) {
-	name := names.HostVeth(container)
-	link, err := netlink.LinkByName(name)
-	switch {
-	case item.IsAbsent(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("looking for %s: %w", name, err)
-	case !belongs(link, container) || link.Attrs().Alias == container:
-		return nil, nil
+	link, err := pairOf(container)
+	if link == nil || link.Attrs().Alias == container {
+		return nil, err
 	}
 	return AttachmentsOf(container)
 }
 
 // Finished returns the node's end of an attachment that the runtime has its answer for; ok is false if there is none.
 func Finished(id string) (v Veth, ok bool, err error) {
-	name := names.HostVeth(id)
-	link, err := netlink.LinkByName(name)
-	switch {
-	case item.IsAbsent(err):
-		return v, false, nil
-	case err != nil:
-		return v, false, fmt.Errorf("looking for %s: %w", name, err)
-	case !belongs(link, id) || link.Attrs().Alias != id:
-		return v, false, nil
+	link, err := pairOf(id)
+	if link == nil || link.Attrs().Alias != id {
+		return v, false, err
 	}
-	v.HostName = name
+	v.HostName = link.Attrs().Name
 	copy(v.HostMAC[:], link.Attrs().HardwareAddr)
 	return v, true, nil
 }
@@ -111,19 +113,12 @@ func Finished(id string) (v Veth, ok bool, err error) {
 // Remove removes the pair of an attachment. It is no error if there is none. It does not touch another owner's link of
 // the same name.
 func Remove(id string) error {
-	name := names.HostVeth(id)
-	link, err := netlink.LinkByName(name)
-	if item.IsAbsent(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking for %s: %w", name, err)
-	}
-	if !belongs(link, id) {
-		return nil
+	link, err := pairOf(id)
+	if link == nil {
+		return err
 	}
 	if err := netlink.LinkDel(link); err != nil && !item.IsAbsent(err) {
-		return fmt.Errorf("removing %s: %w", name, err)
+		return fmt.Errorf("removing %s: %w", link.Attrs().Name, err)
 	}
 	return nil
 }

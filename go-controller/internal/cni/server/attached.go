@@ -12,9 +12,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// maxFurther is how many further interfaces a pod may have.
-const maxFurther = 16
-
 // attached is an attachment of a pod, as the pod's annotation has it.
 type attached struct {
 	cluster.Attachment
@@ -59,8 +56,9 @@ func noEntry(key string) error {
 // further is the attachments of these entries, in the order of their interfaces. taken is the name of the interface
 // that the runtime itself asks for.
 func further(entries map[string]annotation.PodNetwork, taken string) ([]attached, error) {
-	if n := len(entries); n > maxFurther {
-		return nil, fmt.Errorf("%s: it has %d further interfaces, want at most %d", annotation.PodNetworks, n, maxFurther)
+	if n := len(entries); n > annotation.MaxInterfaces {
+		return nil, fmt.Errorf("%s: it has %d further interfaces, want at most %d",
+			annotation.PodNetworks, n, annotation.MaxInterfaces)
 	}
 	var out []attached
 	for key, net := range entries {

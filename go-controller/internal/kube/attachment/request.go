@@ -11,13 +11,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
-
-// Most is how many interfaces a pod may ask for.
-const Most = 16
 
 // mostBytes is how long the annotation may be.
 const mostBytes = 16 << 10
@@ -40,8 +38,8 @@ func Requests(namespace, value string) ([]cluster.Attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(requests) > Most {
-		return nil, fmt.Errorf("%d networks, want at most %d", len(requests), Most)
+	if len(requests) > annotation.MaxInterfaces {
+		return nil, fmt.Errorf("%d networks, want at most %d", len(requests), annotation.MaxInterfaces)
 	}
 	var out []cluster.Attachment
 	taken := map[string]bool{}

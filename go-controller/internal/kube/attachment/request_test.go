@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -46,7 +47,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestRequestsThatCannotBeMet(t *testing.T) {
-	many := strings.Repeat("blue,", Most+1)
+	many := strings.Repeat("blue,", annotation.MaxInterfaces+1)
 	for value, want := range map[string]string{
 		"Blue":                           "want the name of a NetworkAttachmentDefinition",
 		"blue@":                          "",
@@ -109,7 +110,7 @@ func FuzzRequests(f *testing.F) {
 			}
 			seen[a.Interface] = true
 		}
-		if len(got) > Most {
+		if len(got) > annotation.MaxInterfaces {
 			t.Errorf("%q: %d interfaces", value, len(got))
 		}
 	})

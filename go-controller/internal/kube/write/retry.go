@@ -7,8 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
 // The pause after a failed attempt grows from firstRetry: to lastAway while the API server is away, so that what waits
@@ -21,36 +19,36 @@ const (
 	retryEach   = 2 * time.Millisecond
 )
 
-// retries decides how long an object waits after a failed attempt.
+// retries decides how long a subject waits after a failed attempt.
 type retries struct {
 	mu     sync.Mutex
-	failed map[cluster.Ref]failures // since the last success
+	failed map[subject]failures // since the last success
 }
 
 // failures counts the attempts that failed, because the API server was away and because it refused.
 type failures struct{ away, refused int }
 
-// pause is how long an object waits after an attempt that failed with err. Up to half of it is random. attempt is the
+// pause is how long a subject waits after an attempt that failed with err. Up to half of it is random. attempt is the
 // number of that attempt.
-func (r *retries) pause(ref cluster.Ref, err error) (pause time.Duration, attempt int) {
+func (r *retries) pause(s subject, err error) (pause time.Duration, attempt int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f := r.failed[ref]
+	f := r.failed[s]
 	count, last := &f.refused, lastRefused
 	if away(err) {
 		count, last = &f.away, lastAway
 	}
 	pause = min(firstRetry<<min(*count, 16), last)
 	*count++
-	r.failed[ref] = f
+	r.failed[s] = f
 	many := min(retryEach*time.Duration(len(r.failed)), lastRefused)
 	return wait.Jitter(max(pause, many), 0.5), f.away + f.refused
 }
 
-func (r *retries) forget(ref cluster.Ref) {
+func (r *retries) forget(s subject) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.failed, ref)
+	delete(r.failed, s)
 }
 
 // away tells whether an attempt failed because the API server, or what it stands on, does not serve at the moment.

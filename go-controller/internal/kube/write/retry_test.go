@@ -29,37 +29,41 @@ func TestRetries(t *testing.T) {
 		"forbidden": {apierrors.NewForbidden(pods, "p", errors.New("no")), lastRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, ref := &retries{failed: map[cluster.Ref]failures{}}, cluster.Ref{Name: cluster.Name{Name: "p"}}
-			if pause, attempt := r.pause(ref, c.err); pause < firstRetry || pause > 2*firstRetry || attempt != 1 {
+			r, s := &retries{failed: map[subject]failures{}}, subjectNamed("p")
+			if pause, attempt := r.pause(s, c.err); pause < firstRetry || pause > 2*firstRetry || attempt != 1 {
 				t.Errorf("the first failure: pause %s, attempt %d", pause, attempt)
 			}
 			for range 1000 {
-				r.pause(ref, c.err)
+				r.pause(s, c.err)
 			}
-			if pause, _ := r.pause(ref, c.err); pause < c.last || pause > c.last*3/2 {
+			if pause, _ := r.pause(s, c.err); pause < c.last || pause > c.last*3/2 {
 				t.Errorf("after many failures: pause %s, want %s and up to half more", pause, c.last)
 			}
-			r.forget(ref)
-			if pause, attempt := r.pause(ref, c.err); pause > 2*firstRetry || attempt != 1 {
+			r.forget(s)
+			if pause, attempt := r.pause(s, c.err); pause > 2*firstRetry || attempt != 1 {
 				t.Errorf("after a success: pause %s, attempt %d", pause, attempt)
 			}
 		})
 	}
 }
 
+func subjectNamed(name string) subject {
+	return subject{Ref: cluster.Ref{Name: cluster.Name{Name: name}}}
+}
+
 // An outage does not count against an object that is refused afterwards, and many failing objects share the attempts.
 func TestRetriesOfMany(t *testing.T) {
-	r, ref := &retries{failed: map[cluster.Ref]failures{}}, cluster.Ref{Name: cluster.Name{Name: "p"}}
+	r, s := &retries{failed: map[subject]failures{}}, subjectNamed("p")
 	for range 100 {
-		r.pause(ref, errors.New("connection refused"))
+		r.pause(s, errors.New("connection refused"))
 	}
-	if pause, _ := r.pause(ref, apierrors.NewForbidden(corev1.Resource("pods"), "p", nil)); pause > 2*firstRetry {
+	if pause, _ := r.pause(s, apierrors.NewForbidden(corev1.Resource("pods"), "p", nil)); pause > 2*firstRetry {
 		t.Errorf("the first refusal after an outage: pause %s", pause)
 	}
 	for i := range 5000 {
-		r.failed[cluster.Ref{Name: cluster.Name{Name: string(rune(i))}}] = failures{away: 1}
+		r.failed[subjectNamed(string(rune(i)))] = failures{away: 1}
 	}
-	if pause, _ := r.pause(ref, errors.New("connection refused")); pause < 10*time.Second {
+	if pause, _ := r.pause(s, errors.New("connection refused")); pause < 10*time.Second {
 		t.Errorf("one of 5000 that fail: pause %s, want at least 10 s: 500 attempts a second", pause)
 	}
 }

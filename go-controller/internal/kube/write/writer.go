@@ -94,7 +94,7 @@ func New(c *client.Clients, rows []kinds.Kind, component string, m *metrics.Mast
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.Kube.CoreV1().Events("")})
 	return &Writer{
 		clients: c, kinds: rows, log: log, metrics: m,
-		first: newQueue(), later: newQueue(), retries: &retries{failed: map[cluster.Ref]failures{}},
+		first: newQueue(), later: newQueue(), retries: &retries{failed: map[subject]failures{}},
 		pending: map[subject]allocate.Patch{}, busy: map[subject]bool{},
 		leads:  func() error { return nil },
 		events: events, recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}),
@@ -230,17 +230,17 @@ func (w *Writer) attempt(ctx context.Context, s subject) {
 	switch {
 	case err == nil:
 		w.metrics.Patches.WithLabelValues(kind, "ok").Inc()
-		w.retries.forget(s.Ref)
+		w.retries.forget(s)
 	case overtaken(p, err):
 		// The object has changed since. The event of that leads to another patch, if any is needed.
 		w.metrics.Patches.WithLabelValues(kind, "overtaken").Inc()
-		w.retries.forget(s.Ref)
+		w.retries.forget(s)
 	case !again:
 		w.metrics.Patches.WithLabelValues(kind, "dropped").Inc()
-		w.retries.forget(s.Ref)
+		w.retries.forget(s)
 	default:
 		w.metrics.Patches.WithLabelValues(kind, "retried").Inc()
-		pause, n := w.retries.pause(s.Ref, err)
+		pause, n := w.retries.pause(s, err)
 		// The 1st, 2nd, 4th, 8th attempt and so on: while the API server is away, thousands of objects fail, each of them
 		// every few seconds.
 		if n&(n-1) == 0 && ctx.Err() == nil {

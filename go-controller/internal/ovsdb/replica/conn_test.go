@@ -184,6 +184,18 @@ func TestMonitorRefused(t *testing.T) {
 	}
 }
 
+// initially answers a monitor with one row, and notes its id.
+func initially(row string, id *string) script {
+	return func(_ string, params []json.RawMessage) string {
+		var n struct{ ID string }
+		if json.Unmarshal(params[1], &n) != nil {
+			return "x"
+		}
+		*id = n.ID
+		return `{"id":ID,"result":[false,"0",{"T":{"r":{"initial":` + row + `}}}],"error":null}`
+	}
+}
+
 // An update of every kind leads to the same as the server has, and rows that were handed out stay as they were.
 func TestUpdate(t *testing.T) {
 	type event struct{ before, after string }
@@ -196,14 +208,7 @@ func TestUpdate(t *testing.T) {
 	}
 	changed := make(chan struct{}, 9)
 	id := ""
-	c, server := serve(t, func(_ string, params []json.RawMessage) string {
-		var n struct{ ID string }
-		if json.Unmarshal(params[1], &n) != nil {
-			return "x"
-		}
-		id = n.ID
-		return `{"id":ID,"result":[false,"0",{"T":{"r":{"initial":` + full + `}}}],"error":null}`
-	})
+	c, server := serve(t, initially(full, &id))
 	y, err := c.Monitor(t.Context(), things(), Sink{Change: func(before, after model.Model) {
 		events = append(events, event{name(before), name(after)})
 		changed <- struct{}{}
@@ -247,14 +252,7 @@ func TestUpdateThatDoesNotFit(t *testing.T) {
 		`{"T":{"r":{"modify":{"size":["set",[1,2]]}}}}`,
 	} {
 		id := ""
-		c, server := serve(t, func(_ string, params []json.RawMessage) string {
-			var n struct{ ID string }
-			if json.Unmarshal(params[1], &n) != nil {
-				return "x"
-			}
-			id = n.ID
-			return `{"id":ID,"result":[false,"0",{"T":{"r":{"initial":{}}}}],"error":null}`
-		})
+		c, server := serve(t, initially(`{}`, &id))
 		if _, err := c.Monitor(t.Context(), things(), Sink{}); err != nil {
 			t.Fatal(err)
 		}

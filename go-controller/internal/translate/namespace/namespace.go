@@ -54,13 +54,13 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	addresses := index.AddressesOf(s)
 	var rows []nb.Row
 	m := translate.Maker{Schema: t.Schema, Owner: o, UID: ns.UID}
-	for _, f := range translate.Families(s) {
+	for _, f := range s.Config.Families() {
 		rows = append(rows, m.Row(names.FamilyRole(names.RoleAddresses, f), &nbdb.AddressSet{
 			Name: names.NamespaceAddressSet(ns.Name, f), Addresses: addresses.List(ns.Name, f == names.IPv4),
 		}))
 	}
 	if ns.Multicast {
-		rows = append(rows, multicast(m, ns.Name, translate.Families(s))...)
+		rows = append(rows, multicast(m, ns.Name, s.Config.Families())...)
 	}
 	return translate.Rows{Rows: rows}, nil
 }

@@ -76,7 +76,7 @@ func (a ruleACLs) anyPort(rule cluster.PolicyRule) {
 		a.add(nil, portTerm{}, "ip")
 		return
 	}
-	for _, f := range translate.Families(a.state) {
+	for _, f := range a.state.Config.Families() {
 		for _, s := range a.sides(rule, f) {
 			a.add(append([]string{string(f)}, s.part...), portTerm{}, s.match)
 		}
@@ -90,7 +90,7 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 		a.add([]string{protocol}, portTerm{protocol, ports}, ports)
 		return
 	}
-	for _, f := range translate.Families(a.state) {
+	for _, f := range a.state.Config.Families() {
 		for _, s := range a.sides(rule, f) {
 			a.add(append([]string{string(f), protocol}, s.part...), portTerm{protocol, ports}, s.match, ports)
 		}
@@ -102,7 +102,7 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 func (a ruleACLs) ownPort(rule cluster.PolicyRule, name cluster.PortName) {
 	selection := a.policies.Selection(a.subject)
 	for _, number := range selection.Numbers(name) {
-		for _, f := range translate.Families(a.state) {
+		for _, f := range a.state.Config.Families() {
 			own := server(f, a.portSet(a.subject, name, number, f))
 			term := port(name, number)
 			if rule.AnyPeer {
@@ -131,7 +131,7 @@ func (a ruleACLs) theirPort(rule cluster.PolicyRule, name cluster.PortName) {
 	}
 	for _, number := range slices.Sorted(maps.Keys(having)) {
 		hashes := slices.Sorted(slices.Values(having[number]))
-		for _, f := range translate.Families(a.state) {
+		for _, f := range a.state.Config.Families() {
 			var sets []string
 			for _, hash := range hashes {
 				sets = append(sets, a.portSet(hash, name, number, f))

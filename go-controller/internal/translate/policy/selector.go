@@ -70,7 +70,7 @@ func (t Selector) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			Name: names.SelectorGroup(sel.Hash), ExternalIDs: r.text(),
 		}))
 	}
-	for _, f := range translate.Families(s) {
+	for _, f := range s.Config.Families() {
 		if sel.Peer() && addressSet(s, sel.Selector, f) == names.SelectorAddressSet(sel.Hash, f) {
 			rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f),
 				names.SelectorAddressSet(sel.Hash, f), sel.Addresses(f == names.IPv4)))
@@ -95,7 +95,7 @@ func (t Selector) nodes(s *cluster.State, o nb.Owner) []nb.Row {
 	}
 	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, nodesText(n.selector)}
 	var rows []nb.Row
-	for _, f := range translate.Families(s) {
+	for _, f := range s.Config.Families() {
 		rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f), names.SelectorAddressSet(o.Name, f),
 			x.addresses(n, f == names.IPv4)))
 	}
@@ -107,7 +107,7 @@ func (t Selector) domainName(s *cluster.State, o nb.Owner, name string) []nb.Row
 	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, index.DomainNameText(name)}
 	accepted, _ := index.DomainNamesOf(s).Addresses(s, name)
 	var rows []nb.Row
-	for _, f := range translate.Families(s) {
+	for _, f := range s.Config.Families() {
 		var addresses []string
 		for _, a := range accepted {
 			if names.FamilyOf(a.Is4()) == f {

@@ -63,7 +63,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	group := names.TenantGroup(o.Name)
 	in, to := m.In(nbdb.PortGroupTable, names.RoleGroup, "acls"), "outport == @"+group+" && "
 	rows := []nb.Row{m.Row(names.RoleGroup, &nbdb.PortGroup{Name: group})}
-	for _, f := range translate.Families(s) {
+	for _, f := range s.Config.Families() {
 		own, others := translate.OneOf(f, "src", sets(namespaces, f)), translate.OneOf(f, "src", subnets(s, f))
 		rows = append(rows,
 			m.Row(names.FamilyRole(names.RolePass, f), pass(to+own), in),
@@ -79,7 +79,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 func global(m translate.Maker, s *cluster.State, namespaces []string) []nb.Row {
 	var rows []nb.Row
 	group := nb.Ref{Table: nbdb.PortGroupTable, UUID: names.ClusterRow(nbdb.PortGroupTable, names.RoleMcastRouters)}
-	for _, f := range translate.Families(s) {
+	for _, f := range s.Config.Families() {
 		nodes := names.NodesAddressSet(f)
 		rows = append(rows,
 			m.Row(names.FamilyRole(names.RoleAddresses, f), &nbdb.AddressSet{Name: nodes,
