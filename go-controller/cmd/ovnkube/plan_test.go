@@ -103,7 +103,7 @@ func TestPlanFromAndToNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = plan(t, full, "-f", none)
-	if got.exit != 2 || !strings.HasSuffix(got.stdout, "\nPlan: 0 to add, 0 to change, 10 to remove.\n") {
+	if got.exit != 2 || !strings.HasSuffix(got.stdout, "\nPlan: 0 to add, 0 to change, 8 to remove.\n") {
 		t.Errorf("plan of an empty cluster:\n%s", got)
 	}
 }

@@ -73,7 +73,8 @@ func NamedPortRole(protocol, port string, number uint16, f Family) string {
 	return FamilyRole(RoleNamedPort+"-"+strings.ToLower(protocol)+"-"+port+"="+strconv.Itoa(int(number)), f)
 }
 
-// MulticastRouters is the port group of the switch ports that lead to the cluster router.
+// MulticastRouters is the port group of the switch ports that lead to the cluster router. It lists the ACLs that hold
+// on all nodes' switches. Those of multicast were the first: hence its name, which databases keep.
 const MulticastRouters = "mcast_routers"
 
 // MulticastGroup is the port group of the pods of a namespace that may use multicast.

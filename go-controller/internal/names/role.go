@@ -30,8 +30,8 @@ const (
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out; NetworkPolicy: as RoleIngress
 	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP
-	RoleUnserved     = "unserved"      // Node: what is for a ClusterIP and got no backend
-	RoleSpoofGuard   = "spoof-guard"   // Node, Cluster: the ACL that drops what only the network may send
+	RoleUnserved     = "unserved"      // Cluster: the ACL that drops what is for a ClusterIP and got no backend
+	RoleSpoofGuard   = "spoof-guard"   // Cluster, Node: the ACL that drops what only the network may send
 	RoleHairpin      = "hairpin"       // Node: what its own kernel gets back is not tracked twice
 	RolePort         = "port"          // Pod: its logical switch port
 	RoleIngressLimit = "ingress-limit" // Pod: the limit of what it receives
@@ -46,10 +46,9 @@ const (
 	RoleGroupOut     = "group-out"     // Isolation: the port group of its pods that policies with Egress select
 	RoleDenyIn       = "deny-in"       // Isolation: the ACL that denies what no rule allows; NetworkPolicy: which logs it
 	RoleDenyOut      = "deny-out"      // Isolation, NetworkPolicy: the same for connections of the pods
-	RoleOwnIn        = "own-in"        // Isolation, with the family: the ACL that lets the node itself in
-	RoleOwnOut       = "own-out"       // Isolation, with the family: the ACL that lets pods reach their node
-	RoleProbeOut     = "probe-out"     // Isolation, with the family: the ACL that lets pods answer OVN's health checks
-	RoleItself       = "itself"        // Isolation, with the family: the ACL that lets a pod reach itself by a service
+	RoleOwnIn        = "own-in"        // Isolation: the ACL that lets the node in, and a pod itself through a service
+	RoleOwnOut       = "own-out"       // Isolation: the ACL that lets pods reach their node, and answer health checks
+	RoleItself       = "itself"        // policies of both kinds, after RoleIngress...: the ACL for a pod that reaches itself
 	RoleIngress      = "ingress"       // policies of both kinds, with the rule and what the ACL is for
 	RoleNew          = "new"           // policies of both kinds, after RoleIngress...: the ACL that logs new connections
 	RoleUnblock      = "unblock"       // Isolation, with the tier: leaves denied connections to later tiers

@@ -155,14 +155,8 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 				return "isolated, and no rule allows this"
 			}
 			return "isolated by " + list(isolating(c.selecting(e.pod), d)) + ", and no rule allows this"
-		case names.RoleOwnIn:
-			return "its own node may always connect to it"
-		case names.RoleOwnOut:
-			return "it may always connect to its own node"
-		case names.RoleItself:
-			return itself
-		case names.RoleProbeOut, names.RoleAnswer:
-			return "it may always answer OVN's health checks"
+		case names.RoleOwnIn, names.RoleOwnOut, names.RoleAnswer:
+			return alwaysAllowed(role, e, other)
 		case names.RoleUnblock + "-0", names.RoleUnblock + "-1":
 			return "a connection that is not allowed any more: the next tier decides"
 		}
@@ -170,7 +164,7 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 		if role == names.RoleDeny {
 			return c.tenantsApart(e, other)
 		}
-	case names.KindNode:
+	case names.KindNode, names.KindCluster:
 		switch role {
 		case names.RoleUnserved:
 			return "a ClusterIP at which no Service has a backend"
@@ -181,6 +175,19 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 		}
 	}
 	return fmt.Sprintf("ACL %s of %s", key.Role, key.Owner)
+}
+
+// alwaysAllowed says why an ACL allows what no policy denies: it has this role.
+func alwaysAllowed(role string, e, other End) string {
+	switch {
+	case role == names.RoleOwnIn && e.pod != nil && e.pod == other.pod:
+		return itself
+	case role == names.RoleOwnIn:
+		return "its own node may always connect to it"
+	case role == names.RoleOwnOut && other.node != "":
+		return "it may always connect to its own node"
+	}
+	return "it may always answer OVN's health checks"
 }
 
 // selecting lists the policies that select a pod, sorted.

@@ -19,7 +19,7 @@ const (
 
 	maxPodRows        = 12   // the pod's port, its switch, its groups and the sets that list it
 	maxPolicyRows     = 8    // a policy's ACLs, and its selectors' groups and sets
-	maxPolicyJoinRows = 23   // that change when a node joins: 12 of them are about its isolated pods
+	maxPolicyJoinRows = 15   // that change when a node joins: 6 of them are about its isolated pods
 	maxPolicyBytes    = 1000 // that a client reads at its start, for each pod
 	maxPodBytes       = 4096 // that are sent for a pod
 )

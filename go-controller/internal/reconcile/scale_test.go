@@ -26,7 +26,7 @@ const (
 	// fillDeadline bounds writing everything, which takes some seconds.
 	fillDeadline = 3 * time.Minute
 
-	maxJoinRows     = 12   // that change when a node joins
+	maxJoinRows     = 10   // that change when a node joins
 	maxEndpointOps  = 2    // for one endpoint
 	maxEndpointWire = 1024 // bytes that are sent for it
 	maxServiceRows  = 4    // that change with a service, whose answer is the same everywhere
@@ -319,7 +319,7 @@ func (s *scale) checkContents(t *testing.T) {
 	want := map[string]int{
 		nbdb.LoadBalancerTable: s.services, nbdb.LoadBalancerGroupTable: 1 + zones, nbdb.LogicalSwitchTable: 1 + s.nodes,
 		nbdb.LogicalSwitchPortTable: 1 + 2*s.nodes, nbdb.LogicalRouterPortTable: 1 + s.nodes, nbdb.LogicalRouterTable: 1,
-		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.ACLTable: 4 + 3*s.nodes, nbdb.PortGroupTable: 1,
+		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.ACLTable: 6 + s.nodes, nbdb.PortGroupTable: 1,
 		nbdb.AddressSetTable:          2,
 		nbdb.LogicalRouterPolicyTable: 3,
 	}

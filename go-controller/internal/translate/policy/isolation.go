@@ -89,32 +89,37 @@ func (r isolationRows) isolating(s *cluster.State) ([]nb.Row, error) {
 		r.acl(names.RoleDenyIn, ingress(), names.RoleGroupIn, nbdb.ACLActionDrop, ingress().pods(in)+" && ip"),
 		r.acl(names.RoleDenyOut, egress(), names.RoleGroupOut, nbdb.ACLActionDrop, egress().pods(out)+" && ip"),
 	}
+	var fromAllowed, toAllowed []string
 	for _, p := range s.NodeSubnets[n.Name] {
 		management, ok := ipnet.Nth(p, subnet.ManagementHost)
 		if !ok {
 			return nil, fmt.Errorf("subnet %s has no address for the management port: too small", p)
 		}
 		f := names.FamilyOf(p.Addr().Is4())
-		rows = append(rows,
-			r.acl(names.FamilyRole(names.RoleOwnIn, f), ingress(), names.RoleGroupIn, nbdb.ACLActionAllowRelated,
-				ingress().pods(in)+" && "+fromNode(management)),
-			r.acl(names.FamilyRole(names.RoleItself, f), ingress(), names.RoleGroupIn, nbdb.ACLActionAllowRelated,
-				ingress().pods(in)+" && "+ingress().peers(f, hairpinSource(f))),
-			r.acl(names.FamilyRole(names.RoleOwnOut, f), egress(), names.RoleGroupOut, nbdb.ACLActionAllowRelated,
-				egress().pods(out)+" && "+toNode(f, r.own(management))))
+		fromAllowed = append(fromAllowed, fromNode(management), ingress().peers(f, hairpinSource(f)))
+		toAllowed = append(toAllowed, toNode(f, r.own(management)))
 		if _, held := index.HealthChecksOf(s).SourceHolder(p); held {
 			continue
 		}
 		if checks, ok := cluster.HealthSource(p); ok {
 			match := egress().peers(f, checks.String())
-			rows = append(rows, r.acl(names.FamilyRole(names.RoleProbeOut, f), egress(), names.RoleGroupOut,
-				nbdb.ACLActionAllowRelated, egress().pods(out)+" && "+match))
+			toAllowed = append(toAllowed, match)
 			if r.tier > 0 {
 				rows = append(rows, r.answer(f, match))
 			}
 		}
 	}
-	return rows, nil
+	return append(rows,
+		r.acl(names.RoleOwnIn, ingress(), names.RoleGroupIn, nbdb.ACLActionAllowRelated, ingress().pods(in)+either(fromAllowed)),
+		r.acl(names.RoleOwnOut, egress(), names.RoleGroupOut, nbdb.ACLActionAllowRelated, egress().pods(out)+either(toAllowed)),
+	), nil
+}
+
+// either adds to a match that one of several terms holds. The terms of both address families are in one ACL, so that a
+// node that joins costs few rows. Each term has an address of its own, so they stay apart in ovn-controller.
+func either(terms []string) string {
+	slices.Sort(terms)
+	return " && ((" + strings.Join(terms, ") || (") + "))"
 }
 
 // isolationRows makes the rows of one node.

@@ -73,7 +73,7 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		rows = append(rows, m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ClusterLBGroup}))
 	}
 	if n.Hosts {
-		rows = append(rows, multicastRows(m)...)
+		rows = append(rows, allNodes(m, s)...)
 		rows = append(rows, logMeter(m, s)...)
 	}
 	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil

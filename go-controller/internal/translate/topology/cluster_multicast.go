@@ -12,16 +12,13 @@ import (
 )
 
 // multicastRows drop the multicast of all pods, but for what namespaces allow theirs. Without them a switch hands each
-// multicast packet to all pods of the node, in whatever namespace. The rows are in a group that has a port of every
-// node's switch, so that there is one of them for all nodes.
+// multicast packet to all pods of the node, in whatever namespace.
 func multicastRows(m translate.Maker) []nb.Row {
 	acl := func(role string, way nbdb.ACLDirection, priority int, match, action string) nb.Row {
-		return m.Row(role, &nbdb.ACL{Direction: way, Priority: priority, Match: match, Action: action},
-			m.In(nbdb.PortGroupTable, names.RoleMcastRouters, "acls"))
+		return m.Row(role, &nbdb.ACL{Direction: way, Priority: priority, Match: match, Action: action}, onAllNodes(m))
 	}
 	from, to := nbdb.ACLDirectionFromLport, nbdb.ACLDirectionToLport
 	return []nb.Row{
-		m.Row(names.RoleMcastRouters, &nbdb.PortGroup{Name: names.MulticastRouters}),
 		acl(names.RoleMcastRouteIn, from, names.ACLMulticastRouter,
 			"inport == @"+names.MulticastRouters+" && "+translate.Multicast, nbdb.ACLActionAllow),
 		acl(names.RoleMcastRoute, to, names.ACLMulticastRouter,
@@ -29,16 +26,6 @@ func multicastRows(m translate.Maker) []nb.Row {
 		acl(names.RoleMcastDenyOut, from, names.ACLMulticastDeny, translate.Multicast, nbdb.ACLActionDrop),
 		acl(names.RoleMcastDenyIn, to, names.ACLMulticastDeny, translate.Multicast, nbdb.ACLActionDrop),
 	}
-}
-
-// routerSlots lists the port to the router in the switch, and among the ports that multicast passes.
-func (r nodeRows) routerSlots() []nb.Slot {
-	out := []nb.Slot{r.inSwitch("ports")}
-	if r.network.Hosts {
-		group := names.ClusterRow(nbdb.PortGroupTable, names.RoleMcastRouters)
-		out = append(out, nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable, UUID: group}, Column: "ports"})
-	}
-	return out
 }
 
 // queryInterval is how often a switch asks its pods what they listen to, in seconds: a pod that listened before its

@@ -102,12 +102,9 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		r.nodeSwitch(sw, subnets, router),
 		r.Row(names.RoleRouterToNode, port, inRouter(network, "ports")),
 		r.Row(names.RoleNodeToRouter, peer, r.routerSlots()...),
-		spoofGuard(r.Maker, r.inSwitch("acls")),
-	}
-	if network.Services {
-		out.Rows = append(out.Rows, r.noBackend()...)
 	}
 	if !network.Hosts {
+		out.Rows = append(out.Rows, spoofGuard(r.Maker, r.inSwitch("acls")))
 		return out, nil
 	}
 	management, err := nths(subnets, subnet.ManagementHost)
@@ -150,6 +147,16 @@ type nodeRows struct {
 
 func (r nodeRows) inSwitch(column string) nb.Slot {
 	return r.In(nbdb.LogicalSwitchTable, names.RoleSwitch, column)
+}
+
+// routerSlots lists the port to the router in the switch, and in the group whose ACLs hold on all nodes' switches.
+func (r nodeRows) routerSlots() []nb.Slot {
+	out := []nb.Slot{r.inSwitch("ports")}
+	if r.network.Hosts {
+		group := names.ClusterRow(nbdb.PortGroupTable, names.RoleMcastRouters)
+		out = append(out, nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable, UUID: group}, Column: "ports"})
+	}
+	return out
 }
 
 func (r nodeRows) nodeSwitch(name string, subnets, router []netip.Prefix) nb.Row {

@@ -17,8 +17,8 @@ const spoofMatch = "icmp6.type == 137 || (ip4 && udp.src == 67 && udp.dst == 68)
 	"(ip6 && udp.src == 547 && udp.dst == 546) || ip4.src == {0.0.0.0, " + names.HairpinSNAT4 + "} || " +
 	"ip6.src == " + names.HairpinSNAT6
 
-// spoofGuard drops what port security does not. There is one for all ports of a switch. It is stateless: a switch does
-// not begin to track connections because of it.
+// spoofGuard drops what port security does not, for all ports of a switch. It is stateless: a switch does not begin to
+// track connections because of it.
 func spoofGuard(m translate.Maker, in nb.Slot) nb.Row {
 	return m.Row(names.RoleSpoofGuard, &nbdb.ACL{
 		Priority: names.ACLSpoofGuard, Direction: nbdb.ACLDirectionFromLport, Match: spoofMatch, Action: nbdb.ACLActionDrop,
