@@ -131,6 +131,8 @@ func topologyFlags() []cli.Flag {
 			"NAME:0-4094 for all (default: none)"),
 		boolFlag("multitenant", "keep pods of different tenants apart: each namespace is one, unless annotations say "+
 			"something else"),
+		boolFlag("acl-ct-translation", "with the userspace datapath, let rules of policies that name ports match fragments: "+
+			"sets this option of NB_Global (OVN 25.03.3 or later); NICs may offload less, and multicast costs more"),
 		limitFlag("acl-log-rate", config.DefaultCluster().ACLLogRate, "`N` lines a second at most that an ACL logs on a "+
 			"node; 0: no limit"),
 	}
@@ -175,6 +177,7 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 	d.PhysicalNetworks = readList(&r, "physical-networks", config.ParsePhysicalNetworks)
 	d.Multitenant = c.Bool("multitenant")
 	d.ACLLogRate = c.Int("acl-log-rate")
+	d.ACLConntrack = c.Bool("acl-ct-translation")
 	if name := c.String("router-name"); name != "" {
 		d.RouterName, d.RouterNamed = name, c.IsSet("router-name")
 	}

@@ -50,6 +50,7 @@ func allSettings() []setting {
 		{"physical-networks", "default", "physical-networks", ""},
 		{"multitenant", "default", "multitenant", ""},
 		{"acl-log-rate", "logging", "acl-rate", ""},
+		{"acl-ct-translation", "default", "acl-ct-translation", ""},
 		{"mtu", "default", "mtu", ""},
 		{"encap-ip", "default", "encap-ip", ""},
 		{"encap-type", "default", "encap-type", ""},

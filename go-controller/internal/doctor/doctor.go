@@ -106,6 +106,7 @@ func checks() []check {
 		{"duplicate-chassis", southbound, checkDuplicates},
 		{"tunnels", southbound, checkTunnels},
 		{"path-mtu", southbound, checkPaths},
+		{"fragments", southbound, checkFragments},
 		{"subnets", "", checkSubnets},
 		{"management-port", openVSwitch, checkManagementPort},
 		{"management-interface", "", checkManagementInterface},

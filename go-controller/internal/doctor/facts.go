@@ -43,6 +43,7 @@ type facts struct {
 	sbKeys   *tls.Config
 	chassis  []ovs.Row
 	encaps   []ovs.Row
+	global   map[string]string // options of the SB_Global row; most are NB_Global's
 	sbErr    error
 
 	answer  client.Answer
@@ -157,9 +158,13 @@ func (h *facts) readSouthbound(ctx context.Context) error {
 	for _, remote := range config.ParseRemotes(remotes) {
 		rows, err := h.t.Ask(ctx, remote, h.sbKeys, ovs.SouthboundDatabase,
 			ovs.Select{Table: "Chassis", Columns: []string{"name", "hostname"}},
-			ovs.Select{Table: "Encap", Columns: []string{"chassis_name", "ip", "type"}})
+			ovs.Select{Table: "Encap", Columns: []string{"chassis_name", "ip", "type"}},
+			ovs.Select{Table: "SB_Global", Columns: []string{"options"}})
 		if err == nil {
 			h.sbRemote, h.chassis, h.encaps = remote, rows[0], rows[1]
+			if len(rows[2]) > 0 {
+				h.global = rows[2][0].Map("options")
+			}
 			return nil
 		}
 		errs = append(errs, err)

@@ -24,6 +24,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/liveness"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nbrecord"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/reconcile"
@@ -203,7 +204,7 @@ func (m *master) lead(ctx context.Context) error {
 		Database: db, Source: m.source, Writer: writer,
 		Recorder: nbrecord.Records{Router: m.config.Cluster.RouterName},
 		Monitor:  monitor, Leader: m.leader, Adopt: m.config.Adopt,
-		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify,
+		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify, Options: globalOptions(m.config.Cluster),
 	})
 	m.source.Existed = func(ctx context.Context, k cluster.Kind) bool { return hasOwners(ctx, db.Session, k) }
 	m.mu.Lock()
@@ -246,4 +247,12 @@ func notConnected(why error) error {
 		return errors.New("the Northbound database is not connected yet")
 	}
 	return fmt.Errorf("the Northbound database is not connected: %w", why)
+}
+
+// globalOptions is what the configuration wants of NB_Global's options.
+func globalOptions(c config.Cluster) map[string]string {
+	if !c.ACLConntrack {
+		return nil
+	}
+	return map[string]string{names.ACLConntrackOption: "true"}
 }

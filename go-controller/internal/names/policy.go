@@ -73,6 +73,11 @@ func NamedPortRole(protocol, port string, number uint16, f Family) string {
 	return FamilyRole(RoleNamedPort+"-"+strings.ToLower(protocol)+"-"+port+"="+strconv.Itoa(int(number)), f)
 }
 
+// ACLConntrackOption is the key in NB_Global options that has ACLs match ports as connection tracking has them, so that
+// they also match fragments over the userspace datapath (ovn-nb(5), OVN 25.03.3 and later). ovn-northd copies it to
+// SB_Global.
+const ACLConntrackOption = "acl_ct_translation"
+
 // MulticastRouters is the port group of the switch ports that lead to the cluster router. It lists the ACLs that hold
 // on all nodes' switches. Those of multicast were the first: hence its name, which databases keep.
 const MulticastRouters = "mcast_routers"

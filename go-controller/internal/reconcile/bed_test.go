@@ -182,7 +182,7 @@ func newBed(t testing.TB, remote string, f *feed) *bed {
 	return newBedWith(t, remote, f, Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
 }
 
-// newBedWith is a bed with the given Verify, Log, Leader and Monitor.
+// newBedWith is a bed with the given Verify, Log, Leader, Monitor and Options.
 func newBedWith(t testing.TB, remote string, f *feed, with Config) *bed {
 	t.Helper()
 	return newBedOf(t, remote, f, bedConfig(), with)
@@ -202,7 +202,7 @@ func newBedOf(t testing.TB, remote string, f *feed, c config.Cluster, with Confi
 	}
 	loop := New(Config{Core: core.New(c, schema, all.Translators(schema)), Database: db, Source: f, Writer: f,
 		Recorder: nbrecord.Records{Router: c.RouterName}, Monitor: with.Monitor, Metrics: m, Log: with.Log,
-		Verify: with.Verify, Leader: with.Leader, Adopt: with.Adopt})
+		Verify: with.Verify, Leader: with.Leader, Adopt: with.Adopt, Options: with.Options})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Add(2)

@@ -2,13 +2,14 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 )
 
-// markFilled tells those who wait for a new database that it has everything, once for each session: before the full
-// pass ends, and again later if that fails. It is called when there is nothing to write, and tells whether it does so.
+// markFilled tells those who wait for a new database that it has everything, and sets the options of NB_Global. It does so
+// once for each session: before the full pass ends, and again later if that fails. It is called when there is nothing to write, and tells whether it does so.
 func (l *Loop) markFilled(ctx context.Context) bool {
 	if l.marked == l.session || time.Now().Before(l.markAt) || l.passedAt.IsZero() && l.compared.Load() != l.session {
 		return false
@@ -20,7 +21,11 @@ func (l *Loop) markFilled(ctx context.Context) bool {
 	l.inFlight = true
 	go func() {
 		// A transaction in flight is completed even when the program ends.
-		err := session.MarkFilled(context.WithoutCancel(ctx))
+		ctx := context.WithoutCancel(ctx)
+		err := session.MarkFilled(ctx)
+		for key, value := range l.Options {
+			err = errors.Join(err, session.SetGlobalOption(ctx, key, value))
+		}
 		l.results <- result{session: session, marks: true, batch: &core.Batch{}, err: err, took: time.Since(started)}
 	}()
 	return true
@@ -41,7 +46,7 @@ func (l *Loop) filled(r result) {
 		return
 	}
 	l.markAt = time.Now().Add(markAgain)
-	l.Log.Warn("the database is not marked as filled", "error", r.err, "retry", markAgain)
+	l.Log.Warn("NB_Global is not as it should be", "error", r.err, "retry", markAgain)
 }
 
 // The pause after an attempt to mark the database that failed, and how long to wait for owners that have failed.

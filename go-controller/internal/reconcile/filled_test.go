@@ -1,10 +1,29 @@
 package reconcile
 
 import (
+	"log/slog"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+// Options of NB_Global are set beside those of others.
+func TestGlobalOptions(t *testing.T) {
+	for before, want := range map[string]string{
+		"options:other=1":              `{acl_ct_translation="true", other="1"}`,
+		"options:acl_ct_translation=x": `{acl_ct_translation="true"}`,
+	} {
+		remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+		testkit.Run(t, "ovn-nbctl", "--db="+remote, "init", "--", "set", "NB_Global", ".", before)
+		b := newBedWith(t, remote, newFeed(someCluster()...), Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+			Options: map[string]string{names.ACLConntrackOption: "true"}})
+		b.inSync()
+		if have := b.nbctl("get", "NB_Global", ".", "options"); have != want {
+			t.Errorf("%s: options are %s when the loop is in sync, want %s", before, have, want)
+		}
+	}
+}
 
 // A database that was empty is marked once it has everything. A number that is there already stays.
 func TestMarkFilled(t *testing.T) {

@@ -75,7 +75,8 @@ type Config struct {
 	Adopt    bool   // take over the database of another cluster
 	Metrics  *metrics.Master
 	Log      *slog.Logger
-	Verify   bool // compare with a full translation whenever there is nothing else to do
+	Verify   bool              // compare with a full translation whenever there is nothing else to do
+	Options  map[string]string // of NB_Global: set once the database has everything, in each session
 }
 
 // Loop is the reconciler. Its fields belong to the goroutine of Run.

@@ -22,7 +22,9 @@ func allNodes(m translate.Maker, s *cluster.State) []nb.Row {
 }
 
 // onAllNodes is where ACLs are listed that hold on all nodes' switches.
-func onAllNodes(m translate.Maker) nb.Slot { return m.In(nbdb.PortGroupTable, names.RoleMcastRouters, "acls") }
+func onAllNodes(m translate.Maker) nb.Slot {
+	return m.In(nbdb.PortGroupTable, names.RoleMcastRouters, "acls")
+}
 
 // noBackend drops packets to a ClusterIP that got no backend, already at the node's switch. The cluster router would
 // drop them, too (policies). But by then connection tracking has an entry with the ClusterIP as the destination: a UDP

@@ -1,0 +1,111 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+)
+
+// The datagrams of TestFragments. A large one leaves its pod in three packets.
+const (
+	smallDatagram = 100
+	largeDatagram = 4000
+	fragmented    = 20 // of each size, to each address and port
+)
+
+// A datagram that is larger than the MTU arrives where a rule allows its port, if OVN finds ports in connection tracking
+// (--acl-ct-translation), and not at another port. An OVN that cannot loses it, as docs/features/policy.md says.
+func TestFragments(t *testing.T) {
+	b := up(t, "fragments", "--acl-ct-translation")
+	udp, port := corev1.ProtocolUDP, intstr.FromInt32(lowPort)
+	b.makePolicy(t, shop, "one-port", networkingv1.NetworkPolicySpec{PodSelector: selects("app", "server"),
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{
+			Ports: []networkingv1.NetworkPolicyPort{{Protocol: &udp, Port: &port}}}}})
+	server := serverPod(shop, "server", home, map[string]string{"app": "server"})
+	server.Spec.Containers = server.Spec.Containers[1:] // lowPort is for the test's own socket
+	server.Spec.Containers[0].Args = []string{"1"}
+	b.makePod(t, server)
+	b.makePod(t, serverPod(shop, "client", away, nil))
+	for _, p := range []string{"server", "client"} {
+		b.awaitPod(t, shop, p)
+	}
+	to, from := b.inside(t, shop, "server", home), b.inside(t, shop, "client", away)
+	large := 0
+	if version, err := b.NBCtl(t.Context(), "get", "NB_Global", ".", "options:northd_internal_version"); err != nil {
+		t.Fatal(err)
+	} else if strings.Trim(version, "\"\n") >= "25.03.3" {
+		large = fragmented
+	}
+	for _, ip := range b.pods[shop+"/server"] {
+		// The first packets between two nodes may be lost, so this may take a second attempt.
+		machines.Eventually(t, "datagrams arrive at the port of the rule", func(context.Context) string {
+			have := arrived(t, from, to, netip.AddrPortFrom(ip, lowPort), fragmented+large)
+			if have[smallDatagram] == fragmented && have[largeDatagram] == large {
+				return ""
+			}
+			return fmt.Sprintf("%s: %v by size, want %d small and %d large ones", ip, have, fragmented, large)
+		})
+		if have := arrived(t, from, to, netip.AddrPortFrom(ip, highPort), 0); len(have) > 0 {
+			t.Errorf("%s: at another port %v by size arrived, want none", ip, have)
+		}
+	}
+}
+
+// arrived sends datagrams of both sizes, and counts those that arrive. It waits for as many as are wanted, and then for
+// as long again, but at least a second, for more.
+func arrived(t *testing.T, from, to machines.Namespace, at netip.AddrPort, want int) map[int]int {
+	t.Helper()
+	var server, client net.PacketConn
+	must(t, to.Within(func() (err error) {
+		server, err = net.ListenPacket("udp", netip.AddrPortFrom(at.Addr(), at.Port()).String())
+		return err
+	}))
+	defer server.Close()
+	must(t, from.Within(func() (err error) {
+		client, err = net.ListenPacket("udp", ":0")
+		return err
+	}))
+	defer client.Close()
+	must(t, sendBoth(client, net.UDPAddrFromAddrPort(at)))
+	have, buf, total := map[int]int{}, make([]byte, 65536), 0
+	end := time.Now().Add(5 * time.Second)
+	for {
+		if total >= want {
+			end = time.Now().Add(time.Second)
+			want = largeDatagram // more than can arrive: from here on all is waited for once
+		}
+		must(t, server.SetReadDeadline(end))
+		n, _, err := server.ReadFrom(buf)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return have
+		}
+		must(t, err)
+		have[n]++
+		total++
+	}
+}
+
+// sendBoth sends datagrams of both sizes in turn.
+func sendBoth(c net.PacketConn, to net.Addr) error {
+	for range fragmented {
+		for _, size := range []int{smallDatagram, largeDatagram} {
+			if _, err := c.WriteTo(make([]byte, size), to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
