@@ -10,12 +10,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// SetGlobalOption sets one of NB_Global's options to a value. It changes nothing where the option has this value. Options
-// of other names are left alone. It is an error if there is no row of NB_Global yet: ovn-northd makes it.
+// SetGlobalOption sets one of NB_Global's options to a value. It changes nothing where the option has this value.
+// Options of other names are left alone. It is an error if there is no row of NB_Global yet: ovn-northd makes it.
 func (s *Session) SetGlobalOption(ctx context.Context, key, value string) error {
 	want := ovsdb.OvsMap{GoMap: map[any]any{key: value}}
 	op := ovsdb.Operation{Op: ovsdb.OperationMutate, Table: nbdb.NBGlobalTable,
-		Where: []ovsdb.Condition{{Column: "nb_cfg", Function: ovsdb.ConditionGreaterThanOrEqual, Value: 0}}, // any row
+		Where: []ovsdb.Condition{{Column: "nb_cfg", Function: ovsdb.ConditionGreaterThanOrEqual, Value: 0}}, // any
 		Mutations: []ovsdb.Mutation{
 			{Column: "options", Mutator: ovsdb.MutateOperationDelete, Value: ovsdb.OvsSet{GoSet: []any{key}}},
 			{Column: "options", Mutator: ovsdb.MutateOperationInsert, Value: want},

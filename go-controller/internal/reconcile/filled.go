@@ -8,8 +8,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 )
 
-// markFilled tells those who wait for a new database that it has everything, and sets the options of NB_Global. It does so
-// once for each session: before the full pass ends, and again later if that fails. It is called when there is nothing to write, and tells whether it does so.
+// markFilled tells those who wait for a new database that it has everything, and sets the options of NB_Global. It
+// does so once for each session: before the full pass ends, and again later if that fails. It is called when there is
+// nothing to write, and tells whether it does so.
 func (l *Loop) markFilled(ctx context.Context) bool {
 	if l.marked == l.session || time.Now().Before(l.markAt) || l.passedAt.IsZero() && l.compared.Load() != l.session {
 		return false

@@ -16,7 +16,7 @@ func TestGlobalOptions(t *testing.T) {
 	} {
 		remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 		testkit.Run(t, "ovn-nbctl", "--db="+remote, "init", "--", "set", "NB_Global", ".", before)
-		b := newBedWith(t, remote, newFeed(someCluster()...), Config{Verify: true, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		b := newBedWith(t, remote, newFeed(someCluster()...), Config{Verify: true, Log: slog.New(slog.DiscardHandler),
 			Options: map[string]string{names.ACLConntrackOption: "true"}})
 		b.inSync()
 		if have := b.nbctl("get", "NB_Global", ".", "options"); have != want {

@@ -25,8 +25,9 @@ const (
 	fragmented    = 20 // of each size, to each address and port
 )
 
-// A datagram that is larger than the MTU arrives where a rule allows its port, if OVN finds ports in connection tracking
-// (--acl-ct-translation), and not at another port. An OVN that cannot loses it, as docs/features/policy.md says.
+// A datagram that is larger than the MTU arrives where a rule allows its port, if OVN finds ports in connection
+// tracking (--acl-ct-translation), and not at another port. An OVN that cannot loses it, as docs/features/policy.md
+// says.
 func TestFragments(t *testing.T) {
 	b := up(t, "fragments", "--acl-ct-translation")
 	udp, port := corev1.ProtocolUDP, intstr.FromInt32(lowPort)

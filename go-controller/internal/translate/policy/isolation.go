@@ -109,10 +109,10 @@ func (r isolationRows) isolating(s *cluster.State) ([]nb.Row, error) {
 			}
 		}
 	}
+	const allow = nbdb.ACLActionAllowRelated
 	return append(rows,
-		r.acl(names.RoleOwnIn, ingress(), names.RoleGroupIn, nbdb.ACLActionAllowRelated, ingress().pods(in)+either(fromAllowed)),
-		r.acl(names.RoleOwnOut, egress(), names.RoleGroupOut, nbdb.ACLActionAllowRelated, egress().pods(out)+either(toAllowed)),
-	), nil
+		r.acl(names.RoleOwnIn, ingress(), names.RoleGroupIn, allow, ingress().pods(in)+either(fromAllowed)),
+		r.acl(names.RoleOwnOut, egress(), names.RoleGroupOut, allow, egress().pods(out)+either(toAllowed))), nil
 }
 
 // either adds to a match that one of several terms holds. The terms of both address families are in one ACL, so that a
