@@ -109,7 +109,7 @@ func (r isolationRows) isolating(s *cluster.State) ([]nb.Row, error) {
 			}
 		}
 	}
-	const allow = nbdb.ACLActionAllowRelated
+	allow := nbdb.ACLActionAllowRelated
 	return append(rows,
 		r.acl(names.RoleOwnIn, ingress(), names.RoleGroupIn, allow, ingress().pods(in)+either(fromAllowed)),
 		r.acl(names.RoleOwnOut, egress(), names.RoleGroupOut, allow, egress().pods(out)+either(toAllowed))), nil
