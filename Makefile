@@ -107,6 +107,12 @@ race: ## the product's tests with Go's race detector; RACE=./go-controller/inter
 	@test/modules.sh .
 	CGO_ENABLED=1 GOPROXY=off $(GO) test -race -vet=off -timeout 60m $(or $(RACE),./go-controller/...)
 
+# CI has no way to the database of vulnerabilities, so this is not part of `make test`.
+.PHONY: vulncheck
+vulncheck: ## known vulnerabilities in what the product calls; VULNDB=file:///DIRECTORY for a copy of their database
+	@test/need.sh go
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $(if $(VULNDB),-db $(VULNDB)) ./go-controller/...
+
 .PHONY: fuzz
 fuzz: ## random input for every parser and for names; FUZZTIME=1m each
 	@test/fuzz.sh
