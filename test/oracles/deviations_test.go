@@ -65,8 +65,8 @@ func deviations() []deviates {
 			"The API is open here: blocks are for addresses outside, and named ports belong to pods. The libraries look up " +
 				"the pod of the address. docs/features/policy.md says that this matches nothing."},
 		{otherDirection, []string{kubeNetworkPolicies}, "NetworkPolicies are divided by direction",
-			`A pod's isolation for ingress and for egress is "declared independently". So a policy for egress leaves ingress ` +
-				"to tier Baseline. This library does not ask Baseline then."},
+			`Tier Baseline is for "Pods not selected by a v1.NetworkPolicy". NetworkPolicies' isolation for ingress and for ` +
+				`egress is "declared independently". So Northbound reads this for each direction, the library for both.`},
 		{sidecar, []string{kubeNetworkPolicies}, "sidecars are written as containers",
 			"An init container with restartPolicy Always runs beside the others. This library reads spec.containers only."},
 		{managementPort, []string{kubeNetworkPolicies}, "status.addresses of nodes has the management ports, too",
