@@ -34,7 +34,7 @@ demo: ## a three-node cluster on this machine, shown at work; DEMO=keep leaves i
 	@test/demo.sh
 
 .PHONY: test
-test: ## all tests of both modules, with real servers and real packets; as root
+test: ## all tests of all modules, with real servers and real packets; as root
 	@test/run.sh
 
 .PHONY: unit
@@ -43,6 +43,12 @@ unit: ## the tests of the product's module alone; as root
 	@test/deps.sh
 	@test/modules.sh .
 	GOPROXY=off $(GO) test ./...
+
+.PHONY: oracles
+oracles: ## the rows of random policies, and what libraries of others say; ORACLES_SETS=100000 ORACLES_SEED=1 for new sets
+	@test/need.sh go
+	@test/modules.sh . test/oracles
+	GOPROXY=off $(GO) test -C test/oracles -count=1 -v -timeout 10h ./...
 
 .PHONY: image
 image: ## the container image as one file, without docker; PUSH=REGISTRY/REPOSITORY:TAG also pushes it; as root

@@ -2,7 +2,7 @@
 # Checks the rules of code. Exits non-zero if anything breaks one.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-test/need.sh go && test/modules.sh . test test/lint || exit 1
+test/need.sh go && test/modules.sh . test test/lint test/oracles || exit 1
 bin=$PWD/bin
 mkdir -p "$bin"
 . test/building.sh
@@ -25,6 +25,7 @@ check "lines, functions and files that are too long" bin/limits . test/lint/pend
 check "the linter's own tests" go test -C test/lint ./...
 check "rules, product" go vet -vettool="$bin/lint" ./...
 check "rules, linter" go vet -C test/lint -vettool="$bin/lint" ./...
+check "rules, libraries about policies" go vet -C test/oracles -vettool="$bin/lint" ./...
 [ -x "$bin/kubelet" ] ||
   echo "For the test module Kubernetes is compiled, as for the tests: about 7 minutes on two cores, once"
 check "rules, test module" go vet -C test -vettool="$bin/lint" ./...

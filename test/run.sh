@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All tests of both modules. Prints go test's own output and where the time
+# All tests of all modules. Prints go test's own output and where the time
 # went; exits non-zero if anything failed.
 #
 # Everything is downloaded and built before the first test. The tests see a module cache that holds only what modules.sh
@@ -16,7 +16,7 @@ downloads=$PWD/bin/_downloads   # the usual cache's zip files
 if [ "${1:-}" != inside ]; then
   test/need.sh go root apt || exit 1
   test/deps.sh race && test/need.sh cc || exit 1
-  test/modules.sh . test test/helm test/conformance/dns test/flannel test/flannel/plugin || exit 1
+  test/modules.sh . test test/oracles test/helm test/conformance/dns test/flannel test/flannel/plugin || exit 1
   rm -rf "$fresh" "$downloads"
   mkdir -p "$fresh" "$downloads" "$modules/cache/download" || exit 1
   trap 'rm -rf "$fresh"; rmdir "$downloads"' EXIT
@@ -44,11 +44,11 @@ prepare() {
 
 again() {
   mount --bind "$modules/cache/download" "$downloads" && mount --bind "$fresh" "$modules" &&
-    GOPROXY=file://$downloads,$(go env GOPROXY) test/modules.sh . test test/helm test/conformance/dns \
+    GOPROXY=file://$downloads,$(go env GOPROXY) test/modules.sh . test test/oracles test/helm test/conformance/dns \
       test/flannel test/flannel/plugin
 }
 
-compile() { go list -deps -test -export ./... >/dev/null && go list -C test -deps -test -export ./... >/dev/null; }
+compile() { for m in . test test/oracles; do go list -C "$m" -deps -test -export ./... >/dev/null || return; done; }
 
 # Packages whose goroutines share memory, and whose tests take seconds: all of them together about one minute.
 shared=(./go-controller/internal/{kube/...,liveness,resolve,master,newkind,daemon,scrape,metrics,ovsdb/replica})
@@ -71,6 +71,7 @@ clusters() { go list -C test ./... | grep -v "$slow" | xargs go test -C test -co
 
 timed "product: unit, golden, oracle, fuzz seeds, integration" go test -count=1 -timeout 20m ./...
 timed "product: data races" races
+timed "policies: what libraries of others say" go test -C test/oracles -count=1 -timeout 20m -v ./...
 timed "sandbox: scale, end to end" clusters
 echo "== not run: test/e2e/ha, which kills the leaders of a control plane on three machines for minutes; make chaos runs it"
 

@@ -32,7 +32,9 @@ func importRules() *depguard.LinterSettings {
 			Deny:  map[string]string{libovsdbClient: "the libovsdb client stops at ovsdb and ovs"},
 		},
 		"kubernetes": {
-			Files: []string{product, "!**/internal/kube/**/*.go", "!**/internal/master/*.go", noTest},
+			Files: []string{
+				product, "!**/internal/kube/**/*.go", "!**/internal/master/*.go", "!**/internal/testkit/policytest/*.go", noTest,
+			},
 			Deny: map[string]string{
 				"k8s.io/api": "k8s.io/api types stop at kube", "k8s.io/client-go": "client-go stops at kube",
 			},

@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -12,66 +11,39 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit/policytest"
 )
 
 // This file states what Kubernetes promises of network policies, in as few words as possible. It follows the Kubernetes
 // API documentation (k8s.io/api, networking/v1 NetworkPolicySpec; the page "Network Policies"), not the translator.
 // Where Kubernetes leaves something open, a comment says what Northbound promises.
 
-// kube is a cluster as its API server has it.
-type kube struct {
-	families        []bool // of pods: true for IPv4
-	nodes           []*corev1.Node
-	namespaces      []*corev1.Namespace
-	pods            []*corev1.Pod
-	policies        []*networkingv1.NetworkPolicy
-	clusterPolicies []*v1alpha2.ClusterNetworkPolicy
-	multitenant     bool // namespaces are tenants
-}
+// kube is a cluster of which Kubernetes promises something.
+type kube struct{ *policytest.Cluster }
 
-// end is one end of a connection.
-type end struct {
-	name string
-	addr netip.Addr
-	pod  *corev1.Pod // nil for a node's host, with its pods of the host network, and for what is outside the cluster
-	node string      // where the pod runs, or whose host it is; "" outside
-	// server is true for an address of a node's host that the host does not connect to pods from.
-	server bool
-}
+type (
+	end        = policytest.End
+	connection = policytest.Connection
+)
 
-// connection is what somebody may be allowed to open.
-type connection struct {
-	from, to end
-	protocol corev1.Protocol // or icmp
-	port     int32           // of the destination
-}
-
-// icmp stands for protocols without ports.
-const icmp = corev1.Protocol("ICMP")
-
-// String is "x/web -> y/db TCP 80 (10.128.0.3 -> 10.128.2.4)".
-func (c connection) String() string {
-	return fmt.Sprintf("%s -> %s %s %d (%s -> %s)", c.from.name, c.to.name, c.protocol, c.port, c.from.addr, c.to.addr)
-}
+const icmp = policytest.ICMP
 
 // allowed tells whether the connection may be opened: "both the egress policy on the source pod and the ingress policy
 // on the destination pod need to allow the connection".
 func (k *kube) allowed(c connection) bool {
-	if c.itself() { // as the pod's address is not its own then, only ingress can tell
-		return k.lets(c.to, networkingv1.PolicyTypeIngress, c.from, c)
+	if c.Itself() { // as the pod's address is not its own then, only ingress can tell
+		return k.lets(c.To, networkingv1.PolicyTypeIngress, c.From, c)
 	}
-	return k.lets(c.from, networkingv1.PolicyTypeEgress, c.to, c) &&
-		k.lets(c.to, networkingv1.PolicyTypeIngress, c.from, c)
+	return k.lets(c.From, networkingv1.PolicyTypeEgress, c.To, c) &&
+		k.lets(c.To, networkingv1.PolicyTypeIngress, c.From, c)
 }
-
-// itself tells whether a pod connects to itself, which it does through a service.
-func (c connection) itself() bool { return c.from.pod != nil && c.from.pod == c.to.pod }
 
 // lets tells whether the policies of one end let a connection with the other end pass. Tiers are asked in their order:
 // Admin, NetworkPolicy, Baseline. "If a given connection wasn't allowed or denied by any of the tiers, the default
 // kubernetes policy is applied, which says that all pods can communicate with each other."
 func (k *kube) lets(e end, direction networkingv1.PolicyType, other end, c connection) bool {
-	if e.pod == nil {
+	if e.Pod == nil {
 		return true // policies select pods
 	}
 	if direction == networkingv1.PolicyTypeIngress && !k.tenantLets(e, other, c) {
@@ -94,9 +66,9 @@ func (k *kube) lets(e end, direction networkingv1.PolicyType, other end, c conne
 func (k *kube) networkPoliciesDecide(e end, direction networkingv1.PolicyType, other end, c connection,
 ) (isolated, allowed bool) {
 	// "traffic to and from the node where a Pod is running is always allowed", "a Pod cannot block access to itself"
-	always := other.pod == nil && other.node == e.node || c.itself()
-	for _, p := range k.policies {
-		if p.Namespace != e.pod.Namespace || !selects(&p.Spec.PodSelector, e.pod.Labels) || !affects(p, direction) {
+	always := other.Pod == nil && other.Node == e.Node || c.Itself()
+	for _, p := range k.Policies {
+		if p.Namespace != e.Pod.Namespace || !selects(&p.Spec.PodSelector, e.Pod.Labels) || !affects(p, direction) {
 			continue
 		}
 		isolated, allowed = true, allowed || always
@@ -146,7 +118,7 @@ func (r rule) lets(k *kube, p *networkingv1.NetworkPolicy, other end, c connecti
 			switch {
 			case peer != nil && !k.isPeer(p, peer, other) || port != nil && !isPort(port, c):
 			case port != nil && port.Port != nil && port.Port.Type == intstr.String && peer != nil && peer.IPBlock != nil &&
-				other.addr == c.to.addr:
+				other.Addr == c.To.Addr:
 				// Open in Kubernetes, where blocks are for addresses outside: the pods of a block have no ports with names.
 			default:
 				return true
@@ -172,14 +144,14 @@ func orNone[T any](list []T) []*T {
 func (k *kube) isPeer(p *networkingv1.NetworkPolicy, peer *networkingv1.NetworkPolicyPeer, e end) bool {
 	switch {
 	case peer.IPBlock != nil:
-		return inBlock(peer.IPBlock, e.addr)
-	case e.pod == nil:
+		return inBlock(peer.IPBlock, e.Addr)
+	case e.Pod == nil:
 		return false // open in Kubernetes: selectors do not select pods of the host network
 	case peer.NamespaceSelector == nil:
-		return e.pod.Namespace == p.Namespace && selects(peer.PodSelector, e.pod.Labels)
+		return e.Pod.Namespace == p.Namespace && selects(peer.PodSelector, e.Pod.Labels)
 	}
-	return selects(peer.NamespaceSelector, k.labelsOf(e.pod.Namespace)) &&
-		(peer.PodSelector == nil || selects(peer.PodSelector, e.pod.Labels))
+	return selects(peer.NamespaceSelector, k.labelsOf(e.Pod.Namespace)) &&
+		(peer.PodSelector == nil || selects(peer.PodSelector, e.Pod.Labels))
 }
 
 // inBlock tells whether a block includes an address, which may be a pod's: "except is a slice of CIDRs that should not
@@ -190,7 +162,7 @@ func inBlock(b *networkingv1.IPBlock, a netip.Addr) bool {
 }
 
 func (k *kube) labelsOf(namespace string) map[string]string {
-	for _, n := range k.namespaces {
+	for _, n := range k.Namespaces {
 		if n.Name == namespace {
 			return n.Labels
 		}
@@ -201,18 +173,18 @@ func (k *kube) labelsOf(namespace string) map[string]string {
 // isPort tells whether a port of a rule is that of a connection.
 func isPort(p *networkingv1.NetworkPolicyPort, c connection) bool {
 	switch {
-	case p.Protocol == nil && c.protocol != corev1.ProtocolTCP: // "this field defaults to TCP"
+	case p.Protocol == nil && c.Protocol != corev1.ProtocolTCP: // "this field defaults to TCP"
 		return false
-	case p.Protocol != nil && c.protocol != *p.Protocol:
+	case p.Protocol != nil && c.Protocol != *p.Protocol:
 		return false
 	case p.Port == nil: // "this matches all port names and numbers"
 		return true
 	case p.Port.Type == intstr.String: // "a numerical or named port on a pod"
-		return c.to.pod != nil && slices.Contains(namedPorts(c.to.pod, p.Port.StrVal, c.protocol), c.port)
+		return c.To.Pod != nil && slices.Contains(namedPorts(c.To.Pod, p.Port.StrVal, c.Protocol), c.Port)
 	case p.EndPort != nil: // "the range of ports from port to endPort, inclusive"
-		return p.Port.IntVal <= c.port && c.port <= *p.EndPort
+		return p.Port.IntVal <= c.Port && c.Port <= *p.EndPort
 	}
-	return p.Port.IntVal == c.port
+	return p.Port.IntVal == c.Port
 }
 
 // namedPorts lists the numbers of a pod's ports of a name and a protocol: those of its containers, and of the init
@@ -242,50 +214,4 @@ func selects(s *metav1.LabelSelector, set map[string]string) bool {
 		panic(err) // no API server accepts it
 	}
 	return selector.Matches(labels.Set(set))
-}
-
-// running tells whether a pod has a place in the network of pods: it is on a node, has not finished, and is not of the
-// host network.
-func running(p *corev1.Pod) bool {
-	return p.Spec.NodeName != "" && !p.Spec.HostNetwork && p.Status.Phase != corev1.PodSucceeded &&
-		p.Status.Phase != corev1.PodFailed
-}
-
-// ends lists who can connect and be connected to in one family: the running pods, the hosts of nodes as pods see them,
-// the addresses of nodes, and some addresses where nobody is known.
-func (k *kube) ends(v4 bool) []end {
-	var out []end
-	for _, p := range k.pods {
-		for _, ip := range p.Status.PodIPs {
-			a := netip.MustParseAddr(ip.IP)
-			switch {
-			case a.Is4() != v4:
-			case running(p):
-				out = append(out, end{name: p.Namespace + "/" + p.Name, addr: a, pod: p, node: p.Spec.NodeName})
-			case !p.Spec.HostNetwork && !k.inUse(a): // it has finished
-				out = append(out, end{name: "the address of " + p.Namespace + "/" + p.Name, addr: a})
-			}
-		}
-	}
-	for i, n := range k.nodes {
-		out = append(out, end{name: "host " + n.Name, addr: management(i, v4), node: n.Name})
-		for _, a := range n.Status.Addresses {
-			if addr := netip.MustParseAddr(a.Address); addr.Is4() == v4 {
-				out = append(out, end{name: "address of " + n.Name, addr: addr, node: n.Name, server: true})
-			}
-		}
-	}
-	for _, a := range outsiders() {
-		if a.Is4() == v4 {
-			out = append(out, end{name: "outside " + a.String(), addr: a})
-		}
-	}
-	return out
-}
-
-// inUse tells whether a running pod has an address.
-func (k *kube) inUse(a netip.Addr) bool {
-	return slices.ContainsFunc(k.pods, func(p *corev1.Pod) bool {
-		return running(p) && slices.ContainsFunc(p.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == a.String() })
-	})
 }

@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -14,28 +13,29 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/reach"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit/policytest"
 )
 
 // asked is the answer of package reach about a connection: that of a question about this port, or about all ports.
 func asked(r *reach.Cluster, c connection, all bool) (reach.Answer, error) {
 	name := func(e end) string {
-		if e.pod != nil {
-			return e.name
+		if e.Pod != nil {
+			return e.Name
 		}
-		return e.addr.String()
+		return e.Addr.String()
 	}
-	to := name(c.to)
-	if !all && c.to.pod == nil {
+	to := name(c.To)
+	if !all && c.To.Pod == nil {
 		to = "[" + to + "]"
 	}
 	switch {
 	case all:
-	case c.protocol == icmp:
+	case c.Protocol == icmp:
 		to += ":/icmp"
 	default:
-		to = fmt.Sprintf("%s:%d/%s", to, c.port, c.protocol)
+		to = fmt.Sprintf("%s:%d/%s", to, c.Port, c.Protocol)
 	}
-	q, err := reach.Ask(name(c.from), to)
+	q, err := reach.Ask(name(c.From), to)
 	if err != nil {
 		return reach.Answer{}, err
 	}
@@ -44,11 +44,11 @@ func asked(r *reach.Cluster, c connection, all bool) (reach.Answer, error) {
 		return reach.Answer{}, err
 	}
 	for _, way := range check.Connections {
-		if way.From.Addr != c.from.addr || way.To.Addr != c.to.addr {
+		if way.From.Addr != c.From.Addr || way.To.Addr != c.To.Addr {
 			continue
 		}
 		for _, a := range way.Answers {
-			if hasPort(a.Ports.String(), string(c.protocol), uint16(c.port)) {
+			if hasPort(a.Ports.String(), string(c.Protocol), uint16(c.Port)) {
 				return a, nil
 			}
 		}
@@ -94,7 +94,7 @@ func (k *kube) wrong(d reach.Decision, e end, t networkingv1.PolicyType, other e
 	if want := k.passedOn(e, t, other, c); after != want {
 		return "want after " + want
 	}
-	if e.pod == nil {
+	if e.Pod == nil {
 		return map[bool]string{false: "want no rule"}[d.Object == ""]
 	}
 	if rule := k.clusterRule(e, t, other, c); rule != "" && reason != rule {
@@ -103,8 +103,8 @@ func (k *kube) wrong(d reach.Decision, e end, t networkingv1.PolicyType, other e
 		return ""
 	}
 	var isolating []string
-	for _, p := range k.policies {
-		if p.Namespace != e.pod.Namespace || !selects(&p.Spec.PodSelector, e.pod.Labels) || !affects(p, t) {
+	for _, p := range k.Policies {
+		if p.Namespace != e.Pod.Namespace || !selects(&p.Spec.PodSelector, e.Pod.Labels) || !affects(p, t) {
 			continue
 		}
 		isolating = append(isolating, "np/"+p.Namespace+"/"+p.Name)
@@ -139,9 +139,9 @@ func (k *kube) passedOn(e end, t networkingv1.PolicyType, other end, c connectio
 
 // anySelects tells whether any policy selects an end, whatever its directions.
 func (k *kube) anySelects(e end) bool {
-	return slices.ContainsFunc(k.policies, func(p *networkingv1.NetworkPolicy) bool {
-		return p.Namespace == e.pod.Namespace && selects(&p.Spec.PodSelector, e.pod.Labels)
-	}) || slices.ContainsFunc(k.clusterPolicies, func(p *v1alpha2.ClusterNetworkPolicy) bool {
+	return slices.ContainsFunc(k.Policies, func(p *networkingv1.NetworkPolicy) bool {
+		return p.Namespace == e.Pod.Namespace && selects(&p.Spec.PodSelector, e.Pod.Labels)
+	}) || slices.ContainsFunc(k.ClusterPolicies, func(p *v1alpha2.ClusterNetworkPolicy) bool {
 		return k.isAmong(p.Spec.Subject.Namespaces, p.Spec.Subject.Pods, e)
 	})
 }
@@ -152,23 +152,23 @@ func TestAnswersAreWhatKubernetesPromises(t *testing.T) {
 	const rounds, connections = 500, 50
 	seen := map[string]int{}
 	for seed := range uint64(rounds) {
-		d := dice{rand.New(rand.NewPCG(seed, 29))}
-		k := d.cluster()
+		d := policytest.NewDice(seed, 29)
+		k := random(d)
 		r := k.asker(t)
 		for range connections {
-			c := d.connection(k)
-			if c.from.pod != nil && c.from.pod == c.to.pod {
+			c := d.Connection(k.Cluster)
+			if c.From.Pod != nil && c.From.Pod == c.To.Pod {
 				continue // golden tests ask about it
 			}
-			a, err := asked(r, c, d.chance(40))
+			a, err := asked(r, c, d.Chance(40))
 			if err != nil {
-				t.Fatalf("seed %d: %v\n%s", seed, err, k.text(t))
+				t.Fatalf("seed %d: %v\n%s", seed, err, k.Text())
 			}
 			for what, wrong := range map[string]string{"answer": "",
-				"egress":  k.wrong(a.Egress, c.from, networkingv1.PolicyTypeEgress, c.to, c),
-				"ingress": k.wrong(a.Ingress, c.to, networkingv1.PolicyTypeIngress, c.from, c)} {
+				"egress":  k.wrong(a.Egress, c.From, networkingv1.PolicyTypeEgress, c.To, c),
+				"ingress": k.wrong(a.Ingress, c.To, networkingv1.PolicyTypeIngress, c.From, c)} {
 				if wrong != "" || a.Allowed != k.allowed(c) {
-					t.Fatalf("seed %d: %s: %s: %s\n%+v\n%s", seed, c, what, wrong, a, k.text(t))
+					t.Fatalf("seed %d: %s: %s: %s\n%+v\n%s", seed, c, what, wrong, a, k.Text())
 				}
 			}
 			for _, e := range []reach.Decision{a.Egress, a.Ingress} {
@@ -190,7 +190,7 @@ func (k *kube) asker(t *testing.T) *reach.Cluster {
 	t.Helper()
 	translated, err := k.translated()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, k.text(t))
+		t.Fatalf("%v\n%s", err, k.Text())
 	}
 	db, errs := translated.Database()
 	if len(errs) > 0 {
@@ -220,13 +220,13 @@ func newTable(classes []*reach.Class, cells []reach.Cell) table {
 
 // has tells whether a connection between pods is in the cells.
 func (t table) has(c connection) bool {
-	ports := t.cells[[2]string{t.class[c.from.name], t.class[c.to.name]}]
-	if v4, v6, differ := strings.Cut(ports, "; IPv6 "); differ && c.from.addr.Is4() {
+	ports := t.cells[[2]string{t.class[c.From.Name], t.class[c.To.Name]}]
+	if v4, v6, differ := strings.Cut(ports, "; IPv6 "); differ && c.From.Addr.Is4() {
 		ports = strings.TrimPrefix(v4, "IPv4 ")
 	} else if differ {
 		ports = v6
 	}
-	return hasPort(ports, string(c.protocol), uint16(c.port))
+	return hasPort(ports, string(c.Protocol), uint16(c.Port))
 }
 
 // All pods of a class may connect, and be connected to, as the matrix says.
@@ -234,20 +234,20 @@ func TestMatrixIsWhatKubernetesPromises(t *testing.T) {
 	const rounds, connections = 100, 100
 	seen := map[bool]int{}
 	for seed := range uint64(rounds) {
-		d := dice{rand.New(rand.NewPCG(seed, 37))}
-		k := d.cluster()
+		d := policytest.NewDice(seed, 37)
+		k := random(d)
 		m, err := k.asker(t).Matrix(nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		matrix := newTable(m.Classes, m.Cells)
 		for range connections {
-			c := d.connection(k)
-			if c.from.pod == nil || c.to.pod == nil || c.from.pod == c.to.pod {
+			c := d.Connection(k.Cluster)
+			if c.From.Pod == nil || c.To.Pod == nil || c.From.Pod == c.To.Pod {
 				continue
 			}
 			if matrix.has(c) != k.allowed(c) {
-				t.Fatalf("seed %d: %s: the matrix says %v\n%s", seed, c, matrix.has(c), k.text(t))
+				t.Fatalf("seed %d: %s: the matrix says %v\n%s", seed, c, matrix.has(c), k.Text())
 			}
 			seen[k.allowed(c)]++
 		}
@@ -258,10 +258,10 @@ func TestMatrixIsWhatKubernetesPromises(t *testing.T) {
 				continue
 			}
 			matrix.class[text] = outside.Name
-			for _, pod := range k.ends(addr.Is4()) {
-				c := connection{from: pod, to: end{name: text, addr: addr}, protocol: corev1.ProtocolTCP, port: 80}
-				if pod.pod != nil && matrix.has(c) != k.allowed(c) {
-					t.Fatalf("seed %d: %s: the matrix says %v\n%s", seed, c, matrix.has(c), k.text(t))
+			for _, pod := range k.Ends(addr.Is4()) {
+				c := connection{From: pod, To: end{Name: text, Addr: addr}, Protocol: corev1.ProtocolTCP, Port: 80}
+				if pod.Pod != nil && matrix.has(c) != k.allowed(c) {
+					t.Fatalf("seed %d: %s: the matrix says %v\n%s", seed, c, matrix.has(c), k.Text())
 				}
 			}
 		}
@@ -277,23 +277,23 @@ func TestDiffIsWhatKubernetesPromises(t *testing.T) {
 	const rounds, connections = 60, 100
 	seen := map[string]int{}
 	for seed := range uint64(rounds) {
-		d := dice{rand.New(rand.NewPCG(seed, 41))}
-		old := d.cluster()
-		now := old.clone()
-		now.policies = nil
-		for i := range old.policies {
-			if p := old.policies[i]; d.chance(70) {
-				now.policies = append(now.policies, p)
+		d := policytest.NewDice(seed, 41)
+		old := random(d)
+		now := &kube{old.Clone()}
+		now.Policies = nil
+		for i := range old.Policies {
+			if p := old.Policies[i]; d.Chance(70) {
+				now.Policies = append(now.Policies, p)
 			}
 		}
 		for i := range d.IntN(3) {
-			now.policies = append(now.policies, d.policy(100+i))
+			now.Policies = append(now.Policies, d.Policy(100+i))
 		}
-		now.clusterPolicies = slices.DeleteFunc(now.clusterPolicies, func(*v1alpha2.ClusterNetworkPolicy) bool {
-			return d.chance(30)
+		now.ClusterPolicies = slices.DeleteFunc(now.ClusterPolicies, func(*v1alpha2.ClusterNetworkPolicy) bool {
+			return d.Chance(30)
 		})
 		for i := range d.IntN(3) {
-			now.clusterPolicies = append(now.clusterPolicies, d.clusterPolicy(100+i))
+			now.ClusterPolicies = append(now.ClusterPolicies, d.ClusterPolicy(100+i))
 		}
 		diff, err := now.asker(t).DiffFrom(old.asker(t), nil)
 		if err != nil {
@@ -301,14 +301,14 @@ func TestDiffIsWhatKubernetesPromises(t *testing.T) {
 		}
 		gained, lost := newTable(diff.Classes, diff.Gained), newTable(diff.Classes, diff.Lost)
 		for range connections {
-			c := d.connection(old)
-			if c.from.pod == nil || c.to.pod == nil || c.from.pod == c.to.pod {
+			c := d.Connection(old.Cluster)
+			if c.From.Pod == nil || c.To.Pod == nil || c.From.Pod == c.To.Pod {
 				continue
 			}
 			was, is := old.allowed(c), now.allowed(c)
 			if gained.has(c) != (is && !was) || lost.has(c) != (was && !is) {
 				t.Fatalf("seed %d: %s: was allowed %v, is allowed %v; in the difference gained %v, lost %v\n%s\nnow\n%s", seed, c,
-					was, is, gained.has(c), lost.has(c), old.text(t), now.text(t))
+					was, is, gained.has(c), lost.has(c), old.Text(), now.Text())
 			}
 			seen[fmt.Sprintf("was %v, is %v", was, is)]++
 		}

@@ -10,6 +10,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/northbound-net/northbound/go-controller/internal/testkit/policytest"
 )
 
 // recipe is policies and what follows from them.
@@ -146,19 +148,19 @@ func recipes() map[string]recipe {
 // recipeCluster is the cluster of the recipes.
 func recipeCluster(t *testing.T, policies []string) *kube {
 	t.Helper()
-	k := newKube([]bool{true, false})
+	k := &kube{policytest.New([]bool{true, false})}
 	for name, labels := range map[string]map[string]string{"x": {"team": "red"}, "y": {"team": "blue"}, "z": {}} {
 		labels["kubernetes.io/metadata.name"] = name
-		k.namespaces = append(k.namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u",
+		k.Namespaces = append(k.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u",
 			Labels: labels}})
 	}
 	pod := func(namespace, name string, node int, ports ...corev1.ContainerPort) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u",
 			Labels: map[string]string{"app": name}}}
-		p.Spec.NodeName = k.nodes[node].Name
+		p.Spec.NodeName = k.Nodes[node].Name
 		p.Spec.Containers = []corev1.Container{{Name: "c", Ports: ports}}
-		assign(p, node, uint64(3+len(k.pods)), k.families)
-		k.pods = append(k.pods, p)
+		policytest.Assign(p, node, uint64(3+len(k.Pods)), k.Families)
+		k.Pods = append(k.Pods, p)
 		return p
 	}
 	pod("x", "web", 0, corev1.ContainerPort{Name: "http", ContainerPort: 80},
@@ -175,14 +177,14 @@ func recipeCluster(t *testing.T, policies []string) *kube {
 	pod("y", "client", 0)
 	pod("z", "other", 2)
 	pod("z", "host", 1).Spec.HostNetwork = true
-	k.pods[len(k.pods)-1].Annotations = nil
+	k.Pods[len(k.Pods)-1].Annotations = nil
 	for i, text := range policies {
 		namespace, spec, _ := strings.Cut(text, " ")
 		p := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("p%d", i)}}
 		if err := yaml.UnmarshalStrict([]byte(spec), &p.Spec); err != nil {
 			t.Fatalf("%s: %v", spec, err)
 		}
-		k.policies = append(k.policies, p)
+		k.Policies = append(k.Policies, p)
 	}
 	return k
 }
@@ -193,21 +195,21 @@ func (k *kube) tried(t *testing.T, text string) []connection {
 	t.Helper()
 	from, rest, _ := strings.Cut(text, " -> ")
 	words := strings.Fields(rest)
-	families := k.families
+	families := k.Families
 	if i := slices.Index([]string{"v4", "v6"}, words[len(words)-1]); i >= 0 {
-		families, words = k.families[i:i+1], words[:len(words)-1]
+		families, words = k.Families[i:i+1], words[:len(words)-1]
 	}
 	to := strings.Join(words[:len(words)-2], " ")
 	is := func(e end, name string) bool {
-		return e.name == name || name == "outside" && strings.HasPrefix(e.name, "outside ")
+		return e.Name == name || name == "outside" && strings.HasPrefix(e.Name, "outside ")
 	}
 	var out []connection
 	for _, v4 := range families {
-		for _, f := range k.ends(v4) {
-			for _, e := range k.ends(v4) {
+		for _, f := range k.Ends(v4) {
+			for _, e := range k.Ends(v4) {
 				if is(f, from) && is(e, to) {
-					c := connection{from: f, to: e, protocol: corev1.Protocol(words[len(words)-2])}
-					if _, err := fmt.Sscan(words[len(words)-1], &c.port); err != nil {
+					c := connection{From: f, To: e, Protocol: corev1.Protocol(words[len(words)-2])}
+					if _, err := fmt.Sscan(words[len(words)-1], &c.Port); err != nil {
 						t.Fatalf("%s: %v", text, err)
 					}
 					out = append(out, c)

@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 	"github.com/northbound-net/northbound/go-controller/internal/show"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit/policytest"
 )
 
 // traced tells whether the first packet of a connection between pods arrives according to ovn-trace, and what that
@@ -20,31 +20,31 @@ import (
 func traced(t *testing.T, sb string, c *offline.Cluster, routers map[string]string, try connection) (bool, string) {
 	t.Helper()
 	mac := func(e end) string {
-		pod := cluster.Name{Namespace: e.pod.Namespace, Name: e.pod.Name}
+		pod := cluster.Name{Namespace: e.Pod.Namespace, Name: e.Pod.Name}
 		return c.State.PodNetworks[cluster.PodPort{Pod: pod}].MAC.String()
 	}
-	dst := mac(try.to)
-	if try.from.node != try.to.node {
-		dst = routers["rtos-"+try.from.node]
+	dst := mac(try.To)
+	if try.From.Node != try.To.Node {
+		dst = routers["rtos-"+try.From.Node]
 	}
 	ip := "ip4"
-	if try.to.addr.Is6() {
+	if try.To.Addr.Is6() {
 		ip = "ip6"
 	}
 	flow := fmt.Sprintf("inport == %q && eth.src == %s && eth.dst == %s && %s.src == %s && %[4]s.dst == %[6]s && "+
-		"ip.ttl == 64 && ", portOf(try.from), mac(try.from), dst, ip, try.from.addr, try.to.addr)
-	if try.protocol == icmp {
+		"ip.ttl == 64 && ", policytest.LogicalPort(try.From), mac(try.From), dst, ip, try.From.Addr, try.To.Addr)
+	if try.Protocol == icmp {
 		flow += map[string]string{"ip4": "icmp4.type == 8", "ip6": "icmp6.type == 128"}[ip]
 	} else {
-		flow += fmt.Sprintf("%s.src == 40000 && %[1]s.dst == %[2]d", strings.ToLower(string(try.protocol)), try.port)
+		flow += fmt.Sprintf("%s.src == 40000 && %[1]s.dst == %[2]d", strings.ToLower(string(try.Protocol)), try.Port)
 	}
 	args := []string{"--db=" + sb}
 	for range 4 { // one for each time that the packet enters connection tracking
 		args = append(args, "--ct=new")
 	}
-	trace := testkit.Run(t, "ovn-trace", append(args, try.from.node, flow)...)
+	trace := testkit.Run(t, "ovn-trace", append(args, try.From.Node, flow)...)
 	outputs := regexp.MustCompile(`output to "([^"]*)"`).FindAllStringSubmatch(trace, -1)
-	return len(outputs) > 0 && outputs[len(outputs)-1][1] == portOf(try.to), trace
+	return len(outputs) > 0 && outputs[len(outputs)-1][1] == policytest.LogicalPort(try.To), trace
 }
 
 // The flows that northd makes of the rows do with pods' packets what Kubernetes promises. There are tenants, and
@@ -54,14 +54,14 @@ func TestOVNTraceAgrees(t *testing.T) {
 		return
 	}
 	const most = 100
-	d := dice{rand.New(rand.NewPCG(11, 23))}
-	k := d.cluster()
-	for len(k.policies) < 3 || len(k.clusterPolicies) < 3 || len(k.families) < 2 || !k.multitenant {
-		k = d.cluster()
+	d := policytest.NewDice(11, 23)
+	k := random(d)
+	for len(k.Policies) < 3 || len(k.ClusterPolicies) < 3 || len(k.Families) < 2 || !k.Multitenant {
+		k = random(d)
 	}
 	sb := testkit.StartOVN(t)
 	if exec.Command("ovn-nbctl", "--columns=tier", "list", "ACL").Run() != nil {
-		k.clusterPolicies, k.multitenant = nil, false
+		k.ClusterPolicies, k.Multitenant = nil, false
 	}
 	c, err := k.translated()
 	if err != nil {
@@ -79,17 +79,17 @@ func TestOVNTraceAgrees(t *testing.T) {
 	}
 	testkit.Run(t, "sh", "-ec", script.String())
 	testkit.Run(t, "ovn-nbctl", "--timeout=60", "--wait=sb", "sync")
-	t.Logf("%d NetworkPolicies, %d ClusterNetworkPolicies, tenants: %v", len(k.policies), len(k.clusterPolicies),
-		k.multitenant)
+	t.Logf("%d NetworkPolicies, %d ClusterNetworkPolicies, tenants: %v", len(k.Policies), len(k.ClusterPolicies),
+		k.Multitenant)
 	seen := map[bool]int{}
 	for seen[true] < most/2 || seen[false] < most/2 {
-		try := d.connection(k)
+		try := d.Connection(k.Cluster)
 		want := k.allowed(try)
-		if try.from.pod == nil || try.to.pod == nil || try.from.pod == try.to.pod || seen[want] == most/2 {
+		if try.From.Pod == nil || try.To.Pod == nil || try.From.Pod == try.To.Pod || seen[want] == most/2 {
 			continue
 		}
 		if arrives, trace := traced(t, sb, c, routers, try); arrives != want {
-			t.Fatalf("%s: Kubernetes says allowed %v, ovn-trace %v\n%s\n%s", try, want, arrives, trace, k.text(t))
+			t.Fatalf("%s: Kubernetes says allowed %v, ovn-trace %v\n%s\n%s", try, want, arrives, trace, k.Text())
 		}
 		seen[want]++
 	}
