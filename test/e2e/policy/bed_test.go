@@ -38,6 +38,7 @@ type bed struct {
 	pods   map[string][]netip.Addr // addresses of the pods, by namespace/name
 	nodes  map[string][]netip.Addr // of the nodes
 	links  map[string][]netip.Addr // of their management ports
+	served map[string]service      // by the names of their pods; nil until world makes them
 }
 
 func up(t *testing.T, name string, master ...string) *bed {
@@ -48,7 +49,7 @@ func up(t *testing.T, name string, master ...string) *bed {
 	conf.QPS = -1
 	client, err := kubernetes.NewForConfig(conf)
 	must(t, err)
-	b := &bed{c, client, map[string][]netip.Addr{}, map[string][]netip.Addr{}, map[string][]netip.Addr{}}
+	b := &bed{c, client, map[string][]netip.Addr{}, map[string][]netip.Addr{}, map[string][]netip.Addr{}, nil}
 	for _, n := range c.Nodes {
 		for _, p := range n.Config.Addrs {
 			b.nodes[n.Spec.Name] = append(b.nodes[n.Spec.Name], p.Addr())

@@ -86,27 +86,28 @@ func questions(c cell, w way, list []string, want func(port int) bool) (out []*c
 	return out
 }
 
-// ingressCells ask the servers of the policies, each of which has one policy.
-func (b *bed) ingressCells(list []string, served map[string]service) (out []*cell) {
+// column is a pod with policies, and what these allow in one direction, in the words of the API.
+type column struct {
+	name     string
+	pod      string
+	allowed  func(e end, port int) bool
+	itself   func(port int) bool // it reaches itself through a service
+	nodePort bool                // egress: it reaches a pod through a node port of its own node
+}
+
+// ingressCells ask the servers of the policies.
+func (b *bed) ingressCells(list []string, served map[string]service, columns []column) (out []*cell) {
 	const table = "ingress; client, and how it asks"
-	for _, r := range rules() {
-		server, s := "in-"+r.label(), served["in-"+r.label()]
-		allowed := func(e end) func(int) bool {
-			return func(port int) bool { return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) }
-		}
+	names := []string{"its address", "its ClusterIP", "the node port of its node", "the node port of another node"}
+	for _, r := range columns {
+		s := served[r.pod]
 		ways := []way{
-			{"its address", "", plain(b.pods[shop+"/"+server])}, {"its ClusterIP", "", plain(s.clusterIPs)},
-			b.nodePort(home, s), b.nodePort(away, s),
+			{"", "", plain(b.pods[shop+"/"+r.pod])}, {"", "", plain(s.clusterIPs)}, b.nodePort(home, s), b.nodePort(away, s),
 		}
-		names := []string{"", "", "the node port of its node", "the node port of another node"}
 		askAll := func(a asker, row string, own func(way) end, from int) {
 			for i, w := range ways[from:] {
-				name := w.name
-				if w.node != "" {
-					name = names[from+i]
-				}
-				c := cell{table: table, row: row + ": " + name, column: r.name, asks: a}
-				out = append(out, questions(c, w, list, allowed(own(w)))...)
+				c := cell{table: table, row: row + ": " + names[from+i], column: r.name, asks: a}
+				out = append(out, questions(c, w, list, func(port int) bool { return r.allowed(own(w), port) })...)
 			}
 		}
 		for _, p := range peerPods() {
@@ -127,49 +128,48 @@ func (b *bed) ingressCells(list []string, served map[string]service) (out []*cel
 			}, 0)
 		}
 		askAll(on(b.Outside), "outside", func(w way) end { return end{node: w.node, forwarded: true} }, 2)
-		itself := cell{table: table, row: "the server itself: its ClusterIP", column: r.name, asks: b.inPod(shop, server)}
-		out = append(out, questions(itself, ways[1], list, func(int) bool { return true })...)
+		itself := cell{table: table, row: "the server itself: its ClusterIP", column: r.name, asks: b.inPod(shop, r.pod)}
+		out = append(out, questions(itself, ways[1], list, r.itself)...)
 	}
 	return out
 }
 
-// egressCells ask from pods each of which has one policy.
-func (b *bed) egressCells(list []string, served map[string]service) (out []*cell) {
+// egressCells ask from the pods of the policies.
+func (b *bed) egressCells(list []string, served map[string]service, columns []column) (out []*cell) {
 	const table = "egress; server, and how it is asked"
-	for _, r := range rules() {
-		client := "out-" + r.label()
-		ask := func(row string, w way, e end) {
-			named := strings.Contains(r.name, "name") && r.ports != nil && !e.pod // hosts have no ports with names
-			c := cell{table: table, row: row + ": " + w.name, column: r.name, asks: b.inPod(shop, client)}
-			out = append(out, questions(c, w, list, func(port int) bool {
-				return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) && !named
-			})...)
+	for _, r := range columns {
+		ask := func(row string, w way, allowed func(port int) bool) {
+			c := cell{table: table, row: row + ": " + w.name, column: r.name, asks: b.inPod(shop, r.pod)}
+			out = append(out, questions(c, w, list, allowed)...)
 		}
+		by := func(e end) func(int) bool { return func(port int) bool { return r.allowed(e, port) } }
 		for _, p := range peerPods() {
-			ask(p.row, way{"its address", "", plain(b.pods[p.namespace+"/"+p.name])}, p.end())
+			ask(p.row, way{"its address", "", plain(b.pods[p.namespace+"/"+p.name])}, by(p.end()))
 		}
 		for _, p := range peerPods()[1:3] {
-			ask(p.row, way{"its ClusterIP", "", plain(served[p.name].clusterIPs)}, p.end())
+			ask(p.row, way{"its ClusterIP", "", plain(served[p.name].clusterIPs)}, by(p.end()))
 		}
-		ask("the client's own node", way{"the management port's address", "", plain(b.links[home])}, end{node: home})
-		ask("the client's own node", way{"its own address", "", plain(b.nodes[home])}, end{node: home})
-		through := cell{table: table, row: "a pod: the node port of the client's own node", column: r.name,
-			asks: b.inPod(shop, client)}
-		absent := func(int) bool { return r.absent } // the node port is none of the rules' ports
-		out = append(out, questions(through, b.nodePort(home, served["plain-away"]), list, absent)...)
-		ask("another node", way{"the management port's address", "", plain(b.links[away])}, end{node: away})
-		ask("another node", way{"its own address", "", plain(b.nodes[away])}, end{outside: true})
-		ask("outside", way{"its address", "", plain(b.outside())}, end{outside: true})
-		itself := cell{table: table, row: "the client itself: its ClusterIP", column: r.name, asks: b.inPod(shop, client)}
-		w := way{"its ClusterIP", "", plain(served[client].clusterIPs)}
-		out = append(out, questions(itself, w, list, func(int) bool { return true })...)
+		management := func(node string) way { return way{"the management port's address", "", plain(b.links[node])} }
+		own := func(node string) way { return way{"its own address", "", plain(b.nodes[node])} }
+		ask("the client's own node", management(home), by(end{node: home}))
+		ask("the client's own node", own(home), by(end{node: home, own: true}))
+		through := b.nodePort(home, served["plain-away"])
+		through.name = "the node port of the client's own node"
+		ask("a pod", through, func(int) bool { return r.nodePort })
+		ask("another node", management(away), by(end{node: away}))
+		ask("another node", own(away), by(end{node: away, own: true, outside: true}))
+		ask("outside", way{"its address", "", plain(b.outside())}, by(end{outside: true}))
+		ask("the client itself", way{"its ClusterIP", "", plain(served[r.pod].clusterIPs)}, r.itself)
 	}
 	return out
 }
 
-// makeWorld makes the pods, their services and policies, and starts servers on the hosts.
-func (b *bed) makeWorld(t *testing.T) map[string]service {
+// world makes the pods, their services and policies, and starts servers on the hosts, unless they are there.
+func (b *bed) world(t *testing.T) map[string]service {
 	t.Helper()
+	if b.served != nil {
+		return b.served
+	}
 	all, ofHome := b.ranges(t)
 	served := map[string]service{}
 	for _, r := range rules() {
@@ -204,6 +204,7 @@ func (b *bed) makeWorld(t *testing.T) map[string]service {
 		b.awaitPod(t, p.namespace, p.name)
 	}
 	b.serveOnHosts(t)
+	b.served = served
 	return served
 }
 

@@ -34,18 +34,24 @@ func TestPolicies(t *testing.T) {
 	t.Run("pods are born while the master dies", func(t *testing.T) { b.born(t, "-2", true) })
 	t.Run("labels change", b.labels)
 	t.Run("cluster policies", b.clusterPolicies)
+	t.Run("every combination of tiers", b.everyCombinationOfTiers)
 	t.Run("conditions", b.conditions)
 	t.Run("domain names", b.domainNames)
 }
 
 func (b *bed) everyCombination(t *testing.T) {
-	served := b.makeWorld(t)
-	list := machines.Protocols(t)
-	cells := slices.Concat(b.ingressCells(list, served), b.egressCells(list, served))
-	wrong := b.untilRight(t, cells)
-	if len(wrong) == 0 {
-		wrong = b.untilRight(t, cells) // they stay right
+	served, list := b.world(t), machines.Protocols(t)
+	in, out := columnsOf(rules())
+	cells := slices.Concat(b.ingressCells(list, served, in), b.egressCells(list, served, out))
+	if b.askAll(t, cells) {
+		b.askAll(t, cells) // they stay right
 	}
+}
+
+// askAll asks until every answer is right. It reports what is wrong when patience ends.
+func (b *bed) askAll(t *testing.T, cells []*cell) bool {
+	t.Helper()
+	wrong := b.untilRight(t, cells)
 	for i, c := range wrong {
 		if i == complaints {
 			t.Errorf("and %d more", len(wrong)-i)
@@ -54,6 +60,7 @@ func (b *bed) everyCombination(t *testing.T) {
 		t.Errorf("%s: %s", c, c.wrong)
 	}
 	t.Logf("%d questions", len(cells))
+	return len(wrong) == 0
 }
 
 // untilRight asks until every answer is right, or patience ends. The result is the cells with wrong answers.
@@ -123,15 +130,14 @@ func ask(ctx context.Context, cells []*cell, wait time.Duration) error {
 	return nil
 }
 
-// The page has the tables between these lines.
+// The pages have the tables between these lines.
 const (
-	page   = "../../../docs/features/policy.md"
 	begin  = "<!-- test/e2e/policy has from here -->\n"
 	finish = "<!-- to here -->\n"
 )
 
-// TestPage compares the page with what TestPolicies wants. It needs no cluster.
-func TestPage(t *testing.T) {
+// TestPages compares the pages with what TestPolicies wants. It needs no cluster.
+func TestPages(t *testing.T) {
 	address := []netip.Addr{netip.IPv4Unspecified()}
 	b := &bed{Cluster: &sandbox.Cluster{Outside: &member.Member{}}, pods: map[string][]netip.Addr{},
 		nodes: map[string][]netip.Addr{home: address, away: address},
@@ -140,22 +146,26 @@ func TestPage(t *testing.T) {
 		b.Nodes = append(b.Nodes, &node.Node{Member: &member.Member{Spec: member.Spec{Name: name}}})
 	}
 	served := map[string]service{}
-	for _, r := range rules() {
-		for _, name := range []string{"in-" + r.label(), "out-" + r.label()} {
-			b.pods[shop+"/"+name], served[name] = address, service{clusterIPs: address}
-		}
-	}
 	for _, p := range peerPods() {
 		b.pods[p.namespace+"/"+p.name], served[p.name] = address, service{clusterIPs: address}
 	}
-	list := []string{"tcp"}
-	all := tables(slices.Concat(b.ingressCells(list, served), b.egressCells(list, served)))
-	printed := "\n" + strings.Join(all, "\n") + "\n"
-	text, err := os.ReadFile(page)
-	must(t, err)
-	_, after, ok := strings.Cut(string(text), begin)
-	have, _, closed := strings.Cut(after, finish)
-	if !ok || !closed || have != printed {
-		t.Errorf("%s must have these tables between %q and %q:\n%s", page, begin, finish, printed)
+	check := func(page string, in, out []column) {
+		for _, c := range slices.Concat(in, out) {
+			b.pods[shop+"/"+c.pod], served[c.pod] = address, service{clusterIPs: address}
+		}
+		list := []string{"tcp"}
+		all := tables(slices.Concat(b.ingressCells(list, served, in), b.egressCells(list, served, out)))
+		printed := "\n" + strings.Join(all, "\n") + "\n"
+		text, err := os.ReadFile("../../../docs/features/" + page)
+		must(t, err)
+		_, after, ok := strings.Cut(string(text), begin)
+		have, _, closed := strings.Cut(after, finish)
+		if !ok || !closed || have != printed {
+			t.Errorf("%s must have these tables between %q and %q:\n%s", page, begin, finish, printed)
+		}
 	}
+	in, out := columnsOf(rules())
+	check("policy.md", in, out)
+	in, out = tieredColumns(tieredRules(nil))
+	check("cluster-policy.md", in, out)
 }

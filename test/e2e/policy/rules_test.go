@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +22,7 @@ type end struct {
 	node            string // whose subnet has the address of a pod, or of the management port that stands for somebody
 	forwarded       bool   // a node stands for a client of its node port: the client is not the node
 	outside         bool   // an address that is not of the cluster
+	own             bool   // a node's own address, not its management port's
 }
 
 // rule is what a policy allows, in one direction. accepts tells, in the words of the API, whether its peers have the
@@ -35,7 +38,7 @@ type rule struct {
 }
 
 func rules() []rule {
-	any, anyPort := func(end) bool { return true }, func(int) bool { return true }
+	any, anyPort := func(end) bool { return true }, always
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"role": "web"}}
 	friends := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "friends"}}
 	peer := func(p networkingv1.NetworkPolicyPeer) func(_, _ []string) []networkingv1.NetworkPolicyPeer {
@@ -61,6 +64,35 @@ func rules() []rule {
 		{name: "port by name", ports: byName(), accepts: any, serves: func(p int) bool { return p == lowPort }},
 		{name: "endPort", ports: byRange(), accepts: any, serves: func(p int) bool { return p == highPort }},
 	}
+}
+
+// ingress and egress are the columns of a rule.
+func (r rule) ingress() column {
+	return column{name: r.name, pod: "in-" + r.label(), itself: always, allowed: func(e end, port int) bool {
+		return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port)
+	}}
+}
+
+func (r rule) egress() column {
+	named := strings.Contains(r.name, "name") && r.ports != nil // hosts have no ports with names
+	// A node port is none of the rules' ports.
+	return column{name: r.name, pod: "out-" + r.label(), itself: always, nodePort: r.absent, allowed: func(e end, port int) bool {
+		return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) && (e.pod || !named)
+	}}
+}
+
+// always is for pods that may reach themselves, whatever the port.
+func always(int) bool { return true }
+
+// columnsOf lists the columns of all rules in both directions.
+func columnsOf[R interface {
+	ingress() column
+	egress() column
+}](rules []R) (in, out []column) {
+	for _, r := range rules {
+		in, out = append(in, r.ingress()), append(out, r.egress())
+	}
+	return in, out
 }
 
 // host tells whether this is a node itself, which pods see with its management port's address.
