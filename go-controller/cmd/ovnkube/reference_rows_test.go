@@ -42,8 +42,8 @@ func roleTexts() []roleText {
 		{names.KindNode, names.RoleManagement, "", "the management port"},
 		{names.KindNode, names.RoleEgress, family, "without gateways: pods' packets out of the cluster go to the node"},
 		{names.KindNode, names.RoleHairpin, "", "does not track twice what the node's own kernel gets back"},
-		{names.KindNode, names.RoleSpoofGuard, "", "for the switch of a [network](../features/networks.md): see `spoof-guard` " +
-			"of Cluster"},
+		{names.KindNode, names.RoleSpoofGuard, "",
+			"for the switch of a [network](../features/networks.md): see `spoof-guard` of Cluster"},
 		{names.KindGateway, names.RoleRouter, "", "the gateway router"},
 		{names.KindGateway, names.RoleRouterToJoin, "", "the gateway router's port to the join switch"},
 		{names.KindGateway, names.RoleJoinToRouter, "", "the join switch's port to the gateway router"},
@@ -64,8 +64,8 @@ func roleTexts() []roleText {
 		{names.KindGateway, names.RoleLeakGuard, "", "drops packets that would leave with a pod's address, or for a tunnel"},
 		{names.KindNamespace, names.RoleAddresses, family, "the addresses of the namespace's pods"},
 		{names.KindIsolation, names.RoleGroupIn, "", "the node's pods that policies with Ingress select"},
-		{names.KindCluster, names.RoleMcastRouters, "", "the nodes' switch ports to the router; its ACLs hold on all nodes' " +
-			"switches"},
+		{names.KindCluster, names.RoleMcastRouters, "",
+			"the nodes' switch ports to the router; its ACLs hold on all nodes' switches"},
 		{names.KindCluster, names.RoleMcastRouteIn, "", "lets multicast from the router into a node's switch"},
 		{names.KindCluster, names.RoleMcastRoute, "", "lets multicast from a node's switch to the router"},
 		{names.KindCluster, names.RoleMcastDenyOut, "", "drops the multicast that pods send, unless their namespace may"},
@@ -83,8 +83,8 @@ func roleTexts() []roleText {
 		{names.KindIsolation, names.RoleGroupOut, "", "the node's pods that policies with Egress select"},
 		{names.KindIsolation, names.RoleDenyIn, "", "denies connections to these pods that no rule allows"},
 		{names.KindIsolation, names.RoleDenyOut, "", "denies connections of these pods that no rule allows"},
-		{names.KindIsolation, names.RoleOwnIn, "", "lets the node itself connect to its pods, such as for probes, and a pod " +
-			"reach itself through a service"},
+		{names.KindIsolation, names.RoleOwnIn, "",
+			"lets the node itself connect to its pods, such as for probes, and a pod reach itself through a service"},
 		{names.KindIsolation, names.RoleOwnOut, "", "lets pods connect to their node, and answer OVN's health checks"},
 		{names.KindIsolation, names.RoleUnblock, "`-TIER`", "leaves packets of denied connections to the tiers behind"},
 		{names.KindIsolation, names.RoleAnswer, family,

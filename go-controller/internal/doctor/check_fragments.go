@@ -14,8 +14,7 @@ const ovnMatchesFragments = "25.03.3"
 // to have OVN look for ports in connection tracking is the operator's choice.
 func checkFragments(_ context.Context, h *facts) Finding {
 	northd := VersionIn(h.global["northd_internal_version"])
-	const lost = "where a rule of a policy allows a port, the userspace datapath loses UDP datagrams that are larger than " +
-		"the MTU"
+	const lost = "where a rule of a policy allows a port, the userspace datapath loses UDP datagrams larger than the MTU"
 	switch {
 	case h.c.Node.DatapathType != config.DatapathNetdev:
 		return ok("the kernel's datapath puts them together before policies are asked")

@@ -76,9 +76,10 @@ func (r rule) ingress() column {
 func (r rule) egress() column {
 	named := strings.Contains(r.name, "name") && r.ports != nil // hosts have no ports with names
 	// A node port is none of the rules' ports.
-	return column{name: r.name, pod: "out-" + r.label(), itself: always, nodePort: r.absent, allowed: func(e end, port int) bool {
+	allowed := func(e end, port int) bool {
 		return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) && (e.pod || !named)
-	}}
+	}
+	return column{name: r.name, pod: "out-" + r.label(), itself: always, nodePort: r.absent, allowed: allowed}
 }
 
 // always is for pods that may reach themselves, whatever the port.
