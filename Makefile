@@ -130,6 +130,13 @@ chaos: sandbox ## breaks the control plane at random moments, and kills its lead
 	CHAOS_SEED=$(or $(CHAOS_SEED),$(shell date +%s)) CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),3) \
 	  $(GO) test -C test -count=1 -p 1 -v -timeout 60m ./chaos ./e2e/ha
 
+.PHONY: windows
+windows: sandbox ## packets that pass or are lost while pods and policies change; WINDOW_PODS=500 WINDOW_CHANGES=100
+	@test/deps.sh
+	bin/sandbox fetch
+	WINDOW_PODS=$(or $(WINDOW_PODS),500) WINDOW_CHANGES=$(or $(WINDOW_CHANGES),100) \
+	  $(GO) test -C test -count=1 -v -timeout 90m -run 'TestPolicies/(born|labels)' ./e2e/policy
+
 .PHONY: attacks
 attacks: sandbox ## what nodes, pods' authors and strangers must not be able to do, tried on a real cluster; as root
 	@test/deps.sh

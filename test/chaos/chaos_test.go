@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"text/tabwriter"
 	"time"
 
+	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/netns"
 	"github.com/northbound-net/northbound/test/scale/rig"
@@ -18,26 +18,12 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 
-// number reads a number from the environment.
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("environment variable %s=%q: want a number", name, text)
-	}
-	return n
-}
-
 // TestChaos breaks everything in the list, at random moments, while pods, Services and Nodes come and go. After each
 // fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given
 // twice.
 // CHAOS_SEED and CHAOS_ROUNDS are numbers; CHAOS_ONLY is a part of the names of faults.
 func TestChaos(t *testing.T) {
-	seed, rounds := number(t, "CHAOS_SEED", 1), number(t, "CHAOS_ROUNDS", 1)
+	seed, rounds := machines.Number(t, "CHAOS_SEED", 1), machines.Number(t, "CHAOS_ROUNDS", 1)
 	t.Logf("CHAOS_SEED=%d", seed)
 	bin := filepath.Join("..", "..", "bin")
 	w, err := newWorld(t.Context(), rig.Programs{

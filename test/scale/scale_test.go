@@ -2,6 +2,7 @@ package scale
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -108,7 +109,7 @@ func (b *bed) create(ctx context.Context, from, to int) {
 	}))
 }
 
-// TestCounts counts the writes of the master through a backlog, a burst, a restart and services.
+// TestCounts counts the writes of the master through a backlog, a burst, a restart, services and policies.
 func TestCounts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -117,6 +118,7 @@ func TestCounts(t *testing.T) {
 	b.burst(ctx)
 	b.restart(ctx)
 	b.services(ctx)
+	b.policies(ctx)
 	again := b.observe()
 	const all = waiting + more + 1
 	if a, p := again.Annotated.Count(namespace), again.Ported.Count(namespace); a != all || p != all {
@@ -204,4 +206,33 @@ func (b *bed) services(ctx context.Context) {
 	if wrote := b.counts().Sub(before); wrote.Operations != services || wrote.Refused != 0 {
 		b.Errorf("%d changes of an endpoint each wrote %+v, want an operation each", services, wrote)
 	}
+}
+
+// policies makes two policies that isolate all pods, and removes them.
+func (b *bed) policies(ctx context.Context) {
+	const all = waiting + more + 1
+	seen, err := load.ObservePolicies(b.NB.Socket)
+	b.must(err)
+	b.Cleanup(func() { b.must(seen.Close()) })
+	before := b.counts()
+	_, err = load.CreatePolicies(ctx, b.Kube, []load.Policy{{Namespace: namespace, Number: 0, Port: 80},
+		{Namespace: namespace, Number: 1, Port: 81}})
+	b.must(err)
+	_, err = seen.Written.Wait(ctx, namespace, 2)
+	b.must(err)
+	_, err = seen.Isolated.Wait(ctx, "", all)
+	b.must(err)
+	// The first policy of all brings two groups with six ACLs to each node, and has the pods join one of them.
+	made := b.counts().Sub(before)
+	if made.Refused != 0 || made.Transactions > 4 || made.Operations > 12*nodes+10 || made.Patches != 0 {
+		b.Errorf("2 policies wrote %+v, want at most 12 operations a node and 10 more, in 4 transactions, and no patches",
+			made)
+	}
+	b.must(load.DeletePolicies(ctx, b.Kube, []string{namespace}))
+	b.awaits(ctx, "the ACLs of the policies go", func() string {
+		if n := seen.ACLs.Load(); n != 0 {
+			return fmt.Sprintf("there are %d", n)
+		}
+		return ""
+	})
 }

@@ -287,14 +287,20 @@ func (u *update) sortedPods(waiting bool) []port {
 		}
 	}
 	slices.SortFunc(out, func(x, y port) int {
-		return cmp.Or(comparePods(x.pod, y.pod), cmp.Compare(x.Interface, y.Interface))
+		if by := comparePods(x.pod, y.pod); by != 0 {
+			return by
+		}
+		return cmp.Compare(x.Interface, y.Interface)
 	})
 	return out
 }
 
 // comparePods orders pods: the oldest comes first.
 func comparePods(x, y *cluster.Pod) int {
-	return cmp.Or(cmp.Compare(x.Created, y.Created), cluster.CompareNames(x.Name, y.Name))
+	if by := cmp.Compare(x.Created, y.Created); by != 0 {
+		return by
+	}
+	return cluster.CompareNames(x.Name, y.Name)
 }
 
 // sortedKeys lists the keys of a map in order.

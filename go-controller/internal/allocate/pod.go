@@ -22,13 +22,16 @@ type podLease struct {
 // or not attached any more.
 func (u *update) releasePods() {
 	for n := range u.pods {
+		lease := u.book.pods[n]
+		if lease == nil && len(u.waitingPods) == 0 {
+			continue
+		}
 		p, wanted := u.port(n)
 		for node := range u.waitingPods {
 			if !wanted || p.pod.Node != node {
 				u.stopWaiting(node, n)
 			}
 		}
-		lease := u.book.pods[n]
 		if lease != nil && (!wanted || p.pod.UID != lease.uid || p.pod.Node != lease.node || u.lease(lease.node) == nil) {
 			u.releasePod(n)
 		}

@@ -59,6 +59,7 @@ type table interface {
 	get(n Name) Object    // nil when there is none
 	put(n Name, o Object) // nil removes
 	all() iter.Seq[Object]
+	size() int
 }
 
 // pointer is *T when that is an Object.
@@ -108,6 +109,8 @@ func (t typed[K, T, P]) all() iter.Seq[Object] {
 	}
 }
 
+func (t typed[K, T, P]) size() int { return len(t.objects) }
+
 // untyped is the table of a kind that has no map of its own in the State.
 type untyped map[Name]Object
 
@@ -122,3 +125,5 @@ func (t untyped) put(n Name, o Object) {
 }
 
 func (t untyped) all() iter.Seq[Object] { return maps.Values(t) }
+
+func (t untyped) size() int { return len(t) }

@@ -28,7 +28,10 @@ func ParseName(s string) Name {
 
 // CompareNames orders names by namespace, then name.
 func CompareNames(a, b Name) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	if by := cmp.Compare(a.Namespace, b.Namespace); by != 0 {
+		return by // most often: cmp.Or would compare the names, too
+	}
+	return cmp.Compare(a.Name, b.Name)
 }
 
 // NameSet is names, each once.

@@ -120,7 +120,11 @@ func (s *State) Objects(k Kind) iter.Seq[Object] {
 
 // All lists every object as a Change by which it was added, in no order. The Changes have no topics.
 func (s *State) All() []Change {
-	out := make([]Change, 0, len(s.Pods)+len(s.Nodes)+len(s.Services)+len(s.Slices)+len(s.Namespaces))
+	n := 0
+	for _, t := range s.tables {
+		n += t.size()
+	}
+	out := make([]Change, 0, n)
 	for _, t := range s.tables {
 		for o := range t.all() {
 			out = append(out, Change{Ref: o.Ref(), New: o})
@@ -163,7 +167,11 @@ func (s *State) change(r Ref, granted bool, alter func()) Change {
 	alter()
 	c.New = s.Object(r)
 	for _, i := range s.byKind[r.Kind] {
-		c.Topics = append(c.Topics, i.After(s, r)...)
+		if topics := i.After(s, r); c.Topics == nil {
+			c.Topics = slices.Clip(topics)
+		} else {
+			c.Topics = append(c.Topics, topics...)
+		}
 	}
 	return c
 }

@@ -29,7 +29,12 @@ func Owners[K comparable, V any](kind names.Kind, m map[K]V, name func(K) string
 
 // Compare orders owners by name within the order of names.Kinds.
 func (o Owner) Compare(p Owner) int {
-	return cmp.Or(cmp.Compare(rank(o.Kind), rank(p.Kind)), cmp.Compare(o.Name, p.Name))
+	if o.Kind != p.Kind {
+		if by := cmp.Compare(rank(o.Kind), rank(p.Kind)); by != 0 {
+			return by
+		}
+	}
+	return cmp.Compare(o.Name, p.Name)
 }
 
 func rank(k names.Kind) int {

@@ -21,9 +21,14 @@ import (
 	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
+// windowPods is the environment variable with the number of pods that are made in each test, instead of those of
+// bornFor.
+const windowPods = "WINDOW_PODS"
+
 const (
 	bornFor   = 60 * time.Second // how long pods are made
 	bornBy    = 3                // how many at a time, of each direction
+	killEvery = 100              // pods, where their number is given
 	sinkPort  = 9999             // what pods send to, and are sent to
 	datagrams = 300              // that a pod sends over each family, from its first instant
 	pace      = 2 * time.Millisecond
@@ -35,12 +40,15 @@ type nursery struct {
 	peer           machines.Namespace // that of a pod of the other node, which no policy applies to
 	peerIPs        []netip.Addr
 	number         atomic.Int64 // of pods
+	kills          atomic.Int64 // of the master
+	flooded        atomic.Int64 // datagrams that pods have sent
 	sent, received atomic.Int64 // datagrams to the pods, and what came back
 	mu             sync.Mutex
 	from           map[netip.Addr]int // datagrams from pods
 }
 
-// born makes pods under a default deny for a minute. With kill the master is killed in the middle.
+// born makes pods under a default deny. Of a minute's pods the master is killed in the middle, if kill is set. Where
+// their number is given, it is killed after every killEvery pods.
 func (b *bed) born(t *testing.T, suffix string, kill bool) {
 	in, out, open := "born-in"+suffix, "born-out"+suffix, "open"+suffix
 	for _, n := range []string{in, out, open} {
@@ -62,34 +70,57 @@ func (b *bed) born(t *testing.T, suffix string, kill bool) {
 	before, answered := n.total(), n.received.Load()
 	n.number.Store(0)
 	n.sent.Store(0)
-	ctx, cancel := context.WithTimeout(t.Context(), bornFor)
-	defer cancel()
-	var raising sync.WaitGroup
-	for range bornBy {
-		raising.Go(func() {
-			for ctx.Err() == nil && !t.Failed() {
-				n.raise(t, in, true, false)
-			}
-		})
-		raising.Go(func() {
-			for ctx.Err() == nil && !t.Failed() {
-				n.raise(t, out, false, true)
-			}
-		})
+	n.flooded.Store(0)
+	n.raiseAll(t, in, out, kill)
+	pods := n.number.Load()
+	t.Logf("%d pods, the master was killed %d times; %d datagrams to them before and after they were there, %d answers; "+
+		"%d datagrams of theirs, of which %d arrived", pods, n.kills.Load(), n.sent.Load(), n.received.Load()-answered,
+		n.flooded.Load(), n.total()-before)
+	if n.received.Load() != answered || n.total() != before {
+		t.Errorf("want neither answers nor arrivals: %v", n.from)
 	}
-	if kill {
+	if n.sent.Load() == 0 || n.flooded.Load() == 0 || kill != (n.kills.Load() > 0) {
+		t.Error("want datagrams in both directions, and the master killed as often as asked for: the test shows nothing")
+	}
+}
+
+// raiseAll makes pods of both directions until there were enough.
+func (n *nursery) raiseAll(t *testing.T, in, out string, kill bool) {
+	t.Helper()
+	want := int64(machines.Number(t, windowPods, 0))
+	every := min(killEvery, max(1, want/2))
+	ctx := t.Context()
+	if want == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, bornFor)
+		defer cancel()
+	}
+	var raising sync.WaitGroup
+	raiseSome := func(namespace string, receives, sends bool) {
+		for ctx.Err() == nil && !t.Failed() && (want == 0 || n.number.Load() < want) {
+			if i := n.raise(t, namespace, receives, sends); kill && i%every == 0 && i < want {
+				n.killMaster(t)
+			}
+		}
+	}
+	for range bornBy {
+		raising.Go(func() { raiseSome(in, true, false) })
+		raising.Go(func() { raiseSome(out, false, true) })
+	}
+	if kill && want == 0 {
 		half := time.NewTimer(bornFor / 2)
 		defer half.Stop()
 		<-half.C
-		if err := b.Restart(t.Context(), "master", syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
+		n.killMaster(t)
 	}
 	raising.Wait()
-	t.Logf("%d pods; %d datagrams to them before and after they were there, %d answers; %d datagrams of theirs arrived",
-		n.number.Load(), n.sent.Load(), n.received.Load()-answered, n.total()-before)
-	if n.received.Load() != answered || n.total() != before || n.number.Load() == 0 {
-		t.Errorf("want pods, and neither answers nor arrivals: %v", n.from)
+}
+
+func (n *nursery) killMaster(t *testing.T) {
+	t.Helper()
+	n.kills.Add(1)
+	if err := n.Restart(t.Context(), "master", syscall.SIGKILL); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -132,9 +163,11 @@ func (n *nursery) total() (sum int64) {
 }
 
 // raise makes a pod and removes it again. If it receives, it is sent datagrams from when it has its addresses, which is
-// before it is there, until it has been sent enough. If it sends, it ends when it has sent enough.
-func (n *nursery) raise(t *testing.T, namespace string, receives, sends bool) {
-	name := fmt.Sprint("p", n.number.Add(1))
+// before it is there, until it has been sent enough. If it sends, it ends when it has sent enough. The result is the
+// pod's number.
+func (n *nursery) raise(t *testing.T, namespace string, receives, sends bool) (number int64) {
+	number = n.number.Add(1)
+	name := fmt.Sprint("p", number)
 	pod := serverPod(namespace, name, home, nil)
 	pod.Spec.Containers = pod.Spec.Containers[:1]
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -174,7 +207,9 @@ func (n *nursery) raise(t *testing.T, namespace string, receives, sends bool) {
 			}
 		}
 		if err == nil {
-			why = unfinished(have, receives, sends, enough.Load(), &ready)
+			if why = unfinished(have, receives, sends, enough.Load(), &ready); why == "" {
+				n.countSent(t, have)
+			}
 		}
 		if time.Now().After(end) {
 			t.Errorf("pod %s/%s: %v, %s", namespace, name, err, why)
@@ -187,6 +222,20 @@ func (n *nursery) raise(t *testing.T, namespace string, receives, sends bool) {
 	if err := pods.Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil &&
 		!apierrors.IsNotFound(err) {
 		t.Error(err)
+	}
+	return number
+}
+
+// countSent counts what the containers of a pod that send have sent.
+func (n *nursery) countSent(t *testing.T, p *corev1.Pod) {
+	t.Helper()
+	for _, c := range p.Status.ContainerStatuses {
+		if end := c.State.Terminated; end != nil && end.ExitCode == 0 {
+			n.flooded.Add(datagrams)
+		} else if end != nil {
+			t.Errorf("pod %s/%s: container %s ended with exit code %d: %s", p.Namespace, p.Name, c.Name, end.ExitCode,
+				end.Message)
+		}
 	}
 }
 

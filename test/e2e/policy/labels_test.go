@@ -15,15 +15,20 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
+// windowChanges is the environment variable with the number of changes of labels and policies, instead of relabelled.
+const windowChanges = "WINDOW_CHANGES"
+
 const (
-	relabelled = 12              // how often a label changes, there and back
+	relabelled = 16              // how many changes of labels and policies, there and back
 	answerWait = 2 * time.Second // for an answer that is to come
 	cutWait    = 300 * time.Millisecond
 	exchanges  = 50 // after a change
@@ -37,11 +42,11 @@ type talk struct {
 	slowest      atomic.Int64 // ns
 }
 
-// labels changes labels of both ends of connections. While policies allow these, no packet is lost. When they do no
-// longer, the connections are cut.
+// labels changes labels of both ends of connections, of their namespace, and policies. While policies allow the
+// connections, no packet is lost. When they do no longer, the connections are cut.
 func (b *bed) labels(t *testing.T) {
 	const namespace = "labels"
-	b.makeNamespace(t, namespace, nil)
+	b.makeNamespace(t, namespace, map[string]string{"shade": "light"})
 	b.allowRoles(t, namespace)
 	b.makePod(t, serverPod(namespace, "server", home, map[string]string{"role": "db", "side": "server"}))
 	b.makePod(t, serverPod(namespace, "client", away, map[string]string{"role": "web", "side": "client"}))
@@ -87,30 +92,62 @@ func (b *bed) awaitRemovals(t *testing.T) {
 	})
 }
 
-// allowRoles makes policies of both ends, which allow the roles that labels change between by rules of their own.
+// allowRoles makes policies of both ends. They allow the roles that pods' labels change between, and the shades that
+// the namespace's label changes between, by rules of their own.
 func (b *bed) allowRoles(t *testing.T, namespace string) {
 	t.Helper()
-	peers := func(key string, values ...string) (out []networkingv1.NetworkPolicyPeer) {
-		for _, v := range values {
-			s := selects(key, v)
-			out = append(out, networkingv1.NetworkPolicyPeer{PodSelector: &s})
-		}
-		return out
-	}
 	for _, role := range []string{"db", "cache"} {
-		b.makePolicy(t, namespace, "to-"+role, networkingv1.NetworkPolicySpec{
-			PodSelector: selects("role", role), PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{{From: peers("role", "web")}, {From: peers("role", "api")}},
-		})
+		b.makePolicy(t, namespace, "to-"+role, toRole(role))
 	}
 	for _, role := range []string{"web", "api"} {
 		b.makePolicy(t, namespace, "from-"+role, networkingv1.NetworkPolicySpec{
 			PodSelector: selects("role", role), PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
-			Egress: []networkingv1.NetworkPolicyEgressRule{{To: peers("role", "db")}, {To: peers("role", "cache")}},
+			Egress: []networkingv1.NetworkPolicyEgressRule{{To: ofRole("db")}, {To: ofRole("cache")}},
 		})
 	}
 	b.makePolicy(t, namespace, "deny", networkingv1.NetworkPolicySpec{
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}})
+}
+
+// ofRole is the pods of a role in the namespaces of each shade.
+func ofRole(role string) (out []networkingv1.NetworkPolicyPeer) {
+	pods := selects("role", role)
+	for _, shade := range []string{"light", "dark"} {
+		namespaces := selects("shade", shade)
+		out = append(out, networkingv1.NetworkPolicyPeer{PodSelector: &pods, NamespaceSelector: &namespaces})
+	}
+	return out
+}
+
+// toRole lets clients connect to the pods of a role, to the given ports alone if there are any.
+func toRole(role string, ports ...networkingv1.NetworkPolicyPort) networkingv1.NetworkPolicySpec {
+	return networkingv1.NetworkPolicySpec{
+		PodSelector: selects("role", role), PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress: []networkingv1.NetworkPolicyIngressRule{
+			{From: ofRole("web"), Ports: ports}, {From: ofRole("api"), Ports: ports}},
+	}
+}
+
+// editPolicies gives the policies of the server's roles other rules.
+func (b *bed) editPolicies(t *testing.T, namespace string, ports ...networkingv1.NetworkPolicyPort) {
+	t.Helper()
+	policies := b.client.NetworkingV1().NetworkPolicies(namespace)
+	for _, role := range []string{"db", "cache"} {
+		p, err := policies.Get(t.Context(), "to-"+role, metav1.GetOptions{})
+		must(t, err)
+		p.Spec = toRole(role, ports...)
+		_, err = policies.Update(t.Context(), p, metav1.UpdateOptions{})
+		must(t, err)
+	}
+}
+
+// shade labels a namespace.
+func (b *bed) shade(t *testing.T, namespace, shade string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"labels":{"shade":%q}}}`, shade)
+	_, err := b.client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{})
+	must(t, err)
 }
 
 func (b *bed) relabel(t *testing.T, namespace, pod, role string) {
@@ -121,14 +158,25 @@ func (b *bed) relabel(t *testing.T, namespace, pod, role string) {
 	must(t, err)
 }
 
-// unbroken changes labels while the connections are in use.
+// unbroken changes labels and policies while the connections are in use.
 func (b *bed) unbroken(t *testing.T, namespace string, talks []*talk) {
 	t.Helper()
-	changes := []struct{ pod, role string }{{"client", "api"}, {"server", "cache"}, {"client", "web"}, {"server", "db"}}
+	number := intstr.FromInt32(lowPort)
+	ports := []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolTCP), Port: &number},
+		{Protocol: new(corev1.ProtocolUDP), Port: &number}}
+	changes := []func(){
+		func() { b.relabel(t, namespace, "client", "api") },
+		func() { b.relabel(t, namespace, "server", "cache") },
+		func() { b.shade(t, namespace, "dark") },
+		func() { b.editPolicies(t, namespace, ports...) },
+		func() { b.relabel(t, namespace, "client", "web") },
+		func() { b.relabel(t, namespace, "server", "db") },
+		func() { b.shade(t, namespace, "light") },
+		func() { b.editPolicies(t, namespace) },
+	}
 	var steps []func()
-	for i := range relabelled {
-		c := changes[i%len(changes)]
-		steps = append(steps, func() { b.relabel(t, namespace, c.pod, c.role) })
+	for i := range machines.Number(t, windowChanges, relabelled) {
+		steps = append(steps, changes[i%uint64(len(changes))])
 	}
 	b.during(t, talks, steps...)
 }

@@ -3,9 +3,13 @@ package attach_test
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/northbound-net/northbound/test/scale/attach"
 	"github.com/northbound-net/northbound/test/scale/load"
@@ -48,6 +52,7 @@ func TestAttach(t *testing.T) {
 	must(t, err)
 	ports(t, b, 0)
 	flows(ctx, t, b)
+	policyFlows(ctx, t, b)
 }
 
 // flows watches a service arrive in the node's flows, and an endpoint vanish.
@@ -69,6 +74,30 @@ func flows(ctx context.Context, t *testing.T, b *attach.Bed) {
 	if !first.Before(sent) || !second.After(sent) {
 		t.Errorf("the flow came at %s and changed at %s, the change was asked for at %s: want that in between", first, second,
 			sent)
+	}
+}
+
+// policyFlows watches a policy of one pod arrive in the node's flows.
+func policyFlows(ctx context.Context, t *testing.T, b *attach.Bed) {
+	t.Helper()
+	const namespace, port = "policies", 10000
+	must(t, load.Namespace(ctx, b.Kube(), namespace))
+	pod := load.Pod(namespace, 0, 1)
+	pod.Spec.NodeName = b.NodeName()
+	pod, err := b.Kube().CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+	must(t, err)
+	must(t, b.WaitBound(ctx, namespace, 1))
+	must(t, b.Plug(ctx, []*corev1.Pod{pod}))
+	seen := load.NewTracker("the flow")
+	w, err := b.WatchPolicyFlows(seen)
+	must(t, err)
+	t.Cleanup(func() { must(t, w.Close()) })
+	sent, _, err := load.CreatePolicy(ctx, b.Kube(), load.Policy{Namespace: namespace, Port: port})
+	must(t, err)
+	at, err := seen.WaitName(ctx, load.Name{Name: strconv.Itoa(port)})
+	must(t, err)
+	if !at.After(sent) {
+		t.Errorf("the flow came at %s, before the policy was asked for at %s", at, sent)
 	}
 }
 

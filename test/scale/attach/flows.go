@@ -41,22 +41,34 @@ func (b *Bed) SetBackends(ctx context.Context, namespace string, i, n int) (sent
 	return load.SetBackends(ctx, b.kube, namespace, i, n)
 }
 
-// FlowWatch follows the flows of br-int that load-balance packets to virtual addresses.
+// FlowWatch follows flows of br-int: those that load-balance packets to virtual addresses, or those of policies.
 type FlowWatch struct {
 	cmd     *exec.Cmd
+	pattern *regexp.Regexp // of the events to follow; its group is the name of what was seen
 	tracker atomic.Pointer[load.Tracker]
 	done    chan struct{}
 	closed  atomic.Bool
 }
 
 // WatchFlows starts to watch. t sees existing and new flows, by virtual address. When OVN changes backends, it adds the
-// group of new backends first and the flow that uses it last: t sees that flow.
+// group of new backends first and the flow that uses it last: t sees that flow. The events are lines such as
+//
+//	event=ADDED table=20 cookie=0x1 priority=120,ct_state=+new+trk,tcp,nw_dst=10.96.0.7,tp_dst=80 actions=...,group:3
 func (b *Bed) WatchFlows(t *load.Tracker) (*FlowWatch, error) {
+	return b.watch(t, regexp.MustCompile(`event=(?:ADDED|MODIFIED) .*nw_dst=([0-9.]+),.*group:`))
+}
+
+// WatchPolicyFlows starts to watch. t sees existing and new flows that match a destination port alone, by its number.
+func (b *Bed) WatchPolicyFlows(t *load.Tracker) (*FlowWatch, error) {
+	return b.watch(t, regexp.MustCompile(`event=(?:ADDED|MODIFIED) .*tp_dst=([0-9]+) `))
+}
+
+func (b *Bed) watch(t *load.Tracker, pattern *regexp.Regexp) (*FlowWatch, error) {
 	path, err := process.Find("ovs-ofctl", "openvswitch-common")
 	if err != nil {
 		return nil, err
 	}
-	w := &FlowWatch{done: make(chan struct{})}
+	w := &FlowWatch{done: make(chan struct{}), pattern: pattern}
 	w.tracker.Store(t)
 	w.cmd = exec.Command(path, "--unixctl=none", "monitor", "unix:"+filepath.Join(b.node.Spec.RunDir(),
 		"openvswitch/br-int.mgmt"), "watch:")
@@ -102,16 +114,13 @@ func (w *FlowWatch) Close() error {
 	return nil
 }
 
-// read handles the lines of events, such as the following, and returns the last line of any kind:
-//
-//	event=ADDED table=20 cookie=0x1 priority=120,ct_state=+new+trk,tcp,nw_dst=10.96.0.7,tp_dst=80 actions=...,group:3
+// read handles the lines of events, and returns the last line of any kind.
 func (w *FlowWatch) read(out io.Reader) (last string) {
-	balanced := regexp.MustCompile(`event=(?:ADDED|MODIFIED) .*nw_dst=([0-9.]+),.*group:`)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		last = lines.Text()
-		if m := balanced.FindStringSubmatch(last); m != nil {
+		if m := w.pattern.FindStringSubmatch(last); m != nil {
 			w.tracker.Load().See(load.Name{Name: m[1]})
 		}
 	}

@@ -25,15 +25,17 @@ const phaseTimeout = 10 * time.Minute
 // Config says what to measure.
 type Config struct {
 	rig.Programs
-	Pods        int      // for the raw limits, the backlog and the burst
-	Nodes       int      // fake ones, in all phases
-	RestartPods int      // exist when the master restarts
-	Services    int      // that wait for the master; as many come while it runs, and in phase flows
-	Adds        int      // ADDs of each kind, in phase add
-	Bin         string   // directory of the sandbox's programs and of ovn_cni
-	Hello       string   // a hello-world program, to compare the plugin with
-	Only        []string // phases; empty: all but phase scale
-	Scale       Scale
+	Pods        int // for the raw limits, the backlog and the burst
+	Nodes       int // fake ones, in all phases
+	RestartPods int // exist when the master restarts
+	Services    int // that wait for the master; as many come while it runs, and in phase flows
+	Adds        int // ADDs of each kind, in phase add
+	// PolicyNamespaces is the number of namespaces in phase policies.
+	PolicyNamespaces int
+	Bin              string   // directory of the sandbox's programs and of ovn_cni
+	Hello            string   // a hello-world program, to compare the plugin with
+	Only             []string // phases; empty: all but phase scale
+	Scale            Scale
 }
 
 // phaseAdd measures the CNI plugin.
@@ -54,7 +56,9 @@ type nodePhase struct {
 	run  func(context.Context, Config, *Report, io.Writer) error
 }
 
-func nodePhases() []nodePhase { return []nodePhase{{phaseFlows, runFlows}, {phaseAdd, runAdds}} }
+func nodePhases() []nodePhase {
+	return []nodePhase{{phaseFlows, runFlows}, {phasePolicies, runPolicies}, {phaseAdd, runAdds}}
+}
 
 // NeedsNode reports whether a phase with a real node is to run.
 func (c Config) NeedsNode() bool {
@@ -91,6 +95,9 @@ func (c Config) Validate() error {
 	}
 	if c.Services < 1 || c.Services > maxServices {
 		errs = append(errs, fmt.Errorf("--services %d: want 1 to %d", c.Services, maxServices))
+	}
+	if c.PolicyNamespaces < 1 || c.PolicyNamespaces > maxPolicyNamespaces {
+		errs = append(errs, fmt.Errorf("--policy-namespaces %d: want 1 to %d", c.PolicyNamespaces, maxPolicyNamespaces))
 	}
 	if c.Nodes > 512 {
 		errs = append(errs, fmt.Errorf("--nodes %d: the master's default subnets have room for 512", c.Nodes))

@@ -22,7 +22,8 @@ func TestPercentiles(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Config{Pods: 2000, Nodes: 100, RestartPods: 10000, Services: 1000, Adds: 50, Only: []string{"burst"}}
+	good := Config{Pods: 2000, Nodes: 100, RestartPods: 10000, Services: 1000, Adds: 50, PolicyNamespaces: 200,
+		Only: []string{"burst"}}
 	if err := good.Validate(); err != nil {
 		t.Errorf("%+v: %v", good, err)
 	}
@@ -32,6 +33,7 @@ func TestValidate(t *testing.T) {
 		"60000 pods need at least 119 nodes":               func(c *Config) { c.RestartPods = 60000 },
 		"--services 2001: want 1 to 2000":                  func(c *Config) { c.Services = 2001 },
 		"--adds 61: want 1 to 60":                          func(c *Config) { c.Adds = 61 },
+		"--policy-namespaces 201: want 1 to 200":           func(c *Config) { c.PolicyNamespaces = 201 },
 		`--only "bursts": want some of raw,backlog,burst,`: func(c *Config) { c.Only = []string{"bursts"} },
 		"--sizes: want at least one":                       func(c *Config) { c.Only = []string{phaseScale} },
 		"--scale-nodes 0":                                  func(c *Config) { c.Only = []string{phaseScale} },

@@ -21,11 +21,8 @@ type Client struct {
 	rows    func(table string, rows map[string]RowUpdate)
 }
 
-// RowUpdate is a row of an update2 notification (ovsdb-server(7)). Exactly one member is set.
-type RowUpdate struct {
-	Initial, Insert, Modify json.RawMessage
-	Delete                  *json.RawMessage
-}
+// RowUpdate is a row of an update2 notification (ovsdb-server(7)). One member is set, or none if the row was deleted.
+type RowUpdate struct{ Initial, Insert, Modify json.RawMessage }
 
 // message is a JSON-RPC 1.0 request, notification or response.
 type message struct {

@@ -84,11 +84,14 @@ type PodPolicies struct {
 
 // OfPod is what policies make of a pod.
 func (x *Policies) OfPod(pod cluster.Name) PodPolicies {
-	var out PodPolicies
 	p := x.pods[pod]
 	if p == nil {
-		return out
+		return PodPolicies{}
 	}
+	return p.policies()
+}
+
+func (p *selectedPod) policies() (out PodPolicies) {
 	for _, s := range p.in {
 		if s.subjects > 0 {
 			out.Subjects = append(out.Subjects, s.Hash)
@@ -125,19 +128,27 @@ func (x *Policies) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 // changed gathers topics, each once.
 type changed struct {
 	topics []cluster.Topic
-	seen   map[cluster.Topic]bool
+	seen   map[cluster.Topic]bool // nil while there are fewTopics: most changes have no more
 }
+
+// fewTopics is how many topics are compared with each other.
+const fewTopics = 8
 
 func (c *changed) add(s cluster.Subject, key cluster.Name) {
 	t := cluster.Topic{Subject: s, Key: key}
-	if c.seen[t] {
+	if c.seen[t] || c.seen == nil && slices.Contains(c.topics, t) {
 		return
 	}
-	if c.seen == nil {
-		c.seen = map[cluster.Topic]bool{}
-	}
-	c.seen[t] = true
 	c.topics = append(c.topics, t)
+	switch {
+	case c.seen != nil:
+		c.seen[t] = true
+	case len(c.topics) > fewTopics:
+		c.seen = map[cluster.Topic]bool{}
+		for _, t := range c.topics {
+			c.seen[t] = true
+		}
+	}
 }
 
 // selection notes that a selection is another now.
@@ -159,15 +170,16 @@ func (x *Policies) podChanged(s *cluster.State, name cluster.Name, t *changed) {
 	switch {
 	case old == nil && now == nil || old != nil && now != nil && old.facts.equal(*now):
 	case now == nil:
-		x.reselect(name, podFacts{}, nil, t)
+		x.reselect(name, old, podFacts{}, nil, t)
 		delete(x.pods, name)
 		x.podsIn.Put(name.Namespace, name, false)
 	default:
 		if old == nil {
-			x.pods[name] = &selectedPod{}
+			old = &selectedPod{}
+			x.pods[name] = old
 			x.podsIn.Put(name.Namespace, name, true)
 		}
-		x.reselect(name, *now, x.selecting(s, name, *now), t)
+		x.reselect(name, old, *now, x.selecting(s, name, *now), t)
 	}
 }
 
@@ -192,8 +204,8 @@ func (x *Policies) selecting(s *cluster.State, name cluster.Name, facts podFacts
 }
 
 // reselect records what a pod is now, and among which selections.
-func (x *Policies) reselect(name cluster.Name, facts podFacts, in []*Selection, t *changed) {
-	p, before := x.pods[name], x.OfPod(name)
+func (*Policies) reselect(name cluster.Name, p *selectedPod, facts podFacts, in []*Selection, t *changed) {
+	before := p.policies()
 	same := p.facts.sameAddresses(facts)
 	for _, sel := range p.in {
 		if !same || !among(in, sel) {
@@ -206,7 +218,7 @@ func (x *Policies) reselect(name cluster.Name, facts podFacts, in []*Selection, 
 		}
 	}
 	p.facts, p.in = facts, in
-	if !before.equal(x.OfPod(name)) {
+	if !before.equal(p.policies()) {
 		t.add(PodPoliciesOf, name)
 	}
 }
@@ -234,8 +246,8 @@ func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *chang
 	}
 	if len(x.across) > 0 {
 		for name := range x.podsIn[namespace] {
-			facts := x.pods[name].facts
-			x.reselect(name, facts, x.selecting(s, name, facts), t)
+			p := x.pods[name]
+			x.reselect(name, p, p.facts, x.selecting(s, name, p.facts), t)
 		}
 	}
 	for sel := range x.scoped[namespace] {

@@ -1,6 +1,6 @@
 // Command bench measures `ovnkube master` and the CNI plugin on this machine and prints a table: throughput, latency,
-// restart, services, ADD, growth, and the limits of the machine for comparison. It exits non-zero if a count is wrong.
-// It needs root, for a network namespace of its own.
+// restart, services, policies, ADD, growth, and the limits of the machine for comparison. It exits non-zero if a count
+// is wrong. It needs root, for a network namespace of its own.
 package main
 
 import (
@@ -90,10 +90,12 @@ func parse(args []string, w io.Writer) (bench.Config, error) {
 	f.IntVar(&c.Services, "services", 1000, "`NUMBER` of services in phase flows, and in phase services: as many wait "+
 		"for the master as are created while it runs")
 	f.IntVar(&c.Adds, "adds", 50, "`NUMBER` of CNI ADDs of each kind")
+	f.IntVar(&c.PolicyNamespaces, "policy-namespaces", 200, "`NUMBER` of namespaces in phase policies, with 10 pods and "+
+		"2 policies each")
 	f.StringVar(&only, "only", "", "`PHASES` to run, comma-separated: "+strings.Join(bench.Phases(), ","))
 	f.StringVar(&c.APIServer, "apiserver", filepath.Join(bin, "sandbox-apiserver"), "`PATH` of the API server")
 	f.StringVar(&c.OVNKube, "ovnkube", filepath.Join(bin, "ovnkube"), "`PATH` of the program to measure")
-	f.StringVar(&c.Bin, "bin", bin, "`DIR` of the sandbox's programs and of ovn_cni, for phases flows and add")
+	f.StringVar(&c.Bin, "bin", bin, "`DIR` of the sandbox's programs and of ovn_cni, for phases with a real node")
 	f.StringVar(&c.Hello, "hello", filepath.Join(bin, "hello"), "`PATH` of a hello-world program, for phase add")
 	f.StringVar(&c.Schema, "nb-schema", "/usr/share/ovn/ovn-nb.ovsschema", "`PATH` of the Northbound schema")
 	f.StringVar(&sizes, "sizes", "1000,10000,100000", "`NUMBERS` of pods in phase scale, comma-separated, ascending")
