@@ -58,6 +58,9 @@ func runPolicyDiff(c *cli.Context) error {
 	if err := errors.Join(err, cfg.Validate()); err != nil {
 		return err
 	}
+	if err := contradictions(c); err != nil {
+		return err
+	}
 	given, broken := manifests(c)
 	of, wrong, err := oldAndNew(c, cfg, given, gone)
 	if err != nil {

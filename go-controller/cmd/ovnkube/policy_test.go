@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -71,6 +74,20 @@ func TestPolicyCheckLive(t *testing.T) {
 	check("as wanted", 2, denied, "and no rule allows this  (ACL deny-in as wanted)\n")
 	check("JSON", 0, append(allowed, "-o", "json"), `"state": "as wanted"`, `"field": "spec.ingress[0]"`)
 
+	// The ACL that denies was removed and made again: it has another UUID.
+	acl := strings.TrimSpace(nbctl(t, remote, "--bare", "--columns=_uuid", "find", "acl", "action=drop",
+		`external_ids:"k8s.ovn.org/owner-name"=n1`, "direction=to-lport"))
+	group := strings.TrimSpace(nbctl(t, remote, "--bare", "--columns=_uuid", "find", "port_group", "acls{>=}"+acl))
+	again := names.StandIn(acl, 1)
+	testkit.Run(t, "ovsdb-client", "transact", remote, fmt.Sprintf(`["OVN_Northbound",
+		{"op": "mutate", "table": "Port_Group", "where": [["_uuid", "==", ["uuid", %[1]q]]],
+			"mutations": [["acls", "delete", ["uuid", %[2]q]], ["acls", "insert", ["uuid", %[3]q]]]},
+		{"op": "insert", "table": "ACL", "uuid": %[3]q, "row": {"action": "drop", "direction": "to-lport",
+			"priority": 31000, "match": "outport == @%[4]s && ip", "external_ids": ["map", [["k8s.ovn.org/owner-name", "n1"],
+			["k8s.ovn.org/owner-type", "Isolation"], ["k8s.ovn.org/role", "deny-in"]]]}}]`, group, acl, again,
+		names.IngressGroup("n1")))
+	check("another UUID", 2, append(denied, "-o", "json"), `"uuid": "`+again+`"`, `"state": "as wanted"`)
+
 	// The set of the pods that the rule names is emptied: the database's rows deny.
 	set := strings.TrimSpace(nbctl(t, remote, "--bare", "--columns=name", "find", "address_set",
 		`external_ids:"k8s.ovn.org/selector"="all pods of namespaces team=ops"`))
@@ -79,9 +96,7 @@ func TestPolicyCheckLive(t *testing.T) {
 		"ingress: isolated by np/shop/deny, np/shop/web, and no rule allows this\n")
 
 	// The ACL that denies is another.
-	acl := strings.TrimSpace(nbctl(t, remote, "--bare", "--columns=_uuid", "find", "acl", "action=drop",
-		`external_ids:"k8s.ovn.org/owner-name"=n1`, "direction=to-lport"))
-	nbctl(t, remote, "set", "acl", acl, "priority=1", "match=0")
+	nbctl(t, remote, "set", "acl", again, "priority=1", "match=0")
 	check("another ACL", 2, denied, "(ACL deny-in different)\n",
 		"the database's own rows do otherwise: allowed; egress: a node's host: no policy selects it; ingress: isolated by "+
 			"np/shop/deny, np/shop/web, but no row denies it\n")
@@ -225,6 +240,34 @@ func TestPolicyDiffDelete(t *testing.T) {
 	}
 }
 
+// A node port is the host's port to the answer, which says whose pods would have to be asked about, too.
+func TestPolicyCheckNodePort(t *testing.T) {
+	const file = "testdata/policy-check.in.yaml"
+	got := ovnkube(t.Context(), nil, "policy", "check", "-f", file, "desk/probe", "node/n2:30081")
+	if !strings.Contains(got.stdout, "30081 is a node port of svc/shop/kept: nobody asks here") {
+		t.Errorf("%s", got)
+	}
+}
+
+// Of a policy that is given twice with different contents, nobody knows which one holds: there is no answer.
+func TestPolicyGivenTwice(t *testing.T) {
+	const file = "testdata/policy-check.in.yaml"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.yaml")
+	if err := os.WriteFile(other, bytes.ReplaceAll(text, []byte("Ingress"), []byte("Egress")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", "desk/probe", "shop/web-0:http"}, {"matrix"}, {"diff", "--from", file}} {
+		got := ovnkube(t.Context(), nil, append(append([]string{"policy"}, args...), "-f", file, "-f", other)...)
+		if got.exit != 1 || got.stdout != "" || !strings.Contains(got.stderr, "is given twice with different contents") {
+			t.Errorf("%v:\n%s\nwant exit 1, no answer, and the reason", args, got)
+		}
+	}
+}
+
 func TestPolicyErrors(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	for what, c := range map[string]struct {
@@ -249,6 +292,10 @@ func TestPolicyErrors(t *testing.T) {
 		"an argument":     {[]string{"matrix", "x"}, `matrix: unexpected argument "x": files are given with -f`},
 		"no such format": {[]string{"matrix", "-o", "xml"},
 			`--output "xml": want table, json or yaml, or dot without --expect`},
+		"no such file": {[]string{"check", "-f", planInput, "-f", "nosuch.yaml", "node/n1", "default/web-0"},
+			"reading manifests: stat nosuch.yaml"},
+		"nothing to compare": {[]string{"diff", "--from", planInput, "-f", "nosuch.yaml"},
+			"reading manifests: stat nosuch.yaml"},
 		"nothing expected": {[]string{"matrix", "--expect", "nosuch"}, "reading --expect: open nosuch"},
 		"no matrix":        {[]string{"matrix", "--expect", planInput}, "reading --expect " + planInput + ": reading"},
 	} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
@@ -56,6 +57,11 @@ func (e *Owner) WriteText(w io.Writer) error {
 	fmt.Fprintf(b, "%s %s\n", e.Kind, e.Name)
 	list(b, "Problems", e.Problems)
 	list(b, "Tenant", e.Tenant.lines())
-	list(b, "Rows", e.Rows.lines())
+	rows := e.Rows.lines()
+	if len(rows) == 0 && e.owner.Kind == names.KindPolicy {
+		rows = []string{"none of its own: it has no rules. Pods that it isolates are in the groups iso_in_... and " +
+			"iso_out_... of their nodes"}
+	}
+	list(b, "Rows", rows)
 	return b.Flush()
 }

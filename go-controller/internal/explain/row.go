@@ -68,19 +68,20 @@ func (rows *Rows) compare(c *core.Core, o nb.Owner, v nb.View) error {
 	return nil
 }
 
-// StateOf tells how a row that is wanted is in a database.
-func StateOf(c *core.Core, v nb.View, k nb.Key) (State, error) {
+// RowIn tells how a row is in a database, with the UUID that it has there. A row that is not there has the UUID that it
+// would get.
+func RowIn(c *core.Core, v nb.View, k nb.Key) (Row, error) {
 	rows, _, err := rowsOf(c, k.Owner)
 	if err == nil {
 		err = rows.compare(c, k.Owner, v)
 	}
 	if err != nil {
-		return "", err
+		return Row{}, err
 	}
 	if r := rows.find(k, ""); r != nil {
-		return r.State, nil
+		return *r, nil
 	}
-	return Unwanted, nil
+	return Row{Table: k.Table, State: Unwanted, key: k}, nil
 }
 
 // differ notes what a plan would change.

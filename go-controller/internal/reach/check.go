@@ -47,6 +47,19 @@ type Row struct {
 	key nb.Key
 }
 
+// compare takes the state and the UUID of a row from the database.
+func (r *Row) compare(c *Cluster) error {
+	have, err := explain.RowIn(c.Core, c.database.view, r.key)
+	if err != nil {
+		return err
+	}
+	r.State = have.State
+	if have.UUID != "" {
+		r.UUID = have.UUID
+	}
+	return nil
+}
+
 // Result is the answer to a question.
 type Result string
 
@@ -174,7 +187,7 @@ func (c *Cluster) ask(w connection, s span) (Answer, error) {
 	}
 	for _, d := range []*Decision{&out.Egress, &out.Ingress} {
 		for i := range d.Rows {
-			if d.Rows[i].State, err = explain.StateOf(c.Core, c.database.view, d.Rows[i].key); err != nil {
+			if err := d.Rows[i].compare(c); err != nil {
 				return out, err
 			}
 		}

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -74,9 +75,31 @@ func (c *Cluster) connections(q Question) (out []connection, notes []string, err
 		}
 	}
 	if len(out) == 0 {
-		err = fmt.Errorf("%s and %s have no addresses of the same family", q.From, q.To)
+		return nil, nil, fmt.Errorf("%s and %s have no addresses of the same family", q.From, q.To)
 	}
-	return out, append(notes, more...), err
+	notes = append(notes, more...)
+	if svc := c.nodePort(to[0], q.Port); svc != nil {
+		notes = append(notes, fmt.Sprintf("%d is a node port of svc/%s: nobody asks here whether its pods let in who comes "+
+			"through it. They see the management port's address of node/%s, with source ports %s", q.Port.Number, svc.Name,
+			to[0].node, names.SNATPorts))
+	}
+	return out, notes, nil
+}
+
+// nodePort is the Service that a port of a node belongs to, nil for none.
+func (c *Cluster) nodePort(at End, asked Asked) (found *cluster.Service) {
+	if at.pod != nil || at.node == "" || asked.Number == 0 {
+		return nil
+	}
+	protocol := cmp.Or(asked.Protocol, cluster.TCP)
+	for _, svc := range c.State.Services {
+		for _, p := range svc.Ports {
+			if p.NodePort == asked.Number && p.Protocol == protocol {
+				found = svc // of one protocol, a node port belongs to one Service
+			}
+		}
+	}
+	return found
 }
 
 // portsOf is the ports of an end that a question is about.

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/explain"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -168,7 +167,7 @@ func (c *Cluster) loggedRows(o nb.Owner, name string, out *Logged) error {
 		}
 		row := Row{UUID: acl.UUID, Role: r.Key.Role, key: r.Key}
 		if c.database != nil {
-			if row.State, err = explain.StateOf(c.Core, c.database.view, r.Key); err != nil {
+			if err := row.compare(c); err != nil {
 				return err
 			}
 		}
