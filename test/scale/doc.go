@@ -9,4 +9,6 @@
 //	load       fake nodes, pods, services, and seeing them get their network
 //	attach     a real node, pods that are attached to it, and its flows
 //	bench      the phases and the table
+//
+// Package policyshape is on its own: it measures OVN without the product, with the program cmd/policyshape.
 package scale

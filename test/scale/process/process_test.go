@@ -65,6 +65,13 @@ func TestUsage(t *testing.T) {
 	if u.RSS < 1<<20 || u.Peak < u.RSS {
 		t.Errorf("this process uses %d bytes, %d at most: want a megabyte or more", u.RSS, u.Peak)
 	}
+	precise, err := CPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if precise < u.CPU-2*tick || precise > u.CPU+time.Second {
+		t.Errorf("the process's clock says %s, /proc/PID/stat %s", precise, u.CPU)
+	}
 	all, err := Machine()
 	if err != nil {
 		t.Fatal(err)

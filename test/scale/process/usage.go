@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // tick is the unit of CPU time in proc(5): Linux shows user space 1/100 s
@@ -62,6 +64,16 @@ func cpuOf(pid int) (time.Duration, error) {
 		return 0, fmt.Errorf("reading CPU time: %q is not as proc(5) has it", stat)
 	}
 	return ticks(f[11:13])
+}
+
+// CPU returns the CPU time of a process, user and system, to the nanosecond (clock_getcpuclockid(3)).
+func CPU(pid int) (time.Duration, error) {
+	const scheduled = 2 // CPUCLOCK_SCHED: all that the scheduler has counted
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
+		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
+	}
+	return time.Duration(t.Nano()), nil
 }
 
 // Machine returns the CPU time that all processors of the machine have worked (proc(5): /proc/stat without idle and

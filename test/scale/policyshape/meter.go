@@ -1,0 +1,282 @@
+package policyshape
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/ovsdbwire"
+	"github.com/northbound-net/northbound/test/scale/process"
+)
+
+const (
+	settlePoll  = 40 * time.Millisecond
+	settlePolls = 5                    // that a process must be idle for
+	idle        = 3 * time.Millisecond // at most, of CPU time between as many polls
+	settleLimit = 10 * time.Minute
+)
+
+// meter knows when what has happened, and what it has cost.
+type meter struct {
+	ovn       *ovn
+	config    int           // nb_cfg so far
+	computed  *load.Tracker // values of nb_cfg that ovn-northd has written
+	installed *load.Tracker // values of nb_cfg whose flows the first chassis has, and interfaces with all their flows
+	watches   []*ovsdbwire.Client
+}
+
+func newMeter(ctx context.Context, o *ovn) (*meter, error) {
+	m := &meter{ovn: o, computed: load.NewTracker("the Southbound database"), installed: load.NewTracker("flows")}
+	for _, w := range []struct {
+		socket, database, table string
+		columns                 []string
+		rows                    func(string, map[string]ovsdbwire.RowUpdate)
+	}{
+		{"sb", southbound, "SB_Global", []string{"nb_cfg"}, number(m.computed)},
+		{"sb", southbound, "Chassis_Private", []string{"nb_cfg"}, number(m.installed)},
+		{"conf", openvswitch, "Interface", []string{"name", "external_ids"}, interfaces(m.installed)},
+	} {
+		c, err := o.dial(ctx, w.socket)
+		if err != nil {
+			return m, err
+		}
+		m.watches = append(m.watches, c)
+		if err := c.Monitor(w.database, w.table, w.columns, w.rows); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+func (m *meter) close() {
+	for _, c := range m.watches {
+		_ = c.Close() // it has only read
+	}
+}
+
+func content(u ovsdbwire.RowUpdate) json.RawMessage {
+	for _, raw := range []json.RawMessage{u.Initial, u.Insert, u.Modify} {
+		if raw != nil {
+			return raw
+		}
+	}
+	return nil
+}
+
+// number records each value of nb_cfg.
+func number(t *load.Tracker) func(string, map[string]ovsdbwire.RowUpdate) {
+	return func(_ string, rows map[string]ovsdbwire.RowUpdate) {
+		for _, u := range rows {
+			var row struct {
+				Config int `json:"nb_cfg"`
+			}
+			raw := content(u)
+			if raw == nil {
+				continue
+			}
+			if err := json.Unmarshal(raw, &row); err != nil {
+				t.Fail(fmt.Errorf("reading nb_cfg: %w", err))
+				return
+			}
+			t.See(load.Name{Name: strconv.Itoa(row.Config)})
+		}
+	}
+}
+
+// interfaces records each interface that ovn-controller calls installed.
+func interfaces(t *load.Tracker) func(string, map[string]ovsdbwire.RowUpdate) {
+	var mu sync.Mutex
+	names := map[string]string{} // by UUID: a modification has only what has changed
+	return func(_ string, rows map[string]ovsdbwire.RowUpdate) {
+		mu.Lock()
+		defer mu.Unlock()
+		for id, u := range rows {
+			var row struct {
+				Name string
+				IDs  json.RawMessage `json:"external_ids"`
+			}
+			raw := content(u)
+			if raw == nil {
+				continue
+			}
+			if err := json.Unmarshal(raw, &row); err != nil {
+				t.Fail(fmt.Errorf("reading an interface: %w", err))
+				return
+			}
+			if row.Name != "" {
+				names[id] = row.Name
+			}
+			if strings.Contains(string(row.IDs), `"ovn-installed"`) {
+				t.See(load.Name{Namespace: "interface", Name: names[id]})
+			}
+		}
+	}
+}
+
+// spent is CPU time.
+type spent struct{ northd, controller, openflow time.Duration }
+
+func (m *meter) spent() (s spent, err error) {
+	for p, d := range map[*process.Process]*time.Duration{m.ovn.northd: &s.northd, m.ovn.controller: &s.controller,
+		m.ovn.openflow: &s.openflow} {
+		if p == nil {
+			continue
+		}
+		if *d, err = process.CPU(p.PID()); err != nil {
+			return s, fmt.Errorf("%w: %s", err, p.Tail())
+		}
+	}
+	return s, nil
+}
+
+func (s spent) sub(o spent) spent {
+	return spent{s.northd - o.northd, s.controller - o.controller, s.openflow - o.openflow}
+}
+
+// settle waits until ovn-northd and ovn-controller have nothing to do, and returns what they have spent.
+func (m *meter) settle(ctx context.Context) (spent, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	var last []spent
+	for {
+		now, err := m.spent()
+		if err != nil {
+			return now, err
+		}
+		last = append(last, now)
+		if n := len(last) - 1 - settlePolls; n >= 0 {
+			d := now.sub(last[n])
+			if d.northd < idle && d.controller < idle && d.openflow < 5*idle {
+				return now, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return now, fmt.Errorf("waiting until nothing is left to compute: %w", ctx.Err())
+		case <-time.After(settlePoll):
+		}
+	}
+}
+
+// change makes a change, waits for what it leads to, and measures it.
+func (m *meter) change(ctx context.Context, s step) (out Sample, err error) {
+	recomputed, err := m.recomputes(ctx)
+	if err != nil {
+		return out, err
+	}
+	before, err := m.settle(ctx)
+	if err != nil {
+		return out, err
+	}
+	if err := m.send(ctx, s, &out); err != nil {
+		return out, err
+	}
+	after, err := m.settle(ctx)
+	if err != nil {
+		return out, err
+	}
+	used := after.sub(before)
+	out.Northd, out.Controller, out.OpenFlow = used.northd, used.controller, used.openflow
+	again, err := m.recomputes(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.NorthdAnew = again["northd/lflow"] > recomputed["northd/lflow"]
+	out.ControllerAnew = again["controller/lflow_output"] > recomputed["controller/lflow_output"]
+	out.Flows, err = m.flows(ctx)
+	return out, err
+}
+
+// send sends the operations of a step, and waits until OVN has done its part.
+func (m *meter) send(ctx context.Context, s step, out *Sample) error {
+	m.config++
+	config := load.Name{Name: strconv.Itoa(m.config)}
+	began := time.Now()
+	if err := m.ovn.nb.Transact(northbound, anything(append(s.ops, bump()))...); err != nil {
+		return err
+	}
+	at, err := m.computed.WaitName(ctx, config)
+	if err != nil {
+		return err
+	}
+	out.Computed = at.Sub(began)
+	if s.bound != nil {
+		if err := m.ovn.sb.Transact(southbound, s.bound); err != nil {
+			return err
+		}
+	}
+	if at, err = m.installed.WaitName(ctx, config); err != nil {
+		return err
+	}
+	if s.installs != "" {
+		if at, err = m.installed.WaitName(ctx, load.Name{Namespace: "interface", Name: s.installs}); err != nil {
+			return err
+		}
+	}
+	out.Installed = at.Sub(began)
+	return nil
+}
+
+func anything(ops []operation) []any {
+	out := make([]any, 0, len(ops))
+	for _, o := range ops {
+		out = append(out, o)
+	}
+	return out
+}
+
+// recomputes counts how often each node of the incremental engines was computed anew.
+func (m *meter) recomputes(ctx context.Context) (map[string]int, error) {
+	out := map[string]int{}
+	for _, daemon := range []string{"northd", "controller"} {
+		text, err := m.ovn.appctl(ctx, daemon, "inc-engine/show-stats")
+		if err != nil {
+			return nil, err
+		}
+		for name, n := range parseRecomputes(text) {
+			out[daemon+"/"+name] = n
+		}
+	}
+	return out, nil
+}
+
+// parseRecomputes parses the answer to inc-engine/show-stats.
+func parseRecomputes(text string) map[string]int {
+	out := map[string]int{}
+	for _, m := range regexp.MustCompile(`Node: (\S+)\s+- recompute:\s+(\d+)`).FindAllStringSubmatch(text, -1) {
+		out[m[1]], _ = strconv.Atoi(m[2]) // it is digits
+	}
+	return out
+}
+
+// flows counts the flows of br-int.
+func (m *meter) flows(ctx context.Context) (int, error) {
+	text, err := m.ovn.run(ctx, "ovs-ofctl", "dump-aggregate", "unix:"+m.ovn.inside("br-int.mgmt"))
+	if err != nil {
+		return 0, err
+	}
+	n := regexp.MustCompile(`flow_count=(\d+)`).FindStringSubmatch(text)
+	if n == nil {
+		return 0, fmt.Errorf("counting flows: ovs-ofctl says %q", text)
+	}
+	return strconv.Atoi(n[1])
+}
+
+// longest is the longest time, in milliseconds, that a stopwatch of a daemon has seen.
+func (m *meter) longest(ctx context.Context, daemon, stopwatch string) (int, error) {
+	text, err := m.ovn.appctl(ctx, daemon, "stopwatch/show", stopwatch)
+	if err != nil {
+		return 0, err
+	}
+	n := regexp.MustCompile(`Maximum:\s+(\d+)`).FindStringSubmatch(text)
+	if n == nil {
+		return 0, fmt.Errorf("reading stopwatch %s: %s says %q", stopwatch, daemon, text)
+	}
+	return strconv.Atoi(n[1])
+}
