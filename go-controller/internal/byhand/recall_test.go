@@ -80,7 +80,7 @@ func TestRowsOfKubernetesStay(t *testing.T) {
 		return testkit.Run(t, "ovn-nbctl", "--db="+remote, "acl-list", "kube-node1")
 	}
 	before := acls()
-	if !strings.Contains(before, "ip4.dst == 172.30.0.0/16 || ip4.dst == 172.31.0.0/24") {
+	if !strings.Contains(before, "ip4.src == {10.244.9.2, 172.30.0.0/16, 172.31.0.0/24}") {
 		t.Fatalf("the node begins with the ACLs\n%s", before)
 	}
 	err := alone(t, remote, "kube-node1").north(t.Context(), false, func(n *cluster.Node, _ []netip.Prefix) error {
