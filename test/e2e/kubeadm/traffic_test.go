@@ -32,12 +32,12 @@ func (m *migration) between(t *testing.T, from, to int) []*machines.Stream {
 	pods := m.pods(t)
 	ip := machines.Addresses(t, m.Cluster, "pod", pods[to], "{.status.podIP}")[0].String()
 	var streams []*machines.Stream
-	for what, command := range map[string]string{
-		"ping": "ping -i 0.1 " + ip, "connection": "(" + counting("") + ") | nc " + ip + " 9000",
+	for _, s := range []struct{ what, command string }{
+		{"ping", "ping -i 0.1 " + ip}, {"connection", "(" + counting("") + ") | nc " + ip + " 9000"},
 	} {
-		what = fmt.Sprintf("%s from a pod of %s to one of %s", what, m.Nodes[from].Spec.Name, m.Nodes[to].Spec.Name)
+		what := fmt.Sprintf("%s from a pod of %s to one of %s", s.what, m.Nodes[from].Spec.Name, m.Nodes[to].Spec.Name)
 		streams = append(streams, machines.StartStream(t, what, func(ctx context.Context) *exec.Cmd {
-			return m.Kubectl(ctx, "exec", pods[from], "--", "sh", "-c", command)
+			return m.Kubectl(ctx, "exec", pods[from], "--", "sh", "-c", s.command)
 		}))
 	}
 	return streams
@@ -62,11 +62,17 @@ func (m *migration) requests(t *testing.T) []*machines.Stream {
 // steady checks that streams go on, and that they have lost nothing.
 func (m *migration) steady(t *testing.T, during string, streams []*machines.Stream) {
 	t.Helper()
+	m.nearlySteady(t, during, streams, 0)
+}
+
+// nearlySteady is steady for streams that may lose so many packets, each alone.
+func (*migration) nearlySteady(t *testing.T, during string, streams []*machines.Stream, most int) {
+	t.Helper()
 	machines.MoreReplies(t, streams, 5)
 	for _, s := range streams {
 		t.Logf("during %s, %s", during, s)
 	}
-	machines.NoGaps(t, streams)
+	machines.SingleGaps(t, streams, most)
 }
 
 // reach checks that each pod and each node reaches each pod, and the Services at their ClusterIPs and at each node's

@@ -98,12 +98,21 @@ func MoreReplies(t *testing.T, streams []*Stream, n int64) {
 // NoGaps fails if a stream lost a packet since the last call.
 func NoGaps(t *testing.T, streams []*Stream) {
 	t.Helper()
+	SingleGaps(t, streams, 0)
+}
+
+// SingleGaps fails if a stream lost more than so many packets since the last call, or two in a row. It is for streams
+// between nodes while links of these come and go: Open vSwitch's userspace datapath may lose a packet each time
+// (docs/operate/upgrade.md, Limits).
+func SingleGaps(t *testing.T, streams []*Stream, most int) {
+	t.Helper()
 	for _, s := range streams {
 		s.mu.Lock()
-		if len(s.gaps) > 0 {
-			t.Errorf("%s: packets were lost in %d places of %d, want none: %v", s.what, len(s.gaps), s.replies.Load(), s.gaps)
+		if s.lost > most || s.lost > len(s.gaps) {
+			t.Errorf("%s: %d packets were lost in %d places of %d, want at most %d, each alone: %v", s.what, s.lost,
+				len(s.gaps), s.replies.Load(), most, s.gaps)
 		}
-		s.gaps = nil
+		s.gaps, s.lost = nil, 0
 		s.mu.Unlock()
 	}
 }
