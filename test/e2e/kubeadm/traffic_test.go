@@ -26,7 +26,8 @@ func counting(command string) string {
 	return "i=0; while :; do " + command + " echo seq=$i; i=$((i+1)); sleep 0.1; done"
 }
 
-// between starts a ping and a connection between the pods of two nodes. They end when one of the pods is made anew.
+// between starts a ping and a connection, in this order, between the pods of two nodes. They end when one of the pods
+// is made anew.
 func (m *migration) between(t *testing.T, from, to int) []*machines.Stream {
 	t.Helper()
 	pods := m.pods(t)
