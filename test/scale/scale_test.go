@@ -222,7 +222,7 @@ func (b *bed) policies(ctx context.Context) {
 	b.must(err)
 	_, err = seen.Isolated.Wait(ctx, "", all)
 	b.must(err)
-	// The first policy of all brings two groups with six ACLs to each node, and has the pods join one of them.
+	// The first policy of all brings two groups with four ACLs to each node, and has the pods join one of them.
 	made := b.counts().Sub(before)
 	if made.Refused != 0 || made.Transactions > 4 || made.Operations > 12*nodes+10 || made.Patches != 0 {
 		b.Errorf("2 policies wrote %+v, want at most 12 operations a node and 10 more, in 4 transactions, and no patches",

@@ -131,11 +131,15 @@ func topologyFlags() []cli.Flag {
 			"NAME:0-4094 for all (default: none)"),
 		boolFlag("multitenant", "keep pods of different tenants apart: each namespace is one, unless annotations say "+
 			"something else"),
-		boolFlag("acl-ct-translation", "with the userspace datapath, let rules of policies that name ports match fragments: "+
-			"sets this option of NB_Global (OVN 25.03.3 or later); NICs may offload less, and multicast costs more"),
 		limitFlag("acl-log-rate", config.DefaultCluster().ACLLogRate, "`N` lines a second at most that an ACL logs on a "+
 			"node; 0: no limit"),
 	}
+}
+
+// conntrackFlag is for the programs that write to the Northbound database as long as they run: it shapes no row.
+func conntrackFlag() cli.Flag {
+	return boolFlag("acl-ct-translation", "with the userspace datapath, let rules of policies that name ports match "+
+		"fragments: sets this option of NB_Global (OVN 25.03.3 or later); NICs may offload less, and multicast costs more")
 }
 
 func joinSubnetFlag() cli.Flag {
@@ -177,7 +181,6 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 	d.PhysicalNetworks = readList(&r, "physical-networks", config.ParsePhysicalNetworks)
 	d.Multitenant = c.Bool("multitenant")
 	d.ACLLogRate = c.Int("acl-log-rate")
-	d.ACLConntrack = c.Bool("acl-ct-translation")
 	if name := c.String("router-name"); name != "" {
 		d.RouterName, d.RouterNamed = name, c.IsSet("router-name")
 	}

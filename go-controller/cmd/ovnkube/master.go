@@ -32,7 +32,7 @@ func masterCommand() *cli.Command {
 				"commas, such as 192.0.2.53 or [2001:db8::53]:53 (default: those of /etc/resolv.conf)"),
 			durationFlag("policy-dns-grace", d.DomainNames.Grace, "`DURATION` for which policies go on to accept an address "+
 				"that DNS has no longer for a name, at most 24h"),
-			insecureFlag(),
+			conntrackFlag(), insecureFlag(),
 			intFlag("mtu", "each agent's own", "MTU of pods and management ports on all nodes in `BYTES`; agents take it over"),
 			stringFlag("encap-type", "", "tunnel `TYPE` of all nodes, geneve or vxlan; agents take it over "+
 				"(default: each agent's own)"),
@@ -84,7 +84,7 @@ func masterConfig(c *cli.Context) (config.Master, error) {
 	if hasFlag(c.Command, "encap-type") {
 		m.Cluster.Tunnels = config.Tunnels{EncapType: c.String("encap-type"), MTU: c.Int("mtu")}
 	}
-	m.AllowTCP = c.Bool(insecureFlagName)
+	m.AllowTCP, m.ACLConntrack = c.Bool(insecureFlagName), c.Bool("acl-ct-translation")
 	if hasFlag(c.Command, "metrics-bind-address") {
 		m.Metrics = c.String("metrics-bind-address")
 	}

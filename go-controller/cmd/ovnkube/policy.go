@@ -96,15 +96,15 @@ func runPolicyCheck(c *cli.Context) error {
 }
 
 // reachable asks about the manifests, or else about the cluster beside the Northbound database. broken describes broken
-// objects in manifests: the sound ones are asked about. Where files are missing, cannot be read, or contradict each
-// other, nothing is asked: the answer would be about another cluster.
+// objects in manifests: the sound ones are asked about. Nothing is asked about files that are unusable: the answer
+// would be about another cluster.
 func reachable(c *cli.Context, ask func(*reach.Cluster) error) (broken, err error) {
 	log, m, err := logAndMaster(c)
 	if err != nil {
 		return nil, err
 	}
 	if len(c.StringSlice("filename")) > 0 {
-		if err := contradictions(c); err != nil {
+		if err := unusable(c, c.StringSlice("filename")); err != nil {
 			return nil, err
 		}
 		objects, broken := manifests(c)
@@ -138,9 +138,9 @@ func reachable(c *cli.Context, ask func(*reach.Cluster) error) (broken, err erro
 	return nil, err
 }
 
-// contradictions describes files that cannot be used as a whole.
-func contradictions(c *cli.Context) error {
-	return errors.Join(readManifests(c, c.StringSlice("filename")).Errors...)
+// unusable describes what keeps files from being used: one is missing, cannot be read, or contradicts another.
+func unusable(c *cli.Context, files []string) error {
+	return errors.Join(readManifests(c, files).Errors...)
 }
 
 // wanted is the cluster with the rows that it wants. What is wrong with objects is a warning: the others are asked

@@ -58,7 +58,7 @@ func runPolicyDiff(c *cli.Context) error {
 	if err := errors.Join(err, cfg.Validate()); err != nil {
 		return err
 	}
-	if err := contradictions(c); err != nil {
+	if err := errors.Join(unusable(c, c.StringSlice("filename")), unusable(c, c.StringSlice("from"))); err != nil {
 		return err
 	}
 	given, broken := manifests(c)

@@ -296,6 +296,8 @@ func TestPolicyErrors(t *testing.T) {
 			"reading manifests: stat nosuch.yaml"},
 		"nothing to compare": {[]string{"diff", "--from", planInput, "-f", "nosuch.yaml"},
 			"reading manifests: stat nosuch.yaml"},
+		"nothing to compare with": {[]string{"diff", "--from", "nosuch.yaml", "-f", planInput},
+			"reading manifests: stat nosuch.yaml"},
 		"nothing expected": {[]string{"matrix", "--expect", "nosuch"}, "reading --expect: open nosuch"},
 		"no matrix":        {[]string{"matrix", "--expect", planInput}, "reading --expect " + planInput + ": reading"},
 	} {

@@ -29,7 +29,7 @@ func watcherCommand() *cli.Command {
 			boolFlag("overlay", "put pods into OVN's overlay network; required, since it is the only mode"),
 			ovsFlag(),
 			metricsFlag(d.Metrics),
-			insecureFlag(),
+			conntrackFlag(), insecureFlag(),
 		}, daemonFlags(daemonNames()["watcher"]), kubernetesFlags(), northboundFlags(), clusterFlags(), topologyFlags(),
 			[]cli.Flag{configFlag()}),
 		Action: runWatcher,

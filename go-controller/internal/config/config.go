@@ -81,7 +81,6 @@ type Cluster struct {
 	Claims       Claims
 	Multitenant  bool // pods of different tenants don't reach each other; only the master needs it
 	ACLLogRate   int  // lines a second that an ACL may log on a node; 0 for no limit
-	ACLConntrack bool // ACLs match ports as connection tracking has them; only the master needs it
 	Tunnels      Tunnels
 	// PhysicalNetworks is which networks outside pods may be joined to. Only the master needs it.
 	PhysicalNetworks []PhysicalNetwork

@@ -21,6 +21,8 @@ type Master struct {
 	AllowTCP    bool // take tcp: addresses of the Northbound database
 	Adopt       bool // take over a database that is recorded for another cluster
 	DomainNames DomainNames
+	// ACLConntrack has OVN's ACLs match ports as connection tracking has them.
+	ACLConntrack bool
 }
 
 // DomainNames is how the names in policies are resolved.

@@ -21,7 +21,6 @@ func (c Cluster) Settings() Settings {
 	s["k8s-service-cidrs"] = PrefixList(c.ServiceCIDRs)
 	s["gateway-cidrs"], s["gateway-pin-cidrs"] = PrefixList(c.Claims.GatewayCIDRs), PrefixList(c.Claims.PinCIDRs)
 	s["multitenant"], s["acl-log-rate"] = strconv.FormatBool(c.Multitenant), strconv.Itoa(c.ACLLogRate)
-	s["acl-ct-translation"] = strconv.FormatBool(c.ACLConntrack)
 	s["physical-networks"] = joined(c.PhysicalNetworks)
 	if c.RouterNamed {
 		s["router-name"] = c.RouterName

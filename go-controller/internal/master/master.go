@@ -204,7 +204,7 @@ func (m *master) lead(ctx context.Context) error {
 		Database: db, Source: m.source, Writer: writer,
 		Recorder: nbrecord.Records{Router: m.config.Cluster.RouterName},
 		Monitor:  monitor, Leader: m.leader, Adopt: m.config.Adopt,
-		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify, Options: globalOptions(m.config.Cluster),
+		Metrics: m.metrics, Log: m.log, Verify: m.config.Verify, Options: globalOptions(m.config),
 	})
 	m.source.Existed = func(ctx context.Context, k cluster.Kind) bool { return hasOwners(ctx, db.Session, k) }
 	m.mu.Lock()
@@ -250,7 +250,7 @@ func notConnected(why error) error {
 }
 
 // globalOptions is what the configuration wants of NB_Global's options.
-func globalOptions(c config.Cluster) map[string]string {
+func globalOptions(c config.Master) map[string]string {
 	if !c.ACLConntrack {
 		return nil
 	}

@@ -53,10 +53,7 @@ func (r *Row) compare(c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	r.State = have.State
-	if have.UUID != "" {
-		r.UUID = have.UUID
-	}
+	r.State, r.UUID = have.State, cmp.Or(have.UUID, r.UUID) // nobody wants a row without one
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
 // Maker makes the rows of one owner. UID is the Kubernetes UID of the object behind the owner, "" for none.
@@ -23,6 +24,13 @@ func (m Maker) UUID(table, role string) string {
 // In is the slot of one of the owner's own rows.
 func (m Maker) In(table, role, column string) nb.Slot {
 	return nb.Slot{In: nb.Ref{Table: table, UUID: m.UUID(table, role)}, Column: column}
+}
+
+// OnAllNodes is where ACLs are listed that hold on all nodes' switches: a port group that has a port of each of them.
+// Column "ports" lists these.
+func OnAllNodes(column string) nb.Slot {
+	group := names.ClusterRow(nbdb.PortGroupTable, names.RoleMcastRouters)
+	return nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable, UUID: group}, Column: column}
 }
 
 // Row is the wanted row of a role. It sets the UUID of the model unless the model has one.

@@ -74,7 +74,7 @@ func TestFlannel(t *testing.T) {
 	}
 	m.reach(t, "flannel and kube-proxy have gone")
 	m.steady(t, "the rest", []*machines.Stream{together[1], web[1]}) // the pod of the other requests has moved
-	m.nearlySteady(t, "the rest", together[:1], 2)                   // pods and links of both nodes have come and gone
+	nearlySteady(t, "the rest", together[:1], 2)                     // pods and links of both nodes have come and gone
 	b.does(t, n1, remove[3])
 }
 

@@ -63,11 +63,11 @@ func (m *migration) requests(t *testing.T) []*machines.Stream {
 // steady checks that streams go on, and that they have lost nothing.
 func (m *migration) steady(t *testing.T, during string, streams []*machines.Stream) {
 	t.Helper()
-	m.nearlySteady(t, during, streams, 0)
+	nearlySteady(t, during, streams, 0)
 }
 
 // nearlySteady is steady for streams that may lose so many packets, each alone.
-func (*migration) nearlySteady(t *testing.T, during string, streams []*machines.Stream, most int) {
+func nearlySteady(t *testing.T, during string, streams []*machines.Stream, most int) {
 	t.Helper()
 	machines.MoreReplies(t, streams, 5)
 	for _, s := range streams {

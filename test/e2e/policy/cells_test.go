@@ -15,8 +15,8 @@ import (
 )
 
 // label is a rule's name as part of an object's name.
-func (r rule) label() string {
-	return strings.Trim(regexp.MustCompile("[^a-z]+").ReplaceAllString(strings.ToLower(r.name), "-"), "-")
+func label(rule string) string {
+	return strings.Trim(regexp.MustCompile("[^a-z]+").ReplaceAllString(strings.ToLower(rule), "-"), "-")
 }
 
 // peerPod is a pod that no policy applies to: a client of those with policies, and a server for them.
@@ -197,8 +197,8 @@ func (b *bed) world(t *testing.T) map[string]service {
 		served[name] = b.makeService(t, shop, name, map[string]string{"pod": name})
 	}
 	for _, r := range rules() {
-		b.awaitPod(t, shop, "in-"+r.label())
-		b.awaitPod(t, shop, "out-"+r.label())
+		b.awaitPod(t, shop, "in-"+label(r.name))
+		b.awaitPod(t, shop, "out-"+label(r.name))
 	}
 	for _, p := range peerPods() {
 		b.awaitPod(t, p.namespace, p.name)

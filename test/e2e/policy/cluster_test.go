@@ -66,7 +66,14 @@ func (b *bed) clusterPolicies(t *testing.T) {
 func (b *bed) rule(t *testing.T, name, tier string, priority int, action, team string) {
 	t.Helper()
 	of := fmt.Sprintf("{namespaces: {matchLabels: {team: %s}}}", team)
-	machines.Kubectl(t, b.Cluster, fmt.Sprintf(`
+	policy := clusterPolicy(name, tier, priority, of, fmt.Sprintf("ingress: [{action: %s, from: [%s]}]", action, of))
+	machines.Kubectl(t, b.Cluster, policy, "apply", "-f", "-")
+	b.awaitRows(t, name, true)
+}
+
+// clusterPolicy is a ClusterNetworkPolicy as YAML, with its subject and its rules as such.
+func clusterPolicy(name, tier string, priority int, subject, rules string) string {
+	return fmt.Sprintf(`---
 apiVersion: policy.networking.k8s.io/v1alpha2
 kind: ClusterNetworkPolicy
 metadata: {name: %s}
@@ -74,9 +81,8 @@ spec:
   tier: %s
   priority: %d
   subject: %s
-  ingress: [{action: %s, from: [%[4]s]}]
-`, name, tier, priority, of, action), "apply", "-f", "-")
-	b.awaitRows(t, name, true)
+  %s
+`, name, tier, priority, subject, rules)
 }
 
 // unrule deletes a ClusterNetworkPolicy, and waits until its rows are gone.

@@ -68,7 +68,7 @@ func rules() []rule {
 
 // ingress and egress are the columns of a rule.
 func (r rule) ingress() column {
-	return column{name: r.name, pod: "in-" + r.label(), itself: always, allowed: func(e end, port int) bool {
+	return column{name: r.name, pod: "in-" + label(r.name), itself: always, allowed: func(e end, port int) bool {
 		return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port)
 	}}
 }
@@ -79,7 +79,7 @@ func (r rule) egress() column {
 	allowed := func(e end, port int) bool {
 		return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) && (e.pod || !named)
 	}
-	return column{name: r.name, pod: "out-" + r.label(), itself: always, nodePort: r.absent, allowed: allowed}
+	return column{name: r.name, pod: "out-" + label(r.name), itself: always, nodePort: r.absent, allowed: allowed}
 }
 
 // always is for pods that may reach themselves, whatever the port.
@@ -161,7 +161,7 @@ func (r rule) outOf(all, without []string) *networkingv1.NetworkPolicy {
 }
 
 func (r rule) policy(direction string, of networkingv1.PolicyType) *networkingv1.NetworkPolicy {
-	name := direction + "-" + r.label()
+	name := direction + "-" + label(r.name)
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: shop},
 		Spec: networkingv1.NetworkPolicySpec{

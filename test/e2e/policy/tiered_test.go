@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,11 +77,6 @@ func namedPorts() string {
 	return strings.Join(out, ", ")
 }
 
-// label is the name as part of an object's name.
-func (r tiered) label() string {
-	return strings.Trim(regexp.MustCompile("[^a-z]+").ReplaceAllString(strings.ToLower(r.name), "-"), "-")
-}
-
 // allows tells what becomes of a connection, in the words of the API.
 func (r tiered) allows(e end, port int) bool {
 	matched := r.has(e) && r.serves(port)
@@ -99,12 +93,12 @@ func (r tiered) allows(e end, port int) bool {
 // ingress as if the connection came from its own address, and to none of egress.
 func (r tiered) ingress() column {
 	own := end{pod: true, namespace: shop, node: home}
-	return column{name: r.name, pod: "cnp-in-" + r.label(), allowed: r.allows,
+	return column{name: r.name, pod: "cnp-in-" + label(r.name), allowed: r.allows,
 		itself: func(port int) bool { return r.isolate || r.allows(own, port) }}
 }
 
 func (r tiered) egress() column {
-	return column{name: r.name, pod: "cnp-out-" + r.label(), allowed: r.allows, itself: always,
+	return column{name: r.name, pod: "cnp-out-" + label(r.name), allowed: r.allows, itself: always,
 		nodePort: !r.isolate && !r.has(end{node: home, own: true})}
 }
 
@@ -118,16 +112,9 @@ func (r tiered) policy(pod, section, side, peers string, priority int) string {
 	if r.then != "" {
 		rule += fmt.Sprintf(", {action: Deny, %s: [%s]}", side, r.then)
 	}
-	return fmt.Sprintf(`---
-apiVersion: policy.networking.k8s.io/v1alpha2
-kind: ClusterNetworkPolicy
-metadata: {name: %s}
-spec:
-  tier: %s
-  priority: %d
-  subject: {pods: {namespaceSelector: {matchLabels: {team: shop}}, podSelector: {matchLabels: {case: %[1]s}}}}
-  %[4]s: [%[5]s]
-`, pod, r.tier, priority, section, rule)
+	subject := fmt.Sprintf("{pods: {namespaceSelector: {matchLabels: {team: shop}}, podSelector: {matchLabels: "+
+		"{case: %s}}}}", pod)
+	return clusterPolicy(pod, r.tier, priority, subject, section+": ["+rule+"]")
 }
 
 // everyCombinationOfTiers asks every question of cluster policies with packets.
@@ -135,9 +122,10 @@ func (b *bed) everyCombinationOfTiers(t *testing.T) {
 	machines.InstallClusterPolicies(t, b.Cluster)
 	_, ofHome := b.ranges(t)
 	served := b.world(t)
-	in, out := tieredColumns(tieredRules(ofHome))
+	rules := tieredRules(ofHome)
+	in, out := tieredColumns(rules)
 	var manifests strings.Builder
-	for i, r := range tieredRules(ofHome) {
+	for i, r := range rules {
 		if r.from != "" {
 			manifests.WriteString(r.policy(r.ingress().pod, "ingress", "from", r.from, 100+2*i))
 		}

@@ -212,25 +212,23 @@ func (s *switchClient) update(_ string, rows map[string]ovsdbwire.RowUpdate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for uuid, u := range rows {
-		for _, raw := range []json.RawMessage{u.Initial, u.Insert, u.Modify} {
-			var row struct {
-				Name        string
-				ExternalIDs [2]json.RawMessage `json:"external_ids"` // "map", [[key, value], ...]
-			}
-			if raw == nil || json.Unmarshal(raw, &row) != nil {
-				continue // without external_ids of this form, it is not a pod's
-			}
-			if row.Name != "" {
-				s.names[uuid] = row.Name
-			}
-			var ids [][2]string
-			if json.Unmarshal(row.ExternalIDs[1], &ids) != nil {
-				continue
-			}
-			if c := s.done[s.names[uuid]]; c != nil && slices.Contains(ids, [2]string{"ovn-installed", "true"}) {
-				close(c)
-				delete(s.done, s.names[uuid])
-			}
+		var row struct {
+			Name        string
+			ExternalIDs [2]json.RawMessage `json:"external_ids"` // "map", [[key, value], ...]
+		}
+		if raw := u.Content(); raw == nil || json.Unmarshal(raw, &row) != nil {
+			continue // without external_ids of this form, it is not a pod's
+		}
+		if row.Name != "" {
+			s.names[uuid] = row.Name
+		}
+		var ids [][2]string
+		if json.Unmarshal(row.ExternalIDs[1], &ids) != nil {
+			continue
+		}
+		if c := s.done[s.names[uuid]]; c != nil && slices.Contains(ids, [2]string{"ovn-installed", "true"}) {
+			close(c)
+			delete(s.done, s.names[uuid])
 		}
 	}
 }

@@ -116,10 +116,7 @@ func (b *Bed) watchBindings() (err error) {
 				var row struct {
 					LogicalPort string `json:"logical_port"`
 				}
-				raw := u.Insert
-				if raw == nil {
-					raw = u.Initial
-				}
+				raw := u.New()
 				if raw == nil {
 					continue
 				}

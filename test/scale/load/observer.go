@@ -119,10 +119,7 @@ func (o *Observer) pod(p *corev1.Pod) {
 func (o *Observer) ports(_ string, rows map[string]ovsdbwire.RowUpdate) {
 	var names []Name
 	for _, u := range rows {
-		raw := u.Insert
-		if raw == nil {
-			raw = u.Initial
-		}
+		raw := u.New()
 		if raw == nil {
 			continue
 		}

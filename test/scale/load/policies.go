@@ -132,14 +132,11 @@ func (o *PolicyObserver) Close() error {
 func (o *PolicyObserver) seeACLs(_ string, rows map[string]ovsdbwire.RowUpdate) {
 	var seen []Name
 	for uuid, u := range rows {
-		raw := u.Insert
-		if raw == nil {
-			raw = u.Initial
-		}
-		if _, known := o.names[uuid]; raw == nil && u.Modify == nil && known {
+		if _, known := o.names[uuid]; u.Content() == nil && known {
 			delete(o.names, uuid)
 			o.ACLs.Add(-1)
 		}
+		raw := u.New()
 		if raw == nil {
 			continue
 		}
@@ -171,27 +168,26 @@ const isolating = "iso_in_"
 func (o *PolicyObserver) seeGroups(_ string, rows map[string]ovsdbwire.RowUpdate) {
 	var seen []Name
 	for uuid, u := range rows {
-		for _, raw := range []json.RawMessage{u.Initial, u.Insert, u.Modify} {
-			if raw == nil {
-				continue
-			}
-			var row struct {
-				Name  string
-				Ports [2]json.RawMessage // "set", [["uuid", UUID], ...]; or "uuid", UUID
-			}
-			if err := json.Unmarshal(raw, &row); err != nil {
-				o.fail(fmt.Errorf("reading a port group: %w", err))
-				return
-			}
-			if strings.HasPrefix(row.Name, isolating) {
-				o.isolates[uuid] = true
-			}
-			if !o.isolates[uuid] {
-				continue
-			}
-			for _, port := range uuids(row.Ports) {
-				seen = append(seen, Name{Name: port})
-			}
+		raw := u.Content()
+		if raw == nil {
+			continue
+		}
+		var row struct {
+			Name  string
+			Ports [2]json.RawMessage // "set", [["uuid", UUID], ...]; or "uuid", UUID
+		}
+		if err := json.Unmarshal(raw, &row); err != nil {
+			o.fail(fmt.Errorf("reading a port group: %w", err))
+			return
+		}
+		if strings.HasPrefix(row.Name, isolating) {
+			o.isolates[uuid] = true
+		}
+		if !o.isolates[uuid] {
+			continue
+		}
+		for _, port := range uuids(row.Ports) {
+			seen = append(seen, Name{Name: port})
 		}
 	}
 	o.Isolated.See(seen...)

@@ -141,23 +141,22 @@ func (o *ServiceObserver) Close() error { return o.wire.Close() }
 // balancers handles new and changed load balancers. Those of services have names Service_<namespace>/<name>_<protocol>.
 func (o *ServiceObserver) balancers(_ string, rows map[string]ovsdbwire.RowUpdate) {
 	for uuid, u := range rows {
-		for _, raw := range []json.RawMessage{u.Initial, u.Insert, u.Modify} {
-			if raw == nil {
-				continue
-			}
-			var row struct {
-				Name string
-				VIPs []json.RawMessage
-			}
-			if err := json.Unmarshal(raw, &row); err != nil {
-				o.Whole.Fail(fmt.Errorf("reading a load balancer: %w", err))
-				return
-			}
-			if ns, name, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(row.Name, "Service_"), "_TCP"), "/"); ok {
-				o.names[uuid] = Name{ns, name}
-			}
-			o.take(o.names[uuid], row.VIPs)
+		raw := u.Content()
+		if raw == nil {
+			continue
 		}
+		var row struct {
+			Name string
+			VIPs []json.RawMessage
+		}
+		if err := json.Unmarshal(raw, &row); err != nil {
+			o.Whole.Fail(fmt.Errorf("reading a load balancer: %w", err))
+			return
+		}
+		if ns, name, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(row.Name, "Service_"), "_TCP"), "/"); ok {
+			o.names[uuid] = Name{ns, name}
+		}
+		o.take(o.names[uuid], row.VIPs)
 	}
 }
 

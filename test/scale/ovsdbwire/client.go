@@ -24,6 +24,22 @@ type Client struct {
 // RowUpdate is a row of an update2 notification (ovsdb-server(7)). One member is set, or none if the row was deleted.
 type RowUpdate struct{ Initial, Insert, Modify json.RawMessage }
 
+// New has the columns of a row that was there already or has come, nil for any other.
+func (u RowUpdate) New() json.RawMessage {
+	if u.Insert != nil {
+		return u.Insert
+	}
+	return u.Initial
+}
+
+// Content has the columns of a row that is new, or those that have changed. It is nil if the row was deleted.
+func (u RowUpdate) Content() json.RawMessage {
+	if u.Modify != nil {
+		return u.Modify
+	}
+	return u.New()
+}
+
 // message is a JSON-RPC 1.0 request, notification or response.
 type message struct {
 	Method string          `json:"method,omitempty"`

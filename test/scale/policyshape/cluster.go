@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 )
 
 // Shape is a way to write a policy's subject.
@@ -256,6 +255,5 @@ func (l *cluster) removePod(p pod, selectors ...int) []operation {
 
 // String describes the load.
 func (l *cluster) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%d policies as %s, %d pods on %d switches", l.Policies, l.shape,
-		l.Switches*l.Pods, l.Switches))
+	return fmt.Sprintf("%d policies as %s, %d pods on %d switches", l.Policies, l.shape, l.Switches*l.Pods, l.Switches)
 }

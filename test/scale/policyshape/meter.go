@@ -60,15 +60,6 @@ func (m *meter) close() {
 	}
 }
 
-func content(u ovsdbwire.RowUpdate) json.RawMessage {
-	for _, raw := range []json.RawMessage{u.Initial, u.Insert, u.Modify} {
-		if raw != nil {
-			return raw
-		}
-	}
-	return nil
-}
-
 // number records each value of nb_cfg.
 func number(t *load.Tracker) func(string, map[string]ovsdbwire.RowUpdate) {
 	return func(_ string, rows map[string]ovsdbwire.RowUpdate) {
@@ -76,7 +67,7 @@ func number(t *load.Tracker) func(string, map[string]ovsdbwire.RowUpdate) {
 			var row struct {
 				Config int `json:"nb_cfg"`
 			}
-			raw := content(u)
+			raw := u.Content()
 			if raw == nil {
 				continue
 			}
@@ -101,7 +92,7 @@ func interfaces(t *load.Tracker) func(string, map[string]ovsdbwire.RowUpdate) {
 				Name string
 				IDs  json.RawMessage `json:"external_ids"`
 			}
-			raw := content(u)
+			raw := u.Content()
 			if raw == nil {
 				continue
 			}

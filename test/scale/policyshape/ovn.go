@@ -139,13 +139,13 @@ func (o *ovn) startNorthd() (err error) {
 func (o *ovn) fakeChassis(l *cluster) error {
 	for n := 1; n < l.Switches; n++ {
 		name := nodeName(n)
-		ops := []any{southbound,
+		ops := []any{
 			insert("Encap", name, map[string]any{"type": "geneve", "ip": fmt.Sprintf("192.0.2.%d", n), "chassis_name": name}),
 			insert("Chassis", name, map[string]any{"name": name, "hostname": name, "encaps": refs("Encap", name)})}
 		for i := range l.Pods {
 			ops = append(ops, bind(pod{n, i}))
 		}
-		if err := o.sb.Transact(southbound, ops[1:]...); err != nil {
+		if err := o.sb.Transact(southbound, ops...); err != nil {
 			return fmt.Errorf("making chassis %s: %w", name, err)
 		}
 	}

@@ -91,6 +91,7 @@ func (x *Policies) OfPod(pod cluster.Name) PodPolicies {
 	return p.policies()
 }
 
+// policies is what policies make of the pod.
 func (p *selectedPod) policies() (out PodPolicies) {
 	for _, s := range p.in {
 		if s.subjects > 0 {
@@ -170,7 +171,7 @@ func (x *Policies) podChanged(s *cluster.State, name cluster.Name, t *changed) {
 	switch {
 	case old == nil && now == nil || old != nil && now != nil && old.facts.equal(*now):
 	case now == nil:
-		x.reselect(name, old, podFacts{}, nil, t)
+		old.reselect(name, podFacts{}, nil, t)
 		delete(x.pods, name)
 		x.podsIn.Put(name.Namespace, name, false)
 	default:
@@ -179,7 +180,7 @@ func (x *Policies) podChanged(s *cluster.State, name cluster.Name, t *changed) {
 			x.pods[name] = old
 			x.podsIn.Put(name.Namespace, name, true)
 		}
-		x.reselect(name, old, *now, x.selecting(s, name, *now), t)
+		old.reselect(name, *now, x.selecting(s, name, *now), t)
 	}
 }
 
@@ -204,7 +205,7 @@ func (x *Policies) selecting(s *cluster.State, name cluster.Name, facts podFacts
 }
 
 // reselect records what a pod is now, and among which selections.
-func (*Policies) reselect(name cluster.Name, p *selectedPod, facts podFacts, in []*Selection, t *changed) {
+func (p *selectedPod) reselect(name cluster.Name, facts podFacts, in []*Selection, t *changed) {
 	before := p.policies()
 	same := p.facts.sameAddresses(facts)
 	for _, sel := range p.in {
@@ -247,7 +248,7 @@ func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *chang
 	if len(x.across) > 0 {
 		for name := range x.podsIn[namespace] {
 			p := x.pods[name]
-			x.reselect(name, p, p.facts, x.selecting(s, name, p.facts), t)
+			p.reselect(name, p.facts, x.selecting(s, name, p.facts), t)
 		}
 	}
 	for sel := range x.scoped[namespace] {

@@ -111,15 +111,14 @@ func (r isolationRows) isolating(s *cluster.State) ([]nb.Row, error) {
 	}
 	allow := nbdb.ACLActionAllowRelated
 	return append(rows,
-		r.acl(names.RoleOwnIn, ingress(), names.RoleGroupIn, allow, ingress().pods(in)+either(fromAllowed)),
-		r.acl(names.RoleOwnOut, egress(), names.RoleGroupOut, allow, egress().pods(out)+either(toAllowed))), nil
+		r.acl(names.RoleOwnIn, ingress(), names.RoleGroupIn, allow, ingress().pods(in)+" && "+anyOf(fromAllowed)),
+		r.acl(names.RoleOwnOut, egress(), names.RoleGroupOut, allow, egress().pods(out)+" && "+anyOf(toAllowed))), nil
 }
 
-// either adds to a match that one of several terms holds. The terms of both address families are in one ACL, so that a
-// node that joins costs few rows. Each term has an address of its own, so they stay apart in ovn-controller.
-func either(terms []string) string {
-	slices.Sort(terms)
-	return " && ((" + strings.Join(terms, ") || (") + "))"
+// anyOf matches what one of several terms matches. The terms of both address families are in one ACL, so that a node
+// that joins costs few rows. Each term has an address of its own, so they stay apart in ovn-controller.
+func anyOf(terms []string) string {
+	return "((" + strings.Join(slices.Sorted(slices.Values(terms)), ") || (") + "))"
 }
 
 // isolationRows makes the rows of one node.

@@ -74,18 +74,16 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 }
 
 // global lets in, for all tenants, what comes from global namespaces and from nodes. A node has this address also for
-// what it forwards from outside. The ACLs are in a group that has a port of every node's switch, so that they are there
-// once for all tenants.
+// what it forwards from outside. The ACLs are there once for all nodes and tenants.
 func global(m translate.Maker, s *cluster.State, namespaces []string) []nb.Row {
 	var rows []nb.Row
-	group := nb.Ref{Table: nbdb.PortGroupTable, UUID: names.ClusterRow(nbdb.PortGroupTable, names.RoleMcastRouters)}
 	for _, f := range s.Config.Families() {
 		nodes := names.NodesAddressSet(f)
 		rows = append(rows,
 			m.Row(names.FamilyRole(names.RoleAddresses, f), &nbdb.AddressSet{Name: nodes,
 				Addresses: index.TenantsOf(s).Nodes(f == names.IPv4)}),
 			m.Row(names.FamilyRole(names.RolePass, f), pass(translate.OneOf(f, "src", append(sets(namespaces, f), "$"+nodes))),
-				nb.Slot{In: group, Column: "acls"}))
+				translate.OnAllNodes("acls")))
 	}
 	return rows
 }

@@ -15,7 +15,8 @@ import (
 // multicast packet to all pods of the node, in whatever namespace.
 func multicastRows(m translate.Maker) []nb.Row {
 	acl := func(role string, way nbdb.ACLDirection, priority int, match, action string) nb.Row {
-		return m.Row(role, &nbdb.ACL{Direction: way, Priority: priority, Match: match, Action: action}, onAllNodes(m))
+		return m.Row(role, &nbdb.ACL{Direction: way, Priority: priority, Match: match, Action: action},
+			translate.OnAllNodes("acls"))
 	}
 	from, to := nbdb.ACLDirectionFromLport, nbdb.ACLDirectionToLport
 	return []nb.Row{

@@ -10,20 +10,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// allNodes is the ACLs that are the same on all nodes' switches. They are listed by a port group that has a port of
-// each of these switches: there is one row for all nodes, and a node that joins adds none.
+// allNodes is the ACLs that are the same on all nodes' switches, and the port group that lists them: there is one row
+// for all nodes, and a node that joins adds none.
 func allNodes(m translate.Maker, s *cluster.State) []nb.Row {
 	rows := []nb.Row{
 		m.Row(names.RoleMcastRouters, &nbdb.PortGroup{Name: names.MulticastRouters}),
-		spoofGuard(m, onAllNodes(m)),
+		spoofGuard(m, translate.OnAllNodes("acls")),
 	}
 	rows = append(rows, noBackend(m, s)...)
 	return append(rows, multicastRows(m)...)
-}
-
-// onAllNodes is where ACLs are listed that hold on all nodes' switches.
-func onAllNodes(m translate.Maker) nb.Slot {
-	return m.In(nbdb.PortGroupTable, names.RoleMcastRouters, "acls")
 }
 
 // noBackend drops packets to a ClusterIP that got no backend, already at the node's switch. The cluster router would
@@ -40,5 +35,5 @@ func noBackend(m translate.Maker, s *cluster.State) []nb.Row {
 	return []nb.Row{m.Row(names.RoleUnserved, &nbdb.ACL{
 		Priority: names.ACLUnserved, Direction: nbdb.ACLDirectionFromLport, Match: strings.Join(either, " || "),
 		Action: nbdb.ACLActionDrop, Options: map[string]string{"apply-after-lb": "true"},
-	}, onAllNodes(m))}
+	}, translate.OnAllNodes("acls"))}
 }

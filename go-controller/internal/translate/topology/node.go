@@ -153,8 +153,7 @@ func (r nodeRows) inSwitch(column string) nb.Slot {
 func (r nodeRows) routerSlots() []nb.Slot {
 	out := []nb.Slot{r.inSwitch("ports")}
 	if r.network.Hosts {
-		group := names.ClusterRow(nbdb.PortGroupTable, names.RoleMcastRouters)
-		out = append(out, nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable, UUID: group}, Column: "ports"})
+		out = append(out, translate.OnAllNodes("ports"))
 	}
 	return out
 }
