@@ -82,6 +82,14 @@ Problems
 	}
 }
 
+// A policy without rules has no rows, and is in force all the same.
+func TestExplainPolicyWithoutRules(t *testing.T) {
+	got := ovnkube(t.Context(), nil, "explain", "np", "shop/deny", "-f", "testdata/policy-check.in.yaml")
+	if got.exit != 0 || !strings.Contains(got.stdout, "\nRows\n  none of its own: it has no rules. Pods that it isolates") {
+		t.Errorf("%s", got)
+	}
+}
+
 // Rows that were edited in the database are shown as different, the others as wanted.
 func TestExplainDifferences(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")

@@ -58,7 +58,7 @@ func (e *Owner) WriteText(w io.Writer) error {
 	list(b, "Problems", e.Problems)
 	list(b, "Tenant", e.Tenant.lines())
 	rows := e.Rows.lines()
-	if len(rows) == 0 && e.owner.Kind == names.KindPolicy {
+	if len(e.Rows) == 0 && e.owner.Kind == names.KindPolicy {
 		rows = []string{"none of its own: it has no rules. Pods that it isolates are in the groups iso_in_... and " +
 			"iso_out_... of their nodes"}
 	}
