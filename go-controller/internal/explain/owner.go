@@ -59,8 +59,8 @@ func (e *Owner) WriteText(w io.Writer) error {
 	list(b, "Tenant", e.Tenant.lines())
 	rows := e.Rows.lines()
 	if len(e.Rows) == 0 && e.owner.Kind == names.KindPolicy {
-		rows = []string{"none of its own: it has no rules. Pods that it isolates are in the groups iso_in_... and " +
-			"iso_out_... of their nodes"}
+		rows = []string{"none of its own: it has no rule that allows anything. Pods that it isolates are in the groups " +
+			"iso_in_... and iso_out_... of their nodes"}
 	}
 	list(b, "Rows", rows)
 	return b.Flush()
