@@ -19,6 +19,7 @@ packages() {
     go list -C "$1" -deps k8s.io/kubernetes/cmd/{kubelet,kubeadm,kube-apiserver,kube-controller-manager,kube-scheduler} \
       k8s.io/kubernetes/cmd/kube-proxy go.etcd.io/etcd/server/v3
     ;;
+  test/vuln) go list -C "$1" -deps tool ;;
   test/helm) go list -C "$1" -deps helm.sh/helm/v4/cmd/helm ;;
   test/flannel) go list -C "$1" -deps github.com/flannel-io/flannel/cmd/install_conf ;;
   test/flannel/plugin) go list -C "$1" -deps github.com/containernetworking/plugins/plugins/meta/flannel ;;
