@@ -16,14 +16,14 @@ func TestJudge(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"nothing":                       {config, false, 0, "No known vulnerability"},
-		"a module that is only there":   {config + `{"finding":{"osv":"GO-2","trace":[{"module":"x"}]}}`, true, 0, "No known"},
-		"the standard library":          {config + ofGo, false, 0, "A newer Go than go1.26.8"},
-		"the standard library, strict":  {config + ofGo, true, 1, "GO-1  stdlib v1.26.8, mended in v1.26.9: panic in"},
-		"a module that is called":       {config + calls, false, 1, "GO-2  x v1, mended in no version yet: loop in x"},
-		"both":                          {config + ofGo + calls, false, 1, "GO-2  x"},
-		"one in Go and in a module":     {config + ofGo + strings.Replace(ofGo, "stdlib", "x", 1), false, 1, "GO-1  x v1.26.8"},
-		"the same vulnerability, twice": {config + calls + calls, false, 1, "GO-2  x"},
+		"nothing":                      {config, false, 0, "No known vulnerability"},
+		"a module, not called":         {config + `{"finding":{"osv":"GO-2","trace":[{"module":"x"}]}}`, true, 0, "No known"},
+		"the standard library":         {config + ofGo, false, 0, "A newer Go than go1.26.8"},
+		"the standard library, strict": {config + ofGo, true, 1, "GO-1  stdlib v1.26.8, mended in v1.26.9: panic in"},
+		"a module that is called":      {config + calls, false, 1, "GO-2  x v1, mended in no version yet: loop in x"},
+		"both":                         {config + ofGo + calls, false, 1, "GO-2  x"},
+		"in Go and in a module":        {config + ofGo + strings.Replace(ofGo, "stdlib", "x", 1), false, 1, "GO-1  x v1.26.8"},
+		"the same, twice":              {config + calls + calls, false, 1, "GO-2  x"},
 	} {
 		var out strings.Builder
 		code, err := judge(strings.NewReader(c.in), &out, c.strict)
