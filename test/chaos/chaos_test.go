@@ -52,7 +52,7 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	must(t, out.Flush())
-	t.Logf("%d changes\n%s", w.churn.changes, table.String())
+	t.Logf("%d changes\n%s%s", w.churn.changes, table.String(), strings.Join(w.notes, "\n"))
 }
 
 func must(t *testing.T, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,9 +32,14 @@ func faults() []fault {
 		{"Northbound database emptied", northboundEmptied},
 		{"Northbound database restored from an old file", northboundRestored},
 		{"no space left for the Northbound database for 5 s", diskFull},
+		{"file system of the Northbound database read-only for 5 s", diskReadOnly},
 		{"rows deleted and changed by hand", drift},
 		{"API server killed", apiServerKilled},
 		{"API server stopped for 10 to 15 s", apiServerStopped},
+		{"master may open no more files for 5 s", masterWithoutFiles},
+		{"Northbound server may open no more files for 5 s", northboundWithoutFiles},
+		{"200 hostile objects beside a limit of memory", hostileBeside},
+		{"master killed twice for its memory", masterTooLarge},
 		{"a webhook lets every second pod wait", webhookSlow},
 	}
 }
@@ -118,6 +124,27 @@ func diskFull(ctx context.Context, w *world) error {
 		return fmt.Errorf("filling the file system: %w", err)
 	}
 	return errors.Join(f.Close(), w.pause(ctx, 5*time.Second), os.Remove(filler))
+}
+
+// diskReadOnly has the server end, and what it is on be read-only: it cannot start again until that is over.
+func diskReadOnly(ctx context.Context, w *world) error {
+	remount := func(flags uintptr) error {
+		if err := syscall.Mount("", w.small(), "", syscall.MS_REMOUNT|flags, space); err != nil {
+			return fmt.Errorf("mounting %s again: %w", w.small(), err)
+		}
+		return nil
+	}
+	if err := errors.Join(w.NB.Kill(), remount(syscall.MS_RDONLY)); err != nil {
+		return err
+	}
+	err := w.RunNorthbound(ctx, w.NB)
+	if err == nil || !strings.Contains(strings.ToLower(err.Error()), "read-only") {
+		err = fmt.Errorf("the server started on a read-only file system, or did not say why not: %w", err)
+	} else {
+		err = w.pause(ctx, 5*time.Second)
+	}
+	return errors.Join(err, w.logged(ctx, w.master.Process, "northbound database not connected"), remount(0),
+		w.RunNorthbound(ctx, w.NB))
 }
 
 // drift deletes a row of each table, or takes its marks away, as a person with ovn-nbctl would.

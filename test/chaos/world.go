@@ -38,6 +38,12 @@ type world struct {
 	churn    *churn
 	old      []byte // the Northbound database's file as it was at the beginning
 	masters  int
+	notes    []string // what faults found, for the table
+}
+
+// note remembers a figure for the end of the table.
+func (w *world) note(format string, args ...any) {
+	w.notes = append(w.notes, fmt.Sprintf(format, args...))
 }
 
 // newWorld starts everything, with a master that has seen the first pods.

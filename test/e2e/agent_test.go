@@ -58,13 +58,7 @@ func TestAgentRestartLosesNoPacket(t *testing.T) {
 		eventually(t, "the agent has ended", func() string { return agentPID(t, "n1") })
 		machines.MoreReplies(t, streams, 100)
 		must(t, "restart", "n1/ovnkube-node")
-		eventually(t, "the agent is ready", func() string {
-			if out, err := sandbox(t.Context(), "metrics", "n1"); err != nil ||
-				!strings.Contains(out, "northbound_node_ready 1") {
-				return fmt.Sprint("not yet: ", err)
-			}
-			return ""
-		})
+		agentReady(t)
 		machines.MoreReplies(t, streams, 100)
 		if out := must(t, "metrics", "n1"); strings.Contains(out, "northbound_node_changes_total{") {
 			t.Errorf("after %s the new agent changed something:\n%s", signal, out)

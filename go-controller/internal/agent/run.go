@@ -13,6 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/local"
+	"github.com/northbound-net/northbound/go-controller/internal/limits"
 	"github.com/northbound-net/northbound/go-controller/internal/version"
 )
 
@@ -47,6 +48,7 @@ func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer cancel()
+	serving.Go(func() { limits.Keep(ctx, log) })
 	serving.Go(func() { web.Run(ctx) })
 	return a.Run(ctx)
 }

@@ -38,7 +38,8 @@ func Listen(address string, metrics prometheus.Gatherer, p Probes, log *slog.Log
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", answer(p.Alive))
 	mux.HandleFunc("/readyz", answer(p.Ready))
-	return &Server{listener: l, log: log, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}, nil
+	return &Server{listener: l, log: log, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}}, nil
 }
 
 // answer is 200, or 503 with why not.

@@ -21,6 +21,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/source"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/write"
+	"github.com/northbound-net/northbound/go-controller/internal/limits"
 	"github.com/northbound-net/northbound/go-controller/internal/liveness"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -91,6 +92,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	run(&wg, func() { limits.Keep(ctx, log) })
 	run(&wg, func() { server.Run(ctx) })
 	run(&wg, func() {
 		tlsfiles.WatchExpiry(ctx, c.NB.Keys, func(part string, at float64) {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -104,6 +105,15 @@ func (p *Process) Tail() string {
 		b = b[len(b)-tail:]
 	}
 	return strings.TrimSpace(string(b))
+}
+
+// Logged tells whether the process's output so far has a text, whatever the case of its letters.
+func (p *Process) Logged(text string) (bool, error) {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return false, fmt.Errorf("reading what %s has written: %w", p.Name, err)
+	}
+	return bytes.Contains(bytes.ToLower(b), bytes.ToLower([]byte(text))), nil
 }
 
 // Find returns the path of a program, from PATH and the directories where distributions install daemons. If there is

@@ -38,9 +38,13 @@ func (r *Rig) StartMasterAt(ctx context.Context, metricsAddr string, flags ...st
 	r.masters++
 	m := &Master{before: before, url: "http://" + metricsAddr, http: &http.Client{Timeout: 10 * time.Second},
 		Started: time.Now()}
-	p, err := process.Start("ovnkube master", filepath.Join(r.Dir, fmt.Sprintf("master-%d.log", r.masters)),
-		r.programs.OVNKube, append([]string{"master", "--kubeconfig", r.kubeconfig, "--nb-address", "unix:" + r.NB.Socket,
-			"--metrics-bind-address", metricsAddr}, flags...)...)
+	command := append([]string{r.programs.OVNKube, "master", "--kubeconfig", r.kubeconfig, "--nb-address",
+		"unix:" + r.NB.Socket, "--metrics-bind-address", metricsAddr}, flags...)
+	if r.Within != "" { // the shell becomes the master
+		command = append([]string{"/bin/sh", "-c", `echo 0 >"$0" && exec "$@"`, r.Within}, command...)
+	}
+	p, err := process.Start("ovnkube master", filepath.Join(r.Dir, fmt.Sprintf("master-%d.log", r.masters)), command[0],
+		command[1:]...)
 	m.Process = p
 	return m, err
 }

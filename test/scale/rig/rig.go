@@ -56,6 +56,8 @@ type Rig struct {
 	APIServer *process.Process
 	Kube      kubernetes.Interface
 	Metadata  metadata.Interface
+	// Within is the file that takes the process ids of masters that start from now on, as cgroup.procs does; "": none.
+	Within string
 
 	programs   Programs
 	kubeconfig string

@@ -139,12 +139,29 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return fmt.Errorf("accepting CNI requests: %w", err)
+			if errors.Is(err, net.ErrClosed) {
+				return fmt.Errorf("accepting CNI requests: %w", err)
+			}
+			// Such as too many open files: the request waits in the socket meanwhile.
+			s.Log.Warn("a CNI request must wait", "error", err, "retry", acceptRetry)
+			pause(ctx, acceptRetry)
+			continue
 		}
 		s.work.Go(func() {
 			s.serve(ctx, c)
 			_ = c.Close() // the answer is sent, or the plugin is gone
 		})
+	}
+}
+
+// acceptRetry is the time until the next attempt to accept a request.
+const acceptRetry = time.Second
+
+// pause waits, at most until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
