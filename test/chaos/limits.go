@@ -93,8 +93,8 @@ func (w *world) limitMemory(ctx context.Context, bytes int64) (group *cgroup.Mem
 	return group, end, nil
 }
 
-// hostileBeside has a master within a limit of memory meet many objects that are as large as they may be. It must not be
-// killed for them.
+// hostileBeside has a master with a limit of memory meet objects that are as large as they may be. It must not be killed
+// for them.
 func hostileBeside(ctx context.Context, w *world) (err error) {
 	group, end, err := w.limitMemory(ctx, enough)
 	if err != nil {
@@ -139,10 +139,10 @@ func (w *world) createHostile(ctx context.Context, i int) error {
 	}
 	p := &networkingv1.NetworkPolicy{ObjectMeta: meta}
 	var rule networkingv1.NetworkPolicyIngressRule
+	for n := range 200 {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("p", n), Port: int32(1000 + n)})
+	}
 	for n := range 2000 {
-		if n < 200 {
-			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("p", n), Port: int32(1000 + n)})
-		}
 		rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{Port: ptr.To(intstr.FromInt(1 + 2*n))})
 		rule.From = append(rule.From, networkingv1.NetworkPolicyPeer{
 			IPBlock: &networkingv1.IPBlock{CIDR: fmt.Sprintf("192.%d.%d.%d/28", i, n%250, n/250*16)}})

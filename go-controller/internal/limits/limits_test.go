@@ -73,7 +73,8 @@ func TestChanged(t *testing.T) {
 	var s state
 	for i, c := range []struct{ used, limit, want uint64 }{
 		{89, 100, same}, {90, 100, shorter}, {95, 100, same}, {81, 100, same}, {79, 100, longer}, {10, 0, same},
-		{10, math.MaxInt64, same}, {17, 20, same}, {18, 20, shorter}, {18, 1000, longer}, {math.MaxInt64, math.MaxInt64, shorter},
+		{10, math.MaxInt64, same}, {17, 20, same}, {18, 20, shorter}, {18, 1000, longer},
+		{math.MaxInt64, math.MaxInt64, shorter},
 	} {
 		if got := s.changed(c.used, c.limit, 90); uint64(got) != c.want {
 			t.Errorf("step %d, %d of %d: %d, want %d", i, c.used, c.limit, got, c.want)

@@ -81,5 +81,13 @@ func (m *Memory) Killed() (n int, err error) {
 	return 0, fmt.Errorf("reading what was killed for its memory: no count in %q", text)
 }
 
-// Remove removes the group, whose processes must be ending.
-func (m *Memory) Remove(ctx context.Context) error { return Remove(ctx, m.name) }
+// Remove removes the group. Processes that are still there move to the top of the hierarchy.
+func (m *Memory) Remove(ctx context.Context) error {
+	top := filepath.Join(filepath.Dir(filepath.Dir(m.dir)), "cgroup.procs")
+	if text, err := os.ReadFile(m.Procs()); err == nil {
+		for _, pid := range strings.Fields(string(text)) {
+			_ = os.WriteFile(top, []byte(pid), 0o644) // it may have ended: else removing fails
+		}
+	}
+	return Remove(ctx, m.name)
+}

@@ -34,8 +34,9 @@ type Config struct {
 	PolicyNamespaces int
 	Bin              string   // directory of the sandbox's programs and of ovn_cni
 	Hello            string   // a hello-world program, to compare the plugin with
-	Only             []string // phases; empty: all but phase scale
+	Only             []string // phases; empty: all but phases scale and northd
 	Scale            Scale
+	Northd           Northd
 }
 
 // phaseAdd measures the CNI plugin.
@@ -47,7 +48,7 @@ func Phases() []string {
 	for _, p := range nodePhases() {
 		out = append(out, p.name)
 	}
-	return append(out, phaseScale)
+	return append(out, phaseScale, phaseNorthd)
 }
 
 // nodePhase is a phase that has a cluster with a real node to itself.
@@ -74,7 +75,7 @@ func (c Config) Plugin() string { return filepath.Join(c.Bin, "ovn_cni") }
 
 // Runs reports whether a phase is to run.
 func (c Config) Runs(phase string) bool {
-	return len(c.Only) == 0 && phase != phaseScale || slices.Contains(c.Only, phase)
+	return len(c.Only) == 0 && phase != phaseScale && phase != phaseNorthd || slices.Contains(c.Only, phase)
 }
 
 // maxPodsPerNode is the number of pods in a /23, the default node subnet.
@@ -88,6 +89,9 @@ func (c Config) Validate() error {
 	errs := []error{c.checkAdds()}
 	if c.Runs(phaseScale) {
 		errs = append(errs, c.Scale.check())
+	}
+	if c.Runs(phaseNorthd) {
+		errs = append(errs, c.Northd.check())
 	}
 	if c.Pods < 1 || c.Nodes < 1 || c.RestartPods < 1 {
 		errs = append(errs, fmt.Errorf("--pods %d --nodes %d --restart-pods %d: want at least 1 of each", c.Pods, c.Nodes,
@@ -141,6 +145,11 @@ func Run(ctx context.Context, c Config, w io.Writer) (*Report, error) {
 	if c.Runs(phaseScale) {
 		if err := runScale(ctx, c, report, tell); err != nil {
 			return report, fmt.Errorf("measuring %s: %w", phaseScale, err)
+		}
+	}
+	if c.Runs(phaseNorthd) {
+		if err := runNorthd(ctx, c, report, tell); err != nil {
+			return report, fmt.Errorf("measuring %s: %w", phaseNorthd, err)
 		}
 	}
 	for _, p := range nodePhases() {

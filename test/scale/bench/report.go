@@ -14,6 +14,7 @@ type Report struct {
 	Noise      []string // phases in which other programs used more than maxNoise
 	Violations []string // wrong counts
 	Scaled     *Scaled  // what phase scale measured, if it ran
+	Northd     *Northds // what phase northd measured, if it ran
 }
 
 // Line is a measurement.
@@ -76,6 +77,9 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	if r.Scaled != nil && len(r.Scaled.Sizes) > 0 {
 		fmt.Fprintf(w, "\n%s", r.Scaled.Table())
+	}
+	if r.Northd != nil && len(r.Northd.Results) > 0 {
+		fmt.Fprintf(w, "\n%s", r.Northd.Table())
 	}
 	for _, n := range r.Noise {
 		fmt.Fprintln(w, "\nNOISE:", n)

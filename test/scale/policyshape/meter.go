@@ -42,7 +42,7 @@ func newMeter(ctx context.Context, o *ovn) (*meter, error) {
 		{"sb", southbound, "Chassis_Private", []string{"nb_cfg"}, number(m.installed)},
 		{"conf", openvswitch, "Interface", []string{"name", "external_ids"}, interfaces(m.installed)},
 	} {
-		c, err := o.dial(ctx, w.socket)
+		c, err := o.Dial(ctx, w.socket)
 		if err != nil {
 			return m, err
 		}
@@ -226,29 +226,20 @@ func anything(ops []operation) []any {
 func (m *meter) recomputes(ctx context.Context) (map[string]int, error) {
 	out := map[string]int{}
 	for _, daemon := range []string{"northd", "controller"} {
-		text, err := m.ovn.appctl(ctx, daemon, "inc-engine/show-stats")
+		counts, err := m.ovn.Recomputes(ctx, daemon)
 		if err != nil {
 			return nil, err
 		}
-		for name, n := range parseRecomputes(text) {
+		for name, n := range counts {
 			out[daemon+"/"+name] = n
 		}
 	}
 	return out, nil
 }
 
-// parseRecomputes parses the answer to inc-engine/show-stats.
-func parseRecomputes(text string) map[string]int {
-	out := map[string]int{}
-	for _, m := range regexp.MustCompile(`Node: (\S+)\s+- recompute:\s+(\d+)`).FindAllStringSubmatch(text, -1) {
-		out[m[1]], _ = strconv.Atoi(m[2]) // it is digits
-	}
-	return out
-}
-
 // flows counts the flows of br-int.
 func (m *meter) flows(ctx context.Context) (int, error) {
-	text, err := m.ovn.run(ctx, "ovs-ofctl", "dump-aggregate", "unix:"+m.ovn.inside("br-int.mgmt"))
+	text, err := m.ovn.Run(ctx, "ovs-ofctl", "dump-aggregate", "unix:"+m.ovn.Inside("br-int.mgmt"))
 	if err != nil {
 		return 0, err
 	}
@@ -261,7 +252,7 @@ func (m *meter) flows(ctx context.Context) (int, error) {
 
 // longest is the longest time, in milliseconds, that a stopwatch of a daemon has seen.
 func (m *meter) longest(ctx context.Context, daemon, stopwatch string) (int, error) {
-	text, err := m.ovn.appctl(ctx, daemon, "stopwatch/show", stopwatch)
+	text, err := m.ovn.Appctl(ctx, daemon, "stopwatch/show", stopwatch)
 	if err != nil {
 		return 0, err
 	}

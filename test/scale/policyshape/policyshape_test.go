@@ -72,15 +72,6 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-func TestRecomputes(t *testing.T) {
-	const text = "Node: SB_chassis\n- recompute:            1\n- compute:              0\n- cancel:               0\n" +
-		"Node: lflow\n- recompute:           12\n- compute:              3\n- cancel:               0\n"
-	got := parseRecomputes(text)
-	if len(got) != 2 || got["SB_chassis"] != 1 || got["lflow"] != 12 {
-		t.Errorf("%v, want SB_chassis 1 and lflow 12", got)
-	}
-}
-
 func TestMedian(t *testing.T) {
 	got := median([]Sample{{Northd: 3, Flows: -7}, {Northd: 9, Flows: 5, NorthdAnew: true}, {Northd: 4, NorthdAnew: true}})
 	if want := (Sample{Northd: 4, NorthdAnew: true}); got != want {

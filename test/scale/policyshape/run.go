@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/northbound-net/northbound/test/scale/central"
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/process"
 )
@@ -64,16 +65,17 @@ func Run(ctx context.Context, s System, c Config, w io.Writer, done func(Result)
 		return fmt.Errorf("making a directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := mountAt(s.Root, dir); err != nil {
+	if err := central.Mount(s.Root, dir); err != nil {
 		return err
 	}
 	for i, size := range c.Sizes {
 		for _, shape := range c.Shapes {
-			o, err := newOVN(s.Root, dir, fmt.Sprintf("%d-%s", i, shape))
+			system, err := central.New(s.Root, dir, fmt.Sprintf("%d-%s", i, shape))
 			if err != nil {
 				return err
 			}
-			r := &run{ovn: o, cluster: newCluster(size, shape), rounds: c.Rounds, limit: c.Limit, w: w, began: time.Now()}
+			r := &run{ovn: &ovn{System: system}, cluster: newCluster(size, shape), rounds: c.Rounds, limit: c.Limit,
+				w: w, began: time.Now()}
 			r.result = Result{Version: s.Version, Shape: shape, Size: size, Events: map[string]Sample{},
 				Stopwatches: map[string]int{}}
 			if err := errors.Join(r.all(ctx), done(r.result)); err != nil {
@@ -240,7 +242,7 @@ func (r *run) chassis(ctx context.Context) error {
 }
 
 func (r *run) logicalFlows(ctx context.Context) (int, error) {
-	text, err := r.run(ctx, "ovn-sbctl", "--db=unix:"+r.inside("sb.sock"), "--timeout=120", "--bare", "--columns=_uuid",
+	text, err := r.Run(ctx, "ovn-sbctl", "--db=unix:"+r.Inside("sb.sock"), "--timeout=120", "--bare", "--columns=_uuid",
 		"list", "Logical_Flow")
 	return len(strings.Fields(text)), err
 }
@@ -292,7 +294,7 @@ func stopwatches() []string { return []string{"flow-generation", "flow-installat
 
 // anew measures what computing everything anew costs.
 func (r *run) anew(ctx context.Context) error {
-	if _, err := r.appctl(ctx, "controller", "stopwatch/reset"); err != nil {
+	if _, err := r.Appctl(ctx, "controller", "stopwatch/reset"); err != nil {
 		return err
 	}
 	for daemon, out := range map[string]*Sample{"northd": &r.result.NorthdAnew, "controller": &r.result.ControllerAnew} {
@@ -302,7 +304,7 @@ func (r *run) anew(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if _, err := r.appctl(ctx, daemon, "inc-engine/recompute"); err != nil {
+			if _, err := r.Appctl(ctx, daemon, "inc-engine/recompute"); err != nil {
 				return err
 			}
 			after, err := r.meter.settle(ctx)

@@ -17,6 +17,8 @@ import (
 	"syscall"
 
 	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/progress"
+	"github.com/northbound-net/northbound/test/sandbox/rootfs"
 	"github.com/northbound-net/northbound/test/scale/bench"
 	"github.com/northbound-net/northbound/test/scale/netns"
 )
@@ -34,37 +36,46 @@ func main() {
 	os.Exit(code)
 }
 
-func run(ctx context.Context, args []string, out, progress io.Writer) int {
-	c, err := parse(args, progress)
+func run(ctx context.Context, args []string, out, w io.Writer) int {
+	c, err := parse(args, w)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		fmt.Fprintln(progress, "bench:", err)
+		fmt.Fprintln(w, "bench:", err)
 		return usage
 	}
 	// Downloads happen outside: the network namespace has no connection to the internet.
 	if c.NeedsNode() {
-		if _, err := sandbox.Provide(ctx, sandbox.Options{BinDir: c.Bin, Progress: progress}); err != nil {
-			fmt.Fprintln(progress, "bench:", err)
+		if _, err := sandbox.Provide(ctx, sandbox.Options{BinDir: c.Bin, Progress: w}); err != nil {
+			fmt.Fprintln(w, "bench:", err)
+			return failed
+		}
+	}
+	if c.Runs("northd") {
+		if c.Northd.Systems, err = provide(ctx, c.choices, w); err == nil {
+			err = c.Validate()
+		}
+		if err != nil {
+			fmt.Fprintln(w, "bench:", err)
 			return failed
 		}
 	}
 	inside, code, err := netns.Enter()
 	if err != nil {
-		fmt.Fprintln(progress, "bench:", err)
+		fmt.Fprintln(w, "bench:", err)
 		return failed
 	}
 	if !inside {
 		return code
 	}
-	report, err := bench.Run(ctx, c, progress)
+	report, err := bench.Run(ctx, c.Config, w)
 	printed := report.Print(out)
 	if err == nil && c.Scale.Write != "" && report.Scaled != nil {
 		err = report.Scaled.Write()
 	}
 	if err := errors.Join(err, printed); err != nil {
-		fmt.Fprintln(progress, "bench:", err)
+		fmt.Fprintln(w, "bench:", err)
 		return failed
 	}
 	if len(report.Violations) > 0 {
@@ -73,15 +84,35 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 	return 0
 }
 
+// provide returns the root filesystems of phase northd, and makes them first if need be.
+func provide(ctx context.Context, choices []rootfs.Choice, w io.Writer) (out []bench.Release, err error) {
+	for _, choice := range choices {
+		var r bench.Release
+		if r.Root, err = rootfs.Ensure(ctx, rootfs.DefaultCache, choice, progress.New(w)); err != nil {
+			return nil, err
+		}
+		if r.Version, err = rootfs.Version(ctx, r.Root, "ovn-common"); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// config is the command line.
+type config struct {
+	bench.Config
+	choices []rootfs.Choice // of phase northd
+}
+
 // parse reads the command line. It looks for programs in the directory of this one.
-func parse(args []string, w io.Writer) (bench.Config, error) {
+func parse(args []string, w io.Writer) (c config, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return bench.Config{}, fmt.Errorf("finding this program: %w", err)
+		return c, fmt.Errorf("finding this program: %w", err)
 	}
 	bin := filepath.Dir(self)
-	var c bench.Config
-	var only, sizes string
+	var only, sizes, nodes, ovn string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(w)
 	f.IntVar(&c.Pods, "pods", 2000, "`NUMBER` of pods in each of the raw limits, the backlog and the burst")
@@ -103,15 +134,24 @@ func parse(args []string, w io.Writer) (bench.Config, error) {
 	f.IntVar(&c.Scale.Services, "scale-services", 10000, "`NUMBER` of services in phase scale")
 	f.StringVar(&c.Scale.Write, "write", "", "`DIR` in which phase scale writes scale.svg, and its table into "+
 		"performance.md")
+	f.StringVar(&nodes, "northd-nodes", "100,250,500", "`NUMBERS` of nodes in phase northd, comma-separated, ascending")
+	f.StringVar(&ovn, "northd-ovn", "tested,newest", "`VERSIONS` of OVN in phase northd: tested, newest")
+	f.IntVar(&c.Northd.Rounds, "northd-rounds", 5, "`NUMBER` of changes of each kind in phase northd")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
-	for _, n := range strings.Split(sizes, ",") {
-		pods, err := strconv.Atoi(n)
-		if err != nil {
-			return c, fmt.Errorf("--sizes %s: want numbers, comma-separated: %w", sizes, err)
+	if c.Scale.Sizes, err = numbers("sizes", sizes); err != nil {
+		return c, err
+	}
+	if c.Northd.Nodes, err = numbers("northd-nodes", nodes); err != nil {
+		return c, err
+	}
+	for _, v := range strings.Split(ovn, ",") {
+		choice, known := map[string]rootfs.Choice{"tested": rootfs.Tested, "newest": rootfs.Newest}[v]
+		if !known {
+			return c, fmt.Errorf("--northd-ovn %s: want tested or newest, comma-separated", ovn)
 		}
-		c.Scale.Sizes = append(c.Scale.Sizes, pods)
+		c.choices = append(c.choices, choice)
 	}
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
@@ -119,5 +159,20 @@ func parse(args []string, w io.Writer) (bench.Config, error) {
 	if only != "" {
 		c.Only = strings.Split(only, ",")
 	}
+	if c.Runs("northd") {
+		return c, nil // its releases are still to be provided
+	}
 	return c, c.Validate()
+}
+
+// numbers reads the value of a flag.
+func numbers(flag, text string) (out []int, err error) {
+	for _, word := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("--%s %s: want numbers, comma-separated: %w", flag, text, err)
+		}
+		out = append(out, n)
+	}
+	return out, nil
 }

@@ -1,0 +1,341 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/ovsdbwire"
+	"github.com/northbound-net/northbound/test/scale/process"
+)
+
+const (
+	southbound  = "OVN_Southbound"
+	northdPoll  = 40 * time.Millisecond
+	northdPolls = 5                    // that the daemons must be idle for
+	northdIdle  = 3 * time.Millisecond // at most, of CPU time between as many polls
+	northdLimit = 3 * time.Minute
+)
+
+// northdSpent is CPU time.
+type northdSpent struct{ northd, sb, nb, master time.Duration }
+
+func (s northdSpent) sub(o northdSpent) northdSpent {
+	return northdSpent{s.northd - o.northd, s.sb - o.sb, s.nb - o.nb, s.master - o.master}
+}
+
+func (n *northd) spent() (s northdSpent, err error) {
+	processes := map[*process.Process]*time.Duration{n.daemon: &s.northd, n.sbServer: &s.sb, n.nbServer: &s.nb}
+	if n.master != nil {
+		processes[n.master.Process] = &s.master
+	}
+	for p, d := range processes {
+		if p == nil {
+			continue
+		}
+		if *d, err = process.CPU(p.PID()); err != nil {
+			return s, fmt.Errorf("%w: %s", err, p.Tail())
+		}
+	}
+	return s, nil
+}
+
+// settle waits until nobody has anything to do, and returns what was spent.
+func (n *northd) settle(ctx context.Context) (northdSpent, error) {
+	ctx, cancel := context.WithTimeout(ctx, northdLimit)
+	defer cancel()
+	var last []northdSpent
+	for {
+		now, err := n.spent()
+		if err != nil {
+			return now, err
+		}
+		last = append(last, now)
+		if i := len(last) - 1 - northdPolls; i >= 0 {
+			d := now.sub(last[i])
+			if d.northd < northdIdle && d.sb < northdIdle && d.nb < northdIdle && d.master < 3*northdIdle {
+				return now, nil
+			}
+		}
+		if err := pause(ctx, northdPoll); err != nil {
+			return now, fmt.Errorf("waiting until nothing is left to compute: %w", err)
+		}
+	}
+}
+
+// watch records what is in the Southbound database: numbers of nb_cfg, logical ports, and load balancers with their
+// numbers of backends.
+func (n *northd) watch(ctx context.Context) error {
+	for _, w := range []struct {
+		table   string
+		columns []string
+		see     func(id string, row map[string]json.RawMessage)
+	}{
+		{"SB_Global", []string{"nb_cfg"}, func(_ string, row map[string]json.RawMessage) {
+			n.seen.See(load.Name{Namespace: "nb_cfg", Name: string(row["nb_cfg"])})
+		}},
+		{"Port_Binding", []string{"logical_port"}, func(_ string, row map[string]json.RawMessage) {
+			n.seen.See(load.Name{Namespace: "port", Name: strings.Trim(string(row["logical_port"]), `"`)})
+		}},
+		{"Load_Balancer", []string{"name", "vips"}, n.balancers()},
+	} {
+		c, err := n.system.Dial(ctx, "sb")
+		if err != nil {
+			return err
+		}
+		n.watches = append(n.watches, c)
+		err = c.Monitor(southbound, w.table, w.columns, func(_ string, rows map[string]ovsdbwire.RowUpdate) {
+			for id, u := range rows {
+				var row map[string]json.RawMessage
+				if raw := u.Content(); raw == nil || json.Unmarshal(raw, &row) != nil {
+					continue // deleted
+				}
+				w.see(id, row)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// balancers records load balancers by their names, and again with the number of IPv4 backends of one VIP.
+func (n *northd) balancers() func(string, map[string]json.RawMessage) {
+	var mu sync.Mutex
+	names := map[string]string{} // by UUID: a change has only what has changed
+	return func(id string, row map[string]json.RawMessage) {
+		mu.Lock()
+		defer mu.Unlock()
+		if name := strings.Trim(string(row["name"]), `"`); name != "" {
+			names[id] = name
+			n.seen.See(load.Name{Namespace: "balancer", Name: name})
+		}
+		// ["map",[["10.96.0.1:80","10.128.0.3:8080,10.128.0.4:8080"], ...]], backends of IPv4 begin with 10.
+		n.seen.See(load.Name{Namespace: "balancer",
+			Name: backendsOf(names[id], strings.Count(string(row["vips"]), ":8080"))})
+	}
+}
+
+func backendsOf(balancer string, n int) string { return fmt.Sprintf("%s with %d", balancer, n) }
+
+// sync gives nb_cfg a value that it never had, and waits until ovn-northd has copied it.
+func (n *northd) sync(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, northdLimit)
+	defer cancel()
+	n.config++
+	value := 1000 + n.config
+	err := n.nb.Transact("OVN_Northbound", map[string]any{"op": "update", "table": "NB_Global", "where": []any{},
+		"row": map[string]any{"nb_cfg": value}})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return n.seen.WaitName(ctx, load.Name{Namespace: "nb_cfg", Name: strconv.Itoa(value)})
+}
+
+// chassis makes a chassis for each node, as its ovn-controller does when it starts.
+func (n *northd) chassis(context.Context) error {
+	for i := range n.nodes {
+		id := chassisOf(i)
+		ops := []any{
+			map[string]any{"op": "insert", "table": "Encap", "uuid-name": "encap", "row": map[string]any{"type": "geneve",
+				"ip": fmt.Sprintf("198.18.%d.%d", i/250, 1+i%250), "chassis_name": id}},
+			map[string]any{"op": "insert", "table": "Chassis", "uuid": id, "row": map[string]any{"name": id,
+				"hostname": load.NodeName(i), "encaps": []any{"named-uuid", "encap"}}},
+		}
+		if err := n.sb.Transact(southbound, ops...); err != nil {
+			return fmt.Errorf("making the chassis of node %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// bind binds to each chassis the ports that are on it.
+func (n *northd) bind(ctx context.Context) error {
+	for i := range n.nodes {
+		id := chassisOf(i)
+		ops := []any{bind("k8s-"+load.NodeName(i), id)}
+		for p := i * northdPods; p < (i+1)*northdPods; p++ {
+			ops = append(ops, bind(portOf(p, n.out.Pods), id))
+		}
+		if err := n.sb.Transact(southbound, ops...); err != nil {
+			return fmt.Errorf("binding the ports of node %d: %w", i, err)
+		}
+	}
+	if _, err := n.sync(ctx); err != nil {
+		return err
+	}
+	_, err := n.settle(ctx)
+	return err
+}
+
+// chassisOf is the name of a node's chassis, as its Node says, and the UUID of its row.
+func chassisOf(node int) string { return fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", node) }
+
+// portOf is the logical port of the i-th pod, of a cluster that had so many before the changes.
+func portOf(i, pods int) string { return namespaceOf(i%pods) + "_" + load.PodName(i) }
+
+// bind has a chassis take a port, as ovn-controller does.
+func bind(port, chassis string) map[string]any {
+	return map[string]any{"op": "update", "table": "Port_Binding", "where": []any{[]any{"logical_port", "==", port}},
+		"row": map[string]any{"chassis": []any{"uuid", chassis}, "up": true}}
+}
+
+// memory measures what everybody has, and how much there is.
+func (n *northd) memory(ctx context.Context) error {
+	for p, to := range map[*process.Process]*int64{n.daemon: &n.out.NorthdRSS, n.sbServer: &n.out.SBRSS,
+		n.nbServer: &n.out.NBRSS} {
+		u, err := p.Usage()
+		if err != nil {
+			return err
+		}
+		*to = u.RSS
+	}
+	text, err := n.system.Run(ctx, "ovn-sbctl", "--db=unix:"+n.system.Inside("sb.sock"), "--timeout=120", "--bare",
+		"--columns=_uuid", "list", "Logical_Flow")
+	n.out.LogicalFlows = len(strings.Fields(text))
+	return err
+}
+
+// northdChange is something that comes, and where it is then seen.
+type northdChange struct {
+	name string
+	do   func(ctx context.Context, n *northd) (seen load.Name, err error)
+	then func(n *northd) error // what a chassis does when it sees it, nil for nothing
+}
+
+// northdChanges lists what is measured, in its order.
+func northdChanges() []northdChange {
+	served := func(n *northd) string {
+		return "Service_" + phaseScale + "/" + load.ServiceName(n.nextServed-1) + "_TCP"
+	}
+	return []northdChange{
+		{"a pod comes", func(ctx context.Context, n *northd) (load.Name, error) {
+			n.nextPod++
+			i := n.nextPod - 1
+			return load.Name{Namespace: "port", Name: portOf(i, n.out.Pods)}, n.podOn(ctx, i, n.out.Pods,
+				i%n.nodes)
+		}, func(n *northd) error {
+			i := n.nextPod - 1
+			return n.sb.Transact(southbound, bind(portOf(i, n.out.Pods), chassisOf(i%n.nodes)))
+		}},
+		{"a service comes, without endpoints", func(ctx context.Context, n *northd) (load.Name, error) {
+			n.nextServed++
+			return load.Name{Namespace: "balancer", Name: served(n)}, load.CreateDualService(ctx, n.rig.Kube, phaseScale,
+				n.nextServed-1)
+		}, nil},
+		{"its endpoints come, 10 of IPv4", func(ctx context.Context, n *northd) (load.Name, error) {
+			return load.Name{Namespace: "balancer", Name: backendsOf(served(n), load.Backends)}, load.CreateBackends(ctx,
+				n.rig.Kube, phaseScale, n.nextServed-1, true)
+		}, nil},
+		{"one endpoint goes", func(ctx context.Context, n *northd) (load.Name, error) {
+			_, _, err := load.SetBackends(ctx, n.rig.Kube, phaseScale, n.nextServed-1, load.Backends-1)
+			return load.Name{Namespace: "balancer", Name: backendsOf(served(n), load.Backends-1)}, err
+		}, nil},
+		{"a node comes", func(ctx context.Context, n *northd) (load.Name, error) {
+			n.nextNode++
+			i := n.nextNode - 1
+			return load.Name{Namespace: "port", Name: "stor-" + load.NodeName(i)}, load.Node(ctx, n.rig.Kube, i)
+		}, nil},
+	}
+}
+
+// changes makes each change some times.
+func (n *northd) changes(ctx context.Context) error {
+	all := map[string][]northdSample{}
+	for range n.rounds {
+		for _, c := range northdChanges() {
+			s, err := n.change(ctx, c)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			all[c.name] = append(all[c.name], s)
+		}
+	}
+	n.out.Changes = map[string]northdSample{}
+	for name, samples := range all {
+		n.out.Changes[name] = medianOf(samples)
+	}
+	return nil
+}
+
+// change makes one change, waits for what it leads to, and measures it.
+func (n *northd) change(ctx context.Context, c northdChange) (out northdSample, err error) {
+	ctx, cancel := context.WithTimeout(ctx, northdLimit)
+	defer cancel()
+	recomputed, err := n.system.Recomputes(ctx, "northd")
+	if err != nil {
+		return out, err
+	}
+	before, err := n.settle(ctx)
+	if err != nil {
+		return out, err
+	}
+	records, err := n.rig.NB.Log.Records()
+	if err != nil {
+		return out, err
+	}
+	sent := time.Now()
+	seen, err := c.do(ctx, n)
+	if err != nil {
+		return out, err
+	}
+	for now := records; now == records; {
+		if err := pause(ctx, logPoll); err != nil {
+			return out, fmt.Errorf("waiting for a transaction: %w", err)
+		}
+		if now, err = n.rig.NB.Log.Records(); err != nil {
+			return out, err
+		}
+	}
+	written := time.Now()
+	at, err := n.seen.WaitName(ctx, seen)
+	if err != nil {
+		return out, err
+	}
+	out.Northbound, out.Southbound = written.Sub(sent), max(0, at.Sub(written))
+	if c.then != nil {
+		if err := c.then(n); err != nil {
+			return out, err
+		}
+	}
+	after, err := n.settle(ctx)
+	if err != nil {
+		return out, err
+	}
+	used := after.sub(before)
+	out.NorthdCPU, out.SBCPU = used.northd, used.sb
+	again, err := n.system.Recomputes(ctx, "northd")
+	out.Anew = again["lflow"] > recomputed["lflow"]
+	return out, err
+}
+
+// medianOf is the median of each figure. Logical flows were computed anew if they were mostly.
+func medianOf(all []northdSample) northdSample {
+	middle := func(figure func(northdSample) time.Duration) time.Duration {
+		var d []time.Duration
+		for _, s := range all {
+			d = append(d, figure(s))
+		}
+		slices.Sort(d)
+		return d[len(d)/2]
+	}
+	return northdSample{
+		Northbound: middle(func(s northdSample) time.Duration { return s.Northbound }),
+		Southbound: middle(func(s northdSample) time.Duration { return s.Southbound }),
+		NorthdCPU:  middle(func(s northdSample) time.Duration { return s.NorthdCPU }),
+		SBCPU:      middle(func(s northdSample) time.Duration { return s.SBCPU }),
+		Anew: middle(func(s northdSample) time.Duration {
+			if s.Anew {
+				return 1
+			}
+			return 0
+		}) == 1,
+	}
+}
