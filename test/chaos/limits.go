@@ -93,8 +93,8 @@ func (w *world) limitMemory(ctx context.Context, bytes int64) (group *cgroup.Mem
 	return group, end, nil
 }
 
-// hostileBeside has a master with a limit of memory meet objects that are as large as they may be. It must not be killed
-// for them.
+// hostileBeside has a master with a limit of memory meet objects that are as large as they may be. It must not be
+// killed for them.
 func hostileBeside(ctx context.Context, w *world) (err error) {
 	group, end, err := w.limitMemory(ctx, enough)
 	if err != nil {
