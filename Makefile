@@ -172,9 +172,9 @@ bench: sandbox ## figures: throughput, latency, restart, services, CNI ADD; besi
 	bin/bench
 
 .PHONY: bench-scale
-bench-scale: sandbox ## growth: restart, memory and one change of each kind with 1,000 to 100,000 pods; writes the docs' table
+bench-scale: sandbox ## growth: 1,000 to 100,000 pods, which writes the docs' table; ovn-northd with 100 to 500 nodes
 	$(GO) build -C test -o ../bin/bench ./scale/cmd/bench
-	bin/bench --only scale --write docs/operate
+	bin/bench --only scale,northd --write docs/operate
 
 .PHONY: lint
 lint: ## the rules of code: gofmt, vet, staticcheck and others, imports, sizes

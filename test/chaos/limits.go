@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	enough  = 200 << 20 // memory that a master may have: what the chart requests for it
+	enough  = 200 << 20 // memory that a master may have: twice what the chart requests for it
 	little  = 8 << 20   // less than it needs
 	hostile = 100       // objects of each kind that are as large as the API server takes, or nearly so
 	kills   = 2         // that a master suffers for its memory, one after the other

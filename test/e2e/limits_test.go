@@ -65,7 +65,8 @@ func TestAgentWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestAgentMemory checks that 100 hostile Services do not double what the agent takes.
+// TestAgentMemory checks that 100 hostile Services do not double what the agent takes, and that pods which come beside
+// them work.
 func TestAgentMemory(t *testing.T) {
 	before := agentRSS(t)
 	services := hostileServices(t)
@@ -92,6 +93,8 @@ func TestAgentMemory(t *testing.T) {
 	if after > 2*before {
 		t.Errorf("with hostile Services the agent has %d KB, want at most twice the %d KB of before", after, before)
 	}
+	apply(t, deployment("beside", 3)+service("beside", "beside"))
+	settled(t, "beside", readyPods(t, "beside", 3))
 	t.Logf("the agent had %d KB before hostile Services came, and %d KB beside them", before, after)
 }
 

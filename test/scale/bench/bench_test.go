@@ -40,6 +40,12 @@ func TestValidate(t *testing.T) {
 		"reading the page": func(c *Config) {
 			c.Only, c.Scale.Write = []string{phaseScale}, t.TempDir()
 		},
+		"--northd-nodes [250 100]: want ascending": func(c *Config) {
+			c.Only, c.Northd = []string{phaseNorthd}, Northd{Nodes: []int{250, 100}, Rounds: 1, Systems: []Release{{}}}
+		},
+		"--northd-rounds: want at least one": func(c *Config) {
+			c.Only, c.Northd = []string{phaseNorthd}, Northd{Nodes: []int{250}, Systems: []Release{{}}}
+		},
 		"--sizes [300 200]: want ascending": func(c *Config) {
 			c.Only, c.Scale.Sizes = []string{phaseScale}, []int{300, 200}
 		},
@@ -90,5 +96,25 @@ func TestWriteScaled(t *testing.T) {
 	plot, err := os.ReadFile(filepath.Join(dir, scalePlot))
 	if err != nil || !strings.Contains(string(plot), "a pod comes") || strings.Contains(string(plot), "a label changes") {
 		t.Errorf("the plot (%v) is\n%s\nwant a line for each kind of change that writes", err, plot)
+	}
+}
+
+// The table has a column for each release, and a figure for each size in each cell.
+func TestNorthdTable(t *testing.T) {
+	all := []northdSample{{SBCPU: 3 * time.Millisecond}, {SBCPU: 9 * time.Millisecond, Anew: true},
+		{SBCPU: 4 * time.Millisecond, Anew: true}}
+	changes := map[string]northdSample{"a pod comes": medianOf(all)}
+	n := Northds{Machine: "a machine", Results: []northdResult{
+		{Version: "25.03.0", Nodes: 100, LogicalFlows: 7, NorthdRSS: 5e6, Changes: changes},
+		{Version: "26.09.0", Nodes: 100, LogicalFlows: 8}, {Version: "25.03.0", Nodes: 250, LogicalFlows: 9},
+		{Version: "26.09.0", Nodes: 250, LogicalFlows: 10},
+	}}
+	text := n.Table()
+	for _, want := range []string{"100 / 250 nodes; 50 pods", "| measured | OVN 25.03.0 | OVN 26.09.0 |\n|---|---|---|\n",
+		"| logical flows | 7 / 9 | 8 / 10 |\n", "| RSS of ovn-northd, MB | 5 / 0 | 0 / 0 |\n",
+		"| CPU time of ovn-northd, ms | 0* / 0 | 0 / 0 |\n| CPU time of the Southbound server, ms | 4 / 0 | 0 / 0 |\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the table lacks %q:\n%s", want, text)
+		}
 	}
 }

@@ -170,7 +170,7 @@ func (r *Rig) waitForAPIServer(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("loading the API server's kubeconfig: %w", err)
 	}
-	rc.QPS = -1
+	rc.QPS, rc.WarningHandler = -1, rest.NoWarnings{} // tests make deprecated things on purpose
 	meta := metadata.ConfigFor(rest.CopyConfig(rc))
 	rc.ContentType = "application/vnd.kubernetes.protobuf"
 	rc.AcceptContentTypes = rc.ContentType + ",application/json"
