@@ -20,7 +20,7 @@ const (
 	northdPoll  = 40 * time.Millisecond
 	northdPolls = 5                    // that the daemons must be idle for
 	northdIdle  = 3 * time.Millisecond // at most, of CPU time between as many polls
-	northdLimit = 3 * time.Minute
+	northdLimit = 10 * time.Minute
 )
 
 // northdSpent is CPU time.
