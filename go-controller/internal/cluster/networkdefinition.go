@@ -55,7 +55,11 @@ func (s *State) define(old, now *NetworkDefinition) {
 		return
 	}
 	if was != nil {
+		s.claimPrimary(old.Name.Namespace, was.Name, false)
 		s.removeNetwork(was.Name)
+	}
+	if is != nil && is.Primary {
+		s.claimPrimary(now.Name.Namespace, is.Name, true)
 	}
 	if is != nil && s.Allows(is) == nil {
 		s.AddNetwork(is)
@@ -69,6 +73,16 @@ func (s *State) Allows(n *Network) error {
 		for _, taken := range s.Config.Ranges() {
 			if taken.Overlaps(subnet.CIDR) {
 				return fmt.Errorf("subnets: %s overlaps %s, which the cluster itself uses", subnet.CIDR, taken)
+			}
+		}
+	}
+	if err := s.allowsPrimary(n); err != nil {
+		return err
+	}
+	for _, join := range n.JoinSubnets {
+		for _, taken := range s.Config.Ranges() {
+			if taken.Overlaps(join) {
+				return fmt.Errorf("joinSubnets: %s overlaps %s, which the cluster itself uses", join, taken)
 			}
 		}
 	}

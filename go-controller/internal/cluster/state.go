@@ -44,6 +44,7 @@ type State struct {
 
 	podsByNode      NameSets[string]
 	podsByNetwork   NameSets[names.Network] // other than the cluster's own
+	primaries       NameSets[string]        // networks that are to be a namespace's primary one, by namespace
 	slicesByService NameSets[Name]
 }
 
@@ -74,6 +75,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		byKind:                 map[Kind][]Index{},
 		podsByNode:             NameSets[string]{},
 		podsByNetwork:          NameSets[names.Network]{},
+		primaries:              NameSets[string]{},
 		slicesByService:        NameSets[Name]{},
 	}
 	s.AddNetwork(ownNetwork(c))

@@ -27,6 +27,10 @@ const (
 	RoleRampout      = "rampout"       // Gateway, with the subnet: policy that pins its pods to the gateways that list it
 	RoleToHost       = "to-host"       // Gateway, with the family, or the address: route to the node's own address
 	RoleLeakGuard    = "leak-guard"    // Gateway: the ACL that lets no address of a pod out
+	RoleRouterToPods = "rtox"          // Exit: router port to the node's switch
+	RolePodsToRouter = "xtor"          // Exit: node's switch's port to the router
+	RoleGuardIn      = "guard-in"      // Exit, with the family: policy that keeps others out of the network
+	RoleGuardOut     = "guard-out"     // Exit, with the range: policy that keeps the network's pods from the cluster's own
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out; NetworkPolicy: as RoleIngress
 	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP
