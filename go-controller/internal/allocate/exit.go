@@ -32,6 +32,14 @@ type exitLease struct {
 // holder is what the pools of a node have in place of a pod's name. No pod has it: it contains a space.
 func (e exit) holder() cluster.Name { return cluster.Name{Name: "exit of " + string(e.network)} }
 
+// holder tells whose an address is.
+func holder(n cluster.Name) string {
+	if n.Namespace == "" {
+		return n.Name
+	}
+	return "Pod " + n.String()
+}
+
 // lookAtExits has the exits looked at that nodes have, or need for the pods on them.
 func (u *update) lookAtExits(nodes map[string]bool) {
 	if !u.s.AnyPrimary() {
@@ -94,11 +102,9 @@ func (u *update) claimExits() {
 		}
 		claimed, ok, err := b.claimedExit(n)
 		switch {
-		case err != nil || ok && !wanted:
+		case err != nil || ok && !wanted || ok && held != nil && !slices.Equal(claimed, held.addrs()), !ok && held != nil:
 			u.patched[e.node] = true
-		case ok && held != nil:
-			u.patched[e.node] = u.patched[e.node] || !slices.Equal(claimed, held.addrs())
-		case ok:
+		case ok && held == nil:
 			u.claimExit(e, claimed)
 		}
 	}

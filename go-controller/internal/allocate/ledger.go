@@ -198,7 +198,9 @@ func (u *update) lookAt(o cluster.Object) {
 	for name, b := range u.ledger.books {
 		if b.network.Primary && (b.pods[primary] != nil || u.ports[name][primary]) {
 			u.lookAtPort(name, primary)
-			u.exits[exit{name, p.Node}] = p.Node != "" || u.exits[exit{name, p.Node}]
+			if p.Node != "" {
+				u.exits[exit{name, p.Node}] = true
+			}
 		}
 	}
 }

@@ -79,7 +79,10 @@ func (u *update) claimPods() {
 		u.relock(p)
 		held := u.held(p.PodPort)
 		same := ok && cluster.SamePodNetwork(held, claimed)
-		claimed.MTU, claimed.Physical = held.MTU, held.Physical // the network may have others than when this was written
+		claimed.MTU, claimed.Physical = held.MTU, held.Physical    // the network may have others than when this was written
+		if len(claimed.Gateways) == 0 || len(held.Gateways) == 0 { // its namespace was, or was not, in a primary network
+			claimed.Gateways = held.Gateways
+		}
 		if !u.network.Hosts {
 			claimed.Routes = held.Routes // these lead to the network's subnets
 		}

@@ -57,6 +57,7 @@ const ExitPlace = "exit"
 
 // Priorities of the policies of routers of primary networks.
 const (
+	PolicyNoExit    = 1    // of the network's router: what no exit takes is dropped
 	PolicyExit      = 100  // of the network's router: what leaves the network goes to the exit of the pod's node
 	PolicyExitGuard = 1000 // of an exit: what neither may pass
 )

@@ -52,6 +52,8 @@ const (
 	RoleDenyOut      = "deny-out"      // Isolation, NetworkPolicy: the same for connections of the pods
 	RoleOwnIn        = "own-in"        // Isolation: the ACL that lets the node in, and a pod itself through a service
 	RoleOwnOut       = "own-out"       // Isolation: the ACL that lets pods reach their node, and answer health checks
+	RoleGroupLocked  = "group-locked"  // Isolation: the port group of its pods that are in primary networks
+	RoleDenyLocked   = "deny-locked"   // Isolation: the ACL that denies all connections of these
 	RoleItself       = "itself"        // policies of both kinds, after RoleIngress...: for a pod that reaches itself
 	RoleIngress      = "ingress"       // policies of both kinds, with the rule and what the ACL is for
 	RoleNew          = "new"           // policies of both kinds, after RoleIngress...: the ACL that logs new connections

@@ -97,7 +97,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		tenant: index.TenantsOf(s).Of(p.Name.Namespace),
 	}
 	if r.locked = s.Locked(p.Name); r.locked {
-		r.policies = index.PodPolicies{Ingress: true, Egress: true}
+		r.policies = index.PodPolicies{Ingress: true}
 	} else if s.Config.Multitenant && r.tenant == "" {
 		return translate.Rows{}, nil // until its Namespace is known: nothing would keep other tenants from the pod
 	}
@@ -172,6 +172,9 @@ func (r podRows) groups() []nb.Slot {
 	}
 	if r.policies.Ingress {
 		in(names.IsolationRow(nbdb.PortGroupTable, r.node.Name, names.RoleGroupIn, r.node.UID))
+	}
+	if r.locked {
+		in(names.IsolationRow(nbdb.PortGroupTable, r.node.Name, names.RoleGroupLocked, r.node.UID))
 	}
 	if r.policies.Egress {
 		in(names.IsolationRow(nbdb.PortGroupTable, r.node.Name, names.RoleGroupOut, r.node.UID))

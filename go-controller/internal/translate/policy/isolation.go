@@ -65,7 +65,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		return translate.Rows{}, nil
 	}
 	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n, tierOf(s)}
-	rows := r.unblocking()
+	rows := append(r.unblocking(), r.locking(s)...)
 	if !isolates(s) {
 		return translate.Rows{Rows: rows}, nil
 	}
@@ -79,6 +79,19 @@ func (r isolationRows) unblocking() []nb.Row {
 		return nil
 	}
 	return []nb.Row{r.unblock(0), r.unblock(names.TierAdmin), r.allowAgain()}
+}
+
+// locking is the rows that keep pods of primary networks from connecting to anything in the cluster's own network. What
+// they answer passes: it belongs to a connection that is allowed.
+func (r isolationRows) locking(s *cluster.State) []nb.Row {
+	if !index.PrimariesOf(s).Any() {
+		return nil
+	}
+	group := names.LockedGroup(r.node.Name)
+	return []nb.Row{
+		r.Row(names.RoleGroupLocked, &nbdb.PortGroup{Name: group}),
+		r.acl(names.RoleDenyLocked, egress(), names.RoleGroupLocked, nbdb.ACLActionDrop, egress().pods(group)+" && ip"),
+	}
 }
 
 // isolating is the rows of what isolates pods.

@@ -6,6 +6,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -76,7 +77,27 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		rows = append(rows, allNodes(m, s)...)
 		rows = append(rows, logMeter(m, s)...)
 	}
+	rows = append(rows, leaving(m, n)...)
 	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil
+}
+
+// leaving is what a primary network's router has for packets that leave the network. The policies of exits send them
+// on. But a packet without a route never gets to the policies, so there is one; its next hop does not matter. What no
+// exit takes is dropped.
+func leaving(m translate.Maker, n *cluster.Network) []nb.Row {
+	if !n.Primary {
+		return nil
+	}
+	rows := []nb.Row{m.Row(names.RoleDiscard, &nbdb.LogicalRouterPolicy{Priority: names.PolicyNoExit, Match: "ip",
+		Action: nbdb.LogicalRouterPolicyActionDrop}, inRouter(n, "policies"))}
+	for _, p := range n.JoinSubnets {
+		via, ok := ipnet.Nth(p, 2)
+		if is4 := p.Addr().Is4(); ok {
+			rows = append(rows, m.Row(familyRole(names.RoleDefault, is4), &nbdb.LogicalRouterStaticRoute{
+				IPPrefix: translate.Anywhere(is4).String(), Nexthop: via.String()}, inRouter(n, "static_routes")))
+		}
+	}
+	return rows
 }
 
 // joinRows is the switch between the distributed router and the gateway routers, if the network has such routers.

@@ -57,5 +57,5 @@ func sharedRouter(m translate.Maker, s *cluster.State, n *cluster.Network) ([]nb
 		m.Row(names.RoleRouterToNode, port, inRouter(n, "ports")),
 		m.Row(names.RoleNodeToRouter, peer, m.In(nbdb.LogicalSwitchTable, names.RoleSwitch, "ports")),
 	}
-	return slices.Concat(rows, join, policies(m, s, n)), nil
+	return slices.Concat(rows, join, leaving(m, n), policies(m, s, n)), nil
 }
