@@ -297,8 +297,8 @@ func (u *update) reportMissing(pod *cluster.Pod, missing string) {
 		delete(u.ledger.waiting, pod.Name)
 	case u.ledger.waiting[pod.Name] != key:
 		u.ledger.waiting[pod.Name] = key
-		u.Problems = append(u.Problems, cluster.Problem{Ref: pod.Ref(), UID: pod.UID, Reason: ReasonAttachment, Message: missing +
-			": a pod that has not started waits for it"})
+		u.Problems = append(u.Problems, cluster.Problem{Ref: pod.Ref(), UID: pod.UID, Reason: ReasonAttachment,
+			Message: missing + ": a pod that has not started waits for it"})
 	}
 }
 

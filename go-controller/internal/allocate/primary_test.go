@@ -66,9 +66,10 @@ func TestPrimary(t *testing.T) {
 	w.exits("red.own", "n1", "10.0.0.3/24 fd01::3/64", "100.66.0.2/24 fd66::2/64")
 	w.exits("red.own", "n2", "10.0.1.3/24 fd01:0:0:1::3/64", "100.66.0.3/24 fd66::3/64")
 	w.exits("red.own", "n3", "", "")
-	for _, want := range []string{`"default":{"ip_addresses":["10.0.0.4/24","fd01::4/64"],"mac_address":"0a:58:0a:00:00:04",` +
-		`"role":"infrastructure-locked"}`, `"red.own/ovn-udn1":{"ip_addresses":["10.77.0.2/16","fd77::2/64"],` +
-		`"mac_address":"0a:58:0a:4d:00:02","gateway_ips":["10.77.0.1","fd77::1"],"role":"primary"}`} {
+	for _, want := range []string{`"default":{"ip_addresses":["10.0.0.4/24","fd01::4/64"],` +
+		`"mac_address":"0a:58:0a:00:00:04","role":"infrastructure-locked"}`,
+		`"red.own/ovn-udn1":{"ip_addresses":["10.77.0.2/16","fd77::2/64"],` +
+			`"mac_address":"0a:58:0a:4d:00:02","gateway_ips":["10.77.0.1","fd77::1"],"role":"primary"}`} {
 		if !strings.Contains(w.told(a), want) {
 			t.Errorf("pod a is told %s, want %s in it", w.told(a), want)
 		}
@@ -245,8 +246,9 @@ func (w *world) checkExits() {
 			if wanted != (len(has) > 0) && (!full || !wanted) {
 				w.t.Fatalf("exit of %s on %s: %v, wanted %v", name, node, has, wanted)
 			}
-			if _, ok, _ := annotation.GatewayJoinAddrsIn(w.state.Nodes[node].JoinAnnotated, name.ExitEntry()); ok != (len(has) > 0) {
-				w.t.Fatalf("node %s has %s, with exit %v", node, w.state.Nodes[node].JoinAnnotated, has)
+			told := w.state.Nodes[node].JoinAnnotated
+			if _, ok, _ := annotation.GatewayJoinAddrsIn(told, name.ExitEntry()); ok != (len(has) > 0) {
+				w.t.Fatalf("node %s has %s, with exit %v", node, told, has)
 			}
 		}
 	}

@@ -33,8 +33,8 @@ func (s *State) Locked(pod Name) bool {
 	return len(s.primaries[pod.Namespace]) > 0
 }
 
-// Primary is the primary network of a namespace's pods. Without one, why says what they wait for; it is empty where pods
-// need none.
+// Primary is the primary network of a namespace's pods. Without one, why says what they wait for; it is empty where
+// pods need none.
 func (s *State) Primary(namespace string) (n names.Network, why string) {
 	claims := s.primaries[namespace]
 	switch ns := s.Namespaces[namespace]; {

@@ -16,7 +16,7 @@ const (
 	KindZone      Kind = "Zone"    // nodes of one topology.kubernetes.io/zone, or those without: see ZoneOwner
 	KindNode      Kind = "Node"
 	KindGateway   Kind = "Gateway" // what makes a node, by whose name it goes, a gateway
-	KindExit      Kind = "Exit"    // how pods of a primary network leave it on a node; it goes by Network.Owner of the node
+	KindExit      Kind = "Exit"    // where pods leave a primary network on a node: see Network.Owner
 	KindNamespace Kind = "Namespace"
 	KindTenant    Kind = "Tenant"    // namespaces whose pods reach each other; cluster.GlobalTenant is what reaches all
 	KindIsolation Kind = "Isolation" // the isolated pods of a node, by whose name it goes

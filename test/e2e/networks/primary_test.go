@@ -60,7 +60,9 @@ spec:
   clusterIP: %[2]s
   ipFamilyPolicy: RequireDualStack
   selector: {k8s-app: kube-dns}
-  ports: [{name: udp, port: 53, targetPort: 8080, protocol: UDP}, {name: tcp, port: 53, targetPort: 8080, protocol: TCP}]
+  ports:
+    - {name: udp, port: 53, targetPort: 8080, protocol: UDP}
+    - {name: tcp, port: 53, targetPort: 8080, protocol: TCP}
 ---
 `
 
@@ -75,7 +77,8 @@ func TestPrimary(t *testing.T) {
 		"network-attachment-definitions.k8s.cni.cncf.io")
 	manifest := probedPod("kube-system", "dns-1", "n1", "k8s-app: kube-dns") +
 		probedPod("kube-system", "dns-2", "n2", "k8s-app: kube-dns") +
-		fmt.Sprintf(clusterDNS, "kube-dns", "10.96.0.10", "fd02::a") + fmt.Sprintf(clusterDNS, "other", "10.96.0.11", "fd02::b")
+		fmt.Sprintf(clusterDNS, "kube-dns", "10.96.0.10", "fd02::a") +
+		fmt.Sprintf(clusterDNS, "other", "10.96.0.11", "fd02::b")
 	apply(t, c, manifest, "kube-system", "dns-1", "dns-2")
 	tenants := map[string]string{"red": layer2, "green": layer2, "blue": layer3}
 	for ns, network := range tenants {
@@ -144,11 +147,10 @@ func tryOutside(t *testing.T, c *sandbox.Cluster, ns string) {
 			}
 		}
 		sameName(t, c, ns, pod, "tcp", "10.96.0.1:443", "HTTP request to an HTTPS server")
-		for _, to := range forbidden(t, c) {
-			for _, protocol := range []string{"tcp", "udp"} {
-				if got := ask(t.Context(), c, ns, pod, protocol, to.Addr()); strings.HasPrefix(got, "dns-") {
-					t.Errorf("%s asks %s: %s answers", pod, to, got)
-				}
+		for k, to := range forbidden(t, c) {
+			protocol := []string{"tcp", "udp"}[k%2]
+			if got := ask(t.Context(), c, ns, pod, protocol, to.Addr()); strings.HasPrefix(got, "dns-") {
+				t.Errorf("%s asks %s: %s answers", pod, to, got)
 			}
 		}
 		for _, to := range []string{"10.96.0.11:53", "[fd02::b]:53"} {
@@ -207,25 +209,42 @@ func tryEntering(t *testing.T, c *sandbox.Cluster) {
 	}
 	defer machines.Run(t, n1, "ip", "route", "del", "10.77.0.0/16")
 	defer machines.Run(t, n1, "ip", "-6", "route", "del", "fd77::/48")
-	seen := map[string]func() int{}
-	for _, link := range []string{"eth0", "ovn-udn1"} {
-		seen[link] = countPackets(t, victim, link)
-	}
-	for _, a := range append(inside, eth0...) {
-		for _, protocol := range []string{"tcp", "udp"} {
+	attack := func() (arrived int) {
+		var counts []func() int
+		for _, link := range []string{"eth0", "ovn-udn1"} {
+			counts = append(counts, countPackets(t, victim, link))
+		}
+		for k, a := range append(inside, eth0...) {
 			to := netip.AddrPortFrom(a, 7777) // nobody else uses the port
+			protocol := []string{"tcp", "udp", "udp", "tcp"}[k]
 			_, _ = machines.AskIn(t.Context(), c, "plain", protocol, to), machines.AskOn(t.Context(), c.Outside, protocol, to)
-			if a != eth0[0] && a != eth0[1] { // the node itself may probe eth0
+			if k < len(inside) { // the node itself may probe eth0
 				_ = machines.AskOn(t.Context(), n1.Member, protocol, to)
 			}
 			_, _ = c.Kubectl(t.Context(), "exec", "-n", "green", "green-1", "--", machines.EchoInPod, "ask", protocol,
 				to.String(), "1", "1s").CombinedOutput()
 		}
-	}
-	for link, count := range seen {
-		if n := count(); n > 0 {
-			t.Errorf("%s of red-1 got %d packets from others, want none", link, n)
+		for _, count := range counts {
+			arrived += count()
 		}
+		return arrived
+	}
+	if n := attack(); n > 0 {
+		t.Errorf("red-1 got %d packets from others, want none", n)
+	}
+	// Without the guard they arrive: so these packets do take the way that it closes.
+	const router, first = "GR_red.own_n1", "2000"
+	if _, err := c.NBCtl(t.Context(), "lr-policy-add", router, first, "ip", "allow"); err != nil {
+		t.Fatal(err)
+	}
+	machines.Eventually(t, "packets without the guard", func(context.Context) string {
+		if attack() == 0 {
+			return "no packet arrives, want some"
+		}
+		return ""
+	})
+	if _, err := c.NBCtl(t.Context(), "lr-policy-del", router, first, "ip"); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -321,7 +340,8 @@ func tryRestart(t *testing.T, c *sandbox.Cluster) {
 // rowsOf lists the rows of exits by their UUIDs.
 func rowsOf(t *testing.T, c *sandbox.Cluster) (out string) {
 	t.Helper()
-	for _, table := range []string{"Logical_Router", "Logical_Router_Port", "Logical_Router_Policy", "NAT", "Load_Balancer",
+	for _, table := range []string{"Logical_Router", "Logical_Router_Port", "Logical_Router_Policy", "NAT",
+		"Load_Balancer",
 		"Logical_Router_Static_Route"} {
 		text, err := c.NBCtl(t.Context(), "--bare", "--columns=_uuid", "find", table,
 			`external_ids:"k8s.ovn.org/owner-type"=Exit`)

@@ -75,10 +75,10 @@ func TestDefinitionThatIsNotValid(t *testing.T) {
 		`"topology":"localnet","physicalNetworkName":"a:b"`:          "without colons",
 		`"topology":"layer2","mtu":"many"`:                           "reading spec.config",
 
-		`"topology":"localnet","subnets":"10.99.0.0/24","role":"primary"`:                            "want topology layer2 or layer3",
-		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary","joinSubnet":"10.99.0.0/16"`:  "overlaps 10.99.0.0/24",
-		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary","joinSubnet":"fd66::/64"`:     "lacks one of IPv4",
-		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary","joinSubnet":"100.66.0.0/30"`: "256 addresses",
+		`"topology":"localnet","subnets":"10.99.0.0/24","role":"primary"`:                            "want topology layer2",
+		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary","joinSubnet":"10.99.0.0/16"`:  "overlaps",
+		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary","joinSubnet":"fd66::/64"`:     "of IPv4",
+		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary","joinSubnet":"100.66.0.0/30"`: "want a",
 		`"topology":"layer3","subnets":"10.98.0.0/16","excludeSubnets":"10.98.0.0/24"`:               "has none",
 		`"topology":"layer2","subnets":"10.99.0.0/24","excludeSubnets":"10.99.0.0/25,10.99.0.0/26"`:  "overlap",
 	} {

@@ -83,8 +83,8 @@ const ReasonPrimary = "PolicyNotServed"
 
 // unserved reports that a policy of a namespace with a primary network has no effect.
 func unserved(p *cluster.NetworkPolicy) []cluster.Problem {
-	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonPrimary, Message: "the pods of the namespace are in " +
-		"a primary network, for which policies are not served: the policy has no effect: all pods of the network reach " +
+	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonPrimary, Message: "the pods of the namespace are " +
+		"in a primary network, for which policies are not served: the policy has no effect: all pods of the network reach " +
 		"each other, and nobody else connects to them"}}
 }
 

@@ -150,8 +150,8 @@ func (r gatewayRows) external() []nb.Row {
 		vlan := r.gateway.VLAN
 		localnet.Tag = &vlan
 	}
-	port, peer := translate.Link{Port: names.RouterToExternal(node), Addrs: r.gateway.IPs, Peer: names.ExternalToRouter(node),
-		MAC: r.gateway.MAC.String()}.Models()
+	port, peer := translate.Link{Port: names.RouterToExternal(node), Addrs: r.gateway.IPs,
+		Peer: names.ExternalToRouter(node), MAC: r.gateway.MAC.String()}.Models()
 	port.ExternalIDs, port.Options = map[string]string{names.KeyPhysicalPort: "yes"}, gatewayMTU(r.gateway.MTU)
 	return []nb.Row{
 		r.Row(names.RoleExternal, &nbdb.LogicalSwitch{Name: names.ExternalSwitch(node)}),
