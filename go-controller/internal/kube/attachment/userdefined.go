@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	kjson "sigs.k8s.io/json"
@@ -60,6 +61,9 @@ const (
 	layer3 = "Layer3"
 )
 
+// mostFamilies is how many ranges a network has at most, one for each address family.
+const mostFamilies = 2
+
 // UserDefined reads the spec of a UserDefinedNetwork. The error names the field, its value, and what would be right.
 func UserDefined(name cluster.Name, spec []byte) (*cluster.Network, error) {
 	var s userSpec
@@ -112,13 +116,8 @@ func (s layer2Spec) conf() (c netConf, err error) {
 	if err := served(s.Role); err != nil {
 		return c, err
 	}
-	for field, value := range map[string]json.RawMessage{
-		"joinSubnets": s.JoinSubnets, "reservedSubnets": s.ReservedSubnets,
-		"infrastructureSubnets": s.InfrastructureSubnets, "defaultGatewayIPs": s.DefaultGatewayIPs,
-	} {
-		if len(value) > 0 {
-			return c, fmt.Errorf("%s: only a network of role Primary has it, want none", field)
-		}
+	if err := s.primarySpec.none(); err != nil {
+		return c, err
 	}
 	mode, err := s.IPAM.mode()
 	switch {
@@ -129,18 +128,54 @@ func (s layer2Spec) conf() (c netConf, err error) {
 	case mode == disabled && len(s.Subnets) > 0:
 		return c, errors.New("subnets: want none where ipam.mode is Disabled")
 	}
+	for _, r := range s.Subnets {
+		if err := oneRange(r); err != nil {
+			return c, err
+		}
+	}
 	return netConf{MTU: s.MTU, Subnets: strings.Join(s.Subnets, ",")}, nil
+}
+
+// none is the error that one of the fields is there.
+func (s primarySpec) none() error {
+	for _, f := range []struct {
+		name  string
+		value json.RawMessage
+	}{{"joinSubnets", s.JoinSubnets}, {"reservedSubnets", s.ReservedSubnets},
+		{"infrastructureSubnets", s.InfrastructureSubnets}, {"defaultGatewayIPs", s.DefaultGatewayIPs}} {
+		if len(f.value) > 0 {
+			return fmt.Errorf("%s: only a network of role Primary has it, want none", f.name)
+		}
+	}
+	return nil
+}
+
+// oneRange is the error that a text is not a range: a configuration has several of them in one text.
+func oneRange(s string) error {
+	if _, err := netip.ParsePrefix(s); err != nil {
+		return fmt.Errorf("subnets: %.64q, want a range such as 10.99.0.0/24", s)
+	}
+	return nil
 }
 
 func (s layer3Spec) conf() (c netConf, err error) {
 	if err := served(s.Role); err != nil {
 		return c, err
 	}
-	if len(s.JoinSubnets) > 0 {
-		return c, errors.New("joinSubnets: only a network of role Primary has them, want none")
+	if err := (primarySpec{JoinSubnets: s.JoinSubnets}).none(); err != nil {
+		return c, err
+	}
+	if len(s.Subnets) == 0 || len(s.Subnets) > mostFamilies {
+		return c, fmt.Errorf("subnets: %d, want one for each address family", len(s.Subnets))
 	}
 	ranges := make([]string, len(s.Subnets))
 	for i, r := range s.Subnets {
+		if err := oneRange(r.CIDR); err != nil {
+			return c, err
+		}
+		if i > 0 && strings.Contains(ranges[0], ":") == strings.Contains(r.CIDR, ":") {
+			return c, fmt.Errorf("subnets: %s and %s are of one address family, want one of each", s.Subnets[0].CIDR, r.CIDR)
+		}
 		ranges[i] = r.CIDR
 		if r.HostSubnet != nil {
 			ranges[i] += fmt.Sprintf("/%d", *r.HostSubnet)

@@ -7,6 +7,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
+// Reasons of the condition. Tools of users wait for those that the large upstream project has.
+const (
+	reasonCreated    = "NetworkCreated"
+	reasonNotCreated = "SyncError"
+)
+
 // definedOwner is an owner of what the network of a definition has once.
 func definedOwner(definition cluster.Name, owner string) nb.Owner {
 	network := names.Defined(definition.Namespace, definition.Name)
@@ -19,10 +25,10 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 	if err != nil {
 		return out, err
 	}
-	c := cluster.Condition{Type: cluster.TypeNetworkCreated, True: true, Reason: cluster.TypeNetworkCreated,
+	c := cluster.Condition{Type: cluster.TypeNetworkCreated, True: true, Reason: reasonCreated,
 		Message: "pods of the namespace can ask for an interface in the network"}
 	if reason, why := s.RefusesUserNetwork(u); reason != "" {
-		c.True, c.Reason, c.Message = false, reason, why
+		c.True, c.Reason, c.Message = false, reasonNotCreated, why
 		if u.Network != nil { // else the decoder has reported it
 			out.Reports = append(out.Reports, cluster.Problem{Ref: u.Ref(), UID: u.UID, Reason: reason, Message: why})
 		}
