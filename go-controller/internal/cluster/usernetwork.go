@@ -15,6 +15,13 @@ type UserNetwork struct {
 	Observed Observed
 }
 
+// Reasons of Problems with UserDefinedNetworks.
+const (
+	reasonInvalid = "InvalidNetwork"
+	reasonRefused = "NetworkRefused"
+	reasonInUse   = "NameInUse"
+)
+
 // TypeNetworkCreated is the condition that tells whether a UserDefinedNetwork has its network.
 const TypeNetworkCreated = "NetworkCreated"
 
@@ -43,14 +50,14 @@ func (n *Network) ClusterOwner() string {
 // empty when it has one.
 func (s *State) RefusesUserNetwork(u *UserNetwork) (reason, why string) {
 	if u.Network == nil {
-		return "InvalidNetwork", u.Invalid
+		return reasonInvalid, u.Invalid
 	}
 	if s.NetworkDefinitions[u.Name] != nil {
-		return "NameInUse", fmt.Sprintf("there is a NetworkAttachmentDefinition %s, which pods get that ask for the "+
+		return reasonInUse, fmt.Sprintf("there is a NetworkAttachmentDefinition %s, which pods get that ask for the "+
 			"name: delete it, or choose another name", u.Name)
 	}
 	if err := s.Allows(u.Network); err != nil {
-		return "NetworkRefused", err.Error()
+		return reasonRefused, err.Error()
 	}
 	return "", ""
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// Reasons of the condition. Tools of users wait for those that the large upstream project has.
+// What the condition has as reasons: those of the large upstream project, which tools of users know.
 const (
-	reasonCreated    = "NetworkCreated"
-	reasonNotCreated = "SyncError"
+	conditionCreated = "NetworkCreated"
+	conditionError   = "SyncError"
 )
 
 // definedOwner is an owner of what the network of a definition has once.
@@ -25,10 +25,10 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 	if err != nil {
 		return out, err
 	}
-	c := cluster.Condition{Type: cluster.TypeNetworkCreated, True: true, Reason: reasonCreated,
+	c := cluster.Condition{Type: cluster.TypeNetworkCreated, True: true, Reason: conditionCreated,
 		Message: "pods of the namespace can ask for an interface in the network"}
 	if reason, why := s.RefusesUserNetwork(u); reason != "" {
-		c.True, c.Reason, c.Message = false, reasonNotCreated, why
+		c.True, c.Reason, c.Message = false, conditionError, why
 		if u.Network != nil { // else the decoder has reported it
 			out.Reports = append(out.Reports, cluster.Problem{Ref: u.Ref(), UID: u.UID, Reason: reason, Message: why})
 		}
