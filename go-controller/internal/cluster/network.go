@@ -40,6 +40,8 @@ type Network struct {
 	// by hand find this network by the marks on its router.
 	Hosts    bool
 	Services bool // Services are reachable from it
+	// UserDefined is true for the network of a UserDefinedNetwork.
+	UserDefined bool
 	// RouterUUID is the UUID of a distributed router that somebody else made and that is used instead of a new one; ""
 	// for none.
 	RouterUUID string
@@ -55,7 +57,7 @@ type Physical struct {
 func (n *Network) Equal(m *Network) bool {
 	return n.Name == m.Name && n.Topology == m.Topology && slices.Equal(n.Subnets, m.Subnets) &&
 		slices.Equal(n.Excluded, m.Excluded) && slices.Equal(n.JoinSubnets, m.JoinSubnets) && n.MTU == m.MTU &&
-		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services
+		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services && n.UserDefined == m.UserDefined
 }
 
 // ownNetwork is the cluster's own network.
@@ -72,13 +74,13 @@ func (n *Network) SwitchRow(table string, node *Node) string {
 	if n.Topology == Layer3 {
 		return names.NodeRow(table, n.Name.Owner(node.Name), names.RoleSwitch, node.UID)
 	}
-	return names.RowUUID(table, names.KindCluster, n.Name.Owner(names.ClusterOwner), names.RoleSwitch, "")
+	return names.RowUUID(table, names.KindCluster, n.ClusterOwner(), names.RoleSwitch, "")
 }
 
 // RouterRow is the UUID of the row of the network's distributed router in the table of logical routers.
 func (n *Network) RouterRow(table string) string {
 	return cmp.Or(n.RouterUUID,
-		names.RowUUID(table, names.KindCluster, n.Name.Owner(names.ClusterOwner), names.RoleRouter, ""))
+		names.RowUUID(table, names.KindCluster, n.ClusterOwner(), names.RoleRouter, ""))
 }
 
 // Attachment is an interface of a pod in a network.
