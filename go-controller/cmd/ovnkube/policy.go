@@ -52,7 +52,8 @@ func policyCheckCommand() *cli.Command {
 			"are asked about that the database, or --hosts, has for it. PORT is a number or a name; PROTOCOL is TCP\n" +
 			"unless it is given. Without a port, all ports are asked about. An IPv6 address before a port is in brackets.\n\n" +
 			"Without -f, asks about the cluster and compares with the Northbound database. With -f, asks about\n" +
-			"manifests and no server; --kubeconfig is an error then. The answer is what OVN does with the rows that the master wants.\n\n" +
+			"manifests and no server; --kubeconfig is an error then. The answer is what OVN does\n" +
+			"with the rows that the master wants.\n\n" +
 			"Exit code 0: all of it is allowed; 2: some or all of it is denied; 1: an error.",
 		Flags:        policyFlags(""),
 		Before:       withSettings(clusterOrManifests),

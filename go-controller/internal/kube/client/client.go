@@ -187,8 +187,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
-// WaitForServer returns once the API server answers, or with the context's error. It logs each failed attempt. It is for
-// daemons: somebody may replace a certificate while they wait.
+// WaitForServer returns once the API server answers, or with the context's error. It logs each failed attempt. Daemons
+// use it: somebody may replace a certificate while they wait.
 func (c *Clients) WaitForServer(ctx context.Context, log *slog.Logger) error {
 	return c.wait(ctx, log, func(error) bool { return false })
 }
