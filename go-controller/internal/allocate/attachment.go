@@ -216,7 +216,7 @@ func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwor
 	waiting := map[string]annotation.PodNetwork{}
 	for a := range u.s.Attachments(pod) {
 		held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
-		why := u.missing(a)
+		why := u.missing(pod.Name, a)
 		switch {
 		case a.Interface == "" && ok:
 			classic = annotation.MarshalPodClassic(held)
@@ -262,9 +262,12 @@ func (u *update) whyUngranted(pod *cluster.Pod, a cluster.Attachment) string {
 }
 
 // missing says why there is no network for a pod's interface; "" if there is, or if another plugin makes the interface.
-func (u *update) missing(a cluster.Attachment) string {
+func (u *update) missing(pod cluster.Name, a cluster.Attachment) string {
 	name, defined := cluster.DefinitionOf(a.Network)
 	d := u.s.NetworkDefinitions[name]
+	if n := u.s.UserNetworks[name]; n != nil && d == nil {
+		return u.missingUserDefined(pod, a, n)
+	}
 	switch {
 	case a.Interface == "" || d != nil && d.Foreign || !defined && u.s.Networks[a.Network] != nil:
 		return ""
@@ -276,6 +279,17 @@ func (u *update) missing(a cluster.Attachment) string {
 		return fmt.Sprintf("NetworkAttachmentDefinition %s can't be used: %s", name, d.Invalid)
 	case u.s.Networks[a.Network] == nil:
 		return fmt.Sprintf("NetworkAttachmentDefinition %s can't be used: %v", name, u.s.Allows(d.Network))
+	}
+	return ""
+}
+
+// missingUserDefined is the same for a UserDefinedNetwork.
+func (u *update) missingUserDefined(pod cluster.Name, a cluster.Attachment, n *cluster.UserNetwork) string {
+	if why := u.s.Unserved(pod, a); why != "" {
+		return fmt.Sprintf("UserDefinedNetwork %s: %s", n.Name, why)
+	}
+	if _, why := u.s.RefusesUserNetwork(n); why != "" {
+		return fmt.Sprintf("UserDefinedNetwork %s can't be used: %s", n.Name, why)
 	}
 	return ""
 }

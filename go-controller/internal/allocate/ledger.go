@@ -155,7 +155,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 			if c.New == nil {
 				delete(l.waiting, c.Ref.Name)
 			}
-		case c.Ref.Kind == cluster.KindNetworkDefinition:
+		case c.Ref.Kind == cluster.KindNetworkDefinition || c.Ref.Kind == cluster.KindUserNetwork:
 			u.lookAtAskers(names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name))
 			u.lookAtPrimary(c, c.Ref.Name.Namespace)
 		case c.Ref.Kind == cluster.KindNamespace:
@@ -300,7 +300,7 @@ func (u *update) port(p cluster.PodPort) (out port, ok bool) {
 	}
 	for a := range u.s.Attachments(pod) {
 		if a.Network == u.network.Name && a.Interface == p.Interface {
-			return port{p, pod, a.Asked}, a.Asked.Unserved == "" // else it waits: see missing
+			return port{p, pod, a.Asked}, u.s.Unserved(p.Pod, a) == "" // else it waits: see missing
 		}
 	}
 	return port{}, false

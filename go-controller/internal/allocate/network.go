@@ -64,6 +64,8 @@ func (u *update) lookAtPrimary(c cluster.Change, namespace string) {
 			return o.InPrimary()
 		case *cluster.NetworkDefinition:
 			return o.Network != nil && o.Network.Primary
+		case *cluster.UserNetwork:
+			return o.Network != nil && o.Network.Primary
 		}
 		return u.s.AnyPrimary()
 	}

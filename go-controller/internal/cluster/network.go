@@ -41,6 +41,8 @@ type Network struct {
 	Services bool // Services are reachable from it
 	// Primary is true for a network that has the default routes of its pods. They leave it by way of their node.
 	Primary bool
+	// UserDefined is true for the network of a UserDefinedNetwork.
+	UserDefined bool
 	// RouterUUID is the UUID of a distributed router that somebody else made and that is used instead of a new one; ""
 	// for none.
 	RouterUUID string
@@ -56,7 +58,8 @@ type Physical struct {
 func (n *Network) Equal(m *Network) bool {
 	return n.Name == m.Name && n.Topology == m.Topology && slices.Equal(n.Subnets, m.Subnets) &&
 		slices.Equal(n.Excluded, m.Excluded) && slices.Equal(n.JoinSubnets, m.JoinSubnets) && n.MTU == m.MTU &&
-		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services && n.Primary == m.Primary
+		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services && n.Primary == m.Primary &&
+		n.UserDefined == m.UserDefined
 }
 
 // ownNetwork is the cluster's own network.
@@ -73,13 +76,13 @@ func (n *Network) SwitchRow(table string, node *Node) string {
 	if n.Topology == Layer3 {
 		return names.NodeRow(table, n.Name.Owner(node.Name), names.RoleSwitch, node.UID)
 	}
-	return names.RowUUID(table, names.KindCluster, n.Name.Owner(names.ClusterOwner), names.RoleSwitch, "")
+	return names.RowUUID(table, names.KindCluster, n.ClusterOwner(), names.RoleSwitch, "")
 }
 
 // RouterRow is the UUID of the row of the network's distributed router in the table of logical routers.
 func (n *Network) RouterRow(table string) string {
 	return cmp.Or(n.RouterUUID,
-		names.RowUUID(table, names.KindCluster, n.Name.Owner(names.ClusterOwner), names.RoleRouter, ""))
+		names.RowUUID(table, names.KindCluster, n.ClusterOwner(), names.RoleRouter, ""))
 }
 
 // Attachment is an interface of a pod in a network.

@@ -34,6 +34,7 @@ type State struct {
 	NetworkPolicies        map[Name]*NetworkPolicy
 	ClusterNetworkPolicies map[string]*TieredPolicy
 	NetworkDefinitions     map[Name]*NetworkDefinition
+	UserNetworks           map[Name]*UserNetwork
 
 	*Grants // in the cluster's own network
 
@@ -68,6 +69,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		NetworkPolicies:        map[Name]*NetworkPolicy{},
 		ClusterNetworkPolicies: map[string]*TieredPolicy{},
 		NetworkDefinitions:     map[Name]*NetworkDefinition{},
+		UserNetworks:           map[Name]*UserNetwork{},
 		Networks:               map[names.Network]*Network{},
 		grants:                 map[names.Network]*Grants{},
 		tables:                 map[Kind]table{},
@@ -154,9 +156,7 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		s.place(old, false)
 		t.put(e.Ref.Name, e.New)
 		s.place(e.New, true)
-		if was, is := asDefinition(old), asDefinition(e.New); was != nil || is != nil {
-			s.define(was, is)
-		}
+		s.define(e.Ref)
 	}), true
 }
 

@@ -58,7 +58,7 @@ func (n Network) within(separator, name string) string {
 // Message is a message to users about the network.
 func (n Network) Message(text string) string { return n.within(": ", text) }
 
-// Owner is the name of an owner of rows in the network: of a node, or ClusterOwner.
+// Owner is the name of an owner of rows in the network: of a node, ClusterOwner or UserOwner.
 func (n Network) Owner(name string) string { return n.within("/", name) }
 
 // NetworkOf is the inverse of Owner.

@@ -73,6 +73,7 @@ const (
 	RolePass         = "pass"          // Tenant, with the family: the ACL that leaves what it lets in to policies
 	RoleDeny         = "deny"          // Tenant, with the family: the ACL that denies what other tenants' pods send
 	ClusterOwner     = "cluster"       // the name of the one owner of kind Cluster
+	UserOwner        = "user-defined"  // the same in the network of a UserDefinedNetwork
 )
 
 // FamilyRole is a role of which there is one per address family.

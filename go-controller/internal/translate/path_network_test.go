@@ -61,6 +61,25 @@ func (p *path) join(n *cluster.Network) {
 	}
 }
 
+// userNetwork is a UserDefinedNetwork, perhaps of the name of a NetworkAttachmentDefinition.
+func (p *path) userNetwork() cluster.Object {
+	d, ok := p.definition().(*cluster.NetworkDefinition)
+	if !ok {
+		return nil
+	}
+	u := &cluster.UserNetwork{Name: d.Name, UID: d.UID, Network: d.Network, Invalid: d.Invalid}
+	switch {
+	case u.Network == nil:
+		u.Invalid = "spec.topology: wrong"
+	case u.Network.Topology == cluster.Localnet:
+		u.Network.Topology, u.Network.Physical = cluster.Layer2, cluster.Physical{}
+		fallthrough
+	default:
+		u.Network.Excluded, u.Network.UserDefined = nil, true
+	}
+	return u
+}
+
 // request is an interface that a pod asks for, perhaps with an address and a MAC that others may have, too.
 func (p *path) request(iface string) cluster.Attachment {
 	name := p.name("d", manyDefinitions)

@@ -75,7 +75,9 @@ func (p *path) step() cluster.Event {
 	case n < 63:
 		o = p.pod()
 	case n < 67:
-		o = p.definition()
+		if o = p.definition(); p.chance(40) {
+			o = p.userNetwork()
+		}
 	case n < 73:
 		o = p.policy()
 	case n < 75:

@@ -34,6 +34,21 @@ spec:
 ---
 `
 
+// userTenant is the same by a UserDefinedNetwork.
+const userTenant = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: own, namespace: green}
+spec:
+  topology: Layer2
+  layer2: {role: Primary, subnets: ["10.77.0.0/16", "fd77::/48"], joinSubnets: ["100.70.0.0/16", "fd70::/64"]}
+---
+`
+
 // probedPod is a pod on a node that is ready once the kubelet reaches its server.
 func probedPod(namespace, name, node, labels string) string {
 	return fmt.Sprintf(`
@@ -73,16 +88,18 @@ const layer2, layer3 = `"topology": "layer2", "subnets": "10.77.0.0/16,fd77::/48
 func TestPrimary(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "primary-test", Nodes: 2, DualStack: true, Gateways: 1})
 	machines.Kubectl(t, c, "", "apply", "-f", crd)
+	machines.Kubectl(t, c, "", "apply", "-f", userKinds)
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
-		"network-attachment-definitions.k8s.cni.cncf.io")
+		"network-attachment-definitions.k8s.cni.cncf.io", "userdefinednetworks.k8s.ovn.org")
 	manifest := probedPod("kube-system", "dns-1", "n1", "k8s-app: kube-dns") +
 		probedPod("kube-system", "dns-2", "n2", "k8s-app: kube-dns") +
 		fmt.Sprintf(clusterDNS, "kube-dns", "10.96.0.10", "fd02::a") +
 		fmt.Sprintf(clusterDNS, "other", "10.96.0.11", "fd02::b")
 	apply(t, c, manifest, "kube-system", "dns-1", "dns-2")
-	tenants := map[string]string{"red": layer2, "green": layer2, "blue": layer3}
+	tenants := map[string]string{"red": fmt.Sprintf(primaryTenant, "red", layer2), "green": userTenant,
+		"blue": fmt.Sprintf(primaryTenant, "blue", layer3)}
 	for ns, network := range tenants {
-		manifest := fmt.Sprintf(primaryTenant, ns, network) + probedPod(ns, ns+"-1", "n1", "") +
+		manifest := network + probedPod(ns, ns+"-1", "n1", "") +
 			probedPod(ns, ns+"-2", "n2", "") + probedPod(ns, ns+"-3", "n2", "")
 		machines.Kubectl(t, c, manifest, "apply", "-f", "-")
 	}

@@ -32,7 +32,7 @@ func (x *Primaries) Any() bool { return len(x.of) > 0 }
 
 // Kinds implements cluster.Index.
 func (*Primaries) Kinds() []cluster.Kind {
-	return []cluster.Kind{cluster.KindNamespace, cluster.KindNetworkDefinition}
+	return []cluster.Kind{cluster.KindNamespace, cluster.KindNetworkDefinition, cluster.KindUserNetwork}
 }
 
 // Before implements cluster.Index.
@@ -41,7 +41,7 @@ func (*Primaries) Before(*cluster.State, cluster.Ref) {}
 // After implements cluster.Index.
 func (x *Primaries) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	namespace := r.Name.Name
-	if r.Kind == cluster.KindNetworkDefinition {
+	if r.Kind != cluster.KindNamespace {
 		namespace = r.Name.Namespace
 	}
 	n, why := s.Primary(namespace)

@@ -46,7 +46,8 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: []cluster.Kind{cluster.KindNode, cluster.KindNetworkDefinition, cluster.KindService,
+		Kinds: []cluster.Kind{cluster.KindNode, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
+			cluster.KindService,
 			cluster.KindEndpointSlice, cluster.KindServiceCIDR},
 		Subjects: []cluster.Subject{index.NodeChassis, index.AddressTaken},
 	}
@@ -63,7 +64,7 @@ func (t Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 	}
 	switch c.Ref.Kind {
-	case cluster.KindNetworkDefinition:
+	case cluster.KindNetworkDefinition, cluster.KindUserNetwork:
 		return append(t.defined(s, c), shared())
 	case cluster.KindServiceCIDR:
 		return t.Owners(s)
@@ -148,7 +149,7 @@ func (r exitRows) router() []nb.Row {
 		Addrs: r.join}.Models()
 	out, outPeer := translate.Link{Port: names.RouterToPods(r.name), Peer: names.PodsToRouter(r.name),
 		Addrs: r.out}.Models()
-	join := names.RowUUID(nbdb.LogicalSwitchTable, names.KindCluster, r.network.Name.Owner(names.ClusterOwner),
+	join := names.RowUUID(nbdb.LogicalSwitchTable, names.KindCluster, r.network.ClusterOwner(),
 		names.RoleJoin, "")
 	pods := r.state.Networks[names.Own].SwitchRow(nbdb.LogicalSwitchTable, r.node)
 	ports := func(uuid string) nb.Slot {

@@ -22,23 +22,28 @@ func (Cluster) Kind() names.Kind { return names.KindCluster }
 
 // Owners implements translate.Translator.
 func (Cluster) Owners(s *cluster.State) []nb.Owner {
-	return nb.Owners(names.KindCluster, s.Networks, func(n names.Network) string { return n.Owner(names.ClusterOwner) })
+	out := nb.Owners(names.KindCluster, s.Networks, func(n names.Network) string { return s.Networks[n].ClusterOwner() })
+	for name, u := range s.UserNetworks {
+		if reason, _ := s.RefusesUserNetwork(u); reason != "" {
+			out = append(out, definedOwner(name, names.UserOwner))
+		}
+	}
+	return out
 }
 
 // Depends implements translate.Translator. The rows also depend on the configuration, which does not change while the
 // program runs.
 func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds:    []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition},
+		Kinds:    []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition, cluster.KindUserNetwork},
 		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
 	}
 }
 
 // Affected implements translate.Translator.
 func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	if c.Ref.Kind == cluster.KindNetworkDefinition {
-		network := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
-		return []nb.Owner{{Kind: names.KindCluster, Name: network.Owner(names.ClusterOwner)}}
+	if c.Ref.Kind == cluster.KindNetworkDefinition || c.Ref.Kind == cluster.KindUserNetwork {
+		return []nb.Owner{definedOwner(c.Ref.Name, names.ClusterOwner), definedOwner(c.Ref.Name, names.UserOwner)}
 	}
 	return t.Owners(s)
 }
@@ -46,8 +51,17 @@ func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 // Rows implements translate.Translator.
 func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	network, name := names.NetworkOf(o.Name)
+	if defined, _ := cluster.DefinitionOf(network); name == names.UserOwner && s.UserNetworks[defined] != nil {
+		return t.userRows(s, o, s.UserNetworks[defined])
+	}
+	return t.rows(s, o)
+}
+
+// rows is the rows of an owner's network.
+func (t Cluster) rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
+	network, _ := names.NetworkOf(o.Name)
 	n := s.Networks[network]
-	if n == nil || name != names.ClusterOwner {
+	if n == nil || o.Name != n.ClusterOwner() {
 		return translate.Rows{}, nil
 	}
 	m := translate.Maker{Schema: t.Schema, Owner: o}
