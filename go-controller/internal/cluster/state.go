@@ -34,6 +34,7 @@ type State struct {
 	NetworkPolicies        map[Name]*NetworkPolicy
 	ClusterNetworkPolicies map[string]*TieredPolicy
 	NetworkDefinitions     map[Name]*NetworkDefinition
+	UserNetworks           map[Name]*UserNetwork
 
 	*Grants // in the cluster's own network
 
@@ -44,6 +45,7 @@ type State struct {
 
 	podsByNode      NameSets[string]
 	podsByNetwork   NameSets[names.Network] // other than the cluster's own
+	primaries       NameSets[string]        // networks that are to be a namespace's primary one, by namespace
 	slicesByService NameSets[Name]
 }
 
@@ -67,6 +69,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		NetworkPolicies:        map[Name]*NetworkPolicy{},
 		ClusterNetworkPolicies: map[string]*TieredPolicy{},
 		NetworkDefinitions:     map[Name]*NetworkDefinition{},
+		UserNetworks:           map[Name]*UserNetwork{},
 		Networks:               map[names.Network]*Network{},
 		grants:                 map[names.Network]*Grants{},
 		tables:                 map[Kind]table{},
@@ -74,6 +77,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		byKind:                 map[Kind][]Index{},
 		podsByNode:             NameSets[string]{},
 		podsByNetwork:          NameSets[names.Network]{},
+		primaries:              NameSets[string]{},
 		slicesByService:        NameSets[Name]{},
 	}
 	s.AddNetwork(ownNetwork(c))
@@ -152,9 +156,7 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		s.place(old, false)
 		t.put(e.Ref.Name, e.New)
 		s.place(e.New, true)
-		if was, is := asDefinition(old), asDefinition(e.New); was != nil || is != nil {
-			s.define(was, is)
-		}
+		s.define(e.Ref)
 	}), true
 }
 

@@ -34,10 +34,13 @@ func hasOwners(ctx context.Context, session func() *ovsdb.Session, k cluster.Kin
 // isOf is true for the owner of what an object of a kind has. Owners have the names of their kinds; a definition owns
 // what its network has once.
 func isOf(o nb.Owner, k cluster.Kind) bool {
-	if k != cluster.KindNetworkDefinition {
-		return o.Kind == names.Kind(k)
-	}
-	network, _ := names.NetworkOf(o.Name)
+	network, name := names.NetworkOf(o.Name)
 	_, _, defined := network.Definition()
-	return o.Kind == names.KindCluster && defined
+	switch k {
+	case cluster.KindNetworkDefinition:
+		return o.Kind == names.KindCluster && defined && name == names.ClusterOwner
+	case cluster.KindUserNetwork:
+		return o.Kind == names.KindCluster && name == names.UserOwner
+	}
+	return o.Kind == names.Kind(k)
 }

@@ -55,7 +55,7 @@ func readClusterPolicy(u *unstructured.Unstructured) *clusterPolicyObject {
 		out.SetName(u.GetName())
 		out.SetUID(u.GetUID())
 	}
-	out.observed = observedOf(u)
+	out.observed = observedOf(u, cluster.TypeAccepted)
 	if len(unknown) >= mostUnknown { // of others nothing is known
 		out.unknown = append(out.unknown, fmt.Sprintf("spec.* (%d fields or more)", mostUnknown))
 	}
