@@ -7,6 +7,10 @@ const (
 	NetworkStatus   = "k8s.v1.cni.cncf.io/network-status" // which interfaces the pod has
 )
 
+// PolicyNetworks is the annotation of a MultiNetworkPolicy that says which networks the policy is about: names of
+// NetworkAttachmentDefinitions, each perhaps after its namespace and a slash.
+const PolicyNetworks = "k8s.v1.cni.cncf.io/policy-for"
+
 // MaxInterfaces is how many further interfaces a pod may have.
 const MaxInterfaces = 16
 

@@ -20,6 +20,7 @@ const (
 
 	KindClusterNetworkPolicy Kind = "ClusterNetworkPolicy"
 	KindNetworkDefinition    Kind = "NetworkAttachmentDefinition"
+	KindMultiNetworkPolicy   Kind = "MultiNetworkPolicy"
 )
 
 // The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
@@ -51,6 +52,7 @@ func Kinds() []KindInfo {
 		{KindNetworkPolicy, true, func(s *State) table { return byNamespace(s.NetworkPolicies) }},
 		{KindClusterNetworkPolicy, false, func(s *State) table { return byName(s.ClusterNetworkPolicies) }},
 		{KindNetworkDefinition, true, func(s *State) table { return byNamespace(s.NetworkDefinitions) }},
+		{KindMultiNetworkPolicy, true, func(s *State) table { return byNamespace(s.MultiNetworkPolicies) }},
 	}
 }
 

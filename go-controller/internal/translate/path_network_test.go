@@ -44,6 +44,21 @@ func (p *path) definition() cluster.Object {
 	return d
 }
 
+// multiPolicy is one of a few MultiNetworkPolicies, which are about the same networks.
+func (p *path) multiPolicy() cluster.Object {
+	policy, _ := p.policy().(*cluster.NetworkPolicy)
+	n := &cluster.MultiNetworkPolicy{NetworkPolicy: *policy}
+	if old, ok := p.objects[n.Ref()].(*cluster.MultiNetworkPolicy); ok && p.chance(80) {
+		n.UID = old.UID
+	}
+	for i := range manyDefinitions {
+		if p.chance(50) {
+			n.Networks = append(n.Networks, names.Defined(n.Name.Namespace, fmt.Sprintf("d%d", i)))
+		}
+	}
+	return n
+}
+
 // request is an interface that a pod asks for, perhaps with an address and a MAC that others may have, too.
 func (p *path) request(iface string) cluster.Attachment {
 	name := p.name("d", manyDefinitions)

@@ -76,8 +76,10 @@ func (p *path) step() cluster.Event {
 		o = p.pod()
 	case n < 67:
 		o = p.definition()
-	case n < 73:
+	case n < 71:
 		o = p.policy()
+	case n < 73:
+		o = p.multiPolicy()
 	case n < 75:
 		o = p.clusterPolicy()
 	case n < 76:
