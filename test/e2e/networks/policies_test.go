@@ -117,7 +117,8 @@ func tryRing(t *testing.T, c *sandbox.Cluster, topology string) {
 	expect(t, c, "stranger", to, none)
 	expect(t, c, "neighbour", to, none)
 	from := on(t, c, "ring", "stranger", "net1")
-	set("ring", fmt.Sprintf("ingress: [{from: [{ipBlock: {cidr: %s/32}}, {ipBlock: {cidr: '%s/128'}}]}]", from[0], from[1]))
+	set("ring", fmt.Sprintf("ingress: [{from: [{ipBlock: {cidr: %s/32}}, {ipBlock: {cidr: '%s/128'}}]}]", from[0],
+		from[1]))
 	expect(t, c, "stranger", to, all)
 	expect(t, c, "friend", to, none)
 	set("ring", "ingress: [{ports: [{protocol: UDP, port: 8080}, {port: 8079}]}]")
@@ -137,8 +138,8 @@ func tryRing(t *testing.T, c *sandbox.Cluster, topology string) {
 		return ""
 	})
 	// Egress: the policy of the client says what it reaches.
-	machines.Kubectl(t, c, strings.ReplaceAll(policy("ring", "egress: [{to: [{podSelector: {matchLabels: {app: friend}}}]}]"),
-		"app: server", "app: stranger"), "apply", "-f", "-")
+	egress := policy("ring", "egress: [{to: [{podSelector: {matchLabels: {app: friend}}}]}]")
+	machines.Kubectl(t, c, strings.ReplaceAll(egress, "app: server", "app: stranger"), "apply", "-f", "-")
 	expect(t, c, "stranger", to, none)
 	expect(t, c, "friend", to, all)
 	untouched()
@@ -184,6 +185,9 @@ func born(t *testing.T, c *sandbox.Cluster, topology string) {
 	}
 	machines.Kubectl(t, c, "", "delete", "multi-policy", "-n", "ring", "--all")
 	machines.Eventually(t, "the late pod answers without the policy", func(ctx context.Context) string {
-		return map[bool]string{false: "no answer"}[ask(ctx, c, "ring", "friend", "udp", netip.MustParseAddr("fd66::77")) == "late"]
+		if got := ask(ctx, c, "ring", "friend", "udp", netip.MustParseAddr("fd66::77")); got != "late" {
+			return fmt.Sprintf("%q", got)
+		}
+		return ""
 	})
 }

@@ -75,8 +75,8 @@ func (x *FurtherPolicies) answers(s *cluster.State) map[names.Network]map[cluste
 	return out
 }
 
-// After any path of changes the answers about each network are those of an index that is made anew, and each answer that
-// a change altered has a topic.
+// After any path of changes the answers about each network are those of an index that is made anew. Each answer that a
+// change altered has a topic.
 func TestFurtherPoliciesFollow(t *testing.T) {
 	for seed := range uint64(30) {
 		s, p := NewState(config.DefaultCluster()), policyPath{rand.New(rand.NewPCG(seed, 8))}

@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Selection is the pods that a selector selects: those that have a place in a network. A pod without an address (yet) is
-// among them.
+// Selection is the pods that a selector selects: those that have a place in a network. A pod without an address (yet)
+// is among them.
 type Selection struct {
 	Network  names.Network
 	Selector cluster.PodSelector

@@ -11,8 +11,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// PolicyFor reads the annotation k8s.v1.cni.cncf.io/policy-for of a MultiNetworkPolicy in a namespace: which networks it
-// is about. What can't be one is left out, and refused says why.
+// PolicyFor reads the annotation k8s.v1.cni.cncf.io/policy-for of a MultiNetworkPolicy in a namespace: which networks
+// the policy is about. What can't be one is left out, and refused says why.
 func PolicyFor(namespace, value string) (networks []names.Network, refused []error) {
 	if len(value) > mostBytes {
 		return nil, []error{fmt.Errorf("the value has %d bytes, want at most %d: the policy has no effect", len(value),
