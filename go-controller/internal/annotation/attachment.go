@@ -11,6 +11,10 @@ const (
 // NetworkAttachmentDefinitions, each perhaps after its namespace and a slash.
 const PolicyNetworks = "k8s.v1.cni.cncf.io/policy-for"
 
+// PodMacvlan is the annotation by which a privileged pod asks for a macvlan, as OpenShift SDN has it: "true" is one on
+// the interface with the node's default route, and another value is the name of the node's interface.
+const PodMacvlan = "pod.network.openshift.io/assign-macvlan"
+
 // MaxInterfaces is how many further interfaces a pod may have.
 const MaxInterfaces = 16
 

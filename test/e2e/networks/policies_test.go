@@ -34,9 +34,13 @@ spec:
 
 // ringPod is a pod in both networks, with a number as the end of its address in the one without.
 func ringPod(name, node string, number int) string {
-	text := podWith("ring", name, node, fmt.Sprintf(`[{"name": "ring"}, {"name": "bare", "ips": ["10.67.0.%[1]d/24",
-		"fd67::%[1]d/64"]}]`, number))
-	return strings.Replace(text, "metadata: {", fmt.Sprintf("metadata: {labels: {app: %q}, ", name), 1)
+	return labelled(name, podWith("ring", name, node, fmt.Sprintf(`[{"name": "ring"}, {"name": "bare", "ips":
+		["10.67.0.%[1]d/24", "fd67::%[1]d/64"]}]`, number)))
+}
+
+// labelled is a pod with the label app.
+func labelled(app, pod string) string {
+	return strings.Replace(pod, "metadata: {", fmt.Sprintf("metadata: {labels: {app: %q}, ", app), 1)
 }
 
 // policy is a MultiNetworkPolicy of the pod server.
@@ -174,8 +178,8 @@ func born(t *testing.T, c *sandbox.Cluster, topology string) {
 			asking, outputs = append(asking, cmd), append(outputs, out)
 		}
 	}
-	apply(t, c, strings.Replace(strings.Replace(ringPod("server", "n1", 9), `name: "server"`, `name: "late"`, 1),
-		`{"name": "ring"}`, `{"name": "ring", "ips": ["10.66.0.77", "fd66::77"]}`, 1), "ring", "late")
+	apply(t, c, labelled("server", podWith("ring", "late", "n1", `[{"name": "ring", "ips": ["10.66.0.77", "fd66::77"]}]`)),
+		"ring", "late")
 	for i, cmd := range asking {
 		err := cmd.Wait()
 		lines := strings.Split(strings.TrimSpace(outputs[i].String()), "\n")
