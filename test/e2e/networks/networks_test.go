@@ -82,7 +82,6 @@ func TestNetworks(t *testing.T) {
 		"network-attachment-definitions.k8s.cni.cncf.io")
 	t.Run("example", func(t *testing.T) { tryExample(t, c) })
 	t.Run("tenants", func(t *testing.T) { tryTenants(t, c) })
-	t.Run("policies", func(t *testing.T) { tryPolicies(t, c) })
 	t.Run("VLAN", func(t *testing.T) { tryVLAN(t, c) })
 	machines.InSync(t, c)
 	t.Run("nothing is left", func(t *testing.T) { tryRemoval(t, c) })

@@ -72,6 +72,16 @@ func expect(t *testing.T, c *sandbox.Cluster, from string, to []netip.Addr, want
 	}
 }
 
+// TestFurther checks policies of further interfaces, and macvlans, on a cluster of their own.
+func TestFurther(t *testing.T) {
+	c := machines.Up(t, sandbox.Options{Name: "further-test", Nodes: 2, DualStack: true})
+	machines.Kubectl(t, c, "", "apply", "-f", crd)
+	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
+		"network-attachment-definitions.k8s.cni.cncf.io")
+	t.Run("macvlan", func(t *testing.T) { tryMacvlan(t, c) })
+	t.Run("policies", func(t *testing.T) { tryPolicies(t, c) })
+}
+
 // tryPolicies has MultiNetworkPolicies of a network of one switch, and then of one with a switch for each node.
 func tryPolicies(t *testing.T, c *sandbox.Cluster) {
 	machines.Kubectl(t, c, "", "apply", "-f", policyCRD)
