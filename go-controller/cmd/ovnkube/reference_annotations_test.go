@@ -53,6 +53,8 @@ func annotationTexts() []annotationText {
 					IPs: []netip.Prefix{netip.MustParsePrefix("10.99.0.50/24")}}}})}},
 		{annotation.PolicyNetworks, "a user, on the MultiNetworkPolicy", "Which networks the policy is about: see " +
 			"[policies of networks](../features/multi-network-policy.md).", []string{"blue, default/shared"}},
+		{annotation.PodMacvlan, "a user, on the Pod", "On which interface of its node a privileged pod gets " +
+			"[a macvlan](../features/macvlan.md).", []string{"true", "eth1"}},
 		{annotation.PodClassic, "the master, on the Pod",
 			"The same in the classic form, which has room for the first address. " +
 				"The master writes it in one patch with the annotation above.",

@@ -28,7 +28,8 @@ func (b *bed) macvlanPod(t *testing.T, value string, privileged bool) {
 }
 
 // A privileged pod gets the macvlan that it asks for, without addresses, on the interface with the default route or on
-// another. Its frames reach a host on the network of that interface, and those of the pod itself. Other pods don't start.
+// another. Its frames reach a host on the network of that interface, and the host's reach the pod. Other pods don't
+// start.
 func TestMacvlan(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return

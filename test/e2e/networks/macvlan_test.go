@@ -32,8 +32,8 @@ spec:
 `, name, value, node, privileged)
 }
 
-// tryMacvlan has pods with a macvlan on their nodes' NICs: they reach each other and a host there, past the cluster's own
-// network. A pod that is not privileged does not start.
+// tryMacvlan has pods with a macvlan on their nodes' NICs: they reach each other and a host there, past the cluster's
+// own network. A pod that is not privileged does not start.
 func tryMacvlan(t *testing.T, c *sandbox.Cluster) {
 	machines.Kubectl(t, c, "", "create", "namespace", "edge")
 	defer machines.Kubectl(t, c, "", "delete", "namespace", "edge", "--timeout=90s")

@@ -74,8 +74,8 @@ func setUpMacvlan(container string) error {
 	return nil
 }
 
-// RemoveMacvlan removes the macvlan of a container, if it has one. Another link of that name stays. The kernel removes a
-// macvlan with its namespace, so that one that can't be opened has none.
+// RemoveMacvlan removes the macvlan of a container, if it has one. Another link of that name stays. The kernel removes
+// a macvlan with its namespace, so that one that can't be opened has none.
 func RemoveMacvlan(container, netns string) error {
 	podNS, err := openNetns(netns)
 	if errors.Is(err, ErrNetns) {

@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// MacvlanOf is the node's interface on which a pod asks for a macvlan: "true" for the one with the default route, "" for
-// a pod that asks for none.
+// MacvlanOf is the node's interface on which a pod asks for a macvlan: "true" for the one with the default route, ""
+// for a pod that asks for none.
 func MacvlanOf(p *corev1.Pod) string {
 	if value := p.Annotations[annotation.PodMacvlan]; value != "false" && !p.Spec.HostNetwork {
 		return value
