@@ -21,6 +21,7 @@ const (
 	KindClusterNetworkPolicy Kind = "ClusterNetworkPolicy"
 	KindNetworkDefinition    Kind = "NetworkAttachmentDefinition"
 	KindMultiNetworkPolicy   Kind = "MultiNetworkPolicy"
+	KindUserNetwork          Kind = "UserDefinedNetwork"
 )
 
 // The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
@@ -53,6 +54,7 @@ func Kinds() []KindInfo {
 		{KindClusterNetworkPolicy, false, func(s *State) table { return byName(s.ClusterNetworkPolicies) }},
 		{KindNetworkDefinition, true, func(s *State) table { return byNamespace(s.NetworkDefinitions) }},
 		{KindMultiNetworkPolicy, true, func(s *State) table { return byNamespace(s.MultiNetworkPolicies) }},
+		{KindUserNetwork, true, func(s *State) table { return byNamespace(s.UserNetworks) }},
 	}
 }
 

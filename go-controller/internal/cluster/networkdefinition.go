@@ -36,30 +36,51 @@ func DefinitionOf(n names.Network) (out Name, ok bool) {
 	return out, ok
 }
 
-// asDefinition is an object that is a definition; nil for another.
-func asDefinition(o Object) *NetworkDefinition {
-	d, _ := o.(*NetworkDefinition)
-	return d
-}
-
-// define brings the networks in line with a definition that was changed.
-func (s *State) define(old, now *NetworkDefinition) {
-	var was, is *Network
-	if old != nil {
-		was = old.Network
+// define brings the network of a name in line with its NetworkAttachmentDefinition or its UserDefinedNetwork, of which
+// something has changed.
+func (s *State) define(r Ref) {
+	if r.Kind != KindNetworkDefinition && r.Kind != KindUserNetwork {
+		return
 	}
-	if now != nil {
-		is = now.Network
-	}
+	name := names.Defined(r.Name.Namespace, r.Name.Name)
+	s.claimPrimary(r.Name.Namespace, name, s.claimsPrimary(r.Name))
+	was, is := s.Networks[name], s.described(r.Name)
 	if sameNetwork(was, is) {
 		return
 	}
 	if was != nil {
 		s.removeNetwork(was.Name)
 	}
-	if is != nil && s.Allows(is) == nil {
+	if is != nil {
 		s.AddNetwork(is)
 	}
+}
+
+// claimsPrimary is true when the objects of a name describe a primary network, whether it can be used or not.
+func (s *State) claimsPrimary(name Name) bool {
+	var n *Network
+	if d := s.NetworkDefinitions[name]; d != nil {
+		n = d.Network
+	} else if u := s.UserNetworks[name]; u != nil {
+		n = u.Network
+	}
+	return n != nil && n.Primary
+}
+
+// described is the network that the objects of a name describe; nil when there is none.
+func (s *State) described(name Name) *Network {
+	if d := s.NetworkDefinitions[name]; d != nil {
+		if d.Network != nil && s.Allows(d.Network) == nil {
+			return d.Network
+		}
+		return nil
+	}
+	if u := s.UserNetworks[name]; u != nil {
+		if reason, _ := s.RefusesUserNetwork(u); reason == "" {
+			return u.Network
+		}
+	}
+	return nil
 }
 
 // Allows is the error that a network can't be beside the cluster's own, or that the operator does not let pods join the
@@ -69,6 +90,16 @@ func (s *State) Allows(n *Network) error {
 		for _, taken := range s.Config.Ranges() {
 			if taken.Overlaps(subnet.CIDR) {
 				return fmt.Errorf("subnets: %s overlaps %s, which the cluster itself uses", subnet.CIDR, taken)
+			}
+		}
+	}
+	if err := s.allowsPrimary(n); err != nil {
+		return err
+	}
+	for _, join := range n.JoinSubnets {
+		for _, taken := range s.Config.Ranges() {
+			if taken.Overlaps(join) {
+				return fmt.Errorf("joinSubnets: %s overlaps %s, which the cluster itself uses", join, taken)
 			}
 		}
 	}

@@ -35,6 +35,7 @@ type State struct {
 	ClusterNetworkPolicies map[string]*TieredPolicy
 	NetworkDefinitions     map[Name]*NetworkDefinition
 	MultiNetworkPolicies   map[Name]*MultiNetworkPolicy
+	UserNetworks           map[Name]*UserNetwork
 
 	*Grants // in the cluster's own network
 
@@ -45,6 +46,7 @@ type State struct {
 
 	podsByNode      NameSets[string]
 	podsByNetwork   NameSets[names.Network] // other than the cluster's own
+	primaries       NameSets[string]        // networks that are to be a namespace's primary one, by namespace
 	slicesByService NameSets[Name]
 }
 
@@ -70,6 +72,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		ClusterNetworkPolicies: map[string]*TieredPolicy{},
 		NetworkDefinitions:     map[Name]*NetworkDefinition{},
 		MultiNetworkPolicies:   map[Name]*MultiNetworkPolicy{},
+		UserNetworks:           map[Name]*UserNetwork{},
 		Networks:               map[names.Network]*Network{},
 		grants:                 map[names.Network]*Grants{},
 		tables:                 map[Kind]table{},
@@ -77,6 +80,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		byKind:                 map[Kind][]Index{},
 		podsByNode:             NameSets[string]{},
 		podsByNetwork:          NameSets[names.Network]{},
+		primaries:              NameSets[string]{},
 		slicesByService:        NameSets[Name]{},
 	}
 	s.AddNetwork(ownNetwork(c))
@@ -155,9 +159,7 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		s.place(old, false)
 		t.put(e.Ref.Name, e.New)
 		s.place(e.New, true)
-		if was, is := asDefinition(old), asDefinition(e.New); was != nil || is != nil {
-			s.define(was, is)
-		}
+		s.define(e.Ref)
 	}), true
 }
 

@@ -37,10 +37,13 @@ func isOf(o nb.Owner, k cluster.Kind) bool {
 	if k == cluster.KindMultiNetworkPolicy && o.Kind == names.KindNetworkIsolation {
 		return true // a policy without rules has no other rows
 	}
-	if k != cluster.KindNetworkDefinition {
-		return o.Kind == names.Kind(k)
-	}
-	network, _ := names.NetworkOf(o.Name)
+	network, name := names.NetworkOf(o.Name)
 	_, _, defined := network.Definition()
-	return o.Kind == names.KindCluster && defined
+	switch k {
+	case cluster.KindNetworkDefinition:
+		return o.Kind == names.KindCluster && defined && name == names.ClusterOwner
+	case cluster.KindUserNetwork:
+		return o.Kind == names.KindCluster && name == names.UserOwner
+	}
+	return o.Kind == names.Kind(k)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -35,5 +36,19 @@ func TestHasOwners(t *testing.T) {
 	}
 	if hasOwners(ctx, db.Session, cluster.KindServiceCIDR) {
 		t.Error("a ServiceCIDR has rows")
+	}
+}
+
+// The rows that a network has once tell by which kind it was declared.
+func TestOwnersOfNetworks(t *testing.T) {
+	for name, want := range map[string][2]bool{
+		"cluster": {}, "shop.blue/cluster": {true, false}, "shop.blue/user-defined": {false, true},
+		"shop.blue/n1": {},
+	} {
+		o := nb.Owner{Kind: names.KindCluster, Name: name}
+		got := [2]bool{isOf(o, cluster.KindNetworkDefinition), isOf(o, cluster.KindUserNetwork)}
+		if got != want || isOf(nb.Owner{Kind: names.KindNode, Name: name}, cluster.KindUserNetwork) {
+			t.Errorf("%s: of a definition, of a UserDefinedNetwork: %v, want %v", name, got, want)
+		}
 	}
 }

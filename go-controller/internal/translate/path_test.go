@@ -69,13 +69,15 @@ func (p *path) step() cluster.Event {
 	case n < 10:
 		o = p.node()
 	case n < 15:
-		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.labels(),
+		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.namespaceLabels(),
 			Multicast: p.chance(40), Logging: p.logging(),
 			Tenant: []string{"", "", "ns0", "blue", cluster.GlobalTenant}[p.r.IntN(5)]}
 	case n < 63:
 		o = p.pod()
 	case n < 67:
-		o = p.definition()
+		if o = p.definition(); p.chance(40) {
+			o = p.userNetwork()
+		}
 	case n < 71:
 		o = p.policy()
 	case n < 73:

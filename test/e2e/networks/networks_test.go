@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -77,14 +78,22 @@ spec:
 func TestNetworks(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "networks-test", Nodes: 2, DualStack: true,
 		MasterArgs: []string{"--physical-networks", "lan:100-199"}})
-	machines.Kubectl(t, c, "", "apply", "-f", crd)
-	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
-		"network-attachment-definitions.k8s.cni.cncf.io")
+	install(t, c, userKinds, "userdefinednetworks.k8s.ovn.org")
+	t.Run("UserDefinedNetworks", func(t *testing.T) { tryUserDefined(t, c) })
+	install(t, c, crd, "network-attachment-definitions.k8s.cni.cncf.io")
 	t.Run("example", func(t *testing.T) { tryExample(t, c) })
 	t.Run("tenants", func(t *testing.T) { tryTenants(t, c) })
 	t.Run("VLAN", func(t *testing.T) { tryVLAN(t, c) })
 	machines.InSync(t, c)
 	t.Run("nothing is left", func(t *testing.T) { tryRemoval(t, c) })
+}
+
+// install installs kinds that the documentation tells operators to install.
+func install(t *testing.T, c *sandbox.Cluster, file string, kinds ...string) {
+	t.Helper()
+	machines.Kubectl(t, c, "", "apply", "-f", file)
+	machines.Kubectl(t, c, "", append([]string{"wait", "--for=condition=Established", "--timeout=60s", "crd"},
+		kinds...)...)
 }
 
 // apply applies a manifest, and waits until these pods of a namespace are ready.
@@ -260,14 +269,20 @@ func cable(t *testing.T, c *sandbox.Cluster) {
 // waits checks that a pod has not started, and that an Event of it says why.
 func waits(t *testing.T, c *sandbox.Cluster, pod, why string) {
 	t.Helper()
+	waitsIn(t, c, "shop", pod, why)
+}
+
+// waitsIn is the same in another namespace than the example's.
+func waitsIn(t *testing.T, c *sandbox.Cluster, namespace, pod, why string) {
+	t.Helper()
 	machines.Eventually(t, "Events of "+pod, func(ctx context.Context) string {
-		out, err := c.Kubectl(ctx, "get", "events", "-n", "shop", "--field-selector", "involvedObject.name="+pod).Output()
+		out, err := c.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector", "involvedObject.name="+pod).Output()
 		if err != nil || !strings.Contains(string(out), why) {
 			return fmt.Sprintf("%v: %s: want %q", err, out, why)
 		}
 		return ""
 	})
-	if phase := machines.Kubectl(t, c, "", "get", "pod", "-n", "shop", pod, "-o", "jsonpath={.status.phase}"); phase !=
+	if phase := machines.Kubectl(t, c, "", "get", "pod", "-n", namespace, pod, "-o", "jsonpath={.status.phase}"); phase !=
 		"Pending" {
 		t.Errorf("pod %s is %s, want Pending", pod, phase)
 	}
@@ -275,14 +290,15 @@ func waits(t *testing.T, c *sandbox.Cluster, pod, why string) {
 
 // tryRemoval deletes the pods and the definitions. Nothing of them is left, on the nodes and in the database.
 func tryRemoval(t *testing.T, c *sandbox.Cluster) {
-	for _, ns := range []string{"shop", "red", "green"} {
+	for _, ns := range []string{"shop", "red", "green", "purple", "orange"} {
 		machines.Kubectl(t, c, "", "delete", "pod", "-n", ns, "--all", "--timeout=60s")
-		machines.Kubectl(t, c, "", "delete", "net-attach-def", "-n", ns, "--all")
+		machines.Kubectl(t, c, "", "delete", "net-attach-def,userdefinednetwork", "-n", ns, "--all", "--timeout=60s")
 	}
 	machines.InSync(t, c)
+	networkOf := regexp.MustCompile(`(shop|red|green|purple|orange)\.`)
 	for _, command := range []string{"ls-list", "lr-list"} {
 		out, err := c.NBCtl(t.Context(), command)
-		if err != nil || strings.Contains(out, "shop.") || strings.Contains(out, "red.") || strings.Contains(out, "green.") {
+		if err != nil || networkOf.MatchString(out) {
 			t.Errorf("ovn-nbctl %s: %s, %v: want nothing of the networks", command, out, err)
 		}
 	}

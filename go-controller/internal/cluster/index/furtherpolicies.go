@@ -76,7 +76,7 @@ func (x *FurtherPolicies) Selections() (out []*Selection) {
 // Kinds implements cluster.Index.
 func (*FurtherPolicies) Kinds() []cluster.Kind {
 	return []cluster.Kind{cluster.KindPod, cluster.KindNamespace, cluster.KindNetworkDefinition,
-		cluster.KindMultiNetworkPolicy}
+		cluster.KindUserNetwork, cluster.KindMultiNetworkPolicy}
 }
 
 // Before implements cluster.Index.
@@ -106,7 +106,7 @@ func (x *FurtherPolicies) After(s *cluster.State, r cluster.Ref) []cluster.Topic
 		for _, p := range x.networks {
 			p.namespaceChanged(s, r.Name.Name, t)
 		}
-	case cluster.KindNetworkDefinition:
+	case cluster.KindNetworkDefinition, cluster.KindUserNetwork:
 		n := names.Defined(r.Name.Namespace, r.Name.Name)
 		if p := x.networks[n]; p != nil {
 			for _, pod := range s.PodsAskingFor(n) {

@@ -51,7 +51,7 @@ func readClusterPolicy(u *unstructured.Unstructured) *clusterPolicyObject {
 		out.SetName(u.GetName())
 		out.SetUID(u.GetUID())
 	}
-	out.observed, out.unknown = observedOf(u), unknown
+	out.observed, out.unknown = observedOf(u, cluster.TypeAccepted), unknown
 	return out
 }
 

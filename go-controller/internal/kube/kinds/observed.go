@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// observedOf is what an object has in its status.
-func observedOf(u *unstructured.Unstructured) cluster.Observed {
+// observedOf is what an object has in its status. A master writes the condition of this type.
+func observedOf(u *unstructured.Unstructured, own string) cluster.Observed {
 	out := cluster.Observed{Generation: u.GetGeneration()}
 	list, found, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	if err != nil || !found || list == nil {
@@ -26,7 +26,7 @@ func observedOf(u *unstructured.Unstructured) cluster.Observed {
 		return out
 	}
 	for _, c := range conditions {
-		if c.Type == cluster.TypeAccepted && c.Status != metav1.ConditionUnknown {
+		if c.Type == own && c.Status != metav1.ConditionUnknown {
 			out.Own = cluster.Condition{Type: c.Type, True: c.Status == metav1.ConditionTrue, Reason: c.Reason,
 				Message: c.Message, Generation: c.ObservedGeneration}
 		}

@@ -30,7 +30,7 @@ func TestObservedOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		want.Generation = 5
-		if got := observedOf(u); got != want {
+		if got := observedOf(u, cluster.TypeAccepted); got != want {
 			t.Errorf("%s: %+v, want %+v", status, got, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 const (
 	rolesFile     = "../../../../dist/kubernetes/roles.yaml"
+	kindsFile     = "../../../../dist/kubernetes/userdefinednetworks.yaml"
 	admissionFile = "../../../../dist/kubernetes/admission.yaml"
 	chartFiles    = "../../../../dist/helm/northbound/files/"
 )
@@ -74,6 +75,15 @@ func TestAdmissionOfTheChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, chartFiles+"admission.yaml", string(raw))
+}
+
+// The chart has a copy of the kinds of networks.
+func TestKindsOfTheChart(t *testing.T) {
+	raw, err := os.ReadFile(kindsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, chartFiles+"../crds/userdefinednetworks.yaml", string(raw))
 }
 
 // The admission policies name every annotation that the daemons write.

@@ -39,7 +39,8 @@ func (MultiNetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (MultiNetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds:    []cluster.Kind{cluster.KindMultiNetworkPolicy, cluster.KindNetworkDefinition},
+		Kinds: []cluster.Kind{cluster.KindMultiNetworkPolicy, cluster.KindNetworkDefinition,
+			cluster.KindUserNetwork},
 		Subjects: []cluster.Subject{index.MultiPolicyWritten},
 	}
 }
@@ -50,7 +51,7 @@ func (MultiNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owne
 	switch c.Ref.Kind {
 	case cluster.KindMultiNetworkPolicy:
 		out = append(out, multiOwner(c.Ref.Name))
-	case cluster.KindNetworkDefinition:
+	case cluster.KindNetworkDefinition, cluster.KindUserNetwork:
 		network := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
 		for _, policy := range index.FurtherPoliciesOf(s).In(network).All() {
 			out = append(out, multiOwner(policy))
@@ -102,11 +103,15 @@ func (t MultiNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, 
 func missing(s *cluster.State, n names.Network) string {
 	name, _ := cluster.DefinitionOf(n)
 	d := s.NetworkDefinitions[name]
-	switch {
-	case s.Networks[n] != nil:
+	switch network := s.Networks[n]; {
+	case network != nil && network.Primary:
+		return "it is a primary network, in which policies are not served"
+	case network != nil:
 		return ""
+	case d == nil && s.UserNetworks[name] != nil:
+		return "its UserDefinedNetwork can't be used"
 	case d == nil:
-		return "there is no such NetworkAttachmentDefinition"
+		return "there is no such NetworkAttachmentDefinition or UserDefinedNetwork"
 	case d.Foreign:
 		return "another plugin serves it"
 	case d.Invalid != "":

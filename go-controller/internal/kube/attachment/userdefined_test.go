@@ -1,0 +1,114 @@
+package attachment
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+)
+
+func TestUserDefined(t *testing.T) {
+	prefix := netip.MustParsePrefix
+	for spec, want := range map[string]cluster.Network{
+		`{"topology":"Layer2","layer2":{"role":"Secondary","subnets":["fd99::/64","10.99.0.0/24"],"mtu":1300,` +
+			`"ipam":{"mode":"Enabled"}}}`: {Topology: cluster.Layer2, MTU: 1300,
+			Subnets: []config.ClusterSubnet{{CIDR: prefix("10.99.0.0/24")}, {CIDR: prefix("fd99::/64")}}},
+		`{"topology":"Layer2","layer2":{"role":"Secondary","ipam":{"mode":"Disabled"}}}`: {Topology: cluster.Layer2},
+		`{"topology":"Layer3","layer3":{"role":"Secondary","subnets":[{"cidr":"10.98.0.0/16","hostSubnet":26},` +
+			`{"cidr":"fd98::/48"}]}}`: {Subnets: []config.ClusterSubnet{{CIDR: prefix("10.98.0.0/16"), NodeLength: 26},
+			{CIDR: prefix("fd98::/48"), NodeLength: 64}}},
+	} {
+		want.Name, want.UserDefined = "shop.blue", true
+		got, err := UserDefined(blue(), []byte(spec))
+		if err != nil || !got.Equal(&want) {
+			t.Errorf("%s: %+v, %v; want %+v", spec, got, err, want)
+		}
+	}
+}
+
+func TestUserDefinedThatIsNotValid(t *testing.T) {
+	for spec, want := range map[string]string{
+		"null":                    `spec.topology: "", want Layer2`,
+		"[]":                      "reading spec",
+		`{"topology":"Localnet"}`: `spec.topology: "Localnet", want Layer2 or Layer3`,
+		`{"topology":"Layer2"}`:   "want the field layer2",
+		`{"topology":"Layer3","layer2":{},"layer3":{}}`:      "and no other topology's",
+		`{"colour":"blue"}`:                                  `unknown field "colour"`,
+		`{"topology":"Layer2","layer2":{}}`:                  `spec.layer2.role: "", want Primary or Secondary`,
+		`{"topology":"Layer3","layer3":{}}`:                  `spec.layer3.role: "", want Primary or Secondary`,
+		`{"topology":"Layer2","layer2":{"role":"Tertiary"}}`: `role: "Tertiary", want Primary or Secondary`,
+		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"defaultGatewayIPs":["10.99.0.1"]}}`: "" +
+			"spec.layer2.defaultGatewayIPs: it is not served by this version",
+		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["x"]}}`: "want a range",
+		`{"topology":"Layer2","layer2":{"role":"Primary","ipam":{"mode":"Disabled"}}}`:                     "subnets: none",
+	} {
+		wrong(t, spec, want)
+	}
+	got, err := UserDefined(cluster.Name{Namespace: "shop", Name: "blue"}, []byte(
+		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["100.70.0.0/16"]}}`))
+	if err != nil || !got.Primary || got.Topology != cluster.Layer2 || fmt.Sprint(got.JoinSubnets) != "[100.70.0.0/16]" {
+		t.Errorf("%+v, %v; want a primary network", got, err)
+	}
+	for fields, want := range map[string]string{
+		`"colour":"blue"`:     `unknown field "layer2.colour"`,
+		`"ipam":{"colour":1}`: `unknown field "layer2.ipam.colour"`,
+		`"mtu":1300`:          "spec.layer2.subnets: none",
+		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Disabled"}`: "want none where",
+		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Off"}`:      `ipam.mode: "Off"`,
+		`"ipam":{"lifecycle":"Persistent"}`:                  "spec.layer2.ipam.lifecycle",
+		`"joinSubnets":["10.1.0.0/24"]`:                      "joinSubnets: only a network of role Primary",
+		`"reservedSubnets":[]`:                               "reservedSubnets: only",
+		`"infrastructureSubnets":[]`:                         "infrastructureSubnets: only",
+		`"defaultGatewayIPs":[]`:                             "defaultGatewayIPs: only",
+		`"subnets":["10.9.0.0/24,10.8.0.0/24"]`:              "want a range such as",
+		`"subnets":["10.9.0.0/24","10.8.0.0/24"]`:            "are of one address family",
+		`"subnets":["10.9.0.1/24"]`:                          "host bits are set",
+		`"subnets":["fd99::/64"],"mtu":1000`:                 "spec.layer2: mtu: 1000, want 1280",
+		`"subnets":["fd99::/64"],"mtu":"much"`:               "reading spec",
+	} {
+		wrong(t, `{"topology":"Layer2","layer2":{"role":"Secondary",`+fields+`}}`, want)
+	}
+	for subnets, want := range map[string]string{
+		`[]`:                           "subnets: 0, want one",
+		`[{"cidr":"10.98.0.0/16/24"}]`: "want a range such as",
+		`[{"cidr":"10.98.0.0/16","hostSubnet":8}]`:                            "spec.layer3: subnets:",
+		`[{"cidr":"10.98.0.0/16","hostSubnet":-1}]`:                           "spec.layer3: subnets:",
+		`[{"cidr":"10.98.0.0/16","x":1}]`:                                     `subnets[0].x"`,
+		`[{"cidr":"10.98.0.0/16"}],"joinSubnets":[]`:                          "joinSubnets: only",
+		`[{"cidr":"10.98.0.0/16"},{"cidr":"10.1.0.0/16"}]`:                    "one address family",
+		`[{"cidr":"10.98.0.0/16"},{"cidr":"fd98::/48"},{"cidr":"fd97::/48"}]`: "subnets: 3, want",
+	} {
+		wrong(t, `{"topology":"Layer3","layer3":{"role":"Secondary","subnets":`+subnets+`}}`, want)
+	}
+	long := cluster.Name{Namespace: "shop", Name: strings.Repeat("n", 253)}
+	bare := `{"topology":"Layer2","layer2":{"role":"Secondary","ipam":{"mode":"Disabled"}}}`
+	if _, err := UserDefined(long, []byte(bare)); err == nil {
+		t.Error("a name of 253 characters is taken")
+	}
+}
+
+// wrong checks that a spec is refused, with a text in the error.
+func wrong(t *testing.T, spec, want string) {
+	t.Helper()
+	got, err := UserDefined(blue(), []byte(spec))
+	if got != nil || err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %+v, %v; want %q", spec, got, err, want)
+	}
+}
+
+func FuzzUserDefined(f *testing.F) {
+	f.Add([]byte(`{"topology":"Layer2","layer2":{"role":"Secondary","subnets":["fd99::/64","10.99.0.0/24"]}}`))
+	f.Add([]byte(`{"topology":"Layer3","layer3":{"role":"Secondary","subnets":[{"cidr":"10.9.0.0/16","hostSubnet":26}]}}`))
+	f.Fuzz(func(t *testing.T, spec []byte) {
+		n, err := UserDefined(blue(), spec)
+		if (n == nil) == (err == nil) {
+			t.Errorf("%q: %+v, %v", spec, n, err)
+		}
+		if n != nil && (!n.UserDefined || n.Name != "shop.blue" || n.Topology == cluster.Localnet) {
+			t.Errorf("%q: %+v", spec, n)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package networks
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+// The files that the documentation tells users to apply.
+const (
+	userKinds   = "../../../dist/kubernetes/userdefinednetworks.yaml"
+	userExample = "../../../docs/features/userdefinednetworks.yaml"
+)
+
+// wrongNetworks are UserDefinedNetworks that are not served: the ranges of one are the cluster's own, the other has a
+// field that nobody knows.
+const wrongNetworks = `
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: inside, namespace: purple}
+spec:
+  topology: Layer2
+  layer2: {role: Secondary, subnets: [%q]}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: newer, namespace: purple}
+spec:
+  topology: Layer2
+  layer2: {role: Secondary, subnets: [10.65.0.0/24], colour: blue}
+`
+
+// created waits until UserDefinedNetworks of a namespace have their networks.
+func created(t *testing.T, c *sandbox.Cluster, namespace string, names ...string) {
+	t.Helper()
+	machines.Kubectl(t, c, "", append([]string{"wait", "-n", namespace, "--for=condition=NetworkCreated",
+		"--timeout=120s", "userdefinednetwork"}, names...)...)
+}
+
+// tryUserDefined has UserDefinedNetworks of two namespaces, with the same ranges. The API server has no
+// NetworkAttachmentDefinitions.
+func tryUserDefined(t *testing.T, c *sandbox.Cluster) {
+	example, err := os.ReadFile(userExample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines.Kubectl(t, c, string(example), "apply", "-f", "-")
+	created(t, c, "purple", "own", "routed")
+	created(t, c, "orange", "own")
+	for _, ns := range []string{"purple", "orange"} {
+		var pods string
+		for i, node := range []string{"n1", "n2", "n2"} {
+			pods += podWith(ns, fmt.Sprintf("%s-%d", ns, i+1), node,
+				fmt.Sprintf(`[{"name": "own", "ips": ["10.66.0.1%[1]d", "fd66::1%[1]d"]}]`, i+1))
+		}
+		apply(t, c, pods, ns, ns+"-1", ns+"-2", ns+"-3")
+	}
+	for _, ns := range []string{"purple", "orange"} {
+		for i := range 3 {
+			for k := range 3 {
+				to := fmt.Sprintf("%s-%d", ns, k+1)
+				answers(t, c, ns, fmt.Sprintf("%s-%d", ns, i+1), to, on(t, c, ns, to, "net1"))
+			}
+		}
+	}
+	apply(t, c, podWith("purple", "left", "n1", "routed")+podWith("purple", "right", "n2", "routed@backend"), "purple",
+		"left", "right")
+	answers(t, c, "purple", "left", "right", on(t, c, "purple", "right", "backend"))
+	answers(t, c, "purple", "right", "left", on(t, c, "purple", "left", "net1"))
+	strangers(t, c)
+	t.Run("refused", func(t *testing.T) { tryRefused(t, c) })
+}
+
+// strangers checks that a pod which has only the network routed, and the nodes, reach no pod of another network.
+func strangers(t *testing.T, c *sandbox.Cluster) {
+	for _, a := range on(t, c, "orange", "orange-2", "net1") {
+		for _, protocol := range []string{"tcp", "udp"} {
+			got := []string{ask(t.Context(), c, "purple", "left", protocol, a)}
+			for _, n := range c.Nodes {
+				got = append(got, machines.AskOn(t.Context(), n.Member, protocol, netip.AddrPortFrom(a, 8080)))
+			}
+			for _, answer := range got {
+				if strings.HasPrefix(answer, "orange") || strings.HasPrefix(answer, "purple") {
+					t.Errorf("%s answers a stranger that asks %s by %s", answer, a, protocol)
+				}
+			}
+		}
+	}
+}
+
+// tryRefused has networks that are not served, requests of another namespace, and a change of a network.
+func tryRefused(t *testing.T, c *sandbox.Cluster) {
+	manifest := fmt.Sprintf(wrongNetworks, machines.Subnets(t, c, "n1")[0])
+	machines.Kubectl(t, c, manifest, "apply", "--validate=false", "-f", "-")
+	for name, want := range map[string]string{
+		"inside": "which the cluster itself uses", "newer": `unknown field "layer2.colour"`,
+	} {
+		machines.Eventually(t, "the condition of "+name, func(ctx context.Context) string {
+			out, err := c.Kubectl(ctx, "get", "userdefinednetwork", "-n", "purple", name, "-o",
+				`jsonpath={.status.conditions[?(@.type=="NetworkCreated")]}`).Output()
+			if err != nil || !strings.Contains(string(out), `"status":"False"`) ||
+				!strings.Contains(strings.ReplaceAll(string(out), `\"`, `"`), want) {
+				return fmt.Sprintf("%s, %v: want False, with %q", out, err, want)
+			}
+			return ""
+		})
+	}
+	out, err := c.Kubectl(t.Context(), "patch", "userdefinednetwork", "-n", "purple", "own", "--type=merge", "-p",
+		`{"spec":{"layer2":{"mtu":1300}}}`).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "Spec is immutable") {
+		t.Errorf("changing a network: %s, %v; want an error", out, err)
+	}
+	machines.Kubectl(t, c, podWith("purple", "thief", "n1", "orange/own"), "apply", "-f", "-")
+	waitsIn(t, c, "purple", "thief", "want one in the pod's own namespace")
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "purple", "thief", "--timeout=60s")
+	machines.Kubectl(t, c, "", "delete", "userdefinednetwork", "-n", "purple", "inside", "newer")
+}
