@@ -11,8 +11,8 @@ trap 'rm -f "$log"' EXIT
 
 # packages DIRECTORY loads what is built there: loading downloads the modules.
 packages() {
-  # Three modules only pin a program.
-  [ "$1" = test/helm ] || [ "$1" = test/multus ] || [ "$1" = test/flannel/plugin ] || go list -C "$1" -deps -test ./... || return
+  # Two modules only pin a program.
+  [ "$1" = test/helm ] || [ "$1" = test/flannel/plugin ] || go list -C "$1" -deps -test ./... || return
   case $1 in
   .) go list -C "$1" -deps tool ;; # the CNI plugins that tests build, and the generator of models
   test)
@@ -20,7 +20,6 @@ packages() {
       k8s.io/kubernetes/cmd/kube-proxy go.etcd.io/etcd/server/v3
     ;;
   test/helm) go list -C "$1" -deps helm.sh/helm/v4/cmd/helm ;;
-  test/multus) go list -C "$1" -deps gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus ;;
   test/flannel) go list -C "$1" -deps github.com/flannel-io/flannel/cmd/install_conf ;;
   test/flannel/plugin) go list -C "$1" -deps github.com/containernetworking/plugins/plugins/meta/flannel ;;
   test/conformance/suite)
