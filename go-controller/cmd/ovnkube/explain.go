@@ -45,7 +45,7 @@ func explainers() []explainer {
 		switch k {
 		case names.KindService:
 			continue
-		case names.KindPod, names.KindPolicy:
+		case names.KindPod, names.KindPolicy, names.KindMultiPolicy:
 			argument = "NAMESPACE/NAME"
 		case names.KindSelector:
 			argument = "HASH"

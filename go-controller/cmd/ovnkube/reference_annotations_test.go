@@ -51,6 +51,10 @@ func annotationTexts() []annotationText {
 				{Name: "ovn-kubernetes", Interface: "eth0", Default: true, PodNetwork: single},
 				{Name: "shop/blue", Interface: "net1", PodNetwork: annotation.PodNetwork{MAC: further,
 					IPs: []netip.Prefix{netip.MustParsePrefix("10.99.0.50/24")}}}})}},
+		{annotation.PolicyNetworks, "a user, on the MultiNetworkPolicy", "Which networks the policy is about: see " +
+			"[policies of networks](../features/multi-network-policy.md).", []string{"blue, default/shared"}},
+		{annotation.PodMacvlan, "a user, on the Pod", "On which interface of its node a privileged pod gets " +
+			"[a macvlan](../features/macvlan.md).", []string{"true", "eth1"}},
 		{annotation.PodClassic, "the master, on the Pod",
 			"The same in the classic form, which has room for the first address. " +
 				"The master writes it in one patch with the annotation above.",

@@ -7,6 +7,14 @@ const (
 	NetworkStatus   = "k8s.v1.cni.cncf.io/network-status" // which interfaces the pod has
 )
 
+// PolicyNetworks is the annotation of a MultiNetworkPolicy that says which networks the policy is about: names of
+// NetworkAttachmentDefinitions, each perhaps after its namespace and a slash.
+const PolicyNetworks = "k8s.v1.cni.cncf.io/policy-for"
+
+// PodMacvlan is the annotation by which a privileged pod asks for a macvlan, as OpenShift SDN has it: "true" is one on
+// the interface with the node's default route, and another value is the name of the node's interface.
+const PodMacvlan = "pod.network.openshift.io/assign-macvlan"
+
 // MaxInterfaces is how many further interfaces a pod may have.
 const MaxInterfaces = 16
 

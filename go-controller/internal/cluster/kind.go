@@ -20,6 +20,7 @@ const (
 
 	KindClusterNetworkPolicy Kind = "ClusterNetworkPolicy"
 	KindNetworkDefinition    Kind = "NetworkAttachmentDefinition"
+	KindMultiNetworkPolicy   Kind = "MultiNetworkPolicy"
 	KindUserNetwork          Kind = "UserDefinedNetwork"
 )
 
@@ -52,6 +53,7 @@ func Kinds() []KindInfo {
 		{KindNetworkPolicy, true, func(s *State) table { return byNamespace(s.NetworkPolicies) }},
 		{KindClusterNetworkPolicy, false, func(s *State) table { return byName(s.ClusterNetworkPolicies) }},
 		{KindNetworkDefinition, true, func(s *State) table { return byNamespace(s.NetworkDefinitions) }},
+		{KindMultiNetworkPolicy, true, func(s *State) table { return byNamespace(s.MultiNetworkPolicies) }},
 		{KindUserNetwork, true, func(s *State) table { return byNamespace(s.UserNetworks) }},
 	}
 }

@@ -34,6 +34,7 @@ type State struct {
 	NetworkPolicies        map[Name]*NetworkPolicy
 	ClusterNetworkPolicies map[string]*TieredPolicy
 	NetworkDefinitions     map[Name]*NetworkDefinition
+	MultiNetworkPolicies   map[Name]*MultiNetworkPolicy
 	UserNetworks           map[Name]*UserNetwork
 
 	*Grants // in the cluster's own network
@@ -54,6 +55,7 @@ type HeldPolicies struct {
 	Any    bool // any kind
 	Logged bool // ACLs of any kind that log, and name the meter
 	Tiered bool // ClusterNetworkPolicies, or tenants, whose ACLs pass what policies in the same tier would decide
+	Multi  bool // MultiNetworkPolicies
 }
 
 // NewState is an empty cluster. It keeps the indexes, of which there is one of each type, up to date.
@@ -69,6 +71,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		NetworkPolicies:        map[Name]*NetworkPolicy{},
 		ClusterNetworkPolicies: map[string]*TieredPolicy{},
 		NetworkDefinitions:     map[Name]*NetworkDefinition{},
+		MultiNetworkPolicies:   map[Name]*MultiNetworkPolicy{},
 		UserNetworks:           map[Name]*UserNetwork{},
 		Networks:               map[names.Network]*Network{},
 		grants:                 map[names.Network]*Grants{},

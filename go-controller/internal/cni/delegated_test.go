@@ -39,6 +39,10 @@ func TestDelegatedRequests(t *testing.T) {
 		wantDelegated(t, got)
 		lan.as(protocol.Check).after(lan.succeed(t)).succeed(t)
 	}
+	// The configuration of a definition, as Multus hands it on.
+	byName := own
+	byName.ifName, byName.extra = "net1", map[string]any{"topology": "layer2", "netAttachDefName": "shop/blue"}
+	wantDelegated(t, byName.succeed(t))
 	if after := testkit.Run(t, "ip", "-o", "link", "show", "type", "veth"); after != before {
 		t.Errorf("interfaces before:\n%s\nafter:\n%s", before, after)
 	}

@@ -58,7 +58,12 @@ func (e *Owner) WriteText(w io.Writer) error {
 	list(b, "Problems", e.Problems)
 	list(b, "Tenant", e.Tenant.lines())
 	rows := e.Rows.lines()
-	if len(e.Rows) == 0 && e.owner.Kind == names.KindPolicy {
+	switch {
+	case len(e.Rows) > 0:
+	case e.owner.Kind == names.KindMultiPolicy:
+		rows = []string{"none of its own: it has no rule that allows anything. Interfaces that it isolates are in the " +
+			"groups iso_in_... and iso_out_... of their networks"}
+	case e.owner.Kind == names.KindPolicy:
 		rows = []string{"none of its own: it has no rule that allows anything. Pods that it isolates are in the groups " +
 			"iso_in_... and iso_out_... of their nodes"}
 	}

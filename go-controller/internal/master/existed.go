@@ -34,6 +34,9 @@ func hasOwners(ctx context.Context, session func() *ovsdb.Session, k cluster.Kin
 // isOf is true for the owner of what an object of a kind has. Owners have the names of their kinds; a definition owns
 // what its network has once.
 func isOf(o nb.Owner, k cluster.Kind) bool {
+	if k == cluster.KindMultiNetworkPolicy && o.Kind == names.KindNetworkIsolation {
+		return true // a policy without rules has no other rows
+	}
 	network, name := names.NetworkOf(o.Name)
 	_, _, defined := network.Definition()
 	switch k {

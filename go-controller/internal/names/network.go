@@ -47,7 +47,7 @@ func (n Network) Valid() bool {
 func notInLabel(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' }
 
 // within is a name within the network: the name itself in the cluster's own network, and "<network><separator><name>"
-// in another. This is the only place that asks whether a network is the cluster's own.
+// in another.
 func (n Network) within(separator, name string) string {
 	if n == Own {
 		return name
@@ -119,6 +119,21 @@ func at(name, iface string) string {
 	}
 	return name + "/" + iface
 }
+
+// RuleRole is the role of a row of a policy's rule in the network, where role is what it would be in the cluster's own.
+func (n Network) RuleRole(role string) string {
+	if n == Own {
+		return role
+	}
+	return role + "-in-" + string(n)
+}
+
+// IngressGroup is the port group of the interfaces that any policy of the network with Ingress selects. It is for a
+// network other than the cluster's own, where there is one for each node.
+func (n Network) IngressGroup() string { return IngressGroup(n.Owner(ClusterOwner)) }
+
+// EgressGroup is the same for policies with Egress.
+func (n Network) EgressGroup() string { return EgressGroup(n.Owner(ClusterOwner)) }
 
 // PortRole is the role of a pod's logical port: RolePort in the cluster's own network, "port-<network>/<interface>" in
 // another.

@@ -26,13 +26,16 @@ const (
 	KindService   Kind = "Service"
 
 	KindClusterPolicy Kind = "ClusterNetworkPolicy"
+	KindMultiPolicy   Kind = "MultiNetworkPolicy"
+	// KindNetworkIsolation is the isolated interfaces in a network, by which it goes, other than the cluster's own.
+	KindNetworkIsolation Kind = "NetworkIsolation"
 )
 
 // Kinds lists every kind in the order in which a batch is translated: what
 // others refer to comes first.
 func Kinds() []Kind {
 	return []Kind{KindCluster, KindZone, KindNode, KindGateway, KindExit, KindNamespace, KindTenant, KindIsolation,
-		KindSelector, KindPolicy, KindClusterPolicy, KindPod, KindService}
+		KindNetworkIsolation, KindSelector, KindPolicy, KindClusterPolicy, KindMultiPolicy, KindPod, KindService}
 }
 
 // The external_ids keys of the ownership mark. Every row of ours, in a table

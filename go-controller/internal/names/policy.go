@@ -122,6 +122,11 @@ func TenantRow(table, tenant, role string) string {
 	return RowUUID(table, KindTenant, tenant, role, "")
 }
 
+// NetworkIsolationRow is the UUID of a row about the isolated interfaces in a network.
+func NetworkIsolationRow(table string, n Network, role string) string {
+	return RowUUID(table, KindNetworkIsolation, string(n), role, "")
+}
+
 // IsolationRow is the UUID of a row about a node's isolated pods. uid is the node's.
 func IsolationRow(table, node, role, uid string) string {
 	return RowUUID(table, KindIsolation, node, role, uid)

@@ -20,6 +20,7 @@ type guard struct {
 	review bool // the owners or the approval may have changed
 	// isolates is true when pods were isolated. Which policies did that is not known: many have no rows of their own.
 	isolates bool
+	multi    bool // the same in other networks than the cluster's own
 	logs     bool // there was a meter of ACLs that log
 
 	reported string // the digest in the last Event
@@ -40,6 +41,7 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 		l.guard.held[o] = true
 	}
 	l.guard.isolates = slices.ContainsFunc(owners, func(o nb.Owner) bool { return o.Kind == names.KindIsolation })
+	l.guard.multi = slices.ContainsFunc(owners, func(o nb.Owner) bool { return o.Kind == names.KindNetworkIsolation })
 	cluster := l.session.View().Owned(nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
 	l.guard.logs = slices.ContainsFunc(cluster, func(r nb.Ref) bool { return r.Table == nbdb.MeterTable })
 	l.Core.State.Held = l.guard.policies()
@@ -59,7 +61,7 @@ func (l *Loop) release() {
 
 // policies is which policies are, or may be, among what is held back.
 func (g *guard) policies() cluster.HeldPolicies {
-	out := cluster.HeldPolicies{Any: g.isolates, Logged: g.logs}
+	out := cluster.HeldPolicies{Any: g.isolates, Logged: g.logs, Multi: g.multi}
 	for o := range g.held {
 		out.Tiered = out.Tiered || o.Kind == names.KindClusterPolicy || o.Kind == names.KindTenant
 	}

@@ -53,6 +53,21 @@ func (p *path) definition() cluster.Object {
 	return d
 }
 
+// multiPolicy is one of a few MultiNetworkPolicies, which are about the same networks.
+func (p *path) multiPolicy() cluster.Object {
+	policy, _ := p.policy().(*cluster.NetworkPolicy)
+	n := &cluster.MultiNetworkPolicy{NetworkPolicy: *policy}
+	if old, ok := p.objects[n.Ref()].(*cluster.MultiNetworkPolicy); ok && p.chance(80) {
+		n.UID = old.UID
+	}
+	for i := range manyDefinitions {
+		if p.chance(50) {
+			n.Networks = append(n.Networks, names.Defined(n.Name.Namespace, fmt.Sprintf("d%d", i)))
+		}
+	}
+	return n
+}
+
 // join gives a primary network its join subnets.
 func (p *path) join(n *cluster.Network) {
 	second := []string{"100.66.0.0/15", "100.70.0.0/24", "10.96.0.0/16"}[p.r.IntN(3)] // the last is the cluster's own

@@ -78,8 +78,10 @@ func (p *path) step() cluster.Event {
 		if o = p.definition(); p.chance(40) {
 			o = p.userNetwork()
 		}
-	case n < 73:
+	case n < 71:
 		o = p.policy()
+	case n < 73:
+		o = p.multiPolicy()
 	case n < 75:
 		o = p.clusterPolicy()
 	case n < 76:

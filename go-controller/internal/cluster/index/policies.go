@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Subjects of topics about policies.
@@ -19,9 +20,10 @@ const (
 	PodPoliciesOf cluster.Subject = "policies of a pod"
 )
 
-// Policies answers which pods policies of both kinds are about. It keeps a Selection for each selector that any policy
+// Policies answers which pods policies are about in one network. It keeps a Selection for each selector that any policy
 // has: policies that say the same share it.
 type Policies struct {
+	network    names.Network
 	selections map[string]*Selection    // by hash
 	scoped     map[string]selectionSet  // of selectors of one namespace, by that
 	across     selectionSet             // of selectors by the labels of namespaces
@@ -34,20 +36,22 @@ type Policies struct {
 // selectionSet is selections, each once.
 type selectionSet map[*Selection]struct{}
 
-// selectedPod is a pod that has a place in the cluster's own network.
+// selectedPod is a pod that has a place in the network.
 type selectedPod struct {
 	facts podFacts
 	in    []*Selection // that it is among, sorted by hash
 }
 
-func newPolicies() *Policies {
+func newPolicies() *Policies { return policiesIn(names.Own) }
+
+func policiesIn(n names.Network) *Policies {
 	return &Policies{
-		selections: map[string]*Selection{}, scoped: map[string]selectionSet{}, across: selectionSet{},
+		network: n, selections: map[string]*Selection{}, scoped: map[string]selectionSet{}, across: selectionSet{},
 		uses: map[cluster.Name][]use{}, denials: map[string]bool{},
 	}
 }
 
-// PoliciesOf is the index of a State.
+// PoliciesOf is the index of a State. It is about the cluster's own network.
 func PoliciesOf(s *cluster.State) *Policies { return of(s, newPolicies) }
 
 // Any is true when there is any policy.
@@ -56,7 +60,10 @@ func (x *Policies) Any() bool { return len(x.uses) > 0 }
 // Selection is what is known of a selector; nil when no policy has it.
 func (x *Policies) Selection(hash string) *Selection { return x.selections[hash] }
 
-// In lists the NetworkPolicies of a namespace.
+// Hash is the hash by which a selector of pods goes in the network.
+func (x *Policies) Hash(s cluster.PodSelector) string { return selectorHash(x.network, s) }
+
+// In lists the policies of a namespace.
 func (x *Policies) In(namespace string) cluster.NameSet {
 	out := cluster.NameSet{}
 	for sel := range x.scoped[namespace] { // each has a selector of pods of its namespace
@@ -157,8 +164,12 @@ func (c *changed) selection(s *Selection) { c.add(PodsSelected, cluster.Name{Nam
 
 // written notes that the policies that use a selection have other ACLs now.
 func (c *changed) written(s *Selection) {
+	subject := PolicyWritten
+	if s.Network != names.Own {
+		subject = MultiPolicyWritten
+	}
 	for policy := range s.policies {
-		c.add(PolicyWritten, policy)
+		c.add(subject, policy)
 	}
 }
 
@@ -167,7 +178,7 @@ func (x *Policies) podChanged(s *cluster.State, name cluster.Name, t *changed) {
 	if x.pods == nil {
 		return
 	}
-	old, now := x.pods[name], factsOf(s, name)
+	old, now := x.pods[name], factsOf(s, x.network, name)
 	switch {
 	case old == nil && now == nil || old != nil && now != nil && old.facts.equal(*now):
 	case now == nil:
@@ -243,7 +254,7 @@ func (p PodPolicies) equal(q PodPolicies) bool {
 // namespaceChanged brings up to date with a namespace the selections by namespaces' labels. If its policies log what
 // they deny, or no longer do, it does so with their selections, too.
 func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *changed) {
-	if logs := logsDenials(s, namespace); logs != x.denials[namespace] {
+	if logs := x.network == names.Own && logsDenials(s, namespace); logs != x.denials[namespace] {
 		if x.denials[namespace] = logs; !logs {
 			delete(x.denials, namespace)
 		}

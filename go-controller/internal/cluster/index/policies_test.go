@@ -16,7 +16,12 @@ import (
 
 // answers is everything that Policies says, by the topic that tells of a change of it.
 func answers(s *cluster.State, x *Policies) map[cluster.Topic]string {
-	out := map[cluster.Topic]string{{Subject: PoliciesExist}: fmt.Sprint(x.Any())}
+	subject, key := x.exist()
+	written := PolicyWritten
+	if x.network != names.Own {
+		written = MultiPolicyWritten
+	}
+	out := map[cluster.Topic]string{{Subject: subject, Key: key}: fmt.Sprint(x.Any())}
 	for pod := range s.Pods {
 		if p := x.OfPod(pod); !p.equal(PodPolicies{}) {
 			out[cluster.Topic{Subject: PodPoliciesOf, Key: pod}] = fmt.Sprint(p)
@@ -36,8 +41,8 @@ func answers(s *cluster.State, x *Policies) map[cluster.Topic]string {
 	}
 	for policy, uses := range x.uses {
 		for _, u := range uses {
-			if numbers := x.Selection(SelectorHash(u.selector)).Numbers(u.port); len(numbers) > 0 {
-				out[cluster.Topic{Subject: PolicyWritten, Key: policy}] += fmt.Sprint(u.selector, u.port, numbers)
+			if numbers := x.Selection(x.Hash(u.selector)).Numbers(u.port); len(numbers) > 0 {
+				out[cluster.Topic{Subject: written, Key: policy}] += fmt.Sprint(u.selector, u.port, numbers)
 			}
 		}
 	}
@@ -134,7 +139,7 @@ func TestPoliciesFollow(t *testing.T) {
 			now := answers(s, PoliciesOf(s))
 			for _, side := range []map[cluster.Topic]string{before, now} {
 				for topic := range side {
-					gone := topic.Subject == PodPoliciesOf && factsOf(s, topic.Key) == nil // its own change tells
+					gone := topic.Subject == PodPoliciesOf && factsOf(s, names.Own, topic.Key) == nil // its own change tells
 					gone = gone || topic.Subject == PolicyWritten && c.Ref == cluster.Ref{Kind: cluster.KindNetworkPolicy,
 						Name: topic.Key}
 					if before[topic] != now[topic] && !gone && !slices.Contains(c.Topics, topic) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // use is one way in which a policy uses a selector.
@@ -17,18 +18,29 @@ type use struct {
 
 // usesOf lists how a policy uses selectors; nil when there is no such policy. ClusterNetworkPolicies are those without
 // a namespace.
-func usesOf(s *cluster.State, policy cluster.Name) []use {
+func (x *Policies) usesOf(s *cluster.State, policy cluster.Name) []use {
+	if x.network != names.Own {
+		if p := s.MultiNetworkPolicies[policy]; p.About(x.network) {
+			return usesOfPolicy(&p.NetworkPolicy, false)
+		}
+		return nil
+	}
 	if p := s.NetworkPolicies[policy]; p != nil {
-		subject := p.Subject()
-		return append(usesOfRules(subject, p.Ingress.Rules, p.Egress.Rules),
-			use{selector: subject, subject: len(p.Ingress.Rules)+len(p.Egress.Rules) > 0 || logsDenials(s, policy.Namespace),
-				ingress: p.Ingress.Isolates, egress: p.Egress.Isolates})
+		return usesOfPolicy(p, logsDenials(s, policy.Namespace))
 	}
 	if p := s.ClusterNetworkPolicies[policy.Name]; p != nil && policy.Namespace == "" {
 		return append(usesOfRules(p.Pods, rulesOf(p.Ingress), rulesOf(p.Egress)),
 			use{selector: p.Pods, subject: len(p.Ingress)+len(p.Egress) > 0})
 	}
 	return nil
+}
+
+// usesOfPolicy lists how a NetworkPolicy uses selectors. logs is true when it has rows of its own for what it denies.
+func usesOfPolicy(p *cluster.NetworkPolicy, logs bool) []use {
+	subject := p.Subject()
+	return append(usesOfRules(subject, p.Ingress.Rules, p.Egress.Rules),
+		use{selector: subject, subject: len(p.Ingress.Rules)+len(p.Egress.Rules) > 0 || logs,
+			ingress: p.Ingress.Isolates, egress: p.Egress.Isolates})
 }
 
 // logsDenials is true when the policies of a namespace have rows of their own for what they deny.
@@ -73,7 +85,7 @@ func usesOfRules(subject cluster.PodSelector, ingress, egress []cluster.PolicyRu
 
 // policyChanged brings the selections up to date with a policy.
 func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *changed) {
-	old, now := x.uses[policy], usesOf(s, policy)
+	old, now := x.uses[policy], x.usesOf(s, policy)
 	if now != nil && x.pods == nil {
 		x.watchPods(s)
 	}
@@ -88,7 +100,7 @@ func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *chang
 		delete(x.uses, policy)
 	}
 	if any != x.Any() {
-		t.add(PoliciesExist, cluster.Name{})
+		t.add(x.exist())
 	}
 	if !x.Any() {
 		x.pods, x.podsIn = nil, nil
@@ -98,14 +110,28 @@ func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *chang
 // watchPods takes in all pods. A cluster without policies does not pay for what is kept of pods.
 func (x *Policies) watchPods(s *cluster.State) {
 	x.pods, x.podsIn = map[cluster.Name]*selectedPod{}, cluster.NameSets[string]{}
+	if x.network != names.Own {
+		for _, name := range s.PodsAskingFor(x.network) {
+			x.podChanged(s, name, &changed{})
+		}
+		return
+	}
 	for name := range s.Pods {
 		x.podChanged(s, name, &changed{})
 	}
 }
 
+// exist is the topic of the first policy of the network, and of the last.
+func (x *Policies) exist() (cluster.Subject, cluster.Name) {
+	if x.network == names.Own {
+		return PoliciesExist, cluster.Name{}
+	}
+	return NetworkPoliciesExist, cluster.Name{Name: string(x.network)}
+}
+
 // use notes that a policy uses a selector.
 func (x *Policies) use(s *cluster.State, policy cluster.Name, u use, t *changed) {
-	hash := SelectorHash(u.selector)
+	hash := x.Hash(u.selector)
 	sel := x.selections[hash]
 	if sel == nil {
 		sel = x.selectAnew(s, u.selector, hash)
@@ -128,7 +154,7 @@ func (x *Policies) use(s *cluster.State, policy cluster.Name, u use, t *changed)
 
 // disuse takes a use back.
 func (x *Policies) disuse(policy cluster.Name, u use, t *changed) {
-	hash := SelectorHash(u.selector)
+	hash := x.Hash(u.selector)
 	sel := x.selections[hash]
 	if sel.policies[policy]--; sel.policies[policy] == 0 {
 		delete(sel.policies, policy)
@@ -153,7 +179,7 @@ func (x *Policies) disuse(policy cluster.Name, u use, t *changed) {
 
 // selectAnew makes the selection of a selector.
 func (x *Policies) selectAnew(s *cluster.State, selector cluster.PodSelector, hash string) *Selection {
-	sel := &Selection{Selector: selector, Hash: hash, named: map[cluster.PortName]*namedPort{},
+	sel := &Selection{Network: x.network, Selector: selector, Hash: hash, named: map[cluster.PortName]*namedPort{},
 		policies: map[cluster.Name]int{}, members: cluster.NameSet{}}
 	x.register(sel, true)
 	namespaces := x.podsIn

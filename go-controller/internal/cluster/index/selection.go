@@ -9,11 +9,13 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Selection is the pods that a selector selects: those that have a place in the cluster's own network. A pod without an
-// address (yet) is among them.
+// Selection is the pods that a selector selects: those that have a place in a network. A pod without an address (yet)
+// is among them.
 type Selection struct {
+	Network  names.Network
 	Selector cluster.PodSelector
 	Hash     string // of the selector's text, 20 hexadecimal digits
 
@@ -40,11 +42,24 @@ type numbered struct {
 
 func compareSelections(a, b *Selection) int { return cmp.Compare(a.Hash, b.Hash) }
 
-// SelectorHash is the hash by which a selector goes.
-func SelectorHash(s cluster.PodSelector) string {
-	sum := sha1.Sum([]byte(s.String()))
+// SelectorHash is the hash by which a selector goes in the cluster's own network.
+func SelectorHash(s cluster.PodSelector) string { return selectorHash(names.Own, s) }
+
+func selectorHash(n names.Network, s cluster.PodSelector) string {
+	sum := sha1.Sum([]byte(selectorText(n, s)))
 	return hex.EncodeToString(sum[:10])
 }
+
+// selectorText says what a selector selects in a network.
+func selectorText(n names.Network, s cluster.PodSelector) string {
+	if n == names.Own {
+		return s.String()
+	}
+	return s.String() + " in network " + string(n)
+}
+
+// String says what is selected.
+func (s *Selection) String() string { return selectorText(s.Network, s.Selector) }
 
 // Subject is true when any policy has ACLs about these pods.
 func (s *Selection) Subject() bool { return s.subjects > 0 }
@@ -103,15 +118,29 @@ func (f podFacts) sameAddresses(g podFacts) bool {
 	return f.ports == g.ports && slices.Equal(f.addrs, g.addrs)
 }
 
-// factsOf is nil for a pod that has no place in the cluster's own network.
-func factsOf(s *cluster.State, name cluster.Name) *podFacts {
+// factsOf is nil for a pod that has no place in a network.
+func factsOf(s *cluster.State, n names.Network, name cluster.Name) *podFacts {
 	p := s.Pods[name]
-	if p == nil || !p.WantsNetwork() {
+	if p == nil || !p.WantsNetwork() || !p.InNetwork(n) {
 		return nil
 	}
-	out := &podFacts{labels: p.Labels, ports: p.Ports, addrs: usedBy(s, name)}
+	out := &podFacts{labels: p.Labels, ports: p.Ports, addrs: usedIn(s, n, p)}
 	for _, a := range out.addrs {
 		out.texts = append(out.texts, a.String())
+	}
+	return out
+}
+
+// usedIn is the addresses that a pod holds and uses in a network.
+func usedIn(s *cluster.State, n names.Network, p *cluster.Pod) []netip.Addr {
+	if n == names.Own {
+		return usedBy(s, p.Name)
+	}
+	var out []netip.Addr
+	for _, a := range p.Attachments {
+		if a.Network == n {
+			out = append(out, cluster.PodAddrs(s.In(n).PodNetworks[cluster.PodPort{Pod: p.Name, Interface: a.Interface}])...)
+		}
 	}
 	return out
 }

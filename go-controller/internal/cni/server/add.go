@@ -36,7 +36,7 @@ func (s *Server) add(ctx context.Context, r *request) (result json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkMappings(ref, networks); err != nil {
+	if err := errors.Join(checkMacvlan(r, ref, pod), s.checkMappings(ref, networks)); err != nil {
 		return nil, err
 	}
 	ctx, release := s.whilePodLives(ctx, r, pod, networks)
@@ -46,10 +46,14 @@ func (s *Server) add(ctx context.Context, r *request) (result json.RawMessage, e
 		err = s.confirm(ctx, r, ref, pod, networks)
 	}
 	if err == nil {
+		err = addMacvlan(r, ref, pod)
+	}
+	if err == nil {
 		s.announce(ifaces)
 		result, err = marshalResult(conf.CNIVersion, addResult(conf, prev, ifaces[0].spec, ifaces[0].veth))
 	}
 	if err != nil {
+		s.removeMacvlan(r)
 		s.undo(ctx, r.made)
 		return nil, err
 	}

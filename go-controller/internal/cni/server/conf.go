@@ -60,11 +60,19 @@ type request struct {
 }
 
 // requestOf reads from the network configuration which attachment a request is about: that to the cluster's own network
-// unless the field network names another. A malformed configuration is reported by the command, unless that is DEL.
+// unless the field network names another. The configuration of a NetworkAttachmentDefinition has netAttachDefName. A
+// malformed configuration is reported by the command, unless that is DEL.
 func requestOf(r protocol.Request) *request {
 	out := &request{Request: r, in: cluster.Attachment{Network: names.Own}}
-	var conf struct{ Network names.Network }
-	if json.Unmarshal(r.Config, &conf) == nil && conf.Network != "" {
+	var conf struct {
+		Network          names.Network
+		NetAttachDefName string
+	}
+	err := json.Unmarshal(r.Config, &conf)
+	if namespace, name, ok := strings.Cut(conf.NetAttachDefName, "/"); ok && conf.Network == "" {
+		conf.Network = names.Defined(namespace, name)
+	}
+	if err == nil && conf.Network != "" {
 		out.in, out.delegated = cluster.Attachment{Network: conf.Network, Interface: r.IfName}, true
 	}
 	out.id = names.AttachmentID(r.ContainerID, out.in.Interface)

@@ -22,6 +22,7 @@ func (s *Server) del(ctx context.Context, r *request) error {
 	if err := s.removePairs(r); err != nil {
 		s.Log.Warn("interfaces of a deleted container could not be removed", "sandbox", r.id, "error", err)
 	}
+	s.removeMacvlan(r)
 	quick, cancel := context.WithTimeout(ctx, delTimeout)
 	defer cancel()
 	if err := s.removePorts(quick, r.id); err != nil {

@@ -45,24 +45,33 @@ const mostUnknown = 100
 
 func readClusterPolicy(u *unstructured.Unstructured) *clusterPolicyObject {
 	out := &clusterPolicyObject{}
-	text, err := json.Marshal(u.Object)
-	var unknown []error
-	if err == nil {
-		unknown, err = kjson.UnmarshalStrict(text, &out.ClusterNetworkPolicy)
-	}
+	unknown, err := readStrictly(u, &out.ClusterNetworkPolicy)
 	if err != nil {
 		*out = clusterPolicyObject{broken: err}
 		out.SetName(u.GetName())
 		out.SetUID(u.GetUID())
 	}
-	out.observed = observedOf(u, cluster.TypeAccepted)
-	if len(unknown) >= mostUnknown { // of others nothing is known
-		out.unknown = append(out.unknown, fmt.Sprintf("spec.* (%d fields or more)", mostUnknown))
+	out.observed, out.unknown = observedOf(u, cluster.TypeAccepted), unknown
+	return out
+}
+
+// readStrictly reads an object into a value of Go. unknown lists the paths of fields that the value does not have.
+func readStrictly(u *unstructured.Unstructured, into any) (unknown []string, err error) {
+	text, err := json.Marshal(u.Object)
+	if err != nil {
+		return nil, err
 	}
-	for _, e := range unknown {
+	errs, err := kjson.UnmarshalStrict(text, into)
+	if err != nil {
+		return nil, err
+	}
+	if len(errs) >= mostUnknown { // of others nothing is known
+		unknown = append(unknown, fmt.Sprintf("spec.* (%d fields or more)", mostUnknown))
+	}
+	for _, e := range errs {
 		if _, path, ok := strings.Cut(e.Error(), `unknown field "`); ok {
-			out.unknown = append(out.unknown, strings.TrimSuffix(path, `"`))
+			unknown = append(unknown, strings.TrimSuffix(path, `"`))
 		}
 	}
-	return out
+	return unknown, nil
 }

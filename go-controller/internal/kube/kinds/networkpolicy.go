@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,22 +41,31 @@ type policyDecoder struct {
 	selectors, ranges, ports int // so far, as the next two
 	rules, pairs             int
 	tooLarge                 bool // and said so
+	// unknown lists the paths of fields that this version does not know. Peers, ports and rules that have one are left
+	// out.
+	unknown []string
 }
 
 // decodePolicy takes what the API documents of a NetworkPolicy.
 func decodePolicy(p *networkingv1.NetworkPolicy) (*cluster.NetworkPolicy, []cluster.Problem) {
 	d := policyDecoder{findings: findingsOf(cluster.KindNetworkPolicy, p),
 		out: &cluster.NetworkPolicy{Name: NameOf(p), UID: string(p.UID)}}
-	subject, err := selector(&p.Spec.PodSelector)
+	d.spec(&p.Spec)
+	return d.out, d.problems
+}
+
+// spec decodes what the policy says. It is false when the policy selects nothing.
+func (d *policyDecoder) spec(p *networkingv1.NetworkPolicySpec) bool {
+	subject, err := selector(&p.PodSelector)
 	if err != nil {
 		d.bad(reasonPolicySelector, "spec.podSelector: %v: the policy selects no pod", err)
-		return d.out, d.problems
+		return false
 	}
 	d.out.Pods = subject
-	types := p.Spec.PolicyTypes
+	types := p.PolicyTypes
 	if len(types) == 0 { // the API server's default
 		types = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
-		if len(p.Spec.Egress) > 0 {
+		if len(p.Egress) > 0 {
 			types = append(types, networkingv1.PolicyTypeEgress)
 		}
 	}
@@ -64,22 +74,38 @@ func decodePolicy(p *networkingv1.NetworkPolicy) (*cluster.NetworkPolicy, []clus
 			networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
 	}
 	if d.out.Ingress.Isolates = slices.Contains(types, networkingv1.PolicyTypeIngress); d.out.Ingress.Isolates {
-		for i, r := range p.Spec.Ingress {
+		for i, r := range p.Ingress {
 			d.rule(&d.out.Ingress, fmt.Sprintf("spec.ingress[%d]", i), "from", r.From, r.Ports)
 		}
 	}
 	if d.out.Egress.Isolates = slices.Contains(types, networkingv1.PolicyTypeEgress); d.out.Egress.Isolates {
-		for i, r := range p.Spec.Egress {
+		for i, r := range p.Egress {
 			d.rule(&d.out.Egress, fmt.Sprintf("spec.egress[%d]", i), "to", r.To, r.Ports)
 		}
 	}
-	return d.out, d.problems
+	return true
+}
+
+// knows is false for a rule that has a field that this version does not know. Then a Problem says so.
+func (d *policyDecoder) knows(field string) bool {
+	for _, path := range d.unknown {
+		if strings.HasPrefix(path, field+".") {
+			d.bad(reasonPolicyField, "%.200s: this version does not know the field: %s is left out and allows nothing", path,
+				field)
+			return false
+		}
+	}
+	return true
 }
 
 func (d *policyDecoder) rule(to *cluster.PolicyRules, field, side string, peers []networkingv1.NetworkPolicyPeer,
 	ports []networkingv1.NetworkPolicyPort,
 ) {
 	if !d.within(field, &d.rules, 1, maxPolicyRules, "rules") {
+		return
+	}
+	if !d.knows(field) {
+		to.Rules = append(to.Rules, cluster.PolicyRule{}) // which allows nothing: others keep their numbers
 		return
 	}
 	rule := cluster.PolicyRule{AnyPeer: len(peers) == 0, AnyPort: len(ports) == 0}

@@ -7,8 +7,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// reasonPodPhase is the reason of a Problem with a pod's phase.
-const reasonPodPhase = "InvalidPodPhase"
+// Reasons of Problems with pods.
+const (
+	reasonPodPhase = "InvalidPodPhase"
+	reasonMacvlan  = "MacvlanRefused"
+)
 
 func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	out := &cluster.Pod{
@@ -25,6 +28,9 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	if value := p.Annotations[annotation.NetworkRequests]; value != "" {
 		decodeRequests(&f, out, value)
 		_, out.StatusOK = p.Annotations[annotation.NetworkStatus]
+	}
+	if why := RefusesMacvlan(p); why != "" {
+		f.bad(reasonMacvlan, "annotation %s: %s: a pod that has not started does not start", annotation.PodMacvlan, why)
 	}
 	out.Annotated = annotation.Kept(p.Annotations[annotation.PodNetworks])
 	out.Found = cluster.NewFound(p.Annotations, annotation.PodNetworks, annotation.PodClassic)

@@ -24,6 +24,8 @@ type Pod struct {
 	StaticUID       string // for the mirror of a static pod, the UID that the kubelet uses; else ""
 	Network         string // value of the pod-networks annotation, "" until the master has written it
 	Created         int64  // creation time, Unix seconds
+	Macvlan         string // the node's interface on which it asks for a macvlan, as kinds.MacvlanOf has it
+	NoMacvlan       string // why it does not get that; "" if it may
 	Released        bool   // shares its node's network or has finished: it has no address, whatever its annotation says
 	Before          string // UID of the last pod of this name that went within the last minutes; "" for none
 }
@@ -41,7 +43,7 @@ func decodePod(obj runtime.Object) (p Pod, keep bool) {
 	return Pod{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		StaticUID: pod.Annotations[corev1.MirrorPodAnnotationKey], Network: pod.Annotations[annotation.PodNetworks],
-		Created:  pod.CreationTimestamp.Unix(),
+		Created: pod.CreationTimestamp.Unix(), Macvlan: kinds.MacvlanOf(pod), NoMacvlan: kinds.RefusesMacvlan(pod),
 		Released: pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}, true
 }

@@ -27,6 +27,8 @@ func Translators(s *nb.Schema) translate.Set {
 		policy.Selector{Schema: s},
 		policy.NetworkPolicy{Schema: s},
 		policy.ClusterNetworkPolicy{Schema: s},
+		policy.NetworkIsolation{Schema: s},
+		policy.MultiNetworkPolicy{Schema: s},
 		pod.Translator{Schema: s},
 		service.Translator{Schema: s},
 	)

@@ -94,7 +94,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	r := podRows{
 		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, pod: p, node: node,
 		chassis: index.ChassisOf(s).Of(node.Name), policies: index.PoliciesOf(s).OfPod(p.Name),
-		tenant: index.TenantsOf(s).Of(p.Name.Namespace),
+		further: index.FurtherPoliciesOf(s), tenant: index.TenantsOf(s).Of(p.Name.Namespace),
 	}
 	if r.locked = s.Locked(p.Name); r.locked {
 		r.policies = index.PodPolicies{Ingress: true}
@@ -122,6 +122,7 @@ type podRows struct {
 	chassis string
 	// policies is what policies make of the interface that Kubernetes asks for.
 	policies index.PodPolicies
+	further  *index.FurtherPolicies // about the other interfaces
 	// multicast is the pod's namespace if its pods may use multicast; nil otherwise.
 	multicast *cluster.Namespace
 	tenant    string // of the pod's namespace; "" without tenants
@@ -143,6 +144,8 @@ func (r podRows) port(a cluster.Attachment, network *cluster.Network, net annota
 	lists := []nb.Slot{{In: sw, Column: "ports"}}
 	if a.Interface == "" {
 		lists = append(lists, r.groups()...)
+	} else if !network.Primary {
+		lists = append(lists, r.groupsIn(a.Network)...)
 	}
 	port := r.Row(a.Network.PortRole(a.Interface), &nbdb.LogicalSwitchPort{
 		Name: name, Options: options, Addresses: []string{address}, PortSecurity: []string{address},
@@ -154,13 +157,31 @@ func (r podRows) port(a cluster.Attachment, network *cluster.Network, net annota
 	return append([]nb.Row{port}, limits(r.Maker, r.pod, name, sw)...)
 }
 
+// slot lists a port in a port group.
+func slot(uuid string) nb.Slot {
+	return nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable, UUID: uuid}, Column: "ports"}
+}
+
+// groupsIn lists the port groups that policies apply to in a network other than the cluster's own.
+func (r podRows) groupsIn(n names.Network) (out []nb.Slot) {
+	p := r.further.In(n).OfPod(r.pod.Name)
+	for _, hash := range p.Subjects {
+		out = append(out, slot(names.SelectorRow(nbdb.PortGroupTable, hash, names.RoleGroup)))
+	}
+	if p.Ingress {
+		out = append(out, slot(names.NetworkIsolationRow(nbdb.PortGroupTable, n, names.RoleGroupIn)))
+	}
+	if p.Egress {
+		out = append(out, slot(names.NetworkIsolationRow(nbdb.PortGroupTable, n, names.RoleGroupOut)))
+	}
+	return out
+}
+
 // groups lists the port groups that policies apply to. They are slots of the port itself: a port that comes is in them
 // from its first moment.
 func (r podRows) groups() []nb.Slot {
 	var out []nb.Slot
-	in := func(uuid string) {
-		out = append(out, nb.Slot{In: nb.Ref{Table: nbdb.PortGroupTable, UUID: uuid}, Column: "ports"})
-	}
+	in := func(uuid string) { out = append(out, slot(uuid)) }
 	if r.multicast != nil {
 		in(names.RowUUID(nbdb.PortGroupTable, names.KindNamespace, r.multicast.Name, names.RoleMcastGroup, r.multicast.UID))
 	}

@@ -73,7 +73,7 @@ func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows
 				"with its database schema"}}
 		return translate.Rows{Reports: missing, Judged: accepted(p, slices.Concat(missing, p.Problems), nil)}, nil
 	}
-	r := policyRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s,
+	r := policyRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, network: names.Own,
 		policies: index.PoliciesOf(s), subject: index.SelectorHash(p.Pods)}
 	before, after := clusterPoliciesOf(s).around(p)
 	in, out := 0, 0 // places that policies take that are asked before

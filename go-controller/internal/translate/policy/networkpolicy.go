@@ -67,7 +67,7 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 	}
 	r := policyRows{
 		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, policies: index.PoliciesOf(s),
-		subject: index.SelectorHash(p.Subject()),
+		network: names.Own, subject: index.SelectorHash(p.Subject()),
 	}
 	var logging cluster.Logging
 	if ns := s.Namespaces[p.Name.Namespace]; ns != nil {
@@ -93,7 +93,7 @@ func (r *policyRows) isolate(d direction, p cluster.PolicyRules, logging cluster
 	if !p.Isolates {
 		return
 	}
-	v := ruling{action: nbdb.ACLActionAllowRelated, priority: names.ACLPolicyAllow, tier: tierOf(r.state),
+	v := ruling{action: nbdb.ACLActionAllowRelated, priority: names.ACLPolicyAllow, tier: tierIn(r.state, r.network),
 		severity: logging.Allow}
 	for i, rule := range p.Rules {
 		r.rule(d, i, rule, v)
@@ -108,6 +108,7 @@ type policyRows struct {
 	translate.Maker
 	state    *cluster.State
 	policies *index.Policies
+	network  names.Network
 	subject  string // the hash of the selector of its own pods
 	rows     []nb.Row
 }
@@ -119,6 +120,23 @@ type ruling struct {
 	name           string // of the rule, may be ""
 	itself         bool   // the rule decides about a pod that reaches itself through a service
 	severity       cluster.Severity
+}
+
+// tierIn is the tier of policies in a network. Only the cluster's own has policies of other tiers.
+func tierIn(s *cluster.State, n names.Network) int {
+	if n == names.Own {
+		return tierOf(s)
+	}
+	return 0
+}
+
+// familiesIn lists the address families that policies are about in a network. Those of another network need not be the
+// cluster's.
+func familiesIn(s *cluster.State, n names.Network) []names.Family {
+	if n == names.Own {
+		return s.Config.Families()
+	}
+	return []names.Family{names.IPv4, names.IPv6}
 }
 
 // tierOf is the tier of NetworkPolicies.

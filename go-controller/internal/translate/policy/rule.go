@@ -67,7 +67,7 @@ func (a ruleACLs) one(parts, matches []string) {
 		acl.ExternalIDs[names.RuleNameKey] = fmt.Sprintf("%.100s", a.name)
 	}
 	role := strings.Join(append([]string{a.role, strconv.Itoa(a.number)}, parts...), "-")
-	a.rows = append(a.rows, a.Row(role, acl, a.group()))
+	a.rows = append(a.rows, a.Row(a.network.RuleRole(role), acl, a.group()))
 }
 
 // anyPort is about all connections with the peers.
@@ -76,7 +76,7 @@ func (a ruleACLs) anyPort(rule cluster.PolicyRule) {
 		a.add(nil, portTerm{}, "ip")
 		return
 	}
-	for _, f := range a.state.Config.Families() {
+	for _, f := range familiesIn(a.state, a.network) {
 		for _, s := range a.sides(rule, f) {
 			a.add(append([]string{string(f)}, s.part...), portTerm{}, s.match)
 		}
@@ -90,7 +90,7 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 		a.add([]string{protocol}, portTerm{protocol, ports}, ports)
 		return
 	}
-	for _, f := range a.state.Config.Families() {
+	for _, f := range familiesIn(a.state, a.network) {
 		for _, s := range a.sides(rule, f) {
 			a.add(append([]string{string(f), protocol}, s.part...), portTerm{protocol, ports}, s.match, ports)
 		}
@@ -102,7 +102,7 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 func (a ruleACLs) ownPort(rule cluster.PolicyRule, name cluster.PortName) {
 	selection := a.policies.Selection(a.subject)
 	for _, number := range selection.Numbers(name) {
-		for _, f := range a.state.Config.Families() {
+		for _, f := range familiesIn(a.state, a.network) {
 			own := server(f, a.portSet(a.subject, name, number, f))
 			term := port(name, number)
 			if rule.AnyPeer {
@@ -122,7 +122,7 @@ func (a ruleACLs) ownPort(rule cluster.PolicyRule, name cluster.PortName) {
 func (a ruleACLs) theirPort(rule cluster.PolicyRule, name cluster.PortName) {
 	having := map[uint16][]string{} // hashes of selections
 	for _, s := range rule.Servers() {
-		hash := index.SelectorHash(s)
+		hash := a.policies.Hash(s)
 		for _, number := range a.policies.Selection(hash).Numbers(name) {
 			if !slices.Contains(having[number], hash) {
 				having[number] = append(having[number], hash)
@@ -131,7 +131,7 @@ func (a ruleACLs) theirPort(rule cluster.PolicyRule, name cluster.PortName) {
 	}
 	for _, number := range slices.Sorted(maps.Keys(having)) {
 		hashes := slices.Sorted(slices.Values(having[number]))
-		for _, f := range a.state.Config.Families() {
+		for _, f := range familiesIn(a.state, a.network) {
 			var sets []string
 			for _, hash := range hashes {
 				sets = append(sets, a.portSet(hash, name, number, f))
@@ -171,7 +171,7 @@ func (a ruleACLs) others(rule cluster.PolicyRule, f names.Family) (sets []string
 	for _, peer := range rule.Peers {
 		switch {
 		case peer.Pods != nil:
-			sets = append(sets, "$"+addressSet(a.state, *peer.Pods, f))
+			sets = append(sets, "$"+addressSet(a.state, a.network, *peer.Pods, f))
 		case peer.Nodes != nil:
 			ranges = append(ranges, "$"+names.SelectorAddressSet(nodesHash(*peer.Nodes), f))
 		case peer.Domain != "":

@@ -24,7 +24,7 @@ func (Selector) Atomic() translate.Atomicity { return translate.OfAll }
 // Owners implements translate.Translator.
 func (Selector) Owners(s *cluster.State) []nb.Owner {
 	var out []nb.Owner
-	for _, sel := range index.PoliciesOf(s).Selections() {
+	for _, sel := range append(index.PoliciesOf(s).Selections(), index.FurtherPoliciesOf(s).Selections()...) {
 		out = append(out, nb.Owner{Kind: names.KindSelector, Name: sel.Hash})
 	}
 	for hash := range clusterPoliciesOf(s).nodes {
@@ -57,21 +57,24 @@ func (Selector) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
 // Rows implements translate.Translator.
 func (t Selector) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	sel := index.PoliciesOf(s).Selection(o.Name)
+	if sel == nil {
+		sel = index.FurtherPoliciesOf(s).Selection(o.Name)
+	}
 	switch name := index.DomainNamesOf(s).Hashed(o.Name); {
 	case name != "":
 		return translate.Rows{Rows: t.domainName(s, o, name)}, nil
 	case sel == nil:
 		return translate.Rows{Rows: t.nodes(s, o)}, nil
 	}
-	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, sel.Selector.String()}
+	r := selectorRows{translate.Maker{Schema: t.Schema, Owner: o}, sel.String()}
 	var rows []nb.Row
 	if sel.Subject() {
 		rows = append(rows, r.Row(names.RoleGroup, &nbdb.PortGroup{
 			Name: names.SelectorGroup(sel.Hash), ExternalIDs: r.text(),
 		}))
 	}
-	for _, f := range s.Config.Families() {
-		if sel.Peer() && addressSet(s, sel.Selector, f) == names.SelectorAddressSet(sel.Hash, f) {
+	for _, f := range familiesIn(s, sel.Network) {
+		if sel.Peer() && addressSet(s, sel.Network, sel.Selector, f) == names.SelectorAddressSet(sel.Hash, f) {
 			rows = append(rows, r.set(names.FamilyRole(names.RoleAddresses, f),
 				names.SelectorAddressSet(sel.Hash, f), sel.Addresses(f == names.IPv4)))
 		}
@@ -135,9 +138,12 @@ func (r selectorRows) set(role, name string, addresses []string) nb.Row {
 	return r.Row(role, &nbdb.AddressSet{Name: name, Addresses: addresses, ExternalIDs: r.text()})
 }
 
-// addressSet is the address set with the pods that a selector selects. That of a whole namespace is the Namespace's own
-// if there is such an object.
-func addressSet(s *cluster.State, selector cluster.PodSelector, f names.Family) string {
+// addressSet is the address set with the pods that a selector selects in a network. That of a whole namespace in the
+// cluster's own network is the Namespace's own if there is such an object.
+func addressSet(s *cluster.State, n names.Network, selector cluster.PodSelector, f names.Family) string {
+	if n != names.Own {
+		return names.SelectorAddressSet(index.FurtherPoliciesOf(s).In(n).Hash(selector), f)
+	}
 	if selector.Whole() && s.Namespaces[selector.Namespace] != nil {
 		return names.NamespaceAddressSet(selector.Namespace, f)
 	}

@@ -1,0 +1,119 @@
+package index
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// manyFurther is how many networks the namespace ns0 has.
+const manyFurther = 2
+
+func further(i int) names.Network { return names.Defined("ns0", fmt.Sprint("d", i)) }
+
+// furtherStep changes what policies of further networks depend on.
+func (p policyPath) furtherStep(t *testing.T, s *cluster.State) cluster.Change {
+	t.Helper()
+	ns, n := fmt.Sprint("ns", p.r.IntN(3)), further(p.r.IntN(manyFurther))
+	pod := cluster.Name{Namespace: ns, Name: fmt.Sprint("p", p.r.IntN(4))}
+	port := cluster.PodPort{Pod: pod, Interface: fmt.Sprint("net", p.r.IntN(3))}
+	var o cluster.Object
+	switch k := p.r.IntN(12); {
+	case k < 2:
+		d := &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "ns0", Name: fmt.Sprint("d", p.r.IntN(manyFurther))}}
+		if p.some(80) {
+			d.Network = &cluster.Network{Name: names.Defined("ns0", d.Name.Name), Topology: cluster.Layer2, MTU: p.r.IntN(2)}
+		}
+		o = d
+	case k < 6:
+		q := &cluster.Pod{Name: pod, Node: "n", Labels: p.labels(), Finished: p.some(10)}
+		for i := range 3 {
+			if p.some(60) {
+				q.Attachments = append(q.Attachments, cluster.Attachment{Network: further(p.r.IntN(manyFurther)),
+					Interface: fmt.Sprint("net", i)})
+			}
+		}
+		o = q
+	case k < 8 && s.Networks[n] != nil:
+		i := pod.Name[1]*8 + (port.Interface[3]-'0')*2 + byte(p.r.IntN(2)) // no two ports ever hold one address
+		return s.GrantPod(n, port, &annotation.PodNetwork{IPs: []netip.Prefix{
+			netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, ns[2], i}), 16)}})
+	case k < 10:
+		q := &cluster.MultiNetworkPolicy{NetworkPolicy: cluster.NetworkPolicy{UID: fmt.Sprint(p.r.Uint64()),
+			Name: cluster.Name{Namespace: ns, Name: fmt.Sprint("np", p.r.IntN(3))},
+			Pods: p.selector(), Ingress: p.rules(ns), Egress: p.rules(ns)}}
+		for i := range manyFurther {
+			if p.some(60) {
+				q.Networks = append(q.Networks, further(i))
+			}
+		}
+		o = q
+	default:
+		return p.step(t, s)
+	}
+	e := cluster.Event{Ref: o.Ref(), New: o}
+	if p.some(25) {
+		e.New = nil
+	}
+	c, _ := s.Apply(e)
+	return c
+}
+
+func (x *FurtherPolicies) answers(s *cluster.State) map[names.Network]map[cluster.Topic]string {
+	out := map[names.Network]map[cluster.Topic]string{}
+	for i := range manyFurther {
+		out[further(i)] = answers(s, x.In(further(i)))
+	}
+	return out
+}
+
+// After any path of changes the answers about each network are those of an index that is made anew. Each answer that a
+// change altered has a topic.
+func TestFurtherPoliciesFollow(t *testing.T) {
+	for seed := range uint64(30) {
+		s, p := NewState(config.DefaultCluster()), policyPath{rand.New(rand.NewPCG(seed, 8))}
+		before := FurtherPoliciesOf(s).answers(s)
+		for i := range 400 {
+			c := p.furtherStep(t, s)
+			now := FurtherPoliciesOf(s).answers(s)
+			for n := range now {
+				for _, side := range []map[cluster.Topic]string{before[n], now[n]} {
+					for topic := range side {
+						own := topic.Subject == PodPoliciesOf && factsOf(s, n, topic.Key) == nil || topic.Subject ==
+							MultiPolicyWritten && c.Ref == cluster.Ref{Kind: cluster.KindMultiNetworkPolicy, Name: topic.Key}
+						if before[n][topic] != now[n][topic] && !own && !slices.Contains(c.Topics, topic) {
+							t.Fatalf("seed %d, step %d, %s, network %s: %v was %q and is %q, without a topic", seed, i, c.Ref, n,
+								topic, before[n][topic], now[n][topic])
+						}
+					}
+				}
+			}
+			before = now
+		}
+		fresh := newFurtherPolicies()
+		for _, k := range fresh.Kinds() {
+			for o := range s.Objects(k) {
+				fresh.After(s, o.Ref())
+			}
+		}
+		for n, want := range fresh.answers(s) {
+			if !maps.Equal(before[n], want) {
+				t.Fatalf("seed %d, network %s: %v, made anew %v", seed, n, before[n], want)
+			}
+		}
+		for n := range s.MultiNetworkPolicies {
+			remove(t, s, cluster.Ref{Kind: cluster.KindMultiNetworkPolicy, Name: n})
+		}
+		if x := FurtherPoliciesOf(s); len(x.networks) != 0 || len(x.about) != 0 {
+			t.Fatalf("seed %d: without policies there is something left over: %+v", seed, x)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// MultiNetworkPolicy is a NetworkPolicy about pods' interfaces in other networks than the cluster's own
+// (k8s.cni.cncf.io/v1beta1). The peers that it selects are what they are in the same network.
+type MultiNetworkPolicy struct {
+	NetworkPolicy
+	Networks []names.Network // sorted, each once
+}
+
+// Ref implements Object.
+func (p *MultiNetworkPolicy) Ref() Ref { return Ref{KindMultiNetworkPolicy, p.Name} }
+
+// Equal implements Object.
+func (p *MultiNetworkPolicy) Equal(o Object) bool {
+	q, ok := o.(*MultiNetworkPolicy)
+	return ok && slices.Equal(p.Networks, q.Networks) && p.NetworkPolicy.Equal(&q.NetworkPolicy)
+}
+
+// About is true when the policy is about a network. There is none that is nil.
+func (p *MultiNetworkPolicy) About(n names.Network) bool {
+	return p != nil && slices.Contains(p.Networks, n)
+}
+
+// InNetwork is true when the pod has an interface in the network.
+func (p *Pod) InNetwork(n names.Network) bool {
+	return n == names.Own || slices.ContainsFunc(p.Attachments, func(a Attachment) bool { return a.Network == n })
+}

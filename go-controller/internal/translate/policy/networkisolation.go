@@ -1,0 +1,64 @@
+package policy
+
+import (
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
+)
+
+// NetworkIsolation translates what holds for the isolated interfaces in a network other than the cluster's own. There
+// nodes are not in the network, and services are not served: nothing passes that no rule allows.
+type NetworkIsolation struct{ Schema *nb.Schema }
+
+// Kind implements translate.Translator.
+func (NetworkIsolation) Kind() names.Kind { return names.KindNetworkIsolation }
+
+// Atomic implements translate.Atomic.
+func (NetworkIsolation) Atomic() translate.Atomicity { return translate.OfAll }
+
+func isolationOwner(network string) nb.Owner {
+	return nb.Owner{Kind: names.KindNetworkIsolation, Name: network}
+}
+
+// Owners implements translate.Translator.
+func (NetworkIsolation) Owners(s *cluster.State) (out []nb.Owner) {
+	for _, n := range index.FurtherPoliciesOf(s).Networks() {
+		out = append(out, isolationOwner(string(n)))
+	}
+	return out
+}
+
+// Depends implements translate.Translator.
+func (NetworkIsolation) Depends() translate.Dependencies {
+	return translate.Dependencies{Subjects: []cluster.Subject{index.NetworkPoliciesExist}}
+}
+
+// Affected implements translate.Translator.
+func (NetworkIsolation) Affected(_ *cluster.State, c cluster.Change) (out []nb.Owner) {
+	for _, n := range c.About(index.NetworkPoliciesExist) {
+		out = append(out, isolationOwner(n.Name))
+	}
+	return out
+}
+
+// Rows implements translate.Translator.
+func (t NetworkIsolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
+	n := names.Network(o.Name)
+	if !index.FurtherPoliciesOf(s).In(n).Any() {
+		return translate.Rows{}, nil
+	}
+	m := translate.Maker{Schema: t.Schema, Owner: o}
+	deny := func(role, groupRole, group string, d direction) nb.Row {
+		return m.Row(role, d.acl(names.ACLPolicyDeny, nbdb.ACLActionDrop, d.pods(group)+" && ip"),
+			m.In(nbdb.PortGroupTable, groupRole, "acls"))
+	}
+	return translate.Rows{Rows: []nb.Row{
+		m.Row(names.RoleGroupIn, &nbdb.PortGroup{Name: n.IngressGroup()}),
+		m.Row(names.RoleGroupOut, &nbdb.PortGroup{Name: n.EgressGroup()}),
+		deny(names.RoleDenyIn, names.RoleGroupIn, n.IngressGroup(), ingress()),
+		deny(names.RoleDenyOut, names.RoleGroupOut, n.EgressGroup(), egress()),
+	}}, nil
+}
