@@ -72,7 +72,9 @@ func (u *update) lookAtPrimary(c cluster.Change, namespace string) {
 	if primary(c.Old) == primary(c.New) && c.Old != nil && c.New != nil && c.Ref.Kind == cluster.KindNamespace {
 		return
 	}
-	if primary(c.Old) || primary(c.New) {
+	// A definition hides a UserDefinedNetwork of its name.
+	hidden := u.s.UserNetworks[c.Ref.Name]
+	if primary(c.Old) || primary(c.New) || hidden != nil && primary(hidden) {
 		for _, pod := range u.s.PodsIn(namespace) {
 			u.lookAt(u.s.Pods[pod])
 		}

@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 )
 
@@ -44,6 +43,3 @@ func texts[T fmt.Stringer](values []T) []string {
 	}
 	return out
 }
-
-// sorted is a list in order.
-func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
