@@ -29,5 +29,5 @@ func (p *MultiNetworkPolicy) About(n names.Network) bool {
 
 // InNetwork is true when the pod has an interface in the network.
 func (p *Pod) InNetwork(n names.Network) bool {
-	return n == names.Own || slices.ContainsFunc(p.Attachments, func(a Attachment) bool { return a.Network == n })
+	return !n.Further() || slices.ContainsFunc(p.Attachments, func(a Attachment) bool { return a.Network == n })
 }

@@ -129,8 +129,9 @@ func TestRowUUIDIsPinned(t *testing.T) {
 func TestKindsListsEveryKindOnce(t *testing.T) {
 	want := []names.Kind{
 		names.KindCluster, names.KindZone, names.KindNode, names.KindGateway, names.KindExit,
-		names.KindNamespace, names.KindTenant, names.KindIsolation, names.KindSelector, names.KindPolicy,
-		names.KindClusterPolicy, names.KindPod, names.KindService,
+		names.KindNamespace, names.KindTenant, names.KindIsolation, names.KindNetworkIsolation,
+		names.KindSelector, names.KindPolicy, names.KindClusterPolicy,
+		names.KindMultiPolicy, names.KindPod, names.KindService,
 	}
 	if got := names.Kinds(); !slices.Equal(got, want) {
 		t.Errorf("Kinds() = %v, want %v", got, want)

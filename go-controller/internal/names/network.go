@@ -47,7 +47,7 @@ func (n Network) Valid() bool {
 func notInLabel(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' }
 
 // within is a name within the network: the name itself in the cluster's own network, and "<network><separator><name>"
-// in another.
+// in another. This is the only place that asks whether a network is the cluster's own.
 func (n Network) within(separator, name string) string {
 	if n == Own {
 		return name
@@ -120,12 +120,16 @@ func at(name, iface string) string {
 	return name + "/" + iface
 }
 
+// Further is true for a network other than the cluster's own: nodes and services are not in it, and it may have other
+// address families.
+func (n Network) Further() bool { return n.within("/", "") != "" }
+
 // RuleRole is the role of a row of a policy's rule in the network, where role is what it would be in the cluster's own.
 func (n Network) RuleRole(role string) string {
-	if n == Own {
-		return role
+	if n.Further() {
+		return role + "-in-" + string(n)
 	}
-	return role + "-in-" + string(n)
+	return role
 }
 
 // IngressGroup is the port group of the interfaces that any policy of the network with Ingress selects. It is for a

@@ -165,7 +165,7 @@ func (c *changed) selection(s *Selection) { c.add(PodsSelected, cluster.Name{Nam
 // written notes that the policies that use a selection have other ACLs now.
 func (c *changed) written(s *Selection) {
 	subject := PolicyWritten
-	if s.Network != names.Own {
+	if s.Network.Further() {
 		subject = MultiPolicyWritten
 	}
 	for policy := range s.policies {
@@ -254,7 +254,7 @@ func (p PodPolicies) equal(q PodPolicies) bool {
 // namespaceChanged brings up to date with a namespace the selections by namespaces' labels. If its policies log what
 // they deny, or no longer do, it does so with their selections, too.
 func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *changed) {
-	if logs := x.network == names.Own && logsDenials(s, namespace); logs != x.denials[namespace] {
+	if logs := !x.network.Further() && logsDenials(s, namespace); logs != x.denials[namespace] {
 		if x.denials[namespace] = logs; !logs {
 			delete(x.denials, namespace)
 		}

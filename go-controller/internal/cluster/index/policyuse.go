@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // use is one way in which a policy uses a selector.
@@ -19,7 +18,7 @@ type use struct {
 // usesOf lists how a policy uses selectors; nil when there is no such policy. ClusterNetworkPolicies are those without
 // a namespace.
 func (x *Policies) usesOf(s *cluster.State, policy cluster.Name) []use {
-	if x.network != names.Own {
+	if x.network.Further() {
 		if p := s.MultiNetworkPolicies[policy]; p.About(x.network) {
 			return usesOfPolicy(&p.NetworkPolicy, false)
 		}
@@ -110,7 +109,7 @@ func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *chang
 // watchPods takes in all pods. A cluster without policies does not pay for what is kept of pods.
 func (x *Policies) watchPods(s *cluster.State) {
 	x.pods, x.podsIn = map[cluster.Name]*selectedPod{}, cluster.NameSets[string]{}
-	if x.network != names.Own {
+	if x.network.Further() {
 		for _, name := range s.PodsAskingFor(x.network) {
 			x.podChanged(s, name, &changed{})
 		}
@@ -123,7 +122,7 @@ func (x *Policies) watchPods(s *cluster.State) {
 
 // exist is the topic of the first policy of the network, and of the last.
 func (x *Policies) exist() (cluster.Subject, cluster.Name) {
-	if x.network == names.Own {
+	if !x.network.Further() {
 		return PoliciesExist, cluster.Name{}
 	}
 	return NetworkPoliciesExist, cluster.Name{Name: string(x.network)}

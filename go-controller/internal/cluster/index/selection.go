@@ -52,7 +52,7 @@ func selectorHash(n names.Network, s cluster.PodSelector) string {
 
 // selectorText says what a selector selects in a network.
 func selectorText(n names.Network, s cluster.PodSelector) string {
-	if n == names.Own {
+	if !n.Further() {
 		return s.String()
 	}
 	return s.String() + " in network " + string(n)
@@ -133,7 +133,7 @@ func factsOf(s *cluster.State, n names.Network, name cluster.Name) *podFacts {
 
 // usedIn is the addresses that a pod holds and uses in a network.
 func usedIn(s *cluster.State, n names.Network, p *cluster.Pod) []netip.Addr {
-	if n == names.Own {
+	if !n.Further() {
 		return usedBy(s, p.Name)
 	}
 	var out []netip.Addr

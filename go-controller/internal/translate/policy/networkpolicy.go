@@ -124,7 +124,7 @@ type ruling struct {
 
 // tierIn is the tier of policies in a network. Only the cluster's own has policies of other tiers.
 func tierIn(s *cluster.State, n names.Network) int {
-	if n == names.Own {
+	if !n.Further() {
 		return tierOf(s)
 	}
 	return 0
@@ -133,7 +133,7 @@ func tierIn(s *cluster.State, n names.Network) int {
 // familiesIn lists the address families that policies are about in a network. Those of another network need not be the
 // cluster's.
 func familiesIn(s *cluster.State, n names.Network) []names.Family {
-	if n == names.Own {
+	if !n.Further() {
 		return s.Config.Families()
 	}
 	return []names.Family{names.IPv4, names.IPv6}

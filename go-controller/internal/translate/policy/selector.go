@@ -141,7 +141,7 @@ func (r selectorRows) set(role, name string, addresses []string) nb.Row {
 // addressSet is the address set with the pods that a selector selects in a network. That of a whole namespace in the
 // cluster's own network is the Namespace's own if there is such an object.
 func addressSet(s *cluster.State, n names.Network, selector cluster.PodSelector, f names.Family) string {
-	if n != names.Own {
+	if n.Further() {
 		return names.SelectorAddressSet(index.FurtherPoliciesOf(s).In(n).Hash(selector), f)
 	}
 	if selector.Whole() && s.Namespaces[selector.Namespace] != nil {
