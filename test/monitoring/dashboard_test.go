@@ -1,58 +1,23 @@
 package monitoring
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/northbound-net/northbound/test/monitoring/dashboard"
 )
 
 const dashboardFile = root + "/dist/grafana/northbound.json"
 
-// panel is a panel of a dashboard, as far as it is checked.
-type panel struct {
-	ID         int       `json:"id"`
-	Type       string    `json:"type"`
-	Title      string    `json:"title"`
-	Place      place     `json:"gridPos"`
-	Datasource *source   `json:"datasource"`
-	Targets    []*target `json:"targets"`
-}
-
-type source struct {
-	Type string `json:"type"`
-	UID  string `json:"uid"`
-}
-
-type target struct {
-	ID         string  `json:"refId"`
-	Expr       string  `json:"expr"`
-	Legend     string  `json:"legendFormat"`
-	Datasource *source `json:"datasource"`
-}
-
-// place is a rectangle on a grid of 24 columns.
-type place struct{ X, Y, W, H int }
-
-func (p place) overlaps(o place) bool {
-	return p.X < o.X+o.W && o.X < p.X+p.W && p.Y < o.Y+o.H && o.Y < p.Y+p.H
-}
-
 // panels reads the dashboard.
-func panels(t *testing.T) []panel {
+func panels(t *testing.T) []dashboard.Panel {
 	t.Helper()
-	var d struct {
-		UID        string `json:"uid"`
-		Schema     int    `json:"schemaVersion"`
-		Templating struct {
-			List []struct{ Name, Type, Query string }
-		} `json:"templating"`
-		Panels []panel `json:"panels"`
-	}
-	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &d); err != nil {
+	d, err := dashboard.Read(dashboardFile)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if v := d.Templating.List; d.UID != "northbound" || d.Schema == 0 || len(v) != 1 || v[0].Name != "datasource" ||
@@ -67,7 +32,7 @@ func TestPanels(t *testing.T) {
 	all := panels(t)
 	for i, p := range all {
 		for _, o := range all[:i] {
-			if p.ID == o.ID || p.Title == o.Title || p.Place.overlaps(o.Place) {
+			if p.ID == o.ID || p.Title == o.Title || p.Place.Overlaps(o.Place) {
 				t.Errorf("panels %d %q and %d %q: want other numbers, titles and places", p.ID, p.Title, o.ID, o.Title)
 			}
 		}
@@ -77,7 +42,7 @@ func TestPanels(t *testing.T) {
 		if p.Type == "row" {
 			continue
 		}
-		chosen := source{"prometheus", "${datasource}"}
+		chosen := dashboard.Source{Type: "prometheus", UID: "${datasource}"}
 		if len(p.Targets) == 0 || p.Datasource == nil || *p.Datasource != chosen {
 			t.Errorf("panel %q: %d queries of %+v, want one at least of %+v", p.Title, len(p.Targets), p.Datasource, chosen)
 		}

@@ -27,14 +27,14 @@ func TestAlerts(t *testing.T) {
 		name string
 		make func(*testing.T)
 	}{{"many nodes", p.manyNodes}, {"large file", p.largeFile}, {"loop", p.loop}, {"slow database", p.slowDatabase},
-		{"pods fail", p.podsFail}} {
+		{"repairs", p.repairs}, {"pods fail", p.podsFail}, {"databases and daemons", p.stopDaemons},
+		{"master", p.stopMaster}} {
+		p.mark(fault.name)
 		if !t.Run(fault.name, fault.make) {
 			return
 		}
 	}
-	if t.Run("databases and daemons", p.stopDaemons) {
-		t.Run("master", p.stopMaster)
-	}
+	t.Run("dashboard", p.dashboard)
 }
 
 func kubectl(t *testing.T, c *sandbox.Cluster, stdin string, args ...string) string {

@@ -96,3 +96,20 @@ func (p *prometheus) podsFail(t *testing.T) {
 	machines.Kubectl(t, p.Cluster, "", "wait", "--for=condition=Ready", "pod/fails", "pod/fails-too", "--timeout=120s")
 	p.quiet(t, "when pods get their network")
 }
+
+// repairs deletes the port of a pod, and then again: the master makes it anew each time. No alert is about that, but a
+// panel.
+func (p *prometheus) repairs(t *testing.T) {
+	for n := 1; n <= 2; n++ {
+		kubectl(t, p.Cluster, "", "exec", "daemonset/ovn-db", "--container", "nb", "--", "ovn-nbctl", "lsp-del",
+			"default_soon")
+		machines.Eventually(t, "Prometheus counts the repair", func(ctx context.Context) string {
+			count, err := p.value(ctx, "sum(northbound_nb_repairs_total)")
+			if err != nil || count < float64(n) {
+				return fmt.Sprintf("%v repairs, %v, want %d at least", count, err, n)
+			}
+			return ""
+		})
+	}
+	p.quiet(t, "when rows are repaired")
+}

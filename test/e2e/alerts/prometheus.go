@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/monitoring/dashboard"
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
@@ -29,6 +31,8 @@ const (
 type prometheus struct {
 	*sandbox.Cluster
 	targets int
+	begun   time.Time
+	marks   []dashboard.Mark // when faults began
 }
 
 // start starts it with the chart's token and the alerts. These wait less long than an operator's: only the times in the
@@ -59,7 +63,7 @@ scrape_configs:
 `, strings.Join(targets, `", "`)))
 	run(t, c.Control.NetworkCommand(context.Background(), "prometheus", "--web.listen-address="+address,
 		"--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(dir, "data")))
-	return &prometheus{c, len(targets)}
+	return &prometheus{Cluster: c, targets: len(targets), begun: time.Now()}
 }
 
 // run runs a server until the test ends.
@@ -111,6 +115,20 @@ func (p *prometheus) ask(ctx context.Context, path string, data any) error {
 	}{data})
 }
 
+// value is what a query of one number finds, or 0.
+func (p *prometheus) value(ctx context.Context, query string) (out float64, err error) {
+	var data struct {
+		Result []struct {
+			Value [2]any `json:"value"`
+		} `json:"result"`
+	}
+	if err := p.ask(ctx, "/api/v1/query?query="+url.QueryEscape(query), &data); err != nil || len(data.Result) == 0 {
+		return 0, err
+	}
+	_, err = fmt.Sscan(fmt.Sprint(data.Result[0].Value[1]), &out)
+	return out, err
+}
+
 // firing lists the alerts that fire now, each once.
 func (p *prometheus) firing(ctx context.Context) (out []string, err error) {
 	var data struct {
@@ -135,16 +153,8 @@ func (p *prometheus) firing(ctx context.Context) (out []string, err error) {
 func (p *prometheus) quiet(t *testing.T, when string, but ...string) {
 	t.Helper()
 	machines.Within(t, limit, "no alert "+when, func(ctx context.Context) string {
-		var up struct {
-			Result []struct {
-				Value [2]any `json:"value"`
-			} `json:"result"`
-		}
-		if err := p.ask(ctx, "/api/v1/query?query=sum(up)", &up); err != nil {
-			return err.Error()
-		}
-		if want := fmt.Sprint(p.targets); len(up.Result) != 1 || up.Result[0].Value[1] != want {
-			return fmt.Sprintf("targets that answer: %v, want %s", up.Result, want)
+		if up, err := p.value(ctx, "sum(up)"); err != nil || up != float64(p.targets) {
+			return fmt.Sprintf("targets that answer: %v, %v, want %d", up, err, p.targets)
 		}
 		firing, err := p.firing(ctx)
 		if err != nil {

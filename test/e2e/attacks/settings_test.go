@@ -36,7 +36,7 @@ func settings(t *testing.T, c *sandbox.Cluster) {
 	_, err := n.Run(t.Context(), "/bin/sh", "-c",
 		"sed -e '/^cluster-subnets/d' -e '/^service-cidrs/d' -e '/^mtu/d' /etc/openvswitch/ovn_k8s.conf > "+own)
 	must(t, err)
-	machines.RestartAgent(t, n, "--config-file", own)
+	machines.RestartAgent(t, c, n, "--config-file", own)
 	out, err := n.Run(t.Context(), "/bin/sh", "-c", "grep -c subnets "+own)
 	if err == nil {
 		t.Errorf("%s still has %s lines about subnets", own, strings.TrimSpace(out))
@@ -50,7 +50,7 @@ func settings(t *testing.T, c *sandbox.Cluster) {
 	if want := "--cluster-subnets 10.5.0.0/16/24: the master runs with "; !strings.Contains(err.Error(), want) {
 		t.Errorf("an agent with other ranges: %v, want %q", err, want)
 	}
-	machines.RestartAgent(t, n, "--config-file", "/etc/openvswitch/ovn_k8s.conf")
+	machines.RestartAgent(t, c, n, "--config-file", "/etc/openvswitch/ovn_k8s.conf")
 }
 
 // changed checks that an agent ends when the settings have changed that it has from the master, and takes the new ones
@@ -71,10 +71,10 @@ func changed(t *testing.T, c *sandbox.Cluster, n *node.Node) {
 		}
 		return ""
 	})
-	machines.RestartAgent(t, n)
+	machines.RestartAgent(t, c, n)
 	machines.AwaitOutput(t, n, "1300", "cat", managementMTU(n))
 	patchSettings(t, c, `{"data": {"mtu": null}}`)
-	machines.RestartAgent(t, n)
+	machines.RestartAgent(t, c, n)
 	machines.AwaitOutput(t, n, before, "cat", managementMTU(n))
 }
 

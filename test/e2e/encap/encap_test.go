@@ -34,7 +34,7 @@ func TestTunnels(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%s %v", k.encapType, ends(c.Nodes[0])), func(t *testing.T) {
 			for _, n := range c.Nodes {
-				machines.RestartAgent(t, n, "--mtu", "0", "--encap-type", k.encapType, "--encap-ip", strings.Join(ends(n), ","))
+				machines.RestartAgent(t, c, n, "--mtu", "0", "--encap-type", k.encapType, "--encap-ip", strings.Join(ends(n), ","))
 			}
 			for i, n := range c.Nodes {
 				peer := c.Nodes[1-i]

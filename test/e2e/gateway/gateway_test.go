@@ -93,14 +93,14 @@ func TestGateway(t *testing.T) {
 	t.Run("a gateway by hand, of a Node of Kubernetes", func(t *testing.T) { bed{b.Cluster, t}.gatewayByHand(n1, n2) })
 	t.Run("another gateway, and none", func(t *testing.T) {
 		b := bed{b.Cluster, t}
-		machines.RestartAgent(t, n2, "--gateway-mode", "shared", "--gateway-interface", node.PhysicalBridge)
+		machines.RestartAgent(t, b.Cluster, n2, "--gateway-mode", "shared", "--gateway-interface", node.PhysicalBridge)
 		for _, p := range addrs(n2) {
 			b.awaitSource("b", p.Addr())
 		}
 		b.awaitSource("a", addrs(n1)[0].Addr())
-		machines.RestartAgent(t, n2, "--gateway-mode", "", "--gateway-interface", "")
+		machines.RestartAgent(t, b.Cluster, n2, "--gateway-mode", "", "--gateway-interface", "")
 		b.awaitSource("b", addrs(n1)[0].Addr())
-		machines.RestartAgent(t, n1, "--gateway-mode", "", "--gateway-interface", "")
+		machines.RestartAgent(t, b.Cluster, n1, "--gateway-mode", "", "--gateway-interface", "")
 		for i, n := range b.Nodes { // through the management port again
 			for _, p := range addrs(n) {
 				b.awaitSource([]string{"a", "b"}[i], p.Addr())

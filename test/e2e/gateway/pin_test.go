@@ -60,23 +60,24 @@ func (b bed) pins(t *testing.T) {
 	for _, ip := range machines.PodIPs(b.t, b.Cluster, "c") {
 		c = append(c, netip.PrefixFrom(ip, ip.BitLen()).String())
 	}
-	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(append(b.subnets(n2), b.subnets(n3)...), ","))
-	machines.RestartAgent(t, n2, "--rampout-ip-subnets", strings.Join(c, ","))
+	machines.RestartAgent(t, b.Cluster, n1, "--rampout-ip-subnets",
+		strings.Join(append(b.subnets(n2), b.subnets(n3)...), ","))
+	machines.RestartAgent(t, b.Cluster, n2, "--rampout-ip-subnets", strings.Join(c, ","))
 	b.awaitSpread(time.Minute, "a", n1)
 	b.awaitSpread(time.Minute, "b", n1)
 	b.awaitSpread(time.Minute, "c", n2) // the more specific pin wins
 	b.insideIsReached("a", "b", "c")
-	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(c, ",")) // both pins
+	machines.RestartAgent(t, b.Cluster, n1, "--rampout-ip-subnets", strings.Join(c, ",")) // both pins
 	b.awaitSpread(time.Minute, "c", n1, n2)
 	b.awaitSpread(time.Minute, "b", n2)
-	machines.RestartAgent(t, n1, "--rampout-ip-subnets", strings.Join(b.subnets(n2), ","))
-	machines.RestartAgent(t, n2, "--rampout-ip-subnets", "")
+	machines.RestartAgent(t, b.Cluster, n1, "--rampout-ip-subnets", strings.Join(b.subnets(n2), ","))
+	machines.RestartAgent(t, b.Cluster, n2, "--rampout-ip-subnets", "")
 	b.awaitSpread(time.Minute, "b", n1)
 	machines.Run(t, n1, "sh", "-c", "kill -9 $(cat /run/ovn/ovn-controller.pid)")
 	b.awaitSpread(time.Minute, "b", n2) // the only egress path left
 	restart(t, n1, node.Controller)
 	b.awaitSpread(time.Minute, "b", n1)
-	machines.RestartAgent(t, n1, "--rampout-ip-subnets", "")
+	machines.RestartAgent(t, b.Cluster, n1, "--rampout-ip-subnets", "")
 	b.awaitSpread(time.Minute, "b", n2)
 	b.awaitSpread(time.Minute, "c", n1, n2)
 }

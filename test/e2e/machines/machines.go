@@ -8,14 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/northbound-net/northbound/test/sandbox"
-	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
@@ -69,38 +66,6 @@ func CheckRights(c *sandbox.Cluster) error {
 		err = fmt.Errorf("requests of ovnkube were refused with status 403: %v", refused)
 	}
 	return err
-}
-
-// RestartAgent restarts a node's agent with additional flags, and waits until it is ready.
-func RestartAgent(t *testing.T, n *node.Node, flags ...string) {
-	t.Helper()
-	services, err := n.Services(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(services, func(s member.ServiceStatus) bool { return s.Name == node.Agent })
-	if i < 0 {
-		t.Fatalf("%s has no agent: %v", n.Spec.Name, services)
-	}
-	agent := services[i].Service
-	for f := 0; f < len(flags); f += 2 {
-		if at := slices.Index(agent.Argv, flags[f]); at >= 0 {
-			agent.Argv = slices.Delete(agent.Argv, at, at+2)
-		}
-	}
-	agent.Argv = append(agent.Argv, flags...)
-	if err := n.StopService(t.Context(), node.Agent, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.StartService(t.Context(), agent); err != nil {
-		t.Fatal(err)
-	}
-	Eventually(t, "the agent of "+n.Spec.Name+" is ready", func(ctx context.Context) string {
-		if _, err := n.Get(ctx, "http://"+node.AgentMetrics+"/readyz"); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
 }
 
 // Run returns the output of a program on the node, without quotes and surrounding white space.

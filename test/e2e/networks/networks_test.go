@@ -77,7 +77,7 @@ spec:
 // TestNetworks checks each kind of network on one cluster.
 func TestNetworks(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "networks-test", Nodes: 2, DualStack: true,
-		MasterArgs: []string{"--physical-networks", "lan:100-199"}})
+		MasterArgs: []string{"--physical-networks=lan:100-199"}})
 	install(t, c, userKinds, "userdefinednetworks.k8s.ovn.org")
 	t.Run("UserDefinedNetworks", func(t *testing.T) { tryUserDefined(t, c) })
 	install(t, c, crd, "network-attachment-definitions.k8s.cni.cncf.io")
@@ -210,12 +210,12 @@ func tryVLAN(t *testing.T, c *sandbox.Cluster) {
 	cable(t, c)
 	n1, n2 := c.Nodes[0], c.Nodes[1]
 	mapped := []string{"--bridge-mappings", "physnet:br-phys,lan:br-lan"}
-	machines.RestartAgent(t, n1, mapped...)
+	machines.RestartAgent(t, c, n1, mapped...)
 	apply(t, c, vlans+podWith("shop", "office", "n1", "office")+podWith("shop", "disk-1", "n1", "storage")+
 		podWith("shop", "disk-2", "n2", "storage"), "shop", "disk-1")
 	waits(t, c, "disk-2", "this node has no bridge for physical network lan")
 	waits(t, c, "office", "VLAN 7 of physical network")
-	machines.RestartAgent(t, n2, mapped...)
+	machines.RestartAgent(t, c, n2, mapped...)
 	machines.Kubectl(t, c, "", "wait", "-n", "shop", "--for=condition=Ready", "--timeout=120s", "pod", "disk-2")
 	for from, to := range map[string]string{"disk-1": "disk-2", "disk-2": "disk-1"} {
 		answers(t, c, "shop", from, to, on(t, c, "shop", to, "net1"))
