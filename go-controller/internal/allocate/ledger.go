@@ -151,7 +151,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 			if c.New == nil {
 				delete(l.waiting, c.Ref.Name)
 			}
-		case c.Ref.Kind == cluster.KindNetworkDefinition || c.Ref.Kind == cluster.KindUserNetwork:
+		case c.Ref.Kind.Defines():
 			u.lookAtAskers(names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name))
 		}
 	}
@@ -255,6 +255,7 @@ type port struct {
 	cluster.PodPort
 	pod   *cluster.Pod
 	asked cluster.Asked
+	key   string // of its entry in the annotation
 }
 
 // port is the interface that a pod asks for; ok is false when it does not, or in a way that is not served, or is gone.
@@ -265,7 +266,7 @@ func (u *update) port(p cluster.PodPort) (out port, ok bool) {
 	}
 	for a := range pod.All() {
 		if a.Network == u.network.Name && a.Interface == p.Interface {
-			return port{p, pod, a.Asked}, u.s.Unserved(p.Pod, a) == "" // else it waits: see missing
+			return port{p, pod, a.Asked, a.Key()}, u.s.Unserved(p.Pod, a) == "" // else it waits: see missing
 		}
 	}
 	return port{}, false

@@ -21,6 +21,7 @@ const (
 	KindClusterNetworkPolicy Kind = "ClusterNetworkPolicy"
 	KindNetworkDefinition    Kind = "NetworkAttachmentDefinition"
 	KindUserNetwork          Kind = "UserDefinedNetwork"
+	KindClusterUserNetwork   Kind = "ClusterUserDefinedNetwork"
 )
 
 // The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
@@ -53,6 +54,7 @@ func Kinds() []KindInfo {
 		{KindClusterNetworkPolicy, false, func(s *State) table { return byName(s.ClusterNetworkPolicies) }},
 		{KindNetworkDefinition, true, func(s *State) table { return byNamespace(s.NetworkDefinitions) }},
 		{KindUserNetwork, true, func(s *State) table { return byNamespace(s.UserNetworks) }},
+		{KindClusterUserNetwork, false, func(s *State) table { return byName(s.ClusterUserNetworks) }},
 	}
 }
 

@@ -35,6 +35,7 @@ type State struct {
 	ClusterNetworkPolicies map[string]*TieredPolicy
 	NetworkDefinitions     map[Name]*NetworkDefinition
 	UserNetworks           map[Name]*UserNetwork
+	ClusterUserNetworks    map[string]*UserNetwork
 
 	*Grants // in the cluster's own network
 
@@ -45,6 +46,7 @@ type State struct {
 
 	podsByNode      NameSets[string]
 	podsByNetwork   NameSets[names.Network] // other than the cluster's own
+	askers          NameSets[string]        // pods that ask for further interfaces, by namespace
 	slicesByService NameSets[Name]
 }
 
@@ -69,6 +71,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		ClusterNetworkPolicies: map[string]*TieredPolicy{},
 		NetworkDefinitions:     map[Name]*NetworkDefinition{},
 		UserNetworks:           map[Name]*UserNetwork{},
+		ClusterUserNetworks:    map[string]*UserNetwork{},
 		Networks:               map[names.Network]*Network{},
 		grants:                 map[names.Network]*Grants{},
 		tables:                 map[Kind]table{},
@@ -76,6 +79,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		byKind:                 map[Kind][]Index{},
 		podsByNode:             NameSets[string]{},
 		podsByNetwork:          NameSets[names.Network]{},
+		askers:                 NameSets[string]{},
 		slicesByService:        NameSets[Name]{},
 	}
 	s.AddNetwork(ownNetwork(c))
@@ -176,7 +180,7 @@ func (s *State) change(r Ref, granted bool, alter func()) Change {
 	return c
 }
 
-// place adds an object to podsByNode, podsByNetwork or slicesByService, or removes it.
+// place adds an object to podsByNode, podsByNetwork, askers or slicesByService, or removes it.
 func (s *State) place(o Object, in bool) {
 	switch o := o.(type) {
 	case *Pod:
@@ -185,6 +189,7 @@ func (s *State) place(o Object, in bool) {
 		}
 		for _, a := range o.Attachments {
 			s.podsByNetwork.Put(a.Network, o.Name, in)
+			s.askers.Put(o.Name.Namespace, o.Name, in)
 		}
 	case *EndpointSlice:
 		if o.Service != "" {

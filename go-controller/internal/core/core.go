@@ -58,22 +58,31 @@ func (c *Core) Step(events []cluster.Event) Result {
 	for _, e := range events {
 		c.observe(e)
 		for _, e := range c.merge(e, &out) {
-			if change, ok := c.State.Apply(e); ok {
-				out.Changes = append(out.Changes, change)
-				out.Patches = append(out.Patches, c.readiness(e.Ref)...)
-				if s := c.statuses[e.Ref]; s != nil {
-					c.changes++
-					s.want, s.asked, s.change = nil, allocate.Status{}, c.changes // until what it says now is judged
-				}
-			} else { // it is judged as before
-				out.Patches = append(out.Patches, c.condition(e.Ref)...)
-			}
+			c.apply(e, &out)
+		}
+		for _, pod := range c.State.Resolved(e.Ref) {
+			c.apply(cluster.Event{Ref: pod.Ref(), New: pod}, &out)
 		}
 	}
 	if c.started {
 		c.follow(&out)
 	}
 	return out
+}
+
+// apply has the State say what an event does.
+func (c *Core) apply(e cluster.Event, out *Result) {
+	change, ok := c.State.Apply(e)
+	if !ok { // it is judged as before
+		out.Patches = append(out.Patches, c.condition(e.Ref)...)
+		return
+	}
+	out.Changes = append(out.Changes, change)
+	out.Patches = append(out.Patches, c.readiness(e.Ref)...)
+	if s := c.statuses[e.Ref]; s != nil {
+		c.changes++
+		s.want, s.asked, s.change = nil, allocate.Status{}, c.changes // until what it says now is judged
+	}
 }
 
 // Start grants what the known objects ask for. From then on, Step does so. The Changes are the objects as if they had

@@ -63,6 +63,29 @@ func (p *path) userNetwork() cluster.Object {
 	return u
 }
 
+// clusterNetwork is a ClusterUserDefinedNetwork, perhaps of the name of other networks.
+func (p *path) clusterNetwork() cluster.Object {
+	d, ok := p.definition().(*cluster.NetworkDefinition)
+	if !ok {
+		return nil
+	}
+	u := &cluster.UserNetwork{Name: cluster.Name{Name: d.Name.Name}, UID: d.UID, Network: d.Network, Invalid: d.Invalid}
+	if p.chance(90) {
+		var of []cluster.Requirement
+		if p.chance(60) {
+			of = append(of, cluster.Requirement{Key: "app", Operator: cluster.In, Values: []string{"a", "b"}})
+		}
+		selects := cluster.NewLabelSelector(of...)
+		u.Selects = &selects
+	}
+	if u.Network == nil {
+		u.Invalid = "spec.network.topology: wrong"
+	} else {
+		u.Network.Name, u.Network.UserDefined = names.Defined("", u.Name.Name), true
+	}
+	return u
+}
+
 // request is an interface that a pod asks for, perhaps with an address and a MAC that others may have, too.
 func (p *path) request(iface string) cluster.Attachment {
 	name := p.name("d", manyDefinitions)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,6 +29,39 @@ func decodeUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cl
 	spec, err := json.Marshal(u.Object["spec"])
 	if err == nil {
 		out.Network, err = attachment.UserDefined(out.Name, spec)
+	}
+	if err != nil {
+		out.Invalid = fmt.Sprintf("%.300s", strings.ToValidUTF8(err.Error(), "?"))
+		f.bad(reasonDefinition, "%s: pods that ask for the network do not start", out.Invalid)
+	}
+	return out, f.problems
+}
+
+// ClusterUserNetwork is the row of ClusterUserDefinedNetworks.
+func ClusterUserNetwork() Kind {
+	version := schema.GroupVersion{Group: "k8s.ovn.org", Version: "v1"}
+	return dynamicRow(Kind{
+		Kind: cluster.KindClusterUserNetwork, Resource: version.WithResource("clusteruserdefinednetworks"),
+		ValidName: subdomain, Optional: true, WatchedBy: []Daemon{Master}, JudgedBy: []Daemon{Master},
+	}, decodeClusterUserNetwork)
+}
+
+func decodeClusterUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cluster.Problem) {
+	out := &cluster.UserNetwork{Name: cluster.Name{Name: u.GetName()}, UID: string(u.GetUID()),
+		Observed: observedOf(u, cluster.TypeNetworkCreated)}
+	f := findingsOf(cluster.KindClusterUserNetwork, u)
+	spec, err := json.Marshal(u.Object["spec"])
+	if err == nil {
+		var namespaces *metav1.LabelSelector
+		out.Network, namespaces, err = attachment.ClusterUserDefined(out.Name.Name, spec)
+		if namespaces != nil {
+			selects, wrong := selector(namespaces)
+			if wrong == nil {
+				out.Selects = &selects
+			} else if err == nil {
+				out.Network, err = nil, fmt.Errorf("spec.namespaceSelector: %w", wrong)
+			}
+		}
 	}
 	if err != nil {
 		out.Invalid = fmt.Sprintf("%.300s", strings.ToValidUTF8(err.Error(), "?"))

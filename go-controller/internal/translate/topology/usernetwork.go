@@ -19,7 +19,21 @@ func definedOwner(definition cluster.Name, owner string) nb.Owner {
 	return nb.Owner{Kind: names.KindCluster, Name: network.Owner(owner)}
 }
 
-// userRows is the rows of the network of a UserDefinedNetwork, and the condition of its status.
+// refused lists the owners of networks that users define and that are not served: they have no rows, but a condition.
+func refused(s *cluster.State) (out []nb.Owner) {
+	for _, k := range []cluster.Kind{cluster.KindUserNetwork, cluster.KindClusterUserNetwork} {
+		for o := range s.Objects(k) {
+			if u, ok := o.(*cluster.UserNetwork); ok {
+				if reason, _ := s.RefusesUserNetwork(u); reason != "" {
+					out = append(out, definedOwner(u.Name, names.UserOwner))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// userRows is the rows of the network that a user defines, and the condition of its status.
 func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) (translate.Rows, error) {
 	out, err := t.rows(s, o)
 	if err != nil {
@@ -27,6 +41,9 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 	}
 	c := cluster.Condition{Type: cluster.TypeNetworkCreated, True: true, Reason: conditionCreated,
 		Message: "pods of the namespace can ask for an interface in the network"}
+	if u.Name.Namespace == "" {
+		c.Message = "pods of the selected namespaces can ask for an interface in the network"
+	}
 	if reason, why := s.RefusesUserNetwork(u); reason != "" {
 		c.True, c.Reason, c.Message = false, conditionError, why
 		if u.Network != nil { // else the decoder has reported it
