@@ -71,11 +71,7 @@ func (p *path) clusterNetwork() cluster.Object {
 	}
 	u := &cluster.UserNetwork{Name: cluster.Name{Name: d.Name.Name}, UID: d.UID, Network: d.Network, Invalid: d.Invalid}
 	if p.chance(90) {
-		var of []cluster.Requirement
-		if p.chance(60) {
-			of = append(of, cluster.Requirement{Key: "app", Operator: cluster.In, Values: []string{"a", "b"}})
-		}
-		selects := cluster.NewLabelSelector(of...)
+		selects := p.selector()
 		u.Selects = &selects
 	}
 	if u.Network == nil {

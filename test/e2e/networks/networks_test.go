@@ -78,7 +78,7 @@ spec:
 func TestNetworks(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "networks-test", Nodes: 2, DualStack: true,
 		MasterArgs: []string{"--physical-networks", "lan:100-199"}})
-	install(t, c, userKinds, "userdefinednetworks.k8s.ovn.org")
+	install(t, c, userKinds, "userdefinednetworks.k8s.ovn.org", "clusteruserdefinednetworks.k8s.ovn.org")
 	t.Run("UserDefinedNetworks", func(t *testing.T) { tryUserDefined(t, c) })
 	install(t, c, crd, "network-attachment-definitions.k8s.cni.cncf.io")
 	t.Run("example", func(t *testing.T) { tryExample(t, c) })
@@ -234,10 +234,14 @@ func tryVLAN(t *testing.T, c *sandbox.Cluster) {
 		}
 		machines.Run(t, n2, "ip", "-n", port, "link", "set", port, "up")
 	}
+	host := func(ctx context.Context, to string) (string, error) {
+		return n2.Run(ctx, "ip", "netns", "exec", "host100", machines.Echo, "ask", "tcp", to, "1", "1s")
+	}
+	tryVLANOfAll(t, c, host)
 	for _, a := range on(t, c, "shop", "disk-1", "net1") {
 		to := netip.AddrPortFrom(a, 8080).String()
 		machines.Eventually(t, "the host in the VLAN asks "+to, func(ctx context.Context) string {
-			out, err := n2.Run(ctx, "ip", "netns", "exec", "host100", machines.Echo, "ask", "tcp", to, "1", "1s")
+			out, err := host(ctx, to)
 			if err != nil || !strings.HasPrefix(out, "disk-1 ") {
 				return fmt.Sprintf("%q, %v", out, err)
 			}
@@ -294,8 +298,9 @@ func tryRemoval(t *testing.T, c *sandbox.Cluster) {
 		machines.Kubectl(t, c, "", "delete", "pod", "-n", ns, "--all", "--timeout=60s")
 		machines.Kubectl(t, c, "", "delete", "net-attach-def,userdefinednetwork", "-n", ns, "--all", "--timeout=60s")
 	}
+	machines.Kubectl(t, c, "", "delete", "clusteruserdefinednetwork", "--all", "--timeout=60s")
 	machines.InSync(t, c)
-	networkOf := regexp.MustCompile(`(shop|red|green|purple|orange)\.`)
+	networkOf := regexp.MustCompile(`(shop|red|green|purple|orange)\.|\.(shared|san)_`)
 	for _, command := range []string{"ls-list", "lr-list"} {
 		out, err := c.NBCtl(t.Context(), command)
 		if err != nil || networkOf.MatchString(out) {

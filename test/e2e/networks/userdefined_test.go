@@ -75,6 +75,78 @@ func tryUserDefined(t *testing.T, c *sandbox.Cluster) {
 	answers(t, c, "purple", "right", "left", on(t, c, "purple", "left", "net1"))
 	strangers(t, c)
 	t.Run("refused", func(t *testing.T) { tryRefused(t, c) })
+	t.Run("shared", func(t *testing.T) { tryShared(t, c) })
+}
+
+// tryShared has pods of two namespaces in a network of the cluster. A namespace that is not selected yet gets it once it
+// has the label.
+func tryShared(t *testing.T, c *sandbox.Cluster) {
+	machines.Kubectl(t, c, "", "wait", "--for=condition=NetworkCreated", "--timeout=60s",
+		"clusteruserdefinednetwork/shared")
+	machines.Kubectl(t, c, "", "label", "namespace", "purple", "network/shared=yes")
+	apply(t, c, podWith("purple", "one", "n1", "shared"), "purple", "one")
+	machines.Kubectl(t, c, podWith("orange", "two", "n2", "shared@backend"), "apply", "-f", "-")
+	waitsIn(t, c, "orange", "two", "there is no NetworkAttachmentDefinition orange/shared")
+	machines.Kubectl(t, c, "", "label", "namespace", "orange", "network/shared=yes")
+	machines.Kubectl(t, c, "", "wait", "-n", "orange", "--for=condition=Ready", "--timeout=120s", "pod", "two")
+	one, two := on(t, c, "purple", "one", "net1"), on(t, c, "orange", "two", "backend")
+	answers(t, c, "purple", "one", "two", two)
+	answers(t, c, "orange", "two", "one", one)
+	for _, a := range one {
+		if got := ask(t.Context(), c, "purple", "left", "tcp", a); strings.HasPrefix(got, "one") {
+			t.Errorf("a pod that is not in the network asks %s: %s answers", a, got)
+		}
+	}
+	// Without the label, the namespace's pods are disconnected.
+	machines.Kubectl(t, c, "", "label", "namespace", "orange", "network/shared-")
+	machines.Eventually(t, "a pod of a namespace that is not selected any more", func(ctx context.Context) string {
+		for _, a := range one {
+			if got := ask(ctx, c, "orange", "two", "udp", a); strings.HasPrefix(got, "one") {
+				return fmt.Sprintf("it asks %s, and %s answers", a, got)
+			}
+		}
+		return ""
+	})
+	machines.Kubectl(t, c, "", "label", "namespace", "orange", "network/shared=yes")
+	answers(t, c, "orange", "two", "one", one)
+	answers(t, c, "purple", "one", "two", two)
+}
+
+// vlanForAll is a network of a VLAN outside for all namespaces, and one of a network that the operator has not allowed.
+const vlanForAll = `
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: san}
+spec:
+  namespaceSelector: {}
+  network:
+    topology: Localnet
+    localnet:
+      role: Secondary
+      physicalNetworkName: lan
+      subnets: [192.0.2.0/24, "2001:db8:100::/64"]
+      excludeSubnets: [192.0.2.0/26]
+      vlan: {mode: Access, access: {id: 100}}
+---
+`
+
+// tryVLANOfAll joins a pod to the VLAN by a ClusterUserDefinedNetwork, and asks it from a host in the VLAN.
+func tryVLANOfAll(t *testing.T, c *sandbox.Cluster, host func(ctx context.Context, to string) (string, error)) {
+	machines.Kubectl(t, c, vlanForAll, "apply", "-f", "-")
+	machines.Kubectl(t, c, "", "wait", "--for=condition=NetworkCreated", "--timeout=60s",
+		"clusteruserdefinednetwork/san")
+	asked := `[{"name": "san", "ips": ["192.0.2.77", "2001:db8:100::77"]}]`
+	apply(t, c, podWith("orange", "disk", "n1", asked), "orange", "disk")
+	for _, a := range on(t, c, "orange", "disk", "net1") {
+		to := netip.AddrPortFrom(a, 8080).String()
+		machines.Eventually(t, "the host in the VLAN asks "+to, func(ctx context.Context) string {
+			out, err := host(ctx, to)
+			if err != nil || !strings.HasPrefix(out, "disk ") {
+				return fmt.Sprintf("%q, %v", out, err)
+			}
+			return ""
+		})
+	}
 }
 
 // strangers checks that a pod which has only the network routed, and the nodes, reach no pod of another network.
