@@ -29,8 +29,8 @@ func (d *NetworkDefinition) Equal(o Object) bool {
 // sameNetwork is true when both are nil, or say the same.
 func sameNetwork(n, m *Network) bool { return n == m || n != nil && m != nil && n.Equal(m) }
 
-// DefinitionOf is the name of the NetworkAttachmentDefinition or UserDefinedNetwork that describes a network; ok is false
-// for the cluster's own network. The name of a ClusterUserDefinedNetwork has no namespace.
+// DefinitionOf is the name of the NetworkAttachmentDefinition or UserDefinedNetwork that describes a network; ok is
+// false for the cluster's own network. The name of a ClusterUserDefinedNetwork has no namespace.
 func DefinitionOf(n names.Network) (out Name, ok bool) {
 	out.Namespace, out.Name, ok = n.Definition()
 	return out, ok

@@ -85,9 +85,9 @@ func (s *State) RefusesUserNetwork(u *UserNetwork) (reason, why string) {
 	return "", ""
 }
 
-// Resolve is a pod with the networks that its requests mean. A request for a name is one for the network of that name in
-// the pod's namespace. Where the namespace declares none, it is one for the ClusterUserDefinedNetwork of the name, if
-// that selects the namespace.
+// Resolve is a pod with the networks that its requests mean. A request for a name is one for the network of that name
+// in the pod's namespace. Where the namespace declares none, it is one for the ClusterUserDefinedNetwork of the name,
+// if that selects the namespace.
 func (s *State) Resolve(p *Pod) *Pod {
 	var resolved []Attachment
 	for i, a := range p.Attachments {

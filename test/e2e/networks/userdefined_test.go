@@ -78,8 +78,8 @@ func tryUserDefined(t *testing.T, c *sandbox.Cluster) {
 	t.Run("shared", func(t *testing.T) { tryShared(t, c) })
 }
 
-// tryShared has pods of two namespaces in a network of the cluster. A namespace that is not selected yet gets it once it
-// has the label.
+// tryShared has pods of two namespaces in a network of the cluster. A namespace that is not selected yet gets it once
+// it has the label.
 func tryShared(t *testing.T, c *sandbox.Cluster) {
 	machines.Kubectl(t, c, "", "wait", "--for=condition=NetworkCreated", "--timeout=60s",
 		"clusteruserdefinednetwork/shared")

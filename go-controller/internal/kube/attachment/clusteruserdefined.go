@@ -38,12 +38,12 @@ type vlanSpec struct {
 	} `json:"access"`
 }
 
-// mostOfName is how long the name of a ClusterUserDefinedNetwork may be: with each namespace's name before it, it is the
-// name of a network to pods and nodes.
+// mostOfName is how long the name of a ClusterUserDefinedNetwork may be: with each namespace's name before it, it is
+// the name of a network to pods and nodes.
 const mostOfName = 252 - 63
 
-// ClusterUserDefined reads the spec of a ClusterUserDefinedNetwork. The selector is there unless nothing can be read. The
-// error names the field, its value, and what would be right.
+// ClusterUserDefined reads the spec of a ClusterUserDefinedNetwork. The selector is there unless nothing can be read.
+// The error names the field, its value, and what would be right.
 func ClusterUserDefined(name string, spec []byte) (*cluster.Network, *metav1.LabelSelector, error) {
 	var s clusterSpec
 	if err := strictly(spec, &s); err != nil {

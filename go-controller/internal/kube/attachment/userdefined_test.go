@@ -143,7 +143,7 @@ func TestClusterUserDefinedThatIsNotValid(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{}`:                       "spec.namespaceSelector: none, want {}",
 		`{"namespaceSelector":{}}`: `spec.network.topology: "", want Layer2`,
-		`{"namespaceSelector":{"matchLabel":{}}}`:                              `unknown field "namespaceSelector.matchLabel"`,
+		`{"namespaceSelector":{"matchLabel":{}}}`:                              `field "namespaceSelector.matchLabel"`,
 		`{"namespaceSelector":{},"network":{"topology":"Localnet"}}`:           "want the field localnet",
 		`{"namespaceSelector":{},"network":{"topology":"Layer2","layer2":{}}}`: "spec.network.layer2.role",
 	} {
