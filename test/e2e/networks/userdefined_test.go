@@ -169,3 +169,48 @@ func tryVLANOfAll(t *testing.T, c *sandbox.Cluster) {
 		})
 	}
 }
+
+// strangers checks that a pod which has only the network routed, and the nodes, reach no pod of another network.
+func strangers(t *testing.T, c *sandbox.Cluster) {
+	for _, a := range on(t, c, "orange", "orange-2", "net1") {
+		for _, protocol := range []string{"tcp", "udp"} {
+			got := []string{ask(t.Context(), c, "purple", "left", protocol, a)}
+			for _, n := range c.Nodes {
+				got = append(got, machines.AskOn(t.Context(), n.Member, protocol, netip.AddrPortFrom(a, 8080)))
+			}
+			for _, answer := range got {
+				if strings.HasPrefix(answer, "orange") || strings.HasPrefix(answer, "purple") {
+					t.Errorf("%s answers a stranger that asks %s by %s", answer, a, protocol)
+				}
+			}
+		}
+	}
+}
+
+// tryRefused has networks that are not served, requests of another namespace, and a change of a network.
+func tryRefused(t *testing.T, c *sandbox.Cluster) {
+	manifest := fmt.Sprintf(wrongNetworks, machines.Subnets(t, c, "n1")[0])
+	machines.Kubectl(t, c, manifest, "apply", "--validate=false", "-f", "-")
+	for name, want := range map[string]string{
+		"inside": "which the cluster itself uses", "newer": `unknown field "layer2.colour"`,
+	} {
+		machines.Eventually(t, "the condition of "+name, func(ctx context.Context) string {
+			out, err := c.Kubectl(ctx, "get", "userdefinednetwork", "-n", "purple", name, "-o",
+				`jsonpath={.status.conditions[?(@.type=="NetworkCreated")]}`).Output()
+			if err != nil || !strings.Contains(string(out), `"status":"False"`) ||
+				!strings.Contains(strings.ReplaceAll(string(out), `\"`, `"`), want) {
+				return fmt.Sprintf("%s, %v: want False, with %q", out, err, want)
+			}
+			return ""
+		})
+	}
+	out, err := c.Kubectl(t.Context(), "patch", "userdefinednetwork", "-n", "purple", "own", "--type=merge", "-p",
+		`{"spec":{"layer2":{"mtu":1300}}}`).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "Spec is immutable") {
+		t.Errorf("changing a network: %s, %v; want an error", out, err)
+	}
+	machines.Kubectl(t, c, podWith("purple", "thief", "n1", "orange/own"), "apply", "-f", "-")
+	waitsIn(t, c, "purple", "thief", "want one in the pod's own namespace")
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "purple", "thief", "--timeout=60s")
+	machines.Kubectl(t, c, "", "delete", "userdefinednetwork", "-n", "purple", "inside", "newer")
+}
