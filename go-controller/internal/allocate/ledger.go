@@ -21,6 +21,15 @@ type Patch struct {
 	Remove      []string
 	Status      *Status         // if not nil, the patch is about the status alone
 	Taints      []cluster.Taint // if there are any, the patch removes these from a Node, and does nothing else
+	Finalizers  *Finalizers     // if not nil, the patch is about the finalizers alone
+}
+
+// Finalizers is a finalizer that is to be added to those of an object, or removed from them. That is done only while
+// they are as Found.
+type Finalizers struct {
+	Found  string // as JSON; "" for none
+	Name   string
+	Remove bool // else it is added
 }
 
 // Status is a condition that an object's status is to have. It is written only while the conditions are as Found.

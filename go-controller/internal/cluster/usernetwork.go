@@ -17,6 +17,10 @@ type UserNetwork struct {
 	Network  *Network       // that it describes; nil if it can't be used
 	Invalid  string         // why it can't be used; "" for one that can
 	Observed Observed
+	Deleting bool // somebody has deleted it; it stays while it has finalizers
+	// Finalizers is metadata.finalizers as JSON, letter by letter; "" when there are none.
+	Finalizers string
+	Protected  bool // the master's finalizer is among them
 }
 
 // Reasons of Problems with UserDefinedNetworks.
@@ -45,7 +49,7 @@ func (u *UserNetwork) Observe() Observed { return u.Observed }
 func (u *UserNetwork) Equal(o Object) bool {
 	v, ok := o.(*UserNetwork)
 	return ok && u.Name == v.Name && u.UID == v.UID && u.Invalid == v.Invalid && sameNetwork(u.Network, v.Network) &&
-		sameSelector(u.Selects, v.Selects)
+		sameSelector(u.Selects, v.Selects) && u.Deleting == v.Deleting && u.Finalizers == v.Finalizers
 }
 
 func sameSelector(a, b *LabelSelector) bool {
@@ -83,6 +87,15 @@ func (s *State) RefusesUserNetwork(u *UserNetwork) (reason, why string) {
 		return reasonRefused, err.Error()
 	}
 	return "", ""
+}
+
+// Finalizer keeps a network that users define while pods have interfaces in it. It is that of the large upstream
+// project.
+const Finalizer = "k8s.ovn.org/user-defined-network-protection"
+
+// InUse is true when pods have interfaces in the network.
+func (s *State) InUse(u *UserNetwork) bool {
+	return len(s.In(names.Defined(u.Name.Namespace, u.Name.Name)).PodNetworks) > 0
 }
 
 // Resolve is a pod with the networks that its requests mean. A request for a name is one for the network of that name

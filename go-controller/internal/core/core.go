@@ -94,6 +94,7 @@ func (c *Core) Start() Result {
 	for _, change := range all {
 		res.Patches = append(res.Patches, c.readiness(change.Ref)...)
 	}
+	res.Patches = append(res.Patches, c.protections(all)...)
 	return Result{Changes: all, Patches: res.Patches, Problems: res.Problems}
 }
 
@@ -112,6 +113,7 @@ func (c *Core) follow(out *Result) {
 	out.Changes = append(out.Changes, res.Changes...)
 	out.Patches = append(out.Patches, res.Patches...)
 	out.Problems = append(out.Problems, res.Problems...)
+	out.Patches = append(out.Patches, c.protections(out.Changes)...)
 	for _, change := range out.Changes {
 		out.Dirty = append(out.Dirty, c.translators.Affected(c.State, change)...)
 	}

@@ -52,6 +52,7 @@ func TestUserDefined(t *testing.T) {
 	t.Run("refused", func(t *testing.T) { tryRefused(t, c) })
 	t.Run("shared", func(t *testing.T) { tryShared(t, c) })
 	t.Run("VLAN", func(t *testing.T) { tryVLANOfAll(t, c) })
+	t.Run("deleted while in use", func(t *testing.T) { tryProtected(t, c) })
 	machines.InSync(t, c)
 	t.Run("nothing is left", func(t *testing.T) {
 		for _, ns := range []string{"purple", "orange"} {
@@ -213,4 +214,27 @@ func tryRefused(t *testing.T, c *sandbox.Cluster) {
 	waitsIn(t, c, "purple", "thief", "want one in the pod's own namespace")
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "purple", "thief", "--timeout=60s")
 	machines.Kubectl(t, c, "", "delete", "userdefinednetwork", "-n", "purple", "inside", "newer")
+}
+
+// tryProtected deletes a network that pods use: it stays until the last of them is gone.
+func tryProtected(t *testing.T, c *sandbox.Cluster) {
+	machines.Kubectl(t, c, "", "delete", "userdefinednetwork", "-n", "orange", "own", "--wait=false")
+	deleted := func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, "get", "userdefinednetwork", "-n", "orange", "own", "-o",
+			"jsonpath={.metadata.deletionTimestamp} {.metadata.finalizers}").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "user-defined-network-protection") || strings.HasPrefix(
+			string(out), " ") {
+			return fmt.Sprintf("%s, %v: want a time, and the finalizer", out, err)
+		}
+		return ""
+	}
+	machines.Eventually(t, "the network that is deleted", deleted)
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "orange", "orange-3", "--timeout=60s")
+	machines.InSync(t, c)
+	if wrong := deleted(t.Context()); wrong != "" {
+		t.Error(wrong)
+	}
+	answers(t, c, "orange", "orange-1", "orange-2", on(t, c, "orange", "orange-2", "net1"))
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "orange", "orange-1", "orange-2", "--timeout=60s")
+	machines.Kubectl(t, c, "", "wait", "-n", "orange", "--for=delete", "--timeout=60s", "userdefinednetwork/own")
 }

@@ -3,6 +3,7 @@ package kinds
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,12 +20,25 @@ func UserNetwork() Kind {
 	return dynamicRow(Kind{
 		Kind: cluster.KindUserNetwork, Resource: version.WithResource("userdefinednetworks"), Namespaced: true,
 		ValidName: subdomain, Optional: true, WatchedBy: []Daemon{Master}, JudgedBy: []Daemon{Master},
+		ProtectedBy: []Daemon{Master},
 	}, decodeUserNetwork)
 }
 
-func decodeUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cluster.Problem) {
-	out := &cluster.UserNetwork{Name: NameOf(u), UID: string(u.GetUID()),
+// userNetworkOf is what the metadata and the status of an object of both kinds say.
+func userNetworkOf(u *unstructured.Unstructured) *cluster.UserNetwork {
+	out := &cluster.UserNetwork{Name: NameOf(u), UID: string(u.GetUID()), Deleting: u.GetDeletionTimestamp() != nil,
 		Observed: observedOf(u, cluster.TypeNetworkCreated)}
+	if finalizers := u.GetFinalizers(); len(finalizers) > 0 {
+		out.Protected = slices.Contains(finalizers, cluster.Finalizer)
+		if text, err := json.Marshal(finalizers); err == nil {
+			out.Finalizers = string(text)
+		}
+	}
+	return out
+}
+
+func decodeUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cluster.Problem) {
+	out := userNetworkOf(u)
 	f := findingsOf(cluster.KindUserNetwork, u)
 	spec, err := json.Marshal(u.Object["spec"])
 	if err == nil {
@@ -43,12 +57,12 @@ func ClusterUserNetwork() Kind {
 	return dynamicRow(Kind{
 		Kind: cluster.KindClusterUserNetwork, Resource: version.WithResource("clusteruserdefinednetworks"),
 		ValidName: subdomain, Optional: true, WatchedBy: []Daemon{Master}, JudgedBy: []Daemon{Master},
+		ProtectedBy: []Daemon{Master},
 	}, decodeClusterUserNetwork)
 }
 
 func decodeClusterUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cluster.Problem) {
-	out := &cluster.UserNetwork{Name: cluster.Name{Name: u.GetName()}, UID: string(u.GetUID()),
-		Observed: observedOf(u, cluster.TypeNetworkCreated)}
+	out := userNetworkOf(u)
 	f := findingsOf(cluster.KindClusterUserNetwork, u)
 	spec, err := json.Marshal(u.Object["spec"])
 	if err == nil {
