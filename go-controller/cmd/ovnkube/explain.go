@@ -59,7 +59,10 @@ func explainers() []explainer {
 				return explain.OfOwner(c, nb.Owner{Kind: k, Name: name}, problems)
 			}})
 	}
-	return out
+	network := func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+		return explain.OfNetwork(c, cluster.ParseName(name), problems)
+	}
+	return append(out, explainer{"network", "[NAMESPACE/]NAME", "network", network})
 }
 
 func explainCommand() *cli.Command {
@@ -139,7 +142,7 @@ func isKind(kind, name string) bool { return name == kind || slices.Contains(ali
 func aliases(kind string) []string {
 	return map[string][]string{
 		"svc": {"service"}, "namespace": {"ns"}, "node": {"no"}, "pod": {"po"}, "networkpolicy": {"np", "netpol"},
-		"clusternetworkpolicy": {"cnp"},
+		"clusternetworkpolicy": {"cnp"}, "network": {"net-attach-def", "userdefinednetwork", "clusteruserdefinednetwork"},
 	}[kind]
 }
 

@@ -50,7 +50,7 @@ func (p *path) userNetwork() cluster.Object {
 	if !ok {
 		return nil
 	}
-	u := &cluster.UserNetwork{Name: d.Name, UID: d.UID, Network: d.Network, Invalid: d.Invalid}
+	u := &cluster.UserNetwork{Name: d.Name, UID: d.UID, Network: d.Network, Invalid: d.Invalid, Protected: true}
 	switch {
 	case u.Network == nil:
 		u.Invalid = "spec.topology: wrong"
@@ -69,7 +69,8 @@ func (p *path) clusterNetwork() cluster.Object {
 	if !ok {
 		return nil
 	}
-	u := &cluster.UserNetwork{Name: cluster.Name{Name: d.Name.Name}, UID: d.UID, Network: d.Network, Invalid: d.Invalid}
+	u := &cluster.UserNetwork{Name: cluster.Name{Name: d.Name.Name}, UID: d.UID, Network: d.Network, Invalid: d.Invalid,
+		Protected: true}
 	if p.chance(90) {
 		selects := p.selector()
 		u.Selects = &selects
