@@ -34,6 +34,9 @@ type explainer struct {
 	explain        func(c *core.Core, name string, problems []cluster.Problem) (explanation, error)
 }
 
+// optionalNamespace is the argument for a kind that has objects with a namespace, and without.
+const optionalNamespace = "[NAMESPACE/]NAME"
+
 // explainers lists what explain takes, services first.
 func explainers() []explainer {
 	service := func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
@@ -62,7 +65,7 @@ func explainers() []explainer {
 	network := func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
 		return explain.OfNetwork(c, cluster.ParseName(name), problems)
 	}
-	return append(out, explainer{"network", "[NAMESPACE/]NAME", "network", network})
+	return append(out, explainer{"network", optionalNamespace, "network", network})
 }
 
 func explainCommand() *cli.Command {
@@ -209,7 +212,8 @@ func (e explainer) name(c *cli.Context) (string, error) {
 		given = n + "/" + given
 	}
 	ns, name, namespaced := strings.Cut(given, "/")
-	if namespaced != (e.argument != "NAME") || ns == "" || namespaced && name == "" || strings.Contains(name, "/") {
+	wrong := namespaced != (e.argument != "NAME") && e.argument != optionalNamespace
+	if wrong || ns == "" || namespaced && name == "" || strings.Contains(name, "/") {
 		return "", usageError{fmt.Errorf("explain %s: %q: %s", e.kind, given, want)}
 	}
 	if c.NArg() > 1 {
