@@ -113,7 +113,7 @@ func (c *Cluster) node(m *member.Member, index int, images []string) *node.Node 
 		Images: images, ClusterDNS: c.Options.ClusterDNS, Taint: c.Options.Taint,
 		AgentArgs: c.Options.AgentArgs, Router: c.router(),
 		Gateway: index <= c.Options.Gateways, Chart: c.RunsChart(), SwitchPods: c.Options.SwitchPods,
-		Tunnel: c.families().Tunnel(index),
+		Later: c.Options.BeforeInstall != nil, Tunnel: c.families().Tunnel(index),
 	}}
 }
 

@@ -53,7 +53,8 @@ type Options struct {
 	Audit       bool         // the API server records what ovnkube asks of it
 	Monitoring  bool         // the chart serves metrics in the network
 	Taint       string       // key of two taints that kubelets register their Nodes with, by which no pod starts
-	// BeforeInstall is called, if it is set, when the nodes are up on which the chart is about to be installed.
+	// BeforeInstall is called, if it is set, when the nodes' kubelets run, and the chart, or masters, ovn-controllers and
+	// agents as host processes, are about to be installed.
 	BeforeInstall func(context.Context, *Cluster) error `json:"-"`
 }
 

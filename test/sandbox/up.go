@@ -116,12 +116,40 @@ func (c *Cluster) up(ctx context.Context, source string, log *progress.Log) erro
 	if c.RunsChart() {
 		return c.upChart(ctx, source, images, log)
 	}
+	if o.BeforeInstall != nil {
+		return c.upBare(ctx, source, images, log)
+	}
 	step = log.Begin("ovnkube master")
 	if err := step.End(c.startMasters(ctx)); err != nil {
 		return err
 	}
 	step = log.Begin(fmt.Sprintf("%d nodes: Open vSwitch, ovn-controller, containerd, kubelet, ovnkube node", o.Nodes))
 	if err := step.End(c.upNodes(ctx, source, images)); err != nil {
+		return err
+	}
+	step = log.Begin("nodes Ready: their networks work")
+	return step.End(c.waitReady(ctx, step))
+}
+
+// upBare makes bare nodes, calls BeforeInstall, and starts the product's daemons as host processes.
+func (c *Cluster) upBare(ctx context.Context, source string, images []string, log *progress.Log) error {
+	step := log.Begin(fmt.Sprintf("%d nodes: Open vSwitch, containerd, kubelet", c.Options.Nodes))
+	if err := step.End(c.upNodes(ctx, source, images)); err != nil {
+		return err
+	}
+	if err := c.Options.BeforeInstall(ctx, c); err != nil {
+		return err
+	}
+	step = log.Begin("ovnkube master")
+	if err := step.End(c.startMasters(ctx)); err != nil {
+		return err
+	}
+	step = log.Begin(fmt.Sprintf("%d nodes: ovn-controller, ovnkube node", c.Options.Nodes))
+	g, all := errgroup.WithContext(ctx)
+	for _, n := range c.Nodes {
+		g.Go(func() error { return n.Install(all) })
+	}
+	if err := step.End(g.Wait()); err != nil {
 		return err
 	}
 	step = log.Begin("nodes Ready: their networks work")
@@ -275,7 +303,7 @@ func (c *Cluster) upNode(ctx context.Context, n *node.Node) error {
 	if err := n.StartKubelet(ctx); err != nil {
 		return err
 	}
-	if c.RunsChart() {
+	if c.RunsChart() || n.Config.Later {
 		return nil
 	}
 	return n.StartAgent(ctx)

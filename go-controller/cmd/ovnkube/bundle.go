@@ -39,7 +39,7 @@ func objectsCommand() *cli.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 			defer cancel()
-			if err := clients.WaitForServer(ctx, log); err != nil {
+			if err := clients.ReachServer(ctx, log); err != nil {
 				return fmt.Errorf("waiting for the API server %s: %w", clients.Server, err)
 			}
 			found, err := readPublished(ctx, clients)

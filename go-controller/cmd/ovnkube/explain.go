@@ -52,6 +52,8 @@ func explainers() []explainer {
 			argument = "NAMESPACE/NAME"
 		case names.KindSelector:
 			argument = "HASH"
+		case names.KindExit:
+			argument = "NETWORK/NODE"
 		}
 		kind := strings.ToLower(string(k))
 		out = append(out, explainer{kind, argument, kind,

@@ -141,7 +141,7 @@ func TestExplainErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no kind":        {nil, "explain: the kind is missing: want one of svc, cluster, zone, node, gateway, namespace"},
+		"no kind":        {nil, "explain: the kind is missing: want one of svc, cluster, zone, node, gateway, exit, namespace"},
 		"flags first":    {[]string{"-f", planInput, "svc", "a/b"}, "explain: flags follow the kind"},
 		"flags first/":   {[]string{"-f", planInput, "np/a/b"}, "explain: flags follow the kind"},
 		"unknown kind/":  {[]string{"widget/a"}, `explain: no kind "widget/a": want one of svc, cluster`},

@@ -134,7 +134,7 @@ func liveObjects(
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := clients.WaitForServer(ctx, log); err != nil {
+	if err := clients.ReachServer(ctx, log); err != nil {
 		return nil, nil, fmt.Errorf("waiting for the API server %s: %w", clients.Server, err)
 	}
 	var objects []cluster.Object

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -51,13 +52,41 @@ func policyCheckCommand() *cli.Command {
 			"are asked about that the database, or --hosts, has for it. PORT is a number or a name; PROTOCOL is TCP\n" +
 			"unless it is given. Without a port, all ports are asked about. An IPv6 address before a port is in brackets.\n\n" +
 			"Without -f, asks about the cluster and compares with the Northbound database. With -f, asks about\n" +
-			"manifests and no server. The answer is what OVN does with the rows that the master wants.\n\n" +
+			"manifests and no server; --kubeconfig is an error then. The answer is what OVN does\n" +
+			"with the rows that the master wants.\n\n" +
 			"Exit code 0: all of it is allowed; 2: some or all of it is denied; 1: an error.",
 		Flags:        policyFlags(""),
-		Before:       withSettings(func(*cli.Context) error { return nil }),
+		Before:       withSettings(clusterOrManifests),
 		OnUsageError: onUsageError,
 		Action:       runPolicyCheck,
 	}
+}
+
+// clusterOrManifests is the error that the command line names an API server beside manifests, which would not be asked.
+// What the environment and the settings file say of a server is ignored then: they are for all commands.
+func clusterOrManifests(c *cli.Context) error {
+	if len(c.StringSlice("filename")) == 0 {
+		return nil
+	}
+	for _, name := range []string{"kubeconfig", "k8s-apiserver"} {
+		if v := c.String(name); v != "" && !fromEnvironment(c, name) {
+			return usageError{fmt.Errorf("--%s %s: with -f, manifests are asked about instead of a cluster: want one of both",
+				name, v)}
+		}
+	}
+	return nil
+}
+
+// fromEnvironment tells whether the environment has the value of a flag.
+func fromEnvironment(c *cli.Context, name string) bool {
+	for _, f := range c.Command.Flags {
+		s, ok := f.(*cli.StringFlag)
+		if !ok || s.Name != name {
+			continue
+		}
+		return slices.ContainsFunc(s.EnvVars, func(e string) bool { return os.Getenv(e) == c.String(name) })
+	}
+	return false
 }
 
 // policyFlags are those of all commands about policies.

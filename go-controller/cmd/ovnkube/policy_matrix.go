@@ -22,7 +22,9 @@ func policyMatrixCommand() *cli.Command {
 			namespaceFlag(),
 			&cli.StringFlag{Name: "expect", Usage: "`FILE` with a matrix as -o json prints it: print what differs from it, " +
 				"instead of the matrix"}),
-		Before:       withSettings(noArguments),
+		Before: withSettings(func(c *cli.Context) error {
+			return errors.Join(noArguments(c), clusterOrManifests(c))
+		}),
 		OnUsageError: onUsageError,
 		Action:       runPolicyMatrix,
 	}

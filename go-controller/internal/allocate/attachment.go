@@ -11,6 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
@@ -26,6 +27,12 @@ func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
 	} else {
 		net = u.sharedAttachment(p, numbers)
 	}
+	switch {
+	case u.network.Hosts && u.s.Locked(p.Pod):
+		net.Gateways = nil
+	case u.network.Primary:
+		net.Gateways, net.Routes = routersOf(subnets), nil
+	}
 	if p.asked.MAC != (ipnet.MAC{}) {
 		net.MAC = p.asked.MAC
 	}
@@ -33,7 +40,17 @@ func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
 	return net
 }
 
-// sharedAttachment is the attachment to a network of one switch, which has no router.
+// routersOf lists the routers of subnets.
+func routersOf(subnets []netip.Prefix) (out []netip.Addr) {
+	for _, s := range subnets {
+		if a, ok := subnet.Router(s); ok {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// sharedAttachment is the attachment to a network of one switch.
 func (u *update) sharedAttachment(p port, numbers []uint64) (net annotation.PodNetwork) {
 	if u.bare() { // pods choose the addresses there, and must not choose another's MAC by them
 		net.IPs = p.asked.IPs()
@@ -197,7 +214,7 @@ func (u *update) patchPods() {
 func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwork, classic, missing string) {
 	all = map[string]annotation.PodNetwork{}
 	waiting := map[string]annotation.PodNetwork{}
-	for a := range pod.All() {
+	for a := range u.s.Attachments(pod) {
 		held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
 		why := u.missing(pod.Name, a)
 		switch {
@@ -205,12 +222,18 @@ func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwor
 			classic = annotation.MarshalPodClassic(held)
 			all[a.Key()] = held
 		case why != "":
-			missing = cmp.Or(missing, why)
+			missing = cmp.Or(missing, fmt.Sprintf("annotation %s: %s", annotation.NetworkRequests, why))
 			waiting[a.Key()] = had(pod, a, why)
 		case ok:
 			all[a.Key()] = held
 		case u.ledger.books[a.Network] != nil:
 			waiting[a.Key()] = annotation.PodNetwork{Waiting: u.whyUngranted(pod, a)}
+		}
+	}
+	if _, why := u.s.Primary(pod.Name.Namespace); why != "" {
+		waiting[names.PrimaryLabel] = annotation.PodNetwork{Waiting: why}
+		if u.s.Namespaces[pod.Name.Namespace] != nil { // else it is a matter of moments
+			missing = cmp.Or(missing, why)
 		}
 	}
 	if pod.Refused != "" {
@@ -288,23 +311,24 @@ func (u *update) reportMissing(pod *cluster.Pod, missing string) {
 		delete(u.ledger.waiting, pod.Name)
 	case u.ledger.waiting[pod.Name] != key:
 		u.ledger.waiting[pod.Name] = key
-		u.Problems = append(u.Problems, cluster.Problem{Ref: pod.Ref(), UID: pod.UID, Reason: ReasonAttachment, Message: fmt.
-			Sprintf("annotation %s: %s: a pod that has not started waits for it", annotation.NetworkRequests, missing)})
+		u.Problems = append(u.Problems, cluster.Problem{Ref: pod.Ref(), UID: pod.UID, Reason: ReasonAttachment,
+			Message: missing + ": a pod that has not started waits for it"})
 	}
 }
 
 // networkStatus is the annotation that tells users which interfaces a pod has.
 func (u *update) networkStatus(pod *cluster.Pod) string {
 	var out []annotation.InterfaceStatus
-	for a := range pod.All() {
+	for a := range u.s.Attachments(pod) {
 		held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
 		if !ok {
 			continue
 		}
-		status := annotation.InterfaceStatus{Name: "ovn-kubernetes", Interface: "eth0", Default: true, PodNetwork: held}
+		status := annotation.InterfaceStatus{Name: "ovn-kubernetes", Interface: "eth0", PodNetwork: held}
 		if name, is := cluster.DefinitionOf(a.Name()); is {
-			status.Name, status.Interface, status.Default = name.String(), a.Interface, false
+			status.Name, status.Interface = name.String(), a.Interface
 		}
+		status.Default = len(held.Gateways) > 0
 		out = append(out, status)
 	}
 	return annotation.MarshalNetworkStatus(out)

@@ -99,7 +99,9 @@ func (l *Ledger) Advance(now int64) (again bool) {
 	return again
 }
 
-func (b *book) waits() bool { return len(b.waitingNodes)+len(b.waitingPods)+len(b.join.waiting) > 0 }
+func (b *book) waits() bool {
+	return len(b.waitingNodes)+len(b.waitingPods)+len(b.join.waiting)+len(b.waitingExits) > 0
+}
 
 // NextFree is when Advance will be true by the passing of time; ok is false when nobody waits for that.
 func (l *Ledger) NextFree() (at int64, ok bool) {
@@ -184,6 +186,9 @@ func (u *update) tryAgain() {
 	}
 	for n := range u.join.waiting {
 		u.nodes[n] = true
+	}
+	for e := range u.waitingExits {
+		u.exits[e] = true
 	}
 	for _, pods := range u.waitingPods {
 		for n := range pods {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -92,11 +93,20 @@ func (p *joinPool) release(node string) {
 	delete(p.waiting, node)
 }
 
+// wantsJoin is true when a node has a router on the network's join switch: that of a gateway, or of a primary network's
+// exit.
+func (u *update) wantsJoin(n *cluster.Node) bool {
+	if u.network.Primary {
+		return len(u.s.PrimaryPods(n.Name, u.network.Name)) > 0
+	}
+	return n.Gateway != nil
+}
+
 // releaseJoins takes back the addresses on the join switch of nodes that are no gateway any more.
 func (u *update) releaseJoins() {
 	for _, name := range sortedKeys(u.nodes) {
 		n := u.s.Nodes[name]
-		if n != nil && n.Gateway != nil {
+		if n != nil && u.wantsJoin(n) {
 			continue
 		}
 		if number, held := u.join.number[name]; held {
@@ -120,7 +130,7 @@ func (u *update) releaseJoins() {
 func (u *update) allocateJoins() {
 	var wanting []*cluster.Node
 	for _, n := range u.sortedNodes() {
-		if n.Gateway != nil && !u.confirmJoin(n) {
+		if u.wantsJoin(n) && !u.confirmJoin(n) {
 			wanting = append(wanting, n)
 		}
 	}
@@ -166,6 +176,11 @@ func (u *update) confirmJoin(n *cluster.Node) bool {
 		u.patched[n.Name] = true
 	}
 	return held
+}
+
+// mayClaim is true when an annotation of a node may name the network.
+func (b *book) mayClaim(n *cluster.Node) bool {
+	return strings.Contains(n.JoinAnnotated, string(b.network.Name))
 }
 
 // claimedJoin is the addresses on the join switch that a node claims; ok is false when it claims none.

@@ -79,6 +79,8 @@ type book struct {
 	waitingPods  map[string]map[cluster.PodPort]waiting // by node
 	former       *formerSubnets
 	join         *joinPool
+	exits        map[string]*exitLease // of a primary network, by node
+	waitingExits map[exit]bool         // in the cluster's own network: exits for which there was no address
 	freed        *freedSet
 	retry        bool // those that wait are to be looked at again
 }
@@ -108,6 +110,8 @@ func newBook(n *cluster.Network) *book {
 		waitingNodes: map[string]string{},
 		waitingPods:  map[string]map[cluster.PodPort]waiting{},
 		former:       newFormerSubnets(),
+		exits:        map[string]*exitLease{},
+		waitingExits: map[exit]bool{},
 		join:         newJoinPool(n.JoinSubnets, freed),
 		freed:        freed,
 	}
@@ -144,7 +148,7 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 // what it holds in every network.
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u := &update{s: s, book: l.book, ledger: l,
-		ports: map[names.Network]map[cluster.PodPort]bool{}, patched: map[string]bool{}}
+		ports: map[names.Network]map[cluster.PodPort]bool{}, exits: map[exit]bool{}, patched: map[string]bool{}}
 	opened := u.followNetworks()
 	nodes := map[string]bool{}
 	for _, c := range changes {
@@ -162,10 +166,17 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 			}
 		case c.Ref.Kind.Defines():
 			u.lookAtAskers(names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name))
+			u.lookAtPrimary(c, c.Ref.Name.Namespace)
+		case c.Ref.Kind == cluster.KindNamespace:
+			u.lookAtPrimary(c, c.Ref.Name.Name)
 		}
 	}
+	u.lookAtExits(nodes)
 	for _, n := range sortedKeys(l.books) {
 		u.book, u.nodes, u.pods = l.books[n], maps.Clone(nodes), u.ports[n]
+		if u.network.Primary { // there may be many
+			u.nodes = u.nodesOf(n)
+		}
 		if u.pods == nil {
 			u.pods = map[cluster.PodPort]bool{}
 		}
@@ -186,12 +197,29 @@ func (u *update) lookAt(o cluster.Object) {
 	if !ok {
 		return
 	}
-	for a := range p.All() {
-		if u.ports[a.Network] == nil {
-			u.ports[a.Network] = map[cluster.PodPort]bool{}
-		}
-		u.ports[a.Network][cluster.PodPort{Pod: p.Name, Interface: a.Interface}] = true
+	for a := range u.s.Attachments(p) {
+		u.lookAtPort(a.Network, cluster.PodPort{Pod: p.Name, Interface: a.Interface})
 	}
+	if !u.s.AnyPrimary() {
+		return
+	}
+	primary := cluster.PodPort{Pod: p.Name, Interface: names.PrimaryInterface}
+	for name, b := range u.ledger.books {
+		if b.network.Primary && (b.pods[primary] != nil || u.ports[name][primary]) {
+			u.lookAtPort(name, primary)
+			if p.Node != "" {
+				u.exits[exit{name, p.Node}] = true
+			}
+		}
+	}
+}
+
+// lookAtPort has a pod's interface looked at in a network.
+func (u *update) lookAtPort(n names.Network, p cluster.PodPort) {
+	if u.ports[n] == nil {
+		u.ports[n] = map[cluster.PodPort]bool{}
+	}
+	u.ports[n][p] = true
 }
 
 // lookAtPodsOn has the pods on a node looked at in this network, and lists their interfaces.
@@ -212,8 +240,8 @@ func (u *update) settle() {
 		u.lookAtAskersOn(u.nodes) // they may have come or gone
 	}
 	u.releasePods()
+	u.lookAtHosts()
 	if u.shared == nil {
-		u.lookAtHosts()
 		u.claimNodes()
 		u.allocateNodes()
 	}
@@ -221,7 +249,13 @@ func (u *update) settle() {
 		u.releaseJoins()
 		u.allocateJoins()
 	}
+	if u.network.Hosts {
+		u.claimExits()
+	}
 	u.claimPods()
+	if u.network.Hosts {
+		u.allocateExits()
+	}
 	u.allocatePods()
 }
 
@@ -231,6 +265,7 @@ type update struct {
 	s      *cluster.State
 	ledger *Ledger
 	ports  map[names.Network]map[cluster.PodPort]bool // pods to be looked at
+	exits  map[exit]bool                              // exits to be looked at
 	closed []names.Network                            // networks that are gone, or were made anew
 
 	// In the network that is being settled:
@@ -273,7 +308,7 @@ func (u *update) port(p cluster.PodPort) (out port, ok bool) {
 	if pod == nil || !pod.WantsNetwork() {
 		return port{}, false
 	}
-	for a := range pod.All() {
+	for a := range u.s.Attachments(pod) {
 		if a.Network == u.network.Name && a.Interface == p.Interface {
 			return port{p, pod, a.Asked, a.Key()}, u.s.Unserved(p.Pod, a) == "" // else it waits: see missing
 		}

@@ -47,6 +47,36 @@ func (u *update) close(name names.Network) {
 		u.Changes = append(u.Changes, u.s.GrantNode(name, node, nil))
 		u.patched[node] = true
 	}
+	for _, node := range sortedKeys(b.join.number) {
+		u.Changes = append(u.Changes, u.s.GrantJoin(name, node, nil))
+		u.patched[node] = true
+	}
+	for _, node := range sortedKeys(b.exits) {
+		u.releaseExit(exit{name, node}, b)
+	}
+}
+
+// lookAtPrimary has the pods of a namespace looked at, if their primary network may be another after a change.
+func (u *update) lookAtPrimary(c cluster.Change, namespace string) {
+	primary := func(o cluster.Object) bool {
+		switch o := o.(type) {
+		case *cluster.Namespace:
+			return o.InPrimary()
+		case *cluster.NetworkDefinition:
+			return o.Network != nil && o.Network.Primary
+		case *cluster.UserNetwork:
+			return o.Network != nil && o.Network.Primary
+		}
+		return u.s.AnyPrimary()
+	}
+	if primary(c.Old) == primary(c.New) && c.Old != nil && c.New != nil && c.Ref.Kind == cluster.KindNamespace {
+		return
+	}
+	if primary(c.Old) || primary(c.New) {
+		for _, pod := range u.s.PodsIn(namespace) {
+			u.lookAt(u.s.Pods[pod])
+		}
+	}
 }
 
 func comparePorts(x, y cluster.PodPort) int {
@@ -65,9 +95,15 @@ func (u *update) lookAtAskersOn(nodes map[string]bool) {
 	if len(nodes) == 0 {
 		return
 	}
+	if u.network.Primary {
+		for node := range nodes {
+			u.lookAtPodsOn(node)
+		}
+		return
+	}
 	for _, name := range u.s.PodsAskingFor(u.network.Name) {
 		pod := u.s.Pods[name]
-		for a := range pod.All() {
+		for a := range u.s.Attachments(pod) {
 			if a.Network == u.network.Name && nodes[pod.Node] {
 				u.pods[cluster.PodPort{Pod: name, Interface: a.Interface}] = true
 			}
@@ -77,7 +113,7 @@ func (u *update) lookAtAskersOn(nodes map[string]bool) {
 
 // lookAtHosts has the nodes looked at of the pods that are. In the cluster's own network, pods change nothing of nodes.
 func (u *update) lookAtHosts() {
-	if u.network.Hosts {
+	if u.network.Hosts || u.shared != nil && !u.network.Primary {
 		return
 	}
 	for p := range u.pods {
@@ -90,7 +126,7 @@ func (u *update) lookAtHosts() {
 // portsOn lists the interfaces that pods on a node ask for in this network.
 func (u *update) portsOn(node string) (out []cluster.PodPort) {
 	for _, n := range u.s.PodsOn(node) {
-		for a := range u.s.Pods[n].All() {
+		for a := range u.s.Attachments(u.s.Pods[n]) {
 			if a.Network == u.network.Name {
 				out = append(out, cluster.PodPort{Pod: n, Interface: a.Interface})
 			}

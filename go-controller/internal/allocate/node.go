@@ -45,7 +45,12 @@ func newSharedLease(n *cluster.Network) *nodeLease {
 	l := &nodeLease{}
 	for _, c := range n.Subnets {
 		l.subnets = append(l.subnets, c.CIDR)
-		l.pools = append(l.pools, newSharedPool(c.CIDR, n.Excluded))
+		p := newSharedPool(c.CIDR, n.Excluded)
+		if n.Primary { // the first address is the router's
+			p.first, p.next = 2, 2
+			p.without = countExcluded(p)
+		}
+		l.pools = append(l.pools, p)
 	}
 	return l
 }
@@ -213,11 +218,14 @@ func (u *update) patchNodes() {
 		}
 		subnets, join := map[names.Network][]netip.Prefix{}, map[names.Network][]netip.Prefix{}
 		for _, network := range u.closed {
-			subnets[network], join[network] = nil, nil
+			subnets[network], join[network], join[network.ExitEntry()] = nil, nil, nil
 		}
-		for network := range u.ledger.books {
+		for network, b := range u.ledger.books {
 			held := u.s.In(network)
 			subnets[network], join[network] = held.NodeSubnets[name], held.JoinAddrs[name]
+			if b.network.Primary {
+				join[network.ExitEntry()] = held.ExitAddrs[name]
+			}
 		}
 		p := Patch{Ref: n.Ref(), UID: n.UID, Found: n.Found}
 		p.set(annotation.NodeSubnets, n.Annotated, annotation.SetNodeSubnets(n.Annotated, subnets))

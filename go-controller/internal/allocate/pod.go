@@ -76,9 +76,13 @@ func (u *update) claimPods() {
 			}
 			u.grantPod(p, numbers)
 		}
+		u.relock(p)
 		held := u.held(p.PodPort)
 		same := ok && cluster.SamePodNetwork(held, claimed)
-		claimed.MTU, claimed.Physical = held.MTU, held.Physical // the network may have others than when this was written
+		claimed.MTU, claimed.Physical = held.MTU, held.Physical    // the network may have others than when this was written
+		if len(claimed.Gateways) == 0 || len(held.Gateways) == 0 { // its namespace was, or was not, in a primary network
+			claimed.Gateways = held.Gateways
+		}
 		if !u.network.Hosts {
 			claimed.Routes = held.Routes // these lead to the network's subnets
 		}
@@ -86,11 +90,23 @@ func (u *update) claimPods() {
 			want := map[string]annotation.PodNetwork{p.key: held}
 			u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalAttachments(want)))
 		}
-		more := p.Interface == "" && others+len(p.pod.Attachments) > 0 // patchPods compares what the other entries say
-		if !same || !p.pod.ClassicOK || more {                         // see confirmNode
+		// patchPods compares what the other entries say.
+		more := p.Interface == "" && (others+len(p.pod.Attachments) > 0 || u.s.Locked(p.Pod))
+		if !same || !p.pod.ClassicOK || more { // see confirmNode
 			u.patchedPods = append(u.patchedPods, p.pod)
 		}
 	}
+}
+
+// relock gives a pod the other form of its attachment to the cluster's own network if its namespace has become one of a
+// primary network, or is one no more.
+func (u *update) relock(p port) {
+	lease := u.book.pods[p.PodPort]
+	if !u.network.Hosts || lease == nil || (len(u.held(p.PodPort).Gateways) == 0) == u.s.Locked(p.Pod) {
+		return
+	}
+	net := u.attachment(p, lease.numbers)
+	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, p.PodPort, &net))
 }
 
 func (u *update) refuse(p port, message string) {

@@ -109,7 +109,7 @@ func (p *pool) check(ip netip.Prefix) (uint64, error) {
 		return 0, err
 	}
 	if other, taken := p.used[n]; taken {
-		return 0, fmt.Errorf("%s is already the address of Pod %s", ip, other)
+		return 0, fmt.Errorf("%s is already the address of %s", ip, holder(other))
 	}
 	return n, nil
 }

@@ -246,17 +246,20 @@ func MarshalAttachments(nets map[string]PodNetwork) string {
 	}
 	out := make(map[string]podNetworkJSON, len(nets))
 	for key, n := range nets {
-		out[key] = n.wire()
+		out[key] = n.wire(key)
 	}
 	return marshal(out)
 }
 
 // wire is the wire form of an attachment.
-func (n PodNetwork) wire() podNetworkJSON {
+func (n PodNetwork) wire(key string) podNetworkJSON {
 	j := podNetworkJSON{MAC: n.MAC.String(), Routes: n.Routes, MTU: n.MTU, Physical: n.Physical,
 		Role: "primary"}
 	if len(n.Gateways) == 0 {
 		j.Role = "secondary" // the pod's default routes lead elsewhere
+		if key == defaultNetwork {
+			j.Role = "infrastructure-locked" // nothing but probes reaches the pod here
+		}
 	}
 	for _, p := range n.IPs {
 		j.IPs = append(j.IPs, p.String())

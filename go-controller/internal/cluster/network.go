@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"iter"
 	"net/netip"
 	"slices"
 
@@ -40,6 +39,8 @@ type Network struct {
 	// by hand find this network by the marks on its router.
 	Hosts    bool
 	Services bool // Services are reachable from it
+	// Primary is true for a network that has the default routes of its pods. They leave it by way of their node.
+	Primary bool
 	// UserDefined is true for the network of a UserDefinedNetwork or ClusterUserDefinedNetwork.
 	UserDefined bool
 	// RouterUUID is the UUID of a distributed router that somebody else made and that is used instead of a new one; ""
@@ -57,7 +58,8 @@ type Physical struct {
 func (n *Network) Equal(m *Network) bool {
 	return n.Name == m.Name && n.Topology == m.Topology && slices.Equal(n.Subnets, m.Subnets) &&
 		slices.Equal(n.Excluded, m.Excluded) && slices.Equal(n.JoinSubnets, m.JoinSubnets) && n.MTU == m.MTU &&
-		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services && n.UserDefined == m.UserDefined
+		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services && n.Primary == m.Primary &&
+		n.UserDefined == m.UserDefined
 }
 
 // ownNetwork is the cluster's own network.
@@ -123,20 +125,6 @@ func (a Attachment) Name() names.Network { return cmp.Or(a.As, a.Network) }
 // Key is the key of the attachment's entry in the annotation of the pod.
 func (a Attachment) Key() string { return a.Name().Entry(a.Interface) }
 
-// All yields every attachment of the pod, the one to the cluster's own network first.
-func (p *Pod) All() iter.Seq[Attachment] {
-	return func(yield func(Attachment) bool) {
-		if !yield(Attachment{Network: names.Own}) {
-			return
-		}
-		for _, a := range p.Attachments {
-			if !yield(a) {
-				return
-			}
-		}
-	}
-}
-
 // PodPort names an interface of a pod in one network.
 type PodPort struct {
 	Pod       Name
@@ -148,13 +136,14 @@ type Grants struct {
 	NodeSubnets map[string][]netip.Prefix // by node
 	JoinAddrs   map[string][]netip.Prefix // of gateway routers on the join switch, by node
 	PodNetworks map[PodPort]annotation.PodNetwork
+	ExitAddrs   map[string][]netip.Prefix // in the nodes' own subnets, by which pods leave a primary network, by node
 }
 
 // AddNetwork adds a network in which nothing is granted.
 func (s *State) AddNetwork(n *Network) {
 	s.Networks[n.Name] = n
 	s.grants[n.Name] = &Grants{NodeSubnets: map[string][]netip.Prefix{}, JoinAddrs: map[string][]netip.Prefix{},
-		PodNetworks: map[PodPort]annotation.PodNetwork{}}
+		PodNetworks: map[PodPort]annotation.PodNetwork{}, ExitAddrs: map[string][]netip.Prefix{}}
 }
 
 // removeNetwork removes a network, and what was granted in it.
@@ -180,6 +169,11 @@ func (s *State) GrantNode(n names.Network, node string, subnets []netip.Prefix) 
 // back.
 func (s *State) GrantJoin(n names.Network, node string, addrs []netip.Prefix) Change {
 	return grant(s, n, nodeRef(node), s.In(n).JoinAddrs, node, addrs, len(addrs) > 0)
+}
+
+// GrantExit records the addresses by which pods on a node leave a primary network. With none it takes them back.
+func (s *State) GrantExit(n names.Network, node string, addrs []netip.Prefix) Change {
+	return grant(s, n, nodeRef(node), s.In(n).ExitAddrs, node, addrs, len(addrs) > 0)
 }
 
 // GrantPod records the attachment of a pod to a network. With nil it takes the attachment back.

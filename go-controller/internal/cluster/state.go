@@ -47,6 +47,7 @@ type State struct {
 	podsByNode      NameSets[string]
 	podsByNetwork   NameSets[names.Network] // other than the cluster's own
 	askers          NameSets[string]        // pods that ask for further interfaces, by namespace
+	primaries       NameSets[string]        // networks that are to be a namespace's primary one, by namespace
 	slicesByService NameSets[Name]
 }
 
@@ -80,6 +81,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		podsByNode:             NameSets[string]{},
 		podsByNetwork:          NameSets[names.Network]{},
 		askers:                 NameSets[string]{},
+		primaries:              NameSets[string]{},
 		slicesByService:        NameSets[Name]{},
 	}
 	s.AddNetwork(ownNetwork(c))

@@ -3,7 +3,6 @@ package core
 import (
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // protections are the finalizers that networks need after these changes: each that users define has one until it is
@@ -31,7 +30,7 @@ func (c *Core) protected(change cluster.Change) *cluster.UserNetwork {
 	if u, ok := change.New.(*cluster.UserNetwork); ok {
 		return u
 	}
-	if !change.Granted || change.Ref.Kind != cluster.KindPod || change.Network == names.Own {
+	if !change.Granted || change.Ref.Kind != cluster.KindPod {
 		return nil
 	}
 	if name, ok := cluster.DefinitionOf(change.Network); ok && c.State.NetworkDefinitions[name] == nil {

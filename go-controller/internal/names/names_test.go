@@ -128,7 +128,7 @@ func TestRowUUIDIsPinned(t *testing.T) {
 
 func TestKindsListsEveryKindOnce(t *testing.T) {
 	want := []names.Kind{
-		names.KindCluster, names.KindZone, names.KindNode, names.KindGateway,
+		names.KindCluster, names.KindZone, names.KindNode, names.KindGateway, names.KindExit,
 		names.KindNamespace, names.KindTenant, names.KindIsolation, names.KindSelector, names.KindPolicy,
 		names.KindClusterPolicy, names.KindPod, names.KindService,
 	}

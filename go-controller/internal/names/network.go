@@ -20,6 +20,19 @@ func (n Network) Definition() (namespace, name string, ok bool) { return strings
 // SharedSwitch is the switch of a network that has one for the pods of all nodes.
 func (n Network) SharedSwitch() string { return n.within("_", "switch") }
 
+// PrimaryInterface is the name of a pod's interface in its primary network.
+const PrimaryInterface = "ovn-udn1"
+
+// PrimaryLabel is the label of a namespace whose pods are in a primary network. Its value does not matter.
+const PrimaryLabel = "k8s.ovn.org/primary-user-defined-network"
+
+// ExitEntry is the key of the address in a node's own subnet by which pods of the network leave it there, in the
+// annotation that has the routers' addresses. No network has the name: it contains a slash.
+func (n Network) ExitEntry() Network { return Network(n.within("/", "exit")) }
+
+// ExitRouter is the gateway router by which pods of the network leave it on a node.
+func (n Network) ExitRouter(node string) string { return "GR_" + n.within("_", node) }
+
 // Localnet is the port of that switch to the network outside.
 func (n Network) Localnet() string { return n.within("_", "localnet") }
 

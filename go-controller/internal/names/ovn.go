@@ -27,6 +27,9 @@ func LBGroupOwner(name string) (k Kind, owner string, ok bool) {
 	if name == ClusterLBGroup {
 		return KindCluster, ClusterOwner, true
 	}
+	if name == ExitLBGroup {
+		return KindExit, ClusterOwner, true
+	}
 	owner, ok = strings.CutPrefix(name, zoneLBGroup)
 	return KindZone, owner, ok && owner != ""
 }
@@ -44,6 +47,19 @@ const (
 const (
 	HairpinSNAT4 = "169.254.169.5"
 	HairpinSNAT6 = "fd69::5"
+)
+
+// ExitLBGroup is the Load_Balancer_Group of the routers by which pods of primary networks leave these.
+const ExitLBGroup = "exitLBGroup"
+
+// ExitPlace is the place of the load balancers that these routers have, in their names.
+const ExitPlace = "exit"
+
+// Priorities of the policies of routers of primary networks.
+const (
+	PolicyNoExit    = 1    // of the network's router: what no exit takes is dropped
+	PolicyExit      = 100  // of the network's router: what leaves the network goes to the exit of the pod's node
+	PolicyExitGuard = 1000 // of an exit: what neither may pass
 )
 
 // Priorities of the cluster router's policies (ovn-nb(5), Logical_Router_Policy).
@@ -65,6 +81,12 @@ func ManagementPort(node string) string { return "k8s-" + node }
 
 // RouterToJoin is a router's port to the join switch.
 func RouterToJoin(router string) string { return "rtoj-" + router }
+
+// RouterToPods is an exit's port to its node's switch.
+func RouterToPods(router string) string { return "rtox-" + router }
+
+// PodsToRouter is the node's switch's port to an exit.
+func PodsToRouter(router string) string { return "xtor-" + router }
 
 // JoinToRouter is the join switch's port to a router.
 func JoinToRouter(router string) string { return "jtor-" + router }

@@ -16,6 +16,7 @@ const (
 	KindZone      Kind = "Zone"    // nodes of one topology.kubernetes.io/zone, or those without: see ZoneOwner
 	KindNode      Kind = "Node"
 	KindGateway   Kind = "Gateway" // what makes a node, by whose name it goes, a gateway
+	KindExit      Kind = "Exit"    // where pods leave a primary network on a node: see Network.Owner
 	KindNamespace Kind = "Namespace"
 	KindTenant    Kind = "Tenant"    // namespaces whose pods reach each other; cluster.GlobalTenant is what reaches all
 	KindIsolation Kind = "Isolation" // the isolated pods of a node, by whose name it goes
@@ -30,8 +31,8 @@ const (
 // Kinds lists every kind in the order in which a batch is translated: what
 // others refer to comes first.
 func Kinds() []Kind {
-	return []Kind{KindCluster, KindZone, KindNode, KindGateway, KindNamespace, KindTenant, KindIsolation, KindSelector,
-		KindPolicy, KindClusterPolicy, KindPod, KindService}
+	return []Kind{KindCluster, KindZone, KindNode, KindGateway, KindExit, KindNamespace, KindTenant, KindIsolation,
+		KindSelector, KindPolicy, KindClusterPolicy, KindPod, KindService}
 }
 
 // The external_ids keys of the ownership mark. Every row of ours, in a table

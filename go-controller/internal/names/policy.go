@@ -102,6 +102,10 @@ func IngressGroup(node string) string { return "iso_in_" + short(node) }
 // a rule allows.
 func EgressGroup(node string) string { return "iso_out_" + short(node) }
 
+// LockedGroup is the port group of a node's pods that are in primary networks. They connect to nothing in the cluster's
+// own network.
+func LockedGroup(node string) string { return "locked_" + short(node) }
+
 // short is a hash of a name that may have any character, 20 hexadecimal digits.
 func short(name string) string {
 	sum := sha1.Sum([]byte(name))

@@ -27,6 +27,10 @@ const (
 	RoleRampout      = "rampout"       // Gateway, with the subnet: policy that pins its pods to the gateways that list it
 	RoleToHost       = "to-host"       // Gateway, with the family, or the address: route to the node's own address
 	RoleLeakGuard    = "leak-guard"    // Gateway: the ACL that lets no address of a pod out
+	RoleRouterToPods = "rtox"          // Exit: router port to the node's switch
+	RolePodsToRouter = "xtor"          // Exit: node's switch's port to the router
+	RoleGuardIn      = "guard-in"      // Exit, with the family: policy that keeps others out of the network
+	RoleGuardOut     = "guard-out"     // Exit, with the range: policy that keeps the network's pods from the cluster's own
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out; NetworkPolicy: as RoleIngress
 	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP
@@ -48,6 +52,8 @@ const (
 	RoleDenyOut      = "deny-out"      // Isolation, NetworkPolicy: the same for connections of the pods
 	RoleOwnIn        = "own-in"        // Isolation: the ACL that lets the node in, and a pod itself through a service
 	RoleOwnOut       = "own-out"       // Isolation: the ACL that lets pods reach their node, and answer health checks
+	RoleGroupLocked  = "group-locked"  // Isolation: the port group of its pods that are in primary networks
+	RoleDenyLocked   = "deny-locked"   // Isolation: the ACL that denies all connections of these
 	RoleItself       = "itself"        // policies of both kinds, after RoleIngress...: for a pod that reaches itself
 	RoleIngress      = "ingress"       // policies of both kinds, with the rule and what the ACL is for
 	RoleNew          = "new"           // policies of both kinds, after RoleIngress...: the ACL that logs new connections

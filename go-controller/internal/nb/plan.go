@@ -147,7 +147,11 @@ func (s *Schema) memberships(v View, w Row, fresh, inserted Scope) []Membership 
 	var out []Membership
 	ref := s.Ref(w.Model)
 	m := Membership{Key: w.Key, UUID: ref.UUID, Label: s.Label(w.Model)}
+	parents := v.Parents(ref) // nearly always these are just w.ListIn
 	for _, m.Slot = range w.ListIn {
+		if slices.Contains(parents, m.Slot) {
+			continue
+		}
 		parent := v.Row(m.Slot.In)
 		if parent != nil && v.Lists(m.Slot, ref.UUID) {
 			continue
@@ -156,7 +160,7 @@ func (s *Schema) memberships(v View, w Row, fresh, inserted Scope) []Membership 
 		out = append(out, m)
 	}
 	m.Remove = true // a slot may list even a row that is not inserted yet, see Membership.Implied
-	for _, m.Slot = range v.Parents(ref) {
+	for _, m.Slot = range parents {
 		if parent := v.Row(m.Slot.In); !slices.Contains(w.ListIn, m.Slot) && s.ours(parent) {
 			m.In = s.Label(parent)
 			out = append(out, m)

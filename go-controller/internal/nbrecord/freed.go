@@ -50,7 +50,7 @@ func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.O
 // in. What was freed in others is not recorded.
 func granted(s *cluster.State, o nb.Owner) bool {
 	if o.Kind != names.KindNode {
-		return o.Kind == names.KindPod || o.Kind == names.KindGateway
+		return o.Kind == names.KindPod || o.Kind == names.KindGateway || o.Kind == names.KindExit
 	}
 	id, _ := names.NetworkOf(o.Name)
 	network := s.Networks[id]
@@ -71,7 +71,9 @@ func given(view nb.View, ref nb.Ref) (out []netip.Prefix) {
 			}
 		}
 	case *nbdb.LogicalRouterPort:
-		if m.ExternalIDs[names.RoleKey] == names.RoleRouterToJoin {
+		role := m.ExternalIDs[names.RoleKey] // of an exit's, only the address in the node's subnet counts
+		exit := m.ExternalIDs[names.OwnerTypeKey] == string(names.KindExit)
+		if role == names.RoleRouterToJoin && !exit || role == names.RoleRouterToPods {
 			for _, p := range ipnet.Prefixes(m.Networks) {
 				out = append(out, ipnet.Single(p.Addr()))
 			}
@@ -90,9 +92,14 @@ func claims(s *cluster.State, o nb.Owner) []netip.Prefix {
 		net, _ := annotation.ParsePodNetworks(pod.Annotated)
 		return net.IPs
 	}
-	n := s.Nodes[o.Name]
-	if n == nil {
+	network, node := names.NetworkOf(o.Name)
+	n := s.Nodes[node]
+	switch {
+	case n == nil:
 		return nil
+	case o.Kind == names.KindExit:
+		exit, _, _ := annotation.GatewayJoinAddrsIn(n.JoinAnnotated, network.ExitEntry())
+		return exit
 	}
 	subnets, _ := annotation.ParseNodeSubnets(n.Annotated)
 	join, _, _ := annotation.GatewayJoinAddrsIn(n.JoinAnnotated, names.Own)

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"net/netip"
 	"reflect"
 	"strings"
 
@@ -51,6 +52,11 @@ func Keyword(f names.Family) string {
 		return "ip4"
 	}
 	return "ip6"
+}
+
+// Destination matches packets to an address of a range.
+func Destination(p netip.Prefix) string {
+	return OneOf(names.FamilyOf(p.Addr().Is4()), "dst", []string{p.String()})
 }
 
 // OneOf matches packets of a family that have one of these addresses, ranges and sets on a side, "src" or "dst"

@@ -25,7 +25,7 @@ func (p *path) definition() cluster.Object {
 		}
 	}
 	d.Network = n
-	switch p.r.IntN(7) {
+	switch p.r.IntN(10) {
 	case 0:
 		d.Network, d.Invalid = nil, "spec.config: wrong"
 	case 1:
@@ -37,11 +37,28 @@ func (p *path) definition() cluster.Object {
 	case 4:
 		n.Topology, n.Physical = cluster.Localnet, cluster.Physical{Name: "lan", VLAN: 100 * p.r.IntN(3)}
 		shared("10.99.0.0/28")
+	case 5, 6:
+		n.Topology, n.Primary = cluster.Layer2, true
+		shared("10.99.0.0/28", "fd99::/64")
+		p.join(n)
+	case 7:
+		n.Primary = true
+		n.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.98.0.0/26"), NodeLength: 28},
+			{CIDR: netip.MustParsePrefix("fd98:1::/62"), NodeLength: 64}}
+		p.join(n)
 	default:
 		n.Topology = cluster.Layer2
 		shared([]string{"10.99.0.0/28", "10.99.0.0/27"}[p.r.IntN(2)], "fd99::/64")
 	}
 	return d
+}
+
+// join gives a primary network its join subnets.
+func (p *path) join(n *cluster.Network) {
+	second := []string{"100.66.0.0/15", "100.70.0.0/24", "10.96.0.0/16"}[p.r.IntN(3)] // the last is the cluster's own
+	if err := n.SetJoin([]netip.Prefix{netip.MustParsePrefix(second), netip.MustParsePrefix("fd66::/64")}); err != nil {
+		panic(err)
+	}
 }
 
 // userNetwork is a UserDefinedNetwork, perhaps of the name of a NetworkAttachmentDefinition.

@@ -2,9 +2,11 @@ package translate_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // labels is a set of up to two labels.
@@ -14,6 +16,15 @@ func (p *path) labels() cluster.Labels {
 		if p.chance(60) {
 			out[k] = fmt.Sprint(p.r.IntN(2))
 		}
+	}
+	return cluster.NewLabels(out)
+}
+
+// namespaceLabels are those of a namespace, whose pods may be in a primary network.
+func (p *path) namespaceLabels() cluster.Labels {
+	out := maps.Collect(p.labels().All())
+	if p.chance(30) {
+		out[names.PrimaryLabel] = ""
 	}
 	return cluster.NewLabels(out)
 }

@@ -69,7 +69,7 @@ func (p *path) step() cluster.Event {
 	case n < 10:
 		o = p.node()
 	case n < 15:
-		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.labels(),
+		o = &cluster.Namespace{Name: fmt.Sprintf("ns%d", p.r.IntN(manyNamespaces)), UID: p.uid(), Labels: p.namespaceLabels(),
 			Multicast: p.chance(40), Logging: p.logging(),
 			Tenant: []string{"", "", "ns0", "blue", cluster.GlobalTenant}[p.r.IntN(5)]}
 	case n < 63:

@@ -23,6 +23,15 @@ func TestAlerts(t *testing.T) {
 	t.Run("who may read", func(t *testing.T) { mayRead(t, c, token) })
 	p := start(t, c, token)
 	p.quiet(t, "before anything is broken")
+	for _, fault := range []struct {
+		name string
+		make func(*testing.T)
+	}{{"many nodes", p.manyNodes}, {"large file", p.largeFile}, {"loop", p.loop}, {"slow database", p.slowDatabase},
+		{"pods fail", p.podsFail}} {
+		if !t.Run(fault.name, fault.make) {
+			return
+		}
+	}
 	if t.Run("databases and daemons", p.stopDaemons) {
 		t.Run("master", p.stopMaster)
 	}

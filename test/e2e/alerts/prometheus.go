@@ -161,6 +161,12 @@ func (p *prometheus) quiet(t *testing.T, when string, but ...string) {
 // fires waits until alerts have fired, each at some time from now on.
 func (p *prometheus) fires(t *testing.T, when string, want ...string) {
 	t.Helper()
+	p.firesWithin(t, limit, when, want...)
+}
+
+// firesWithin is fires with another limit.
+func (p *prometheus) firesWithin(t *testing.T, limit time.Duration, when string, want ...string) {
+	t.Helper()
 	begun, seen := time.Now(), map[string]bool{}
 	machines.Within(t, limit, "alerts "+when, func(ctx context.Context) string {
 		firing, err := p.firing(ctx)

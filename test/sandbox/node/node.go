@@ -49,6 +49,7 @@ type Config struct {
 	Gateway        bool           // whether the node is a gateway
 	AgentArgs      []string       // further arguments of ovnkube node
 	Chart          bool           // ovn-controller and the agent are pods
+	Later          bool           // Install starts ovn-controller and the agent, if they are no pods
 	SwitchPods     bool           // Open vSwitch, too
 	Tunnel         netip.Prefix   // of the NIC for tunnels, with SwitchPods
 }
@@ -89,6 +90,28 @@ func (n *Node) StartNetwork(ctx context.Context, c *control.Control) error {
 	if n.Config.Chart {
 		return n.bare(ctx)
 	}
+	if n.Config.Later {
+		_, err := n.Run(ctx, "rm", plugin)
+		return err
+	}
+	return n.startController(ctx)
+}
+
+// plugin is where the container runtime looks for the CNI plugin.
+const plugin = member.CNIBinDir + "/ovn_cni"
+
+// Install brings the CNI plugin to a node that never had it, and starts ovn-controller and the agent.
+func (n *Node) Install(ctx context.Context) error {
+	if _, err := n.Run(ctx, "install", "-m", "755", member.BinDir+"/ovn_cni", plugin); err != nil {
+		return err
+	}
+	if err := n.startController(ctx); err != nil {
+		return err
+	}
+	return n.StartAgent(ctx)
+}
+
+func (n *Node) startController(ctx context.Context) error {
 	return n.service(ctx, Controller, "ovn-controller", "unix:/run/openvswitch/db.sock", "--no-chdir", "-vsyslog:off",
 		"--pidfile")
 }
@@ -149,7 +172,7 @@ func (n *Node) StartSwitch(ctx context.Context, bridge *member.Member) error {
 func (n *Node) bare(ctx context.Context) error {
 	kubeconfig, _ := control.NodeKubeconfigs(n.Spec.State, n.Spec.Name)
 	for _, argv := range [][]string{
-		{"rm", "/opt/cni/bin/ovn_cni"},
+		{"rm", plugin},
 		{"install", "-D", "-m", "600", kubeconfig, "/etc/kubernetes/kubelet.conf"},
 	} {
 		if _, err := n.Run(ctx, argv...); err != nil {

@@ -10,7 +10,7 @@ import (
 func All() []cluster.Index {
 	return []cluster.Index{newZones(), newSwitches(), newGateways(), newVIPs(), newServices(), newHealthChecks(),
 		newAddresses(), newTaken(), newChassis(), newPolicies(), newMulticast(), newLogging(),
-		newTenants(), newDomainNames()}
+		newTenants(), newDomainNames(), newPrimaries()}
 }
 
 // NewState is an empty cluster with the indexes of this package and others.

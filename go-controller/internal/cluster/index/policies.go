@@ -209,13 +209,19 @@ func (p *selectedPod) reselect(name cluster.Name, facts podFacts, in []*Selectio
 	before := p.policies()
 	same := p.facts.sameAddresses(facts)
 	for _, sel := range p.in {
-		if !same || !among(in, sel) {
+		switch {
+		case !among(in, sel):
 			sel.put(name, p.facts, false, t)
+		case !same:
+			sel.contribute(p.facts, false, t)
 		}
 	}
 	for _, sel := range in {
-		if !same || !among(p.in, sel) {
+		switch {
+		case !among(p.in, sel):
 			sel.put(name, facts, true, t)
+		case !same:
+			sel.contribute(facts, true, t)
 		}
 	}
 	p.facts, p.in = facts, in

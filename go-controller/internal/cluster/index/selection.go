@@ -119,6 +119,11 @@ func factsOf(s *cluster.State, name cluster.Name) *podFacts {
 // put adds a pod to the selection, or removes it unless in.
 func (s *Selection) put(pod cluster.Name, f podFacts, in bool, t *changed) {
 	s.members.Put(pod, in)
+	s.contribute(f, in, t)
+}
+
+// contribute adds what a pod of the selection has, its addresses and ports, or removes that unless in.
+func (s *Selection) contribute(f podFacts, in bool, t *changed) {
 	for i, a := range f.addrs {
 		s.addresses[side(a.Is4())].change(f.texts[i], step(in))
 	}

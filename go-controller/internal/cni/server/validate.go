@@ -44,10 +44,14 @@ func (s *Server) networksOf(ctx context.Context, r *request, p local.Pod) ([]att
 		return nil, err
 	}
 	others := s.Pods.LocalPods()
+	locked := slices.ContainsFunc(list, attached.isPrimary)
 	for _, a := range list {
-		if a.Interface == "" {
-			err = checkNetwork(a.net, subnets)
-		} else {
+		switch {
+		case a.Interface == "":
+			err = checkNetwork(a.net, subnets, locked)
+		case a.isPrimary():
+			err = checkPrimary(a.net, subnets)
+		default:
 			err = checkFurther(a.net, subnets)
 		}
 		if err == nil {
@@ -60,8 +64,29 @@ func (s *Server) networksOf(ctx context.Context, r *request, p local.Pod) ([]att
 	return list, nil
 }
 
-// checkNetwork is why a pod on a node with these subnets can't have the attachment to the cluster's own network.
-func checkNetwork(n annotation.PodNetwork, subnets []netip.Prefix) error {
+// isPrimary is true for the attachment to the pod's primary network, which has the default routes.
+func (a attached) isPrimary() bool {
+	return a.Interface == names.PrimaryInterface && len(a.net.Gateways) > 0
+}
+
+// checkPrimary is why a pod can't have an attachment with the default routes. It has nothing but a router in each of
+// the interface's subnets that a further attachment has not.
+func checkPrimary(n annotation.PodNetwork, own []netip.Prefix) error {
+	if len(n.Gateways) > len(n.IPs) {
+		return fmt.Errorf("gateway_ips %v: want one for each of ip_addresses %v", n.Gateways, n.IPs)
+	}
+	for i, g := range n.Gateways {
+		if p := n.IPs[i]; !p.Contains(g) || p.Addr() == g {
+			return fmt.Errorf("gateway_ips: %s: want the router in the subnet of %s", g, p)
+		}
+	}
+	n.Gateways = nil
+	return checkFurther(n, own)
+}
+
+// checkNetwork is why a pod on a node with these subnets can't have the attachment to the cluster's own network. One
+// that is locked has no gateways there: it has those of its primary network.
+func checkNetwork(n annotation.PodNetwork, subnets []netip.Prefix, locked bool) error {
 	if len(n.IPs) != len(subnets) || len(subnets) == 0 {
 		return fmt.Errorf("ip_addresses: %v: want one address in each of the node's subnets %v", n.IPs, subnets)
 	}
@@ -72,7 +97,11 @@ func checkNetwork(n annotation.PodNetwork, subnets []netip.Prefix) error {
 			return fmt.Errorf("ip_addresses: %w", err)
 		}
 	}
-	if want := subnet.Attachment(subnets, numbers, ""); !cluster.SamePodNetwork(n, want) {
+	want := subnet.Attachment(subnets, numbers, "")
+	if locked {
+		want.Gateways = nil
+	}
+	if !cluster.SamePodNetwork(n, want) {
 		return fmt.Errorf("mac_address %s, gateway_ips %v, routes %v, mtu %d: want %s, %v, no routes and no mtu", n.MAC,
 			n.Gateways, n.Routes, n.MTU, want.MAC, want.Gateways)
 	}

@@ -20,6 +20,9 @@ type clusterSpec struct {
 	} `json:"network"`
 }
 
+// secondary is the role of a network that pods have further interfaces in.
+const secondary = "Secondary"
+
 // localnetSpec is a network of one switch that is joined to a network outside.
 type localnetSpec struct {
 	Role                string    `json:"role"`
@@ -58,6 +61,10 @@ func ClusterUserDefined(name string, spec []byte) (*cluster.Network, *metav1.Lab
 	}
 	if err := s.Network.into(n, "spec.network", s.Network.Localnet); err != nil {
 		return nil, s.NamespaceSelector, err
+	}
+	if n.Primary {
+		return nil, s.NamespaceSelector, errors.New("spec.network: role Primary is served for a UserDefinedNetwork only, " +
+			"want Secondary")
 	}
 	return n, s.NamespaceSelector, nil
 }

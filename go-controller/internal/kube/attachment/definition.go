@@ -2,6 +2,7 @@ package attachment
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type netConf struct {
 	PhysicalNetworkName string          `json:"physicalNetworkName"`
 	VLAN                int             `json:"vlanID"`
 	IPAM                json.RawMessage `json:"ipam"`
+	JoinSubnet          string          `json:"joinSubnet"`
 }
 
 // Definition reads the configuration of a NetworkAttachmentDefinition. The network is nil, without an error, for one of
@@ -52,7 +54,7 @@ func Definition(name cluster.Name, conf string) (*cluster.Network, error) {
 	}
 	n := &cluster.Network{Name: names.Defined(name.Namespace, name.Name), MTU: c.MTU}
 	for _, check := range []func(*cluster.Network, cluster.Name) error{
-		c.identity, c.topology, c.subnets, c.excluded, c.mtu, c.physical,
+		c.identity, c.topology, c.subnets, c.excluded, c.mtu, c.physical, c.primary,
 	} {
 		if err := check(n, name); err != nil {
 			return nil, fmt.Errorf("spec.config: %w", err)
@@ -98,10 +100,11 @@ func (c netConf) identity(n *cluster.Network, name cluster.Name) error {
 		!bytes.Equal(ipam, []byte("null")) {
 		return errors.New("ipam: no such plugin is called: want subnets instead")
 	}
-	if c.Role != "" && c.Role != "secondary" {
-		return fmt.Errorf("role: %.64q, want secondary", c.Role)
+	switch c.Role {
+	case "", "secondary", "primary":
+		return nil
 	}
-	return nil
+	return fmt.Errorf("role: %.64q, want primary or secondary", c.Role)
 }
 
 func (c netConf) topology(n *cluster.Network, _ cluster.Name) error {
@@ -211,6 +214,32 @@ func within(subnets []config.ClusterSubnet, p netip.Prefix) bool {
 		}
 	}
 	return false
+}
+
+// joinSubnets is the subnets of the switch between a primary network's router and the exits of nodes, unless the
+// definition names others. Each network has its own switch, so that all may have the same.
+const joinSubnets = "100.66.0.0/15,fd66::/64"
+
+// primary reads what only a primary network has.
+func (c netConf) primary(n *cluster.Network, _ cluster.Name) error {
+	if c.Role != "primary" {
+		if c.JoinSubnet != "" {
+			return errors.New("joinSubnet: only a network of role primary has one, want none")
+		}
+		return nil
+	}
+	n.Primary = true
+	switch {
+	case n.Topology == cluster.Localnet:
+		return errors.New("role: a localnet network is not a primary one, want topology layer2 or layer3")
+	case len(n.Subnets) == 0:
+		return errors.New("subnets: none, want one of each address family that the cluster's own pods have")
+	}
+	join, err := config.ParsePrefixes("joinSubnet", cmp.Or(c.JoinSubnet, joinSubnets))
+	if err != nil {
+		return err
+	}
+	return n.SetJoin(join)
 }
 
 func (c netConf) mtu(n *cluster.Network, _ cluster.Name) error {

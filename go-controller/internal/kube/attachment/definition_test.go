@@ -26,6 +26,12 @@ func TestDefinition(t *testing.T) {
 					ClusterSubnet{{CIDR: prefix("10.99.0.0/24")}, {CIDR: prefix("fd99::/64")}}},
 		`"topology":"layer3","subnets":"10.98.0.0/16/24","netAttachDefName":"shop/blue","ipam":{}`: {
 			Subnets: []config.ClusterSubnet{{CIDR: prefix("10.98.0.0/16"), NodeLength: 24}}},
+		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary"`: {Topology: cluster.Layer2, Primary: true,
+			Subnets:     []config.ClusterSubnet{{CIDR: prefix("10.99.0.0/24")}},
+			JoinSubnets: []netip.Prefix{prefix("100.66.0.0/15")}},
+		`"topology":"layer3","subnets":"fd98::/48","role":"primary","joinSubnet":"fd70::/64"`: {Primary: true,
+			Subnets:     []config.ClusterSubnet{{CIDR: prefix("fd98::/48"), NodeLength: 64}},
+			JoinSubnets: []netip.Prefix{prefix("fd70::/64")}},
 		`"topology":"localnet","vlanID":7`: {Topology: cluster.Localnet, Physical: cluster.Physical{Name: "b", VLAN: 7}},
 		`"topology":"localnet","physicalNetworkName":"lan"`: {Topology: cluster.Localnet,
 			Physical: cluster.Physical{Name: "lan"}},
@@ -49,7 +55,9 @@ func TestDefinitionThatIsNotValid(t *testing.T) {
 		`"topology":"layer4"`:                                        `topology: "layer4", want layer3`,
 		`"colour":"blue"`:                                            `unknown field "colour"`,
 		`"topology":"layer2","name":"c"`:                             "duplicate field",
-		`"topology":"layer2","role":"primary"`:                       `role: "primary", want secondary`,
+		`"topology":"layer2","role":"tertiary"`:                      `role: "tertiary", want primary or secondary`,
+		`"topology":"layer2","role":"primary"`:                       "subnets: none",
+		`"topology":"layer2","joinSubnet":"100.66.0.0/16"`:           "only a network of role primary has one",
 		`"topology":"layer2","netAttachDefName":"bank/vault"`:        `want "shop/blue", or nothing`,
 		`"topology":"layer2","ipam":{"type":"host-local"}`:           "ipam: no such plugin is called",
 		`"topology":"layer2","subnets":"10.99.0.1/24"`:               "host bits are set",
@@ -67,8 +75,12 @@ func TestDefinitionThatIsNotValid(t *testing.T) {
 		`"topology":"localnet","physicalNetworkName":"a:b"`:          "without colons",
 		`"topology":"layer2","mtu":"many"`:                           "reading spec.config",
 
-		`"topology":"layer3","subnets":"10.98.0.0/16","excludeSubnets":"10.98.0.0/24"`:              "has none",
-		`"topology":"layer2","subnets":"10.99.0.0/24","excludeSubnets":"10.99.0.0/25,10.99.0.0/26"`: "overlap",
+		`"topology":"localnet","subnets":"10.99.0.0/24","role":"primary"`:                            "want topology layer2",
+		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary","joinSubnet":"10.99.0.0/16"`:  "overlaps",
+		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary","joinSubnet":"fd66::/64"`:     "of IPv4",
+		`"topology":"layer2","subnets":"10.99.0.0/24","role":"primary","joinSubnet":"100.66.0.0/30"`: "want a",
+		`"topology":"layer3","subnets":"10.98.0.0/16","excludeSubnets":"10.98.0.0/24"`:               "has none",
+		`"topology":"layer2","subnets":"10.99.0.0/24","excludeSubnets":"10.99.0.0/25,10.99.0.0/26"`:  "overlap",
 	} {
 		if got, err := Definition(blue(), conf(text)); got != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", text, got, err, want)

@@ -108,7 +108,7 @@ func (s userSpec) into(n *cluster.Network, at string, l *localnetSpec) error {
 	}
 	c.Topology, n.MTU = field, c.MTU
 	for _, check := range []func(*cluster.Network, cluster.Name) error{
-		c.topology, c.subnets, c.excluded, c.mtu, c.physical,
+		c.topology, c.subnets, c.excluded, c.mtu, c.physical, c.primary,
 	} {
 		if err := check(n, cluster.Name{}); err != nil {
 			return fmt.Errorf("%s.%s: %w", at, field, err)
@@ -136,10 +136,7 @@ func (s userSpec) conf(l *localnetSpec) (c netConf, field string, err error) {
 }
 
 func (s layer2Spec) conf() (c netConf, err error) {
-	if err := served(s.Role); err != nil {
-		return c, err
-	}
-	if err := s.none(); err != nil {
+	if c.Role, c.JoinSubnet, err = s.primarySpec.conf(s.Role); err != nil {
 		return c, err
 	}
 	c.MTU = s.MTU
@@ -171,18 +168,39 @@ func listed(field string, ranges []string) (string, error) {
 	return strings.Join(ranges, ","), nil
 }
 
-// none is the error that one of the fields is there.
-func (s primarySpec) none() error {
-	for _, f := range []struct {
+// conf is the role, and the join subnets of a primary network, as a configuration has them.
+func (s primarySpec) conf(role string) (as, join string, err error) {
+	fields := []struct {
 		name  string
 		value json.RawMessage
-	}{{"joinSubnets", s.JoinSubnets}, {"reservedSubnets", s.ReservedSubnets},
-		{"infrastructureSubnets", s.InfrastructureSubnets}, {"defaultGatewayIPs", s.DefaultGatewayIPs}} {
+	}{{"reservedSubnets", s.ReservedSubnets}, {"infrastructureSubnets", s.InfrastructureSubnets},
+		{"defaultGatewayIPs", s.DefaultGatewayIPs}, {"joinSubnets", s.JoinSubnets}}
+	why := "only a network of role Primary has it"
+	switch role {
+	case "Secondary":
+	case "Primary":
+		fields, why = fields[:3], "it is not served by this version"
+	default:
+		return "", "", fmt.Errorf("role: %.64q, want Primary or Secondary", role)
+	}
+	for _, f := range fields {
 		if len(f.value) > 0 {
-			return fmt.Errorf("%s: only a network of role Primary has it, want none", f.name)
+			return "", "", fmt.Errorf("%s: %s, want none", f.name, why)
 		}
 	}
-	return nil
+	if role == "Secondary" || len(s.JoinSubnets) == 0 {
+		return strings.ToLower(role), "", nil
+	}
+	var list []string
+	if err := json.Unmarshal(s.JoinSubnets, &list); err != nil {
+		return "", "", fmt.Errorf("joinSubnets: want a list of ranges: %w", err)
+	}
+	for _, r := range list {
+		if err := oneRange("joinSubnets", r); err != nil {
+			return "", "", err
+		}
+	}
+	return "primary", strings.Join(list, ","), nil
 }
 
 // oneRange is the error that a text is not a range: a configuration has several of them in one text.
@@ -194,10 +212,7 @@ func oneRange(field, s string) error {
 }
 
 func (s layer3Spec) conf() (c netConf, err error) {
-	if err := served(s.Role); err != nil {
-		return c, err
-	}
-	if err := (primarySpec{JoinSubnets: s.JoinSubnets}).none(); err != nil {
+	if c.Role, c.JoinSubnet, err = (primarySpec{JoinSubnets: s.JoinSubnets}).conf(s.Role); err != nil {
 		return c, err
 	}
 	if len(s.Subnets) == 0 || len(s.Subnets) > mostFamilies {
@@ -216,21 +231,8 @@ func (s layer3Spec) conf() (c netConf, err error) {
 			ranges[i] += fmt.Sprintf("/%d", *r.HostSubnet)
 		}
 	}
-	return netConf{MTU: s.MTU, Subnets: strings.Join(ranges, ",")}, nil
-}
-
-// secondary is the role of a network that pods have further interfaces in.
-const secondary = "Secondary"
-
-// served is the error that networks of a role are not served.
-func served(role string) error {
-	switch role {
-	case secondary:
-		return nil
-	case "Primary":
-		return errors.New("role: Primary is not served by this version, want Secondary")
-	}
-	return fmt.Errorf("role: %.64q, want Secondary", role)
+	c.MTU, c.Subnets = s.MTU, strings.Join(ranges, ",")
+	return c, nil
 }
 
 // The modes of IPAM.

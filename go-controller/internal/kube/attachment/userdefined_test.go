@@ -37,12 +37,20 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`{"topology":"Layer2"}`:   "want the field layer2",
 		`{"topology":"Layer3","layer2":{},"layer3":{}}`:      "and no other topology's",
 		`{"colour":"blue"}`:                                  `unknown field "colour"`,
-		`{"topology":"Layer2","layer2":{}}`:                  `spec.layer2.role: "", want Secondary`,
-		`{"topology":"Layer3","layer3":{}}`:                  `spec.layer3.role: "", want Secondary`,
-		`{"topology":"Layer2","layer2":{"role":"Primary"}}`:  "spec.layer2.role: Primary is not served",
-		`{"topology":"Layer2","layer2":{"role":"Tertiary"}}`: `"Tertiary"`,
+		`{"topology":"Layer2","layer2":{}}`:                  `spec.layer2.role: "", want Primary or Secondary`,
+		`{"topology":"Layer3","layer3":{}}`:                  `spec.layer3.role: "", want Primary or Secondary`,
+		`{"topology":"Layer2","layer2":{"role":"Tertiary"}}`: `role: "Tertiary", want Primary or Secondary`,
+		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"defaultGatewayIPs":["10.99.0.1"]}}`: "" +
+			"spec.layer2.defaultGatewayIPs: it is not served by this version",
+		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["x"]}}`: "want a range",
+		`{"topology":"Layer2","layer2":{"role":"Primary","ipam":{"mode":"Disabled"}}}`:                     "subnets: none",
 	} {
 		wrong(t, spec, want)
+	}
+	got, err := UserDefined(cluster.Name{Namespace: "shop", Name: "blue"}, []byte(
+		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["100.70.0.0/16"]}}`))
+	if err != nil || !got.Primary || got.Topology != cluster.Layer2 || fmt.Sprint(got.JoinSubnets) != "[100.70.0.0/16]" {
+		t.Errorf("%+v, %v; want a primary network", got, err)
 	}
 	for fields, want := range map[string]string{
 		`"colour":"blue"`:     `unknown field "layer2.colour"`,

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -186,13 +187,38 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
-// WaitForServer returns once the API server answers, or with the context's error. It logs each failed attempt.
+// WaitForServer returns once the API server answers, or with the context's error. It logs each failed attempt. Daemons
+// use it: somebody may replace a certificate while they wait.
 func (c *Clients) WaitForServer(ctx context.Context, log *slog.Logger) error {
+	return c.wait(ctx, log, func(error) bool { return false })
+}
+
+// ReachServer is WaitForServer for commands. It does not wait for a server whose certificate is refused.
+func (c *Clients) ReachServer(ctx context.Context, log *slog.Logger) error {
+	err := c.wait(ctx, log, certificateRefused)
+	if certificateRefused(err) {
+		return fmt.Errorf("the certificate is refused: %w: want the CA certificate of this cluster, and a name or address "+
+			"that the certificate has", err)
+	}
+	return err
+}
+
+// certificateRefused tells whether a connection ended because of the server's certificate.
+func certificateRefused(err error) bool {
+	var refused *tls.CertificateVerificationError
+	return errors.As(err, &refused)
+}
+
+// wait returns once the API server answers, with an error that is final, or with the context's.
+func (c *Clients) wait(ctx context.Context, log *slog.Logger, final func(error) bool) error {
 	for retry := 250 * time.Millisecond; ; retry = min(2*retry, 2*time.Second) {
 		v, err := c.Version(ctx)
 		if err == nil {
 			log.Info("kubernetes connected", "server", c.Server, "version", v)
 			return nil
+		}
+		if final(err) {
+			return err
 		}
 		log.Warn("kubernetes not connected", "server", c.Server, "error", err, "retry", retry)
 		select {

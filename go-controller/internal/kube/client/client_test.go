@@ -2,14 +2,19 @@ package client
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -36,6 +41,39 @@ func TestWaitForServerEnds(t *testing.T) {
 	cancel()
 	if err := <-done; err == nil {
 		t.Error("no error, want the context's")
+	}
+}
+
+// A command does not wait for a server whose certificate is another authority's, or for another name. A daemon does.
+func TestReachServerRefusesCertificate(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"gitVersion":"v1"}`)
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	own := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(own, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ url, ca, want string }{
+		{server.URL, "", "the certificate is refused: "}, {server.URL, own, ""},
+		{"https://localhost:" + port, own, "valid for example.com"},
+	} {
+		clients, err := New(config.Kubernetes{APIServer: c.url, CACert: c.ca}, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err = clients.ReachServer(ctx, slog.New(slog.DiscardHandler))
+		if ctx.Err() != nil || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with CA %q: %v, want an error at once with %q", c.url, c.ca, err, c.want)
+		}
+		cancel()
 	}
 }
 

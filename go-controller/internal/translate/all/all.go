@@ -4,6 +4,7 @@ package all
 import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
+	"github.com/northbound-net/northbound/go-controller/internal/translate/exit"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/namespace"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/pod"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/policy"
@@ -19,6 +20,7 @@ func Translators(s *nb.Schema) translate.Set {
 		topology.Zone{Schema: s},
 		topology.Node{Schema: s},
 		topology.Gateway{Schema: s},
+		exit.Translator{Schema: s},
 		namespace.Translator{Schema: s},
 		tenant.Translator{Schema: s},
 		policy.Isolation{Schema: s},

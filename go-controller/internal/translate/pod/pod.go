@@ -32,7 +32,7 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindPod, cluster.KindNode},
-		Subjects: []cluster.Subject{index.PodPoliciesOf, index.MulticastOf, index.TenantOf},
+		Subjects: []cluster.Subject{index.PodPoliciesOf, index.MulticastOf, index.TenantOf, index.PrimaryOf},
 	}
 }
 
@@ -42,7 +42,8 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	for _, pod := range append(changed(s, c), c.About(index.PodPoliciesOf)...) {
 		out = append(out, owner(pod))
 	}
-	for _, namespace := range append(c.About(index.MulticastOf), c.About(index.TenantOf)...) {
+	for _, namespace := range slices.Concat(c.About(index.MulticastOf), c.About(index.TenantOf),
+		c.About(index.PrimaryOf)) {
 		if !index.AddressesOf(s).Any(namespace.Name) { // such as a new one: no pod of it has a port
 			continue
 		}
@@ -95,14 +96,16 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		chassis: index.ChassisOf(s).Of(node.Name), policies: index.PoliciesOf(s).OfPod(p.Name),
 		tenant: index.TenantsOf(s).Of(p.Name.Namespace),
 	}
-	if s.Config.Multitenant && r.tenant == "" {
+	if r.locked = s.Locked(p.Name); r.locked {
+		r.policies = index.PodPolicies{Ingress: true}
+	} else if s.Config.Multitenant && r.tenant == "" {
 		return translate.Rows{}, nil // until its Namespace is known: nothing would keep other tenants from the pod
 	}
-	if ns := s.Namespaces[p.Name.Namespace]; ns != nil && ns.Multicast {
+	if ns := s.Namespaces[p.Name.Namespace]; ns != nil && ns.Multicast && !r.locked {
 		r.multicast = ns
 	}
 	var rows []nb.Row
-	for a := range p.All() {
+	for a := range s.Attachments(p) {
 		net, granted := s.In(a.Network).PodNetworks[cluster.PodPort{Pod: p.Name, Interface: a.Interface}]
 		if granted {
 			rows = append(rows, r.port(a, s.Networks[a.Network], net)...)
@@ -122,6 +125,7 @@ type podRows struct {
 	// multicast is the pod's namespace if its pods may use multicast; nil otherwise.
 	multicast *cluster.Namespace
 	tenant    string // of the pod's namespace; "" without tenants
+	locked    bool   // only the node's own processes reach the pod in the cluster's own network, whatever policies allow
 }
 
 // port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for.
@@ -160,7 +164,7 @@ func (r podRows) groups() []nb.Slot {
 	if r.multicast != nil {
 		in(names.RowUUID(nbdb.PortGroupTable, names.KindNamespace, r.multicast.Name, names.RoleMcastGroup, r.multicast.UID))
 	}
-	if r.tenant != "" && r.tenant != cluster.GlobalTenant {
+	if r.tenant != "" && r.tenant != cluster.GlobalTenant && !r.locked {
 		in(names.TenantRow(nbdb.PortGroupTable, r.tenant, names.RoleGroup))
 	}
 	for _, hash := range r.policies.Subjects {
@@ -168,6 +172,9 @@ func (r podRows) groups() []nb.Slot {
 	}
 	if r.policies.Ingress {
 		in(names.IsolationRow(nbdb.PortGroupTable, r.node.Name, names.RoleGroupIn, r.node.UID))
+	}
+	if r.locked {
+		in(names.IsolationRow(nbdb.PortGroupTable, r.node.Name, names.RoleGroupLocked, r.node.UID))
 	}
 	if r.policies.Egress {
 		in(names.IsolationRow(nbdb.PortGroupTable, r.node.Name, names.RoleGroupOut, r.node.UID))

@@ -35,7 +35,7 @@ func (Isolation) Owners(s *cluster.State) []nb.Owner {
 func (Isolation) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindNode},
-		Subjects: []cluster.Subject{index.PoliciesExist, index.HealthSource, tiersUsed},
+		Subjects: []cluster.Subject{index.PoliciesExist, index.HealthSource, index.PrimariesUsed, tiersUsed},
 	}
 }
 
@@ -43,7 +43,7 @@ func (Isolation) Depends() translate.Dependencies {
 // same holds for ClusterNetworkPolicies.
 func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch {
-	case c.Concerns(index.PoliciesExist), c.Concerns(tiersUsed):
+	case c.Concerns(index.PoliciesExist), c.Concerns(index.PrimariesUsed), c.Concerns(tiersUsed):
 		return t.Owners(s)
 	case !isolates(s) && !s.Config.Multitenant:
 		return nil
@@ -53,8 +53,10 @@ func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	return []nb.Owner{{Kind: names.KindIsolation, Name: c.Ref.Name.Name}}
 }
 
-// isolates is true when a policy may isolate pods.
-func isolates(s *cluster.State) bool { return index.PoliciesOf(s).Any() || s.Held.Any }
+// isolates is true when a policy may isolate pods, or pods are in primary networks.
+func isolates(s *cluster.State) bool {
+	return index.PoliciesOf(s).Any() || index.PrimariesOf(s).Any() || s.Held.Any
+}
 
 // Rows implements translate.Translator.
 func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
@@ -63,7 +65,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		return translate.Rows{}, nil
 	}
 	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n, tierOf(s)}
-	rows := r.unblocking()
+	rows := append(r.unblocking(), r.locking(s)...)
 	if !isolates(s) {
 		return translate.Rows{Rows: rows}, nil
 	}
@@ -77,6 +79,19 @@ func (r isolationRows) unblocking() []nb.Row {
 		return nil
 	}
 	return []nb.Row{r.unblock(0), r.unblock(names.TierAdmin), r.allowAgain()}
+}
+
+// locking is the rows that keep pods of primary networks from connecting to anything in the cluster's own network. What
+// they answer passes: it belongs to a connection that is allowed.
+func (r isolationRows) locking(s *cluster.State) []nb.Row {
+	if !index.PrimariesOf(s).Any() {
+		return nil
+	}
+	group := names.LockedGroup(r.node.Name)
+	return []nb.Row{
+		r.Row(names.RoleGroupLocked, &nbdb.PortGroup{Name: group}),
+		r.acl(names.RoleDenyLocked, egress(), names.RoleGroupLocked, nbdb.ACLActionDrop, egress().pods(group)+" && ip"),
+	}
 }
 
 // isolating is the rows of what isolates pods.

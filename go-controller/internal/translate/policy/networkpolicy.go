@@ -29,7 +29,7 @@ func (NetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 func (NetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds:    []cluster.Kind{cluster.KindNetworkPolicy},
-		Subjects: []cluster.Subject{index.PolicyWritten, index.LoggingOf, tiersUsed},
+		Subjects: []cluster.Subject{index.PolicyWritten, index.LoggingOf, index.PrimaryOf, tiersUsed},
 	}
 }
 
@@ -40,7 +40,7 @@ func (t NetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Concerns(tiersUsed) {
 		out = t.Owners(s)
 	}
-	for _, namespace := range c.About(index.LoggingOf) {
+	for _, namespace := range append(c.About(index.LoggingOf), c.About(index.PrimaryOf)...) {
 		for policy := range index.PoliciesOf(s).In(namespace.Name) {
 			out = append(out, owner(policy))
 		}
@@ -62,6 +62,9 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 	if p == nil {
 		return translate.Rows{}, nil
 	}
+	if ns := s.Namespaces[p.Name.Namespace]; ns != nil && ns.InPrimary() {
+		return translate.Rows{Reports: unserved(p)}, nil
+	}
 	r := policyRows{
 		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, policies: index.PoliciesOf(s),
 		subject: index.SelectorHash(p.Subject()),
@@ -73,6 +76,16 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 	r.isolate(ingress(), p.Ingress, logging)
 	r.isolate(egress(), p.Egress, logging)
 	return translate.Rows{Rows: r.rows}, nil
+}
+
+// ReasonPrimary is the reason of the report that a policy has no effect, since its pods are in a primary network.
+const ReasonPrimary = "PolicyNotServed"
+
+// unserved reports that a policy of a namespace with a primary network has no effect.
+func unserved(p *cluster.NetworkPolicy) []cluster.Problem {
+	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonPrimary, Message: "the pods of the namespace are " +
+		"in a primary network, for which policies are not served: the policy has no effect: all pods of the network reach " +
+		"each other, and nobody else connects to them"}}
 }
 
 // isolate makes the ACLs of what the policy says about a direction.

@@ -17,6 +17,7 @@ const (
 	ReasonAddressRefused   = "ExternalAddressRefused"
 	ReasonTooManyVIPs      = "TooManyVirtualAddresses"
 	ReasonTooManyEndpoints = "TooManyEndpoints"
+	ReasonPrimary          = "ServiceNotServed"
 )
 
 // mostListed is how many lost addresses a report spells out.
@@ -59,6 +60,12 @@ func overLimits(c config.Services, svc *cluster.Service, left int) []cluster.Pro
 			"up to 10 addresses x ports, and fewer for more of them: these endpoints do not serve", left, c.MaxEndpoints)}
 	}
 	return append(report(svc, ReasonTooManyVIPs, vips, ""), report(svc, ReasonTooManyEndpoints, endpoints, "")...)
+}
+
+// unserved reports that a service of a namespace with a primary network does not answer.
+func unserved(svc *cluster.Service) []cluster.Problem {
+	return report(svc, ReasonPrimary, []string{"the pods of the namespace are in a primary network, for which services " +
+		"are not served: it does not answer"}, "")
 }
 
 // report is a Problem that lists what is wrong, and then what would be right; none when nothing is wrong.

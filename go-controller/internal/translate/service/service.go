@@ -34,14 +34,15 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds:    []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindNode},
-		Subjects: []cluster.Subject{index.HealthSource, index.AddressTaken, index.GatewayExists},
+		Kinds: []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindNode},
+		Subjects: []cluster.Subject{index.HealthSource, index.AddressTaken, index.GatewayExists,
+			index.PrimaryOf},
 	}
 }
 
 // Affected implements translate.Translator.
 func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	of := append(c.About(index.AddressTaken), withoutGateways(s, c)...)
+	of := slices.Concat(c.About(index.AddressTaken), withoutGateways(s, c), ofPrimaries(s, c))
 	switch c.Ref.Kind {
 	case cluster.KindService:
 		return owners(append(append(of, c.Ref.Name), c.About(index.VIPHolder)...))
@@ -63,6 +64,18 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		of = append(of, index.HealthChecksOf(s).Checked()...)
 	}
 	return owners(of)
+}
+
+// ofPrimaries lists the services of namespaces whose primary network is another now.
+func ofPrimaries(s *cluster.State, c cluster.Change) (out []cluster.Name) {
+	for _, namespace := range c.About(index.PrimaryOf) {
+		for svc := range s.Services {
+			if svc.Namespace == namespace.Name {
+				out = append(out, svc)
+			}
+		}
+	}
+	return out
 }
 
 func owners(services []cluster.Name) []nb.Owner {
@@ -95,6 +108,9 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		return translate.Rows{}, nil
 	}
 	r := serviceRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: svc.UID}, svc: svc, state: s}
+	if s.Locked(svc.Name) {
+		return translate.Rows{Reports: unserved(svc)}, nil
+	}
 	r.addrs = svc.Addresses(s.Config.Services, index.TakenOf(s))
 	eps, left := svc.Within(s.Config.Services, s.SlicesOf(svc.Name))
 	out := translate.Rows{Reports: slices.Concat(lostVIPs(s, svc, r.addrs), refused(svc, r.addrs),

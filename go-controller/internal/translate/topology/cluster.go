@@ -62,10 +62,11 @@ func (t Cluster) rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	m := translate.Maker{Schema: t.Schema, Owner: o}
 	if n.Topology != cluster.Layer3 {
-		return translate.Rows{Rows: sharedSwitch(m, n)}, nil
+		rows, err := sharedSwitch(m, s, n)
+		return translate.Rows{Rows: rows}, err
 	}
 	router := &nbdb.LogicalRouter{UUID: n.RouterRow(nbdb.LogicalRouterTable), Name: n.Name.Router(s.Config.RouterName),
-		Options: routerOptions()}
+		Options: translate.RouterOptions()}
 	if n.Hosts {
 		router.ExternalIDs = map[string]string{names.KeyClusterRouter: "yes",
 			names.SubnetsKey: config.SubnetList(s.Config.Subnets), names.JoinKey: config.PrefixList(s.Config.JoinSubnets)}
@@ -86,7 +87,27 @@ func (t Cluster) rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		rows = append(rows, allNodes(m, s)...)
 		rows = append(rows, logMeter(m, s)...)
 	}
+	rows = append(rows, leaving(m, n)...)
 	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil
+}
+
+// leaving is what a primary network's router has for packets that leave the network. The policies of exits send them
+// on. But a packet without a route never gets to the policies, so there is one; its next hop does not matter. What no
+// exit takes is dropped.
+func leaving(m translate.Maker, n *cluster.Network) []nb.Row {
+	if !n.Primary {
+		return nil
+	}
+	rows := []nb.Row{m.Row(names.RoleDiscard, &nbdb.LogicalRouterPolicy{Priority: names.PolicyNoExit, Match: "ip",
+		Action: nbdb.LogicalRouterPolicyActionDrop}, inRouter(n, "policies"))}
+	for _, p := range n.JoinSubnets {
+		via, ok := ipnet.Nth(p, 2)
+		if is4 := p.Addr().Is4(); ok {
+			rows = append(rows, m.Row(familyRole(names.RoleDefault, is4), &nbdb.LogicalRouterStaticRoute{
+				IPPrefix: translate.Anywhere(is4).String(), Nexthop: via.String()}, inRouter(n, "static_routes")))
+		}
+	}
+	return rows
 }
 
 // joinRows is the switch between the distributed router and the gateway routers, if the network has such routers.
@@ -98,7 +119,7 @@ func joinRows(m translate.Maker, n *cluster.Network, router string) ([]nb.Row, e
 	if err != nil {
 		return nil, err
 	}
-	port, peer := patch{name: names.RouterToJoin(router), addrs: first, peer: names.JoinToRouter(router)}.models()
+	port, peer := translate.Link{Port: names.RouterToJoin(router), Addrs: first, Peer: names.JoinToRouter(router)}.Models()
 	port.ExternalIDs = map[string]string{names.KeyConnectToJoin: "yes"}
 	return []nb.Row{
 		m.Row(names.RoleJoin, &nbdb.LogicalSwitch{Name: n.Name.JoinSwitch()}),
@@ -116,7 +137,7 @@ func policies(m translate.Maker, s *cluster.State, n *cluster.Network) []nb.Row 
 	var rows []nb.Row
 	add := func(role string, to netip.Prefix, action nbdb.LogicalRouterPolicyAction) {
 		rows = append(rows, m.Row(names.PrefixRole(role, to), &nbdb.LogicalRouterPolicy{
-			Priority: names.PolicyInside, Match: destination(to), Action: action,
+			Priority: names.PolicyInside, Match: translate.Destination(to), Action: action,
 		}, inRouter(n, "policies")))
 	}
 	for _, c := range n.Subnets {
@@ -128,12 +149,6 @@ func policies(m translate.Maker, s *cluster.State, n *cluster.Network) []nb.Row 
 		}
 	}
 	return rows
-}
-
-// routerOptions make the router learn neighbours only when it needs them. Otherwise it would learn from every ARP, and
-// hold a flow for each pair of router ports: both grow with the square of the nodes (ovn-nb(5), Logical_Router).
-func routerOptions() map[string]string {
-	return map[string]string{"always_learn_from_arp_request": "false", "dynamic_neigh_routers": "true"}
 }
 
 // inRouter is a slot of the row of a network's distributed router.
@@ -152,20 +167,3 @@ func familyRole(role string, is4 bool) string { return names.FamilyRole(role, na
 
 // joinAddresses lists the distributed router's addresses on the join switch: the first of each subnet.
 func joinAddresses(n *cluster.Network) ([]netip.Prefix, error) { return nths(n.JoinSubnets, 1) }
-
-// patch is a router port and the switch port on its other side.
-type patch struct {
-	name, peer string         // of the router port, of the switch port
-	addrs      []netip.Prefix // of the router port
-	mac        string         // "" derives it from addrs
-}
-
-func (p patch) models() (*nbdb.LogicalRouterPort, *nbdb.LogicalSwitchPort) {
-	mac := p.mac
-	if mac == "" {
-		mac = ipnet.MACFor(ipnet.Addrs(p.addrs)).String()
-	}
-	return &nbdb.LogicalRouterPort{Name: p.name, MAC: mac, Networks: sorted(texts(p.addrs))},
-		&nbdb.LogicalSwitchPort{Name: p.peer, Type: "router", Addresses: []string{mac},
-			Options: map[string]string{"router-port": p.name}}
-}

@@ -27,7 +27,7 @@ func allNodes(m translate.Maker, s *cluster.State) []nb.Row {
 func noBackend(m translate.Maker, s *cluster.State) []nb.Row {
 	var either []string
 	for _, p := range s.ServiceRanges() {
-		either = append(either, destination(p))
+		either = append(either, translate.Destination(p))
 	}
 	if len(either) == 0 {
 		return nil

@@ -105,14 +105,14 @@ func (r gatewayRows) chassis() string { return index.ChassisOf(r.state).Of(r.nod
 // router is the gateway router, bound to the node's chassis, and its link to the join switch.
 func (r gatewayRows) router() []nb.Row {
 	name := names.GatewayRouter(r.node.Name)
-	options := routerOptions()
+	options := translate.RouterOptions()
 	options["chassis"] = r.chassis()
 	options["lb_force_snat_ip"] = strings.Join(texts(ipnet.Addrs(r.join)), " ")
 	ids := map[string]string{names.KeyPhysicalIP: r.gateway.IPs[0].Addr().String()}
 	if len(r.gateway.IPs) > 1 {
 		ids[names.KeyPhysicalIPs] = strings.Join(texts(ipnet.Addrs(r.gateway.IPs)), ",")
 	}
-	port, peer := patch{name: names.RouterToJoin(name), addrs: r.join, peer: names.JoinToRouter(name)}.models()
+	port, peer := translate.Link{Port: names.RouterToJoin(name), Addrs: r.join, Peer: names.JoinToRouter(name)}.Models()
 	port.ExternalIDs, port.Options = map[string]string{names.KeyConnectToJoin: "yes"}, gatewayMTU(r.gateway.PodMTU)
 	joinSwitch := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: names.ClusterRow(nbdb.LogicalSwitchTable, names.RoleJoin)}
 	return []nb.Row{
@@ -150,8 +150,8 @@ func (r gatewayRows) external() []nb.Row {
 		vlan := r.gateway.VLAN
 		localnet.Tag = &vlan
 	}
-	port, peer := patch{name: names.RouterToExternal(node), addrs: r.gateway.IPs, peer: names.ExternalToRouter(node),
-		mac: r.gateway.MAC.String()}.models()
+	port, peer := translate.Link{Port: names.RouterToExternal(node), Addrs: r.gateway.IPs,
+		Peer: names.ExternalToRouter(node), MAC: r.gateway.MAC.String()}.Models()
 	port.ExternalIDs, port.Options = map[string]string{names.KeyPhysicalPort: "yes"}, gatewayMTU(r.gateway.MTU)
 	return []nb.Row{
 		r.Row(names.RoleExternal, &nbdb.LogicalSwitch{Name: names.ExternalSwitch(node)}),

@@ -8,6 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // routes lead packets between the pods and the outside. The gateway router sends them back to the cluster router, or on
@@ -26,7 +27,7 @@ func (r gatewayRows) routes() []nb.Row {
 	port := names.RouterToExternal(r.node.Name)
 	for _, hop := range r.gateway.NextHops {
 		is4 := hop.Is4()
-		rows = append(rows, r.gatewayRoute(familyRole(names.RoleDefault, is4), anywhere(is4), hop, &port))
+		rows = append(rows, r.gatewayRoute(familyRole(names.RoleDefault, is4), translate.Anywhere(is4), hop, &port))
 		via, ok := r.state.JoinAddr(r.node.Name, is4)
 		if !ok {
 			continue // no pod has an address of this family
@@ -45,7 +46,7 @@ func (r gatewayRows) routes() []nb.Row {
 // for all pods whose node has no gateway.
 func (r gatewayRows) egressRoutes(via netip.Addr) []nb.Row {
 	is4 := via.Is4()
-	rows := []nb.Row{r.clusterRoute(familyRole(names.RoleLeave, is4), anywhere(is4), via, nil)}
+	rows := []nb.Row{r.clusterRoute(familyRole(names.RoleLeave, is4), translate.Anywhere(is4), via, nil)}
 	bySource := nbdb.LogicalRouterStaticRoutePolicySrcIP
 	for _, subnet := range r.state.NodeSubnets[r.node.Name] {
 		if subnet.Addr().Is4() == is4 {
@@ -117,12 +118,4 @@ func (r gatewayRows) snat(pods netip.Prefix, ip netip.Addr) nb.Row {
 	return r.Row(names.PrefixRole(names.RoleSNAT, pods), &nbdb.NAT{
 		Type: nbdb.NATTypeSNAT, LogicalIP: pods.String(), ExternalIP: ip.String(), ExternalPortRange: names.SNATPorts,
 	}, r.inRouter("nat"))
-}
-
-// anywhere is 0.0.0.0/0 or ::/0.
-func anywhere(is4 bool) netip.Prefix {
-	if is4 {
-		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-	}
-	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 }

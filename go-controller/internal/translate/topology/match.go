@@ -15,9 +15,6 @@ func ip(is4 bool) string {
 	return "ip6"
 }
 
-// destination matches packets to an address of a range.
-func destination(p netip.Prefix) string { return ip(p.Addr().Is4()) + ".dst == " + p.String() }
-
 // from matches packets from any of the sources, which may be of either family (ovn-sb(5), Logical_Flow match).
 func from(sources []netip.Prefix) string {
 	var either []string

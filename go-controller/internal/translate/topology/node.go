@@ -97,7 +97,7 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	r := nodeRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, node: n, state: s, network: network}
 	sw := network.Name.NodeSwitch(name)
-	port, peer := patch{name: names.RouterToSwitch(sw), addrs: router, peer: names.SwitchToRouter(sw)}.models()
+	port, peer := translate.Link{Port: names.RouterToSwitch(sw), Addrs: router, Peer: names.SwitchToRouter(sw)}.Models()
 	out.Rows = []nb.Row{
 		r.nodeSwitch(sw, subnets, router),
 		r.Row(names.RoleRouterToNode, port, inRouter(network, "ports")),

@@ -41,8 +41,11 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 	}
 	c := cluster.Condition{Type: cluster.TypeNetworkCreated, True: true, Reason: conditionCreated,
 		Message: "pods of the namespace can ask for an interface in the network"}
-	if u.Name.Namespace == "" {
+	switch {
+	case u.Name.Namespace == "":
 		c.Message = "pods of the selected namespaces can ask for an interface in the network"
+	case u.Network != nil && u.Network.Primary:
+		c.Message = "the pods of the namespace are in the network if it has the label " + names.PrimaryLabel
 	}
 	if reason, why := s.RefusesUserNetwork(u); reason != "" {
 		c.True, c.Reason, c.Message = false, conditionError, why

@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// InPrimary is true for a namespace whose pods are in a primary network: it has their default routes, and the cluster's
+// own network is left to the kubelet's probes.
+func (n *Namespace) InPrimary() bool {
+	_, ok := n.Labels.Get(names.PrimaryLabel)
+	return ok
+}
+
+// claimPrimary records that a network is to be the primary one of a namespace, or that it is not any more.
+func (s *State) claimPrimary(namespace string, n names.Network, in bool) {
+	s.primaries.Put(namespace, Name{Name: string(n)}, in)
+}
+
+// Locked is true for a pod that has nothing but probes in the cluster's own network. A pod whose Namespace is not known
+// yet counts as one where a primary network claims the namespace: nobody must reach it before that is known.
+func (s *State) Locked(pod Name) bool {
+	if n := s.Namespaces[pod.Namespace]; n != nil {
+		return n.InPrimary()
+	}
+	return len(s.primaries[pod.Namespace]) > 0
+}
+
+// Primary is the primary network of a namespace's pods. Without one, why says what they wait for; it is empty where
+// pods need none.
+func (s *State) Primary(namespace string) (n names.Network, why string) {
+	claims := s.primaries[namespace]
+	switch ns := s.Namespaces[namespace]; {
+	case ns == nil && len(claims) > 0:
+		return "", "the Namespace is not known yet"
+	case ns == nil || !ns.InPrimary():
+		return "", ""
+	case len(claims) == 0:
+		return "", fmt.Sprintf("the namespace has the label %s, but no primary network: make one, or the namespace anew",
+			names.PrimaryLabel)
+	case len(claims) > 1:
+		var all []string
+		for _, c := range claims.Sorted() {
+			all = append(all, c.Name)
+		}
+		return "", fmt.Sprintf("the namespace has %d primary networks, %s: want one", len(all), strings.Join(all, " and "))
+	}
+	return names.Network(claims.List()[0].Name), ""
+}
+
+// PrimaryPort is the attachment of a pod to its primary network.
+func PrimaryPort(n names.Network) Attachment {
+	return Attachment{Network: n, Interface: names.PrimaryInterface}
+}
+
+// Attachments yields every attachment of a pod: to the cluster's own network, to the namespace's primary network, and
+// those that the pod asks for. What it asks for of a primary network is not served: the namespace decides.
+func (s *State) Attachments(p *Pod) iter.Seq[Attachment] {
+	return func(yield func(Attachment) bool) {
+		if !yield(Attachment{Network: names.Own}) {
+			return
+		}
+		n, _ := s.Primary(p.Name.Namespace)
+		own := PrimaryPort(n)
+		asked := func(a Attachment) bool { return a.Network == own.Network && a.Interface == own.Interface }
+		if n != "" && !slices.ContainsFunc(p.Attachments, asked) && !yield(own) {
+			return
+		}
+		for _, a := range p.Attachments {
+			if a.Asked.Unserved == "" {
+				a.Asked.Unserved = s.unserved(n, a)
+			}
+			if !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// unserved is why a pod with this primary network does not get an interface that it asks for; "" if it may.
+func (s *State) unserved(primary names.Network, a Attachment) string {
+	if n := s.Networks[a.Network]; n != nil && n.Primary {
+		return fmt.Sprintf("it is a primary network: pods of a namespace with the label %s get it without asking",
+			names.PrimaryLabel)
+	}
+	if primary != "" && a.Interface == names.PrimaryInterface {
+		return fmt.Sprintf("interface %q is that of the primary network, want another name", a.Interface)
+	}
+	return ""
+}
+
+// PrimaryNetworks lists the networks that are a namespace's primary one, in no order.
+func (s *State) PrimaryNetworks() (out []*Network) {
+	for _, n := range s.Networks {
+		if n.Primary {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// AnyPrimary is true when any network is to be a primary one.
+func (s *State) AnyPrimary() bool { return len(s.primaries) > 0 }
+
+// PrimaryPods lists the pods on a node that are in a primary network, sorted.
+func (s *State) PrimaryPods(node string, n names.Network) (out []Name) {
+	for _, name := range s.PodsOn(node) {
+		if in, _ := s.Primary(name.Namespace); in == n && s.Pods[name].WantsNetwork() {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// PodsIn lists the pods of a namespace, in no order. It looks at every pod.
+func (s *State) PodsIn(namespace string) (out []Name) {
+	for name := range s.Pods {
+		if name.Namespace == namespace {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// leastJoin is how many addresses a join subnet has at least.
+const leastJoin = 256
+
+// SetJoin sets the subnets of the switch between a primary network's router and the exits of nodes: of those given, the
+// ones of families that the network has. The error says what is wrong with them.
+func (n *Network) SetJoin(join []netip.Prefix) error {
+	n.JoinSubnets = nil
+	for _, is4 := range []bool{true, false} {
+		has := slices.ContainsFunc(n.Subnets, func(s config.ClusterSubnet) bool { return s.CIDR.Addr().Is4() == is4 })
+		of := slices.DeleteFunc(slices.Clone(join), func(p netip.Prefix) bool { return p.Addr().Is4() != is4 })
+		switch {
+		case len(of) > 1:
+			return fmt.Errorf("joinSubnet: %s and %s are of one address family, want one of each", of[0], of[1])
+		case !has:
+			continue
+		case len(of) == 0:
+			return fmt.Errorf("joinSubnet: %s lacks one of IP%s, which subnets has", config.PrefixList(join),
+				names.FamilyOf(is4))
+		case ipnet.Size(of[0]) < leastJoin || !of[0].Addr().IsGlobalUnicast() || of[0].Bits() == 0:
+			return fmt.Errorf("joinSubnet: %s: want a range of %d addresses or more that hosts can have", of[0], leastJoin)
+		}
+		for _, s := range n.Subnets {
+			if s.CIDR.Overlaps(of[0]) {
+				return fmt.Errorf("joinSubnet: %s overlaps %s of subnets, want another range", of[0], s.CIDR)
+			}
+		}
+		n.JoinSubnets = append(n.JoinSubnets, of[0])
+	}
+	return nil
+}
+
+// allowsPrimary is the error that a primary network lacks a family that the cluster's own network has, or has one more:
+// pods would reach nothing outside in it.
+func (s *State) allowsPrimary(n *Network) error {
+	if !n.Primary {
+		return nil
+	}
+	for _, is4 := range []bool{true, false} {
+		of := func(c config.ClusterSubnet) bool { return c.CIDR.Addr().Is4() == is4 }
+		own, has := slices.ContainsFunc(s.Config.Subnets, of), slices.ContainsFunc(n.Subnets, of)
+		if has && !own {
+			return fmt.Errorf("subnets: the cluster's own pods have no IP%s, want no range of it in a primary network",
+				names.FamilyOf(is4))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,395 @@
+package networks
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/node"
+)
+
+// primaryTenant is a namespace with a primary network. All have the same subnets.
+const primaryTenant = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: own, namespace: %[1]s}
+spec:
+  config: |
+    {"cniVersion": "1.1.0", "name": "own", "type": "ovn-k8s-cni-overlay", "role": "primary", %[2]s}
+---
+`
+
+// userTenant is the same by a UserDefinedNetwork.
+const userTenant = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: own, namespace: green}
+spec:
+  topology: Layer2
+  layer2: {role: Primary, subnets: ["10.77.0.0/16", "fd77::/48"], joinSubnets: ["100.70.0.0/16", "fd70::/64"]}
+---
+`
+
+// probedPod is a pod on a node that is ready once the kubelet reaches its server.
+func probedPod(namespace, name, node, labels string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %q, namespace: %q, labels: {%s}}
+spec:
+  nodeName: %q
+  terminationGracePeriodSeconds: 0
+  containers:
+    - {name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent, readinessProbe: {tcpSocket: {port: 8080},
+       periodSeconds: 1}}
+---
+`, name, namespace, labels, node)
+}
+
+// clusterDNS stands for the cluster's DNS, and is another service of the cluster's own network.
+const clusterDNS = `
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s, namespace: kube-system}
+spec:
+  clusterIPs: [%[2]s, "%[3]s"]
+  clusterIP: %[2]s
+  ipFamilyPolicy: RequireDualStack
+  selector: {k8s-app: kube-dns}
+  ports:
+    - {name: udp, port: 53, targetPort: 8080, protocol: UDP}
+    - {name: tcp, port: 53, targetPort: 8080, protocol: TCP}
+---
+`
+
+const layer2, layer3 = `"topology": "layer2", "subnets": "10.77.0.0/16,fd77::/48"`,
+	`"topology": "layer3", "subnets": "10.77.0.0/16/24,fd77::/48/64"`
+
+// TestPrimary checks primary networks: three tenants with the same subnets, one of them with a switch for each node.
+func TestPrimary(t *testing.T) {
+	c := machines.Up(t, sandbox.Options{Name: "primary-test", Nodes: 2, DualStack: true, Gateways: 1})
+	machines.Kubectl(t, c, "", "apply", "-f", crd)
+	machines.Kubectl(t, c, "", "apply", "-f", userKinds)
+	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
+		"network-attachment-definitions.k8s.cni.cncf.io", "userdefinednetworks.k8s.ovn.org")
+	manifest := probedPod("kube-system", "dns-1", "n1", "k8s-app: kube-dns") +
+		probedPod("kube-system", "dns-2", "n2", "k8s-app: kube-dns") +
+		fmt.Sprintf(clusterDNS, "kube-dns", "10.96.0.10", "fd02::a") +
+		fmt.Sprintf(clusterDNS, "other", "10.96.0.11", "fd02::b")
+	apply(t, c, manifest, "kube-system", "dns-1", "dns-2")
+	tenants := map[string]string{"red": fmt.Sprintf(primaryTenant, "red", layer2), "green": userTenant,
+		"blue": fmt.Sprintf(primaryTenant, "blue", layer3)}
+	for ns, network := range tenants {
+		manifest := network + probedPod(ns, ns+"-1", "n1", "") +
+			probedPod(ns, ns+"-2", "n2", "") + probedPod(ns, ns+"-3", "n2", "")
+		machines.Kubectl(t, c, manifest, "apply", "-f", "-")
+	}
+	for ns := range tenants {
+		machines.Kubectl(t, c, "", "wait", "-n", ns, "--for=condition=Ready", "--timeout=120s", "pod", "--all")
+	}
+	for ns := range tenants {
+		t.Run(ns+" within", func(t *testing.T) { tryWithin(t, c, ns) })
+		t.Run(ns+" outside", func(t *testing.T) { tryOutside(t, c, ns) })
+	}
+	t.Run("nobody enters", func(t *testing.T) { tryEntering(t, c) })
+	machines.InSync(t, c)
+	t.Run("the master starts again", func(t *testing.T) { tryRestart(t, c) })
+	for _, n := range c.Nodes {
+		if got := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); got != "0" {
+			t.Errorf("node %s: datapath_drop_recirc_error %s, want 0", n.Spec.Name, got)
+		}
+	}
+	t.Run("nothing is left", func(t *testing.T) { tryPrimaryRemoval(t, c) })
+}
+
+// tryWithin has each pod of a tenant ask each other.
+func tryWithin(t *testing.T, c *sandbox.Cluster, ns string) {
+	for i := range 3 {
+		for k := range 3 {
+			to := fmt.Sprintf("%s-%d", ns, k+1)
+			answers(t, c, ns, fmt.Sprintf("%s-%d", ns, i+1), to, on(t, c, ns, to, "ovn-udn1"))
+		}
+	}
+}
+
+// sameName asks until somebody answers who may.
+func sameName(t *testing.T, c *sandbox.Cluster, ns, pod, protocol, to string, may ...string) {
+	t.Helper()
+	machines.Eventually(t, fmt.Sprintf("%s asks %s by %s", pod, to, protocol), func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, "exec", "-n", ns, pod, "--", machines.EchoInPod, "ask", protocol, to, "1",
+			"1s").CombinedOutput()
+		for _, want := range may {
+			if strings.Contains(string(out), want) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("%v: %s: want one of %q", err, out, may)
+	})
+}
+
+// tryOutside asks from a tenant's pods what they are to reach outside of their network, and what they are not.
+func tryOutside(t *testing.T, c *sandbox.Cluster, ns string) {
+	gateway := machines.Addresses(t, c, "node", "n1", `{.status.addresses[?(@.type=="InternalIP")].address}`)
+	for i, pod := range []string{ns + "-1", ns + "-2"} {
+		for _, protocol := range []string{"tcp", "udp"} {
+			for k, host := range []string{"203.0.113.10", "2001:db8:30::a"} {
+				to := netip.AddrPortFrom(netip.MustParseAddr(host), 8080).String()
+				source := netip.AddrPortFrom(gateway[k], 0).String()
+				sameName(t, c, ns, pod, protocol, to, "outside "+strings.TrimSuffix(source, "0"))
+			}
+			exit := exitOf(t, c, ns, c.Nodes[i].Spec.Name)
+			for k, ip := range []string{"10.96.0.10", "fd02::a"} {
+				to := netip.AddrPortFrom(netip.MustParseAddr(ip), 53).String()
+				source := strings.TrimSuffix(netip.AddrPortFrom(exit[k], 0).String(), "0")
+				sameName(t, c, ns, pod, protocol, to, "dns-1 "+source, "dns-2 "+source)
+			}
+		}
+		sameName(t, c, ns, pod, "tcp", "10.96.0.1:443", "HTTP request to an HTTPS server")
+		for k, to := range forbidden(t, c) {
+			protocol := []string{"tcp", "udp"}[k%2]
+			if got := ask(t.Context(), c, ns, pod, protocol, to.Addr()); strings.HasPrefix(got, "dns-") {
+				t.Errorf("%s asks %s: %s answers", pod, to, got)
+			}
+		}
+		for _, to := range []string{"10.96.0.11:53", "[fd02::b]:53"} {
+			out, err := c.Kubectl(t.Context(), "exec", "-n", ns, pod, "--", machines.EchoInPod, "ask", "tcp", to, "1",
+				"1s").CombinedOutput()
+			if err == nil {
+				t.Errorf("%s asks %s: %s", pod, to, out)
+			}
+		}
+	}
+}
+
+// forbidden lists addresses of the cluster's own network: of pods, and of nodes' management ports.
+func forbidden(t *testing.T, c *sandbox.Cluster) (out []netip.AddrPort) {
+	t.Helper()
+	for _, pod := range []string{"dns-1", "dns-2"} {
+		text := machines.Kubectl(t, c, "", "get", "pod", "-n", "kube-system", pod, "-o",
+			"jsonpath={.status.podIPs[*].ip}")
+		for _, ip := range strings.Fields(text) {
+			out = append(out, netip.AddrPortFrom(netip.MustParseAddr(ip), 8080))
+		}
+	}
+	return out
+}
+
+// exitOf is the addresses of a tenant's exit on a node, as the Northbound database has them.
+func exitOf(t *testing.T, c *sandbox.Cluster, ns, node string) (out []netip.Addr) {
+	t.Helper()
+	text, err := c.NBCtl(t.Context(), "--bare", "--columns=networks", "find", "Logical_Router_Port",
+		"name=rtox-GR_"+ns+".own_"+node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range strings.Fields(text) {
+		out = append(out, netip.MustParsePrefix(p).Addr())
+	}
+	if len(out) != 2 {
+		t.Fatalf("the exit of %s on %s has %q, want two addresses", ns, node, text)
+	}
+	return out
+}
+
+// tryEntering sends packets to a tenant's pod from a pod of the cluster's own network, from a node and from the other
+// tenant. The pod's interfaces must see none of them, also where the sender knows the way: a route by way of the exit.
+func tryEntering(t *testing.T, c *sandbox.Cluster) {
+	n1 := c.Nodes[0]
+	machines.Kubectl(t, c, probedPod("default", "plain", "n1", ""), "apply", "-f", "-")
+	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod", "plain")
+	plain, victim := podNamespace(t, c, n1, "default", "plain"), podNamespace(t, c, n1, "red", "red-1")
+	defer func() { _, _ = plain.Close(), victim.Close() }()
+	exit := exitOf(t, c, "red", "n1")
+	inside, eth0 := on(t, c, "red", "red-1", "ovn-udn1"), on(t, c, "red", "red-1", "eth0")
+	for i, subnet := range []string{"10.77.0.0/16", "fd77::/48"} {
+		lead(t, plain, subnet, exit[i])
+		machines.Run(t, n1, "ip", "route", "replace", subnet, "via", exit[i].String(), "dev", "k8s-n1")
+	}
+	defer machines.Run(t, n1, "ip", "route", "del", "10.77.0.0/16")
+	defer machines.Run(t, n1, "ip", "-6", "route", "del", "fd77::/48")
+	attack := func() (arrived int) {
+		var counts []func() int
+		for _, link := range []string{"eth0", "ovn-udn1"} {
+			counts = append(counts, countPackets(t, victim, link))
+		}
+		for k, a := range append(inside, eth0...) {
+			to := netip.AddrPortFrom(a, 7777) // nobody else uses the port
+			protocol := []string{"tcp", "udp", "udp", "tcp"}[k]
+			_, _ = machines.AskIn(t.Context(), c, "plain", protocol, to), machines.AskOn(t.Context(), c.Outside, protocol, to)
+			if k < len(inside) { // the node itself may probe eth0
+				_ = machines.AskOn(t.Context(), n1.Member, protocol, to)
+			}
+			_, _ = c.Kubectl(t.Context(), "exec", "-n", "green", "green-1", "--", machines.EchoInPod, "ask", protocol,
+				to.String(), "1", "1s").CombinedOutput()
+		}
+		for _, count := range counts {
+			arrived += count()
+		}
+		return arrived
+	}
+	if n := attack(); n > 0 {
+		t.Errorf("red-1 got %d packets from others, want none", n)
+	}
+	// Without the guard they arrive: so these packets do take the way that it closes.
+	const router, first = "GR_red.own_n1", "2000"
+	if _, err := c.NBCtl(t.Context(), "lr-policy-add", router, first, "ip", "allow"); err != nil {
+		t.Fatal(err)
+	}
+	machines.Eventually(t, "packets without the guard", func(context.Context) string {
+		if attack() == 0 {
+			return "no packet arrives, want some"
+		}
+		return ""
+	})
+	if _, err := c.NBCtl(t.Context(), "lr-policy-del", router, first, "ip"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// podNamespace is the network namespace of a pod.
+func podNamespace(t *testing.T, c *sandbox.Cluster, n *node.Node, namespace, pod string) machines.Namespace {
+	t.Helper()
+	text := machines.Kubectl(t, c, "", "get", "pod", "-n", namespace, pod, "-o", `jsonpath={.metadata.annotations.ovn}`)
+	_, mac, _ := strings.Cut(text, `"mac_address":"`)
+	hw, err := net.ParseMAC(strings.TrimSuffix(mac, `"}`))
+	if err != nil {
+		t.Fatalf("annotation %s of pod %s: %v", text, pod, err)
+	}
+	out, err := machines.PodNamespace(n.Member, hw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// lead has a pod send what is for a range to a host of its own subnet.
+func lead(t *testing.T, pod machines.Namespace, subnet string, via netip.Addr) {
+	t.Helper()
+	_, dst, err := net.ParseCIDR(subnet)
+	if err == nil {
+		err = pod.Within(func() error {
+			link, err := netlink.LinkByName("eth0")
+			if err != nil {
+				return err
+			}
+			return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst, Gw: via.AsSlice()})
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// countPackets begins to count the packets to port 7777 that arrive at an interface of a pod. The function that it
+// returns ends that.
+func countPackets(t *testing.T, pod machines.Namespace, link string) func() int {
+	t.Helper()
+	var fd int
+	err := pod.Within(func() (err error) { fd, err = machines.PacketSocket(link); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return func() (n int) {
+		frame := make([]byte, 2048)
+		for {
+			length, from, err := unix.Recvfrom(fd, frame, 0)
+			if errors.Is(err, unix.EAGAIN) {
+				return n
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, is := from.(*unix.SockaddrLinklayer)
+			if is && at.Pkttype != unix.PACKET_OUTGOING && toPort(frame[:length], 7777) {
+				n++
+			}
+		}
+	}
+}
+
+// toPort is true for a frame with a TCP or UDP packet to a port, without options of IP.
+func toPort(frame []byte, port uint16) bool {
+	const ethernet, ipv4, ipv6 = 14, 20, 40
+	for kind, header := range map[uint16]int{unix.ETH_P_IP: ipv4, unix.ETH_P_IPV6: ipv6} {
+		if len(frame) >= ethernet+header+4 && binary.BigEndian.Uint16(frame[ethernet-2:]) == kind {
+			return binary.BigEndian.Uint16(frame[ethernet+header+2:]) == port
+		}
+	}
+	return false
+}
+
+// tryRestart has the master start again. It changes nothing: addresses, rows and connections stay.
+func tryRestart(t *testing.T, c *sandbox.Cluster) {
+	before, exit := rowsOf(t, c), exitOf(t, c, "red", "n2")
+	if err := c.Restart(t.Context(), "master", unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	machines.InSync(t, c)
+	if after := rowsOf(t, c); after != before {
+		t.Errorf("rows before: %s\nand after: %s", before, after)
+	}
+	if now := exitOf(t, c, "red", "n2"); fmt.Sprint(now) != fmt.Sprint(exit) {
+		t.Errorf("the exit of red had %v, and has %v", exit, now)
+	}
+	sameName(t, c, "red", "red-2", "tcp", "203.0.113.10:8080", "outside ")
+}
+
+// rowsOf lists the rows of exits by their UUIDs.
+func rowsOf(t *testing.T, c *sandbox.Cluster) (out string) {
+	t.Helper()
+	for _, table := range []string{"Logical_Router", "Logical_Router_Port", "Logical_Router_Policy", "NAT",
+		"Load_Balancer",
+		"Logical_Router_Static_Route"} {
+		text, err := c.NBCtl(t.Context(), "--bare", "--columns=_uuid", "find", table,
+			`external_ids:"k8s.ovn.org/owner-type"=Exit`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Fields(text)
+		slices.Sort(lines)
+		out += table + ": " + strings.Join(lines, " ") + "\n"
+	}
+	return out
+}
+
+// tryPrimaryRemoval deletes the tenants. Nothing of them is left in the database, and in the annotations of nodes.
+func tryPrimaryRemoval(t *testing.T, c *sandbox.Cluster) {
+	machines.Kubectl(t, c, "", "delete", "namespace", "red", "green", "blue", "--timeout=120s")
+	machines.InSync(t, c)
+	for _, command := range []string{"ls-list", "lr-list"} {
+		out, err := c.NBCtl(t.Context(), command)
+		if err != nil || strings.Contains(out, ".own_") {
+			t.Errorf("ovn-nbctl %s: %s, %v: want nothing of the networks", command, out, err)
+		}
+	}
+	out, err := c.NBCtl(t.Context(), "find", "Load_Balancer_Group", "name=exitLBGroup")
+	if err != nil || out != "" {
+		t.Errorf("load balancer group of exits: %s, %v: want none", out, err)
+	}
+	for _, n := range c.Nodes {
+		out := machines.Kubectl(t, c, "", "get", "node", n.Spec.Name, "-o", "jsonpath={.metadata.annotations}")
+		if strings.Contains(out, ".own") {
+			t.Errorf("node %s has annotations %s: want nothing of the networks", n.Spec.Name, out)
+		}
+	}
+}
