@@ -34,6 +34,9 @@ type explainer struct {
 	explain        func(c *core.Core, name string, problems []cluster.Problem) (explanation, error)
 }
 
+// optionalNamespace is the argument for a kind that has objects with a namespace, and without.
+const optionalNamespace = "[NAMESPACE/]NAME"
+
 // explainers lists what explain takes, services first.
 func explainers() []explainer {
 	service := func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
@@ -61,7 +64,10 @@ func explainers() []explainer {
 				return explain.OfOwner(c, nb.Owner{Kind: k, Name: name}, problems)
 			}})
 	}
-	return out
+	network := func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+		return explain.OfNetwork(c, cluster.ParseName(name), problems)
+	}
+	return append(out, explainer{"network", optionalNamespace, "network", network})
 }
 
 func explainCommand() *cli.Command {
@@ -141,7 +147,7 @@ func isKind(kind, name string) bool { return name == kind || slices.Contains(ali
 func aliases(kind string) []string {
 	return map[string][]string{
 		"svc": {"service"}, "namespace": {"ns"}, "node": {"no"}, "pod": {"po"}, "networkpolicy": {"np", "netpol"},
-		"clusternetworkpolicy": {"cnp"},
+		"clusternetworkpolicy": {"cnp"}, "network": {"net-attach-def", "userdefinednetwork", "clusteruserdefinednetwork"},
 	}[kind]
 }
 
@@ -208,7 +214,8 @@ func (e explainer) name(c *cli.Context) (string, error) {
 		given = n + "/" + given
 	}
 	ns, name, namespaced := strings.Cut(given, "/")
-	if namespaced != (e.argument != "NAME") || ns == "" || namespaced && name == "" || strings.Contains(name, "/") {
+	wrong := namespaced != (e.argument != "NAME") && e.argument != optionalNamespace
+	if wrong || ns == "" || namespaced && name == "" || strings.Contains(name, "/") {
 		return "", usageError{fmt.Errorf("explain %s: %q: %s", e.kind, given, want)}
 	}
 	if c.NArg() > 1 {

@@ -265,7 +265,7 @@ func (u *update) whyUngranted(pod *cluster.Pod, a cluster.Attachment) string {
 func (u *update) missing(pod cluster.Name, a cluster.Attachment) string {
 	name, defined := cluster.DefinitionOf(a.Network)
 	d := u.s.NetworkDefinitions[name]
-	if n := u.s.UserNetworks[name]; n != nil && d == nil {
+	if n := u.s.UserNetwork(name); n != nil && d == nil {
 		return u.missingUserDefined(pod, a, n)
 	}
 	switch {
@@ -283,13 +283,13 @@ func (u *update) missing(pod cluster.Name, a cluster.Attachment) string {
 	return ""
 }
 
-// missingUserDefined is the same for a UserDefinedNetwork.
+// missingUserDefined is the same for a network that users define.
 func (u *update) missingUserDefined(pod cluster.Name, a cluster.Attachment, n *cluster.UserNetwork) string {
 	if why := u.s.Unserved(pod, a); why != "" {
-		return fmt.Sprintf("UserDefinedNetwork %s: %s", n.Name, why)
+		return fmt.Sprintf("%s %s: %s", n.Ref().Kind, n.Name, why)
 	}
 	if _, why := u.s.RefusesUserNetwork(n); why != "" {
-		return fmt.Sprintf("UserDefinedNetwork %s can't be used: %s", n.Name, why)
+		return fmt.Sprintf("%s %s can't be used: %s", n.Ref().Kind, n.Name, why)
 	}
 	return ""
 }
@@ -325,7 +325,7 @@ func (u *update) networkStatus(pod *cluster.Pod) string {
 			continue
 		}
 		status := annotation.InterfaceStatus{Name: "ovn-kubernetes", Interface: "eth0", PodNetwork: held}
-		if name, is := cluster.DefinitionOf(a.Network); is {
+		if name, is := cluster.DefinitionOf(a.Name()); is {
 			status.Name, status.Interface = name.String(), a.Interface
 		}
 		status.Default = len(held.Gateways) > 0

@@ -21,6 +21,15 @@ type Patch struct {
 	Remove      []string
 	Status      *Status         // if not nil, the patch is about the status alone
 	Taints      []cluster.Taint // if there are any, the patch removes these from a Node, and does nothing else
+	Finalizers  *Finalizers     // if not nil, the patch is about the finalizers alone
+}
+
+// Finalizers is a finalizer that is to be added to those of an object, or removed from them. That is done only while
+// they are as Found.
+type Finalizers struct {
+	Found  string // as JSON; "" for none
+	Name   string
+	Remove bool // else it is added
 }
 
 // Status is a condition that an object's status is to have. It is written only while the conditions are as Found.
@@ -155,7 +164,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 			if c.New == nil {
 				delete(l.waiting, c.Ref.Name)
 			}
-		case c.Ref.Kind == cluster.KindNetworkDefinition || c.Ref.Kind == cluster.KindUserNetwork:
+		case c.Ref.Kind.Defines():
 			u.lookAtAskers(names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name))
 			u.lookAtPrimary(c, c.Ref.Name.Namespace)
 		case c.Ref.Kind == cluster.KindNamespace:
@@ -290,6 +299,7 @@ type port struct {
 	cluster.PodPort
 	pod   *cluster.Pod
 	asked cluster.Asked
+	key   string // of its entry in the annotation
 }
 
 // port is the interface that a pod asks for; ok is false when it does not, or in a way that is not served, or is gone.
@@ -300,7 +310,7 @@ func (u *update) port(p cluster.PodPort) (out port, ok bool) {
 	}
 	for a := range u.s.Attachments(pod) {
 		if a.Network == u.network.Name && a.Interface == p.Interface {
-			return port{p, pod, a.Asked}, u.s.Unserved(p.Pod, a) == "" // else it waits: see missing
+			return port{p, pod, a.Asked, a.Key()}, u.s.Unserved(p.Pod, a) == "" // else it waits: see missing
 		}
 	}
 	return port{}, false

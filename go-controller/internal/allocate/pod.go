@@ -58,7 +58,7 @@ func (u *update) releasePod(n cluster.PodPort) {
 // pods that hold something else, as confirmNode does.
 func (u *update) claimPods() {
 	for _, p := range u.sortedPods(false) {
-		claimed, ok, others, err := annotation.PodNetworkAmong(p.pod.Annotated, u.network.Name.Entry(p.Interface))
+		claimed, ok, others, err := annotation.PodNetworkAmong(p.pod.Annotated, p.key)
 		if err != nil {
 			u.refuse(p, err.Error())
 		}
@@ -87,7 +87,7 @@ func (u *update) claimPods() {
 			claimed.Routes = held.Routes // these lead to the network's subnets
 		}
 		if ok && !cluster.SamePodNetwork(held, claimed) {
-			want := map[string]annotation.PodNetwork{u.network.Name.Entry(p.Interface): held}
+			want := map[string]annotation.PodNetwork{p.key: held}
 			u.refuse(p, fmt.Sprintf("annotation %s: want %s", annotation.PodNetworks, annotation.MarshalAttachments(want)))
 		}
 		// patchPods compares what the other entries say.

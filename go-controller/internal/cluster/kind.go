@@ -22,6 +22,7 @@ const (
 	KindNetworkDefinition    Kind = "NetworkAttachmentDefinition"
 	KindMultiNetworkPolicy   Kind = "MultiNetworkPolicy"
 	KindUserNetwork          Kind = "UserDefinedNetwork"
+	KindClusterUserNetwork   Kind = "ClusterUserDefinedNetwork"
 )
 
 // The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
@@ -55,6 +56,7 @@ func Kinds() []KindInfo {
 		{KindNetworkDefinition, true, func(s *State) table { return byNamespace(s.NetworkDefinitions) }},
 		{KindMultiNetworkPolicy, true, func(s *State) table { return byNamespace(s.MultiNetworkPolicies) }},
 		{KindUserNetwork, true, func(s *State) table { return byNamespace(s.UserNetworks) }},
+		{KindClusterUserNetwork, false, func(s *State) table { return byName(s.ClusterUserNetworks) }},
 	}
 }
 

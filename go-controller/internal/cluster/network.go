@@ -41,7 +41,7 @@ type Network struct {
 	Services bool // Services are reachable from it
 	// Primary is true for a network that has the default routes of its pods. They leave it by way of their node.
 	Primary bool
-	// UserDefined is true for the network of a UserDefinedNetwork.
+	// UserDefined is true for the network of a UserDefinedNetwork or ClusterUserDefinedNetwork.
 	UserDefined bool
 	// RouterUUID is the UUID of a distributed router that somebody else made and that is used instead of a new one; ""
 	// for none.
@@ -88,7 +88,8 @@ func (n *Network) RouterRow(table string) string {
 // Attachment is an interface of a pod in a network.
 type Attachment struct {
 	Network   names.Network
-	Interface string // its name in the pod; "" for the interface that Kubernetes itself asks for
+	As        names.Network // by what name the pod asks for the network, if that is another: see State.Resolve
+	Interface string        // its name in the pod; "" for the interface that Kubernetes itself asks for
 	Asked     Asked
 }
 
@@ -118,8 +119,11 @@ func (a Asked) Of(is4 bool) netip.Prefix {
 	return a.IPv6
 }
 
+// Name is by what name the pod and its node know the network.
+func (a Attachment) Name() names.Network { return cmp.Or(a.As, a.Network) }
+
 // Key is the key of the attachment's entry in the annotation of the pod.
-func (a Attachment) Key() string { return a.Network.Entry(a.Interface) }
+func (a Attachment) Key() string { return a.Name().Entry(a.Interface) }
 
 // PodPort names an interface of a pod in one network.
 type PodPort struct {

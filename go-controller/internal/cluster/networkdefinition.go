@@ -29,17 +29,22 @@ func (d *NetworkDefinition) Equal(o Object) bool {
 // sameNetwork is true when both are nil, or say the same.
 func sameNetwork(n, m *Network) bool { return n == m || n != nil && m != nil && n.Equal(m) }
 
-// DefinitionOf is the name of the NetworkAttachmentDefinition that describes a network; ok is false for the cluster's
-// own network.
+// DefinitionOf is the name of the NetworkAttachmentDefinition or UserDefinedNetwork that describes a network; ok is
+// false for the cluster's own network. The name of a ClusterUserDefinedNetwork has no namespace.
 func DefinitionOf(n names.Network) (out Name, ok bool) {
 	out.Namespace, out.Name, ok = n.Definition()
 	return out, ok
 }
 
+// Defines is true for the kinds whose objects are networks.
+func (k Kind) Defines() bool {
+	return k == KindNetworkDefinition || k == KindUserNetwork || k == KindClusterUserNetwork
+}
+
 // define brings the network of a name in line with its NetworkAttachmentDefinition or its UserDefinedNetwork, of which
 // something has changed.
 func (s *State) define(r Ref) {
-	if r.Kind != KindNetworkDefinition && r.Kind != KindUserNetwork {
+	if !r.Kind.Defines() {
 		return
 	}
 	name := names.Defined(r.Name.Namespace, r.Name.Name)
@@ -75,7 +80,7 @@ func (s *State) described(name Name) *Network {
 		}
 		return nil
 	}
-	if u := s.UserNetworks[name]; u != nil {
+	if u := s.UserNetwork(name); u != nil {
 		if reason, _ := s.RefusesUserNetwork(u); reason == "" {
 			return u.Network
 		}

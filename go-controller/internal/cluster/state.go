@@ -36,6 +36,7 @@ type State struct {
 	NetworkDefinitions     map[Name]*NetworkDefinition
 	MultiNetworkPolicies   map[Name]*MultiNetworkPolicy
 	UserNetworks           map[Name]*UserNetwork
+	ClusterUserNetworks    map[string]*UserNetwork
 
 	*Grants // in the cluster's own network
 
@@ -46,6 +47,7 @@ type State struct {
 
 	podsByNode      NameSets[string]
 	podsByNetwork   NameSets[names.Network] // other than the cluster's own
+	askers          NameSets[string]        // pods that ask for further interfaces, by namespace
 	primaries       NameSets[string]        // networks that are to be a namespace's primary one, by namespace
 	slicesByService NameSets[Name]
 }
@@ -73,6 +75,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		NetworkDefinitions:     map[Name]*NetworkDefinition{},
 		MultiNetworkPolicies:   map[Name]*MultiNetworkPolicy{},
 		UserNetworks:           map[Name]*UserNetwork{},
+		ClusterUserNetworks:    map[string]*UserNetwork{},
 		Networks:               map[names.Network]*Network{},
 		grants:                 map[names.Network]*Grants{},
 		tables:                 map[Kind]table{},
@@ -80,6 +83,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		byKind:                 map[Kind][]Index{},
 		podsByNode:             NameSets[string]{},
 		podsByNetwork:          NameSets[names.Network]{},
+		askers:                 NameSets[string]{},
 		primaries:              NameSets[string]{},
 		slicesByService:        NameSets[Name]{},
 	}
@@ -181,7 +185,7 @@ func (s *State) change(r Ref, granted bool, alter func()) Change {
 	return c
 }
 
-// place adds an object to podsByNode, podsByNetwork or slicesByService, or removes it.
+// place adds an object to podsByNode, podsByNetwork, askers or slicesByService, or removes it.
 func (s *State) place(o Object, in bool) {
 	switch o := o.(type) {
 	case *Pod:
@@ -190,6 +194,7 @@ func (s *State) place(o Object, in bool) {
 		}
 		for _, a := range o.Attachments {
 			s.podsByNetwork.Put(a.Network, o.Name, in)
+			s.askers.Put(o.Name.Namespace, o.Name, in)
 		}
 	case *EndpointSlice:
 		if o.Service != "" {

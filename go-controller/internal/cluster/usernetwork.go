@@ -2,17 +2,25 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// UserNetwork is a UserDefinedNetwork: a network of the pods of its namespace (k8s.ovn.org/v1).
+// UserNetwork is a UserDefinedNetwork, a network of the pods of its namespace, or a ClusterUserDefinedNetwork, one of
+// the pods of the namespaces that it selects (k8s.ovn.org/v1).
 type UserNetwork struct {
-	Name     Name
+	Name     Name // that of a ClusterUserDefinedNetwork has no namespace
 	UID      string
-	Network  *Network // that it describes; nil if it can't be used
-	Invalid  string   // why it can't be used; "" for one that can
+	Selects  *LabelSelector // of a ClusterUserDefinedNetwork; nil when it can't be read: then it selects none
+	Network  *Network       // that it describes; nil if it can't be used
+	Invalid  string         // why it can't be used; "" for one that can
 	Observed Observed
+	Deleting bool // somebody has deleted it; it stays while it has finalizers
+	// Finalizers is metadata.finalizers as JSON, letter by letter; "" when there are none.
+	Finalizers string
+	Protected  bool // the master's finalizer is among them
 }
 
 // Reasons of Problems with UserDefinedNetworks.
@@ -22,11 +30,17 @@ const (
 	reasonInUse   = "NameInUse"
 )
 
-// TypeNetworkCreated is the condition that tells whether a UserDefinedNetwork has its network.
+// TypeNetworkCreated is the condition that tells whether a UserDefinedNetwork or ClusterUserDefinedNetwork has its
+// network.
 const TypeNetworkCreated = "NetworkCreated"
 
 // Ref implements Object.
-func (u *UserNetwork) Ref() Ref { return Ref{KindUserNetwork, u.Name} }
+func (u *UserNetwork) Ref() Ref {
+	if u.Name.Namespace == "" {
+		return Ref{KindClusterUserNetwork, u.Name}
+	}
+	return Ref{KindUserNetwork, u.Name}
+}
 
 // Observe implements Observable.
 func (u *UserNetwork) Observe() Observed { return u.Observed }
@@ -34,11 +48,24 @@ func (u *UserNetwork) Observe() Observed { return u.Observed }
 // Equal implements Object. What was observed of the status does not count.
 func (u *UserNetwork) Equal(o Object) bool {
 	v, ok := o.(*UserNetwork)
-	return ok && u.Name == v.Name && u.UID == v.UID && u.Invalid == v.Invalid && sameNetwork(u.Network, v.Network)
+	return ok && u.Name == v.Name && u.UID == v.UID && u.Invalid == v.Invalid && sameNetwork(u.Network, v.Network) &&
+		sameSelector(u.Selects, v.Selects) && u.Deleting == v.Deleting && u.Finalizers == v.Finalizers
 }
 
-// ClusterOwner is the name of the owner of the rows that the network has once. Networks of UserDefinedNetworks have one
-// of another name: their rows tell that the kind was served when they were written.
+func sameSelector(a, b *LabelSelector) bool {
+	return a == b || a != nil && b != nil && a.String() == b.String()
+}
+
+// UserNetwork is the UserDefinedNetwork or ClusterUserDefinedNetwork of a name; nil when there is none.
+func (s *State) UserNetwork(name Name) *UserNetwork {
+	if name.Namespace == "" {
+		return s.ClusterUserNetworks[name.Name]
+	}
+	return s.UserNetworks[name]
+}
+
+// ClusterOwner is the name of the owner of the rows that the network has once. Networks that users define have one of
+// another name: their rows tell that the kind was served when they were written.
 func (n *Network) ClusterOwner() string {
 	if n.UserDefined {
 		return n.Name.Owner(names.UserOwner)
@@ -62,10 +89,77 @@ func (s *State) RefusesUserNetwork(u *UserNetwork) (reason, why string) {
 	return "", ""
 }
 
+// Finalizer keeps a network that users define while pods have interfaces in it. It is that of the large upstream
+// project.
+const Finalizer = "k8s.ovn.org/user-defined-network-protection"
+
+// InUse is true when pods have interfaces in the network.
+func (s *State) InUse(u *UserNetwork) bool {
+	return len(s.In(names.Defined(u.Name.Namespace, u.Name.Name)).PodNetworks) > 0
+}
+
+// Resolve is a pod with the networks that its requests mean. A request for a name is one for the network of that name
+// in the pod's namespace. Where the namespace declares none, it is one for the ClusterUserDefinedNetwork of the name,
+// if that selects the namespace.
+func (s *State) Resolve(p *Pod) *Pod {
+	var resolved []Attachment
+	for i, a := range p.Attachments {
+		b := s.resolved(p.Name.Namespace, a)
+		if b != a && resolved == nil {
+			resolved = slices.Clone(p.Attachments)
+		}
+		if resolved != nil {
+			resolved[i] = b
+		}
+	}
+	if resolved == nil {
+		return p
+	}
+	out := *p
+	out.Attachments = resolved
+	return &out
+}
+
+// resolved is the attachment that a request of a pod in a namespace means.
+func (s *State) resolved(namespace string, a Attachment) Attachment {
+	a.Network, a.As = a.Name(), ""
+	asked, ok := DefinitionOf(a.Network)
+	if !ok || asked.Namespace != namespace || s.NetworkDefinitions[asked] != nil || s.UserNetworks[asked] != nil {
+		return a
+	}
+	u, ns := s.ClusterUserNetworks[asked.Name], s.Namespaces[namespace]
+	if u != nil && u.Selects != nil && ns != nil && u.Selects.Selects(ns.Labels) {
+		a.Network, a.As = names.Defined("", asked.Name), a.Network
+	}
+	return a
+}
+
+// Resolved lists the pods whose requests mean other networks since an object has changed, sorted, as they are to be.
+func (s *State) Resolved(changed Ref) (out []*Pod) {
+	var namespaces []string
+	switch {
+	case changed.Kind == KindClusterUserNetwork:
+		namespaces = slices.Sorted(maps.Keys(s.askers))
+	case len(s.ClusterUserNetworks) == 0:
+	case changed.Kind == KindNamespace:
+		namespaces = []string{changed.Name.Name}
+	case changed.Kind.Defines():
+		namespaces = []string{changed.Name.Namespace}
+	}
+	for _, ns := range namespaces {
+		for _, name := range s.askers[ns].Sorted() {
+			if p := s.Pods[name]; s.Resolve(p) != p {
+				out = append(out, s.Resolve(p))
+			}
+		}
+	}
+	return out
+}
+
 // Unserved is why a pod does not get the interface that it asks for, whatever the network has left; "" if it may.
 func (s *State) Unserved(pod Name, a Attachment) string {
 	if n := s.Networks[a.Network]; n != nil && n.UserDefined && a.Asked.Unserved == "" {
-		if d, ok := DefinitionOf(a.Network); ok && d.Namespace != pod.Namespace {
+		if d, ok := DefinitionOf(a.Network); ok && d.Namespace != pod.Namespace && a.As == "" {
 			return fmt.Sprintf("it is for the pods of namespace %s alone", d.Namespace)
 		}
 	}

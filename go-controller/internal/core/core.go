@@ -58,22 +58,31 @@ func (c *Core) Step(events []cluster.Event) Result {
 	for _, e := range events {
 		c.observe(e)
 		for _, e := range c.merge(e, &out) {
-			if change, ok := c.State.Apply(e); ok {
-				out.Changes = append(out.Changes, change)
-				out.Patches = append(out.Patches, c.readiness(e.Ref)...)
-				if s := c.statuses[e.Ref]; s != nil {
-					c.changes++
-					s.want, s.asked, s.change = nil, allocate.Status{}, c.changes // until what it says now is judged
-				}
-			} else { // it is judged as before
-				out.Patches = append(out.Patches, c.condition(e.Ref)...)
-			}
+			c.apply(e, &out)
+		}
+		for _, pod := range c.State.Resolved(e.Ref) {
+			c.apply(cluster.Event{Ref: pod.Ref(), New: pod}, &out)
 		}
 	}
 	if c.started {
 		c.follow(&out)
 	}
 	return out
+}
+
+// apply has the State say what an event does.
+func (c *Core) apply(e cluster.Event, out *Result) {
+	change, ok := c.State.Apply(e)
+	if !ok { // it is judged as before
+		out.Patches = append(out.Patches, c.condition(e.Ref)...)
+		return
+	}
+	out.Changes = append(out.Changes, change)
+	out.Patches = append(out.Patches, c.readiness(e.Ref)...)
+	if s := c.statuses[e.Ref]; s != nil {
+		c.changes++
+		s.want, s.asked, s.change = nil, allocate.Status{}, c.changes // until what it says now is judged
+	}
 }
 
 // Start grants what the known objects ask for. From then on, Step does so. The Changes are the objects as if they had
@@ -85,6 +94,7 @@ func (c *Core) Start() Result {
 	for _, change := range all {
 		res.Patches = append(res.Patches, c.readiness(change.Ref)...)
 	}
+	res.Patches = append(res.Patches, c.protections(all)...)
 	return Result{Changes: all, Patches: res.Patches, Problems: res.Problems}
 }
 
@@ -103,6 +113,7 @@ func (c *Core) follow(out *Result) {
 	out.Changes = append(out.Changes, res.Changes...)
 	out.Patches = append(out.Patches, res.Patches...)
 	out.Problems = append(out.Problems, res.Problems...)
+	out.Patches = append(out.Patches, c.protections(out.Changes)...)
 	for _, change := range out.Changes {
 		out.Dirty = append(out.Dirty, c.translators.Affected(c.State, change)...)
 	}

@@ -18,6 +18,7 @@ type Owner struct {
 	Name     string   `json:"name"`             // "namespace/name" or "name"
 	Problems []string `json:"problems"`         // what is wrong with the object
 	Tenant   *Tenant  `json:"tenant,omitempty"` // of a namespace or a pod
+	Pods     []string `json:"pods,omitempty"`   // of a network: the pods that are in it
 	Rows     Rows     `json:"rows"`
 
 	owner nb.Owner
@@ -57,6 +58,9 @@ func (e *Owner) WriteText(w io.Writer) error {
 	fmt.Fprintf(b, "%s %s\n", e.Kind, e.Name)
 	list(b, "Problems", e.Problems)
 	list(b, "Tenant", e.Tenant.lines())
+	if e.owner.Kind == names.KindCluster && e.Kind == network {
+		list(b, "Pods", e.Pods)
+	}
 	rows := e.Rows.lines()
 	switch {
 	case len(e.Rows) > 0:

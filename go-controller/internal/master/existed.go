@@ -38,12 +38,14 @@ func isOf(o nb.Owner, k cluster.Kind) bool {
 		return true // a policy without rules has no other rows
 	}
 	network, name := names.NetworkOf(o.Name)
-	_, _, defined := network.Definition()
+	namespace, _, defined := network.Definition()
 	switch k {
 	case cluster.KindNetworkDefinition:
 		return o.Kind == names.KindCluster && defined && name == names.ClusterOwner
 	case cluster.KindUserNetwork:
-		return o.Kind == names.KindCluster && name == names.UserOwner
+		return o.Kind == names.KindCluster && name == names.UserOwner && namespace != ""
+	case cluster.KindClusterUserNetwork:
+		return o.Kind == names.KindCluster && name == names.UserOwner && namespace == ""
 	}
 	return o.Kind == names.Kind(k)
 }

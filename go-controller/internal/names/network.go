@@ -9,7 +9,9 @@ type Network string
 const Own Network = "default"
 
 // Defined is the network that a NetworkAttachmentDefinition of a namespace describes. A namespace has no dot in its
-// name (RFC 1123, label), so that no two have one network.
+// name (RFC 1123, label), so that no two have one network. Without a namespace it is that of a
+// ClusterUserDefinedNetwork. Its name begins with a dot: no namespace's name does, so that no pod has a port of the
+// name of a row of it.
 func Defined(namespace, name string) Network { return Network(namespace + "." + name) }
 
 // Definition is the inverse of Defined; ok is false for another network.
@@ -56,7 +58,7 @@ func (n Network) within(separator, name string) string {
 }
 
 // Message is a message to users about the network.
-func (n Network) Message(text string) string { return n.within(": ", text) }
+func (n Network) Message(text string) string { return strings.TrimPrefix(n.within(": ", text), ".") }
 
 // Owner is the name of an owner of rows in the network: of a node, ClusterOwner or UserOwner.
 func (n Network) Owner(name string) string { return n.within("/", name) }

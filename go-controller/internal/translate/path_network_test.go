@@ -82,7 +82,7 @@ func (p *path) userNetwork() cluster.Object {
 	if !ok {
 		return nil
 	}
-	u := &cluster.UserNetwork{Name: d.Name, UID: d.UID, Network: d.Network, Invalid: d.Invalid}
+	u := &cluster.UserNetwork{Name: d.Name, UID: d.UID, Network: d.Network, Invalid: d.Invalid, Protected: true}
 	switch {
 	case u.Network == nil:
 		u.Invalid = "spec.topology: wrong"
@@ -91,6 +91,27 @@ func (p *path) userNetwork() cluster.Object {
 		fallthrough
 	default:
 		u.Network.Excluded, u.Network.UserDefined = nil, true
+	}
+	return u
+}
+
+// clusterNetwork is a ClusterUserDefinedNetwork, perhaps of the name of other networks.
+func (p *path) clusterNetwork() cluster.Object {
+	d, ok := p.definition().(*cluster.NetworkDefinition)
+	if !ok {
+		return nil
+	}
+	u := &cluster.UserNetwork{Name: cluster.Name{Name: d.Name.Name}, UID: d.UID, Network: d.Network, Invalid: d.Invalid,
+		Protected: true}
+	if p.chance(90) {
+		selects := p.selector()
+		u.Selects = &selects
+	}
+	if u.Network == nil {
+		u.Invalid = "spec.network.topology: wrong"
+	} else {
+		u.Network.Primary, u.Network.JoinSubnets = false, nil // the decoder refuses such
+		u.Network.Name, u.Network.UserDefined = names.Defined("", u.Name.Name), true
 	}
 	return u
 }

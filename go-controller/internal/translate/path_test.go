@@ -75,9 +75,7 @@ func (p *path) step() cluster.Event {
 	case n < 63:
 		o = p.pod()
 	case n < 67:
-		if o = p.definition(); p.chance(40) {
-			o = p.userNetwork()
-		}
+		o = [](func() cluster.Object){p.definition, p.userNetwork, p.clusterNetwork}[p.r.IntN(3)]()
 	case n < 71:
 		o = p.policy()
 	case n < 73:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
 // The files that the documentation tells users to apply.
@@ -78,8 +79,6 @@ spec:
 func TestNetworks(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "networks-test", Nodes: 2, DualStack: true,
 		MasterArgs: []string{"--physical-networks=lan:100-199"}})
-	install(t, c, userKinds, "userdefinednetworks.k8s.ovn.org")
-	t.Run("UserDefinedNetworks", func(t *testing.T) { tryUserDefined(t, c) })
 	install(t, c, crd, "network-attachment-definitions.k8s.cni.cncf.io")
 	t.Run("example", func(t *testing.T) { tryExample(t, c) })
 	t.Run("tenants", func(t *testing.T) { tryTenants(t, c) })
@@ -223,16 +222,7 @@ func tryVLAN(t *testing.T, c *sandbox.Cluster) {
 	// The host outside is in the VLAN, by a port of its own; another is in another VLAN.
 	for tag, ends := range map[string][2]string{"100": {"192.0.2.3/24", "2001:db8:100::f3/64"},
 		"101": {"192.0.2.4/24", "2001:db8:100::f4/64"}} {
-		port := "host" + tag
-		machines.Run(t, n2, "ovs-vsctl", "add-port", "br-lan", port, "tag="+tag, "--", "set", "Interface", port,
-			"type=internal")
-		machines.Run(t, n2, "ip", "netns", "add", port)
-		defer machines.Run(t, n2, "ip", "netns", "del", port)
-		machines.Run(t, n2, "ip", "link", "set", port, "netns", port)
-		for _, a := range ends {
-			machines.Run(t, n2, "ip", "-n", port, "addr", "add", a, "dev", port, "nodad")
-		}
-		machines.Run(t, n2, "ip", "-n", port, "link", "set", port, "up")
+		defer hostIn(t, n2, tag, ends)()
 	}
 	for _, a := range on(t, c, "shop", "disk-1", "net1") {
 		to := netip.AddrPortFrom(a, 8080).String()
@@ -248,6 +238,21 @@ func tryVLAN(t *testing.T, c *sandbox.Cluster) {
 			t.Errorf("a host in another VLAN asks %s: %s", to, out)
 		}
 	}
+}
+
+// hostIn adds a host called host<tag> to a VLAN, by a port of a node's bridge. The result removes it.
+func hostIn(t *testing.T, n *node.Node, tag string, addresses [2]string) (remove func()) {
+	t.Helper()
+	port := "host" + tag
+	machines.Run(t, n, "ovs-vsctl", "add-port", "br-lan", port, "tag="+tag, "--", "set", "Interface", port,
+		"type=internal")
+	machines.Run(t, n, "ip", "netns", "add", port)
+	machines.Run(t, n, "ip", "link", "set", port, "netns", port)
+	for _, a := range addresses {
+		machines.Run(t, n, "ip", "-n", port, "addr", "add", a, "dev", port, "nodad")
+	}
+	machines.Run(t, n, "ip", "-n", port, "link", "set", port, "up")
+	return func() { machines.Run(t, n, "ip", "netns", "del", port) }
 }
 
 // cable joins bridges br-lan of two nodes by a cable.
@@ -290,12 +295,18 @@ func waitsIn(t *testing.T, c *sandbox.Cluster, namespace, pod, why string) {
 
 // tryRemoval deletes the pods and the definitions. Nothing of them is left, on the nodes and in the database.
 func tryRemoval(t *testing.T, c *sandbox.Cluster) {
-	for _, ns := range []string{"shop", "red", "green", "purple", "orange"} {
+	for _, ns := range []string{"shop", "red", "green"} {
 		machines.Kubectl(t, c, "", "delete", "pod", "-n", ns, "--all", "--timeout=60s")
-		machines.Kubectl(t, c, "", "delete", "net-attach-def,userdefinednetwork", "-n", ns, "--all", "--timeout=60s")
+		machines.Kubectl(t, c, "", "delete", "net-attach-def", "-n", ns, "--all")
 	}
+	nothingLeft(t, c, `(shop|red|green)\.`)
+}
+
+// nothingLeft checks that the database has no switch or router of a name that matches, and no node a further interface.
+func nothingLeft(t *testing.T, c *sandbox.Cluster, names string) {
+	t.Helper()
 	machines.InSync(t, c)
-	networkOf := regexp.MustCompile(`(shop|red|green|purple|orange)\.`)
+	networkOf := regexp.MustCompile(names)
 	for _, command := range []string{"ls-list", "lr-list"} {
 		out, err := c.NBCtl(t.Context(), command)
 		if err != nil || networkOf.MatchString(out) {

@@ -43,8 +43,28 @@ func created(t *testing.T, c *sandbox.Cluster, namespace string, names ...string
 		"--timeout=120s", "userdefinednetwork"}, names...)...)
 }
 
-// tryUserDefined has UserDefinedNetworks of two namespaces, with the same ranges. The API server has no
-// NetworkAttachmentDefinitions.
+// TestUserDefined checks networks that users define. The API server has no NetworkAttachmentDefinitions.
+func TestUserDefined(t *testing.T) {
+	c := machines.Up(t, sandbox.Options{Name: "userdefined-test", Nodes: 2, DualStack: true,
+		MasterArgs: []string{"--physical-networks", "lan:100-199"}})
+	install(t, c, userKinds, "userdefinednetworks.k8s.ovn.org", "clusteruserdefinednetworks.k8s.ovn.org")
+	t.Run("example", func(t *testing.T) { tryUserDefined(t, c) })
+	t.Run("refused", func(t *testing.T) { tryRefused(t, c) })
+	t.Run("shared", func(t *testing.T) { tryShared(t, c) })
+	t.Run("VLAN", func(t *testing.T) { tryVLANOfAll(t, c) })
+	t.Run("deleted while in use", func(t *testing.T) { tryProtected(t, c) })
+	machines.InSync(t, c)
+	t.Run("nothing is left", func(t *testing.T) {
+		for _, ns := range []string{"purple", "orange"} {
+			machines.Kubectl(t, c, "", "delete", "pod", "-n", ns, "--all", "--timeout=60s")
+			machines.Kubectl(t, c, "", "delete", "userdefinednetwork", "-n", ns, "--all", "--timeout=60s")
+		}
+		machines.Kubectl(t, c, "", "delete", "clusteruserdefinednetwork", "--all", "--timeout=60s")
+		nothingLeft(t, c, `(purple|orange)\.|\.(shared|san)_`)
+	})
+}
+
+// tryUserDefined has UserDefinedNetworks of two namespaces, with the same ranges.
 func tryUserDefined(t *testing.T, c *sandbox.Cluster) {
 	example, err := os.ReadFile(userExample)
 	if err != nil {
@@ -74,7 +94,81 @@ func tryUserDefined(t *testing.T, c *sandbox.Cluster) {
 	answers(t, c, "purple", "left", "right", on(t, c, "purple", "right", "backend"))
 	answers(t, c, "purple", "right", "left", on(t, c, "purple", "left", "net1"))
 	strangers(t, c)
-	t.Run("refused", func(t *testing.T) { tryRefused(t, c) })
+}
+
+// tryShared has pods of two namespaces in a network of the cluster. A namespace that is not selected yet gets it once
+// it has the label.
+func tryShared(t *testing.T, c *sandbox.Cluster) {
+	machines.Kubectl(t, c, "", "wait", "--for=condition=NetworkCreated", "--timeout=60s",
+		"clusteruserdefinednetwork/shared")
+	machines.Kubectl(t, c, "", "label", "namespace", "purple", "network/shared=yes")
+	apply(t, c, podWith("purple", "one", "n1", "shared"), "purple", "one")
+	machines.Kubectl(t, c, podWith("orange", "two", "n2", "shared@backend"), "apply", "-f", "-")
+	waitsIn(t, c, "orange", "two", "there is no NetworkAttachmentDefinition orange/shared")
+	machines.Kubectl(t, c, "", "label", "namespace", "orange", "network/shared=yes")
+	machines.Kubectl(t, c, "", "wait", "-n", "orange", "--for=condition=Ready", "--timeout=120s", "pod", "two")
+	one, two := on(t, c, "purple", "one", "net1"), on(t, c, "orange", "two", "backend")
+	answers(t, c, "purple", "one", "two", two)
+	answers(t, c, "orange", "two", "one", one)
+	for _, a := range one {
+		if got := ask(t.Context(), c, "purple", "left", "tcp", a); strings.HasPrefix(got, "one") {
+			t.Errorf("a pod that is not in the network asks %s: %s answers", a, got)
+		}
+	}
+	// Without the label, the namespace's pods are disconnected.
+	machines.Kubectl(t, c, "", "label", "namespace", "orange", "network/shared-")
+	machines.Eventually(t, "a pod of a namespace that is not selected any more", func(ctx context.Context) string {
+		for _, a := range one {
+			if got := ask(ctx, c, "orange", "two", "udp", a); strings.HasPrefix(got, "one") {
+				return fmt.Sprintf("it asks %s, and %s answers", a, got)
+			}
+		}
+		return ""
+	})
+	machines.Kubectl(t, c, "", "label", "namespace", "orange", "network/shared=yes")
+	answers(t, c, "orange", "two", "one", one)
+	answers(t, c, "purple", "one", "two", two)
+}
+
+// vlanForAll is a network of a VLAN outside for all namespaces, and one of a network that the operator has not allowed.
+const vlanForAll = `
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: san}
+spec:
+  namespaceSelector: {}
+  network:
+    topology: Localnet
+    localnet:
+      role: Secondary
+      physicalNetworkName: lan
+      subnets: [192.0.2.0/24, "2001:db8:100::/64"]
+      excludeSubnets: [192.0.2.0/26]
+      vlan: {mode: Access, access: {id: 100}}
+---
+`
+
+// tryVLANOfAll joins a pod to the VLAN by a ClusterUserDefinedNetwork, and asks it from a host in the VLAN.
+func tryVLANOfAll(t *testing.T, c *sandbox.Cluster) {
+	cable(t, c)
+	n1, n2 := c.Nodes[0], c.Nodes[1]
+	machines.RestartAgent(t, c, n1, "--bridge-mappings=physnet:br-phys,lan:br-lan")
+	defer hostIn(t, n2, "100", [2]string{"192.0.2.3/24", "2001:db8:100::f3/64"})()
+	machines.Kubectl(t, c, vlanForAll, "apply", "-f", "-")
+	machines.Kubectl(t, c, "", "wait", "--for=condition=NetworkCreated", "--timeout=60s",
+		"clusteruserdefinednetwork/san")
+	asked := `[{"name": "san", "ips": ["192.0.2.77", "2001:db8:100::77"]}]`
+	apply(t, c, podWith("orange", "disk", "n1", asked), "orange", "disk")
+	for _, a := range on(t, c, "orange", "disk", "net1") {
+		to := netip.AddrPortFrom(a, 8080).String()
+		machines.Eventually(t, "the host in the VLAN asks "+to, func(ctx context.Context) string {
+			out, err := n2.Run(ctx, "ip", "netns", "exec", "host100", machines.Echo, "ask", "tcp", to, "1", "1s")
+			if err != nil || !strings.HasPrefix(out, "disk ") {
+				return fmt.Sprintf("%q, %v", out, err)
+			}
+			return ""
+		})
+	}
 }
 
 // strangers checks that a pod which has only the network routed, and the nodes, reach no pod of another network.
@@ -120,4 +214,27 @@ func tryRefused(t *testing.T, c *sandbox.Cluster) {
 	waitsIn(t, c, "purple", "thief", "want one in the pod's own namespace")
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "purple", "thief", "--timeout=60s")
 	machines.Kubectl(t, c, "", "delete", "userdefinednetwork", "-n", "purple", "inside", "newer")
+}
+
+// tryProtected deletes a network that pods use: it stays until the last of them is gone.
+func tryProtected(t *testing.T, c *sandbox.Cluster) {
+	machines.Kubectl(t, c, "", "delete", "userdefinednetwork", "-n", "orange", "own", "--wait=false")
+	deleted := func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, "get", "userdefinednetwork", "-n", "orange", "own", "-o",
+			"jsonpath={.metadata.deletionTimestamp} {.metadata.finalizers}").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "user-defined-network-protection") || strings.HasPrefix(
+			string(out), " ") {
+			return fmt.Sprintf("%s, %v: want a time, and the finalizer", out, err)
+		}
+		return ""
+	}
+	machines.Eventually(t, "the network that is deleted", deleted)
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "orange", "orange-3", "--timeout=60s")
+	machines.InSync(t, c)
+	if wrong := deleted(t.Context()); wrong != "" {
+		t.Error(wrong)
+	}
+	answers(t, c, "orange", "orange-1", "orange-2", on(t, c, "orange", "orange-2", "net1"))
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "orange", "orange-1", "orange-2", "--timeout=60s")
+	machines.Kubectl(t, c, "", "wait", "-n", "orange", "--for=delete", "--timeout=60s", "userdefinednetwork/own")
 }

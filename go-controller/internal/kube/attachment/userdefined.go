@@ -57,8 +57,9 @@ type primarySpec struct {
 
 // The topologies, as the API has them.
 const (
-	layer2 = "Layer2"
-	layer3 = "Layer3"
+	layer2   = "Layer2"
+	layer3   = "Layer3"
+	localnet = "Localnet"
 )
 
 // mostFamilies is how many ranges a network has at most, one for each address family.
@@ -67,71 +68,104 @@ const mostFamilies = 2
 // UserDefined reads the spec of a UserDefinedNetwork. The error names the field, its value, and what would be right.
 func UserDefined(name cluster.Name, spec []byte) (*cluster.Network, error) {
 	var s userSpec
-	unknown, err := kjson.UnmarshalStrict(spec, &s)
-	if err != nil {
-		return nil, fmt.Errorf("reading spec: %w", err)
-	}
-	if len(unknown) > 0 {
-		return nil, fmt.Errorf("spec: %w: it is not served, want a spec without it", unknown[0])
+	if err := strictly(spec, &s); err != nil {
+		return nil, err
 	}
 	n := &cluster.Network{Name: names.Defined(name.Namespace, name.Name), UserDefined: true}
 	if !n.Name.Valid() {
 		return nil, errors.New("metadata.name: it has more than 252 characters together with the namespace, want fewer")
 	}
-	c, field, err := s.conf()
-	if err != nil {
-		return nil, err
+	if s.Topology == localnet {
+		return nil, fmt.Errorf("spec.topology: %q, want Layer2 or Layer3, or a ClusterUserDefinedNetwork", s.Topology)
 	}
-	n.MTU = c.MTU
-	for _, check := range []func(*cluster.Network, cluster.Name) error{c.topology, c.subnets, c.mtu, c.primary} {
-		if err := check(n, name); err != nil {
-			return nil, fmt.Errorf("spec.%s: %w", field, err)
-		}
+	if err := s.into(n, "spec", nil); err != nil {
+		return nil, err
 	}
 	return n, nil
 }
 
-// conf is the spec as a configuration of this project's plugin, and the field of the topology.
-func (s userSpec) conf() (c netConf, field string, err error) {
+// strictly reads a spec that has no fields but known ones.
+func strictly(spec []byte, into any) error {
+	unknown, err := kjson.UnmarshalStrict(spec, into)
+	if err != nil {
+		return fmt.Errorf("reading spec: %w", err)
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("spec: %w: it is not served, want a spec without it", unknown[0])
+	}
+	return nil
+}
+
+// into says of a network what the spec says of it, which stands in the field at. l is what it says of the topology
+// Localnet.
+func (s userSpec) into(n *cluster.Network, at string, l *localnetSpec) error {
+	c, field, err := s.conf(l)
 	switch {
-	case s.Topology == layer2 && s.Layer2 != nil && s.Layer3 == nil:
+	case err != nil && field == "":
+		return fmt.Errorf("%s%w", at, err)
+	case err != nil:
+		return fmt.Errorf("%s.%s.%w", at, field, err)
+	}
+	c.Topology, n.MTU = field, c.MTU
+	for _, check := range []func(*cluster.Network, cluster.Name) error{
+		c.topology, c.subnets, c.excluded, c.mtu, c.physical, c.primary,
+	} {
+		if err := check(n, cluster.Name{}); err != nil {
+			return fmt.Errorf("%s.%s: %w", at, field, err)
+		}
+	}
+	return nil
+}
+
+// conf is the spec as a configuration of this project's plugin, and the field of the topology.
+func (s userSpec) conf(l *localnetSpec) (c netConf, field string, err error) {
+	switch {
+	case s.Topology == layer2 && s.Layer2 != nil && s.Layer3 == nil && l == nil:
 		c, err = s.Layer2.conf()
-	case s.Topology == layer3 && s.Layer3 != nil && s.Layer2 == nil:
+	case s.Topology == layer3 && s.Layer3 != nil && s.Layer2 == nil && l == nil:
 		c, err = s.Layer3.conf()
-	case s.Topology == layer2 || s.Topology == layer3:
-		return c, "", fmt.Errorf("spec: topology is %s, want the field %s, and no other topology's", s.Topology,
+	case s.Topology == localnet && l != nil && s.Layer2 == nil && s.Layer3 == nil:
+		c, err = l.conf()
+	case s.Topology == layer2 || s.Topology == layer3 || s.Topology == localnet:
+		return c, "", fmt.Errorf(": topology is %s, want the field %s, and no other topology's", s.Topology,
 			strings.ToLower(s.Topology))
 	default:
-		return c, "", fmt.Errorf("spec.topology: %.64q, want Layer2 or Layer3", s.Topology)
+		return c, "", fmt.Errorf(".topology: %.64q, want Layer2, Layer3, or Localnet for the whole cluster", s.Topology)
 	}
-	field = strings.ToLower(s.Topology)
-	if err != nil {
-		return c, field, fmt.Errorf("spec.%s.%w", field, err)
-	}
-	c.Topology = field
-	return c, field, nil
+	return c, strings.ToLower(s.Topology), err
 }
 
 func (s layer2Spec) conf() (c netConf, err error) {
 	if c.Role, c.JoinSubnet, err = s.primarySpec.conf(s.Role); err != nil {
 		return c, err
 	}
-	mode, err := s.IPAM.mode()
+	c.MTU = s.MTU
+	c.Subnets, err = s.IPAM.ranges(s.Subnets)
+	return c, err
+}
+
+// ranges is the subnets of a network of one switch, as a configuration has them.
+func (s *ipamSpec) ranges(subnets []string) (string, error) {
+	mode, err := s.mode()
 	switch {
 	case err != nil:
-		return c, err
-	case mode == enabled && len(s.Subnets) == 0:
-		return c, errors.New("subnets: none, want one for each address family, or ipam.mode Disabled")
-	case mode == disabled && len(s.Subnets) > 0:
-		return c, errors.New("subnets: want none where ipam.mode is Disabled")
+		return "", err
+	case mode == enabled && len(subnets) == 0:
+		return "", errors.New("subnets: none, want one for each address family, or ipam.mode Disabled")
+	case mode == disabled && len(subnets) > 0:
+		return "", errors.New("subnets: want none where ipam.mode is Disabled")
 	}
-	for _, r := range s.Subnets {
-		if err := oneRange(r); err != nil {
-			return c, err
+	return listed("subnets", subnets)
+}
+
+// listed is the ranges in a field as one text.
+func listed(field string, ranges []string) (string, error) {
+	for _, r := range ranges {
+		if err := oneRange(field, r); err != nil {
+			return "", err
 		}
 	}
-	c.MTU, c.Subnets = s.MTU, strings.Join(s.Subnets, ",")
-	return c, nil
+	return strings.Join(ranges, ","), nil
 }
 
 // conf is the role, and the join subnets of a primary network, as a configuration has them.
@@ -162,17 +196,17 @@ func (s primarySpec) conf(role string) (as, join string, err error) {
 		return "", "", fmt.Errorf("joinSubnets: want a list of ranges: %w", err)
 	}
 	for _, r := range list {
-		if err := oneRange(r); err != nil {
-			return "", "", fmt.Errorf("joinSubnets: %w", err)
+		if err := oneRange("joinSubnets", r); err != nil {
+			return "", "", err
 		}
 	}
 	return "primary", strings.Join(list, ","), nil
 }
 
 // oneRange is the error that a text is not a range: a configuration has several of them in one text.
-func oneRange(s string) error {
+func oneRange(field, s string) error {
 	if _, err := netip.ParsePrefix(s); err != nil {
-		return fmt.Errorf("subnets: %.64q, want a range such as 10.99.0.0/24", s)
+		return fmt.Errorf("%s: %.64q, want a range such as 10.99.0.0/24", field, s)
 	}
 	return nil
 }
@@ -186,7 +220,7 @@ func (s layer3Spec) conf() (c netConf, err error) {
 	}
 	ranges := make([]string, len(s.Subnets))
 	for i, r := range s.Subnets {
-		if err := oneRange(r.CIDR); err != nil {
+		if err := oneRange("subnets", r.CIDR); err != nil {
 			return c, err
 		}
 		if i > 0 && strings.Contains(ranges[0], ":") == strings.Contains(r.CIDR, ":") {

@@ -31,7 +31,7 @@ func TestUserDefined(t *testing.T) {
 
 func TestUserDefinedThatIsNotValid(t *testing.T) {
 	for spec, want := range map[string]string{
-		"null":                    `spec.topology: "", want Layer2`,
+		"null":                    `spec.topology: "", want Layer2, Layer3`,
 		"[]":                      "reading spec",
 		`{"topology":"Localnet"}`: `spec.topology: "Localnet", want Layer2 or Layer3`,
 		`{"topology":"Layer2"}`:   "want the field layer2",
@@ -99,6 +99,80 @@ func wrong(t *testing.T, spec, want string) {
 	}
 }
 
+func TestClusterUserDefined(t *testing.T) {
+	prefix := netip.MustParsePrefix
+	for network, want := range map[string]cluster.Network{
+		`"topology":"Layer2","layer2":{"role":"Secondary","subnets":["10.99.0.0/24"]}`: {Topology: cluster.Layer2,
+			Subnets: []config.ClusterSubnet{{CIDR: prefix("10.99.0.0/24")}}},
+		`"topology":"Layer3","layer3":{"role":"Secondary","subnets":[{"cidr":"10.98.0.0/16"}]}`: {
+			Subnets: []config.ClusterSubnet{{CIDR: prefix("10.98.0.0/16"), NodeLength: 24}}},
+		`"topology":"Localnet","localnet":{"role":"Secondary","physicalNetworkName":"lan","subnets":["192.0.2.0/24"],` +
+			`"excludeSubnets":["192.0.2.0/28"],"mtu":1500,"vlan":{"mode":"Access","access":{"id":100}}}`: {
+			Topology: cluster.Localnet, MTU: 1500, Excluded: []netip.Prefix{prefix("192.0.2.0/28")},
+			Subnets:  []config.ClusterSubnet{{CIDR: prefix("192.0.2.0/24")}},
+			Physical: cluster.Physical{Name: "lan", VLAN: 100}},
+		`"topology":"Localnet","localnet":{"role":"Secondary","physicalNetworkName":"lan","ipam":{"mode":"Disabled"}}`: {
+			Topology: cluster.Localnet, Physical: cluster.Physical{Name: "lan"}},
+	} {
+		want.Name, want.UserDefined = ".blue", true
+		spec := `{"namespaceSelector":{"matchLabels":{"a":"b"}},"network":{` + network + `}}`
+		got, namespaces, err := ClusterUserDefined("blue", []byte(spec))
+		if err != nil || !got.Equal(&want) || namespaces.MatchLabels["a"] != "b" {
+			t.Errorf("%s: %+v, %v, %v; want %+v", network, got, namespaces, err, want)
+		}
+	}
+}
+
+func TestClusterUserDefinedThatIsNotValid(t *testing.T) {
+	for fields, want := range map[string]string{
+		`"role":"Primary"`:                              `spec.network.localnet.role: "Primary", want Secondary`,
+		`"role":"Secondary"`:                            "physicalNetworkName: none",
+		`"vlan":{"mode":"Trunk"}`:                       `vlan: mode is "Trunk", want Access`,
+		`"vlan":{"mode":"Access"}`:                      "and access.id",
+		`"vlan":{"trunk":{}}`:                           `unknown field "network.localnet.vlan.trunk"`,
+		`"excludeSubnets":["a"]`:                        `excludeSubnets: "a", want a range`,
+		`"subnets":["a"]`:                               `subnets: "a", want a range`,
+		`"physicalNetworkName":"a,b"`:                   "without colons, commas",
+		`"ipam":{"lifecycle":"x"}`:                      "ipam.lifecycle",
+		`"excludeSubnets":["1::/64"]`:                   "is in none of subnets",
+		`"joinSubnets":["10.0.0.0/8"]`:                  "unknown field",
+		`"vlan":{"mode":"Access","access":{"id":4095}}`: "vlan.access.id: 4095, want 1 to 4094",
+		`"vlan":{"mode":"Access","access":{"id":0}}`:    "vlan.access.id: 0",
+	} {
+		all := fields
+		for field, value := range map[string]string{
+			"role": `"Secondary"`, "physicalNetworkName": `"lan"`, "subnets": `["192.0.2.0/24"]`,
+		} {
+			if !strings.Contains(fields, `"`+field+`":`) && !strings.HasPrefix(fields, `"role"`) {
+				all += fmt.Sprintf(",%q:%s", field, value)
+			}
+		}
+		wrongCluster(t, `{"namespaceSelector":{},"network":{"topology":"Localnet","localnet":{`+all+`}}}`, want)
+	}
+	for spec, want := range map[string]string{
+		`{}`:                       "spec.namespaceSelector: none, want {}",
+		`{"namespaceSelector":{}}`: `spec.network.topology: "", want Layer2`,
+		`{"namespaceSelector":{"matchLabel":{}}}`:                              `field "namespaceSelector.matchLabel"`,
+		`{"namespaceSelector":{},"network":{"topology":"Localnet"}}`:           "want the field localnet",
+		`{"namespaceSelector":{},"network":{"topology":"Layer2","layer2":{}}}`: "spec.network.layer2.role",
+	} {
+		wrongCluster(t, spec, want)
+	}
+	const bare = `{"namespaceSelector":{},"network":{"topology":"Layer2","layer2":{"role":"Secondary",` +
+		`"ipam":{"mode":"Disabled"}}}}`
+	if _, _, err := ClusterUserDefined(strings.Repeat("n", 190), []byte(bare)); err == nil {
+		t.Error("a name of 190 characters is taken")
+	}
+}
+
+func wrongCluster(t *testing.T, spec, want string) {
+	t.Helper()
+	got, _, err := ClusterUserDefined("blue", []byte(spec))
+	if got != nil || err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %+v, %v; want %q", spec, got, err, want)
+	}
+}
+
 func FuzzUserDefined(f *testing.F) {
 	f.Add([]byte(`{"topology":"Layer2","layer2":{"role":"Secondary","subnets":["fd99::/64","10.99.0.0/24"]}}`))
 	f.Add([]byte(`{"topology":"Layer3","layer3":{"role":"Secondary","subnets":[{"cidr":"10.9.0.0/16","hostSubnet":26}]}}`))
@@ -109,6 +183,9 @@ func FuzzUserDefined(f *testing.F) {
 		}
 		if n != nil && (!n.UserDefined || n.Name != "shop.blue" || n.Topology == cluster.Localnet) {
 			t.Errorf("%q: %+v", spec, n)
+		}
+		if n, _, err := ClusterUserDefined("blue", spec); (n == nil) == (err == nil) {
+			t.Errorf("%q: %+v, %v", spec, n, err)
 		}
 	})
 }

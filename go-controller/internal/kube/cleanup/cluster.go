@@ -48,7 +48,7 @@ func (c Cluster) Run(ctx context.Context) error {
 	var errs []error
 	count := 0
 	for _, part := range []func(context.Context) (int, error){
-		c.nodes, c.conditions, c.pods, c.leases, c.requests, c.objects,
+		c.nodes, c.conditions, c.pods, c.networks, c.leases, c.requests, c.objects,
 	} {
 		n, err := part(ctx)
 		count += n

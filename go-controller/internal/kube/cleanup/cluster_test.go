@@ -2,6 +2,7 @@ package cleanup_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,12 +11,18 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/cleanup"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
 const own = "ovn-kubernetes"
@@ -70,8 +77,28 @@ func objects(renewed time.Time) []runtime.Object {
 }
 
 func newCluster(out *bytes.Buffer, renewed time.Time) cleanup.Cluster {
-	return cleanup.Cluster{Clients: &client.Clients{Kube: fake.NewClientset(objects(renewed)...)}, Namespace: own,
-		Election: config.DefaultMaster().LeaderElect, Out: out}
+	return cleanup.Cluster{Clients: &client.Clients{Kube: fake.NewClientset(objects(renewed)...), Dynamic: networks()},
+		Namespace: own, Election: config.DefaultMaster().LeaderElect, Out: out}
+}
+
+// networks are those that users define: of each kind one that a master has protected, and one of others.
+func networks() dynamic.Interface {
+	lists := map[schema.GroupVersionResource]string{}
+	var all []runtime.Object
+	for _, k := range []kinds.Kind{kinds.UserNetwork(), kinds.ClusterUserNetwork()} {
+		lists[k.Resource] = string(k.Kind) + "List"
+		for name, finalizers := range map[string][]string{"kept": {"a", cluster.Finalizer, "b"}, "others": {"a"}} {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(k.Resource.GroupVersion().WithKind(string(k.Kind)))
+			u.SetName(name)
+			u.SetFinalizers(finalizers)
+			if k.Namespaced {
+				u.SetNamespace("shop")
+			}
+			all = append(all, u)
+		}
+	}
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, all...)
 }
 
 const removals = `- Node n1: k8s.ovn.org/node-subnets, k8s.ovn.org/node-chassis-id, ` +
@@ -79,6 +106,8 @@ const removals = `- Node n1: k8s.ovn.org/node-subnets, k8s.ovn.org/node-chassis-
 	`k8s.ovn.org/node-agent-ready, k8s.ovn.org/l3-gateway-config, k8s.ovn.org/node-gateway-router-lrp-ifaddrs
 - Node n1: condition NetworkUnavailable
 - Pod shop/web: k8s.ovn.org/pod-networks
+- UserDefinedNetwork shop/kept: finalizer k8s.ovn.org/user-defined-network-protection
+- ClusterUserDefinedNetwork kept: finalizer k8s.ovn.org/user-defined-network-protection
 - Lease kube-node-lease/ovn-gateway.n1
 - Lease kube-system/northbound-master
 - CertificateSigningRequest ours
@@ -118,6 +147,11 @@ func TestCluster(t *testing.T) {
 	shop, err := kube.CoreV1().Namespaces().Get(t.Context(), "shop", metav1.GetOptions{})
 	if err != nil || shop.Annotations["k8s.ovn.org/tenant"] != "x" {
 		t.Errorf("Namespace shop has annotations %v, %v; want the user's tenant", shop.Annotations, err)
+	}
+	network, err := c.Clients.Dynamic.Resource(kinds.UserNetwork().Resource).Namespace("shop").Get(t.Context(), "kept",
+		metav1.GetOptions{})
+	if err != nil || !slices.Equal(network.GetFinalizers(), []string{"a", "b"}) {
+		t.Errorf("UserDefinedNetwork shop/kept: %v, %v; want the finalizers of others", network, err)
 	}
 	if _, err := kube.CertificatesV1().CertificateSigningRequests().Get(t.Context(), "kubelet",
 		metav1.GetOptions{}); err != nil {

@@ -38,6 +38,7 @@ type Kind struct {
 	AnnotatedBy []Daemon // who patches annotations of its objects
 	Subresource string   // through which annotations are patched, such as "status"; "" for the object itself
 	JudgedBy    []Daemon // who writes a condition into the status of its objects
+	ProtectedBy []Daemon // who adds and removes a finalizer of its objects
 	// ValidName lists what is wrong with the name of an object.
 	ValidName func(name string) []string
 	// New makes an empty object, NewList an empty list.

@@ -3,8 +3,10 @@ package kinds
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -18,16 +20,62 @@ func UserNetwork() Kind {
 	return dynamicRow(Kind{
 		Kind: cluster.KindUserNetwork, Resource: version.WithResource("userdefinednetworks"), Namespaced: true,
 		ValidName: subdomain, Optional: true, WatchedBy: []Daemon{Master}, JudgedBy: []Daemon{Master},
+		ProtectedBy: []Daemon{Master},
 	}, decodeUserNetwork)
 }
 
-func decodeUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cluster.Problem) {
-	out := &cluster.UserNetwork{Name: NameOf(u), UID: string(u.GetUID()),
+// userNetworkOf is what the metadata and the status of an object of both kinds say.
+func userNetworkOf(u *unstructured.Unstructured) *cluster.UserNetwork {
+	out := &cluster.UserNetwork{Name: NameOf(u), UID: string(u.GetUID()), Deleting: u.GetDeletionTimestamp() != nil,
 		Observed: observedOf(u, cluster.TypeNetworkCreated)}
+	if finalizers := u.GetFinalizers(); len(finalizers) > 0 {
+		out.Protected = slices.Contains(finalizers, cluster.Finalizer)
+		if text, err := json.Marshal(finalizers); err == nil {
+			out.Finalizers = string(text)
+		}
+	}
+	return out
+}
+
+func decodeUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cluster.Problem) {
+	out := userNetworkOf(u)
 	f := findingsOf(cluster.KindUserNetwork, u)
 	spec, err := json.Marshal(u.Object["spec"])
 	if err == nil {
 		out.Network, err = attachment.UserDefined(out.Name, spec)
+	}
+	if err != nil {
+		out.Invalid = fmt.Sprintf("%.300s", strings.ToValidUTF8(err.Error(), "?"))
+		f.bad(reasonDefinition, "%s: pods that ask for the network do not start", out.Invalid)
+	}
+	return out, f.problems
+}
+
+// ClusterUserNetwork is the row of ClusterUserDefinedNetworks.
+func ClusterUserNetwork() Kind {
+	version := schema.GroupVersion{Group: "k8s.ovn.org", Version: "v1"}
+	return dynamicRow(Kind{
+		Kind: cluster.KindClusterUserNetwork, Resource: version.WithResource("clusteruserdefinednetworks"),
+		ValidName: subdomain, Optional: true, WatchedBy: []Daemon{Master}, JudgedBy: []Daemon{Master},
+		ProtectedBy: []Daemon{Master},
+	}, decodeClusterUserNetwork)
+}
+
+func decodeClusterUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cluster.Problem) {
+	out := userNetworkOf(u)
+	f := findingsOf(cluster.KindClusterUserNetwork, u)
+	spec, err := json.Marshal(u.Object["spec"])
+	if err == nil {
+		var namespaces *metav1.LabelSelector
+		out.Network, namespaces, err = attachment.ClusterUserDefined(out.Name.Name, spec)
+		if namespaces != nil {
+			selects, wrong := selector(namespaces)
+			if wrong == nil {
+				out.Selects = &selects
+			} else if err == nil {
+				out.Network, err = nil, fmt.Errorf("spec.namespaceSelector: %w", wrong)
+			}
+		}
 	}
 	if err != nil {
 		out.Invalid = fmt.Sprintf("%.300s", strings.ToValidUTF8(err.Error(), "?"))

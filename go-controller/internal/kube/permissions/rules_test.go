@@ -64,6 +64,12 @@ func rulesOf(rows []kinds.Kind, d kinds.Daemon) (out []rule) {
 				Verbs: []string{"patch"}, Optional: true, Why: "writes a condition"})
 		}
 	}
+	for _, k := range rows {
+		if slices.Contains(k.ProtectedBy, d) {
+			out = append(out, rule{Group: k.Resource.Group, Resource: k.Resource.Resource,
+				Verbs: []string{"patch"}, Optional: true, Why: "keeps it while pods use it, by a finalizer"})
+		}
+	}
 	core := func(resource, why string, verbs ...string) rule {
 		return rule{Group: corev1.GroupName, Resource: resource, Verbs: verbs, Why: why}
 	}

@@ -23,8 +23,8 @@ import (
 // patchTimeout limits one attempt to patch.
 const patchTimeout = 15 * time.Second
 
-// Patch makes one attempt to write annotations of an object, or a condition, as the row of its kind says, or to remove
-// taints of a Node.
+// Patch makes one attempt to write annotations of an object, a condition or finalizers, as the row of its kind says, or
+// to remove taints of a Node.
 func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p allocate.Patch) error {
 	k, err := patched(rows, p)
 	if err != nil {
@@ -32,6 +32,8 @@ func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p allocate
 	}
 	build, patchType := patchBody, types.JSONPatchType
 	switch {
+	case p.Finalizers != nil:
+		build, k.Subresource = finalizersBody, ""
 	case len(p.Taints) > 0:
 		build = taintsBody
 	case p.Status != nil && p.Ref.Kind == cluster.KindNode:
@@ -69,6 +71,10 @@ func patched(rows []kinds.Kind, p allocate.Patch) (kinds.Kind, error) {
 	switch {
 	case !ok:
 		return k, fmt.Errorf("patching annotations of %s: kind %q has no row, want one of package kinds", p.Ref, p.Ref.Kind)
+	case p.Finalizers != nil && len(k.ProtectedBy) == 0:
+		return k, fmt.Errorf("patching finalizers of %s: ProtectedBy of kind %q is empty, want the daemon that adds them",
+			p.Ref, p.Ref.Kind)
+	case p.Finalizers != nil:
 	case p.Status != nil && len(k.JudgedBy) == 0:
 		return k, fmt.Errorf("patching the status of %s: JudgedBy of kind %q is empty, want the daemon that judges it",
 			p.Ref, p.Ref.Kind)

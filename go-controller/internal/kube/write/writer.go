@@ -46,6 +46,7 @@ const (
 	annotations aspect = iota
 	statuses
 	taints
+	finalizers
 )
 
 // subject is what patches are queued by.
@@ -58,6 +59,8 @@ func subjectOf(p allocate.Patch) subject {
 	switch {
 	case len(p.Taints) > 0:
 		return subject{p.Ref, taints}
+	case p.Finalizers != nil:
+		return subject{p.Ref, finalizers}
 	case p.Status != nil:
 		return subject{p.Ref, statuses}
 	}
@@ -66,9 +69,9 @@ func subjectOf(p allocate.Patch) subject {
 
 type queue = workqueue.TypedDelayingInterface[subject]
 
-// Writer writes annotations, conditions and Events, and removes taints. Patches of one aspect of an object are sent one
-// after the other, and in every annotation the last one given wins. A patch that fails is tried again with backoff
-// until it succeeds, the object is gone, or the object is not as it was when the patch was made.
+// Writer writes annotations, conditions, finalizers and Events, and removes taints. Patches of one aspect of an object
+// are sent one after the other, and in every annotation the last one given wins. A patch that fails is tried again with
+// backoff until it succeeds, the object is gone, or the object is not as it was when the patch was made.
 type Writer struct {
 	clients  *client.Clients
 	kinds    []kinds.Kind

@@ -140,7 +140,7 @@ func (r podRows) port(a cluster.Attachment, network *cluster.Network, net annota
 		options["iface-id-ver"] = r.pod.UID
 	}
 	sw := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: network.SwitchRow(nbdb.LogicalSwitchTable, r.node)}
-	name := a.Network.LogicalPort(r.pod.Name.Namespace, r.pod.Name.Name, a.Interface)
+	name := a.Name().LogicalPort(r.pod.Name.Namespace, r.pod.Name.Name, a.Interface)
 	lists := []nb.Slot{{In: sw, Column: "ports"}}
 	if a.Interface == "" {
 		lists = append(lists, r.groups()...)

@@ -23,26 +23,22 @@ func (Cluster) Kind() names.Kind { return names.KindCluster }
 // Owners implements translate.Translator.
 func (Cluster) Owners(s *cluster.State) []nb.Owner {
 	out := nb.Owners(names.KindCluster, s.Networks, func(n names.Network) string { return s.Networks[n].ClusterOwner() })
-	for name, u := range s.UserNetworks {
-		if reason, _ := s.RefusesUserNetwork(u); reason != "" {
-			out = append(out, definedOwner(name, names.UserOwner))
-		}
-	}
-	return out
+	return append(out, refused(s)...)
 }
 
 // Depends implements translate.Translator. The rows also depend on the configuration, which does not change while the
 // program runs.
 func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds:    []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition, cluster.KindUserNetwork},
+		Kinds: []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
+			cluster.KindClusterUserNetwork},
 		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
 	}
 }
 
 // Affected implements translate.Translator.
 func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	if c.Ref.Kind == cluster.KindNetworkDefinition || c.Ref.Kind == cluster.KindUserNetwork {
+	if c.Ref.Kind.Defines() {
 		return []nb.Owner{definedOwner(c.Ref.Name, names.ClusterOwner), definedOwner(c.Ref.Name, names.UserOwner)}
 	}
 	return t.Owners(s)
@@ -51,8 +47,8 @@ func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 // Rows implements translate.Translator.
 func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	network, name := names.NetworkOf(o.Name)
-	if defined, _ := cluster.DefinitionOf(network); name == names.UserOwner && s.UserNetworks[defined] != nil {
-		return t.userRows(s, o, s.UserNetworks[defined])
+	if defined, ok := cluster.DefinitionOf(network); ok && name == names.UserOwner && s.UserNetwork(defined) != nil {
+		return t.userRows(s, o, s.UserNetwork(defined))
 	}
 	return t.rows(s, o)
 }

@@ -19,7 +19,21 @@ func definedOwner(definition cluster.Name, owner string) nb.Owner {
 	return nb.Owner{Kind: names.KindCluster, Name: network.Owner(owner)}
 }
 
-// userRows is the rows of the network of a UserDefinedNetwork, and the condition of its status.
+// refused lists the owners of networks that users define and that are not served: they have no rows, but a condition.
+func refused(s *cluster.State) (out []nb.Owner) {
+	for _, k := range []cluster.Kind{cluster.KindUserNetwork, cluster.KindClusterUserNetwork} {
+		for o := range s.Objects(k) {
+			if u, ok := o.(*cluster.UserNetwork); ok {
+				if reason, _ := s.RefusesUserNetwork(u); reason != "" {
+					out = append(out, definedOwner(u.Name, names.UserOwner))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// userRows is the rows of the network that a user defines, and the condition of its status.
 func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) (translate.Rows, error) {
 	out, err := t.rows(s, o)
 	if err != nil {
@@ -27,7 +41,10 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 	}
 	c := cluster.Condition{Type: cluster.TypeNetworkCreated, True: true, Reason: conditionCreated,
 		Message: "pods of the namespace can ask for an interface in the network"}
-	if u.Network != nil && u.Network.Primary {
+	switch {
+	case u.Name.Namespace == "":
+		c.Message = "pods of the selected namespaces can ask for an interface in the network"
+	case u.Network != nil && u.Network.Primary:
 		c.Message = "the pods of the namespace are in the network if it has the label " + names.PrimaryLabel
 	}
 	if reason, why := s.RefusesUserNetwork(u); reason != "" {
