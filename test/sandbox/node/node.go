@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -138,7 +139,10 @@ func (n *Node) StartSwitch(ctx context.Context, bridge *member.Member) error {
 		return err
 	}
 	err = n.Until(ctx, "the Open_vSwitch database listens", func(context.Context) bool {
-		_, err := os.Stat(filepath.Join(n.Spec.RunDir(), "openvswitch/db.sock"))
+		c, err := net.Dial("unix", filepath.Join(n.Spec.RunDir(), "openvswitch/db.sock"))
+		if err == nil {
+			err = c.Close() // the file is there before the server listens
+		}
 		return err == nil
 	}, OVSDB)
 	if err != nil {
