@@ -216,7 +216,7 @@ func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwor
 	waiting := map[string]annotation.PodNetwork{}
 	for a := range u.s.Attachments(pod) {
 		held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
-		why := u.missing(pod.Name, a)
+		why := u.missing(a)
 		switch {
 		case a.Interface == "" && ok:
 			classic = annotation.MarshalPodClassic(held)
@@ -262,11 +262,11 @@ func (u *update) whyUngranted(pod *cluster.Pod, a cluster.Attachment) string {
 }
 
 // missing says why there is no network for a pod's interface; "" if there is, or if another plugin makes the interface.
-func (u *update) missing(pod cluster.Name, a cluster.Attachment) string {
+func (u *update) missing(a cluster.Attachment) string {
 	name, defined := cluster.DefinitionOf(a.Network)
 	d := u.s.NetworkDefinitions[name]
 	if n := u.s.UserNetwork(name); n != nil && d == nil {
-		return u.missingUserDefined(pod, a, n)
+		return u.missingUserDefined(a, n)
 	}
 	switch {
 	case a.Interface == "" || d != nil && d.Foreign || !defined && u.s.Networks[a.Network] != nil:
@@ -284,9 +284,9 @@ func (u *update) missing(pod cluster.Name, a cluster.Attachment) string {
 }
 
 // missingUserDefined is the same for a network that users define.
-func (u *update) missingUserDefined(pod cluster.Name, a cluster.Attachment, n *cluster.UserNetwork) string {
-	if why := u.s.Unserved(pod, a); why != "" {
-		return fmt.Sprintf("%s %s: %s", n.Ref().Kind, n.Name, why)
+func (u *update) missingUserDefined(a cluster.Attachment, n *cluster.UserNetwork) string {
+	if a.Asked.Unserved != "" {
+		return fmt.Sprintf("%s %s: %s", n.Ref().Kind, n.Name, a.Asked.Unserved)
 	}
 	if _, why := u.s.RefusesUserNetwork(n); why != "" {
 		return fmt.Sprintf("%s %s can't be used: %s", n.Ref().Kind, n.Name, why)

@@ -310,7 +310,7 @@ func (u *update) port(p cluster.PodPort) (out port, ok bool) {
 	}
 	for a := range u.s.Attachments(pod) {
 		if a.Network == u.network.Name && a.Interface == p.Interface {
-			return port{p, pod, a.Asked, a.Key()}, u.s.Unserved(p.Pod, a) == "" // else it waits: see missing
+			return port{p, pod, a.Asked, a.Key()}, a.Asked.Unserved == "" // else it waits: see missing
 		}
 	}
 	return port{}, false

@@ -75,7 +75,7 @@ func (s *State) Attachments(p *Pod) iter.Seq[Attachment] {
 		}
 		for _, a := range p.Attachments {
 			if a.Asked.Unserved == "" {
-				a.Asked.Unserved = s.unserved(n, a)
+				a.Asked.Unserved = s.unserved(p, n, a)
 			}
 			if !yield(a) {
 				return
@@ -84,14 +84,19 @@ func (s *State) Attachments(p *Pod) iter.Seq[Attachment] {
 	}
 }
 
-// unserved is why a pod with this primary network does not get an interface that it asks for; "" if it may.
-func (s *State) unserved(primary names.Network, a Attachment) string {
-	if n := s.Networks[a.Network]; n != nil && n.Primary {
+// unserved is why a pod with this primary network does not get an interface that it asks for, whatever the network has
+// left; "" if it may.
+func (s *State) unserved(p *Pod, primary names.Network, a Attachment) string {
+	n := s.Networks[a.Network]
+	d, _ := DefinitionOf(a.Network)
+	switch {
+	case n != nil && n.Primary:
 		return fmt.Sprintf("it is a primary network: pods of a namespace with the label %s get it without asking",
 			names.PrimaryLabel)
-	}
-	if primary != "" && a.Interface == names.PrimaryInterface {
+	case primary != "" && a.Interface == names.PrimaryInterface:
 		return fmt.Sprintf("interface %q is that of the primary network, want another name", a.Interface)
+	case n != nil && n.UserDefined && a.As == "" && d.Namespace != p.Name.Namespace:
+		return fmt.Sprintf("it is for the pods of namespace %s alone", d.Namespace)
 	}
 	return ""
 }

@@ -155,13 +155,3 @@ func (s *State) Resolved(changed Ref) (out []*Pod) {
 	}
 	return out
 }
-
-// Unserved is why a pod does not get the interface that it asks for, whatever the network has left; "" if it may.
-func (s *State) Unserved(pod Name, a Attachment) string {
-	if n := s.Networks[a.Network]; n != nil && n.UserDefined && a.Asked.Unserved == "" {
-		if d, ok := DefinitionOf(a.Network); ok && d.Namespace != pod.Namespace && a.As == "" {
-			return fmt.Sprintf("it is for the pods of namespace %s alone", d.Namespace)
-		}
-	}
-	return a.Asked.Unserved
-}

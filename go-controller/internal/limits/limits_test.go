@@ -141,15 +141,7 @@ func TestMemoryOfTheOperator(t *testing.T) {
 // Open files are counted when no more can be opened, too.
 func TestOpenFiles(t *testing.T) {
 	k, _, logged := newTest(t)
-	var was syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
-	restore := func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-			t.Error(err)
-		}
-	}
+	was, restore := testkit.OpenFiles(t)
 	defer restore()
 	k.look()
 	if logged.Len() > 0 {

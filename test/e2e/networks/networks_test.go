@@ -225,16 +225,10 @@ func tryVLAN(t *testing.T, c *sandbox.Cluster) {
 		defer hostIn(t, n2, tag, ends)()
 	}
 	for _, a := range on(t, c, "shop", "disk-1", "net1") {
-		to := netip.AddrPortFrom(a, 8080).String()
-		machines.Eventually(t, "the host in the VLAN asks "+to, func(ctx context.Context) string {
-			out, err := n2.Run(ctx, "ip", "netns", "exec", "host100", machines.Echo, "ask", "tcp", to, "1", "1s")
-			if err != nil || !strings.HasPrefix(out, "disk-1 ") {
-				return fmt.Sprintf("%q, %v", out, err)
-			}
-			return ""
-		})
-		if out, err := n2.Run(t.Context(), "ip", "netns", "exec", "host101", machines.Echo, "ask", "tcp", to, "1",
-			"1s"); err == nil {
+		to := netip.AddrPortFrom(a, 8080)
+		hostAsks(t, n2, to, "disk-1")
+		if out, err := n2.Run(t.Context(), "ip", "netns", "exec", "host101", machines.Echo, "ask", "tcp", to.String(),
+			"1", "1s"); err == nil {
 			t.Errorf("a host in another VLAN asks %s: %s", to, out)
 		}
 	}
@@ -323,4 +317,16 @@ func nothingLeft(t *testing.T, c *sandbox.Cluster, names string) {
 			return ""
 		})
 	}
+}
+
+// hostAsks waits until a pod answers the host in the VLAN 100, which hostIn has made on a node.
+func hostAsks(t *testing.T, n *node.Node, to netip.AddrPort, pod string) {
+	t.Helper()
+	machines.Eventually(t, fmt.Sprintf("the host in the VLAN asks %s", to), func(ctx context.Context) string {
+		out, err := n.Run(ctx, "ip", "netns", "exec", "host100", machines.Echo, "ask", "tcp", to.String(), "1", "1s")
+		if err != nil || !strings.HasPrefix(out, pod+" ") {
+			return fmt.Sprintf("%q, %v", out, err)
+		}
+		return ""
+	})
 }

@@ -160,14 +160,7 @@ func tryVLANOfAll(t *testing.T, c *sandbox.Cluster) {
 	asked := `[{"name": "san", "ips": ["192.0.2.77", "2001:db8:100::77"]}]`
 	apply(t, c, podWith("orange", "disk", "n1", asked), "orange", "disk")
 	for _, a := range on(t, c, "orange", "disk", "net1") {
-		to := netip.AddrPortFrom(a, 8080).String()
-		machines.Eventually(t, "the host in the VLAN asks "+to, func(ctx context.Context) string {
-			out, err := n2.Run(ctx, "ip", "netns", "exec", "host100", machines.Echo, "ask", "tcp", to, "1", "1s")
-			if err != nil || !strings.HasPrefix(out, "disk ") {
-				return fmt.Sprintf("%q, %v", out, err)
-			}
-			return ""
-		})
+		hostAsks(t, n2, netip.AddrPortFrom(a, 8080), "disk")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,9 +16,6 @@ import (
 
 const (
 	southbound  = "OVN_Southbound"
-	northdPoll  = 40 * time.Millisecond
-	northdPolls = 5                    // that the daemons must be idle for
-	northdIdle  = 3 * time.Millisecond // at most, of CPU time between as many polls
 	northdLimit = 10 * time.Minute
 )
 
@@ -50,23 +46,11 @@ func (n *northd) spent() (s northdSpent, err error) {
 func (n *northd) settle(ctx context.Context) (northdSpent, error) {
 	ctx, cancel := context.WithTimeout(ctx, northdLimit)
 	defer cancel()
-	var last []northdSpent
-	for {
-		now, err := n.spent()
-		if err != nil {
-			return now, err
-		}
-		last = append(last, now)
-		if i := len(last) - 1 - northdPolls; i >= 0 {
-			d := now.sub(last[i])
-			if d.northd < northdIdle && d.sb < northdIdle && d.nb < northdIdle && d.master < 3*northdIdle {
-				return now, nil
-			}
-		}
-		if err := pause(ctx, northdPoll); err != nil {
-			return now, fmt.Errorf("waiting until nothing is left to compute: %w", err)
-		}
-	}
+	return process.Settle(ctx, n.spent, func(now, before northdSpent) bool {
+		const idle = process.Idle
+		d := now.sub(before)
+		return d.northd < idle && d.sb < idle && d.nb < idle && d.master < 3*idle
+	})
 }
 
 // watch records what is in the Southbound database: numbers of nb_cfg, logical ports, and load balancers with their
@@ -319,12 +303,7 @@ func (n *northd) change(ctx context.Context, c northdChange) (out northdSample, 
 // medianOf is the median of each figure. Logical flows were computed anew if they were mostly.
 func medianOf(all []northdSample) northdSample {
 	middle := func(figure func(northdSample) time.Duration) time.Duration {
-		var d []time.Duration
-		for _, s := range all {
-			d = append(d, figure(s))
-		}
-		slices.Sort(d)
-		return d[len(d)/2]
+		return process.Median(all, figure)
 	}
 	return northdSample{
 		Northbound: middle(func(s northdSample) time.Duration { return s.Northbound }),

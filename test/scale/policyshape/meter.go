@@ -15,12 +15,7 @@ import (
 	"github.com/northbound-net/northbound/test/scale/process"
 )
 
-const (
-	settlePoll  = 40 * time.Millisecond
-	settlePolls = 5                    // that a process must be idle for
-	idle        = 3 * time.Millisecond // at most, of CPU time between as many polls
-	settleLimit = 10 * time.Minute
-)
+const settleLimit = 10 * time.Minute
 
 // meter knows when what has happened, and what it has cost.
 type meter struct {
@@ -134,25 +129,11 @@ func (s spent) sub(o spent) spent {
 func (m *meter) settle(ctx context.Context) (spent, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
-	var last []spent
-	for {
-		now, err := m.spent()
-		if err != nil {
-			return now, err
-		}
-		last = append(last, now)
-		if n := len(last) - 1 - settlePolls; n >= 0 {
-			d := now.sub(last[n])
-			if d.northd < idle && d.controller < idle && d.openflow < 5*idle {
-				return now, nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return now, fmt.Errorf("waiting until nothing is left to compute: %w", ctx.Err())
-		case <-time.After(settlePoll):
-		}
-	}
+	return process.Settle(ctx, m.spent, func(now, before spent) bool {
+		const idle = process.Idle
+		d := now.sub(before)
+		return d.northd < idle && d.controller < idle && d.openflow < 5*idle
+	})
 }
 
 // change makes a change, waits for what it leads to, and measures it.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/northbound-net/northbound/test/scale/process"
 )
 
 // Append adds a result to a file, as a line of JSON.
@@ -63,12 +65,7 @@ func Read(path string) ([]Result, error) {
 // median is the median of each figure. The engines count as having computed anew if they did so mostly.
 func median(all []Sample) Sample {
 	middle := func(figure func(Sample) time.Duration) time.Duration {
-		var values []time.Duration
-		for _, s := range all {
-			values = append(values, figure(s))
-		}
-		slices.Sort(values)
-		return values[len(values)/2]
+		return process.Median(all, figure)
 	}
 	yes := func(figure func(Sample) bool) time.Duration {
 		return middle(func(s Sample) time.Duration {

@@ -45,15 +45,7 @@ func TestServeWithoutFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Close(client) }()
-	var was syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
-	restore := func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-			t.Error(err)
-		}
-	}
+	was, restore := testkit.OpenFiles(t)
 	defer restore()
 	ctx, cancel := context.WithCancel(t.Context())
 	log, ended := &guarded{}, make(chan error, 1)

@@ -39,16 +39,22 @@ func userNetworkOf(u *unstructured.Unstructured) *cluster.UserNetwork {
 
 func decodeUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cluster.Problem) {
 	out := userNetworkOf(u)
-	f := findingsOf(cluster.KindUserNetwork, u)
 	spec, err := json.Marshal(u.Object["spec"])
 	if err == nil {
 		out.Network, err = attachment.UserDefined(out.Name, spec)
 	}
-	if err != nil {
-		out.Invalid = fmt.Sprintf("%.300s", strings.ToValidUTF8(err.Error(), "?"))
-		f.bad(reasonDefinition, "%s: pods that ask for the network do not start", out.Invalid)
+	return out, invalidNetwork(out, u, err)
+}
+
+// invalidNetwork records why a network can't be used, if it can't, and reports it.
+func invalidNetwork(n *cluster.UserNetwork, u *unstructured.Unstructured, err error) []cluster.Problem {
+	if err == nil {
+		return nil
 	}
-	return out, f.problems
+	n.Invalid = fmt.Sprintf("%.300s", strings.ToValidUTF8(err.Error(), "?"))
+	f := findingsOf(n.Ref().Kind, u)
+	f.bad(reasonDefinition, "%s: pods that ask for the network do not start", n.Invalid)
+	return f.problems
 }
 
 // ClusterUserNetwork is the row of ClusterUserDefinedNetworks.
@@ -63,7 +69,6 @@ func ClusterUserNetwork() Kind {
 
 func decodeClusterUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwork, []cluster.Problem) {
 	out := userNetworkOf(u)
-	f := findingsOf(cluster.KindClusterUserNetwork, u)
 	spec, err := json.Marshal(u.Object["spec"])
 	if err == nil {
 		var namespaces *metav1.LabelSelector
@@ -77,9 +82,5 @@ func decodeClusterUserNetwork(u *unstructured.Unstructured) (*cluster.UserNetwor
 			}
 		}
 	}
-	if err != nil {
-		out.Invalid = fmt.Sprintf("%.300s", strings.ToValidUTF8(err.Error(), "?"))
-		f.bad(reasonDefinition, "%s: pods that ask for the network do not start", out.Invalid)
-	}
-	return out, f.problems
+	return out, invalidNetwork(out, u, err)
 }
