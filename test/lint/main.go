@@ -1,5 +1,11 @@
 // Command lint checks the project's rules of Go code. `go vet -vettool` runs it
-// on each package, and caches what it reports until the package changes.
+// on each package, and not again on a package without findings until it changes.
+//
+// The go command 1.26 can lose findings that it keeps: it asks a tool for them as
+// JSON, and takes a package for clean where the file with that JSON is gone from
+// its cache, or where the package was looked at before as a mere dependency. So
+// this command always prints findings as text and fails, of dependencies that are
+// our own too: the go command keeps nothing of a tool that failed.
 //
 // It is composed of public analyzers, so that it takes a minute to build and not
 // five; `make lint` builds it.
@@ -27,14 +33,24 @@ const ours = "github.com/northbound-net/northbound/"
 func main() {
 	debug.SetGCPercent(collectAt) // there is a process for each package, and it ends soon
 	rules, err := analyzers()
-	if err == nil && foreign(os.Args[len(os.Args)-1]) {
-		rules = cheapFacts(rules)
-	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "lint:", err)
-		os.Exit(1)
+		fail(err)
+	}
+	os.Args = slices.DeleteFunc(os.Args, func(arg string) bool { return arg == "-json" })
+	switch config := os.Args[len(os.Args)-1]; dependency(config) {
+	case foreign:
+		rules = cheapFacts(rules)
+	case own:
+		if err := askForFindings(config); err != nil {
+			fail(err)
+		}
 	}
 	unitchecker.Main(rules...)
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "lint:", err)
+	os.Exit(1)
 }
 
 // cheapFacts are the analyzers for packages of other modules. They find which
@@ -64,20 +80,55 @@ func cheapFacts(rules []*analysis.Analyzer) []*analysis.Analyzer {
 	return append(cheap, others)
 }
 
-// foreign tells whether the go command asks only for facts of a package of
-// another module, not of the standard library.
-func foreign(config string) bool {
+// kind is whose package the go command asks only facts of.
+type kind int
+
+const (
+	none    kind = iota // it asks for findings, too
+	library             // the standard library's
+	foreign             // another module's
+	own                 // this project's
+)
+
+// dependency is the kind of package that a configuration of the go command names.
+func dependency(config string) kind {
 	text, err := os.ReadFile(config)
 	if err != nil {
-		return false // there is none: unitchecker says so
+		return none // there is none: unitchecker says so
 	}
 	var c struct {
 		VetxOnly   bool
 		ImportPath string
 	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		return false // this, too
+	if err := json.Unmarshal(text, &c); err != nil || !c.VetxOnly {
+		return none // an error is unitchecker's to tell
 	}
 	host, _, _ := strings.Cut(c.ImportPath, "/")
-	return c.VetxOnly && strings.Contains(host, ".") && !strings.HasPrefix(c.ImportPath, ours)
+	switch {
+	case strings.HasPrefix(c.ImportPath, ours):
+		return own
+	case strings.Contains(host, "."):
+		return foreign
+	}
+	return library
+}
+
+// askForFindings changes a configuration that asks only for facts.
+func askForFindings(config string) error {
+	text, err := os.ReadFile(config)
+	if err != nil {
+		return fmt.Errorf("reading what to check: %w", err)
+	}
+	var c map[string]any
+	if err := json.Unmarshal(text, &c); err != nil {
+		return fmt.Errorf("reading what to check: %s: %w", config, err)
+	}
+	c["VetxOnly"] = false
+	if text, err = json.Marshal(c); err != nil {
+		return fmt.Errorf("asking for findings: %w", err)
+	}
+	if err := os.WriteFile(config, text, 0o600); err != nil {
+		return fmt.Errorf("asking for findings: %w", err)
+	}
+	return nil
 }

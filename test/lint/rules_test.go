@@ -17,10 +17,7 @@ import (
 // in testdata/wrong. A comment "want RULE..." names the rules that its line
 // breaks, "want-above" and "want-below" those of the line beside it.
 func TestRules(t *testing.T) {
-	lint := filepath.Join(t.TempDir(), "lint")
-	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", lint, ".").CombinedOutput(); err != nil {
-		t.Fatalf("building the command: %v\n%s", err, out)
-	}
+	lint := built(t)
 	vet := exec.Command("go", "vet", "-vettool="+lint, "./...")
 	vet.Dir = filepath.Join("testdata", "wrong")
 	out, err := vet.CombinedOutput()
@@ -48,6 +45,44 @@ func TestRules(t *testing.T) {
 	if t.Failed() {
 		t.Logf("go vet printed:\n%s", out)
 	}
+}
+
+// TestFindingsOfDependencies looks first at a package that imports a wrong one,
+// then at the wrong one. What the go command keeps of the first run hides nothing.
+func TestFindingsOfDependencies(t *testing.T) {
+	lint, dir := built(t), t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":      "module github.com/northbound-net/northbound/dependencies\n\ngo 1.26\n",
+		"wrong/a.go":  "// Package wrong is wrong.\npackage wrong\n\nfunc init() {}\n",
+		"import/b.go": "// Package b is right.\npackage b\n\n" +
+			"import _ \"github.com/northbound-net/northbound/dependencies/wrong\" // it runs\n",
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"./import", "./wrong", "./wrong"} {
+		vet := exec.Command("go", "vet", "-vettool="+lint, name)
+		vet.Dir = dir
+		out, err := vet.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "wrong/a.go:4:1: func init: ") {
+			t.Errorf("go vet %s: %v, want it to find func init of package wrong\n%s", name, err, out)
+		}
+	}
+}
+
+// built is the command, built for the test.
+func built(t *testing.T) string {
+	t.Helper()
+	lint := filepath.Join(t.TempDir(), "lint")
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", lint, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building the command: %v\n%s", err, out)
+	}
+	return lint
 }
 
 // wanted are "FILE:LINE RULE" of the comments below dir.
