@@ -52,8 +52,8 @@ func TestRules(t *testing.T) {
 func TestFindingsOfDependencies(t *testing.T) {
 	lint, dir := built(t), t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":      "module github.com/northbound-net/northbound/dependencies\n\ngo 1.26\n",
-		"wrong/a.go":  "// Package wrong is wrong.\npackage wrong\n\nfunc init() {}\n",
+		"go.mod":     "module github.com/northbound-net/northbound/dependencies\n\ngo 1.26\n",
+		"wrong/a.go": "// Package wrong is wrong.\npackage wrong\n\nfunc init() {}\n",
 		"import/b.go": "// Package b is right.\npackage b\n\n" +
 			"import _ \"github.com/northbound-net/northbound/dependencies/wrong\" // it runs\n",
 	} {
