@@ -69,8 +69,9 @@ func OfService(c *core.Core, n cluster.Name, problems []cluster.Problem) (*Servi
 		return nil, unknown(s, n)
 	}
 	out := &Service{Name: n.String(), Type: string(svc.Type), Ports: []Port{}, Notes: []string{}, Problems: []string{}}
-	eps, _ := svc.Within(s.Config.Services, s.SlicesOf(n)) // problems has how many are left out
-	addrs, outside := svc.Addresses(s.Config.Services, index.TakenOf(s)), svc.OutsidePorts()
+	network, _ := s.ServedIn(svc)                                   // problems has why it is none
+	eps, _ := svc.Within(s.Config.Services, s.SlicesIn(network, n)) // problems has how many are left out
+	addrs, outside := svc.AddressesIn(network, s.Config.Services, index.TakenOf(s)), svc.OutsidePorts()
 	for i, p := range svc.Ports {
 		for _, is4 := range []bool{true, false} {
 			for _, local := range []bool{true, false} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -130,4 +131,17 @@ func (p *path) request(iface string) cluster.Attachment {
 		a.Asked.Unserved = "default-route"
 	}
 	return a
+}
+
+// addrOf is most often an address that a pod has in the cluster's own network, and otherwise another one.
+func (p *path) addrOf(pod cluster.Name, otherwise netip.Addr) netip.Addr {
+	o, ok := p.objects[cluster.Ref{Kind: cluster.KindPod, Name: pod}].(*cluster.Pod)
+	if !ok || p.chance(10) {
+		return otherwise
+	}
+	net, err := annotation.ParsePodNetworks(o.Annotated)
+	if err != nil || len(net.IPs) == 0 {
+		return otherwise
+	}
+	return net.IPs[p.r.IntN(len(net.IPs))].Addr()
 }

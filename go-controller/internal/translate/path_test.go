@@ -281,6 +281,7 @@ func (p *path) slice() cluster.Object {
 		}
 		if p.chance(50) {
 			ep.Zone, ep.Pod = "a", fmt.Sprintf("p%d", p.r.IntN(manyPods))
+			ep.Addr = p.addrOf(cluster.Name{Namespace: e.Name.Namespace, Name: ep.Pod}, ep.Addr)
 		}
 		if zoned && p.chance(90) { // one without a hint is enough for none to count
 			ep.ForZones = []string{"a", "b", "a,b", "c"}[p.r.IntN(4)]

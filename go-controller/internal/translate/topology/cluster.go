@@ -80,8 +80,8 @@ func (t Cluster) rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		return translate.Rows{}, err
 	}
 	rows = append(rows, join...)
-	if n.Services {
-		rows = append(rows, m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ClusterLBGroup}))
+	if n.Balances() {
+		rows = append(rows, lbGroup(m, n))
 	}
 	if n.Hosts {
 		rows = append(rows, allNodes(m, s)...)
@@ -89,6 +89,11 @@ func (t Cluster) rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	rows = append(rows, leaving(m, n)...)
 	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil
+}
+
+// lbGroup is the load balancer group of the network's services.
+func lbGroup(m translate.Maker, n *cluster.Network) nb.Row {
+	return m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.LBGroup(n.ClusterOwner())})
 }
 
 // leaving is what a primary network's router has for packets that leave the network. The policies of exits send them

@@ -160,8 +160,8 @@ func (r nodeRows) routerSlots() []nb.Slot {
 
 func (r nodeRows) nodeSwitch(name string, subnets, router []netip.Prefix) nb.Row {
 	ls := &nbdb.LogicalSwitch{Name: name, OtherConfig: map[string]string{}, ExternalIDs: map[string]string{}}
-	if r.network.Services {
-		ls.LoadBalancerGroup = []string{names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)}
+	if r.network.Balances() {
+		ls.LoadBalancerGroup = []string{r.network.LBGroupRow(nbdb.LoadBalancerGroupTable)}
 	}
 	if r.network.Services && index.ZonesOf(r.state).Has(r.node.Zone) {
 		group := names.ZoneRow(nbdb.LoadBalancerGroupTable, r.node.Zone, names.RoleLBGroup)
