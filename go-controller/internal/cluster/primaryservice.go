@@ -43,11 +43,11 @@ func (s *Service) AddressesIn(n *Network, c config.Services, t *Taken) []Service
 
 // SlicesIn is the endpoint slices of a service, sorted by name, with the addresses that the endpoints have in a network.
 // An endpoint is left out unless it is a pod, has the pod's address in the cluster's own network, and is in the network.
-// Hints are left out: a primary network may have one switch for clients on all nodes.
-func (s *State) SlicesIn(n *Network, service Name) []*EndpointSlice {
-	all := s.SlicesOf(service)
+// Hints are ignored: a primary network may have one switch for clients on all nodes.
+func (s *State) SlicesIn(n *Network, service Name) (all []*EndpointSlice, left []netip.Addr) {
+	all = s.SlicesOf(service)
 	if n == nil || n.Hosts {
-		return all
+		return all, nil
 	}
 	for i, e := range all {
 		of := *e
@@ -55,6 +55,7 @@ func (s *State) SlicesIn(n *Network, service Name) []*EndpointSlice {
 		for _, ep := range e.Endpoints {
 			addr, in := s.addrIn(n.Name, e.Name.Namespace, ep)
 			if !in {
+				left = append(left, ep.Addr)
 				continue
 			}
 			ep.Addr, ep.ForZones, ep.ForNodes = addr, "", ""
@@ -63,7 +64,7 @@ func (s *State) SlicesIn(n *Network, service Name) []*EndpointSlice {
 		slices.SortFunc(of.Endpoints, CompareEndpoints)
 		all[i] = &of
 	}
-	return all
+	return all, left
 }
 
 // addrIn is the address of the same family that an endpoint of a namespace has in a primary network.

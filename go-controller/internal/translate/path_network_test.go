@@ -16,6 +16,9 @@ const manyDefinitions = 3
 // definition is a NetworkAttachmentDefinition: a network of any topology, one that can't be used, or another plugin's.
 func (p *path) definition() cluster.Object {
 	d := &cluster.NetworkDefinition{Name: p.name("d", manyDefinitions), UID: p.uid()}
+	if p.primary && p.chance(80) {
+		d.Name.Name = "d0"
+	}
 	n := &cluster.Network{Name: names.Defined(d.Name.Namespace, d.Name.Name), MTU: []int{0, 0, 1300}[p.r.IntN(3)]}
 	shared := func(ps ...string) {
 		for _, text := range ps {
@@ -26,7 +29,11 @@ func (p *path) definition() cluster.Object {
 		}
 	}
 	d.Network = n
-	switch p.r.IntN(10) {
+	kind := p.r.IntN(10)
+	if p.primary {
+		kind = 5 + kind/3
+	}
+	switch kind {
 	case 0:
 		d.Network, d.Invalid = nil, "spec.config: wrong"
 	case 1:

@@ -117,7 +117,8 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	r := serviceRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: svc.UID}, svc: svc, state: s, network: n}
 	r.addrs = svc.AddressesIn(n, s.Config.Services, index.TakenOf(s))
-	eps, left := svc.Within(s.Config.Services, s.SlicesIn(n, svc.Name))
+	all, _ := s.SlicesIn(n, svc.Name)
+	eps, left := svc.Within(s.Config.Services, all)
 	out := translate.Rows{Reports: slices.Concat(lostVIPs(s, svc, r.addrs), refused(svc, r.addrs),
 		overLimits(s.Config.Services, svc, left), partly(n, svc, r.addrs))}
 	for _, proto := range cluster.Protocols() {
