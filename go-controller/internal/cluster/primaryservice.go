@@ -41,8 +41,8 @@ func (s *Service) AddressesIn(n *Network, c config.Services, t *Taken) []Service
 	return out
 }
 
-// SlicesIn is the endpoint slices of a service, sorted by name, with the addresses that the endpoints have in a network.
-// An endpoint is left out unless it is a pod, has the pod's address in the cluster's own network, and is in the network.
+// SlicesIn is the endpoint slices of a service, sorted by name, with the addresses that the endpoints have in a
+// network. Those that are left out are no pods in the network, or don't have the pod's address in the cluster's own.
 // Hints are ignored: a primary network may have one switch for clients on all nodes.
 func (s *State) SlicesIn(n *Network, service Name) (all []*EndpointSlice, left []netip.Addr) {
 	all = s.SlicesOf(service)

@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// red is a cluster whose namespace red has a primary network. Its pod a has addresses in both networks, and pod b in the
-// cluster's own.
+// red is a cluster whose namespace red has a primary network. Its pod a has addresses in both networks, and pod b in
+// the cluster's own.
 func red(labels map[string]string) *cluster.State {
 	s := cluster.NewState(config.DefaultCluster())
 	network := &cluster.Network{Name: names.Defined("red", "own"), Topology: cluster.Layer2, Primary: true,
@@ -81,7 +81,8 @@ func TestSlicesIn(t *testing.T) {
 // A service is served in its namespace's network, at its ClusterIPs.
 func TestServedIn(t *testing.T) {
 	svc := &cluster.Service{Name: cluster.Name{Namespace: "red", Name: "web"},
-		ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.9")}, ExternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+		ClusterIPs:  []netip.Addr{netip.MustParseAddr("10.96.0.9")},
+		ExternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
 	local := *svc
 	local.InternalLocal = true
 	s := red(primaryLabel())

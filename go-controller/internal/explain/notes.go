@@ -72,7 +72,7 @@ func notes(n *cluster.Network, svc *cluster.Service, eps []*cluster.EndpointSlic
 	return out
 }
 
-// inPrimary describes how a service is served in a primary network. strangers are the endpoints that do not serve there.
+// inPrimary describes how a service is served in a primary network. strangers are endpoints that do not serve there.
 func inPrimary(n *cluster.Network, strangers []netip.Addr) (out []string) {
 	if n == nil || n.Hosts {
 		return nil
