@@ -66,6 +66,8 @@ func roleTexts() []roleText {
 		{names.KindNode, names.RoleHairpin, "", "does not track twice what the node's own kernel gets back"},
 		{names.KindNode, names.RoleSpoofGuard, "",
 			"for the switch of a [network](../features/networks.md): see `spoof-guard` of Cluster"},
+		{names.KindNode, names.RoleUnserved, "", "for the switch of a " +
+			"[primary network](../features/primary-networks.md): see `unserved` of Cluster"},
 		{names.KindGateway, names.RoleRouter, "", "the gateway router"},
 		{names.KindGateway, names.RoleRouterToJoin, "", "the gateway router's port to the join switch"},
 		{names.KindGateway, names.RoleJoinToRouter, "", "the join switch's port to the gateway router"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -101,6 +102,23 @@ func (s *State) ServicesIn(namespace string) (out []Name) {
 	for name := range s.Services {
 		if name.Namespace == namespace {
 			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// ExitServices lists the services that pods of primary networks reach in the cluster's own network.
+func ExitServices() []Name {
+	return []Name{{Namespace: "default", Name: "kubernetes"}, {Namespace: "kube-system", Name: "kube-dns"}}
+}
+
+// ExitAddresses lists the ClusterIPs of these.
+func (s *State) ExitAddresses() (out []netip.Prefix) {
+	for _, name := range ExitServices() {
+		if svc := s.Services[name]; svc != nil {
+			for _, ip := range svc.ClusterIPs {
+				out = append(out, ipnet.Single(ip))
+			}
 		}
 	}
 	return out

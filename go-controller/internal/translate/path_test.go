@@ -219,6 +219,9 @@ func (p *path) pod() cluster.Object {
 func (p *path) service() cluster.Object {
 	s := &cluster.Service{Name: p.name("s", manyServices), UID: p.uid(), Created: p.clock, Type: cluster.LoadBalancer,
 		Headless: p.chance(5)}
+	if p.primary && p.chance(20) {
+		s.Name = cluster.ExitServices()[p.r.IntN(2)]
+	}
 	if old, ok := p.objects[s.Ref()].(*cluster.Service); ok && p.chance(70) {
 		s.UID, s.Created = old.UID, old.Created
 	}

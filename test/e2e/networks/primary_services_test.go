@@ -3,10 +3,12 @@ package networks
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
@@ -84,6 +86,7 @@ func tryServices(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 	}
 	notServed(t, c, ns, nodePort)
 	nobodyElse(t, c, ns, nodePort)
+	tryKeptPort(t, c, ns, nodePort-30200)
 	// An endpoint goes and comes back.
 	machines.Kubectl(t, c, "", "label", "pod", "-n", ns, one, "app-")
 	for _, to := range clusterIPs(t, c, ns, "web") {
@@ -186,5 +189,66 @@ func nobodyElse(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 			to := netip.AddrPortFrom(a.Addr(), uint16(nodePort))
 			wrong("outside", to, machines.AskOn(t.Context(), c.Outside, "tcp", to))
 		}
+	}
+}
+
+// tryKeptPort has a client send from one UDP port to the ClusterIPs of a service before there is one. It gets answers
+// once the service is made.
+func tryKeptPort(t *testing.T, c *sandbox.Cluster, ns string, number int) {
+	addrs := []string{fmt.Sprintf("10.96.200.%d", number), fmt.Sprintf("fd02::c8%d", number)}
+	pod := podNamespace(t, c, c.Nodes[0], ns, ns+"-1")
+	defer func() { _ = pod.Close() }()
+	var conns []net.Conn
+	for _, a := range addrs {
+		err := pod.Within(func() error {
+			conn, err := net.DialTimeout("udp", net.JoinHostPort(a, "80"), time.Second)
+			conns = append(conns, conn)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := func(conn net.Conn) string {
+		defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
+		if _, err := conn.Write([]byte("?")); err != nil {
+			return err.Error()
+		}
+		answer := make([]byte, 200)
+		if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			return err.Error()
+		}
+		n, err := conn.Read(answer)
+		if err != nil {
+			return err.Error()
+		}
+		return string(answer[:n])
+	}
+	for i, conn := range conns {
+		defer func() { _ = conn.Close() }()
+		for range 3 {
+			if got := asked(conn); strings.HasPrefix(got, ns+"-") {
+				t.Errorf("%s answers before there is a service: %s", addrs[i], got)
+			}
+		}
+	}
+	machines.Kubectl(t, c, fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: late, namespace: %s}
+spec:
+  selector: {app: web}
+  ipFamilyPolicy: RequireDualStack
+  clusterIP: %[2]q
+  clusterIPs: [%[2]q, %[3]q]
+  ports: [{port: 80, targetPort: 8080, protocol: UDP}]
+`, ns, addrs[0], addrs[1]), "apply", "-f", "-")
+	for i, conn := range conns {
+		machines.Eventually(t, addrs[i]+" answers the same port", func(context.Context) string {
+			if got := asked(conn); !strings.HasPrefix(got, ns+"-") {
+				return fmt.Sprintf("the answer is %q", got)
+			}
+			return ""
+		})
 	}
 }

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
@@ -31,7 +32,7 @@ func (Cluster) Owners(s *cluster.State) []nb.Owner {
 func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
-			cluster.KindClusterUserNetwork},
+			cluster.KindClusterUserNetwork, cluster.KindService},
 		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
 	}
 }
@@ -41,7 +42,21 @@ func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind.Defines() {
 		return []nb.Owner{definedOwner(c.Ref.Name, names.ClusterOwner), definedOwner(c.Ref.Name, names.UserOwner)}
 	}
+	if c.Ref.Kind == cluster.KindService {
+		return sharedPrimaries(s, c)
+	}
 	return t.Owners(s)
+}
+
+// sharedPrimaries lists the owners of primary networks' rows, if a service that exits have was changed.
+func sharedPrimaries(s *cluster.State, c cluster.Change) (out []nb.Owner) {
+	if !slices.Contains(cluster.ExitServices(), c.Ref.Name) {
+		return nil
+	}
+	for _, n := range s.PrimaryNetworks() {
+		out = append(out, nb.Owner{Kind: names.KindCluster, Name: n.ClusterOwner()})
+	}
+	return out
 }
 
 // Rows implements translate.Translator.

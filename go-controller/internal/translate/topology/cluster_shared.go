@@ -26,7 +26,8 @@ func sharedSwitch(m translate.Maker, s *cluster.State, n *cluster.Network) ([]nb
 	}
 	if n.Primary {
 		routed, err := sharedRouter(m, s, n)
-		return slices.Concat(rows, []nb.Row{lbGroup(m, n)}, routed), err
+		dropped := noBackend(m, s, s.ExitAddresses(), m.In(nbdb.LogicalSwitchTable, names.RoleSwitch, "acls"))
+		return slices.Concat(rows, dropped, []nb.Row{lbGroup(m, n)}, routed), err
 	}
 	if n.Topology != cluster.Localnet {
 		return rows, nil
